@@ -1,4 +1,4 @@
-//! What an env costs: a training batch, a validation batch of all coalitions, a whole step, at 0 to 3 live seeds.
+//! What an env costs: a batch of a step, a validation batch of all coalitions, a whole step, at 0 to 3 live seeds.
 //!
 //! Two settings: `digits` (8 envs of `digits_baseline`, batch 64) and `cifar_shaped` (4 envs, 32x32x3 images, blocks of
 //! 8-16-32 channels, batch 512). All envs run on all cores; times are per env.
@@ -14,6 +14,7 @@ use simic_engine::env::{GrowingEnv, GrowthContext};
 use simic_engine::growth::{AlphaCurve, AlphaTarget, GerminationStyle, SeedStage, Tempo};
 use simic_engine::prelude::*;
 use simic_engine::seed::{Change, Effect, GateNetwork, Germination, Plan, RampShape, Rules, SeedIdentity, germinate};
+use simic_engine::validation::ValPlan;
 
 const DIGITS: &str = r#"(
     name: "bench", task: preset("digits_baseline"),
@@ -98,20 +99,18 @@ fn grow(In((blueprint, seeds)): In<(&'static str, usize)>, mut envs: Query<Growi
     }
 }
 
-/// Time that `iterations` steps spend in the part of a step that `part` names.
+/// Time that `iterations` steps spend in the part of a step that `part` names; in validation: what a worker would need for all
+/// envs.
 fn time_steps(app: &mut App, iterations: u64, part: Part) -> Duration {
     let world = app.world_mut();
     let mut spent = Duration::ZERO;
     for _ in 0..iterations {
         world.resource_mut::<RunClock>().next_step();
-        let (train, val) = world.resource::<RunClock>().batches_per_step();
         let began = Instant::now();
         world.run_schedule(StepStart);
-        let training = Instant::now();
-        batches(world, TrainBatch, train);
-        let validation = Instant::now();
-        batches(world, ValBatch, val);
-        let rest = Instant::now();
+        let batches = Instant::now();
+        world.run_schedule(Batches);
+        let in_batches = batches.elapsed();
         for schedule in [
             StepSync.intern(),
             Assess.intern(),
@@ -122,24 +121,17 @@ fn time_steps(app: &mut App, iterations: u64, part: Part) -> Duration {
             world.run_schedule(schedule);
         }
         spent += match part {
-            Part::Training => validation - training,
-            Part::Validation => rest - validation,
+            Part::Validation => world.query::<&ValPlan>().iter(world).map(|plan| plan.elapsed).sum(),
+            Part::Batches => in_batches,
             Part::Step => began.elapsed(),
         };
     }
     black_box(spent)
 }
 
-fn batches(world: &mut World, schedule: impl ScheduleLabel + Clone, count: usize) {
-    for batch in 0..count {
-        world.resource_mut::<RunClock>().begin_batch(batch);
-        world.run_schedule(schedule.clone());
-    }
-}
-
 #[derive(Clone, Copy)]
 enum Part {
-    Training,
+    Batches,
     Validation,
     Step,
 }
@@ -152,7 +144,7 @@ fn measure(group: &mut BenchmarkGroup<WallTime>, text: &str, blueprint: &'static
     let envs = engine.world().resource::<Experiment>().envs.len() as u32;
     let (train, val) = engine.world().resource::<RunClock>().batches_per_step();
     for (name, part, batches) in [
-        ("train_batch", Part::Training, train as u32),
+        ("batch", Part::Batches, (train + val) as u32),
         ("val_batch", Part::Validation, val as u32),
         ("step", Part::Step, 1),
     ] {

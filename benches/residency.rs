@@ -2,7 +2,7 @@
 //! machine, and from files.
 //!
 //! CIFAR-shaped: 5000 images of 32x32x3 in a folder of CIFAR-10, batches of 512, cropped and mirrored; two envs. `fetch`
-//! takes batch after batch of one env with nothing to do in between; `train_batch` trains on each, all envs on all cores,
+//! takes batch after batch of one env with nothing to do in between; `step` trains on each and validates, all envs on all cores,
 //! time per env.
 
 use std::fs;
@@ -94,19 +94,15 @@ fn fetch_all(feed: &mut Feed, batches: usize, steps: u64) -> Duration {
     began.elapsed()
 }
 
-/// Training of `steps` steps.
+/// Training and validation of `steps` steps.
 fn train(engine: &mut Engine, steps: u64) -> Duration {
     let world = engine.world_mut();
     let mut spent = Duration::ZERO;
     for _ in 0..steps {
         world.resource_mut::<RunClock>().next_step();
-        let (batches, _) = world.resource::<RunClock>().batches_per_step();
         let began = Instant::now();
         world.run_schedule(StepStart);
-        for batch in 0..batches {
-            world.resource_mut::<RunClock>().begin_batch(batch);
-            world.run_schedule(TrainBatch);
-        }
+        world.run_schedule(Batches);
         spent += began.elapsed();
     }
     spent
@@ -127,7 +123,7 @@ fn cifar_shaped(criterion: &mut Criterion) {
             bencher.iter_custom(|steps| fetch_all(&mut feed, batches, steps) / batches as u32);
         });
         let envs = engine.world().resource::<Experiment>().envs.len();
-        group.bench_function(format!("train_batch/{}", residency.name()), |bencher| {
+        group.bench_function(format!("step/{}", residency.name()), |bencher| {
             bencher.iter_custom(|steps| train(&mut engine, steps) / (batches * envs) as u32);
         });
     }

@@ -1,4 +1,4 @@
-//! Where the run stands: round, step, batch.
+//! Where the run stands: round and step.
 
 use bevy_ecs::prelude::*;
 
@@ -19,14 +19,12 @@ pub struct RunLength {
     pub val_batches: usize,
 }
 
-/// The run's position. Rounds and batches count from 0, steps from 1.
+/// The run's position. Rounds count from 0, steps from 1.
 #[derive(Resource, Clone, Debug)]
 pub struct RunClock {
     length: RunLength,
     round: Option<u32>,
     step: u32,
-    /// `None` outside the schedules that work on a batch.
-    batch: Option<usize>,
 }
 
 impl RunClock {
@@ -36,7 +34,6 @@ impl RunClock {
             length,
             round: None,
             step: 0,
-            batch: None,
         }
     }
 
@@ -53,11 +50,6 @@ impl RunClock {
     /// 1-based; 0 before the first step of a round.
     pub fn step(&self) -> u32 {
         self.step
-    }
-
-    /// The batch of the step, training and validation batches counted apart; 0 outside the schedules that work on one.
-    pub fn batch(&self) -> usize {
-        self.batch.unwrap_or_default()
     }
 
     /// Whether the episodes of the round end with this step.
@@ -88,14 +80,14 @@ impl RunClock {
     pub fn next_round(&mut self) -> bool {
         let next = self.upcoming_round();
         if next.is_some() {
-            (self.round, self.step, self.batch) = (next, 0, None);
+            (self.round, self.step) = (next, 0);
         }
         next.is_some()
     }
 
     /// Takes the steps of the round up to `step` for played.
     pub fn go_on_behind(&mut self, step: u32) {
-        (self.step, self.batch) = (step, None);
+        self.step = step;
     }
 
     /// No round follows the present one; before the first one, none at all.
@@ -112,22 +104,12 @@ impl RunClock {
         exists
     }
 
-    /// Sets the batch of the step.
-    pub fn begin_batch(&mut self, batch: usize) {
-        self.batch = Some(batch);
-    }
-
-    /// The batches of a schedule are over.
-    pub fn end_batches(&mut self) {
-        self.batch = None;
-    }
-
     /// For error messages.
     pub fn position(&self) -> Position {
         Position {
             round: self.round,
             step: (self.step > 0).then_some(self.step),
-            batch: self.batch,
+            batch: None,
             env: None,
         }
     }

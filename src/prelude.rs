@@ -23,5 +23,6 @@ pub use crate::run::{Extension, ExtensionError, Inventory, StopSignal};
 pub use crate::schedule::*;
 pub use crate::seed::{Blueprint, BlueprintError, BlueprintRegistry, SeedModule};
 pub use crate::torch::{Backend, Init, Mode, ParamSet};
+pub use crate::training::{BatchPoint, HookedBatch, OnTrainBatch};
 pub use crate::unfinished::UnfinishedRound;
 pub use crate::validation::TestResult;

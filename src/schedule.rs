@@ -6,16 +6,13 @@
 //! ```text
 //! Startup
 //! for each round:  RoundStart
-//!   for each step: StepStart → TrainBatch × M → ValBatch × V → StepSync → Assess → Decide → Act → StepEnd
+//!   for each step: StepStart → Batches → StepSync → Assess → Decide → Act → StepEnd
 //!                  RoundEnd
 //! Shutdown
 //!
 //! between steps, if a checkpoint is due:                                   SaveRound
 //! behind the RoundStart of a run that goes on from one inside the round:   RestoreRound
 //! ```
-//!
-//! Where nobody but the engine has systems in `TrainBatch` and `ValBatch`, envs on CPUs play the batches of a step in one go:
-//! `run::batches`.
 //!
 //! To add a system, put it into a public set and order it against the [`Work`] it depends on:
 //!
@@ -74,12 +71,8 @@ pub enum EngineSet {
     Prepare,
     /// `RoundStart`: hosts, slots and trackers of a new episode.
     Reset,
-    /// Batches reach their env's device.
-    FetchBatch,
-    /// Forward, backward, clip, guard, update.
-    TrainStep,
-    /// The fused validation and counterfactual pass.
-    Validate,
+    /// Training, then the fused validation and counterfactual pass, of all envs.
+    Batches,
     /// The packed read and the wait for it.
     SyncStreams,
     /// The watchdog: metrics, alarms, rollbacks, captures.
@@ -173,28 +166,12 @@ schedules! {
             SetLearningRates => "learning rate",
         }
     }
-    /// One training batch of every env.
-    TrainBatch {
-        FetchBatch {
-            /// Gathers the batch of every env on its device: [`fetch_train_batch`](crate::training::fetch::fetch_train_batch).
-            FetchTrainBatch => "fetch",
-        }
-        TrainStep {
-            /// Leaves the gradients of the batch in the parameters: [`forward_backward`](crate::training::step::forward_backward).
-            ForwardBackward => "train",
-            /// Damages weights or gradients where the scenario says so: [`inject_faults`](crate::faults::inject_faults).
-            InjectFaults => "fault injection",
-            /// Measures, clips, guards and applies the gradients of host and seeds: [`optimize`](crate::training::step::optimize).
-            Optimize => "optimize",
-        }
-    }
-    /// One validation batch of every env, all coalitions of its seeds at once.
-    ValBatch {
-        Validate {
-            /// Chooses the configurations of seeds that the step evaluates: [`plan_val`](crate::validation::pass::plan_val).
-            PlanVal => "validation plan",
-            /// Evaluates a validation batch under all of them: [`evaluate_batch`](crate::validation::pass::evaluate_batch).
-            CoalitionForward => "validation",
+    /// The batches of the step: every env trains on its own, then validates; who is outside, env or batch, depends on the
+    /// devices. To look into a batch, add a hook: [`OnTrainBatch`](crate::training::OnTrainBatch).
+    Batches {
+        Batches {
+            /// Trains and validates all envs: [`play_batches`](crate::validation::batches::play_batches).
+            PlayBatches => "batches of all envs",
         }
     }
     /// The step's only wait on devices.

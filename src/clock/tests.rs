@@ -1,7 +1,7 @@
 use super::*;
 
 #[test]
-fn a_position_counts_as_people_do_and_names_a_batch_only_where_one_is_meant() {
+fn a_position_counts_as_people_do() {
     let mut clock = RunClock::new(RunLength {
         first_round: 3,
         end_round: 4,
@@ -13,12 +13,9 @@ fn a_position_counts_as_people_do_and_names_a_batch_only_where_one_is_meant() {
     clock.next_round();
     told.push(clock.position().to_string());
     clock.next_step();
-    clock.begin_batch(1);
-    told.push(clock.position().to_string());
-    clock.end_batches();
     told.push(clock.position().to_string());
 
-    assert_eq!(told, ["", "round 4", "round 4, step 1, batch 2", "round 4, step 1"]);
+    assert_eq!(told, ["", "round 4", "round 4, step 1"]);
 }
 
 #[test]

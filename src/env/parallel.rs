@@ -14,7 +14,6 @@ use super::fallbacks::is_of_device;
 use super::{EnvId, EnvStream, StepStatus};
 use crate::health::{BatchWork, Failure};
 use crate::scenario::OnEnvError;
-use crate::schedule::Work;
 use crate::torch::{self, Stream};
 
 /// The workers that run the envs of a system.
@@ -154,13 +153,13 @@ impl EnvPool {
     }
 }
 
-/// One work on a batch of an env that plays several in one go: its failure, or libtorch's panic, says which. `before`:
-/// batches of the step that come before the first of the work's.
+/// One part of what an env does with a batch: its failure, or libtorch's panic, says which and of which batch. `phase`: what
+/// failed, in the words of an error message; `before`: batches of the step that come before the first of its kind.
 ///
 /// # Errors
 /// That of `body`.
 pub fn in_batch(
-    work: Work,
+    phase: &'static str,
     batch: usize,
     before: usize,
     body: impl FnOnce() -> Result<(), Failure>,
@@ -168,7 +167,7 @@ pub fn in_batch(
     let outcome = torch::catch(body).map_err(Failure::from).flatten();
     outcome.map_err(|failure| {
         failure.in_batch(BatchWork {
-            phase: work.phase(),
+            phase,
             batch,
             nth: before + batch,
         })

@@ -5,24 +5,28 @@
 
 use bevy_app::{App, Plugin};
 use bevy_ecs::prelude::*;
-use bevy_ecs::query::QueryData;
 use tch::Tensor;
 
 use crate::clock::RunClock;
-use crate::env::{EnvId, EnvPool, EnvStream, Experiment, HostModel, HostOptimizer, SeedSlots, StepStatus, ValMetrics};
-use crate::health::{Failure, InEnv};
+use crate::env::{EnvId, Experiment, StepStatus, ValMetrics};
+use crate::health::Failure;
 use crate::scenario::{Fault, FaultEntry};
-use crate::schedule::{AddWork, Assess, TrainBatch, Work};
+use crate::schedule::{AddWork, Assess, Work};
 use crate::telemetry::{Event, Num, TelemetryOutbox, UserEvent, UserValue};
 use crate::torch::{NoGrad, Param, TorchError};
+use crate::training::{BatchPoint, HookedBatch, OnTrainBatch, TrainingEnvItem};
 
 /// Applies the scenario's faults; does nothing where there are none.
 pub struct FaultPlugin;
 
 impl Plugin for FaultPlugin {
     fn build(&self, app: &mut App) {
-        app.add_work_if(TrainBatch, Work::InjectFaults, inject_faults, has_faults)
-            .add_work_if(Assess, Work::SpikeLosses, spike_losses, has_faults);
+        app.on_train_batch(BatchPoint::Backward, inject_faults).add_work_if(
+            Assess,
+            Work::SpikeLosses,
+            spike_losses,
+            has_faults,
+        );
     }
 }
 
@@ -30,51 +34,23 @@ fn has_faults(experiment: Res<Experiment>) -> bool {
     !experiment.scenario.faults.is_empty()
 }
 
-/// Everything of an env that a fault can damage.
-#[derive(QueryData)]
-#[query_data(mutable)]
-pub struct DamagedEnv {
-    id: &'static EnvId,
-    status: &'static StepStatus,
-    stream: &'static mut EnvStream,
-    host: &'static mut HostModel,
-    optimizer: &'static mut HostOptimizer,
-    slots: &'static mut SeedSlots,
-}
-
-/// Between backward and update: weights and gradients of this batch.
-pub(crate) fn inject_faults(
-    mut envs: Query<DamagedEnv>,
-    clock: Res<RunClock>,
-    experiment: Res<Experiment>,
-    pool: Res<EnvPool>,
-    mut outbox: ResMut<TelemetryOutbox>,
-) -> Result<(), Failure> {
-    let has_parts = experiment.scenario.training.micro_batches > 1;
-    for entry in due(&experiment.scenario.faults, &clock) {
-        if entry.batch.unwrap_or(0) != clock.batch() {
+/// Weights and gradients of the batch, between backward and update.
+fn inject_faults(batch: &mut HookedBatch) -> Result<(), Failure> {
+    let has_parts = batch.experiment.scenario.training.micro_batches > 1;
+    for entry in due(&batch.experiment.scenario.faults, batch.clock) {
+        if (entry.env, entry.batch.unwrap_or(0)) != (batch.env.id.index, batch.index) {
             continue;
         }
-        let is_meant = |env: &DamagedEnvItem| env.id.index == entry.env && env.status.is_active();
-        let Some(mut env) = envs.iter_mut().find(is_meant) else {
-            continue;
-        };
         // Memory suffices for a part.
         if entry.fault == Fault::OutOfMemory && has_parts {
             continue;
         }
-        let is_done = damage(&entry.fault, &mut env).in_env(entry.env)?;
-        if is_done {
-            let context = experiment.context(env.id, &clock);
-            outbox.push(Event::env(context, event(&entry.fault)));
+        if damage(&entry.fault, batch.env)? {
+            batch.tell(event(&entry.fault));
         }
-        // Told before it is reported, which may end the run.
         match entry.fault {
-            Fault::EnvError => pool.report(entry.env, Failure::message("the scenario's faults ask for an error"))?,
-            Fault::OutOfMemory => {
-                let message = "the scenario's faults ask for it".into();
-                pool.report(entry.env, TorchError::OutOfMemory(message).into())?;
-            }
+            Fault::EnvError => return Err(Failure::message("the scenario's faults ask for an error")),
+            Fault::OutOfMemory => return Err(TorchError::OutOfMemory("the scenario's faults ask for it".into()).into()),
             _ => {}
         }
     }
@@ -108,8 +84,7 @@ fn due<'a>(faults: &'a [FaultEntry], clock: &RunClock) -> impl Iterator<Item = &
 }
 
 /// Whether there was anything to damage. Whatever is multiplied by NaN becomes it.
-fn damage(fault: &Fault, env: &mut DamagedEnvItem) -> Result<bool, Failure> {
-    let _guard = env.stream.0.get().enter()?;
+fn damage(fault: &Fault, env: &mut TrainingEnvItem) -> Result<bool, Failure> {
     let _no_grad = NoGrad::new();
     let handle = |param: &Param| param.tensor.shallow_clone();
     let mut weights = || env.host.0.get().params().trainable().iter().map(handle).collect();

@@ -3,7 +3,6 @@
 use bevy_app::App;
 use bevy_ecs::prelude::*;
 
-use super::batches::{note_untouched, play_batches};
 use super::guarded::run;
 use super::parts::check_parts;
 use super::{RoundLimit, StopRequest, StopSignal};
@@ -68,7 +67,6 @@ impl Driver {
         let world = app.world_mut();
         let (next, moment) = match self {
             Self::Ready => {
-                note_untouched(world);
                 check_parts(world).map_err(|failure| failure.during("start-up", Position::default()))?;
                 run(world, Startup);
                 (Self::BetweenRounds, Moment::Started)
@@ -129,7 +127,7 @@ fn begins_step(world: &mut World) -> bool {
 
 fn play_step(world: &mut World) {
     run(world, StepStart);
-    play_batches(world);
+    run(world, Batches);
     run(world, StepSync);
     run(world, Assess);
     run(world, Decide);

@@ -1,6 +1,5 @@
 //! One run: start-up, the loop, and the ways to stop it.
 
-mod batches;
 mod driver;
 mod extension;
 mod guarded;

@@ -36,8 +36,8 @@ fn indispensable() -> [(InternedScheduleLabel, Work, &'static str); 5] {
     [
         (Startup.intern(), Work::LoadDatasets, "StartupPlugin"),
         (Startup.intern(), Work::SpawnEnvs, "EnvPlugin"),
-        (TrainBatch.intern(), Work::ForwardBackward, "TrainingPlugin"),
-        (ValBatch.intern(), Work::CoalitionForward, "ValidationPlugin"),
+        (StepStart.intern(), Work::PlanTrainBatches, "TrainingPlugin"),
+        (Batches.intern(), Work::PlayBatches, "ValidationPlugin"),
         (Decide.intern(), Work::Decide, "ControllerPlugin"),
     ]
 }

@@ -5,7 +5,7 @@ use bevy_platform::cell::SyncCell;
 use smallvec::SmallVec;
 use tch::Device;
 
-use crate::data::{Accumulators, Batch, Feed, StepNumbers};
+use crate::data::{Accumulators, Feed, StepNumbers};
 use crate::torch::{GroupNorm, LossScaler, TorchError};
 
 /// The env's order of samples and its batch buffers.
@@ -15,10 +15,6 @@ pub struct EnvFeed(pub SyncCell<Feed>);
 /// What the env adds up on its device over a step.
 #[derive(Component)]
 pub struct EnvAccumulators(pub SyncCell<Accumulators>);
-
-/// The batch in hand.
-#[derive(Component)]
-pub struct BatchSlot(pub SyncCell<Option<Batch>>);
 
 /// Norm and finiteness of each group's gradient, kept and overwritten: the host's, then one per slot.
 #[derive(Component)]

@@ -1,10 +1,10 @@
-//! Batches on their way to an env: planned once per step, gathered once per batch into buffers that stay.
+//! What envs are fed from, and the order of a step's samples: planned once per step.
 
 use bevy_ecs::prelude::*;
 use bevy_platform::cell::SyncCell;
 use tch::Kind;
 
-use super::components::{BatchSlot, EnvAccumulators, EnvFeed, EnvLossScaler, GroupNorms};
+use super::components::{EnvAccumulators, EnvFeed, EnvLossScaler, GroupNorms};
 use super::precision::TrainingPrecision;
 use crate::clock::RunClock;
 use crate::data::{Accumulators, Feed, PackLayout, StepKey};
@@ -35,7 +35,6 @@ pub fn equip_envs(
             Ok((
                 EnvFeed(SyncCell::new(feed_of_env)),
                 EnvAccumulators(SyncCell::new(sums)),
-                BatchSlot(SyncCell::new(None)),
                 GroupNorms::new(backend.0.device, experiment.layout.len()),
                 EnvLossScaler(SyncCell::new(scaler)),
             ))
@@ -71,21 +70,4 @@ pub fn plan_train_batches(
         stream.note_write(sums.pack());
         Ok(feed.0.get().begin_step(present, upcoming)?)
     })
-}
-
-/// Gathers, crops and normalises the batch of every env on its device.
-pub fn fetch_train_batch(
-    mut envs: Query<(&EnvId, &StepStatus, &mut EnvStream, (&mut EnvFeed, &mut BatchSlot))>,
-    clock: Res<RunClock>,
-    pool: Res<EnvPool>,
-) -> Result<(), Failure> {
-    pool.for_each_active(envs.iter_mut(), |_, _, (mut feed, mut slot)| {
-        fetch(&mut feed, &mut slot, clock.batch())
-    })
-}
-
-/// Puts batch `batch` of the step into the env's hand.
-pub fn fetch(feed: &mut EnvFeed, slot: &mut BatchSlot, batch: usize) -> Result<(), Failure> {
-    *slot.0.get() = Some(feed.0.get().fetch(batch)?);
-    Ok(())
 }

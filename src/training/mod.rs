@@ -1,10 +1,10 @@
 //! The training half of a step: batches reach their env, host and seeds learn from them, sums are named.
 
-pub(crate) mod batches;
 pub(crate) mod births;
 mod components;
 mod cost;
 pub(crate) mod fetch;
+mod hooks;
 pub(crate) mod precision;
 pub(crate) mod rates;
 pub(crate) mod step;
@@ -12,22 +12,23 @@ pub(crate) mod sums;
 
 use bevy_app::{App, Plugin};
 
-pub use components::{BatchSlot, EnvAccumulators, EnvFeed, EnvLossScaler, GroupNorms, StepResult};
+pub use components::{EnvAccumulators, EnvFeed, EnvLossScaler, GroupNorms, StepResult};
 pub use cost::macs_of_training;
+pub use hooks::{BatchHooks, BatchPoint, HookedBatch, OnTrainBatch};
 pub use precision::{MixedPrecisionOff, TrainingPrecision};
 pub use rates::LastGrowth;
+pub use step::{TrainingEnv, TrainingEnvItem, TrainingRules};
 
 use crate::env::{EnvId, KeepInRounds};
-use crate::schedule::{
-    Act, AddWork, Assess, RestoreRound, RoundStart, SaveRound, Startup, StepStart, StepSync, TrainBatch, Work,
-};
+use crate::schedule::{Act, AddWork, Assess, RestoreRound, RoundStart, SaveRound, Startup, StepStart, StepSync, Work};
 
 /// Feeds and trains all envs.
 pub struct TrainingPlugin;
 
 impl Plugin for TrainingPlugin {
     fn build(&self, app: &mut App) {
-        app.register_required_components::<EnvId, StepResult>()
+        app.init_resource::<BatchHooks>()
+            .register_required_components::<EnvId, StepResult>()
             .register_required_components::<EnvId, LastGrowth>();
         app.add_work(Startup, Work::ChoosePrecision, precision::choose_precision)
             .add_work(Startup, Work::EquipTraining, fetch::equip_envs)
@@ -36,9 +37,6 @@ impl Plugin for TrainingPlugin {
             .add_work(Act, Work::AdaptNewborns, births::adapt_newborns)
             .add_work(StepStart, Work::PlanTrainBatches, fetch::plan_train_batches)
             .add_work(StepStart, Work::SetLearningRates, rates::set_learning_rates)
-            .add_work(TrainBatch, Work::FetchTrainBatch, fetch::fetch_train_batch)
-            .add_work(TrainBatch, Work::ForwardBackward, step::forward_backward)
-            .add_work(TrainBatch, Work::Optimize, step::optimize)
             .add_work(StepSync, Work::EnqueueReads, sums::reduce_sums)
             .add_work(Assess, Work::DeriveTrainMetrics, sums::derive_train_metrics)
             .add_work(SaveRound, Work::SaveLossScales, precision::save_loss_scales)

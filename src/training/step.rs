@@ -9,14 +9,15 @@ use bevy_ecs::system::SystemParam;
 use smallvec::SmallVec;
 use tch::{Kind, Tensor};
 
-use super::components::{BatchSlot, EnvAccumulators, EnvLossScaler, GroupNorms};
+use super::components::{EnvAccumulators, EnvFeed, EnvLossScaler, GroupNorms};
+use super::hooks::{BatchHooks, BatchPoint};
 use super::precision::TrainingPrecision;
 use crate::clock::RunClock;
 use crate::data::{Batch, PackLayout};
 use crate::env::grafted::{self, Graft, graft_kind};
 use crate::env::{
-    EnvBackend, EnvId, EnvPool, EnvStream, EpisodeStats, Experiment, FallbackGuard, HostModel, HostOptimizer,
-    SeedOptimizers, SeedSlots, Slot, StepStatus, TrainMetrics,
+    EnvBackend, EnvId, EpisodeStats, Experiment, FallbackGuard, HostModel, HostOptimizer, SeedOptimizers, SeedSlots,
+    Slot, TrainMetrics, in_batch,
 };
 use crate::growth::SeedStage;
 use crate::health::Failure;
@@ -32,19 +33,23 @@ use crate::torch::{
 #[derive(QueryData)]
 #[query_data(mutable)]
 pub struct TrainingEnv {
+    /// Which one it is.
+    pub id: &'static EnvId,
     /// Where it is and what computes there.
     pub backend: &'static EnvBackend,
-    host: &'static mut HostModel,
-    optimizer: &'static mut HostOptimizer,
+    feed: &'static mut EnvFeed,
+    /// The network.
+    pub host: &'static mut HostModel,
+    /// Of the host's parameters.
+    pub optimizer: &'static mut HostOptimizer,
     /// Seeds, which validation evaluates as well.
     pub slots: &'static mut SeedSlots,
-    seed_optimizers: &'static mut SeedOptimizers,
-    pub(super) batch: &'static mut BatchSlot,
+    /// Of the seeds' parameters.
+    pub seed_optimizers: &'static mut SeedOptimizers,
     /// What the step adds up, in training and validation.
     pub sums: &'static mut EnvAccumulators,
     norms: &'static mut GroupNorms,
     scaler: &'static mut EnvLossScaler,
-    id: &'static EnvId,
     /// Of its last step.
     train: &'static TrainMetrics,
     /// Of its episode.
@@ -54,42 +59,47 @@ pub struct TrainingEnv {
 /// What batches are trained by.
 #[derive(SystemParam)]
 pub struct TrainingRules<'w> {
-    experiment: Res<'w, Experiment>,
+    /// The run's settings.
+    pub experiment: Res<'w, Experiment>,
     precision: Res<'w, TrainingPrecision>,
-    clock: Res<'w, RunClock>,
-    fallbacks: Res<'w, FallbackGuard>,
-}
-
-/// Forward and backward; gradients of the whole batch are left in the parameters.
-pub fn forward_backward(
-    mut envs: Query<(&EnvId, &StepStatus, &mut EnvStream, TrainingEnv)>,
-    clock: Res<RunClock>,
-    rules: TrainingRules,
-    pool: Res<EnvPool>,
-) -> Result<(), Failure> {
-    pool.for_each_active(envs.iter_mut(), |_, _, mut env| {
-        rules.forward_backward(&mut env, clock.batch())
-    })
-}
-
-/// Unscaling, statistics, clip, guard and update of each group, in this order and host first; then the scale moves.
-pub fn optimize(
-    mut envs: Query<(&EnvId, &StepStatus, &mut EnvStream, TrainingEnv)>,
-    clock: Res<RunClock>,
-    rules: TrainingRules,
-    pool: Res<EnvPool>,
-) -> Result<(), Failure> {
-    pool.for_each_active(envs.iter_mut(), |_, stream, mut env| {
-        rules.optimize(&mut env, stream, clock.batch())
-    })
+    /// Where the run stands.
+    pub clock: Res<'w, RunClock>,
+    /// The guarded path of what fails in arithmetic.
+    pub fallbacks: Res<'w, FallbackGuard>,
+    /// What is called inside batches.
+    pub hooks: Res<'w, BatchHooks>,
 }
 
 impl TrainingRules<'_> {
-    /// Batch `batch` of the step, the one in the env's hand, through the network and back.
-    pub fn forward_backward(&self, env: &mut TrainingEnvItem, batch: usize) -> Result<(), Failure> {
-        let Some(samples) = env.batch.0.get().take() else {
+    /// Batch `batch` of the step: gathered on the env's device, through the network and back, and learnt from.
+    ///
+    /// # Errors
+    /// That of the first part that fails; it knows its batch.
+    pub fn train_on(&self, env: &mut TrainingEnvItem, stream: &Stream, batch: usize) -> Result<(), Failure> {
+        let mut samples = None;
+        in_batch("fetch", batch, 0, || {
+            samples = Some(env.feed.0.get().fetch(batch)?);
+            Ok(())
+        })?;
+        let Some(mut samples) = samples else {
             return Err(Failure::message("no batch was fetched"));
         };
+        let call = |point, env: &mut TrainingEnvItem, samples: &mut Batch| {
+            let call = || {
+                self.hooks
+                    .call(point, (batch, samples), env, (&self.clock, &self.experiment))
+            };
+            in_batch("a hook of the batch", batch, 0, call)
+        };
+        call(BatchPoint::Fetched, env, &mut samples)?;
+        in_batch("train", batch, 0, || self.forward_backward(env, (batch, &samples)))?;
+        call(BatchPoint::Backward, env, &mut samples)?;
+        in_batch("optimize", batch, 0, || self.optimize(env, stream, batch))?;
+        call(BatchPoint::Updated, env, &mut samples)
+    }
+
+    /// Through the network and back; gradients of the whole batch are left in the parameters.
+    fn forward_backward(&self, env: &mut TrainingEnvItem, (batch, samples): (usize, &Batch)) -> Result<(), Failure> {
         let backend = env.backend.0;
         let is_first_step = self.clock.step() == 1;
         let nonfinite_batches = if is_first_step { 0 } else { env.train.nonfinite_batches };
@@ -100,7 +110,7 @@ impl TrainingRules<'_> {
             self.fallbacks.compute(backend, fallbacks, |backend| {
                 self.undo(env, batch, &mut begun)?;
                 let way = (backend, precision, fault.take());
-                self.attempt(env, (batch, &samples), way)
+                self.attempt(env, (batch, samples), way)
             })
         };
         let is_beyond = compute(precision, &mut fallbacks)?;
@@ -197,8 +207,8 @@ impl TrainingRules<'_> {
         Ok(false)
     }
 
-    /// The gradients of batch `batch` become updates.
-    pub fn optimize(&self, env: &mut TrainingEnvItem, stream: &Stream, batch: usize) -> Result<(), Failure> {
+    /// Unscaling, statistics, clip, guard and update of each group, in this order and host first; then the scale moves.
+    fn optimize(&self, env: &mut TrainingEnvItem, stream: &Stream, batch: usize) -> Result<(), Failure> {
         let lifecycle = &self.experiment.scenario.lifecycle;
         let max_norm = self.experiment.task.max_grad_norm;
         let thresholds = GradientThresholds::new(lifecycle.vanishing, lifecycle.exploding_factor, max_norm);

@@ -6,12 +6,12 @@
 
 pub(crate) mod assess;
 mod attribution;
+pub(crate) mod batches;
 mod changes;
 mod coalition;
 mod coalition_tree;
 pub(crate) mod compute;
 mod limits;
-pub(crate) mod one_go;
 pub(crate) mod pass;
 mod plan;
 mod shapley;
@@ -21,10 +21,11 @@ pub(crate) mod test_part;
 use bevy_app::{App, Plugin};
 
 use crate::env::{EnvId, KeepInRounds};
-use crate::schedule::{AddWork, Assess, Startup, StepEnd, StepSync, ValBatch, Work};
+use crate::schedule::{AddWork, Assess, Batches, Startup, StepEnd, StepSync, Work};
 
 pub use assess::Counterfactual;
 pub use attribution::{Attribution, PlayerAttribution, Synergy};
+pub use batches::BatchOrder;
 pub use changes::LastMeasured;
 pub use coalition::coalition_forward;
 pub use coalition_tree::{CoalitionError, CoalitionTree, LiveSlot, ValidationFlops};
@@ -43,8 +44,7 @@ impl Plugin for ValidationPlugin {
         app.register_required_components::<EnvId, Counterfactual>();
         app.register_required_components::<EnvId, TestResult>();
         app.add_work(Startup, Work::EquipValidation, pass::equip_envs)
-            .add_work(ValBatch, Work::PlanVal, pass::plan_val)
-            .add_work(ValBatch, Work::CoalitionForward, pass::evaluate_batch)
+            .add_work(Batches, Work::PlayBatches, batches::play_batches)
             .add_work(StepSync, Work::WaitAll, sync::wait_all)
             .add_work(StepSync, Work::Unpack, sync::unpack)
             .add_work(Assess, Work::DeriveValMetrics, sync::derive_val_metrics)

@@ -1,4 +1,4 @@
-//! The fused validation pass as systems: plan and fold once per step, evaluate batch by batch.
+//! The fused validation pass of an env: plan and fold once per step, evaluate batch by batch.
 
 use std::time::{Duration, Instant};
 
@@ -15,17 +15,13 @@ use super::plan::{AttributionPlan, PlanMoment, plan_coalitions};
 use crate::clock::RunClock;
 use crate::data::Batch;
 use crate::env::grafted::{GraftKind, graft_kind};
-use crate::env::{
-    EnvBackend, EnvId, EnvPool, EnvSetup, EnvStream, EpisodeStats, Experiment, FallbackGuard, HostModel, SeedSlots,
-    Slot, StepStatus, in_batch,
-};
+use crate::env::{EnvId, EnvSetup, EnvStream, Experiment, HostModel, Slot, in_batch};
 use crate::health::Failure;
 use crate::host::FoldedHost;
 use crate::random::{Domain, derive};
 use crate::scenario::StageIsolation;
-use crate::schedule::Work;
 use crate::torch::{Inference, Mode, Stream, TorchError, catch};
-use crate::training::EnvAccumulators;
+use crate::training::{TrainingEnv, TrainingRules};
 
 /// The host as validation runs it, refilled in place once per step.
 #[derive(Component)]
@@ -110,77 +106,52 @@ pub fn live_slots<'a>(slots: &'a mut [Slot], isolation: &StageIsolation) -> Smal
     live
 }
 
-/// Everything of an env that the pass touches.
+/// Everything of an env that the batches of a step touch.
 #[derive(QueryData)]
 #[query_data(mutable)]
-pub struct ValidatingEnv {
-    pub(super) backend: &'static EnvBackend,
-    pub(super) folded: &'static mut FoldedModel,
-    pub(super) slots: &'static mut SeedSlots,
-    pub(super) batches: &'static mut ValBatches,
-    pub(super) plan: &'static mut ValPlan,
-    pub(super) sums: &'static mut EnvAccumulators,
-    pub(super) stats: &'static mut EpisodeStats,
+pub struct SteppingEnv {
+    pub(super) training: TrainingEnv,
+    folded: &'static mut FoldedModel,
+    batches: &'static mut ValBatches,
+    plan: &'static mut ValPlan,
 }
 
-/// Before the step's first validation batch: which configurations, over which tree, with which folded weights.
-pub fn plan_val(
-    mut envs: Query<(&EnvId, &StepStatus, &mut EnvStream, ValidatingEnv)>,
-    clock: Res<RunClock>,
-    experiment: Res<Experiment>,
-    pool: Res<EnvPool>,
+/// Validation batch `batch` of the step under all configurations of the env's seeds; the first one plans them.
+///
+/// # Errors
+/// That of the part that fails; it knows its batch.
+pub(super) fn validate_on(
+    env: &mut SteppingEnvItem,
+    rules: &TrainingRules,
+    stream: &Stream,
+    batch: usize,
 ) -> Result<(), Failure> {
-    if clock.batch() > 0 {
-        return Ok(());
+    let (before, _) = rules.clock.batches_per_step();
+    if batch == 0 {
+        in_batch("validation plan", 0, before, || {
+            plan(env, &rules.clock, &rules.experiment)
+        })?;
     }
-    pool.for_each_active(envs.iter_mut(), |id, _, mut env| {
-        plan(id, &mut env, &clock, &experiment)
-    })
+    in_batch("validation", batch, before, || evaluate(env, rules, stream, batch))
 }
 
-/// One validation batch under all configurations, in chunks that fit the caches; sums stay on the device.
-pub fn evaluate_batch(
-    mut envs: Query<(&EnvId, &StepStatus, &mut EnvStream, ValidatingEnv)>,
-    clock: Res<RunClock>,
-    experiment: Res<Experiment>,
-    pool: Res<EnvPool>,
-    guard: Res<FallbackGuard>,
-) -> Result<(), Failure> {
-    pool.for_each_active(envs.iter_mut(), |_, stream, mut env| {
-        evaluate(&mut env, (stream, &guard), clock.batch(), &experiment)
-    })
-}
-
-/// All validation batches of a step of one env in one go: what the works of `ValBatch` do batch after batch.
-pub(super) fn validate_on_all(
-    id: &EnvId,
-    env: &mut ValidatingEnvItem,
-    (stream, clock, guard): (&Stream, &RunClock, &FallbackGuard),
-    experiment: &Experiment,
-) -> Result<(), Failure> {
-    let (before, batches) = clock.batches_per_step();
-    in_batch(Work::PlanVal, 0, before, || plan(id, env, clock, experiment))?;
-    (0..batches).try_for_each(|batch| {
-        in_batch(Work::CoalitionForward, batch, before, || {
-            evaluate(env, (stream, guard), batch, experiment)
-        })
-    })
-}
-
-fn plan(id: &EnvId, env: &mut ValidatingEnvItem, clock: &RunClock, experiment: &Experiment) -> Result<(), Failure> {
+/// Which configurations, over which tree, with which folded weights.
+fn plan(env: &mut SteppingEnvItem, clock: &RunClock, experiment: &Experiment) -> Result<(), Failure> {
     let scenario = &experiment.scenario;
     env.folded.0.get().refill()?;
     if clock.step() == 1 {
         env.plan.forget_measurement();
     }
     let (is_final, fossils_play) = (clock.is_last_step(), scenario.measures_fossils());
-    let (players, attribution) =
-        env.plan
-            .last_measured
-            .find(env.slots.records(), fossils_play, &scenario.attribution, is_final);
+    let (players, attribution) = env.plan.last_measured.find(
+        env.training.slots.records(),
+        fossils_play,
+        &scenario.attribution,
+        is_final,
+    );
     let indices = [
         u64::from(clock.round()),
-        id.index_in_group as u64,
+        env.training.id.index_in_group as u64,
         u64::from(clock.step()),
     ];
     let moment = PlanMoment {
@@ -192,7 +163,7 @@ fn plan(id: &EnvId, env: &mut ValidatingEnvItem, clock: &RunClock, experiment: &
     if let Some(most) = attribution.max_configs {
         plan.limit(most, scenario.reward.required_masks(is_final));
     }
-    let live = live_slots(&mut env.slots.0, experiment.isolation());
+    let live = live_slots(&mut env.training.slots.0, experiment.isolation());
     let tree = CoalitionTree::new(&plan.coalitions, &live);
     env.plan.flops = tree.flops(env.folded.0.get().op_costs(), &live);
     drop(live);
@@ -203,12 +174,8 @@ fn plan(id: &EnvId, env: &mut ValidatingEnvItem, clock: &RunClock, experiment: &
     Ok(())
 }
 
-fn evaluate(
-    env: &mut ValidatingEnvItem,
-    (stream, guard): (&Stream, &FallbackGuard),
-    batch: usize,
-    experiment: &Experiment,
-) -> Result<(), Failure> {
+/// In chunks that fit the caches; sums stay on the device.
+fn evaluate(env: &mut SteppingEnvItem, rules: &TrainingRules, stream: &Stream, batch: usize) -> Result<(), Failure> {
     let began = Instant::now();
     let ValPlan {
         tree: Some(tree),
@@ -219,17 +186,19 @@ fn evaluate(
         return Err(Failure::message("validation was not planned"));
     };
     let (tree, samples) = (tree.get(), &env.batches.0.get()[batch]);
-    let live = live_slots(&mut env.slots.0, experiment.isolation());
-    let chunk = tree.chunk_samples(env.backend.0.device);
+    let live = live_slots(&mut env.training.slots.0, rules.experiment.isolation());
+    let chunk = tree.chunk_samples(env.training.backend.0.device);
     let _inference = Inference::new()?;
-    let (folded, sums) = (&**env.folded.0.get(), env.sums.0.get());
+    let (folded, sums) = (&**env.folded.0.get(), env.training.sums.0.get());
     in_chunks(samples.n as i64, chunk, |first, count| {
         let x = samples.x.f_narrow(0, first, count)?;
         let y = samples.y.f_narrow(0, first, count)?;
-        guard.compute(env.backend.0, &mut env.stats.fallbacks, |_| {
-            let logits = coalition_forward(folded, &live, tree, &x)?;
-            Ok(sums.add_val(&logits, &y, tree.places()[MAIN])?)
-        })?;
+        rules
+            .fallbacks
+            .compute(env.training.backend.0, &mut env.training.stats.fallbacks, |_| {
+                let logits = coalition_forward(folded, &live, tree, &x)?;
+                Ok(sums.add_val(&logits, &y, tree.places()[MAIN])?)
+            })?;
         stream.note_write(sums.pack());
         Ok(())
     })?;

@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use simic_engine::checkpoint::{CheckpointName, Checkpoints, Standing};
 use simic_engine::controller::SavedFolder;
@@ -16,7 +16,6 @@ use simic_engine::record::RunDirectory;
 use simic_engine::reward::{RewardInputs, RewardTerms};
 use simic_engine::run::StopRequest;
 use simic_engine::torch::{HostSyncCounter, read_f64};
-use simic_engine::training::BatchSlot;
 use tch::{Kind, Tensor};
 
 use crate::custom_names::ChannelScale;
@@ -27,27 +26,22 @@ use crate::support::first_difference;
 type Served = BTreeMap<(PathBuf, [u32; 4]), Vec<u64>>;
 static SERVED: Mutex<Served> = Mutex::new(BTreeMap::new());
 
-fn note_batch(mut envs: Query<(&EnvId, &mut BatchSlot)>, clock: Res<RunClock>, run: Res<RunDirectory>) {
-    let position = clock.position();
-    for (id, mut slot) in &mut envs {
-        let Some(batch) = slot.0.get() else { continue };
-        let bits = |tensor: &Tensor| {
-            let values = tensor.to_kind(Kind::Double).flatten(0, -1);
-            // Order counts.
-            let sum =
-                (&values * Tensor::arange(values.numel() as i64, (Kind::Double, values.device()))).sum(Kind::Double);
-            read_f64(&sum, &HostSyncCounter::default()).expect("it is read")[0].to_bits()
-        };
-        let round = position.round.expect("a round is played");
-        let place = [round, position.step.unwrap_or(0), clock.batch() as u32, id.index as u32];
-        let served = vec![bits(&batch.x), bits(&batch.y)];
-        let mut all = SERVED.lock().unwrap_or_else(PoisonError::into_inner);
-        let before = all.insert((run.path().into(), place), served.clone());
-        assert!(
-            before.is_none_or(|before| before == served),
-            "another batch at {place:?}"
-        );
-    }
+fn note_batch(batch: &HookedBatch, run: &Path) {
+    let bits = |tensor: &Tensor| {
+        let values = tensor.to_kind(Kind::Double).flatten(0, -1);
+        // Order counts.
+        let sum = (&values * Tensor::arange(values.numel() as i64, (Kind::Double, values.device()))).sum(Kind::Double);
+        read_f64(&sum, &HostSyncCounter::default()).expect("it is read")[0].to_bits()
+    };
+    let (clock, env) = (batch.clock, batch.env.id.index);
+    let place = [clock.round(), clock.step(), batch.index as u32, env as u32];
+    let served = vec![bits(&batch.samples.x), bits(&batch.samples.y)];
+    let mut all = SERVED.lock().unwrap_or_else(PoisonError::into_inner);
+    let before = all.insert((run.into(), place), served.clone());
+    assert!(
+        before.is_none_or(|before| before == served),
+        "another batch at {place:?}"
+    );
 }
 
 fn served(run: &Path) -> Vec<([u32; 4], Vec<u64>)> {
@@ -120,10 +114,14 @@ fn register(app: &mut App) -> Result<(), ExtensionError> {
     world
         .resource_mut::<HostRegistry>()
         .register("short", "a stem and a residual block", short)?;
-    app.add_systems(
-        TrainBatch,
-        note_batch.after(Work::FetchTrainBatch).before(Work::ForwardBackward),
-    );
+    let folder = Arc::new(Mutex::new(PathBuf::new()));
+    let known = Arc::clone(&folder);
+    let find = move |run: Res<RunDirectory>| run.path().clone_into(&mut known.lock().expect("no hook panicked"));
+    app.add_systems(RoundStart, find.after(Work::BeginRound).before(Work::ResetEnvs))
+        .on_train_batch(BatchPoint::Fetched, move |batch| {
+            note_batch(batch, &folder.lock().expect("no hook panicked"));
+            Ok(())
+        });
     Ok(())
 }
 

@@ -26,8 +26,8 @@ HERE = pathlib.Path(__file__).resolve().parent
 EVENTS = ("env_step", "decision", "episode_finished", "round_finished", "learner_update")
 # Times, memory and what hangs on them, as `strip_volatile` of the engine has it.
 MEASURED = ("_ms", "_us_p50", "_s", "_per_s", "_per_hour", "_bytes", "dropped_events")
-# Of a table of trials: times, and a name made of the hash of the scenario.
-OF_A_PLAY = ("seconds", "run", "trial", "id")
+# Of a table of trials: times, the build, and names made of the hash of the scenario.
+OF_A_PLAY = ("seconds", "run", "trial", "id", "engine", "commit")
 LEVELS = {
     "avx512": {"avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"},
     "avx2": {"avx2", "fma", "bmi1", "bmi2"},

@@ -15,9 +15,9 @@ fn of_several_failures_that_of_the_earliest_batch_counts_and_training_comes_befo
 
     // Three training batches come before the first validation batch.
     let outcome = pool.for_each(envs, |id, ()| match id.index {
-        0 => in_batch(Work::CoalitionForward, 0, 3, broken),
-        1 => in_batch(Work::Optimize, 2, 0, broken),
-        _ => in_batch(Work::ForwardBackward, 2, 0, broken),
+        0 => in_batch("validation", 0, 3, broken),
+        1 => in_batch("optimize", 2, 0, broken),
+        _ => in_batch("train", 2, 0, broken),
     });
 
     let error = outcome.expect_err("all fail").during("step", Position::default());

@@ -2,11 +2,7 @@
 
 use bevy_app::App;
 use bevy_ecs::prelude::*;
-use bevy_ecs::schedule::ScheduleConfigs;
-use bevy_ecs::system::ScheduleSystem;
-use simic_engine::env::{HostModel, SeedOptimizers};
 use simic_engine::prelude::*;
-use simic_engine::training::BatchSlot;
 
 use super::support::*;
 
@@ -18,16 +14,15 @@ struct Weights {
 }
 
 impl Weights {
-    fn of(envs: &mut Query<(&mut HostModel, &mut SeedOptimizers)>) -> Self {
-        let (mut host, mut optimizers) = envs.single_mut().expect("one env");
+    fn of(batch: &mut HookedBatch) -> Self {
         Self {
-            host: host_bits(&mut host),
-            seeds: seed_bits(&mut optimizers),
+            host: host_bits(&mut batch.env.host),
+            seeds: seed_bits(&mut batch.env.seed_optimizers),
         }
     }
 }
 
-#[derive(Resource, Default)]
+#[derive(Default)]
 struct Notes {
     /// Around the update of the last batch.
     before: Weights,
@@ -36,45 +31,41 @@ struct Notes {
     skipped: u64,
 }
 
-fn note_before(mut envs: Query<(&mut HostModel, &mut SeedOptimizers)>, mut notes: ResMut<Notes>) {
-    notes.before = Weights::of(&mut envs);
+fn note_skipped(envs: Query<&TrainMetrics>, notes: Res<Shared<Notes>>) {
+    notes.lock().skipped = envs.single().expect("one env").skipped_updates;
 }
 
-fn note_after(mut envs: Query<(&mut HostModel, &mut SeedOptimizers)>, mut notes: ResMut<Notes>) {
-    notes.after = Weights::of(&mut envs);
-}
-
-fn note_skipped(envs: Query<&TrainMetrics>, mut notes: ResMut<Notes>) {
-    notes.skipped = envs.single().expect("one env").skipped_updates;
-}
-
-fn is_last_batch(clock: Res<RunClock>) -> bool {
-    clock.is_last_step() && clock.batch() == 1
+/// Plays `text`, with notes around what happens between `point` of the last batch and its end; `tamper` meets the batch there.
+fn watch(text: &str, point: BatchPoint, tamper: impl Fn(&mut HookedBatch) + Send + Sync + Copy + 'static) -> Notes {
+    play_hooked(app(text, move |app: &mut App| {
+        hook(app, point, move |batch, notes: &mut Notes| {
+            if is_last_batch(batch) {
+                notes.before = Weights::of(batch);
+                tamper(batch);
+            }
+        });
+        hook(app, BatchPoint::Updated, |batch, notes: &mut Notes| {
+            if is_last_batch(batch) {
+                notes.after = Weights::of(batch);
+            }
+        });
+        app.add_systems(StepEnd, note_skipped.after(Work::EmitStep));
+    }))
 }
 
 /// Trains two seeds side by side; `tamper` meets the gradients of the last batch.
-fn train(tamper: ScheduleConfigs<ScheduleSystem>) -> Notes {
+fn train(tamper: impl Fn(&mut HookedBatch) + Send + Sync + Copy + 'static) -> Notes {
     let policy = schedule(&[
         (1, &germinate("r0c0", "conv_small")),
         (2, &advance("r0c0")),
         (3, &germinate("r0c1", "conv_small")),
         (4, &advance("r0c1")),
     ]);
-    let mut app = app(&scenario(MINIMAL, 1, 6, &policy), |app: &mut App| {
-        app.init_resource::<Notes>()
-            .add_systems(TrainBatch, note_after.after(Work::Optimize).run_if(is_last_batch))
-            .add_systems(StepEnd, note_skipped.after(Work::EmitStep));
-    });
-    let between = (note_before, tamper).chain().run_if(is_last_batch);
-    app.app_mut().add_systems(
-        TrainBatch,
-        between.after(Work::ForwardBackward).before(Work::InjectFaults),
-    );
-    play(app)
+    watch(&scenario(MINIMAL, 1, 6, &policy), BatchPoint::Backward, tamper)
 }
 
 fn untouched() -> Notes {
-    let notes = train((|| {}).into_configs());
+    let notes = train(|_| {});
     // Given: without interference all three groups learn from the last batch.
     assert!(notes.after.host != notes.before.host);
     assert!(notes.after.seeds[0] != notes.before.seeds[0]);
@@ -85,13 +76,13 @@ fn untouched() -> Notes {
 
 #[test]
 fn a_host_gradient_times_1000_changes_no_seed_s_update() {
-    let magnify = |mut envs: Query<&mut HostModel>| {
-        for mut gradient in host_gradients(&mut envs.single_mut().expect("one env")) {
+    let magnify = |batch: &mut HookedBatch| {
+        for mut gradient in host_gradients(&mut batch.env.host) {
             let _ = gradient.g_mul_scalar_(1000.0);
         }
     };
 
-    let (plain, magnified) = (untouched(), train(magnify.into_configs()));
+    let (plain, magnified) = (untouched(), train(magnify));
 
     assert!(magnified.after.host != plain.after.host);
     assert!(magnified.after.seeds == plain.after.seeds);
@@ -99,13 +90,12 @@ fn a_host_gradient_times_1000_changes_no_seed_s_update() {
 
 #[test]
 fn a_nan_in_one_seed_s_gradient_stalls_that_seed_alone() {
-    let spoil = |mut envs: Query<&mut SeedOptimizers>| {
-        let mut optimizers = envs.single_mut().expect("one env");
-        let seed = optimizers.0[0].as_mut().expect("the seed trains");
+    let spoil = |batch: &mut HookedBatch| {
+        let seed = batch.env.seed_optimizers.0[0].as_mut().expect("the seed trains");
         let _ = seed.get().params()[0].grad().fill_(f64::NAN);
     };
 
-    let (plain, spoiled) = (untouched(), train(spoil.into_configs()));
+    let (plain, spoiled) = (untouched(), train(spoil));
 
     assert!(spoiled.after.seeds[0] == spoiled.before.seeds[0]);
     assert!(spoiled.after.seeds[1] == plain.after.seeds[1]);
@@ -115,11 +105,11 @@ fn a_nan_in_one_seed_s_gradient_stalls_that_seed_alone() {
 
 #[test]
 fn an_infinite_host_gradient_stalls_the_host_alone_and_is_counted() {
-    let spoil = |mut envs: Query<&mut HostModel>| {
-        let _ = host_gradients(&mut envs.single_mut().expect("one env"))[0].fill_(f64::INFINITY);
+    let spoil = |batch: &mut HookedBatch| {
+        let _ = host_gradients(&mut batch.env.host)[0].fill_(f64::INFINITY);
     };
 
-    let (plain, spoiled) = (untouched(), train(spoil.into_configs()));
+    let (plain, spoiled) = (untouched(), train(spoil));
 
     assert!(spoiled.after.host == spoiled.before.host);
     assert!(spoiled.after.seeds == plain.after.seeds);
@@ -129,21 +119,10 @@ fn an_infinite_host_gradient_stalls_the_host_alone_and_is_counted() {
 /// A seed can blend a value into the features that is no number: the batch is lost, the host is not.
 #[test]
 fn a_batch_whose_features_are_no_numbers_leaves_weights_and_running_statistics_as_they_were() {
-    let spoil = |mut batches: Query<&mut BatchSlot>| {
-        let mut slot = batches.single_mut().expect("one env");
-        let batch = slot.0.get().as_mut().expect("a batch was fetched");
-        let _ = batch.x.narrow(0, 0, 1).fill_(f64::NAN);
+    let spoil = |batch: &mut HookedBatch| {
+        let _ = batch.samples.x.narrow(0, 0, 1).fill_(f64::NAN);
     };
-    let notes: Notes = play(app(&scenario(MINIMAL, 1, 2, WAIT), move |app: &mut App| {
-        let before = (note_before, spoil).chain().run_if(is_last_batch);
-        app.init_resource::<Notes>()
-            .add_systems(
-                TrainBatch,
-                before.after(Work::FetchTrainBatch).before(Work::ForwardBackward),
-            )
-            .add_systems(TrainBatch, note_after.after(Work::Optimize).run_if(is_last_batch))
-            .add_systems(StepEnd, note_skipped.after(Work::EmitStep));
-    }));
+    let notes = watch(&scenario(MINIMAL, 1, 2, WAIT), BatchPoint::Fetched, spoil);
 
     assert!(notes.after.host == notes.before.host);
     assert_eq!(notes.skipped, 1);

@@ -9,7 +9,7 @@ use simic_engine::prelude::*;
 use super::support::*;
 
 /// What the host went through, bit by bit.
-#[derive(Resource, Default)]
+#[derive(Default)]
 struct Host {
     /// At every training batch.
     gradients: Vec<Vec<Vec<u32>>>,
@@ -21,9 +21,8 @@ struct Host {
     seeds: Vec<Vec<Vec<u32>>>,
 }
 
-fn note_gradients(mut envs: Query<&mut HostModel>, mut notes: ResMut<Host>) {
-    let gradients = host_gradients(&mut envs.single_mut().expect("one env"));
-    notes.gradients.push(bits(&gradients));
+fn note_gradients(batch: &mut HookedBatch, notes: &mut Host) {
+    notes.gradients.push(bits(&host_gradients(&mut batch.env.host)));
 }
 
 type Trained = (
@@ -34,8 +33,9 @@ type Trained = (
     &'static ValMetrics,
 );
 
-fn note_step(mut envs: Query<Trained>, mut notes: ResMut<Host>) {
+fn note_step(mut envs: Query<Trained>, notes: Res<Shared<Host>>) {
     let (mut host, mut optimizers, slots, train, val) = envs.single_mut().expect("one env");
+    let mut notes = notes.lock();
     let metrics = [train.loss, train.accuracy_percent, val.loss, val.accuracy_percent];
     notes.metrics.push(metrics.map(f64::to_bits));
     notes.params.push(host_bits(&mut host));
@@ -45,12 +45,8 @@ fn note_step(mut envs: Query<Trained>, mut notes: ResMut<Host>) {
 
 fn watched(policy: &str) -> Engine {
     app(&scenario(MINIMAL, 1, 8, policy), |app: &mut App| {
-        app.init_resource::<Host>()
-            .add_systems(
-                TrainBatch,
-                note_gradients.after(Work::ForwardBackward).before(Work::InjectFaults),
-            )
-            .add_systems(StepEnd, note_step.after(Work::EmitStep));
+        hook(app, BatchPoint::Backward, note_gradients);
+        app.add_systems(StepEnd, note_step.after(Work::EmitStep));
     })
 }
 
@@ -66,7 +62,7 @@ fn assert_same_host(grown: &Host, alone: &Host, what: &str) {
 
 #[test]
 fn a_training_seed_leaves_host_gradients_parameters_and_metrics_bit_for_bit_alone() {
-    let alone: Host = play(watched(WAIT));
+    let alone: Host = play_hooked(watched(WAIT));
 
     for blueprint in [
         "norm",
@@ -77,7 +73,7 @@ fn a_training_seed_leaves_host_gradients_parameters_and_metrics_bit_for_bit_alon
         "conv_light",
         "conv_heavy",
     ] {
-        let grown: Host = play(growing(blueprint));
+        let grown: Host = play_hooked(growing(blueprint));
 
         assert_same_host(&grown, &alone, blueprint);
         // It was there and learned.
@@ -97,12 +93,12 @@ fn a_blending_seed_at_alpha_0_changes_neither_logits_nor_host() {
             seed.stage = SeedStage::Blending;
         }
     };
-    let alone: Host = play(watched(WAIT));
+    let alone: Host = play_hooked(watched(WAIT));
 
     let mut app = growing("conv_small");
     app.app_mut()
         .add_systems(StepStart, blend.before(Work::PlanTrainBatches));
-    let grown: Host = play(app);
+    let grown: Host = play_hooked(app);
 
     assert_eq!(grown.stages[4..], [Some(SeedStage::Blending); 4]);
     assert_same_host(&grown, &alone, "a blending seed at alpha 0");

@@ -1,17 +1,14 @@
 //! Training is channels-last throughout: no op and no gradient falls back.
 
 use bevy_app::App;
-use bevy_ecs::prelude::*;
-use simic_engine::env::{HostModel, SeedSlots};
 use simic_engine::prelude::*;
 use simic_engine::torch::Mode;
 use simic_engine::torch::{NoGrad, is_channels_last};
-use simic_engine::training::BatchSlot;
 
 use super::support::*;
 
 /// How many features, weights and gradients were looked at, and which of them are not channels-last.
-#[derive(Resource, Default)]
+#[derive(Default)]
 struct Layouts {
     seen: usize,
     fallen_back: Vec<String>,
@@ -27,23 +24,28 @@ impl Layouts {
     }
 }
 
-fn look_at_features(mut envs: Query<(&mut HostModel, &mut BatchSlot)>, mut layouts: ResMut<Layouts>) {
+fn look_at_features(batch: &mut HookedBatch, layouts: &mut Layouts) {
+    if !batch.clock.is_last_step() {
+        return;
+    }
     let _no_grad = NoGrad::new();
-    let (mut host, mut slot) = envs.single_mut().expect("one env");
-    let (host, batch) = (host.0.get(), slot.0.get().as_ref().expect("a batch was fetched"));
-    layouts.look(&batch.x, || "batch".into());
-    let mut features = batch.x.shallow_clone();
+    let host = batch.env.host.0.get();
+    layouts.look(&batch.samples.x, || "batch".into());
+    let mut features = batch.samples.x.shallow_clone();
     for op in 0..host.num_ops() - 1 {
         features = host.run(op..op + 1, &features, Mode::Train).expect("ops run");
         layouts.look(&features, || format!("features after op {op}"));
     }
 }
 
-fn look_at_gradients(mut envs: Query<(&mut HostModel, &mut SeedSlots)>, mut layouts: ResMut<Layouts>) {
-    let (mut host, mut slots) = envs.single_mut().expect("one env");
-    let seeds = slots.0.iter_mut().filter_map(|slot| slot.module.as_mut());
+fn look_at_gradients(batch: &mut HookedBatch, layouts: &mut Layouts) {
+    if !batch.clock.is_last_step() {
+        return;
+    }
+    let env = &mut batch.env;
+    let seeds = env.slots.0.iter_mut().filter_map(|slot| slot.module.as_mut());
     let of_seeds = seeds.flat_map(|seed| (seed.get() as &simic_engine::seed::SeedInstance).params());
-    let convolutions = host.0.get().params().trainable().iter().chain(of_seeds);
+    let convolutions = env.host.0.get().params().trainable().iter().chain(of_seeds);
     for param in convolutions.filter(|param| param.tensor.dim() == 4) {
         layouts.look(&param.tensor, || param.name.clone());
         layouts.look(&param.tensor.grad(), || format!("gradient of {}", param.name));
@@ -59,16 +61,9 @@ fn train(task: &str, blueprint: &str) -> Layouts {
         (12, &advance("r0c1")),
         (13, &advance("r0c0")),
     ]);
-    let is_last_step = |clock: Res<RunClock>| clock.is_last_step();
-    play(app(&scenario(task, 1, 14, &policy), move |app: &mut App| {
-        let look_at_features = look_at_features
-            .after(Work::FetchTrainBatch)
-            .before(Work::ForwardBackward);
-        let look_at_gradients = look_at_gradients
-            .after(Work::ForwardBackward)
-            .before(Work::InjectFaults);
-        app.init_resource::<Layouts>()
-            .add_systems(TrainBatch, (look_at_features, look_at_gradients).run_if(is_last_step));
+    play_hooked(app(&scenario(task, 1, 14, &policy), |app: &mut App| {
+        hook(app, BatchPoint::Fetched, look_at_features);
+        hook(app, BatchPoint::Backward, look_at_gradients);
     }))
 }
 

@@ -2,7 +2,6 @@
 
 use bevy_app::App;
 use bevy_ecs::prelude::*;
-use simic_engine::env::SeedOptimizers;
 use simic_engine::growth::PruneReason;
 use simic_engine::growth::SeedStage::{self, *};
 use simic_engine::prelude::*;
@@ -116,12 +115,12 @@ fn an_instant_prune_frees_the_slot_six_steps_later() {
 fn a_held_seed_with_gradients_that_are_no_numbers_is_not_committed_but_given_up() {
     #[derive(Resource, Default)]
     struct Records(Vec<Option<SeedRecord>>);
-    let spoil = |mut envs: Query<&mut SeedOptimizers>| {
-        let mut optimizers = envs.single_mut().expect("one env");
-        let seed = optimizers.0[0].as_mut().expect("the seed trains");
-        let _ = seed.get().params()[0].grad().fill_(f64::NAN);
+    let spoil = |batch: &mut HookedBatch, _: &mut ()| {
+        if (18..=20).contains(&batch.clock.step()) {
+            let seed = batch.env.seed_optimizers.0[0].as_mut().expect("the seed trains");
+            let _ = seed.get().params()[0].grad().fill_(f64::NAN);
+        }
     };
-    let is_spoilt = |clock: Res<RunClock>| (18..=20).contains(&clock.step());
     let note = |slots: Query<&SeedSlots>, mut records: ResMut<Records>| {
         records.0.push(slots.single().expect("one env").0[0].record.clone());
     };
@@ -134,9 +133,8 @@ fn a_held_seed_with_gradients_that_are_no_numbers_is_not_committed_but_given_up(
     ]);
 
     let Records(records) = play(app(&scenario(MINIMAL, 1, 20, &policy), move |app: &mut App| {
-        let spoil = spoil.after(Work::ForwardBackward).before(Work::InjectFaults);
+        hook(app, BatchPoint::Backward, spoil);
         app.init_resource::<Records>()
-            .add_systems(TrainBatch, spoil.run_if(is_spoilt))
             .add_systems(StepEnd, note.after(Work::EmitStep));
     }));
 

@@ -2,16 +2,15 @@
 
 use bevy_app::App;
 use bevy_ecs::prelude::*;
-use simic_engine::env::{HostModel, SeedOptimizers};
+use simic_engine::env::HostModel;
 use simic_engine::prelude::*;
 use simic_engine::torch::NoGrad;
-use simic_engine::training::BatchSlot;
 use tch::Tensor;
 
 use super::support::*;
 
 /// Gradients before the update, and parameters after it.
-#[derive(Resource, Default)]
+#[derive(Default)]
 struct Trained {
     gradients: Vec<Vec<f32>>,
     params: Vec<Vec<f32>>,
@@ -20,25 +19,23 @@ struct Trained {
 
 /// Every sample becomes the batch's first image under its own label. Batch norm then sees the same statistics in every
 /// part of a batch, so that parts and whole differ by nothing but the weights of the parts.
-fn repeat_first_image(mut envs: Query<&mut BatchSlot>) {
+fn repeat_first_image(batch: &mut HookedBatch, _: &mut Trained) {
     let _no_grad = NoGrad::new();
-    for mut slot in &mut envs {
-        let batch = slot.0.get().as_mut().expect("a batch was fetched");
-        let first = batch.x.narrow(0, 0, 1).copy();
-        batch.x.copy_(&first.expand_as(&batch.x));
-    }
+    let images = &mut batch.samples.x;
+    let first = images.narrow(0, 0, 1).copy();
+    images.copy_(&first.expand_as(images));
 }
 
-fn note_gradients(mut envs: Query<(&mut HostModel, &mut SeedOptimizers)>, mut trained: ResMut<Trained>) {
-    for (mut host, mut optimizers) in &mut envs {
-        let seeds = optimizers.0.iter_mut().flatten();
-        let of_seeds = seeds.flat_map(|seed| seed.get().params().iter().map(Tensor::grad));
-        let gradients: Vec<Tensor> = host_gradients(&mut host).into_iter().chain(of_seeds).collect();
-        trained.gradients = gradients.iter().map(values).collect();
-    }
+fn note_gradients(batch: &mut HookedBatch, trained: &mut Trained) {
+    let env = &mut batch.env;
+    let seeds = env.seed_optimizers.0.iter_mut().flatten();
+    let of_seeds = seeds.flat_map(|seed| seed.get().params().iter().map(Tensor::grad));
+    let gradients: Vec<Tensor> = host_gradients(&mut env.host).into_iter().chain(of_seeds).collect();
+    trained.gradients = gradients.iter().map(values).collect();
 }
 
-fn note_params(mut envs: Query<(&mut HostModel, &TrainMetrics)>, mut trained: ResMut<Trained>) {
+fn note_params(mut envs: Query<(&mut HostModel, &TrainMetrics)>, trained: Res<Shared<Trained>>) {
+    let mut trained = trained.lock();
     for (mut host, metrics) in &mut envs {
         let params = host.0.get().params().trainable();
         trained.params = params.iter().map(|param| values(&param.tensor)).collect();
@@ -56,19 +53,10 @@ fn train(parts: usize) -> Trained {
             run: (rounds: 1, n_envs: 1, max_steps: 5),
         )"#
     );
-    play(app(&text, |app: &mut App| {
-        app.init_resource::<Trained>()
-            .add_systems(
-                TrainBatch,
-                repeat_first_image
-                    .after(Work::FetchTrainBatch)
-                    .before(Work::ForwardBackward),
-            )
-            .add_systems(
-                TrainBatch,
-                note_gradients.after(Work::ForwardBackward).before(Work::InjectFaults),
-            )
-            .add_systems(StepEnd, note_params.after(Work::EmitStep));
+    play_hooked(app(&text, |app: &mut App| {
+        hook(app, BatchPoint::Fetched, repeat_first_image);
+        hook(app, BatchPoint::Backward, note_gradients);
+        app.add_systems(StepEnd, note_params.after(Work::EmitStep));
     }))
 }
 

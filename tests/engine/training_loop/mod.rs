@@ -1,5 +1,6 @@
 //! The training loop as a whole, played in memory on small tasks and watched by systems that these tests add.
 
+mod batch_order;
 mod births;
 mod counterfactuals;
 mod edge_cases;
@@ -11,7 +12,6 @@ mod kernels;
 mod layout;
 mod lifecycle;
 mod micro_batches;
-mod one_go;
 mod plugins;
 mod precision;
 mod rates;

@@ -119,11 +119,11 @@ fn an_engine_without_one_of_its_plugins_says_which_it_lacks() {
         assert_eq!(without::<EnvPlugin>(group()), work("EnvPlugin", Work::SpawnEnvs));
         assert_eq!(
             without::<TrainingPlugin>(group()),
-            work("TrainingPlugin", Work::ForwardBackward)
+            work("TrainingPlugin", Work::PlanTrainBatches)
         );
         assert_eq!(
             without::<ValidationPlugin>(group()),
-            work("ValidationPlugin", Work::CoalitionForward)
+            work("ValidationPlugin", Work::PlayBatches)
         );
         assert_eq!(
             without::<ControllerPlugin>(group()),
@@ -131,11 +131,11 @@ fn an_engine_without_one_of_its_plugins_says_which_it_lacks() {
         );
     }
     assert_eq!(
-        work("TrainingPlugin", Work::ForwardBackward)
+        work("TrainingPlugin", Work::PlanTrainBatches)
             .expect("a part")
             .to_string(),
         "the app has no `TrainingPlugin`: add it (it is in `SimicPlugins`), or do its work in systems of your own, among \
-         them one in `Work::ForwardBackward`"
+         them one in `Work::PlanTrainBatches`"
     );
 }
 

@@ -2,7 +2,7 @@
 
 use bevy_app::App;
 use bevy_ecs::prelude::*;
-use simic_engine::env::{EpisodeStats, GradReport, HostModel, SeedOptimizers};
+use simic_engine::env::{EpisodeStats, GradReport, HostModel};
 use simic_engine::prelude::*;
 use simic_engine::torch::NoGrad;
 use tch::Kind;
@@ -56,20 +56,16 @@ fn grown(amp: &str, rounds: u32) -> String {
     )
 }
 
-fn train<M>(text: &str, tamper: impl IntoScheduleConfigs<bevy_ecs::system::ScheduleSystem, M>) -> Notes {
-    let mut engine = app(text, |app: &mut App| {
+fn train(text: &str, tamper: impl Fn(&mut HookedBatch) + Send + Sync + Copy + 'static) -> Notes {
+    play(app(text, move |app: &mut App| {
         app.init_resource::<Notes>()
             .add_systems(StepEnd, note.after(Work::EmitStep));
-    });
-    engine.app_mut().add_systems(
-        TrainBatch,
-        tamper.after(Work::ForwardBackward).before(Work::InjectFaults),
-    );
-    play(engine)
+        hook(app, BatchPoint::Backward, move |batch, _: &mut ()| tamper(batch));
+    }))
 }
 
 fn untouched(amp: &str) -> Notes {
-    train(&grown(amp, 1), || {})
+    train(&grown(amp, 1), |_| {})
 }
 
 #[test]
@@ -95,18 +91,23 @@ fn lower_precision_trains_as_f32_does_up_to_rounding() {
     }
 }
 
-fn is_last_batch(clock: Res<RunClock>) -> bool {
-    clock.is_last_step() && clock.batch() == 1
-}
-
-fn spoil_seed(mut envs: Query<&mut SeedOptimizers>) {
-    let mut optimizers = envs.single_mut().expect("one env");
-    let seed = optimizers.0.iter_mut().flatten().next().expect("the seed trains");
+fn spoil_seed(batch: &mut HookedBatch) {
+    let mut seeds = batch.env.seed_optimizers.0.iter_mut().flatten();
+    let seed = seeds.next().expect("the seed trains");
     let _ = seed.get().params()[0].grad().fill_(f64::NAN);
 }
 
-fn spoil_host(mut envs: Query<&mut HostModel>) {
-    let _ = host_gradients(&mut envs.single_mut().expect("one env"))[0].fill_(f64::INFINITY);
+fn spoil_host(batch: &mut HookedBatch) {
+    let _ = host_gradients(&mut batch.env.host)[0].fill_(f64::INFINITY);
+}
+
+/// Meets the last batch alone.
+fn at_last(tamper: fn(&mut HookedBatch)) -> impl Fn(&mut HookedBatch) + Copy {
+    move |batch| {
+        if is_last_batch(batch) {
+            tamper(batch);
+        }
+    }
 }
 
 fn last_scale(notes: &Notes) -> f64 {
@@ -119,30 +120,23 @@ fn an_overflow_of_the_host_halves_its_scale_and_a_seed_that_diverges_does_not() 
     let text = grown("fp16", 1);
     let plain = last_scale(&untouched("fp16"));
 
-    assert_eq!(last_scale(&train(&text, spoil_seed.run_if(is_last_batch))), plain);
-    assert_eq!(last_scale(&train(&text, spoil_host.run_if(is_last_batch))), plain / 2.0);
+    assert_eq!(last_scale(&train(&text, at_last(spoil_seed))), plain);
+    assert_eq!(last_scale(&train(&text, at_last(spoil_host))), plain / 2.0);
 }
 
 #[test]
 fn every_env_has_a_scale_of_its_own_and_counts_the_updates_that_it_skipped() {
-    fn spoil_second(mut envs: Query<(&EnvId, &mut HostModel)>) {
-        for (id, mut host) in &mut envs {
-            if id.index == 1 {
-                let _ = host_gradients(&mut host)[0].fill_(f64::INFINITY);
-            }
-        }
-    }
     let text = scenario(MINIMAL, 3, 3, WAIT).replace("run: (", "training: (amp: fp16), run: (");
     let played = |is_spoilt: bool| -> Scales {
         let mut engine = app(&text, |app: &mut App| {
             app.init_resource::<Scales>()
                 .add_systems(StepEnd, note_scales.after(Work::EmitStep));
         });
-        let spoil = spoil_second.run_if(move |clock: Res<RunClock>| is_spoilt && is_last_batch(clock));
-        engine.app_mut().add_systems(
-            TrainBatch,
-            spoil.after(Work::ForwardBackward).before(Work::InjectFaults),
-        );
+        hook(engine.app_mut(), BatchPoint::Backward, move |batch, _: &mut ()| {
+            if is_spoilt && is_last_batch(batch) && batch.env.id.index == 1 {
+                spoil_host(batch);
+            }
+        });
         play(engine)
     };
 
@@ -190,9 +184,13 @@ fn gradients_are_unscaled_before_they_are_measured_and_clipped() {
 
 #[test]
 fn every_episode_begins_with_a_fresh_scale() {
-    let in_the_first_round = |clock: Res<RunClock>| clock.round() == 0;
+    let in_the_first_round = |batch: &mut HookedBatch| {
+        if batch.clock.round() == 0 {
+            spoil_host(batch);
+        }
+    };
 
-    let Notes(notes) = train(&grown("fp16", 2), spoil_host.run_if(in_the_first_round));
+    let Notes(notes) = train(&grown("fp16", 2), in_the_first_round);
 
     let scales: Vec<f64> = notes.iter().map(|(.., scale)| scale.expect("a scale")).collect();
     assert_eq!(
@@ -206,9 +204,9 @@ fn every_episode_begins_with_a_fresh_scale() {
 /// What seeds contribute is a difference of accuracies: it must not be rounding noise.
 #[test]
 fn validation_does_not_know_in_which_precision_hosts_were_trained() {
-    fn equalise(mut envs: Query<&mut HostModel>) {
+    fn equalise(batch: &mut HookedBatch, _: &mut ()) {
         let _no_grad = NoGrad::new();
-        for param in envs.single_mut().expect("one env").0.get().params().all() {
+        for param in batch.env.host.0.get().params().all() {
             let values = tch::Tensor::linspace(
                 0.1,
                 0.4,
@@ -221,8 +219,8 @@ fn validation_does_not_know_in_which_precision_hosts_were_trained() {
     let val = |amp: &str| {
         let text = scenario(MINIMAL, 1, 1, WAIT).replace("run: (", &format!("training: (amp: {amp}), run: ("));
         let notes: Notes = play(app(&text, |app: &mut App| {
+            hook(app, BatchPoint::Updated, equalise);
             app.init_resource::<Notes>()
-                .add_systems(TrainBatch, equalise.after(Work::Optimize))
                 .add_systems(StepEnd, note.after(Work::EmitStep));
         }));
         notes.0[0].1.to_bits()

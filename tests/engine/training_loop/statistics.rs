@@ -2,7 +2,7 @@
 
 use bevy_app::App;
 use bevy_ecs::prelude::*;
-use simic_engine::env::{GradReport, HostModel, SeedSlots};
+use simic_engine::env::{GradReport, SeedSlots};
 use simic_engine::growth::{AlphaAlgorithm, SeedStage};
 use simic_engine::prelude::*;
 use simic_engine::seed::SeedRecord;
@@ -10,7 +10,7 @@ use simic_engine::seed::SeedRecord;
 use super::support::*;
 
 /// Squared gradient norms of host and seed at each batch of the last step, and the report on it.
-#[derive(Resource, Default)]
+#[derive(Default)]
 struct Notes {
     host: Vec<f64>,
     seed: Vec<f64>,
@@ -25,30 +25,30 @@ fn sum_of_squares(gradients: impl IntoIterator<Item = tch::Tensor>) -> f64 {
         .sum()
 }
 
-fn note_gradients(mut envs: Query<(&mut HostModel, &mut SeedSlots)>, mut notes: ResMut<Notes>) {
-    let (mut host, mut slots) = envs.single_mut().expect("one env");
-    let seed = slots.0[0].module.as_mut().expect("the seed is there").get();
-    notes.host.push(sum_of_squares(host_gradients(&mut host)));
+fn note_gradients(batch: &mut HookedBatch, notes: &mut Notes) {
+    if !batch.clock.is_last_step() {
+        return;
+    }
+    let env = &mut batch.env;
+    let seed = env.slots.0[0].module.as_mut().expect("the seed is there").get();
+    notes.host.push(sum_of_squares(host_gradients(&mut env.host)));
     notes
         .seed
         .push(sum_of_squares(seed.params().map(|param| param.tensor.grad())));
 }
 
-fn note_report(envs: Query<&GradReport>, mut notes: ResMut<Notes>) {
-    notes.report = envs.single().expect("one env").clone();
+fn note_report(envs: Query<&GradReport>, notes: Res<Shared<Notes>>) {
+    notes.lock().report = envs.single().expect("one env").clone();
 }
 
 #[test]
 fn of_24_batches_the_statistics_of_batch_20_are_reported_before_clipping() {
     let policy = schedule(&[(1, &germinate("r0c0", "conv_small")), (2, &advance("r0c0"))]);
     let task = r#"preset("digits_minimal", (batch_size: 16, batches_per_step: count(24), max_grad_norm: 1e-3))"#;
-    let is_last_step = |clock: Res<RunClock>| clock.is_last_step();
 
-    let notes: Notes = play(app(&scenario(task, 1, 3, &policy), move |app: &mut App| {
-        let note_gradients = note_gradients.after(Work::ForwardBackward).before(Work::InjectFaults);
-        app.init_resource::<Notes>()
-            .add_systems(TrainBatch, note_gradients.run_if(is_last_step))
-            .add_systems(StepEnd, note_report.after(Work::EmitStep));
+    let notes: Notes = play_hooked(app(&scenario(task, 1, 3, &policy), |app: &mut App| {
+        hook(app, BatchPoint::Backward, note_gradients);
+        app.add_systems(StepEnd, note_report.after(Work::EmitStep));
     }));
 
     assert_eq!(notes.host.len(), 24);

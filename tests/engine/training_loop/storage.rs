@@ -6,14 +6,14 @@ use bevy_app::App;
 use bevy_ecs::prelude::*;
 use simic_engine::env::{HostModel, HostOptimizer, SeedOptimizers, SeedSlots};
 use simic_engine::prelude::*;
-use simic_engine::training::{BatchSlot, EnvAccumulators, EnvFeed, GroupNorms};
+use simic_engine::training::{EnvAccumulators, EnvFeed, GroupNorms};
 use simic_engine::validation::ValBatches;
 use tch::Tensor;
 
 use super::support::*;
 
 /// Addresses by name, as seen at the end of every step and before every update.
-#[derive(Resource, Default)]
+#[derive(Default)]
 struct Addresses(BTreeMap<String, Vec<usize>>);
 
 impl Addresses {
@@ -52,7 +52,8 @@ type HostStorage = (
     &'static mut ValBatches,
 );
 
-fn note_host(mut envs: Query<HostStorage>, mut addresses: ResMut<Addresses>) {
+fn note_host(mut envs: Query<HostStorage>, addresses: Res<Shared<Addresses>>) {
+    let mut addresses = addresses.lock();
     for (id, mut host, mut optimizer, mut sums, mut feed, mut norms, mut val) in &mut envs {
         let env = id.index;
         let params = host.0.get().params();
@@ -70,15 +71,14 @@ fn note_host(mut envs: Query<HostStorage>, mut addresses: ResMut<Addresses>) {
     }
 }
 
-fn note_batch(mut envs: Query<(&EnvId, &mut BatchSlot)>, mut addresses: ResMut<Addresses>, clock: Res<RunClock>) {
-    for (id, mut slot) in &mut envs {
-        let batch = slot.0.get().as_ref().expect("a batch was fetched");
-        addresses.note(format!("env {} images", id.index), &batch.x);
-        addresses.note(format!("env {} labels of batch {}", id.index, clock.batch()), &batch.y);
-    }
+fn note_batch(batch: &mut HookedBatch, addresses: &mut Addresses) {
+    let env = batch.env.id.index;
+    addresses.note(format!("env {env} images"), &batch.samples.x);
+    addresses.note(format!("env {env} labels of batch {}", batch.index), &batch.samples.y);
 }
 
-fn note_seed(mut envs: Query<(&EnvId, &mut SeedSlots, &mut SeedOptimizers)>, mut addresses: ResMut<Addresses>) {
+fn note_seed(mut envs: Query<(&EnvId, &mut SeedSlots, &mut SeedOptimizers)>, addresses: Res<Shared<Addresses>>) {
+    let mut addresses = addresses.lock();
     for (id, mut slots, mut optimizers) in &mut envs {
         let Some(module) = &mut slots.0[0].module else { continue };
         let module = module.get();
@@ -109,13 +109,9 @@ fn parameters_momenta_batches_and_sums_keep_their_storage_over_steps_and_rounds(
                 )"#,
                 policy = schedule(&[(1, &germinate("r0c0", "conv_small")), (2, &advance("r0c0"))]),
             );
-            let addresses: Addresses = play(app(&text, |app: &mut App| {
-                app.init_resource::<Addresses>()
-                    .add_systems(
-                        TrainBatch,
-                        note_batch.after(Work::FetchTrainBatch).before(Work::ForwardBackward),
-                    )
-                    .add_systems(StepEnd, note_host.after(Work::EmitStep));
+            let addresses: Addresses = play_hooked(app(&text, |app: &mut App| {
+                hook(app, BatchPoint::Fetched, note_batch);
+                app.add_systems(StepEnd, note_host.after(Work::EmitStep));
             }));
 
             assert_eq!(addresses.0["env 1 accumulators"].len(), 3 * 4);
@@ -128,8 +124,8 @@ fn parameters_momenta_batches_and_sums_keep_their_storage_over_steps_and_rounds(
 
 #[test]
 fn a_seed_keeps_its_tensors_from_its_first_training_step_to_its_commit() {
-    let addresses: Addresses = play(app(&scenario(MINIMAL, 2, 20, GROW_ONE_SEED), |app: &mut App| {
-        app.init_resource::<Addresses>()
+    let addresses: Addresses = play_hooked(app(&scenario(MINIMAL, 2, 20, GROW_ONE_SEED), |app: &mut App| {
+        app.init_resource::<Shared<Addresses>>()
             .add_systems(StepEnd, note_seed.after(Work::EmitStep));
     }));
 

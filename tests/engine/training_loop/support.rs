@@ -1,5 +1,7 @@
 //! What the tests of the loop share: runs from scenario texts, and plain copies of what an env holds.
 
+use std::sync::{Arc, Mutex, MutexGuard};
+
 use bevy_app::Plugins;
 use bevy_ecs::prelude::*;
 use simic_engine::env::{HostModel, SeedOptimizers};
@@ -62,6 +64,41 @@ pub fn app<M>(text: &str, plugins: impl Plugins<M>) -> Engine {
 pub fn play<T: Resource>(mut engine: Engine) -> T {
     engine.run().expect("the run succeeds");
     engine.world_mut().remove_resource().expect("notes were taken")
+}
+
+/// Notes that hooks of batches take, and systems with them.
+#[derive(Resource, Default)]
+pub struct Shared<T>(Arc<Mutex<T>>);
+
+impl<T> Shared<T> {
+    pub fn lock(&self) -> MutexGuard<'_, T> {
+        self.0.lock().expect("no hook panicked")
+    }
+}
+
+/// Lets every training batch be looked at, and tampered with, at `point`.
+pub fn hook<T: Default + Send + 'static>(
+    app: &mut App,
+    point: BatchPoint,
+    hook: impl Fn(&mut HookedBatch, &mut T) + Send + Sync + 'static,
+) {
+    app.init_resource::<Shared<T>>();
+    let notes = Shared(Arc::clone(&app.world().resource::<Shared<T>>().0));
+    app.on_train_batch(point, move |batch| {
+        hook(batch, &mut notes.lock());
+        Ok(())
+    });
+}
+
+/// As [`play`], of notes that hooks took.
+pub fn play_hooked<T: Default + Send + 'static>(engine: Engine) -> T {
+    let notes: Shared<T> = play(engine);
+    std::mem::take(&mut *notes.lock())
+}
+
+/// The second of two batches, in the last step.
+pub fn is_last_batch(batch: &HookedBatch) -> bool {
+    batch.clock.is_last_step() && batch.index == 1
 }
 
 /// Values of a tensor, in row order.

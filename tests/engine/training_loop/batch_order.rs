@@ -1,12 +1,14 @@
-//! Envs that play the batches of a step in one go do what they do batch by batch.
+//! Envs that play all their batches one after the other do what they do when all play each batch together.
 
 use bevy_app::App;
 use bevy_ecs::prelude::*;
 use simic_engine::env::HostModel;
+use simic_engine::health::Failure;
 use simic_engine::prelude::*;
 use simic_engine::random::RunRng;
 use simic_engine::seed::BlueprintError;
 use simic_engine::torch::{Backend, Init, Mode, ParamSet};
+use simic_engine::validation::BatchOrder;
 use tch::{TchError, Tensor};
 
 use super::support::*;
@@ -21,30 +23,20 @@ fn note(mut envs: Query<(&EnvId, &TrainMetrics, &ValMetrics, &mut HostModel)>, m
     }
 }
 
-/// A system of an application in a batch: the schedules are then played batch by batch.
-fn watch() {}
-
-fn is_watched(train: bool, val: bool) -> Engine {
-    app(&scenario(MINIMAL, 3, 18, GROW_ONE_SEED), move |app: &mut App| {
+fn noted(order: BatchOrder) -> Steps {
+    play(app(&scenario(MINIMAL, 3, 18, GROW_ONE_SEED), move |app: &mut App| {
         app.init_resource::<Steps>()
+            .insert_resource(order)
             .add_systems(StepEnd, note.after(Work::EmitStep));
-        if train {
-            app.add_systems(TrainBatch, watch);
-        }
-        if val {
-            app.add_systems(ValBatch, watch);
-        }
-    })
+    }))
 }
 
 #[test]
-fn one_go_and_batch_by_batch_give_the_same_bits() {
-    let in_one_go: Steps = play(is_watched(false, false));
+fn both_orders_of_envs_and_batches_give_the_same_bits() {
+    let [by_env, by_batch] = [BatchOrder::EnvByEnv, BatchOrder::BatchByBatch].map(noted);
 
-    assert_eq!(in_one_go.0.len(), 3 * 18);
-    for (train, val) in [(true, false), (false, true), (true, true)] {
-        assert!(play::<Steps>(is_watched(train, val)) == in_one_go);
-    }
+    assert_eq!(by_env.0.len(), 3 * 18);
+    assert!(by_env == by_batch);
 }
 
 /// A seed module that fails in training, though not on the few samples that it is tried on at start-up.
@@ -100,23 +92,39 @@ fn register(app: &mut App) -> Result<(), ExtensionError> {
 }
 
 #[test]
-fn a_failure_names_work_batch_and_env_either_way() {
+fn a_failure_names_part_batch_and_env_in_either_order() {
     let policy = schedule(&[(1, &germinate("r0c0", "brittle")), (2, &advance("r0c0"))]);
-    let fail = |is_watched: bool| {
+    let fail = |order: BatchOrder| {
         let builder = Engine::builder().threads(2).extended(register);
         let engine = builder.from_ron(&scenario(MINIMAL, 2, 4, &policy));
         let mut engine = engine.unwrap_or_else(|problems| panic!("{problems}"));
-        if is_watched {
-            engine.app_mut().add_systems(TrainBatch, watch);
-        }
+        engine.app_mut().insert_resource(order);
         engine.run().expect_err("the module fails").to_string()
     };
 
-    let (in_one_go, batch_by_batch) = (fail(false), fail(true));
+    let [by_env, by_batch] = [BatchOrder::EnvByEnv, BatchOrder::BatchByBatch].map(fail);
 
     assert!(
-        in_one_go.starts_with("train failed at round 1, step 3, batch 1, env 0") && in_one_go.contains("it broke"),
-        "{in_one_go}"
+        by_env.starts_with("train failed at round 1, step 3, batch 1, env 0") && by_env.contains("it broke"),
+        "{by_env}"
     );
-    assert_eq!(in_one_go, batch_by_batch);
+    assert_eq!(by_env, by_batch);
+}
+
+#[test]
+fn an_error_of_a_hook_stops_the_run_and_is_told_as_that_of_a_batch() {
+    let engine = app(&scenario(MINIMAL, 2, 4, WAIT), |app: &mut App| {
+        app.on_train_batch(BatchPoint::Updated, |batch| match (batch.env.id.index, batch.index) {
+            (1, 1) => Err(Failure::message("seen enough")),
+            _ => Ok(()),
+        });
+    });
+    let mut engine = engine;
+
+    let error = engine.run().expect_err("the hook fails").to_string();
+
+    assert_eq!(
+        error,
+        "a hook of the batch failed at round 1, step 1, batch 2, env 1: seen enough"
+    );
 }
