@@ -81,7 +81,7 @@ pub use load::{Arm, Input, Loaded, load, load_beside};
 pub use needs::{MeasurementNeed, RequiredMasks};
 pub use paths::UnknownField;
 pub use policy::{
-    CriticCore, FloorConfig, FloorMode, HeadConditioning, MaskConfig, NetConfig, ObservationConfig, ObservationLayout,
+    CriticCore, FeatureGroup, FloorConfig, FloorMode, HeadConditioning, MaskConfig, NetConfig, ObservationConfig,
     OpBias, PolicyConfig, TrackerConfig,
 };
 pub use presets::{POLICY_PRESETS, TRAINING_PRESETS, TaskPreset, TrainingPreset, task_presets};
@@ -94,8 +94,8 @@ pub use reward::{
     SparseReward, reward_forms,
 };
 pub use run::{
-    DataConfig, EarlyStop, FeedMode, Launch, LearningRateCourse, OnEnvError, Residency, RunConfig, RunEarlyStop,
-    StopAt, TelemetryConfig, TelemetryLevel, TensorBoard, TrainingConfig,
+    DataConfig, EarlyStop, FeedMode, LearningRateCourse, OnEnvError, Residency, RunConfig, RunEarlyStop, StopAt,
+    TelemetryConfig, TelemetryLevel, TensorBoard, TrainingConfig,
 };
 pub use task::{
     ArrayLayout, AugmentSpec, BYTE_VOCABULARY, BatchesPerStep, DataName, DataSource, ListedShape, Normalise,

@@ -66,8 +66,6 @@ section! {
         matmul_precision: MatmulPrecision = MatmulPrecision::High;
         /// Which kernels train and validate.
         kernels: Kernels = Kernels::Own;
-        /// Whether envs run side by side.
-        launch: Launch = Launch::Parallel;
         /// What is played to its end when the run is asked to stop, e.g. by Ctrl-C.
         stop_at: StopAt = StopAt::Step;
         /// Rounds from one checkpoint to the next; the last round has one in any case.
@@ -136,7 +134,7 @@ impl RunConfig {
     pub fn cuda_devices(&self) -> Vec<usize> {
         let index = |device: &DeviceSpec| match device {
             DeviceSpec::Cuda(index) => Some(*index),
-            DeviceSpec::Cpu | DeviceSpec::Mps => None,
+            DeviceSpec::Cpu => None,
         };
         self.devices.iter().filter_map(index).collect()
     }
@@ -149,17 +147,6 @@ impl RunConfig {
         } else {
             self.matmul_precision
         }
-    }
-}
-
-choice! {
-    /// Whether envs run side by side.
-    #[derive(Copy, Eq)]
-    pub enum Launch {
-        /// envs of a system run side by side
-        Parallel,
-        /// envs run one after another
-        Sequential,
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use serde::de::IgnoredAny;
 use tch::{Kind, Tensor};
 
 use super::context::BuildContext;
@@ -185,7 +186,7 @@ impl ActorCriticController {
             blueprints: self.blueprints.clone(),
             excluded: self.excluded.clone(),
             observation: self.schema.len(),
-            schema: self.schema.id().into(),
+            schema: IgnoredAny,
             schema_hash: self.schema.hash(),
             value_head: VALUE_HEAD,
             floor: self.floor,
