@@ -89,9 +89,9 @@ pub(crate) use problem::{COLOURS, printable};
 pub use problem::{Problem, ProblemRow, Report, Severity, Source, SourceKind, nearest};
 pub use resolve::resolved_ron;
 pub use reward::{
-    AttributionFormula, BasicPlusReward, BasicReward, CommittedReward, ContributionMode, CustomReward, EscrowReward,
-    FossilAttribution, LossPreset, LossReward, LossScale, MinimalReward, RewardConfig, ShapedReward, SimplifiedReward,
-    SparseReward, reward_forms,
+    BasicPlusReward, BasicReward, CommittedReward, ContributionMode, CustomReward, EscrowReward, FossilAttribution,
+    LossPreset, LossReward, LossScale, MinimalReward, RewardConfig, ShapedReward, SimplifiedReward, SparseReward,
+    reward_forms,
 };
 pub use run::{
     DataConfig, EarlyStop, FeedMode, LearningRateCourse, OnEnvError, Residency, RunConfig, RunEarlyStop, StopAt,
