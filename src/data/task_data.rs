@@ -203,7 +203,7 @@ pub enum Feed {
 }
 
 impl Feed {
-    /// Allocates the feed of env `env` (its index within its group) on the data's device; to be called inside the stream
+    /// Allocates the feed of env `env` (its index in the run) on the data's device; to be called inside the stream
     /// guard of the env, so that the buffers belong to its stream.
     ///
     /// # Errors

@@ -178,11 +178,7 @@ fn plan(id: &EnvId, env: &mut ValidatingEnvItem, clock: &RunClock, experiment: &
         env.plan
             .last_measured
             .find(env.slots.records(), fossils_play, &scenario.attribution, is_final);
-    let indices = [
-        u64::from(clock.round()),
-        id.index_in_group as u64,
-        u64::from(clock.step()),
-    ];
+    let indices = [u64::from(clock.round()), id.index as u64, u64::from(clock.step())];
     let moment = PlanMoment {
         step: clock.step(),
         is_final,

@@ -25,7 +25,7 @@ use crate::scenario::{FloorConfig, ObservationNormMode};
 use crate::torch::{HostSyncCounter, catch, copy_into, read_i64};
 use crate::unfinished::UnfinishedRound;
 
-/// A policy network at work on the envs of one group.
+/// A policy network at work on the envs of a run.
 pub struct ActorCriticController {
     net: Box<dyn ActorCritic>,
     layout: LogitLayout,
@@ -45,7 +45,6 @@ pub struct ActorCriticController {
     /// Whether the contribution head's loss reaches the rest of the network.
     contributions_train_core: bool,
     seed: u64,
-    group: u64,
     /// Updates that the weights have seen: part of a saved policy.
     updates: u64,
     /// Running average of the weights, if the scenario keeps one.
@@ -76,7 +75,6 @@ impl ActorCriticController {
             },
             device: context.device,
             seed: run.seed,
-            group: context.group,
         })?;
         let blueprints: Vec<String> = context.blueprints.iter().map(|name| (*name).to_string()).collect();
         let mut controller = Self {
@@ -95,7 +93,6 @@ impl ActorCriticController {
             net,
             contributions_train_core: !learner.aux_stop_gradient,
             seed: run.seed,
-            group: context.group,
             updates: 0,
             averaged: learner.policy_ema.map(AveragedWeights::new),
             last_good: Vec::new(),
@@ -160,7 +157,7 @@ impl ActorCriticController {
                 head: infinite,
             });
         }
-        let mut stream = view.stream(self.seed, Domain::DecisionSampling, self.group, env.row);
+        let mut stream = view.stream(self.seed, Domain::DecisionSampling, env.row);
         let uniforms = head_uniforms(&mut stream);
         let (indices, mut sample) = choose(logits, &self.layout, masks, &self.floors, &uniforms, self.mode);
         sample.value = value.first().copied().unwrap_or(f32::NAN);
@@ -215,7 +212,7 @@ impl Controller for ActorCriticController {
     }
 
     fn begin_episode(&mut self, rows: &[EnvRow]) {
-        self.rollout.forget(rows.iter().map(|row| row.index_in_group));
+        self.rollout.forget(rows.iter().map(|row| row.env));
     }
 
     fn decide(&mut self, view: &DecisionView, masks: &[MaskSet]) -> Result<Vec<Decision>, PolicyError> {

@@ -1,4 +1,4 @@
-//! The learner of one policy group: its optimizer, normalisers and counters, and what happens to them between two
+//! The learner of a policy: its optimizer, normalisers and counters, and what happens to them between two
 //! rollouts.
 
 use std::time::Instant;
@@ -28,10 +28,7 @@ use crate::scenario::{LearnerConfig, LrSchedule};
 use crate::telemetry::{FinitenessGate, LearnerSchedules, LearnerUpdate, Num, UpdateSkip};
 use crate::torch::{HostSyncCounter, Implementation, copy_into, mixed_name};
 
-/// There is one policy group.
-const POLICY_GROUP: u64 = 0;
-
-/// Proximal policy optimization for one policy group. All state of it is in here, in place.
+/// Proximal policy optimization of a policy. All state of it is in here, in place.
 #[derive(Debug)]
 pub struct Learner {
     pub(super) config: LearnerConfig,
@@ -163,7 +160,7 @@ impl Learner {
         update: &mut LearnerUpdate,
     ) -> Result<(), LearnerError> {
         let started = Instant::now();
-        let mut rng = RunRng::new(self.seed, Domain::LearnerShuffle, &[POLICY_GROUP, round]);
+        let mut rng = RunRng::new(self.seed, Domain::LearnerShuffle, &[0, round]);
         let scale = self.rewards.scale(self.config.norm_min_count);
         let newest = (self.config.critic.epochs > 0).then(|| CriticRollout::gather(buffer, scale, &self.config));
         let newest = newest.transpose()?;
