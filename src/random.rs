@@ -18,7 +18,7 @@ use rand_core::{Rng, SeedableRng};
 pub enum Domain {
     /// `r, e`
     HostInit = 1,
-    /// `r, e, t`; a further pass over the data adds `p`; common feeds use `r, t`
+    /// `r, e, t`; a further pass over the data adds `p`; shards use `r, t`
     DataOrder = 2,
     /// `r, e, t, b`
     Augmentation = 3,

@@ -94,7 +94,7 @@ fn read_data(
     }
     let host = hosts.of(&task.host)?.plan(task.classes);
     set.check_host(host.topology(), host.input())?;
-    let feed = set.arithmetic(task, scenario.data.feed, scenario.run.n_envs)?;
+    let feed = set.arithmetic(task, scenario.run.n_envs)?;
     Ok((set, feed))
 }
 

@@ -94,8 +94,8 @@ pub use reward::{
     reward_forms,
 };
 pub use run::{
-    DataConfig, EarlyStop, FeedMode, LearningRateCourse, OnEnvError, Residency, RunConfig, RunEarlyStop, StopAt,
-    TelemetryConfig, TelemetryLevel, TensorBoard, TrainingConfig,
+    DataConfig, EarlyStop, LearningRateCourse, OnEnvError, Residency, RunConfig, RunEarlyStop, StopAt, TelemetryConfig,
+    TelemetryLevel, TensorBoard, TrainingConfig,
 };
 pub use task::{
     ArrayLayout, AugmentSpec, BYTE_VOCABULARY, BatchesPerStep, DataName, DataSource, ListedShape, Normalise,

@@ -4,17 +4,6 @@ use crate::schema::{choice, record, section};
 use crate::torch::{AmpMode, DeviceSpec, Kernels, MatmulPrecision};
 
 choice! {
-    /// How training batches reach the envs.
-    #[derive(Copy, Eq)]
-    pub enum FeedMode {
-        /// every env draws its own order of the training set each step
-        PerEnv,
-        /// all envs see the same samples in the same order
-        Common,
-    }
-}
-
-choice! {
     /// Where training data lie while a run trains on them. The batches are the same in every case.
     #[derive(Copy, Eq)]
     pub enum Residency {
@@ -30,11 +19,9 @@ choice! {
 }
 
 section! {
-    /// Section `data`: where data lie and how they are fed.
+    /// Section `data`: where data lie and how they are read.
     #[derive(Copy)]
     pub struct DataConfig {
-        /// How training batches reach the envs.
-        feed: FeedMode = FeedMode::PerEnv;
         /// Where training data lie; validation and test parts are on each device in any case.
         residency: Residency = Residency::Auto;
         /// Threads that gather batches ahead of time, for data that are not on the device.
