@@ -18,15 +18,15 @@ use rand_core::{Rng, SeedableRng};
 pub enum Domain {
     /// `r, e`
     HostInit = 1,
-    /// `r, e, t`; a further pass over the data adds `p`; common feeds use `r, t`
+    /// `r, e, t`; a further pass over the data adds `p`; shards use `r, t`
     DataOrder = 2,
     /// `r, e, t, b`
     Augmentation = 3,
-    /// `group, r, t, e`
+    /// `0, r, t, e`
     DecisionSampling = 4,
     /// `r, e, n`; a gate that is added later has the further index `1`
     SeedInit = 5,
-    /// `group, r`
+    /// `0, r`
     LearnerShuffle = 6,
     /// `r, e, t, b`
     Dropout = 7,
@@ -34,9 +34,9 @@ pub enum Domain {
     AttributionPermutations = 8,
     /// `0` bootstrap, `1` sign flips
     StatisticsResampling = 9,
-    /// `group`
+    /// `0`
     PolicyInit = 10,
-    /// `group, r, t, e`
+    /// `0, r, t, e`
     RandomController = 11,
     /// `r`: the order of the arms of an experiment
     LaunchOrder = 12,
@@ -52,7 +52,7 @@ pub enum Domain {
     FaultInjection = 17,
     /// `a`: the seed of an arm that shares none with the others of its replicate
     ReplicateSeed = 18,
-    /// `group, pass`
+    /// `0, pass`
     ReplaySampling = 19,
     /// `update`
     TelemetryProbe = 20,

@@ -164,7 +164,6 @@ impl Ground {
             blueprints: &BLUEPRINT_NAMES,
             selectable: CNN_BLUEPRINTS[0],
             max_steps: self.max_steps,
-            group: 0,
             envs: &[0, 1, 2, 3, 4, 5, 6, 7],
             rounds: &(0..1),
             device: Device::Cpu,
@@ -198,7 +197,6 @@ impl Scene {
         EnvView {
             row: EnvRow {
                 env,
-                index_in_group: env,
                 episode: env as u64,
             },
             reports: &self.reports,

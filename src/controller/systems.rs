@@ -61,7 +61,6 @@ pub fn build_controller(
         blueprints: &names,
         selectable,
         max_steps: experiment.task.max_steps,
-        group: 0,
         envs: &experiment.envs,
         rounds: &experiment.rounds,
         device: devices.of_env(0).device,

@@ -1,6 +1,6 @@
 //! How many batches a step has, and of what: decided once, before anything is allocated.
 
-use crate::scenario::{BatchesPerStep, FeedMode, PartSizes, TaskSpec, ValBatches};
+use crate::scenario::{BatchesPerStep, PartSizes, TaskSpec, ValBatches};
 
 use super::{DataError, DataSet};
 
@@ -9,8 +9,6 @@ use super::{DataError, DataSet};
 pub enum Sharing {
     /// Every env has an order and augmentation of its own.
     PerEnv,
-    /// All envs have one order and one augmentation.
-    Common,
     /// One order, of which every env takes its own consecutive part.
     Shard,
 }
@@ -40,35 +38,28 @@ pub struct FeedArithmetic {
 
 impl FeedArithmetic {
     /// # Errors
-    /// `TooSmall` with the largest legal batch size, `BatchCount`, `ShardInCommonFeed`.
-    pub fn new(task: &TaskSpec, feed: FeedMode, data: &DataSet, n_envs: usize) -> Result<Self, DataError> {
-        Self::from_counts(task, feed, (data.train.len(), data.val.len()), n_envs)
+    /// `TooSmall` with the largest legal batch size, `BatchCount`.
+    pub fn new(task: &TaskSpec, data: &DataSet, n_envs: usize) -> Result<Self, DataError> {
+        Self::from_counts(task, (data.train.len(), data.val.len()), n_envs)
     }
 
     /// The same for samples of a text, with so many targets each.
     pub(super) fn of_texts(
         task: &TaskSpec,
-        feed: FeedMode,
         sizes: PartSizes,
         (n_envs, block): (usize, usize),
     ) -> Result<Self, DataError> {
         Ok(Self {
             units_per_sample: block,
-            ..Self::from_counts(task, feed, (sizes.train, sizes.val), n_envs)?
+            ..Self::from_counts(task, (sizes.train, sizes.val), n_envs)?
         })
     }
 
-    fn from_counts(
-        task: &TaskSpec,
-        feed: FeedMode,
-        (n_train, n_val): (usize, usize),
-        n_envs: usize,
-    ) -> Result<Self, DataError> {
+    fn from_counts(task: &TaskSpec, (n_train, n_val): (usize, usize), n_envs: usize) -> Result<Self, DataError> {
         let batch_size = task.batch_size;
-        let shards = match (task.batches_per_step, feed) {
-            (BatchesPerStep::Shard, FeedMode::Common) => return Err(DataError::ShardInCommonFeed),
-            (BatchesPerStep::Shard, FeedMode::PerEnv) => n_envs.max(1),
-            _ => 1,
+        let (sharing, shards) = match task.batches_per_step {
+            BatchesPerStep::Shard => (Sharing::Shard, n_envs.max(1)),
+            BatchesPerStep::Full | BatchesPerStep::Count(_) => (Sharing::PerEnv, 1),
         };
         let max_batch = n_train / shards;
         if batch_size > max_batch {
@@ -87,11 +78,7 @@ impl FeedArithmetic {
         let val_batch_size = task.val_rows();
         let all_val_batches = n_val.div_ceil(val_batch_size);
         Ok(Self {
-            sharing: match (task.batches_per_step, feed) {
-                (_, FeedMode::Common) => Sharing::Common,
-                (BatchesPerStep::Shard, FeedMode::PerEnv) => Sharing::Shard,
-                (_, FeedMode::PerEnv) => Sharing::PerEnv,
-            },
+            sharing,
             n_train,
             n_val,
             batch_size,

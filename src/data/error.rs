@@ -382,11 +382,6 @@ pub enum DataError {
     #[error("task.val_batches_per_step is {asked}; it must lie in 1..={available}")]
     BatchCount { asked: usize, available: usize },
 
-    #[error(
-        "batches_per_step: shard gives every env its own part, data.feed: common gives all envs the same; choose one"
-    )]
-    ShardInCommonFeed,
-
     #[error("data '{name}': placing it on the device failed ({cause}); free device memory or use fewer samples")]
     Device { name: String, cause: tch::TchError },
 

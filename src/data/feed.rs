@@ -49,7 +49,7 @@ enum Supply {
 }
 
 impl StepFeed {
-    /// Allocates the feed of env `env` (its index within its group) on the resident data's device; to be called inside the
+    /// Allocates the feed of env `env` (its index in the run) on the resident data's device; to be called inside the
     /// stream guard of the env, so that the buffers belong to its stream.
     ///
     /// # Errors

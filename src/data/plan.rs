@@ -181,8 +181,7 @@ impl FeedPlan {
             .zip(windows.chunks_exact_mut(batch_size));
         let mut squares = squares.chunks_exact_mut(batch_size);
         for (batch, (samples, windows)) in batches.enumerate() {
-            let mut indices = self.augmentation_indices(key);
-            indices.push(batch as u64);
+            let indices = [key.round, self.env, key.step, batch as u64];
             let mut rng = RunRng::new(key.seed, Domain::Augmentation, &indices);
             self.augment(&mut rng, samples, windows, squares.next().unwrap_or_default());
         }
@@ -204,20 +203,13 @@ impl FeedPlan {
     fn step_indices(&self, key: StepKey) -> Vec<u64> {
         match self.arithmetic.sharing {
             Sharing::PerEnv => vec![key.round, self.env, key.step],
-            Sharing::Common | Sharing::Shard => vec![key.round, key.step],
-        }
-    }
-
-    fn augmentation_indices(&self, key: StepKey) -> Vec<u64> {
-        match self.arithmetic.sharing {
-            Sharing::PerEnv | Sharing::Shard => vec![key.round, self.env, key.step],
-            Sharing::Common => vec![key.round, key.step],
+            Sharing::Shard => vec![key.round, key.step],
         }
     }
 
     fn own_part(&self, len: usize) -> Range<usize> {
         let first = match self.arithmetic.sharing {
-            Sharing::PerEnv | Sharing::Common => 0,
+            Sharing::PerEnv => 0,
             Sharing::Shard => self.env as usize * self.arithmetic.train_samples(),
         };
         first..first + len

@@ -13,7 +13,7 @@ use super::{
 };
 use crate::growth::Topology;
 use crate::host::Features;
-use crate::scenario::{AugmentSpec, FeedMode, PartSizes, TaskSpec};
+use crate::scenario::{AugmentSpec, PartSizes, TaskSpec};
 use crate::torch::Backend;
 
 /// Everything that a run trains and measures on. What need not be in memory for it stays in its files.
@@ -138,10 +138,10 @@ impl TaskData {
     ///
     /// # Errors
     /// Those of [`FeedArithmetic::new`].
-    pub fn arithmetic(&self, task: &TaskSpec, feed: FeedMode, n_envs: usize) -> Result<FeedArithmetic, DataError> {
+    pub fn arithmetic(&self, task: &TaskSpec, n_envs: usize) -> Result<FeedArithmetic, DataError> {
         match self {
-            Self::Images(set) => FeedArithmetic::new(task, feed, set, n_envs),
-            Self::Tokens(set) => FeedArithmetic::of_texts(task, feed, set.sizes(), (n_envs, set.block)),
+            Self::Images(set) => FeedArithmetic::new(task, set, n_envs),
+            Self::Tokens(set) => FeedArithmetic::of_texts(task, set.sizes(), (n_envs, set.block)),
         }
     }
 }
@@ -203,7 +203,7 @@ pub enum Feed {
 }
 
 impl Feed {
-    /// Allocates the feed of env `env` (its index within its group) on the data's device; to be called inside the stream
+    /// Allocates the feed of env `env` (its index in the run) on the data's device; to be called inside the stream
     /// guard of the env, so that the buffers belong to its stream.
     ///
     /// # Errors

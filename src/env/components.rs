@@ -22,8 +22,6 @@ use crate::torch::{Backend, Optimizer, Stream};
 pub struct EnvId {
     /// Index in the run, from 0.
     pub index: usize,
-    /// Index among the envs of its policy.
-    pub index_in_group: usize,
 }
 
 /// Where the env's tensors are and what computes on them.

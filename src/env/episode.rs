@@ -39,10 +39,7 @@ pub fn spawn_envs(
         let (stream, host, optimizer) = storage().in_env(index)?;
         let slots = experiment.layout.slots();
         commands.spawn((
-            EnvId {
-                index,
-                index_in_group: index,
-            },
+            EnvId { index },
             EnvBackend(backend),
             EnvStream(SyncCell::new(stream)),
             HostParams(host.params().count()),
@@ -80,7 +77,7 @@ pub fn reset_envs(
     pool.for_each(envs, |id, env| {
         let (mut stream, mut host, mut optimizer, mut slots, mut optimizers, mut stats) = env;
         let _guard = stream.0.get().enter()?;
-        let mut rng = RunRng::new(seed, Domain::HostInit, &[round, id.index_in_group as u64]);
+        let mut rng = RunRng::new(seed, Domain::HostInit, &[round, id.index as u64]);
         host.0.get().reinitialise(&mut rng)?;
         optimizer.0.get().zero_state()?;
         optimizer.0.get().drop_gradients()?;

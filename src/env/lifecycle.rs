@@ -98,7 +98,7 @@ impl GrowthContext<'_> {
             backend,
             run_seed: self.experiment.scenario.run.seed,
             round: self.clock.round(),
-            env: id.index_in_group,
+            env: id.index,
         }
     }
 

@@ -96,7 +96,7 @@ pub struct SeedBuilder<'a> {
     pub run_seed: u64,
     /// The round, from 0.
     pub round: u32,
-    /// Index of the env within its group.
+    /// Index of the env in the run.
     pub env: usize,
 }
 

@@ -377,7 +377,7 @@ pub(crate) fn round_stats(
         growth,
         governor,
         charges: update.and_then(|update| update.data).map(|data| data.charges),
-        updates: update.map(|update| update.verdict(GROUP)).into_iter().collect(),
+        updates: update.map(|update| update.verdict()).into_iter().collect(),
         amp: loss_scales(&envs),
         fallbacks: fallbacks.any(),
         eta_s: Some(Num(perf.round_wall_s.0 * f64::from(rounds_left))),
@@ -465,6 +465,3 @@ pub(crate) fn stop_if_record_fails(hub: Res<TelemetryHub>, experiment: Res<Exper
     }
     hub.failing().map_or(Ok(()), |gap| Err(RecordFails(gap)))
 }
-
-/// The one policy group that there is.
-const GROUP: &str = "default";

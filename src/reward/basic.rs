@@ -1,8 +1,8 @@
 //! The modes that pay a bonus per commit: at once, or in part for as long as the seed goes on contributing.
 
-use super::attribution::{combine, progress};
+use super::attribution::{CONTRIBUTING, combine, progress};
 use super::breakdown::{RewardBreakdown, Term};
-use super::costs::{effective_params, linear_rent};
+use super::costs::{SLOT_RENT_RATIO, auto_prune, effective_params, linear_rent};
 use super::inputs::{RewardError, RewardInputs};
 use super::mode::RewardMode;
 use super::potential::Potential;
@@ -13,6 +13,20 @@ use crate::scenario::{BasicPlusReward, BasicReward};
 
 /// Contribution from which a commit within a harmful coalition is fined, percentage points.
 const INVALID_FROM_CONTRIBUTION: f64 = 0.1;
+/// Reward of committing a contributing seed, and further per percentage point that it is credited with.
+const COMMIT_BONUS: f64 = 0.3;
+const COMMIT_RATE: f64 = 0.5;
+/// Reward of committing a seed while the seeds together do harm, and one that contributes too little.
+const HARMFUL_COMMIT: f64 = -0.5;
+const WORTHLESS_COMMIT: f64 = -0.2;
+/// Cost of a full parameter budget.
+const RENT_WEIGHT: f64 = 0.1;
+/// Share of a bonus that is paid in instalments, their least number, and the most that one seed is paid in a step.
+const DRIP_FRACTION: f64 = 0.7;
+const MIN_DRIP_STEPS: u32 = 5;
+const MAX_DRIP: f64 = 0.1;
+/// Share of an instalment that a seed is charged at most when it does harm.
+const NEGATIVE_DRIP_RATIO: f64 = 0.5;
 
 impl RewardMode for BasicReward {
     fn pay(
@@ -28,11 +42,7 @@ impl RewardMode for BasicReward {
     }
 
     fn potential(&self) -> Option<Potential> {
-        (!self.disable_pbrs).then_some(Potential {
-            weight: self.pbrs_weight,
-            progress_bonus: self.epoch_progress_bonus,
-            gap_fraction: self.progress_gap_fraction,
-        })
+        Some(Potential::default())
     }
 }
 
@@ -44,12 +54,12 @@ impl BasicReward {
         state: &RewardState,
         out: &mut RewardBreakdown,
     ) -> Result<(), RewardError> {
-        let effective = effective_params(inputs.after(), inputs.host_params, self.base_slot_rent_ratio);
-        let rent = linear_rent(self.param_penalty_weight, effective, self.param_budget);
+        let effective = effective_params(inputs.after(), inputs.host_params, SLOT_RENT_RATIO);
+        let rent = linear_rent(RENT_WEIGHT, effective, self.param_budget);
         out.context.effective_params = Some(effective);
         out.context.delta_cf = state.delta_cf(inputs.step, self.max_staleness);
         out.pay(Term::LinearRent, rent);
-        out.pay(Term::AutoPrune, self.auto_prune_penalty * f64::from(inputs.auto_pruned));
+        out.pay(Term::AutoPrune, auto_prune(inputs));
         if inputs.is_final {
             let last = inputs.committed_accuracy()?;
             let gain = last - state.first_accuracy().unwrap_or(last);
@@ -70,17 +80,17 @@ impl BasicReward {
             .filter(|delta| *delta > 0.0);
         let contribution = seed.fresh_contribution(self.max_staleness);
         match (delta, contribution) {
-            (Some(delta), Some(points)) if points >= self.min_fossilize_contribution => {
+            (Some(delta), Some(points)) if points >= CONTRIBUTING => {
                 let gained = delta.min(progress(inputs, seed)).min(committed_gain(inputs, state));
-                let credited = combine(self.attribution_formula, gained, points);
-                let bonus = self.basic_base_bonus + self.basic_contribution_scale * credited;
+                let credited = combine(gained, points);
+                let bonus = COMMIT_BONUS + COMMIT_RATE * credited;
                 match credited > 0.0 {
-                    true => bonus * legitimacy(seed.epochs_in_stage, self.min_holding_epochs),
-                    false => self.basic_noncontributing_penalty,
+                    true => bonus * legitimacy(seed.epochs_in_stage),
+                    false => WORTHLESS_COMMIT,
                 }
             }
-            (None, Some(points)) if points > INVALID_FROM_CONTRIBUTION => self.basic_invalid_penalty,
-            _ => self.basic_noncontributing_penalty,
+            (None, Some(points)) if points > INVALID_FROM_CONTRIBUTION => HARMFUL_COMMIT,
+            _ => WORTHLESS_COMMIT,
         }
     }
 }
@@ -107,14 +117,14 @@ impl RewardMode for BasicPlusReward {
             out.pay(Term::FossilizeBonus, bonus);
             return Ok(());
         }
-        out.pay(Term::FossilizeBonus, (1.0 - self.drip_fraction) * bonus);
+        out.pay(Term::FossilizeBonus, (1.0 - DRIP_FRACTION) * bonus);
         let contribution = inputs
             .acted()
             .and_then(|seed| seed.fresh_contribution(self.basic.max_staleness));
         if let (Some(contribution), Some(memory)) = (contribution, state.acted(inputs)) {
-            let steps = inputs.max_steps.saturating_sub(inputs.step).max(self.min_drip_epochs);
+            let steps = inputs.max_steps.saturating_sub(inputs.step).max(MIN_DRIP_STEPS);
             memory.instalments = Some(Instalments {
-                amount: self.drip_fraction * bonus / f64::from(steps),
+                amount: DRIP_FRACTION * bonus / f64::from(steps),
                 contribution,
             });
         }
@@ -137,9 +147,9 @@ impl BasicPlusReward {
             let now = seed
                 .fresh_contribution(self.basic.max_staleness)
                 .ok_or(RewardError::MissingMeasurement("the contribution of a committed seed"))?;
-            let share = (now / due.contribution).clamp(-self.negative_drip_ratio, 1.0);
-            let least = -self.negative_drip_ratio * self.max_drip_per_epoch;
-            sum += (due.amount * share).clamp(least, self.max_drip_per_epoch);
+            let share = (now / due.contribution).clamp(-NEGATIVE_DRIP_RATIO, 1.0);
+            let least = -NEGATIVE_DRIP_RATIO * MAX_DRIP;
+            sum += (due.amount * share).clamp(least, MAX_DRIP);
         }
         Ok(sum)
     }

@@ -84,8 +84,6 @@ terms! {
     HoldingWarning => "holding_warning",
     /// On seeds that the engine removed.
     AutoPrune => "auto_prune",
-    /// On refused commands.
-    Rejected => "rejected",
     /// On a rollback.
     Governor => "governor",
     /// Terms that an application adds: see [`RewardTerms`](super::RewardTerms).
@@ -128,8 +126,6 @@ context! {
     progress,
     /// Factor on positive attribution for harmful coalitions.
     regression_discount,
-    /// Factor on the acted slot's positive attribution for early germination.
-    timing_discount,
     /// Parameters that rent is charged for.
     effective_params,
     /// What frozen attributions pay per step from now on.

@@ -6,6 +6,27 @@ use super::inputs::{RewardInputs, SeedView};
 use crate::growth::{LifecycleOp, SeedStage};
 use crate::scenario::ShapedReward;
 
+/// Host parameters that rent and shock are reckoned by at least: tiny hosts are not crushed.
+const LEAST_HOST_PARAMS: u64 = 200;
+/// Rent of an occupied slot as a share of the host's parameters.
+pub const SLOT_RENT_RATIO: f64 = 0.0039;
+/// Cost per step of each seed beyond the free ones, and how many are free.
+const OCCUPANCY_COST: f64 = 0.01;
+const FREE_SLOTS: f64 = 1.0;
+/// Cost per step of each committed seed.
+const FOSSIL_COST: f64 = 0.002;
+/// Cost of moving alpha, per squared change and relative size of the seed, and the most of it per step.
+const ALPHA_SHOCK: f64 = 0.1958;
+const ALPHA_SHOCK_LIMIT: f64 = 1.0;
+/// Reward of what took effect.
+const GERMINATE: f64 = -0.15;
+const SET_ALPHA_TARGET: f64 = -0.005;
+const PRUNE: f64 = -0.005;
+const FOSSILIZE: f64 = -0.01;
+const ADVANCE_FROM_TRAINING: f64 = -0.1;
+/// Reward per seed that the engine had to remove.
+const AUTO_PRUNE: f64 = -0.2;
+
 /// Parameters that rent is charged for: alpha-weighted seeds on the output path, plus a share of the host per slot.
 /// Germinated and training seeds are in grace.
 pub fn effective_params<'a>(seeds: impl Iterator<Item = &'a SeedView>, host_params: u64, slot_ratio: f64) -> f64 {
@@ -20,14 +41,14 @@ pub fn effective_params<'a>(seeds: impl Iterator<Item = &'a SeedView>, host_para
         .fold(0.0, Add::add)
 }
 
-/// Host parameters as rent and shock reckon by them: tiny hosts are not crushed.
-fn reckoned_host(config: &ShapedReward, inputs: &RewardInputs) -> f64 {
-    inputs.host_params.max(config.rent_host_params_floor) as f64
+/// Host parameters as rent and shock reckon by them.
+fn reckoned_host(inputs: &RewardInputs) -> f64 {
+    inputs.host_params.max(LEAST_HOST_PARAMS) as f64
 }
 
 /// Grows with the logarithm of the network's growth; at most 0.
 pub fn compute_rent(config: &ShapedReward, inputs: &RewardInputs, effective: f64) -> f64 {
-    let growth = effective / reckoned_host(config, inputs);
+    let growth = effective / reckoned_host(inputs);
     -(config.rent_weight * growth.ln_1p()).min(config.max_rent)
 }
 
@@ -37,23 +58,23 @@ pub fn linear_rent(weight: f64, effective: f64, budget: u64) -> f64 {
 }
 
 /// For each seed beyond the free ones, growing or committed.
-pub fn occupancy_rent(config: &ShapedReward, inputs: &RewardInputs) -> f64 {
+pub fn occupancy_rent(inputs: &RewardInputs) -> f64 {
     let growing = inputs.after().filter(|seed| seed.is_growing()).count();
     let occupied = (growing + inputs.fossils().count()) as f64;
-    -config.seed_occupancy_cost * (occupied - f64::from(config.free_slots)).max(0.0)
+    -OCCUPANCY_COST * (occupied - FREE_SLOTS).max(0.0)
 }
 
 /// For each committed seed.
-pub fn fossil_rent(config: &ShapedReward, inputs: &RewardInputs) -> f64 {
-    -config.fossilized_maintenance_cost * inputs.fossils().count() as f64
+pub fn fossil_rent(inputs: &RewardInputs) -> f64 {
+    -FOSSIL_COST * inputs.fossils().count() as f64
 }
 
 /// What parameters and slots cost in a step by the default coefficients of the shaped reward, at least 0, in points: one
 /// yardstick for networks that were paid for by different rewards.
 pub fn standard_rent(inputs: &RewardInputs) -> f64 {
     let config = ShapedReward::default();
-    let effective = effective_params(inputs.after(), inputs.host_params, config.base_slot_rent_ratio);
-    -(compute_rent(&config, inputs, effective) + occupancy_rent(&config, inputs) + fossil_rent(&config, inputs))
+    let effective = effective_params(inputs.after(), inputs.host_params, SLOT_RENT_RATIO);
+    -(compute_rent(&config, inputs, effective) + occupancy_rent(inputs) + fossil_rent(inputs))
 }
 
 /// For moving alpha, by the square: a seed that vanishes counts once, one that is planted does not.
@@ -70,32 +91,27 @@ pub fn alpha_shock(config: &ShapedReward, inputs: &RewardInputs) -> f64 {
             Some((after - before.alpha).powi(2) * before.params as f64)
         })
         .sum();
-    -(config.alpha_shock_coef * moved / reckoned_host(config, inputs)).min(config.alpha_shock_cap)
+    -(ALPHA_SHOCK * moved / reckoned_host(inputs)).min(ALPHA_SHOCK_LIMIT)
 }
 
 /// For acting at all.
-pub fn intervention(config: &ShapedReward, inputs: &RewardInputs) -> f64 {
+pub fn intervention(inputs: &RewardInputs) -> f64 {
     match inputs.op {
         LifecycleOp::Wait => 0.0,
-        LifecycleOp::Germinate => config.germinate_intervention,
-        LifecycleOp::SetAlphaTarget => config.set_alpha_target_intervention,
-        LifecycleOp::Prune => config.prune_intervention,
-        LifecycleOp::Fossilize => config.fossilize_intervention,
+        LifecycleOp::Germinate => GERMINATE,
+        LifecycleOp::SetAlphaTarget => SET_ALPHA_TARGET,
+        LifecycleOp::Prune => PRUNE,
+        LifecycleOp::Fossilize => FOSSILIZE,
         LifecycleOp::Advance => match inputs.acted() {
-            Some(seed) if seed.stage == SeedStage::Training => config.advance_from_training_penalty,
+            Some(seed) if seed.stage == SeedStage::Training => ADVANCE_FROM_TRAINING,
             _ => 0.0,
         },
     }
 }
 
-/// For a command that did not take effect, where such are fined.
-pub fn rejected(config: &ShapedReward, inputs: &RewardInputs) -> f64 {
-    match inputs.rejected.filter(|_| config.penalize_rejected) {
-        Some(LifecycleOp::Fossilize) => config.rejected_fossilize_penalty,
-        Some(LifecycleOp::Prune) => config.rejected_prune_penalty,
-        Some(LifecycleOp::Germinate) => config.rejected_germinate_penalty,
-        _ => 0.0,
-    }
+/// For seeds that the engine removed since the last reward.
+pub fn auto_prune(inputs: &RewardInputs) -> f64 {
+    AUTO_PRUNE * f64::from(inputs.auto_pruned)
 }
 
 #[cfg(test)]

@@ -1,5 +1,5 @@
 //! What a growing seed contributes is put on its account, which grows and shrinks with it. A commit keeps the account;
-//! whatever else ends the seed empties it. With `carry` the account is a potential (`γE′ − E`), so that a seed which is never
+//! whatever else ends the seed empties it. The account is a potential (`γE′ − E`), so that a seed which is never
 //! committed adds exactly nothing to the discounted return.
 
 use super::attribution::{SeedValue, ratio_penalty, value_seeds};
@@ -11,6 +11,11 @@ use super::state::RewardState;
 use crate::growth::LifecycleOp;
 use crate::scenario::EscrowReward;
 
+/// Steps whose least accuracy counts as progress: a spike earns nothing.
+const STABLE_WINDOW: usize = 3;
+/// Most that a credit changes in a step.
+const DELTA_CLIP: f64 = 2.0;
+
 impl RewardMode for EscrowReward {
     fn pay(
         &self,
@@ -20,14 +25,14 @@ impl RewardMode for EscrowReward {
         out: &mut RewardBreakdown,
     ) -> Result<(), RewardError> {
         let delta_cf = state.delta_cf(inputs.step, self.shaped.max_staleness);
-        let stable = state.stable_accuracy(self.stable_window).unwrap_or(inputs.accuracy);
+        let stable = state.stable_accuracy(STABLE_WINDOW).unwrap_or(inputs.accuracy);
         let values = value_seeds(&self.shaped, inputs, stable, delta_cf);
         for (slot, _) in inputs.before().filter(|(_, seed)| seed.is_growing()) {
             let value = values.iter().find(|value| value.slot == slot);
             if let Some(Some(memory)) = state.slots.get_mut(slot) {
                 let next = self.next_credit(memory.credit, slot, value, delta_cf, inputs);
                 let is_kept = inputs.executed(LifecycleOp::Fossilize, slot);
-                let carried = if is_kept || !self.carry { next } else { gamma * next };
+                let carried = if is_kept { next } else { gamma * next };
                 out.pay(Term::EscrowPayment, carried - memory.credit);
                 memory.credit = if is_kept { 0.0 } else { next };
             }
@@ -64,11 +69,7 @@ impl EscrowReward {
         let Some(value) = value else { return credit };
         let penalty = ratio_penalty(&self.shaped, value.contribution, delta_cf);
         let target = (value.attribution.max(0.0) + penalty).max(0.0);
-        let change = target - credit;
-        match self.delta_clip {
-            clip if clip > 0.0 => credit + change.clamp(-clip, clip),
-            _ => target,
-        }
+        credit + (target - credit).clamp(-DELTA_CLIP, DELTA_CLIP)
     }
 }
 

@@ -192,7 +192,6 @@ pub fn generous() -> ShapedReward {
         contribution_weight: 1.0,
         growing_pay_steps: None,
         fossil_attribution: FossilAttribution::Frozen,
-        disable_timing_discount: false,
         ..ShapedReward::default()
     }
 }

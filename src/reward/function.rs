@@ -5,7 +5,7 @@ use super::inputs::{RewardError, RewardInputs};
 use super::mode::RewardMode;
 use super::state::RewardState;
 
-/// A reward mode with the one discount of its policy group.
+/// A reward mode with the discount of the learner.
 ///
 /// ```
 /// use simic_engine::reward::{RewardFunction, RewardInputs, RewardModes, RewardState, Term};

@@ -1,16 +1,30 @@
 //! The loss family: the change of the validation loss (negative = better), less rent; how far it got at the end.
 //!
 //! The loss is that of the network with committed seeds alone, where it was measured; in the last step it must be. What is
-//! paid follows it by at most `max_loss_delta` typical changes a step and catches up later, and the last step settles the
+//! paid follows it by at most [`MAX_DELTA`] typical changes a step and catches up later, and the last step settles the
 //! rest. So with `regression_penalty_scale: 1` an episode is paid for the loss from its first step to its end, and for
 //! nothing in between: a rise that falls again pays nothing.
 
 use super::breakdown::{RewardBreakdown, Term};
+use super::costs::auto_prune;
 use super::inputs::{RewardError, RewardInputs, finite};
 use super::mode::RewardMode;
 use super::potential::Potential;
 use super::state::RewardState;
 use crate::scenario::LossReward;
+
+/// Reward per typical change of the loss.
+const DELTA_WEIGHT: f64 = 5.0;
+/// Most typical changes that count in one step; what is beyond counts in the next ones.
+const MAX_DELTA: f64 = 5.0;
+/// Most rent per step.
+const MAX_RENT: f64 = 5.0;
+/// Age from which a seed pays rent.
+const GRACE_STEPS: u32 = 3;
+/// Weight of the potential-based shaping.
+const POTENTIAL_WEIGHT: f64 = 0.1;
+/// Reward at the end of reaching the target loss.
+const TERMINAL_WEIGHT: f64 = 1.0;
 
 impl RewardMode for LossReward {
     fn pay(
@@ -23,16 +37,16 @@ impl RewardMode for LossReward {
         let scale = self.scale();
         let loss = finite("the validation loss", inputs.committed_loss.unwrap_or(inputs.loss))?;
         let paid = *state.paid_loss.get_or_insert(loss);
-        let change = ((loss - paid) / scale.typical_delta).clamp(-self.max_loss_delta, self.max_loss_delta);
+        let change = ((loss - paid) / scale.typical_delta).clamp(-MAX_DELTA, MAX_DELTA);
         out.pay(Term::LossDelta, self.price(change));
         let paid = paid + change * scale.typical_delta;
         state.paid_loss = Some(paid);
 
-        let growth = self.charged_params(inputs) / inputs.host_params.max(1) as f64;
-        let rent = (scale.rent_weight * growth.ln_1p()).min(self.max_rent_penalty);
-        out.context.effective_params = Some(self.charged_params(inputs));
+        let growth = charged_params(inputs) / inputs.host_params.max(1) as f64;
+        let rent = (scale.rent_weight * growth.ln_1p()).min(MAX_RENT);
+        out.context.effective_params = Some(charged_params(inputs));
         out.pay(Term::ComputeRent, -rent);
-        out.pay(Term::AutoPrune, self.auto_prune_penalty * f64::from(inputs.auto_pruned));
+        out.pay(Term::AutoPrune, auto_prune(inputs));
         if inputs.is_final {
             let committed = finite("the committed loss", inputs.committed_loss()?)?;
             out.pay(
@@ -40,14 +54,14 @@ impl RewardMode for LossReward {
                 self.price((committed - paid) / scale.typical_delta),
             );
             let reached = (scale.baseline - committed) / (scale.baseline - scale.target);
-            out.pay(Term::TerminalLoss, self.terminal_loss_weight * reached.clamp(0.0, 1.0));
+            out.pay(Term::TerminalLoss, TERMINAL_WEIGHT * reached.clamp(0.0, 1.0));
         }
         Ok(())
     }
 
     fn potential(&self) -> Option<Potential> {
         Some(Potential {
-            weight: self.stage_potential_weight,
+            weight: POTENTIAL_WEIGHT,
             ..Potential::default()
         })
     }
@@ -60,18 +74,18 @@ impl LossReward {
             true => self.regression_penalty_scale * change,
             false => change,
         };
-        -self.loss_delta_weight * weighed
+        -DELTA_WEIGHT * weighed
     }
+}
 
-    /// Parameters of seeds past their grace.
-    fn charged_params(&self, inputs: &RewardInputs) -> f64 {
-        let occupied = inputs.after().filter(|seed| seed.stage.is_occupied());
-        let params: u64 = occupied
-            .filter(|seed| seed.age >= self.grace_epochs)
-            .map(|seed| seed.params)
-            .sum();
-        params as f64
-    }
+/// Parameters of seeds past their grace.
+fn charged_params(inputs: &RewardInputs) -> f64 {
+    let occupied = inputs.after().filter(|seed| seed.stage.is_occupied());
+    let params: u64 = occupied
+        .filter(|seed| seed.age >= GRACE_STEPS)
+        .map(|seed| seed.params)
+        .sum();
+    params as f64
 }
 
 #[cfg(test)]

@@ -1,7 +1,9 @@
 //! Attribution, rent, and shaping of what the controller does. A seed is paid once it is committed: what is paid for growing
 //! ones pays for never committing them.
 
-use super::attribution::{SeedValue, commit_credit, ratio_penalty, regression_discount, value_seeds, weigh};
+use super::attribution::{
+    CONTRIBUTING, SeedValue, commit_credit, ratio_penalty, regression_discount, value_seeds, weigh,
+};
 use super::breakdown::{RewardBreakdown, Term};
 use super::costs;
 use super::inputs::{RewardError, RewardInputs, SeedView};
@@ -19,6 +21,27 @@ const HARM_RATE: f64 = 0.2;
 const HARM_LIMIT: f64 = 1.0;
 /// Further, if it is worth much by itself: the coalition would hold the host to ransom.
 const RANSOM_COMMIT: f64 = -0.3;
+/// A seed of a harmful coalition counts as ransomware above this contribution and below this joint improvement, percentage
+/// points.
+const RANSOM_FROM_CONTRIBUTION: f64 = 0.1;
+const RANSOM_BELOW_IMPROVEMENT: f64 = -0.2;
+/// Reward of committing a contributing seed, and further per percentage point that it contributes.
+const COMMIT_BONUS: f64 = 0.5;
+const COMMIT_RATE: f64 = 0.1;
+/// Reward of committing a seed that contributes too little.
+const WORTHLESS_COMMIT: f64 = -0.2;
+/// Scale of the completion bonus, and where it saturates.
+const COMPLETION_SCALE: f64 = 3.0;
+const COMPLETION_CEILING: f64 = 3.0;
+/// Steps of holding from which a commit earns its bonus in full.
+const FULL_HOLDING_STEPS: u32 = 5;
+/// Age below which every missing step is fined when a seed is pruned.
+const MIN_PRUNE_AGE: u32 = 5;
+/// Contribution below which a pruned seed has hurt, percentage points.
+const HURTING: f64 = -0.5;
+/// Reward of pruning a seed that hurts a little, and one that helps.
+const PRUNE_HARMFUL: f64 = 0.1;
+const PRUNE_GOOD: f64 = -0.3;
 /// Penalty per percentage point of a pruned seed's contribution, and the limit in multiples of the base penalty.
 const PRUNE_CONTRIBUTION_RATE: f64 = 0.05;
 const PRUNE_PENALTY_LIMIT: f64 = 3.0;
@@ -26,6 +49,15 @@ const PRUNE_PENALTY_LIMIT: f64 = 3.0;
 const WARNING_BASE: f64 = 0.1;
 const WARNING_RATE: f64 = 0.05;
 const WARNING_LIMIT: f64 = 0.3;
+/// Most reward per step of seeds that help each other, and how fast it saturates, per percentage point.
+const SYNERGY_WEIGHT: f64 = 0.1;
+const SYNERGY_GAIN: f64 = 0.5;
+/// Most credit of one seed for having helped a committed one, how fast it saturates, and the most per commit.
+const HINDSIGHT_WEIGHT: f64 = 0.1;
+const HINDSIGHT_GAIN: f64 = 0.1;
+const HINDSIGHT_LIMIT: f64 = 0.2;
+/// Reward per percent of final accuracy with the committed seeds alone.
+const TERMINAL_WEIGHT: f64 = 0.05;
 
 impl RewardMode for ShapedReward {
     fn pay(
@@ -49,11 +81,7 @@ impl RewardMode for ShapedReward {
     }
 
     fn potential(&self) -> Option<Potential> {
-        (!self.disable_pbrs).then_some(Potential {
-            weight: self.pbrs_weight,
-            progress_bonus: self.epoch_progress_bonus,
-            gap_fraction: self.progress_gap_fraction,
-        })
+        (!self.disable_pbrs).then(Potential::default)
     }
 }
 
@@ -99,7 +127,7 @@ impl ShapedReward {
         out: &mut RewardBreakdown,
     ) -> Result<(), RewardError> {
         for value in values {
-            out.pay(Term::Synergy, synergy(self, value, inputs, delta_cf));
+            out.pay(Term::Synergy, synergy(value, inputs, delta_cf));
         }
         pay_warnings(values, inputs, out);
         pay_costs(self, inputs, out);
@@ -117,21 +145,21 @@ impl ShapedReward {
         }
         if inputs.is_final && !self.disable_terminal_reward {
             let accuracy = inputs.committed_accuracy()?;
-            out.pay(Term::TerminalAccuracy, self.terminal_acc_weight * accuracy);
+            out.pay(Term::TerminalAccuracy, TERMINAL_WEIGHT * accuracy);
         }
-        explain(self, values, inputs, delta_cf, state, out);
+        explain(values, inputs, delta_cf, state, out);
         Ok(())
     }
 }
 
-fn synergy(config: &ShapedReward, value: &SeedValue, inputs: &RewardInputs, delta_cf: Option<f64>) -> f64 {
+fn synergy(value: &SeedValue, inputs: &RewardInputs, delta_cf: Option<f64>) -> f64 {
     let interaction = inputs.slots[value.slot]
         .before
         .as_ref()
         .map_or(0.0, |seed| seed.interaction_sum);
     let helps = value.attribution > 0.0 && delta_cf.is_none_or(|delta| delta >= 0.0);
     if helps && interaction > 0.0 {
-        config.synergy_weight * (config.synergy_gain * interaction).tanh()
+        SYNERGY_WEIGHT * (SYNERGY_GAIN * interaction).tanh()
     } else {
         0.0
     }
@@ -160,16 +188,14 @@ fn pay_warnings(values: &[SeedValue], inputs: &RewardInputs, out: &mut RewardBre
 }
 
 fn pay_costs(config: &ShapedReward, inputs: &RewardInputs, out: &mut RewardBreakdown) {
-    let effective = costs::effective_params(inputs.after(), inputs.host_params, config.base_slot_rent_ratio);
+    let effective = costs::effective_params(inputs.after(), inputs.host_params, costs::SLOT_RENT_RATIO);
     out.context.effective_params = Some(effective);
     out.pay(Term::ComputeRent, costs::compute_rent(config, inputs, effective));
-    out.pay(Term::OccupancyRent, costs::occupancy_rent(config, inputs));
-    out.pay(Term::FossilRent, costs::fossil_rent(config, inputs));
+    out.pay(Term::OccupancyRent, costs::occupancy_rent(inputs));
+    out.pay(Term::FossilRent, costs::fossil_rent(inputs));
     out.pay(Term::AlphaShock, costs::alpha_shock(config, inputs));
-    out.pay(Term::Intervention, costs::intervention(config, inputs));
-    out.pay(Term::Rejected, costs::rejected(config, inputs));
-    let auto_pruned = f64::from(inputs.auto_pruned);
-    out.pay(Term::AutoPrune, config.auto_prune_penalty * auto_pruned);
+    out.pay(Term::Intervention, costs::intervention(inputs));
+    out.pay(Term::AutoPrune, costs::auto_prune(inputs));
 }
 
 /// A seed was committed: bonus or fine, credit of those who helped it, and what it earns from now on.
@@ -185,15 +211,12 @@ fn pay_commit(
         return;
     };
     let contribution = seed.fresh_contribution(config.max_staleness);
-    let credit = commit_credit(config.attribution_formula, inputs, seed, config.max_staleness);
+    let credit = commit_credit(inputs, seed, config.max_staleness);
     let (shaping, completion) = commit_shaping(config, seed, contribution, credit, delta_cf);
     out.pay(Term::FossilizeShaping, shaping);
     out.pay(Term::CompletionBonus, completion);
     if let Some(points) = contribution.filter(|points| *points > 0.0) {
-        out.pay(
-            Term::Hindsight,
-            hindsight(config, gamma, inputs.step, seed, points, state),
-        );
+        out.pay(Term::Hindsight, hindsight(gamma, inputs.step, seed, points, state));
     }
     state.scaffolds.retain(|pair| pair.beneficiary != seed.seed_id);
     if let Some(Some(memory)) = state.slots.get_mut(slot) {
@@ -203,13 +226,9 @@ fn pay_commit(
     }
 }
 
-/// Share of the bonus that a seed has earned by being held; all of it from `full` steps on.
-pub(super) fn legitimacy(epochs_in_stage: u32, full: u32) -> f64 {
-    if epochs_in_stage >= full {
-        1.0
-    } else {
-        f64::from(epochs_in_stage) / f64::from(full)
-    }
+/// Share of the bonus that a seed has earned by being held.
+pub(super) fn legitimacy(epochs_in_stage: u32) -> f64 {
+    f64::from(epochs_in_stage.min(FULL_HOLDING_STEPS)) / f64::from(FULL_HOLDING_STEPS)
 }
 
 /// `(fossilize_shaping, completion_bonus)` of committing `seed`.
@@ -224,73 +243,55 @@ fn commit_shaping(
         return (UNMEASURED_COMMIT, 0.0);
     };
     if delta < 0.0 {
-        let is_ransom = contribution.is_some_and(|points| points > config.ransomware_contribution)
-            && delta < config.ransomware_improvement;
+        let is_ransom =
+            contribution.is_some_and(|points| points > RANSOM_FROM_CONTRIBUTION) && delta < RANSOM_BELOW_IMPROVEMENT;
         let ransom = if is_ransom { RANSOM_COMMIT } else { 0.0 };
         return (HARMFUL_COMMIT - (HARM_RATE * -delta).min(HARM_LIMIT) + ransom, 0.0);
     }
     match credit {
-        Some(points) if points >= config.min_fossilize_contribution => {
-            let legitimacy = legitimacy(seed.epochs_in_stage, config.min_holding_epochs);
-            let bonus = config.fossilize_base_bonus + config.fossilize_contribution_scale * points;
+        Some(points) if points >= CONTRIBUTING => {
+            let legitimacy = legitimacy(seed.epochs_in_stage);
+            let bonus = COMMIT_BONUS + COMMIT_RATE * points;
             let completion = match config.disable_terminal_reward {
                 true => 0.0,
-                false => config.fossilize_terminal_scale * config.fossilize_quality_ceiling.recip().tanh(),
+                false => COMPLETION_SCALE * COMPLETION_CEILING.recip().tanh(),
             };
             (bonus * legitimacy, completion * legitimacy)
         }
-        _ => (config.fossilize_noncontributing_penalty, 0.0),
+        _ => (WORTHLESS_COMMIT, 0.0),
     }
 }
 
 /// Credit for the seeds that helped a committed one to grow, fading with the steps since.
-fn hindsight(
-    config: &ShapedReward,
-    gamma: f64,
-    step: u32,
-    seed: &SeedView,
-    contribution: f64,
-    state: &RewardState,
-) -> f64 {
+fn hindsight(gamma: f64, step: u32, seed: &SeedView, contribution: f64, state: &RewardState) -> f64 {
     let credit: f64 = state
         .scaffolds
         .iter()
         .filter(|pair| pair.beneficiary == seed.seed_id)
         .map(|pair| {
-            let help = (config.hindsight_gain * pair.boost * contribution).tanh();
+            let help = (HINDSIGHT_GAIN * pair.boost * contribution).tanh();
             let delay = f64::from(step.saturating_sub(pair.last_step));
-            config.hindsight_weight * help * gamma.powf(delay)
+            HINDSIGHT_WEIGHT * help * gamma.powf(delay)
         })
         .sum();
-    credit.min(config.hindsight_cap)
+    credit.min(HINDSIGHT_LIMIT)
 }
 
 /// Reward of removing `seed`; the first rule that applies.
 fn prune_shaping(config: &ShapedReward, seed: &SeedView) -> f64 {
     let contribution = seed.fresh_contribution(config.max_staleness);
-    if seed.age < config.min_prune_age {
-        return config.prune_good_seed_penalty * f64::from(config.min_prune_age - seed.age);
+    if seed.age < MIN_PRUNE_AGE {
+        return PRUNE_GOOD * f64::from(MIN_PRUNE_AGE - seed.age);
     }
     match contribution {
-        None if seed.age < config.early_prune_threshold => config.early_prune_penalty,
         None => 0.0,
-        Some(points) if points < config.prune_hurting_threshold => {
-            if seed.age < config.min_prune_bonus_age {
-                config.early_prune_penalty
-            } else {
-                config.prune_hurting_bonus
-            }
-        }
-        Some(points) if points < 0.0 => config.prune_acceptable_bonus,
-        Some(points) => {
-            let base = config.prune_good_seed_penalty;
-            (base - PRUNE_CONTRIBUTION_RATE * points).max(PRUNE_PENALTY_LIMIT * base)
-        }
+        Some(points) if points < HURTING => config.prune_hurting_bonus,
+        Some(points) if points < 0.0 => PRUNE_HARMFUL,
+        Some(points) => (PRUNE_GOOD - PRUNE_CONTRIBUTION_RATE * points).max(PRUNE_PENALTY_LIMIT * PRUNE_GOOD),
     }
 }
 
 fn explain(
-    config: &ShapedReward,
     values: &[SeedValue],
     inputs: &RewardInputs,
     delta_cf: Option<f64>,
@@ -300,9 +301,8 @@ fn explain(
     let acted = inputs.slot.filter(|_| inputs.op != LifecycleOp::Wait);
     let value = values.iter().find(|value| Some(value.slot) == acted);
     out.context.delta_cf = delta_cf;
-    out.context.regression_discount = Some(regression_discount(delta_cf, config.attribution_sigmoid_steepness));
+    out.context.regression_discount = Some(regression_discount(delta_cf));
     out.context.contribution = value.map(|value| value.contribution);
     out.context.progress = value.map(|value| value.progress);
-    out.context.timing_discount = value.map(|value| value.timing);
     out.context.frozen_sum = Some(state.frozen_sum());
 }

@@ -1,13 +1,20 @@
 //! The mode for diagnosis: potentials, a flat cost of acting; accuracy and contributing commits at the end.
 
-use super::attribution::commit_credit;
+use super::attribution::{CONTRIBUTING, commit_credit};
 use super::breakdown::{RewardBreakdown, Term};
 use super::inputs::{RewardError, RewardInputs};
 use super::mode::RewardMode;
 use super::potential::Potential;
 use super::state::RewardState;
 use crate::growth::LifecycleOp;
-use crate::scenario::{AttributionFormula, SimplifiedReward};
+use crate::scenario::SimplifiedReward;
+
+/// Cost of every operation but WAIT.
+const ACTION_COST: f64 = 0.01;
+/// Reward of 100 % final accuracy.
+const ACCURACY_WEIGHT: f64 = 3.0;
+/// Reward at the end per contributing commit.
+const FOSSIL_BONUS: f64 = 2.0;
 
 impl RewardMode for SimplifiedReward {
     fn pay(
@@ -18,35 +25,28 @@ impl RewardMode for SimplifiedReward {
         out: &mut RewardBreakdown,
     ) -> Result<(), RewardError> {
         if inputs.op != LifecycleOp::Wait {
-            out.pay(Term::Intervention, -self.simplified_action_cost);
+            out.pay(Term::Intervention, -ACTION_COST);
         }
         if inputs.op == LifecycleOp::Fossilize
             && let Some(seed) = inputs.acted()
         {
-            let credit = commit_credit(AttributionFormula::Harmonic, inputs, seed, self.max_staleness);
-            state.contributing += u32::from(credit.is_some_and(|points| points >= self.min_fossilize_contribution));
+            let credit = commit_credit(inputs, seed, self.max_staleness);
+            state.contributing += u32::from(credit.is_some_and(|points| points >= CONTRIBUTING));
         }
-        if inputs.is_final && !self.disable_terminal_reward {
+        if inputs.is_final {
             let accuracy = inputs.committed_accuracy()?;
-            out.pay(
-                Term::TerminalAccuracy,
-                self.simplified_accuracy_weight * accuracy / 100.0,
-            );
+            out.pay(Term::TerminalAccuracy, ACCURACY_WEIGHT * accuracy / 100.0);
             // Seeds that are worth something only because others do harm have made nothing better.
             if state.first_accuracy().is_some_and(|first| accuracy >= first) {
                 let commits = f64::from(state.contributing);
-                out.pay(Term::TerminalFossil, self.simplified_fossil_bonus * commits);
+                out.pay(Term::TerminalFossil, FOSSIL_BONUS * commits);
             }
         }
         Ok(())
     }
 
     fn potential(&self) -> Option<Potential> {
-        (!self.disable_pbrs).then_some(Potential {
-            weight: self.pbrs_weight,
-            progress_bonus: self.epoch_progress_bonus,
-            gap_fraction: self.progress_gap_fraction,
-        })
+        Some(Potential::default())
     }
 }
 

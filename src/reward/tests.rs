@@ -88,7 +88,7 @@ fn attribution_discounts_credit_but_not_harm() {
             .slot(blending.clone(), blending);
         first(&shaped(), step).get(Term::Attribution)
     };
-    assert_close(attribution(6, 30.0, 55.0, 30.0), 4.457142857142857);
+    assert_close(attribution(6, 30.0, 55.0, 30.0), 8.571428571428571);
     assert_close(attribution(6, -4.0, 55.0, -4.0), -4.0);
     assert_close(attribution(6, -40.0, 55.0, -4.0), -10.0);
     assert_close(attribution(6, 3.0, 49.0, 3.0), 0.0);
@@ -244,23 +244,20 @@ fn commits_without_evidence_or_worth_are_fined() {
 /// The first rule that applies.
 #[test]
 fn prunes_are_judged_by_age_and_contribution() {
-    let shaping = |config: &RewardConfig, seed: SeedView| {
+    let shaping = |seed: SeedView| {
         let step = Step::new(40).before([seed]).act(LifecycleOp::Prune, 0);
-        first(config, step).get(Term::PruneShaping)
+        first(&shaped(), step).get(Term::PruneShaping)
     };
     let blending = |age, points| seed(SeedStage::Blending, 2).age(age).worth(points);
     let training = |age| seed(SeedStage::Training, 2).age(age);
-    let lenient = shaped_with(|config| config.min_prune_age = 0);
 
-    assert_close(shaping(&shaped(), blending(3, -9.0)), -0.6);
-    assert_close(shaping(&lenient, training(4)), -0.1);
-    assert_eq!(shaping(&lenient, training(5)), 0.0);
-    assert_close(shaping(&lenient, blending(2, -0.6)), -0.1);
-    assert_close(shaping(&shaped(), blending(9, -0.6)), 0.15);
-    assert_close(shaping(&shaped(), blending(9, -0.5)), 0.1);
-    assert_close(shaping(&shaped(), blending(9, 0.0)), -0.3);
-    assert_close(shaping(&shaped(), blending(9, 2.0)), -0.4);
-    assert_close(shaping(&shaped(), blending(9, 50.0)), -0.9);
+    assert_close(shaping(blending(3, -9.0)), -0.6);
+    assert_eq!(shaping(training(5)), 0.0);
+    assert_close(shaping(blending(9, -0.6)), 0.15);
+    assert_close(shaping(blending(9, -0.5)), 0.1);
+    assert_close(shaping(blending(9, 0.0)), -0.3);
+    assert_close(shaping(blending(9, 2.0)), -0.4);
+    assert_close(shaping(blending(9, 50.0)), -0.9);
 }
 
 #[test]

@@ -14,7 +14,7 @@ use crate::data::{DataRegistry, FeedArithmetic, Readers, Resident, TaskData, ref
 use crate::env::{Devices, EnvPool, Experiment, LoadedData, SelfTest};
 use crate::health::Failure;
 use crate::host::HostRegistry;
-use crate::scenario::{Launch, Residency};
+use crate::scenario::Residency;
 use crate::schedule::{AddWork, Startup, Work};
 use crate::seed::BlueprintRegistry;
 use crate::torch::{self, Backend, DeviceSpec, Implementation, Kernels};
@@ -28,10 +28,7 @@ pub(crate) fn init_backend(mut commands: Commands, experiment: Res<Experiment>) 
     torch::set_intra_op_threads(NonZero::<u16>::MIN)?;
     torch::set_deterministic(run.deterministic)?;
     torch::set_matmul_precision(run.matmul_precision_in_force())?;
-    let threads = match run.launch {
-        Launch::Parallel => experiment.threads.min(experiment.envs.len()),
-        Launch::Sequential => 1,
-    };
+    let threads = experiment.threads.min(experiment.envs.len());
     commands.insert_resource(EnvPool::new(threads, run.on_env_error)?);
     commands.insert_resource(torch::HostSyncCounter::default());
     Ok(())
@@ -97,7 +94,7 @@ fn read_data(
     }
     let host = hosts.of(&task.host)?.plan(task.classes);
     set.check_host(host.topology(), host.input())?;
-    let feed = set.arithmetic(task, scenario.data.feed, scenario.run.n_envs)?;
+    let feed = set.arithmetic(task, scenario.run.n_envs)?;
     Ok((set, feed))
 }
 

@@ -10,10 +10,6 @@ section! {
         plateau_epochs_to_germinate: u32 = 3;
         /// First step at which a seed may be germinated.
         min_epochs_before_germinate: u32 = 5;
-        /// Steps of rest after a prune.
-        embargo_epochs_after_prune: u32 = 5;
-        /// Steps in a stage before a failing seed is pruned.
-        prune_after_epochs_without_improvement: u32 = 5;
         /// Accuracy loss in a stage that counts as failing.
         #[unit = "percentage points"]
         prune_if_accuracy_drops_by: f64 = 2.0, NOT_NEGATIVE;
@@ -22,12 +18,6 @@ section! {
         min_improvement_to_fossilize: f64 = 0.5;
         /// Steps that a seed trains before it is moved on. None: the minimum of its gate.
         min_training_epochs: Option<u32>;
-        /// Contribution above which a host without overall gain counts as merely dependent on the seed.
-        dependency_contribution_threshold: f64 = 0.1;
-        /// Accuracy gain since germination below which there is no overall gain.
-        dependency_improvement_threshold: f64 = 0.0;
-        /// Penalty that a prune puts on the seed's blueprint.
-        blueprint_penalty_on_prune: f64 = 2.0, NOT_NEGATIVE;
         /// Factor on all penalties per step.
         blueprint_penalty_decay: f64 = 0.93, FRACTION;
         /// Penalty from which a blueprint is skipped.

@@ -82,7 +82,7 @@ pub use load::{Arm, Input, Loaded, load, load_beside};
 pub use needs::{MeasurementNeed, RequiredMasks};
 pub use paths::UnknownField;
 pub use policy::{
-    FloorConfig, FloorMode, HeadConditioning, MaskConfig, NetConfig, ObservationConfig, ObservationLayout, OpBias,
+    FeatureGroup, FloorConfig, FloorMode, HeadConditioning, MaskConfig, NetConfig, ObservationConfig, OpBias,
     PolicyConfig, TrackerConfig,
 };
 pub use presets::{POLICY_PRESETS, TRAINING_PRESETS, TaskPreset, TrainingPreset, task_presets};
@@ -90,13 +90,13 @@ pub(crate) use problem::{COLOURS, printable};
 pub use problem::{Problem, ProblemRow, Report, Severity, Source, SourceKind, nearest};
 pub use resolve::resolved_ron;
 pub use reward::{
-    AttributionFormula, BasicPlusReward, BasicReward, CommittedReward, ContributionMode, CustomReward, EscrowReward,
-    FossilAttribution, LossPreset, LossReward, LossScale, MinimalReward, RewardConfig, ShapedReward, SimplifiedReward,
-    SparseReward, reward_forms,
+    BasicPlusReward, BasicReward, CommittedReward, ContributionMode, CustomReward, EscrowReward, FossilAttribution,
+    LossPreset, LossReward, LossScale, MinimalReward, RewardConfig, ShapedReward, SimplifiedReward, SparseReward,
+    reward_forms,
 };
 pub use run::{
-    DataConfig, EarlyStop, FeedMode, Launch, LearningRateCourse, OnEnvError, Residency, RunConfig, RunEarlyStop,
-    StopAt, TelemetryConfig, TelemetryLevel, TensorBoard, TrainingConfig,
+    DataConfig, EarlyStop, LearningRateCourse, OnEnvError, Residency, RunConfig, RunEarlyStop, StopAt, TelemetryConfig,
+    TelemetryLevel, TensorBoard, TrainingConfig,
 };
 pub use task::{
     ArrayLayout, AugmentSpec, BYTE_VOCABULARY, BatchesPerStep, DataName, DataSource, ListedShape, Normalise,

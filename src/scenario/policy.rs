@@ -108,22 +108,19 @@ impl OpBias {
 }
 
 choice! {
-    /// Which built-in features an observation has.
+    /// Built-in features that an observation need not have.
     #[derive(Copy, Eq)]
-    pub enum ObservationLayout {
-        /// 23 of the env, 31 of each slot
-        V1,
-        /// those of v1, and what a reward is made of: 27 of the env, 34 of each slot
-        V2,
+    pub enum FeatureGroup {
+        /// what a reward is made of: 4 of the env, 5 of each slot
+        RewardParts,
     }
 }
 
 section! {
     /// What the learned controller sees.
-    #[derive(Copy)]
     pub struct ObservationConfig {
-        /// Which built-in features an observation has.
-        schema: ObservationLayout = ObservationLayout::V1;
+        /// Features that an observation has beyond those that each has; those of plugins come in any case.
+        features: Vec<FeatureGroup>;
         /// Factor per step on the freshness of a measured contribution.
         freshness_decay: f64 = 0.995, SHARE;
     }

@@ -7,8 +7,8 @@ mod contribution;
 mod loss;
 
 pub use contribution::{
-    AttributionFormula, BasicPlusReward, BasicReward, CommittedReward, EscrowReward, FossilAttribution, MinimalReward,
-    ShapedReward, SimplifiedReward, SparseReward,
+    BasicPlusReward, BasicReward, CommittedReward, EscrowReward, FossilAttribution, MinimalReward, ShapedReward,
+    SimplifiedReward, SparseReward,
 };
 pub use loss::{LossPreset, LossReward, LossScale};
 

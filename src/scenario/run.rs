@@ -4,17 +4,6 @@ use crate::schema::{choice, record, section};
 use crate::torch::{AmpMode, DeviceSpec, Kernels, MatmulPrecision};
 
 choice! {
-    /// How training batches reach the envs.
-    #[derive(Copy, Eq)]
-    pub enum FeedMode {
-        /// every env draws its own order of the training set each step
-        PerEnv,
-        /// all envs see the same samples in the same order
-        Common,
-    }
-}
-
-choice! {
     /// Where training data lie while a run trains on them. The batches are the same in every case.
     #[derive(Copy, Eq)]
     pub enum Residency {
@@ -30,11 +19,9 @@ choice! {
 }
 
 section! {
-    /// Section `data`: where data lie and how they are fed.
+    /// Section `data`: where data lie and how they are read.
     #[derive(Copy)]
     pub struct DataConfig {
-        /// How training batches reach the envs.
-        feed: FeedMode = FeedMode::PerEnv;
         /// Where training data lie; validation and test parts are on each device in any case.
         residency: Residency = Residency::Auto;
         /// Threads that gather batches ahead of time, for data that are not on the device.
@@ -66,8 +53,6 @@ section! {
         matmul_precision: MatmulPrecision = MatmulPrecision::High;
         /// Which kernels train and validate.
         kernels: Kernels = Kernels::Own;
-        /// Whether envs run side by side.
-        launch: Launch = Launch::Parallel;
         /// What is played to its end when the run is asked to stop, e.g. by Ctrl-C.
         stop_at: StopAt = StopAt::Step;
         /// Rounds from one checkpoint to the next; the last round has one in any case.
@@ -136,7 +121,7 @@ impl RunConfig {
     pub fn cuda_devices(&self) -> Vec<usize> {
         let index = |device: &DeviceSpec| match device {
             DeviceSpec::Cuda(index) => Some(*index),
-            DeviceSpec::Cpu | DeviceSpec::Mps => None,
+            DeviceSpec::Cpu => None,
         };
         self.devices.iter().filter_map(index).collect()
     }
@@ -149,17 +134,6 @@ impl RunConfig {
         } else {
             self.matmul_precision
         }
-    }
-}
-
-choice! {
-    /// Whether envs run side by side.
-    #[derive(Copy, Eq)]
-    pub enum Launch {
-        /// envs of a system run side by side
-        Parallel,
-        /// envs run one after another
-        Sequential,
     }
 }
 

@@ -181,8 +181,6 @@ pub struct Event {
     /// How much it matters.
     #[serde(rename = "sev")]
     pub severity: Severity,
-    /// The policy group, unless it is the default one.
-    pub group: Option<String>,
     /// 0-based; absent for events of the run.
     #[serde(default, deserialize_with = "round_if_any")]
     pub round: Option<u32>,
@@ -212,7 +210,6 @@ impl Event {
             seq: 0,
             t: Timestamp::EPOCH,
             severity: payload.severity(),
-            group: None,
             round: None,
             env: None,
             episode: None,
@@ -297,12 +294,11 @@ impl Serialize for Event {
             }
         }
 
-        let mut line = serializer.serialize_struct("Event", 13)?;
+        let mut line = serializer.serialize_struct("Event", 12)?;
         line.serialize_field("seq", &self.seq)?;
         line.serialize_field("t", &self.t)?;
         line.serialize_field("type", self.payload.kind())?;
         line.serialize_field("sev", &self.severity)?;
-        optional(&mut line, "group", &self.group)?;
         optional(&mut line, "round", &self.round)?;
         optional(&mut line, "env", &self.env)?;
         optional(&mut line, "episode", &self.episode)?;

@@ -15,13 +15,11 @@ pub enum DeviceSpec {
     Cpu,
     /// A CUDA device by its index.
     Cuda(usize),
-    /// The GPU of a Mac.
-    Mps,
 }
 
 /// Text that names no device.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is no device; write `cpu`, `cuda:<index>` (e.g. `cuda:0`) or `mps`")]
+#[error("`{0}` is no device; write `cpu` or `cuda:<index>` (e.g. `cuda:0`)")]
 pub struct DeviceError(pub String);
 
 impl DeviceSpec {
@@ -30,7 +28,6 @@ impl DeviceSpec {
         match self {
             Self::Cpu => Device::Cpu,
             Self::Cuda(index) => Device::Cuda(index),
-            Self::Mps => Device::Mps,
         }
     }
 }
@@ -46,7 +43,6 @@ impl FromStr for DeviceSpec {
         };
         match text {
             "cpu" => Ok(Self::Cpu),
-            "mps" => Ok(Self::Mps),
             // libtorch's device index is an i8.
             _ => cuda_index()
                 .map(|index| Self::Cuda(index as usize))
@@ -60,7 +56,6 @@ impl fmt::Display for DeviceSpec {
         match self {
             Self::Cpu => f.write_str("cpu"),
             Self::Cuda(index) => write!(f, "cuda:{index}"),
-            Self::Mps => f.write_str("mps"),
         }
     }
 }
@@ -70,7 +65,7 @@ written_as_text!(DeviceSpec);
 impl Described for DeviceSpec {
     const KIND: Kind = Kind::Text(Names::Form {
         noun: "device",
-        form: "\"cpu\", \"cuda:<index>\" or \"mps\"",
+        form: "\"cpu\" or \"cuda:<index>\"",
         accepts: |text| text.parse::<Self>().is_ok(),
     });
 }

@@ -69,9 +69,8 @@ impl Drop for FreeThreadBuffers {
 /// not tell.
 pub fn free_bytes(device: Device) -> Option<u64> {
     let index = match device {
-        Device::Cpu => return None,
         Device::Cuda(index) => index as i64,
-        Device::Mps | Device::Vulkan => 0,
+        _ => return None,
     };
     let mut bytes = 0;
     // SAFETY: `bytes` lives through the call.

@@ -1,7 +1,7 @@
 //! Streams for any device: queues of work that run side by side on CUDA and are no-ops elsewhere.
 //!
 //! Every CUDA env has a stream of its own and does all its tensor work inside that stream's guard.
-//! On CPU and MPS the same program runs with the same results, and every operation here does nothing.
+//! On a CPU the same program runs with the same results, and every operation here does nothing.
 
 use std::marker::PhantomData;
 

@@ -25,7 +25,7 @@ pub fn equip_envs(
     };
     for (entity, id, backend, mut stream) in &mut envs {
         setup.insert((entity, id), &mut stream, |resident, feed| {
-            let feed_of_env = Feed::new(resident, feed, id.index_in_group as u64)?;
+            let feed_of_env = Feed::new(resident, feed, id.index as u64)?;
             let units = (feed.batch_size, feed.units_per_sample);
             let sums = Accumulators::of_units(backend.0, layout, feed.batches, units).map_err(TorchError::from)?;
             let scaler = match precision.0 {

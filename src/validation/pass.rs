@@ -151,7 +151,7 @@ fn plan(env: &mut SteppingEnvItem, clock: &RunClock, experiment: &Experiment) ->
     );
     let indices = [
         u64::from(clock.round()),
-        env.training.id.index_in_group as u64,
+        env.training.id.index as u64,
         u64::from(clock.step()),
     ];
     let moment = PlanMoment {

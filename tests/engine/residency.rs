@@ -154,16 +154,6 @@ fn generated_data_may_lie_in_the_machine_s_memory() {
 }
 
 #[test]
-fn all_envs_may_have_one_order_of_streamed_data() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let task = images(folder.path());
-
-    let streamed = played(&task, "(residency: stream, feed: common)");
-
-    assert!(streamed == played(&task, "(residency: device, feed: common)"));
-}
-
-#[test]
 fn a_run_on_streamed_data_goes_on_bit_for_bit_and_its_record_says_where_they_lie() {
     let folder = tempfile::tempdir().expect("a folder");
     let text = scenario(&images(folder.path()), "(residency: stream)");

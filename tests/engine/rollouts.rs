@@ -60,7 +60,7 @@ fn note_memory(
     let state = policy.recurrent().expect("no device fails");
     let reads = HostSyncCounter::default();
     for id in &envs {
-        let largest = |tensor: &Tensor| tensor.narrow(1, id.index_in_group as i64, 1).abs().max();
+        let largest = |tensor: &Tensor| tensor.narrow(1, id.index as i64, 1).abs().max();
         let numbers = catch(|| Tensor::stack(&state.0.iter().map(largest).collect::<Vec<_>>(), 0).max());
         let largest = read_f32(&numbers.expect("no device fails"), &reads).expect("no device fails")[0];
         seen.remembered.push((id.index, clock.step(), largest));

@@ -164,14 +164,12 @@ fn draw_run(dice: &mut Dice, seed: u64, [rounds, envs, steps]: [u64; 3]) -> Stri
 
 /// Sections `data`, `training` and `telemetry`.
 fn draw_measuring(dice: &mut Dice) -> String {
-    let feed = dice.one_of(&["per_env", "common"]);
     let (micro_batches, stride, step_stride) = (dice.number(1..=2), dice.number(1..=3), dice.number(1..=2));
     let course = dice.one_of(&["constant", "cosine(end: 0.1)", "cosine_after_growth(end: 0.1)"]);
     let level = dice.one_of(&["off", "lifecycle", "full", "full", "debug"]);
     let curves = dice.one_of(&["off", "mean", "per_env"]);
     format!(
-        "data: (feed: {feed}),
-training: (micro_batches: {micro_batches}, grad_stats_stride: {stride}, host_lr: {course}),
+        "training: (micro_batches: {micro_batches}, grad_stats_stride: {stride}, host_lr: {course}),
 telemetry: (level: {level}, tensorboard: {curves}, step_stride: {step_stride}),"
     )
 }
@@ -248,7 +246,7 @@ fn draw_schedule(dice: &mut Dice, ground: &Ground, slots: &[&str], steps: u64) -
 fn draw_policy(dice: &mut Dice, controller: &str, ground: &Ground, schedule: &str) -> String {
     let net = dice.one_of(&["lstm", "gru", "mlp"]);
     let conditioning = dice.one_of(&["per_op", "per_slot", "shared"]);
-    let schema = dice.one_of(&["v1", "v2"]);
+    let features = dice.one_of(&["[]", "[reward_parts]"]);
     let floor = dice.one_of(&["mixture", "clamp", "none"]);
     let [is_sequential, hides_gates] = [(); 2].map(|()| dice.one_in(2));
     let styles = dice.some_of(STYLES);
@@ -262,7 +260,7 @@ fn draw_policy(dice: &mut Dice, controller: &str, ground: &Ground, schedule: &st
     format!(
         r#"policy: (controller: "{controller}", net: "{net}",
     net_cfg: (feature_dim: 8, hidden_dim: 8, head_conditioning: {conditioning}),
-    obs: (schema: {schema}), floor: (mode: {floor}),
+    obs: (features: {features}), floor: (mode: {floor}),
     masks: (sequential_germination: {is_sequential}, mask_structural_gates: {hides_gates}, action_space: {space}),
     heuristic: (plateau_epochs_to_germinate: 1, min_epochs_before_germinate: 1),
     schedule: (entries: [{schedule}], wait_on_illegal: true),

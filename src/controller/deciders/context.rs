@@ -25,9 +25,7 @@ pub struct BuildContext<'a> {
     pub selectable: Choices,
     /// Steps of an episode.
     pub max_steps: u32,
-    /// The policy group's number in random streams; 0 under common random numbers.
-    pub group: u64,
-    /// Envs of the policy group that are played, by their index in the run.
+    /// Envs that are played, by their index in the run.
     pub envs: &'a [usize],
     /// That are played, from 0.
     pub rounds: &'a Range<u32>,
@@ -44,7 +42,7 @@ pub struct BuildContext<'a> {
 impl BuildContext<'_> {
     /// The layout of observations in this run.
     pub fn schema(&self) -> ObservationSchema {
-        ObservationSchema::new(self.slots, self.max_steps, self.scenario.policy.obs, self.features)
+        ObservationSchema::new(self.slots, self.max_steps, &self.scenario.policy.obs, self.features)
             .with_nonfinite(self.scenario.learner.obs_norm.nonfinite_obs)
     }
 

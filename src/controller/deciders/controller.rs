@@ -10,7 +10,7 @@ use crate::controller::view::{DecisionView, EnvRow};
 use crate::health::Failure;
 use crate::unfinished::UnfinishedRound;
 
-/// Decides for all envs of one policy group.
+/// Decides for all envs of a run.
 ///
 /// A decision must lie within its env's masks. It may depend on nothing but the view, the masks, the controller's own
 /// state and its own random streams, so that runs with one seed are equal whatever the order of envs and threads.

@@ -21,6 +21,15 @@ use crate::scenario::{GateMode, HeuristicConfig};
 use crate::seed::{ALPHA_TOLERANCE, SeedReport};
 use crate::unfinished::UnfinishedRound;
 
+/// Steps of rest after a prune.
+const EMBARGO_STEPS: u32 = 5;
+/// Steps in a stage before a failing seed is pruned.
+const PATIENCE_STEPS: u32 = 5;
+/// Contribution, in percentage points, above which a host that has gained nothing since the germination merely depends on the
+/// seed.
+const DEPENDENCY: f64 = 0.1;
+/// Penalty that a prune puts on the seed's blueprint.
+const PENALTY_ON_PRUNE: f64 = 2.0;
 /// A penalty below this is forgotten.
 const SMALLEST_PENALTY: f64 = 0.1;
 /// The states of all envs, in a checkpoint inside a round.
@@ -164,7 +173,7 @@ impl Rules {
             state.last_prune_step = Some(step);
             if let Some(seed) = &env.reports[slot] {
                 let penalty = state.penalties.entry(seed.blueprint_index).or_default();
-                *penalty += self.config.blueprint_penalty_on_prune;
+                *penalty += PENALTY_ON_PRUNE;
             }
         }
         Decision::new(command, masks, reason)
@@ -175,7 +184,7 @@ impl Rules {
         let config = &self.config;
         let in_embargo = state
             .last_prune_step
-            .is_some_and(|pruned| step.saturating_sub(pruned) < config.embargo_epochs_after_prune);
+            .is_some_and(|pruned| step.saturating_sub(pruned) < EMBARGO_STEPS);
         if in_embargo {
             return wait("embargo");
         }
@@ -224,7 +233,7 @@ impl Rules {
 
     /// What to do with one live seed.
     fn manage(&self, slot: usize, seed: &SeedReport) -> Proposal {
-        let is_failing = seed.epochs_in_stage >= self.config.prune_after_epochs_without_improvement
+        let is_failing = seed.epochs_in_stage >= PATIENCE_STEPS
             && seed.improvement_since_stage_start < -self.config.prune_if_accuracy_drops_by;
         match seed.stage {
             SeedStage::Germinated => advance(slot, "start training"),
@@ -242,9 +251,7 @@ impl Rules {
         let Some(contribution) = seed.contribution else {
             return wait("contribution unknown");
         };
-        let is_dependency = contribution > self.config.dependency_contribution_threshold
-            && seed.total_improvement < self.config.dependency_improvement_threshold;
-        if is_dependency {
+        if contribution > DEPENDENCY && seed.total_improvement < 0.0 {
             prune(slot, "dependency without value")
         } else if contribution > self.fossilize_above {
             (LifecycleCommand::Fossilize { slot }, "contributes".into())

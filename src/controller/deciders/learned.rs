@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use serde::de::IgnoredAny;
 use tch::{Kind, Tensor};
 
 use super::context::BuildContext;
@@ -24,7 +25,7 @@ use crate::scenario::{FloorConfig, ObservationNormMode};
 use crate::torch::{HostSyncCounter, catch, copy_into, read_i64};
 use crate::unfinished::UnfinishedRound;
 
-/// A policy network at work on the envs of one group.
+/// A policy network at work on the envs of a run.
 pub struct ActorCriticController {
     net: Box<dyn ActorCritic>,
     layout: LogitLayout,
@@ -42,7 +43,6 @@ pub struct ActorCriticController {
     rollout: Rollout,
     precision: PolicyPrecision,
     seed: u64,
-    group: u64,
     /// Updates that the weights have seen: part of a saved policy.
     updates: u64,
     /// Running average of the weights, if the scenario keeps one.
@@ -73,7 +73,6 @@ impl ActorCriticController {
             },
             device: context.device,
             seed: run.seed,
-            group: context.group,
         })?;
         let blueprints: Vec<String> = context.blueprints.iter().map(|name| (*name).to_string()).collect();
         let mut controller = Self {
@@ -91,7 +90,6 @@ impl ActorCriticController {
             precision: PolicyPrecision::new(learner.amp, context.device),
             net,
             seed: run.seed,
-            group: context.group,
             updates: 0,
             averaged: learner.policy_ema.map(AveragedWeights::new),
             last_good: Vec::new(),
@@ -156,7 +154,7 @@ impl ActorCriticController {
                 head: infinite,
             });
         }
-        let mut stream = view.stream(self.seed, Domain::DecisionSampling, self.group, env.row);
+        let mut stream = view.stream(self.seed, Domain::DecisionSampling, env.row);
         let uniforms = head_uniforms(&mut stream);
         let (indices, mut sample) = choose(logits, &self.layout, masks, &self.floors, &uniforms, self.mode);
         sample.value = value.first().copied().unwrap_or(f32::NAN);
@@ -182,7 +180,7 @@ impl ActorCriticController {
             blueprints: self.blueprints.clone(),
             excluded: self.excluded.clone(),
             observation: self.schema.len(),
-            schema: self.schema.id().into(),
+            schema: IgnoredAny,
             schema_hash: self.schema.hash(),
             value_head: VALUE_HEAD,
             floor: self.floor,
@@ -211,7 +209,7 @@ impl Controller for ActorCriticController {
     }
 
     fn begin_episode(&mut self, rows: &[EnvRow]) {
-        self.rollout.forget(rows.iter().map(|row| row.index_in_group));
+        self.rollout.forget(rows.iter().map(|row| row.env));
     }
 
     fn decide(&mut self, view: &DecisionView, masks: &[MaskSet]) -> Result<Vec<Decision>, PolicyError> {

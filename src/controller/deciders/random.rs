@@ -15,14 +15,13 @@ use crate::scenario::OpWeights;
 #[derive(Clone, Copy, Debug)]
 pub struct RandomController {
     seed: u64,
-    group: u64,
     weights: OpWeights,
 }
 
 impl RandomController {
-    /// `seed`: the run's; `group`: the policy group's number in random streams.
-    pub fn new(seed: u64, group: u64, weights: OpWeights) -> Self {
-        Self { seed, group, weights }
+    /// `seed`: the run's.
+    pub fn new(seed: u64, weights: OpWeights) -> Self {
+        Self { seed, weights }
     }
 }
 
@@ -36,7 +35,7 @@ impl Controller for RandomController {
             .iter()
             .zip(masks)
             .map(|(env, masks)| {
-                let mut stream = view.stream(self.seed, Domain::RandomController, self.group, env.row);
+                let mut stream = view.stream(self.seed, Domain::RandomController, env.row);
                 let indices = draw_indices(masks, &self.weights, &mut stream);
                 Ok(Decision::new(command_of(&indices)?, masks, "drawn"))
             })

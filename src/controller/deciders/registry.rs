@@ -12,7 +12,7 @@ use super::wait::{StaticController, WaitController};
 use crate::controller::error::PolicyError;
 use crate::controller::registry::Registry;
 
-/// Builds a controller for one policy group.
+/// Builds a controller.
 pub type ControllerFactory = fn(&BuildContext) -> Result<Box<dyn Controller>, PolicyError>;
 
 /// All controllers that `policy.controller` may name.
@@ -44,11 +44,7 @@ impl Default for ControllerRegistry {
             ),
             ("random", "a random legal command per step", |context| {
                 let weights = context.scenario.policy.random.op_weights;
-                Ok(Box::new(RandomController::new(
-                    context.scenario.run.seed,
-                    context.group,
-                    weights,
-                )))
+                Ok(Box::new(RandomController::new(context.scenario.run.seed, weights)))
             }),
             ("replay", "the decisions of the recorded run policy.replay", |context| {
                 Ok(Box::new(ReplayController::new(context)?))

@@ -121,13 +121,11 @@ pub struct NetContext {
     pub device: Device,
     /// `run.seed`.
     pub seed: u64,
-    /// The policy group's number in random streams.
-    pub group: u64,
 }
 
 impl NetContext {
-    /// No parameters yet, on the device of the run, from the group's own random stream.
+    /// No parameters yet, on the device of the run, from the policy's own random stream.
     pub fn params(&self) -> PolicyParams {
-        PolicyParams::new(self.device, self.seed, self.group)
+        PolicyParams::new(self.device, self.seed)
     }
 }

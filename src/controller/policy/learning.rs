@@ -22,13 +22,13 @@ pub trait LearningPolicy: TrainablePolicy {
     /// To merge a rollout's observations after an update.
     fn normaliser_mut(&mut self) -> &mut ObservationNormaliser;
 
-    /// The live recurrent state, row = index in the group; what the next step starts from.
+    /// The live recurrent state, row = index in the run; what the next step starts from.
     ///
     /// # Errors
     /// A device error.
     fn recurrent(&mut self) -> Result<&RecurrentState, PolicyError>;
 
-    /// Zeroes the recurrent rows of envs (indices in the group) before they act again: after a rollback or a bootstrap.
+    /// Zeroes the recurrent rows of envs (indices in the run) before they act again: after a rollback or a bootstrap.
     fn reset_rows(&mut self, rows: &[usize]);
 
     /// Estimated return of each env of the view from here on, in normalised units, without taking a step: what a

@@ -20,12 +20,12 @@ pub struct PolicyParams {
 }
 
 impl PolicyParams {
-    /// `seed`: the run's; `group`: the policy group's number in random streams.
-    pub fn new(device: Device, seed: u64, group: u64) -> Self {
+    /// `seed`: the run's.
+    pub fn new(device: Device, seed: u64) -> Self {
         Self {
             params: Vec::new(),
             device,
-            rng: RunRng::new(seed, Domain::PolicyInit, &[group]),
+            rng: RunRng::new(seed, Domain::PolicyInit, &[0]),
         }
     }
 

@@ -9,7 +9,7 @@ use crate::controller::error::PolicyError;
 use crate::controller::view::{DecisionView, EnvRow};
 use crate::torch::{NoGrad, TorchError, catch, read_f32};
 
-/// The recurrent state of a group's envs, and the storage that steps reuse.
+/// The recurrent state of a run's envs, and the storage that steps reuse.
 #[derive(Debug)]
 pub struct Rollout {
     rows: usize,
@@ -130,13 +130,13 @@ impl Rollout {
     }
 
     fn row_of(&self, row: EnvRow) -> Result<usize, PolicyError> {
-        if row.index_in_group < self.rows {
-            return Ok(row.index_in_group);
+        if row.env < self.rows {
+            return Ok(row.env);
         }
         Err(PolicyError::ShapeMismatch {
-            what: "row of the policy group",
+            what: "row of the rollout",
             expected: vec![self.rows as i64],
-            found: vec![row.index_in_group as i64],
+            found: vec![row.env as i64],
         })
     }
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use safetensors::tensor::{Dtype, SafeTensors, TensorView, serialize};
+use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 use tch::Tensor;
 
@@ -54,7 +55,9 @@ pub struct PolicyManifest {
     #[serde(default)]
     pub excluded: Vec<String>,
     pub observation: usize,
-    pub schema: String,
+    /// In policies of earlier builds, the name of what the hash says in full.
+    #[serde(default, skip_serializing)]
+    pub schema: IgnoredAny,
     pub schema_hash: String,
     pub value_head: u32,
     pub floor: FloorConfig,
@@ -105,7 +108,6 @@ impl PolicyManifest {
 
     fn compare_observations(&self, running: &Self, diffs: &mut Differences) {
         diffs.compare("observation size", &self.observation, &running.observation);
-        diffs.compare("observation schema", &self.schema, &running.schema);
         diffs.compare("observation schema hash", &self.schema_hash, &running.schema_hash);
     }
 }

@@ -9,13 +9,11 @@ use crate::random::{Domain, RunRng};
 use crate::seed::SeedReport;
 use crate::torch::HostSyncCounter;
 
-/// An env of a controller's policy group.
+/// An env that a controller decides for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EnvRow {
-    /// Index in the run.
+    /// Index in the run: what random streams are named by.
     pub env: usize,
-    /// Index in the policy group: what random streams are named by.
-    pub index_in_group: usize,
     /// Number in the run: `round · E + env` with E envs.
     pub episode: u64,
 }
@@ -25,7 +23,6 @@ impl EnvRow {
     pub fn of(id: &EnvId, experiment: &Experiment, clock: &RunClock) -> Self {
         Self {
             env: id.index,
-            index_in_group: id.index_in_group,
             episode: experiment.episode(clock.round(), id.index),
         }
     }
@@ -53,7 +50,7 @@ pub struct EnvView<'a> {
     pub observation: Option<&'a Observation>,
 }
 
-/// All envs of a policy group that decide in this step. Masks come beside it, one set per env, in the same order.
+/// All envs that decide in this step. Masks come beside it, one set per env, in the same order.
 #[derive(Clone, Copy, Debug)]
 pub struct DecisionView<'a> {
     /// 0-based.
@@ -72,9 +69,9 @@ impl DecisionView<'_> {
         row.at(self.step)
     }
 
-    /// The stream from which a controller of policy group `group` draws for the env in `row`.
-    pub(in crate::controller) fn stream(&self, seed: u64, domain: Domain, group: u64, row: EnvRow) -> RunRng {
+    /// The stream from which a controller draws for the env in `row`.
+    pub(in crate::controller) fn stream(&self, seed: u64, domain: Domain, row: EnvRow) -> RunRng {
         let (round, step) = (self.round.into(), self.step.into());
-        RunRng::new(seed, domain, &[group, round, step, row.index_in_group as u64])
+        RunRng::new(seed, domain, &[0, round, step, row.env as u64])
     }
 }

@@ -116,9 +116,9 @@ pub const SLOT: [(&str, Treatment); 31] = {
     ]
 };
 
-/// The features that layout v2 has beyond those of v1: what rewards are made of, and contributions beyond the 10 points at
-/// which those of v1 saturate.
-pub fn of_v2() -> Vec<ObservationFeature> {
+/// The features of the group `reward_parts`: what rewards are made of, and contributions beyond the 10 points at which
+/// `contribution` saturates.
+pub fn reward_parts() -> Vec<ObservationFeature> {
     use Treatment::Normalised;
     /// `ln(1 + 100)`: a contribution of 100 points is 1.
     const HUNDRED: f64 = 4.615_120_516_841_26;
@@ -217,8 +217,8 @@ impl ObservationFeatures {
     pub fn register(&mut self, feature: ObservationFeature) -> Result<(), PolicyError> {
         let name = &feature.name;
         let builtin = BASE.iter().chain(&SLOT).map(|(name, _)| *name);
-        let of_v2 = of_v2();
-        let known = self.0.iter().chain(&of_v2).map(|known| known.name.as_str());
+        let reward_parts = reward_parts();
+        let known = self.0.iter().chain(&reward_parts).map(|known| known.name.as_str());
         if known.chain(builtin).any(|known| known == name) {
             return Err(PolicyError::DuplicateRegistration {
                 kind: "observation feature",

@@ -2,18 +2,17 @@
 
 use bevy_ecs::resource::Resource;
 
-use super::features::{BASE, Extract, ObservationFeature, ObservationFeatures, SLOT, Treatment, of_v2};
+use super::features::{BASE, Extract, ObservationFeature, ObservationFeatures, SLOT, Treatment, reward_parts};
 use crate::controller::saved::sha256;
 use crate::growth::SlotId;
-use crate::scenario::{NonfiniteObservations, ObservationConfig, ObservationLayout};
+use crate::scenario::{FeatureGroup, NonfiniteObservations, ObservationConfig};
 
-/// The layout of an observation: features of the env (23, or 27 in layout v2), then those of each slot (31, or 36),
+/// The layout of an observation: features of the env (23, or 27 with `reward_parts`), then those of each slot (31, or 36),
 /// plugins' features at the end of either block.
 #[derive(Resource, Clone, Debug)]
 pub struct ObservationSchema {
     slots: Vec<SlotId>,
-    layout: ObservationLayout,
-    /// Beyond those of v1.
+    /// Beyond those that each observation has.
     pub(super) env_features: Vec<ObservationFeature>,
     pub(super) slot_features: Vec<ObservationFeature>,
     /// Steps of an episode: the unit of time.
@@ -37,10 +36,10 @@ pub struct Element {
 
 impl ObservationSchema {
     /// `slots`: in policy order; `max_steps`: steps of an episode.
-    pub fn new(slots: &[SlotId], max_steps: u32, config: ObservationConfig, custom: &ObservationFeatures) -> Self {
-        let builtin = match config.schema {
-            ObservationLayout::V1 => Vec::new(),
-            ObservationLayout::V2 => of_v2(),
+    pub fn new(slots: &[SlotId], max_steps: u32, config: &ObservationConfig, custom: &ObservationFeatures) -> Self {
+        let builtin = match config.features.contains(&FeatureGroup::RewardParts) {
+            true => reward_parts(),
+            false => Vec::new(),
         };
         let features = builtin.into_iter().chain(custom.iter().cloned());
         let (env_features, slot_features): (Vec<_>, Vec<_>) =
@@ -51,7 +50,6 @@ impl ObservationSchema {
         }
         Self {
             slots: slots.to_vec(),
-            layout: config.schema,
             env_features,
             slot_features,
             max_steps: max_steps.max(1),
@@ -64,11 +62,6 @@ impl ObservationSchema {
     /// The same layout with another answer to elements that are not finite.
     pub fn with_nonfinite(self, nonfinite: NonfiniteObservations) -> Self {
         Self { nonfinite, ..self }
-    }
-
-    /// Name of the built-in layout.
-    pub fn id(&self) -> &'static str {
-        self.layout.name()
     }
 
     /// Number of elements.

@@ -12,7 +12,7 @@ fn arithmetic(
         batches_per_step,
         ..digits_task()
     };
-    FeedArithmetic::from_counts(&task, FeedMode::PerEnv, (n_train, 355), n_envs)
+    FeedArithmetic::from_counts(&task, (n_train, 355), n_envs)
 }
 
 #[test]
@@ -47,7 +47,7 @@ fn a_set_of_50000_has_97_batches_of_512_a_quarter_has_24_and_validation_ends_wit
         val_batch_size: Some(512),
         ..digits_task()
     };
-    let feed = FeedArithmetic::from_counts(&task, FeedMode::PerEnv, (50_000, 10_000), 4).unwrap();
+    let feed = FeedArithmetic::from_counts(&task, (50_000, 10_000), 4).unwrap();
     assert_eq!(feed.val_batches, 20);
     assert_eq!(feed.val_samples() - 19 * feed.val_batch_size, 272);
 }
@@ -74,15 +74,7 @@ fn impossible_counts_are_refused() {
         ..digits_task()
     };
     assert!(matches!(
-        FeedArithmetic::from_counts(&task, FeedMode::PerEnv, (1266, 355), 1),
+        FeedArithmetic::from_counts(&task, (1266, 355), 1),
         Err(DataError::BatchCount { asked: 3, available: 2 })
-    ));
-    let sharded = TaskSpec {
-        batches_per_step: BatchesPerStep::Shard,
-        ..digits_task()
-    };
-    assert!(matches!(
-        FeedArithmetic::from_counts(&sharded, FeedMode::Common, (1266, 355), 1),
-        Err(DataError::ShardInCommonFeed)
     ));
 }

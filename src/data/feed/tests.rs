@@ -6,7 +6,7 @@ use crate::data::geometry::Crop;
 use crate::data::plan::draw_crop;
 use crate::data::{DataRegistry, DataSet, Readers, load};
 use crate::random::{Domain, Draw, RunRng};
-use crate::scenario::{AugmentSpec, DataConfig, FeedMode, Kernels};
+use crate::scenario::{AugmentSpec, DataConfig, Kernels};
 use crate::torch::Backend;
 
 const FIRST_STEP: StepKey = StepKey {
@@ -61,7 +61,7 @@ fn readers() -> Readers {
 fn assert_batches_follow_the_definition(augment: Option<AugmentSpec>, kernels: Kernels, readers: Option<&Readers>) {
     let task = small_colour_task();
     let data = load(&task, None, &DataRegistry::default()).unwrap();
-    let arithmetic = FeedArithmetic::new(&task, FeedMode::PerEnv, &data, 1).unwrap();
+    let arithmetic = FeedArithmetic::new(&task, &data, 1).unwrap();
     let resident = ResidentData::upload(&data, augment, Backend::new(Device::Cpu, kernels), readers).unwrap();
     let mut feed = StepFeed::new(&resident, arithmetic, 5).unwrap();
     let side = augment.and_then(|augment| augment.cutout);
@@ -116,7 +116,7 @@ fn batches_equal_the_definition_bit_by_bit() {
 fn batches_lie_in_one_kept_channels_last_buffer() {
     let task = small_colour_task();
     let data = load(&task, None, &DataRegistry::default()).unwrap();
-    let arithmetic = FeedArithmetic::new(&task, FeedMode::PerEnv, &data, 1).unwrap();
+    let arithmetic = FeedArithmetic::new(&task, &data, 1).unwrap();
     let mut feed = StepFeed::new(&resident(&data, None), arithmetic, 0).unwrap();
     feed.begin_step(FIRST_STEP, None).unwrap();
 
@@ -148,7 +148,7 @@ fn validation_is_the_data_in_order_with_a_short_last_batch() {
 fn a_batch_for_births_is_the_same_from_wherever_and_leaves_the_steps_own_alone() {
     let task = small_colour_task();
     let data = load(&task, None, &DataRegistry::default()).unwrap();
-    let arithmetic = FeedArithmetic::new(&task, FeedMode::PerEnv, &data, 1).unwrap();
+    let arithmetic = FeedArithmetic::new(&task, &data, 1).unwrap();
     let augment = Some(AugmentSpec {
         pad: 2,
         flip_p: 0.5,

@@ -1,7 +1,7 @@
 use super::*;
 use crate::data::dataset::tests::{digits_task, small_colour_task};
 use crate::data::{DataRegistry, load};
-use crate::scenario::{BatchesPerStep, DataSource, FeedMode, TaskSpec};
+use crate::scenario::{BatchesPerStep, DataSource, TaskSpec};
 
 const FIRST_STEP: StepKey = StepKey {
     seed: 42,
@@ -10,9 +10,9 @@ const FIRST_STEP: StepKey = StepKey {
 };
 
 /// Feed plans of all envs of a task, without augmentation.
-fn plans(task: &TaskSpec, mode: FeedMode, n_envs: usize) -> Vec<FeedPlan> {
+fn plans(task: &TaskSpec, n_envs: usize) -> Vec<FeedPlan> {
     let data = load(task, None, &DataRegistry::default()).unwrap();
-    let arithmetic = FeedArithmetic::new(task, mode, &data, n_envs).unwrap();
+    let arithmetic = FeedArithmetic::new(task, &data, n_envs).unwrap();
     (0..n_envs as u64)
         .map(|env| FeedPlan::of_crops((None, Geometry::new(&data, None)), arithmetic, env))
         .collect()
@@ -50,7 +50,7 @@ fn the_order_of_an_env_is_the_published_permutation() {
         params.train = 8;
     }
     task.batch_size = 4;
-    let mut envs = plans(&task, FeedMode::PerEnv, 2);
+    let mut envs = plans(&task, 2);
 
     assert_eq!(order(&mut envs[0], FIRST_STEP), [5, 1, 6, 4, 3, 2, 7, 0]);
     assert_eq!(order(&mut envs[1], FIRST_STEP), [4, 5, 7, 3, 0, 1, 6, 2]);
@@ -60,7 +60,7 @@ fn the_order_of_an_env_is_the_published_permutation() {
 
 #[test]
 fn forty_steps_of_digits_leave_no_sample_out() {
-    let mut envs = plans(&digits_task(), FeedMode::PerEnv, 1);
+    let mut envs = plans(&digits_task(), 1);
     let mut is_used = vec![false; 1266];
 
     for step in 1..=40 {
@@ -74,13 +74,13 @@ fn forty_steps_of_digits_leave_no_sample_out() {
 
 #[test]
 fn batches_beyond_one_pass_come_from_a_new_permutation() {
-    let full = order(&mut plans(&digits_task(), FeedMode::PerEnv, 1)[0], FIRST_STEP);
+    let full = order(&mut plans(&digits_task(), 1)[0], FIRST_STEP);
     let long_task = TaskSpec {
         batches_per_step: BatchesPerStep::Count(30),
         ..digits_task()
     };
 
-    let long = order(&mut plans(&long_task, FeedMode::PerEnv, 1)[0], FIRST_STEP);
+    let long = order(&mut plans(&long_task, 1)[0], FIRST_STEP);
 
     // Batches 0..19 are pass 0, batches 19..30 begin pass 1.
     let mut second: Vec<i64> = (0..1266).collect();
@@ -96,22 +96,18 @@ fn only_shards_depend_on_the_number_of_envs() {
         batches_per_step: BatchesPerStep::Shard,
         ..digits_task()
     };
-    let orders = |task: &TaskSpec, mode: FeedMode, n_envs: usize| -> Vec<Vec<i64>> {
-        let mut envs = plans(task, mode, n_envs);
+    let orders = |task: &TaskSpec, n_envs: usize| -> Vec<Vec<i64>> {
+        let mut envs = plans(task, n_envs);
         envs.iter_mut().map(|plan| order(plan, FIRST_STEP)).collect()
     };
 
-    let per_env = orders(&digits_task(), FeedMode::PerEnv, 4);
-    assert_eq!(per_env[2], orders(&digits_task(), FeedMode::PerEnv, 8)[2]);
+    let per_env = orders(&digits_task(), 4);
+    assert_eq!(per_env[2], orders(&digits_task(), 8)[2]);
 
-    let shards = orders(&shard_task, FeedMode::PerEnv, 4);
-    assert_ne!(shards[2], orders(&shard_task, FeedMode::PerEnv, 8)[2]);
+    let shards = orders(&shard_task, 4);
+    assert_ne!(shards[2], orders(&shard_task, 8)[2]);
     let mut all = shards.concat();
     all.sort_unstable();
     all.dedup();
     assert_eq!(all.len(), 4 * 4 * 64, "shards overlap");
-
-    let common = orders(&digits_task(), FeedMode::Common, 3);
-    assert!(common.iter().all(|order| *order == common[0]));
-    assert_ne!(common[0], per_env[0]);
 }

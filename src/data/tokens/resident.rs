@@ -150,7 +150,7 @@ enum Supply {
 }
 
 impl TokenFeed {
-    /// Allocates the feed of env `env` (its index within its group) on the text's device; to be called inside the stream
+    /// Allocates the feed of env `env` (its index in the run) on the text's device; to be called inside the stream
     /// guard of the env, so that the buffers belong to its stream.
     ///
     /// # Errors

@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use crate::controller::{ObservationFeatures, ObservationSchema};
 use crate::growth::SlotId;
-use crate::scenario::{ImageShape, Launch, Loaded, OptimizerConfig, PartSizes, Residency};
+use crate::scenario::{ImageShape, Loaded, OptimizerConfig, PartSizes, Residency};
 use crate::torch::DeviceSpec;
 use crate::validation::max_configurations;
 
@@ -139,10 +139,7 @@ impl PlaceMemory {
 /// What a run takes of the machine's memory, then of that of each other device, given the largest seed of each slot.
 pub(super) fn estimate(loaded: &Loaded, largest: &[Grown], threads: usize) -> Vec<PlaceMemory> {
     let run = &loaded.scenario.run;
-    let workers = match run.launch {
-        Launch::Parallel => threads.max(1),
-        Launch::Sequential => 1,
-    };
+    let workers = threads.max(1);
     let mut machine = PlaceMemory {
         device: DeviceSpec::Cpu,
         envs: 0,
@@ -295,7 +292,7 @@ fn policy_needs(loaded: &Loaded) -> [Need; 2] {
     let schema = ObservationSchema::new(
         &loaded.slots,
         task.max_steps,
-        policy.obs,
+        &policy.obs,
         &ObservationFeatures::default(),
     );
     let observation = schema.len() as u128;

@@ -1,4 +1,4 @@
-//! The learner of one policy group: its optimizer, normalisers and counters, and what happens to them between two
+//! The learner of a policy: its optimizer, normalisers and counters, and what happens to them between two
 //! rollouts.
 
 use std::time::Instant;
@@ -26,10 +26,7 @@ use crate::scenario::{LearnerConfig, LrSchedule};
 use crate::telemetry::{FinitenessGate, LearnerSchedules, LearnerUpdate, Num, UpdateSkip};
 use crate::torch::{HostSyncCounter, Implementation, copy_into, mixed_name};
 
-/// There is one policy group.
-const POLICY_GROUP: u64 = 0;
-
-/// Proximal policy optimization for one policy group. All state of it is in here, in place.
+/// Proximal policy optimization of a policy. All state of it is in here, in place.
 #[derive(Debug)]
 pub struct Learner {
     pub(super) config: LearnerConfig,
@@ -158,7 +155,7 @@ impl Learner {
         update: &mut LearnerUpdate,
     ) -> Result<(), LearnerError> {
         let started = Instant::now();
-        let mut rng = RunRng::new(self.seed, Domain::LearnerShuffle, &[POLICY_GROUP, round]);
+        let mut rng = RunRng::new(self.seed, Domain::LearnerShuffle, &[0, round]);
         let measured = Update {
             config: &self.config,
             schedules: update.schedules,

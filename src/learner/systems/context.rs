@@ -59,7 +59,7 @@ impl LearnerContext<'_> {
     }
 }
 
-/// Copies of the live recurrent states of some rows of the group.
+/// Copies of the live recurrent states of some rows.
 pub(super) fn live_states(policy: &mut dyn LearningPolicy, rows: &[i64]) -> Result<RecurrentState, Failure> {
     let state = policy.recurrent()?;
     let device = state.0.first().map_or(Device::Cpu, Tensor::device);

@@ -44,18 +44,18 @@ pub(crate) fn end_segments(
     let envs: Vec<_> = envs
         .iter()
         .sort_unstable::<&EnvId>()
-        .filter(|env| ends_now(env) && buffer.has_open_segment(env.id.index_in_group))
+        .filter(|env| ends_now(env) && buffer.has_open_segment(env.id.index))
         .collect();
     let (failed, envs): (Vec<_>, Vec<_>) = envs.into_iter().partition(|env| env.ended_by(Ending::Failed));
     for env in &failed {
-        let row = env.id.index_in_group;
+        let row = env.id.index;
         context.policy.buffer.get().abandon_segment(row)?;
         context.reset_rows(&[row]);
     }
     if envs.is_empty() {
         return Ok(());
     }
-    let rows: Vec<usize> = envs.iter().map(|env| env.id.index_in_group).collect();
+    let rows: Vec<usize> = envs.iter().map(|env| env.id.index).collect();
     let episode_end = context.experiment.scenario.learner.episode_end;
     let (terminal, truncated): (Vec<_>, Vec<_>) = envs
         .into_iter()
@@ -64,8 +64,8 @@ pub(crate) fn end_segments(
     let truncated = truncated.iter().zip(values);
     let ends: Vec<(usize, SegmentEnd)> = terminal
         .iter()
-        .map(|env| (env.id.index_in_group, SegmentEnd::Terminal))
-        .chain(truncated.map(|(env, bootstrap)| (env.id.index_in_group, SegmentEnd::Truncated { bootstrap })))
+        .map(|env| (env.id.index, SegmentEnd::Terminal))
+        .chain(truncated.map(|(env, bootstrap)| (env.id.index, SegmentEnd::Truncated { bootstrap })))
         .collect();
     context.policy.buffer.get().end_segments(&ends)?;
     context.note_final_states(&rows)?;

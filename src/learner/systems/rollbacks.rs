@@ -19,7 +19,7 @@ pub(crate) fn credit_rollbacks(
             continue;
         };
         let penalty = context.policy.learner.get().clamp_penalty(rollback.raw_penalty);
-        let row = id.index_in_group;
+        let row = id.index;
         let buffer = context.policy.buffer.get();
         if let Some(steps_forfeited) = buffer.rollback(row, penalty, rollback.snapshot_step)? {
             context.note_final_states(&[row])?;

@@ -17,7 +17,7 @@ pub(crate) fn remember_states(envs: Query<(&EnvId, &StepStatus)>, mut context: L
     let envs = envs.iter().sort_unstable::<&EnvId>();
     let rows: Vec<i64> = envs
         .filter(|(_, status)| status.participates())
-        .map(|(id, _)| id.index_in_group as i64)
+        .map(|(id, _)| id.index as i64)
         .collect();
     if let Some(policy) = context.controller.0.get().learned() {
         let state = live_states(policy, &rows)?;
@@ -53,7 +53,7 @@ pub(crate) fn store_decisions(envs: Query<DecidingEnv>, mut context: LearnerCont
             return Err(Failure::message(message));
         };
         decided.push(DecidedStep {
-            env: env.id.index_in_group,
+            env: env.id.index,
             round,
             step,
             indices: decision.indices,
@@ -121,7 +121,7 @@ pub(crate) fn store_outcomes(envs: Query<DecidingEnv>, mut context: LearnerConte
     let outcomes: Vec<StepOutcome> = envs
         .iter()
         .map(|env| StepOutcome {
-            env: env.id.index_in_group,
+            env: env.id.index,
             reward: env
                 .reward
                 .and_then(|reward| reward.0)

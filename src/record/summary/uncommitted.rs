@@ -92,7 +92,7 @@ fn setting(controller: &str, op: LifecycleOp) -> String {
     match (controller, op) {
         ("actor_critic", _) => format!("{way} policy.net_cfg.op_bias.{name}"),
         ("random", _) => format!("{way} policy.random.op_weights.{name}"),
-        ("heuristic", LifecycleOp::Prune) => "raise policy.heuristic.prune_after_epochs_without_improvement".into(),
+        ("heuristic", LifecycleOp::Prune) => "raise policy.heuristic.prune_if_accuracy_drops_by".into(),
         ("heuristic", LifecycleOp::Fossilize) => "lower policy.heuristic.min_improvement_to_fossilize".into(),
         ("heuristic", _) => "raise policy.tracker.stabilization_threshold".into(),
         _ => "choose another policy.controller".into(),

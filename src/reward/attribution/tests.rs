@@ -1,38 +1,24 @@
 use super::*;
 use crate::reward::fixtures::assert_close;
 
-fn harmonic(p: f64, c: f64) -> f64 {
-    combine(AttributionFormula::Harmonic, p, c)
-}
-
 #[test]
 fn a_contribution_counts_as_far_as_the_env_progressed() {
-    assert_close(harmonic(5.0, 30.0), 8.571428571428571);
-    assert_close(harmonic(8.0, 10.0), 8.88888888888889);
-    assert_close(harmonic(10.0, 3.0), 3.0);
-    assert_close(harmonic(0.0, 3.0), 0.0);
-    assert_close(harmonic(-2.0, 3.0), 0.0);
-    assert_close(combine(AttributionFormula::Minimum, 5.0, 30.0), 5.0);
+    assert_close(combine(5.0, 30.0), 8.571428571428571);
+    assert_close(combine(8.0, 10.0), 8.88888888888889);
+    assert_close(combine(10.0, 3.0), 3.0);
+    assert_close(combine(0.0, 3.0), 0.0);
+    assert_close(combine(-2.0, 3.0), 0.0);
 }
 
 #[test]
 fn harm_done_together_discounts_continuously() {
-    let discount = |delta| regression_discount(Some(delta), 3.0);
+    let discount = |delta| regression_discount(Some(delta));
     assert_close(discount(-0.1), 0.851114966376682);
     assert_close(discount(-0.5), 0.3648510476127127);
     assert_close(discount(0.0), 1.0);
     assert!((discount(-1e-12) - 1.0).abs() < 1e-9);
     assert_eq!(discount(-1e9), 2.0 / (1.0 + 700.0_f64.exp()));
-    assert_close(regression_discount(None, 3.0), 1.0);
-}
-
-#[test]
-fn seeds_of_the_first_steps_are_credited_less() {
-    assert_close(timing_discount(0, 10, 0.4), 0.4);
-    assert_close(timing_discount(2, 10, 0.4), 0.52);
-    assert_close(timing_discount(5, 10, 0.4), 0.7);
-    assert_close(timing_discount(10, 10, 0.4), 1.0);
-    assert_close(timing_discount(0, 0, 0.4), 1.0);
+    assert_close(regression_discount(None), 1.0);
 }
 
 #[test]

@@ -102,7 +102,6 @@ fn a_reward_for_removing_harmful_seeds_is_found_out() {
             prune_hurting_bonus: 20.0,
             ..ShapedReward::default()
         },
-        ..EscrowReward::default()
     };
     let failed = failures(contribution(ContributionMode::Escrow(Box::new(bounty))));
     assert!(failed.contains(&"degrade_recover"), "{failed:?}");

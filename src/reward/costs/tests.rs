@@ -43,11 +43,11 @@ fn occupied_slots_beyond_the_free_one_cost() {
         seed(SeedStage::Training, 1),
     ];
     let inputs = Step::new(40).after(seeds.clone()).build();
-    assert_close(occupancy_rent(&config(), &inputs), -0.02);
-    assert_close(fossil_rent(&config(), &inputs), -0.002);
+    assert_close(occupancy_rent(&inputs), -0.02);
+    assert_close(fossil_rent(&inputs), -0.002);
 
     let withering = Step::new(40).after(seeds.map(|seed| seed.withering())).build();
-    assert_close(occupancy_rent(&config(), &withering), 0.0);
+    assert_close(occupancy_rent(&withering), 0.0);
 }
 
 #[test]
@@ -65,10 +65,10 @@ fn moving_alpha_costs_by_its_square_up_to_a_cap() {
 }
 
 #[test]
-fn every_operation_has_its_price_and_refusals_only_on_request() {
+fn every_operation_has_its_price() {
     let price = |op, stage| {
         let inputs = Step::new(40).before([seed(stage, 2)]).act(op, 0).build();
-        intervention(&config(), &inputs)
+        intervention(&inputs)
     };
     assert_eq!(price(LifecycleOp::Wait, SeedStage::Training), 0.0);
     assert_eq!(price(LifecycleOp::Germinate, SeedStage::Training), -0.15);
@@ -77,12 +77,4 @@ fn every_operation_has_its_price_and_refusals_only_on_request() {
     assert_eq!(price(LifecycleOp::Fossilize, SeedStage::Holding), -0.01);
     assert_eq!(price(LifecycleOp::Advance, SeedStage::Germinated), 0.0);
     assert_eq!(price(LifecycleOp::Advance, SeedStage::Training), -0.1);
-
-    let refused = Step::new(40).reject(LifecycleOp::Fossilize).build();
-    assert_eq!(rejected(&config(), &refused), 0.0);
-    let strict = ShapedReward {
-        penalize_rejected: true,
-        ..config()
-    };
-    assert_eq!(rejected(&strict, &refused), -1.0);
 }

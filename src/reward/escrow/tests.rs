@@ -3,15 +3,12 @@ use crate::reward::fixtures::*;
 use crate::reward::*;
 use crate::scenario::*;
 
-fn escrow(carry: bool) -> RewardConfig {
+fn escrow() -> RewardConfig {
     RewardConfig::Contribution(ContributionMode::Escrow(Box::new(EscrowReward {
-        carry,
         shaped: ShapedReward {
             disable_anti_gaming: true,
-            disable_timing_discount: true,
             ..generous()
         },
-        ..EscrowReward::default()
     })))
 }
 
@@ -47,22 +44,16 @@ fn discounted(payments: &[f64]) -> f64 {
 
 #[test]
 fn a_credit_that_is_not_kept_is_worth_nothing() {
-    let paid = payments(&escrow(true), &[1.0, 3.0, 6.0, 6.0, 2.0, 2.0], true);
+    let paid = payments(&escrow(), &[1.0, 3.0, 6.0, 6.0, 2.0, 2.0], true);
     for (paid, expected) in paid.iter().zip([0.995, 1.985, 1.975, 0.97, -2.02, -4.0]) {
         assert_close(*paid, expected);
     }
     assert!(discounted(&paid).abs() < 1e-12);
-
-    let plain = payments(&escrow(false), &[1.0, 3.0, 6.0, 6.0, 2.0, 2.0], true);
-    for (paid, expected) in plain.iter().zip([1.0, 2.0, 2.0, 1.0, -2.0, -4.0]) {
-        assert_close(*paid, expected);
-    }
-    assert_close(discounted(&plain), 0.0938308612625);
 }
 
 #[test]
 fn a_commit_keeps_the_credit() {
-    let paid = payments(&escrow(true), &[1.0, 3.0, 6.0, 6.0], false);
+    let paid = payments(&escrow(), &[1.0, 3.0, 6.0, 6.0], false);
     for (paid, expected) in paid.iter().zip([0.995, 1.985, 1.975, 1.0]) {
         assert_close(*paid, expected);
     }
@@ -72,14 +63,14 @@ fn a_commit_keeps_the_credit() {
 /// With a credit of 1.25.
 fn credited() -> RewardState {
     let mut state = RewardState::default();
-    pay(&escrow(true), &worth(1, 1.25).build(), &mut state);
+    pay(&escrow(), &worth(1, 1.25).build(), &mut state);
     state
 }
 
 #[test]
 fn harm_empties_the_account_and_is_charged() {
     let harmful = worth(2, -0.25).build();
-    let paid = pay(&escrow(true), &harmful, &mut credited());
+    let paid = pay(&escrow(), &harmful, &mut credited());
     assert_close(paid.get(Term::EscrowHarm), -0.25);
     assert_close(paid.get(Term::EscrowPayment), -1.25);
 }
@@ -89,7 +80,7 @@ fn whatever_ends_a_seed_empties_its_account() {
     let gone = |op| {
         let step = Step::new(2).accuracy(90.0).delta(1.25);
         let step = step.slot(held(6, 1.25), seed(SeedStage::Pruned, 1)).act(op, 0);
-        pay(&escrow(true), &step.build(), &mut credited()).get(Term::EscrowPayment)
+        pay(&escrow(), &step.build(), &mut credited()).get(Term::EscrowPayment)
     };
     assert_close(gone(LifecycleOp::Prune), -1.25);
     assert_close(gone(LifecycleOp::Wait), -1.25);
@@ -99,7 +90,7 @@ fn whatever_ends_a_seed_empties_its_account() {
 fn an_unmeasured_seed_keeps_its_credit() {
     let unmeasured = seed(SeedStage::Holding, 6).alpha(1.0);
     let step = Step::new(2).accuracy(90.0).slot(unmeasured.clone(), unmeasured).build();
-    let paid = pay(&escrow(true), &step, &mut credited()).get(Term::EscrowPayment);
+    let paid = pay(&escrow(), &step, &mut credited()).get(Term::EscrowPayment);
     assert_close(paid, (GAMMA - 1.0) * 1.25);
 }
 
@@ -107,16 +98,16 @@ fn an_unmeasured_seed_keeps_its_credit() {
 fn a_spike_of_the_accuracy_earns_nothing() {
     let mut state = RewardState::default();
     for (step, accuracy) in [(1, 50.0), (2, 50.0)] {
-        pay(&escrow(true), &worth(step, 6.0).accuracy(accuracy).build(), &mut state);
+        pay(&escrow(), &worth(step, 6.0).accuracy(accuracy).build(), &mut state);
     }
-    let spike = pay(&escrow(true), &worth(3, 6.0).build(), &mut state);
+    let spike = pay(&escrow(), &worth(3, 6.0).build(), &mut state);
     assert_close(spike.get(Term::EscrowPayment), 0.0);
 }
 
 #[test]
 fn what_is_on_account_can_be_asked_for_until_it_is_kept() {
     let mut state = RewardState::default();
-    let config = escrow(false);
+    let config = escrow();
     pay(&config, &worth(1, 2.0).build(), &mut state);
     assert_close(state.account(0), 2.0);
     assert_eq!(state.account(1), 0.0, "no seed, no account");

@@ -17,10 +17,7 @@ fn a_round_starts_without_a_past() {
     let inputs = Step::new(3).slot(seed(SeedStage::Training, 2), seed(SeedStage::Training, 3));
     let breakdown = pay(&shaped(), &inputs.build(), &mut state);
     assert_ne!(state, RewardState::default());
-    let env = EnvId {
-        index: 0,
-        index_in_group: 0,
-    };
+    let env = EnvId { index: 0 };
     let used = (env, state, StepReward(Some(breakdown)));
     let entity = app.world_mut().spawn(used).id();
 
@@ -58,10 +55,7 @@ fn a_rollback_makes_the_reward_forget_the_seeds_that_it_prunes_and_no_others() {
         last_action_step: Some(3),
         credit: Credit::Unattributed,
     };
-    let env = EnvId {
-        index: 0,
-        index_in_group: 0,
-    };
+    let env = EnvId { index: 0 };
     let entity = app
         .world_mut()
         .spawn((env, state, RollbackVerdict(Some(rollback))))

@@ -35,10 +35,10 @@ pub(super) fn check_reward(scenario: &Scenario, findings: &mut Findings) {
     }
     if let RewardConfig::Loss(config) = &scenario.reward {
         let scale = config.scale();
-        let paths = ["reward.baseline_loss", "reward.target_loss", "reward.preset", "reward"];
+        let paths = ["reward.baseline_loss", "reward.preset", "reward"];
         if scale.baseline <= scale.target {
             let message = format!(
-                "baseline_loss {} must exceed target_loss {}",
+                "baseline_loss {} must exceed {}, the preset's loss of a solved task",
                 scale.baseline, scale.target
             );
             findings.error(paths, message);

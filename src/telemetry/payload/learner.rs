@@ -250,20 +250,17 @@ pub struct LearnerUpdate {
 
 impl LearnerUpdate {
     /// The line about this update in `round_finished`.
-    pub fn verdict(&self, group: &str) -> UpdateVerdict {
+    pub fn verdict(&self) -> UpdateVerdict {
         UpdateVerdict {
-            group: group.into(),
             performed: self.update_performed,
             skip_reason: self.skip_reason,
         }
     }
 }
 
-/// What became of one policy group's update in a round.
+/// What became of an update in a round.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UpdateVerdict {
-    /// Name of the policy group.
-    pub group: String,
     /// Steps were taken and kept.
     pub performed: bool,
     /// Why not.

@@ -418,7 +418,7 @@ pub struct RoundFinished {
     /// Absent where nothing learns.
     #[serde(flatten)]
     pub charges: Option<RollbackCharges>,
-    /// By policy group.
+    /// Of the round; none without a learner.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub updates: Vec<UpdateVerdict>,
     /// Absent where losses are not scaled.

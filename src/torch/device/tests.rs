@@ -6,7 +6,6 @@ fn devices_are_read_as_they_are_printed() {
         ("cpu", DeviceSpec::Cpu),
         ("cuda:0", DeviceSpec::Cuda(0)),
         ("cuda:11", DeviceSpec::Cuda(11)),
-        ("mps", DeviceSpec::Mps),
     ] {
         assert_eq!(text.parse(), Ok(device));
         assert_eq!(device.to_string(), text);

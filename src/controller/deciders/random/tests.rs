@@ -12,7 +12,7 @@ fn an_env_draws_the_same_among_two_and_among_eight() {
     let commands = |envs: usize| {
         let views: Vec<_> = (0..envs).map(|env| scene.env_view(env)).collect();
         let masks = vec![masks(&scene.reports, &limits()); envs];
-        RandomController::new(42, 0, OpWeights::default())
+        RandomController::new(42, OpWeights::default())
             .decide(&view_of(9, &views), &masks)
             .unwrap()
     };

@@ -22,7 +22,6 @@ fn sized(kind: &str, slots: usize, config: NetConfig) -> Box<dyn ActorCritic> {
         },
         device: Device::Cpu,
         seed: 42,
-        group: 0,
     };
     NetRegistry::default().build(context).unwrap()
 }
@@ -186,7 +185,7 @@ fn a_fresh_policy_is_nearly_uniform_and_expects_little() {
 }
 
 #[test]
-fn one_seed_gives_one_network_and_groups_differ() {
+fn one_seed_gives_one_network_and_seeds_differ() {
     let build = |seed| param(&*network("lstm", small(), seed), "head.op.0.weight");
     assert!(build(1).equal(&build(1)));
     assert!(!build(1).equal(&build(2)));

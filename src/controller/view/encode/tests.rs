@@ -10,7 +10,7 @@ use crate::controller::view::{
 };
 use crate::env::{TrainMetrics, ValMetrics};
 use crate::growth::{AlphaAlgorithm, AlphaMode, LifecycleOp, SeedStage, SlotId, Tempo};
-use crate::scenario::{LearnerConfig, NonfiniteObservations, ObservationConfig, ObservationLayout, TrackerConfig};
+use crate::scenario::{FeatureGroup, LearnerConfig, NonfiniteObservations, ObservationConfig, TrackerConfig};
 use crate::seed::SeedReport;
 
 fn slots(count: u16) -> Vec<SlotId> {
@@ -21,7 +21,7 @@ fn schema(count: u16) -> ObservationSchema {
     ObservationSchema::new(
         &slots(count),
         150,
-        ObservationConfig::default(),
+        &ObservationConfig::default(),
         &ObservationFeatures::default(),
     )
 }
@@ -229,7 +229,7 @@ fn features_of_plugins_stand_at_the_end_of_their_blocks_within_their_range() {
     features
         .register(custom("train_loss", loss, Treatment::Normalised))
         .unwrap();
-    let schema = ObservationSchema::new(&slots(2), 150, ObservationConfig::default(), &features);
+    let schema = ObservationSchema::new(&slots(2), 150, &ObservationConfig::default(), &features);
     let signals = TrainingSignals {
         train_loss: 7.0,
         ..Default::default()
@@ -383,7 +383,7 @@ fn drift_is_the_distance_from_the_statistics_at_the_start() {
     let schema = ObservationSchema::new(
         &[SlotId::new(0, 0)],
         10,
-        ObservationConfig::default(),
+        &ObservationConfig::default(),
         &ObservationFeatures::default(),
     );
     let mut normaliser = ObservationNormaliser::new(&schema, NormaliserConfig::from(&LearnerConfig::default()));
@@ -407,7 +407,7 @@ fn a_value_is_scaled_by_statistics_that_forget() {
     let schema = ObservationSchema::new(
         &[SlotId::new(0, 0)],
         10,
-        ObservationConfig::default(),
+        &ObservationConfig::default(),
         &ObservationFeatures::default(),
     );
     let config = NormaliserConfig {
@@ -426,12 +426,12 @@ fn a_value_is_scaled_by_statistics_that_forget() {
 }
 
 #[test]
-fn layout_v2_shows_what_a_reward_is_made_of_behind_the_features_of_v1() {
+fn reward_parts_stand_behind_the_features_that_each_observation_has() {
     let config = ObservationConfig {
-        schema: ObservationLayout::V2,
+        features: vec![FeatureGroup::RewardParts],
         ..ObservationConfig::default()
     };
-    let wide = ObservationSchema::new(&slots(1), 150, config, &ObservationFeatures::default());
+    let wide = ObservationSchema::new(&slots(1), 150, &config, &ObservationFeatures::default());
     let signals = TrainingSignals {
         val_accuracy: 70.0,
         committed_accuracy: 40.0,
@@ -455,16 +455,15 @@ fn layout_v2_shows_what_a_reward_is_made_of_behind_the_features_of_v1() {
             .expect("finite")
             .raw
     };
-    let (v1, v2) = (row(&schema(1)), row(&wide));
+    let (narrow, wide_row) = (row(&schema(1)), row(&wide));
 
-    assert_eq!((v1.len(), v2.len()), (23 + 31, 27 + 36));
+    assert_eq!((narrow.len(), wide_row.len()), (23 + 31, 27 + 36));
     assert_eq!(
-        (v1[..23].to_vec(), v1[23..].to_vec()),
-        (v2[..23].to_vec(), v2[27..58].to_vec())
+        (narrow[..23].to_vec(), narrow[23..].to_vec()),
+        (wide_row[..23].to_vec(), wide_row[27..58].to_vec())
     );
-    assert_close(&v2[23..27], &[0.4, 0.3, 0.8, 0.5_f32.ln_1p()]);
+    assert_close(&wide_row[23..27], &[0.4, 0.3, 0.8, 0.5_f32.ln_1p()]);
     let of_slot = [31_f32.ln() / 101_f32.ln(), 0.25, 501_f32.ln() / 14.0, 0.5, 1.25];
-    assert_close(&v2[58..], &of_slot);
-    assert_eq!((schema(1).id(), wide.id()), ("v1", "v2"));
+    assert_close(&wide_row[58..], &of_slot);
     assert_ne!(schema(1).hash(), wide.hash());
 }

@@ -4,7 +4,7 @@ use super::*;
 use crate::data::plan::StepKey;
 use crate::data::{Accumulators, DataRegistry, PackLayout, TaskData};
 use crate::random::{Domain, Draw, RunRng};
-use crate::scenario::{BatchesPerStep, DataSource, FeedMode, Kernels, SynthTokens, TaskSpec, task_presets};
+use crate::scenario::{BatchesPerStep, DataSource, Kernels, SynthTokens, TaskSpec, task_presets};
 
 const FIRST_STEP: StepKey = StepKey {
     seed: 42,
@@ -34,7 +34,7 @@ fn small_task() -> TaskSpec {
 
 fn loaded(task: &TaskSpec) -> (TokenSet, FeedArithmetic) {
     let data = TaskData::load(task, None, &DataRegistry::default()).unwrap();
-    let arithmetic = data.arithmetic(task, FeedMode::PerEnv, 1).unwrap();
+    let arithmetic = data.arithmetic(task, 1).unwrap();
     let TaskData::Tokens(set) = data else {
         panic!("a text is no image");
     };

@@ -86,7 +86,7 @@ fn each_end_has_its_setting() {
             Blending,
             Some(Policy),
             9,
-            "raise policy.heuristic.prune_after_epochs_without_improvement",
+            "raise policy.heuristic.prune_if_accuracy_drops_by",
         ),
         (
             "random",
