@@ -1,6 +1,6 @@
 //! The loop around a learner: act, store, learn.
 
-use simic_engine::controller::{MaskSet, RELEVANCE, command_of};
+use simic_engine::controller::{MaskSet, command_of};
 use simic_engine::learner::{
     BufferShape, DecidedStep, Horizon, Learner, RolloutBuffer, SegmentEnd, StepOutcome, StepTensors,
 };
@@ -170,7 +170,6 @@ impl<T: Task> Training<T> {
                     env,
                     reward,
                     effective_op: op,
-                    causal: RELEVANCE[op.code()],
                 }
             })
             .collect();

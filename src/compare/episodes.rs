@@ -238,7 +238,7 @@ pub fn play_until(
 #[derive(Resource, Default)]
 struct Outcomes(Vec<(EpisodeOutcome, Vec<SeedOrder>)>);
 
-/// Loads the weights, or their average where the scenario keeps one. Nothing is explored any more: no action is more likely than the policy makes it.
+/// Loads the weights. Nothing is explored any more: no action is more likely than the policy makes it.
 fn freeze_policy(
     mut commands: Commands,
     mut controller: ResMut<ActiveController>,
@@ -252,7 +252,6 @@ fn freeze_policy(
         controller.load(policy)?;
     }
     if let Some(policy) = controller.learned() {
-        policy.play_average()?;
         policy.set_mode(candidate.mode);
         policy.set_floor_scale(0.0);
     }

@@ -73,8 +73,8 @@ pub use host::{
 pub use layers::Override;
 pub use learner::{
     AdvantageBaseline, AdvantageNorm, EntropyFloorCoefs, EntropyFloors, EntropyMultipliers, EpisodeEnd, LearnerConfig,
-    LrSchedule, NonfiniteObservations, ObservationNorm, ObservationNormMode, RatioMode, RewardNorm, RewardNormMode,
-    ValueNorm, ValueNormMode,
+    LrSchedule, NonfiniteObservations, ObservationNorm, ObservationNormMode, RewardNorm, RewardNormMode, ValueNorm,
+    ValueNormMode,
 };
 pub use lifecycle::{
     AutoForward, GateConfig, GateMode, Isolation, IsolationConfig, LifecycleConfig, OnFossilize, StageIsolation,

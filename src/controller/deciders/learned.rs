@@ -9,10 +9,10 @@ use super::controller::Controller;
 use crate::controller::actions::{Decision, HEADS, Head, MaskSet, command_of};
 use crate::controller::error::PolicyError;
 use crate::controller::policy::{
-    ActorCritic, AveragedWeights, DecideMode, Evaluation, FORMAT, Floor, LearningPolicy, LogitLayout, NetContext,
-    NetSequence, NetSpec, OpTables, PolicyManifest, PolicyParam, PolicyPrecision, RecurrentState, Rollout,
-    SequenceInput, Stored, TrainablePolicy, VALUE_HEAD, ValueOutput, action_space_hash, choose, head_terms,
-    head_uniforms, load_policy, load_statistics, save_policy,
+    ActorCritic, DecideMode, Evaluation, FORMAT, Floor, LearningPolicy, LogitLayout, NetContext, NetSequence, NetSpec,
+    OpTables, PolicyManifest, PolicyParam, PolicyPrecision, RecurrentState, Rollout, SequenceInput, Stored,
+    TrainablePolicy, VALUE_HEAD, ValueOutput, action_space_hash, choose, head_terms, head_uniforms, load_policy,
+    load_statistics, save_policy,
 };
 use crate::controller::saved::SavedFolder;
 use crate::controller::view::{
@@ -45,8 +45,6 @@ pub struct ActorCriticController {
     group: u64,
     /// Updates that the weights have seen: part of a saved policy.
     updates: u64,
-    /// Running average of the weights, if the scenario keeps one.
-    averaged: Option<AveragedWeights>,
     /// Weights by name to fall back to where those in force put out nothing finite; used once.
     last_good: Vec<(String, Tensor)>,
     /// Reads of evaluation and storage; those of a step are counted by the view's counter.
@@ -93,16 +91,11 @@ impl ActorCriticController {
             seed: run.seed,
             group: context.group,
             updates: 0,
-            averaged: learner.policy_ema.map(AveragedWeights::new),
             last_good: Vec::new(),
             reads: HostSyncCounter::default(),
         };
         if let Some(folder) = &policy.init_from {
             controller.load(&SavedFolder::read(&context.path(folder))?)?;
-            // What the weights were averaged over was another training.
-            if let Some(averaged) = &mut controller.averaged {
-                averaged.restore(None);
-            }
         }
         if let ObservationNormMode::Fixed(folder) = &learner.obs_norm.mode {
             let folder = SavedFolder::read(&context.path(folder))?;
@@ -163,7 +156,6 @@ impl ActorCriticController {
         let reason = match self.mode {
             DecideMode::Sample => "sampled",
             DecideMode::Greedy => "likeliest",
-            DecideMode::Uniform => "uniform",
         };
         let mut decision = Decision::new(command_of(&indices)?, masks, reason);
         decision.sample = Some(sample);
@@ -191,7 +183,6 @@ impl ActorCriticController {
             statistics: self.normaliser.statistics().to_vec(),
             updates: self.updates,
             weights: String::new(),
-            averaged: None,
         }
     }
 }
@@ -249,15 +240,11 @@ impl Controller for ActorCriticController {
     }
 
     fn save(&self, folder: &Path) -> Result<(), PolicyError> {
-        let averaged = self.averaged.as_ref().and_then(AveragedWeights::weights);
-        save_policy(folder, &self.manifest(), self.net.params(), averaged, &self.reads)
+        save_policy(folder, &self.manifest(), self.net.params(), &self.reads)
     }
 
     fn load(&mut self, saved: &SavedFolder) -> Result<(), PolicyError> {
-        let (saved, averages) = load_policy(saved, &self.manifest(), self.net.params())?;
-        if let Some(averaged) = &mut self.averaged {
-            averaged.restore(averages);
-        }
+        let saved = load_policy(saved, &self.manifest(), self.net.params())?;
         self.normaliser.configure(saved.normaliser);
         self.normaliser.restore(&saved.statistics)?;
         self.updates = saved.updates;
@@ -368,22 +355,6 @@ impl LearningPolicy for ActorCriticController {
 
     fn set_updates(&mut self, updates: u64) {
         self.updates = updates;
-    }
-
-    fn average_weights(&mut self) -> Result<(), PolicyError> {
-        let params = self.net.params();
-        Ok(self
-            .averaged
-            .as_mut()
-            .map_or(Ok(()), |averaged| averaged.take_in(params))?)
-    }
-
-    fn play_average(&mut self) -> Result<(), PolicyError> {
-        let params = self.net.params();
-        Ok(self
-            .averaged
-            .as_ref()
-            .map_or(Ok(()), |averaged| averaged.put_into(params))?)
     }
 
     fn set_last_good(&mut self, weights: Vec<(String, Tensor)>) {

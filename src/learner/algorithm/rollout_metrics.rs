@@ -81,7 +81,7 @@ fn learnable_shares(buffer: &RolloutBuffer) -> [f64; HEADS] {
     Head::ALL.map(|head| {
         let learnable = buffer.valid_steps().filter(|&(env, step)| {
             let record = &buffer.rows[env].steps[step];
-            record.is_free() && record.causal[head as usize] && record.choosable[head as usize]
+            record.is_free() && record.is_causal(head) && record.choosable[head as usize]
         });
         learnable.count() as f64 / steps
     })

@@ -31,14 +31,6 @@ pub struct LearnerState {
     pub rewards: RewardNormalizer,
     /// Statistics of returns.
     pub values: ValueNormalizer,
-    /// What divergences have made of the learning rate; 1 unless it adapts to them.
-    #[serde(default = "unadapted")]
-    pub lr_factor: f64,
-}
-
-/// Of a learning rate that nothing has changed.
-pub(super) const fn unadapted() -> f64 {
-    1.0
 }
 
 /// One line for everything in which the normalisers cannot be gone on with.
@@ -61,7 +53,6 @@ pub(super) fn nonfinite_numbers(saved: &LearnerState) -> Vec<String> {
     [
         finite(saved.rewards.moments.is_finite(), "the statistics of rewards"),
         finite(saved.values.moments.is_finite(), "the statistics of returns"),
-        finite(saved.lr_factor.is_normal(), "the factors of the learning rate"),
     ]
     .into_iter()
     .flatten()

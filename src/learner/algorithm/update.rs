@@ -12,8 +12,8 @@ use tch::{Device, Kind, Tensor};
 
 use super::error::LearnerError;
 use super::loss::{
-    Losses, Ratios, drift, entropy_floor_penalty, head_denominators, head_entropies, joint_policy_loss, mean,
-    per_head_policy_loss, selected, value_loss,
+    Losses, Ratios, drift, entropy_floor_penalty, head_denominators, head_entropies, mean, per_head_policy_loss,
+    selected, value_loss,
 };
 use super::measurements::{
     Gates, MinibatchNumbers, MinibatchStep, TimedStep, UpdateMeasurements, measure, observation_faults,
@@ -24,7 +24,7 @@ use super::sequences::{SequenceBatch, split};
 use super::targets::ADVANTAGE_EPSILON;
 use crate::controller::{Evaluation, HEADS, TrainablePolicy};
 use crate::random::Draw;
-use crate::scenario::{AdvantageNorm, LearnerConfig, RatioMode};
+use crate::scenario::{AdvantageNorm, LearnerConfig};
 use crate::telemetry::LearnerSchedules;
 use crate::torch::{HostSyncCounter, TorchError, catch, read_f32};
 
@@ -174,14 +174,10 @@ impl Update<'_> {
         } = minibatch;
         let denominators = head_denominators(causal, actor, config.head_min_fraction);
 
-        // Clipped surrogate, per head or of the joint ratio.
+        // Clipped surrogate of each head.
         let advantages = self.advantages(minibatch);
-        let policy = match config.ratio_mode {
-            RatioMode::PerHead => {
-                per_head_policy_loss(ratios, &advantages, causal, &denominators, schedules.clip_ratio).sum(Kind::Float)
-            }
-            RatioMode::Joint => joint_policy_loss(ratios, &advantages, actor, schedules.clip_ratio),
-        };
+        let policy =
+            per_head_policy_loss(ratios, &advantages, causal, &denominators, schedules.clip_ratio).sum(Kind::Float);
 
         // Value loss, in normalised units.
         let value = value_loss(

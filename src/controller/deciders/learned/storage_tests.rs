@@ -9,12 +9,11 @@ use crate::controller::error::PolicyError;
 use crate::controller::fixtures::Ground;
 use crate::controller::fixtures::policies::{Crowd, controller, small};
 use crate::controller::policy::TrainablePolicy;
-use crate::controller::policy::{AVERAGED_FILE, MANIFEST_FILE, WEIGHTS_FILE};
+use crate::controller::policy::{MANIFEST_FILE, WEIGHTS_FILE};
 use crate::controller::saved::{SavedFolder, sha256};
 use crate::controller::view::{NormaliserConfig, Standardisation};
 use crate::growth::SlotId;
 use crate::scenario::{LearnerConfig, ObservationNormMode};
-use crate::torch::{HostSyncCounter, read_f64};
 
 fn other(change: impl FnOnce(&mut Ground)) -> ActorCriticController {
     let mut ground = Ground::default();
@@ -67,76 +66,6 @@ fn a_saved_policy_goes_on_with_the_same_bits() {
         let expected = crowd.decide(&mut saved, step, &places);
         assert_eq!(crowd.decide(&mut loaded, step, &places), expected);
     }
-}
-
-fn fill(controller: &ActorCriticController, value: f64) {
-    let _no_grad = crate::torch::NoGrad::new();
-    for mut param in controller.params() {
-        let _ = param.tensor.fill_(value);
-    }
-}
-
-/// The first element of each weight.
-fn firsts(controller: &ActorCriticController) -> Vec<f64> {
-    let params = controller.params().into_iter();
-    params
-        .map(|param| read_f64(&param.tensor, &HostSyncCounter::default()).unwrap()[0])
-        .collect()
-}
-
-/// Weights 1, then 2, then 5: with a decay of 0.75 the average is 1, then 1.25, then 2.1875.
-#[test]
-fn averaged_weights_are_kept_beside_the_weights_and_played_when_frozen() {
-    let root = tempfile::tempdir().unwrap();
-    let folder = root.path().join("policy");
-    let averaging = || other(|ground| ground.scenario.learner.policy_ema = Some(0.75));
-    let mut trained = averaging();
-    for weight in [1.0, 2.0] {
-        fill(&trained, weight);
-        trained.average_weights().unwrap();
-    }
-    trained.save(&folder).unwrap();
-
-    let mut resumed = averaging();
-    load(&mut resumed, &folder).unwrap();
-    assert!(
-        firsts(&resumed).iter().all(|&weight| weight == 2.0),
-        "training goes on with the weights"
-    );
-    fill(&resumed, 5.0);
-    resumed.average_weights().unwrap();
-    resumed.play_average().unwrap();
-    assert!(firsts(&resumed).iter().all(|&weight| weight == 2.1875));
-
-    let mut plain = other(|_| ());
-    load(&mut plain, &folder).unwrap();
-    plain.play_average().unwrap();
-    assert!(
-        firsts(&plain).iter().all(|&weight| weight == 2.0),
-        "the scenario asks for no average"
-    );
-
-    let mut damaged = fs::read(folder.join(AVERAGED_FILE)).unwrap();
-    let last = damaged.len() - 1;
-    damaged[last] ^= 1;
-    fs::write(folder.join(AVERAGED_FILE), damaged).unwrap();
-    let diffs = differences(&mut averaging(), &folder);
-    assert!(
-        diffs.iter().any(|diff| diff.starts_with("averaged weights file")),
-        "{diffs:?}"
-    );
-}
-
-#[test]
-fn a_policy_without_updates_or_averages_plays_its_weights() {
-    let root = tempfile::tempdir().unwrap();
-    let folder = root.path().join("policy");
-    let mut fresh = other(|ground| ground.scenario.learner.policy_ema = Some(0.9));
-    fill(&fresh, 3.0);
-    fresh.play_average().unwrap();
-    assert!(firsts(&fresh).iter().all(|&weight| weight == 3.0));
-    fresh.save(&folder).unwrap();
-    assert!(!folder.join(AVERAGED_FILE).exists());
 }
 
 #[test]

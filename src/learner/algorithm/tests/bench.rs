@@ -4,7 +4,7 @@ use tch::{Device, Kind, Tensor};
 
 use super::read;
 use super::tasks::{BLUEPRINTS, CueTask, Task};
-use crate::controller::{HEADS, HeadIndices, RELEVANCE, RecurrentState, ValueOutput};
+use crate::controller::{HEADS, HeadIndices, RecurrentState, ValueOutput};
 use crate::growth::LifecycleOp;
 use crate::learner::algorithm::finalize::{PreparedRollout, Unusable, finalize};
 use crate::learner::algorithm::*;
@@ -19,8 +19,6 @@ pub struct Bench {
     pub config: LearnerConfig,
     pub rewards: RewardNormalizer,
     pub values: ValueNormalizer,
-    /// Heads that matter to what is executed.
-    pub causal: [bool; HEADS],
 }
 
 impl Bench {
@@ -52,7 +50,6 @@ impl Bench {
             task: CueTask::new(envs),
             rewards: RewardNormalizer::new(config.reward_norm.mode),
             values: ValueNormalizer::new(config.value_norm.mode, config.norm_min_count),
-            causal: RELEVANCE[LifecycleOp::Prune.code()],
             config,
         }
     }
@@ -108,7 +105,6 @@ impl Bench {
             env,
             reward,
             effective_op: LifecycleOp::Prune,
-            causal: self.causal,
         }])
     }
 
