@@ -41,10 +41,7 @@ pub fn small_config() -> LearnerConfig {
         epochs: 4,
         target_kl: Some(0.02),
         value_coef: 0.5,
-        value_norm: ValueNorm {
-            momentum: 0.95,
-            ..ValueNorm::default()
-        },
+        value_norm: ValueNorm { momentum: 0.95 },
         entropy_coef: 0.05,
         entropy_floor_coef: no_floor,
         ..LearnerConfig::default()

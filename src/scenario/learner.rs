@@ -26,19 +26,6 @@ choice! {
 }
 
 choice! {
-    /// Where advantages are standardised.
-    #[derive(Copy, Eq)]
-    pub enum AdvantageNorm {
-        /// once, over the rollout
-        Rollout,
-        /// in each minibatch
-        Minibatch,
-        /// never
-        Off,
-    }
-}
-
-choice! {
     /// Course of the learning rate.
     #[derive(Copy, Eq)]
     pub enum LrSchedule {
@@ -48,21 +35,6 @@ choice! {
         Linear,
         /// falls in half a cosine
         Cosine,
-    }
-}
-
-choice! {
-    /// How observations are normalised.
-    #[derive(Eq)]
-    pub enum ObservationNormMode {
-        /// observations as they are
-        Off,
-        /// standardised by running statistics, frozen during a rollout
-        Running,
-        /// the same for every element by itself, unknowns included
-        RunningAll,
-        /// by the statistics of a saved policy, which never move; its folder, relative to this file
-        Fixed(String),
     }
 }
 
@@ -77,58 +49,12 @@ choice! {
     }
 }
 
-choice! {
-    /// How rewards are scaled; nothing is ever subtracted.
-    #[derive(Copy, Eq)]
-    pub enum RewardNormMode {
-        /// rewards as they are
-        Off,
-        /// divided by their root mean square
-        Rms,
-        /// divided by their deviation
-        Std,
-        /// divided by the deviation of their discounted sums
-        ReturnStd,
-    }
-}
-
-choice! {
-    /// In which units the critic learns.
-    #[derive(Copy, Eq)]
-    pub enum ValueNormMode {
-        /// the critic learns returns as they are
-        Off,
-        /// returns divided by their deviation
-        Scale,
-        /// returns centred and divided; the critic is rewritten when the statistics move
-        Popart,
-    }
-}
-
 section! {
     /// Normalisation of observations.
+    #[derive(Copy)]
     pub struct ObservationNorm {
-        /// How observations are normalised.
-        mode: ObservationNormMode = ObservationNormMode::Running;
-        /// Largest weight of the past per rollout; 1: all history counts alike.
-        momentum: f64 = 0.99, SHARE;
-        /// Clamp of normalised observations.
-        clip: f64 = 10.0, POSITIVE;
         /// What becomes of an element that is NaN or infinite.
         nonfinite_obs: NonfiniteObservations = NonfiniteObservations::Error;
-    }
-}
-
-section! {
-    /// Scaling of rewards.
-    #[derive(Copy)]
-    pub struct RewardNorm {
-        /// How rewards are scaled; nothing is ever subtracted.
-        mode: RewardNormMode = RewardNormMode::Rms;
-        /// Largest weight of the past per rollout; 1: all history counts alike.
-        momentum: f64 = 1.0, SHARE;
-        /// Clamp of scaled rewards and of penalties.
-        clip: f64 = 10.0, POSITIVE;
     }
 }
 
@@ -136,8 +62,6 @@ section! {
     /// Normalisation of the critic's targets.
     #[derive(Copy)]
     pub struct ValueNorm {
-        /// In which units the critic learns.
-        mode: ValueNormMode = ValueNormMode::Popart;
         /// Largest weight of the past per rollout.
         momentum: f64 = 0.5, SHARE;
     }
@@ -264,8 +188,6 @@ section! {
         target_kl: Option<f64> = Some(0.03), POSITIVE;
         /// What is subtracted from advantages beside the critic's estimate, before they are standardised.
         advantage_baseline: AdvantageBaseline = AdvantageBaseline::None;
-        /// Where advantages are standardised.
-        adv_norm: AdvantageNorm = AdvantageNorm::Rollout;
         /// Least deviation by which advantages are divided.
         #[unit = "reward units"]
         adv_std_floor: f64 = 0.1, NOT_NEGATIVE;
@@ -322,12 +244,8 @@ section! {
         max_grad_norm: Option<f64> = Some(5.0), POSITIVE;
         /// Normalisation of observations.
         obs_norm: ObservationNorm;
-        /// Scaling of rewards.
-        reward_norm: RewardNorm;
         /// Normalisation of the critic's targets.
         value_norm: ValueNorm;
-        /// Elements before which statistics are not used.
-        norm_min_count: u64 = 32, at_least(2);
         /// Mixed precision of the policy.
         amp: AmpMode = AmpMode::Off;
         /// Rejected updates in a row after which the run stops.

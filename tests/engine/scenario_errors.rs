@@ -273,8 +273,7 @@ fn settings_of_the_learner_are_checked_alone_and_together() {
         episodes_per_update: 2,
         entropy_head_mult: (blueprnt: 2.0),
         entropy_coef_end: 0.001,
-        value_norm: (mode: popart2),
-        norm_min_count: 1,
+        value_norm: (momentum: 1.5),
     ),
 )"#,
         &[]

@@ -12,15 +12,13 @@ use crate::controller::policy::{
     ActorCritic, DecideMode, Evaluation, FORMAT, Floor, LearningPolicy, LogitLayout, NetContext, NetSequence, NetSpec,
     OpTables, PolicyManifest, PolicyParam, PolicyPrecision, RecurrentState, Rollout, SequenceInput, Stored,
     TrainablePolicy, VALUE_HEAD, ValueOutput, action_space_hash, choose, head_terms, head_uniforms, load_policy,
-    load_statistics, save_policy,
+    save_policy,
 };
 use crate::controller::saved::SavedFolder;
-use crate::controller::view::{
-    DecisionView, EnvRow, EnvView, NormaliserConfig, ObservationNormaliser, ObservationSchema,
-};
+use crate::controller::view::{DecisionView, EnvRow, EnvView, ObservationNormaliser, ObservationSchema};
 use crate::health::Failure;
 use crate::random::Domain;
-use crate::scenario::{FloorConfig, ObservationNormMode};
+use crate::scenario::FloorConfig;
 use crate::torch::{HostSyncCounter, catch, copy_into, read_i64};
 use crate::unfinished::UnfinishedRound;
 
@@ -52,8 +50,7 @@ pub struct ActorCriticController {
 }
 
 impl ActorCriticController {
-    /// Builds the network that `policy.net` names, on the context's device; loads `policy.init_from`, and the statistics
-    /// of observations that `learner.obs_norm` fixes.
+    /// Builds the network that `policy.net` names, on the context's device; loads `policy.init_from`.
     ///
     /// # Errors
     /// An unknown network, a configuration that it refuses, a saved policy that does not fit, or a device error.
@@ -77,7 +74,7 @@ impl ActorCriticController {
         let mut controller = Self {
             layout: net.spec().layout(),
             tables: catch(|| OpTables::new(context.device))?,
-            normaliser: ObservationNormaliser::new(&schema, NormaliserConfig::from(learner)),
+            normaliser: ObservationNormaliser::new(&schema),
             schema,
             excluded: context.allowed_actions().excluded(&blueprints),
             blueprints,
@@ -96,16 +93,6 @@ impl ActorCriticController {
         };
         if let Some(folder) = &policy.init_from {
             controller.load(&SavedFolder::read(&context.path(folder))?)?;
-        }
-        if let ObservationNormMode::Fixed(folder) = &learner.obs_norm.mode {
-            let folder = SavedFolder::read(&context.path(folder))?;
-            let saved = load_statistics(&folder, &controller.manifest())?;
-            controller.normaliser.configure(NormaliserConfig {
-                mode: saved.normaliser.mode,
-                min_count: saved.normaliser.min_count,
-                ..NormaliserConfig::from(learner)
-            });
-            controller.normaliser.restore(&saved.statistics)?;
         }
         Ok(controller)
     }
@@ -179,7 +166,6 @@ impl ActorCriticController {
             value_head: VALUE_HEAD,
             floor: self.floor,
             floor_scale: self.floor_scale,
-            normaliser: self.normaliser.config(),
             statistics: self.normaliser.statistics().to_vec(),
             updates: self.updates,
             weights: String::new(),
@@ -245,7 +231,6 @@ impl Controller for ActorCriticController {
 
     fn load(&mut self, saved: &SavedFolder) -> Result<(), PolicyError> {
         let saved = load_policy(saved, &self.manifest(), self.net.params())?;
-        self.normaliser.configure(saved.normaliser);
         self.normaliser.restore(&saved.statistics)?;
         self.updates = saved.updates;
         self.set_floor_scale(saved.floor_scale);

@@ -36,7 +36,6 @@ pub use precision::PolicyPrecision;
 pub use rollout::Rollout;
 pub use sample::{DecideMode, choose, head_uniforms};
 pub use storage::{
-    FORMAT, MANIFEST_FILE, PolicyManifest, VALUE_HEAD, WEIGHTS_FILE, action_space_hash, load_policy, load_statistics,
-    save_policy,
+    FORMAT, MANIFEST_FILE, PolicyManifest, VALUE_HEAD, WEIGHTS_FILE, action_space_hash, load_policy, save_policy,
 };
 pub use trainable::{Evaluation, ParamGroup, PolicyParam, RecurrentState, SequenceInput, TrainablePolicy, ValueOutput};

@@ -12,7 +12,7 @@ use super::trainable::PolicyParam;
 use crate::controller::actions::Head;
 use crate::controller::error::PolicyError;
 use crate::controller::saved::{Differences, SavedFolder, sha256, storage, to_ron, write_folder};
-use crate::controller::view::{NormaliserConfig, RunningMoments, Standardisation};
+use crate::controller::view::RunningMoments;
 use crate::files::read_ron;
 use crate::scenario::{FloorConfig, NetConfig};
 use crate::torch::{HostSyncCounter, catch, copy_all, read_f32};
@@ -24,11 +24,12 @@ pub const MANIFEST_FILE: &str = "policy.ron";
 pub const FORMAT: u32 = 1;
 /// What manifests of earlier versions say beside all that is in one now, where it says what always holds now. One that says
 /// anything else there is of a policy that this version cannot play.
-const REMOVED: [&str; 4] = [
+const REMOVED: [&str; 5] = [
     "        critic_core: shared,\n",
     "        contribution_head: true,\n",
     "        contribution_head: false,\n",
     "        aux_dropout: 0.0,\n",
+    "    normaliser: (\n        mode: running,\n        momentum: 0.99,\n        clip: 10.0,\n        min_count: 32,\n    ),\n",
 ];
 /// How the names of weights begin that only earlier versions have, and that no decision reads.
 const REMOVED_WEIGHTS: &str = "contrib.";
@@ -57,7 +58,6 @@ pub struct PolicyManifest {
     pub value_head: u32,
     pub floor: FloorConfig,
     pub floor_scale: f64,
-    pub normaliser: NormaliserConfig,
     pub statistics: Vec<RunningMoments>,
     /// Updates that the weights have seen.
     pub updates: u64,
@@ -75,12 +75,12 @@ impl PolicyManifest {
         diffs.compare("blueprints", &self.blueprints, &running.blueprints);
         diffs.compare("action space", &self.action_space, &running.action_space);
         diffs.compare("excluded choices", &self.excluded, &running.excluded);
-        self.compare_observations(running, diffs);
+        diffs.compare("observation size", &self.observation, &running.observation);
+        diffs.compare("observation schema", &self.schema, &running.schema);
+        diffs.compare("observation schema hash", &self.schema_hash, &running.schema_hash);
         diffs.compare("value head", &self.value_head, &running.value_head);
-        if self.normaliser.mode == running.normaliser.mode {
-            let lengths = (self.statistics.len(), running.statistics.len());
-            diffs.compare("normaliser statistics", &lengths.0, &lengths.1);
-        }
+        let lengths = (self.statistics.len(), running.statistics.len());
+        diffs.compare("normaliser statistics", &lengths.0, &lengths.1);
     }
 
     /// Notes what no policy can decide by.
@@ -96,12 +96,6 @@ impl PolicyManifest {
                 ));
             }
         }
-    }
-
-    fn compare_observations(&self, running: &Self, diffs: &mut Differences) {
-        diffs.compare("observation size", &self.observation, &running.observation);
-        diffs.compare("observation schema", &self.schema, &running.schema);
-        diffs.compare("observation schema hash", &self.schema_hash, &running.schema_hash);
     }
 }
 
@@ -202,24 +196,6 @@ fn read_weights(
         let here = sources.iter().map(|source| source.to_device(params.device()));
         here.collect()
     })?)
-}
-
-/// The manifest of a saved policy whose statistics of observations are to serve `running`; whatever else differs.
-///
-/// # Errors
-/// `Storage` for a file that cannot be understood; `IncompatiblePolicy` if it was about other observations, did not
-/// normalise them or holds a number that is not finite.
-pub fn load_statistics(folder: &SavedFolder, running: &PolicyManifest) -> Result<PolicyManifest, PolicyError> {
-    let manifest = read_manifest(folder)?;
-    let mut diffs = Differences::default();
-    diffs.compare("format", &manifest.format, &running.format);
-    manifest.compare_observations(running, &mut diffs);
-    manifest.note_nonfinite(&mut diffs);
-    if manifest.normaliser.mode == Standardisation::Off {
-        diffs.note("its observations were not normalised: it has no statistics".into());
-    }
-    diffs.finish(folder.path())?;
-    Ok(manifest)
 }
 
 /// The saved tensors in the order of `params`; what is missing, superfluous or of another shape is noted.

@@ -10,11 +10,9 @@ use super::error::LearnerError;
 use super::finalize::{PreparedRollout, Unusable, finalize};
 use super::guards::{announce_drift, judge, outside_minibatches};
 use super::optimizer::{PolicyOptimizer, SCALER};
-use super::reward_norm::RewardNormalizer;
+use super::reward_norm::{CLIP, RewardNormalizer};
 use super::schedules::Horizon;
-use super::state::{
-    Counters, LearnerState, differences_of_norms, differences_of_tensors, impossible_tensors, nonfinite_numbers,
-};
+use super::state::{Counters, LearnerState, differences_of_tensors, impossible_tensors, nonfinite_numbers};
 use super::update::Update;
 use super::update_metrics;
 use super::value_norm::{ValueNormalizer, ValueUnits};
@@ -53,8 +51,8 @@ impl Learner {
     ) -> Result<Self, LearnerError> {
         Ok(Self {
             optimizer: PolicyOptimizer::new(policy, &config, implementation)?,
-            rewards: RewardNormalizer::new(config.reward_norm.mode),
-            values: ValueNormalizer::new(config.value_norm.mode, config.norm_min_count),
+            rewards: RewardNormalizer::default(),
+            values: ValueNormalizer::default(),
             counters: Counters::default(),
             config,
             horizon,
@@ -84,7 +82,7 @@ impl Learner {
 
     /// A governor's penalty as [`RolloutBuffer::rollback`] takes it.
     pub fn clamp_penalty(&self, raw: f64) -> f32 {
-        raw.clamp(-self.config.reward_norm.clip, self.config.reward_norm.clip) as f32
+        raw.clamp(-CLIP, CLIP) as f32
     }
 
     /// Too many updates failed in a row: the run should save its last good state and stop.
@@ -221,7 +219,6 @@ impl Learner {
         };
         let (live, tensors) = (kept(&self.state_tensors()), &kept(tensors)[..]);
         let differences = [
-            differences_of_norms(state, &self.state()),
             differences_of_tensors(tensors, &live),
             nonfinite_numbers(state),
             impossible_tensors(tensors)?,

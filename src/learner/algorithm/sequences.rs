@@ -69,7 +69,7 @@ pub(super) struct SequenceBatch {
     pub causal: Tensor,
     /// `[B, T, 8]`: and the head could have mattered.
     pub available: Tensor,
-    /// `[B, T]`, standardised unless that happens per minibatch.
+    /// `[B, T]`, standardised.
     pub advantages: Tensor,
     /// `[B, T]`, normalised units.
     pub targets: Tensor,

@@ -33,20 +33,6 @@ pub struct LearnerState {
     pub values: ValueNormalizer,
 }
 
-/// One line for everything in which the normalisers cannot be gone on with.
-pub(super) fn differences_of_norms(saved: &LearnerState, live: &LearnerState) -> Vec<String> {
-    let mut differences = Vec::new();
-    if saved.rewards.mode != live.rewards.mode {
-        let (old, new) = (saved.rewards.mode, live.rewards.mode);
-        differences.push(format!("reward_norm.mode was {old:?}, is {new:?}"));
-    }
-    if saved.values.mode != live.values.mode {
-        let (old, new) = (saved.values.mode, live.values.mode);
-        differences.push(format!("value_norm.mode was {old:?}, is {new:?}"));
-    }
-    differences
-}
-
 /// One line for everything in the plain state that is not finite.
 pub(super) fn nonfinite_numbers(saved: &LearnerState) -> Vec<String> {
     let finite = |is_finite: bool, what: &str| (!is_finite).then(|| format!("{what} are not finite"));

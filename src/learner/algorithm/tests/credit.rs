@@ -23,10 +23,10 @@ fn a_baseline_of_the_other_envs_is_their_mean_where_they_had_a_choice_in_the_sam
         }
         bench.end(env, SegmentEnd::Terminal);
     }
-    let plain = bench.rollout();
+    let plain = bench.plain_rollout();
     bench.config.advantage_baseline = AdvantageBaseline::LeaveOneOut;
 
-    let rollout = bench.rollout();
+    let rollout = bench.plain_rollout();
 
     let free = rollout.batch.actor.to_kind(Kind::Float);
     let expected = [
@@ -52,5 +52,5 @@ fn the_only_env_has_no_baseline_but_its_critic() {
     bench.step(0, -1.0, 0.0);
     bench.end(0, SegmentEnd::Terminal);
 
-    assert_close(&bench.rollout().batch.advantages, &[1.5, -1.0]);
+    assert_close(&bench.plain_rollout().batch.advantages, &[1.5, -1.0]);
 }
