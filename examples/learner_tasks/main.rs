@@ -9,7 +9,7 @@ mod training;
 use std::num::NonZeroU16;
 
 use policy::Core;
-use simic_engine::scenario::{LearnerConfig, RewardNormMode, ValueNormMode};
+use simic_engine::scenario::LearnerConfig;
 use simic_engine::torch::{TorchError, set_intra_op_threads};
 use tasks::{BanditTask, CueTask};
 use training::{final_score, small_config};
@@ -28,9 +28,6 @@ fn main() -> Result<(), TorchError> {
         gae_lambda: 0.0,
         ..small_config()
     };
-    let mut without_normalisers = small_config();
-    without_normalisers.reward_norm.mode = RewardNormMode::Off;
-    without_normalisers.value_norm.mode = ValueNormMode::Off;
 
     let cue = || CueTask::new(32);
     let (lstm, full) = (Core::Lstm, small_config);
@@ -54,9 +51,6 @@ fn main() -> Result<(), TorchError> {
     });
     show("cue and recall, rewards of 100", 80, |n, seed| {
         final_score(cue().paying(100.0), lstm, full(), n, seed)
-    });
-    show("  no normalisers", 80, |n, seed| {
-        final_score(cue().paying(100.0), lstm, without_normalisers.clone(), n, seed)
     });
     let bandit = |n, seed| final_score(BanditTask::new(256), Core::FeedForward, full(), n, seed);
     show("masked factored bandit", 150, bandit);

@@ -1,6 +1,6 @@
 //! The loop around a learner: act, store, learn.
 
-use simic_engine::controller::{MaskSet, RELEVANCE, command_of};
+use simic_engine::controller::{MaskSet, command_of};
 use simic_engine::learner::{
     BufferShape, DecidedStep, Horizon, Learner, RolloutBuffer, SegmentEnd, StepOutcome, StepTensors,
 };
@@ -41,10 +41,7 @@ pub fn small_config() -> LearnerConfig {
         epochs: 4,
         target_kl: Some(0.02),
         value_coef: 0.5,
-        value_norm: ValueNorm {
-            momentum: 0.95,
-            ..ValueNorm::default()
-        },
+        value_norm: ValueNorm { momentum: 0.95 },
         entropy_coef: 0.05,
         entropy_floor_coef: no_floor,
         ..LearnerConfig::default()
@@ -170,7 +167,6 @@ impl<T: Task> Training<T> {
                     env,
                     reward,
                     effective_op: op,
-                    causal: RELEVANCE[op.code()],
                 }
             })
             .collect();

@@ -20,7 +20,7 @@ use crate::health::{EngineError, Failure, Position};
 use crate::learner::LearnerPlugin;
 use crate::reward::{EpisodeReward, RewardHorizon};
 use crate::run::{Extension, Moment, StopSignal};
-use crate::scenario::{InitialTopology, ObservationNormMode, TelemetryLevel};
+use crate::scenario::{InitialTopology, TelemetryLevel};
 use crate::schedule::{AddWork, RoundEnd, Startup, Work};
 use crate::seed::Growth;
 use crate::telemetry::{BigInteger, EpisodeCompute};
@@ -182,10 +182,6 @@ pub fn play_until(
     scenario.run.seed = episodes.seed;
     scenario.policy.controller.clone_from(&candidate.controller);
     scenario.policy.init_from = None;
-    // A saved policy brings its statistics along: those of another need not be there any more.
-    if candidate.policy.is_some() && matches!(scenario.learner.obs_norm.mode, ObservationNormMode::Fixed(_)) {
-        scenario.learner.obs_norm.mode = ObservationNormMode::Running;
-    }
     scenario.telemetry.level = TelemetryLevel::Off;
     scenario.faults.clear();
     if candidate.seeds.is_some() {
@@ -238,7 +234,7 @@ pub fn play_until(
 #[derive(Resource, Default)]
 struct Outcomes(Vec<(EpisodeOutcome, Vec<SeedOrder>)>);
 
-/// Loads the weights, or their average where the scenario keeps one. Nothing is explored any more: no action is more likely than the policy makes it.
+/// Loads the weights. Nothing is explored any more: no action is more likely than the policy makes it.
 fn freeze_policy(
     mut commands: Commands,
     mut controller: ResMut<ActiveController>,
@@ -252,7 +248,6 @@ fn freeze_policy(
         controller.load(policy)?;
     }
     if let Some(policy) = controller.learned() {
-        policy.play_average()?;
         policy.set_mode(candidate.mode);
         policy.set_floor_scale(0.0);
     }

@@ -38,9 +38,9 @@ pub use registry::Registry;
 pub use saved::SavedFolder;
 pub use systems::{ActiveController, Masks};
 pub use view::{
-    DecisionView, EnvRow, EnvView, Extract, Feedback, Observation, ObservationFeature, ObservationFeatures,
-    ObservationInput, ObservationNormaliser, ObservationSchema, RunningMoments, Signals, SlotReports, TrainingSignals,
-    Treatment, UNKNOWN,
+    CLIP as OBSERVATION_CLIP, DecisionView, EnvRow, EnvView, Extract, Feedback, MIN_COUNT, Observation,
+    ObservationFeature, ObservationFeatures, ObservationInput, ObservationNormaliser, ObservationSchema,
+    RunningMoments, Signals, SlotReports, TrainingSignals, Treatment, UNKNOWN,
 };
 
 use crate::env::{EnvId, KeepInRounds};

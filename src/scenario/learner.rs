@@ -15,17 +15,6 @@ choice! {
 }
 
 choice! {
-    /// How the heads of an action share the objective.
-    #[derive(Copy, Eq)]
-    pub enum RatioMode {
-        /// each head's ratio is clipped on its own
-        PerHead,
-        /// the product of the heads' ratios is clipped
-        Joint,
-    }
-}
-
-choice! {
     /// What is subtracted from advantages beside the critic's estimate.
     #[derive(Copy, Eq)]
     pub enum AdvantageBaseline {
@@ -33,19 +22,6 @@ choice! {
         None,
         /// the mean advantage of the other envs in the same step
         LeaveOneOut,
-    }
-}
-
-choice! {
-    /// Where advantages are standardised.
-    #[derive(Copy, Eq)]
-    pub enum AdvantageNorm {
-        /// once, over the rollout
-        Rollout,
-        /// in each minibatch
-        Minibatch,
-        /// never
-        Off,
     }
 }
 
@@ -59,23 +35,6 @@ choice! {
         Linear,
         /// falls in half a cosine
         Cosine,
-        /// falls after updates that diverged too far from the old policy, rises after those that hardly moved
-        KlAdaptive,
-    }
-}
-
-choice! {
-    /// How observations are normalised.
-    #[derive(Eq)]
-    pub enum ObservationNormMode {
-        /// observations as they are
-        Off,
-        /// standardised by running statistics, frozen during a rollout
-        Running,
-        /// the same for every element by itself, unknowns included
-        RunningAll,
-        /// by the statistics of a saved policy, which never move; its folder, relative to this file
-        Fixed(String),
     }
 }
 
@@ -90,77 +49,12 @@ choice! {
     }
 }
 
-choice! {
-    /// How rewards are scaled; nothing is ever subtracted.
-    #[derive(Copy, Eq)]
-    pub enum RewardNormMode {
-        /// rewards as they are
-        Off,
-        /// divided by their root mean square
-        Rms,
-        /// divided by their deviation
-        Std,
-        /// divided by the deviation of their discounted sums
-        ReturnStd,
-    }
-}
-
-choice! {
-    /// In which units the critic learns.
-    #[derive(Copy, Eq)]
-    pub enum ValueNormMode {
-        /// the critic learns returns as they are
-        Off,
-        /// returns divided by their deviation
-        Scale,
-        /// returns centred and divided; the critic is rewritten when the statistics move
-        Popart,
-    }
-}
-
 section! {
     /// Normalisation of observations.
+    #[derive(Copy)]
     pub struct ObservationNorm {
-        /// How observations are normalised.
-        mode: ObservationNormMode = ObservationNormMode::Running;
-        /// Largest weight of the past per rollout; 1: all history counts alike.
-        momentum: f64 = 0.99, SHARE;
-        /// Clamp of normalised observations.
-        clip: f64 = 10.0, POSITIVE;
-        /// Rollouts at the start that only fit the statistics: actions are drawn uniformly, nothing is learnt.
-        warmup_rollouts: u32;
-        /// Updates after which the statistics stay as they are. None: they move to the end.
-        freeze_after_updates: Option<u64>, at_least(0);
         /// What becomes of an element that is NaN or infinite.
         nonfinite_obs: NonfiniteObservations = NonfiniteObservations::Error;
-    }
-}
-
-impl ObservationNorm {
-    /// Whether the statistics learn from a rollout that was collected after `updates` updates.
-    pub fn learns_after(&self, updates: u64) -> bool {
-        self.fits() && self.freeze_after_updates.is_none_or(|last| updates < last)
-    }
-
-    /// Whether there are statistics that move at all.
-    pub fn fits(&self) -> bool {
-        matches!(
-            self.mode,
-            ObservationNormMode::Running | ObservationNormMode::RunningAll
-        )
-    }
-}
-
-section! {
-    /// Scaling of rewards.
-    #[derive(Copy)]
-    pub struct RewardNorm {
-        /// How rewards are scaled; nothing is ever subtracted.
-        mode: RewardNormMode = RewardNormMode::Rms;
-        /// Largest weight of the past per rollout; 1: all history counts alike.
-        momentum: f64 = 1.0, SHARE;
-        /// Clamp of scaled rewards and of penalties.
-        clip: f64 = 10.0, POSITIVE;
     }
 }
 
@@ -168,8 +62,6 @@ section! {
     /// Normalisation of the critic's targets.
     #[derive(Copy)]
     pub struct ValueNorm {
-        /// In which units the critic learns.
-        mode: ValueNormMode = ValueNormMode::Popart;
         /// Largest weight of the past per rollout.
         momentum: f64 = 0.5, SHARE;
     }
@@ -290,19 +182,12 @@ section! {
         chunk_length: Option<u32>, at_least(1);
         /// How far a probability ratio may leave 1 before it stops paying.
         clip_ratio: f64 = 0.2, OPEN_FRACTION;
-        /// How the heads of an action share the objective.
-        ratio_mode: RatioMode = RatioMode::PerHead;
-        /// Credit a head only in steps in which its choice could change what was executed: a prune of a seed without
-        /// amplitude heeds no speed, an instant ramp no curve.
-        fine_relevance: bool;
         /// Least share of the steps by which a rare head's loss is divided.
         head_min_fraction: f64 = 0.05, FRACTION;
         /// An update stops at 1.5 times this divergence from the old policy. None: never.
         target_kl: Option<f64> = Some(0.03), POSITIVE;
         /// What is subtracted from advantages beside the critic's estimate, before they are standardised.
         advantage_baseline: AdvantageBaseline = AdvantageBaseline::None;
-        /// Where advantages are standardised.
-        adv_norm: AdvantageNorm = AdvantageNorm::Rollout;
         /// Least deviation by which advantages are divided.
         #[unit = "reward units"]
         adv_std_floor: f64 = 0.1, NOT_NEGATIVE;
@@ -349,28 +234,18 @@ section! {
         lr_warmup_updates: u32;
         /// Share of the learning rate that is left at the end.
         lr_end_factor: f64 = 0.0, FRACTION;
-        /// Least learning rate that kl_adaptive falls to.
-        lr_min: f64 = 1e-5, OPEN_FRACTION;
-        /// Largest learning rate that kl_adaptive rises to.
-        lr_max: f64 = 1e-2, OPEN_FRACTION;
         /// Decay of AdamW's two moments.
         betas: (f64, f64) = (0.9, 0.999), BELOW_ONE;
         /// AdamW's epsilon.
         eps: f64 = 1e-5, POSITIVE;
         /// Weight decay of the value head; nothing else decays.
         critic_weight_decay: f64 = 0.0, NOT_NEGATIVE;
-        /// Decay per update of a running average of the weights, which frozen play uses. None: it uses the weights.
-        policy_ema: Option<f64>, BELOW_ONE;
         /// L2 norm to which the policy's gradient is clipped. None: no clipping.
         max_grad_norm: Option<f64> = Some(5.0), POSITIVE;
         /// Normalisation of observations.
         obs_norm: ObservationNorm;
-        /// Scaling of rewards.
-        reward_norm: RewardNorm;
         /// Normalisation of the critic's targets.
         value_norm: ValueNorm;
-        /// Elements before which statistics are not used.
-        norm_min_count: u64 = 32, at_least(2);
         /// Mixed precision of the policy.
         amp: AmpMode = AmpMode::Off;
         /// Rejected updates in a row after which the run stops.
@@ -381,23 +256,10 @@ section! {
 }
 
 impl LearnerConfig {
-    /// Updates over which schedules run: as configured, else the rollouts of `rounds` episodes that are learnt from; at
-    /// least 1.
+    /// Updates over which schedules run: as configured, else the rollouts of `rounds` episodes; at least 1.
     pub fn planned_updates(&self, rounds: u32) -> u64 {
-        let rollouts = self
-            .rollouts_before(rounds)
-            .saturating_sub(self.obs_norm.warmup_rollouts);
+        let rollouts = rounds / self.episodes_per_update.max(1);
         self.total_updates.unwrap_or(rollouts.into()).max(1)
-    }
-
-    /// Rollouts that are complete when round `round` begins.
-    fn rollouts_before(&self, round: u32) -> u32 {
-        round / self.episodes_per_update.max(1)
-    }
-
-    /// Whether round `round` belongs to a rollout that fits the observations' statistics and nothing else.
-    pub fn is_warm_up(&self, round: u32) -> bool {
-        self.rollouts_before(round) < self.obs_norm.warmup_rollouts
     }
 
     /// Weight of the entropy bonus at the first update and after annealing.
@@ -406,6 +268,3 @@ impl LearnerConfig {
         (or_constant(self.entropy_coef_start), or_constant(self.entropy_coef_end))
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -71,9 +71,8 @@ pub use host::{
 };
 pub use layers::Override;
 pub use learner::{
-    AdvantageBaseline, AdvantageNorm, EntropyFloorCoefs, EntropyFloors, EntropyMultipliers, EpisodeEnd, LearnerConfig,
-    LrSchedule, NonfiniteObservations, ObservationNorm, ObservationNormMode, RatioMode, RewardNorm, RewardNormMode,
-    ValueNorm, ValueNormMode,
+    AdvantageBaseline, EntropyFloorCoefs, EntropyFloors, EntropyMultipliers, EpisodeEnd, LearnerConfig, LrSchedule,
+    NonfiniteObservations, ObservationNorm, ValueNorm,
 };
 pub use lifecycle::{
     AutoForward, GateConfig, GateMode, Isolation, IsolationConfig, LifecycleConfig, OnFossilize, StageIsolation,

@@ -105,7 +105,7 @@ pub static POLICY_PRESETS: [TrainingPreset; 2] = [
                     alpha_target: 0.08, alpha_speed: 0.06, alpha_curve: 0.06),
             masks: (mask_structural_gates: false),
             heuristic: (min_training_epochs: 0, blueprint_penalty_decay: 0.5, blueprint_penalty_threshold: 3.0),
-        ), learner: (obs_norm: (mode: running_all)))",
+        ))",
     },
 ];
 

@@ -331,24 +331,6 @@ fn a_policy_preset_lies_under_the_file_and_a_training_preset_may_choose_it() {
     assert_eq!(mixed.heuristic.min_training_epochs, Some(0));
 }
 
-/// The classic policy came with a normaliser of every element.
-#[test]
-fn a_policy_preset_may_set_what_belongs_to_the_learner() {
-    let mode = |text: &str| {
-        let input = Input {
-            label: "x.ron",
-            text,
-            overrides: &[],
-        };
-        let loaded = load(&input, &Catalog::default()).expect("sound");
-        loaded.scenario.learner.obs_norm.mode
-    };
-    assert_eq!(mode("(policy: (preset: \"classic\"))"), ObservationNormMode::RunningAll);
-
-    let overridden = "(policy: (preset: \"classic\"), learner: (obs_norm: (mode: off)))";
-    assert_eq!(mode(overridden), ObservationNormMode::Off);
-}
-
 fn help_of(text: &str, overrides: &[Override]) -> Option<String> {
     let input = Input {
         label: "x.ron",

@@ -41,20 +41,6 @@ pub struct Change {
     pub idle_steps: Option<u32>,
     /// What to do to module, gate and optimizer, in this order.
     pub effects: SmallVec<[Effect; 2]>,
-    /// What of the order made no difference.
-    pub unheeded: Unheeded,
-}
-
-/// Parameters of an order that changed nothing of what was done: whatever they had been, the seed would have gone the same
-/// way.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Unheeded {
-    /// The style: the operator cannot be switched.
-    pub style: bool,
-    /// The length of the ramp: there is no ramp, whatever its length.
-    pub speed: bool,
-    /// The easing of the ramp: there is no ramp.
-    pub curve: bool,
 }
 
 /// A change of stage.

@@ -101,7 +101,6 @@ pub fn set_alpha_target(seed: &SeedRecord, order: &AlphaOrder, rules: &Rules) ->
         draft.enter(SeedStage::Blending, StageCause::Policy, rules);
     }
     draft.ramp(order.target.value(), order.speed, order.curve)?;
-    draft.change.unheeded.style = !rules.config.allow_operator_switch;
     draft.switch_operator(operator, order.gate_params);
     Ok(draft.finish())
 }
@@ -115,10 +114,7 @@ pub fn prune(seed: &SeedRecord, speed: AlphaSpeed, curve: AlphaCurveAction, rule
         initiator: Initiator::Policy,
     };
     let mut draft = Draft::of(seed);
-    let has_amplitude = seed.alpha.alpha() != 0.0;
-    if speed == AlphaSpeed::Instant || !has_amplitude {
-        draft.change.unheeded.speed = !has_amplitude;
-        draft.change.unheeded.curve = true;
+    if speed == AlphaSpeed::Instant || seed.alpha.alpha() == 0.0 {
         draft.remove(order, StageCause::Policy, rules);
         return Ok(draft.finish());
     }
@@ -386,9 +382,6 @@ impl Draft {
     /// Orders a ramp of alpha from where it rests.
     fn ramp(&mut self, target: f64, speed: AlphaSpeed, curve: AlphaCurveAction) -> Result<(), Refusal> {
         let seed = &mut self.seed;
-        let has_distance = seed.alpha.alpha() != target;
-        self.change.unheeded.speed = !has_distance;
-        self.change.unheeded.curve = !has_distance || speed == AlphaSpeed::Instant;
         let shape = RampShape::new(curve.curve(), curve.steepness());
         self.change.retarget = Some(Retarget {
             from: seed.alpha.alpha(),

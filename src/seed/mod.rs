@@ -29,7 +29,7 @@ pub use alpha::{ALPHA_TOLERANCE, AlphaController, AlphaError, RampShape};
 pub(crate) use blend::fit_residual;
 pub use blend::{BlendError, Residual};
 pub use blueprint::{BirthBatch, Blueprint, BlueprintError, MAX_BLUEPRINTS, SeedModule};
-pub use change::{Change, Effect, GateReport, Plan, Refusal, Retarget, Transition, Unheeded};
+pub use change::{Change, Effect, GateReport, Plan, Refusal, Retarget, Transition};
 pub use gate_network::GateNetwork;
 pub use gates::evaluate_gate;
 pub use instance::SeedInstance;

@@ -88,7 +88,6 @@ fn learnt(run: &Path) -> Vec<(String, Vec<u8>)> {
     let files = [
         "policy/policy.ron",
         "policy/policy.safetensors",
-        "policy/averaged.safetensors",
         "policy/controller.ron",
         "learner.ron",
         "optim.safetensors",
@@ -212,25 +211,6 @@ fn a_run_in_float16_that_was_killed_twice_ends_as_if_left_alone() {
     assert!(rounds.clone().count() == 4 && rounds.clone().all(|round| round["data"]["amp"]["scale"][1].is_number()));
     let summary = std::fs::read_to_string(run.join("summary.txt")).expect("the run was summed up");
     assert!(summary.contains("precision      fp16,"), "{summary}");
-}
-
-/// An adaptive learning rate and averaged weights last as the rest does.
-#[test]
-fn a_run_with_all_that_learning_may_keep_that_was_killed_twice_ends_as_if_left_alone() {
-    let folder = tempfile::tempdir().expect("a temporary folder");
-    let kept = format!(
-        "{LEARNED}), learner: (
-            fine_relevance: true, advantage_baseline: leave_one_out, lr_schedule: kl_adaptive,
-            policy_ema: 0.9"
-    );
-
-    let run = killed_twice_equals_left_alone(folder.path(), &kept, 5);
-
-    assert!(
-        updates(&run)
-            .iter()
-            .all(|update| update["data"]["lr_factor"].is_number())
-    );
 }
 
 #[test]

@@ -202,54 +202,6 @@ fn what_the_policy_saw_is_what_its_statistics_still_say_before_the_update() {
     engine.run().expect("the run ends well");
 }
 
-/// By round: whether an update came of it, updates so far, elements counted, whether every choice was uniform, and whether
-/// the policy saw standardised observations.
-#[derive(Resource, Default)]
-struct Rounds(Vec<(bool, u64, u64, bool, bool)>);
-
-fn note_round(
-    envs: Query<(&Chosen, &Observation)>,
-    last: Res<LastUpdate>,
-    mut controller: ResMut<ActiveController>,
-    mut policy: ResMut<PolicyLearner>,
-    mut rounds: ResMut<Rounds>,
-) {
-    let updates = policy.learner.get().counters().updates;
-    let normaliser = controller.0.get().learned().expect("it learns").normaliser();
-    let counted = normaliser.statistics().first().map_or(0, |moments| moments.count);
-    let is_uniform = |chosen: &Chosen| {
-        let sample = chosen.0.as_ref().and_then(|decision| decision.sample.as_ref());
-        let probabilities = sample.expect("it was sampled").op_probabilities;
-        let legal: Vec<f32> = probabilities.into_iter().filter(|&p| p > 0.0).collect();
-        legal.iter().all(|p| (p * legal.len() as f32 - 1.0).abs() < 1e-5)
-    };
-    let uniform = envs.iter().all(|(chosen, _)| is_uniform(chosen));
-    let standardised = envs.iter().all(|(_, seen)| seen.normalised != seen.raw);
-    rounds
-        .0
-        .push((last.0.is_some(), updates, counted, uniform, standardised));
-}
-
-#[test]
-fn statistics_are_fitted_by_uniform_rollouts_first_and_frozen_later() {
-    let norm = "learner: (target_kl: None, obs_norm: (warmup_rollouts: 2, freeze_after_updates: 1))";
-    let mut engine = engine(&scenario(4, norm));
-    let after = note_round.in_set(EngineSet::PpoUpdate).after(Work::UpdatePolicy);
-    engine.app_mut().init_resource::<Rounds>().add_systems(RoundEnd, after);
-
-    engine.run().expect("the run ends well");
-
-    let rounds = &engine.world().resource::<Rounds>().0;
-    let expected = [
-        (false, 0, 48, true, false),
-        (false, 0, 96, true, true),
-        // The first update learns from what a normaliser has made of the observations.
-        (true, 1, 144, false, true),
-        (true, 2, 144, false, true),
-    ];
-    assert_eq!(rounds[..], expected);
-}
-
 /// The bias of the value head, aside while an update runs.
 #[derive(Resource)]
 struct Kept(f32);

@@ -271,8 +271,7 @@ fn settings_of_the_learner_are_checked_alone_and_together() {
         episodes_per_update: 2,
         entropy_head_mult: (blueprnt: 2.0),
         entropy_coef_end: 0.001,
-        value_norm: (mode: popart2),
-        norm_min_count: 1,
+        value_norm: (momentum: 1.5),
     ),
 )"#,
         &[]
@@ -338,40 +337,6 @@ fn action_spaces_schedules_and_networks_that_cannot_be_played_are_refused() {
     assert!(
         problems.contains("grow_one_seed needs 18 steps, an episode has 17"),
         "{problems}"
-    );
-}
-
-#[test]
-fn a_learning_rate_that_follows_the_divergence_needs_a_target_and_bounds_around_it() {
-    let of = |learner: &str| problems_of(&format!("(learner: (lr_schedule: kl_adaptive, {learner}))"), &[]);
-
-    let aimless = of("target_kl: None");
-    assert!(
-        aimless.contains("learner.lr_schedule: kl_adaptive follows"),
-        "{aimless}"
-    );
-    let outside = of("lr: 1e-6");
-    assert!(outside.contains("lies outside its bounds"), "{outside}");
-    assert_eq!(of("lr_min: 1e-6, lr: 1e-6"), "");
-}
-
-#[test]
-fn statistics_that_do_not_move_can_neither_be_warmed_up_nor_frozen() {
-    let of = |norm: &str| problems_of(&format!("(run: (rounds: 4), learner: (obs_norm: ({norm})))"), &[]);
-
-    let fixed = of("mode: fixed(\"old\"), warmup_rollouts: 2");
-    assert!(fixed.contains("this mode has none that move"), "{fixed}");
-    assert!(fixed.contains("warmup_rollouts: 0, or mode running"), "{fixed}");
-    let frozen = of("mode: off, freeze_after_updates: 3");
-    assert!(frozen.contains("it has no effect"), "{frozen}");
-    let endless = of("warmup_rollouts: 4");
-    assert!(
-        endless.contains("4 warm-up rollouts take all 4 rounds of the run: nothing is learnt"),
-        "{endless}"
-    );
-    assert_eq!(
-        of("warmup_rollouts: 3, freeze_after_updates: 1, nonfinite_obs: zero"),
-        ""
     );
 }
 

@@ -276,16 +276,12 @@ fn draw_learner(dice: &mut Dice, rounds: u64, steps: u64) -> String {
     } else {
         "None".into()
     };
-    let observations = dice.one_of(&["off", "running", "running_all"]);
     // An env whose weights are lost shows nothing that is a number.
     let nonfinite = dice.one_of(&["error", "zero", "zero"]);
-    let values = dice.one_of(&["off", "scale", "popart"]);
-    let rewards = dice.one_of(&["off", "rms", "std", "return_std"]);
     let epochs = dice.number(1..=2);
     format!(
         "learner: (episodes_per_update: {rollout}, epochs: {epochs}, chunk_length: {chunk}, min_actor_steps: 1,
-    obs_norm: (mode: {observations}, nonfinite_obs: {nonfinite}), value_norm: (mode: {values}),
-    reward_norm: (mode: {rewards})),"
+    obs_norm: (nonfinite_obs: {nonfinite})),"
     )
 }
 

@@ -3,14 +3,13 @@
 use bevy_ecs::prelude::*;
 
 use super::decision::Decision;
-use super::heads::{Head, relevant};
 use crate::env::{GrowingEnv, GrowingEnvItem, GrowthContext, SeedOrder, ValMetrics};
 use crate::governor::Governor;
 use crate::growth::{FailureReason, LifecycleCommand, LifecycleOp};
 use crate::health::{Failure, InEnv};
 use crate::seed::{
-    AlphaOrder, BlueprintError, GateNetwork, Germination, Plan, Refusal, Rules, SlotView, Unheeded, advance,
-    command_legal, fossilize, germinate, prune, set_alpha_target,
+    AlphaOrder, BlueprintError, GateNetwork, Germination, Plan, Refusal, Rules, SlotView, advance, command_legal,
+    fossilize, germinate, prune, set_alpha_target,
 };
 use crate::torch::TorchError;
 
@@ -27,21 +26,6 @@ pub struct CommandOutcome {
     pub slot: Option<usize>,
     /// Why the command changed nothing; `None` if it took effect, or was a wait.
     pub refusal: Option<FailureReason>,
-    /// Parameters of the command that made no difference.
-    pub unheeded: Unheeded,
-}
-
-impl CommandOutcome {
-    /// Whether the head's choice made a difference to what was executed.
-    pub const fn heeds(&self, head: Head) -> bool {
-        let is_unheeded = match head {
-            Head::Style => self.unheeded.style,
-            Head::AlphaSpeed => self.unheeded.speed,
-            Head::AlphaCurve => self.unheeded.curve,
-            Head::Slot | Head::Blueprint | Head::Tempo | Head::AlphaTarget | Head::Op => false,
-        };
-        relevant(self.effective_op, head) && !is_unheeded
-    }
 }
 
 impl Default for CommandOutcome {
@@ -50,7 +34,6 @@ impl Default for CommandOutcome {
             effective_op: LifecycleOp::Wait,
             slot: None,
             refusal: None,
-            unheeded: Unheeded::default(),
         }
     }
 }
@@ -78,32 +61,29 @@ pub fn execute_action(
         let result = execute(&command, val, governor, env, &mut growth).in_env(env.id.index)?;
         env.stats.growth.record(command.op(), result.is_ok());
         **outcome = match result {
-            Ok(unheeded) => CommandOutcome {
+            Ok(()) => CommandOutcome {
                 effective_op: command.op(),
                 slot: command.slot(),
                 refusal: None,
-                unheeded,
             },
             Err(refusal) => CommandOutcome {
                 effective_op: LifecycleOp::Wait,
                 slot: command.slot(),
                 refusal: Some(refusal.reason),
-                unheeded: Unheeded::default(),
             },
         };
     }
     Ok(())
 }
 
-/// Validates, asks the governor, plans and applies; tells what of the command made no difference. The outer error ends the
-/// run; the inner one is the env's failed command.
+/// Validates, asks the governor, plans and applies. The outer error ends the run; the inner one is the env's failed command.
 fn execute(
     command: &LifecycleCommand,
     val: &ValMetrics,
     governor: Option<&mut Governor>,
     env: &mut GrowingEnvItem,
     growth: &mut GrowthContext,
-) -> Result<Result<Unheeded, Refusal>, Failure> {
+) -> Result<Result<(), Refusal>, Failure> {
     let limits = growth.experiment.limits();
     let views: Vec<_> = env.slots.records().map(|record| record.map(SlotView::from)).collect();
     if let Err(reason) = command_legal(command, &views, &limits) {
@@ -116,12 +96,11 @@ fn execute(
     }
     let (slot, plan) = match plan(command, val.accuracy_percent, env, growth, &growth.rules(&limits)) {
         Ok(Some(planned)) => planned,
-        Ok(None) => return Ok(Ok(Unheeded::default())),
+        Ok(None) => return Ok(Ok(())),
         Err(refusal) => return Ok(Err(refusal)),
     };
-    let unheeded = plan.change.unheeded;
     match growth.apply(plan, slot, env, true) {
-        Ok(()) => Ok(Ok(unheeded)),
+        Ok(()) => Ok(Ok(())),
         Err(failure) => recoverable(failure).map(|reason| Err(reason.into())),
     }
 }

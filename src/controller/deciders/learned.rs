@@ -10,18 +10,16 @@ use super::controller::Controller;
 use crate::controller::actions::{Decision, HEADS, Head, MaskSet, command_of};
 use crate::controller::error::PolicyError;
 use crate::controller::policy::{
-    ActorCritic, AveragedWeights, DecideMode, Evaluation, FORMAT, Floor, LearningPolicy, LogitLayout, NetContext,
-    NetSequence, NetSpec, OpTables, PolicyManifest, PolicyParam, PolicyPrecision, RecurrentState, Rollout,
-    SequenceInput, Stored, TrainablePolicy, VALUE_HEAD, ValueOutput, action_space_hash, choose, head_terms,
-    head_uniforms, load_policy, load_statistics, save_policy,
+    ActorCritic, DecideMode, Evaluation, FORMAT, Floor, LearningPolicy, LogitLayout, NetContext, NetSequence, NetSpec,
+    OpTables, PolicyManifest, PolicyParam, PolicyPrecision, RecurrentState, Rollout, SequenceInput, Stored,
+    TrainablePolicy, VALUE_HEAD, ValueOutput, action_space_hash, choose, head_terms, head_uniforms, load_policy,
+    save_policy,
 };
 use crate::controller::saved::SavedFolder;
-use crate::controller::view::{
-    DecisionView, EnvRow, EnvView, NormaliserConfig, ObservationNormaliser, ObservationSchema,
-};
+use crate::controller::view::{DecisionView, EnvRow, EnvView, ObservationNormaliser, ObservationSchema};
 use crate::health::Failure;
 use crate::random::Domain;
-use crate::scenario::{FloorConfig, ObservationNormMode};
+use crate::scenario::FloorConfig;
 use crate::torch::{HostSyncCounter, catch, copy_into, read_i64};
 use crate::unfinished::UnfinishedRound;
 
@@ -45,8 +43,6 @@ pub struct ActorCriticController {
     seed: u64,
     /// Updates that the weights have seen: part of a saved policy.
     updates: u64,
-    /// Running average of the weights, if the scenario keeps one.
-    averaged: Option<AveragedWeights>,
     /// Weights by name to fall back to where those in force put out nothing finite; used once.
     last_good: Vec<(String, Tensor)>,
     /// Reads of evaluation and storage; those of a step are counted by the view's counter.
@@ -54,8 +50,7 @@ pub struct ActorCriticController {
 }
 
 impl ActorCriticController {
-    /// Builds the network that `policy.net` names, on the context's device; loads `policy.init_from`, and the statistics
-    /// of observations that `learner.obs_norm` fixes.
+    /// Builds the network that `policy.net` names, on the context's device; loads `policy.init_from`.
     ///
     /// # Errors
     /// An unknown network, a configuration that it refuses, a saved policy that does not fit, or a device error.
@@ -78,7 +73,7 @@ impl ActorCriticController {
         let mut controller = Self {
             layout: net.spec().layout(),
             tables: catch(|| OpTables::new(context.device))?,
-            normaliser: ObservationNormaliser::new(&schema, NormaliserConfig::from(learner)),
+            normaliser: ObservationNormaliser::new(&schema),
             schema,
             excluded: context.allowed_actions().excluded(&blueprints),
             blueprints,
@@ -91,26 +86,11 @@ impl ActorCriticController {
             net,
             seed: run.seed,
             updates: 0,
-            averaged: learner.policy_ema.map(AveragedWeights::new),
             last_good: Vec::new(),
             reads: HostSyncCounter::default(),
         };
         if let Some(folder) = &policy.init_from {
             controller.load(&SavedFolder::read(&context.path(folder))?)?;
-            // What the weights were averaged over was another training.
-            if let Some(averaged) = &mut controller.averaged {
-                averaged.restore(None);
-            }
-        }
-        if let ObservationNormMode::Fixed(folder) = &learner.obs_norm.mode {
-            let folder = SavedFolder::read(&context.path(folder))?;
-            let saved = load_statistics(&folder, &controller.manifest())?;
-            controller.normaliser.configure(NormaliserConfig {
-                mode: saved.normaliser.mode,
-                min_count: saved.normaliser.min_count,
-                ..NormaliserConfig::from(learner)
-            });
-            controller.normaliser.restore(&saved.statistics)?;
         }
         Ok(controller)
     }
@@ -161,7 +141,6 @@ impl ActorCriticController {
         let reason = match self.mode {
             DecideMode::Sample => "sampled",
             DecideMode::Greedy => "likeliest",
-            DecideMode::Uniform => "uniform",
         };
         let mut decision = Decision::new(command_of(&indices)?, masks, reason);
         decision.sample = Some(sample);
@@ -185,11 +164,9 @@ impl ActorCriticController {
             value_head: VALUE_HEAD,
             floor: self.floor,
             floor_scale: self.floor_scale,
-            normaliser: self.normaliser.config(),
             statistics: self.normaliser.statistics().to_vec(),
             updates: self.updates,
             weights: String::new(),
-            averaged: None,
         }
     }
 }
@@ -247,16 +224,11 @@ impl Controller for ActorCriticController {
     }
 
     fn save(&self, folder: &Path) -> Result<(), PolicyError> {
-        let averaged = self.averaged.as_ref().and_then(AveragedWeights::weights);
-        save_policy(folder, &self.manifest(), self.net.params(), averaged, &self.reads)
+        save_policy(folder, &self.manifest(), self.net.params(), &self.reads)
     }
 
     fn load(&mut self, saved: &SavedFolder) -> Result<(), PolicyError> {
-        let (saved, averages) = load_policy(saved, &self.manifest(), self.net.params())?;
-        if let Some(averaged) = &mut self.averaged {
-            averaged.restore(averages);
-        }
-        self.normaliser.configure(saved.normaliser);
+        let saved = load_policy(saved, &self.manifest(), self.net.params())?;
         self.normaliser.restore(&saved.statistics)?;
         self.updates = saved.updates;
         self.set_floor_scale(saved.floor_scale);
@@ -366,22 +338,6 @@ impl LearningPolicy for ActorCriticController {
 
     fn set_updates(&mut self, updates: u64) {
         self.updates = updates;
-    }
-
-    fn average_weights(&mut self) -> Result<(), PolicyError> {
-        let params = self.net.params();
-        Ok(self
-            .averaged
-            .as_mut()
-            .map_or(Ok(()), |averaged| averaged.take_in(params))?)
-    }
-
-    fn play_average(&mut self) -> Result<(), PolicyError> {
-        let params = self.net.params();
-        Ok(self
-            .averaged
-            .as_ref()
-            .map_or(Ok(()), |averaged| averaged.put_into(params))?)
     }
 
     fn set_last_good(&mut self, weights: Vec<(String, Tensor)>) {

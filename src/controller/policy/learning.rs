@@ -44,18 +44,6 @@ pub trait LearningPolicy: TrainablePolicy {
     /// Updates that the weights have seen: part of a saved policy.
     fn set_updates(&mut self, updates: u64);
 
-    /// Takes the weights in force, which an update has left, into their running average, if one is kept.
-    ///
-    /// # Errors
-    /// A device error.
-    fn average_weights(&mut self) -> Result<(), PolicyError>;
-
-    /// From here on the policy is frozen: the running average of the weights, if one is kept, takes their place.
-    ///
-    /// # Errors
-    /// A device error.
-    fn play_average(&mut self) -> Result<(), PolicyError>;
-
     /// Tensors that hold the weights before the newest update, by name. If the weights in force ever put out something
     /// that is not finite, they are put back from these and the decision is tried again, once in a run.
     fn set_last_good(&mut self, weights: Vec<(String, Tensor)>);

@@ -5,7 +5,6 @@
 //! recurrent state of the envs are the same for any network.
 
 mod actor_critic;
-mod averaging;
 mod cores;
 mod distribution;
 mod evaluate;
@@ -24,7 +23,6 @@ mod trainable;
 mod trunk;
 
 pub use actor_critic::{ActorCritic, NetContext, NetSequence, NetSpec, PolicyInput, SequenceOutput, StepOutput};
-pub use averaging::AveragedWeights;
 pub use distribution::Floor;
 #[cfg(test)]
 pub use evaluate::HeadTerms;
@@ -37,10 +35,7 @@ pub use parameters::PolicyParams;
 pub use precision::PolicyPrecision;
 pub use rollout::Rollout;
 pub use sample::{DecideMode, choose, head_uniforms};
-#[cfg(test)]
-pub use storage::AVERAGED_FILE;
 pub use storage::{
-    FORMAT, MANIFEST_FILE, PolicyManifest, VALUE_HEAD, WEIGHTS_FILE, action_space_hash, load_policy, load_statistics,
-    save_policy,
+    FORMAT, MANIFEST_FILE, PolicyManifest, VALUE_HEAD, WEIGHTS_FILE, action_space_hash, load_policy, save_policy,
 };
 pub use trainable::{Evaluation, ParamGroup, PolicyParam, RecurrentState, SequenceInput, TrainablePolicy, ValueOutput};

@@ -14,8 +14,6 @@ pub enum DecideMode {
     Sample,
     /// Takes the likeliest member of each head, the lowest of equals.
     Greedy,
-    /// Draws every legal member of a head with the same probability, whatever the network says.
-    Uniform,
 }
 
 /// Chooses a member of every head and fills `log_probs`, `entropies` and `op_probabilities` of the sample.
@@ -38,18 +36,10 @@ pub fn choose(
     let mut pick = |head: Head, op: LifecycleOp, slot: usize| {
         let members = masks.effective(head, op, slot);
         let index = head as usize;
-        let columns = layout.columns(head, op, slot);
-        let level;
-        let logits = match mode {
-            DecideMode::Sample | DecideMode::Greedy => &logits[columns],
-            DecideMode::Uniform => {
-                level = vec![0.0; columns.len()];
-                &level
-            }
-        };
+        let logits = &logits[layout.columns(head, op, slot)];
         let distribution = Categorical::new(logits, members, floors[index]);
         let member = match mode {
-            DecideMode::Sample | DecideMode::Uniform => distribution.draw(uniforms[index]),
+            DecideMode::Sample => distribution.draw(uniforms[index]),
             DecideMode::Greedy => distribution.likeliest(),
         };
         sample.log_probs[index] = distribution.log_probability(member) as f32;

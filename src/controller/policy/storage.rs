@@ -13,25 +13,24 @@ use super::trainable::PolicyParam;
 use crate::controller::actions::Head;
 use crate::controller::error::PolicyError;
 use crate::controller::saved::{Differences, SavedFolder, sha256, storage, to_ron, write_folder};
-use crate::controller::view::{NormaliserConfig, RunningMoments, Standardisation};
+use crate::controller::view::RunningMoments;
 use crate::files::read_ron;
 use crate::scenario::{FloorConfig, NetConfig};
 use crate::torch::{HostSyncCounter, catch, copy_all, read_f32};
 
 /// File of the weights in the folder of a saved policy, in safetensors.
 pub const WEIGHTS_FILE: &str = "policy.safetensors";
-/// File of the running average of the weights, where one is kept, in safetensors.
-pub const AVERAGED_FILE: &str = "averaged.safetensors";
 /// File of everything else in the folder of a saved policy, in RON.
 pub const MANIFEST_FILE: &str = "policy.ron";
 pub const FORMAT: u32 = 1;
 /// What manifests of earlier versions say beside all that is in one now, where it says what always holds now. One that says
 /// anything else there is of a policy that this version cannot play.
-const REMOVED: [&str; 4] = [
+const REMOVED: [&str; 5] = [
     "        critic_core: shared,\n",
     "        contribution_head: true,\n",
     "        contribution_head: false,\n",
     "        aux_dropout: 0.0,\n",
+    "    normaliser: (\n        mode: running,\n        momentum: 0.99,\n        clip: 10.0,\n        min_count: 32,\n    ),\n",
 ];
 /// How the names of weights begin that only earlier versions have, and that no decision reads.
 const REMOVED_WEIGHTS: &str = "contrib.";
@@ -62,15 +61,11 @@ pub struct PolicyManifest {
     pub value_head: u32,
     pub floor: FloorConfig,
     pub floor_scale: f64,
-    pub normaliser: NormaliserConfig,
     pub statistics: Vec<RunningMoments>,
     /// Updates that the weights have seen.
     pub updates: u64,
     /// SHA-256 of the file of weights: a manifest beside other weights is noticed. Known once they are written.
     pub weights: String,
-    /// The same of the file of averaged weights, where there is one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub averaged: Option<String>,
 }
 
 impl PolicyManifest {
@@ -83,12 +78,12 @@ impl PolicyManifest {
         diffs.compare("blueprints", &self.blueprints, &running.blueprints);
         diffs.compare("action space", &self.action_space, &running.action_space);
         diffs.compare("excluded choices", &self.excluded, &running.excluded);
-        self.compare_observations(running, diffs);
+        diffs.compare("observation size", &self.observation, &running.observation);
+        diffs.compare("observation schema", &self.schema, &running.schema);
+        diffs.compare("observation schema hash", &self.schema_hash, &running.schema_hash);
         diffs.compare("value head", &self.value_head, &running.value_head);
-        if self.normaliser.mode == running.normaliser.mode {
-            let lengths = (self.statistics.len(), running.statistics.len());
-            diffs.compare("normaliser statistics", &lengths.0, &lengths.1);
-        }
+        let lengths = (self.statistics.len(), running.statistics.len());
+        diffs.compare("normaliser statistics", &lengths.0, &lengths.1);
     }
 
     /// Notes what no policy can decide by.
@@ -105,11 +100,6 @@ impl PolicyManifest {
             }
         }
     }
-
-    fn compare_observations(&self, running: &Self, diffs: &mut Differences) {
-        diffs.compare("observation size", &self.observation, &running.observation);
-        diffs.compare("observation schema hash", &self.schema_hash, &running.schema_hash);
-    }
 }
 
 /// SHA-256 of the lines `head:member`, in order.
@@ -122,7 +112,7 @@ pub fn action_space_hash(slots: &[String], blueprints: &[String]) -> String {
     sha256(lines.join("\n").as_bytes())
 }
 
-/// Writes weights, their average if there is one, and manifest into `folder`, which appears whole or not at all.
+/// Writes weights and manifest into `folder`, which appears whole or not at all.
 ///
 /// # Errors
 /// A device error, or `Storage`.
@@ -130,34 +120,25 @@ pub fn save_policy(
     folder: &Path,
     manifest: &PolicyManifest,
     params: &PolicyParams,
-    averaged: Option<&[Tensor]>,
     reads: &HostSyncCounter,
 ) -> Result<(), PolicyError> {
-    let live: Vec<Tensor> = params.iter().map(|param| param.tensor.shallow_clone()).collect();
-    let weights = weights_file(folder, params, &live, reads)?;
-    let averaged = averaged.map(|averages| weights_file(folder, params, averages, reads));
-    let averaged = averaged.transpose()?;
+    let weights = weights_file(folder, params, reads)?;
     let manifest = PolicyManifest {
         weights: sha256(&weights),
-        averaged: averaged.as_deref().map(sha256),
         ..manifest.clone()
     };
     let text = to_ron(folder, &manifest)?;
-    let mut files = vec![(WEIGHTS_FILE, &weights[..]), (MANIFEST_FILE, text.as_bytes())];
-    files.extend(averaged.as_deref().map(|averaged| (AVERAGED_FILE, averaged)));
-    write_folder(folder, &files)
+    write_folder(
+        folder,
+        &[(WEIGHTS_FILE, &weights[..]), (MANIFEST_FILE, text.as_bytes())],
+    )
 }
 
-/// What a file holds that has `weights` under the names of `params`.
-fn weights_file(
-    folder: &Path,
-    params: &PolicyParams,
-    weights: &[Tensor],
-    reads: &HostSyncCounter,
-) -> Result<Vec<u8>, PolicyError> {
+/// What a file of `params` holds.
+fn weights_file(folder: &Path, params: &PolicyParams, reads: &HostSyncCounter) -> Result<Vec<u8>, PolicyError> {
     let mut contents = Vec::new();
-    for (param, weight) in params.iter().zip(weights) {
-        let bytes: Vec<u8> = read_f32(weight, reads)?
+    for param in params.iter() {
+        let bytes: Vec<u8> = read_f32(&param.tensor, reads)?
             .iter()
             .flat_map(|value| value.to_le_bytes())
             .collect();
@@ -173,8 +154,7 @@ fn weights_file(
         .map_err(|error| storage(folder, &error))
 }
 
-/// Copies the saved weights into `params`, in place, and returns the saved manifest and the average of the weights, if one
-/// was saved.
+/// Copies the saved weights into `params`, in place, and returns the saved manifest.
 ///
 /// # Errors
 /// `Storage` for files that cannot be understood, `IncompatiblePolicy` with every difference from `running` and every
@@ -183,19 +163,16 @@ pub fn load_policy(
     folder: &SavedFolder,
     running: &PolicyManifest,
     params: &PolicyParams,
-) -> Result<(PolicyManifest, Option<Vec<Tensor>>), PolicyError> {
+) -> Result<PolicyManifest, PolicyError> {
     let manifest = read_manifest(folder)?;
     let mut diffs = Differences::default();
     manifest.compare(running, &mut diffs);
     manifest.note_nonfinite(&mut diffs);
-    let sources = read_weights(folder, WEIGHTS_FILE, &manifest.weights, params, &mut diffs)?;
-    let averaged = manifest.averaged.as_ref();
-    let averaged = averaged.map(|hash| read_weights(folder, AVERAGED_FILE, hash, params, &mut diffs));
-    let averaged = averaged.transpose()?;
+    let sources = read_weights(folder, &manifest.weights, params, &mut diffs)?;
     diffs.finish(folder.path())?;
     let targets: Vec<Tensor> = params.iter().map(|param| param.tensor.shallow_clone()).collect();
     copy_all(&targets, &sources, false)?;
-    Ok((manifest, averaged))
+    Ok(manifest)
 }
 
 /// The manifest in the folder, of this version or an earlier one.
@@ -207,45 +184,21 @@ fn read_manifest(folder: &SavedFolder) -> Result<PolicyManifest, PolicyError> {
     read_ron(&text).map_err(|error| storage(&folder.path().join(MANIFEST_FILE), &error))
 }
 
-/// The tensors of a file of that SHA-256 in the order of `params`, on their device; whatever does not fit is noted.
+/// The weights in the folder, whose file has that SHA-256, in the order of `params`, on their device; whatever does not fit is noted.
 fn read_weights(
     folder: &SavedFolder,
-    file: &str,
     hash: &String,
     params: &PolicyParams,
     diffs: &mut Differences,
 ) -> Result<Vec<Tensor>, PolicyError> {
-    let bytes = folder.file(file)?;
-    let what = if file == WEIGHTS_FILE {
-        "weights file"
-    } else {
-        "averaged weights file"
-    };
-    diffs.compare(what, &sha256(bytes), hash);
-    let saved = SafeTensors::deserialize(bytes).map_err(|error| storage(&folder.path().join(file), &error))?;
+    let bytes = folder.file(WEIGHTS_FILE)?;
+    diffs.compare("weights file", &sha256(bytes), hash);
+    let saved = SafeTensors::deserialize(bytes).map_err(|error| storage(&folder.path().join(WEIGHTS_FILE), &error))?;
     let sources = match_weights(&saved, params, diffs)?;
     Ok(catch(|| {
         let here = sources.iter().map(|source| source.to_device(params.device()));
         here.collect()
     })?)
-}
-
-/// The manifest of a saved policy whose statistics of observations are to serve `running`; whatever else differs.
-///
-/// # Errors
-/// `Storage` for a file that cannot be understood; `IncompatiblePolicy` if it was about other observations, did not
-/// normalise them or holds a number that is not finite.
-pub fn load_statistics(folder: &SavedFolder, running: &PolicyManifest) -> Result<PolicyManifest, PolicyError> {
-    let manifest = read_manifest(folder)?;
-    let mut diffs = Differences::default();
-    diffs.compare("format", &manifest.format, &running.format);
-    manifest.compare_observations(running, &mut diffs);
-    manifest.note_nonfinite(&mut diffs);
-    if manifest.normaliser.mode == Standardisation::Off {
-        diffs.note("its observations were not normalised: it has no statistics".into());
-    }
-    diffs.finish(folder.path())?;
-    Ok(manifest)
 }
 
 /// The saved tensors in the order of `params`; what is missing, superfluous or of another shape is noted.

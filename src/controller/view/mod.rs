@@ -16,8 +16,8 @@ pub(crate) mod systems;
 
 pub use envs::{DecisionView, EnvRow, EnvView};
 pub use features::{Extract, ObservationFeature, ObservationFeatures, ObservationInput, Treatment, UNKNOWN};
-pub use moments::RunningMoments;
-pub use normaliser::{NormaliserConfig, ObservationNormaliser, Standardisation};
+pub use moments::{MIN_COUNT, RunningMoments};
+pub use normaliser::{CLIP, ObservationNormaliser};
 pub use observation::Observation;
 pub use schema::ObservationSchema;
 pub use signals::{SignalTracker, TrainingSignals};

@@ -2,6 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
+/// Elements before which no statistics are used: the first few say more of chance than of what is to come.
+pub const MIN_COUNT: u64 = 32;
+
 /// Running mean and population variance of one quantity.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RunningMoments {

@@ -3,97 +3,38 @@
 //! Statistics move at [`commit`](ObservationNormaliser::commit) only, once per rollout: what was acted on, what is
 //! stored and what is trained on are the same bits.
 
-use serde::{Deserialize, Serialize};
-
 use super::features::Treatment;
-use super::moments::RunningMoments;
+use super::moments::{MIN_COUNT, RunningMoments};
 use super::schema::{Element, ObservationSchema};
 use crate::controller::error::PolicyError;
-use crate::scenario::{LearnerConfig, ObservationNormMode};
 
-/// Which elements are standardised, and what shares a statistic.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Standardisation {
-    /// None: the fixed scales of the schema.
-    Off,
-    /// Features marked so, of slots only occupied ones, slots pooled.
-    Running,
-    /// Every element by itself, zeros and unknowns included (classic).
-    RunningAll,
-}
-
+/// Largest weight of the past in a commit: what observations are like moves with the policy.
+const MOMENTUM: f64 = 0.99;
+/// Results are brought into [-CLIP, CLIP].
+pub const CLIP: f64 = 10.0;
 /// Added to a variance before the root.
 const VARIANCE_EPSILON: f64 = 1e-4;
-
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct NormaliserConfig {
-    pub mode: Standardisation,
-    /// Largest weight of the past in a commit, in (0, 1].
-    pub momentum: f64,
-    /// Results are brought into [-clip, clip].
-    pub clip: f64,
-    /// A feature is left as it is until it has been seen so many times.
-    pub min_count: u64,
-}
-
-impl From<&LearnerConfig> for NormaliserConfig {
-    fn from(learner: &LearnerConfig) -> Self {
-        Self {
-            mode: match learner.obs_norm.mode {
-                ObservationNormMode::Off => Standardisation::Off,
-                ObservationNormMode::RunningAll => Standardisation::RunningAll,
-                // The saved policy says what its statistics are about; until it is read, there are none.
-                ObservationNormMode::Running | ObservationNormMode::Fixed(_) => Standardisation::Running,
-            },
-            momentum: learner.obs_norm.momentum,
-            clip: learner.obs_norm.clip,
-            min_count: learner.norm_min_count,
-        }
-    }
-}
 
 /// Running statistics of an observation's features.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ObservationNormaliser {
-    config: NormaliserConfig,
     elements: Vec<Element>,
-    /// `running`: one per feature, slots pooled; `running_all`: one per element.
+    /// One per feature, slots pooled.
     statistics: Vec<RunningMoments>,
 }
 
 impl ObservationNormaliser {
     /// Has seen nothing yet: all means 0, all variances 1.
-    pub fn new(schema: &ObservationSchema, config: NormaliserConfig) -> Self {
-        let mut normaliser = Self {
-            config,
-            elements: schema.elements(),
-            statistics: Vec::new(),
-        };
-        normaliser.configure(config);
-        normaliser
-    }
-
-    /// Takes other settings; statistics start anew if the mode changes.
-    pub fn configure(&mut self, config: NormaliserConfig) {
-        if config.mode != self.config.mode || self.statistics.is_empty() {
-            let features = self.elements.iter().map(|element| element.feature + 1).max();
-            let count = match config.mode {
-                Standardisation::RunningAll => self.elements.len(),
-                Standardisation::Running | Standardisation::Off => features.unwrap_or(0),
-            };
-            self.statistics = vec![RunningMoments::default(); count];
+    pub fn new(schema: &ObservationSchema) -> Self {
+        let elements = schema.elements();
+        let features = elements.iter().map(|element| element.feature + 1).max();
+        Self {
+            statistics: vec![RunningMoments::default(); features.unwrap_or(0)],
+            elements,
         }
-        self.config = config;
     }
 
-    /// The settings in force.
-    pub fn config(&self) -> NormaliserConfig {
-        self.config
-    }
-
-    /// By feature (by element in mode `running_all`), in the schema's order: what a checkpoint stores.
+    /// By feature, in the schema's order: what a checkpoint stores.
     pub fn statistics(&self) -> &[RunningMoments] {
         &self.statistics
     }
@@ -110,7 +51,7 @@ impl ObservationNormaliser {
     /// Puts stored statistics in force.
     ///
     /// # Errors
-    /// `ShapeMismatch` if they belong to another schema or mode; nothing changes then.
+    /// `ShapeMismatch` if they belong to another schema; nothing changes then.
     pub fn restore(&mut self, statistics: &[RunningMoments]) -> Result<(), PolicyError> {
         if statistics.len() != self.statistics.len() {
             return Err(PolicyError::ShapeMismatch {
@@ -126,27 +67,16 @@ impl ObservationNormaliser {
     /// Writes the normalised row; storage is reused.
     pub fn normalise(&self, raw: &[f32], out: &mut Vec<f32>) {
         out.clear();
-        out.extend(
-            self.elements
-                .iter()
-                .enumerate()
-                .zip(raw)
-                .map(|((index, element), &value)| {
-                    if self.config.mode == Standardisation::Off {
-                        return value;
-                    }
-                    let clip = self.config.clip;
-                    let value = f64::from(value);
-                    let statistics = self.statistic_of(index, element, raw);
-                    let scaled = match statistics.map(|statistic| &self.statistics[statistic]) {
-                        Some(moments) if moments.is_ready(self.config.min_count) => {
-                            (value - moments.mean) / (moments.var + VARIANCE_EPSILON).sqrt()
-                        }
-                        _ => value,
-                    };
-                    scaled.clamp(-clip, clip) as f32
-                }),
-        );
+        out.extend(self.elements.iter().zip(raw).map(|(element, &value)| {
+            let value = f64::from(value);
+            let scaled = match statistic_of(element, raw).map(|statistic| &self.statistics[statistic]) {
+                Some(moments) if moments.is_ready(MIN_COUNT) => {
+                    (value - moments.mean) / (moments.var + VARIANCE_EPSILON).sqrt()
+                }
+                _ => value,
+            };
+            scaled.clamp(-CLIP, CLIP) as f32
+        }));
     }
 
     /// Merges a rollout: the raw rows of all envs that decided. A feature that occurs in none keeps its statistics.
@@ -154,37 +84,26 @@ impl ObservationNormaliser {
     /// # Errors
     /// `NonFiniteStatistics`; nothing changes then.
     pub fn commit<'a>(&mut self, rows: impl Iterator<Item = &'a [f32]> + Clone) -> Result<(), PolicyError> {
-        if self.config.mode == Standardisation::Off {
-            return Ok(());
-        }
         let mut merged = self.statistics.clone();
-        let momentum = self.config.momentum;
         for (statistic, moments) in merged.iter_mut().enumerate() {
             let members = self.elements.iter().enumerate();
-            let normaliser = &*self;
             let values = rows.clone().flat_map(|row| {
                 let members = members.clone();
                 members
-                    .filter(move |(index, element)| normaliser.statistic_of(*index, element, row) == Some(statistic))
+                    .filter(move |(_, element)| statistic_of(element, row) == Some(statistic))
                     .map(|(index, _)| f64::from(row[index]))
             });
-            if !moments.merge(values, momentum) {
+            if !moments.merge(values, MOMENTUM) {
                 return Err(PolicyError::NonFiniteStatistics);
             }
         }
         self.statistics = merged;
         Ok(())
     }
+}
 
-    /// The statistic in which an element of `row` takes part, if any.
-    fn statistic_of(&self, index: usize, element: &Element, row: &[f32]) -> Option<usize> {
-        match self.config.mode {
-            Standardisation::Off => None,
-            Standardisation::RunningAll => Some(index),
-            Standardisation::Running => {
-                let occupied = element.occupied_by.is_none_or(|flag| row[flag] != 0.0);
-                (element.treatment == Treatment::Normalised && occupied).then_some(element.feature)
-            }
-        }
-    }
+/// The statistic in which an element of `row` takes part, if any: features marked so, of slots only occupied ones.
+fn statistic_of(element: &Element, row: &[f32]) -> Option<usize> {
+    let occupied = element.occupied_by.is_none_or(|flag| row[flag] != 0.0);
+    (element.treatment == Treatment::Normalised && occupied).then_some(element.feature)
 }

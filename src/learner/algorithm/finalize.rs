@@ -11,7 +11,7 @@ use super::sequences::{SequenceBatch, sequences};
 use super::targets::{StepTargets, standardised, step_targets};
 use super::value_norm::ValueNormalizer;
 use crate::controller::ValueOutput;
-use crate::scenario::{AdvantageBaseline, AdvantageNorm, LearnerConfig};
+use crate::scenario::{AdvantageBaseline, LearnerConfig};
 use crate::telemetry::{Num, statistics};
 
 /// A rollout that is ready to be learnt from.
@@ -48,7 +48,7 @@ pub(super) fn finalize(
     }
 
     // 2. Reward normaliser: statistics, then one unit for everything that is measured in rewards.
-    let Some(scale) = scale_rewards(buffer, rewards, values, head, config)? else {
+    let Some(scale) = scale_rewards(buffer, rewards, values, head)? else {
         return Ok(Err(Unusable::NonFinite("reward statistics")));
     };
 
@@ -89,9 +89,7 @@ pub(super) fn finalize(
     }
 
     // 7. Advantages are standardised over the steps that the actor learns from.
-    if config.adv_norm == AdvantageNorm::Rollout {
-        standardise(&mut targets, &steps, &free, config.adv_std_floor);
-    }
+    standardise(&mut targets, &steps, &free, config.adv_std_floor);
     let actor_skipped = free.len() < config.min_actor_steps as usize;
 
     // 8. Sequences.
@@ -154,13 +152,12 @@ fn scale_rewards(
     rewards: &mut RewardNormalizer,
     values: &mut ValueNormalizer,
     head: &ValueOutput,
-    config: &LearnerConfig,
 ) -> Result<Option<f64>, LearnerError> {
-    let old_scale = rewards.scale(config.norm_min_count);
-    if !rewards.observe(buffer, config.gamma, config.reward_norm.momentum) {
+    let old_scale = rewards.scale();
+    if !rewards.observe(buffer) {
         return Ok(None);
     }
-    let scale = rewards.scale(config.norm_min_count);
+    let scale = rewards.scale();
     if scale != old_scale {
         buffer.rescale_values(old_scale / scale);
         values.rescale_units(old_scale / scale, head)?;

@@ -9,20 +9,16 @@ use super::buffer::RolloutBuffer;
 use super::error::LearnerError;
 use super::finalize::{PreparedRollout, Unusable, finalize};
 use super::guards::{announce_drift, judge, outside_minibatches};
-use super::measurements::UpdateMeasurements;
 use super::optimizer::{PolicyOptimizer, SCALER};
-use super::reward_norm::RewardNormalizer;
-use super::schedules::{Horizon, adapted_lr_factor};
-use super::state::{
-    Counters, LearnerState, differences_of_norms, differences_of_tensors, impossible_tensors, nonfinite_numbers,
-    unadapted,
-};
+use super::reward_norm::{CLIP, RewardNormalizer};
+use super::schedules::Horizon;
+use super::state::{Counters, LearnerState, differences_of_tensors, impossible_tensors, nonfinite_numbers};
 use super::update::Update;
 use super::update_metrics;
 use super::value_norm::{ValueNormalizer, ValueUnits};
 use crate::controller::TrainablePolicy;
 use crate::random::{Domain, RunRng};
-use crate::scenario::{LearnerConfig, LrSchedule};
+use crate::scenario::LearnerConfig;
 use crate::telemetry::{FinitenessGate, LearnerSchedules, LearnerUpdate, Num, UpdateSkip};
 use crate::torch::{HostSyncCounter, Implementation, copy_into, mixed_name};
 
@@ -36,8 +32,6 @@ pub struct Learner {
     pub(super) rewards: RewardNormalizer,
     pub(super) values: ValueNormalizer,
     counters: Counters,
-    /// What divergences have made of the learning rate.
-    lr_factor: f64,
 }
 
 impl Learner {
@@ -54,10 +48,9 @@ impl Learner {
     ) -> Result<Self, LearnerError> {
         Ok(Self {
             optimizer: PolicyOptimizer::new(policy, &config, implementation)?,
-            rewards: RewardNormalizer::new(config.reward_norm.mode),
-            values: ValueNormalizer::new(config.value_norm.mode, config.norm_min_count),
+            rewards: RewardNormalizer::default(),
+            values: ValueNormalizer::default(),
             counters: Counters::default(),
-            lr_factor: unadapted(),
             config,
             horizon,
             seed,
@@ -81,16 +74,12 @@ impl Learner {
 
     /// Values of the schedules for the next update.
     pub fn schedules(&self) -> LearnerSchedules {
-        let schedules = LearnerSchedules::at(self.counters.updates, &self.config, self.horizon);
-        LearnerSchedules {
-            lr: schedules.lr * self.lr_factor,
-            ..schedules
-        }
+        LearnerSchedules::at(self.counters.updates, &self.config, self.horizon)
     }
 
     /// A governor's penalty as [`RolloutBuffer::rollback`] takes it.
     pub fn clamp_penalty(&self, raw: f64) -> f32 {
-        raw.clamp(-self.config.reward_norm.clip, self.config.reward_norm.clip) as f32
+        raw.clamp(-CLIP, CLIP) as f32
     }
 
     /// Too many updates failed in a row: the run should save its last good state and stop.
@@ -172,9 +161,6 @@ impl Learner {
         if measured.are_parameters_spoilt() {
             self.optimizer.restore()?;
         }
-        if !rollout.actor_skipped {
-            self.adapt_learning_rate(update, &measured);
-        }
         match update.skip_reason {
             UpdateSkip::None => {
                 self.counters.updates += 1;
@@ -195,28 +181,12 @@ impl Learner {
         Ok(())
     }
 
-    /// Moves an adaptive learning rate by the divergence of an update that took a step, or took none because of it. A
-    /// learning rate that still warms up is left alone: small divergences are its purpose.
-    fn adapt_learning_rate(&mut self, update: &mut LearnerUpdate, measured: &UpdateMeasurements) {
-        let config = &self.config;
-        let is_told = matches!(update.skip_reason, UpdateSkip::None | UpdateSkip::Kl);
-        let is_warm = self.counters.updates >= config.lr_warmup_updates.into();
-        if config.lr_schedule != LrSchedule::KlAdaptive {
-            return;
-        }
-        if let (Some(target), Some(kl), true) = (config.target_kl, measured.final_kl(), is_told && is_warm) {
-            self.lr_factor = adapted_lr_factor(self.lr_factor, kl, target, config);
-        }
-        update.lr_factor = Some(Num(self.lr_factor));
-    }
-
     /// The plain part of the state.
     pub fn state(&self) -> LearnerState {
         LearnerState {
             counters: self.counters,
             rewards: self.rewards.clone(),
             values: self.values,
-            lr_factor: self.lr_factor,
         }
     }
 
@@ -246,7 +216,6 @@ impl Learner {
         };
         let (live, tensors) = (kept(&self.state_tensors()), &kept(tensors)[..]);
         let differences = [
-            differences_of_norms(state, &self.state()),
             differences_of_tensors(tensors, &live),
             nonfinite_numbers(state),
             impossible_tensors(tensors)?,
@@ -263,7 +232,6 @@ impl Learner {
         self.counters = state.counters;
         self.rewards = state.rewards.clone();
         self.values = state.values;
-        self.lr_factor = state.lr_factor;
         self.optimizer.remember()?;
         Ok(())
     }

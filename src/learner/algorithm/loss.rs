@@ -113,11 +113,6 @@ pub(super) fn per_head_policy_loss(
     -(sum_by_head(&surrogate, causal) / denominators)
 }
 
-/// Clipped surrogate of the product of all heads' ratios.
-pub(super) fn joint_policy_loss(ratios: &Ratios, advantages: &Tensor, actor: &Tensor, clip: f64) -> Tensor {
-    -mean(&surrogate(&ratios.joint, advantages, clip), actor)
-}
-
 /// Schulman's unbiased, non-negative estimate `(r − 1) − ln r` of KL(old ‖ new).
 pub(super) fn kl_terms(ratio: &Tensor, log: &Tensor) -> Tensor {
     (ratio - 1.0) - log

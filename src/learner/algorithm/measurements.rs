@@ -350,13 +350,6 @@ pub(super) struct UpdateMeasurements {
 }
 
 impl UpdateMeasurements {
-    /// How far the policy had diverged when the last step was taken or, if the divergence stopped the update, forbidden.
-    pub fn final_kl(&self) -> Option<f64> {
-        let stop = self.readings.iter().find(|reading| reading.is_set(Scalar::KlStop));
-        let last = stop.or(self.readings.last())?;
-        Some(last.get(Scalar::Kl)).filter(|kl| kl.is_finite())
-    }
-
     /// The parameters are not finite any more (gate G4): they are to be restored.
     pub fn are_parameters_spoilt(&self) -> bool {
         !(self.parameter_squares.is_finite() && self.change_squares.is_finite())

@@ -5,69 +5,45 @@
 use serde::{Deserialize, Serialize};
 
 use super::buffer::RolloutBuffer;
-use crate::controller::RunningMoments;
-use crate::scenario::{RewardNorm, RewardNormMode};
+use crate::controller::{MIN_COUNT, RunningMoments};
 
 /// Scales below this are taken for it.
 const MIN_SCALE: f64 = 1e-3;
+/// Clamp of scaled rewards and of penalties.
+pub(super) const CLIP: f64 = 10.0;
+/// All history counts alike: a unit of reward should hardly move.
+const MOMENTUM: f64 = 1.0;
 
 /// Running statistics of rewards.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct RewardNormalizer {
-    /// What rewards are divided by.
-    pub mode: RewardNormMode,
-    /// Of what the mode looks at.
+    /// Of all rewards so far.
     pub moments: RunningMoments,
 }
 
 impl RewardNormalizer {
-    /// Without any statistics.
-    pub(super) fn new(mode: RewardNormMode) -> Self {
-        Self {
-            mode,
-            moments: RunningMoments::default(),
-        }
-    }
-
-    /// By what rewards are divided; 1 until `min_count` rewards are known.
-    pub(super) fn scale(&self, min_count: u64) -> f64 {
-        if !self.moments.is_ready(min_count) {
-            return 1.0;
-        }
+    /// The root mean square of the rewards, by which they are divided; 1 until enough of them are known.
+    pub(super) fn scale(&self) -> f64 {
         let RunningMoments { mean, var, .. } = self.moments;
-        match self.mode {
-            RewardNormMode::Off => 1.0,
-            RewardNormMode::Rms => (var + mean * mean).sqrt().max(MIN_SCALE),
-            RewardNormMode::Std | RewardNormMode::ReturnStd => var.sqrt().max(MIN_SCALE),
+        if self.moments.is_ready(MIN_COUNT) {
+            (var + mean * mean).sqrt().max(MIN_SCALE)
+        } else {
+            1.0
         }
     }
 
     /// Merges the rewards of a rollout. Returns false, and keeps the statistics, if they are not finite.
-    pub(super) fn observe(&mut self, buffer: &RolloutBuffer, gamma: f64, momentum: f64) -> bool {
-        let mut values = Vec::new();
-        for segment in buffer.segments() {
-            // The discounted sum of the segment's raw rewards so far.
-            let mut running = 0.0;
-            for record in &buffer.rows[segment.env].steps[segment.steps()] {
-                if !segment.valid || record.fixed_reward {
-                    continue;
-                }
-                let reward = f64::from(record.reward_raw);
-                running = gamma * running + reward;
-                match self.mode {
-                    RewardNormMode::Off => {}
-                    RewardNormMode::Rms | RewardNormMode::Std => values.push(reward),
-                    RewardNormMode::ReturnStd => values.push(running),
-                }
-            }
-        }
-        self.moments.merge(values.iter().copied(), momentum)
+    pub(super) fn observe(&mut self, buffer: &RolloutBuffer) -> bool {
+        let records = buffer.valid_steps().map(|(env, step)| &buffer.rows[env].steps[step]);
+        let rewards = records.filter(|record| !record.fixed_reward);
+        let rewards: Vec<f64> = rewards.map(|record| record.reward_raw.into()).collect();
+        self.moments.merge(rewards.iter().copied(), MOMENTUM)
     }
 }
 
 /// `reward / scale`, clamped.
-pub(super) fn scaled_reward(reward: f32, scale: f64, config: &RewardNorm) -> f64 {
-    (f64::from(reward) / scale).clamp(-config.clip, config.clip)
+pub(super) fn scaled_reward(reward: f32, scale: f64) -> f64 {
+    (f64::from(reward) / scale).clamp(-CLIP, CLIP)
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 //! Population statistics throughout.
 
 use super::buffer::RolloutBuffer;
+use super::reward_norm::CLIP;
 use super::targets::StepTargets;
 use crate::controller::{HEADS, Head};
 use crate::scenario::LearnerConfig;
@@ -45,7 +46,7 @@ impl RolloutMetrics {
                 ..rollout_data(buffer)
             },
             learnable: learnable_shares(buffer),
-            returns: return_statistics(&rewards, &returns, config.reward_norm.clip),
+            returns: return_statistics(&rewards, &returns),
             advantages: advantage_statistics(free),
             critic,
         }
@@ -81,14 +82,14 @@ fn learnable_shares(buffer: &RolloutBuffer) -> [f64; HEADS] {
     Head::ALL.map(|head| {
         let learnable = buffer.valid_steps().filter(|&(env, step)| {
             let record = &buffer.rows[env].steps[step];
-            record.is_free() && record.causal[head as usize] && record.choosable[head as usize]
+            record.is_free() && record.is_causal(head) && record.choosable[head as usize]
         });
         learnable.count() as f64 / steps
     })
 }
 
-fn return_statistics(rewards: &[f64], returns: &[f64], clip: f64) -> ReturnStatistics {
-    let clipped = rewards.iter().filter(|reward| reward.abs() >= clip).count();
+fn return_statistics(rewards: &[f64], returns: &[f64]) -> ReturnStatistics {
+    let clipped = rewards.iter().filter(|reward| reward.abs() >= CLIP).count();
     let return_std = deviation(returns);
     ReturnStatistics {
         return_mean: Some(Num(mean(returns))),

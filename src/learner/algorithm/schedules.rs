@@ -3,11 +3,6 @@
 use crate::scenario::{LearnerConfig, LrSchedule};
 use crate::telemetry::LearnerSchedules;
 
-/// An adaptive learning rate leaves divergences alone that differ from their target by less than this factor.
-const KL_BAND: f64 = 2.0;
-/// By what it changes otherwise.
-const LR_STEP: f64 = 1.5;
-
 /// How long learning will go on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Horizon {
@@ -58,26 +53,11 @@ fn learning_rate(updates: u64, config: &LearnerConfig, horizon: Horizon) -> f64 
     let done = ((updates - warmup) as f64 / span as f64).min(1.0);
     let end = config.lr_end_factor;
     let factor = match config.lr_schedule {
-        // What the divergence makes of it is no function of the updates: the learner multiplies by it.
-        LrSchedule::Constant | LrSchedule::KlAdaptive => 1.0,
+        LrSchedule::Constant => 1.0,
         LrSchedule::Linear => end + (1.0 - end) * (1.0 - done),
         LrSchedule::Cosine => end + (1.0 - end) * 0.5 * (1.0 + (std::f64::consts::PI * done).cos()),
     };
     config.lr * factor
-}
-
-/// What the learning rate is to be multiplied by after an update that began with `factor` and diverged by `kl` from the policy
-/// that acted: less beyond twice `target`, more below half of it, within the bounds of the learning rate. The rule of
-/// Schulman et al. (2017, section 4) for the penalty's weight, applied to the step size as in Rudin et al. (2022).
-pub(super) fn adapted_lr_factor(factor: f64, kl: f64, target: f64, config: &LearnerConfig) -> f64 {
-    let lr = config.lr * factor;
-    if kl > KL_BAND * target {
-        (lr / LR_STEP).max(config.lr_min) / config.lr
-    } else if kl < target / KL_BAND {
-        (lr * LR_STEP).min(config.lr_max) / config.lr
-    } else {
-        factor
-    }
 }
 
 fn entropy_coef(updates: u64, config: &LearnerConfig, horizon: Horizon) -> f64 {

@@ -69,7 +69,7 @@ pub(super) struct SequenceBatch {
     pub causal: Tensor,
     /// `[B, T, 8]`: and the head could have mattered.
     pub available: Tensor,
-    /// `[B, T]`, standardised unless that happens per minibatch.
+    /// `[B, T]`, standardised.
     pub advantages: Tensor,
     /// `[B, T]`, normalised units.
     pub targets: Tensor,
@@ -189,9 +189,7 @@ impl SequenceBatch {
                     place.map_or([0.0; HEADS], |place| record(place).log_probs)
                 }),
                 actor: places.column(|place| place.is_some_and(learns)),
-                causal: places.columns(HEADS, |place| {
-                    of_heads(place, &|record, head| record.causal[head as usize])
-                }),
+                causal: places.columns(HEADS, |place| of_heads(place, &StepRecord::is_causal)),
                 available: places.columns(HEADS, |place| {
                     of_heads(place, &|record, head| record.available[head as usize])
                 }),

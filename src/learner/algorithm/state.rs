@@ -31,28 +31,6 @@ pub struct LearnerState {
     pub rewards: RewardNormalizer,
     /// Statistics of returns.
     pub values: ValueNormalizer,
-    /// What divergences have made of the learning rate; 1 unless it adapts to them.
-    #[serde(default = "unadapted")]
-    pub lr_factor: f64,
-}
-
-/// Of a learning rate that nothing has changed.
-pub(super) const fn unadapted() -> f64 {
-    1.0
-}
-
-/// One line for everything in which the normalisers cannot be gone on with.
-pub(super) fn differences_of_norms(saved: &LearnerState, live: &LearnerState) -> Vec<String> {
-    let mut differences = Vec::new();
-    if saved.rewards.mode != live.rewards.mode {
-        let (old, new) = (saved.rewards.mode, live.rewards.mode);
-        differences.push(format!("reward_norm.mode was {old:?}, is {new:?}"));
-    }
-    if saved.values.mode != live.values.mode {
-        let (old, new) = (saved.values.mode, live.values.mode);
-        differences.push(format!("value_norm.mode was {old:?}, is {new:?}"));
-    }
-    differences
 }
 
 /// One line for everything in the plain state that is not finite.
@@ -61,7 +39,6 @@ pub(super) fn nonfinite_numbers(saved: &LearnerState) -> Vec<String> {
     [
         finite(saved.rewards.moments.is_finite(), "the statistics of rewards"),
         finite(saved.values.moments.is_finite(), "the statistics of returns"),
-        finite(saved.lr_factor.is_normal(), "the factors of the learning rate"),
     ]
     .into_iter()
     .flatten()

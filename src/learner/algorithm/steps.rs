@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use tch::Tensor;
 
-use crate::controller::{HEADS, Head, HeadIndices, MaskSet, RELEVANCE, RecurrentState, available, relevant};
+use crate::controller::{HEADS, Head, HeadIndices, MaskSet, RecurrentState, available, relevant};
 use crate::growth::LifecycleOp;
 
 /// One env's decision.
@@ -47,8 +47,6 @@ pub struct StepOutcome {
     pub reward: f32,
     /// What was executed: `Wait` where the decision could not be.
     pub effective_op: LifecycleOp,
-    /// By head: its choice mattered to what was executed.
-    pub causal: [bool; HEADS],
 }
 
 /// Host-side fields of one step.
@@ -59,8 +57,6 @@ pub(super) struct StepRecord {
     pub step: u32,
     pub indices: HeadIndices,
     pub effective_op: LifecycleOp,
-    /// The head's choice mattered to what was executed.
-    pub causal: [bool; HEADS],
     pub log_probs: [f32; HEADS],
     /// Raw.
     pub value: f32,
@@ -85,7 +81,6 @@ impl StepRecord {
             step: decided.step,
             indices: decided.indices,
             effective_op: op,
-            causal: RELEVANCE[op.code()],
             log_probs: decided.log_probs,
             value: decided.value,
             reward_raw: 0.0,
@@ -100,6 +95,11 @@ impl StepRecord {
     pub fn fix_reward(&mut self, reward: f32) {
         self.reward_raw = reward;
         self.fixed_reward = true;
+    }
+
+    /// The head matters to what was executed.
+    pub fn is_causal(&self, head: Head) -> bool {
+        relevant(self.effective_op, head)
     }
 
     /// Sampled by the policy among alternatives: the actor learns from it.

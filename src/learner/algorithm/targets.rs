@@ -7,7 +7,7 @@ use super::value_norm::ValueUnits;
 use crate::scenario::LearnerConfig;
 
 /// Keeps the division of advantages defined where the floor of their deviation is 0.
-pub(super) const ADVANTAGE_EPSILON: f64 = 1e-8;
+const ADVANTAGE_EPSILON: f64 = 1e-8;
 
 /// What one step of the rollout is worth.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -44,7 +44,7 @@ pub(super) fn step_targets(buffer: &RolloutBuffer, scale: f64, config: &LearnerC
             .iter()
             .map(|record| {
                 let scale = if record.fixed_reward { 1.0 } else { scale };
-                scaled_reward(record.reward_raw, scale, &config.reward_norm)
+                scaled_reward(record.reward_raw, scale)
             })
             .collect();
         let values: Vec<f64> = records.iter().map(|record| record.value.into()).collect();

@@ -12,8 +12,8 @@ use tch::{Device, Kind, Tensor};
 
 use super::error::LearnerError;
 use super::loss::{
-    Losses, Ratios, drift, entropy_floor_penalty, head_denominators, head_entropies, joint_policy_loss, mean,
-    per_head_policy_loss, selected, value_loss,
+    Losses, Ratios, drift, entropy_floor_penalty, head_denominators, head_entropies, mean, per_head_policy_loss,
+    value_loss,
 };
 use super::measurements::{
     Gates, MinibatchNumbers, MinibatchStep, TimedStep, UpdateMeasurements, measure, observation_faults,
@@ -21,10 +21,9 @@ use super::measurements::{
 };
 use super::optimizer::PolicyOptimizer;
 use super::sequences::{SequenceBatch, split};
-use super::targets::ADVANTAGE_EPSILON;
-use crate::controller::{Evaluation, HEADS, TrainablePolicy};
+use crate::controller::{Evaluation, HEADS, OBSERVATION_CLIP, TrainablePolicy};
 use crate::random::Draw;
-use crate::scenario::{AdvantageNorm, LearnerConfig, RatioMode};
+use crate::scenario::LearnerConfig;
 use crate::telemetry::LearnerSchedules;
 use crate::torch::{HostSyncCounter, TorchError, catch, read_f32};
 
@@ -89,7 +88,7 @@ impl Update<'_> {
             }
         }
         let observations = catch(|| {
-            let shares = observation_shares(self.batch, self.config.obs_norm.clip);
+            let shares = observation_shares(self.batch, OBSERVATION_CLIP);
             [shares, observation_faults(self.raw_observations)]
         })?;
         let change = optimizer.change()?;
@@ -174,14 +173,15 @@ impl Update<'_> {
         } = minibatch;
         let denominators = head_denominators(causal, actor, config.head_min_fraction);
 
-        // Clipped surrogate, per head or of the joint ratio.
-        let advantages = self.advantages(minibatch);
-        let policy = match config.ratio_mode {
-            RatioMode::PerHead => {
-                per_head_policy_loss(ratios, &advantages, causal, &denominators, schedules.clip_ratio).sum(Kind::Float)
-            }
-            RatioMode::Joint => joint_policy_loss(ratios, &advantages, actor, schedules.clip_ratio),
-        };
+        // Clipped surrogate of each head.
+        let policy = per_head_policy_loss(
+            ratios,
+            &minibatch.advantages,
+            causal,
+            &denominators,
+            schedules.clip_ratio,
+        )
+        .sum(Kind::Float);
 
         // Value loss, in normalised units.
         let value = value_loss(
@@ -212,18 +212,6 @@ impl Update<'_> {
             entropy,
             floor_penalty,
         }
-    }
-
-    /// As they are, or standardised within the minibatch.
-    fn advantages(&self, minibatch: &SequenceBatch) -> Tensor {
-        if self.config.adv_norm != AdvantageNorm::Minibatch {
-            return minibatch.advantages.shallow_clone();
-        }
-        let (advantages, actor) = (&minibatch.advantages, &minibatch.actor);
-        let centre = mean(advantages, actor);
-        let deviation = mean(&(advantages - &centre).square(), actor).sqrt();
-        let divisor = deviation.clamp_min(self.config.adv_std_floor) + ADVANTAGE_EPSILON;
-        selected(&((advantages - centre) / divisor), actor)
     }
 }
 

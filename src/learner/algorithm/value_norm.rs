@@ -3,21 +3,16 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::controller::{RunningMoments, ValueOutput};
-use crate::scenario::ValueNormMode;
+use crate::controller::{MIN_COUNT, RunningMoments, ValueOutput};
 use crate::torch::{TorchError, catch, copy_into};
 
 const MIN_DEVIATION: f64 = 1e-3;
 
 /// Running statistics of returns.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ValueNormalizer {
-    /// What is normalised.
-    pub mode: ValueNormMode,
     /// Of all returns so far.
     pub moments: RunningMoments,
-    /// Returns before the statistics are used.
-    pub min_count: u64,
 }
 
 /// `raw = normalised · deviation + mean`.
@@ -48,26 +43,14 @@ impl ValueUnits {
 }
 
 impl ValueNormalizer {
-    /// Without any statistics.
-    pub(super) fn new(mode: ValueNormMode, min_count: u64) -> Self {
-        Self {
-            mode,
-            moments: RunningMoments::default(),
-            min_count,
-        }
-    }
-
     /// The units in force; they change only at the end of a rollout.
     pub(super) fn units(&self) -> ValueUnits {
-        let deviation = self.moments.var.sqrt().max(MIN_DEVIATION);
-        match self.mode {
-            _ if !self.moments.is_ready(self.min_count) => ValueUnits::RAW,
-            ValueNormMode::Off => ValueUnits::RAW,
-            ValueNormMode::Scale => ValueUnits { mean: 0.0, deviation },
-            ValueNormMode::Popart => ValueUnits {
-                mean: self.moments.mean,
-                deviation,
-            },
+        if !self.moments.is_ready(MIN_COUNT) {
+            return ValueUnits::RAW;
+        }
+        ValueUnits {
+            mean: self.moments.mean,
+            deviation: self.moments.var.sqrt().max(MIN_DEVIATION),
         }
     }
 
@@ -77,9 +60,6 @@ impl ValueNormalizer {
     /// # Errors
     /// A device error.
     pub(super) fn observe(&mut self, returns: &[f64], momentum: f64, head: &ValueOutput) -> Result<bool, TorchError> {
-        if self.mode == ValueNormMode::Off {
-            return Ok(true);
-        }
         let before = self.units();
         let is_finite = self.moments.merge(returns.iter().copied(), momentum);
         if is_finite {
@@ -94,7 +74,7 @@ impl ValueNormalizer {
     /// # Errors
     /// A device error.
     pub(super) fn rescale_units(&mut self, factor: f64, head: &ValueOutput) -> Result<(), TorchError> {
-        let is_in_use = self.mode != ValueNormMode::Off && self.moments.is_ready(self.min_count);
+        let is_in_use = self.moments.is_ready(MIN_COUNT);
         if self.moments.count > 0 {
             self.moments.mean *= factor;
             self.moments.var *= factor * factor;

@@ -73,7 +73,6 @@ impl RolloutBuffer {
             if let Some(record) = row.steps.last_mut() {
                 record.reward_raw = outcome.reward;
                 record.effective_op = outcome.effective_op;
-                record.causal = outcome.causal;
             }
         }
         Ok(())

@@ -5,7 +5,7 @@ use bevy_platform::cell::SyncCell;
 use tch::Tensor;
 
 use super::context::PolicyLearner;
-use crate::controller::{ActiveController, DecideMode, LearningPolicy};
+use crate::controller::{ActiveController, LearningPolicy};
 use crate::env::{Experiment, SelfTest};
 use crate::health::Failure;
 use crate::learner::algorithm::{BufferShape, Horizon, Learner, RolloutBuffer};
@@ -43,9 +43,6 @@ fn policy_learner(
     let learner = Learner::new(config.clone(), horizon, scenario.run.seed, policy, implementation)?;
     policy.set_floor_scale(learner.schedules().probability_floor);
     policy.set_last_good(learner.last_good_params());
-    if config.is_warm_up(experiment.rounds.start) {
-        policy.set_mode(DecideMode::Uniform);
-    }
     let spec = policy.net().spec();
     let shape = BufferShape {
         envs,

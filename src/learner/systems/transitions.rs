@@ -5,7 +5,7 @@ use bevy_ecs::query::QueryData;
 use tch::Tensor;
 
 use super::context::{LearnerContext, live_states};
-use crate::controller::{Chosen, CommandOutcome, HEADS, Head, Masks, Observation, RELEVANCE, RecurrentState};
+use crate::controller::{Chosen, CommandOutcome, Masks, Observation, RecurrentState};
 use crate::env::{EnvId, StepStatus};
 use crate::health::Failure;
 use crate::learner::algorithm::{BufferError, DecidedStep, RolloutBuffer, StepOutcome, StepTensors};
@@ -117,7 +117,6 @@ pub(crate) fn store_outcomes(envs: Query<DecidingEnv>, mut context: LearnerConte
         .sort_unstable::<&EnvId>()
         .filter(|env| env.chosen.0.is_some())
         .collect();
-    let is_fine = context.policy.learner.get().config().fine_relevance;
     let outcomes: Vec<StepOutcome> = envs
         .iter()
         .map(|env| StepOutcome {
@@ -127,21 +126,7 @@ pub(crate) fn store_outcomes(envs: Query<DecidingEnv>, mut context: LearnerConte
                 .and_then(|reward| reward.0)
                 .map_or(0.0, |breakdown| breakdown.total() as f32),
             effective_op: env.outcome.effective_op,
-            causal: causal_heads(env.outcome, is_fine),
         })
         .collect();
     Ok(context.policy.buffer.get().complete_steps(&outcomes)?)
 }
-
-/// The heads that the actor is credited for: those that matter to the op that was executed, of which `is_fine` leaves out
-/// the ones that made no difference to it this time.
-fn causal_heads(outcome: &CommandOutcome, is_fine: bool) -> [bool; HEADS] {
-    if is_fine {
-        Head::ALL.map(|head| outcome.heeds(head))
-    } else {
-        RELEVANCE[outcome.effective_op.code()]
-    }
-}
-
-#[cfg(test)]
-mod tests;

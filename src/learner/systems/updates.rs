@@ -1,10 +1,10 @@
-//! What follows a complete rollout: an update of the policy, or a fit of the observations' statistics alone.
+//! What follows a complete rollout: an update of the policy.
 
 use bevy_ecs::prelude::*;
 
 use super::context::{LearnerContext, PolicyLearner};
 use crate::clock::RunClock;
-use crate::controller::{DecideMode, LearningPolicy};
+use crate::controller::LearningPolicy;
 use crate::env::Experiment;
 use crate::health::Failure;
 use crate::learner::algorithm::{Learner, RolloutBuffer};
@@ -58,9 +58,6 @@ pub(crate) fn update_policy(
     let Some(policy) = context.controller.0.get().learned() else {
         return Ok(());
     };
-    if learner.config().is_warm_up(round) {
-        return warm_up(learner, buffer, policy, round, reads);
-    }
     let update = update(learner, buffer, policy, round, reads)?;
     let decisions = update.data.map_or(FEW_DECISIONS, |data| data.steps_actor);
     if decisions < FEW_DECISIONS && !std::mem::replace(&mut *was_warned, true) {
@@ -81,38 +78,12 @@ fn update(
     round: u32,
     reads: &HostSyncCounter,
 ) -> Result<LearnerUpdate, Failure> {
-    let fits = learner.config().obs_norm.learns_after(learner.counters().updates);
     let mut update = learner.learn(buffer, policy, round.into(), reads)?;
-    if fits {
-        commit_observations(buffer, policy, reads)?;
-    }
+    commit_observations(buffer, policy, reads)?;
     update.observation.obs_norm_drift = policy.normaliser().drift().map(Num);
     policy.set_updates(update.updates);
-    if update.update_performed {
-        policy.average_weights()?;
-    }
     buffer.clear()?;
     Ok(update)
-}
-
-/// A rollout of uniform actions: its observations are all that is kept of it.
-fn warm_up(
-    learner: &Learner,
-    buffer: &mut RolloutBuffer,
-    policy: &mut dyn LearningPolicy,
-    round: u32,
-    reads: &HostSyncCounter,
-) -> Result<(), Failure> {
-    commit_observations(buffer, policy, reads)?;
-    buffer.clear()?;
-    tracing::info!(
-        "the rollout that ends with round {} has fitted the statistics of observations, nothing else",
-        round + 1
-    );
-    if !learner.config().is_warm_up(round + 1) {
-        policy.set_mode(DecideMode::Sample);
-    }
-    Ok(())
 }
 
 fn commit_observations(

@@ -2,7 +2,6 @@
 
 use super::*;
 use crate::growth::*;
-use crate::seed::Unheeded;
 use crate::seed::fixtures::*;
 
 fn config(auto_forward: bool) -> LifecycleConfig {
@@ -343,60 +342,6 @@ fn operators_stay_where_the_scenario_forbids_switching() {
     let order = retarget(GerminationStyle::SigmoidAdd, AlphaTarget::Half);
     life.order(|seed, rules| set_alpha_target(seed, &order, rules))
         .expect("same operator");
-}
-
-/// What of an order made no difference, style, speed and curve.
-fn unheeded(plan: Result<Plan, Refusal>) -> [bool; 3] {
-    let Unheeded { style, speed, curve } = plan.expect("a legal order").change.unheeded;
-    [style, speed, curve]
-}
-
-#[test]
-fn a_prune_without_a_ramp_heeds_neither_its_curve_nor_for_a_seed_without_amplitude_its_speed() {
-    let mut young = Life::new(config(true));
-    young.measure();
-    young.germinate(germination());
-    young.tick();
-    young.wait_until(8);
-    assert_alpha(&young, 0.0);
-    for prune in [prune_slowly, prune_instantly] {
-        assert_eq!(unheeded(prune(young.seed(), &young.rules())), [false, true, true]);
-    }
-
-    let held = held(config(true));
-    assert_eq!(unheeded(prune_slowly(held.seed(), &held.rules())), [false; 3]);
-    assert_eq!(
-        unheeded(prune_instantly(held.seed(), &held.rules())),
-        [false, false, true]
-    );
-}
-
-#[test]
-fn a_ramp_heeds_its_style_speed_and_curve_only_where_they_can_matter() {
-    let life = held(config(true));
-    let rules = life.rules();
-    let order = retarget(GerminationStyle::SigmoidAdd, AlphaTarget::Half);
-    assert_eq!(unheeded(set_alpha_target(life.seed(), &order, &rules)), [false; 3]);
-    let speed = AlphaSpeed::Instant;
-    let at_once = AlphaOrder { speed, ..order };
-    assert_eq!(
-        unheeded(set_alpha_target(life.seed(), &at_once, &rules)),
-        [false, false, true]
-    );
-    let stays = retarget(GerminationStyle::SigmoidAdd, AlphaTarget::Full);
-    assert_eq!(
-        unheeded(set_alpha_target(life.seed(), &stays, &rules)),
-        [false, true, true]
-    );
-
-    let fixed = held(LifecycleConfig {
-        allow_operator_switch: false,
-        ..config(true)
-    });
-    assert_eq!(
-        unheeded(set_alpha_target(fixed.seed(), &order, &fixed.rules())),
-        [true, false, false]
-    );
 }
 
 #[test]

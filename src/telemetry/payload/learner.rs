@@ -234,9 +234,6 @@ pub struct LearnerUpdate {
     /// What was in force.
     #[serde(flatten)]
     pub schedules: LearnerSchedules,
-    /// What the learning rate is multiplied by from here on because of past divergences; absent unless it adapts to them.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub lr_factor: Option<Num>,
     /// Time to turn the rollout into targets.
     pub finalize_ms: Num,
     /// Time of the update.

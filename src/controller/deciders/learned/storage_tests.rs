@@ -9,12 +9,9 @@ use crate::controller::error::PolicyError;
 use crate::controller::fixtures::Ground;
 use crate::controller::fixtures::policies::{Crowd, controller, small};
 use crate::controller::policy::TrainablePolicy;
-use crate::controller::policy::{AVERAGED_FILE, MANIFEST_FILE, WEIGHTS_FILE};
+use crate::controller::policy::{MANIFEST_FILE, WEIGHTS_FILE};
 use crate::controller::saved::{SavedFolder, sha256};
-use crate::controller::view::{NormaliserConfig, Standardisation};
 use crate::growth::SlotId;
-use crate::scenario::{LearnerConfig, ObservationNormMode};
-use crate::torch::{HostSyncCounter, read_f64};
 
 fn other(change: impl FnOnce(&mut Ground)) -> ActorCriticController {
     let mut ground = Ground::default();
@@ -67,76 +64,6 @@ fn a_saved_policy_goes_on_with_the_same_bits() {
         let expected = crowd.decide(&mut saved, step, &places);
         assert_eq!(crowd.decide(&mut loaded, step, &places), expected);
     }
-}
-
-fn fill(controller: &ActorCriticController, value: f64) {
-    let _no_grad = crate::torch::NoGrad::new();
-    for mut param in controller.params() {
-        let _ = param.tensor.fill_(value);
-    }
-}
-
-/// The first element of each weight.
-fn firsts(controller: &ActorCriticController) -> Vec<f64> {
-    let params = controller.params().into_iter();
-    params
-        .map(|param| read_f64(&param.tensor, &HostSyncCounter::default()).unwrap()[0])
-        .collect()
-}
-
-/// Weights 1, then 2, then 5: with a decay of 0.75 the average is 1, then 1.25, then 2.1875.
-#[test]
-fn averaged_weights_are_kept_beside_the_weights_and_played_when_frozen() {
-    let root = tempfile::tempdir().unwrap();
-    let folder = root.path().join("policy");
-    let averaging = || other(|ground| ground.scenario.learner.policy_ema = Some(0.75));
-    let mut trained = averaging();
-    for weight in [1.0, 2.0] {
-        fill(&trained, weight);
-        trained.average_weights().unwrap();
-    }
-    trained.save(&folder).unwrap();
-
-    let mut resumed = averaging();
-    load(&mut resumed, &folder).unwrap();
-    assert!(
-        firsts(&resumed).iter().all(|&weight| weight == 2.0),
-        "training goes on with the weights"
-    );
-    fill(&resumed, 5.0);
-    resumed.average_weights().unwrap();
-    resumed.play_average().unwrap();
-    assert!(firsts(&resumed).iter().all(|&weight| weight == 2.1875));
-
-    let mut plain = other(|_| ());
-    load(&mut plain, &folder).unwrap();
-    plain.play_average().unwrap();
-    assert!(
-        firsts(&plain).iter().all(|&weight| weight == 2.0),
-        "the scenario asks for no average"
-    );
-
-    let mut damaged = fs::read(folder.join(AVERAGED_FILE)).unwrap();
-    let last = damaged.len() - 1;
-    damaged[last] ^= 1;
-    fs::write(folder.join(AVERAGED_FILE), damaged).unwrap();
-    let diffs = differences(&mut averaging(), &folder);
-    assert!(
-        diffs.iter().any(|diff| diff.starts_with("averaged weights file")),
-        "{diffs:?}"
-    );
-}
-
-#[test]
-fn a_policy_without_updates_or_averages_plays_its_weights() {
-    let root = tempfile::tempdir().unwrap();
-    let folder = root.path().join("policy");
-    let mut fresh = other(|ground| ground.scenario.learner.policy_ema = Some(0.9));
-    fill(&fresh, 3.0);
-    fresh.play_average().unwrap();
-    assert!(firsts(&fresh).iter().all(|&weight| weight == 3.0));
-    fresh.save(&folder).unwrap();
-    assert!(!folder.join(AVERAGED_FILE).exists());
 }
 
 #[test]
@@ -281,84 +208,4 @@ fn numbers_that_are_not_finite_are_refused_and_nothing_changes() {
 fn a_folder_that_is_not_there_is_named() {
     let error = load(&mut controller("mlp"), Path::new("/nowhere/policy")).unwrap_err();
     assert!(error.to_string().starts_with("/nowhere/policy: "), "{error}");
-}
-
-/// The normaliser is part of what the policy computes, its mode included.
-#[test]
-fn a_policy_brings_its_normaliser_along() {
-    let root = tempfile::tempdir().unwrap();
-    let folder = root.path().join("policy");
-    let mut classic = controller("mlp");
-    classic.normaliser_mut().configure(NormaliserConfig {
-        mode: Standardisation::RunningAll,
-        ..NormaliserConfig::from(&LearnerConfig::default())
-    });
-    classic.save(&folder).unwrap();
-    let mut loaded = other(|ground| ground.scenario.policy.net = "mlp".into());
-    load(&mut loaded, &folder).unwrap();
-    assert_eq!(loaded.normaliser(), classic.normaliser());
-}
-
-/// A controller whose observations are normalised by the statistics of the policy in `root/policy`.
-fn with_fixed_statistics(root: &Path, slots: u16) -> Result<ActorCriticController, PolicyError> {
-    let mut ground = Ground::default();
-    ground.scenario.policy.net_cfg = small();
-    ground.slots = (0..slots).map(|col| SlotId::new(0, col)).collect();
-    ground.scenario.learner.obs_norm.mode = ObservationNormMode::Fixed("policy".into());
-    ground.scenario.learner.obs_norm.clip = 5.0;
-    ActorCriticController::new(&crate::controller::BuildContext {
-        folder: Some(root),
-        ..ground.context()
-    })
-}
-
-/// Only the statistics are taken, by policies of any network, and the clamp is the scenario's.
-#[test]
-fn observations_may_be_normalised_by_the_statistics_of_a_saved_policy() {
-    let root = tempfile::tempdir().unwrap();
-    let mut saved = controller("mlp");
-    saved.normaliser_mut().configure(NormaliserConfig {
-        mode: Standardisation::RunningAll,
-        min_count: 2,
-        ..NormaliserConfig::from(&LearnerConfig::default())
-    });
-    let width = saved.schema().len();
-    let rows = [vec![1.0; width], vec![3.0; width]];
-    let rows = rows.iter().map(Vec::as_slice);
-    saved.normaliser_mut().commit(rows).unwrap();
-    saved.save(&root.path().join("policy")).unwrap();
-
-    let fixed = with_fixed_statistics(root.path(), 3).unwrap();
-
-    assert_eq!(fixed.normaliser().statistics(), saved.normaliser().statistics());
-    let expected = NormaliserConfig {
-        mode: Standardisation::RunningAll,
-        min_count: 2,
-        clip: 5.0,
-        ..NormaliserConfig::from(&LearnerConfig::default())
-    };
-    assert_eq!(fixed.normaliser().config(), expected);
-    assert_ne!(fixed.params().len(), saved.params().len());
-}
-
-#[test]
-fn statistics_of_other_observations_or_of_none_are_refused() {
-    let root = tempfile::tempdir().unwrap();
-    let folder = root.path().join("policy");
-    let why = |slots: u16| match with_fixed_statistics(root.path(), slots) {
-        Ok(_) => panic!("they fit"),
-        Err(error) => error.to_string(),
-    };
-    assert!(why(3).contains("/policy: "), "{}", why(3));
-
-    let mut saved = controller("mlp");
-    saved.save(&folder).unwrap();
-    assert!(why(2).contains("observation size: saved"), "{}", why(2));
-
-    saved.normaliser_mut().configure(NormaliserConfig {
-        mode: Standardisation::Off,
-        ..NormaliserConfig::from(&LearnerConfig::default())
-    });
-    saved.save(&folder).unwrap();
-    assert!(why(3).contains("its observations were not normalised"), "{}", why(3));
 }

@@ -76,27 +76,6 @@ fn the_joint_log_probability_of_equal_logits_counts_the_choices() {
     assert!((joint(&of_prune) + 5.480639).abs() < 1e-5);
 }
 
-/// While statistics are fitted, the network has no say.
-#[test]
-fn a_uniform_choice_is_that_of_equal_logits() {
-    let layout = layout(HeadConditioning::PerOp);
-    let opinionated: Vec<f32> = (0..layout.width())
-        .map(|column| (column as f32 * 0.7).sin() * 9.0)
-        .collect();
-    let masks = six_ops();
-    for step in 0..6 {
-        let mut uniforms = [0.5; HEADS];
-        uniforms[Head::Op as usize] = (f64::from(step) + 0.5) / 6.0;
-        let mode = DecideMode::Uniform;
-
-        let (chosen, sample) = choose(&opinionated, &layout, &masks, &default_floors(), &uniforms, mode);
-
-        let (expected, of_equal) = from_equal_logits(&masks, uniforms[Head::Op as usize]);
-        assert_eq!(chosen, expected);
-        assert_eq!(sample.log_probs, of_equal.log_probs);
-    }
-}
-
 #[test]
 fn with_conditioned_heads_a_preference_under_one_op_says_nothing_about_another() {
     for (conditioning, moves) in [(HeadConditioning::PerOp, false), (HeadConditioning::Shared, true)] {

@@ -58,13 +58,6 @@ fn every_head_has_its_own_clipped_surrogate() {
 }
 
 #[test]
-fn the_joint_surrogate_clips_the_product() {
-    let case = two_heads();
-    let loss = joint_policy_loss(&case.ratios, &case.advantages, &case.actor, 0.2);
-    assert_close(&loss, &[-0.907_889_5]);
-}
-
-#[test]
 fn divergence_is_estimated_jointly_and_by_head() {
     let TwoHeads {
         ratios, actor, causal, ..

@@ -1,24 +1,22 @@
 use super::*;
 
-fn normalizer(values: &[&[f64]], mode: RewardNormMode) -> RewardNormalizer {
-    let mut normalizer = RewardNormalizer::new(mode);
-    for batch in values {
-        assert!(normalizer.moments.merge(batch.iter().copied(), 1.0));
+fn normalizer(batches: &[&[f64]]) -> RewardNormalizer {
+    let mut normalizer = RewardNormalizer::default();
+    for batch in batches {
+        assert!(normalizer.moments.merge(batch.iter().copied(), MOMENTUM));
     }
     normalizer
 }
 
 #[test]
 fn rewards_are_divided_by_their_root_mean_square() {
-    let first = normalizer(&[&[1.0, -2.0, 0.5, 3.0]], RewardNormMode::Rms);
-    assert!((first.scale(2) - 1.887_458_6).abs() < 1e-6);
+    let first = [1.0, -2.0, 0.5, 3.0].repeat(8);
+    assert!((normalizer(&[&first]).scale() - 1.887_458_6).abs() < 1e-6);
 
-    let second = normalizer(&[&[1.0, -2.0, 0.5, 3.0], &[2.0, 1.0]], RewardNormMode::Rms);
-    let scale = second.scale(2);
+    let scale = normalizer(&[&first, &[2.0, 1.0].repeat(8)]).scale();
     assert!((scale - 1.791_182_1).abs() < 1e-6);
 
-    let config = RewardNorm::default();
-    let scaled = [2.0, 1.0].map(|reward| scaled_reward(reward, scale, &config));
+    let scaled = [2.0, 1.0].map(|reward| scaled_reward(reward, scale));
     for (actual, expected) in scaled.iter().zip([1.116_581_1, 0.558_290_5]) {
         assert!((actual - expected).abs() < 1e-6, "{scaled:?}");
     }
@@ -26,19 +24,16 @@ fn rewards_are_divided_by_their_root_mean_square() {
 
 #[test]
 fn nothing_is_scaled_before_enough_is_known() {
-    let few = normalizer(&[&[5.0, 7.0]], RewardNormMode::Rms);
-    assert_eq!(few.scale(32), 1.0);
+    assert_eq!(normalizer(&[&[5.0; 31]]).scale(), 1.0);
+    assert_eq!(normalizer(&[&[5.0; 32]]).scale(), 5.0);
 }
 
 #[test]
 fn a_constant_reward_stays_a_constant() {
-    let rms = normalizer(&[&[4.0; 40]], RewardNormMode::Rms);
-    assert!((rms.scale(32) - 4.0).abs() < 1e-12);
-    let std = normalizer(&[&[4.0; 40]], RewardNormMode::Std);
-    assert_eq!(std.scale(32), 1e-3);
+    assert!((normalizer(&[&[4.0; 40]]).scale() - 4.0).abs() < 1e-12);
 }
 
 #[test]
 fn scaled_rewards_are_clamped() {
-    assert_eq!(scaled_reward(-500.0, 2.0, &RewardNorm::default()), -10.0);
+    assert_eq!(scaled_reward(-500.0, 2.0), -10.0);
 }

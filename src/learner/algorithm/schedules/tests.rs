@@ -36,27 +36,6 @@ fn the_learning_rate_falls_in_half_a_cosine_to_what_is_left() {
     }
 }
 
-#[test]
-fn an_adaptive_learning_rate_keeps_the_divergence_near_its_target_and_itself_within_bounds() {
-    let config = LearnerConfig {
-        lr: 3e-4,
-        lr_min: 1e-4,
-        lr_max: 1e-3,
-        ..LearnerConfig::default()
-    };
-    let lr_after = |factor: f64, kl: f64| adapted_lr_factor(factor, kl, 0.02, &config) * 3e-4;
-    for (factor, kl, expected) in [
-        (1.0, 0.041, 2e-4),
-        (1.0, 0.009, 4.5e-4),
-        (1.0, 0.039, 3e-4),
-        (1.0, 0.011, 3e-4),
-        (0.4, 0.9, 1e-4),
-        (3.0, 0.0, 1e-3),
-    ] {
-        assert_close(lr_after(factor, kl), expected);
-    }
-}
-
 /// 40 episodes of 4 envs are 10 updates, 200 are 50.
 #[test]
 fn the_entropy_bonus_anneals_over_episodes() {

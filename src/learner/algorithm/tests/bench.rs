@@ -4,11 +4,12 @@ use tch::{Device, Kind, Tensor};
 
 use super::read;
 use super::tasks::{BLUEPRINTS, CueTask, Task};
-use crate::controller::{HEADS, HeadIndices, RELEVANCE, RecurrentState, ValueOutput};
+use crate::controller::{HEADS, HeadIndices, RecurrentState, ValueOutput};
 use crate::growth::LifecycleOp;
 use crate::learner::algorithm::finalize::{PreparedRollout, Unusable, finalize};
 use crate::learner::algorithm::*;
-use crate::scenario::{AdvantageNorm, LearnerConfig, RewardNormMode, ValueNormMode};
+use crate::scenario::LearnerConfig;
+use crate::telemetry::{AdvantageStatistics, Num};
 
 pub const PRUNE: [u8; HEADS] = [0, 0, 2, 1, 2, 0, 0, LifecycleOp::Prune.code() as u8];
 
@@ -19,21 +20,15 @@ pub struct Bench {
     pub config: LearnerConfig,
     pub rewards: RewardNormalizer,
     pub values: ValueNormalizer,
-    /// Heads that matter to what is executed.
-    pub causal: [bool; HEADS],
 }
 
 impl Bench {
-    /// Nothing is normalised.
+    /// Few steps: neither rewards nor values are normalised.
     pub fn new(envs: usize, steps: usize) -> Self {
-        let mut config = LearnerConfig {
-            adv_norm: AdvantageNorm::Off,
+        let config = LearnerConfig {
             min_actor_steps: 1,
-            norm_min_count: 2,
             ..LearnerConfig::default()
         };
-        config.reward_norm.mode = RewardNormMode::Off;
-        config.value_norm.mode = ValueNormMode::Off;
         Self::with(envs, steps, config)
     }
 
@@ -50,9 +45,8 @@ impl Bench {
         Self {
             buffer: RolloutBuffer::new(shape, Device::Cpu).expect("memory"),
             task: CueTask::new(envs),
-            rewards: RewardNormalizer::new(config.reward_norm.mode),
-            values: ValueNormalizer::new(config.value_norm.mode, config.norm_min_count),
-            causal: RELEVANCE[LifecycleOp::Prune.code()],
+            rewards: RewardNormalizer::default(),
+            values: ValueNormalizer::default(),
             config,
         }
     }
@@ -108,7 +102,6 @@ impl Bench {
             env,
             reward,
             effective_op: LifecycleOp::Prune,
-            causal: self.causal,
         }])
     }
 
@@ -132,6 +125,20 @@ impl Bench {
 
     pub fn rollout(&mut self) -> PreparedRollout {
         self.finalize().expect("finished").expect("usable")
+    }
+
+    /// The same with advantages as they were before they were standardised.
+    pub fn plain_rollout(&mut self) -> PreparedRollout {
+        let mut rollout = self.rollout();
+        let AdvantageStatistics {
+            adv_pre_mean,
+            adv_pre_std,
+            ..
+        } = rollout.metrics.advantages;
+        let [mean, deviation] = [adv_pre_mean, adv_pre_std].map(|known| known.map_or(0.0, |Num(known)| known));
+        let plain = &rollout.batch.advantages * deviation.max(self.config.adv_std_floor) + mean;
+        rollout.batch.advantages = plain * &rollout.batch.valid;
+        rollout
     }
 }
 

@@ -1,10 +1,9 @@
-//! What a step is credited with, and which of its heads are.
+//! What a step is credited with.
 
 use tch::Kind;
 
-use super::bench::{Bench, TRUNCATED, assert_close};
+use super::bench::{Bench, assert_close};
 use super::read;
-use crate::controller::Head;
 use crate::learner::algorithm::*;
 use crate::scenario::AdvantageBaseline;
 
@@ -24,10 +23,10 @@ fn a_baseline_of_the_other_envs_is_their_mean_where_they_had_a_choice_in_the_sam
         }
         bench.end(env, SegmentEnd::Terminal);
     }
-    let plain = bench.rollout();
+    let plain = bench.plain_rollout();
     bench.config.advantage_baseline = AdvantageBaseline::LeaveOneOut;
 
-    let rollout = bench.rollout();
+    let rollout = bench.plain_rollout();
 
     let free = rollout.batch.actor.to_kind(Kind::Float);
     let expected = [
@@ -53,23 +52,5 @@ fn the_only_env_has_no_baseline_but_its_critic() {
     bench.step(0, -1.0, 0.0);
     bench.end(0, SegmentEnd::Terminal);
 
-    assert_close(&bench.rollout().batch.advantages, &[1.5, -1.0]);
-}
-
-/// The op and the slot of a prune matter; of its ramp nothing does where the seed has no amplitude.
-#[test]
-fn heads_that_made_no_difference_are_left_out_of_what_the_actor_learns() {
-    let mut bench = Bench::new(1, 2);
-    bench.step(0, 1.0, 0.0);
-    for head in [Head::AlphaSpeed, Head::AlphaCurve] {
-        bench.causal[head as usize] = false;
-    }
-    bench.step(0, 1.0, 0.0);
-    bench.end(0, TRUNCATED);
-
-    let causal = bench.rollout().batch.causal;
-
-    // Slot, blueprint, style, tempo, alpha target, alpha speed, alpha curve, op.
-    assert_close(&causal.select(1, 0), &[1.0, 0.0, 0.0, 0.0, 0.0, 1.0, 1.0, 1.0]);
-    assert_close(&causal.select(1, 1), &[1.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0]);
+    assert_close(&bench.plain_rollout().batch.advantages, &[1.5, -1.0]);
 }

@@ -151,17 +151,15 @@ fn parameters_that_are_not_finite_are_restored() {
         num_minibatches: 1,
         epochs: 1,
         max_grad_norm: None,
-        value_norm: crate::scenario::ValueNorm {
-            mode: crate::scenario::ValueNormMode::Off,
-            ..Default::default()
-        },
-        reward_norm: crate::scenario::RewardNorm {
-            mode: crate::scenario::RewardNormMode::Off,
-            ..Default::default()
-        },
         ..small_config()
     });
     training.learner.config.lr = f64::MAX;
+    // Units that stay as they are: the value head is not rewritten for new ones.
+    (
+        training.learner.values.moments.count,
+        training.learner.rewards.moments.count,
+    ) = (1 << 60, 1 << 60);
+    training.learner.config.value_norm.momentum = 1.0;
     let before = params(&training.policy);
 
     let record = learn_with(&mut training, &|_, _| {});

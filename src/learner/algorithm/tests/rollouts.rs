@@ -5,7 +5,6 @@ use super::read;
 use crate::controller::Head;
 use crate::learner::algorithm::finalize::{PreparedRollout, Unusable};
 use crate::learner::algorithm::*;
-use crate::scenario::{AdvantageNorm, LearnerConfig, RewardNormMode, ValueNormMode};
 use crate::telemetry::Num;
 use proptest::prelude::*;
 
@@ -33,7 +32,7 @@ fn segments_of_one_row_do_not_leak_into_each_other() {
                 bench.end(0, ends[index / 2]);
             }
         }
-        assert_close(&bench.rollout().batch.advantages, &expected);
+        assert_close(&bench.plain_rollout().batch.advantages, &expected);
     }
 }
 
@@ -52,7 +51,7 @@ fn a_rollback_is_charged_to_the_segment_it_ends() {
         bench.end(0, SegmentEnd::Truncated { bootstrap: 2.0 });
         bench.end(1, TRUNCATED);
         let charges = bench.buffer.charges;
-        (bench.rollout(), charges)
+        (bench.plain_rollout(), charges)
     };
 
     // Restored to the fresh host: all that led here is lost.
@@ -81,9 +80,7 @@ fn a_rollback_is_charged_to_the_segment_it_ends() {
 
 #[test]
 fn the_segment_of_an_env_that_has_failed_counts_for_nothing() {
-    let mut config = Bench::new(1, 5).config;
-    config.reward_norm.mode = RewardNormMode::Rms;
-    config.value_norm.mode = ValueNormMode::Popart;
+    let config = Bench::new(1, 5).config;
     let mut with = Bench::with(1, 5, config.clone());
     for reward in [70.0, -30.0, 5.0] {
         with.step(0, reward, 9.0);
@@ -121,7 +118,7 @@ fn a_rollback_with_nothing_but_a_pending_step_blames_nobody() {
 #[test]
 fn advantage_statistics_pass_over_forced_steps() {
     let mut bench = Bench::new(1, 5);
-    (bench.config.adv_norm, bench.config.gamma) = (AdvantageNorm::Rollout, 1e-9);
+    bench.config.gamma = 1e-9;
     for reward in [2.0, -1.0, 0.5, 3.0] {
         bench.step(0, reward, 0.0);
     }
@@ -143,28 +140,27 @@ fn advantage_statistics_pass_over_forced_steps() {
 /// The second rollout, and the change of unit of what was measured before.
 #[test]
 fn a_new_reward_scale_changes_the_unit_of_stored_values_too() {
-    let mut config = Bench::new(1, 4).config;
-    config.reward_norm.mode = RewardNormMode::Rms;
-    let mut bench = Bench::with(1, 4, config);
-    for reward in [1.0, -2.0, 0.5, 3.0] {
+    let mut bench = Bench::new(1, 32);
+    for reward in [1.0, -2.0, 0.5, 3.0].repeat(8) {
         bench.step(0, reward, 0.0);
     }
     bench.end(0, SegmentEnd::Terminal);
     let scale = |rollout: &PreparedRollout| rollout.metrics.returns.reward_scale.expect("measured").0;
-    assert!((scale(&bench.rollout()) - 1.887_458_6).abs() < 1e-6);
+    assert!((scale(&bench.plain_rollout()) - 1.887_458_6).abs() < 1e-6);
     bench.buffer.clear().expect("complete");
+    bench.values = ValueNormalizer::default();
 
     bench.step(0, 2.0, 1.0);
     bench.step(0, 5.0, 0.0);
     bench.buffer.rollback(0, -10.0, 1).expect("env 0");
     bench.step(0, 1.0, 0.0);
     bench.end(0, SegmentEnd::Truncated { bootstrap: 2.0 });
-    let rollout = bench.rollout();
+    let rollout = bench.plain_rollout();
 
-    assert!((scale(&rollout) - 1.791_182_1).abs() < 1e-6);
-    let unit = 1.887_458_6 / 1.791_182_1;
+    assert!((scale(&rollout) - 1.870_828_7).abs() < 1e-6);
+    let unit = 1.887_458_6 / 1.870_828_7;
     // Sequence 0: 2, then the penalty -10; sequence 1: 1, then a bootstrap of 2.
-    let (scaled, gamma) = ([1.116_581_1, -10.0, 0.558_290_5], 0.995);
+    let (scaled, gamma) = ([1.069_045, -10.0, 0.534_522_5], 0.995);
     let last = scaled[2] + gamma * 2.0 * unit;
     let first = scaled[0] - unit + gamma * 0.98 * scaled[1];
     assert_close(&rollout.batch.advantages, &[first, scaled[1], last, 0.0]);
@@ -185,7 +181,7 @@ fn chunks_start_from_stored_states_and_segments_from_zero() {
     }
     bench.end(0, TRUNCATED);
 
-    let rollout = bench.rollout();
+    let rollout = bench.plain_rollout();
 
     // The bench's state at a step is the step's number in its row.
     assert_close(&rollout.batch.initial.0[0], &[0.0, 2.0, 4.0, 0.0]);
@@ -267,7 +263,7 @@ fn with_few_free_steps_only_the_critic_learns() {
     bench.step(0, 1.0, 0.0);
     bench.end(0, TRUNCATED);
 
-    let rollout = bench.rollout();
+    let rollout = bench.plain_rollout();
 
     assert!(rollout.actor_skipped);
     assert_close(&rollout.batch.actor, &[0.0]);
@@ -285,16 +281,14 @@ proptest! {
     ) {
         let envs = lengths.len();
         let run = |order: &[usize]| {
-            let mut config = LearnerConfig { min_actor_steps: 1, norm_min_count: 2, ..LearnerConfig::default() };
-            config.reward_norm.mode = RewardNormMode::ReturnStd;
-            let mut bench = Bench::with(envs, 5, config);
+            let mut bench = Bench::new(envs, 5);
             for (row, &env) in order.iter().enumerate() {
                 for step in 0..lengths[env] {
                     bench.step(row, rewards[env * 5 + step], rewards[env * 5 + 4]);
                 }
                 bench.end(row, SegmentEnd::Truncated { bootstrap: rewards[env * 5] });
             }
-            bench.rollout().batch
+            bench.plain_rollout().batch
         };
         let straight: Vec<usize> = (0..envs).collect();
         let reversed: Vec<usize> = straight.iter().rev().copied().collect();

@@ -9,7 +9,7 @@ use super::training::{Training, small_config};
 use super::{UPDATES, cue};
 use crate::controller::{Evaluation, TrainablePolicy};
 use crate::learner::algorithm::*;
-use crate::scenario::{LearnerConfig, LrSchedule, RatioMode};
+use crate::scenario::LearnerConfig;
 use crate::telemetry::{HeadGradient, LearnerUpdate, Num};
 
 #[test]
@@ -69,26 +69,6 @@ fn a_performed_update_lowers_the_floors_of_the_next_rollout() {
     );
 }
 
-/// The product of the heads' ratios is a loss of its own, and the default is not it.
-#[test]
-fn the_ratio_mode_decides_what_is_clipped() {
-    let learnt = |ratio_mode| {
-        let config = LearnerConfig {
-            ratio_mode,
-            lr: 0.02,
-            target_kl: None,
-            ..small_config()
-        };
-        let mut bandit = Training::new(BanditTask::new(32), Core::FeedForward, config, UPDATES, 7);
-        bandit.play();
-        let record = bandit.learn();
-        (record.losses.loss_policy, params(&bandit.policy))
-    };
-    let (per_head, joint) = (learnt(RatioMode::PerHead), learnt(RatioMode::Joint));
-    assert_ne!(per_head.0, joint.0);
-    assert_ne!(per_head.1, joint.1);
-}
-
 /// States are measured where the rollout's segments end.
 #[test]
 fn the_states_at_the_ends_of_a_rollout_are_told() {
@@ -140,45 +120,9 @@ fn the_median_time_of_a_minibatch_is_told() {
     assert!(median > 0.0 && 3.0 * median < update_ms * 1e3, "{median} {update_ms}");
 }
 
-/// Far below its target the divergence lets the learning rate rise up to its bound, far above it fall.
-#[test]
-fn an_adaptive_learning_rate_is_told_and_survives_a_resume() {
-    let config = |target: f64| LearnerConfig {
-        lr_schedule: LrSchedule::KlAdaptive,
-        target_kl: Some(target),
-        ..small_config()
-    };
-    let mut bold = cue(config(10.0));
-    let rates: Vec<(f64, Option<Num>)> = (0..4)
-        .map(|_| {
-            bold.play();
-            let update = bold.learn();
-            (update.schedules.lr, update.lr_factor)
-        })
-        .collect();
-    let expected = [3e-3, 4.5e-3, 6.75e-3, 1e-2];
-    for ((rate, _), expected) in rates.iter().zip(expected) {
-        assert!((rate - expected).abs() < 1e-12, "{rates:?}");
-    }
-    assert!(rates[3].1.is_some_and(|factor| (factor.0 * 3e-3 - 1e-2).abs() < 1e-12));
-
-    let mut resumed = cue(config(10.0));
-    let saved = serde_json::to_string(&bold.learner.state()).expect("plain data");
-    let state: LearnerState = serde_json::from_str(&saved).expect("plain data");
-    let moments = bold.learner.state_tensors();
-    resumed.learner.restore(&state, &moments).expect("the same learner");
-    assert_eq!(resumed.learner.schedules().lr, bold.learner.schedules().lr);
-
-    let mut timid = cue(config(1e-9));
-    timid.play();
-    timid.learn();
-    assert!((timid.learner.schedules().lr - 2e-3).abs() < 1e-12);
-}
-
 #[test]
 fn a_restored_learner_continues_exactly() {
     let config = LearnerConfig {
-        ratio_mode: RatioMode::Joint,
         entropy_anneal_episodes: 100,
         entropy_coef_start: Some(0.1),
         num_minibatches: 2,
@@ -227,9 +171,7 @@ fn a_state_that_does_not_fit_is_refused_with_every_difference() {
     let mut training = cue(small_config());
     training.play();
     training.learn();
-    let mut state = training.learner.state();
-    state.rewards.mode = crate::scenario::RewardNormMode::Off;
-    state.values.mode = crate::scenario::ValueNormMode::Off;
+    let state = training.learner.state();
     let mut tensors = training.learner.state_tensors();
     let (renamed, _) = tensors.remove(0);
     tensors.push((
@@ -244,8 +186,6 @@ fn a_state_that_does_not_fit_is_refused_with_every_difference() {
         panic!("{error}");
     };
     let expected = [
-        "reward_norm.mode was Off, is Rms".to_string(),
-        "value_norm.mode was Off, is Popart".into(),
         format!("`{renamed}` is missing"),
         "`exp_avg.other` is no tensor of this learner".into(),
     ];
