@@ -67,6 +67,9 @@ section! {
     }
 }
 
+/// Least weight of the entropy bonus, whatever it is annealed to: a policy that stops trying cannot find out any more.
+pub const LEAST_ENTROPY_COEF: f64 = 0.01;
+
 /// A number per action head, each with its own default, so that a scenario names only those it changes.
 macro_rules! per_head {
     ($(#[$doc:meta])* $name:ident, $range:ident {
@@ -188,9 +191,6 @@ section! {
         target_kl: Option<f64> = Some(0.03), POSITIVE;
         /// What is subtracted from advantages beside the critic's estimate, before they are standardised.
         advantage_baseline: AdvantageBaseline = AdvantageBaseline::None;
-        /// Least deviation by which advantages are divided.
-        #[unit = "reward units"]
-        adv_std_floor: f64 = 0.1, NOT_NEGATIVE;
         /// Fewest free steps of a rollout from which the policy is trained; the critic always is.
         min_actor_steps: u32 = 8, at_least(1);
         /// Weight of the value loss.
@@ -199,11 +199,6 @@ section! {
         value_coef_start: Option<f64>, NOT_NEGATIVE;
         /// Updates over which the weight rises to value_coef; 0: at once.
         value_warmup_updates: u32;
-        /// Clip the change of values as that of ratios.
-        clip_value: bool;
-        /// How far a value may move before it stops paying.
-        #[unit = "normalised units"]
-        value_clip: f64 = 0.2, POSITIVE;
         /// Weight in the value loss of steps without a choice.
         forced_value_weight: f64 = 0.2, FRACTION;
         /// Weight of the entropy bonus.
@@ -212,8 +207,6 @@ section! {
         entropy_coef_start: Option<f64>, NOT_NEGATIVE;
         /// Its weight after annealing. None: entropy_coef.
         entropy_coef_end: Option<f64>, NOT_NEGATIVE;
-        /// Least weight of the entropy bonus.
-        entropy_coef_min: f64 = 0.01, NOT_NEGATIVE;
         /// Episodes of all envs together over which the weight moves; 0: it is constant.
         entropy_anneal_episodes: u32;
         /// Weight of each head in the entropy bonus.
@@ -222,8 +215,6 @@ section! {
         entropy_floor: EntropyFloors;
         /// Strength of that penalty.
         entropy_floor_coef: EntropyFloorCoefs;
-        /// Factor that the policy's probability floors reach at the last update.
-        prob_floor_end_scale: f64 = 0.2, FRACTION;
         /// Updates over which schedules run. None: the rollouts of the run.
         total_updates: Option<u64>, at_least(1);
         /// Learning rate of AdamW.
@@ -234,12 +225,6 @@ section! {
         lr_warmup_updates: u32;
         /// Share of the learning rate that is left at the end.
         lr_end_factor: f64 = 0.0, FRACTION;
-        /// Decay of AdamW's two moments.
-        betas: (f64, f64) = (0.9, 0.999), BELOW_ONE;
-        /// AdamW's epsilon.
-        eps: f64 = 1e-5, POSITIVE;
-        /// Weight decay of the value head; nothing else decays.
-        critic_weight_decay: f64 = 0.0, NOT_NEGATIVE;
         /// L2 norm to which the policy's gradient is clipped. None: no clipping.
         max_grad_norm: Option<f64> = Some(5.0), POSITIVE;
         /// Normalisation of observations.
@@ -250,8 +235,6 @@ section! {
         amp: AmpMode = AmpMode::Off;
         /// Rejected updates in a row after which the run stops.
         max_consecutive_failures: u32 = 3, at_least(1);
-        /// Variance of returns below which explained variance is flagged.
-        ev_var_floor: f64 = 1.0, POSITIVE;
     }
 }
 

@@ -71,8 +71,8 @@ pub use host::{
 };
 pub use layers::Override;
 pub use learner::{
-    AdvantageBaseline, EntropyFloorCoefs, EntropyFloors, EntropyMultipliers, EpisodeEnd, LearnerConfig, LrSchedule,
-    NonfiniteObservations, ObservationNorm, ValueNorm,
+    AdvantageBaseline, EntropyFloorCoefs, EntropyFloors, EntropyMultipliers, EpisodeEnd, LEAST_ENTROPY_COEF,
+    LearnerConfig, LrSchedule, NonfiniteObservations, ObservationNorm, ValueNorm,
 };
 pub use lifecycle::{
     AutoForward, GateConfig, GateMode, Isolation, IsolationConfig, LifecycleConfig, OnFossilize, StageIsolation,
@@ -81,8 +81,8 @@ pub use load::{Arm, Input, Loaded, load, load_beside};
 pub use needs::{MeasurementNeed, RequiredMasks};
 pub use paths::UnknownField;
 pub use policy::{
-    FeatureGroup, FloorConfig, FloorMode, HeadConditioning, MaskConfig, NetConfig, ObservationConfig, OpBias,
-    PolicyConfig, TrackerConfig,
+    FeatureGroup, FloorConfig, HeadConditioning, MaskConfig, NetConfig, ObservationConfig, OpBias, PolicyConfig,
+    TrackerConfig,
 };
 pub use presets::{POLICY_PRESETS, TRAINING_PRESETS, TaskPreset, TrainingPreset, task_presets};
 pub(crate) use problem::{COLOURS, printable};

@@ -67,8 +67,6 @@ section! {
         embed_dim: usize = 4, integer(1, 1024);
         /// What the parameters of an action are chosen by.
         head_conditioning: HeadConditioning = HeadConditioning::PerSlot;
-        /// Steps that the mlp sees at once.
-        frame_stack: usize = 1, integer(1, 8);
         /// Added to the logits of a fresh built-in network's operations: what it tries before it has learnt anything.
         op_bias: OpBias;
     }
@@ -126,25 +124,10 @@ section! {
     }
 }
 
-choice! {
-    /// How probabilities are kept up.
-    #[derive(Copy, Eq)]
-    pub enum FloorMode {
-        /// mixes in a uniform distribution: keeps the direction of the gradient
-        Mixture,
-        /// raises what is below and shrinks the rest
-        Clamp,
-        /// none
-        None,
-    }
-}
-
 section! {
     /// Least probability of every valid choice of the learned controller, by head.
     #[derive(Copy)]
     pub struct FloorConfig {
-        /// How probabilities are kept up.
-        mode: FloorMode = FloorMode::Mixture;
         /// Least probability of a valid operation.
         op: f64 = 0.01, BELOW_ONE;
         /// Least probability of a valid slot.

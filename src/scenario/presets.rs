@@ -78,7 +78,7 @@ pub static TRAINING_PRESETS: [TrainingPreset; 4] = [
         name: "cifar_annealed",
         ron: historical!(
             "lr: 3e-4, gae_lambda: 0.95, value_coef: 0.25, entropy_coef: 0.15, entropy_coef_end: 0.08,
-             entropy_coef_min: 0.03, entropy_anneal_episodes: 3000,
+             entropy_anneal_episodes: 3000,
              entropy_head_mult: (op: 3.0, slot: 1.5, blueprint: 2.5, style: 1.5, tempo: 2.5, alpha_target: 1.5,
                                  alpha_speed: 1.2, alpha_curve: 1.2),"
         ),
@@ -101,7 +101,7 @@ pub static POLICY_PRESETS: [TrainingPreset; 2] = [
         name: "classic",
         ron: "(policy: (
             net_cfg: (head_conditioning: shared),
-            floor: (mode: clamp, op: 0.15, slot: 0.05, blueprint: 0.12, style: 0.08, tempo: 0.12,
+            floor: (op: 0.15, slot: 0.05, blueprint: 0.12, style: 0.08, tempo: 0.12,
                     alpha_target: 0.08, alpha_speed: 0.06, alpha_curve: 0.06),
             masks: (mask_structural_gates: false),
             heuristic: (min_training_epochs: 0, blueprint_penalty_decay: 0.5, blueprint_penalty_threshold: 3.0),

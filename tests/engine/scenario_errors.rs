@@ -320,14 +320,6 @@ fn action_spaces_schedules_and_networks_that_cannot_be_played_are_refused() {
             "net: \"mlp\", net_cfg: (hidden_dim: 20)",
             "policy.net_cfg.hidden_dim: 20 is no multiple of 8",
         ),
-        (
-            "net: \"gru\", net_cfg: (frame_stack: 2)",
-            "policy.net_cfg.frame_stack: 2 frames for a network with memory of its own",
-        ),
-        (
-            "net_cfg: (frame_stack: 9)",
-            "policy.net_cfg.frame_stack: 9 is out of range; valid: at most 8",
-        ),
     ] {
         let problems = problems_of(&format!("(policy: ({policy}))"), &[]);
         assert!(problems.contains(complaint), "{problems}");

@@ -247,7 +247,6 @@ fn draw_policy(dice: &mut Dice, controller: &str, ground: &Ground, schedule: &st
     let net = dice.one_of(&["lstm", "gru", "mlp"]);
     let conditioning = dice.one_of(&["per_op", "per_slot", "shared"]);
     let features = dice.one_of(&["[]", "[reward_parts]"]);
-    let floor = dice.one_of(&["mixture", "clamp", "none"]);
     let [is_sequential, hides_gates] = [(); 2].map(|()| dice.one_in(2));
     let styles = dice.some_of(STYLES);
     // Rules know what they want, and the unruly want everything.
@@ -260,7 +259,7 @@ fn draw_policy(dice: &mut Dice, controller: &str, ground: &Ground, schedule: &st
     format!(
         r#"policy: (controller: "{controller}", net: "{net}",
     net_cfg: (feature_dim: 8, hidden_dim: 8, head_conditioning: {conditioning}),
-    obs: (features: {features}), floor: (mode: {floor}),
+    obs: (features: {features}),
     masks: (sequential_germination: {is_sequential}, mask_structural_gates: {hides_gates}, action_space: {space}),
     heuristic: (plateau_epochs_to_germinate: 1, min_epochs_before_germinate: 1),
     schedule: (entries: [{schedule}], wait_on_illegal: true),

@@ -1,23 +1,23 @@
 //! One masked categorical distribution with its exploration floor, in f64 on the host.
 
-use crate::controller::actions::{Choices, HEADS, Head};
-use crate::scenario::{FloorConfig, FloorMode};
+use tch::Tensor;
 
-/// The probability that every valid member of a head keeps.
+use crate::controller::actions::{Choices, HEADS, Head};
+use crate::scenario::FloorConfig;
+
+/// Share of a head's probability that its floor takes at most, so that there is room for a preference.
+const MOST: f64 = 0.5;
+
+/// The probability that every valid member of a head keeps: a uniform distribution is mixed in, which keeps the direction of
+/// the gradient. 0: none.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Floor {
-    pub mode: FloorMode,
     /// Before the cap that many valid members put on it.
     pub epsilon: f64,
 }
 
 impl Floor {
-    pub const NONE: Self = Self {
-        mode: FloorMode::None,
-        epsilon: 0.0,
-    };
-
-    /// The floors of all heads, in storage order, each scaled by `scale`. A floor of nothing is no floor.
+    /// The floors of all heads, in storage order, each scaled by `scale`.
     pub fn of_heads(config: &FloorConfig, scale: f64) -> [Self; HEADS] {
         Head::ALL.map(|head| {
             let epsilon = scale
@@ -31,26 +31,18 @@ impl Floor {
                     Head::AlphaCurve => config.alpha_curve,
                     Head::Op => config.op,
                 };
-            if epsilon > 0.0 {
-                let mode = config.mode;
-                Self { mode, epsilon }
-            } else {
-                Self::NONE
-            }
+            Self { epsilon }
         })
     }
 
-    /// The largest floor that leaves room for a preference among `valid` members.
-    pub(super) fn cap(mode: FloorMode) -> f64 {
-        match mode {
-            FloorMode::Mixture => 0.5,
-            FloorMode::Clamp => 0.99,
-            FloorMode::None => 0.0,
-        }
+    /// The least probability of each of `valid` members.
+    fn for_members(self, valid: usize) -> f64 {
+        self.epsilon.min(MOST / valid as f64)
     }
 
-    fn for_members(self, valid: usize) -> f64 {
-        self.epsilon.min(Self::cap(self.mode) / valid as f64)
+    /// The same of many steps, on their device.
+    pub(super) fn for_members_of(self, valid: &Tensor) -> Tensor {
+        (valid.reciprocal() * MOST).clamp_max(self.epsilon)
     }
 }
 
@@ -92,35 +84,14 @@ impl Categorical {
     }
 
     fn raise_to(&mut self, floor: Floor) {
+        if floor.epsilon == 0.0 {
+            return;
+        }
         let count = self.valid.len();
         let least = floor.for_members(count);
-        match floor.mode {
-            FloorMode::None => return,
-            FloorMode::Mixture => {
-                let share = 1.0 - count as f64 * least;
-                for member in self.valid.iter() {
-                    self.probabilities[member] = share * self.probabilities[member] + least;
-                }
-            }
-            FloorMode::Clamp => {
-                let below = |probability: &f64| *probability < least;
-                let (mut raised, mut above) = (0, 0.0);
-                for member in self.valid.iter() {
-                    match self.probabilities[member] {
-                        probability if below(&probability) => raised += 1,
-                        probability => above += probability,
-                    }
-                }
-                let scale = (1.0 - least * f64::from(raised)) / above;
-                for member in self.valid.iter() {
-                    let probability = &mut self.probabilities[member];
-                    *probability = if below(probability) {
-                        least
-                    } else {
-                        *probability * scale
-                    };
-                }
-            }
+        let share = 1.0 - count as f64 * least;
+        for member in self.valid.iter() {
+            self.probabilities[member] = share * self.probabilities[member] + least;
         }
         for member in self.valid.iter() {
             self.log_probabilities[member] = self.probabilities[member].ln();

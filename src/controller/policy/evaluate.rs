@@ -9,7 +9,6 @@ use super::distribution::Floor;
 use super::layout::{LogitLayout, ops_of};
 use crate::controller::actions::{HEADS, Head, OPS, RELEVANCE};
 use crate::growth::LifecycleOp;
-use crate::scenario::FloorMode;
 
 /// Logit of a member that is not valid: representable in half precision, and its exponential is 0 in single.
 const FILL: f64 = -1.0e4;
@@ -250,22 +249,11 @@ fn normalised_entropy(log_p: &Tensor, mask: &Tensor) -> Tensor {
 /// Log-probability of `action [B, T, 1]` with its floor, `[B, T]`.
 fn floored_log_prob(log_p: &Tensor, mask: &Tensor, action: &Tensor, floor: Floor) -> Tensor {
     let of_action = log_p.gather(-1, action, false).squeeze_dim(-1);
-    if floor.mode == FloorMode::None {
+    if floor.epsilon == 0.0 {
         return of_action;
     }
     let valid = mask.sum_dim_intlist(-1, false, Kind::Float).clamp_min(1.0);
-    let least = (valid.reciprocal() * Floor::cap(floor.mode)).clamp_max(floor.epsilon);
-    if floor.mode == FloorMode::Mixture {
-        let share: Tensor = 1.0 - &valid * &least;
-        return (share * of_action.exp() + least).log();
-    }
-    let p = log_p.exp();
-    let below = p.lt_tensor(&least.unsqueeze(-1)).logical_and(mask);
-    let above = mask.logical_and(&below.logical_not());
-    let raised = below.sum_dim_intlist(-1, false, Kind::Float);
-    let left: Tensor = 1.0 - raised * &least;
-    let sum_above = p.where_scalarother(&above, 0.0).sum_dim_intlist(-1, false, Kind::Float);
-    let scaled = of_action - sum_above.log() + left.log();
-    let is_below = below.gather(-1, action, false).squeeze_dim(-1);
-    least.log().where_self(&is_below, &scaled)
+    let least = floor.for_members_of(&valid);
+    let share: Tensor = 1.0 - &valid * &least;
+    (share * of_action.exp() + least).log()
 }

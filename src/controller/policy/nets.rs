@@ -18,10 +18,7 @@ impl Default for NetRegistry {
         let summaries = [
             ("gru", "residual GRU layers"),
             ("lstm", "residual LSTM layers"),
-            (
-                "mlp",
-                "two residual blocks, no memory beyond policy.net_cfg.frame_stack",
-            ),
+            ("mlp", "two residual blocks, no memory"),
         ];
         Self::with("network", summaries.map(|(name, summary)| (name, summary, build)))
     }

@@ -25,11 +25,13 @@ pub const MANIFEST_FILE: &str = "policy.ron";
 pub const FORMAT: u32 = 1;
 /// What manifests of earlier versions say beside all that is in one now, where it says what always holds now. One that says
 /// anything else there is of a policy that this version cannot play.
-const REMOVED: [&str; 5] = [
+const REMOVED: [&str; 7] = [
     "        critic_core: shared,\n",
     "        contribution_head: true,\n",
     "        contribution_head: false,\n",
     "        aux_dropout: 0.0,\n",
+    "        frame_stack: 1,\n",
+    "        mode: mixture,\n",
     "    normaliser: (\n        mode: running,\n        momentum: 0.99,\n        clip: 10.0,\n        min_count: 32,\n    ),\n",
 ];
 /// How the names of weights begin that only earlier versions have, and that no decision reads.

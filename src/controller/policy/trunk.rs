@@ -1,6 +1,6 @@
 //! From observations to what heads read: an embedding of blueprints, one feature net, one of three cores.
 
-use tch::{Kind, Tensor};
+use tch::Tensor;
 
 use super::actor_critic::{NetSequence, NetSpec, PolicyInput};
 use super::cores::{Cell, MlpCore, RecurrentCore};
@@ -28,9 +28,6 @@ pub struct Trunk {
     core: Core,
     /// Index of an empty slot's row.
     empty: i64,
-    frame_width: i64,
-    /// Frames before the current one that are kept as state.
-    kept_frames: i64,
 }
 
 impl Trunk {
@@ -42,8 +39,7 @@ impl Trunk {
         let rows = spec.blueprints as i64 + 1;
         let table = [rows, config.embed_dim as i64];
         let embedding = params.normal("emb.weight", group, table, EMBEDDING_DEVIATION);
-        let frame_width = (spec.observation + config.embed_dim * spec.slots) as i64;
-        let width = frame_width * config.frame_stack as i64;
+        let width = (spec.observation + config.embed_dim * spec.slots) as i64;
         let feature = Stack::new(group, "feature", width)
             .linear(params, features, HIDDEN_GAIN)
             .layer_norm(params)
@@ -60,8 +56,6 @@ impl Trunk {
             projection,
             core,
             empty: spec.blueprints as i64,
-            frame_width,
-            kept_frames: config.frame_stack as i64 - 1,
         }
     }
 
@@ -69,7 +63,6 @@ impl Trunk {
     pub fn state_shapes(&self, rows: i64) -> Vec<[i64; 3]> {
         match &self.core {
             Core::Recurrent(core) => core.state_shapes(rows),
-            Core::Mlp(_) if self.kept_frames > 0 => vec![[self.kept_frames, rows, self.frame_width]],
             Core::Mlp(_) => Vec::new(),
         }
     }
@@ -83,11 +76,7 @@ impl Trunk {
                 let (x, state) = core.forward(&x, state, None);
                 (x.squeeze_dim(1), state)
             }
-            Core::Mlp(core) => {
-                let lengths = vec![1; frames.size()[0] as usize];
-                let (stacked, state) = stack_frames(&frames.unsqueeze(1), state, &lengths);
-                (core.forward(&self.core_input(&stacked.squeeze_dim(1))), state)
-            }
+            Core::Mlp(core) => (core.forward(&self.core_input(&frames)), RecurrentState::default()),
         }
     }
 
@@ -102,10 +91,7 @@ impl Trunk {
                 let (x, state) = core.forward(&self.core_input(&frames), input.initial, packing.as_ref());
                 (packing.map_or(x.shallow_clone(), |packing| packing.unpack(&x)), state)
             }
-            Core::Mlp(core) => {
-                let (stacked, state) = stack_frames(&frames, input.initial, input.lengths);
-                (core.forward(&self.core_input(&stacked)), state)
-            }
+            Core::Mlp(core) => (core.forward(&self.core_input(&frames)), RecurrentState::default()),
         }
     }
 
@@ -123,23 +109,4 @@ impl Trunk {
             None => features,
         }
     }
-}
-
-/// `[B, T, W]` to `[B, T, k·W]`: each step with the k - 1 before it, oldest first. `state` holds those before the first
-/// step and, in the result, those up to each row's last one; without state k is 1.
-fn stack_frames(frames: &Tensor, state: &RecurrentState, lengths: &[i64]) -> (Tensor, RecurrentState) {
-    let Some(earlier) = state.0.first() else {
-        return (frames.shallow_clone(), RecurrentState(Vec::new()));
-    };
-    let (kept, steps, width) = (earlier.size()[0], frames.size()[1], frames.size()[2]);
-    let all = Tensor::cat(&[earlier.transpose(0, 1), frames.shallow_clone()], 1);
-    let shifted: Vec<Tensor> = (0..=kept).map(|age| all.narrow(1, age, steps)).collect();
-    let last: Vec<i64> = lengths.iter().flat_map(|&length| length..length + kept).collect();
-    let last = Tensor::from_slice(&last)
-        .to_device(frames.device())
-        .to_kind(Kind::Int64)
-        .view([-1, kept, 1])
-        .expand([-1, kept, width], false);
-    let newest = all.gather(1, &last, false).transpose(0, 1).contiguous();
-    (Tensor::cat(&shifted, -1), RecurrentState(vec![newest]))
 }

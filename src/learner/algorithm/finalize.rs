@@ -72,7 +72,7 @@ pub(super) fn finalize(
     // 5. Metrics of the critic that acted, before anything moves.
     let free = free_steps.iter();
     let free: Vec<f64> = free.map(|&(env, step)| targets[env][step].advantage).collect();
-    let mut metrics = RolloutMetrics::measure(buffer, &targets, &free, config);
+    let mut metrics = RolloutMetrics::measure(buffer, &targets, &free);
     let baseline = baseline.as_deref().and_then(statistics::mean_and_std);
     metrics.advantages.adv_baseline_std = baseline.map(|(_, deviation)| Num(deviation));
     metrics.returns.reward_scale = Some(Num(scale));
@@ -89,7 +89,7 @@ pub(super) fn finalize(
     }
 
     // 7. Advantages are standardised over the steps that the actor learns from.
-    standardise(&mut targets, &steps, &free, config.adv_std_floor);
+    standardise(&mut targets, &steps, &free);
     let actor_skipped = free.len() < config.min_actor_steps as usize;
 
     // 8. Sequences.
@@ -137,11 +137,11 @@ fn subtract_mean_of_others(
 }
 
 /// Standardises the advantages of `steps` by mean and deviation of those that the actor learns from, `free`.
-fn standardise(targets: &mut [Vec<StepTargets>], steps: &[(usize, usize)], free: &[f64], floor: f64) {
+fn standardise(targets: &mut [Vec<StepTargets>], steps: &[(usize, usize)], free: &[f64]) {
     let (mean, deviation) = statistics::mean_and_std(free).unwrap_or_default();
     for &(env, step) in steps {
         let StepTargets { advantage, .. } = &mut targets[env][step];
-        *advantage = standardised(*advantage, mean, deviation, floor);
+        *advantage = standardised(*advantage, mean, deviation);
     }
 }
 

@@ -118,20 +118,9 @@ pub(super) fn kl_terms(ratio: &Tensor, log: &Tensor) -> Tensor {
     (ratio - 1.0) - log
 }
 
-/// `½·Σ w·q / max(Σw, 1)` with `q` the squared error, or with `clip` the larger of it and that of the clipped value.
-pub(super) fn value_loss(
-    values: &Tensor,
-    targets: &Tensor,
-    old_values: &Tensor,
-    weights: &Tensor,
-    valid: &Tensor,
-    clip: Option<f64>,
-) -> Tensor {
-    let mut errors = (values - targets).square();
-    if let Some(clip) = clip {
-        let clipped = old_values + (values - old_values).clamp(-clip, clip);
-        errors = errors.maximum(&(clipped - targets).square());
-    }
+/// `½·Σ w·q / max(Σw, 1)` with `q` the squared error.
+pub(super) fn value_loss(values: &Tensor, targets: &Tensor, weights: &Tensor, valid: &Tensor) -> Tensor {
+    let errors = (values - targets).square();
     let total = selected(weights, valid).sum(Kind::Float).clamp_min(1.0);
     selected(&(errors * weights), valid).sum(Kind::Float) / total * 0.5
 }

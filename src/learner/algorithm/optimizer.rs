@@ -13,9 +13,14 @@ use crate::torch::{
 /// Names of the scaler's tensors begin with it.
 pub(super) const SCALER: &str = "loss_scaler.";
 
-/// A group with its own weight decay.
+/// Decay of AdamW's two moments.
+const BETAS: (f64, f64) = (0.9, 0.999);
+/// Added to the root of the second moment; larger than AdamW's usual 1e-8, which blows rare gradients up.
+const EPSILON: f64 = 1e-5;
+
+/// The parameters of one part of the policy.
 #[derive(Debug)]
-struct DecayGroup {
+struct PartOptimizer {
     names: Vec<String>,
     optimizer: Optimizer,
 }
@@ -38,7 +43,7 @@ pub(super) struct Gradients {
 /// The optimizer of a policy.
 #[derive(Debug)]
 pub(super) struct PolicyOptimizer {
-    groups: Vec<DecayGroup>,
+    groups: Vec<PartOptimizer>,
     /// Where gradients are computed, by kernels as own as the steps.
     backend: Backend,
     /// All parameters, which are clipped together.
@@ -71,7 +76,7 @@ impl PolicyOptimizer {
             Implementation::Fused | Implementation::Plain => Kernels::Libtorch,
         };
         let mut optimizer = Self {
-            groups: decay_groups(&params, config, implementation)?,
+            groups: part_optimizers(&params, config, implementation)?,
             backend: Backend::new(device, kernels),
             params: of(&|_| true),
             heads: Head::ALL
@@ -216,11 +221,11 @@ impl PolicyOptimizer {
 }
 
 /// One group for each kind of parameter that the policy has, in a fixed order.
-fn decay_groups(
+fn part_optimizers(
     params: &[PolicyParam],
     config: &LearnerConfig,
     implementation: Implementation,
-) -> Result<Vec<DecayGroup>, TorchError> {
+) -> Result<Vec<PartOptimizer>, TorchError> {
     let mut groups = Vec::new();
     for group in [ParamGroup::ActorHeads, ParamGroup::Shared, ParamGroup::Critic] {
         let members: Vec<&PolicyParam> = params.iter().filter(|param| param.group == group).collect();
@@ -229,17 +234,14 @@ fn decay_groups(
         }
         let rule = OptimizerConfig::Adamw {
             lr: config.lr,
-            beta1: config.betas.0,
-            beta2: config.betas.1,
-            eps: config.eps,
-            weight_decay: match group {
-                ParamGroup::Critic => config.critic_weight_decay,
-                // Decay would sharpen or flatten the actor's distributions.
-                ParamGroup::ActorHeads | ParamGroup::Shared => 0.0,
-            },
+            beta1: BETAS.0,
+            beta2: BETAS.1,
+            eps: EPSILON,
+            // Decay would sharpen or flatten the actor's distributions.
+            weight_decay: 0.0,
         };
         let tensors = members.iter().map(|param| param.tensor.shallow_clone()).collect();
-        groups.push(DecayGroup {
+        groups.push(PartOptimizer {
             names: members.iter().map(|param| param.name.clone()).collect(),
             optimizer: Optimizer::new(&rule, tensors, implementation)?,
         });

@@ -3,13 +3,14 @@
 
 use super::buffer::RolloutBuffer;
 use super::reward_norm::CLIP;
-use super::targets::StepTargets;
+use super::targets::{LEAST_DEVIATION, StepTargets};
 use crate::controller::{HEADS, Head};
-use crate::scenario::LearnerConfig;
 use crate::telemetry::{AdvantageStatistics, CriticQuality, Num, OpCounts, ReturnStatistics, RolloutData, statistics};
 
 /// Below this a deviation is taken for zero.
 const NO_SPREAD: f64 = 1e-8;
+/// Variance of returns below which little is left to explain, in units of scaled reward.
+const LOW_VARIANCE: f64 = 1.0;
 /// Below this the shape of the advantages' distribution is noise.
 const LITTLE_SPREAD: f64 = 0.05;
 
@@ -27,7 +28,7 @@ pub(super) struct RolloutMetrics {
 
 impl RolloutMetrics {
     /// `free` are the advantages of the steps that the actor learns from.
-    pub fn measure(buffer: &RolloutBuffer, targets: &[Vec<StepTargets>], free: &[f64], config: &LearnerConfig) -> Self {
+    pub fn measure(buffer: &RolloutBuffer, targets: &[Vec<StepTargets>], free: &[f64]) -> Self {
         let column = |field: fn(&StepTargets) -> f64| -> Vec<f64> {
             let steps = buffer.valid_steps();
             steps.map(|(env, step)| field(&targets[env][step])).collect()
@@ -36,13 +37,13 @@ impl RolloutMetrics {
         let returns = column(|target| target.ret);
         let (values, td_errors) = (column(|target| target.value), column(|target| target.td_error));
         let advantage_deviation = deviation(free);
-        let mut critic = critic_quality(&returns, &values, &td_errors, config.ev_var_floor);
-        critic.explained_variance_free = explained_variance_of(buffer, targets, true, config.ev_var_floor);
-        critic.explained_variance_forced = explained_variance_of(buffer, targets, false, config.ev_var_floor);
+        let mut critic = critic_quality(&returns, &values, &td_errors);
+        critic.explained_variance_free = explained_variance_of(buffer, targets, true);
+        critic.explained_variance_forced = explained_variance_of(buffer, targets, false);
         Self {
             data: RolloutData {
-                ev_low_return_variance: is_low_variance(&returns, config.ev_var_floor),
-                adv_std_floored: !free.is_empty() && advantage_deviation < config.adv_std_floor,
+                ev_low_return_variance: is_low_variance(&returns),
+                adv_std_floored: !free.is_empty() && advantage_deviation < LEAST_DEVIATION,
                 ..rollout_data(buffer)
             },
             learnable: learnable_shares(buffer),
@@ -122,35 +123,30 @@ fn advantage_statistics(free: &[f64]) -> AdvantageStatistics {
     }
 }
 
-fn is_low_variance(returns: &[f64], variance_floor: f64) -> bool {
-    deviation(returns).powi(2) < variance_floor
+fn is_low_variance(returns: &[f64]) -> bool {
+    deviation(returns).powi(2) < LOW_VARIANCE
 }
 
 /// `1 − Var(R − V)/max(Var R, floor)` over the steps with a choice, or over those without; `None` if there are none.
-fn explained_variance_of(
-    buffer: &RolloutBuffer,
-    targets: &[Vec<StepTargets>],
-    is_free: bool,
-    variance_floor: f64,
-) -> Option<Num> {
+fn explained_variance_of(buffer: &RolloutBuffer, targets: &[Vec<StepTargets>], is_free: bool) -> Option<Num> {
     let steps = buffer
         .valid_steps()
         .filter(|&(env, step)| buffer.rows[env].steps[step].is_free() == is_free);
     let of_steps = steps.map(|(env, step)| (targets[env][step].ret, targets[env][step].value));
     let (returns, values): (Vec<f64>, Vec<f64>) = of_steps.unzip();
-    let quality = (!returns.is_empty()).then(|| critic_quality(&returns, &values, &[], variance_floor));
+    let quality = (!returns.is_empty()).then(|| critic_quality(&returns, &values, &[]));
     quality?.explained_variance
 }
 
 /// How well values predict returns.
-fn critic_quality(returns: &[f64], values: &[f64], td_errors: &[f64], variance_floor: f64) -> CriticQuality {
+fn critic_quality(returns: &[f64], values: &[f64], td_errors: &[f64]) -> CriticQuality {
     let errors: Vec<f64> = returns.iter().zip(values).map(|(ret, value)| ret - value).collect();
     let variance = deviation(returns).powi(2);
     let error_variance = deviation(&errors).powi(2);
-    let nrmse = error_variance.sqrt() / (variance.sqrt() + variance_floor.sqrt());
+    let nrmse = error_variance.sqrt() / (variance.sqrt() + LOW_VARIANCE.sqrt());
     let magnitudes = td_errors.iter().map(|error| error.abs()).sum::<f64>();
     CriticQuality {
-        explained_variance: Some(Num(1.0 - error_variance / variance.max(variance_floor))),
+        explained_variance: Some(Num(1.0 - error_variance / variance.max(LOW_VARIANCE))),
         value_nrmse: Some(Num(nrmse)),
         v_return_correlation: Some(Num(correlation(returns, values))),
         td_mean: Some(Num(mean(td_errors))),

@@ -1,7 +1,10 @@
 //! What changes in the course of learning, as functions of the successful updates so far.
 
-use crate::scenario::{LearnerConfig, LrSchedule};
+use crate::scenario::{LEAST_ENTROPY_COEF, LearnerConfig, LrSchedule};
 use crate::telemetry::LearnerSchedules;
+
+/// Factor of the policy's probability floors after the last update: it tries less once it knows more.
+const LAST_FLOOR: f64 = 0.2;
 
 /// How long learning will go on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,7 +33,7 @@ impl LearnerSchedules {
             value_coef: value_coef(updates, config),
             clip_ratio: config.clip_ratio,
             entropy_floor: entropy_floor(progress),
-            probability_floor: 1.0 + progress * (config.prob_floor_end_scale - 1.0),
+            probability_floor: 1.0 + progress * (LAST_FLOOR - 1.0),
         }
     }
 }
@@ -67,7 +70,7 @@ fn entropy_coef(updates: u64, config: &LearnerConfig, horizon: Horizon) -> f64 {
         let (start, end) = config.entropy_coefs();
         start + ramp(updates, horizon.updates_of(config.entropy_anneal_episodes, config)) * (end - start)
     };
-    coef.max(config.entropy_coef_min)
+    coef.max(LEAST_ENTROPY_COEF)
 }
 
 fn value_coef(updates: u64, config: &LearnerConfig) -> f64 {

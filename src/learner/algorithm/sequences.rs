@@ -73,8 +73,6 @@ pub(super) struct SequenceBatch {
     pub advantages: Tensor,
     /// `[B, T]`, normalised units.
     pub targets: Tensor,
-    /// `[B, T]`, normalised units.
-    pub old_values: Tensor,
     /// `[B, T]`.
     pub value_weights: Tensor,
 }
@@ -195,7 +193,6 @@ impl SequenceBatch {
                 }),
                 advantages: places.column(|place| target(place, |target| target.advantage)),
                 targets: places.column(|place| target(place, |target| target.target)),
-                old_values: places.column(|place| target(place, |target| target.old_value)),
                 value_weights: places.column(|place| value_weight(place.map(record), config)),
             }
         })
@@ -227,7 +224,6 @@ impl SequenceBatch {
             available: pick(&self.available),
             advantages: pick(&self.advantages),
             targets: pick(&self.targets),
-            old_values: pick(&self.old_values),
             value_weights: pick(&self.value_weights),
         }
     }

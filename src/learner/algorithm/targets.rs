@@ -6,7 +6,10 @@ use super::reward_norm::scaled_reward;
 use super::value_norm::ValueUnits;
 use crate::scenario::LearnerConfig;
 
-/// Keeps the division of advantages defined where the floor of their deviation is 0.
+/// Least deviation by which advantages are divided, in units of scaled reward: it keeps the noise of rollouts whose steps are
+/// nearly alike from being blown up.
+pub(super) const LEAST_DEVIATION: f64 = 0.1;
+/// Added to what advantages are divided by.
 const ADVANTAGE_EPSILON: f64 = 1e-8;
 
 /// What one step of the rollout is worth.
@@ -22,15 +25,12 @@ pub(super) struct StepTargets {
     pub value: f64,
     /// The critic's target in normalised units.
     pub target: f64,
-    /// `value` in normalised units.
-    pub old_value: f64,
 }
 
 impl StepTargets {
     /// Fills in what the critic is held to in the units that it is going to speak in.
     pub fn normalise(&mut self, units: ValueUnits) {
         self.target = units.normalise(self.ret);
-        self.old_value = units.normalise(self.value);
     }
 }
 
@@ -64,10 +64,9 @@ pub(super) fn step_targets(buffer: &RolloutBuffer, scale: f64, config: &LearnerC
     targets
 }
 
-/// `(a − mean) / (max(deviation, floor) + 1e-8)`. The floor, in reward units, keeps the noise of rollouts whose steps are
-/// nearly alike from being blown up.
-pub(super) fn standardised(advantage: f64, mean: f64, deviation: f64, floor: f64) -> f64 {
-    (advantage - mean) / (deviation.max(floor) + ADVANTAGE_EPSILON)
+/// `(a − mean) / (max(deviation, least) + 1e-8)`.
+pub(super) fn standardised(advantage: f64, mean: f64, deviation: f64) -> f64 {
+    (advantage - mean) / (deviation.max(LEAST_DEVIATION) + ADVANTAGE_EPSILON)
 }
 
 #[cfg(test)]

@@ -184,14 +184,7 @@ impl Update<'_> {
         .sum(Kind::Float);
 
         // Value loss, in normalised units.
-        let value = value_loss(
-            &evaluation.value,
-            &minibatch.targets,
-            &minibatch.old_values,
-            &minibatch.value_weights,
-            valid,
-            config.clip_value.then_some(config.value_clip),
-        );
+        let value = value_loss(&evaluation.value, &minibatch.targets, &minibatch.value_weights, valid);
 
         // Entropy bonus of the branches chosen, and penalty of heads that collapse.
         let by_head = |values| by_head(values, minibatch.device());

@@ -2,23 +2,14 @@
 
 use super::Findings;
 use crate::scenario::{
-    BuiltinSchedule, Catalog, HeuristicConfig, NetConfig, PolicyConfig, Scenario, ScheduleEntry, ScheduledCommand,
-    TaskSpec,
+    BuiltinSchedule, Catalog, HeuristicConfig, PolicyConfig, Scenario, ScheduleEntry, ScheduledCommand, TaskSpec,
 };
 
 pub(super) fn check_network(policy: &PolicyConfig, findings: &mut Findings) {
-    let NetConfig {
-        hidden_dim,
-        frame_stack,
-        ..
-    } = policy.net_cfg;
+    let hidden_dim = policy.net_cfg.hidden_dim;
     if !hidden_dim.is_multiple_of(8) {
         let message = format!("{hidden_dim} is no multiple of 8");
         findings.error(["policy.net_cfg.hidden_dim"], message);
-    }
-    if frame_stack > 1 && ["lstm", "gru"].contains(&policy.net.as_str()) {
-        let message = format!("{frame_stack} frames for a network with memory of its own; valid: 1, or net: \"mlp\"");
-        findings.error(["policy.net_cfg.frame_stack", "policy.net"], message);
     }
 }
 

@@ -1,7 +1,7 @@
 //! Whether rollouts, schedules and statistics of the learner fit the run.
 
 use super::Findings;
-use crate::scenario::{Scenario, TaskSpec};
+use crate::scenario::{LEAST_ENTROPY_COEF, Scenario, TaskSpec};
 
 pub(super) fn check_learner(scenario: &Scenario, task: &TaskSpec, findings: &mut Findings) {
     let learner = &scenario.learner;
@@ -21,16 +21,9 @@ pub(super) fn check_learner(scenario: &Scenario, task: &TaskSpec, findings: &mut
         check_rollouts(scenario, findings);
     }
     let (_, end) = learner.entropy_coefs();
-    if end < learner.entropy_coef_min {
-        let message = format!(
-            "the entropy bonus ends at {end}, but never falls below {}",
-            learner.entropy_coef_min
-        );
-        let paths = [
-            "learner.entropy_coef_end",
-            "learner.entropy_coef",
-            "learner.entropy_coef_min",
-        ];
+    if end < LEAST_ENTROPY_COEF {
+        let message = format!("the entropy bonus ends at {end}, but never falls below {LEAST_ENTROPY_COEF}");
+        let paths = ["learner.entropy_coef_end", "learner.entropy_coef"];
         findings.warning(paths, message);
     }
 }

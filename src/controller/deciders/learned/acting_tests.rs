@@ -8,11 +8,9 @@ use crate::controller::actions::{Decision, HEADS, Head, MaskSet, relevant};
 use crate::controller::deciders::Controller;
 use crate::controller::error::PolicyError;
 use crate::controller::fixtures::empty;
-use crate::controller::fixtures::policies::{
-    Crowd, FEATURES, SLOTS, controller, controller_with_floor, distance, stored_masks, values,
-};
+use crate::controller::fixtures::policies::{Crowd, FEATURES, SLOTS, controller, distance, stored_masks, values};
 use crate::controller::policy::{SequenceInput, TrainablePolicy};
-use crate::scenario::{AmpMode, FloorMode};
+use crate::scenario::AmpMode;
 
 /// Actions and masks of decisions as sequences of one step.
 fn stored(decisions: &[Decision], masks: &[MaskSet]) -> (Tensor, Tensor, Tensor) {
@@ -47,11 +45,10 @@ proptest! {
     fn evaluating_an_action_gives_the_numbers_of_its_sampling(
         stream: u64,
         kind in prop::sample::select(vec!["lstm", "gru", "mlp"]),
-        mode in prop::sample::select(vec![FloorMode::None, FloorMode::Mixture, FloorMode::Clamp]),
-        scale in 0.0..1.0f64,
+        scale in prop_oneof![Just(0.0), 0.0..1.0f64],
     ) {
         let crowd = Crowd::new(8, stream);
-        let mut controller = controller_with_floor(kind, mode);
+        let mut controller = controller(kind);
         controller.set_floor_scale(scale);
         let places: Vec<usize> = (0..8).collect();
         let decisions = crowd.decide(&mut controller, 1, &places);

@@ -10,7 +10,7 @@ use crate::controller::fixtures::{AT, CNN_BLUEPRINTS, Ground, empty, limits, mas
 use crate::controller::policy::HeadTerms;
 use crate::controller::policy::{OpTables, Stored, choose, head_terms};
 use crate::growth::{AlphaMode, LifecycleOp, SeedStage};
-use crate::scenario::{FloorConfig, FloorMode, HeadConditioning};
+use crate::scenario::{FloorConfig, HeadConditioning};
 use crate::seed::SeedReport;
 
 fn layout(conditioning: HeadConditioning) -> LogitLayout {
@@ -147,7 +147,7 @@ fn available_entropy_has_a_gradient_on_a_step_that_waited() {
 }
 
 /// Gradients of the op head's log-probabilities with three valid ops and logits [4, 0, 0].
-fn op_gradients(mode: FloorMode, epsilon: f64) -> Vec<Vec<f64>> {
+fn op_gradients(epsilon: f64) -> Vec<Vec<f64>> {
     let layout = layout(HeadConditioning::PerOp);
     let mut logits = vec![0.0; layout.width()];
     logits[0] = 4.0;
@@ -155,7 +155,7 @@ fn op_gradients(mode: FloorMode, epsilon: f64) -> Vec<Vec<f64>> {
     masks
         .keep_ops(&[LifecycleOp::Wait, LifecycleOp::Germinate, LifecycleOp::SetAlphaTarget])
         .unwrap();
-    let floors = [Floor { mode, epsilon }; HEADS];
+    let floors = [Floor { epsilon }; HEADS];
     let mut gradients = Vec::new();
     for action in [
         [0, 0, 2, 1, 2, 0, 0, 0],
@@ -178,20 +178,13 @@ fn a_mixture_floor_shrinks_the_gradient_and_keeps_its_direction() {
             .map(|column| (0..3).map(|action| advantage[action] * gradients[action][column]).sum())
             .collect()
     };
-    let plain = direction(&op_gradients(FloorMode::None, 0.0));
-    let floored = direction(&op_gradients(FloorMode::Mixture, 0.05));
+    let plain = direction(&op_gradients(0.0));
+    let floored = direction(&op_gradients(0.05));
     for (plain, floored) in plain.iter().zip(floored) {
         assert!(
             (floored - 0.85 * plain).abs() < 1e-6,
             "{floored} is not 0.85 of {plain}"
         );
-    }
-}
-
-#[test]
-fn a_clamp_floor_has_no_gradient_once_a_single_member_is_above_it() {
-    for gradient in op_gradients(FloorMode::Clamp, 0.15) {
-        assert!(gradient.iter().all(|value| value.abs() < 1e-7), "{gradient:?}");
     }
 }
 

@@ -9,8 +9,8 @@ fn even() -> Choices {
     [0, 2, 4].into_iter().collect()
 }
 
-fn floored(logits: &[f32], valid: Choices, mode: FloorMode, epsilon: f64) -> Categorical {
-    Categorical::new(logits, valid, Floor { mode, epsilon })
+fn floored(logits: &[f32], valid: Choices, epsilon: f64) -> Categorical {
+    Categorical::new(logits, valid, Floor { epsilon })
 }
 
 fn probabilities(distribution: &Categorical) -> Vec<f64> {
@@ -30,7 +30,7 @@ fn assert_close(found: &[f64], expected: &[f64]) {
 
 #[test]
 fn a_masked_softmax_shares_all_probability_among_valid_members() {
-    let distribution = Categorical::new(&LOGITS, even(), Floor::NONE);
+    let distribution = Categorical::new(&LOGITS, even(), Floor { epsilon: 0.0 });
     assert_close(
         &probabilities(&distribution),
         &[0.015_876_24, 0.117_310_43, 0.866_813_33],
@@ -44,8 +44,8 @@ fn a_masked_softmax_shares_all_probability_among_valid_members() {
 
 #[test]
 fn a_single_valid_member_is_certain() {
-    for mode in [FloorMode::None, FloorMode::Mixture, FloorMode::Clamp] {
-        let distribution = floored(&LOGITS, Choices::only(3), mode, 0.05);
+    for epsilon in [0.0, 0.05] {
+        let distribution = floored(&LOGITS, Choices::only(3), epsilon);
         assert!(distribution.log_probability(3).abs() < 1e-15);
         assert_eq!(distribution.entropy(), 0.0);
     }
@@ -53,37 +53,31 @@ fn a_single_valid_member_is_certain() {
 
 #[test]
 fn entropy_is_measured_in_units_of_the_most_that_there_can_be() {
-    let distribution = Categorical::new(&[0.7f32, 0.2, 0.1].map(f32::ln), Choices::first_n(3), Floor::NONE);
+    let distribution = Categorical::new(
+        &[0.7f32, 0.2, 0.1].map(f32::ln),
+        Choices::first_n(3),
+        Floor { epsilon: 0.0 },
+    );
     assert_close(&[distribution.entropy()], &[0.729_846_7]);
 }
 
 #[test]
 fn a_mixture_floor_lifts_every_valid_member_and_is_capped() {
-    let distribution = floored(&LOGITS, even(), FloorMode::Mixture, 0.05);
+    let distribution = floored(&LOGITS, even(), 0.05);
     assert_close(&probabilities(&distribution), &[0.063_494_8, 0.149_713_9, 0.786_791_3]);
     let logs: Vec<f64> = even().iter().map(|i| distribution.log_probability(i)).collect();
     assert_close(&logs, &[-2.756_797, -1.899_029, -0.239_792]);
-    let capped = floored(&LOGITS, even(), FloorMode::Mixture, 0.3);
+    let capped = floored(&LOGITS, even(), 0.3);
     assert_close(&probabilities(&capped), &[0.174_604_8, 0.225_321_9, 0.600_073_3]);
 }
 
 #[test]
-fn a_clamp_floor_may_push_members_below_it() {
-    let logits = [0.6f32, 0.151, 0.149, 0.05, 0.05].map(f32::ln);
-    let distribution = floored(&logits, Choices::first_n(5), FloorMode::Clamp, 0.15);
-    let found = probabilities(&distribution);
-    for (found, expected) in found.iter().zip([0.4394, 0.1106, 0.15, 0.15, 0.15]) {
-        assert!((found - expected).abs() < 1e-4, "{found} is not {expected}");
-    }
-}
-
-#[test]
 fn uniforms_fall_on_members_in_ascending_order() {
-    let distribution = floored(&LOGITS, even(), FloorMode::Mixture, 0.05);
+    let distribution = floored(&LOGITS, even(), 0.05);
     let drawn = [0.06, 0.0635, 0.20, 0.999_999_9].map(|uniform| distribution.draw(uniform));
     assert_eq!(drawn, [0, 2, 2, 4]);
     assert_eq!(distribution.likeliest(), 4);
-    let equal = Categorical::new(&[1.0; 6], even(), Floor::NONE);
+    let equal = Categorical::new(&[1.0; 6], even(), Floor { epsilon: 0.0 });
     assert_eq!(equal.likeliest(), 0);
 }
 
@@ -91,7 +85,7 @@ fn uniforms_fall_on_members_in_ascending_order() {
 #[test]
 fn draws_follow_the_probabilities_and_never_leave_the_mask() {
     const DRAWS: u32 = 10_000_000;
-    let distribution = floored(&LOGITS, even(), FloorMode::Mixture, 0.05);
+    let distribution = floored(&LOGITS, even(), 0.05);
     let mut rng = RunRng::from_seed(1);
     let mut counts = [0u32; 6];
     for _ in 0..DRAWS {
@@ -113,12 +107,11 @@ proptest! {
     fn floored_probabilities_sum_to_one_over_the_mask_alone(
         logits in prop::collection::vec(-30.0f32..30.0, 13),
         bits in 1u64..1 << 13,
-        mode in prop::sample::select(vec![FloorMode::None, FloorMode::Mixture, FloorMode::Clamp]),
-        epsilon in 0.001..0.9f64,
+        epsilon in 0.0..0.9f64,
         uniform in 0.0..1.0f64,
     ) {
         let valid: Choices = (0..13).filter(|member| bits >> member & 1 == 1).collect();
-        let distribution = floored(&logits, valid, mode, epsilon);
+        let distribution = floored(&logits, valid, epsilon);
         let sum: f64 = (0..13).map(|member| distribution.probability(member)).sum();
         prop_assert!((sum - 1.0).abs() < 1e-9);
         prop_assert!(valid.contains(distribution.draw(uniform)));

@@ -231,16 +231,11 @@ impl Sequences {
 
 fn variants() -> Vec<(&'static str, NetConfig)> {
     let two_layers = NetConfig { layers: 2, ..small() };
-    let frames = NetConfig {
-        frame_stack: 4,
-        ..small()
-    };
     vec![
         ("lstm", small()),
         ("lstm", two_layers),
         ("gru", two_layers),
         ("mlp", small()),
-        ("mlp", frames),
     ]
 }
 

@@ -3,15 +3,15 @@ use super::*;
 #[test]
 fn explained_variance_is_measured_against_a_floor() {
     let (returns, values) = ([1.0, 2.0, 3.0, 4.0], [1.5, 1.5, 3.5, 3.5]);
-    let fit = critic_quality(&returns, &values, &[], 1.0);
+    let fit = critic_quality(&returns, &values, &[]);
     assert!((fit.explained_variance.unwrap().0 - 0.8).abs() < 1e-9);
     assert!((fit.value_nrmse.unwrap().0 - 0.236_068_0).abs() < 1e-6);
-    assert!(!is_low_variance(&returns, 1.0));
+    assert!(!is_low_variance(&returns));
 
     let (returns, values) = (returns.map(|r| r * 0.1), values.map(|v| v * 0.1));
-    let small = critic_quality(&returns, &values, &[], 1.0);
+    let small = critic_quality(&returns, &values, &[]);
     assert!((small.explained_variance.unwrap().0 - 0.9975).abs() < 1e-9);
-    assert!(is_low_variance(&returns, 1.0));
+    assert!(is_low_variance(&returns));
 }
 
 #[test]

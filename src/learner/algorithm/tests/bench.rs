@@ -7,6 +7,7 @@ use super::tasks::{BLUEPRINTS, CueTask, Task};
 use crate::controller::{HEADS, HeadIndices, RecurrentState, ValueOutput};
 use crate::growth::LifecycleOp;
 use crate::learner::algorithm::finalize::{PreparedRollout, Unusable, finalize};
+use crate::learner::algorithm::targets::LEAST_DEVIATION;
 use crate::learner::algorithm::*;
 use crate::scenario::LearnerConfig;
 use crate::telemetry::{AdvantageStatistics, Num};
@@ -136,7 +137,7 @@ impl Bench {
             ..
         } = rollout.metrics.advantages;
         let [mean, deviation] = [adv_pre_mean, adv_pre_std].map(|known| known.map_or(0.0, |Num(known)| known));
-        let plain = &rollout.batch.advantages * deviation.max(self.config.adv_std_floor) + mean;
+        let plain = &rollout.batch.advantages * deviation.max(LEAST_DEVIATION) + mean;
         rollout.batch.advantages = plain * &rollout.batch.valid;
         rollout
     }

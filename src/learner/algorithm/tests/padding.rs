@@ -87,7 +87,6 @@ fn padding_changes_neither_losses_nor_gradients() {
     for (field, source) in [
         (&mut padded.advantages, &plain.advantages),
         (&mut padded.targets, &plain.targets),
-        (&mut padded.old_values, &plain.old_values),
     ] {
         field.narrow(0, 0, 8).narrow(1, 0, 12).copy_(source);
     }
