@@ -46,7 +46,6 @@ use bevy_ecs::schedule::{InternedScheduleLabel, ScheduleLabel};
 
 use self::declare::{arrange, schedules};
 use crate::health::RunHealth;
-use crate::unfinished::UnfinishedRound;
 
 pub use work::{AddWork, WorkResult};
 
@@ -58,8 +57,6 @@ impl Plugin for SchedulePlugin {
         app.init_resource::<RunHealth>();
         // Every work may note a failure, the first counts: which of two unordered systems noted it matters to nobody.
         app.allow_ambiguous_resource::<RunHealth>();
-        // What it keeps has names: whose comes first matters to nobody.
-        app.allow_ambiguous_resource::<UnfinishedRound>();
         arrange_all(app);
     }
 }
@@ -295,20 +292,8 @@ schedules! {
     /// need [`keep_in_rounds`](crate::env::KeepInRounds::keep_in_rounds) alone.
     SaveRound {
         Checkpoint {
-            /// Keeps the plain components of envs: [`keep_in_rounds`](crate::env::KeepInRounds::keep_in_rounds).
-            SaveComponents => "checkpoint",
-            /// Keeps hosts, seeds and their optimizers: [`save_networks`](crate::env::unfinished::save_networks).
-            SaveNetworks => "checkpoint",
-            /// Keeps the scales of losses, where training in float16 needs them: [`save_loss_scales`](crate::training::precision::save_loss_scales).
-            SaveLossScales => "checkpoint",
-            /// Keeps the states that rollbacks restore: [`save_snapshots`](crate::governor::systems::save_snapshots).
-            SaveSnapshots => "checkpoint",
-            /// Keeps what the controller remembers of the episodes: [`save_episodes`](crate::controller::systems::save_episodes).
-            SaveEpisodes => "checkpoint",
-            /// Keeps the rollout as far as it goes: [`save_rollout`](crate::learner::systems::unfinished::save_rollout).
-            SaveRollout => "checkpoint",
-            /// Keeps what the round has taken so far: [`save_record`](crate::record::systems::save_record).
-            SaveRecord => "checkpoint",
+            /// Keeps whatever was registered by [`keep_in_rounds`](crate::env::KeepInRounds): [`keep_round`](crate::env::unfinished::keep_round).
+            KeepRound => "checkpoint",
             /// Puts all of it on disk: [`write_round`](crate::checkpoint::inside::write_round).
             WriteRound => "checkpoint",
         }
@@ -316,20 +301,8 @@ schedules! {
     /// Once, if the run goes on inside the round that has just been begun: everything becomes what it was.
     RestoreRound {
         Checkpoint {
-            /// Takes back what [`Work::SaveComponents`] has kept.
-            RestoreComponents => "resume",
-            /// Takes back hosts, seeds and their optimizers: [`restore_networks`](crate::env::unfinished::restore_networks).
-            RestoreNetworks => "resume",
-            /// Takes back the scales of losses: [`restore_loss_scales`](crate::training::precision::restore_loss_scales).
-            RestoreLossScales => "resume",
-            /// Takes back the states that rollbacks restore: [`restore_snapshots`](crate::governor::systems::restore_snapshots).
-            RestoreSnapshots => "resume",
-            /// Takes back what the controller remembers: [`restore_episodes`](crate::controller::systems::restore_episodes).
-            RestoreEpisodes => "resume",
-            /// Takes back the rollout: [`restore_rollout`](crate::learner::systems::unfinished::restore_rollout).
-            RestoreRollout => "resume",
-            /// Takes back what the round had taken: [`restore_record`](crate::record::systems::restore_record).
-            RestoreRecord => "resume",
+            /// Takes back what [`Work::KeepRound`] has kept: [`restore_round`](crate::env::unfinished::restore_round).
+            RestoreState => "resume",
             /// Sets the clock, and drops what the round's beginning told for the second time: [`enter_round`](crate::checkpoint::inside::enter_round).
             EnterRound => "resume",
         }

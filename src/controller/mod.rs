@@ -45,7 +45,7 @@ pub use view::{
 
 use crate::env::{EnvId, KeepInRounds};
 use crate::scenario::TrackerConfig;
-use crate::schedule::{Act, AddWork, Assess, Decide, RestoreRound, RoundStart, SaveRound, Startup, Work};
+use crate::schedule::{Act, AddWork, Assess, Decide, RoundStart, Startup, Work};
 use actions::execute_action;
 use systems::{
     begin_episodes, build_controller, build_masks, decide, normalise_observations, restore_episodes, save_episodes,
@@ -91,8 +91,7 @@ impl Plugin for ControllerPlugin {
             .add_work(Decide, Work::Decide, decide)
             .add_work(Act, Work::ExecuteAction, execute_action)
             .add_work(Act, Work::UpdateTracking, update_tracking)
-            .add_work(SaveRound, Work::SaveEpisodes, save_episodes)
-            .add_work(RestoreRound, Work::RestoreEpisodes, restore_episodes)
+            .keep_in_rounds_by(save_episodes, restore_episodes)
             .keep_in_rounds::<Tracker>("tracker")
             .keep_in_rounds::<Feedback>("feedback");
     }

@@ -170,8 +170,9 @@ impl Plugin for EnvPlugin {
             .add_work(StepEnd, Work::EndEpisodes, episode::end_episodes)
             .add_work(StepEnd, Work::TellInsertions, insertions::tell_insertions)
             .add_work(RoundEnd, Work::TeardownRound, episode::teardown_round)
-            .add_work(SaveRound, Work::SaveNetworks, unfinished::save_networks)
-            .add_work(RestoreRound, Work::RestoreNetworks, unfinished::restore_networks)
+            .add_work(SaveRound, Work::KeepRound, unfinished::keep_round)
+            .add_work(RestoreRound, Work::RestoreState, unfinished::restore_round)
+            .keep_in_rounds_by(unfinished::save_networks, unfinished::restore_networks)
             .keep_in_rounds::<TrainMetrics>("train_metrics")
             .keep_in_rounds::<ValMetrics>("val_metrics")
             .keep_in_rounds::<EpisodeStats>("episode");

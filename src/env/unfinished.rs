@@ -5,6 +5,7 @@ use bevy_app::App;
 use bevy_ecs::component::Mutable;
 use bevy_ecs::prelude::*;
 use bevy_ecs::query::QueryData;
+use bevy_ecs::system::SystemId;
 use bevy_platform::cell::SyncCell;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -13,15 +14,20 @@ use tch::Tensor;
 use super::{EnvBackend, EnvId, EnvStream, GrowthContext, HostModel, HostOptimizer, SeedOptimizers, SeedSlots};
 use crate::health::{Failure, InEnv};
 use crate::scenario::OptimizerConfig;
-use crate::schedule::{AddWork, RestoreRound, SaveRound, Work};
 use crate::seed::{SeedInstance, SeedRecord};
 use crate::torch::{Optimizer, ParamSet};
 use crate::unfinished::{UnfinishedRound, UnfinishedRoundError};
 
-/// Lets components of envs outlast the process inside a round.
+/// What lasts from step to step, in the order in which it was registered: a system that keeps it, and one that takes it back.
+#[derive(Resource, Default)]
+pub(crate) struct RoundKeepers(Vec<[Keeper; 2]>);
+
+type Keeper = SystemId<(), Result<(), Failure>>;
+
+/// Lets what applications hold outlast the process inside a round.
 pub trait KeepInRounds {
     /// Whatever `C` holds after a step is part of checkpoints inside a round, under a name of its own. For plain data that the
-    /// next step reads before it is written anew; where tensors are in it, see [`SaveRound`].
+    /// next step reads before it is written anew; for anything else see [`keep_in_rounds_by`](Self::keep_in_rounds_by).
     ///
     /// ```
     /// # use bevy_app::App;
@@ -47,6 +53,14 @@ pub trait KeepInRounds {
     fn keep_in_rounds<C>(&mut self, name: &'static str) -> &mut Self
     where
         C: Component<Mutability = Mutable> + Serialize + DeserializeOwned;
+
+    /// `save` puts something into the [`UnfinishedRound`] when a checkpoint inside a round is made, `restore` takes it back when the
+    /// run is resumed there.
+    fn keep_in_rounds_by<M, N>(
+        &mut self,
+        save: impl IntoSystem<(), Result<(), Failure>, M> + 'static,
+        restore: impl IntoSystem<(), Result<(), Failure>, N> + 'static,
+    ) -> &mut Self;
 }
 
 impl KeepInRounds for App {
@@ -64,9 +78,37 @@ impl KeepInRounds for App {
             }
             Ok(())
         };
-        self.add_work(SaveRound, Work::SaveComponents, save)
-            .add_work(RestoreRound, Work::RestoreComponents, restore)
+        self.keep_in_rounds_by(save, restore)
     }
+
+    fn keep_in_rounds_by<M, N>(
+        &mut self,
+        save: impl IntoSystem<(), Result<(), Failure>, M> + 'static,
+        restore: impl IntoSystem<(), Result<(), Failure>, N> + 'static,
+    ) -> &mut Self {
+        let pair = [self.register_system(save), self.register_system(restore)];
+        self.init_resource::<RoundKeepers>();
+        self.world_mut().resource_mut::<RoundKeepers>().0.push(pair);
+        self
+    }
+}
+
+/// Everything that was registered goes into the [`UnfinishedRound`].
+pub(crate) fn keep_round(world: &mut World) -> Result<(), Failure> {
+    run_all(world, |[save, _]| save)
+}
+
+/// Everything that was registered is taken back from the [`UnfinishedRound`].
+pub(crate) fn restore_round(world: &mut World) -> Result<(), Failure> {
+    run_all(world, |[_, restore]| restore)
+}
+
+fn run_all(world: &mut World, chosen: impl Fn([Keeper; 2]) -> Keeper) -> Result<(), Failure> {
+    let keepers = world.resource::<RoundKeepers>().0.clone();
+    keepers.into_iter().try_for_each(|pair| {
+        let outcome = world.run_system(chosen(pair));
+        outcome.map_err(|error| Failure::message(error.to_string())).flatten()
+    })
 }
 
 /// The name of something of an env.

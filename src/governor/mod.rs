@@ -24,7 +24,7 @@ pub use state::{Credit, Governor, Rollback, RollbackVerdict};
 use store::Snapshots;
 
 use crate::env::{EnvId, KeepInRounds};
-use crate::schedule::{Act, AddWork, Assess, RestoreRound, RoundStart, SaveRound, StepSync, Work};
+use crate::schedule::{Act, AddWork, Assess, RoundStart, StepSync, Work};
 
 /// Watches all envs. Without it nothing is captured, vetoed or rolled back.
 pub struct GovernorPlugin;
@@ -41,8 +41,7 @@ impl Plugin for GovernorPlugin {
             .add_work(Assess, Work::GovernorSnapshot, systems::governor_snapshot)
             .add_work(Assess, Work::ReportRollbacks, rollback::report_rollbacks)
             .add_work(Act, Work::CommitSnapshot, systems::commit_snapshot)
-            .add_work(SaveRound, Work::SaveSnapshots, systems::save_snapshots)
-            .add_work(RestoreRound, Work::RestoreSnapshots, systems::restore_snapshots)
+            .keep_in_rounds_by(systems::save_snapshots, systems::restore_snapshots)
             .keep_in_rounds::<Governor>("governor");
     }
 }

@@ -15,8 +15,8 @@ pub use self::algorithm::{
 };
 pub use self::systems::{LastUpdate, PolicyDiverged, PolicyLearner, is_between_rollouts, rollout_rounds};
 use self::systems::{episode_ends, rollbacks, startup, transitions, unfinished, updates};
-use crate::env::round_is_complete;
-use crate::schedule::{Act, AddWork, Assess, Decide, RestoreRound, RoundEnd, SaveRound, Startup, StepEnd, Work};
+use crate::env::{KeepInRounds, round_is_complete};
+use crate::schedule::{Act, AddWork, Assess, Decide, RoundEnd, Startup, StepEnd, Work};
 
 /// Trains the run's policy, if it has one that learns. Without this plugin policies stay as they are.
 pub struct LearnerPlugin;
@@ -31,8 +31,7 @@ impl Plugin for LearnerPlugin {
             .add_work_if(Decide, Work::StoreDecisions, transitions::store_decisions, learns)
             .add_work_if(Act, Work::StoreOutcomes, transitions::store_outcomes, learns)
             .add_work_if(StepEnd, Work::EndSegments, episode_ends::end_segments, learns)
-            .add_work_if(SaveRound, Work::SaveRollout, unfinished::save_rollout, learns)
-            .add_work_if(RestoreRound, Work::RestoreRollout, unfinished::restore_rollout, learns)
+            .keep_in_rounds_by(unfinished::save_rollout, unfinished::restore_rollout)
             .add_work_if(
                 RoundEnd,
                 Work::UpdatePolicy,

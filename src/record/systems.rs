@@ -21,7 +21,7 @@ use crate::health::Failure;
 use crate::learner::{LastUpdate, PolicyLearner, ValueUnits, is_between_rollouts};
 use crate::reward::{EpisodeReward, RewardHorizon, StepReward, episode_rewards, round_rewards};
 use crate::scenario::GateConfig;
-use crate::schedule::{AddWork, RestoreRound, RoundEnd, RoundStart, SaveRound, Startup, StepEnd, Work};
+use crate::schedule::{AddWork, RoundEnd, RoundStart, Startup, StepEnd, Work};
 use crate::seed::{BlueprintRegistry, Growth};
 use crate::telemetry::statistics::Plateau;
 use crate::telemetry::{
@@ -112,8 +112,7 @@ impl Plugin for RecordPlugin {
             .add_work(RoundEnd, Work::RecordEpisodes, record_episodes)
             .add_work_if(RoundEnd, Work::RoundStats, round_stats, round_is_complete)
             .add_work(RoundEnd, Work::StopIfRecordFails, stop_if_record_fails)
-            .add_work(SaveRound, Work::SaveRecord, save_record)
-            .add_work(RestoreRound, Work::RestoreRecord, restore_record)
+            .keep_in_rounds_by(save_record, restore_record)
             .keep_in_rounds::<EnvStatusTracker>("status");
     }
 }

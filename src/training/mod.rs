@@ -20,7 +20,7 @@ pub use rates::LastGrowth;
 pub use step::{TrainingEnv, TrainingEnvItem, TrainingRules};
 
 use crate::env::{EnvId, KeepInRounds};
-use crate::schedule::{Act, AddWork, Assess, RestoreRound, RoundStart, SaveRound, Startup, StepStart, StepSync, Work};
+use crate::schedule::{Act, AddWork, Assess, RoundStart, Startup, StepStart, StepSync, Work};
 
 /// Feeds and trains all envs.
 pub struct TrainingPlugin;
@@ -39,8 +39,7 @@ impl Plugin for TrainingPlugin {
             .add_work(StepStart, Work::SetLearningRates, rates::set_learning_rates)
             .add_work(StepSync, Work::EnqueueReads, sums::reduce_sums)
             .add_work(Assess, Work::DeriveTrainMetrics, sums::derive_train_metrics)
-            .add_work(SaveRound, Work::SaveLossScales, precision::save_loss_scales)
-            .add_work(RestoreRound, Work::RestoreLossScales, precision::restore_loss_scales)
+            .keep_in_rounds_by(precision::save_loss_scales, precision::restore_loss_scales)
             .keep_in_rounds::<LastGrowth>("last_growth");
     }
 }

@@ -12,15 +12,20 @@ const BEGAN_WITH: &str = "rollout.began_with";
 
 /// For a checkpoint inside the round.
 pub(crate) fn save_rollout(
-    mut policy: ResMut<PolicyLearner>,
+    policy: Option<ResMut<PolicyLearner>>,
     mut round: ResMut<UnfinishedRound>,
 ) -> Result<(), Failure> {
+    let Some(mut policy) = policy else { return Ok(()) };
     round.put(BEGAN_WITH, &policy.began_with)?;
     Ok(policy.buffer.get().save(&mut round)?)
 }
 
 /// What [`save_rollout`] has kept.
-pub(crate) fn restore_rollout(mut policy: ResMut<PolicyLearner>, round: Res<UnfinishedRound>) -> Result<(), Failure> {
+pub(crate) fn restore_rollout(
+    policy: Option<ResMut<PolicyLearner>>,
+    round: Res<UnfinishedRound>,
+) -> Result<(), Failure> {
+    let Some(mut policy) = policy else { return Ok(()) };
     policy.began_with = round.get(BEGAN_WITH)?;
     policy.buffer.get().restore(&round)
 }
