@@ -12,6 +12,8 @@ use crate::scenario::SynthImages;
 
 use super::DataError;
 
+/// Of the gratings' two frequencies, in pixels.
+const PERIODS: [i64; 2] = [8, 4];
 /// Pixel value that means 1.0.
 pub const SCALE: f64 = 255.0;
 
@@ -88,12 +90,7 @@ fn wave_vector(params: &SynthImages, class: u64) -> (i64, i64) {
     let n_orientations = params.classes.div_ceil(n_frequencies) as i64;
     let class = class as i64;
     let orientation = class % n_orientations;
-    let period = if class < n_orientations {
-        params.periods.0
-    } else {
-        params.periods.1
-    };
-    let cycle = TURN / period;
+    let cycle = TURN / PERIODS[usize::from(class >= n_orientations)];
     let angle = (128 * orientation + n_orientations / 2) / n_orientations;
     (cycle * sine(angle + 64) / 127, cycle * sine(angle) / 127)
 }

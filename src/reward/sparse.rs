@@ -7,6 +7,13 @@ use super::state::RewardState;
 use crate::growth::LifecycleOp;
 use crate::scenario::{MinimalReward, SparseReward};
 
+/// Cost of a full parameter budget, in units of the reward of a full accuracy.
+const PARAM_PENALTY_WEIGHT: f64 = 0.1;
+/// Age below which a prune is fined; without effect where `lifecycle.min_prune_age` forbids such prunes.
+const EARLY_PRUNE_AGE: u32 = 5;
+/// Reward of pruning too early.
+const EARLY_PRUNE_PENALTY: f64 = -0.1;
+
 /// Nothing until the end; then committed accuracy less the committed parameters' share of the budget.
 impl RewardMode for SparseReward {
     fn pay(
@@ -21,7 +28,7 @@ impl RewardMode for SparseReward {
         }
         let accuracy = inputs.committed_accuracy()?;
         let params: u64 = inputs.fossils().map(|seed| seed.params).sum();
-        let cost = self.param_penalty_weight * params as f64 / self.param_budget as f64;
+        let cost = PARAM_PENALTY_WEIGHT * params as f64 / self.param_budget as f64;
         let outcome = (accuracy / 100.0 - cost).clamp(-1.0, 1.0);
         out.pay(Term::SparseOutcome, self.sparse_reward_scale * outcome);
         Ok(())
@@ -39,8 +46,8 @@ impl RewardMode for MinimalReward {
     ) -> Result<(), RewardError> {
         self.sparse.pay(inputs, gamma, state, out)?;
         let pruned = inputs.acted().filter(|_| inputs.op == LifecycleOp::Prune);
-        if pruned.is_some_and(|seed| seed.age < self.early_prune_threshold) {
-            out.pay(Term::PruneShaping, self.early_prune_penalty);
+        if pruned.is_some_and(|seed| seed.age < EARLY_PRUNE_AGE) {
+            out.pay(Term::PruneShaping, EARLY_PRUNE_PENALTY);
         }
         Ok(())
     }

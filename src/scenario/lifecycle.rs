@@ -31,8 +31,6 @@ section! {
         exploding_factor: f64 = 1e9, POSITIVE;
         /// Weight of the old value in the moving average of the seed/host gradient ratio.
         ratio_ema: f64 = 0.9, BELOW_ONE;
-        /// Upper clamp of the seed/host gradient ratio.
-        ratio_max: f64 = 10.0, POSITIVE;
         /// Let blueprints without parameters germinate: a placebo control.
         allow_parameterless_seeds: bool;
         /// Let a later alpha command change a seed's blend operator.

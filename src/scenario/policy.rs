@@ -165,13 +165,9 @@ section! {
     pub struct TrackerConfig {
         /// A step that gains fewer percentage points extends the plateau.
         plateau_threshold_pct: f64 = 0.5, NOT_NEGATIVE;
-        /// Steps remembered.
-        history_window: usize = 10, at_least(5);
         /// A relative improvement of the loss below this counts as stable.
         stabilization_threshold: f64 = 0.03, POSITIVE;
         /// Stable steps in a row until the host counts as stabilised.
         stabilization_epochs: u32 = 3;
-        /// A relative worsening of the loss from this on does not count as stable.
-        regression_threshold: f64 = 0.05, NOT_NEGATIVE;
     }
 }

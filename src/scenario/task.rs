@@ -247,8 +247,6 @@ section! {
         noise: i64 = 64, integer(0, 255);
         /// Gratings of other classes in each image.
         distractors: usize = 2, integer(0, 8);
-        /// Periods of the two frequencies in pixels.
-        periods: (i64, i64) = (8, 4), integer(2, 1024);
         /// Training samples.
         train: usize = 8000, at_least(1);
         /// Validation samples.

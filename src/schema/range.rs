@@ -20,7 +20,6 @@ const fn float(lower: Bound<f64>, upper: Bound<f64>) -> Kind {
 
 pub const ANY_NUMBER: Kind = float(Unbounded, Unbounded);
 pub const NOT_NEGATIVE: Kind = float(Included(0.0), Unbounded);
-pub const NOT_POSITIVE: Kind = float(Unbounded, Included(0.0));
 pub const FRACTION: Kind = float(Included(0.0), Included(1.0));
 /// Thousandths, less than the whole.
 pub const PERMILLE: Kind = integer(0, 999);

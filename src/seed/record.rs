@@ -15,6 +15,8 @@ use crate::scenario::LifecycleConfig;
 
 /// Weight of the old value in the smoothed change of a contribution.
 const VELOCITY_DECAY: f64 = 0.7;
+/// Upper clamp of the ratio of a seed's gradient to its host's.
+const RATIO_MAX: f64 = 10.0;
 
 /// What is fixed when a seed germinates.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -207,7 +209,7 @@ impl SeedRecord {
         track.health = seed.health();
         track.has_vanishing = measured.then_some(seed.vanishing > 0);
         track.has_exploding = seed.norm().map(|norm| seed.exploding > 0 || norm.is_infinite());
-        track.ratio = match (track.ratio, seed.ratio_to(host, config.ratio_max)) {
+        track.ratio = match (track.ratio, seed.ratio_to(host, RATIO_MAX)) {
             (Some(old), Some(new)) => Some(config.ratio_ema * old + (1.0 - config.ratio_ema) * new),
             (_, Some(first)) => Some(first),
             (old, None) if measured => old,

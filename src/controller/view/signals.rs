@@ -17,6 +17,10 @@ pub const SHOWN_HISTORY: usize = 5;
 pub const NONFINITE_LOSS: f64 = 1.0e6;
 /// A previous loss at or below this says nothing about relative improvement.
 const SMALLEST_LOSS: f64 = 1e-8;
+/// Steps remembered.
+const HISTORY_WINDOW: usize = 10;
+/// A relative worsening of the loss from this on does not count as stable.
+const REGRESSION_THRESHOLD: f64 = 0.05;
 
 /// An accuracy outside 0..=100: the producer mixes up units.
 #[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
@@ -96,8 +100,8 @@ impl SignalTracker {
             plateau: 0,
             stable_count: 0,
             stabilized: config.stabilization_epochs == 0,
-            losses: VecDeque::with_capacity(config.history_window),
-            accuracies: VecDeque::with_capacity(config.history_window),
+            losses: VecDeque::with_capacity(HISTORY_WINDOW),
+            accuracies: VecDeque::with_capacity(HISTORY_WINDOW),
         }
     }
 
@@ -181,9 +185,8 @@ impl SignalTracker {
             return false;
         }
         let improvement = loss_delta / previous_loss;
-        let is_stable = !nonfinite
-            && improvement > -self.config.regression_threshold
-            && improvement < self.config.stabilization_threshold;
+        let is_stable =
+            !nonfinite && improvement > -REGRESSION_THRESHOLD && improvement < self.config.stabilization_threshold;
         self.stable_count = if is_stable { self.stable_count + 1 } else { 0 };
         self.stabilized = self.stable_count >= self.config.stabilization_epochs;
         self.stabilized
@@ -191,7 +194,7 @@ impl SignalTracker {
 
     fn remember(&mut self, loss: f64, accuracy: f64) {
         for (history, value) in [(&mut self.losses, loss), (&mut self.accuracies, accuracy)] {
-            if history.len() >= self.config.history_window {
+            if history.len() >= HISTORY_WINDOW {
                 history.pop_front();
             }
             history.push_back(value);

@@ -102,8 +102,6 @@ section! {
     pub struct SparseReward {
         /// Factor on the reward of the episode.
         sparse_reward_scale: f64 = 1.0, POSITIVE;
-        /// Cost of a full parameter budget.
-        param_penalty_weight: f64 = 0.1, NOT_NEGATIVE;
         /// Parameters that make up the budget.
         param_budget: u64 = 500_000, integer(1, u64::MAX as i128);
     }
@@ -113,10 +111,6 @@ section! {
     /// As sparse, and a penalty for pruning early.
     #[derive(Copy)]
     pub struct MinimalReward {
-        /// Age below which a prune is fined; without effect if `lifecycle.min_prune_age` forbids such prunes.
-        early_prune_threshold: u32 = 5;
-        /// Reward of pruning too early.
-        early_prune_penalty: f64 = -0.1, NOT_POSITIVE;
         /// All other terms.
         sparse: SparseReward;
     }

@@ -54,8 +54,11 @@ fn the_header_comes_first_and_at_once() {
     let text = std::fs::read_to_string(folder.path().join("events.jsonl")).unwrap();
     assert_eq!(
         text,
-        "{\"type\":\"header\",\"schema\":\"simic.telemetry\",\"major\":1,\"minor\":0,\
-         \"run_id\":\"20260101-000000-test-abcd\",\"engine\":\"0.1.0\"}\n"
+        format!(
+            "{{\"type\":\"header\",\"schema\":\"simic.telemetry\",\"major\":1,\"minor\":0,\
+             \"run_id\":\"20260101-000000-test-abcd\",\"engine\":\"{}\"}}\n",
+            env!("CARGO_PKG_VERSION")
+        )
     );
 }
 
