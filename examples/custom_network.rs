@@ -73,6 +73,6 @@ fn main() -> Result<(), ExtensionError> {
     let mut engine = Engine::builder().extended(register).from_ron(SCENARIO)?;
     engine.run()?;
     let update = engine.world().resource::<LastUpdate>().0.as_ref();
-    println!("policy version {}", update.map_or(0, |update| update.policy_version));
+    println!("updates {}", update.map_or(0, |update| update.updates));
     Ok(())
 }

@@ -10,8 +10,8 @@ use bevy_app::{App, Plugin};
 use bevy_ecs::prelude::*;
 
 pub use self::algorithm::{
-    BufferShape, DecidedStep, Horizon, Learner, LearnerError, LearnerState, RolloutBuffer, SegmentEnd, StepOutcome,
-    StepTensors, ValueUnits,
+    BufferShape, DecidedStep, Horizon, Learner, LearnerError, LearnerSchedules, LearnerState, RolloutBuffer,
+    SegmentEnd, StepOutcome, StepTensors, ValueUnits,
 };
 pub use self::systems::{LastUpdate, PolicyDiverged, PolicyLearner, is_between_rollouts, rollout_rounds};
 use self::systems::{episode_ends, rollbacks, startup, transitions, unfinished, updates};

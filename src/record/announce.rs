@@ -10,13 +10,13 @@ use crate::controller::ActiveController;
 use crate::env::{Devices, EnvPool, Experiment, HostParams, LoadedData, SelfTest};
 use crate::growth::Topology;
 use crate::health::Failure;
-use crate::learner::{Horizon, PolicyLearner};
+use crate::learner::{Horizon, LearnerSchedules, PolicyLearner};
 use crate::run::{ChosenResidency, Inventory, MissingPart};
 use crate::scenario::{Scenario, resolved_ron};
 use crate::telemetry::sinks::Console;
 use crate::telemetry::{
-    BigInteger, DatasetInfo, EntropyAnneal, Event, LearnerSchedules, LearnerSetup, Num, RunStarted, Sinks, TaskKind,
-    TelemetryHub, TelemetryOutbox,
+    BigInteger, DatasetInfo, EntropyAnneal, Event, LearnerSetup, Num, RunStarted, Sinks, TaskKind, TelemetryHub,
+    TelemetryOutbox,
 };
 use crate::torch::mixed_name;
 use crate::training::{MixedPrecisionOff, TrainingPrecision};

@@ -217,12 +217,12 @@ fn policy_health(live: &LiveState, width: usize) -> Option<String> {
     let mut policy = vec![format!("{} updates{skipped}", live.updates())];
     policy.extend(learning_curve(&live.rounds));
     let mut last = vec![
-        format!("entropy {}", number(update.entropy.entropy_mean, 2)),
-        format!("KL {}", number(update.trust.approx_kl, 4)),
-        format!("clip fraction {}", number(update.trust.clip_fraction, 2)),
+        format!("entropy {}", number(update.measured.entropy_mean, 2)),
+        format!("KL {}", number(update.measured.approx_kl, 4)),
+        format!("clip fraction {}", number(update.measured.clip_fraction, 2)),
         format!(
             "explained variance where there was a choice {}{doubt}",
-            number(update.critic.explained_variance_free, 2)
+            number(update.data.and_then(|data| data.explained_variance_free), 2)
         ),
     ];
     if !update.update_performed {

@@ -7,7 +7,7 @@ const FIELDS: [&str; 3] = ["t", "seq", "run_id"];
 /// A count that depends on how fast live sinks were read.
 const DROPPED: &str = "dropped_events";
 /// Endings that mark a field as measured in time or memory.
-const SUFFIXES: [&str; 6] = ["_ms", "_us_p50", "_s", "_per_s", "_per_hour", "_bytes"];
+const SUFFIXES: [&str; 5] = ["_ms", "_s", "_per_s", "_per_hour", "_bytes"];
 /// Of curves and checkpoints: time, numbers of events, and what their lines were.
 const KEPT: [&str; 4] = ["run_id", "seconds", "next_seq", "recorded"];
 /// Events that are about the machine and about interruptions, not about the experiment.

@@ -264,10 +264,7 @@ fn an_env_that_fails_can_sit_out_its_round_while_the_others_go_on() {
 
     // And nothing is learnt from what it did.
     let update = &events_of(&dropped, "learner_update")[0]["data"];
-    assert_eq!(
-        (&update["steps_valid"], &update["segments_invalid"]),
-        (&4.into(), &1.into())
-    );
+    assert_eq!(update["steps_valid"], 4);
 }
 
 #[test]

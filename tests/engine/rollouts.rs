@@ -44,8 +44,8 @@ struct Seen {
     transitions: Vec<usize>,
     /// By env, at the end of the first round: steps whose reward is the penalty of a rollback.
     charged: Vec<usize>,
-    /// Segments that the update learnt from.
-    segments: Option<u64>,
+    /// Rollbacks that the update knows to be charged.
+    rollbacks: Option<u64>,
     /// How often each feature of the env has been counted, after the first round's commit.
     counted: Option<u64>,
 }
@@ -89,7 +89,7 @@ fn note_rollout(envs: Query<(&EnvId, &EpisodeReward)>, mut policy: ResMut<Policy
 
 fn note_statistics(mut controller: ResMut<ActiveController>, update: Res<LastUpdate>, mut seen: ResMut<Seen>) {
     let data = update.0.as_ref().and_then(|update| update.data);
-    seen.segments = data.map(|data| data.segments);
+    seen.rollbacks = data.map(|data| data.charges.rollback_attributed);
     let policy = controller.0.get().learned().expect("it learns");
     seen.counted = policy.normaliser().statistics().first().map(|moments| moments.count);
 }
@@ -154,7 +154,7 @@ fn a_step_that_was_rolled_back_reaches_neither_rollout_nor_statistics() {
     assert!(memory(STEP - 1)[0] > 0.0);
     assert_eq!(memory(STEP + 1), [0.0]);
 
-    assert_eq!((sound.segments, wrecked.segments), (Some(3), Some(4)));
+    assert_eq!((sound.rollbacks, wrecked.rollbacks), (Some(0), Some(1)));
     assert_eq!(wrecked.charged, [0, 1, 0]);
 
     // The others decide as they would have.
@@ -176,7 +176,7 @@ fn a_rollback_that_no_seed_can_have_caused_leaves_segment_memory_and_rewards_as_
 
     // Then the step is missing, as ever, but the segment goes on behind it with what the policy remembers.
     assert_eq!(wrecked.transitions, [16, 15, 16]);
-    assert_eq!((sound.segments, wrecked.segments), (Some(3), Some(3)));
+    assert_eq!((sound.rollbacks, wrecked.rollbacks), (Some(0), Some(0)));
     let mut memory = wrecked.remembered.iter();
     assert!(memory.any(|row| (row.0, row.1) == (DAMAGED, STEP + 1) && row.2 > 0.0));
     // And no reward has become a penalty.

@@ -25,7 +25,7 @@ import tempfile
 HERE = pathlib.Path(__file__).resolve().parent
 EVENTS = ("env_step", "decision", "episode_finished", "round_finished", "learner_update")
 # Times, memory and what hangs on them, as `strip_volatile` of the engine has it.
-MEASURED = ("_ms", "_us_p50", "_s", "_per_s", "_per_hour", "_bytes", "dropped_events")
+MEASURED = ("_ms", "_s", "_per_s", "_per_hour", "_bytes", "dropped_events")
 # Of a table of trials: times, the build, and names made of the hash of the scenario.
 OF_A_PLAY = ("seconds", "run", "trial", "id", "engine", "commit")
 LEVELS = {

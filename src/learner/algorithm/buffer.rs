@@ -11,10 +11,9 @@ use serde::{Deserialize, Serialize};
 use tch::{Device, Kind, Tensor};
 
 use super::error::BufferError;
-use super::recurrent::{row_numbers, state_numbers};
 use super::segments::Segment;
 use super::steps::StepRecord;
-use crate::controller::{Head, MaskSet, RecurrentState};
+use crate::controller::{Head, MaskSet};
 use crate::growth::LifecycleOp;
 use crate::telemetry::RollbackCharges;
 use crate::torch::catch;
@@ -81,8 +80,6 @@ pub struct RolloutBuffer {
     /// `[cells × W]`, as [`MaskSet::write_row`] lays them out.
     pub(super) masks: Vec<bool>,
     pub(super) charges: RollbackCharges,
-    /// Per state tensor: numbers of the recurrent states with which valid segments ended.
-    pub(super) final_states: Vec<Vec<Tensor>>,
 }
 
 impl RolloutBuffer {
@@ -113,7 +110,6 @@ impl RolloutBuffer {
         write_padding_mask(&shape, &mut masks[count * shape.mask_width()..]);
         Ok(Self {
             rows: (0..shape.envs).map(|_| Row::default()).collect(),
-            final_states: shape.state.iter().map(|_| Vec::new()).collect(),
             masks,
             cells,
             shape,
@@ -176,26 +172,6 @@ impl RolloutBuffer {
         })?)
     }
 
-    /// Takes note of how the recurrent states are with which valid segments end: `[layers, segments, width]` each.
-    ///
-    /// # Errors
-    /// A device error.
-    pub fn note_final_states(&mut self, state: &RecurrentState) -> Result<(), BufferError> {
-        let numbers = catch(|| row_numbers(state))?;
-        for (noted, numbers) in self.final_states.iter_mut().zip(numbers) {
-            noted.push(numbers);
-        }
-        Ok(())
-    }
-
-    /// Numbers of all noted states, by state tensor, on the device; empty if none were noted.
-    pub(super) fn final_state_numbers(&self) -> Result<Vec<Tensor>, BufferError> {
-        let noted = self.final_states.iter().filter(|noted| !noted.is_empty());
-        Ok(catch(|| {
-            noted.map(|noted| state_numbers(&Tensor::cat(noted, 0))).collect()
-        })?)
-    }
-
     /// Every step has its outcome and every segment its end.
     ///
     /// # Errors
@@ -223,7 +199,6 @@ impl RolloutBuffer {
             row.segments.clear();
             row.states = 0;
         }
-        self.final_states.iter_mut().for_each(Vec::clear);
         self.charges = RollbackCharges::default();
         Ok(())
     }

@@ -5,22 +5,22 @@ use std::collections::BTreeMap;
 
 use super::buffer::RolloutBuffer;
 use super::error::LearnerError;
+use super::metrics::{learnable_shares, rollout_data};
 use super::reward_norm::RewardNormalizer;
-use super::rollout_metrics::RolloutMetrics;
 use super::sequences::{SequenceBatch, sequences};
 use super::targets::{StepTargets, standardised, step_targets};
 use super::value_norm::ValueNormalizer;
-use crate::controller::ValueOutput;
+use crate::controller::{HEADS, ValueOutput};
 use crate::scenario::{AdvantageBaseline, LearnerConfig};
-use crate::telemetry::{Num, statistics};
+use crate::telemetry::{RolloutData, statistics};
 
 /// A rollout that is ready to be learnt from.
 #[derive(Debug)]
 pub(super) struct PreparedRollout {
     pub batch: SequenceBatch,
-    pub metrics: RolloutMetrics,
-    /// Too few free steps: only the critic learns.
-    pub actor_skipped: bool,
+    pub data: RolloutData,
+    /// By head: share of valid steps in which it mattered, the actor learns, and there was a choice.
+    pub learnable: [f64; HEADS],
 }
 
 /// Why a rollout cannot be learnt from.
@@ -64,53 +64,44 @@ pub(super) fn finalize(
     // What the other envs got in the same step takes no part in the critic's targets.
     let is_free = |&&(env, step): &&(usize, usize)| buffer.rows[env].steps[step].is_free();
     let free_steps: Vec<(usize, usize)> = steps.iter().filter(is_free).copied().collect();
-    let baseline = match config.advantage_baseline {
-        AdvantageBaseline::None => None,
-        AdvantageBaseline::LeaveOneOut => Some(subtract_mean_of_others(buffer, &mut targets, &free_steps)),
-    };
+    if config.advantage_baseline == AdvantageBaseline::LeaveOneOut {
+        subtract_mean_of_others(buffer, &mut targets, &free_steps);
+    }
 
     // 5. Metrics of the critic that acted, before anything moves.
     let free = free_steps.iter();
     let free: Vec<f64> = free.map(|&(env, step)| targets[env][step].advantage).collect();
-    let mut metrics = RolloutMetrics::measure(buffer, &targets, &free);
-    let baseline = baseline.as_deref().and_then(statistics::mean_and_std);
-    metrics.advantages.adv_baseline_std = baseline.map(|(_, deviation)| Num(deviation));
-    metrics.returns.reward_scale = Some(Num(scale));
+    let data = rollout_data(buffer, &targets, &free, scale);
 
     // 6. Value normaliser: statistics, head, targets.
     if !values.observe(&returns, config.value_norm.momentum, head)? {
         return Ok(Err(Unusable::NonFinite("return statistics")));
     }
     let units = values.units();
-    metrics.critic.value_target_mean = Some(Num(units.mean));
-    metrics.critic.value_target_scale = Some(Num(units.deviation));
     for &(env, step) in &steps {
         targets[env][step].normalise(units);
     }
 
     // 7. Advantages are standardised over the steps that the actor learns from.
     standardise(&mut targets, &steps, &free);
-    let actor_skipped = free.len() < config.min_actor_steps as usize;
+    // With too few of them only the critic learns.
+    let actor_learns = free.len() >= config.min_actor_steps as usize;
 
     // 8. Sequences.
     let sequences = sequences(buffer);
     let longest = sequences.iter().map(|sequence| sequence.len).max().unwrap_or(0);
-    let batch = SequenceBatch::gather(buffer, &targets, &sequences, longest, !actor_skipped, config)?;
+    let batch = SequenceBatch::gather(buffer, &targets, &sequences, longest, actor_learns, config)?;
     Ok(Ok(PreparedRollout {
         batch,
-        metrics,
-        actor_skipped,
+        data,
+        learnable: learnable_shares(buffer),
     }))
 }
 
 /// Subtracts from the advantage of every step of `free` the mean advantage of the other envs that had a choice in the same
 /// step of the same round; nothing where there is none. What the others get does not depend on the env's own choice, so
-/// the gradient keeps its expectation (Kool et al. 2019). Returns what was subtracted, in the order of `free`.
-fn subtract_mean_of_others(
-    buffer: &RolloutBuffer,
-    targets: &mut [Vec<StepTargets>],
-    free: &[(usize, usize)],
-) -> Vec<f64> {
+/// the gradient keeps its expectation (Kool et al. 2019).
+fn subtract_mean_of_others(buffer: &RolloutBuffer, targets: &mut [Vec<StepTargets>], free: &[(usize, usize)]) {
     let moment = |&(env, step): &(usize, usize)| {
         let record = &buffer.rows[env].steps[step];
         (record.round, record.step)
@@ -121,19 +112,13 @@ fn subtract_mean_of_others(
         *sum += targets[env][step].advantage;
         *count += 1;
     }
-    let mut subtracted = Vec::with_capacity(free.len());
     for place @ &(env, step) in free {
         let (sum, count) = sums.get(&moment(place)).copied().unwrap_or_default();
         let own = &mut targets[env][step].advantage;
-        let others = if count > 1 {
-            (sum - *own) / f64::from(count - 1)
-        } else {
-            0.0
-        };
-        *own -= others;
-        subtracted.push(others);
+        if count > 1 {
+            *own -= (sum - *own) / f64::from(count - 1);
+        }
     }
-    subtracted
 }
 
 /// Standardises the advantages of `steps` by mean and deviation of those that the actor learns from, `free`.

@@ -17,15 +17,15 @@ pub(super) fn judge(update: &mut LearnerUpdate, measured: &UpdateMeasurements) {
     update.steps_taken = readings().filter(|reading| !reading.is_set(Scalar::Suppressed)).count() as u32;
     update.early_stop_epoch = stop.map(|reading| reading.epoch);
     update.nonfinite_sources = open.clone().filter_map(nonfinite_source).collect();
-    let has_overflowed = |reading: &&Reading| reading.has_overflowed() && nonfinite_source(reading).is_none();
-    let overflows = open.clone().filter(has_overflowed).count() as u32;
-    update.nonfinite_skips = update.nonfinite_sources.len() as u32;
+    let has_overflowed = open
+        .clone()
+        .any(|reading| reading.has_overflowed() && nonfinite_source(reading).is_none());
     update.skip_reason = match () {
         () if measured.are_parameters_spoilt() => UpdateSkip::Nonfinite,
         () if update.steps_taken > 0 => UpdateSkip::None,
         () if has_mismatch => UpdateSkip::Mismatch,
-        () if update.nonfinite_skips > 0 => UpdateSkip::Nonfinite,
-        () if overflows > 0 => UpdateSkip::Overflow,
+        () if !update.nonfinite_sources.is_empty() => UpdateSkip::Nonfinite,
+        () if has_overflowed => UpdateSkip::Overflow,
         () if stop.is_some() => UpdateSkip::Kl,
         () => UpdateSkip::Empty,
     };
@@ -36,7 +36,6 @@ pub(super) fn judge(update: &mut LearnerUpdate, measured: &UpdateMeasurements) {
         .filter(|scale| !scale.is_nan())
     {
         update.loss_scale = Some(Num(last));
-        update.overflow_skips = Some(overflows);
     }
     if measured.are_parameters_spoilt() {
         update
@@ -103,20 +102,15 @@ pub(super) fn announce_drift(measured: &UpdateMeasurements, precision: Option<Ki
     let Some(first) = measured.readings.first() else {
         return;
     };
-    let (mean, max) = (first.get(Scalar::DriftMean), first.get(Scalar::DriftMax));
+    let mean = first.get(Scalar::Drift);
     let tolerable = if precision.is_some() { 2e-2 } else { 1e-4 };
     if mean > MAX_DRIFT {
         tracing::error!(
             mean,
-            max,
             "rollout and update disagree about the same policy (RolloutUpdateMismatch): observations, masks, \
              probability floors or initial states differ; the update is skipped"
         );
     } else if mean > tolerable {
-        tracing::warn!(
-            mean,
-            max,
-            "recomputed log-probabilities differ from those of the rollout"
-        );
+        tracing::warn!(mean, "recomputed log-probabilities differ from those of the rollout");
     }
 }

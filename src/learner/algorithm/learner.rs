@@ -9,17 +9,17 @@ use super::buffer::RolloutBuffer;
 use super::error::LearnerError;
 use super::finalize::{PreparedRollout, Unusable, finalize};
 use super::guards::{announce_drift, judge, outside_minibatches};
+use super::metrics;
 use super::optimizer::{PolicyOptimizer, SCALER};
 use super::reward_norm::{CLIP, RewardNormalizer};
-use super::schedules::Horizon;
+use super::schedules::{Horizon, LearnerSchedules};
 use super::state::{Counters, LearnerState, differences_of_tensors, impossible_tensors, nonfinite_numbers};
 use super::update::Update;
-use super::update_metrics;
 use super::value_norm::{ValueNormalizer, ValueUnits};
 use crate::controller::TrainablePolicy;
 use crate::random::{Domain, RunRng};
 use crate::scenario::LearnerConfig;
-use crate::telemetry::{FinitenessGate, LearnerSchedules, LearnerUpdate, Num, UpdateSkip};
+use crate::telemetry::{FinitenessGate, LearnerUpdate, Num, UpdateSkip};
 use crate::torch::{HostSyncCounter, Implementation, copy_into, mixed_name};
 
 /// Proximal policy optimization of a policy. All state of it is in here, in place.
@@ -113,13 +113,14 @@ impl Learner {
         let head = policy.value_output();
         let rollout = finalize(buffer, &mut self.rewards, &mut self.values, &head, &self.config)?;
         let mut update = LearnerUpdate {
-            schedules,
-            finalize_ms: milliseconds_since(started),
+            lr: schedules.lr,
+            entropy_coef: schedules.entropy_coef,
+            value_coef: schedules.value_coef,
             amp_dtype: mixed_name(policy.precision()).unwrap_or("f32").into(),
             ..LearnerUpdate::default()
         };
         match rollout {
-            Ok(rollout) => self.optimise(rollout, buffer, policy, round, reads, &mut update)?,
+            Ok(rollout) => self.optimise(rollout, schedules, policy, round, reads, &mut update)?,
             Err(Unusable::Empty) => update.skip_reason = UpdateSkip::Empty,
             Err(Unusable::NonFinite(source)) => {
                 self.counters.consecutive_failures += 1;
@@ -128,8 +129,8 @@ impl Learner {
             }
         }
         update.updates = self.counters.updates;
-        update.policy_version = self.counters.policy_version;
         update.consecutive_failures = self.counters.consecutive_failures;
+        update.update_ms = Num(started.elapsed().as_secs_f64() * 1e3);
         Ok(update)
     }
 
@@ -137,24 +138,20 @@ impl Learner {
     fn optimise(
         &mut self,
         rollout: PreparedRollout,
-        buffer: &RolloutBuffer,
+        schedules: LearnerSchedules,
         policy: &mut dyn TrainablePolicy,
         round: u64,
         reads: &HostSyncCounter,
         update: &mut LearnerUpdate,
     ) -> Result<(), LearnerError> {
-        let started = Instant::now();
         let mut rng = RunRng::new(self.seed, Domain::LearnerShuffle, &[0, round]);
         let measured = Update {
             config: &self.config,
-            schedules: update.schedules,
+            schedules,
             batch: &rollout.batch,
-            raw_observations: &buffer.valid_raw_observations()?,
-            rollout_states: &buffer.final_state_numbers()?,
             reads,
         }
         .run(policy, &mut self.optimizer, &mut rng)?;
-        update.update_ms = milliseconds_since(started);
 
         announce_drift(&measured, policy.precision());
         judge(update, &measured);
@@ -164,7 +161,6 @@ impl Learner {
         match update.skip_reason {
             UpdateSkip::None => {
                 self.counters.updates += 1;
-                self.counters.policy_version += 1;
                 self.counters.consecutive_failures = 0;
             }
             UpdateSkip::Kl | UpdateSkip::Empty | UpdateSkip::Overflow => {}
@@ -172,12 +168,8 @@ impl Learner {
         }
         policy.set_floor_scale(self.schedules().probability_floor);
 
-        update.actor_skipped = rollout.actor_skipped;
-        update.critic = rollout.metrics.critic;
-        update.returns = rollout.metrics.returns;
-        update.advantages = rollout.metrics.advantages;
-        update.data = Some(rollout.metrics.data);
-        update_metrics::report(update, &measured, &rollout.metrics.learnable, self.config.max_grad_norm);
+        update.data = Some(rollout.data);
+        metrics::report(update, &measured, &rollout.learnable, self.config.max_grad_norm);
         Ok(())
     }
 
@@ -235,8 +227,4 @@ impl Learner {
         self.optimizer.remember()?;
         Ok(())
     }
-}
-
-fn milliseconds_since(started: Instant) -> Num {
-    Num(started.elapsed().as_secs_f64() * 1e3)
 }

@@ -5,6 +5,9 @@
 
 use tch::{Kind, Tensor};
 
+use super::optimizer::Gradients;
+use super::sequences::SequenceBatch;
+use crate::controller::Evaluation;
 use crate::torch::NoGrad;
 
 /// Bounds of log-ratios, so that their exponential is finite.
@@ -42,8 +45,7 @@ pub(super) fn mean_by_head(values: &Tensor, mask: &Tensor) -> Tensor {
 /// Probability ratios between the current policy and the one that acted.
 #[derive(Debug)]
 pub(super) struct Ratios {
-    /// `[B, T, K]`, 0 on heads that the actor does not learn from.
-    pub head_logs: Tensor,
+    /// `[B, T, K]`, 1 on heads that the actor does not learn from.
     pub heads: Tensor,
     /// `[B, T]`.
     pub joint_log: Tensor,
@@ -60,7 +62,6 @@ impl Ratios {
         Self {
             heads: head_logs.exp(),
             joint: joint_log.exp(),
-            head_logs,
             joint_log,
         }
     }
@@ -135,6 +136,43 @@ pub(super) fn entropy_floor_penalty(entropy: &Tensor, available: &Tensor, floors
     let mean = mean_by_head(entropy, available);
     let shortfall = (floors - mean).clamp_min(0.0).square() * coefs;
     selected(&shortfall, &count_by_head(available).gt(0.0)).sum(Kind::Float)
+}
+
+/// What of a minibatch is not finite: f32 tensors, 0 where all is well.
+#[derive(Debug)]
+pub(super) struct Gates {
+    /// `[K]`, gate G1: log-probabilities that matter.
+    pub log_probs: Tensor,
+    /// G1.
+    pub value: Tensor,
+    /// G2.
+    pub loss: Tensor,
+    /// G3.
+    pub gradient: Tensor,
+}
+
+impl Gates {
+    pub fn check(evaluation: &Evaluation, minibatch: &SequenceBatch, losses: &Losses, gradients: &Gradients) -> Self {
+        let log_probs = selected(&evaluation.log_probs.detach(), &minibatch.causal);
+        Self {
+            log_probs: count_by_head(&log_probs.isfinite().logical_not()),
+            value: is_not_finite(&selected(&evaluation.value.detach(), &minibatch.valid)),
+            loss: is_not_finite(&losses.total),
+            gradient: gradients.bad.shallow_clone(),
+        }
+    }
+
+    /// f32 scalar, 1 if any gate is closed.
+    pub fn any(&self) -> Tensor {
+        let log_probs = self.log_probs.gt(0.0).any().to_kind(Kind::Float);
+        let gates = [&self.value, &self.loss, &self.gradient];
+        gates.into_iter().fold(log_probs, |any, gate| any.maximum(gate))
+    }
+}
+
+/// f32 scalar, 1 if any element is NaN or infinite.
+pub(super) fn is_not_finite(values: &Tensor) -> Tensor {
+    values.detach().isfinite().logical_not().any().to_kind(Kind::Float)
 }
 
 #[cfg(test)]

@@ -2,8 +2,8 @@
 //! the ECS, an env, or why an episode ended.
 //!
 //! The way of the data: [`RolloutBuffer`] (`steps` and `segments` in it, filled by `writing`, edited by `rollback`) →
-//! `finalize` (`reward_norm`, `targets` with `gae`, `rollout_metrics`, `value_norm`, `sequences`) → `update` (`loss`,
-//! `optimizer`, `measurements`) → `guards` and `update_metrics` →
+//! `finalize` (`reward_norm`, `targets` with `gae`, `value_norm`, `sequences`) → `update` (`loss`, `optimizer`,
+//! `measurements`) → `guards` and `metrics` →
 //! [`LearnerUpdate`](crate::telemetry::LearnerUpdate). [`Learner`] holds what lasts from update to update, `state` is what
 //! a checkpoint keeps of it, `schedules` what changes in its course.
 //!
@@ -18,11 +18,10 @@ mod guards;
 mod learner;
 mod loss;
 mod measurements;
+mod metrics;
 mod optimizer;
-mod recurrent;
 mod reward_norm;
 mod rollback;
-mod rollout_metrics;
 mod schedules;
 mod segments;
 mod sequences;
@@ -33,7 +32,6 @@ mod targets;
 mod tests;
 mod unfinished;
 mod update;
-mod update_metrics;
 mod value_norm;
 mod writing;
 
@@ -41,7 +39,7 @@ pub use buffer::{BufferShape, RolloutBuffer};
 pub use error::{BufferError, LearnerError};
 pub use learner::Learner;
 pub use reward_norm::RewardNormalizer;
-pub use schedules::Horizon;
+pub use schedules::{Horizon, LearnerSchedules};
 pub use segments::SegmentEnd;
 pub use state::{Counters, LearnerState};
 pub use steps::{DecidedStep, StepOutcome, StepTensors};

@@ -35,7 +35,6 @@ impl RolloutBuffer {
         let charges = &mut self.charges;
         charges.rollback_attempts += 1;
         if steps.is_empty() {
-            charges.rollback_unattributed += 1;
             return Ok(None);
         }
         charges.rollback_attributed += 1;

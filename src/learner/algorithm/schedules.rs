@@ -1,7 +1,6 @@
 //! What changes in the course of learning, as functions of the successful updates so far.
 
 use crate::scenario::{LEAST_ENTROPY_COEF, LearnerConfig, LrSchedule};
-use crate::telemetry::LearnerSchedules;
 
 /// Factor of the policy's probability floors after the last update: it tries less once it knows more.
 const LAST_FLOOR: f64 = 0.2;
@@ -23,6 +22,21 @@ impl Horizon {
     }
 }
 
+/// Values in force during an update.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct LearnerSchedules {
+    /// Learning rate.
+    pub lr: f64,
+    /// Weight of the entropy bonus.
+    pub entropy_coef: f64,
+    /// Weight of the value loss.
+    pub value_coef: f64,
+    /// Factor of the entropy floors' penalty.
+    pub entropy_floor: f64,
+    /// Factor of the probability floors in the rollout that follows.
+    pub probability_floor: f64,
+}
+
 impl LearnerSchedules {
     /// For the update after `updates` successful ones.
     pub fn at(updates: u64, config: &LearnerConfig, horizon: Horizon) -> Self {
@@ -31,7 +45,6 @@ impl LearnerSchedules {
             lr: learning_rate(updates, config, horizon),
             entropy_coef: entropy_coef(updates, config, horizon),
             value_coef: value_coef(updates, config),
-            clip_ratio: config.clip_ratio,
             entropy_floor: entropy_floor(progress),
             probability_floor: 1.0 + progress * (LAST_FLOOR - 1.0),
         }

@@ -16,8 +16,6 @@ const SQUARES: &str = "exp_avg_sq.";
 pub struct Counters {
     /// Successful updates: what all schedules run on.
     pub updates: u64,
-    /// Versions of the policy so far.
-    pub policy_version: u64,
     /// Failed updates since the last successful one.
     pub consecutive_failures: u32,
 }

@@ -21,12 +21,6 @@ impl RolloutBuffer {
         for (name, tensor, index) in self.named_cells()? {
             round.put_tensor(name, &catch(|| tensor.index_select(0, &index))?)?;
         }
-        round.put("rollout.final_states", &self.final_states.first().map_or(0, Vec::len))?;
-        for (kind, noted) in self.final_states.iter().enumerate() {
-            for (index, numbers) in noted.iter().enumerate() {
-                round.put_tensor(final_state_name(kind, index), numbers)?;
-            }
-        }
         Ok(())
     }
 
@@ -51,14 +45,6 @@ impl RolloutBuffer {
             let _ = catch(|| tensor.shallow_clone().index_copy_(0, &index, &part))?;
         }
         self.charges = round.get("rollout.charges")?;
-        let noted: usize = round.get("rollout.final_states")?;
-        for (kind, states) in self.final_states.iter_mut().enumerate() {
-            let kept = (0..noted).map(|index| {
-                let numbers = round.tensor(&final_state_name(kind, index))?.to_tensor()?;
-                Ok(catch(|| numbers.to_device(self.device))?)
-            });
-            *states = kept.collect::<Result<_, Failure>>()?;
-        }
         Ok(())
     }
 
@@ -129,8 +115,4 @@ fn unreadable(name: &str, why: impl Into<String>) -> UnfinishedRoundError {
         name: name.into(),
         why: why.into(),
     }
-}
-
-fn final_state_name(kind: usize, index: usize) -> String {
-    format!("rollout.final_states.{kind}.{index}")
 }

@@ -1,30 +1,27 @@
 //! Proximal policy optimization over one rollout (Schulman et al. 2017), for a recurrent policy whose action has several
 //! heads. Read `run`, `step` and `objective` in this order: they are the algorithm. What is measured is gathered after each
-//! step by [`measure`].
+//! step by [`MinibatchStep::measure`].
 //!
 //! Nothing in the loop waits for the device: the divergence stop, the consistency check and the finiteness gates are flags
 //! on the device that suppress the optimizer's step, and all measurements are read once at the end. On a CPU, where
 //! reading waits for nothing, the loop leaves early when a flag says that no further step will be taken.
 
-use std::time::Instant;
-
 use tch::{Device, Kind, Tensor};
 
 use super::error::LearnerError;
 use super::loss::{
-    Losses, Ratios, drift, entropy_floor_penalty, head_denominators, head_entropies, mean, per_head_policy_loss,
+    Gates, Losses, Ratios, drift, entropy_floor_penalty, head_denominators, head_entropies, mean, per_head_policy_loss,
     value_loss,
 };
 use super::measurements::{
-    Gates, MinibatchNumbers, MinibatchStep, TimedStep, UpdateMeasurements, measure, observation_faults,
-    observation_shares, read_all,
+    MeasuredStep, MinibatchNumbers, MinibatchStep, UpdateMeasurements, observation_shares, read_all,
 };
 use super::optimizer::PolicyOptimizer;
+use super::schedules::LearnerSchedules;
 use super::sequences::{SequenceBatch, split};
 use crate::controller::{Evaluation, HEADS, OBSERVATION_CLIP, TrainablePolicy};
 use crate::random::Draw;
 use crate::scenario::LearnerConfig;
-use crate::telemetry::LearnerSchedules;
 use crate::torch::{HostSyncCounter, TorchError, catch, read_f32};
 
 /// An update stops where the divergence exceeds the target by this factor.
@@ -43,10 +40,6 @@ pub(super) struct Update<'a> {
     pub config: &'a LearnerConfig,
     pub schedules: LearnerSchedules,
     pub batch: &'a SequenceBatch,
-    /// `f32 [steps, D]`: of the rollout's valid steps.
-    pub raw_observations: &'a Tensor,
-    /// Numbers of the states with which the rollout's segments ended, by state tensor.
-    pub rollout_states: &'a [Tensor],
     pub reads: &'a HostSyncCounter,
 }
 
@@ -73,32 +66,20 @@ impl Update<'_> {
             // Whole sequences are shuffled, never single steps: the recurrent core replays each from its start.
             rng.shuffle(&mut order);
             for (index, part) in split(order.len(), self.config.num_minibatches as usize).enumerate() {
-                let started = Instant::now();
                 let minibatch = catch(|| self.batch.select(&order[part]))?;
                 let numbers = self.step(&minibatch, policy, optimizer, &mut stop, steps.is_empty())?;
-                steps.push(TimedStep {
+                steps.push(MeasuredStep {
                     epoch,
                     minibatch: index as u32,
                     numbers,
-                    elapsed: started.elapsed(),
                 });
                 if !device.is_cuda() && is_over(&stop)? {
                     break 'epochs;
                 }
             }
         }
-        let observations = catch(|| {
-            let shares = observation_shares(self.batch, OBSERVATION_CLIP);
-            [shares, observation_faults(self.raw_observations)]
-        })?;
-        let change = optimizer.change()?;
-        Ok(read_all(
-            &steps,
-            &change,
-            &observations,
-            self.rollout_states,
-            self.reads,
-        )?)
+        let shares = catch(|| observation_shares(self.batch, OBSERVATION_CLIP))?;
+        Ok(read_all(&steps, &optimizer.change()?, &shares, self.reads)?)
     }
 
     /// One minibatch: evaluate, descend where nothing forbids it, measure.
@@ -143,11 +124,11 @@ impl Update<'_> {
         optimizer.update_scale(&gradients)?;
 
         Ok(catch(|| {
-            measure(&MinibatchStep {
+            MinibatchStep {
                 minibatch,
                 evaluation: &evaluation,
                 ratios: &ratios,
-                clip_ratio: self.schedules.clip_ratio,
+                clip_ratio: self.config.clip_ratio,
                 kl: &kl,
                 losses: &losses,
                 gradients: &gradients,
@@ -156,8 +137,8 @@ impl Update<'_> {
                 kl_stop: &stop.kl,
                 mismatch: &stop.mismatch,
                 suppressed: &suppressed,
-                is_first,
-            })
+            }
+            .measure()
         })?)
     }
 
@@ -174,14 +155,8 @@ impl Update<'_> {
         let denominators = head_denominators(causal, actor, config.head_min_fraction);
 
         // Clipped surrogate of each head.
-        let policy = per_head_policy_loss(
-            ratios,
-            &minibatch.advantages,
-            causal,
-            &denominators,
-            schedules.clip_ratio,
-        )
-        .sum(Kind::Float);
+        let policy = per_head_policy_loss(ratios, &minibatch.advantages, causal, &denominators, config.clip_ratio)
+            .sum(Kind::Float);
 
         // Value loss, in normalised units.
         let value = value_loss(&evaluation.value, &minibatch.targets, &minibatch.value_weights, valid);

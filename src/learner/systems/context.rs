@@ -36,16 +36,6 @@ pub(crate) struct LearnerContext<'w> {
 }
 
 impl LearnerContext<'_> {
-    /// Takes note of the live recurrent states of rows whose segments end, before they are zeroed.
-    pub fn note_final_states(&mut self, rows: &[usize]) -> Result<(), Failure> {
-        if let Some(policy) = self.controller.0.get().learned() {
-            let rows: Vec<i64> = rows.iter().map(|&row| row as i64).collect();
-            let state = live_states(policy, &rows)?;
-            self.policy.buffer.get().note_final_states(&state)?;
-        }
-        Ok(())
-    }
-
     /// Zeroes the live recurrent states of rows whose segments have ended.
     pub fn reset_rows(&mut self, rows: &[usize]) {
         if let Some(policy) = self.controller.0.get().learned() {

@@ -68,7 +68,6 @@ pub(crate) fn end_segments(
         .chain(truncated.map(|(env, bootstrap)| (env.id.index, SegmentEnd::Truncated { bootstrap })))
         .collect();
     context.policy.buffer.get().end_segments(&ends)?;
-    context.note_final_states(&rows)?;
     context.reset_rows(&rows);
     Ok(())
 }

@@ -22,7 +22,6 @@ pub(crate) fn credit_rollbacks(
         let row = id.index;
         let buffer = context.policy.buffer.get();
         if let Some(steps_forfeited) = buffer.rollback(row, penalty, rollback.snapshot_step)? {
-            context.note_final_states(&[row])?;
             rollback.credit = Credit::Attributed {
                 penalty: penalty.into(),
                 steps_forfeited: steps_forfeited as u32,

@@ -79,22 +79,24 @@ fn update(
     reads: &HostSyncCounter,
 ) -> Result<LearnerUpdate, Failure> {
     let mut update = learner.learn(buffer, policy, round.into(), reads)?;
-    commit_observations(buffer, policy, reads)?;
-    update.observation.obs_norm_drift = policy.normaliser().drift().map(Num);
+    update.obs_nonfinite = commit_observations(buffer, policy, reads)?;
+    update.obs_norm_drift = policy.normaliser().drift().map(Num);
     policy.set_updates(update.updates);
     buffer.clear()?;
     Ok(update)
 }
 
+/// Returns how many elements of the raw observations are not finite.
 fn commit_observations(
     buffer: &RolloutBuffer,
     policy: &mut dyn LearningPolicy,
     reads: &HostSyncCounter,
-) -> Result<(), Failure> {
+) -> Result<u64, Failure> {
     let observations = buffer.valid_raw_observations()?;
     let width = policy.schema().len();
     let rows = read_f32(&observations, reads)?;
-    Ok(policy.normaliser_mut().commit(rows.chunks_exact(width))?)
+    policy.normaliser_mut().commit(rows.chunks_exact(width))?;
+    Ok(rows.iter().filter(|element| !element.is_finite()).count() as u64)
 }
 
 /// After the round's records, which show what went wrong, and after the checkpoint of the last good state.

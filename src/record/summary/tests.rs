@@ -99,7 +99,10 @@ fn learning_run() -> LiveState {
         live.apply(&Event::env(examples::context_at(0, round, 3), examples::rollback()));
         let mut update = examples::learner_update();
         update.updates = u64::from(round) + 1;
-        update.critic.explained_variance_free = Some(Num(0.25));
+        update.data = update.data.map(|data| crate::telemetry::RolloutData {
+            explained_variance_free: Some(Num(0.25)),
+            ..data
+        });
         live.apply(&Event::round(round, update));
         let mut result = examples::round_finished();
         result.paid = result.paid.map(|mut paid| {
@@ -162,7 +165,7 @@ fn an_update_that_was_not_performed_says_why_and_what_is_unknown() {
     let mut live = learning_run();
     let mut update = examples::learner_update();
     (update.update_performed, update.skip_reason) = (false, UpdateSkip::Mismatch);
-    update.trust.approx_kl = None;
+    update.measured.approx_kl = None;
     live.apply(&Event::round(2, update));
 
     let text = summary(&live, Path::new("runs/learnt"));

@@ -7,12 +7,11 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::env::OpCounts;
 use crate::telemetry::encoding::Num;
 
 mod measured;
 
-pub use measured::*;
+pub use measured::{ByHead, UpdateMeasures};
 
 /// Why an update was not performed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -98,56 +97,49 @@ pub struct RollbackCharges {
     pub rollback_attempts: u64,
     /// Those that were charged to a step.
     pub rollback_attributed: u64,
-    /// Those of envs without a finished step since their segment began.
-    pub rollback_unattributed: u64,
     /// Steps that lost their own rewards.
     pub rollback_steps_forfeited: u64,
 }
 
-/// What the update learnt from; absent if the rollout could not be used at all.
+/// What the update learnt from, and how well the critic knew it before; absent if the rollout could not be used at all.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct RolloutData {
     /// Steps that count.
     pub steps_valid: u64,
     /// Steps that the actor learns from.
     pub steps_actor: u64,
-    /// Share of steps without a choice.
-    pub forced_ratio: Num,
-    /// Share of steps that something else decided.
-    pub scripted_ratio: Num,
-    /// `1 − forced_ratio`.
-    pub decision_density: Num,
-    /// Pieces of episodes.
-    pub segments: u64,
-    /// Pieces that contribute to nothing.
-    pub segments_invalid: u64,
-    /// Operations chosen.
-    pub op_counts: OpCounts,
+    /// Share of the returns' variance that values explain.
+    pub explained_variance: Num,
+    /// The same of the steps with a choice; absent if there are none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub explained_variance_free: Option<Num>,
     /// The returns vary too little for `explained_variance` to mean much.
     pub ev_low_return_variance: bool,
+    /// Root mean square error of values over the deviation of the returns.
+    pub value_nrmse: Num,
+    /// Of values and returns.
+    pub v_return_correlation: Num,
+    /// Mean absolute one-step error.
+    pub bellman_error: Num,
+    /// Mean.
+    pub return_mean: Num,
+    /// Deviation.
+    pub return_std: Num,
+    /// What raw rewards were divided by.
+    pub reward_scale: Num,
+    /// Share of rewards beyond the clip.
+    pub reward_clip_fraction: Num,
+    /// Mean of the advantages before they are normalised; absent if the actor learns from no step.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub adv_pre_mean: Option<Num>,
+    /// Their deviation.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub adv_pre_std: Option<Num>,
     /// The deviation of the advantages was too small to divide by.
     pub adv_std_floored: bool,
     /// Rollbacks.
     #[serde(flatten)]
     pub charges: RollbackCharges,
-}
-
-/// Values in force during the update.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct LearnerSchedules {
-    /// Learning rate.
-    pub lr: f64,
-    /// Weight of the entropy bonus.
-    pub entropy_coef: f64,
-    /// Weight of the value loss.
-    pub value_coef: f64,
-    /// Distance from 1 at which probability ratios are clipped.
-    pub clip_ratio: f64,
-    /// Factor of the entropy floors' penalty.
-    pub entropy_floor: f64,
-    /// Factor of the probability floors in the rollout that follows.
-    #[serde(rename = "floor_schedule")]
-    pub probability_floor: f64,
 }
 
 /// One update of a policy, performed or not.
@@ -159,88 +151,44 @@ pub struct LearnerUpdate {
     pub skip_reason: UpdateSkip,
     /// Performed so far, this one included.
     pub updates: u64,
-    /// Version of the policy that acts next.
-    pub policy_version: u64,
+    /// Failed updates in a row.
+    pub consecutive_failures: u32,
     /// Optimizer steps.
     pub steps_taken: u32,
     /// Epoch in which the divergence stopped the update.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub early_stop_epoch: Option<u32>,
-    /// Minibatches that were left out.
-    pub nonfinite_skips: u32,
-    /// What was not finite in them.
+    /// What was not finite in minibatches that were left out, or in the whole update.
     pub nonfinite_sources: Vec<NonfiniteSource>,
-    /// Minibatches whose scaled gradients were not finite in float16.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub overflow_skips: Option<u32>,
     /// By what the loss of the last minibatch was scaled; only in float16.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub loss_scale: Option<Num>,
-    /// Failed updates in a row.
-    pub consecutive_failures: u32,
-    /// Too few free steps: only the critic learnt.
-    pub actor_skipped: bool,
-    /// What was minimised.
+    /// Learning rate.
+    pub lr: f64,
+    /// Weight of the entropy bonus.
+    pub entropy_coef: f64,
+    /// Weight of the value loss.
+    pub value_coef: f64,
+    /// What its minibatches measured.
     #[serde(flatten)]
-    pub losses: UpdateLosses,
-    /// How far the policy moved.
-    #[serde(flatten)]
-    pub trust: TrustRegion,
-    /// How undecided it is.
-    #[serde(flatten)]
-    pub entropy: PolicyEntropy,
-    /// How large gradients were.
-    #[serde(flatten)]
-    pub gradients: PolicyGradients,
-    /// By head.
+    pub measured: UpdateMeasures,
+    /// State of each head's gradient.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub head_grad_state: BTreeMap<String, HeadGradient>,
-    /// How well returns are known.
-    #[serde(flatten)]
-    pub critic: CriticQuality,
-    /// What the rollout was worth.
-    #[serde(flatten)]
-    pub returns: ReturnStatistics,
-    /// What decisions were worth.
-    #[serde(flatten)]
-    pub advantages: AdvantageStatistics,
+    /// Some recurrent state was NaN or infinite; absent where there are none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub state_nonfinite: Option<bool>,
     /// What there was to learn from.
     #[serde(flatten)]
     pub data: Option<RolloutData>,
-    /// Of policies with memory.
-    #[serde(flatten)]
-    pub recurrent: RecurrentHealth,
-    /// Of the recurrent states; absent where there are none.
+    /// Elements of raw observations that are NaN or infinite.
+    #[serde(default)]
+    pub obs_nonfinite: u64,
+    /// How far the statistics that scale observations have moved since they knew nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub update_has_nan: Option<bool>,
-    /// Some recurrent state was infinite in the update.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub update_has_inf: Option<bool>,
-    /// Some recurrent state was NaN in the rollout.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub rollout_has_nan: Option<bool>,
-    /// Some recurrent state was infinite in the rollout.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub rollout_has_inf: Option<bool>,
-    /// How well observations are scaled.
-    #[serde(flatten)]
-    pub observation: ObservationHealth,
-    /// Elements of raw observations; absent if no minibatch was evaluated.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub obs_nan_count: Option<u64>,
-    /// Infinite elements of raw observations.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub obs_inf_count: Option<u64>,
-    /// What was in force.
-    #[serde(flatten)]
-    pub schedules: LearnerSchedules,
-    /// Time to turn the rollout into targets.
-    pub finalize_ms: Num,
-    /// Time of the update.
+    pub obs_norm_drift: Option<Num>,
+    /// Time from the finished rollout to the last number of the update.
     pub update_ms: Num,
-    /// Median of the minibatches' times, evaluation to optimizer step.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub learner_step_us_p50: Option<Num>,
     /// What the policy is evaluated in: `f32`, `bf16` or `fp16`.
     pub amp_dtype: String,
 }

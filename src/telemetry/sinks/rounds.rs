@@ -63,8 +63,8 @@ pub fn round_line(round: &RoundResult, live: &LiveState) -> String {
         round
             .reward_mean()
             .map_or_else(|| ABSENT.into(), |reward| format!("{reward:+.2}")),
-        number(update.and_then(|update| Some(update.entropy.entropy_mean?.0)), 2),
-        number(update.and_then(|update| Some(update.trust.approx_kl?.0)), 4),
+        number(update.and_then(|update| Some(update.measured.entropy_mean?.0)), 2),
+        number(update.and_then(|update| Some(update.measured.approx_kl?.0)), 4),
         format!("{}/{}/{}", growth.germinated, growth.fossilized, growth.pruned),
         format!("{:.1}", told.perf.env_steps_per_s.0),
         live.eta_s().map_or_else(|| ABSENT.into(), short_duration),

@@ -9,7 +9,6 @@ fn clocks_sizes_and_sequence_numbers_go_at_every_depth() {
         "data": {
             "accuracy_mean": 51.5, "eta_s": 4.0,
             "rows": [{"total_ms": 1.0, "mask": 3}, {"mask": 1}],
-            "learner_step_us_p50": 9.0,
             "perf": {"env_steps_per_s": 2.0, "rounds_per_hour": 9.0, "used_bytes": 7, "waits": 8},
         },
     });

@@ -10,7 +10,7 @@ use crate::learner::algorithm::finalize::{PreparedRollout, Unusable, finalize};
 use crate::learner::algorithm::targets::LEAST_DEVIATION;
 use crate::learner::algorithm::*;
 use crate::scenario::LearnerConfig;
-use crate::telemetry::{AdvantageStatistics, Num};
+use crate::telemetry::{Num, RolloutData};
 
 pub const PRUNE: [u8; HEADS] = [0, 0, 2, 1, 2, 0, 0, LifecycleOp::Prune.code() as u8];
 
@@ -131,11 +131,11 @@ impl Bench {
     /// The same with advantages as they were before they were standardised.
     pub fn plain_rollout(&mut self) -> PreparedRollout {
         let mut rollout = self.rollout();
-        let AdvantageStatistics {
+        let RolloutData {
             adv_pre_mean,
             adv_pre_std,
             ..
-        } = rollout.metrics.advantages;
+        } = rollout.data;
         let [mean, deviation] = [adv_pre_mean, adv_pre_std].map(|known| known.map_or(0.0, |Num(known)| known));
         let plain = &rollout.batch.advantages * deviation.max(LEAST_DEVIATION) + mean;
         rollout.batch.advantages = plain * &rollout.batch.valid;

@@ -38,9 +38,6 @@ fn a_baseline_of_the_other_envs_is_their_mean_where_they_had_a_choice_in_the_sam
     ];
     assert_close(&(&rollout.batch.advantages * free), &expected.concat());
     assert_eq!(read(&rollout.batch.targets), read(&plain.batch.targets), "the critic's");
-    let deviation = rollout.metrics.advantages.adv_baseline_std.expect("it varies").0;
-    assert!(deviation > 0.5, "{deviation}");
-    assert_eq!(plain.metrics.advantages.adv_baseline_std, None);
 }
 
 #[test]

@@ -4,13 +4,13 @@ use super::tasks::CueTask;
 use super::training::{Training, small_config};
 use super::{cue, read};
 use crate::controller::TrainablePolicy;
+use crate::learner::algorithm::LearnerSchedules;
 use crate::learner::algorithm::finalize::finalize;
 use crate::learner::algorithm::measurements::Scalar;
 use crate::learner::algorithm::optimizer::PolicyOptimizer;
 use crate::learner::algorithm::sequences::{Sequence, SequenceBatch, sequences};
 use crate::learner::algorithm::update::Update;
 use crate::scenario::LearnerConfig;
-use crate::telemetry::LearnerSchedules;
 use crate::torch::HostSyncCounter;
 
 /// Gradients and divergence of one evaluation of a batch.
@@ -31,8 +31,6 @@ fn gradients(training: &mut Training<CueTask>, batch: &SequenceBatch) -> (Vec<f6
             ..training.learner.schedules()
         },
         batch,
-        raw_observations: &batch.observations,
-        rollout_states: &[],
         reads: &reads,
     };
     let mut rng = crate::random::RunRng::from_seed(1);

@@ -4,12 +4,12 @@ use crate::telemetry::examples;
 #[test]
 fn what_is_undefined_has_no_key_and_what_is_no_number_has_one() {
     let mut update = examples::learner_update();
-    update.critic.explained_variance = None;
-    update.losses.loss_value = Some(Num(f64::NAN));
+    update.measured.approx_kl = None;
+    update.measured.loss_value = Some(Num(f64::NAN));
 
     let written = serde_json::to_value(&update).unwrap();
 
-    assert_eq!(written.get("explained_variance"), None);
+    assert_eq!(written.get("approx_kl"), None);
     assert_eq!(written["loss_value"], "nan");
     assert_eq!(serde_json::from_value::<LearnerUpdate>(written).unwrap(), update);
 }

@@ -94,7 +94,7 @@ fn rounds_and_updates_lie_over_the_round_and_steps_over_the_run() {
     assert_eq!(at("policy/approx_kl", 3), Some(0.008));
     assert_eq!(at("policy/head_entropy_avail/slot", 3), Some(0.72));
     assert_eq!(at("policy/update_performed", 3), Some(1.0));
-    assert_eq!(at("policy/adv_kurtosis", 3), None, "what is undefined is no point");
+    assert_eq!(at("policy/loss_scale", 3), None, "what is undefined is no point");
     assert_eq!(at("seeds/rollbacks_total", 3), Some(1.0));
     assert_eq!(at("env_mean/val_accuracy", 6), Some(45.0));
     assert_eq!(at("env_mean/val_accuracy", 7), Some(70.0));
