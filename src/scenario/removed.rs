@@ -75,6 +75,10 @@ const REMOVED: &[Removed] = &[
         &["run.launch"],
     ),
     (
+        "write `all`",
+        &["telemetry.tensorboard: mean", "telemetry.tensorboard: per_env"],
+    ),
+    (
         "every env has an order of its own, as `per_env` said: leave it out",
         &["data.feed"],
     ),

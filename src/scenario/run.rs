@@ -212,10 +212,10 @@ choice! {
     pub enum TensorBoard {
         /// none
         Off,
-        /// rounds, policy updates, and steps averaged over the envs
-        Mean,
-        /// the steps of each env as well
-        PerEnv,
+        /// what people look at, over the rounds
+        Main,
+        /// every number of rounds and updates, and the steps of every env, as well
+        All,
     }
 }
 
@@ -230,6 +230,6 @@ section! {
         /// Steps from one recorded step to the next; 1: all are.
         step_stride: u32 = 1, at_least(1);
         /// Curves for TensorBoard, in tb/ of the run directory.
-        tensorboard: TensorBoard = TensorBoard::Mean;
+        tensorboard: TensorBoard = TensorBoard::Main;
     }
 }

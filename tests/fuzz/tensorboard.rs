@@ -110,14 +110,17 @@ fn plotted(value: Num) -> u32 {
 fn expected(events: &[Arc<Event>]) -> BTreeMap<(&'static str, u64), u32> {
     let mut points = BTreeMap::new();
     for event in events {
-        let step = event.round.unwrap_or_default().into();
+        let step = u64::from(event.round.unwrap_or_default()) + 1;
         match &event.payload {
             Payload::RoundFinished(told) => {
-                points.insert(("round/accuracy_mean", step), plotted(told.accuracy_mean));
-                points.insert(("perf/round_wall_s", step), plotted(told.perf.round_wall_s));
+                points.insert(("main/accuracy", step), plotted(told.accuracy_mean));
+                points.insert(
+                    ("detail/round/perf/round_wall_s", step),
+                    plotted(told.perf.round_wall_s),
+                );
             }
             Payload::LearnerUpdate(told) => {
-                points.insert(("policy/updates", step), plotted(Num(told.updates as f64)));
+                points.insert(("detail/policy/updates", step), plotted(Num(told.updates as f64)));
             }
             _ => {}
         }
@@ -135,7 +138,7 @@ fn every_curve_is_read_back_by_an_independent_reader() {
             .map(|(seq, event)| Arc::new(Event { seq, ..event }))
             .collect();
         let folder = tempfile::tempdir().expect("a temporary folder");
-        let mut sink = TensorBoardSink::new(TensorBoard::PerEnv).expect("it is on");
+        let mut sink = TensorBoardSink::new(TensorBoard::All).expect("it is on");
         let info = RunInfo {
             run_id: "drawn".into(),
             directory: folder.path().into(),

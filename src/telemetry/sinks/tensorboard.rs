@@ -1,7 +1,8 @@
 //! TensorBoard event files: the curves of a run under `tb/`, readable by `tensorboard --logdir`.
 //!
-//! Numbers of rounds and updates lie over the round, those of env steps over the run step. Every number of
-//! `round_finished` and `learner_update` becomes a curve under its key, so that no list of them can grow stale.
+//! `main/` holds what people look at, over the round as it is counted on the console. Where all is asked for, `detail/` has
+//! every number of `round_finished` and `learner_update` under its key, so that no list of them can grow stale, and the steps
+//! of envs over the run step.
 
 use std::io::ErrorKind;
 use std::path::Path;
@@ -17,7 +18,7 @@ use crate::scenario::TensorBoard;
 use crate::storage;
 use crate::telemetry::encoding::{Num, Timestamp};
 use crate::telemetry::event::{Event, Payload};
-use crate::telemetry::payload::{EnvStep, GrowthCounts, RoundFinished, RunFinished, SinkClass};
+use crate::telemetry::payload::{EnvStep, EpisodeFinished, GrowthCounts, RoundFinished, RunFinished, SinkClass};
 use crate::telemetry::sink::{RunInfo, Sink, SinkError};
 
 /// Folder of the event files inside the run directory.
@@ -25,14 +26,40 @@ const FOLDER: &str = "tb";
 /// Stands where TensorBoard's own writer puts the host's name, which a run does not record.
 const HOST: &str = "localhost";
 
+/// Curves of `main/`, and the number of `round_finished` that each is.
+const OF_ROUND: [(&str, &str); 3] = [
+    ("accuracy", "accuracy_mean"),
+    ("reward", "reward_mean"),
+    ("env_steps_per_s", "perf/env_steps_per_s"),
+];
+/// And of `learner_update`; the variance of returns is that of steps in which there was a choice.
+const OF_UPDATE: [(&str, &str); 3] = [
+    ("entropy", "entropy_mean"),
+    ("kl", "approx_kl"),
+    ("explained_variance", "explained_variance_free"),
+];
+/// And of `episode_finished`, averaged over the envs that have it.
+const OF_EPISODE: [(&str, &str); 4] = [
+    ("test_accuracy", "test_accuracy"),
+    ("accuracy_committed", "committed_accuracy"),
+    ("committed_seeds", "fossilized"),
+    ("params_ratio", "param_ratio"),
+];
+/// The host that never grew, behind the last round.
+const HOST_ALONE: &str = "main/accuracy_host_alone";
+
 /// Writes curves for TensorBoard. Live: it never delays the run.
 #[derive(Default)]
 pub struct TensorBoardSink {
-    has_env_curves: bool,
+    has_detail: bool,
     file: AppendFile,
     max_steps: Option<u32>,
     totals: Totals,
     step: Option<StepMean>,
+    /// Sum and number of each curve of [`OF_EPISODE`] in the round.
+    episodes: [(f64, u32); OF_EPISODE.len()],
+    /// Of the newest point, as the console counts.
+    round: u32,
 }
 
 /// Since the run began.
@@ -67,17 +94,12 @@ fn env_curves(row: &EnvStep) -> Curves {
 }
 
 impl TensorBoardSink {
-    /// `mode`: whether each env gets curves of its own beside the means. `None` if nothing is to be written.
+    /// `None` if nothing is to be written.
     pub fn new(mode: TensorBoard) -> Option<Self> {
-        let sink = |has_env_curves| Self {
-            has_env_curves,
+        (mode != TensorBoard::Off).then(|| Self {
+            has_detail: mode == TensorBoard::All,
             ..Self::default()
-        };
-        match mode {
-            TensorBoard::Off => None,
-            TensorBoard::Mean => Some(sink(false)),
-            TensorBoard::PerEnv => Some(sink(true)),
-        }
+        })
     }
 
     fn add(&mut self, record: &Record) {
@@ -93,22 +115,49 @@ impl TensorBoardSink {
         self.add(&Record::scalar(seconds(at), &scalar));
     }
 
-    /// Every number of `data` under `{group}/{key}`; lists and texts are no curves.
-    fn put_all(&mut self, at: Timestamp, round: u32, group: &str, data: &impl Serialize) -> Result<(), SinkError> {
-        let mut curves = Vec::new();
-        collect_numbers(group, &serde_json::to_value(data)?, &mut curves);
-        for (tag, value) in curves {
-            self.put(at, round, &tag, value);
+    /// The numbers of `data` that `main` lists, and every one under `detail/{group}/{key}` where all is asked for; lists and
+    /// texts are no curves.
+    fn put_numbers(
+        &mut self,
+        event: &Event,
+        (main, group): (&[(&str, &str)], &str),
+        data: &impl Serialize,
+    ) -> Result<(), SinkError> {
+        let numbers = numbers_of(data)?;
+        self.round = event.round.unwrap_or_default() + 1;
+        for (name, key) in main {
+            if let Some((_, value)) = numbers.iter().find(|(tag, _)| tag == key) {
+                self.put(event.t, self.round, &format!("main/{name}"), *value);
+            }
+        }
+        if self.has_detail {
+            for (key, value) in numbers {
+                self.put(event.t, self.round, &format!("detail/{group}/{key}"), value);
+            }
+        }
+        Ok(())
+    }
+
+    fn take_episode(&mut self, episode: &EpisodeFinished) -> Result<(), SinkError> {
+        let numbers = numbers_of(episode)?;
+        for ((_, key), (sum, count)) in OF_EPISODE.iter().zip(&mut self.episodes) {
+            if let Some((_, value)) = numbers.iter().find(|(tag, _)| tag == key) {
+                (*sum, *count) = (*sum + value, *count + 1);
+            }
         }
         Ok(())
     }
 
     fn put_round(&mut self, event: &Event, round: &RoundFinished) -> Result<(), SinkError> {
-        let (at, index) = (event.t, event.round.unwrap_or_default());
-        let mut data = serde_json::to_value(round)?;
-        let perf = data.as_object_mut().and_then(|fields| fields.remove("perf"));
-        self.put_all(at, index, "round", &data)?;
-        self.put_all(at, index, "perf", &perf)?;
+        self.put_numbers(event, (&OF_ROUND, "round"), round)?;
+        for ((name, _), (sum, count)) in OF_EPISODE.into_iter().zip(std::mem::take(&mut self.episodes)) {
+            if count > 0 {
+                self.put(event.t, self.round, &format!("main/{name}"), sum / f64::from(count));
+            }
+        }
+        if !self.has_detail {
+            return Ok(());
+        }
         let Totals { growth, rollbacks } = self.totals;
         for (name, total) in [
             ("germinated", growth.germinated.into()),
@@ -116,13 +165,14 @@ impl TensorBoardSink {
             ("pruned", growth.pruned.into()),
             ("rollbacks", rollbacks),
         ] {
-            self.put(at, index, &format!("seeds/{name}_total"), total as f64);
+            let tag = format!("detail/seeds/{name}_total");
+            self.put(event.t, self.round, &tag, total as f64);
         }
         Ok(())
     }
 
     fn take_step(&mut self, event: &Event, row: &EnvStep) {
-        let (Some(round), Some(step), Some(env)) = (event.round, event.step, event.env) else {
+        let (true, Some(round), Some(step), Some(env)) = (self.has_detail, event.round, event.step, event.env) else {
             return;
         };
         if self.step.is_some_and(|mean| (mean.round, mean.step) != (round, step)) {
@@ -140,9 +190,9 @@ impl TensorBoardSink {
         for ((_, sum), (_, value)) in mean.sums.iter_mut().zip(curves) {
             *sum += value;
         }
-        if let (true, Some(run_step)) = (self.has_env_curves, self.run_step(round, step)) {
+        if let Some(run_step) = self.run_step(round, step) {
             for (name, value) in curves {
-                self.put(event.t, run_step, &format!("env{env}/{name}"), value);
+                self.put(event.t, run_step, &format!("detail/env{env}/{name}"), value);
             }
         }
     }
@@ -154,7 +204,7 @@ impl TensorBoardSink {
         };
         for (name, sum) in mean.sums {
             let value = sum / f64::from(mean.envs);
-            self.put(mean.at, run_step, &format!("env_mean/{name}"), value);
+            self.put(mean.at, run_step, &format!("detail/env_mean/{name}"), value);
         }
     }
 
@@ -172,8 +222,10 @@ impl TensorBoardSink {
             Payload::SeedPruned(_) => self.totals.growth.pruned += 1,
             Payload::GovernorRollback(_) => self.totals.rollbacks += 1,
             Payload::LearnerUpdate(update) => {
-                self.put_all(event.t, event.round.unwrap_or_default(), "policy", update)?;
+                self.put_numbers(event, (&OF_UPDATE, "policy"), update)?;
             }
+            Payload::EpisodeFinished(episode) => self.take_episode(episode)?,
+            Payload::BaselineMeasured(host) => self.put(event.t, self.round, HOST_ALONE, host.val_accuracy.0),
             Payload::RoundFinished(finished) => {
                 self.put_step_means();
                 self.put_round(event, finished)?;
@@ -249,15 +301,26 @@ fn seconds(at: Timestamp) -> f64 {
     at.milliseconds() as f64 / 1000.0
 }
 
-fn collect_numbers(tag: &str, value: &Value, curves: &mut Vec<(String, f64)>) {
+/// Every number and flag of `data` under its key; keys of maps behind a slash.
+fn numbers_of(data: &impl Serialize) -> Result<Vec<(String, f64)>, SinkError> {
+    let mut numbers = Vec::new();
+    collect_numbers("", &serde_json::to_value(data)?, &mut numbers);
+    Ok(numbers)
+}
+
+fn collect_numbers(path: &str, value: &Value, numbers: &mut Vec<(String, f64)>) {
     match value {
         Value::Object(fields) => {
             for (key, value) in fields {
-                collect_numbers(&format!("{tag}/{key}"), value, curves);
+                let below = match path {
+                    "" => key.clone(),
+                    path => format!("{path}/{key}"),
+                };
+                collect_numbers(&below, value, numbers);
             }
         }
-        Value::Bool(flag) => curves.push((tag.to_owned(), f64::from(u8::from(*flag)))),
-        number => curves.extend(Num::deserialize(number).map(|number| (tag.to_owned(), number.0))),
+        Value::Bool(flag) => numbers.push((path.to_owned(), f64::from(u8::from(*flag)))),
+        number => numbers.extend(Num::deserialize(number).map(|number| (path.to_owned(), number.0))),
     }
 }
 

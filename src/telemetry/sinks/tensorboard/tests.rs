@@ -80,26 +80,26 @@ fn points(file: &Path) -> BTreeMap<(String, u64), f32> {
 #[test]
 fn rounds_and_updates_lie_over_the_round_and_steps_over_the_run() {
     let folder = tempfile::tempdir().unwrap();
-    let mut sink = started(folder.path(), TensorBoard::Mean);
+    let mut sink = started(folder.path(), TensorBoard::All);
 
     sink.write(&events()).unwrap();
     sink.finish(&examples::run_finished()).unwrap();
 
     let points = points(&only_file(folder.path()));
     let at = |tag: &str, step: u64| points.get(&(tag.into(), step)).copied();
-    assert_eq!(at("round/accuracy_mean", 3), Some(54.3));
-    assert_eq!(at("round/reward_mean", 3), Some(12.0));
-    assert_eq!(at("round/reward_terms_mean/pbrs", 3), Some(-0.5));
-    assert_eq!(at("perf/env_steps_per_s", 3), Some(6.4));
-    assert_eq!(at("policy/approx_kl", 3), Some(0.008));
-    assert_eq!(at("policy/head_entropy_avail/slot", 3), Some(0.72));
-    assert_eq!(at("policy/update_performed", 3), Some(1.0));
-    assert_eq!(at("policy/loss_scale", 3), None, "what is undefined is no point");
-    assert_eq!(at("seeds/rollbacks_total", 3), Some(1.0));
-    assert_eq!(at("env_mean/val_accuracy", 6), Some(45.0));
-    assert_eq!(at("env_mean/val_accuracy", 7), Some(70.0));
-    assert!(at("env_mean/train_loss", 6).unwrap().is_nan());
-    assert!(points.keys().all(|(tag, _)| !tag.starts_with("env0")));
+    assert_eq!(at("detail/round/accuracy_mean", 4), Some(54.3));
+    assert_eq!(at("detail/round/reward_mean", 4), Some(12.0));
+    assert_eq!(at("detail/round/reward_terms_mean/pbrs", 4), Some(-0.5));
+    assert_eq!(at("detail/round/perf/env_steps_per_s", 4), Some(6.4));
+    assert_eq!(at("detail/policy/approx_kl", 4), Some(0.008));
+    assert_eq!(at("detail/policy/head_entropy_avail/slot", 4), Some(0.72));
+    assert_eq!(at("detail/policy/update_performed", 4), Some(1.0));
+    assert_eq!(at("detail/policy/loss_scale", 4), None, "what is undefined is no point");
+    assert_eq!(at("detail/seeds/rollbacks_total", 4), Some(1.0));
+    assert_eq!(at("detail/env_mean/val_accuracy", 6), Some(45.0));
+    assert_eq!(at("detail/env_mean/val_accuracy", 7), Some(70.0));
+    assert!(at("detail/env_mean/train_loss", 6).unwrap().is_nan());
+    assert_eq!(at("detail/env1/val_accuracy", 7), Some(80.0));
 }
 
 #[test]
@@ -107,7 +107,7 @@ fn totals_of_a_resumed_run_go_on_where_they_were() {
     let folder = tempfile::tempdir().unwrap();
     let mut live = LiveState::default();
     events().iter().for_each(|event| live.apply(event));
-    let mut sink = TensorBoardSink::new(TensorBoard::Mean).unwrap();
+    let mut sink = TensorBoardSink::new(TensorBoard::All).unwrap();
     sink.start(&RunInfo {
         run_id: "test".into(),
         directory: folder.path().into(),
@@ -124,32 +124,50 @@ fn totals_of_a_resumed_run_go_on_where_they_were() {
     sink.write(&numbered(later, 8)).unwrap();
 
     let points = points(&only_file(folder.path()));
-    let at = |tag: &str| points.get(&(tag.into(), 4)).copied();
+    let at = |tag: &str| points.get(&(tag.into(), 5)).copied();
     assert_eq!(
-        at("seeds/germinated_total"),
+        at("detail/seeds/germinated_total"),
         Some(4.0),
         "3 of the first round and one more"
     );
-    assert_eq!(at("seeds/fossilized_total"), Some(1.0));
-    assert_eq!(at("seeds/pruned_total"), Some(2.0));
-    assert_eq!(at("seeds/rollbacks_total"), Some(2.0));
+    assert_eq!(at("detail/seeds/fossilized_total"), Some(1.0));
+    assert_eq!(at("detail/seeds/pruned_total"), Some(2.0));
+    assert_eq!(at("detail/seeds/rollbacks_total"), Some(2.0));
 }
 
 #[test]
-fn each_env_has_its_curves_if_they_are_asked_for() {
+fn main_holds_a_dozen_curves_over_the_round_as_the_console_counts() {
     let folder = tempfile::tempdir().unwrap();
-    let mut sink = started(folder.path(), TensorBoard::PerEnv);
+    let mut sink = started(folder.path(), TensorBoard::Main);
+    let mut events = events_of_a_round();
+    let round = events.pop().expect("the round's end");
+    let episode = |env, accuracy| {
+        let mut episode = examples::episode_finished();
+        episode.test_accuracy = Some(Num(accuracy));
+        Event::env(examples::context_at(env, 3, 2), episode)
+    };
+    events.extend([episode(0, 60.0), episode(1, 70.0), round]);
 
-    sink.write(&events()).unwrap();
+    sink.write(&numbered(events, 0)).unwrap();
 
     let points = points(&only_file(folder.path()));
-    assert_eq!(points.get(&("env1/val_accuracy".into(), 7)), Some(&80.0));
+    let at = |tag: &str| points.get(&(tag.into(), 4)).copied();
+    assert_eq!(at("main/accuracy"), Some(54.3));
+    assert_eq!(at("main/reward"), Some(12.0));
+    assert_eq!(at("main/env_steps_per_s"), Some(6.4));
+    assert_eq!(at("main/kl"), Some(0.008));
+    assert_eq!(at("main/test_accuracy"), Some(65.0));
+    assert!(
+        points.keys().all(|(tag, step)| tag.starts_with("main/") && *step == 4),
+        "{points:?}"
+    );
+    assert!(points.len() <= 12, "{points:?}");
 }
 
 #[test]
 fn a_write_that_is_tried_again_repeats_no_point() {
     let folder = tempfile::tempdir().unwrap();
-    let mut sink = started(folder.path(), TensorBoard::Mean);
+    let mut sink = started(folder.path(), TensorBoard::Main);
     sink.write(&events()).unwrap();
     let file = only_file(folder.path());
     let once = std::fs::read(&file).unwrap();
@@ -169,8 +187,8 @@ fn nothing_is_written_if_it_is_off() {
 fn a_resumed_run_adds_a_file() {
     let folder = tempfile::tempdir().unwrap();
 
-    drop(started(folder.path(), TensorBoard::Mean));
-    drop(started(folder.path(), TensorBoard::Mean));
+    drop(started(folder.path(), TensorBoard::Main));
+    drop(started(folder.path(), TensorBoard::Main));
 
     assert_eq!(std::fs::read_dir(folder.path().join("tb")).unwrap().count(), 2);
 }
@@ -196,7 +214,7 @@ fn the_tensorboard_package_reads_what_is_written() {
         eprintln!("skipped: the Python package `tensorboard` cannot be imported");
         return;
     }
-    let mut sink = started(folder.path(), TensorBoard::Mean);
+    let mut sink = started(folder.path(), TensorBoard::Main);
     sink.write(&events()).unwrap();
     sink.finish(&examples::run_finished()).unwrap();
 
