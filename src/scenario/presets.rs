@@ -91,23 +91,11 @@ pub static TRAINING_PRESETS: [TrainingPreset; 4] = [
     },
 ];
 
-/// Settings of the learned controller: a network that CPUs carry easily, and the system's historical choices.
-pub static POLICY_PRESETS: [TrainingPreset; 2] = [
-    TrainingPreset {
-        name: "lstm_small",
-        ron: "(policy: (net: \"lstm\", net_cfg: (feature_dim: 128, hidden_dim: 128)))",
-    },
-    TrainingPreset {
-        name: "classic",
-        ron: "(policy: (
-            net_cfg: (head_conditioning: shared),
-            floor: (op: 0.15, slot: 0.05, blueprint: 0.12, style: 0.08, tempo: 0.12,
-                    alpha_target: 0.08, alpha_speed: 0.06, alpha_curve: 0.06),
-            masks: (mask_structural_gates: false),
-            heuristic: (min_training_epochs: 0, blueprint_penalty_decay: 0.5, blueprint_penalty_threshold: 3.0),
-        ))",
-    },
-];
+/// Settings of the learned controller.
+pub static POLICY_PRESETS: [TrainingPreset; 1] = [TrainingPreset {
+    name: "lstm_small",
+    ron: "(policy: (net: \"lstm\", net_cfg: (feature_dim: 128, hidden_dim: 128)))",
+}];
 
 /// The preset of that name, in either case.
 pub fn preset_named(presets: &'static [TrainingPreset], name: &str) -> Option<&'static TrainingPreset> {

@@ -308,24 +308,21 @@ fn every_reward_is_read_as_it_is_printed() {
 }
 
 #[test]
-fn a_policy_preset_lies_under_the_file_and_a_training_preset_may_choose_it() {
-    let policy = |text: &str, overrides: &[Override]| {
+fn a_policy_preset_lies_under_the_file_and_over_a_training_preset_that_may_choose_it() {
+    let widths = |text: &str, overrides: &[Override]| {
         let input = Input {
             label: "x.ron",
             text,
             overrides,
         };
-        load(&input, &Catalog::default()).expect("sound").scenario.policy
+        let policy = load(&input, &Catalog::default()).expect("sound").scenario.policy;
+        (policy.net_cfg.feature_dim, policy.net_cfg.hidden_dim)
     };
-    let digits = policy("(preset: \"digits\")", &[]);
-    assert_eq!((digits.net_cfg.feature_dim, digits.net_cfg.hidden_dim), (128, 128));
+    assert_eq!(widths("(preset: \"digits\")", &[]), (128, 128));
 
-    let classic = [Override::flag("--set", "policy.preset", "classic")];
-    let mixed = policy("(preset: \"digits\", policy: (floor: (op: 0.2)))", &classic);
-    assert_eq!(mixed.net_cfg.head_conditioning, HeadConditioning::Shared);
-    assert_eq!((mixed.floor.op, mixed.floor.tempo), (0.2, 0.12));
-    assert!(!mixed.masks.mask_structural_gates);
-    assert_eq!(mixed.heuristic.min_training_epochs, Some(0));
+    let small = [Override::flag("--set", "policy.preset", "lstm_small")];
+    let text = "(preset: \"cifar_steady\", policy: (net_cfg: (hidden_dim: 64)))";
+    assert_eq!((widths(text, &[]), widths(text, &small)), ((512, 64), (128, 64)));
 }
 
 fn help_of(text: &str, overrides: &[Override]) -> Option<String> {

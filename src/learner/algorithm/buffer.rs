@@ -1,7 +1,7 @@
 //! The rollout buffer: what the envs did and observed between two updates.
 //!
-//! One row per env; rows fill independently. A step is written in two phases (`writing`); rollbacks edit what was written
-//! (`rollback`). What is born on the device - observations, slot blueprints, recurrent states - stays there in
+//! One row per env; rows fill independently. A step is written in two phases, and rollbacks edit what was written
+//! (`writing`). What is born on the device - observations, slot blueprints, recurrent states - stays there in
 //! preallocated tensors, written with one indexed copy per field and step; what is born on the host - actions, masks,
 //! rewards - stays on the host and travels once, with the sequences of the update.
 //!
@@ -11,8 +11,7 @@ use serde::{Deserialize, Serialize};
 use tch::{Device, Kind, Tensor};
 
 use super::error::BufferError;
-use super::segments::Segment;
-use super::steps::StepRecord;
+use super::steps::{Segment, StepRecord};
 use crate::controller::{Head, MaskSet};
 use crate::growth::LifecycleOp;
 use crate::telemetry::RollbackCharges;

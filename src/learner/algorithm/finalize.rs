@@ -1,18 +1,15 @@
 //! From a finished rollout to what an update learns from. The order of the steps matters: every statistic moves exactly
 //! once a rollout, and nothing is measured in a unit that changes later.
 
-use std::collections::BTreeMap;
-
+use super::advantages::{standardise, step_targets, subtract_mean_of_others};
 use super::buffer::RolloutBuffer;
 use super::error::LearnerError;
 use super::metrics::{learnable_shares, rollout_data};
-use super::reward_norm::RewardNormalizer;
+use super::normalise::{RewardNormalizer, ValueNormalizer};
 use super::sequences::{SequenceBatch, sequences};
-use super::targets::{StepTargets, standardised, step_targets};
-use super::value_norm::ValueNormalizer;
 use crate::controller::{HEADS, ValueOutput};
 use crate::scenario::{AdvantageBaseline, LearnerConfig};
-use crate::telemetry::{RolloutData, statistics};
+use crate::telemetry::RolloutData;
 
 /// A rollout that is ready to be learnt from.
 #[derive(Debug)]
@@ -96,38 +93,6 @@ pub(super) fn finalize(
         data,
         learnable: learnable_shares(buffer),
     }))
-}
-
-/// Subtracts from the advantage of every step of `free` the mean advantage of the other envs that had a choice in the same
-/// step of the same round; nothing where there is none. What the others get does not depend on the env's own choice, so
-/// the gradient keeps its expectation (Kool et al. 2019).
-fn subtract_mean_of_others(buffer: &RolloutBuffer, targets: &mut [Vec<StepTargets>], free: &[(usize, usize)]) {
-    let moment = |&(env, step): &(usize, usize)| {
-        let record = &buffer.rows[env].steps[step];
-        (record.round, record.step)
-    };
-    let mut sums: BTreeMap<(u32, u32), (f64, u32)> = BTreeMap::new();
-    for place @ &(env, step) in free {
-        let (sum, count) = sums.entry(moment(place)).or_default();
-        *sum += targets[env][step].advantage;
-        *count += 1;
-    }
-    for place @ &(env, step) in free {
-        let (sum, count) = sums.get(&moment(place)).copied().unwrap_or_default();
-        let own = &mut targets[env][step].advantage;
-        if count > 1 {
-            *own -= (sum - *own) / f64::from(count - 1);
-        }
-    }
-}
-
-/// Standardises the advantages of `steps` by mean and deviation of those that the actor learns from, `free`.
-fn standardise(targets: &mut [Vec<StepTargets>], steps: &[(usize, usize)], free: &[f64]) {
-    let (mean, deviation) = statistics::mean_and_std(free).unwrap_or_default();
-    for &(env, step) in steps {
-        let StepTargets { advantage, .. } = &mut targets[env][step];
-        *advantage = standardised(*advantage, mean, deviation);
-    }
 }
 
 /// Moves the statistics of rewards; where their unit changes with that, so does everything that is measured in it. Returns

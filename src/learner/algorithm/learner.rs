@@ -8,14 +8,12 @@ use tch::Tensor;
 use super::buffer::RolloutBuffer;
 use super::error::LearnerError;
 use super::finalize::{PreparedRollout, Unusable, finalize};
-use super::guards::{announce_drift, judge, outside_minibatches};
-use super::metrics;
+use super::metrics::{announce_drift, judge, outside_minibatches, report};
+use super::normalise::{CLIP, RewardNormalizer, ValueNormalizer, ValueUnits};
 use super::optimizer::{PolicyOptimizer, SCALER};
-use super::reward_norm::{CLIP, RewardNormalizer};
 use super::schedules::{Horizon, LearnerSchedules};
 use super::state::{Counters, LearnerState, differences_of_tensors, impossible_tensors, nonfinite_numbers};
 use super::update::Update;
-use super::value_norm::{ValueNormalizer, ValueUnits};
 use crate::controller::TrainablePolicy;
 use crate::random::{Domain, RunRng};
 use crate::scenario::LearnerConfig;
@@ -169,7 +167,7 @@ impl Learner {
         policy.set_floor_scale(self.schedules().probability_floor);
 
         update.data = Some(rollout.data);
-        metrics::report(update, &measured, &rollout.learnable, self.config.max_grad_norm);
+        report(update, &measured, &rollout.learnable, self.config.max_grad_norm);
         Ok(())
     }
 

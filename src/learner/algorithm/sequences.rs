@@ -8,9 +8,9 @@ use std::ops::Range;
 use tch::kind::Element;
 use tch::{Device, Tensor};
 
+use super::advantages::StepTargets;
 use super::buffer::RolloutBuffer;
 use super::steps::StepRecord;
-use super::targets::StepTargets;
 use crate::controller::{HEADS, Head, RecurrentState, SequenceInput};
 use crate::scenario::LearnerConfig;
 use crate::torch::{TorchError, catch};

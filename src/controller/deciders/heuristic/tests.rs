@@ -271,7 +271,7 @@ fn the_rotation_passes_over_what_the_action_space_excludes() {
     );
 }
 
-/// 10 steps by the gate's minimum, none in the classic setting.
+/// 10 steps by the gate's minimum, none where the scenario says so.
 #[test]
 fn a_seed_trains_as_long_as_configured_or_as_the_gate_demands() {
     let wait_for = |ground: &Ground| {

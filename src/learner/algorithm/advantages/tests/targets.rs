@@ -1,4 +1,4 @@
-use super::*;
+use super::super::*;
 use crate::telemetry::statistics::mean_and_std;
 
 #[track_caller]

@@ -1,6 +1,6 @@
 use proptest::prelude::*;
 
-use super::*;
+use super::super::*;
 
 #[track_caller]
 fn assert_close(actual: &[f64], expected: &[f64]) {

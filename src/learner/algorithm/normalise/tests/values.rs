@@ -1,7 +1,7 @@
 use proptest::prelude::*;
 use tch::Tensor;
 
-use super::*;
+use super::super::*;
 use crate::torch::{HostSyncCounter, read_f64};
 
 fn head(weight: [f32; 2], bias: f32) -> ValueOutput {

@@ -1,4 +1,4 @@
-use super::*;
+use super::super::*;
 
 fn normalizer(batches: &[&[f64]]) -> RewardNormalizer {
     let mut normalizer = RewardNormalizer::default();

@@ -1,0 +1,2 @@
+mod gae;
+mod targets;

@@ -1,0 +1,2 @@
+mod rewards;
+mod values;
