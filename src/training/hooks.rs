@@ -52,7 +52,7 @@ impl HookedBatch<'_, '_, '_> {
     }
 }
 
-/// What a hook may return: an error stops the env, or the run, as any in its batches does.
+/// Its error stops the env, or the run, as any in the batches of an env does.
 type Hook = Box<dyn Fn(&mut HookedBatch) -> Result<(), Failure> + Send + Sync>;
 
 /// All hooks, in the order in which they were added.
