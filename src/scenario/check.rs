@@ -252,8 +252,8 @@ impl Checker<'_> {
     fn unknown_key(&mut self, key: &Name, fields: &'static [Field], path: &str) {
         let names: Vec<_> = fields.iter().map(|field| field.name).collect();
         let below = join(path, &key.text);
-        if let Some((message, help)) = removed::field(&below) {
-            self.reject(key.span, &below, message, Some(help));
+        if let Some(instead) = removed::field(&below) {
+            self.reject(key.span, &below, removed::SINCE.into(), Some(instead.into()));
             return;
         }
         let elsewhere = || {
@@ -287,8 +287,9 @@ impl Checker<'_> {
             return self.mismatch(kind, node, path, help);
         };
         let Some(variant) = variants.iter().find(|variant| variant.name == word) else {
-            if let Some((message, help)) = removed::value(path, word) {
-                return self.reject(node.span, path, format!("`{word}` was {message}"), Some(help));
+            if let Some(instead) = removed::value(path, word) {
+                let message = format!("`{word}` was {}", removed::SINCE);
+                return self.reject(node.span, path, message, Some(instead.into()));
             }
             let help = match inner_choice(variants, word) {
                 Some(form) => Some(format!("did you mean `{form}`?")),

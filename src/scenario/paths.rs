@@ -60,8 +60,8 @@ pub struct UnknownField {
     pub suggestion: Option<String>,
     /// What it has instead.
     pub available: Vec<&'static str>,
-    /// Since when it lacks the segment and what to do, where earlier versions had it.
-    pub removed: Option<(String, String)>,
+    /// What to do in place of the segment, where earlier versions had it.
+    pub removed: Option<&'static str>,
 }
 
 impl UnknownField {
@@ -71,8 +71,8 @@ impl UnknownField {
             "" => whole.into(),
             below => format!("`{below}`"),
         };
-        if let Some((since, _)) = &self.removed {
-            return format!("{place} has no {noun}`{}`: {since}", self.segment);
+        if self.removed.is_some() {
+            return format!("{place} has no {noun}`{}`: {}", self.segment, removed::SINCE);
         }
         if self.available.is_empty() {
             return format!("{place} has no fields");
@@ -82,8 +82,8 @@ impl UnknownField {
     }
 
     pub(super) fn help(&self) -> Option<String> {
-        if let Some((_, instead)) = &self.removed {
-            return Some(instead.clone());
+        if let Some(instead) = self.removed {
+            return Some(instead.into());
         }
         let path = self.suggestion.as_ref()?;
         Some(format!("did you mean `{path}`?"))

@@ -4,8 +4,8 @@
 /// `path: value`.
 type Removed = (&'static str, &'static [&'static str]);
 
-/// The version that first went without them.
-const SINCE: &str = "0.2.0";
+/// Since when they are gone: the version that first went without them.
+pub(super) const SINCE: &str = "removed in 0.2.0";
 
 const REMOVED: &[Removed] = &[
     (
@@ -241,8 +241,8 @@ const REMOVED: &[Removed] = &[
     ),
 ];
 
-/// Why the scenario has no such field any more, and what to do; `None` if it never had it.
-pub(super) fn field(path: &str) -> Option<(String, String)> {
+/// What to do in place of a field that scenarios have no more; `None` if they never had it.
+pub(super) fn field(path: &str) -> Option<&'static str> {
     find(|removed| {
         path.strip_prefix(removed)
             .is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
@@ -250,14 +250,15 @@ pub(super) fn field(path: &str) -> Option<(String, String)> {
 }
 
 /// As [`field`], of the value `word` of the choice at `path`.
-pub(super) fn value(path: &str, word: &str) -> Option<(String, String)> {
+pub(super) fn value(path: &str, word: &str) -> Option<&'static str> {
     let asked = format!("{path}: {word}");
     find(|removed| removed == asked)
 }
 
-fn find(fits: impl Fn(&str) -> bool) -> Option<(String, String)> {
-    let (instead, _) = REMOVED.iter().find(|(_, paths)| paths.iter().any(|path| fits(path)))?;
-    Some((format!("removed in {SINCE}"), (*instead).into()))
+fn find(fits: impl Fn(&str) -> bool) -> Option<&'static str> {
+    let mut rows = REMOVED.iter();
+    rows.find(|(_, paths)| paths.iter().any(|path| fits(path)))
+        .map(|(instead, _)| *instead)
 }
 
 #[cfg(test)]
