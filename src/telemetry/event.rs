@@ -47,7 +47,6 @@ macro_rules! payloads {
     ($($variant:ident => $kind:literal, $level:ident, $severity:ident: $summary:literal;)+) => {
         /// What happened. The variants are the whole catalogue: there is no free-form event.
         #[derive(Clone, Debug, PartialEq)]
-        #[expect(clippy::large_enum_variant, reason = "the large one comes once a round")]
         pub enum Payload {
             $(#[doc = concat!("`", $kind, "`: ", $summary, ".")] $variant($variant)),+
         }
