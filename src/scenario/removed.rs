@@ -24,6 +24,8 @@ const REMOVED: &[Removed] = &[
             "attribution.velocity_decay",
             "learner.norm_min_count",
             "learner.adv_std_floor",
+            "learner.entropy_floor",
+            "learner.entropy_floor_coef",
             "learner.entropy_coef_min",
             "learner.prob_floor_end_scale",
             "learner.betas",
