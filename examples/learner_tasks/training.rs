@@ -5,7 +5,7 @@ use simic_engine::learner::{
     BufferShape, DecidedStep, Horizon, Learner, RolloutBuffer, SegmentEnd, StepOutcome, StepTensors,
 };
 use simic_engine::random::{Domain, RunRng};
-use simic_engine::scenario::{EntropyFloorCoefs, EpisodeEnd, LearnerConfig, ValueNorm};
+use simic_engine::scenario::{EpisodeEnd, LearnerConfig, ValueNorm};
 use simic_engine::telemetry::LearnerUpdate;
 use simic_engine::torch::{HostSyncCounter, Implementation};
 use tch::{Device, Tensor};
@@ -24,18 +24,8 @@ pub struct Training<T> {
 }
 
 /// Settings under which the tasks are learnt: the engine's defaults, but a larger learning rate for small networks and so fewer passes
-/// over a rollout, more exploration, and no floor under entropies.
+/// over a rollout, and more exploration.
 pub fn small_config() -> LearnerConfig {
-    let no_floor = EntropyFloorCoefs {
-        slot: 0.0,
-        blueprint: 0.0,
-        style: 0.0,
-        tempo: 0.0,
-        alpha_target: 0.0,
-        alpha_speed: 0.0,
-        alpha_curve: 0.0,
-        op: 0.0,
-    };
     LearnerConfig {
         lr: 3e-3,
         epochs: 4,
@@ -43,7 +33,6 @@ pub fn small_config() -> LearnerConfig {
         value_coef: 0.5,
         value_norm: ValueNorm { momentum: 0.95 },
         entropy_coef: 0.05,
-        entropy_floor_coef: no_floor,
         ..LearnerConfig::default()
     }
 }

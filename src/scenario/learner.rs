@@ -70,98 +70,42 @@ section! {
 /// Least weight of the entropy bonus, whatever it is annealed to: a policy that stops trying cannot find out any more.
 pub const LEAST_ENTROPY_COEF: f64 = 0.01;
 
-/// A number per action head, each with its own default, so that a scenario names only those it changes.
-macro_rules! per_head {
-    ($(#[$doc:meta])* $name:ident, $range:ident {
-        slot: $slot:literal,
-        blueprint: $blueprint:literal,
-        style: $style:literal,
-        tempo: $tempo:literal,
-        alpha_target: $target:literal,
-        alpha_speed: $speed:literal,
-        alpha_curve: $curve:literal,
-        op: $op:literal,
-    }) => {
-        section! {
-            $(#[$doc])*
-            #[derive(Copy)]
-            pub struct $name {
-                /// Which slot.
-                slot: f64 = $slot, $range;
-                /// Which blueprint.
-                blueprint: f64 = $blueprint, $range;
-                /// Which blend style.
-                style: f64 = $style, $range;
-                /// Which tempo.
-                tempo: f64 = $tempo, $range;
-                /// Which amplitude.
-                alpha_target: f64 = $target, $range;
-                /// Which length of a ramp.
-                alpha_speed: f64 = $speed, $range;
-                /// Which curve of a ramp.
-                alpha_curve: f64 = $curve, $range;
-                /// Which operation.
-                op: f64 = $op, $range;
-            }
-        }
-
-        impl $name {
-            /// In the storage order of the heads.
-            pub const fn values(&self) -> [f64; 8] {
-                [
-                    self.slot,
-                    self.blueprint,
-                    self.style,
-                    self.tempo,
-                    self.alpha_target,
-                    self.alpha_speed,
-                    self.alpha_curve,
-                    self.op,
-                ]
-            }
-        }
-    };
-}
-
-per_head! {
+section! {
     /// Weight of each head in the entropy bonus.
-    EntropyMultipliers, NOT_NEGATIVE {
-        slot: 1.0,
-        blueprint: 1.3,
-        style: 1.2,
-        tempo: 1.3,
-        alpha_target: 1.2,
-        alpha_speed: 1.2,
-        alpha_curve: 1.2,
-        op: 1.0,
+    #[derive(Copy)]
+    pub struct EntropyMultipliers {
+        /// Which slot.
+        slot: f64 = 1.0, NOT_NEGATIVE;
+        /// Which blueprint.
+        blueprint: f64 = 1.3, NOT_NEGATIVE;
+        /// Which blend style.
+        style: f64 = 1.2, NOT_NEGATIVE;
+        /// Which tempo.
+        tempo: f64 = 1.3, NOT_NEGATIVE;
+        /// Which amplitude.
+        alpha_target: f64 = 1.2, NOT_NEGATIVE;
+        /// Which length of a ramp.
+        alpha_speed: f64 = 1.2, NOT_NEGATIVE;
+        /// Which curve of a ramp.
+        alpha_curve: f64 = 1.2, NOT_NEGATIVE;
+        /// Which operation.
+        op: f64 = 1.0, NOT_NEGATIVE;
     }
 }
 
-per_head! {
-    /// Normalised entropy below which a head is penalised.
-    EntropyFloors, FRACTION {
-        slot: 0.15,
-        blueprint: 0.20,
-        style: 0.15,
-        tempo: 0.20,
-        alpha_target: 0.10,
-        alpha_speed: 0.10,
-        alpha_curve: 0.10,
-        op: 0.30,
-    }
-}
-
-per_head! {
-    /// Strength of each head's entropy floor.
-    EntropyFloorCoefs, NOT_NEGATIVE {
-        slot: 0.1,
-        blueprint: 0.3,
-        style: 0.1,
-        tempo: 0.3,
-        alpha_target: 0.1,
-        alpha_speed: 0.1,
-        alpha_curve: 0.1,
-        op: 0.3,
+impl EntropyMultipliers {
+    /// In the storage order of the heads.
+    pub const fn values(&self) -> [f64; 8] {
+        [
+            self.slot,
+            self.blueprint,
+            self.style,
+            self.tempo,
+            self.alpha_target,
+            self.alpha_speed,
+            self.alpha_curve,
+            self.op,
+        ]
     }
 }
 
@@ -211,10 +155,6 @@ section! {
         entropy_anneal_episodes: u32;
         /// Weight of each head in the entropy bonus.
         entropy_head_mult: EntropyMultipliers;
-        /// Normalised entropy below which a head is penalised.
-        entropy_floor: EntropyFloors;
-        /// Strength of that penalty.
-        entropy_floor_coef: EntropyFloorCoefs;
         /// Updates over which schedules run. None: the rollouts of the run.
         total_updates: Option<u64>, at_least(1);
         /// Learning rate of AdamW.

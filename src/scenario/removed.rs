@@ -28,6 +28,8 @@ const REMOVED: &[Removed] = &[
             "policy.tracker.regression_threshold",
             "task.data.periods",
             "learner.adv_std_floor",
+            "learner.entropy_floor",
+            "learner.entropy_floor_coef",
             "learner.entropy_coef_min",
             "learner.prob_floor_end_scale",
             "learner.betas",

@@ -28,6 +28,11 @@ use crate::torch::{HostSyncCounter, TorchError, catch, read_f32};
 const KL_TOLERANCE: f64 = 1.5;
 /// Mean difference of stored and recomputed log-probabilities beyond which rollout and update do not belong together.
 pub(super) const MAX_DRIFT: f64 = 0.05;
+/// Normalised entropy below which a head is penalised, in the storage order of the heads: without it a head that has found one
+/// good choice stops trying the others.
+const ENTROPY_FLOORS: [f64; HEADS] = [0.15, 0.20, 0.15, 0.20, 0.10, 0.10, 0.10, 0.30];
+/// Strength of that penalty, by head.
+const ENTROPY_FLOOR_COEFS: [f64; HEADS] = [0.1, 0.3, 0.1, 0.3, 0.1, 0.1, 0.1, 0.3];
 
 /// Flags of an update that stay set, f32 scalars on the device.
 struct StopFlags {
@@ -168,8 +173,8 @@ impl Update<'_> {
         let floor_penalty = entropy_floor_penalty(
             &evaluation.entropy_available,
             available,
-            &by_head(config.entropy_floor.values()),
-            &by_head(config.entropy_floor_coef.values()),
+            &by_head(ENTROPY_FLOORS),
+            &by_head(ENTROPY_FLOOR_COEFS),
         ) * schedules.entropy_floor;
 
         let total = &policy + &value * schedules.value_coef + &entropy * schedules.entropy_coef + &floor_penalty;
