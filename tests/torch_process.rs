@@ -1,5 +1,7 @@
 //! Settings of the whole process: in a binary of their own, because they would change other tests' arithmetic.
 
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
 use simic_engine::engine::Engine;
 use simic_engine::scenario::MatmulPrecision;
 use simic_engine::torch::{
@@ -85,6 +87,7 @@ fn a_tensor_may_be_freed_by_another_thread_and_after_its_own_has_ended() {
 
 #[test]
 fn a_thread_gives_back_the_memory_of_freed_tensors_when_it_is_asked_to() {
+    let _alone = alone();
     keep_freed_blocks();
     drop(Tensor::zeros([1000], (Kind::Float, Device::Cpu)));
     assert!(kept_bytes() >= 4000);
@@ -98,6 +101,7 @@ fn a_thread_gives_back_the_memory_of_freed_tensors_when_it_is_asked_to() {
 
 #[test]
 fn an_engine_leaves_no_memory_of_its_tensors_with_the_thread_that_drops_it() {
+    let _alone = alone();
     keep_freed_blocks();
     let mut engine = Engine::from_ron(
         r#"(
@@ -115,32 +119,86 @@ fn an_engine_leaves_no_memory_of_its_tensors_with_the_thread_that_drops_it() {
     assert_eq!(kept_bytes(), 0);
 }
 
-/// A block that was touched once is neither unmapped nor faulted in again.
-#[test]
-#[cfg(all(target_os = "linux", target_env = "gnu"))]
-fn large_blocks_stay_in_the_process_when_freed() {
-    assert!(keep_freed_blocks());
-    let touch_48_mib = || drop(Tensor::ones([12 << 20], (Kind::Float, Device::Cpu)));
-    let faults = || -> u64 {
-        let stat = std::fs::read_to_string("/proc/thread-self/stat").expect("proc");
-        // Field 10, minflt; the name in field 2 may hold blanks and ends with the last parenthesis.
-        let after_name = stat.rsplit_once(')').expect("name").1;
-        after_name
-            .split_whitespace()
-            .nth(7)
-            .expect("minflt")
-            .parse()
-            .expect("number")
-    };
+/// Held by tests that look at large freed blocks, or give them back: all threads share them.
+static LARGE_BLOCKS: Mutex<()> = Mutex::new(());
 
-    // Above 32 MiB, glibc by default maps and unmaps every block. Eight fresh mappings of 12288 pages fault
-    // tens of thousands of times, or 192 times with huge pages. Until glibc's heaps have settled (aligned allocation
-    // sets remainders aside) a block may land further on.
-    let faults_of_eight = || {
-        let before = faults();
-        (0..8).for_each(|_| touch_48_mib());
-        faults() - before
-    };
-    let counts: Vec<u64> = (0..32).map(|_| faults_of_eight()).collect();
-    assert!(counts.iter().any(|count| *count < 32), "page faults: {counts:?}");
+fn alone() -> MutexGuard<'static, ()> {
+    LARGE_BLOCKS.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+const MIB: i64 = 1 << 20;
+
+/// A tensor of so many bytes that nothing has been written to.
+fn bytes(count: i64) -> Tensor {
+    Tensor::empty([count], (Kind::Uint8, Device::Cpu))
+}
+
+fn address(tensor: &Tensor) -> usize {
+    tensor.data_ptr() as usize
+}
+
+#[test]
+fn a_large_block_serves_another_thread_and_a_tensor_a_little_smaller_but_no_small_one() {
+    let _alone = alone();
+    keep_freed_blocks();
+    let first = bytes(48 * MIB);
+    let (place, exact) = (address(&first), bytes(45 * MIB));
+    let better = address(&exact);
+
+    std::thread::spawn(move || drop((first, exact))).join().expect("freed");
+
+    assert_eq!(place % 64, 0);
+    let of_44 = bytes(44 * MIB);
+    assert_eq!(address(&of_44), better, "the smallest that fits");
+    assert_ne!(address(&bytes(24 * MIB)), place);
+    assert_eq!(address(&bytes(44 * MIB)), place, "the next one");
+}
+
+/// Bytes of this process that lie in memory and in no file.
+#[cfg(target_os = "linux")]
+fn resident_kib() -> i64 {
+    let status = std::fs::read_to_string("/proc/self/status").expect("proc");
+    let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:"));
+    line.and_then(|line| line.trim().strip_suffix(" kB"))
+        .expect("RssAnon")
+        .parse()
+        .expect("a number")
+}
+
+/// A block that was touched once is neither unmapped nor faulted in again, unless nobody wants it for long.
+#[test]
+#[cfg(target_os = "linux")]
+fn large_blocks_stay_in_the_process_when_freed_until_they_are_idle_or_asked_for() {
+    let _alone = alone();
+    keep_freed_blocks();
+    let touched = |mib: i64| Tensor::ones([mib * MIB / 4], (Kind::Float, Device::Cpu));
+    free_thread_buffers();
+    let without = resident_kib();
+
+    let place = address(&touched(256));
+    let kept = resident_kib();
+    assert!(kept - without > 200 << 10, "{without} KiB, then {kept}");
+    assert_eq!(address(&touched(256)), place);
+
+    (0..600).for_each(|_| drop(bytes(2 * MIB)));
+    assert_eq!(address(&touched(256)), place, "it was wanted again in time");
+
+    (0..602).for_each(|_| drop(bytes(2 * MIB)));
+    let idle = resident_kib();
+    assert!(idle - without < 56 << 10, "{without} KiB, then {idle}");
+
+    drop(touched(256));
+    free_thread_buffers();
+    let given_back = resident_kib();
+    assert!(given_back - without < 56 << 10, "{without} KiB, then {given_back}");
+}
+
+#[test]
+fn more_than_there_is_is_an_error_of_memory() {
+    keep_freed_blocks();
+
+    let refused = catch(|| bytes(1 << 50)).expect_err("a pebibyte");
+
+    assert!(refused.to_string().contains("memory"), "{refused}");
+    assert_eq!(address(&bytes(2 * MIB)) % 64, 0);
 }

@@ -1,10 +1,18 @@
-// Where tensors on a CPU get their memory: small blocks are kept by the thread that frees them.
+// Where tensors on a CPU get their memory: small blocks are kept by the thread that frees them, large ones by all threads
+// together.
 //
 // A batch of a small network asks for the same few sizes again and again, and aligned blocks are what the C library is
-// slowest at. A block begins with its size, a cache line before the data.
+// slowest at. A batch of a large one asks for megabytes, which the C library either maps, zeroes and unmaps around each
+// operation, or keeps in heaps that have more holes than blocks as soon as sizes change. A block begins with its header, a
+// cache line before the data.
 
 #include <c10/core/CPUAllocator.h>
 #include <c10/core/impl/alloc_cpu.h>
+#include <pthread.h>
+#include <sys/mman.h>
+
+#include <mutex>
+#include <utility>
 
 // MKL's, where libtorch comes with it.
 extern "C" void mkl_serv_thread_free_buffers() __attribute__((weak));
@@ -13,7 +21,7 @@ namespace {
 
 constexpr size_t LINE = 64;
 constexpr size_t PAGE = 4096;
-// Kept: blocks of up to `SMALL` bytes by cache line, of up to `LARGE` by page.
+// Kept by threads: blocks of up to `SMALL` bytes by cache line, of up to `LARGE` by page.
 constexpr size_t SMALL = 64 << 10;
 constexpr size_t LARGE = 1 << 20;
 // Of each thread, in bytes.
@@ -22,6 +30,8 @@ constexpr size_t MOST_KEPT = 32 << 20;
 struct Header {
   size_t size;
   Header* next;
+  // Of a large block, the number of large blocks that had been asked for when it was freed.
+  size_t freed_at;
 };
 static_assert(sizeof(Header) <= LINE);
 
@@ -80,10 +90,107 @@ KeptBlocks* kept_blocks() {
   return &of_thread.blocks;
 }
 
+// Freed blocks of more than `LARGE` bytes, each mapped by itself. One list for all threads: what a worker has freed serves
+// whichever env is worked on next.
+class LargeBlocks {
+  // A block that nobody took while so many others were asked for is unmapped: what comes back in every env-step stays,
+  // what shapes of before have left goes.
+  static constexpr size_t IDLE = 600;
+  // A block may be larger than what is asked for by this part of it.
+  static constexpr size_t SPARE = 8;
+
+  std::mutex mutex;
+  // The one that was freed last comes first.
+  Header* first = nullptr;
+  size_t asked = 0;
+
+  static Header* map(size_t size) {
+    void* pages = mmap(nullptr, size + PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (pages == MAP_FAILED) return nullptr;
+    auto* block = static_cast<Header*>(pages);
+    block->size = size;
+    return block;
+  }
+
+  static void unmap(Header* blocks) {
+    while (blocks != nullptr) {
+      Header* block = std::exchange(blocks, blocks->next);
+      munmap(block, block->size + PAGE);
+    }
+  }
+
+  // The smallest kept block that fits, or null. Those that nobody wanted are unmapped outside the lock.
+  Header* find(size_t size) {
+    Header* found = nullptr;
+    Header* idle = nullptr;
+    {
+      const std::lock_guard<std::mutex> held(mutex);
+      Header** best = nullptr;
+      Header** place = &first;
+      for (; *place != nullptr && asked - (*place)->freed_at <= IDLE; place = &(*place)->next) {
+        const size_t has = (*place)->size;
+        const bool fits = has >= size && has - size <= size / SPARE;
+        if (fits && (best == nullptr || has < (*best)->size)) best = place;
+      }
+      asked += 1;
+      // Whatever follows was freed still earlier.
+      idle = std::exchange(*place, nullptr);
+      if (best != nullptr) {
+        found = *best;
+        *best = found->next;
+      }
+    }
+    unmap(idle);
+    return found;
+  }
+
+ public:
+  Header* take(size_t size) {
+    Header* block = find(size);
+    if (block == nullptr) block = map(size);
+    if (block == nullptr) {
+      give_back();
+      block = map(size);
+    }
+    // In the words of libtorch's own allocator, by which errors are told apart.
+    TORCH_CHECK(block != nullptr, "can't allocate memory: you tried to allocate ", size, " bytes");
+    return block;
+  }
+
+  void keep(Header* block) {
+    const std::lock_guard<std::mutex> held(mutex);
+    block->freed_at = asked;
+    block->next = first;
+    first = block;
+  }
+
+  void give_back() {
+    Header* all = nullptr;
+    {
+      const std::lock_guard<std::mutex> held(mutex);
+      all = std::exchange(first, nullptr);
+    }
+    unmap(all);
+  }
+
+  void lock() { mutex.lock(); }
+  void unlock() { mutex.unlock(); }
+};
+
+// For good, as tensors may outlive every static object. No fork leaves the lock to a thread that the child does not have.
+LargeBlocks& large_blocks() {
+  static LargeBlocks* const blocks = [] {
+    pthread_atfork([] { large_blocks().lock(); }, [] { large_blocks().unlock(); }, [] { large_blocks().unlock(); });
+    return new LargeBlocks();
+  }();
+  return *blocks;
+}
+
 void free_block(void* data) {
   if (data == nullptr) return;
   auto* block = reinterpret_cast<Header*>(static_cast<char*>(data) - LINE);
-  KeptBlocks* blocks = block->size <= LARGE ? kept_blocks() : nullptr;
+  if (block->size > LARGE) return large_blocks().keep(block);
+  KeptBlocks* blocks = kept_blocks();
   if (blocks == nullptr || !blocks->keep(block)) c10::free_cpu(block);
 }
 
@@ -92,10 +199,15 @@ struct KeepingAllocator final : c10::Allocator {
     void* data = nullptr;
     if (bytes > 0) {
       const size_t size = rounded(bytes);
-      KeptBlocks* blocks = size <= LARGE ? kept_blocks() : nullptr;
-      Header* block = blocks != nullptr ? blocks->take(size) : nullptr;
-      if (block == nullptr) block = static_cast<Header*>(c10::alloc_cpu(size + LINE));
-      block->size = size;
+      Header* block = nullptr;
+      if (size > LARGE) {
+        block = large_blocks().take(size);
+      } else {
+        KeptBlocks* blocks = kept_blocks();
+        block = blocks != nullptr ? blocks->take(size) : nullptr;
+        if (block == nullptr) block = static_cast<Header*>(c10::alloc_cpu(size + LINE));
+        block->size = size;
+      }
       data = reinterpret_cast<char*>(block) + LINE;
     }
     return {data, data, &free_block, c10::Device(c10::DeviceType::CPU)};
@@ -107,7 +219,6 @@ struct KeepingAllocator final : c10::Allocator {
 };
 
 }  // namespace
-
 extern "C" {
 
 // From now on tensors on a CPU get their memory from here.
@@ -119,15 +230,16 @@ void simic_keep_tensor_blocks() {
   c10::SetCPUAllocator(allocator, PRIORITY);
 }
 
-// Of freed blocks, kept by the calling thread.
+// Of freed blocks, kept by the calling thread for itself.
 size_t simic_kept_bytes() {
   const KeptBlocks* blocks = kept_blocks();
   return blocks != nullptr ? blocks->bytes() : 0;
 }
 
-// Gives back the freed blocks that the calling thread keeps, and what MKL keeps for its products.
+// Gives back the freed blocks that the calling thread keeps, what MKL keeps for its products, and large freed blocks.
 void simic_free_thread_buffers() {
   if (KeptBlocks* blocks = kept_blocks()) blocks->give_back();
+  large_blocks().give_back();
   if (mkl_serv_thread_free_buffers != nullptr) mkl_serv_thread_free_buffers();
 }
 

@@ -13,6 +13,8 @@ mod eval;
 mod experiment;
 mod identity;
 mod init;
+#[cfg(target_os = "linux")]
+mod memory;
 mod new;
 mod program;
 mod progress;
