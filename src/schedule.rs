@@ -287,9 +287,8 @@ schedules! {
             PlanCheckpoint => "checkpoint",
         }
     }
-    /// What the round leaves to its next step goes into a checkpoint: whoever keeps anything from step to step has a work here
-    /// that puts it into the [`UnfinishedRound`], and one in [`RestoreRound`] that takes it back; plain components of envs
-    /// need [`keep_in_rounds`](crate::env::KeepInRounds::keep_in_rounds) alone.
+    /// A round that is being played is kept on disk as it stands, if that is due. What has to be kept registers itself: plain
+    /// components and pairs of systems by [`KeepInRounds`](crate::env::KeepInRounds).
     SaveRound {
         Checkpoint {
             /// Keeps whatever was registered by [`keep_in_rounds`](crate::env::KeepInRounds): [`keep_round`](crate::env::unfinished::keep_round).
