@@ -5,15 +5,12 @@ mod worlds;
 
 use worlds::{Sights, World};
 
-/// Enough of them for everything that worlds are about to come by. Left out are worlds whose controller orders a choice that the
-/// action space does not offer: such a command is carried out where it is legal, which the laws of worlds do not allow.
-const WORLDS: [u64; 17] = [0, 2, 3, 4, 5, 6, 7, 8, 9, 12, 14, 15, 20, 21, 22, 23, 25];
-
+/// Enough of them for everything that worlds are about to come by.
 #[test]
 fn drawn_worlds_come_to_the_same_end_however_they_are_interrupted() {
     let mut seen = Sights::default();
     let mut faults = 0;
-    for seed in WORLDS {
+    for seed in 0..26 {
         let story = World::of(seed).play().unwrap_or_else(|failure| panic!("{failure}"));
         println!("{story}");
         seen += story.seen;

@@ -251,8 +251,8 @@ fn draw_policy(dice: &mut Dice, controller: &str, ground: &Ground, schedule: &st
     let styles = dice.some_of(STYLES);
     // Rules know what they want, and the unruly want everything.
     let space = match controller {
-        "random" | "actor_critic" => format!("(style: Some({styles:?}))"),
-        _ => "()".into(),
+        "random" | "actor_critic" => format!("(allowed_ops: None, alpha_target: None, style: Some({styles:?}))"),
+        _ => "(allowed_ops: None, alpha_target: None)".into(),
     };
     let (period, blueprint, style) = (dice.number(1..=3), dice.one_of(ground.blueprints), dice.one_of(STYLES));
     let growth = format!(r#"growth: (blueprints: ["{blueprint}"], style: "{style}", tempo: "fast")"#);
