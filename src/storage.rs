@@ -12,7 +12,7 @@ use std::io::{self, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use faults::{Extent, Operation, consult, note};
+use faults::{Extent, Operation, consult, note_data, note_name};
 pub use faults::{Fault, StorageFaults};
 
 /// A file that is written.
@@ -76,13 +76,15 @@ impl File {
 
     fn make(path: &Path, options: &OpenOptions) -> io::Result<Self> {
         consult(Operation::Create, path)?;
-        note(path, |journal, _| match OpenOptions::new().write(true).open(path) {
-            Ok(there) => journal.shrinks(&there, path),
-            Err(_) => {
+        if path.symlink_metadata().is_ok() {
+            let there = || OpenOptions::new().write(true).open(path);
+            note_data(path, |journal| journal.shrinks(&there()?, path))?;
+        } else {
+            note_name(path, |journal, _| {
                 journal.created(path);
                 Ok(())
-            }
-        })?;
+            })?;
+        }
         Self::open(path, options)
     }
 
@@ -92,18 +94,33 @@ impl File {
     /// If it cannot be changed.
     pub fn set_len(&self, length: u64) -> io::Result<()> {
         consult(Operation::Resize, &self.path)?;
-        note(&self.path, |journal, _| journal.shrinks(&self.file, &self.path))?;
+        note_data(&self.path, |journal| journal.shrinks(&self.file, &self.path))?;
         self.file.set_len(length)
     }
 
-    /// Waits until the device has everything that was written.
+    /// Writes `bytes`, and says how many of them the file has taken: all, unless there is an error.
+    pub fn write_most(&mut self, bytes: &[u8]) -> (usize, io::Result<()>) {
+        let mut written = 0;
+        while written < bytes.len() {
+            match self.write(&bytes[written..]) {
+                Ok(0) => return (written, Err(ErrorKind::WriteZero.into())),
+                Ok(count) => written += count,
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) => return (written, Err(error)),
+            }
+        }
+        (written, Ok(()))
+    }
+
+    /// Waits until the device has everything that was written. After an error nobody knows what it has, whatever a later
+    /// call says: Linux forgets then which pages were not written.
     ///
     /// # Errors
     /// If it cannot be synchronised.
     pub fn sync(&self) -> io::Result<()> {
         consult(Operation::Sync, &self.path)?;
         self.file.sync_all()?;
-        note(&self.path, |journal, _| journal.synced(&self.file))
+        note_data(&self.path, |journal| journal.synced(&self.file))
     }
 
     /// Locks the file for this process, or says who does not let it.
@@ -122,6 +139,16 @@ impl File {
     pub fn set_modified(&self, time: SystemTime) -> io::Result<()> {
         consult(Operation::Touch, &self.path)?;
         self.file.set_modified(time)
+    }
+
+    /// Whether the file still has its name: it was not deleted, moved or replaced by another. A file system that does not
+    /// answer says neither; what is written will tell.
+    pub fn is_in_place(&self) -> bool {
+        match (self.path.metadata(), self.file.metadata()) {
+            (Ok(there), Ok(ours)) => are_one_file(&there, &ours),
+            (Err(error), _) => !says_gone(&error),
+            (Ok(_), Err(_)) => true,
+        }
     }
 
     /// Of the open file, wherever its name is by now.
@@ -147,7 +174,7 @@ impl Write for File {
             return Ok(0);
         }
         let extent = consult(Operation::Write, &self.path)?;
-        note(&self.path, |journal, _| journal.grows(&self.file))?;
+        note_data(&self.path, |journal| journal.grows(&self.file))?;
         match extent {
             Extent::All => self.file.write(bytes),
             Extent::Half => self.file.write(&bytes[..bytes.len().div_ceil(2)]),
@@ -159,6 +186,11 @@ impl Write for File {
     }
 }
 
+/// Whether there is nothing at a path, in place of an answer that could not be had.
+fn says_gone(error: &io::Error) -> bool {
+    matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory)
+}
+
 /// Makes a folder in one that is there.
 ///
 /// # Errors
@@ -166,7 +198,7 @@ impl Write for File {
 pub fn create_dir(path: &Path) -> io::Result<()> {
     consult(Operation::MakeFolder, path)?;
     if path.symlink_metadata().is_err() {
-        note(path, |journal, _| {
+        note_name(path, |journal, _| {
             journal.created(path);
             Ok(())
         })?;
@@ -207,7 +239,7 @@ pub fn create_dir_all(path: &Path) -> io::Result<()> {
 /// If it cannot be renamed; all is as it was then.
 pub fn rename(from: &Path, to: &Path) -> io::Result<()> {
     consult(Operation::Rename, to)?;
-    note(to, |journal, attic| match from.symlink_metadata() {
+    note_name(to, |journal, attic| match from.symlink_metadata() {
         Ok(_) => journal.renames(from, to, attic),
         // The rename will tell.
         Err(_) => Ok(()),
@@ -232,7 +264,7 @@ pub fn remove_dir_all(path: &Path) -> io::Result<()> {
 fn remove(path: &Path, remove: impl Fn(&Path) -> io::Result<()>) -> io::Result<()> {
     consult(Operation::Remove, path)?;
     let mut is_in_attic = false;
-    note(path, |journal, attic| {
+    note_name(path, |journal, attic| {
         is_in_attic = path.symlink_metadata().is_ok();
         if is_in_attic {
             journal.removes(path, attic)
@@ -250,7 +282,7 @@ fn remove(path: &Path, remove: impl Fn(&Path) -> io::Result<()>) -> io::Result<(
 #[cfg(unix)]
 pub fn symlink(target: &str, link: &Path) -> io::Result<()> {
     consult(Operation::Link, link)?;
-    note(link, |journal, _| {
+    note_name(link, |journal, _| {
         journal.created(link);
         Ok(())
     })?;
@@ -327,7 +359,7 @@ pub fn replace_by_way_of(draft: &str, path: &Path, content: &[u8]) -> io::Result
 pub fn sync_folder(folder: &Path) -> io::Result<()> {
     consult(Operation::SyncFolder, folder)?;
     sync_names(folder)?;
-    note(folder, |journal, _| {
+    note_name(folder, |journal, _| {
         journal.synced_folder(folder);
         Ok(())
     })

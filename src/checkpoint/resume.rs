@@ -12,8 +12,7 @@ use super::shelf::{CheckpointError, CheckpointName, Checkpoints, Progress};
 use crate::health::{AtPath, FileError};
 use crate::record::{Continuation, RunClaim, RunDirectory, RunDirectoryError, ScenarioFile};
 use crate::scenario::{Loaded, Override, Scenario, SourceKind};
-use crate::telemetry::sinks::JsonLinesSink;
-use crate::telemetry::{EventReader, LiveState, Payload, RunState, last_event};
+use crate::telemetry::{RunState, record_end};
 
 /// Fields that may change without further ado: they touch neither what a round is nor what is learnt from it.
 const MAY_CHANGE: [&str; 7] = [
@@ -167,28 +166,16 @@ impl PastRun {
         if self.from != CheckpointName::Last && progress.next_round < rounds {
             return Ok(false);
         }
-        let events = self.point.directory.path().join(JsonLinesSink::FILE_NAME);
-        Ok(last_event(&events)?.is_some_and(|event| {
-            matches!(&event.payload, Payload::RunFinished(run)
-                if run.status == RunState::Completed && progress.rounds >= rounds)
-        }))
+        let finished = record_end(self.point.directory.path())?.and_then(|end| end.finished);
+        Ok(finished.is_some_and(|run| run.status == RunState::Completed) && progress.rounds >= rounds)
     }
 
     /// Brings the folder of a run that has ended into order. A process that was killed may have left too many checkpoints,
-    /// half of one, or links to older ones: `keep_last` of the newest and the best stay. And one whose disk was full has not
-    /// written that it ended.
+    /// half of one, or links to older ones: `keep_last` of the newest and the best stay.
     pub fn tidy(&self, keep_last: u32) {
-        let directory = &self.point.directory;
-        let shelf = Checkpoints::of(directory.path());
+        let shelf = Checkpoints::of(self.point.directory.path());
         shelf.sweep();
         shelf.tidy(&self.point.progress, keep_last);
-        let mut live = LiveState::default();
-        let events = EventReader::open(&directory.path().join(JsonLinesSink::FILE_NAME));
-        // A killed writer may have left something behind the end.
-        for event in events.into_iter().flatten().map_while(Result::ok) {
-            live.apply(&event);
-        }
-        directory.mend_end(&live);
     }
 
     /// Where the run goes on. `before` is its scenario as it was, `now` as it is to be, `changes` what makes the one into

@@ -54,7 +54,7 @@ pub struct Progress {
     pub step: u32,
     /// Events below belong to what has been played.
     pub next_seq: u64,
-    /// What these events were when the checkpoint was written; `None` where they could not be read, and of earlier versions.
+    /// What the record was up to there; `None` where it could not be written, and of earlier versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recorded: Option<EventsMark>,
     /// Envs of the run.

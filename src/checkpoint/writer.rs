@@ -17,9 +17,8 @@ use crate::health::Failure;
 use crate::learner::PolicyLearner;
 use crate::record::{RoundHistory, RunClaim, RunDirectory};
 use crate::run::StopSignal;
-use crate::telemetry::sinks::JsonLinesSink;
 use crate::telemetry::statistics::rolling_mean;
-use crate::telemetry::{CheckpointReason, CheckpointSaved, Event, EventsHasher, Num, TelemetryHub, TelemetryOutbox};
+use crate::telemetry::{CheckpointReason, CheckpointSaved, Event, Num, TelemetryHub, TelemetryOutbox};
 use crate::unfinished::UnfinishedRound;
 
 /// What the run remembers of its checkpoints.
@@ -30,8 +29,6 @@ pub struct CheckpointState {
     /// How far the run has come, where its newest checkpoint is older. What else lasts is as it was then: controllers and
     /// learners change for good at the ends of rounds alone.
     pub(super) unsaved: Option<Progress>,
-    /// Of the events that the newest checkpoint counts as told.
-    recorded: EventsHasher,
     /// When it was last tried to write one; `None` before the first.
     pub(super) last_attempt: Option<Instant>,
     /// Why the newest checkpoint that was due is not on disk; `None` if it is.
@@ -132,7 +129,7 @@ impl RunView<'_> {
     pub(super) fn progress(
         &self,
         at: Standing,
-        next_seq: u64,
+        hub: &TelemetryHub,
         best: Option<BestCheckpoint>,
         history: &[f64],
     ) -> Progress {
@@ -146,8 +143,8 @@ impl RunView<'_> {
             rounds: scenario.run.rounds,
             next_round: at.round,
             step: at.step,
-            next_seq,
-            recorded: None,
+            next_seq: hub.next_seq(),
+            recorded: Some(hub.mark()),
             n_envs: scenario.run.n_envs,
             slots: layout.slots().iter().map(|spec| spec.slot.to_string()).collect(),
             controller: scenario.policy.controller.clone(),
@@ -181,7 +178,7 @@ impl CheckpointWriter<'_> {
             step: clock.step(),
         };
         let (best, history) = (self.trained.state.best, &self.trained.history.0);
-        let mut progress = self.view.progress(at, self.hub.next_seq(), best, history);
+        let mut progress = self.view.progress(at, &self.hub, best, history);
         self.save(&mut progress, Some(round), reason);
     }
 
@@ -241,11 +238,9 @@ impl CheckpointWriter<'_> {
         // Whatever has taken the place of the run directory is not the run's to write into.
         self.view.find_directory()?;
         // What the checkpoint counts as told has to be on disk before it is.
-        self.hub.settle();
-        let events = self.view.folder.path().join(JsonLinesSink::FILE_NAME);
-        let marked = self.trained.state.recorded.mark_before(&events, progress.next_seq);
-        // The sink that writes them says what is wrong.
-        progress.recorded = marked.ok();
+        if !self.hub.settle() {
+            progress.recorded = None;
+        }
         let progress = &*progress;
         let kind = kind_of(progress, reason);
         let save = |folder: &Path| {

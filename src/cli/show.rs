@@ -9,8 +9,7 @@ use super::rejection::Rejection;
 use super::{Context, Outcome, ShowOptions};
 use crate::checkpoint::ResumeError;
 use crate::record::{Insertions, ListedState, RunDirectory, RunEntry, SUMMARY_WIDTH, find_run, summary};
-use crate::telemetry::sinks::JsonLinesSink;
-use crate::telemetry::{Event, EventReader, LiveState, Payload, ReadError, RunFinished};
+use crate::telemetry::{EVENTS_FILE, Event, EventReader, LiveState, Payload, ReadError, RunFinished};
 
 /// A run for programs to read.
 #[derive(Serialize)]
@@ -24,7 +23,7 @@ struct Shown {
     summary: String,
 }
 
-/// Prints what was kept of a run that has ended; one that has not is summed up from its events.
+/// Sums a run up from its events, whether it has ended or not.
 pub fn show_run(options: &ShowOptions, context: &Context) -> Result<Outcome, Rejection> {
     let place = find_run(&options.run, options.out.as_deref())?;
     if !RunDirectory::is_at(&place) {
@@ -38,19 +37,13 @@ pub fn show_run(options: &ShowOptions, context: &Context) -> Result<Outcome, Rej
         entry.state,
         ListedState::Completed | ListedState::Interrupted | ListedState::Failed
     );
-    let kept = RunDirectory::kept_summary(&place).filter(|_| has_ended);
-    if let (Some(text), false) = (&kept, context.global.json) {
-        return Ok(show(text));
-    }
     let mut live = LiveState::default();
     fold(&place, context, |event| live.apply(&event));
     if context.global.json {
-        let summary = kept.unwrap_or_else(|| summary(&live, &place, SUMMARY_WIDTH));
-        let finished = live.finished.filter(|_| has_ended);
         return Ok(show_json(&Shown {
             entry,
-            finished,
-            summary,
+            summary: summary(&live, &place, SUMMARY_WIDTH),
+            finished: live.finished.filter(|_| has_ended),
         }));
     }
     let standing = match has_ended {
@@ -76,13 +69,12 @@ fn show_growth(place: &Path, context: &Context) -> Outcome {
 
 /// Hands over everything that was told of a run until now, and tells what keeps the rest from being read.
 fn fold(directory: &Path, context: &Context, mut take: impl FnMut(Event)) {
-    let path = directory.join(JsonLinesSink::FILE_NAME);
     // A run that has told nothing yet.
-    if !path.exists() {
+    if !directory.join(EVENTS_FILE).exists() {
         return;
     }
     let mut read = || -> Result<(), ReadError> {
-        for event in EventReader::open(&path)? {
+        for event in EventReader::open(directory)? {
             take(event?);
         }
         Ok(())

@@ -72,7 +72,7 @@ impl TrainingRecord {
         let run_id = directory.file_name().unwrap_or_default().to_string_lossy();
         let mut record = Self::of_nothing(run_id.into_owned());
         let mut in_round = Vec::new();
-        for event in EventReader::open(&directory.join("events.jsonl"))? {
+        for event in EventReader::open(directory)? {
             record.apply(&event?, &mut in_round);
         }
         Ok(record)

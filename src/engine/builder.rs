@@ -18,7 +18,7 @@ use crate::scenario::{Override, TensorBoard};
 use crate::schedule::{AddWork, Shutdown, Work};
 use crate::seed::BlueprintRegistry;
 use crate::telemetry::Sinks;
-use crate::telemetry::sinks::{ConsoleSink, JsonLinesSink, TensorBoardSink};
+use crate::telemetry::sinks::{ConsoleSink, TensorBoardSink};
 use crate::torch::{self, FreeThreadBuffers};
 use crate::training::MixedPrecisionOff;
 
@@ -202,7 +202,6 @@ fn add_sinks(world: &mut World, recording: &Recording, tensorboard: TensorBoard)
     let Some(mut sinks) = world.get_resource_mut::<Sinks>() else {
         return;
     };
-    sinks.add(JsonLinesSink::default());
     sinks.add(StatusSink::default());
     let curves = TensorBoardSink::new(tensorboard);
     sinks.add(ConsoleSink::new(recording.console.clone(), curves.is_some()));

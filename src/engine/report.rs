@@ -7,7 +7,7 @@ use bevy_ecs::prelude::World;
 
 use crate::checkpoint::CheckpointState;
 use crate::health::EngineError;
-use crate::record::{RunClaim, RunDirectory, SUMMARY_WIDTH, summary};
+use crate::record::{RunDirectory, SUMMARY_WIDTH, summary};
 use crate::run::{StopRequest, StopSignal};
 use crate::telemetry::{RecordGap, RunFinished, RunState, TelemetryHub, TelemetryOutbox};
 
@@ -20,7 +20,7 @@ pub struct RunReport {
     pub failure: Option<EngineError>,
     /// Who ended the run before its end.
     pub stopped_by: Option<StopRequest>,
-    /// What the record lacks: of durable sinks, and `checkpoint` if the newest one is missing.
+    /// What the record is missing: events, and `checkpoint` if the newest one is not there.
     pub gaps: Vec<RecordGap>,
 }
 
@@ -33,7 +33,7 @@ pub struct RunRecord {
     pub directory: PathBuf,
     /// The last event; `None` if the run failed before its record could begin.
     pub finished: Option<RunFinished>,
-    /// What to print at the end, and in `summary.txt` of the run's folder; empty without a last event.
+    /// What to print at the end; empty without a last event.
     pub summary: String,
 }
 
@@ -62,7 +62,6 @@ pub(super) fn finish(app: &mut App, failure: Option<EngineError>) -> RunReport {
     let checkpoints = world.get_resource::<CheckpointState>();
     let missing_checkpoint = checkpoints.and_then(|state| state.failure.clone());
     let stopped_by = world.get_resource::<StopSignal>().and_then(StopSignal::requested);
-    let is_in_place = world.get_resource::<RunClaim>().is_none_or(RunClaim::is_in_place);
     let Some(directory) = world.get_resource::<RunDirectory>().cloned() else {
         return RunReport {
             record: None,
@@ -88,10 +87,6 @@ pub(super) fn finish(app: &mut App, failure: Option<EngineError>) -> RunReport {
         gaps = hub.finish(status, failure.as_ref().map(ToString::to_string));
         record.finished = hub.live().finished.clone();
         record.summary = summary(hub.live(), directory.path(), SUMMARY_WIDTH);
-        // What another process has put in its place is not this run's.
-        if is_in_place {
-            directory.keep_summary(&record.summary);
-        }
     }
     gaps.extend(missing_checkpoint.map(|why| RecordGap {
         part: "checkpoint".into(),

@@ -12,7 +12,6 @@
 
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use serde::Serialize;
 
@@ -25,8 +24,7 @@ use crate::health::{AtPath, EngineError, FileError};
 use crate::record::{EXPERIMENT_FILE as PLAN, RunClaim, RunDirectoryError, ScenarioFile, create_folder, note_latest};
 use crate::scenario::{Catalog, resolved_ron};
 use crate::storage::{self, replace_synced, sync_folder};
-use crate::telemetry::sinks::JsonLinesSink;
-use crate::telemetry::{Event, Note, ReadError, RunInfo, Sink, SinkError, Timestamp};
+use crate::telemetry::{ReadError, Timestamp};
 
 const SCENARIO: &str = "scenario.ron";
 const ARMS: &str = "arms";
@@ -50,8 +48,6 @@ pub enum ExperimentError {
     Start { arm: String, error: EngineError },
     #[error("{0}: this cannot be written as RON")]
     Unwritable(String),
-    #[error(transparent)]
-    Events(#[from] SinkError),
     #[error(transparent)]
     Read(#[from] ReadError),
     #[error("{}: written by another version of simic-engine; use that one", .0.display())]
@@ -258,45 +254,14 @@ impl ExperimentFolder {
         Ok(())
     }
 
-    /// Writes `ab.json`, and the same in short as events.
+    /// Writes `ab.json`.
     ///
     /// # Errors
     /// Files that cannot be written.
     pub fn write_report(&self, report: &Report) -> Result<PathBuf, ExperimentError> {
         let path = self.0.join(REPORT);
         write_json(&path, report)?;
-        self.write_events(report)?;
         Ok(path)
-    }
-
-    /// The whole file anew: it tells nothing that the results do not.
-    fn write_events(&self, report: &Report) -> Result<(), ExperimentError> {
-        let path = self.0.join(JsonLinesSink::FILE_NAME);
-        match storage::remove_file(&path) {
-            Err(error) if error.kind() == ErrorKind::NotFound => {}
-            removed => removed.at(&path)?,
-        }
-        let mut sink = JsonLinesSink::default();
-        sink.start(&RunInfo {
-            run_id: self.0.file_name().unwrap_or_default().to_string_lossy().into_owned(),
-            directory: self.0.clone(),
-            earlier: None,
-        })?;
-        let now = Timestamp::now();
-        let events: Vec<Arc<Event>> = report
-            .remarks()
-            .into_iter()
-            .zip(0_u64..)
-            .map(|(text, seq)| {
-                let author = Some("simic-engine".to_owned());
-                let mut event = Event::run(Note { text, author });
-                (event.seq, event.t) = (seq, now);
-                Arc::new(event)
-            })
-            .collect();
-        sink.write(&events)?;
-        sink.flush()?;
-        Ok(sink.sync()?)
     }
 }
 

@@ -16,8 +16,7 @@ use crate::health::{AtPath, FileError};
 use crate::record::{Recording, RoundHistory};
 use crate::run::{Extension, StopRequest, StopSignal};
 use crate::scenario::EvaluationMode;
-use crate::telemetry::sinks::JsonLinesSink;
-use crate::telemetry::{BigInteger, Payload, RunState, last_event};
+use crate::telemetry::{BigInteger, RunState, record_end};
 
 /// What of a manifest numbers depend on.
 const FINGERPRINT: [&str; 4] = ["build", "libraries", "machine", "resolved"];
@@ -302,11 +301,9 @@ fn latest_accuracy(engine: &Option<Engine>) -> Option<f64> {
 
 /// Updates and episodes of a run that was played to its end.
 fn totals(directory: &Path) -> Result<Option<(u64, u64)>, FileError> {
-    let last = last_event(&directory.join(JsonLinesSink::FILE_NAME))?;
-    Ok(last.and_then(|event| match event.payload {
-        Payload::RunFinished(run) if run.status == RunState::Completed => Some((run.updates, run.episodes_done)),
-        _ => None,
-    }))
+    let finished = record_end(directory)?.and_then(|end| end.finished);
+    let completed = finished.filter(|run| run.status == RunState::Completed);
+    Ok(completed.map(|run| (run.updates, run.episodes_done)))
 }
 
 fn fingerprint(directory: &Path) -> Result<Value, FileError> {

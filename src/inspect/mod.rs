@@ -3,7 +3,6 @@
 
 mod check;
 mod diff;
-mod lines;
 mod outline;
 mod tensors;
 

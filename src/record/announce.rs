@@ -1,5 +1,6 @@
 //! The beginning of a run's record: its directory and manifest.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -99,10 +100,13 @@ fn begin_record(
     if recording.resume.is_none() {
         world.insert_resource(directory.claim()?);
     }
-    let started = run_started(world, directory.scenario_hash(), recording.resume.as_ref());
+    let mut started = run_started(world, directory.scenario_hash(), recording.resume.as_ref());
     let mut info = directory.info();
     match &recording.resume {
-        None => manifest(world, recording, file, directory, &started).write(directory.path())?,
+        None => {
+            manifest(world, recording, file, directory, &started).write(directory.path())?;
+            started.file_hashes = directory.hashes()?;
+        }
         Some(point) => info.earlier = Some(point.cut_back()?),
     }
     recording.log.move_into(directory.path())?;
@@ -199,6 +203,7 @@ fn run_started(world: &mut World, scenario_hash: &str, resume: Option<&Continuat
         start_round: experiment.rounds.start,
         resumed_from: resume.map(|point| point.checkpoint.clone()),
         fallbacks: world.resource::<SelfTest>().fallbacks.clone(),
+        file_hashes: BTreeMap::new(),
     }
 }
 

@@ -8,15 +8,12 @@ use std::sync::Arc;
 use bevy_ecs::prelude::Resource;
 
 use crate::health::{AtPath, FileError};
-use crate::storage::{self, are_one_file};
+use crate::storage;
 
-/// Keeps other processes from the run directory for as long as it, or a clone of it, lives.
+/// Keeps other processes from the run directory for as long as it, or a clone of it, lives: a file, locked where the file
+/// system has locks.
 #[derive(Resource, Clone, Debug)]
-pub struct RunClaim {
-    /// Locked, where the file system has locks.
-    file: Arc<storage::File>,
-    path: PathBuf,
-}
+pub struct RunClaim(Arc<storage::File>);
 
 impl RunClaim {
     /// Claims what a file stands for, until the claim is dropped or the process ends in whatever way. On a file system
@@ -42,24 +39,13 @@ impl RunClaim {
             Ok(()) => Ok(()),
         };
         locked.at(&path)?;
-        let file = Arc::new(file);
-        Ok(Self { file, path })
+        Ok(Self(Arc::new(file)))
     }
 
-    /// Whether the run directory is still the one that was claimed: not deleted, moved or replaced by another. A file
-    /// system that does not answer says neither; what is written there will tell.
+    /// Whether the run directory is still the one that was claimed: not deleted, moved or replaced by another.
     pub fn is_in_place(&self) -> bool {
-        match (self.path.metadata(), self.file.metadata()) {
-            (Ok(there), Ok(ours)) => are_one_file(&there, &ours),
-            (Err(error), _) => !says_gone(&error),
-            (Ok(_), Err(_)) => true,
-        }
+        self.0.is_in_place()
     }
-}
-
-/// Whether there is nothing at a path, in place of an answer that could not be had.
-fn says_gone(error: &Error) -> bool {
-    matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory)
 }
 
 /// Whether the file system, rather than another process, refuses a lock: as Lustre and FUSE may, and NFS without its lock
@@ -83,14 +69,5 @@ mod tests {
 
         assert!([no_such_call, not_supported, no_locks].iter().all(has_no_locks));
         assert!(![bad_descriptor, io_error].iter().any(has_no_locks));
-    }
-
-    #[test]
-    fn a_file_system_that_does_not_answer_has_not_lost_the_run() {
-        let [no_entry, no_folder] = [2, 20].map(Error::from_raw_os_error);
-        let [io_error, no_permission, stale_handle] = [5, 13, 116].map(Error::from_raw_os_error);
-
-        assert!([no_entry, no_folder].iter().all(says_gone));
-        assert!(![io_error, no_permission, stale_handle].iter().any(says_gone));
     }
 }

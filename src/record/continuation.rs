@@ -1,14 +1,12 @@
 //! A record that goes on: what was told after a checkpoint is moved aside, and the rest is folded.
 
-use std::fs::File;
-use std::io::{self, Seek, SeekFrom};
 use std::path::Path;
 
 use super::RunDirectory;
-use crate::health::{AtPath, FileError};
-use crate::storage::{self, sync_folder};
-use crate::telemetry::sinks::JsonLinesSink;
-use crate::telemetry::{CheckpointLoaded, Earlier, Event, EventReader, LiveState, Note, Payload, ReadError};
+use crate::telemetry::{
+    CheckpointLoaded, EVENTS_FILE, Earlier, Event, EventReader, EventsHasher, LiveState, Note, Payload, Place, ReadError,
+    WrittenRecord, cut_record,
+};
 
 /// Where a record goes on.
 #[derive(Clone, Debug)]
@@ -59,56 +57,32 @@ impl Continuation {
 /// # Errors
 /// Files that cannot be read or written.
 fn cut_back(directory: &Path, next_seq: u64) -> Result<Earlier, ReadError> {
-    let path = directory.join(JsonLinesSink::FILE_NAME);
-    let Kept { bytes, live, told } = kept_part(&path, next_seq)?;
-    if bytes < path.metadata().at(&path)?.len() {
-        move_tail_aside(directory, &path, bytes)?;
-    }
+    let Kept { place, hasher, live, told } = kept_part(directory, next_seq)?;
+    cut_record(directory, place)?;
     if told < next_seq {
         tracing::warn!(
-            "{} lacks the events from number {told} to {}",
-            path.display(),
+            "{} is missing the events from number {told} to {}",
+            directory.join(EVENTS_FILE).display(),
             next_seq - 1
         );
     }
     Ok(Earlier {
         live,
         next_seq: told.max(next_seq),
+        written: WrittenRecord {
+            hasher,
+            closed_segments: place.segment - 1,
+            bytes: place.bytes,
+        },
     })
 }
 
-/// Moves what stands behind the first `kept` bytes of the events into a file of its own, which appears whole or not at all.
-fn move_tail_aside(directory: &Path, path: &Path, kept: u64) -> Result<(), FileError> {
-    let place = (1..)
-        .map(|n| directory.join(format!("events.discarded-{n}.jsonl")))
-        .find(|place| !place.exists())
-        .unwrap_or_else(|| directory.join("events.discarded.jsonl"));
-    let unfinished = place.with_extension("jsonl.tmp");
-    let copy = || {
-        let mut events = File::open(path)?;
-        events.seek(SeekFrom::Start(kept))?;
-        let mut tail = storage::File::create(&unfinished)?;
-        io::copy(&mut events, &mut tail)?;
-        tail.sync()
-    };
-    let copied = copy().inspect_err(|_| {
-        // Of a full disk: where nothing can be removed either, the error below tells.
-        let _ = storage::remove_file(&unfinished);
-    });
-    copied.at(&unfinished)?;
-    storage::rename(&unfinished, &place).at(&place)?;
-    // Its name first: a power cut must not find the tail in neither file.
-    sync_folder(directory).at(directory)?;
-    let events = storage::File::change(path).at(path)?;
-    events.set_len(kept).at(path)?;
-    events.sync().at(path)
-}
-
-/// What of an event file belongs to the rounds before a checkpoint.
-#[derive(Default)]
+/// What of a record belongs to the rounds before a checkpoint.
 struct Kept {
-    /// Its length, in bytes from the file's beginning.
-    bytes: u64,
+    /// Behind it.
+    place: Place,
+    /// Of all its lines.
+    hasher: EventsHasher,
     /// All of it, folded.
     live: LiveState,
     /// Number of the event behind it.
@@ -117,15 +91,22 @@ struct Kept {
 
 /// What belongs to the rounds before event `next_seq`. That the checkpoint of these rounds was saved belongs to them; a
 /// header that opens a part of which nothing is kept does not, and nothing behind a line that cannot be read.
-fn kept_part(path: &Path, next_seq: u64) -> Result<Kept, ReadError> {
-    let mut events = EventReader::open(path)?;
-    let mut kept = Kept::default();
-    while let Some(event) = events.next() {
-        match event {
-            Ok(event) if event.seq < next_seq || matches!(event.payload, Payload::CheckpointSaved(_)) => {
+fn kept_part(directory: &Path, next_seq: u64) -> Result<Kept, ReadError> {
+    let mut events = EventReader::open(directory)?;
+    let mut hasher = EventsHasher::default();
+    let mut kept = Kept {
+        place: Place { segment: 1, bytes: 0 },
+        hasher: hasher.clone(),
+        live: LiveState::default(),
+        told: 0,
+    };
+    loop {
+        match events.next_with(|line| hasher.take(line)) {
+            Ok(Some(event)) if event.seq < next_seq || matches!(event.payload, Payload::CheckpointSaved(_)) => {
                 kept.live.apply(&event);
                 kept.told = event.seq + 1;
-                kept.bytes = events.position();
+                kept.place = events.place();
+                kept.hasher = hasher.clone();
             }
             Ok(_) => break,
             Err(error @ ReadError::Line { .. }) => {

@@ -1,6 +1,7 @@
 //! The run directory: a fresh folder per run that nothing ever overwrites, with the scenario as it was
 //! written and as it was resolved.
 
+use std::collections::BTreeMap;
 use std::fs::TryLockError;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -10,18 +11,16 @@ use serde::Deserialize;
 
 use super::claim::RunClaim;
 use super::status::RunStatus;
-use super::summary::{SUMMARY_WIDTH, differing_line, summary};
 use crate::files::LATEST;
 use crate::health::{AtPath, FileError};
-use crate::storage::{self, create_synced, replace_synced, sync_folder, sync_folder_of};
-use crate::telemetry::{LiveState, RunInfo, RunState, Timestamp};
+use crate::storage::{self, create_synced, sync_folder, sync_folder_of};
+use crate::telemetry::{RunInfo, RunState, Timestamp};
 
 /// The variable that moves the root of all runs.
 const ROOT_VARIABLE: &str = "SIMIC_ENGINE_RUNS";
 pub(crate) const MANIFEST_FILE: &str = "manifest.json";
 pub(crate) const SOURCE_FILE: &str = "scenario.ron";
 pub(crate) const RESOLVED_FILE: &str = "resolved.ron";
-pub(crate) const SUMMARY_FILE: &str = "summary.txt";
 /// Longest part of a run id that comes from the scenario's name.
 const SLUG_CHARACTERS: usize = 40;
 
@@ -151,35 +150,6 @@ impl RunDirectory {
         note_latest(&self.path, &self.run_id);
     }
 
-    /// Keeps the summary of a run that has ended, in the place of an earlier one.
-    pub fn keep_summary(&self, summary: &str) {
-        let path = self.path.join(SUMMARY_FILE);
-        if let Err(error) = replace_synced(&path, summary.as_bytes()) {
-            tracing::warn!(file = %path.display(), %error, "the summary was not kept");
-        }
-    }
-
-    /// Writes anew what tells of the end of a run and does not tell it, as where the disk was full by then.
-    pub(crate) fn mend_end(&self, live: &LiveState) {
-        let Some(due) = RunStatus::at_end(live) else {
-            return;
-        };
-        if RunStatus::read(&self.path).map_or(true, |status| status.state != due.state)
-            && let Err(error) = due.write(&self.path)
-        {
-            tracing::warn!(%error, directory = %self.path.display(), "the status of a run that has ended was not written");
-        }
-        let due = summary(live, &self.path, SUMMARY_WIDTH);
-        if Self::kept_summary(&self.path).is_none_or(|kept| differing_line(&kept, &due).is_some()) {
-            self.keep_summary(&due);
-        }
-    }
-
-    /// The summary that was kept in the run directory at `path` when the run ended last; `None` if none was.
-    pub fn kept_summary(path: &Path) -> Option<String> {
-        std::fs::read_to_string(path.join(SUMMARY_FILE)).ok()
-    }
-
     /// Says in `status.json` that the run could not begin, and why.
     pub fn note_failure(&self, why: &str) {
         let status = RunStatus {
@@ -272,6 +242,19 @@ impl RunDirectory {
         let path = self.path.join(MANIFEST_FILE);
         let text = std::fs::read(&path).at(&path)?;
         Ok(serde_json::from_slice(&text).at(&path)?)
+    }
+
+    /// blake3 of the files that nothing changes once the run has begun, besides the resolved scenario.
+    ///
+    /// # Errors
+    /// One of them cannot be read.
+    pub(super) fn hashes(&self) -> Result<BTreeMap<String, String>, RunDirectoryError> {
+        let hash = |name: &str| {
+            let path = self.path.join(name);
+            let content = std::fs::read(&path).at(&path)?;
+            Ok((name.to_owned(), blake3::hash(&content).to_hex().to_string()))
+        };
+        [MANIFEST_FILE, SOURCE_FILE].into_iter().map(hash).collect()
     }
 
     /// What the sinks of a run that begins are started with.

@@ -1,5 +1,5 @@
-//! The runs of a folder, as their status, manifest and lock tell of them: nothing else of a run is read, so that thousands are
-//! listed at once. A folder that cannot be read is listed with the reason.
+//! The runs of a folder, as the end of their events, their manifest, their lock and their heartbeat tell of them: nothing
+//! else of a run is read, so that thousands are listed at once. A folder that cannot be read is listed with the reason.
 
 use std::cmp::Reverse;
 use std::io::ErrorKind;
@@ -12,8 +12,7 @@ use super::directory::{MANIFEST_FILE, RESOLVED_FILE, RunDirectory, SOURCE_FILE};
 use super::manifest::ManifestHead;
 use super::status::{RunStatus, STATUS_FILE};
 use crate::health::{AtPath, FileError};
-use crate::telemetry::sinks::JsonLinesSink;
-use crate::telemetry::{Num, RunState, Timestamp};
+use crate::telemetry::{EVENTS_FILE, Num, RunState, Timestamp, record_end};
 
 /// A run that was not heard of for so long may be gone: six heartbeats.
 const SILENCE_MS: i64 = 60_000;
@@ -37,19 +36,24 @@ pub enum ListedState {
 }
 
 impl ListedState {
-    /// `is_claimed`: as [`RunDirectory::is_claimed`] says.
+    /// Of a run whose record does not say that it has ended. `is_claimed`: as [`RunDirectory::is_claimed`] says.
     fn of(status: &RunStatus, is_claimed: Option<bool>, now: Timestamp) -> Self {
         let silence = now.milliseconds() - status.heartbeat.milliseconds();
-        let told = match status.state {
-            RunState::Completed => return Self::Completed,
-            RunState::Interrupted => return Self::Interrupted,
-            RunState::Failed => return Self::Failed,
-            RunState::Starting => Self::Starting,
-            RunState::Running => Self::Running,
-            RunState::Stopping => Self::Stopping,
-        };
         let is_gone = is_claimed.map_or_else(|| silence > SILENCE_MS && !is_alive(status.pid), |claimed| !claimed);
-        if is_gone { Self::Stale } else { told }
+        match status.state {
+            _ if is_gone => Self::Stale,
+            RunState::Starting => Self::Starting,
+            RunState::Stopping | RunState::Completed | RunState::Interrupted | RunState::Failed => Self::Stopping,
+            RunState::Running => Self::Running,
+        }
+    }
+
+    const fn of_end(state: RunState) -> Self {
+        match state {
+            RunState::Completed => Self::Completed,
+            RunState::Interrupted => Self::Interrupted,
+            _ => Self::Failed,
+        }
     }
 
     /// As in JSON.
@@ -144,25 +148,41 @@ impl RunEntry {
             Ok(head) => (entry.created, entry.tags) = (head.created, head.tags),
             Err(error) => entry.problem = Some(lack(&error, MANIFEST_FILE, "it ended before it began to train")),
         }
-        // Before the status: a run that ends in between has ended, and is not one whose process is gone.
+        // Before its end is looked for: a run that ends in between has ended, and is not one whose process is gone.
         let is_claimed = RunDirectory::is_claimed(directory);
-        match RunStatus::read(directory) {
-            Ok(status) => entry.take(status, is_claimed, now),
-            Err(error) => entry.problem = Some(lack(&error, STATUS_FILE, "it ended while its folder was made")),
+        let status = RunStatus::read(directory);
+        let end = record_end(directory);
+        let has_record = end.is_ok();
+        let end = end.ok().flatten();
+        let finished = end.as_ref().and_then(|end| end.finished.as_ref());
+        match (finished, &status) {
+            (Some(run), _) => entry.state = ListedState::of_end(run.status),
+            // It could not begin, or its end could not be recorded: only this says why.
+            (None, Ok(status)) if status.state == RunState::Failed && is_claimed != Some(true) => {
+                entry.state = ListedState::Failed;
+            }
+            (None, Ok(status)) => entry.state = ListedState::of(status, is_claimed, now),
+            (None, Err(_)) if has_record && is_claimed == Some(false) => entry.state = ListedState::Stale,
+            (None, Err(error)) => entry.problem = Some(lack(error, STATUS_FILE, "it ended while its folder was made")),
+        }
+        entry.error = finished.and_then(|run| run.error.clone());
+        if let Ok(status) = status {
+            entry.take(status);
+        }
+        if let Some(end) = end {
+            entry.rounds = Some(end.rounds);
         }
         entry
     }
 
-    fn take(&mut self, status: RunStatus, is_claimed: Option<bool>, now: Timestamp) {
-        self.state = ListedState::of(&status, is_claimed, now);
-        // What rounds were begun is all that older engines told.
-        let completed = u32::from(self.state == ListedState::Completed);
-        self.rounds = status.rounds.or(status.round.map(|round| round + completed));
+    /// How far the run was when its heartbeat was written.
+    fn take(&mut self, status: RunStatus) {
+        self.rounds = status.rounds;
         self.scenario = status.scenario;
         self.n_rounds = status.n_rounds;
         self.best_accuracy = status.best_accuracy;
         self.heartbeat = Some(status.heartbeat);
-        self.error = status.error;
+        self.error = self.error.take().or(status.error);
     }
 
     /// When the run began, as far as anything tells.
@@ -224,7 +244,7 @@ fn holds_run(folder: &Path) -> bool {
         MANIFEST_FILE,
         RESOLVED_FILE,
         SOURCE_FILE,
-        JsonLinesSink::FILE_NAME,
+        EVENTS_FILE,
     ];
     let is_empty = || std::fs::read_dir(folder).is_ok_and(|mut entries| entries.next().is_none());
     files.iter().any(|file| folder.join(file).exists()) || is_empty() && is_named_by_time(folder)
@@ -242,6 +262,7 @@ fn is_named_by_time(folder: &Path) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::telemetry::{Event, examples};
 
     const NOW: Timestamp = Timestamp::from_milliseconds(1_767_225_600_000);
     /// No process has it: Linux counts to 2^22.
@@ -262,37 +283,23 @@ mod tests {
     }
 
     #[test]
-    fn a_run_is_stale_if_it_says_that_it_plays_and_no_process_has_claimed_it() {
-        for state in [RunState::Starting, RunState::Running, RunState::Stopping] {
-            let of =
-                |is_claimed, silent_for_s| ListedState::of(&status(state, silent_for_s, NO_PROCESS), is_claimed, NOW);
+    fn a_run_without_an_end_is_stale_if_no_process_has_claimed_it() {
+        let of = |is_claimed, silent_for_s| {
+            ListedState::of(&status(RunState::Running, silent_for_s, NO_PROCESS), is_claimed, NOW)
+        };
 
-            assert_eq!(of(Some(false), 0), ListedState::Stale);
-            assert!(of(Some(true), 100_000).is_played());
-        }
-        let completed = ListedState::of(&status(RunState::Completed, 0, 1), Some(false), NOW);
-        assert_eq!(completed, ListedState::Completed);
+        assert_eq!(of(Some(false), 0), ListedState::Stale);
+        assert_eq!(of(Some(true), 100_000), ListedState::Running);
     }
 
     #[test]
     fn without_locks_a_run_is_stale_if_it_is_silent_and_its_process_gone() {
-        use RunState::*;
-        let of = |state, silent_for_s, pid| ListedState::of(&status(state, silent_for_s, pid), None, NOW);
-        let mine = std::process::id();
+        let of = |silent_for_s, pid| ListedState::of(&status(RunState::Starting, silent_for_s, pid), None, NOW);
 
-        for state in [Starting, Running, Stopping] {
-            assert_eq!(of(state, 61, NO_PROCESS), ListedState::Stale);
-            assert!(of(state, 59, NO_PROCESS).is_played());
-        }
-        for (state, listed) in [
-            (Completed, ListedState::Completed),
-            (Interrupted, ListedState::Interrupted),
-            (Failed, ListedState::Failed),
-        ] {
-            assert_eq!(of(state, 100_000, NO_PROCESS), listed);
-        }
+        assert_eq!(of(61, NO_PROCESS), ListedState::Stale);
+        assert_eq!(of(59, NO_PROCESS), ListedState::Starting);
         if cfg!(target_os = "linux") {
-            assert_eq!(of(Running, 100_000, mine), ListedState::Running);
+            assert_eq!(of(100_000, std::process::id()), ListedState::Starting);
         }
     }
 
@@ -313,7 +320,9 @@ mod tests {
             &told,
         );
         let new = r#"{"created": "2025-12-31T00:00:00.000Z", "tags": []}"#;
-        write(&at("new"), new, &status(RunState::Completed, 0, 1));
+        write(&at("new"), new, &status(RunState::Running, 0, 1));
+        let end = Event::run(examples::run_finished());
+        std::fs::write(at("new").join(EVENTS_FILE), serde_json::to_string(&end).unwrap() + "\n").unwrap();
         write(&at("broken"), "{", &status(RunState::Failed, 0, 1));
         std::fs::create_dir(at("20260101-120000-empty-ab12")).unwrap();
         std::fs::create_dir(at("plots")).unwrap();

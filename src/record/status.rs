@@ -1,6 +1,6 @@
-//! `status.json`: where a run stands, for people and scripts that look at it from outside.
+//! `status.json`: a heartbeat with the progress of a run, for people and scripts that look at it from outside.
 //!
-//! A sink keeps it: its thread writes a heartbeat even while a long step is under way.
+//! A sink keeps it: its thread writes it even while a long step is under way. How a run ended, its events say.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::files::write_json;
 use crate::health::{AtPath, FileError};
 use crate::telemetry::{
-    Event, LiveState, Num, Payload, RunFinished, RunInfo, RunState, Sink, SinkClass, SinkError, Timestamp, round_if_any,
+    Event, LiveState, Num, Payload, RunFinished, RunInfo, RunState, Sink, SinkError, Timestamp, round_if_any,
 };
 
 pub(crate) const STATUS_FILE: &str = "status.json";
@@ -81,17 +81,6 @@ impl RunStatus {
         }
     }
 
-    /// A run that has ended, by what was told of it; `None` if its end was not told.
-    pub(crate) fn at_end(live: &LiveState) -> Option<Self> {
-        let finished = live.finished.as_ref()?;
-        let mut status = Self {
-            error: finished.error.clone(),
-            ..Self::new(finished.status)
-        };
-        status.count(live);
-        Some(status)
-    }
-
     /// How far the run is, by what was told of it.
     fn count(&mut self, live: &LiveState) {
         self.heartbeat = Timestamp::now();
@@ -147,8 +136,6 @@ pub struct StatusSink {
     live: LiveState,
     status: RunStatus,
     written_at: Option<Instant>,
-    /// Events below are in `live`: a write that is tried again must not count them twice.
-    next_seq: u64,
 }
 
 impl Default for StatusSink {
@@ -158,7 +145,6 @@ impl Default for StatusSink {
             live: LiveState::default(),
             status: RunStatus::new(RunState::Starting),
             written_at: None,
-            next_seq: 0,
         }
     }
 }
@@ -190,10 +176,6 @@ impl Sink for StatusSink {
         "status"
     }
 
-    fn class(&self) -> SinkClass {
-        SinkClass::Live
-    }
-
     fn start(&mut self, run: &RunInfo) -> Result<(), SinkError> {
         self.directory = run.directory.clone();
         if let Some(earlier) = &run.earlier {
@@ -205,10 +187,7 @@ impl Sink for StatusSink {
     fn write(&mut self, events: &[Arc<Event>]) -> Result<(), SinkError> {
         let mut is_milestone = false;
         for event in events {
-            if event.seq >= self.next_seq {
-                self.live.apply(event);
-                self.next_seq = event.seq + 1;
-            }
+            self.live.apply(event);
             match &event.payload {
                 Payload::RunStarted(_) => {
                     self.enter(RunState::Running);

@@ -45,17 +45,6 @@ pub fn summary(live: &LiveState, directory: &Path, width: usize) -> String {
     .join("\n")
 }
 
-/// The first line, from 0, in which a summary that was kept is not the one that is due, if there is one: but for its place, since
-/// a folder may have been moved.
-pub(crate) fn differing_line(kept: &str, due: &str) -> Option<usize> {
-    let lines = |text: &str| -> Vec<String> {
-        let lines = text.lines().filter(|line| !line.starts_with("run directory"));
-        lines.map(str::to_owned).collect()
-    };
-    let (kept, due) = (lines(kept), lines(due));
-    (0..kept.len().max(due.len())).find(|&line| kept.get(line) != due.get(line))
-}
-
 fn headline(live: &LiveState) -> Option<String> {
     let run = live.started.as_ref()?;
     Some(format!(

@@ -396,15 +396,13 @@ fn round_perf(
     let taken = started.taken(syncs);
     let wall_s = taken.time.as_secs_f64();
     let samples = env_steps * record.data.feed.train_samples() as u64;
-    let cost = record.hub.take_cost();
     PerfRound {
         round_wall_s: Num(wall_s),
         env_steps_per_s: Num(env_steps as f64 / wall_s),
         samples_per_s: Num(samples as f64 / wall_s),
         samples,
         rounds_per_hour: Num(3600.0 / wall_s),
-        telemetry_ms: Num(cost.telemetry.as_secs_f64() * 1e3),
-        blocked_ms: Num(cost.blocked.as_secs_f64() * 1e3),
+        telemetry_ms: Num(record.hub.take_cost().as_secs_f64() * 1e3),
         host_reads: taken.reads,
         waits: env_steps,
         feed_wait_ms: record
@@ -458,7 +456,10 @@ pub(crate) fn stop_early(
 }
 
 /// A run that is not to go on without its record ends here: `Shutdown` writes its last boundary.
-pub(crate) fn stop_if_record_fails(hub: Res<TelemetryHub>, experiment: Res<Experiment>) -> Result<(), RecordFails> {
+pub(crate) fn stop_if_record_fails(
+    mut hub: ResMut<TelemetryHub>,
+    experiment: Res<Experiment>,
+) -> Result<(), RecordFails> {
     if !experiment.scenario.telemetry.require {
         return Ok(());
     }

@@ -6,7 +6,7 @@
 //! without a trace. A power cut also takes back what was not synchronised: data behind the last sync of a file, and names that
 //! were given, moved or taken away since the last sync of their folder.
 
-use std::fs;
+use std::fs::{self, OpenOptions};
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -17,7 +17,8 @@ use super::are_one_file;
 /// What becomes of the operation that is struck, and of those behind it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// It fails with an input/output error; those behind it do not.
+    /// It fails with an input/output error; those behind it do not. A failed synchronisation loses what was written since the
+    /// last one, and the next one answers well: as Linux has it.
     InputOutput,
     /// From here on there is no space left: half of a write gets through, nothing can be created.
     NoSpace,
@@ -162,8 +163,18 @@ pub(super) fn consult(operation: Operation, path: &Path) -> io::Result<Extent> {
     }
 }
 
-/// What a power cut would take back is noted of operations that have been done, or are about to be.
-pub(super) fn note(path: &Path, change: impl FnOnce(&mut Journal, &Path) -> io::Result<()>) -> io::Result<()> {
+/// What the device does not have yet is noted of operations that have been done, or are about to be: data.
+pub(super) fn note_data(path: &Path, change: impl FnOnce(&mut Journal) -> io::Result<()>) -> io::Result<()> {
+    match watcher(path) {
+        Some(watched) if matches!(watched.fault, Fault::PowerCut | Fault::InputOutput) => {
+            change(&mut watched.state().journal)
+        }
+        _ => Ok(()),
+    }
+}
+
+/// And names.
+pub(super) fn note_name(path: &Path, change: impl FnOnce(&mut Journal, &Path) -> io::Result<()>) -> io::Result<()> {
     match watcher(path) {
         Some(watched) if watched.fault == Fault::PowerCut => change(&mut watched.state().journal, &watched.attic()),
         _ => Ok(()),
@@ -194,7 +205,12 @@ impl Watched {
             state.struck = Some(format!("{operation:?} {}", path.display()));
         }
         match self.fault {
-            Fault::InputOutput if is_first => Err(io::Error::other("injected input/output error")),
+            Fault::InputOutput if is_first => {
+                if operation == Operation::Sync {
+                    state.journal.lose(path)?;
+                }
+                Err(io::Error::other("injected input/output error"))
+            }
             Fault::InputOutput => Ok(Extent::All),
             Fault::NoSpace if is_first && operation == Operation::Write => Ok(Extent::Half),
             Fault::NoSpace if operation.needs_space() => Err(ErrorKind::StorageFull.into()),
@@ -287,6 +303,22 @@ impl Journal {
         let ours = file.metadata()?;
         let is_it = |unsynced: &Unsynced| unsynced.file.metadata().is_ok_and(|other| are_one_file(&ours, &other));
         Ok(self.data.iter().position(is_it))
+    }
+
+    /// What the file at `path` has not synchronised becomes zeros, and counts as synchronised.
+    fn lose(&mut self, path: &Path) -> io::Result<()> {
+        let file = OpenOptions::new().write(true).open(path)?;
+        let Some(place) = self.place_of(&file)? else {
+            return Ok(());
+        };
+        let length = file.metadata()?.len();
+        match self.data.swap_remove(place).durable {
+            Durable::Length(durable) => {
+                file.set_len(durable)?;
+                file.set_len(length)
+            }
+            content @ Durable::Content(_) => Unsynced { file, durable: content }.take_back(),
+        }
     }
 
     /// All data of `file` are on disk.

@@ -17,3 +17,13 @@ fn a_file_that_cannot_be_replaced_is_as_it_was_and_nothing_lies_beside_it() {
 fn a_file_without_a_folder_is_in_the_present_one() {
     assert!(sync_folder_of(Path::new("status.json")).is_ok());
 }
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_file_system_that_does_not_answer_has_not_lost_the_run() {
+    let [no_entry, no_folder] = [2, 20].map(io::Error::from_raw_os_error);
+    let [io_error, no_permission, stale_handle] = [5, 13, 116].map(io::Error::from_raw_os_error);
+
+    assert!([no_entry, no_folder].iter().all(says_gone));
+    assert!(![io_error, no_permission, stale_handle].iter().any(says_gone));
+}

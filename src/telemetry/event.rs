@@ -108,7 +108,6 @@ payloads! {
     BaselineMeasured => "baseline_measured", Lifecycle, Info: "what the host reaches that never grew";
     Note => "note", Lifecycle, Info: "a remark of a person, or what a resumed run plays differently";
     UserEvent => "user_event", Full, Info: "whatever a plugin has to say";
-    TelemetryHealth => "telemetry_health", Lifecycle, Info: "what each sink wrote, lost and waited";
     EnvStep => "env_step", Full, Info: "losses, accuracies and seeds of an env after a step";
     Decision => "decision", Full, Debug: "what a controller ordered, why, and what it was paid";
     HostStabilized => "host_stabilized", Lifecycle, Info: "the host has settled: seeds may germinate";
@@ -141,7 +140,6 @@ impl Payload {
     pub fn severity(&self) -> Severity {
         match self {
             Self::RunFinished(run) if run.status == RunState::Failed => Severity::Error,
-            Self::TelemetryHealth(health) if !health.is_clean() => Severity::Warning,
             usual => usual.usual_severity(),
         }
     }

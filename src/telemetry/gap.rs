@@ -1,4 +1,4 @@
-//! What a record lacks, said so that its owner knows what is gone, since when and why.
+//! What a record is missing, said so that its owner knows what is gone, since when and why.
 
 use std::fmt;
 
@@ -7,7 +7,7 @@ use serde::Serialize;
 /// A part of a run's record that is not complete.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct RecordGap {
-    /// Name of the sink, or `checkpoint`.
+    /// `events.jsonl` or `checkpoint`.
     pub part: String,
     /// Events that are missing, as far as they can be counted.
     pub lost_events: u64,
@@ -28,8 +28,8 @@ impl fmt::Display for RecordGap {
         } = self;
         match lost_events {
             0 => write!(f, "`{part}` is incomplete")?,
-            1 => write!(f, "`{part}` lacks an event")?,
-            _ => write!(f, "`{part}` lacks {lost_events} events")?,
+            1 => write!(f, "`{part}` is missing an event")?,
+            _ => write!(f, "`{part}` is missing {lost_events} events")?,
         }
         if let Some(round) = round {
             write!(f, ", from round {} on", round + 1)?;
@@ -54,7 +54,7 @@ mod tests {
     #[test]
     fn a_gap_says_what_is_gone_since_when_and_why() {
         let gap = |lost_events, round| RecordGap {
-            part: "jsonl".into(),
+            part: "events.jsonl".into(),
             lost_events,
             round,
             why: "events.jsonl: No space left on device".into(),
@@ -65,9 +65,9 @@ mod tests {
         assert_eq!(
             told,
             [
-                "`jsonl` lacks 1230 events, from round 5 on: events.jsonl: No space left on device",
-                "`jsonl` lacks an event: events.jsonl: No space left on device",
-                "`jsonl` is incomplete: events.jsonl: No space left on device",
+                "`events.jsonl` is missing 1230 events, from round 5 on: events.jsonl: No space left on device",
+                "`events.jsonl` is missing an event: events.jsonl: No space left on device",
+                "`events.jsonl` is incomplete: events.jsonl: No space left on device",
             ]
         );
     }

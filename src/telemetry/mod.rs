@@ -1,23 +1,25 @@
 //! Typed events, the hub that hands them to sinks, and the live state that every view is drawn from.
 //!
 //! Systems push [`Event`]s into the [`TelemetryOutbox`]; at flush points the [`TelemetryHub`] orders and stamps them,
-//! folds them into its [`LiveState`] and hands them to one thread per [`Sink`]. Telemetry is one-way: nothing that trains,
+//! folds them into its [`LiveState`], writes them to `events.jsonl` and hands them to one thread per [`Sink`]. Telemetry is one-way: nothing that trains,
 //! rewards or decides reads any of its own run, and nothing here touches a tensor. What an earlier run
 //! recorded is shown by [`read_recording`].
 
 mod encoding;
 mod env_status;
 mod event;
+mod event_log;
 mod gap;
 mod hub;
+mod lane;
 mod live;
 mod mark;
 mod outbox;
 mod payload;
-mod queue;
 mod reader;
 mod recording;
 mod seed_ends;
+mod segments;
 mod sink;
 /// The sinks that the engine brings along.
 pub mod sinks;
@@ -36,15 +38,18 @@ pub(crate) use encoding::{round, round_if_any};
 pub use env_status::{EnvStatus, EnvStatusTracker};
 pub use event::{EnvContext, Event, EventKind, Payload, SCHEMA_MAJOR, SCHEMA_MINOR, Severity};
 pub use gap::{RecordFails, RecordGap};
-pub use hub::{FlushCost, TelemetryHub};
+pub use event_log::WrittenRecord;
+pub use hub::TelemetryHub;
 pub use live::{CommittedSeed, Contribution, EpisodeResult, LiveState, Missing, RoundResult, SeedWorth, StepProgress};
 pub use mark::{EventsHasher, EventsMark};
 pub use outbox::TelemetryOutbox;
 pub use payload::*;
-pub use reader::{EventReader, ReadError, last_event};
-pub use recording::{RecordingError, finished_episode, read_recording};
+pub use reader::{EventReader, ReadError, find_last};
+pub use recording::{RecordEnd, RecordingError, finished_episode, read_recording, record_end};
 pub use seed_ends::{Ages, Refusals, SeedEnds};
-pub use sink::{Earlier, HeldBack, RunInfo, Sink, SinkError, Sinks, TelemetryError};
+pub use segments::EVENTS_FILE;
+pub(crate) use segments::{EventLines, Place, cut_record};
+pub use sink::{Earlier, RunInfo, Sink, SinkError, Sinks, TelemetryError};
 pub(crate) use volatile::is_volatile;
 pub use volatile::strip_volatile;
 

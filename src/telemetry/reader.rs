@@ -1,23 +1,24 @@
-//! Reads an event file back, line by line, so that files of any size need little memory: the same major version only,
+//! Reads the events of a run back, line by line, so that records of any size need little memory: the same major version only,
 //! unknown types and a torn last line passed over, every other fault named by file and line.
 
 use std::fs::File;
-use std::io::{BufRead, BufReader, Read, Seek, SeekFrom};
+use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
 use super::event::{Event, Payload, SCHEMA_MAJOR};
+use super::segments::{EVENTS_FILE, EventLines, Place};
 use crate::health::{AtPath, FileError};
 
 /// Bytes that are read at once from the end of a file.
 const BLOCK_BYTES: u64 = 64 * 1024;
 
-/// Why an event file could not be read.
+/// Why the events of a run could not be read.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "the messages say what the fields are")]
 pub enum ReadError {
-    /// It cannot be opened or read.
+    /// A file cannot be opened or read.
     #[error(transparent)]
     File(#[from] FileError),
     /// A line is no event.
@@ -40,70 +41,59 @@ struct Kind {
     major: Option<u32>,
 }
 
-/// The events of a file, one after the other; only one line of it is in memory at a time. After an error there is no more.
+/// The events of a run, one after the other; only one line is in memory at a time. After an error there is no more.
 /// Events of types that this version does not know are passed over, as is an incomplete last line.
-pub struct EventReader {
-    path: PathBuf,
-    file: BufReader<File>,
-    line: Vec<u8>,
-    /// Lines so far.
-    number: usize,
-    /// Bytes so far.
-    position: u64,
-}
+pub struct EventReader(EventLines);
 
 impl EventReader {
-    /// Opens the event file at `path`.
+    /// Opens the events of the run in `folder`.
     ///
     /// # Errors
-    /// If the file cannot be opened.
-    pub fn open(path: &Path) -> Result<Self, FileError> {
-        Ok(Self {
-            path: path.into(),
-            file: BufReader::new(File::open(path).at(path)?),
-            line: Vec::new(),
-            number: 0,
-            position: 0,
-        })
+    /// If there are none, or they cannot be opened.
+    pub fn open(folder: &Path) -> Result<Self, FileError> {
+        EventLines::open(folder).map(Self)
     }
 
-    /// Bytes up to the end of the line that was read last.
-    pub fn position(&self) -> u64 {
-        self.position
+    /// Behind the event that was read last.
+    pub(crate) const fn place(&self) -> Place {
+        self.0.place()
     }
 
-    fn read_next(&mut self) -> Result<Option<Event>, ReadError> {
-        loop {
-            self.line.clear();
-            self.position += self.file.read_until(b'\n', &mut self.line).at(&self.path)? as u64;
-            self.number += 1;
-            // An incomplete line is the last one of a writer that was killed.
-            let Some(line) = self.line.strip_suffix(b"\n") else {
-                return Ok(None);
-            };
+    /// `take` gets every line up to the next event, headers and unknown ones included.
+    ///
+    /// # Errors
+    /// What ends the events too soon.
+    pub(crate) fn next_with(&mut self, mut take: impl FnMut(&[u8])) -> Result<Option<Event>, ReadError> {
+        let lines = &mut self.0;
+        // An incomplete line is the last one of a writer that was killed.
+        while lines.advance()? && lines.is_whole() {
+            let line = lines.line();
             let problem = |problem: String| ReadError::Line {
-                path: self.path.clone(),
-                line: self.number,
+                path: lines.path().into(),
+                line: lines.number(),
                 problem,
             };
             let kind: Kind = serde_json::from_slice(line).map_err(|error| problem(error.to_string()))?;
-            if self.number == 1 && kind.name != "header" {
+            if lines.number() == 1 && kind.name != "header" {
                 return Err(problem("the first line is no header".into()));
             }
             if kind.name == "header" {
                 match kind.major {
                     Some(SCHEMA_MAJOR) => {}
                     Some(found) => {
-                        let path = self.path.clone();
+                        let path = lines.path().into();
                         return Err(ReadError::Major { path, found });
                     }
                     None => return Err(problem("the header has no field `major`".into())),
                 }
             } else if Payload::KINDS.contains(&kind.name.as_str()) {
                 let event = serde_json::from_slice(line).map_err(|error| problem(error.to_string()))?;
+                take(line);
                 return Ok(Some(event));
             }
+            take(line);
         }
+        Ok(None)
     }
 }
 
@@ -111,16 +101,17 @@ impl Iterator for EventReader {
     type Item = Result<Event, ReadError>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        self.read_next().transpose()
+        self.next_with(|_| {}).transpose()
     }
 }
 
-/// The last event of a file that can be read as one, found from its end; whatever a killed writer left behind it is passed
-/// over.
+/// What `wanted` finds in the last event of the run in `folder` in which it finds anything, searched from the end of
+/// `events.jsonl`; whatever a killed writer left behind it is passed over. Of closed segments nothing is read.
 ///
 /// # Errors
 /// If the file cannot be read.
-pub fn last_event(path: &Path) -> Result<Option<Event>, FileError> {
+pub fn find_last<T>(folder: &Path, wanted: impl Fn(&Event) -> Option<T>) -> Result<Option<T>, FileError> {
+    let path = &folder.join(EVENTS_FILE);
     let mut file = File::open(path).at(path)?;
     let mut start = file.metadata().at(path)?.len();
     // Of the line that began before `start`.
@@ -139,8 +130,9 @@ pub fn last_event(path: &Path) -> Result<Option<Event>, FileError> {
         } else {
             Vec::new()
         };
-        if let Some(event) = lines.iter().rev().find_map(|line| serde_json::from_slice(line).ok()) {
-            return Ok(Some(event));
+        let events = lines.iter().rev().filter_map(|line| serde_json::from_slice(line).ok());
+        if let Some(found) = events.into_iter().find_map(|event| wanted(&event)) {
+            return Ok(Some(found));
         }
         tail = first;
     }

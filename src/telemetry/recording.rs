@@ -1,12 +1,14 @@
 //! The record of an earlier run: what later runs play again, or start from.
 
+use std::cell::Cell;
 use std::path::{Path, PathBuf};
 
 use super::event::{Event, Payload};
-use super::payload::{EpisodeEnd, EpisodeFinished, RunStarted};
-use super::reader::{EventReader, ReadError};
-use super::sinks::JsonLinesSink;
+use super::payload::{EpisodeEnd, EpisodeFinished, RunFinished, RunStarted};
+use super::reader::{EventReader, ReadError, find_last};
+use super::segments::EVENTS_FILE;
 use crate::files::follow_latest;
+use crate::health::FileError;
 
 /// Why a run's record could not be read.
 #[derive(Debug, thiserror::Error)]
@@ -32,12 +34,11 @@ pub fn read_recording(folder: &Path, mut take: impl FnMut(&Event)) -> Result<Run
     if !folder.is_dir() {
         return Err(RecordingError::NoRun(folder.into()));
     }
-    let path = folder.join(JsonLinesSink::FILE_NAME);
-    if !path.is_file() {
+    if !folder.join(EVENTS_FILE).is_file() {
         return Err(RecordingError::NoEvents(folder.into()));
     }
     let mut began = None;
-    for event in EventReader::open(&path).map_err(ReadError::from)? {
+    for event in EventReader::open(folder).map_err(ReadError::from)? {
         let event = event?;
         take(&event);
         if let (None, Payload::RunStarted(started)) = (&began, event.payload) {
@@ -45,6 +46,33 @@ pub fn read_recording(folder: &Path, mut take: impl FnMut(&Event)) -> Result<Run
         }
     }
     began.ok_or_else(|| RecordingError::NoEvents(folder.into()))
+}
+
+/// How far a record goes.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RecordEnd {
+    /// How the run ended, if its last event says so: else it is played, or its process was killed.
+    pub finished: Option<RunFinished>,
+    /// Rounds that were played to their end.
+    pub rounds: u32,
+}
+
+/// Looks at the end of the record of the run in `folder`; `None` if it tells of no round and no end.
+///
+/// # Errors
+/// There is none, or it cannot be read.
+pub fn record_end(folder: &Path) -> Result<Option<RecordEnd>, FileError> {
+    let is_last = Cell::new(true);
+    find_last(folder, |event| {
+        let is_last = is_last.replace(false);
+        let (finished, rounds) = match (&event.payload, event.round) {
+            (Payload::RunFinished(run), _) => (is_last.then(|| run.clone()), run.rounds_done),
+            (Payload::RoundFinished(_), Some(round)) => (None, round.saturating_add(1)),
+            (_, Some(round)) => (None, round),
+            (_, None) => return None,
+        };
+        Some(RecordEnd { finished, rounds })
+    })
 }
 
 /// An episode that was played to its end, as `(round, env)` with how it ended; `None` for any other event.

@@ -7,12 +7,13 @@ use bevy_ecs::prelude::Resource;
 use bevy_platform::cell::SyncCell;
 
 use super::event::Event;
+use super::event_log::WrittenRecord;
 use super::live::LiveState;
-use super::payload::{RunFinished, SinkClass};
+use super::payload::RunFinished;
 use crate::health::FileError;
 
 /// What a sink knows before the first event.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub struct RunInfo {
     /// Name of the run directory.
     pub run_id: String,
@@ -23,12 +24,14 @@ pub struct RunInfo {
 }
 
 /// What a resumed run has recorded already.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub struct Earlier {
     /// All of it, folded.
     pub live: LiveState,
     /// Number of the next event.
     pub next_seq: u64,
+    /// Where the record continues.
+    pub written: WrittenRecord,
 }
 
 /// Why a sink could not do its work.
@@ -61,32 +64,20 @@ pub enum TelemetryError {
     Thread { name: String, source: std::io::Error },
 }
 
-/// Events that a sink has taken and not yet passed on.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct HeldBack {
-    /// How many.
-    pub events: u64,
-    /// The round of the first one, from 0, as far as it belongs to one.
-    pub round: Option<u32>,
-}
-
 /// A consumer of events. It runs on a thread of its own; nothing it does can disturb the training.
 ///
-/// A call that fails is made again, after a pause that grows and whenever a checkpoint waits for it, until it succeeds;
-/// only when the run ends is a sink given up. What it is sent in the meantime is kept as long as there is room.
+/// A call that fails is not made again, and those behind it are made as if it had not: a sink that must have everything keeps
+/// what it could not write. One that is slow misses step rows, and nothing else.
 ///
 /// ```
 /// use std::sync::Arc;
-/// use simic_engine::telemetry::{Event, Payload, Sink, SinkClass, SinkError, Sinks};
+/// use simic_engine::telemetry::{Event, Payload, Sink, SinkError, Sinks};
 ///
 /// struct CountsSeeds(u32);
 ///
 /// impl Sink for CountsSeeds {
 ///     fn name(&self) -> &str {
 ///         "counts_seeds"
-///     }
-///     fn class(&self) -> SinkClass {
-///         SinkClass::Live
 ///     }
 ///     fn write(&mut self, events: &[Arc<Event>]) -> Result<(), SinkError> {
 ///         let germinated = |event: &&Arc<Event>| matches!(event.payload, Payload::SeedGerminated(_));
@@ -102,31 +93,17 @@ pub trait Sink: Send {
     /// For messages and the shutdown report.
     fn name(&self) -> &str;
 
-    /// Whether the run may go on when it fails.
-    fn class(&self) -> SinkClass;
-
     /// Called before the training; an error aborts the run.
     fn start(&mut self, _run: &RunInfo) -> Result<(), SinkError> {
         Ok(())
     }
 
-    /// Takes the events of one flush, in order. After an error it is called again with the same events: those that it
-    /// took already are known by their numbers.
+    /// Takes the events of one flush, in order.
     fn write(&mut self, events: &[Arc<Event>]) -> Result<(), SinkError>;
 
     /// Called when no event has come for a while.
     fn flush(&mut self) -> Result<(), SinkError> {
         Ok(())
-    }
-
-    /// Called before a checkpoint is written: what was taken so far has to survive a power cut when this returns.
-    fn sync(&mut self) -> Result<(), SinkError> {
-        self.flush()
-    }
-
-    /// What is lost if the sink is given up now.
-    fn held_back(&self) -> HeldBack {
-        HeldBack::default()
     }
 
     /// Called after the last event.

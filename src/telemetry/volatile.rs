@@ -4,14 +4,14 @@ use serde_json::Value;
 
 /// Envelope and header fields that differ by nature; order stands in for `seq`.
 const FIELDS: [&str; 3] = ["t", "seq", "run_id"];
-/// A count that depends on how fast live sinks were read.
-const DROPPED: &str = "dropped_events";
+/// What depends on how fast sinks were, and on times and numbers of events.
+const OF_RECORD: [&str; 3] = ["dropped_events", "recorded", "file_hashes"];
 /// Endings that mark a field as measured in time or memory.
 const SUFFIXES: [&str; 5] = ["_ms", "_s", "_per_s", "_per_hour", "_bytes"];
 /// Of curves and checkpoints: time, numbers of events, and what their lines were.
-const KEPT: [&str; 4] = ["run_id", "seconds", "next_seq", "recorded"];
+const KEPT: [&str; 3] = ["run_id", "seconds", "next_seq"];
 /// Events that are about the machine and about interruptions, not about the experiment.
-const EVENTS: [&str; 3] = ["telemetry_health", "checkpoint_saved", "checkpoint_loaded"];
+const EVENTS: [&str; 2] = ["checkpoint_saved", "checkpoint_loaded"];
 
 /// What of one event (or header) line must reproduce under a fixed seed; `None` if the whole event is volatile.
 ///
@@ -52,7 +52,7 @@ pub(crate) fn is_volatile(field: &str) -> bool {
 }
 
 fn is_measured(field: &str) -> bool {
-    field == DROPPED || SUFFIXES.iter().any(|suffix| field.ends_with(suffix))
+    OF_RECORD.contains(&field) || SUFFIXES.iter().any(|suffix| field.ends_with(suffix))
 }
 
 /// Removes what was measured in time or memory, at every depth.

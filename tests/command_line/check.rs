@@ -63,7 +63,7 @@ fn a_healthy_run_of_one_env_and_two_rounds_is_good_for_everything() {
     let told = succeeds(&check(&run));
 
     assert_eq!(told.lines().last(), Some(EVERYTHING), "{told}");
-    assert_eq!(told.matches("  ok  ").count(), 8, "{told}");
+    assert_eq!(told.matches("  ok  ").count(), 6, "{told}");
     assert!(told.contains("2 of 2 are played"), "{told}");
     let found: Value = serde_json::from_str(&succeeds(&ended(command(&["check", "--json"]).arg(&run)))).expect("JSON");
     assert_eq!(
@@ -136,22 +136,15 @@ fn every_damage_is_told_with_its_file_and_what_the_run_is_still_good_for() {
                     "list of its files is not whole",
                 ),
                 ("checkpoints/round-000004/stray", Write("x"), "b3sums does not list it"),
-                ("status.json", Delete, "status.json: "),
                 (
-                    "status.json",
-                    Replace("\"rounds\": 4", "\"rounds\": 3"),
-                    "rounds is 3; the events say 4",
+                    "manifest.json",
+                    Replace("\"git_dirty\"", "\"git_dirtx\""),
+                    "manifest.json: it is not what it was when the run began",
                 ),
                 (
-                    "status.json",
-                    Replace("completed", "running"),
-                    "state is running; the events say completed",
-                ),
-                ("summary.txt", Delete, "it is not there"),
-                (
-                    "summary.txt",
-                    Replace("2 envs", "3 envs"),
-                    "line 1 is not what the events come to",
+                    "scenario.ron",
+                    Replace("rounds: 4", "rounds: 5"),
+                    "scenario.ron: it is not what it was when the run began",
                 ),
             ],
         ),
@@ -162,6 +155,11 @@ fn every_damage_is_told_with_its_file_and_what_the_run_is_still_good_for() {
             &[
                 ("events.jsonl", Write(""), "it is empty"),
                 ("events.jsonl", Truncate(3000), "it ends too soon"),
+                (
+                    "events.jsonl",
+                    Replace("\"type\":\"baseline_measured\"", "\"type\":\"baseline_measurex\""),
+                    "is not what it was when the run ended",
+                ),
                 ("events.jsonl", Duplicate(5), "events.jsonl:7 (byte "),
                 ("events.jsonl", Swap(4, 5), "out of order"),
                 ("events.jsonl", Replace("\"round\":1", "\"round\":0"), "a byte between"),
@@ -212,6 +210,8 @@ fn every_damage_is_told_with_its_file_and_what_the_run_is_still_good_for() {
             EVERYTHING,
             &[
                 ("status.json.tmp", Write("{"), "left half written"),
+                ("status.json", Delete, "4 of 4 are played"),
+                ("status.json", Replace("completed", "running"), ": completed"),
                 ("checkpoints/.round-000005.new", Write(""), "a resume removes it"),
             ],
         ),
@@ -408,9 +408,9 @@ fn a_sweep_is_checked_with_its_trials_results_and_tables() {
     let cases = [
         (format!("trials/{id}"), Damage::Delete, "its run is not there"),
         (
-            format!("trials/{id}/summary.txt"),
+            format!("trials/{id}/manifest.json"),
             Damage::Delete,
-            "summary.txt: it is not there",
+            "manifest.json: ",
         ),
         (format!("results/{id}.done.json"), Damage::Truncate(50), "EOF"),
         (

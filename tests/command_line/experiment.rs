@@ -94,9 +94,6 @@ fn two_arms_are_played_side_by_side_scored_and_compared() {
         }
         assert!(replicate["fingerprint"]["build"]["engine"].is_string());
     }
-    let notes = lines(&experiment);
-    assert_eq!(notes[0]["schema"], "simic.telemetry");
-    assert_eq!(notes[1]["type"], "note");
 }
 
 #[test]

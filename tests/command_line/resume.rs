@@ -209,7 +209,7 @@ fn a_run_in_float16_that_was_killed_twice_ends_as_if_left_alone() {
     let rounds = reproducible_events(&run);
     let rounds = rounds.iter().filter(|event| event["type"] == "round_finished");
     assert!(rounds.clone().count() == 4 && rounds.clone().all(|round| round["data"]["amp"]["scale"][1].is_number()));
-    let summary = std::fs::read_to_string(run.join("summary.txt")).expect("the run was summed up");
+    let summary = succeeds(&ended(command(&["show"]).arg(&run)));
     assert!(summary.contains("precision      fp16,"), "{summary}");
 }
 

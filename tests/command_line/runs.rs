@@ -26,18 +26,28 @@ fn left(root: &Path, run_id: &str, created: &str, tags: &[&str], status: Value) 
     folder
 }
 
+/// How the run in `folder` has ended.
+fn tell_end(folder: &Path, rounds: u32) {
+    let end = json!({"seq": 0, "t": "2026-01-01T00:00:00.000Z", "type": "run_finished", "sev": "info", "data": {
+        "status": "completed", "rounds_done": rounds, "episodes_done": 0, "updates": 0, "wall_s": 1.0, "rollbacks": 0,
+        "dropped_events": 0,
+    }});
+    std::fs::write(folder.join("events.jsonl"), format!("{end}\n")).expect("written");
+}
+
 /// One run of every fate.
 fn several(root: &Path) {
     let played = json!({
-        "state": "completed", "scenario": "quickstart", "rounds": 8, "n_rounds": 8, "best_accuracy": 67.5
+        "state": "running", "scenario": "quickstart", "rounds": 7, "n_rounds": 8, "best_accuracy": 67.5
     });
-    left(
+    let completed = left(
         root,
         "20260101-100000-quickstart-ab12",
         "2026-01-01T10:00:00.000Z",
         &["first"],
         played,
     );
+    tell_end(&completed, 8);
     let killed = json!({"state": "running", "scenario": "rescue", "rounds": 3, "n_rounds": 80, "best_accuracy": 41.0});
     left(
         root,
@@ -51,7 +61,7 @@ fn several(root: &Path) {
         "20260103-100000-rescue-cd34",
         "2026-01-03T10:00:00.000Z",
         &[],
-        json!({"state": "failed", "error": "out of memory", "round": 0}),
+        json!({"state": "failed", "error": "out of memory", "rounds": 0}),
     );
     std::fs::create_dir(root.join("20260104-100000-half-made-ef56")).expect("a folder");
     let broken = left(
@@ -205,10 +215,6 @@ fn a_run_is_shown_again_by_the_beginning_of_its_name() {
 
     let shown = succeeds(&engine(&["show", &run_id[..15], "--out", &out]));
 
-    assert_eq!(
-        shown,
-        std::fs::read_to_string(run.join("summary.txt")).expect("it is kept")
-    );
     assert!(shown.starts_with("digits_minimal: 2 envs, 8 steps a round, controller heuristic\n"));
     assert!(
         shown
@@ -216,13 +222,6 @@ fn a_run_is_shown_again_by_the_beginning_of_its_name() {
             .all(|line| line.chars().count() <= 80 || line.starts_with("run directory"))
     );
     assert_eq!(succeeds(&engine(&["show", "latest", "--out", &out])), shown);
-    std::fs::remove_file(run.join("summary.txt")).expect("it is there");
-    let again = succeeds(&engine(&["show", &run.to_string_lossy()]));
-    assert_eq!(
-        again.lines().nth(4),
-        shown.lines().nth(4),
-        "of a run of before summaries were kept"
-    );
     let json: Value =
         serde_json::from_str(&succeeds(&engine(&["show", "latest", "--out", &out, "--json"]))).expect("JSON");
     assert_eq!(
@@ -238,10 +237,15 @@ fn a_run_is_shown_again_by_the_beginning_of_its_name() {
 fn a_run_that_has_not_ended_is_shown_as_it_stands() {
     let folder = tempfile::tempdir().expect("a folder");
     let run = finished(folder.path());
-    let path = run.join("status.json");
-    let mut status: Value = serde_json::from_slice(&std::fs::read(&path).expect("a status")).expect("JSON");
-    status["state"] = "running".into();
-    std::fs::write(&path, status.to_string()).expect("written");
+    let path = run.join("events.jsonl");
+    let mut events = std::fs::read_to_string(&path).expect("events");
+    let end = events.rfind("{\"seq\"").expect("the run has ended");
+    assert!(events[end..].contains("run_finished"));
+    events.truncate(end);
+    std::fs::write(&path, events).expect("written");
+    let status = run.join("status.json");
+    let text = std::fs::read_to_string(&status).expect("a status");
+    std::fs::write(&status, text.replace("completed", "running")).expect("written");
     let place = run.to_string_lossy();
 
     let claim = RunDirectory::open(&run).and_then(|run| run.claim());

@@ -132,7 +132,7 @@ fn programs_read_lists_explanations_and_verdicts_as_json() {
     assert_eq!(parsed(&["list", "controllers", "--json"])[0]["name"], "actor_critic");
     assert_eq!(parsed(&["list", "rewards", "--json"])[8]["name"], "loss()");
     assert_eq!(parsed(&["list", "presets", "--json"])[0]["field"], "preset");
-    assert_eq!(parsed(&["list", "events", "--json"])[9]["level"], "full");
+    assert_eq!(parsed(&["list", "events", "--json"])[8]["level"], "full");
     assert_eq!(parsed(&["list", "plugins", "--json"])[6]["name"], "GovernorPlugin");
     assert_eq!(parsed(&["explain", "run.rounds", "--json"])["default"], "100");
     assert_eq!(

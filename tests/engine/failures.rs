@@ -11,7 +11,7 @@ use simic_engine::env::EnvPool;
 use simic_engine::health::RunHealth;
 use simic_engine::prelude::*;
 use simic_engine::run::{ExtensionError, NO_EXTENSION};
-use simic_engine::telemetry::{Event, RunInfo, RunState, Sink, SinkClass, SinkError, Sinks};
+use simic_engine::telemetry::{Event, RunInfo, RunState, Sink, SinkError, Sinks};
 use simic_engine::torch::{NoGrad, TorchError};
 
 const SCENARIO: &str = r#"(
@@ -176,9 +176,6 @@ fn a_run_that_cannot_begin_says_so_in_its_status_and_does_not_become_the_latest(
     impl Sink for Refuses {
         fn name(&self) -> &str {
             "refuses"
-        }
-        fn class(&self) -> SinkClass {
-            SinkClass::Durable
         }
         fn start(&mut self, _run: &RunInfo) -> Result<(), SinkError> {
             Err(SinkError::Other("it does not like this run".into()))

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use proptest::sample::Index;
 use simic_engine::compare::{Metric, TrainingRecord};
 use simic_engine::record::{SUMMARY_WIDTH, summary};
-use simic_engine::telemetry::{Event, EventReader, LiveState, ReadError, SCHEMA_MAJOR, last_event};
+use simic_engine::telemetry::{Event, EventReader, LiveState, ReadError, SCHEMA_MAJOR, find_last};
 
 use crate::damage::{damaged, damages};
 use crate::found::{Folder, Whole, harms};
@@ -36,9 +36,9 @@ fn look_at(live: &LiveState) {
     );
 }
 
-fn fold(path: &Path) -> Result<LiveState, ReadError> {
+fn fold(folder: &Path) -> Result<LiveState, ReadError> {
     let mut live = LiveState::default();
-    for event in EventReader::open(path)? {
+    for event in EventReader::open(folder)? {
         live.apply(&event?);
         look_at(&live);
     }
@@ -48,14 +48,14 @@ fn fold(path: &Path) -> Result<LiveState, ReadError> {
 #[test]
 fn event_files() {
     let folder = Folder::of(vec![Whole::new(FILE, format!("{}{EXAMPLES}", header()).into_bytes())]);
-    fold(&folder.path().join(FILE)).expect("the whole file can be read");
+    fold(folder.path()).expect("the whole file can be read");
     fuzz(harms(), |harm| {
         let damaged = folder.damage(&harm);
-        let folded = in_bounds(damaged.bytes, || fold(&damaged.path))?;
+        let folded = in_bounds(damaged.bytes, || fold(folder.path()))?;
         if let Err(error) = folded {
             names(&error, &damaged.path)?;
         }
-        in_bounds(damaged.bytes, || last_event(&damaged.path))?.expect("the file is there");
+        in_bounds(damaged.bytes, || find_last(folder.path(), |event| Some(event.seq)))?.expect("the file is there");
         let training = in_bounds(damaged.bytes, || TrainingRecord::of_run(folder.path()))?;
         if let Ok(training) = training {
             let _ = Metric::ALL.map(|metric| training.score(metric));
@@ -81,7 +81,7 @@ fn what_is_written_of_an_event_is_read_as_the_same_event() {
         text += &serde_json::to_string(&event).expect("it can be written");
         text += "\n";
         let folder = Folder::of(vec![Whole::new(FILE, text.into_bytes())]);
-        let read: Result<Vec<Event>, ReadError> = EventReader::open(&folder.path().join(FILE))
+        let read: Result<Vec<Event>, ReadError> = EventReader::open(folder.path())
             .expect("it is there")
             .collect();
         let read = read.map_err(|error| TestCaseError::fail(error.to_string()))?;

@@ -1,21 +1,16 @@
-//! What is said of a run twice: by its events, and by its checkpoints, its status or its summary.
+//! What is said of a run twice: by its events, and by its checkpoints.
 
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use serde_json::Value;
-
 use super::checkpoints::ShelfFacts;
 use super::events::EventFacts;
-use super::scenario::{ManifestFacts, ScenarioFacts};
+use super::scenario::ScenarioFacts;
 use super::{Finding, Part};
 use crate::checkpoint::{Checkpoints, Progress, Standing};
-use crate::record::{
-    Build, RunDirectory, RunEntry, RunStatus, STATUS_FILE, SUMMARY_FILE, SUMMARY_WIDTH, differing_line, summary,
-};
+use crate::record::{MANIFEST_FILE, RunEntry};
 use crate::scenario::{Scenario, TelemetryLevel};
-use crate::telemetry::sinks::JsonLinesSink;
-use crate::telemetry::{Num, RunState};
+use crate::telemetry::Num;
 
 /// What the checkpoints say against what was told of them, and of the rounds that they have seen.
 pub(super) fn check_checkpoints(
@@ -88,87 +83,17 @@ fn disagreement(progress: &Progress, told: &EventFacts) -> Option<String> {
     ))
 }
 
-/// `status.json` of a run whose record is closed; what was killed may have written one of both last.
-pub(super) fn check_status(folder: &Path, told: &EventFacts, is_played: bool) -> Part {
-    let mut part = Part::new("status");
-    let status = match RunStatus::read(folder) {
-        Ok(status) => status,
-        Err(error) => {
-            part.problem(STATUS_FILE, error.source.to_string());
-            return part;
+/// Files that nothing changes against the hashes that the run told when it began.
+pub(super) fn check_hashes(folder: &Path, told: &EventFacts, manifest: &mut Part, scenario: &mut Part) {
+    for (name, hash) in &told.file_hashes {
+        let part = if name == MANIFEST_FILE { &mut *manifest } else { &mut *scenario };
+        // One that cannot be read was told of already.
+        if let Ok(content) = std::fs::read(folder.join(name))
+            && blake3::hash(&content).to_hex().as_str() != hash
+        {
+            part.problem(name, "it is not what it was when the run began");
         }
-    };
-    part.seen = state_name(status.state);
-    let Some(finished) = told.live.finished.as_ref().filter(|_| told.is_closed) else {
-        let is_over = matches!(
-            status.state,
-            RunState::Completed | RunState::Interrupted | RunState::Failed
-        );
-        if is_over && !is_played && told.next_seq > 0 {
-            let what = format!(
-                "the run is {}, which no event at the end of {} says",
-                part.seen,
-                JsonLinesSink::FILE_NAME
-            );
-            part.problem(STATUS_FILE, what);
-        }
-        return part;
-    };
-    let rounds = u32::try_from(told.live.rounds.len()).ok();
-    let pairs = [
-        ("state", state_name(status.state), state_name(finished.status)),
-        ("rounds", or_none(status.rounds), or_none(rounds)),
-        (
-            "episodes",
-            status.episodes.to_string(),
-            told.live.episodes_done.to_string(),
-        ),
-        (
-            "error",
-            or_none(status.error.as_ref()),
-            or_none(finished.error.as_ref()),
-        ),
-    ];
-    for (field, says, expected) in pairs.into_iter().filter(|(_, says, expected)| says != expected) {
-        part.problem(STATUS_FILE, format!("{field} is {says}; the events say {expected}"));
     }
-    part
-}
-
-fn or_none(value: Option<impl ToString>) -> String {
-    value.map_or_else(|| "none".into(), |value| value.to_string())
-}
-
-fn state_name(state: RunState) -> String {
-    serde_json::to_value(state)
-        .ok()
-        .and_then(|name| Some(name.as_str()?.to_owned()))
-        .unwrap_or_default()
-}
-
-/// `summary.txt` of a run whose record is closed, if this build would write it alike.
-pub(super) fn check_summary(folder: &Path, told: &EventFacts, manifest: &ManifestFacts) -> Part {
-    let mut part = Part::new("summary");
-    let kept = RunDirectory::kept_summary(folder);
-    let Some(kept) = kept.filter(|_| told.is_closed) else {
-        if told.is_closed {
-            part.problem(SUMMARY_FILE, "it is not there; the run has ended: `show` draws it anew");
-        }
-        part.seen = "none before the run ends".into();
-        return part;
-    };
-    if serde_json::to_value(Build::current()).ok().as_ref() != Some(&manifest.build) || manifest.build == Value::Null {
-        part.seen = "not compared: another build has written it".into();
-        return part;
-    }
-    match differing_line(&kept, &summary(&told.live, folder, SUMMARY_WIDTH)) {
-        Some(line) => part.problem(
-            SUMMARY_FILE,
-            format!("line {} is not what the events come to", line + 1),
-        ),
-        None => part.seen = "as the events say".into(),
-    }
-    part
 }
 
 /// The rounds that were played against those that were asked for.

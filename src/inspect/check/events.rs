@@ -1,17 +1,16 @@
 //! The events of a run: every line readable, every number there once and in order, and every byte as the checkpoints knew
 //! it.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use serde_json::Value;
 
 use super::{Part, Weight};
 use crate::checkpoint::Progress;
-use crate::inspect::lines::Lines;
-use crate::telemetry::sinks::JsonLinesSink;
-use crate::telemetry::{Event, EventsHasher, EventsMark, LiveState, Payload, SCHEMA_MAJOR};
-
-const FILE: &str = JsonLinesSink::FILE_NAME;
+use crate::telemetry::{
+    EVENTS_FILE, Event, EventLines, EventsHasher, EventsMark, LiveState, Payload, SCHEMA_MAJOR,
+};
 
 /// What is known of the events.
 pub(super) struct EventFacts {
@@ -31,14 +30,16 @@ pub(super) struct EventFacts {
     pub saved: Vec<u32>,
     /// The number behind that of the last event.
     pub next_seq: u64,
+    /// As told when the run began, by name.
+    pub file_hashes: BTreeMap<String, String>,
 }
 
 /// Reads the events, and compares them with what the checkpoints have seen of them.
 pub(super) fn check(folder: &Path, checkpoints: &[Progress], is_played: bool) -> EventFacts {
     let mut reader = Reader::new(checkpoints);
-    match Lines::open(&folder.join(FILE)) {
+    match EventLines::open(folder) {
         Ok(lines) => reader.read_all(lines, is_played),
-        Err(error) => reader.facts.part.problem(FILE, error.source.to_string()),
+        Err(error) => reader.facts.part.problem(EVENTS_FILE, error.source.to_string()),
     }
     reader.finish()
 }
@@ -48,14 +49,16 @@ struct Reader {
     hasher: EventsHasher,
     /// What is not compared yet, by length, and the rounds of the checkpoint that says so.
     marks: Vec<(EventsMark, u32)>,
-    /// Of the events that checkpoints vouch for.
+    /// Bytes that a checkpoint or the end of the run vouches for.
     vouched: u64,
     /// The number that is expected; `None` behind a line that could not be read.
     expected: Option<u64>,
     round: u32,
     events: u64,
     unknown: u64,
-    /// The line, and the bytes before it.
+    /// The segment.
+    file: String,
+    /// The line in it, and the bytes before it.
     place: (usize, u64),
     /// Bytes up to the end of the line.
     read: u64,
@@ -80,6 +83,7 @@ impl Reader {
                 is_closed: false,
                 saved: Vec::new(),
                 next_seq: 0,
+                file_hashes: BTreeMap::new(),
             },
             hasher: EventsHasher::default(),
             marks,
@@ -88,6 +92,7 @@ impl Reader {
             round: 0,
             events: 0,
             unknown: 0,
+            file: EVENTS_FILE.into(),
             place: (0, 0),
             read: 0,
         }
@@ -96,10 +101,10 @@ impl Reader {
     fn problem(&mut self, what: String) {
         self.facts
             .part
-            .add(Weight::Problem, FILE.into(), Some(self.place), what);
+            .add(Weight::Problem, self.file.clone(), Some(self.place), what);
     }
 
-    fn read_all(&mut self, mut lines: Lines, is_played: bool) {
+    fn read_all(&mut self, mut lines: EventLines, is_played: bool) {
         (self.facts.is_open, self.facts.can_be_read) = (true, true);
         loop {
             match lines.advance() {
@@ -111,14 +116,17 @@ impl Reader {
                 }
             }
             self.place = (lines.number(), lines.start());
+            if self.place.0 == 1 {
+                self.file = name_of(lines.path());
+            }
             if !lines.is_whole() {
                 self.take_torn_line(is_played);
                 break;
             }
+            self.take_line(lines.line());
             self.hasher.take(lines.line());
             self.read += lines.line().len() as u64;
-            self.take_line(lines.line());
-            self.compare_mark();
+            self.compare_marks();
         }
         if lines.number() == 1 {
             self.problem("it is empty: a header was expected".into());
@@ -144,11 +152,11 @@ impl Reader {
         } else {
             Weight::Note
         };
-        self.facts.part.add(weight, FILE.into(), Some(self.place), what.into());
+        self.facts.part.add(weight, self.file.clone(), Some(self.place), what.into());
     }
 
     /// The hash of the lines so far against that of a checkpoint that has seen as many bytes.
-    fn compare_mark(&mut self) {
+    fn compare_marks(&mut self) {
         let read = self.read;
         while let Some((mark, round)) = self.marks.pop_if(|(mark, _)| mark.bytes <= read) {
             if mark == self.hasher.mark() {
@@ -221,10 +229,23 @@ impl Reader {
         facts.is_closed = matches!(event.payload, Payload::RunFinished(_));
         match &event.payload {
             Payload::Decision(_) => facts.has_decisions = true,
+            Payload::RunStarted(run) if !run.file_hashes.is_empty() => facts.file_hashes.clone_from(&run.file_hashes),
             // Those inside a round go as soon as there is a newer one.
             Payload::CheckpointSaved(saved) if saved.step.is_none() => facts.saved.push(saved.round),
             Payload::CheckpointLoaded(loaded) if loaded.step.is_none() => facts.saved = vec![loaded.round],
             Payload::CheckpointLoaded(loaded) => facts.saved.retain(|&round| round <= loaded.round),
+            Payload::RunFinished(run) => {
+                let is_as_told = run.recorded.as_ref().is_none_or(|recorded| *recorded == self.hasher.mark());
+                if !is_as_told && self.facts.is_intact {
+                    self.facts.is_intact = false;
+                    let (from, to) = (self.vouched, self.read);
+                    self.problem(format!(
+                        "a byte between {from} and {to} is not what it was when the run ended"
+                    ));
+                } else {
+                    self.vouched = self.read;
+                }
+            }
             Payload::RoundFinished(_) => {
                 let (told, expected) = (event.round.unwrap_or_default(), facts.live.rounds.len());
                 if told as usize != expected {
@@ -257,11 +278,15 @@ impl Reader {
 
     fn finish(mut self) -> EventFacts {
         let (events, rounds, vouched) = (self.events, self.facts.live.rounds.len(), self.vouched);
-        self.facts.part.seen = format!("{events} events of {rounds} rounds; checkpoints vouch for {vouched} bytes");
+        self.facts.part.seen = format!("{events} events of {rounds} rounds; {vouched} bytes are vouched for");
         if self.unknown > 0 {
             let what = format!("{} events of types that this version does not know", self.unknown);
-            self.facts.part.note(FILE, what);
+            self.facts.part.note(EVENTS_FILE, what);
         }
         self.facts
     }
+}
+
+fn name_of(path: &Path) -> String {
+    path.file_name().unwrap_or_default().to_string_lossy().into_owned()
 }

@@ -7,7 +7,7 @@ use super::Part;
 use super::checkpoints::ShelfFacts;
 use crate::checkpoint::Checkpoints;
 use crate::record::{EXPERIMENT_FILE, MANIFEST_FILE, RESOLVED_FILE, SOURCE_FILE, STATUS_FILE};
-use crate::telemetry::sinks::JsonLinesSink;
+use crate::telemetry::EVENTS_FILE;
 
 /// Whether a folder holds anything of a run.
 pub(super) fn holds_run(folder: &Path) -> bool {
@@ -16,7 +16,7 @@ pub(super) fn holds_run(folder: &Path) -> bool {
         MANIFEST_FILE,
         STATUS_FILE,
         SOURCE_FILE,
-        JsonLinesSink::FILE_NAME,
+        EVENTS_FILE,
     ];
     !folder.join(EXPERIMENT_FILE).exists() && files.iter().any(|file| folder.join(file).exists())
 }

@@ -74,8 +74,6 @@ pub(super) struct ManifestFacts {
     pub is_readable: bool,
     /// An evaluation makes do without one, though not with half of one.
     pub is_readable_or_absent: bool,
-    /// What the binary was built from that played the run.
-    pub build: Value,
 }
 
 pub(super) fn check_manifest(folder: &Path, hash: Option<&str>) -> ManifestFacts {
@@ -118,9 +116,6 @@ pub(super) fn check_manifest(folder: &Path, hash: Option<&str>) -> ManifestFacts
     ManifestFacts {
         is_readable: manifest.is_some(),
         is_readable_or_absent: manifest.is_some() || !path.exists(),
-        build: manifest
-            .map(|mut manifest| manifest["build"].take())
-            .unwrap_or_default(),
         part,
     }
 }

@@ -6,14 +6,13 @@ use serde_json::Value;
 
 use super::{DiffError, Difference, Found, Moment, Side, walk};
 use crate::compare::TrainingRecord;
-use crate::telemetry::is_volatile;
-use crate::telemetry::sinks::JsonLinesSink;
+use crate::telemetry::{EVENTS_FILE, is_volatile};
 
 /// How many rounds were compared.
 pub(super) fn compare(runs: [&Path; 2], found: &mut Found) -> Result<usize, DiffError> {
     let mut records = [TrainingRecord::of_run(runs[0])?, TrainingRecord::of_run(runs[1])?];
     let curves = records.each_mut().map(|record| std::mem::take(&mut record.curve));
-    let files = runs.map(|run| run.join(JsonLinesSink::FILE_NAME));
+    let files = runs.map(|run| run.join(EVENTS_FILE));
     let mut add = |at: Moment, left: Option<&Value>, right: Option<&Value>| {
         walk::differing("", left, right, &mut |field, left, right| {
             if !field.split('.').any(is_volatile) {

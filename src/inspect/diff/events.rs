@@ -5,9 +5,7 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 
 use super::{DiffError, Difference, Found, Moment, Side, walk};
-use crate::inspect::lines::Lines;
-use crate::telemetry::sinks::JsonLinesSink;
-use crate::telemetry::strip_volatile;
+use crate::telemetry::{EVENTS_FILE, EventLines, strip_volatile};
 
 /// What two events share that tell of the same thing; where they do not, those behind them tell nothing about each other.
 const IDENTITY: [&str; 6] = ["type", "round", "step", "env", "slot", "seed_id"];
@@ -41,13 +39,13 @@ impl Told {
 /// The events of a run that must come again under its seed.
 struct Record {
     path: PathBuf,
-    lines: Lines,
+    lines: EventLines,
 }
 
 impl Record {
     fn open(run: &Path) -> Result<Self, DiffError> {
-        let path = run.join(JsonLinesSink::FILE_NAME);
-        let lines = Lines::open(&path)?;
+        let path = run.join(EVENTS_FILE);
+        let lines = EventLines::open(run)?;
         Ok(Self { path, lines })
     }
 

@@ -33,7 +33,7 @@ fn between(left: &TempDir, right: &TempDir, extent: Extent) -> Vec<Difference> {
 #[test]
 fn clocks_and_numbers_of_events_make_no_difference_and_neither_does_half_a_line() {
     let left = run("(\n    seed: 1,\n)", &[step(0, 0, 0, 0.5), step(1, 0, 1, 0.5)], "");
-    let health = json!({"seq": 1, "type": "telemetry_health"});
+    let health = json!({"seq": 1, "type": "checkpoint_saved"});
     let right = run(
         "(\n    seed: 1,\n)",
         &[step(0, 0, 0, 0.5), health, step(2, 0, 1, 0.5)],

@@ -44,26 +44,6 @@ fn a_run_starts_runs_and_completes() {
 }
 
 #[test]
-fn a_write_that_is_tried_again_counts_no_event_twice() {
-    let folder = tempfile::tempdir().unwrap();
-    let mut sink = started_in(folder.path());
-    let round = |seq| {
-        Arc::new(Event {
-            seq,
-            ..Event::round(seq as u32, examples::round_finished())
-        })
-    };
-    std::fs::remove_dir_all(folder.path()).unwrap();
-    assert!(sink.write(&[round(0)]).is_err());
-    std::fs::create_dir(folder.path()).unwrap();
-
-    sink.write(&[round(0), round(1)]).unwrap();
-
-    assert_eq!(sink.live.rounds.len(), 2);
-    assert_eq!(read(folder.path()).rolling_accuracy, Some(Num(53.8)));
-}
-
-#[test]
 fn a_status_of_before_rounds_were_counted_can_be_read() {
     let folder = tempfile::tempdir().unwrap();
     let old = r#"{"state": "completed", "pid": 7, "heartbeat": "2026-01-01T00:00:00.000Z", "round": 2, "episodes": 9}"#;

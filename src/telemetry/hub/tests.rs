@@ -1,45 +1,26 @@
-use std::path::PathBuf;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::*;
+use crate::telemetry::Payload;
 use crate::scenario::TelemetryConfig;
-use crate::telemetry::{Earlier, examples};
-
-/// As scenarios have it.
-const PATIENCE: Duration = Duration::from_secs(5);
+use crate::telemetry::{Earlier, EventReader, SinkError, WrittenRecord, examples};
 
 type Seen = Arc<Mutex<Vec<Arc<Event>>>>;
 
-/// Remembers what it was given; can be slow, broken, or stuck.
+/// Remembers what it was given; can be slow, broken, or refuse to start.
+#[derive(Default)]
 struct Probe {
-    class: SinkClass,
     delay: Duration,
-    /// Calls that will fail.
-    failures: Arc<AtomicU32>,
+    is_broken: Arc<AtomicBool>,
     fails_to_start: bool,
+    panics: bool,
     seen: Seen,
-}
-
-fn probe(class: SinkClass) -> (Probe, Seen) {
-    let seen = Seen::default();
-    let probe = Probe {
-        class,
-        delay: Duration::ZERO,
-        failures: Arc::default(),
-        fails_to_start: false,
-        seen: Arc::clone(&seen),
-    };
-    (probe, seen)
 }
 
 impl Sink for Probe {
     fn name(&self) -> &str {
         "probe"
-    }
-
-    fn class(&self) -> SinkClass {
-        self.class
     }
 
     fn start(&mut self, _run: &RunInfo) -> Result<(), SinkError> {
@@ -50,13 +31,9 @@ impl Sink for Probe {
     }
 
     fn write(&mut self, events: &[Arc<Event>]) -> Result<(), SinkError> {
-        let take_one = |left: u32| left.checked_sub(1);
-        if self
-            .failures
-            .fetch_update(Ordering::SeqCst, Ordering::SeqCst, take_one)
-            .is_ok()
-        {
-            return Err(SinkError::Other("disk on fire".into()));
+        assert!(!self.panics, "a bug");
+        if self.is_broken.load(Ordering::SeqCst) {
+            return Err(SinkError::Other("out of ink".into()));
         }
         std::thread::sleep(self.delay * events.len() as u32);
         self.seen.lock().unwrap().extend_from_slice(events);
@@ -64,60 +41,75 @@ impl Sink for Probe {
     }
 }
 
-/// A hub that waits for no outage.
-fn hub_with(sinks: Vec<Probe>) -> TelemetryHub {
-    let mut hub = TelemetryHub::start(&run_info(), Vec::new(), PATIENCE).unwrap();
-    for sink in sinks {
-        let lane = Lane::open(Box::new(sink), QUEUE_CAPACITY, Duration::ZERO);
-        hub.lanes.push(lane.unwrap());
-    }
-    hub
+/// A hub that waits for nobody, with its record in a folder.
+struct Scene {
+    folder: tempfile::TempDir,
+    hub: TelemetryHub,
+    outbox: TelemetryOutbox,
 }
 
-fn run_info() -> RunInfo {
-    RunInfo {
+fn start(folder: &tempfile::TempDir, sinks: Vec<Probe>, earlier: Option<Earlier>) -> Result<TelemetryHub, TelemetryError> {
+    let run = RunInfo {
         run_id: "test".into(),
-        directory: PathBuf::new(),
-        earlier: None,
+        directory: folder.path().into(),
+        earlier,
+    };
+    let sinks = sinks.into_iter().map(|sink| Box::new(sink) as Box<dyn Sink>);
+    TelemetryHub::start(&run, sinks.collect(), Duration::from_secs(5))
+}
+
+fn scene(sinks: Vec<Probe>) -> Scene {
+    let folder = tempfile::tempdir().unwrap();
+    Scene {
+        hub: start(&folder, sinks, None).unwrap(),
+        outbox: TelemetryOutbox::new(&TelemetryConfig::default()),
+        folder,
     }
 }
 
-fn complete(hub: &mut TelemetryHub) -> Vec<RecordGap> {
-    hub.finish(RunState::Completed, None)
+impl Scene {
+    /// One flush with one step row and one lifecycle event.
+    fn flush_step(&mut self, step: u32) {
+        let context = examples::context_at(0, 0, step);
+        self.outbox.push(Event::env(context, examples::env_step()));
+        self.outbox.push(Event::env(context, examples::host_stabilized()));
+        self.hub.flush(&mut self.outbox);
+    }
+
+    fn complete(&mut self) -> Vec<RecordGap> {
+        self.hub.finish(RunState::Completed, None)
+    }
+
+    fn recorded(&self) -> Vec<Event> {
+        let events = EventReader::open(self.folder.path()).unwrap();
+        events.collect::<Result<_, _>>().unwrap()
+    }
 }
 
-fn outbox() -> TelemetryOutbox {
-    TelemetryOutbox::new(&TelemetryConfig::default())
+fn kinds<'a>(events: impl IntoIterator<Item = &'a Event>) -> Vec<&'static str> {
+    events.into_iter().map(|event| event.payload.kind()).collect()
 }
 
-fn kinds(seen: &Seen) -> Vec<&'static str> {
-    let events = seen.lock().unwrap();
-    events.iter().map(|event| event.payload.kind()).collect()
-}
-
-/// One flush with one step row and one lifecycle event.
-fn flush_step(hub: &mut TelemetryHub, outbox: &mut TelemetryOutbox, step: u32) {
-    let context = examples::context_at(0, 0, step);
-    outbox.push(Event::env(context, examples::env_step()));
-    outbox.push(Event::env(context, examples::host_stabilized()));
-    hub.flush(outbox);
+fn count(seen: &Seen, kind: &str) -> usize {
+    let seen = seen.lock().unwrap();
+    seen.iter().filter(|event| event.payload.kind() == kind).count()
 }
 
 /// P10.
 #[test]
 fn a_flush_orders_by_scope_then_production_and_numbers_without_gaps() {
-    let (sink, seen) = probe(SinkClass::Durable);
-    let (mut hub, mut outbox) = (hub_with(vec![sink]), outbox());
+    let mut scene = scene(vec![]);
 
-    outbox.push(Event::env(examples::context_at(1, 0, 1), examples::env_step()));
-    outbox.push(Event::env(examples::context_at(0, 0, 1), examples::env_step()));
-    outbox.push(Event::env(examples::context_at(0, 0, 1), examples::decision()));
-    outbox.push(Event::run(examples::note()));
-    hub.flush(&mut outbox);
-    complete(&mut hub);
+    for (env, event) in [(1, Event::env(examples::context_at(1, 0, 1), examples::env_step())), (0, Event::run(examples::note()))] {
+        let context = examples::context_at(env, 0, 1);
+        scene.outbox.push(event);
+        scene.outbox.push(Event::env(context, examples::decision()));
+    }
+    scene.hub.flush(&mut scene.outbox);
+    scene.complete();
 
-    let seen = seen.lock().unwrap();
-    let order: Vec<_> = seen
+    let recorded = scene.recorded();
+    let order: Vec<_> = recorded
         .iter()
         .map(|event| (event.seq, event.payload.kind(), event.env))
         .collect();
@@ -125,239 +117,138 @@ fn a_flush_orders_by_scope_then_production_and_numbers_without_gaps() {
         order,
         [
             (0, "note", None),
-            (1, "env_step", Some(0)),
-            (2, "decision", Some(0)),
-            (3, "env_step", Some(1)),
+            (1, "decision", Some(0)),
+            (2, "env_step", Some(1)),
+            (3, "decision", Some(1)),
             (4, "run_finished", None),
         ]
     );
-    assert!(seen.iter().all(|event| event.t > Timestamp::EPOCH));
+    assert!(recorded.iter().all(|event| event.t > Timestamp::EPOCH));
 }
 
 #[test]
-fn the_health_of_the_sinks_follows_every_round() {
-    let (sink, seen) = probe(SinkClass::Durable);
-    let (mut hub, mut outbox) = (hub_with(vec![sink]), outbox());
+fn a_slow_sink_misses_step_rows_only_and_the_record_nothing() {
+    let seen = Seen::default();
+    let mut scene = scene(vec![Probe {
+        delay: Duration::from_millis(1),
+        seen: Arc::clone(&seen),
+        ..Probe::default()
+    }]);
+    let steps = 600;
 
-    outbox.push(Event::round(0, examples::round_finished()));
-    hub.flush(&mut outbox);
-    complete(&mut hub);
-
-    assert_eq!(kinds(&seen), ["round_finished", "telemetry_health", "run_finished"]);
-}
-
-#[test]
-fn a_slow_durable_sink_loses_nothing_and_the_wait_is_counted() {
-    let (mut sink, seen) = probe(SinkClass::Durable);
-    sink.delay = Duration::from_millis(1);
-    let mut hub = hub_with(vec![]);
-    hub.lanes.push(Lane::open(Box::new(sink), 2, Duration::ZERO).unwrap());
-    let mut outbox = outbox();
-
-    for step in 1..=20 {
-        flush_step(&mut hub, &mut outbox, step);
+    for step in 1..=steps {
+        scene.flush_step(step);
     }
-    let cost = hub.take_cost();
-    let gaps = complete(&mut hub);
+    scene.complete();
 
-    assert_eq!(kinds(&seen).len(), 41);
-    assert_eq!(hub.health().dropped(), 0);
-    assert!(hub.health().sinks[0].blocked_ms.0 > 0.0);
-    assert!(cost.blocked > Duration::ZERO && cost.telemetry >= cost.blocked);
-    assert!(gaps.is_empty());
+    assert_eq!(kinds(&scene.recorded()).len() as u32, 2 * steps + 1);
+    assert_eq!(count(&seen, "host_stabilized") as u32, steps);
+    let dropped = scene.hub.live().finished.as_ref().unwrap().dropped_events;
+    assert!(dropped > 0);
+    assert_eq!(count(&seen, "env_step") as u64 + dropped, u64::from(steps));
 }
 
 #[test]
-fn a_slow_live_sink_misses_step_rows_only() {
-    let (mut sink, seen) = probe(SinkClass::Live);
-    sink.delay = Duration::from_millis(5);
-    let mut hub = hub_with(vec![]);
-    hub.lanes.push(Lane::open(Box::new(sink), 2, Duration::ZERO).unwrap());
-    let mut outbox = outbox();
-
-    for step in 1..=20 {
-        flush_step(&mut hub, &mut outbox, step);
-    }
-    complete(&mut hub);
-
-    let kinds = kinds(&seen);
-    let count = |kind| kinds.iter().filter(|seen| **seen == kind).count() as u64;
-    assert_eq!(count("host_stabilized"), 20);
-    assert_eq!(count("env_step") + hub.health().dropped(), 20);
-    assert!(hub.health().dropped() > 0);
-    assert!(count("telemetry_health") > 0, "a loss is announced at once");
-}
-
-/// Waits until the first lane has failed and been told so.
-fn await_failure(hub: &TelemetryHub) {
-    while !hub.lanes[0].queue.health().failing {
-        std::thread::yield_now();
-    }
-}
-
-#[test]
-fn a_durable_sink_that_fails_to_the_end_is_reported_to_the_others_and_then() {
-    let (broken, _) = probe(SinkClass::Durable);
-    broken.failures.store(u32::MAX, Ordering::SeqCst);
-    let (sound, seen) = probe(SinkClass::Durable);
-    let (mut hub, mut outbox) = (hub_with(vec![broken, sound]), outbox());
-
-    flush_step(&mut hub, &mut outbox, 1);
-    await_failure(&hub);
-    flush_step(&mut hub, &mut outbox, 2);
-    flush_step(&mut hub, &mut outbox, 3);
-    let gaps = complete(&mut hub);
-
-    let kinds = kinds(&seen);
-    let told = kinds.iter().filter(|kind| **kind == "telemetry_health").count();
-    assert_eq!(told, 1, "an outage is told of once: {kinds:?}");
-    assert_eq!(kinds.last(), Some(&"run_finished"));
-    let all = RecordGap {
-        part: "probe".into(),
-        lost_events: kinds.len() as u64,
-        round: Some(0),
-        why: "disk on fire".into(),
+fn a_sink_that_fails_or_panics_costs_neither_the_record_nor_other_sinks_anything() {
+    let seen = Seen::default();
+    let broken = Probe::default();
+    broken.is_broken.store(true, Ordering::SeqCst);
+    let panicking = Probe {
+        panics: true,
+        ..Probe::default()
     };
-    assert_eq!(gaps, [all]);
-}
+    let sound = Probe {
+        seen: Arc::clone(&seen),
+        ..Probe::default()
+    };
+    let mut scene = scene(vec![broken, panicking, sound]);
 
-#[test]
-fn a_durable_sink_that_fails_for_a_while_gets_everything_in_the_end() {
-    let (weak, seen) = probe(SinkClass::Durable);
-    let failures = Arc::clone(&weak.failures);
-    failures.store(u32::MAX, Ordering::SeqCst);
-    let (mut hub, mut outbox) = (hub_with(vec![weak]), outbox());
+    scene.flush_step(1);
+    scene.flush_step(2);
+    let gaps = scene.complete();
 
-    flush_step(&mut hub, &mut outbox, 1);
-    await_failure(&hub);
-    let threatened = hub.failing();
-    flush_step(&mut hub, &mut outbox, 2);
-    failures.store(0, Ordering::SeqCst);
-    hub.settle();
-    let gaps = complete(&mut hub);
-
-    assert_eq!(threatened.map(|gap| gap.why).as_deref(), Some("disk on fire"));
     assert_eq!(gaps, []);
-    let numbers: Vec<u64> = seen.lock().unwrap().iter().map(|event| event.seq).collect();
-    assert_eq!(numbers, (0..numbers.len() as u64).collect::<Vec<_>>());
-    assert_eq!(kinds(&seen).iter().filter(|kind| **kind == "env_step").count(), 2);
-    assert_eq!(hub.failing(), None);
+    assert_eq!(seen.lock().unwrap().len(), 5);
+    assert_eq!(scene.recorded().len(), 5);
 }
 
-/// What is logged while `body` runs, on this thread.
-fn logged(body: impl FnOnce()) -> String {
-    #[derive(Clone, Default)]
-    struct Lines(Arc<Mutex<Vec<u8>>>);
-
-    impl std::io::Write for Lines {
-        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-            self.0.lock().unwrap().write(bytes)
-        }
-        fn flush(&mut self) -> std::io::Result<()> {
-            Ok(())
-        }
-    }
-
-    let lines = Lines::default();
-    let writer = lines.clone();
-    let log = tracing_subscriber::fmt()
-        .with_writer(move || writer.clone())
-        .with_ansi(false)
-        .finish();
-    tracing::subscriber::with_default(log, body);
-    let bytes = lines.0.lock().unwrap();
-    String::from_utf8_lossy(&bytes).into_owned()
-}
-
-/// However short it is, and whoever looks.
 #[test]
-fn the_end_of_an_outage_is_told_where_its_beginning_was() {
-    let queue = Queue::new("probe", SinkClass::Durable, 1, Duration::ZERO);
-    let mut failures = 2_u32;
-    let fails_twice = || match failures {
-        0 => Ok(()),
-        _ => {
-            failures -= 1;
-            Err(SinkError::Other("disk on fire".into()))
-        }
-    };
+fn the_end_of_a_run_vouches_for_all_that_was_told_before() {
+    let mut scene = scene(vec![]);
+    scene.flush_step(1);
 
-    let log = logged(|| persist(&queue, fails_twice).unwrap());
+    scene.complete();
 
-    let [begins, ends] = log.lines().collect::<Vec<_>>()[..] else {
-        panic!("{log}");
-    };
-    assert!(begins.contains("`probe` cannot write (disk on fire)"), "{begins}");
-    assert!(ends.ends_with("`probe` writes again; nothing is lost"), "{ends}");
-    assert_eq!(logged(|| persist(&queue, || Ok(())).unwrap()), "");
+    let recorded = scene.hub.live().finished.clone().unwrap().recorded.unwrap();
+    let text = std::fs::read(scene.folder.path().join("events.jsonl")).unwrap();
+    let before = &text[..recorded.bytes as usize];
+    assert_eq!(recorded.blake3, blake3::hash(before).to_hex().to_string());
+    assert_eq!(text[before.len()..].iter().filter(|&&byte| byte == b'\n').count(), 1);
 }
 
 #[test]
 fn what_an_earlier_part_of_a_run_has_lost_is_told_at_its_end() {
-    let (sink, seen) = probe(SinkClass::Durable);
+    let folder = tempfile::tempdir().unwrap();
+    drop(start(&folder, vec![], None).unwrap());
     let mut live = LiveState::default();
     live.apply(&Event {
         seq: 6,
         ..Event::round(3, examples::round_finished())
     });
-    let run = RunInfo {
-        earlier: Some(Earlier { live, next_seq: 10 }),
-        ..run_info()
+    let earlier = Earlier {
+        live,
+        next_seq: 10,
+        written: WrittenRecord::default(),
     };
-    let (mut hub, mut outbox) = (
-        TelemetryHub::start(&run, vec![Box::new(sink)], PATIENCE).unwrap(),
-        outbox(),
-    );
+    let mut hub = start(&folder, vec![], Some(earlier)).unwrap();
+    let mut outbox = TelemetryOutbox::new(&TelemetryConfig::default());
     outbox.push(Event::run(examples::note()));
     hub.flush(&mut outbox);
 
-    let gaps = complete(&mut hub);
+    let gaps = hub.finish(RunState::Completed, None);
 
-    let gaps: Vec<_> = gaps.iter().map(|gap| (gap.lost_events, gap.round)).collect();
-    assert_eq!(gaps, [(6 + 3, Some(0))]);
-    let seen = seen.lock().unwrap();
-    let Payload::RunFinished(finished) = &seen[1].payload else {
-        panic!("{seen:?}");
-    };
-    assert_eq!(finished.missing_events, 9);
+    assert_eq!((gaps[0].lost_events, gaps[0].round), (6 + 3, Some(0)));
+    assert_eq!(hub.live().finished.as_ref().unwrap().missing_events, 9);
 }
 
 #[test]
 fn a_stuck_sink_does_not_hold_up_the_end_for_ever() {
-    let (mut sink, _) = probe(SinkClass::Durable);
-    sink.delay = Duration::from_secs(5);
-    let (mut hub, mut outbox) = (hub_with(vec![sink]), outbox());
-    hub.patience = Duration::from_millis(20);
+    let mut scene = scene(vec![Probe {
+        delay: Duration::from_secs(60),
+        ..Probe::default()
+    }]);
+    scene.hub.outage_patience = Duration::from_millis(20);
+    let began = Instant::now();
 
-    flush_step(&mut hub, &mut outbox, 1);
-    let gaps = complete(&mut hub);
+    scene.flush_step(1);
+    scene.complete();
 
-    assert_eq!(gaps.len(), 1);
-    assert!(gaps[0].why.contains("did not finish"), "{gaps:?}");
+    assert!(began.elapsed() < Duration::from_secs(30));
+    assert_eq!(scene.recorded().len(), 3);
 }
 
 #[test]
 fn a_sink_that_cannot_start_stops_the_run_by_name() {
-    let (mut sink, _) = probe(SinkClass::Durable);
-    sink.fails_to_start = true;
+    let folder = tempfile::tempdir().unwrap();
+    let sink = Probe {
+        fails_to_start: true,
+        ..Probe::default()
+    };
 
-    let error = TelemetryHub::start(&run_info(), vec![Box::new(sink)], PATIENCE)
-        .err()
-        .unwrap();
+    let error = start(&folder, vec![sink], None).err().unwrap();
 
     assert_eq!(error.to_string(), "telemetry sink `probe` could not start: no room");
 }
 
 #[test]
 fn an_abandoned_run_still_writes_its_end() {
-    let (sink, seen) = probe(SinkClass::Durable);
-    let hub = hub_with(vec![sink]);
+    let Scene { folder, hub, .. } = scene(vec![]);
 
     drop(hub);
 
-    let seen = seen.lock().unwrap();
-    let Payload::RunFinished(finished) = &seen[0].payload else {
-        panic!("{seen:?}");
+    let events: Vec<Event> = EventReader::open(folder.path()).unwrap().flatten().collect();
+    let [Event { payload: Payload::RunFinished(finished), .. }] = &events[..] else {
+        panic!("{events:?}");
     };
     assert_eq!(finished.status, RunState::Failed);
     assert!(finished.error.is_some());
@@ -365,14 +256,13 @@ fn an_abandoned_run_still_writes_its_end() {
 
 #[test]
 fn finishing_twice_writes_one_end_and_late_events_are_refused() {
-    let (sink, seen) = probe(SinkClass::Durable);
-    let (mut hub, mut outbox) = (hub_with(vec![sink]), outbox());
+    let mut scene = scene(vec![]);
 
-    let first = (complete(&mut hub), hub.health());
-    flush_step(&mut hub, &mut outbox, 1);
-    let second = (complete(&mut hub), hub.health());
+    let first = scene.complete();
+    scene.flush_step(1);
+    let second = scene.complete();
 
     assert_eq!(first, second);
-    assert_eq!(hub.late_events, 2);
-    assert_eq!(kinds(&seen), ["run_finished"]);
+    assert_eq!(scene.hub.late_events, 2);
+    assert_eq!(kinds(&scene.recorded()), ["run_finished"]);
 }

@@ -21,7 +21,6 @@ mod learner;
 mod lifecycle;
 mod reward;
 mod run;
-mod sinks;
 
 pub use attribution::*;
 pub use decision::*;
@@ -31,4 +30,3 @@ pub use learner::*;
 pub use lifecycle::*;
 pub use reward::*;
 pub use run::*;
-pub use sinks::*;

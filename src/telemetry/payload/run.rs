@@ -10,6 +10,7 @@ use super::learner::{RollbackCharges, UpdateVerdict};
 use super::reward::RoundRewards;
 use crate::growth::SlotId;
 use crate::telemetry::encoding::{BigInteger, Num};
+use crate::telemetry::mark::EventsMark;
 
 /// Where a run stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -178,6 +179,9 @@ pub struct RunStarted {
     pub resumed_from: Option<String>,
     /// Fast paths that were tried and refused at start-up.
     pub fallbacks: Vec<String>,
+    /// blake3 of `manifest.json` and `scenario.ron`, which nothing changes; empty in a resumed part.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub file_hashes: BTreeMap<String, String>,
 }
 
 /// The episode with the best committed accuracy.
@@ -215,11 +219,14 @@ pub struct RunFinished {
     pub best_episode: Option<BestEpisode>,
     /// Of all envs.
     pub rollbacks: u64,
-    /// Events that any sink lost.
+    /// Step rows that slow sinks have missed.
     pub dropped_events: u64,
-    /// Events that durable sinks lack, those of earlier parts of a resumed run among them. Absent if the record is whole.
+    /// Events that the record is missing, those of earlier parts of a resumed run among them. Absent if it is whole.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub missing_events: u64,
+    /// The record up to this event.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub recorded: Option<EventsMark>,
     /// Of a failed run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
@@ -373,10 +380,8 @@ pub struct PerfRound {
     pub samples: u64,
     /// Throughput.
     pub rounds_per_hour: Num,
-    /// Time inside telemetry flushes, and of that, waiting for a durable sink.
+    /// Time inside telemetry flushes, writing the record included.
     pub telemetry_ms: Num,
-    /// Of that, time that durable sinks were waited for.
-    pub blocked_ms: Num,
     /// Device-to-host copies and stream waits.
     pub host_reads: u64,
     /// Waits for an env's stream.

@@ -8,7 +8,7 @@ fn read(text: &str) -> Result<Vec<Event>, ReadError> {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("events.jsonl");
     std::fs::write(&path, text).unwrap();
-    EventReader::open(&path)?.collect()
+    EventReader::open(folder.path())?.collect()
 }
 
 #[test]
@@ -67,7 +67,7 @@ fn last(text: &[u8]) -> Option<Event> {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("events.jsonl");
     std::fs::write(&path, text).unwrap();
-    last_event(&path).unwrap()
+    find_last(folder.path(), |event| Some(event.clone())).unwrap()
 }
 
 #[test]

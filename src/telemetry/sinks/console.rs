@@ -12,7 +12,7 @@ use super::rounds::{header, round_line, short_duration};
 use crate::scenario::printable;
 use crate::telemetry::event::{Event, Payload, Severity};
 use crate::telemetry::live::LiveState;
-use crate::telemetry::payload::{RunFinished, RunStarted, SinkClass};
+use crate::telemetry::payload::{RunFinished, RunStarted};
 use crate::telemetry::sink::{RunInfo, Sink, SinkError};
 
 /// `--progress`.
@@ -139,10 +139,6 @@ impl Sink for ConsoleSink {
         "console"
     }
 
-    fn class(&self) -> SinkClass {
-        SinkClass::Live
-    }
-
     fn start(&mut self, run: &RunInfo) -> Result<(), SinkError> {
         if let Some(earlier) = &run.earlier {
             self.live = earlier.live.clone();
@@ -234,7 +230,7 @@ fn write_json(out: &mut dyn Write, event: &Event) -> Result<(), SinkError> {
     Ok(())
 }
 
-/// What happened, behind env and seed; `None` for rows that come every step.
+/// What happened, behind round (from 1), step, env and seed; `None` for rows that come every step.
 fn event_line(event: &Event) -> Option<String> {
     let what = match &event.payload {
         Payload::SeedGerminated(seed) => format!("germinated {}", seed.blueprint),
@@ -278,7 +274,12 @@ fn event_line(event: &Event) -> Option<String> {
         Payload::CheckpointLoaded(checkpoint) => format!("goes on from {}", checkpoint.path),
         _ => return None,
     };
-    let env = event.env.map_or_else(String::new, |env| format!("env {env} "));
+    let place = [
+        event.round.map(|round| format!("round {} ", round + 1)),
+        event.step.map(|step| format!("step {step} ")),
+        event.env.map(|env| format!("env {env} ")),
+    ];
+    let place: String = place.into_iter().flatten().collect();
     let seed = event
         .seed_id
         .as_ref()
@@ -287,7 +288,7 @@ fn event_line(event: &Event) -> Option<String> {
         .message
         .as_ref()
         .map_or_else(String::new, |message| format!(" ({message})"));
-    Some(format!("{env}{seed}{what}{message}"))
+    Some(format!("{place}{seed}{what}{message}"))
 }
 
 fn run_line(run: &RunStarted) -> String {

@@ -2,14 +2,12 @@
 
 mod append;
 mod console;
-mod jsonl;
 mod records;
 mod rounds;
 mod tensorboard;
 mod terminal;
 
 pub use console::{ColorChoice, Console, ConsoleSink, ProgressStyle};
-pub use jsonl::JsonLinesSink;
 pub(crate) use rounds::short_duration;
 pub use tensorboard::TensorBoardSink;
 pub use terminal::Terminal;

@@ -18,7 +18,7 @@ use crate::scenario::TensorBoard;
 use crate::storage;
 use crate::telemetry::encoding::{Num, Timestamp};
 use crate::telemetry::event::{Event, Payload};
-use crate::telemetry::payload::{EnvStep, EpisodeFinished, GrowthCounts, RoundFinished, RunFinished, SinkClass};
+use crate::telemetry::payload::{EnvStep, EpisodeFinished, GrowthCounts, RoundFinished, RunFinished};
 use crate::telemetry::sink::{RunInfo, Sink, SinkError};
 
 /// Folder of the event files inside the run directory.
@@ -48,7 +48,7 @@ const OF_EPISODE: [(&str, &str); 4] = [
 /// The host that never grew, behind the last round.
 const HOST_ALONE: &str = "main/accuracy_host_alone";
 
-/// Writes curves for TensorBoard. Live: it never delays the run.
+/// Writes curves for TensorBoard.
 #[derive(Default)]
 pub struct TensorBoardSink {
     has_detail: bool,
@@ -241,10 +241,6 @@ impl Sink for TensorBoardSink {
         "tensorboard"
     }
 
-    fn class(&self) -> SinkClass {
-        SinkClass::Live
-    }
-
     fn start(&mut self, run: &RunInfo) -> Result<(), SinkError> {
         let now = Timestamp::now();
         if let Some(earlier) = &run.earlier {
@@ -260,10 +256,7 @@ impl Sink for TensorBoardSink {
 
     fn write(&mut self, events: &[Arc<Event>]) -> Result<(), SinkError> {
         for event in events {
-            if self.file.lacks(event) {
-                self.take(event)?;
-                self.file.has(event);
-            }
+            self.take(event)?;
         }
         let ends_round = |event: &Arc<Event>| matches!(event.payload, Payload::RoundFinished(_));
         if events.iter().any(ends_round) {

@@ -76,8 +76,8 @@ fn an_insertion_is_told_with_what_came_of_it() {
     let played = engine.from_ron(&text).expect("the scenario is sound").run();
 
     assert!(played.is_ok(), "{played:?}");
-    let file = crate::support::latest(folder.path()).join("events.jsonl");
-    let events = EventReader::open(&file).expect("the run has events");
+    let run = crate::support::latest(folder.path());
+    let events = EventReader::open(&run).expect("the run has events");
     let told: Vec<(Event, SeedInsertion)> = events
         .map(|event| event.expect("events are readable"))
         .filter_map(|event| match &event.payload {

@@ -172,8 +172,8 @@ fn a_growing_seed_is_told_step_by_step_in_order() {
     let played = engine.from_ron(&text).expect("the scenario is sound").run();
 
     assert!(played.is_ok(), "{played:?}");
-    let file = crate::support::latest(folder.path()).join("events.jsonl");
-    let events: Vec<Event> = EventReader::open(&file)
+    let run = crate::support::latest(folder.path());
+    let events: Vec<Event> = EventReader::open(&run)
         .expect("the run has events")
         .collect::<Result<_, _>>()
         .expect("events are readable");

@@ -3,7 +3,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use super::*;
-use crate::telemetry::{Earlier, LiveState, Num, examples};
+use crate::telemetry::{Earlier, LiveState, Num, examples, WrittenRecord};
 
 fn started(folder: &Path, mode: TensorBoard) -> TensorBoardSink {
     let mut sink = TensorBoardSink::new(mode).unwrap();
@@ -111,7 +111,11 @@ fn totals_of_a_resumed_run_go_on_where_they_were() {
     sink.start(&RunInfo {
         run_id: "test".into(),
         directory: folder.path().into(),
-        earlier: Some(Earlier { live, next_seq: 8 }),
+        earlier: Some(Earlier {
+            live,
+            next_seq: 8,
+            written: WrittenRecord::default(),
+        }),
     })
     .unwrap();
     let context = examples::context_at(0, 4, 1);
@@ -162,20 +166,6 @@ fn main_holds_a_dozen_curves_over_the_round_as_the_console_counts() {
         "{points:?}"
     );
     assert!(points.len() <= 12, "{points:?}");
-}
-
-#[test]
-fn a_write_that_is_tried_again_repeats_no_point() {
-    let folder = tempfile::tempdir().unwrap();
-    let mut sink = started(folder.path(), TensorBoard::Main);
-    sink.write(&events()).unwrap();
-    let file = only_file(folder.path());
-    let once = std::fs::read(&file).unwrap();
-
-    sink.write(&events()).unwrap();
-    sink.finish(&examples::run_finished()).unwrap();
-
-    assert_eq!(std::fs::read(&file).unwrap(), once);
 }
 
 #[test]

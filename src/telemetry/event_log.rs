@@ -1,0 +1,297 @@
+//! The record of a run as it is written: at every flush, at once, by the thread that plays. What cannot be written is kept
+//! in memory and tried again with every flush; only a checkpoint and the end of the run wait for it.
+//!
+//! Everything since the last synchronisation that succeeded stays in memory: after one that failed nobody knows what the
+//! device has, whatever a later one says, and all of it is written again.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use super::event::{Event, Payload};
+use super::gap::RecordGap;
+use super::mark::{EventsHasher, EventsMark};
+use super::segments::{EVENTS_FILE, close_segment, header_line};
+use super::sink::SinkError;
+use crate::health::{AtPath, FileError};
+use crate::storage::{File, sync_folder};
+
+/// A segment that has grown to so many bytes is closed.
+const SEGMENT_BYTES: u64 = 16 << 20;
+/// What is not known to be on disk is synchronised when it comes to so many bytes.
+const UNSYNCED_BYTES: usize = 4 << 20;
+/// What a disk that fails may make the run keep; what comes behind it is lost.
+const KEPT_BYTES: usize = 64 << 20;
+/// The first pause before a disk that fails is tried again while the run waits; each is twice as long as the one before.
+const FIRST_PAUSE: Duration = Duration::from_millis(20);
+/// The longest of these pauses.
+const LONGEST_PAUSE: Duration = Duration::from_secs(1);
+
+/// The newest attempt to write failed.
+#[derive(Debug)]
+struct Outage {
+    why: String,
+    /// The run has waited for its end.
+    is_waited_for: bool,
+}
+
+/// Writes the events of one run.
+#[derive(Debug)]
+pub(super) struct EventLog {
+    folder: PathBuf,
+    run_id: String,
+    /// `None` once it cannot be trusted: it is opened again, and written anew from `synced` on.
+    file: Option<File>,
+    closed_segments: u32,
+    /// Of every line that was taken.
+    hasher: EventsHasher,
+    /// Bytes of the segment that are on disk.
+    synced: u64,
+    /// Lines behind them.
+    unsynced: Vec<u8>,
+    /// Bytes of these lines that the file has taken.
+    written: usize,
+    /// The round of the first of these lines that has one.
+    since: Option<u32>,
+    outage: Option<Outage>,
+    /// Somebody has deleted, replaced or cut the file.
+    is_lost: bool,
+    lost_events: u64,
+    lost_since: Option<u32>,
+    /// The segment is closed when it has so many bytes.
+    close_at: u64,
+}
+
+impl EventLog {
+    /// Begins the record of run `run_id` in `folder`, which must have none.
+    ///
+    /// # Errors
+    /// The file is there, or cannot be written.
+    pub fn create(folder: &Path, run_id: &str) -> Result<Self, SinkError> {
+        let path = folder.join(EVENTS_FILE);
+        let file = File::create_new(&path).at(&path)?;
+        sync_folder(folder).at(folder)?;
+        Self::begin(folder, run_id, file, false, WrittenRecord::default())
+    }
+
+    /// Continues the record in `folder`, of which `written` is there.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub fn resume(folder: &Path, run_id: &str, written: WrittenRecord) -> Result<Self, SinkError> {
+        let path = folder.join(EVENTS_FILE);
+        let file = File::append(&path).at(&path)?;
+        Self::begin(folder, run_id, file, true, written)
+    }
+
+    fn begin(
+        folder: &Path,
+        run_id: &str,
+        file: File,
+        is_resumed: bool,
+        written: WrittenRecord,
+    ) -> Result<Self, SinkError> {
+        let WrittenRecord {
+            hasher,
+            closed_segments,
+            bytes,
+        } = written;
+        let mut log = Self {
+            folder: folder.into(),
+            run_id: run_id.into(),
+            file: Some(file),
+            closed_segments,
+            hasher,
+            synced: bytes,
+            unsynced: header_line(run_id, is_resumed, closed_segments)?,
+            written: 0,
+            since: None,
+            outage: None,
+            is_lost: false,
+            lost_events: 0,
+            lost_since: None,
+            close_at: SEGMENT_BYTES,
+        };
+        log.hasher.take(&log.unsynced);
+        log.write_out()?;
+        Ok(log)
+    }
+
+    /// Takes the events of one flush and writes them.
+    pub fn append(&mut self, events: &[Arc<Event>]) {
+        for event in events {
+            let before = self.unsynced.len();
+            // The end of a run is told whatever it takes: it is the one event that says what is missing.
+            let has_room = before < KEPT_BYTES || matches!(event.payload, Payload::RunFinished(_));
+            if !has_room || serde_json::to_writer(&mut self.unsynced, &**event).is_err() {
+                self.unsynced.truncate(before);
+                self.lost_events += 1;
+                self.lost_since = self.lost_since.or(event.round);
+                continue;
+            }
+            self.unsynced.push(b'\n');
+            self.hasher.take(&self.unsynced[before..]);
+            self.since = self.since.or(event.round);
+        }
+        let written = self.write_out();
+        self.note(written);
+        if self.unsynced.len() >= UNSYNCED_BYTES && self.outage.is_none() {
+            let synced = self.sync();
+            self.note(synced);
+        }
+    }
+
+    /// Puts everything on disk, so that neither a kill nor a power cut from here on loses any of it. A disk that fails is
+    /// tried again for as long as `patience`, once an outage, however often it is asked for.
+    pub fn settle(&mut self, patience: Duration) {
+        let started = Instant::now();
+        let mut pause = FIRST_PAUSE;
+        loop {
+            let synced = self.sync();
+            self.note(synced);
+            let Some(outage) = &mut self.outage else { return };
+            if self.is_lost || outage.is_waited_for || started.elapsed() + pause > patience {
+                outage.is_waited_for = true;
+                return;
+            }
+            std::thread::sleep(pause);
+            pause = (2 * pause).min(LONGEST_PAUSE);
+        }
+    }
+
+    /// What the record is missing: what was lost, and what cannot be written now.
+    pub fn gap(&self) -> Option<RecordGap> {
+        let unwritten = &self.unsynced[self.written.min(self.unsynced.len())..];
+        let held = match self.outage {
+            Some(_) => unwritten.iter().filter(|&&byte| byte == b'\n').count() as u64,
+            None => 0,
+        };
+        let lost_events = self.lost_events + held;
+        (lost_events > 0 || self.outage.is_some()).then(|| RecordGap {
+            part: EVENTS_FILE.into(),
+            lost_events,
+            round: self.lost_since.or(self.since.filter(|_| lost_events > 0)),
+            why: self.outage.as_ref().map_or_else(
+                || "the disk failed for longer than there was memory for them".into(),
+                |outage| outage.why.clone(),
+            ),
+        })
+    }
+
+    /// Whether the newest attempt to write failed.
+    pub const fn is_failing(&self) -> bool {
+        self.outage.is_some()
+    }
+
+    /// Events that are gone for good.
+    pub const fn lost_events(&self) -> u64 {
+        self.lost_events
+    }
+
+    /// Of every line so far.
+    pub fn mark(&self) -> EventsMark {
+        self.hasher.mark()
+    }
+
+    fn path(&self) -> PathBuf {
+        self.folder.join(EVENTS_FILE)
+    }
+
+    fn write_out(&mut self) -> Result<(), FileError> {
+        let path = self.path();
+        let file = match &mut self.file {
+            Some(file) => file,
+            none => {
+                let file = File::append(&path).at(&path)?;
+                file.set_len(self.synced).at(&path)?;
+                self.written = 0;
+                none.insert(file)
+            }
+        };
+        let (written, outcome) = file.write_most(&self.unsynced[self.written..]);
+        self.written += written;
+        outcome.at(&path)
+    }
+
+    fn sync(&mut self) -> Result<(), FileError> {
+        self.write_out()?;
+        let path = self.path();
+        let Some(file) = &self.file else { return Ok(()) };
+        let length = self.synced + self.written as u64;
+        if !file.is_in_place() || file.metadata().is_ok_and(|found| found.len() != length) {
+            self.is_lost = true;
+            let what = "it was deleted, replaced or cut while the run wrote it; what was trained is sound";
+            return Err(std::io::Error::other(what)).at(&path);
+        }
+        if let Err(error) = file.sync() {
+            self.file = None;
+            return Err(error).at(&path);
+        }
+        self.synced += self.unsynced.len() as u64;
+        self.unsynced.clear();
+        (self.written, self.since) = (0, None);
+        if self.synced >= self.close_at {
+            self.close();
+        }
+        Ok(())
+    }
+
+    /// A segment that cannot be closed grows on.
+    fn close(&mut self) {
+        let (number, path) = (self.closed_segments + 1, self.path());
+        let closed = header_line(&self.run_id, false, number)
+            .map_err(SinkError::from)
+            .and_then(|header| {
+                close_segment(&self.folder, number, &header)?;
+                Ok(header)
+            });
+        match closed {
+            Ok(header) => {
+                self.hasher.take(&header);
+                self.closed_segments = number;
+                (self.synced, self.close_at) = (header.len() as u64, SEGMENT_BYTES);
+                // Opened again by the next write.
+                self.file = None;
+            }
+            Err(error) => {
+                self.close_at = self.synced + SEGMENT_BYTES;
+                tracing::warn!(%error, file = %path.display(), "the events were not compressed; the file grows on");
+            }
+        }
+    }
+
+    /// Tells the beginning and the end of an outage.
+    fn note(&mut self, outcome: Result<(), FileError>) {
+        match (outcome, &mut self.outage) {
+            (Ok(()), outage) => {
+                if outage.take().is_some() {
+                    let kept = if self.lost_events == 0 { "; nothing is lost" } else { "" };
+                    tracing::warn!("{EVENTS_FILE} is written again{kept}");
+                }
+            }
+            (Err(error), Some(outage)) => outage.why = error.to_string(),
+            (Err(error), none) => {
+                let why = error.to_string();
+                tracing::warn!("the record cannot be written ({why}); events are kept in memory and tried again");
+                *none = Some(Outage {
+                    why,
+                    is_waited_for: false,
+                });
+            }
+        }
+    }
+}
+
+/// What is there of a record that is continued.
+#[derive(Clone, Debug, Default)]
+pub struct WrittenRecord {
+    /// Of all its lines.
+    pub hasher: EventsHasher,
+    /// Before the open segment.
+    pub closed_segments: u32,
+    /// Of the open segment.
+    pub bytes: u64,
+}
+
+#[cfg(test)]
+mod tests;
