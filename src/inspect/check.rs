@@ -245,14 +245,7 @@ fn check_run(folder: &Path, catalog: &Catalog) -> Check {
     let good_for = uses.into_iter().filter(|(_, is_good)| *is_good).map(|(good, _)| good);
     let mut shelf_part = shelf.part;
     shelf_part.findings.extend(disagreements);
-    let parts = vec![
-        scenario.part,
-        manifest.part,
-        shelf_part,
-        told.part,
-        rounds,
-        strays,
-    ];
+    let parts = vec![scenario.part, manifest.part, shelf_part, told.part, rounds, strays];
     Check {
         state: Some(entry.state),
         ..Check::new(folder, parts, good_for.collect(), is_played)

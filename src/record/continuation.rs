@@ -4,8 +4,8 @@ use std::path::Path;
 
 use super::RunDirectory;
 use crate::telemetry::{
-    CheckpointLoaded, EVENTS_FILE, Earlier, Event, EventReader, EventsHasher, LiveState, Note, Payload, Place, ReadError,
-    WrittenRecord, cut_record,
+    CheckpointLoaded, EVENTS_FILE, Earlier, Event, EventReader, EventsHasher, LiveState, Note, Payload, Place,
+    ReadError, WrittenRecord, cut_record,
 };
 
 /// Where a record goes on.
@@ -57,7 +57,12 @@ impl Continuation {
 /// # Errors
 /// Files that cannot be read or written.
 fn cut_back(directory: &Path, next_seq: u64) -> Result<Earlier, ReadError> {
-    let Kept { place, hasher, live, told } = kept_part(directory, next_seq)?;
+    let Kept {
+        place,
+        hasher,
+        live,
+        told,
+    } = kept_part(directory, next_seq)?;
     cut_record(directory, place)?;
     if told < next_seq {
         tracing::warn!(

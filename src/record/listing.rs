@@ -239,13 +239,7 @@ fn holds_run(folder: &Path) -> bool {
     if folder.join(EXPERIMENT_FILE).exists() {
         return false;
     }
-    let files = [
-        STATUS_FILE,
-        MANIFEST_FILE,
-        RESOLVED_FILE,
-        SOURCE_FILE,
-        EVENTS_FILE,
-    ];
+    let files = [STATUS_FILE, MANIFEST_FILE, RESOLVED_FILE, SOURCE_FILE, EVENTS_FILE];
     let is_empty = || std::fs::read_dir(folder).is_ok_and(|mut entries| entries.next().is_none());
     files.iter().any(|file| folder.join(file).exists()) || is_empty() && is_named_by_time(folder)
 }

@@ -52,7 +52,10 @@ impl Lane {
             let queued = Arc::clone(&queued);
             move || {
                 if let Err(panic) = catch(|| serve(&mut *sink, &receiver, &queued)) {
-                    tracing::error!("telemetry sink `{}` panicked and gets no more events: {panic}", sink.name());
+                    tracing::error!(
+                        "telemetry sink `{}` panicked and gets no more events: {panic}",
+                        sink.name()
+                    );
                 }
                 // The hub no longer listens if it lost patience.
                 let _ = is_done.send(());

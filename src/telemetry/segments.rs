@@ -71,7 +71,9 @@ fn closed_segments(folder: &Path) -> Result<u32, FileError> {
     let path = folder.join(EVENTS_FILE);
     let file = File::open(&path).at(&path)?;
     let mut line = Vec::new();
-    BufReader::new(file.take(LINE_BYTES)).read_until(b'\n', &mut line).at(&path)?;
+    BufReader::new(file.take(LINE_BYTES))
+        .read_until(b'\n', &mut line)
+        .at(&path)?;
     // A header that cannot be read is told by those who read lines.
     Ok(serde_json::from_slice(&line).map_or(0, |header: Counted| header.closed_segments))
 }

@@ -407,11 +407,7 @@ fn a_sweep_is_checked_with_its_trials_results_and_tables() {
     assert!(contents(&sweep) == before, "something has changed");
     let cases = [
         (format!("trials/{id}"), Damage::Delete, "its run is not there"),
-        (
-            format!("trials/{id}/manifest.json"),
-            Damage::Delete,
-            "manifest.json: ",
-        ),
+        (format!("trials/{id}/manifest.json"), Damage::Delete, "manifest.json: "),
         (format!("results/{id}.done.json"), Damage::Truncate(50), "EOF"),
         (
             format!("results/{id}.done.json"),

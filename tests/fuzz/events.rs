@@ -81,9 +81,7 @@ fn what_is_written_of_an_event_is_read_as_the_same_event() {
         text += &serde_json::to_string(&event).expect("it can be written");
         text += "\n";
         let folder = Folder::of(vec![Whole::new(FILE, text.into_bytes())]);
-        let read: Result<Vec<Event>, ReadError> = EventReader::open(folder.path())
-            .expect("it is there")
-            .collect();
+        let read: Result<Vec<Event>, ReadError> = EventReader::open(folder.path()).expect("it is there").collect();
         let read = read.map_err(|error| TestCaseError::fail(error.to_string()))?;
         prop_assert_eq!(read, vec![event]);
         Ok(())

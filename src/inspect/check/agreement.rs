@@ -86,7 +86,11 @@ fn disagreement(progress: &Progress, told: &EventFacts) -> Option<String> {
 /// Files that nothing changes against the hashes that the run told when it began.
 pub(super) fn check_hashes(folder: &Path, told: &EventFacts, manifest: &mut Part, scenario: &mut Part) {
     for (name, hash) in &told.file_hashes {
-        let part = if name == MANIFEST_FILE { &mut *manifest } else { &mut *scenario };
+        let part = if name == MANIFEST_FILE {
+            &mut *manifest
+        } else {
+            &mut *scenario
+        };
         // One that cannot be read was told of already.
         if let Ok(content) = std::fs::read(folder.join(name))
             && blake3::hash(&content).to_hex().as_str() != hash

@@ -8,9 +8,7 @@ use serde_json::Value;
 
 use super::{Part, Weight};
 use crate::checkpoint::Progress;
-use crate::telemetry::{
-    EVENTS_FILE, Event, EventLines, EventsHasher, EventsMark, LiveState, Payload, SCHEMA_MAJOR,
-};
+use crate::telemetry::{EVENTS_FILE, Event, EventLines, EventsHasher, EventsMark, LiveState, Payload, SCHEMA_MAJOR};
 
 /// What is known of the events.
 pub(super) struct EventFacts {
@@ -152,7 +150,9 @@ impl Reader {
         } else {
             Weight::Note
         };
-        self.facts.part.add(weight, self.file.clone(), Some(self.place), what.into());
+        self.facts
+            .part
+            .add(weight, self.file.clone(), Some(self.place), what.into());
     }
 
     /// The hash of the lines so far against that of a checkpoint that has seen as many bytes.
@@ -235,7 +235,10 @@ impl Reader {
             Payload::CheckpointLoaded(loaded) if loaded.step.is_none() => facts.saved = vec![loaded.round],
             Payload::CheckpointLoaded(loaded) => facts.saved.retain(|&round| round <= loaded.round),
             Payload::RunFinished(run) => {
-                let is_as_told = run.recorded.as_ref().is_none_or(|recorded| *recorded == self.hasher.mark());
+                let is_as_told = run
+                    .recorded
+                    .as_ref()
+                    .is_none_or(|recorded| *recorded == self.hasher.mark());
                 if !is_as_told && self.facts.is_intact {
                     self.facts.is_intact = false;
                     let (from, to) = (self.vouched, self.read);

@@ -11,13 +11,7 @@ use crate::telemetry::EVENTS_FILE;
 
 /// Whether a folder holds anything of a run.
 pub(super) fn holds_run(folder: &Path) -> bool {
-    let files = [
-        RESOLVED_FILE,
-        MANIFEST_FILE,
-        STATUS_FILE,
-        SOURCE_FILE,
-        EVENTS_FILE,
-    ];
+    let files = [RESOLVED_FILE, MANIFEST_FILE, STATUS_FILE, SOURCE_FILE, EVENTS_FILE];
     !folder.join(EXPERIMENT_FILE).exists() && files.iter().any(|file| folder.join(file).exists())
 }
 

@@ -1,7 +1,7 @@
 use super::*;
-use crate::telemetry::{SCHEMA_MAJOR, SCHEMA_MINOR};
 use crate::storage::{Fault, StorageFaults};
 use crate::telemetry::{EventReader, LiveState, examples};
+use crate::telemetry::{SCHEMA_MAJOR, SCHEMA_MINOR};
 
 const RUN_ID: &str = "20260101-000000-test-abcd";
 

@@ -2,8 +2,8 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::*;
-use crate::telemetry::Payload;
 use crate::scenario::TelemetryConfig;
+use crate::telemetry::Payload;
 use crate::telemetry::{Earlier, EventReader, SinkError, WrittenRecord, examples};
 
 type Seen = Arc<Mutex<Vec<Arc<Event>>>>;
@@ -48,7 +48,11 @@ struct Scene {
     outbox: TelemetryOutbox,
 }
 
-fn start(folder: &tempfile::TempDir, sinks: Vec<Probe>, earlier: Option<Earlier>) -> Result<TelemetryHub, TelemetryError> {
+fn start(
+    folder: &tempfile::TempDir,
+    sinks: Vec<Probe>,
+    earlier: Option<Earlier>,
+) -> Result<TelemetryHub, TelemetryError> {
     let run = RunInfo {
         run_id: "test".into(),
         directory: folder.path().into(),
@@ -100,7 +104,10 @@ fn count(seen: &Seen, kind: &str) -> usize {
 fn a_flush_orders_by_scope_then_production_and_numbers_without_gaps() {
     let mut scene = scene(vec![]);
 
-    for (env, event) in [(1, Event::env(examples::context_at(1, 0, 1), examples::env_step())), (0, Event::run(examples::note()))] {
+    for (env, event) in [
+        (1, Event::env(examples::context_at(1, 0, 1), examples::env_step())),
+        (0, Event::run(examples::note())),
+    ] {
         let context = examples::context_at(env, 0, 1);
         scene.outbox.push(event);
         scene.outbox.push(Event::env(context, examples::decision()));
@@ -247,7 +254,13 @@ fn an_abandoned_run_still_writes_its_end() {
     drop(hub);
 
     let events: Vec<Event> = EventReader::open(folder.path()).unwrap().flatten().collect();
-    let [Event { payload: Payload::RunFinished(finished), .. }] = &events[..] else {
+    let [
+        Event {
+            payload: Payload::RunFinished(finished),
+            ..
+        },
+    ] = &events[..]
+    else {
         panic!("{events:?}");
     };
     assert_eq!(finished.status, RunState::Failed);

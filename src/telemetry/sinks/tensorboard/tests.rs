@@ -3,7 +3,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use super::*;
-use crate::telemetry::{Earlier, LiveState, Num, examples, WrittenRecord};
+use crate::telemetry::{Earlier, LiveState, Num, WrittenRecord, examples};
 
 fn started(folder: &Path, mode: TensorBoard) -> TensorBoardSink {
     let mut sink = TensorBoardSink::new(mode).unwrap();
