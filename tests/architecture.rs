@@ -14,8 +14,8 @@ use syn::{Attribute, Item, ItemUse, UseTree};
 /// The rooms, lowest first. A room may use those of lower floors, and neighbours on its own floor in one direction.
 const FLOORS: &[&[&str]] = &[
     &["growth", "random", "health", "files", "storage", "clock", "schema"],
-    &["torch", "schedule", "unfinished"],
     &["scenario"],
+    &["torch", "schedule", "unfinished"],
     &["data", "host", "seed"],
     &["telemetry"],
     &["env"],
@@ -251,17 +251,27 @@ fn provider(modules: &Modules, here: &[String], word: &str, asked: &mut Asked) -
     })
 }
 
+static MODULES: LazyLock<Modules> = LazyLock::new(|| {
+    let mut modules = Modules::new();
+    read(&source().join("lib.rs"), &[], &mut modules);
+    modules
+});
+
+fn source() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("src")
+}
+
+/// The file of a module, from `src/`.
+fn name(module: &Module) -> String {
+    let file = module.file.strip_prefix(source()).expect("a module lies in src/");
+    file.to_string_lossy().replace('\\', "/")
+}
+
 /// All arrows between files, each with a path that makes it.
 static FILES: LazyLock<Arrows> = LazyLock::new(|| {
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
-    let mut modules = Modules::new();
-    read(&source.join("lib.rs"), &[], &mut modules);
-    let name = |path: &[String]| {
-        let file = modules[path].file.strip_prefix(&source).expect("a module lies in src/");
-        file.to_string_lossy().replace('\\', "/")
-    };
+    let modules = &*MODULES;
     let mut arrows = Arrows::new();
-    for (at, module) in &modules {
+    for (at, module) in modules {
         let is_keyword = |word: &str| matches!(word, "crate" | "self" | "super");
         let served_by_globs = module
             .words
@@ -272,10 +282,10 @@ static FILES: LazyLock<Arrows> = LazyLock::new(|| {
             .map(|word| vec![word.clone()]);
         let longer = module.paths.iter().filter(|path| path.len() > 1).cloned();
         for path in longer.chain(words) {
-            let Some(to) = resolve(&modules, at, &path, &mut Asked::new()) else {
+            let Some(to) = resolve(modules, at, &path, &mut Asked::new()) else {
                 continue;
             };
-            let (from, into) = (name(at), name(&to));
+            let (from, into) = (name(module), name(&modules[&to]));
             let is_own_child = to.starts_with(at);
             if from != into && !is_own_child {
                 arrows.entry(from).or_default().entry(into).or_insert(path.join("::"));
@@ -359,12 +369,13 @@ fn no_rooms_know_each_other_in_a_circle() {
     }
 }
 
+fn floor(room: &str) -> usize {
+    let floor = FLOORS.iter().position(|rooms| rooms.contains(&room));
+    floor.unwrap_or_else(|| panic!("`{room}` stands on no floor: add it to FLOORS"))
+}
+
 #[test]
 fn every_arrow_between_rooms_leads_down_or_along_a_floor() {
-    let floor = |room: &str| {
-        let floor = FLOORS.iter().position(|rooms| rooms.contains(&room));
-        floor.unwrap_or_else(|| panic!("`{room}` stands on no floor: add it to FLOORS"))
-    };
     let arrows = room_arrows(&FILES);
     let up = arrows.iter().flat_map(|(from, targets)| {
         let targets = targets.iter().filter(move |(into, _)| floor(into) > floor(from));
@@ -374,6 +385,19 @@ fn every_arrow_between_rooms_leads_down_or_along_a_floor() {
     let up: Vec<String> = up.collect();
 
     assert!(up.is_empty(), "arrows that lead up:\n{}", up.join("\n"));
+}
+
+#[test]
+fn the_language_of_scenarios_and_what_is_below_it_know_no_tensors() {
+    let names_libtorch = |module: &&Module| {
+        let mut first = module.paths.iter().filter_map(|path| path.first());
+        first.any(|word| matches!(word.as_str(), "tch" | "torch_sys"))
+    };
+    let below = |module: &&Module| floor(room(&name(module))) <= floor("scenario");
+
+    let found = MODULES.values().filter(below).filter(names_libtorch).map(name);
+
+    assert_eq!(found.collect::<Vec<_>>(), Vec::<String>::new());
 }
 
 #[test]

@@ -6,6 +6,7 @@
 //! as a whole by `validate`; `load` is the way through.
 
 mod action_space;
+mod arithmetic;
 mod arms;
 mod attribution;
 mod blueprints;
@@ -13,6 +14,7 @@ mod catalog;
 mod check;
 mod controllers;
 mod derived;
+mod device;
 mod document;
 mod experiment;
 mod explain;
@@ -46,6 +48,7 @@ mod validate;
 mod wording;
 
 pub use action_space::ActionSpace;
+pub use arithmetic::{AmpMode, Kernels, MatmulPrecision, OptimizerConfig};
 pub use attribution::{AttributionConfig, AttributionStrategy, Cadence, FULL_FACTORIAL_LIMIT};
 pub use blueprints::{
     AttentionOptions, BlueprintsConfig, BottleneckOptions, FlexAttentionOptions, LoraLargeOptions, LoraOptions,
@@ -57,6 +60,7 @@ pub use controllers::{
     ScheduledCommand,
 };
 pub use derived::{DataForm, ImageShape, PartSizes, TextShape, data_forms};
+pub use device::{DeviceError, DeviceSpec};
 pub use document::{Declared, read_declared, written_values};
 pub use experiment::{
     AbConfig, ArmConfig, DecisionTest, EvaluationMode, ExperimentConfig, Interleave, LONGEST_ARM_ID, Metric,
@@ -103,8 +107,6 @@ pub use task::{
     TokenFormat, ValBatches,
 };
 pub use topology::{EpisodeChoice, InitialSeed, InitialTopology};
-
-pub use crate::torch::{AmpMode, Kernels, MatmulPrecision, OptimizerConfig};
 
 use crate::schema::{Described, Kind, section};
 use presets::TRAINING_PRESET;

@@ -8,8 +8,8 @@ use super::task::{
     TextFile, TokenFiles, ValBatches,
 };
 use crate::growth::SlotId;
+use crate::scenario::OptimizerConfig;
 use crate::schema::{Kind, Names};
-use crate::torch::OptimizerConfig;
 
 /// A task and the question that it asks.
 #[derive(Clone, Debug, PartialEq, Serialize)]

@@ -9,11 +9,11 @@ mod group_update;
 use smallvec::SmallVec;
 use tch::{Device, Kind, TchError, Tensor};
 
-use super::OptimizerConfig;
 use super::ffi::{self, RawRule, TensorPointers, pointers};
 use super::guards::NoGrad;
 use super::read::copy_to_host;
 use super::{TorchError, catch, plain, zero_all};
+use crate::scenario::OptimizerConfig;
 
 pub use self::group_update::GroupUpdate;
 

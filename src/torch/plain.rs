@@ -5,7 +5,7 @@
 
 use tch::Tensor;
 
-use super::OptimizerConfig;
+use crate::scenario::OptimizerConfig;
 
 /// One update of `param`; `state` are its tensors in the order of [`Optimizer::state_tensors`](super::Optimizer::state_tensors).
 ///

@@ -4,10 +4,10 @@ use tch::{Device, Kind, Tensor};
 
 use super::error::LearnerError;
 use crate::controller::{Head, ParamGroup, PolicyParam, TrainablePolicy};
-use crate::scenario::{LearnerConfig, OptimizerConfig};
+use crate::scenario::{Kernels, LearnerConfig, OptimizerConfig};
 use crate::torch::{
-    Backend, GroupNorm, Implementation, Kernels, LossScaler, NoGrad, Optimizer, TorchError, backward, catch,
-    clip_group, copy_all, grad_stats, zero_grads,
+    Backend, GroupNorm, Implementation, LossScaler, NoGrad, Optimizer, TorchError, backward, catch, clip_group,
+    copy_all, grad_stats, zero_grads,
 };
 
 /// Names of the scaler's tensors begin with it.

@@ -1,8 +1,9 @@
 use tch::{Device, Kind, Tensor};
 
 use super::backward;
+use crate::scenario::Kernels;
 use crate::torch::{
-    Backend, BatchNorm, BlockEnd, GroupNormOf, Kernels, NORM_EPS, Onto, Silu, conv_block, conv_layer, head, incubate,
+    Backend, BatchNorm, BlockEnd, GroupNormOf, NORM_EPS, Onto, Silu, conv_block, conv_layer, head, incubate,
 };
 
 /// Values of mixed sign, the same for the same `seed`.

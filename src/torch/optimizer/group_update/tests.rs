@@ -1,7 +1,8 @@
 use tch::{Device, Kind};
 
 use super::*;
-use crate::torch::{HostSyncCounter, OptimizerConfig, channels_last, read_f64};
+use crate::scenario::OptimizerConfig;
+use crate::torch::{HostSyncCounter, channels_last, read_f64};
 
 const ALL: [Implementation; 3] = [Implementation::Own, Implementation::Fused, Implementation::Plain];
 

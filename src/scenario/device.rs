@@ -1,9 +1,7 @@
-//! Where tensors live: the devices that a scenario can name.
+//! The devices that a scenario can name.
 
 use std::fmt;
 use std::str::FromStr;
-
-use tch::Device;
 
 use crate::growth::written_as_text;
 use crate::schema::{Described, Kind, Names};
@@ -21,16 +19,6 @@ pub enum DeviceSpec {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is no device; write `cpu` or `cuda:<index>` (e.g. `cuda:0`)")]
 pub struct DeviceError(pub String);
-
-impl DeviceSpec {
-    /// tch's name of the device.
-    pub fn to_tch(self) -> Device {
-        match self {
-            Self::Cpu => Device::Cpu,
-            Self::Cuda(index) => Device::Cuda(index),
-        }
-    }
-}
 
 impl FromStr for DeviceSpec {
     type Err = DeviceError;

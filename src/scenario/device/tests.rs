@@ -10,7 +10,6 @@ fn devices_are_read_as_they_are_printed() {
         assert_eq!(text.parse(), Ok(device));
         assert_eq!(device.to_string(), text);
     }
-    assert_eq!(DeviceSpec::Cuda(3).to_tch(), Device::Cuda(3));
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Settings that a scenario passes to this folder.
+//! How numbers are computed: optimizers, precisions and kernels, which several sections name.
 
 use crate::schema::choice;
 
