@@ -87,7 +87,10 @@ pub mod growth;
 pub mod health;
 pub mod host;
 pub mod inspect;
+#[allow(unsafe_code)]
+pub mod kernels;
 pub mod learner;
+pub mod nn;
 pub mod random;
 pub mod record;
 pub mod reward;

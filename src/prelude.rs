@@ -17,12 +17,13 @@ pub use crate::env::{
 pub use crate::governor::{Governor, RollbackVerdict};
 pub use crate::growth::{LifecycleCommand, LifecycleOp, SeedStage};
 pub use crate::host::{HostPlan, HostRegistry};
+pub use crate::nn::{Init, Mode, ParamSet};
 pub use crate::random::{Domain, Draw, RunRng};
 pub use crate::reward::{EpisodeReward, RewardInputs, RewardTerms, StepReward, Term};
 pub use crate::run::{Extension, ExtensionError, Inventory, StopSignal};
 pub use crate::schedule::*;
 pub use crate::seed::{Blueprint, BlueprintError, BlueprintRegistry, SeedModule};
-pub use crate::torch::{Backend, Init, Mode, ParamSet};
+pub use crate::torch::Backend;
 pub use crate::training::{BatchPoint, HookedBatch, OnTrainBatch};
 pub use crate::unfinished::UnfinishedRound;
 pub use crate::validation::TestResult;

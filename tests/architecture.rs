@@ -16,6 +16,8 @@ const FLOORS: &[&[&str]] = &[
     &["growth", "random", "health", "files", "storage", "clock", "schema"],
     &["scenario"],
     &["torch", "schedule", "unfinished"],
+    &["kernels"],
+    &["nn"],
     &["data", "host", "seed"],
     &["telemetry"],
     &["env"],

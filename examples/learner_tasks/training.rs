@@ -4,10 +4,11 @@ use simic_engine::controller::{MaskSet, command_of};
 use simic_engine::learner::{
     BufferShape, DecidedStep, Horizon, Learner, RolloutBuffer, SegmentEnd, StepOutcome, StepTensors,
 };
+use simic_engine::nn::Implementation;
 use simic_engine::random::{Domain, RunRng};
 use simic_engine::scenario::{EpisodeEnd, LearnerConfig, ValueNorm};
 use simic_engine::telemetry::LearnerUpdate;
-use simic_engine::torch::{HostSyncCounter, Implementation};
+use simic_engine::torch::HostSyncCounter;
 use tch::{Device, Tensor};
 
 use super::policy::{Chosen, Core, Sizes, SmallPolicy};

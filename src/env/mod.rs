@@ -41,13 +41,14 @@ pub use unfinished::KeepInRounds;
 use crate::clock::RunClock;
 use crate::data::{FeedArithmetic, Readers, Resident, TaskData};
 use crate::host::SlotLayout;
+use crate::nn::Implementation;
 use crate::scenario::{Kernels, Scenario, StageIsolation, TaskSpec};
 use crate::schedule::{
     Act, AddWork, Assess, RestoreRound, RoundEnd, RoundStart, SaveRound, Startup, StepEnd, StepStart, StepSync, Work,
 };
 use crate::seed::Limits;
 use crate::telemetry::EnvContext;
-use crate::torch::{Backend, Implementation};
+use crate::torch::Backend;
 
 /// What is played, resolved and frozen before anything is allocated.
 #[derive(Resource, Clone, Debug)]

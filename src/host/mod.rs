@@ -26,8 +26,9 @@ pub use plan::HostPlan;
 pub use registry::HostRegistry;
 
 pub use crate::growth::InjectionSpec;
+use crate::nn::{Mode, ParamSet};
 use crate::random::RunRng;
-use crate::torch::{Backend, Mode, ParamSet, TorchError};
+use crate::torch::{Backend, TorchError};
 
 /// Builds a host with freshly drawn weights.
 ///

@@ -10,10 +10,10 @@ use simic_engine::compare::{Candidate, Episodes, play};
 use simic_engine::controller::{ActiveController, DecideMode, SavedFolder};
 use simic_engine::env::LoadedData;
 use simic_engine::growth::SlotId;
+use simic_engine::kernels::kernel_levels;
 use simic_engine::prelude::*;
 use simic_engine::run::NO_EXTENSION;
 use simic_engine::scenario::{ScheduleConfig, resolved_ron};
-use simic_engine::torch::kernel_levels;
 
 use crate::program::{command, ended, refused, succeeds, text};
 use crate::support::engine;

@@ -21,7 +21,7 @@ fn gradients(training: &mut Training<CueTask>, batch: &SequenceBatch) -> (Vec<f6
         ..small_config()
     };
     let mut optimizer =
-        PolicyOptimizer::new(&training.policy, &config, crate::torch::Implementation::Plain).expect("sound");
+        PolicyOptimizer::new(&training.policy, &config, crate::nn::Implementation::Plain).expect("sound");
     let reads = HostSyncCounter::default();
     let update = Update {
         config: &config,

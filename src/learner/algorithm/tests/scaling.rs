@@ -9,8 +9,9 @@ use super::training::{Training, small_config};
 use super::{UPDATES, cue, read};
 use crate::controller::{Evaluation, PolicyError, PolicyParam, SequenceInput, TrainablePolicy, ValueOutput};
 use crate::learner::algorithm::*;
+use crate::nn::Implementation;
 use crate::telemetry::{LearnerUpdate, Num, UpdateSkip};
-use crate::torch::{HostSyncCounter, Implementation};
+use crate::torch::HostSyncCounter;
 
 /// A policy that says it computes in float16: its loss is scaled.
 struct InHalf<'a>(&'a mut SmallPolicy, &'a dyn Fn(&mut Evaluation));

@@ -1,4 +1,9 @@
-// The update of a group of parameters in one call, f32 on a CPU: statistics, norm, clip, guard and optimizer step.
+// Optimizer steps of a group of parameters in one call, those without a gradient skipped: by libtorch's fused kernels, or by
+// the engine's own, f32 on a CPU, with statistics, norm, clip and guard.
+
+#include <ATen/ops/_foreach_add.h>
+#include <ATen/ops/_fused_adamw.h>
+#include <ATen/ops/_fused_sgd.h>
 
 namespace {
 
@@ -111,6 +116,34 @@ char* simic_own_step(Tensor* const* params, size_t n, const SimicRule* rule, con
     if (*found_inf->const_data_ptr<float>() != 0) return;
     Tensors copies;
     step(trained(params, n, copies), *rule, 1);
+  });
+}
+
+// The same by libtorch's kernels, on any device that has them.
+char* simic_fused_step(Tensor* const* params, size_t n, const SimicRule* rule, const Tensor* found_inf) {
+  return guarded([&] {
+    at::NoGradGuard no_grad;
+    Tensors weights, grads, first, second, counts;
+    for (size_t i = 0; i < n; ++i) {
+      const Tensor& grad = params[i]->grad();
+      if (!grad.defined()) continue;
+      weights.push_back(*params[i]);
+      grads.push_back(grad_in_layout_of(*params[i], grad));
+      if (rule->is_adamw || rule->beta1 != 0) first.push_back(*rule->first[i]);
+      if (!rule->is_adamw) continue;
+      second.push_back(*rule->second[i]);
+      counts.push_back(*rule->counts[i]);
+    }
+    if (weights.empty()) return;
+    if (!rule->is_adamw) {
+      at::_fused_sgd_(weights, grads, first, rule->weight_decay, /*momentum=*/rule->beta1, rule->lr, /*dampening=*/0,
+                      /*nesterov=*/false, /*maximize=*/false, /*is_first_step=*/false, {}, *found_inf);
+      return;
+    }
+    // The kernel expects the count of the step it makes; a suppressed step does not count.
+    at::_foreach_add_(counts, found_inf->neg().add(1));
+    at::_fused_adamw_(weights, grads, first, second, {}, counts, rule->lr, rule->beta1, rule->beta2, rule->weight_decay,
+                      rule->eps, /*amsgrad=*/false, /*maximize=*/false, {}, *found_inf);
   });
 }
 

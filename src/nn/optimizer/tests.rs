@@ -1,5 +1,6 @@
 use super::*;
-use crate::torch::{GroupNorm, HostSyncCounter, channels_last, clip_group, drop_grads, read_f64};
+use crate::kernels::{GroupNorm, clip_group, drop_grads};
+use crate::torch::{HostSyncCounter, channels_last, read_f64};
 
 const ALL: [Implementation; 3] = [Implementation::Own, Implementation::Fused, Implementation::Plain];
 

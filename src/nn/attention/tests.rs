@@ -1,6 +1,6 @@
 use super::*;
+use crate::nn::fixtures::largest;
 use crate::random::{Domain, RunRng};
-use crate::torch::fixtures::largest;
 use crate::torch::{Backend, NoGrad};
 
 const INIT: AttentionInit = AttentionInit {

@@ -8,8 +8,8 @@ use std::ops::Range;
 
 use tch::{Device, Kind, Tensor};
 
-use super::TorchError;
-use super::ffi::{self, pointer, pointers};
+use crate::torch::TorchError;
+use crate::torch::ffi::{self, pointer, pointers};
 
 /// Makes all gradients of `params` undefined. The next backward pass hands its own tensors over instead of adding them to
 /// zeros, and parameters that it does not reach have no gradient.
@@ -61,7 +61,7 @@ pub struct GroupColumns {
 pub struct GroupNorm {
     /// L2 norm over all gradients of the group before clipping, f64 scalar.
     pub norm: Tensor,
-    /// 1 where that norm is not finite, else 0; f32 scalar, the `found_inf` of [`Optimizer::step`](super::Optimizer::step).
+    /// 1 where that norm is not finite, else 0; f32 scalar, the `found_inf` of a step.
     pub bad: Tensor,
 }
 
@@ -114,6 +114,21 @@ pub fn grad_stats(params: &[Tensor], vanishing: f64, exploding: f64) -> Result<T
         ))
     }?;
     Ok(out)
+}
+
+/// Multiplies the gradients of one group by `factor`, an f32 scalar, in place; `found_inf`, another, becomes 1 where one of
+/// them is not finite.
+pub fn unscale_grads(params: &[Tensor], factor: &Tensor, found_inf: &Tensor) -> Result<(), TorchError> {
+    let list = pointers(params);
+    // SAFETY: all tensors outlive the call.
+    unsafe {
+        ffi::check(ffi::simic_unscale_grads(
+            list.as_ptr(),
+            list.len(),
+            factor.as_ptr(),
+            pointer(found_inf),
+        ))
+    }
 }
 
 #[cfg(test)]

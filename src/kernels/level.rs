@@ -5,7 +5,7 @@ use std::cell::Cell;
 use std::ffi::CStr;
 use std::marker::PhantomData;
 
-use super::ffi;
+use crate::torch::ffi;
 
 /// A set of instructions for which there are kernels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,4 +1,4 @@
-//! Operators of hosts and seeds on the engine's own kernels (`fused.cpp`, `kernels/`): what libtorch does in five to ten
+//! Operators of hosts and seeds on the engine's own kernels (`fused.cpp`): what libtorch does in five to ten
 //! operators on small images is one call and one node of the graph.
 //!
 //! For f32 on CPU ([`is_served`]). Images are `[n, channels, height, width]`, channels innermost in memory (others are
@@ -9,8 +9,8 @@ use std::ffi::c_char;
 use tch::{TchError, Tensor};
 use torch_sys::C_tensor;
 
-use super::ffi::{self, optional_pointer, pointer};
-use super::kernel_level::are_left_out;
+use super::level::are_left_out;
+use crate::torch::ffi::{self, optional_pointer, pointer};
 
 /// Whether the operators here take `x`: f32 on CPU, no autocast that would have it otherwise, and a thread that is not
 /// [forced to do without them](super::ForcedKernels::none).

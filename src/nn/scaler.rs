@@ -2,8 +2,8 @@
 
 use tch::{Device, Kind, Tensor};
 
-use super::ffi::{self, pointer, pointers};
-use super::{TorchError, zero_all};
+use crate::kernels::unscale_grads;
+use crate::torch::{TorchError, zero_all};
 
 /// Scale of a fresh scaler.
 const INITIAL_SCALE: f64 = 65536.0;
@@ -52,16 +52,7 @@ impl LossScaler {
     pub fn unscale(&self, params: &[Tensor], found_inf: &Tensor) -> Result<(), TorchError> {
         zero_all(std::slice::from_ref(found_inf))?;
         let inverse = self.scale.f_reciprocal()?;
-        let list = pointers(params);
-        // SAFETY: all tensors outlive the call.
-        unsafe {
-            ffi::check(ffi::simic_unscale_grads(
-                list.as_ptr(),
-                list.len(),
-                inverse.as_ptr(),
-                pointer(found_inf),
-            ))
-        }
+        unscale_grads(params, &inverse, found_inf)
     }
 
     /// Adapts the scale after a step. `found_inf` is the host group's alone, so that a diverged seed cannot drive the

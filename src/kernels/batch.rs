@@ -3,7 +3,7 @@
 
 use tch::{TchError, Tensor};
 
-use super::ffi::{self, pointer};
+use crate::torch::ffi::{self, pointer};
 
 /// Gathers, converts and normalises images in one pass: `out[i] = windows[positions[i]]·a + b`, in two roundings, or 0 where
 /// `masks[places[i]]` is set. `windows: u8 [windows, rows, run]` may overlap, as may `masks: bool [masks, rows, run]`;

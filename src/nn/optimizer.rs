@@ -5,17 +5,13 @@
 //! gradients; state tensors have the parameter's layout and exist, zeroed, from birth, so nothing is allocated later.
 
 mod group_update;
+mod plain;
 
-use smallvec::SmallVec;
 use tch::{Device, Kind, TchError, Tensor};
 
-use super::ffi::{self, RawRule, TensorPointers, pointers};
-use super::guards::NoGrad;
-use super::read::copy_to_host;
-use super::{TorchError, catch, plain, zero_all};
+use crate::kernels::{Trained, drop_grads};
 use crate::scenario::OptimizerConfig;
-
-pub use self::group_update::GroupUpdate;
+use crate::torch::{NoGrad, TorchError, catch, copy_to_host, zero_all};
 
 /// The list of update counts.
 const STEP: &str = "step";
@@ -123,7 +119,7 @@ impl Optimizer {
 
     /// Makes all gradients undefined, for the next backward pass to hand over its own.
     pub fn drop_gradients(&mut self) -> Result<(), TorchError> {
-        super::drop_grads(&self.params)
+        drop_grads(&self.params)
     }
 
     /// Changes the weight decay, e.g. to 0 when a seed is committed.
@@ -159,118 +155,17 @@ impl Optimizer {
     /// is an f32 scalar on the parameters' device; where it is 1 nothing changes at all.
     pub fn step(&mut self, found_inf: &Tensor) -> Result<(), TorchError> {
         match self.implementation {
-            Implementation::Own => self.own_step(found_inf),
-            Implementation::Fused => self.fused_step(found_inf),
+            Implementation::Own => self.trained().own_step(found_inf),
+            Implementation::Fused => self.trained().fused_step(found_inf),
             Implementation::Plain => catch(|| self.plain_step(found_inf)),
         }
     }
 
-    /// One list a kind of state.
-    fn state_pointers(&self) -> SmallVec<[TensorPointers; 3]> {
-        self.state.iter().map(|(_, list)| pointers(list)).collect()
-    }
-
-    /// The rule as the shim knows it; the lists of `state` must outlive its use.
-    fn raw_rule(&self, state: &[TensorPointers]) -> RawRule {
-        let list = |index: usize| state.get(index).map_or(std::ptr::null(), |list| list.as_ptr());
-        let (first, second, counts) = (list(0), list(1), list(2));
-        match self.config {
-            OptimizerConfig::Sgd {
-                lr,
-                momentum,
-                weight_decay,
-            } => RawRule {
-                is_adamw: false,
-                lr,
-                beta1: momentum,
-                beta2: 0.0,
-                eps: 0.0,
-                weight_decay,
-                first,
-                second,
-                counts,
-            },
-            OptimizerConfig::Adamw {
-                lr,
-                beta1,
-                beta2,
-                eps,
-                weight_decay,
-            } => RawRule {
-                is_adamw: true,
-                lr,
-                beta1,
-                beta2,
-                eps,
-                weight_decay,
-                first,
-                second,
-                counts,
-            },
-        }
-    }
-
-    fn own_step(&self, found_inf: &Tensor) -> Result<(), TorchError> {
-        let (params, state) = (pointers(&self.params), self.state_pointers());
-        let rule = self.raw_rule(&state);
-        // SAFETY: the lists hold one tensor per parameter (no velocity without momentum, when the shim reads none); all
-        // tensors are borrowed from `self` through the call, which checks that parameters are float32 on a CPU.
-        unsafe {
-            ffi::check(ffi::simic_own_step(
-                params.as_ptr(),
-                params.len(),
-                &rule,
-                found_inf.as_ptr(),
-            ))
-        }
-    }
-
-    fn fused_step(&self, found_inf: &Tensor) -> Result<(), TorchError> {
-        let (params, state) = (pointers(&self.params), self.state_pointers());
-        match self.config {
-            OptimizerConfig::Sgd {
-                lr,
-                momentum,
-                weight_decay,
-            } => {
-                // SAFETY: `velocity` holds one tensor per parameter, or none where momentum is 0 and the shim reads
-                // none; all tensors are borrowed from `self` through the call.
-                unsafe {
-                    ffi::check(ffi::simic_fused_sgd(
-                        params.as_ptr(),
-                        state[0].as_ptr(),
-                        params.len(),
-                        lr,
-                        momentum,
-                        weight_decay,
-                        found_inf.as_ptr(),
-                    ))
-                }
-            }
-            OptimizerConfig::Adamw {
-                lr,
-                beta1,
-                beta2,
-                eps,
-                weight_decay,
-            } => {
-                // SAFETY: the four lists hold one tensor per parameter; all are borrowed from `self` through the call.
-                unsafe {
-                    ffi::check(ffi::simic_fused_adamw(
-                        params.as_ptr(),
-                        state[0].as_ptr(),
-                        state[1].as_ptr(),
-                        state[2].as_ptr(),
-                        params.len(),
-                        lr,
-                        beta1,
-                        beta2,
-                        eps,
-                        weight_decay,
-                        found_inf.as_ptr(),
-                    ))
-                }
-            }
+    fn trained(&self) -> Trained<'_> {
+        Trained {
+            rule: &self.config,
+            params: &self.params,
+            state: &self.state,
         }
     }
 

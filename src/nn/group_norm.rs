@@ -2,7 +2,8 @@
 
 use tch::{TchError, Tensor};
 
-use super::{GroupNormOf, Init, NORM_EPS, ParamSet};
+use super::{Init, NORM_EPS, ParamSet};
+use crate::kernels::GroupNormOf;
 
 /// Number of groups for `channels`: as many as leave at least 16 channels in each.
 pub fn group_count(channels: i64) -> i64 {

@@ -3,7 +3,9 @@ use proptest::test_runner::RngSeed;
 use tch::{Device, Kind};
 
 use super::*;
-use crate::torch::{Autocast, ForcedKernels, NORM_EPS, channels_last, is_channels_last, kernel_levels};
+use crate::kernels::{ForcedKernels, kernel_levels};
+use crate::nn::NORM_EPS;
+use crate::torch::{Autocast, channels_last, is_channels_last};
 
 mod blocks;
 mod folding;

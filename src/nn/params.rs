@@ -5,8 +5,8 @@
 
 use tch::{Device, Kind, TchError, Tensor};
 
-use super::{Backend, FiniteGuard, NoGrad};
 use crate::random::Draw;
+use crate::torch::{Backend, FiniteGuard, NoGrad};
 
 /// How a tensor starts.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -1,11 +1,10 @@
 // All C++ of the engine as one translation unit: reading libtorch's headers takes longer than compiling what is here.
 
-// First what the others use: the choice of kernels, then `guarded`, which stands around everything that Rust calls.
+// First what the others use: `guarded`, which stands around everything that Rust calls, then the choice of kernels.
+#include "../torch/memory.cpp"
+#include "../torch/shim.cpp"
+
 #include "dispatch.cpp"
-#include "memory.cpp"
-
-#include "shim.cpp"
-
 #include "nodes.cpp"
 
 #include "blocks.cpp"
@@ -13,4 +12,5 @@
 
 #include "batch.cpp"
 #include "backward.cpp"
+#include "gradients.cpp"
 #include "update.cpp"

@@ -1,10 +1,10 @@
 use tch::{Device, Kind, Tensor};
 
 use super::backward;
+use crate::kernels::{BatchNorm, BlockEnd, GroupNormOf, Onto, Silu, conv_block, conv_layer, head, incubate};
+use crate::nn::NORM_EPS;
 use crate::scenario::Kernels;
-use crate::torch::{
-    Backend, BatchNorm, BlockEnd, GroupNormOf, NORM_EPS, Onto, Silu, conv_block, conv_layer, head, incubate,
-};
+use crate::torch::Backend;
 
 /// Values of mixed sign, the same for the same `seed`.
 fn leaf(shape: &[i64], seed: i64) -> Tensor {

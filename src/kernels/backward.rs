@@ -2,9 +2,7 @@
 
 use tch::Tensor;
 
-use super::Backend;
-use super::TorchError;
-use super::ffi;
+use crate::torch::{Backend, TorchError, ffi};
 
 /// Adds the gradients of `objective`, a single number, to those of all parameters it was computed from, and releases
 /// the graph. Where the engine's own kernels compute, its own pass walks the graph, on this thread (`backward.cpp`);

@@ -1,6 +1,7 @@
-use tch::{Device, Kind};
+use tch::{Device, Kind, Tensor};
 
 use super::*;
+use crate::kernels::{GradientThresholds, GroupColumns};
 use crate::scenario::OptimizerConfig;
 use crate::torch::{HostSyncCounter, channels_last, read_f64};
 
@@ -117,8 +118,8 @@ fn a_gradient_that_is_not_finite_is_counted_and_changes_nothing() {
 fn every_level_of_kernels_updates_to_the_same_bits() {
     for config in [SGD, ADAMW] {
         let expected = train(&config, Implementation::Own, Some(2.0));
-        for level in crate::torch::kernel_levels() {
-            let Some(_forced) = crate::torch::ForcedKernels::new(level) else {
+        for level in crate::kernels::kernel_levels() {
+            let Some(_forced) = crate::kernels::ForcedKernels::new(level) else {
                 continue;
             };
             assert!(

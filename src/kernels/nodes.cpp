@@ -5,7 +5,7 @@
 #include <torch/csrc/autograd/function.h>
 #include <torch/csrc/autograd/functions/utils.h>
 
-#include "kernels/table.hpp"
+#include "arithmetic/table.hpp"
 
 namespace {
 

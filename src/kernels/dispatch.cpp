@@ -1,6 +1,6 @@
 // Which table of kernels serves: that of the widest vectors that this CPU has.
 
-#include "kernels/table.hpp"
+#include "arithmetic/table.hpp"
 
 #include <stddef.h>
 

@@ -2,7 +2,8 @@
 
 use tch::{Device, TchError, Tensor};
 
-use super::{Init, ParamSet, Silu, conv_layer, is_served, serves_block, serves_convolution};
+use super::{Init, ParamSet};
+use crate::kernels::{Silu, conv_layer, is_served, serves_block, serves_convolution};
 
 /// Epsilon of every normalisation.
 pub const NORM_EPS: f64 = 1e-5;

@@ -1,7 +1,8 @@
 use tch::{Device, Kind};
 
 use super::*;
-use crate::torch::{ForcedKernels, HostSyncCounter, kernel_levels, read_f32, read_f64, read_i64};
+use crate::kernels::{ForcedKernels, kernel_levels};
+use crate::torch::{HostSyncCounter, read_f32, read_f64, read_i64};
 
 fn read(tensor: &Tensor) -> Vec<f64> {
     read_f64(tensor, &HostSyncCounter::default()).expect("read")
