@@ -2,8 +2,8 @@
 //!
 //! Run it with `cargo run --release --example custom_network`.
 
-use simic_engine::controller::*;
 use simic_engine::learner::LastUpdate;
+use simic_engine::policy::*;
 use simic_engine::prelude::*;
 
 /// `observation → trunk → logits, value`.

@@ -70,6 +70,7 @@
 #[cfg(test)]
 extern crate self as simic_engine;
 
+pub mod actions;
 pub mod checkpoint;
 pub mod cli;
 pub mod clock;
@@ -91,6 +92,7 @@ pub mod inspect;
 pub mod kernels;
 pub mod learner;
 pub mod nn;
+pub mod policy;
 pub mod random;
 pub mod record;
 pub mod reward;

@@ -23,6 +23,8 @@ const FLOORS: &[&[&str]] = &[
     &["env"],
     &["training", "validation"],
     &["governor", "faults"],
+    &["actions"],
+    &["policy"],
     &["controller"],
     &["reward"],
     &["learner"],

@@ -1,6 +1,6 @@
 //! The loop around a learner: act, store, learn.
 
-use simic_engine::controller::{MaskSet, command_of};
+use simic_engine::actions::{MaskSet, command_of};
 use simic_engine::learner::{
     BufferShape, DecidedStep, Horizon, Learner, RolloutBuffer, SegmentEnd, StepOutcome, StepTensors,
 };
@@ -120,7 +120,7 @@ impl<T: Task> Training<T> {
         (round, step): (u32, usize),
         chosen: &Chosen,
         observations: &Tensor,
-        state: &simic_engine::controller::RecurrentState,
+        state: &simic_engine::policy::RecurrentState,
         scores: &mut Vec<f64>,
     ) {
         let units = self.learner.value_units();

@@ -5,14 +5,13 @@ use std::sync::LazyLock;
 use proptest::prelude::*;
 use tch::Device;
 
-use crate::controller::actions::{Choices, Decision, MaskSet};
+use crate::actions::{Choices, Decision, DecisionPoint, MaskSet, PolicyError};
 use crate::controller::deciders::{BuildContext, Controller};
-use crate::controller::error::{DecisionPoint, PolicyError};
-use crate::controller::policy::NetRegistry;
 use crate::controller::view::{DecisionView, EnvRow, EnvView, ObservationFeatures, TrainingSignals};
 use crate::growth::{
     AlphaCurveAction, AlphaMode, AlphaSpeed, AlphaTarget, GerminationStyle, LifecycleCommand, SeedStage, SlotId, Tempo,
 };
+use crate::policy::NetRegistry;
 use crate::scenario::{AutoForward, Scenario};
 use crate::seed::{Limits, SeedReport};
 use crate::torch::HostSyncCounter;

@@ -6,6 +6,7 @@ mod controller;
 mod growth_schedule;
 mod heuristic;
 mod learned;
+mod learning;
 mod random;
 mod registry;
 mod replay;
@@ -14,7 +15,8 @@ mod wait;
 
 pub use context::BuildContext;
 pub use controller::Controller;
-pub use learned::ActorCriticController;
+pub use learned::{ActorCriticController, MANIFEST_FILE, WEIGHTS_FILE};
+pub use learning::LearningPolicy;
 pub use registry::{ControllerFactory, ControllerRegistry};
 pub(crate) use scheduled::written;
 pub use wait::WaitController;

@@ -7,7 +7,8 @@ use super::error::LearnerError;
 use super::metrics::{learnable_shares, rollout_data};
 use super::normalise::{RewardNormalizer, ValueNormalizer};
 use super::sequences::{SequenceBatch, sequences};
-use crate::controller::{HEADS, ValueOutput};
+use crate::actions::HEADS;
+use crate::policy::ValueOutput;
 use crate::scenario::{AdvantageBaseline, LearnerConfig};
 use crate::telemetry::RolloutData;
 

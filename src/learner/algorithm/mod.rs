@@ -7,7 +7,7 @@
 //! a checkpoint keeps of it, `schedules` what changes in its course.
 //!
 //! The algorithm itself stands in `update.rs` from top to bottom. A learner knows a policy as
-//! [`TrainablePolicy`](crate::controller::TrainablePolicy).
+//! [`TrainablePolicy`](crate::policy::TrainablePolicy).
 
 mod advantages;
 mod buffer;

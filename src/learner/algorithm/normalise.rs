@@ -6,7 +6,8 @@
 use serde::{Deserialize, Serialize};
 
 use super::buffer::RolloutBuffer;
-use crate::controller::{MIN_COUNT, RunningMoments, ValueOutput};
+use crate::controller::{MIN_COUNT, RunningMoments};
+use crate::policy::ValueOutput;
 use crate::torch::{TorchError, catch, copy_into};
 
 /// Scales of reward below this are taken for it.

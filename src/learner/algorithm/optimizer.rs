@@ -3,9 +3,10 @@
 use tch::{Device, Kind, Tensor};
 
 use super::error::LearnerError;
-use crate::controller::{Head, ParamGroup, PolicyParam, TrainablePolicy};
+use crate::actions::Head;
 use crate::kernels::{GroupNorm, backward, clip_group, grad_stats, zero_grads};
 use crate::nn::{Implementation, LossScaler, Optimizer};
+use crate::policy::{ParamGroup, PolicyParam, TrainablePolicy};
 use crate::scenario::{Kernels, LearnerConfig, OptimizerConfig};
 use crate::torch::{Backend, NoGrad, TorchError, catch, copy_all};
 

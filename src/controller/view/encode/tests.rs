@@ -1,8 +1,7 @@
 //! The observation, feature by feature, and its normaliser.
 
 use super::*;
-use crate::controller::actions::ActionFeedback;
-use crate::controller::error::PolicyError;
+use crate::actions::{ActionFeedback, PolicyError};
 use crate::controller::fixtures::{AT, empty, report};
 use crate::controller::view::{ObservationFeatures, ObservationNormaliser, SignalTracker, TrainingSignals, Treatment};
 use crate::env::{TrainMetrics, ValMetrics};

@@ -4,11 +4,12 @@ use tch::{Device, Kind, Tensor};
 
 use super::read;
 use super::tasks::{BLUEPRINTS, CueTask, Task};
-use crate::controller::{HEADS, HeadIndices, RecurrentState, ValueOutput};
+use crate::actions::{HEADS, HeadIndices};
 use crate::growth::LifecycleOp;
 use crate::learner::algorithm::advantages::LEAST_DEVIATION;
 use crate::learner::algorithm::finalize::{PreparedRollout, Unusable, finalize};
 use crate::learner::algorithm::*;
+use crate::policy::{RecurrentState, ValueOutput};
 use crate::scenario::LearnerConfig;
 use crate::telemetry::{Num, RolloutData};
 

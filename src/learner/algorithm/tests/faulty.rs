@@ -4,7 +4,8 @@ use super::policy::SmallPolicy;
 use super::read;
 use super::tasks::CueTask;
 use super::training::Training;
-use crate::controller::{Evaluation, PolicyError, PolicyParam, SequenceInput, TrainablePolicy, ValueOutput};
+use crate::actions::PolicyError;
+use crate::policy::{Evaluation, PolicyParam, SequenceInput, TrainablePolicy, ValueOutput};
 use crate::telemetry::LearnerUpdate;
 use crate::torch::HostSyncCounter;
 

@@ -7,9 +7,10 @@ use super::policy::SmallPolicy;
 use super::tasks::CueTask;
 use super::training::{Training, small_config};
 use super::{UPDATES, cue, read};
-use crate::controller::{Evaluation, PolicyError, PolicyParam, SequenceInput, TrainablePolicy, ValueOutput};
+use crate::actions::PolicyError;
 use crate::learner::algorithm::*;
 use crate::nn::Implementation;
+use crate::policy::{Evaluation, PolicyParam, SequenceInput, TrainablePolicy, ValueOutput};
 use crate::telemetry::{LearnerUpdate, Num, UpdateSkip};
 use crate::torch::HostSyncCounter;
 

@@ -2,7 +2,7 @@
 
 use super::distribution::{Categorical, Floor};
 use super::layout::LogitLayout;
-use crate::controller::actions::{HEADS, Head, HeadIndices, MaskSet, OPS, Sample, relevant};
+use crate::actions::{HEADS, Head, HeadIndices, MaskSet, OPS, Sample, relevant};
 use crate::growth::LifecycleOp;
 use crate::random::Draw;
 

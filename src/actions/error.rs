@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::controller::actions::Head;
+use super::heads::Head;
 use crate::growth::LifecycleOp;
 use crate::torch::TorchError;
 
@@ -93,7 +93,7 @@ pub enum PolicyError {
 }
 
 impl PolicyError {
-    pub(super) fn config(path: impl Into<String>, why: impl Into<String>) -> Self {
+    pub(crate) fn config(path: impl Into<String>, why: impl Into<String>) -> Self {
         Self::InvalidConfig {
             path: path.into(),
             why: why.into(),

@@ -2,7 +2,7 @@
 
 use tch::{Kind, Tensor};
 
-use crate::controller::error::PolicyError;
+use crate::actions::PolicyError;
 
 /// Recurrent state of several rows: tensors `[layers, rows, width]`; none for a policy without memory.
 #[derive(Debug, Default)]
@@ -19,7 +19,7 @@ pub struct SequenceInput<'a> {
     pub blueprints: &'a Tensor,
     /// `i64 [B, T, 8]`, in the order of `Head::ALL`.
     pub actions: &'a Tensor,
-    /// `bool [B, T, W]`, the stored masks as [`MaskSet::write_row`](crate::controller::MaskSet::write_row) lays them out.
+    /// `bool [B, T, W]`, the stored masks as [`MaskSet::write_row`](crate::actions::MaskSet::write_row) lays them out.
     pub masks: &'a Tensor,
     /// `bool [B, T]`.
     pub valid: &'a Tensor,

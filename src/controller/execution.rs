@@ -2,7 +2,7 @@
 
 use bevy_ecs::prelude::*;
 
-use super::decision::Decision;
+use crate::actions::Decision;
 use crate::env::{GrowingEnv, GrowingEnvItem, GrowthContext, SeedOrder, ValMetrics};
 use crate::governor::Governor;
 use crate::growth::{FailureReason, LifecycleCommand, LifecycleOp};

@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::error::PolicyError;
 use super::heads::{Head, HeadIndices};
-use crate::controller::error::PolicyError;
 use crate::growth::{
     AlphaCurveAction, AlphaSpeed, AlphaTarget, GerminationStyle, LifecycleCommand, LifecycleOp, Tempo,
 };
@@ -96,7 +96,9 @@ fn member<T>(head: Head, from_code: impl Fn(usize) -> Option<T>, index: usize) -
 /// The last command as the next observation shows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ActionFeedback {
+    /// Its op.
     pub last_op: LifecycleOp,
+    /// It was carried out.
     pub last_ok: bool,
 }
 

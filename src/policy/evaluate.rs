@@ -7,7 +7,7 @@ use tch::{Device, Kind, Tensor};
 
 use super::distribution::Floor;
 use super::layout::{LogitLayout, ops_of};
-use crate::controller::actions::{HEADS, Head, OPS, RELEVANCE};
+use crate::actions::{HEADS, Head, OPS, RELEVANCE};
 use crate::growth::LifecycleOp;
 
 /// Logit of a member that is not valid: representable in half precision, and its exponential is 0 in single.
@@ -25,6 +25,7 @@ pub struct OpTables {
 }
 
 impl OpTables {
+    /// On `device`.
     pub fn new(device: Device) -> Self {
         let relevance: Vec<i64> = RELEVANCE.as_flattened().iter().map(|&is| i64::from(is)).collect();
         let upload = |values: &[i64]| Tensor::from_slice(values).to_device(device);
@@ -70,7 +71,7 @@ pub struct Stored {
 }
 
 impl Stored {
-    /// `masks`: rows of [`MaskSet::write_row`](crate::controller::MaskSet::write_row).
+    /// `masks`: rows of [`MaskSet::write_row`](crate::actions::MaskSet::write_row).
     pub fn new(masks: &Tensor, actions: &Tensor, slots: usize, blueprints: usize, tables: &OpTables) -> Self {
         let (ops, slots, blueprints) = (OPS as i64, slots as i64, blueprints as i64);
         let outer = actions.size()[..2].to_vec();

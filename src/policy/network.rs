@@ -8,8 +8,7 @@ use super::layers::{HIDDEN_GAIN, Linear, Stack};
 use super::parameters::PolicyParams;
 use super::trainable::{ParamGroup, RecurrentState, ValueOutput};
 use super::trunk::Trunk;
-use crate::controller::actions::Head;
-use crate::controller::error::PolicyError;
+use crate::actions::{Head, PolicyError};
 use crate::torch::catch;
 
 /// Gain of the action heads' last layers: a fresh policy is close to uniform.

@@ -6,7 +6,7 @@ use tch::{Device, Kind, Tensor};
 
 use super::*;
 use crate::controller::fixtures::policies::{FEATURES, SLOTS, blueprints, distance, network, normal, small, values};
-use crate::controller::policy::{NetRegistry, ParamGroup, RecurrentState};
+use crate::policy::{NetRegistry, ParamGroup, RecurrentState};
 use crate::random::RunRng;
 use crate::scenario::{HeadConditioning, NetConfig, OpBias};
 use crate::torch::NoGrad;

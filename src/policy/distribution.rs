@@ -2,7 +2,7 @@
 
 use tch::Tensor;
 
-use crate::controller::actions::{Choices, HEADS, Head};
+use crate::actions::{Choices, HEADS, Head};
 use crate::scenario::FloorConfig;
 
 /// Share of a head's probability that its floor takes at most, so that there is room for a preference.

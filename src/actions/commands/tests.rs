@@ -1,7 +1,7 @@
 use std::collections::HashSet;
 
 use super::*;
-use crate::controller::actions::relevant;
+use crate::actions::relevant;
 
 #[test]
 fn a_wait_stores_placeholders() {

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use crate::controller::actions::{HEADS, Head, relevant};
+use crate::actions::{HEADS, Head, relevant};
 use crate::growth::LifecycleOp;
 use crate::scenario::HeadConditioning;
 

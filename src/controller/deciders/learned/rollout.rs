@@ -2,11 +2,9 @@
 
 use tch::{Kind, Tensor};
 
-use super::actor_critic::{ActorCritic, PolicyInput};
-use super::precision::PolicyPrecision;
-use super::trainable::RecurrentState;
-use crate::controller::error::PolicyError;
+use crate::actions::PolicyError;
 use crate::controller::view::{DecisionView, EnvRow};
+use crate::policy::{ActorCritic, PolicyInput, PolicyPrecision, RecurrentState};
 use crate::torch::{NoGrad, TorchError, catch, read_f32};
 
 /// The recurrent state of a run's envs, and the storage that steps reuse.

@@ -2,8 +2,8 @@
 
 use super::actor_critic::{ActorCritic, NetContext};
 use super::network::Network;
-use crate::controller::error::PolicyError;
-use crate::controller::registry::Registry;
+use crate::actions::PolicyError;
+use crate::policy::Registry;
 
 /// Builds a network.
 pub type NetFactory = fn(NetContext) -> Result<Box<dyn ActorCritic>, PolicyError>;

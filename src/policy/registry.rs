@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use bevy_ecs::resource::Resource;
 
-use crate::controller::error::PolicyError;
+use crate::actions::PolicyError;
 
 /// Factories by name.
 #[derive(Resource, Clone, Debug)]
@@ -17,7 +17,7 @@ pub struct Registry<F: Send + Sync + 'static> {
 
 impl<F: Copy + Send + Sync + 'static> Registry<F> {
     /// With the given names, summaries and factories.
-    pub(super) fn with<const N: usize>(kind: &'static str, builtin: [(&str, &str, F); N]) -> Self {
+    pub(crate) fn with<const N: usize>(kind: &'static str, builtin: [(&str, &str, F); N]) -> Self {
         let entry = |(name, summary, build): (&str, &str, F)| (name.to_owned(), (summary.to_owned(), build));
         Self {
             kind,
@@ -59,7 +59,7 @@ impl<F: Copy + Send + Sync + 'static> Registry<F> {
     ///
     /// # Errors
     /// There is none.
-    pub(super) fn get(&self, name: &str) -> Result<F, PolicyError> {
+    pub(crate) fn get(&self, name: &str) -> Result<F, PolicyError> {
         self.entries
             .get(name)
             .map(|(_, build)| *build)

@@ -2,11 +2,9 @@
 
 use tch::Tensor;
 
-use super::actor_critic::ActorCritic;
-use super::sample::DecideMode;
-use super::trainable::{RecurrentState, TrainablePolicy};
-use crate::controller::error::PolicyError;
+use crate::actions::PolicyError;
 use crate::controller::view::{DecisionView, ObservationNormaliser, ObservationSchema};
+use crate::policy::{ActorCritic, DecideMode, RecurrentState, TrainablePolicy};
 
 /// A policy at work on the envs of a run, which a learner improves between its rollouts.
 pub trait LearningPolicy: TrainablePolicy {

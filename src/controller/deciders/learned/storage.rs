@@ -8,13 +8,11 @@ use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 use tch::Tensor;
 
-use super::parameters::PolicyParams;
-use super::trainable::PolicyParam;
-use crate::controller::actions::Head;
-use crate::controller::error::PolicyError;
+use crate::actions::{Head, PolicyError};
 use crate::controller::saved::{Differences, SavedFolder, sha256, storage, to_ron, write_folder};
 use crate::controller::view::RunningMoments;
 use crate::files::read_ron;
+use crate::policy::{PolicyParam, PolicyParams};
 use crate::scenario::{FloorConfig, NetConfig};
 use crate::torch::{HostSyncCounter, catch, copy_all, read_f32};
 

@@ -7,8 +7,8 @@ use smallvec::SmallVec;
 
 use super::choices::Choices;
 use super::commands::indices_of;
+use super::error::{DecisionPoint, PolicyError};
 use super::heads::{HEADS, Head, HeadIndices, OPS, relevant};
-use crate::controller::error::{DecisionPoint, PolicyError};
 use crate::growth::{FailureReason, LifecycleCommand, LifecycleOp};
 use crate::seed::{Limits, SeedReport, SlotView, legal};
 
