@@ -35,8 +35,10 @@ pub fn max_pool_2x2(x: &Tensor) -> Result<Tensor, TchError> {
 /// A linear map of the last dimension, with a bias or without.
 #[derive(Debug)]
 pub struct Linear {
-    weight: Tensor,
-    bias: Option<Tensor>,
+    /// `[outputs, inputs]`.
+    pub weight: Tensor,
+    /// `[outputs]`.
+    pub bias: Option<Tensor>,
 }
 
 impl Linear {

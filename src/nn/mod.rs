@@ -8,6 +8,7 @@ mod layers;
 mod optimizer;
 mod params;
 mod scaler;
+mod stack;
 
 pub use attention::{AttentionInit, CausalAttention, Reach, Rotary};
 pub use group_norm::{GroupNormLayer, group_count};
@@ -15,3 +16,4 @@ pub use layers::{Conv2d, LayerNorm, Linear, Mode, NORM_EPS, max_pool_2x2, spatia
 pub use optimizer::{Implementation, Optimizer, self_test};
 pub use params::{Init, Param, ParamSet};
 pub use scaler::LossScaler;
+pub use stack::Stack;

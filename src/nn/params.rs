@@ -15,8 +15,15 @@ pub enum Init {
     FanIn(i64),
     /// N(0, deviation²).
     Normal(f64),
+    /// A matrix with orthogonal rows (columns, if there are more rows than columns), times this gain.
+    Orthogonal(f64),
     /// The same value everywhere.
     Constant(f32),
+}
+
+impl Init {
+    /// Orthogonal weights of a hidden layer: keeps the scale of activations through a ReLU.
+    pub const HIDDEN: Self = Self::Orthogonal(std::f64::consts::SQRT_2);
 }
 
 /// A tensor with its name and its initial law.
@@ -33,14 +40,6 @@ impl Param {
     fn new(name: impl Into<String>, tensor: &Tensor, init: Init) -> Self {
         let (name, tensor) = (name.into(), tensor.shallow_clone());
         Self { name, tensor, init }
-    }
-
-    /// Takes over the values that `fill` writes, row-major.
-    fn draw(&mut self, fill: impl FnOnce(&mut [f32])) -> Result<(), TchError> {
-        let mut values = vec![0.0_f32; self.tensor.numel()];
-        fill(&mut values);
-        let drawn = Tensor::f_from_slice(&values)?.f_view(self.tensor.size().as_slice())?;
-        self.tensor.f_copy_(&drawn)
     }
 }
 
@@ -91,15 +90,17 @@ impl ParamSet {
     pub fn initialise(&mut self, rng: &mut impl Draw) -> Result<(), TchError> {
         let _no_grad = NoGrad::new();
         for param in self.trainable.iter_mut().chain(&mut self.buffers) {
-            match param.init {
+            let size = param.tensor.size();
+            let values = match param.init {
                 Init::Constant(value) => {
                     let _ = param.tensor.f_fill_(f64::from(value))?;
+                    continue;
                 }
-                Init::FanIn(fan_in) => {
-                    param.draw(|values| rng.fill_uniform(values, 1.0 / (fan_in as f64).sqrt()))?;
-                }
-                Init::Normal(deviation) => param.draw(|values| rng.fill_normal(values, deviation))?,
-            }
+                Init::FanIn(fan_in) => drawn(&size, |values| rng.fill_uniform(values, 1.0 / (fan_in as f64).sqrt()))?,
+                Init::Normal(deviation) => drawn(&size, |values| rng.fill_normal(values, deviation))?,
+                Init::Orthogonal(gain) => orthogonal(&size, gain, rng)?,
+            };
+            param.tensor.f_copy_(&values)?;
         }
         Ok(())
     }
@@ -128,6 +129,35 @@ impl ParamSet {
     pub fn backend(&self) -> Backend {
         self.backend
     }
+}
+
+/// The values that `fill` writes, row-major.
+fn drawn(size: &[i64], fill: impl FnOnce(&mut [f32])) -> Result<Tensor, TchError> {
+    let count = size.iter().product::<i64>() as usize;
+    let mut values = Vec::new();
+    if values.try_reserve_exact(count).is_err() {
+        // As libtorch says it.
+        return Err(TchError::Torch(format!(
+            "can't allocate memory: {count} values are drawn"
+        )));
+    }
+    values.resize(count, 0.0);
+    fill(&mut values);
+    Tensor::f_from_slice(&values)?.f_view(size)
+}
+
+fn orthogonal(size: &[i64], gain: f64, rng: &mut impl Draw) -> Result<Tensor, TchError> {
+    let [rows, columns] = *size else {
+        return Err(TchError::Shape(format!(
+            "only a matrix can be orthogonal, not {size:?}"
+        )));
+    };
+    let (long, short) = (rows.max(columns), rows.min(columns));
+    let drawn = drawn(&[long, short], |values| rng.fill_normal(values, 1.0))?.f_to_kind(Kind::Double)?;
+    let (q, r) = Tensor::f_linalg_qr(&drawn, "reduced")?;
+    // The signs make the matrix uniform among the orthogonal ones.
+    let q = q.f_mul(&r.f_diagonal(0, 0, 1)?.f_sign()?)?.f_mul_scalar(gain)?;
+    if rows < columns { q.f_transpose(0, 1) } else { Ok(q) }
 }
 
 /// Uninitialised f32 storage; four dimensions are laid out channels-last.

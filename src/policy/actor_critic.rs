@@ -1,10 +1,11 @@
 //! What a policy network is to the controller.
 
-use tch::{Device, Tensor};
+use tch::{Device, TchError, Tensor};
 
 use super::layout::LogitLayout;
 use super::parameters::PolicyParams;
-use super::trainable::{RecurrentState, ValueOutput};
+use super::trainable::RecurrentState;
+use crate::nn::Linear;
 use crate::scenario::NetConfig;
 
 /// What a network is built for.
@@ -75,8 +76,8 @@ pub struct SequenceOutput {
 
 /// A network with a policy and a value: all that differs between architectures.
 ///
-/// Rows do not influence each other, and `sequence` agrees with `step` taken one after another. Methods panic where
-/// libtorch fails, as tch's do: the controller catches that and reports it with its place.
+/// Rows do not influence each other, and `sequence` agrees with `step` taken one after another. Where libtorch fails,
+/// methods return its error or panic, as tch's do: the controller catches that and reports it with its place.
 pub trait ActorCritic: Send {
     /// What it was built for.
     fn spec(&self) -> &NetSpec;
@@ -85,7 +86,7 @@ pub trait ActorCritic: Send {
     fn params(&self) -> &PolicyParams;
 
     /// Handles to the last layer of the value head.
-    fn value_output(&self) -> ValueOutput;
+    fn value_output(&self) -> Linear;
 
     /// State at the start of an episode; a network without memory has none.
     fn zero_state(&self, _rows: i64) -> RecurrentState {
@@ -94,22 +95,28 @@ pub trait ActorCritic: Send {
 
     /// One step of `N` envs; row i of `state` belongs to row i of the input. Sequences of one step unless the network
     /// has a shorter way.
-    fn step(&self, input: &PolicyInput, state: &RecurrentState) -> StepOutput {
+    ///
+    /// # Errors
+    /// libtorch's.
+    fn step(&self, input: &PolicyInput, state: &RecurrentState) -> Result<StepOutput, TchError> {
         let output = self.sequence(&NetSequence {
             observations: &input.observations.unsqueeze(1),
             blueprints: &input.blueprints.unsqueeze(1),
             lengths: &vec![1; input.observations.size()[0] as usize],
             initial: state,
-        });
-        StepOutput {
+        })?;
+        Ok(StepOutput {
             logits: output.logits.squeeze_dim(1),
             value: output.value.squeeze_dim(1),
             state: output.state,
-        }
+        })
     }
 
     /// Whole sequences, each from its row of the initial state.
-    fn sequence(&self, input: &NetSequence) -> SequenceOutput;
+    ///
+    /// # Errors
+    /// libtorch's.
+    fn sequence(&self, input: &NetSequence) -> Result<SequenceOutput, TchError>;
 }
 
 /// Where and from what random numbers a network is built.

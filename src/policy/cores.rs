@@ -1,11 +1,11 @@
 //! The middle of a network: what carries memory from step to step, or does not.
 
-use tch::{Device, Tensor};
+use tch::{TchError, Tensor};
 
-use super::layers::{HIDDEN_GAIN, LayerNorm, Linear};
-use super::parameters::PolicyParams;
 use super::recurrent::Packing;
-use super::trainable::{ParamGroup, RecurrentState};
+use super::trainable::RecurrentState;
+use crate::nn::{Init, LayerNorm, Linear, ParamSet};
+use crate::torch::NoGrad;
 
 /// Residual blocks of the core without memory.
 const MLP_BLOCKS: usize = 2;
@@ -66,13 +66,21 @@ struct RecurrentLayer {
 }
 
 impl RecurrentCore {
-    pub fn new(params: &mut PolicyParams, cell: Cell, width: i64, layers: usize) -> Self {
-        // The deeper the core, the longer it has to remember.
-        let forget_bias = 1.0 + (layers as f64).ln();
-        let layers = (0..layers)
-            .map(|layer| RecurrentLayer::new(params, &format!("core.{layer}"), cell, width, forget_bias))
-            .collect();
-        Self { cell, width, layers }
+    pub fn new(params: &mut ParamSet, cell: Cell, width: i64, layers: usize) -> Result<Self, TchError> {
+        let layer = |layer| RecurrentLayer::new(params, &format!("core.{layer}"), cell, width);
+        let layers = (0..layers).map(layer).collect::<Result<_, _>>()?;
+        Ok(Self { cell, width, layers })
+    }
+
+    /// Opens the forget gates of an LSTM, second of four: it remembers by default, the deeper the longer.
+    pub fn remember(&self) -> Result<(), TchError> {
+        let _no_grad = NoGrad::new();
+        let bias = 1.0 + (self.layers.len() as f64).ln();
+        for layer in self.layers.iter().filter(|_| self.cell == Cell::Lstm) {
+            let [_, _, bias_ih, _] = &layer.weights;
+            let _ = bias_ih.f_narrow(0, self.width, self.width)?.f_fill_(bias)?;
+        }
+        Ok(())
     }
 
     pub fn state_shapes(&self, rows: i64) -> Vec<[i64; 3]> {
@@ -80,7 +88,12 @@ impl RecurrentCore {
     }
 
     /// `x`: `[B, T, H]`, or `[steps, H]` with a packing. State in and out in the rows' own order.
-    pub fn forward(&self, x: &Tensor, state: &RecurrentState, packing: Option<&Packing>) -> (Tensor, RecurrentState) {
+    pub fn forward(
+        &self,
+        x: &Tensor,
+        state: &RecurrentState,
+        packing: Option<&Packing>,
+    ) -> Result<(Tensor, RecurrentState), TchError> {
         let state = packing.map_or_else(|| state.shallow_clone(), |packing| packing.pack_state(state));
         let mut x = x.shallow_clone();
         let mut finals: Vec<Vec<Tensor>> = (0..self.cell.states()).map(|_| Vec::new()).collect();
@@ -88,37 +101,33 @@ impl RecurrentCore {
             let initial: Vec<Tensor> = state.0.iter().map(|s| s.narrow(0, index as i64, 1)).collect();
             let (y, after) = layer.run(self.cell, &x, &initial, packing);
             // Not in place: the first `x` is the caller's, and the graph still reads the others.
-            x = layer.norm.forward(&y) + &x;
+            x = layer.norm.forward(&y)? + &x;
             for (layers, after) in finals.iter_mut().zip(after) {
                 layers.push(after);
             }
         }
         let after = RecurrentState(finals.iter().map(|layers| Tensor::cat(layers, 0)).collect());
-        (
+        Ok((
             x,
             packing.map_or(after.shallow_clone(), |packing| packing.unpack_state(&after)),
-        )
+        ))
     }
 }
 
 impl RecurrentLayer {
-    fn new(params: &mut PolicyParams, layer: &str, cell: Cell, width: i64, forget_bias: f64) -> Self {
-        let group = ParamGroup::Shared;
+    fn new(params: &mut ParamSet, layer: &str, cell: Cell, width: i64) -> Result<Self, TchError> {
         let gates = cell.gates() * width;
-        let name = |part: &str| format!("{layer}.{}.{part}", cell.name());
-        let weight_ih = params.orthogonal(&name("weight_ih"), group, [gates, width], 1.0);
-        let weight_hh = params.orthogonal(&name("weight_hh"), group, [gates, width], 1.0);
-        let bias = Tensor::zeros([gates], (tch::Kind::Float, Device::Cpu));
-        if cell == Cell::Lstm {
-            // The forget gate, second of four: remember by default.
-            let _ = bias.narrow(0, width, width).fill_(forget_bias);
-        }
-        let bias_ih = params.add(&name("bias_ih"), group, &bias);
-        let bias_hh = params.constant(&name("bias_hh"), group, gates, 0.0);
-        let weights = [weight_ih, weight_hh, bias_ih, bias_hh];
+        let mut add =
+            |part: &str, shape: &[i64], init| params.add(format!("{layer}.{}.{part}", cell.name()), shape, init);
+        let weights = [
+            add("weight_ih", &[gates, width], Init::Orthogonal(1.0))?,
+            add("weight_hh", &[gates, width], Init::Orthogonal(1.0))?,
+            add("bias_ih", &[gates], Init::Constant(0.0))?,
+            add("bias_hh", &[gates], Init::Constant(0.0))?,
+        ];
         if params.device().is_cuda() && tch::Cuda::cudnn_is_available() {
             // One buffer for all weights: otherwise cuDNN would copy them together at every call.
-            let _no_grad = crate::torch::NoGrad::new();
+            let _no_grad = NoGrad::new();
             let _ = Tensor::internal_cudnn_rnn_flatten_weight(
                 &weights,
                 4,
@@ -131,10 +140,8 @@ impl RecurrentLayer {
                 false,
             );
         }
-        Self {
-            weights,
-            norm: LayerNorm::new(params, group, &format!("{layer}.ln"), width),
-        }
+        let norm = LayerNorm::new(params, &format!("{layer}.ln"), width)?;
+        Ok(Self { weights, norm })
     }
 
     fn run(&self, cell: Cell, x: &Tensor, initial: &[Tensor], packing: Option<&Packing>) -> (Tensor, Vec<Tensor>) {
@@ -168,30 +175,31 @@ pub struct MlpCore(Vec<MlpBlock>);
 
 #[derive(Debug)]
 struct MlpBlock {
-    first: Linear,
-    second: Linear,
+    linear: [Linear; 2],
     norm: LayerNorm,
 }
 
 impl MlpCore {
-    pub fn new(params: &mut PolicyParams, width: i64) -> Self {
-        let group = ParamGroup::Shared;
-        let mut linear = |name: String| Linear::new(params, group, &name, [width, width], HIDDEN_GAIN);
-        let pairs: Vec<_> = (0..MLP_BLOCKS)
-            .map(|block| (linear(format!("core.{block}.0")), linear(format!("core.{block}.2"))))
-            .collect();
-        let blocks = pairs.into_iter().enumerate().map(|(block, (first, second))| MlpBlock {
-            first,
-            second,
-            norm: LayerNorm::new(params, group, &format!("core.{block}.ln"), width),
+    /// All linear layers come before the norms: the order in which saved policies list them.
+    pub fn new(params: &mut ParamSet, width: i64) -> Result<Self, TchError> {
+        let mut linear = |block: usize, place: usize| {
+            let (name, bias) = (format!("core.{block}.{place}"), Some(Init::Constant(0.0)));
+            Linear::new(params, &name, [width, width], Init::HIDDEN, bias)
+        };
+        let pairs = (0..MLP_BLOCKS).map(|block| Ok([linear(block, 0)?, linear(block, 2)?]));
+        let pairs = pairs.collect::<Result<Vec<_>, TchError>>()?;
+        let blocks = pairs.into_iter().enumerate().map(|(block, linear)| {
+            let norm = LayerNorm::new(params, &format!("core.{block}.ln"), width)?;
+            Ok(MlpBlock { linear, norm })
         });
-        Self(blocks.collect())
+        Ok(Self(blocks.collect::<Result<_, TchError>>()?))
     }
 
-    pub fn forward(&self, x: &Tensor) -> Tensor {
-        self.0.iter().fold(x.shallow_clone(), |x, block| {
-            let hidden = block.second.forward(&block.first.forward(&x).relu());
-            x + block.norm.forward(&hidden)
+    pub fn forward(&self, x: &Tensor) -> Result<Tensor, TchError> {
+        self.0.iter().try_fold(x.shallow_clone(), |x, block| {
+            let [first, second] = &block.linear;
+            let hidden = second.forward(&first.forward(&x)?.f_relu()?)?;
+            Ok(x + block.norm.forward(&hidden)?)
         })
     }
 }

@@ -45,14 +45,15 @@ impl PolicyPrecision {
         state: &RecurrentState,
     ) -> Result<StepOutput, TorchError> {
         let _autocast = self.autocast()?;
-        catch(|| {
-            let output = net.step(input, state);
-            StepOutput {
+        let step = || {
+            let output = net.step(input, state)?;
+            Ok(StepOutput {
                 logits: in_f32(&output.logits),
                 value: in_f32(&output.value),
                 state: state_in_f32(&output.state),
-            }
-        })
+            })
+        };
+        catch(step)?
     }
 
     /// [`ActorCritic::sequence`] in this precision.
@@ -61,14 +62,15 @@ impl PolicyPrecision {
     /// libtorch's.
     pub fn sequence(self, net: &dyn ActorCritic, input: &NetSequence) -> Result<SequenceOutput, TorchError> {
         let _autocast = self.autocast()?;
-        catch(|| {
-            let output = net.sequence(input);
-            SequenceOutput {
+        let sequence = || {
+            let output = net.sequence(input)?;
+            Ok(SequenceOutput {
                 logits: in_f32(&output.logits),
                 value: in_f32(&output.value),
                 state: state_in_f32(&output.state),
-            }
-        })
+            })
+        };
+        catch(sequence)?
     }
 
     fn autocast(self) -> Result<Option<Autocast>, TorchError> {

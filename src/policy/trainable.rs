@@ -3,6 +3,7 @@
 use tch::{Kind, Tensor};
 
 use crate::actions::PolicyError;
+use crate::nn::Linear;
 
 /// Recurrent state of several rows: tensors `[layers, rows, width]`; none for a policy without memory.
 #[derive(Debug, Default)]
@@ -64,22 +65,13 @@ pub struct PolicyParam {
     pub group: ParamGroup,
 }
 
-/// Parameters of the value head's last layer, which value normalisation rewrites in place.
-#[derive(Debug)]
-pub struct ValueOutput {
-    /// `[1, width]`.
-    pub weight: Tensor,
-    /// `[1]`.
-    pub bias: Tensor,
-}
-
 /// A policy that a learner can improve. Handles stay valid for the whole run: weights only change in place.
 pub trait TrainablePolicy {
     /// Every trainable tensor once, in a fixed order.
     fn params(&self) -> Vec<PolicyParam>;
 
-    /// Handles to the last layer of the value head.
-    fn value_output(&self) -> ValueOutput;
+    /// Handles to the last layer of the value head, which value normalisation rewrites in place.
+    fn value_output(&self) -> Linear;
 
     /// What it computes in under autocast, whether it acts or is evaluated; `None`: f32 throughout.
     fn precision(&self) -> Option<Kind> {

@@ -1,15 +1,14 @@
 //! From observations to what heads read: an embedding of blueprints, one feature net, one of three cores.
 
-use tch::Tensor;
+use tch::{TchError, Tensor};
 
 use super::actor_critic::{NetSequence, NetSpec, PolicyInput};
 use super::cores::{Cell, MlpCore, RecurrentCore};
-use super::layers::{HIDDEN_GAIN, Linear, Stack};
-use super::parameters::PolicyParams;
 use super::recurrent::Packing;
-use super::trainable::{ParamGroup, RecurrentState};
+use super::trainable::RecurrentState;
+use crate::nn::{Init, Linear, ParamSet, Stack};
 
-const EMBEDDING_DEVIATION: f64 = 0.02;
+const EMBEDDING: Init = Init::Normal(0.02);
 
 #[derive(Debug)]
 enum Core {
@@ -32,30 +31,38 @@ pub struct Trunk {
 
 impl Trunk {
     /// `cell`: of a core with memory.
-    pub fn new(spec: &NetSpec, cell: Option<Cell>, params: &mut PolicyParams) -> Self {
-        let group = ParamGroup::Shared;
+    pub fn new(spec: &NetSpec, cell: Option<Cell>, params: &mut ParamSet) -> Result<Self, TchError> {
         let config = &spec.config;
         let (features, hidden) = (config.feature_dim as i64, config.hidden_dim as i64);
         let rows = spec.blueprints as i64 + 1;
         let table = [rows, config.embed_dim as i64];
-        let embedding = params.normal("emb.weight", group, table, EMBEDDING_DEVIATION);
+        let embedding = params.add("emb.weight", &table, EMBEDDING)?;
         let width = (spec.observation + config.embed_dim * spec.slots) as i64;
-        let feature = Stack::new(group, "feature", width)
-            .linear(params, features, HIDDEN_GAIN)
-            .layer_norm(params)
+        let feature = Stack::new("feature", width)
+            .linear(params, features, Init::HIDDEN)?
+            .layer_norm(params)?
             .relu();
-        let projection =
-            (features != hidden).then(|| Linear::new(params, group, "core.in", [features, hidden], HIDDEN_GAIN));
+        let bias = Some(Init::Constant(0.0));
+        let mut project = || Linear::new(params, "core.in", [features, hidden], Init::HIDDEN, bias);
+        let projection = (features != hidden).then(&mut project).transpose()?;
         let core = match cell {
-            Some(cell) => Core::Recurrent(RecurrentCore::new(params, cell, hidden, config.layers)),
-            None => Core::Mlp(MlpCore::new(params, hidden)),
+            Some(cell) => Core::Recurrent(RecurrentCore::new(params, cell, hidden, config.layers)?),
+            None => Core::Mlp(MlpCore::new(params, hidden)?),
         };
-        Self {
+        Ok(Self {
             embedding,
             feature,
             projection,
             core,
             empty: spec.blueprints as i64,
+        })
+    }
+
+    /// Lets a core with memory start with its gates open.
+    pub fn remember(&self) -> Result<(), TchError> {
+        match &self.core {
+            Core::Recurrent(core) => core.remember(),
+            Core::Mlp(_) => Ok(()),
         }
     }
 
@@ -68,30 +75,30 @@ impl Trunk {
     }
 
     /// One step of `N` envs: `[N, H]` and the state after it.
-    pub fn step(&self, input: &PolicyInput, state: &RecurrentState) -> (Tensor, RecurrentState) {
+    pub fn step(&self, input: &PolicyInput, state: &RecurrentState) -> Result<(Tensor, RecurrentState), TchError> {
         let frames = self.frames(&input.observations, &input.blueprints);
         match &self.core {
             Core::Recurrent(core) => {
-                let x = self.core_input(&frames).unsqueeze(1);
-                let (x, state) = core.forward(&x, state, None);
-                (x.squeeze_dim(1), state)
+                let x = self.core_input(&frames)?.unsqueeze(1);
+                let (x, state) = core.forward(&x, state, None)?;
+                Ok((x.squeeze_dim(1), state))
             }
-            Core::Mlp(core) => (core.forward(&self.core_input(&frames)), RecurrentState::default()),
+            Core::Mlp(core) => Ok((core.forward(&self.core_input(&frames)?)?, RecurrentState::default())),
         }
     }
 
     /// Whole sequences: `[B, T, H]` and the state after each row's last step that is no padding.
-    pub fn sequence(&self, input: &NetSequence) -> (Tensor, RecurrentState) {
+    pub fn sequence(&self, input: &NetSequence) -> Result<(Tensor, RecurrentState), TchError> {
         let frames = self.frames(input.observations, input.blueprints);
         match &self.core {
             Core::Recurrent(core) => {
                 let steps = frames.size()[1];
                 let packing = Packing::new(input.lengths, steps, frames.device());
                 let frames = packing.as_ref().map_or(frames.shallow_clone(), |p| p.pack(&frames));
-                let (x, state) = core.forward(&self.core_input(&frames), input.initial, packing.as_ref());
-                (packing.map_or(x.shallow_clone(), |packing| packing.unpack(&x)), state)
+                let (x, state) = core.forward(&self.core_input(&frames)?, input.initial, packing.as_ref())?;
+                Ok((packing.map_or(x.shallow_clone(), |packing| packing.unpack(&x)), state))
             }
-            Core::Mlp(core) => (core.forward(&self.core_input(&frames)), RecurrentState::default()),
+            Core::Mlp(core) => Ok((core.forward(&self.core_input(&frames)?)?, RecurrentState::default())),
         }
     }
 
@@ -102,11 +109,11 @@ impl Trunk {
         Tensor::cat(&[observations.shallow_clone(), embedded.flatten(-2, -1)], -1)
     }
 
-    fn core_input(&self, frames: &Tensor) -> Tensor {
-        let features = self.feature.forward(frames);
+    fn core_input(&self, frames: &Tensor) -> Result<Tensor, TchError> {
+        let features = self.feature.forward(frames)?;
         match &self.projection {
             Some(projection) => projection.forward(&features),
-            None => features,
+            None => Ok(features),
         }
     }
 }

@@ -15,10 +15,10 @@ use crate::actions::{Decision, HEADS, Head, MaskSet, PolicyError, command_of};
 use crate::controller::saved::SavedFolder;
 use crate::controller::view::{DecisionView, EnvRow, EnvView, ObservationNormaliser, ObservationSchema};
 use crate::health::Failure;
+use crate::nn::Linear;
 use crate::policy::{
     ActorCritic, DecideMode, Evaluation, Floor, LogitLayout, NetContext, NetSequence, NetSpec, OpTables, PolicyParam,
-    PolicyPrecision, RecurrentState, SequenceInput, Stored, TrainablePolicy, ValueOutput, choose, head_terms,
-    head_uniforms,
+    PolicyPrecision, RecurrentState, SequenceInput, Stored, TrainablePolicy, choose, head_terms, head_uniforms,
 };
 use crate::random::Domain;
 use crate::scenario::FloorConfig;
@@ -244,15 +244,10 @@ impl Controller for ActorCriticController {
 
 impl TrainablePolicy for ActorCriticController {
     fn params(&self) -> Vec<PolicyParam> {
-        let handle = |param: &PolicyParam| PolicyParam {
-            name: param.name.clone(),
-            tensor: param.tensor.shallow_clone(),
-            group: param.group,
-        };
-        self.net.params().iter().map(handle).collect()
+        self.net.params().iter().collect()
     }
 
-    fn value_output(&self) -> ValueOutput {
+    fn value_output(&self) -> Linear {
         self.net.value_output()
     }
 

@@ -214,12 +214,12 @@ fn match_weights(
         superfluous.remove(param.name.as_str());
         match saved.tensor(&param.name) {
             Err(_) => diffs.note(format!("weight {} is not in the file", param.name)),
-            Ok(view) if view.dtype() != Dtype::F32 || view.shape() != shape_of(param) => {
+            Ok(view) if view.dtype() != Dtype::F32 || view.shape() != shape_of(&param) => {
                 let found = (view.dtype(), view.shape().to_vec());
                 diffs.compare(
                     &format!("weight {}", param.name),
                     &found,
-                    &(Dtype::F32, shape_of(param)),
+                    &(Dtype::F32, shape_of(&param)),
                 );
             }
             Ok(view) => {

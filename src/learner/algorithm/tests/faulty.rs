@@ -5,7 +5,8 @@ use super::read;
 use super::tasks::CueTask;
 use super::training::Training;
 use crate::actions::PolicyError;
-use crate::policy::{Evaluation, PolicyParam, SequenceInput, TrainablePolicy, ValueOutput};
+use crate::nn::Linear;
+use crate::policy::{Evaluation, PolicyParam, SequenceInput, TrainablePolicy};
 use crate::telemetry::LearnerUpdate;
 use crate::torch::HostSyncCounter;
 
@@ -27,7 +28,7 @@ impl TrainablePolicy for Faulty<'_> {
         self.policy.params()
     }
 
-    fn value_output(&self) -> ValueOutput {
+    fn value_output(&self) -> Linear {
         self.policy.value_output()
     }
 

@@ -9,8 +9,8 @@ use super::training::{Training, small_config};
 use super::{UPDATES, cue, read};
 use crate::actions::PolicyError;
 use crate::learner::algorithm::*;
-use crate::nn::Implementation;
-use crate::policy::{Evaluation, PolicyParam, SequenceInput, TrainablePolicy, ValueOutput};
+use crate::nn::{Implementation, Linear};
+use crate::policy::{Evaluation, PolicyParam, SequenceInput, TrainablePolicy};
 use crate::telemetry::{LearnerUpdate, Num, UpdateSkip};
 use crate::torch::HostSyncCounter;
 
@@ -22,7 +22,7 @@ impl TrainablePolicy for InHalf<'_> {
         self.0.params()
     }
 
-    fn value_output(&self) -> ValueOutput {
+    fn value_output(&self) -> Linear {
         self.0.value_output()
     }
 
