@@ -70,44 +70,43 @@
 #[cfg(test)]
 extern crate self as simic_engine;
 
-pub mod actions;
-pub mod checkpoint;
-pub mod cli;
-pub mod clock;
-pub mod compare;
-pub mod controller;
-pub mod controls;
-pub mod data;
-pub mod engine;
-pub mod env;
-pub mod experiment;
-pub mod faults;
-pub(crate) mod files;
-pub mod governor;
 pub mod growth;
-pub mod health;
-pub mod host;
-pub mod inspect;
-#[allow(unsafe_code)]
-pub mod kernels;
-pub mod learner;
-pub mod nn;
-pub mod policy;
 pub mod random;
-pub mod record;
-pub mod reward;
-pub mod run;
+pub mod health;
+pub(crate) mod files;
+pub mod storage;
+pub mod clock;
+pub(crate) mod schema;
 pub mod scenario;
 pub mod schedule;
-pub(crate) mod schema;
-pub mod seed;
-pub mod storage;
-pub mod sweep;
-pub mod telemetry;
 #[allow(unsafe_code)]
 pub mod torch;
-pub mod training;
 pub mod unfinished;
+#[allow(unsafe_code)]
+pub mod kernels;
+pub mod nn;
+pub mod host;
+pub mod seed;
+pub mod data;
+pub mod telemetry;
+pub mod env;
+pub mod training;
 pub mod validation;
-
+pub mod governor;
+pub mod faults;
+pub mod actions;
+pub mod policy;
+pub mod controller;
+pub mod reward;
+pub mod learner;
+pub mod run;
+pub mod record;
+pub mod checkpoint;
+pub mod engine;
+pub mod compare;
+pub mod sweep;
+pub mod experiment;
+pub mod controls;
+pub mod inspect;
+pub mod cli;
 pub mod prelude;

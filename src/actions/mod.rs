@@ -3,13 +3,13 @@
 //! Eight categorical heads make an action; slot reports become a [`MaskSet`] of valid choices; a [`Decision`] is a choice
 //! within the masks.
 
-mod action_space;
 mod choices;
-mod commands;
-mod decision;
 mod error;
 mod heads;
+mod commands;
 mod masks;
+mod action_space;
+mod decision;
 
 pub use action_space::AllowedActions;
 pub use choices::Choices;

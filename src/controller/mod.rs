@@ -4,14 +4,14 @@
 //! [`Decision`](crate::actions::Decision) per env. All controllers, learned or not, run in the same loop; plugins add theirs by name to the
 //! [`ControllerRegistry`].
 
-mod deciders;
-mod events;
 pub(crate) mod execution;
+mod saved;
+pub(crate) mod view;
+mod deciders;
+pub(crate) mod systems;
+mod events;
 #[cfg(test)]
 pub(crate) mod fixtures;
-mod saved;
-pub(crate) mod systems;
-pub(crate) mod view;
 
 use bevy_app::{App, Plugin};
 use bevy_ecs::schedule::common_conditions::resource_exists;

@@ -1,18 +1,18 @@
 //! Envs: entities that each hold one training, spawned once and reset in place for every episode.
 
-mod components;
-mod decisions;
-pub(crate) mod episode;
 mod events;
+mod decisions;
 mod fallbacks;
 pub mod grafted;
-pub(crate) mod initial_topology;
 mod insertion;
-pub(crate) mod insertions;
-pub(crate) mod lifecycle;
+mod components;
 mod parallel;
 mod setup;
 mod slots;
+pub(crate) mod episode;
+pub(crate) mod insertions;
+pub(crate) mod lifecycle;
+pub(crate) mod initial_topology;
 pub(crate) mod unfinished;
 
 use std::ops::Range;

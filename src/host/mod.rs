@@ -5,13 +5,13 @@
 //! `validation` where configurations differ. A [`HostDesign`] makes a [`HostPlan`], plain data that tells parameters,
 //! costs and slots; the plan builds the [`Host`].
 
-mod design;
-mod families;
 mod layer;
 mod layers;
 mod layout;
 mod line;
 mod plan;
+mod design;
+mod families;
 mod registry;
 
 use std::ops::Range;

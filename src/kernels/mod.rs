@@ -5,9 +5,9 @@
 
 mod backward;
 mod batch;
-mod fused;
 mod gradients;
 mod level;
+mod fused;
 mod update;
 
 pub use backward::backward;

@@ -1,14 +1,14 @@
 //! What hosts, seeds and policies are made of and trained by: parameters, layers, optimizers, the loss scaler.
 
-mod attention;
-#[cfg(test)]
-pub(crate) mod fixtures;
-mod group_norm;
-mod layers;
 mod optimizer;
 mod params;
+mod layers;
+mod attention;
+mod group_norm;
 mod scaler;
 mod stack;
+#[cfg(test)]
+pub(crate) mod fixtures;
 
 pub use attention::{AttentionInit, CausalAttention, Reach, Rotary};
 pub use group_norm::{GroupNormLayer, group_count};

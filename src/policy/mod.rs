@@ -4,20 +4,20 @@
 //! A network ([`ActorCritic`]) knows nothing of masks or probabilities; masking, floors, sampling, evaluation and the
 //! recurrent state of the envs are the same for any network.
 
-mod actor_critic;
-mod cores;
 mod distribution;
-mod evaluate;
 mod layout;
-mod nets;
-mod network;
-mod parameters;
-mod precision;
-mod recurrent;
+mod evaluate;
 mod registry;
 mod sample;
 mod trainable;
+mod parameters;
+mod actor_critic;
+mod precision;
+mod recurrent;
+mod cores;
 mod trunk;
+mod network;
+mod nets;
 
 pub use actor_critic::{ActorCritic, NetContext, NetSequence, NetSpec, PolicyInput, SequenceOutput, StepOutput};
 pub(crate) use distribution::Floor;

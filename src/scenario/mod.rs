@@ -7,45 +7,45 @@
 
 mod action_space;
 mod arithmetic;
-mod arms;
 mod attribution;
 mod blueprints;
-mod catalog;
-mod check;
 mod controllers;
-mod derived;
 mod device;
-mod document;
 mod experiment;
-mod explain;
 mod faults;
-#[cfg(test)]
-pub mod fixtures;
 mod governor;
 mod growth_schedules;
 mod host;
-mod layers;
 mod learner;
 mod lifecycle;
-mod load;
 mod needs;
-mod paths;
-mod policy;
-mod presets;
-mod problem;
-mod reader;
 mod removed;
+mod run;
+mod task;
+mod presets;
+mod catalog;
+mod derived;
+mod policy;
 mod resolve;
 mod reward;
-mod run;
-mod settled;
-mod task;
-#[cfg(test)]
-mod tests;
 mod topology;
 mod tree;
+mod problem;
+mod paths;
+mod layers;
+mod arms;
+mod reader;
+mod settled;
 mod validate;
 mod wording;
+mod check;
+mod document;
+mod explain;
+mod load;
+#[cfg(test)]
+pub mod fixtures;
+#[cfg(test)]
+mod tests;
 
 pub use action_space::ActionSpace;
 pub use arithmetic::{AmpMode, Kernels, MatmulPrecision, OptimizerConfig};

@@ -7,23 +7,22 @@
 
 mod encoding;
 mod env_status;
-mod event;
 mod gap;
-mod hub;
-mod live;
 mod mark;
-mod outbox;
+pub mod statistics;
 mod payload;
-mod queue;
+mod event;
+mod outbox;
 mod reader;
-mod recording;
 mod seed_ends;
+mod live;
 mod sink;
+mod queue;
+mod hub;
 /// The sinks that the engine brings along.
 pub mod sinks;
-pub mod statistics;
+mod recording;
 mod volatile;
-
 #[cfg(test)]
 pub(crate) mod examples;
 

@@ -6,19 +6,19 @@
 
 mod backend;
 mod cuda;
-mod encode;
 mod error;
+mod encode;
 pub(crate) mod ffi;
 mod finite_guard;
 mod guards;
-mod host_buffer;
 mod memory;
 mod precision;
-mod read;
-mod stream;
 mod tensors;
+mod host_buffer;
 mod threads;
 mod trace;
+mod read;
+mod stream;
 mod version;
 
 pub use backend::Backend;

@@ -2,16 +2,16 @@
 
 mod command_list;
 mod context;
+mod learning;
 mod controller;
 mod growth_schedule;
 mod heuristic;
 mod learned;
-mod learning;
 mod random;
-mod registry;
 mod replay;
 mod scheduled;
 mod wait;
+mod registry;
 
 pub use context::BuildContext;
 pub use controller::Controller;

@@ -1,12 +1,12 @@
 //! The sinks the engine brings along.
 
 mod append;
-mod console;
 mod jsonl;
 mod records;
 mod rounds;
 mod tensorboard;
 mod terminal;
+mod console;
 
 pub use console::{ColorChoice, Console, ConsoleSink, ProgressStyle};
 pub use jsonl::JsonLinesSink;
