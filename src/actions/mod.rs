@@ -10,6 +10,8 @@ mod commands;
 mod masks;
 mod action_space;
 mod decision;
+#[cfg(test)]
+pub(crate) mod fixtures;
 
 pub use action_space::AllowedActions;
 pub use choices::Choices;

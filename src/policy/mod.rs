@@ -18,6 +18,8 @@ mod cores;
 mod trunk;
 mod network;
 mod nets;
+#[cfg(test)]
+pub(crate) mod fixtures;
 
 pub use actor_critic::{ActorCritic, NetContext, NetSequence, NetSpec, PolicyInput, SequenceOutput, StepOutput};
 pub(crate) use distribution::Floor;

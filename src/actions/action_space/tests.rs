@@ -1,7 +1,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::controller::fixtures::{AT, BLUEPRINT_NAMES, any_limits, any_reports, commands, empty, limits, masks};
+use crate::actions::fixtures::{AT, BLUEPRINT_NAMES, any_limits, any_reports, commands, empty, limits, masks};
 
 fn names(list: &[&str]) -> Option<Vec<String>> {
     Some(list.iter().map(|name| (*name).to_string()).collect())

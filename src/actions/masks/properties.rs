@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::controller::fixtures::{AT, any_limits, any_reports, commands, masks};
+use crate::actions::fixtures::{AT, any_limits, any_reports, commands, masks};
 use crate::growth::LifecycleOp;
 use crate::seed::{SlotView, command_legal, legal};
 

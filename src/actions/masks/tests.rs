@@ -1,5 +1,5 @@
 use super::*;
-use crate::controller::fixtures::{AT, CNN_BLUEPRINTS, empty, limits, masks, report};
+use crate::actions::fixtures::{AT, CNN_BLUEPRINTS, empty, limits, masks, report};
 use crate::growth::{AlphaMode, SeedStage};
 use LifecycleOp::*;
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use tch::{Device, Kind, Tensor};
 
 use super::*;
-use crate::controller::fixtures::policies::{FEATURES, SLOTS, blueprints, distance, network, normal, small, values};
+use crate::policy::fixtures::{FEATURES, SLOTS, blueprints, distance, network, normal, small, values};
 use crate::policy::{NetRegistry, ParamGroup, RecurrentState};
 use crate::random::RunRng;
 use crate::scenario::{HeadConditioning, NetConfig, OpBias};

@@ -4,10 +4,11 @@ use proptest::prelude::*;
 use tch::{Device, Kind, Tensor};
 
 use super::*;
+use crate::actions::fixtures::empty;
 use crate::actions::{Decision, HEADS, Head, MaskSet, PolicyError, relevant};
 use crate::controller::deciders::Controller;
-use crate::controller::fixtures::empty;
-use crate::controller::fixtures::policies::{Crowd, FEATURES, SLOTS, controller, distance, stored_masks, values};
+use crate::controller::fixtures::policies::{Crowd, controller, stored_masks};
+use crate::policy::fixtures::{FEATURES, SLOTS, distance, values};
 use crate::policy::{SequenceInput, TrainablePolicy};
 use crate::scenario::AmpMode;
 
