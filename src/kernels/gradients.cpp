@@ -20,6 +20,20 @@ Tensors defined_grads(Tensor* const* params, size_t n) {
   return grads;
 }
 
+// What is measured of a group's gradients, tensor by tensor, in the order of its columns.
+struct Statistics {
+  double squares = 0, vanishing = 0, exploding = 0, tensors = 0, elements = 0;
+
+  void add(const float* grad, int64_t size, double vanishes_below, double explodes_above) {
+    const double square = kernels().sum_of_squares(grad, size), norm = std::sqrt(square);
+    squares += square;
+    vanishing += norm < vanishes_below;
+    exploding += norm > explodes_above || !std::isfinite(norm);
+    tensors += 1;
+    elements += static_cast<double>(size);
+  }
+};
+
 double sum_of_squares(const Tensor& t) { return kernels().sum_of_squares(t.const_data_ptr<float>(), t.numel()); }
 
 void scale_in_place(const Tensor& t, float factor) {
@@ -99,21 +113,14 @@ char* simic_grad_stats(Tensor* const* params, size_t n, double vanishing, double
       out->zero_();
       return;
     }
-    double elements = 0;
-    for (const Tensor& grad : grads) elements += static_cast<double>(grad.numel());
     if (out->device().is_cpu() && all_flat_cpu_f32(grads)) {
-      double squares = 0, vanish = 0, explode = 0;
-      for (const Tensor& grad : grads) {
-        const double square = sum_of_squares(grad);
-        const double norm = std::sqrt(square);
-        squares += square;
-        vanish += norm < vanishing;
-        explode += norm > exploding || !std::isfinite(norm);
-      }
-      const double values[5] = {squares, vanish, explode, static_cast<double>(grads.size()), elements};
-      std::memcpy(out->data_ptr<double>(), values, sizeof values);
+      Statistics found;
+      for (const Tensor& grad : grads) found.add(grad.const_data_ptr<float>(), grad.numel(), vanishing, exploding);
+      std::memcpy(out->data_ptr<double>(), &found, sizeof found);
       return;
     }
+    double elements = 0;
+    for (const Tensor& grad : grads) elements += static_cast<double>(grad.numel());
     const Tensor norms = norms_of(grads);
     out->select(0, 0).copy_(norms.square().sum());
     out->select(0, 1).copy_(norms.lt(vanishing).sum());

@@ -154,22 +154,12 @@ char* simic_own_update(Tensor* const* params, size_t n, const SimicRule* rule, c
   return guarded([&] {
     Tensors copies;
     const TrainedList list = trained(params, n, copies);
-    double squares = 0, vanish = 0, explode = 0, elements = 0;
-    for (const Trained& t : list) {
-      const double square = kernels().sum_of_squares(t.grad, t.size);
-      const double of_tensor = std::sqrt(square);
-      squares += square;
-      vanish += of_tensor < treatment->vanishing;
-      explode += of_tensor > treatment->exploding || !std::isfinite(of_tensor);
-      elements += static_cast<double>(t.size);
-    }
-    const double total = std::sqrt(squares);
+    Statistics found;
+    for (const Trained& t : list) found.add(t.grad, t.size, treatment->vanishing, treatment->exploding);
+    const double total = std::sqrt(found.squares);
     const bool is_finite = std::isfinite(total);
     double* columns = pack->data_ptr<double>();
-    if (treatment->statistics >= 0) {
-      const double values[5] = {squares, vanish, explode, static_cast<double>(list.size()), elements};
-      std::memcpy(columns + treatment->statistics, values, sizeof values);
-    }
+    if (treatment->statistics >= 0) std::memcpy(columns + treatment->statistics, &found, sizeof found);
     if (treatment->streak >= 0) {
       double& streak = columns[treatment->streak];
       streak = is_finite ? 0 : streak + 1;
