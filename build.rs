@@ -8,8 +8,8 @@ use std::{env, fs};
 
 /// What goes into the binary.
 const INGREDIENTS: [&str; 6] = ["src", "assets", "scenarios", "build.rs", "Cargo.toml", "Cargo.lock"];
-/// The unit that knows libtorch; it includes the others of its folder.
-const SHIM: &str = "src/torch/native.cpp";
+/// The unit that knows libtorch; it includes the others.
+const SHIM: &str = "src/kernels/native.cpp";
 /// The kernels, compiled once for each set of instructions: the unit, and the compiler's flags for x86-64. `-march` leaves
 /// standing what a flag of its own has asked for, as `-mavx2`: wider vectors are taken back by name.
 const LEVELS: [(&str, &[&str]); 3] = [
@@ -65,7 +65,9 @@ fn sources() -> Vec<PathBuf> {
         path.extension()
             .is_some_and(|extension| extension == "cpp" || extension == "hpp")
     };
-    let mut all = [files("src/torch"), files("src/torch/kernels")].concat();
+    let mut all = ["src/torch", "src/kernels", "src/kernels/arithmetic"]
+        .map(files)
+        .concat();
     all.retain(is_cpp);
     all.sort();
     all
@@ -95,7 +97,7 @@ fn compile(include: &Path, sources: &[PathBuf]) {
                 compile_unit(build, SHIM, "simic_shim", out, &[]);
             });
             for (level, flags) in levels() {
-                let unit = format!("src/torch/kernels/{level}.cpp");
+                let unit = format!("src/kernels/arithmetic/{level}.cpp");
                 scope.spawn(move || compile_unit(compiler(), &unit, &format!("simic_kernels_{level}"), out, flags));
             }
         });

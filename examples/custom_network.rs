@@ -2,9 +2,11 @@
 //!
 //! Run it with `cargo run --release --example custom_network`.
 
-use simic_engine::controller::*;
 use simic_engine::learner::LastUpdate;
+use simic_engine::nn::{Linear, Stack};
+use simic_engine::policy::*;
 use simic_engine::prelude::*;
+use simic_engine::torch::TorchError;
 
 /// `observation → trunk → logits, value`.
 struct Mlp {
@@ -17,21 +19,29 @@ struct Mlp {
 
 impl Mlp {
     fn build(context: NetContext) -> Result<Box<dyn ActorCritic>, PolicyError> {
+        Ok(Box::new(Self::new(context).map_err(TorchError::from)?))
+    }
+
+    fn new(context: NetContext) -> Result<Self, TchError> {
         let (mut params, hidden) = (context.params(), 64);
-        let trunk = Stack::new(ParamGroup::Shared, "trunk", context.spec.observation as i64)
-            .linear(&mut params, hidden, HIDDEN_GAIN)
+        let trunk = Stack::new("trunk", context.spec.observation as i64)
+            .linear(params.of(ParamGroup::Shared), hidden, Init::HIDDEN)?
             .relu();
         // A small gain lets a fresh policy start near uniform.
+        let (small, zero) = (Init::Orthogonal(0.01), Some(Init::Constant(0.0)));
         let width = context.spec.layout().width() as i64;
-        let logits = Linear::new(&mut params, ParamGroup::ActorHeads, "logits", [hidden, width], 0.01);
-        let value = Linear::new(&mut params, ParamGroup::Critic, "value", [hidden, 1], 0.1);
-        Ok(Box::new(Self {
+        let heads = params.of(ParamGroup::ActorHeads);
+        let logits = Linear::new(heads, "logits", [hidden, width], small, zero)?;
+        let critic = params.of(ParamGroup::Critic);
+        let value = Linear::new(critic, "value", [hidden, 1], Init::Orthogonal(0.1), zero)?;
+        params.initialise()?;
+        Ok(Self {
             spec: context.spec,
             params,
             trunk,
             logits,
             value,
-        }))
+        })
     }
 }
 
@@ -44,17 +54,17 @@ impl ActorCritic for Mlp {
         &self.params
     }
 
-    fn value_output(&self) -> ValueOutput {
-        ValueOutput::from(&self.value)
+    fn value_output(&self) -> Linear {
+        self.value.share()
     }
 
-    fn sequence(&self, input: &NetSequence) -> SequenceOutput {
-        let hidden = self.trunk.forward(input.observations);
-        SequenceOutput {
-            logits: self.logits.forward(&hidden),
-            value: self.value.forward(&hidden).squeeze_dim(-1),
+    fn sequence(&self, input: &NetSequence) -> Result<SequenceOutput, TchError> {
+        let hidden = self.trunk.forward(input.observations)?;
+        Ok(SequenceOutput {
+            logits: self.logits.forward(&hidden)?,
+            value: self.value.forward(&hidden)?.squeeze_dim(-1),
             state: RecurrentState::default(),
-        }
+        })
     }
 }
 

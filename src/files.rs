@@ -2,7 +2,9 @@
 
 use std::path::{Component, Path, PathBuf};
 
+use ron::Options;
 use ron::error::{Error, SpannedError};
+use ron::extensions::Extensions;
 use serde::de::DeserializeOwned;
 
 /// The file in a folder of runs that names the newest one. No link: programs that look for files of all runs in the folder
@@ -20,6 +22,11 @@ pub(crate) fn follow_latest(path: &Path) -> PathBuf {
         Some(Component::Normal(_)) if named.components().count() == 1 => path.with_file_name(named),
         _ => path.into(),
     }
+}
+
+/// The dialect of scenario files.
+pub(crate) fn ron_options() -> Options {
+    Options::default().with_default_extension(Extensions::IMPLICIT_SOME)
 }
 
 /// What is wrong with a RON text, without advice for those who call its reader.

@@ -5,10 +5,9 @@ pub use bevy_app::{App, Plugin};
 pub use bevy_ecs::prelude::*;
 pub use tch::{self, TchError, Tensor};
 
+pub use crate::actions::{Decision, MaskSet, PolicyError, command_of};
 pub use crate::clock::RunClock;
-pub use crate::controller::{
-    Controller, ControllerRegistry, Decision, DecisionView, MaskSet, NetRegistry, PolicyError, command_of,
-};
+pub use crate::controller::{Controller, ControllerRegistry, DecisionView};
 pub use crate::data::{CustomImages, DataRegistry, DataRequest};
 pub use crate::engine::{Engine, SimicPlugins};
 pub use crate::env::{
@@ -17,12 +16,14 @@ pub use crate::env::{
 pub use crate::governor::{Governor, RollbackVerdict};
 pub use crate::growth::{LifecycleCommand, LifecycleOp, SeedStage};
 pub use crate::host::{HostPlan, HostRegistry};
+pub use crate::nn::{Init, Mode, ParamSet};
+pub use crate::policy::NetRegistry;
 pub use crate::random::{Domain, Draw, RunRng};
 pub use crate::reward::{EpisodeReward, RewardInputs, RewardTerms, StepReward, Term};
 pub use crate::run::{Extension, ExtensionError, Inventory, StopSignal};
 pub use crate::schedule::*;
 pub use crate::seed::{Blueprint, BlueprintError, BlueprintRegistry, SeedModule};
-pub use crate::torch::{Backend, Init, Mode, ParamSet};
+pub use crate::torch::Backend;
 pub use crate::training::{BatchPoint, HookedBatch, OnTrainBatch};
 pub use crate::unfinished::UnfinishedRound;
 pub use crate::validation::TestResult;

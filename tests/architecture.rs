@@ -1,7 +1,8 @@
-//! Which part of `src/` knows which: no circle between folders or files, and no arrow against the order of the rooms.
+//! Which part of `src/` knows which. The crate reads from top to bottom: `lib.rs` declares its rooms in the order in which
+//! they build on each other, as `mod.rs` does the files of a room; a file names only what is declared above it.
 //!
 //! An arrow leads from the file that names an item to the file that defines it, however many re-exports lie between.
-//! Tests are left out. A module's file knows its own children by nature: that arrow does not count.
+//! Tests are left out. What a module's file defines stands above its children; that it knows these does not count.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -11,33 +12,12 @@ use std::sync::LazyLock;
 use syn::visit::{self, Visit};
 use syn::{Attribute, Item, ItemUse, UseTree};
 
-/// The rooms, lowest first. A room may use those of lower floors, and neighbours on its own floor in one direction.
-const FLOORS: &[&[&str]] = &[
-    &["growth", "random", "health", "files", "storage", "clock", "schema"],
-    &["torch", "schedule", "unfinished"],
-    &["scenario"],
-    &["data", "host", "seed"],
-    &["telemetry"],
-    &["env"],
-    &["training", "validation"],
-    &["governor", "faults"],
-    &["controller"],
-    &["reward"],
-    &["learner"],
-    &["run"],
-    &["record", "checkpoint"],
-    &["engine"],
-    &["compare"],
-    &["sweep", "experiment", "controls"],
-    &["inspect"],
-    &["cli"],
-    &["lib", "main", "prelude"],
-];
-
 /// A module: its own file, or a part of one.
 #[derive(Default)]
 struct Module {
     file: PathBuf,
+    /// Modules that are declared above.
+    place: usize,
     /// Names of items that stand here.
     defined: BTreeSet<String>,
     /// `use` by the name that it brings in.
@@ -53,7 +33,8 @@ struct Module {
 type Modules = BTreeMap<Vec<String>, Module>;
 /// Names that were looked for, and where.
 type Asked = BTreeSet<(Vec<String>, String)>;
-type Arrows = BTreeMap<String, BTreeMap<String, String>>;
+/// By the file that names, then the file that is named: a path that does so, and whether it leads down.
+type Arrows = BTreeMap<String, BTreeMap<String, (String, bool)>>;
 
 fn is_test(attributes: &[Attribute]) -> bool {
     attributes.iter().any(|attribute| {
@@ -86,8 +67,11 @@ fn read(file: &Path, path: &[String], modules: &mut Modules) {
 fn add(items: Vec<Item>, file: &Path, path: &[String], modules: &mut Modules) {
     let mut module = Module {
         file: file.into(),
+        place: modules.len(),
         ..Module::default()
     };
+    // Its place is taken before its children take theirs.
+    modules.insert(path.to_vec(), Module::default());
     for item in items {
         match item {
             Item::Mod(child) if !is_test(&child.attrs) => {
@@ -251,17 +235,26 @@ fn provider(modules: &Modules, here: &[String], word: &str, asked: &mut Asked) -
     })
 }
 
-/// All arrows between files, each with a path that makes it.
-static FILES: LazyLock<Arrows> = LazyLock::new(|| {
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+static MODULES: LazyLock<Modules> = LazyLock::new(|| {
     let mut modules = Modules::new();
-    read(&source.join("lib.rs"), &[], &mut modules);
-    let name = |path: &[String]| {
-        let file = modules[path].file.strip_prefix(&source).expect("a module lies in src/");
-        file.to_string_lossy().replace('\\', "/")
-    };
+    read(&source().join("lib.rs"), &[], &mut modules);
+    modules
+});
+
+fn source() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("src")
+}
+
+/// The file of a module, from `src/`.
+fn name(module: &Module) -> String {
+    let file = module.file.strip_prefix(source()).expect("a module lies in src/");
+    file.to_string_lossy().replace('\\', "/")
+}
+
+static FILES: LazyLock<Arrows> = LazyLock::new(|| {
+    let modules = &*MODULES;
     let mut arrows = Arrows::new();
-    for (at, module) in &modules {
+    for (at, module) in modules {
         let is_keyword = |word: &str| matches!(word, "crate" | "self" | "super");
         let served_by_globs = module
             .words
@@ -272,108 +265,55 @@ static FILES: LazyLock<Arrows> = LazyLock::new(|| {
             .map(|word| vec![word.clone()]);
         let longer = module.paths.iter().filter(|path| path.len() > 1).cloned();
         for path in longer.chain(words) {
-            let Some(to) = resolve(&modules, at, &path, &mut Asked::new()) else {
+            let Some(to) = resolve(modules, at, &path, &mut Asked::new()) else {
                 continue;
             };
-            let (from, into) = (name(at), name(&to));
+            let target = &modules[&to];
             let is_own_child = to.starts_with(at);
-            if from != into && !is_own_child {
-                arrows.entry(from).or_default().entry(into).or_insert(path.join("::"));
+            if module.file != target.file && !is_own_child {
+                let arrow = (path.join("::"), target.place > module.place);
+                arrows
+                    .entry(name(module))
+                    .or_default()
+                    .entry(name(target))
+                    .or_insert(arrow);
             }
         }
     }
     arrows
 });
 
-/// The folder of a file, or the file's own name at the top.
-fn room(file: &str) -> &str {
-    file.split_once('/')
-        .map_or(file.trim_end_matches(".rs"), |(folder, _)| folder)
-}
-
-fn room_arrows(files: &Arrows) -> Arrows {
-    let mut arrows = Arrows::new();
-    for (from, targets) in files {
-        for (into, path) in targets {
-            if room(from) != room(into) {
-                let why = format!("{from} names {path} of {into}");
-                arrows
-                    .entry(room(from).into())
-                    .or_default()
-                    .entry(room(into).into())
-                    .or_insert(why);
-            }
-        }
-    }
-    arrows
-}
-
-/// A way from some place back to itself, if there is one.
-fn circle(arrows: &Arrows) -> Option<Vec<String>> {
-    fn walk(at: &str, arrows: &Arrows, way: &mut Vec<String>, done: &mut BTreeSet<String>) -> bool {
-        if let Some(start) = way.iter().position(|place| place == at) {
-            way.drain(..start);
-            way.push(at.into());
-            return true;
-        }
-        if done.contains(at) {
-            return false;
-        }
-        way.push(at.into());
-        for next in arrows.get(at).into_iter().flat_map(BTreeMap::keys) {
-            if walk(next, arrows, way, done) {
-                return true;
-            }
-        }
-        way.pop();
-        done.insert(at.into());
-        false
-    }
-    let mut done = BTreeSet::new();
-    arrows.keys().find_map(|start| {
-        let mut way = Vec::new();
-        walk(start, arrows, &mut way, &mut done).then_some(way)
-    })
-}
-
-fn told(way: &[String], arrows: &Arrows) -> String {
-    let steps = way
-        .windows(2)
-        .map(|step| format!("  {} -> {}: {}", step[0], step[1], arrows[&step[0]][&step[1]]));
-    steps.collect::<Vec<_>>().join("\n")
-}
-
 #[test]
-fn no_files_know_each_other_in_a_circle() {
-    if let Some(way) = circle(&FILES) {
-        panic!("a circle of files:\n{}", told(&way, &FILES));
-    }
-}
-
-#[test]
-fn no_rooms_know_each_other_in_a_circle() {
-    let arrows = room_arrows(&FILES);
-
-    if let Some(way) = circle(&arrows) {
-        panic!("a circle of rooms:\n{}", told(&way, &arrows));
-    }
-}
-
-#[test]
-fn every_arrow_between_rooms_leads_down_or_along_a_floor() {
-    let floor = |room: &str| {
-        let floor = FLOORS.iter().position(|rooms| rooms.contains(&room));
-        floor.unwrap_or_else(|| panic!("`{room}` stands on no floor: add it to FLOORS"))
-    };
-    let arrows = room_arrows(&FILES);
-    let up = arrows.iter().flat_map(|(from, targets)| {
-        let targets = targets.iter().filter(move |(into, _)| floor(into) > floor(from));
-        targets.map(move |(into, why)| format!("  {from} -> {into}: {why}"))
+fn a_file_names_only_what_is_declared_above_it() {
+    let down = FILES.iter().flat_map(|(from, targets)| {
+        let targets = targets.iter().filter(|(_, (_, is_down))| *is_down);
+        targets.map(move |(into, (path, _))| format!("  {from} names {path} of {into}"))
     });
 
-    let up: Vec<String> = up.collect();
+    let down: Vec<String> = down.collect();
 
-    assert!(up.is_empty(), "arrows that lead up:\n{}", up.join("\n"));
+    assert!(
+        down.is_empty(),
+        "named above its `mod` line, or that of its room:\n{}",
+        down.join("\n")
+    );
+}
+
+#[test]
+fn the_language_of_scenarios_and_what_is_above_it_know_no_tensors() {
+    let scenario = MODULES
+        .iter()
+        .filter(|(path, _)| path.first().is_some_and(|room| room == "scenario"));
+    let end = scenario.map(|(_, module)| module.place).max().expect("a room");
+    let names_libtorch = |module: &&Module| {
+        let mut first = module.paths.iter().filter_map(|path| path.first());
+        first.any(|word| matches!(word.as_str(), "tch" | "torch_sys"))
+    };
+    let language = MODULES.values().filter(|module| module.place <= end);
+
+    let found: Vec<String> = language.filter(names_libtorch).map(name).collect();
+
+    assert_eq!(found, Vec::<String>::new());
 }
 
 #[test]

@@ -5,12 +5,11 @@
 
 use std::f64::consts::SQRT_2;
 
-use simic_engine::controller::{
-    Evaluation, HEADS, Head, HeadIndices, OPS, ParamGroup, PolicyError, PolicyParam, RELEVANCE, RecurrentState,
-    SequenceInput, TrainablePolicy, ValueOutput,
-};
+use simic_engine::actions::{HEADS, Head, HeadIndices, OPS, PolicyError, RELEVANCE};
 use simic_engine::growth::LifecycleOp;
 use simic_engine::learner::ValueUnits;
+use simic_engine::nn;
+use simic_engine::policy::{Evaluation, ParamGroup, PolicyParam, RecurrentState, SequenceInput, TrainablePolicy};
 use simic_engine::random::{Domain, Draw, RunRng};
 use simic_engine::torch::{HostSyncCounter, NoGrad, read_f32};
 use tch::{Device, Kind, Tensor};
@@ -349,10 +348,10 @@ impl TrainablePolicy for SmallPolicy {
         params
     }
 
-    fn value_output(&self) -> ValueOutput {
-        ValueOutput {
+    fn value_output(&self) -> nn::Linear {
+        nn::Linear {
             weight: self.value.weight.shallow_clone(),
-            bias: self.value.bias.shallow_clone(),
+            bias: Some(self.value.bias.shallow_clone()),
         }
     }
 

@@ -1,6 +1,6 @@
 //! Two small tasks with known optima, in the engine's own action space.
 
-use simic_engine::controller::{Choices, DecisionPoint, Head, HeadIndices, MaskRow, MaskSet};
+use simic_engine::actions::{Choices, DecisionPoint, Head, HeadIndices, MaskRow, MaskSet};
 use simic_engine::growth::{LifecycleOp, SeedStage, SlotId};
 use simic_engine::random::{Draw, RunRng};
 use simic_engine::scenario::{AutoForward, LifecycleConfig, MaskConfig};

@@ -10,7 +10,7 @@
 #include <random>
 #include <vector>
 
-#include "../../src/torch/kernels/table.hpp"
+#include "../../src/kernels/arithmetic/table.hpp"
 
 using namespace simic;
 

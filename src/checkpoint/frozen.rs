@@ -4,7 +4,8 @@ use std::path::{Path, PathBuf};
 
 use super::shelf::POLICY_FOLDER;
 use super::{CheckpointError, CheckpointName, Checkpoints};
-use crate::controller::{MANIFEST_FILE, PolicyError, SavedFolder, WEIGHTS_FILE};
+use crate::actions::PolicyError;
+use crate::controller::{MANIFEST_FILE, SavedFolder, WEIGHTS_FILE};
 use crate::record::{RunDirectory, RunDirectoryError};
 
 /// A saved policy and where it comes from.

@@ -1,14 +1,14 @@
 //! What outlasts the process: checkpoints on disk, between rounds and inside them, and runs that go on from them.
 
 mod checksums;
-mod frozen;
-pub(crate) mod inside;
-mod resume;
 mod saved_learner;
-mod shelf;
 mod standing;
-pub(crate) mod systems;
+mod shelf;
+mod frozen;
+mod resume;
 mod writer;
+pub(crate) mod inside;
+pub(crate) mod systems;
 
 use bevy_app::{App, Plugin};
 use bevy_ecs::prelude::*;

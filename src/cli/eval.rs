@@ -18,11 +18,12 @@ use crate::compare::{
     Blind, Candidate, Comparison, ControllerSummary, Difference, EpisodeOutcome, Episodes, Estimate, Paired, Played,
     Summary, play_until,
 };
-use crate::controller::{DecideMode, SavedFolder};
+use crate::controller::SavedFolder;
 use crate::controls::Search;
 use crate::env::Experiment;
 use crate::growth::SlotId;
 use crate::health::{AtPath, EngineError, FileError};
+use crate::policy::DecideMode;
 use crate::record::Table;
 use crate::run::{StopSignal, stop_on_signals};
 use crate::scenario::Catalog;

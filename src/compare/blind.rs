@@ -11,11 +11,13 @@ use bevy_ecs::prelude::*;
 use serde::Serialize;
 
 use super::{Candidate, Episodes, play_until};
+use crate::actions::HeadIndices;
 use crate::clock::RunClock;
-use crate::controller::{Chosen, DecideMode, HeadIndices, SavedFolder, written};
+use crate::controller::{Chosen, SavedFolder, written};
 use crate::env::Experiment;
 use crate::growth::SlotId;
 use crate::health::EngineError;
+use crate::policy::DecideMode;
 use crate::run::{Extension, StopSignal};
 use crate::scenario::{ScheduleConfig, ScheduleEntry, ScheduledCommand};
 use crate::seed::BlueprintRegistry;

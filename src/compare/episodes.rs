@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::statistics::mean;
 use crate::clock::RunClock;
-use crate::controller::{ActiveController, DecideMode, SavedFolder};
+use crate::controller::{ActiveController, SavedFolder};
 use crate::engine::Engine;
 use crate::env::{
     Decisions, EnvId, EpisodeStats, Experiment, HostParams, InitialSeeds, LoadedData, SeedOrder, SeedSlots,
@@ -18,6 +18,7 @@ use crate::env::{
 };
 use crate::health::{EngineError, Failure, Position};
 use crate::learner::LearnerPlugin;
+use crate::policy::DecideMode;
 use crate::reward::{EpisodeReward, RewardHorizon};
 use crate::run::{Extension, Moment, StopSignal};
 use crate::scenario::{InitialTopology, TelemetryLevel};

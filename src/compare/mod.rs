@@ -1,13 +1,13 @@
 //! Comparisons between controllers that played the same episodes, and between methods that trained several times: what is
 //! read back of runs, and the statistics of experiments.
 
-mod blind;
-mod comparison;
-mod decisions;
-mod episodes;
-mod methods;
 pub mod statistics;
+mod episodes;
+mod blind;
+mod decisions;
+mod comparison;
 mod training;
+mod methods;
 
 pub use blind::Blind;
 pub use comparison::{Comparison, ControllerSummary, Difference, Paired, Played, Summary};

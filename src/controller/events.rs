@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 
 use bevy_ecs::query::QueryData;
 
-use super::actions::{Chosen, CommandOutcome, HEADS, Head, MaskSet, OPS, Sample, relevant};
+use super::execution::{Chosen, CommandOutcome};
 use super::systems::Masks;
 use super::view::SlotReports;
+use crate::actions::{HEADS, Head, MaskSet, OPS, Sample, relevant};
 use crate::growth::LifecycleOp;
 use crate::host::SlotLayout;
 use crate::seed::BlueprintRegistry;

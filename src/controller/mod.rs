@@ -1,40 +1,28 @@
 //! Controllers: who decides, once per env and step, what happens to a slot.
 //!
-//! Measured steps become [`TrainingSignals`], slot reports become a [`MaskSet`], and a [`Controller`] answers with one
-//! [`Decision`] per env. All controllers, learned or not, run in the same loop; plugins add theirs by name to the
+//! Measured steps become [`TrainingSignals`], slot reports become a [`MaskSet`](crate::actions::MaskSet), and a [`Controller`] answers with one
+//! [`Decision`](crate::actions::Decision) per env. All controllers, learned or not, run in the same loop; plugins add theirs by name to the
 //! [`ControllerRegistry`].
 
-pub(crate) mod actions;
+pub(crate) mod execution;
+mod saved;
+pub(crate) mod view;
 mod deciders;
-mod error;
+pub(crate) mod systems;
 mod events;
 #[cfg(test)]
 pub(crate) mod fixtures;
-mod policy;
-mod registry;
-mod saved;
-pub(crate) mod systems;
-pub(crate) mod view;
 
 use bevy_app::{App, Plugin};
 use bevy_ecs::schedule::common_conditions::resource_exists;
 
-pub use actions::{
-    Choices, Chosen, CommandOutcome, Decision, HEADS, Head, HeadIndices, MaskRow, MaskSet, OPS, RELEVANCE, Sample,
-    available, command_of, relevant,
-};
 pub(crate) use deciders::written;
 pub use deciders::{
-    ActorCriticController, BuildContext, Controller, ControllerFactory, ControllerRegistry, WaitController,
+    ActorCriticController, BuildContext, Controller, ControllerFactory, ControllerRegistry, LearningPolicy,
+    MANIFEST_FILE, WEIGHTS_FILE, WaitController,
 };
-pub use error::{DecisionPoint, PolicyError};
 pub use events::DecidedEnv;
-pub use policy::{
-    ActorCritic, DecideMode, Evaluation, HIDDEN_GAIN, LearningPolicy, Linear, LogitLayout, MANIFEST_FILE, NetContext,
-    NetFactory, NetRegistry, NetSequence, NetSpec, ParamGroup, PolicyInput, PolicyParam, PolicyParams, RecurrentState,
-    SequenceInput, SequenceOutput, Stack, StepOutput, TrainablePolicy, ValueOutput, WEIGHTS_FILE,
-};
-pub use registry::Registry;
+pub use execution::{Chosen, CommandOutcome};
 pub use saved::SavedFolder;
 pub use systems::{ActiveController, Masks};
 pub use view::{
@@ -44,9 +32,10 @@ pub use view::{
 };
 
 use crate::env::{EnvId, KeepInRounds};
+use crate::policy::NetRegistry;
 use crate::scenario::TrackerConfig;
 use crate::schedule::{Act, AddWork, Assess, Decide, RoundStart, Startup, Work};
-use actions::execute_action;
+use execution::execute_action;
 use systems::{
     begin_episodes, build_controller, build_masks, decide, normalise_observations, restore_episodes, save_episodes,
     update_tracking,

@@ -10,7 +10,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use crate::controller::error::PolicyError;
+use crate::actions::PolicyError;
 use crate::files::read_ron;
 use crate::storage::{self, sync_folder, sync_folder_of, write_synced};
 

@@ -4,11 +4,10 @@ use bevy_ecs::prelude::*;
 use bevy_ecs::query::QueryData;
 use bevy_platform::cell::SyncCell;
 
+use crate::actions::{ActionFeedback, AllowedActions, Choices, Decision, MaskSet, PolicyError};
 use crate::clock::RunClock;
-use crate::controller::actions::{ActionFeedback, AllowedActions, Choices, Chosen, CommandOutcome, Decision, MaskSet};
 use crate::controller::deciders::{BuildContext, Controller, ControllerRegistry};
-use crate::controller::error::PolicyError;
-use crate::controller::policy::NetRegistry;
+use crate::controller::execution::{Chosen, CommandOutcome};
 use crate::controller::view::{
     DecisionView, EnvRow, EnvView, Feedback, Observation, ObservationFeatures, SignalTracker, Signals, SlotReports,
     Tracker,
@@ -16,6 +15,7 @@ use crate::controller::view::{
 use crate::env::{Devices, EnvId, Experiment, SeedSlots, StepStatus, participating};
 use crate::growth::LifecycleOp;
 use crate::health::{Failure, InEnv};
+use crate::policy::NetRegistry;
 use crate::seed::BlueprintRegistry;
 use crate::torch::HostSyncCounter;
 use crate::unfinished::UnfinishedRound;

@@ -6,9 +6,9 @@
 //! frozen policy and its scenario ([`Study`]). Out: a [`ControlReport`], whose unit is the episode: it is about this one
 //! training.
 
-mod report;
 mod search;
 mod study;
+mod report;
 
 pub use report::{Against, ControlReport, ControlRow};
 pub use search::{Search, Spent};

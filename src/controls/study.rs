@@ -5,11 +5,12 @@ use std::collections::BTreeMap;
 use super::Control;
 use super::search::{Search, Spent};
 use crate::compare::{Candidate, EpisodeOutcome, Episodes, PlayedEpisodes, play_until};
-use crate::controller::{DecideMode, SavedFolder};
+use crate::controller::SavedFolder;
 use crate::engine;
 use crate::env::{Experiment, InitialSeeds};
 use crate::health::{EngineError, Failure, Position};
 use crate::host::{HostError, HostRegistry, SlotLayout};
+use crate::policy::DecideMode;
 use crate::run::{Extension, StopSignal};
 use crate::scenario::PeriodicConfig;
 

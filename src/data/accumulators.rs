@@ -8,7 +8,8 @@ use std::ops::Range;
 use tch::{Kind, TchError, Tensor};
 
 use super::{PackLayout, evaluate_rows, train_loss};
-use crate::torch::{Backend, LossRecord, add_validation, cross_entropy, is_served};
+use crate::kernels::{LossRecord, add_validation, cross_entropy, is_served};
+use crate::torch::Backend;
 
 /// What an env adds up over a step; its content is the [read pack](PackLayout).
 #[derive(Debug)]

@@ -11,7 +11,8 @@ use super::ahead::Ring;
 use super::plan::{FeedPlan, StepKey};
 use super::resident::TrainImages;
 use super::{Batch, DataError, FeedArithmetic, ResidentData};
-use crate::torch::{TorchError, gather_images, upload};
+use crate::kernels::gather_images;
+use crate::torch::{TorchError, upload};
 
 /// The training feed of one env: its plan of the current step and its kept buffers.
 #[derive(Debug)]

@@ -5,34 +5,34 @@
 //! accumulators → read pack`; of texts `file | procedural → tokens → resident → feed → …` ([`TaskData`] is either). Training
 //! data that do not lie on the device come to the feed by way of `ahead`: threads that gather batches before they are due.
 
-mod accumulators;
-mod ahead;
-mod arithmetic;
-mod cutout;
-mod dataset;
 pub(crate) mod digits;
 mod error;
-mod feed;
-mod formats;
-mod geometry;
-pub(crate) mod idx;
 mod locate;
 mod loss;
-mod normalise;
-mod own_images;
 mod pack;
-mod packed;
-mod part;
-mod plan;
-mod records;
-mod registry;
-mod resident;
+mod accumulators;
 mod shape;
+mod cutout;
+mod records;
+mod part;
+pub(crate) mod idx;
+mod normalise;
+mod registry;
 mod split;
-mod survey;
 pub(crate) mod synth;
-mod task_data;
+mod formats;
+mod dataset;
+mod arithmetic;
+mod geometry;
+mod packed;
+mod plan;
+mod ahead;
+mod resident;
+mod feed;
 mod tokens;
+mod survey;
+mod own_images;
+mod task_data;
 
 pub use accumulators::Accumulators;
 pub use ahead::Readers;

@@ -3,8 +3,8 @@
 
 use std::ops::Range;
 
+use crate::kernels::{GroupColumns, ValidationColumns};
 use crate::seed::GradientSums;
-use crate::torch::{GroupColumns, ValidationColumns};
 
 /// Column numbers of a pack for at most `configs` counterfactual configurations and `slots` slots.
 ///

@@ -8,10 +8,11 @@ use bevy_ecs::world::World;
 
 use super::SimicPlugins;
 use super::memory::MemoryEstimate;
-use crate::controller::{ControllerRegistry, NetRegistry};
+use crate::controller::ControllerRegistry;
 use crate::data::{DataRegistry, ImagesOnDisk};
 use crate::growth::Topology;
 use crate::host::HostRegistry;
+use crate::policy::NetRegistry;
 use crate::reward::RewardModes;
 use crate::run::{Extension, ExtensionError};
 use crate::scenario::{BlueprintEntry, Catalog, Entry, GrowsIn, Loaded, SeedInit, task_presets};

@@ -13,9 +13,8 @@ use serde::Serialize;
 pub use needs::{Grown, Need, PlaceMemory};
 
 use crate::run::{Room, RoomSource, size};
-use crate::scenario::Loaded;
+use crate::scenario::{DeviceSpec, Loaded};
 use crate::seed::BlueprintRegistry;
-use crate::torch::DeviceSpec;
 
 /// What a run takes of each memory. Printed, it is a table.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]

@@ -1,11 +1,11 @@
 //! The front door: an engine of all plugins, made from a scenario and played, in memory or recorded.
 
-mod builder;
-mod catalog;
 pub(crate) mod control;
 mod memory;
 mod plugins;
+mod catalog;
 mod prepared;
+mod builder;
 mod report;
 
 use std::ops::ControlFlow;

@@ -12,10 +12,11 @@ use smallvec::SmallVec;
 use super::Decisions;
 use super::insertion::Insertion;
 use crate::host::Host;
+use crate::nn::Optimizer;
 use crate::seed::GradientSums;
 use crate::telemetry::statistics::Plateau;
 use crate::telemetry::{BlueprintCounts, EpisodeCompute, EpisodeEnd, Fallbacks, GrowthCounts, Num, ValidatedAt};
-use crate::torch::{Backend, Optimizer, Stream};
+use crate::torch::{Backend, Stream};
 
 /// Which env an entity is, ordered by its index. Systems that other plugins add find envs by this component.
 #[derive(Component, Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

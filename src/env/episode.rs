@@ -6,9 +6,10 @@ use bevy_platform::cell::SyncCell;
 use super::*;
 use crate::health::{Failure, InEnv};
 use crate::host::{self, HostRegistry};
+use crate::nn::Optimizer;
 use crate::random::{Domain, RunRng};
 use crate::telemetry::EpisodeEnd;
-use crate::torch::{Optimizer, Stream};
+use crate::torch::Stream;
 
 /// Gives every env its storage: from here on values change, tensors stay.
 pub fn spawn_envs(

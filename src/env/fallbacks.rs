@@ -7,8 +7,10 @@ use std::sync::OnceLock;
 use bevy_ecs::prelude::*;
 
 use crate::health::Failure;
+use crate::kernels::ForcedKernels;
+use crate::scenario::Kernels;
 use crate::telemetry::Fallbacks;
-use crate::torch::{Backend, ForcedKernels, Kernels, TorchError};
+use crate::torch::{Backend, TorchError};
 
 /// Computes in another way what failed, and has told of each way or not.
 #[derive(Resource, Debug, Default)]

@@ -8,9 +8,9 @@ use tch::Tensor;
 
 use crate::growth::{AlphaAlgorithm, SeedStage};
 use crate::host::{Host, HostError};
+use crate::nn::Mode;
 use crate::scenario::{Isolation, StageIsolation};
 use crate::seed::{BlendError, SeedInstance};
-use crate::torch::Mode;
 
 /// What a contributing slot does to the features.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -1,18 +1,18 @@
 //! Envs: entities that each hold one training, spawned once and reset in place for every episode.
 
-mod components;
-mod decisions;
-pub(crate) mod episode;
 mod events;
+mod decisions;
 mod fallbacks;
 pub mod grafted;
-pub(crate) mod initial_topology;
 mod insertion;
-pub(crate) mod insertions;
-pub(crate) mod lifecycle;
+mod components;
 mod parallel;
 mod setup;
 mod slots;
+pub(crate) mod episode;
+pub(crate) mod insertions;
+pub(crate) mod lifecycle;
+pub(crate) mod initial_topology;
 pub(crate) mod unfinished;
 
 use std::ops::Range;
@@ -41,13 +41,14 @@ pub use unfinished::KeepInRounds;
 use crate::clock::RunClock;
 use crate::data::{FeedArithmetic, Readers, Resident, TaskData};
 use crate::host::SlotLayout;
-use crate::scenario::{Scenario, StageIsolation, TaskSpec};
+use crate::nn::Implementation;
+use crate::scenario::{Kernels, Scenario, StageIsolation, TaskSpec};
 use crate::schedule::{
     Act, AddWork, Assess, RestoreRound, RoundEnd, RoundStart, SaveRound, Startup, StepEnd, StepStart, StepSync, Work,
 };
 use crate::seed::Limits;
 use crate::telemetry::EnvContext;
-use crate::torch::{Backend, Implementation, Kernels};
+use crate::torch::Backend;
 
 /// What is played, resolved and frozen before anything is allocated.
 #[derive(Resource, Clone, Debug)]

@@ -10,14 +10,14 @@ use tch::Tensor;
 use crate::growth::AlphaAlgorithm;
 use crate::health::Failure;
 use crate::host::InjectionSpec;
+use crate::nn::{Implementation, Optimizer, Param};
 use crate::random::{Domain, RunRng, derive};
 use crate::scenario::{GateConfig, OptimizerConfig};
 use crate::seed::{
     BlueprintRegistry, Change, Effect, GateNetwork, Plan, SeedIdentity, SeedInstance, SeedRecord, SeedReport,
     broken_law, has_optimizer,
 };
-use crate::torch::Param;
-use crate::torch::{Backend, Implementation, Optimizer, TorchError};
+use crate::torch::{Backend, TorchError};
 
 /// One place where the host can grow: empty, occupied or cooling down.
 pub struct Slot {

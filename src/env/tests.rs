@@ -1,7 +1,7 @@
 use tch::Device;
 
 use super::*;
-use crate::torch::Kernels;
+use crate::scenario::Kernels;
 
 #[test]
 fn five_envs_take_turns_on_two_devices() {

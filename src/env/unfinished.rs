@@ -13,9 +13,9 @@ use tch::Tensor;
 
 use super::{EnvBackend, EnvId, EnvStream, GrowthContext, HostModel, HostOptimizer, SeedOptimizers, SeedSlots};
 use crate::health::{Failure, InEnv};
+use crate::nn::{Optimizer, ParamSet};
 use crate::scenario::OptimizerConfig;
 use crate::seed::{SeedInstance, SeedRecord};
-use crate::torch::{Optimizer, ParamSet};
 use crate::unfinished::{UnfinishedRound, UnfinishedRoundError};
 
 /// What lasts from step to step, in the order in which it was registered: a system that keeps it, and one that takes it back.

@@ -9,15 +9,15 @@
 //! results ──analysis──► statistics, verdicts, stamps ──report──► ab.json, events.jsonl, table
 //! ```
 
+mod plan;
+mod outcome;
 mod analysis;
+mod report;
+mod folder;
+mod together;
+mod replicate;
 #[cfg(test)]
 mod fixtures;
-mod folder;
-mod outcome;
-mod plan;
-mod replicate;
-mod report;
-mod together;
 
 pub use analysis::{Analysis, ArmSummary, Conclusion, MetricSummary, Missing, PairSummary, Stamps};
 pub use folder::{ExperimentError, ExperimentFolder};

@@ -5,8 +5,8 @@ use serde_json::Value;
 
 use super::plan::Design;
 use crate::compare::TrainingRecord;
+use crate::scenario::DeviceSpec;
 use crate::telemetry::BigInteger;
-use crate::torch::DeviceSpec;
 
 /// What a training was given. All arms of a comparison are given the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

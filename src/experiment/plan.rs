@@ -8,9 +8,10 @@ use crate::compare::Episodes;
 use crate::engine::Prepared;
 use crate::random::{Domain, derive};
 use crate::record::Labels;
-use crate::scenario::{AbConfig, DecisionTest, EvaluationMode, Interleave, Metric};
+use crate::scenario::{
+    AbConfig, AmpMode, DecisionTest, DeviceSpec, EvaluationMode, Interleave, MatmulPrecision, Metric,
+};
 use crate::telemetry::BigInteger;
-use crate::torch::{AmpMode, DeviceSpec, MatmulPrecision};
 
 /// Version of [`Design`].
 const FORMAT: u32 = 1;

@@ -10,10 +10,11 @@ use tch::Tensor;
 use crate::clock::RunClock;
 use crate::env::{EnvId, Experiment, StepStatus, ValMetrics};
 use crate::health::Failure;
+use crate::nn::Param;
 use crate::scenario::{Fault, FaultEntry};
 use crate::schedule::{AddWork, Assess, Work};
 use crate::telemetry::{Event, Num, TelemetryOutbox, UserEvent, UserValue};
-use crate::torch::{NoGrad, Param, TorchError};
+use crate::torch::{NoGrad, TorchError};
 use crate::training::{BatchPoint, HookedBatch, OnTrainBatch, TrainingEnvItem};
 
 /// Applies the scenario's faults; does nothing where there are none.

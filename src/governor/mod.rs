@@ -8,11 +8,11 @@
 mod detector;
 mod error;
 mod preflight;
-pub(crate) mod rollback;
 mod snapshot_rule;
 mod state;
 mod store;
 pub(crate) mod systems;
+pub(crate) mod rollback;
 
 use bevy_app::{App, Plugin};
 

@@ -14,9 +14,9 @@ use crate::env::SeedSlots;
 use crate::growth::SeedStage;
 use crate::health::Failure;
 use crate::host::Host;
+use crate::nn::ParamSet;
 use crate::seed::SeedRecord;
 use crate::telemetry::SnapshotPlace;
-use crate::torch::ParamSet;
 use crate::torch::{TorchError, copy_all, copy_into};
 use crate::unfinished::{UnfinishedRound, UnfinishedRoundError};
 

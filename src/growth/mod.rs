@@ -2,14 +2,14 @@
 //!
 //! Codes are part of observations, masks and schedules' hashes: they are fixed for ever.
 
-mod blending;
 mod declare;
+mod blending;
 mod operations;
 mod slots;
 mod stages;
+mod topology;
 #[cfg(test)]
 mod tests;
-mod topology;
 
 pub use blending::{
     AlphaAlgorithm, AlphaCurve, AlphaCurveAction, AlphaMode, AlphaSpeed, AlphaTarget, DEFAULT_STEEPNESS,

@@ -6,7 +6,7 @@
 use tch::Tensor;
 
 use super::HostError;
-use crate::torch::{Mode, ParamSet, max_pool_2x2};
+use crate::nn::{Mode, ParamSet, max_pool_2x2};
 
 /// The shape of features, but for the number of samples.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

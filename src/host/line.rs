@@ -5,8 +5,10 @@ use std::ops::Range;
 use tch::Tensor;
 
 use super::{FoldedHost, FoldedLayer, Host, HostError, InjectionSpec, Layer, OpCost};
+use crate::kernels::{is_served, max_pool};
+use crate::nn::{Mode, ParamSet, max_pool_2x2};
 use crate::random::RunRng;
-use crate::torch::{Backend, Mode, ParamSet, is_served, max_pool, max_pool_2x2};
+use crate::torch::Backend;
 
 /// One op, with layers as training or as validation has them.
 pub(super) enum Op<L> {

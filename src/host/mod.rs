@@ -5,13 +5,13 @@
 //! `validation` where configurations differ. A [`HostDesign`] makes a [`HostPlan`], plain data that tells parameters,
 //! costs and slots; the plan builds the [`Host`].
 
-mod design;
-mod families;
 mod layer;
 mod layers;
 mod layout;
 mod line;
 mod plan;
+mod design;
+mod families;
 mod registry;
 
 use std::ops::Range;
@@ -26,8 +26,9 @@ pub use plan::HostPlan;
 pub use registry::HostRegistry;
 
 pub use crate::growth::InjectionSpec;
+use crate::nn::{Mode, ParamSet};
 use crate::random::RunRng;
-use crate::torch::{Backend, Mode, ParamSet, TorchError};
+use crate::torch::{Backend, TorchError};
 
 /// Builds a host with freshly drawn weights.
 ///

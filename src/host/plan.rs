@@ -7,9 +7,10 @@ use tch::{Kind, TchError, Tensor};
 use super::line::{BuiltHost, Line, Op};
 use super::{Features, Head, Host, HostError, InjectionSpec, LayerDesign, OpCost};
 use crate::growth::{SlotId, Topology};
+use crate::nn::{Mode, ParamSet};
 use crate::random::RunRng;
 use crate::scenario::{HostOutline, HostProblem};
-use crate::torch::{Backend, Mode, NoGrad, ParamSet};
+use crate::torch::{Backend, NoGrad};
 
 /// A host before it is built: what it reads, its ops in order, and where it can grow.
 ///

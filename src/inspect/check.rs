@@ -4,11 +4,11 @@
 //! Nothing on disk is changed: a run that is being played is looked at as it stands, and what its process is still at is no
 //! damage.
 
-mod agreement;
 mod checkpoints;
 mod events;
 mod files;
 mod scenario;
+mod agreement;
 mod sweep;
 
 use std::fmt;

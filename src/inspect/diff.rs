@@ -4,9 +4,9 @@
 //! two runs of one seed is left out: see [`strip_volatile`](crate::telemetry::strip_volatile).
 
 mod checkpoints;
+mod walk;
 mod curves;
 mod events;
-mod walk;
 
 use std::fmt;
 use std::path::{Path, PathBuf};

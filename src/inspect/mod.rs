@@ -1,10 +1,10 @@
 //! What is left of runs and sweeps, seen from outside: whether a folder is whole and what it is good for ([`check()`]), and
 //! where two runs part ([`diff()`]). Nothing on disk is changed.
 
-mod check;
-mod diff;
 mod outline;
 mod tensors;
+mod check;
+mod diff;
 
 pub use check::{Check, Finding, Part, Use, Verdict, Weight, check};
 pub use diff::{Compared, Diff, DiffError, DiffKind, Difference, Extent, Moment, Side, diff};

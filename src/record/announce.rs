@@ -225,7 +225,7 @@ fn learner_setup(world: &mut World) -> Option<LearnerSetup> {
     let (start, end) = learner.entropy_coefs();
     let anneal_updates = horizon.updates_of(learner.entropy_anneal_episodes, learner) as u32;
     Some(LearnerSetup {
-        policy_params: policy_params as u64,
+        policy_params,
         policy_device: run.devices.first().map(ToString::to_string).unwrap_or_default(),
         lstm_hidden: lstm_hidden as u32,
         lr: Num(learner.lr),

@@ -1,19 +1,19 @@
 //! The record of a run on disk: directory, manifest, status, events, log and summary.
 
-pub(crate) mod announce;
 mod claim;
-mod continuation;
-mod directory;
 mod files;
-mod find;
-mod insertions;
-mod listing;
 mod log;
-mod manifest;
 mod status;
-mod summary;
-pub(crate) mod systems;
 mod table;
+mod insertions;
+mod summary;
+mod directory;
+mod continuation;
+mod find;
+mod manifest;
+pub(crate) mod announce;
+mod listing;
+pub(crate) mod systems;
 
 pub use announce::Recording;
 pub use claim::RunClaim;

@@ -6,10 +6,10 @@
 //! is worth.
 
 mod order;
+mod world;
 mod strategies;
 #[cfg(test)]
 mod tests;
-mod world;
 
 use serde::Serialize;
 

@@ -7,30 +7,30 @@
 //! potentials, rent and warnings are summed over all slots; only the shaping of actions refers to the acted one.
 //! `docs/reference/rewards-and-attribution.md` has the formulas.
 
-mod attribution;
-mod audit;
-mod basic;
 mod breakdown;
-mod committed;
-mod costs;
 mod episode;
-mod escrow;
-mod extension;
-#[cfg(test)]
-mod fixtures;
-mod function;
 mod inputs;
-mod loss;
-mod mode;
+mod attribution;
+mod costs;
+mod extension;
 mod potential;
-#[cfg(test)]
-mod properties;
 mod report;
+mod state;
+mod mode;
+mod committed;
+mod escrow;
+mod function;
+mod audit;
+mod loss;
 mod shaped;
+mod basic;
 mod simplified;
 mod sparse;
-mod state;
 pub(crate) mod systems;
+#[cfg(test)]
+mod fixtures;
+#[cfg(test)]
+mod properties;
 #[cfg(test)]
 mod tests;
 

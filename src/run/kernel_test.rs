@@ -7,10 +7,12 @@ use crate::env::grafted::{self, Graft, GraftKind};
 use crate::growth::{AlphaAlgorithm, Topology};
 use crate::health::Failure;
 use crate::host::{Conv, HostPlan, ResidualBlock};
+use crate::kernels;
+use crate::nn::{self, Implementation, Mode};
 use crate::random::{Domain, RunRng};
 use crate::scenario::Kernels;
 use crate::seed::{BlueprintRegistry, SeedInstance};
-use crate::torch::{self, Backend, Implementation, Mode, NoGrad};
+use crate::torch::{self, Backend, NoGrad};
 
 /// Share of the largest value of a tensor beyond which a difference is no rounding any more.
 const TOLERANCE: f64 = 1e-3;
@@ -21,11 +23,11 @@ const SIDE: i64 = 16;
 /// Why the kernels of this CPU are not to be used; `None` if they agree with libtorch's operators. Draws nothing of a run.
 pub(super) fn refusal() -> Option<String> {
     let why = match torch::catch(difference).map_err(Failure::from).flatten() {
-        Ok(share) if share <= TOLERANCE => torch::self_test(Device::Cpu, Implementation::Own)?,
+        Ok(share) if share <= TOLERANCE => nn::self_test(Device::Cpu, Implementation::Own)?,
         Ok(share) => format!("they differ from libtorch's by {share:e}"),
         Err(failure) => format!("they fail: {failure}"),
     };
-    let level = torch::kernel_levels().into_iter().find(|level| level.is_available)?;
+    let level = kernels::kernel_levels().into_iter().find(|level| level.is_available)?;
     let name = level.name;
     Some(format!("the engine's own kernels for {name} are not used: {why}"))
 }
@@ -79,7 +81,7 @@ fn results(kernels: Kernels) -> Result<Vec<Tensor>, Failure> {
     let mut sums = Accumulators::new(backend, PackLayout { configs: 1, slots: 0 }, 1, LABELS.len())?;
     let (x, y) = (images(kernels)?, Tensor::from_slice(&LABELS));
     let logits = grafted::forward(&*host, &grafts.collect::<Vec<_>>(), &x, Mode::Train)?;
-    torch::backward(&sums.train_loss((0, 0), &logits, &y, 0.1)?, backend)?;
+    kernels::backward(&sums.train_loss((0, 0), &logits, &y, 0.1)?, backend)?;
     let _no_grad = NoGrad::new();
     let mut folded = host.fold()?;
     folded.refill()?;
@@ -101,7 +103,7 @@ fn images(kernels: Kernels) -> Result<Tensor, Failure> {
     );
     let mut rows = bytes.index_select(0, &order) * &a + &b;
     if kernels == Kernels::Own {
-        torch::gather_images([&bytes, &order], None, [&a, &b], &rows.zero_())?;
+        kernels::gather_images([&bytes, &order], None, [&a, &b], &rows.zero_())?;
     }
     Ok(rows.unsqueeze(-1).permute([0, 3, 1, 2]))
 }

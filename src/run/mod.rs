@@ -1,16 +1,16 @@
 //! One run: start-up, the loop, and the ways to stop it.
 
-mod driver;
 mod extension;
 mod guarded;
 mod inventory;
 mod kernel_test;
 mod parts;
-mod residency;
-mod room;
 mod size;
-pub(crate) mod startup;
+mod room;
+mod residency;
 mod stop;
+mod driver;
+pub(crate) mod startup;
 
 pub use driver::{Driver, Moment};
 pub use extension::{Extension, ExtensionError, NO_EXTENSION};

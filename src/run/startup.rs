@@ -14,10 +14,11 @@ use crate::data::{DataRegistry, FeedArithmetic, Readers, Resident, TaskData, ref
 use crate::env::{Devices, EnvPool, Experiment, LoadedData, SelfTest};
 use crate::health::Failure;
 use crate::host::HostRegistry;
-use crate::scenario::Residency;
+use crate::nn::{self, Implementation};
+use crate::scenario::{DeviceSpec, Kernels, Residency};
 use crate::schedule::{AddWork, Startup, Work};
 use crate::seed::BlueprintRegistry;
-use crate::torch::{self, Backend, DeviceSpec, Implementation, Kernels};
+use crate::torch::{self, Backend};
 
 /// Process-wide switches, set once before the first tensor and the first worker. CUDA is loaded here, and only if it is
 /// listed: libtorch looks for it once.
@@ -40,9 +41,9 @@ pub(crate) fn open_devices(mut commands: Commands, experiment: Res<Experiment>) 
     let uses_own = run.kernels == Kernels::Own && run.devices.contains(&DeviceSpec::Cpu);
     let refused = uses_own.then(kernel_test::refusal).flatten();
     let kernels = refused.as_ref().map_or(run.kernels, |_| Kernels::Libtorch);
-    let open = |device: &DeviceSpec| Backend::new(device.to_tch(), kernels);
+    let open = |device: &DeviceSpec| Backend::new((*device).into(), kernels);
     let devices: Vec<Backend> = run.devices.iter().map(open).collect();
-    let tested = |backend: &Backend| torch::self_test(backend.device, Implementation::Fused);
+    let tested = |backend: &Backend| nn::self_test(backend.device, Implementation::Fused);
     let mut fallbacks: Vec<String> = devices.iter().filter_map(tested).collect();
     let optimizer = if fallbacks.is_empty() {
         Implementation::Fused

@@ -8,9 +8,9 @@ use super::catalog::Catalog;
 use super::check::check;
 use super::problem::{Cursor, Problem, Report, Source, SourceKind};
 use super::reader::{self, Document};
-use super::resolve::ron_options;
 use super::tree::{Node, Span, Value};
 use crate::files::RonError;
+use crate::files::ron_options;
 use crate::schema::{Described, Kind};
 
 /// What a file declares, and where in it each value stands.

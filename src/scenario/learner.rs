@@ -1,7 +1,7 @@
 //! Section `learner`: how a policy is trained.
 
+use crate::scenario::AmpMode;
 use crate::schema::{choice, section};
-use crate::torch::AmpMode;
 
 choice! {
     /// What the end of a full-length episode means.

@@ -6,46 +6,49 @@
 //! as a whole by `validate`; `load` is the way through.
 
 mod action_space;
-mod arms;
+mod arithmetic;
 mod attribution;
 mod blueprints;
-mod catalog;
-mod check;
 mod controllers;
-mod derived;
-mod document;
+mod device;
 mod experiment;
-mod explain;
 mod faults;
-#[cfg(test)]
-pub mod fixtures;
 mod governor;
 mod growth_schedules;
 mod host;
-mod layers;
 mod learner;
 mod lifecycle;
-mod load;
 mod needs;
-mod paths;
-mod policy;
-mod presets;
-mod problem;
-mod reader;
 mod removed;
+mod run;
+mod task;
+mod presets;
+mod catalog;
+mod derived;
+mod policy;
 mod resolve;
 mod reward;
-mod run;
-mod settled;
-mod task;
-#[cfg(test)]
-mod tests;
 mod topology;
 mod tree;
+mod problem;
+mod paths;
+mod layers;
+mod arms;
+mod reader;
+mod settled;
 mod validate;
 mod wording;
+mod check;
+mod document;
+mod explain;
+mod load;
+#[cfg(test)]
+pub mod fixtures;
+#[cfg(test)]
+mod tests;
 
 pub use action_space::ActionSpace;
+pub use arithmetic::{AmpMode, Kernels, MatmulPrecision, OptimizerConfig};
 pub use attribution::{AttributionConfig, AttributionStrategy, Cadence, FULL_FACTORIAL_LIMIT};
 pub use blueprints::{
     AttentionOptions, BlueprintsConfig, BottleneckOptions, FlexAttentionOptions, LoraLargeOptions, LoraOptions,
@@ -57,6 +60,7 @@ pub use controllers::{
     ScheduledCommand,
 };
 pub use derived::{DataForm, ImageShape, PartSizes, TextShape, data_forms};
+pub use device::{DeviceError, DeviceSpec};
 pub use document::{Declared, read_declared, written_values};
 pub use experiment::{
     AbConfig, ArmConfig, DecisionTest, EvaluationMode, ExperimentConfig, Interleave, LONGEST_ARM_ID, Metric,
@@ -103,8 +107,6 @@ pub use task::{
     TokenFormat, ValBatches,
 };
 pub use topology::{EpisodeChoice, InitialSeed, InitialTopology};
-
-pub use crate::torch::{AmpMode, Kernels, MatmulPrecision, OptimizerConfig};
 
 use crate::schema::{Described, Kind, section};
 use presets::TRAINING_PRESET;

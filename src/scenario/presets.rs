@@ -3,8 +3,8 @@
 use ron::error::SpannedError;
 use serde::{Deserialize, Serialize};
 
-use super::resolve::ron_options;
 use super::task::{TaskOverrides, TaskSpec};
+use crate::files::ron_options;
 use crate::schema::{Kind, Names};
 
 /// A task and the question that it asks.

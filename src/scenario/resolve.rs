@@ -1,11 +1,11 @@
 //! From a scenario to the task that every env runs, and to its full text.
 
-use ron::extensions::Extensions;
 use ron::ser::PrettyConfig;
 use serde::Serialize;
 
 use super::catalog::Catalog;
 use super::{DataSource, Scenario, TaskChoice, TaskSpec};
+use crate::files::ron_options;
 
 impl Scenario {
     /// The task in full: its preset's fields where the scenario says nothing else. `None` for a task name that the catalog
@@ -51,9 +51,4 @@ impl DataSource {
 pub fn resolved_ron(file: &impl Serialize) -> Result<String, ron::Error> {
     let layout = PrettyConfig::new().struct_names(false).depth_limit(3);
     ron_options().to_string_pretty(file, layout)
-}
-
-/// The dialect of scenario files.
-pub(super) fn ron_options() -> ron::Options {
-    ron::Options::default().with_default_extension(Extensions::IMPLICIT_SOME)
 }

@@ -1,7 +1,7 @@
 //! Sections `data`, `run`, `training` and `telemetry`: how big the run is, where it takes place, what it writes down.
 
+use crate::scenario::{AmpMode, DeviceSpec, Kernels, MatmulPrecision};
 use crate::schema::{choice, record, section};
-use crate::torch::{AmpMode, DeviceSpec, Kernels, MatmulPrecision};
 
 choice! {
     /// Where training data lie while a run trains on them. The batches are the same in every case.

@@ -8,8 +8,8 @@ use super::catalog::Catalog;
 use super::host::HostChoice;
 use super::presets::OWN_IMAGES;
 use super::problem::Problem;
-use super::resolve::ron_options;
 use super::tree::{Node, Value, listed};
+use crate::files::ron_options;
 
 /// What a task of the preset for own images leaves to its data, and to its host, as a scenario. The data are looked at only
 /// if the task does not say both the classes and what the host reads; `folder` is where relative paths begin.

@@ -4,8 +4,8 @@ use serde::{Deserialize, Serialize};
 
 use super::host::HostChoice;
 use crate::growth::SlotId;
+use crate::scenario::OptimizerConfig;
 use crate::schema::{Content, Described, Field, Kind, Variant, choice, overlay, range, record, section};
-use crate::torch::OptimizerConfig;
 
 /// `preset("digits_impaired", (batch_size: 64))` or `custom((..))`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -5,9 +5,9 @@ use std::ops::Bound;
 use proptest::prelude::*;
 
 use super::check::check;
-use super::resolve::ron_options;
 use super::wording::choices;
 use super::*;
+use crate::files::ron_options;
 use crate::schema::{Content, Field, Kind, Names};
 
 /// Draws choices for random scenarios.

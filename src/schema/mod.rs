@@ -19,10 +19,10 @@
 //! A field without `= default` has its type's. The range, any constant of [`range`] or another [`Kind`], applies to what
 //! an option, list or pair holds; without one the type alone decides.
 
-mod declare;
-mod described;
 mod kind;
 pub mod range;
+mod described;
+mod declare;
 #[cfg(test)]
 mod tests;
 

@@ -11,7 +11,8 @@
 use tch::{TchError, Tensor};
 
 use crate::growth::AlphaAlgorithm;
-use crate::torch::{TorchError, add_scaled, add_scaled_into};
+use crate::kernels::{add_scaled, add_scaled_into};
+use crate::torch::TorchError;
 
 /// Why a residual could not enter the host.
 #[derive(Debug, thiserror::Error)]

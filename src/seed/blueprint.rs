@@ -4,9 +4,11 @@ use tch::{TchError, Tensor};
 
 use super::{BlendError, fit_residual};
 use crate::growth::Topology;
+use crate::kernels::Onto;
+use crate::nn::{Mode, ParamSet};
 use crate::random::RunRng;
 use crate::scenario::SeedInit;
-use crate::torch::{Backend, Mode, Onto, ParamSet, TorchError};
+use crate::torch::{Backend, TorchError};
 
 /// A batch of the env's training data as a newborn seed meets it, with the network as it stands.
 #[derive(Debug)]

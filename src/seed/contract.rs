@@ -4,9 +4,11 @@ use tch::{Kind, TchError, Tensor};
 
 use super::{BirthBatch, Blueprint, BlueprintError, SeedModule};
 use crate::growth::Topology;
+use crate::kernels::backward;
+use crate::nn::{Mode, ParamSet};
 use crate::random::{Domain, Draw, RunRng};
 use crate::scenario::SeedInit;
-use crate::torch::{Backend, HostSyncCounter, Mode, NoGrad, ParamSet, TorchError, backward, read_f64};
+use crate::torch::{Backend, HostSyncCounter, NoGrad, TorchError, read_f64};
 
 /// Samples, height and width of the images that modules are tried on: one is large, one uneven, one a single position.
 const IMAGES: [[i64; 3]; 3] = [[1, 8, 8], [2, 3, 5], [2, 1, 1]];

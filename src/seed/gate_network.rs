@@ -3,8 +3,9 @@
 use tch::{TchError, Tensor};
 
 use crate::growth::Topology;
+use crate::nn::{Init, ParamSet, spatial_mean};
 use crate::random::RunRng;
-use crate::torch::{Backend, Init, ParamSet, spatial_mean};
+use crate::torch::Backend;
 
 /// g = sigmoid(W₂·relu(W₁·mean(x) + b₁) + b₂); W₂ and b₂ start at 0, so g is exactly 0.5 at birth. The mean is over the
 /// positions of an image; a token stands for itself, as those behind it are not to be known.

@@ -4,8 +4,10 @@ use tch::{TchError, Tensor};
 
 use super::{BlendError, BlueprintError, BlueprintRegistry, GateNetwork, Residual, SeedModule, fit_residual};
 use crate::growth::AlphaAlgorithm;
+use crate::kernels::Onto;
+use crate::nn::{Mode, Param};
 use crate::random::RunRng;
-use crate::torch::{Backend, Mode, Onto, Param};
+use crate::torch::Backend;
 
 /// The tensors of one seed.
 pub struct SeedInstance {

@@ -6,24 +6,24 @@
 mod alpha;
 mod blend;
 mod blueprint;
-mod change;
 mod contract;
-#[cfg(test)]
-mod fixtures;
 mod gate_network;
-mod gates;
-mod instance;
-mod invariants;
-mod legality;
-mod lifecycle;
-mod modules;
-#[cfg(test)]
-mod properties;
-mod record;
 mod registry;
-mod report;
+mod instance;
+mod modules;
 mod stages;
 mod statistics;
+mod record;
+mod change;
+mod gates;
+mod invariants;
+mod report;
+mod legality;
+mod lifecycle;
+#[cfg(test)]
+mod fixtures;
+#[cfg(test)]
+mod properties;
 
 pub use alpha::{ALPHA_TOLERANCE, AlphaController, AlphaError, RampShape};
 pub(crate) use blend::fit_residual;

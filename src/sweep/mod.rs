@@ -7,22 +7,22 @@
 //! worker: state (leases, results) ──► a free trial ──lease──► child process: run | resume ──► outcome ──► collect
 //! ```
 
-mod child;
-mod collect;
 mod file;
-#[cfg(test)]
-mod fixtures;
+mod process;
+mod space;
+mod plan;
 mod folder;
 mod halving;
 mod launch;
 mod lease;
 mod outcome;
-mod plan;
-mod process;
-mod space;
+mod collect;
 mod state;
+mod child;
 mod tidy;
 mod worker;
+#[cfg(test)]
+mod fixtures;
 
 pub use collect::{Collected, CollectedTrial, Csv, end_name};
 pub use file::{Axis, AxisValues, Budget, Drawing, Evaluation, Setting, SuccessiveHalving, SweepFile};

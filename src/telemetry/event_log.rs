@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use super::event::{Event, Payload};
 use super::gap::RecordGap;
-use super::mark::{EventsHasher, EventsMark};
+use super::mark::{EventsHasher, EventsMark, WrittenRecord};
 use super::segments::{EVENTS_FILE, close_segment, header_line};
 use super::sink::SinkError;
 use crate::health::{AtPath, FileError};
@@ -280,17 +280,6 @@ impl EventLog {
             }
         }
     }
-}
-
-/// What is there of a record that is continued.
-#[derive(Clone, Debug, Default)]
-pub struct WrittenRecord {
-    /// Of all its lines.
-    pub hasher: EventsHasher,
-    /// Before the open segment.
-    pub closed_segments: u32,
-    /// Of the open segment.
-    pub bytes: u64,
 }
 
 #[cfg(test)]

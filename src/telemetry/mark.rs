@@ -34,3 +34,14 @@ impl EventsHasher {
         }
     }
 }
+
+/// What is there of a record that is continued.
+#[derive(Clone, Debug, Default)]
+pub struct WrittenRecord {
+    /// Of all its lines.
+    pub hasher: EventsHasher,
+    /// Before the open segment.
+    pub closed_segments: u32,
+    /// Of the open segment.
+    pub bytes: u64,
+}

@@ -1,31 +1,30 @@
 //! Typed events, the hub that hands them to sinks, and the live state that every view is drawn from.
 //!
 //! Systems push [`Event`]s into the [`TelemetryOutbox`]; at flush points the [`TelemetryHub`] orders and stamps them,
-//! folds them into its [`LiveState`], writes them to `events.jsonl` and hands them to one thread per [`Sink`]. Telemetry is one-way: nothing that trains,
-//! rewards or decides reads any of its own run, and nothing here touches a tensor. What an earlier run
-//! recorded is shown by [`read_recording`].
+//! folds them into its [`LiveState`], writes them to `events.jsonl` and hands them to one thread per [`Sink`]. Telemetry is
+//! one-way: nothing that trains, rewards or decides reads any of its own run, and nothing here touches a tensor. What an
+//! earlier run recorded is shown by [`read_recording`].
 
 mod encoding;
 mod env_status;
-mod event;
-mod event_log;
 mod gap;
-mod hub;
-mod lane;
-mod live;
 mod mark;
-mod outbox;
+pub mod statistics;
 mod payload;
-mod reader;
-mod recording;
-mod seed_ends;
+mod event;
+mod outbox;
 mod segments;
+mod reader;
+mod seed_ends;
+mod live;
 mod sink;
+mod event_log;
+mod lane;
+mod hub;
 /// The sinks that the engine brings along.
 pub mod sinks;
-pub mod statistics;
+mod recording;
 mod volatile;
-
 #[cfg(test)]
 pub(crate) mod examples;
 
@@ -37,11 +36,10 @@ pub use encoding::{ActionId, BigInteger, Num, Timestamp};
 pub(crate) use encoding::{round, round_if_any};
 pub use env_status::{EnvStatus, EnvStatusTracker};
 pub use event::{EnvContext, Event, EventKind, Payload, SCHEMA_MAJOR, SCHEMA_MINOR, Severity};
-pub use event_log::WrittenRecord;
 pub use gap::{RecordFails, RecordGap};
 pub use hub::TelemetryHub;
 pub use live::{CommittedSeed, Contribution, EpisodeResult, LiveState, Missing, RoundResult, SeedWorth, StepProgress};
-pub use mark::{EventsHasher, EventsMark};
+pub use mark::{EventsHasher, EventsMark, WrittenRecord};
 pub use outbox::TelemetryOutbox;
 pub use payload::*;
 pub use reader::{EventReader, ReadError, find_last};

@@ -7,8 +7,8 @@ use bevy_ecs::prelude::Resource;
 use bevy_platform::cell::SyncCell;
 
 use super::event::Event;
-use super::event_log::WrittenRecord;
 use super::live::LiveState;
+use super::mark::WrittenRecord;
 use super::payload::RunFinished;
 use crate::health::FileError;
 

@@ -2,7 +2,7 @@
 
 use tch::Device;
 
-use super::Kernels;
+use crate::scenario::{DeviceSpec, Kernels};
 
 /// A device and the kernels that are used there.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -25,5 +25,14 @@ impl Backend {
     /// Whether the engine's own kernels compute here. They are written for CPUs.
     pub const fn uses_own_kernels(self) -> bool {
         matches!((self.device, self.kernels), (Device::Cpu, Kernels::Own))
+    }
+}
+
+impl From<DeviceSpec> for Device {
+    fn from(spec: DeviceSpec) -> Self {
+        match spec {
+            DeviceSpec::Cpu => Self::Cpu,
+            DeviceSpec::Cuda(index) => Self::Cuda(index),
+        }
     }
 }

@@ -1,4 +1,4 @@
-//! The declarations of the C++ files of this folder and the conversion of its errors. Nothing leaves this folder.
+//! The declarations of all C++ of the engine and the conversion of its errors, for this folder and `kernels`.
 
 use std::ffi::{CStr, c_char};
 use std::marker::{PhantomData, PhantomPinned};
@@ -10,21 +10,21 @@ use torch_sys::C_tensor;
 use super::TorchError;
 
 /// Lists up to this long are passed without touching the heap.
-pub(super) type TensorPointers = SmallVec<[*mut C_tensor; 64]>;
+pub(crate) type TensorPointers = SmallVec<[*mut C_tensor; 64]>;
 
 /// The pointers of `tensors`, valid as long as the slice is borrowed.
-pub(super) fn pointers(tensors: &[Tensor]) -> TensorPointers {
+pub(crate) fn pointers(tensors: &[Tensor]) -> TensorPointers {
     tensors.iter().map(pointer).collect()
 }
 
 /// The pointer of one tensor. libtorch's tensors are shared handles with interior mutability, which is why the C++
 /// side may write through a handle that Rust borrows immutably; tch's own in-place operators do the same.
-pub(super) fn pointer(tensor: &Tensor) -> *mut C_tensor {
+pub(crate) fn pointer(tensor: &Tensor) -> *mut C_tensor {
     tensor.as_ptr().cast_mut()
 }
 
 /// The pointer of an optional tensor, null for `None`.
-pub(super) fn optional_pointer(tensor: Option<&Tensor>) -> *const C_tensor {
+pub(crate) fn optional_pointer(tensor: Option<&Tensor>) -> *const C_tensor {
     tensor.map_or(std::ptr::null(), Tensor::as_ptr)
 }
 
@@ -32,7 +32,7 @@ pub(super) fn optional_pointer(tensor: Option<&Tensor>) -> *const C_tensor {
 ///
 /// # Safety
 /// `error` is null or was returned by a function of the shim and is passed here once.
-pub(super) unsafe fn check(error: *mut c_char) -> Result<(), TorchError> {
+pub(crate) unsafe fn check(error: *mut c_char) -> Result<(), TorchError> {
     // SAFETY: the caller's promise.
     unsafe { take_error(error) }.map_err(TorchError::classify)
 }
@@ -41,7 +41,7 @@ pub(super) unsafe fn check(error: *mut c_char) -> Result<(), TorchError> {
 ///
 /// # Safety
 /// As for [`check`].
-pub(super) unsafe fn check_operator(error: *mut c_char) -> Result<(), TchError> {
+pub(crate) unsafe fn check_operator(error: *mut c_char) -> Result<(), TchError> {
     // SAFETY: the caller's promise.
     unsafe { take_error(error) }.map_err(TchError::Torch)
 }
@@ -61,7 +61,7 @@ unsafe fn take_error(error: *mut c_char) -> Result<(), String> {
 }
 
 /// libtorch's number of a device's type.
-pub(super) fn device_type(device: Device) -> i64 {
+pub(crate) fn device_type(device: Device) -> i64 {
     match device {
         Device::Cpu => 0,
         Device::Cuda(_) => 1,
@@ -73,7 +73,7 @@ pub(super) fn device_type(device: Device) -> i64 {
 /// A stream as plain numbers, the inverse of `c10::Stream::pack3`.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct RawStream {
+pub(crate) struct RawStream {
     pub id: i64,
     pub index: i64,
     pub device_type: i64,
@@ -82,7 +82,7 @@ pub(super) struct RawStream {
 /// The autocast modes of one device type on this thread.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct RawAutocast {
+pub(crate) struct RawAutocast {
     pub device_type: i64,
     pub dtype: i64,
     pub enabled: bool,
@@ -92,7 +92,7 @@ pub(super) struct RawAutocast {
 /// An optimizer's rule with its state, lists of one tensor a parameter.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
-pub(super) struct RawRule {
+pub(crate) struct RawRule {
     pub is_adamw: bool,
     pub lr: f64,
     pub beta1: f64,
@@ -107,7 +107,7 @@ pub(super) struct RawRule {
 /// What a batch does with a group's gradients; columns are -1 where nothing is written.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
-pub(super) struct RawTreatment {
+pub(crate) struct RawTreatment {
     pub max_norm: f64,
     pub vanishing: f64,
     pub exploding: f64,
@@ -118,7 +118,7 @@ pub(super) struct RawTreatment {
 
 /// A C++ object that Rust only ever holds by pointer.
 #[repr(C)]
-pub(super) struct Opaque {
+pub(crate) struct Opaque {
     _bytes: [u8; 0],
     _marker: PhantomData<(*mut u8, PhantomPinned)>,
 }
@@ -126,73 +126,56 @@ pub(super) struct Opaque {
 unsafe extern "C" {
     fn simic_free_error(error: *mut c_char);
 
-    pub(super) fn simic_zero_grads(params: *const *mut C_tensor, n: usize) -> *mut c_char;
-    pub(super) fn simic_drop_grads(params: *const *mut C_tensor, n: usize) -> *mut c_char;
-    pub(super) fn simic_clip_grads(
+    pub(crate) fn simic_zero_grads(params: *const *mut C_tensor, n: usize) -> *mut c_char;
+    pub(crate) fn simic_drop_grads(params: *const *mut C_tensor, n: usize) -> *mut c_char;
+    pub(crate) fn simic_clip_grads(
         params: *const *mut C_tensor,
         n: usize,
         max_norm: f64,
         norm: *mut C_tensor,
         bad: *mut C_tensor,
     ) -> *mut c_char;
-    pub(super) fn simic_grad_stats(
+    pub(crate) fn simic_grad_stats(
         params: *const *mut C_tensor,
         n: usize,
         vanishing: f64,
         exploding: f64,
         out: *mut C_tensor,
     ) -> *mut c_char;
-    pub(super) fn simic_unscale_grads(
+    pub(crate) fn simic_unscale_grads(
         params: *const *mut C_tensor,
         n: usize,
         inverse_scale: *const C_tensor,
         found_inf: *mut C_tensor,
     ) -> *mut c_char;
-    pub(super) fn simic_zero_all(tensors: *const *mut C_tensor, n: usize) -> *mut c_char;
-    pub(super) fn simic_keep(tensors: *const *mut C_tensor, n: usize, kept: *mut C_tensor) -> *mut c_char;
-    pub(super) fn simic_restore(
+    pub(crate) fn simic_zero_all(tensors: *const *mut C_tensor, n: usize) -> *mut c_char;
+    pub(crate) fn simic_keep(tensors: *const *mut C_tensor, n: usize, kept: *mut C_tensor) -> *mut c_char;
+    pub(crate) fn simic_restore(
         tensors: *const *mut C_tensor,
         n: usize,
         kept: *const C_tensor,
         unless_finite: bool,
     ) -> *mut c_char;
-    pub(super) fn simic_copy_all(
+    pub(crate) fn simic_copy_all(
         to: *const *mut C_tensor,
         from: *const *mut C_tensor,
         n: usize,
         non_blocking: bool,
     ) -> *mut c_char;
 
-    pub(super) fn simic_fused_sgd(
-        params: *const *mut C_tensor,
-        momenta: *const *mut C_tensor,
-        n: usize,
-        lr: f64,
-        momentum: f64,
-        weight_decay: f64,
-        found_inf: *const C_tensor,
-    ) -> *mut c_char;
-    pub(super) fn simic_fused_adamw(
-        params: *const *mut C_tensor,
-        exp_avgs: *const *mut C_tensor,
-        exp_avg_sqs: *const *mut C_tensor,
-        steps: *const *mut C_tensor,
-        n: usize,
-        lr: f64,
-        beta1: f64,
-        beta2: f64,
-        eps: f64,
-        weight_decay: f64,
-        found_inf: *const C_tensor,
-    ) -> *mut c_char;
-
-    pub(super) fn simic_own_step(
+    pub(crate) fn simic_own_step(
         params: *const *mut C_tensor,
         n: usize,
         rule: *const RawRule,
         found_inf: *const C_tensor,
     ) -> *mut c_char;
-    pub(super) fn simic_own_update(
+    pub(crate) fn simic_fused_step(
+        params: *const *mut C_tensor,
+        n: usize,
+        rule: *const RawRule,
+        found_inf: *const C_tensor,
+    ) -> *mut c_char;
+    pub(crate) fn simic_own_update(
         params: *const *mut C_tensor,
         n: usize,
         rule: *const RawRule,
@@ -202,7 +185,7 @@ unsafe extern "C" {
         bad: *mut C_tensor,
     ) -> *mut c_char;
 
-    pub(super) fn simic_gather_images(
+    pub(crate) fn simic_gather_images(
         windows: *const C_tensor,
         positions: *const C_tensor,
         masks: *const C_tensor,
@@ -211,7 +194,7 @@ unsafe extern "C" {
         b: *const C_tensor,
         out: *mut C_tensor,
     ) -> *mut c_char;
-    pub(super) fn simic_cross_entropy(
+    pub(crate) fn simic_cross_entropy(
         logits: *const C_tensor,
         targets: *const C_tensor,
         smoothing: f64,
@@ -222,11 +205,11 @@ unsafe extern "C" {
         share: f64,
         out: *mut *mut C_tensor,
     ) -> *mut c_char;
-    pub(super) fn simic_keep_tensor_blocks();
-    pub(super) fn simic_kept_bytes() -> usize;
-    pub(super) fn simic_free_thread_buffers();
-    pub(super) fn simic_backward(objective: *const C_tensor) -> *mut c_char;
-    pub(super) fn simic_add_validation(
+    pub(crate) fn simic_keep_tensor_blocks();
+    pub(crate) fn simic_kept_bytes() -> usize;
+    pub(crate) fn simic_free_thread_buffers();
+    pub(crate) fn simic_backward(objective: *const C_tensor) -> *mut c_char;
+    pub(crate) fn simic_add_validation(
         logits: *const C_tensor,
         targets: *const C_tensor,
         main: i64,
@@ -237,12 +220,12 @@ unsafe extern "C" {
         room: i64,
     ) -> *mut c_char;
 
-    pub(super) fn simic_copy_into(to: *mut C_tensor, from: *const C_tensor, non_blocking: bool) -> *mut c_char;
-    pub(super) fn simic_channels_last(tensor: *const C_tensor, out: *mut *mut C_tensor) -> *mut c_char;
-    pub(super) fn simic_is_channels_last(tensor: *const C_tensor, out: *mut bool) -> *mut c_char;
+    pub(crate) fn simic_copy_into(to: *mut C_tensor, from: *const C_tensor, non_blocking: bool) -> *mut c_char;
+    pub(crate) fn simic_channels_last(tensor: *const C_tensor, out: *mut *mut C_tensor) -> *mut c_char;
+    pub(crate) fn simic_is_channels_last(tensor: *const C_tensor, out: *mut bool) -> *mut c_char;
 
-    pub(super) fn simic_is_served(x: *const C_tensor) -> bool;
-    pub(super) fn simic_block(
+    pub(crate) fn simic_is_served(x: *const C_tensor) -> bool;
+    pub(crate) fn simic_block(
         x: *const C_tensor,
         weight: *const C_tensor,
         gamma: *const C_tensor,
@@ -256,7 +239,7 @@ unsafe extern "C" {
         residual: *const C_tensor,
         out: *mut *mut C_tensor,
     ) -> *mut c_char;
-    pub(super) fn simic_folded_block(
+    pub(crate) fn simic_folded_block(
         x: *const C_tensor,
         packed: *const C_tensor,
         bias: *const C_tensor,
@@ -266,8 +249,8 @@ unsafe extern "C" {
         residual: *const C_tensor,
         out: *mut *mut C_tensor,
     ) -> *mut c_char;
-    pub(super) safe fn simic_folded_sizes(inputs: i64, outputs: i64, kernel: i64, weights: &mut i64, biases: &mut i64);
-    pub(super) fn simic_fold_block(
+    pub(crate) safe fn simic_folded_sizes(inputs: i64, outputs: i64, kernel: i64, weights: &mut i64, biases: &mut i64);
+    pub(crate) fn simic_fold_block(
         weight: *const C_tensor,
         gamma: *const C_tensor,
         beta: *const C_tensor,
@@ -277,14 +260,14 @@ unsafe extern "C" {
         packed: *mut C_tensor,
         bias: *mut C_tensor,
     ) -> *mut c_char;
-    pub(super) fn simic_max_pool(x: *const C_tensor, out: *mut *mut C_tensor) -> *mut c_char;
-    pub(super) fn simic_head(
+    pub(crate) fn simic_max_pool(x: *const C_tensor, out: *mut *mut C_tensor) -> *mut c_char;
+    pub(crate) fn simic_head(
         x: *const C_tensor,
         weight: *const C_tensor,
         bias: *const C_tensor,
         out: *mut *mut C_tensor,
     ) -> *mut c_char;
-    pub(super) fn simic_layer(
+    pub(crate) fn simic_layer(
         x: *const C_tensor,
         weight: *const C_tensor,
         gamma: *const C_tensor,
@@ -298,7 +281,7 @@ unsafe extern "C" {
         straight_through: bool,
         out: *mut *mut C_tensor,
     ) -> *mut c_char;
-    pub(super) fn simic_norm_residual(
+    pub(crate) fn simic_norm_residual(
         x: *const C_tensor,
         gamma: *const C_tensor,
         beta: *const C_tensor,
@@ -307,55 +290,55 @@ unsafe extern "C" {
         epsilon: f64,
         out: *mut *mut C_tensor,
     ) -> *mut c_char;
-    pub(super) fn simic_squeeze_excite(
+    pub(crate) fn simic_squeeze_excite(
         x: *const C_tensor,
         squeeze: *const C_tensor,
         excite: *const C_tensor,
         bias: *const C_tensor,
         out: *mut *mut C_tensor,
     ) -> *mut c_char;
-    pub(super) fn simic_incubate(h: *const C_tensor, delta: *const C_tensor, out: *mut *mut C_tensor) -> *mut c_char;
-    pub(super) fn simic_add_scaled(
+    pub(crate) fn simic_incubate(h: *const C_tensor, delta: *const C_tensor, out: *mut *mut C_tensor) -> *mut c_char;
+    pub(crate) fn simic_add_scaled(
         h: *const C_tensor,
         delta: *const C_tensor,
         alpha: f64,
         out: *mut *mut C_tensor,
     ) -> *mut c_char;
-    pub(super) fn simic_add_scaled_into(
+    pub(crate) fn simic_add_scaled_into(
         out: *mut C_tensor,
         h: *const C_tensor,
         delta: *const C_tensor,
         alpha: f64,
     ) -> *mut c_char;
 
-    pub(super) fn simic_kernel_level(index: usize, available: *mut bool) -> *const c_char;
-    pub(super) safe fn simic_force_kernel_level(index: usize);
-    pub(super) safe fn simic_fail_kernel(call: i64);
+    pub(crate) fn simic_kernel_level(index: usize, available: *mut bool) -> *const c_char;
+    pub(crate) safe fn simic_force_kernel_level(index: usize);
+    pub(crate) safe fn simic_fail_kernel(call: i64);
 
-    pub(super) safe fn simic_cuda_computes_bf16() -> bool;
+    pub(crate) safe fn simic_cuda_computes_bf16() -> bool;
 
-    pub(super) safe fn simic_grad_enabled() -> bool;
-    pub(super) safe fn simic_set_grad_enabled(enabled: bool);
-    pub(super) fn simic_inference_begin(out: *mut *mut Opaque) -> *mut c_char;
-    pub(super) fn simic_inference_end(mode: *mut Opaque);
-    pub(super) fn simic_autocast_set(mode: *const RawAutocast, previous: *mut RawAutocast) -> *mut c_char;
+    pub(crate) safe fn simic_grad_enabled() -> bool;
+    pub(crate) safe fn simic_set_grad_enabled(enabled: bool);
+    pub(crate) fn simic_inference_begin(out: *mut *mut Opaque) -> *mut c_char;
+    pub(crate) fn simic_inference_end(mode: *mut Opaque);
+    pub(crate) fn simic_autocast_set(mode: *const RawAutocast, previous: *mut RawAutocast) -> *mut c_char;
 
-    pub(super) fn simic_stream_from_pool(device_type: i64, index: i64, out: *mut RawStream) -> *mut c_char;
-    pub(super) fn simic_stream_exchange(
+    pub(crate) fn simic_stream_from_pool(device_type: i64, index: i64, out: *mut RawStream) -> *mut c_char;
+    pub(crate) fn simic_stream_exchange(
         stream: *const RawStream,
         previous: *mut RawStream,
         previous_device: *mut i64,
     ) -> *mut c_char;
-    pub(super) fn simic_stream_restore(previous: *const RawStream, previous_device: i64) -> *mut c_char;
-    pub(super) fn simic_stream_synchronize(stream: *const RawStream) -> *mut c_char;
-    pub(super) fn simic_event_record(device_type: i64, index: i64, event: *mut *mut Opaque) -> *mut c_char;
-    pub(super) fn simic_event_wait(event: *const Opaque) -> *mut c_char;
-    pub(super) fn simic_event_free(event: *mut Opaque);
-    pub(super) fn simic_free_bytes(device_type: i64, index: i64, out: *mut u64) -> *mut c_char;
+    pub(crate) fn simic_stream_restore(previous: *const RawStream, previous_device: i64) -> *mut c_char;
+    pub(crate) fn simic_stream_synchronize(stream: *const RawStream) -> *mut c_char;
+    pub(crate) fn simic_event_record(device_type: i64, index: i64, event: *mut *mut Opaque) -> *mut c_char;
+    pub(crate) fn simic_event_wait(event: *const Opaque) -> *mut c_char;
+    pub(crate) fn simic_event_free(event: *mut Opaque);
+    pub(crate) fn simic_free_bytes(device_type: i64, index: i64, out: *mut u64) -> *mut c_char;
 
-    pub(super) fn simic_set_matmul_precision(precision: *const c_char) -> *mut c_char;
-    pub(super) fn simic_set_deterministic(on: bool) -> *mut c_char;
+    pub(crate) fn simic_set_matmul_precision(precision: *const c_char) -> *mut c_char;
+    pub(crate) fn simic_set_deterministic(on: bool) -> *mut c_char;
 
     /// libtorch's own: what it was built as, a byte for each part of the number.
-    pub(super) safe fn aoti_torch_abi_version() -> u64;
+    pub(crate) safe fn aoti_torch_abi_version() -> u64;
 }

@@ -2,8 +2,8 @@
 
 use tch::Kind;
 
-use super::ffi;
-use super::{AmpMode, MatmulPrecision, TorchError};
+use super::{TorchError, ffi};
+use crate::scenario::{AmpMode, MatmulPrecision};
 
 /// Sets the precision of f32 matrix products and, below `highest`, lets cuDNN use TF32.
 ///

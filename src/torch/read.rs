@@ -88,7 +88,7 @@ pub fn peek(number: &Tensor) -> Result<Option<f64>, TorchError> {
 }
 
 /// The uncounted copy, for self-tests before a run begins and for what is no device's.
-pub(super) fn copy_to_host<T: kind::Element + Copy + Default>(
+pub(crate) fn copy_to_host<T: kind::Element + Copy + Default>(
     tensor: &Tensor,
     kind: Kind,
 ) -> Result<Vec<T>, TorchError> {

@@ -8,20 +8,10 @@
 #include <ATen/autocast_mode.h>
 #include <ATen/core/Tensor.h>
 #include <ATen/detail/CUDAHooksInterface.h>
-#include <ATen/ops/_amp_foreach_non_finite_check_and_unscale.h>
-#include <ATen/ops/_foreach_add.h>
 #include <ATen/ops/_foreach_copy.h>
-#include <ATen/ops/_foreach_mul.h>
-#include <ATen/ops/_foreach_norm.h>
 #include <ATen/ops/_foreach_zero.h>
-#include <ATen/ops/_fused_adamw.h>
-#include <ATen/ops/_fused_sgd.h>
 #include <ATen/ops/cat.h>
-#include <ATen/ops/clamp.h>
-#include <ATen/ops/empty_like.h>
 #include <ATen/ops/isfinite.h>
-#include <ATen/ops/linalg_vector_norm.h>
-#include <ATen/ops/stack.h>
 #include <ATen/ops/where.h>
 #include <ATen/ops/zeros.h>
 #include <c10/core/CachingDeviceAllocator.h>
@@ -76,15 +66,6 @@ bool is_flat_cpu_f32(const Tensor& t) {
   return t.device().is_cpu() && t.scalar_type() == at::kFloat && t.is_non_overlapping_and_dense();
 }
 
-Tensors defined_grads(Tensor* const* params, size_t n) {
-  Tensors grads;
-  for (size_t i = 0; i < n; ++i) {
-    const Tensor& grad = params[i]->grad();
-    if (grad.defined()) grads.push_back(grad);
-  }
-  return grads;
-}
-
 Tensors list_of(Tensor* const* tensors, size_t n) {
   Tensors list;
   for (size_t i = 0; i < n; ++i) list.push_back(*tensors[i]);
@@ -113,20 +94,6 @@ bool all_flat_cpu_f32(const Tensors& tensors) {
   return true;
 }
 
-double sum_of_squares(const Tensor& t) { return kernels().sum_of_squares(t.const_data_ptr<float>(), t.numel()); }
-
-void scale_in_place(const Tensor& t, float factor) {
-  float* x = t.data_ptr<float>();
-  const int64_t n = t.numel();
-  for (int64_t i = 0; i < n; ++i) x[i] *= factor;
-  t.unsafeGetTensorImpl()->bump_version();
-}
-
-// One f64 vector of the tensors' L2 norms, on their device.
-Tensor norms_of(const Tensors& tensors) {
-  return at::stack(at::_foreach_norm(tensors, 2, at::kDouble));
-}
-
 void zero_tensors(const Tensors& tensors) {
   Tensors others;
   for (const Tensor& t : tensors) {
@@ -138,12 +105,6 @@ void zero_tensors(const Tensors& tensors) {
     }
   }
   if (!others.empty()) at::_foreach_zero_(others);
-}
-
-// The gradient with the parameter's strides, which the fused kernels take for granted.
-Tensor grad_in_layout_of(const Tensor& param, const Tensor& grad) {
-  if (same_layout(param, grad)) return grad;
-  return at::empty_like(param, grad.options()).copy_(grad);
 }
 
 c10::Stream unpack(int64_t id, int64_t index, int64_t type) {
@@ -166,96 +127,6 @@ struct SimicStream {
 
 void simic_free_error(char* error) {
   if (error != no_memory_for_text) std::free(error);
-}
-
-// ---- gradients of a parameter list
-
-char* simic_zero_grads(Tensor* const* params, size_t n) {
-  return guarded([&] {
-    at::NoGradGuard no_grad;
-    zero_tensors(defined_grads(params, n));
-  });
-}
-
-char* simic_drop_grads(Tensor* const* params, size_t n) {
-  return guarded([&] {
-    for (size_t i = 0; i < n; ++i) params[i]->mutable_grad().reset();
-  });
-}
-
-// norm: f64 scalar, the L2 norm before clipping; bad: f32 scalar, 1 where that norm is not finite.
-// max_norm < 0: measure without clipping. Gradients of a bad group are left in an unspecified state.
-char* simic_clip_grads(Tensor* const* params, size_t n, double max_norm, Tensor* norm, Tensor* bad) {
-  return guarded([&] {
-    at::NoGradGuard no_grad;
-    const Tensors grads = defined_grads(params, n);
-    if (grads.empty()) {
-      norm->zero_();
-      bad->zero_();
-      return;
-    }
-    if (norm->device().is_cpu() && bad->device().is_cpu() && all_flat_cpu_f32(grads)) {
-      double squares = 0;
-      for (const Tensor& grad : grads) squares += sum_of_squares(grad);
-      const double total = std::sqrt(squares);
-      *norm->data_ptr<double>() = total;
-      *bad->data_ptr<float>() = std::isfinite(total) ? 0.f : 1.f;
-      const double coefficient = max_norm / (total + 1e-6);
-      if (max_norm >= 0 && coefficient < 1) {
-        for (const Tensor& grad : grads) scale_in_place(grad, static_cast<float>(coefficient));
-      }
-      return;
-    }
-    norm->copy_(at::linalg_vector_norm(norms_of(grads), 2));
-    bad->copy_(at::isfinite(*norm).logical_not());
-    if (max_norm >= 0) {
-      const Tensor coefficient = norm->add(1e-6).reciprocal().mul(max_norm).clamp_max(1).to(grads[0].scalar_type());
-      at::_foreach_mul_(grads, coefficient);
-    }
-  });
-}
-
-// out: f64 [5] = Σ‖g‖², tensors with norm < vanishing, tensors with norm > exploding or not finite, tensors with a
-// gradient, their elements.
-char* simic_grad_stats(Tensor* const* params, size_t n, double vanishing, double exploding, Tensor* out) {
-  return guarded([&] {
-    at::NoGradGuard no_grad;
-    const Tensors grads = defined_grads(params, n);
-    if (grads.empty()) {
-      out->zero_();
-      return;
-    }
-    double elements = 0;
-    for (const Tensor& grad : grads) elements += static_cast<double>(grad.numel());
-    if (out->device().is_cpu() && all_flat_cpu_f32(grads)) {
-      double squares = 0, vanish = 0, explode = 0;
-      for (const Tensor& grad : grads) {
-        const double square = sum_of_squares(grad);
-        const double norm = std::sqrt(square);
-        squares += square;
-        vanish += norm < vanishing;
-        explode += norm > exploding || !std::isfinite(norm);
-      }
-      const double values[5] = {squares, vanish, explode, static_cast<double>(grads.size()), elements};
-      std::memcpy(out->data_ptr<double>(), values, sizeof values);
-      return;
-    }
-    const Tensor norms = norms_of(grads);
-    out->select(0, 0).copy_(norms.square().sum());
-    out->select(0, 1).copy_(norms.lt(vanishing).sum());
-    out->select(0, 2).copy_(norms.gt(exploding).logical_or(at::isfinite(norms).logical_not()).sum());
-    out->select(0, 3).fill_(static_cast<double>(grads.size()));
-    out->select(0, 4).fill_(elements);
-  });
-}
-
-// Multiplies every gradient by inverse_scale and sets found_inf to 1 where one is not finite.
-char* simic_unscale_grads(Tensor* const* params, size_t n, const Tensor* inverse_scale, Tensor* found_inf) {
-  return guarded([&] {
-    at::NoGradGuard no_grad;
-    const Tensors grads = defined_grads(params, n);
-    if (!grads.empty()) at::_amp_foreach_non_finite_check_and_unscale_(grads, *found_inf, *inverse_scale);
-  });
 }
 
 // Whether the first CUDA device computes bf16 rather than emulating it (compute capability 8.0 and up). libtorch looks for
@@ -335,49 +206,6 @@ char* simic_restore(Tensor* const* tensors, size_t n, const Tensor* kept, bool u
       offset += t.numel();
     }
     at::_foreach_copy_(list, parts);
-  });
-}
-
-// ---- optimizer steps; parameters without a gradient are skipped
-
-char* simic_fused_sgd(Tensor* const* params, Tensor* const* momenta, size_t n, double lr, double momentum,
-                      double weight_decay, const Tensor* found_inf) {
-  return guarded([&] {
-    at::NoGradGuard no_grad;
-    Tensors weights, grads, buffers;
-    for (size_t i = 0; i < n; ++i) {
-      const Tensor& grad = params[i]->grad();
-      if (!grad.defined()) continue;
-      weights.push_back(*params[i]);
-      grads.push_back(grad_in_layout_of(*params[i], grad));
-      if (momentum != 0) buffers.push_back(*momenta[i]);
-    }
-    if (weights.empty()) return;
-    at::_fused_sgd_(weights, grads, buffers, weight_decay, momentum, lr, /*dampening=*/0, /*nesterov=*/false,
-                    /*maximize=*/false, /*is_first_step=*/false, {}, *found_inf);
-  });
-}
-
-char* simic_fused_adamw(Tensor* const* params, Tensor* const* exp_avgs, Tensor* const* exp_avg_sqs,
-                        Tensor* const* steps, size_t n, double lr, double beta1, double beta2, double eps,
-                        double weight_decay, const Tensor* found_inf) {
-  return guarded([&] {
-    at::NoGradGuard no_grad;
-    Tensors weights, grads, first, second, counts;
-    for (size_t i = 0; i < n; ++i) {
-      const Tensor& grad = params[i]->grad();
-      if (!grad.defined()) continue;
-      weights.push_back(*params[i]);
-      grads.push_back(grad_in_layout_of(*params[i], grad));
-      first.push_back(*exp_avgs[i]);
-      second.push_back(*exp_avg_sqs[i]);
-      counts.push_back(*steps[i]);
-    }
-    if (weights.empty()) return;
-    // The kernel expects the count of the step it makes; a suppressed step does not count.
-    at::_foreach_add_(counts, found_inf->neg().add(1));
-    at::_fused_adamw_(weights, grads, first, second, {}, counts, lr, beta1, beta2, weight_decay, eps,
-                      /*amsgrad=*/false, /*maximize=*/false, {}, *found_inf);
   });
 }
 

@@ -16,9 +16,10 @@ use crate::env::grafted::{Graft, forward_through, graft_kind};
 use crate::env::{EnvId, EnvPool, EnvStream, Experiment, HostModel, SeedSlots, Slot, StepStatus, participating};
 use crate::health::Failure;
 use crate::host::Host;
+use crate::nn::Mode;
 use crate::scenario::{SeedInit, StageIsolation};
 use crate::seed::{BirthBatch, BlueprintRegistry};
-use crate::torch::{Mode, NoGrad, TorchError};
+use crate::torch::{NoGrad, TorchError};
 
 /// Everything of an env that a birth touches.
 #[derive(QueryData)]

@@ -6,7 +6,9 @@ use smallvec::SmallVec;
 use tch::Device;
 
 use crate::data::{Accumulators, Feed, StepNumbers};
-use crate::torch::{GroupNorm, LossScaler, TorchError};
+use crate::kernels::GroupNorm;
+use crate::nn::LossScaler;
+use crate::torch::TorchError;
 
 /// The env's order of samples and its batch buffers.
 #[derive(Component)]

@@ -10,7 +10,8 @@ use crate::clock::RunClock;
 use crate::data::{Accumulators, Feed, PackLayout, StepKey};
 use crate::env::{EnvBackend, EnvId, EnvPool, EnvSetup, EnvStream, Experiment, StepStatus};
 use crate::health::Failure;
-use crate::torch::{HostSyncCounter, LossScaler, TorchError};
+use crate::nn::LossScaler;
+use crate::torch::{HostSyncCounter, TorchError};
 
 /// Gives every env its feed and accumulators, and a scaler of its loss where float16 needs one.
 pub fn equip_envs(

@@ -1,13 +1,13 @@
 //! The training half of a step: batches reach their env, host and seeds learn from them, sums are named.
 
-pub(crate) mod births;
 mod components;
-mod cost;
-pub(crate) mod fetch;
+pub(crate) mod births;
 mod hooks;
 pub(crate) mod precision;
+pub(crate) mod fetch;
 pub(crate) mod rates;
 pub(crate) mod step;
+mod cost;
 pub(crate) mod sums;
 
 use bevy_app::{App, Plugin};

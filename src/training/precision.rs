@@ -8,8 +8,9 @@ use super::components::EnvLossScaler;
 use crate::env::unfinished::name_of;
 use crate::env::{EnvId, EnvPool, EnvStream, Experiment};
 use crate::health::{Failure, InEnv};
-use crate::scenario::AmpMode;
-use crate::torch::{self, DeviceSpec, LossScaler};
+use crate::nn::LossScaler;
+use crate::scenario::{AmpMode, DeviceSpec};
+use crate::torch;
 use crate::unfinished::UnfinishedRound;
 
 /// `None`: f32 throughout; else the type that autocast computes in.

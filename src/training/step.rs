@@ -21,13 +21,12 @@ use crate::env::{
 };
 use crate::growth::SeedStage;
 use crate::health::Failure;
+use crate::kernels::{ForcedKernels, GradientThresholds, GroupNorm, GroupUpdate, backward};
+use crate::nn::{LossScaler, Mode, Optimizer};
 use crate::scenario::{Fault, StageIsolation};
 use crate::seed::{SeedInstance, SeedRecord, trains};
 use crate::telemetry::Fallbacks;
-use crate::torch::{
-    Autocast, Backend, FiniteGuard, ForcedKernels, GradientThresholds, GroupNorm, GroupUpdate, LossScaler, Mode,
-    Optimizer, Stream, TorchError, backward, peek,
-};
+use crate::torch::{Autocast, Backend, FiniteGuard, Stream, TorchError, peek};
 
 /// Everything of an env that a training batch touches.
 #[derive(QueryData)]

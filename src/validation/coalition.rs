@@ -8,8 +8,9 @@ use tch::Tensor;
 
 use super::coalition_tree::{CoalitionError, CoalitionTree, LiveSlot, Stop};
 use crate::host::FoldedHost;
+use crate::nn::Mode;
 use crate::seed::Residual;
-use crate::torch::{Mode, NoGrad};
+use crate::torch::NoGrad;
 
 /// Logits `[K·b, classes]` of the `b` samples of `x`: those of the plan's configuration `k` are the rows `p·b..(p+1)·b` with
 /// `p = tree.places()[k]`.

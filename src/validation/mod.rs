@@ -4,17 +4,17 @@
 //! `shapley` (what they say). Tensors: `coalition_tree`
 //! and `coalition` (one forward for all configurations). `pass`, `sync`, `assess` and `test_part` are the systems.
 
-pub(crate) mod assess;
-mod attribution;
-pub(crate) mod batches;
+mod plan;
 mod changes;
-mod coalition;
 mod coalition_tree;
-pub(crate) mod compute;
+mod coalition;
 mod limits;
 pub(crate) mod pass;
-mod plan;
+pub(crate) mod batches;
+pub(crate) mod compute;
 mod shapley;
+mod attribution;
+pub(crate) mod assess;
 pub(crate) mod sync;
 pub(crate) mod test_part;
 

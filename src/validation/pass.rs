@@ -18,9 +18,10 @@ use crate::env::grafted::{GraftKind, graft_kind};
 use crate::env::{EnvId, EnvSetup, EnvStream, Experiment, HostModel, Slot, in_batch};
 use crate::health::Failure;
 use crate::host::FoldedHost;
+use crate::nn::Mode;
 use crate::random::{Domain, derive};
 use crate::scenario::StageIsolation;
-use crate::torch::{Inference, Mode, Stream, TorchError, catch};
+use crate::torch::{Inference, Stream, TorchError, catch};
 use crate::training::{TrainingEnv, TrainingRules};
 
 /// The host as validation runs it, refilled in place once per step.

@@ -7,13 +7,14 @@ use std::process::{Command, Output, Stdio};
 use serde_json::Value;
 use simic_engine::checkpoint::{BestCheckpoint, CheckpointName, Checkpoints, FrozenPolicy, Progress};
 use simic_engine::compare::{Candidate, Episodes, play};
-use simic_engine::controller::{ActiveController, DecideMode, SavedFolder};
+use simic_engine::controller::{ActiveController, SavedFolder};
 use simic_engine::env::LoadedData;
 use simic_engine::growth::SlotId;
+use simic_engine::kernels::kernel_levels;
+use simic_engine::policy::DecideMode;
 use simic_engine::prelude::*;
 use simic_engine::run::NO_EXTENSION;
 use simic_engine::scenario::{ScheduleConfig, resolved_ron};
-use simic_engine::torch::kernel_levels;
 
 use crate::program::{command, ended, refused, succeeds, text};
 use crate::support::engine;

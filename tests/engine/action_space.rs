@@ -2,7 +2,8 @@
 
 use crate::support::engine;
 use bevy_ecs::prelude::*;
-use simic_engine::controller::{Chosen, Head, Masks};
+use simic_engine::actions::Head;
+use simic_engine::controller::{Chosen, Masks};
 use simic_engine::growth::{AlphaTarget, LifecycleOp, Tempo};
 use simic_engine::schedule::{EngineSet, StepEnd, Work};
 

@@ -1,9 +1,9 @@
 //! What an episode takes to compute: counted from the declared costs of host and seeds, by hand here.
 
 use simic_engine::compare::{Candidate, EpisodeOutcome, Episodes, play};
-use simic_engine::controller::DecideMode;
 use simic_engine::env::{InitialSeeds, SeedOrder};
 use simic_engine::growth::{AlphaTarget, GerminationStyle, Tempo};
+use simic_engine::policy::DecideMode;
 use simic_engine::prelude::*;
 use simic_engine::run::NO_EXTENSION;
 use simic_engine::telemetry::EpisodeCompute;

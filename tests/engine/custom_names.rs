@@ -3,11 +3,12 @@
 use bevy_app::App;
 use simic_engine::controller::{ControllerRegistry, WaitController};
 use simic_engine::engine::{RunReport, catalog};
+use simic_engine::nn::{Init, Mode, ParamSet};
 use simic_engine::prelude::*;
 use simic_engine::random::RunRng;
 use simic_engine::scenario::{self, Input, Loaded, Report};
 use simic_engine::seed::{Blueprint, BlueprintError, BlueprintRegistry, SeedModule};
-use simic_engine::torch::{Backend, Init, Mode, ParamSet};
+use simic_engine::torch::Backend;
 use tch::{TchError, Tensor};
 
 /// δ(x) = w·x per channel; `birth` is where w starts, which has to be 0.

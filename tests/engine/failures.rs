@@ -4,11 +4,13 @@ use std::sync::Arc;
 
 use bevy_app::App;
 use bevy_ecs::prelude::*;
+use simic_engine::actions::PolicyError;
 use simic_engine::checkpoint::{CheckpointName, Checkpoints};
-use simic_engine::controller::{ActiveController, ParamGroup, PolicyError, Signals};
+use simic_engine::controller::{ActiveController, Signals};
 use simic_engine::engine::RunReport;
 use simic_engine::env::EnvPool;
 use simic_engine::health::RunHealth;
+use simic_engine::policy::ParamGroup;
 use simic_engine::prelude::*;
 use simic_engine::run::{ExtensionError, NO_EXTENSION};
 use simic_engine::telemetry::{Event, RunInfo, RunState, Sink, SinkError, Sinks};

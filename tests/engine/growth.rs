@@ -1,9 +1,8 @@
 //! What growth does to the tensors of a running engine, and what it leaves alone.
 
 use bevy_ecs::prelude::*;
-use simic_engine::controller::{
-    BuildContext, Controller, ControllerRegistry, Decision, DecisionView, MaskSet, PolicyError,
-};
+use simic_engine::actions::{Decision, MaskSet, PolicyError};
+use simic_engine::controller::{BuildContext, Controller, ControllerRegistry, DecisionView};
 use simic_engine::env::HostModel;
 use simic_engine::growth::{
     AlphaCurveAction, AlphaSpeed, AlphaTarget, GerminationStyle, LifecycleCommand, SeedStage, Tempo,

@@ -208,7 +208,7 @@ struct Kept(f32);
 
 fn value_bias(controller: &mut ActiveController, value: Option<f32>) -> f32 {
     let policy = controller.0.get().learned().expect("it learns");
-    let bias = policy.value_output().bias;
+    let bias = policy.value_output().bias.expect("its units need one");
     let old = read_f32(&bias, &HostSyncCounter::default()).expect("no device fails")[0];
     if let Some(value) = value {
         let _no_grad = NoGrad::new();

@@ -5,9 +5,10 @@ use std::collections::BTreeMap;
 use simic_engine::controller::{Chosen, CommandOutcome, Masks};
 use simic_engine::env::{HostModel, HostParams, SeedOptimizers, Slot};
 use simic_engine::health::running;
+use simic_engine::nn::{Optimizer, Param};
 use simic_engine::prelude::*;
 use simic_engine::seed::{SeedInstance, SeedRecord, broken_law, has_optimizer};
-use simic_engine::torch::{HostSyncCounter, Optimizer, Param, TorchError, read_f32};
+use simic_engine::torch::{HostSyncCounter, TorchError, read_f32};
 
 /// Adds the systems that look.
 pub struct LawsPlugin;

@@ -1,8 +1,9 @@
 use super::*;
 use crate::controller::{ActorCriticController, fixtures::Ground};
 use crate::learner::Horizon;
+use crate::nn::Implementation;
 use crate::scenario::NetConfig;
-use crate::torch::{HostSyncCounter, Implementation, NoGrad, read_f64};
+use crate::torch::{HostSyncCounter, NoGrad, read_f64};
 
 fn learner() -> Learner {
     let mut ground = Ground::default();

@@ -15,18 +15,17 @@
 //! Equal inputs give equal numbers, bit for bit: resampling draws from streams of its own, and nothing depends on
 //! threads or on the platform's mathematics.
 
+mod multiple;
+mod sample;
+mod summary;
+mod permutation;
+mod rank;
+mod student;
 mod bootstrap;
 mod curve;
 mod improvement;
-mod multiple;
-mod permutation;
 mod profile;
-mod rank;
-mod sample;
-mod student;
-mod summary;
 mod verdict;
-
 #[cfg(test)]
 mod fixtures;
 

@@ -1,7 +1,6 @@
 //! Commands that were written down before the run: those of a schedule, and those of a recorded run.
 
-use crate::controller::actions::{Decision, MaskSet};
-use crate::controller::error::{DecisionPoint, PolicyError};
+use crate::actions::{Decision, DecisionPoint, MaskSet, PolicyError};
 use crate::growth::LifecycleCommand;
 
 /// Commands that were written down before the run, and what happens to one that is not legal when its step has come.

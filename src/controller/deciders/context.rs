@@ -5,11 +5,10 @@ use std::path::{Path, PathBuf};
 
 use tch::Device;
 
-use crate::controller::actions::{AllowedActions, Choices};
-use crate::controller::error::PolicyError;
-use crate::controller::policy::NetRegistry;
+use crate::actions::{AllowedActions, Choices, PolicyError};
 use crate::controller::view::{ObservationFeatures, ObservationSchema};
 use crate::growth::SlotId;
+use crate::policy::NetRegistry;
 use crate::scenario::Scenario;
 
 /// What a controller may be built from.

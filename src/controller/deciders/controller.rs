@@ -2,9 +2,8 @@
 
 use std::path::Path;
 
-use crate::controller::actions::{Decision, MaskSet};
-use crate::controller::error::PolicyError;
-use crate::controller::policy::LearningPolicy;
+use crate::actions::{Decision, MaskSet, PolicyError};
+use crate::controller::deciders::LearningPolicy;
 use crate::controller::saved::{SavedFolder, check_controller, save_controller};
 use crate::controller::view::{DecisionView, EnvRow};
 use crate::health::Failure;

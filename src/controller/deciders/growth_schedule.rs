@@ -11,8 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::context::BuildContext;
 use super::controller::Controller;
-use crate::controller::actions::{Decision, MaskSet};
-use crate::controller::error::PolicyError;
+use crate::actions::{Decision, MaskSet, PolicyError};
 use crate::controller::view::{DecisionView, EnvRow, EnvView, TrainingSignals};
 use crate::growth::{AlphaTarget, LifecycleCommand, LifecycleOp, SeedStage};
 use crate::health::Failure;

@@ -1,5 +1,8 @@
 //! The controller that learns: masks, floors, sampling and recurrent rows around any [`ActorCritic`].
 
+mod rollout;
+mod storage;
+
 use std::path::Path;
 
 use serde::de::IgnoredAny;
@@ -7,21 +10,24 @@ use tch::{Kind, Tensor};
 
 use super::context::BuildContext;
 use super::controller::Controller;
-use crate::controller::actions::{Decision, HEADS, Head, MaskSet, command_of};
-use crate::controller::error::PolicyError;
-use crate::controller::policy::{
-    ActorCritic, DecideMode, Evaluation, FORMAT, Floor, LearningPolicy, LogitLayout, NetContext, NetSequence, NetSpec,
-    OpTables, PolicyManifest, PolicyParam, PolicyPrecision, RecurrentState, Rollout, SequenceInput, Stored,
-    TrainablePolicy, VALUE_HEAD, ValueOutput, action_space_hash, choose, head_terms, head_uniforms, load_policy,
-    save_policy,
-};
+use super::learning::LearningPolicy;
+use crate::actions::{Decision, HEADS, Head, MaskSet, PolicyError, command_of};
 use crate::controller::saved::SavedFolder;
 use crate::controller::view::{DecisionView, EnvRow, EnvView, ObservationNormaliser, ObservationSchema};
 use crate::health::Failure;
+use crate::nn::Linear;
+use crate::policy::{
+    ActorCritic, DecideMode, Evaluation, Floor, LogitLayout, NetContext, NetSequence, NetSpec, OpTables, PolicyParam,
+    PolicyPrecision, RecurrentState, SequenceInput, Stored, TrainablePolicy, choose, head_terms, head_uniforms,
+};
 use crate::random::Domain;
 use crate::scenario::FloorConfig;
 use crate::torch::{HostSyncCounter, catch, copy_into, read_i64};
 use crate::unfinished::UnfinishedRound;
+use rollout::Rollout;
+use storage::{FORMAT, PolicyManifest, VALUE_HEAD, action_space_hash, load_policy, save_policy};
+
+pub use storage::{MANIFEST_FILE, WEIGHTS_FILE};
 
 /// A policy network at work on the envs of a run.
 pub struct ActorCriticController {
@@ -238,15 +244,10 @@ impl Controller for ActorCriticController {
 
 impl TrainablePolicy for ActorCriticController {
     fn params(&self) -> Vec<PolicyParam> {
-        let handle = |param: &PolicyParam| PolicyParam {
-            name: param.name.clone(),
-            tensor: param.tensor.shallow_clone(),
-            group: param.group,
-        };
-        self.net.params().iter().map(handle).collect()
+        self.net.params().iter().collect()
     }
 
-    fn value_output(&self) -> ValueOutput {
+    fn value_output(&self) -> Linear {
         self.net.value_output()
     }
 

@@ -2,19 +2,21 @@
 
 mod command_list;
 mod context;
+mod learning;
 mod controller;
 mod growth_schedule;
 mod heuristic;
 mod learned;
 mod random;
-mod registry;
 mod replay;
 mod scheduled;
 mod wait;
+mod registry;
 
 pub use context::BuildContext;
 pub use controller::Controller;
-pub use learned::ActorCriticController;
+pub use learned::{ActorCriticController, MANIFEST_FILE, WEIGHTS_FILE};
+pub use learning::LearningPolicy;
 pub use registry::{ControllerFactory, ControllerRegistry};
 pub(crate) use scheduled::written;
 pub use wait::WaitController;

@@ -4,11 +4,10 @@
 //! An env's draws depend on the run's seed, round, step and its index only, never on other envs.
 
 use super::controller::Controller;
-use crate::controller::actions::{Choices, Decision, Head, HeadIndices, MaskSet, command_of};
-use crate::controller::error::PolicyError;
-use crate::controller::policy::head_uniforms;
+use crate::actions::{Choices, Decision, Head, HeadIndices, MaskSet, PolicyError, command_of};
 use crate::controller::view::DecisionView;
 use crate::growth::LifecycleOp;
+use crate::policy::head_uniforms;
 use crate::random::{Domain, Draw};
 use crate::scenario::OpWeights;
 

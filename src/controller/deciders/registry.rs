@@ -9,8 +9,8 @@ use super::random::RandomController;
 use super::replay::ReplayController;
 use super::scheduled::ScheduleController;
 use super::wait::{StaticController, WaitController};
-use crate::controller::error::PolicyError;
-use crate::controller::registry::Registry;
+use crate::actions::PolicyError;
+use crate::policy::Registry;
 
 /// Builds a controller.
 pub type ControllerFactory = fn(&BuildContext) -> Result<Box<dyn Controller>, PolicyError>;

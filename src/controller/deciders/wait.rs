@@ -2,8 +2,7 @@
 
 use super::context::BuildContext;
 use super::controller::Controller;
-use crate::controller::actions::{Decision, MaskSet};
-use crate::controller::error::PolicyError;
+use crate::actions::{Decision, MaskSet, PolicyError};
 use crate::controller::view::DecisionView;
 use crate::growth::LifecycleCommand;
 use crate::scenario::InitialTopology;

@@ -1,5 +1,5 @@
 use super::*;
-use crate::controller::{Choices, DecisionPoint};
+use crate::actions::{Choices, DecisionPoint};
 use crate::scenario::{LifecycleConfig, MaskConfig};
 use crate::seed::Limits;
 

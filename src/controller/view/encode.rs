@@ -4,8 +4,7 @@ use super::features::{Extract, ObservationFeature, ObservationInput, SLOT, UNKNO
 use super::observation::Observation;
 use super::schema::ObservationSchema;
 use super::signals::SHOWN_HISTORY;
-use crate::controller::actions::OPS;
-use crate::controller::error::PolicyError;
+use crate::actions::{OPS, PolicyError};
 use crate::growth::SeedStage;
 use crate::scenario::NonfiniteObservations;
 use crate::seed::SeedReport;

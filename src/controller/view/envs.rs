@@ -2,8 +2,8 @@
 
 use super::observation::Observation;
 use super::signals::TrainingSignals;
+use crate::actions::DecisionPoint;
 use crate::clock::RunClock;
-use crate::controller::error::DecisionPoint;
 use crate::env::{EnvId, Experiment};
 use crate::random::{Domain, RunRng};
 use crate::seed::SeedReport;

@@ -5,8 +5,7 @@ use std::ops::RangeInclusive;
 use bevy_ecs::resource::Resource;
 
 use super::signals::TrainingSignals;
-use crate::controller::actions::ActionFeedback;
-use crate::controller::error::{DecisionPoint, PolicyError};
+use crate::actions::{ActionFeedback, DecisionPoint, PolicyError};
 use crate::seed::SeedReport;
 
 /// All that an observation is made from.
@@ -203,7 +202,7 @@ pub struct ObservationFeature {
 ///     range: 0.0..=10.0,
 ///     treatment: Treatment::Normalised,
 /// })?;
-/// # Ok::<(), simic_engine::controller::PolicyError>(())
+/// # Ok::<(), simic_engine::actions::PolicyError>(())
 /// ```
 #[derive(Resource, Clone, Debug, Default)]
 pub struct ObservationFeatures(Vec<ObservationFeature>);

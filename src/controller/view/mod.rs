@@ -4,14 +4,14 @@
 //! one scale with statistics that move only between rollouts. Plugins append features of their own by
 //! [`ObservationFeatures`].
 
-mod encode;
+mod moments;
+mod observation;
+mod signals;
 mod envs;
 mod features;
-mod moments;
-mod normaliser;
-mod observation;
 mod schema;
-mod signals;
+mod encode;
+mod normaliser;
 pub(crate) mod systems;
 
 pub use envs::{DecisionView, EnvRow, EnvView};

@@ -6,7 +6,7 @@
 use super::features::Treatment;
 use super::moments::{MIN_COUNT, RunningMoments};
 use super::schema::{Element, ObservationSchema};
-use crate::controller::error::PolicyError;
+use crate::actions::PolicyError;
 
 /// Largest weight of the past in a commit: what observations are like moves with the policy.
 const MOMENTUM: f64 = 0.99;

@@ -2,7 +2,7 @@ use tch::Device;
 
 use super::*;
 use crate::data::StepNumbers;
-use crate::torch::Kernels;
+use crate::scenario::Kernels;
 
 const LAYOUT: PackLayout = PackLayout { configs: 2, slots: 1 };
 

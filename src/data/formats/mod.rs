@@ -2,7 +2,6 @@
 //!
 //! Each delivers a [`Found`]: the parts that the files make, images as `u8` with channels last, labels as they stand.
 
-pub mod arrays;
 mod built_in;
 pub mod cifar;
 pub(super) mod custom;
@@ -10,6 +9,7 @@ mod decode;
 pub mod idx_files;
 pub mod image_folder;
 pub mod npy;
+pub mod arrays;
 mod table;
 
 use std::path::Path;

@@ -5,11 +5,11 @@
 //! one behind the other and are a window each; windows on a file overlap by the one token that is a target here and an
 //! input there.
 
-mod binary;
-mod file;
 mod procedural;
-mod resident;
 mod stream;
+mod file;
+mod binary;
+mod resident;
 mod survey;
 
 use std::ops::Range;

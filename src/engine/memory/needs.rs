@@ -10,8 +10,7 @@ use serde::Serialize;
 
 use crate::controller::{ObservationFeatures, ObservationSchema};
 use crate::growth::SlotId;
-use crate::scenario::{ImageShape, Loaded, OptimizerConfig, PartSizes, Residency};
-use crate::torch::DeviceSpec;
+use crate::scenario::{DeviceSpec, ImageShape, Loaded, OptimizerConfig, PartSizes, Residency};
 use crate::validation::max_configurations;
 
 /// Bytes of an element of most tensors.

@@ -3,11 +3,12 @@ use tch::{Device, Kind, Tensor};
 use super::{Graft, GraftKind, forward, graft_kind};
 use crate::growth::{AlphaAlgorithm, SeedStage};
 use crate::host::{self, Host};
+use crate::nn::Mode;
+use crate::nn::fixtures::{largest, perturb};
 use crate::random::{Domain, RunRng};
 use crate::scenario::{CnnSpec, IsolationConfig};
 use crate::seed::{BlueprintRegistry, SeedInstance};
-use crate::torch::fixtures::{largest, perturb};
-use crate::torch::{Backend, Mode, is_channels_last};
+use crate::torch::{Backend, is_channels_last};
 
 fn host() -> Box<dyn Host> {
     let spec = CnnSpec {

@@ -4,11 +4,11 @@ use super::*;
 use crate::growth::{
     AlphaCurveAction, AlphaSpeed, AlphaTarget, FailureReason, GerminationStyle, SeedStage, SlotId, Tempo,
 };
+use crate::nn::fixtures::largest;
 use crate::scenario::{AutoForward, GateConfig, LifecycleConfig};
 use crate::seed::{
     AlphaOrder, Germination, Limits, Refusal, Rules, germinate, germinate_committed, prune, set_alpha_target, tick,
 };
-use crate::torch::fixtures::largest;
 use tch::{Device, Kind};
 
 const CHANNELS: i64 = 8;
@@ -151,9 +151,7 @@ impl Plot {
         let module = self.slot.module.as_mut().expect("a module").get();
         let algorithm = self.slot.record.as_ref().expect("a seed").algorithm;
         let h = Tensor::randn([4, CHANNELS, 6, 6], (Kind::Float, Device::Cpu));
-        let y = module
-            .blend(&h, 1.0, algorithm, true, crate::torch::Mode::Train)
-            .unwrap();
+        let y = module.blend(&h, 1.0, algorithm, true, crate::nn::Mode::Train).unwrap();
         y.square().sum(Kind::Float).backward();
         let is_sound = Tensor::zeros([0i64; 0], (Kind::Float, Device::Cpu));
         let optimizer = self.optimizer.as_mut().expect("an optimizer").get();

@@ -3,10 +3,10 @@ use tch::{Device, Tensor};
 use super::{CapturedNetwork, GovernorError, SnapshotStore};
 use crate::env::SeedSlots;
 use crate::host::{self, Host};
+use crate::nn::fixtures::perturb;
 use crate::random::{Domain, RunRng};
 use crate::scenario::CnnSpec;
 use crate::torch::Backend;
-use crate::torch::fixtures::perturb;
 use crate::unfinished::UnfinishedRound;
 
 fn host(base_channels: i64) -> Box<dyn Host> {

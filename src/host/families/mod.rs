@@ -3,10 +3,10 @@
 mod cnn;
 mod presets;
 mod resnet;
-#[cfg(test)]
-mod tests;
 mod transformer;
 mod vgg;
+#[cfg(test)]
+mod tests;
 
 pub(super) use presets::presets;
 

@@ -3,10 +3,11 @@
 use tch::{Device, Kind, Reduction, Tensor};
 
 use crate::host::{self, Host, HostDesign, HostRegistry};
+use crate::nn::Mode;
+use crate::nn::fixtures::largest;
 use crate::random::{Domain, RunRng};
 use crate::scenario::{CnnSpec, HostChoice, HostName, HostNorm, KnownHosts, ResnetSpec, Shortcut, VggSpec};
-use crate::torch::fixtures::largest;
-use crate::torch::{Backend, Mode, NoGrad, copy_into, is_channels_last};
+use crate::torch::{Backend, NoGrad, copy_into, is_channels_last};
 
 fn build(design: &dyn HostDesign) -> Box<dyn Host> {
     host::build(design, 10, &mut RunRng::new(3, Domain::HostInit, &[0]), Backend::CPU).unwrap()

@@ -5,8 +5,10 @@ use tch::Tensor;
 use super::folded::FoldedUnit;
 use super::unit::{ConvUnit, Norm, UnitDesign, conv_weights};
 use crate::host::{Features, FoldedLayer, HostError, Layer, LayerDesign};
+use crate::kernels::BlockEnd;
+use crate::nn::{Conv2d, Mode, ParamSet};
 use crate::scenario::HostNorm;
-use crate::torch::{BlockEnd, Conv2d, Mode, NoGrad, ParamSet};
+use crate::torch::NoGrad;
 
 /// A convolution with "same" padding, a norm and ReLU: `[B, C, H, W]` to `[B, outputs, ⌈H/stride⌉, ⌈W/stride⌉]`.
 ///

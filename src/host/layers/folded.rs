@@ -4,7 +4,9 @@
 use tch::{Kind, TchError, Tensor};
 
 use super::unit::{ConvUnit, Norm, finish};
-use crate::torch::{self, BatchNorm, BlockEnd, Conv2d, Mode, NORM_EPS, TorchError};
+use crate::kernels::{self, BatchNorm, BlockEnd};
+use crate::nn::{Conv2d, Mode, NORM_EPS};
+use crate::torch::TorchError;
 
 /// A unit as validation runs it, beside the handles that it is folded from.
 pub(super) struct FoldedUnit {
@@ -14,7 +16,7 @@ pub(super) struct FoldedUnit {
 
 enum Folded {
     /// For the engine's own kernels, whose blocks always have an end.
-    Own(torch::FoldedBlock),
+    Own(kernels::FoldedBlock),
     Libtorch {
         conv: Conv2d,
         bias: Tensor,
@@ -31,7 +33,7 @@ impl FoldedUnit {
             Norm::Group(_) => Folded::Nothing,
             // Validation runs in the type of the weights.
             Norm::Batch { .. } if has_end && source.bias.is_none() && source.conv.uses_own_kernels(weight) => {
-                Folded::Own(torch::FoldedBlock::new(weight)?)
+                Folded::Own(kernels::FoldedBlock::new(weight)?)
             }
             Norm::Batch { norm, .. } => {
                 let room =
@@ -70,7 +72,7 @@ impl FoldedUnit {
     /// Without an end the norm is the last.
     pub(super) fn forward(&self, x: &Tensor, end: Option<BlockEnd>) -> Result<Tensor, TorchError> {
         Ok(match (&self.folded, end) {
-            (Folded::Own(block), Some(end)) if torch::is_served(x) => block.forward(x, end)?,
+            (Folded::Own(block), Some(end)) if kernels::is_served(x) => block.forward(x, end)?,
             (Folded::Libtorch { conv, bias }, Some(end)) => finish(conv.forward(x, Some(bias))?, end)?,
             (Folded::Libtorch { conv, bias }, None) => conv.forward(x, Some(bias))?,
             (Folded::Nothing | Folded::Own(_), _) => self.source.forward(x, Mode::Eval, end)?,

@@ -3,7 +3,9 @@
 use tch::Tensor;
 
 use crate::host::{Features, HostError, Layer, LayerDesign};
-use crate::torch::{self, Backend, Init, Mode, ParamSet, is_served, spatial_mean};
+use crate::kernels::{self, is_served};
+use crate::nn::{Init, Mode, ParamSet, spatial_mean};
+use crate::torch::Backend;
 
 /// Mean over positions, then a linear map with bias to logits: `[B, C, H, W]` to `[B, classes]`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,7 +49,7 @@ struct HeadLayer {
 impl Layer for HeadLayer {
     fn forward(&self, x: &Tensor, _: Mode) -> Result<Tensor, HostError> {
         if self.backend.uses_own_kernels() && is_served(x) {
-            return Ok(torch::head(x, &self.weight, &self.bias)?);
+            return Ok(kernels::head(x, &self.weight, &self.bias)?);
         }
         Ok(spatial_mean(x)?.f_linear(&self.weight, Some(&self.bias))?)
     }

@@ -1,11 +1,11 @@
 //! The layers that the engine's own hosts are made of, for other hosts to use as well.
 
-mod conv;
-mod folded;
 mod head;
-mod residual;
 mod text;
 mod unit;
+mod folded;
+mod conv;
+mod residual;
 
 pub use conv::{Conv, NormRelu};
 pub use head::Head;

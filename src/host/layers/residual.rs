@@ -8,8 +8,10 @@ use tch::{TchError, Tensor};
 use super::folded::FoldedUnit;
 use super::unit::{ConvUnit, Norm, UnitDesign, conv_weights};
 use crate::host::{Features, FoldedLayer, HostError, Layer, LayerDesign};
+use crate::kernels::BlockEnd;
+use crate::nn::{Conv2d, Mode, ParamSet};
 use crate::scenario::{HostNorm, Shortcut};
-use crate::torch::{BlockEnd, Conv2d, Mode, NoGrad, ParamSet, TorchError, channels_last};
+use crate::torch::{NoGrad, TorchError, channels_last};
 
 /// Side of both convolutions' kernels.
 const KERNEL: i64 = 3;

@@ -3,8 +3,8 @@
 use tch::{TchError, Tensor};
 
 use crate::host::{Features, HostError, Layer, LayerDesign};
+use crate::nn::{AttentionInit, CausalAttention, Init, LayerNorm, Linear, Mode, ParamSet, Reach, Rotary};
 use crate::scenario::Positions;
-use crate::torch::{AttentionInit, CausalAttention, Init, LayerNorm, Linear, Mode, ParamSet, Reach, Rotary};
 
 /// Deviation of weights and embeddings, as in GPT-2. Logits of the tied head are small then, and the first loss is that of
 /// guessing.

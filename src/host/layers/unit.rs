@@ -3,11 +3,10 @@
 use tch::{Device, TchError, Tensor};
 
 use crate::host::Features;
+use crate::kernels::{BatchNorm, BlockEnd, conv_block};
+use crate::nn::{Conv2d, GroupNormLayer, Init, Mode, NORM_EPS, ParamSet, max_pool_2x2};
 use crate::scenario::HostNorm;
-use crate::torch::{
-    BatchNorm, BlockEnd, Conv2d, GroupNormLayer, Init, Mode, NORM_EPS, ParamSet, TorchError, channels_last, conv_block,
-    max_pool_2x2,
-};
+use crate::torch::{TorchError, channels_last};
 
 /// Weight of a batch's statistics in the running ones.
 const BATCH_NORM_MOMENTUM: f64 = 0.1;

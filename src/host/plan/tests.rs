@@ -1,7 +1,7 @@
 use super::*;
 use crate::host::{Conv, HostRegistry, Layer};
+use crate::nn::Init;
 use crate::random::Domain;
-use crate::torch::Init;
 
 fn problems(plan: &HostPlan) -> Vec<String> {
     let problems = plan.outline().problems;

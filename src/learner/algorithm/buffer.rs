@@ -12,7 +12,7 @@ use tch::{Device, Kind, Tensor};
 
 use super::error::BufferError;
 use super::steps::{Segment, StepRecord};
-use crate::controller::{Head, MaskSet};
+use crate::actions::{Head, MaskSet};
 use crate::growth::LifecycleOp;
 use crate::telemetry::RollbackCharges;
 use crate::torch::catch;

@@ -1,6 +1,6 @@
 //! What can go wrong between a decision and an update.
 
-use crate::controller::{Head, PolicyError};
+use crate::actions::{Head, PolicyError};
 use crate::torch::TorchError;
 
 /// A mistake in the use of the buffer, or data that must not enter it. Steps are columns of the env's row.

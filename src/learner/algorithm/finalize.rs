@@ -7,7 +7,8 @@ use super::error::LearnerError;
 use super::metrics::{learnable_shares, rollout_data};
 use super::normalise::{RewardNormalizer, ValueNormalizer};
 use super::sequences::{SequenceBatch, sequences};
-use crate::controller::{HEADS, ValueOutput};
+use crate::actions::HEADS;
+use crate::nn::Linear;
 use crate::scenario::{AdvantageBaseline, LearnerConfig};
 use crate::telemetry::RolloutData;
 
@@ -34,7 +35,7 @@ pub(super) fn finalize(
     buffer: &mut RolloutBuffer,
     rewards: &mut RewardNormalizer,
     values: &mut ValueNormalizer,
-    head: &ValueOutput,
+    head: &Linear,
     config: &LearnerConfig,
 ) -> Result<Result<PreparedRollout, Unusable>, LearnerError> {
     // 1. Every segment has its end.
@@ -101,7 +102,7 @@ fn scale_rewards(
     buffer: &mut RolloutBuffer,
     rewards: &mut RewardNormalizer,
     values: &mut ValueNormalizer,
-    head: &ValueOutput,
+    head: &Linear,
 ) -> Result<Option<f64>, LearnerError> {
     let old_scale = rewards.scale();
     if !rewards.observe(buffer) {

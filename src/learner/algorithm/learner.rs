@@ -14,11 +14,12 @@ use super::optimizer::{PolicyOptimizer, SCALER};
 use super::schedules::{Horizon, LearnerSchedules};
 use super::state::{Counters, LearnerState, differences_of_tensors, impossible_tensors, nonfinite_numbers};
 use super::update::Update;
-use crate::controller::TrainablePolicy;
+use crate::nn::Implementation;
+use crate::policy::TrainablePolicy;
 use crate::random::{Domain, RunRng};
 use crate::scenario::LearnerConfig;
 use crate::telemetry::{FinitenessGate, LearnerUpdate, Num, UpdateSkip};
-use crate::torch::{HostSyncCounter, Implementation, copy_into, mixed_name};
+use crate::torch::{HostSyncCounter, copy_into, mixed_name};
 
 /// Proximal policy optimization of a policy. All state of it is in here, in place.
 #[derive(Debug)]

@@ -7,7 +7,7 @@ use tch::{Kind, Tensor};
 
 use super::optimizer::Gradients;
 use super::sequences::SequenceBatch;
-use crate::controller::Evaluation;
+use crate::policy::Evaluation;
 use crate::torch::NoGrad;
 
 /// Bounds of log-ratios, so that their exponential is finite.

@@ -5,7 +5,8 @@ use tch::{Kind, Tensor};
 use super::loss::{Gates, Losses, Ratios, count_by_head, drift, is_not_finite, mean, mean_by_head};
 use super::optimizer::Gradients;
 use super::sequences::SequenceBatch;
-use crate::controller::{Evaluation, HEADS, RecurrentState};
+use crate::actions::HEADS;
+use crate::policy::{Evaluation, RecurrentState};
 use crate::torch::{HostSyncCounter, NoGrad, TorchError, catch, read_f64};
 
 /// An enum whose members index an array of measurements.

@@ -8,7 +8,7 @@ use super::buffer::RolloutBuffer;
 use super::measurements::{PerHead, Reading, STATE_NUMBERS, Scalar, UpdateMeasurements};
 use super::normalise::CLIP;
 use super::update::MAX_DRIFT;
-use crate::controller::{HEADS, Head};
+use crate::actions::{HEADS, Head};
 use crate::telemetry::{
     ByHead, FinitenessGate, HeadGradient, LearnerUpdate, NonfiniteSource, Num, RolloutData, UpdateMeasures, UpdateSkip,
     statistics,

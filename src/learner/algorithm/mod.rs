@@ -7,26 +7,26 @@
 //! a checkpoint keeps of it, `schedules` what changes in its course.
 //!
 //! The algorithm itself stands in `update.rs` from top to bottom. A learner knows a policy as
-//! [`TrainablePolicy`](crate::controller::TrainablePolicy).
+//! [`TrainablePolicy`](crate::policy::TrainablePolicy).
 
-mod advantages;
-mod buffer;
 mod error;
-mod finalize;
-mod learner;
-mod loss;
-mod measurements;
-mod metrics;
-mod normalise;
 mod optimizer;
 mod schedules;
-mod sequences;
-mod state;
 mod steps;
+mod buffer;
+mod normalise;
+mod advantages;
+mod sequences;
+mod loss;
+mod measurements;
+mod state;
+mod update;
+mod metrics;
+mod finalize;
+mod learner;
+mod writing;
 #[cfg(test)]
 mod tests;
-mod update;
-mod writing;
 
 pub use buffer::{BufferShape, RolloutBuffer};
 pub use error::{BufferError, LearnerError};

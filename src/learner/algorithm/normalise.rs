@@ -4,9 +4,11 @@
 //! are in units of scaled reward, the network puts out normalised ones (PopArt of van Hasselt et al. 2016).
 
 use serde::{Deserialize, Serialize};
+use tch::Tensor;
 
 use super::buffer::RolloutBuffer;
-use crate::controller::{MIN_COUNT, RunningMoments, ValueOutput};
+use crate::controller::{MIN_COUNT, RunningMoments};
+use crate::nn::Linear;
 use crate::torch::{TorchError, catch, copy_into};
 
 /// Scales of reward below this are taken for it.
@@ -102,7 +104,7 @@ impl ValueNormalizer {
     ///
     /// # Errors
     /// A device error.
-    pub(super) fn observe(&mut self, returns: &[f64], momentum: f64, head: &ValueOutput) -> Result<bool, TorchError> {
+    pub(super) fn observe(&mut self, returns: &[f64], momentum: f64, head: &Linear) -> Result<bool, TorchError> {
         let before = self.units();
         let is_finite = self.moments.merge(returns.iter().copied(), momentum);
         if is_finite {
@@ -116,7 +118,7 @@ impl ValueNormalizer {
     ///
     /// # Errors
     /// A device error.
-    pub(super) fn rescale_units(&mut self, factor: f64, head: &ValueOutput) -> Result<(), TorchError> {
+    pub(super) fn rescale_units(&mut self, factor: f64, head: &Linear) -> Result<(), TorchError> {
         let is_in_use = self.moments.is_ready(MIN_COUNT);
         if self.moments.count > 0 {
             self.moments.mean *= factor;
@@ -125,21 +127,28 @@ impl ValueNormalizer {
         if is_in_use {
             return Ok(());
         }
-        let (weight, bias) = catch(|| (head.weight.detach() * factor, head.bias.detach() * factor))?;
+        let bias = bias_of(head)?;
+        let (weight, scaled) = catch(|| (head.weight.detach() * factor, bias.detach() * factor))?;
         copy_into(&head.weight, &weight, false)?;
-        copy_into(&head.bias, &bias, false)
+        copy_into(bias, &scaled, false)
     }
 }
 
 /// `w' = w·σ/σ'`, `b' = (σ·b + μ − μ')/σ'`, in place.
-fn preserve_outputs(head: &ValueOutput, from: ValueUnits, to: ValueUnits) -> Result<(), TorchError> {
-    let (weight, bias) = catch(|| {
+fn preserve_outputs(head: &Linear, from: ValueUnits, to: ValueUnits) -> Result<(), TorchError> {
+    let bias = bias_of(head)?;
+    let (weight, moved) = catch(|| {
         let weight = head.weight.detach() * (from.deviation / to.deviation);
-        let bias = (head.bias.detach() * from.deviation + (from.mean - to.mean)) / to.deviation;
+        let bias = (bias.detach() * from.deviation + (from.mean - to.mean)) / to.deviation;
         (weight, bias)
     })?;
     copy_into(&head.weight, &weight, false)?;
-    copy_into(&head.bias, &bias, false)
+    copy_into(bias, &moved, false)
+}
+
+fn bias_of(head: &Linear) -> Result<&Tensor, TorchError> {
+    let missing = || TorchError::Other("the last layer of the value head has no bias, which its units need".into());
+    head.bias.as_ref().ok_or_else(missing)
 }
 
 #[cfg(test)]

@@ -3,12 +3,12 @@
 use tch::{Device, Kind, Tensor};
 
 use super::error::LearnerError;
-use crate::controller::{Head, ParamGroup, PolicyParam, TrainablePolicy};
-use crate::scenario::{LearnerConfig, OptimizerConfig};
-use crate::torch::{
-    Backend, GroupNorm, Implementation, Kernels, LossScaler, NoGrad, Optimizer, TorchError, backward, catch,
-    clip_group, copy_all, grad_stats, zero_grads,
-};
+use crate::actions::Head;
+use crate::kernels::{GroupNorm, backward, clip_group, grad_stats, zero_grads};
+use crate::nn::{Implementation, LossScaler, Optimizer};
+use crate::policy::{ParamGroup, PolicyParam, TrainablePolicy};
+use crate::scenario::{Kernels, LearnerConfig, OptimizerConfig};
+use crate::torch::{Backend, NoGrad, TorchError, catch, copy_all};
 
 /// Names of the scaler's tensors begin with it.
 pub(super) const SCALER: &str = "loss_scaler.";

@@ -11,7 +11,8 @@ use tch::{Device, Tensor};
 use super::advantages::StepTargets;
 use super::buffer::RolloutBuffer;
 use super::steps::StepRecord;
-use crate::controller::{HEADS, Head, RecurrentState, SequenceInput};
+use crate::actions::{HEADS, Head};
+use crate::policy::{RecurrentState, SequenceInput};
 use crate::scenario::LearnerConfig;
 use crate::torch::{TorchError, catch};
 

@@ -6,8 +6,9 @@ use std::ops::Range;
 use serde::{Deserialize, Serialize};
 use tch::Tensor;
 
-use crate::controller::{HEADS, Head, HeadIndices, MaskSet, RecurrentState, available, relevant};
+use crate::actions::{HEADS, Head, HeadIndices, MaskSet, available, relevant};
 use crate::growth::LifecycleOp;
+use crate::policy::RecurrentState;
 
 /// One env's decision.
 #[derive(Clone, Copy, Debug)]

@@ -6,7 +6,6 @@ mod policy;
 mod tasks;
 #[path = "../../../examples/learner_tasks/training.rs"]
 mod training;
-
 mod bench;
 mod credit;
 mod failures;

@@ -19,7 +19,9 @@ use super::measurements::{
 use super::optimizer::PolicyOptimizer;
 use super::schedules::LearnerSchedules;
 use super::sequences::{SequenceBatch, split};
-use crate::controller::{Evaluation, HEADS, OBSERVATION_CLIP, TrainablePolicy};
+use crate::actions::HEADS;
+use crate::controller::OBSERVATION_CLIP;
+use crate::policy::{Evaluation, TrainablePolicy};
 use crate::random::Draw;
 use crate::scenario::LearnerConfig;
 use crate::torch::{HostSyncCounter, TorchError, catch, read_f32};

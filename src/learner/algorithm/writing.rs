@@ -8,8 +8,9 @@ use tch::Tensor;
 use super::buffer::{RolloutBuffer, Row};
 use super::error::{BufferError, require_finite};
 use super::steps::{DecidedStep, Segment, SegmentEnd, StepOutcome, StepRecord, StepTensors};
-use crate::controller::{Head, RecurrentState};
+use crate::actions::Head;
 use crate::growth::LifecycleOp;
+use crate::policy::RecurrentState;
 use crate::torch::catch;
 
 impl RolloutBuffer {

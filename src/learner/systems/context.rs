@@ -6,10 +6,11 @@ use bevy_platform::cell::SyncCell;
 use tch::{Device, Tensor};
 
 use crate::clock::RunClock;
-use crate::controller::{ActiveController, EnvRow, LearningPolicy, RecurrentState};
+use crate::controller::{ActiveController, EnvRow, LearningPolicy};
 use crate::env::{EnvId, Experiment};
 use crate::health::Failure;
 use crate::learner::algorithm::{Learner, RolloutBuffer};
+use crate::policy::RecurrentState;
 use crate::torch::{HostSyncCounter, catch};
 
 /// The learner of the run's policy and the rollout that it collects; absent if the controller has nothing to learn.

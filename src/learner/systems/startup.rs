@@ -9,8 +9,9 @@ use crate::controller::{ActiveController, LearningPolicy};
 use crate::env::{Experiment, SelfTest};
 use crate::health::Failure;
 use crate::learner::algorithm::{BufferShape, Horizon, Learner, RolloutBuffer};
+use crate::nn::Implementation;
 use crate::reward::RewardHorizon;
-use crate::torch::{Backend, Implementation};
+use crate::torch::Backend;
 
 /// Builds a learner and an empty rollout for the run's policy, if it learns.
 pub(crate) fn build_learner(

@@ -5,10 +5,11 @@ use bevy_ecs::query::QueryData;
 use tch::Tensor;
 
 use super::context::{LearnerContext, live_states};
-use crate::controller::{Chosen, CommandOutcome, Masks, Observation, RecurrentState};
+use crate::controller::{Chosen, CommandOutcome, Masks, Observation};
 use crate::env::{EnvId, StepStatus};
 use crate::health::Failure;
 use crate::learner::algorithm::{BufferError, DecidedStep, RolloutBuffer, StepOutcome, StepTensors};
+use crate::policy::RecurrentState;
 use crate::reward::StepReward;
 use crate::torch::catch;
 

@@ -1,5 +1,5 @@
 use super::*;
-use crate::torch::ForcedKernels;
+use crate::kernels::ForcedKernels;
 
 #[test]
 fn this_cpu_s_kernels_are_accepted() {

@@ -1,13 +1,15 @@
 use tch::{Device, Kind, TchError, Tensor};
 
 use crate::growth::{AlphaAlgorithm, Topology};
+use crate::kernels::incubate;
+use crate::nn::fixtures::{largest, perturb};
+use crate::nn::{Mode, ParamSet};
 use crate::random::{Domain, RunRng};
 use crate::seed::{
     BlendError, Blueprint, BlueprintError, BlueprintRegistry, FIRST_PLUGIN_INDEX, GateNetwork, Residual, SeedInstance,
     SeedModule,
 };
-use crate::torch::fixtures::{largest, perturb};
-use crate::torch::{Backend, Mode, ParamSet, incubate};
+use crate::torch::Backend;
 
 /// δ is what the function makes of the input.
 struct Formula {

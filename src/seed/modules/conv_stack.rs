@@ -3,12 +3,12 @@
 use tch::{Kind, TchError, Tensor};
 
 use super::birth::{factor_to_unit, turn_rows};
+use crate::kernels::{GroupNormOf, Onto, Silu, backward, conv_layer};
+use crate::nn::{Conv2d, GroupNormLayer, Mode, ParamSet};
 use crate::random::RunRng;
 use crate::scenario::SeedInit;
 use crate::seed::{BirthBatch, BlendError, SeedModule, fit_residual};
-use crate::torch::{
-    Backend, Conv2d, GroupNormLayer, GroupNormOf, Mode, NoGrad, Onto, ParamSet, Silu, TorchError, backward, conv_layer,
-};
+use crate::torch::{Backend, NoGrad, TorchError};
 
 /// A layer as a blueprint describes it. Convolutions keep height and width and have no bias.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -18,9 +18,10 @@ use self::squeeze_excite::SqueezeExcite;
 pub use self::tokens::TokenBlueprint;
 use super::{Blueprint, BlueprintError, BlueprintRegistry, SeedModule};
 use crate::growth::coded_enum;
+use crate::nn::{Mode, ParamSet};
 use crate::random::RunRng;
 use crate::scenario::{BlueprintsConfig, BottleneckOptions, LifecycleConfig, SeedInit};
-use crate::torch::{Backend, Mode, ParamSet};
+use crate::torch::Backend;
 
 coded_enum! {
     /// The built-in kinds for images; the code is the blueprint index.

@@ -2,9 +2,11 @@
 
 use tch::{TchError, Tensor};
 
+use crate::kernels::{is_served, norm_residual};
+use crate::nn::{GroupNormLayer, Init, Mode, ParamSet};
 use crate::random::RunRng;
 use crate::seed::SeedModule;
-use crate::torch::{Backend, GroupNormLayer, Init, Mode, ParamSet, is_served, norm_residual};
+use crate::torch::Backend;
 
 /// `norm`: δ(x) = tanh(s)·(GN(x) − x), the scalar s starting at 0.
 pub(super) struct NormModule {

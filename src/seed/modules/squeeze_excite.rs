@@ -6,10 +6,12 @@
 use tch::{Kind, TchError, Tensor};
 
 use super::birth::{factor_to_unit, leading_directions, turn_rows};
+use crate::kernels::{is_served, squeeze_excite};
+use crate::nn::{Init, Mode, ParamSet, spatial_mean};
 use crate::random::RunRng;
 use crate::scenario::SeedInit;
 use crate::seed::{BirthBatch, SeedModule};
-use crate::torch::{Backend, Init, Mode, NoGrad, ParamSet, TorchError, is_served, spatial_mean, squeeze_excite};
+use crate::torch::{Backend, NoGrad, TorchError};
 
 /// Hidden channels of `dim`, which are `reduction` times as many, at least 1.
 const fn hidden(dim: i64, reduction: i64) -> i64 {

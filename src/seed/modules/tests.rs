@@ -1,11 +1,12 @@
 use tch::{Device, Kind, Tensor};
 
 use crate::growth::Topology;
+use crate::kernels::incubate;
+use crate::nn::fixtures::{largest, perturb};
+use crate::nn::{GroupNormLayer, Mode, ParamSet, group_count};
 use crate::random::{Domain, RunRng};
 use crate::seed::{BlueprintRegistry, GateNetwork, SeedModule};
-use crate::torch::fixtures::{largest, perturb};
-use crate::torch::{Backend, Mode, ParamSet, incubate};
-use crate::torch::{GroupNormLayer, NoGrad, group_count, is_channels_last};
+use crate::torch::{Backend, NoGrad, is_channels_last};
 
 const WIDTHS: [i64; 8] = [1, 2, 4, 8, 16, 32, 64, 128];
 

@@ -6,10 +6,11 @@ use tch::{TchError, Tensor};
 
 use super::Noop;
 use crate::growth::{Topology, coded_enum};
+use crate::nn::{AttentionInit, CausalAttention, Init, LayerNorm, Linear, Mode, ParamSet, Reach};
 use crate::random::RunRng;
 use crate::scenario::BlueprintsConfig;
 use crate::seed::{Blueprint, BlueprintError, SeedModule};
-use crate::torch::{AttentionInit, Backend, CausalAttention, Init, LayerNorm, Linear, Mode, ParamSet, Reach};
+use crate::torch::Backend;
 
 coded_enum! {
     /// The built-in kinds; the code is the blueprint index. Indices that images have as well are the same kind of thing.

@@ -1,9 +1,10 @@
 use tch::{TchError, Tensor};
 
 use super::*;
+use crate::nn::{Init, Mode, ParamSet};
 use crate::random::RunRng;
 use crate::seed::SeedModule;
-use crate::torch::{Init, Mode, ParamSet, TorchError};
+use crate::torch::TorchError;
 
 /// Multiplies by a weight that starts at `birth`, and may lie about its parameters or crop its input.
 #[derive(Clone, Copy)]

@@ -1,6 +1,6 @@
 use super::*;
 use crate::growth::*;
-use crate::torch::GradientThresholds;
+use crate::kernels::GradientThresholds;
 
 #[track_caller]
 fn assert_close(actual: Option<f64>, expected: f64) {

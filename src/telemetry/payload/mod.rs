@@ -14,12 +14,12 @@ macro_rules! added_by_field {
 }
 
 mod attribution;
-mod decision;
-mod env;
 mod governor;
 mod learner;
 mod lifecycle;
 mod reward;
+mod decision;
+mod env;
 mod run;
 
 pub use attribution::*;

@@ -1,11 +1,11 @@
 //! The sinks the engine brings along.
 
 mod append;
-mod console;
 mod records;
 mod rounds;
 mod tensorboard;
 mod terminal;
+mod console;
 
 pub use console::{ColorChoice, Console, ConsoleSink, ProgressStyle};
 pub(crate) use rounds::short_duration;

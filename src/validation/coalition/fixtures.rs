@@ -7,8 +7,8 @@ use tch::Tensor;
 use crate::env::grafted::{Graft, GraftKind, forward};
 use crate::growth::AlphaAlgorithm;
 use crate::host::{FoldedHost, Host, HostError, InjectionSpec, OpCost};
+use crate::nn::Mode;
 use crate::seed::SeedInstance;
-use crate::torch::Mode;
 use crate::torch::NoGrad;
 use crate::validation::{CoalitionPlan, LiveSlot};
 

@@ -8,12 +8,12 @@ use super::fixtures::{Planted, Unfolded, live, separate};
 use crate::data::evaluate_rows;
 use crate::growth::AlphaAlgorithm;
 use crate::host::{self, FoldedHost};
+use crate::nn::Mode;
+use crate::nn::fixtures::largest;
 use crate::random::{Domain, Draw, RunRng};
 use crate::scenario::CnnSpec;
 use crate::seed::{BlueprintRegistry, SeedInstance};
-use crate::torch::NoGrad;
-use crate::torch::fixtures::largest;
-use crate::torch::{Backend, Mode};
+use crate::torch::{Backend, NoGrad};
 use crate::validation::{CoalitionPlan, CoalitionTree, LiveSlot, coalition_forward};
 
 const SIDE: i64 = 16;

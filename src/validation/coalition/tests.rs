@@ -4,12 +4,12 @@ use tch::{Device, Kind, Tensor};
 use super::fixtures::{Planted, Unfolded, live, separate};
 use crate::growth::AlphaAlgorithm;
 use crate::host::{self, FoldedHost};
+use crate::nn::Mode;
+use crate::nn::fixtures::{largest, perturb};
 use crate::random::{Domain, RunRng};
 use crate::scenario::CnnSpec;
 use crate::seed::{BlueprintRegistry, SeedInstance};
-use crate::torch::NoGrad;
-use crate::torch::fixtures::{largest, perturb};
-use crate::torch::{Backend, Mode};
+use crate::torch::{Backend, NoGrad};
 use crate::validation::coalition_tree::{BlockRun, Stop};
 use crate::validation::{CoalitionPlan, CoalitionTree, LiveSlot, coalition_forward};
 

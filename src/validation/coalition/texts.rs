@@ -6,11 +6,11 @@ use tch::{Device, Kind, Tensor};
 use super::fixtures::{Planted, live, separate};
 use crate::growth::{AlphaAlgorithm, Topology};
 use crate::host;
+use crate::nn::fixtures::{largest, perturb};
 use crate::random::{Domain, RunRng};
 use crate::scenario::TransformerSpec;
 use crate::seed::{BlueprintRegistry, SeedInstance};
 use crate::torch::Backend;
-use crate::torch::fixtures::{largest, perturb};
 use crate::validation::{CoalitionPlan, CoalitionTree, coalition_forward};
 
 const VOCAB: i64 = 20;

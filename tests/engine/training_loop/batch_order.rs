@@ -4,10 +4,11 @@ use bevy_app::App;
 use bevy_ecs::prelude::*;
 use simic_engine::env::HostModel;
 use simic_engine::health::Failure;
+use simic_engine::nn::{Init, Mode, ParamSet};
 use simic_engine::prelude::*;
 use simic_engine::random::RunRng;
 use simic_engine::seed::BlueprintError;
-use simic_engine::torch::{Backend, Init, Mode, ParamSet};
+use simic_engine::torch::Backend;
 use simic_engine::validation::BatchOrder;
 use tch::{TchError, Tensor};
 

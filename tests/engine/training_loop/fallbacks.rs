@@ -8,11 +8,11 @@ use serde_json::{Value, json};
 use simic_engine::checkpoint::CheckpointName;
 use simic_engine::engine::RunReport;
 use simic_engine::env::{Devices, HostModel, SelfTest};
+use simic_engine::kernels::ForcedKernels;
 use simic_engine::prelude::*;
 use simic_engine::run::{NO_EXTENSION, StopRequest};
 use simic_engine::scenario::Kernels;
 use simic_engine::telemetry::Fallbacks;
-use simic_engine::torch::ForcedKernels;
 
 use super::support::*;
 use crate::recorded::resumed;

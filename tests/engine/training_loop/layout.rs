@@ -1,8 +1,8 @@
 //! Training is channels-last throughout: no op and no gradient falls back.
 
 use bevy_app::App;
+use simic_engine::nn::Mode;
 use simic_engine::prelude::*;
-use simic_engine::torch::Mode;
 use simic_engine::torch::{NoGrad, is_channels_last};
 
 use super::support::*;

@@ -1,7 +1,8 @@
 //! When the schedules grow, what they grow, and that they move on whatever may be moved.
 
 use super::*;
-use crate::controller::fixtures::{Ground, Scene, empty, report};
+use crate::actions::fixtures::{empty, report};
+use crate::controller::fixtures::{Ground, Scene};
 use crate::growth::{GerminationStyle, SlotId, Tempo};
 
 fn periodic(period: u32, blueprints: &[&str]) -> GrowthScheduleController {

@@ -1,7 +1,8 @@
 //! When the rules germinate, move on, commit and prune.
 
 use super::*;
-use crate::controller::fixtures::{BLUEPRINT_NAMES, Ground, Scene, empty, report};
+use crate::actions::fixtures::{BLUEPRINT_NAMES, empty, report};
+use crate::controller::fixtures::{Ground, Scene};
 
 fn heuristic() -> HeuristicController {
     HeuristicController::new(&Ground::default().context()).unwrap()

@@ -4,12 +4,12 @@ use proptest::prelude::*;
 use tch::{Device, Kind, Tensor};
 
 use super::*;
-use crate::controller::actions::{Decision, HEADS, Head, MaskSet, relevant};
+use crate::actions::fixtures::empty;
+use crate::actions::{Decision, HEADS, Head, MaskSet, PolicyError, relevant};
 use crate::controller::deciders::Controller;
-use crate::controller::error::PolicyError;
-use crate::controller::fixtures::empty;
-use crate::controller::fixtures::policies::{Crowd, FEATURES, SLOTS, controller, distance, stored_masks, values};
-use crate::controller::policy::{SequenceInput, TrainablePolicy};
+use crate::controller::fixtures::policies::{Crowd, controller, stored_masks};
+use crate::policy::fixtures::{FEATURES, SLOTS, distance, values};
+use crate::policy::{SequenceInput, TrainablePolicy};
 use crate::scenario::AmpMode;
 
 /// Actions and masks of decisions as sequences of one step.
@@ -291,7 +291,7 @@ fn a_diverged_network_falls_back_to_its_last_good_weights_once() {
     let crowd = Crowd::new(8, 7);
     let places: Vec<usize> = (0..8).collect();
     let (mut sound, mut rescued) = (controller("lstm"), controller("lstm"));
-    let copies = |param: crate::controller::PolicyParam| (param.name, param.tensor.copy());
+    let copies = |param: crate::policy::PolicyParam| (param.name, param.tensor.copy());
     let last_good = rescued.params().into_iter().map(copies).collect();
     rescued.set_last_good(last_good);
     for step in 1..3 {

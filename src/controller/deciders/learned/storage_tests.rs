@@ -4,14 +4,15 @@ use std::fs;
 use std::path::Path;
 
 use super::*;
+use crate::actions::PolicyError;
 use crate::controller::deciders::Controller;
-use crate::controller::error::PolicyError;
+use crate::controller::deciders::learned::storage::{MANIFEST_FILE, WEIGHTS_FILE};
 use crate::controller::fixtures::Ground;
-use crate::controller::fixtures::policies::{Crowd, controller, small};
-use crate::controller::policy::TrainablePolicy;
-use crate::controller::policy::{MANIFEST_FILE, WEIGHTS_FILE};
+use crate::controller::fixtures::policies::{Crowd, controller};
 use crate::controller::saved::{SavedFolder, sha256};
 use crate::growth::SlotId;
+use crate::policy::TrainablePolicy;
+use crate::policy::fixtures::small;
 
 fn other(change: impl FnOnce(&mut Ground)) -> ActorCriticController {
     let mut ground = Ground::default();

@@ -3,13 +3,13 @@
 use tch::{Device, Kind, Tensor};
 
 use super::*;
-use crate::controller::actions::Sample;
-use crate::controller::actions::{HEADS, Head, HeadIndices, MaskRow, MaskSet};
-use crate::controller::fixtures::policies::{BLUEPRINTS, SLOTS, small, stored_masks, values};
-use crate::controller::fixtures::{AT, CNN_BLUEPRINTS, Ground, empty, limits, masks, report};
-use crate::controller::policy::HeadTerms;
-use crate::controller::policy::{OpTables, Stored, choose, head_terms};
+use crate::actions::fixtures::{AT, CNN_BLUEPRINTS, empty, limits, masks, report};
+use crate::actions::{HEADS, Head, HeadIndices, MaskRow, MaskSet, Sample};
+use crate::controller::fixtures::Ground;
+use crate::controller::fixtures::policies::stored_masks;
 use crate::growth::{AlphaMode, LifecycleOp, SeedStage};
+use crate::policy::fixtures::{BLUEPRINTS, SLOTS, small, values};
+use crate::policy::{HeadTerms, OpTables, Stored, choose, head_terms};
 use crate::scenario::{FloorConfig, HeadConditioning};
 use crate::seed::SeedReport;
 

@@ -3,7 +3,8 @@ use std::collections::BTreeMap;
 use proptest::prelude::*;
 
 use super::*;
-use crate::controller::fixtures::{Scene, any_limits, any_reports, empty, limits, masks, view_of};
+use crate::actions::fixtures::{any_limits, any_reports, empty, limits, masks};
+use crate::controller::fixtures::{Scene, view_of};
 use crate::random::RunRng;
 
 #[test]

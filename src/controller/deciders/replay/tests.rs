@@ -1,5 +1,6 @@
 use super::*;
-use crate::controller::fixtures::{BLUEPRINT_NAMES, Ground, commands};
+use crate::actions::fixtures::{BLUEPRINT_NAMES, commands};
+use crate::controller::fixtures::Ground;
 use crate::growth::LifecycleOp;
 use crate::telemetry::{ActionId, Choice};
 

@@ -1,5 +1,6 @@
 use super::*;
-use crate::controller::fixtures::{Ground, Scene, empty, report};
+use crate::actions::fixtures::{empty, report};
+use crate::controller::fixtures::{Ground, Scene};
 use crate::growth::{LifecycleOp, SeedStage};
 use crate::scenario::ScheduleEntry;
 

@@ -1,5 +1,6 @@
 use super::*;
-use crate::controller::fixtures::{Ground, Scene, empty};
+use crate::actions::fixtures::empty;
+use crate::controller::fixtures::{Ground, Scene};
 
 #[test]
 fn waits_whatever_there_is() {

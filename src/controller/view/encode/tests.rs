@@ -1,9 +1,8 @@
 //! The observation, feature by feature, and its normaliser.
 
 use super::*;
-use crate::controller::actions::ActionFeedback;
-use crate::controller::error::PolicyError;
-use crate::controller::fixtures::{AT, empty, report};
+use crate::actions::fixtures::{AT, empty, report};
+use crate::actions::{ActionFeedback, PolicyError};
 use crate::controller::view::{ObservationFeatures, ObservationNormaliser, SignalTracker, TrainingSignals, Treatment};
 use crate::env::{TrainMetrics, ValMetrics};
 use crate::growth::{AlphaAlgorithm, AlphaMode, LifecycleOp, SeedStage, SlotId, Tempo};

@@ -2,10 +2,11 @@ use tch::{Device, Kind, Tensor};
 
 use crate::growth::{InjectionSpec, SlotId};
 use crate::host::{FoldedHost, Host, HostDesign, HostError};
+use crate::nn::Mode;
+use crate::nn::fixtures::largest;
 use crate::random::{Domain, RunRng};
 use crate::scenario::CnnSpec;
-use crate::torch::fixtures::largest;
-use crate::torch::{Backend, Mode, NoGrad, is_channels_last};
+use crate::torch::{Backend, NoGrad, is_channels_last};
 
 fn spec(base_channels: i64, n_blocks: usize, kernel_size: i64, pool_layers: usize) -> CnnSpec {
     CnnSpec {

@@ -1,9 +1,10 @@
 use tch::{Device, Kind, Tensor};
 
 use crate::host::{self, Host, HostDesign, HostError};
+use crate::nn::Mode;
 use crate::random::{Domain, RunRng};
 use crate::scenario::{Positions, TransformerSpec};
-use crate::torch::{Backend, Mode, NoGrad};
+use crate::torch::{Backend, NoGrad};
 
 /// Of the reference system: 50 257 tokens, 256 at a time.
 fn stories() -> TransformerSpec {

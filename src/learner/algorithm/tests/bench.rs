@@ -4,11 +4,13 @@ use tch::{Device, Kind, Tensor};
 
 use super::read;
 use super::tasks::{BLUEPRINTS, CueTask, Task};
-use crate::controller::{HEADS, HeadIndices, RecurrentState, ValueOutput};
+use crate::actions::{HEADS, HeadIndices};
 use crate::growth::LifecycleOp;
 use crate::learner::algorithm::advantages::LEAST_DEVIATION;
 use crate::learner::algorithm::finalize::{PreparedRollout, Unusable, finalize};
 use crate::learner::algorithm::*;
+use crate::nn::Linear;
+use crate::policy::RecurrentState;
 use crate::scenario::LearnerConfig;
 use crate::telemetry::{Num, RolloutData};
 
@@ -111,9 +113,9 @@ impl Bench {
     }
 
     pub fn finalize(&mut self) -> Result<Result<PreparedRollout, Unusable>, LearnerError> {
-        let head = ValueOutput {
+        let head = Linear {
             weight: Tensor::ones([1, 2], (Kind::Float, Device::Cpu)),
-            bias: Tensor::zeros([1], (Kind::Float, Device::Cpu)),
+            bias: Some(Tensor::zeros([1], (Kind::Float, Device::Cpu))),
         };
         finalize(
             &mut self.buffer,

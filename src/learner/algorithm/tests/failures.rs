@@ -5,7 +5,7 @@ use tch::{Kind, Tensor};
 use super::faulty::{learn_with, params, spoil_gradient};
 use super::training::small_config;
 use super::{cue, read};
-use crate::controller::{Evaluation, TrainablePolicy};
+use crate::policy::{Evaluation, TrainablePolicy};
 use crate::scenario::LearnerConfig;
 use crate::telemetry::{FinitenessGate, UpdateSkip};
 

@@ -4,7 +4,9 @@ use super::policy::SmallPolicy;
 use super::read;
 use super::tasks::CueTask;
 use super::training::Training;
-use crate::controller::{Evaluation, PolicyError, PolicyParam, SequenceInput, TrainablePolicy, ValueOutput};
+use crate::actions::PolicyError;
+use crate::nn::Linear;
+use crate::policy::{Evaluation, PolicyParam, SequenceInput, TrainablePolicy};
 use crate::telemetry::LearnerUpdate;
 use crate::torch::HostSyncCounter;
 
@@ -26,7 +28,7 @@ impl TrainablePolicy for Faulty<'_> {
         self.policy.params()
     }
 
-    fn value_output(&self) -> ValueOutput {
+    fn value_output(&self) -> Linear {
         self.policy.value_output()
     }
 

@@ -3,13 +3,13 @@
 use super::tasks::CueTask;
 use super::training::{Training, small_config};
 use super::{cue, read};
-use crate::controller::TrainablePolicy;
 use crate::learner::algorithm::LearnerSchedules;
 use crate::learner::algorithm::finalize::finalize;
 use crate::learner::algorithm::measurements::Scalar;
 use crate::learner::algorithm::optimizer::PolicyOptimizer;
 use crate::learner::algorithm::sequences::{Sequence, SequenceBatch, sequences};
 use crate::learner::algorithm::update::Update;
+use crate::policy::TrainablePolicy;
 use crate::scenario::LearnerConfig;
 use crate::torch::HostSyncCounter;
 
@@ -21,7 +21,7 @@ fn gradients(training: &mut Training<CueTask>, batch: &SequenceBatch) -> (Vec<f6
         ..small_config()
     };
     let mut optimizer =
-        PolicyOptimizer::new(&training.policy, &config, crate::torch::Implementation::Plain).expect("sound");
+        PolicyOptimizer::new(&training.policy, &config, crate::nn::Implementation::Plain).expect("sound");
     let reads = HostSyncCounter::default();
     let update = Update {
         config: &config,

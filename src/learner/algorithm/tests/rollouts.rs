@@ -2,7 +2,7 @@
 
 use super::bench::{Bench, PRUNE, TRUNCATED, assert_close};
 use super::read;
-use crate::controller::Head;
+use crate::actions::Head;
 use crate::learner::algorithm::finalize::{PreparedRollout, Unusable};
 use crate::learner::algorithm::*;
 use proptest::prelude::*;

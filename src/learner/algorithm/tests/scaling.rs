@@ -7,10 +7,12 @@ use super::policy::SmallPolicy;
 use super::tasks::CueTask;
 use super::training::{Training, small_config};
 use super::{UPDATES, cue, read};
-use crate::controller::{Evaluation, PolicyError, PolicyParam, SequenceInput, TrainablePolicy, ValueOutput};
+use crate::actions::PolicyError;
 use crate::learner::algorithm::*;
+use crate::nn::{Implementation, Linear};
+use crate::policy::{Evaluation, PolicyParam, SequenceInput, TrainablePolicy};
 use crate::telemetry::{LearnerUpdate, Num, UpdateSkip};
-use crate::torch::{HostSyncCounter, Implementation};
+use crate::torch::HostSyncCounter;
 
 /// A policy that says it computes in float16: its loss is scaled.
 struct InHalf<'a>(&'a mut SmallPolicy, &'a dyn Fn(&mut Evaluation));
@@ -20,7 +22,7 @@ impl TrainablePolicy for InHalf<'_> {
         self.0.params()
     }
 
-    fn value_output(&self) -> ValueOutput {
+    fn value_output(&self) -> Linear {
         self.0.value_output()
     }
 

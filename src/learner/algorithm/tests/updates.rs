@@ -7,8 +7,8 @@ use super::policy::Core;
 use super::tasks::{BanditTask, CueTask};
 use super::training::{Training, small_config};
 use super::{UPDATES, cue};
-use crate::controller::{Evaluation, TrainablePolicy};
 use crate::learner::algorithm::*;
+use crate::policy::{Evaluation, TrainablePolicy};
 use crate::scenario::LearnerConfig;
 use crate::telemetry::{HeadGradient, LearnerUpdate, Num};
 

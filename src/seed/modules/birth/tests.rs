@@ -2,10 +2,11 @@ use proptest::prelude::*;
 use tch::{Device, Kind, Tensor};
 
 use super::*;
+use crate::nn::Mode;
 use crate::random::{Domain, RunRng};
 use crate::scenario::{LifecycleConfig, SeedInit};
 use crate::seed::{BirthBatch, Blueprint, BlueprintRegistry, SeedModule};
-use crate::torch::{Backend, HostSyncCounter, Mode, NoGrad, read_f64};
+use crate::torch::{Backend, HostSyncCounter, NoGrad, read_f64};
 
 fn configured(change: impl FnOnce(&mut LifecycleConfig)) -> BlueprintRegistry {
     let mut lifecycle = crate::scenario::fixtures::slow_lifecycle();

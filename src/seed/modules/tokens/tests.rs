@@ -1,10 +1,12 @@
 use tch::{Device, Kind, Tensor};
 
 use crate::growth::{AlphaAlgorithm, Topology};
+use crate::kernels::incubate;
+use crate::nn::Mode;
+use crate::nn::fixtures::{largest, perturb};
 use crate::random::{Domain, RunRng};
 use crate::seed::{BlueprintError, BlueprintRegistry, GateNetwork, SeedInstance, SeedModule};
-use crate::torch::fixtures::{largest, perturb};
-use crate::torch::{Backend, HostSyncCounter, Mode, NoGrad, incubate};
+use crate::torch::{Backend, HostSyncCounter, NoGrad};
 
 const IDS: [(&str, u64, u64); 7] = [
     ("norm", 129, 769),

@@ -4,10 +4,10 @@ use tch::Tensor;
 use super::super::*;
 use crate::torch::{HostSyncCounter, read_f64};
 
-fn head(weight: [f32; 2], bias: f32) -> ValueOutput {
-    ValueOutput {
+fn head(weight: [f32; 2], bias: f32) -> Linear {
+    Linear {
         weight: Tensor::from_slice(&weight).reshape([1, 2]).set_requires_grad(true),
-        bias: Tensor::from_slice(&[bias]).set_requires_grad(true),
+        bias: Some(Tensor::from_slice(&[bias]).set_requires_grad(true)),
     }
 }
 
@@ -15,8 +15,8 @@ fn read(tensor: &Tensor) -> Vec<f64> {
     read_f64(tensor, &HostSyncCounter::default()).expect("read")
 }
 
-fn raw_output(head: &ValueOutput, units: ValueUnits, input: [f64; 2]) -> f64 {
-    let (weight, bias) = (read(&head.weight), read(&head.bias));
+fn raw_output(head: &Linear, units: ValueUnits, input: [f64; 2]) -> f64 {
+    let (weight, bias) = (read(&head.weight), read(bias_of(head).unwrap()));
     units.raw(weight[0] * input[0] + weight[1] * input[1] + bias[0])
 }
 
@@ -35,7 +35,7 @@ fn the_head_is_rewritten_so_that_raw_outputs_stay() {
     preserve_outputs(&head, unit, moved).expect("rescale");
 
     assert_eq!(read(&head.weight), [0.25, -0.125]);
-    assert!((read(&head.bias)[0] + 1.45).abs() < 1e-6);
+    assert!((read(bias_of(&head).unwrap())[0] + 1.45).abs() < 1e-6);
     assert!((raw_output(&head, moved, [2.0, 4.0]) - 0.1).abs() < 1e-6);
     assert!(head.weight.requires_grad() && head.weight.is_leaf());
 }

@@ -1,0 +1,116 @@
+//! The way from head indices to commands and back.
+
+use serde::{Deserialize, Serialize};
+
+use super::error::PolicyError;
+use super::heads::{Head, HeadIndices};
+use crate::growth::{
+    AlphaCurveAction, AlphaSpeed, AlphaTarget, GerminationStyle, LifecycleCommand, LifecycleOp, Tempo,
+};
+
+/// The head indices of a command, placeholders filled in.
+///
+/// A slot or blueprint that no head can hold becomes 255, which no mask allows.
+pub fn indices_of(command: &LifecycleCommand) -> HeadIndices {
+    let mut chosen = Head::ALL.map(Head::placeholder);
+    chosen[Head::Op as usize] = command.op().code();
+    if let Some(slot) = command.slot() {
+        chosen[Head::Slot as usize] = slot;
+    }
+    match *command {
+        LifecycleCommand::Germinate {
+            blueprint,
+            style,
+            tempo,
+            target,
+            ..
+        } => {
+            chosen[Head::Blueprint as usize] = blueprint;
+            chosen[Head::Style as usize] = style.code();
+            chosen[Head::Tempo as usize] = tempo.code();
+            chosen[Head::AlphaTarget as usize] = target.code();
+        }
+        LifecycleCommand::SetAlphaTarget {
+            style,
+            target,
+            speed,
+            curve,
+            ..
+        } => {
+            chosen[Head::Style as usize] = style.code();
+            chosen[Head::AlphaTarget as usize] = target.code();
+            chosen[Head::AlphaSpeed as usize] = speed.code();
+            chosen[Head::AlphaCurve as usize] = curve.code();
+        }
+        LifecycleCommand::Prune { speed, curve, .. } => {
+            chosen[Head::AlphaSpeed as usize] = speed.code();
+            chosen[Head::AlphaCurve as usize] = curve.code();
+        }
+        LifecycleCommand::Wait | LifecycleCommand::Fossilize { .. } | LifecycleCommand::Advance { .. } => {}
+    }
+    chosen.map(|index| u8::try_from(index).unwrap_or(u8::MAX))
+}
+
+/// The command that head indices stand for; irrelevant heads are not read.
+///
+/// # Errors
+/// An index beyond a fixed head. Slots and blueprints are checked by the masks.
+pub fn command_of(indices: &HeadIndices) -> Result<LifecycleCommand, PolicyError> {
+    let index = |head: Head| usize::from(indices[head as usize]);
+    let slot = index(Head::Slot);
+    let style = || member(Head::Style, GerminationStyle::from_code, index(Head::Style));
+    let tempo = || member(Head::Tempo, Tempo::from_code, index(Head::Tempo));
+    let target = || member(Head::AlphaTarget, AlphaTarget::from_code, index(Head::AlphaTarget));
+    let speed = || member(Head::AlphaSpeed, AlphaSpeed::from_code, index(Head::AlphaSpeed));
+    let curve = || member(Head::AlphaCurve, AlphaCurveAction::from_code, index(Head::AlphaCurve));
+    Ok(match member(Head::Op, LifecycleOp::from_code, index(Head::Op))? {
+        LifecycleOp::Wait => LifecycleCommand::Wait,
+        LifecycleOp::Germinate => LifecycleCommand::Germinate {
+            slot,
+            blueprint: index(Head::Blueprint),
+            style: style()?,
+            tempo: tempo()?,
+            target: target()?,
+        },
+        LifecycleOp::SetAlphaTarget => LifecycleCommand::SetAlphaTarget {
+            slot,
+            style: style()?,
+            target: target()?,
+            speed: speed()?,
+            curve: curve()?,
+        },
+        LifecycleOp::Prune => LifecycleCommand::Prune {
+            slot,
+            speed: speed()?,
+            curve: curve()?,
+        },
+        LifecycleOp::Fossilize => LifecycleCommand::Fossilize { slot },
+        LifecycleOp::Advance => LifecycleCommand::Advance { slot },
+    })
+}
+
+fn member<T>(head: Head, from_code: impl Fn(usize) -> Option<T>, index: usize) -> Result<T, PolicyError> {
+    from_code(index).ok_or(PolicyError::NoSuchMember { head, index })
+}
+
+/// The last command as the next observation shows it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ActionFeedback {
+    /// Its op.
+    pub last_op: LifecycleOp,
+    /// It was carried out.
+    pub last_ok: bool,
+}
+
+impl Default for ActionFeedback {
+    /// As at the start of an episode.
+    fn default() -> Self {
+        Self {
+            last_op: LifecycleOp::Wait,
+            last_ok: true,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,22 @@
+//! Actions: what may be chosen, and what it means.
+//!
+//! Eight categorical heads make an action; slot reports become a [`MaskSet`] of valid choices; a [`Decision`] is a choice
+//! within the masks.
+
+mod choices;
+mod error;
+mod heads;
+mod commands;
+mod masks;
+mod action_space;
+mod decision;
+#[cfg(test)]
+pub(crate) mod fixtures;
+
+pub use action_space::AllowedActions;
+pub use choices::Choices;
+pub use commands::{ActionFeedback, command_of, indices_of};
+pub use decision::{Decision, Sample};
+pub use error::{DecisionPoint, PolicyError};
+pub use heads::{HEADS, Head, HeadIndices, OPS, RELEVANCE, available, relevant};
+pub use masks::{MaskRow, MaskSet};

@@ -1,0 +1,250 @@
+//! A learned policy on disk: weights as safetensors, everything else as RON.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use safetensors::tensor::{Dtype, SafeTensors, TensorView, serialize};
+use serde::de::IgnoredAny;
+use serde::{Deserialize, Serialize};
+use tch::Tensor;
+
+use crate::actions::{Head, PolicyError};
+use crate::controller::saved::{Differences, SavedFolder, sha256, storage, to_ron, write_folder};
+use crate::controller::view::RunningMoments;
+use crate::files::read_ron;
+use crate::policy::{PolicyParam, PolicyParams};
+use crate::scenario::{FloorConfig, NetConfig};
+use crate::torch::{HostSyncCounter, catch, copy_all, read_f32};
+
+/// File of the weights in the folder of a saved policy, in safetensors.
+pub const WEIGHTS_FILE: &str = "policy.safetensors";
+/// File of everything else in the folder of a saved policy, in RON.
+pub const MANIFEST_FILE: &str = "policy.ron";
+pub const FORMAT: u32 = 1;
+/// What manifests of earlier versions say beside all that is in one now, where it says what always holds now. One that says
+/// anything else there is of a policy that this version cannot play.
+const REMOVED: [&str; 7] = [
+    "        critic_core: shared,\n",
+    "        contribution_head: true,\n",
+    "        contribution_head: false,\n",
+    "        aux_dropout: 0.0,\n",
+    "        frame_stack: 1,\n",
+    "        mode: mixture,\n",
+    "    normaliser: (\n        mode: running,\n        momentum: 0.99,\n        clip: 10.0,\n        min_count: 32,\n    ),\n",
+];
+/// How the names of weights begin that only earlier versions have, and that no decision reads.
+const REMOVED_WEIGHTS: &str = "contrib.";
+/// What the value head reads and means: the state alone, in normalised units.
+pub const VALUE_HEAD: u32 = 1;
+
+/// All of a saved policy but its weights.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PolicyManifest {
+    pub format: u32,
+    pub net: String,
+    pub net_cfg: NetConfig,
+    /// In policy order.
+    pub slots: Vec<String>,
+    /// By index.
+    pub blueprints: Vec<String>,
+    /// SHA-256 of the lines `head:member`, in order.
+    pub action_space: String,
+    /// `head:member` of what the scenario does not allow: never tried, so never learnt.
+    #[serde(default)]
+    pub excluded: Vec<String>,
+    pub observation: usize,
+    /// In policies of earlier builds, the name of what the hash says in full.
+    #[serde(default, skip_serializing)]
+    pub schema: IgnoredAny,
+    pub schema_hash: String,
+    pub value_head: u32,
+    pub floor: FloorConfig,
+    pub floor_scale: f64,
+    pub statistics: Vec<RunningMoments>,
+    /// Updates that the weights have seen.
+    pub updates: u64,
+    /// SHA-256 of the file of weights: a manifest beside other weights is noticed. Known once they are written.
+    pub weights: String,
+}
+
+impl PolicyManifest {
+    /// Notes where `self`, as saved, does not fit a running policy.
+    fn compare(&self, running: &Self, diffs: &mut Differences) {
+        diffs.compare("format", &self.format, &running.format);
+        diffs.compare("net", &self.net, &running.net);
+        diffs.compare("net_cfg", &self.net_cfg, &running.net_cfg);
+        diffs.compare("slots", &self.slots, &running.slots);
+        diffs.compare("blueprints", &self.blueprints, &running.blueprints);
+        diffs.compare("action space", &self.action_space, &running.action_space);
+        diffs.compare("excluded choices", &self.excluded, &running.excluded);
+        diffs.compare("observation size", &self.observation, &running.observation);
+        diffs.compare("observation schema", &self.schema, &running.schema);
+        diffs.compare("observation schema hash", &self.schema_hash, &running.schema_hash);
+        diffs.compare("value head", &self.value_head, &running.value_head);
+        let lengths = (self.statistics.len(), running.statistics.len());
+        diffs.compare("normaliser statistics", &lengths.0, &lengths.1);
+    }
+
+    /// Notes what no policy can decide by.
+    fn note_nonfinite(&self, diffs: &mut Differences) {
+        if !self.floor_scale.is_finite() {
+            diffs.note(format!("floor scale: saved {}, which is not finite", self.floor_scale));
+        }
+        for (index, moments) in self.statistics.iter().enumerate() {
+            if !moments.is_finite() {
+                let RunningMoments { mean, var, .. } = moments;
+                diffs.note(format!(
+                    "normaliser statistic {index}: mean {mean} and variance {var} are no statistics"
+                ));
+            }
+        }
+    }
+}
+
+/// SHA-256 of the lines `head:member`, in order.
+pub fn action_space_hash(slots: &[String], blueprints: &[String]) -> String {
+    let mut lines: Vec<String> = Vec::new();
+    for head in Head::ALL {
+        let members = head.members(slots, blueprints);
+        lines.extend(members.iter().map(|member| format!("{head}:{member}")));
+    }
+    sha256(lines.join("\n").as_bytes())
+}
+
+/// Writes weights and manifest into `folder`, which appears whole or not at all.
+///
+/// # Errors
+/// A device error, or `Storage`.
+pub fn save_policy(
+    folder: &Path,
+    manifest: &PolicyManifest,
+    params: &PolicyParams,
+    reads: &HostSyncCounter,
+) -> Result<(), PolicyError> {
+    let weights = weights_file(folder, params, reads)?;
+    let manifest = PolicyManifest {
+        weights: sha256(&weights),
+        ..manifest.clone()
+    };
+    let text = to_ron(folder, &manifest)?;
+    write_folder(
+        folder,
+        &[(WEIGHTS_FILE, &weights[..]), (MANIFEST_FILE, text.as_bytes())],
+    )
+}
+
+/// What a file of `params` holds.
+fn weights_file(folder: &Path, params: &PolicyParams, reads: &HostSyncCounter) -> Result<Vec<u8>, PolicyError> {
+    let mut contents = Vec::new();
+    for param in params.iter() {
+        let bytes: Vec<u8> = read_f32(&param.tensor, reads)?
+            .iter()
+            .flat_map(|value| value.to_le_bytes())
+            .collect();
+        contents.push((param, bytes));
+    }
+    let views = contents.iter().map(|(param, bytes)| {
+        let view = TensorView::new(Dtype::F32, shape_of(param), bytes)?;
+        Ok((param.name.as_str(), view))
+    });
+    views
+        .collect::<Result<Vec<_>, safetensors::SafeTensorError>>()
+        .and_then(|views| serialize(views, None))
+        .map_err(|error| storage(folder, &error))
+}
+
+/// Copies the saved weights into `params`, in place, and returns the saved manifest.
+///
+/// # Errors
+/// `Storage` for files that cannot be understood, `IncompatiblePolicy` with every difference from `running` and every
+/// number that is not finite; in both cases nothing has changed. A device error may leave some weights copied.
+pub fn load_policy(
+    folder: &SavedFolder,
+    running: &PolicyManifest,
+    params: &PolicyParams,
+) -> Result<PolicyManifest, PolicyError> {
+    let manifest = read_manifest(folder)?;
+    let mut diffs = Differences::default();
+    manifest.compare(running, &mut diffs);
+    manifest.note_nonfinite(&mut diffs);
+    let sources = read_weights(folder, &manifest.weights, params, &mut diffs)?;
+    diffs.finish(folder.path())?;
+    let targets: Vec<Tensor> = params.iter().map(|param| param.tensor.shallow_clone()).collect();
+    copy_all(&targets, &sources, false)?;
+    Ok(manifest)
+}
+
+/// The manifest in the folder, of this version or an earlier one.
+fn read_manifest(folder: &SavedFolder) -> Result<PolicyManifest, PolicyError> {
+    let text = String::from_utf8_lossy(folder.file(MANIFEST_FILE)?);
+    let text = REMOVED
+        .iter()
+        .fold(text.into_owned(), |text, said| text.replacen(said, "", 1));
+    read_ron(&text).map_err(|error| storage(&folder.path().join(MANIFEST_FILE), &error))
+}
+
+/// The weights in the folder, whose file has that SHA-256, in the order of `params`, on their device; whatever does not fit is noted.
+fn read_weights(
+    folder: &SavedFolder,
+    hash: &String,
+    params: &PolicyParams,
+    diffs: &mut Differences,
+) -> Result<Vec<Tensor>, PolicyError> {
+    let bytes = folder.file(WEIGHTS_FILE)?;
+    diffs.compare("weights file", &sha256(bytes), hash);
+    let saved = SafeTensors::deserialize(bytes).map_err(|error| storage(&folder.path().join(WEIGHTS_FILE), &error))?;
+    let sources = match_weights(&saved, params, diffs)?;
+    Ok(catch(|| {
+        let here = sources.iter().map(|source| source.to_device(params.device()));
+        here.collect()
+    })?)
+}
+
+/// The saved tensors in the order of `params`; what is missing, superfluous or of another shape is noted.
+fn match_weights(
+    saved: &SafeTensors,
+    params: &PolicyParams,
+    diffs: &mut Differences,
+) -> Result<Vec<Tensor>, PolicyError> {
+    let names = saved.names().into_iter();
+    let mut superfluous: BTreeSet<&str> = names.filter(|name| !name.starts_with(REMOVED_WEIGHTS)).collect();
+    let mut sources = Vec::new();
+    for param in params.iter() {
+        superfluous.remove(param.name.as_str());
+        match saved.tensor(&param.name) {
+            Err(_) => diffs.note(format!("weight {} is not in the file", param.name)),
+            Ok(view) if view.dtype() != Dtype::F32 || view.shape() != shape_of(&param) => {
+                let found = (view.dtype(), view.shape().to_vec());
+                diffs.compare(
+                    &format!("weight {}", param.name),
+                    &found,
+                    &(Dtype::F32, shape_of(&param)),
+                );
+            }
+            Ok(view) => {
+                let values: Vec<f32> = view
+                    .data()
+                    .as_chunks()
+                    .0
+                    .iter()
+                    .map(|&bytes| f32::from_le_bytes(bytes))
+                    .collect();
+                if !values.iter().all(|value| value.is_finite()) {
+                    diffs.note(format!("weight {} holds values that are not finite", param.name));
+                }
+                sources.push(catch(|| {
+                    Tensor::from_slice(&values).view(param.tensor.size().as_slice())
+                })?);
+            }
+        }
+    }
+    for name in superfluous {
+        diffs.note(format!("weight {name} belongs to no part of the running network"));
+    }
+    Ok(sources)
+}
+
+fn shape_of(param: &PolicyParam) -> Vec<usize> {
+    param.tensor.size().iter().map(|&size| size as usize).collect()
+}

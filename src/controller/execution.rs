@@ -1,0 +1,181 @@
+//! From a controller's command to a changed slot, or to a reason why not.
+
+use bevy_ecs::prelude::*;
+
+use crate::actions::Decision;
+use crate::env::{GrowingEnv, GrowingEnvItem, GrowthContext, SeedOrder, ValMetrics};
+use crate::governor::Governor;
+use crate::growth::{FailureReason, LifecycleCommand, LifecycleOp};
+use crate::health::{Failure, InEnv};
+use crate::seed::{
+    AlphaOrder, BlueprintError, GateNetwork, Germination, Plan, Refusal, Rules, SlotView, advance, command_legal,
+    fossilize, germinate, prune, set_alpha_target,
+};
+use crate::torch::TorchError;
+
+/// What was chosen in this step; `None` before the first.
+#[derive(Component, Default)]
+pub struct Chosen(pub Option<Decision>);
+
+/// The step's command and its effect.
+#[derive(Component, Clone, Debug, PartialEq)]
+pub struct CommandOutcome {
+    /// The ordered op if it took effect, else `Wait`.
+    pub effective_op: LifecycleOp,
+    /// The slot it was for, by index; `None` for a wait.
+    pub slot: Option<usize>,
+    /// Why the command changed nothing; `None` if it took effect, or was a wait.
+    pub refusal: Option<FailureReason>,
+}
+
+impl Default for CommandOutcome {
+    fn default() -> Self {
+        Self {
+            effective_op: LifecycleOp::Wait,
+            slot: None,
+            refusal: None,
+        }
+    }
+}
+
+/// Carries every env's command out. A refused or failed command leaves its env as it was.
+pub fn execute_action(
+    mut envs: Query<(
+        GrowingEnv,
+        &Chosen,
+        &ValMetrics,
+        &mut CommandOutcome,
+        Option<&mut Governor>,
+    )>,
+    mut growth: GrowthContext,
+) -> Result<(), Failure> {
+    let mut envs: Vec<_> = envs.iter_mut().collect();
+    envs.sort_unstable_by_key(|(env, ..)| env.id.index);
+    for (env, chosen, val, outcome, governor) in &mut envs {
+        let Some(decision) = &chosen.0 else {
+            **outcome = CommandOutcome::default();
+            continue;
+        };
+        let command = decision.command;
+        let governor = governor.as_deref_mut();
+        let result = execute(&command, val, governor, env, &mut growth).in_env(env.id.index)?;
+        env.stats.growth.record(command.op(), result.is_ok());
+        **outcome = match result {
+            Ok(()) => CommandOutcome {
+                effective_op: command.op(),
+                slot: command.slot(),
+                refusal: None,
+            },
+            Err(refusal) => CommandOutcome {
+                effective_op: LifecycleOp::Wait,
+                slot: command.slot(),
+                refusal: Some(refusal.reason),
+            },
+        };
+    }
+    Ok(())
+}
+
+/// Validates, asks the governor, plans and applies. The outer error ends the run; the inner one is the env's failed command.
+fn execute(
+    command: &LifecycleCommand,
+    val: &ValMetrics,
+    governor: Option<&mut Governor>,
+    env: &mut GrowingEnvItem,
+    growth: &mut GrowthContext,
+) -> Result<Result<(), Refusal>, Failure> {
+    let limits = growth.experiment.limits();
+    let views: Vec<_> = env.slots.records().map(|record| record.map(SlotView::from)).collect();
+    if let Err(reason) = command_legal(command, &views, &limits) {
+        return Ok(Err(reason.into()));
+    }
+    if let Some(governor) = governor
+        && let Some(factor) = governor.veto(command, val, &views, limits.max_seeds)
+    {
+        return Ok(Err(FailureReason::GovernorVeto { factor }.into()));
+    }
+    let (slot, plan) = match plan(command, val.accuracy_percent, env, growth, &growth.rules(&limits)) {
+        Ok(Some(planned)) => planned,
+        Ok(None) => return Ok(Ok(())),
+        Err(refusal) => return Ok(Err(refusal)),
+    };
+    match growth.apply(plan, slot, env, true) {
+        Ok(()) => Ok(Ok(())),
+        Err(failure) => recoverable(failure).map(|reason| Err(reason.into())),
+    }
+}
+
+/// The slot that a command is for and what it amounts to there; `None` for a wait.
+fn plan(
+    command: &LifecycleCommand,
+    accuracy: f64,
+    env: &GrowingEnvItem,
+    growth: &GrowthContext,
+    rules: &Rules,
+) -> Result<Option<(usize, Plan)>, Refusal> {
+    let seed = |slot: usize| env.slots.0[slot].record.as_ref().ok_or(FailureReason::SlotEmpty);
+    let gate_params = |slot: usize| GateNetwork::param_count(env.slots.0[slot].spec.channels);
+    let planned = match *command {
+        LifecycleCommand::Wait => return Ok(None),
+        LifecycleCommand::Germinate {
+            slot,
+            blueprint,
+            style,
+            tempo,
+            target,
+        } => {
+            let order = SeedOrder {
+                slot,
+                blueprint,
+                style,
+                tempo,
+                target,
+            };
+            let identity = growth
+                .identity(order, env)
+                .map_err(|_| FailureReason::BlueprintUnavailable)?;
+            let germination = Germination {
+                identity,
+                gate_params: gate_params(slot),
+                accuracy,
+            };
+            (slot, germinate(germination, rules)?)
+        }
+        LifecycleCommand::SetAlphaTarget {
+            slot,
+            style,
+            target,
+            speed,
+            curve,
+        } => {
+            let order = AlphaOrder {
+                style,
+                target,
+                speed,
+                curve,
+                gate_params: gate_params(slot),
+            };
+            (slot, set_alpha_target(seed(slot)?, &order, rules)?)
+        }
+        LifecycleCommand::Prune { slot, speed, curve } => (slot, prune(seed(slot)?, speed, curve, rules)?),
+        LifecycleCommand::Fossilize { slot } => (slot, fossilize(seed(slot)?, rules)?),
+        LifecycleCommand::Advance { slot } => (slot, advance(seed(slot)?, rules)?),
+    };
+    Ok(Some(planned))
+}
+
+/// Growth that the device has no memory for is a failed command; anything else ends the run.
+fn recoverable(failure: Failure) -> Result<FailureReason, Failure> {
+    let is_out_of_memory = match (failure.cause::<TorchError>(), failure.cause::<BlueprintError>()) {
+        (Some(error), _) => matches!(error, TorchError::OutOfMemory(_)),
+        (_, Some(BlueprintError::Torch(error))) => {
+            matches!(TorchError::classify(error.to_string()), TorchError::OutOfMemory(_))
+        }
+        _ => false,
+    };
+    if is_out_of_memory {
+        Ok(FailureReason::OutOfMemory)
+    } else {
+        Err(failure)
+    }
+}

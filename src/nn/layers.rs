@@ -1,0 +1,248 @@
+//! Layers that hosts and seeds share.
+
+use tch::{Device, TchError, Tensor};
+
+use super::{Init, ParamSet};
+use crate::kernels::{Silu, conv_layer, is_served, serves_block, serves_convolution};
+
+/// Epsilon of every normalisation.
+pub const NORM_EPS: f64 = 1e-5;
+
+/// Behaviour of a network: batch norm normalises by the batch's statistics and updates the running ones, or uses the
+/// running ones.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    /// By the statistics of the batch, which the running ones follow.
+    Train,
+    /// By the running statistics.
+    Eval,
+}
+
+/// Spatial mean, `[B, C, H, W]` to `[B, C]`; a view where there is but one position.
+pub fn spatial_mean(x: &Tensor) -> Result<Tensor, TchError> {
+    let (batch, channels, height, width) = x.size4()?;
+    if height * width == 1 {
+        return x.f_view([batch, channels]);
+    }
+    x.f_mean_dim([2_i64, 3].as_slice(), false, None)
+}
+
+/// A 2×2 max pool with stride 2 by libtorch's kernel; a last odd row or column is left out.
+pub fn max_pool_2x2(x: &Tensor) -> Result<Tensor, TchError> {
+    x.f_max_pool2d(2, 2, 0, 1, false)
+}
+
+/// A linear map of the last dimension, with a bias or without.
+#[derive(Debug)]
+pub struct Linear {
+    /// `[outputs, inputs]`.
+    pub weight: Tensor,
+    /// `[outputs]`.
+    pub bias: Option<Tensor>,
+}
+
+impl Linear {
+    /// Adds `{name}.weight`, `[outputs, inputs]`, and, where `bias` says how it starts, `{name}.bias`.
+    ///
+    /// # Errors
+    /// libtorch's, for lack of memory.
+    pub fn new(
+        params: &mut ParamSet,
+        name: &str,
+        [inputs, outputs]: [i64; 2],
+        weight: Init,
+        bias: Option<Init>,
+    ) -> Result<Self, TchError> {
+        let weight = params.add(format!("{name}.weight"), &[outputs, inputs], weight)?;
+        let bias = bias.map(|bias| params.add(format!("{name}.bias"), &[outputs], bias));
+        Ok(Self {
+            weight,
+            bias: bias.transpose()?,
+        })
+    }
+
+    /// Further handles of the same tensors.
+    pub fn share(&self) -> Self {
+        Self {
+            weight: self.weight.shallow_clone(),
+            bias: self.bias.as_ref().map(Tensor::shallow_clone),
+        }
+    }
+
+    /// `[.., inputs]` to `[.., outputs]`.
+    ///
+    /// # Errors
+    /// libtorch's, where shapes do not fit.
+    pub fn forward(&self, x: &Tensor) -> Result<Tensor, TchError> {
+        x.f_linear(&self.weight, self.bias.as_ref())
+    }
+}
+
+/// Layer norm over the last dimension with a factor and an offset a channel (Ba et al. 2016, arXiv:1607.06450).
+#[derive(Debug)]
+pub struct LayerNorm {
+    weight: Tensor,
+    bias: Tensor,
+}
+
+impl LayerNorm {
+    /// Adds `{name}.weight`, which starts at 1, and `{name}.bias`, at 0.
+    ///
+    /// # Errors
+    /// libtorch's, for lack of memory.
+    pub fn new(params: &mut ParamSet, name: &str, dim: i64) -> Result<Self, TchError> {
+        Ok(Self {
+            weight: params.add(format!("{name}.weight"), &[dim], Init::Constant(1.0))?,
+            bias: params.add(format!("{name}.bias"), &[dim], Init::Constant(0.0))?,
+        })
+    }
+
+    /// Further handles of the same tensors.
+    pub fn share(&self) -> Self {
+        Self {
+            weight: self.weight.shallow_clone(),
+            bias: self.bias.shallow_clone(),
+        }
+    }
+
+    /// `[.., channels]` to the same.
+    ///
+    /// # Errors
+    /// libtorch's, where shapes do not fit.
+    pub fn forward(&self, x: &Tensor) -> Result<Tensor, TchError> {
+        x.f_layer_norm(self.weight.size(), Some(&self.weight), Some(&self.bias), NORM_EPS, true)
+    }
+}
+
+/// Up to this many positions of a batch, a matrix product beats oneDNN's 1×1 convolution on CPU, whose fixed cost is
+/// some 40 µs forward and 100 µs backward; far beyond, it is several times slower.
+const PRODUCT_POSITIONS: i64 = 4096;
+
+/// A convolution that keeps the channels-last layout, with "same" padding and no bias of its own. It keeps height and width
+/// too, unless it is [strided](Self::strided).
+#[derive(Debug)]
+pub struct Conv2d {
+    /// `[outputs, inputs / groups, kernel, kernel]`.
+    pub weight: Tensor,
+    padding: i64,
+    stride: i64,
+    groups: i64,
+    /// The engine's own kernels compute it where they serve its input.
+    own_kernels: bool,
+    /// They compute a block of it and what is behind it.
+    own_block: bool,
+    /// A dense 1×1 convolution on CPU: a matrix product over channels.
+    pointwise: bool,
+    /// A `[n, 1, 1, 1]` weight and a one-channel input look NCHW to libtorch, whose result would be NCHW then.
+    layout_ambiguous: bool,
+}
+
+impl Conv2d {
+    /// Adds the weight to `params`. `kernel` is odd.
+    pub fn new(
+        params: &mut ParamSet,
+        name: String,
+        inputs: i64,
+        outputs: i64,
+        kernel: i64,
+        groups: i64,
+    ) -> Result<Self, TchError> {
+        let init = Init::FanIn(inputs / groups * kernel * kernel);
+        Self::with_init(params, name, [inputs, outputs, kernel, groups], init)
+    }
+
+    /// As [`new`](Self::new) with weights that are not drawn but start at 0.
+    pub fn silent(
+        params: &mut ParamSet,
+        name: String,
+        inputs: i64,
+        outputs: i64,
+        kernel: i64,
+        groups: i64,
+    ) -> Result<Self, TchError> {
+        Self::with_init(params, name, [inputs, outputs, kernel, groups], Init::Constant(0.0))
+    }
+
+    fn with_init(
+        params: &mut ParamSet,
+        name: String,
+        [inputs, outputs, kernel, groups]: [i64; 4],
+        init: Init,
+    ) -> Result<Self, TchError> {
+        let own_kernels = params.backend().uses_own_kernels()
+            && (groups == 1 || groups == inputs && inputs == outputs)
+            && serves_convolution(inputs, outputs, kernel, groups > 1);
+        Ok(Self {
+            weight: params.add(name, &[outputs, inputs / groups, kernel, kernel], init)?,
+            padding: kernel / 2,
+            stride: 1,
+            groups,
+            own_kernels,
+            own_block: own_kernels && groups == 1,
+            pointwise: kernel == 1 && groups == 1 && params.device() == Device::Cpu,
+            layout_ambiguous: kernel == 1 && inputs == 1,
+        })
+    }
+
+    /// The same convolution at every `stride`-th row and column: height and width shrink to ⌈side/stride⌉.
+    pub fn strided(self, stride: i64) -> Self {
+        let size = self.weight.size();
+        Self {
+            stride,
+            own_kernels: self.own_kernels && stride == 1,
+            own_block: self.own_block && serves_block(size[1], size[0], size[2], stride),
+            pointwise: self.pointwise && stride == 1,
+            ..self
+        }
+    }
+
+    /// The same convolution with another weight of the same shape.
+    pub fn with_weight(&self, weight: Tensor) -> Self {
+        Self { weight, ..*self }
+    }
+
+    /// `[B, inputs, H, W]` to `[B, outputs, ⌈H/stride⌉, ⌈W/stride⌉]`.
+    pub fn forward(&self, x: &Tensor, bias: Option<&Tensor>) -> Result<Tensor, TchError> {
+        if bias.is_none() && self.uses_own_kernels(x) {
+            return conv_layer(x, &self.weight, None, Silu::default(), None);
+        }
+        self.by_libtorch(x, bias)
+    }
+
+    /// Whether the engine's own kernels compute this convolution of `x`.
+    pub fn uses_own_kernels(&self, x: &Tensor) -> bool {
+        self.own_kernels && is_served(x)
+    }
+
+    /// Whether the engine's own kernels compute a block of this convolution of `x` and what is behind it.
+    pub fn uses_own_block(&self, x: &Tensor) -> bool {
+        self.own_block && is_served(x)
+    }
+
+    /// Rows and columns from one output to the next.
+    pub const fn stride(&self) -> i64 {
+        self.stride
+    }
+
+    fn by_libtorch(&self, x: &Tensor, bias: Option<&Tensor>) -> Result<Tensor, TchError> {
+        if !self.pointwise && !self.layout_ambiguous {
+            return self.convolve(x, bias);
+        }
+        let (batch, channels, height, width) = x.size4()?;
+        if self.pointwise && batch * height * width <= PRODUCT_POSITIONS {
+            return x
+                .f_permute([0, 2, 3, 1])?
+                .f_linear(&self.weight.f_view([-1, channels])?, bias)?
+                .f_permute([0, 3, 1, 2]);
+        }
+        if self.layout_ambiguous {
+            let nhwc = x.f_view([batch, height, width, 1])?;
+            return self.convolve(&nhwc.f_permute([0, 3, 1, 2])?, bias);
+        }
+        self.convolve(x, bias)
+    }
+
+    fn convolve(&self, x: &Tensor, bias: Option<&Tensor>) -> Result<Tensor, TchError> {
+        x.f_conv2d(&self.weight, bias, self.stride, self.padding, 1, self.groups)
+    }
+}

@@ -1,0 +1,39 @@
+//! What a training batch does with the gradients of one group, in the normative order: statistics, norm, clip, guard,
+//! step. The engine's own kernels do it in one call; elsewhere each is an operation of its own.
+
+use super::{Implementation, Optimizer};
+use crate::kernels::{GroupNorm, GroupUpdate, clip_group, grad_stats};
+use crate::torch::TorchError;
+
+impl Optimizer {
+    /// Updates the parameters from their gradients, unless a gradient is not finite. `found` holds the norm afterwards;
+    /// gradients may have been scaled in place.
+    ///
+    /// # Errors
+    /// libtorch's.
+    pub fn update(&mut self, found: &mut GroupNorm, update: &GroupUpdate) -> Result<(), TorchError> {
+        match self.implementation {
+            Implementation::Own => self.trained().own_update(found, update),
+            Implementation::Fused | Implementation::Plain => self.update_by_operators(found, update),
+        }
+    }
+
+    fn update_by_operators(&mut self, found: &mut GroupNorm, update: &GroupUpdate) -> Result<(), TorchError> {
+        let columns = |first: usize, count: usize| update.pack.f_narrow(0, first as i64, count as i64);
+        if let Some(thresholds) = update.statistics {
+            let measured = grad_stats(&self.params, thresholds.vanishing, thresholds.exploding)?;
+            let gradients = &update.columns.gradients;
+            columns(gradients.start, gradients.len())?.f_copy_(&measured)?;
+        }
+        clip_group(&self.params, update.max_norm, found)?;
+        if let Some(streak) = update.streak() {
+            // How many of the step's last samples in a row were not finite.
+            let _ = columns(streak, 1)?.f_add_scalar_(1.0)?.f_mul_(&found.bad)?;
+        }
+        let _ = columns(update.columns.skipped, 1)?.f_add_(&found.bad)?;
+        self.step(&found.bad)
+    }
+}
+
+#[cfg(test)]
+mod tests;

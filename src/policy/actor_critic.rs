@@ -1,0 +1,138 @@
+//! What a policy network is to the controller.
+
+use tch::{Device, TchError, Tensor};
+
+use super::layout::LogitLayout;
+use super::parameters::PolicyParams;
+use super::trainable::RecurrentState;
+use crate::nn::Linear;
+use crate::scenario::NetConfig;
+
+/// What a network is built for.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NetSpec {
+    /// The name that `policy.net` gives.
+    pub kind: String,
+    /// Elements of an observation, D.
+    pub observation: usize,
+    /// Slots, S.
+    pub slots: usize,
+    /// Blueprints of the registry, NB.
+    pub blueprints: usize,
+    /// Sizes of the layers and which optional parts there are.
+    pub config: NetConfig,
+}
+
+impl NetSpec {
+    /// Where the logits of each head lie.
+    pub fn layout(&self) -> LogitLayout {
+        LogitLayout::new(self.config.head_conditioning, self.slots, self.blueprints)
+    }
+}
+
+/// One step of several envs.
+#[derive(Debug)]
+pub struct PolicyInput {
+    /// `f32 [N, D]`, normalised.
+    pub observations: Tensor,
+    /// `i64 [N, S]`: blueprint of each slot, -1 = empty.
+    pub blueprints: Tensor,
+}
+
+/// What a network makes of one step of `N` envs.
+#[derive(Debug)]
+pub struct StepOutput {
+    /// `[N, A]`, laid out as [`LogitLayout`] says.
+    pub logits: Tensor,
+    /// `[N]`, in normalised units.
+    pub value: Tensor,
+    /// State after the step.
+    pub state: RecurrentState,
+}
+
+/// Padded sequences of steps.
+#[derive(Debug)]
+pub struct NetSequence<'a> {
+    /// `f32 [B, T, D]`, normalised.
+    pub observations: &'a Tensor,
+    /// `i64 [B, T, S]`.
+    pub blueprints: &'a Tensor,
+    /// Steps of each row that are no padding, at least 1.
+    pub lengths: &'a [i64],
+    /// State that enters step 0 of each row.
+    pub initial: &'a RecurrentState,
+}
+
+/// What a network makes of padded sequences.
+#[derive(Debug)]
+pub struct SequenceOutput {
+    /// `[B, T, A]`; anything finite in padded steps.
+    pub logits: Tensor,
+    /// `[B, T]`.
+    pub value: Tensor,
+    /// After the last step of each row that is no padding.
+    pub state: RecurrentState,
+}
+
+/// A network with a policy and a value: all that differs between architectures.
+///
+/// Rows do not influence each other, and `sequence` agrees with `step` taken one after another. Where libtorch fails,
+/// methods return its error or panic, as tch's do: the controller catches that and reports it with its place.
+pub trait ActorCritic: Send {
+    /// What it was built for.
+    fn spec(&self) -> &NetSpec;
+
+    /// Every trainable tensor once.
+    fn params(&self) -> &PolicyParams;
+
+    /// Handles to the last layer of the value head.
+    fn value_output(&self) -> Linear;
+
+    /// State at the start of an episode; a network without memory has none.
+    fn zero_state(&self, _rows: i64) -> RecurrentState {
+        RecurrentState::default()
+    }
+
+    /// One step of `N` envs; row i of `state` belongs to row i of the input. Sequences of one step unless the network
+    /// has a shorter way.
+    ///
+    /// # Errors
+    /// libtorch's.
+    fn step(&self, input: &PolicyInput, state: &RecurrentState) -> Result<StepOutput, TchError> {
+        let output = self.sequence(&NetSequence {
+            observations: &input.observations.unsqueeze(1),
+            blueprints: &input.blueprints.unsqueeze(1),
+            lengths: &vec![1; input.observations.size()[0] as usize],
+            initial: state,
+        })?;
+        Ok(StepOutput {
+            logits: output.logits.squeeze_dim(1),
+            value: output.value.squeeze_dim(1),
+            state: output.state,
+        })
+    }
+
+    /// Whole sequences, each from its row of the initial state.
+    ///
+    /// # Errors
+    /// libtorch's.
+    fn sequence(&self, input: &NetSequence) -> Result<SequenceOutput, TchError>;
+}
+
+/// Where and from what random numbers a network is built.
+#[derive(Clone, Debug)]
+pub struct NetContext {
+    /// Kind and sizes of the network.
+    pub spec: NetSpec,
+    /// Where its tensors live.
+    pub device: Device,
+    /// `run.seed`.
+    pub seed: u64,
+}
+
+impl NetContext {
+    /// No parameters yet, on the device of the run, from the policy's own random stream.
+    pub fn params(&self) -> PolicyParams {
+        PolicyParams::new(self.device, self.seed)
+    }
+}

@@ -1,0 +1,88 @@
+//! In what a policy's network computes: the same when it acts, when it estimates a value and when a learner evaluates what
+//! it did, so that probabilities of one and the same action are comparable.
+
+use tch::{Device, Kind, Tensor};
+
+use super::actor_critic::{ActorCritic, NetSequence, PolicyInput, SequenceOutput, StepOutput};
+use super::trainable::RecurrentState;
+use crate::scenario::AmpMode;
+use crate::torch::{Autocast, TorchError, catch, mixed_kind};
+
+/// What autocast computes in, on the device of the network; whatever leaves the network is f32.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct PolicyPrecision {
+    device: Device,
+    kind: Option<Kind>,
+}
+
+impl PolicyPrecision {
+    /// What `learner.amp` means on `device`.
+    pub fn new(amp: AmpMode, device: Device) -> Self {
+        if amp == AmpMode::Auto && !device.is_cuda() {
+            tracing::warn!(
+                "learner.amp: auto means f32 except on CUDA; bf16 or fp16, asked for by name, are used elsewhere too"
+            );
+        }
+        Self {
+            device,
+            kind: mixed_kind(amp, device.is_cuda()),
+        }
+    }
+
+    /// `None`: f32 throughout.
+    pub const fn kind(self) -> Option<Kind> {
+        self.kind
+    }
+
+    /// [`ActorCritic::step`] in this precision.
+    ///
+    /// # Errors
+    /// libtorch's.
+    pub fn step(
+        self,
+        net: &dyn ActorCritic,
+        input: &PolicyInput,
+        state: &RecurrentState,
+    ) -> Result<StepOutput, TorchError> {
+        let _autocast = self.autocast()?;
+        let step = || {
+            let output = net.step(input, state)?;
+            Ok(StepOutput {
+                logits: in_f32(&output.logits),
+                value: in_f32(&output.value),
+                state: state_in_f32(&output.state),
+            })
+        };
+        catch(step)?
+    }
+
+    /// [`ActorCritic::sequence`] in this precision.
+    ///
+    /// # Errors
+    /// libtorch's.
+    pub fn sequence(self, net: &dyn ActorCritic, input: &NetSequence) -> Result<SequenceOutput, TorchError> {
+        let _autocast = self.autocast()?;
+        let sequence = || {
+            let output = net.sequence(input)?;
+            Ok(SequenceOutput {
+                logits: in_f32(&output.logits),
+                value: in_f32(&output.value),
+                state: state_in_f32(&output.state),
+            })
+        };
+        catch(sequence)?
+    }
+
+    fn autocast(self) -> Result<Option<Autocast>, TorchError> {
+        self.kind.map(|kind| Autocast::new(self.device, kind)).transpose()
+    }
+}
+
+/// Itself where it is f32 already.
+fn in_f32(tensor: &Tensor) -> Tensor {
+    tensor.to_kind(Kind::Float)
+}
+
+fn state_in_f32(state: &RecurrentState) -> RecurrentState {
+    RecurrentState(state.0.iter().map(in_f32).collect())
+}
