@@ -11,12 +11,13 @@ use super::layers::{self, Override};
 use super::presets::{POLICY_PRESETS, TRAINING_PRESETS, TrainingPreset, preset_named};
 use super::problem::{Cursor, Problem, Report, Source, SourceKind};
 use super::reader::{self, Document};
-use super::resolve::{resolved_ron, ron_options};
+use super::resolve::resolved_ron;
 use super::settled::settled;
 use super::tree::{Node, Span, Value};
 use super::validate::{Finding, validate};
 use super::{AmpMode, ArmConfig, HostOutline, SCENARIO, Scenario, TaskChoice, TaskSpec};
 use crate::files::RonError;
+use crate::files::ron_options;
 use crate::growth::SlotId;
 
 /// What a scenario is made from.
