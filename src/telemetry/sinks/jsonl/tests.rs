@@ -55,7 +55,7 @@ fn the_header_comes_first_and_at_once() {
     assert_eq!(
         text,
         format!(
-            "{{\"type\":\"header\",\"schema\":\"simic.telemetry\",\"major\":1,\"minor\":0,\
+            "{{\"type\":\"header\",\"schema\":\"simic.telemetry\",\"major\":2,\"minor\":0,\
              \"run_id\":\"20260101-000000-test-abcd\",\"engine\":\"{}\"}}\n",
             env!("CARGO_PKG_VERSION")
         )
