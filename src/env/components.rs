@@ -71,11 +71,11 @@ pub struct ValMetrics {
 
 impl ValMetrics {
     /// As events tell it, measured in `step`.
-    pub const fn at(self, step: u32) -> ValidatedAt {
+    pub fn at(self, step: u32) -> ValidatedAt {
         ValidatedAt {
             step,
-            loss: Num(self.loss),
-            accuracy: Num(self.accuracy_percent),
+            loss: Num::short(self.loss),
+            accuracy: Num::short(self.accuracy_percent),
         }
     }
 }

@@ -35,7 +35,7 @@ impl Decisions {
     /// Takes a change of a slot.
     pub(super) fn take(&mut self, change: &SlotChange) {
         let step = change.context.step;
-        let is_ordered = change.action.is_some();
+        let is_ordered = change.is_ordered;
         if is_ordered && change.change.effects.contains(&Effect::InsertSeed) {
             self.germinated += 1;
             self.first_germination.get_or_insert(step);

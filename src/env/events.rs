@@ -1,9 +1,9 @@
 //! The telemetry events of a change in a slot.
 
 use crate::growth::{AlphaCurve, AlphaMode, Initiator, SeedStage, SlotId};
-use crate::seed::{Change, Effect, SeedRecord, next_stage};
+use crate::seed::{Change, Effect, SeedRecord};
 use crate::telemetry::{
-    ActionId, EnvContext, Event, Num, Payload, SeedAlphaRetargeted, SeedFossilized, SeedGateEvaluated, SeedGerminated,
+    EnvContext, Event, Num, Payload, SeedAlphaRetargeted, SeedFossilized, SeedGateEvaluated, SeedGerminated,
     SeedPruned, SeedStageChanged, Severity, SlotRecycled,
 };
 
@@ -17,10 +17,10 @@ pub struct SlotChange<'a> {
     pub before: Option<&'a SeedRecord>,
     /// The seed after it.
     pub after: Option<&'a SeedRecord>,
+    /// The controller's command of this step is behind it.
+    pub is_ordered: bool,
     /// The change itself.
     pub change: &'a Change,
-    /// The order behind it, `None` for ticks.
-    pub action: Option<ActionId>,
     /// Contribution in percentage points from which a committed seed counts as contributing.
     pub min_contribution: f64,
     /// Key of a new seed's random stream.
@@ -39,7 +39,7 @@ impl SlotChange<'_> {
         let parts = [
             is_new.then(|| event(self.germinated(seed).into())),
             self.change.gate.as_ref().map(|gate| {
-                let told = event(SeedGateEvaluated::new(&gate.result, self.stage_sought()).into());
+                let told = event(SeedGateEvaluated::from(&gate.result).into());
                 if gate.flipped {
                     told.severity(Severity::Info)
                 } else {
@@ -55,14 +55,6 @@ impl SlotChange<'_> {
                 .map(|idle_steps| event(SlotRecycled { idle_steps }.into())),
         ];
         parts.into_iter().flatten().collect()
-    }
-
-    /// Where the gate leads that was tried.
-    fn stage_sought(&self) -> SeedStage {
-        match self.before {
-            None => SeedStage::Germinated,
-            Some(seed) => next_stage(seed.stage).map_or(SeedStage::Fossilized, |(_, stage)| stage),
-        }
     }
 
     /// The stage that the change led to.
@@ -83,7 +75,6 @@ impl SlotChange<'_> {
             alpha_curve: identity.style.curve(),
             accuracy: Num(seed.accuracy.initial),
             rng_seed: self.stream_key.to_string(),
-            action_id: self.context.action_id(),
         }
     }
 
@@ -99,7 +90,6 @@ impl SlotChange<'_> {
             operator_from: ramp.operator_from,
             operator_to: ramp.operator_to,
             initiator: Initiator::Policy,
-            action_id: self.action,
         })
     }
 
@@ -110,14 +100,12 @@ impl SlotChange<'_> {
             from: transition.from,
             to: transition.to,
             alpha: Num(transition.alpha),
-            epochs_in_stage: transition.epochs_in_stage,
-            accuracy_delta: Num(transition.accuracy_delta),
+            accuracy_delta: Num::short(transition.accuracy_delta),
             curve: is_ramping.then(|| seed.alpha.shape().curve),
-            gradient_ratio: seed.gradient.ratio.map(Num),
-            vanishing: seed.gradient.has_vanishing,
-            exploding: seed.gradient.has_exploding,
+            gradient_ratio: seed.gradient.ratio.map(Num::short),
+            vanishing: seed.gradient.has_vanishing.unwrap_or_default(),
+            exploding: seed.gradient.has_exploding.unwrap_or_default(),
             cause: transition.cause,
-            action_id: self.action,
         })
     }
 
@@ -131,7 +119,6 @@ impl SlotChange<'_> {
             blending_delta: seed.blending_delta().map(Num),
             contribution: seed.contribution.value.map(Num),
             contributing: is_contributing(seed, self.min_contribution),
-            action_id: self.context.action_id(),
         }
     }
 
@@ -146,7 +133,6 @@ impl SlotChange<'_> {
             total_improvement: Num(seed.total_improvement()),
             blending_delta: seed.blending_delta().map(Num),
             contribution: seed.contribution.value.map(Num),
-            action_id: self.action,
         })
     }
 }

@@ -52,9 +52,9 @@ impl Insertion {
         };
         let born = *ratios.step.get_or_insert(step);
         match step.saturating_sub(born) {
-            0 => ratios.at_birth = Some(Num(ratio)),
-            1 => ratios.after_1 = Some(Num(ratio)),
-            LAST_LOOK => ratios.after_5 = Some(Num(ratio)),
+            0 => ratios.at_birth = Some(Num::short(ratio)),
+            1 => ratios.after_1 = Some(Num::short(ratio)),
+            LAST_LOOK => ratios.after_5 = Some(Num::short(ratio)),
             _ => {}
         }
     }

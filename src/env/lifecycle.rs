@@ -123,8 +123,8 @@ impl GrowthContext<'_> {
             slot: slot.spec.slot,
             before: before.as_ref(),
             after: slot.record.as_ref(),
+            is_ordered: by_order,
             change: &change,
-            action: by_order.then(|| context.action_id()),
             min_contribution,
             stream_key: builder.stream_key(env.stats.growth.germinated),
         };

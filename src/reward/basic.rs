@@ -56,8 +56,7 @@ impl BasicReward {
     ) -> Result<(), RewardError> {
         let effective = effective_params(inputs.after(), inputs.host_params, SLOT_RENT_RATIO);
         let rent = linear_rent(RENT_WEIGHT, effective, self.param_budget);
-        out.context.effective_params = Some(effective);
-        out.context.delta_cf = state.delta_cf(inputs.step, self.max_staleness);
+        out.delta_cf = state.delta_cf(inputs.step, self.max_staleness);
         out.pay(Term::LinearRent, rent);
         out.pay(Term::AutoPrune, auto_prune(inputs));
         if inputs.is_final {

@@ -1,4 +1,4 @@
-//! What a reward is made of: signed terms whose sum it is, and numbers that explain them.
+//! What a reward is made of: signed terms whose sum it is, and two numbers that explain them.
 
 use serde::{Deserialize, Serialize};
 
@@ -90,55 +90,15 @@ terms! {
     Extension => "extension",
 }
 
-/// Declares numbers that may be unknown.
-macro_rules! context {
-    ($($(#[$doc:meta])* $number:ident),+ $(,)?) => {
-        /// Numbers behind the terms that are not part of the sum. What concerns a seed is the acted slot's.
-        #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-        pub struct RewardContext {
-            $($(#[$doc])* pub $number: Option<f64>,)+
-        }
-
-        impl RewardContext {
-            /// The numbers that there are, by name.
-            pub fn iter(&self) -> impl Iterator<Item = (&'static str, f64)> {
-                let numbers = [$((stringify!($number), self.$number)),+];
-                numbers.into_iter().filter_map(|(name, value)| Some((name, value?)))
-            }
-        }
-    };
-}
-
-context! {
-    /// With committed seeds alone, after the action, percent.
-    committed_accuracy,
-    /// What growing seeds have on loan.
-    lent,
-    /// Potential before the action.
-    phi,
-    /// Potential after the tick.
-    phi_next,
-    /// Joint improvement of all growing seeds, percentage points.
-    delta_cf,
-    /// Of the acted slot's seed, percentage points.
-    contribution,
-    /// Accuracy since the acted slot's germination, percentage points.
-    progress,
-    /// Factor on positive attribution for harmful coalitions.
-    regression_discount,
-    /// Parameters that rent is charged for.
-    effective_params,
-    /// What frozen attributions pay per step from now on.
-    frozen_sum,
-}
-
 /// The raw reward of one env and step: the sum of its terms, by definition.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RewardBreakdown {
     #[serde(with = "terms")]
     terms: [f64; Term::ALL.len()],
-    /// Numbers that explain the terms.
-    pub context: RewardContext,
+    /// Joint improvement of all growing seeds, percentage points; no part of the sum.
+    pub delta_cf: Option<f64>,
+    /// Of the acted slot's seed, percentage points; no part of the sum.
+    pub contribution: Option<f64>,
 }
 
 /// An array that is longer than serde knows arrays, as a list.
@@ -165,7 +125,8 @@ impl Default for RewardBreakdown {
     fn default() -> Self {
         Self {
             terms: [0.0; Term::ALL.len()],
-            context: RewardContext::default(),
+            delta_cf: None,
+            contribution: None,
         }
     }
 }

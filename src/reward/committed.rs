@@ -28,7 +28,6 @@ impl RewardMode for CommittedReward {
             out.pay(Term::CommittedChange, self.weight * (committed - before));
         }
         let effective = effective_params(inputs.after(), inputs.host_params, 0.0);
-        out.context.effective_params = Some(effective);
         out.pay(Term::LinearRent, -self.weight * self.rent_points(effective, inputs));
         let lent = match inputs.status {
             EpisodeStatus::Terminated => 0.0,
@@ -39,7 +38,6 @@ impl RewardMode for CommittedReward {
         };
         out.pay(Term::Loan, gamma * lent - state.lent);
         state.lent = lent;
-        (out.context.committed_accuracy, out.context.lent) = (Some(committed), Some(lent));
         Ok(())
     }
 }

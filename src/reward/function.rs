@@ -64,7 +64,6 @@ impl<'a> RewardFunction<'a> {
         let Some(potential) = self.mode.potential() else { return };
         let (before, after) = potential.of_step(inputs);
         state.chain_potential(inputs, before, after);
-        (out.context.phi, out.context.phi_next) = (Some(before), Some(after));
         out.pay(Term::Pbrs, potential.shaping(before, after, self.gamma));
     }
 }

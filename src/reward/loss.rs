@@ -44,7 +44,6 @@ impl RewardMode for LossReward {
 
         let growth = charged_params(inputs) / inputs.host_params.max(1) as f64;
         let rent = (scale.rent_weight * growth.ln_1p()).min(MAX_RENT);
-        out.context.effective_params = Some(charged_params(inputs));
         out.pay(Term::ComputeRent, -rent);
         out.pay(Term::AutoPrune, auto_prune(inputs));
         if inputs.is_final {

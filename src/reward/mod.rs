@@ -37,7 +37,7 @@ mod tests;
 use bevy_app::{App, Plugin};
 
 pub use self::audit::{Audit, AuditRow, Strategy, audit};
-pub use self::breakdown::{RewardBreakdown, RewardContext, Term};
+pub use self::breakdown::{RewardBreakdown, Term};
 pub use self::episode::{EpisodeReward, RewardedStep};
 pub use self::extension::{RewardTerm, RewardTerms};
 pub use self::function::RewardFunction;

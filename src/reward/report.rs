@@ -8,16 +8,13 @@ use crate::telemetry::{DecisionReward, EpisodeRewards, Num, RoundRewards, statis
 impl From<&RewardBreakdown> for DecisionReward {
     fn from(breakdown: &RewardBreakdown) -> Self {
         Self {
-            reward: Num(breakdown.total()),
+            reward: Num::short(breakdown.total()),
             terms: breakdown
                 .iter()
-                .map(|(term, amount)| (term.name().into(), Num(amount)))
+                .map(|(term, amount)| (term.name().into(), Num::short(amount)))
                 .collect(),
-            context: breakdown
-                .context
-                .iter()
-                .map(|(name, value)| (name.into(), Num(value)))
-                .collect(),
+            delta_cf: breakdown.delta_cf.map(Num::short),
+            contribution: breakdown.contribution.map(Num::short),
         }
     }
 }

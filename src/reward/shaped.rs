@@ -1,9 +1,7 @@
 //! Attribution, rent, and shaping of what the controller does. A seed is paid once it is committed: what is paid for growing
 //! ones pays for never committing them.
 
-use super::attribution::{
-    CONTRIBUTING, SeedValue, commit_credit, ratio_penalty, regression_discount, value_seeds, weigh,
-};
+use super::attribution::{CONTRIBUTING, SeedValue, commit_credit, ratio_penalty, value_seeds, weigh};
 use super::breakdown::{RewardBreakdown, Term};
 use super::costs;
 use super::inputs::{RewardError, RewardInputs, SeedView};
@@ -147,7 +145,9 @@ impl ShapedReward {
             let accuracy = inputs.committed_accuracy()?;
             out.pay(Term::TerminalAccuracy, TERMINAL_WEIGHT * accuracy);
         }
-        explain(values, inputs, delta_cf, state, out);
+        let acted = inputs.slot.filter(|_| inputs.op != LifecycleOp::Wait);
+        let value = values.iter().find(|value| Some(value.slot) == acted);
+        (out.delta_cf, out.contribution) = (delta_cf, value.map(|value| value.contribution));
         Ok(())
     }
 }
@@ -189,7 +189,6 @@ fn pay_warnings(values: &[SeedValue], inputs: &RewardInputs, out: &mut RewardBre
 
 fn pay_costs(config: &ShapedReward, inputs: &RewardInputs, out: &mut RewardBreakdown) {
     let effective = costs::effective_params(inputs.after(), inputs.host_params, costs::SLOT_RENT_RATIO);
-    out.context.effective_params = Some(effective);
     out.pay(Term::ComputeRent, costs::compute_rent(config, inputs, effective));
     out.pay(Term::OccupancyRent, costs::occupancy_rent(inputs));
     out.pay(Term::FossilRent, costs::fossil_rent(inputs));
@@ -289,20 +288,4 @@ fn prune_shaping(config: &ShapedReward, seed: &SeedView) -> f64 {
         Some(points) if points < 0.0 => PRUNE_HARMFUL,
         Some(points) => (PRUNE_GOOD - PRUNE_CONTRIBUTION_RATE * points).max(PRUNE_PENALTY_LIMIT * PRUNE_GOOD),
     }
-}
-
-fn explain(
-    values: &[SeedValue],
-    inputs: &RewardInputs,
-    delta_cf: Option<f64>,
-    state: &RewardState,
-    out: &mut RewardBreakdown,
-) {
-    let acted = inputs.slot.filter(|_| inputs.op != LifecycleOp::Wait);
-    let value = values.iter().find(|value| Some(value.slot) == acted);
-    out.context.delta_cf = delta_cf;
-    out.context.regression_discount = Some(regression_discount(delta_cf));
-    out.context.contribution = value.map(|value| value.contribution);
-    out.context.progress = value.map(|value| value.progress);
-    out.context.frozen_sum = Some(state.frozen_sum());
 }

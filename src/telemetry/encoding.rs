@@ -35,6 +35,16 @@ impl From<f32> for Num {
     }
 }
 
+impl Num {
+    /// To the digits of an f32, which is more than anything measured of a step is exact to: half the length in files.
+    pub fn short(value: f64) -> Self {
+        match value as f32 {
+            short if short.is_finite() => short.into(),
+            _ => Self(value),
+        }
+    }
+}
+
 impl Serialize for Num {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self.0 {
@@ -225,6 +235,16 @@ pub mod by_name {
         name.parse()
             .map_err(|_| D::Error::invalid_value(Unexpected::Str(&name), &"a known name"))
     }
+}
+
+/// `#[serde(serialize_with = "by_names")]`: a list by the names that telemetry prints; they are read in either case.
+pub fn by_names<T: Display, S: Serializer>(values: &[T], serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_seq(values.iter().map(T::to_string))
+}
+
+/// `#[serde(default, skip_serializing_if = "is_default")]`: what is left out is the default.
+pub fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
 }
 
 /// [`by_name`] for values that may be absent.

@@ -1,17 +1,18 @@
 //! The event: an envelope around one of a fixed set of payloads, and the table that says at which level and with which
 //! severity each is emitted.
 
+use std::borrow::Cow;
+
 use serde::de::Error as _;
-use serde::ser::SerializeStruct;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use super::encoding::{ActionId, Timestamp, round_if_any};
+use super::encoding::{Timestamp, round_if_any};
 use super::payload::*;
 use crate::growth::SlotId;
 use crate::scenario::TelemetryLevel;
 
 /// Readers refuse files of another major version; it changes when a field is renamed or removed.
-pub const SCHEMA_MAJOR: u32 = 1;
+pub const SCHEMA_MAJOR: u32 = 2;
 /// Grows when fields or types of events are added.
 pub const SCHEMA_MINOR: u32 = 0;
 
@@ -46,7 +47,8 @@ pub struct EventKind {
 macro_rules! payloads {
     ($($variant:ident => $kind:literal, $level:ident, $severity:ident: $summary:literal;)+) => {
         /// What happened. The variants are the whole catalogue: there is no free-form event.
-        #[derive(Clone, Debug, PartialEq)]
+        #[derive(Clone, Debug, PartialEq, Serialize)]
+        #[serde(untagged)]
         pub enum Payload {
             $(#[doc = concat!("`", $kind, "`: ", $summary, ".")] $variant($variant)),+
         }
@@ -74,10 +76,6 @@ macro_rules! payloads {
             /// The event's `type`.
             pub const fn kind(&self) -> &'static str {
                 match self { $(Self::$variant(_) => $kind),+ }
-            }
-
-            fn serialize_data<S: SerializeStruct>(&self, line: &mut S) -> Result<(), S::Error> {
-                match self { $(Self::$variant(data) => line.serialize_field("data", data)),+ }
             }
 
             /// Reads the payload of an event of type `kind`; `None` for a type this version does not know.
@@ -122,7 +120,6 @@ payloads! {
     SlotRecycled => "slot_recycled", Lifecycle, Debug: "a slot has cooled down";
     CounterfactualMatrix => "counterfactual_matrix", Full, Info: "accuracy and loss of every measured coalition of seeds";
     Shapley => "shapley", Full, Info: "how the seeds share what they add, at the end of an episode";
-    Interactions => "interactions", Full, Info: "what pairs of seeds add beyond their sum";
     GovernorAlarm => "governor_alarm", Lifecycle, Warning: "a loss that is out of bounds";
     GovernorRollback => "governor_rollback", Lifecycle, Critical: "an env was put back to its last good state";
     GovernorSnapshot => "governor_snapshot", Debug, Debug: "a state was captured, trusted or discarded";
@@ -158,28 +155,16 @@ pub struct EnvContext {
     pub step: u32,
 }
 
-impl EnvContext {
-    /// The one action of this env and step.
-    pub const fn action_id(&self) -> ActionId {
-        ActionId {
-            episode: self.episode,
-            step: self.step,
-        }
-    }
-}
-
 /// One thing that happened. `seq` and `t` are set by the hub when it takes the event from the outbox.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Event {
     /// Position in the run's record, from 0.
     pub seq: u64,
     /// When it was flushed.
     pub t: Timestamp,
     /// How much it matters.
-    #[serde(rename = "sev")]
     pub severity: Severity,
     /// 0-based; absent for events of the run.
-    #[serde(default, deserialize_with = "round_if_any")]
     pub round: Option<u32>,
     /// Index of the env; absent for events of the run or a round.
     pub env: Option<u32>,
@@ -192,10 +177,8 @@ pub struct Event {
     /// `e{episode}.{slot}.{n}`.
     pub seed_id: Option<String>,
     /// A text for people.
-    #[serde(rename = "msg")]
     pub message: Option<String>,
     /// What happened.
-    #[serde(flatten)]
     pub payload: Payload,
 }
 
@@ -277,49 +260,71 @@ impl Event {
     }
 }
 
+/// A line of a file. What is not there is left out, the severity where it is the payload's usual one.
+#[derive(Serialize, Deserialize)]
+struct Line<'a, Data> {
+    seq: u64,
+    t: Timestamp,
+    #[serde(rename = "type")]
+    kind: Cow<'a, str>,
+    #[serde(default, rename = "sev", skip_serializing_if = "Option::is_none")]
+    severity: Option<Severity>,
+    #[serde(default, deserialize_with = "round_if_any", skip_serializing_if = "Option::is_none")]
+    round: Option<u32>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    env: Option<u32>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    episode: Option<u32>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    step: Option<u32>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    slot: Option<SlotId>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    seed_id: Option<Cow<'a, str>>,
+    #[serde(default, rename = "msg", skip_serializing_if = "Option::is_none")]
+    message: Option<Cow<'a, str>>,
+    data: Data,
+}
+
 impl Serialize for Event {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        /// Writes what is there and leaves out what is not.
-        fn optional<S: SerializeStruct>(
-            line: &mut S,
-            key: &'static str,
-            value: &Option<impl Serialize>,
-        ) -> Result<(), S::Error> {
-            match value {
-                Some(value) => line.serialize_field(key, value),
-                None => line.skip_field(key),
-            }
-        }
-
-        let mut line = serializer.serialize_struct("Event", 12)?;
-        line.serialize_field("seq", &self.seq)?;
-        line.serialize_field("t", &self.t)?;
-        line.serialize_field("type", self.payload.kind())?;
-        line.serialize_field("sev", &self.severity)?;
-        optional(&mut line, "round", &self.round)?;
-        optional(&mut line, "env", &self.env)?;
-        optional(&mut line, "episode", &self.episode)?;
-        optional(&mut line, "step", &self.step)?;
-        optional(&mut line, "slot", &self.slot)?;
-        optional(&mut line, "seed_id", &self.seed_id)?;
-        optional(&mut line, "msg", &self.message)?;
-        self.payload.serialize_data(&mut line)?;
-        line.end()
+        let line = Line {
+            seq: self.seq,
+            t: self.t,
+            kind: self.payload.kind().into(),
+            severity: (self.severity != self.payload.severity()).then_some(self.severity),
+            round: self.round,
+            env: self.env,
+            episode: self.episode,
+            step: self.step,
+            slot: self.slot,
+            seed_id: self.seed_id.as_deref().map(Cow::from),
+            message: self.message.as_deref().map(Cow::from),
+            data: &self.payload,
+        };
+        line.serialize(serializer)
     }
 }
 
-impl<'de> Deserialize<'de> for Payload {
+impl<'de> Deserialize<'de> for Event {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        #[derive(Deserialize)]
-        struct Tagged {
-            #[serde(rename = "type")]
-            kind: String,
-            data: serde_json::Value,
-        }
-        let Tagged { kind, data } = Tagged::deserialize(deserializer)?;
-        Self::from_data(&kind, data)
-            .ok_or_else(|| D::Error::unknown_variant(&kind, Self::KINDS))?
-            .map_err(|error| D::Error::custom(format!("{kind}: {error}")))
+        let line = Line::<serde_json::Value>::deserialize(deserializer)?;
+        let payload = Payload::from_data(&line.kind, line.data)
+            .ok_or_else(|| D::Error::unknown_variant(&line.kind, Payload::KINDS))?
+            .map_err(|error| D::Error::custom(format!("{}: {error}", line.kind)))?;
+        Ok(Self {
+            seq: line.seq,
+            t: line.t,
+            severity: line.severity.unwrap_or(payload.severity()),
+            round: line.round,
+            env: line.env,
+            episode: line.episode,
+            step: line.step,
+            slot: line.slot,
+            seed_id: line.seed_id.map(Cow::into_owned),
+            message: line.message.map(Cow::into_owned),
+            payload,
+        })
     }
 }
 

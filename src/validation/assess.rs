@@ -12,7 +12,7 @@ use crate::env::{Experiment, LoadedData, SeedSlots, StepStatus};
 use crate::growth::SeedStage;
 use crate::scenario::AttributionStrategy;
 use crate::seed::{Interactions, SeedRecord};
-use crate::telemetry::{self, BigInteger, CoalitionRow, CounterfactualMatrix, Coverage, Num, PairInteraction, Payload};
+use crate::telemetry::{BigInteger, CoalitionRow, CounterfactualMatrix, Coverage, Num, Payload};
 use crate::training::StepResult;
 
 /// The step's measured configurations; `None` where only the network as it is was evaluated.
@@ -58,24 +58,8 @@ impl Counterfactual {
         let shares = matrix.zip(plan.plan.as_ref());
         let shares = shares.filter(|(_, plan)| is_last_step || plan.tells_shares);
         let shares = shares.and_then(|(matrix, plan)| shapley(matrix, &plan.permutations));
-        [
-            matrix.cloned().map(Payload::from),
-            self.interactions().map(Payload::from),
-            shares.map(Payload::from),
-        ]
-        .into_iter()
-        .flatten()
-    }
-
-    fn interactions(&self) -> Option<telemetry::Interactions> {
-        let (matrix, attribution) = (self.matrix.as_ref()?, self.attribution.as_ref()?);
-        let pairs = attribution.synergies.iter().map(|synergy| PairInteraction {
-            a: matrix.slots[synergy.players.0],
-            b: matrix.slots[synergy.players.1],
-            value: Num(synergy.points),
-        });
-        let pairs: Vec<_> = pairs.collect();
-        (!pairs.is_empty()).then_some(telemetry::Interactions { pairs })
+        let told = matrix.map(|matrix| matrix.told().into());
+        told.into_iter().chain(shares.map(Payload::from))
     }
 }
 
@@ -134,14 +118,10 @@ fn matrix(
     feed: &FeedArithmetic,
     strategy: AttributionStrategy,
 ) -> CounterfactualMatrix {
-    let players = || {
-        let slots = plan.coalitions.players.iter().map(|&slot| &env.slots.0[slot]);
-        slots.filter_map(|slot| Some((slot.spec.slot, slot.record.as_ref()?)))
-    };
+    let players = plan.coalitions.players.iter();
+    let seeds = players.filter_map(|&slot| env.slots.0[slot].record.as_ref());
     CounterfactualMatrix {
-        slots: players().map(|(slot, _)| slot).collect(),
-        seed_ids: players().map(|(_, seed)| seed.identity.seed_id.clone()).collect(),
-        alphas: players().map(|(_, seed)| Num(seed.alpha.alpha())).collect(),
+        seed_ids: seeds.map(|seed| seed.identity.seed_id.clone()).collect(),
         coverage: match strategy {
             _ if rows.len() == 1 << plan.coalitions.players.len() => Coverage::Full,
             AttributionStrategy::AblationOnly if plan.dropped.is_empty() => Coverage::Ablation,
@@ -151,8 +131,6 @@ fn matrix(
         samples: feed.val_units() as u64,
         dropped: plan.dropped.iter().copied().map(BigInteger).collect(),
         total_ms: Num(env.plan.elapsed.as_secs_f64() * 1e3),
-        val_flops: env.plan.flops.tree * feed.val_samples() as u64,
-        val_flops_naive: env.plan.flops.naive * feed.val_samples() as u64,
     }
 }
 

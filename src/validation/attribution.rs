@@ -15,13 +15,11 @@ use crate::telemetry::{BigInteger, CoalitionRow, CounterfactualMatrix, Num, Shap
 
 /// Turns one pass' sums, one for each of the plan's masks and in their order, into means over `samples`, at least 1.
 pub fn coalition_rows(masks: &[u64], samples: usize, sums: &[ConfigNumbers]) -> Vec<CoalitionRow> {
-    // Alone, the network as it is was compared with nothing.
-    let is_compared = masks.len() > 1;
     let row = |(&mask, sums): (&u64, &ConfigNumbers)| CoalitionRow {
         mask: BigInteger(mask),
         accuracy: Num(sums.accuracy_percent(samples)),
         loss: Num(sums.loss(samples)),
-        discordant: is_compared.then_some((sums.only_main_correct, sums.only_this_correct)),
+        discordant: (sums.only_main_correct, sums.only_this_correct),
     };
     masks.iter().zip(sums).map(row).collect()
 }
@@ -108,7 +106,6 @@ pub fn shapley(matrix: &CounterfactualMatrix, permutations: &[Vec<usize>]) -> Op
     let values = exact.or_else(|| sampled_shapley(matrix.players(), permutations, value))?;
     let gain = value(matrix.all_on())? - value(0)?;
     Some(Shapley {
-        slots: matrix.slots.clone(),
         seed_ids: matrix.seed_ids.clone(),
         efficiency_gap: Num(values.iter().map(|share| share.mean.0).sum::<f64>() - gain),
         values,

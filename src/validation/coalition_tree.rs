@@ -4,7 +4,6 @@
 //! stacked along the batch dimension. At a player's slot a block turns into one for the configurations with the seed
 //! off, one for those with it on, or both. Every distinct prefix of a configuration is thus computed once.
 
-use serde::{Deserialize, Serialize};
 use tch::Device;
 
 use super::plan::CoalitionPlan;
@@ -90,22 +89,6 @@ impl Stop {
     }
 }
 
-/// Work of one validation sample, in floating-point operations.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct ValidationFlops {
-    /// As the tree runs it.
-    pub tree: u64,
-    /// The whole network, once for every configuration.
-    pub naive: u64,
-}
-
-impl ValidationFlops {
-    /// Multiply-accumulates as the tree runs it: two operations each.
-    pub const fn macs(&self) -> u64 {
-        self.tree / 2
-    }
-}
-
 /// A compiled plan. It depends on which seeds stand where, so it is made anew when the plan is.
 #[derive(Debug)]
 pub struct CoalitionTree {
@@ -164,23 +147,17 @@ impl CoalitionTree {
         1 << samples.ilog2()
     }
 
-    /// Work per sample, from the costs of the host's ops and of the seeds for which the tree was compiled.
-    pub fn flops(&self, ops: &[OpCost], slots: &[LiveSlot]) -> ValidationFlops {
+    /// Multiply-accumulates per sample, from the costs of the host's ops and of the seeds for which the tree was compiled.
+    pub fn macs(&self, ops: &[OpCost], slots: &[LiveSlot]) -> u64 {
         let host_macs = |range: std::ops::Range<usize>| ops[range].iter().map(|op| op.macs).sum::<u64>();
-        let (mut tree, mut seeds, mut done, mut blocks) = (0, 0, 0, 1);
+        let (mut tree, mut done, mut blocks) = (0, 0, 1);
         for (stop, slot) in self.stops.iter().zip(slots) {
             let seed = slot.instance.macs(ops[slot.boundary - 1].positions);
             tree += blocks * host_macs(done..slot.boundary) + stop.seed_blocks as u64 * seed;
-            seeds += seed;
             done = slot.boundary;
             blocks = stop.leaving as u64;
         }
-        tree += blocks * host_macs(done..ops.len());
-        let naive = self.places.len() as u64 * (host_macs(0..ops.len()) + seeds);
-        ValidationFlops {
-            tree: 2 * tree,
-            naive: 2 * naive,
-        }
+        tree + blocks * host_macs(done..ops.len())
     }
 }
 

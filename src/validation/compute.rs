@@ -19,6 +19,6 @@ pub fn count_compute(
         }
         let training = macs_of_training(host.0.get().op_costs(), &mut slots.0, experiment.isolation());
         stats.compute.train_macs += training * data.feed.train_samples() as u64;
-        stats.compute.val_macs += plan.flops.macs() * data.feed.val_samples() as u64;
+        stats.compute.val_macs += plan.macs * data.feed.val_samples() as u64;
     }
 }

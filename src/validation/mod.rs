@@ -28,7 +28,7 @@ pub use attribution::{Attribution, PlayerAttribution, Synergy};
 pub use batches::BatchOrder;
 pub use changes::LastMeasured;
 pub use coalition::coalition_forward;
-pub use coalition_tree::{CoalitionError, CoalitionTree, LiveSlot, ValidationFlops};
+pub use coalition_tree::{CoalitionError, CoalitionTree, LiveSlot};
 pub use pass::{FoldedModel, ValBatches, ValPlan};
 pub use plan::{
     AttributionPlan, CoalitionPlan, PlanMoment, Player, Players, find_players, max_configurations, plan_coalitions,

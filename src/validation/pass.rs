@@ -10,7 +10,7 @@ use smallvec::SmallVec;
 
 use super::changes::LastMeasured;
 use super::coalition::coalition_forward;
-use super::coalition_tree::{CoalitionTree, LiveSlot, ValidationFlops};
+use super::coalition_tree::{CoalitionTree, LiveSlot};
 use super::plan::{AttributionPlan, PlanMoment, plan_coalitions};
 use crate::clock::RunClock;
 use crate::data::Batch;
@@ -42,8 +42,8 @@ pub struct ValPlan {
     tree: Option<SyncCell<CoalitionTree>>,
     /// By configuration: where its sums stand among those of the pass.
     places: SmallVec<[usize; 8]>,
-    /// Forward cost of a sample, for telemetry.
-    pub flops: ValidationFlops,
+    /// Multiply-accumulates of a sample.
+    pub macs: u64,
     /// Host time spent in the step's pass; on CUDA, to launch it.
     #[serde(skip)]
     pub elapsed: Duration,
@@ -166,7 +166,7 @@ fn plan(env: &mut SteppingEnvItem, clock: &RunClock, experiment: &Experiment) ->
     }
     let live = live_slots(&mut env.training.slots.0, experiment.isolation());
     let tree = CoalitionTree::new(&plan.coalitions, &live);
-    env.plan.flops = tree.flops(env.folded.0.get().op_costs(), &live);
+    env.plan.macs = tree.macs(env.folded.0.get().op_costs(), &live);
     drop(live);
     env.plan.places = SmallVec::from_slice(tree.places());
     env.plan.tree = Some(SyncCell::new(tree));

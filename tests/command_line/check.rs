@@ -199,8 +199,8 @@ fn every_damage_is_told_with_its_file_and_what_the_run_is_still_good_for() {
                 ("events.jsonl", Delete, "events.jsonl: "),
                 (
                     "events.jsonl",
-                    Replace("\"major\":1", "\"major\":2"),
-                    "telemetry schema 2",
+                    Replace("\"major\":2", "\"major\":3"),
+                    "telemetry schema 3",
                 ),
             ],
         ),

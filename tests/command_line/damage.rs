@@ -64,13 +64,13 @@ fn a_resume_that_fails_when_something_has_been_changed_does_not_claim_the_opposi
     let run = finished(folder.path());
     let path = run.join("events.jsonl");
     let events = fs::read_to_string(&path).expect("there are events");
-    fs::write(&path, events.replacen("\"major\":1", "\"major\":2", 1)).expect("they can be written");
+    fs::write(&path, events.replacen("\"major\":2", "\"major\":3", 1)).expect("they can be written");
 
     let output = resume(&run, &["--from", "3"]);
 
     let message = text(&output.stderr);
     assert_eq!(output.status.code(), Some(3), "{message}");
-    assert!(message.contains("written with telemetry schema 2"), "{message}");
+    assert!(message.contains("written with telemetry schema 3"), "{message}");
     assert!(!message.contains("nothing was changed"), "{message}");
     assert!(run.join("checkpoints/discarded-1/round-000004").exists());
 }

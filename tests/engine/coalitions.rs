@@ -59,24 +59,17 @@ fn of_type<'a>(lines: &'a [Value], kind: &str) -> Vec<&'a Value> {
     lines.iter().filter(|line| line["type"] == kind).collect()
 }
 
-/// Mask, accuracy, loss of each row of a matrix.
-fn rows(matrix: &Value) -> Vec<(u64, f64, f64)> {
+/// Mask, samples that were right, loss of each row of a matrix.
+fn rows(matrix: &Value) -> Vec<(u64, u64, f64)> {
     let rows = matrix["data"]["rows"].as_array().expect("rows");
-    let number = |row: &Value, field: &str| row[field].as_f64().expect("a number");
-    rows.iter()
-        .map(|row| {
-            (
-                row["mask"].as_u64().expect("a mask"),
-                number(row, "accuracy"),
-                number(row, "loss"),
-            )
-        })
-        .collect()
+    let whole = |value: &Value| value.as_u64().expect("a number");
+    let row = |row: &Value| (whole(&row[0]), whole(&row[1]), row[2].as_f64().expect("a loss"));
+    rows.iter().map(row).collect()
 }
 
 fn dropped(matrix: &Value) -> Vec<u64> {
-    let masks = matrix["data"]["dropped"].as_array().expect("a list");
-    masks.iter().map(|mask| mask.as_u64().expect("a mask")).collect()
+    let masks = matrix["data"]["dropped"].as_array().into_iter().flatten();
+    masks.map(|mask| mask.as_u64().expect("a mask")).collect()
 }
 
 #[test]

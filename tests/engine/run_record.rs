@@ -211,9 +211,10 @@ fn the_timeline_of_every_slot_is_rebuilt_from_its_stage_changes() {
                 *stage = to;
             }
             Some("env_step") => {
-                let rows = event["data"]["seeds"].as_array().expect("seed rows");
+                let rows = event["data"]["seeds"].as_array();
                 let shown: BTreeMap<_, _> = rows
-                    .iter()
+                    .into_iter()
+                    .flatten()
                     .map(|row| (text(&row["slot"]), text(&row["stage"])))
                     .collect();
                 assert_eq!(shown, before_step[&env], "env {env}, step {step}");
@@ -265,7 +266,6 @@ fn a_new_target_of_alpha_is_told_with_its_ramp() {
         (&1.0.into(), &0.5.into(), &8.into())
     );
     assert_eq!((&data["speed"], &data["curve"]), (&"SLOW".into(), &"SIGMOID".into()));
-    assert_eq!(data["action_id"], "e0.t19");
 }
 
 #[test]

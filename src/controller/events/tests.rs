@@ -29,13 +29,9 @@ fn a_readout_tells_of_the_heads_that_mattered_and_of_what_could_have_been_done()
 
     assert_eq!(waiting.p, BTreeMap::from([("op".into(), Num(0.75))]));
     assert_eq!(waiting.value, Num(-0.5), "in units of reward");
-    let alternative = Alternative {
-        op: LifecycleOp::Germinate,
-        p: Num(0.25),
-    };
-    assert_eq!(waiting.alternatives, [alternative]);
-    assert_eq!(germinating.p.get("slot"), Some(&Num(1.0)));
-    assert_eq!(germinating.h.get("slot"), None, "there was nothing to choose");
+    assert_eq!(waiting.op_probs, [Num(0.75), Num(0.25)], "of those that are allowed");
+    assert_eq!(germinating.p.get("slot"), None, "there was nothing to choose");
+    assert_eq!(germinating.h.get("slot"), None);
     assert_eq!(germinating.h.get("blueprint"), Some(&Num(0.5)));
     assert_eq!(germinating.p.get("alpha_speed"), None, "it does not matter");
 }

@@ -300,7 +300,7 @@ impl<'a> World<'a> {
                 mask: BigInteger(mask),
                 accuracy: Num(accuracy),
                 loss: Num(loss(accuracy)),
-                discordant: None,
+                discordant: (0, 0),
             }
         });
         let rows = rows.collect();
@@ -309,16 +309,12 @@ impl<'a> World<'a> {
             Some(seed.identity.seed_id.clone())
         });
         let matrix = CounterfactualMatrix {
-            slots: plan.coalitions.players.iter().map(|&slot| slot_id(slot)).collect(),
             seed_ids: ids.collect(),
-            alphas: Vec::new(),
             coverage: Coverage::Full,
             rows,
             samples: 1,
             dropped: Vec::new(),
             total_ms: Num(0.0),
-            val_flops: 0,
-            val_flops_naive: 0,
         };
         (plan, matrix)
     }

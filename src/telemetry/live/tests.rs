@@ -54,7 +54,7 @@ fn a_committed_seed_carries_its_last_measurement_and_its_shapley_value() {
     };
     let mut matrix = examples::matrix();
     matrix.samples = 100;
-    matrix.rows = vec![row(3, 60.0, None), row(2, 52.0, Some((9, 1))), row(0, 50.0, None)];
+    matrix.rows = vec![row(3, 60.0, (0, 0)), row(2, 52.0, (9, 1)), row(0, 50.0, (12, 2))];
     let mut shapley = examples::shapley();
     shapley.values[0].mean = Num(6.5);
 

@@ -2,15 +2,15 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::growth::SlotId;
-use crate::telemetry::encoding::{BigInteger, Num};
+use crate::telemetry::encoding::{BigInteger, Num, is_default};
 use crate::telemetry::statistics::paired_standard_error;
 
 /// Which configurations of the players were measured.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Coverage {
     /// All 2^n.
+    #[default]
     Full,
     /// Each player off, all on and all off.
     Ablation,
@@ -18,8 +18,8 @@ pub enum Coverage {
     Sampled,
 }
 
-/// One measured configuration: bit i of `mask` is on where `slots[i]` was.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+/// One measured configuration: bit i of `mask` is on where player i was.
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct CoalitionRow {
     /// Bit i: player i was on.
     pub mask: BigInteger,
@@ -28,19 +28,15 @@ pub struct CoalitionRow {
     /// Mean per sample, nats.
     pub loss: Num,
     /// Samples that only all-on got right, and that only this configuration got right.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub discordant: Option<(u64, u64)>,
+    pub discordant: (u64, u64),
 }
 
 /// Accuracy and loss of each measured configuration of an env's seeds. What was not measured has no row.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(try_from = "Measured", into = "Measured")]
 pub struct CounterfactualMatrix {
     /// The players.
-    pub slots: Vec<SlotId>,
-    /// Of the players.
     pub seed_ids: Vec<String>,
-    /// Of the players, when they were measured.
-    pub alphas: Vec<Num>,
     /// The first one has all players on.
     pub rows: Vec<CoalitionRow>,
     /// Validation samples.
@@ -51,10 +47,62 @@ pub struct CounterfactualMatrix {
     pub dropped: Vec<BigInteger>,
     /// Host time of the pass.
     pub total_ms: Num,
-    /// Forward cost of the pass as it ran, in floating-point operations.
-    pub val_flops: u64,
-    /// Forward cost of one whole forward per configuration, in floating-point operations.
-    pub val_flops_naive: u64,
+}
+
+/// As it is written: a row is mask, samples that were right, loss and both numbers of discordant samples.
+#[derive(Serialize, Deserialize)]
+struct Measured {
+    seed_ids: Vec<String>,
+    samples: u64,
+    rows: Vec<(BigInteger, u64, Num, u64, u64)>,
+    #[serde(default, skip_serializing_if = "is_default")]
+    coverage: Coverage,
+    #[serde(default, skip_serializing_if = "is_default")]
+    dropped: Vec<BigInteger>,
+    total_ms: Num,
+}
+
+impl From<CounterfactualMatrix> for Measured {
+    fn from(matrix: CounterfactualMatrix) -> Self {
+        let correct = |row: &CoalitionRow| (row.accuracy.0 * matrix.samples as f64 / 100.0).round() as u64;
+        let row = |row: &CoalitionRow| {
+            let (lost, won) = row.discordant;
+            (row.mask, correct(row), row.loss, lost, won)
+        };
+        Self {
+            rows: matrix.rows.iter().map(row).collect(),
+            seed_ids: matrix.seed_ids,
+            samples: matrix.samples,
+            coverage: matrix.coverage,
+            dropped: matrix.dropped,
+            total_ms: matrix.total_ms,
+        }
+    }
+}
+
+impl TryFrom<Measured> for CounterfactualMatrix {
+    type Error = &'static str;
+
+    fn try_from(told: Measured) -> Result<Self, Self::Error> {
+        let is_possible = |row: &(_, u64, _, _, _)| row.1 <= told.samples;
+        if told.samples > u32::MAX.into() || !told.rows.iter().all(is_possible) {
+            return Err("more samples than there are");
+        }
+        let row = |(mask, correct, loss, lost, won)| CoalitionRow {
+            mask,
+            accuracy: Num(100.0 * correct as f64 / told.samples as f64),
+            loss,
+            discordant: (lost, won),
+        };
+        Ok(Self {
+            rows: told.rows.into_iter().map(row).collect(),
+            seed_ids: told.seed_ids,
+            samples: told.samples,
+            coverage: told.coverage,
+            dropped: told.dropped,
+            total_ms: told.total_ms,
+        })
+    }
 }
 
 impl CounterfactualMatrix {
@@ -84,6 +132,15 @@ impl CounterfactualMatrix {
         self.all_on() & !1_u64.checked_shl(player as u32).unwrap_or(0)
     }
 
+    /// For a file: its losses in short.
+    pub fn told(&self) -> Self {
+        let mut told = self.clone();
+        for row in &mut told.rows {
+            row.loss = Num::short(row.loss.0);
+        }
+        told
+    }
+
     /// `v(all) − v(all but the player)` in percentage points: never clamped, need not add up.
     pub fn contribution(&self, player: usize) -> Option<f64> {
         Some(self.accuracy(self.all_on())? - self.accuracy(self.all_but(player))?)
@@ -91,7 +148,7 @@ impl CounterfactualMatrix {
 
     /// Paired standard error of the contribution, percentage points.
     pub fn contribution_error(&self, player: usize) -> Option<f64> {
-        let (lost, won) = self.row(self.all_but(player))?.discordant?;
+        let (lost, won) = self.row(self.all_but(player))?.discordant;
         Some(paired_standard_error(lost, won, self.samples))
     }
 }
@@ -118,11 +175,9 @@ pub struct ShapleyValue {
     pub n: u32,
 }
 
-/// Shapley values in points, parallel to `slots` and `seed_ids`.
+/// Shapley values in points, parallel to `seed_ids`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Shapley {
-    /// The players.
-    pub slots: Vec<SlotId>,
     /// Of the players.
     pub seed_ids: Vec<String>,
     /// Of the players.
@@ -131,24 +186,6 @@ pub struct Shapley {
     pub method: ShapleyMethod,
     /// Sum of the values minus what all players add to the host.
     pub efficiency_gap: Num,
-}
-
-/// Synergy of two players with no other on: `v(ab) − v(a) − v(b) + v(none)`, percentage points.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct PairInteraction {
-    /// One slot.
-    pub a: SlotId,
-    /// A slot behind it in policy order.
-    pub b: SlotId,
-    /// Positive: together they add more than one by one.
-    pub value: Num,
-}
-
-/// The measured pairs of players.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Interactions {
-    /// In player order.
-    pub pairs: Vec<PairInteraction>,
 }
 
 #[cfg(test)]

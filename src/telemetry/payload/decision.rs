@@ -8,7 +8,7 @@ use super::DecisionReward;
 use crate::growth::{
     AlphaCurveAction, AlphaSpeed, FailureReason, GerminationStyle, LifecycleCommand, LifecycleOp, SlotId, Tempo,
 };
-use crate::telemetry::encoding::{ActionId, Num, by_name, by_name_if_any};
+use crate::telemetry::encoding::{Num, by_name, by_name_if_any, by_names, is_default};
 
 /// The heads that matter to an operation; the others are left out.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -75,27 +75,19 @@ impl Choice {
     }
 }
 
-/// An operation that a policy could have chosen instead.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Alternative {
-    /// The operation.
-    #[serde(with = "by_name")]
-    pub op: LifecycleOp,
-    /// Its probability.
-    pub p: Num,
-}
-
-/// What a learned policy computed when it decided. Maps are keyed by head and hold those that mattered to the decision.
+/// What a learned policy computed when it decided. Maps are keyed by head and hold those that mattered to the decision and
+/// had a choice.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PolicyReadout {
     /// Probability of the chosen option, under mask and floor.
+    #[serde(default, skip_serializing_if = "is_default")]
     pub p: BTreeMap<String, Num>,
-    /// Normalised entropy, 0..1; absent where there was nothing to choose.
+    /// Normalised entropy, 0..1.
+    #[serde(default, skip_serializing_if = "is_default")]
     pub h: BTreeMap<String, Num>,
-    /// In operation code order.
+    /// Of the operations in [`Decision::allowed`]; left out where there is one.
+    #[serde(default, skip_serializing_if = "is_default")]
     pub op_probs: Vec<Num>,
-    /// The likeliest two other operations that were allowed.
-    pub alternatives: Vec<Alternative>,
     /// Expected return from here on as the critic has it, in units of reward.
     pub value: Num,
 }
@@ -109,26 +101,23 @@ pub struct Decision {
     /// Absent for a wait.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub slot: Option<SlotId>,
-    /// It was executed.
-    pub success: bool,
-    /// [`refusal_code`] of the reason why it did not execute.
+    /// [`refusal_code`] of the reason why it did not execute; absent if it did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub blocked: Option<String>,
-    /// `op` if it was executed, else `WAIT`.
-    #[serde(with = "by_name")]
-    pub effective_op: LifecycleOp,
-    /// Heads with at most one valid option.
-    pub forced: BTreeMap<String, bool>,
-    /// It was not the controller's own choice.
-    pub scripted: bool,
     /// The other heads.
+    #[serde(default, skip_serializing_if = "is_default")]
     pub choice: Choice,
     /// Absent where nothing learned decides.
     #[serde(flatten)]
     pub policy: Option<PolicyReadout>,
-    /// In operation code order.
-    pub op_mask: Vec<bool>,
-    /// The controller's, in a few words.
+    /// Operations that were legal, in the order of their codes; left out where waiting was the only one.
+    #[serde(
+        default = "wait_alone",
+        skip_serializing_if = "is_wait_alone",
+        serialize_with = "by_names"
+    )]
+    pub allowed: Vec<LifecycleOp>,
+    /// The controller's, in a few words; a learned policy has none but its readout.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
     /// Steps since the counterfactual in use was measured.
@@ -137,8 +126,14 @@ pub struct Decision {
     /// Absent where nothing pays.
     #[serde(flatten)]
     pub paid: Option<DecisionReward>,
-    /// The action behind it.
-    pub action_id: ActionId,
+}
+
+fn wait_alone() -> Vec<LifecycleOp> {
+    vec![LifecycleOp::Wait]
+}
+
+fn is_wait_alone(allowed: &[LifecycleOp]) -> bool {
+    allowed == [LifecycleOp::Wait]
 }
 
 /// The fixed code of a refusal, without its numbers; its `Display` text belongs into [`Event::message`](crate::telemetry::Event::message).

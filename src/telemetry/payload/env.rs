@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::EpisodeRewards;
-use crate::growth::{AlphaMode, LifecycleOp, SeedStage, SlotId};
-use crate::telemetry::encoding::{Num, by_name};
+use crate::growth::{LifecycleOp, SeedStage, SlotId};
+use crate::telemetry::encoding::{Num, by_name, is_default};
 use crate::telemetry::env_status::EnvStatus;
 
 /// One env after the validation of one step. Accuracies in percent, losses in nats, params in scalars.
@@ -24,117 +24,74 @@ pub struct EnvStep {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host_grad_norm: Option<Num>,
     /// Training batches whose loss was not finite; left out of `train_loss`.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub nonfinite_batches: u64,
     /// Updates of the host that were suppressed because its gradient was not finite.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub skipped_updates: u64,
     /// Scale of the loss after the step's batches; only in float16.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub loss_scale: Option<Num>,
     /// Host and occupied slots.
     pub params_total: u64,
-    /// Of seeds that are neither committed nor pruned.
-    pub params_seeds_active: u64,
     /// Of committed seeds.
+    #[serde(default, skip_serializing_if = "is_default")]
     pub params_fossilized: u64,
-    /// (host + fossilized) / host.
-    pub growth_ratio: Num,
-    /// Best validation accuracy of the episode.
-    pub best_accuracy: Num,
-    /// Steps since that accuracy.
+    /// Steps since the best validation accuracy of the episode.
+    #[serde(default, skip_serializing_if = "is_default")]
     pub steps_since_best: u32,
     /// How it is doing.
     pub status: EnvStatus,
     /// In policy order.
+    #[serde(default, skip_serializing_if = "is_default")]
     pub seeds: Vec<SeedRow>,
 }
 
-/// One occupied slot in an [`EnvStep`]. A gradient that was not measured leaves its fields out.
+/// One occupied slot in an [`EnvStep`]: what no other event tells of its seed. Which one it is, and since when, is in the
+/// events of its life; what it contributes in the [`CounterfactualMatrix`](super::CounterfactualMatrix).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SeedRow {
     /// Its slot.
     pub slot: SlotId,
-    /// Its id.
-    pub seed_id: String,
     /// Where it stands in its life.
     #[serde(with = "by_name")]
     pub stage: SeedStage,
-    /// Id of the blueprint.
-    pub blueprint: String,
-    /// Trainable parameters.
-    pub params: u64,
-    /// Amplitude, 0..1.
+    /// Amplitude, 0..1; left out where it is full.
+    #[serde(default = "full", skip_serializing_if = "is_full")]
     pub alpha: Num,
-    /// Amplitude at the end of its ramp.
-    pub alpha_target: Num,
-    /// What the amplitude is doing.
-    #[serde(with = "by_name")]
-    pub alpha_mode: AlphaMode,
-    /// Steps spent in the stage.
-    pub epochs_in_stage: u32,
-    /// Steps since germination.
-    pub age_epochs: u32,
-    /// Since germination, in points.
-    pub accuracy_delta: Num,
-    /// Accuracy with the seed minus without it, in points.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub contribution: Option<Num>,
-    /// Smoothed change of the contribution, points per step.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub contribution_velocity: Option<Num>,
-    /// Sum of its synergies with the other seeds, points.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub interaction_sum: Option<Num>,
-    /// Its largest synergy, at least 0, points.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub boost_received: Option<Num>,
-    /// Over all tensors of the module.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub gradient_norm: Option<Num>,
-    /// 1 less weighted shares of tensors whose gradient vanishes or explodes, 0..1.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub gradient_health: Option<Num>,
-    /// Seed's over host's gradient, per parameter, smoothed.
+    /// Seed's over host's gradient, per parameter, smoothed; absent where it was not measured, and of committed seeds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gradient_ratio: Option<Num>,
     /// Its gradients vanish.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub vanishing: Option<bool>,
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub vanishing: bool,
     /// Its gradients explode.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub exploding: Option<bool>,
-    /// Updates that were suppressed because the seed's gradient was not finite; absent where it was not trained.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub skipped_updates: Option<u32>,
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub exploding: bool,
+    /// Updates that were suppressed because the seed's gradient was not finite.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub skipped_updates: u32,
+}
+
+const fn full() -> Num {
+    Num(1.0)
+}
+
+fn is_full(alpha: &Num) -> bool {
+    *alpha == full()
 }
 
 impl From<&crate::seed::SeedReport> for SeedRow {
-    /// A seed that was never measured has neither velocity nor interaction: the report's zeros are left out.
     fn from(report: &crate::seed::SeedReport) -> Self {
-        let if_measured = |value: f64| report.contribution.map(|_| Num(value));
+        let is_growing = report.stage != SeedStage::Fossilized;
         Self {
             slot: report.slot,
-            seed_id: report.seed_id.clone(),
             stage: report.stage,
-            blueprint: report.blueprint.into(),
-            params: report.seed_params,
-            alpha: Num(report.alpha),
-            alpha_target: Num(report.alpha_target),
-            alpha_mode: report.alpha_mode,
-            epochs_in_stage: report.epochs_in_stage,
-            age_epochs: report.age_epochs,
-            accuracy_delta: Num(report.total_improvement),
-            contribution: report.contribution.map(Num),
-            contribution_velocity: if_measured(report.contribution_velocity),
-            interaction_sum: if_measured(report.interaction_sum),
-            boost_received: if_measured(report.boost_received),
-            gradient_norm: report.gradient_norm.map(Num),
-            gradient_health: report.gradient_health.map(Num),
-            gradient_ratio: report.gradient_ratio.map(Num),
-            vanishing: report.has_vanishing,
-            exploding: report.has_exploding,
-            skipped_updates: report.skipped_updates,
+            alpha: Num::short(report.alpha),
+            gradient_ratio: report.gradient_ratio.filter(|_| is_growing).map(Num::short),
+            vanishing: report.has_vanishing.unwrap_or_default(),
+            exploding: report.has_exploding.unwrap_or_default(),
+            skipped_updates: report.skipped_updates.unwrap_or_default(),
         }
     }
 }

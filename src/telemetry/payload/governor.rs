@@ -73,8 +73,7 @@ pub struct GovernorRollback {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub action_id: Option<ActionId>,
     /// Whether the rollback is charged to the controller: a seed took part in the network since the restored state, or the
-    /// scenario blames everyone. Before it was told, every rollback was.
-    #[serde(default = "is_blamed")]
+    /// scenario blames everyone.
     pub blamed: bool,
     /// As the scenario sets it, negative; 0 where nobody is blamed.
     pub penalty_raw: Num,
@@ -85,10 +84,6 @@ pub struct GovernorRollback {
     pub steps_forfeited: u32,
     /// In policy order.
     pub seeds_pruned: Vec<SlotId>,
-}
-
-const fn is_blamed() -> bool {
-    true
 }
 
 /// What became of a captured state.
@@ -154,13 +149,10 @@ pub struct GovernorCounts {
     /// Captures that were dropped.
     pub snapshot_discards: u32,
     /// Steps whose loss was not healthy, those of panics among them.
-    #[serde(default)]
     pub anomalies: u32,
     /// Steps after which an env had to be rolled back, or would have been by a governor that is enabled.
-    #[serde(default)]
     pub panics: u32,
     /// Commands that were refused because the env was not healthy or had no room for a seed.
-    #[serde(default)]
     pub vetoes: u32,
 }
 

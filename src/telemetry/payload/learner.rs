@@ -182,7 +182,6 @@ pub struct LearnerUpdate {
     #[serde(flatten)]
     pub data: Option<RolloutData>,
     /// Elements of raw observations that are NaN or infinite.
-    #[serde(default)]
     pub obs_nonfinite: u64,
     /// How far the statistics that scale observations have moved since they knew nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]

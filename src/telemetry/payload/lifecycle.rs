@@ -7,7 +7,7 @@ use crate::growth::{
     StageCause, Tempo,
 };
 use crate::scenario::SeedInit;
-use crate::telemetry::encoding::{ActionId, Num, by_name, by_name_if_any};
+use crate::telemetry::encoding::{Num, by_name, by_name_if_any, is_default};
 
 /// A seed was planted.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -35,8 +35,6 @@ pub struct SeedGerminated {
     pub accuracy: Num,
     /// A string, whatever its size.
     pub rng_seed: String,
-    /// The action behind it.
-    pub action_id: ActionId,
 }
 
 /// A seed moved to another stage.
@@ -50,8 +48,6 @@ pub struct SeedStageChanged {
     pub to: SeedStage,
     /// Amplitude before the change.
     pub alpha: Num,
-    /// Spent in `from`.
-    pub epochs_in_stage: u32,
     /// Gained in `from`, points.
     pub accuracy_delta: Num,
     /// Of the running ramp.
@@ -61,17 +57,14 @@ pub struct SeedStageChanged {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gradient_ratio: Option<Num>,
     /// Its gradients vanish.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub vanishing: Option<bool>,
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub vanishing: bool,
     /// Its gradients explode.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub exploding: Option<bool>,
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub exploding: bool,
     /// Who or what moved it.
     #[serde(with = "by_name")]
     pub cause: StageCause,
-    /// The action behind it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub action_id: Option<ActionId>,
 }
 
 /// A ramp of alpha was ordered: by a new target, or by a prune that lets the seed wither first.
@@ -101,9 +94,6 @@ pub struct SeedAlphaRetargeted {
     /// Who ordered it.
     #[serde(with = "by_name")]
     pub initiator: Initiator,
-    /// The action behind it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub action_id: Option<ActionId>,
 }
 
 /// One check of a gate.
@@ -112,6 +102,7 @@ pub struct GateCheckRow {
     /// What is checked.
     pub name: String,
     /// It passed.
+    #[serde(default = "passes", skip_serializing_if = "Clone::clone")]
     pub passed: bool,
     /// What was measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -119,6 +110,10 @@ pub struct GateCheckRow {
     /// What it was compared with.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub threshold: Option<Num>,
+}
+
+const fn passes() -> bool {
+    true
 }
 
 /// A gate with the values and thresholds it compared.
@@ -129,28 +124,23 @@ pub struct SeedGateEvaluated {
     pub gate: GateLevel,
     /// All checks passed.
     pub passed: bool,
-    /// The stage behind the gate.
-    #[serde(with = "by_name")]
-    pub target: SeedStage,
     /// In the order in which they are made.
     pub checks: Vec<GateCheckRow>,
 }
 
-impl SeedGateEvaluated {
-    /// From a gate's result; `target`: the stage behind the gate.
-    pub fn new(result: &GateResult, target: SeedStage) -> Self {
+impl From<&GateResult> for SeedGateEvaluated {
+    fn from(result: &GateResult) -> Self {
         Self {
             gate: result.level,
             passed: result.passed,
-            target,
             checks: result
                 .checks
                 .iter()
                 .map(|check| GateCheckRow {
                     name: check.id.into(),
                     passed: check.passed,
-                    value: check.value.map(Num),
-                    threshold: check.threshold.map(Num),
+                    value: check.value.map(Num::short),
+                    threshold: check.threshold.map(Num::short),
                 })
                 .collect(),
         }
@@ -178,8 +168,6 @@ pub struct SeedFossilized {
     pub contribution: Option<Num>,
     /// The contribution reaches the lifecycle's threshold.
     pub contributing: bool,
-    /// The action behind it.
-    pub action_id: ActionId,
 }
 
 /// How the network does on the validation part.
@@ -261,9 +249,6 @@ pub struct SeedPruned {
     /// As last measured, points.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub contribution: Option<Num>,
-    /// The action behind it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub action_id: Option<ActionId>,
 }
 
 /// The cool-down is over; the slot is free again.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::telemetry::encoding::Num;
+use crate::telemetry::encoding::{Num, is_default};
 
 /// The reward of one env and step. Costs and penalties are negative; the terms add up to the reward.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -13,9 +13,14 @@ pub struct DecisionReward {
     /// Sum of the terms.
     pub reward: Num,
     /// Every term that is not zero.
+    #[serde(default, skip_serializing_if = "is_default")]
     pub terms: BTreeMap<String, Num>,
-    /// Numbers that explain the terms and are not part of the sum.
-    pub context: BTreeMap<String, Num>,
+    /// Joint improvement of all growing seeds, points; no part of the sum.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub delta_cf: Option<Num>,
+    /// Of the acted slot's seed, points; no part of the sum.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub contribution: Option<Num>,
 }
 
 /// One term over an episode.

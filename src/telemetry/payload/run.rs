@@ -401,7 +401,6 @@ pub struct RoundFinished {
     /// The best validation accuracy that any env reached in this round.
     pub accuracy_best: Num,
     /// Episodes that ended because their env failed; means and deviations leave them out.
-    #[serde(default)]
     pub episodes_failed: u32,
     /// In env order; of a failed env what it had reached, not a number if nothing was measured.
     pub accuracy_env: Vec<Num>,

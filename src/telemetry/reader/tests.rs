@@ -1,6 +1,6 @@
 use super::*;
 
-const HEADER: &str = r#"{"type":"header","schema":"simic.telemetry","major":1,"minor":7}"#;
+const HEADER: &str = r#"{"type":"header","schema":"simic.telemetry","major":2,"minor":7}"#;
 const NOTE: &str =
     r#"{"seq":0,"t":"2026-01-01T00:00:00.000Z","type":"note","sev":"info","data":{"text":"hi","new":1}}"#;
 
@@ -30,12 +30,12 @@ fn a_missing_field_is_named_with_its_line() {
 
 #[test]
 fn another_major_version_is_refused() {
-    let header = HEADER.replace("\"major\":1", "\"major\":2");
+    let header = HEADER.replace("\"major\":2", "\"major\":3");
 
     let error = read(&format!("{header}\n{NOTE}\n")).unwrap_err().to_string();
 
-    assert!(error.contains("schema 2"), "{error}");
-    assert!(error.contains("reads schema 1.x"), "{error}");
+    assert!(error.contains("schema 3"), "{error}");
+    assert!(error.contains("reads schema 2.x"), "{error}");
 }
 
 #[test]

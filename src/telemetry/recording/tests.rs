@@ -9,7 +9,7 @@ fn what_is_missing_is_named() {
     assert!(why(root.path()).contains("holds no events of a run"));
     std::fs::write(
         root.path().join("events.jsonl"),
-        "{\"type\":\"header\",\"schema\":\"simic.telemetry\",\"major\":1,\"minor\":0}\n",
+        "{\"type\":\"header\",\"schema\":\"simic.telemetry\",\"major\":2,\"minor\":0}\n",
     )
     .unwrap();
     assert!(why(root.path()).contains("holds no events of a run"));

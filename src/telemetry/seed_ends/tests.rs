@@ -13,14 +13,12 @@ fn enters(to: SeedStage) -> SeedStageChanged {
         from: SeedStage::Germinated,
         to,
         alpha: Num(0.0),
-        epochs_in_stage: 1,
         accuracy_delta: Num(0.0),
         curve: None,
         gradient_ratio: None,
-        vanishing: None,
-        exploding: None,
+        vanishing: false,
+        exploding: false,
         cause: StageCause::Gate,
-        action_id: None,
     }
 }
 

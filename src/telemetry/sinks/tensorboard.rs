@@ -89,7 +89,7 @@ fn env_curves(row: &EnvStep) -> Curves {
         ("val_loss", row.val_loss.0),
         ("val_accuracy", row.val_accuracy.0),
         ("params_total", row.params_total as f64),
-        ("growth_ratio", row.growth_ratio.0),
+        ("params_fossilized", row.params_fossilized as f64),
     ]
 }
 

@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use super::super::max_configurations;
 use super::super::plan::{AttributionPlan, PlanMoment, Players, find_players, plan_coalitions};
 use super::*;
-use crate::growth::{SeedStage, SlotId};
+use crate::growth::SeedStage;
 use crate::scenario::{AttributionConfig, AttributionStrategy};
 use crate::telemetry::examples;
 
@@ -25,9 +25,7 @@ fn sums(correct: u64) -> ConfigNumbers {
 
 fn matrix_of(players: usize, rows: Vec<CoalitionRow>) -> CounterfactualMatrix {
     CounterfactualMatrix {
-        slots: (0..players).map(|i| SlotId::new(0, i as u16)).collect(),
         seed_ids: (0..players).map(|i| format!("e10.r0c{i}.0")).collect(),
-        alphas: vec![Num(1.0); players],
         rows,
         ..examples::matrix()
     }

@@ -2,24 +2,19 @@ use super::*;
 use crate::actions::fixtures::{BLUEPRINT_NAMES, commands};
 use crate::controller::fixtures::Ground;
 use crate::growth::LifecycleOp;
-use crate::telemetry::{ActionId, Choice};
+use crate::telemetry::Choice;
 
 fn recorded(command: &LifecycleCommand, ground: &Ground) -> telemetry::Decision {
     telemetry::Decision {
         op: command.op(),
         slot: command.slot().map(|slot| ground.slots[slot]),
-        success: true,
         blocked: None,
-        effective_op: command.op(),
-        forced: BTreeMap::new(),
-        scripted: false,
         choice: Choice::of(command, |index| BLUEPRINT_NAMES[index].into()),
         policy: None,
-        op_mask: vec![true; 6],
+        allowed: LifecycleOp::ALL.into(),
         reason: None,
         contribution_age: None,
         paid: None,
-        action_id: ActionId { episode: 0, step: 1 },
     }
 }
 
