@@ -33,6 +33,7 @@ mod state;
 pub(crate) mod systems;
 #[cfg(test)]
 mod tests;
+mod yardstick;
 
 use bevy_app::{App, Plugin};
 
