@@ -91,8 +91,7 @@ pub struct EpisodeOutcome {
     /// Nats a sample of the test part, of the host with its committed seeds alone; `None` as above.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub test_loss: Option<f64>,
-    /// Mean of a step, in points: what parameters and slots cost by the default coefficients of the shaped reward, whatever
-    /// the scenario pays. `None` in records of versions that did not tell it.
+    /// Mean of a step, in points: what parameters and slots cost by one yardstick, whatever the scenario pays. `None` in records of versions that did not tell it.
     pub rent: Option<f64>,
     /// Sum of the episode's rewards; 0 where nothing pays.
     pub reward: f64,

@@ -69,14 +69,6 @@ pub fn fossil_rent(inputs: &RewardInputs) -> f64 {
     -FOSSIL_COST * inputs.fossils().count() as f64
 }
 
-/// What parameters and slots cost in a step by the default coefficients of the shaped reward, at least 0, in points: one
-/// yardstick for networks that were paid for by different rewards.
-pub fn standard_rent(inputs: &RewardInputs) -> f64 {
-    let config = ShapedReward::default();
-    let effective = effective_params(inputs.after(), inputs.host_params, SLOT_RENT_RATIO);
-    -(compute_rent(&config, inputs, effective) + occupancy_rent(inputs) + fossil_rent(inputs))
-}
-
 /// For moving alpha, by the square: a seed that vanishes counts once, one that is planted does not.
 pub fn alpha_shock(config: &ShapedReward, inputs: &RewardInputs) -> f64 {
     if config.disable_anti_gaming {

@@ -18,7 +18,7 @@ pub struct RewardedStep {
     pub step: u32,
     /// Percent.
     pub accuracy: f64,
-    /// What parameters and slots cost by the default coefficients, points.
+    /// What parameters and slots cost by the yardstick of all rewards, points.
     pub rent: f64,
     /// What was paid.
     pub breakdown: RewardBreakdown,

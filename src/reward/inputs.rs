@@ -5,6 +5,7 @@ use smallvec::SmallVec;
 use super::breakdown::Term;
 use crate::growth::{LifecycleOp, SeedStage};
 use crate::seed::SeedRecord;
+use crate::validation::{Counterfactual, ValPlan};
 
 /// A reward that cannot be computed; the run stops rather than store a substitute.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
@@ -209,7 +210,43 @@ pub struct RewardInputs {
     pub auto_pruned: u32,
 }
 
+/// Counts and clears the marks of seeds that something other than the controller removed. A rollback that was charged to
+/// a decision has cleared those of the seeds that it pruned.
+pub(super) fn take_auto_pruned<'a>(records: impl Iterator<Item = &'a mut SeedRecord>) -> u32 {
+    records.map(|record| u32::from(record.take_auto_pruned())).sum()
+}
+
 impl RewardInputs {
+    /// What the step's measurements and its seeds say: `before` at the decision, `after` its tick, both in slot order; `network`
+    /// is accuracy, in percent, and loss of the network as it is. The decision is not in it.
+    pub(super) fn of_seeds(
+        plan: &ValPlan,
+        measured: &Counterfactual,
+        (before, after): (SmallVec<[Option<SeedView>; 4]>, &[Option<&SeedRecord>]),
+        network: (f64, f64),
+    ) -> Self {
+        let with_seeds = |stays: fn(&SeedRecord) -> bool| measured.with_seeds(plan, after, network, stays);
+        let committed = with_seeds(|seed| seed.stage == SeedStage::Fossilized);
+        let kept = with_seeds(|seed| seed.bears_on_network() && !seed.is_fading());
+        let after = after.iter().map(|record| record.map(SeedView::after_tick));
+        let slots = before.into_iter().zip(after);
+        Self {
+            accuracy: network.0,
+            loss: network.1,
+            slots: slots.map(|(before, after)| SlotStep { before, after }).collect(),
+            interactions: interactions(plan, measured),
+            delta_cf: match &measured.attribution {
+                Some(attribution) => attribution.delta_cf,
+                None => plan.has_no_players().then_some(0.0),
+            },
+            committed_accuracy: committed.map(|(accuracy, _)| accuracy),
+            committed_loss: committed.map(|(_, loss)| loss),
+            kept_accuracy: kept.map(|(accuracy, _)| accuracy),
+            fossil_gain: fossil_gain(plan, measured),
+            ..Self::default()
+        }
+    }
+
     /// The acted slot's seed at the decision, if the command took effect there.
     pub fn acted(&self) -> Option<&SeedView> {
         match self.op {
@@ -298,6 +335,27 @@ impl RewardInputs {
             Err(RewardError::NotPercent(self.accuracy))
         }
     }
+}
+
+/// What the seeds add together that were committed when the step was measured, if they were players.
+fn fossil_gain(plan: &ValPlan, measured: &Counterfactual) -> Option<f64> {
+    let (plan, matrix) = (plan.plan.as_ref()?, measured.matrix.as_ref()?);
+    let with = (plan.fossilized != 0).then(|| matrix.accuracy(plan.fossilized))??;
+    Some(with - matrix.accuracy(0)?)
+}
+
+fn interactions(plan: &ValPlan, measured: &Counterfactual) -> Vec<SlotInteraction> {
+    let (Some(plan), Some(attribution)) = (&plan.plan, &measured.attribution) else {
+        return Vec::new();
+    };
+    let players = &plan.coalitions.players;
+    let synergies = attribution.synergies.iter();
+    synergies
+        .map(|synergy| SlotInteraction {
+            slots: (players[synergy.players.0], players[synergy.players.1]),
+            points: synergy.points,
+        })
+        .collect()
 }
 
 pub(super) fn finite(field: &'static str, value: f64) -> Result<f64, RewardError> {

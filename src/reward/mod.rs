@@ -33,6 +33,7 @@ mod fixtures;
 mod properties;
 #[cfg(test)]
 mod tests;
+mod yardstick;
 
 use bevy_app::{App, Plugin};
 

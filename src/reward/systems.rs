@@ -5,21 +5,19 @@ use bevy_ecs::query::QueryData;
 use smallvec::SmallVec;
 
 use super::breakdown::RewardBreakdown;
-use super::costs::standard_rent;
 use super::episode::{EpisodeReward, RewardedStep};
 use super::extension::RewardTerms;
 use super::function::RewardFunction;
-use super::inputs::{EpisodeStatus, RewardInputs, SeedView, SlotInteraction, SlotStep};
+use super::inputs::{EpisodeStatus, RewardInputs, SeedView, take_auto_pruned};
 use super::mode::RewardModes;
 use super::state::RewardState;
+use super::yardstick::standard_rent;
 use crate::clock::RunClock;
 use crate::controller::{Chosen, CommandOutcome};
 use crate::env::{EnvId, Experiment, HostParams, SeedSlots, ValMetrics};
 use crate::governor::RollbackVerdict;
-use crate::growth::SeedStage;
 use crate::health::{Failure, InEnv};
 use crate::scenario::{EpisodeEnd, LearnerConfig};
-use crate::seed::SeedRecord;
 use crate::validation::{Counterfactual, ValPlan};
 
 /// The discount of a scenario that has no learner.
@@ -154,17 +152,12 @@ fn reward_inputs(
     max_steps: u32,
     horizon: RewardHorizon,
 ) -> RewardInputs {
-    let auto_pruned = take_auto_pruned(&mut env.slots);
-    let after = env.slots.records().map(|record| record.map(SeedView::after_tick));
-    let slots = before.into_iter().zip(after);
-    let is_final = clock.is_last_step();
+    let auto_pruned = take_auto_pruned(env.slots.0.iter_mut().filter_map(|slot| slot.record.as_mut()));
+    let after: SmallVec<[_; 4]> = env.slots.records().collect();
     let refused = env.outcome.refusal.is_some();
     let ordered = env.chosen.0.as_ref().map(|decision| decision.command.op());
     let network = (env.val.accuracy_percent, env.val.loss);
-    let with_seeds =
-        |stays: fn(&SeedRecord) -> bool| env.counterfactual.with_seeds(env.plan, &env.slots, network, stays);
-    let committed = with_seeds(|seed| seed.stage == SeedStage::Fossilized);
-    let kept = with_seeds(|seed| seed.bears_on_network() && !seed.is_fading());
+    let is_final = clock.is_last_step();
     RewardInputs {
         step: clock.step(),
         max_steps,
@@ -177,55 +170,10 @@ fn reward_inputs(
         op: env.outcome.effective_op,
         slot: env.outcome.slot,
         rejected: ordered.filter(|_| refused),
-        accuracy: env.val.accuracy_percent,
-        loss: env.val.loss,
         host_params: env.host.0,
-        slots: slots.map(|(before, after)| SlotStep { before, after }).collect(),
-        interactions: interactions(env),
-        delta_cf: delta_cf(env),
-        committed_accuracy: committed.map(|(accuracy, _)| accuracy),
-        committed_loss: committed.map(|(_, loss)| loss),
-        kept_accuracy: kept.map(|(accuracy, _)| accuracy),
-        fossil_gain: fossil_gain(env),
         auto_pruned,
+        ..RewardInputs::of_seeds(env.plan, env.counterfactual, (before, &after), network)
     }
-}
-
-/// Counts and clears the marks of seeds that something other than the controller removed. A rollback that was charged to
-/// a decision has cleared those of the seeds that it pruned.
-fn take_auto_pruned(slots: &mut SeedSlots) -> u32 {
-    let records = slots.0.iter_mut().filter_map(|slot| slot.record.as_mut());
-    records
-        .filter_map(|record| record.take_auto_pruned().then_some(()))
-        .count() as u32
-}
-
-fn delta_cf(env: &RewardedEnvItem) -> Option<f64> {
-    match &env.counterfactual.attribution {
-        Some(attribution) => attribution.delta_cf,
-        None => env.plan.has_no_players().then_some(0.0),
-    }
-}
-
-/// What the seeds add together that were committed when the step was measured, if they were players.
-fn fossil_gain(env: &RewardedEnvItem) -> Option<f64> {
-    let (plan, matrix) = (env.plan.plan.as_ref()?, env.counterfactual.matrix.as_ref()?);
-    let with = (plan.fossilized != 0).then(|| matrix.accuracy(plan.fossilized))??;
-    Some(with - matrix.accuracy(0)?)
-}
-
-fn interactions(env: &RewardedEnvItem) -> Vec<SlotInteraction> {
-    let (Some(plan), Some(attribution)) = (&env.plan.plan, &env.counterfactual.attribution) else {
-        return Vec::new();
-    };
-    let players = &plan.coalitions.players;
-    let synergies = attribution.synergies.iter();
-    synergies
-        .map(|synergy| SlotInteraction {
-            slots: (players[synergy.players.0], players[synergy.players.1]),
-            points: synergy.points,
-        })
-        .collect()
 }
 
 #[cfg(test)]

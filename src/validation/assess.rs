@@ -3,6 +3,7 @@
 use bevy_ecs::prelude::*;
 use bevy_ecs::query::QueryData;
 use serde::{Deserialize, Serialize};
+use smallvec::SmallVec;
 
 use super::attribution::{Attribution, coalition_rows, shapley};
 use super::pass::ValPlan;
@@ -30,14 +31,14 @@ impl Counterfactual {
     pub fn with_seeds(
         &self,
         plan: &ValPlan,
-        slots: &SeedSlots,
+        records: &[Option<&SeedRecord>],
         whole: (f64, f64),
         stay: impl Fn(&SeedRecord) -> bool,
     ) -> Option<(f64, f64)> {
         let (Some(plan), Some(matrix)) = (&plan.plan, &self.matrix) else {
             return plan.has_no_players().then_some(whole);
         };
-        let stays = |slot: usize| slots.0[slot].record.as_ref().is_some_and(&stay);
+        let stays = |slot: usize| records[slot].is_some_and(&stay);
         let row = matrix.row(plan.coalitions.mask(stays))?;
         Some((row.accuracy.0, row.loss.0))
     }
@@ -45,7 +46,8 @@ impl Counterfactual {
     /// Accuracy, in percent, with the seeds alone that are committed by now. `whole`: what the network as it is reached.
     /// `None` if that mask was not measured.
     pub fn committed_accuracy(&self, plan: &ValPlan, slots: &SeedSlots, whole: f64) -> Option<f64> {
-        let committed = self.with_seeds(plan, slots, (whole, f64::NAN), |seed| {
+        let records: SmallVec<[_; 4]> = slots.records().collect();
+        let committed = self.with_seeds(plan, &records, (whole, f64::NAN), |seed| {
             seed.stage == SeedStage::Fossilized
         });
         committed.map(|(accuracy, _)| accuracy)
@@ -102,7 +104,8 @@ pub fn attribute(mut envs: Query<AttributedEnv>, experiment: Res<Experiment>, da
         let rows = coalition_rows(&plan.coalitions.masks, feed.val_units(), &numbers.configs);
         let matrix = matrix(&env, plan, rows, &feed, config.strategy);
         let attribution = Attribution::of(&matrix, plan.fossilized);
-        write_records(&mut env.slots, players, &attribution);
+        let records = env.slots.0.iter_mut().map(|slot| slot.record.as_mut());
+        attribution.write_into(players, &mut records.collect::<SmallVec<[_; 4]>>());
         *env.counterfactual = Counterfactual {
             matrix: Some(matrix),
             attribution: Some(attribution),
@@ -131,19 +134,5 @@ fn matrix(
         samples: feed.val_units() as u64,
         dropped: plan.dropped.iter().copied().map(BigInteger).collect(),
         total_ms: Num(env.plan.elapsed.as_secs_f64() * 1e3),
-    }
-}
-
-fn write_records(slots: &mut SeedSlots, players: &[usize], attribution: &Attribution) {
-    for (measured, &slot) in attribution.players.iter().zip(players) {
-        let Some(seed) = &mut slots.0[slot].record else {
-            continue;
-        };
-        if let Some(points) = measured.contribution {
-            seed.measure_contribution(points);
-        }
-        if let Some(interactions) = measured.interactions {
-            seed.interactions = interactions;
-        }
     }
 }

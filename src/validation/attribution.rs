@@ -10,7 +10,7 @@ use smallvec::SmallVec;
 use super::plan::pairs;
 use super::shapley::{exact_shapley, sampled_shapley};
 use crate::data::ConfigNumbers;
-use crate::seed::Interactions;
+use crate::seed::{Interactions, SeedRecord};
 use crate::telemetry::{BigInteger, CoalitionRow, CounterfactualMatrix, Num, Shapley, ShapleyMethod};
 
 /// Turns one pass' sums, one for each of the plan's masks and in their order, into means over `samples`, at least 1.
@@ -72,6 +72,19 @@ impl Attribution {
             players: (0..matrix.players()).map(player).collect(),
             synergies: pairs(matrix.players()).filter_map(synergy).collect(),
             delta_cf: delta_cf(),
+        }
+    }
+
+    /// Tells the seeds in the slots of `players` what was measured of them.
+    pub fn write_into(&self, players: &[usize], slots: &mut [Option<&mut SeedRecord>]) {
+        for (measured, &slot) in self.players.iter().zip(players) {
+            let Some(seed) = &mut slots[slot] else { continue };
+            if let Some(points) = measured.contribution {
+                seed.measure_contribution(points);
+            }
+            if let Some(interactions) = measured.interactions {
+                seed.interactions = interactions;
+            }
         }
     }
 }

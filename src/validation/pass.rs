@@ -51,6 +51,14 @@ pub struct ValPlan {
 }
 
 impl ValPlan {
+    /// Of configurations that something else than the pass evaluates.
+    pub fn of(plan: AttributionPlan) -> Self {
+        Self {
+            plan: Some(plan),
+            ..Self::default()
+        }
+    }
+
     /// By configuration in plan order: where its sums stand in the env's pack.
     pub fn places(&self) -> &[usize] {
         &self.places

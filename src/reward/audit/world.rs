@@ -18,11 +18,11 @@ use super::order::{Nature, Order};
 use crate::growth::{
     AlphaTarget, FailureReason, GerminationStyle, LifecycleCommand, LifecycleOp, SeedStage, SlotId, Tempo,
 };
-use crate::reward::costs::standard_rent;
 use crate::reward::function::RewardFunction;
-use crate::reward::inputs::{EpisodeStatus, RewardError, RewardInputs, SeedView, SlotInteraction, SlotStep};
+use crate::reward::inputs::{EpisodeStatus, RewardError, RewardInputs, SeedView, take_auto_pruned};
 use crate::reward::mode::RewardMode;
 use crate::reward::state::RewardState;
+use crate::reward::yardstick::standard_rent;
 use crate::reward::{EpisodeReward, RewardedStep};
 use crate::scenario::{Scenario, TaskSpec};
 use crate::seed::{
@@ -30,7 +30,9 @@ use crate::seed::{
     command_legal, fossilize, germinate, prune, set_alpha_target, tick,
 };
 use crate::telemetry::{BigInteger, CoalitionRow, CounterfactualMatrix, Coverage, Num};
-use crate::validation::{Attribution, AttributionPlan, LastMeasured, PlanMoment, plan_coalitions};
+use crate::validation::{
+    Attribution, AttributionPlan, Counterfactual, LastMeasured, PlanMoment, ValPlan, plan_coalitions,
+};
 
 /// Percent, of the host without seeds.
 const HOST_ACCURACY: f64 = 30.0;
@@ -179,9 +181,12 @@ impl<'a> World<'a> {
         let is_final = self.step == self.max_steps;
         let (plan, matrix) = self.measure(is_final);
         let attribution = Attribution::of(&matrix, plan.fossilized);
-        self.write_records(&plan, &attribution);
+        let mut records: Vec<_> = self.slots.iter_mut().map(Option::as_mut).collect();
+        attribution.write_into(&plan.coalitions.players, &mut records);
+        let plan = ValPlan::of(plan);
 
-        let before: Vec<_> = self.views(SeedView::before_action);
+        let views = self.slots.iter().map(Option::as_ref);
+        let before = views.map(|seed| seed.map(SeedView::before_action)).collect();
         let (op, slot) = self.act(script);
         let rules = Rules {
             config: &self.scenario.lifecycle,
@@ -192,28 +197,13 @@ impl<'a> World<'a> {
             let plan = tick(slot.as_ref(), &rules);
             plan.commit(slot);
         }
-        let after = self.views(SeedView::after_tick);
-        let auto_pruned = self.slots.iter_mut().flatten();
-        let auto_pruned = auto_pruned
-            .filter_map(|seed| seed.take_auto_pruned().then_some(()))
-            .count();
-        for seed in self.slots.iter_mut().flatten() {
-            seed.age_measurements();
-        }
-
-        let with_seeds = |stay: fn(&SeedRecord) -> bool| {
-            let stays = |slot: usize| self.slots[slot].as_ref().is_some_and(stay);
-            matrix.accuracy(plan.coalitions.mask(stays))
-        };
-        let committed = with_seeds(|seed| seed.stage == SeedStage::Fossilized);
-        let kept = with_seeds(|seed| seed.bears_on_network() && !seed.is_fading());
+        let auto_pruned = take_auto_pruned(self.slots.iter_mut().flatten());
         let accuracy = matrix.accuracy(matrix.all_on()).unwrap_or(HOST_ACCURACY);
-        let players = &plan.coalitions.players;
-        let interactions = attribution.synergies.iter().map(|synergy| SlotInteraction {
-            slots: (players[synergy.players.0], players[synergy.players.1]),
-            points: synergy.points,
-        });
-        let gain = (plan.fossilized != 0).then(|| Some(matrix.accuracy(plan.fossilized)? - matrix.accuracy(0)?));
+        let measured = Counterfactual {
+            matrix: Some(matrix),
+            attribution: Some(attribution),
+        };
+        let after: Vec<_> = self.slots.iter().map(Option::as_ref).collect();
         let inputs = RewardInputs {
             step: self.step,
             max_steps: self.max_steps,
@@ -224,23 +214,13 @@ impl<'a> World<'a> {
             },
             op,
             slot,
-            rejected: None,
-            accuracy,
-            loss: loss(accuracy),
             host_params: HOST_PARAMS,
-            slots: before
-                .into_iter()
-                .zip(after)
-                .map(|(before, after)| SlotStep { before, after })
-                .collect(),
-            interactions: interactions.collect(),
-            delta_cf: attribution.delta_cf,
-            committed_accuracy: committed,
-            committed_loss: committed.map(loss),
-            kept_accuracy: kept,
-            fossil_gain: gain.flatten(),
-            auto_pruned: auto_pruned as u32,
+            auto_pruned,
+            ..RewardInputs::of_seeds(&plan, &measured, (before, &after), (accuracy, loss(accuracy)))
         };
+        for seed in self.slots.iter_mut().flatten() {
+            seed.age_measurements();
+        }
         let alone = self.accuracy(|_, seed| seed.stage == SeedStage::Fossilized);
         (inputs, alone)
     }
@@ -317,18 +297,6 @@ impl<'a> World<'a> {
             total_ms: Num(0.0),
         };
         (plan, matrix)
-    }
-
-    fn write_records(&mut self, plan: &AttributionPlan, attribution: &Attribution) {
-        for (measured, &slot) in attribution.players.iter().zip(&plan.coalitions.players) {
-            let Some(seed) = &mut self.slots[slot] else { continue };
-            if let Some(points) = measured.contribution {
-                seed.measure_contribution(points);
-            }
-            if let Some(interactions) = measured.interactions {
-                seed.interactions = interactions;
-            }
-        }
     }
 
     /// Percent, with the seeds that take part at their present amplitude.
@@ -435,10 +403,6 @@ impl<'a> World<'a> {
             gate_params: 0,
             accuracy: self.accuracy(|_, seed| seed.bears_on_network()),
         }
-    }
-
-    fn views(&self, view: fn(&SeedRecord) -> SeedView) -> Vec<Option<SeedView>> {
-        self.slots.iter().map(|slot| slot.as_ref().map(view)).collect()
     }
 }
 

@@ -1,0 +1,46 @@
+//! One yardstick of what a network costs, for accuracy minus rent: the same for networks that were paid for by different
+//! rewards, whatever these charge.
+
+use super::costs::effective_params;
+use super::inputs::RewardInputs;
+
+/// Points per step for each e-fold by which the network grows, and the most of them.
+const RENT: f64 = 0.5;
+const MOST_RENT: f64 = 1.5;
+/// Growth is reckoned by at least so many parameters of a host.
+const LEAST_HOST_PARAMS: u64 = 200;
+/// What an occupied slot adds to the parameters, as a share of the host's.
+const SLOT_SHARE: f64 = 0.0039;
+/// Points per step of each seed beyond the first, and of each committed one.
+const SEED: f64 = 0.01;
+const COMMITTED_SEED: f64 = 0.002;
+
+/// What parameters and seeds cost in a step, at least 0, in points.
+pub fn standard_rent(inputs: &RewardInputs) -> f64 {
+    let effective = effective_params(inputs.after(), inputs.host_params, SLOT_SHARE);
+    let growth = effective / inputs.host_params.max(LEAST_HOST_PARAMS) as f64;
+    let committed = inputs.fossils().count();
+    let seeds = committed + inputs.after().filter(|seed| seed.is_growing()).count();
+    let occupancy = SEED * seeds.saturating_sub(1) as f64;
+    (RENT * growth.ln_1p()).min(MOST_RENT) + occupancy + COMMITTED_SEED * committed as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::growth::SeedStage;
+    use crate::reward::fixtures::{Step, assert_close, seed};
+
+    #[test]
+    fn parameters_seeds_and_commits_cost() {
+        let held = seed(SeedStage::Holding, 3).alpha(1.0).params(500);
+        let of = |seeds: Vec<_>, host| standard_rent(&Step::new(40).host(host).after(seeds).build());
+        assert_close(of(vec![held.clone()], 17), 0.6264288391479838);
+        assert_close(of(vec![held.clone().params(10_000)], 17), 1.5);
+        assert_eq!(of(vec![seed(SeedStage::Training, 1)], 17), 0.0);
+
+        let seeds = [SeedStage::Germinated, SeedStage::Fossilized, SeedStage::Training];
+        let seeds = seeds.map(|stage| seed(stage, 1).alpha(0.0).params(0));
+        assert_close(of(seeds.to_vec(), 100_000), 0.5 * 0.0039_f64.ln_1p() + 0.02 + 0.002);
+    }
+}
