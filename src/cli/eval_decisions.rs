@@ -103,37 +103,4 @@ fn in_words(commits: &SlotCommits) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_slot_tells_the_most_frequent_blueprint_first_and_nothing_last() {
-        let commits = PolicyCommits {
-            name: "policy (greedy)".into(),
-            slots: vec![
-                SlotCommits {
-                    slot: SlotId::new(0, 0),
-                    blueprints: [("conv_light".into(), 9), ("conv_heavy".into(), 31)].into(),
-                    nothing: 8,
-                },
-                SlotCommits {
-                    slot: SlotId::new(0, 1),
-                    blueprints: [("norm".into(), 48)].into(),
-                    nothing: 0,
-                },
-            ],
-        };
-
-        assert_eq!(
-            commits.to_text(80),
-            "  policy (greedy): committed in so many episodes\n  \
-             r0c0  conv_heavy 31, conv_light 9, nothing 8\n  \
-             r0c1  norm 48\n"
-        );
-        assert_eq!(
-            commits.to_text(32).lines().nth(2),
-            Some("        conv_light 9, nothing 8"),
-            "what has no room goes on below"
-        );
-    }
-}
+mod tests;

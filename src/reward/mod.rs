@@ -16,6 +16,7 @@ mod extension;
 mod potential;
 mod report;
 mod state;
+mod yardstick;
 mod mode;
 mod committed;
 mod escrow;
@@ -33,7 +34,6 @@ mod fixtures;
 mod properties;
 #[cfg(test)]
 mod tests;
-mod yardstick;
 
 use bevy_app::{App, Plugin};
 

@@ -496,7 +496,7 @@ fn a_run_whose_record_has_a_hole_goes_on_and_ends_with_5() {
         let message = text(&output.stderr);
         assert_eq!(output.status.code(), Some(5), "{message}");
         assert!(
-            message.contains("the record is incomplete: `events.jsonl` lacks"),
+            message.contains("the record is incomplete: `events.jsonl` is missing"),
             "{message}"
         );
     }
