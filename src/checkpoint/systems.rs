@@ -93,7 +93,7 @@ fn write_if_due(writer: &mut CheckpointWriter) {
         .filter(|record| trained.state.best.is_none_or(|best| record.accuracy > best.accuracy));
     let best = record.or(trained.state.best);
     let at = Standing::before(next_round);
-    let progress = view.progress(at, &hub, best, &trained.history.0);
+    let progress = view.progress(at, hub, best, &trained.history.0);
     let has_diverged = trained.has_diverged();
     let reason = view.reason(next_round, rollout, record.is_some(), has_diverged);
     trained.state.unsaved = Some(progress);
