@@ -4,6 +4,7 @@
 //! Everything since the last synchronisation that succeeded stays in memory: after one that failed nobody knows what the
 //! device has, whatever a later one says, and all of it is written again.
 
+use std::io::Error;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -123,7 +124,7 @@ impl EventLog {
             let before = self.unsynced.len();
             // The end of a run is told whatever it takes: it is the one event that says what is missing.
             let has_room = before < KEPT_BYTES || matches!(event.payload, Payload::RunFinished(_));
-            if !has_room || serde_json::to_writer(&mut self.unsynced, &**event).is_err() {
+            if self.is_lost || !has_room || serde_json::to_writer(&mut self.unsynced, &**event).is_err() {
                 self.unsynced.truncate(before);
                 self.lost_events += 1;
                 self.lost_since = self.lost_since.or(event.round);
@@ -161,7 +162,7 @@ impl EventLog {
 
     /// What the record is missing: what was lost, and what cannot be written now.
     pub fn gap(&self) -> Option<RecordGap> {
-        let unwritten = &self.unsynced[self.written.min(self.unsynced.len())..];
+        let unwritten = &self.unsynced[self.written..];
         let held = match self.outage {
             Some(_) => unwritten.iter().filter(|&&byte| byte == b'\n').count() as u64,
             None => 0,
@@ -199,15 +200,20 @@ impl EventLog {
 
     fn write_out(&mut self) -> Result<(), FileError> {
         let path = self.path();
-        let file = match &mut self.file {
-            Some(file) => file,
-            none => {
-                let file = File::append(&path).at(&path)?;
+        if self.file.is_none() {
+            let file = File::append(&path).at(&path)?;
+            self.is_lost |= file.metadata().is_ok_and(|found| found.len() < self.synced);
+            if !self.is_lost {
                 file.set_len(self.synced).at(&path)?;
                 self.written = 0;
-                none.insert(file)
             }
-        };
+            self.file = Some(file);
+        }
+        if self.is_lost {
+            let what = "it was deleted, replaced or cut while the run wrote it; what was trained is sound";
+            return Err(Error::other(what)).at(&path);
+        }
+        let Some(file) = &mut self.file else { return Ok(()) };
         let (written, outcome) = file.write_most(&self.unsynced[self.written..]);
         self.written += written;
         outcome.at(&path)
@@ -220,11 +226,10 @@ impl EventLog {
         let length = self.synced + self.written as u64;
         if !file.is_in_place() || file.metadata().is_ok_and(|found| found.len() != length) {
             self.is_lost = true;
-            let what = "it was deleted, replaced or cut while the run wrote it; what was trained is sound";
-            return Err(std::io::Error::other(what)).at(&path);
+            return self.write_out();
         }
         if let Err(error) = file.sync() {
-            self.file = None;
+            (self.file, self.written) = (None, 0);
             return Err(error).at(&path);
         }
         self.synced += self.unsynced.len() as u64;

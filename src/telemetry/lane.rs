@@ -99,6 +99,7 @@ impl Lane {
     /// Lets the sink write what it has.
     pub fn close(&mut self, run: &Arc<RunFinished>) {
         let kept = std::mem::take(&mut self.kept);
+        self.queued.fetch_add(1, Ordering::Relaxed);
         // A thread that is gone has said why.
         let _ = self.sender.send(Delivery::Events(kept));
         let _ = self.sender.send(Delivery::End(Arc::clone(run)));

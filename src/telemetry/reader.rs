@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 
 use super::event::{Event, Payload, SCHEMA_MAJOR};
-use super::segments::{EVENTS_FILE, EventLines, Place};
+use super::segments::{EVENTS_FILE, EventLines, Place, last_closed};
 use crate::health::{AtPath, FileError};
 
 /// Bytes that are read at once from the end of a file.
@@ -105,12 +105,17 @@ impl Iterator for EventReader {
     }
 }
 
-/// What `wanted` finds in the last event of the run in `folder` in which it finds anything, searched from the end of
-/// `events.jsonl`; whatever a killed writer left behind it is passed over. Of closed segments nothing is read.
+/// What `wanted` finds in the last event of the run in `folder` in which it finds anything, searched from the end;
+/// whatever a killed writer left behind it is passed over. Of closed segments the last is read, where `events.jsonl` has
+/// nothing.
 ///
 /// # Errors
-/// If the file cannot be read.
+/// If a file cannot be read.
 pub fn find_last<T>(folder: &Path, wanted: impl Fn(&Event) -> Option<T>) -> Result<Option<T>, FileError> {
+    let find = |lines: &[&[u8]]| {
+        let events = lines.iter().rev().filter_map(|line| serde_json::from_slice(line).ok());
+        events.into_iter().find_map(|event| wanted(&event))
+    };
     let path = &folder.join(EVENTS_FILE);
     let mut file = File::open(path).at(path)?;
     let mut start = file.metadata().at(path)?.len();
@@ -130,13 +135,13 @@ pub fn find_last<T>(folder: &Path, wanted: impl Fn(&Event) -> Option<T>) -> Resu
         } else {
             Vec::new()
         };
-        let events = lines.iter().rev().filter_map(|line| serde_json::from_slice(line).ok());
-        if let Some(found) = events.into_iter().find_map(|event| wanted(&event)) {
+        if let Some(found) = find(&lines) {
             return Ok(Some(found));
         }
         tail = first;
     }
-    Ok(None)
+    let closed = last_closed(folder)?;
+    Ok(find(&closed.split(|&byte| byte == b'\n').collect::<Vec<_>>()))
 }
 
 #[cfg(test)]

@@ -78,6 +78,17 @@ fn closed_segments(folder: &Path) -> Result<u32, FileError> {
     Ok(serde_json::from_slice(&line).map_or(0, |header: Counted| header.closed_segments))
 }
 
+/// What stands in the last closed segment in `folder`; nothing if there is none.
+pub(super) fn last_closed(folder: &Path) -> Result<Vec<u8>, FileError> {
+    let segments = closed_segments(folder)?;
+    let mut text = Vec::new();
+    if segments > 0 {
+        let (path, file) = open_segment(folder, segments, segments + 1)?;
+        file.take(LINE_BYTES).read_to_end(&mut text).at(&path)?;
+    }
+    Ok(text)
+}
+
 /// Compresses the open segment into closed segment `number`, and puts one with `header` alone in its place. A kill at any
 /// point leaves either the old or the new `events.jsonl`, whole.
 pub(super) fn close_segment(folder: &Path, number: u32, header: &[u8]) -> Result<(), FileError> {

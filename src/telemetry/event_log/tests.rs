@@ -129,6 +129,11 @@ fn what_a_failed_synchronisation_may_have_lost_is_written_again() {
 
     log.append(&steps(2));
     log.settle(Duration::ZERO);
+    assert_eq!(
+        log.gap().map(|gap| gap.lost_events),
+        Some(2),
+        "nobody knows what is there"
+    );
     let after_failure = std::fs::read(folder.path().join("events.jsonl")).unwrap();
     log.settle(Duration::ZERO);
 
@@ -160,7 +165,9 @@ fn a_file_that_is_deleted_replaced_or_cut_under_a_run_is_a_gap() {
         log.append(&events[1..]);
         log.settle(Duration::from_secs(60));
 
-        let gap = log.gap().expect("it is noticed");
+        // What is written to a file that has no name is no record.
+        log.append(&events[1..]);
+        let gap = log.gap().expect("it is noticed, and stays so");
         assert!(gap.why.contains("deleted, replaced or cut"), "{gap}");
     }
 }
@@ -195,6 +202,8 @@ fn a_long_segment_is_closed_and_read_as_if_it_were_not() {
     assert!(folder.path().join("events-0003.jsonl.zst").exists());
     let read: Vec<Arc<Event>> = read(folder.path()).into_iter().map(Arc::new).collect();
     assert_eq!(read, events);
+    let last = crate::telemetry::find_last(folder.path(), |event| Some(event.seq));
+    assert_eq!(last.unwrap(), Some(5), "the open segment has none");
     let mut hasher = EventsHasher::default();
     let mut lines = crate::telemetry::EventLines::open(folder.path()).unwrap();
     while lines.advance().unwrap() {
