@@ -4,7 +4,7 @@ use tch::{Kind, Tensor};
 
 use crate::actions::PolicyError;
 use crate::controller::view::{DecisionView, EnvRow};
-use crate::policy::{ActorCritic, PolicyInput, PolicyPrecision, RecurrentState};
+use crate::policy::{ActorCritic, PolicyInput, PolicyPrecision, RecurrentState, StepOutput};
 use crate::torch::{NoGrad, TorchError, catch, read_f32};
 
 /// The recurrent state of a run's envs, and the storage that steps reuse.
@@ -52,11 +52,8 @@ impl Rollout {
         precision: PolicyPrecision,
         view: &DecisionView,
     ) -> Result<Vec<f32>, PolicyError> {
-        self.state()?;
-        let (input, rows) = self.upload(net, view)?;
+        let (rows, before, output) = self.step(net, precision, view)?;
         let _no_grad = NoGrad::new();
-        let before = catch(|| self.state.select(&rows))?;
-        let output = precision.step(net, &input, &before)?;
         let packed = catch(|| {
             self.state.scatter(&rows, &output.state);
             Tensor::cat(&[output.logits, output.value.unsqueeze(-1)], -1)
@@ -80,12 +77,23 @@ impl Rollout {
         precision: PolicyPrecision,
         view: &DecisionView,
     ) -> Result<Vec<f32>, PolicyError> {
+        let (_, _, output) = self.step(net, precision, view)?;
+        Ok(read_f32(&output.value, view.reads)?)
+    }
+
+    /// The envs' rows, what stands in them, and what the network makes of it.
+    fn step(
+        &mut self,
+        net: &dyn ActorCritic,
+        precision: PolicyPrecision,
+        view: &DecisionView,
+    ) -> Result<(Tensor, RecurrentState, StepOutput), PolicyError> {
         self.state()?;
         let (input, rows) = self.upload(net, view)?;
         let _no_grad = NoGrad::new();
-        let state = catch(|| self.state.select(&rows))?;
-        let output = precision.step(net, &input, &state)?;
-        Ok(read_f32(&output.value, view.reads)?)
+        let before = catch(|| self.state.select(&rows))?;
+        let output = precision.step(net, &input, &before)?;
+        Ok((rows, before, output))
     }
 
     /// What a step needs on the device, and the envs' rows, `i64 [n]`. Observations, blueprints and row numbers travel as
