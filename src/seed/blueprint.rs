@@ -60,10 +60,10 @@ pub trait SeedModule: Send {
 /// A kind of seed.
 ///
 /// ```
-/// use simic_engine::torch::{Backend, Init, Mode, ParamSet};
+/// use simic_engine::nn::{Init, Mode, ParamSet};
 /// use simic_engine::random::RunRng;
 /// use simic_engine::seed::{Blueprint, BlueprintError, BlueprintRegistry, SeedModule};
-/// use simic_engine::torch::HostSyncCounter;
+/// use simic_engine::torch::{Backend, HostSyncCounter};
 /// use tch::{TchError, Tensor};
 ///
 /// /// Scales each channel: δ(x) = w·x with w starting at 0.

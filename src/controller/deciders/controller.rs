@@ -15,9 +15,8 @@ use crate::unfinished::UnfinishedRound;
 /// state and its own random streams, so that runs with one seed are equal whatever the order of envs and threads.
 ///
 /// ```
-/// use simic_engine::controller::{
-///     BuildContext, Controller, ControllerRegistry, Decision, DecisionView, MaskSet, PolicyError,
-/// };
+/// use simic_engine::actions::{Decision, MaskSet, PolicyError};
+/// use simic_engine::controller::{BuildContext, Controller, ControllerRegistry, DecisionView};
 /// use simic_engine::growth::{LifecycleCommand, LifecycleOp};
 ///
 /// /// Moves every seed on as soon as it may, and never starts one.
