@@ -105,6 +105,7 @@ pub mod checkpoint;
 pub mod engine;
 pub mod compare;
 pub mod sweep;
+pub mod report;
 pub mod experiment;
 pub mod controls;
 pub mod inspect;

@@ -5,13 +5,14 @@ use std::fmt::Write;
 use std::path::Path;
 
 use super::options::{CompareOptions, Test};
-use super::output::{show, show_either, tell, tell_error, width, wrapped};
+use super::output::{show, show_either, tell, tell_error, width};
 use super::{Context, Outcome};
 use crate::compare::statistics::{Arm, Criteria, DecisionTest, Verdict};
 use crate::compare::{
     ComparisonPlan, Estimate, MethodComparison, MethodDifference, MethodTraining, Metric, TrainingRecord,
 };
-use crate::record::{Table, find_run};
+use crate::record::find_run;
+use crate::report::{ABSENT, Table, wrapped};
 use crate::scenario::written_values;
 use crate::storage::{self, replace_synced};
 use crate::sweep::{Collected, Csv, FolderError, SweepFolder, TrialEnd};
@@ -19,7 +20,6 @@ use crate::sweep::{Collected, Csv, FolderError, SweepFolder, TrialEnd};
 /// What tells runs apart without making them another method.
 const NO_METHOD: [&str; 2] = ["run.seed", "name"];
 const TASK: &str = "task.name";
-const ABSENT: &str = "—";
 
 /// Reads all trainings, groups them into methods, and compares these.
 pub fn compare(options: &CompareOptions, context: &Context) -> Result<Outcome, String> {

@@ -6,7 +6,7 @@ use std::path::Path;
 use serde::Serialize;
 
 use super::evaluated::{Evaluated, PlayedCheckpoint, Request, note_on_data};
-use super::output::{refuse, show_either, tell, tell_error, width, wrapped};
+use super::output::{refuse, show_either, tell, tell_error, width};
 use super::prepare::explain_if_moved;
 use super::rejection::Rejection;
 use super::{Context, ControlsOptions, Outcome};
@@ -16,7 +16,7 @@ use crate::controls::{Control, ControlReport, ControlRow, PlayedRow, Search, Spe
 use crate::env::Experiment;
 use crate::health::{AtPath, FileError};
 use crate::policy::DecideMode;
-use crate::record::Table;
+use crate::report::{ABSENT, Table, wrapped};
 use crate::run::{StopSignal, stop_on_signals};
 use crate::scenario::BlueprintEntry;
 use crate::storage::replace_synced;
@@ -27,7 +27,6 @@ use crate::telemetry::sinks::short_duration;
 /// Files in the run directory.
 const CSV_FILE: &str = "controls.csv";
 const JSON_FILE: &str = "controls.json";
-const ABSENT: &str = "—";
 
 /// Plays everybody; the table goes to stdout and into the run directory. Whoever stops it sees what is complete.
 pub fn controls(options: &ControlsOptions, context: &Context) -> Result<Outcome, Rejection> {

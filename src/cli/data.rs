@@ -5,11 +5,8 @@ use super::options::{CheckOptions, DataCommand};
 use super::output::{show, show_json, tell, width};
 use super::rejection::Rejection;
 use super::{Context, Outcome};
-use crate::data::{PartSurvey, Survey, Surveyed, TextSurvey, survey};
-use crate::record::Table;
-
-/// Classes that are listed one by one; of more only the rarest and the commonest count is told.
-const LISTED: usize = 20;
+use crate::data::{Surveyed, survey};
+use crate::report::survey_text;
 
 pub fn data(command: &DataCommand, context: &Context) -> Result<Outcome, Rejection> {
     match command {
@@ -22,15 +19,12 @@ fn check(options: &CheckOptions, context: &Context) -> Result<Outcome, Rejection
     if context.global.json {
         return Ok(show_json(&surveyed));
     }
-    let described = match &surveyed {
-        Surveyed::Images(survey) => {
-            for note in &survey.notes {
-                tell(format_args!("warning: {note}"));
-            }
-            described(survey)
+    if let Surveyed::Images(survey) = &surveyed {
+        for note in &survey.notes {
+            tell(format_args!("warning: {note}"));
         }
-        Surveyed::Text(survey) => described_text(survey),
-    };
+    }
+    let described = survey_text(&surveyed, width());
     // No task where something has to be said or changed first; `init` names it.
     let pasted = init::task(&surveyed, options).map_or_else(
         |_| String::new(),
@@ -42,83 +36,4 @@ fn check(options: &CheckOptions, context: &Context) -> Result<Outcome, Rejection
         },
     );
     Ok(show(format_args!("{}: {described}{pasted}", options.path.display())))
-}
-
-fn described_text(survey: &TextSurvey) -> String {
-    let TextSurvey {
-        format,
-        tokens,
-        distinct,
-        largest,
-        entropy,
-    } = survey;
-    let Some(largest) = largest else {
-        return format!("{format}, empty\n");
-    };
-    format!(
-        "{format}, {tokens} tokens, {distinct} different ones, the largest {largest}\n\n  knowing how often each is \
-         there, {entropy:.3} nats a token (perplexity {:.1})\n",
-        entropy.exp()
-    )
-}
-
-fn described(survey: &Survey) -> String {
-    let Survey {
-        format,
-        height,
-        width: columns,
-        channels,
-        scale,
-        ..
-    } = survey;
-    let plural = if *channels == 1 { "channel" } else { "channels" };
-    let classes = survey.classes.len();
-    let parts = parts(&survey.parts).render_within(width(), &[]);
-    let table = self::classes(survey).render_within(width(), &["name"]);
-    format!(
-        "{format}, {height}x{columns} pixels of {channels} {plural}, {classes} classes, {scale} means 1.0\n\n{parts}\n{table}"
-    )
-}
-
-fn parts(parts: &[PartSurvey]) -> Table {
-    let mut table = Table::new(&["part"], &["images", "mean", "std"]);
-    let list = |values: &[f64]| -> String {
-        let values: Vec<String> = values.iter().map(|value| format!("{value:.4}")).collect();
-        values.join(" ")
-    };
-    for part in parts {
-        table.push(vec![
-            part.part.into(),
-            part.images.to_string(),
-            list(&part.mean),
-            list(&part.std),
-        ]);
-    }
-    table
-}
-
-fn classes(survey: &Survey) -> Table {
-    let parts: Vec<&str> = survey.parts.iter().map(|part| part.part).collect();
-    let mut table = Table::new(&["class", "name"], &parts);
-    let row = |label: String, name: &str, counts: Vec<usize>| -> Vec<String> {
-        let counts = counts.iter().map(usize::to_string);
-        [label, name.into()].into_iter().chain(counts).collect()
-    };
-    if survey.classes.len() <= LISTED {
-        for class in &survey.classes {
-            let name = class.name.as_deref().unwrap_or_default();
-            table.push(row(class.label.to_string(), name, class.images.clone()));
-        }
-    } else {
-        let counts = |part: usize| survey.classes.iter().map(move |class| class.images[part]);
-        let rarest = (0..parts.len()).filter_map(|part| counts(part).min());
-        let commonest = (0..parts.len()).filter_map(|part| counts(part).max());
-        table.push(row("rarest".into(), "", rarest.collect()));
-        table.push(row("commonest".into(), "", commonest.collect()));
-    }
-    if survey.classes.iter().any(|class| class.name.is_some()) {
-        table
-    } else {
-        table.without("name")
-    }
 }

@@ -9,7 +9,7 @@ use serde::Serialize;
 use super::eval_decisions::{PolicyCommits, seed_table, step_table};
 use super::eval_progress::{EvalProgress, Work};
 use super::evaluated::{Evaluated, PlayedCheckpoint, Request, note_on_data};
-use super::output::{refuse, show, show_json, tell, tell_error, width, wrapped};
+use super::output::{refuse, show, show_json, tell, tell_error, width};
 use super::prepare::explain_if_moved;
 use super::rejection::Rejection;
 use super::{Context, EvalOptions, Outcome};
@@ -24,7 +24,7 @@ use crate::env::Experiment;
 use crate::growth::SlotId;
 use crate::health::{AtPath, EngineError, FileError};
 use crate::policy::DecideMode;
-use crate::record::Table;
+use crate::report::{ABSENT, Table, wrapped};
 use crate::run::{StopSignal, stop_on_signals};
 use crate::scenario::Catalog;
 use crate::storage::replace_synced;
@@ -38,7 +38,6 @@ const BLIND: &str = "blind";
 const LEARNED: &str = "actor_critic";
 /// Seeds that the head of the tables names.
 const SEEDS_SHOWN: usize = 8;
-const ABSENT: &str = "—";
 /// Below the tables.
 const LEGEND: [&str; 5] = [
     "intervals: over the episodes of this one training; how another training would end is a matter for several of them \

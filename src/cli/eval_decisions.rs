@@ -4,12 +4,10 @@ use std::cmp::Reverse;
 
 use serde::Serialize;
 
-use super::output::wrapped;
 use crate::compare::{ControllerSummary, DecisionSummary, SlotCommits};
 use crate::growth::SlotId;
-use crate::record::Table;
+use crate::report::{ABSENT, Table, wrapped};
 
-const ABSENT: &str = "—";
 /// What the numbers of a slot begin after.
 const INDENT: &str = "        ";
 

@@ -2,10 +2,12 @@
 
 use serde::Serialize;
 
-use super::output::{show_either, width, wrapped};
+use super::output::{show_either, width};
+
 use super::{Context, GlobalOptions, ListWhat, Outcome};
 use crate::engine::plugins;
 use crate::growth::SlotId;
+use crate::report::{Table, wrapped};
 use crate::run::ExtensionError;
 use crate::scenario::{
     Catalog, Entry, HostChoice, HostName, HostOutline, POLICY_PRESETS, TRAINING_PRESETS, TaskPreset, TaskSpec,
@@ -22,18 +24,22 @@ pub fn list(what: ListWhat, context: &Context) -> Result<Outcome, ExtensionError
     Ok(match what {
         ListWhat::Tasks => {
             let rows = catalog.tasks.iter().map(|task| task_row(task, catalog));
-            print(&catalog.tasks, rows, global)
+            let head = [
+                "task", "host", "widths", "size", "batch", "episode", "slots", "question",
+            ];
+            print(&catalog.tasks, &head, rows, global)
         }
         ListWhat::Data => {
             let forms = data_forms(catalog);
             let rows = forms
                 .iter()
                 .map(|form| vec![form.form.clone(), form.summary.clone(), form.tasks.join(", ")]);
-            print(&forms, rows, global)
+            print(&forms, &["data", "what it is", "tasks"], rows, global)
         }
         ListWhat::Hosts => {
             let hosts = host_rows(catalog);
-            print(&hosts, hosts.iter().map(HostRow::cells), global)
+            let head = ["host", "size", "ops", "widths", "slots", "what it is"];
+            print(&hosts, &head, hosts.iter().map(HostRow::cells), global)
         }
         ListWhat::Blueprints => {
             let rows = catalog.blueprints.iter().map(|blueprint| {
@@ -50,7 +56,8 @@ pub fn list(what: ListWhat, context: &Context) -> Result<Outcome, ExtensionError
                     format!("{}{note}", blueprint.summary),
                 ]
             });
-            print(&catalog.blueprints, rows, global)
+            let head = ["index", "blueprint", "grows in", "what it is"];
+            print(&catalog.blueprints, &head, rows, global)
         }
         ListWhat::Rewards => print_entries(&reward_forms(), global),
         ListWhat::Controllers => print_entries(&catalog.controllers, global),
@@ -66,27 +73,36 @@ pub fn list(what: ListWhat, context: &Context) -> Result<Outcome, ExtensionError
                 let level = format!("{:?}", event.level).to_lowercase();
                 vec![event.name.into(), level, event.summary.into()]
             });
-            print(&Payload::CATALOGUE, rows, global)
+            print(&Payload::CATALOGUE, &["event", "level", "what it says"], rows, global)
         }
         ListWhat::Plugins => {
             let plugins = plugins(context.extend)?;
             let rows = plugins
                 .iter()
                 .map(|plugin| vec![plugin.name.clone(), plugin.version.clone(), plugin.summary.clone()]);
-            print(&plugins, rows, global)
+            print(&plugins, &["plugin", "version", "what it does"], rows, global)
         }
     })
 }
 
-fn print(items: &impl Serialize, rows: impl IntoIterator<Item = Vec<String>>, global: &GlobalOptions) -> Outcome {
-    show_either(global, items, || table(&rows.into_iter().collect::<Vec<_>>()))
+fn print(
+    items: &impl Serialize,
+    head: &[&str],
+    rows: impl IntoIterator<Item = Vec<String>>,
+    global: &GlobalOptions,
+) -> Outcome {
+    show_either(global, items, || {
+        let mut table = Table::new(head, &[]);
+        rows.into_iter().for_each(|row| table.push(row));
+        table.render()
+    })
 }
 
 fn print_entries(entries: &[Entry], global: &GlobalOptions) -> Outcome {
     let rows = entries
         .iter()
         .map(|entry| vec![entry.name.clone(), entry.summary.clone()]);
-    print(&entries, rows, global)
+    print(&entries, &["name", "what it is"], rows, global)
 }
 
 /// Values under a name, and the field that the name is given to.
@@ -207,25 +223,4 @@ fn slots(spec: &TaskSpec) -> String {
         (Some(only), _) => only.to_string(),
         _ => "no slots".into(),
     }
-}
-
-/// Left-aligned columns, two spaces apart, no trailing blanks.
-fn table(rows: &[Vec<String>]) -> String {
-    let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
-    let width = |column: usize| {
-        let cells = rows.iter().filter_map(|row| row.get(column));
-        cells.map(|cell| cell.chars().count()).max().unwrap_or(0)
-    };
-    let widths: Vec<usize> = (0..columns).map(width).collect();
-    let mut text = String::new();
-    for row in rows {
-        let cells: Vec<String> = row
-            .iter()
-            .zip(&widths)
-            .map(|(cell, width)| format!("{cell:<width$}"))
-            .collect();
-        text.push_str(cells.join("  ").trim_end());
-        text.push('\n');
-    }
-    text
 }

@@ -10,7 +10,7 @@ use console::Term;
 use serde::Serialize;
 
 use super::{GlobalOptions, Outcome};
-use crate::record::SUMMARY_WIDTH;
+use crate::report::WIDTH;
 use crate::scenario::{COLOURS, Severity, printable};
 use crate::telemetry::sinks::ColorChoice;
 
@@ -64,7 +64,7 @@ pub fn refuse_in_json(message: impl Display) {
 /// Characters that a line of results may have: as many as the terminal has columns, 80 in files.
 pub fn width() -> usize {
     let columns = Term::stdout().size_checked().map(|(_, columns)| usize::from(columns));
-    columns.unwrap_or(SUMMARY_WIDTH).clamp(SUMMARY_WIDTH, WIDEST)
+    columns.unwrap_or(WIDTH).clamp(WIDTH, WIDEST)
 }
 
 /// Writes a result.
@@ -113,20 +113,4 @@ pub fn show_json(value: &impl Serialize) -> Outcome {
             Outcome::Failed
         }
     }
-}
-
-/// A paragraph in lines of at most `width` characters, broken between words; a longer word has a line of its own.
-pub fn wrapped(text: &str, width: usize) -> String {
-    let mut lines = vec![String::new()];
-    for word in text.split_whitespace() {
-        match lines.last_mut() {
-            Some(line) if line.is_empty() => line.push_str(word),
-            Some(line) if line.chars().count() + 1 + word.chars().count() <= width => {
-                line.push(' ');
-                line.push_str(word);
-            }
-            _ => lines.push(word.to_owned()),
-        }
-    }
-    lines.join("\n")
 }

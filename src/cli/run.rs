@@ -13,10 +13,11 @@ use crate::checkpoint::{Checkpoints, RunDirectoryLost};
 use crate::engine::{Engine, MemoryEstimate, Prepared, RunRecord, RunReport, memory_estimate};
 use crate::env::Experiment;
 use crate::learner::PolicyDiverged;
-use crate::record::{Labels, SUMMARY_WIDTH, summary};
+use crate::record::Labels;
+use crate::report::summary;
 use crate::run::{RoundLimit, StopSignal, stop_on_signals};
 use crate::scenario::{Loaded, Scenario, TaskSpec, resolved_ron};
-use crate::telemetry::{RecordFails, RecordGap, RunFinished, TelemetryHub};
+use crate::telemetry::{RecordFails, RecordGap, RunFinished};
 
 /// Plays a scenario, or says what would be played.
 pub fn run(options: &RunOptions, context: &Context) -> Result<Outcome, Rejection> {
@@ -61,24 +62,12 @@ pub fn play(mut engine: Engine, origins: &BTreeMap<String, String>, global: &Glo
         return Outcome::Rejected;
     }
     let requires_records = engine.world().resource::<Experiment>().scenario.telemetry.require;
-    let mut report = engine.play();
-    widen_summary(&mut report, &engine);
+    let report = engine.play();
     let shown = print(&report, origins, global);
     if report.failure.is_some() && report.record.is_none() {
         explain_if_moved(engine.world().resource::<Experiment>().folder.as_deref());
     }
     outcome(&report, requires_records).unless_done(shown)
-}
-
-/// What is printed may be wider than what is kept.
-fn widen_summary(report: &mut RunReport, engine: &Engine) {
-    let hub = engine.world().get_resource::<TelemetryHub>();
-    let width = width();
-    if let (Some(record), Some(hub)) = (&mut report.record, hub)
-        && width > SUMMARY_WIDTH
-    {
-        record.summary = summary(hub.live(), &record.directory, width);
-    }
 }
 
 fn outcome(report: &RunReport, requires_records: bool) -> Outcome {
@@ -112,12 +101,16 @@ fn print(report: &RunReport, origins: &BTreeMap<String, String>, global: &Global
         Some(record) if global.json => show_json(&End {
             run_id: &record.run_id,
             directory: record.directory.display().to_string(),
-            finished: record.finished.as_ref(),
+            finished: record.finished(),
             gaps: &report.gaps,
             origins,
         }),
-        Some(record) => show(&record.summary),
-        None => Outcome::Done,
+        Some(RunRecord {
+            results: Some(results),
+            directory,
+            ..
+        }) => show(summary(results, directory, width())),
+        _ => Outcome::Done,
     };
     match &report.failure {
         Some(failure) if report.record.is_none() => refuse(global, failure),

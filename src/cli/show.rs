@@ -8,7 +8,8 @@ use super::output::{show, show_json, tell_error, width};
 use super::rejection::Rejection;
 use super::{Context, Outcome, ShowOptions};
 use crate::checkpoint::ResumeError;
-use crate::record::{Insertions, ListedState, RunDirectory, RunEntry, SUMMARY_WIDTH, find_run, summary};
+use crate::record::{ListedState, RunDirectory, RunEntry, find_run};
+use crate::report::{GrowthEffects, WIDTH, summary};
 use crate::telemetry::{EVENTS_FILE, Event, EventReader, LiveState, Payload, ReadError, RunFinished};
 
 /// A run for programs to read.
@@ -42,7 +43,7 @@ pub fn show_run(options: &ShowOptions, context: &Context) -> Result<Outcome, Rej
     if context.global.json {
         return Ok(show_json(&Shown {
             entry,
-            summary: summary(&live, &place, SUMMARY_WIDTH),
+            summary: summary(&live, &place, WIDTH),
             finished: live.finished.filter(|_| has_ended),
         }));
     }
@@ -55,7 +56,7 @@ pub fn show_run(options: &ShowOptions, context: &Context) -> Result<Outcome, Rej
 }
 
 fn show_growth(place: &Path, context: &Context) -> Outcome {
-    let mut insertions = Insertions::default();
+    let mut insertions = GrowthEffects::default();
     fold(place, context, |event| {
         if let Payload::SeedInsertion(told) = event.payload {
             insertions.take(told);

@@ -13,7 +13,7 @@ use super::output::{show, show_json, tell, tell_error, width};
 use super::prepare::environment;
 use super::{Context, Outcome, report_text};
 use crate::compare::Metric;
-use crate::record::Table;
+use crate::report::Table;
 use crate::run::{StopSignal, stop_on_signals};
 use crate::sweep::{
     Collected, FolderError, Plan, PlanError, Planned, Results, Shard, SweepFolder, Trial, TrialEnd, TrialResult,

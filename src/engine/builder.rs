@@ -1,5 +1,6 @@
 //! What an engine is made with beside its scenario.
 
+use std::collections::BTreeMap;
 use std::num::NonZero;
 use std::path::{Path, PathBuf};
 use std::thread::available_parallelism;
@@ -14,11 +15,11 @@ use crate::checkpoint::ResumePoint;
 use crate::env::Experiment;
 use crate::record::{Recording, ScenarioFile, StatusSink};
 use crate::run::{Driver, Extension, NO_EXTENSION, Room};
-use crate::scenario::{Override, TensorBoard};
+use crate::scenario::{Override, SourceKind};
 use crate::schedule::{AddWork, Shutdown, Work};
 use crate::seed::BlueprintRegistry;
 use crate::telemetry::Sinks;
-use crate::telemetry::sinks::{ConsoleSink, TensorBoardSink};
+use crate::telemetry::sinks::{ConsoleSink, HParam, TensorBoardSink};
 use crate::torch::{self, FreeThreadBuffers};
 use crate::training::MixedPrecisionOff;
 
@@ -33,7 +34,8 @@ use crate::training::MixedPrecisionOff;
 ///     .recorded("runs")
 ///     .load("scenarios/quickstart.ron")?
 ///     .run()?;
-/// println!("{}", report.record.expect("it was recorded").summary);
+/// let results = report.record.and_then(|record| record.results).expect("it was recorded");
+/// println!("{:.1} %", results.rounds.last().expect("three rounds").told.accuracy_mean.0);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone)]
@@ -44,6 +46,7 @@ pub struct EngineBuilder {
     recording: Option<Recording>,
     resume: Option<ResumePoint>,
     leave_out: Vec<fn(PluginGroupBuilder) -> PluginGroupBuilder>,
+    hparams: BTreeMap<String, HParam>,
 }
 
 impl Default for EngineBuilder {
@@ -55,6 +58,7 @@ impl Default for EngineBuilder {
             recording: None,
             resume: None,
             leave_out: Vec::new(),
+            hparams: BTreeMap::new(),
         }
     }
 }
@@ -125,7 +129,8 @@ impl EngineBuilder {
     ///
     /// # Errors
     /// What the extension fails with; a run that does not fit into the memory that is left.
-    pub fn build(self, prepared: &Prepared) -> Result<Engine, SetupError> {
+    pub fn build(mut self, prepared: &Prepared) -> Result<Engine, SetupError> {
+        self.hparams = hparams(&prepared.overrides);
         let mut experiment = prepared.experiment(self.threads)?;
         if let Some(point) = &self.resume {
             experiment.rounds.start = point.progress.next_round;
@@ -162,7 +167,11 @@ impl EngineBuilder {
         (self.extend)(&mut app)?;
         if let Some(recording) = self.recording {
             app.add_work(Shutdown, Work::MeasureControl, measure_control);
-            add_sinks(app.world_mut(), &recording, tensorboard);
+            add_sinks(
+                app.world_mut(),
+                &recording,
+                TensorBoardSink::new(tensorboard, self.hparams),
+            );
             app.insert_resource(recording).init_resource::<ScenarioFile>();
         }
         if let Some(point) = self.resume {
@@ -198,12 +207,19 @@ pub fn all_cores() -> usize {
     available_parallelism().map_or(1, NonZero::get)
 }
 
-fn add_sinks(world: &mut World, recording: &Recording, tensorboard: TensorBoard) {
+/// What the command line sets for this run, names aside: in a sweep what tells its trials apart.
+fn hparams(overrides: &[Override]) -> BTreeMap<String, HParam> {
+    let set = overrides
+        .iter()
+        .filter(|set| set.kind == SourceKind::Argument && set.path != "name");
+    set.map(|set| (set.path.clone(), HParam::of_ron(&set.value))).collect()
+}
+
+fn add_sinks(world: &mut World, recording: &Recording, curves: Option<TensorBoardSink>) {
     let Some(mut sinks) = world.get_resource_mut::<Sinks>() else {
         return;
     };
     sinks.add(StatusSink::default());
-    let curves = TensorBoardSink::new(tensorboard);
     sinks.add(ConsoleSink::new(recording.console.clone(), curves.is_some()));
     if let Some(curves) = curves {
         sinks.add(curves);

@@ -23,6 +23,8 @@ pub struct Prepared {
     pub loaded: Loaded,
     /// The text that it was read from.
     pub file: ScenarioFile,
+    /// What was laid over it.
+    pub overrides: Vec<Override>,
 }
 
 /// Why an engine cannot be made.
@@ -93,7 +95,11 @@ impl Prepared {
         for arm in &loaded.arms {
             check_memory(&arm.loaded, share).map_err(shortage)?;
         }
-        Ok(Self { loaded, file })
+        Ok(Self {
+            loaded,
+            file,
+            overrides: overrides.to_vec(),
+        })
     }
 
     /// As [`Self::from_ron`], for a text that may be none.

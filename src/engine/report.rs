@@ -7,9 +7,9 @@ use bevy_ecs::prelude::World;
 
 use crate::checkpoint::CheckpointState;
 use crate::health::EngineError;
-use crate::record::{RunDirectory, SUMMARY_WIDTH, summary};
+use crate::record::RunDirectory;
 use crate::run::{StopRequest, StopSignal};
-use crate::telemetry::{RecordGap, RunFinished, RunState, TelemetryHub, TelemetryOutbox};
+use crate::telemetry::{LiveState, RecordGap, RunFinished, RunState, TelemetryHub, TelemetryOutbox};
 
 /// How a run ended.
 #[derive(Debug)]
@@ -31,10 +31,15 @@ pub struct RunRecord {
     pub run_id: String,
     /// The run's folder.
     pub directory: PathBuf,
+    /// Rounds, committed seeds, the best hosts; `None` if the run failed before its record could begin.
+    pub results: Option<LiveState>,
+}
+
+impl RunRecord {
     /// The last event; `None` if the run failed before its record could begin.
-    pub finished: Option<RunFinished>,
-    /// What to print at the end; empty without a last event.
-    pub summary: String,
+    pub fn finished(&self) -> Option<&RunFinished> {
+        self.results.as_ref().and_then(|results| results.finished.as_ref())
+    }
 }
 
 impl RunReport {
@@ -73,8 +78,7 @@ pub(super) fn finish(app: &mut App, failure: Option<EngineError>) -> RunReport {
     let mut record = RunRecord {
         run_id: directory.run_id().into(),
         directory: directory.path().to_path_buf(),
-        finished: None,
-        summary: String::new(),
+        results: None,
     };
     let mut gaps = Vec::new();
     tell_the_rest(world);
@@ -85,8 +89,7 @@ pub(super) fn finish(app: &mut App, failure: Option<EngineError>) -> RunReport {
             (None, None) => RunState::Completed,
         };
         gaps = hub.finish(status, failure.as_ref().map(ToString::to_string));
-        record.finished = hub.live().finished.clone();
-        record.summary = summary(hub.live(), directory.path(), SUMMARY_WIDTH);
+        record.results = Some(hub.live().clone());
     }
     gaps.extend(missing_checkpoint.map(|why| RecordGap {
         part: "checkpoint".into(),

@@ -192,6 +192,7 @@ impl Plan {
             Prepared {
                 loaded,
                 file: prepared.file.clone(),
+                overrides: prepared.overrides.clone(),
             }
         });
         Some(Self {

@@ -7,10 +7,9 @@ use serde::Serialize;
 use super::analysis::{Analysis, Conclusion, MetricSummary, PairSummary};
 use super::outcome::Record;
 use crate::compare::Estimate;
-use crate::record::Table;
+use crate::report::{ABSENT, Table};
 use crate::scenario::DecisionTest;
 
-const ABSENT: &str = "—";
 /// Characters of a line.
 const WIDTH: usize = 80;
 

@@ -1,12 +1,9 @@
-//! The record of a run on disk: directory, manifest, status, events, log and summary.
+//! The record of a run on disk: directory, manifest, status, events and log.
 
 mod claim;
 mod files;
 mod log;
 mod status;
-mod table;
-mod insertions;
-mod summary;
 mod directory;
 mod continuation;
 mod find;
@@ -22,13 +19,10 @@ pub(crate) use directory::{MANIFEST_FILE, RESOLVED_FILE, SOURCE_FILE, create_fol
 pub use directory::{RunDirectory, RunDirectoryError, ScenarioFile, runs_root, scenario_folder};
 pub(crate) use files::point_at;
 pub use find::{FindRunError, find_run};
-pub use insertions::{Change, InsertionSummary, Insertions};
 pub(crate) use listing::EXPERIMENT_FILE;
 pub use listing::{ListedState, RunEntry, list_runs};
 pub use log::LogFile;
 pub use manifest::{Build, DeviceInfo, Labels, Libraries, Machine, Manifest, Resolved, Threads};
 pub(crate) use status::STATUS_FILE;
 pub use status::{RunStatus, StatusSink, is_legal_transition};
-pub use summary::{SUMMARY_WIDTH, summary};
 pub use systems::{RecordPlugin, RoundHistory};
-pub use table::Table;

@@ -84,7 +84,7 @@ fn a_run_ends_once_its_rolling_accuracy_has_not_risen_for_as_long_as_patience_la
 
     // There is a rolling accuracy from the second round on.
     let record = report.record.expect("it was recorded");
-    let finished = record.finished.expect("it was closed");
+    let finished = record.finished().expect("it was closed");
     assert_eq!((finished.status, finished.rounds_done), (RunState::Completed, 4));
     let is_note = |line: &&serde_json::Value| line["type"] == "note";
     let events = lines(&record.directory);
@@ -102,7 +102,8 @@ fn a_run_without_a_learner_ends_in_the_middle_of_what_would_be_a_rollout() {
 
     let report = crate::recorded::play(&scenario, folder.path(), NO_EXTENSION);
 
-    let finished = report.record.and_then(|record| record.finished).expect("it was closed");
+    let record = report.record.expect("it was recorded");
+    let finished = record.finished().expect("it was closed");
     assert_eq!(finished.rounds_done, 4);
 }
 

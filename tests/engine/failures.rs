@@ -27,7 +27,7 @@ const SCENARIO: &str = r#"(
 fn recorded_failure(report: &RunReport) -> String {
     let failure = report.failure.as_ref().expect("the run fails").to_string();
     let record = report.record.as_ref().expect("the run is recorded");
-    let finished = record.finished.as_ref().expect("the record is closed");
+    let finished = record.finished().expect("the record is closed");
     assert_eq!(finished.status, RunState::Failed);
     assert_eq!(finished.error.as_ref(), Some(&failure));
     let last = crate::support::lines(&record.directory)
@@ -198,7 +198,7 @@ fn a_run_that_cannot_begin_says_so_in_its_status_and_does_not_become_the_latest(
 
     assert!(report.failure.is_some());
     let record = report.record.expect("something was written");
-    assert_eq!(record.finished, None);
+    assert_eq!(record.finished(), None);
     let runs = std::fs::read_dir(folder.path()).expect("there are runs");
     let paths = runs.map(|run| run.expect("it can be read").path());
     let failed = paths.filter(|path| path.is_dir() && !path.is_symlink() && *path != first.directory);

@@ -5,7 +5,7 @@ use std::path::Path;
 use proptest::prelude::*;
 use proptest::sample::Index;
 use simic_engine::compare::{Metric, TrainingRecord};
-use simic_engine::record::{SUMMARY_WIDTH, summary};
+use simic_engine::report::{WIDTH, summary};
 use simic_engine::telemetry::{Event, EventReader, LiveState, ReadError, SCHEMA_MAJOR, find_last};
 
 use crate::damage::{damaged, damages};
@@ -96,7 +96,7 @@ fn any_events_in_any_order_are_folded() {
             live.apply(event);
             look_at(&live);
         }
-        let _ = summary(&live, Path::new("runs/drawn"), SUMMARY_WIDTH);
+        let _ = summary(&live, Path::new("runs/drawn"), WIDTH);
         Ok(())
     });
 }

@@ -138,7 +138,7 @@ fn every_curve_is_read_back_by_an_independent_reader() {
             .map(|(seq, event)| Arc::new(Event { seq, ..event }))
             .collect();
         let folder = tempfile::tempdir().expect("a temporary folder");
-        let mut sink = TensorBoardSink::new(TensorBoard::All).expect("it is on");
+        let mut sink = TensorBoardSink::new(TensorBoard::All, BTreeMap::new()).expect("it is on");
         let info = RunInfo {
             run_id: "drawn".into(),
             directory: folder.path().into(),

@@ -8,8 +8,7 @@ fn report(failure: Option<Failure>, stopped_by: Option<StopRequest>, incomplete:
         record: Some(RunRecord {
             run_id: "test".into(),
             directory: "runs/test".into(),
-            finished: None,
-            summary: String::new(),
+            results: None,
         }),
         failure: failure.map(|failure| EngineError {
             phase: "test",

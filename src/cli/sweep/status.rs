@@ -10,7 +10,8 @@ use crate::cli::options::Begun;
 use crate::cli::output::{show, show_json, width};
 use crate::cli::{Context, Outcome};
 use crate::health::FileError;
-use crate::record::{RunStatus, Table};
+use crate::record::RunStatus;
+use crate::report::Table;
 use crate::sweep::{SweepFolder, SweepState, Trial, TrialState, end_name, read_result};
 
 /// Trials that are listed one by one; of more only those are that play or have failed.

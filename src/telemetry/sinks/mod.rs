@@ -8,6 +8,7 @@ mod terminal;
 mod console;
 
 pub use console::{ColorChoice, Console, ConsoleSink, ProgressStyle};
+pub use records::HParam;
 pub(crate) use rounds::short_duration;
 pub use tensorboard::TensorBoardSink;
 pub use terminal::Terminal;

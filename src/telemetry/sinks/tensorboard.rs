@@ -4,6 +4,7 @@
 //! every number of `round_finished` and `learner_update` under its key, so that no list of them can grow stale, and the steps
 //! of envs over the run step.
 
+use std::collections::BTreeMap;
 use std::io::ErrorKind;
 use std::path::Path;
 use std::sync::Arc;
@@ -12,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::append::AppendFile;
-use super::records::{FILE_VERSION, Record, Scalar};
+use super::records::{Chart, FILE_VERSION, HParam, Record, Scalar};
 use crate::health::AtPath;
 use crate::scenario::TensorBoard;
 use crate::storage;
@@ -48,10 +49,48 @@ const OF_EPISODE: [(&str, &str); 4] = [
 /// The host that never grew, behind the last round.
 const HOST_ALONE: &str = "main/accuracy_host_alone";
 
+/// Charts in which curves are compared, in the tab "Custom scalars".
+const CHARTS: [Chart; 3] = [
+    Chart {
+        title: "accuracy (%): envs, on the test part, with committed seeds alone, host that never grew",
+        tags: &[
+            "main/accuracy$",
+            "main/test_accuracy",
+            "main/accuracy_committed",
+            "main/accuracy_host_alone",
+        ],
+    },
+    Chart {
+        title: "growth: committed seeds, parameters per parameter of the host",
+        tags: &["main/committed_seeds", "main/params_ratio"],
+    },
+    Chart {
+        title: "policy: entropy, KL divergence, explained variance",
+        tags: &["main/entropy", "main/kl", "main/explained_variance"],
+    },
+];
+/// And of `detail/`.
+const DETAIL_CHARTS: [Chart; 3] = [
+    Chart {
+        title: "validation accuracy of each env (%)",
+        tags: &[r"detail/env\d+/val_accuracy"],
+    },
+    Chart {
+        title: "train loss of each env",
+        tags: &[r"detail/env\d+/train_loss"],
+    },
+    Chart {
+        title: "entropy of each head, where there was a choice",
+        tags: &["detail/policy/head_entropy_avail/.*"],
+    },
+];
+
 /// Writes curves for TensorBoard.
 #[derive(Default)]
 pub struct TensorBoardSink {
     has_detail: bool,
+    /// What was set for this run beside its scenario file, by dotted path.
+    hparams: BTreeMap<String, HParam>,
     file: AppendFile,
     max_steps: Option<u32>,
     totals: Totals,
@@ -94,10 +133,11 @@ fn env_curves(row: &EnvStep) -> Curves {
 }
 
 impl TensorBoardSink {
-    /// `None` if nothing is to be written.
-    pub fn new(mode: TensorBoard) -> Option<Self> {
+    /// `None` if nothing is to be written. `hparams` are what was set for this run, by dotted path.
+    pub fn new(mode: TensorBoard, hparams: BTreeMap<String, HParam>) -> Option<Self> {
         (mode != TensorBoard::Off).then(|| Self {
             has_detail: mode == TensorBoard::All,
+            hparams,
             ..Self::default()
         })
     }
@@ -250,7 +290,17 @@ impl Sink for TensorBoardSink {
             }
         }
         self.file = create_in(&run.directory.join(FOLDER), now)?;
-        self.add(&Record::version(seconds(now), FILE_VERSION));
+        let now = seconds(now);
+        self.add(&Record::version(now, FILE_VERSION));
+        // The first file of a run says it for all.
+        if run.earlier.is_none() {
+            let detail = self.has_detail.then_some(("detail", &DETAIL_CHARTS[..]));
+            let layout: Vec<_> = [("run", &CHARTS[..])].into_iter().chain(detail).collect();
+            self.add(&Record::layout(now, &layout));
+            if !self.hparams.is_empty() {
+                self.add(&Record::hparams(now, &self.hparams));
+            }
+        }
         self.file.write_out()
     }
 

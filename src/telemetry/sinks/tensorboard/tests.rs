@@ -6,7 +6,12 @@ use super::*;
 use crate::telemetry::{Earlier, LiveState, Num, WrittenRecord, examples};
 
 fn started(folder: &Path, mode: TensorBoard) -> TensorBoardSink {
-    let mut sink = TensorBoardSink::new(mode).unwrap();
+    let hparams = [
+        ("learner.lr".into(), HParam::of_ron("3e-4")),
+        ("policy.net".into(), HParam::of_ron("\"lstm\"")),
+        ("run.deterministic".into(), HParam::of_ron("true")),
+    ];
+    let mut sink = TensorBoardSink::new(mode, hparams.into()).unwrap();
     sink.start(&RunInfo {
         run_id: "test".into(),
         directory: folder.into(),
@@ -54,7 +59,7 @@ fn only_file(folder: &Path) -> PathBuf {
     file
 }
 
-/// Points by tag and step, from the bytes of a file that holds points only behind its first record.
+/// Points by tag and step, from the bytes of a file in which no point lies at step 0.
 fn points(file: &Path) -> BTreeMap<(String, u64), f32> {
     let bytes = std::fs::read(file).unwrap();
     let mut rest = &bytes[..];
@@ -64,7 +69,8 @@ fn points(file: &Path) -> BTreeMap<(String, u64), f32> {
         let message = &rest[12..12 + length];
         rest = &rest[12 + length + 4..];
         // wall_time is 9 bytes; then comes either the version (field 3) or the step (field 2), here below 128.
-        if message[9] != 0x10 {
+        // What is no point has no step.
+        if message[9] != 0x10 || message[10] == 0 {
             continue;
         }
         let step = u64::from(message[10]);
@@ -107,7 +113,7 @@ fn totals_of_a_resumed_run_go_on_where_they_were() {
     let folder = tempfile::tempdir().unwrap();
     let mut live = LiveState::default();
     events().iter().for_each(|event| live.apply(event));
-    let mut sink = TensorBoardSink::new(TensorBoard::All).unwrap();
+    let mut sink = TensorBoardSink::new(TensorBoard::All, BTreeMap::new()).unwrap();
     sink.start(&RunInfo {
         run_id: "test".into(),
         directory: folder.path().into(),
@@ -170,7 +176,7 @@ fn main_holds_a_dozen_curves_over_the_round_as_the_console_counts() {
 
 #[test]
 fn nothing_is_written_if_it_is_off() {
-    assert!(TensorBoardSink::new(TensorBoard::Off).is_none());
+    assert!(TensorBoardSink::new(TensorBoard::Off, BTreeMap::new()).is_none());
 }
 
 #[test]
@@ -183,14 +189,23 @@ fn a_resumed_run_adds_a_file() {
     assert_eq!(std::fs::read_dir(folder.path().join("tb")).unwrap().count(), 2);
 }
 
-const READER: &str = "
+const READER: &str = r"
 import sys
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+from tensorboard.plugins.custom_scalar import layout_pb2
+from tensorboard.plugins.hparams import metadata
 events = EventAccumulator(sys.argv[1])
 events.Reload()
-for tag in ('round/accuracy_mean', 'policy/approx_kl', 'env_mean/val_accuracy'):
+for tag in ('main/accuracy', 'main/kl', 'detail/env_mean/val_accuracy'):
     for point in events.Scalars(tag):
         print(tag, point.step, round(point.value, 4))
+layout = layout_pb2.Layout.FromString(events.Tensors('custom_scalars__config__')[0].tensor_proto.string_val[0])
+for category in layout.category:
+    print(category.title, [len(chart.multiline.tag) for chart in category.chart])
+content = events.SummaryMetadata('_hparams_/session_start_info').plugin_data.content
+hparams = metadata.parse_session_start_info_plugin_data(content).hparams
+for name in sorted(hparams):
+    print(name, hparams[name].WhichOneof('kind'), getattr(hparams[name], hparams[name].WhichOneof('kind')))
 ";
 
 /// Needs the Python package `tensorboard` (`PYTHONPATH` may name where it is); says so and passes without it.
@@ -204,7 +219,7 @@ fn the_tensorboard_package_reads_what_is_written() {
         eprintln!("skipped: the Python package `tensorboard` cannot be imported");
         return;
     }
-    let mut sink = started(folder.path(), TensorBoard::Main);
+    let mut sink = started(folder.path(), TensorBoard::All);
     sink.write(&events()).unwrap();
     sink.finish(&examples::run_finished()).unwrap();
 
@@ -216,8 +231,10 @@ fn the_tensorboard_package_reads_what_is_written() {
 
     assert_eq!(
         String::from_utf8_lossy(&output.stdout),
-        "round/accuracy_mean 3 54.3\npolicy/approx_kl 3 0.008\n\
-         env_mean/val_accuracy 6 45.0\nenv_mean/val_accuracy 7 70.0\n",
+        "main/accuracy 4 54.3\nmain/kl 4 0.008\n\
+         detail/env_mean/val_accuracy 6 45.0\ndetail/env_mean/val_accuracy 7 70.0\n\
+         run [4, 2, 3]\ndetail [1, 1, 1]\n\
+         learner.lr number_value 0.0003\npolicy.net string_value lstm\nrun.deterministic bool_value True\n",
         "{}",
         String::from_utf8_lossy(&output.stderr)
     );

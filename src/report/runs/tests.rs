@@ -29,7 +29,7 @@ fn runs_fit_into_eighty_columns_and_show_more_where_there_is_room() {
         run("20260130-120000-quickstart-cd34", ListedState::Unreadable, &[], 90_000),
     ];
 
-    let [narrow, wide] = [80, 100].map(|width| table(&runs, width, NOW));
+    let [narrow, wide] = [80, 100].map(|width| runs_table(&runs, width, NOW));
 
     assert!(narrow.lines().all(|line| line.chars().count() <= 80), "{narrow}");
     insta::assert_snapshot!(format!("{narrow}\n{wide}"));

@@ -1,3 +1,4 @@
+use super::super::words::WIDTH;
 use super::*;
 use crate::growth::SlotId;
 use crate::telemetry::{EpisodeEnd, Event, UpdateSkip, examples};
@@ -32,7 +33,7 @@ fn finished_run(n_rounds: u32) -> LiveState {
 }
 
 fn summary(live: &LiveState, directory: &Path) -> String {
-    super::summary(live, directory, SUMMARY_WIDTH)
+    super::summary(live, directory, WIDTH)
 }
 
 fn widest(text: &str) -> usize {

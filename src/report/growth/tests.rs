@@ -27,8 +27,8 @@ fn told(entered: SeedStage, after: Option<ValidatedAt>, first_gradient: Option<f
     }
 }
 
-fn all(events: impl IntoIterator<Item = SeedInsertion>) -> Insertions {
-    let mut insertions = Insertions::default();
+fn all(events: impl IntoIterator<Item = SeedInsertion>) -> GrowthEffects {
+    let mut insertions = GrowthEffects::default();
     events.into_iter().for_each(|told| insertions.take(told));
     insertions
 }
@@ -78,7 +78,7 @@ fn the_table_says_what_is_in_its_columns() {
 #[test]
 fn a_run_without_growth_says_so() {
     assert!(
-        Insertions::default()
+        GrowthEffects::default()
             .table(80)
             .starts_with("Nothing was told of growth")
     );

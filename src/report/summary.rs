@@ -6,6 +6,7 @@ use std::fmt::Write;
 use std::path::Path;
 
 use super::table::Table;
+use super::words::{ABSENT, number, signed};
 use crate::telemetry::{CommittedSeed, EpisodeResult, Fallbacks, LiveState, Num, RoundResult, statistics};
 use uncommitted::uncommitted;
 
@@ -19,12 +20,8 @@ const SEEDS_SHOWN: usize = 16;
 const TERMS_SHOWN: usize = 4;
 /// Hosts of the front of accuracy and size that are shown, the best and the smallest among them.
 const FRONT_SHOWN: usize = 5;
-/// Characters of a line where nobody says how many there is room for. Only paths and names may be longer.
-pub const SUMMARY_WIDTH: usize = 80;
 /// Before what a line is about.
 const LABEL_WIDTH: usize = 15;
-/// What was not measured.
-const ABSENT: &str = "—";
 
 /// The summary of a run whose files are in `directory`, in lines of at most `width` characters.
 pub fn summary(live: &LiveState, directory: &Path, width: usize) -> String {
@@ -109,7 +106,7 @@ fn rounds_table(rounds: &[RoundResult], width: usize) -> Option<String> {
             format!("{:.2}", round.told.accuracy_best.0),
         ];
         cells.extend(is_text.then(|| number(round.told.perplexity, 2)));
-        cells.extend(is_paid.then(|| signed(round.reward_mean())));
+        cells.extend(is_paid.then(|| signed(round.reward_mean(), 2)));
         cells.extend([
             round.told.growth.germinated.to_string(),
             round.told.growth.fossilized.to_string(),
@@ -246,14 +243,6 @@ fn learning_curve(rounds: &[RoundResult]) -> Vec<String> {
     }
 }
 
-fn number(value: Option<Num>, decimals: usize) -> String {
-    value.map_or_else(|| ABSENT.into(), |value| format!("{:.decimals$}", value.0))
-}
-
-fn signed(value: Option<f64>) -> String {
-    value.map_or_else(|| ABSENT.into(), |value| format!("{value:+.2}"))
-}
-
 fn seeds_table(live: &LiveState, width: usize) -> String {
     let seeds = &live.committed;
     if seeds.is_empty() {
@@ -274,7 +263,7 @@ fn seeds_table(live: &LiveState, width: usize) -> String {
             seed.at.step.to_string(),
             seed.told.params_added.to_string(),
             contribution(seed),
-            signed(seed.worth.shapley),
+            signed(seed.worth.shapley, 2),
         ]);
     }
     let mut text = table.render_within(width, &[]);
@@ -360,7 +349,7 @@ fn comparison(live: &LiveState) -> Option<String> {
         table.push(vec!["host that never grew".into(), test, validation, "1.00x".into()]);
     }
     if let (Some(best), Some(still)) = (best, baseline) {
-        let gain = |grown: Option<Num>, still: Option<Num>| signed(grown.zip(still).map(|(a, b)| a.0 - b.0));
+        let gain = |grown: Option<Num>, still: Option<Num>| signed(grown.zip(still).map(|(a, b)| a.0 - b.0), 2);
         let test = gain(best.told.test_accuracy, still.test_accuracy);
         let validation = gain(Some(Num(best.committed_accuracy())), Some(still.val_accuracy));
         table.push(vec!["growth gains".into(), test, validation]);

@@ -5,20 +5,19 @@ use std::fmt::Write;
 
 use serde::Serialize;
 
-use super::Table;
+use super::table::Table;
+use super::words::ABSENT;
 use crate::growth::SeedStage;
 use crate::telemetry::SeedInsertion;
 use crate::telemetry::statistics::{mean_and_std, median};
 
-const ABSENT: &str = "—";
-
 /// Growth events, by the stage that was entered, the blueprint and what the seeds were born with.
 #[derive(Clone, Debug, Default)]
-pub struct Insertions(BTreeMap<(SeedStage, String, &'static str), Vec<SeedInsertion>>);
+pub struct GrowthEffects(BTreeMap<(SeedStage, String, &'static str), Vec<SeedInsertion>>);
 
 /// What came of the growth events of one kind.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct InsertionSummary {
+pub struct GrowthSummary {
     /// `GERMINATED` or `FOSSILIZED`.
     pub entered: &'static str,
     /// Id of the blueprint.
@@ -55,7 +54,7 @@ impl Change {
     }
 }
 
-impl Insertions {
+impl GrowthEffects {
     /// Takes what was told of one.
     pub fn take(&mut self, told: SeedInsertion) {
         let kind = (told.entered, told.blueprint.clone(), told.init.name());
@@ -63,11 +62,11 @@ impl Insertions {
     }
 
     /// One for each kind, germinations first.
-    pub fn summaries(&self) -> Vec<InsertionSummary> {
+    pub fn summaries(&self) -> Vec<GrowthSummary> {
         let summaries = self.0.iter().map(|((entered, blueprint, init), events)| {
             let changes = |of: fn(&SeedInsertion) -> Option<f64>| Change::of(&known(events, of));
             let ratio = |of: fn(&SeedInsertion) -> Option<f64>| median(&known(events, of));
-            InsertionSummary {
+            GrowthSummary {
                 entered: entered.name(),
                 blueprint: blueprint.clone(),
                 init,

@@ -1,0 +1,48 @@
+//! What scripted exploiters earn of a reward.
+
+use super::table::Table;
+use super::words::wrapped;
+use crate::reward::{Audit, AuditRow};
+
+/// The column that goes where there is no room for it.
+const SUMMARY: &str = "what it does";
+
+const EXPLANATION: &str = "Nothing is trained: scripts play the scenario's lifecycle with seeds of known worth on a host \
+                           that reads 30 % without them. No exploiter may earn more than waiting or as much as honest growth; \
+                           commit_at_once may earn what its committed accuracy is worth.";
+
+/// What each script earns, in lines of at most `width` characters.
+pub fn audit_text(audit: &Audit, width: usize) -> String {
+    let mut table = Table::new(&["strategy", "verdict", SUMMARY], &["committed %", "return", "allowed"]);
+    for row in &audit.rows {
+        table.push(vec![
+            row.strategy.into(),
+            if row.passes { "ok" } else { "FAILS" }.into(),
+            row.summary.into(),
+            format!("{:.1}", row.committed_accuracy),
+            format!("{:+.3}", row.discounted),
+            row.allowed
+                .map_or_else(|| "-".into(), |allowed| format!("{allowed:+.3}")),
+        ]);
+    }
+    format!(
+        "reward {} over {} steps, discounted by {} a step\n\n{}\n{}\n",
+        audit.mode,
+        audit.max_steps,
+        audit.gamma,
+        table.render_within(width, &[SUMMARY]),
+        wrapped(EXPLANATION, width)
+    )
+}
+
+/// Why a reward can be exploited.
+pub fn exploited(row: &AuditRow, audit: &Audit) -> String {
+    let honest = audit.rows.iter().find(|row| row.strategy == "honest_growth");
+    let honest = honest.map_or(f64::NAN, |row| row.discounted);
+    let earns = format!("{} ({}) earns {:+.3}", row.strategy, row.summary, row.discounted);
+    match row.allowed {
+        None => format!("{earns}, no more than waiting"),
+        Some(allowed) if row.discounted > allowed => format!("{earns}, {allowed:+.3} is allowed"),
+        Some(_) => format!("{earns}, honest growth {honest:+.3}"),
+    }
+}

@@ -1,0 +1,77 @@
+//! The runs of a folder in a table.
+
+use super::table::Table;
+use super::words::ABSENT;
+use crate::record::RunEntry;
+use crate::run::size;
+use crate::telemetry::Timestamp;
+
+/// Columns that go first where there is no room: what they tell is in the name of a run, or easily asked for.
+const DROPPABLE: [&str; 3] = ["scenario", "size", "tags"];
+
+/// How far each run came and what it reached, in lines of at most `width` characters; ages as of `now`.
+pub fn runs_table(runs: &[RunEntry], width: usize, now: Timestamp) -> String {
+    let mut table = Table::new(
+        &["run", "state", "scenario", "tags"],
+        &["rounds", "best %", "age", "size"],
+    );
+    for run in runs {
+        table.push(vec![
+            run.run_id.clone(),
+            run.state.name().into(),
+            run.scenario.clone().unwrap_or_default(),
+            run.tags.join(" "),
+            rounds(run),
+            run.best_accuracy
+                .map_or_else(|| ABSENT.into(), |best| format!("{:.1}", best.0)),
+            run.began()
+                .map_or_else(|| ABSENT.into(), |began| age(now.milliseconds() - began.milliseconds())),
+            size(run.size_bytes.into()),
+        ]);
+    }
+    let is_tagged = runs.iter().any(|run| !run.tags.is_empty());
+    let mut text = if is_tagged { table } else { table.without("tags") }.render_within(width, &DROPPABLE);
+    let head = text.lines().next().unwrap_or_default().to_owned();
+    let missing = DROPPABLE.iter().filter(|column| !head.contains(*column));
+    let missing: Vec<&str> = missing
+        .copied()
+        .filter(|&column| is_tagged || column != "tags")
+        .collect();
+    if !missing.is_empty() {
+        text += &format!(
+            "  no room for: {} (a wider terminal or --json shows all)\n",
+            missing.join(", ")
+        );
+    }
+    let problems: Vec<String> = runs
+        .iter()
+        .filter_map(|run| Some(format!("  {}: {}\n", run.run_id, run.problem.as_ref()?)))
+        .collect();
+    if !problems.is_empty() {
+        text += &format!("\n{}", problems.concat());
+    }
+    text
+}
+
+/// `12/80`
+fn rounds(run: &RunEntry) -> String {
+    match (run.rounds, run.n_rounds) {
+        (Some(played), Some(planned)) => format!("{played}/{planned}"),
+        (Some(played), None) => played.to_string(),
+        (None, _) => ABSENT.into(),
+    }
+}
+
+/// `42s`, `3m`, `5h`, `12d`
+fn age(milliseconds: i64) -> String {
+    let seconds = milliseconds.max(0) / 1000;
+    match seconds {
+        0..60 => format!("{seconds}s"),
+        60..3600 => format!("{}m", seconds / 60),
+        3600..172_800 => format!("{}h", seconds / 3600),
+        _ => format!("{}d", seconds / 86_400),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,34 @@
+//! Numbers and paragraphs as every report writes them.
+
+use crate::telemetry::Num;
+
+/// Characters of a line where there is no terminal to ask.
+pub const WIDTH: usize = 80;
+/// What was not measured.
+pub const ABSENT: &str = "—";
+
+/// `12.34`
+pub(super) fn number(value: Option<Num>, decimals: usize) -> String {
+    value.map_or_else(|| ABSENT.into(), |value| format!("{:.decimals$}", value.0))
+}
+
+/// `+1.23`
+pub fn signed(value: Option<f64>, decimals: usize) -> String {
+    value.map_or_else(|| ABSENT.into(), |value| format!("{value:+.decimals$}"))
+}
+
+/// A paragraph in lines of at most `width` characters, broken between words; a longer word has a line of its own.
+pub fn wrapped(text: &str, width: usize) -> String {
+    let mut lines = vec![String::new()];
+    for word in text.split_whitespace() {
+        match lines.last_mut() {
+            Some(line) if line.is_empty() => line.push_str(word),
+            Some(line) if line.chars().count() + 1 + word.chars().count() <= width => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            _ => lines.push(word.to_owned()),
+        }
+    }
+    lines.join("\n")
+}
