@@ -105,7 +105,6 @@ pub mod checkpoint;
 pub mod engine;
 pub mod compare;
 pub mod sweep;
-pub mod experiment;
 pub mod controls;
 pub mod inspect;
 pub mod cli;
