@@ -57,7 +57,7 @@ def summaries():
     cases = []
     for count in [1, 2, 3, 4, 5, 8, 11, 20, 37]:
         values = normal(count)
-        case = {"values": values.tolist(), "sd": np.std(values, ddof=1) if count > 1 else None}
+        case = {"values": values.tolist()}
         case |= {name: statistic(values) for name, statistic in STATISTICS.items()}
         quantiles = [0.0, 0.025, 0.1, 0.5, 0.8, 0.975, 1.0]
         case["percentiles"] = [[q, np.quantile(values, q)] for q in quantiles]
@@ -87,10 +87,6 @@ def ranks():
             exact = stats.mannwhitneyu(first, second, method="exact").pvalue
         normal_test = stats.mannwhitneyu(first, second, method="asymptotic", use_continuity=True)
         differences = np.subtract.outer(first, second)
-        cohen = None
-        if n > 1 and m > 1:
-            pooled = ((n - 1) * first.var(ddof=1) + (m - 1) * second.var(ddof=1)) / (n + m - 2)
-            cohen = (first.mean() - second.mean()) / np.sqrt(pooled) if pooled > 0 else None
         cases.append(
             {
                 "first": first.tolist(),
@@ -101,7 +97,6 @@ def ranks():
                 "a12": np.mean((differences > 0) + 0.5 * (differences == 0)),
                 "cliffs_delta": np.mean(np.sign(differences)),
                 "hodges_lehmann": np.median(differences),
-                "hedges_g": cohen and cohen * (1 - 3 / (4 * (n + m - 2) - 1)),
             }
         )
     return cases

@@ -106,7 +106,6 @@ pub mod engine;
 pub mod compare;
 pub mod sweep;
 pub mod report;
-pub mod experiment;
 pub mod controls;
 pub mod inspect;
 pub mod cli;

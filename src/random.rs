@@ -10,7 +10,7 @@ use std::f64::consts::TAU;
 use rand_chacha::ChaCha8Rng;
 use rand_core::{Rng, SeedableRng};
 
-/// What a stream of random numbers is for. Numbers are fixed for ever.
+/// What a stream of random numbers is for. Numbers are fixed for ever; 18 is not used again.
 ///
 /// The comment of each variant lists its indices: `r` round, `e` env, `t` step, `b` batch, `n` germination count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -38,7 +38,7 @@ pub enum Domain {
     PolicyInit = 10,
     /// `0, r, t, e`
     RandomController = 11,
-    /// `r`: the order of the arms of an experiment
+    /// `r`: turns of the points of a judged sweep
     LaunchOrder = 12,
     /// `class`; seeded by the data set
     StratifiedSplit = 13,
@@ -50,8 +50,6 @@ pub enum Domain {
     ProceduralSuccessor = 16,
     /// `r, e`
     FaultInjection = 17,
-    /// `a`: the seed of an arm that shares none with the others of its replicate
-    ReplicateSeed = 18,
     /// `0, pass`
     ReplaySampling = 19,
     /// `update`

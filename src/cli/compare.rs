@@ -58,6 +58,7 @@ pub fn compare(options: &CompareOptions, context: &Context) -> Result<Outcome, S
             },
             control: options.control.clone(),
             outstanding: found.outstanding,
+            side_by_side: false,
         },
     );
     if let Some(folder) = &options.csv
@@ -90,21 +91,18 @@ impl Found {
         };
         let collected = Collected::read(&folder, &plan).map_err(|error| error.to_string())?;
         for trial in collected.trials {
-            match trial.result {
+            match &trial.result {
                 None => self.outstanding += 1,
                 Some(result) if result.end == TrialEnd::GivenUp => tell(format_args!(
                     "trial {} was given up early and is left out",
                     trial.trial.id
                 )),
-                Some(result) => match result.training {
-                    Some(mut record) => {
-                        record.is_complete &= result.end == TrialEnd::Done && !result.timed_out;
-                        self.add_training(record, &folder.trial(&trial.trial.id))?;
-                    }
+                Some(result) => match trial.training() {
+                    Some(record) => self.add_training(record, &folder.trial(&trial.trial.id))?,
                     None => tell(format_args!(
                         "trial {} failed before its first round ended and is left out: {}",
                         trial.trial.id,
-                        result.reason.unwrap_or_default()
+                        result.reason.as_deref().unwrap_or_default()
                     )),
                 },
             }
@@ -182,12 +180,19 @@ impl Found {
     }
 }
 
-fn text(comparison: &MethodComparison) -> String {
+/// Tables for people.
+pub(super) fn text(comparison: &MethodComparison) -> String {
     let (width, decimals) = (width(), comparison.metric.decimals());
     let mut lines = vec![
         comparison.metric.words().to_owned(),
         "intervals: 95 %, over trainings of a method (and, inside each, its evaluation seeds and episodes)".to_owned(),
     ];
+    lines.extend(
+        comparison
+            .objections
+            .iter()
+            .map(|why| format!("no valid comparison: {why}")),
+    );
     lines.extend(comparison.notes.iter().map(|note| format!("note: {note}")));
     let left_out = comparison.left_out.iter();
     lines.extend(left_out.map(|left| format!("left out: {} ({}): {}", left.run_id, left.method, left.reason)));

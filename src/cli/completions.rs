@@ -12,7 +12,6 @@ use clap_complete::env::CompleteEnv;
 use super::explain::SWEEP;
 use super::options::Arguments;
 use crate::engine::catalog;
-use crate::experiment::ExperimentFolder;
 use crate::record::{RunDirectory, runs_root};
 use crate::run::Extension;
 use crate::scenario::{Scenario, field_paths, field_values};
@@ -52,8 +51,7 @@ fn words_of(command: &str, argument: &str) -> Option<fn(&str, Extension) -> Vec<
         },
         ("compare", "by") | ("resume", "allowed") => |_, _| field_paths::<Scenario>(),
         (_, "sets") => settings,
-        ("compare" | "check", "sources" | "folder") => |_, _| [runs(), sweeps()].concat(),
-        ("ab-report", "experiment") => |_, _| named(&root(), ExperimentFolder::is_at),
+        ("compare" | "check" | "resume" | "show", "sources" | "folder" | "run") => |_, _| [runs(), sweeps()].concat(),
         (_, SWEEP) => |_, _| sweeps(),
         (_, "run" | "left" | "right") => |_, _| runs(),
         _ => return None,

@@ -1,5 +1,6 @@
 //! The command line: one file a subcommand. Data goes to stdout, messages to stderr.
 
+mod outcome;
 mod options;
 mod output;
 mod compare;
@@ -13,7 +14,6 @@ mod log;
 mod rejection;
 mod check;
 mod diff;
-mod experiment;
 mod init;
 mod data;
 mod new;
@@ -24,10 +24,10 @@ mod evaluated;
 mod controls;
 mod eval;
 mod reward_audit;
+mod sweep;
 mod run;
 mod resume;
 mod show;
-mod sweep;
 mod validate;
 
 use std::path::Path;
@@ -39,6 +39,7 @@ use options::{
     Arguments, CheckRunOptions, Command, ControlsOptions, DiffOptions, EvalOptions, GlobalOptions, ListWhat,
     ResumeOptions, RunOptions, RunsOptions, ShowOptions,
 };
+use outcome::Outcome;
 use output::{refuse, refuse_in_json, shown, tell};
 use rejection::Rejection;
 
@@ -47,55 +48,6 @@ use crate::record::{LogFile, Recording, runs_root};
 use crate::run::{Extension, StopRequest, end_at_once};
 use crate::scenario::{Catalog, Report};
 use crate::telemetry::sinks::{Console, ProgressStyle, Terminal};
-
-/// What a command ended with.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Outcome {
-    Done,
-    /// An audited reward pays for something else than growth.
-    Exploitable,
-    /// Two runs that were compared differ.
-    Different,
-    /// A run or sweep that was checked is damaged, but can be gone on with.
-    Damaged,
-    /// It cannot be gone on with, but what is left of it serves for something.
-    OnlyUsable,
-    /// It is good for nothing.
-    Useless,
-    /// Wrong usage, a scenario with problems, or a start-up that failed before anything was written.
-    Rejected,
-    /// Data, I/O or memory failed while running, or once a run directory had been made or changed.
-    Failed,
-    /// The engine stopped training: the policy diverged.
-    Halted,
-    /// Training is sound, but a durable record could not be written.
-    RecordIncomplete,
-    /// Asked to stop; the run can be resumed.
-    Stopped(StopRequest),
-}
-
-impl Outcome {
-    /// The first of two that is not [`Self::Done`].
-    fn unless_done(self, other: Self) -> Self {
-        if self == Self::Done { other } else { self }
-    }
-}
-
-impl From<Outcome> for ExitCode {
-    fn from(outcome: Outcome) -> Self {
-        ExitCode::from(match outcome {
-            Outcome::Done => 0,
-            Outcome::Exploitable | Outcome::Different | Outcome::Damaged => 1,
-            Outcome::Rejected => 2,
-            Outcome::Failed => 3,
-            Outcome::Halted => 4,
-            Outcome::RecordIncomplete => 5,
-            Outcome::OnlyUsable => 6,
-            Outcome::Useless => 7,
-            Outcome::Stopped(request) => request.exit_code(),
-        })
-    }
-}
 
 /// Parses the process's arguments and does what they ask, with an engine that `extend` may add to.
 pub fn main(extend: Extension) -> ExitCode {
@@ -196,7 +148,6 @@ fn execute(arguments: &Arguments, extend: Extension) -> Result<Outcome, String> 
         Command::Sweep(options) => sweep::sweep(options, &context)
             .map_err(Rejection::Usage)
             .unwrap_or_else(reject),
-        Command::AbReport(options) => experiment::ab_report(options, &context).unwrap_or_else(reject),
         Command::Runs(options) => runs::runs(options, &context).unwrap_or_else(reject),
         Command::Show(options) => show::show_run(options, &context).unwrap_or_else(reject),
         Command::Check(options) => check::check(options, &context).unwrap_or_else(reject),

@@ -97,10 +97,6 @@ Examples:
   simic-engine compare quick --by policy.controller
   simic-engine compare quick --metric test_accuracy --csv tables
   simic-engine compare 20260102-0304 20260102-0305 --json";
-const AB_REPORT_EXAMPLES: &str = "\
-Examples:
-  simic-engine ab-report latest
-  simic-engine ab-report runs/20260102-030405-ab-rewards-1f2e/ab.json --json";
 const RUNS_EXAMPLES: &str = "\
 Examples:
   simic-engine runs
@@ -223,13 +219,10 @@ pub enum Command {
     /// Play many trainings of one scenario, with different settings and seeds, on this machine or many.
     #[command(after_help = SWEEP_EXAMPLES)]
     Sweep(Box<SweepOptions>),
-    /// Compute the statistics of an experiment anew from its raw values.
-    #[command(after_help = AB_REPORT_EXAMPLES)]
-    AbReport(AbReportOptions),
-    /// Check scenarios, their data and devices, without running anything.
+    /// Check scenarios, their data and devices, and sweep files, without running anything.
     #[command(after_help = VALIDATE_EXAMPLES)]
     Validate {
-        /// Scenario files; - is standard input.
+        /// Scenario and sweep files; - is standard input.
         #[arg(required = true, value_name = "FILE")]
         scenarios: Vec<PathBuf>,
         /// Look neither at data nor for devices: for a machine that has none of them.
@@ -298,7 +291,7 @@ pub struct NewOptions {
 
 #[derive(Clone, Debug, Default, Args)]
 pub struct RunOptions {
-    /// Scenario file, - for standard input; the built-in quickstart if left out.
+    /// Scenario or sweep file, - for standard input; the built-in quickstart if left out.
     pub scenario: Option<PathBuf>,
     /// Set a field, e.g. run.rounds=3; may be given often.
     #[arg(long = "set", value_name = "PATH=VALUE")]
@@ -358,7 +351,7 @@ pub struct RunOptions {
 
 #[derive(Clone, Debug, Default, Args)]
 pub struct ResumeOptions {
-    /// The run's folder, its name or the beginning of it, or latest.
+    /// Folder or name of a sweep; or the run's folder, its name or the beginning of it, or latest.
     pub run: PathBuf,
     /// Checkpoint to go on from: last, best, or the number of rounds played by then; what was recorded after it is
     /// moved aside.
@@ -417,21 +410,12 @@ pub struct RunsOptions {
 
 #[derive(Clone, Debug, Args)]
 pub struct ShowOptions {
-    /// The run's folder, its name or the beginning of it, or latest.
+    /// Folder or name of a sweep; or the run's folder, its name or the beginning of it, or latest.
     pub run: PathBuf,
     /// Show what came of growth instead: losses and gradients around germinations and commits, by kind of seed.
     #[arg(long)]
     pub growth: bool,
     /// Folder in which the run is looked for [default: $SIMIC_ENGINE_RUNS or runs].
-    #[arg(long, value_name = "DIR")]
-    pub out: Option<PathBuf>,
-}
-
-#[derive(Clone, Debug, Args)]
-pub struct AbReportOptions {
-    /// Folder or name of the experiment, or its ab.json.
-    pub experiment: PathBuf,
-    /// Folder in which experiments are looked for by name [default: $SIMIC_ENGINE_RUNS or runs].
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
 }

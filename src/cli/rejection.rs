@@ -7,6 +7,7 @@ use crate::data::DataError;
 use crate::engine::SetupError;
 use crate::health::FileError;
 use crate::record::FindRunError;
+use crate::sweep::PlanError;
 
 /// Why a run cannot begin or go on.
 #[derive(Debug, thiserror::Error)]
@@ -23,6 +24,16 @@ pub enum Rejection {
     NoScenario { error: FileError, help: String },
     #[error("{0}")]
     Usage(String),
+}
+
+impl From<PlanError> for Rejection {
+    fn from(error: PlanError) -> Self {
+        match error {
+            PlanError::File(report) => Self::Setup(SetupError::Scenario(report)),
+            PlanError::Setup(error) => Self::Setup(error),
+            other => Self::Usage(other.to_string()),
+        }
+    }
 }
 
 impl Rejection {

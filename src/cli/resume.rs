@@ -6,19 +6,21 @@ use super::output::show;
 use super::prepare::{environment, mixed_precision_switch};
 use super::rejection::Rejection;
 use super::run::{limit_rounds, play};
-use super::{Context, Outcome, ResumeOptions, experiment};
+use super::{Context, Outcome, ResumeOptions, sweep};
 use crate::checkpoint::{PastRun, ResumePoint};
 use crate::engine::Prepared;
-use crate::experiment::ExperimentFolder;
 use crate::record::find_run;
 use crate::scenario::{Catalog, Loaded, Override};
+use crate::sweep::{FolderError, Plan, SweepFolder};
 
 /// Finds the run, sees whether it can go on, and plays what is left of it.
 pub fn resume(options: &ResumeOptions, context: &Context) -> Result<Outcome, Rejection> {
-    let path = find_run(&options.run, options.out.as_deref())?;
-    if ExperimentFolder::is_at(&path) {
-        return experiment::resume(options, &path, context);
+    match SweepFolder::open(&options.run, options.out.as_deref()) {
+        Ok((folder, plan)) => return resume_sweep(options, &folder, &plan, context),
+        Err(FolderError::Missing { .. }) => {}
+        Err(error) => return Err(Rejection::Usage(error.to_string())),
     }
+    let path = find_run(&options.run, options.out.as_deref())?;
     let Some((prepared, point)) = prepare(options, &path, &context.catalog)? else {
         return Ok(show(format_args!(
             "{} has played all of its rounds: nothing is left to do (--extend N gives it more)\n",
@@ -32,6 +34,20 @@ pub fn resume(options: &ResumeOptions, context: &Context) -> Result<Outcome, Rej
         .build(&prepared)?;
     limit_rounds(&mut engine, options.until);
     Ok(play(engine, &Default::default(), context.global))
+}
+
+fn resume_sweep(
+    options: &ResumeOptions,
+    folder: &SweepFolder,
+    plan: &Plan,
+    context: &Context,
+) -> Result<Outcome, Rejection> {
+    let changes = !options.sets.is_empty() || !options.allowed.is_empty();
+    if changes || options.extend.is_some() || options.until.is_some() || options.from != Default::default() {
+        let message = "a sweep is resumed as it was planned: leave --from, --extend, --until, --set and --allow out";
+        return Err(Rejection::Usage(message.into()));
+    }
+    sweep::resume(folder, plan, context).map_err(Rejection::Usage)
 }
 
 /// What is left and where it begins; `None` if nothing is.

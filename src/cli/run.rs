@@ -5,22 +5,25 @@ use std::fmt::Display;
 
 use serde::Serialize;
 
+use super::options::PlayOptions;
 use super::output::{refuse, show, show_json, tell, tell_error, width};
 use super::prepare::{explain_if_moved, prepare};
 use super::rejection::Rejection;
-use super::{Context, GlobalOptions, Outcome, RunOptions, experiment, report_text};
-use crate::checkpoint::{Checkpoints, RunDirectoryLost};
+use super::{Context, GlobalOptions, Outcome, RunOptions, report_text, scenario_file, sweep};
+use crate::checkpoint::Checkpoints;
 use crate::engine::{Engine, MemoryEstimate, Prepared, RunRecord, RunReport, memory_estimate};
 use crate::env::Experiment;
-use crate::learner::PolicyDiverged;
 use crate::record::Labels;
 use crate::report::summary;
 use crate::run::{RoundLimit, StopSignal, stop_on_signals};
 use crate::scenario::{Loaded, Scenario, TaskSpec, resolved_ron};
-use crate::telemetry::{RecordFails, RecordGap, RunFinished};
+use crate::telemetry::{RecordGap, RunFinished};
 
 /// Plays a scenario, or says what would be played.
 pub fn run(options: &RunOptions, context: &Context) -> Result<Outcome, Rejection> {
+    if options.scenario.as_deref().is_some_and(scenario_file::is_sweep) {
+        return run_sweep(options, context);
+    }
     let prepared = prepare(options, context)?;
     let Loaded { warnings, origins, .. } = &prepared.loaded;
     if !context.global.quiet && !warnings.problems.is_empty() {
@@ -33,9 +36,6 @@ pub fn run(options: &RunOptions, context: &Context) -> Result<Outcome, Rejection
     if options.identify {
         labels = Labels::identified(labels);
     }
-    if prepared.loaded.scenario.experiment.is_some() {
-        return experiment::begin(options, &prepared, labels, context);
-    }
     if options.dry_run {
         return dry_run(&prepared, context);
     }
@@ -45,6 +45,29 @@ pub fn run(options: &RunOptions, context: &Context) -> Result<Outcome, Rejection
     let mut engine = context.engine().recording(recording).build(&prepared)?;
     limit_rounds(&mut engine, options.until);
     Ok(play(engine, origins, context.global))
+}
+
+/// A sweep file is played as by `sweep`, with what the flags set laid over all of its trials.
+fn run_sweep(options: &RunOptions, context: &Context) -> Result<Outcome, Rejection> {
+    let alone = [
+        ("--until", options.until.is_some()),
+        ("--id", options.id.is_some()),
+        ("--relative-to", options.relative_to.is_some()),
+        ("--tag", !options.tags.is_empty()),
+        ("--identify", options.identify),
+    ];
+    if let Some((flag, _)) = alone.iter().find(|(_, is_given)| *is_given) {
+        let message = format!("{flag} is for a single run, and this is a sweep file; leave it out");
+        return Err(Rejection::Usage(message));
+    }
+    let play = PlayOptions {
+        file: options.scenario.clone(),
+        dry_run: options.dry_run,
+        out: options.out.clone(),
+        ..PlayOptions::default()
+    };
+    let overrides = options.overrides().map_err(Rejection::Usage)?;
+    sweep::begin(&play, &overrides, context).map_err(Rejection::Usage)
 }
 
 /// Lets a run stop after so many rounds.
@@ -67,20 +90,7 @@ pub fn play(mut engine: Engine, origins: &BTreeMap<String, String>, global: &Glo
     if report.failure.is_some() && report.record.is_none() {
         explain_if_moved(engine.world().resource::<Experiment>().folder.as_deref());
     }
-    outcome(&report, requires_records).unless_done(shown)
-}
-
-fn outcome(report: &RunReport, requires_records: bool) -> Outcome {
-    match (&report.failure, report.stopped_by) {
-        (Some(_), _) if report.record.is_none() => Outcome::Rejected,
-        (Some(error), _) if error.failure.cause::<PolicyDiverged>().is_some() => Outcome::Halted,
-        (Some(error), _) if error.failure.cause::<RunDirectoryLost>().is_some() => Outcome::RecordIncomplete,
-        (Some(error), _) if error.failure.cause::<RecordFails>().is_some() => Outcome::RecordIncomplete,
-        (Some(_), _) => Outcome::Failed,
-        (None, _) if !report.gaps.is_empty() && requires_records => Outcome::RecordIncomplete,
-        (None, Some(request)) => Outcome::Stopped(request),
-        (None, None) => Outcome::Done,
-    }
+    Outcome::of_run(&report, requires_records).unless_done(shown)
 }
 
 /// The end of a run, for programs to read.
@@ -231,6 +241,3 @@ fn headline(loaded: &Loaded) -> String {
         task.name, run.rounds, run.n_envs, task.max_steps
     )
 }
-
-#[cfg(test)]
-mod tests;

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use super::rejection::Rejection;
 use crate::engine::{LARGEST_TEXT, Prepared, SetupError};
-use crate::scenario::{Catalog, Override, nearest, read_declared};
+use crate::scenario::{Catalog, Override, declares, nearest};
 use crate::sweep::SweepFile;
 
 const STANDARD_INPUT: &str = "-";
@@ -34,7 +34,7 @@ pub fn load(path: &Path, overrides: &[Override], catalog: &Catalog) -> Result<Pr
             error,
             help: help(path),
         }),
-        Err(SetupError::Scenario(_)) if is_sweep(path, catalog) => Err(Rejection::Usage(format!(
+        Err(SetupError::Scenario(_)) if is_sweep(path) => Err(Rejection::Usage(format!(
             "{0} is a sweep file, no scenario; `simic-engine sweep {0} --dry-run` checks it",
             path.display()
         ))),
@@ -42,9 +42,9 @@ pub fn load(path: &Path, overrides: &[Override], catalog: &Catalog) -> Result<Pr
     }
 }
 
-fn is_sweep(path: &Path, catalog: &Catalog) -> bool {
-    let text = std::fs::read_to_string(path).unwrap_or_default();
-    read_declared::<SweepFile>("", &text, catalog).is_ok()
+/// Whether a file says what only a sweep can say.
+pub fn is_sweep(path: &Path) -> bool {
+    path.is_file() && std::fs::read_to_string(path).is_ok_and(|text| declares::<SweepFile>(&text))
 }
 
 /// What may have been meant by a path that is no file.

@@ -6,10 +6,11 @@ use serde::Serialize;
 
 use super::output::{show, show_json, tell_error, width};
 use super::rejection::Rejection;
-use super::{Context, Outcome, ShowOptions};
+use super::{Context, Outcome, ShowOptions, sweep};
 use crate::checkpoint::ResumeError;
 use crate::record::{ListedState, RunDirectory, RunEntry, find_run};
 use crate::report::{GrowthEffects, WIDTH, summary};
+use crate::sweep::{FolderError, SweepFolder};
 use crate::telemetry::{EVENTS_FILE, Event, EventReader, LiveState, Payload, ReadError, RunFinished};
 
 /// A run for programs to read.
@@ -26,6 +27,11 @@ struct Shown {
 
 /// Sums a run up from its events, whether it has ended or not.
 pub fn show_run(options: &ShowOptions, context: &Context) -> Result<Outcome, Rejection> {
+    match SweepFolder::open(&options.run, options.out.as_deref()) {
+        Ok((folder, plan)) => return sweep::show_results(&folder, &plan, context).map_err(Rejection::Usage),
+        Err(FolderError::Missing { .. }) => {}
+        Err(error) => return Err(Rejection::Usage(error.to_string())),
+    }
     let place = find_run(&options.run, options.out.as_deref())?;
     if !RunDirectory::is_at(&place) {
         return Err(ResumeError::NoRun(place).into());

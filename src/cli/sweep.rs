@@ -9,15 +9,17 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::options::{Begun, Pace, PlayOptions, SweepCommand, SweepOptions};
-use super::output::{show, show_json, tell, tell_error, width};
+use super::output::{show, show_either, show_json, tell, tell_error, width};
 use super::prepare::environment;
-use super::{Context, Outcome, report_text};
+use super::rejection::Rejection;
+use super::{Context, Outcome, compare};
 use crate::compare::Metric;
 use crate::report::Table;
 use crate::run::{StopSignal, stop_on_signals};
+use crate::scenario::Override;
 use crate::sweep::{
-    Collected, FolderError, Plan, PlanError, Planned, Results, Shard, SweepFolder, Trial, TrialEnd, TrialResult,
-    WorkOptions, end_name, plan, try_again, work,
+    Collected, FolderError, Plan, Planned, PlayedPoint, Results, Shard, SideBySide, SweepFolder, Trial, TrialEnd,
+    TrialResult, WorkOptions, end_name, plan, try_again, work,
 };
 use launch::launch;
 use status::status;
@@ -26,7 +28,7 @@ use view::View;
 /// Plans and plays, or does what the subcommand says.
 pub fn sweep(options: &SweepOptions, context: &Context) -> Result<Outcome, String> {
     let Some(command) = &options.command else {
-        return begin(&options.play, context);
+        return begin(&options.play, &[], context);
     };
     match command {
         SweepCommand::Status { begun, all } => status(begun, *all, context),
@@ -55,8 +57,15 @@ pub fn sweep(options: &SweepOptions, context: &Context) -> Result<Outcome, Strin
             let (folder, plan) = open(begun)?;
             Ok(collect(&folder, &plan, context))
         }
+        SweepCommand::SideBySide { sweep, replicate } => side_by_side(sweep, *replicate, context),
         SweepCommand::Retry { begun, trials } => retry(begun, trials, context),
     }
+}
+
+/// Plays what is left of a sweep that has been begun.
+pub(super) fn resume(folder: &SweepFolder, plan: &Plan, context: &Context) -> Result<Outcome, String> {
+    let pace = pace_of(&Pace::default(), plan, context);
+    play(folder, plan, &pace, context)
 }
 
 fn open(begun: &Begun) -> Result<(SweepFolder, Plan), String> {
@@ -79,20 +88,16 @@ fn pace_of(pace: &Pace, plan: &Plan, context: &Context) -> WorkOptions {
     }
 }
 
-fn begin(options: &PlayOptions, context: &Context) -> Result<Outcome, String> {
+/// Plans and plays a sweep file, with `overrides` laid over all of its trials.
+pub(super) fn begin(options: &PlayOptions, overrides: &[Override], context: &Context) -> Result<Outcome, String> {
     let file = options.file.as_deref().unwrap_or(Path::new(""));
-    let environment: Vec<_> = environment().into_iter().collect();
-    let planned = match plan(file, &environment, &context.catalog) {
+    let overrides: Vec<Override> = environment().into_iter().chain(overrides.iter().cloned()).collect();
+    let planned = match plan(file, &overrides, &context.catalog) {
         Ok(planned) => planned,
-        Err(PlanError::File(report)) if context.global.json => {
-            _ = show_json(&report.rows());
+        Err(error) => {
+            Rejection::from(error).print(context.global);
             return Ok(Outcome::Rejected);
         }
-        Err(PlanError::File(report)) => {
-            tell(report_text(&report, context.global));
-            return Ok(Outcome::Rejected);
-        }
-        Err(error) => return Err(error.to_string()),
     };
     let plan = &planned.plan;
     let work = pace_of(&options.pace, plan, context);
@@ -225,23 +230,77 @@ fn play(folder: &SweepFolder, plan: &Plan, options: &WorkOptions, context: &Cont
 }
 
 fn collect(folder: &SweepFolder, plan: &Plan, context: &Context) -> Outcome {
-    let written = Collected::read(folder, plan).and_then(|collected| Ok((collected.write(folder)?, collected)));
+    let written = Collected::read(folder, plan).and_then(|collected| {
+        let collected = collected.judged(plan);
+        Ok((collected.write(folder)?, collected))
+    });
     let (files, collected) = match written {
         Ok(written) => written,
         Err(error) => return failed(error, context),
     };
-    let shown = if context.global.json {
-        show_json(&collected)
-    } else {
-        let mut text = results_table(&collected).render_within(width(), &["minus rent"]);
-        for path in files {
-            text.push_str(&format!("{}\n", path.display()));
-        }
-        show(text)
-    };
+    let shown = show_either(context.global, &collected, || {
+        let files: String = files.iter().map(|path| format!("{}\n", path.display())).collect();
+        results(&collected) + &files
+    });
     let failed = collected.trials.iter().filter_map(|trial| trial.result.as_ref());
     let has_failure = failed.into_iter().any(|result| result.end == TrialEnd::Failed);
     ended(has_failure, folder).unless_done(shown)
+}
+
+/// Shows what has ended so far, and writes nothing.
+pub(super) fn show_results(folder: &SweepFolder, plan: &Plan, context: &Context) -> Result<Outcome, String> {
+    let collected = Collected::read(folder, plan)
+        .map_err(|error| error.to_string())?
+        .judged(plan);
+    Ok(show_either(context.global, &collected, || results(&collected)))
+}
+
+/// The trials, and what the judge says of their points.
+fn results(collected: &Collected) -> String {
+    let trials = results_table(collected).render_within(width(), &["minus rent"]);
+    let judgement = collected.judgement.as_ref().map(compare::text);
+    [trials].into_iter().chain(judgement).collect::<Vec<_>>().join("\n")
+}
+
+/// Plays a replicate, all of its points in this process.
+fn side_by_side(sweep: &Path, replicate: u32, context: &Context) -> Result<Outcome, String> {
+    let (folder, plan) = SweepFolder::open(sweep, None).map_err(|error| error.to_string())?;
+    let stop = StopSignal::default();
+    stop_on_signals(stop.clone()).map_err(|error| format!("the system has no handlers for signals: {error}"))?;
+    let player = SideBySide {
+        folder: &folder,
+        plan: &plan,
+        catalog: &context.catalog,
+        extend: context.extend,
+        threads: context.threads(),
+        log: context.log.clone(),
+    };
+    let played = player.play(replicate, &stop).map_err(|error| error.to_string())?;
+    let mut outcome = Outcome::Done;
+    for PlayedPoint {
+        trial,
+        report,
+        requires_record,
+    } in &played
+    {
+        let Some(report) = report else { continue };
+        if let Some(failure) = &report.failure {
+            tell_error(context.global, format_args!("{}: {failure}", trial.label()));
+        }
+        for gap in &report.gaps {
+            tell(format_args!(
+                "{}: the record is missing something: {gap}",
+                trial.label()
+            ));
+        }
+        // The others were stopped by the one that failed.
+        outcome = match Outcome::of_run(report, *requires_record) {
+            Outcome::Stopped(request) => outcome.unless_done(Outcome::Stopped(request)),
+            Outcome::Done => outcome,
+            ended => ended,
+        };
+    }
+    Ok(outcome)
 }
 
 /// How a command ends when nothing is left to play: the same one again would play nothing.
@@ -317,9 +376,16 @@ fn retry(begun: &Begun, ids: &[String], context: &Context) -> Result<Outcome, St
             _ => return Err(format!("{} trials begin with {id}; write more of it", found.len())),
         }
     }
-    let chosen = |trial: &&Trial| ids.is_empty() || ids.iter().any(|id| trial.id.starts_with(id.as_str()));
+    // What was played as one is tried again as one.
+    let is_chosen = |trial: &&Trial| ids.is_empty() || ids.iter().any(|id| trial.id.starts_with(id.as_str()));
+    let groups = plan.groups();
+    let chosen = groups.iter().filter(|group| group.iter().any(is_chosen));
     let mut count = 0;
-    for trial in plan.trials.iter().filter(has_failed).filter(chosen) {
+    // The first of a group last: it stands for all.
+    for trial in chosen
+        .flat_map(|group| group.iter().rev())
+        .filter(|trial| has_failed(trial))
+    {
         if let Err(error) = try_again(&folder, &trial.id, &results) {
             return Ok(failed(error, context));
         }

@@ -10,6 +10,7 @@ use super::{Context, GlobalOptions, Outcome, report_text, scenario_file};
 use crate::engine::{Prepared, SetupError};
 use crate::run;
 use crate::scenario::ProblemRow;
+use crate::sweep::{Plan, plan};
 
 /// The verdict on one file, for programs to read.
 #[derive(Serialize)]
@@ -22,6 +23,12 @@ struct Verdict {
     error: Option<String>,
 }
 
+/// A file without errors.
+enum Sound {
+    Scenario(Box<Prepared>),
+    Sweep(Plan),
+}
+
 /// Checks every file, and unless `no_data` asks for less, the data and devices that it names; each good one gets a line on
 /// stdout, each bad one its problems on stderr. With `--json` all of it is one list on stdout.
 pub fn validate(files: &[PathBuf], no_data: bool, context: &Context) -> Outcome {
@@ -29,12 +36,15 @@ pub fn validate(files: &[PathBuf], no_data: bool, context: &Context) -> Outcome 
         true => context.catalog.without_images(),
         false => context.catalog.clone(),
     };
-    let load = |path: &Path| -> Result<Prepared, Rejection> {
+    let load = |path: &Path| -> Result<Sound, Rejection> {
+        if scenario_file::is_sweep(path) {
+            return Ok(Sound::Sweep(plan(path, &[], &catalog)?.plan));
+        }
         let prepared = scenario_file::load(path, &[], &catalog)?;
         if !no_data {
             check_place(path, &prepared, context)?;
         }
-        Ok(prepared)
+        Ok(Sound::Scenario(Box::new(prepared)))
     };
     let checked: Vec<_> = files
         .iter()
@@ -65,9 +75,14 @@ fn check_place(path: &Path, prepared: &Prepared, context: &Context) -> Result<()
     })
 }
 
-fn print(path: &Path, result: &Result<Prepared, Rejection>, global: &GlobalOptions) -> Outcome {
+fn print(path: &Path, result: &Result<Sound, Rejection>, global: &GlobalOptions) -> Outcome {
     let loaded = match result {
-        Ok(prepared) => &prepared.loaded,
+        Ok(Sound::Scenario(prepared)) => &prepared.loaded,
+        Ok(Sound::Sweep(_)) if global.quiet => return Outcome::Done,
+        Ok(Sound::Sweep(plan)) => {
+            let trials = plan.trials.len();
+            return show(format_args!("{}: ok, a sweep of {trials} trials\n", path.display()));
+        }
         Err(rejection) => {
             rejection.print(global);
             return Outcome::Rejected;
@@ -91,9 +106,10 @@ fn print(path: &Path, result: &Result<Prepared, Rejection>, global: &GlobalOptio
     }
 }
 
-fn verdict(path: &Path, result: &Result<Prepared, Rejection>) -> Verdict {
+fn verdict(path: &Path, result: &Result<Sound, Rejection>) -> Verdict {
     let (problems, error) = match result {
-        Ok(prepared) => (prepared.loaded.warnings.rows(), None),
+        Ok(Sound::Scenario(prepared)) => (prepared.loaded.warnings.rows(), None),
+        Ok(Sound::Sweep(_)) => (Vec::new(), None),
         Err(Rejection::Setup(SetupError::Scenario(report))) => (report.rows(), None),
         Err(other) => (Vec::new(), Some(other.to_string())),
     };

@@ -37,6 +37,9 @@ pub struct ComparisonPlan {
     pub control: Option<String>,
     /// Trainings that are declared and have neither ended nor failed for good.
     pub outstanding: usize,
+    /// Methods were played side by side, a training of each under every seed: what is left out of one is left out of all,
+    /// and unequal budgets forbid a verdict.
+    pub side_by_side: bool,
 }
 
 /// The score of one training.
@@ -142,6 +145,9 @@ pub struct MethodComparison {
     pub curves: Vec<MethodCurves>,
     /// What is not in the numbers.
     pub left_out: Vec<LeftOut>,
+    /// Why nothing may be concluded of methods that were played side by side.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub objections: Vec<String>,
     /// What readers of the numbers should know.
     pub notes: Vec<String>,
 }
@@ -156,22 +162,18 @@ impl MethodComparison {
         let mut names: Vec<&str> = Vec::new();
         let mut left_out = Vec::new();
         let mut sound: BTreeMap<&str, ByTask> = BTreeMap::new();
+        let unsound: BTreeMap<u64, &str> = trainings
+            .iter()
+            .filter(|training| plan.side_by_side && unfit(&training.record, metric).is_some())
+            .map(|training| (training.record.seed.0, training.method.as_str()))
+            .collect();
         for MethodTraining { method, record } in trainings {
             if !names.contains(&method.as_str()) {
                 names.push(method);
             }
-            let reason = if !record.is_complete {
-                Some(format!(
-                    "it has played {} of {} rounds",
-                    record.curve.len(),
-                    record.rounds
-                ))
-            } else if record.score(metric).is_none_or(|score| !score.is_finite()) {
-                Some(format!("it has no {}", metric.name()))
-            } else {
-                None
-            };
-            match reason {
+            let beside = unsound.get(&record.seed.0);
+            let beside = beside.map(|other| format!("its replicate has no sound training of {other}"));
+            match unfit(record, metric).or(beside) {
                 Some(reason) => left_out.push(LeftOut {
                     run_id: record.run_id.clone(),
                     method: method.clone(),
@@ -208,17 +210,59 @@ impl MethodComparison {
             })
             .collect();
         let tasks: Vec<&str> = tasks.into_iter().collect();
+        let mut differences = differences(&arms, &tasks, plan);
+        let objections = if plan.side_by_side {
+            objections(&arms)
+        } else {
+            Vec::new()
+        };
+        if !objections.is_empty() {
+            differences.iter_mut().for_each(|difference| difference.verdict = None);
+        }
         Self {
             metric,
             criteria: plan.criteria,
             interim: plan.outstanding > 0,
             methods: summaries(&arms, &tasks, metric),
-            differences: differences(&arms, &tasks, plan),
+            differences,
+            objections,
             curves: curves(&arms, metric),
             notes: notes(&arms, plan, &left_out),
             left_out,
         }
     }
+}
+
+/// Why a training cannot be compared.
+fn unfit(record: &TrainingRecord, metric: Metric) -> Option<String> {
+    if !record.is_complete {
+        let (played, rounds) = (record.curve.len(), record.rounds);
+        return Some(format!("it has played {played} of {rounds} rounds"));
+    }
+    let has_score = record.score(metric).is_some_and(f64::is_finite);
+    (!has_score).then(|| format!("it has no {}", metric.name()))
+}
+
+/// Budgets in which the trainings differ; a policy that does not learn has no updates to differ in.
+fn objections(arms: &[Arm]) -> Vec<String> {
+    let records = || arms.iter().flat_map(|arm| arm.tasks.iter().flatten());
+    let budgets: [(&str, BTreeSet<u64>); 2] = [
+        ("env-steps", records().map(|record| record.env_steps()).collect()),
+        (
+            "updates",
+            records()
+                .map(|record| record.updates)
+                .filter(|&updates| updates > 0)
+                .collect(),
+        ),
+    ];
+    let unequal = budgets.into_iter().filter(|(_, counts)| counts.len() > 1);
+    unequal
+        .map(|(what, counts)| {
+            let counts: Vec<String> = counts.iter().map(u64::to_string).collect();
+            format!("trainings differ in their {what}: {}", counts.join(", "))
+        })
+        .collect()
 }
 
 /// A method and its trainings, by task.
@@ -497,7 +541,10 @@ fn notes(arms: &[Arm], plan: &ComparisonPlan, left_out: &[LeftOut]) -> Vec<Strin
     if records().any(|record| record.is_evaluated) && records().any(|record| !record.is_evaluated) {
         notes.push("some trainings were evaluated and others were not: their scores are not of one kind".into());
     }
-    if plan.metric.reads_validation_part(false) {
+    if plan.side_by_side && records().any(|record| record.scales_loss) {
+        notes.push("scaler_confound: each training scaled its fp16 losses by a factor of its own, which differs between methods".into());
+    }
+    if plan.metric.reads_validation_part() {
         let unseen = match plan.metric {
             Metric::Loss => Metric::TestLoss,
             _ => Metric::TestAccuracy,

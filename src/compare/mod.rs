@@ -3,6 +3,7 @@
 
 pub mod statistics;
 mod episodes;
+mod metric;
 mod blind;
 mod decisions;
 mod comparison;
@@ -17,7 +18,6 @@ pub use methods::{
     ComparisonPlan, LeftOut, MethodComparison, MethodCurves, MethodDifference, MethodSummary, MethodTraining,
     ScoredTraining,
 };
+pub use metric::Metric;
 pub use statistics::{Estimate, Interval};
 pub use training::{RoundPoint, TrainingRecord};
-
-pub use crate::scenario::Metric;

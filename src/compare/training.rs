@@ -4,8 +4,7 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use super::EpisodeOutcome;
-use crate::scenario::Metric;
+use super::{EpisodeOutcome, Metric};
 use crate::telemetry::statistics::ROLLING_ROUNDS;
 use crate::telemetry::{
     BigInteger, EpisodeEnd, EpisodeFinished, Event, EventReader, Payload, ReadError, RunState, round,
@@ -54,6 +53,12 @@ pub struct TrainingRecord {
     pub rounds: u32,
     /// All of them were played, or the run ended early by its own rule.
     pub is_complete: bool,
+    /// Updates of its policy; 0 of a controller that does not learn.
+    #[serde(default)]
+    pub updates: u64,
+    /// It trained in fp16, whose loss scale is each training's own.
+    #[serde(default)]
+    pub scales_loss: bool,
     /// Whether the episodes are those of an evaluation; else they are the last ones of the training.
     pub is_evaluated: bool,
     /// What the training is scored by; those whose network was never measured are left out of scores.
@@ -88,6 +93,8 @@ impl TrainingRecord {
             seed: BigInteger(0),
             rounds: 0,
             is_complete: false,
+            updates: 0,
+            scales_loss: false,
             is_evaluated: false,
             episodes: Vec::new(),
             curve: Vec::new(),
@@ -103,6 +110,7 @@ impl TrainingRecord {
                 self.controller.clone_from(&started.controller);
                 self.seed = started.seed;
                 self.rounds = started.n_rounds;
+                self.scales_loss = started.amp_dtype.as_deref() == Some("fp16");
             }
             Payload::EpisodeFinished(told) if told.end != EpisodeEnd::Stopped => {
                 in_round.push((self.outcome(event, told), told.length));
@@ -131,7 +139,10 @@ impl TrainingRecord {
                 let first = (round + 1).saturating_sub(ROLLING_ROUNDS as u32);
                 self.episodes.retain(|outcome| outcome.round >= first);
             }
-            Payload::RunFinished(finished) => self.is_complete = finished.status == RunState::Completed,
+            Payload::RunFinished(finished) => {
+                self.is_complete = finished.status == RunState::Completed;
+                self.updates = finished.updates;
+            }
             _ => {}
         }
     }
@@ -225,78 +236,6 @@ impl TrainingRecord {
 fn mean_of(values: impl Iterator<Item = f64>) -> Option<f64> {
     let (count, sum) = values.fold((0_u64, 0.0), |(count, sum), value| (count + 1, sum + value));
     (count > 0).then(|| sum / count as f64)
-}
-
-impl Metric {
-    /// All of them.
-    pub const ALL: [Self; 10] = [
-        Self::AccuracyMinusRent,
-        Self::Accuracy,
-        Self::CommittedAccuracy,
-        Self::TestAccuracy,
-        Self::Loss,
-        Self::TestLoss,
-        Self::ParamRatio,
-        Self::Gmacs,
-        Self::Rollbacks,
-        Self::CurveArea,
-    ];
-
-    /// In words, with the unit.
-    pub const fn words(self) -> &'static str {
-        match self {
-            Self::AccuracyMinusRent => "final validation accuracy minus rent, points",
-            Self::Accuracy => "final validation accuracy, %",
-            Self::CommittedAccuracy => "validation accuracy with committed seeds alone, %",
-            Self::TestAccuracy => "test accuracy with committed seeds alone, %",
-            Self::Loss => "final validation loss, nats",
-            Self::TestLoss => "test loss with committed seeds alone, nats",
-            Self::ParamRatio => "size over the host's",
-            Self::Gmacs => "multiply-accumulates an episode, billions",
-            Self::Rollbacks => "rollbacks an episode",
-            Self::CurveArea => "mean final accuracy over all rounds, %",
-        }
-    }
-
-    /// Whether more is better.
-    pub const fn is_gain(self) -> bool {
-        !matches!(
-            self,
-            Self::Loss | Self::TestLoss | Self::ParamRatio | Self::Gmacs | Self::Rollbacks
-        )
-    }
-
-    /// Decimals that it is shown with.
-    pub const fn decimals(self) -> usize {
-        match self {
-            Self::Loss | Self::TestLoss => 4,
-            _ => 2,
-        }
-    }
-
-    /// A difference that matters where nobody says another: a hundredth of a nat, half of anything else.
-    pub const fn usual_effect(self) -> f64 {
-        match self {
-            Self::Loss | Self::TestLoss => 0.01,
-            _ => 0.5,
-        }
-    }
-
-    /// `None` where an episode has no such value, or none of its own.
-    fn of_episode(self, outcome: &EpisodeOutcome) -> Option<f64> {
-        match self {
-            Self::AccuracyMinusRent => outcome.accuracy_minus_rent(),
-            Self::Accuracy => outcome.accuracy,
-            Self::CommittedAccuracy => outcome.committed_accuracy,
-            Self::TestAccuracy => outcome.test_accuracy,
-            Self::Loss => outcome.loss,
-            Self::TestLoss => outcome.test_loss,
-            Self::ParamRatio => Some(outcome.param_ratio),
-            Self::Gmacs => outcome.gmacs(),
-            Self::Rollbacks => Some(outcome.rollbacks.into()),
-            Self::CurveArea => None,
-        }
-    }
 }
 
 #[cfg(test)]

@@ -5,9 +5,8 @@ use serde::Serialize;
 use super::Control;
 use super::search::Spent;
 use super::study::PlayedRow;
-use crate::compare::statistics::{Criteria, Evidence, Verdict, holm, sign_flip, verdict};
+use crate::compare::statistics::{Criteria, DecisionTest, Evidence, Verdict, holm, sign_flip, verdict};
 use crate::compare::{Comparison, ControllerSummary, Estimate, Paired, Played, Summary};
-use crate::scenario::DecisionTest;
 
 /// By what a difference counts: as `compare` has it, but with the episode as the unit.
 const CRITERIA: Criteria = Criteria {

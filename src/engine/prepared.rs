@@ -85,16 +85,10 @@ impl Prepared {
         let text = &file.text;
         let input = Input { label, text, overrides };
         let loaded = scenario::load_beside(&input, file.folder.as_deref(), catalog).map_err(SetupError::Scenario)?;
-        let shortage = |shortage| SetupError::Memory {
+        check_memory(&loaded, Machine::ram_bytes()).map_err(|shortage| SetupError::Memory {
             label: label.into(),
             shortage,
-        };
-        check_memory(&loaded, Machine::ram_bytes()).map_err(shortage)?;
-        // All arms of an experiment are in memory at once.
-        let share = Machine::ram_bytes().map(|bytes| bytes / loaded.arms.len().max(1) as u64);
-        for arm in &loaded.arms {
-            check_memory(&arm.loaded, share).map_err(shortage)?;
-        }
+        })?;
         Ok(Self {
             loaded,
             file,

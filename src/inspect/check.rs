@@ -216,7 +216,10 @@ pub fn check(folder: &Path, catalog: &Catalog) -> Check {
 
 fn check_run(folder: &Path, catalog: &Catalog) -> Check {
     if !files::holds_run(folder) {
-        return Check::of_nothing(folder, files::what_else(folder));
+        return Check::of_nothing(
+            folder,
+            "it is neither a run (it has no resolved.ron) nor a sweep (it has no plan.json)",
+        );
     }
     let entry = RunEntry::read(folder);
     // A run that is about to go on has not said so yet.

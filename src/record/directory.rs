@@ -274,7 +274,7 @@ impl RunDirectory {
 }
 
 /// [`RunDirectory::become_latest`] of the folder at `path`, which is called `id`.
-pub(crate) fn note_latest(path: &Path, id: &str) {
+fn note_latest(path: &Path, id: &str) {
     let latest = path.with_file_name(LATEST);
     // Under a name of its own: several runs may begin at once.
     let unfinished = path.with_file_name(format!(".{LATEST}-{id}"));
@@ -290,7 +290,7 @@ pub(crate) fn note_latest(path: &Path, id: &str) {
 ///
 /// # Errors
 /// If it cannot be created; if there is one of that `id`.
-pub(crate) fn create_folder(
+fn create_folder(
     root: &Path,
     id: Option<&str>,
     name: &str,

@@ -231,14 +231,8 @@ pub fn list_runs(root: &Path) -> Result<Vec<RunEntry>, FileError> {
     Ok(runs)
 }
 
-/// What a folder of several runs holds that are compared: it lies beside runs and is none.
-pub(crate) const EXPERIMENT_FILE: &str = "experiment.json";
-
 /// A folder that holds something of a run, or that was made for one and holds nothing yet.
 fn holds_run(folder: &Path) -> bool {
-    if folder.join(EXPERIMENT_FILE).exists() {
-        return false;
-    }
     let files = [STATUS_FILE, MANIFEST_FILE, RESOLVED_FILE, SOURCE_FILE, EVENTS_FILE];
     let is_empty = || std::fs::read_dir(folder).is_ok_and(|mut entries| entries.next().is_none());
     files.iter().any(|file| folder.join(file).exists()) || is_empty() && is_named_by_time(folder)

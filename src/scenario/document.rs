@@ -4,8 +4,10 @@ use std::collections::BTreeMap;
 
 use serde::de::DeserializeOwned;
 
+use super::SCENARIO;
 use super::catalog::Catalog;
 use super::check::check;
+use super::paths::children;
 use super::problem::{Cursor, Problem, Report, Source, SourceKind};
 use super::reader::{self, Document};
 use super::tree::{Node, Span, Value};
@@ -55,6 +57,18 @@ pub fn read_declared<T: Described + DeserializeOwned>(
             Err(refused(vec![Problem::error(Span::start_of(FILE), "", message)]))
         }
         None => Err(refused(problems)),
+    }
+}
+
+/// Whether a text writes a field of `T` that no scenario has.
+pub fn declares<T: Described>(text: &str) -> bool {
+    let kind: &'static Kind = const { &T::KIND };
+    let has = |kind: &Kind, name: &str| children(kind).iter().any(|field| field.name == name);
+    match reader::read(text, 0).map(|document| document.root.value) {
+        Ok(Value::Record(_, fields)) => fields
+            .iter()
+            .any(|(name, _)| has(kind, &name.text) && !has(&SCENARIO, &name.text)),
+        _ => false,
     }
 }
 

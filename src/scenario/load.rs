@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::LazyLock;
 
-use super::arms::{ArmLayer, arm_layers};
 use super::catalog::Catalog;
 use super::check::{Checked, check};
 use super::layers::{self, Override};
@@ -15,7 +14,7 @@ use super::resolve::resolved_ron;
 use super::settled::settled;
 use super::tree::{Node, Span, Value};
 use super::validate::{Finding, validate};
-use super::{AmpMode, ArmConfig, HostOutline, SCENARIO, Scenario, TaskChoice, TaskSpec};
+use super::{AmpMode, HostOutline, SCENARIO, Scenario, TaskChoice, TaskSpec};
 use crate::files::RonError;
 use crate::files::ron_options;
 use crate::growth::SlotId;
@@ -42,8 +41,6 @@ pub struct Loaded {
     pub host: HostOutline,
     /// Enabled slots in the policy's order.
     pub slots: Vec<SlotId>,
-    /// The arms of the experiment, each as a scenario without one; none of a single run.
-    pub arms: Vec<Arm>,
     /// Where each value that is no default comes from, by path.
     pub origins: BTreeMap<String, String>,
     /// Advice that does not stop the run.
@@ -56,8 +53,7 @@ impl Loaded {
     /// Fields that say what is computed in lower precision.
     pub const MIXED_PRECISION: [&str; 2] = ["training.amp", "learner.amp"];
 
-    /// Has everything computed in f32, in every arm, whatever a preset, the file or a flag asks for. `by` is what demands
-    /// it.
+    /// Has everything computed in f32, whatever a preset, the file or a flag asks for. `by` is what demands it.
     pub fn switch_mixed_precision_off(&mut self, by: &str) {
         self.scenario.training.amp = AmpMode::Off;
         self.scenario.learner.amp = AmpMode::Off;
@@ -65,19 +61,7 @@ impl Loaded {
             self.origins.insert(path.into(), by.into());
         }
         self.mixed_precision_off = Some(by.into());
-        for arm in &mut self.arms {
-            arm.loaded.switch_mixed_precision_off(by);
-        }
     }
-}
-
-/// One arm of an experiment.
-#[derive(Clone, Debug)]
-pub struct Arm {
-    /// As written.
-    pub id: String,
-    /// The scenario that it plays; its warnings are the experiment's.
-    pub loaded: Loaded,
 }
 
 /// Sources by their fixed numbers; overrides and presets follow.
@@ -96,7 +80,7 @@ static LOWEST: LazyLock<Defaults> = LazyLock::new(|| {
     Defaults { text, root }
 });
 
-/// Reads, layers and checks a scenario, and each arm of its experiment.
+/// Reads, layers and checks a scenario.
 ///
 /// # Errors
 /// Every problem found, with its position.
@@ -113,36 +97,15 @@ pub fn load_beside(input: &Input<'_>, folder: Option<&Path>, catalog: &Catalog) 
     let Some(layers) = layering.read_layers(input, folder) else {
         return Err(Report::new(layering.sources, layering.problems));
     };
-    let whole = layering.resolve(&layers, None, input.label, catalog);
-    let arms = match &whole {
-        Some(whole) => layering.resolve_arms(&layers, &whole.root, input.label, catalog),
-        None => Vec::new(),
-    };
+    let whole = layering.resolve(&layers, input.label, catalog);
     let report = Report::new(layering.sources, layering.problems);
-    match whole.and_then(|whole| whole.loaded) {
+    match whole {
         Some(mut loaded) if !report.has_errors() => {
-            for (written, arm) in loaded.scenario.arms_mut().iter_mut().zip(&arms) {
-                resolve_arm(written, &arm.loaded.scenario);
-            }
-            loaded.arms = arms;
             loaded.warnings = report;
             Ok(loaded)
         }
         _ => Err(report),
     }
-}
-
-/// What an arm writes is a part of a section; what it comes to is the section.
-fn resolve_arm(written: &mut ArmConfig, resolved: &Scenario) {
-    fn replace<T: Clone>(written: &mut Option<T>, resolved: &T) {
-        if let Some(section) = written {
-            section.clone_from(resolved);
-        }
-    }
-    replace(&mut written.reward, &resolved.reward);
-    replace(&mut written.policy, &resolved.policy);
-    replace(&mut written.learner, &resolved.learner);
-    replace(&mut written.initial_topology, &resolved.initial_topology);
 }
 
 /// The sources of a scenario as they were read, the presets aside.
@@ -151,12 +114,6 @@ struct Layers<'a> {
     file: Node,
     overrides: Vec<(&'a Override, Option<Node>)>,
     folder: Option<&'a Path>,
-}
-
-/// The layers in one tree, and what it comes to if it is sound.
-struct Resolved {
-    root: Node,
-    loaded: Option<Loaded>,
 }
 
 struct Layering {
@@ -216,9 +173,9 @@ impl Layering {
         })
     }
 
-    /// Lays everything over each other, an arm uppermost, and judges what comes of it.
-    fn resolve(&mut self, layers: &Layers, arm: Option<&ArmLayer>, label: &str, catalog: &Catalog) -> Option<Resolved> {
-        let root = self.merge(layers, arm, catalog)?;
+    /// Lays everything over each other and checks the result.
+    fn resolve(&mut self, layers: &Layers, label: &str, catalog: &Catalog) -> Option<Loaded> {
+        let root = self.merge(layers, catalog)?;
         let checked = {
             let texts: Vec<&str> = self.sources.iter().map(|source| source.text.as_str()).collect();
             let kinds: Vec<SourceKind> = self.sources.iter().map(|source| source.kind).collect();
@@ -250,7 +207,6 @@ impl Layering {
                         scenario,
                         task,
                         host,
-                        arms: Vec::new(),
                         origins: self.origins(&checked.places),
                         warnings: Report::default(),
                         mixed_precision_off: None,
@@ -263,40 +219,18 @@ impl Layering {
             }
             _ => {}
         }
-        Some(Resolved { root, loaded })
-    }
-
-    /// Each arm of the experiment in `root` as a scenario of its own. What is wrong with an arm alone is said to be; what
-    /// the scenario has already been blamed for is not said again.
-    fn resolve_arms(&mut self, layers: &Layers, root: &Node, label: &str, catalog: &Catalog) -> Vec<Arm> {
-        let mut arms = Vec::new();
-        for layer in arm_layers(root) {
-            let known = std::mem::take(&mut self.problems);
-            let resolved = self.resolve(layers, Some(&layer), label, catalog);
-            let found = std::mem::replace(&mut self.problems, known);
-            for mut problem in found {
-                let is_known = |known: &Problem| known.span == problem.span && known.message == problem.message;
-                if !self.problems.iter().any(is_known) {
-                    problem.message = format!("in arm \"{}\": {}", layer.id, problem.message);
-                    self.problems.push(problem);
-                }
-            }
-            if let Some(loaded) = resolved.and_then(|resolved| resolved.loaded) {
-                arms.push(Arm { id: layer.id, loaded });
-            }
-        }
-        arms
+        loaded
     }
 
     /// All layers in one tree; `None` where one cannot be read at all.
-    fn merge(&mut self, layers: &Layers, arm: Option<&ArmLayer>, catalog: &Catalog) -> Option<Node> {
+    fn merge(&mut self, layers: &Layers, catalog: &Catalog) -> Option<Node> {
         let mut lower = layers.defaults.clone();
         // The policy's preset comes second: a training preset may choose it.
         for (path, presets) in [("preset", &TRAINING_PRESETS[..]), ("policy.preset", &POLICY_PRESETS)] {
-            self.add_preset(path, presets, layers, arm, &mut lower)?;
+            self.add_preset(path, presets, layers, &mut lower)?;
         }
         let known = self.problems.len();
-        let root = self.lay_over(lower.clone(), layers, arm);
+        let root = self.lay_over(lower.clone(), layers);
         match settled(&root, catalog, layers.folder) {
             None => return Some(root),
             Some(Err(problem)) => {
@@ -310,11 +244,11 @@ impl Layering {
         }
         // What is wrong with an override is found again.
         self.problems.truncate(known);
-        Some(self.lay_over(lower, layers, arm))
+        Some(self.lay_over(lower, layers))
     }
 
     /// What is written, over what is not.
-    fn lay_over(&mut self, mut root: Node, layers: &Layers, arm: Option<&ArmLayer>) -> Node {
+    fn lay_over(&mut self, mut root: Node, layers: &Layers) -> Node {
         root.overlay(layers.file.clone());
         for (over, node) in &layers.overrides {
             if let Some(node) = node
@@ -322,9 +256,6 @@ impl Layering {
             {
                 self.problems.push(problem);
             }
-        }
-        if let Some(arm) = arm {
-            arm.lay_over(&mut root);
         }
         root
     }
@@ -335,7 +266,6 @@ impl Layering {
         path: &str,
         presets: &'static [TrainingPreset],
         layers: &Layers,
-        arm: Option<&ArmLayer>,
         root: &mut Node,
     ) -> Option<()> {
         let written = |node: &Node| {
@@ -343,11 +273,9 @@ impl Layering {
                 .try_fold(node.clone(), |node, key| node.field(key).cloned())
         };
         let overriding = layers.overrides.iter().rev().find(|(over, _)| over.path == path);
-        let of_arm = arm.and_then(|arm| written(&arm.sections));
-        let chosen = match (of_arm, overriding) {
-            (Some(node), _) => Some(node),
-            (None, Some((_, node))) => node.clone(),
-            (None, None) => written(&layers.file).or_else(|| written(root)),
+        let chosen = match overriding {
+            Some((_, node)) => node.clone(),
+            None => written(&layers.file).or_else(|| written(root)),
         };
         if let Some(Value::Text(name) | Value::Word(name)) = chosen.map(|node| node.value)
             && let Some(preset) = preset_named(presets, &name)

@@ -11,7 +11,6 @@ mod attribution;
 mod blueprints;
 mod controllers;
 mod device;
-mod experiment;
 mod faults;
 mod governor;
 mod growth_schedules;
@@ -33,7 +32,6 @@ mod tree;
 mod problem;
 mod paths;
 mod layers;
-mod arms;
 mod reader;
 mod settled;
 mod validate;
@@ -61,10 +59,7 @@ pub use controllers::{
 };
 pub use derived::{DataForm, ImageShape, PartSizes, TextShape, data_forms};
 pub use device::{DeviceError, DeviceSpec};
-pub use document::{Declared, read_declared, written_values};
-pub use experiment::{
-    AbConfig, ArmConfig, DecisionTest, EvaluationMode, ExperimentConfig, Interleave, LONGEST_ARM_ID, Metric,
-};
+pub use document::{Declared, declares, read_declared, written_values};
 pub use explain::{ExplainedField, Explanation, Member, explain, field_paths, field_values};
 pub use faults::{Fault, FaultEntry};
 pub use governor::GovernorConfig;
@@ -81,7 +76,7 @@ pub use learner::{
 pub use lifecycle::{
     AutoForward, GateConfig, GateMode, Isolation, IsolationConfig, LifecycleConfig, OnFossilize, StageIsolation,
 };
-pub use load::{Arm, Input, Loaded, load, load_beside};
+pub use load::{Input, Loaded, load, load_beside};
 pub use needs::{MeasurementNeed, RequiredMasks};
 pub use paths::UnknownField;
 pub use policy::{
@@ -144,8 +139,6 @@ section! {
         telemetry: TelemetryConfig;
         /// Damage done on purpose, to see the governor work.
         faults: Vec<FaultEntry>;
-        /// Arms that are compared, instead of a single run. None: one run.
-        experiment: Option<ExperimentConfig>;
     }
 }
 

@@ -4,7 +4,6 @@
 mod action_space;
 mod blueprints;
 mod controller;
-mod experiment;
 mod faults;
 mod learner;
 mod reward;
@@ -43,7 +42,6 @@ pub fn validate(scenario: &Scenario, task: &TaskSpec, host: &HostOutline, catalo
     faults::check_faults(scenario, task, &mut findings);
     reward::check_reward(scenario, &mut findings);
     learner::check_learner(scenario, task, &mut findings);
-    experiment::check_experiment(scenario, task, &mut findings);
     findings.0
 }
 

@@ -59,7 +59,8 @@ pub struct Limits {
 }
 
 /// The arguments that play a trial from where it stands up to the end of `segment`: `run` where nothing of it has lasted,
-/// else `resume`. What a process that was killed at once has left is set aside.
+/// else `resume`. What a process that was killed at once has left is set aside. Of a judged sweep they play the whole
+/// replicate of the trial.
 ///
 /// # Errors
 /// A folder that cannot be read or set aside.
@@ -70,11 +71,24 @@ pub fn arguments(
     segment: Segment,
     threads: usize,
 ) -> Result<Vec<String>, FileError> {
+    let path = |path: &Path| path.to_string_lossy().into_owned();
+    if plan.sweep.judge.is_some() {
+        let (folder, replicate, threads) = (path(sweep.path()), trial.replicate.to_string(), threads.to_string());
+        let words = [
+            "sweep",
+            "side-by-side",
+            &folder,
+            &replicate,
+            "--threads",
+            &threads,
+            "--ends-with-input",
+        ];
+        return Ok(words.map(String::from).to_vec());
+    }
     let directory = sweep.trial(&trial.id);
     let has_begun = directory.try_exists().at(&directory)?;
     // Of a checkpoint that is damaged `resume` says what is wrong with it.
     let goes_on = has_begun && !Checkpoints::of(&directory).list()?.is_empty();
-    let path = |path: &Path| path.to_string_lossy().into_owned();
     let mut arguments = Vec::new();
     if goes_on {
         arguments.extend(["resume".into(), path(&directory)]);
@@ -104,7 +118,7 @@ pub fn arguments(
 }
 
 /// Moves a run of which nothing has lasted to `ID.discarded-N`.
-fn set_aside(trials: &Path, id: &str) -> Result<(), FileError> {
+pub(super) fn set_aside(trials: &Path, id: &str) -> Result<(), FileError> {
     let directory = trials.join(id);
     let place = (1_u32..)
         .map(|n| trials.join(format!("{id}.discarded-{n}")))

@@ -8,7 +8,8 @@ use serde::Serialize;
 use super::folder::{SweepFolder, replace_shared};
 use super::outcome::{Results, TrialEnd, TrialResult, read_result};
 use super::plan::{Plan, Trial};
-use crate::compare::Metric;
+use crate::compare::statistics::Criteria;
+use crate::compare::{ComparisonPlan, MethodComparison, MethodTraining, Metric, TrainingRecord};
 use crate::health::{AtPath, FileError};
 
 /// Rows of a trial that has not ended have these columns empty.
@@ -33,6 +34,19 @@ pub struct Collected {
     pub is_complete: bool,
     /// In the order of the plan.
     pub trials: Vec<CollectedTrial>,
+    /// What the sweep's judge says: see [`Self::judged`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub judgement: Option<MethodComparison>,
+}
+
+impl CollectedTrial {
+    /// What came of it; complete only if the trial was played to its end within its limits.
+    pub fn training(&self) -> Option<TrainingRecord> {
+        let result = self.result.as_ref()?;
+        let mut training = result.training.clone()?;
+        training.is_complete &= result.end == TrialEnd::Done && !result.timed_out;
+        Some(training)
+    }
 }
 
 impl Collected {
@@ -54,7 +68,35 @@ impl Collected {
             name: plan.name.clone(),
             is_complete: trials.iter().all(|trial| trial.result.is_some()),
             trials,
+            judgement: None,
         })
+    }
+
+    /// With the verdict of the plan's judge, if it has one.
+    pub fn judged(mut self, plan: &Plan) -> Self {
+        self.judgement = plan.sweep.judge.as_ref().map(|judge| {
+            let trainings: Vec<MethodTraining> = self
+                .trials
+                .iter()
+                .filter_map(|trial| {
+                    let (method, record) = (trial.trial.label(), trial.training()?);
+                    Some(MethodTraining { method, record })
+                })
+                .collect();
+            let plan = ComparisonPlan {
+                metric: judge.metric,
+                criteria: Criteria {
+                    test: judge.test,
+                    alpha: judge.alpha,
+                    min_effect: judge.min_effect,
+                },
+                control: judge.control.clone(),
+                outstanding: self.trials.iter().filter(|trial| trial.result.is_none()).count(),
+                side_by_side: true,
+            };
+            MethodComparison::new(&trainings, &plan)
+        });
+        self
     }
 
     /// Writes the tables into the sweep's folder; their paths.
@@ -91,14 +133,13 @@ impl Collected {
     /// `trials.csv`: a row a trial.
     pub fn trials_csv(&self) -> String {
         let axes = self.axes();
-        let mut columns = vec!["trial", "point", "replicate", "seed"];
-        columns.extend(&axes);
+        let mut columns = self.head_columns(&axes);
         columns.extend(["state", "reason", "timed_out", "rounds", "env_steps", "evaluated"]);
         columns.extend(Metric::ALL.map(|metric| metric.name()));
         columns.extend(["train_s", "wall_s", "attempts", "engine", "commit"]);
         let mut csv = Csv::new(&columns);
         for CollectedTrial { trial, result } in &self.trials {
-            let mut row = Self::head(trial, &axes);
+            let mut row = self.head(trial, &axes);
             let training = result.as_ref().and_then(|result| result.training.as_ref());
             let of_result = |of: fn(&TrialResult) -> String| result.as_ref().map_or_else(String::new, of);
             row.push(result.as_ref().map_or("waiting", |result| end_name(result.end)).into());
@@ -123,8 +164,7 @@ impl Collected {
     /// `curves.csv`: a row a trial and round.
     pub fn curves_csv(&self) -> String {
         let axes = self.axes();
-        let mut columns = vec!["trial", "point", "replicate", "seed"];
-        columns.extend(&axes);
+        let mut columns = self.head_columns(&axes);
         columns.extend([
             "round",
             "env_steps",
@@ -137,7 +177,7 @@ impl Collected {
         for CollectedTrial { trial, result } in &self.trials {
             let training = result.as_ref().and_then(|result| result.training.as_ref());
             for point in training.iter().flat_map(|training| &training.curve) {
-                let mut row = Self::head(trial, &axes);
+                let mut row = self.head(trial, &axes);
                 row.extend([
                     (point.round + 1).to_string(),
                     point.env_steps.to_string(),
@@ -152,13 +192,26 @@ impl Collected {
         csv.0
     }
 
-    fn head(trial: &Trial, axes: &[&str]) -> Vec<String> {
+    /// Whether the sweep names its points.
+    fn has_names(&self) -> bool {
+        self.trials.iter().any(|trial| trial.trial.name.is_some())
+    }
+
+    fn head_columns<'a>(&self, axes: &[&'a str]) -> Vec<&'a str> {
+        let mut columns = vec!["trial", "point", "replicate", "seed"];
+        columns.extend(self.has_names().then_some("name"));
+        columns.extend(axes);
+        columns
+    }
+
+    fn head(&self, trial: &Trial, axes: &[&str]) -> Vec<String> {
         let mut row = vec![
             trial.id.clone(),
             trial.point.to_string(),
             trial.replicate.to_string(),
             trial.seed.0.to_string(),
         ];
+        row.extend(self.has_names().then(|| trial.name.clone().unwrap_or_default()));
         row.extend(axes.iter().map(|axis| {
             let setting = trial.settings.iter().find(|setting| setting.path == *axis);
             setting

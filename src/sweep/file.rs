@@ -1,7 +1,23 @@
 //! A sweep as a user writes it, in the language of scenarios.
 
-use crate::scenario::EvaluationMode;
-use crate::schema::{Written, choice, record, section};
+use crate::compare::Metric;
+use crate::compare::statistics::DecisionTest;
+use crate::schema::{Kind, Names, Written, choice, record, section};
+
+/// Characters of a point's name at most: names stand in tables.
+const LONGEST_NAME: usize = 40;
+
+/// The name of a point.
+const POINT_NAME: Kind = Kind::Text(Names::Form {
+    noun: "name of a point",
+    form: "1 to 40 letters, digits, `.`, `_` or `-`, starting with a letter or digit",
+    accepts: |text| {
+        let part = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
+        text.len() <= LONGEST_NAME
+            && text.chars().all(part)
+            && text.chars().next().is_some_and(|c| c.is_ascii_alphanumeric())
+    },
+});
 
 section! {
     /// A sweep: trainings of one scenario that differ in some of its fields.
@@ -17,7 +33,7 @@ section! {
         /// Which combinations of the axes are tried.
         draw: Drawing = Drawing::Grid;
         /// Settings that belong together; every combination of the axes is tried with each of these.
-        points: Vec<Vec<Setting>>;
+        points: Vec<NamedPoint>;
         /// Trainings of each point. Their seeds are run.seed and the numbers after it, the same for all points.
         replicates: u32 = 1, integer(1, 10_000);
         /// What a sweep may use of a machine.
@@ -27,6 +43,9 @@ section! {
         /// What is played with the controller that came out of each training. None: the last rounds of the training are
         /// its score.
         evaluation: Option<Evaluation>;
+        /// How the points are compared once all of them are played. The trainings of a replicate, one of each point, are then
+        /// played side by side, step by step in one process. None: `compare` does.
+        judge: Option<Judge>;
         /// Words that all trials can be found by.
         tags: Vec<String>;
     }
@@ -40,6 +59,17 @@ record! {
         path: String;
         /// As a scenario has it.
         value: Written;
+    }
+}
+
+record! {
+    /// Settings that belong together.
+    #[derive(Eq)]
+    pub struct NamedPoint {
+        /// Names them in tables and for the judge.
+        name: String, POINT_NAME;
+        /// What the point sets; nothing: the scenario as it is.
+        set: Vec<Setting>;
     }
 }
 
@@ -150,5 +180,32 @@ record! {
         seeds: Vec<u64>;
         /// How a learned policy chooses.
         mode: EvaluationMode;
+    }
+}
+
+choice! {
+    /// How a learned policy chooses its actions.
+    #[derive(Copy, Eq)]
+    pub enum EvaluationMode {
+        /// the likeliest
+        Greedy,
+        /// drawn by their probability
+        Sample,
+    }
+}
+
+section! {
+    /// How points are compared; all of it is declared before anything is seen.
+    pub struct Judge {
+        /// What decides. Rewards are on scales of their own and never compared.
+        metric: Metric = Metric::TestAccuracy;
+        /// Which test decides.
+        test: DecisionTest = DecisionTest::MannWhitney;
+        /// Probability of any false claim among all pairs that are tested.
+        alpha: f64 = 0.05, OPEN_FRACTION;
+        /// Least difference that matters, in the unit of the metric.
+        min_effect: f64 = 0.5, NOT_NEGATIVE;
+        /// The point that every other one is compared with. None: all pairs.
+        control: Option<String>;
     }
 }

@@ -13,6 +13,7 @@ pub fn trial(id: impl Into<String>, point: usize, replicate: u32) -> Trial {
         replicate,
         seed: BigInteger(replicate.into()),
         rounds: 2,
+        name: None,
         settings: Vec::new(),
         overrides: Vec::new(),
     }

@@ -4,7 +4,7 @@
 //! ```text
 //! sweep.ron ──file──► axes ──space──► points ──plan──► trials ──folder──► SWEEP/plan.json
 //! launch: Slurm | Ray | HyperQueue ──► workers
-//! worker: state (leases, results) ──► a free trial ──lease──► child process: run | resume ──► outcome ──► collect
+//! worker: state (leases, results) ──► a free trial ──lease──► child process: run | resume | side_by_side ──► outcome ──► collect
 //! ```
 
 mod file;
@@ -19,18 +19,24 @@ mod outcome;
 mod collect;
 mod state;
 mod child;
+mod together;
+mod side_by_side;
 mod tidy;
 mod worker;
 #[cfg(test)]
 mod fixtures;
 
 pub use collect::{Collected, CollectedTrial, Csv, end_name};
-pub use file::{Axis, AxisValues, Budget, Drawing, Evaluation, Setting, SuccessiveHalving, SweepFile};
+pub use file::{
+    Axis, AxisValues, Budget, Drawing, Evaluation, EvaluationMode, Judge, NamedPoint, Setting, SuccessiveHalving,
+    SweepFile,
+};
 pub use folder::{FolderError, SweepFolder};
 pub use launch::{Cluster, Launch, LaunchError};
 pub use lease::{Holder, Lease, LeaseContent, Leases};
 pub use outcome::{Results, TrialEnd, TrialResult, read_result, try_again};
 pub use plan::{Plan, PlanError, Planned, QUICKSTART, Trial, plan};
 pub use process::Worker;
+pub use side_by_side::{PlayedPoint, ReplicateError, SideBySide};
 pub use state::{Segment, SweepState, TrialState};
 pub use worker::{Shard, Told, WorkError, WorkOptions, work};

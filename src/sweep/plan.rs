@@ -8,11 +8,11 @@ use std::path::{Path, PathBuf};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
-use super::file::{Budget, Setting, SweepFile};
+use super::file::{Budget, Judge, Setting, SweepFile};
 use super::space::{Findings, Point, points};
 use crate::engine::{Prepared, SetupError, check_memory, read_text};
 use crate::record::{Machine, RunDirectoryError, ScenarioFile, scenario_folder};
-use crate::scenario::{Catalog, Declared, Override, Report, Severity, read_declared, resolved_ron};
+use crate::scenario::{Catalog, Declared, Loaded, Override, Report, Severity, read_declared, resolved_ron};
 use crate::schema::Written;
 use crate::telemetry::BigInteger;
 
@@ -23,9 +23,11 @@ const SEED: &str = "run.seed";
 /// The field that is the file's name where it is left out.
 const NAME: &str = "name";
 /// Version of `plan.json`.
-const FORMAT: u32 = 1;
+const FORMAT: u32 = 2;
 /// Digits of a trial's hash that make its id.
 const ID_DIGITS: usize = 16;
+/// Of a run that is played side by side with others.
+const FEWEST_CHECKPOINTS: u32 = 2;
 /// Differences, or broken trials, that are shown; the others are counted.
 const SHOWN: usize = 10;
 
@@ -59,20 +61,27 @@ pub struct Trial {
     pub seed: BigInteger,
     /// Rounds to be played.
     pub rounds: u32,
+    /// Name of the point, where the sweep names its points.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
     /// What tells it from the others; the seed aside.
     pub settings: Vec<Setting>,
     /// All that the scenario is overridden with, the seed among it.
     pub overrides: Vec<Setting>,
 }
 
+impl Setting {
+    /// `learner.lr=0.001`
+    pub(super) fn label(&self) -> String {
+        format!("{}={}", self.path, self.value.0.trim_matches('"'))
+    }
+}
+
 impl Trial {
-    /// `policy.controller=heuristic learner.lr=0.001`
+    /// The point's name; else `policy.controller=heuristic learner.lr=0.001`.
     pub fn label(&self) -> String {
-        let settings = self.settings.iter();
-        let words: Vec<String> = settings
-            .map(|Setting { path, value }| format!("{path}={}", value.0.trim_matches('"')))
-            .collect();
-        words.join(" ")
+        let settings = || self.settings.iter().map(Setting::label).collect::<Vec<_>>().join(" ");
+        self.name.clone().unwrap_or_else(settings)
     }
 }
 
@@ -116,7 +125,8 @@ pub fn plan(path: &Path, environment: &[Override], catalog: &Catalog) -> Result<
     let refused = |findings| PlanError::File(file.report(findings));
     let points = points(&file).map_err(refused)?;
     let sweep = &file.value;
-    let findings = check_sweep(sweep);
+    let mut findings = check_sweep(sweep);
+    findings.extend(check_judge(sweep, &points));
     if !findings.is_empty() {
         return Err(refused(findings));
     }
@@ -138,7 +148,8 @@ pub fn plan(path: &Path, environment: &[Override], catalog: &Catalog) -> Result<
         })
         .collect();
     let seed = base.seed(&shared, catalog)?;
-    let resolve = |draft: &Draft| draft.resolve(&base, seed, &sweep.budget, catalog);
+    let together = sweep.budget.parallel * if sweep.judge.is_some() { points.len() } else { 1 };
+    let resolve = |draft: &Draft| draft.resolve(&base, seed, sweep, together, catalog);
     let resolved = sound(drafts.par_iter().map(resolve).collect())?;
     let gpus = resolved.iter().map(|(_, gpus)| *gpus).max().unwrap_or(0);
     let trials: Vec<Trial> = resolved.into_iter().map(|(trial, _)| trial).collect();
@@ -193,15 +204,7 @@ impl Base {
     /// `run.seed` where no trial says anything else.
     fn seed(&self, shared: &[Placed], catalog: &Catalog) -> Result<u64, PlanError> {
         let overrides: Vec<Override> = shared.iter().map(Placed::to_override).collect();
-        let scenario = self.load(&overrides, catalog)?.loaded.scenario;
-        if scenario.experiment.is_some() {
-            return Err(PlanError::Trials(format!(
-                "{}: a trial is a single run, and this scenario has arms; leave its experiment out, or play it by \
-                 `simic-engine run`",
-                self.label
-            )));
-        }
-        Ok(scenario.run.seed)
+        Ok(self.load(&overrides, catalog)?.loaded.scenario.run.seed)
     }
 }
 
@@ -250,9 +253,10 @@ impl Draft<'_> {
         &self,
         base: &Base,
         seed: u64,
-        budget: &Budget,
+        sweep: &SweepFile,
+        together: usize,
         catalog: &Catalog,
-    ) -> Result<(Trial, usize), SetupError> {
+    ) -> Result<(Trial, usize), Vec<String>> {
         let seed = seed.wrapping_add(self.replicate.into());
         let mut overrides = self.shared.to_vec();
         let own = self.point.settings.iter().zip(&self.point.places);
@@ -268,8 +272,11 @@ impl Draft<'_> {
             place: format!("replicate {}", self.replicate),
         });
         let given: Vec<Override> = overrides.iter().map(Placed::to_override).collect();
-        let prepared = base.load(&given, catalog)?;
-        check_budget(&prepared, budget)?;
+        let prepared = base.load(&given, catalog).map_err(problems_of)?;
+        check_budget(&prepared, sweep.budget.memory_mib, together).map_err(problems_of)?;
+        if let Some(judge) = &sweep.judge {
+            check_judged(&prepared, judge).map_err(|message| vec![message])?;
+        }
         let scenario = &prepared.loaded.scenario;
         if overrides.iter().all(|placed| placed.setting.path != NAME) {
             // The sweep's copy of the scenario has another file name.
@@ -289,6 +296,7 @@ impl Draft<'_> {
             replicate: self.replicate,
             seed: BigInteger(seed),
             rounds: scenario.run.rounds,
+            name: self.point.name.clone(),
             settings: self.point.settings.clone(),
             overrides: overrides.into_iter().map(|placed| placed.setting).collect(),
         };
@@ -296,14 +304,14 @@ impl Draft<'_> {
     }
 }
 
-/// Whether as many trials as are played at once fit into the machine, and each into its share.
-fn check_budget(prepared: &Prepared, budget: &Budget) -> Result<(), SetupError> {
+/// Whether as many trials as are in memory `together` fit into the machine, and each into its share.
+fn check_budget(prepared: &Prepared, limit_mib: Option<u64>, together: usize) -> Result<(), SetupError> {
     const MIB: u64 = 1 << 20;
-    let at_once = Machine::ram_bytes().map(|bytes| bytes / budget.parallel as u64);
-    let limit = budget.memory_mib.map(|mib| mib.saturating_mul(MIB));
+    let at_once = Machine::ram_bytes().map(|bytes| bytes / together as u64);
+    let limit = limit_mib.map(|mib| mib.saturating_mul(MIB));
     let share = [at_once, limit].into_iter().flatten().min();
     check_memory(&prepared.loaded, share).map_err(|shortage| SetupError::Memory {
-        label: format!("with budget.parallel {}", budget.parallel),
+        label: format!("with {together} trials at once"),
         shortage,
     })
 }
@@ -342,16 +350,72 @@ fn check_sweep(sweep: &SweepFile) -> Findings {
     findings
 }
 
+/// What a judge asks of the sweep.
+fn check_judge(sweep: &SweepFile, points: &[Point]) -> Findings {
+    let mut findings = Findings::new();
+    let Some(judge) = &sweep.judge else {
+        return findings;
+    };
+    let mut object = |path: &str, message: String| findings.push((path.into(), message));
+    let names: Vec<&str> = points.iter().filter_map(|point| point.name.as_deref()).collect();
+    if names.len() < 2 {
+        object(
+            "judge",
+            "a judge compares named points; write at least two in points".into(),
+        );
+    } else if let Some(control) = judge.control.as_deref().filter(|control| !names.contains(control)) {
+        let message = format!("no point is called \"{control}\"; there are: {}", names.join(", "));
+        object("judge.control", message);
+    }
+    if sweep.evaluation.is_none() {
+        let message = "a judge scores episodes that nothing was trained on; write evaluation: (episodes: .., seeds: [..], \
+                       mode: sample)";
+        object("judge", message.into());
+    }
+    if sweep.early_stop.is_some() {
+        object(
+            "early_stop",
+            "judged points have equal budgets; leave early_stop or judge out".into(),
+        );
+    }
+    findings
+}
+
+/// What a judge asks of every trial: equal budgets, whatever the results are, and checkpoints that all points share.
+fn check_judged(prepared: &Prepared, judge: &Judge) -> Result<(), String> {
+    let Loaded { scenario, task, .. } = &prepared.loaded;
+    let run = &scenario.run;
+    let sizes = task.data.part_sizes(&task.split);
+    if run.early_stop.is_some() || run.run_early_stop.is_some() {
+        return Err("judged points have equal budgets; leave run.early_stop and run.run_early_stop out".into());
+    }
+    if run.keep_last < FEWEST_CHECKPOINTS {
+        return Err(format!(
+            "run.keep_last: {}; points that are played side by side are at most one round apart, and go on from a checkpoint \
+             that all have: write at least {FEWEST_CHECKPOINTS}",
+            run.keep_last
+        ));
+    }
+    if judge.metric.reads_test_part() && sizes.is_some_and(|sizes| sizes.test == 0) {
+        let metric = judge.metric.name();
+        return Err(format!(
+            "judge.metric: {metric}: the task {} has no test part",
+            task.name
+        ));
+    }
+    Ok(())
+}
+
 /// The trials, or everything that is wrong with them: each problem once, with how many trials have it.
-fn sound<T>(trials: Vec<Result<T, SetupError>>) -> Result<Vec<T>, PlanError> {
+fn sound<T>(trials: Vec<Result<T, Vec<String>>>) -> Result<Vec<T>, PlanError> {
     let count = trials.len();
     let mut problems: Vec<(String, usize)> = Vec::new();
     let mut sound = Vec::new();
     for trial in trials {
         match trial {
             Ok(trial) => sound.push(trial),
-            Err(error) => {
-                for problem in problems_of(&error) {
+            Err(found) => {
+                for problem in found {
                     match problems.iter_mut().find(|(known, _)| *known == problem) {
                         Some((_, trials)) => *trials += 1,
                         None => problems.push((problem, 1)),
@@ -373,7 +437,7 @@ fn sound<T>(trials: Vec<Result<T, SetupError>>) -> Result<Vec<T>, PlanError> {
 }
 
 /// What is wrong with a trial, one text a problem.
-fn problems_of(error: &SetupError) -> Vec<String> {
+fn problems_of(error: SetupError) -> Vec<String> {
     let SetupError::Scenario(report) = error else {
         return vec![error.to_string()];
     };
@@ -457,6 +521,7 @@ impl Plan {
             format!("{:?}", old.evaluation),
             format!("{:?}", new.evaluation),
         );
+        changed("judge", format!("{:?}", old.judge), format!("{:?}", new.judge));
         changed("budget", format!("{:?}", old.budget), format!("{:?}", new.budget));
         changed("tags", format!("{:?}", old.tags), format!("{:?}", new.tags));
         lines
@@ -467,6 +532,7 @@ impl Plan {
         let theirs: BTreeSet<&str> = other.trials.iter().map(|trial| trial.hash.as_str()).collect();
         self.sweep.early_stop == other.sweep.early_stop
             && self.sweep.evaluation == other.sweep.evaluation
+            && self.sweep.judge == other.sweep.judge
             && (self.sweep.early_stop.is_none() || self.trials.len() == other.trials.len())
             && self.trials.iter().all(|trial| theirs.contains(trial.hash.as_str()))
     }
@@ -498,6 +564,41 @@ impl Plan {
         self.trials
             .iter()
             .find(|trial| !is_id(trial) || !seen.insert(&trial.id))
+    }
+
+    /// The trials that are played as one, the first of which stands for all in leases: the points of a replicate where a
+    /// judge compares them, else each trial alone.
+    pub fn groups(&self) -> Vec<Vec<&Trial>> {
+        if self.sweep.judge.is_none() {
+            return self.trials.iter().map(|trial| vec![trial]).collect();
+        }
+        let mut groups: BTreeMap<u32, Vec<&Trial>> = BTreeMap::new();
+        for trial in &self.trials {
+            groups.entry(trial.replicate).or_default().push(trial);
+        }
+        groups.into_values().collect()
+    }
+
+    /// The budget of a group: that of each of its trials, taken together.
+    pub fn budget_of_group(&self) -> Budget {
+        let size = self.groups().first().map_or(1, Vec::len) as u64;
+        let budget = self.sweep.budget;
+        Budget {
+            memory_mib: budget.memory_mib.map(|mib| mib.saturating_mul(size)),
+            time_limit_s: budget.time_limit_s.map(|seconds| seconds.saturating_mul(size)),
+            ..budget
+        }
+    }
+
+    /// The first trial of the group of a trial.
+    pub fn leader<'a>(&'a self, trial: &'a Trial) -> &'a Trial {
+        let is_first = |other: &&Trial| other.replicate == trial.replicate;
+        let first = self
+            .sweep
+            .judge
+            .as_ref()
+            .and_then(|_| self.trials.iter().find(is_first));
+        first.unwrap_or(trial)
     }
 
     /// The trial of that id.

@@ -16,6 +16,8 @@ pub(super) type Findings = Vec<(String, String)>;
 /// The settings of a point, each with the place in the sweep file that it comes from.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Point {
+    /// Of `points`, with what the axes add; `None` of a sweep without `points`.
+    pub name: Option<String>,
     /// In the order of the file: those of `points`, then those of the axes.
     pub settings: Vec<Setting>,
     /// `file:line:column` of each.
@@ -51,8 +53,9 @@ pub(super) fn points(file: &Declared<SweepFile>) -> Result<Vec<Point>, Findings>
         ));
     }
     for (index, point) in points.iter().enumerate() {
-        if point.is_empty() {
-            findings.push((format!("points[{index}]"), "a point without settings".into()));
+        if points[..index].iter().any(|other| other.name == point.name) {
+            let message = format!("two points are called \"{}\"; give each a name of its own", point.name);
+            findings.push((format!("points[{index}].name"), message));
         }
     }
     if !findings.is_empty() {
@@ -60,15 +63,17 @@ pub(super) fn points(file: &Declared<SweepFile>) -> Result<Vec<Point>, Findings>
     }
 
     let place = |path: String| file.place(&path);
-    let lists = points.iter().enumerate().map(|(index, settings)| Point {
-        places: (0..settings.len())
-            .map(|entry| place(format!("points[{index}][{entry}].value")))
+    let lists = points.iter().enumerate().map(|(index, point)| Point {
+        name: Some(point.name.clone()),
+        places: (0..point.set.len())
+            .map(|entry| place(format!("points[{index}].set[{entry}].value")))
             .collect(),
-        settings: settings.clone(),
+        settings: point.set.clone(),
     });
     let mut lists: Vec<Point> = lists.collect();
     if lists.is_empty() {
         lists.push(Point {
+            name: None,
             settings: Vec::new(),
             places: Vec::new(),
         });
@@ -91,10 +96,12 @@ pub(super) fn points(file: &Declared<SweepFile>) -> Result<Vec<Point>, Findings>
             }
             let mut point = list.clone();
             for ((axis, value), place) in axes.iter().zip(values).zip(&axis_places) {
-                point.settings.push(Setting {
+                let setting = Setting {
                     path: axis.path.clone(),
                     value: value.clone(),
-                });
+                };
+                point.name = point.name.map(|name| format!("{name} {}", setting.label()));
+                point.settings.push(setting);
                 point.places.push(place.clone());
             }
             all.push(point);

@@ -149,7 +149,8 @@ impl<'a> SweepState<'a> {
         if let Some(end) = self.results.end(&trial.id) {
             return Ok(TrialState::Ended(end));
         }
-        if let Holder::Playing(lease) = self.leases.holder(&trial.id)? {
+        // Trials that are played side by side have one lease, that of the first.
+        if let Holder::Playing(lease) = self.leases.holder(&self.plan.leader(trial).id)? {
             return Ok(TrialState::Playing(lease.worker.name()));
         }
         Ok(match self.next_segment(trial) {

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use serde::Deserialize;
 
 use super::child::{self, ChildEnd, Limits};
-use super::file::Evaluation;
+use super::file::{Evaluation, EvaluationMode};
 use super::folder::SweepFolder;
 use super::lease::{Lease, Setbacks};
 use super::outcome::{RungScore, TrialEnd, TrialResult, is_still_to_do};
@@ -18,7 +18,6 @@ use crate::checkpoint::Checkpoints;
 use crate::compare::{EpisodeOutcome, TrainingRecord};
 use crate::health::{AtPath, FileError};
 use crate::run::StopSignal;
-use crate::scenario::EvaluationMode;
 use crate::telemetry::ReadError;
 
 /// Between two looks at a folder in which everything is being played by others.
@@ -137,18 +136,30 @@ struct Worker<'a> {
     options: &'a WorkOptions,
     stop: &'a StopSignal,
     tell: &'a (dyn Fn(Told) + Sync),
-    /// Trials in the order in which they are looked for.
-    order: Vec<&'a Trial>,
+    /// Groups of trials in the order in which they are looked for.
+    order: Vec<Group<'a>>,
     /// One thread at a time looks for a trial, and all of them use what it has seen.
     look: Mutex<Option<Look<'a>>>,
 }
 
+/// Trials that are played as one, under the lease of the first: its result is the last to be written.
+type Group<'a> = Vec<&'a Trial>;
+
 /// The worker's own part, then what it can help with.
-fn order<'a>(plan: &'a Plan, options: &WorkOptions) -> Vec<&'a Trial> {
-    let is_meant = |trial: &Trial| options.only.as_ref().is_none_or(|only| *only == trial.id);
-    let meant = plan.trials.iter().enumerate().filter(|(_, trial)| is_meant(trial));
+fn order<'a>(plan: &'a Plan, options: &WorkOptions) -> Vec<Group<'a>> {
+    let is_meant = |group: &Group| {
+        options
+            .only
+            .as_ref()
+            .is_none_or(|only| group.iter().any(|trial| *only == trial.id))
+    };
+    let meant = plan
+        .groups()
+        .into_iter()
+        .enumerate()
+        .filter(|(_, group)| is_meant(group));
     let (own, others): (Vec<_>, Vec<_>) = meant.partition(|(index, _)| options.shard.holds(*index));
-    own.into_iter().chain(others).map(|(_, trial)| trial).collect()
+    own.into_iter().chain(others).map(|(_, group)| group).collect()
 }
 
 /// What was seen of the folder at once: the threads of a worker go through it together, each trial once. What others have
@@ -169,9 +180,9 @@ enum Next<'a> {
     Over,
 }
 
-/// A segment of a trial that this worker holds.
+/// A segment of a group of trials that this worker holds.
 struct Task<'a> {
-    trial: &'a Trial,
+    group: Group<'a>,
     segment: Segment,
     lease: Lease,
     /// How often it may fail for good.
@@ -215,7 +226,8 @@ impl<'a> Worker<'a> {
         if look.state.is_called_off() {
             return Ok(Next::Over);
         }
-        while let Some(&trial) = self.order.get(look.seen) {
+        while let Some(group) = self.order.get(look.seen) {
+            let trial = group[0];
             look.seen += 1;
             let state = look.state.of(trial)?;
             match state {
@@ -226,7 +238,7 @@ impl<'a> Worker<'a> {
                     Some(lease) if is_still_to_do(self.folder, &trial.id, segment.rung)? => {
                         let retried = look.state.results.retried(&trial.id);
                         return Ok(Next::Play(Box::new(Task {
-                            trial,
+                            group: group.clone(),
                             segment,
                             lease,
                             chances: (retried + 1) * (self.plan.sweep.budget.retries + 1),
@@ -265,8 +277,7 @@ impl<'a> Worker<'a> {
                 lease.content.played_s,
             )
         };
-        result.write(self.folder, &trial.id)?;
-        (self.tell)(Told::Ended(trial, &result));
+        self.end(trial, &result)?;
         lease.release()?;
         Ok(true)
     }
@@ -274,27 +285,36 @@ impl<'a> Worker<'a> {
     /// Plays a segment, as often as it may fail; the lease is let go at the end.
     fn play(&self, task: Task) -> Result<(), WorkError> {
         let Task {
-            trial,
+            group,
             segment,
             mut lease,
             chances,
         } = task;
-        (self.tell)(Told::Begun(trial));
+        let trial = group[0];
+        for trial in &group {
+            (self.tell)(Told::Begun(trial));
+        }
         loop {
             let began = Instant::now();
-            let ended = self.play_once(trial, segment, &mut lease)?;
+            let ended = self.play_once(&group, segment, &mut lease)?;
             lease.content.played_s += began.elapsed().as_secs_f64();
+            let result = |end| TrialResult::new(end, lease.attempt(), lease.content.played_s / group.len() as f64);
             let (reason, timed_out, pause) = match ended {
-                Attempt::Done(training) if segment.is_last => {
-                    let result = TrialResult {
-                        training: Some(training),
-                        ..TrialResult::new(TrialEnd::Done, lease.attempt(), lease.content.played_s)
-                    };
-                    result.write(self.folder, &trial.id)?;
-                    (self.tell)(Told::Ended(trial, &result));
+                Attempt::Done(trainings) if segment.is_last => {
+                    for (trial, training) in group.iter().zip(trainings).rev() {
+                        let training = Some(training);
+                        self.end(
+                            trial,
+                            &TrialResult {
+                                training,
+                                ..result(TrialEnd::Done)
+                            },
+                        )?;
+                    }
                     break;
                 }
-                Attempt::Done(training) => {
+                Attempt::Done(trainings) => {
+                    let training = &trainings[0];
                     let score = training.rolling_accuracy().unwrap_or(f64::NEG_INFINITY);
                     RungScore { score }.write(self.folder, &trial.id, segment.rung)?;
                     (self.tell)(Told::Scored(trial, segment, score));
@@ -329,19 +349,31 @@ impl<'a> Worker<'a> {
                 }
                 break;
             }
-            let result = TrialResult {
-                reason: Some(reason),
-                timed_out,
-                training: TrainingRecord::of_run(&self.folder.trial(&trial.id)).ok(),
-                ..TrialResult::new(TrialEnd::Failed, lease.attempt(), lease.content.played_s)
-            };
-            result.write(self.folder, &trial.id)?;
-            (self.tell)(Told::Ended(trial, &result));
+            let result = TrialResult::new(
+                TrialEnd::Failed,
+                lease.attempt(),
+                lease.content.played_s / group.len() as f64,
+            );
+            for trial in group.iter().rev() {
+                let result = TrialResult {
+                    reason: Some(reason.clone()),
+                    timed_out,
+                    training: TrainingRecord::of_run(&self.folder.trial(&trial.id)).ok(),
+                    ..result.clone()
+                };
+                self.end(trial, &result)?;
+            }
             break;
         }
         // What was played counts, whoever goes on with it.
         lease.renew()?;
         Ok(lease.release()?)
+    }
+
+    fn end(&self, trial: &Trial, result: &TrialResult) -> Result<(), FileError> {
+        result.write(self.folder, &trial.id)?;
+        (self.tell)(Told::Ended(trial, result));
+        Ok(())
     }
 
     /// Whether the trial is still this worker's after a pause, and is to be played.
@@ -366,49 +398,50 @@ impl<'a> Worker<'a> {
         )
     }
 
-    fn play_once(&self, trial: &Trial, segment: Segment, lease: &mut Lease) -> Result<Attempt, WorkError> {
+    fn play_once(&self, group: &[&Trial], segment: Segment, lease: &mut Lease) -> Result<Attempt, WorkError> {
         let waited = Instant::now();
-        while child::is_played(self.folder, trial) && waited.elapsed() < ORPHANS {
+        let is_played = || group.iter().any(|trial| child::is_played(self.folder, trial));
+        while is_played() && waited.elapsed() < ORPHANS {
             std::thread::sleep(PAUSE);
         }
-        let arguments = match child::arguments(self.folder, self.plan, trial, segment, self.options.threads) {
+        let arguments = match child::arguments(self.folder, self.plan, group[0], segment, self.options.threads) {
             Ok(arguments) => arguments,
             Err(error) => {
                 let reason = error.to_string();
                 return Ok(Attempt::SetBack { reason });
             }
         };
-        match self.run(trial, &arguments, lease)? {
+        match self.run(group[0], &arguments, lease)? {
             ChildEnd::Done => {}
             other => return Ok(Attempt::from(other)),
         }
-        let resolved = self.folder.trial(&trial.id).join("resolved.ron");
-        if blake3::hash(&std::fs::read(&resolved).at(&resolved)?).to_hex().as_str() != trial.hash {
-            return Ok(Attempt::Failed {
-                reason: format!(
-                    "{} is not the scenario that was planned: this is another version of simic-engine than the one that \
-                     planned the sweep",
-                    resolved.display()
-                ),
-                timed_out: false,
-                is_final: true,
-            });
-        }
-        let mut training = TrainingRecord::of_run(&self.folder.trial(&trial.id))?;
-        if let (Some(evaluation), true) = (&self.plan.sweep.evaluation, segment.is_last) {
-            let place = self.folder.trial(&trial.id).join("evaluation.json");
-            let arguments = evaluation.arguments(&self.folder.trial(&trial.id), &place, self.options.threads);
-            match self.run(trial, &arguments, lease)? {
-                ChildEnd::Done => training.evaluated(read_episodes(&place)?),
-                other => return Ok(Attempt::from(other)),
+        let mut trainings = Vec::with_capacity(group.len());
+        for trial in group {
+            let directory = self.folder.trial(&trial.id);
+            if let Some(reason) = unplanned(&directory, trial)? {
+                return Ok(Attempt::Failed {
+                    reason,
+                    timed_out: false,
+                    is_final: true,
+                });
             }
+            let mut training = TrainingRecord::of_run(&directory)?;
+            if let (Some(evaluation), true) = (&self.plan.sweep.evaluation, segment.is_last) {
+                let place = directory.join("evaluation.json");
+                let arguments = evaluation.arguments(&directory, &place, self.options.threads);
+                match self.run(trial, &arguments, lease)? {
+                    ChildEnd::Done => training.evaluated(read_episodes(&place)?),
+                    other => return Ok(Attempt::from(other)),
+                }
+            }
+            trainings.push(training);
         }
-        Ok(Attempt::Done(training))
+        Ok(Attempt::Done(trainings))
     }
 
     fn run(&self, trial: &Trial, arguments: &[String], lease: &mut Lease) -> Result<ChildEnd, WorkError> {
         let limits = Limits {
-            budget: self.plan.sweep.budget,
+            budget: self.plan.budget_of_group(),
             played_s: lease.content.played_s,
         };
         let mut renewed = Instant::now();
@@ -427,9 +460,23 @@ impl<'a> Worker<'a> {
     }
 }
 
-/// What came of an attempt.
+/// Why the run at `directory` is not the one that was planned.
+fn unplanned(directory: &Path, trial: &Trial) -> Result<Option<String>, FileError> {
+    let resolved = directory.join("resolved.ron");
+    let hash = blake3::hash(&std::fs::read(&resolved).at(&resolved)?).to_hex();
+    Ok((hash.as_str() != trial.hash).then(|| {
+        format!(
+            "{} is not the scenario that was planned: this is another version of simic-engine than the one that planned the \
+             sweep",
+            resolved.display()
+        )
+    }))
+}
+
+/// How an attempt ended.
 enum Attempt {
-    Done(TrainingRecord),
+    /// In the order of the group.
+    Done(Vec<TrainingRecord>),
     /// The machine did not let it play.
     SetBack {
         reason: String,

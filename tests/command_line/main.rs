@@ -10,7 +10,7 @@ mod data;
 mod determinism;
 mod diff;
 mod eval;
-mod experiment;
+mod judged;
 mod identity;
 mod init;
 #[cfg(target_os = "linux")]

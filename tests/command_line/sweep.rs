@@ -316,8 +316,8 @@ fn a_trial_that_fails_keeps_its_reason_and_its_log_and_the_others_go_on() {
         scenario: "short.ron",
         set: [(path: "policy.controller", value: "wait")],
         points: [
-            [(path: "faults", value: [(env: 0, round: 1, step: 2, fault: env_error)])],
-            [(path: "run.rounds", value: 2)],
+            (name: "broken", set: [(path: "faults", value: [(env: 0, round: 1, step: 2, fault: env_error)])]),
+            (name: "short", set: [(path: "run.rounds", value: 2)]),
         ],
         budget: (retries: 1),
     )"#;

@@ -8,23 +8,9 @@ use serde_json::Value;
 
 use crate::program::{command, ended, engine, refused, succeeds, text};
 
-const COMMANDS: [&str; 16] = [
-    "run",
-    "resume",
-    "runs",
-    "show",
-    "check",
-    "diff",
-    "eval",
-    "controls",
-    "validate",
-    "data",
-    "list",
-    "explain",
-    "new",
-    "sweep",
-    "compare",
-    "ab-report",
+const COMMANDS: [&str; 15] = [
+    "run", "resume", "runs", "show", "check", "diff", "eval", "controls", "validate", "data", "list", "explain", "new",
+    "sweep", "compare",
 ];
 
 fn stdout(arguments: &[&str]) -> String {
@@ -229,7 +215,7 @@ fn a_sweep_file_is_told_from_a_scenario() {
     let sweep = r#"(axes: [(path: "run.n_envs", values: list([1, 2]))])"#;
     std::fs::write(at.path().join("sweep.ron"), sweep).expect("a file");
 
-    let message = complaint(at.path(), &["validate", "sweep.ron"]);
+    let message = complaint(at.path(), &["reward-audit", "sweep.ron"]);
 
     assert!(
         message.contains("`simic-engine sweep sweep.ron --dry-run`"),

@@ -16,7 +16,7 @@ pub struct SweepOptions {
     pub play: PlayOptions,
 }
 
-#[derive(Clone, Debug, Args)]
+#[derive(Clone, Debug, Default, Args)]
 pub struct PlayOptions {
     /// Sweep file.
     #[arg(required = true)]
@@ -39,7 +39,7 @@ pub struct PlayOptions {
     pub out: Option<PathBuf>,
 }
 
-#[derive(Clone, Debug, Args)]
+#[derive(Clone, Debug, Default, Args)]
 pub struct Pace {
     /// Trials at once, in place of the file's budget.parallel.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
@@ -47,7 +47,7 @@ pub struct Pace {
 }
 
 /// Who starts the workers, and how many.
-#[derive(Clone, Debug, Args)]
+#[derive(Clone, Debug, Default, Args)]
 pub struct LaunchOptions {
     /// slurm, ray or hyperqueue starts its workers; see docs/scale.md.
     #[arg(
@@ -138,6 +138,14 @@ pub enum SweepCommand {
     Collect {
         #[command(flatten)]
         begun: Begun,
+    },
+    /// Play a replicate of a judged sweep, all points in this process: a worker's child.
+    #[command(hide = true)]
+    SideBySide {
+        /// Folder of the sweep.
+        sweep: PathBuf,
+        /// From 0.
+        replicate: u32,
     },
     /// Let trials that have failed for good be tried again.
     Retry {

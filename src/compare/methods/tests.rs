@@ -28,6 +28,8 @@ fn trained(method: &str, task: &str, seed: u64, accuracies: &[f64]) -> MethodTra
             seed: BigInteger(seed),
             rounds: 10,
             is_complete: true,
+            updates: 0,
+            scales_loss: false,
             is_evaluated: true,
             episodes: episodes.collect(),
             curve: Vec::new(),
@@ -55,6 +57,7 @@ fn plan(metric: Metric) -> ComparisonPlan {
         },
         control: None,
         outstanding: 0,
+        side_by_side: false,
     }
 }
 
@@ -170,4 +173,61 @@ fn with_a_control_only_it_is_compared_with() {
         .map(|difference| (difference.first.as_str(), difference.second.as_str()))
         .collect();
     assert_eq!(pairs, [("good", "bad"), ("other", "bad")]);
+}
+
+fn judged() -> ComparisonPlan {
+    ComparisonPlan {
+        side_by_side: true,
+        ..plan(Metric::AccuracyMinusRent)
+    }
+}
+
+#[test]
+fn methods_side_by_side_lose_a_whole_replicate_where_one_training_failed() {
+    let mut trainings = trainings();
+    trainings[0].record.is_complete = false;
+
+    let comparison = MethodComparison::new(&trainings, &judged());
+
+    let left_out: Vec<(&str, &str)> = comparison
+        .left_out
+        .iter()
+        .map(|left| (left.run_id.as_str(), left.reason.as_str()))
+        .collect();
+    assert_eq!(
+        left_out,
+        [
+            ("good-digits-1", "it has played 0 of 10 rounds"),
+            ("bad-digits-1", "its replicate has no sound training of good")
+        ]
+    );
+    assert_eq!(comparison.differences[0].trainings, [5, 5]);
+    assert_eq!(comparison.differences[0].design, Design::Paired);
+}
+
+#[test]
+fn unequal_budgets_side_by_side_forbid_a_verdict() {
+    let mut trainings = trainings();
+    trainings[2].record.updates = 4;
+    trainings[3].record.updates = 5;
+
+    let comparison = MethodComparison::new(&trainings, &judged());
+
+    assert_eq!(comparison.objections, ["trainings differ in their updates: 4, 5"]);
+    assert_eq!(comparison.differences[0].verdict, None);
+    let unjudged = MethodComparison::new(&trainings, &plan(Metric::AccuracyMinusRent));
+    assert!(unjudged.objections.is_empty() && unjudged.differences[0].verdict.is_some());
+}
+
+#[test]
+fn loss_scales_of_their_own_are_stamped_by_the_judge_alone() {
+    let mut trainings = trainings();
+    trainings[0].record.scales_loss = true;
+    let is_stamped = |plan: &ComparisonPlan| {
+        let comparison = MethodComparison::new(&trainings, plan);
+        comparison.notes.iter().any(|note| note.starts_with("scaler_confound"))
+    };
+
+    assert!(is_stamped(&judged()));
+    assert!(!is_stamped(&plan(Metric::AccuracyMinusRent)));
 }

@@ -35,9 +35,7 @@ pub use improvement::probability_of_improvement;
 pub use multiple::holm;
 pub use permutation::{Flips, SignFlip, sign_flip};
 pub use profile::{ProfilePoint, performance_profile};
-pub use rank::{Magnitude, MannWhitney, NullDistribution, a12, cliffs_delta, hedges_g, hodges_lehmann, mann_whitney};
+pub use rank::{Magnitude, MannWhitney, NullDistribution, cliffs_delta, hodges_lehmann, mann_whitney};
 pub use sample::{Interval, Sample, Training};
-pub use summary::{Statistic, iqm, mean, median, percentile, sd, worst_tenth};
-pub use verdict::{Arm, Criteria, Evidence, Verdict, verdict};
-
-pub use crate::scenario::DecisionTest;
+pub use summary::{Statistic, iqm, mean, median, percentile, worst_tenth};
+pub use verdict::{Arm, Criteria, DecisionTest, Evidence, Verdict, verdict};

@@ -5,7 +5,7 @@ use std::f64::consts::SQRT_2;
 
 use serde::Serialize;
 
-use super::summary::{mean, median, squared_deviations};
+use super::summary::median;
 
 /// Up to so many values an arm the exact distribution is counted.
 const LARGEST_EXACT: usize = 20;
@@ -113,7 +113,7 @@ fn normal_p(larger: f64, n: usize, m: usize, ties: f64) -> f64 {
 
 /// Vargha and Delaney's A (2000): the probability that a value of the first arm is higher than one of the second, ties
 /// counting half. In [0, 1]; 0.5 is no difference; NaN where an arm is empty.
-pub fn a12(first: &[f64], second: &[f64]) -> f64 {
+fn a12(first: &[f64], second: &[f64]) -> f64 {
     mann_whitney(first, second).map_or(f64::NAN, |test| test.u / (first.len() * second.len()) as f64)
 }
 
@@ -156,17 +156,6 @@ pub fn hodges_lehmann(first: &[f64], second: &[f64]) -> f64 {
         .iter()
         .flat_map(|ours| second.iter().map(move |theirs| ours - theirs));
     median(&differences.collect::<Vec<f64>>())
-}
-
-/// Hedges' g (1981): the difference of means in pooled standard deviations, with the small-sample factor
-/// `1 − 3/(4(n + m − 2) − 1)`. NaN with fewer than two values an arm, and not finite where nothing varies.
-pub fn hedges_g(first: &[f64], second: &[f64]) -> f64 {
-    if first.len().min(second.len()) < 2 {
-        return f64::NAN;
-    }
-    let freedom = (first.len() + second.len() - 2) as f64;
-    let pooled = ((squared_deviations(first) + squared_deviations(second)) / freedom).sqrt();
-    (mean(first) - mean(second)) / pooled * (1.0 - 3.0 / (4.0 * freedom - 1.0))
 }
 
 #[cfg(test)]

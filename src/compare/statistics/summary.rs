@@ -63,14 +63,6 @@ pub fn worst_tenth(values: &[f64]) -> f64 {
     Statistic::WorstTenth.of(values)
 }
 
-/// Standard deviation of a sample, with `n - 1` in the denominator. NaN of fewer than two values.
-pub fn sd(values: &[f64]) -> f64 {
-    if values.len() < 2 {
-        return f64::NAN;
-    }
-    (squared_deviations(values) / (values.len() - 1) as f64).sqrt()
-}
-
 /// Sum of squared distances from the mean.
 pub(super) fn squared_deviations(values: &[f64]) -> f64 {
     let mean = mean(values);

@@ -3,7 +3,18 @@
 use serde::Serialize;
 
 use super::sample::Interval;
-use crate::scenario::DecisionTest;
+use crate::schema::choice;
+
+choice! {
+    /// The test that was declared to decide, before anything was seen.
+    #[derive(Copy, Eq)]
+    pub enum DecisionTest {
+        /// do trainings of one arm tend to higher values than those of the other
+        MannWhitney,
+        /// do paired trainings differ; needs trainings of equal seeds
+        PairedSignFlip,
+    }
+}
 
 impl DecisionTest {
     /// Trainings of each arm, or pairs, without which nothing is said. The least two-sided p is 0.029 for 4 against 4

@@ -6,22 +6,13 @@ use std::path::Path;
 use super::Part;
 use super::checkpoints::ShelfFacts;
 use crate::checkpoint::Checkpoints;
-use crate::record::{EXPERIMENT_FILE, MANIFEST_FILE, RESOLVED_FILE, SOURCE_FILE, STATUS_FILE};
+use crate::record::{MANIFEST_FILE, RESOLVED_FILE, SOURCE_FILE, STATUS_FILE};
 use crate::telemetry::EVENTS_FILE;
 
 /// Whether a folder holds anything of a run.
 pub(super) fn holds_run(folder: &Path) -> bool {
     let files = [RESOLVED_FILE, MANIFEST_FILE, STATUS_FILE, SOURCE_FILE, EVENTS_FILE];
-    !folder.join(EXPERIMENT_FILE).exists() && files.iter().any(|file| folder.join(file).exists())
-}
-
-/// What a folder is that holds none.
-pub(super) fn what_else(folder: &Path) -> &'static str {
-    if folder.join(EXPERIMENT_FILE).exists() {
-        "it is an experiment: check its runs, replicate-01/ARM and so on"
-    } else {
-        "it is neither a run (it has no resolved.ron) nor a sweep (it has no plan.json)"
-    }
+    files.iter().any(|file| folder.join(file).exists())
 }
 
 /// Files under the names that they have until they are whole, and links that lead to older checkpoints.

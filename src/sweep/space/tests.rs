@@ -43,7 +43,10 @@ fn a_grid_tries_all_combinations_the_last_axis_fastest() {
 fn listed_points_are_tried_with_every_combination_of_the_axes() {
     let file = read(
         r#"(
-            points: [[(path: "run.rounds", value: 1)], [(path: "run.rounds", value: 2), (path: "name", value: "b")]],
+            points: [
+                (name: "one", set: [(path: "run.rounds", value: 1)]),
+                (name: "two", set: [(path: "run.rounds", value: 2), (path: "name", value: "b")]),
+            ],
             axes: [(path: "policy.controller", values: list(["wait", "random"]))],
         )"#,
     );
@@ -122,9 +125,8 @@ fn what_no_sweep_can_try_is_named_with_its_place() {
     assert!(upside_down.contains("low 2 is not less than high 1"), "{upside_down}");
     let empty = refused(r#"(axes: [(path: "run.rounds", values: list([]))])"#);
     assert!(empty.contains("a list without values"), "{empty}");
-    let too_many = refused(
-        r#"(points: [[(path: "a", value: 1)], [(path: "a", value: 2)]], draw: random(points: 999999, seed: 1))"#,
-    );
+    let too_many =
+        refused(r#"(points: [(name: "a", set: []), (name: "b", set: [])], draw: random(points: 999999, seed: 1))"#);
     assert!(too_many.contains("a sweep has at most 1000000"), "{too_many}");
     let too_often = refused(r#"(draw: random(points: 1000, seed: 1), replicates: 1001)"#);
     assert!(

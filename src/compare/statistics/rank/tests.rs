@@ -17,7 +17,6 @@ struct Case {
     a12: f64,
     cliffs_delta: f64,
     hodges_lehmann: f64,
-    hedges_g: Option<f64>,
 }
 
 /// The approximation, whatever the sizes.
@@ -48,10 +47,6 @@ fn tests_and_effects_are_scipy_s_and_numpy_s() {
         assert_close(a12(first, second), case.a12);
         assert_close(cliffs_delta(first, second), case.cliffs_delta);
         assert_close(hodges_lehmann(first, second), case.hodges_lehmann);
-        match case.hedges_g {
-            Some(expected) => assert_close(hedges_g(first, second), expected),
-            None => assert!(!hedges_g(first, second).is_finite()),
-        }
     }
 }
 
@@ -64,7 +59,6 @@ fn two_arms_of_five() {
     assert_close(a12(&FIRST, &SECOND), 0.96);
     assert_close(cliffs_delta(&FIRST, &SECOND), 0.92);
     assert_close(hodges_lehmann(&FIRST, &SECOND), 1.7);
-    assert!((hedges_g(&FIRST, &SECOND) - 2.012_341_365_2).abs() < 1e-10);
 }
 
 #[test]
@@ -102,7 +96,6 @@ fn arms_without_values_or_with_values_that_are_none_cannot_be_ranked() {
     assert!(a12(&[1.0], &[]).is_nan());
     assert!(cliffs_delta(&[1.0], &[f64::INFINITY]).is_nan());
     assert!(hodges_lehmann(&[], &[]).is_nan());
-    assert!(hedges_g(&[1.0], &[2.0]).is_nan());
 }
 
 #[test]

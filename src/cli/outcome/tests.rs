@@ -1,7 +1,7 @@
 use super::*;
 use crate::engine::RunRecord;
 use crate::health::{EngineError, Failure, Position};
-use crate::run::StopRequest;
+use crate::telemetry::RecordGap;
 
 fn report(failure: Option<Failure>, stopped_by: Option<StopRequest>, incomplete: &[&str]) -> RunReport {
     RunReport {
@@ -35,30 +35,36 @@ fn every_end_of_a_run_has_its_exit_code() {
     let broken = || Failure::message("out of memory");
     let interrupt = Some(StopRequest::Interrupt);
 
-    assert_eq!(outcome(&report(None, None, &[]), true), Outcome::Done);
-    assert_eq!(outcome(&report(Some(broken()), None, &[]), true), Outcome::Failed);
-    assert_eq!(outcome(&report(Some(diverged()), None, &[]), true), Outcome::Halted);
+    assert_eq!(Outcome::of_run(&report(None, None, &[]), true), Outcome::Done);
     assert_eq!(
-        outcome(&report(None, None, &["jsonl"]), true),
+        Outcome::of_run(&report(Some(broken()), None, &[]), true),
+        Outcome::Failed
+    );
+    assert_eq!(
+        Outcome::of_run(&report(Some(diverged()), None, &[]), true),
+        Outcome::Halted
+    );
+    assert_eq!(
+        Outcome::of_run(&report(None, None, &["jsonl"]), true),
         Outcome::RecordIncomplete
     );
-    assert_eq!(outcome(&report(None, None, &["jsonl"]), false), Outcome::Done);
+    assert_eq!(Outcome::of_run(&report(None, None, &["jsonl"]), false), Outcome::Done);
     assert_eq!(
-        outcome(&report(None, interrupt, &[]), true),
+        Outcome::of_run(&report(None, interrupt, &[]), true),
         Outcome::Stopped(StopRequest::Interrupt)
     );
     let unrecorded = Failure::from(RecordFails(gap("jsonl")));
     assert_eq!(
-        outcome(&report(Some(unrecorded), None, &["jsonl"]), true),
+        Outcome::of_run(&report(Some(unrecorded), None, &["jsonl"]), true),
         Outcome::RecordIncomplete
     );
     let before_its_record = RunReport {
         record: None,
         ..report(Some(broken()), None, &[])
     };
-    assert_eq!(outcome(&before_its_record, true), Outcome::Rejected);
+    assert_eq!(Outcome::of_run(&before_its_record, true), Outcome::Rejected);
     assert_eq!(
-        outcome(&report(Some(broken()), interrupt, &["jsonl"]), true),
+        Outcome::of_run(&report(Some(broken()), interrupt, &["jsonl"]), true),
         Outcome::Failed,
         "the failure counts first"
     );

@@ -1,17 +1,15 @@
-//! Several engines that play side by side, in turns.
+//! Several engines that play side by side: every one plays a step before any plays the next, so that whatever happens to the
+//! machine happens to all alike.
 
 use std::ops::ControlFlow;
 
 use crate::engine::{Engine, RunReport};
 use crate::random::{Domain, Draw, RunRng};
 use crate::run::{Moment, StopRequest, StopSignal};
-use crate::scenario::Interleave;
 
 /// Who plays when.
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug)]
 pub struct Turns {
-    /// What counts as a turn.
-    pub interleave: Interleave,
     /// What the orders are drawn from.
     pub seed: u64,
     /// The round that all engines play next.
@@ -26,42 +24,23 @@ pub fn launch_order(seed: u64, round: u32, arms: usize) -> Vec<usize> {
 }
 
 /// Plays all engines to their ends and closes their records. An engine that fails takes the others along: they stop as if
-/// they were asked to, and so they do once `stop` is. Arms that have been played already are `None`; `told` is called after
-/// every round with the engines as they are.
-pub fn play_together(
-    engines: &mut [Option<Engine>],
-    turns: &Turns,
-    stop: &StopSignal,
-    told: &mut dyn FnMut(u32, &[Option<Engine>]),
-) -> Vec<Option<RunReport>> {
+/// they were asked to, and so they do once `stop` is. Engines that have been played already are `None`.
+pub fn play_together(engines: &mut [Option<Engine>], turns: Turns, stop: &StopSignal) -> Vec<Option<RunReport>> {
     let mut game = Game::new(engines, stop);
     let mut round = turns.first_round;
     loop {
         let order = launch_order(turns.seed, round, game.engines.len());
-        match turns.interleave {
-            Interleave::Lockstep => {
-                for &arm in &order {
-                    game.begin_round(arm);
-                }
-                while order.iter().any(|&arm| game.is_in_round[arm]) {
-                    for &arm in &order {
-                        game.advance_in_round(arm);
-                    }
-                }
-            }
-            Interleave::RandomizedRounds => {
-                for &arm in &order {
-                    game.begin_round(arm);
-                    while game.is_in_round[arm] {
-                        game.advance_in_round(arm);
-                    }
-                }
+        for &arm in &order {
+            game.begin_round(arm);
+        }
+        while order.iter().any(|&arm| game.is_in_round[arm]) {
+            for &arm in &order {
+                game.advance_in_round(arm);
             }
         }
         if order.iter().all(|&arm| game.is_over(arm)) {
             return game.reports;
         }
-        told(round, game.engines);
         round += 1;
     }
 }

@@ -35,15 +35,15 @@ fn engines(diary: &Diary, count: usize) -> Vec<Option<Engine>> {
     (0..count).map(engine).collect()
 }
 
-fn play(interleave: Interleave) -> Vec<(usize, u32, u32)> {
+const TURNS: Turns = Turns {
+    seed: 42,
+    first_round: 0,
+};
+
+fn play() -> Vec<(usize, u32, u32)> {
     let diary = Diary::default();
-    let turns = Turns {
-        interleave,
-        seed: 42,
-        first_round: 0,
-    };
     let mut engines = engines(&diary, 3);
-    let reports = play_together(&mut engines, &turns, &StopSignal::default(), &mut |_, _| {});
+    let reports = play_together(&mut engines, TURNS, &StopSignal::default());
     assert!(reports.iter().flatten().all(|report| report.failure.is_none()));
     assert_eq!(reports.iter().flatten().count(), 3);
     let played = diary.0.lock().unwrap();
@@ -59,19 +59,7 @@ fn in_lockstep_every_arm_plays_a_step_before_any_plays_the_next() {
         }
     }
 
-    assert_eq!(play(Interleave::Lockstep), expected);
-}
-
-#[test]
-fn in_randomized_rounds_every_arm_plays_a_round_before_any_plays_the_next() {
-    let mut expected = Vec::new();
-    for round in 0..2 {
-        for arm in launch_order(42, round, 3) {
-            expected.extend([(arm, round, 1), (arm, round, 2)]);
-        }
-    }
-
-    assert_eq!(play(Interleave::RandomizedRounds), expected);
+    assert_eq!(play(), expected);
 }
 
 #[test]
@@ -90,13 +78,8 @@ fn a_stop_ends_all_arms_and_closes_their_runs() {
     let diary = Diary::default();
     let stop = StopSignal::default();
     stop.request(StopRequest::Terminate);
-    let turns = Turns {
-        interleave: Interleave::Lockstep,
-        seed: 42,
-        first_round: 0,
-    };
 
-    let reports = play_together(&mut engines(&diary, 2), &turns, &stop, &mut |_, _| {});
+    let reports = play_together(&mut engines(&diary, 2), TURNS, &stop);
 
     let stopped: Vec<_> = reports.into_iter().flatten().map(|report| report.stopped_by).collect();
     assert_eq!(stopped, [Some(StopRequest::Terminate); 2]);

@@ -1,0 +1,75 @@
+//! What a command ends with, and the exit code that says so.
+
+use std::process::ExitCode;
+
+use crate::checkpoint::RunDirectoryLost;
+use crate::engine::RunReport;
+use crate::learner::PolicyDiverged;
+use crate::run::StopRequest;
+use crate::telemetry::RecordFails;
+
+/// What a command ended with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    Done,
+    /// An audited reward pays for something else than growth.
+    Exploitable,
+    /// Two runs that were compared differ.
+    Different,
+    /// A run or sweep that was checked is damaged, but can be gone on with.
+    Damaged,
+    /// It cannot be gone on with, but what is left of it serves for something.
+    OnlyUsable,
+    /// It is good for nothing.
+    Useless,
+    /// Wrong usage, a scenario with problems, or a start-up that failed before anything was written.
+    Rejected,
+    /// Data, I/O or memory failed while running, or once a run directory had been made or changed.
+    Failed,
+    /// The engine stopped training: the policy diverged.
+    Halted,
+    /// Training is sound, but a durable record could not be written.
+    RecordIncomplete,
+    /// Asked to stop; the run can be resumed.
+    Stopped(StopRequest),
+}
+
+impl Outcome {
+    /// How the command of a run ends.
+    pub fn of_run(report: &RunReport, requires_records: bool) -> Self {
+        match (&report.failure, report.stopped_by) {
+            (Some(_), _) if report.record.is_none() => Self::Rejected,
+            (Some(error), _) if error.failure.cause::<PolicyDiverged>().is_some() => Self::Halted,
+            (Some(error), _) if error.failure.cause::<RunDirectoryLost>().is_some() => Self::RecordIncomplete,
+            (Some(error), _) if error.failure.cause::<RecordFails>().is_some() => Self::RecordIncomplete,
+            (Some(_), _) => Self::Failed,
+            (None, _) if !report.gaps.is_empty() && requires_records => Self::RecordIncomplete,
+            (None, Some(request)) => Self::Stopped(request),
+            (None, None) => Self::Done,
+        }
+    }
+
+    /// The first of two that is not [`Self::Done`].
+    pub fn unless_done(self, other: Self) -> Self {
+        if self == Self::Done { other } else { self }
+    }
+}
+
+impl From<Outcome> for ExitCode {
+    fn from(outcome: Outcome) -> Self {
+        ExitCode::from(match outcome {
+            Outcome::Done => 0,
+            Outcome::Exploitable | Outcome::Different | Outcome::Damaged => 1,
+            Outcome::Rejected => 2,
+            Outcome::Failed => 3,
+            Outcome::Halted => 4,
+            Outcome::RecordIncomplete => 5,
+            Outcome::OnlyUsable => 6,
+            Outcome::Useless => 7,
+            Outcome::Stopped(request) => request.exit_code(),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests;

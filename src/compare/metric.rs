@@ -1,0 +1,117 @@
+//! What trainings are compared by.
+
+use super::EpisodeOutcome;
+use crate::schema::choice;
+
+choice! {
+    /// What trainings are compared by.
+    #[derive(Copy, Eq, clap::ValueEnum)]
+    #[value(rename_all = "snake_case")]
+    pub enum Metric {
+        /// final accuracy less the mean rent of a step, points
+        AccuracyMinusRent,
+        /// final validation accuracy, percent
+        Accuracy,
+        /// validation accuracy of the host with its committed seeds alone, percent
+        CommittedAccuracy,
+        /// test accuracy of the host with its committed seeds alone, percent
+        TestAccuracy,
+        /// final validation loss, nats
+        Loss,
+        /// test loss of the host with its committed seeds alone, nats
+        TestLoss,
+        /// final size over the host's
+        ParamRatio,
+        /// multiply-accumulates of an episode in training and validation, billions
+        Gmacs,
+        /// rollbacks of an episode
+        Rollbacks,
+        /// mean final accuracy over all rounds of the training, percent: the area under its learning curve
+        CurveArea,
+    }
+}
+
+impl Metric {
+    /// All of them.
+    pub const ALL: [Self; 10] = [
+        Self::AccuracyMinusRent,
+        Self::Accuracy,
+        Self::CommittedAccuracy,
+        Self::TestAccuracy,
+        Self::Loss,
+        Self::TestLoss,
+        Self::ParamRatio,
+        Self::Gmacs,
+        Self::Rollbacks,
+        Self::CurveArea,
+    ];
+
+    /// Whether it is measured on the validation part, which rewards are made of. Sizes and rollbacks are measured on no part.
+    pub const fn reads_validation_part(self) -> bool {
+        matches!(
+            self,
+            Self::AccuracyMinusRent | Self::Accuracy | Self::CommittedAccuracy | Self::Loss | Self::CurveArea
+        )
+    }
+
+    /// Whether it is measured on the test part, which not every task has.
+    pub const fn reads_test_part(self) -> bool {
+        matches!(self, Self::TestAccuracy | Self::TestLoss)
+    }
+
+    /// In words, with the unit.
+    pub const fn words(self) -> &'static str {
+        match self {
+            Self::AccuracyMinusRent => "final validation accuracy minus rent, points",
+            Self::Accuracy => "final validation accuracy, %",
+            Self::CommittedAccuracy => "validation accuracy with committed seeds alone, %",
+            Self::TestAccuracy => "test accuracy with committed seeds alone, %",
+            Self::Loss => "final validation loss, nats",
+            Self::TestLoss => "test loss with committed seeds alone, nats",
+            Self::ParamRatio => "size over the host's",
+            Self::Gmacs => "multiply-accumulates an episode, billions",
+            Self::Rollbacks => "rollbacks an episode",
+            Self::CurveArea => "mean final accuracy over all rounds, %",
+        }
+    }
+
+    /// Whether more is better.
+    pub const fn is_gain(self) -> bool {
+        !matches!(
+            self,
+            Self::Loss | Self::TestLoss | Self::ParamRatio | Self::Gmacs | Self::Rollbacks
+        )
+    }
+
+    /// Decimals that it is shown with.
+    pub const fn decimals(self) -> usize {
+        match self {
+            Self::Loss | Self::TestLoss => 4,
+            _ => 2,
+        }
+    }
+
+    /// A difference that matters where nobody says another: a hundredth of a nat, half of anything else.
+    pub const fn usual_effect(self) -> f64 {
+        match self {
+            Self::Loss | Self::TestLoss => 0.01,
+            _ => 0.5,
+        }
+    }
+
+    /// `None` where an episode has no such value, or none of its own.
+    pub(super) fn of_episode(self, outcome: &EpisodeOutcome) -> Option<f64> {
+        match self {
+            Self::AccuracyMinusRent => outcome.accuracy_minus_rent(),
+            Self::Accuracy => outcome.accuracy,
+            Self::CommittedAccuracy => outcome.committed_accuracy,
+            Self::TestAccuracy => outcome.test_accuracy,
+            Self::Loss => outcome.loss,
+            Self::TestLoss => outcome.test_loss,
+            Self::ParamRatio => Some(outcome.param_ratio),
+            Self::Gmacs => outcome.gmacs(),
+            Self::Rollbacks => Some(outcome.rollbacks.into()),
+            Self::CurveArea => None,
+        }
+    }
+}

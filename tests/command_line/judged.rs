@@ -1,0 +1,258 @@
+//! Sweeps with a judge as a user meets them: points that are played side by side, scored and compared.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use crate::program::{command, refused, succeeds, text};
+use crate::support::{assert_same_run, lines};
+
+const WAIT_AND_RANDOM: &str =
+    r#"(name: "wait", set: []), (name: "random", set: [(path: "policy.controller", value: "random")])"#;
+
+/// A judged sweep of two replicates in a folder of its own; the scenario's own controller is `wait`.
+struct Place {
+    folder: tempfile::TempDir,
+}
+
+impl Place {
+    fn with(points: &str, rounds: u32, steps: u32) -> Self {
+        let folder = tempfile::tempdir().expect("a folder");
+        let scenario = format!(
+            r#"(
+                task: preset("digits_minimal", (batches_per_step: count(1))),
+                run: (rounds: {rounds}, n_envs: 2, max_steps: {steps}),
+                policy: (controller: "wait", preset: "lstm_small"),
+            )"#
+        );
+        let sweep = format!(
+            r#"(
+                name: "tiny",
+                scenario: "base.ron",
+                points: [{points}],
+                replicates: 2,
+                evaluation: (episodes: 2, seeds: [10007], mode: sample),
+                judge: (control: "wait"),
+            )"#
+        );
+        fs::write(folder.path().join("base.ron"), scenario).expect("the scenario is written");
+        fs::write(folder.path().join("ab.ron"), sweep).expect("the sweep is written");
+        Self { folder }
+    }
+
+    fn engine(&self, arguments: &[&str]) -> Command {
+        let mut command = command(&[&["--threads", "2"], arguments].concat());
+        command.current_dir(self.folder.path());
+        command
+    }
+
+    fn sweep(&self) -> PathBuf {
+        self.folder.path().join("runs/sweeps/tiny")
+    }
+
+    fn play(&self) -> Value {
+        let output = self.engine(&["run", "ab.ron", "--json"]).output();
+        serde_json::from_str(&succeeds(&output.expect("the binary starts"))).expect("JSON")
+    }
+
+    /// Runs by point and replicate.
+    fn runs(&self) -> BTreeMap<(String, u64), PathBuf> {
+        let plan = json(&self.sweep().join("plan.json"));
+        let trials = plan["trials"].as_array().expect("a list");
+        let run = |trial: &Value| {
+            let id = trial["id"].as_str().expect("an id");
+            let name = trial["name"].as_str().expect("a name");
+            let replicate = trial["replicate"].as_u64().expect("a number");
+            ((name.to_owned(), replicate), self.sweep().join("trials").join(id))
+        };
+        trials.iter().map(run).collect()
+    }
+}
+
+fn json(file: &Path) -> Value {
+    let text = fs::read_to_string(file).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
+    serde_json::from_str(&text).expect("JSON")
+}
+
+/// All that was collected without wall times: everything that must come again.
+fn reproducible(mut collected: Value) -> Value {
+    fn strip(value: &mut Value) {
+        match value {
+            Value::Object(fields) => {
+                for field in ["seconds", "by_seconds", "wall_s", "attempts"] {
+                    fields.remove(field);
+                }
+                fields.values_mut().for_each(strip);
+            }
+            Value::Array(items) => items.iter_mut().for_each(strip),
+            _ => {}
+        }
+    }
+    strip(&mut collected);
+    collected
+}
+
+#[test]
+fn points_are_played_side_by_side_scored_and_judged() {
+    let place = Place::with(WAIT_AND_RANDOM, 1, 2);
+
+    let collected = place.play();
+
+    let judgement = &collected["judgement"];
+    assert_eq!(judgement["metric"], "test_accuracy");
+    assert_eq!(judgement["interim"], false);
+    assert_eq!(judgement["differences"][0]["first"], "random");
+    assert_eq!(judgement["differences"][0]["second"], "wait");
+    assert_eq!(judgement["differences"][0]["verdict"], "insufficient_data");
+    assert_eq!(json(&place.sweep().join("sweep.json")), collected);
+    let trials = fs::read_to_string(place.sweep().join("trials.csv")).expect("the table");
+    assert!(trials.starts_with("trial,point,replicate,seed,name,"), "{trials}");
+    assert_eq!(trials.matches(",done,").count(), 4, "{trials}");
+
+    let shown = succeeds(&place.engine(&["show", "tiny"]).output().expect("the binary starts"));
+    assert!(shown.contains("random - wait") && shown.contains("too few"), "{shown}");
+    let valid = succeeds(
+        &place
+            .engine(&["validate", "ab.ron"])
+            .output()
+            .expect("the binary starts"),
+    );
+    assert_eq!(valid, "ab.ron: ok, a sweep of 4 trials\n");
+    succeeds(&place.engine(&["check", "tiny"]).output().expect("the binary starts"));
+}
+
+#[test]
+fn points_of_a_replicate_meet_the_same_hosts_and_data() {
+    let place = Place::with(WAIT_AND_RANDOM, 1, 2);
+    place.play();
+    let runs = place.runs();
+    let first_steps = |name: &str, replicate| -> Vec<Value> {
+        let events = lines(&runs[&(name.to_owned(), replicate)]);
+        let steps = events
+            .iter()
+            .filter(|event| event["type"] == "env_step" && event["step"] == 1);
+        steps
+            .map(|event| {
+                let data = &event["data"];
+                serde_json::json!([event["env"], data["train_loss"], data["val_loss"], data["val_accuracy"]])
+            })
+            .collect()
+    };
+
+    let waiting = first_steps("wait", 0);
+    assert_eq!(waiting.len(), 2);
+    assert!(waiting[0][2].is_number(), "{waiting:?}");
+    assert_eq!(waiting, first_steps("random", 0));
+    assert_ne!(waiting, first_steps("wait", 1), "replicates are independent");
+}
+
+fn wait_until(mut condition: impl FnMut() -> bool) {
+    let started = Instant::now();
+    while !condition() {
+        assert!(started.elapsed() < Duration::from_secs(120), "it never came");
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}
+
+#[test]
+fn a_judged_sweep_that_was_killed_twice_ends_as_if_left_alone() {
+    let points = r#"(name: "wait", set: [(path: "policy.controller", value: "heuristic")]),
+                    (name: "learnt", set: [(path: "policy.controller", value: "actor_critic")])"#;
+    let alone = Place::with(points, 4, 6);
+    let undisturbed = alone.play();
+
+    let killed = Place::with(points, 4, 6);
+    succeeds(
+        &killed
+            .engine(&["sweep", "ab.ron", "--plan-only"])
+            .output()
+            .expect("the binary starts"),
+    );
+    let runs = killed.runs();
+    for (name, replicate, round) in [("learnt", 0, 2), ("wait", 1, 3)] {
+        let mut worker = killed.engine(&["resume", "tiny"]);
+        let mut worker = worker
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("the binary starts");
+        let checkpoint = format!("checkpoints/round-{round:06}");
+        wait_until(|| runs[&(name.to_owned(), replicate)].join(&checkpoint).exists());
+        worker.kill().expect("the worker is killed");
+        worker.wait().expect("it is gone");
+    }
+    let output = killed.engine(&["sweep", "work", "tiny", "--json"]).output();
+    let collected = serde_json::from_str(&succeeds(&output.expect("the binary starts"))).expect("JSON");
+
+    assert_eq!(reproducible(collected), reproducible(undisturbed));
+    for (trial, run) in alone.runs() {
+        assert_same_run(&runs[&trial], &run);
+    }
+}
+
+#[test]
+fn a_point_that_fails_ends_its_replicate_which_is_tried_again_as_one() {
+    let points = r#"(name: "wait", set: []),
+                    (name: "broken", set: [(path: "faults", value: [(env: 0, round: 0, step: 2, fault: env_error)])])"#;
+    let place = Place::with(points, 1, 2);
+
+    let output = place.engine(&["run", "ab.ron"]).output().expect("the binary starts");
+
+    assert_eq!(output.status.code(), Some(3), "{}", text(&output.stderr));
+    let shown = text(&output.stdout);
+    assert!(shown.contains("4 trainings left out"), "{shown}");
+    let runs = place.runs();
+    let id = runs[&("broken".to_owned(), 1)]
+        .file_name()
+        .expect("an id")
+        .to_string_lossy();
+    let retried = succeeds(
+        &place
+            .engine(&["sweep", "retry", "tiny", &id])
+            .output()
+            .expect("the binary starts"),
+    );
+    assert!(retried.starts_with("to be tried again: 2;"), "{retried}");
+}
+
+#[test]
+fn what_cannot_be_judged_is_refused_before_anything_runs() {
+    let place = Place::with(WAIT_AND_RANDOM, 1, 2);
+    let path = place.folder.path().join("ab.ron");
+    let sweep = fs::read_to_string(&path).expect("the sweep");
+    let refuses = |from: &str, to: &str| {
+        fs::write(&path, sweep.replace(from, to)).expect("the sweep is written");
+        refused(&place.engine(&["run", "ab.ron"]).output().expect("the binary starts"))
+    };
+
+    let stranger = refuses("control: \"wait\"", "control: \"stranger\"");
+    assert!(
+        stranger.contains("ab.ron:7:34: judge.control: no point is called \"stranger\"; there are: wait, random"),
+        "{stranger}"
+    );
+    let unscored = refuses("evaluation: (episodes: 2, seeds: [10007], mode: sample),", "");
+    assert!(unscored.contains("write evaluation: "), "{unscored}");
+    let unequal = refuses(
+        "replicates: 2,",
+        "replicates: 2, early_stop: (first_rounds: 1, factor: 2),",
+    );
+    assert!(unequal.contains("judged points have equal budgets"), "{unequal}");
+    let twice = refuses("\"random\", set", "\"wait\", set");
+    assert!(twice.contains("two points are called \"wait\""), "{twice}");
+    let forgetful = refuses(
+        "replicates: 2,",
+        "replicates: 2, set: [(path: \"run.keep_last\", value: 1)],",
+    );
+    assert!(forgetful.contains("write at least 2"), "{forgetful}");
+    let alone = refused(
+        &place
+            .engine(&["run", "ab.ron", "--until", "1"])
+            .output()
+            .expect("the binary starts"),
+    );
+    assert!(alone.contains("--until is for a single run"), "{alone}");
+}
