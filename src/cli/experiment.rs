@@ -75,7 +75,7 @@ fn play(
     let player = Player {
         folder,
         plan,
-        extend: context.extend,
+        extend: context.extension.clone(),
         threads: context.threads(),
         recording: Recording {
             log: context.log.clone(),

@@ -4,9 +4,7 @@ use serde::Serialize;
 
 use super::output::{show_either, width, wrapped};
 use super::{Context, GlobalOptions, ListWhat, Outcome};
-use crate::engine::plugins;
 use crate::growth::SlotId;
-use crate::run::ExtensionError;
 use crate::scenario::{
     Catalog, Entry, HostChoice, HostName, HostOutline, POLICY_PRESETS, TRAINING_PRESETS, TaskPreset, TaskSpec,
     TrainingPreset, data_forms, host_families, reward_forms,
@@ -14,12 +12,9 @@ use crate::scenario::{
 use crate::telemetry::Payload;
 
 /// Prints one of the lists.
-///
-/// # Errors
-/// The extension's own.
-pub fn list(what: ListWhat, context: &Context) -> Result<Outcome, ExtensionError> {
+pub fn list(what: ListWhat, context: &Context) -> Outcome {
     let Context { global, catalog, .. } = context;
-    Ok(match what {
+    match what {
         ListWhat::Tasks => {
             let rows = catalog.tasks.iter().map(|task| task_row(task, catalog));
             print(&catalog.tasks, rows, global)
@@ -69,13 +64,13 @@ pub fn list(what: ListWhat, context: &Context) -> Result<Outcome, ExtensionError
             print(&Payload::CATALOGUE, rows, global)
         }
         ListWhat::Plugins => {
-            let plugins = plugins(context.extend)?;
+            let plugins = &context.names.plugins;
             let rows = plugins
                 .iter()
                 .map(|plugin| vec![plugin.name.clone(), plugin.version.clone(), plugin.summary.clone()]);
-            print(&plugins, rows, global)
+            print(plugins, rows, global)
         }
-    })
+    }
 }
 
 fn print(items: &impl Serialize, rows: impl IntoIterator<Item = Vec<String>>, global: &GlobalOptions) -> Outcome {

@@ -10,7 +10,7 @@ use super::prepare::{explain_if_moved, prepare};
 use super::rejection::Rejection;
 use super::{Context, GlobalOptions, Outcome, RunOptions, experiment, report_text};
 use crate::checkpoint::{Checkpoints, RunDirectoryLost};
-use crate::engine::{Engine, MemoryEstimate, Prepared, RunRecord, RunReport, memory_estimate};
+use crate::engine::{Engine, MemoryEstimate, Prepared, RunRecord, RunReport};
 use crate::env::Experiment;
 use crate::learner::PolicyDiverged;
 use crate::record::{Labels, SUMMARY_WIDTH, summary};
@@ -175,8 +175,7 @@ struct Preview<'a> {
 /// Prints what would be played: the amount of work and of memory, then the scenario with everything resolved.
 fn dry_run(prepared: &Prepared, context: &Context) -> Result<Outcome, Rejection> {
     let (loaded, global) = (&prepared.loaded, context.global);
-    let memory = memory_estimate(loaded, context.extend, context.threads());
-    let memory = memory.map_err(|error| Rejection::Usage(error.to_string()))?;
+    let memory = MemoryEstimate::of(loaded, &context.names.blueprints, context.threads());
     if global.json {
         return Ok(show_json(&Preview {
             scenario: &loaded.scenario,

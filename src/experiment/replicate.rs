@@ -10,11 +10,11 @@ use super::plan::Plan;
 use super::together::{Turns, launch_order, play_together};
 use crate::checkpoint::{CheckpointName, FrozenPolicy, PastRun};
 use crate::compare::{Candidate, TrainingRecord, play_until};
-use crate::engine::{Engine, RunReport, SetupError};
+use crate::engine::{Engine, Extension, RunReport, SetupError};
 use crate::health::{AtPath, FileError};
 use crate::policy::DecideMode;
 use crate::record::{Recording, RoundHistory};
-use crate::run::{Extension, StopRequest, StopSignal};
+use crate::run::{StopRequest, StopSignal};
 use crate::scenario::EvaluationMode;
 use crate::telemetry::{BigInteger, RunState, record_end};
 
@@ -159,7 +159,7 @@ impl Player<'_> {
                 ..self.recording.clone()
             };
             let prepared = self.plan.arm(replicate, arm);
-            let builder = Engine::builder().extended(self.extend).threads(self.threads);
+            let builder = Engine::builder().with(self.extend.clone()).threads(self.threads);
             Ok(Some(builder.recording(recording).build(&prepared)?))
         })
         .collect()
@@ -179,7 +179,7 @@ impl Player<'_> {
                 return Ok(None);
             }
             let point = past.resume(scenario, &prepared.loaded, &[], &[]).map_err(refused)?;
-            let builder = Engine::builder().extended(self.extend).threads(self.threads);
+            let builder = Engine::builder().with(self.extend.clone()).threads(self.threads);
             let builder = builder.recording(self.recording.clone()).resumed(point);
             Ok(Some(builder.build(&prepared)?))
         })
@@ -235,7 +235,7 @@ impl Player<'_> {
         let (mut outcomes, mut data_hash) = (Vec::new(), String::new());
         for episodes in design.episodes() {
             let experiment = prepared.experiment(self.threads).map_err(SetupError::from)?;
-            match play_until(experiment, self.extend, &candidate, &episodes, self.stop, |_| ()) {
+            match play_until(experiment, &self.extend, &candidate, &episodes, self.stop, |_| ()) {
                 Ok(played) => {
                     outcomes.extend(played.outcomes);
                     data_hash = played.data_hash;
