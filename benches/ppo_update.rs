@@ -14,6 +14,7 @@ use simic_engine::prelude::*;
 
 const QUICKSTART: &str = include_str!("../scenarios/quickstart.ron");
 
+#[derive(Clone)]
 struct StopwatchPlugin;
 
 impl Plugin for StopwatchPlugin {
@@ -77,7 +78,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     } else {
         Engine::builder().set("run.rounds", 1).set("run.max_steps", 2)
     };
-    let mut engine = settings.from_ron(QUICKSTART)?.with(StopwatchPlugin);
+    let mut engine = settings.with(StopwatchPlugin).from_ron(QUICKSTART)?;
     engine.run()?;
 
     let world = engine.world_mut();

@@ -7,7 +7,7 @@
 use std::error::Error;
 use std::time::{Duration, Instant};
 
-use simic_engine::engine::catalog;
+use simic_engine::scenario::Catalog;
 use simic_engine::sweep::{
     Collected, Lease, Leases, Plan, SweepFolder, SweepState, Trial, TrialResult, TrialState, plan,
 };
@@ -61,7 +61,7 @@ fn main() -> Result<(), Box<dyn Error + Send + Sync>> {
         );
     };
 
-    let catalog = catalog(|_| Ok(()))?;
+    let catalog = Catalog::default();
     let (planned, took) = timed(|| plan(&file, &[], &catalog));
     let planned = planned?;
     report("planning and checking all trials", took);

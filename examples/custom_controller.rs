@@ -46,14 +46,13 @@ impl Controller for EagerController {
     }
 }
 
-fn register(app: &mut App) -> Result<(), ExtensionError> {
+fn register(app: &mut App) {
     let mut controllers = app.world_mut().resource_mut::<ControllerRegistry>();
-    Ok(
-        controllers.register("eager", "plants and commits as soon as it may", |context| {
-            let blueprint = context.blueprint("policy.controller", "conv_small")?;
-            Ok(Box::new(EagerController { blueprint }))
-        })?,
-    )
+    let build = Arc::new(|context: &BuildContext| {
+        let blueprint = context.blueprint("policy.controller", "conv_small")?;
+        Ok(Box::new(EagerController { blueprint }) as _)
+    });
+    controllers.register("eager", "plants and commits as soon as it may", build);
 }
 
 const SCENARIO: &str = r#"(
@@ -63,8 +62,8 @@ const SCENARIO: &str = r#"(
     policy: (controller: "eager"),
 )"#;
 
-fn main() -> Result<(), ExtensionError> {
-    let mut engine = Engine::builder().extended(register).from_ron(SCENARIO)?;
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let mut engine = Engine::builder().with(register).from_ron(SCENARIO)?;
     engine.run()?;
     let mut envs = engine.world_mut().query::<(&EnvId, &EpisodeStats)>();
     for (env, stats) in envs.iter(engine.world()) {

@@ -42,13 +42,13 @@ fn stripes(request: &DataRequest) -> Result<CustomImages, ParseFloatError> {
     })
 }
 
-fn register(app: &mut App) -> Result<(), ExtensionError> {
+fn register(app: &mut App) {
     let mut sets = app.world_mut().resource_mut::<DataRegistry>();
-    Ok(sets.register(
+    sets.register(
         "stripes",
         "stripes in ten directions; params: pixels of a period",
-        stripes,
-    )?)
+        Arc::new(stripes),
+    );
 }
 
 const SCENARIO: &str = r#"(
@@ -57,8 +57,8 @@ const SCENARIO: &str = r#"(
     policy: (controller: "wait"),
 )"#;
 
-fn main() -> Result<(), ExtensionError> {
-    let mut engine = Engine::builder().extended(register).from_ron(SCENARIO)?;
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let mut engine = Engine::builder().with(register).from_ron(SCENARIO)?;
     while engine.step()? {
         let mut envs = engine.world_mut().query::<&ValMetrics>();
         for metrics in envs.iter(engine.world()) {

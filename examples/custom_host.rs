@@ -49,9 +49,13 @@ fn scaled(classes: i64) -> HostPlan {
         .head(classes)
 }
 
-fn register(app: &mut App) -> Result<(), ExtensionError> {
+fn register(app: &mut App) {
     let mut hosts = app.world_mut().resource_mut::<HostRegistry>();
-    Ok(hosts.register("scaled", "a stem with learned factors, one residual block", scaled)?)
+    hosts.register(
+        "scaled",
+        "a stem with learned factors, one residual block",
+        Arc::new(scaled),
+    );
 }
 
 const SCENARIO: &str = r#"(
@@ -62,8 +66,8 @@ const SCENARIO: &str = r#"(
         slot: "r0c1", blueprint: "conv_small", style: "linear_add", tempo: "fast", target: "full"))])),
 )"#;
 
-fn main() -> Result<(), ExtensionError> {
-    let mut engine = Engine::builder().extended(register).from_ron(SCENARIO)?;
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let mut engine = Engine::builder().with(register).from_ron(SCENARIO)?;
     while engine.step()? {
         let mut envs = engine.world_mut().query::<(&ValMetrics, &SeedSlots)>();
         for (metrics, slots) in envs.iter(engine.world()) {

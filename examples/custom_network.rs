@@ -74,13 +74,13 @@ const SCENARIO: &str = r#"(
     policy: (controller: "actor_critic", net: "perceptron"),
 )"#;
 
-fn register(app: &mut App) -> Result<(), ExtensionError> {
+fn register(app: &mut App) {
     let mut nets = app.world_mut().resource_mut::<NetRegistry>();
-    Ok(nets.register("perceptron", "one hidden layer, no memory", Mlp::build)?)
+    nets.register("perceptron", "one hidden layer, no memory", Arc::new(Mlp::build));
 }
 
-fn main() -> Result<(), ExtensionError> {
-    let mut engine = Engine::builder().extended(register).from_ron(SCENARIO)?;
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let mut engine = Engine::builder().with(register).from_ron(SCENARIO)?;
     engine.run()?;
     let update = engine.world().resource::<LastUpdate>().0.as_ref();
     println!("updates {}", update.map_or(0, |update| update.updates));

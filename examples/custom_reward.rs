@@ -11,9 +11,9 @@ fn thrift(inputs: &RewardInputs) -> f64 {
     f64::from(u8::from(waits)) * 0.02 - 0.05 * standing as f64
 }
 
-fn register(app: &mut App) -> Result<(), ExtensionError> {
+fn register(app: &mut App) {
     let mut terms = app.world_mut().resource_mut::<RewardTerms>();
-    Ok(terms.register("thrift", thrift)?)
+    terms.register("thrift", "a price on every seed", Arc::new(thrift));
 }
 
 const SCENARIO: &str = r#"(
@@ -23,8 +23,8 @@ const SCENARIO: &str = r#"(
     lifecycle: (auto_forward: (g1: true, g2: true, g3: true)),
 )"#;
 
-fn main() -> Result<(), ExtensionError> {
-    let mut engine = Engine::builder().extended(register).from_ron(SCENARIO)?;
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let mut engine = Engine::builder().with(register).from_ron(SCENARIO)?;
     engine.run()?;
     let mut envs = engine.world_mut().query::<(&EnvId, &EpisodeReward)>();
     for (env, episode) in envs.iter(engine.world()) {

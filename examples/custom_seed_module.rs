@@ -55,13 +55,13 @@ const SCENARIO: &str = r#"(
         slot: "r0c0", blueprint: "channel_scale", style: "linear_add", tempo: "fast", target: "full"))])),
 )"#;
 
-fn register(app: &mut App) -> Result<(), ExtensionError> {
+fn register(app: &mut App) {
     let mut blueprints = app.world_mut().resource_mut::<BlueprintRegistry>();
-    Ok(blueprints.register(Box::new(ChannelScale)).map(drop)?)
+    blueprints.register(Arc::new(ChannelScale));
 }
 
-fn main() -> Result<(), ExtensionError> {
-    let mut engine = Engine::builder().extended(register).from_ron(SCENARIO)?;
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let mut engine = Engine::builder().with(register).from_ron(SCENARIO)?;
     while engine.step()? {
         let mut envs = engine.world_mut().query::<(&ValMetrics, &SeedSlots)>();
         for (metrics, slots) in envs.iter(engine.world()) {

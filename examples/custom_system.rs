@@ -5,6 +5,7 @@
 use simic_engine::prelude::*;
 
 /// Everything that an extension is: a plugin that puts systems into the engine's sets.
+#[derive(Clone)]
 struct LeaderPlugin;
 
 impl Plugin for LeaderPlugin {
@@ -48,6 +49,6 @@ const SCENARIO: &str = r#"(
 )"#;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    Engine::from_ron(SCENARIO)?.with(LeaderPlugin).run()?;
+    Engine::builder().with(LeaderPlugin).from_ron(SCENARIO)?.run()?;
     Ok(())
 }

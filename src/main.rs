@@ -1,8 +1,8 @@
 use std::process::ExitCode;
 
 use simic_engine::cli;
-use simic_engine::run::NO_EXTENSION;
+use simic_engine::engine::Extension;
 
 fn main() -> ExitCode {
-    cli::main(NO_EXTENSION)
+    cli::main(Extension::default())
 }

@@ -1,15 +1,17 @@
 //! What a program that extends the engine usually names, the vocabulary of bevy and of tch among it: in the versions that the
 //! engine is built with.
 
+pub use std::sync::Arc;
+
 pub use bevy_app::{App, Plugin};
 pub use bevy_ecs::prelude::*;
 pub use tch::{self, TchError, Tensor};
 
 pub use crate::actions::{Decision, MaskSet, PolicyError, command_of};
 pub use crate::clock::RunClock;
-pub use crate::controller::{Controller, ControllerRegistry, DecisionView};
+pub use crate::controller::{BuildContext, Controller, ControllerRegistry, DecisionView};
 pub use crate::data::{CustomImages, DataRegistry, DataRequest};
-pub use crate::engine::{Engine, SimicPlugins};
+pub use crate::engine::{Engine, Extension, SimicPlugins};
 pub use crate::env::{
     EnvId, EpisodeStats, Experiment, HostModel, KeepInRounds, SeedSlots, StepStatus, TrainMetrics, ValMetrics,
 };
@@ -20,7 +22,7 @@ pub use crate::nn::{Init, Mode, ParamSet};
 pub use crate::policy::NetRegistry;
 pub use crate::random::{Domain, Draw, RunRng};
 pub use crate::reward::{EpisodeReward, RewardInputs, RewardTerms, StepReward, Term};
-pub use crate::run::{Extension, ExtensionError, Inventory, StopSignal};
+pub use crate::run::{Inventory, StopSignal};
 pub use crate::schedule::*;
 pub use crate::seed::{Blueprint, BlueprintError, BlueprintRegistry, SeedModule};
 pub use crate::torch::Backend;

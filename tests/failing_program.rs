@@ -15,7 +15,7 @@ use std::process::{Command, ExitCode};
 
 use libtest_mimic::{Arguments, Trial};
 use simic_engine::cli;
-use simic_engine::run::NO_EXTENSION;
+use simic_engine::engine::Extension;
 use simic_engine::storage::{Fault, StorageFaults};
 
 use support::{first_difference, latest};
@@ -63,10 +63,10 @@ fn main() -> ExitCode {
 fn play(order: &str) -> ExitCode {
     let words: Vec<&str> = order.splitn(4, ' ').collect();
     let &[command, fault, n, root] = words.as_slice() else {
-        return cli::main(NO_EXTENSION);
+        return cli::main(Extension::default());
     };
     if std::env::args().nth(1).is_none_or(|own| own != command) {
-        return cli::main(NO_EXTENSION);
+        return cli::main(Extension::default());
     }
     let fault = Fault::ALL.into_iter().find(|known| format!("{known:?}") == fault);
     let (fault, n, root) = (
@@ -75,7 +75,7 @@ fn play(order: &str) -> ExitCode {
         PathBuf::from(root),
     );
     let faults = StorageFaults::under(&root, n, fault);
-    let code = cli::main(NO_EXTENSION);
+    let code = cli::main(Extension::default());
     std::fs::write(root.with_extension("struck"), faults.struck().unwrap_or_default()).expect("it is written");
     code
 }

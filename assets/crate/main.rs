@@ -50,6 +50,7 @@ impl SeedModule for ChannelScaleModule {
 }
 
 /// Tells what grows, in each step in which something does.
+#[derive(Clone)]
 struct GrowthPlugin;
 
 impl Plugin for GrowthPlugin {
@@ -76,14 +77,13 @@ fn tell_growth(envs: Query<(&EnvId, &ValMetrics, &SeedSlots)>, clock: Res<RunClo
     }
 }
 
-/// What this crate adds to the engine; called for every app that the engine builds, so it only adds.
-pub fn extend(app: &mut App) -> Result<(), ExtensionError> {
+/// What this crate adds to the engine. It is built for the names and for each run, so it only adds.
+pub fn extend(app: &mut App) {
     let mut blueprints = app.world_mut().resource_mut::<BlueprintRegistry>();
-    blueprints.register(Box::new(ChannelScale))?;
+    blueprints.register(Arc::new(ChannelScale));
     app.add_plugins(GrowthPlugin);
-    Ok(())
 }
 
 fn main() -> ExitCode {
-    cli::main(extend)
+    cli::main(Extension::new(extend))
 }

@@ -4,6 +4,7 @@ use std::fmt;
 
 use super::heads::Head;
 use crate::growth::LifecycleOp;
+use crate::schema::NameError;
 use crate::torch::TorchError;
 
 /// Where in the run an error arose.
@@ -53,14 +54,8 @@ pub enum PolicyError {
         op: LifecycleOp,
         why: String,
     },
-    #[error("no {kind} is called `{name}`; there are: {}", .available.join(", "))]
-    UnknownName {
-        kind: &'static str,
-        name: String,
-        available: Vec<String>,
-    },
-    #[error("a {kind} called `{name}` is already registered")]
-    DuplicateRegistration { kind: &'static str, name: String },
+    #[error(transparent)]
+    Name(#[from] NameError),
     #[error("{at}: the observation's feature {index}, {feature}, is not finite")]
     NonFiniteFeature {
         at: DecisionPoint,

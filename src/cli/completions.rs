@@ -11,36 +11,36 @@ use clap_complete::env::CompleteEnv;
 
 use super::explain::SWEEP;
 use super::options::Arguments;
-use crate::engine::catalog;
+use crate::engine::Extension;
 use crate::record::{RunDirectory, runs_root};
-use crate::run::Extension;
 use crate::scenario::{Scenario, field_paths, field_values};
 use crate::sweep::{SweepFile, SweepFolder};
 
 /// Answers a shell that asks, and ends the process; does nothing if none does.
-pub fn answer(extend: Extension) {
+pub fn answer(extension: &Extension) {
     // A crate of one's own is another program, with completions of its own.
     let program = std::env::args_os().next().map(PathBuf::from).unwrap_or_default();
     let program = program.file_name().unwrap_or_default().to_string_lossy();
-    let command = || knowing(Arguments::command(), extend).name(program.to_string());
+    let command = || knowing(Arguments::command(), extension).name(program.to_string());
     CompleteEnv::with_factory(command).bin(&*program).complete();
 }
 
 /// The command with what its arguments may be.
-fn knowing(command: Command, extend: Extension) -> Command {
+fn knowing(command: Command, extension: &Extension) -> Command {
     let name = command.get_name().to_owned();
     let command = command.mut_args(|argument| match words_of(&name, argument.get_id().as_str()) {
         Some(words) => {
-            let complete = move |typed: &OsStr| candidates(typed, words(&typed.to_string_lossy(), extend));
+            let extension = extension.clone();
+            let complete = move |typed: &OsStr| candidates(typed, words(&typed.to_string_lossy(), &extension));
             argument.add(ArgValueCompleter::new(complete))
         }
         None => argument,
     });
-    command.mut_subcommands(|below| knowing(below, extend))
+    command.mut_subcommands(|below| knowing(below, extension))
 }
 
 /// All words for an argument, given what is typed of it.
-fn words_of(command: &str, argument: &str) -> Option<fn(&str, Extension) -> Vec<String>> {
+fn words_of(command: &str, argument: &str) -> Option<fn(&str, &Extension) -> Vec<String>> {
     Some(match (command, argument) {
         ("explain", "path") => |typed, _| {
             let of_sweep = field_paths::<SweepFile>();
@@ -59,11 +59,13 @@ fn words_of(command: &str, argument: &str) -> Option<fn(&str, Extension) -> Vec<
 }
 
 /// `PATH=`, then `PATH=VALUE`; of a list up to the entry that is being written.
-fn settings(typed: &str, extend: Extension) -> Vec<String> {
+fn settings(typed: &str, extension: &Extension) -> Vec<String> {
     let Some((path, value)) = typed.split_once('=') else {
         return field_paths::<Scenario>().into_iter().map(|path| path + "=").collect();
     };
-    let words = catalog(extend).map_or_else(|_| Vec::new(), |catalog| field_values(path, &catalog));
+    let words = extension
+        .names()
+        .map_or_else(|_| Vec::new(), |names| field_values(path, &names.catalog));
     let (entries, opening) = value.rfind(',').map_or(("", ""), |comma| (&value[..=comma], "["));
     let entry = |word: &String| format!("{path}={entries}{}", word.strip_prefix(opening).unwrap_or(word));
     words.iter().map(entry).collect()

@@ -90,7 +90,7 @@ fn study<'a>(
     let own = found.experiment.scenario.run.seed;
     let evaluated: Vec<u64> = found.episodes.iter().map(|episodes| episodes.seed).collect();
     Ok(Study {
-        extend: context.extend,
+        extend: context.extension.clone(),
         policy: found.policy.saved.clone(),
         reference: match options.greedy {
             true => DecideMode::Greedy,

@@ -69,7 +69,7 @@ pub fn eval(options: &EvalOptions, context: &Context) -> Result<Outcome, Rejecti
                 experiment.scenario.policy.schedule = blind.schedule.clone();
             }
             let step = |_: &mut World| progress.step(episodes.envs);
-            let played = match play_until(experiment, context.extend, candidate, episodes, &stop, step) {
+            let played = match play_until(experiment, context.extension, candidate, episodes, &stop, step) {
                 Ok(played) => played,
                 Err(error) => {
                     progress.clear();
@@ -203,7 +203,7 @@ impl EvaluationPlan {
             rounds: first..first.saturating_add(1),
             envs: run.n_envs,
         };
-        let taken = Blind::of(self.experiment.clone(), context.extend, &saved, &episodes, stop)?;
+        let taken = Blind::of(self.experiment.clone(), context.extension, &saved, &episodes, stop)?;
         blind.candidate.controller = taken.controller().into();
         self.blind = Some(taken);
         Ok(())

@@ -5,10 +5,8 @@ use serde::Serialize;
 use super::output::{show_either, width};
 
 use super::{Context, GlobalOptions, ListWhat, Outcome};
-use crate::engine::plugins;
 use crate::growth::SlotId;
 use crate::report::{Table, wrapped};
-use crate::run::ExtensionError;
 use crate::scenario::{
     Catalog, Entry, HostChoice, HostName, HostOutline, POLICY_PRESETS, TRAINING_PRESETS, TaskPreset, TaskSpec,
     TrainingPreset, data_forms, host_families, reward_forms,
@@ -16,12 +14,9 @@ use crate::scenario::{
 use crate::telemetry::Payload;
 
 /// Prints one of the lists.
-///
-/// # Errors
-/// The extension's own.
-pub fn list(what: ListWhat, context: &Context) -> Result<Outcome, ExtensionError> {
+pub fn list(what: ListWhat, context: &Context) -> Outcome {
     let Context { global, catalog, .. } = context;
-    Ok(match what {
+    match what {
         ListWhat::Tasks => {
             let rows = catalog.tasks.iter().map(|task| task_row(task, catalog));
             let head = [
@@ -76,13 +71,13 @@ pub fn list(what: ListWhat, context: &Context) -> Result<Outcome, ExtensionError
             print(&Payload::CATALOGUE, &["event", "level", "what it says"], rows, global)
         }
         ListWhat::Plugins => {
-            let plugins = plugins(context.extend)?;
+            let plugins = &context.names.plugins;
             let rows = plugins
                 .iter()
                 .map(|plugin| vec![plugin.name.clone(), plugin.version.clone(), plugin.summary.clone()]);
-            print(&plugins, &["plugin", "version", "what it does"], rows, global)
+            print(plugins, &["plugin", "version", "what it does"], rows, global)
         }
-    })
+    }
 }
 
 fn print(

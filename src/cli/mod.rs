@@ -43,15 +43,15 @@ use outcome::Outcome;
 use output::{refuse, refuse_in_json, shown, tell};
 use rejection::Rejection;
 
-use crate::engine::{Engine, EngineBuilder, all_cores, catalog};
+use crate::engine::{Engine, EngineBuilder, Extension, Names, all_cores};
 use crate::record::{LogFile, Recording, runs_root};
-use crate::run::{Extension, StopRequest, end_at_once};
+use crate::run::{StopRequest, end_at_once};
 use crate::scenario::{Catalog, Report};
 use crate::telemetry::sinks::{Console, ProgressStyle, Terminal};
 
-/// Parses the process's arguments and does what they ask, with an engine that `extend` may add to.
-pub fn main(extend: Extension) -> ExitCode {
-    completions::answer(extend);
+/// Parses the process's arguments and does what they ask, with an engine that `extension` adds to.
+pub fn main(extension: Extension) -> ExitCode {
+    completions::answer(&extension);
     let arguments = match Arguments::try_parse() {
         Ok(arguments) => arguments,
         Err(error) => {
@@ -66,7 +66,7 @@ pub fn main(extend: Extension) -> ExitCode {
             };
         }
     };
-    execute(&arguments, extend)
+    execute(&arguments, &extension)
         .unwrap_or_else(|message| {
             refuse(&arguments.global, message);
             Outcome::Rejected
@@ -77,16 +77,17 @@ pub fn main(extend: Extension) -> ExitCode {
 /// What every command works with.
 struct Context<'a> {
     global: &'a GlobalOptions,
+    extension: &'a Extension,
+    names: &'a Names,
     /// The names that scenarios may use.
     catalog: Catalog,
-    extend: Extension,
     terminal: Terminal,
     log: LogFile,
 }
 
 impl Context<'_> {
     fn engine(&self) -> EngineBuilder {
-        Engine::builder().extended(self.extend).threads(self.threads())
+        Engine::builder().with(self.extension.clone()).threads(self.threads())
     }
 
     fn threads(&self) -> usize {
@@ -113,17 +114,19 @@ impl Context<'_> {
 }
 
 /// The outcome of a command, or why it could not even start.
-fn execute(arguments: &Arguments, extend: Extension) -> Result<Outcome, String> {
+fn execute(arguments: &Arguments, extension: &Extension) -> Result<Outcome, String> {
     let global = &arguments.global;
     let terminal = Terminal::default();
     let log = log::start(global, &terminal)?;
     if global.ends_with_input {
         end_with_input()?;
     }
+    let names = extension.names().map_err(|error| error.to_string())?;
     let context = Context {
         global,
-        catalog: catalog(extend).map_err(|error| error.to_string())?,
-        extend,
+        extension,
+        names,
+        catalog: names.catalog.clone(),
         terminal,
         log,
     };
@@ -160,7 +163,7 @@ fn execute(arguments: &Arguments, extend: Extension) -> Result<Outcome, String> 
         }
         Command::Data { command } => data::data(command, &context).unwrap_or_else(reject),
         Command::Init(options) => init::init(options).unwrap_or_else(reject),
-        Command::List { what } => list::list(*what, &context).map_err(|error| error.to_string())?,
+        Command::List { what } => list::list(*what, &context),
         Command::Explain { path } => explain::explain(path.as_deref().unwrap_or(""), &context),
         Command::New(options) => new::new(options).unwrap_or_else(reject),
     })

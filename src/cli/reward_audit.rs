@@ -5,7 +5,6 @@ use std::path::Path;
 use super::output::{show_either, tell, width};
 use super::rejection::Rejection;
 use super::{Context, Outcome, scenario_file};
-use crate::engine::reward_modes;
 use crate::report::{audit_text, exploited};
 use crate::reward::audit;
 use crate::scenario::Override;
@@ -19,8 +18,7 @@ pub fn reward_audit(scenario: &Path, sets: &[String], context: &Context) -> Resu
     let overrides = overrides.collect::<Result<Vec<_>, _>>().map_err(Rejection::Usage)?;
     let loaded = scenario_file::load(scenario, &overrides, &context.catalog)?.loaded;
     let usage = |error: &dyn std::fmt::Display| Rejection::Usage(error.to_string());
-    let modes = reward_modes(context.extend).map_err(|error| usage(&error))?;
-    let audit = audit(&loaded.scenario, &loaded.task, &modes).map_err(|error| usage(&error))?;
+    let audit = audit(&loaded.scenario, &loaded.task, &context.names.rewards).map_err(|error| usage(&error))?;
     let shown = show_either(context.global, &audit, || audit_text(&audit, width()));
     let Some(failed) = audit.first_failure() else {
         return Ok(shown);

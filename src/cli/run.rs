@@ -11,7 +11,7 @@ use super::prepare::{explain_if_moved, prepare};
 use super::rejection::Rejection;
 use super::{Context, GlobalOptions, Outcome, RunOptions, report_text, scenario_file, sweep};
 use crate::checkpoint::Checkpoints;
-use crate::engine::{Engine, MemoryEstimate, Prepared, RunRecord, RunReport, memory_estimate};
+use crate::engine::{Engine, MemoryEstimate, Prepared, RunRecord, RunReport};
 use crate::env::Experiment;
 use crate::record::Labels;
 use crate::report::summary;
@@ -178,8 +178,7 @@ struct Preview<'a> {
 /// Prints what would be played: the amount of work and of memory, then the scenario with everything resolved.
 fn dry_run(prepared: &Prepared, context: &Context) -> Result<Outcome, Rejection> {
     let (loaded, global) = (&prepared.loaded, context.global);
-    let memory = memory_estimate(loaded, context.extend, context.threads());
-    let memory = memory.map_err(|error| Rejection::Usage(error.to_string()))?;
+    let memory = MemoryEstimate::of(loaded, &context.names.blueprints, context.threads());
     if global.json {
         return Ok(show_json(&Preview {
             scenario: &loaded.scenario,

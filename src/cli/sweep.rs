@@ -271,7 +271,7 @@ fn side_by_side(sweep: &Path, replicate: u32, context: &Context) -> Result<Outco
         folder: &folder,
         plan: &plan,
         catalog: &context.catalog,
-        extend: context.extend,
+        extension: context.extension,
         threads: context.threads(),
         log: context.log.clone(),
     };

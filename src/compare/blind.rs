@@ -14,11 +14,12 @@ use super::{Candidate, Episodes, play_until};
 use crate::actions::HeadIndices;
 use crate::clock::RunClock;
 use crate::controller::{Chosen, SavedFolder, written};
+use crate::engine::Extension;
 use crate::env::Experiment;
 use crate::growth::SlotId;
 use crate::health::EngineError;
 use crate::policy::DecideMode;
-use crate::run::{Extension, StopSignal};
+use crate::run::StopSignal;
 use crate::scenario::{ScheduleConfig, ScheduleEntry, ScheduledCommand};
 use crate::seed::BlueprintRegistry;
 use crate::telemetry::BigInteger;
@@ -45,7 +46,7 @@ impl Blind {
     /// A policy that does not fit the scenario, or the first failure of a system.
     pub fn of(
         experiment: Experiment,
-        extend: Extension,
+        extension: &Extension,
         policy: &SavedFolder,
         episodes: &Episodes,
         stop: &StopSignal,
@@ -58,7 +59,7 @@ impl Blind {
             seeds: None,
         };
         let mut by_step: BTreeMap<u32, Counts> = BTreeMap::new();
-        play_until(experiment, extend, &candidate, episodes, stop, |world| {
+        play_until(experiment, extension, &candidate, episodes, stop, |world| {
             let step = world.resource::<RunClock>().step();
             count(world, &slots, by_step.entry(step).or_default());
         })?;

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::statistics::mean;
 use crate::clock::RunClock;
 use crate::controller::{ActiveController, SavedFolder};
-use crate::engine::Engine;
+use crate::engine::{Engine, Extension};
 use crate::env::{
     Decisions, EnvId, EpisodeStats, Experiment, HostParams, InitialSeeds, LoadedData, SeedOrder, SeedSlots,
     round_is_complete, standing_seeds,
@@ -20,7 +20,7 @@ use crate::health::{EngineError, Failure, Position};
 use crate::learner::LearnerPlugin;
 use crate::policy::DecideMode;
 use crate::reward::{EpisodeReward, RewardHorizon};
-use crate::run::{Extension, Moment, StopSignal};
+use crate::run::{Moment, StopSignal};
 use crate::scenario::{InitialTopology, TelemetryLevel};
 use crate::schedule::{AddWork, RoundEnd, Startup, Work};
 use crate::seed::Growth;
@@ -158,11 +158,18 @@ impl PlayedEpisodes {
 /// round has no round in its position.
 pub fn play(
     experiment: Experiment,
-    extend: Extension,
+    extension: &Extension,
     candidate: &Candidate,
     episodes: &Episodes,
 ) -> Result<PlayedEpisodes, EngineError> {
-    play_until(experiment, extend, candidate, episodes, &StopSignal::default(), |_| ())
+    play_until(
+        experiment,
+        extension,
+        candidate,
+        episodes,
+        &StopSignal::default(),
+        |_| (),
+    )
 }
 
 /// As [`play`], until somebody asks for a stop: then the episodes of whole rounds are there. After every step of the envs
@@ -172,7 +179,7 @@ pub fn play(
 /// As [`play`].
 pub fn play_until(
     mut experiment: Experiment,
-    extend: Extension,
+    extension: &Extension,
     candidate: &Candidate,
     episodes: &Episodes,
     stop: &StopSignal,
@@ -191,7 +198,7 @@ pub fn play_until(
     experiment.envs = (0..episodes.envs).collect();
     experiment.rounds = episodes.rounds.clone();
     let mut engine = Engine::builder()
-        .extended(extend)
+        .with(extension.clone())
         .without::<LearnerPlugin>()
         .build_experiment(experiment)
         .map_err(|error| Failure::from(error).during("start-up", Position::default()))?;

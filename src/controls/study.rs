@@ -6,12 +6,12 @@ use super::Control;
 use super::search::{Search, Spent};
 use crate::compare::{Candidate, EpisodeOutcome, Episodes, PlayedEpisodes, play_until};
 use crate::controller::SavedFolder;
-use crate::engine;
+use crate::engine::Extension;
 use crate::env::{Experiment, InitialSeeds};
 use crate::health::{EngineError, Failure, Position};
 use crate::host::{HostError, HostRegistry, SlotLayout};
 use crate::policy::DecideMode;
-use crate::run::{Extension, StopSignal};
+use crate::run::StopSignal;
 use crate::scenario::PeriodicConfig;
 
 /// The controller that saved policies belong to.
@@ -268,7 +268,7 @@ impl Study<'_> {
         told: &mut dyn FnMut(&Told),
     ) -> Result<Option<PlayedEpisodes>, EngineError> {
         let Entry { experiment, candidate } = entry;
-        let played = play_until(experiment, self.extend, &candidate, episodes, self.stop, |_| ())?;
+        let played = play_until(experiment, &self.extend, &candidate, episodes, self.stop, |_| ())?;
         if self.stop.is_requested() && played.outcomes.len() < episodes.count() {
             return Ok(None);
         }
@@ -301,8 +301,11 @@ impl Study<'_> {
 
     fn widen(&self, experiment: &mut Experiment, ratio: f64) -> Result<f64, EngineError> {
         let failed = |failure: Failure| failure.during("control", Position::default());
-        let hosts = engine::hosts(self.extend).map_err(|error| failed(Failure::message(error.to_string())))?;
-        widen(experiment, &hosts, ratio).map_err(failed)
+        let names = self
+            .extend
+            .names()
+            .map_err(|error| failed(Failure::message(error.to_string())))?;
+        widen(experiment, &names.hosts, ratio).map_err(failed)
     }
 
     fn ruled(&self, controller: &str, schedule: Option<PeriodicConfig>) -> Entry {

@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use thiserror::Error;
 
+use crate::schema::NameError;
+
 /// Start-up errors of loading and planning, and device errors of the feed.
 #[derive(Debug, Error)]
 #[allow(missing_docs, reason = "the messages say what the fields are")]
@@ -116,14 +118,8 @@ pub enum DataError {
         fault: String,
     },
 
-    #[error("there is a data set of the name `{0}` already; register yours under another")]
-    Taken(String),
-
-    #[error(
-        "no data set is registered as `{name}`; valid: {}",
-        if .available.is_empty() { "none, as none is registered".into() } else { .available.join(", ") }
-    )]
-    UnknownData { name: String, available: Vec<String> },
+    #[error(transparent)]
+    Name(#[from] NameError),
 
     #[error("data '{name}': the application could not provide it ({cause}); see task.data.params")]
     CustomData {

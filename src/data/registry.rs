@@ -1,15 +1,11 @@
 //! Data sets that applications bring, by name.
 
-use std::collections::BTreeMap;
 use std::error::Error;
-use std::fmt;
 use std::path::Path;
-use std::sync::Arc;
-
-use bevy_ecs::resource::Resource;
 
 use super::{DataError, Part};
 use crate::scenario::DataName;
+use crate::schema::Registry;
 
 /// What a scenario says of a data set that it names: `custom(name: "..", params: "..")`.
 #[derive(Clone, Copy, Debug)]
@@ -42,6 +38,8 @@ pub struct CustomImages {
 /// A data set of an application's. Functions of a [`DataRequest`] are data sets.
 ///
 /// ```
+/// use std::sync::Arc;
+///
 /// use simic_engine::data::{CustomImages, DataRegistry, DataRequest, Part};
 ///
 /// fn halves(_: &DataRequest) -> Result<CustomImages, std::convert::Infallible> {
@@ -61,8 +59,7 @@ pub struct CustomImages {
 /// }
 ///
 /// let mut sets = DataRegistry::default();
-/// sets.register("halves", "one half is bright", halves)?;
-/// # Ok::<(), simic_engine::data::DataError>(())
+/// sets.register("halves", "one half is bright", Arc::new(halves));
 /// ```
 pub trait CustomData: Send + Sync {
     /// Reads or makes the images; called once at start-up. Labels, shapes and sizes are checked behind it. The same
@@ -83,71 +80,31 @@ where
     }
 }
 
-/// A data set and its line in lists.
-type Registered = (String, Arc<dyn CustomData>);
-
 /// The data sets that plugins add, by name.
-#[derive(Resource, Clone, Default)]
-pub struct DataRegistry(BTreeMap<String, Registered>);
+pub type DataRegistry = Registry<dyn CustomData>;
+
+impl Default for DataRegistry {
+    fn default() -> Self {
+        Self::new("data set")
+    }
+}
 
 impl DataRegistry {
-    /// Adds a data set; `summary` is its line in lists.
+    /// Asks the set of that name for its images; with the name that it was registered under.
     ///
     /// # Errors
-    /// [`DataError::Taken`] if there is one of this name.
-    pub fn register(
-        &mut self,
-        name: impl Into<String>,
-        summary: impl Into<String>,
-        data: impl CustomData + 'static,
-    ) -> Result<(), DataError> {
-        let name = name.into();
-        if self.get(&name).is_some() {
-            return Err(DataError::Taken(name));
-        }
-        self.0.insert(name, (summary.into(), Arc::new(data)));
-        Ok(())
-    }
-
-    /// Names with their summaries, sorted.
-    pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
-        let entries = self.0.iter();
-        entries.map(|(name, (summary, _))| (name.as_str(), summary.as_str()))
-    }
-
-    /// Asks the set of that name for its images; with the name that it was registered by.
-    ///
-    /// # Errors
-    /// [`DataError::UnknownData`], or what the set fails with.
+    /// [`DataError::Name`], or what the set fails with.
     pub(super) fn load(
         &self,
         DataName(name): &DataName,
         request: &DataRequest,
     ) -> Result<(&str, CustomImages), DataError> {
-        let Some((name, data)) = self.get(name) else {
-            return Err(DataError::UnknownData {
-                name: name.clone(),
-                available: self.0.keys().cloned().collect(),
-            });
-        };
+        let (name, data) = self.get(name)?;
         let images = data.load(request).map_err(|cause| DataError::CustomData {
             name: name.into(),
             cause,
         })?;
         Ok((name, images))
-    }
-
-    /// Names match in either case, as all names of a scenario.
-    fn get(&self, name: &str) -> Option<(&str, &dyn CustomData)> {
-        let mut entries = self.0.iter();
-        let (known, (_, data)) = entries.find(|(known, _)| known.eq_ignore_ascii_case(name))?;
-        Some((known, &**data))
-    }
-}
-
-impl fmt::Debug for DataRegistry {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_set().entries(self.0.keys()).finish()
     }
 }
 

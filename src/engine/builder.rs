@@ -5,16 +5,17 @@ use std::num::NonZero;
 use std::path::{Path, PathBuf};
 use std::thread::available_parallelism;
 
-use bevy_app::{App, Plugin, PluginGroup, PluginGroupBuilder};
+use bevy_app::{App, Plugin, PluginGroup, PluginGroupBuilder, Plugins};
 use bevy_ecs::prelude::*;
 
 use super::control::measure_control;
+use super::extension::refused;
 use super::memory::MemoryEstimate;
-use super::{Engine, Prepared, SetupError, SimicPlugins, catalog};
+use super::{Engine, Extension, Prepared, SetupError, SimicPlugins};
 use crate::checkpoint::ResumePoint;
 use crate::env::Experiment;
 use crate::record::{Recording, ScenarioFile, StatusSink};
-use crate::run::{Driver, Extension, NO_EXTENSION, Room};
+use crate::run::{Driver, Room};
 use crate::scenario::{Override, SourceKind};
 use crate::schedule::{AddWork, Shutdown, Work};
 use crate::seed::BlueprintRegistry;
@@ -40,7 +41,7 @@ use crate::training::MixedPrecisionOff;
 /// ```
 #[derive(Clone)]
 pub struct EngineBuilder {
-    extend: Extension,
+    extension: Extension,
     overrides: Vec<Override>,
     threads: usize,
     recording: Option<Recording>,
@@ -52,7 +53,7 @@ pub struct EngineBuilder {
 impl Default for EngineBuilder {
     fn default() -> Self {
         Self {
-            extend: NO_EXTENSION,
+            extension: Extension::default(),
             overrides: Vec::new(),
             threads: all_cores(),
             recording: None,
@@ -64,9 +65,9 @@ impl Default for EngineBuilder {
 }
 
 impl EngineBuilder {
-    /// Adds what the application adds to the engine; scenarios may use the names that it registers.
-    pub fn extended(mut self, extend: Extension) -> Self {
-        self.extend = extend;
+    /// Adds plugins of the application: see [`Extension`]. Scenarios may use the names that they register.
+    pub fn with<M>(mut self, plugins: impl Plugins<M> + Clone + Send + Sync + 'static) -> Self {
+        self.extension = self.extension.with(plugins);
         self
     }
 
@@ -108,27 +109,27 @@ impl EngineBuilder {
     /// An engine for a scenario text.
     ///
     /// # Errors
-    /// Every problem of the scenario; what the extension fails with.
+    /// Every problem of the scenario; a plugin that registers what cannot be registered.
     pub fn from_ron(self, text: &str) -> Result<Engine, SetupError> {
-        let catalog = catalog(self.extend)?;
-        let prepared = Prepared::from_ron("scenario", text, &self.overrides, &catalog)?;
+        let names = self.extension.names()?;
+        let prepared = Prepared::from_ron("scenario", text, &self.overrides, &names.catalog)?;
         self.build(&prepared)
     }
 
     /// An engine for a scenario file.
     ///
     /// # Errors
-    /// A file that cannot be read; every problem of the scenario; what the extension fails with.
+    /// A file that cannot be read; every problem of the scenario; a plugin that registers what cannot be registered.
     pub fn load(self, path: impl AsRef<Path>) -> Result<Engine, SetupError> {
-        let catalog = catalog(self.extend)?;
-        let prepared = Prepared::load(path.as_ref(), &self.overrides, &catalog)?;
+        let names = self.extension.names()?;
+        let prepared = Prepared::load(path.as_ref(), &self.overrides, &names.catalog)?;
         self.build(&prepared)
     }
 
     /// An engine for a scenario that has been checked; its overrides were given then.
     ///
     /// # Errors
-    /// What the extension fails with; a run that does not fit into the memory that is left.
+    /// A plugin that registers what cannot be registered; a run that does not fit into the memory that is left.
     pub fn build(mut self, prepared: &Prepared) -> Result<Engine, SetupError> {
         self.hparams = hparams(&prepared.overrides);
         let mut experiment = prepared.experiment(self.threads)?;
@@ -148,7 +149,7 @@ impl EngineBuilder {
     /// An engine for an experiment that was put together by hand.
     ///
     /// # Errors
-    /// What the extension fails with.
+    /// A plugin that registers what cannot be registered.
     pub fn build_experiment(self, experiment: Experiment) -> Result<Engine, SetupError> {
         let run = &experiment.scenario.run;
         if run.deterministic && !run.cuda_devices().is_empty() {
@@ -164,7 +165,8 @@ impl EngineBuilder {
         app.add_plugins(leave_out.fold(plugins.build(), |plugins, disable| disable(plugins)));
         let tensorboard = experiment.scenario.telemetry.tensorboard;
         app.insert_resource(experiment);
-        (self.extend)(&mut app)?;
+        app.add_plugins(self.extension);
+        refused(app.world())?;
         if let Some(recording) = self.recording {
             app.add_work(Shutdown, Work::MeasureControl, measure_control);
             add_sinks(

@@ -1,4 +1,4 @@
-//! The names that scenarios may use, the engine's and those that an extension adds.
+//! The names that scenarios may use, the engine's and those that plugins add.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -7,61 +7,17 @@ use bevy_app::App;
 use bevy_ecs::world::World;
 
 use super::SimicPlugins;
-use super::memory::MemoryEstimate;
 use crate::controller::ControllerRegistry;
 use crate::data::{DataRegistry, ImagesOnDisk};
 use crate::growth::Topology;
 use crate::host::HostRegistry;
 use crate::policy::NetRegistry;
 use crate::reward::RewardModes;
-use crate::run::{Extension, ExtensionError};
-use crate::scenario::{BlueprintEntry, Catalog, Entry, GrowsIn, Loaded, SeedInit, task_presets};
+use crate::scenario::{BlueprintEntry, Catalog, Entry, GrowsIn, SeedInit, task_presets};
 use crate::seed::BlueprintRegistry;
 
-/// What `read` finds in an engine with this extension.
-///
-/// # Errors
-/// The extension's own.
-fn extended<T>(extend: Extension, read: impl FnOnce(&World) -> T) -> Result<T, ExtensionError> {
-    let mut app = App::new();
-    app.add_plugins(SimicPlugins::unrecorded());
-    extend(&mut app)?;
-    Ok(read(app.world()))
-}
-
-/// The names that scenarios may use in an engine with this extension.
-///
-/// # Errors
-/// The extension's own.
-pub fn catalog(extend: Extension) -> Result<Catalog, ExtensionError> {
-    extended(extend, names)
-}
-
-/// The hosts that scenarios may choose in an engine with this extension.
-///
-/// # Errors
-/// The extension's own.
-pub fn hosts(extend: Extension) -> Result<HostRegistry, ExtensionError> {
-    extended(extend, |world| world.resource::<HostRegistry>().clone())
-}
-
-/// The reward modes that an extension adds.
-///
-/// # Errors
-/// The extension's own.
-pub fn reward_modes(extend: Extension) -> Result<RewardModes, ExtensionError> {
-    extended(extend, |world| world.resource::<RewardModes>().clone())
-}
-
-/// What a scenario takes of each memory in an engine with this extension, with up to `threads` envs at work at once.
-///
-/// # Errors
-/// The extension's own.
-pub fn memory_estimate(loaded: &Loaded, extend: Extension, threads: usize) -> Result<MemoryEstimate, ExtensionError> {
-    extended(extend, |world| MemoryEstimate::of(loaded, world.resource(), threads))
-}
-
-fn names(world: &World) -> Catalog {
+/// The names that are registered in the world of an engine.
+pub(super) fn names_in(world: &World) -> Catalog {
     let entry = |(name, summary): (&str, &str)| Entry::new(name, summary);
     Catalog {
         tasks: task_presets(),
@@ -107,13 +63,8 @@ fn blueprint_entries(blueprints: &BlueprintRegistry) -> Vec<BlueprintEntry> {
 impl Default for Catalog {
     /// The names of the engine as it is.
     fn default() -> Self {
-        let mut world = World::new();
-        world.init_resource::<DataRegistry>();
-        world.init_resource::<HostRegistry>();
-        world.init_resource::<BlueprintRegistry>();
-        world.init_resource::<ControllerRegistry>();
-        world.init_resource::<NetRegistry>();
-        world.init_resource::<RewardModes>();
-        names(&world)
+        let mut app = App::new();
+        app.add_plugins(SimicPlugins::unrecorded());
+        names_in(app.world())
     }
 }

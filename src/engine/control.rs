@@ -94,9 +94,7 @@ fn play_control(experiment: Experiment, run: &mut World, stop: &StopSignal) -> R
         .map_err(|error| failed(error.into()))?;
     engine.world_mut().insert_resource(stop.clone());
     lend_names(run, engine.world_mut());
-    let played = engine.run();
-    lend_names(engine.world_mut(), run);
-    played?;
+    engine.run()?;
     if stop.is_requested() {
         // Perhaps before there were any envs.
         return Err(failed(Failure::message("the run was asked to stop")));
@@ -118,10 +116,10 @@ fn play_control(experiment: Experiment, run: &mut World, stop: &StopSignal) -> R
 }
 
 /// The names that a scenario may use, an application's among them: all that the control has of its extension.
-fn lend_names(from: &mut World, to: &mut World) {
-    fn lend<R: Resource>(from: &mut World, to: &mut World) {
-        if let Some(names) = from.remove_resource::<R>() {
-            to.insert_resource(names);
+fn lend_names(from: &World, to: &mut World) {
+    fn lend<R: Resource + Clone>(from: &World, to: &mut World) {
+        if let Some(names) = from.get_resource::<R>() {
+            to.insert_resource(names.clone());
         }
     }
     lend::<DataRegistry>(from, to);

@@ -4,6 +4,7 @@ pub(crate) mod control;
 mod memory;
 mod plugins;
 mod catalog;
+mod extension;
 mod prepared;
 mod builder;
 mod report;
@@ -11,13 +12,13 @@ mod report;
 use std::ops::ControlFlow;
 use std::path::Path;
 
-use bevy_app::{App, Plugins};
+use bevy_app::App;
 use bevy_ecs::prelude::World;
 
 pub use builder::{EngineBuilder, all_cores};
-pub use catalog::{catalog, hosts, memory_estimate, reward_modes};
+pub use extension::{Extension, Names};
 pub use memory::{Grown, MemoryEstimate, MemoryShortage, Need, PlaceMemory, check_memory};
-pub use plugins::{SimicPlugins, plugins};
+pub use plugins::SimicPlugins;
 pub use prepared::{LARGEST_TEXT, Prepared, SetupError, read_text};
 pub use report::{RunRecord, RunReport};
 
@@ -50,7 +51,7 @@ pub struct Engine {
 }
 
 impl Engine {
-    /// Settings beside the scenario: overrides, threads, an extension, a record.
+    /// Settings beside the scenario: plugins, overrides, threads, a record.
     pub fn builder() -> EngineBuilder {
         EngineBuilder::default()
     }
@@ -69,12 +70,6 @@ impl Engine {
     /// A file that cannot be read; every problem of the scenario.
     pub fn load(path: impl AsRef<Path>) -> Result<Self, SetupError> {
         Self::builder().load(path)
-    }
-
-    /// Adds plugins, before the first step.
-    pub fn with<M>(mut self, plugins: impl Plugins<M>) -> Self {
-        self.app.add_plugins(plugins);
-        self
     }
 
     /// Plays one step of every env, with whatever comes before it; false when the run was over, which closes its record.

@@ -12,7 +12,7 @@ use crate::governor::GovernorPlugin;
 use crate::learner::LearnerPlugin;
 use crate::record::RecordPlugin;
 use crate::reward::RewardPlugin;
-use crate::run::{Extension, ExtensionError, Inventory, PluginInfo, StartupPlugin};
+use crate::run::{Inventory, StartupPlugin};
 use crate::scenario::{TelemetryConfig, TelemetryLevel};
 use crate::schedule::SchedulePlugin;
 use crate::telemetry::TelemetryPlugin;
@@ -118,18 +118,6 @@ impl Plugin for InventoryPlugin {
             inventory.add(row.name, env!("CARGO_PKG_VERSION"), row.summary);
         }
     }
-}
-
-/// The plugins of a recorded run in an engine with this extension.
-///
-/// # Errors
-/// The extension's own.
-pub fn plugins(extend: Extension) -> Result<Vec<PluginInfo>, ExtensionError> {
-    let mut app = App::new();
-    app.add_plugins(SimicPlugins::recorded(&TelemetryConfig::default()));
-    extend(&mut app)?;
-    let inventory = app.world().get_resource::<Inventory>();
-    Ok(inventory.map_or_else(Vec::new, |inventory| inventory.plugins().to_vec()))
 }
 
 #[cfg(test)]

@@ -9,8 +9,8 @@ use crate::env::Experiment;
 use crate::health::{AtPath, FileError};
 use crate::host::{LayoutError, SlotLayout};
 use crate::record::{Machine, RunDirectoryError, ScenarioFile, scenario_folder};
-use crate::run::ExtensionError;
 use crate::scenario::{self, Catalog, Input, Loaded, Override, Report};
+use crate::schema::NameError;
 use crate::validation::max_configurations;
 
 /// Bytes of a scenario file, at most: whatever has more has been named by mistake.
@@ -63,9 +63,9 @@ pub enum SetupError {
     /// The scenario file is a run's copy, and what the run says of the original cannot be read.
     #[error(transparent)]
     Run(#[from] RunDirectoryError),
-    /// What the application adds cannot be added.
-    #[error("{0}")]
-    Extension(#[from] ExtensionError),
+    /// A plugin registers what cannot be registered.
+    #[error(transparent)]
+    Name(#[from] NameError),
 }
 
 impl Prepared {

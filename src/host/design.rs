@@ -6,13 +6,14 @@ use crate::scenario::{HostChoice, HostProblem};
 /// What lays out a host, for any number of classes. Functions from the number of classes to a [`HostPlan`] are designs.
 ///
 /// ```
+/// use std::sync::Arc;
+///
 /// use simic_engine::host::{Conv, HostPlan, HostRegistry};
 /// use simic_engine::scenario::{HostChoice, HostName};
 ///
 /// let mut hosts = HostRegistry::default();
-/// hosts.register("tiny", "one block", |classes| {
-///     HostPlan::new(1, 8).layer("block", Conv::new(4, 3)).slot(0, 0).head(classes)
-/// })?;
+/// let plan = |classes| HostPlan::new(1, 8).layer("block", Conv::new(4, 3)).slot(0, 0).head(classes);
+/// hosts.register("tiny", "one block", Arc::new(plan));
 /// let choice = HostChoice::Named(HostName("tiny".into()));
 /// let tiny = hosts.of(&choice)?;
 /// assert_eq!(tiny.plan(10).outline().parameters, 36 + 8 + 50);

@@ -28,6 +28,7 @@ pub use registry::HostRegistry;
 pub use crate::growth::InjectionSpec;
 use crate::nn::{Mode, ParamSet};
 use crate::random::RunRng;
+use crate::schema::NameError;
 use crate::torch::{Backend, TorchError};
 
 /// Builds a host with freshly drawn weights.
@@ -58,10 +59,8 @@ pub struct OpCost {
 pub enum HostError {
     #[error("ops {start}..{end} were asked of a host with {ops} ops")]
     BadRange { start: usize, end: usize, ops: usize },
-    #[error("there is no host `{name}`; registered are {}", list(.available))]
-    Unknown { name: String, available: Vec<String> },
-    #[error("a host `{0}` is registered already; choose another name")]
-    Taken(String),
+    #[error(transparent)]
+    Name(#[from] NameError),
     #[error("the host `{0}` has no wider form; only the families cnn, resnet and vgg and their presets have one")]
     NoWider(String),
     #[error("a text of {tokens} tokens was given to a host that reads {block} at a time")]
@@ -71,11 +70,6 @@ pub enum HostError {
     Broken(String),
     #[error(transparent)]
     Torch(#[from] TorchError),
-}
-
-fn list(names: &[String]) -> String {
-    let names: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
-    names.join(", ")
 }
 
 impl From<TchError> for HostError {

@@ -7,7 +7,6 @@
 mod distribution;
 mod layout;
 mod evaluate;
-mod registry;
 mod sample;
 mod trainable;
 mod parameters;
@@ -30,7 +29,6 @@ pub use layout::LogitLayout;
 pub use nets::{NetFactory, NetRegistry};
 pub use parameters::PolicyParams;
 pub(crate) use precision::PolicyPrecision;
-pub use registry::Registry;
 pub use sample::DecideMode;
 pub(crate) use sample::{choose, head_uniforms};
 pub use trainable::{Evaluation, ParamGroup, PolicyParam, RecurrentState, SequenceInput, TrainablePolicy};

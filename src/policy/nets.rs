@@ -1,12 +1,14 @@
 //! The networks that `policy.net` may name.
 
+use std::sync::Arc;
+
 use super::actor_critic::{ActorCritic, NetContext};
 use super::network::Network;
 use crate::actions::PolicyError;
-use crate::policy::Registry;
+use crate::schema::Registry;
 
 /// Builds a network.
-pub type NetFactory = fn(NetContext) -> Result<Box<dyn ActorCritic>, PolicyError>;
+pub type NetFactory = dyn Fn(NetContext) -> Result<Box<dyn ActorCritic>, PolicyError> + Send + Sync;
 
 /// All networks that `policy.net` may name.
 pub type NetRegistry = Registry<NetFactory>;
@@ -14,13 +16,15 @@ pub type NetRegistry = Registry<NetFactory>;
 impl Default for NetRegistry {
     /// With the built-in networks.
     fn default() -> Self {
-        let build: NetFactory = |context| Ok(Box::new(Network::new(context)?));
-        let summaries = [
+        let mut nets = Self::new("network");
+        for (name, summary) in [
             ("gru", "residual GRU layers"),
             ("lstm", "residual LSTM layers"),
             ("mlp", "two residual blocks, no memory"),
-        ];
-        Self::with("network", summaries.map(|(name, summary)| (name, summary, build)))
+        ] {
+            nets.register(name, summary, Arc::new(|context| Ok(Box::new(Network::new(context)?))));
+        }
+        nets
     }
 }
 
@@ -30,6 +34,7 @@ impl NetRegistry {
     /// # Errors
     /// The name is unknown, or the factory refuses its configuration.
     pub fn build(&self, context: NetContext) -> Result<Box<dyn ActorCritic>, PolicyError> {
-        self.get(&context.spec.kind)?(context)
+        let (_, build) = self.get(&context.spec.kind)?;
+        build(context)
     }
 }

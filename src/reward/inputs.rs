@@ -4,6 +4,7 @@ use smallvec::SmallVec;
 
 use super::breakdown::Term;
 use crate::growth::{LifecycleOp, SeedStage};
+use crate::schema::NameError;
 use crate::seed::SeedRecord;
 use crate::validation::{Counterfactual, ValPlan};
 
@@ -51,14 +52,8 @@ pub enum RewardError {
         amount: f64,
     },
     /// No reward mode of that name is registered.
-    #[error("no reward mode `{0}` is registered")]
-    UnknownMode(String),
-    /// An application registered two modes of one name.
-    #[error("a reward mode `{0}` is registered already")]
-    DuplicateMode(String),
-    /// An application registered two terms of one name.
-    #[error("a reward term `{0}` is registered already")]
-    DuplicateTerm(String),
+    #[error(transparent)]
+    Name(#[from] NameError),
 }
 
 fn list(terms: &[(Term, f64)]) -> String {

@@ -1,19 +1,17 @@
 //! What a reward mode is, the built-in ones by their configuration, and those that applications add.
 
-use std::collections::BTreeMap;
-use std::sync::Arc;
-
-use bevy_ecs::prelude::Resource;
-
 use super::breakdown::RewardBreakdown;
 use super::inputs::{RewardError, RewardInputs};
 use super::potential::Potential;
 use super::state::RewardState;
 use crate::scenario::{ContributionMode, CustomReward, RewardConfig};
+use crate::schema::Registry;
 
 /// A way to pay decisions: a pure function of what happened in a step and of what it remembers of the episode.
 ///
 /// ```
+/// use std::sync::Arc;
+///
 /// use simic_engine::prelude::*;
 /// use simic_engine::reward::{RewardBreakdown, RewardError, RewardInputs, RewardMode, RewardModes, RewardState, Term};
 ///
@@ -35,13 +33,10 @@ use crate::scenario::{ContributionMode, CustomReward, RewardConfig};
 ///     }
 /// }
 ///
-/// fn register(app: &mut App) -> Result<(), ExtensionError> {
+/// fn register(app: &mut App) {
 ///     let mut modes = app.world_mut().resource_mut::<RewardModes>();
-///     Ok(modes.register("record", "new best accuracies", Record)?)
+///     modes.register("record", "new best accuracies", Arc::new(Record));
 /// }
-/// # let mut app = App::new();
-/// # app.init_resource::<RewardModes>();
-/// # register(&mut app).unwrap();
 /// ```
 /// A scenario chooses it with `reward: custom("record")`. Which coalitions of seeds are measured is the scenario's section
 /// `attribution`.
@@ -64,39 +59,16 @@ pub trait RewardMode: Send + Sync {
     }
 }
 
-/// A mode and its line in lists.
-type Registered = (String, Arc<dyn RewardMode>);
-
 /// The modes that plugins add, by name.
-#[derive(Resource, Clone, Default)]
-pub struct RewardModes(BTreeMap<String, Registered>);
+pub type RewardModes = Registry<dyn RewardMode>;
+
+impl Default for RewardModes {
+    fn default() -> Self {
+        Self::new("reward mode")
+    }
+}
 
 impl RewardModes {
-    /// Adds a mode; `summary` is its line in lists.
-    ///
-    /// # Errors
-    /// The name is taken.
-    pub fn register(
-        &mut self,
-        name: impl Into<String>,
-        summary: impl Into<String>,
-        mode: impl RewardMode + 'static,
-    ) -> Result<(), RewardError> {
-        let name = name.into();
-        if self.0.contains_key(&name) {
-            return Err(RewardError::DuplicateMode(name));
-        }
-        self.0.insert(name, (summary.into(), Arc::new(mode)));
-        Ok(())
-    }
-
-    /// Names with their summaries, sorted.
-    pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
-        self.0
-            .iter()
-            .map(|(name, (summary, _))| (name.as_str(), summary.as_str()))
-    }
-
     /// The mode that a scenario's section `reward` describes.
     ///
     /// # Errors
@@ -114,10 +86,7 @@ impl RewardModes {
                 ContributionMode::Minimal(config) => config,
             },
             RewardConfig::Loss(config) => config,
-            RewardConfig::Custom(CustomReward(name)) => match self.0.get(name) {
-                Some((_, mode)) => &**mode,
-                None => return Err(RewardError::UnknownMode(name.clone())),
-            },
+            RewardConfig::Custom(CustomReward(name)) => self.get(name)?.1,
         })
     }
 }

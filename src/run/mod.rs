@@ -1,6 +1,5 @@
 //! One run: start-up, the loop, and the ways to stop it.
 
-mod extension;
 mod guarded;
 mod inventory;
 mod kernel_test;
@@ -13,7 +12,6 @@ mod driver;
 pub(crate) mod startup;
 
 pub use driver::{Driver, Moment};
-pub use extension::{Extension, ExtensionError, NO_EXTENSION};
 pub use inventory::{Inventory, PluginInfo};
 pub use parts::MissingPart;
 pub use residency::ChosenResidency;

@@ -2,7 +2,7 @@
 
 use super::catalog::{Catalog, Entry};
 use super::tree::listed;
-use crate::schema::{Content, Kind, Names, Registry, Variant};
+use crate::schema::{Content, Kind, Names, Subject, Variant};
 
 /// The valid names, where they can be listed; they match in either case.
 pub fn choices(names: Names, catalog: &Catalog) -> Option<Vec<String>> {
@@ -10,13 +10,13 @@ pub fn choices(names: Names, catalog: &Catalog) -> Option<Vec<String>> {
     match names {
         Names::Free | Names::Form { .. } => None,
         Names::Members { list, .. } => Some(list()),
-        Names::Registered(Registry::Tasks) => Some(catalog.tasks.iter().map(|task| task.spec.name.clone()).collect()),
-        Names::Registered(Registry::Data) => Some(of_entries(&catalog.data)),
-        Names::Registered(Registry::Hosts) => Some(of_entries(&catalog.hosts.entries())),
-        Names::Registered(Registry::Blueprints) => Some(catalog.blueprints.iter().map(|b| b.name.clone()).collect()),
-        Names::Registered(Registry::Controllers) => Some(of_entries(&catalog.controllers)),
-        Names::Registered(Registry::Networks) => Some(of_entries(&catalog.nets)),
-        Names::Registered(Registry::Rewards) => Some(of_entries(&catalog.rewards)),
+        Names::Registered(Subject::Tasks) => Some(catalog.tasks.iter().map(|task| task.spec.name.clone()).collect()),
+        Names::Registered(Subject::Data) => Some(of_entries(&catalog.data)),
+        Names::Registered(Subject::Hosts) => Some(of_entries(&catalog.hosts.entries())),
+        Names::Registered(Subject::Blueprints) => Some(catalog.blueprints.iter().map(|b| b.name.clone()).collect()),
+        Names::Registered(Subject::Controllers) => Some(of_entries(&catalog.controllers)),
+        Names::Registered(Subject::Networks) => Some(of_entries(&catalog.nets)),
+        Names::Registered(Subject::Rewards) => Some(of_entries(&catalog.rewards)),
     }
 }
 

@@ -169,7 +169,7 @@ pub enum Names {
         list: fn() -> Vec<String>,
     },
     /// What is registered under such names, plugins included; they match in either case.
-    Registered(Registry),
+    Registered(Subject),
     /// Whatever has a certain form.
     Form {
         noun: &'static str,
@@ -181,7 +181,7 @@ pub enum Names {
 
 /// Where names are registered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Registry {
+pub enum Subject {
     Tasks,
     Data,
     Hosts,
@@ -197,13 +197,13 @@ impl Names {
         match self {
             Self::Free => "text",
             Self::Members { noun, .. } | Self::Form { noun, .. } => noun,
-            Self::Registered(Registry::Tasks) => "task",
-            Self::Registered(Registry::Data) => "data set",
-            Self::Registered(Registry::Hosts) => "host",
-            Self::Registered(Registry::Blueprints) => "blueprint",
-            Self::Registered(Registry::Controllers) => "controller",
-            Self::Registered(Registry::Networks) => "network",
-            Self::Registered(Registry::Rewards) => "reward mode",
+            Self::Registered(Subject::Tasks) => "task",
+            Self::Registered(Subject::Data) => "data set",
+            Self::Registered(Subject::Hosts) => "host",
+            Self::Registered(Subject::Blueprints) => "blueprint",
+            Self::Registered(Subject::Controllers) => "controller",
+            Self::Registered(Subject::Networks) => "network",
+            Self::Registered(Subject::Rewards) => "reward mode",
         }
     }
 }

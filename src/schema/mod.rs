@@ -23,10 +23,12 @@ mod kind;
 pub mod range;
 mod described;
 mod declare;
+mod registry;
 #[cfg(test)]
 mod tests;
 
 pub(crate) use declare::{choice, field, name_of, overlay, record, section, structure};
 pub(crate) use described::members;
 pub use described::{Described, Written};
-pub use kind::{Content, Field, Kind, Names, Registry, Variant, snake_case, snake_case_len};
+pub use kind::{Content, Field, Kind, Names, Subject, Variant, snake_case, snake_case_len};
+pub use registry::{NameError, Registry};

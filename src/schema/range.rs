@@ -2,7 +2,7 @@
 
 use std::ops::Bound::{self, Excluded, Included, Unbounded};
 
-use super::kind::{FloatRange, Kind, Names, Registry};
+use super::kind::{FloatRange, Kind, Names, Subject};
 
 /// Whole numbers from `min` to `max`.
 pub const fn integer(min: i128, max: i128) -> Kind {
@@ -34,13 +34,13 @@ pub const POSITIVE: Kind = float(Excluded(0.0), Unbounded);
 /// A wait: not in vain, at most a day.
 pub const SECONDS: Kind = float(Excluded(0.0), Included(86_400.0));
 
-pub const TASK: Kind = Kind::Text(Names::Registered(Registry::Tasks));
-pub const DATA: Kind = Kind::Text(Names::Registered(Registry::Data));
-pub const HOST: Kind = Kind::Text(Names::Registered(Registry::Hosts));
-pub const BLUEPRINT: Kind = Kind::Text(Names::Registered(Registry::Blueprints));
-pub const CONTROLLER: Kind = Kind::Text(Names::Registered(Registry::Controllers));
-pub const NETWORK: Kind = Kind::Text(Names::Registered(Registry::Networks));
-pub const REWARD: Kind = Kind::Text(Names::Registered(Registry::Rewards));
+pub const TASK: Kind = Kind::Text(Names::Registered(Subject::Tasks));
+pub const DATA: Kind = Kind::Text(Names::Registered(Subject::Data));
+pub const HOST: Kind = Kind::Text(Names::Registered(Subject::Hosts));
+pub const BLUEPRINT: Kind = Kind::Text(Names::Registered(Subject::Blueprints));
+pub const CONTROLLER: Kind = Kind::Text(Names::Registered(Subject::Controllers));
+pub const NETWORK: Kind = Kind::Text(Names::Registered(Subject::Networks));
+pub const REWARD: Kind = Kind::Text(Names::Registered(Subject::Rewards));
 
 /// The name of a run or task: it becomes part of a folder's name.
 pub const RUN_NAME: Kind = Kind::Text(Names::Form {

@@ -77,7 +77,7 @@ fn a_section_follows_from_its_declaration() {
     assert!(matches!(manner.kind, Kind::Choice(_)));
     assert!(matches!(
         controller.kind,
-        Kind::Text(Names::Registered(Registry::Controllers))
+        Kind::Text(Names::Registered(Subject::Controllers))
     ));
     assert!(ron::from_str::<Sample>("(unknown: 1)").is_err());
 }

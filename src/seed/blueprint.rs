@@ -60,6 +60,8 @@ pub trait SeedModule: Send {
 /// A kind of seed.
 ///
 /// ```
+/// use std::sync::Arc;
+///
 /// use simic_engine::nn::{Init, Mode, ParamSet};
 /// use simic_engine::random::RunRng;
 /// use simic_engine::seed::{Blueprint, BlueprintError, BlueprintRegistry, SeedModule};
@@ -91,7 +93,7 @@ pub trait SeedModule: Send {
 /// }
 ///
 /// let mut registry = BlueprintRegistry::default();
-/// assert_eq!(registry.register(Box::new(ChannelScale))?, 13);
+/// registry.register(Arc::new(ChannelScale));
 /// registry.check(&[8, 16], Backend::CPU, &HostSyncCounter::default())?;
 /// # Ok::<(), BlueprintError>(())
 /// ```
@@ -128,10 +130,6 @@ pub const MAX_BLUEPRINTS: usize = u64::BITS as usize;
 pub enum BlueprintError {
     #[error("there is no blueprint with index {index}; available are {available}")]
     UnknownIndex { index: usize, available: String },
-    #[error("a blueprint `{0}` is registered already for these features; choose another id")]
-    Duplicate(&'static str),
-    #[error("blueprint `{0}` is one too many: an action mask holds {MAX_BLUEPRINTS}; register fewer")]
-    TooMany(&'static str),
     /// A module that breaks the contract of [`SeedModule`], or cannot be built at all.
     #[error("blueprint `{id}` cannot grow in a slot of {dim} channels: {why}")]
     Unfit { id: &'static str, dim: i64, why: String },

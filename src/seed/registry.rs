@@ -2,12 +2,15 @@
 //!
 //! It is filled when the engine is put together, takes the scenario's options at start-up and is immutable afterwards.
 
+use std::sync::Arc;
+
 use bevy_ecs::resource::Resource;
 
 use super::contract::breach_of_contract;
 use super::{Blueprint, BlueprintError, MAX_BLUEPRINTS};
 use crate::growth::Topology;
 use crate::scenario::{BlueprintsConfig, LifecycleConfig, SeedInit};
+use crate::schema::NameError;
 use crate::torch::{Backend, HostSyncCounter};
 
 /// First index of blueprints that plugins register; the ones below are fixed.
@@ -18,20 +21,21 @@ const LISTING_WIDTH: i64 = 32;
 
 /// All blueprints by index. An id has one index, and under it at most one blueprint for each kind of features; a run has
 /// to do with those for the features of its host.
-#[derive(Resource)]
+#[derive(Resource, Clone)]
 pub struct BlueprintRegistry {
     entries: Vec<Entry>,
     served: Topology,
     seed_init: SeedInit,
     options: BlueprintsConfig,
+    refused: Option<NameError>,
 }
 
 /// By topology; nothing at indices that are kept free.
-type Entry = [Option<Box<dyn Blueprint>>; Topology::ALL.len()];
+type Entry = [Option<Arc<dyn Blueprint>>; Topology::ALL.len()];
 
 impl BlueprintRegistry {
     /// Of built-in blueprints with their indices, below [`FIRST_PLUGIN_INDEX`].
-    pub(super) fn of(built_in: impl Iterator<Item = (usize, Box<dyn Blueprint>)>) -> Self {
+    pub(super) fn of(built_in: impl Iterator<Item = (usize, Arc<dyn Blueprint>)>) -> Self {
         let mut entries = Vec::new();
         entries.resize_with(FIRST_PLUGIN_INDEX, Entry::default);
         for (index, blueprint) in built_in {
@@ -43,6 +47,7 @@ impl BlueprintRegistry {
             served: Topology::Image,
             seed_init: SeedInit::ZeroGain,
             options: BlueprintsConfig::default(),
+            refused: None,
         }
     }
 
@@ -50,7 +55,7 @@ impl BlueprintRegistry {
     pub(super) fn replace_built_in(
         &mut self,
         lifecycle: &LifecycleConfig,
-        built_in: impl Iterator<Item = (usize, Box<dyn Blueprint>)>,
+        built_in: impl Iterator<Item = (usize, Arc<dyn Blueprint>)>,
     ) {
         (self.seed_init, self.options) = (lifecycle.seed_init, lifecycle.blueprints);
         for (index, blueprint) in built_in {
@@ -74,27 +79,40 @@ impl BlueprintRegistry {
         self.options.init_of(blueprint.id()).unwrap_or(self.seed_init)
     }
 
-    /// Adds a plugin's blueprint and returns its index: that of its id, if there is one for other features.
-    ///
-    /// # Errors
-    /// [`BlueprintError::Duplicate`] if there is a blueprint of this id, [`BlueprintError::TooMany`] if no index is left.
-    pub fn register(&mut self, blueprint: Box<dyn Blueprint>) -> Result<usize, BlueprintError> {
-        let place = blueprint.topology() as usize;
-        let is_namesake = |entry: &Entry| entry.iter().flatten().any(|other| other.id() == blueprint.id());
-        if let Some(index) = self.entries.iter().position(is_namesake) {
-            if self.entries[index][place].is_some() {
-                return Err(BlueprintError::Duplicate(blueprint.id()));
-            }
-            self.entries[index][place] = Some(blueprint);
-            return Ok(index);
+    /// Adds a plugin's blueprint, at the index of its id if there is one for other features. It is refused when the engine is
+    /// built if there is one of this id for the same features, and if no index is left.
+    pub fn register(&mut self, blueprint: Arc<dyn Blueprint>) {
+        if let Err(error) = self.insert(blueprint) {
+            self.refused.get_or_insert(error);
         }
-        if self.entries.len() == MAX_BLUEPRINTS {
-            return Err(BlueprintError::TooMany(blueprint.id()));
+    }
+
+    fn insert(&mut self, blueprint: Arc<dyn Blueprint>) -> Result<(), NameError> {
+        let (noun, name, place) = ("blueprint", blueprint.id(), blueprint.topology() as usize);
+        NameError::check(noun, name)?;
+        let is_namesake = |entry: &Entry| entry.iter().flatten().any(|other| other.id() == name);
+        let index = self.entries.iter().position(is_namesake);
+        if index.is_none() && self.entries.len() == MAX_BLUEPRINTS {
+            let why = format!("an action mask holds {MAX_BLUEPRINTS} blueprints; register fewer");
+            let name = name.into();
+            return Err(NameError::Refused { noun, name, why });
         }
-        let mut entry = Entry::default();
-        entry[place] = Some(blueprint);
-        self.entries.push(entry);
-        Ok(self.entries.len() - 1)
+        let index = index.unwrap_or_else(|| {
+            self.entries.push(Entry::default());
+            self.entries.len() - 1
+        });
+        let entry = &mut self.entries[index][place];
+        if entry.is_some() {
+            let name = name.into();
+            return Err(NameError::Taken { noun, name });
+        }
+        *entry = Some(blueprint);
+        Ok(())
+    }
+
+    /// The first blueprint that was refused.
+    pub const fn refused(&self) -> Option<&NameError> {
+        self.refused.as_ref()
     }
 
     /// Size of the policy's blueprint head: one more than the highest index.

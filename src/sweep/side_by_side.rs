@@ -12,10 +12,10 @@ use super::folder::SweepFolder;
 use super::plan::{Plan, Trial};
 use super::together::{Turns, play_together};
 use crate::checkpoint::{CheckpointName, Checkpoints, PastRun, ResumeError};
-use crate::engine::{Engine, Prepared, RunReport, SetupError};
+use crate::engine::{Engine, Extension, Prepared, RunReport, SetupError};
 use crate::health::{AtPath, FileError};
 use crate::record::{Labels, LogFile, Recording, ScenarioFile};
-use crate::run::{Extension, StopSignal};
+use crate::run::StopSignal;
 use crate::scenario::{Catalog, Override};
 
 /// Why a replicate cannot be played.
@@ -51,7 +51,7 @@ pub struct SideBySide<'a> {
     /// The names that scenarios may use.
     pub catalog: &'a Catalog,
     /// What the application adds to the engine.
-    pub extend: Extension,
+    pub extension: &'a Extension,
     /// Worker threads of a trial, which has all of them while it is its turn.
     pub threads: usize,
     /// Where the log goes.
@@ -153,7 +153,7 @@ impl<'a> SideBySide<'a> {
             },
             ..self.recording()
         };
-        let builder = Engine::builder().extended(self.extend).threads(self.threads);
+        let builder = Engine::builder().with(self.extension.clone()).threads(self.threads);
         Ok(builder.recording(recording).build(prepared)?)
     }
 
@@ -170,7 +170,7 @@ impl<'a> SideBySide<'a> {
             return Ok(None);
         }
         let point = past.resume(scenario, &prepared.loaded, &[], &[]).map_err(refused)?;
-        let builder = Engine::builder().extended(self.extend).threads(self.threads);
+        let builder = Engine::builder().with(self.extension.clone()).threads(self.threads);
         let builder = builder.recording(self.recording()).resumed(point);
         Ok(Some(builder.build(prepared)?))
     }

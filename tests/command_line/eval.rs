@@ -13,7 +13,6 @@ use simic_engine::growth::SlotId;
 use simic_engine::kernels::kernel_levels;
 use simic_engine::policy::DecideMode;
 use simic_engine::prelude::*;
-use simic_engine::run::NO_EXTENSION;
 use simic_engine::scenario::{ScheduleConfig, resolved_ron};
 
 use crate::program::{command, ended, refused, succeeds, text};
@@ -229,7 +228,7 @@ fn what_looking_is_worth_stands_beside_every_learned_policy() {
         rounds: 2..4,
         envs: 2,
     };
-    let played = play(experiment, NO_EXTENSION, &candidate, &episodes).expect("the schedule is played");
+    let played = play(experiment, &Extension::default(), &candidate, &episodes).expect("the schedule is played");
     let told = read["players"][1]["episodes"].as_array().expect("episodes");
     let told: Vec<Option<f64>> = told[4..].iter().map(|episode| episode["accuracy"].as_f64()).collect();
     let accuracies: Vec<Option<f64>> = played.outcomes.iter().map(|outcome| outcome.accuracy).collect();
@@ -320,7 +319,7 @@ fn waiting_is_the_host_alone() {
         rounds: 1..2,
         envs: 2,
     };
-    let outcomes = play(experiment(), NO_EXTENSION, &candidate, &last_round).expect("the episodes are played");
+    let outcomes = play(experiment(), &Extension::default(), &candidate, &last_round).expect("the episodes are played");
 
     let outcomes = outcomes.outcomes;
     let shown: Vec<_> = outcomes.iter().map(|outcome| (outcome.env, outcome.accuracy)).collect();
@@ -349,8 +348,8 @@ fn playing_a_policy_does_not_change_it() {
         envs: 2,
     };
 
-    let both = play(experiment(), NO_EXTENSION, &candidate, &episodes(5..7)).expect("two rounds");
-    let second = play(experiment(), NO_EXTENSION, &candidate, &episodes(6..7)).expect("one round");
+    let both = play(experiment(), &Extension::default(), &candidate, &episodes(5..7)).expect("two rounds");
+    let second = play(experiment(), &Extension::default(), &candidate, &episodes(6..7)).expect("one round");
 
     assert_eq!(
         both.outcomes[2..],
@@ -376,11 +375,11 @@ fn a_policy_is_played_as_it_was_found_though_its_checkpoint_goes() {
         rounds: 5..6,
         envs: 1,
     };
-    let before = play(experiment(), NO_EXTENSION, &candidate, &episodes).expect("it is there");
+    let before = play(experiment(), &Extension::default(), &candidate, &episodes).expect("it is there");
 
     fs::remove_dir_all(root.path().join("checkpoints")).expect("the checkpoints are removed");
 
-    let after = play(experiment(), NO_EXTENSION, &candidate, &episodes).expect("it was read");
+    let after = play(experiment(), &Extension::default(), &candidate, &episodes).expect("it was read");
     assert_eq!(after.outcomes, before.outcomes);
 }
 

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use simic_engine::engine::{catalog, plugins};
+use simic_engine::prelude::*;
 use simic_engine::scenario::{Input, load};
 
 use crate::program::{command, ended, refused, succeeds};
@@ -108,22 +108,27 @@ fn what_is_there_is_left_alone_and_names_that_no_crate_can_have_are_refused() {
 
 #[test]
 fn what_a_crate_adds_is_listed_and_may_be_used_by_its_scenario() {
-    let names = catalog(own_crate::extend).expect("the names are free");
-    let parts = plugins(own_crate::extend).expect("the names are free");
+    let extension = Extension::new(own_crate::extend);
+    let names = extension.names().expect("the names are free");
 
     assert!(
         names
+            .catalog
             .blueprints
             .iter()
             .any(|blueprint| blueprint.name == "channel_scale")
     );
-    assert!(parts.iter().any(|part| part.name == "GrowthPlugin"), "{parts:?}");
+    assert!(
+        names.plugins.iter().any(|part| part.name == "GrowthPlugin"),
+        "{:?}",
+        names.plugins
+    );
     let text = include_str!("../../assets/crate/scenario.ron").replace("@NAME@", "mycrate");
     let input = Input {
         label: "scenario.ron",
         text: &text,
         overrides: &[],
     };
-    let loaded = load(&input, &names).unwrap_or_else(|problems| panic!("{problems}"));
+    let loaded = load(&input, &names.catalog).unwrap_or_else(|problems| panic!("{problems}"));
     assert!(loaded.warnings.problems.is_empty(), "{}", loaded.warnings);
 }

@@ -13,9 +13,11 @@ use simic_engine::learner::PolicyDiverged;
 use simic_engine::policy::ParamGroup;
 use simic_engine::prelude::*;
 use simic_engine::record::{RoundHistory, RunDirectory};
-use simic_engine::run::{ExtensionError, NO_EXTENSION, StopRequest, StopSignal};
+use simic_engine::run::{StopRequest, StopSignal};
 use simic_engine::torch::NoGrad;
 use tch::{Device, Kind, Tensor};
+
+use crate::recorded::NOTHING;
 
 /// Learns; its rounds are far fewer than a checkpoint takes, and none is the best of a run with faults, though this one
 /// ends before the fault comes.
@@ -48,7 +50,7 @@ fn told(report: &RunReport) -> Vec<(u64, String)> {
 }
 
 /// From the third round on the policy is another one than that which acted: no update may touch it.
-fn swap_policies(app: &mut App) -> Result<(), ExtensionError> {
+fn swap_policies(app: &mut App) {
     fn swap(clock: Res<RunClock>, mut controller: ResMut<ActiveController>) {
         let policy = controller.0.get().learned().expect("the policy learns");
         let _no_grad = NoGrad::new();
@@ -61,7 +63,6 @@ fn swap_policies(app: &mut App) -> Result<(), ExtensionError> {
         }
     }
     app.add_systems(RoundEnd, swap.in_set(EngineSet::PpoUpdate).before(Work::UpdatePolicy));
-    Ok(())
 }
 
 /// A policy that diverges leaves an emergency checkpoint of its last good state.
@@ -86,7 +87,7 @@ fn in_the_middle_of_the_third_round(clock: Res<RunClock>) -> bool {
     (clock.round(), clock.step()) == (2, 2)
 }
 
-fn fail(app: &mut App) -> Result<(), ExtensionError> {
+fn fail(app: &mut App) {
     let fail = |mut health: ResMut<RunHealth>| {
         health.failure = Some(EngineError {
             phase: "test",
@@ -98,16 +99,14 @@ fn fail(app: &mut App) -> Result<(), ExtensionError> {
         StepEnd,
         fail.before(EngineSet::Record).run_if(in_the_middle_of_the_third_round),
     );
-    Ok(())
 }
 
-fn stop(app: &mut App) -> Result<(), ExtensionError> {
+fn stop(app: &mut App) {
     let stop = |stop: Res<StopSignal>| stop.request(StopRequest::Interrupt);
     app.add_systems(
         StepEnd,
         stop.before(EngineSet::Record).run_if(in_the_middle_of_the_third_round),
     );
-    Ok(())
 }
 
 /// Nothing of a completed round is ever lost.
@@ -145,7 +144,7 @@ fn a_checkpoint_that_falls_due_inside_a_rollout_is_on_disk_at_its_end() {
         .replace("learner: (", "learner: (episodes_per_update: 2, ");
     let folder = tempfile::tempdir().expect("a temporary folder");
 
-    let report = crate::recorded::play(&scenario, folder.path(), NO_EXTENSION);
+    let report = crate::recorded::play(&scenario, folder.path(), NOTHING);
 
     assert!(report.failure.is_none(), "{:?}", report.failure);
     let told = told(&report);
@@ -154,7 +153,7 @@ fn a_checkpoint_that_falls_due_inside_a_rollout_is_on_disk_at_its_end() {
 }
 
 /// Something else stands where the third checkpoint is filled, and the accuracy falls after it.
-fn spoil_the_best(app: &mut App) -> Result<(), ExtensionError> {
+fn spoil_the_best(app: &mut App) {
     fn shape(clock: Res<RunClock>, mut history: ResMut<RoundHistory>, run: Res<RunDirectory>) {
         history.0 = [40.0, 40.0, 43.0, 0.0, 0.0][..=clock.round() as usize].to_vec();
         let fresh = run.path().join("checkpoints/.round-000003.new");
@@ -166,7 +165,6 @@ fn spoil_the_best(app: &mut App) -> Result<(), ExtensionError> {
         changed.expect("the folder of checkpoints can be written");
     }
     app.add_systems(RoundEnd, shape.after(Work::RoundStats).before(Work::WriteCheckpoint));
-    Ok(())
 }
 
 #[test]
@@ -190,7 +188,7 @@ fn a_best_checkpoint_that_cannot_be_written_does_not_cost_the_run_the_one_before
 }
 
 /// Another folder takes the place of the run's in the second round.
-fn replace_directory(app: &mut App) -> Result<(), ExtensionError> {
+fn replace_directory(app: &mut App) {
     fn replace(clock: Res<RunClock>, run: Res<RunDirectory>) {
         if clock.round() == 1 {
             std::fs::rename(run.path(), run.path().with_file_name("moved")).expect("the run is moved");
@@ -198,11 +196,10 @@ fn replace_directory(app: &mut App) -> Result<(), ExtensionError> {
         }
     }
     app.add_systems(RoundEnd, replace.after(Work::RoundStats).before(Work::WriteCheckpoint));
-    Ok(())
 }
 
 /// As [`replace_directory`], until the run ends.
-fn replace_directory_for_a_while(app: &mut App) -> Result<(), ExtensionError> {
+fn replace_directory_for_a_while(app: &mut App) {
     fn bring_back(run: Res<RunDirectory>) {
         let other = run.path().with_file_name("other");
         std::fs::rename(run.path(), other).expect("the other folder is moved");
@@ -249,10 +246,9 @@ fn a_round_that_was_finished_while_the_run_directory_was_away_is_kept_if_it_is_b
 
 #[test]
 fn a_run_that_is_stopped_while_it_starts_leaves_nothing() {
-    fn extend(app: &mut App) -> Result<(), ExtensionError> {
+    fn extend(app: &mut App) {
         let stop = |stop: Res<StopSignal>| stop.request(StopRequest::Terminate);
         app.add_systems(Startup, stop.after(Work::LoadDatasets).before(Work::CheckBlueprints));
-        Ok(())
     }
     let folder = tempfile::tempdir().expect("a temporary folder");
 

@@ -2,17 +2,16 @@
 
 use std::path::Path;
 
-use bevy_app::App;
 use bevy_ecs::prelude::*;
 use serde_json::Value;
 use simic_engine::checkpoint::CheckpointName;
 use simic_engine::engine::RunReport;
 use simic_engine::env::SeedSlots;
 use simic_engine::prelude::*;
-use simic_engine::run::{NO_EXTENSION, RoundLimit};
+use simic_engine::run::RoundLimit;
 use simic_engine::seed::ContributionTrack;
 
-use crate::recorded::resumed;
+use crate::recorded::{NOTHING, resumed};
 use crate::support::{engine, lines};
 
 const ALL_SLOTS: [&str; 10] = [
@@ -45,7 +44,7 @@ const ONE_ENV: &str = r#"run: (rounds: 1, n_envs: 1), policy: (controller: "wait
 
 fn recorded(text: &str) -> (tempfile::TempDir, Vec<Value>) {
     let folder = tempfile::tempdir().expect("a temporary folder");
-    let report = crate::recorded::play(text, folder.path(), |_| Ok(()));
+    let report = crate::recorded::play(text, folder.path(), |_| {});
     assert!(report.failure.is_none(), "{:?}", report.failure);
     let lines = lines(directory(&report));
     (folder, lines)
@@ -170,10 +169,11 @@ fn note(envs: Query<&SeedSlots>, mut notes: ResMut<Tracks>) {
 #[test]
 fn the_velocity_of_a_contribution_knows_how_long_the_last_one_is_ago() {
     let text = scenario(1, "cadence: on_change", &format!("{ONE_ENV}, reward: loss()"));
-    let mut engine = engine(&text).with(|app: &mut App| {
-        app.init_resource::<Tracks>()
-            .add_systems(Assess, note.after(Work::Attribute).before(Work::TrackSeeds));
-    });
+    let mut engine = engine(&text);
+    engine
+        .app_mut()
+        .init_resource::<Tracks>()
+        .add_systems(Assess, note.after(Work::Attribute).before(Work::TrackSeeds));
     engine.run().expect("the run succeeds");
 
     let seen = &engine.world().resource::<Tracks>().0;
@@ -194,7 +194,7 @@ fn ten_slots_go_through_policy_plans_and_a_resumed_run() {
         tempfile::tempdir().expect("a temporary folder"),
     );
 
-    let report = crate::recorded::play(&text, whole.path(), |_| Ok(()));
+    let report = crate::recorded::play(&text, whole.path(), |_| {});
     assert!(report.failure.is_none(), "{:?}", report.failure);
     let mut first_half = Engine::builder()
         .threads(2)
@@ -205,7 +205,7 @@ fn ten_slots_go_through_policy_plans_and_a_resumed_run() {
     let stopped = first_half.play();
     assert!(stopped.failure.is_none(), "{:?}", stopped.failure);
     drop(first_half);
-    let mut resumed = resumed(directory(&stopped), CheckpointName::Last, NO_EXTENSION, 2).expect("the run can go on");
+    let mut resumed = resumed(directory(&stopped), CheckpointName::Last, NOTHING, 2).expect("the run can go on");
     let resumed = resumed.play();
     assert!(resumed.failure.is_none(), "{:?}", resumed.failure);
 

@@ -5,7 +5,6 @@ use simic_engine::env::{InitialSeeds, SeedOrder};
 use simic_engine::growth::{AlphaTarget, GerminationStyle, Tempo};
 use simic_engine::policy::DecideMode;
 use simic_engine::prelude::*;
-use simic_engine::run::NO_EXTENSION;
 use simic_engine::telemetry::EpisodeCompute;
 
 use crate::support::engine;
@@ -33,7 +32,7 @@ fn played(seeds: Vec<SeedOrder>) -> EpisodeOutcome {
         rounds: 0..1,
         envs: 1,
     };
-    let played = play(experiment, NO_EXTENSION, &candidate, &episodes).expect("it is played");
+    let played = play(experiment, &Extension::default(), &candidate, &episodes).expect("it is played");
     played.outcomes[0].clone()
 }
 

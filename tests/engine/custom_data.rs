@@ -4,7 +4,7 @@ use std::path::Path;
 
 use simic_engine::checkpoint::CheckpointName;
 use simic_engine::data::Part;
-use simic_engine::engine::{RunReport, catalog};
+use simic_engine::engine::RunReport;
 use simic_engine::prelude::*;
 use simic_engine::run::StopRequest;
 use simic_engine::scenario::{self, Input, Report, data_forms};
@@ -34,9 +34,9 @@ fn shades(request: &DataRequest) -> Result<CustomImages, std::num::ParseIntError
     })
 }
 
-fn register(app: &mut App) -> Result<(), ExtensionError> {
+fn register(app: &mut App) {
     let mut sets = app.world_mut().resource_mut::<DataRegistry>();
-    Ok(sets.register("shades", "ten shades of gray", shades)?)
+    sets.register("shades", "ten shades of gray", Arc::new(shades));
 }
 
 const SCENARIO: &str = r#"(
@@ -52,12 +52,25 @@ fn check(text: &str) -> Result<scenario::Loaded, Report> {
         text,
         overrides: &[],
     };
-    scenario::load(&input, &catalog(register).expect("the name is free"))
+    scenario::load(
+        &input,
+        &Extension::new(register)
+            .names()
+            .expect("the name is free")
+            .catalog
+            .clone(),
+    )
 }
 
 #[test]
 fn a_registered_data_set_is_valid_and_listed() {
-    let forms = data_forms(&catalog(register).expect("the name is free"));
+    let forms = data_forms(
+        &Extension::new(register)
+            .names()
+            .expect("the name is free")
+            .catalog
+            .clone(),
+    );
 
     let form = forms.last().expect("forms");
     assert_eq!(
@@ -84,7 +97,7 @@ fn what_the_set_fails_with_ends_the_run_before_it_begins() {
     assert!(report.record.is_none());
 }
 
-fn stop_in_the_second_round(app: &mut App) -> Result<(), ExtensionError> {
+fn stop_in_the_second_round(app: &mut App) {
     let stop = |clock: Res<RunClock>, stop: Res<StopSignal>| {
         if (clock.round(), clock.step()) == (1, 2) {
             stop.request(StopRequest::Interrupt);

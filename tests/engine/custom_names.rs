@@ -2,7 +2,7 @@
 
 use bevy_app::App;
 use simic_engine::controller::{ControllerRegistry, WaitController};
-use simic_engine::engine::{RunReport, catalog};
+use simic_engine::engine::RunReport;
 use simic_engine::nn::{Init, Mode, ParamSet};
 use simic_engine::prelude::*;
 use simic_engine::random::RunRng;
@@ -56,24 +56,23 @@ impl Blueprint for ChannelScale {
     }
 }
 
-fn add(app: &mut App, birth: f32) -> Result<(), ExtensionError> {
+fn add(app: &mut App, birth: f32) {
     let world = app.world_mut();
     world
         .resource_mut::<BlueprintRegistry>()
-        .register(Box::new(ChannelScale { birth }))?;
-    world
-        .resource_mut::<ControllerRegistry>()
-        .register("patience", "waits, under another name", |_| {
-            Ok(Box::new(WaitController))
-        })?;
-    Ok(())
+        .register(Arc::new(ChannelScale { birth }));
+    world.resource_mut::<ControllerRegistry>().register(
+        "patience",
+        "waits, under another name",
+        Arc::new(|_| Ok(Box::new(WaitController))),
+    );
 }
 
-fn sound(app: &mut App) -> Result<(), ExtensionError> {
+fn sound(app: &mut App) {
     add(app, 0.0)
 }
 
-fn broken(app: &mut App) -> Result<(), ExtensionError> {
+fn broken(app: &mut App) {
     add(app, 0.5)
 }
 
@@ -92,12 +91,23 @@ fn load(text: &str) -> Result<Loaded, Report> {
         text,
         overrides: &[],
     };
-    scenario::load(&input, &catalog(sound).expect("the names are free"))
+    scenario::load(
+        &input,
+        &Extension::new(sound)
+            .names()
+            .expect("the names are free")
+            .catalog
+            .clone(),
+    )
 }
 
 #[test]
 fn registered_names_are_valid_and_listed() {
-    let names = catalog(sound).expect("the names are free");
+    let names = Extension::new(sound)
+        .names()
+        .expect("the names are free")
+        .catalog
+        .clone();
 
     let blueprint = names.blueprints.last().expect("blueprints");
     assert_eq!((blueprint.index, blueprint.name.as_str()), (13, "channel_scale"));
@@ -117,9 +127,9 @@ fn a_slip_in_a_registered_name_is_recognised() {
     assert!(report.contains("did you mean `channel_scale`?"), "{report}");
 }
 
-fn play(extend: Extension) -> (RunReport, tempfile::TempDir) {
+fn play(extend: fn(&mut App)) -> (RunReport, tempfile::TempDir) {
     let folder = tempfile::tempdir().expect("a folder");
-    let engine = Engine::builder().extended(extend).recorded(folder.path().join("runs"));
+    let engine = Engine::builder().with(extend).recorded(folder.path().join("runs"));
     let report = engine.from_ron(SCENARIO).expect("a sound scenario").play();
     (report, folder)
 }

@@ -5,7 +5,6 @@ use simic_engine::env::{Decisions, InitialSeeds, SeedOrder};
 use simic_engine::growth::{AlphaTarget, GerminationStyle, SlotId, Tempo};
 use simic_engine::policy::DecideMode;
 use simic_engine::prelude::*;
-use simic_engine::run::NO_EXTENSION;
 
 use crate::support::engine;
 
@@ -46,7 +45,7 @@ fn played(controller: &str, seeds: Option<InitialSeeds>) -> Vec<Option<Decisions
         rounds: 0..1,
         envs: 2,
     };
-    let played = play(experiment, NO_EXTENSION, &candidate, &episodes).expect("it is played");
+    let played = play(experiment, &Extension::default(), &candidate, &episodes).expect("it is played");
     let outcomes = played.outcomes.into_iter();
     outcomes.map(|outcome| outcome.decisions).collect()
 }

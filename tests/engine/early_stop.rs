@@ -2,10 +2,11 @@
 
 use simic_engine::learner::LastUpdate;
 use simic_engine::prelude::*;
-use simic_engine::run::NO_EXTENSION;
 use simic_engine::telemetry::{EpisodeEnd, RunState};
 
 use crate::support::{engine, lines};
+
+use crate::recorded::NOTHING;
 
 /// No accuracy ever rises by 100 points: the first one counts as a rise, none after it.
 fn scenario(controller: &str, run: &str) -> String {
@@ -80,7 +81,7 @@ fn a_run_ends_once_its_rolling_accuracy_has_not_risen_for_as_long_as_patience_la
     let folder = tempfile::tempdir().expect("a temporary folder");
     let rule = "rounds: 8, run_early_stop: Some((patience_rounds: 2, min_delta: 100.0))";
 
-    let report = crate::recorded::play(&scenario(WAIT, rule), folder.path(), NO_EXTENSION);
+    let report = crate::recorded::play(&scenario(WAIT, rule), folder.path(), NOTHING);
 
     // There is a rolling accuracy from the second round on.
     let record = report.record.expect("it was recorded");
@@ -100,7 +101,7 @@ fn a_run_without_a_learner_ends_in_the_middle_of_what_would_be_a_rollout() {
     let rule = "rounds: 8, run_early_stop: Some((patience_rounds: 2, min_delta: 100.0))";
     let scenario = scenario(WAIT, rule).replace("policy:", "learner: (episodes_per_update: 3), policy:");
 
-    let report = crate::recorded::play(&scenario, folder.path(), NO_EXTENSION);
+    let report = crate::recorded::play(&scenario, folder.path(), NOTHING);
 
     let record = report.record.expect("it was recorded");
     let finished = record.finished().expect("it was closed");

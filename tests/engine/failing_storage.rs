@@ -10,10 +10,9 @@ use simic_engine::checkpoint::{CheckpointError, CheckpointName, ResumeError};
 use simic_engine::engine::RunReport;
 use simic_engine::prelude::*;
 use simic_engine::record::Recording;
-use simic_engine::run::NO_EXTENSION;
 use simic_engine::storage::{Fault, StorageFaults};
 
-use crate::recorded::resumed;
+use crate::recorded::{NOTHING, resumed};
 use crate::support::{first_difference, latest};
 
 /// More than a storage that works ever needs.
@@ -94,7 +93,7 @@ fn interrupt_and_mend(n: u64, fault: Fault, undisturbed: &Path) -> Option<()> {
         }
         Err(refusal) => assert!(refusal.contains(&*root.to_string_lossy()), "{what}: {refusal}"),
     }
-    let run = match resumed(&run, CheckpointName::Last, NO_EXTENSION, 1) {
+    let run = match resumed(&run, CheckpointName::Last, NOTHING, 1) {
         Ok(mut engine) => {
             let report = engine.play();
             assert!(report.failure.is_none(), "{what}: {:?}", report.failure);

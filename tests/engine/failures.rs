@@ -12,9 +12,10 @@ use simic_engine::env::EnvPool;
 use simic_engine::health::RunHealth;
 use simic_engine::policy::ParamGroup;
 use simic_engine::prelude::*;
-use simic_engine::run::{ExtensionError, NO_EXTENSION};
 use simic_engine::telemetry::{Event, RunInfo, RunState, Sink, SinkError, Sinks};
 use simic_engine::torch::{NoGrad, TorchError};
+
+use crate::recorded::NOTHING;
 
 const SCENARIO: &str = r#"(
     name: "failing",
@@ -48,10 +49,9 @@ fn is_second_round(clock: Res<RunClock>) -> bool {
 
 #[test]
 fn a_panic_of_a_plugin_s_system_is_a_failure_like_any_other() {
-    fn extend(app: &mut App) -> Result<(), ExtensionError> {
+    fn extend(app: &mut App) {
         let panics = || panic!("the rule was broken");
         app.add_systems(Assess, panics.in_set(EngineSet::Observe).run_if(is_second_round));
-        Ok(())
     }
     let folder = tempfile::tempdir().expect("a temporary folder");
 
@@ -63,7 +63,7 @@ fn a_panic_of_a_plugin_s_system_is_a_failure_like_any_other() {
 
 #[test]
 fn an_observation_that_is_no_number_is_named_with_its_env_and_feature() {
-    fn extend(app: &mut App) -> Result<(), ExtensionError> {
+    fn extend(app: &mut App) {
         let spoil = |mut envs: Query<(&EnvId, &mut Signals)>| {
             for (_, mut signals) in envs.iter_mut().filter(|(id, _)| id.index == 1) {
                 signals.0.val_loss = f64::NAN;
@@ -71,7 +71,6 @@ fn an_observation_that_is_no_number_is_named_with_its_env_and_feature() {
         };
         let place = spoil.in_set(EngineSet::Observe).before(Work::BuildObservations);
         app.add_systems(Decide, place.run_if(is_second_round));
-        Ok(())
     }
     let folder = tempfile::tempdir().expect("a temporary folder");
 
@@ -87,7 +86,7 @@ fn an_observation_that_is_no_number_is_named_with_its_env_and_feature() {
 
 #[test]
 fn a_policy_whose_output_is_no_number_is_named_with_env_and_head() {
-    fn extend(app: &mut App) -> Result<(), ExtensionError> {
+    fn extend(app: &mut App) {
         let spoil = |mut controller: ResMut<ActiveController>| {
             let policy = controller.0.get().learned().expect("the policy learns");
             let heads = policy.params().into_iter();
@@ -99,7 +98,6 @@ fn a_policy_whose_output_is_no_number_is_named_with_env_and_head() {
         let place = spoil.in_set(EngineSet::Decide).before(Work::RememberStates);
         let goes_on = |clock: Res<RunClock>| clock.round() == 1 && clock.step() >= 2;
         app.add_systems(Decide, place.run_if(goes_on));
-        Ok(())
     }
     let folder = tempfile::tempdir().expect("a temporary folder");
 
@@ -120,7 +118,7 @@ fn a_policy_whose_output_is_no_number_is_named_with_env_and_head() {
 /// What libtorch says when memory is short becomes an error that says what helps.
 #[test]
 fn an_env_without_memory_is_named_with_what_helps() {
-    fn extend(app: &mut App) -> Result<(), ExtensionError> {
+    fn extend(app: &mut App) {
         let exhaust = |envs: Query<&EnvId>, pool: Res<EnvPool>, clock: Res<RunClock>, mut health: ResMut<RunHealth>| {
             let envs = envs.iter().map(|id| (*id, ()));
             let outcome = pool.for_each(envs, |id, ()| match id.index {
@@ -132,7 +130,6 @@ fn an_env_without_memory_is_named_with_what_helps() {
             }
         };
         app.add_systems(StepStart, exhaust.before(EngineSet::Reset).run_if(is_second_round));
-        Ok(())
     }
     let folder = tempfile::tempdir().expect("a temporary folder");
 
@@ -152,10 +149,9 @@ fn an_env_without_memory_is_named_with_what_helps() {
 
 #[test]
 fn a_system_that_panics_for_lack_of_memory_fails_the_run_and_says_why() {
-    fn extend(app: &mut App) -> Result<(), ExtensionError> {
+    fn extend(app: &mut App) {
         let panics = || panic!("CUDA out of memory");
         app.add_systems(Assess, panics.in_set(EngineSet::Observe).run_if(is_second_round));
-        Ok(())
     }
     let folder = tempfile::tempdir().expect("a temporary folder");
 
@@ -183,15 +179,14 @@ fn a_run_that_cannot_begin_says_so_in_its_status_and_does_not_become_the_latest(
             Ok(())
         }
     }
-    fn extend(app: &mut App) -> Result<(), ExtensionError> {
+    fn extend(app: &mut App) {
         if let Some(mut sinks) = app.world_mut().get_resource_mut::<Sinks>() {
             sinks.add(Refuses);
         }
-        Ok(())
     }
     let folder = tempfile::tempdir().expect("a temporary folder");
     let one_round = SCENARIO.replace("rounds: 3", "rounds: 1");
-    let first = crate::recorded::play(&one_round, folder.path(), NO_EXTENSION);
+    let first = crate::recorded::play(&one_round, folder.path(), NOTHING);
     let first = first.record.expect("the run is recorded");
 
     let report = crate::recorded::play(SCENARIO, folder.path(), extend);
@@ -230,7 +225,7 @@ fn events_of(run: &RunReport, kind: &str) -> Vec<serde_json::Value> {
 #[test]
 fn an_env_that_fails_can_sit_out_its_round_while_the_others_go_on() {
     let folders = [(); 2].map(|()| tempfile::tempdir().expect("a temporary folder"));
-    let play = |text: &str, folder: &tempfile::TempDir| crate::recorded::play(text, folder.path(), NO_EXTENSION);
+    let play = |text: &str, folder: &tempfile::TempDir| crate::recorded::play(text, folder.path(), NOTHING);
     let sound = play(&SCENARIO.replace("rounds: 3", "rounds: 2"), &folders[0]);
     let dropped = with_a_failing_env("drop_env", &[1]).replace("rounds: 3", "rounds: 2");
     let dropped = play(&dropped, &folders[1]);
@@ -269,7 +264,7 @@ fn a_run_without_an_env_left_fails_as_one_that_is_to_fail_at_once_does() {
         let folder = tempfile::tempdir().expect("a temporary folder");
 
         let text = with_a_failing_env(on_env_error, envs);
-        let report = crate::recorded::play(&text, folder.path(), NO_EXTENSION);
+        let report = crate::recorded::play(&text, folder.path(), NOTHING);
 
         let failure = report.failure.as_ref().expect("the run fails").to_string();
         assert!(failure.contains("at round 1, step 3"), "{failure}");

@@ -114,7 +114,7 @@ fn remember(
     }
 }
 
-fn play(factory: simic_engine::controller::ControllerFactory) -> Vec<Snapshot> {
+fn play(factory: fn(&BuildContext) -> Result<Box<dyn Controller>, PolicyError>) -> Vec<Snapshot> {
     let mut engine = crate::support::engine(SCENARIO);
     let mut experiment = engine.world_mut().resource_mut::<Experiment>();
     experiment.scenario.policy.controller = "script".into();
@@ -123,9 +123,7 @@ fn play(factory: simic_engine::controller::ControllerFactory) -> Vec<Snapshot> {
         .init_resource::<Log>()
         .add_systems(StepEnd, remember.in_set(EngineSet::Record).after(Work::EmitStep));
     let mut controllers = engine.world_mut().resource_mut::<ControllerRegistry>();
-    controllers
-        .register("script", "what the test orders", factory)
-        .expect("the name is free");
+    controllers.register("script", "what the test orders", Arc::new(factory));
     engine.run().expect("the run succeeds");
     engine.world_mut().remove_resource::<Log>().expect("inserted above").0
 }

@@ -2,11 +2,9 @@
 
 use std::path::Path;
 
-use simic_engine::engine::catalog;
 use simic_engine::growth::SeedStage;
 use simic_engine::host::{Conv, ResidualBlock};
 use simic_engine::prelude::*;
-use simic_engine::run::NO_EXTENSION;
 use simic_engine::scenario::{self, Input};
 
 use crate::recorded::goes_on_bit_for_bit;
@@ -23,9 +21,9 @@ fn forked(classes: i64) -> HostPlan {
         .head(classes)
 }
 
-fn register(app: &mut App) -> Result<(), ExtensionError> {
+fn register(app: &mut App) {
     let mut hosts = app.world_mut().resource_mut::<HostRegistry>();
-    Ok(hosts.register("forked", "two residual blocks", forked)?)
+    hosts.register("forked", "two residual blocks", Arc::new(forked));
 }
 
 /// A seed is planted in each slot and committed as soon as it is held.
@@ -47,13 +45,17 @@ const SCENARIO: &str = r#"(
 )"#;
 
 fn recorded(out: &Path) -> Engine {
-    let builder = Engine::builder().extended(register).threads(1).recorded(out);
+    let builder = Engine::builder().with(register).threads(1).recorded(out);
     builder.from_ron(SCENARIO).expect("a sound scenario")
 }
 
 #[test]
 fn a_registered_host_is_listed_and_checked_by_its_name() {
-    let names = catalog(register).expect("the name is free");
+    let names = Extension::new(register)
+        .names()
+        .expect("the name is free")
+        .catalog
+        .clone();
     let load = |text: &str| {
         let input = Input {
             label: "forked.ron",
@@ -97,7 +99,7 @@ fn a_registered_host_is_listed_and_checked_by_its_name() {
 #[test]
 fn seeds_grow_in_a_registered_host_until_they_are_committed() {
     let mut engine = Engine::builder()
-        .extended(register)
+        .with(register)
         .from_ron(SCENARIO)
         .expect("a sound scenario");
     let mut seen = Vec::new();
@@ -144,10 +146,7 @@ fn the_engine_s_own_hosts_are_trained_by_their_tasks() {
                     slot: "{slot}", blueprint: "norm", style: "linear_add", tempo: "fast", target: "full"))])),
             )"#
         );
-        let mut engine = Engine::builder()
-            .extended(NO_EXTENSION)
-            .from_ron(&scenario)
-            .expect("a sound scenario");
+        let mut engine = Engine::builder().from_ron(&scenario).expect("a sound scenario");
         while engine.step().expect("it is played") {
             let mut envs = engine.world_mut().query::<(&TrainMetrics, &ValMetrics)>();
             for (train, val) in envs.iter(engine.world()) {

@@ -6,9 +6,9 @@ use serde::{Deserialize, Serialize};
 use simic_engine::checkpoint::{CheckpointName, Checkpoints, Standing};
 use simic_engine::engine::RunReport;
 use simic_engine::prelude::*;
-use simic_engine::run::{NO_EXTENSION, StopRequest};
+use simic_engine::run::StopRequest;
 
-use crate::recorded::resumed;
+use crate::recorded::{NOTHING, resumed};
 use crate::support::{assert_same_run, lines};
 
 const STEPS: u32 = 8;
@@ -37,13 +37,13 @@ fn directory(report: &RunReport) -> PathBuf {
 }
 
 /// The run with what `extend` adds, asked to stop after a step of the second round.
-fn stopped_after(step: u32, scenario: &str, extend: Extension, out: &Path) -> PathBuf {
+fn stopped_after(step: u32, scenario: &str, extend: fn(&mut App), out: &Path) -> PathBuf {
     let stop = move |clock: Res<RunClock>, stop: Res<StopSignal>| {
         if (clock.round(), clock.step()) == (1, step) {
             stop.request(StopRequest::Interrupt);
         }
     };
-    let engine = Engine::builder().extended(extend).threads(2).recorded(out);
+    let engine = Engine::builder().with(extend).threads(2).recorded(out);
     let mut engine = engine.from_ron(scenario).expect("the scenario is sound");
     engine
         .app_mut()
@@ -56,7 +56,7 @@ fn a_run_goes_on_from_any_step_of_a_round() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let scenario = scenario("early_stop: Some((min_steps: 3, patience: 3, min_delta: 0.0))");
     let root = folder.path().join("whole");
-    let whole = directory(&crate::recorded::play(&scenario, &root, NO_EXTENSION));
+    let whole = directory(&crate::recorded::play(&scenario, &root, NOTHING));
     let told = lines(&whole);
     let of_type = |name: &'static str| {
         told.iter()
@@ -72,11 +72,11 @@ fn a_run_goes_on_from_any_step_of_a_round() {
     );
 
     for step in 1..last {
-        let run = stopped_after(step, &scenario, NO_EXTENSION, &folder.path().join(step.to_string()));
+        let run = stopped_after(step, &scenario, NOTHING, &folder.path().join(step.to_string()));
         let newest = Checkpoints::of(&run).standings()[0];
         assert_eq!(newest, Standing { round: 1, step });
 
-        let mut engine = resumed(&run, CheckpointName::Last, NO_EXTENSION, 1).expect("the run can go on");
+        let mut engine = resumed(&run, CheckpointName::Last, NOTHING, 1).expect("the run can go on");
 
         directory(&engine.play());
         assert_same_run(&whole, &run);
@@ -100,11 +100,10 @@ fn count_rises(mut envs: Query<(&ValMetrics, &mut Rises)>, clock: Res<RunClock>)
     }
 }
 
-fn counting(app: &mut App) -> Result<(), ExtensionError> {
+fn counting(app: &mut App) {
     app.register_required_components::<EnvId, Rises>();
     app.add_systems(StepEnd, count_rises.before(EngineSet::Record));
     app.keep_in_rounds::<Rises>("rises");
-    Ok(())
 }
 
 fn counted(engine: &mut Engine) -> Vec<(usize, Rises)> {
@@ -119,7 +118,7 @@ fn counted(engine: &mut Engine) -> Vec<(usize, Rises)> {
 fn a_component_of_an_application_goes_on_with_its_run() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let scenario = scenario("");
-    let builder = Engine::builder().extended(counting).threads(2);
+    let builder = Engine::builder().with(counting).threads(2);
     let mut whole = builder.from_ron(&scenario).expect("the scenario is sound");
     whole.play();
     let run = stopped_after(4, &scenario, counting, folder.path());
@@ -149,7 +148,7 @@ fn one_is_written_every_so_many_steps_and_stays_until_the_next_of_any_kind() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let scenario = scenario("checkpoint_every_steps: Some(3), checkpoint_every_minutes: None");
 
-    let run = stopped_after(5, &scenario, NO_EXTENSION, folder.path());
+    let run = stopped_after(5, &scenario, NOTHING, folder.path());
 
     let inside = |round, steps: &[u64]| -> Vec<_> { steps.iter().map(|&step| (round, Some(step))).collect() };
     let expected = [vec![(0, None)], inside(0, &[3, 6]), vec![(1, None)], inside(1, &[3, 5])];
@@ -163,12 +162,7 @@ fn one_is_written_every_so_many_steps_and_stays_until_the_next_of_any_kind() {
 fn without_an_interval_a_stop_leaves_the_last_boundary() {
     let folder = tempfile::tempdir().expect("a temporary folder");
 
-    let run = stopped_after(
-        5,
-        &scenario("checkpoint_every_minutes: None"),
-        NO_EXTENSION,
-        folder.path(),
-    );
+    let run = stopped_after(5, &scenario("checkpoint_every_minutes: None"), NOTHING, folder.path());
 
     assert_eq!(
         Checkpoints::of(&run).standings(),

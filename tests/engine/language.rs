@@ -5,10 +5,9 @@ use std::path::Path;
 use simic_engine::engine::Prepared;
 use simic_engine::growth::SeedStage;
 use simic_engine::prelude::*;
-use simic_engine::run::NO_EXTENSION;
 use simic_engine::scenario::Catalog;
 
-use crate::recorded::{goes_on_bit_for_bit, state};
+use crate::recorded::{NOTHING, goes_on_bit_for_bit, state};
 
 /// A tiny model of tiny texts; a seed is planted behind each of its two layers and committed as soon as it is held.
 const SCENARIO: &str = r#"(
@@ -33,12 +32,12 @@ const SCENARIO: &str = r#"(
 )"#;
 
 fn engine(scenario: &str, threads: usize) -> Engine {
-    let builder = Engine::builder().extended(NO_EXTENSION).threads(threads);
+    let builder = Engine::builder().threads(threads);
     builder.from_ron(scenario).expect("a sound scenario")
 }
 
 fn recorded(out: &Path) -> Engine {
-    let builder = Engine::builder().extended(NO_EXTENSION).threads(1).recorded(out);
+    let builder = Engine::builder().threads(1).recorded(out);
     builder.from_ron(SCENARIO).expect("a sound scenario")
 }
 
@@ -80,7 +79,7 @@ fn seeds_grow_in_a_language_model_until_they_are_committed() {
 
 #[test]
 fn a_run_of_a_language_model_goes_on_bit_for_bit() {
-    goes_on_bit_for_bit(recorded, NO_EXTENSION);
+    goes_on_bit_for_bit(recorded, NOTHING);
 }
 
 #[test]

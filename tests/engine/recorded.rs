@@ -3,14 +3,17 @@
 use std::path::Path;
 
 use simic_engine::checkpoint::{CheckpointName, PastRun, ResumeError};
-use simic_engine::engine::{Prepared, RunReport, catalog};
+use simic_engine::engine::{Prepared, RunReport};
 use simic_engine::env::HostModel;
 use simic_engine::prelude::*;
 use tch::Tensor;
 
+/// An application that adds nothing.
+pub const NOTHING: fn(&mut App) = |_| {};
+
 /// Plays `scenario` with what `extend` adds; its folder goes into `out`.
-pub fn play(scenario: &str, out: &Path, extend: Extension) -> RunReport {
-    let engine = Engine::builder().extended(extend).threads(2).recorded(out);
+pub fn play(scenario: &str, out: &Path, extend: fn(&mut App)) -> RunReport {
+    let engine = Engine::builder().with(extend).threads(2).recorded(out);
     engine.from_ron(scenario).expect("the scenario is sound").play()
 }
 
@@ -18,20 +21,21 @@ pub fn play(scenario: &str, out: &Path, extend: Extension) -> RunReport {
 ///
 /// # Errors
 /// A run that cannot go on.
-pub fn resumed(run: &Path, from: CheckpointName, extend: Extension, threads: usize) -> Result<Engine, ResumeError> {
+pub fn resumed(run: &Path, from: CheckpointName, extend: fn(&mut App), threads: usize) -> Result<Engine, ResumeError> {
     let past = PastRun::open(run, from)?;
-    let known = catalog(extend).expect("names are free");
-    let mut prepared = Prepared::from_ron("resolved.ron", &past.resolved, &[], &known).expect("the scenario is sound");
+    let extension = Extension::new(extend);
+    let known = &extension.names().expect("names are free").catalog;
+    let mut prepared = Prepared::from_ron("resolved.ron", &past.resolved, &[], known).expect("the scenario is sound");
     prepared.file = past.file.clone();
     let before = prepared.loaded.scenario.clone();
     let point = past.resume(&before, &prepared.loaded, &[], &[])?;
     let root = run.parent().expect("a run lies in a folder");
-    let engine = Engine::builder().extended(extend).threads(threads).recorded(root);
+    let engine = Engine::builder().with(extension).threads(threads).recorded(root);
     Ok(engine.resumed(point).build(&prepared).expect("the engine is made"))
 }
 
 /// A run that `recorded` begins in a folder, and the same from the checkpoint behind its first round, end alike.
-pub fn goes_on_bit_for_bit(recorded: impl Fn(&Path) -> Engine, extend: Extension) {
+pub fn goes_on_bit_for_bit(recorded: impl Fn(&Path) -> Engine, extend: fn(&mut App)) {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let mut whole = recorded(&folder.path().join("whole"));
     let report = whole.run().expect("it is played");

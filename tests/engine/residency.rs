@@ -10,7 +10,7 @@ use simic_engine::engine::Prepared;
 use simic_engine::env::{HostModel, LoadedData};
 use simic_engine::health::Failure;
 use simic_engine::prelude::*;
-use simic_engine::run::{ChosenResidency, NO_EXTENSION};
+use simic_engine::run::ChosenResidency;
 use simic_engine::scenario::{Catalog, Override};
 use tch::Tensor;
 
@@ -157,7 +157,7 @@ fn generated_data_may_lie_in_the_machine_s_memory() {
 fn a_run_on_streamed_data_goes_on_bit_for_bit_and_its_record_says_where_they_lie() {
     let folder = tempfile::tempdir().expect("a folder");
     let text = scenario(&images(folder.path()), "(residency: stream)");
-    let builder = || Engine::builder().extended(NO_EXTENSION).threads(1);
+    let builder = || Engine::builder().threads(1);
     let out = folder.path().join("runs");
     let mut whole = builder().recorded(&out).from_ron(&text).expect("a sound scenario");
     let report = whole.run().expect("it is played");

@@ -100,20 +100,22 @@ fn thrift(inputs: &RewardInputs) -> f64 {
     -0.05 * inputs.slots.iter().filter(|slot| slot.after.is_some()).count() as f64
 }
 
-fn register(app: &mut App) -> Result<(), ExtensionError> {
+fn register(app: &mut App) {
     let world = app.world_mut();
-    world
-        .resource_mut::<ControllerRegistry>()
-        .register("alternating", "plants every other time", |context| {
+    world.resource_mut::<ControllerRegistry>().register(
+        "alternating",
+        "plants every other time",
+        Arc::new(|context| {
             let blueprint = context.blueprint("policy.controller", "channel_scale")?;
             Ok(Box::new(Alternating { asked: 0, blueprint }))
-        })?;
+        }),
+    );
     world
         .resource_mut::<BlueprintRegistry>()
-        .register(Box::new(ChannelScale { birth: 0.0 }))?;
+        .register(Arc::new(ChannelScale { birth: 0.0 }));
     world
         .resource_mut::<HostRegistry>()
-        .register("short", "a stem and a residual block", short)?;
+        .register("short", "a stem and a residual block", Arc::new(short));
     let folder = Arc::new(Mutex::new(PathBuf::new()));
     let known = Arc::clone(&folder);
     let find = move |run: Res<RunDirectory>| run.path().clone_into(&mut known.lock().expect("no hook panicked"));
@@ -122,28 +124,24 @@ fn register(app: &mut App) -> Result<(), ExtensionError> {
             note_batch(batch, &folder.lock().expect("no hook panicked"));
             Ok(())
         });
-    Ok(())
 }
 
-fn register_with_a_term(app: &mut App) -> Result<(), ExtensionError> {
-    register(app)?;
-    Ok(app
-        .world_mut()
+fn register_with_a_term(app: &mut App) {
+    register(app);
+    app.world_mut()
         .resource_mut::<RewardTerms>()
-        .register("thrift", thrift)?)
+        .register("thrift", "a price on every seed", Arc::new(thrift));
 }
 
 /// Asks the run to stop inside the second round.
-fn interrupted(app: &mut App) -> Result<(), ExtensionError> {
-    register(app)?;
+fn interrupted(app: &mut App) {
+    register(app);
     app.add_systems(StepEnd, interrupt.before(EngineSet::Checkpoint));
-    Ok(())
 }
 
-fn interrupted_with_a_term(app: &mut App) -> Result<(), ExtensionError> {
-    register_with_a_term(app)?;
+fn interrupted_with_a_term(app: &mut App) {
+    register_with_a_term(app);
     app.add_systems(StepEnd, interrupt.before(EngineSet::Checkpoint));
-    Ok(())
 }
 
 fn interrupt(clock: Res<RunClock>, stop: Res<StopSignal>) {
@@ -206,9 +204,12 @@ impl Case {
     /// the same bits and have been served the same batches.
     fn holds(&self) {
         let (whole, halves) = if self.has_term {
-            (register_with_a_term as Extension, interrupted_with_a_term as Extension)
+            (
+                register_with_a_term as fn(&mut App),
+                interrupted_with_a_term as fn(&mut App),
+            )
         } else {
-            (register as Extension, interrupted as Extension)
+            (register as fn(&mut App), interrupted as fn(&mut App))
         };
         let folder = tempfile::tempdir().expect("a temporary folder");
         let undisturbed = self.play(whole, &folder.path().join("whole"));
@@ -233,7 +234,7 @@ impl Case {
         assert!(one == other, "{}: other batches were served", self.name);
     }
 
-    fn goes_on(&self, run: &Path, from: CheckpointName, extend: Extension, expected: &Path) {
+    fn goes_on(&self, run: &Path, from: CheckpointName, extend: fn(&mut App), expected: &Path) {
         let mut engine =
             resumed(run, from, extend, 2).unwrap_or_else(|error| panic!("{} from {from}: {error}", self.name));
         let report = engine.play();
@@ -248,8 +249,8 @@ impl Case {
         }
     }
 
-    fn play(&self, extend: Extension, out: &Path) -> RunReport {
-        let engine = Engine::builder().extended(extend).threads(1).recorded(out);
+    fn play(&self, extend: fn(&mut App), out: &Path) -> RunReport {
+        let engine = Engine::builder().with(extend).threads(1).recorded(out);
         let engine = engine.from_ron(&self.scenario());
         let report = engine.unwrap_or_else(|error| panic!("{}: {error}", self.name)).play();
         assert!(report.failure.is_none(), "{}: {:?}", self.name, report.failure);

@@ -9,11 +9,12 @@ use serde_json::Value;
 use simic_engine::env::{HostModel, SeedOptimizers};
 use simic_engine::prelude::*;
 use simic_engine::record::RunDirectory;
-use simic_engine::run::NO_EXTENSION;
 use simic_engine::scenario::TelemetryLevel;
 use simic_engine::torch::{HostSyncCounter, read_f32};
 
 use crate::support::{assert_same_run, lines};
+
+use crate::recorded::NOTHING;
 
 /// A few batches of digits a step under a controller that orders whatever is legal.
 fn scenario(name: &str, rounds: u32, n_envs: usize, max_steps: u32) -> String {
@@ -29,11 +30,11 @@ fn scenario(name: &str, rounds: u32, n_envs: usize, max_steps: u32) -> String {
 }
 
 /// Plays a scenario text into `out` and returns its run directory.
-fn play(text: &str, out: &Path, level: TelemetryLevel, extend: Extension) -> PathBuf {
+fn play(text: &str, out: &Path, level: TelemetryLevel, extend: fn(&mut App)) -> PathBuf {
     let level = format!("{level:?}").to_lowercase();
     let engine = Engine::builder()
         .set("telemetry.level", level)
-        .extended(extend)
+        .with(extend)
         .recorded(out);
     let report = engine
         .from_ron(text)
@@ -46,7 +47,7 @@ fn play(text: &str, out: &Path, level: TelemetryLevel, extend: Extension) -> Pat
 const NOTES: &str = "parameters.txt";
 
 /// Notes, at the end of every round, how often devices were read and what every parameter is.
-fn noting_parameters(app: &mut App) -> Result<(), ExtensionError> {
+fn noting_parameters(app: &mut App) {
     app.add_systems(
         RoundEnd,
         note_parameters
@@ -54,7 +55,6 @@ fn noting_parameters(app: &mut App) -> Result<(), ExtensionError> {
             .after(Work::RoundStats)
             .before(Work::TeardownRound),
     );
-    Ok(())
 }
 
 fn note_parameters(
@@ -105,12 +105,7 @@ fn telemetry_changes_neither_parameters_nor_the_number_of_reads() {
 fn at_level_off_only_the_ends_of_a_run_are_told() {
     let folder = tempfile::tempdir().expect("a folder");
 
-    let run = play(
-        &scenario("off", 1, 1, 3),
-        folder.path(),
-        TelemetryLevel::Off,
-        NO_EXTENSION,
-    );
+    let run = play(&scenario("off", 1, 1, 3), folder.path(), TelemetryLevel::Off, NOTHING);
 
     let kinds: Vec<_> = lines(&run).iter().map(|line| line["type"].clone()).collect();
     assert_eq!(kinds, ["header", "run_started", "run_finished"]);
@@ -122,7 +117,7 @@ fn a_run_on_a_cpu_is_told_to_multiply_in_full_precision_whatever_was_asked_for()
     let folder = tempfile::tempdir().expect("a folder");
     let text = scenario("precise", 1, 1, 1).replace("rounds: 1,", "rounds: 1, matmul_precision: medium,");
 
-    let run = play(&text, folder.path(), TelemetryLevel::Off, NO_EXTENSION);
+    let run = play(&text, folder.path(), TelemetryLevel::Off, NOTHING);
 
     assert_eq!(lines(&run)[1]["data"]["matmul_precision"], "highest");
     let manifest = std::fs::read_to_string(run.join("manifest.json")).expect("there is a manifest");
@@ -137,7 +132,7 @@ fn the_control_of_a_run_that_never_grew_is_what_it_came_to() {
     let grown = scenario("control", 1, 1, 20);
     let waiting = grown.replace("random", "wait");
     let control = |name: &str, text: &str| {
-        let run = play(text, &folder.path().join(name), TelemetryLevel::Full, NO_EXTENSION);
+        let run = play(text, &folder.path().join(name), TelemetryLevel::Full, NOTHING);
         let lines = lines(&run);
         let of_type = |name: &str| lines.iter().filter(|line| line["type"] == name).count();
         let told = lines.iter().find(|line| line["type"] == "baseline_measured");
@@ -179,7 +174,7 @@ fn the_timeline_of_every_slot_is_rebuilt_from_its_stage_changes() {
         &scenario("timeline", 1, 3, 45),
         folder.path(),
         TelemetryLevel::Full,
-        NO_EXTENSION,
+        NOTHING,
     );
 
     let mut stages: BTreeMap<(u64, String), String> = BTreeMap::new();
@@ -252,7 +247,7 @@ fn a_new_target_of_alpha_is_told_with_its_ramp() {
         ])),
     )"#;
 
-    let run = play(text, folder.path(), TelemetryLevel::Lifecycle, NO_EXTENSION);
+    let run = play(text, folder.path(), TelemetryLevel::Lifecycle, NOTHING);
 
     let events = lines(&run);
     let ramps: Vec<_> = events
@@ -278,12 +273,10 @@ fn two_runs_in_one_process_share_nothing() {
     let together = std::thread::scope(|scope| {
         let runs = texts
             .each_ref()
-            .map(|text| scope.spawn(|| play(text, &root("together"), level, NO_EXTENSION)));
+            .map(|text| scope.spawn(|| play(text, &root("together"), level, NOTHING)));
         runs.map(|run| run.join().expect("the run does not panic"))
     });
-    let alone = texts
-        .each_ref()
-        .map(|text| play(text, &root("alone"), level, NO_EXTENSION));
+    let alone = texts.each_ref().map(|text| play(text, &root("alone"), level, NOTHING));
 
     for (together, alone) in together.iter().zip(&alone) {
         assert_same_run(together, alone);

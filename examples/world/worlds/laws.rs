@@ -11,6 +11,7 @@ use simic_engine::seed::{SeedInstance, SeedRecord, broken_law, has_optimizer};
 use simic_engine::torch::{HostSyncCounter, TorchError, read_f32};
 
 /// Adds the systems that look.
+#[derive(Clone)]
 pub struct LawsPlugin;
 
 impl Plugin for LawsPlugin {

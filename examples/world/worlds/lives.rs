@@ -167,7 +167,7 @@ impl Lives<'_> {
             _ => PATIENCE,
         };
         let mut engine = match self.begin(home, patience)? {
-            Ok(engine) => engine.with(LawsPlugin),
+            Ok(engine) => engine,
             Err(refusal) => {
                 return Ok(Ended {
                     report: Err(refusal),
@@ -204,7 +204,9 @@ impl Lives<'_> {
     /// The engine of the next life, or why the storage lets none begin. Where nothing has been kept the run begins anew.
     fn begin(&self, home: &Path, outage_patience: Duration) -> Result<Result<Engine, String>, String> {
         let (run, root) = (home.join(RUN), home.join("runs"));
-        let builder = Engine::builder().extended(unruly::register).threads(self.threads);
+        let builder = Engine::builder()
+            .with((unruly::register, LawsPlugin))
+            .threads(self.threads);
         let builder = builder.recording(Recording {
             id: Some("run".into()),
             outage_patience,

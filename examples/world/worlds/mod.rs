@@ -11,7 +11,7 @@ mod unruly;
 use std::fmt;
 use std::time::{Duration, Instant};
 
-use simic_engine::engine::catalog;
+use simic_engine::engine::Extension;
 use simic_engine::inspect::{DiffKind, Extent, diff};
 use simic_engine::record::Build;
 use simic_engine::storage::Fault;
@@ -79,11 +79,12 @@ impl World {
     fn compare(&self) -> Result<Story, String> {
         let begun = Instant::now();
         let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
-        let catalog = catalog(unruly::register).map_err(|error| error.to_string())?;
+        let extension = Extension::new(unruly::register);
+        let names = extension.names().map_err(|error| error.to_string())?;
         let [undisturbed_threads, threads] = self.threads;
         let mut lives = Lives {
             scenario: &self.scenario.text,
-            catalog: &catalog,
+            catalog: &names.catalog,
             threads: undisturbed_threads,
             expected_failure: None,
             operations: 0,
@@ -96,7 +97,7 @@ impl World {
         for (name, played) in [("undisturbed", &undisturbed), ("interrupted", &interrupted)] {
             let record = Record::read(&played.run)?;
             let broken = record.broken_laws().into_iter();
-            if let Some(what) = broken.chain(problems(&played.run, &catalog)).next() {
+            if let Some(what) = broken.chain(problems(&played.run, &names.catalog)).next() {
                 return Err(format!("{name}: {what}"));
             }
             seen += record.sights();

@@ -2,7 +2,6 @@
 
 use simic_engine::growth::{AlphaCurveAction, AlphaSpeed, AlphaTarget, GerminationStyle, Tempo};
 use simic_engine::prelude::*;
-use simic_engine::run::ExtensionError;
 
 use super::dice::Dice;
 
@@ -10,13 +9,17 @@ use super::dice::Dice;
 pub const NAME: &str = "unruly";
 
 /// Adds the controller to the names that scenarios may use.
-pub fn register(app: &mut App) -> Result<(), ExtensionError> {
+pub fn register(app: &mut App) {
     let mut controllers = app.world_mut().resource_mut::<ControllerRegistry>();
-    Ok(controllers.register(NAME, "orders what is not legal, too", |context| {
-        let seed = context.scenario.run.seed;
-        let blueprints = context.blueprints.len();
-        Ok(Box::new(UnrulyController { seed, blueprints }))
-    })?)
+    controllers.register(
+        NAME,
+        "orders what is not legal, too",
+        Arc::new(|context| {
+            let seed = context.scenario.run.seed;
+            let blueprints = context.blueprints.len();
+            Ok(Box::new(UnrulyController { seed, blueprints }))
+        }),
+    );
 }
 
 struct UnrulyController {

@@ -15,6 +15,8 @@ use crate::unfinished::UnfinishedRound;
 /// state and its own random streams, so that runs with one seed are equal whatever the order of envs and threads.
 ///
 /// ```
+/// use std::sync::Arc;
+///
 /// use simic_engine::actions::{Decision, MaskSet, PolicyError};
 /// use simic_engine::controller::{BuildContext, Controller, ControllerRegistry, DecisionView};
 /// use simic_engine::growth::{LifecycleCommand, LifecycleOp};
@@ -45,9 +47,8 @@ use crate::unfinished::UnfinishedRound;
 /// }
 ///
 /// let mut registry = ControllerRegistry::default();
-/// registry.register("eager", "advances whatever it can", build)?;
-/// assert!(registry.names().any(|name| name == "eager"));
-/// # Ok::<(), PolicyError>(())
+/// registry.register("eager", "advances whatever it can", Arc::new(build));
+/// assert!(registry.get("eager").is_ok());
 /// ```
 pub trait Controller: Send {
     /// The name it is registered by.

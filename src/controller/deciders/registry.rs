@@ -1,5 +1,7 @@
 //! The controllers that `policy.controller` may name.
 
+use std::sync::Arc;
+
 use super::context::BuildContext;
 use super::controller::Controller;
 use super::growth_schedule::GrowthScheduleController;
@@ -10,10 +12,10 @@ use super::replay::ReplayController;
 use super::scheduled::ScheduleController;
 use super::wait::{StaticController, WaitController};
 use crate::actions::PolicyError;
-use crate::policy::Registry;
+use crate::schema::Registry;
 
 /// Builds a controller.
-pub type ControllerFactory = fn(&BuildContext) -> Result<Box<dyn Controller>, PolicyError>;
+pub type ControllerFactory = dyn Fn(&BuildContext) -> Result<Box<dyn Controller>, PolicyError> + Send + Sync;
 
 /// All controllers that `policy.controller` may name.
 pub type ControllerRegistry = Registry<ControllerFactory>;
@@ -21,7 +23,8 @@ pub type ControllerRegistry = Registry<ControllerFactory>;
 impl Default for ControllerRegistry {
     /// With the built-in controllers.
     fn default() -> Self {
-        let builtin: [(&str, &str, ControllerFactory); 9] = [
+        type BuiltIn = fn(&BuildContext) -> Result<Box<dyn Controller>, PolicyError>;
+        let builtin: [(&str, &str, BuiltIn); 9] = [
             (
                 "actor_critic",
                 "a recurrent network, trained while the run goes on",
@@ -61,7 +64,11 @@ impl Default for ControllerRegistry {
                 Ok(Box::new(WaitController))
             }),
         ];
-        Self::with("controller", builtin)
+        let mut controllers = Self::new("controller");
+        for (name, summary, build) in builtin {
+            controllers.register(name, summary, Arc::new(build));
+        }
+        controllers
     }
 }
 
@@ -71,7 +78,8 @@ impl ControllerRegistry {
     /// # Errors
     /// The name is unknown, or the factory refuses its configuration.
     pub fn build(&self, context: &BuildContext) -> Result<Box<dyn Controller>, PolicyError> {
-        self.get(&context.scenario.policy.controller)?(context)
+        let (_, build) = self.get(&context.scenario.policy.controller)?;
+        build(context)
     }
 }
 

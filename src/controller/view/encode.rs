@@ -88,7 +88,7 @@ impl ObservationSchema {
         row.push_flag(input.feedback.last_ok);
         row.push_one_hot(input.feedback.last_op.code(), OPS);
         for feature in &self.env_features {
-            if let Extract::Env(extract) = feature.extract {
+            if let Extract::Env(extract) = &feature.extract {
                 row.push(in_range(feature, extract(input)));
             }
         }
@@ -134,7 +134,7 @@ impl ObservationSchema {
         row.push(self.share_of_episode(seed.age_epochs));
         debug_assert_eq!(row.next, SLOT.len());
         for feature in &self.slot_features {
-            if let Extract::Slot(extract) = feature.extract {
+            if let Extract::Slot(extract) = &feature.extract {
                 row.push(in_range(feature, extract(seed)));
             }
         }

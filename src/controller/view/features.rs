@@ -1,11 +1,14 @@
 //! The table of built-in features, and the list that plugins append theirs to.
 
+use std::fmt;
 use std::ops::RangeInclusive;
+use std::sync::Arc;
 
 use bevy_ecs::resource::Resource;
 
 use super::signals::TrainingSignals;
-use crate::actions::{ActionFeedback, DecisionPoint, PolicyError};
+use crate::actions::{ActionFeedback, DecisionPoint};
+use crate::schema::NameError;
 use crate::seed::SeedReport;
 
 /// All that an observation is made from.
@@ -127,8 +130,10 @@ pub fn reward_parts() -> Vec<ObservationFeature> {
         range,
         treatment: Normalised,
     };
-    let env = |name, extract, range| feature(name, Extract::Env(extract), range);
-    let slot = |name, extract, range| feature(name, Extract::Slot(extract), range);
+    type OfEnv = fn(&ObservationInput) -> Option<f64>;
+    type OfSlot = fn(&SeedReport) -> Option<f64>;
+    let env = |name, extract: OfEnv, range| feature(name, Extract::env(extract), range);
+    let slot = |name, extract: OfSlot, range| feature(name, Extract::slot(extract), range);
     vec![
         env(
             "committed_acc",
@@ -168,12 +173,33 @@ pub fn reward_parts() -> Vec<ObservationFeature> {
 }
 
 /// Where a plugin's feature comes from. `None` means not known.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone)]
 pub enum Extract {
     /// One number per env.
-    Env(fn(&ObservationInput) -> Option<f64>),
+    Env(Arc<dyn Fn(&ObservationInput) -> Option<f64> + Send + Sync>),
     /// One number per slot with a seed; an empty slot's is 0.
-    Slot(fn(&SeedReport) -> Option<f64>),
+    Slot(Arc<dyn Fn(&SeedReport) -> Option<f64> + Send + Sync>),
+}
+
+impl Extract {
+    /// One number per env.
+    pub fn env(extract: impl Fn(&ObservationInput) -> Option<f64> + Send + Sync + 'static) -> Self {
+        Self::Env(Arc::new(extract))
+    }
+
+    /// One number per slot with a seed; an empty slot's is 0.
+    pub fn slot(extract: impl Fn(&SeedReport) -> Option<f64> + Send + Sync + 'static) -> Self {
+        Self::Slot(Arc::new(extract))
+    }
+}
+
+impl fmt::Debug for Extract {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Env(_) => "Env",
+            Self::Slot(_) => "Slot",
+        })
+    }
 }
 
 /// A feature that a plugin adds.
@@ -198,49 +224,59 @@ pub struct ObservationFeature {
 /// let mut features = ObservationFeatures::default();
 /// features.register(ObservationFeature {
 ///     name: "train_loss".into(),
-///     extract: Extract::Env(|env| Some(env.signals.train_loss)),
+///     extract: Extract::env(|env| Some(env.signals.train_loss)),
 ///     range: 0.0..=10.0,
 ///     treatment: Treatment::Normalised,
-/// })?;
-/// # Ok::<(), simic_engine::actions::PolicyError>(())
+/// });
 /// ```
 #[derive(Resource, Clone, Debug, Default)]
-pub struct ObservationFeatures(Vec<ObservationFeature>);
+pub struct ObservationFeatures {
+    features: Vec<ObservationFeature>,
+    refused: Option<NameError>,
+}
 
 impl ObservationFeatures {
-    /// Appends a feature.
-    ///
-    /// # Errors
-    /// The name is taken, also by a built-in feature, or cannot stand in the schema's hash; the range is empty or
-    /// hides [`UNKNOWN`] in a feature that may be unknown.
-    pub fn register(&mut self, feature: ObservationFeature) -> Result<(), PolicyError> {
-        let name = &feature.name;
+    /// Appends a feature. It is refused when the engine is built if its name is taken, also by a built-in feature, or cannot
+    /// stand in the schema's hash, and if its range is empty or hides [`UNKNOWN`] in a feature that may be unknown.
+    pub fn register(&mut self, feature: ObservationFeature) {
+        match self.check(&feature) {
+            Ok(()) => self.features.push(feature),
+            Err(error) => _ = self.refused.get_or_insert(error),
+        }
+    }
+
+    fn check(&self, feature: &ObservationFeature) -> Result<(), NameError> {
+        let (noun, name) = ("observation feature", feature.name.clone());
+        NameError::check(noun, &name)?;
         let builtin = BASE.iter().chain(&SLOT).map(|(name, _)| *name);
         let reward_parts = reward_parts();
-        let known = self.0.iter().chain(&reward_parts).map(|known| known.name.as_str());
-        if known.chain(builtin).any(|known| known == name) {
-            return Err(PolicyError::DuplicateRegistration {
-                kind: "observation feature",
-                name: name.clone(),
-            });
-        }
-        let refuse = |why: &str| Err(PolicyError::config(format!("observation feature {name}"), why));
-        if name.is_empty() || name.contains(['\n', '.']) {
-            return refuse("a name is not empty and has neither a line end nor a dot");
+        let known = self.features.iter().chain(&reward_parts);
+        if known
+            .map(|known| known.name.as_str())
+            .chain(builtin)
+            .any(|known| known == name)
+        {
+            return Err(NameError::Taken { noun, name });
         }
         let ends = [*feature.range.start(), *feature.range.end()];
-        if feature.range.is_empty() || ends.iter().any(|end| !end.is_finite()) {
-            return refuse("its range must be finite and not empty");
-        }
-        if feature.treatment == Treatment::MayBeUnknown && feature.range.contains(&f64::from(UNKNOWN)) {
-            return refuse("its range must not contain -1, which means unknown");
-        }
-        self.0.push(feature);
-        Ok(())
+        let why = if feature.range.is_empty() || ends.iter().any(|end| !end.is_finite()) {
+            "its range must be finite and not empty"
+        } else if feature.treatment == Treatment::MayBeUnknown && feature.range.contains(&f64::from(UNKNOWN)) {
+            "its range must not contain -1, which means unknown"
+        } else {
+            return Ok(());
+        };
+        let why = why.into();
+        Err(NameError::Refused { noun, name, why })
     }
 
     /// In registration order.
     pub fn iter(&self) -> impl Iterator<Item = &ObservationFeature> {
-        self.0.iter()
+        self.features.iter()
+    }
+
+    /// The first feature that was refused.
+    pub const fn refused(&self) -> Option<&NameError> {
+        self.refused.as_ref()
     }
 }

@@ -6,7 +6,7 @@ use crate::host::{Conv, HostDesign, HostPlan};
 use crate::scenario::{CnnSpec, HostChoice, HostName, Override};
 
 fn experiment() -> Experiment {
-    let catalog = crate::engine::catalog(crate::run::NO_EXTENSION).unwrap();
+    let catalog = crate::scenario::Catalog::default();
     let nothing: [Override; 0] = [];
     let prepared = Prepared::from_ron("test", r#"(task: preset("digits_minimal"))"#, &nothing, &catalog).unwrap();
     prepared.experiment(1).unwrap()
@@ -63,7 +63,7 @@ fn a_host_of_an_application_has_no_wider_form() {
             .slot(0, 0)
             .head(classes)
     };
-    hosts.register("own", "an application's", plan).unwrap();
+    hosts.register("own", "an application's", std::sync::Arc::new(plan));
     own.task.host = HostChoice::Named(HostName("own".into()));
 
     let error = widen(&mut own, &hosts, 2.0).unwrap_err().to_string();

@@ -19,10 +19,10 @@ fn count_round() {
 }
 
 /// A host of the application's, which the control needs too, and a system, which it must not call.
-fn extend(app: &mut App) -> Result<(), ExtensionError> {
+fn extend(app: &mut App) {
     app.add_systems(RoundEnd, count_round.in_set(EngineSet::Record));
     let mut hosts = app.world_mut().resource_mut::<HostRegistry>();
-    Ok(hosts.register("own", "one convolution", own_host)?)
+    hosts.register("own", "one convolution", Arc::new(own_host));
 }
 
 const SCENARIO: &str = r#"(
@@ -37,7 +37,7 @@ const SCENARIO: &str = r#"(
 #[test]
 fn systems_of_an_application_see_the_rounds_of_the_run_alone_and_its_host_is_known_to_the_control() {
     let folder = tempfile::tempdir().expect("a temporary folder");
-    let builder = Engine::builder().extended(extend).threads(1).recorded(folder.path());
+    let builder = Engine::builder().with(extend).threads(1).recorded(folder.path());
 
     let report = builder
         .from_ron(SCENARIO)

@@ -1,7 +1,5 @@
 use super::*;
-use crate::engine::catalog;
-use crate::run::NO_EXTENSION;
-use crate::scenario::Override;
+use crate::scenario::{Catalog, Override};
 
 const GIB: u64 = 1 << 30;
 
@@ -11,7 +9,7 @@ fn loaded(changes: &[(&str, &str)]) -> Loaded {
         .map(|(path, value)| Override::flag("set", path, value))
         .collect();
     let text = r#"(task: preset("synth_scale"), policy: (controller: "actor_critic"))"#;
-    let catalog = catalog(NO_EXTENSION).unwrap();
+    let catalog = Catalog::default();
     let input = crate::scenario::Input {
         label: "x.ron",
         text,

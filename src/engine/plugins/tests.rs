@@ -1,5 +1,5 @@
 use super::*;
-use crate::run::NO_EXTENSION;
+use crate::engine::Extension;
 
 fn names(app: &App) -> Vec<&str> {
     let plugins = app.world().resource::<Inventory>().plugins();
@@ -23,7 +23,8 @@ fn the_inventory_holds_what_is_in_the_app_and_nothing_else() {
 
 #[test]
 fn every_plugin_of_a_recorded_run_is_known() {
-    let plugins = plugins(NO_EXTENSION).unwrap();
+    let extension = Extension::default();
+    let plugins = &extension.names().unwrap().plugins;
 
     assert_eq!(plugins.len(), 13);
     assert!(plugins.iter().all(|plugin| plugin.name.ends_with("Plugin")));

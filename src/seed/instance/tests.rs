@@ -1,3 +1,5 @@
+use std::sync::Arc;
+
 use tch::{Device, Kind, TchError, Tensor};
 
 use crate::growth::{AlphaAlgorithm, Topology};
@@ -221,14 +223,25 @@ impl Blueprint for Idle {
 #[test]
 fn plugins_take_the_free_indices_each_id_once_and_no_more_than_a_mask_holds() {
     let mut registry = BlueprintRegistry::default();
-    let taken = registry.register(Box::new(Idle("norm")));
-    assert!(matches!(taken, Err(BlueprintError::Duplicate("norm"))));
-
     for index in FIRST_PLUGIN_INDEX..64 {
         let id: &'static str = format!("idle{index}").leak();
-        assert_eq!(registry.register(Box::new(Idle(id))).unwrap(), index);
+        registry.register(Arc::new(Idle(id)));
+        assert_eq!(registry.name_of(index), id);
     }
-    let surplus = registry.register(Box::new(Idle("surplus")));
-    assert!(matches!(surplus, Err(BlueprintError::TooMany("surplus"))));
+    assert_eq!(registry.refused(), None);
+    registry.register(Arc::new(Idle("surplus")));
+    let refused = registry.refused().map(ToString::to_string).unwrap_or_default();
+    assert_eq!(
+        refused,
+        "the blueprint \"surplus\" cannot be registered: an action mask holds 64 blueprints; register fewer"
+    );
     assert_eq!(registry.len(), 64);
+
+    let mut registry = BlueprintRegistry::default();
+    registry.register(Arc::new(Idle("norm")));
+    let refused = registry.refused().map(ToString::to_string).unwrap_or_default();
+    assert_eq!(
+        refused,
+        "the blueprint name `norm` is taken; register yours under another"
+    );
 }

@@ -10,6 +10,8 @@ mod norm;
 mod squeeze_excite;
 mod tokens;
 
+use std::sync::Arc;
+
 use tch::{TchError, Tensor};
 
 use self::conv_stack::{ConvStack, Layer};
@@ -53,14 +55,14 @@ struct BuiltIn {
 }
 
 impl BuiltIn {
-    fn all(lifecycle: &LifecycleConfig) -> impl Iterator<Item = (usize, Box<dyn Blueprint>)> {
+    fn all(lifecycle: &LifecycleConfig) -> impl Iterator<Item = (usize, Arc<dyn Blueprint>)> {
         CnnBlueprint::ALL.iter().map(|&kind| {
             let blueprint = Self {
                 kind,
                 options: lifecycle.blueprints,
                 init: lifecycle.init_of(kind.name()),
             };
-            (kind.code(), Box::new(blueprint) as _)
+            (kind.code(), Arc::new(blueprint) as _)
         })
     }
 
@@ -107,7 +109,7 @@ impl BuiltIn {
 }
 
 /// All built-in blueprints with their indices, as a scenario wants them.
-fn built_in(lifecycle: &LifecycleConfig) -> impl Iterator<Item = (usize, Box<dyn Blueprint>)> {
+fn built_in(lifecycle: &LifecycleConfig) -> impl Iterator<Item = (usize, Arc<dyn Blueprint>)> {
     BuiltIn::all(lifecycle).chain(tokens::BuiltIn::all(lifecycle.blueprints))
 }
 

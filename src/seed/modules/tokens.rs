@@ -2,6 +2,8 @@
 //!
 //! Each ends in a map or factor that starts at zero, so δ is exactly 0 at birth while the gradient already reaches it.
 
+use std::sync::Arc;
+
 use tch::{TchError, Tensor};
 
 use super::Noop;
@@ -59,10 +61,10 @@ enum Form {
 
 impl BuiltIn {
     /// All of them with their indices.
-    pub(super) fn all(options: BlueprintsConfig) -> impl Iterator<Item = (usize, Box<dyn Blueprint>)> {
+    pub(super) fn all(options: BlueprintsConfig) -> impl Iterator<Item = (usize, Arc<dyn Blueprint>)> {
         TokenBlueprint::ALL
             .iter()
-            .map(move |&kind| (kind.code(), Box::new(Self { kind, options }) as _))
+            .map(move |&kind| (kind.code(), Arc::new(Self { kind, options }) as _))
     }
 
     const fn form(&self, dim: i64) -> Form {

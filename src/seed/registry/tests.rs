@@ -72,7 +72,7 @@ impl Blueprint for Scale {
 
 fn checked(blueprint: Scale, dim: i64) -> Result<(), String> {
     let mut registry = BlueprintRegistry::default();
-    registry.register(Box::new(blueprint)).unwrap();
+    registry.register(Arc::new(blueprint));
     registry
         .check(&[dim], Backend::CPU, &HostSyncCounter::default())
         .map_err(|error| error.to_string())
@@ -177,7 +177,7 @@ fn a_seed_that_is_born_dead_or_spoils_its_input_is_refused() {
         (Flaw::Writes, "it writes to its input; a seed must leave that as it is"),
     ] {
         let mut registry = BlueprintRegistry::default();
-        registry.register(Box::new(flaw)).unwrap();
+        registry.register(Arc::new(flaw));
 
         let checked = registry.check(&[8], Backend::CPU, &HostSyncCounter::default());
 

@@ -164,8 +164,8 @@ pub fn play_with(text: &str, threads: usize, has_governor: bool) -> Played {
     played(engine)
 }
 
-pub fn played(engine: Engine) -> Played {
-    let mut engine = engine.with(DiaryPlugin);
+pub fn played(mut engine: Engine) -> Played {
+    engine.app_mut().add_plugins(DiaryPlugin);
     engine.run().unwrap_or_else(|error| panic!("{error}"));
     let world = engine.world_mut();
     let mut envs: Vec<_> = world.query::<(&EnvId, &EpisodeStats)>().iter(world).collect();

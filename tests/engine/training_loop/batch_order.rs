@@ -86,17 +86,16 @@ impl Blueprint for Brittle {
     }
 }
 
-fn register(app: &mut App) -> Result<(), ExtensionError> {
+fn register(app: &mut App) {
     let mut blueprints = app.world_mut().resource_mut::<BlueprintRegistry>();
-    blueprints.register(Box::new(Brittle))?;
-    Ok(())
+    blueprints.register(Arc::new(Brittle));
 }
 
 #[test]
 fn a_failure_names_part_batch_and_env_in_either_order() {
     let policy = schedule(&[(1, &germinate("r0c0", "brittle")), (2, &advance("r0c0"))]);
     let fail = |order: BatchOrder| {
-        let builder = Engine::builder().threads(2).extended(register);
+        let builder = Engine::builder().threads(2).with(register);
         let engine = builder.from_ron(&scenario(MINIMAL, 2, 4, &policy));
         let mut engine = engine.unwrap_or_else(|problems| panic!("{problems}"));
         engine.app_mut().insert_resource(order);

@@ -10,12 +10,12 @@ use simic_engine::engine::RunReport;
 use simic_engine::env::{Devices, HostModel, SelfTest};
 use simic_engine::kernels::ForcedKernels;
 use simic_engine::prelude::*;
-use simic_engine::run::{NO_EXTENSION, StopRequest};
+use simic_engine::run::StopRequest;
 use simic_engine::scenario::Kernels;
 use simic_engine::telemetry::Fallbacks;
 
 use super::support::*;
-use crate::recorded::resumed;
+use crate::recorded::{NOTHING, resumed};
 use crate::support::{assert_same_run, lines};
 
 /// Of every step: bits of the training loss, and the episode's fallbacks so far.
@@ -214,7 +214,7 @@ fn a_round_tells_of_its_fallbacks_and_neither_threads_nor_a_resume_show() {
         let text = text(training, faults);
         let engine = |threads: usize, name: &str| {
             let out = folder.path().join(format!("{name}{training}"));
-            let engine = Engine::builder().extended(NO_EXTENSION).threads(threads).recorded(out);
+            let engine = Engine::builder().threads(threads).recorded(out);
             engine.from_ron(&text).expect("the scenario is sound")
         };
         let one = directory(&engine(1, "one").play());
@@ -227,7 +227,7 @@ fn a_round_tells_of_its_fallbacks_and_neither_threads_nor_a_resume_show() {
             directory(&engine.play())
         };
         directory(
-            &resumed(&stopped, CheckpointName::Last, NO_EXTENSION, 1)
+            &resumed(&stopped, CheckpointName::Last, NOTHING, 1)
                 .expect("it goes on")
                 .play(),
         );

@@ -2,10 +2,6 @@ use super::*;
 use crate::controller::fixtures::Ground;
 use crate::scenario::InitialTopology;
 
-fn wait(_: &BuildContext) -> Result<Box<dyn Controller>, PolicyError> {
-    Ok(Box::new(WaitController))
-}
-
 #[test]
 fn every_builtin_builds_under_its_own_name() {
     let registry = ControllerRegistry::default();
@@ -25,19 +21,6 @@ fn every_builtin_builds_under_its_own_name() {
         ground.scenario.policy.controller = name.into();
         assert_eq!(registry.build(&ground.context()).unwrap().name(), name);
     }
-}
-
-#[test]
-fn a_name_is_taken_once() {
-    let mut registry = ControllerRegistry::default();
-    assert_eq!(registry.register("mine", "my own", wait), Ok(()));
-    assert_eq!(
-        registry.register("mine", "another", wait),
-        Err(PolicyError::DuplicateRegistration {
-            kind: "controller",
-            name: "mine".into()
-        })
-    );
 }
 
 #[test]

@@ -217,14 +217,10 @@ fn custom(name: &str, extract: Extract, treatment: Treatment) -> ObservationFeat
 #[test]
 fn features_of_plugins_stand_at_the_end_of_their_blocks_within_their_range() {
     let mut features = ObservationFeatures::default();
-    let loss = Extract::Env(|env| Some(env.signals.train_loss));
-    let health = Extract::Slot(|seed| seed.gradient_health);
-    features
-        .register(custom("health", health, Treatment::MayBeUnknown))
-        .unwrap();
-    features
-        .register(custom("train_loss", loss, Treatment::Normalised))
-        .unwrap();
+    let loss = Extract::env(|env| Some(env.signals.train_loss));
+    let health = Extract::slot(|seed| seed.gradient_health);
+    features.register(custom("health", health, Treatment::MayBeUnknown));
+    features.register(custom("train_loss", loss, Treatment::Normalised));
     let schema = ObservationSchema::new(&slots(2), 150, &ObservationConfig::default(), &features);
     let signals = TrainingSignals {
         train_loss: 7.0,
@@ -245,18 +241,28 @@ fn features_of_plugins_stand_at_the_end_of_their_blocks_within_their_range() {
 
 #[test]
 fn a_feature_s_name_is_taken_once_and_unknown_lies_outside_its_range() {
-    let mut features = ObservationFeatures::default();
-    let extract = Extract::Slot(|seed| seed.gradient_ratio);
-    features.register(custom("ratio", extract, Treatment::Plain)).unwrap();
+    let extract = || Extract::slot(|seed| seed.gradient_ratio);
+    let refused = |feature: ObservationFeature| {
+        let mut features = ObservationFeatures::default();
+        features.register(custom("ratio", extract(), Treatment::Plain));
+        features.register(feature);
+        assert_eq!(features.iter().count(), 1);
+        features.refused().map(ToString::to_string).unwrap_or_default()
+    };
     for taken in ["ratio", "val_loss", "seed_age"] {
-        assert!(features.register(custom(taken, extract, Treatment::Plain)).is_err());
+        assert_eq!(
+            refused(custom(taken, extract(), Treatment::Plain)),
+            format!("the observation feature name `{taken}` is taken; register yours under another")
+        );
     }
     let hidden = ObservationFeature {
         range: -2.0..=2.0,
-        ..custom("hidden", extract, Treatment::MayBeUnknown)
+        ..custom("hidden", extract(), Treatment::MayBeUnknown)
     };
-    assert!(features.register(hidden).is_err());
-    assert_eq!(features.iter().count(), 1);
+    assert_eq!(
+        refused(hidden),
+        "the observation feature \"hidden\" cannot be registered: its range must not contain -1, which means unknown"
+    );
 }
 
 #[test]

@@ -1,14 +1,12 @@
 use super::*;
-use crate::engine::catalog;
-use crate::run::NO_EXTENSION;
-use crate::scenario::{Input, Override, load};
+use crate::scenario::{Catalog, Input, Override, load};
 
 fn loaded(text: &str, changes: &[(&str, &str)]) -> Loaded {
     let overrides: Vec<Override> = changes
         .iter()
         .map(|(path, value)| Override::flag("set", path, value))
         .collect();
-    let catalog = catalog(NO_EXTENSION).unwrap();
+    let catalog = Catalog::default();
     let input = Input {
         label: "x.ron",
         text,

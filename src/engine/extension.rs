@@ -1,0 +1,151 @@
+//! What an application adds to the engine, and the names that scenarios may use with it.
+
+use std::fmt;
+use std::sync::{Arc, OnceLock};
+
+use bevy_app::{App, Plugin, Plugins};
+use bevy_ecs::world::World;
+
+use super::SimicPlugins;
+use super::catalog::names_in;
+use crate::controller::{ControllerFactory, ObservationFeatures};
+use crate::data::CustomData;
+use crate::host::{HostDesign, HostRegistry};
+use crate::policy::NetFactory;
+use crate::reward::{RewardMode, RewardModes, RewardTerm};
+use crate::run::{Inventory, PluginInfo};
+use crate::scenario::{Catalog, TelemetryConfig};
+use crate::schema::{NameError, Registry};
+use crate::seed::BlueprintRegistry;
+
+/// The plugins of an application, as they are added to every engine of a program: a sweep, an evaluation and a run with its
+/// control build several. They may register names, add systems and hold state.
+///
+/// A plugin is built for the names that a scenario may use, and for each run. So it only adds; what it does once belongs into
+/// a system. The host that never grew is played with the run's names for data, hosts, seed modules and rewards, and without
+/// the application's systems: these see the rounds of the run alone.
+///
+/// ```no_run
+/// use std::process::ExitCode;
+/// use std::sync::Arc;
+///
+/// use simic_engine::controller::WaitController;
+/// use simic_engine::{cli, prelude::*};
+///
+/// fn patience(app: &mut App) {
+///     let mut controllers = app.world_mut().resource_mut::<ControllerRegistry>();
+///     let build = Arc::new(|_: &_| Ok(Box::new(WaitController) as _));
+///     controllers.register("patience", "waits, under another name", build);
+/// }
+///
+/// fn main() -> ExitCode {
+///     cli::main(Extension::new(patience))
+/// }
+/// ```
+#[derive(Clone, Default)]
+pub struct Extension {
+    plugins: Vec<AddPlugins>,
+    names: Arc<OnceLock<Result<Names, NameError>>>,
+}
+
+type AddPlugins = Arc<dyn Fn(&mut App) + Send + Sync>;
+
+/// The names of an engine with the plugins of an application.
+#[derive(Clone)]
+pub struct Names {
+    /// Those that scenarios may use.
+    pub catalog: Catalog,
+    /// Hosts by name.
+    pub hosts: HostRegistry,
+    /// Blueprints by index.
+    pub blueprints: BlueprintRegistry,
+    /// Reward modes by name.
+    pub rewards: RewardModes,
+    /// The plugins of a recorded run.
+    pub plugins: Vec<PluginInfo>,
+}
+
+impl Extension {
+    /// Of plugins: a plugin, a function of an [`App`], or a tuple of them.
+    pub fn new<M>(plugins: impl Plugins<M> + Clone + Send + Sync + 'static) -> Self {
+        Self::default().with(plugins)
+    }
+
+    /// With more plugins.
+    pub fn with<M>(mut self, plugins: impl Plugins<M> + Clone + Send + Sync + 'static) -> Self {
+        self.names = Arc::default();
+        self.plugins
+            .push(Arc::new(move |app| _ = app.add_plugins(plugins.clone())));
+        self
+    }
+
+    /// The names of an engine with these plugins, learnt once.
+    ///
+    /// # Errors
+    /// The first part that a plugin could not register.
+    pub fn names(&self) -> Result<&Names, NameError> {
+        let learnt = self.names.get_or_init(|| {
+            let mut app = App::new();
+            app.add_plugins(SimicPlugins::recorded(&TelemetryConfig::default()))
+                .add_plugins(self.clone());
+            Names::of(app.world())
+        });
+        learnt.as_ref().map_err(Clone::clone)
+    }
+}
+
+impl Plugin for Extension {
+    fn build(&self, app: &mut App) {
+        for add in &self.plugins {
+            add(app);
+        }
+    }
+
+    fn is_unique(&self) -> bool {
+        false
+    }
+}
+
+impl fmt::Debug for Extension {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Extension of {} plugins", self.plugins.len())
+    }
+}
+
+impl Names {
+    fn of(world: &World) -> Result<Self, NameError> {
+        refused(world)?;
+        let plugins = world
+            .get_resource::<Inventory>()
+            .map(|inventory| inventory.plugins().to_vec());
+        Ok(Self {
+            catalog: names_in(world),
+            hosts: world.resource::<HostRegistry>().clone(),
+            blueprints: world.resource::<BlueprintRegistry>().clone(),
+            rewards: world.resource::<RewardModes>().clone(),
+            plugins: plugins.unwrap_or_default(),
+        })
+    }
+}
+
+/// That every part could be registered; a registry of a plugin that was left out holds nothing.
+///
+/// # Errors
+/// The first part that could not.
+pub(super) fn refused(world: &World) -> Result<(), NameError> {
+    fn first<T: ?Sized + Send + Sync + 'static>(world: &World) -> Option<&NameError> {
+        world.get_resource::<Registry<T>>()?.refused()
+    }
+    let refused = first::<dyn CustomData>(world)
+        .or_else(|| first::<dyn HostDesign>(world))
+        .or_else(|| world.get_resource::<BlueprintRegistry>()?.refused())
+        .or_else(|| first::<ControllerFactory>(world))
+        .or_else(|| first::<NetFactory>(world))
+        .or_else(|| world.get_resource::<ObservationFeatures>()?.refused())
+        .or_else(|| first::<dyn RewardMode>(world))
+        .or_else(|| first::<RewardTerm>(world));
+    refused.map_or(Ok(()), |error| Err(error.clone()))
+}
+
+#[cfg(test)]
+mod tests;
