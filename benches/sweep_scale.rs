@@ -7,6 +7,7 @@
 use std::error::Error;
 use std::time::{Duration, Instant};
 
+use simic_engine::report::write_sweep;
 use simic_engine::scenario::Catalog;
 use simic_engine::sweep::{
     Collected, Lease, Leases, Plan, SweepFolder, SweepState, Trial, TrialResult, TrialState, plan,
@@ -90,7 +91,7 @@ fn main() -> Result<(), Box<dyn Error + Send + Sync>> {
     let (collected, took) = timed(|| Collected::read(&folder, &plan));
     let collected = collected?;
     report("collecting: reading all results", took);
-    let (written, took) = timed(|| collected.write(&folder));
+    let (written, took) = timed(|| write_sweep(&collected, &folder));
     written?;
     report("collecting: writing the tables", took);
     Ok(())

@@ -1,21 +1,19 @@
 //! `compare`: methods against each other, over the trainings of runs and sweeps.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt::Write;
 use std::path::Path;
 
 use super::options::{CompareOptions, Test};
 use super::output::{show, show_either, tell, tell_error, width};
 use super::{Context, Outcome};
-use crate::compare::statistics::{Arm, Criteria, DecisionTest, Verdict};
-use crate::compare::{
-    ComparisonPlan, Estimate, MethodComparison, MethodDifference, MethodTraining, Metric, TrainingRecord,
-};
+use crate::compare::statistics::{Criteria, DecisionTest};
+use crate::compare::{ComparisonPlan, MethodComparison, MethodTraining, Metric, TrainingRecord};
+use crate::health::{AtPath, FileError};
 use crate::record::find_run;
-use crate::report::{ABSENT, Table, wrapped};
+use crate::report::{Table, comparison_tables, comparison_text};
 use crate::scenario::written_values;
 use crate::storage::{self, replace_synced};
-use crate::sweep::{Collected, Csv, FolderError, SweepFolder, TrialEnd};
+use crate::sweep::{Collected, FolderError, SweepFolder, TrialEnd};
 
 /// What tells runs apart without making them another method.
 const NO_METHOD: [&str; 2] = ["run.seed", "name"];
@@ -62,12 +60,14 @@ pub fn compare(options: &CompareOptions, context: &Context) -> Result<Outcome, S
         },
     );
     if let Some(folder) = &options.csv
-        && let Err(error) = write_csv(&comparison, folder)
+        && let Err(error) = write_tables(&comparison, folder)
     {
         tell_error(context.global, format_args!("--csv: {error}"));
         return Ok(Outcome::Failed);
     }
-    Ok(show_either(context.global, &comparison, || text(&comparison)))
+    Ok(show_either(context.global, &comparison, || {
+        comparison_text(&comparison, width())
+    }))
 }
 
 /// Trainings with what their scenarios say.
@@ -181,212 +181,12 @@ impl Found {
 }
 
 /// Tables for people.
-pub(super) fn text(comparison: &MethodComparison) -> String {
-    let (width, decimals) = (width(), comparison.metric.decimals());
-    let mut lines = vec![
-        comparison.metric.words().to_owned(),
-        "intervals: 95 %, over trainings of a method (and, inside each, its evaluation seeds and episodes)".to_owned(),
-    ];
-    lines.extend(
-        comparison
-            .objections
-            .iter()
-            .map(|why| format!("no valid comparison: {why}")),
-    );
-    lines.extend(comparison.notes.iter().map(|note| format!("note: {note}")));
-    let left_out = comparison.left_out.iter();
-    lines.extend(left_out.map(|left| format!("left out: {} ({}): {}", left.run_id, left.method, left.reason)));
-    let mut text: String = lines.iter().map(|line| wrapped(line, width) + "\n").collect();
-    let mut scopes: Vec<Option<&str>> = Vec::new();
-    for method in &comparison.methods {
-        if !scopes.contains(&method.task.as_deref()) {
-            scopes.push(method.task.as_deref());
-        }
-    }
-    for scope in scopes {
-        _ = write!(
-            text,
-            "\n{}",
-            scope.map_or("all tasks".to_owned(), |task| format!("task {task}"))
-        );
-        let mut table = Table::new(&["method"], &["n", "mean", "IQM", "95 % interval", "worst tenth"]);
-        for method in comparison
-            .methods
-            .iter()
-            .filter(|method| method.task.as_deref() == scope)
-        {
-            table.push(vec![
-                method.method.clone(),
-                method.trainings.to_string(),
-                format!("{:.decimals$}", method.mean.value),
-                format!("{:.decimals$}", method.iqm.value),
-                interval(&method.iqm, decimals),
-                format!("{:.decimals$}", method.worst_tenth.value),
-            ]);
-        }
-        _ = write!(text, "\n{}", table.render_within(width, &[]));
-        let mut table = Table::new(
-            &["difference of IQMs"],
-            &["", "95 % interval", "p", "P(better)", "verdict"],
-        );
-        let differences = comparison
-            .differences
-            .iter()
-            .filter(|difference| difference.task.as_deref() == scope);
-        for difference in differences.clone() {
-            table.push(vec![
-                format!("{} - {}", difference.first, difference.second),
-                format!("{:+.decimals$}", difference.iqm.value),
-                interval(&difference.iqm, decimals),
-                difference
-                    .adjusted_p
-                    .map_or_else(|| ABSENT.into(), |p| format!("{p:.3}")),
-                difference
-                    .probability_of_improvement
-                    .as_ref()
-                    .map_or_else(|| ABSENT.into(), |better| format!("{:.2}", better.value)),
-                verdict(difference),
-            ]);
-        }
-        if differences.count() > 0 {
-            _ = write!(text, "\n{}", table.render_within(width, &[]));
-        }
-    }
-    let test = match comparison.criteria.test {
-        DecisionTest::MannWhitney => "Mann-Whitney",
-        DecisionTest::PairedSignFlip => "sign flips of pairs",
-    };
-    let tests = comparison
-        .differences
-        .iter()
-        .filter(|difference| difference.adjusted_p.is_some())
-        .count();
-    let Criteria { alpha, min_effect, .. } = comparison.criteria;
-    let legend = format!(
-        "p: {test}, two-sided, corrected by Holm's method (tests: {tests}); alpha {alpha}, a difference of {min_effect} \
-         matters"
-    );
-    _ = writeln!(text, "\n{}", wrapped(&legend, width));
-    text
-}
 
-fn interval(estimate: &Estimate, decimals: usize) -> String {
-    estimate.interval.map_or_else(
-        || ABSENT.into(),
-        |interval| format!("{:.decimals$} … {:.decimals$}", interval.low, interval.high),
-    )
-}
-
-fn verdict(difference: &MethodDifference) -> String {
-    match difference.verdict {
-        None => ABSENT.into(),
-        Some(Verdict::InsufficientData) => "too few".into(),
-        Some(Verdict::Better(Arm::First)) => "better".into(),
-        Some(Verdict::Better(Arm::Second)) => "worse".into(),
-        Some(Verdict::Equivalent) => "no difference".into(),
-        Some(Verdict::Inconclusive) => "undecided".into(),
-    }
-}
-
-fn write_csv(comparison: &MethodComparison, folder: &Path) -> Result<(), String> {
-    storage::create_dir_all(folder).map_err(|error| format!("{}: {error}", folder.display()))?;
-    let ends = |estimate: &Estimate| {
-        let ends = estimate
-            .interval
-            .map(|interval| [interval.low, interval.high].map(|end| end.to_string()));
-        ends.unwrap_or_default()
-    };
-    let optional = |value: Option<f64>| value.map_or_else(String::new, |value| value.to_string());
-    let mut scores = Csv::new(&["method", "task", "run", "seed", comparison.metric.name()]);
-    for method in &comparison.methods {
-        for training in &method.scores {
-            scores.push(&[
-                method.method.clone(),
-                method.task.clone().unwrap_or_default(),
-                training.run_id.clone(),
-                training.seed.0.to_string(),
-                training.score.to_string(),
-            ]);
-        }
-    }
-    let mut differences = Csv::new(&[
-        "first",
-        "second",
-        "task",
-        "iqm_difference",
-        "low",
-        "high",
-        "mann_whitney_p",
-        "sign_flip_p",
-        "adjusted_p",
-        "probability_of_improvement",
-        "hodges_lehmann",
-        "verdict",
-    ]);
-    for difference in &comparison.differences {
-        let [low, high] = ends(&difference.iqm);
-        differences.push(&[
-            difference.first.clone(),
-            difference.second.clone(),
-            difference.task.clone().unwrap_or_default(),
-            difference.iqm.value.to_string(),
-            low,
-            high,
-            optional(difference.mann_whitney_p),
-            optional(difference.sign_flip_p),
-            optional(difference.adjusted_p),
-            optional(
-                difference
-                    .probability_of_improvement
-                    .as_ref()
-                    .map(|better| better.value),
-            ),
-            optional(difference.hodges_lehmann),
-            verdict(difference),
-        ]);
-    }
-    let mut curves = Csv::new(&["method", "against", "x", "iqm", "low", "high"]);
-    let mut profiles = Csv::new(&["method", "threshold", "fraction", "low", "high"]);
-    for method in &comparison.curves {
-        for (against, bands) in [("env_steps", &method.by_env_steps), ("seconds", &method.by_seconds)] {
-            for band in bands {
-                let [low, high] = ends(&Estimate {
-                    value: band.iqm,
-                    interval: band.interval,
-                });
-                curves.push(&[
-                    method.method.clone(),
-                    against.into(),
-                    band.x.to_string(),
-                    band.iqm.to_string(),
-                    low,
-                    high,
-                ]);
-            }
-        }
-        for point in &method.profile {
-            let [low, high] = ends(&Estimate {
-                value: point.fraction,
-                interval: point.interval,
-            });
-            profiles.push(&[
-                method.method.clone(),
-                point.tau.to_string(),
-                point.fraction.to_string(),
-                low,
-                high,
-            ]);
-        }
-    }
-    let files = [
-        ("scores.csv", scores),
-        ("differences.csv", differences),
-        ("curves.csv", curves),
-        ("profiles.csv", profiles),
-    ];
-    for (name, csv) in files {
+fn write_tables(comparison: &MethodComparison, folder: &Path) -> Result<(), FileError> {
+    storage::create_dir_all(folder).at(folder)?;
+    for (name, table) in comparison_tables(comparison) {
         let path = folder.join(name);
-        replace_synced(&path, csv.0.as_bytes()).map_err(|error| format!("{}: {error}", path.display()))?;
+        replace_synced(&path, table.as_bytes()).at(&path)?;
     }
     Ok(())
 }

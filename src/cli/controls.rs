@@ -16,11 +16,10 @@ use crate::controls::{Control, ControlReport, ControlRow, PlayedRow, Search, Spe
 use crate::env::Experiment;
 use crate::health::{AtPath, FileError};
 use crate::policy::DecideMode;
-use crate::report::{ABSENT, Table, wrapped};
+use crate::report::{ABSENT, Csv, Table, wrapped};
 use crate::run::{StopSignal, stop_on_signals};
 use crate::scenario::BlueprintEntry;
 use crate::storage::replace_synced;
-use crate::sweep::Csv;
 use crate::telemetry::BigInteger;
 use crate::telemetry::sinks::short_duration;
 

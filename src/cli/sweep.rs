@@ -12,14 +12,13 @@ use super::options::{Begun, Pace, PlayOptions, SweepCommand, SweepOptions};
 use super::output::{show, show_either, show_json, tell, tell_error, width};
 use super::prepare::environment;
 use super::rejection::Rejection;
-use super::{Context, Outcome, compare};
-use crate::compare::Metric;
-use crate::report::Table;
+use super::{Context, Outcome};
+use crate::report::{plan_table, sweep_text, write_sweep};
 use crate::run::{StopSignal, stop_on_signals};
 use crate::scenario::Override;
 use crate::sweep::{
     Collected, FolderError, Plan, Planned, PlayedPoint, Results, Shard, SideBySide, SweepFolder, Trial, TrialEnd,
-    TrialResult, WorkOptions, end_name, plan, try_again, work,
+    WorkOptions, plan, try_again, work,
 };
 use launch::launch;
 use status::status;
@@ -109,11 +108,7 @@ pub(super) fn begin(options: &PlayOptions, overrides: &[Override], context: &Con
         return Ok(if context.global.json {
             show_json(plan)
         } else {
-            show(format_args!(
-                "{}\n{}",
-                headline(plan, &work),
-                plan_table(plan).render_within(width(), &[])
-            ))
+            show(format_args!("{}\n{}", headline(plan, &work), plan_table(plan, width())))
         });
     }
     let (folder, plan) = match begin_folder(options, &planned, context) {
@@ -172,19 +167,6 @@ fn headline(plan: &Plan, work: &WorkOptions) -> String {
     )
 }
 
-fn plan_table(plan: &Plan) -> Table {
-    let mut table = Table::new(&["trial", "settings"], &["seed", "rounds"]);
-    for trial in &plan.trials {
-        table.push(vec![
-            trial.id.clone(),
-            trial.label(),
-            trial.seed.0.to_string(),
-            trial.rounds.to_string(),
-        ]);
-    }
-    table
-}
-
 /// Works until nothing is left, then collects.
 fn play(folder: &SweepFolder, plan: &Plan, options: &WorkOptions, context: &Context) -> Result<Outcome, String> {
     let stop = StopSignal::default();
@@ -232,7 +214,7 @@ fn play(folder: &SweepFolder, plan: &Plan, options: &WorkOptions, context: &Cont
 fn collect(folder: &SweepFolder, plan: &Plan, context: &Context) -> Outcome {
     let written = Collected::read(folder, plan).and_then(|collected| {
         let collected = collected.judged(plan);
-        Ok((collected.write(folder)?, collected))
+        Ok((write_sweep(&collected, folder)?, collected))
     });
     let (files, collected) = match written {
         Ok(written) => written,
@@ -240,7 +222,7 @@ fn collect(folder: &SweepFolder, plan: &Plan, context: &Context) -> Outcome {
     };
     let shown = show_either(context.global, &collected, || {
         let files: String = files.iter().map(|path| format!("{}\n", path.display())).collect();
-        results(&collected) + &files
+        sweep_text(&collected, width()) + &files
     });
     let failed = collected.trials.iter().filter_map(|trial| trial.result.as_ref());
     let has_failure = failed.into_iter().any(|result| result.end == TrialEnd::Failed);
@@ -252,14 +234,9 @@ pub(super) fn show_results(folder: &SweepFolder, plan: &Plan, context: &Context)
     let collected = Collected::read(folder, plan)
         .map_err(|error| error.to_string())?
         .judged(plan);
-    Ok(show_either(context.global, &collected, || results(&collected)))
-}
-
-/// The trials, and what the judge says of their points.
-fn results(collected: &Collected) -> String {
-    let trials = results_table(collected).render_within(width(), &["minus rent"]);
-    let judgement = collected.judgement.as_ref().map(compare::text);
-    [trials].into_iter().chain(judgement).collect::<Vec<_>>().join("\n")
+    Ok(show_either(context.global, &collected, || {
+        sweep_text(&collected, width())
+    }))
 }
 
 /// Plays a replicate, all of its points in this process.
@@ -313,46 +290,6 @@ fn ended(has_failure: bool, folder: &SweepFolder) -> Outcome {
         folder.path().display()
     ));
     Outcome::Failed
-}
-
-fn results_table(collected: &Collected) -> Table {
-    let mut table = Table::new(
-        &["trial", "settings", "state"],
-        &["seed", "rounds", "accuracy", "minus rent", "s"],
-    );
-    for trial in &collected.trials {
-        let result = trial.result.as_ref();
-        let training = result.and_then(|result| result.training.as_ref());
-        let score = |metric| training.and_then(|training| training.score(metric));
-        let number = |value: Option<f64>| value.map_or_else(|| "—".into(), |value| format!("{value:.2}"));
-        table.push(vec![
-            short(&trial.trial.id),
-            trial.trial.label(),
-            result.map_or_else(|| "waiting".into(), state_of),
-            trial.trial.seed.0.to_string(),
-            training.map_or_else(|| "—".into(), |training| training.curve.len().to_string()),
-            number(score(Metric::Accuracy)),
-            number(score(Metric::AccuracyMinusRent)),
-            training.map_or_else(|| "—".into(), |training| format!("{:.0}", training.seconds())),
-        ]);
-    }
-    table
-}
-
-fn state_of(result: &TrialResult) -> String {
-    match &result.reason {
-        Some(reason) => format!(
-            "{}: {}",
-            end_name(result.end),
-            reason.lines().next().unwrap_or_default()
-        ),
-        None => end_name(result.end).into(),
-    }
-}
-
-/// Enough of an id to tell trials apart by eye.
-fn short(id: &str) -> String {
-    id[..id.len().min(8)].into()
 }
 
 fn retry(begun: &Begun, ids: &[String], context: &Context) -> Result<Outcome, String> {

@@ -267,7 +267,7 @@ pub(super) fn names_in(folder: &Path) -> Result<BTreeSet<String>, FileError> {
 
 /// As [`replace_synced`], for files that workers of several machines may write at the same time: the last one counts, and
 /// none meets half of another's.
-pub(super) fn replace_shared(path: &Path, content: &[u8]) -> std::io::Result<()> {
+pub(crate) fn replace_shared(path: &Path, content: &[u8]) -> std::io::Result<()> {
     storage::replace_by_way_of(&Worker::this().mark().to_string(), path, content)
 }
 

@@ -26,11 +26,12 @@ mod worker;
 #[cfg(test)]
 mod fixtures;
 
-pub use collect::{Collected, CollectedTrial, Csv, end_name};
+pub use collect::{Collected, CollectedTrial, end_name};
 pub use file::{
     Axis, AxisValues, Budget, Drawing, Evaluation, EvaluationMode, Judge, NamedPoint, Setting, SuccessiveHalving,
     SweepFile,
 };
+pub(crate) use folder::replace_shared;
 pub use folder::{FolderError, SweepFolder};
 pub use launch::{Cluster, Launch, LaunchError};
 pub use lease::{Holder, Lease, LeaseContent, Leases};

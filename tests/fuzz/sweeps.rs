@@ -7,6 +7,7 @@ use std::time::Duration;
 use proptest::prelude::*;
 use simic_engine::compare::TrainingRecord;
 use simic_engine::inspect::check;
+use simic_engine::report::sweep_tables;
 use simic_engine::scenario::read_declared;
 use simic_engine::sweep::{
     AxisValues, Collected, Drawing, Leases, Plan, Results, SweepFile, SweepFolder, SweepState, TrialEnd, TrialResult,
@@ -137,7 +138,7 @@ fn read_all(folder: &Path) -> Vec<String> {
         Err(error) => errors.push(error.to_string()),
     }
     match Collected::read(&sweep, &plan) {
-        Ok(collected) => drop((collected.trials_csv(), collected.curves_csv())),
+        Ok(collected) => drop(sweep_tables(&collected)),
         Err(error) => errors.push(error.to_string()),
     }
     errors

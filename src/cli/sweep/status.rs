@@ -5,13 +5,13 @@ use std::path::Path;
 
 use serde::Serialize;
 
-use super::{open, short};
+use super::open;
 use crate::cli::options::Begun;
 use crate::cli::output::{show, show_json, width};
 use crate::cli::{Context, Outcome};
 use crate::health::FileError;
 use crate::record::RunStatus;
-use crate::report::Table;
+use crate::report::{Table, short_id};
 use crate::sweep::{SweepFolder, SweepState, Trial, TrialState, end_name, read_result};
 
 /// Trials that are listed one by one; of more only those are that play or have failed.
@@ -67,7 +67,7 @@ pub(super) fn status(begun: &Begun, all: bool, context: &Context) -> Result<Outc
         |row: &&StatusRow| all || status.trials.len() <= LISTED || matches!(row.state, "playing" | "failed");
     for row in status.trials.iter().filter(is_listed) {
         table.push(vec![
-            short(&row.trial),
+            short_id(&row.trial),
             row.settings.clone(),
             row.state.into(),
             row.details.clone(),

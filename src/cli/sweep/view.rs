@@ -7,10 +7,10 @@ use std::time::Duration;
 use indicatif::{ProgressBar, ProgressStyle as BarStyle};
 
 use super::status::progress;
-use super::{short, state_of};
 use crate::cli::Context;
 use crate::cli::output::tell;
 use crate::compare::Metric;
+use crate::report::{end_text, short_id};
 use crate::sweep::{Plan, Results, SweepFolder, Told, Trial, TrialState};
 
 /// Lines of what has happened, and on a terminal what is happening below them.
@@ -55,7 +55,7 @@ impl<'a> View<'a> {
     pub fn tell(&self, told: Told) {
         let find = |trial: &Trial| self.plan.trials.iter().find(|known| known.id == trial.id);
         let mut playing = self.playing.lock().unwrap_or_else(PoisonError::into_inner);
-        let name = |trial: &Trial| format!("{} {} seed {}", short(&trial.id), trial.label(), trial.seed.0);
+        let name = |trial: &Trial| format!("{} {} seed {}", short_id(&trial.id), trial.label(), trial.seed.0);
         let line = match told {
             Told::Begun(trial) => {
                 playing.extend(find(trial));
@@ -74,7 +74,7 @@ impl<'a> View<'a> {
                 Some(format!(
                     "{}: {}{score}, {:.0} s",
                     name(trial),
-                    state_of(result),
+                    end_text(result),
                     result.wall_s
                 ))
             }
@@ -113,7 +113,7 @@ impl<'a> View<'a> {
             let playing = self.playing.lock().unwrap_or_else(PoisonError::into_inner).clone();
             let lines: Vec<String> = playing
                 .iter()
-                .map(|trial| format!("{} {} {}", short(&trial.id), progress(folder, trial), trial.label()))
+                .map(|trial| format!("{} {} {}", short_id(&trial.id), progress(folder, trial), trial.label()))
                 .collect();
             bars.trials.set_message(lines.join("\n"));
             bars.total.tick();

@@ -8,11 +8,9 @@ use std::time::Duration;
 use super::{Check, Part, Use, Verdict, check_run};
 use crate::checkpoint::Checkpoints;
 use crate::compare::TrainingRecord;
+use crate::report::sweep_tables;
 use crate::scenario::Catalog;
 use crate::sweep::{Collected, Holder, Leases, Plan, Results, SweepFolder, Trial, TrialEnd, TrialResult, read_result};
-
-/// The files that a sweep's results are collected into.
-const TABLES: [&str; 2] = ["trials.csv", "curves.csv"];
 
 pub(super) fn check(path: &Path, catalog: &Catalog) -> Check {
     let (folder, plan) = match SweepFolder::open(path, None) {
@@ -204,8 +202,7 @@ fn check_tables(folder: &SweepFolder, plan: &Plan, is_played: bool) -> Part {
             return part;
         }
     };
-    let tables = [collected.trials_csv(), collected.curves_csv()];
-    for (file, expected) in TABLES.into_iter().zip(tables) {
+    for (file, expected) in sweep_tables(&collected) {
         let what = match fs::read_to_string(folder.path().join(file)) {
             Ok(kept) if kept == expected => continue,
             Ok(kept) => {
@@ -228,6 +225,6 @@ fn check_tables(folder: &SweepFolder, plan: &Plan, is_played: bool) -> Part {
             part.note(file, what);
         }
     }
-    part.seen = TABLES.join(", ");
+    part.seen = "trials.csv, curves.csv".into();
     part
 }
