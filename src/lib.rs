@@ -105,7 +105,7 @@ pub mod checkpoint;
 pub mod engine;
 pub mod compare;
 pub mod sweep;
-pub mod controls;
+pub mod eval;
 pub mod inspect;
 pub mod cli;
 pub mod prelude;

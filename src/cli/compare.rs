@@ -8,9 +8,7 @@ use super::options::{CompareOptions, Test};
 use super::output::{show, show_either, tell, tell_error, width, wrapped};
 use super::{Context, Outcome};
 use crate::compare::statistics::{Arm, Criteria, DecisionTest, Verdict};
-use crate::compare::{
-    ComparisonPlan, Estimate, MethodComparison, MethodDifference, MethodTraining, Metric, TrainingRecord,
-};
+use crate::compare::{ComparisonPlan, Estimate, MethodComparison, MethodTraining, Metric, TrainingRecord};
 use crate::record::{Table, find_run};
 use crate::scenario::written_values;
 use crate::storage::{self, replace_synced};
@@ -245,7 +243,7 @@ pub(super) fn text(comparison: &MethodComparison) -> String {
                     .probability_of_improvement
                     .as_ref()
                     .map_or_else(|| ABSENT.into(), |better| format!("{:.2}", better.value)),
-                verdict(difference),
+                words(difference.verdict).into(),
             ]);
         }
         if differences.count() > 0 {
@@ -277,14 +275,15 @@ fn interval(estimate: &Estimate, decimals: usize) -> String {
     )
 }
 
-fn verdict(difference: &MethodDifference) -> String {
-    match difference.verdict {
-        None => ABSENT.into(),
-        Some(Verdict::InsufficientData) => "too few".into(),
-        Some(Verdict::Better(Arm::First)) => "better".into(),
-        Some(Verdict::Better(Arm::Second)) => "worse".into(),
-        Some(Verdict::Equivalent) => "no difference".into(),
-        Some(Verdict::Inconclusive) => "undecided".into(),
+/// A verdict in a table, of the first of two.
+pub(super) const fn words(verdict: Option<Verdict>) -> &'static str {
+    match verdict {
+        None => ABSENT,
+        Some(Verdict::InsufficientData) => "too few",
+        Some(Verdict::Better(Arm::First)) => "better",
+        Some(Verdict::Better(Arm::Second)) => "worse",
+        Some(Verdict::Equivalent) => "no difference",
+        Some(Verdict::Inconclusive) => "undecided",
     }
 }
 
@@ -342,7 +341,7 @@ fn write_csv(comparison: &MethodComparison, folder: &Path) -> Result<(), String>
                     .map(|better| better.value),
             ),
             optional(difference.hodges_lehmann),
-            verdict(difference),
+            words(difference.verdict).into(),
         ]);
     }
     let mut curves = Csv::new(&["method", "against", "x", "iqm", "low", "high"]);
