@@ -180,8 +180,6 @@ impl Found {
     }
 }
 
-/// Tables for people.
-
 fn write_tables(comparison: &MethodComparison, folder: &Path) -> Result<(), FileError> {
     storage::create_dir_all(folder).at(folder)?;
     for (name, table) in comparison_tables(comparison) {

@@ -1,365 +1,155 @@
-//! `eval`: play a frozen policy against baselines on the same episodes, and say how it did.
+//! `eval`: play a frozen policy against opponents on the same episodes, and say how it did.
 
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
-use bevy_ecs::world::World;
 use serde::Serialize;
 
 use super::eval_decisions::{PolicyCommits, seed_table, step_table};
 use super::eval_progress::{EvalProgress, Work};
-use super::evaluated::{Evaluated, PlayedCheckpoint, Request, note_on_data};
-use super::output::{refuse, show, show_json, tell, tell_error, width};
+use super::evaluated::{Evaluated, PlayedCheckpoint, note_on_data};
+use super::output::{refuse, show_either, tell, tell_error, width};
 use super::prepare::explain_if_moved;
 use super::rejection::Rejection;
 use super::{Context, EvalOptions, Outcome};
-use crate::checkpoint::FrozenPolicy;
-use crate::compare::{
-    Blind, Candidate, Comparison, ControllerSummary, Difference, EpisodeOutcome, Episodes, Estimate, Paired, Played,
-    Summary, play_until,
-};
-use crate::controller::SavedFolder;
-use crate::controls::Search;
-use crate::env::Experiment;
+use crate::compare::{Comparison, ControllerSummary, Difference, Episodes, Paired, Played, Summary, TrainingRecord};
+use crate::eval::{Blind, Opponent, PlayedRow, Search, Spent, Study, StudyError, Told};
 use crate::growth::SlotId;
-use crate::health::{AtPath, EngineError, FileError};
+use crate::health::{AtPath, FileError};
 use crate::policy::DecideMode;
-use crate::report::{ABSENT, Table, wrapped};
+use crate::report::{ABSENT, Table, interval, verdict_words, wrapped};
 use crate::run::{StopSignal, stop_on_signals};
-use crate::scenario::Catalog;
 use crate::storage::replace_synced;
 use crate::telemetry::BigInteger;
 
-/// Baselines unless others are asked for.
-const BASELINES: [&str; 4] = ["heuristic", "random", "wait", BLIND];
-/// What a learned policy usually decides, played without looking.
-const BLIND: &str = "blind";
-/// The controller that saved policies belong to; among the baselines it starts from fresh weights.
-const LEARNED: &str = "actor_critic";
 /// Seeds that the head of the tables names.
 const SEEDS_SHOWN: usize = 8;
 /// Below the tables.
-const LEGEND: [&str; 5] = [
+const LEGEND: [&str; 6] = [
     "intervals: over the episodes of this one training; how another training would end is a matter for several of them \
      (`sweep`, then `compare`)",
+    "p: sign flips of episodes, corrected by Holm's method for all opponents; verdict: of the policy, by accuracy",
     "committed, test %: the host with its committed seeds alone, on images that nothing else reads",
     "GMAC: billions of multiply-accumulates of training and validation",
     "lost: seeds that no order removed: held for too long, not finite, rolled back",
     "no commit, %: of the episodes; at step: mean of those in which it happened",
 ];
-/// `--controllers none`: no baselines.
-const NOBODY: [&str; 1] = ["none"];
+const COSTS_LEGEND: &str = "from scratch: in each episode the architecture that the policy grew in it, from its first step on; found by: \
+                            what training or search took, GMAC; by net: of the schedules the best by J, or by accuracy minus rent \
+                            where the scenario has no such price";
 
-/// Plays all episodes with every candidate; the tables go to stdout. Whoever stops it sees how things stand.
+/// Plays all episodes with the policy and its opponents; the tables go to stdout. A stop shows how things stand.
 pub fn eval(options: &EvalOptions, context: &Context) -> Result<Outcome, Rejection> {
-    let mut plan = EvaluationPlan::prepare(options, context)?;
+    let found = Evaluated::find(options, context)?;
     let stop = StopSignal::default();
     stop_on_signals(stop.clone()).map_err(|error| Rejection::Usage(format!("no handlers for signals: {error}")))?;
-    if let Err(error) = plan.take_blind(&stop, context) {
-        return Ok(plan.told(BLIND, &error, context));
-    }
-    let mut progress = EvalProgress::begin(plan.work(), context);
-    let (mut standings, mut notes) = (Standings::new(&plan), Vec::new());
-    // Seed by seed: what is played until somebody stops it compares everybody.
-    'playing: for episodes in &plan.episodes {
-        for (index, entrant) in plan.entrants.iter().enumerate() {
-            progress.enter(&entrant.name, episodes.seed);
-            let (mut experiment, candidate) = (plan.experiment.clone(), &entrant.candidate);
-            if let (BLIND, Some(blind)) = (entrant.name.as_str(), &plan.blind) {
-                experiment.scenario.policy.schedule = blind.schedule.clone();
-            }
-            let step = |_: &mut World| progress.step(episodes.envs);
-            let played = match play_until(experiment, context.extension, candidate, episodes, &stop, step) {
-                Ok(played) => played,
-                Err(error) => {
-                    progress.clear();
-                    return Ok(plan.told(&entrant.name, &error, context));
-                }
-            };
-            if stop.is_requested() && played.outcomes.len() < episodes.count() {
-                break 'playing;
-            }
-            if notes.is_empty() {
-                let trained_on = plan.trained_on.as_deref();
-                notes.extend(trained_on.and_then(|trained_on| note_on_data(trained_on, &played.data_hash)));
-            }
-            progress.leave(&played.outcomes);
-            standings.0[index].push(played.outcomes);
-        }
-    }
+    let study = study(options, &found, &stop, context)?;
+    let blind = match study.take_blind() {
+        Ok(blind) => blind,
+        Err(error) => return Ok(unplayed(&error, &study, context)),
+    };
+    let mut progress = EvalProgress::begin(work(&study, &found), context);
+    let played = study.play(blind.as_ref(), &mut |told| match told {
+        Told::Enters { name, seed } => progress.enter(name, seed),
+        Told::Steps(envs) => progress.step(envs),
+        Told::Leaves { played, is_row } => progress.leave(&played.outcomes, is_row),
+    });
     progress.clear();
-    let played = standings.comparable(&plan);
-    let stopped = stop.requested().filter(|_| !plan.is_complete(&played));
-    if stopped.is_some() {
-        notes.insert(0, plan.progress_note(&played));
-    }
-    if played.is_empty() {
-        tell("stopped before anybody had played all episodes of a seed: there is nothing to compare");
+    let rows = match played {
+        Ok(rows) => rows,
+        Err(error) => return Ok(unplayed(&error, &study, context)),
+    };
+    let stopped = stop.requested().filter(|_| !study.is_complete(&rows));
+    if rows.is_empty() {
+        tell("stopped before anything had played all episodes of a seed: there is nothing to compare");
         return Ok(stopped.map_or(Outcome::Done, Outcome::Stopped));
     }
-    let shown = plan.print(played, notes, stopped.is_none(), context);
+    let evaluation = Evaluation::new(&study, &found, rows, blind);
+    if let Some(place) = &options.save
+        && let Err(error) = evaluation.save(place)
+    {
+        tell_error(context.global, format_args!("--save: {error}"));
+        return Ok(Outcome::Failed);
+    }
+    let shown = show_either(context.global, &evaluation, || evaluation.to_text(width()));
     Ok(stopped.map_or(shown, Outcome::Stopped))
 }
 
-/// What every entrant has played, in the plan's order: the episodes of each seed that it has come to the end of.
-struct Standings(Vec<Vec<Vec<EpisodeOutcome>>>);
-
-impl Standings {
-    fn new(plan: &EvaluationPlan) -> Self {
-        Self(vec![Vec::new(); plan.entrants.len()])
-    }
-
-    /// The seeds that everybody has played; while the first is played, those who are done with it.
-    fn comparable(self, plan: &EvaluationPlan) -> Vec<Played> {
-        let by_all = self.0.iter().map(Vec::len).min().unwrap_or_default();
-        let seeds = by_all.max(1);
-        let played = plan.entrants.iter().zip(self.0);
-        played
-            .filter(|(_, by_seed)| by_seed.len() >= seeds)
-            .map(|(entrant, mut by_seed)| {
-                by_seed.truncate(seeds);
-                Played {
-                    name: entrant.name.clone(),
-                    is_policy: entrant.is_compared,
-                    episodes: by_seed,
-                }
-            })
-            .collect()
-    }
-}
-
-/// A candidate under the name that the tables print.
-struct Entrant {
-    name: String,
-    /// With the others, which are its baselines.
-    is_compared: bool,
-    candidate: Candidate,
-}
-
-/// Who plays what.
-struct EvaluationPlan {
-    experiment: Experiment,
-    policy: PathBuf,
-    checkpoint: Option<PlayedCheckpoint>,
-    /// Where the outcome is written as well.
-    save: Option<PathBuf>,
-    /// What the policy was trained on; `None` for one without its run.
-    trained_on: Option<String>,
-    entrants: Vec<Entrant>,
-    /// `None` until it is taken, and if nobody is blind.
-    blind: Option<Blind>,
-    /// One entry per seed, at least one.
-    episodes: Vec<Episodes>,
-    /// That the run of the policy was played at, with its training.
-    env_steps_per_s: Option<f64>,
-}
-
-impl EvaluationPlan {
-    fn prepare(options: &EvalOptions, context: &Context) -> Result<Self, Rejection> {
-        let found = Evaluated::find(
-            &Request {
-                run: &options.run,
-                out: options.out.as_deref(),
-                scenario: options.scenario.as_deref(),
-                sets: &options.sets,
-                from: options.from,
-                episodes: options.episodes,
-                seeds: &options.seeds,
-            },
-            context,
-        )?;
-        let own = &found.experiment.scenario.policy.controller;
-        let entrants = entrants(options, &found.policy, own, &context.catalog)?;
-        let checkpoint = found.checkpoint();
-        let FrozenPolicy { saved, origin } = found.policy;
-        Ok(Self {
-            entrants,
-            blind: None,
-            checkpoint,
-            policy: saved.map_or(found.place, |saved| saved.path().into()),
-            save: options.save.clone(),
-            trained_on: origin.map(|origin| origin.data_hash),
-            env_steps_per_s: found.status.and_then(|status| Some(status.env_steps_per_s?.0)),
-            episodes: found.episodes,
-            experiment: found.experiment,
-        })
-    }
-
-    /// Has the policy play a round on hosts that nobody is evaluated on, if its decisions are to be played blindly.
-    fn take_blind(&mut self, stop: &StopSignal, context: &Context) -> Result<(), EngineError> {
-        let saved = self
-            .entrants
-            .iter()
-            .find_map(|entrant| entrant.candidate.policy.clone());
-        let blind = self.entrants.iter_mut().find(|entrant| entrant.name == BLIND);
-        let (Some(blind), Some(saved)) = (blind, saved) else {
-            return Ok(());
-        };
-        let run = &self.experiment.scenario.run;
-        let evaluated: Vec<u64> = self.episodes.iter().map(|episodes| episodes.seed).collect();
-        let first = self.episodes[0].rounds.start;
-        let episodes = Episodes {
-            seed: Search::seed_beside(run.seed, &evaluated),
-            rounds: first..first.saturating_add(1),
-            envs: run.n_envs,
-        };
-        let taken = Blind::of(self.experiment.clone(), context.extension, &saved, &episodes, stop)?;
-        blind.candidate.controller = taken.controller().into();
-        self.blind = Some(taken);
-        Ok(())
-    }
-
-    /// Says why somebody could not play.
-    fn told(&self, name: &str, error: &EngineError, context: &Context) -> Outcome {
-        if error.position.round.is_some() {
-            tell_error(context.global, format_args!("{name}: {error}"));
-            return Outcome::Failed;
-        }
-        refuse(context.global, format_args!("{name}: {error}"));
-        explain_if_moved(self.experiment.folder.as_deref());
-        Outcome::Rejected
-    }
-
-    fn work(&self) -> Work {
-        Work {
-            entrants: self.entrants.len(),
-            seeds: self.episodes.len(),
-            // As many under every seed.
-            episodes: self.episodes.first().map_or(0, Episodes::count),
-            steps: self.experiment.task.max_steps,
-            env_steps_per_s: self.env_steps_per_s,
-        }
-    }
-
-    fn is_complete(&self, played: &[Played]) -> bool {
-        let has_all_seeds = |player: &Played| player.episodes.len() == self.episodes.len();
-        played.len() == self.entrants.len() && played.iter().all(has_all_seeds)
-    }
-
-    /// How much of the plan was played until it was stopped.
-    fn progress_note(&self, played: &[Played]) -> String {
-        let seeds = played.first().map_or(0, |player| player.episodes.len());
-        format!(
-            "incomplete: stopped after {} of {} controllers and {seeds} of {} seeds",
-            played.len(),
-            self.entrants.len(),
-            self.episodes.len()
-        )
-    }
-
-    fn print(self, played: Vec<Played>, notes: Vec<String>, is_complete: bool, context: &Context) -> Outcome {
-        let Experiment {
-            scenario, task, layout, ..
-        } = self.experiment;
-        let first = &self.episodes[0];
-        let seeds = played.first().map_or(0, |player| player.episodes.len());
-        let price = scenario.reward.price();
-        let comparison = Comparison::new(played, first.seed, price);
-        let slots: Vec<SlotId> = layout.slots().iter().map(|spec| spec.slot).collect();
-        let learned = self
-            .entrants
-            .iter()
-            .filter(|entrant| entrant.candidate.policy.is_some());
-        let commits = learned.filter_map(|entrant| {
-            let mut players = comparison.players.iter();
-            PolicyCommits::of(players.find(|player| player.name == entrant.name)?, &slots)
-        });
-        let evaluation = Evaluation {
-            scenario: scenario.name,
-            task: task.name,
-            policy: self.policy,
-            checkpoint: self.checkpoint,
-            is_complete,
-            notes,
-            steps: task.max_steps,
-            first_round: first.rounds.start,
-            rounds: first.rounds.len(),
-            envs: first.envs,
-            seeds: self.episodes[..seeds]
-                .iter()
-                .map(|episodes| BigInteger(episodes.seed))
-                .collect(),
-            commits: commits.collect(),
-            price,
-            blind: self.blind,
-            comparison,
-        };
-        if let Some(place) = &self.save
-            && let Err(error) = evaluation.save(place)
-        {
-            tell_error(context.global, format_args!("--save: {error}"));
-            return Outcome::Failed;
-        }
-        if context.global.json {
-            show_json(&evaluation)
-        } else {
-            show(evaluation.to_text(width()))
-        }
-    }
-}
-
-/// The policy in the modes asked for, both without a wish, then the baselines. `own` is the controller of the run: it takes
-/// the policy's place where it learns nothing.
-fn entrants(
+fn study<'a>(
     options: &EvalOptions,
-    policy: &FrozenPolicy,
-    own: &str,
-    catalog: &Catalog,
-) -> Result<Vec<Entrant>, Rejection> {
-    let names: Vec<&str> = match &options.controllers {
-        Some(names) if *names == NOBODY => Vec::new(),
-        Some(names) => names.iter().map(String::as_str).collect(),
-        // Without a learned policy nobody is blind.
-        None => BASELINES[..BASELINES.len() - usize::from(policy.saved.is_none())].to_vec(),
-    };
-    for (index, name) in names.iter().enumerate() {
-        let is_blind = *name == BLIND && policy.saved.is_some();
-        if !is_blind && !catalog.controllers.iter().any(|known| known.name == *name) {
-            let known: Vec<&str> = catalog.controllers.iter().map(|known| known.name.as_str()).collect();
-            let message = format!("no controller is called `{name}`; there are: {}", known.join(", "));
-            return Err(Rejection::Usage(message));
-        }
-        if names[..index].contains(name) {
-            return Err(Rejection::Usage(format!("--controllers names `{name}` twice")));
-        }
+    found: &Evaluated,
+    stop: &'a StopSignal,
+    context: &Context<'a>,
+) -> Result<Study<'a>, Rejection> {
+    let saved = &found.policy.saved;
+    let against = Opponent::named(options.against.as_deref(), saved.is_some(), &context.catalog);
+    let against = against.map_err(Rejection::Usage)?;
+    let origin = found.policy.origin.as_ref();
+    if origin.is_none() && options.schedules.is_none() && against.contains(&Opponent::Schedules) {
+        let message = format!(
+            "{} is a policy without its run: what its training took is not known; say by --schedules M how many are tried",
+            found.place.display()
+        );
+        return Err(Rejection::Usage(message));
     }
     let asks = options.greedy || options.sample;
     let modes = [
-        (DecideMode::Greedy, "policy (greedy)", options.greedy || !asks),
-        (DecideMode::Sample, "policy (sampled)", options.sample || !asks),
+        (DecideMode::Greedy, options.greedy || !asks),
+        (DecideMode::Sample, options.sample || !asks),
     ];
-    let entrant = |name: String, controller: &str, saved: Option<SavedFolder>, mode| Entrant {
-        name,
-        is_compared: true,
-        candidate: Candidate {
-            controller: controller.into(),
-            policy: saved,
-            mode,
-            seeds: None,
-        },
-    };
-    let policies: Vec<Entrant> = match &policy.saved {
-        Some(saved) => modes
+    let evaluated: Vec<u64> = found.episodes.iter().map(|episodes| episodes.seed).collect();
+    Ok(Study {
+        extension: context.extension,
+        policy: saved.clone(),
+        modes: modes
             .into_iter()
-            .filter(|(.., wanted)| *wanted)
-            .map(|(mode, name, _)| entrant(name.into(), LEARNED, Some(saved.clone()), mode))
+            .filter_map(|(mode, is_played)| is_played.then_some(mode))
             .collect(),
-        None => vec![entrant(format!("{own} (the run's)"), own, None, DecideMode::Sample)],
-    };
-    let baselines = names.into_iter().map(|name| Entrant {
-        name: match name {
-            LEARNED => format!("{LEARNED} (untrained)"),
-            other => other.into(),
-        },
-        is_compared: false,
-        candidate: Candidate {
-            controller: name.into(),
-            policy: None,
-            mode: DecideMode::Sample,
-            seeds: None,
-        },
-    });
-    Ok(policies.into_iter().chain(baselines).collect())
+        against,
+        search: Search::new(
+            &found.experiment,
+            &evaluated,
+            options.schedules,
+            &context.catalog.blueprints,
+        ),
+        training: origin.and_then(|origin| spent(&found.place, origin.rounds)),
+        training_rounds: origin.map_or(0, |origin| origin.rounds),
+        episodes: found.episodes.clone(),
+        experiment: found.experiment.clone(),
+        stop,
+    })
+}
+
+/// What the run at `place` took for so many rounds; `None` where its record does not tell.
+fn spent(place: &Path, rounds: u32) -> Option<Spent> {
+    let record = TrainingRecord::of_run(place).ok()?;
+    let trained = record.curve.iter().rfind(|point| point.round < rounds)?;
+    Some(Spent {
+        gmacs: trained.gmacs,
+        seconds: trained.seconds,
+    })
+}
+
+fn work(study: &Study, found: &Evaluated) -> Work {
+    Work {
+        entrants: study.rows(),
+        seeds: study.episodes.len(),
+        // As many under every seed.
+        episodes: study.episodes.first().map_or(0, Episodes::count),
+        steps: study.experiment.task.max_steps,
+        env_steps_per_s: found.status.as_ref().and_then(|status| Some(status.env_steps_per_s?.0)),
+    }
+}
+
+/// Says why something could not play.
+fn unplayed(error: &StudyError, study: &Study, context: &Context) -> Outcome {
+    if error.error.position.round.is_some() {
+        tell_error(context.global, error);
+        return Outcome::Failed;
+    }
+    refuse(context.global, error);
+    explain_if_moved(study.experiment.folder.as_deref());
+    Outcome::Rejected
 }
 
 /// Everything that is printed.
@@ -389,11 +179,99 @@ struct Evaluation {
     price: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     blind: Option<Blind>,
+    /// Seed of the episodes that schedules were chosen by, and of the hosts on which the blind schedule was taken.
+    search_seed: BigInteger,
+    /// Of each player, in their order.
+    costs: Vec<Cost>,
     #[serde(flatten)]
     comparison: Comparison,
 }
 
+/// What a player took.
+#[derive(Serialize)]
+struct Cost {
+    name: String,
+    /// Of an episode; it may end sooner.
+    steps: u32,
+    /// Mean wall time of an episode; those of a seed were played side by side.
+    seconds: f64,
+    /// Schedules that were tried.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    schedules: Option<u32>,
+    /// What it took to find it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    found_by: Option<Spent>,
+}
+
 impl Evaluation {
+    fn new(study: &Study, found: &Evaluated, rows: Vec<PlayedRow>, blind: Option<Blind>) -> Self {
+        let (scenario, task) = (&study.experiment.scenario, &study.experiment.task);
+        let (first, seeds) = (&study.episodes[0], rows[0].played.len());
+        let price = scenario.reward.price();
+        let is_complete = study.is_complete(&rows);
+        let gap = (!is_complete).then(|| {
+            format!(
+                "incomplete: stopped after {} of {} players and {seeds} of {} seeds",
+                rows.len(),
+                study.rows(),
+                study.episodes.len()
+            )
+        });
+        let origin = found.policy.origin.as_ref();
+        let played_on = rows.iter().flat_map(|row| &row.played).next();
+        let other_data = origin
+            .zip(played_on)
+            .and_then(|(origin, played)| note_on_data(&origin.data_hash, &played.data_hash));
+        let costs = rows.iter().map(|row| {
+            let episodes: usize = row.played.iter().map(|played| played.outcomes.len()).sum();
+            Cost {
+                name: row.name.clone(),
+                steps: row.steps,
+                seconds: row.seconds() / episodes.max(1) as f64,
+                schedules: row.schedules,
+                found_by: row.found_by,
+            }
+        });
+        let costs = costs.collect();
+        let learned = found.policy.saved.as_ref();
+        let played = rows.into_iter().map(|row| Played {
+            name: row.name,
+            is_policy: row.is_policy,
+            episodes: row.played.into_iter().map(|played| played.outcomes).collect(),
+        });
+        let comparison = Comparison::new(played.collect(), first.seed, price);
+        let slots: Vec<SlotId> = study.experiment.layout.slots().iter().map(|spec| spec.slot).collect();
+        let policies = comparison
+            .players
+            .iter()
+            .take(study.modes.len())
+            .filter(|_| learned.is_some());
+        Self {
+            scenario: scenario.name.clone(),
+            task: task.name.clone(),
+            policy: learned.map_or_else(|| found.place.clone(), |saved| saved.path().into()),
+            checkpoint: found.checkpoint(),
+            is_complete,
+            notes: gap.into_iter().chain(other_data).collect(),
+            steps: task.max_steps,
+            first_round: first.rounds.start,
+            rounds: first.rounds.len(),
+            envs: first.envs,
+            seeds: study.episodes[..seeds]
+                .iter()
+                .map(|episodes| BigInteger(episodes.seed))
+                .collect(),
+            commits: policies
+                .filter_map(|player| PolicyCommits::of(player, &slots))
+                .collect(),
+            price,
+            blind,
+            search_seed: BigInteger(study.search.seed),
+            costs,
+            comparison,
+        }
+    }
+
     fn save(&self, place: &Path) -> Result<(), FileError> {
         let text = serde_json::to_vec_pretty(self).at(place)?;
         replace_synced(place, &text).at(place)
@@ -437,23 +315,32 @@ impl Evaluation {
         }
         let net = |pair: &Difference| pair.accuracy_minus_price;
         let tables = [
-            self.differences("accuracy, paired difference", |pair| Some(pair.accuracy)),
+            self.verdicts(),
             self.differences("accuracy minus rent, paired", |pair| Some(pair.accuracy_minus_rent)),
             self.differences("J, paired", net),
         ];
         for table in tables.into_iter().take(2 + usize::from(self.price.is_some())) {
             _ = write!(text, "\n{}", table.render_within(width, &[]));
         }
+        let costs = self.costs().map(|costs| {
+            _ = write!(text, "\n{}", costs.render_within(width, &[]));
+            COSTS_LEGEND.to_owned()
+        });
         let price = self.price.map(|price| format!("J: accuracy - {price:?} (params - 1)"));
         let blind = self.blind.as_ref().map(|Blind { seed, hosts, schedule }| {
             format!(
-                "{BLIND}: at each step what the greedy policy decided most often on {hosts} other hosts (seed {}), whatever it \
-                 sees: {} orders; policy - {BLIND} is the value of feedback",
+                "blind: at each step what the greedy policy decided most often on {hosts} other hosts (seed {}), whatever it \
+                 sees: {} orders; policy - blind is the value of feedback",
                 seed.0,
                 schedule.entries.len()
             )
         });
-        let legend = LEGEND.map(String::from).into_iter().chain(price).chain(blind);
+        let legend = LEGEND
+            .map(String::from)
+            .into_iter()
+            .chain(price)
+            .chain(blind)
+            .chain(costs);
         let legend: Vec<String> = legend.map(|line| wrapped(&line, width)).collect();
         _ = writeln!(text, "\n{}", legend.join("\n"));
         if self.comparison.unmeasured > 0 {
@@ -497,6 +384,45 @@ impl Evaluation {
         table
     }
 
+    /// What each player took; `None` where all are alike, as controllers on the scenario's hosts are.
+    fn costs(&self) -> Option<Table> {
+        let is_told = |cost: &Cost| cost.schedules.is_some() || cost.steps != self.steps;
+        if !self.costs.iter().any(is_told) {
+            return None;
+        }
+        let mut table = Table::new(&["what it took"], &["steps", "s", "schedules", "found by"]);
+        for cost in &self.costs {
+            let found_by = cost.found_by.and_then(|spent| spent.gmacs);
+            table.push(vec![
+                cost.name.clone(),
+                cost.steps.to_string(),
+                format!("{:.2}", cost.seconds),
+                cost.schedules.map_or_else(|| ABSENT.into(), |tried| tried.to_string()),
+                found_by.map_or_else(|| ABSENT.into(), |gmacs| format!("{gmacs:.2}")),
+            ]);
+        }
+        Some(table)
+    }
+
+    /// By accuracy, with what may be said.
+    fn verdicts(&self) -> Table {
+        let mut table = Table::new(
+            &["accuracy, paired difference"],
+            &["mean", "95 % interval", "p", "verdict"],
+        );
+        for difference in &self.comparison.differences {
+            let mean = &difference.accuracy.difference.mean;
+            table.push(vec![
+                format!("{} - {}", difference.policy, difference.baseline),
+                format!("{:+.2}", mean.value),
+                interval(mean, 2),
+                format!("{:.3}", difference.adjusted_p),
+                verdict_words(difference.verdict).into(),
+            ]);
+        }
+        table
+    }
+
     fn differences(&self, title: &str, of: fn(&Difference) -> Option<Paired>) -> Table {
         let mut table = Table::new(&[title], &["mean", "95 % interval", "wins"]);
         for difference in &self.comparison.differences {
@@ -505,7 +431,7 @@ impl Evaluation {
             table.push(vec![
                 format!("{} - {}", difference.policy, difference.baseline),
                 format!("{:+.2}", mean.value),
-                interval(mean),
+                interval(mean, 2),
                 wins(&paired),
             ]);
         }
@@ -516,17 +442,9 @@ impl Evaluation {
 fn summary_row(player: &ControllerSummary, summary: &Summary) -> Vec<String> {
     let mut row = vec![player.name.clone()];
     for estimate in [&summary.mean, &summary.iqm] {
-        row.extend([format!("{:.2}", estimate.value), interval(estimate)]);
+        row.extend([format!("{:.2}", estimate.value), interval(estimate, 2)]);
     }
     row
-}
-
-/// `51.20 … 53.85`
-fn interval(estimate: &Estimate) -> String {
-    estimate.interval.map_or_else(
-        || ABSENT.into(),
-        |interval| format!("{:.2} … {:.2}", interval.low, interval.high),
-    )
 }
 
 fn wins(paired: &Paired) -> String {

@@ -47,7 +47,7 @@ impl Work {
             _ => "for how long is not known: no speed of the run is recorded".into(),
         };
         format!(
-            "{} controllers x {} seed{plural} x {} episodes x {} steps: {} env-steps\n{estimate}",
+            "{} players x {} seed{plural} x {} episodes x {} steps: {} env-steps\n{estimate}",
             self.entrants,
             self.seeds,
             self.episodes,
@@ -113,9 +113,9 @@ impl EvalProgress {
         self.draw();
     }
 
-    /// The controller has played all episodes of the seed.
-    pub fn leave(&mut self, outcomes: &[EpisodeOutcome]) {
-        self.done += 1;
+    /// The episodes have been played; those of a schedule that was tried are beside the work.
+    pub fn leave(&mut self, outcomes: &[EpisodeOutcome], is_row: bool) {
+        self.done += u64::from(is_row);
         self.env_steps = 0;
         if self.is_quiet {
             return;
@@ -125,8 +125,11 @@ impl EvalProgress {
             0 => "not measured".into(),
             count => format!("accuracy {:.1} %", measured.iter().sum::<f64>() / count as f64),
         };
-        let shares = self.work.shares();
-        let line = format!("{}/{shares} {}: {accuracy}{}", self.done, self.name, self.time_left());
+        let count = match is_row {
+            true => format!("{}/{} ", self.done, self.work.shares()),
+            false => String::new(),
+        };
+        let line = format!("{count}{}: {accuracy}{}", self.name, self.time_left());
         match &self.bar {
             Some((_, terminal)) => terminal.say(&line),
             None => tell(line),

@@ -1,10 +1,10 @@
-//! What `eval` and `controls` play: a run's policy, the scenario that it decides in, and episodes that are new to it.
+//! What `eval` plays: a run's policy, the scenario that it decides in, and episodes that are new to it.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use super::prepare::prepare;
 use super::rejection::Rejection;
-use super::{Context, RunOptions};
+use super::{Context, EvalOptions, RunOptions};
 use crate::checkpoint::{CheckpointName, FrozenPolicy};
 use crate::compare::Episodes;
 use crate::engine::SetupError;
@@ -13,22 +13,6 @@ use crate::record::{RunStatus, find_run};
 
 /// Episodes of an env unless a number is asked for.
 const EPISODES_PER_ENV: u32 = 2;
-
-/// What a user asks to be played.
-pub struct Request<'a> {
-    pub run: &'a Path,
-    /// Folder in which the run is looked for.
-    pub out: Option<&'a Path>,
-    /// In place of the run's own.
-    pub scenario: Option<&'a Path>,
-    pub sets: &'a [String],
-    /// Whose policy.
-    pub from: CheckpointName,
-    /// Under each seed; some for every env if left out.
-    pub episodes: Option<u32>,
-    /// The run's if empty.
-    pub seeds: &'a [u64],
-}
 
 /// A policy, where it is played, and on what.
 pub struct Evaluated {
@@ -46,12 +30,12 @@ pub struct Evaluated {
 impl Evaluated {
     /// # Errors
     /// No such run, checkpoint or policy; a scenario with problems.
-    pub fn find(request: &Request, context: &Context) -> Result<Self, Rejection> {
-        let place = find_run(request.run, request.out)?;
-        let policy = FrozenPolicy::find(&place, request.from).map_err(|error| Rejection::Usage(error.to_string()))?;
+    pub fn find(options: &EvalOptions, context: &Context) -> Result<Self, Rejection> {
+        let place = find_run(&options.run, options.out.as_deref())?;
+        let policy = FrozenPolicy::find(&place, options.from).map_err(|error| Rejection::Usage(error.to_string()))?;
         let origin = policy.origin.as_ref();
         let own = origin.map(|origin| origin.scenario.as_path());
-        let Some(scenario) = request.scenario.or(own) else {
+        let Some(scenario) = options.scenario.as_deref().or(own) else {
             let message = format!(
                 "{} is a policy without its run: say by --scenario FILE what it decides in",
                 place.display()
@@ -60,7 +44,7 @@ impl Evaluated {
         };
         let run_options = RunOptions {
             scenario: Some(scenario.into()),
-            sets: request.sets.to_vec(),
+            sets: options.sets.clone(),
             ..RunOptions::default()
         };
         let prepared = prepare(&run_options, context)?;
@@ -69,16 +53,16 @@ impl Evaluated {
         let first_round = run.rounds.max(origin.map_or(0, |origin| origin.rounds_played));
         let envs = run.n_envs;
         let per_env = u32::try_from(envs).unwrap_or(u32::MAX).saturating_mul(EPISODES_PER_ENV);
-        let count = request.episodes.unwrap_or(per_env);
-        let seeds = if request.seeds.is_empty() {
+        let count = options.episodes.unwrap_or(per_env);
+        let seeds = if options.seeds.is_empty() {
             vec![run.seed]
         } else {
-            request.seeds.to_vec()
+            options.seeds.clone()
         };
         Ok(Self {
             experiment: prepared.experiment(context.threads()).map_err(SetupError::from)?,
             status: RunStatus::read(&place).ok(),
-            from: request.from,
+            from: options.from,
             place,
             policy,
             episodes: seeds

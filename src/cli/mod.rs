@@ -21,7 +21,6 @@ mod runs;
 mod scenario_file;
 mod prepare;
 mod evaluated;
-mod controls;
 mod eval;
 mod reward_audit;
 mod sweep;
@@ -36,8 +35,8 @@ use std::process::ExitCode;
 use clap::Parser;
 
 use options::{
-    Arguments, CheckRunOptions, Command, ControlsOptions, DiffOptions, EvalOptions, GlobalOptions, ListWhat,
-    ResumeOptions, RunOptions, RunsOptions, ShowOptions,
+    Arguments, CheckRunOptions, Command, DiffOptions, EvalOptions, GlobalOptions, ListWhat, ResumeOptions, RunOptions,
+    RunsOptions, ShowOptions,
 };
 use outcome::Outcome;
 use output::{refuse, refuse_in_json, shown, tell};
@@ -156,7 +155,6 @@ fn execute(arguments: &Arguments, extension: &Extension) -> Result<Outcome, Stri
         Command::Check(options) => check::check(options, &context).unwrap_or_else(reject),
         Command::Diff(options) => diff::diff(options, &context).unwrap_or_else(reject),
         Command::Eval(options) => eval::eval(options, &context).unwrap_or_else(reject),
-        Command::Controls(options) => controls::controls(options, &context).unwrap_or_else(reject),
         Command::Validate { scenarios, no_data } => validate::validate(scenarios, *no_data, &context),
         Command::RewardAudit { scenario, sets } => {
             reward_audit::reward_audit(scenario, sets, &context).unwrap_or_else(reject)

@@ -1,7 +1,6 @@
 //! Subcommands and flags.
 
 mod compare;
-mod controls;
 mod data;
 mod inspect;
 mod sweep;
@@ -18,7 +17,6 @@ use crate::torch;
 use inspect::{CHECK_EXAMPLES, DIFF_EXAMPLES};
 
 pub use compare::{CompareOptions, Test};
-pub use controls::ControlsOptions;
 pub use data::{CheckOptions, DataCommand};
 pub use inspect::{CheckRunOptions, DiffOptions};
 pub use sweep::{Begun, Pace, PlayOptions, SweepCommand, SweepOptions};
@@ -71,18 +69,11 @@ Examples:
 const EVAL_EXAMPLES: &str = "\
 Examples:
   simic-engine eval latest
-  simic-engine eval latest --seed 1,2,3 --episodes 40 --controllers heuristic,wait
+  simic-engine eval latest --seed 1,2,3 --episodes 40 --against heuristic,wait
+  simic-engine eval latest --against wait,widened,from_scratch,schedules
   simic-engine eval latest --sample --set run.n_envs=4
   simic-engine eval my-policy --scenario my.ron
 
-Ctrl-C prints how things stand so far.";
-const CONTROLS_EXAMPLES: &str = "\
-Examples:
-  simic-engine controls latest
-  simic-engine controls latest --only never-grown,equal-epochs --seed 1,2,3
-  simic-engine controls latest --from best --greedy --schedules 20
-
-The table is written into the run's folder as well: controls.csv, controls.json.
 Ctrl-C prints how things stand so far.";
 const SWEEP_EXAMPLES: &str = "\
 Examples:
@@ -210,9 +201,6 @@ pub enum Command {
     /// Play a run's policy as it is against baselines, on the same episodes.
     #[command(after_help = EVAL_EXAMPLES)]
     Eval(Box<EvalOptions>),
-    /// Play a run's policy against its control experiments: never grown, from scratch, wider, drawn schedules, rules.
-    #[command(after_help = CONTROLS_EXAMPLES)]
-    Controls(Box<ControlsOptions>),
     /// Compare methods over the trainings of runs and sweeps: is one better than the other, and by how much?
     #[command(after_help = COMPARE_EXAMPLES)]
     Compare(Box<CompareOptions>),
@@ -437,10 +425,14 @@ pub struct EvalOptions {
     /// Episodes of each controller under each seed, rounded up to whole rounds [default: 2 for every env].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub episodes: Option<u32>,
-    /// Whom to compare the policy with, or none [default: heuristic,random,wait,blind]; actor_critic is an untrained policy,
-    /// blind what this one usually decides at each step, played without looking.
-    #[arg(long, visible_alias = "against", value_name = "A,B", value_delimiter = ',')]
-    pub controllers: Option<Vec<String>>,
+    /// What to compare the policy with, or none [default: heuristic,random,wait,blind]: any controller; blind, what this policy
+    /// usually decides at each step, played without looking; widened, a wider host; from_scratch, the grown architectures
+    /// with fresh weights; schedules, the best of drawn ones. actor_critic is an untrained policy.
+    #[arg(long, value_name = "A,B", value_delimiter = ',')]
+    pub against: Option<Vec<String>>,
+    /// Schedules to choose the best of, each by a round [default: as many as the policy's training would have paid for].
+    #[arg(long, value_name = "M", value_parser = clap::value_parser!(u32).range(1..))]
+    pub schedules: Option<u32>,
     /// Also write what --json prints to this file.
     #[arg(long, value_name = "FILE")]
     pub save: Option<PathBuf>,

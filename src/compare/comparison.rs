@@ -2,8 +2,17 @@
 
 use serde::Serialize;
 
-use super::statistics::{Estimate, Statistic, mean, policy_interval};
+use super::statistics::{
+    Criteria, DecisionTest, Estimate, Evidence, Statistic, Verdict, holm, mean, policy_interval, sign_flip, verdict,
+};
 use super::{DecisionSummary, EpisodeOutcome};
+
+/// By what a difference counts: as between methods, but with the episode as the unit.
+const CRITERIA: Criteria = Criteria {
+    test: DecisionTest::PairedSignFlip,
+    alpha: 0.05,
+    min_effect: 0.5,
+};
 
 /// All episodes of one controller, in the order in which every other one of the comparison played them.
 #[derive(Clone, Debug, PartialEq)]
@@ -91,6 +100,19 @@ impl Paired {
             losses: count(|&difference| difference < 0.0),
         }
     }
+
+    fn verdict(&self, adjusted_p: f64) -> Option<Verdict> {
+        let episodes = self.wins + self.ties + self.losses;
+        let Estimate { value, interval } = self.difference.mean;
+        let evidence = Evidence {
+            trainings: [episodes; 2],
+            interim: false,
+            adjusted_p,
+            difference: value,
+            interval,
+        };
+        verdict(&evidence, &CRITERIA)
+    }
 }
 
 /// A policy less a baseline, episode by episode.
@@ -102,6 +124,10 @@ pub struct Difference {
     pub baseline: String,
     /// Final accuracy, percentage points.
     pub accuracy: Paired,
+    /// Of the sign-flip test over episodes of their accuracies, corrected for all baselines of the policy (Holm).
+    pub adjusted_p: f64,
+    /// What may be said of this one training by accuracy; the first is the policy.
+    pub verdict: Option<Verdict>,
     /// Final accuracy less the rent of the parameters, percentage points.
     pub accuracy_minus_rent: Paired,
     /// J, percentage points; `None` as above.
@@ -126,26 +152,45 @@ impl Comparison {
     pub fn new(mut played: Vec<Played>, seed: u64, price: Option<f64>) -> Self {
         let unmeasured = keep_measured(&mut played);
         let (policies, baselines): (Vec<_>, Vec<_>) = played.iter().partition(|player| player.is_policy);
-        let pairs = policies
-            .iter()
-            .flat_map(|policy| baselines.iter().map(move |baseline| (*policy, *baseline)));
         Self {
-            differences: pairs
-                .map(|(policy, baseline)| Difference {
-                    policy: policy.name.clone(),
-                    baseline: baseline.name.clone(),
-                    accuracy: Paired::of(&differences(policy, baseline, accuracy), seed),
-                    accuracy_minus_rent: Paired::of(&differences(policy, baseline, accuracy_minus_rent), seed),
-                    accuracy_minus_price: price.map(|price| {
-                        let of = |outcome: &EpisodeOutcome| accuracy_minus_price(outcome, price);
-                        Paired::of(&differences(policy, baseline, of), seed)
-                    }),
-                })
+            differences: policies
+                .iter()
+                .flat_map(|policy| against_all(policy, &baselines, seed, price))
                 .collect(),
             players: played.iter().map(|player| summarize(player, seed, price)).collect(),
             unmeasured,
         }
     }
+}
+
+/// A policy less each of its baselines.
+fn against_all(policy: &Played, baselines: &[&Played], seed: u64, price: Option<f64>) -> Vec<Difference> {
+    let accuracies: Vec<Vec<Vec<f64>>> = baselines
+        .iter()
+        .map(|baseline| differences(policy, baseline, accuracy))
+        .collect();
+    let p_values: Vec<f64> = accuracies
+        .iter()
+        .map(|differences| sign_flip(&differences.concat(), seed).map_or(1.0, |test| test.p))
+        .collect();
+    let compared = baselines.iter().zip(&accuracies).zip(holm(&p_values));
+    compared
+        .map(|((baseline, accuracies), adjusted_p)| {
+            let accuracy = Paired::of(accuracies, seed);
+            Difference {
+                policy: policy.name.clone(),
+                baseline: baseline.name.clone(),
+                accuracy,
+                adjusted_p,
+                verdict: accuracy.verdict(adjusted_p),
+                accuracy_minus_rent: Paired::of(&differences(policy, baseline, accuracy_minus_rent), seed),
+                accuracy_minus_price: price.map(|price| {
+                    let of = |outcome: &EpisodeOutcome| accuracy_minus_price(outcome, price);
+                    Paired::of(&differences(policy, baseline, of), seed)
+                }),
+            }
+        })
+        .collect()
 }
 
 /// Removes the episodes that lack an accuracy in anybody's record, and says how many there were.

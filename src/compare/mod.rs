@@ -4,13 +4,11 @@
 pub mod statistics;
 mod episodes;
 mod metric;
-mod blind;
 mod decisions;
 mod comparison;
 mod training;
 mod methods;
 
-pub use blind::Blind;
 pub use comparison::{Comparison, ControllerSummary, Difference, Paired, Played, Summary};
 pub use decisions::{DecisionSummary, SlotCommits};
 pub use episodes::{Candidate, EpisodeOutcome, Episodes, PlayedEpisodes, play, play_until};

@@ -63,7 +63,7 @@ pub struct Experiment {
     pub folder: Option<PathBuf>,
     /// Workers that run envs.
     pub threads: usize,
-    /// The envs that are played, by their index in the run: all of them but for controls.
+    /// The envs that are played, by their index in the run: all of them but in evaluations.
     pub envs: Vec<usize>,
     /// Rounds `rounds.start..rounds.end` are played.
     pub rounds: Range<u32>,

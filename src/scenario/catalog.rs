@@ -1,7 +1,7 @@
 //! The names that a scenario may use beyond the schema's own: tasks, hosts, blueprints, controllers,
 //! rewards.
 //!
-//! Blueprints, controllers and rewards have their names from where they are registered: [`crate::engine::catalog`] reads them.
+//! Parts have their names from where they are registered: [`Extension::names`](crate::engine::Extension::names) reads them.
 
 use std::fmt;
 use std::path::Path;

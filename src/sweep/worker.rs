@@ -523,7 +523,7 @@ impl Evaluation {
         let words = [
             "eval",
             &directory.to_string_lossy(),
-            "--controllers",
+            "--against",
             "none",
             mode,
             "--episodes",

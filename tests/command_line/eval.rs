@@ -126,7 +126,7 @@ fn programs_read_every_episode() {
         "--seed",
         "7,8",
         "--sample",
-        "--controllers",
+        "--against",
         "wait",
         "--json",
     ];
@@ -262,7 +262,7 @@ fn the_committed_policy_plays_to_the_committed_numbers() {
         "--episodes",
         "2",
         "--greedy",
-        "--controllers",
+        "--against",
         "none",
         "--json",
     ];
@@ -387,7 +387,7 @@ fn a_policy_is_played_as_it_was_found_though_its_checkpoint_goes() {
 fn a_policy_that_was_trained_on_other_data_is_played_with_a_note() {
     let root = tempfile::tempdir().expect("a folder");
     trained_run(root.path());
-    let arguments = ["--episodes", "1", "--greedy", "--controllers", "wait"];
+    let arguments = ["--episodes", "1", "--greedy", "--against", "wait"];
     assert!(!succeeds(&eval(root.path(), &arguments)).contains("note:"));
 
     let shelf = Checkpoints::of(root.path());
@@ -421,9 +421,9 @@ fn what_cannot_be_played_is_refused() {
     assert!(refused(&eval(root.path(), &[])).contains("is neither a run directory"));
 
     trained_run(root.path());
-    let unknown = refused(&eval(root.path(), &["--controllers", "wait,oracle"]));
+    let unknown = refused(&eval(root.path(), &["--against", "wait,oracle"]));
     assert!(
-        unknown.contains("no controller is called `oracle`; there are: actor_critic"),
+        unknown.contains("there is no opponent `oracle`; valid: none, actor_critic"),
         "{unknown}"
     );
     let alone = refused(&eval(&root.path().join("checkpoints/round-000002/policy"), &[]));
@@ -445,7 +445,7 @@ fn a_policy_on_its_own_is_played_in_a_scenario_that_is_given() {
     let scenario = root.path().join("mine.ron");
     fs::write(&scenario, SCENARIO).expect("written");
     let policy = root.path().join("checkpoints/round-000002/policy");
-    let arguments = ["--episodes", "1", "--greedy", "--controllers", "wait", "--scenario"];
+    let arguments = ["--episodes", "1", "--greedy", "--against", "wait", "--scenario"];
 
     let scenario = scenario.to_string_lossy();
     let text = succeeds(&eval(&policy, &[&arguments[..], &[&scenario]].concat()));
@@ -462,13 +462,13 @@ fn how_much_there_is_to_play_is_said_first_and_then_who_has_played() {
         "env_steps_per_s": 16.0}"#;
     fs::write(root.path().join("status.json"), status).expect("written");
 
-    let output = eval(root.path(), &["--greedy", "--controllers", "wait", "--seed", "1,2"]);
+    let output = eval(root.path(), &["--greedy", "--against", "wait", "--seed", "1,2"]);
 
     let told: Vec<String> = text(&output.stderr).lines().map(String::from).collect();
     assert_eq!(
         told[..2],
         [
-            "2 controllers x 2 seeds x 4 episodes x 8 steps: 128 env-steps",
+            "2 players x 2 seeds x 4 episodes x 8 steps: 128 env-steps",
             "about 8s at the run's own 16.0 env-steps/s"
         ],
         "two episodes for each of two envs"
@@ -497,7 +497,7 @@ fn a_run_to_evaluate_is_looked_for_in_the_folder_that_is_given() {
     trained_run(&run);
     fs::write(root.path().join("latest"), "20260101-100000-tiny-ab12").expect("written");
     let out = root.path().to_string_lossy();
-    let arguments = ["--episodes", "1", "--greedy", "--controllers", "wait", "--out", &out];
+    let arguments = ["--episodes", "1", "--greedy", "--against", "wait", "--out", &out];
 
     for name in ["latest", "20260101"] {
         let text = succeeds(&eval(Path::new(name), &arguments));
@@ -514,7 +514,7 @@ fn whoever_stops_an_evaluation_sees_how_things_stand() {
     trained_run(root.path());
     let mut child = command(&["eval", "--threads", "2"])
         .arg(root.path())
-        .args(["--greedy", "--controllers", "wait", "--episodes", "6", "--seed"])
+        .args(["--greedy", "--against", "wait", "--episodes", "6", "--seed"])
         .arg((1..2000).map(|seed| seed.to_string()).collect::<Vec<_>>().join(","))
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
@@ -540,7 +540,7 @@ fn whoever_stops_an_evaluation_sees_how_things_stand() {
     assert_eq!(ended.status.code(), Some(130));
     let text = text(&ended.stdout);
     assert!(
-        text.contains("note: incomplete: stopped after 2 of 2 controllers and "),
+        text.contains("note: incomplete: stopped after 2 of 2 players and "),
         "{text}"
     );
     assert!(text.contains(" of 1999 seeds\n"), "{text}");
@@ -567,7 +567,7 @@ fn any_checkpoint_of_the_shelf_may_be_played() {
         accuracy: 50.0,
     });
     shelf.put(&progress, save).expect("there is a second checkpoint");
-    let arguments = |from: &'static str| ["--from", from, "--episodes", "1", "--greedy", "--controllers", "wait"];
+    let arguments = |from: &'static str| ["--from", from, "--episodes", "1", "--greedy", "--against", "wait"];
 
     for (from, rounds) in [("last", 5), ("best", 2), ("2", 2)] {
         let text = succeeds(&eval(root.path(), &arguments(from)));
@@ -603,7 +603,7 @@ fn published_schedules_are_baselines_as_any_other_controller() {
         "--episodes",
         "2",
         "--greedy",
-        "--controllers",
+        "--against",
         "periodic,fragrow",
         "--json",
         "--set",

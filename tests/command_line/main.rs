@@ -4,7 +4,6 @@ mod baselines;
 mod check;
 #[cfg(unix)]
 mod completions;
-mod controls;
 mod damage;
 mod data;
 mod determinism;
@@ -16,6 +15,7 @@ mod init;
 #[cfg(target_os = "linux")]
 mod memory;
 mod new;
+mod opponents;
 mod program;
 mod progress;
 mod resume;

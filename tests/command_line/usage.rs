@@ -8,9 +8,9 @@ use serde_json::Value;
 
 use crate::program::{command, ended, engine, refused, succeeds, text};
 
-const COMMANDS: [&str; 15] = [
-    "run", "resume", "runs", "show", "check", "diff", "eval", "controls", "validate", "data", "list", "explain", "new",
-    "sweep", "compare",
+const COMMANDS: [&str; 14] = [
+    "run", "resume", "runs", "show", "check", "diff", "eval", "validate", "data", "list", "explain", "new", "sweep",
+    "compare",
 ];
 
 fn stdout(arguments: &[&str]) -> String {
@@ -42,11 +42,9 @@ fn the_help_of_all_commands() {
             .join("\n")
     );
     insta::assert_snapshot!(
-        [
-            "validate", "data", "list", "explain", "new", "sweep", "compare", "controls"
-        ]
-        .map(|command| stdout(&[command, "--help"]))
-        .join("\n")
+        ["validate", "data", "list", "explain", "new", "sweep", "compare"]
+            .map(|command| stdout(&[command, "--help"]))
+            .join("\n")
     );
 }
 

@@ -1,7 +1,7 @@
 //! Made-up episodes, compared.
 
 use super::*;
-use crate::compare::statistics::Interval;
+use crate::compare::statistics::{Arm, Interval};
 use crate::telemetry::BigInteger;
 
 fn outcome(env: usize, accuracy: Option<f64>, rent: f64) -> EpisodeOutcome {
@@ -99,4 +99,37 @@ fn an_episode_that_one_controller_lost_is_left_out_for_all() {
         .collect();
     assert_eq!(means, [61.0, 50.0]);
     assert_eq!(comparison.differences[0].accuracy.wins, 2);
+}
+
+#[test]
+fn what_may_be_said_of_a_policy_is_corrected_for_all_its_opponents() {
+    let policy = [60.0, 62.0, 64.0, 61.0, 59.0, 63.0, 65.0, 60.0];
+    let [worse, better] = [-20.0, 10.0].map(|shift| policy.map(|accuracy| accuracy + shift));
+    let players = |episodes: usize| {
+        vec![
+            played("policy", true, &policy[..episodes], 0.0),
+            played("wait", false, &worse[..episodes], 0.0),
+            played("from scratch", false, &better[..episodes], 0.0),
+            played("same", false, &policy[..episodes], 0.0),
+        ]
+    };
+    let verdicts = |comparison: &Comparison| -> Vec<Verdict> {
+        let differences = comparison.differences.iter();
+        differences.filter_map(|difference| difference.verdict).collect()
+    };
+
+    let comparison = Comparison::new(players(8), 1, None);
+
+    assert_eq!(
+        verdicts(&comparison),
+        [
+            Verdict::Better(Arm::First),
+            Verdict::Better(Arm::Second),
+            Verdict::Equivalent
+        ]
+    );
+    // 2 of the 256 assignments of signs are as extreme; three opponents are tested.
+    assert!((comparison.differences[0].adjusted_p - 3.0 * 2.0 / 256.0).abs() < 1e-12);
+    let few = Comparison::new(players(3), 1, None);
+    assert_eq!(verdicts(&few), [Verdict::InsufficientData; 3]);
 }

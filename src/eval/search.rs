@@ -3,9 +3,10 @@
 
 use serde::Serialize;
 
+use crate::env::Experiment;
 use crate::growth::{GerminationStyle, Tempo};
 use crate::random::{Domain, Draw, RunRng};
-use crate::scenario::{ActionSpace, GrowthActConfig, PeriodicConfig};
+use crate::scenario::{ActionSpace, BlueprintEntry, GrowthActConfig, PeriodicConfig};
 
 /// Among which schedules the best is sought, and where.
 #[derive(Clone, Debug, PartialEq)]
@@ -28,8 +29,17 @@ pub struct Spent {
 }
 
 impl Search {
+    /// Among what `experiment` lets its controllers grow, under a seed that none of `evaluated` is.
+    pub fn new(experiment: &Experiment, evaluated: &[u64], schedules: Option<u32>, known: &[BlueprintEntry]) -> Self {
+        Self {
+            seed: Self::seed_beside(experiment.scenario.run.seed, evaluated),
+            schedules,
+            blueprints: growable(experiment, known),
+        }
+    }
+
     /// A seed for the search: the first after the run's own that is none of `evaluated`.
-    pub fn seed_beside(own: u64, evaluated: &[u64]) -> u64 {
+    fn seed_beside(own: u64, evaluated: &[u64]) -> u64 {
         let is_free = |seed: &u64| !evaluated.contains(seed);
         // There are fewer seeds evaluated than there are numbers.
         (1..)
@@ -60,6 +70,20 @@ impl Search {
             },
         }
     }
+}
+
+/// Blueprints that the scenario leaves to its controllers.
+fn growable(experiment: &Experiment, known: &[BlueprintEntry]) -> Vec<String> {
+    let allowed = experiment.scenario.policy.masks.action_space.blueprint.as_ref();
+    let is_allowed = |name: &String| allowed.is_none_or(|allowed| allowed.contains(name));
+    let topology = experiment.task.data.topology();
+    let selectable = known
+        .iter()
+        .filter(|blueprint| blueprint.selectable && blueprint.inits_in(topology).is_some());
+    selectable
+        .map(|blueprint| blueprint.name.clone())
+        .filter(is_allowed)
+        .collect()
 }
 
 /// `None` of an empty list.

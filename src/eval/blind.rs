@@ -10,9 +10,9 @@ use std::collections::BTreeMap;
 use bevy_ecs::prelude::*;
 use serde::Serialize;
 
-use super::{Candidate, Episodes, play_until};
 use crate::actions::HeadIndices;
 use crate::clock::RunClock;
+use crate::compare::{Candidate, Episodes, play_until};
 use crate::controller::{Chosen, SavedFolder, written};
 use crate::engine::Extension;
 use crate::env::Experiment;
