@@ -2,8 +2,8 @@
 //!
 //! Run it with `cargo run --release --example custom_data`.
 
+use std::convert::Infallible;
 use std::f64::consts::PI;
-use std::num::ParseFloatError;
 
 use simic_engine::data::Part;
 use simic_engine::prelude::*;
@@ -12,10 +12,20 @@ const SIDE: usize = 8;
 const CLASSES: usize = 10;
 const IMAGES: usize = 1200;
 
-/// The direction of the stripes is the class; where they begin is drawn. The scenario says how many pixels apart they are.
-fn stripes(request: &DataRequest) -> Result<CustomImages, ParseFloatError> {
-    let period: f64 = request.params.parse()?;
-    let mut rng = RunRng::new(7, Domain::ProceduralImage, &[]);
+section! {
+    /// What a scenario may set. It is checked, explained and given defaults as any field of a scenario.
+    pub struct Stripes {
+        /// Distance from one stripe to the next.
+        #[unit = "pixels"]
+        period: f64 = 4.0, POSITIVE;
+        /// Seed of the places where the stripes begin.
+        seed: u64 = 7;
+    }
+}
+
+/// The direction of the stripes is the class; where they begin is drawn.
+fn stripes(&Stripes { period, seed }: &Stripes) -> Result<CustomImages, Infallible> {
+    let mut rng = RunRng::new(seed, Domain::ProceduralImage, &[]);
     let (mut images, mut labels) = (Vec::new(), Vec::new());
     for image in 0..IMAGES {
         let class = image % CLASSES;
@@ -44,15 +54,13 @@ fn stripes(request: &DataRequest) -> Result<CustomImages, ParseFloatError> {
 
 fn register(app: &mut App) {
     let mut sets = app.world_mut().resource_mut::<DataRegistry>();
-    sets.register(
-        "stripes",
-        "stripes in ten directions; params: pixels of a period",
-        Arc::new(stripes),
-    );
+    sets.register_with("stripes", "stripes in ten directions", |settings: Stripes| {
+        Arc::new(move |_: &DataRequest| stripes(&settings))
+    });
 }
 
 const SCENARIO: &str = r#"(
-    task: preset("digits_baseline", (data: custom(name: "stripes", params: "3.5"))),
+    task: preset("digits_baseline", (data: custom(name: "stripes", settings: (period: 3.5)))),
     run: (rounds: 1, n_envs: 1, max_steps: 12),
     policy: (controller: "wait"),
 )"#;

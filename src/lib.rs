@@ -66,8 +66,7 @@
 // Nothing that users, files or devices bring about may end in a panic.
 #![cfg_attr(not(test), warn(clippy::unwrap_used, clippy::expect_used))]
 
-// Tests of this crate share code with its examples, which know it by its name.
-#[cfg(test)]
+// The declarations of `schema`, which other crates use too, name the crate; tests share code with examples.
 extern crate self as simic_engine;
 
 pub mod growth;
@@ -76,7 +75,7 @@ pub mod health;
 pub(crate) mod files;
 pub mod storage;
 pub mod clock;
-pub(crate) mod schema;
+pub mod schema;
 pub mod scenario;
 pub mod schedule;
 #[allow(unsafe_code)]

@@ -24,6 +24,7 @@ pub use crate::random::{Domain, Draw, RunRng};
 pub use crate::reward::{EpisodeReward, RewardInputs, RewardTerms, StepReward, Term};
 pub use crate::run::{Inventory, StopSignal};
 pub use crate::schedule::*;
+pub use crate::section;
 pub use crate::seed::{Blueprint, BlueprintError, BlueprintRegistry, SeedModule};
 pub use crate::torch::Backend;
 pub use crate::training::{BatchPoint, HookedBatch, OnTrainBatch};

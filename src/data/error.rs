@@ -121,7 +121,7 @@ pub enum DataError {
     #[error(transparent)]
     Name(#[from] NameError),
 
-    #[error("data '{name}': the application could not provide it ({cause}); see task.data.params")]
+    #[error("data '{name}': the application could not provide it ({cause}); see task.data.settings")]
     CustomData {
         name: String,
         cause: Box<dyn std::error::Error + Send + Sync>,

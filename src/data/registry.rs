@@ -5,13 +5,11 @@ use std::path::Path;
 
 use super::{DataError, Part};
 use crate::scenario::DataName;
-use crate::schema::Registry;
+use crate::schema::{Registry, Settings};
 
-/// What a scenario says of a data set that it names: `custom(name: "..", params: "..")`.
+/// Where a scenario asks for a data set: `custom(name: "..", settings: (..))`. What it sets has gone into the set before.
 #[derive(Clone, Copy, Debug)]
 pub struct DataRequest<'a> {
-    /// The field `params` as it was written; empty where it was left out.
-    pub params: &'a str,
     /// Folder of the scenario file: relative paths are best looked up there.
     pub folder: Option<&'a Path>,
 }
@@ -97,9 +95,10 @@ impl DataRegistry {
     pub(super) fn load(
         &self,
         DataName(name): &DataName,
+        settings: &Settings,
         request: &DataRequest,
     ) -> Result<(&str, CustomImages), DataError> {
-        let (name, data) = self.get(name)?;
+        let (name, data) = self.get(name, settings)?;
         let images = data.load(request).map_err(|cause| DataError::CustomData {
             name: name.into(),
             cause,

@@ -14,12 +14,24 @@ use crate::host::HostRegistry;
 use crate::policy::NetRegistry;
 use crate::reward::RewardModes;
 use crate::scenario::{BlueprintEntry, Catalog, Entry, GrowsIn, SeedInit, task_presets};
+use crate::schema::{Declared, Registry, Subject};
 use crate::seed::BlueprintRegistry;
 
 /// The names that are registered in the world of an engine.
 pub(super) fn names_in(world: &World) -> Catalog {
     let entry = |(name, summary): (&str, &str)| Entry::new(name, summary);
+    let mut settings = BTreeMap::new();
+    add_settings(&mut settings, Subject::Data, world.resource::<DataRegistry>());
+    add_settings(&mut settings, Subject::Hosts, world.resource::<HostRegistry>());
+    add_settings(
+        &mut settings,
+        Subject::Controllers,
+        world.resource::<ControllerRegistry>(),
+    );
+    add_settings(&mut settings, Subject::Networks, world.resource::<NetRegistry>());
+    add_settings(&mut settings, Subject::Rewards, world.resource::<RewardModes>());
     Catalog {
+        settings,
         tasks: task_presets(),
         data: world.resource::<DataRegistry>().iter().map(entry).collect(),
         images: Some(Arc::new(ImagesOnDisk::new(world.resource::<DataRegistry>()))),
@@ -29,6 +41,15 @@ pub(super) fn names_in(world: &World) -> Catalog {
         nets: world.resource::<NetRegistry>().iter().map(entry).collect(),
         rewards: world.resource::<RewardModes>().iter().map(entry).collect(),
     }
+}
+
+fn add_settings<T: ?Sized + Send + Sync>(
+    all: &mut BTreeMap<(Subject, String), Declared>,
+    subject: Subject,
+    registry: &Registry<T>,
+) {
+    let settings = registry.settings();
+    all.extend(settings.map(|(name, declared)| ((subject, name.to_ascii_lowercase()), declared.clone())));
 }
 
 /// One for each id, with all kinds of features that it is for.

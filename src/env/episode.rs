@@ -26,7 +26,7 @@ pub fn spawn_envs(
             let stream = Stream::from_pool(backend.device)?;
             let guard = stream.enter()?;
             let mut rng = RunRng::new(experiment.scenario.run.seed, Domain::HostInit, &[0, index as u64]);
-            let host = host::build(design, experiment.task.classes, &mut rng, backend)?;
+            let host = host::build(&*design, experiment.task.classes, &mut rng, backend)?;
             let params = host
                 .params()
                 .trainable()

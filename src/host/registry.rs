@@ -1,9 +1,11 @@
 //! All hosts that a scenario may choose: the engine's families, and what is registered by name.
 
+use std::sync::Arc;
+
 use super::families::presets;
 use super::{HostDesign, HostError};
 use crate::scenario::{Entry, HostChoice, HostName, HostOutline, KnownHosts};
-use crate::schema::Registry;
+use crate::schema::{Registry, Settings};
 
 /// Hosts by name: those of the literature, and what plugins add.
 pub type HostRegistry = Registry<dyn HostDesign>;
@@ -12,14 +14,15 @@ impl HostRegistry {
     /// The design that a scenario chooses.
     ///
     /// # Errors
-    /// [`HostError::Name`] for a name that is not registered.
-    pub fn of<'a>(&'a self, choice: &'a HostChoice) -> Result<&'a dyn HostDesign, HostError> {
+    /// [`HostError::Name`] for a name that is not registered, or settings that the host does not have.
+    pub fn of(&self, choice: &HostChoice) -> Result<Arc<dyn HostDesign>, HostError> {
         Ok(match choice {
-            HostChoice::Cnn(spec) => spec,
-            HostChoice::Resnet(spec) => spec,
-            HostChoice::Vgg(spec) => spec,
-            HostChoice::Transformer(spec) => spec,
-            HostChoice::Named(HostName(name)) => self.get(name)?.1,
+            HostChoice::Cnn(spec) => Arc::new(spec.clone()),
+            HostChoice::Resnet(spec) => Arc::new(spec.clone()),
+            HostChoice::Vgg(spec) => Arc::new(spec.clone()),
+            HostChoice::Transformer(spec) => Arc::new(spec.clone()),
+            HostChoice::Named(HostName(name)) => self.get(name, &Settings::default())?.1,
+            HostChoice::Custom { name, settings } => self.get(&name.0, settings)?.1,
         })
     }
 }

@@ -34,7 +34,9 @@ pub fn network(kind: &str, config: NetConfig, seed: u64) -> Box<dyn ActorCritic>
         device: Device::Cpu,
         seed,
     };
-    NetRegistry::default().build(context).unwrap()
+    NetRegistry::default()
+        .build(context, &crate::schema::Settings::default())
+        .unwrap()
 }
 
 pub fn values(tensor: &Tensor) -> Vec<f64> {

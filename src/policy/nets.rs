@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::actor_critic::{ActorCritic, NetContext};
 use super::network::Network;
 use crate::actions::PolicyError;
-use crate::schema::Registry;
+use crate::schema::{Registry, Settings};
 
 /// Builds a network.
 pub type NetFactory = dyn Fn(NetContext) -> Result<Box<dyn ActorCritic>, PolicyError> + Send + Sync;
@@ -29,12 +29,12 @@ impl Default for NetRegistry {
 }
 
 impl NetRegistry {
-    /// Builds the network that the context's spec names.
+    /// Builds the network that the context's spec names, with what the scenario sets of it.
     ///
     /// # Errors
     /// The name is unknown, or the factory refuses its configuration.
-    pub fn build(&self, context: NetContext) -> Result<Box<dyn ActorCritic>, PolicyError> {
-        let (_, build) = self.get(&context.spec.kind)?;
+    pub fn build(&self, context: NetContext, settings: &Settings) -> Result<Box<dyn ActorCritic>, PolicyError> {
+        let (_, build) = self.get(&context.spec.kind, settings)?;
         build(context)
     }
 }

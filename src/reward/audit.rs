@@ -67,7 +67,7 @@ impl Audit {
 /// A reward that cannot be computed.
 pub fn audit(scenario: &Scenario, task: &TaskSpec, modes: &RewardModes) -> Result<Audit, RewardError> {
     let mode = modes.of(&scenario.reward)?;
-    let play = |strategy: Strategy| World::new(scenario, task, mode).play(|world| strategy.order(world));
+    let play = |strategy: Strategy| World::new(scenario, task, mode.clone()).play(|world| strategy.order(world));
     let wait = play(Strategy::Wait)?;
     let honest = play(Strategy::HonestGrowth)?;
     let slots = task.slots.len();

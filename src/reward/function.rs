@@ -1,5 +1,7 @@
 //! From a mode to the number of one step: the pure function behind `compute_reward`.
 
+use std::sync::Arc;
+
 use super::breakdown::{RewardBreakdown, Term};
 use super::inputs::{RewardError, RewardInputs};
 use super::mode::RewardMode;
@@ -28,15 +30,15 @@ use super::state::RewardState;
 /// assert_eq!(breakdown.get(Term::LinearRent), 0.0);
 /// # Ok::<(), simic_engine::reward::RewardError>(())
 /// ```
-#[derive(Clone, Copy)]
-pub struct RewardFunction<'a> {
-    mode: &'a dyn RewardMode,
+#[derive(Clone)]
+pub struct RewardFunction {
+    mode: Arc<dyn RewardMode>,
     gamma: f64,
 }
 
-impl<'a> RewardFunction<'a> {
+impl RewardFunction {
     /// `gamma` is the learner's discount: shaping is neutral only if both use the same.
-    pub const fn new(mode: &'a dyn RewardMode, gamma: f64) -> Self {
+    pub const fn new(mode: Arc<dyn RewardMode>, gamma: f64) -> Self {
         Self { mode, gamma }
     }
 

@@ -1,10 +1,12 @@
 //! What a reward mode is, the built-in ones by their configuration, and those that applications add.
 
+use std::sync::Arc;
+
 use super::breakdown::RewardBreakdown;
 use super::inputs::{RewardError, RewardInputs};
 use super::potential::Potential;
 use super::state::RewardState;
-use crate::scenario::{ContributionMode, CustomReward, RewardConfig};
+use crate::scenario::{ContributionMode, RewardConfig};
 use crate::schema::Registry;
 
 /// A way to pay decisions: a pure function of what happened in a step and of what it remembers of the episode.
@@ -38,7 +40,7 @@ use crate::schema::Registry;
 ///     modes.register("record", "new best accuracies", Arc::new(Record));
 /// }
 /// ```
-/// A scenario chooses it with `reward: custom("record")`. Which coalitions of seeds are measured is the scenario's section
+/// A scenario chooses it with `reward: custom(name: "record")`. Which coalitions of seeds are measured is the scenario's section
 /// `attribution`.
 pub trait RewardMode: Send + Sync {
     /// Pays one env's step, but for the potential. `gamma` is the learner's discount.
@@ -73,20 +75,20 @@ impl RewardModes {
     ///
     /// # Errors
     /// No mode of that name is registered.
-    pub fn of<'a>(&'a self, config: &'a RewardConfig) -> Result<&'a dyn RewardMode, RewardError> {
+    pub fn of(&self, config: &RewardConfig) -> Result<Arc<dyn RewardMode>, RewardError> {
         Ok(match config {
             RewardConfig::Contribution(mode) => match mode {
-                ContributionMode::Committed(config) => config,
-                ContributionMode::Shaped(config) => &**config,
-                ContributionMode::Escrow(config) => &**config,
-                ContributionMode::Simplified(config) => config,
-                ContributionMode::Basic(config) => config,
-                ContributionMode::BasicPlus(config) => config,
-                ContributionMode::Sparse(config) => config,
-                ContributionMode::Minimal(config) => config,
+                ContributionMode::Committed(config) => Arc::new(config.clone()),
+                ContributionMode::Shaped(config) => Arc::new((**config).clone()),
+                ContributionMode::Escrow(config) => Arc::new((**config).clone()),
+                ContributionMode::Simplified(config) => Arc::new(config.clone()),
+                ContributionMode::Basic(config) => Arc::new(config.clone()),
+                ContributionMode::BasicPlus(config) => Arc::new(config.clone()),
+                ContributionMode::Sparse(config) => Arc::new(config.clone()),
+                ContributionMode::Minimal(config) => Arc::new(config.clone()),
             },
-            RewardConfig::Loss(config) => config,
-            RewardConfig::Custom(CustomReward(name)) => self.get(name)?.1,
+            RewardConfig::Loss(config) => Arc::new(config.clone()),
+            RewardConfig::Custom { name, settings } => self.get(&name.0, settings)?.1,
         })
     }
 }

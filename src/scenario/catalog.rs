@@ -3,6 +3,7 @@
 //!
 //! Parts have their names from where they are registered: [`Extension::names`](crate::engine::Extension::names) reads them.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
@@ -14,7 +15,7 @@ use super::host::{HostChoice, HostOutline};
 use super::presets::TaskPreset;
 use super::task::DataSource;
 use crate::growth::Topology;
-use crate::schema::{Content, Described, Kind, Variant};
+use crate::schema::{Content, Declared, Described, Field, Kind, Names, Subject, Variant};
 
 /// A name and one line about it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -102,8 +103,10 @@ pub struct Catalog {
     pub controllers: Vec<Entry>,
     /// Networks of the learned controller.
     pub nets: Vec<Entry>,
-    /// Rewards that `reward: custom("..")` may name.
+    /// Rewards that `reward: custom(name: "..")` may name.
     pub rewards: Vec<Entry>,
+    /// What may be set of what plugins have registered, by their names.
+    pub settings: BTreeMap<(Subject, String), Declared>,
 }
 
 impl Catalog {
@@ -113,6 +116,15 @@ impl Catalog {
             images: None,
             ..self.clone()
         }
+    }
+
+    /// The settings of what `name` chooses in the field `of` of a record; `None` of a name that is not registered.
+    pub(super) fn settings_of(&self, fields: &[Field], of: &str, name: &str) -> Option<&Declared> {
+        let subject = fields.iter().find_map(|field| match field.kind {
+            Kind::Text(Names::Registered(subject)) if field.name == of => Some(subject),
+            _ => None,
+        })?;
+        self.settings.get(&(subject, name.to_ascii_lowercase()))
     }
 
     /// Whether the blueprint of that name, one that there is, grows in hosts with other features only.

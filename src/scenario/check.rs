@@ -166,6 +166,7 @@ impl Checker<'_> {
                 _ => self.wrong_type(kind, node, path),
             },
             Kind::Choice(variants) => self.choice(kind, variants, node, path),
+            Kind::Settings(_) => Some(node.clone()),
             Kind::Written => Some(Node::new(Value::Text(node.to_string()), node.span)),
         }
     }
@@ -227,12 +228,21 @@ impl Checker<'_> {
             let below = join(path, &key.text);
             match fields.iter().find(|field| field.name == key.text) {
                 Some(field) => {
-                    if let Some(value) = self.value(&field.kind, value, &below) {
+                    let kind = match field.kind {
+                        Kind::Settings(of) => self.settings_kind(fields, of, given),
+                        _ => &field.kind,
+                    };
+                    if let Some(value) = self.value(kind, value, &below) {
                         clean.push((key.clone(), value));
                     }
                 }
                 None => self.unknown_key(key, fields, path),
             }
+        }
+        let unset = fields.iter().filter(|field| matches!(field.kind, Kind::Settings(_)));
+        for field in unset.filter(|field| given.iter().all(|(key, _)| key.text != field.name)) {
+            let text = field.name.into();
+            clean.push((Name { text, span }, Node::new(Value::Tuple(None, Vec::new()), span)));
         }
         let is_given = |field: &Field| given.iter().any(|(key, _)| key.text == field.name);
         let missing: Vec<_> = fields
@@ -247,6 +257,17 @@ impl Checker<'_> {
         let has = |field: &Field| clean.iter().any(|(key, _)| key.text == field.name);
         let complete = fields.iter().all(|field| !field.must_be_written() || has(field));
         complete.then(|| Node::new(Value::Record(name.cloned(), clean), span))
+    }
+
+    /// What the part declares that the field `of` chooses; of a name that is not registered, which is reported where it
+    /// stands, anything.
+    fn settings_kind(&self, fields: &'static [Field], of: &str, given: &[(Name, Node)]) -> &'static Kind {
+        let named = given.iter().find(|(key, _)| key.text == of);
+        let declared = named.and_then(|(_, node)| match &node.value {
+            Value::Text(name) | Value::Word(name) => self.catalog.settings_of(fields, of, name),
+            _ => None,
+        });
+        declared.map_or(&Kind::Settings(""), |declared| declared.kind)
     }
 
     fn unknown_key(&mut self, key: &Name, fields: &'static [Field], path: &str) {
@@ -272,7 +293,11 @@ impl Checker<'_> {
         let help = slip
             .or_else(elsewhere)
             .or_else(|| did_you_mean(&key.text, names.iter().copied()));
-        let message = format!("unknown key; valid: {}", names.join(", "));
+        let valid = match names.is_empty() {
+            true => "none".into(),
+            false => names.join(", "),
+        };
+        let message = format!("unknown key; valid: {valid}");
         self.reject(key.span, &below, message, help);
     }
 

@@ -74,7 +74,7 @@ pub fn data_forms(catalog: &Catalog) -> Vec<DataForm> {
         tasks: users(variant.name),
     });
     let registered = catalog.data.iter().map(|entry| DataForm {
-        form: format!("custom(name: \"{}\", params?)", entry.name),
+        form: format!("custom(name: \"{}\", settings?)", entry.name),
         summary: entry.summary.clone(),
         tasks: Vec::new(),
     });

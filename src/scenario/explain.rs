@@ -10,6 +10,7 @@ use super::check::check;
 use super::paths::{self, UnknownField, children};
 use super::reader;
 use super::resolve::resolved_ron;
+use super::tree::Node;
 use super::wording;
 use crate::schema::{Described, Field, Kind, Variant};
 
@@ -69,7 +70,8 @@ pub struct ExplainedField {
     pub default: Option<String>,
 }
 
-/// Doc, type, valid values, default and, for a section, its fields; an empty path lists the sections. Of a
+/// Doc, type, valid values, default and, for a section, its fields; an empty path lists the sections. The settings of a
+/// registered part stand below its name, as in `policy.controller_settings.NAME`. Of a
 /// [`Scenario`](super::Scenario), or of another file in its language, whose `name` then stands before its paths.
 ///
 /// # Errors
@@ -79,25 +81,57 @@ where
     T: Described + Default + Serialize,
 {
     let whole = |path: &str| format!("{name}.{path}").trim_matches('.').to_owned();
+    if let Some((place, declared, below)) = paths::settings(const { &T::KIND }, path, catalog) {
+        let root = reader::read(&declared.defaults, 0).ok().map(|document| document.root);
+        let default_of = |path: &str| {
+            let keys = path.split('.').filter(|key| !key.is_empty());
+            keys.fold(root.as_ref(), |node, key| node?.field(key))
+                .map(Node::to_string)
+        };
+        let mut found = paths::lookup(declared.kind, below).map_err(|unknown| UnknownField {
+            below: [&whole(place), unknown.below.as_str()]
+                .join(".")
+                .trim_matches('.')
+                .into(),
+            suggestion: None,
+            ..unknown
+        })?;
+        if below.is_empty() {
+            found.doc = "What may be set of it.";
+        }
+        return Ok(of_field(whole(path), below, found, catalog, &default_of));
+    }
     let (found, value) = paths::lookup_with_members(const { &T::KIND }, path).map_err(|unknown| UnknownField {
         below: whole(&unknown.below),
         suggestion: unknown.suggestion.as_deref().map(whole),
         ..unknown
     })?;
+    Ok(of_field(whole(path), &value, found, catalog, &|path| {
+        default_of::<T>(path, catalog)
+    }))
+}
+
+/// `value`: the path by which `default_of` knows the field.
+fn of_field(
+    path: String,
+    value: &str,
+    found: Field,
+    catalog: &Catalog,
+    default_of: &dyn Fn(&str) -> Option<String>,
+) -> Explanation {
     let variants = match &found.kind {
         Kind::Optional(Kind::Choice(variants)) | Kind::Choice(variants) => Some(*variants),
         _ => None,
     };
     let children = children(&found.kind);
-    let default_of = |path: &str| default_of::<T>(path, catalog);
-    let default = match default_of(&value) {
+    let default = match default_of(value) {
         Some(default) => default,
         None if found.must_be_written() => "none: it must be written".into(),
         None => "None".into(),
     };
     let is_section = !children.is_empty() && variants.is_none();
-    Ok(Explanation {
-        path: whole(path),
+    Explanation {
+        path,
         doc: found.doc.into(),
         kind: wording::noun(&found.kind),
         unit: found.unit.map(String::from),
@@ -109,9 +143,9 @@ where
         default: (!is_section).then_some(default),
         fields: children
             .iter()
-            .map(|field| explained(&value, field, &default_of))
+            .map(|field| explained(value, field, default_of))
             .collect(),
-    })
+    }
 }
 
 /// What `--set PATH=` may be followed by, where that can be listed: the words that a shell completes.
@@ -141,7 +175,7 @@ fn member(variant: &Variant) -> Member {
     }
 }
 
-fn explained(path: &str, field: &Field, default_of: &impl Fn(&str) -> Option<String>) -> ExplainedField {
+fn explained(path: &str, field: &Field, default_of: &dyn Fn(&str) -> Option<String>) -> ExplainedField {
     let below = if path.is_empty() {
         field.name.to_string()
     } else {

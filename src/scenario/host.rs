@@ -5,7 +5,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use crate::growth::{InjectionSpec, Topology};
-use crate::schema::{Described, Kind, choice, range, section};
+use crate::schema::{Described, Kind, Settings, choice, range, section};
 
 choice! {
     /// The network that an env trains: a family with its shape, or a name.
@@ -21,6 +21,13 @@ choice! {
         Transformer(TransformerSpec),
         /// a host by its name, as `simic-engine list hosts` shows it
         Named(HostName),
+        /// a host that a plugin has registered, with its settings
+        Custom {
+            /// Name of the host.
+            name: HostName;
+            /// Its settings, as it declares them.
+            settings: Settings;
+        },
     }
 }
 
@@ -28,7 +35,10 @@ impl HostChoice {
     /// What messages call it: the name, or the family.
     pub fn label(&self) -> &str {
         match self {
-            Self::Named(HostName(name)) => name,
+            Self::Named(HostName(name))
+            | Self::Custom {
+                name: HostName(name), ..
+            } => name,
             family => family.name(),
         }
     }

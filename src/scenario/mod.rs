@@ -88,8 +88,8 @@ pub(crate) use problem::{COLOURS, printable};
 pub use problem::{Problem, ProblemRow, Report, Severity, Source, SourceKind, nearest};
 pub use resolve::resolved_ron;
 pub use reward::{
-    BasicPlusReward, BasicReward, CommittedReward, ContributionMode, CustomReward, EscrowReward, FossilAttribution,
-    LossPreset, LossReward, LossScale, MinimalReward, RewardConfig, ShapedReward, SimplifiedReward, SparseReward,
+    BasicPlusReward, BasicReward, CommittedReward, ContributionMode, EscrowReward, FossilAttribution, LossPreset,
+    LossReward, LossScale, MinimalReward, RewardConfig, RewardName, ShapedReward, SimplifiedReward, SparseReward,
     reward_forms,
 };
 pub use run::{

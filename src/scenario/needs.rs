@@ -54,7 +54,7 @@ impl RewardConfig {
         let fresh = |max_staleness| MeasurementNeed::Fresh { max_staleness };
         let at_commit = |max_staleness| MeasurementNeed::AtCommit { max_staleness };
         match self {
-            Self::Custom(_) => MeasurementNeed::Unknown,
+            Self::Custom { .. } => MeasurementNeed::Unknown,
             Self::Loss(_) => MeasurementNeed::AtTheEnd,
             Self::Contribution(mode) => match mode {
                 ContributionMode::Sparse(_) | ContributionMode::Minimal(_) => MeasurementNeed::AtTheEnd,

@@ -1,8 +1,9 @@
 //! Dotted paths through the description of the scenario: looked up, listed, suggested.
 
+use super::catalog::Catalog;
 use super::problem::{nearest, slip_of};
 use super::removed;
-use crate::schema::{Content, Field, Kind};
+use crate::schema::{Content, Declared, Field, Kind};
 
 /// The fields that can be written below a path of this kind.
 pub fn children(kind: &Kind) -> Vec<&'static Field> {
@@ -108,6 +109,28 @@ pub fn lookup(root: &'static Kind, path: &str) -> Result<Field, UnknownField> {
 pub fn lookup_with_members(root: &'static Kind, path: &str) -> Result<(Field, String), UnknownField> {
     let (found, value) = walk(root, path, true)?;
     Ok((found, value.unwrap_or_else(|| path.into())))
+}
+
+/// What a registered part declares, for a path that leads to settings and on to the part's name: the path up to the name,
+/// the declaration, and the path below it.
+pub fn settings<'a>(
+    root: &'static Kind,
+    path: &'a str,
+    catalog: &'a Catalog,
+) -> Option<(&'a str, &'a Declared, &'a str)> {
+    let ends = path.match_indices('.').map(|(end, _)| end);
+    let (end, of) = ends
+        .filter_map(|end| match lookup_with_members(root, &path[..end]).ok()?.0.kind {
+            Kind::Settings(of) => Some((end, of)),
+            _ => None,
+        })
+        .next()?;
+    let (name, below) = path[end + 1..].split_once('.').unwrap_or((&path[end + 1..], ""));
+    let (section, _) = path[..end].rsplit_once('.').unwrap_or(("", ""));
+    let fields = children(&lookup_with_members(root, section).ok()?.0.kind);
+    let fields: Vec<Field> = fields.into_iter().copied().collect();
+    let declared = catalog.settings_of(&fields, of, name)?;
+    Some((&path[..end + 1 + name.len()], declared, below))
 }
 
 /// The path that is returned is the given one without members, if it has any.

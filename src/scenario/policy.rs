@@ -2,17 +2,21 @@
 
 use super::presets::POLICY_PRESET;
 use super::{ActionSpace, FragrowConfig, HeuristicConfig, PeriodicConfig, RandomConfig, ReplayConfig, ScheduleConfig};
-use crate::schema::{choice, section};
+use crate::schema::{Settings, choice, section};
 
 section! {
     /// Section `policy`: who decides what to grow, and within which limits.
     pub struct PolicyConfig {
         /// Who decides.
         controller: String = "actor_critic".into(), CONTROLLER;
+        /// Settings of a controller that a plugin has registered, as it declares them.
+        controller_settings: Settings, settings_of("controller");
         /// Settings of the learned controller that lie between the defaults and this file's.
         preset: Option<String>, POLICY_PRESET;
         /// Network of the learned controller.
         net: String = "lstm".into(), NETWORK;
+        /// Settings of a network that a plugin has registered, as it declares them.
+        net_settings: Settings, settings_of("net");
         /// Sizes of the network.
         net_cfg: NetConfig;
         /// What the learned controller sees.

@@ -15,7 +15,7 @@ pub use loss::{LossPreset, LossReward, LossScale};
 use serde::{Deserialize, Serialize};
 
 use super::catalog::Entry;
-use crate::schema::{Content, Described, Kind, choice, range};
+use crate::schema::{Content, Described, Kind, Settings, choice, range};
 
 choice! {
     /// `contribution(committed(( rent: 0.5 )))` or `loss(( preset: cifar10 ))`.
@@ -24,17 +24,22 @@ choice! {
         Contribution(ContributionMode),
         /// how the validation loss changes
         Loss(LossReward),
-        /// a mode that an application has registered, by its name
-        Custom(CustomReward),
+        /// a mode that a plugin has registered, with its settings
+        Custom {
+            /// Name of the mode.
+            name: RewardName;
+            /// Its settings, as it declares them.
+            settings: Settings;
+        },
     }
 }
 
 /// The name under which an application has registered a mode.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct CustomReward(pub String);
+pub struct RewardName(pub String);
 
-impl Described for CustomReward {
+impl Described for RewardName {
     const KIND: Kind = range::REWARD;
 }
 
@@ -72,7 +77,7 @@ impl RewardConfig {
     pub const fn price(&self) -> Option<f64> {
         match self {
             Self::Contribution(ContributionMode::Committed(committed)) => Some(committed.rent),
-            Self::Contribution(_) | Self::Loss(_) | Self::Custom(_) => None,
+            Self::Contribution(_) | Self::Loss(_) | Self::Custom { .. } => None,
         }
     }
 
@@ -80,7 +85,7 @@ impl RewardConfig {
     pub const fn mode(&self) -> &'static str {
         match self {
             Self::Contribution(mode) => mode.name(),
-            Self::Loss(_) | Self::Custom(_) => self.name(),
+            Self::Loss(_) | Self::Custom { .. } => self.name(),
         }
     }
 

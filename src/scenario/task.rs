@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::host::HostChoice;
 use crate::growth::SlotId;
 use crate::scenario::OptimizerConfig;
-use crate::schema::{Content, Described, Field, Kind, Variant, choice, overlay, range, record, section};
+use crate::schema::{Content, Described, Field, Kind, Settings, Variant, choice, overlay, range, record, section};
 
 /// `preset("digits_impaired", (batch_size: 64))` or `custom((..))`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -194,8 +194,8 @@ choice! {
         Custom {
             /// Name of the data set; `simic-engine list data` shows all.
             name: DataName;
-            /// Settings in the set's own words.
-            params: Option<String>;
+            /// Its settings, as it declares them.
+            settings: Settings;
         },
         /// procedural text: hidden topics, sparse bigrams, copied spans
         SynthTokens(SynthTokens),

@@ -27,6 +27,7 @@ impl Draw {
 /// A random valid value of `kind` as RON.
 fn random_ron(kind: &'static Kind, catalog: &Catalog, draw: &mut Draw) -> String {
     match kind {
+        Kind::Settings(_) => "()".into(),
         Kind::Bool => (draw.below(2) == 0).to_string(),
         Kind::Integer { min, max } => {
             let span = (max - min).min(1000) as u64;

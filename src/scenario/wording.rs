@@ -33,6 +33,7 @@ pub fn noun(kind: &Kind) -> String {
         Kind::Pair(inner) => format!("a pair (a, b), each {}", noun(inner)),
         Kind::Record(_) => "a section (key: value, ..)".into(),
         Kind::Choice(_) => "a choice".into(),
+        Kind::Settings(of) => format!("the settings (key: value, ..) of what `{of}` names"),
         Kind::Written => "a value".into(),
     }
 }
@@ -40,7 +41,7 @@ pub fn noun(kind: &Kind) -> String {
 /// What is valid, in words; `None` where the type says it all.
 pub fn valid(kind: &Kind, catalog: &Catalog) -> Option<String> {
     match *kind {
-        Kind::Bool | Kind::Record(_) | Kind::Written | Kind::Text(Names::Free) => None,
+        Kind::Bool | Kind::Record(_) | Kind::Settings(_) | Kind::Written | Kind::Text(Names::Free) => None,
         Kind::Integer { min, max } => Some(integer_range(min, max)),
         Kind::Float(range) => Some(range.to_string()),
         Kind::Text(Names::Form { form, .. }) => Some(form.into()),

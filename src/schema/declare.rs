@@ -1,6 +1,8 @@
 //! The macros of the language; see the module's documentation for their form.
 
 /// The snake-case name of a variant, as a constant.
+#[doc(hidden)]
+#[macro_export]
 macro_rules! name_of {
     ($variant:ident) => {{
         const CAMEL: &str = stringify!($variant);
@@ -13,6 +15,8 @@ macro_rules! name_of {
 }
 
 /// One [`Field`](super::Field): `default? [docs] [unit?] name: type [range?]`.
+#[doc(hidden)]
+#[macro_export]
 macro_rules! field {
     ($has_default:literal [$($doc:literal)+] [$($unit:literal)?] $name:ident: $type:ty [$($range:expr)?]) => {
         $crate::schema::Field {
@@ -40,6 +44,8 @@ macro_rules! field {
 }
 
 /// A struct and its description; `has_default`: of every field; `serde`: words for its container.
+#[doc(hidden)]
+#[macro_export]
 macro_rules! structure {
     (
         $has_default:literal ($($serde:ident),+)
@@ -49,8 +55,8 @@ macro_rules! structure {
         }
     ) => {
         $(#[$meta])*
-        #[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
-        #[serde($($serde),+)]
+        #[derive(Clone, Debug, PartialEq, $crate::schema::serde::Serialize, $crate::schema::serde::Deserialize)]
+        #[serde($($serde),+, crate = "simic_engine::schema::serde")]
         pub struct $name {
             $(
                 $(#[doc = $doc])+
@@ -70,6 +76,7 @@ macro_rules! structure {
 }
 
 /// A struct every field of which has a default.
+#[macro_export]
 macro_rules! section {
     (
         $(#[$meta:meta])*
@@ -122,6 +129,7 @@ macro_rules! record {
 }
 
 /// An enum whose members stand alone, hold one value, or hold fields that must be written.
+#[macro_export]
 macro_rules! choice {
     (
         $(#[$meta:meta])*
@@ -141,8 +149,8 @@ macro_rules! choice {
         }
     ) => {
         $(#[$meta])*
-        #[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
-        #[serde(rename_all = "snake_case", deny_unknown_fields)]
+        #[derive(Clone, Debug, PartialEq, $crate::schema::serde::Serialize, $crate::schema::serde::Deserialize)]
+        #[serde(rename_all = "snake_case", deny_unknown_fields, crate = "simic_engine::schema::serde")]
         pub enum $name {
             $(
                 $(#[doc = $doc])+
@@ -242,4 +250,5 @@ macro_rules! overlay {
     };
 }
 
-pub(crate) use {choice, field, name_of, overlay, record, section, structure};
+pub use {choice, field, name_of, section, structure};
+pub(crate) use {overlay, record};

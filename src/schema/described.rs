@@ -1,13 +1,18 @@
 //! Types whose values a user may write.
 
-use serde::{Deserialize, Serialize};
+use ron::error::SpannedError;
+use ron::value::RawValue;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Deserializer, Serialize, Serializer, ser};
 
 use super::kind::{Kind, Names};
 use super::range::{self, at_least, integer};
+use crate::files::ron_options;
 use crate::growth::{AlphaCurveAction, AlphaSpeed, AlphaTarget, GerminationStyle, LifecycleOp, SlotId, Tempo};
 
 /// A type that knows what its values may be.
 pub trait Described {
+    /// What its values may be.
     const KIND: Kind;
 }
 
@@ -42,6 +47,45 @@ pub struct Written(pub String);
 
 impl Described for Written {
     const KIND: Kind = Kind::Written;
+}
+
+/// The settings of a part that is chosen by name, as far as they were written, in RON: the part declares what they may be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Settings(String);
+
+impl Settings {
+    /// The settings with the defaults of those that were not written.
+    ///
+    /// # Errors
+    /// Settings that `T` does not have, or values that they cannot be; scenarios that were checked have neither.
+    pub fn read<T: DeserializeOwned>(&self) -> Result<T, SpannedError> {
+        ron_options().from_str(&self.0)
+    }
+}
+
+impl Default for Settings {
+    /// None are written.
+    fn default() -> Self {
+        Self("()".into())
+    }
+}
+
+impl Serialize for Settings {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        RawValue::from_ron(&self.0)
+            .map_err(ser::Error::custom)?
+            .serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for Settings {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Box::<RawValue>::deserialize(deserializer).map(|raw| Self(raw.get_ron().trim().into()))
+    }
+}
+
+impl Described for Settings {
+    const KIND: Kind = Kind::Settings("name");
 }
 
 impl<T: Described> Described for Option<T> {

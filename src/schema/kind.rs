@@ -6,10 +6,15 @@ use std::ops::{Bound, RangeBounds};
 /// A key of a record, or a value inside `name(…)`; an unnamed one shares the path of the choice itself.
 #[derive(Clone, Copy, Debug)]
 pub struct Field {
+    /// As it is written; empty for an item without a name.
     pub name: &'static str,
+    /// What it means.
     pub doc: &'static str,
+    /// Unit of a number.
     pub unit: Option<&'static str>,
+    /// What it may be.
     pub kind: Kind,
+    /// Whether it may be left out.
     pub has_default: bool,
 }
 
@@ -30,9 +35,9 @@ impl Field {
         matches!(self.kind, Kind::Record(fields) if fields.iter().all(|field| field.has_default))
     }
 
-    /// Has neither a default nor `None` to fall back to.
+    /// Has neither a default nor `None` to fall back to; of settings each has a default.
     pub const fn must_be_written(&self) -> bool {
-        !self.has_default && !matches!(self.kind, Kind::Optional(_))
+        !self.has_default && !matches!(self.kind, Kind::Optional(_) | Kind::Settings(_))
     }
 
     /// The field `name` of a record, as one that may be left out; with its own documentation unless `doc` is empty.
@@ -71,14 +76,18 @@ const fn is_same(a: &str, b: &str) -> bool {
 /// One member of a choice.
 #[derive(Clone, Copy, Debug)]
 pub struct Variant {
+    /// As it is written.
     pub name: &'static str,
+    /// What choosing it means.
     pub doc: &'static str,
+    /// What it takes.
     pub content: Content,
 }
 
 /// What stands in the parentheses after a choice's name.
 #[derive(Clone, Copy, Debug)]
 pub enum Content {
+    /// `name`.
     Nothing,
     /// `name(item, …)`.
     Items(&'static [Field]),
@@ -89,19 +98,31 @@ pub enum Content {
 /// What a value may be.
 #[derive(Clone, Copy, Debug)]
 pub enum Kind {
+    /// `true` or `false`.
     Bool,
+    /// A whole number.
     Integer {
+        /// Smallest.
         min: i128,
+        /// Largest.
         max: i128,
     },
+    /// A number.
     Float(FloatRange),
+    /// Text in quotes.
     Text(Names),
     /// `None` or a value.
     Optional(&'static Kind),
+    /// `[a, ..]`.
     List(&'static Kind),
+    /// `(a, b)`.
     Pair(&'static Kind),
+    /// `(key: value, ..)`.
     Record(&'static [Field]),
+    /// One of some names, which may take more.
     Choice(&'static [Variant]),
+    /// The settings of the part that the field of this name, in the same record, chooses: a record that the part declares.
+    Settings(&'static str),
     /// Any value, kept as it was written: what another description decides about.
     Written,
 }
@@ -125,7 +146,8 @@ impl Kind {
             (Self::Pair(_), _) => Self::Pair(inner),
             (Self::Integer { .. }, Self::Integer { .. })
             | (Self::Float(_), Self::Float(_))
-            | (Self::Text(_), Self::Text(_)) => *inner,
+            | (Self::Text(_), Self::Text(_))
+            | (Self::Settings(_), Self::Settings(_)) => *inner,
             _ => panic!("the range does not belong to the field's type"),
         }
     }
@@ -136,6 +158,7 @@ impl Kind {
 pub struct FloatRange(pub Bound<f64>, pub Bound<f64>);
 
 impl FloatRange {
+    /// Whether the number lies in it.
     pub fn contains(&self, value: f64) -> bool {
         value.is_finite() && (self.0, self.1).contains(&value)
     }
@@ -165,29 +188,40 @@ pub enum Names {
     Free,
     /// The members of a closed set, in lower case; they match in either case.
     Members {
+        /// What one is called.
         noun: &'static str,
+        /// All of them.
         list: fn() -> Vec<String>,
     },
     /// What is registered under such names, plugins included; they match in either case.
     Registered(Subject),
     /// Whatever has a certain form.
     Form {
+        /// What it is called.
         noun: &'static str,
         /// In words.
         form: &'static str,
+        /// Whether a text has it.
         accepts: fn(&str) -> bool,
     },
 }
 
 /// Where names are registered.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Subject {
+    /// Tasks, by their presets.
     Tasks,
+    /// Data sets.
     Data,
+    /// Host networks.
     Hosts,
+    /// Seed modules.
     Blueprints,
+    /// Controllers.
     Controllers,
+    /// Policy networks.
     Networks,
+    /// Reward modes.
     Rewards,
 }
 

@@ -27,8 +27,12 @@ mod registry;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use declare::{choice, field, name_of, overlay, record, section, structure};
+#[doc(hidden)]
+pub use declare::{choice, field, name_of, section, structure};
+pub(crate) use declare::{overlay, record};
 pub(crate) use described::members;
-pub use described::{Described, Written};
-pub use kind::{Content, Field, Kind, Names, Subject, Variant, snake_case, snake_case_len};
-pub use registry::{NameError, Registry};
+pub use described::{Described, Settings, Written};
+pub use kind::{Content, Field, FloatRange, Kind, Names, Subject, Variant, snake_case, snake_case_len};
+pub use registry::{Declared, NameError, Registry};
+#[doc(hidden)]
+pub use serde;

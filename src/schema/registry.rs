@@ -5,6 +5,13 @@ use std::fmt;
 use std::sync::Arc;
 
 use bevy_ecs::resource::Resource;
+use ron::error::SpannedError;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use super::described::{Described, Settings};
+use super::kind::Kind;
+use crate::files::ron_options;
 
 /// Parts of one kind by their names. A plugin registers its own when it is built; a name that it cannot have is reported
 /// before anything runs.
@@ -12,14 +19,36 @@ use bevy_ecs::resource::Resource;
 pub struct Registry<T: ?Sized + Send + Sync + 'static> {
     /// What one of them is called in messages.
     noun: &'static str,
-    entries: BTreeMap<String, Registered<T>>,
+    entries: BTreeMap<String, Arc<Registered<T>>>,
     refused: Option<NameError>,
 }
 
-/// A part and its line in lists.
+/// A part, its line in lists, and what may be set of it.
 struct Registered<T: ?Sized> {
     summary: String,
-    part: Arc<T>,
+    settings: Declared,
+    make: MakePart<T>,
+}
+
+type MakePart<T> = Box<dyn Fn(&Settings) -> Result<Arc<T>, SpannedError> + Send + Sync>;
+
+/// The settings that a part declares.
+#[derive(Clone, Debug)]
+pub struct Declared {
+    /// A record, each field of which may be left out.
+    pub kind: &'static Kind,
+    /// Its defaults in RON.
+    pub defaults: String,
+}
+
+impl Default for Declared {
+    /// None.
+    fn default() -> Self {
+        Self {
+            kind: &Kind::Record(&[]),
+            defaults: "()".into(),
+        }
+    }
 }
 
 /// A name that cannot be registered, or that names nothing.
@@ -41,6 +70,16 @@ pub enum NameError {
         /// The name.
         name: String,
         /// What is wrong, and what would be valid.
+        why: String,
+    },
+    /// Settings that the part cannot have; scenarios that were checked have none.
+    #[error("the settings of the {noun} `{name}` cannot be read: {why}")]
+    Settings {
+        /// What it is.
+        noun: &'static str,
+        /// The name.
+        name: String,
+        /// What is wrong.
         why: String,
     },
     /// Nothing is registered under the name.
@@ -92,7 +131,35 @@ impl<T: ?Sized + Send + Sync + 'static> Registry<T> {
 
     /// Adds a part; `summary` is its line in lists. A name that is taken or cannot be one is refused when the engine is built.
     pub fn register(&mut self, name: impl Into<String>, summary: impl Into<String>, part: Arc<T>) {
-        let (noun, name, summary) = (self.noun, name.into(), summary.into());
+        self.insert(
+            name.into(),
+            summary.into(),
+            Declared::default(),
+            Box::new(move |_| Ok(part.clone())),
+        );
+    }
+
+    /// As [`Self::register`], for a part that is made from settings. `S` declares them with [`section!`](crate::section): a
+    /// scenario writes them beside the name, and they are checked, explained and given defaults like any field.
+    pub fn register_with<S>(
+        &mut self,
+        name: impl Into<String>,
+        summary: impl Into<String>,
+        make: impl Fn(S) -> Arc<T> + Send + Sync + 'static,
+    ) where
+        S: Described + Default + Serialize + DeserializeOwned,
+    {
+        let settings = Declared {
+            kind: const { &S::KIND },
+            // RON refuses nothing that a declared struct holds.
+            defaults: ron_options().to_string(&S::default()).unwrap_or_default(),
+        };
+        let make = Box::new(move |settings: &Settings| settings.read().map(&make));
+        self.insert(name.into(), summary.into(), settings, make);
+    }
+
+    fn insert(&mut self, name: String, summary: String, settings: Declared, make: MakePart<T>) {
+        let noun = self.noun;
         let checked = match self.find(&name) {
             Some(_) => Err(NameError::Taken {
                 noun,
@@ -100,8 +167,13 @@ impl<T: ?Sized + Send + Sync + 'static> Registry<T> {
             }),
             None => NameError::check(noun, &name),
         };
+        let entry = Arc::new(Registered {
+            summary,
+            settings,
+            make,
+        });
         match checked {
-            Ok(()) => _ = self.entries.insert(name, Registered { summary, part }),
+            Ok(()) => _ = self.entries.insert(name, entry),
             Err(error) => _ = self.refused.get_or_insert(error),
         }
     }
@@ -112,21 +184,36 @@ impl<T: ?Sized + Send + Sync + 'static> Registry<T> {
         entries.map(|(name, entry)| (name.as_str(), entry.summary.as_str()))
     }
 
-    /// All parts with their names, sorted.
-    pub fn parts(&self) -> impl Iterator<Item = (&str, &T)> {
-        self.entries.iter().map(|(name, entry)| (name.as_str(), &*entry.part))
+    /// All parts with their names, sorted, made from the defaults of their settings.
+    pub fn parts(&self) -> impl Iterator<Item = (&str, Arc<T>)> {
+        let names = self.entries.keys();
+        names.filter_map(|name| self.get(name, &Settings::default()).ok())
     }
 
-    /// The part of that name, in either case, with the name that it was registered under.
+    /// What may be set of each part, by its name.
+    pub fn settings(&self) -> impl Iterator<Item = (&str, &Declared)> {
+        self.entries
+            .iter()
+            .map(|(name, entry)| (name.as_str(), &entry.settings))
+    }
+
+    /// The part of that name, in either case, made from these settings; with the name that it was registered under.
     ///
     /// # Errors
-    /// [`NameError::Unknown`].
-    pub fn get(&self, name: &str) -> Result<(&str, &T), NameError> {
-        self.find(name).ok_or_else(|| NameError::Unknown {
-            noun: self.noun,
+    /// [`NameError::Unknown`], or [`NameError::Settings`].
+    pub fn get(&self, name: &str, settings: &Settings) -> Result<(&str, Arc<T>), NameError> {
+        let noun = self.noun;
+        let (known, entry) = self.find(name).ok_or_else(|| NameError::Unknown {
+            noun,
             name: name.into(),
             available: self.entries.keys().cloned().collect(),
-        })
+        })?;
+        let part = (entry.make)(settings).map_err(|error| NameError::Settings {
+            noun,
+            name: known.into(),
+            why: error.to_string(),
+        })?;
+        Ok((known, part))
     }
 
     /// The first registration that was refused.
@@ -134,20 +221,18 @@ impl<T: ?Sized + Send + Sync + 'static> Registry<T> {
         self.refused.as_ref()
     }
 
-    fn find(&self, name: &str) -> Option<(&str, &T)> {
-        self.parts().find(|(known, _)| known.eq_ignore_ascii_case(name))
+    fn find(&self, name: &str) -> Option<(&str, &Registered<T>)> {
+        let mut entries = self.entries.iter();
+        let (known, entry) = entries.find(|(known, _)| known.eq_ignore_ascii_case(name))?;
+        Some((known, entry))
     }
 }
 
 impl<T: ?Sized + Send + Sync + 'static> Clone for Registry<T> {
     fn clone(&self) -> Self {
-        let shared = |(name, entry): (&String, &Registered<T>)| {
-            let (summary, part) = (entry.summary.clone(), entry.part.clone());
-            (name.clone(), Registered { summary, part })
-        };
         Self {
             noun: self.noun,
-            entries: self.entries.iter().map(shared).collect(),
+            entries: self.entries.clone(),
             refused: self.refused.clone(),
         }
     }

@@ -64,7 +64,7 @@ impl ActorCriticController {
         let (policy, learner) = (&context.scenario.policy, &context.scenario.learner);
         let run = &context.scenario.run;
         let schema = context.schema();
-        let net = context.nets.build(NetContext {
+        let net = NetContext {
             spec: NetSpec {
                 kind: policy.net.clone(),
                 observation: schema.len(),
@@ -74,7 +74,8 @@ impl ActorCriticController {
             },
             device: context.device,
             seed: run.seed,
-        })?;
+        };
+        let net = context.nets.build(net, &policy.net_settings)?;
         let blueprints: Vec<String> = context.blueprints.iter().map(|name| (*name).to_string()).collect();
         let mut controller = Self {
             layout: net.spec().layout(),

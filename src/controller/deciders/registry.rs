@@ -78,7 +78,8 @@ impl ControllerRegistry {
     /// # Errors
     /// The name is unknown, or the factory refuses its configuration.
     pub fn build(&self, context: &BuildContext) -> Result<Box<dyn Controller>, PolicyError> {
-        let (_, build) = self.get(&context.scenario.policy.controller)?;
+        let policy = &context.scenario.policy;
+        let (_, build) = self.get(&policy.controller, &policy.controller_settings)?;
         build(context)
     }
 }

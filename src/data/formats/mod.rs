@@ -114,12 +114,9 @@ pub fn read(source: &DataSource, scenario_dir: Option<&Path>, sets: &DataRegistr
             arrays::read_pairs([at(images)?, at(labels)?], test, &mut stated(*layout, *scale))
         }
         DataSource::Parquet(table) => read_table(table, scenario_dir),
-        DataSource::Custom { name, params } => {
-            let request = DataRequest {
-                params: params.as_deref().unwrap_or_default(),
-                folder: scenario_dir,
-            };
-            let (name, images) = sets.load(name, &request)?;
+        DataSource::Custom { name, settings } => {
+            let request = DataRequest { folder: scenario_dir };
+            let (name, images) = sets.load(name, settings, &request)?;
             custom::found(name, images)
         }
         DataSource::SynthTokens(_) | DataSource::Text(_) | DataSource::TokenFiles(_) => Err(DataError::TextForImages),

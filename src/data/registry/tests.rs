@@ -3,16 +3,15 @@ use std::sync::Arc;
 use super::*;
 
 #[test]
-fn what_a_set_says_and_what_it_fails_with_arrives() {
+fn what_a_set_fails_with_arrives() {
     let mut sets = DataRegistry::default();
-    let fail = |request: &DataRequest| Err::<CustomImages, _>(format!("no such colour: {}", request.params));
+    let fail = |_: &DataRequest| Err::<CustomImages, _>("no such colour: mauve");
     sets.register("colours", "by colour", Arc::new(fail));
-    let request = DataRequest {
-        params: "mauve",
-        folder: None,
-    };
+    let request = DataRequest { folder: None };
 
-    let error = sets.load(&DataName("colours".into()), &request).unwrap_err();
+    let error = sets
+        .load(&DataName("colours".into()), &Settings::default(), &request)
+        .unwrap_err();
 
-    insta::assert_snapshot!(error, @"data 'colours': the application could not provide it (no such colour: mauve); see task.data.params");
+    insta::assert_snapshot!(error, @"data 'colours': the application could not provide it (no such colour: mauve); see task.data.settings");
 }

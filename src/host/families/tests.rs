@@ -88,7 +88,7 @@ fn networks_of_the_literature_have_their_parameters() {
         let outline = hosts.outline(&choice, 10).unwrap();
         assert_eq!(outline.parameters, count, "{name}");
         assert_eq!(outline.problems, [], "{name}");
-        let built = build(hosts.of(&choice).unwrap());
+        let built = build(&*hosts.of(&choice).unwrap());
         assert_eq!(built.params().count(), count, "{name}");
     }
 }
@@ -99,7 +99,7 @@ fn networks_of_the_literature_learn_with_all_their_parameters() {
     let hosts = HostRegistry::default();
     for entry in hosts.entries() {
         let choice = named(&entry.name);
-        let design = hosts.of(&choice).unwrap();
+        let design = &*hosts.of(&choice).unwrap();
         let host = build(design);
         for _ in 0..2 {
             let (x, labels) = (images(4, design), Tensor::from_slice(&[0_i64, 3, 5, 9]));

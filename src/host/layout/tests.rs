@@ -53,7 +53,7 @@ fn a_host_has_the_slots_that_its_outline_promises() {
         let outline = hosts.outline(&task.host, task.classes).unwrap();
         let design = hosts.of(&task.host).unwrap();
         let host = build(
-            design,
+            &*design,
             task.classes,
             &mut RunRng::new(1, Domain::HostInit, &[0]),
             Backend::CPU,

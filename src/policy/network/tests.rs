@@ -23,7 +23,9 @@ fn sized(kind: &str, slots: usize, config: NetConfig) -> Box<dyn ActorCritic> {
         device: Device::Cpu,
         seed: 42,
     };
-    NetRegistry::default().build(context).unwrap()
+    NetRegistry::default()
+        .build(context, &crate::schema::Settings::default())
+        .unwrap()
 }
 
 /// Values by the first part of their names.

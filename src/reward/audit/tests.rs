@@ -117,7 +117,7 @@ fn the_committed_mode_pays_the_committed_accuracy_gained_less_rent() {
         .iter()
         .chain(Strategy::EXPLOITERS)
     {
-        let played = World::new(&scenario, &task, mode)
+        let played = World::new(&scenario, &task, mode.clone())
             .play(|world| strategy.order(world))
             .expect("a reward");
         let of = |term| {

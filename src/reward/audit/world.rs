@@ -12,6 +12,8 @@
 //! The loss falls in a line with the accuracy. An episode ends for good with its last step: what a truncated one would be
 //! credited with afterwards is the learner's estimate, not the reward's.
 
+use std::sync::Arc;
+
 use smallvec::SmallVec;
 
 use super::order::{Nature, Order};
@@ -89,7 +91,7 @@ impl Episode {
 /// One env in mid-episode.
 pub struct World<'a> {
     scenario: &'a Scenario,
-    function: RewardFunction<'a>,
+    function: RewardFunction,
     limits: Limits,
     max_steps: u32,
     step: u32,
@@ -101,7 +103,7 @@ pub struct World<'a> {
 }
 
 impl<'a> World<'a> {
-    pub fn new(scenario: &'a Scenario, task: &TaskSpec, mode: &'a dyn RewardMode) -> Self {
+    pub fn new(scenario: &'a Scenario, task: &TaskSpec, mode: Arc<dyn RewardMode>) -> Self {
         let slots = task.slots.len();
         Self {
             scenario,

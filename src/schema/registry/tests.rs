@@ -1,4 +1,5 @@
 use super::*;
+use crate::schema::section;
 
 /// A registry of closures, each with state of its own.
 fn offsets() -> Registry<dyn Fn(i32) -> i32 + Send + Sync> {
@@ -11,7 +12,7 @@ fn offsets() -> Registry<dyn Fn(i32) -> i32 + Send + Sync> {
 #[test]
 fn a_part_is_found_in_either_case_and_keeps_the_name_that_it_was_registered_under() {
     let offsets = offsets();
-    let (name, add) = offsets.get("THREE").expect("it is registered");
+    let (name, add) = offsets.get("THREE", &Settings::default()).expect("it is registered");
     assert_eq!((name, add(4)), ("three", 7));
 }
 
@@ -31,6 +32,37 @@ fn the_first_name_that_is_taken_or_cannot_be_one_is_kept() {
 
 #[test]
 fn an_unknown_name_lists_what_there_is() {
-    let error = offsets().get("four").map(|(name, _)| name.to_owned()).unwrap_err();
+    let error = offsets()
+        .get("four", &Settings::default())
+        .map(|(name, _)| name.to_owned())
+        .unwrap_err();
     assert_eq!(error.to_string(), "no part is called `four`; there are: three");
+}
+
+section! {
+    /// Settings.
+    pub struct Shift {
+        /// What is added.
+        by: i64 = 3;
+    }
+}
+
+#[test]
+fn a_part_is_made_from_the_settings_that_it_declares() {
+    let mut offsets = Registry::<dyn Fn(i64) -> i64 + Send + Sync>::new("part");
+    offsets.register_with("shift", "adds what is set", |shift: Shift| {
+        Arc::new(move |number| number + shift.by)
+    });
+
+    let made = |settings: &str| {
+        let settings: Settings = ron_options().from_str(settings).expect("RON");
+        let made = offsets.get("shift", &settings);
+        made.map(|(_, add)| add(4)).map_err(|error| error.to_string())
+    };
+
+    assert_eq!(made("()"), Ok(7));
+    assert_eq!(made("(by: 5)"), Ok(9));
+    insta::assert_snapshot!(made("(bye: 5)").unwrap_err(), @"the settings of the part `shift` cannot be read: 1:2-1:5: Unexpected field named `bye` in `Shift`, expected `by` instead");
+    let (_, declared) = offsets.settings().next().expect("one is registered");
+    assert_eq!(declared.defaults, "(by:3)");
 }

@@ -6,7 +6,7 @@ use std::path::Path;
 use safetensors::tensor::{Dtype, SafeTensors, TensorView, serialize};
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
-use tch::Tensor;
+use tch::{Device, Tensor};
 
 use crate::actions::{Head, PolicyError};
 use crate::controller::saved::{Differences, SavedFolder, sha256, storage, to_ron, write_folder};
@@ -86,6 +86,26 @@ impl PolicyManifest {
         diffs.compare("normaliser statistics", &lengths.0, &lengths.1);
     }
 
+    /// What a running policy would say that knew these blueprints alone, the first of its own.
+    fn with_blueprints(&self, known: &[String]) -> Self {
+        let added = &self.blueprints[known.len()..];
+        let is_known = |choice: &String| {
+            let name = choice.strip_prefix(&format!("{}:", Head::Blueprint));
+            name.is_none_or(|name| !added.iter().any(|added| added == name))
+        };
+        Self {
+            blueprints: known.to_vec(),
+            action_space: action_space_hash(&self.slots, known),
+            excluded: self
+                .excluded
+                .iter()
+                .filter(|choice| is_known(choice))
+                .cloned()
+                .collect(),
+            ..self.clone()
+        }
+    }
+
     /// Notes what no policy can decide by.
     fn note_nonfinite(&self, diffs: &mut Differences) {
         if !self.floor_scale.is_finite() {
@@ -154,7 +174,8 @@ fn weights_file(folder: &Path, params: &PolicyParams, reads: &HostSyncCounter) -
         .map_err(|error| storage(folder, &error))
 }
 
-/// Copies the saved weights into `params`, in place, and returns the saved manifest.
+/// Copies the saved weights into `params`, in place, and returns the saved manifest. Blueprints that were added behind those
+/// that the saved policy knows keep the rows that `params` were drawn with.
 ///
 /// # Errors
 /// `Storage` for files that cannot be understood, `IncompatiblePolicy` with every difference from `running` and every
@@ -166,10 +187,26 @@ pub fn load_policy(
 ) -> Result<PolicyManifest, PolicyError> {
     let manifest = read_manifest(folder)?;
     let mut diffs = Differences::default();
-    manifest.compare(running, &mut diffs);
+    let known = manifest.blueprints.as_slice();
+    let added = running.blueprints.strip_prefix(known).unwrap_or_default();
+    match added.is_empty() {
+        true => manifest.compare(running, &mut diffs),
+        false => manifest.compare(&running.with_blueprints(known), &mut diffs),
+    }
     manifest.note_nonfinite(&mut diffs);
-    let sources = read_weights(folder, &manifest.weights, params, &mut diffs)?;
+    let rows = BlueprintRows {
+        known: known.len(),
+        all: known.len() + added.len(),
+    };
+    let sources = read_weights(folder, &manifest.weights, params, rows, &mut diffs)?;
     diffs.finish(folder.path())?;
+    if !added.is_empty() {
+        tracing::warn!(
+            "the policy in {} has never seen the blueprints {}; their rows are added to it, drawn from the seed of the run",
+            folder.path().display(),
+            added.join(", ")
+        );
+    }
     let targets: Vec<Tensor> = params.iter().map(|param| param.tensor.shallow_clone()).collect();
     copy_all(&targets, &sources, false)?;
     Ok(manifest)
@@ -189,12 +226,13 @@ fn read_weights(
     folder: &SavedFolder,
     hash: &String,
     params: &PolicyParams,
+    rows: BlueprintRows,
     diffs: &mut Differences,
 ) -> Result<Vec<Tensor>, PolicyError> {
     let bytes = folder.file(WEIGHTS_FILE)?;
     diffs.compare("weights file", &sha256(bytes), hash);
     let saved = SafeTensors::deserialize(bytes).map_err(|error| storage(&folder.path().join(WEIGHTS_FILE), &error))?;
-    let sources = match_weights(&saved, params, diffs)?;
+    let sources = match_weights(&saved, params, rows, diffs)?;
     Ok(catch(|| {
         let here = sources.iter().map(|source| source.to_device(params.device()));
         here.collect()
@@ -205,6 +243,7 @@ fn read_weights(
 fn match_weights(
     saved: &SafeTensors,
     params: &PolicyParams,
+    rows: BlueprintRows,
     diffs: &mut Differences,
 ) -> Result<Vec<Tensor>, PolicyError> {
     let names = saved.names().into_iter();
@@ -214,7 +253,7 @@ fn match_weights(
         superfluous.remove(param.name.as_str());
         match saved.tensor(&param.name) {
             Err(_) => diffs.note(format!("weight {} is not in the file", param.name)),
-            Ok(view) if view.dtype() != Dtype::F32 || view.shape() != shape_of(&param) => {
+            Ok(view) if view.dtype() != Dtype::F32 || !rows.fit(view.shape(), &shape_of(&param)) => {
                 let found = (view.dtype(), view.shape().to_vec());
                 diffs.compare(
                     &format!("weight {}", param.name),
@@ -233,8 +272,9 @@ fn match_weights(
                 if !values.iter().all(|value| value.is_finite()) {
                     diffs.note(format!("weight {} holds values that are not finite", param.name));
                 }
+                let shape: Vec<i64> = view.shape().iter().map(|&size| size as i64).collect();
                 sources.push(catch(|| {
-                    Tensor::from_slice(&values).view(param.tensor.size().as_slice())
+                    rows.grown(&Tensor::from_slice(&values).view(shape.as_slice()), &param.tensor)
                 })?);
             }
         }
@@ -243,6 +283,46 @@ fn match_weights(
         diffs.note(format!("weight {name} belongs to no part of the running network"));
     }
     Ok(sources)
+}
+
+/// How many blueprints a saved policy knows, and how many there are.
+///
+/// The first dimension of a weight has a row a blueprint, over and over for each slot or operation, or, in an embedding, one
+/// row more at its end, for the empty slot.
+#[derive(Clone, Copy)]
+struct BlueprintRows {
+    known: usize,
+    all: usize,
+}
+
+impl BlueprintRows {
+    /// Whether a saved weight of one shape can be a running one of the other.
+    fn fit(self, saved: &[usize], running: &[usize]) -> bool {
+        let (Some((&rows, rest)), Some((&all, others))) = (saved.split_first(), running.split_first()) else {
+            return saved == running;
+        };
+        let is_embedding = (rows, all) == (self.known + 1, self.all + 1);
+        let has_blocks = rows.is_multiple_of(self.known) && rows * self.all == all * self.known;
+        rest == others && (rows == all || is_embedding || has_blocks)
+    }
+
+    /// The rows of `saved` at the places that their blueprints have in `running`, whose other rows stay.
+    fn grown(self, saved: &Tensor, running: &Tensor) -> Tensor {
+        if saved.size() == running.size() {
+            return saved.shallow_clone();
+        }
+        let (known, all) = (self.known as i64, self.all as i64);
+        let grown = running.detach().to_device(Device::Cpu).copy();
+        let (mut places, saved) = if saved.size()[0] == known + 1 {
+            let _ = grown.narrow(0, all, 1).copy_(&saved.narrow(0, known, 1));
+            (grown.narrow(0, 0, known), saved.narrow(0, 0, known))
+        } else {
+            let blocks = |tensor: &Tensor, rows| tensor.unflatten(0, [-1, rows]);
+            (blocks(&grown, all).narrow(1, 0, known), blocks(saved, known))
+        };
+        let _ = places.copy_(&saved);
+        grown
+    }
 }
 
 fn shape_of(param: &PolicyParam) -> Vec<usize> {

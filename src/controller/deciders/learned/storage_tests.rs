@@ -5,6 +5,7 @@ use std::path::Path;
 
 use super::*;
 use crate::actions::PolicyError;
+use crate::actions::fixtures::BLUEPRINT_NAMES;
 use crate::controller::deciders::Controller;
 use crate::controller::deciders::learned::storage::{MANIFEST_FILE, WEIGHTS_FILE};
 use crate::controller::fixtures::Ground;
@@ -140,6 +141,57 @@ fn another_blueprint_list_or_schema_is_refused() {
     let diffs = differences(&mut other(|_| ()), &folder);
     assert!(diffs.iter().any(|diff| diff.starts_with("blueprints:")));
     assert!(diffs.iter().any(|diff| diff.starts_with("observation schema hash:")));
+}
+
+/// An embedding has its row of the empty slot at the end, the blueprint's head a block a slot.
+#[test]
+fn blueprints_that_were_added_leave_an_old_policy_loadable() {
+    let root = tempfile::tempdir().unwrap();
+    let folder = root.path().join("policy");
+    let saved = controller("lstm");
+    saved.save(&folder).unwrap();
+    let mut ground = Ground::default();
+    ground.scenario.policy.net_cfg = small();
+    let names = [&BLUEPRINT_NAMES[..], &["moss", "fern"]].concat();
+    let known = BLUEPRINT_NAMES.len() as i64;
+    let context = crate::controller::BuildContext {
+        blueprints: &names,
+        ..ground.context()
+    };
+    let mut grown = ActorCriticController::new(&context).unwrap();
+    let fresh: Vec<Tensor> = grown.params().iter().map(|param| param.tensor.copy()).collect();
+
+    load(&mut grown, &folder).unwrap();
+
+    let mut changed = 0;
+    for ((grown, saved), fresh) in grown.params().iter().zip(saved.params()).zip(fresh) {
+        let [grown, saved] = [&grown.tensor, &saved.tensor];
+        if grown.size() == saved.size() {
+            assert!(grown.equal(saved));
+            continue;
+        }
+        changed += 1;
+        let slots = grown.size()[0] / (known + 2);
+        let blocks = |tensor: &Tensor, rows: i64| tensor.narrow(0, 0, slots * rows).unflatten(0, [slots, rows]);
+        let (all, old) = (blocks(grown, known + 2), blocks(saved, known));
+        assert!(all.narrow(1, 0, known).equal(&old), "rows that were learnt");
+        assert!(
+            all.narrow(1, known, 2)
+                .equal(&blocks(&fresh, known + 2).narrow(1, known, 2)),
+            "rows that are new"
+        );
+        if slots == 1 {
+            assert!(grown.get(-1).equal(&saved.get(-1)), "the row of the empty slot");
+        }
+    }
+    assert_eq!(changed, 3, "the embedding, and weight and bias of a head");
+    let moved = root.path().join("moved");
+    grown.save(&moved).unwrap();
+    let diffs = differences(&mut other(|_| ()), &moved);
+    assert!(
+        diffs.iter().any(|diff| diff.starts_with("blueprints:")),
+        "none may be taken away: {diffs:?}"
+    );
 }
 
 /// What was never allowed was never learnt.
