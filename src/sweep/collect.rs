@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use serde::Serialize;
 
 use super::folder::{SweepFolder, replace_shared};
-use super::outcome::{Results, TrialEnd, TrialResult, read_result};
+use super::outcome::{Results, TrialEnd, TrialResult, read_sound};
 use super::plan::{Plan, Trial};
 use crate::compare::statistics::Criteria;
 use crate::compare::{ComparisonPlan, MethodComparison, MethodTraining, Metric, TrainingRecord};
@@ -61,7 +61,7 @@ impl Collected {
             let end = results.end(&trial.id);
             trials.push(CollectedTrial {
                 trial: trial.clone(),
-                result: end.map(|end| read_result(folder, &trial.id, end)).transpose()?,
+                result: end.map(|end| read_sound(folder, &trial.id, end)).transpose()?.flatten(),
             });
         }
         Ok(Self {
