@@ -71,7 +71,6 @@ Examples:
   simic-engine eval latest
   simic-engine eval latest --seed 1,2,3 --episodes 40 --against heuristic,wait
   simic-engine eval latest --against wait,widened,from_scratch,schedules
-  simic-engine eval latest --sample --set run.n_envs=4
   simic-engine eval my-policy --scenario my.ron
 
 Ctrl-C prints how things stand so far.";
@@ -425,12 +424,11 @@ pub struct EvalOptions {
     /// Episodes of each controller under each seed, rounded up to whole rounds [default: 2 for every env].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub episodes: Option<u32>,
-    /// What to compare the policy with, or none [default: heuristic,random,wait,blind]: any controller; blind, what this policy
-    /// usually decides at each step, played without looking; widened, a wider host; from_scratch, the grown architectures
-    /// with fresh weights; schedules, the best of drawn ones. actor_critic is an untrained policy.
+    /// What to compare the policy with, or none [default: heuristic,random,wait,blind]: a controller; blind: its usual decisions
+    /// without looking; widened: a wider host; from_scratch: the grown networks; schedules: the best of many.
     #[arg(long, value_name = "A,B", value_delimiter = ',')]
     pub against: Option<Vec<String>>,
-    /// Schedules to choose the best of, each by a round [default: as many as the policy's training would have paid for].
+    /// Schedules to try [default: as many as the policy's training would have paid for].
     #[arg(long, value_name = "M", value_parser = clap::value_parser!(u32).range(1..))]
     pub schedules: Option<u32>,
     /// Also write what --json prints to this file.

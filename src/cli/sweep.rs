@@ -18,7 +18,7 @@ use crate::run::{StopSignal, stop_on_signals};
 use crate::scenario::Override;
 use crate::sweep::{
     Collected, FolderError, Plan, Planned, PlayedPoint, Results, Shard, SideBySide, SweepFolder, Trial, TrialEnd,
-    WorkOptions, plan, try_again, work,
+    WorkOptions, plan, try_again, try_misplaced_again, work,
 };
 use launch::launch;
 use status::status;
@@ -64,6 +64,7 @@ pub fn sweep(options: &SweepOptions, context: &Context) -> Result<Outcome, Strin
 /// Plays what is left of a sweep that has been begun.
 pub(super) fn resume(folder: &SweepFolder, plan: &Plan, context: &Context) -> Result<Outcome, String> {
     let pace = pace_of(&Pace::default(), plan, context);
+    try_misplaced_again(folder, plan).map_err(|error| error.to_string())?;
     play(folder, plan, &pace, context)
 }
 
@@ -124,6 +125,9 @@ pub(super) fn begin(options: &PlayOptions, overrides: &[Override], context: &Con
     }
     if options.plan_only {
         return Ok(Outcome::Done);
+    }
+    if let Err(error) = try_misplaced_again(&folder, &plan) {
+        return Ok(failed(error, context));
     }
     play(&folder, &plan, &work, context)
 }

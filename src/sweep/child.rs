@@ -28,6 +28,11 @@ pub enum ChildEnd {
         /// As the system tells it.
         reason: String,
     },
+    /// By itself, since the place where it plays has no room, or fails: this says nothing of the trial either.
+    Misplaced {
+        /// The last error that it printed.
+        reason: String,
+    },
     /// By itself, with an error; trying again is of use only where it may have had a cause outside.
     Failed {
         /// The last error that it printed.
@@ -164,9 +169,12 @@ pub fn play(
         Watched::Ended(status) if is_killed(status) => ChildEnd::Killed {
             reason: format!("its process was killed ({status})"),
         },
-        Watched::Ended(status) => ChildEnd::Failed {
-            reason: reason(&path, before, status),
-            is_worth_a_retry: !matches!(status.code(), Some(REJECTED | HALTED)),
+        Watched::Ended(status) => match reason(&path, before, status) {
+            reason if is_of_place(status.code(), &reason) => ChildEnd::Misplaced { reason },
+            reason => ChildEnd::Failed {
+                reason,
+                is_worth_a_retry: !matches!(status.code(), Some(REJECTED | HALTED)),
+            },
         },
         Watched::OverLimit { reason, timed_out } => ChildEnd::OverLimit { reason, timed_out },
         Watched::LetGo => ChildEnd::LetGo,
@@ -178,6 +186,22 @@ const REJECTED: i32 = 2;
 const HALTED: i32 = 4;
 /// Exit codes of a run that was asked to stop: Ctrl-C reaches the processes of a terminal all at once.
 const STOPPED: [i32; 3] = [129, 130, 143];
+
+/// Exit code of a run whose record could not be written.
+const RECORD_INCOMPLETE: i32 = 5;
+/// What the system says of a place: a device fails (5), no room (28), only readable (30), stale (116), over quota (122).
+const OF_THE_PLACE: [&str; 5] = [
+    "(os error 5)",
+    "(os error 28)",
+    "(os error 30)",
+    "(os error 116)",
+    "(os error 122)",
+];
+
+/// Whether a trial ended for a reason that lies in the place, whatever is played there.
+fn is_of_place(code: Option<i32>, reason: &str) -> bool {
+    code == Some(RECORD_INCOMPLETE) || OF_THE_PLACE.iter().any(|told| reason.contains(told))
+}
 
 #[cfg(unix)]
 fn is_killed(status: ExitStatus) -> bool {

@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::folder::SweepFolder;
-use super::outcome::{Results, TrialEnd, TrialResult, read_result};
+use super::outcome::{Results, TrialEnd, TrialResult, read_sound};
 use super::plan::{Plan, Trial};
 use crate::compare::statistics::Criteria;
 use crate::compare::{ComparisonPlan, MethodComparison, MethodTraining, TrainingRecord};
@@ -55,7 +55,7 @@ impl Collected {
             let end = results.end(&trial.id);
             trials.push(CollectedTrial {
                 trial: trial.clone(),
-                result: end.map(|end| read_result(folder, &trial.id, end)).transpose()?,
+                result: end.map(|end| read_sound(folder, &trial.id, end)).transpose()?.flatten(),
             });
         }
         Ok(Self {

@@ -35,7 +35,7 @@ pub(crate) use folder::replace_shared;
 pub use folder::{FolderError, SweepFolder};
 pub use launch::{Cluster, Launch, LaunchError};
 pub use lease::{Holder, Lease, LeaseContent, Leases};
-pub use outcome::{Results, TrialEnd, TrialResult, read_result, try_again};
+pub use outcome::{Results, TrialEnd, TrialResult, read_result, read_sound, try_again, try_misplaced_again};
 pub use plan::{Plan, PlanError, Planned, QUICKSTART, Trial, plan};
 pub use process::Worker;
 pub use side_by_side::{PlayedPoint, ReplicateError, SideBySide};

@@ -1,11 +1,13 @@
 //! How trials ended, one file each; the name of the file alone says in which way.
 
 use std::collections::BTreeMap;
+use std::io::ErrorKind;
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
 use super::folder::{SweepFolder, names_in, replace_shared};
+use super::plan::Plan;
 use crate::compare::TrainingRecord;
 use crate::health::{AtPath, FileError};
 use crate::record::Build;
@@ -46,6 +48,9 @@ pub struct TrialResult {
     /// It ran into `budget.time_limit_s`: its numbers depend on the machine.
     #[serde(default)]
     pub timed_out: bool,
+    /// It failed since the machine did not let it play: the same command has it tried again.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub by_place: bool,
     /// How often it was begun or taken up.
     pub attempts: u32,
     /// Wall time of all attempts, start-up and evaluation included.
@@ -68,6 +73,7 @@ impl TrialResult {
             end,
             reason: None,
             timed_out: false,
+            by_place: false,
             attempts,
             wall_s,
             engine: build.engine.into(),
@@ -180,6 +186,80 @@ impl Results {
 /// A file that cannot be read.
 pub fn read_result(sweep: &SweepFolder, id: &str, end: TrialEnd) -> Result<TrialResult, FileError> {
     read_json(&sweep.results().join(format!("{id}{}", end.suffix())))
+}
+
+/// As [`read_result`]; `None` of one that is damaged, which the next worker has again from the trial's run.
+///
+/// # Errors
+/// A file that cannot be read.
+pub fn read_sound(sweep: &SweepFolder, id: &str, end: TrialEnd) -> Result<Option<TrialResult>, FileError> {
+    match read_result(sweep, id, end) {
+        Err(error) if is_damaged(&error) => {
+            tracing::warn!(%error, "a result is damaged; `sweep work` has it again from the trial's run");
+            Ok(None)
+        }
+        read => read.map(Some),
+    }
+}
+
+/// Whether the content of a file is wrong, and not its place.
+fn is_damaged(error: &FileError) -> bool {
+    matches!(error.source.kind(), ErrorKind::InvalidData | ErrorKind::UnexpectedEof)
+}
+
+/// Sets results aside that are damaged, with those of the trials that are played as one with theirs: the runs give them
+/// again.
+///
+/// # Errors
+/// A file that can be neither read nor renamed.
+pub fn set_damaged_aside(sweep: &SweepFolder, plan: &Plan) -> Result<(), FileError> {
+    let results = Results::read(sweep)?;
+    for group in plan.groups() {
+        let ended = group
+            .iter()
+            .filter_map(|trial| Some((&trial.id, results.end(&trial.id)?)));
+        let ended: Vec<(&String, TrialEnd)> = ended.collect();
+        let mut damaged = false;
+        for (id, end) in &ended {
+            damaged |= read_sound(sweep, id, *end)?.is_none();
+        }
+        // The first stands for all: without its result all are to do.
+        for (id, end) in ended.into_iter().filter(|_| damaged) {
+            let path = sweep.results().join(format!("{id}{}", end.suffix()));
+            let places = (1_u32..).map(|number| sweep.results().join(format!("{id}.damaged-{number}.json")));
+            let Some(place) = places.into_iter().find(|place| !place.exists()) else {
+                continue;
+            };
+            match storage::rename(&path, &place) {
+                // Another worker was quicker.
+                Err(error) if error.kind() == ErrorKind::NotFound => {}
+                renamed => renamed.at(&path)?,
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Lets trials be tried again that have failed by the place alone; how many.
+///
+/// # Errors
+/// A result that can be neither read nor renamed.
+pub fn try_misplaced_again(sweep: &SweepFolder, plan: &Plan) -> Result<usize, FileError> {
+    let results = Results::read(sweep)?;
+    let mut count = 0;
+    // The first of a group last: it stands for all.
+    for trial in plan.trials.iter().rev() {
+        let failed = results.end(&trial.id).filter(|end| *end == TrialEnd::Failed);
+        let failed = failed
+            .map(|end| read_sound(sweep, &trial.id, end))
+            .transpose()?
+            .flatten();
+        if failed.is_some_and(|result| result.by_place) {
+            try_again(sweep, &trial.id, &results)?;
+            count += 1;
+        }
+    }
+    Ok(count)
 }
 
 /// What a trial was scored at a rung.

@@ -1,6 +1,7 @@
 //! Workers: they take trials that nobody plays, play them, and write down what came of them, until nothing is left.
 
 use std::path::Path;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -10,7 +11,7 @@ use super::child::{self, ChildEnd, Limits};
 use super::file::{Evaluation, EvaluationMode};
 use super::folder::SweepFolder;
 use super::lease::{Lease, Setbacks};
-use super::outcome::{RungScore, TrialEnd, TrialResult, is_still_to_do};
+use super::outcome::{RungScore, TrialEnd, TrialResult, is_still_to_do, set_damaged_aside};
 use super::plan::{Plan, Trial};
 use super::state::{Segment, SweepState, TrialState};
 use super::tidy::tidy;
@@ -22,6 +23,8 @@ use crate::telemetry::ReadError;
 
 /// Between two looks at a folder in which everything is being played by others.
 const PAUSE: Duration = Duration::from_millis(500);
+/// So many trials in a row that the place did not let play end the worker.
+const MOST_MISPLACED: u32 = 10;
 /// The end of a process whose worker was killed is awaited for so long.
 const ORPHANS: Duration = Duration::from_secs(30);
 
@@ -83,6 +86,8 @@ pub enum Told<'a> {
     Scored(&'a Trial, Segment, f64),
     /// A trial has failed, or was killed, and is tried again.
     Again(&'a Trial, &'a str),
+    /// The place did not let a trial play: the worker pauses.
+    Pauses(&'a Trial, &'a str, Duration),
     /// The trial that this worker was to play is in other hands, and is left there.
     Left(&'a Trial, &'a TrialState),
 }
@@ -96,6 +101,14 @@ pub enum WorkError {
     /// What a trial has told cannot be read.
     #[error("a trial's events: {0}")]
     Events(#[from] ReadError),
+    /// No trial can be played where the sweep is; none of them has failed.
+    #[error(
+        "{reason}\nno trial could be played here, {MOST_MISPLACED} times in a row; remove the cause, then the same command continues"
+    )]
+    Place {
+        /// Of the last one.
+        reason: String,
+    },
 }
 
 /// Works on a sweep until nothing is left of it, or `stop` is asked for.
@@ -110,6 +123,7 @@ pub fn work(
     tell: &(dyn Fn(Told) + Sync),
 ) -> Result<(), WorkError> {
     tidy(folder, Duration::from_secs(plan.sweep.budget.lease_s))?;
+    set_damaged_aside(folder, plan)?;
     let worker = Worker {
         folder,
         plan,
@@ -118,6 +132,7 @@ pub fn work(
         tell,
         order: order(plan, options),
         look: Mutex::new(None),
+        misplaced: AtomicU32::new(0),
     };
     std::thread::scope(|scope| {
         let players: Vec<_> = (0..options.parallel)
@@ -140,6 +155,8 @@ struct Worker<'a> {
     order: Vec<Group<'a>>,
     /// One thread at a time looks for a trial, and all of them use what it has seen.
     look: Mutex<Option<Look<'a>>>,
+    /// Trials that the place did not let play since one was played.
+    misplaced: AtomicU32,
 }
 
 /// Trials that are played as one, under the lease of the first: its result is the last to be written.
@@ -194,7 +211,10 @@ impl<'a> Worker<'a> {
         while !self.stop.is_requested() {
             match self.next()? {
                 Next::Play(task) => {
-                    self.play(*task)?;
+                    let trial = task.group[0];
+                    if let Some(reason) = self.play(*task)? {
+                        self.wait_for_the_place(trial, reason)?;
+                    }
                     // What has just ended may let others go on, or call off the sweep.
                     *self.look.lock().unwrap_or_else(PoisonError::into_inner) = None;
                 }
@@ -282,8 +302,22 @@ impl<'a> Worker<'a> {
         Ok(true)
     }
 
-    /// Plays a segment, as often as it may fail; the lease is let go at the end.
-    fn play(&self, task: Task) -> Result<(), WorkError> {
+    /// Pauses for longer after every trial that the place did not let play.
+    fn wait_for_the_place(&self, trial: &Trial, reason: String) -> Result<(), WorkError> {
+        let count = self.misplaced.fetch_add(1, Ordering::Relaxed) + 1;
+        let Some(pause) = pause_after(count) else {
+            return Err(WorkError::Place { reason });
+        };
+        (self.tell)(Told::Pauses(trial, &reason, pause));
+        let began = Instant::now();
+        while let Some(left) = pause.checked_sub(began.elapsed()).filter(|_| !self.stop.is_requested()) {
+            std::thread::sleep(left.min(PAUSE));
+        }
+        Ok(())
+    }
+
+    /// Plays a segment, as often as it may fail; the lease is let go at the end. Why, if the place did not let it play.
+    fn play(&self, task: Task) -> Result<Option<String>, WorkError> {
         let Task {
             group,
             segment,
@@ -294,12 +328,16 @@ impl<'a> Worker<'a> {
         for trial in &group {
             (self.tell)(Told::Begun(trial));
         }
+        let mut misplaced = None;
         loop {
             let began = Instant::now();
             let ended = self.play_once(&group, segment, &mut lease)?;
             lease.content.played_s += began.elapsed().as_secs_f64();
             let result = |end| TrialResult::new(end, lease.attempt(), lease.content.played_s / group.len() as f64);
-            let (reason, timed_out, pause) = match ended {
+            if matches!(ended, Attempt::Done(_)) {
+                self.misplaced.store(0, Ordering::Relaxed);
+            }
+            let (reason, end, pause) = match ended {
                 Attempt::Done(trainings) if segment.is_last => {
                     for (trial, training) in group.iter().zip(trainings).rev() {
                         let training = Some(training);
@@ -321,12 +359,16 @@ impl<'a> Worker<'a> {
                     break;
                 }
                 Attempt::LetGo => break,
+                Attempt::Misplaced { reason } => {
+                    misplaced = Some(reason);
+                    break;
+                }
                 Attempt::SetBack { reason } => {
                     let there = Checkpoints::of(&self.folder.trial(&trial.id)).list();
                     let newest = there.ok().and_then(|there| there.first().copied());
                     match lease.content.setbacks.pause_after(newest) {
-                        Some(pause) => (reason, false, Some(pause)),
-                        None => (self.too_often(&reason), false, None),
+                        Some(pause) => (reason, Failed::ByPlace, Some(pause)),
+                        None => (too_often(&reason), Failed::ByPlace, None),
                     }
                 }
                 Attempt::Failed {
@@ -336,7 +378,8 @@ impl<'a> Worker<'a> {
                 } => {
                     lease.content.failures += 1;
                     let goes_on = !is_final && lease.content.failures < chances;
-                    (reason, timed_out, goes_on.then_some(Duration::ZERO))
+                    let end = if timed_out { Failed::InTime } else { Failed::Itself };
+                    (reason, end, goes_on.then_some(Duration::ZERO))
                 }
             };
             if !lease.renew()? {
@@ -357,7 +400,8 @@ impl<'a> Worker<'a> {
             for trial in group.iter().rev() {
                 let result = TrialResult {
                     reason: Some(reason.clone()),
-                    timed_out,
+                    timed_out: end == Failed::InTime,
+                    by_place: end == Failed::ByPlace,
                     training: TrainingRecord::of_run(&self.folder.trial(&trial.id)).ok(),
                     ..result.clone()
                 };
@@ -367,7 +411,8 @@ impl<'a> Worker<'a> {
         }
         // What was played counts, whoever goes on with it.
         lease.renew()?;
-        Ok(lease.release()?)
+        lease.release()?;
+        Ok(misplaced)
     }
 
     fn end(&self, trial: &Trial, result: &TrialResult) -> Result<(), FileError> {
@@ -386,16 +431,6 @@ impl<'a> Worker<'a> {
             std::thread::sleep(left.min(PAUSE));
         }
         Ok(true)
-    }
-
-    /// Why a trial has failed that the machine did not let play.
-    fn too_often(&self, reason: &str) -> String {
-        format!(
-            "{reason}: {} times in a row without a newer checkpoint, which is the machine's doing; `simic-engine sweep retry \
-             {}` has it tried again",
-            Setbacks::MOST,
-            self.plan.name
-        )
     }
 
     fn play_once(&self, group: &[&Trial], segment: Segment, lease: &mut Lease) -> Result<Attempt, WorkError> {
@@ -460,6 +495,29 @@ impl<'a> Worker<'a> {
     }
 }
 
+/// How long a worker pauses after so many trials in a row that the place did not let play; `None`: no longer.
+fn pause_after(misplaced: u32) -> Option<Duration> {
+    const LONGEST: u64 = 300;
+    (misplaced < MOST_MISPLACED).then(|| Duration::from_secs((1 << misplaced.saturating_sub(1)).min(LONGEST)))
+}
+
+/// Why a trial has failed that the machine did not let play.
+fn too_often(reason: &str) -> String {
+    format!(
+        "{reason}: {} times in a row without a newer checkpoint, which is the machine's doing; the same command has it tried \
+         again",
+        Setbacks::MOST
+    )
+}
+
+/// What a trial fails by.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Failed {
+    Itself,
+    InTime,
+    ByPlace,
+}
+
 /// Why the run at `directory` is not the one that was planned.
 fn unplanned(directory: &Path, trial: &Trial) -> Result<Option<String>, FileError> {
     let resolved = directory.join("resolved.ron");
@@ -481,6 +539,10 @@ enum Attempt {
     SetBack {
         reason: String,
     },
+    /// Nothing can be played where it is.
+    Misplaced {
+        reason: String,
+    },
     Failed {
         reason: String,
         timed_out: bool,
@@ -495,6 +557,7 @@ impl From<ChildEnd> for Attempt {
         match end {
             ChildEnd::Done | ChildEnd::LetGo => Self::LetGo,
             ChildEnd::Killed { reason } => Self::SetBack { reason },
+            ChildEnd::Misplaced { reason } => Self::Misplaced { reason },
             ChildEnd::Failed {
                 reason,
                 is_worth_a_retry,

@@ -12,7 +12,7 @@ use crate::cli::{Context, Outcome};
 use crate::health::FileError;
 use crate::record::RunStatus;
 use crate::report::{Table, short_id};
-use crate::sweep::{SweepFolder, SweepState, Trial, TrialState, end_name, read_result};
+use crate::sweep::{SweepFolder, SweepState, Trial, TrialState, end_name, read_sound};
 
 /// Trials that are listed one by one; of more only those are that play or have failed.
 const LISTED: usize = 40;
@@ -85,13 +85,16 @@ pub(super) fn status(begun: &Begun, all: bool, context: &Context) -> Result<Outc
 fn row(folder: &SweepFolder, state: &SweepState, trial: &Trial) -> Result<StatusRow, FileError> {
     let (name, details) = match state.of(trial)? {
         TrialState::Ended(end) => {
-            let result = read_result(folder, &trial.id, end)?;
-            let attempts = match result.attempts {
+            let result = read_sound(folder, &trial.id, end)?;
+            let attempts = match result.as_ref().map_or(0, |result| result.attempts) {
                 0 | 1 => String::new(),
                 attempts => format!(" (attempt {attempts})"),
             };
-            let reason = result.reason.as_deref().and_then(|reason| reason.lines().next());
-            (end_name(end), format!("{}{attempts}", reason.unwrap_or_default()))
+            let reason = result
+                .as_ref()
+                .and_then(|result| result.reason.as_deref()?.lines().next());
+            let name = if result.is_some() { end_name(end) } else { "damaged" };
+            (name, format!("{}{attempts}", reason.unwrap_or_default()))
         }
         TrialState::Playing(worker) => ("playing", format!("{}{worker}", progress(folder, trial))),
         TrialState::Waiting(_) => ("waiting", String::new()),

@@ -86,6 +86,14 @@ impl<'a> View<'a> {
                 Some(format!("{}: left to {worker}, which plays it", name(trial)))
             }
             Told::Left(trial, _) => Some(format!("{}: it waits for others at a rung", name(trial))),
+            Told::Pauses(trial, reason, pause) => {
+                playing.retain(|known| known.id != trial.id);
+                let pause = pause.as_secs();
+                Some(format!(
+                    "{}: not played here, again in {pause} s: {reason}",
+                    name(trial)
+                ))
+            }
             Told::Again(trial, reason) => Some(format!("{}: tried again: {reason}", name(trial))),
         };
         let Some(line) = line.filter(|_| !self.quiet) else {

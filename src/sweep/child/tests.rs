@@ -74,3 +74,15 @@ fn a_tag_that_looks_like_an_option_is_one_word_with_its_option() {
 
     assert!(asked(&folder, &plan).unwrap().contains(&"--tag=-x".into()));
 }
+
+#[test]
+fn a_full_disk_is_told_from_a_trial_that_fails() {
+    let full = "/runs/sweeps/a/trials/b/checkpoints: No space left on device (os error 28)";
+    assert!(is_of_place(Some(3), full) && is_of_place(Some(2), full));
+    assert!(is_of_place(Some(5), "the record could not be written"));
+    assert!(!is_of_place(
+        Some(3),
+        "data/train.npy: No such file or directory (os error 2)"
+    ));
+    assert!(!is_of_place(Some(4), "the policy diverged"));
+}

@@ -2,7 +2,7 @@ use std::path::PathBuf;
 
 use super::*;
 use crate::sweep::fixtures::plan;
-use crate::sweep::{Leases, SweepFile};
+use crate::sweep::{Leases, Results, SweepFile, try_misplaced_again};
 
 fn folder(root: &Path) -> SweepFolder {
     let folder = SweepFolder::of("work", Some(root));
@@ -52,4 +52,71 @@ fn a_worker_begins_with_its_own_part() {
     let order: Vec<usize> = order(&plan, &options).iter().map(|group| group[0].point).collect();
 
     assert_eq!(order, [1, 3, 0, 2, 4]);
+}
+
+#[test]
+fn a_worker_pauses_for_longer_and_longer_where_nothing_can_be_played_and_ends_then() {
+    let seconds: Vec<Option<u64>> = (1..=10).map(|count| Some(pause_after(count)?.as_secs())).collect();
+
+    assert_eq!(
+        seconds,
+        [
+            Some(1),
+            Some(2),
+            Some(4),
+            Some(8),
+            Some(16),
+            Some(32),
+            Some(64),
+            Some(128),
+            Some(256),
+            None
+        ]
+    );
+}
+
+#[test]
+fn a_result_that_is_damaged_is_set_aside_and_the_trial_waits_again() {
+    let root = tempfile::tempdir().unwrap();
+    let folder = folder(root.path());
+    let plan = plan("work", 2, SweepFile::default());
+    let [whole, damaged] = [0, 1].map(|trial| plan.trials[trial].id.as_str());
+    for id in [whole, damaged] {
+        TrialResult::new(TrialEnd::Done, 1, 2.0).write(&folder, id).unwrap();
+    }
+    let path = folder.results().join(format!("{damaged}.done.json"));
+    let text = std::fs::read_to_string(&path).unwrap();
+    std::fs::write(&path, &text[..text.len() / 2]).unwrap();
+    let collected = crate::sweep::Collected::read(&folder, &plan).unwrap();
+    assert!(!collected.is_complete && collected.trials[1].result.is_none());
+
+    set_damaged_aside(&folder, &plan).unwrap();
+
+    let results = Results::read(&folder).unwrap();
+    assert_eq!((results.end(whole), results.end(damaged)), (Some(TrialEnd::Done), None));
+    let kept = folder.results().join(format!("{damaged}.damaged-1.json"));
+    assert_eq!(std::fs::read_to_string(kept).unwrap(), &text[..text.len() / 2]);
+}
+
+#[test]
+fn the_same_command_tries_again_what_has_failed_by_the_place_alone() {
+    let root = tempfile::tempdir().unwrap();
+    let folder = folder(root.path());
+    let plan = plan("work", 2, SweepFile::default());
+    let [own, by_place] = [0, 1].map(|trial| plan.trials[trial].id.as_str());
+    for id in [own, by_place] {
+        let result = TrialResult {
+            by_place: id == by_place,
+            ..TrialResult::new(TrialEnd::Failed, 1, 2.0)
+        };
+        result.write(&folder, id).unwrap();
+    }
+
+    assert_eq!(try_misplaced_again(&folder, &plan).unwrap(), 1);
+
+    let results = Results::read(&folder).unwrap();
+    assert_eq!(
+        (results.end(own), results.end(by_place)),
+        (Some(TrialEnd::Failed), None)
+    );
 }
