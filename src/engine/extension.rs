@@ -27,15 +27,13 @@ use crate::seed::BlueprintRegistry;
 ///
 /// ```no_run
 /// use std::process::ExitCode;
-/// use std::sync::Arc;
 ///
 /// use simic_engine::controller::WaitController;
 /// use simic_engine::{cli, prelude::*};
 ///
 /// fn patience(app: &mut App) {
 ///     let mut controllers = app.world_mut().resource_mut::<ControllerRegistry>();
-///     let build = Arc::new(|_: &_| Ok(Box::new(WaitController) as _));
-///     controllers.register("patience", "waits, under another name", build);
+///     controllers.register("patience", "waits, under another name", Arc::new(|_| Ok(Box::new(WaitController))));
 /// }
 ///
 /// fn main() -> ExitCode {

@@ -78,14 +78,14 @@ impl RewardModes {
     pub fn of(&self, config: &RewardConfig) -> Result<Arc<dyn RewardMode>, RewardError> {
         Ok(match config {
             RewardConfig::Contribution(mode) => match mode {
-                ContributionMode::Committed(config) => Arc::new(config.clone()),
+                ContributionMode::Committed(config) => Arc::new(*config),
                 ContributionMode::Shaped(config) => Arc::new((**config).clone()),
                 ContributionMode::Escrow(config) => Arc::new((**config).clone()),
                 ContributionMode::Simplified(config) => Arc::new(config.clone()),
                 ContributionMode::Basic(config) => Arc::new(config.clone()),
                 ContributionMode::BasicPlus(config) => Arc::new(config.clone()),
-                ContributionMode::Sparse(config) => Arc::new(config.clone()),
-                ContributionMode::Minimal(config) => Arc::new(config.clone()),
+                ContributionMode::Sparse(config) => Arc::new(*config),
+                ContributionMode::Minimal(config) => Arc::new(*config),
             },
             RewardConfig::Loss(config) => Arc::new(config.clone()),
             RewardConfig::Custom { name, settings } => self.get(&name.0, settings)?.1,

@@ -28,7 +28,7 @@ const ROOM: usize = 32 << 20;
 const ROOM_PER_BYTE: usize = 1 << 10;
 
 /// The names that the engine itself knows.
-pub static CATALOG: LazyLock<Catalog> = LazyLock::new(|| Catalog::default());
+pub static CATALOG: LazyLock<Catalog> = LazyLock::new(Catalog::default);
 
 static TASK: LazyLock<TaskSpec> = LazyLock::new(|| {
     let input = Input {

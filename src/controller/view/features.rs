@@ -172,13 +172,16 @@ pub fn reward_parts() -> Vec<ObservationFeature> {
     ]
 }
 
+type ExtractOfEnv = dyn Fn(&ObservationInput) -> Option<f64> + Send + Sync;
+type ExtractOfSlot = dyn Fn(&SeedReport) -> Option<f64> + Send + Sync;
+
 /// Where a plugin's feature comes from. `None` means not known.
 #[derive(Clone)]
 pub enum Extract {
     /// One number per env.
-    Env(Arc<dyn Fn(&ObservationInput) -> Option<f64> + Send + Sync>),
+    Env(Arc<ExtractOfEnv>),
     /// One number per slot with a seed; an empty slot's is 0.
-    Slot(Arc<dyn Fn(&SeedReport) -> Option<f64> + Send + Sync>),
+    Slot(Arc<ExtractOfSlot>),
 }
 
 impl Extract {

@@ -314,13 +314,13 @@ impl BlueprintRows {
         let (known, all) = (self.known as i64, self.all as i64);
         let grown = running.detach().to_device(Device::Cpu).copy();
         let (mut places, saved) = if saved.size()[0] == known + 1 {
-            let _ = grown.narrow(0, all, 1).copy_(&saved.narrow(0, known, 1));
+            grown.narrow(0, all, 1).copy_(&saved.narrow(0, known, 1));
             (grown.narrow(0, 0, known), saved.narrow(0, 0, known))
         } else {
             let blocks = |tensor: &Tensor, rows| tensor.unflatten(0, [-1, rows]);
             (blocks(&grown, all).narrow(1, 0, known), blocks(saved, known))
         };
-        let _ = places.copy_(&saved);
+        places.copy_(&saved);
         grown
     }
 }
