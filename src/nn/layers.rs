@@ -118,6 +118,15 @@ impl LayerNorm {
 /// some 40 µs forward and 100 µs backward; far beyond, it is several times slower.
 const PRODUCT_POSITIONS: i64 = 4096;
 
+/// Whether every dense 1×1 convolution has to be a matrix product: what oneDNN (as libtorch 2.11 has it) uses backward on
+/// x86-64 without AVX-512, `jit_avx2_1x1_convolution_bwd_weights`, writes behind the end of its buffer, which valgrind shows.
+fn needs_products() -> bool {
+    #[cfg(target_arch = "x86_64")]
+    return !is_x86_feature_detected!("avx512bw");
+    #[cfg(not(target_arch = "x86_64"))]
+    false
+}
+
 /// A convolution that keeps the channels-last layout, with "same" padding and no bias of its own. It keeps height and width
 /// too, unless it is [strided](Self::strided).
 #[derive(Debug)]
@@ -191,7 +200,7 @@ impl Conv2d {
             stride,
             own_kernels: self.own_kernels && stride == 1,
             own_block: self.own_block && serves_block(size[1], size[0], size[2], stride),
-            pointwise: self.pointwise && stride == 1,
+            pointwise: self.pointwise && (stride == 1 || needs_products()),
             ..self
         }
     }
@@ -229,8 +238,12 @@ impl Conv2d {
             return self.convolve(x, bias);
         }
         let (batch, channels, height, width) = x.size4()?;
-        if self.pointwise && batch * height * width <= PRODUCT_POSITIONS {
-            return x
+        if self.pointwise && (batch * height * width <= PRODUCT_POSITIONS || needs_products()) {
+            let every = |x: &Tensor, dimension| x.f_slice(dimension, None, None, self.stride);
+            let strided = (self.stride > 1).then(|| every(&every(x, 2)?, 3)).transpose()?;
+            return strided
+                .as_ref()
+                .unwrap_or(x)
                 .f_permute([0, 2, 3, 1])?
                 .f_linear(&self.weight.f_view([-1, channels])?, bias)?
                 .f_permute([0, 3, 1, 2]);
