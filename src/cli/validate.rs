@@ -26,7 +26,7 @@ struct Verdict {
 /// A file without errors.
 enum Sound {
     Scenario(Box<Prepared>),
-    Sweep(Plan),
+    Sweep(Box<Plan>),
 }
 
 /// Checks every file, and unless `no_data` asks for less, the data and devices that it names; each good one gets a line on
@@ -38,7 +38,7 @@ pub fn validate(files: &[PathBuf], no_data: bool, context: &Context) -> Outcome 
     };
     let load = |path: &Path| -> Result<Sound, Rejection> {
         if scenario_file::is_sweep(path) {
-            return Ok(Sound::Sweep(plan(path, &[], &catalog)?.plan));
+            return Ok(Sound::Sweep(Box::new(plan(path, &[], &catalog)?.plan)));
         }
         let prepared = scenario_file::load(path, &[], &catalog)?;
         if !no_data {
