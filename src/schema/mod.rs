@@ -1,6 +1,6 @@
 //! The language in which settings are declared: name, type, default, range, unit and documentation in one place.
 //!
-//! [`section!`] and [`record!`] declare a struct, [`choice!`] an enum, [`overlay!`] the optional replacements for some
+//! [`section!`] and `record!` declare a struct, [`choice!`] an enum, `overlay!` the optional replacements for some
 //! fields of a record. From a declaration follow the serde type, its `Default`, its rustdoc and its [`Kind`], the
 //! description that checking, `--set`, `explain` and error messages read.
 //!
