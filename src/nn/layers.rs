@@ -259,3 +259,6 @@ impl Conv2d {
         x.f_conv2d(&self.weight, bias, self.stride, self.padding, 1, self.groups)
     }
 }
+
+#[cfg(test)]
+mod tests;
