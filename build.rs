@@ -7,7 +7,15 @@ use std::process::{Command, Stdio};
 use std::{env, fs};
 
 /// What goes into the binary.
-const INGREDIENTS: [&str; 6] = ["src", "assets", "scenarios", "build.rs", "Cargo.toml", "Cargo.lock"];
+const INGREDIENTS: [&str; 7] = [
+    "src",
+    "crates",
+    "assets",
+    "scenarios",
+    "build.rs",
+    "Cargo.toml",
+    "Cargo.lock",
+];
 /// The unit that knows libtorch; it includes the others.
 const SHIM: &str = "src/kernels/native.cpp";
 /// The kernels, compiled once for each set of instructions: the unit, and the compiler's flags for x86-64. `-march` leaves

@@ -7,8 +7,8 @@
 use std::error::Error;
 use std::time::{Duration, Instant};
 
+use simic_engine::engine::built_in_names;
 use simic_engine::report::write_sweep;
-use simic_engine::scenario::Catalog;
 use simic_engine::sweep::{
     Collected, Lease, Leases, Plan, SweepFolder, SweepState, Trial, TrialResult, TrialState, plan,
 };
@@ -62,7 +62,7 @@ fn main() -> Result<(), Box<dyn Error + Send + Sync>> {
         );
     };
 
-    let catalog = Catalog::default();
+    let catalog = built_in_names();
     let (planned, took) = timed(|| plan(&file, &[], &catalog));
     let planned = planned?;
     report("planning and checking all trials", took);

@@ -66,17 +66,12 @@
 // Nothing that users, files or devices bring about may end in a panic.
 #![cfg_attr(not(test), warn(clippy::unwrap_used, clippy::expect_used))]
 
-// The declarations of `schema`, which other crates use too, name the crate; tests share code with examples.
+#[cfg(test)]
 extern crate self as simic_engine;
 
-pub mod growth;
-pub mod random;
-pub mod health;
-pub(crate) mod files;
-pub mod storage;
-pub mod clock;
-pub mod schema;
-pub mod scenario;
+pub(crate) use simic_scenario::files;
+pub use simic_scenario::{choice, clock, growth, health, random, scenario, schema, section, storage};
+
 pub mod schedule;
 #[allow(unsafe_code)]
 pub mod torch;

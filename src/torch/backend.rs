@@ -28,11 +28,10 @@ impl Backend {
     }
 }
 
-impl From<DeviceSpec> for Device {
-    fn from(spec: DeviceSpec) -> Self {
-        match spec {
-            DeviceSpec::Cpu => Self::Cpu,
-            DeviceSpec::Cuda(index) => Self::Cuda(index),
-        }
+/// The device that a scenario names.
+pub const fn device_of(spec: DeviceSpec) -> Device {
+    match spec {
+        DeviceSpec::Cpu => Device::Cpu,
+        DeviceSpec::Cuda(index) => Device::Cuda(index),
     }
 }

@@ -21,7 +21,7 @@ mod read;
 mod stream;
 mod version;
 
-pub use backend::Backend;
+pub use backend::{Backend, device_of};
 pub use cuda::{CudaError, fix_cublas_workspace, load_cuda};
 pub use encode::{PlainTensor, decode_plain, encode_plain, encode_tensors};
 pub use error::{TorchError, catch, is_catching};
