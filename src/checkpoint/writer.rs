@@ -15,7 +15,7 @@ use crate::controller::{ActiveController, SavedFolder};
 use crate::env::{Experiment, LoadedData};
 use crate::health::Failure;
 use crate::learner::PolicyLearner;
-use crate::record::{RoundHistory, RunClaim, RunDirectory};
+use crate::record::{Recording, RoundHistory, RunClaim, RunDirectory};
 use crate::run::StopSignal;
 use crate::telemetry::statistics::rolling_mean;
 use crate::telemetry::{CheckpointReason, CheckpointSaved, Event, Num, TelemetryHub, TelemetryOutbox};
@@ -85,6 +85,7 @@ pub struct RunView<'w> {
     claim: Res<'w, RunClaim>,
     pub(super) stop: Res<'w, StopSignal>,
     resumed: Option<Res<'w, ResumePoint>>,
+    recording: Option<Res<'w, Recording>>,
 }
 
 impl RunView<'_> {
@@ -95,6 +96,19 @@ impl RunView<'_> {
             Ok(())
         } else {
             Err(RunDirectoryLost(self.folder.path().into()))
+        }
+    }
+
+    /// # Errors
+    /// Another process plays the run.
+    fn is_not_succeeded(&self) -> Result<(), Failure> {
+        let fence = self.recording.as_ref().and_then(|recording| recording.ends_at.as_ref());
+        match fence.filter(|fence| fence.exists()) {
+            Some(fence) => Err(Failure::message(format!(
+                "{} is there: another process plays this run",
+                fence.display()
+            ))),
+            None => Ok(()),
         }
     }
 
@@ -237,6 +251,7 @@ impl CheckpointWriter<'_> {
     ) -> Result<u64, Failure> {
         // Whatever has taken the place of the run directory is not the run's to write into.
         self.view.find_directory()?;
+        self.view.is_not_succeeded()?;
         // What the checkpoint counts as told has to be on disk before it is.
         if !self.hub.settle() {
             progress.recorded = None;

@@ -31,6 +31,7 @@ mod validate;
 
 use std::path::Path;
 use std::process::ExitCode;
+use std::time::Duration;
 
 use clap::Parser;
 
@@ -107,6 +108,7 @@ impl Context<'_> {
                 terminal: self.terminal.clone(),
             },
             log: self.log.clone(),
+            ends_at: self.global.ends_at.clone(),
             ..Recording::under(runs_root(out))
         }
     }
@@ -118,7 +120,10 @@ fn execute(arguments: &Arguments, extension: &Extension) -> Result<Outcome, Stri
     let terminal = Terminal::default();
     let log = log::start(global, &terminal)?;
     if global.ends_with_input {
-        end_with_input()?;
+        watch("input", end_with_input)?;
+    }
+    if let Some(file) = global.ends_at.clone() {
+        watch("successor", move || end_at(&file))?;
     }
     let names = extension.names().map_err(|error| error.to_string())?;
     let context = Context {
@@ -169,13 +174,23 @@ fn execute(arguments: &Arguments, extension: &Extension) -> Result<Outcome, Stri
 
 /// Ends the process as a kill would once standard input is closed: whoever holds its other end is gone, and another process
 /// may already have taken over what this one does.
-fn end_with_input() -> Result<(), String> {
-    let watch = || {
-        // Nobody writes anything; an error is an end as well.
-        let _ = std::io::copy(&mut std::io::stdin().lock(), &mut std::io::sink());
-        end_at_once(StopRequest::Terminate);
-    };
-    let thread = std::thread::Builder::new().name("input".into()).spawn(watch);
+fn end_with_input() {
+    // Nobody writes anything; an error is an end as well.
+    let _ = std::io::copy(&mut std::io::stdin().lock(), &mut std::io::sink());
+    end_at_once(StopRequest::Terminate);
+}
+
+/// Ends the process as a kill would once `file` is there. What it plays looks again before every checkpoint.
+fn end_at(file: &Path) {
+    const LOOK: Duration = Duration::from_millis(500);
+    while !file.exists() {
+        std::thread::sleep(LOOK);
+    }
+    end_at_once(StopRequest::Terminate);
+}
+
+fn watch(name: &str, watch: impl FnOnce() + Send + 'static) -> Result<(), String> {
+    let thread = std::thread::Builder::new().name(name.into()).spawn(watch);
     thread
         .map(drop)
         .map_err(|error| format!("no thread can be started: {error}"))

@@ -169,6 +169,9 @@ pub struct GlobalOptions {
     /// End at once when standard input does: with the process that holds its other end.
     #[arg(long, global = true, hide = true)]
     pub ends_with_input: bool,
+    /// End at once when this file is there: another process plays what this one does.
+    #[arg(long, global = true, hide = true, value_name = "FILE")]
+    pub ends_at: Option<PathBuf>,
 }
 
 impl GlobalOptions {

@@ -255,6 +255,7 @@ fn side_by_side(sweep: &Path, replicate: u32, context: &Context) -> Result<Outco
         extension: context.extension,
         threads: context.threads(),
         log: context.log.clone(),
+        ends_at: context.global.ends_at.clone(),
     };
     let played = player.play(replicate, &stop).map_err(|error| error.to_string())?;
     let mut outcome = Outcome::Done;

@@ -38,6 +38,8 @@ pub struct Recording {
     /// How long the run waits for storage that fails before it goes on without, and twice that when a checkpoint needs it:
     /// longer than a disk is usually full, shorter than people wait.
     pub outage_patience: Duration,
+    /// Once this file is there another process plays the run: this one writes no checkpoint any more.
+    pub ends_at: Option<PathBuf>,
     /// `None`: the run begins. Set when a resumed run has been restored.
     pub resume: Option<Continuation>,
 }
@@ -52,6 +54,7 @@ impl Recording {
             log: LogFile::default(),
             labels: Labels::default(),
             outage_patience: Duration::from_secs(5),
+            ends_at: None,
             resume: None,
         }
     }

@@ -65,7 +65,7 @@ pub struct Limits {
 
 /// The arguments that play a trial from where it stands up to the end of `segment`: `run` where nothing of it has lasted,
 /// else `resume`. What a process that was killed at once has left is set aside. Of a judged sweep they play the whole
-/// replicate of the trial.
+/// replicate of the trial. Once the file `fence` is there the trial is another worker's, and the process ends.
 ///
 /// # Errors
 /// A folder that cannot be read or set aside.
@@ -74,7 +74,7 @@ pub fn arguments(
     plan: &Plan,
     trial: &Trial,
     segment: Segment,
-    threads: usize,
+    (threads, fence): (usize, &Path),
 ) -> Result<Vec<String>, FileError> {
     let path = |path: &Path| path.to_string_lossy().into_owned();
     if plan.sweep.judge.is_some() {
@@ -87,6 +87,8 @@ pub fn arguments(
             "--threads",
             &threads,
             "--ends-with-input",
+            "--ends-at",
+            &path(fence),
         ];
         return Ok(words.map(String::from).to_vec());
     }
@@ -118,7 +120,8 @@ pub fn arguments(
         arguments.extend(["--until".into(), segment.until.to_string()]);
     }
     arguments.extend(["--threads".into(), threads.to_string()]);
-    arguments.extend(["--progress", "plain", "--ends-with-input"].map(String::from));
+    arguments.extend(["--progress", "plain", "--ends-with-input", "--ends-at"].map(String::from));
+    arguments.push(path(fence));
     Ok(arguments)
 }
 

@@ -5,17 +5,17 @@
 //! ever removed, so no two workers can both believe to have taken over; the former holder finds the newer file and lets go.
 //! Times are those of the file system itself: clocks of machines are not compared.
 
-use std::io::{ErrorKind, Write};
-use std::path::{Path, PathBuf};
+use std::collections::BTreeSet;
+use std::fmt;
 use std::time::{Duration, SystemTime};
 
 use serde::{Deserialize, Serialize};
 
-use super::folder::{SweepFolder, names_in};
+use super::folder::SweepFolder;
+use super::place::{Place, Shelf};
 use super::process::Worker;
 use crate::checkpoint::Standing;
 use crate::health::{AtPath, FileError};
-use crate::storage::{self, File};
 
 /// What a lease says.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -37,8 +37,8 @@ pub struct LeaseContent {
 
 impl LeaseContent {
     /// Whether nothing of it runs any more: known of processes on this machine alone.
-    fn is_gone(&self, this: &Worker) -> bool {
-        self.worker.is_gone(this) && self.player.as_ref().is_none_or(|player| player.is_gone(this))
+    fn is_gone(&self, place: &dyn Place) -> bool {
+        place.is_gone(&self.worker) && self.player.as_ref().is_none_or(|player| place.is_gone(player))
     }
 }
 
@@ -71,9 +71,8 @@ impl Setbacks {
 }
 
 /// A trial that this process plays, for as long as [`Lease::renew`] says so.
-#[derive(Debug)]
-pub struct Lease {
-    folder: PathBuf,
+pub struct Lease<'a> {
+    place: &'a dyn Place,
     id: String,
     attempt: u32,
     /// What it says.
@@ -92,41 +91,44 @@ pub enum Holder {
 }
 
 /// All leases of a sweep, read at once.
-#[derive(Debug)]
-pub struct Leases {
-    folder: PathBuf,
-    names: std::collections::BTreeSet<String>,
+pub struct Leases<'a> {
+    place: &'a dyn Place,
+    names: BTreeSet<String>,
     now: SystemTime,
     expiry: Duration,
-    this: Worker,
 }
 
-impl Leases {
+impl fmt::Debug for Leases<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        f.debug_set().entries(&self.names).finish()
+    }
+}
+
+impl<'a> Leases<'a> {
     /// Reads which there are. `expiry`: without a sign of life for so long a worker counts as gone.
     ///
     /// # Errors
     /// A folder that cannot be read or written.
-    pub fn read(sweep: &SweepFolder, expiry: Duration) -> Result<Self, FileError> {
-        let now = time_of_file_system(&sweep.leases())?;
-        Self::read_at(sweep, expiry, now)
+    pub fn read(place: &'a dyn Place, expiry: Duration) -> Result<Self, FileError> {
+        let now = place.now()?;
+        Self::read_at(place, expiry, now)
     }
 
     /// As [`Self::read`], for those who only look: nothing is written, so it is this machine's clock that counts.
     ///
     /// # Errors
     /// A folder that cannot be read.
-    pub fn look(sweep: &SweepFolder, expiry: Duration) -> Result<Self, FileError> {
+    pub fn look(sweep: &'a SweepFolder, expiry: Duration) -> Result<Self, FileError> {
         Self::read_at(sweep, expiry, SystemTime::now())
     }
 
-    fn read_at(sweep: &SweepFolder, expiry: Duration, now: SystemTime) -> Result<Self, FileError> {
-        let folder = sweep.leases();
+    fn read_at(place: &'a dyn Place, expiry: Duration, now: SystemTime) -> Result<Self, FileError> {
+        let names = place.names(Shelf::Leases)?;
         Ok(Self {
-            names: names_in(&folder)?,
+            place,
+            names,
             now,
-            folder,
             expiry,
-            this: Worker::this(),
         })
     }
 
@@ -137,9 +139,7 @@ impl Leases {
 
     /// Whether there is a lease of that attempt, which is counted from 1.
     pub fn has(&self, id: &str, attempt: u32) -> bool {
-        let path = lease_path(&self.folder, id, attempt);
-        path.file_name()
-            .is_some_and(|name| self.names.contains(&*name.to_string_lossy()))
+        self.names.contains(&lease_name(id, attempt))
     }
 
     /// The newest attempt at a trial; 0 if there is none.
@@ -159,17 +159,17 @@ impl Leases {
         if attempt == 0 {
             return Ok(Holder::Nobody);
         }
-        let path = lease_path(&self.folder, id, attempt);
-        let modified = path.metadata().and_then(|metadata| metadata.modified()).at(&path)?;
+        let name = lease_name(id, attempt);
+        let modified = self.place.modified(Shelf::Leases, &name)?;
         let silent = self.now.duration_since(modified).unwrap_or_default();
         // Created and not yet written, or written by half: its age alone counts.
-        let content: Option<LeaseContent> = serde_json::from_slice(&std::fs::read(&path).at(&path)?).ok();
-        let is_gone = content.as_ref().is_some_and(|content| content.is_gone(&self.this));
+        let content: Option<LeaseContent> = serde_json::from_slice(&self.place.read(Shelf::Leases, &name)?).ok();
+        let is_gone = content.as_ref().is_some_and(|content| content.is_gone(self.place));
         Ok(match content {
             content if is_gone || silent > self.expiry => Holder::Lost(content),
             Some(content) => Holder::Playing(content),
             None => Holder::Playing(LeaseContent {
-                worker: self.this.clone(),
+                worker: self.place.this(),
                 failures: 0,
                 setbacks: Setbacks::default(),
                 played_s: 0.0,
@@ -182,37 +182,40 @@ impl Leases {
     ///
     /// # Errors
     /// A lease that cannot be read or written.
-    pub fn take(&self, id: &str) -> Result<Option<Lease>, FileError> {
+    pub fn take(&self, id: &str) -> Result<Option<Lease<'a>>, FileError> {
         let before = match self.holder(id)? {
             Holder::Playing(_) => return Ok(None),
             Holder::Nobody => None,
             Holder::Lost(content) => content,
         };
         let lease = Lease {
-            folder: self.folder.clone(),
+            place: self.place,
             id: id.into(),
             attempt: self.newest(id) + 1,
             content: LeaseContent {
-                worker: self.this.clone(),
+                worker: self.place.this(),
                 failures: before.as_ref().map_or(0, |before| before.failures),
                 setbacks: before.as_ref().map(|before| before.setbacks).unwrap_or_default(),
                 played_s: before.map_or(0.0, |before| before.played_s),
                 player: None,
             },
         };
-        let path = lease.path();
-        match File::create_new(&path) {
-            Err(error) if error.kind() == ErrorKind::AlreadyExists => return Ok(None),
-            created => created.at(&path)?,
-        };
+        if !self.place.create(Shelf::Leases, &lease.name())? {
+            return Ok(None);
+        }
         lease.write()?;
         Ok(Some(lease))
     }
 }
 
-impl Lease {
-    fn path(&self) -> PathBuf {
-        lease_path(&self.folder, &self.id, self.attempt)
+impl Lease<'_> {
+    fn name(&self) -> String {
+        lease_name(&self.id, self.attempt)
+    }
+
+    /// Name of the lease by which another worker takes the trial over.
+    pub fn successor(&self) -> String {
+        lease_name(&self.id, self.attempt + 1)
     }
 
     /// Which attempt at the trial this is, from 1.
@@ -234,8 +237,7 @@ impl Lease {
     /// # Errors
     /// A lease that cannot be written.
     pub fn renew(&self) -> Result<bool, FileError> {
-        let next = lease_path(&self.folder, &self.id, self.attempt + 1);
-        if next.try_exists().at(&next)? {
+        if self.place.has(Shelf::Leases, &self.successor())? {
             return Ok(false);
         }
         self.write()?;
@@ -247,33 +249,19 @@ impl Lease {
     /// # Errors
     /// A lease that cannot be written.
     pub fn release(self) -> Result<(), FileError> {
-        let path = self.path();
-        let file = File::change(&path).at(&path)?;
-        file.set_modified(SystemTime::UNIX_EPOCH).at(&path)
+        self.place.age(Shelf::Leases, &self.name())
     }
 
     /// In place, so that the file is never absent: a reader that meets half of it goes by its age.
     fn write(&self) -> Result<(), FileError> {
-        let path = self.path();
-        let content = serde_json::to_vec(&self.content).at(&path)?;
-        let mut file = File::create(&path).at(&path)?;
-        file.write_all(&content).at(&path)
+        let name = self.name();
+        let content = serde_json::to_vec(&self.content).at(&self.place.path_of(Shelf::Leases, &name))?;
+        self.place.write(Shelf::Leases, &name, &content)
     }
 }
 
-fn lease_path(folder: &Path, id: &str, attempt: u32) -> PathBuf {
-    folder.join(format!("{id}.{attempt:04}"))
-}
-
-/// What the file system takes for now.
-pub(super) fn time_of_file_system(folder: &Path) -> Result<SystemTime, FileError> {
-    let path = folder.join(format!(".clock.{}", Worker::this().mark()));
-    let file = File::create(&path).at(&path)?;
-    let now = file.metadata().and_then(|metadata| metadata.modified()).at(&path)?;
-    drop(file);
-    // Another thread of this process may have been quicker.
-    let _ = storage::remove_file(&path);
-    Ok(now)
+fn lease_name(id: &str, attempt: u32) -> String {
+    format!("{id}.{attempt:04}")
 }
 
 #[cfg(test)]

@@ -14,6 +14,7 @@ mod plan;
 mod folder;
 mod halving;
 mod launch;
+mod place;
 mod lease;
 mod outcome;
 mod collect;
@@ -22,9 +23,12 @@ mod child;
 mod together;
 mod side_by_side;
 mod tidy;
+mod player;
 mod worker;
 #[cfg(test)]
 mod fixtures;
+#[cfg(test)]
+mod simulation;
 
 pub use collect::{Collected, CollectedTrial, end_name};
 pub use file::{
@@ -36,8 +40,10 @@ pub use folder::{FolderError, SweepFolder};
 pub use launch::{Cluster, Launch, LaunchError};
 pub use lease::{Holder, Lease, LeaseContent, Leases};
 pub use outcome::{Results, TrialEnd, TrialResult, read_result, read_sound, try_again, try_misplaced_again};
+pub use place::{Place, Shelf};
 pub use plan::{Plan, PlanError, Planned, QUICKSTART, Trial, plan};
+pub use player::{Attempt, Player, WorkError};
 pub use process::Worker;
 pub use side_by_side::{PlayedPoint, ReplicateError, SideBySide};
 pub use state::{Segment, SweepState, TrialState};
-pub use worker::{Shard, Told, WorkError, WorkOptions, work};
+pub use worker::{Shard, Told, WorkOptions, work};

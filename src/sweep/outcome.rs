@@ -2,16 +2,14 @@
 
 use std::collections::BTreeMap;
 use std::io::ErrorKind;
-use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use super::folder::{SweepFolder, names_in, replace_shared};
+use super::place::{Place, Shelf};
 use super::plan::Plan;
 use crate::compare::TrainingRecord;
 use crate::health::{AtPath, FileError};
 use crate::record::Build;
-use crate::storage;
 
 /// How a trial ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -86,9 +84,8 @@ impl TrialResult {
     ///
     /// # Errors
     /// If the file cannot be written.
-    pub fn write(&self, sweep: &SweepFolder, id: &str) -> Result<(), FileError> {
-        let path = sweep.results().join(format!("{id}{}", self.end.suffix()));
-        write_json(&path, self)
+    pub fn write(&self, place: &dyn Place, id: &str) -> Result<(), FileError> {
+        write_json(place, &result_name(id, self.end), self)
     }
 }
 
@@ -97,6 +94,10 @@ impl TrialResult {
 pub struct RungScore {
     /// Rolling accuracy, percent.
     pub score: f64,
+}
+
+fn result_name(id: &str, end: TrialEnd) -> String {
+    format!("{id}{}", end.suffix())
 }
 
 fn rung_name(id: &str, rung: usize) -> String {
@@ -108,19 +109,19 @@ impl RungScore {
     ///
     /// # Errors
     /// If the file cannot be written.
-    pub fn write(self, sweep: &SweepFolder, id: &str, rung: usize) -> Result<(), FileError> {
-        write_json(&sweep.results().join(rung_name(id, rung)), &self)
+    pub fn write(self, place: &dyn Place, id: &str, rung: usize) -> Result<(), FileError> {
+        write_json(place, &rung_name(id, rung), &self)
     }
 }
 
-fn write_json(path: &Path, content: &impl Serialize) -> Result<(), FileError> {
-    let mut text = serde_json::to_vec_pretty(content).at(path)?;
+fn write_json(place: &dyn Place, name: &str, content: &impl Serialize) -> Result<(), FileError> {
+    let mut text = serde_json::to_vec_pretty(content).at(&place.path_of(Shelf::Results, name))?;
     text.push(b'\n');
-    replace_shared(path, &text).at(path)
+    place.replace(Shelf::Results, name, &text)
 }
 
-fn read_json<T: serde::de::DeserializeOwned>(path: &Path) -> Result<T, FileError> {
-    serde_json::from_slice(&std::fs::read(path).at(path)?).at(path)
+fn read_json<T: serde::de::DeserializeOwned>(place: &dyn Place, name: &str) -> Result<T, FileError> {
+    serde_json::from_slice(&place.read(Shelf::Results, name)?).at(&place.path_of(Shelf::Results, name))
 }
 
 /// The results of a sweep so far, by the names of their files.
@@ -138,9 +139,9 @@ impl Results {
     ///
     /// # Errors
     /// A folder that cannot be read.
-    pub fn read(sweep: &SweepFolder) -> Result<Self, FileError> {
+    pub fn read(place: &dyn Place) -> Result<Self, FileError> {
         let mut results = Self::default();
-        for name in names_in(&sweep.results())? {
+        for name in place.names(Shelf::Results)? {
             let Some((id, rest)) = name.split_once('.') else {
                 continue;
             };
@@ -184,22 +185,26 @@ impl Results {
 ///
 /// # Errors
 /// A file that cannot be read.
-pub fn read_result(sweep: &SweepFolder, id: &str, end: TrialEnd) -> Result<TrialResult, FileError> {
-    read_json(&sweep.results().join(format!("{id}{}", end.suffix())))
+pub fn read_result(place: &dyn Place, id: &str, end: TrialEnd) -> Result<TrialResult, FileError> {
+    read_json(place, &result_name(id, end))
 }
 
 /// As [`read_result`]; `None` of one that is damaged, which the next worker has again from the trial's run.
 ///
 /// # Errors
 /// A file that cannot be read.
-pub fn read_sound(sweep: &SweepFolder, id: &str, end: TrialEnd) -> Result<Option<TrialResult>, FileError> {
-    match read_result(sweep, id, end) {
+pub fn read_sound(place: &dyn Place, id: &str, end: TrialEnd) -> Result<Option<TrialResult>, FileError> {
+    match read_result(place, id, end) {
         Err(error) if is_damaged(&error) => {
             tracing::warn!(%error, "a result is damaged; `sweep work` has it again from the trial's run");
             Ok(None)
         }
         read => read.map(Some),
     }
+}
+
+fn damaged_name(id: &str, number: u32) -> String {
+    format!("{id}.damaged-{number}.json")
 }
 
 /// Whether the content of a file is wrong, and not its place.
@@ -212,8 +217,8 @@ fn is_damaged(error: &FileError) -> bool {
 ///
 /// # Errors
 /// A file that can be neither read nor renamed.
-pub fn set_damaged_aside(sweep: &SweepFolder, plan: &Plan) -> Result<(), FileError> {
-    let results = Results::read(sweep)?;
+pub fn set_damaged_aside(place: &dyn Place, plan: &Plan) -> Result<(), FileError> {
+    let results = Results::read(place)?;
     for group in plan.groups() {
         let ended = group
             .iter()
@@ -221,20 +226,16 @@ pub fn set_damaged_aside(sweep: &SweepFolder, plan: &Plan) -> Result<(), FileErr
         let ended: Vec<(&String, TrialEnd)> = ended.collect();
         let mut damaged = false;
         for (id, end) in &ended {
-            damaged |= read_sound(sweep, id, *end)?.is_none();
+            damaged |= read_sound(place, id, *end)?.is_none();
         }
         // The first stands for all: without its result all are to do.
         for (id, end) in ended.into_iter().filter(|_| damaged) {
-            let path = sweep.results().join(format!("{id}{}", end.suffix()));
-            let places = (1_u32..).map(|number| sweep.results().join(format!("{id}.damaged-{number}.json")));
-            let Some(place) = places.into_iter().find(|place| !place.exists()) else {
-                continue;
-            };
-            match storage::rename(&path, &place) {
-                // Another worker was quicker.
-                Err(error) if error.kind() == ErrorKind::NotFound => {}
-                renamed => renamed.at(&path)?,
+            let mut number = 1;
+            while place.has(Shelf::Results, &damaged_name(id, number))? {
+                number += 1;
             }
+            // Another worker may be quicker.
+            place.rename(Shelf::Results, &result_name(id, end), &damaged_name(id, number))?;
         }
     }
     Ok(())
@@ -244,18 +245,18 @@ pub fn set_damaged_aside(sweep: &SweepFolder, plan: &Plan) -> Result<(), FileErr
 ///
 /// # Errors
 /// A result that can be neither read nor renamed.
-pub fn try_misplaced_again(sweep: &SweepFolder, plan: &Plan) -> Result<usize, FileError> {
-    let results = Results::read(sweep)?;
+pub fn try_misplaced_again(place: &dyn Place, plan: &Plan) -> Result<usize, FileError> {
+    let results = Results::read(place)?;
     let mut count = 0;
     // The first of a group last: it stands for all.
     for trial in plan.trials.iter().rev() {
         let failed = results.end(&trial.id).filter(|end| *end == TrialEnd::Failed);
         let failed = failed
-            .map(|end| read_sound(sweep, &trial.id, end))
+            .map(|end| read_sound(place, &trial.id, end))
             .transpose()?
             .flatten();
         if failed.is_some_and(|result| result.by_place) {
-            try_again(sweep, &trial.id, &results)?;
+            try_again(place, &trial.id, &results)?;
             count += 1;
         }
     }
@@ -266,19 +267,18 @@ pub fn try_misplaced_again(sweep: &SweepFolder, plan: &Plan) -> Result<usize, Fi
 ///
 /// # Errors
 /// A file that cannot be read.
-pub fn read_rung(sweep: &SweepFolder, id: &str, rung: usize) -> Result<RungScore, FileError> {
-    read_json(&sweep.results().join(rung_name(id, rung)))
+pub fn read_rung(place: &dyn Place, id: &str, rung: usize) -> Result<RungScore, FileError> {
+    read_json(place, &rung_name(id, rung))
 }
 
 /// Whether a trial has neither ended nor been scored at a rung: asked of the file system, by name.
 ///
 /// # Errors
 /// A folder that cannot be looked into.
-pub fn is_still_to_do(sweep: &SweepFolder, id: &str, rung: usize) -> Result<bool, FileError> {
-    let ends = TrialEnd::ALL.map(|end| format!("{id}{}", end.suffix()));
+pub fn is_still_to_do(place: &dyn Place, id: &str, rung: usize) -> Result<bool, FileError> {
+    let ends = TrialEnd::ALL.map(|end| result_name(id, end));
     for name in ends.into_iter().chain([rung_name(id, rung)]) {
-        let path = sweep.results().join(name);
-        if path.try_exists().at(&path)? {
+        if place.has(Shelf::Results, &name)? {
             return Ok(false);
         }
     }
@@ -289,10 +289,8 @@ pub fn is_still_to_do(sweep: &SweepFolder, id: &str, rung: usize) -> Result<bool
 ///
 /// # Errors
 /// If the file cannot be renamed.
-pub fn try_again(sweep: &SweepFolder, id: &str, results: &Results) -> Result<(), FileError> {
-    let path = sweep.results().join(format!("{id}{}", TrialEnd::Failed.suffix()));
-    let kept = sweep
-        .results()
-        .join(format!("{id}.retried{:02}.json", results.retried(id) + 1));
-    storage::rename(&path, &kept).at(&path)
+pub fn try_again(place: &dyn Place, id: &str, results: &Results) -> Result<(), FileError> {
+    let kept = format!("{id}.retried{:02}.json", results.retried(id) + 1);
+    place.rename(Shelf::Results, &result_name(id, TrialEnd::Failed), &kept)?;
+    Ok(())
 }

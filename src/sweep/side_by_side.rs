@@ -6,6 +6,7 @@
 //! it begins again, and what there is of it is set aside.
 
 use std::collections::BTreeSet;
+use std::path::PathBuf;
 
 use super::child::set_aside;
 use super::folder::SweepFolder;
@@ -56,6 +57,8 @@ pub struct SideBySide<'a> {
     pub threads: usize,
     /// Where the log goes.
     pub log: LogFile,
+    /// Once this file is there another worker plays the replicate.
+    pub ends_at: Option<PathBuf>,
 }
 
 /// A point of a replicate that has been played.
@@ -178,6 +181,7 @@ impl<'a> SideBySide<'a> {
     fn recording(&self) -> Recording {
         Recording {
             log: self.log.clone(),
+            ends_at: self.ends_at.clone(),
             ..Recording::under(self.folder.trials())
         }
     }

@@ -3,10 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use super::folder::SweepFolder;
 use super::halving::{AtRung, promoted, rungs};
 use super::lease::{Holder, Leases};
 use super::outcome::{Results, TrialEnd, read_rung};
+use super::place::Place;
 use super::plan::{Plan, Trial};
 use crate::health::FileError;
 
@@ -35,12 +35,11 @@ pub struct Segment {
 }
 
 /// A look at the whole folder.
-#[derive(Debug)]
 pub struct SweepState<'a> {
     plan: &'a Plan,
-    folder: &'a SweepFolder,
+    place: &'a dyn Place,
     /// Who plays what.
-    pub leases: Leases,
+    pub leases: Leases<'a>,
     /// What has ended.
     pub results: Results,
     /// By rung, the points that go on from it, as far as that is decided.
@@ -52,13 +51,13 @@ impl<'a> SweepState<'a> {
     ///
     /// # Errors
     /// A file of it that cannot be read.
-    pub fn read(folder: &'a SweepFolder, plan: &'a Plan) -> Result<Self, FileError> {
+    pub fn read(place: &'a dyn Place, plan: &'a Plan) -> Result<Self, FileError> {
         let expiry = Duration::from_secs(plan.sweep.budget.lease_s);
         let mut state = Self {
             plan,
-            folder,
-            leases: Leases::read(folder, expiry)?,
-            results: Results::read(folder)?,
+            place,
+            leases: Leases::read(place, expiry)?,
+            results: Results::read(place)?,
             decided: Vec::new(),
         };
         state.decide()?;
@@ -92,7 +91,7 @@ impl<'a> SweepState<'a> {
             let mut reached = BTreeMap::new();
             for trial in those {
                 if self.results.has_rung(&trial.id, rung) {
-                    reached.insert(trial.id.as_str(), read_rung(self.folder, &trial.id, rung)?.score);
+                    reached.insert(trial.id.as_str(), read_rung(self.place, &trial.id, rung)?.score);
                 }
             }
             let at_rung = |id: &str| match (reached.get(id), self.results.end(id)) {

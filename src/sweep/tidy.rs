@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use super::folder::{SweepFolder, names_in};
-use super::lease::time_of_file_system;
+use super::place::Place;
 use super::process::{Mark, Worker};
 use crate::health::FileError;
 use crate::storage;
@@ -15,7 +15,7 @@ use crate::storage;
 /// # Errors
 /// A folder that cannot be read or written.
 pub fn tidy(sweep: &SweepFolder, expiry: Duration) -> Result<(), FileError> {
-    let (this, now) = (Worker::this().mark(), time_of_file_system(&sweep.leases())?);
+    let (this, now) = (Worker::this().mark(), sweep.now()?);
     let is_old = |path: &Path| {
         let modified = path.metadata().and_then(|metadata| metadata.modified());
         modified.is_ok_and(|modified| now.duration_since(modified).is_ok_and(|silent| silent > expiry))

@@ -1,32 +1,24 @@
-//! Workers: they take trials that nobody plays, play them, and write down what came of them, until nothing is left.
+//! Workers: they take trials that are free, have them played, and write their results, until nothing is left.
 
-use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use serde::Deserialize;
-
-use super::child::{self, ChildEnd, Limits};
-use super::file::{Evaluation, EvaluationMode};
 use super::folder::SweepFolder;
 use super::lease::{Lease, Setbacks};
 use super::outcome::{RungScore, TrialEnd, TrialResult, is_still_to_do, set_damaged_aside};
+use super::place::Place;
 use super::plan::{Plan, Trial};
+use super::player::{Attempt, Player, Processes, WorkError};
 use super::state::{Segment, SweepState, TrialState};
 use super::tidy::tidy;
-use crate::checkpoint::Checkpoints;
-use crate::compare::{EpisodeOutcome, TrainingRecord};
-use crate::health::{AtPath, FileError};
+use crate::health::FileError;
 use crate::run::StopSignal;
-use crate::telemetry::ReadError;
 
 /// Between two looks at a folder in which everything is being played by others.
 const PAUSE: Duration = Duration::from_millis(500);
 /// So many trials in a row that the place did not let play end the worker.
 const MOST_MISPLACED: u32 = 10;
-/// The end of a process whose worker was killed is awaited for so long.
-const ORPHANS: Duration = Duration::from_secs(30);
 
 /// Which part of a sweep a worker begins with: the `index`-th of `count` equal ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -92,25 +84,6 @@ pub enum Told<'a> {
     Left(&'a Trial, &'a TrialState),
 }
 
-/// What a worker fails with; a trial that fails is none of it.
-#[derive(Debug, thiserror::Error)]
-pub enum WorkError {
-    /// A file of the sweep.
-    #[error("the sweep's folder: {0}")]
-    Folder(#[from] FileError),
-    /// What a trial has told cannot be read.
-    #[error("a trial's events: {0}")]
-    Events(#[from] ReadError),
-    /// No trial can be played where the sweep is; none of them has failed.
-    #[error(
-        "{reason}\nno trial could be played here, {MOST_MISPLACED} times in a row; remove the cause, then the same command continues"
-    )]
-    Place {
-        /// Of the last one.
-        reason: String,
-    },
-}
-
 /// Works on a sweep until nothing is left of it, or `stop` is asked for.
 ///
 /// # Errors
@@ -124,16 +97,13 @@ pub fn work(
 ) -> Result<(), WorkError> {
     tidy(folder, Duration::from_secs(plan.sweep.budget.lease_s))?;
     set_damaged_aside(folder, plan)?;
-    let worker = Worker {
+    let player = Processes {
         folder,
         plan,
-        options,
+        threads: options.threads,
         stop,
-        tell,
-        order: order(plan, options),
-        look: Mutex::new(None),
-        misplaced: AtomicU32::new(0),
     };
+    let worker = Worker::new(folder, &player, plan, options, stop, tell);
     std::thread::scope(|scope| {
         let players: Vec<_> = (0..options.parallel)
             .map(|_| scope.spawn(|| worker.play_all()))
@@ -145,8 +115,9 @@ pub fn work(
     })
 }
 
-struct Worker<'a> {
-    folder: &'a SweepFolder,
+pub(super) struct Worker<'a> {
+    place: &'a dyn Place,
+    player: &'a dyn Player,
     plan: &'a Plan,
     options: &'a WorkOptions,
     stop: &'a StopSignal,
@@ -183,7 +154,7 @@ fn order<'a>(plan: &'a Plan, options: &WorkOptions) -> Vec<Group<'a>> {
 /// done since does no harm, since a lease can be created only once.
 struct Look<'a> {
     state: SweepState<'a>,
-    at: Instant,
+    at: Duration,
     /// How many trials, in the worker's order, have been gone through.
     seen: usize,
     /// Whether all of those have ended.
@@ -201,13 +172,35 @@ enum Next<'a> {
 struct Task<'a> {
     group: Group<'a>,
     segment: Segment,
-    lease: Lease,
+    lease: Lease<'a>,
     /// How often it may fail for good.
     chances: u32,
 }
 
 impl<'a> Worker<'a> {
-    fn play_all(&self) -> Result<(), WorkError> {
+    pub(super) fn new(
+        place: &'a dyn Place,
+        player: &'a dyn Player,
+        plan: &'a Plan,
+        options: &'a WorkOptions,
+        stop: &'a StopSignal,
+        tell: &'a (dyn Fn(Told) + Sync),
+    ) -> Self {
+        Self {
+            place,
+            player,
+            plan,
+            options,
+            stop,
+            tell,
+            order: order(plan, options),
+            look: Mutex::new(None),
+            misplaced: AtomicU32::new(0),
+        }
+    }
+
+    /// Plays one trial at a time until nothing is left.
+    pub(super) fn play_all(&self) -> Result<(), WorkError> {
         while !self.stop.is_requested() {
             match self.next()? {
                 Next::Play(task) => {
@@ -218,7 +211,7 @@ impl<'a> Worker<'a> {
                     // What has just ended may let others go on, or call off the sweep.
                     *self.look.lock().unwrap_or_else(PoisonError::into_inner) = None;
                 }
-                Next::Wait => std::thread::sleep(PAUSE),
+                Next::Wait => self.place.pause(PAUSE),
                 Next::Over => break,
             }
         }
@@ -227,11 +220,12 @@ impl<'a> Worker<'a> {
 
     fn next(&self) -> Result<Next<'a>, WorkError> {
         let mut shared = self.look.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut look = match shared.take().filter(|look| look.at.elapsed() < PAUSE) {
+        let now = self.place.elapsed();
+        let mut look = match shared.take().filter(|look| now < look.at + PAUSE) {
             Some(look) => look,
             None => Look {
-                at: Instant::now(),
-                state: SweepState::read(self.folder, self.plan)?,
+                at: now,
+                state: SweepState::read(self.place, self.plan)?,
                 seen: 0,
                 have_ended: true,
             },
@@ -255,7 +249,7 @@ impl<'a> Worker<'a> {
                 _ if look.state.is_given_up(trial) => look.have_ended &= self.give_up(trial, &look.state)?,
                 TrialState::Waiting(segment) => match look.state.leases.take(&trial.id)? {
                     // Between the look and the lease somebody may have ended it.
-                    Some(lease) if is_still_to_do(self.folder, &trial.id, segment.rung)? => {
+                    Some(lease) if is_still_to_do(self.place, &trial.id, segment.rung)? => {
                         let retried = look.state.results.retried(&trial.id);
                         return Ok(Next::Play(Box::new(Task {
                             group: group.clone(),
@@ -288,7 +282,7 @@ impl<'a> Worker<'a> {
         let Some(lease) = state.leases.take(&trial.id)? else {
             return Ok(false);
         };
-        let training = TrainingRecord::of_run(&self.folder.trial(&trial.id))?;
+        let training = self.player.training(trial)?;
         let result = TrialResult {
             training: Some(training),
             ..TrialResult::new(
@@ -306,12 +300,15 @@ impl<'a> Worker<'a> {
     fn wait_for_the_place(&self, trial: &Trial, reason: String) -> Result<(), WorkError> {
         let count = self.misplaced.fetch_add(1, Ordering::Relaxed) + 1;
         let Some(pause) = pause_after(count) else {
-            return Err(WorkError::Place { reason });
+            return Err(WorkError::Place {
+                reason,
+                times: MOST_MISPLACED,
+            });
         };
         (self.tell)(Told::Pauses(trial, &reason, pause));
-        let began = Instant::now();
-        while let Some(left) = pause.checked_sub(began.elapsed()).filter(|_| !self.stop.is_requested()) {
-            std::thread::sleep(left.min(PAUSE));
+        let until = self.place.elapsed() + pause;
+        while let Some(left) = self.left(until).filter(|_| !self.stop.is_requested()) {
+            self.place.pause(left.min(PAUSE));
         }
         Ok(())
     }
@@ -330,9 +327,9 @@ impl<'a> Worker<'a> {
         }
         let mut misplaced = None;
         loop {
-            let began = Instant::now();
-            let ended = self.play_once(&group, segment, &mut lease)?;
-            lease.content.played_s += began.elapsed().as_secs_f64();
+            let began = self.place.elapsed();
+            let ended = self.player.play(&group, segment, &mut lease)?;
+            lease.content.played_s += (self.place.elapsed() - began).as_secs_f64();
             let result = |end| TrialResult::new(end, lease.attempt(), lease.content.played_s / group.len() as f64);
             if matches!(ended, Attempt::Done(_)) {
                 self.misplaced.store(0, Ordering::Relaxed);
@@ -354,7 +351,7 @@ impl<'a> Worker<'a> {
                 Attempt::Done(trainings) => {
                     let training = &trainings[0];
                     let score = training.rolling_accuracy().unwrap_or(f64::NEG_INFINITY);
-                    RungScore { score }.write(self.folder, &trial.id, segment.rung)?;
+                    RungScore { score }.write(self.place, &trial.id, segment.rung)?;
                     (self.tell)(Told::Scored(trial, segment, score));
                     break;
                 }
@@ -364,8 +361,7 @@ impl<'a> Worker<'a> {
                     break;
                 }
                 Attempt::SetBack { reason } => {
-                    let there = Checkpoints::of(&self.folder.trial(&trial.id)).list();
-                    let newest = there.ok().and_then(|there| there.first().copied());
+                    let newest = self.player.newest_checkpoint(trial);
                     match lease.content.setbacks.pause_after(newest) {
                         Some(pause) => (reason, Failed::ByPlace, Some(pause)),
                         None => (too_often(&reason), Failed::ByPlace, None),
@@ -402,7 +398,7 @@ impl<'a> Worker<'a> {
                     reason: Some(reason.clone()),
                     timed_out: end == Failed::InTime,
                     by_place: end == Failed::ByPlace,
-                    training: TrainingRecord::of_run(&self.folder.trial(&trial.id)).ok(),
+                    training: self.player.training(trial).ok(),
                     ..result.clone()
                 };
                 self.end(trial, &result)?;
@@ -416,82 +412,26 @@ impl<'a> Worker<'a> {
     }
 
     fn end(&self, trial: &Trial, result: &TrialResult) -> Result<(), FileError> {
-        result.write(self.folder, &trial.id)?;
+        result.write(self.place, &trial.id)?;
         (self.tell)(Told::Ended(trial, result));
         Ok(())
     }
 
     /// Whether the trial is still this worker's after a pause, and is to be played.
     fn pauses(&self, pause: Duration, lease: &Lease) -> Result<bool, WorkError> {
-        let began = Instant::now();
-        while let Some(left) = pause.checked_sub(began.elapsed()).filter(|left| !left.is_zero()) {
+        let until = self.place.elapsed() + pause;
+        while let Some(left) = self.left(until) {
             if self.stop.is_requested() || !lease.renew()? {
                 return Ok(false);
             }
-            std::thread::sleep(left.min(PAUSE));
+            self.place.pause(left.min(PAUSE));
         }
         Ok(true)
     }
 
-    fn play_once(&self, group: &[&Trial], segment: Segment, lease: &mut Lease) -> Result<Attempt, WorkError> {
-        let waited = Instant::now();
-        let is_played = || group.iter().any(|trial| child::is_played(self.folder, trial));
-        while is_played() && waited.elapsed() < ORPHANS {
-            std::thread::sleep(PAUSE);
-        }
-        let arguments = match child::arguments(self.folder, self.plan, group[0], segment, self.options.threads) {
-            Ok(arguments) => arguments,
-            Err(error) => {
-                let reason = error.to_string();
-                return Ok(Attempt::SetBack { reason });
-            }
-        };
-        match self.run(group[0], &arguments, lease)? {
-            ChildEnd::Done => {}
-            other => return Ok(Attempt::from(other)),
-        }
-        let mut trainings = Vec::with_capacity(group.len());
-        for trial in group {
-            let directory = self.folder.trial(&trial.id);
-            if let Some(reason) = unplanned(&directory, trial)? {
-                return Ok(Attempt::Failed {
-                    reason,
-                    timed_out: false,
-                    is_final: true,
-                });
-            }
-            let mut training = TrainingRecord::of_run(&directory)?;
-            if let (Some(evaluation), true) = (&self.plan.sweep.evaluation, segment.is_last) {
-                let place = directory.join("evaluation.json");
-                let arguments = evaluation.arguments(&directory, &place, self.options.threads);
-                match self.run(trial, &arguments, lease)? {
-                    ChildEnd::Done => training.evaluated(read_episodes(&place)?),
-                    other => return Ok(Attempt::from(other)),
-                }
-            }
-            trainings.push(training);
-        }
-        Ok(Attempt::Done(trainings))
-    }
-
-    fn run(&self, trial: &Trial, arguments: &[String], lease: &mut Lease) -> Result<ChildEnd, WorkError> {
-        let limits = Limits {
-            budget: self.plan.budget_of_group(),
-            played_s: lease.content.played_s,
-        };
-        let mut renewed = Instant::now();
-        let interval = Duration::from_secs(self.plan.sweep.budget.lease_s) / 5;
-        let mut goes_on = |pid| {
-            if self.stop.is_requested() {
-                return Ok(false);
-            }
-            if !lease.names_player(pid) && renewed.elapsed() < interval {
-                return Ok(true);
-            }
-            renewed = Instant::now();
-            lease.renew()
-        };
-        Ok(child::play(self.folder, &trial.id, arguments, limits, &mut goes_on)?)
+    /// Time up to a moment that has not come.
+    fn left(&self, until: Duration) -> Option<Duration> {
+        until.checked_sub(self.place.elapsed()).filter(|left| !left.is_zero())
     }
 }
 
@@ -516,109 +456,6 @@ enum Failed {
     Itself,
     InTime,
     ByPlace,
-}
-
-/// Why the run at `directory` is not the one that was planned.
-fn unplanned(directory: &Path, trial: &Trial) -> Result<Option<String>, FileError> {
-    let resolved = directory.join("resolved.ron");
-    let hash = blake3::hash(&std::fs::read(&resolved).at(&resolved)?).to_hex();
-    Ok((hash.as_str() != trial.hash).then(|| {
-        format!(
-            "{} is not the scenario that was planned: this is another version of simic-engine than the one that planned the \
-             sweep",
-            resolved.display()
-        )
-    }))
-}
-
-/// How an attempt ended.
-enum Attempt {
-    /// In the order of the group.
-    Done(Vec<TrainingRecord>),
-    /// The machine did not let it play.
-    SetBack {
-        reason: String,
-    },
-    /// Nothing can be played where it is.
-    Misplaced {
-        reason: String,
-    },
-    Failed {
-        reason: String,
-        timed_out: bool,
-        /// Another attempt would end in the same way.
-        is_final: bool,
-    },
-    LetGo,
-}
-
-impl From<ChildEnd> for Attempt {
-    fn from(end: ChildEnd) -> Self {
-        match end {
-            ChildEnd::Done | ChildEnd::LetGo => Self::LetGo,
-            ChildEnd::Killed { reason } => Self::SetBack { reason },
-            ChildEnd::Misplaced { reason } => Self::Misplaced { reason },
-            ChildEnd::Failed {
-                reason,
-                is_worth_a_retry,
-            } => Self::Failed {
-                reason,
-                timed_out: false,
-                is_final: !is_worth_a_retry,
-            },
-            ChildEnd::OverLimit { reason, timed_out } => Self::Failed {
-                reason,
-                timed_out,
-                is_final: true,
-            },
-        }
-    }
-}
-
-impl Evaluation {
-    /// What evaluates the run at `directory` and writes the outcome to `place`.
-    fn arguments(&self, directory: &Path, place: &Path, threads: usize) -> Vec<String> {
-        let seeds: Vec<String> = self.seeds.iter().map(u64::to_string).collect();
-        let mode = match self.mode {
-            EvaluationMode::Greedy => "--greedy",
-            EvaluationMode::Sample => "--sample",
-        };
-        let words = [
-            "eval",
-            &directory.to_string_lossy(),
-            "--against",
-            "none",
-            mode,
-            "--episodes",
-            &self.episodes.to_string(),
-            "--seed",
-            &seeds.join(","),
-            "--save",
-            &place.to_string_lossy(),
-            "--threads",
-            &threads.to_string(),
-            "--ends-with-input",
-        ];
-        words.map(String::from).to_vec()
-    }
-}
-
-/// The episodes of an evaluation, as `eval --save` writes it.
-fn read_episodes(place: &Path) -> Result<Vec<EpisodeOutcome>, FileError> {
-    #[derive(Deserialize)]
-    struct Evaluated {
-        players: Vec<Player>,
-    }
-    #[derive(Deserialize)]
-    struct Player {
-        episodes: Vec<EpisodeOutcome>,
-    }
-    let evaluated: Evaluated = serde_json::from_slice(&std::fs::read(place).at(place)?).at(place)?;
-    Ok(evaluated
-        .players
-        .into_iter()
-        .flat_map(|player| player.episodes)
-        .collect())
 }
 
 #[cfg(test)]

@@ -504,3 +504,25 @@ fn a_run_whose_record_has_a_hole_goes_on_and_ends_with_5() {
     let missing = finished["data"]["missing_events"].as_u64().expect("it is told");
     assert!(missing > 0 && missing < lines.len() as u64, "{missing}");
 }
+
+#[test]
+fn a_trial_s_process_ends_where_another_worker_has_taken_its_trial_over() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let scenario = write_scenario(folder.path(), RULES, 10_000);
+    let successor = folder.path().join("successor");
+    let mut playing = engine(&["run", "--progress", "none"])
+        .arg("--ends-at")
+        .arg(&successor)
+        .arg(&scenario)
+        .arg("--out")
+        .arg(folder.path())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("the binary starts");
+
+    std::fs::write(&successor, "").expect("the folder can be written");
+
+    let status = playing.wait().expect("it ends");
+    assert_eq!(status.code(), Some(143), "{status}");
+}

@@ -12,7 +12,7 @@ use simic_engine::health::{EngineError, Failure, Position, RunHealth};
 use simic_engine::learner::PolicyDiverged;
 use simic_engine::policy::ParamGroup;
 use simic_engine::prelude::*;
-use simic_engine::record::{RoundHistory, RunDirectory};
+use simic_engine::record::{Recording, RoundHistory, RunDirectory};
 use simic_engine::run::{StopRequest, StopSignal};
 use simic_engine::torch::NoGrad;
 use tch::{Device, Kind, Tensor};
@@ -185,6 +185,34 @@ fn a_best_checkpoint_that_cannot_be_written_does_not_cost_the_run_the_one_before
     let (_, best) = shelf.find(CheckpointName::Best).expect("the best one is there");
     assert_eq!(best.next_round, 2);
     assert_eq!(newest(&report).next_round, 5);
+}
+
+/// In the third round another process takes the run over.
+fn hand_over(app: &mut App) {
+    fn hand_over(clock: Res<RunClock>, run: Res<RunDirectory>) {
+        if clock.round() == 2 {
+            std::fs::write(run.path().with_file_name("successor"), "").expect("the folder can be written");
+        }
+    }
+    app.add_systems(
+        RoundEnd,
+        hand_over.after(Work::RoundStats).before(Work::WriteCheckpoint),
+    );
+}
+
+#[test]
+fn a_run_that_another_process_has_taken_over_writes_no_checkpoint_any_more() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let recording = Recording {
+        ends_at: Some(folder.path().join("successor")),
+        ..Recording::under(folder.path())
+    };
+    let engine = Engine::builder().with(hand_over).threads(2).recording(recording);
+    let scenario = SCENARIO.replace("checkpoint_every: 100", "checkpoint_every: 1");
+
+    let report = engine.from_ron(&scenario).expect("the scenario is sound").play();
+
+    assert_eq!(newest(&report).next_round, 2);
 }
 
 /// Another folder takes the place of the run's in the second round.

@@ -20,7 +20,7 @@ fn asked(folder: &SweepFolder, plan: &Plan) -> Result<Vec<String>, FileError> {
         until: 2,
         is_last: true,
     };
-    arguments(folder, plan, &plan.trials[0], whole, 1)
+    arguments(folder, plan, &plan.trials[0], whole, (1, Path::new("fence")))
 }
 
 fn names(folder: &SweepFolder) -> Vec<String> {

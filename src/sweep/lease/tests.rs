@@ -16,7 +16,7 @@ fn sweep() -> Sweep {
 }
 
 impl Sweep {
-    fn leases(&self) -> Leases {
+    fn leases(&self) -> Leases<'_> {
         Leases::read(&self.folder, LONG).unwrap()
     }
 }
@@ -45,12 +45,7 @@ fn a_silent_worker_loses_its_trial_and_notices() {
     lost.content.failures = 2;
     lost.content.played_s = 3.5;
     lost.renew().unwrap();
-    std::fs::File::options()
-        .write(true)
-        .open(lost.path())
-        .unwrap()
-        .set_modified(SystemTime::UNIX_EPOCH)
-        .unwrap();
+    sweep.folder.age(Shelf::Leases, "a.0001").unwrap();
 
     let heir = sweep.leases().take("a").unwrap().expect("it was lost");
 
@@ -98,12 +93,7 @@ fn half_a_lease_belongs_to_somebody_until_it_is_old() {
     std::fs::write(&path, "{\"wor").unwrap();
 
     assert!(sweep.leases().take("a").unwrap().is_none());
-    std::fs::File::options()
-        .write(true)
-        .open(&path)
-        .unwrap()
-        .set_modified(SystemTime::UNIX_EPOCH)
-        .unwrap();
+    sweep.folder.age(Shelf::Leases, "a.0001").unwrap();
     assert_eq!(sweep.leases().take("a").unwrap().unwrap().attempt(), 2);
 }
 

@@ -1,0 +1,145 @@
+//! Where the workers of a sweep meet: what the protocol of leases and results asks of a shared folder, of time and of
+//! processes. Of a sweep on disk that is its [`SweepFolder`]; tests play the protocol in simulated places, which fail.
+
+use std::collections::BTreeSet;
+use std::io::{ErrorKind, Write};
+use std::path::PathBuf;
+use std::sync::LazyLock;
+use std::time::{Duration, Instant, SystemTime};
+
+use super::folder::{SweepFolder, names_in, replace_shared};
+use super::process::Worker;
+use crate::health::{AtPath, FileError};
+use crate::storage::{self, File};
+
+/// A folder of a sweep in which names count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Shelf {
+    /// Which worker plays which trial.
+    Leases,
+    /// How trials ended.
+    Results,
+}
+
+/// A shared folder, its clock, and the processes of this machine. Errors are those of a file system.
+#[expect(clippy::missing_errors_doc, reason = "said once, above")]
+pub trait Place: Sync {
+    /// Where a file is, for messages.
+    fn path_of(&self, shelf: Shelf, name: &str) -> PathBuf;
+    /// What the file system takes for now: clocks of machines are not compared.
+    fn now(&self) -> Result<SystemTime, FileError>;
+    /// All names on a shelf; another machine may see them later.
+    fn names(&self, shelf: Shelf) -> Result<BTreeSet<String>, FileError>;
+    /// Whether a file is there, asked by its name.
+    fn has(&self, shelf: Shelf, name: &str) -> Result<bool, FileError>;
+    /// The content of a file.
+    fn read(&self, shelf: Shelf, name: &str) -> Result<Vec<u8>, FileError>;
+    /// When a file was last written, by the file system's clock.
+    fn modified(&self, shelf: Shelf, name: &str) -> Result<SystemTime, FileError>;
+    /// Creates an empty file; false where there is one already. Of any number of callers one succeeds.
+    fn create(&self, shelf: Shelf, name: &str) -> Result<bool, FileError>;
+    /// Writes a file in place, so that it is never absent: a reader may meet half of it.
+    fn write(&self, shelf: Shelf, name: &str, content: &[u8]) -> Result<(), FileError>;
+    /// Makes a file as old as can be.
+    fn age(&self, shelf: Shelf, name: &str) -> Result<(), FileError>;
+    /// Writes a file for good: it is there whole or not at all, and the last of several writers counts.
+    fn replace(&self, shelf: Shelf, name: &str, content: &[u8]) -> Result<(), FileError>;
+    /// Gives a file another name; false where it is gone.
+    fn rename(&self, shelf: Shelf, from: &str, to: &str) -> Result<bool, FileError>;
+    /// This process.
+    fn this(&self) -> Worker;
+    /// Whether a process is known to have ended.
+    fn is_gone(&self, worker: &Worker) -> bool;
+    /// Time that has passed for this process.
+    fn elapsed(&self) -> Duration;
+    /// Lets time pass.
+    fn pause(&self, time: Duration);
+}
+
+impl Place for SweepFolder {
+    fn path_of(&self, shelf: Shelf, name: &str) -> PathBuf {
+        match shelf {
+            Shelf::Leases => self.leases().join(name),
+            Shelf::Results => self.results().join(name),
+        }
+    }
+
+    fn now(&self) -> Result<SystemTime, FileError> {
+        let path = self.leases().join(format!(".clock.{}", Worker::this().mark()));
+        let file = File::create(&path).at(&path)?;
+        let now = file.metadata().and_then(|metadata| metadata.modified()).at(&path)?;
+        drop(file);
+        // Another thread of this process may have been quicker.
+        let _ = storage::remove_file(&path);
+        Ok(now)
+    }
+
+    fn names(&self, shelf: Shelf) -> Result<BTreeSet<String>, FileError> {
+        names_in(&self.path_of(shelf, ""))
+    }
+
+    fn has(&self, shelf: Shelf, name: &str) -> Result<bool, FileError> {
+        let path = self.path_of(shelf, name);
+        path.try_exists().at(&path)
+    }
+
+    fn read(&self, shelf: Shelf, name: &str) -> Result<Vec<u8>, FileError> {
+        let path = self.path_of(shelf, name);
+        std::fs::read(&path).at(&path)
+    }
+
+    fn modified(&self, shelf: Shelf, name: &str) -> Result<SystemTime, FileError> {
+        let path = self.path_of(shelf, name);
+        path.metadata().and_then(|metadata| metadata.modified()).at(&path)
+    }
+
+    fn create(&self, shelf: Shelf, name: &str) -> Result<bool, FileError> {
+        let path = self.path_of(shelf, name);
+        match File::create_new(&path) {
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(false),
+            created => created.map(|_| true).at(&path),
+        }
+    }
+
+    fn write(&self, shelf: Shelf, name: &str, content: &[u8]) -> Result<(), FileError> {
+        let path = self.path_of(shelf, name);
+        let mut file = File::create(&path).at(&path)?;
+        file.write_all(content).at(&path)
+    }
+
+    fn age(&self, shelf: Shelf, name: &str) -> Result<(), FileError> {
+        let path = self.path_of(shelf, name);
+        let file = File::change(&path).at(&path)?;
+        file.set_modified(SystemTime::UNIX_EPOCH).at(&path)
+    }
+
+    fn replace(&self, shelf: Shelf, name: &str, content: &[u8]) -> Result<(), FileError> {
+        let path = self.path_of(shelf, name);
+        replace_shared(&path, content).at(&path)
+    }
+
+    fn rename(&self, shelf: Shelf, from: &str, to: &str) -> Result<bool, FileError> {
+        let path = self.path_of(shelf, from);
+        match storage::rename(&path, &self.path_of(shelf, to)) {
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
+            renamed => renamed.map(|()| true).at(&path),
+        }
+    }
+
+    fn this(&self) -> Worker {
+        Worker::this()
+    }
+
+    fn is_gone(&self, worker: &Worker) -> bool {
+        worker.is_gone(&Worker::this())
+    }
+
+    fn elapsed(&self) -> Duration {
+        static BEGAN: LazyLock<Instant> = LazyLock::new(Instant::now);
+        BEGAN.elapsed()
+    }
+
+    fn pause(&self, time: Duration) {
+        std::thread::sleep(time);
+    }
+}

@@ -1,0 +1,260 @@
+//! How a worker has a segment of a trial played: by processes of this program, which it watches.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use serde::Deserialize;
+
+use super::child::{self, ChildEnd, Limits};
+use super::file::{Evaluation, EvaluationMode};
+use super::folder::SweepFolder;
+use super::lease::Lease;
+use super::place::{Place, Shelf};
+use super::plan::{Plan, Trial};
+use super::state::Segment;
+use crate::checkpoint::{Checkpoints, Standing};
+use crate::compare::{EpisodeOutcome, TrainingRecord};
+use crate::health::{AtPath, FileError};
+use crate::run::StopSignal;
+use crate::telemetry::ReadError;
+
+/// Between two looks at a process that is awaited.
+const PAUSE: Duration = Duration::from_millis(500);
+/// The end of a process whose worker was killed is awaited for so long.
+const ORPHANS: Duration = Duration::from_secs(30);
+
+/// What a worker fails with; a trial that fails is none of it.
+#[derive(Debug, thiserror::Error)]
+pub enum WorkError {
+    /// A file of the sweep.
+    #[error("the sweep's folder: {0}")]
+    Folder(#[from] FileError),
+    /// What a trial has told cannot be read.
+    #[error("a trial's events: {0}")]
+    Events(#[from] ReadError),
+    /// No trial can be played where the sweep is; none of them has failed.
+    #[error(
+        "{reason}\nno trial could be played here, {times} times in a row; remove the cause, then the same command continues"
+    )]
+    Place {
+        /// Of the last one.
+        reason: String,
+        /// In a row.
+        times: u32,
+    },
+}
+
+/// Plays trials that a worker holds the leases of.
+pub trait Player: Sync {
+    /// Plays a segment of a group of trials, for as long as the lease can be renewed.
+    ///
+    /// # Errors
+    /// What is left of the trials, or the lease, cannot be read or written.
+    fn play(&self, group: &[&Trial], segment: Segment, lease: &mut Lease) -> Result<Attempt, WorkError>;
+
+    /// The newest checkpoint of a trial, if one can be read.
+    fn newest_checkpoint(&self, trial: &Trial) -> Option<Standing>;
+
+    /// The result of what has been played of a trial.
+    ///
+    /// # Errors
+    /// Its events cannot be read.
+    fn training(&self, trial: &Trial) -> Result<TrainingRecord, ReadError>;
+}
+
+/// How an attempt ended.
+pub enum Attempt {
+    /// In the order of the group.
+    Done(Vec<TrainingRecord>),
+    /// The machine did not let it play.
+    SetBack {
+        /// How.
+        reason: String,
+    },
+    /// Nothing can be played where it is.
+    Misplaced {
+        /// Why.
+        reason: String,
+    },
+    /// By itself.
+    Failed {
+        /// Why.
+        reason: String,
+        /// It ran into `budget.time_limit_s`.
+        timed_out: bool,
+        /// Another attempt would end in the same way.
+        is_final: bool,
+    },
+    /// Another worker has taken the trial over, or this one was asked to stop.
+    LetGo,
+}
+
+impl From<ChildEnd> for Attempt {
+    fn from(end: ChildEnd) -> Self {
+        match end {
+            ChildEnd::Done | ChildEnd::LetGo => Self::LetGo,
+            ChildEnd::Killed { reason } => Self::SetBack { reason },
+            ChildEnd::Misplaced { reason } => Self::Misplaced { reason },
+            ChildEnd::Failed {
+                reason,
+                is_worth_a_retry,
+            } => Self::Failed {
+                reason,
+                timed_out: false,
+                is_final: !is_worth_a_retry,
+            },
+            ChildEnd::OverLimit { reason, timed_out } => Self::Failed {
+                reason,
+                timed_out,
+                is_final: true,
+            },
+        }
+    }
+}
+
+/// Processes of this program on this machine.
+pub struct Processes<'a> {
+    /// Of the sweep.
+    pub folder: &'a SweepFolder,
+    /// Of the sweep.
+    pub plan: &'a Plan,
+    /// Worker threads of a trial.
+    pub threads: usize,
+    /// Ends what is played.
+    pub stop: &'a StopSignal,
+}
+
+impl Player for Processes<'_> {
+    fn play(&self, group: &[&Trial], segment: Segment, lease: &mut Lease) -> Result<Attempt, WorkError> {
+        let waited = Instant::now();
+        let is_played = || group.iter().any(|trial| child::is_played(self.folder, trial));
+        while is_played() && waited.elapsed() < ORPHANS {
+            std::thread::sleep(PAUSE);
+        }
+        let fence = self.folder.path_of(Shelf::Leases, &lease.successor());
+        let arguments = child::arguments(self.folder, self.plan, group[0], segment, (self.threads, &fence));
+        let arguments = match arguments {
+            Ok(arguments) => arguments,
+            Err(error) => {
+                let reason = error.to_string();
+                return Ok(Attempt::SetBack { reason });
+            }
+        };
+        match self.run(group[0], &arguments, lease)? {
+            ChildEnd::Done => {}
+            other => return Ok(Attempt::from(other)),
+        }
+        let mut trainings = Vec::with_capacity(group.len());
+        for trial in group {
+            let directory = self.folder.trial(&trial.id);
+            if let Some(reason) = unplanned(&directory, trial)? {
+                return Ok(Attempt::Failed {
+                    reason,
+                    timed_out: false,
+                    is_final: true,
+                });
+            }
+            let mut training = TrainingRecord::of_run(&directory)?;
+            if let (Some(evaluation), true) = (&self.plan.sweep.evaluation, segment.is_last) {
+                let place = directory.join("evaluation.json");
+                let arguments = evaluation.arguments(&directory, &place, self.threads);
+                match self.run(trial, &arguments, lease)? {
+                    ChildEnd::Done => training.evaluated(read_episodes(&place)?),
+                    other => return Ok(Attempt::from(other)),
+                }
+            }
+            trainings.push(training);
+        }
+        Ok(Attempt::Done(trainings))
+    }
+
+    fn newest_checkpoint(&self, trial: &Trial) -> Option<Standing> {
+        let there = Checkpoints::of(&self.folder.trial(&trial.id)).list();
+        there.ok().and_then(|there| there.first().copied())
+    }
+
+    fn training(&self, trial: &Trial) -> Result<TrainingRecord, ReadError> {
+        TrainingRecord::of_run(&self.folder.trial(&trial.id))
+    }
+}
+
+impl Processes<'_> {
+    fn run(&self, trial: &Trial, arguments: &[String], lease: &mut Lease) -> Result<ChildEnd, WorkError> {
+        let limits = Limits {
+            budget: self.plan.budget_of_group(),
+            played_s: lease.content.played_s,
+        };
+        let mut renewed = Instant::now();
+        let interval = Duration::from_secs(self.plan.sweep.budget.lease_s) / 5;
+        let mut goes_on = |pid| {
+            if self.stop.is_requested() {
+                return Ok(false);
+            }
+            if !lease.names_player(pid) && renewed.elapsed() < interval {
+                return Ok(true);
+            }
+            renewed = Instant::now();
+            lease.renew()
+        };
+        Ok(child::play(self.folder, &trial.id, arguments, limits, &mut goes_on)?)
+    }
+}
+
+/// Why the run at `directory` is not the one that was planned.
+fn unplanned(directory: &Path, trial: &Trial) -> Result<Option<String>, FileError> {
+    let resolved = directory.join("resolved.ron");
+    let hash = blake3::hash(&std::fs::read(&resolved).at(&resolved)?).to_hex();
+    Ok((hash.as_str() != trial.hash).then(|| {
+        format!(
+            "{} is not the scenario that was planned: this is another version of simic-engine than the one that planned the \
+             sweep",
+            resolved.display()
+        )
+    }))
+}
+
+impl Evaluation {
+    /// What evaluates the run at `directory` and writes the outcome to `place`.
+    fn arguments(&self, directory: &Path, place: &Path, threads: usize) -> Vec<String> {
+        let seeds: Vec<String> = self.seeds.iter().map(u64::to_string).collect();
+        let mode = match self.mode {
+            EvaluationMode::Greedy => "--greedy",
+            EvaluationMode::Sample => "--sample",
+        };
+        let words = [
+            "eval",
+            &directory.to_string_lossy(),
+            "--against",
+            "none",
+            mode,
+            "--episodes",
+            &self.episodes.to_string(),
+            "--seed",
+            &seeds.join(","),
+            "--save",
+            &place.to_string_lossy(),
+            "--threads",
+            &threads.to_string(),
+            "--ends-with-input",
+        ];
+        words.map(String::from).to_vec()
+    }
+}
+
+/// The episodes of an evaluation, as `eval --save` writes it.
+fn read_episodes(place: &Path) -> Result<Vec<EpisodeOutcome>, FileError> {
+    #[derive(Deserialize)]
+    struct Evaluated {
+        players: Vec<Player>,
+    }
+    #[derive(Deserialize)]
+    struct Player {
+        episodes: Vec<EpisodeOutcome>,
+    }
+    let evaluated: Evaluated = serde_json::from_slice(&std::fs::read(place).at(place)?).at(place)?;
+    Ok(evaluated
+        .players
+        .into_iter()
+        .flat_map(|player| player.episodes)
+        .collect())
+}

@@ -1,0 +1,598 @@
+//! The protocol of leases and results in simulated worlds: several workers, of which some are frozen or killed, a shared
+//! folder that fails and shows names late, and a clock that jumps. All that happens in a world follows from its number.
+//!
+//! Every worker is a thread, and one of them runs at a time: whoever touches the folder, or lets time pass, hands over to the
+//! one that is due next. The code is that of [`Worker`]; simulated are [`Place`] and [`Player`].
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::path::PathBuf;
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, SystemTime};
+
+use serde_json::json;
+
+use super::fixtures::trial;
+use super::lease::Lease;
+use super::outcome::{Results, TrialEnd, read_result, set_damaged_aside, try_misplaced_again};
+use super::place::{Place, Shelf};
+use super::plan::{Plan, Trial};
+use super::player::{Attempt, Player, WorkError};
+use super::process::Worker as Process;
+use super::state::Segment;
+use super::worker::{Shard, WorkOptions, Worker};
+use super::{Judge, SuccessiveHalving, SweepFile};
+use crate::checkpoint::Standing;
+use crate::compare::TrainingRecord;
+use crate::health::FileError;
+use crate::random::{Domain, Draw, RunRng};
+use crate::run::StopSignal;
+use crate::telemetry::ReadError;
+
+const WORLDS: u64 = 1000;
+const LEASE_S: u64 = 60;
+const ROUNDS: u32 = 4;
+/// A round of a trial, in parts after which its worker gives a sign of life.
+const ROUND_PARTS: u32 = 3;
+/// Nothing goes wrong in a world any more after so long.
+const TROUBLE: Duration = Duration::from_secs(1200);
+/// A world in which there is something left after so long will never end.
+const LONGEST: Duration = Duration::from_secs(20_000);
+
+struct SimulatedFile {
+    content: Vec<u8>,
+    /// By the file system's clock.
+    modified: SystemTime,
+    /// Since when it has its name, and who gave it; others may see it later.
+    named: (Duration, usize),
+}
+
+/// A run of a trial.
+#[derive(Default)]
+struct SimulatedRun {
+    /// Rounds that the newest checkpoint has behind it.
+    checkpoint: u32,
+    /// Rounds that were begun.
+    begun: u32,
+}
+
+struct Actor {
+    due: Duration,
+    incarnation: u64,
+    /// All of its commands have ended.
+    is_over: bool,
+}
+
+struct State {
+    rng: RunRng,
+    now: Duration,
+    /// The file system's clock, seconds before or after the time.
+    skew_s: i64,
+    files: BTreeMap<(Shelf, String), SimulatedFile>,
+    runs: BTreeMap<String, SimulatedRun>,
+    actors: Vec<Actor>,
+    /// Who runs.
+    turn: usize,
+    /// What has gone wrong, each of which may cost a round.
+    troubles: u32,
+    /// Of names that were given to other files.
+    renamed: u32,
+}
+
+struct World {
+    state: Mutex<State>,
+    /// One a worker.
+    turns: Vec<Condvar>,
+    /// Whether anything goes wrong.
+    is_rough: bool,
+}
+
+/// How a process ends that is killed.
+struct Killed;
+
+fn time_of(state: &State) -> SystemTime {
+    // Far enough from the beginning for any jump.
+    let seconds = 1_000_000 + state.now.as_secs() as i64 + state.skew_s;
+    SystemTime::UNIX_EPOCH + Duration::from_secs(seconds as u64)
+}
+
+impl State {
+    fn happens(&mut self, one_in: u64) -> bool {
+        self.rng.below(one_in) == 0
+    }
+
+    fn seconds(&mut self, from: u64, to: u64) -> Duration {
+        Duration::from_secs(from + self.rng.below(to - from + 1))
+    }
+}
+
+impl World {
+    fn new(seed: u64, workers: usize, is_rough: bool) -> Self {
+        let actor = |_| Actor {
+            due: Duration::ZERO,
+            incarnation: 0,
+            is_over: false,
+        };
+        Self {
+            state: Mutex::new(State {
+                rng: RunRng::new(seed, Domain::FaultInjection, &[0]),
+                now: Duration::ZERO,
+                skew_s: 0,
+                files: BTreeMap::new(),
+                runs: BTreeMap::new(),
+                actors: (0..workers).map(actor).collect(),
+                turn: 0,
+                troubles: 0,
+                renamed: 0,
+            }),
+            turns: (0..workers).map(|_| Condvar::new()).collect(),
+            is_rough,
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn is_rough(&self, state: &State) -> bool {
+        self.is_rough && state.now < TROUBLE
+    }
+
+    /// Hands over to the worker that is due next, until this one is.
+    fn hand_over<'w>(&self, mut state: MutexGuard<'w, State>, me: usize) -> MutexGuard<'w, State> {
+        let next = (0..state.actors.len())
+            .filter(|&actor| !state.actors[actor].is_over)
+            .min_by_key(|&actor| state.actors[actor].due);
+        let Some(next) = next else { return state };
+        state.turn = next;
+        let due = state.actors[next].due;
+        state.now = state.now.max(due);
+        if next != me {
+            self.turns[next].notify_one();
+        }
+        self.wait(state, me)
+    }
+
+    fn wait<'w>(&self, mut state: MutexGuard<'w, State>, me: usize) -> MutexGuard<'w, State> {
+        while state.turn != me && !state.actors[me].is_over {
+            state = self.turns[me].wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+        state
+    }
+
+    /// Lets time pass for a worker, in which it may be frozen, and ends it if it is killed.
+    fn pass(&self, me: usize, time: Duration) -> MutexGuard<'_, State> {
+        let mut state = self.lock();
+        let mut time = time + Duration::from_millis(1 + state.rng.below(40));
+        let mut is_killed = false;
+        if self.is_rough(&state) {
+            if state.happens(900) {
+                time += state.seconds(1, 4 * LEASE_S);
+                state.troubles += 1;
+            }
+            if state.happens(6000) {
+                let jump = state.seconds(0, 40 * LEASE_S).as_secs() as i64;
+                state.skew_s += if state.happens(2) { jump } else { -jump };
+                // Every lease may count as silent.
+                state.troubles += state.actors.len() as u32;
+            }
+            is_killed = state.happens(700);
+        }
+        assert!(state.now < LONGEST, "the world does not end");
+        state.actors[me].due = state.now + time;
+        let mut state = self.hand_over(state, me);
+        if is_killed {
+            state.troubles += 1;
+            drop(state);
+            resume_unwind(Box::new(Killed));
+        }
+        state
+    }
+}
+
+/// A worker's way to the folder.
+struct Mount<'w> {
+    world: &'w World,
+    me: usize,
+    incarnation: u64,
+}
+
+impl Mount<'_> {
+    fn touch(&self, shelf: Shelf, name: &str) -> Result<MutexGuard<'_, State>, FileError> {
+        let mut state = self.world.pass(self.me, Duration::ZERO);
+        if self.world.is_rough(&state) && state.happens(400) {
+            state.troubles += 1;
+            return Err(self.error(shelf, name, io::Error::from_raw_os_error(5)));
+        }
+        Ok(state)
+    }
+
+    fn error(&self, shelf: Shelf, name: &str, source: io::Error) -> FileError {
+        FileError {
+            path: self.path_of(shelf, name),
+            source,
+        }
+    }
+
+    fn file<'s>(&self, state: &'s State, shelf: Shelf, name: &str) -> Result<&'s SimulatedFile, FileError> {
+        let found = state.files.get(&(shelf, name.to_owned()));
+        found.ok_or_else(|| self.error(shelf, name, io::ErrorKind::NotFound.into()))
+    }
+
+    fn put(&self, state: &mut State, shelf: Shelf, name: &str, content: &[u8]) {
+        let named = (state.now, self.me);
+        let modified = time_of(state);
+        let file = state.files.entry((shelf, name.to_owned()));
+        let file = file.or_insert_with(|| SimulatedFile {
+            content: Vec::new(),
+            modified,
+            named,
+        });
+        (file.content, file.modified) = (content.to_vec(), modified);
+    }
+}
+
+impl Place for Mount<'_> {
+    fn path_of(&self, shelf: Shelf, name: &str) -> PathBuf {
+        PathBuf::from(format!("{shelf:?}")).join(name)
+    }
+
+    fn now(&self) -> Result<SystemTime, FileError> {
+        Ok(time_of(&*self.touch(Shelf::Leases, ".clock")?))
+    }
+
+    fn names(&self, shelf: Shelf) -> Result<BTreeSet<String>, FileError> {
+        let mut state = self.touch(shelf, "")?;
+        let late = if self.world.is_rough && state.happens(4) {
+            state.seconds(0, 30)
+        } else {
+            Duration::ZERO
+        };
+        let is_seen = |file: &SimulatedFile| file.named.1 == self.me || file.named.0 + late <= state.now;
+        let on_shelf = state
+            .files
+            .iter()
+            .filter(|((other, _), file)| *other == shelf && is_seen(file));
+        Ok(on_shelf.map(|((_, name), _)| name.clone()).collect())
+    }
+
+    fn has(&self, shelf: Shelf, name: &str) -> Result<bool, FileError> {
+        Ok(self.touch(shelf, name)?.files.contains_key(&(shelf, name.to_owned())))
+    }
+
+    fn read(&self, shelf: Shelf, name: &str) -> Result<Vec<u8>, FileError> {
+        let state = self.touch(shelf, name)?;
+        Ok(self.file(&state, shelf, name)?.content.clone())
+    }
+
+    fn modified(&self, shelf: Shelf, name: &str) -> Result<SystemTime, FileError> {
+        let state = self.touch(shelf, name)?;
+        Ok(self.file(&state, shelf, name)?.modified)
+    }
+
+    fn create(&self, shelf: Shelf, name: &str) -> Result<bool, FileError> {
+        let mut state = self.touch(shelf, name)?;
+        let is_free = !state.files.contains_key(&(shelf, name.to_owned()));
+        if is_free {
+            self.put(&mut state, shelf, name, b"");
+        }
+        Ok(is_free)
+    }
+
+    fn write(&self, shelf: Shelf, name: &str, content: &[u8]) -> Result<(), FileError> {
+        let mut state = self.touch(shelf, name)?;
+        // Truncated first: who is killed or fails in between leaves half of it.
+        self.put(&mut state, shelf, name, &content[..content.len() / 2]);
+        drop(state);
+        let mut state = self.touch(shelf, name)?;
+        self.put(&mut state, shelf, name, content);
+        Ok(())
+    }
+
+    fn age(&self, shelf: Shelf, name: &str) -> Result<(), FileError> {
+        let mut state = self.touch(shelf, name)?;
+        if let Some(file) = state.files.get_mut(&(shelf, name.to_owned())) {
+            file.modified = SystemTime::UNIX_EPOCH;
+        }
+        Ok(())
+    }
+
+    fn replace(&self, shelf: Shelf, name: &str, content: &[u8]) -> Result<(), FileError> {
+        let mut state = self.touch(shelf, name)?;
+        self.put(&mut state, shelf, name, content);
+        drop(state);
+        // It may have been written and fail nevertheless.
+        self.touch(shelf, name).map(drop)
+    }
+
+    fn rename(&self, shelf: Shelf, from: &str, to: &str) -> Result<bool, FileError> {
+        let mut state = self.touch(shelf, from)?;
+        let Some(file) = state.files.remove(&(shelf, from.to_owned())) else {
+            return Ok(false);
+        };
+        state.renamed += 1;
+        state.files.insert((shelf, to.to_owned()), file);
+        Ok(true)
+    }
+
+    /// Two workers a machine.
+    fn this(&self) -> Process {
+        Process {
+            machine: format!("machine-{}", self.me / 2),
+            pid: self.me as u32,
+            started: Some(self.incarnation),
+        }
+    }
+
+    fn is_gone(&self, worker: &Process) -> bool {
+        let state = self.world.lock();
+        let actor = &state.actors[worker.pid as usize];
+        worker.machine == self.this().machine && (actor.is_over || worker.started != Some(actor.incarnation))
+    }
+
+    fn elapsed(&self) -> Duration {
+        self.world.lock().now
+    }
+
+    fn pause(&self, time: Duration) {
+        drop(self.world.pass(self.me, time));
+    }
+}
+
+/// The score of a trial: any order that has nothing to do with that of its ids.
+fn score(id: &str) -> f64 {
+    let hash = blake3::hash(id.as_bytes());
+    f64::from(hash.as_bytes()[0])
+}
+
+fn training_of(id: &str, rounds: u32) -> TrainingRecord {
+    let episode = json!({
+        "seed": 0, "round": 0, "env": 0, "accuracy": score(id), "reward": 0.0, "param_ratio": 1.0, "rollbacks": 0,
+    });
+    let record = json!({
+        "run_id": id, "scenario": "", "task": "", "controller": "", "seed": 0, "rounds": rounds, "is_complete": true,
+        "is_evaluated": false, "episodes": [episode], "curve": [],
+    });
+    serde_json::from_value(record).expect("a training")
+}
+
+impl Mount<'_> {
+    /// Plays a trial as its process does: from its newest checkpoint on, and no further than the fence. `None`: up to its end.
+    fn play_trial(&self, trial: &Trial, until: u32, lease: &mut Lease) -> Result<Option<Attempt>, WorkError> {
+        loop {
+            let mut state = self.world.pass(self.me, Duration::ZERO);
+            let run = state.runs.entry(trial.id.clone()).or_default();
+            let round = run.checkpoint;
+            if round >= until {
+                return Ok(None);
+            }
+            run.begun += 1;
+            if self.world.is_rough(&state) && state.happens(30) {
+                state.troubles += 1;
+                let reason = "killed".to_owned();
+                return Ok(Some(match state.happens(3) {
+                    true => Attempt::Misplaced { reason },
+                    false => Attempt::SetBack { reason },
+                }));
+            }
+            drop(state);
+            for _ in 0..ROUND_PARTS {
+                self.pause(Duration::from_secs(LEASE_S / 5));
+                if !lease.renew()? {
+                    return Ok(Some(Attempt::LetGo));
+                }
+            }
+            // The fence: a process that was frozen here writes nothing that its successor has not.
+            if self.has(Shelf::Leases, &lease.successor())? {
+                return Ok(Some(Attempt::LetGo));
+            }
+            let mut state = self.world.lock();
+            let run = state.runs.entry(trial.id.clone()).or_default();
+            run.checkpoint = run.checkpoint.max(round + 1);
+        }
+    }
+}
+
+impl Player for Mount<'_> {
+    fn play(&self, group: &[&Trial], segment: Segment, lease: &mut Lease) -> Result<Attempt, WorkError> {
+        let state = self.world.lock();
+        let is_there = |shelf, name: String| state.files.contains_key(&(shelf, name));
+        let is_mine = !is_there(Shelf::Leases, lease.successor());
+        let has_ended = is_there(Shelf::Results, format!("{}.done.json", group[0].id));
+        assert!(
+            !(is_mine && has_ended),
+            "trial {} has ended and is begun again",
+            group[0].id
+        );
+        drop(state);
+        for trial in group {
+            if let Some(end) = self.play_trial(trial, segment.until, lease)? {
+                return Ok(end);
+            }
+        }
+        let trainings = group.iter().map(|trial| training_of(&trial.id, segment.until));
+        Ok(Attempt::Done(trainings.collect()))
+    }
+
+    fn newest_checkpoint(&self, trial: &Trial) -> Option<Standing> {
+        let state = self.world.lock();
+        let rounds = state.runs.get(&trial.id)?.checkpoint;
+        (rounds > 0).then(|| Standing::before(rounds))
+    }
+
+    fn training(&self, trial: &Trial) -> Result<TrainingRecord, ReadError> {
+        let rounds = self.world.lock().runs.get(&trial.id).map_or(0, |run| run.checkpoint);
+        Ok(training_of(&trial.id, rounds))
+    }
+}
+
+/// The same command again and again, until it says that nothing is left.
+fn live(world: &World, plan: &Plan, me: usize, workers: usize) {
+    drop(world.wait(world.lock(), me));
+    loop {
+        let incarnation = world.lock().actors[me].incarnation;
+        let mount = Mount { world, me, incarnation };
+        let command = || {
+            set_damaged_aside(&mount, plan)?;
+            try_misplaced_again(&mount, plan)?;
+            let options = WorkOptions {
+                shard: Shard {
+                    index: me + 1,
+                    count: workers,
+                },
+                only: None,
+                parallel: 1,
+                threads: 1,
+                leaves: false,
+            };
+            let stop = StopSignal::default();
+            Worker::new(&mount, &mount, plan, &options, &stop, &|_| {}).play_all()
+        };
+        let ended = catch_unwind(AssertUnwindSafe(command));
+        if let Err(panic) = &ended
+            && !panic.is::<Killed>()
+        {
+            let mut state = world.lock();
+            state.actors[me].is_over = true;
+            drop(world.hand_over(state, me));
+            if let Err(panic) = ended {
+                resume_unwind(panic);
+            }
+            return;
+        }
+        let mut state = world.lock();
+        state.actors[me].incarnation += 1;
+        if matches!(ended, Ok(Ok(()))) {
+            state.actors[me].is_over = true;
+            drop(world.hand_over(state, me));
+            return;
+        }
+        let later = state.seconds(1, 3 * LEASE_S);
+        state.actors[me].due = state.now + later;
+        drop(world.hand_over(state, me));
+    }
+}
+
+/// A sweep of one of the kinds that there are.
+fn sweep(seed: u64) -> Plan {
+    let mut file = SweepFile::default();
+    file.budget.lease_s = LEASE_S;
+    let mut trials: Vec<Trial> = (0..4).map(|point| trial(format!("{point:016x}"), point, 0)).collect();
+    match seed % 3 {
+        0 => {}
+        1 => {
+            file.early_stop = Some(SuccessiveHalving {
+                first_rounds: 1,
+                factor: 2,
+            });
+        }
+        _ => {
+            file.judge = Some(Judge::default());
+            for (index, trial) in trials.iter_mut().enumerate() {
+                (trial.point, trial.replicate) = (index % 2, index as u32 / 2);
+            }
+        }
+    }
+    for trial in &mut trials {
+        trial.rounds = ROUNDS;
+    }
+    Plan::of_trials("simulated", file, trials)
+}
+
+/// How every trial ended, and with what training; what was played for it; what went wrong.
+struct Outcome {
+    ends: Vec<(TrialEnd, Option<TrainingRecord>)>,
+    begun: u32,
+    troubles: u32,
+    /// Names of results, of which a trial has one.
+    results: usize,
+}
+
+fn play(seed: u64, plan: &Plan, is_rough: bool) -> Outcome {
+    let workers = 2 + (seed / 3 % 3) as usize;
+    let world = World::new(seed, workers, is_rough);
+    std::thread::scope(|scope| {
+        for me in 0..workers {
+            let world = &world;
+            scope.spawn(move || live(world, plan, me, workers));
+        }
+    });
+    let begun = world.lock().runs.values().map(|run| run.begun).sum();
+    let troubles = world.lock().troubles;
+    world.lock().actors[0].is_over = false;
+    let calm = World {
+        is_rough: false,
+        ..world
+    };
+    let mount = Mount {
+        world: &calm,
+        me: 0,
+        incarnation: 0,
+    };
+    let results = Results::read(&mount).unwrap();
+    let is_end = |name: &String| {
+        [".done.json", ".given_up.json", ".failed.json"]
+            .iter()
+            .any(|end| name.ends_with(end))
+    };
+    let names = mount.names(Shelf::Results).unwrap();
+    let ends = plan.trials.iter().map(|trial| {
+        let end = results
+            .end(&trial.id)
+            .unwrap_or_else(|| panic!("world {seed}: trial {} has no result", trial.id));
+        (end, read_result(&mount, &trial.id, end).unwrap().training)
+    });
+    Outcome {
+        ends: ends.collect(),
+        begun,
+        troubles,
+        results: names.iter().filter(|name| is_end(name)).count(),
+    }
+}
+
+#[test]
+fn in_a_thousand_worlds_every_trial_ends_as_if_nothing_had_gone_wrong() {
+    let calm: Vec<Outcome> = (0..3).map(|kind| play(kind, &sweep(kind), false)).collect();
+    let mut troubles = 0;
+    for seed in 0..WORLDS {
+        let plan = sweep(seed);
+        let undisturbed = &calm[(seed % 3) as usize];
+
+        let outcome = play(seed, &plan, true);
+
+        assert_eq!(outcome.ends, undisturbed.ends, "world {seed}");
+        assert_eq!(outcome.results, plan.trials.len(), "world {seed}: one result a trial");
+        assert!(
+            outcome.begun <= undisturbed.begun + outcome.troubles,
+            "world {seed}: {} rounds were begun where {} are to be played and {} things went wrong",
+            outcome.begun,
+            undisturbed.begun,
+            outcome.troubles
+        );
+        troubles += outcome.troubles;
+    }
+    assert!(
+        troubles > WORLDS as u32,
+        "{troubles} things went wrong in all worlds together"
+    );
+}
+
+#[test]
+fn where_nothing_goes_wrong_every_round_is_played_once() {
+    for seed in 0..9 {
+        let outcome = play(seed, &sweep(seed), false);
+
+        // Of four trials half goes on at each of two rungs: 4 + 2 + 2 rounds and a last one.
+        let expected = if seed % 3 == 1 { 4 + 2 + 2 } else { 4 * ROUNDS };
+        assert_eq!((outcome.begun, outcome.troubles), (expected, 0), "world {seed}");
+    }
+}
+
+#[test]
+fn a_world_is_the_same_whenever_it_is_played() {
+    let [one, other] = [7, 7].map(|seed| play(seed, &sweep(seed), true));
+
+    assert_eq!((one.begun, one.troubles), (other.begun, other.troubles));
+    assert_eq!(one.ends, other.ends);
+}
