@@ -114,7 +114,10 @@ fn free_trial(folder: &SweepFolder, plan: &Plan) -> Result<Option<usize>, Box<dy
     Ok(None)
 }
 
-fn take_all<'a>(folder: &SweepFolder, plan: &'a Plan) -> Result<Vec<(&'a Trial, Lease)>, Box<dyn Error + Send + Sync>> {
+fn take_all<'a>(
+    folder: &SweepFolder,
+    plan: &'a Plan,
+) -> Result<Vec<(&'a Trial, Lease<'a>)>, Box<dyn Error + Send + Sync>> {
     let leases = Leases::read(folder, Duration::from_secs(3600))?;
     let taken = plan.trials.iter().map(|trial| {
         let lease = leases.take(&trial.id)?.ok_or("nobody else plays")?;

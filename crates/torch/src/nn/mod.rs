@@ -7,8 +7,8 @@ mod attention;
 mod group_norm;
 mod scaler;
 mod stack;
-#[cfg(test)]
-pub(crate) mod fixtures;
+#[cfg(any(test, feature = "testing"))]
+pub mod fixtures;
 
 pub use attention::{AttentionInit, CausalAttention, Reach, Rotary};
 pub use group_norm::{GroupNormLayer, group_count};
