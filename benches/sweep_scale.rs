@@ -115,7 +115,7 @@ fn free_trial(folder: &SweepFolder, plan: &Plan) -> Result<Option<usize>, Box<dy
 }
 
 fn take_all<'a>(
-    folder: &SweepFolder,
+    folder: &'a SweepFolder,
     plan: &'a Plan,
 ) -> Result<Vec<(&'a Trial, Lease<'a>)>, Box<dyn Error + Send + Sync>> {
     let leases = Leases::read(folder, Duration::from_secs(3600))?;

@@ -31,7 +31,7 @@ collect() {
     [ ! -e "$folder" ] || fail "$folder is there already; name a folder that is not, so that nothing old is carried over."
     engine=$(built build --bin simic-engine)
     # Tests of the command line start the binary where it was built; those of the engine take none with them.
-    tests=$(built test --lib --test engine --no-run | grep -v '/simic-engine$')
+    tests=$(built test --workspace --lib --test engine --no-run | grep -v '/simic-engine$')
     mkdir -p "$folder/tests"
     cp "$engine" "$folder/simic-engine"
     while read -r test; do cp "$test" "$folder/tests/"; done <<<"$tests"

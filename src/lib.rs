@@ -66,37 +66,16 @@
 // Nothing that users, files or devices bring about may end in a panic.
 #![cfg_attr(not(test), warn(clippy::unwrap_used, clippy::expect_used))]
 
-#[cfg(test)]
-extern crate self as simic_engine;
-
-pub(crate) use simic_scenario::files;
+pub use simic_core::{
+    actions, checkpoint, controller, data, engine, env, faults, governor, host, learner, policy, prelude, record,
+    reward, run, schedule, seed, telemetry, training, unfinished, validation,
+};
 pub use simic_scenario::{choice, clock, growth, health, random, scenario, schema, section, storage};
 pub use simic_torch::{kernels, nn, torch};
 
-pub mod schedule;
-pub mod unfinished;
-pub mod host;
-pub mod seed;
-pub mod data;
-pub mod telemetry;
-pub mod env;
-pub mod training;
-pub mod validation;
-pub mod governor;
-pub mod faults;
-pub mod actions;
-pub mod policy;
-pub mod controller;
-pub mod reward;
-pub mod learner;
-pub mod run;
-pub mod record;
-pub mod checkpoint;
-pub mod engine;
 pub mod compare;
 pub mod sweep;
 pub mod eval;
 pub mod report;
 pub mod inspect;
 pub mod cli;
-pub mod prelude;

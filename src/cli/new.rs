@@ -9,6 +9,7 @@ use super::Outcome;
 use super::options::NewOptions;
 use super::output::show;
 use super::rejection::Rejection;
+use crate::record::Build;
 use crate::storage;
 
 const MANIFEST: &str = include_str!("../../Cargo.toml");
@@ -97,7 +98,7 @@ fn dependency(engine: Option<&str>) -> Result<String, String> {
     let engine = engine.unwrap_or(env!("CARGO_MANIFEST_DIR"));
     if engine.contains("://") {
         // Of this program's own commit: what its documentation says is then true of the crate.
-        let commit = option_env!("SIMIC_ENGINE_GIT_COMMIT").map(|commit| format!(", rev = {commit:?}"));
+        let commit = Build::current().git_commit.map(|commit| format!(", rev = {commit:?}"));
         return Ok(format!("git = {engine:?}{}", commit.unwrap_or_default()));
     }
     let manifest = fs::read_to_string(Path::new(engine).join("Cargo.toml"));

@@ -13,7 +13,7 @@ use crate::found::{Folder, Whole, harms};
 use crate::harness::{fuzz, in_bounds, names};
 
 /// One event of each kind, a line each.
-pub const EXAMPLES: &str = include_str!("../../src/telemetry/examples/events.jsonl");
+pub const EXAMPLES: &str = include_str!("../../crates/core/src/telemetry/examples/events.jsonl");
 const FILE: &str = "events.jsonl";
 
 fn header() -> String {

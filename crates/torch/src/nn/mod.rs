@@ -7,8 +7,8 @@ mod attention;
 mod group_norm;
 mod scaler;
 mod stack;
-#[cfg(any(test, feature = "testing"))]
-pub mod fixtures;
+#[cfg(test)]
+mod fixtures;
 
 pub use attention::{AttentionInit, CausalAttention, Reach, Rotary};
 pub use group_norm::{GroupNormLayer, group_count};

@@ -1,0 +1,22 @@
+//! Deciders: all controllers, learned or not, and the registry that plugins add theirs to.
+
+mod command_list;
+mod context;
+mod learning;
+mod controller;
+mod growth_schedule;
+mod heuristic;
+mod learned;
+mod random;
+mod replay;
+mod scheduled;
+mod wait;
+mod registry;
+
+pub use context::BuildContext;
+pub use controller::Controller;
+pub use learned::{ActorCriticController, MANIFEST_FILE, WEIGHTS_FILE};
+pub use learning::LearningPolicy;
+pub use registry::{ControllerFactory, ControllerRegistry};
+pub use scheduled::written;
+pub use wait::WaitController;

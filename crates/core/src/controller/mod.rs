@@ -1,0 +1,87 @@
+//! Controllers: who decides, once per env and step, what happens to a slot.
+//!
+//! Measured steps become [`TrainingSignals`], slot reports become a [`MaskSet`](crate::actions::MaskSet), and a [`Controller`] answers with one
+//! [`Decision`](crate::actions::Decision) per env. All controllers, learned or not, run in the same loop; plugins add theirs by name to the
+//! [`ControllerRegistry`].
+
+pub(crate) mod execution;
+mod saved;
+pub(crate) mod view;
+mod deciders;
+pub(crate) mod systems;
+mod events;
+#[cfg(test)]
+pub(crate) mod fixtures;
+
+use bevy_app::{App, Plugin};
+use bevy_ecs::schedule::common_conditions::resource_exists;
+
+pub use deciders::written;
+pub use deciders::{
+    ActorCriticController, BuildContext, Controller, ControllerFactory, ControllerRegistry, LearningPolicy,
+    MANIFEST_FILE, WEIGHTS_FILE, WaitController,
+};
+pub use events::DecidedEnv;
+pub use execution::{Chosen, CommandOutcome};
+pub use saved::SavedFolder;
+pub use systems::{ActiveController, Masks};
+pub use view::{
+    CLIP as OBSERVATION_CLIP, DecisionView, EnvRow, EnvView, Extract, Feedback, MIN_COUNT, Observation,
+    ObservationFeature, ObservationFeatures, ObservationInput, ObservationNormaliser, ObservationSchema,
+    RunningMoments, Signals, SlotReports, TrainingSignals, Treatment, UNKNOWN,
+};
+
+use crate::env::{EnvId, KeepInRounds};
+use crate::policy::NetRegistry;
+use crate::scenario::TrackerConfig;
+use crate::schedule::{Act, AddWork, Assess, Decide, RoundStart, Startup, Work};
+use execution::execute_action;
+use systems::{
+    begin_episodes, build_controller, build_masks, decide, normalise_observations, restore_episodes, save_episodes,
+    update_tracking,
+};
+use view::{SignalTracker, Tracker, build_observations, report_slots, update_signals};
+
+/// Signals, masks, decisions and their execution.
+pub struct ControllerPlugin;
+
+impl Plugin for ControllerPlugin {
+    fn build(&self, app: &mut App) {
+        app.init_resource::<ControllerRegistry>();
+        app.init_resource::<NetRegistry>();
+        app.init_resource::<ObservationFeatures>();
+        app.register_required_components::<EnvId, Observation>();
+        app.register_required_components::<EnvId, Signals>();
+        app.register_required_components::<EnvId, SlotReports>();
+        app.register_required_components::<EnvId, Masks>();
+        app.register_required_components::<EnvId, Chosen>();
+        app.register_required_components::<EnvId, CommandOutcome>();
+        app.register_required_components::<EnvId, Feedback>();
+        app.register_required_components_with::<EnvId, Tracker>(|| {
+            Tracker(SignalTracker::new(TrackerConfig::default()))
+        });
+        app.add_work(Startup, Work::BuildController, build_controller)
+            .add_work(RoundStart, Work::BeginControllerEpisodes, begin_episodes)
+            .add_work(Assess, Work::UpdateSignals, update_signals)
+            .add_work(Assess, Work::ReportSlots, report_slots)
+            .add_work_if(
+                Decide,
+                Work::BuildObservations,
+                build_observations,
+                resource_exists::<ObservationSchema>,
+            )
+            .add_work_if(
+                Decide,
+                Work::NormaliseObservations,
+                normalise_observations,
+                resource_exists::<ObservationSchema>,
+            )
+            .add_work(Decide, Work::BuildMasks, build_masks)
+            .add_work(Decide, Work::Decide, decide)
+            .add_work(Act, Work::ExecuteAction, execute_action)
+            .add_work(Act, Work::UpdateTracking, update_tracking)
+            .keep_in_rounds_by(save_episodes, restore_episodes)
+            .keep_in_rounds::<Tracker>("tracker")
+            .keep_in_rounds::<Feedback>("feedback");
+    }
+}

@@ -1,0 +1,322 @@
+//! Records, modules and optimizers change together or not at all.
+
+use super::*;
+use crate::fixtures::largest;
+use crate::growth::{
+    AlphaCurveAction, AlphaSpeed, AlphaTarget, FailureReason, GerminationStyle, SeedStage, SlotId, Tempo,
+};
+use crate::scenario::{AutoForward, GateConfig, LifecycleConfig};
+use crate::seed::{
+    AlphaOrder, Germination, Limits, Refusal, Rules, germinate, germinate_committed, prune, set_alpha_target, tick,
+};
+use tch::{Device, Kind};
+
+const CHANNELS: i64 = 8;
+
+/// One slot of one env, driven as the schedule drives it.
+struct Plot {
+    registry: BlueprintRegistry,
+    config: LifecycleConfig,
+    env: usize,
+    step: u32,
+    slot: Slot,
+    optimizer: Option<SyncCell<Optimizer>>,
+}
+
+impl Plot {
+    fn new(env: usize) -> Self {
+        let spec = InjectionSpec {
+            slot: SlotId::new(0, 0),
+            channels: CHANNELS,
+            boundary: 1,
+            order: 0,
+        };
+        let mut slots = SeedSlots::new(&[spec]);
+        Self {
+            registry: BlueprintRegistry::default(),
+            config: LifecycleConfig {
+                auto_forward: AutoForward {
+                    g1: true,
+                    g2: true,
+                    g3: true,
+                },
+                gates: GateConfig {
+                    min_training_epochs: 0,
+                    ..crate::scenario::fixtures::slow_gates()
+                },
+                min_prune_age: 0,
+                ..crate::scenario::fixtures::slow_lifecycle()
+            },
+            env,
+            step: 1,
+            slot: slots.0.remove(0),
+            optimizer: None,
+        }
+    }
+
+    fn carry_out(&mut self, plan: impl FnOnce(Option<&SeedRecord>, &Rules) -> Plan) -> Result<Change, Failure> {
+        let limits = Limits::new(&self.config, &crate::scenario::fixtures::all_choices(), 0);
+        let rules = Rules {
+            config: &self.config,
+            limits: &limits,
+            step: self.step,
+        };
+        let plan = plan(self.slot.record.as_ref(), &rules);
+        let builder = SeedBuilder {
+            blueprints: &self.registry,
+            optimizer: OptimizerConfig::Sgd {
+                lr: 0.01,
+                momentum: 0.9,
+                weight_decay: 0.0,
+            },
+            implementation: Implementation::Plain,
+            backend: Backend::CPU,
+            run_seed: 42,
+            round: 0,
+            env: self.env,
+        };
+        carry_out(plan, &mut self.slot, &mut self.optimizer, &builder)
+    }
+
+    fn germinate(&mut self, blueprint: usize, style: GerminationStyle) -> Result<Change, Failure> {
+        let germination = Self::germination(blueprint, style);
+        self.carry_out(|_, rules| germinate(germination, rules).expect("the slot is empty"))
+    }
+
+    fn plant(&mut self, blueprint: usize, style: GerminationStyle) -> Result<Change, Failure> {
+        let germination = Self::germination(blueprint, style);
+        self.carry_out(|_, rules| germinate_committed(germination, rules).expect("the slot is empty"))
+    }
+
+    fn germination(blueprint: usize, style: GerminationStyle) -> Germination {
+        Germination {
+            identity: SeedIdentity {
+                seed_id: "e0.r0c0.0".into(),
+                germination: 0,
+                slot: SlotId::new(0, 0),
+                blueprint: "conv_light".into(),
+                blueprint_index: blueprint,
+                style,
+                tempo: Tempo::Fast,
+                target: AlphaTarget::Full,
+                seed_params: 592,
+            },
+            gate_params: 81,
+            accuracy: 50.0,
+        }
+    }
+
+    fn order(&mut self, operation: impl FnOnce(&SeedRecord, &Rules) -> Result<Plan, Refusal>) -> Change {
+        self.carry_out(|seed, rules| operation(seed.expect("a seed"), rules).expect("a legal order"))
+            .expect("the tensors can be made")
+    }
+
+    /// Switches the operator where the seed stands, at full amplitude.
+    fn blend_as(&mut self, style: GerminationStyle) {
+        let order = AlphaOrder {
+            style,
+            target: AlphaTarget::Full,
+            speed: AlphaSpeed::Instant,
+            curve: AlphaCurveAction::Linear,
+            gate_params: 81,
+        };
+        self.order(|seed, rules| set_alpha_target(seed, &order, rules));
+    }
+
+    fn tick(&mut self) {
+        self.step += 1;
+        if let Some(seed) = &mut self.slot.record {
+            (seed.gradient.health, seed.gradient.has_exploding) = (Some(1.0), Some(false));
+        }
+        self.carry_out(tick).expect("ticks succeed");
+    }
+
+    fn hold(&mut self) {
+        while self.stage() != SeedStage::Holding {
+            self.tick();
+        }
+    }
+
+    fn stage(&self) -> SeedStage {
+        self.slot.record.as_ref().map_or(SeedStage::Dormant, |seed| seed.stage)
+    }
+
+    fn weights(&mut self) -> Vec<Tensor> {
+        let module = self.slot.module.as_mut().expect("a module").get();
+        module.params().map(|param| param.tensor.detach().copy()).collect()
+    }
+
+    /// One update from random features, so that there is momentum.
+    fn train(&mut self) {
+        let module = self.slot.module.as_mut().expect("a module").get();
+        let algorithm = self.slot.record.as_ref().expect("a seed").algorithm;
+        let h = Tensor::randn([4, CHANNELS, 6, 6], (Kind::Float, Device::Cpu));
+        let y = module.blend(&h, 1.0, algorithm, true, crate::nn::Mode::Train).unwrap();
+        y.square().sum(Kind::Float).backward();
+        let is_sound = Tensor::zeros([0i64; 0], (Kind::Float, Device::Cpu));
+        let optimizer = self.optimizer.as_mut().expect("an optimizer").get();
+        optimizer.step(&is_sound).unwrap();
+    }
+
+    /// Storage and momentum of everything that is optimized.
+    fn optimized(&mut self) -> (Vec<usize>, Vec<Tensor>) {
+        let optimizer = self.optimizer.as_mut().expect("an optimizer").get();
+        let storage = optimizer.params().iter().map(|param| param.data_ptr() as usize);
+        let velocities = optimizer.state_tensors().into_iter().flat_map(|(_, list)| list);
+        (storage.collect(), velocities.map(Tensor::copy).collect())
+    }
+}
+
+fn equal(left: &[Tensor], right: &[Tensor]) -> bool {
+    left.len() == right.len() && left.iter().zip(right).all(|(left, right)| left.equal(right))
+}
+
+#[test]
+fn an_operator_switched_to_a_gate_and_back_leaves_the_seeds_momentum_alone() {
+    let mut slot = Plot::new(0);
+    slot.germinate(1, GerminationStyle::LinearAdd).unwrap();
+    slot.hold();
+    slot.train();
+    let (storage, velocities) = slot.optimized();
+    assert!(velocities.iter().any(|velocity| largest(velocity) > 0.0));
+
+    slot.blend_as(GerminationStyle::GatedGate);
+    let (gated, momentum) = slot.optimized();
+    assert_eq!((gated.len(), momentum.len()), (storage.len() + 4, velocities.len() + 4));
+    assert!(momentum[velocities.len()..].iter().all(|fresh| largest(fresh) == 0.0));
+
+    slot.blend_as(GerminationStyle::LinearAdd);
+    let (after, kept) = slot.optimized();
+    assert_eq!(after, storage);
+    assert!(equal(&kept, &velocities));
+}
+
+#[test]
+fn a_gate_learns_as_soon_as_its_seed_adds_something() {
+    let mut slot = Plot::new(0);
+    slot.germinate(1, GerminationStyle::GatedGate).unwrap();
+    slot.hold();
+    // The residual is 0 at birth, and so is the gate's gradient; the first update wakes the module.
+    slot.train();
+    let before = slot.weights();
+
+    slot.train();
+
+    let gate = before.len() - 4;
+    let moved = |index: usize, after: &[Tensor]| largest(&(&after[index] - &before[index])) > 0.0;
+    let after = slot.weights();
+    assert!(moved(gate + 2, &after) && moved(gate + 3, &after));
+}
+
+#[test]
+fn a_prune_drops_module_and_optimizer_at_once_and_keeps_the_report_until_the_slot_is_free() {
+    let mut slot = Plot::new(0);
+    slot.germinate(1, GerminationStyle::LinearAdd).unwrap();
+    slot.hold();
+
+    slot.order(|seed, rules| prune(seed, AlphaSpeed::Instant, AlphaCurveAction::Linear, rules));
+
+    assert!(slot.slot.module.is_none() && slot.optimizer.is_none());
+    for _ in 1..7 {
+        assert!(slot.slot.record.is_some());
+        slot.tick();
+    }
+    assert_eq!(slot.stage(), SeedStage::Resetting);
+    slot.tick();
+    assert_eq!(slot.slot.record, None);
+}
+
+#[test]
+fn a_seed_is_drawn_from_its_own_stream() {
+    let born = |env: usize| {
+        let mut slot = Plot::new(env);
+        slot.germinate(1, GerminationStyle::GatedGate).unwrap();
+        slot.weights()
+    };
+    assert!(equal(&born(0), &born(0)));
+    assert!(!equal(&born(0), &born(1)));
+}
+
+/// A gate that comes later does not depend on what its seed drew.
+#[test]
+fn a_later_gate_is_drawn_from_a_stream_of_its_own() {
+    let gate_beside = |blueprint: usize| {
+        let mut slot = Plot::new(0);
+        slot.germinate(blueprint, GerminationStyle::LinearAdd).unwrap();
+        slot.hold();
+        slot.blend_as(GerminationStyle::GatedGate);
+        let mut weights = slot.weights();
+        weights.split_off(weights.len() - 4)
+    };
+    assert!(equal(&gate_beside(1), &gate_beside(6)));
+}
+
+#[test]
+fn a_germination_that_fails_leaves_the_slot_empty_and_usable() {
+    let mut slot = Plot::new(0);
+    // Index 9 belongs to another topology.
+    assert!(slot.germinate(9, GerminationStyle::GatedGate).is_err());
+    assert!(slot.slot.record.is_none() && slot.slot.module.is_none() && slot.optimizer.is_none());
+    assert_eq!(slot.slot.germinations, 0);
+
+    slot.germinate(1, GerminationStyle::GatedGate).unwrap();
+    assert_eq!((slot.stage(), slot.slot.germinations), (SeedStage::Germinated, 1));
+}
+
+#[test]
+fn an_order_that_is_refused_touches_nothing() {
+    let mut slot = Plot::new(0);
+    slot.germinate(1, GerminationStyle::LinearAdd).unwrap();
+    let (record, weights) = (slot.slot.record.clone(), slot.weights());
+    let limits = Limits::new(&slot.config, &crate::scenario::fixtures::all_choices(), 0);
+    let rules = Rules {
+        config: &slot.config,
+        limits: &limits,
+        step: 2,
+    };
+
+    let refusal = crate::seed::fossilize(slot.slot.record.as_ref().unwrap(), &rules).unwrap_err();
+
+    let stage = SeedStage::Germinated;
+    assert_eq!(refusal.reason, FailureReason::WrongStage { stage });
+    assert_eq!(slot.slot.record, record);
+    assert!(equal(&slot.weights(), &weights));
+}
+
+#[test]
+fn a_slot_whose_tensors_do_not_fit_its_record_is_found() {
+    let mut slot = Plot::new(0);
+    slot.germinate(1, GerminationStyle::LinearAdd).unwrap();
+    slot.tick();
+    assert_eq!(broken_slot_law(&mut slot.slot, &slot.optimizer), None);
+
+    assert_eq!(
+        broken_slot_law(&mut slot.slot, &None),
+        Some("an optimizer is present exactly from TRAINING to FOSSILIZED for seeds with parameters")
+    );
+    slot.slot.record = None;
+    assert_eq!(
+        broken_slot_law(&mut slot.slot, &slot.optimizer),
+        Some("a module is present exactly in occupied stages")
+    );
+}
+
+#[test]
+fn a_committed_seed_has_module_optimizer_and_gate_at_once() {
+    for style in [GerminationStyle::SigmoidAdd, GerminationStyle::GatedGate] {
+        let mut slot = Plot::new(0);
+        slot.plant(1, style).expect("the tensors can be made");
+        assert_eq!(slot.stage(), SeedStage::Fossilized);
+        assert_eq!(broken_slot_law(&mut slot.slot, &slot.optimizer), None);
+        // Seeds that take the whole way start from the same weights.
+        let committed = slot.weights();
+        let mut grown = Plot::new(0);
+        grown.germinate(1, style).expect("the tensors can be made");
+        assert!(
+            committed
+                .iter()
+                .zip(grown.weights())
+                .all(|(committed, grown)| committed.equal(&grown))
+        );
+    }
+}

@@ -1,0 +1,38 @@
+//! The engine of [simic-engine](../simic_engine/index.html): networks that grow while they train, from data to checkpoints.
+
+#![forbid(unsafe_code)]
+#![warn(missing_docs)]
+#![warn(clippy::print_stderr, clippy::print_stdout)]
+// Nothing that users, files or devices bring about may end in a panic.
+#![cfg_attr(not(test), warn(clippy::unwrap_used, clippy::expect_used))]
+
+// Tests share code with examples.
+#[cfg(test)]
+extern crate self as simic_engine;
+
+pub use simic_scenario::{choice, clock, files, growth, health, random, scenario, schema, section, storage};
+pub use simic_torch::{kernels, nn, torch};
+
+#[cfg(test)]
+mod fixtures;
+pub mod schedule;
+pub mod unfinished;
+pub mod host;
+pub mod seed;
+pub mod data;
+pub mod telemetry;
+pub mod env;
+pub mod training;
+pub mod validation;
+pub mod governor;
+pub mod faults;
+pub mod actions;
+pub mod policy;
+pub mod controller;
+pub mod reward;
+pub mod learner;
+pub mod run;
+pub mod record;
+pub mod checkpoint;
+pub mod engine;
+pub mod prelude;

@@ -1,0 +1,301 @@
+//! `manifest.json`: what a run was made of, written once before round 0 and never edited.
+
+use std::collections::BTreeMap;
+use std::io::ErrorKind;
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+use super::directory::{MANIFEST_FILE, RunDirectory, RunDirectoryError};
+use super::files::write_json;
+use crate::health::{AtPath, FileError};
+use crate::telemetry::{BigInteger, DatasetInfo, RunStarted, SCHEMA_MAJOR, SCHEMA_MINOR, Timestamp};
+use crate::torch::libtorch_version;
+
+/// Environment variables that may change how a run behaves; no others are recorded.
+const RECORDED_VARIABLES: [&str; 4] = [
+    "CUDA_VISIBLE_DEVICES",
+    "PYTORCH_ALLOC_CONF",
+    "OMP_NUM_THREADS",
+    "RUST_LOG",
+];
+const RECORDED_PREFIX: &str = "SIMIC_ENGINE_";
+
+/// How this binary was built. What the build script could not find out is absent.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Build {
+    /// Version of the engine.
+    pub engine: &'static str,
+    /// Commit of the sources; `None` outside a repository.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub git_commit: Option<&'static str>,
+    /// Hash of what differed from that commit; absent if nothing did.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub git_diff: Option<&'static str>,
+    /// Whether anything of the engine differed, files that git does not know among it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub git_dirty: Option<bool>,
+    /// Compiler.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rustc: Option<&'static str>,
+    /// Target triple.
+    pub target: String,
+    /// `debug` or `release`.
+    pub profile: &'static str,
+}
+
+impl Build {
+    /// Of this binary.
+    pub fn current() -> Self {
+        Self {
+            engine: env!("CARGO_PKG_VERSION"),
+            git_commit: option_env!("SIMIC_ENGINE_GIT_COMMIT"),
+            git_diff: option_env!("SIMIC_ENGINE_GIT_DIFF"),
+            git_dirty: option_env!("SIMIC_ENGINE_GIT_DIRTY").map(|text| text == "true"),
+            rustc: option_env!("SIMIC_ENGINE_RUSTC"),
+            target: option_env!("SIMIC_ENGINE_TARGET").map_or_else(
+                || format!("{}-{}", std::env::consts::ARCH, std::env::consts::OS),
+                String::from,
+            ),
+            profile: if cfg!(debug_assertions) { "debug" } else { "release" },
+        }
+    }
+}
+
+/// The tensor libraries in use.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Libraries {
+    /// Version of the bindings, as Cargo.toml pins it.
+    pub tch: &'static str,
+    /// Version of libtorch, as the loaded library says.
+    pub libtorch: String,
+}
+
+/// A device as the scenario names it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct DeviceInfo {
+    /// As in scenarios, e.g. `cuda:0`.
+    pub name: String,
+}
+
+/// What the user says about a run, beyond its scenario.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Labels {
+    /// Words to find the run by.
+    pub tags: Vec<String>,
+    /// Only where the user asked to be named.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub host_name: Option<String>,
+    /// Only if the user asked to be named.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub user_name: Option<String>,
+}
+
+impl Labels {
+    /// Adds the names of this computer and of its user, as far as the system tells them.
+    pub fn identified(self) -> Self {
+        let host = std::fs::read_to_string("/proc/sys/kernel/hostname").ok();
+        let user = ["USER", "LOGNAME"].iter().find_map(|name| std::env::var(name).ok());
+        Self {
+            host_name: host.map(|name| name.trim().to_owned()),
+            user_name: user,
+            ..self
+        }
+    }
+}
+
+/// The computer; neither host nor user is named.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Machine {
+    /// Model; `None` where it is not known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cpu: Option<String>,
+    /// That this process may use.
+    pub cores: usize,
+    /// Memory of the machine; `None` where it is not known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ram_bytes: Option<u64>,
+    /// Operating system.
+    pub os: String,
+}
+
+impl Machine {
+    /// What the operating system says; what it does not say is absent.
+    pub fn current() -> Self {
+        let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
+        Self {
+            cpu: value_of(&read("/proc/cpuinfo"), "model name", ':'),
+            cores: std::thread::available_parallelism().map_or(1, usize::from),
+            ram_bytes: Self::ram_bytes(),
+            os: value_of(&read("/etc/os-release"), "PRETTY_NAME", '=')
+                .map_or_else(|| std::env::consts::OS.into(), |name| name.replace('"', "")),
+        }
+    }
+
+    /// Memory of this machine; `None` where the operating system does not say.
+    pub fn ram_bytes() -> Option<u64> {
+        let text = std::fs::read_to_string("/proc/meminfo").ok()?;
+        let kibibytes: u64 = value_of(&text, "MemTotal", ':')?.strip_suffix(" kB")?.parse().ok()?;
+        Some(kibibytes * 1024)
+    }
+}
+
+/// The first value of `key` in lines of `key{separator}value`.
+fn value_of(text: &str, key: &str, separator: char) -> Option<String> {
+    text.lines()
+        .filter_map(|line| line.split_once(separator))
+        .find(|(name, _)| name.trim() == key)
+        .map(|(_, value)| value.trim().to_owned())
+}
+
+/// How many threads do what.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Threads {
+    /// Envs that are worked on at once.
+    pub env_workers: usize,
+    /// Inside one tensor operation.
+    pub intra_op: usize,
+}
+
+/// What was asked for, as it was resolved.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Resolved {
+    /// What autocast computes in; `None`: full precision.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub amp_dtype: Option<String>,
+    /// Precision of f32 matrix products.
+    pub matmul_precision: String,
+    /// Whether only kernels with reproducible results were used.
+    pub deterministic: bool,
+}
+
+/// The content of `manifest.json`.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Manifest {
+    /// Name of the folder.
+    pub run_id: String,
+    /// When the run began.
+    pub created: Timestamp,
+    /// As typed.
+    pub command_line: Vec<String>,
+    /// As given; absent for a built-in scenario.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub scenario_path: Option<String>,
+    /// Absolute; the scenario's relative paths start there. For a built-in scenario the folder that the run was begun in.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub scenario_folder: Option<String>,
+    /// What the user says of the run.
+    #[serde(flatten)]
+    pub labels: Labels,
+    /// blake3 of `resolved.ron`.
+    pub scenario_hash: String,
+    /// Seed of every random draw.
+    pub seed: BigInteger,
+    /// What the binary was built from.
+    pub build: Build,
+    /// Versions that numbers depend on.
+    pub libraries: Libraries,
+    /// Where the run was played.
+    pub machine: Machine,
+    /// Devices of the run.
+    pub devices: Vec<DeviceInfo>,
+    /// Index into `devices` per env.
+    pub env_devices: Vec<usize>,
+    /// Threads of the run.
+    pub threads: Threads,
+    /// Settings that depend on the machine.
+    pub resolved: Resolved,
+    /// Environment variables that may change a run.
+    pub environment: BTreeMap<String, String>,
+    /// What was trained on.
+    pub dataset: DatasetInfo,
+    /// Versions by name.
+    pub plugins: BTreeMap<String, String>,
+    /// Version of the events.
+    pub telemetry_schema: String,
+}
+
+impl Manifest {
+    /// What the process itself knows, and what is told of the run as it starts. The caller fills in what the user says,
+    /// which env uses which device, plugins and the number of workers.
+    pub fn new(directory: &RunDirectory, started: &RunStarted) -> Self {
+        let devices = started.env_devices.iter().cloned();
+        let variables = std::env::vars_os()
+            .filter_map(|(key, value)| Some((key.into_string().ok()?, value.to_string_lossy().into_owned())));
+        Self {
+            run_id: directory.run_id().into(),
+            created: Timestamp::now(),
+            command_line: std::env::args_os()
+                .map(|argument| argument.to_string_lossy().into_owned())
+                .collect(),
+            scenario_path: None,
+            scenario_folder: None,
+            labels: Labels::default(),
+            scenario_hash: directory.scenario_hash().into(),
+            seed: started.seed,
+            build: Build::current(),
+            libraries: Libraries {
+                tch: "0.24",
+                libtorch: libtorch_version(),
+            },
+            machine: Machine::current(),
+            devices: devices.map(|name| DeviceInfo { name }).collect(),
+            env_devices: Vec::new(),
+            threads: Threads {
+                env_workers: 1,
+                intra_op: 1,
+            },
+            resolved: Resolved {
+                amp_dtype: started.amp_dtype.clone(),
+                matmul_precision: started.matmul_precision.clone(),
+                deterministic: started.deterministic,
+            },
+            environment: recorded_environment(variables),
+            dataset: started.dataset.clone(),
+            plugins: BTreeMap::new(),
+            telemetry_schema: format!("{SCHEMA_MAJOR}.{SCHEMA_MINOR}"),
+        }
+    }
+
+    /// Writes `manifest.json` into the run directory, in one step.
+    ///
+    /// # Errors
+    /// If the file exists already or cannot be written.
+    pub fn write(&self, directory: &Path) -> Result<(), RunDirectoryError> {
+        let path = directory.join(MANIFEST_FILE);
+        if path.exists() {
+            Err::<(), _>(ErrorKind::AlreadyExists).at(&path)?;
+        }
+        Ok(write_json(&path, self).at(&path)?)
+    }
+}
+
+/// What a list of runs shows of their manifests.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+pub(super) struct ManifestHead {
+    #[serde(default)]
+    pub created: Option<Timestamp>,
+    #[serde(default)]
+    pub tags: Vec<String>,
+}
+
+impl ManifestHead {
+    /// Of the run in `directory`.
+    ///
+    /// # Errors
+    /// If there is no manifest, or none that can be read.
+    pub fn read(directory: &Path) -> Result<Self, FileError> {
+        let path = directory.join(MANIFEST_FILE);
+        let text = std::fs::read(&path).at(&path)?;
+        serde_json::from_slice(&text).at(&path)
+    }
+}
+
+fn recorded_environment(variables: impl Iterator<Item = (String, String)>) -> BTreeMap<String, String> {
+    variables
+        .filter(|(key, _)| RECORDED_VARIABLES.contains(&key.as_str()) || key.starts_with(RECORDED_PREFIX))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,22 @@
+//! One run: start-up, the loop, and the ways to stop it.
+
+mod guarded;
+mod inventory;
+mod kernel_test;
+mod parts;
+mod size;
+mod room;
+mod residency;
+mod stop;
+mod driver;
+pub(crate) mod startup;
+
+pub use driver::{Driver, Moment};
+pub use inventory::{Inventory, PluginInfo};
+pub use parts::MissingPart;
+pub use residency::ChosenResidency;
+pub use room::{Room, RoomSource};
+pub use size::size;
+pub use startup::StartupPlugin;
+pub use startup::check_place;
+pub use stop::{RoundLimit, StopRequest, StopSignal, end_at_once, stop_on_signals};

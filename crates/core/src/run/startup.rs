@@ -1,0 +1,200 @@
+//! From a frozen experiment to open devices and loaded data.
+
+use std::num::NonZero;
+
+use bevy_app::{App, Plugin};
+use bevy_ecs::prelude::*;
+use bevy_platform::cell::SyncCell;
+
+use super::StopSignal;
+use super::kernel_test;
+use super::residency::ChosenResidency;
+use crate::clock::{RunClock, RunLength};
+use crate::data::{DataRegistry, FeedArithmetic, Readers, Resident, TaskData, refuse_packed};
+use crate::env::{Devices, EnvPool, Experiment, LoadedData, SelfTest};
+use crate::health::Failure;
+use crate::host::HostRegistry;
+use crate::nn::{self, Implementation};
+use crate::scenario::{DeviceSpec, Kernels, Residency};
+use crate::schedule::{AddWork, Startup, Work};
+use crate::seed::BlueprintRegistry;
+use crate::torch::{self, Backend};
+
+/// Process-wide switches, set once before the first tensor and the first worker. CUDA is loaded here, and only if it is
+/// listed: libtorch looks for it once.
+pub(crate) fn init_backend(mut commands: Commands, experiment: Res<Experiment>) -> Result<(), Failure> {
+    let run = &experiment.scenario.run;
+    torch::load_cuda(&run.cuda_devices(), run.deterministic).map_err(|error| Failure::message(error.to_string()))?;
+    torch::keep_freed_blocks();
+    torch::set_intra_op_threads(NonZero::<u16>::MIN)?;
+    torch::set_deterministic(run.deterministic)?;
+    torch::set_matmul_precision(run.matmul_precision_in_force())?;
+    let threads = experiment.threads.min(experiment.envs.len());
+    commands.insert_resource(EnvPool::new(threads, run.on_env_error)?);
+    commands.insert_resource(torch::HostSyncCounter::default());
+    Ok(())
+}
+
+/// Opens what the scenario lists, and tries the engine's own kernels and the fused optimizers there.
+pub(crate) fn open_devices(mut commands: Commands, experiment: Res<Experiment>) -> Result<(), Failure> {
+    let run = &experiment.scenario.run;
+    let uses_own = run.kernels == Kernels::Own && run.devices.contains(&DeviceSpec::Cpu);
+    let refused = uses_own.then(kernel_test::refusal).flatten();
+    let kernels = refused.as_ref().map_or(run.kernels, |_| Kernels::Libtorch);
+    let open = |device: &DeviceSpec| Backend::new(torch::device_of(*device), kernels);
+    let devices: Vec<Backend> = run.devices.iter().map(open).collect();
+    let tested = |backend: &Backend| nn::self_test(backend.device, Implementation::Fused);
+    let mut fallbacks: Vec<String> = devices.iter().filter_map(tested).collect();
+    let optimizer = if fallbacks.is_empty() {
+        Implementation::Fused
+    } else {
+        Implementation::Plain
+    };
+    fallbacks.extend(refused);
+    for reason in &fallbacks {
+        tracing::warn!("{reason}; libtorch's operators compute instead");
+    }
+    commands.insert_resource(SelfTest {
+        kernels,
+        optimizer,
+        fallbacks,
+    });
+    commands.insert_resource(Devices(devices));
+    Ok(())
+}
+
+/// What of start-up can be told without beginning: whether the devices are there, and whether the data are and agree with task,
+/// host and batches. Data that the program makes itself have been judged with the scenario.
+///
+/// # Errors
+/// Those of start-up.
+pub fn check_place(world: &World) -> Result<(), Failure> {
+    let experiment = world.resource::<Experiment>();
+    let Experiment { scenario, task, .. } = experiment;
+    // Reproducible products are fixed by the process that computes them.
+    torch::load_cuda(&scenario.run.cuda_devices(), false).map_err(|error| Failure::message(error.to_string()))?;
+    if task.data.part_sizes(&task.split).is_none() {
+        read_data(experiment, world.resource(), world.resource())?;
+    }
+    Ok(())
+}
+
+/// The data of a run, checked against its task and host, and how they are dealt out.
+fn read_data(
+    experiment: &Experiment,
+    sets: &DataRegistry,
+    hosts: &HostRegistry,
+) -> Result<(TaskData, FeedArithmetic), Failure> {
+    let Experiment { scenario, task, .. } = experiment;
+    if scenario.data.residency == Residency::Stream {
+        refuse_packed(&task.data, experiment.folder.as_deref())?;
+    }
+    let set = TaskData::load(task, experiment.folder.as_deref(), sets)?;
+    for note in set.notes() {
+        tracing::warn!("{note}");
+    }
+    let host = hosts.of(&task.host)?.plan(task.classes);
+    set.check_host(host.topology(), host.input())?;
+    let feed = set.arithmetic(task, scenario.run.n_envs)?;
+    Ok((set, feed))
+}
+
+/// Loads, checks and uploads the data, and with it fixes the length of the run.
+pub(crate) fn load_datasets(
+    mut commands: Commands,
+    experiment: Res<Experiment>,
+    devices: Res<Devices>,
+    sets: Res<DataRegistry>,
+    hosts: Res<HostRegistry>,
+) -> Result<(), Failure> {
+    let (set, feed) = read_data(&experiment, &sets, &hosts)?;
+    let scenario = &experiment.scenario;
+    let augment = experiment.task.augment;
+    let chosen = ChosenResidency::of(scenario.data.residency, &set, augment, (&scenario.run, &devices.0))?;
+    let (set, readers) = match chosen.residency {
+        Residency::Auto | Residency::Device => (set, None),
+        Residency::Host => (set.in_memory()?, Some(Readers::new(scenario.data)?)),
+        Residency::Stream => (set, Some(Readers::new(scenario.data)?)),
+    };
+    let upload = |backend: &Backend| Resident::upload(&set, augment, *backend, readers.as_ref());
+    let resident = devices.0.iter().map(upload).collect::<Result<Vec<_>, _>>()?;
+    // Envs read the data in streams of their own, which know nothing of the one that it was filled in.
+    devices
+        .0
+        .iter()
+        .try_for_each(|backend| torch::synchronize(backend.device))?;
+    commands.insert_resource(RunClock::new(RunLength {
+        first_round: experiment.rounds.start,
+        end_round: experiment.rounds.end,
+        max_steps: experiment.task.max_steps,
+        train_batches: feed.batches,
+        val_batches: feed.val_batches,
+    }));
+    commands.insert_resource(chosen);
+    commands.insert_resource(LoadedData {
+        set,
+        feed,
+        resident: SyncCell::new(resident),
+        readers,
+    });
+    Ok(())
+}
+
+/// Settles on the seed modules for the run's host, with the options of the scenario, and tries every one at the widths of its
+/// slots, so that a bad one is named before anything grows.
+pub(crate) fn check_blueprints(
+    experiment: Res<Experiment>,
+    devices: Res<Devices>,
+    mut blueprints: ResMut<BlueprintRegistry>,
+    syncs: Res<torch::HostSyncCounter>,
+) -> Result<(), Failure> {
+    blueprints.configure(&experiment.scenario.lifecycle);
+    blueprints.serve(experiment.task.data.topology());
+    let mut widths: Vec<i64> = experiment.layout.slots().iter().map(|slot| slot.channels).collect();
+    widths.sort_unstable();
+    widths.dedup();
+    Ok(blueprints.check(&widths, devices.of_env(0), &syncs)?)
+}
+
+/// What is done before a run leaves a trace, with `Announce`, which leaves the first. None of it is begun once a stop was
+/// asked for: data may take minutes, and a run that nobody wants any more needs no folder.
+const TRACELESS: [Work; 13] = [
+    Work::InitBackend,
+    Work::ChoosePrecision,
+    Work::OpenDevices,
+    Work::LoadDatasets,
+    Work::CheckBlueprints,
+    Work::ReadInitialTopology,
+    Work::BuildController,
+    Work::BuildLearner,
+    Work::SpawnEnvs,
+    Work::EquipTraining,
+    Work::EquipValidation,
+    Work::Restore,
+    Work::Announce,
+];
+
+fn stop_is_requested(stop: Res<StopSignal>) -> bool {
+    stop.is_requested()
+}
+
+/// Opens the backend, the devices and the data, and tries the seed modules.
+pub struct StartupPlugin;
+
+impl Plugin for StartupPlugin {
+    fn build(&self, app: &mut App) {
+        app.init_resource::<BlueprintRegistry>()
+            .init_resource::<DataRegistry>()
+            .init_resource::<HostRegistry>()
+            .init_resource::<StopSignal>()
+            .add_work(Startup, Work::InitBackend, init_backend)
+            .add_work(Startup, Work::OpenDevices, open_devices)
+            .add_work(Startup, Work::LoadDatasets, load_datasets)
+            .add_work(Startup, Work::CheckBlueprints, check_blueprints)
+            .edit_schedule(Startup, |schedule| {
+                for work in TRACELESS {
+                    schedule.configure_sets(work.run_if(not(stop_is_requested)));
+                }
+            });
+    }
+}

@@ -1,0 +1,70 @@
+//! Typed events, the hub that hands them to sinks, and the live state that every view is drawn from.
+//!
+//! Systems push [`Event`]s into the [`TelemetryOutbox`]; at flush points the [`TelemetryHub`] orders and stamps them,
+//! folds them into its [`LiveState`], writes them to `events.jsonl` and hands them to one thread per [`Sink`]. Telemetry is
+//! one-way: nothing that trains, rewards or decides reads any of its own run, and nothing here touches a tensor. What an
+//! earlier run recorded is shown by [`read_recording`].
+
+mod encoding;
+mod env_status;
+mod gap;
+mod mark;
+pub mod statistics;
+mod payload;
+mod event;
+mod outbox;
+mod segments;
+mod reader;
+mod seed_ends;
+mod live;
+mod sink;
+mod event_log;
+mod lane;
+mod hub;
+/// The sinks that the engine brings along.
+pub mod sinks;
+mod recording;
+mod volatile;
+#[cfg(any(test, feature = "testing"))]
+#[allow(missing_docs, reason = "one function for each event, of its name")]
+pub mod examples;
+
+use bevy_app::{App, Plugin};
+
+use crate::scenario::TelemetryConfig;
+
+pub use encoding::round;
+pub(crate) use encoding::round_if_any;
+pub use encoding::{ActionId, BigInteger, Num, Timestamp};
+pub use env_status::{EnvStatus, EnvStatusTracker};
+pub use event::{EnvContext, Event, EventKind, Payload, SCHEMA_MAJOR, SCHEMA_MINOR, Severity};
+pub use gap::{RecordFails, RecordGap};
+pub use hub::TelemetryHub;
+pub use live::{CommittedSeed, Contribution, EpisodeResult, LiveState, Missing, RoundResult, SeedWorth, StepProgress};
+pub use mark::{EventsHasher, EventsMark, WrittenRecord};
+pub use outbox::TelemetryOutbox;
+pub use payload::*;
+pub use reader::{EventReader, ReadError, find_last};
+pub use recording::{RecordEnd, RecordingError, finished_episode, read_recording, record_end};
+pub use seed_ends::{Ages, Refusals, SeedEnds};
+pub use segments::EVENTS_FILE;
+pub use segments::EventLines;
+pub(crate) use segments::{Place, cut_record};
+pub use sink::{Earlier, RunInfo, Sink, SinkError, Sinks, TelemetryError};
+pub use volatile::is_volatile;
+pub use volatile::strip_volatile;
+
+/// Provides the outbox that systems write to and the list in which other plugins register their sinks; the run driver
+/// starts a [`TelemetryHub`] from that list once the run directory exists.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct TelemetryPlugin {
+    /// The scenario's section.
+    pub config: TelemetryConfig,
+}
+
+impl Plugin for TelemetryPlugin {
+    fn build(&self, app: &mut App) {
+        app.insert_resource(TelemetryOutbox::new(&self.config))
+            .init_resource::<Sinks>();
+    }
+}

@@ -1,0 +1,100 @@
+//! Standard error as progress bars and the log share it. It may go away at any time: a window is closed, the disk under a
+//! log file is full. Nobody is left to be told then, and the run goes on.
+
+use std::io::{self, IsTerminal, Write};
+
+use console::Term;
+use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, TermLike};
+
+use crate::scenario::printable;
+
+/// How often bars are drawn at most, in a second.
+const FRAMES_PER_S: u8 = 20;
+
+/// Standard error, shared by progress bars and log lines: what is written here appears above the bars.
+#[derive(Clone, Debug)]
+pub struct Terminal(MultiProgress);
+
+impl Default for Terminal {
+    fn default() -> Self {
+        let target = if io::stderr().is_terminal() {
+            ProgressDrawTarget::term_like_with_hz(Box::new(Forgiving(Term::stderr())), FRAMES_PER_S)
+        } else {
+            ProgressDrawTarget::hidden()
+        };
+        Self(MultiProgress::with_draw_target(target))
+    }
+}
+
+impl Terminal {
+    /// Draws a bar below those that there are.
+    pub fn add(&self, bar: ProgressBar) -> ProgressBar {
+        self.0.add(bar)
+    }
+
+    /// Writes a line above the bars; names in it are others', and what would steer the terminal is written as an escape.
+    pub fn say(&self, line: &str) {
+        let _ = self.0.println(printable(line, &[]));
+    }
+}
+
+impl Write for Terminal {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let _ = self.0.suspend(|| io::stderr().write_all(bytes));
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// A terminal that takes everything: the bars panic on one that refuses.
+#[derive(Debug)]
+struct Forgiving(Term);
+
+impl TermLike for Forgiving {
+    fn width(&self) -> u16 {
+        TermLike::width(&self.0)
+    }
+
+    fn height(&self) -> u16 {
+        TermLike::height(&self.0)
+    }
+
+    fn move_cursor_up(&self, n: usize) -> io::Result<()> {
+        forgive(self.0.move_cursor_up(n))
+    }
+
+    fn move_cursor_down(&self, n: usize) -> io::Result<()> {
+        forgive(self.0.move_cursor_down(n))
+    }
+
+    fn move_cursor_right(&self, n: usize) -> io::Result<()> {
+        forgive(self.0.move_cursor_right(n))
+    }
+
+    fn move_cursor_left(&self, n: usize) -> io::Result<()> {
+        forgive(self.0.move_cursor_left(n))
+    }
+
+    fn write_line(&self, text: &str) -> io::Result<()> {
+        forgive(self.0.write_line(text))
+    }
+
+    fn write_str(&self, text: &str) -> io::Result<()> {
+        forgive(self.0.write_str(text))
+    }
+
+    fn clear_line(&self) -> io::Result<()> {
+        forgive(self.0.clear_line())
+    }
+
+    fn flush(&self) -> io::Result<()> {
+        forgive(self.0.flush())
+    }
+}
+
+fn forgive(_: io::Result<()>) -> io::Result<()> {
+    Ok(())
+}
