@@ -4,7 +4,6 @@ mod outcome;
 mod options;
 mod output;
 mod compare;
-mod eval_decisions;
 mod eval_progress;
 mod explain;
 mod completions;

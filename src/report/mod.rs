@@ -9,11 +9,13 @@ mod runs;
 mod audit;
 mod survey;
 mod comparison;
+mod evaluation;
 mod trials;
 
 pub use audit::{audit_text, exploited};
-pub use comparison::{comparison_tables, comparison_text, interval, verdict_words};
+pub use comparison::{comparison_tables, comparison_text, verdict_words};
 pub use csv::Csv;
+pub use evaluation::evaluation_text;
 pub use growth::{Change, GrowthEffects, GrowthSummary};
 pub use runs::runs_table;
 pub use summary::summary;

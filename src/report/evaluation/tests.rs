@@ -1,4 +1,5 @@
 use super::*;
+use crate::growth::SlotId;
 
 #[test]
 fn a_slot_tells_the_most_frequent_blueprint_first_and_nothing_last() {
@@ -19,14 +20,14 @@ fn a_slot_tells_the_most_frequent_blueprint_first_and_nothing_last() {
     };
 
     assert_eq!(
-        commits.to_text(80),
-        "  policy (greedy): committed in so many episodes\n  \
+        commits_text(&commits, 80),
+        "  policy (greedy): episodes with a commit of\n  \
          r0c0  conv_heavy 31, conv_light 9, nothing 8\n  \
          r0c1  norm 48\n"
     );
     assert_eq!(
-        commits.to_text(32).lines().nth(2),
+        commits_text(&commits, 32).lines().nth(2),
         Some("        conv_light 9, nothing 8"),
-        "what has no room goes on below"
+        "what has no room is continued below"
     );
 }
