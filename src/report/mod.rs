@@ -3,6 +3,7 @@
 mod table;
 mod words;
 mod csv;
+mod results;
 mod summary;
 mod growth;
 mod runs;
@@ -17,6 +18,7 @@ pub use comparison::{comparison_tables, comparison_text, verdict_words};
 pub use csv::Csv;
 pub use evaluation::evaluation_text;
 pub use growth::{Change, GrowthEffects, GrowthSummary};
+pub use results::RunResults;
 pub use runs::runs_table;
 pub use summary::summary;
 pub use survey::survey_text;

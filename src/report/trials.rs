@@ -59,7 +59,7 @@ impl Tables<'_> {
         columns.extend(Metric::ALL.map(|metric| metric.name()));
         columns.extend(["train_s", "wall_s", "attempts", "engine", "commit"]);
         let mut csv = Csv::new(&columns);
-        for CollectedTrial { trial, result } in &self.0.trials {
+        for CollectedTrial { trial, result, scores } in &self.0.trials {
             let mut row = self.head(trial, &axes);
             let training = result.as_ref().and_then(|result| result.training.as_ref());
             let of_result = |of: fn(&TrialResult) -> String| result.as_ref().map_or_else(String::new, of);
@@ -70,7 +70,7 @@ impl Tables<'_> {
             row.push(training.map_or_else(String::new, |training| training.env_steps().to_string()));
             row.push(training.map_or_else(String::new, |training| training.is_evaluated.to_string()));
             for metric in Metric::ALL {
-                row.push(exact(training.and_then(|training| training.score(metric))));
+                row.push(exact(scores.get(metric.name()).copied()));
             }
             row.push(training.map_or_else(String::new, |training| format!("{:.3}", training.seconds())));
             row.push(of_result(|result| format!("{:.3}", result.wall_s)));
@@ -95,7 +95,7 @@ impl Tables<'_> {
             "param_ratio",
         ]);
         let mut csv = Csv::new(&columns);
-        for CollectedTrial { trial, result } in &self.0.trials {
+        for CollectedTrial { trial, result, .. } in &self.0.trials {
             let training = result.as_ref().and_then(|result| result.training.as_ref());
             for point in training.iter().flat_map(|training| &training.curve) {
                 let mut row = self.head(trial, &axes);
@@ -175,7 +175,7 @@ fn results_table(collected: &Collected) -> Table {
     for trial in &collected.trials {
         let result = trial.result.as_ref();
         let training = result.and_then(|result| result.training.as_ref());
-        let score = |metric| training.and_then(|training| training.score(metric));
+        let score = |metric: Metric| trial.scores.get(metric.name()).copied();
         let number = |value: Option<f64>| value.map_or_else(|| ABSENT.into(), |value| format!("{value:.2}"));
         table.push(vec![
             short_id(&trial.trial.id),
