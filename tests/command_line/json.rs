@@ -116,8 +116,10 @@ fn json_holds_every_number_of_the_text_under_names_that_stay() {
     std::fs::write(folder.path().join("pair.ron"), SWEEP).expect("the sweep is written");
     let run = |arguments: &[&str]| succeeds(&ended(command(arguments).current_dir(folder.path())));
     let ended_run = run(&["run", "tiny.ron", "--json", "--progress", "none"]);
+    let preview = run(&["sweep", "pair.ron", "--dry-run"]);
     run(&["sweep", "pair.ron", "-q"]);
 
+    assert!(preview.contains("128 env-steps to train: about "), "{preview}");
     assert_snapshot!("run", schema_of(&ended_run));
     for (name, arguments) in [
         ("show", &["show", "latest"][..]),
@@ -125,6 +127,7 @@ fn json_holds_every_number_of_the_text_under_names_that_stay() {
             "eval",
             &["eval", "latest", "--episodes", "4", "--against", "wait,heuristic"],
         ),
+        ("preview", &["sweep", "pair.ron", "--dry-run"]),
         ("sweep", &["sweep", "collect", "pair"]),
         ("status", &["sweep", "status", "pair"]),
         ("compare", &["compare", "pair"]),
