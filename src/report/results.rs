@@ -6,8 +6,8 @@ use serde::Serialize;
 
 use crate::growth::{GateLevel, PruneReason, SeedStage};
 use crate::telemetry::{
-    BaselineMeasured, CommittedSeed, EpisodeResult, LearnerUpdate, LiveState, Num, RoundFinished, RoundResult,
-    SeedFossilized, statistics,
+    BaselineMeasured, CommittedSeed, Confounders, EpisodeResult, LearnerUpdate, LiveState, Num, RoundFinished,
+    RoundResult, SeedFossilized, statistics,
 };
 
 /// The results of a run, drawn from its events alone. Accuracies are in percent, differences in points.
@@ -31,6 +31,7 @@ pub struct RunResults<'a> {
     /// Of seeds that were not committed.
     ends: Vec<SeedEnd>,
     refusals: Vec<Refusal<'a>>,
+    confounders: &'a Confounders,
     #[serde(skip_serializing_if = "Option::is_none")]
     average: Option<Average>,
     /// Grown hosts that none beats in both accuracy and size, the best first.
@@ -166,6 +167,7 @@ impl<'a> RunResults<'a> {
             germinated: live.seed_ends.germinated,
             ends: ends.collect(),
             refusals: refusals.collect(),
+            confounders: &live.confounders,
             average: average(live),
             front: live.front.iter().rev().map(grown_host).collect(),
             baseline: live.baseline,

@@ -31,6 +31,7 @@ pub fn summary(live: &LiveState, directory: &Path, width: usize) -> String {
         learning(live, width),
         precision(live, width),
         fallbacks(live, width),
+        confounders(live, width),
         Some(seeds_table(live, width)),
         latest_rounds(live, width),
         comparison(live),
@@ -173,6 +174,12 @@ fn fallbacks(live: &LiveState, width: usize) -> Option<String> {
     let Fallbacks { kernel, autocast } = all.any()?;
     let kernel = format!("{kernel} batches by libtorch's operators");
     Some(listed("fallbacks", &[kernel, format!("{autocast} in f32")], width))
+}
+
+/// What readers of the numbers should know.
+fn confounders(live: &LiveState, width: usize) -> Option<String> {
+    let entries = live.confounders.entries();
+    (!entries.is_empty()).then(|| listed("to know", &entries, width))
 }
 
 /// `reward terms   attribution +8.10, pbrs +2.00, 3 others -0.20`: those that weigh most.
