@@ -13,8 +13,8 @@ run: setup
 	$(CARGO) run --release --locked --quiet -- run scenarios/quickstart.ron
 
 test: setup
-	$(CARGO) test --locked --all-targets
-	$(CARGO) test --locked --doc
+	$(CARGO) test --locked --workspace --all-targets
+	$(CARGO) test --locked --workspace --doc
 	@set -e; for example in $(EXAMPLES); do \
 		echo "example $$example"; \
 		$(CARGO) run --locked --quiet --example $$example > /dev/null; \

@@ -1,48 +1,28 @@
-//! Compiles the C++ shim against libtorch's headers, writes libtorch's folder into every binary of this package, and
-//! tells the engine what it was built from, for the manifests of its runs.
+//! Writes libtorch's folder into every binary of this package, and tells the engine what it was built from, for the
+//! manifests of its runs.
 
+use std::env;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::{env, fs};
 
 /// What goes into the binary.
-const INGREDIENTS: [&str; 6] = ["src", "assets", "scenarios", "build.rs", "Cargo.toml", "Cargo.lock"];
-/// The unit that knows libtorch; it includes the others.
-const SHIM: &str = "src/kernels/native.cpp";
-/// The kernels, compiled once for each set of instructions: the unit, and the compiler's flags for x86-64. `-march` leaves
-/// standing what a flag of its own has asked for, as `-mavx2`: wider vectors are taken back by name.
-const LEVELS: [(&str, &[&str]); 3] = [
-    ("avx512", &["-march=x86-64-v4"]),
-    ("avx2", &["-march=x86-64-v3", "-mno-avx512f"]),
-    ("plain", &["-march=x86-64", "-mno-sse3"]),
+const INGREDIENTS: [&str; 7] = [
+    "src",
+    "crates",
+    "assets",
+    "scenarios",
+    "build.rs",
+    "Cargo.toml",
+    "Cargo.lock",
 ];
 
-/// A product and a sum are one rounding where the code says so, and nowhere else: the same bits whatever the machine.
-const ROUNDING: [&str; 2] = ["-fno-fast-math", "-ffp-contract=off"];
-
 fn main() {
-    let sources = sources();
-    for source in &sources {
-        println!("cargo:rerun-if-changed={}", source.display());
-    }
-    // Set by torch-sys (`links = "tch"`): the folder in which it found libtorch's libraries.
-    let Some(folder) = env::var_os("DEP_TCH_LIBTORCH_LIB") else {
-        panic!("torch-sys named no libtorch folder; run `make setup` or set LIBTORCH");
+    // Told by the build script of `simic-torch`.
+    let Some(lib) = env::var_os("DEP_SIMIC_TORCH_LIBTORCH").map(PathBuf::from) else {
+        panic!("simic-torch named no libtorch folder");
     };
-    let lib = PathBuf::from(&folder).canonicalize().unwrap_or_else(|error| {
-        panic!(
-            "libtorch's folder {} cannot be opened ({error}); run `make setup` or set LIBTORCH",
-            folder.display()
-        )
-    });
-    let include = lib.with_file_name("include");
-
-    compile(&include, &sources);
-    println!("cargo:rustc-link-search=native={}", lib.display());
-    println!("cargo:rustc-link-lib=torch_cpu");
-    println!("cargo:rustc-link-lib=c10");
-    // Absolute, so that binaries, tests, benches and examples start without LD_LIBRARY_PATH from any folder.
+    // So that binaries, tests, benches and examples start without LD_LIBRARY_PATH from any folder.
     println!("cargo:rustc-link-arg=-Wl,-rpath,{}", lib.display());
     // For crates that depend on this one, whose binaries do not get that argument: see docs/your-own-crate.md.
     println!("cargo:libtorch={}", lib.display());
@@ -53,100 +33,6 @@ fn main() {
     );
 
     tell_provenance();
-}
-
-/// All C++ of the engine, in the order of paths.
-fn sources() -> Vec<PathBuf> {
-    let files = |folder: &str| -> Vec<PathBuf> {
-        let entries = fs::read_dir(folder).unwrap_or_else(|error| panic!("{folder} cannot be listed: {error}"));
-        entries.flatten().map(|entry| entry.path()).collect()
-    };
-    let is_cpp = |path: &PathBuf| {
-        path.extension()
-            .is_some_and(|extension| extension == "cpp" || extension == "hpp")
-    };
-    let mut all = ["src/torch", "src/kernels", "src/kernels/arithmetic"]
-        .map(files)
-        .concat();
-    all.retain(is_cpp);
-    all.sort();
-    all
-}
-
-/// Compiles the C++, unless what is at hand was made from the same text: this script also runs where only Rust changed.
-fn compile(include: &Path, sources: &[PathBuf]) {
-    let Some(out) = env::var_os("OUT_DIR").map(PathBuf::from) else {
-        panic!("cargo names no OUT_DIR");
-    };
-    let text: String = sources
-        .iter()
-        .map(|source| fs::read_to_string(source).unwrap_or_default())
-        .collect();
-    let recipe = format!("{}\n{LEVELS:?}\n{ROUNDING:?}\n{text}", include.display());
-    let made_from = out.join("shim.recipe");
-    let is_made = out.join("libsimic_shim.a").exists();
-    if !(is_made && fs::read_to_string(&made_from).is_ok_and(|made| made == recipe)) {
-        let out = out.as_path();
-        std::thread::scope(|scope| {
-            scope.spawn(|| {
-                let mut build = compiler();
-                build
-                    .include(include)
-                    .include(include.join("torch/csrc/api/include"))
-                    .define("_GLIBCXX_USE_CXX11_ABI", "1");
-                compile_unit(build, SHIM, "simic_shim", out, &[]);
-            });
-            for (level, flags) in levels() {
-                let unit = format!("src/kernels/arithmetic/{level}.cpp");
-                scope.spawn(move || compile_unit(compiler(), &unit, &format!("simic_kernels_{level}"), out, flags));
-            }
-        });
-        // Without it the shim is compiled again, no more.
-        let _ = fs::write(&made_from, recipe);
-    }
-    println!("cargo:rustc-link-search=native={}", out.display());
-    println!("cargo:rustc-link-lib=static=simic_shim");
-    for (level, _) in levels() {
-        println!("cargo:rustc-link-lib=static=simic_kernels_{level}");
-    }
-    let is_apple = env::var("TARGET").is_ok_and(|target| target.contains("apple"));
-    println!("cargo:rustc-link-lib={}", if is_apple { "c++" } else { "stdc++" });
-}
-
-/// Optimised whatever the Rust profile is.
-fn compiler() -> cc::Build {
-    let mut build = cc::Build::new();
-    build
-        .cpp(true)
-        .pic(true)
-        .warnings(false)
-        .flag("-std=c++17")
-        .opt_level(3)
-        .cargo_metadata(false);
-    build
-}
-
-/// The levels that the target's architecture has: elsewhere than on x86-64 the plain kernels are written for its vectors.
-fn levels() -> impl Iterator<Item = (&'static str, &'static [&'static str])> {
-    let is_x86 = env::var("CARGO_CFG_TARGET_ARCH").is_ok_and(|arch| arch == "x86_64");
-    LEVELS
-        .into_iter()
-        .filter(move |(level, _)| is_x86 || *level == "plain")
-        .map(move |(level, flags)| (level, if is_x86 { flags } else { &[] }))
-}
-
-/// One unit as a library. `cc` puts the flags of `CXXFLAGS` last, where they win; rounding and instructions are not for them
-/// to choose, so the compiler is called from here.
-fn compile_unit(mut build: cc::Build, unit: &str, library: &str, out: &Path, level: &[&str]) {
-    let object = out.join(format!("{library}.o"));
-    let mut command = build.get_compiler().to_command();
-    command.args(ROUNDING).args(level);
-    command.arg("-c").arg(unit).arg("-o").arg(&object);
-    match command.status() {
-        Ok(status) if status.success() => build.object(object).compile(library),
-        Ok(status) => panic!("{command:?} failed: {status}"),
-        Err(error) => panic!("{command:?} could not be started: {error}"),
-    }
 }
 
 /// Commit, compiler and target. What cannot be found out is left out.

@@ -7,8 +7,8 @@
 use std::error::Error;
 use std::time::{Duration, Instant};
 
+use simic_engine::engine::built_in_names;
 use simic_engine::report::write_sweep;
-use simic_engine::scenario::Catalog;
 use simic_engine::sweep::{
     Collected, Lease, Leases, Plan, SweepFolder, SweepState, Trial, TrialResult, TrialState, plan,
 };
@@ -62,7 +62,7 @@ fn main() -> Result<(), Box<dyn Error + Send + Sync>> {
         );
     };
 
-    let catalog = Catalog::default();
+    let catalog = built_in_names();
     let (planned, took) = timed(|| plan(&file, &[], &catalog));
     let planned = planned?;
     report("planning and checking all trials", took);
@@ -114,7 +114,10 @@ fn free_trial(folder: &SweepFolder, plan: &Plan) -> Result<Option<usize>, Box<dy
     Ok(None)
 }
 
-fn take_all<'a>(folder: &SweepFolder, plan: &'a Plan) -> Result<Vec<(&'a Trial, Lease)>, Box<dyn Error + Send + Sync>> {
+fn take_all<'a>(
+    folder: &SweepFolder,
+    plan: &'a Plan,
+) -> Result<Vec<(&'a Trial, Lease<'a>)>, Box<dyn Error + Send + Sync>> {
     let leases = Leases::read(folder, Duration::from_secs(3600))?;
     let taken = plan.trials.iter().map(|trial| {
         let lease = leases.take(&trial.id)?.ok_or("nobody else plays")?;

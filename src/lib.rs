@@ -59,31 +59,22 @@
 //! them. From there one step leads to a subject's folder and its plugin. [`prelude`] is what an extension usually names;
 //! `examples/` has small programs that add a system, a host, a seed module, a controller, a policy network and a reward term.
 
-#![deny(unsafe_code)]
+#![forbid(unsafe_code)]
 #![warn(missing_docs)]
 // Both panic where nobody reads: see `cli::output`.
 #![warn(clippy::print_stderr, clippy::print_stdout)]
 // Nothing that users, files or devices bring about may end in a panic.
 #![cfg_attr(not(test), warn(clippy::unwrap_used, clippy::expect_used))]
 
-// The declarations of `schema`, which other crates use too, name the crate; tests share code with examples.
+#[cfg(test)]
 extern crate self as simic_engine;
 
-pub mod growth;
-pub mod random;
-pub mod health;
-pub(crate) mod files;
-pub mod storage;
-pub mod clock;
-pub mod schema;
-pub mod scenario;
+pub(crate) use simic_scenario::files;
+pub use simic_scenario::{choice, clock, growth, health, random, scenario, schema, section, storage};
+pub use simic_torch::{kernels, nn, torch};
+
 pub mod schedule;
-#[allow(unsafe_code)]
-pub mod torch;
 pub mod unfinished;
-#[allow(unsafe_code)]
-pub mod kernels;
-pub mod nn;
 pub mod host;
 pub mod seed;
 pub mod data;

@@ -1,5 +1,6 @@
-//! Which part of `src/` knows which. The crate reads from top to bottom: `lib.rs` declares its rooms in the order in which
-//! they build on each other, as `mod.rs` does the files of a room; a file names only what is declared above it.
+//! Which part of the engine knows which. It reads from top to bottom: crate by crate, and in each `lib.rs` declares its rooms
+//! in the order in which they build on each other, as `mod.rs` does the files of a room; a file names only what is declared
+//! above it.
 //!
 //! An arrow leads from the file that names an item to the file that defines it, however many re-exports lie between.
 //! Tests are left out. What a module's file defines stands above its children; that it knows these does not count.
@@ -29,7 +30,11 @@ struct Module {
     words: BTreeSet<String>,
 }
 
-/// By path from the crate's root; the root is empty.
+/// In the order in which they build on each other. A crate offers the rooms of those above it under their own names, so that
+/// all rooms are in one space of names.
+const CRATES: [&str; 3] = ["crates/scenario", "crates/torch", "."];
+
+/// By path from the root of a crate; the roots are one, and empty.
 type Modules = BTreeMap<Vec<String>, Module>;
 /// Names that were looked for, and where.
 type Asked = BTreeSet<(Vec<String>, String)>;
@@ -65,13 +70,10 @@ fn read(file: &Path, path: &[String], modules: &mut Modules) {
 }
 
 fn add(items: Vec<Item>, file: &Path, path: &[String], modules: &mut Modules) {
-    let mut module = Module {
-        file: file.into(),
-        place: modules.len(),
-        ..Module::default()
-    };
-    // Its place is taken before its children take theirs.
-    modules.insert(path.to_vec(), Module::default());
+    // Its place is taken before its children take theirs. The root is that of all crates, and stands above everything.
+    let place = if path.is_empty() { 0 } else { modules.len() };
+    let mut module = std::mem::take(modules.entry(path.to_vec()).or_default());
+    (module.file, module.place) = (file.into(), place);
     for item in items {
         match item {
             Item::Mod(child) if !is_test(&child.attrs) => {
@@ -183,6 +185,7 @@ fn resolve(modules: &Modules, at: &[String], path: &[String], asked: &mut Asked)
     let (first, mut rest) = path.split_first()?;
     let mut here = match first.as_str() {
         "crate" => Vec::new(),
+        name if name.starts_with("simic_") => Vec::new(),
         "self" => at.to_vec(),
         "super" => at.split_last()?.1.to_vec(),
         _ => {
@@ -237,18 +240,21 @@ fn provider(modules: &Modules, here: &[String], word: &str, asked: &mut Asked) -
 
 static MODULES: LazyLock<Modules> = LazyLock::new(|| {
     let mut modules = Modules::new();
-    read(&source().join("lib.rs"), &[], &mut modules);
+    for name in CRATES {
+        read(&root().join(name).join("src/lib.rs"), &[], &mut modules);
+    }
     modules
 });
 
-fn source() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("src")
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// The file of a module, from `src/`.
+/// The file of a module, from the root of the repository.
 fn name(module: &Module) -> String {
-    let file = module.file.strip_prefix(source()).expect("a module lies in src/");
-    file.to_string_lossy().replace('\\', "/")
+    let file = module.file.strip_prefix(root()).expect("a module lies in a crate");
+    let text = file.to_string_lossy().replace('\\', "/");
+    text.trim_start_matches("./").to_owned()
 }
 
 static FILES: LazyLock<Arrows> = LazyLock::new(|| {
@@ -300,30 +306,40 @@ fn a_file_names_only_what_is_declared_above_it() {
 }
 
 #[test]
-fn the_language_of_scenarios_and_what_is_above_it_know_no_tensors() {
-    let scenario = MODULES
-        .iter()
-        .filter(|(path, _)| path.first().is_some_and(|room| room == "scenario"));
-    let end = scenario.map(|(_, module)| module.place).max().expect("a room");
-    let names_libtorch = |module: &&Module| {
-        let mut first = module.paths.iter().filter_map(|path| path.first());
-        first.any(|word| matches!(word.as_str(), "tch" | "torch_sys"))
-    };
-    let language = MODULES.values().filter(|module| module.place <= end);
+fn the_language_of_scenarios_links_no_tensors() {
+    let lock = fs::read_to_string(root().join("Cargo.lock")).expect("the file of pinned versions");
+    let mut needed = BTreeSet::from(["simic-scenario"]);
+    let mut open: Vec<&str> = needed.iter().copied().collect();
+    while let Some(package) = open.pop() {
+        let head = format!("name = \"{package}\"\n");
+        let (_, entry) = lock.split_once(&head).expect("a package of the file");
+        let entry = entry.split("[[package]]").next().unwrap_or_default();
+        let (_, dependencies) = entry.split_once("dependencies = [").unwrap_or_default();
+        let names = dependencies.split('"').skip(1).step_by(2);
+        // A name that is there twice has its version behind it.
+        let names = names.filter_map(|name| name.split(' ').next());
+        open.extend(names.filter(|name| needed.insert(name)));
+    }
 
-    let found: Vec<String> = language.filter(names_libtorch).map(name).collect();
-
-    assert_eq!(found, Vec::<String>::new());
+    assert!(needed.contains("bevy_ecs"), "{needed:?}");
+    assert!(!needed.contains("torch-sys") && !needed.contains("tch"), "{needed:?}");
 }
 
 #[test]
 fn arrows_are_found_through_imports_globs_and_reexports() {
     let arrows = &*FILES;
 
-    assert!(arrows["env/slots.rs"].contains_key("seed/record.rs"), "an import");
     assert!(
-        arrows.values().any(|targets| targets.contains_key("torch/error.rs")),
+        arrows["src/env/slots.rs"].contains_key("src/seed/record.rs"),
+        "an import"
+    );
+    assert!(
+        arrows
+            .values()
+            .any(|targets| targets.contains_key("crates/torch/src/torch/error.rs")),
         "a re-export"
     );
+    let crosses = |targets: &BTreeMap<_, _>| targets.contains_key("crates/scenario/src/growth/slots.rs");
+    assert!(crosses(&arrows["src/host/layout.rs"]), "into another crate");
     assert!(arrows.len() > 100, "{} files name others", arrows.len());
 }

@@ -10,7 +10,7 @@
 #include <random>
 #include <vector>
 
-#include "../../src/kernels/arithmetic/table.hpp"
+#include "../../crates/torch/src/kernels/arithmetic/table.hpp"
 
 using namespace simic;
 

@@ -10,7 +10,7 @@ trap 'rm -rf "$out"' EXIT
 flags="-std=c++17 -O1 -g -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=all"
 for level in avx512:-march=x86-64-v4 avx2:-march=x86-64-v3 plain:-march=x86-64; do
     # shellcheck disable=SC2086 # flags are words
-    ${CXX:-c++} $flags "${level#*:}" -c "../../src/kernels/arithmetic/${level%%:*}.cpp" -o "$out/${level%%:*}.o" &
+    ${CXX:-c++} $flags "${level#*:}" -c "../../crates/torch/src/kernels/arithmetic/${level%%:*}.cpp" -o "$out/${level%%:*}.o" &
 done
 # shellcheck disable=SC2086
 ${CXX:-c++} $flags -c kernels.cpp -o "$out/main.o"

@@ -1,5 +1,5 @@
 #!/bin/sh
-# The shim under the address and undefined-behaviour sanitizers: the tests of torch, kernels and nn, in a build of their own
+# The shim under the address and undefined-behaviour sanitizers: the tests of crates/torch, in a build of their own
 # under target/sanitize. Compiles for ten minutes or more; needs g++ with its sanitizers, and `make setup` before it.
 #
 #     scripts/sanitize/sanitize-shim.sh [PART_OF_TEST_NAMES...]
@@ -11,10 +11,9 @@ flags="-O1 -g -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize
 export CXX=g++ CXXFLAGS="$flags" CARGO_TARGET_DIR=target/sanitize
 # What libtorch keeps until the process ends is no leak of the shim's; and a test asks for more memory than there is.
 export ASAN_OPTIONS="detect_leaks=0:allocator_may_return_null=1${ASAN_OPTIONS:+:$ASAN_OPTIONS}" UBSAN_OPTIONS=print_stacktrace=1
-[ $# -gt 0 ] || set -- torch:: kernels:: nn::
 # Named, since rustc links without the compiler's own libraries; with a target, so that build scripts go without them; and
 # loaded first, as the address sanitizer has to be.
-exec cargo test --locked --target "$host" --lib \
+exec cargo test --locked --package simic-torch --target "$host" --lib \
     --config "target.$host.rustflags=['-Clink-arg=-lasan', '-Clink-arg=-lubsan']" \
     --config "target.$host.runner=['env', 'LD_PRELOAD=$(g++ -print-file-name=libasan.so)']" \
     -- "$@"

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use super::{DataError, Part};
 use crate::scenario::DataName;
-use crate::schema::{Registry, Settings};
+use crate::schema::{Registry, Settings, registry};
 
 /// Where a scenario asks for a data set: `custom(name: "..", settings: (..))`. What it sets has gone into the set before.
 #[derive(Clone, Copy, Debug)]
@@ -78,12 +78,14 @@ where
     }
 }
 
-/// The data sets that plugins add, by name.
-pub type DataRegistry = Registry<dyn CustomData>;
+registry! {
+    /// The data sets that plugins add, by name.
+    pub struct DataRegistry(dyn CustomData);
+}
 
 impl Default for DataRegistry {
     fn default() -> Self {
-        Self::new("data set")
+        Self(Registry::new("data set"))
     }
 }
 

@@ -81,11 +81,14 @@ fn blueprint_entries(blueprints: &BlueprintRegistry) -> Vec<BlueprintEntry> {
     entries.into_values().collect()
 }
 
-impl Default for Catalog {
-    /// The names of the engine as it is.
-    fn default() -> Self {
-        let mut app = App::new();
-        app.add_plugins(SimicPlugins::unrecorded());
-        names_in(app.world())
-    }
+/// The names of the engine without an application's plugins.
+pub fn built_in_names() -> Catalog {
+    let mut app = App::new();
+    app.add_plugins(SimicPlugins::unrecorded());
+    names_in(app.world())
 }
+
+#[cfg(test)]
+mod settled_tests;
+#[cfg(test)]
+mod tests;

@@ -1,18 +1,19 @@
 //! What an application adds to the engine, and the names that scenarios may use with it.
 
 use std::fmt;
+use std::ops::Deref;
 use std::sync::{Arc, OnceLock};
 
 use bevy_app::{App, Plugin, Plugins};
-use bevy_ecs::world::World;
+use bevy_ecs::prelude::{Resource, World};
 
 use super::SimicPlugins;
 use super::catalog::names_in;
-use crate::controller::{ControllerFactory, ObservationFeatures};
-use crate::data::CustomData;
-use crate::host::{HostDesign, HostRegistry};
-use crate::policy::NetFactory;
-use crate::reward::{RewardMode, RewardModes, RewardTerm};
+use crate::controller::{ControllerRegistry, ObservationFeatures};
+use crate::data::DataRegistry;
+use crate::host::HostRegistry;
+use crate::policy::NetRegistry;
+use crate::reward::{RewardModes, RewardTerms};
 use crate::run::{Inventory, PluginInfo};
 use crate::scenario::{Catalog, TelemetryConfig};
 use crate::schema::{NameError, Registry};
@@ -131,17 +132,19 @@ impl Names {
 /// # Errors
 /// The first part that could not.
 pub(super) fn refused(world: &World) -> Result<(), NameError> {
-    fn first<T: ?Sized + Send + Sync + 'static>(world: &World) -> Option<&NameError> {
-        world.get_resource::<Registry<T>>()?.refused()
+    fn first<R: Resource + Deref<Target = Registry<T>>, T: ?Sized + Send + Sync + 'static>(
+        world: &World,
+    ) -> Option<&NameError> {
+        world.get_resource::<R>()?.refused()
     }
-    let refused = first::<dyn CustomData>(world)
-        .or_else(|| first::<dyn HostDesign>(world))
+    let refused = first::<DataRegistry, _>(world)
+        .or_else(|| first::<HostRegistry, _>(world))
         .or_else(|| world.get_resource::<BlueprintRegistry>()?.refused())
-        .or_else(|| first::<ControllerFactory>(world))
-        .or_else(|| first::<NetFactory>(world))
+        .or_else(|| first::<ControllerRegistry, _>(world))
+        .or_else(|| first::<NetRegistry, _>(world))
         .or_else(|| world.get_resource::<ObservationFeatures>()?.refused())
-        .or_else(|| first::<dyn RewardMode>(world))
-        .or_else(|| first::<RewardTerm>(world));
+        .or_else(|| first::<RewardModes, _>(world))
+        .or_else(|| first::<RewardTerms, _>(world));
     refused.map_or(Ok(()), |error| Err(error.clone()))
 }
 

@@ -16,6 +16,7 @@ use bevy_app::App;
 use bevy_ecs::prelude::World;
 
 pub use builder::{EngineBuilder, all_cores};
+pub use catalog::built_in_names;
 pub use extension::{Extension, Names};
 pub use memory::{Grown, MemoryEstimate, MemoryShortage, Need, PlaceMemory, check_memory};
 pub use plugins::SimicPlugins;

@@ -5,10 +5,12 @@ use std::sync::Arc;
 use super::families::presets;
 use super::{HostDesign, HostError};
 use crate::scenario::{Entry, HostChoice, HostName, HostOutline, KnownHosts};
-use crate::schema::{Registry, Settings};
+use crate::schema::{Registry, Settings, registry};
 
-/// Hosts by name: those of the literature, and what plugins add.
-pub type HostRegistry = Registry<dyn HostDesign>;
+registry! {
+    /// Hosts by name: those of the literature, and what plugins add.
+    pub struct HostRegistry(dyn HostDesign);
+}
 
 impl HostRegistry {
     /// The design that a scenario chooses.
@@ -30,7 +32,7 @@ impl HostRegistry {
 impl Default for HostRegistry {
     /// The hosts of the literature.
     fn default() -> Self {
-        let mut hosts = Self::new("host");
+        let mut hosts = Self(Registry::new("host"));
         for (name, summary, design) in presets() {
             hosts.register(name, summary, design);
         }

@@ -5,18 +5,20 @@ use std::sync::Arc;
 use super::actor_critic::{ActorCritic, NetContext};
 use super::network::Network;
 use crate::actions::PolicyError;
-use crate::schema::{Registry, Settings};
+use crate::schema::{Registry, Settings, registry};
 
 /// Builds a network.
 pub type NetFactory = dyn Fn(NetContext) -> Result<Box<dyn ActorCritic>, PolicyError> + Send + Sync;
 
-/// All networks that `policy.net` may name.
-pub type NetRegistry = Registry<NetFactory>;
+registry! {
+    /// All networks that `policy.net` may name.
+    pub struct NetRegistry(NetFactory);
+}
 
 impl Default for NetRegistry {
     /// With the built-in networks.
     fn default() -> Self {
-        let mut nets = Self::new("network");
+        let mut nets = Self(Registry::new("network"));
         for (name, summary) in [
             ("gru", "residual GRU layers"),
             ("lstm", "residual LSTM layers"),

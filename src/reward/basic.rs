@@ -36,8 +36,8 @@ impl RewardMode for BasicReward {
         state: &mut RewardState,
         out: &mut RewardBreakdown,
     ) -> Result<(), RewardError> {
-        self.pay_but_bonus(inputs, state, out)?;
-        out.pay(Term::FossilizeBonus, self.commit_bonus(inputs, state));
+        pay_but_bonus(self, inputs, state, out)?;
+        out.pay(Term::FossilizeBonus, commit_bonus(self, inputs, state));
         Ok(())
     }
 
@@ -46,51 +46,49 @@ impl RewardMode for BasicReward {
     }
 }
 
-impl BasicReward {
-    /// Linear rent, seeds that the engine removed, the episode's gain at the end.
-    fn pay_but_bonus(
-        &self,
-        inputs: &RewardInputs,
-        state: &RewardState,
-        out: &mut RewardBreakdown,
-    ) -> Result<(), RewardError> {
-        let effective = effective_params(inputs.after(), inputs.host_params, SLOT_RENT_RATIO);
-        let rent = linear_rent(RENT_WEIGHT, effective, self.param_budget);
-        out.delta_cf = state.delta_cf(inputs.step, self.max_staleness);
-        out.pay(Term::LinearRent, rent);
-        out.pay(Term::AutoPrune, auto_prune(inputs));
-        if inputs.is_final {
-            let last = inputs.committed_accuracy()?;
-            let gain = last - state.first_accuracy().unwrap_or(last);
-            out.pay(Term::TerminalGain, self.basic_acc_weight * gain / 100.0);
-        }
-        Ok(())
+/// Linear rent, seeds that the engine removed, the episode's gain at the end.
+fn pay_but_bonus(
+    config: &BasicReward,
+    inputs: &RewardInputs,
+    state: &RewardState,
+    out: &mut RewardBreakdown,
+) -> Result<(), RewardError> {
+    let effective = effective_params(inputs.after(), inputs.host_params, SLOT_RENT_RATIO);
+    let rent = linear_rent(RENT_WEIGHT, effective, config.param_budget);
+    out.delta_cf = state.delta_cf(inputs.step, config.max_staleness);
+    out.pay(Term::LinearRent, rent);
+    out.pay(Term::AutoPrune, auto_prune(inputs));
+    if inputs.is_final {
+        let last = inputs.committed_accuracy()?;
+        let gain = last - state.first_accuracy().unwrap_or(last);
+        out.pay(Term::TerminalGain, config.basic_acc_weight * gain / 100.0);
     }
+    Ok(())
+}
 
-    /// What a commit of this step is paid or fined. It counts what the seed contributes as far as all growing seeds together
-    /// do, the env has gained since the germination, and the committed network since the first step.
-    fn commit_bonus(&self, inputs: &RewardInputs, state: &RewardState) -> f64 {
-        let committed = inputs.acted().filter(|_| inputs.op == LifecycleOp::Fossilize);
-        let Some(seed) = committed.filter(|seed| seed.stage == SeedStage::Holding) else {
-            return 0.0;
-        };
-        let delta = state
-            .delta_cf(inputs.step, self.max_staleness)
-            .filter(|delta| *delta > 0.0);
-        let contribution = seed.fresh_contribution(self.max_staleness);
-        match (delta, contribution) {
-            (Some(delta), Some(points)) if points >= CONTRIBUTING => {
-                let gained = delta.min(progress(inputs, seed)).min(committed_gain(inputs, state));
-                let credited = combine(gained, points);
-                let bonus = COMMIT_BONUS + COMMIT_RATE * credited;
-                match credited > 0.0 {
-                    true => bonus * legitimacy(seed.epochs_in_stage),
-                    false => WORTHLESS_COMMIT,
-                }
+/// What a commit of this step is paid or fined. It counts what the seed contributes as far as all growing seeds together
+/// do, the env has gained since the germination, and the committed network since the first step.
+fn commit_bonus(config: &BasicReward, inputs: &RewardInputs, state: &RewardState) -> f64 {
+    let committed = inputs.acted().filter(|_| inputs.op == LifecycleOp::Fossilize);
+    let Some(seed) = committed.filter(|seed| seed.stage == SeedStage::Holding) else {
+        return 0.0;
+    };
+    let delta = state
+        .delta_cf(inputs.step, config.max_staleness)
+        .filter(|delta| *delta > 0.0);
+    let contribution = seed.fresh_contribution(config.max_staleness);
+    match (delta, contribution) {
+        (Some(delta), Some(points)) if points >= CONTRIBUTING => {
+            let gained = delta.min(progress(inputs, seed)).min(committed_gain(inputs, state));
+            let credited = combine(gained, points);
+            let bonus = COMMIT_BONUS + COMMIT_RATE * credited;
+            match credited > 0.0 {
+                true => bonus * legitimacy(seed.epochs_in_stage),
+                false => WORTHLESS_COMMIT,
             }
-            (None, Some(points)) if points > INVALID_FROM_CONTRIBUTION => HARMFUL_COMMIT,
-            _ => WORTHLESS_COMMIT,
         }
+        (None, Some(points)) if points > INVALID_FROM_CONTRIBUTION => HARMFUL_COMMIT,
+        _ => WORTHLESS_COMMIT,
     }
 }
 
@@ -109,9 +107,9 @@ impl RewardMode for BasicPlusReward {
         state: &mut RewardState,
         out: &mut RewardBreakdown,
     ) -> Result<(), RewardError> {
-        self.basic.pay_but_bonus(inputs, state, out)?;
-        out.pay(Term::Drip, self.drip(inputs, state)?);
-        let bonus = self.basic.commit_bonus(inputs, state);
+        pay_but_bonus(&self.basic, inputs, state, out)?;
+        out.pay(Term::Drip, drip(self, inputs, state)?);
+        let bonus = commit_bonus(&self.basic, inputs, state);
         if bonus <= 0.0 {
             out.pay(Term::FossilizeBonus, bonus);
             return Ok(());
@@ -135,23 +133,21 @@ impl RewardMode for BasicPlusReward {
     }
 }
 
-impl BasicPlusReward {
-    /// The instalments of seeds committed in earlier steps, by how much of its contribution each has kept.
-    fn drip(&self, inputs: &RewardInputs, state: &RewardState) -> Result<f64, RewardError> {
-        let mut sum = 0.0;
-        for (slot, seed) in inputs.before() {
-            let Some(due) = state.memory(slot).and_then(|memory| memory.instalments) else {
-                continue;
-            };
-            let now = seed
-                .fresh_contribution(self.basic.max_staleness)
-                .ok_or(RewardError::MissingMeasurement("the contribution of a committed seed"))?;
-            let share = (now / due.contribution).clamp(-NEGATIVE_DRIP_RATIO, 1.0);
-            let least = -NEGATIVE_DRIP_RATIO * MAX_DRIP;
-            sum += (due.amount * share).clamp(least, MAX_DRIP);
-        }
-        Ok(sum)
+/// The instalments of seeds committed in earlier steps, by how much of its contribution each has kept.
+fn drip(config: &BasicPlusReward, inputs: &RewardInputs, state: &RewardState) -> Result<f64, RewardError> {
+    let mut sum = 0.0;
+    for (slot, seed) in inputs.before() {
+        let Some(due) = state.memory(slot).and_then(|memory| memory.instalments) else {
+            continue;
+        };
+        let now = seed
+            .fresh_contribution(config.basic.max_staleness)
+            .ok_or(RewardError::MissingMeasurement("the contribution of a committed seed"))?;
+        let share = (now / due.contribution).clamp(-NEGATIVE_DRIP_RATIO, 1.0);
+        let least = -NEGATIVE_DRIP_RATIO * MAX_DRIP;
+        sum += (due.amount * share).clamp(least, MAX_DRIP);
     }
+    Ok(sum)
 }
 
 #[cfg(test)]

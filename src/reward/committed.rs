@@ -28,7 +28,7 @@ impl RewardMode for CommittedReward {
             out.pay(Term::CommittedChange, self.weight * (committed - before));
         }
         let effective = effective_params(inputs.after(), inputs.host_params, 0.0);
-        out.pay(Term::LinearRent, -self.weight * self.rent_points(effective, inputs));
+        out.pay(Term::LinearRent, -self.weight * rent_points(self, effective, inputs));
         let lent = match inputs.status {
             EpisodeStatus::Terminated => 0.0,
             EpisodeStatus::Running | EpisodeStatus::Truncated => {
@@ -42,12 +42,10 @@ impl RewardMode for CommittedReward {
     }
 }
 
-impl CommittedReward {
-    /// What the parameters on the output path cost in this step, percentage points.
-    fn rent_points(&self, effective: f64, inputs: &RewardInputs) -> f64 {
-        let growth = effective / inputs.host_params.max(1) as f64;
-        self.rent * growth / f64::from(inputs.max_steps.max(1))
-    }
+/// What the parameters on the output path cost in this step, percentage points.
+fn rent_points(reward: &CommittedReward, effective: f64, inputs: &RewardInputs) -> f64 {
+    let growth = effective / inputs.host_params.max(1) as f64;
+    reward.rent * growth / f64::from(inputs.max_steps.max(1))
 }
 
 #[cfg(test)]

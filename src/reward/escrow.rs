@@ -7,6 +7,7 @@ use super::breakdown::{RewardBreakdown, Term};
 use super::inputs::{RewardError, RewardInputs};
 use super::mode::RewardMode;
 use super::potential::Potential;
+use super::shaped::pay_shared;
 use super::state::RewardState;
 use crate::growth::LifecycleOp;
 use crate::scenario::EscrowReward;
@@ -30,7 +31,7 @@ impl RewardMode for EscrowReward {
         for (slot, _) in inputs.before().filter(|(_, seed)| seed.is_growing()) {
             let value = values.iter().find(|value| value.slot == slot);
             if let Some(Some(memory)) = state.slots.get_mut(slot) {
-                let next = self.next_credit(memory.credit, slot, value, delta_cf, inputs);
+                let next = next_credit(self, memory.credit, slot, value, delta_cf, inputs);
                 let is_kept = inputs.executed(LifecycleOp::Fossilize, slot);
                 let carried = if is_kept { next } else { gamma * next };
                 out.pay(Term::EscrowPayment, carried - memory.credit);
@@ -41,7 +42,7 @@ impl RewardMode for EscrowReward {
                 out.pay(Term::EscrowHarm, harm);
             }
         }
-        self.shaped.pay_shared(gamma, &values, delta_cf, inputs, state, out)
+        pay_shared(&self.shaped, gamma, &values, delta_cf, inputs, state, out)
     }
 
     fn potential(&self) -> Option<Potential> {
@@ -49,28 +50,26 @@ impl RewardMode for EscrowReward {
     }
 }
 
-impl EscrowReward {
-    /// The account of a growing seed after the step, at least 0; it never overshoots its target.
-    fn next_credit(
-        &self,
-        credit: f64,
-        slot: usize,
-        value: Option<&SeedValue>,
-        delta_cf: Option<f64>,
-        inputs: &RewardInputs,
-    ) -> f64 {
-        let commits = inputs.executed(LifecycleOp::Fossilize, slot);
-        let does_harm = value.is_some_and(|value| value.contribution < 0.0);
-        let is_void = commits && delta_cf.is_some_and(|delta| delta < 0.0);
-        let is_gone = inputs.executed(LifecycleOp::Prune, slot) || inputs.lost(slot);
-        if does_harm || is_void || is_gone || inputs.is_final && !commits {
-            return 0.0;
-        }
-        let Some(value) = value else { return credit };
-        let penalty = ratio_penalty(&self.shaped, value.contribution, delta_cf);
-        let target = (value.attribution.max(0.0) + penalty).max(0.0);
-        credit + (target - credit).clamp(-DELTA_CLIP, DELTA_CLIP)
+/// The account of a growing seed after the step, at least 0; it never overshoots its target.
+fn next_credit(
+    config: &EscrowReward,
+    credit: f64,
+    slot: usize,
+    value: Option<&SeedValue>,
+    delta_cf: Option<f64>,
+    inputs: &RewardInputs,
+) -> f64 {
+    let commits = inputs.executed(LifecycleOp::Fossilize, slot);
+    let does_harm = value.is_some_and(|value| value.contribution < 0.0);
+    let is_void = commits && delta_cf.is_some_and(|delta| delta < 0.0);
+    let is_gone = inputs.executed(LifecycleOp::Prune, slot) || inputs.lost(slot);
+    if does_harm || is_void || is_gone || inputs.is_final && !commits {
+        return 0.0;
     }
+    let Some(value) = value else { return credit };
+    let penalty = ratio_penalty(&config.shaped, value.contribution, delta_cf);
+    let target = (value.attribution.max(0.0) + penalty).max(0.0);
+    credit + (target - credit).clamp(-DELTA_CLIP, DELTA_CLIP)
 }
 
 #[cfg(test)]

@@ -2,28 +2,30 @@
 
 use super::breakdown::{RewardBreakdown, Term};
 use super::inputs::{RewardError, RewardInputs};
-use crate::schema::Registry;
+use crate::schema::{Registry, registry};
 
 /// What a step is paid beside the scenario's reward; a pure function of what the scenario's reward sees.
 pub type RewardTerm = dyn Fn(&RewardInputs) -> f64 + Send + Sync;
 
-/// The terms that plugins add, by name. Together they are the [`Term::Extension`] of a step.
-///
-/// ```
-/// use std::sync::Arc;
-///
-/// use simic_engine::prelude::*;
-///
-/// fn register(app: &mut App) {
-///     let mut terms = app.world_mut().resource_mut::<RewardTerms>();
-///     terms.register("accuracy", "the accuracy itself", Arc::new(|step| step.accuracy / 100.0));
-/// }
-/// ```
-pub type RewardTerms = Registry<RewardTerm>;
+registry! {
+    /// The terms that plugins add, by name. Together they are the [`Term::Extension`] of a step.
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    ///
+    /// use simic_engine::prelude::*;
+    ///
+    /// fn register(app: &mut App) {
+    ///     let mut terms = app.world_mut().resource_mut::<RewardTerms>();
+    ///     terms.register("accuracy", "the accuracy itself", Arc::new(|step| step.accuracy / 100.0));
+    /// }
+    /// ```
+    pub struct RewardTerms(RewardTerm);
+}
 
 impl Default for RewardTerms {
     fn default() -> Self {
-        Self::new("reward term")
+        Self(Registry::new("reward term"))
     }
 }
 

@@ -38,7 +38,7 @@ impl RewardMode for LossReward {
         let loss = finite("the validation loss", inputs.committed_loss.unwrap_or(inputs.loss))?;
         let paid = *state.paid_loss.get_or_insert(loss);
         let change = ((loss - paid) / scale.typical_delta).clamp(-MAX_DELTA, MAX_DELTA);
-        out.pay(Term::LossDelta, self.price(change));
+        out.pay(Term::LossDelta, price(self, change));
         let paid = paid + change * scale.typical_delta;
         state.paid_loss = Some(paid);
 
@@ -50,7 +50,7 @@ impl RewardMode for LossReward {
             let committed = finite("the committed loss", inputs.committed_loss()?)?;
             out.pay(
                 Term::LossSettlement,
-                self.price((committed - paid) / scale.typical_delta),
+                price(self, (committed - paid) / scale.typical_delta),
             );
             let reached = (scale.baseline - committed) / (scale.baseline - scale.target);
             out.pay(Term::TerminalLoss, TERMINAL_WEIGHT * reached.clamp(0.0, 1.0));
@@ -66,15 +66,13 @@ impl RewardMode for LossReward {
     }
 }
 
-impl LossReward {
-    /// Of a change of the loss, in typical changes.
-    fn price(&self, change: f64) -> f64 {
-        let weighed = match change > 0.0 {
-            true => self.regression_penalty_scale * change,
-            false => change,
-        };
-        -DELTA_WEIGHT * weighed
-    }
+/// Of a change of the loss, in typical changes.
+fn price(reward: &LossReward, change: f64) -> f64 {
+    let weighed = match change > 0.0 {
+        true => reward.regression_penalty_scale * change,
+        false => change,
+    };
+    -DELTA_WEIGHT * weighed
 }
 
 /// Parameters of seeds past their grace.

@@ -7,7 +7,7 @@ use super::inputs::{RewardError, RewardInputs};
 use super::potential::Potential;
 use super::state::RewardState;
 use crate::scenario::{ContributionMode, RewardConfig};
-use crate::schema::Registry;
+use crate::schema::{Registry, registry};
 
 /// A way to pay decisions: a pure function of what happened in a step and of what it remembers of the episode.
 ///
@@ -61,12 +61,14 @@ pub trait RewardMode: Send + Sync {
     }
 }
 
-/// The modes that plugins add, by name.
-pub type RewardModes = Registry<dyn RewardMode>;
+registry! {
+    /// The modes that plugins add, by name.
+    pub struct RewardModes(dyn RewardMode);
+}
 
 impl Default for RewardModes {
     fn default() -> Self {
-        Self::new("reward mode")
+        Self(Registry::new("reward mode"))
     }
 }
 

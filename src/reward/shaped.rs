@@ -67,15 +67,15 @@ impl RewardMode for ShapedReward {
     ) -> Result<(), RewardError> {
         let delta_cf = state.delta_cf(inputs.step, self.max_staleness);
         let values = value_seeds(self, inputs, inputs.accuracy, delta_cf);
-        self.pay_fossils(inputs, state, out);
+        pay_fossils(self, inputs, state, out);
         for value in &values {
-            out.pay(Term::Attribution, self.attribution(value, inputs, delta_cf, state));
+            out.pay(Term::Attribution, attribution(self, value, inputs, delta_cf, state));
             out.pay(Term::RatioPenalty, ratio_penalty(self, value.contribution, delta_cf));
             if let Some(Some(memory)) = state.slots.get_mut(value.slot) {
                 memory.remember(value.attribution);
             }
         }
-        self.pay_shared(gamma, &values, delta_cf, inputs, state, out)
+        pay_shared(self, gamma, &values, delta_cf, inputs, state, out)
     }
 
     fn potential(&self) -> Option<Potential> {
@@ -83,73 +83,77 @@ impl RewardMode for ShapedReward {
     }
 }
 
-impl ShapedReward {
-    /// What a growing seed is paid in this step, by what was done to it.
-    fn attribution(&self, value: &SeedValue, inputs: &RewardInputs, delta_cf: Option<f64>, state: &RewardState) -> f64 {
-        let commits = inputs.executed(LifecycleOp::Fossilize, value.slot);
-        if commits && delta_cf.is_some_and(|delta| delta < 0.0) {
-            return 0.0;
-        }
-        if inputs.executed(LifecycleOp::Prune, value.slot) || inputs.lost(value.slot) {
-            // You lose what you destroy; that a seed did harm earns nothing when it goes.
-            return -value.attribution.max(0.0);
-        }
-        let on_path = state.memory(value.slot).map_or(0, |memory| memory.steps_on_path);
-        match self.growing_pay_steps {
-            Some(steps) if on_path > steps && !commits => value.attribution.min(0.0),
-            _ => value.attribution,
-        }
+/// What a growing seed is paid in this step, by what was done to it.
+fn attribution(
+    config: &ShapedReward,
+    value: &SeedValue,
+    inputs: &RewardInputs,
+    delta_cf: Option<f64>,
+    state: &RewardState,
+) -> f64 {
+    let commits = inputs.executed(LifecycleOp::Fossilize, value.slot);
+    if commits && delta_cf.is_some_and(|delta| delta < 0.0) {
+        return 0.0;
     }
+    if inputs.executed(LifecycleOp::Prune, value.slot) || inputs.lost(value.slot) {
+        // You lose what you destroy; that a seed did harm earns nothing when it goes.
+        return -value.attribution.max(0.0);
+    }
+    let on_path = state.memory(value.slot).map_or(0, |memory| memory.steps_on_path);
+    match config.growing_pay_steps {
+        Some(steps) if on_path > steps && !commits => value.attribution.min(0.0),
+        _ => value.attribution,
+    }
+}
 
-    /// Committed seeds: those of earlier steps, as the one of this step is still paid as a growing one.
-    fn pay_fossils(&self, inputs: &RewardInputs, state: &RewardState, out: &mut RewardBreakdown) {
-        let paid = match self.fossil_attribution {
-            FossilAttribution::Frozen => state.frozen_sum(),
-            FossilAttribution::Live => {
-                let gain = state.fossil_gain(inputs.step, self.max_staleness);
-                gain.map_or(0.0, |points| weigh(self, points))
-            }
-            FossilAttribution::None => 0.0,
-        };
-        out.pay(Term::FossilAttribution, paid);
-    }
+/// Committed seeds: those of earlier steps, as the one of this step is still paid as a growing one.
+fn pay_fossils(config: &ShapedReward, inputs: &RewardInputs, state: &RewardState, out: &mut RewardBreakdown) {
+    let paid = match config.fossil_attribution {
+        FossilAttribution::Frozen => state.frozen_sum(),
+        FossilAttribution::Live => {
+            let gain = state.fossil_gain(inputs.step, config.max_staleness);
+            gain.map_or(0.0, |points| weigh(config, points))
+        }
+        FossilAttribution::None => 0.0,
+    };
+    out.pay(Term::FossilAttribution, paid);
+}
 
-    /// What this mode and the escrow have in common: everything but how a contribution is paid.
-    pub(super) fn pay_shared(
-        &self,
-        gamma: f64,
-        values: &[SeedValue],
-        delta_cf: Option<f64>,
-        inputs: &RewardInputs,
-        state: &mut RewardState,
-        out: &mut RewardBreakdown,
-    ) -> Result<(), RewardError> {
-        for value in values {
-            out.pay(Term::Synergy, synergy(value, inputs, delta_cf));
-        }
-        pay_warnings(values, inputs, out);
-        pay_costs(self, inputs, out);
-        match inputs.op {
-            LifecycleOp::Fossilize => pay_commit(self, gamma, inputs, delta_cf, state, out),
-            LifecycleOp::Prune => {
-                if let Some(seed) = inputs.acted() {
-                    out.pay(Term::PruneShaping, prune_shaping(self, seed));
-                }
-            }
-            _ => {}
-        }
-        for (_, seed) in inputs.before().filter(|(slot, _)| inputs.lost(*slot)) {
-            out.pay(Term::PruneShaping, prune_shaping(self, seed).min(0.0));
-        }
-        if inputs.is_final && !self.disable_terminal_reward {
-            let accuracy = inputs.committed_accuracy()?;
-            out.pay(Term::TerminalAccuracy, TERMINAL_WEIGHT * accuracy);
-        }
-        let acted = inputs.slot.filter(|_| inputs.op != LifecycleOp::Wait);
-        let value = values.iter().find(|value| Some(value.slot) == acted);
-        (out.delta_cf, out.contribution) = (delta_cf, value.map(|value| value.contribution));
-        Ok(())
+/// What this mode and the escrow have in common: everything but how a contribution is paid.
+pub(super) fn pay_shared(
+    config: &ShapedReward,
+    gamma: f64,
+    values: &[SeedValue],
+    delta_cf: Option<f64>,
+    inputs: &RewardInputs,
+    state: &mut RewardState,
+    out: &mut RewardBreakdown,
+) -> Result<(), RewardError> {
+    for value in values {
+        out.pay(Term::Synergy, synergy(value, inputs, delta_cf));
     }
+    pay_warnings(values, inputs, out);
+    pay_costs(config, inputs, out);
+    match inputs.op {
+        LifecycleOp::Fossilize => pay_commit(config, gamma, inputs, delta_cf, state, out),
+        LifecycleOp::Prune => {
+            if let Some(seed) = inputs.acted() {
+                out.pay(Term::PruneShaping, prune_shaping(config, seed));
+            }
+        }
+        _ => {}
+    }
+    for (_, seed) in inputs.before().filter(|(slot, _)| inputs.lost(*slot)) {
+        out.pay(Term::PruneShaping, prune_shaping(config, seed).min(0.0));
+    }
+    if inputs.is_final && !config.disable_terminal_reward {
+        let accuracy = inputs.committed_accuracy()?;
+        out.pay(Term::TerminalAccuracy, TERMINAL_WEIGHT * accuracy);
+    }
+    let acted = inputs.slot.filter(|_| inputs.op != LifecycleOp::Wait);
+    let value = values.iter().find(|value| Some(value.slot) == acted);
+    (out.delta_cf, out.contribution) = (delta_cf, value.map(|value| value.contribution));
+    Ok(())
 }
 
 fn synergy(value: &SeedValue, inputs: &RewardInputs, delta_cf: Option<f64>) -> f64 {

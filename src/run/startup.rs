@@ -41,7 +41,7 @@ pub(crate) fn open_devices(mut commands: Commands, experiment: Res<Experiment>) 
     let uses_own = run.kernels == Kernels::Own && run.devices.contains(&DeviceSpec::Cpu);
     let refused = uses_own.then(kernel_test::refusal).flatten();
     let kernels = refused.as_ref().map_or(run.kernels, |_| Kernels::Libtorch);
-    let open = |device: &DeviceSpec| Backend::new((*device).into(), kernels);
+    let open = |device: &DeviceSpec| Backend::new(torch::device_of(*device), kernels);
     let devices: Vec<Backend> = run.devices.iter().map(open).collect();
     let tested = |backend: &Backend| nn::self_test(backend.device, Implementation::Fused);
     let mut fallbacks: Vec<String> = devices.iter().filter_map(tested).collect();

@@ -19,9 +19,10 @@ use std::path::{Path, PathBuf};
 use super::file::SweepFile;
 use super::plan::{Plan, Planned};
 use super::process::Worker;
+use crate::engine::built_in_names;
 use crate::health::{AtPath, FileError};
 use crate::record::runs_root;
-use crate::scenario::{Catalog, Report, read_declared};
+use crate::scenario::{Report, read_declared};
 use crate::storage::{self, replace_synced, sync_folder};
 
 const PLAN: &str = "plan.json";
@@ -208,7 +209,7 @@ impl SweepFolder {
         }
         // Held to the ranges of its file: a rung after no rounds would never be passed.
         let sweep = ron::to_string(&plan.sweep).map_err(io::Error::other).at(&path)?;
-        match read_declared::<SweepFile>("sweep", &sweep, &Catalog::default()) {
+        match read_declared::<SweepFile>("sweep", &sweep, &built_in_names()) {
             Ok(_) => Ok(plan),
             Err(problems) => Err(FolderError::Sweep { path, problems }),
         }

@@ -8,9 +8,9 @@ use std::process::Output;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
+use simic_engine::engine::built_in_names;
 use simic_engine::inspect::{Use, Verdict, check as look_through};
 use simic_engine::record::RunDirectory;
-use simic_engine::scenario::Catalog;
 
 use crate::program::{command, ended, engine, newest, refused, succeeds, text};
 use crate::resume::{RULES, begin, finished, wait_for_round};
@@ -327,7 +327,7 @@ fn verdict_with_flipped_bit(run: &Path, file: &str, length: usize, place: f64, b
     let mut bytes = whole.clone();
     bytes[(place * length as f64) as usize] ^= 1 << bit;
     fs::write(&path, &bytes).expect("it is damaged");
-    let found = look_through(run, &Catalog::default());
+    let found = look_through(run, &built_in_names());
     fs::write(&path, whole).expect("it is mended");
     found.verdict
 }
@@ -351,7 +351,7 @@ fn any_flipped_bit_of_a_checkpoint_or_of_the_events_that_it_has_seen_is_found() 
         .next()
         .and_then(|bytes| bytes.parse().ok())
         .expect("a number");
-    let sound = look_through(&run, &Catalog::default());
+    let sound = look_through(&run, &built_in_names());
     assert_eq!(
         (sound.verdict, sound.good_for.contains(&Use::Resume)),
         (Verdict::Sound, true)

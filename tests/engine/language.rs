@@ -3,9 +3,9 @@
 use std::path::Path;
 
 use simic_engine::engine::Prepared;
+use simic_engine::engine::built_in_names;
 use simic_engine::growth::SeedStage;
 use simic_engine::prelude::*;
-use simic_engine::scenario::Catalog;
 
 use crate::recorded::{NOTHING, goes_on_bit_for_bit, state};
 
@@ -42,7 +42,7 @@ fn recorded(out: &Path) -> Engine {
 }
 
 fn problems(scenario: &str) -> String {
-    let prepared = Prepared::from_ron("text.ron", scenario, &[], &Catalog::default());
+    let prepared = Prepared::from_ron("text.ron", scenario, &[], &built_in_names());
     prepared.expect_err("something is wrong with it").to_string()
 }
 

@@ -7,11 +7,12 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use simic_engine::checkpoint::{CheckpointName, PastRun};
 use simic_engine::engine::Prepared;
+use simic_engine::engine::built_in_names;
 use simic_engine::env::{HostModel, LoadedData};
 use simic_engine::health::Failure;
 use simic_engine::prelude::*;
 use simic_engine::run::ChosenResidency;
-use simic_engine::scenario::{Catalog, Override};
+use simic_engine::scenario::Override;
 use tch::Tensor;
 
 const IMAGES: &str = "assets/digits/optdigits-images-idx3-ubyte";
@@ -166,7 +167,7 @@ fn a_run_on_streamed_data_goes_on_bit_for_bit_and_its_record_says_where_they_lie
     drop(whole);
 
     let past = PastRun::open(&directory, CheckpointName::Round(1)).expect("it has a checkpoint");
-    let mut prepared = Prepared::from_ron("resolved.ron", &past.resolved, &[], &Catalog::default()).expect("sound");
+    let mut prepared = Prepared::from_ron("resolved.ron", &past.resolved, &[], &built_in_names()).expect("sound");
     prepared.file = past.file.clone();
     let before = prepared.loaded.scenario.clone();
     let point = past
@@ -247,7 +248,7 @@ fn a_file_that_is_cut_while_a_run_trains_on_it_is_told_with_its_place() {
 #[test]
 fn data_that_cannot_be_streamed_are_refused_with_those_that_can() {
     let digits = r#"(task: preset("digits_minimal"), data: (residency: stream))"#;
-    let problems = Prepared::from_ron("x.ron", digits, &[] as &[Override], &Catalog::default());
+    let problems = Prepared::from_ron("x.ron", digits, &[] as &[Override], &built_in_names());
     insta::assert_snapshot!(problems.expect_err("it has no file").to_string());
 
     // Floats are rescaled when they are read.

@@ -2,7 +2,8 @@
 
 use std::path::Path;
 
-use simic_engine::scenario::{Catalog, Input, Override, Scenario, load};
+use simic_engine::engine::built_in_names;
+use simic_engine::scenario::{Input, Override, Scenario, load};
 use simic_engine::sweep::plan;
 
 /// `scenarios/digits_rescue.ron` with every default written out, as it was when the proof was played.
@@ -23,7 +24,7 @@ fn scenario(text: &str, overrides: &[Override]) -> Scenario {
         text,
         overrides,
     };
-    load(&input, &Catalog::default()).expect("sound").scenario
+    load(&input, &built_in_names()).expect("sound").scenario
 }
 
 #[test]
@@ -35,7 +36,7 @@ fn the_scenario_of_the_proof_resolves_to_what_it_was_played_with() {
 fn every_trial_of_the_proof_resolves_to_what_it_was_played_with() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("proof");
     for sweep in SWEEPS {
-        let planned = plan(&folder.join(sweep).with_extension("ron"), &[], &Catalog::default()).expect("a sound sweep");
+        let planned = plan(&folder.join(sweep).with_extension("ron"), &[], &built_in_names()).expect("a sound sweep");
         assert_eq!(planned.scenario, SCENARIO, "{sweep}");
         for trial in &planned.plan.trials {
             let overrides = trial.overrides.iter();

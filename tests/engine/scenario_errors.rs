@@ -1,6 +1,7 @@
 //! What a user reads who made mistakes in a scenario: every problem at once, with its place and what would be right.
 
-use simic_engine::scenario::{Catalog, Input, Override, load};
+use simic_engine::engine::built_in_names;
+use simic_engine::scenario::{Input, Override, load};
 
 fn problems_of(text: &str, sets: &[&str]) -> String {
     let overrides: Vec<Override> = sets
@@ -12,7 +13,7 @@ fn problems_of(text: &str, sets: &[&str]) -> String {
         text,
         overrides: &overrides,
     };
-    match load(&input, &Catalog::default()) {
+    match load(&input, &built_in_names()) {
         Ok(loaded) => loaded.warnings.to_string(),
         Err(report) => report.to_string(),
     }

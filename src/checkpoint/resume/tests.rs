@@ -1,5 +1,6 @@
 use super::*;
-use crate::scenario::{Catalog, TaskChoice};
+use crate::engine::built_in_names;
+use crate::scenario::TaskChoice;
 
 #[test]
 fn what_differs_between_two_scenarios_is_named_by_its_path() {
@@ -15,7 +16,7 @@ fn what_differs_between_two_scenarios_is_named_by_its_path() {
 
 #[test]
 fn a_field_of_a_task_that_is_written_out_has_the_path_by_which_it_is_set() {
-    let known = Catalog::default();
+    let known = built_in_names();
     let with_batch = |batch_size| {
         let mut task = Scenario::default().task_spec(&known).expect("the default task");
         task.batch_size = batch_size;

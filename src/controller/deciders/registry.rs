@@ -12,13 +12,15 @@ use super::replay::ReplayController;
 use super::scheduled::ScheduleController;
 use super::wait::{StaticController, WaitController};
 use crate::actions::PolicyError;
-use crate::schema::Registry;
+use crate::schema::{Registry, registry};
 
 /// Builds a controller.
 pub type ControllerFactory = dyn Fn(&BuildContext) -> Result<Box<dyn Controller>, PolicyError> + Send + Sync;
 
-/// All controllers that `policy.controller` may name.
-pub type ControllerRegistry = Registry<ControllerFactory>;
+registry! {
+    /// All controllers that `policy.controller` may name.
+    pub struct ControllerRegistry(ControllerFactory);
+}
 
 impl Default for ControllerRegistry {
     /// With the built-in controllers.
@@ -64,7 +66,7 @@ impl Default for ControllerRegistry {
                 Ok(Box::new(WaitController))
             }),
         ];
-        let mut controllers = Self::new("controller");
+        let mut controllers = Self(Registry::new("controller"));
         for (name, summary, build) in builtin {
             controllers.register(name, summary, Arc::new(build));
         }

@@ -1,5 +1,6 @@
 use super::*;
-use crate::scenario::{Catalog, Override};
+use crate::engine::built_in_names;
+use crate::scenario::Override;
 
 const GIB: u64 = 1 << 30;
 
@@ -9,7 +10,7 @@ fn loaded(changes: &[(&str, &str)]) -> Loaded {
         .map(|(path, value)| Override::flag("set", path, value))
         .collect();
     let text = r#"(task: preset("synth_scale"), policy: (controller: "actor_critic"))"#;
-    let catalog = Catalog::default();
+    let catalog = built_in_names();
     let input = crate::scenario::Input {
         label: "x.ron",
         text,

@@ -2,11 +2,12 @@
 
 use super::*;
 use crate::engine::Prepared;
+use crate::engine::built_in_names;
 use crate::host::{Conv, HostDesign, HostPlan};
 use crate::scenario::{CnnSpec, HostChoice, HostName, Override};
 
 fn experiment() -> Experiment {
-    let catalog = crate::scenario::Catalog::default();
+    let catalog = built_in_names();
     let nothing: [Override; 0] = [];
     let prepared = Prepared::from_ron("test", r#"(task: preset("digits_minimal"))"#, &nothing, &catalog).unwrap();
     prepared.experiment(1).unwrap()

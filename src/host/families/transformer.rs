@@ -10,38 +10,23 @@ const WIDEST: i64 = 4096;
 /// Most tokens of a text and of a vocabulary.
 const LARGEST: i64 = 1 << 16;
 
-impl TransformerSpec {
-    fn heads(&self) -> i64 {
-        self.heads.clamp(1, self.width())
-    }
-
-    fn width(&self) -> i64 {
-        self.width.clamp(1, WIDEST)
-    }
-
-    fn layers(&self) -> usize {
-        self.layers.clamp(1, MOST_BLOCKS)
-    }
-
-    /// Blocks of a segment; the last segment is shorter where they do not come out even.
-    fn segment(&self) -> usize {
-        self.layers().div_ceil(self.segments.clamp(1, self.layers()))
-    }
-}
-
 impl HostDesign for TransformerSpec {
     /// `embed, layer0, layer1, …, head`. A slot `r0c{segment}` stands behind every segment.
     fn plan(&self, classes: i64) -> HostPlan {
         const EMBEDDING: &str = "embed";
         let vocab = classes.clamp(1, LARGEST);
+        let width = self.width.clamp(1, WIDEST);
+        let layers = self.layers.clamp(1, MOST_BLOCKS);
+        // The last segment is shorter where they do not come out even.
+        let layers_per_segment = layers.div_ceil(self.segments.clamp(1, layers));
         let embedding = Embedding {
-            width: self.width(),
+            width,
             positions: self.positions,
         };
         let block = TextBlock {
-            heads: self.heads(),
+            heads: self.heads.clamp(1, width),
             positions: self.positions,
-            depth: self.layers(),
+            depth: layers,
         };
         let head = TextHead {
             vocab,
@@ -49,9 +34,9 @@ impl HostDesign for TransformerSpec {
         };
         let mut plan = HostPlan::of_text(vocab, self.block.clamp(1, LARGEST)).layer(EMBEDDING, embedding);
         let mut columns = 0_u16..;
-        for layer in 0..self.layers() {
+        for layer in 0..layers {
             plan = plan.layer(format!("layer{layer}"), block);
-            let ends_segment = (layer + 1) % self.segment() == 0 || layer + 1 == self.layers();
+            let ends_segment = (layer + 1) % layers_per_segment == 0 || layer + 1 == layers;
             if let Some(column) = ends_segment.then(|| columns.next()).flatten() {
                 plan = plan.slot(0, column);
             }

@@ -1,7 +1,6 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::growth::*;
 use crate::seed::broken_law;
 use crate::seed::fixtures::held;
 

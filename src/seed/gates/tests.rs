@@ -1,5 +1,4 @@
 use super::*;
-use crate::growth::*;
 use crate::seed::fixtures::{germination, limits};
 use crate::seed::{AlphaController, RampShape, Rules, germinate};
 

@@ -2,6 +2,7 @@ use std::sync::Arc;
 
 use tch::{Device, Kind, TchError, Tensor};
 
+use crate::engine::built_in_names;
 use crate::growth::{AlphaAlgorithm, Topology};
 use crate::kernels::incubate;
 use crate::nn::fixtures::{largest, perturb};
@@ -186,7 +187,7 @@ fn the_catalog_of_scenarios_lists_the_registered_blueprints() {
         .map(|(_, blueprint)| (blueprint.id(), blueprint.param_count(8) > 0))
         .collect();
 
-    let catalog = crate::scenario::Catalog::default();
+    let catalog = built_in_names();
     let listed: Vec<(&str, bool)> = catalog
         .blueprints
         .iter()

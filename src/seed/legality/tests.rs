@@ -1,5 +1,4 @@
 use super::*;
-use crate::growth::*;
 use crate::seed::fixtures::limits;
 
 fn strict_limits() -> Limits {

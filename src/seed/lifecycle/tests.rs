@@ -1,7 +1,6 @@
 //! The life of a seed, step by step.
 
 use super::*;
-use crate::growth::*;
 use crate::seed::fixtures::*;
 
 fn config(auto_forward: bool) -> LifecycleConfig {

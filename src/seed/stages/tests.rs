@@ -1,5 +1,4 @@
 use super::*;
-use crate::growth::*;
 
 #[test]
 fn exactly_the_transitions_of_the_table_are_legal() {

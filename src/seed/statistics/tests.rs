@@ -1,5 +1,4 @@
 use super::*;
-use crate::growth::*;
 use crate::kernels::GradientThresholds;
 
 #[track_caller]

@@ -1,10 +1,11 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::scenario::{Catalog, read_declared};
+use crate::engine::built_in_names;
+use crate::scenario::read_declared;
 
 fn read(text: &str) -> Declared<SweepFile> {
-    read_declared("s.ron", text, &Catalog::default()).unwrap_or_else(|report| panic!("{report}"))
+    read_declared("s.ron", text, &built_in_names()).unwrap_or_else(|report| panic!("{report}"))
 }
 
 fn values(points: &[Point]) -> Vec<Vec<&str>> {

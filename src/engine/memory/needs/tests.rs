@@ -1,12 +1,13 @@
 use super::*;
-use crate::scenario::{Catalog, Input, Override, load};
+use crate::engine::built_in_names;
+use crate::scenario::{Input, Override, load};
 
 fn loaded(text: &str, changes: &[(&str, &str)]) -> Loaded {
     let overrides: Vec<Override> = changes
         .iter()
         .map(|(path, value)| Override::flag("set", path, value))
         .collect();
-    let catalog = Catalog::default();
+    let catalog = built_in_names();
     let input = Input {
         label: "x.ron",
         text,

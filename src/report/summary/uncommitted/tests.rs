@@ -1,4 +1,5 @@
 use super::*;
+use crate::engine::built_in_names;
 use crate::telemetry::{Event, Num, Refusals, RunStarted, examples};
 
 fn run(controller: &str) -> RunStarted {
@@ -177,7 +178,7 @@ fn a_gate_that_refused_all_that_ended_before_it_is_what_to_change() {
 /// Whoever renames a setting learns here that it is proposed.
 #[test]
 fn every_setting_that_is_proposed_exists() {
-    use crate::scenario::{Catalog, Scenario, explain};
+    use crate::scenario::{Scenario, explain};
 
     let all_ends = SeedStage::ALL.into_iter().flat_map(|stage| {
         let reasons = PruneReason::ALL.into_iter().map(Some).chain([None]);
@@ -202,7 +203,7 @@ fn every_setting_that_is_proposed_exists() {
         .collect();
     assert!(paths.len() > 20, "{paths:?}");
     for path in paths {
-        assert!(explain::<Scenario>("", path, &Catalog::default()).is_ok(), "{path}");
+        assert!(explain::<Scenario>("", path, &built_in_names()).is_ok(), "{path}");
     }
 }
 

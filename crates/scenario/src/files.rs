@@ -1,0 +1,46 @@
+//! What programs read: the folder that `latest` names, and what is wrong with a RON text, in words for people.
+
+use std::path::{Component, Path, PathBuf};
+
+use ron::Options;
+use ron::error::{Error, SpannedError};
+use ron::extensions::Extensions;
+use serde::de::DeserializeOwned;
+
+/// The file in a folder of runs that names the newest one. No link: programs that look for files of all runs in the folder
+/// would find those of the newest twice.
+pub const LATEST: &str = "latest";
+
+/// Where `path` leads: a file called [`LATEST`] to the folder beside it that it names, everything else to itself.
+pub fn follow_latest(path: &Path) -> PathBuf {
+    if !(path.ends_with(LATEST) && path.is_file()) {
+        return path.into();
+    }
+    let named = std::fs::read_to_string(path).unwrap_or_default();
+    let named = Path::new(named.trim());
+    match named.components().next() {
+        Some(Component::Normal(_)) if named.components().count() == 1 => path.with_file_name(named),
+        _ => path.into(),
+    }
+}
+
+/// The dialect of scenario files.
+pub fn ron_options() -> Options {
+    Options::default().with_default_extension(Extensions::IMPLICIT_SOME)
+}
+
+/// What is wrong with a RON text, without advice for those who call its reader.
+#[derive(Debug, thiserror::Error)]
+#[error("{}", match .0.code { Error::ExceededRecursionLimit => format!("{}: nested too deeply", .0.span.start), _ => .0.to_string() })]
+pub struct RonError(pub SpannedError);
+
+/// Reads a RON text.
+///
+/// # Errors
+/// It is none, or none of a `T`.
+pub fn read_ron<T: DeserializeOwned>(text: &str) -> Result<T, RonError> {
+    ron::from_str(text).map_err(RonError)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,88 @@
+//! How members of the vocabulary are declared: closed sets with codes and names, and values that are written as text.
+
+/// Serde in the form of `Display` and `FromStr`.
+macro_rules! written_as_text {
+    ($type:ty) => {
+        impl serde::Serialize for $type {
+            fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.collect_str(self)
+            }
+        }
+
+        impl<'de> serde::Deserialize<'de> for $type {
+            fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                <String as serde::Deserialize>::deserialize(deserializer)?
+                    .parse()
+                    .map_err(serde::de::Error::custom)
+            }
+        }
+    };
+}
+/// A name that a member of the vocabulary does not have.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` is no known name")]
+pub struct NameError(pub String);
+
+/// Declares a field-less enum with fixed codes and its members' names; serde writes them in lower case.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! coded_enum {
+    ($(#[$meta:meta])* $name:ident { $($(#[$variant_meta:meta])* $variant:ident = $code:literal => $text:literal),+ $(,)? }) => {
+        $(#[$meta])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        #[repr(u8)]
+        pub enum $name { $($(#[$variant_meta])* $variant = $code),+ }
+
+        impl $name {
+            /// All members, in code order.
+            pub const ALL: [Self; [$($code),+].len()] = [$(Self::$variant),+];
+
+            /// The fixed number of the member.
+            pub const fn code(self) -> usize {
+                self as usize
+            }
+
+            /// The member of that number.
+            pub fn from_code(code: usize) -> Option<Self> {
+                Self::ALL.into_iter().find(|member| member.code() == code)
+            }
+
+            /// The name that telemetry and messages print.
+            pub const fn name(self) -> &'static str {
+                match self { $(Self::$variant => $text),+ }
+            }
+        }
+
+        impl std::str::FromStr for $name {
+            type Err = $crate::growth::NameError;
+
+            /// Reads the name in either case.
+            fn from_str(name: &str) -> Result<Self, Self::Err> {
+                let mut members = Self::ALL.into_iter();
+                let member = members.find(|member| member.name().eq_ignore_ascii_case(name));
+                member.ok_or_else(|| $crate::growth::NameError(name.into()))
+            }
+        }
+
+        impl std::fmt::Display for $name {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str(self.name())
+            }
+        }
+
+        impl serde::Serialize for $name {
+            fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.serialize_str(&self.name().to_ascii_lowercase())
+            }
+        }
+
+        impl<'de> serde::Deserialize<'de> for $name {
+            fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                let name = <String as serde::Deserialize>::deserialize(deserializer)?;
+                name.parse().map_err(|_| serde::de::Error::custom(format!("`{name}` is unknown here")))
+            }
+        }
+    };
+}
+pub use coded_enum;
+pub(crate) use written_as_text;

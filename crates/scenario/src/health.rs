@@ -1,0 +1,202 @@
+//! How a run fares: the first failure of any system stops the schedules, with its place attached.
+
+use std::error::Error;
+use std::path::{Path, PathBuf};
+use std::{fmt, io};
+
+use bevy_ecs::prelude::*;
+
+/// Where in a run something happened; `None` where it does not apply.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Position {
+    /// 0-based.
+    pub round: Option<u32>,
+    /// 1-based.
+    pub step: Option<u32>,
+    /// 0-based.
+    pub batch: Option<usize>,
+    /// Index in the run.
+    pub env: Option<usize>,
+}
+
+/// As people count: rounds, steps and batches from 1. Envs have numbers for names, from 0.
+impl fmt::Display for Position {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let parts = [
+            self.round.map(|round| format!("round {}", round + 1)),
+            self.step.map(|step| format!("step {step}")),
+            self.batch.map(|batch| format!("batch {}", batch + 1)),
+            self.env.map(|env| format!("env {env}")),
+        ];
+        f.write_str(&parts.into_iter().flatten().collect::<Vec<_>>().join(", "))
+    }
+}
+
+/// What a system fails with: the error of whatever subject it arose in, and the env that it is about. This module knows
+/// no subject, so that all can use it.
+#[derive(Debug)]
+pub struct Failure {
+    cause: Box<dyn Error + Send + Sync>,
+    /// Boxed, because errors are handed on by value.
+    place: Option<Box<Place>>,
+}
+
+/// What a failure knows of where it happened.
+#[derive(Clone, Copy, Debug, Default)]
+struct Place {
+    env: Option<usize>,
+    /// Where a system does more than one work on more than one batch.
+    work: Option<BatchWork>,
+}
+
+/// A work on a batch of a step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BatchWork {
+    /// As `schedule::Work::phase` names it.
+    pub phase: &'static str,
+    /// Of the step's training or of its validation batches.
+    pub batch: usize,
+    /// Of all batches of the step, training first.
+    pub nth: usize,
+}
+
+impl Failure {
+    /// A cause that has no error type of its own.
+    pub fn message(text: impl Into<String>) -> Self {
+        Self {
+            cause: text.into().into(),
+            place: None,
+        }
+    }
+
+    /// The cause, if it is an `E`.
+    pub fn cause<E: Error + 'static>(&self) -> Option<&E> {
+        self.cause.downcast_ref()
+    }
+
+    /// The same failure, said to be of the env with this index in the run.
+    pub fn in_env(self, env: usize) -> Self {
+        self.at(|place| place.env = Some(env))
+    }
+
+    /// The same failure, said to be of this work.
+    pub fn in_batch(self, work: BatchWork) -> Self {
+        self.at(|place| place.work = Some(work))
+    }
+
+    fn at(self, note: impl FnOnce(&mut Place)) -> Self {
+        let mut place = self.place.unwrap_or_default();
+        note(&mut place);
+        Self {
+            place: Some(place),
+            ..self
+        }
+    }
+
+    fn place(&self) -> Place {
+        self.place.as_deref().copied().unwrap_or_default()
+    }
+
+    /// The batch among all of the step, where the failure knows it.
+    pub fn nth_batch(&self) -> Option<usize> {
+        self.place().work.map(|work| work.nth)
+    }
+
+    /// The failure of a piece of work that began at `position`; what the failure itself knows is nearer.
+    pub fn during(self, phase: &'static str, position: Position) -> EngineError {
+        let place = self.place();
+        EngineError {
+            phase: place.work.map_or(phase, |work| work.phase),
+            position: Position {
+                env: place.env.or(position.env),
+                batch: place.work.map(|work| work.batch).or(position.batch),
+                ..position
+            },
+            failure: self,
+        }
+    }
+}
+
+impl<E: Error + Send + Sync + 'static> From<E> for Failure {
+    fn from(error: E) -> Self {
+        Self {
+            cause: Box::new(error),
+            place: None,
+        }
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.cause.fmt(f)
+    }
+}
+
+/// Names the env that an error is about: `capture(env).in_env(id.index)?`.
+pub trait InEnv<T> {
+    /// # Errors
+    /// The same, as a [`Failure`] of `env`.
+    fn in_env(self, env: usize) -> Result<T, Failure>;
+}
+
+impl<T, E: Into<Failure>> InEnv<T> for Result<T, E> {
+    fn in_env(self, env: usize) -> Result<T, Failure> {
+        self.map_err(|error| error.into().in_env(env))
+    }
+}
+
+/// What the operating system refused, and of which file or folder.
+#[derive(Debug, thiserror::Error)]
+#[error("{path}: {source}")]
+#[allow(missing_docs, reason = "the message says what the fields are")]
+pub struct FileError {
+    pub path: PathBuf,
+    pub source: io::Error,
+}
+
+/// Names the file that an error is about: `fs::read(&path).at(&path)?`.
+pub trait AtPath<T> {
+    /// # Errors
+    /// The same, said to be about `path`.
+    fn at(self, path: &Path) -> Result<T, FileError>;
+}
+
+impl<T, E: Into<io::Error>> AtPath<T> for Result<T, E> {
+    fn at(self, path: &Path) -> Result<T, FileError> {
+        self.map_err(|source| FileError {
+            path: path.into(),
+            source: source.into(),
+        })
+    }
+}
+
+/// A failure of the run and where it happened.
+#[derive(Debug, thiserror::Error)]
+#[error("{phase} failed{}: {failure}", match position.to_string() { text if text.is_empty() => text, text => format!(" at {text}") })]
+pub struct EngineError {
+    /// What failed, as `schedule::Work::phase` names it.
+    pub phase: &'static str,
+    /// Where in the run.
+    pub position: Position,
+    /// What went wrong.
+    pub failure: Failure,
+}
+
+/// Whether the run still runs. The first failure counts; later ones are its consequences.
+#[derive(Resource, Default)]
+pub struct RunHealth {
+    /// The first one.
+    pub failure: Option<EngineError>,
+}
+
+/// Run condition of all work outside `Shutdown`.
+pub fn running(health: Res<RunHealth>) -> bool {
+    health.failure.is_none()
+}
+
+impl RunHealth {
+    /// Takes note of a failure, unless there was one before.
+    pub fn record(&mut self, error: EngineError) {
+        self.failure.get_or_insert(error);
+    }
+}

@@ -1,0 +1,165 @@
+//! The names that a scenario may use beyond the schema's own: tasks, hosts, blueprints, controllers,
+//! rewards.
+//!
+//! Parts have their names from where they are registered: `engine::Extension::names` reads them.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::Path;
+use std::sync::Arc;
+
+use serde::Serialize;
+
+use super::SeedInit;
+use super::host::{HostChoice, HostOutline};
+use super::presets::TaskPreset;
+use super::task::DataSource;
+use crate::growth::Topology;
+use crate::schema::{Content, Declared, Described, Field, Kind, Names, Subject, Variant};
+
+/// A name and one line about it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Entry {
+    /// As a scenario writes it.
+    pub name: String,
+    /// One line.
+    pub summary: String,
+}
+
+impl Entry {
+    /// An entry of the catalog.
+    pub fn new(name: impl Into<String>, summary: impl Into<String>) -> Self {
+        Self {
+            name: name.into(),
+            summary: summary.into(),
+        }
+    }
+}
+
+/// A recipe of seeds.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct BlueprintEntry {
+    /// Index of the action that chooses it.
+    pub index: usize,
+    /// As a scenario writes it.
+    pub name: String,
+    /// One line.
+    pub summary: String,
+    /// Whether scenarios and controllers may choose it.
+    pub selectable: bool,
+    /// The features that it grows in.
+    pub grows_in: Vec<GrowsIn>,
+}
+
+/// A kind of features that a recipe has seeds for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct GrowsIn {
+    /// The features.
+    pub topology: Topology,
+    /// What the seeds can be born with.
+    pub inits: Vec<SeedInit>,
+}
+
+impl BlueprintEntry {
+    /// What its seeds can be born with in features of this kind; `None` if it does not grow there.
+    pub fn inits_in(&self, topology: Topology) -> Option<&[SeedInit]> {
+        let form = self.grows_in.iter().find(|form| form.topology == topology)?;
+        Some(&form.inits)
+    }
+}
+
+/// Who knows hosts: `host::HostRegistry`, which scenarios are checked against.
+pub trait KnownHosts: fmt::Debug + Send + Sync {
+    /// Hosts that `named("..")` may name, sorted.
+    fn entries(&self) -> Vec<Entry>;
+
+    /// What a host for so many classes comes to; `None` for a name that nobody has registered.
+    fn outline(&self, host: &HostChoice, classes: i64) -> Option<HostOutline>;
+}
+
+/// Who looks at images of the user's own: `data::ImagesOnDisk`.
+pub trait KnownImages: fmt::Debug + Send + Sync {
+    /// The fields of a task that they settle, in RON, for a host of that family; relative paths begin in `folder`.
+    ///
+    /// # Errors
+    /// What is wrong with the data, in words.
+    fn settle(&self, source: &DataSource, folder: Option<&Path>, family: &str) -> Result<String, String>;
+}
+
+/// Everything that this build, plugins included, knows by name.
+#[derive(Clone, Debug)]
+pub struct Catalog {
+    /// Tasks that `task: preset("..")` may name.
+    pub tasks: Vec<TaskPreset>,
+    /// Data sets that `custom(name: "..")` may name.
+    pub data: Vec<Entry>,
+    /// Images of the user's own; `None` where no data are to be looked at.
+    pub images: Option<Arc<dyn KnownImages>>,
+    /// Host networks, by family and by name.
+    pub hosts: Arc<dyn KnownHosts>,
+    /// Recipes of seeds, in the order of their indices.
+    pub blueprints: Vec<BlueprintEntry>,
+    /// Controllers that `policy.controller` may name.
+    pub controllers: Vec<Entry>,
+    /// Networks of the learned controller.
+    pub nets: Vec<Entry>,
+    /// Rewards that `reward: custom(name: "..")` may name.
+    pub rewards: Vec<Entry>,
+    /// What may be set of what plugins have registered, by their names.
+    pub settings: BTreeMap<(Subject, String), Declared>,
+}
+
+impl Catalog {
+    /// The same names for scenarios whose data are not to be looked at: what a task leaves to them is the preset's.
+    pub fn without_images(&self) -> Self {
+        Self {
+            images: None,
+            ..self.clone()
+        }
+    }
+
+    /// The settings of what `name` chooses in the field `of` of a record; `None` of a name that is not registered.
+    pub(super) fn settings_of(&self, fields: &[Field], of: &str, name: &str) -> Option<&Declared> {
+        let subject = fields.iter().find_map(|field| match field.kind {
+            Kind::Text(Names::Registered(subject)) if field.name == of => Some(subject),
+            _ => None,
+        })?;
+        self.settings.get(&(subject, name.to_ascii_lowercase()))
+    }
+
+    /// Whether the blueprint of that name, one that there is, grows in hosts with other features only.
+    pub(super) fn is_for_others(&self, blueprint: &str, topology: Topology) -> bool {
+        let mut namesakes = self
+            .blueprints
+            .iter()
+            .filter(|known| known.name.eq_ignore_ascii_case(blueprint));
+        namesakes.any(|known| known.inits_in(topology).is_none())
+    }
+
+    /// Names of the blueprints that grow in hosts with such features.
+    pub(super) fn growing_in(&self, topology: Topology) -> Vec<&str> {
+        let growing = self
+            .blueprints
+            .iter()
+            .filter(|known| known.selectable && known.inits_in(topology).is_some());
+        growing.map(|known| known.name.as_str()).collect()
+    }
+
+    /// Whether the blueprint of that name grows nothing and only serves as a control.
+    pub(super) fn is_placebo(&self, blueprint: &str) -> bool {
+        self.blueprints
+            .iter()
+            .any(|known| known.name == blueprint && !known.selectable)
+    }
+}
+
+/// Families of hosts, as a scenario names them.
+pub fn host_families() -> Vec<Entry> {
+    let Kind::Choice(variants) = HostChoice::KIND else {
+        return Vec::new();
+    };
+    let has_fields =
+        |variant: &&Variant| matches!(variant.content, Content::Items([item]) if matches!(item.kind, Kind::Record(_)));
+    let families = variants.iter().filter(has_fields);
+    families.map(|family| Entry::new(family.name, family.doc)).collect()
+}

@@ -1,0 +1,152 @@
+//! The experiment as a user writes it: plain data with defaults, and the way from text to it.
+//!
+//! Each section is declared once, in a file of its own, in the language of `schema`: type, default,
+//! range, unit and documentation of a field stand together. A scenario file is read with positions (`reader` → `tree`),
+//! laid over defaults and presets and under overrides (`layers`), compared with the declarations by `check`, and judged
+//! as a whole by `validate`; `load` is the way through.
+
+mod action_space;
+mod arithmetic;
+mod attribution;
+mod blueprints;
+mod controllers;
+mod device;
+mod faults;
+mod governor;
+mod growth_schedules;
+mod host;
+mod learner;
+mod lifecycle;
+mod needs;
+mod removed;
+mod run;
+mod task;
+mod presets;
+mod catalog;
+mod derived;
+mod policy;
+mod resolve;
+mod reward;
+mod topology;
+mod tree;
+mod problem;
+mod paths;
+mod layers;
+mod reader;
+mod settled;
+mod validate;
+mod wording;
+mod check;
+mod document;
+mod explain;
+mod load;
+#[cfg(any(test, feature = "testing"))]
+pub mod fixtures;
+#[cfg(test)]
+mod tests;
+
+pub use action_space::ActionSpace;
+pub use arithmetic::{AmpMode, Kernels, MatmulPrecision, OptimizerConfig};
+pub use attribution::{AttributionConfig, AttributionStrategy, Cadence, FULL_FACTORIAL_LIMIT};
+pub use blueprints::{
+    AttentionOptions, BlueprintsConfig, BottleneckOptions, FlexAttentionOptions, LoraLargeOptions, LoraOptions,
+    MlpOptions, MlpSmallOptions, NormOptions, SeedInit, StackOptions,
+};
+pub use catalog::{BlueprintEntry, Catalog, Entry, GrowsIn, KnownHosts, KnownImages, host_families};
+pub use controllers::{
+    BuiltinSchedule, HeuristicConfig, OpWeights, RandomConfig, ReplayConfig, ScheduleConfig, ScheduleEntry,
+    ScheduledCommand,
+};
+pub use derived::{DataForm, ImageShape, PartSizes, TextShape, data_forms};
+pub use device::{DeviceError, DeviceSpec};
+pub use document::{Declared, declares, read_declared, written_values};
+pub use explain::{ExplainedField, Explanation, Member, explain, field_paths, field_values};
+pub use faults::{Fault, FaultEntry};
+pub use governor::GovernorConfig;
+pub use growth_schedules::{FragrowConfig, GrowthActConfig, PeriodicConfig};
+pub use host::{
+    CnnSpec, HostChoice, HostName, HostNorm, HostOutline, HostProblem, Positions, ResnetSpec, Shortcut,
+    TransformerSpec, VggSpec,
+};
+pub use layers::Override;
+pub use learner::{
+    AdvantageBaseline, EntropyMultipliers, EpisodeEnd, LEAST_ENTROPY_COEF, LearnerConfig, LrSchedule,
+    NonfiniteObservations, ObservationNorm, ValueNorm,
+};
+pub use lifecycle::{
+    AutoForward, GateConfig, GateMode, Isolation, IsolationConfig, LifecycleConfig, OnFossilize, StageIsolation,
+};
+pub use load::{Input, Loaded, load, load_beside};
+pub use needs::{MeasurementNeed, RequiredMasks};
+pub use paths::UnknownField;
+pub use policy::{
+    FeatureGroup, FloorConfig, HeadConditioning, MaskConfig, NetConfig, ObservationConfig, OpBias, PolicyConfig,
+    TrackerConfig,
+};
+pub use presets::{POLICY_PRESETS, TRAINING_PRESETS, TaskPreset, TrainingPreset, task_presets};
+pub use problem::{COLOURS, Problem, ProblemRow, Report, Severity, Source, SourceKind, nearest, printable};
+pub use resolve::resolved_ron;
+pub use reward::{
+    BasicPlusReward, BasicReward, CommittedReward, ContributionMode, EscrowReward, FossilAttribution, LossPreset,
+    LossReward, LossScale, MinimalReward, RewardConfig, RewardName, ShapedReward, SimplifiedReward, SparseReward,
+    reward_forms,
+};
+pub use run::{
+    DataConfig, EarlyStop, LearningRateCourse, OnEnvError, Residency, RunConfig, RunEarlyStop, StopAt, TelemetryConfig,
+    TelemetryLevel, TensorBoard, TrainingConfig,
+};
+pub use task::{
+    ArrayLayout, AugmentSpec, BYTE_VOCABULARY, BatchesPerStep, DataName, DataSource, ListedShape, Normalise,
+    ParquetTable, SplitSpec, SynthImages, SynthTokens, TaskChoice, TaskOverrides, TaskSpec, TextFile, TokenFiles,
+    TokenFormat, ValBatches,
+};
+pub use topology::{EpisodeChoice, InitialSeed, InitialTopology};
+
+use crate::schema::{Described, Kind, section};
+use presets::TRAINING_PRESET;
+
+section! {
+    /// One experiment. Every section and key is optional; unknown keys are errors.
+    pub struct Scenario {
+        /// Name of the run; the scenario file's name if left out.
+        name: String, RUN_NAME;
+        /// Training preset; its values lie between the defaults and this file's.
+        preset: Option<String>, TRAINING_PRESET;
+        /// What every env trains on: data, host network, optimizers, episode length.
+        task: TaskChoice;
+        /// How data is fed.
+        data: DataConfig;
+        /// Size and placement of the run.
+        run: RunConfig;
+        /// How a training batch is computed.
+        training: TrainingConfig;
+        /// Slots, quality gates and the rules of growing and pruning.
+        lifecycle: LifecycleConfig;
+        /// Seeds that are committed, with fresh weights, before an episode's first step.
+        initial_topology: InitialTopology = InitialTopology::Empty;
+        /// When an env counts as wrecked, and what happens then.
+        governor: GovernorConfig;
+        /// How each seed's contribution is measured.
+        attribution: AttributionConfig;
+        /// Who decides what to grow, and within which limits.
+        policy: PolicyConfig;
+        /// What the policy is paid for.
+        reward: RewardConfig;
+        /// How the policy is trained.
+        learner: LearnerConfig;
+        /// What the run writes down.
+        telemetry: TelemetryConfig;
+        /// Damage done on purpose, to see the governor work.
+        faults: Vec<FaultEntry>;
+    }
+}
+
+impl Scenario {
+    /// Whether committed seeds are players of the counterfactual pass: as asked for, or as the reward needs it.
+    pub const fn measures_fossils(&self) -> bool {
+        self.attribution.include_fossilized || self.reward.measures_fossils()
+    }
+}
+
+/// The description of a whole scenario.
+static SCENARIO: Kind = Scenario::KIND;

@@ -1,0 +1,441 @@
+//! What is wrong with a scenario, said so that its author can mend it.
+
+use std::fmt;
+
+use serde::Serialize;
+
+use super::tree::Span;
+
+/// Text that values come from: a scenario file, a command-line argument, a preset.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Source {
+    /// File name as the user gave it, or the argument as typed (`--set run.rounds=abc`).
+    pub label: String,
+    /// All of it.
+    pub text: String,
+    /// Where it comes from.
+    pub kind: SourceKind,
+}
+
+/// Where text comes from, the weakest first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SourceKind {
+    /// The defaults of the declarations.
+    Defaults,
+    /// A training or policy preset.
+    Preset,
+    /// The scenario file.
+    File,
+    /// An environment variable.
+    Environment,
+    /// The command line.
+    Argument,
+}
+
+impl Source {
+    /// A place in the text: `file:line:column`, or the argument itself.
+    pub(crate) fn place(&self, (line, column): (usize, usize)) -> String {
+        let label = visible(&self.label, WHOLE);
+        if self.kind == SourceKind::File {
+            format!("{label}:{line}:{column}")
+        } else {
+            label
+        }
+    }
+}
+
+/// Turns byte offsets of a text into lines and columns, both from 1, columns in characters. Asked in rising order it reads
+/// the text once.
+pub(crate) struct Cursor<'a> {
+    text: &'a str,
+    offset: usize,
+    line: usize,
+    column: usize,
+}
+
+impl<'a> Cursor<'a> {
+    pub(crate) fn new(text: &'a str) -> Self {
+        Self {
+            text,
+            offset: text.len() - text.trim_start_matches(BYTE_ORDER_MARK).len(),
+            line: 1,
+            column: 1,
+        }
+    }
+
+    /// Line and column of a byte offset.
+    pub(crate) fn position(&mut self, offset: usize) -> (usize, usize) {
+        if offset < self.offset {
+            *self = Self::new(self.text);
+        }
+        let end = offset.clamp(self.offset, self.text.len());
+        let passed = &self.text[self.offset..end];
+        match passed.rfind('\n') {
+            Some(newline) => {
+                self.line += passed.matches('\n').count();
+                self.column = passed[newline + 1..].chars().count() + 1;
+            }
+            None => self.column += passed.chars().count(),
+        }
+        self.offset = end;
+        (self.line, self.column)
+    }
+}
+
+/// What some editors begin a file with; nobody sees it.
+pub(crate) const BYTE_ORDER_MARK: char = '\u{feff}';
+
+/// Problems that are printed; the others are counted.
+const PRINTED_PROBLEMS: usize = 50;
+/// Columns of a line that are printed around a problem.
+const WINDOW: usize = 120;
+/// Of these, before a problem in the middle of a long line.
+const BEFORE: usize = 60;
+/// Characters of a name or a message that are printed.
+const WHOLE: usize = 600;
+
+/// A text as it may be printed: what would move the cursor, change colours or hide is written as an escape, and of a long
+/// text only the beginning is there.
+fn visible(text: &str, limit: usize) -> String {
+    let mut shown: String = text
+        .chars()
+        .take(limit)
+        .map(Shown)
+        .map(|shown| shown.to_string())
+        .collect();
+    if text.chars().nth(limit).is_some() {
+        shown.push('…');
+    }
+    shown
+}
+
+/// As [`visible`], of a text of any length and with its line breaks; `kept` are sequences that may stay as they are.
+pub fn printable(text: &str, kept: &[&str]) -> String {
+    let mut shown = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(character) = rest.chars().next() {
+        let sequence = kept.iter().find(|sequence| rest.starts_with(**sequence));
+        let length = sequence.map_or(character.len_utf8(), |sequence| sequence.len());
+        match sequence {
+            Some(sequence) => shown.push_str(sequence),
+            None if character == '\n' => shown.push(character),
+            None => shown.push_str(&Shown(character).to_string()),
+        }
+        rest = &rest[length..];
+    }
+    shown
+}
+
+/// A character as it may be printed.
+struct Shown(char);
+
+impl fmt::Display for Shown {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self(character) = *self;
+        // Control characters but the tab; what reverses the direction of writing or has no width.
+        let is_harmless = character == '\t'
+            || !(character.is_control()
+                || matches!(character, '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | BYTE_ORDER_MARK));
+        if is_harmless {
+            write!(f, "{character}")
+        } else {
+            write!(f, "{}", character.escape_unicode())
+        }
+    }
+}
+
+/// The part of a line around a problem, and the carets under it.
+struct Excerpt {
+    text: String,
+    indent: String,
+    carets: String,
+}
+
+impl Excerpt {
+    /// Of the line in which `start..end` begins. Reads no more of it than is shown.
+    fn of(text: &str, start: usize, end: usize) -> Self {
+        let start = start.min(text.len());
+        let is_inside = |character: &char| !matches!(character, '\n' | '\r');
+        let around = |characters: &mut dyn Iterator<Item = char>| -> Vec<char> {
+            characters.take_while(is_inside).take(WINDOW + 1).collect()
+        };
+        let mut before = around(&mut text[..start].chars().rev());
+        let mut after = around(&mut text[start..].chars());
+        // A line that fits is there as a whole; of a longer one, what is not needed behind the problem is shown before it.
+        let room_before = WINDOW - after.len().min(WINDOW - BEFORE);
+        let is_cut_before = before.len() > room_before;
+        before.truncate(room_before);
+        before.reverse();
+        before.retain(|&character| character != BYTE_ORDER_MARK);
+        let room = WINDOW - before.len();
+        let is_cut_after = after.len() > room;
+        after.truncate(room);
+
+        let marked = text
+            .get(start..end)
+            .map_or(1, |marked| marked.chars().take(room).count());
+        let width = |characters: &[char]| {
+            characters
+                .iter()
+                .map(|&c| Shown(c).to_string().chars().count())
+                .sum::<usize>()
+        };
+        let blank = |character: &char| match character {
+            '\t' => "\t".into(),
+            &other => " ".repeat(width(&[other])),
+        };
+        let ellipsis = |is_cut: bool| if is_cut { "…" } else { "" };
+        let show = |characters: &[char]| characters.iter().map(|&c| Shown(c).to_string()).collect::<String>();
+        let indent: String = before.iter().map(blank).collect();
+        Self {
+            indent: " ".repeat(usize::from(is_cut_before)) + &indent,
+            carets: "^".repeat(width(&after[..marked.min(after.len())]).max(1)),
+            text: [
+                ellipsis(is_cut_before),
+                &show(&before),
+                &show(&after),
+                ellipsis(is_cut_after),
+            ]
+            .concat(),
+        }
+    }
+}
+
+/// Whether a problem stops the run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Severity {
+    /// The scenario cannot run.
+    Error,
+    /// Advice.
+    Warning,
+}
+
+/// One thing that is wrong.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Problem {
+    /// Whether it stops the run.
+    pub severity: Severity,
+    /// The text that is wrong.
+    pub(crate) span: Span,
+    /// Dotted path of the field; empty for syntax errors.
+    pub path: String,
+    /// What was found and what would be valid.
+    pub message: String,
+    /// The nearest name, or what to write instead.
+    pub help: Option<String>,
+}
+
+impl Problem {
+    pub(crate) fn error(span: Span, path: &str, message: impl Into<String>) -> Self {
+        Self {
+            severity: Severity::Error,
+            span,
+            path: path.into(),
+            message: message.into(),
+            help: None,
+        }
+    }
+
+    pub(crate) fn with_help(mut self, help: Option<String>) -> Self {
+        self.help = help;
+        self
+    }
+}
+
+/// A problem without the text that it points into, for programs to read.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct ProblemRow {
+    /// Whether it stops the run.
+    pub severity: Severity,
+    /// The file or the argument as the user gave it.
+    pub source: String,
+    /// 1-based; absent where the source is no file.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub line: Option<usize>,
+    /// 1-based, in characters; absent where the source is no file.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub column: Option<usize>,
+    /// Dotted path of the field; empty for syntax errors.
+    pub path: String,
+    /// What was found and what would be valid.
+    pub message: String,
+    /// The nearest name, or what to write instead.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub help: Option<String>,
+}
+
+/// All problems of one scenario with the texts that they point into. Printed, it is what the user reads.
+#[derive(Clone, Debug, Default, PartialEq, thiserror::Error)]
+pub struct Report {
+    /// Texts that the problems point into.
+    pub sources: Vec<Source>,
+    /// In the order of the texts.
+    pub problems: Vec<Problem>,
+}
+
+impl Report {
+    /// Sorts the problems by their place and drops repeated ones.
+    pub(crate) fn new(sources: Vec<Source>, mut problems: Vec<Problem>) -> Self {
+        problems.sort_by_key(|problem| (problem.span.source, problem.span.start));
+        problems.dedup();
+        Self { sources, problems }
+    }
+
+    /// Whether any problem stops the run.
+    pub fn has_errors(&self) -> bool {
+        self.problems.iter().any(|problem| problem.severity == Severity::Error)
+    }
+
+    /// The problems for programs to read.
+    pub fn rows(&self) -> Vec<ProblemRow> {
+        let mut cursors = self.cursors();
+        let rows = self.problems.iter().map(|problem| self.row(problem, &mut cursors));
+        rows.collect()
+    }
+
+    fn row(&self, problem: &Problem, cursors: &mut [Cursor]) -> ProblemRow {
+        let number = problem.span.source;
+        let source = &self.sources[number];
+        let place = (source.kind == SourceKind::File).then(|| cursors[number].position(problem.span.start));
+        ProblemRow {
+            severity: problem.severity,
+            source: source.label.clone(),
+            line: place.map(|(line, _)| line),
+            column: place.map(|(_, column)| column),
+            path: problem.path.clone(),
+            message: problem.message.clone(),
+            help: problem.help.clone(),
+        }
+    }
+
+    /// One a source: problems come in the order of their places.
+    fn cursors(&self) -> Vec<Cursor<'_>> {
+        self.sources.iter().map(|source| Cursor::new(&source.text)).collect()
+    }
+
+    /// The report with terminal colours.
+    pub fn coloured(&self) -> impl fmt::Display + '_ {
+        fmt::from_fn(|f| self.write(f, &COLOURS))
+    }
+
+    fn write(&self, f: &mut fmt::Formatter<'_>, paint: &Paint) -> fmt::Result {
+        let mut cursors = self.cursors();
+        for problem in self.problems.iter().take(PRINTED_PROBLEMS) {
+            let position = cursors[problem.span.source].position(problem.span.start);
+            self.write_problem(f, problem, position, paint)?;
+        }
+        let others = self.problems.len().saturating_sub(PRINTED_PROBLEMS);
+        if others > 0 {
+            writeln!(f, "and {others} more\n")?;
+        }
+        let count = |severity, singular: &str| {
+            let n = self.problems.iter().filter(|p| p.severity == severity).count();
+            let plural = if n == 1 { "" } else { "s" };
+            (n > 0).then(|| format!("{n} {singular}{plural}"))
+        };
+        let counts = [count(Severity::Error, "problem"), count(Severity::Warning, "warning")];
+        let counts: Vec<String> = counts.into_iter().flatten().collect();
+        f.write_str(&counts.join(", "))
+    }
+
+    fn write_problem(
+        &self,
+        f: &mut fmt::Formatter<'_>,
+        problem: &Problem,
+        position: (usize, usize),
+        paint: &Paint,
+    ) -> fmt::Result {
+        let source = &self.sources[problem.span.source];
+        let place = source.place(position);
+        let (kind, hue) = match problem.severity {
+            Severity::Error => ("", paint.error),
+            Severity::Warning => ("warning: ", paint.warning),
+        };
+        let path = if problem.path.is_empty() {
+            String::new()
+        } else {
+            format!("{}: ", visible(&problem.path, WHOLE))
+        };
+        let Paint { strong, dim, off, .. } = paint;
+        let message = visible(&problem.message, WHOLE);
+        writeln!(f, "{strong}{place}{off}: {hue}{kind}{path}{off}{message}")?;
+        if source.kind == SourceKind::File {
+            let Excerpt { text, indent, carets } = Excerpt::of(&source.text, problem.span.start, problem.span.end);
+            writeln!(f, "{dim}{:>5} |{off} {text}", position.0)?;
+            writeln!(f, "{dim}      |{off} {indent}{hue}{carets}{off}")?;
+        }
+        if let Some(help) = &problem.help {
+            writeln!(f, "{strong}help{off}: {}", visible(help, WHOLE))?;
+        }
+        writeln!(f)
+    }
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.write(f, &Paint::default())
+    }
+}
+
+/// Terminal codes around the parts of a problem; plain text by default.
+#[derive(Default)]
+pub struct Paint {
+    /// Before the word `error`.
+    pub error: &'static str,
+    warning: &'static str,
+    strong: &'static str,
+    dim: &'static str,
+    /// Behind each part.
+    pub off: &'static str,
+}
+
+impl Paint {
+    /// All of them.
+    pub const fn codes(&self) -> [&'static str; 5] {
+        [self.error, self.warning, self.strong, self.dim, self.off]
+    }
+}
+
+/// Errors red, warnings yellow.
+pub const COLOURS: Paint = Paint {
+    error: "\x1b[1;31m",
+    warning: "\x1b[1;33m",
+    strong: "\x1b[1m",
+    dim: "\x1b[34m",
+    off: "\x1b[0m",
+};
+
+/// No name is as long, and comparing takes time and room.
+const LONGEST_NAME: usize = 200;
+
+/// The candidate that looks most like `word`, if any is near enough to be a slip of it.
+pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    if word.len() > LONGEST_NAME {
+        return None;
+    }
+    let lower = word.to_ascii_lowercase();
+    candidates
+        .into_iter()
+        .map(|candidate| {
+            let distance = strsim::osa_distance(&lower, &candidate.to_ascii_lowercase());
+            (distance, candidate)
+        })
+        .filter(|(distance, candidate)| *distance <= candidate.len().max(word.len()) / 3 + 1)
+        .filter(|(distance, candidate)| *distance < candidate.len().max(word.len()))
+        .min_by_key(|(distance, _)| *distance)
+        .map(|(_, candidate)| candidate)
+}
+
+/// The candidate that is at most one edit away from `word`: surely meant.
+pub fn slip_of<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    nearest(word, candidates).filter(|candidate| strsim::osa_distance(word, candidate) <= 1)
+}
+
+/// `did you mean …?` for [`nearest`].
+pub fn did_you_mean<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<String> {
+    nearest(word, candidates).map(|candidate| format!("did you mean `{candidate}`?"))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,72 @@
+//! Between the presets and the file of a task on images of one's own: what the data settle need not be written down.
+
+use std::path::Path;
+
+use serde::de::DeserializeOwned;
+
+use super::catalog::Catalog;
+use super::host::HostChoice;
+use super::presets::OWN_IMAGES;
+use super::problem::Problem;
+use super::tree::{Node, Value, listed};
+use crate::files::ron_options;
+
+/// What a task of the preset for own images leaves to its data, and to its host, as a scenario. The data are looked at only
+/// if the task does not say both the classes and what the host reads; `folder` is where relative paths begin.
+///
+/// `None` for any other task, and where nothing can be said before the task is sound.
+pub(super) fn settled(root: &Node, catalog: &Catalog, folder: Option<&Path>) -> Option<Result<String, Problem>> {
+    let known = catalog.images.as_ref()?;
+    let task = root.field("task").filter(|task| task.choice() == Some("preset"))?;
+    let Value::Tuple(_, items) = &task.value else {
+        return None;
+    };
+    let [name, fields] = &items[..] else {
+        return None;
+    };
+    if !matches!(&name.value, Value::Text(name) if name.eq_ignore_ascii_case(OWN_IMAGES)) {
+        return None;
+    }
+    let said = |key| fields.field(key).filter(|node| !node.is_none());
+    // A field that `--set` gives to a host that nobody has chosen has left no choice behind.
+    let (data, host) = (said("data")?, said("host").filter(|host| host.choice().is_some()));
+    let mut settled = String::new();
+    if said("classes").is_none() || !host.is_some_and(says_input) {
+        let family = host.map_or("cnn", |host| host.choice().unwrap_or_default());
+        match known.settle(&read(data)?, folder, family) {
+            Ok(fields) => settled = fields,
+            Err(message) => return Some(Err(Problem::error(data.span, "task.data", message))),
+        }
+    }
+    if let Some(slots) = host.and_then(read).and_then(|host| slots(&host, catalog)) {
+        settled += &format!("slots: [{}],", listed(slots));
+    }
+    Some(Ok(format!("(task: preset({OWN_IMAGES:?}, (\n{settled})))")))
+}
+
+/// A family says what it reads by two of its fields, all other hosts by their names.
+fn says_input(host: &Node) -> bool {
+    let Value::Tuple(Some(family), items) = &host.value else {
+        return false;
+    };
+    let says = |key: &str| items.first().is_some_and(|fields| fields.field(key).is_some());
+    !matches!(family.text.as_str(), "cnn" | "resnet" | "vgg") || (says("in_channels") && says("input_hw"))
+}
+
+/// Before each pool of a convolutional host, at the end of each stage of any other; quoted.
+fn slots(host: &HostChoice, catalog: &Catalog) -> Option<Vec<String>> {
+    // How many classes there are does not matter to the places.
+    let places = catalog.hosts.outline(host, 2)?.injections;
+    let slots = || places.iter().map(|place| place.slot);
+    let is_cnn = matches!(host, HostChoice::Cnn(_));
+    let chosen = slots().filter(|slot| {
+        let is_last = !slots().any(|other| other.row == slot.row && other.col > slot.col);
+        if is_cnn { slot.row == 0 } else { is_last }
+    });
+    let chosen: Vec<String> = chosen.map(|slot| format!("\"{slot}\"")).collect();
+    (!chosen.is_empty()).then_some(chosen)
+}
+
+fn read<T: DeserializeOwned>(node: &Node) -> Option<T> {
+    ron_options().from_str(&node.to_string()).ok()
+}

@@ -1,0 +1,16 @@
+//! Tensors of [simic-engine](../simic_engine/index.html): what tch lacks, the engine's own kernels, and what networks are made
+//! of and trained by. The only crate with `unsafe` code, over C++ that `build.rs` compiles.
+
+#![deny(unsafe_code)]
+#![warn(missing_docs)]
+#![warn(clippy::print_stderr, clippy::print_stdout)]
+// Nothing that users, files or devices bring about may end in a panic.
+#![cfg_attr(not(test), warn(clippy::unwrap_used, clippy::expect_used))]
+
+pub use simic_scenario::{clock, files, growth, health, random, scenario, schema, storage};
+
+#[allow(unsafe_code)]
+pub mod torch;
+#[allow(unsafe_code)]
+pub mod kernels;
+pub mod nn;

@@ -1,0 +1,19 @@
+//! What hosts, seeds and policies are made of and trained by: parameters, layers, optimizers, the loss scaler.
+
+mod optimizer;
+mod params;
+mod layers;
+mod attention;
+mod group_norm;
+mod scaler;
+mod stack;
+#[cfg(any(test, feature = "testing"))]
+pub mod fixtures;
+
+pub use attention::{AttentionInit, CausalAttention, Reach, Rotary};
+pub use group_norm::{GroupNormLayer, group_count};
+pub use layers::{Conv2d, LayerNorm, Linear, Mode, NORM_EPS, max_pool_2x2, spatial_mean};
+pub use optimizer::{Implementation, Optimizer, self_test};
+pub use params::{Init, Param, ParamSet};
+pub use scaler::LossScaler;
+pub use stack::Stack;
