@@ -9,7 +9,7 @@ use super::potential::Potential;
 use super::shaped::legitimacy;
 use super::state::{Instalments, RewardState};
 use crate::growth::{LifecycleOp, SeedStage};
-use crate::scenario::{BasicPlusReward, BasicReward};
+use crate::scenario::{BasicPlusReward, BasicReward, MeasurementNeed, RewardProfile};
 
 /// Contribution from which a commit within a harmful coalition is fined, percentage points.
 const INVALID_FROM_CONTRIBUTION: f64 = 0.1;
@@ -39,6 +39,15 @@ impl RewardMode for BasicReward {
         self.pay_but_bonus(inputs, state, out)?;
         out.pay(Term::FossilizeBonus, self.commit_bonus(inputs, state));
         Ok(())
+    }
+
+    fn profile(&self) -> RewardProfile {
+        RewardProfile {
+            measurement: MeasurementNeed::AtCommit {
+                max_staleness: self.max_staleness,
+            },
+            ..RewardProfile::default()
+        }
     }
 
     fn potential(&self) -> Option<Potential> {
@@ -128,6 +137,16 @@ impl RewardMode for BasicPlusReward {
             });
         }
         Ok(())
+    }
+
+    fn profile(&self) -> RewardProfile {
+        RewardProfile {
+            measurement: MeasurementNeed::Fresh {
+                max_staleness: self.basic.max_staleness,
+            },
+            measures_fossils: true,
+            ..RewardProfile::default()
+        }
     }
 
     fn potential(&self) -> Option<Potential> {

@@ -13,7 +13,7 @@ use super::costs::effective_params;
 use super::inputs::{EpisodeStatus, RewardError, RewardInputs};
 use super::mode::RewardMode;
 use super::state::RewardState;
-use crate::scenario::CommittedReward;
+use crate::scenario::{CommittedReward, MeasurementNeed, RewardProfile};
 
 impl RewardMode for CommittedReward {
     fn pay(
@@ -39,6 +39,14 @@ impl RewardMode for CommittedReward {
         out.pay(Term::Loan, gamma * lent - state.lent);
         state.lent = lent;
         Ok(())
+    }
+
+    fn profile(&self) -> RewardProfile {
+        RewardProfile {
+            measurement: MeasurementNeed::EveryStep,
+            price: Some(self.rent),
+            ..RewardProfile::default()
+        }
     }
 }
 

@@ -9,7 +9,7 @@ use super::mode::RewardMode;
 use super::potential::Potential;
 use super::state::RewardState;
 use crate::growth::LifecycleOp;
-use crate::scenario::EscrowReward;
+use crate::scenario::{EscrowReward, RewardProfile};
 
 /// Steps whose least accuracy counts as progress: a spike earns nothing.
 const STABLE_WINDOW: usize = 3;
@@ -42,6 +42,13 @@ impl RewardMode for EscrowReward {
             }
         }
         self.shaped.pay_shared(gamma, &values, delta_cf, inputs, state, out)
+    }
+
+    fn profile(&self) -> RewardProfile {
+        RewardProfile {
+            measures_fossils: false,
+            ..self.shaped.profile()
+        }
     }
 
     fn potential(&self) -> Option<Potential> {

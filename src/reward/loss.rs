@@ -11,7 +11,7 @@ use super::inputs::{RewardError, RewardInputs, finite};
 use super::mode::RewardMode;
 use super::potential::Potential;
 use super::state::RewardState;
-use crate::scenario::LossReward;
+use crate::scenario::{LossReward, MeasurementNeed, RewardProfile};
 
 /// Reward per typical change of the loss.
 const DELTA_WEIGHT: f64 = 5.0;
@@ -56,6 +56,13 @@ impl RewardMode for LossReward {
             out.pay(Term::TerminalLoss, TERMINAL_WEIGHT * reached.clamp(0.0, 1.0));
         }
         Ok(())
+    }
+
+    fn profile(&self) -> RewardProfile {
+        RewardProfile {
+            measurement: MeasurementNeed::AtTheEnd,
+            ..RewardProfile::default()
+        }
     }
 
     fn potential(&self) -> Option<Potential> {

@@ -6,7 +6,7 @@ use super::breakdown::RewardBreakdown;
 use super::inputs::{RewardError, RewardInputs};
 use super::potential::Potential;
 use super::state::RewardState;
-use crate::scenario::{ContributionMode, RewardConfig};
+use crate::scenario::{ContributionMode, KnownRewards, RewardConfig, RewardProfile};
 use crate::schema::Registry;
 
 /// A way to pay decisions: a pure function of what happened in a step and of what it remembers of the episode.
@@ -41,7 +41,8 @@ use crate::schema::Registry;
 /// }
 /// ```
 /// A scenario chooses it with `reward: custom(name: "record")`. Which coalitions of seeds are measured is the scenario's section
-/// `attribution`.
+/// `attribution`; what a mode cannot do without it says in its [`profile`](Self::profile), and a scenario that does not measure it
+/// is refused.
 pub trait RewardMode: Send + Sync {
     /// Pays one env's step, but for the potential. `gamma` is the learner's discount.
     ///
@@ -54,6 +55,11 @@ pub trait RewardMode: Send + Sync {
         state: &mut RewardState,
         out: &mut RewardBreakdown,
     ) -> Result<(), RewardError>;
+
+    /// What the scenario is held to; nothing unless the mode says it.
+    fn profile(&self) -> RewardProfile {
+        RewardProfile::default()
+    }
 
     /// The potential over stages that the mode shapes by.
     fn potential(&self) -> Option<Potential> {
@@ -90,5 +96,11 @@ impl RewardModes {
             RewardConfig::Loss(config) => Arc::new(config.clone()),
             RewardConfig::Custom { name, settings } => self.get(&name.0, settings)?.1,
         })
+    }
+}
+
+impl KnownRewards for RewardModes {
+    fn profile(&self, reward: &RewardConfig) -> RewardProfile {
+        self.of(reward).map(|mode| mode.profile()).unwrap_or_default()
     }
 }

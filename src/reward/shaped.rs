@@ -9,7 +9,7 @@ use super::mode::RewardMode;
 use super::potential::Potential;
 use super::state::RewardState;
 use crate::growth::{LifecycleOp, SeedStage};
-use crate::scenario::{FossilAttribution, ShapedReward};
+use crate::scenario::{FossilAttribution, MeasurementNeed, RewardProfile, ShapedReward};
 
 /// Reward of committing a seed whose joint improvement was never measured.
 const UNMEASURED_COMMIT: f64 = -1.0;
@@ -76,6 +76,16 @@ impl RewardMode for ShapedReward {
             }
         }
         self.pay_shared(gamma, &values, delta_cf, inputs, state, out)
+    }
+
+    fn profile(&self) -> RewardProfile {
+        RewardProfile {
+            measurement: MeasurementNeed::Fresh {
+                max_staleness: self.max_staleness,
+            },
+            measures_fossils: self.fossil_attribution == FossilAttribution::Live,
+            ..RewardProfile::default()
+        }
     }
 
     fn potential(&self) -> Option<Potential> {

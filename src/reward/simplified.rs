@@ -7,7 +7,7 @@ use super::mode::RewardMode;
 use super::potential::Potential;
 use super::state::RewardState;
 use crate::growth::LifecycleOp;
-use crate::scenario::SimplifiedReward;
+use crate::scenario::{MeasurementNeed, RewardProfile, SimplifiedReward};
 
 /// Cost of every operation but WAIT.
 const ACTION_COST: f64 = 0.01;
@@ -43,6 +43,15 @@ impl RewardMode for SimplifiedReward {
             }
         }
         Ok(())
+    }
+
+    fn profile(&self) -> RewardProfile {
+        RewardProfile {
+            measurement: MeasurementNeed::AtCommit {
+                max_staleness: self.max_staleness,
+            },
+            ..RewardProfile::default()
+        }
     }
 
     fn potential(&self) -> Option<Potential> {

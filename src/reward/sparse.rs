@@ -5,7 +5,7 @@ use super::inputs::{RewardError, RewardInputs};
 use super::mode::RewardMode;
 use super::state::RewardState;
 use crate::growth::LifecycleOp;
-use crate::scenario::{MinimalReward, SparseReward};
+use crate::scenario::{MeasurementNeed, MinimalReward, RewardProfile, SparseReward};
 
 /// Cost of a full parameter budget, in units of the reward of a full accuracy.
 const PARAM_PENALTY_WEIGHT: f64 = 0.1;
@@ -33,6 +33,13 @@ impl RewardMode for SparseReward {
         out.pay(Term::SparseOutcome, self.sparse_reward_scale * outcome);
         Ok(())
     }
+
+    fn profile(&self) -> RewardProfile {
+        RewardProfile {
+            measurement: MeasurementNeed::AtTheEnd,
+            ..RewardProfile::default()
+        }
+    }
 }
 
 /// And a penalty for pruning early.
@@ -50,6 +57,10 @@ impl RewardMode for MinimalReward {
             out.pay(Term::PruneShaping, EARLY_PRUNE_PENALTY);
         }
         Ok(())
+    }
+
+    fn profile(&self) -> RewardProfile {
+        self.sparse.profile()
     }
 }
 

@@ -449,3 +449,26 @@ fn committed_seeds_are_paid_for_what_they_add_together() {
         .slot(fossil().worth(8.0), fossil());
     assert_close(first(&config, step).get(Term::FossilAttribution), -0.2);
 }
+
+#[test]
+fn what_a_mode_needs_is_as_old_as_it_allows() {
+    let needs = |config: &RewardConfig| RewardModes::default().profile(config).measurement;
+    let aged = shaped_with(|config| config.max_staleness = 3);
+    let basic = RewardConfig::Contribution(ContributionMode::Basic(BasicReward::default()));
+
+    assert_eq!(needs(&aged), MeasurementNeed::Fresh { max_staleness: 3 });
+    assert_eq!(needs(&basic), MeasurementNeed::AtCommit { max_staleness: 0 });
+    assert_eq!(needs(&loss()), MeasurementNeed::AtTheEnd);
+    assert_eq!(needs(&RewardConfig::default()), MeasurementNeed::EveryStep);
+}
+
+#[test]
+fn committed_seeds_are_measured_for_rewards_that_pay_them_as_measured() {
+    let measured = |attribution| {
+        let config = shaped_with(|config| config.fossil_attribution = attribution);
+        RewardModes::default().profile(&config).measures_fossils
+    };
+
+    assert!(measured(FossilAttribution::Live));
+    assert!(!measured(FossilAttribution::Frozen));
+}

@@ -14,7 +14,7 @@ use super::resolve::resolved_ron;
 use super::settled::settled;
 use super::tree::{Node, Span, Value};
 use super::validate::{Finding, validate};
-use super::{AmpMode, HostOutline, SCENARIO, Scenario, TaskChoice, TaskSpec};
+use super::{AmpMode, HostOutline, RewardProfile, SCENARIO, Scenario, TaskChoice, TaskSpec};
 use crate::files::RonError;
 use crate::files::ron_options;
 use crate::growth::SlotId;
@@ -39,6 +39,8 @@ pub struct Loaded {
     pub task: TaskSpec,
     /// What the task's host comes to.
     pub host: HostOutline,
+    /// What the reward says of itself.
+    pub reward: RewardProfile,
     /// Enabled slots in the policy's order.
     pub slots: Vec<SlotId>,
     /// Where each value that is no default comes from, by path.
@@ -204,6 +206,7 @@ impl Layering {
                     self.add_findings(findings, &checked);
                     loaded = Some(Loaded {
                         slots: task.ordered_slots(),
+                        reward: catalog.profiles.profile(&scenario.reward),
                         scenario,
                         task,
                         host,
