@@ -5,11 +5,12 @@ use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 
 use super::catalog::Catalog;
+use super::parts::{Guest, form_inside};
 use super::paths::{lookup, member_with, path_ending_in};
 use super::problem::{Problem, did_you_mean, slip_of};
 use super::removed;
 use super::tree::{Name, Node, Span, Value, listed};
-use super::wording::{choices, integer_range, noun, valid, variant_form, variant_list};
+use super::wording::{choices, integer_range, noun, valid, variant_form};
 use crate::schema::{Content, Field, Kind, Names, Variant};
 
 /// Outcome of a check.
@@ -311,22 +312,14 @@ impl Checker<'_> {
             };
             return self.mismatch(kind, node, path, help);
         };
-        let Some(variant) = variants.iter().find(|variant| variant.name == word) else {
-            if let Some(instead) = removed::value(path, word) {
-                let message = format!("`{word}` was {}", removed::SINCE);
-                return self.reject(node.span, path, message, Some(instead.into()));
-            }
-            let help = match inner_choice(variants, word) {
-                Some(form) => Some(format!("did you mean `{form}`?")),
-                None => did_you_mean(word, variants.iter().map(|variant| variant.name)),
+        if let Some(guest) = Guest::of(variants, node) {
+            return match guest.spelled_out(self.catalog) {
+                Some(part) => self.choice(kind, variants, &part, path),
+                None => self.unknown_choice(guest.members, guest.parts(self.catalog), guest.node, guest.name, path),
             };
-            let valid = variant_list(variants);
-            return self.reject(
-                node.span,
-                path,
-                format!("unknown choice `{word}`; valid: {valid}"),
-                help,
-            );
+        }
+        let Some(variant) = variants.iter().find(|variant| variant.name == word) else {
+            return self.unknown_choice(variants, Vec::new(), node, word, path);
         };
         match (&variant.content, &node.value) {
             (Content::Nothing, Value::Word(_)) => Some(node.clone()),
@@ -343,6 +336,30 @@ impl Checker<'_> {
                 self.reject(node.span, path, message, None)
             }
         }
+    }
+
+    /// `parts`: what may be chosen beside the members.
+    fn unknown_choice(
+        &mut self,
+        variants: &'static [Variant],
+        parts: Vec<String>,
+        node: &Node,
+        word: &str,
+        path: &str,
+    ) -> Option<Node> {
+        if let Some(instead) = removed::value(path, word) {
+            let message = format!("`{word}` was {}", removed::SINCE);
+            return self.reject(node.span, path, message, Some(instead.into()));
+        }
+        let names = variants.iter().map(|variant| variant.name);
+        let help = match form_inside(variants, word, self.catalog) {
+            Some(form) => Some(format!("did you mean `{form}`?")),
+            None => did_you_mean(word, names.chain(parts.iter().map(String::as_str))),
+        };
+        let forms = parts.iter().map(|part| format!("{part}(..)"));
+        let valid = listed(variants.iter().map(variant_form).chain(forms));
+        let message = format!("unknown choice `{word}`; valid: {valid}");
+        self.reject(node.span, path, message, help)
     }
 
     fn items(&mut self, name: &Name, items: &'static [Field], given: &[Node], span: Span, path: &str) -> Option<Node> {
@@ -372,24 +389,6 @@ fn join(path: &str, segment: &str) -> String {
     } else {
         format!("{path}.{segment}")
     }
-}
-
-/// How a member is written that belongs to a choice inside one of these, e.g. `contribution(sparse())`.
-fn inner_choice(variants: &[Variant], word: &str) -> Option<String> {
-    variants.iter().find_map(|outer| {
-        let Content::Items([item]) = outer.content else {
-            return None;
-        };
-        let Kind::Choice(inner) = item.kind else {
-            return None;
-        };
-        let inner = inner.iter().find(|variant| variant.name == word)?;
-        let form = match inner.content {
-            Content::Items(items) if items.iter().all(Field::is_optional_item) => format!("{word}()"),
-            _ => variant_form(inner),
-        };
-        Some(format!("{}({form})", outer.name))
-    })
 }
 
 /// How a choice is written, e.g. `sgd(lr: .., momentum: .., weight_decay: ..)`.

@@ -7,6 +7,7 @@ use std::sync::LazyLock;
 use super::catalog::Catalog;
 use super::check::{Checked, check};
 use super::layers::{self, Override};
+use super::paths;
 use super::presets::{POLICY_PRESETS, TRAINING_PRESETS, TrainingPreset, preset_named};
 use super::problem::{Cursor, Problem, Report, Source, SourceKind};
 use super::reader::{self, Document};
@@ -233,7 +234,7 @@ impl Layering {
             self.add_preset(path, presets, layers, &mut lower)?;
         }
         let known = self.problems.len();
-        let root = self.lay_over(lower.clone(), layers);
+        let root = self.lay_over(lower.clone(), layers, catalog);
         match settled(&root, catalog, layers.folder) {
             None => return Some(root),
             Some(Err(problem)) => {
@@ -247,15 +248,17 @@ impl Layering {
         }
         // What is wrong with an override is found again.
         self.problems.truncate(known);
-        Some(self.lay_over(lower, layers))
+        Some(self.lay_over(lower, layers, catalog))
     }
 
-    /// What is written, over what is not.
-    fn lay_over(&mut self, mut root: Node, layers: &Layers) -> Node {
+    /// What is written, over what is not; parts are chosen before anything is set of them.
+    fn lay_over(&mut self, mut root: Node, layers: &Layers, catalog: &Catalog) -> Node {
         root.overlay(layers.file.clone());
-        for (over, node) in &layers.overrides {
+        let is_of_part = |over: &Override| paths::lookup(&SCENARIO, &over.path).is_err();
+        let (of_parts, fields): (Vec<_>, Vec<_>) = layers.overrides.iter().partition(|(over, _)| is_of_part(over));
+        for (over, node) in fields.into_iter().chain(of_parts) {
             if let Some(node) = node
-                && let Err(problem) = layers::put(&SCENARIO, &mut root, &over.path, node.clone())
+                && let Err(problem) = layers::put(&SCENARIO, &mut root, &over.path, node.clone(), catalog)
             {
                 self.problems.push(problem);
             }

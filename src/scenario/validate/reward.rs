@@ -11,7 +11,12 @@ pub(super) fn check_reward(scenario: &Scenario, profile: &RewardProfile, finding
         findings.error(["attribution.strategy", "reward"], message);
         findings.help("measure it with attribution.strategy: auto");
     }
-    let paths = ["attribution.cadence", "reward.max_staleness", "reward"];
+    let paths = [
+        "attribution.cadence",
+        "reward.max_staleness",
+        "reward.settings.max_staleness",
+        "reward",
+    ];
     match (need, attribution.cadence) {
         (MeasurementNeed::Unknown, _) | (_, Cadence::EveryStep) => {}
         (MeasurementNeed::AtTheEnd, _) => {}
