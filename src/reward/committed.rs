@@ -9,7 +9,6 @@
 //! the discounted sum of an episode that terminates is 0: lent, never given (Ng, Harada, Russell 1999).
 
 use super::breakdown::{RewardBreakdown, Term};
-use super::costs::effective_params;
 use super::inputs::{EpisodeStatus, RewardError, RewardInputs};
 use super::mode::RewardMode;
 use super::state::RewardState;
@@ -27,7 +26,7 @@ impl RewardMode for CommittedReward {
         if let Some(before) = state.committed_accuracy.replace(committed) {
             out.pay(Term::CommittedChange, self.weight * (committed - before));
         }
-        let effective = effective_params(inputs.after(), inputs.host_params, 0.0);
+        let effective = inputs.effective_params(0.0);
         out.pay(Term::LinearRent, -self.weight * self.rent_points(effective, inputs));
         let lent = match inputs.status {
             EpisodeStatus::Terminated => 0.0,
@@ -43,9 +42,8 @@ impl RewardMode for CommittedReward {
 
     fn profile(&self) -> RewardProfile {
         RewardProfile {
-            measurement: MeasurementNeed::EveryStep,
             price: Some(self.rent),
-            ..RewardProfile::default()
+            ..RewardProfile::needing(MeasurementNeed::EveryStep)
         }
     }
 }

@@ -15,7 +15,6 @@ use crate::schema::Registry;
 /// use std::sync::Arc;
 ///
 /// use simic_engine::prelude::*;
-/// use simic_engine::reward::{RewardBreakdown, RewardError, RewardInputs, RewardMode, RewardModes, RewardState, Term};
 ///
 /// /// What an accuracy is worth that was never reached before.
 /// struct Record;
@@ -28,10 +27,9 @@ use crate::schema::Registry;
 ///         state: &mut RewardState,
 ///         out: &mut RewardBreakdown,
 ///     ) -> Result<(), RewardError> {
-///         let best = state.numbers.entry("best".into()).or_insert(step.accuracy);
-///         out.pay(Term::Extension, (step.accuracy - *best).max(0.0));
-///         *best = best.max(step.accuracy);
-///         Ok(())
+///         let best = state.recall::<Option<f64>>()?.unwrap_or(step.accuracy);
+///         out.pay(Term::Extension, (step.accuracy - best).max(0.0));
+///         state.remember(&Some(best.max(step.accuracy)))
 ///     }
 /// }
 ///
@@ -40,7 +38,7 @@ use crate::schema::Registry;
 ///     modes.register("record", "new best accuracies", Arc::new(Record));
 /// }
 /// ```
-/// A scenario chooses it with `reward: custom(name: "record")`. Which coalitions of seeds are measured is the scenario's section
+/// A scenario chooses it with `reward: contribution(record())`, or `reward: custom(name: "record")`. Which coalitions of seeds are measured is the scenario's section
 /// `attribution`; what a mode cannot do without it says in its [`profile`](Self::profile), and a scenario that does not measure it
 /// is refused.
 pub trait RewardMode: Send + Sync {
@@ -85,13 +83,7 @@ impl RewardModes {
         Ok(match config {
             RewardConfig::Contribution(mode) => match mode {
                 ContributionMode::Committed(config) => Arc::new(*config),
-                ContributionMode::Shaped(config) => Arc::new((**config).clone()),
-                ContributionMode::Escrow(config) => Arc::new((**config).clone()),
-                ContributionMode::Simplified(config) => Arc::new(config.clone()),
-                ContributionMode::Basic(config) => Arc::new(config.clone()),
-                ContributionMode::BasicPlus(config) => Arc::new(config.clone()),
                 ContributionMode::Sparse(config) => Arc::new(*config),
-                ContributionMode::Minimal(config) => Arc::new(*config),
             },
             RewardConfig::Loss(config) => Arc::new(config.clone()),
             RewardConfig::Custom { name, settings } => self.get(&name.0, settings)?.1,

@@ -8,10 +8,14 @@ use super::catalog::Catalog;
 use super::parts::{Guest, form_inside};
 use super::paths::{lookup, member_with, path_ending_in};
 use super::problem::{Problem, did_you_mean, slip_of};
+use super::reader;
 use super::removed;
 use super::tree::{Name, Node, Span, Value, listed};
 use super::wording::{choices, integer_range, noun, valid, variant_form};
 use crate::schema::{Content, Field, Kind, Names, Variant};
+
+/// Number of the source that all defaults stand in.
+pub const DEFAULTS: usize = 0;
 
 /// Outcome of a check.
 #[derive(Default)]
@@ -225,13 +229,20 @@ impl Checker<'_> {
         path: &str,
     ) -> Option<Node> {
         let mut clean = Vec::new();
-        for (key, value) in given {
+        let unset = fields.iter().filter(|field| matches!(field.kind, Kind::Settings(_)));
+        let unset = unset.filter(|field| given.iter().all(|(key, _)| key.text != field.name));
+        let unset: Vec<_> = unset.map(|field| nothing_set(field)).collect();
+        for (key, value) in given.iter().chain(&unset) {
             let below = join(path, &key.text);
             match fields.iter().find(|field| field.name == key.text) {
                 Some(field) => {
-                    let kind = match field.kind {
-                        Kind::Settings(of) => self.settings_kind(fields, of, given),
-                        _ => &field.kind,
+                    let settings = match field.kind {
+                        Kind::Settings(of) => Some(self.settings(fields, of, given, value)),
+                        _ => None,
+                    };
+                    let (kind, value) = match &settings {
+                        Some((kind, value)) => (*kind, value),
+                        None => (&field.kind, value),
                     };
                     if let Some(value) = self.value(kind, value, &below) {
                         clean.push((key.clone(), value));
@@ -239,11 +250,6 @@ impl Checker<'_> {
                 }
                 None => self.unknown_key(key, fields, path),
             }
-        }
-        let unset = fields.iter().filter(|field| matches!(field.kind, Kind::Settings(_)));
-        for field in unset.filter(|field| given.iter().all(|(key, _)| key.text != field.name)) {
-            let text = field.name.into();
-            clean.push((Name { text, span }, Node::new(Value::Tuple(None, Vec::new()), span)));
         }
         let is_given = |field: &Field| given.iter().any(|(key, _)| key.text == field.name);
         let missing: Vec<_> = fields
@@ -260,15 +266,27 @@ impl Checker<'_> {
         complete.then(|| Node::new(Value::Record(name.cloned(), clean), span))
     }
 
-    /// What the part declares that the field `of` chooses; of a name that is not registered, which is reported where it
-    /// stands, anything.
-    fn settings_kind(&self, fields: &'static [Field], of: &str, given: &[(Name, Node)]) -> &'static Kind {
+    /// What the part declares that the field `of` chooses, and what is written over its defaults; of a name that is not
+    /// registered, which is reported where it stands, anything.
+    fn settings(
+        &self,
+        fields: &'static [Field],
+        of: &str,
+        given: &[(Name, Node)],
+        written: &Node,
+    ) -> (&'static Kind, Node) {
         let named = given.iter().find(|(key, _)| key.text == of);
         let declared = named.and_then(|(_, node)| match &node.value {
             Value::Text(name) | Value::Word(name) => self.catalog.settings_of(fields, of, name),
             _ => None,
         });
-        declared.map_or(&Kind::Settings(""), |declared| declared.kind)
+        let Some(declared) = declared else {
+            return (&Kind::Settings(""), written.clone());
+        };
+        let defaults = reader::read(&declared.defaults, DEFAULTS).ok();
+        let mut value = defaults.map_or_else(|| written.clone(), |defaults| defaults.root);
+        value.overlay(written.clone());
+        (declared.kind, value)
     }
 
     fn unknown_key(&mut self, key: &Name, fields: &'static [Field], path: &str) {
@@ -381,6 +399,12 @@ impl Checker<'_> {
         self.checked.places.insert(path.into(), span);
         (clean.len() == items.len()).then(|| Node::new(Value::Tuple(Some(name.clone()), clean), span))
     }
+}
+
+/// The settings that nobody has written.
+fn nothing_set(field: &Field) -> (Name, Node) {
+    let (text, span) = (field.name.into(), Span::start_of(DEFAULTS));
+    (Name { text, span }, Node::new(Value::Tuple(None, Vec::new()), span))
 }
 
 fn join(path: &str, segment: &str) -> String {

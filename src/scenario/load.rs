@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::LazyLock;
 
 use super::catalog::Catalog;
-use super::check::{Checked, check};
+use super::check::{Checked, DEFAULTS, check};
 use super::layers::{self, Override};
 use super::paths;
 use super::presets::{POLICY_PRESETS, TRAINING_PRESETS, TrainingPreset, preset_named};
@@ -67,8 +67,7 @@ impl Loaded {
     }
 }
 
-/// Sources by their fixed numbers; overrides and presets follow.
-const DEFAULTS: usize = 0;
+/// The source behind the defaults; overrides and presets follow.
 const FILE: usize = 1;
 
 /// The layer below all others, which no scenario changes: a sweep loads thousands of them.

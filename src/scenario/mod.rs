@@ -89,8 +89,7 @@ pub(crate) use problem::{COLOURS, printable};
 pub use problem::{Problem, ProblemRow, Report, Severity, Source, SourceKind, nearest};
 pub use resolve::resolved_ron;
 pub use reward::{
-    BasicPlusReward, BasicReward, CommittedReward, ContributionMode, EscrowReward, FossilAttribution, LossPreset,
-    LossReward, LossScale, MinimalReward, RewardConfig, RewardName, ShapedReward, SimplifiedReward, SparseReward,
+    CommittedReward, ContributionMode, LossPreset, LossReward, LossScale, RewardConfig, RewardName, SparseReward,
 };
 pub use run::{
     DataConfig, EarlyStop, LearningRateCourse, OnEnvError, Residency, RunConfig, RunEarlyStop, StopAt, TelemetryConfig,

@@ -60,6 +60,15 @@ pub struct RewardProfile {
 }
 
 impl RewardProfile {
+    /// Of a mode of which no more is to be said.
+    pub const fn needing(measurement: MeasurementNeed) -> Self {
+        Self {
+            measurement,
+            measures_fossils: false,
+            price: None,
+        }
+    }
+
     /// What must not be dropped of a measurement; `is_final`: it is that of the last step.
     pub fn required_masks(&self, is_final: bool) -> RequiredMasks {
         let is_at_the_end = self.measurement == MeasurementNeed::AtTheEnd;

@@ -6,10 +6,7 @@
 mod contribution;
 mod loss;
 
-pub use contribution::{
-    BasicPlusReward, BasicReward, CommittedReward, EscrowReward, FossilAttribution, MinimalReward, ShapedReward,
-    SimplifiedReward, SparseReward,
-};
+pub use contribution::{CommittedReward, SparseReward};
 pub use loss::{LossPreset, LossReward, LossScale};
 
 use serde::{Deserialize, Serialize};
@@ -49,24 +46,13 @@ impl Default for RewardConfig {
 }
 
 choice! {
-    /// How the contribution family pays.
+    /// How the contribution family pays; modes of plugins are written like members of it.
+    #[derive(Copy)]
     pub enum ContributionMode {
         /// every step: the change of the accuracy with committed seeds alone, less rent on parameters
         Committed(CommittedReward),
-        /// every step: contribution of committed seeds less rent, shaped towards committing
-        Shaped(Box<ShapedReward>),
-        /// every step: a credit that follows what growing seeds contribute and is kept by committing alone
-        Escrow(Box<EscrowReward>),
-        /// stage potentials and final accuracy, no rent: for diagnosis
-        Simplified(SimplifiedReward),
-        /// a bonus per commit, accuracy gained at the end, linear rent
-        Basic(BasicReward),
-        /// basic, with most of the bonus paid while the seed goes on contributing
-        BasicPlus(BasicPlusReward),
         /// at the end: committed accuracy less the cost of committed parameters
         Sparse(SparseReward),
-        /// sparse, and a penalty for pruning early
-        Minimal(MinimalReward),
     }
 }
 

@@ -1,15 +1,8 @@
 use super::*;
 
-fn needing(measurement: MeasurementNeed) -> RewardProfile {
-    RewardProfile {
-        measurement,
-        ..RewardProfile::default()
-    }
-}
-
 #[test]
 fn a_mode_that_is_paid_at_the_end_needs_nothing_before() {
-    let at_the_end = needing(MeasurementNeed::AtTheEnd);
+    let at_the_end = RewardProfile::needing(MeasurementNeed::AtTheEnd);
     let required = |is_final| [0, 1, 2, 6].map(|players| at_the_end.required_masks(is_final).most(players));
 
     assert_eq!(required(false), [1; 4]);
@@ -19,7 +12,7 @@ fn a_mode_that_is_paid_at_the_end_needs_nothing_before() {
 
 #[test]
 fn contributions_need_each_seed_off_and_what_a_commit_would_leave() {
-    let required = needing(MeasurementNeed::EveryStep).required_masks(false);
+    let required = RewardProfile::needing(MeasurementNeed::EveryStep).required_masks(false);
 
     assert_eq!([0, 1, 2, 3, 6].map(|players| required.most(players)), [1, 2, 4, 8, 14]);
 }
