@@ -53,6 +53,9 @@
 //! | [`RecordPlugin`](record::RecordPlugin) | of a recorded run: its folder and what is written of it |
 //! | [`CheckpointPlugin`](checkpoint::CheckpointPlugin) | of a recorded run: checkpoints and resumed runs |
 //!
+//! [`PriorArtPlugin`](prior_art::PriorArtPlugin) adds older rewards and networks, as any plugin of an application would; the command line
+//! has it.
+//!
 //! # Where to start reading
 //!
 //! [`schedule`] lists every schedule, every public set and every piece of work in order; [`run::Driver`] is the loop that runs
@@ -93,10 +96,11 @@ pub mod run;
 pub mod record;
 pub mod checkpoint;
 pub mod engine;
+pub mod prelude;
+pub mod prior_art;
 pub mod compare;
 pub mod sweep;
 pub mod eval;
 pub mod report;
 pub mod inspect;
 pub mod cli;
-pub mod prelude;

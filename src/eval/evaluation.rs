@@ -99,7 +99,7 @@ impl Evaluation {
     pub fn new(study: &Study, subject: Subject, rows: Vec<PlayedRow>, blind: Option<Blind>) -> Self {
         let (scenario, task) = (&study.experiment.scenario, &study.experiment.task);
         let (first, seeds) = (&study.episodes[0], rows[0].played.len());
-        let price = scenario.reward.price();
+        let price = study.experiment.reward.price;
         let is_complete = study.is_complete(&rows);
         let gap = (!is_complete).then(|| {
             format!(

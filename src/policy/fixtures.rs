@@ -34,9 +34,14 @@ pub fn network(kind: &str, config: NetConfig, seed: u64) -> Box<dyn ActorCritic>
         device: Device::Cpu,
         seed,
     };
-    NetRegistry::default()
-        .build(context, &crate::schema::Settings::default())
-        .unwrap()
+    nets().build(context, &crate::schema::Settings::default()).unwrap()
+}
+
+/// The engine's network and those of the prior art.
+pub fn nets() -> NetRegistry {
+    let mut nets = NetRegistry::default();
+    crate::prior_art::networks::register(&mut nets);
+    nets
 }
 
 pub fn values(tensor: &Tensor) -> Vec<f64> {

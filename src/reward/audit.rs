@@ -9,7 +9,7 @@ mod order;
 mod world;
 mod strategies;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 use serde::Serialize;
 
