@@ -53,6 +53,9 @@
 //! | [`RecordPlugin`](record::RecordPlugin) | of a recorded run: its folder and what is written of it |
 //! | [`CheckpointPlugin`](checkpoint::CheckpointPlugin) | of a recorded run: checkpoints and resumed runs |
 //!
+//! [`PriorArtPlugin`](prior_art::PriorArtPlugin) adds older rewards and networks, as any plugin of an application would; the command line
+//! has it.
+//!
 //! # Where to start reading
 //!
 //! [`schedule`] lists every schedule, every public set and every piece of work in order; [`run::Driver`] is the loop that runs
@@ -73,6 +76,7 @@ pub use simic_core::{
 pub use simic_scenario::{choice, clock, growth, health, random, scenario, schema, section, storage};
 pub use simic_torch::{kernels, nn, torch};
 
+pub mod prior_art;
 pub mod compare;
 pub mod sweep;
 pub mod eval;

@@ -325,6 +325,31 @@ fn the_language_of_scenarios_links_no_tensors() {
     assert!(!needed.contains("torch-sys") && !needed.contains("tch"), "{needed:?}");
 }
 
+/// It becomes a crate of its own.
+#[test]
+fn the_prior_art_is_written_against_the_prelude_alone() {
+    let own: Vec<_> = MODULES
+        .iter()
+        .filter(|(path, _)| path.first().is_some_and(|room| room == "prior_art"))
+        .collect();
+    let is_foreign = |at: &[String], path: &[String]| match path.first().map(String::as_str) {
+        Some("crate") => !path
+            .get(1)
+            .is_some_and(|room| matches!(room.as_str(), "prelude" | "prior_art")),
+        // Out of the room: by as many steps up as lead to the crate.
+        Some("super") => path.iter().take_while(|word| *word == "super").count() >= at.len(),
+        _ => false,
+    };
+    let found = own.iter().flat_map(|(at, module)| {
+        let globs = module.globs.iter();
+        let paths = module.paths.iter().chain(globs).filter(|path| is_foreign(at, path));
+        paths.map(|path| format!("{} names {}", name(module), path.join("::")))
+    });
+
+    assert!(own.len() > 5, "{} modules", own.len());
+    assert_eq!(found.collect::<Vec<_>>(), Vec::<String>::new());
+}
+
 #[test]
 fn arrows_are_found_through_imports_globs_and_reexports() {
     let arrows = &*FILES;

@@ -9,6 +9,7 @@ use crate::checkpoint::{CheckpointName, FrozenPolicy};
 use crate::compare::Episodes;
 use crate::engine::SetupError;
 use crate::env::Experiment;
+use crate::eval::{PlayedCheckpoint, Subject};
 use crate::record::{RunStatus, find_run};
 
 /// Episodes of an env unless a number is asked for.
@@ -18,7 +19,7 @@ const EPISODES_PER_ENV: u32 = 2;
 pub struct Evaluated {
     /// Folder of the run, or of a policy without one.
     pub place: PathBuf,
-    pub from: CheckpointName,
+    from: CheckpointName,
     pub policy: FrozenPolicy,
     pub experiment: Experiment,
     /// How the run stands; `None` where it does not say.
@@ -72,29 +73,16 @@ impl Evaluated {
         })
     }
 
-    /// Which checkpoint the policy is of; `None` for a policy without its run.
-    pub fn checkpoint(&self) -> Option<PlayedCheckpoint> {
-        self.policy.origin.as_ref().map(|origin| PlayedCheckpoint {
-            from: self.from.to_string(),
-            rounds: origin.rounds,
-        })
+    /// What is evaluated.
+    pub fn subject(&self) -> Subject {
+        let (origin, saved) = (self.policy.origin.as_ref(), self.policy.saved.as_ref());
+        Subject {
+            policy: saved.map_or_else(|| self.place.clone(), |saved| saved.path().into()),
+            checkpoint: origin.map(|origin| PlayedCheckpoint {
+                from: self.from.to_string(),
+                rounds: origin.rounds,
+            }),
+            trained_on: origin.map(|origin| origin.data_hash.clone()),
+        }
     }
-}
-
-/// What is to be said where the data that are played on are not those that the policy was trained on.
-pub fn note_on_data(trained_on: &str, played_on: &str) -> Option<String> {
-    (trained_on != played_on).then(|| {
-        format!(
-            "the policy was trained on other data: the hash of its data set was {trained_on}, here it is {played_on}"
-        )
-    })
-}
-
-/// The checkpoint whose policy was played.
-#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
-pub struct PlayedCheckpoint {
-    /// As it was asked for: `last`, `best` or a number of rounds.
-    pub from: String,
-    /// Rounds that its policy was trained in.
-    pub rounds: u32,
 }

@@ -54,7 +54,7 @@ pub fn list(what: ListWhat, context: &Context) -> Outcome {
             let head = ["index", "blueprint", "grows in", "what it is"];
             print(&catalog.blueprints, &head, rows, global)
         }
-        ListWhat::Rewards => print_entries(&reward_forms(), global),
+        ListWhat::Rewards => print_entries(&reward_forms(catalog), global),
         ListWhat::Controllers => print_entries(&catalog.controllers, global),
         ListWhat::Networks => print_entries(&catalog.nets, global),
         ListWhat::Presets => {

@@ -4,7 +4,6 @@ mod outcome;
 mod options;
 mod output;
 mod compare;
-mod eval_decisions;
 mod eval_progress;
 mod explain;
 mod completions;
@@ -44,13 +43,15 @@ use output::{refuse, refuse_in_json, shown, tell};
 use rejection::Rejection;
 
 use crate::engine::{Engine, EngineBuilder, Extension, Names, all_cores};
+use crate::prior_art::PriorArtPlugin;
 use crate::record::{LogFile, Recording, runs_root};
 use crate::run::{StopRequest, end_at_once};
 use crate::scenario::{Catalog, Report};
 use crate::telemetry::sinks::{Console, ProgressStyle, Terminal};
 
-/// Parses the process's arguments and does what they ask, with an engine that `extension` adds to.
+/// Parses the process's arguments and does what they ask, with an engine that the prior art and `extension` add to.
 pub fn main(extension: Extension) -> ExitCode {
+    let extension = Extension::new(PriorArtPlugin).with(extension);
     completions::answer(&extension);
     let arguments = match Arguments::try_parse() {
         Ok(arguments) => arguments,

@@ -14,7 +14,7 @@ use crate::checkpoint::Checkpoints;
 use crate::engine::{Engine, MemoryEstimate, Prepared, RunRecord, RunReport};
 use crate::env::Experiment;
 use crate::record::Labels;
-use crate::report::summary;
+use crate::report::{RunResults, summary};
 use crate::run::{RoundLimit, StopSignal, stop_on_signals};
 use crate::scenario::{Loaded, Scenario, TaskSpec, resolved_ron};
 use crate::telemetry::{RecordGap, RunFinished};
@@ -100,7 +100,9 @@ struct End<'a> {
     directory: String,
     #[serde(flatten)]
     finished: Option<&'a RunFinished>,
-    /// What the record lacks.
+    /// What the summary tells.
+    results: Option<RunResults<'a>>,
+    /// What is missing from the record.
     gaps: &'a [RecordGap],
     /// Where each value that is no default comes from, by path.
     origins: &'a BTreeMap<String, String>,
@@ -112,6 +114,7 @@ fn print(report: &RunReport, origins: &BTreeMap<String, String>, global: &Global
             run_id: &record.run_id,
             directory: record.directory.display().to_string(),
             finished: record.finished(),
+            results: record.results.as_ref().map(RunResults::of),
             gaps: &report.gaps,
             origins,
         }),

@@ -9,20 +9,19 @@ use super::rejection::Rejection;
 use super::{Context, Outcome, ShowOptions, sweep};
 use crate::checkpoint::ResumeError;
 use crate::record::{ListedState, RunDirectory, RunEntry, find_run};
-use crate::report::{GrowthEffects, WIDTH, summary};
+use crate::report::{GrowthEffects, RunResults, summary};
 use crate::sweep::{FolderError, SweepFolder};
 use crate::telemetry::{EVENTS_FILE, Event, EventReader, LiveState, Payload, ReadError, RunFinished};
 
 /// A run for programs to read.
 #[derive(Serialize)]
-struct Shown {
+struct Shown<'a> {
     #[serde(flatten)]
     entry: RunEntry,
     /// How it ended, if it has.
     #[serde(skip_serializing_if = "Option::is_none")]
     finished: Option<RunFinished>,
-    /// As people read it.
-    summary: String,
+    results: RunResults<'a>,
 }
 
 /// Sums a run up from its events, whether it has ended or not.
@@ -49,8 +48,8 @@ pub fn show_run(options: &ShowOptions, context: &Context) -> Result<Outcome, Rej
     if context.global.json {
         return Ok(show_json(&Shown {
             entry,
-            summary: summary(&live, &place, WIDTH),
-            finished: live.finished.filter(|_| has_ended),
+            results: RunResults::of(&live),
+            finished: live.finished.clone().filter(|_| has_ended),
         }));
     }
     let standing = match has_ended {

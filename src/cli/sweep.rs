@@ -8,17 +8,20 @@ use std::fmt::Display;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use serde::Serialize;
+
 use super::options::{Begun, Pace, PlayOptions, SweepCommand, SweepOptions};
-use super::output::{show, show_either, show_json, tell, tell_error, width};
+use super::output::{show, show_either, tell, tell_error, width};
 use super::prepare::environment;
 use super::rejection::Rejection;
 use super::{Context, Outcome};
-use crate::report::{plan_table, sweep_text, write_sweep};
+use crate::record::runs_root;
+use crate::report::{forecast_text, plan_table, sweep_text, write_sweep};
 use crate::run::{StopSignal, stop_on_signals};
 use crate::scenario::Override;
 use crate::sweep::{
-    Collected, FolderError, Plan, Planned, PlayedPoint, Results, Shard, SideBySide, SweepFolder, Trial, TrialEnd,
-    WorkOptions, plan, try_again, try_misplaced_again, work,
+    Collected, FolderError, Forecast, Plan, Planned, PlayedPoint, Results, Shard, SideBySide, SweepFolder, Trial,
+    TrialEnd, WorkOptions, plan, try_again, try_misplaced_again, work,
 };
 use launch::launch;
 use status::status;
@@ -106,11 +109,16 @@ pub(super) fn begin(options: &PlayOptions, overrides: &[Override], context: &Con
         return launch(options, cluster, &planned, &work, context);
     }
     if options.dry_run {
-        return Ok(if context.global.json {
-            show_json(plan)
-        } else {
-            show(format_args!("{}\n{}", headline(plan, &work), plan_table(plan, width())))
-        });
+        let root = runs_root(options.out.as_deref());
+        let forecast = Forecast::new(&planned.scenario_name, planned.env_steps, &root);
+        let preview = Preview {
+            plan,
+            forecast: &forecast,
+        };
+        return Ok(show_either(context.global, &preview, || {
+            let forecast = forecast_text(&forecast, width());
+            format!("{}\n{forecast}\n\n{}", headline(plan, &work), plan_table(plan, width()))
+        }));
     }
     let (folder, plan) = match begin_folder(options, &planned, context) {
         Ok(begun) => begun,
@@ -130,6 +138,14 @@ pub(super) fn begin(options: &PlayOptions, overrides: &[Override], context: &Con
         return Ok(failed(error, context));
     }
     play(&folder, &plan, &work, context)
+}
+
+/// What would be played, for programs to read.
+#[derive(Serialize)]
+struct Preview<'a> {
+    #[serde(flatten)]
+    plan: &'a Plan,
+    forecast: &'a Forecast,
 }
 
 /// The folder of a sweep that begins, or how the command ends: it has failed where a part of the folder has been made,

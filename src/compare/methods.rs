@@ -10,7 +10,7 @@ use super::statistics::{
     ProfilePoint, Sample, Statistic, Training, Verdict,
 };
 use super::{Metric, TrainingRecord};
-use crate::telemetry::BigInteger;
+use crate::telemetry::{BigInteger, Confounders};
 
 /// Of all resampling: the same trainings give the same intervals.
 const SEED: u64 = 1;
@@ -544,6 +544,16 @@ fn notes(arms: &[Arm], plan: &ComparisonPlan, left_out: &[LeftOut]) -> Vec<Strin
     if plan.side_by_side && records().any(|record| record.scales_loss) {
         notes.push("scaler_confound: each training scaled its fp16 losses by a factor of its own, which differs between methods".into());
     }
+    // Rollbacks are a metric of their own.
+    let changed =
+        records().filter(|record| !(record.confounders.notes.is_empty() && record.confounders.devices.len() < 2));
+    notes.extend(changed.map(|record| {
+        let told = Confounders {
+            rollbacks: 0,
+            ..record.confounders.clone()
+        };
+        format!("{}: {}", record.run_id, told.entries().join("; "))
+    }));
     if plan.metric.reads_validation_part() {
         let unseen = match plan.metric {
             Metric::Loss => Metric::TestLoss,

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::{EpisodeOutcome, Metric};
 use crate::telemetry::statistics::ROLLING_ROUNDS;
 use crate::telemetry::{
-    BigInteger, EpisodeEnd, EpisodeFinished, Event, EventReader, Payload, ReadError, RunState, round,
+    BigInteger, Confounders, EpisodeEnd, EpisodeFinished, Event, EventReader, Payload, ReadError, RunState, round,
 };
 
 /// One finished round of a training.
@@ -59,6 +59,9 @@ pub struct TrainingRecord {
     /// It trained in fp16, whose loss scale is each training's own.
     #[serde(default)]
     pub scales_loss: bool,
+    /// What readers of its numbers should know.
+    #[serde(default)]
+    pub confounders: Confounders,
     /// Whether the episodes are those of an evaluation; else they are the last ones of the training.
     pub is_evaluated: bool,
     /// What the training is scored by; those whose network was never measured are left out of scores.
@@ -95,6 +98,7 @@ impl TrainingRecord {
             is_complete: false,
             updates: 0,
             scales_loss: false,
+            confounders: Confounders::default(),
             is_evaluated: false,
             episodes: Vec::new(),
             curve: Vec::new(),
@@ -103,6 +107,7 @@ impl TrainingRecord {
 
     /// `in_round`: episodes of the round that has not ended yet, with their lengths.
     fn apply(&mut self, event: &Event, in_round: &mut Vec<(EpisodeOutcome, u32)>) {
+        self.confounders.apply(event);
         match &event.payload {
             Payload::RunStarted(started) => {
                 self.scenario.clone_from(&started.scenario);

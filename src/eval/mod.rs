@@ -10,8 +10,10 @@ mod blind;
 mod opponents;
 mod search;
 mod study;
+mod evaluation;
 
 pub use blind::Blind;
+pub use evaluation::{Cost, Evaluation, PlayedCheckpoint, PolicyCommits, Subject};
 pub use opponents::Opponent;
 pub use search::{Search, Spent};
 pub use study::{PlayedRow, Study, StudyError, Told};

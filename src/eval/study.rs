@@ -403,7 +403,7 @@ impl Study<'_> {
             envs: self.experiment.scenario.run.n_envs,
         };
         let draw = |index| self.search.draw(index, slots, max_steps, allowed);
-        let price = self.experiment.scenario.reward.price();
+        let price = self.experiment.reward.price;
         let net = |outcome: &EpisodeOutcome| match price {
             Some(price) => outcome.accuracy_minus_price(price),
             None => outcome.accuracy_minus_rent(),

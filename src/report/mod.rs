@@ -3,21 +3,25 @@
 mod table;
 mod words;
 mod csv;
+mod results;
 mod summary;
 mod growth;
 mod runs;
 mod audit;
 mod survey;
 mod comparison;
+mod evaluation;
 mod trials;
 
 pub use audit::{audit_text, exploited};
-pub use comparison::{comparison_tables, comparison_text, interval, verdict_words};
+pub use comparison::{comparison_tables, comparison_text, verdict_words};
 pub use csv::Csv;
+pub use evaluation::evaluation_text;
 pub use growth::{Change, GrowthEffects, GrowthSummary};
+pub use results::RunResults;
 pub use runs::runs_table;
 pub use summary::summary;
 pub use survey::survey_text;
 pub use table::Table;
-pub use trials::{end_text, plan_table, short_id, sweep_tables, sweep_text, write_sweep};
+pub use trials::{end_text, forecast_text, plan_table, short_id, sweep_tables, sweep_text, write_sweep};
 pub use words::{ABSENT, WIDTH, signed, wrapped};

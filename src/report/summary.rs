@@ -1,13 +1,13 @@
 //! The summary of a run: what grew, what it was worth, and beside it a host that never grew. Plain text that fits into a
 //! terminal, drawn from the live state alone.
 
-use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::path::Path;
 
+use super::results::{self, Average, Gains, Learning};
 use super::table::Table;
 use super::words::{ABSENT, number, signed};
-use crate::telemetry::{CommittedSeed, EpisodeResult, Fallbacks, LiveState, Num, RoundResult, statistics};
+use crate::telemetry::{CommittedSeed, EpisodeResult, Fallbacks, LiveState, Num, RoundResult};
 use uncommitted::uncommitted;
 
 mod uncommitted;
@@ -31,6 +31,7 @@ pub fn summary(live: &LiveState, directory: &Path, width: usize) -> String {
         learning(live, width),
         precision(live, width),
         fallbacks(live, width),
+        confounders(live, width),
         Some(seeds_table(live, width)),
         latest_rounds(live, width),
         comparison(live),
@@ -175,6 +176,12 @@ fn fallbacks(live: &LiveState, width: usize) -> Option<String> {
     Some(listed("fallbacks", &[kernel, format!("{autocast} in f32")], width))
 }
 
+/// What readers of the numbers should know.
+fn confounders(live: &LiveState, width: usize) -> Option<String> {
+    let entries = live.confounders.entries();
+    (!entries.is_empty()).then(|| listed("to know", &entries, width))
+}
+
 /// `reward terms   attribution +8.10, pbrs +2.00, 3 others -0.20`: those that weigh most.
 fn reward_terms(live: &LiveState, width: usize) -> Option<String> {
     let terms = live.reward_terms()?.iter();
@@ -217,28 +224,21 @@ fn policy_health(live: &LiveState, width: usize) -> Option<String> {
     Some(listed("policy", &policy, width) + &listed("last update", &last, width))
 }
 
-/// Both ends of the curve. Rounds differ much from one to the next: in longer runs each end is a mean of several.
 fn learning_curve(rounds: &[RoundResult]) -> Vec<String> {
-    let paid: Vec<(f64, f64)> = rounds
-        .iter()
-        .filter_map(|round| Some((round.reward_mean()?, round.told.accuracy_mean.0)))
-        .collect();
-    let width = (paid.len() / 4).clamp(1, 10);
-    if width > paid.len() {
+    let Some(Learning {
+        rounds,
+        reward,
+        accuracy,
+    }) = results::learning(rounds)
+    else {
         return Vec::new();
-    }
-    let (first, last) = (&paid[..width], &paid[paid.len() - width..]);
-    let mean = |rounds: &[(f64, f64)], of: fn(&(f64, f64)) -> f64| rounds.iter().map(of).sum::<f64>() / width as f64;
-    let (reward, accuracy) = (
-        |rounds| mean(rounds, |round| round.0),
-        |rounds| mean(rounds, |round| round.1),
-    );
-    let rewards = format!("reward {:+.2} -> {:+.2}", reward(first), reward(last));
-    match width {
+    };
+    let rewards = format!("reward {:+.2} -> {:+.2}", reward[0], reward[1]);
+    match rounds {
         1 => vec![rewards],
         _ => vec![
-            format!("first to last {width} rounds: {rewards}"),
-            format!("accuracy {:.1} -> {:.1} %", accuracy(first), accuracy(last)),
+            format!("first to last {rounds} rounds: {rewards}"),
+            format!("accuracy {:.1} -> {:.1} %", accuracy[0], accuracy[1]),
         ],
     }
 }
@@ -293,16 +293,17 @@ fn contribution(seed: &CommittedSeed) -> String {
     )
 }
 
-/// What the run came to on the whole; the best of its hosts is the luckiest of many.
 fn latest_rounds(live: &LiveState, width: usize) -> Option<String> {
-    let values: Vec<f64> = live.latest_accuracies.iter().map(|&(_, accuracy)| accuracy).collect();
-    let rounds: BTreeSet<u32> = live.latest_accuracies.iter().map(|&(round, _)| round).collect();
-    let (mean, half_width) = statistics::mean_and_interval(&values)?;
+    let Average {
+        accuracy,
+        half_width,
+        hosts,
+        rounds,
+    } = results::average(live)?;
     let sentence = format!(
-        "{mean:.2} ± {half_width:.2} % with committed seeds alone: validation, mean and its 95 % interval (t) over the {} hosts of {} of \
-         this training; another seed may differ by more",
-        values.len(),
-        match rounds.len() {
+        "{accuracy:.2} ± {half_width:.2} % with committed seeds alone: validation, mean and its 95 % interval (t) over the {hosts} hosts \
+         of {} of this training; another seed may differ by more",
+        match rounds {
             1 => "the last round".into(),
             rounds => format!("the last {rounds} rounds"),
         }
@@ -348,11 +349,12 @@ fn comparison(live: &LiveState) -> Option<String> {
         let [test, validation] = [still.test_accuracy, Some(still.val_accuracy)].map(accuracy);
         table.push(vec!["host that never grew".into(), test, validation, "1.00x".into()]);
     }
-    if let (Some(best), Some(still)) = (best, baseline) {
-        let gain = |grown: Option<Num>, still: Option<Num>| signed(grown.zip(still).map(|(a, b)| a.0 - b.0), 2);
-        let test = gain(best.told.test_accuracy, still.test_accuracy);
-        let validation = gain(Some(Num(best.committed_accuracy())), Some(still.val_accuracy));
-        table.push(vec!["growth gains".into(), test, validation]);
+    if let Some(Gains { test, validation }) = results::gains(live) {
+        table.push(vec![
+            "growth gains".into(),
+            signed(test, 2),
+            signed(Some(validation), 2),
+        ]);
     }
     Some(table.render())
 }

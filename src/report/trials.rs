@@ -6,10 +6,13 @@ use std::path::{Path, PathBuf};
 use super::comparison::comparison_text;
 use super::csv::{Csv, exact};
 use super::table::Table;
-use super::words::ABSENT;
+use super::words::{ABSENT, wrapped};
 use crate::compare::Metric;
 use crate::health::{AtPath, FileError};
-use crate::sweep::{Collected, CollectedTrial, Plan, SweepFolder, Trial, TrialResult, end_name, replace_shared};
+use crate::sweep::{
+    Collected, CollectedTrial, Forecast, Plan, SweepFolder, Trial, TrialResult, end_name, replace_shared,
+};
+use crate::telemetry::sinks::short_duration;
 
 /// Files of CSV in a sweep's folder, by name.
 pub fn sweep_tables(collected: &Collected) -> [(&'static str, String); 2] {
@@ -59,7 +62,7 @@ impl Tables<'_> {
         columns.extend(Metric::ALL.map(|metric| metric.name()));
         columns.extend(["train_s", "wall_s", "attempts", "engine", "commit"]);
         let mut csv = Csv::new(&columns);
-        for CollectedTrial { trial, result } in &self.0.trials {
+        for CollectedTrial { trial, result, scores } in &self.0.trials {
             let mut row = self.head(trial, &axes);
             let training = result.as_ref().and_then(|result| result.training.as_ref());
             let of_result = |of: fn(&TrialResult) -> String| result.as_ref().map_or_else(String::new, of);
@@ -70,7 +73,7 @@ impl Tables<'_> {
             row.push(training.map_or_else(String::new, |training| training.env_steps().to_string()));
             row.push(training.map_or_else(String::new, |training| training.is_evaluated.to_string()));
             for metric in Metric::ALL {
-                row.push(exact(training.and_then(|training| training.score(metric))));
+                row.push(exact(scores.get(metric.name()).copied()));
             }
             row.push(training.map_or_else(String::new, |training| format!("{:.3}", training.seconds())));
             row.push(of_result(|result| format!("{:.3}", result.wall_s)));
@@ -95,7 +98,7 @@ impl Tables<'_> {
             "param_ratio",
         ]);
         let mut csv = Csv::new(&columns);
-        for CollectedTrial { trial, result } in &self.0.trials {
+        for CollectedTrial { trial, result, .. } in &self.0.trials {
             let training = result.as_ref().and_then(|result| result.training.as_ref());
             for point in training.iter().flat_map(|training| &training.curve) {
                 let mut row = self.head(trial, &axes);
@@ -143,6 +146,25 @@ impl Tables<'_> {
     }
 }
 
+/// `about 1h20m on this machine and 310 MB, going by run 20260131-120000-tiny-1f2e`
+pub fn forecast_text(forecast: &Forecast, width: usize) -> String {
+    const MEGABYTE: f64 = 1e6;
+    let work = format!("{} env-steps to train", forecast.env_steps);
+    let text = match &forecast.by {
+        Some(by) => format!(
+            "{work}: about {} on this machine and {:.0} MB, going by run {}",
+            short_duration(by.seconds),
+            (by.bytes as f64 / MEGABYTE).ceil(),
+            by.run_id
+        ),
+        None => format!(
+            "{work}; time and disk are not known, as no run of scenario {} is recorded here: play one to go by",
+            forecast.scenario
+        ),
+    };
+    wrapped(&text, width)
+}
+
 /// The trials that are planned, in lines of at most `width` characters.
 pub fn plan_table(plan: &Plan, width: usize) -> String {
     let mut table = Table::new(&["trial", "settings"], &["seed", "rounds"]);
@@ -175,7 +197,7 @@ fn results_table(collected: &Collected) -> Table {
     for trial in &collected.trials {
         let result = trial.result.as_ref();
         let training = result.and_then(|result| result.training.as_ref());
-        let score = |metric| training.and_then(|training| training.score(metric));
+        let score = |metric: Metric| trial.scores.get(metric.name()).copied();
         let number = |value: Option<f64>| value.map_or_else(|| ABSENT.into(), |value| format!("{value:.2}"));
         table.push(vec![
             short_id(&trial.trial.id),

@@ -1,12 +1,14 @@
 //! What a sweep has found.
 
+use std::collections::BTreeMap;
+
 use serde::Serialize;
 
 use super::folder::SweepFolder;
 use super::outcome::{Results, TrialEnd, TrialResult, read_sound};
 use super::plan::{Plan, Trial};
 use crate::compare::statistics::Criteria;
-use crate::compare::{ComparisonPlan, MethodComparison, MethodTraining, TrainingRecord};
+use crate::compare::{ComparisonPlan, MethodComparison, MethodTraining, Metric, TrainingRecord};
 use crate::health::FileError;
 
 /// A trial and how it ended, if it has.
@@ -17,6 +19,8 @@ pub struct CollectedTrial {
     pub trial: Trial,
     /// `None` until it ends.
     pub result: Option<TrialResult>,
+    /// Of its training, by name of the metric.
+    pub scores: BTreeMap<&'static str, f64>,
 }
 
 /// All of a sweep.
@@ -53,9 +57,13 @@ impl Collected {
         let mut trials = Vec::with_capacity(plan.trials.len());
         for trial in &plan.trials {
             let end = results.end(&trial.id);
+            let result = end.map(|end| read_sound(folder, &trial.id, end)).transpose()?.flatten();
+            let training = result.as_ref().and_then(|result| result.training.as_ref());
+            let score = |metric: Metric| Some((metric.name(), training?.score(metric)?));
             trials.push(CollectedTrial {
                 trial: trial.clone(),
-                result: end.map(|end| read_sound(folder, &trial.id, end)).transpose()?.flatten(),
+                scores: Metric::ALL.into_iter().filter_map(score).collect(),
+                result,
             });
         }
         Ok(Self {

@@ -96,6 +96,18 @@ pub struct Planned {
     pub scenario: String,
     /// CUDA devices that a trial uses, at most.
     pub gpus: usize,
+    /// Of all trainings.
+    pub env_steps: u64,
+    /// Name of the scenario.
+    pub scenario_name: String,
+}
+
+/// A trial, and what it takes of a machine.
+struct Resolved {
+    trial: Trial,
+    gpus: usize,
+    env_steps: u64,
+    scenario: String,
 }
 
 /// Why a sweep cannot be played.
@@ -151,8 +163,12 @@ pub fn plan(path: &Path, environment: &[Override], catalog: &Catalog) -> Result<
     let together = sweep.budget.parallel * if sweep.judge.is_some() { points.len() } else { 1 };
     let resolve = |draft: &Draft| draft.resolve(&base, seed, sweep, together, catalog);
     let resolved = sound(drafts.par_iter().map(resolve).collect())?;
-    let gpus = resolved.iter().map(|(_, gpus)| *gpus).max().unwrap_or(0);
-    let trials: Vec<Trial> = resolved.into_iter().map(|(trial, _)| trial).collect();
+    let gpus = resolved.iter().map(|resolved| resolved.gpus).max().unwrap_or(0);
+    let env_steps = resolved.iter().map(|resolved| resolved.env_steps).sum();
+    let scenario_name = resolved
+        .first()
+        .map_or_else(String::new, |first| first.scenario.clone());
+    let trials: Vec<Trial> = resolved.into_iter().map(|resolved| resolved.trial).collect();
     let findings = repetitions(&trials, &points);
     if !findings.is_empty() {
         return Err(PlanError::Trials(findings));
@@ -169,6 +185,8 @@ pub fn plan(path: &Path, environment: &[Override], catalog: &Catalog) -> Result<
         text,
         scenario: base.file.text,
         gpus,
+        env_steps,
+        scenario_name,
     })
 }
 
@@ -248,7 +266,6 @@ struct Draft<'a> {
 }
 
 impl Draft<'_> {
-    /// The trial, and how many CUDA devices it uses.
     fn resolve(
         &self,
         base: &Base,
@@ -256,7 +273,7 @@ impl Draft<'_> {
         sweep: &SweepFile,
         together: usize,
         catalog: &Catalog,
-    ) -> Result<(Trial, usize), Vec<String>> {
+    ) -> Result<Resolved, Vec<String>> {
         let seed = seed.wrapping_add(self.replicate.into());
         let mut overrides = self.shared.to_vec();
         let own = self.point.settings.iter().zip(&self.point.places);
@@ -300,7 +317,13 @@ impl Draft<'_> {
             settings: self.point.settings.clone(),
             overrides: overrides.into_iter().map(|placed| placed.setting).collect(),
         };
-        Ok((trial, scenario.run.cuda_devices().len()))
+        let (run, steps) = (&scenario.run, prepared.loaded.task.max_steps);
+        Ok(Resolved {
+            trial,
+            gpus: run.cuda_devices().len(),
+            env_steps: u64::from(run.rounds) * run.n_envs as u64 * u64::from(steps),
+            scenario: scenario.name.clone(),
+        })
     }
 }
 

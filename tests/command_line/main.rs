@@ -12,6 +12,7 @@ mod eval;
 mod judged;
 mod identity;
 mod init;
+mod json;
 #[cfg(target_os = "linux")]
 mod memory;
 mod new;

@@ -110,7 +110,7 @@ fn settings_are_checked_where_they_stand_and_explained() {
     assert!(
         resolved_ron(&loaded.scenario)
             .expect("prints")
-            .contains("settings: (offset: 3)")
+            .contains("settings: (offset: 3, is_whole: true)")
     );
 }
 

@@ -15,6 +15,7 @@ mod growth;
 mod hosts;
 mod inside_rounds;
 mod language;
+mod prior_art;
 mod recorded;
 mod regression_bands;
 mod residency;

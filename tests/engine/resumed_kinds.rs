@@ -12,6 +12,7 @@ use simic_engine::engine::RunReport;
 use simic_engine::growth::{AlphaTarget, GerminationStyle, Tempo};
 use simic_engine::host::{Conv, ResidualBlock};
 use simic_engine::prelude::*;
+use simic_engine::prior_art::PriorArtPlugin;
 use simic_engine::record::RunDirectory;
 use simic_engine::reward::{RewardInputs, RewardTerms};
 use simic_engine::run::StopRequest;
@@ -101,6 +102,7 @@ fn thrift(inputs: &RewardInputs) -> f64 {
 }
 
 fn register(app: &mut App) {
+    app.add_plugins(PriorArtPlugin);
     let world = app.world_mut();
     world.resource_mut::<ControllerRegistry>().register(
         "alternating",

@@ -2,6 +2,7 @@
 
 use bevy_ecs::prelude::*;
 use simic_engine::prelude::*;
+use simic_engine::prior_art::PriorArtPlugin;
 use simic_engine::reward::{EpisodeReward, RewardBreakdown, RewardPlugin, StepReward, Term};
 
 const ROUNDS: usize = 2;
@@ -33,7 +34,7 @@ fn watch(envs: Query<(&EnvId, &ValMetrics, Option<&StepReward>)>, mut watched: R
 }
 
 fn play(reward: &str, threads: usize, is_paid: bool) -> Engine {
-    let builder = Engine::builder().threads(threads);
+    let builder = Engine::builder().with(PriorArtPlugin).threads(threads);
     let builder = if is_paid {
         builder
     } else {

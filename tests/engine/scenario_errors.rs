@@ -1,7 +1,16 @@
 //! What a user reads who made mistakes in a scenario: every problem at once, with its place and what would be right.
 
-use simic_engine::engine::built_in_names;
-use simic_engine::scenario::{Input, Override, load};
+use std::sync::LazyLock;
+
+use simic_engine::engine::Extension;
+use simic_engine::prior_art::PriorArtPlugin;
+use simic_engine::scenario::{Catalog, Input, Override, load};
+
+/// The names that the program knows.
+static CATALOG: LazyLock<Catalog> = LazyLock::new(|| {
+    let extension = Extension::new(PriorArtPlugin);
+    extension.names().expect("its names are free").catalog.clone()
+});
 
 fn problems_of(text: &str, sets: &[&str]) -> String {
     let overrides: Vec<Override> = sets
@@ -13,7 +22,7 @@ fn problems_of(text: &str, sets: &[&str]) -> String {
         text,
         overrides: &overrides,
     };
-    match load(&input, &built_in_names()) {
+    match load(&input, &CATALOG) {
         Ok(loaded) => loaded.warnings.to_string(),
         Err(report) => report.to_string(),
     }

@@ -11,7 +11,8 @@ use std::time::{Duration, Instant};
 use proptest::prelude::*;
 use proptest::test_runner::{RngSeed, TestCaseResult, TestRunner};
 
-use simic_engine::engine::built_in_names;
+use simic_engine::engine::Extension;
+use simic_engine::prior_art::PriorArtPlugin;
 use simic_engine::scenario::{Catalog, DataSource, Input, Normalise, TaskSpec, load};
 
 /// Seconds that each target runs on values that nobody has drawn before.
@@ -28,8 +29,11 @@ const ROOM: usize = 32 << 20;
 /// And for each byte of it: trees of small values, pixels that were packed.
 const ROOM_PER_BYTE: usize = 1 << 10;
 
-/// The names that the engine itself knows.
-pub static CATALOG: LazyLock<Catalog> = LazyLock::new(built_in_names);
+/// The names that the program knows.
+pub static CATALOG: LazyLock<Catalog> = LazyLock::new(|| {
+    let extension = Extension::new(PriorArtPlugin);
+    extension.names().expect("its names are free").catalog.clone()
+});
 
 static TASK: LazyLock<TaskSpec> = LazyLock::new(|| {
     let input = Input {

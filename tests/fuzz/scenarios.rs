@@ -13,8 +13,8 @@ use crate::harness::{CATALOG, fuzz, in_bounds, names};
 
 /// All scenarios that come with the engine.
 fn shipped() -> Vec<(PathBuf, Vec<u8>)> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("scenarios");
-    let folders = [root.clone(), root.join("cifar")];
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let folders = ["scenarios", "src/prior_art/scenarios/cifar"].map(|folder| root.join(folder));
     let entries = folders
         .iter()
         .flat_map(|folder| std::fs::read_dir(folder).expect("a folder"));

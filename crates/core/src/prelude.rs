@@ -18,15 +18,19 @@ pub use crate::env::{
 pub use crate::governor::{Governor, RollbackVerdict};
 pub use crate::growth::{LifecycleCommand, LifecycleOp, SeedStage};
 pub use crate::host::{HostPlan, HostRegistry};
-pub use crate::nn::{Init, Mode, ParamSet};
-pub use crate::policy::NetRegistry;
+pub use crate::nn::{Init, LayerNorm, Linear, Mode, ParamSet};
+pub use crate::policy::{NetCore, NetRegistry, Packing, RecurrentCell, RecurrentCore, RecurrentState};
 pub use crate::random::{Domain, Draw, RunRng};
-pub use crate::reward::{EpisodeReward, RewardInputs, RewardTerms, StepReward, Term};
+pub use crate::reward::{
+    EpisodeReward, Potential, RewardBreakdown, RewardError, RewardInputs, RewardMode, RewardModes, RewardState,
+    RewardTerms, SeedView, StepReward, Term,
+};
 pub use crate::run::{Inventory, StopSignal};
+pub use crate::scenario::{MeasurementNeed, RewardProfile, SparseReward};
 pub use crate::schedule::*;
-pub use crate::section;
 pub use crate::seed::{Blueprint, BlueprintError, BlueprintRegistry, SeedModule};
 pub use crate::torch::Backend;
 pub use crate::training::{BatchPoint, HookedBatch, OnTrainBatch};
 pub use crate::unfinished::UnfinishedRound;
 pub use crate::validation::TestResult;
+pub use crate::{choice, section};

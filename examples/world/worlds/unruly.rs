@@ -2,6 +2,7 @@
 
 use simic_engine::growth::{AlphaCurveAction, AlphaSpeed, AlphaTarget, GerminationStyle, Tempo};
 use simic_engine::prelude::*;
+use simic_engine::prior_art::PriorArtPlugin;
 
 use super::dice::Dice;
 
@@ -10,6 +11,7 @@ pub const NAME: &str = "unruly";
 
 /// Adds the controller to the names that scenarios may use.
 pub fn register(app: &mut App) {
+    app.add_plugins(PriorArtPlugin);
     let mut controllers = app.world_mut().resource_mut::<ControllerRegistry>();
     controllers.register(
         NAME,

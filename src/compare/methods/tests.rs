@@ -30,6 +30,7 @@ fn trained(method: &str, task: &str, seed: u64, accuracies: &[f64]) -> MethodTra
             is_complete: true,
             updates: 0,
             scales_loss: false,
+            confounders: Confounders::default(),
             is_evaluated: true,
             episodes: episodes.collect(),
             curve: Vec::new(),

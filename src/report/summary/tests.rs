@@ -49,6 +49,13 @@ fn a_finished_run_is_summed_up_in_aligned_columns() {
 }
 
 #[test]
+fn programs_read_what_the_summary_tells() {
+    let live = finished_run(2);
+
+    insta::assert_json_snapshot!(super::super::results::RunResults::of(&live));
+}
+
+#[test]
 fn fallbacks_are_summed_up_over_rounds_where_there_are_any() {
     let directory = Path::new("runs/falling-back");
     let mut live = finished_run(2);

@@ -10,6 +10,7 @@ use crate::controller::deciders::{BuildContext, Controller};
 use crate::controller::view::{DecisionView, EnvRow, EnvView, ObservationFeatures, TrainingSignals};
 use crate::growth::SlotId;
 use crate::policy::NetRegistry;
+use crate::policy::fixtures::nets;
 use crate::scenario::Scenario;
 use crate::seed::SeedReport;
 use crate::torch::HostSyncCounter;
@@ -33,7 +34,7 @@ impl Default for Ground {
             scenario,
             slots: (0..3).map(|col| SlotId::new(0, col)).collect(),
             max_steps: 150,
-            nets: NetRegistry::default(),
+            nets: nets(),
             features: ObservationFeatures::default(),
         }
     }

@@ -40,6 +40,7 @@ pub(super) fn names_in(world: &World) -> Catalog {
         controllers: world.resource::<ControllerRegistry>().iter().map(entry).collect(),
         nets: world.resource::<NetRegistry>().iter().map(entry).collect(),
         rewards: world.resource::<RewardModes>().iter().map(entry).collect(),
+        profiles: Arc::new(world.resource::<RewardModes>().clone()),
     }
 }
 

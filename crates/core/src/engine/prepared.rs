@@ -137,6 +137,7 @@ impl Prepared {
             scenario,
             task,
             host,
+            reward,
             slots,
             ..
         } = &self.loaded;
@@ -149,6 +150,7 @@ impl Prepared {
             rounds: 0..scenario.run.rounds,
             scenario: scenario.clone(),
             task: task.clone(),
+            reward: *reward,
             layout,
         })
     }

@@ -42,7 +42,7 @@ use crate::clock::RunClock;
 use crate::data::{FeedArithmetic, Readers, Resident, TaskData};
 use crate::host::SlotLayout;
 use crate::nn::Implementation;
-use crate::scenario::{Kernels, Scenario, StageIsolation, TaskSpec};
+use crate::scenario::{Kernels, RewardProfile, Scenario, StageIsolation, TaskSpec};
 use crate::schedule::{
     Act, AddWork, Assess, RestoreRound, RoundEnd, RoundStart, SaveRound, Startup, StepEnd, StepStart, StepSync, Work,
 };
@@ -57,6 +57,8 @@ pub struct Experiment {
     pub scenario: Scenario,
     /// The task with all overrides of the scenario in it.
     pub task: TaskSpec,
+    /// What the reward says of itself.
+    pub reward: RewardProfile,
     /// The enabled slots, in policy order.
     pub layout: SlotLayout,
     /// Relative paths of the scenario start here.

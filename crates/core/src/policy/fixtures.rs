@@ -1,5 +1,8 @@
 //! Small networks and random inputs for tests.
 
+#[path = "../../../../src/prior_art/networks.rs"]
+mod networks;
+
 use tch::{Device, Tensor};
 
 use super::{ActorCritic, NetContext, NetRegistry, NetSpec};
@@ -34,9 +37,14 @@ pub fn network(kind: &str, config: NetConfig, seed: u64) -> Box<dyn ActorCritic>
         device: Device::Cpu,
         seed,
     };
-    NetRegistry::default()
-        .build(context, &crate::schema::Settings::default())
-        .unwrap()
+    nets().build(context, &crate::schema::Settings::default()).unwrap()
+}
+
+/// The engine's network and those of the prior art.
+pub fn nets() -> NetRegistry {
+    let mut nets = NetRegistry::default();
+    networks::register(&mut nets);
+    nets
 }
 
 pub fn values(tensor: &Tensor) -> Vec<f64> {

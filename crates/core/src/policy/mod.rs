@@ -21,6 +21,7 @@ mod nets;
 pub(crate) mod fixtures;
 
 pub use actor_critic::{ActorCritic, NetContext, NetSequence, NetSpec, PolicyInput, SequenceOutput, StepOutput};
+pub use cores::{Lstm, NetCore, RecurrentCell, RecurrentCore};
 pub(crate) use distribution::Floor;
 #[cfg(test)]
 pub(crate) use evaluate::HeadTerms;
@@ -29,6 +30,7 @@ pub use layout::LogitLayout;
 pub use nets::{NetFactory, NetRegistry};
 pub use parameters::PolicyParams;
 pub(crate) use precision::PolicyPrecision;
+pub use recurrent::Packing;
 pub use sample::DecideMode;
 pub(crate) use sample::{choose, head_uniforms};
 pub use trainable::{Evaluation, ParamGroup, PolicyParam, RecurrentState, SequenceInput, TrainablePolicy};

@@ -2,9 +2,14 @@
 
 use std::sync::Arc;
 
+use tch::TchError;
+
 use super::actor_critic::{ActorCritic, NetContext};
+use super::cores::{Lstm, NetCore, RecurrentCore};
 use super::network::Network;
 use crate::actions::PolicyError;
+use crate::nn::ParamSet;
+use crate::scenario::NetConfig;
 use crate::schema::{Registry, Settings, registry};
 
 /// Builds a network.
@@ -16,21 +21,29 @@ registry! {
 }
 
 impl Default for NetRegistry {
-    /// With the built-in networks.
+    /// With the built-in network.
     fn default() -> Self {
         let mut nets = Self(Registry::new("network"));
-        for (name, summary) in [
-            ("gru", "residual GRU layers"),
-            ("lstm", "residual LSTM layers"),
-            ("mlp", "two residual blocks, no memory"),
-        ] {
-            nets.register(name, summary, Arc::new(|context| Ok(Box::new(Network::new(context)?))));
-        }
+        nets.register_core("lstm", "residual LSTM layers", |config, params| {
+            Ok(Box::new(RecurrentCore::<Lstm>::new(config, params)?))
+        });
         nets
     }
 }
 
 impl NetRegistry {
+    /// Adds a network that differs from the engine's by its core alone: `build` makes one for these sizes, and adds its parameters to
+    /// the set.
+    pub fn register_core(
+        &mut self,
+        name: &str,
+        summary: &str,
+        build: impl Fn(&NetConfig, &mut ParamSet) -> Result<Box<dyn NetCore>, TchError> + Send + Sync + 'static,
+    ) {
+        let net = move |context| Ok(Box::new(Network::new(context, &build)?) as _);
+        self.register(name, summary, Arc::new(net));
+    }
+
     /// Builds the network that the context's spec names, with what the scenario sets of it.
     ///
     /// # Errors

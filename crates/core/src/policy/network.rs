@@ -1,9 +1,9 @@
-//! The built-in networks: a trunk, eight action heads, a value.
+//! The built-in network: a trunk around a core, eight action heads, a value.
 
 use tch::{TchError, Tensor};
 
 use super::actor_critic::{ActorCritic, NetContext, NetSequence, NetSpec, PolicyInput, SequenceOutput, StepOutput};
-use super::cores::Cell;
+use super::cores::BuildCore;
 use super::parameters::PolicyParams;
 use super::trainable::{ParamGroup, RecurrentState};
 use super::trunk::Trunk;
@@ -16,7 +16,8 @@ const ACTION: Init = Init::Orthogonal(0.01);
 /// The value head's last layer: a gain of 1 makes the first value losses explode, 0.01 pins them to 0.
 const VALUE: Init = Init::Orthogonal(0.1);
 
-/// A policy network with one of the built-in cores.
+/// A policy network around a core: an embedding of blueprints and a layer of features before it, action heads and a value behind
+/// it.
 #[derive(Debug)]
 pub struct Network {
     spec: NetSpec,
@@ -34,27 +35,22 @@ impl Network {
     ///
     /// # Errors
     /// A device error.
-    pub fn new(context: NetContext) -> Result<Self, PolicyError> {
-        let cell = match context.spec.kind.as_str() {
-            "gru" => Some(Cell::Gru),
-            "mlp" => None,
-            _ => Some(Cell::Lstm),
-        };
-        Ok(catch(|| Self::build(context, cell))?.map_err(TorchError::from)?)
+    pub fn new(context: NetContext, core: BuildCore) -> Result<Self, PolicyError> {
+        Ok(catch(|| Self::build(context, core))?.map_err(TorchError::from)?)
     }
 
-    fn build(context: NetContext, cell: Option<Cell>) -> Result<Self, TchError> {
+    fn build(context: NetContext, core: BuildCore) -> Result<Self, TchError> {
         let mut params = context.params();
         let spec = context.spec;
         let hidden = spec.config.hidden_dim as i64;
-        let trunk = Trunk::new(&spec, cell, params.of(ParamGroup::Shared))?;
+        let trunk = Trunk::new(&spec, core, params.of(ParamGroup::Shared))?;
         let heads = action_heads(&spec, hidden, params.of(ParamGroup::ActorHeads))?;
         let critic = params.of(ParamGroup::Critic);
         let value = value_stack(hidden, critic)?;
         let (name, zero) = (value.next_name(), Some(Init::Constant(0.0)));
         let value_output = Linear::new(critic, &name, [hidden / 8, 1], VALUE, zero)?;
         params.initialise()?;
-        trunk.remember()?;
+        trunk.prepare()?;
         // The op's columns come first.
         heads[0].set_bias(&spec.config.op_bias.values())?;
         Ok(Self {

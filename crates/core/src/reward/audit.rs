@@ -8,8 +8,14 @@
 mod order;
 mod world;
 mod strategies;
-#[cfg(test)]
-mod tests;
+#[cfg(any(test, feature = "testing"))]
+#[allow(
+    dead_code,
+    missing_docs,
+    unused_imports,
+    reason = "the tests among it are compiled here alone"
+)]
+pub mod tests;
 
 use serde::Serialize;
 

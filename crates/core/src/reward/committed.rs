@@ -9,11 +9,10 @@
 //! the discounted sum of an episode that terminates is 0: lent, never given (Ng, Harada, Russell 1999).
 
 use super::breakdown::{RewardBreakdown, Term};
-use super::costs::effective_params;
 use super::inputs::{EpisodeStatus, RewardError, RewardInputs};
 use super::mode::RewardMode;
 use super::state::RewardState;
-use crate::scenario::CommittedReward;
+use crate::scenario::{CommittedReward, MeasurementNeed, RewardProfile};
 
 impl RewardMode for CommittedReward {
     fn pay(
@@ -27,7 +26,7 @@ impl RewardMode for CommittedReward {
         if let Some(before) = state.committed_accuracy.replace(committed) {
             out.pay(Term::CommittedChange, self.weight * (committed - before));
         }
-        let effective = effective_params(inputs.after(), inputs.host_params, 0.0);
+        let effective = inputs.effective_params(0.0);
         out.pay(Term::LinearRent, -self.weight * rent_points(self, effective, inputs));
         let lent = match inputs.status {
             EpisodeStatus::Terminated => 0.0,
@@ -39,6 +38,13 @@ impl RewardMode for CommittedReward {
         out.pay(Term::Loan, gamma * lent - state.lent);
         state.lent = lent;
         Ok(())
+    }
+
+    fn profile(&self) -> RewardProfile {
+        RewardProfile {
+            price: Some(self.rent),
+            ..RewardProfile::needing(MeasurementNeed::EveryStep)
+        }
     }
 }
 

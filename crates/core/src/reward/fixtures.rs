@@ -1,8 +1,10 @@
-//! Steps for the tests of this folder.
+//! Steps for tests of rewards.
+
+use std::sync::Arc;
 
 use super::*;
 use crate::growth::{LifecycleOp, SeedStage};
-use crate::scenario::{ContributionMode, FossilAttribution, LossReward, RewardConfig, ShapedReward};
+use crate::scenario::{LossReward, RewardConfig};
 
 /// A seed of slot 0 that is 15 steps old, germinated at 50 % accuracy, not measured.
 pub fn seed(stage: SeedStage, epochs_in_stage: u32) -> SeedView {
@@ -21,34 +23,34 @@ pub fn seed(stage: SeedStage, epochs_in_stage: u32) -> SeedView {
 }
 
 impl SeedView {
-    pub(crate) fn alpha(self, alpha: f64) -> Self {
+    pub fn alpha(self, alpha: f64) -> Self {
         Self { alpha, ..self }
     }
 
-    pub(crate) fn params(self, params: u64) -> Self {
+    pub fn params(self, params: u64) -> Self {
         Self { params, ..self }
     }
 
-    pub(crate) fn age(self, age: u32) -> Self {
+    pub fn age(self, age: u32) -> Self {
         Self { age, ..self }
     }
 
     /// Measured in this step, percentage points.
-    pub(crate) fn worth(self, points: f64) -> Self {
+    pub fn worth(self, points: f64) -> Self {
         Self {
             contribution: Some(MeasuredContribution { points, age: 0 }),
             ..self
         }
     }
 
-    pub(crate) fn withering(self) -> Self {
+    pub fn withering(self) -> Self {
         Self {
             is_withering: true,
             ..self
         }
     }
 
-    pub(crate) fn interacting(self, interaction_sum: f64) -> Self {
+    pub fn interacting(self, interaction_sum: f64) -> Self {
         Self {
             interaction_sum,
             ..self
@@ -186,43 +188,38 @@ pub fn assert_terms(breakdown: &RewardBreakdown, expected: &[(Term, f64)]) {
     }
 }
 
-/// The shaped reward that pays growing seeds like committed ones, as the first descriptions have it.
-pub fn generous() -> ShapedReward {
-    ShapedReward {
-        contribution_weight: 1.0,
-        growing_pay_steps: None,
-        fossil_attribution: FossilAttribution::Frozen,
-        ..ShapedReward::default()
+/// What a step can be paid by.
+pub trait AsMode {
+    fn mode(&self) -> Arc<dyn RewardMode>;
+}
+
+impl AsMode for RewardConfig {
+    fn mode(&self) -> Arc<dyn RewardMode> {
+        RewardModes::default().of(self).unwrap()
     }
 }
 
-pub fn shaped() -> RewardConfig {
-    shaped_with(|_| ())
-}
-
-/// The generous reward, changed.
-pub fn shaped_with(change: impl FnOnce(&mut ShapedReward)) -> RewardConfig {
-    let mut config = generous();
-    change(&mut config);
-    RewardConfig::Contribution(ContributionMode::Shaped(Box::new(config)))
+impl AsMode for Arc<dyn RewardMode> {
+    fn mode(&self) -> Arc<dyn RewardMode> {
+        self.clone()
+    }
 }
 
 pub fn compute(
-    config: &RewardConfig,
+    reward: &impl AsMode,
     inputs: &RewardInputs,
     state: &mut RewardState,
 ) -> Result<RewardBreakdown, RewardError> {
-    let modes = RewardModes::default();
-    RewardFunction::new(modes.of(config)?, GAMMA).compute(inputs, state)
+    RewardFunction::new(reward.mode(), GAMMA).compute(inputs, state)
 }
 
-pub fn pay(config: &RewardConfig, inputs: &RewardInputs, state: &mut RewardState) -> RewardBreakdown {
-    compute(config, inputs, state).unwrap()
+pub fn pay(reward: &impl AsMode, inputs: &RewardInputs, state: &mut RewardState) -> RewardBreakdown {
+    compute(reward, inputs, state).unwrap()
 }
 
 /// The reward of a step without a past.
-pub fn first(config: &RewardConfig, step: Step) -> RewardBreakdown {
-    pay(config, &step.build(), &mut RewardState::default())
+pub fn first(reward: &impl AsMode, step: Step) -> RewardBreakdown {
+    pay(reward, &step.build(), &mut RewardState::default())
 }
 
 pub fn held(n: u32, points: f64) -> SeedView {

@@ -45,14 +45,12 @@ impl RewardFunction {
     /// The reward of one env's step, part by part; `state` moves on to the next step.
     ///
     /// # Errors
-    /// An input or a result that is no number, a missing measurement, or the memory of another seed.
+    /// An input or a result that is no number, a missing measurement, or a memory that cannot be read.
     pub fn compute(&self, inputs: &RewardInputs, state: &mut RewardState) -> Result<RewardBreakdown, RewardError> {
         inputs.check()?;
-        state.begin_step(inputs)?;
         let mut out = RewardBreakdown::default();
         self.mode.pay(inputs, self.gamma, state, &mut out)?;
         self.pay_potential(inputs, state, &mut out);
-        state.end_step(inputs);
         match out.total() {
             total if total.is_finite() => Ok(out),
             total => Err(RewardError::NonFinite {

@@ -1,5 +1,7 @@
 //! What a reward is computed from: plain data of one env and step, and what is wrong with it.
 
+use std::ops::Add;
+
 use smallvec::SmallVec;
 
 use super::breakdown::Term;
@@ -25,16 +27,9 @@ pub enum RewardError {
     /// What the mode needs in this step was not measured.
     #[error("{0} was not measured")]
     MissingMeasurement(&'static str),
-    /// What is remembered of a slot belongs to another seed.
-    #[error("slot {slot} keeps the account of seed {kept}, but holds seed {found}")]
-    OtherSeed {
-        /// In policy order.
-        slot: usize,
-        /// Seed that is remembered.
-        kept: String,
-        /// Seed that the slot holds.
-        found: String,
-    },
+    /// What the mode remembers of the episode is of another form.
+    #[error("what the reward remembers cannot be read: {0}")]
+    Memory(String),
     /// The sum is NaN or infinite.
     #[error("the reward {total} is no number; its terms: {}", list(terms))]
     NonFinite {
@@ -269,6 +264,16 @@ impl RewardInputs {
     /// Committed seeds after the tick.
     pub fn fossils(&self) -> impl Iterator<Item = &SeedView> {
         self.after().filter(|seed| seed.stage == SeedStage::Fossilized)
+    }
+
+    /// Parameters that rent is charged for: those of seeds on the output path after the tick, weighed by their amplitudes, plus a
+    /// share of the host's per slot. Germinated and training seeds are in grace.
+    pub fn effective_params(&self, slot_share: f64) -> f64 {
+        let pays = |stage| matches!(stage, SeedStage::Blending | SeedStage::Holding | SeedStage::Fossilized);
+        self.after()
+            .filter(|seed| pays(seed.stage))
+            .map(|seed| slot_share * self.host_params as f64 + seed.alpha * seed.params as f64)
+            .fold(0.0, Add::add)
     }
 
     /// The accuracy with committed seeds alone, percent.

@@ -6,12 +6,11 @@
 //! nothing in between: a rise that falls again pays nothing.
 
 use super::breakdown::{RewardBreakdown, Term};
-use super::costs::auto_prune;
 use super::inputs::{RewardError, RewardInputs, finite};
 use super::mode::RewardMode;
 use super::potential::Potential;
 use super::state::RewardState;
-use crate::scenario::LossReward;
+use crate::scenario::{LossReward, MeasurementNeed, RewardProfile};
 
 /// Reward per typical change of the loss.
 const DELTA_WEIGHT: f64 = 5.0;
@@ -21,6 +20,8 @@ const MAX_DELTA: f64 = 5.0;
 const MAX_RENT: f64 = 5.0;
 /// Age from which a seed pays rent.
 const GRACE_STEPS: u32 = 3;
+/// Reward per seed that the engine had to remove.
+const AUTO_PRUNE: f64 = -0.2;
 /// Weight of the potential-based shaping.
 const POTENTIAL_WEIGHT: f64 = 0.1;
 /// Reward at the end of reaching the target loss.
@@ -45,7 +46,7 @@ impl RewardMode for LossReward {
         let growth = charged_params(inputs) / inputs.host_params.max(1) as f64;
         let rent = (scale.rent_weight * growth.ln_1p()).min(MAX_RENT);
         out.pay(Term::ComputeRent, -rent);
-        out.pay(Term::AutoPrune, auto_prune(inputs));
+        out.pay(Term::AutoPrune, AUTO_PRUNE * f64::from(inputs.auto_pruned));
         if inputs.is_final {
             let committed = finite("the committed loss", inputs.committed_loss()?)?;
             out.pay(
@@ -56,6 +57,10 @@ impl RewardMode for LossReward {
             out.pay(Term::TerminalLoss, TERMINAL_WEIGHT * reached.clamp(0.0, 1.0));
         }
         Ok(())
+    }
+
+    fn profile(&self) -> RewardProfile {
+        RewardProfile::needing(MeasurementNeed::AtTheEnd)
     }
 
     fn potential(&self) -> Option<Potential> {

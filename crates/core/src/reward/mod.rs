@@ -10,8 +10,6 @@
 mod breakdown;
 mod episode;
 mod inputs;
-mod attribution;
-mod costs;
 mod extension;
 mod potential;
 mod report;
@@ -22,21 +20,26 @@ mod committed;
 mod function;
 mod audit;
 mod loss;
-mod shaped;
-mod escrow;
-mod basic;
-mod simplified;
 mod sparse;
 pub(crate) mod systems;
-#[cfg(test)]
-mod fixtures;
-#[cfg(test)]
-mod properties;
+#[cfg(any(test, feature = "testing"))]
+#[allow(missing_docs, reason = "helpers of tests")]
+pub mod fixtures;
+#[cfg(any(test, feature = "testing"))]
+#[allow(
+    dead_code,
+    missing_docs,
+    unused_imports,
+    reason = "the tests among it are compiled here alone"
+)]
+pub mod properties;
 #[cfg(test)]
 mod tests;
 
 use bevy_app::{App, Plugin};
 
+#[cfg(any(test, feature = "testing"))]
+pub use self::audit::tests as audited;
 pub use self::audit::{Audit, AuditRow, Strategy, audit};
 pub use self::breakdown::{RewardBreakdown, Term};
 pub use self::episode::{EpisodeReward, RewardedStep};

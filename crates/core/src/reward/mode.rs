@@ -6,7 +6,7 @@ use super::breakdown::RewardBreakdown;
 use super::inputs::{RewardError, RewardInputs};
 use super::potential::Potential;
 use super::state::RewardState;
-use crate::scenario::{ContributionMode, RewardConfig};
+use crate::scenario::{ContributionMode, KnownRewards, RewardConfig, RewardProfile};
 use crate::schema::{Registry, registry};
 
 /// A way to pay decisions: a pure function of what happened in a step and of what it remembers of the episode.
@@ -15,7 +15,6 @@ use crate::schema::{Registry, registry};
 /// use std::sync::Arc;
 ///
 /// use simic_engine::prelude::*;
-/// use simic_engine::reward::{RewardBreakdown, RewardError, RewardInputs, RewardMode, RewardModes, RewardState, Term};
 ///
 /// /// What an accuracy is worth that was never reached before.
 /// struct Record;
@@ -28,10 +27,9 @@ use crate::schema::{Registry, registry};
 ///         state: &mut RewardState,
 ///         out: &mut RewardBreakdown,
 ///     ) -> Result<(), RewardError> {
-///         let best = state.numbers.entry("best".into()).or_insert(step.accuracy);
-///         out.pay(Term::Extension, (step.accuracy - *best).max(0.0));
-///         *best = best.max(step.accuracy);
-///         Ok(())
+///         let best = state.recall::<Option<f64>>()?.unwrap_or(step.accuracy);
+///         out.pay(Term::Extension, (step.accuracy - best).max(0.0));
+///         state.remember(&Some(best.max(step.accuracy)))
 ///     }
 /// }
 ///
@@ -40,8 +38,9 @@ use crate::schema::{Registry, registry};
 ///     modes.register("record", "new best accuracies", Arc::new(Record));
 /// }
 /// ```
-/// A scenario chooses it with `reward: custom(name: "record")`. Which coalitions of seeds are measured is the scenario's section
-/// `attribution`.
+/// A scenario chooses it with `reward: contribution(record())`, or `reward: custom(name: "record")`. Which coalitions of seeds are measured is the scenario's section
+/// `attribution`; what a mode cannot do without it says in its [`profile`](Self::profile), and a scenario that does not measure it
+/// is refused.
 pub trait RewardMode: Send + Sync {
     /// Pays one env's step, but for the potential. `gamma` is the learner's discount.
     ///
@@ -54,6 +53,11 @@ pub trait RewardMode: Send + Sync {
         state: &mut RewardState,
         out: &mut RewardBreakdown,
     ) -> Result<(), RewardError>;
+
+    /// What the scenario is held to; nothing unless the mode says it.
+    fn profile(&self) -> RewardProfile {
+        RewardProfile::default()
+    }
 
     /// The potential over stages that the mode shapes by.
     fn potential(&self) -> Option<Potential> {
@@ -81,16 +85,16 @@ impl RewardModes {
         Ok(match config {
             RewardConfig::Contribution(mode) => match mode {
                 ContributionMode::Committed(config) => Arc::new(*config),
-                ContributionMode::Shaped(config) => Arc::new((**config).clone()),
-                ContributionMode::Escrow(config) => Arc::new((**config).clone()),
-                ContributionMode::Simplified(config) => Arc::new(config.clone()),
-                ContributionMode::Basic(config) => Arc::new(config.clone()),
-                ContributionMode::BasicPlus(config) => Arc::new(config.clone()),
                 ContributionMode::Sparse(config) => Arc::new(*config),
-                ContributionMode::Minimal(config) => Arc::new(*config),
             },
             RewardConfig::Loss(config) => Arc::new(config.clone()),
             RewardConfig::Custom { name, settings } => self.get(&name.0, settings)?.1,
         })
+    }
+}
+
+impl KnownRewards for RewardModes {
+    fn profile(&self, reward: &RewardConfig) -> RewardProfile {
+        self.of(reward).map(|mode| mode.profile()).unwrap_or_default()
     }
 }

@@ -76,8 +76,8 @@ pub(crate) fn reset_rewards(
 /// A rollback prunes seeds in a step that pays nothing.
 pub(crate) fn forget_pruned_seeds(mut envs: Query<(&RollbackVerdict, &mut RewardState)>) {
     for (verdict, mut state) in &mut envs {
-        if let Some(rollback) = &verdict.0 {
-            state.roll_back(rollback.pruned.iter().copied());
+        if verdict.0.is_some() {
+            state.roll_back();
         }
     }
 }

@@ -1,7 +1,6 @@
 //! One yardstick of what a network costs, for accuracy minus rent: the same for networks that were paid for by different
 //! rewards, whatever these charge.
 
-use super::costs::effective_params;
 use super::inputs::RewardInputs;
 
 /// Points per step for each e-fold by which the network grows, and the most of them.
@@ -17,7 +16,7 @@ const COMMITTED_SEED: f64 = 0.002;
 
 /// What parameters and seeds cost in a step, at least 0, in points.
 pub fn standard_rent(inputs: &RewardInputs) -> f64 {
-    let effective = effective_params(inputs.after(), inputs.host_params, SLOT_SHARE);
+    let effective = inputs.effective_params(SLOT_SHARE);
     let growth = effective / inputs.host_params.max(LEAST_HOST_PARAMS) as f64;
     let committed = inputs.fossils().count();
     let seeds = committed + inputs.after().filter(|seed| seed.is_growing()).count();

@@ -166,7 +166,7 @@ impl TelemetryHub {
                 accuracy: best.told.final_accuracy,
                 param_ratio: best.told.param_ratio,
             }),
-            rollbacks: self.live.rollbacks,
+            rollbacks: self.live.confounders.rollbacks,
             dropped_events: self.lanes.iter().map(|lane| lane.dropped).sum(),
             missing_events: self.live.missing.events + self.log.lost_events(),
             recorded: Some(self.log.mark()),

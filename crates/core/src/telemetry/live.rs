@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
+use super::confounders::Confounders;
 use super::encoding::{Num, Timestamp};
 use super::event::{EnvContext, Event, Payload};
 use super::payload::{
@@ -141,8 +142,6 @@ pub struct LiveState {
     pub rounds: Vec<RoundResult>,
     /// Episodes played to their end or stopped.
     pub episodes_done: u64,
-    /// Of the whole run.
-    pub rollbacks: u64,
     /// Policy updates that were due and not performed.
     pub skipped_updates: u64,
     /// Numbers that were skipped: events that were told and are not there.
@@ -154,6 +153,8 @@ pub struct LiveState {
     pub latest_accuracies: Vec<(u32, f64)>,
     /// What became of seeds that were not committed.
     pub seed_ends: SeedEnds,
+    /// What readers of the numbers should know.
+    pub confounders: Confounders,
     /// In the order in which they were committed.
     pub committed: Vec<CommittedSeed>,
     /// Number of the next event.
@@ -178,6 +179,7 @@ impl LiveState {
             self.enter_round(round);
         }
         self.seed_ends.apply(event);
+        self.confounders.apply(event);
         match &event.payload {
             Payload::RunStarted(run) => self.started = Some(run.clone()),
             Payload::RunFinished(run) => self.finished = Some(run.clone()),
@@ -187,7 +189,6 @@ impl LiveState {
             Payload::SeedPruned(_) => self.growth_in_round.pruned += 1,
             Payload::SeedFossilized(seed) => self.apply_fossilized(event, seed),
             Payload::GovernorRollback(_) => {
-                self.rollbacks += 1;
                 self.rollbacks_in_round += 1;
             }
             Payload::CounterfactualMatrix(matrix) => self.apply_matrix(matrix),

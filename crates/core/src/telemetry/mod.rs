@@ -16,6 +16,7 @@ mod outbox;
 mod segments;
 mod reader;
 mod seed_ends;
+mod confounders;
 mod live;
 mod sink;
 mod event_log;
@@ -33,6 +34,7 @@ use bevy_app::{App, Plugin};
 
 use crate::scenario::TelemetryConfig;
 
+pub use confounders::Confounders;
 pub use encoding::round;
 pub(crate) use encoding::round_if_any;
 pub use encoding::{ActionId, BigInteger, Num, Timestamp};

@@ -151,7 +151,8 @@ fn plan(env: &mut SteppingEnvItem, clock: &RunClock, experiment: &Experiment) ->
     if clock.step() == 1 {
         env.plan.forget_measurement();
     }
-    let (is_final, fossils_play) = (clock.is_last_step(), scenario.measures_fossils());
+    let (is_final, reward) = (clock.is_last_step(), &experiment.reward);
+    let fossils_play = scenario.attribution.include_fossilized || reward.measures_fossils;
     let (players, attribution) = env.plan.last_measured.find(
         env.training.slots.records(),
         fossils_play,
@@ -170,7 +171,7 @@ fn plan(env: &mut SteppingEnvItem, clock: &RunClock, experiment: &Experiment) ->
     };
     let mut plan = plan_coalitions(&players, &attribution, moment);
     if let Some(most) = attribution.max_configs {
-        plan.limit(most, scenario.reward.required_masks(is_final));
+        plan.limit(most, reward.required_masks(is_final));
     }
     let live = live_slots(&mut env.training.slots.0, experiment.isolation());
     let tree = CoalitionTree::new(&plan.coalitions, &live);

@@ -12,7 +12,9 @@ use serde::Serialize;
 
 use super::SeedInit;
 use super::host::{HostChoice, HostOutline};
+use super::needs::RewardProfile;
 use super::presets::TaskPreset;
+use super::reward::RewardConfig;
 use super::task::DataSource;
 use crate::growth::Topology;
 use crate::schema::{Content, Declared, Described, Field, Kind, Names, Subject, Variant};
@@ -86,6 +88,12 @@ pub trait KnownImages: fmt::Debug + Send + Sync {
     fn settle(&self, source: &DataSource, folder: Option<&Path>, family: &str) -> Result<String, String>;
 }
 
+/// Who knows rewards: `reward::RewardModes`, which the section `attribution` is checked against.
+pub trait KnownRewards: fmt::Debug + Send + Sync {
+    /// What a mode says of itself, with the settings that the scenario gives it; of one that nobody has registered, nothing.
+    fn profile(&self, reward: &RewardConfig) -> RewardProfile;
+}
+
 /// Everything that this build, plugins included, knows by name.
 #[derive(Clone, Debug)]
 pub struct Catalog {
@@ -105,6 +113,8 @@ pub struct Catalog {
     pub nets: Vec<Entry>,
     /// Rewards that `reward: custom(name: "..")` may name.
     pub rewards: Vec<Entry>,
+    /// What all rewards say of themselves.
+    pub profiles: Arc<dyn KnownRewards>,
     /// What may be set of what plugins have registered, by their names.
     pub settings: BTreeMap<(Subject, String), Declared>,
 }

@@ -5,12 +5,17 @@ use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 
 use super::catalog::Catalog;
+use super::parts::{Guest, form_inside};
 use super::paths::{lookup, member_with, path_ending_in};
 use super::problem::{Problem, did_you_mean, slip_of};
+use super::reader;
 use super::removed;
 use super::tree::{Name, Node, Span, Value, listed};
-use super::wording::{choices, integer_range, noun, valid, variant_form, variant_list};
+use super::wording::{choices, integer_range, noun, valid, variant_form};
 use crate::schema::{Content, Field, Kind, Names, Variant};
+
+/// Number of the source that all defaults stand in.
+pub const DEFAULTS: usize = 0;
 
 /// Outcome of a check.
 #[derive(Default)]
@@ -224,13 +229,20 @@ impl Checker<'_> {
         path: &str,
     ) -> Option<Node> {
         let mut clean = Vec::new();
-        for (key, value) in given {
+        let unset = fields.iter().filter(|field| matches!(field.kind, Kind::Settings(_)));
+        let unset = unset.filter(|field| given.iter().all(|(key, _)| key.text != field.name));
+        let unset: Vec<_> = unset.map(|field| nothing_set(field)).collect();
+        for (key, value) in given.iter().chain(&unset) {
             let below = join(path, &key.text);
             match fields.iter().find(|field| field.name == key.text) {
                 Some(field) => {
-                    let kind = match field.kind {
-                        Kind::Settings(of) => self.settings_kind(fields, of, given),
-                        _ => &field.kind,
+                    let settings = match field.kind {
+                        Kind::Settings(of) => Some(self.settings(fields, of, given, value)),
+                        _ => None,
+                    };
+                    let (kind, value) = match &settings {
+                        Some((kind, value)) => (*kind, value),
+                        None => (&field.kind, value),
                     };
                     if let Some(value) = self.value(kind, value, &below) {
                         clean.push((key.clone(), value));
@@ -238,11 +250,6 @@ impl Checker<'_> {
                 }
                 None => self.unknown_key(key, fields, path),
             }
-        }
-        let unset = fields.iter().filter(|field| matches!(field.kind, Kind::Settings(_)));
-        for field in unset.filter(|field| given.iter().all(|(key, _)| key.text != field.name)) {
-            let text = field.name.into();
-            clean.push((Name { text, span }, Node::new(Value::Tuple(None, Vec::new()), span)));
         }
         let is_given = |field: &Field| given.iter().any(|(key, _)| key.text == field.name);
         let missing: Vec<_> = fields
@@ -259,15 +266,27 @@ impl Checker<'_> {
         complete.then(|| Node::new(Value::Record(name.cloned(), clean), span))
     }
 
-    /// What the part declares that the field `of` chooses; of a name that is not registered, which is reported where it
-    /// stands, anything.
-    fn settings_kind(&self, fields: &'static [Field], of: &str, given: &[(Name, Node)]) -> &'static Kind {
+    /// What the part declares that the field `of` chooses, and what is written over its defaults; of a name that is not
+    /// registered, which is reported where it stands, anything.
+    fn settings(
+        &self,
+        fields: &'static [Field],
+        of: &str,
+        given: &[(Name, Node)],
+        written: &Node,
+    ) -> (&'static Kind, Node) {
         let named = given.iter().find(|(key, _)| key.text == of);
         let declared = named.and_then(|(_, node)| match &node.value {
             Value::Text(name) | Value::Word(name) => self.catalog.settings_of(fields, of, name),
             _ => None,
         });
-        declared.map_or(&Kind::Settings(""), |declared| declared.kind)
+        let Some(declared) = declared else {
+            return (&Kind::Settings(""), written.clone());
+        };
+        let defaults = reader::read(&declared.defaults, DEFAULTS).ok();
+        let mut value = defaults.map_or_else(|| written.clone(), |defaults| defaults.root);
+        value.overlay(written.clone());
+        (declared.kind, value)
     }
 
     fn unknown_key(&mut self, key: &Name, fields: &'static [Field], path: &str) {
@@ -311,22 +330,14 @@ impl Checker<'_> {
             };
             return self.mismatch(kind, node, path, help);
         };
-        let Some(variant) = variants.iter().find(|variant| variant.name == word) else {
-            if let Some(instead) = removed::value(path, word) {
-                let message = format!("`{word}` was {}", removed::SINCE);
-                return self.reject(node.span, path, message, Some(instead.into()));
-            }
-            let help = match inner_choice(variants, word) {
-                Some(form) => Some(format!("did you mean `{form}`?")),
-                None => did_you_mean(word, variants.iter().map(|variant| variant.name)),
+        if let Some(guest) = Guest::of(variants, node) {
+            return match guest.spelled_out(self.catalog) {
+                Some(part) => self.choice(kind, variants, &part, path),
+                None => self.unknown_choice(guest.members, guest.parts(self.catalog), guest.node, guest.name, path),
             };
-            let valid = variant_list(variants);
-            return self.reject(
-                node.span,
-                path,
-                format!("unknown choice `{word}`; valid: {valid}"),
-                help,
-            );
+        }
+        let Some(variant) = variants.iter().find(|variant| variant.name == word) else {
+            return self.unknown_choice(variants, Vec::new(), node, word, path);
         };
         match (&variant.content, &node.value) {
             (Content::Nothing, Value::Word(_)) => Some(node.clone()),
@@ -343,6 +354,30 @@ impl Checker<'_> {
                 self.reject(node.span, path, message, None)
             }
         }
+    }
+
+    /// `parts`: what may be chosen beside the members.
+    fn unknown_choice(
+        &mut self,
+        variants: &'static [Variant],
+        parts: Vec<String>,
+        node: &Node,
+        word: &str,
+        path: &str,
+    ) -> Option<Node> {
+        if let Some(instead) = removed::value(path, word) {
+            let message = format!("`{word}` was {}", removed::SINCE);
+            return self.reject(node.span, path, message, Some(instead.into()));
+        }
+        let names = variants.iter().map(|variant| variant.name);
+        let help = match form_inside(variants, word, self.catalog) {
+            Some(form) => Some(format!("did you mean `{form}`?")),
+            None => did_you_mean(word, names.chain(parts.iter().map(String::as_str))),
+        };
+        let forms = parts.iter().map(|part| format!("{part}(..)"));
+        let valid = listed(variants.iter().map(variant_form).chain(forms));
+        let message = format!("unknown choice `{word}`; valid: {valid}");
+        self.reject(node.span, path, message, help)
     }
 
     fn items(&mut self, name: &Name, items: &'static [Field], given: &[Node], span: Span, path: &str) -> Option<Node> {
@@ -366,30 +401,18 @@ impl Checker<'_> {
     }
 }
 
+/// The settings that nobody has written.
+fn nothing_set(field: &Field) -> (Name, Node) {
+    let (text, span) = (field.name.into(), Span::start_of(DEFAULTS));
+    (Name { text, span }, Node::new(Value::Tuple(None, Vec::new()), span))
+}
+
 fn join(path: &str, segment: &str) -> String {
     if path.is_empty() {
         segment.into()
     } else {
         format!("{path}.{segment}")
     }
-}
-
-/// How a member is written that belongs to a choice inside one of these, e.g. `contribution(sparse())`.
-fn inner_choice(variants: &[Variant], word: &str) -> Option<String> {
-    variants.iter().find_map(|outer| {
-        let Content::Items([item]) = outer.content else {
-            return None;
-        };
-        let Kind::Choice(inner) = item.kind else {
-            return None;
-        };
-        let inner = inner.iter().find(|variant| variant.name == word)?;
-        let form = match inner.content {
-            Content::Items(items) if items.iter().all(Field::is_optional_item) => format!("{word}()"),
-            _ => variant_form(inner),
-        };
-        Some(format!("{}({form})", outer.name))
-    })
 }
 
 /// How a choice is written, e.g. `sgd(lr: .., momentum: .., weight_decay: ..)`.

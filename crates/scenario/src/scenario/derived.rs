@@ -2,7 +2,8 @@
 
 use serde::Serialize;
 
-use super::catalog::Catalog;
+use super::catalog::{Catalog, Entry};
+use super::reward::RewardConfig;
 use super::task::{BYTE_VOCABULARY, BatchesPerStep, DataSource, SplitSpec, TaskSpec};
 use crate::growth::{SlotId, Topology};
 use crate::schema::{Content, Described, Kind};
@@ -79,6 +80,33 @@ pub fn data_forms(catalog: &Catalog) -> Vec<DataForm> {
         tasks: Vec::new(),
     });
     declared.chain(registered).collect()
+}
+
+/// Every family and mode of rewards, as a scenario writes it; those of plugins last.
+pub fn reward_forms(catalog: &Catalog) -> Vec<Entry> {
+    let registered = catalog.rewards.iter();
+    let registered = registered.map(|mode| Entry::new(format!("contribution({}())", mode.name), mode.summary.clone()));
+    forms_of(&RewardConfig::KIND).into_iter().chain(registered).collect()
+}
+
+fn forms_of(kind: &Kind) -> Vec<Entry> {
+    let Kind::Choice(variants) = kind else {
+        return Vec::new();
+    };
+    variants
+        .iter()
+        .flat_map(|variant| {
+            let inner = match &variant.content {
+                Content::Items([item]) => forms_of(&item.kind),
+                _ => Vec::new(),
+            };
+            let own = inner
+                .is_empty()
+                .then(|| Entry::new(format!("{}()", variant.name), variant.doc));
+            let wrap = |entry: Entry| Entry::new(format!("{}({})", variant.name, entry.name), entry.summary);
+            own.into_iter().chain(inner.into_iter().map(wrap)).collect::<Vec<_>>()
+        })
+        .collect()
 }
 
 /// What a text is made of.

@@ -7,6 +7,7 @@ use serde::Serialize;
 use super::SCENARIO;
 use super::catalog::Catalog;
 use super::check::check;
+use super::parts::spelled_path;
 use super::paths::{self, UnknownField, children};
 use super::reader;
 use super::resolve::resolved_ron;
@@ -81,11 +82,13 @@ where
     T: Described + Default + Serialize,
 {
     let whole = |path: &str| format!("{name}.{path}").trim_matches('.').to_owned();
-    if let Some((place, declared, below)) = paths::settings(const { &T::KIND }, path, catalog) {
-        let root = reader::read(&declared.defaults, 0).ok().map(|document| document.root);
+    let root = const { &T::KIND };
+    let spelled = spelled_path(root, path);
+    if let Some((place, declared, below)) = paths::settings(root, spelled.as_deref().unwrap_or(path), catalog) {
+        let defaults = reader::read(&declared.defaults, 0).ok().map(|document| document.root);
         let default_of = |path: &str| {
             let keys = path.split('.').filter(|key| !key.is_empty());
-            keys.fold(root.as_ref(), |node, key| node?.field(key))
+            keys.fold(defaults.as_ref(), |node, key| node?.field(key))
                 .map(Node::to_string)
         };
         let mut found = paths::lookup(declared.kind, below).map_err(|unknown| UnknownField {

@@ -1,6 +1,8 @@
 //! Lays the sources of a scenario over each other: defaults < preset < file < environment < command line.
 
-use super::paths;
+use super::catalog::Catalog;
+use super::parts::{Guest, Holder, takes_part};
+use super::paths::{self, UnknownField};
 use super::problem::{Problem, SourceKind};
 use super::tree::{Name, Node, Value};
 use crate::schema::{Content, Field, Kind};
@@ -79,18 +81,47 @@ impl Override {
     }
 }
 
-/// Puts `value` at `path` of `root`, a tree of all defaults.
-pub fn put(kind: &'static Kind, root: &mut Node, path: &str, value: Node) -> Result<(), Problem> {
+/// Puts `value` at `path` of `root`, a tree of all defaults; below the settings of a registered part, what the part declares is a
+/// path as well.
+pub fn put(kind: &'static Kind, root: &mut Node, path: &str, value: Node, catalog: &Catalog) -> Result<(), Problem> {
     let span = value.span;
-    if let Err(unknown) = paths::lookup(kind, path) {
-        let message = unknown.message("the scenario", "");
-        return Err(Problem::error(span, path, message).with_help(unknown.help()));
+    let refuse = |unknown: UnknownField, whole: &str| {
+        Problem::error(span, path, unknown.message(whole, "")).with_help(unknown.help())
+    };
+    let unknown = paths::lookup(kind, path).err();
+    if let Some(unknown) = unknown.clone().filter(|unknown| !takes_part(kind, &unknown.below)) {
+        return Err(refuse(unknown, "the scenario"));
     }
     let segments = paths::segments(path);
-    descend(kind, root, &segments, value).map_err(|message| Problem::error(span, path, message))
+    let put = descend(kind, root, &segments, value, catalog);
+    put.map_err(|miss| match (miss, unknown) {
+        (Miss::Setting { part, unknown }, _) => refuse(unknown, &format!("`{part}`")),
+        (Miss::Field(_), Some(unknown)) if !unknown.available.is_empty() => refuse(unknown, "the scenario"),
+        (Miss::Field(message), _) => Problem::error(span, path, message),
+    })
 }
 
-fn descend(kind: &'static Kind, node: &mut Node, segments: &[&str], value: Node) -> Result<(), String> {
+/// Why nothing can be put at a path.
+enum Miss {
+    /// In words.
+    Field(String),
+    /// The part that is chosen has no such setting.
+    Setting { part: String, unknown: UnknownField },
+}
+
+impl From<String> for Miss {
+    fn from(message: String) -> Self {
+        Self::Field(message)
+    }
+}
+
+fn descend(
+    kind: &'static Kind,
+    node: &mut Node,
+    segments: &[&str],
+    value: Node,
+    catalog: &Catalog,
+) -> Result<(), Miss> {
     let Some((&segment, rest)) = segments.split_first() else {
         node.overlay(value);
         return Ok(());
@@ -100,26 +131,27 @@ fn descend(kind: &'static Kind, node: &mut Node, segments: &[&str], value: Node)
             if node.is_none() {
                 *node = Node::new(Value::Tuple(None, Vec::new()), value.span);
             }
-            descend(inner, node, segments, value)
+            descend(inner, node, segments, value, catalog)
         }
         Kind::List(inner) => {
             let index = segment.parse::<usize>();
             let Value::List(items) = &mut node.value else {
-                return Err(format!("there is no list yet that `{segment}` could be an entry of"));
+                return Err(format!("there is no list yet that `{segment}` could be an entry of").into());
             };
             let count = items.len();
             match index.ok().and_then(|index| items.get_mut(index)) {
-                Some(item) => descend(inner, item, rest, value),
-                None => Err(format!(
-                    "the list has {count} entries, counted from 0; `{segment}` is none"
-                )),
+                Some(item) => descend(inner, item, rest, value, catalog),
+                None => Err(format!("the list has {count} entries, counted from 0; `{segment}` is none").into()),
             }
         }
         Kind::Record(fields) => match fields.iter().find(|field| field.name == segment) {
-            Some(field) => descend_into_field(field, node, rest, value),
-            None => Err(format!("`{segment}` does not belong to the choice made here")),
+            Some(field) => descend_into_field(fields, field, node, rest, value, catalog),
+            None => Err(format!("`{segment}` does not belong to the choice made here").into()),
         },
         Kind::Choice(variants) => {
+            if let Some(part) = Guest::of(variants, node).and_then(|guest| guest.spelled_out(catalog)) {
+                *node = part;
+            }
             let chosen = node.choice().unwrap_or_default().to_string();
             // What another choice is told by makes that choice: `task.preset` of a task that is written out.
             let is_told_by = |content| matches!(content, Content::Items([first, ..]) if first.name == segment);
@@ -134,9 +166,14 @@ fn descend(kind: &'static Kind, node: &mut Node, segments: &[&str], value: Node)
             let variant = variants.iter().find(|variant| variant.name == chosen);
             match variant.map(|variant| &variant.content) {
                 Some(Content::Fields(fields)) => {
-                    let field = fields.iter().find(|field| field.name == segment);
-                    let field = field.ok_or_else(|| format!("`{chosen}` has no `{segment}`"))?;
-                    descend_into_field(field, node, rest, value)
+                    let named = fields.iter().find(|field| field.name == segment);
+                    // What a part declares is set like what any other member has.
+                    let set = || Some((Holder::of(variants)?.settings, segments));
+                    let (field, rest) = named
+                        .map(|field| (field, rest))
+                        .or_else(set)
+                        .ok_or_else(|| format!("`{chosen}` has no `{segment}`"))?;
+                    descend_into_field(fields, field, node, rest, value, catalog)
                 }
                 Some(Content::Items(items)) => {
                     let position = items.iter().position(|item| item.name == segment);
@@ -150,25 +187,34 @@ fn descend(kind: &'static Kind, node: &mut Node, segments: &[&str], value: Node)
                     };
                     let span = value.span;
                     let Value::Tuple(_, given) = &mut node.value else {
-                        return Err(format!("`{chosen}` has no content yet; set the whole value"));
+                        return Err(format!("`{chosen}` has no content yet; set the whole value").into());
                     };
                     while given.len() <= index {
                         given.push(Node::new(Value::Tuple(None, Vec::new()), span));
                     }
-                    descend(&items[index].kind, &mut given[index], rest, value)
+                    descend(&items[index].kind, &mut given[index], rest, value, catalog)
                 }
-                _ => Err(format!(
-                    "no choice is made here yet that has `{segment}`; set the whole value"
-                )),
+                _ => Err(format!("no choice is made here yet that has `{segment}`; set the whole value").into()),
             }
         }
-        _ => Err("this value has no fields".into()),
+        _ => Err(Miss::Field("this value has no fields".into())),
     }
 }
 
 /// Goes on in `field` of a record, which is made if it is not there.
-fn descend_into_field(field: &'static Field, node: &mut Node, rest: &[&str], value: Node) -> Result<(), String> {
+fn descend_into_field(
+    fields: &'static [Field],
+    field: &'static Field,
+    node: &mut Node,
+    rest: &[&str],
+    value: Node,
+    catalog: &Catalog,
+) -> Result<(), Miss> {
     let span = value.span;
+    let kind = match field.kind {
+        Kind::Settings(of) if !rest.is_empty() => settings_kind(fields, of, node, rest, catalog)?,
+        _ => &field.kind,
+    };
     let placeholder = Value::Tuple(None, Vec::new());
     let (name, mut fields) = match std::mem::replace(&mut node.value, placeholder.clone()) {
         Value::Record(name, fields) => (name, fields),
@@ -180,18 +226,41 @@ fn descend_into_field(field: &'static Field, node: &mut Node, rest: &[&str], val
         }
     };
     let result = match fields.iter_mut().find(|(key, _)| key.text == field.name) {
-        Some((_, child)) => descend(&field.kind, child, rest, value),
+        Some((_, child)) => descend(kind, child, rest, value, catalog),
         None => {
             let key = Name {
                 text: field.name.into(),
                 span,
             };
             let mut child = Node::new(placeholder, span);
-            let result = descend(&field.kind, &mut child, rest, value);
+            let result = descend(kind, &mut child, rest, value, catalog);
             fields.push((key, child));
             result
         }
     };
     node.value = Value::Record(name, fields);
     result
+}
+
+/// What the part declares that the field `of` of a record names, for a path that it has.
+fn settings_kind(
+    fields: &'static [Field],
+    of: &str,
+    record: &Node,
+    path: &[&str],
+    catalog: &Catalog,
+) -> Result<&'static Kind, Miss> {
+    let (Some(Value::Text(part)) | Some(Value::Word(part))) = record.field(of).map(|named| &named.value) else {
+        return Err(Miss::Field(format!(
+            "no part is named by `{of}` yet; set the whole value"
+        )));
+    };
+    let declared = catalog.settings_of(fields, of, part);
+    // A name that is not registered is reported where it stands.
+    let kind = declared.map_or(&Kind::Settings(""), |declared| declared.kind);
+    let part = part.clone();
+    match declared.map(|declared| paths::lookup(declared.kind, &path.join("."))) {
+        Some(Err(unknown)) => Err(Miss::Setting { part, unknown }),
+        _ => Ok(kind),
+    }
 }

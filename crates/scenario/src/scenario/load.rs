@@ -5,8 +5,9 @@ use std::path::Path;
 use std::sync::LazyLock;
 
 use super::catalog::Catalog;
-use super::check::{Checked, check};
+use super::check::{Checked, DEFAULTS, check};
 use super::layers::{self, Override};
+use super::paths;
 use super::presets::{POLICY_PRESETS, TRAINING_PRESETS, TrainingPreset, preset_named};
 use super::problem::{Cursor, Problem, Report, Source, SourceKind};
 use super::reader::{self, Document};
@@ -14,7 +15,7 @@ use super::resolve::resolved_ron;
 use super::settled::settled;
 use super::tree::{Node, Span, Value};
 use super::validate::{Finding, validate};
-use super::{AmpMode, HostOutline, SCENARIO, Scenario, TaskChoice, TaskSpec};
+use super::{AmpMode, HostOutline, RewardProfile, SCENARIO, Scenario, TaskChoice, TaskSpec};
 use crate::files::RonError;
 use crate::files::ron_options;
 use crate::growth::SlotId;
@@ -39,6 +40,8 @@ pub struct Loaded {
     pub task: TaskSpec,
     /// What the task's host comes to.
     pub host: HostOutline,
+    /// What the reward says of itself.
+    pub reward: RewardProfile,
     /// Enabled slots in the policy's order.
     pub slots: Vec<SlotId>,
     /// Where each value that is no default comes from, by path.
@@ -64,8 +67,7 @@ impl Loaded {
     }
 }
 
-/// Sources by their fixed numbers; overrides and presets follow.
-const DEFAULTS: usize = 0;
+/// The source behind the defaults; overrides and presets follow.
 const FILE: usize = 1;
 
 /// The layer below all others, which no scenario changes: a sweep loads thousands of them.
@@ -204,6 +206,7 @@ impl Layering {
                     self.add_findings(findings, &checked);
                     loaded = Some(Loaded {
                         slots: task.ordered_slots(),
+                        reward: catalog.profiles.profile(&scenario.reward),
                         scenario,
                         task,
                         host,
@@ -230,7 +233,7 @@ impl Layering {
             self.add_preset(path, presets, layers, &mut lower)?;
         }
         let known = self.problems.len();
-        let root = self.lay_over(lower.clone(), layers);
+        let root = self.lay_over(lower.clone(), layers, catalog);
         match settled(&root, catalog, layers.folder) {
             None => return Some(root),
             Some(Err(problem)) => {
@@ -244,15 +247,17 @@ impl Layering {
         }
         // What is wrong with an override is found again.
         self.problems.truncate(known);
-        Some(self.lay_over(lower, layers))
+        Some(self.lay_over(lower, layers, catalog))
     }
 
-    /// What is written, over what is not.
-    fn lay_over(&mut self, mut root: Node, layers: &Layers) -> Node {
+    /// What is written, over what is not; parts are chosen before anything is set of them.
+    fn lay_over(&mut self, mut root: Node, layers: &Layers, catalog: &Catalog) -> Node {
         root.overlay(layers.file.clone());
-        for (over, node) in &layers.overrides {
+        let is_of_part = |over: &Override| paths::lookup(&SCENARIO, &over.path).is_err();
+        let (of_parts, fields): (Vec<_>, Vec<_>) = layers.overrides.iter().partition(|(over, _)| is_of_part(over));
+        for (over, node) in fields.into_iter().chain(of_parts) {
             if let Some(node) = node
-                && let Err(problem) = layers::put(&SCENARIO, &mut root, &over.path, node.clone())
+                && let Err(problem) = layers::put(&SCENARIO, &mut root, &over.path, node.clone(), catalog)
             {
                 self.problems.push(problem);
             }

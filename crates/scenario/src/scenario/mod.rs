@@ -22,20 +22,21 @@ mod removed;
 mod run;
 mod task;
 mod presets;
+mod reward;
 mod catalog;
 mod derived;
 mod policy;
 mod resolve;
-mod reward;
 mod topology;
 mod tree;
 mod problem;
 mod paths;
+mod wording;
+mod parts;
 mod layers;
 mod reader;
 mod settled;
 mod validate;
-mod wording;
 mod check;
 mod document;
 mod explain;
@@ -52,12 +53,12 @@ pub use blueprints::{
     AttentionOptions, BlueprintsConfig, BottleneckOptions, FlexAttentionOptions, LoraLargeOptions, LoraOptions,
     MlpOptions, MlpSmallOptions, NormOptions, SeedInit, StackOptions,
 };
-pub use catalog::{BlueprintEntry, Catalog, Entry, GrowsIn, KnownHosts, KnownImages, host_families};
+pub use catalog::{BlueprintEntry, Catalog, Entry, GrowsIn, KnownHosts, KnownImages, KnownRewards, host_families};
 pub use controllers::{
     BuiltinSchedule, HeuristicConfig, OpWeights, RandomConfig, ReplayConfig, ScheduleConfig, ScheduleEntry,
     ScheduledCommand,
 };
-pub use derived::{DataForm, ImageShape, PartSizes, TextShape, data_forms};
+pub use derived::{DataForm, ImageShape, PartSizes, TextShape, data_forms, reward_forms};
 pub use device::{DeviceError, DeviceSpec};
 pub use document::{Declared, declares, read_declared, written_values};
 pub use explain::{ExplainedField, Explanation, Member, explain, field_paths, field_values};
@@ -77,7 +78,7 @@ pub use lifecycle::{
     AutoForward, GateConfig, GateMode, Isolation, IsolationConfig, LifecycleConfig, OnFossilize, StageIsolation,
 };
 pub use load::{Input, Loaded, load, load_beside};
-pub use needs::{MeasurementNeed, RequiredMasks};
+pub use needs::{MeasurementNeed, RequiredMasks, RewardProfile};
 pub use paths::UnknownField;
 pub use policy::{
     FeatureGroup, FloorConfig, HeadConditioning, MaskConfig, NetConfig, ObservationConfig, OpBias, PolicyConfig,
@@ -87,9 +88,7 @@ pub use presets::{POLICY_PRESETS, TRAINING_PRESETS, TaskPreset, TrainingPreset, 
 pub use problem::{COLOURS, Problem, ProblemRow, Report, Severity, Source, SourceKind, nearest, printable};
 pub use resolve::resolved_ron;
 pub use reward::{
-    BasicPlusReward, BasicReward, CommittedReward, ContributionMode, EscrowReward, FossilAttribution, LossPreset,
-    LossReward, LossScale, MinimalReward, RewardConfig, RewardName, ShapedReward, SimplifiedReward, SparseReward,
-    reward_forms,
+    CommittedReward, ContributionMode, LossPreset, LossReward, LossScale, RewardConfig, RewardName, SparseReward,
 };
 pub use run::{
     DataConfig, EarlyStop, LearningRateCourse, OnEnvError, Residency, RunConfig, RunEarlyStop, StopAt, TelemetryConfig,
@@ -138,13 +137,6 @@ section! {
         telemetry: TelemetryConfig;
         /// Damage done on purpose, to see the governor work.
         faults: Vec<FaultEntry>;
-    }
-}
-
-impl Scenario {
-    /// Whether committed seeds are players of the counterfactual pass: as asked for, or as the reward needs it.
-    pub const fn measures_fossils(&self) -> bool {
-        self.attribution.include_fossilized || self.reward.measures_fossils()
     }
 }
 

@@ -1,12 +1,11 @@
 //! What a reward must know of the counterfactual pass: how often, and of which configurations. The check of a scenario holds
 //! section `attribution` to it, and the pass drops nothing of it.
 
-use super::reward::{ContributionMode, RewardConfig};
-
 /// How often a reward must know what the seeds contribute.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum MeasurementNeed {
-    /// What a mode of an application needs is not known here.
+    /// The mode does not say.
+    #[default]
     Unknown,
     /// The network with the committed seeds alone, at the last step.
     AtTheEnd,
@@ -48,29 +47,31 @@ impl RequiredMasks {
     }
 }
 
-impl RewardConfig {
-    /// How often the mode must know what the seeds contribute.
-    pub fn measurement_need(&self) -> MeasurementNeed {
-        let fresh = |max_staleness| MeasurementNeed::Fresh { max_staleness };
-        let at_commit = |max_staleness| MeasurementNeed::AtCommit { max_staleness };
-        match self {
-            Self::Custom { .. } => MeasurementNeed::Unknown,
-            Self::Loss(_) => MeasurementNeed::AtTheEnd,
-            Self::Contribution(mode) => match mode {
-                ContributionMode::Sparse(_) | ContributionMode::Minimal(_) => MeasurementNeed::AtTheEnd,
-                ContributionMode::Committed(_) => MeasurementNeed::EveryStep,
-                ContributionMode::Shaped(config) => fresh(config.max_staleness),
-                ContributionMode::Escrow(config) => fresh(config.shaped.max_staleness),
-                ContributionMode::Simplified(config) => at_commit(config.max_staleness),
-                ContributionMode::Basic(config) => at_commit(config.max_staleness),
-                ContributionMode::BasicPlus(config) => fresh(config.basic.max_staleness),
-            },
+/// What is to be known of a reward beside how it pays: each mode says it of itself.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct RewardProfile {
+    /// How often it must know what the seeds contribute.
+    pub measurement: MeasurementNeed,
+    /// Whether committed seeds must stay players of the counterfactual pass.
+    pub measures_fossils: bool,
+    /// What it charges for as many parameters as the host has, in percentage points of an episode; `None` where its rent is no
+    /// multiple of the size.
+    pub price: Option<f64>,
+}
+
+impl RewardProfile {
+    /// Of a mode of which no more is to be said.
+    pub const fn needing(measurement: MeasurementNeed) -> Self {
+        Self {
+            measurement,
+            measures_fossils: false,
+            price: None,
         }
     }
 
     /// What must not be dropped of a measurement; `is_final`: it is that of the last step.
     pub fn required_masks(&self, is_final: bool) -> RequiredMasks {
-        let is_at_the_end = self.measurement_need() == MeasurementNeed::AtTheEnd;
+        let is_at_the_end = self.measurement == MeasurementNeed::AtTheEnd;
         RequiredMasks {
             each_off: !is_at_the_end,
             committed: !is_at_the_end || is_final,

@@ -262,45 +262,34 @@ fn reward_fields_are_set_one_by_one_within_the_mode_that_is_chosen() {
         load(&input, &catalog()).map(|loaded| loaded.scenario)
     };
 
-    let overrides = ["reward.rent_weight=0.25", "reward.fossil_attribution=frozen"];
-    let scenario = load_with("(reward: contribution(shaped()))", &overrides).expect("sound");
-    assert!(!scenario.measures_fossils());
-    let RewardConfig::Contribution(ContributionMode::Shaped(shaped)) = scenario.reward else {
-        panic!("shaped was chosen");
-    };
-    assert_eq!((shaped.rent_weight, shaped.max_rent), (0.25, 1.5));
-
-    let text = "(reward: contribution(basic((basic_acc_weight: 2.0))))";
-    let scenario = load_with(text, &["reward.param_budget=1000"]).expect("sound");
-    let basic = BasicReward {
-        basic_acc_weight: 2.0,
-        param_budget: 1000,
-        ..BasicReward::default()
+    let scenario = load_with("(reward: contribution(committed((loan: 0.5))))", &["reward.rent=0.25"]).expect("sound");
+    let committed = CommittedReward {
+        loan: 0.5,
+        rent: 0.25,
+        ..CommittedReward::default()
     };
     assert_eq!(
         scenario.reward,
-        RewardConfig::Contribution(ContributionMode::Basic(basic))
+        RewardConfig::Contribution(ContributionMode::Committed(committed))
     );
 
-    let scenario = load_with("(reward: contribution(escrow()))", &["reward.shaped.rent_weight=0.25"]).expect("sound");
-    let RewardConfig::Contribution(ContributionMode::Escrow(escrow)) = scenario.reward else {
-        panic!("escrow was chosen");
+    let scenario = load_with("(reward: contribution(sparse()))", &["reward.param_budget=1000"]).expect("sound");
+    let sparse = SparseReward {
+        param_budget: 1000,
+        ..SparseReward::default()
     };
-    assert_eq!(escrow.shaped.rent_weight, 0.25);
+    assert_eq!(
+        scenario.reward,
+        RewardConfig::Contribution(ContributionMode::Sparse(sparse))
+    );
 
-    assert!(load_with("(reward: loss(()))", &["reward.rent_weight=0.25"]).is_err());
+    assert!(load_with("(reward: loss(()))", &["reward.rent=0.25"]).is_err());
 }
 
 #[test]
 fn every_reward_is_read_as_it_is_printed() {
     let rewards = [
-        RewardConfig::Contribution(ContributionMode::Shaped(Box::default())),
-        RewardConfig::Contribution(ContributionMode::Simplified(SimplifiedReward::default())),
-        RewardConfig::Contribution(ContributionMode::Basic(BasicReward::default())),
         RewardConfig::Contribution(ContributionMode::Committed(CommittedReward::default())),
-        RewardConfig::Contribution(ContributionMode::Escrow(Box::default())),
-        RewardConfig::Contribution(ContributionMode::BasicPlus(BasicPlusReward::default())),
-        RewardConfig::Contribution(ContributionMode::Minimal(MinimalReward::default())),
         RewardConfig::Contribution(ContributionMode::Sparse(SparseReward::default())),
         RewardConfig::Loss(LossReward::default()),
     ];
@@ -343,7 +332,7 @@ fn help_of(text: &str, overrides: &[Override]) -> Option<String> {
 fn a_hint_names_the_sibling_before_a_field_far_away_and_never_the_place_itself() {
     let sibling = explain::<Scenario>("", "run.round", &catalog()).expect_err("a slip");
     assert_eq!(sibling.suggestion.as_deref(), Some("run.rounds"));
-    let mode = help_of("(reward: contribution(shaped((rent: 2.0))))", &[]);
+    let mode = help_of("(reward: contribution(sparse((rent: 2.0))))", &[]);
     assert_eq!(mode.as_deref(), Some("`rent` belongs to `committed(..)`"));
     let inner = help_of("()", &[Override::flag("--reward", "reward", "sparse")]);
     assert_eq!(inner.as_deref(), Some("did you mean `contribution(sparse())`?"));

@@ -29,8 +29,9 @@ pub struct Finding {
 /// All that is wrong with `scenario` as a whole, given its resolved task and what the task's host comes to.
 pub fn validate(scenario: &Scenario, task: &TaskSpec, host: &HostOutline, catalog: &Catalog) -> Vec<Finding> {
     let mut findings = Findings(Vec::new());
+    let reward = catalog.profiles.profile(&scenario.reward);
     task::check_task(scenario, task, host, &mut findings);
-    reward::check_attribution(scenario, task, &mut findings);
+    reward::check_attribution(scenario, task, &reward, &mut findings);
     check_devices(&scenario.run, &mut findings);
     check_early_stop(&scenario.run, task, &mut findings);
     controller::check_network(&scenario.policy, &mut findings);
@@ -40,7 +41,7 @@ pub fn validate(scenario: &Scenario, task: &TaskSpec, host: &HostOutline, catalo
     blueprints::check_inits(scenario, task, catalog, &mut findings);
     blueprints::check_heads(scenario, task, host, catalog, &mut findings);
     faults::check_faults(scenario, task, &mut findings);
-    reward::check_reward(scenario, &mut findings);
+    reward::check_reward(scenario, &reward, &mut findings);
     learner::check_learner(scenario, task, &mut findings);
     findings.0
 }

@@ -173,6 +173,7 @@ macro_rules! choice {
 
         impl $name {
             /// As written in a scenario.
+            #[allow(dead_code, reason = "a plugin need not ask for it")]
             pub const fn name(&self) -> &'static str {
                 match self {
                     $(Self::$variant { .. } => $crate::schema::name_of!($variant)),+

@@ -30,7 +30,7 @@ impl Field {
         }
     }
 
-    /// As an item: may be left out, as the coefficients of `shaped()`; it then is the empty record.
+    /// As an item: may be left out, as the coefficients of `sparse()`; it then is the empty record.
     pub fn is_optional_item(&self) -> bool {
         matches!(self.kind, Kind::Record(fields) if fields.iter().all(|field| field.has_default))
     }

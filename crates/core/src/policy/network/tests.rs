@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use tch::{Device, Kind, Tensor};
 
 use super::*;
-use crate::policy::fixtures::{FEATURES, SLOTS, blueprints, distance, network, normal, small, values};
-use crate::policy::{NetRegistry, ParamGroup, RecurrentState};
+use crate::policy::fixtures::{FEATURES, SLOTS, blueprints, distance, nets, network, normal, small, values};
+use crate::policy::{ParamGroup, RecurrentState};
 use crate::random::RunRng;
 use crate::scenario::{HeadConditioning, NetConfig, OpBias};
 use crate::torch::NoGrad;
@@ -23,9 +23,7 @@ fn sized(kind: &str, slots: usize, config: NetConfig) -> Box<dyn ActorCritic> {
         device: Device::Cpu,
         seed: 42,
     };
-    NetRegistry::default()
-        .build(context, &crate::schema::Settings::default())
-        .unwrap()
+    nets().build(context, &crate::schema::Settings::default()).unwrap()
 }
 
 /// Values by the first part of their names.

@@ -1,10 +1,7 @@
 use super::*;
 use crate::reward::Term;
 use crate::scenario::fixtures::slow_scenario;
-use crate::scenario::{
-    AutoForward, Cadence, ContributionMode, EscrowReward, LossReward, RewardConfig, Scenario, ShapedReward,
-    task_presets,
-};
+use crate::scenario::{AutoForward, Cadence, ContributionMode, LossReward, RewardConfig, Scenario, task_presets};
 
 fn task() -> TaskSpec {
     let preset = task_presets()
@@ -27,59 +24,42 @@ fn audited(scenario: &Scenario) -> Audit {
     audit(scenario, &task(), &RewardModes::default()).expect("a reward that can be computed")
 }
 
-fn contribution(mode: ContributionMode) -> RewardConfig {
-    RewardConfig::Contribution(mode)
-}
-
-/// Every mode that pays before the end, as shipped, for seeds that train for ten steps, whoever orders the gates and however long
-/// a seed may be held.
-#[test]
-fn no_dense_reward_of_the_engine_can_be_exploited() {
-    let rewards = [
-        RewardConfig::default(),
-        contribution(ContributionMode::Shaped(Box::default())),
-        contribution(ContributionMode::Escrow(Box::default())),
-        contribution(ContributionMode::Simplified(Default::default())),
-        contribution(ContributionMode::Basic(Default::default())),
-        contribution(ContributionMode::BasicPlus(Default::default())),
-        contribution(ContributionMode::Sparse(Default::default())),
-        contribution(ContributionMode::Minimal(Default::default())),
-        RewardConfig::Loss(LossReward::default()),
-    ];
-    for reward in rewards {
-        for (automatic, max_holding_epochs) in [(true, Some(10)), (true, None), (false, None), (false, Some(10))] {
-            let mut scenario = scenario(reward.clone());
-            scenario.lifecycle.auto_forward = AutoForward {
-                g1: automatic,
-                g2: automatic,
-                g3: automatic,
-            };
-            scenario.lifecycle.max_holding_epochs = max_holding_epochs;
-            let audit = audited(&scenario);
-            assert_eq!(
-                audit.first_failure(),
-                None,
-                "{automatic} {max_holding_epochs:?} {audit:#?}"
-            );
-        }
+/// A reward as shipped, for seeds that train for ten steps, whoever orders the gates and however long a seed may be held.
+pub(crate) fn check_strategies(reward: &RewardConfig, modes: &RewardModes) {
+    for (automatic, max_holding_epochs) in [(true, Some(10)), (true, None), (false, None), (false, Some(10))] {
+        let mut scenario = scenario(reward.clone());
+        scenario.lifecycle.auto_forward = AutoForward {
+            g1: automatic,
+            g2: automatic,
+            g3: automatic,
+        };
+        scenario.lifecycle.max_holding_epochs = max_holding_epochs;
+        let audit = audit(&scenario, &task(), modes).expect("a reward that can be computed");
+        assert_eq!(
+            audit.first_failure(),
+            None,
+            "{automatic} {max_holding_epochs:?} {audit:#?}"
+        );
     }
 }
 
-fn failures(reward: RewardConfig) -> Vec<&'static str> {
-    let audit = audited(&scenario(reward));
+/// The strategies that earn what they should not.
+pub(crate) fn failures(reward: RewardConfig, modes: &RewardModes) -> Vec<&'static str> {
+    let audit = audit(&scenario(reward), &task(), modes).expect("a reward that can be computed");
     let failed = audit.rows.iter().filter(|row| !row.passes);
     failed.map(|row| row.strategy).collect()
 }
 
 #[test]
-fn pay_for_growing_seeds_is_found_out() {
-    let generous = ShapedReward {
-        contribution_weight: 1.0,
-        growing_pay_steps: None,
-        ..ShapedReward::default()
-    };
-    let failed = failures(contribution(ContributionMode::Shaped(Box::new(generous))));
-    assert!(failed.contains(&"hold_half"), "{failed:?}");
+fn no_dense_reward_of_the_engine_can_be_exploited() {
+    let rewards = [
+        RewardConfig::default(),
+        RewardConfig::Contribution(ContributionMode::Sparse(Default::default())),
+        RewardConfig::Loss(LossReward::default()),
+    ];
+    for reward in rewards {
+        check_strategies(&reward, &RewardModes::default());
+    }
 }
 
 #[test]
@@ -93,18 +73,6 @@ fn a_loss_whose_rise_costs_less_than_its_fall_pays_is_found_out() {
     let audit = audited(&scenario);
     let farmed = audit.rows.iter().find(|row| row.strategy == "degrade_recover");
     assert!(farmed.is_some_and(|row| !row.passes), "{audit:#?}");
-}
-
-#[test]
-fn a_reward_for_removing_harmful_seeds_is_found_out() {
-    let bounty = EscrowReward {
-        shaped: ShapedReward {
-            prune_hurting_bonus: 20.0,
-            ..ShapedReward::default()
-        },
-    };
-    let failed = failures(contribution(ContributionMode::Escrow(Box::new(bounty))));
-    assert!(failed.contains(&"degrade_recover"), "{failed:?}");
 }
 
 /// On whole recorded episodes of every strategy.

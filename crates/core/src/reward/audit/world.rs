@@ -26,7 +26,7 @@ use crate::reward::mode::RewardMode;
 use crate::reward::state::RewardState;
 use crate::reward::yardstick::standard_rent;
 use crate::reward::{EpisodeReward, RewardedStep};
-use crate::scenario::{Scenario, TaskSpec};
+use crate::scenario::{RewardProfile, Scenario, TaskSpec};
 use crate::seed::{
     AlphaOrder, Germination, GradientSums, Limits, Plan, Refusal, Rules, SeedIdentity, SeedRecord, SlotView, advance,
     command_legal, fossilize, germinate, prune, set_alpha_target, tick,
@@ -92,6 +92,7 @@ impl Episode {
 pub struct World<'a> {
     scenario: &'a Scenario,
     function: RewardFunction,
+    profile: RewardProfile,
     limits: Limits,
     max_steps: u32,
     step: u32,
@@ -107,6 +108,7 @@ impl<'a> World<'a> {
         let slots = task.slots.len();
         Self {
             scenario,
+            profile: mode.profile(),
             function: RewardFunction::new(mode, scenario.learner.gamma),
             limits: Limits::new(&scenario.lifecycle, &scenario.policy.masks, task.max_seeds),
             max_steps: task.max_steps,
@@ -258,9 +260,10 @@ impl<'a> World<'a> {
     fn measure(&mut self, is_final: bool) -> (AttributionPlan, CounterfactualMatrix) {
         let scenario = self.scenario;
         let seeds = self.slots.iter().map(Option::as_ref);
-        let (players, config) =
-            self.last_measured
-                .find(seeds, scenario.measures_fossils(), &scenario.attribution, is_final);
+        let fossils_play = scenario.attribution.include_fossilized || self.profile.measures_fossils;
+        let (players, config) = self
+            .last_measured
+            .find(seeds, fossils_play, &scenario.attribution, is_final);
         let moment = PlanMoment {
             step: self.step,
             is_final,
@@ -268,7 +271,7 @@ impl<'a> World<'a> {
         };
         let mut plan = plan_coalitions(&players, &config, moment);
         if let Some(most) = config.max_configs {
-            plan.limit(most, scenario.reward.required_masks(is_final));
+            plan.limit(most, self.profile.required_masks(is_final));
         }
         let rows = plan.coalitions.masks.iter().map(|&mask| {
             let accuracy = self.accuracy(|slot, seed| {

@@ -45,7 +45,7 @@ fn a_rollback_pays_nothing() {
     let lent = Step::new(1).committed(50.0).kept(60.0);
     assert!(pay(&committed(), &lent.build(), &mut state).get(Term::Loan) > 0.0);
 
-    state.roll_back([]);
+    state.roll_back();
 
     let paid = pay(
         &committed(),

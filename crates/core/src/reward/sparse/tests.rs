@@ -1,4 +1,3 @@
-use crate::growth::{LifecycleOp, SeedStage};
 use crate::reward::fixtures::*;
 use crate::reward::*;
 use crate::scenario::*;
@@ -22,15 +21,4 @@ fn sparse_pays_committed_accuracy_less_committed_parameters_at_the_end() {
         error,
         RewardError::MissingMeasurement("the accuracy with committed seeds alone")
     );
-}
-
-#[test]
-fn minimal_also_charges_for_an_early_prune() {
-    let config = RewardConfig::Contribution(ContributionMode::Minimal(MinimalReward::default()));
-    let prune = |age| {
-        let step = Step::new(20).before([seed(SeedStage::Training, age).age(age)]);
-        first(&config, step.act(LifecycleOp::Prune, 0)).total()
-    };
-    assert_close(prune(4), -0.1);
-    assert_close(prune(5), 0.0);
 }

@@ -4,7 +4,8 @@ use super::*;
 use crate::governor::{Alarm, Credit, Rollback};
 use crate::growth::SeedStage;
 use crate::reward::RewardPlugin;
-use crate::reward::fixtures::{Step, pay, seed, shaped};
+use crate::reward::fixtures::{Step, pay, seed};
+use crate::scenario::RewardConfig;
 use crate::schedule::{Assess, RoundStart, SchedulePlugin};
 use crate::telemetry::AlarmKind;
 
@@ -14,8 +15,10 @@ fn a_round_starts_without_a_past() {
     let mut app = App::new();
     app.add_plugins((SchedulePlugin, RewardPlugin));
     let mut state = RewardState::default();
-    let inputs = Step::new(3).slot(seed(SeedStage::Training, 2), seed(SeedStage::Training, 3));
-    let breakdown = pay(&shaped(), &inputs.build(), &mut state);
+    let inputs = Step::new(3)
+        .committed(50.0)
+        .slot(seed(SeedStage::Training, 2), seed(SeedStage::Training, 3));
+    let breakdown = pay(&RewardConfig::default(), &inputs.build(), &mut state);
     assert_ne!(state, RewardState::default());
     let env = EnvId { index: 0 };
     let used = (env, state, StepReward(Some(breakdown)));
@@ -28,16 +31,15 @@ fn a_round_starts_without_a_past() {
     assert_eq!(env.get::<StepReward>(), Some(&StepReward::default()));
 }
 
-/// A new seed in the slot inherits nothing.
+/// The network is another than the one that was paid for.
 #[test]
-fn a_rollback_makes_the_reward_forget_the_seeds_that_it_prunes_and_no_others() {
+fn a_rollback_makes_the_reward_forget_what_it_has_paid_for() {
     let mut app = App::new();
     app.add_plugins((SchedulePlugin, RewardPlugin));
     let mut state = RewardState::default();
-    let inputs = Step::new(3)
-        .slot(seed(SeedStage::Training, 2), seed(SeedStage::Training, 3))
-        .slot(seed(SeedStage::Training, 2), seed(SeedStage::Training, 3));
-    pay(&shaped(), &inputs.build(), &mut state);
+    let inputs = Step::new(3).committed(50.0).kept(60.0);
+    pay(&RewardConfig::default(), &inputs.build(), &mut state);
+    assert_eq!(state.committed_accuracy, Some(50.0));
     let alarm = Alarm {
         kind: AlarmKind::NonFinite,
         loss: f64::NAN,
@@ -64,6 +66,5 @@ fn a_rollback_makes_the_reward_forget_the_seeds_that_it_prunes_and_no_others() {
     app.world_mut().run_schedule(Assess);
 
     let state = app.world().get::<RewardState>(entity).unwrap();
-    assert!(state.slots[0].is_some());
-    assert_eq!(state.slots[1], None);
+    assert_eq!((state.committed_accuracy, state.lent), (None, 0.0));
 }

@@ -284,7 +284,7 @@ impl Sink for TensorBoardSink {
     fn start(&mut self, run: &RunInfo) -> Result<(), SinkError> {
         let now = Timestamp::now();
         if let Some(earlier) = &run.earlier {
-            self.totals.rollbacks = earlier.live.rollbacks;
+            self.totals.rollbacks = earlier.live.confounders.rollbacks;
             for round in &earlier.live.rounds {
                 self.totals.growth += round.told.growth;
             }

@@ -1,17 +1,22 @@
 //! Whether contributions can be measured, and whether those are measured that the reward pays for.
 
 use super::Findings;
-use crate::scenario::{AttributionStrategy, Cadence, MeasurementNeed, RewardConfig, Scenario, TaskSpec};
+use crate::scenario::{AttributionStrategy, Cadence, MeasurementNeed, RewardConfig, RewardProfile, Scenario, TaskSpec};
 
-pub(super) fn check_reward(scenario: &Scenario, findings: &mut Findings) {
+pub(super) fn check_reward(scenario: &Scenario, profile: &RewardProfile, findings: &mut Findings) {
     let (mode, attribution) = (scenario.reward.mode(), &scenario.attribution);
-    let need = scenario.reward.measurement_need();
+    let need = profile.measurement;
     if need != MeasurementNeed::Unknown && attribution.strategy == AttributionStrategy::Off {
         let message = format!("reward {mode} pays for what seeds contribute, but none of it is measured");
         findings.error(["attribution.strategy", "reward"], message);
         findings.help("measure it with attribution.strategy: auto");
     }
-    let paths = ["attribution.cadence", "reward.max_staleness", "reward"];
+    let paths = [
+        "attribution.cadence",
+        "reward.max_staleness",
+        "reward.settings.max_staleness",
+        "reward",
+    ];
     match (need, attribution.cadence) {
         (MeasurementNeed::Unknown, _) | (_, Cadence::EveryStep) => {}
         (MeasurementNeed::AtTheEnd, _) => {}
@@ -46,7 +51,7 @@ pub(super) fn check_reward(scenario: &Scenario, findings: &mut Findings) {
     }
 }
 
-pub(super) fn check_attribution(scenario: &Scenario, task: &TaskSpec, findings: &mut Findings) {
+pub(super) fn check_attribution(scenario: &Scenario, task: &TaskSpec, reward: &RewardProfile, findings: &mut Findings) {
     let attribution = &scenario.attribution;
     if !attribution.shapley_permutations.is_multiple_of(2) {
         let message = format!(
@@ -61,18 +66,18 @@ pub(super) fn check_attribution(scenario: &Scenario, task: &TaskSpec, findings: 
             "strategy permutations needs orders to sample; at least 2, e.g. 20".into(),
         );
     }
-    check_limits(scenario, task, findings);
+    check_limits(scenario, task, reward, findings);
 }
 
 /// Whether what the reward needs fits into the limits of a measurement.
-fn check_limits(scenario: &Scenario, task: &TaskSpec, findings: &mut Findings) {
+fn check_limits(scenario: &Scenario, task: &TaskSpec, reward: &RewardProfile, findings: &mut Findings) {
     let attribution = &scenario.attribution;
     let players = match usize::try_from(task.max_seeds) {
         Ok(most @ 1..) => most.min(task.slots.len()),
         _ => task.slots.len(),
     };
     let is_measured = attribution.strategy != AttributionStrategy::Off;
-    let required = scenario.reward.required_masks(true).most(players);
+    let required = reward.required_masks(true).most(players);
     if let Some(most) = attribution.max_configs.filter(|&most| is_measured && most < required) {
         let message = format!(
             "reward {} needs up to {required} configurations of {players} seeds, {most} are allowed",

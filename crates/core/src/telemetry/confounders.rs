@@ -1,0 +1,101 @@
+//! What a reader of a run's numbers should know beside them: rollbacks, episodes that ended early, interruptions, and settings
+//! that changed on the way. A part of the [live state](super::LiveState), of summaries and of comparisons.
+
+use serde::{Deserialize, Serialize};
+
+use super::event::{Event, Payload};
+use super::payload::EpisodeEnd;
+
+/// All that makes a run another one than its scenario alone says.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Confounders {
+    /// Envs that the governor rolled back.
+    pub rollbacks: u64,
+    /// Episodes that the governor ended, after too many rollbacks.
+    pub ended_by_governor: u64,
+    /// Episodes that ended before their last step, as nothing more was to be gained.
+    pub ended_early: u64,
+    /// Episodes of envs that failed.
+    pub failed: u64,
+    /// How often the run was resumed.
+    pub resumed: u64,
+    /// Devices of the envs, where a resumed run had others.
+    pub devices: Vec<Vec<String>>,
+    /// Settings that a resumed run changed, and why the run ended early.
+    pub notes: Vec<String>,
+}
+
+impl Confounders {
+    /// Takes the next event.
+    pub fn apply(&mut self, event: &Event) {
+        match &event.payload {
+            Payload::GovernorRollback(_) => self.rollbacks += 1,
+            Payload::EpisodeFinished(episode) => match episode.end {
+                EpisodeEnd::GovernorLimit => self.ended_by_governor += 1,
+                EpisodeEnd::EarlyStop => self.ended_early += 1,
+                EpisodeEnd::Failed => self.failed += 1,
+                EpisodeEnd::Horizon | EpisodeEnd::Stopped => {}
+            },
+            Payload::CheckpointLoaded(_) => self.resumed += 1,
+            Payload::RunStarted(run) if self.devices.last() != Some(&run.env_devices) => {
+                self.devices.push(run.env_devices.clone());
+            }
+            Payload::Note(note) if note.author.is_none() => self.notes.push(note.text.clone()),
+            _ => {}
+        }
+    }
+
+    /// An entry each, in words. Resuming alone changes nothing, so it is none.
+    pub fn entries(&self) -> Vec<String> {
+        let counts = [
+            (self.rollbacks, "rollbacks"),
+            (self.ended_by_governor, "episodes ended by the governor"),
+            (self.ended_early, "episodes ended early"),
+            (self.failed, "episodes of envs that failed"),
+        ];
+        let counts = counts.into_iter().filter(|(count, ..)| *count > 0);
+        let counts = counts.map(|(count, what)| format!("{what}: {count}"));
+        let devices = self.devices.windows(2).map(|pair| {
+            let [before, after] = [0, 1].map(|place| pair[place].join(", "));
+            format!("devices changed from {before} to {after}")
+        });
+        counts.chain(devices).chain(self.notes.iter().cloned()).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::telemetry::{CheckpointLoaded, Note, examples};
+
+    #[test]
+    fn what_changed_on_the_way_is_listed_and_resuming_alone_is_not() {
+        let mut confounders = Confounders::default();
+        let mut started = examples::run_started();
+        let loaded = CheckpointLoaded {
+            path: "checkpoints/round-000002".into(),
+            round: 2,
+            step: None,
+        };
+        confounders.apply(&Event::run(started.clone()));
+        confounders.apply(&Event::run(loaded));
+        assert_eq!(confounders.entries(), Vec::<String>::new());
+
+        started.env_devices = vec!["cuda:1".into()];
+        confounders.apply(&Event::run(started));
+        let note = |author| Note {
+            text: "run.rounds: 8 instead of 4".into(),
+            author,
+        };
+        confounders.apply(&Event::run(note(None)));
+        confounders.apply(&Event::run(note(Some("a user".into()))));
+        let mut episode = examples::episode_finished();
+        episode.end = EpisodeEnd::EarlyStop;
+        confounders.apply(&Event::env(examples::context_at(0, 0, 5), episode));
+
+        let entries = confounders.entries();
+        assert_eq!(entries[0], "episodes ended early: 1");
+        assert!(entries[1].ends_with("to cuda:1"), "{entries:?}");
+        assert_eq!(entries[2..], ["run.rounds: 8 instead of 4"]);
+    }
+}

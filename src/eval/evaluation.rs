@@ -1,0 +1,201 @@
+//! The result of an evaluation, as values: who played what, how it did, and what readers of the numbers should know.
+
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+
+use super::blind::Blind;
+use super::search::Spent;
+use super::study::{PlayedRow, Study};
+use crate::compare::{Comparison, ControllerSummary, Played, SlotCommits};
+use crate::growth::SlotId;
+use crate::health::{AtPath, FileError};
+use crate::storage::replace_synced;
+use crate::telemetry::BigInteger;
+
+/// What is evaluated.
+#[derive(Clone, Debug)]
+pub struct Subject {
+    /// Folder of the policy; of a run without one that of the run.
+    pub policy: PathBuf,
+    /// `None` for a policy without its run.
+    pub checkpoint: Option<PlayedCheckpoint>,
+    /// Hash of the data that it was trained on, if that is known.
+    pub trained_on: Option<String>,
+}
+
+/// The checkpoint whose policy was played.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct PlayedCheckpoint {
+    /// As it was asked for: `last`, `best` or a number of rounds.
+    pub from: String,
+    /// Rounds that its policy was trained in.
+    pub rounds: u32,
+}
+
+/// How a policy did beside its opponents.
+#[derive(Serialize)]
+pub struct Evaluation {
+    /// Name of the scenario.
+    pub scenario: String,
+    /// Name of the task.
+    pub task: String,
+    /// Folder of the policy; of a run without one that of the run.
+    pub policy: PathBuf,
+    /// `None` for a policy without its run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub checkpoint: Option<PlayedCheckpoint>,
+    /// False if somebody stopped it before everybody had played everything.
+    pub is_complete: bool,
+    /// What readers of the numbers should know.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
+    /// Of an episode.
+    pub steps: u32,
+    /// From 0.
+    pub first_round: u32,
+    /// Under each seed.
+    pub rounds: usize,
+    /// Of a round.
+    pub envs: usize,
+    /// Of the episodes.
+    pub seeds: Vec<BigInteger>,
+    /// By slot, of each learned policy.
+    pub commits: Vec<PolicyCommits>,
+    /// What the scenario charges for as many parameters as the host has, percentage points; `None` of other rents.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub price: Option<f64>,
+    /// The schedule that decides without seeing anything, if it was played.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub blind: Option<Blind>,
+    /// Seed of the episodes that schedules were chosen by, and of the hosts on which the blind schedule was taken.
+    pub search_seed: BigInteger,
+    /// Of each player, in their order.
+    pub costs: Vec<Cost>,
+    /// Players and their differences.
+    #[serde(flatten)]
+    pub comparison: Comparison,
+}
+
+/// What a player took.
+#[derive(Serialize)]
+pub struct Cost {
+    /// Of the player.
+    pub name: String,
+    /// Of an episode; it may end sooner.
+    pub steps: u32,
+    /// Mean wall time of an episode; those of a seed were played side by side.
+    pub seconds: f64,
+    /// Schedules that were tried.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub schedules: Option<u32>,
+    /// What it took to find it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub found_by: Option<Spent>,
+}
+
+impl Evaluation {
+    /// What `rows`, at least one, come to.
+    pub fn new(study: &Study, subject: Subject, rows: Vec<PlayedRow>, blind: Option<Blind>) -> Self {
+        let (scenario, task) = (&study.experiment.scenario, &study.experiment.task);
+        let (first, seeds) = (&study.episodes[0], rows[0].played.len());
+        let price = study.experiment.reward.price;
+        let is_complete = study.is_complete(&rows);
+        let gap = (!is_complete).then(|| {
+            format!(
+                "incomplete: stopped after {} of {} players and {seeds} of {} seeds",
+                rows.len(),
+                study.rows(),
+                study.episodes.len()
+            )
+        });
+        let played_on = rows.iter().flat_map(|row| &row.played).next();
+        let other_data = (subject.trained_on.as_ref())
+            .zip(played_on)
+            .and_then(|(trained_on, played)| note_on_data(trained_on, &played.data_hash));
+        let costs = rows.iter().map(|row| {
+            let episodes: usize = row.played.iter().map(|played| played.outcomes.len()).sum();
+            Cost {
+                name: row.name.clone(),
+                steps: row.steps,
+                seconds: row.seconds() / episodes.max(1) as f64,
+                schedules: row.schedules,
+                found_by: row.found_by,
+            }
+        });
+        let costs = costs.collect();
+        let played = rows.into_iter().map(|row| Played {
+            name: row.name,
+            is_policy: row.is_policy,
+            episodes: row.played.into_iter().map(|played| played.outcomes).collect(),
+        });
+        let comparison = Comparison::new(played.collect(), first.seed, price);
+        let slots: Vec<SlotId> = study.experiment.layout.slots().iter().map(|spec| spec.slot).collect();
+        let policies = comparison
+            .players
+            .iter()
+            .take(study.modes.len())
+            .filter(|_| study.policy.is_some());
+        Self {
+            scenario: scenario.name.clone(),
+            task: task.name.clone(),
+            policy: subject.policy,
+            checkpoint: subject.checkpoint,
+            is_complete,
+            notes: gap.into_iter().chain(other_data).collect(),
+            steps: task.max_steps,
+            first_round: first.rounds.start,
+            rounds: first.rounds.len(),
+            envs: first.envs,
+            seeds: study.episodes[..seeds]
+                .iter()
+                .map(|episodes| BigInteger(episodes.seed))
+                .collect(),
+            commits: policies
+                .filter_map(|player| PolicyCommits::of(player, &slots))
+                .collect(),
+            price,
+            blind,
+            search_seed: BigInteger(study.search.seed),
+            costs,
+            comparison,
+        }
+    }
+
+    /// Writes it as JSON.
+    ///
+    /// # Errors
+    /// If the file cannot be written.
+    pub fn save(&self, place: &Path) -> Result<(), FileError> {
+        let text = serde_json::to_vec_pretty(self).at(place)?;
+        replace_synced(place, &text).at(place)
+    }
+}
+
+/// What a learned policy commits.
+#[derive(Serialize)]
+pub struct PolicyCommits {
+    /// Of the player.
+    pub name: String,
+    /// In policy order.
+    pub slots: Vec<SlotCommits>,
+}
+
+impl PolicyCommits {
+    /// `None` for a player whose episodes do not tell.
+    fn of(player: &ControllerSummary, slots: &[SlotId]) -> Option<Self> {
+        Some(Self {
+            name: player.name.clone(),
+            slots: SlotCommits::by_slot(slots, &player.episodes)?,
+        })
+    }
+}
+
+/// What is to be said where the data that are played on are not those that the policy was trained on.
+fn note_on_data(trained_on: &str, played_on: &str) -> Option<String> {
+    (trained_on != played_on).then(|| {
+        format!(
+            "the policy was trained on other data: the hash of its data set was {trained_on}, here it is {played_on}"
+        )
+    })
+}

@@ -1,0 +1,44 @@
+use super::*;
+use crate::prior_art::rewards::fixtures::*;
+
+#[test]
+fn a_contribution_counts_as_far_as_the_env_progressed() {
+    assert_close(combine(5.0, 30.0), 8.571428571428571);
+    assert_close(combine(8.0, 10.0), 8.88888888888889);
+    assert_close(combine(10.0, 3.0), 3.0);
+    assert_close(combine(0.0, 3.0), 0.0);
+    assert_close(combine(-2.0, 3.0), 0.0);
+}
+
+#[test]
+fn harm_done_together_discounts_continuously() {
+    let discount = |delta| regression_discount(Some(delta));
+    assert_close(discount(-0.1), 0.851114966376682);
+    assert_close(discount(-0.5), 0.3648510476127127);
+    assert_close(discount(0.0), 1.0);
+    assert!((discount(-1e-12) - 1.0).abs() < 1e-9);
+    assert_eq!(discount(-1e9), 2.0 / (1.0 + 700.0_f64.exp()));
+    assert_close(regression_discount(None), 1.0);
+}
+
+#[test]
+fn contributions_beyond_what_the_coalition_adds_are_fined() {
+    let config = ShapedReward::default();
+    for (c, delta, expected) in [
+        (10.0, 1.0, -0.1),
+        (20.0, 0.1, -0.3),
+        (6.0, 0.05, -0.18),
+        (50.0, 1.0, -0.3),
+        (4.0, 1.0, 0.0),
+        (0.9, 0.01, 0.0),
+        (10.0, -0.5, 0.0),
+    ] {
+        assert_close(ratio_penalty(&config, c, Some(delta)), expected);
+    }
+    assert_close(ratio_penalty(&config, 10.0, None), 0.0);
+    let fair = ShapedReward {
+        disable_anti_gaming: true,
+        ..config
+    };
+    assert_close(ratio_penalty(&fair, 50.0, Some(1.0)), 0.0);
+}

@@ -1,0 +1,84 @@
+use super::*;
+use crate::prior_art::rewards::fixtures::*;
+use crate::reward::EpisodeStatus;
+
+/// The bonus before it is split.
+#[test]
+fn basic_pays_commits_and_the_gain_of_the_episode() {
+    let config = mode(BasicReward::default());
+    let bonus = |n, c, delta| {
+        let step = Step::new(50).accuracy(60.0).delta(delta).slot(held(n, c), fossil());
+        first(&config, step.act(LifecycleOp::Fossilize, 0)).get(Term::FossilizeBonus)
+    };
+    assert_close(bonus(5, 4.0, 4.0), 2.3);
+    assert_close(bonus(1, 4.0, 4.0), 0.46);
+    assert_close(bonus(5, 15.0, -3.0), -0.5);
+    assert_close(bonus(5, 0.5, 0.5), -0.2);
+
+    let mut state = RewardState::default();
+    pay(&config, &Step::new(1).accuracy(20.0).build(), &mut state);
+    let last = Step::new(150).accuracy(60.0).last(EpisodeStatus::Truncated);
+    assert_terms(&pay(&config, &last.build(), &mut state), &[(Term::TerminalGain, 2.0)]);
+}
+
+/// A seed that is only worth something because another does harm has gained the env nothing.
+#[test]
+fn a_contribution_without_progress_is_no_bonus() {
+    let config = mode(BasicReward::default());
+    let commit = Step::new(50).accuracy(48.0).delta(8.0).slot(held(5, 8.0), fossil());
+    assert_close(
+        first(&config, commit.act(LifecycleOp::Fossilize, 0)).get(Term::FossilizeBonus),
+        -0.2,
+    );
+}
+
+fn basic_plus() -> Arc<dyn RewardMode> {
+    mode(BasicPlusReward::default())
+}
+
+/// Commits a seed worth 4 points and gives what it is paid at once, and the memory of it.
+fn commit_at(step: u32) -> (f64, RewardState) {
+    let mut state = RewardState::default();
+    let commit = Step::new(step).accuracy(60.0).delta(4.0).slot(held(5, 4.0), fossil());
+    let commit = commit.act(LifecycleOp::Fossilize, 0).build();
+    let paid = pay(&basic_plus(), &commit, &mut state).get(Term::FossilizeBonus);
+    (paid, state)
+}
+
+fn drip(step: u32, points: f64, state: &mut RewardState) -> f64 {
+    let later = Step::new(step).slot(fossil().worth(points), fossil());
+    pay(&basic_plus(), &later.build(), state).get(Term::Drip)
+}
+
+#[test]
+fn basic_plus_pays_most_of_the_bonus_while_the_seed_goes_on_contributing() {
+    let (at_once, mut state) = commit_at(50);
+    assert_close(at_once, 0.69);
+
+    let total: f64 = (51..=150).map(|step| drip(step, 4.0, &mut state)).sum();
+    assert_close(total, 1.61);
+
+    let (_, mut state) = commit_at(50);
+    assert_close(drip(51, -4.0, &mut state), -0.00805);
+    assert_close(drip(52, 40.0, &mut state), 0.0161);
+}
+
+#[test]
+fn instalments_are_bounded_at_the_end_of_an_episode() {
+    let (_, mut state) = commit_at(148);
+    assert_close(drip(149, 4.0, &mut state), 0.1);
+    assert_close(drip(150, -4.0, &mut state), -0.05);
+}
+
+#[test]
+fn an_unmeasured_committed_seed_is_an_error() {
+    let (_, mut state) = commit_at(50);
+    let unmeasured = Step::new(51).slot(fossil(), fossil()).build();
+
+    let error = compute(&basic_plus(), &unmeasured, &mut state).unwrap_err();
+
+    assert_eq!(
+        error,
+        RewardError::MissingMeasurement("the contribution of a committed seed")
+    );
+}

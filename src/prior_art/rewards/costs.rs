@@ -1,0 +1,93 @@
+//! What seeds cost: rent on their parameters, occupied slots, moving alpha, and acting at all.
+
+use super::settings::ShapedReward;
+use crate::prelude::*;
+
+/// Host parameters that rent and shock are reckoned by at least: tiny hosts are not crushed.
+const LEAST_HOST_PARAMS: u64 = 200;
+/// Rent of an occupied slot as a share of the host's parameters.
+pub const SLOT_RENT_RATIO: f64 = 0.0039;
+/// Cost per step of each seed beyond the free ones, and how many are free.
+const OCCUPANCY_COST: f64 = 0.01;
+const FREE_SLOTS: f64 = 1.0;
+/// Cost per step of each committed seed.
+const FOSSIL_COST: f64 = 0.002;
+/// Cost of moving alpha, per squared change and relative size of the seed, and the most of it per step.
+const ALPHA_SHOCK: f64 = 0.1958;
+const ALPHA_SHOCK_LIMIT: f64 = 1.0;
+/// Reward of what took effect.
+const GERMINATE: f64 = -0.15;
+const SET_ALPHA_TARGET: f64 = -0.005;
+const PRUNE: f64 = -0.005;
+const FOSSILIZE: f64 = -0.01;
+const ADVANCE_FROM_TRAINING: f64 = -0.1;
+/// Reward per seed that the engine had to remove.
+const AUTO_PRUNE: f64 = -0.2;
+
+/// Host parameters as rent and shock reckon by them.
+fn reckoned_host(inputs: &RewardInputs) -> f64 {
+    inputs.host_params.max(LEAST_HOST_PARAMS) as f64
+}
+
+/// Grows with the logarithm of the network's growth; at most 0.
+pub fn compute_rent(config: &ShapedReward, inputs: &RewardInputs, effective: f64) -> f64 {
+    let growth = effective / reckoned_host(inputs);
+    -(config.rent_weight * growth.ln_1p()).min(config.max_rent)
+}
+
+/// Proportional to the share of a parameter budget; at most 0.
+pub fn linear_rent(weight: f64, effective: f64, budget: u64) -> f64 {
+    -weight * effective / budget as f64
+}
+
+/// For each seed beyond the free ones, growing or committed.
+pub fn occupancy_rent(inputs: &RewardInputs) -> f64 {
+    let growing = inputs.after().filter(|seed| seed.is_growing()).count();
+    let occupied = (growing + inputs.fossils().count()) as f64;
+    -OCCUPANCY_COST * (occupied - FREE_SLOTS).max(0.0)
+}
+
+/// For each committed seed.
+pub fn fossil_rent(inputs: &RewardInputs) -> f64 {
+    -FOSSIL_COST * inputs.fossils().count() as f64
+}
+
+/// For moving alpha, by the square: a seed that vanishes counts once, one that is planted does not.
+pub fn alpha_shock(config: &ShapedReward, inputs: &RewardInputs) -> f64 {
+    if config.disable_anti_gaming {
+        return 0.0;
+    }
+    let moved: f64 = inputs
+        .slots
+        .iter()
+        .filter_map(|slot| {
+            let before = slot.before.as_ref()?;
+            let after = slot.after.as_ref().map_or(0.0, |seed| seed.alpha);
+            Some((after - before.alpha).powi(2) * before.params as f64)
+        })
+        .sum();
+    -(ALPHA_SHOCK * moved / reckoned_host(inputs)).min(ALPHA_SHOCK_LIMIT)
+}
+
+/// For acting at all.
+pub fn intervention(inputs: &RewardInputs) -> f64 {
+    match inputs.op {
+        LifecycleOp::Wait => 0.0,
+        LifecycleOp::Germinate => GERMINATE,
+        LifecycleOp::SetAlphaTarget => SET_ALPHA_TARGET,
+        LifecycleOp::Prune => PRUNE,
+        LifecycleOp::Fossilize => FOSSILIZE,
+        LifecycleOp::Advance => match inputs.acted() {
+            Some(seed) if seed.stage == SeedStage::Training => ADVANCE_FROM_TRAINING,
+            _ => 0.0,
+        },
+    }
+}
+
+/// For seeds that the engine removed since the last reward.
+pub fn auto_prune(inputs: &RewardInputs) -> f64 {
+    AUTO_PRUNE * f64::from(inputs.auto_pruned)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,87 @@
+//! What a growing seed contributes is put on its account, which grows and shrinks with it. A commit keeps the account;
+//! whatever else ends the seed empties it. The account is a potential (`γE′ − E`), so that a seed which is never
+//! committed adds exactly nothing to the discounted return.
+
+use super::attribution::{SeedValue, ratio_penalty, value_seeds};
+use super::memory::{Memory, PaysByMemory};
+use super::settings::ShapedReward;
+use crate::prelude::*;
+
+/// Most that a credit changes in a step.
+const DELTA_CLIP: f64 = 2.0;
+
+section! {
+    /// As shaped, but what a growing seed contributes is a credit: it grows and falls with the contribution, and is kept by
+    /// committing alone.
+    pub struct EscrowReward {
+        /// All other terms.
+        shaped: ShapedReward;
+    }
+}
+
+impl PaysByMemory for EscrowReward {
+    fn pay(
+        &self,
+        inputs: &RewardInputs,
+        gamma: f64,
+        memory: &mut Memory,
+        out: &mut RewardBreakdown,
+    ) -> Result<(), RewardError> {
+        let delta_cf = memory.delta_cf(inputs.step, self.shaped.max_staleness);
+        let stable = memory.stable_accuracy().unwrap_or(inputs.accuracy);
+        let values = value_seeds(&self.shaped, inputs, stable, delta_cf);
+        for (slot, _) in inputs.before().filter(|(_, seed)| seed.is_growing()) {
+            let value = values.iter().find(|value| value.slot == slot);
+            if let Some(account) = memory.of_mut(slot) {
+                let next = self.next_credit(account.credit, slot, value, delta_cf, inputs);
+                let is_kept = inputs.executed(LifecycleOp::Fossilize, slot);
+                let carried = if is_kept { next } else { gamma * next };
+                out.pay(Term::EscrowPayment, carried - account.credit);
+                account.credit = if is_kept { 0.0 } else { next };
+            }
+            let harm = value.map_or(0.0, |value| value.attribution.min(0.0));
+            if !inputs.executed(LifecycleOp::Prune, slot) {
+                out.pay(Term::EscrowHarm, harm);
+            }
+        }
+        self.shaped.pay_shared(gamma, &values, delta_cf, inputs, memory, out)
+    }
+
+    fn profile(&self) -> RewardProfile {
+        RewardProfile {
+            measures_fossils: false,
+            ..self.shaped.profile()
+        }
+    }
+
+    fn potential(&self) -> Option<Potential> {
+        self.shaped.potential()
+    }
+}
+
+impl EscrowReward {
+    /// The account of a growing seed after the step, at least 0; it never overshoots its target.
+    fn next_credit(
+        &self,
+        credit: f64,
+        slot: usize,
+        value: Option<&SeedValue>,
+        delta_cf: Option<f64>,
+        inputs: &RewardInputs,
+    ) -> f64 {
+        let commits = inputs.executed(LifecycleOp::Fossilize, slot);
+        let does_harm = value.is_some_and(|value| value.contribution < 0.0);
+        let is_void = commits && delta_cf.is_some_and(|delta| delta < 0.0);
+        let is_gone = inputs.executed(LifecycleOp::Prune, slot) || inputs.lost(slot);
+        if does_harm || is_void || is_gone || inputs.is_final && !commits {
+            return 0.0;
+        }
+        let Some(value) = value else { return credit };
+        let penalty = ratio_penalty(&self.shaped, value.contribution, delta_cf);
+        let target = (value.attribution.max(0.0) + penalty).max(0.0);
+        credit + (target - credit).clamp(-DELTA_CLIP, DELTA_CLIP)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,31 @@
+//! Rewards for the tests of this folder, beside the engine's steps.
+
+use super::memory::{PaysByMemory, Remembering};
+use super::settings::{FossilAttribution, ShapedReward};
+use crate::prelude::*;
+pub use crate::reward::fixtures::*;
+
+pub fn mode(reward: impl PaysByMemory) -> Arc<dyn RewardMode> {
+    Arc::new(Remembering(reward))
+}
+
+/// The shaped reward that pays growing seeds like committed ones, as the first descriptions have it.
+pub fn generous() -> ShapedReward {
+    ShapedReward {
+        contribution_weight: 1.0,
+        growing_pay_steps: None,
+        fossil_attribution: FossilAttribution::Frozen,
+        ..ShapedReward::default()
+    }
+}
+
+pub fn shaped() -> Arc<dyn RewardMode> {
+    mode(generous())
+}
+
+/// The generous reward, changed.
+pub fn shaped_with(change: impl FnOnce(&mut ShapedReward)) -> Arc<dyn RewardMode> {
+    let mut reward = generous();
+    change(&mut reward);
+    mode(reward)
+}

@@ -1,0 +1,41 @@
+//! The engine's sparse reward, and a penalty for pruning early.
+
+use crate::prelude::*;
+
+/// Age below which a prune is fined; without effect where `lifecycle.min_prune_age` forbids such prunes.
+const EARLY_PRUNE_AGE: u32 = 5;
+/// Reward of pruning too early.
+const EARLY_PRUNE_PENALTY: f64 = -0.1;
+
+section! {
+    /// As sparse, and a penalty for pruning early.
+    #[derive(Copy)]
+    pub struct MinimalReward {
+        /// All other terms.
+        sparse: SparseReward;
+    }
+}
+
+impl RewardMode for MinimalReward {
+    fn pay(
+        &self,
+        inputs: &RewardInputs,
+        gamma: f64,
+        state: &mut RewardState,
+        out: &mut RewardBreakdown,
+    ) -> Result<(), RewardError> {
+        self.sparse.pay(inputs, gamma, state, out)?;
+        let pruned = inputs.acted().filter(|_| inputs.op == LifecycleOp::Prune);
+        if pruned.is_some_and(|seed| seed.age < EARLY_PRUNE_AGE) {
+            out.pay(Term::PruneShaping, EARLY_PRUNE_PENALTY);
+        }
+        Ok(())
+    }
+
+    fn profile(&self) -> RewardProfile {
+        self.sparse.profile()
+    }
+}
+
+#[cfg(test)]
+mod tests;

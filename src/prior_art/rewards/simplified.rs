@@ -1,0 +1,60 @@
+//! The mode for diagnosis: potentials, a flat cost of acting; accuracy and contributing commits at the end.
+
+use super::attribution::{CONTRIBUTING, commit_credit};
+use super::memory::{Memory, PaysByMemory};
+use crate::prelude::*;
+
+/// Cost of every operation but WAIT.
+const ACTION_COST: f64 = 0.01;
+/// Reward of 100 % final accuracy.
+const ACCURACY_WEIGHT: f64 = 3.0;
+/// Reward at the end per contributing commit.
+const FOSSIL_BONUS: f64 = 2.0;
+
+section! {
+    /// Potentials, a flat cost of acting and the final accuracy with committed seeds alone: for diagnosis, it charges no
+    /// rent.
+    pub struct SimplifiedReward {
+        /// Steps for which a measured contribution is reused.
+        max_staleness: u32;
+    }
+}
+
+impl PaysByMemory for SimplifiedReward {
+    fn pay(
+        &self,
+        inputs: &RewardInputs,
+        _gamma: f64,
+        memory: &mut Memory,
+        out: &mut RewardBreakdown,
+    ) -> Result<(), RewardError> {
+        if inputs.op != LifecycleOp::Wait {
+            out.pay(Term::Intervention, -ACTION_COST);
+        }
+        if inputs.op == LifecycleOp::Fossilize
+            && let Some(seed) = inputs.acted()
+        {
+            let credit = commit_credit(inputs, seed, self.max_staleness);
+            memory.contributing += u32::from(credit.is_some_and(|points| points >= CONTRIBUTING));
+        }
+        if inputs.is_final {
+            let accuracy = inputs.committed_accuracy()?;
+            out.pay(Term::TerminalAccuracy, ACCURACY_WEIGHT * accuracy / 100.0);
+            // Seeds that are worth something only because others do harm have made nothing better.
+            if memory.first_accuracy.is_some_and(|first| accuracy >= first) {
+                let commits = f64::from(memory.contributing);
+                out.pay(Term::TerminalFossil, FOSSIL_BONUS * commits);
+            }
+        }
+        Ok(())
+    }
+
+    fn profile(&self) -> RewardProfile {
+        RewardProfile::needing(MeasurementNeed::AtCommit {
+            max_staleness: self.max_staleness,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,282 @@
+//! A policy and its opponents on the same episodes, as tables.
+
+use std::cmp::Reverse;
+use std::fmt::Write;
+
+use super::comparison::{interval, verdict_words};
+use super::table::Table;
+use super::words::{ABSENT, wrapped};
+use crate::compare::{ControllerSummary, DecisionSummary, Difference, Paired, SlotCommits, Summary};
+use crate::eval::{Blind, Cost, Evaluation, PlayedCheckpoint, PolicyCommits};
+
+/// Seeds that the head of the tables names.
+const SEEDS_SHOWN: usize = 8;
+/// Below the tables.
+const LEGEND: [&str; 6] = [
+    "intervals: over the episodes of this one training; how another training would end is a matter for several of them \
+     (`sweep`, then `compare`)",
+    "p: sign flips of episodes, corrected by Holm's method for all opponents; verdict: of the policy, by accuracy",
+    "committed, test %: the host with its committed seeds alone, on images that nothing else reads",
+    "GMAC: billions of multiply-accumulates of training and validation",
+    "lost: seeds that no order removed: held for too long, not finite, rolled back",
+    "no commit, %: of the episodes; at step: mean of those in which it happened",
+];
+const COSTS_LEGEND: &str = "from scratch: in each episode the architecture that the policy grew in it, from its first step on; found by: \
+                            what training or search took, GMAC; by net: of the schedules the best by J, or by accuracy minus rent \
+                            where the scenario has no such price";
+/// What the numbers of a slot begin after.
+const INDENT: &str = "        ";
+
+/// An evaluation, in lines of at most `width` characters.
+pub fn evaluation_text(evaluation: &Evaluation, width: usize) -> String {
+    let mut seeds: Vec<String> = evaluation.seeds.iter().map(|seed| seed.0.to_string()).collect();
+    if seeds.len() > SEEDS_SHOWN {
+        seeds.truncate(SEEDS_SHOWN);
+        seeds.push(format!("… ({} seeds)", evaluation.seeds.len()));
+    }
+    let mut text = format!(
+        "{} on {}: {} rounds of {} envs x {} steps for every controller,\nfrom round {} on, seed {}\npolicy {}\n",
+        evaluation.scenario,
+        evaluation.task,
+        evaluation.rounds,
+        evaluation.envs,
+        evaluation.steps,
+        evaluation.first_round + 1,
+        seeds.join(", "),
+        evaluation.policy.display()
+    );
+    if let Some(PlayedCheckpoint { from, rounds }) = &evaluation.checkpoint {
+        _ = writeln!(text, "checkpoint {from}: after {rounds} rounds");
+    }
+    for note in &evaluation.notes {
+        _ = writeln!(text, "note: {note}");
+    }
+    let players = &evaluation.comparison.players;
+    for table in [
+        estimates(evaluation, "final validation accuracy, %", |player| &player.accuracy),
+        estimates(evaluation, "accuracy minus rent, points", |player| {
+            &player.accuracy_minus_rent
+        }),
+        others(evaluation),
+        seed_table(players),
+        step_table(players),
+    ] {
+        _ = write!(text, "\n{}", table.render_within(width, &[]));
+    }
+    for commits in &evaluation.commits {
+        _ = write!(text, "\n{}", commits_text(commits, width));
+    }
+    let net = |pair: &Difference| pair.accuracy_minus_price;
+    let tables = [
+        verdicts(evaluation),
+        differences(evaluation, "accuracy minus rent, paired", |pair| {
+            Some(pair.accuracy_minus_rent)
+        }),
+        differences(evaluation, "J, paired", net),
+    ];
+    for table in tables.into_iter().take(2 + usize::from(evaluation.price.is_some())) {
+        _ = write!(text, "\n{}", table.render_within(width, &[]));
+    }
+    let costs = costs(evaluation).map(|costs| {
+        _ = write!(text, "\n{}", costs.render_within(width, &[]));
+        COSTS_LEGEND.to_owned()
+    });
+    let price = evaluation
+        .price
+        .map(|price| format!("J: accuracy - {price:?} (params - 1)"));
+    let blind = evaluation.blind.as_ref().map(|Blind { seed, hosts, schedule }| {
+        format!(
+            "blind: at each step what the greedy policy decided most often on {hosts} other hosts (seed {}), whatever it \
+             sees: {} orders; policy - blind is the value of feedback",
+            seed.0,
+            schedule.entries.len()
+        )
+    });
+    let legend = LEGEND
+        .map(String::from)
+        .into_iter()
+        .chain(price)
+        .chain(blind)
+        .chain(costs);
+    let legend: Vec<String> = legend.map(|line| wrapped(&line, width)).collect();
+    _ = writeln!(text, "\n{}", legend.join("\n"));
+    if evaluation.comparison.unmeasured > 0 {
+        _ = writeln!(
+            text,
+            "\n{} episodes are left out: a network was rolled back before it was measured",
+            evaluation.comparison.unmeasured
+        );
+    }
+    text
+}
+
+fn estimates(evaluation: &Evaluation, title: &str, of: fn(&ControllerSummary) -> &Summary) -> Table {
+    let mut table = Table::new(&[title], &["mean", "95 % interval", "IQM", "95 % interval"]);
+    for player in &evaluation.comparison.players {
+        table.push(summary_row(player, of(player)));
+    }
+    table
+}
+
+fn others(evaluation: &Evaluation) -> Table {
+    let mut table = Table::new(
+        &["mean of an episode"],
+        &["committed, test %", "reward", "params", "J", "GMAC"],
+    );
+    for player in &evaluation.comparison.players {
+        let test = player.test_accuracy;
+        table.push(vec![
+            player.name.clone(),
+            test.map_or_else(|| ABSENT.into(), |accuracy| format!("{accuracy:.2}")),
+            format!("{:.2}", player.reward.mean.value),
+            format!("{:.2}x", player.param_ratio.mean.value),
+            player
+                .accuracy_minus_price
+                .map_or_else(|| ABSENT.into(), |net| format!("{:.2}", net.mean.value)),
+            player
+                .gmacs
+                .map_or_else(|| ABSENT.into(), |gmacs| format!("{gmacs:.3}")),
+        ]);
+    }
+    table
+}
+
+/// What each player took; `None` where all are alike, as controllers on the scenario's hosts are.
+fn costs(evaluation: &Evaluation) -> Option<Table> {
+    let is_told = |cost: &Cost| cost.schedules.is_some() || cost.steps != evaluation.steps;
+    if !evaluation.costs.iter().any(is_told) {
+        return None;
+    }
+    let mut table = Table::new(&["what it took"], &["steps", "s", "schedules", "found by"]);
+    for cost in &evaluation.costs {
+        let found_by = cost.found_by.and_then(|spent| spent.gmacs);
+        table.push(vec![
+            cost.name.clone(),
+            cost.steps.to_string(),
+            format!("{:.2}", cost.seconds),
+            cost.schedules.map_or_else(|| ABSENT.into(), |tried| tried.to_string()),
+            found_by.map_or_else(|| ABSENT.into(), |gmacs| format!("{gmacs:.2}")),
+        ]);
+    }
+    Some(table)
+}
+
+/// By accuracy, with what may be said.
+fn verdicts(evaluation: &Evaluation) -> Table {
+    let mut table = Table::new(
+        &["accuracy, paired difference"],
+        &["mean", "95 % interval", "p", "verdict"],
+    );
+    for difference in &evaluation.comparison.differences {
+        let mean = &difference.accuracy.difference.mean;
+        table.push(vec![
+            format!("{} - {}", difference.policy, difference.baseline),
+            format!("{:+.2}", mean.value),
+            interval(mean, 2),
+            format!("{:.3}", difference.adjusted_p),
+            verdict_words(difference.verdict).into(),
+        ]);
+    }
+    table
+}
+
+fn differences(evaluation: &Evaluation, title: &str, of: fn(&Difference) -> Option<Paired>) -> Table {
+    let mut table = Table::new(&[title], &["mean", "95 % interval", "wins"]);
+    for difference in &evaluation.comparison.differences {
+        let Some(paired) = of(difference) else { continue };
+        let mean = &paired.difference.mean;
+        table.push(vec![
+            format!("{} - {}", difference.policy, difference.baseline),
+            format!("{:+.2}", mean.value),
+            interval(mean, 2),
+            wins(&paired),
+        ]);
+    }
+    table
+}
+
+fn summary_row(player: &ControllerSummary, summary: &Summary) -> Vec<String> {
+    let mut row = vec![player.name.clone()];
+    for estimate in [&summary.mean, &summary.iqm] {
+        row.extend([format!("{:.2}", estimate.value), interval(estimate, 2)]);
+    }
+    row
+}
+
+fn wins(paired: &Paired) -> String {
+    let pairs = paired.wins + paired.ties + paired.losses;
+    format!("{} of {pairs}", paired.wins)
+}
+
+/// What became of the seeds of an episode, player by player.
+fn seed_table(players: &[ControllerSummary]) -> Table {
+    let heads = ["germinated", "committed", "pruned", "lost", "no commit, %"];
+    table("seeds of an episode", &heads, players, |decisions| {
+        let counts = [
+            decisions.germinated,
+            decisions.fossilized,
+            decisions.pruned,
+            decisions.lost,
+        ];
+        let counts = counts.map(|count| format!("{count:.2}"));
+        let share = format!("{:.1}", 100.0 * decisions.without_commit);
+        counts.into_iter().chain([share]).collect()
+    })
+}
+
+/// At which steps it came to that, player by player.
+fn step_table(players: &[ControllerSummary]) -> Table {
+    let heads = ["first seed", "first commit", "last commit"];
+    table("at step", &heads, players, |decisions| {
+        let steps = [
+            decisions.first_germination,
+            decisions.first_commit,
+            decisions.last_commit,
+        ];
+        let cell = |step: Option<f64>| step.map_or_else(|| ABSENT.into(), |step| format!("{step:.1}"));
+        steps.map(cell).into()
+    })
+}
+
+fn table(
+    title: &str,
+    heads: &[&str],
+    players: &[ControllerSummary],
+    cells: fn(&DecisionSummary) -> Vec<String>,
+) -> Table {
+    let mut table = Table::new(&[title], heads);
+    for player in players {
+        let absent = || vec![ABSENT.into(); heads.len()];
+        let cells = player.decisions.as_ref().map_or_else(absent, cells);
+        table.push(std::iter::once(player.name.clone()).chain(cells).collect());
+    }
+    table
+}
+
+/// A head, and a line a slot; what has no room is continued in the next line.
+fn commits_text(commits: &PolicyCommits, width: usize) -> String {
+    let room = width.saturating_sub(INDENT.len());
+    let lines = commits.slots.iter().map(|slot| {
+        let told = wrapped(&in_words(slot), room).replace('\n', &format!("\n{INDENT}"));
+        format!("  {:<4}  {told}\n", slot.slot.to_string())
+    });
+    format!(
+        "  {}: episodes with a commit of\n{}",
+        commits.name,
+        lines.collect::<String>()
+    )
+}
+
+/// `conv_heavy 31, conv_light 9, nothing 8`: the most frequent first, equals by name.
+fn in_words(commits: &SlotCommits) -> String {
+    let mut blueprints: Vec<_> = commits.blueprints.iter().collect();
+    blueprints.sort_by_key(|&(_, &episodes)| Reverse(episodes));
+    let nothing = (commits.nothing > 0).then(|| format!("nothing {}", commits.nothing));
+    let blueprints = blueprints
+        .into_iter()
+        .map(|(blueprint, episodes)| format!("{blueprint} {episodes}"));
+    blueprints.chain(nothing).collect::<Vec<_>>().join(", ")
+}
+
+#[cfg(test)]
+mod tests;

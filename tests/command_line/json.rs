@@ -1,0 +1,139 @@
+//! `--json` says all that the text says: every number of it, under names that are a schema.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use insta::assert_snapshot;
+use serde_json::Value;
+
+use crate::program::{command, ended, succeeds};
+
+/// Seeds grow and are decided over within a few steps.
+const SCENARIO: &str = r#"(
+    name: "tiny",
+    task: preset("digits_minimal", (batches_per_step: count(2))),
+    run: (rounds: 2, n_envs: 2, max_steps: 8, seed: 7),
+    policy: (controller: "actor_critic", preset: "lstm_small", net_cfg: (op_bias: (germinate: 4.0))),
+    lifecycle: (auto_forward: (g1: true, g2: true, g3: true), gates: (min_training_epochs: 1, min_gradient_health: 0.0)),
+    telemetry: (tensorboard: off),
+)"#;
+
+const SWEEP: &str = r#"(
+    name: "pair",
+    scenario: "tiny.ron",
+    points: [(name: "learned", set: []), (name: "rule", set: [(path: "policy.controller", value: "heuristic")])],
+    replicates: 2,
+    evaluation: (episodes: 2, seeds: [11], mode: greedy),
+    judge: (metric: accuracy),
+)"#;
+
+/// Paths of a document, one for all members of a list. What stands below names of the scenario's own, and what follows from how
+/// seeds fared, is no part of it: unit tests of the report hold that to fixed events.
+fn schema(value: &Value, at: &str, into: &mut BTreeSet<String>) {
+    let is_own = ["origins", "results", "decisions", "blueprints"]
+        .iter()
+        .any(|own| at.ends_with(own));
+    match value {
+        Value::Object(fields) if !is_own => {
+            for (name, field) in fields {
+                let path = if at.is_empty() {
+                    name.clone()
+                } else {
+                    format!("{at}.{name}")
+                };
+                schema(field, &path, into);
+            }
+        }
+        Value::Array(items) => items.iter().for_each(|item| schema(item, &format!("{at}[]"), into)),
+        // Not in every build.
+        _ if at.ends_with("result.commit") => {}
+        _ => _ = into.insert(at.to_owned()),
+    }
+}
+
+fn schema_of(document: &str) -> String {
+    let value: Value = serde_json::from_str(document).expect("one JSON document");
+    let mut paths = BTreeSet::new();
+    schema(&value, "", &mut paths);
+    paths.into_iter().collect::<Vec<_>>().join("\n")
+}
+
+/// All numbers of a document, those in its texts among them, and the lengths of its lists.
+fn numbers(value: &Value, into: &mut Vec<f64>) {
+    match value {
+        Value::Object(fields) => fields.values().for_each(|field| numbers(field, into)),
+        Value::Array(items) => {
+            into.push(items.len() as f64);
+            items.iter().for_each(|item| numbers(item, into));
+        }
+        Value::Number(number) => into.extend(number.as_f64()),
+        Value::String(text) => into.extend(numbers_in(text).iter().filter_map(|word| word.parse::<f64>().ok())),
+        Value::Null | Value::Bool(_) => {}
+    }
+}
+
+/// Numbers as they are written; not those in paths, names and hashes.
+fn numbers_in(text: &str) -> Vec<String> {
+    let of_number = |word: &str| word.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
+    let words = text
+        .split_whitespace()
+        .map(|word| word.trim_matches(|c: char| "+-±()%x,;:.".contains(c)));
+    let words = words.filter(|word| !word.is_empty() && of_number(word));
+    words.map(str::to_owned).collect()
+}
+
+/// Numbers of a text that a document does not have, as they are, in percent or in thousands.
+fn missing(text: &str, document: &str) -> Vec<String> {
+    /// Of intervals, in explanations.
+    const LEVEL: &str = "95";
+    let mut there = Vec::new();
+    numbers(&serde_json::from_str(document).expect("one JSON document"), &mut there);
+    let is_there = |word: &String| {
+        let decimals = word.split_once('.').map_or(0, |(_, decimals)| decimals.len());
+        let scaled = |scale: f64| {
+            there
+                .iter()
+                .any(|number| format!("{:.decimals$}", (number * scale).abs()) == *word)
+        };
+        [1.0, 100.0, 1e-3, 1e-6, 1e-9].into_iter().any(scaled)
+    };
+    let asked = numbers_in(text).into_iter().filter(|word| word != LEVEL);
+    asked.filter(|word| !is_there(word)).collect()
+}
+
+fn both(folder: &Path, arguments: &[&str]) -> (String, String) {
+    let play = |more: &[&str]| {
+        let mut command = command(&[arguments, more].concat());
+        succeeds(&ended(command.current_dir(folder)))
+    };
+    (play(&[]), play(&["--json"]))
+}
+
+#[test]
+fn json_holds_every_number_of_the_text_under_names_that_stay() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    std::fs::write(folder.path().join("tiny.ron"), SCENARIO).expect("the scenario is written");
+    std::fs::write(folder.path().join("pair.ron"), SWEEP).expect("the sweep is written");
+    let run = |arguments: &[&str]| succeeds(&ended(command(arguments).current_dir(folder.path())));
+    let ended_run = run(&["run", "tiny.ron", "--json", "--progress", "none"]);
+    let preview = run(&["sweep", "pair.ron", "--dry-run"]);
+    run(&["sweep", "pair.ron", "-q"]);
+
+    assert!(preview.contains("128 env-steps to train: about "), "{preview}");
+    assert_snapshot!("run", schema_of(&ended_run));
+    for (name, arguments) in [
+        ("show", &["show", "latest"][..]),
+        (
+            "eval",
+            &["eval", "latest", "--episodes", "4", "--against", "wait,heuristic"],
+        ),
+        ("preview", &["sweep", "pair.ron", "--dry-run"]),
+        ("sweep", &["sweep", "collect", "pair"]),
+        ("status", &["sweep", "status", "pair"]),
+        ("compare", &["compare", "pair"]),
+    ] {
+        let (text, json) = both(folder.path(), arguments);
+        assert_eq!(missing(&text, &json), Vec::<String>::new(), "{name}:\n{text}");
+        assert_snapshot!(name, schema_of(&json));
+    }
+}
