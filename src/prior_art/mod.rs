@@ -8,7 +8,8 @@ pub(crate) mod networks;
 
 use crate::prelude::*;
 
-/// Adds the rewards and the networks of the prior art.
+/// Adds the rewards and the networks of the prior art. `cli::main` adds it itself; other programs do so with
+/// `Engine::builder().with(PriorArtPlugin)`.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct PriorArtPlugin;
 
@@ -16,8 +17,12 @@ impl Plugin for PriorArtPlugin {
     fn build(&self, app: &mut App) {
         let world = app.world_mut();
         // The plugin that a registry belongs to may have been left out.
-        world.get_resource_mut().as_deref_mut().map(rewards::register);
-        world.get_resource_mut().as_deref_mut().map(networks::register);
+        if let Some(mut modes) = world.get_resource_mut::<RewardModes>() {
+            rewards::register(&mut modes);
+        }
+        if let Some(mut nets) = world.get_resource_mut::<NetRegistry>() {
+            networks::register(&mut nets);
+        }
         world.get_resource_or_init::<Inventory>().add(
             "PriorArtPlugin",
             env!("CARGO_PKG_VERSION"),

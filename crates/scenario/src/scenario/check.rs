@@ -231,7 +231,7 @@ impl Checker<'_> {
         let mut clean = Vec::new();
         let unset = fields.iter().filter(|field| matches!(field.kind, Kind::Settings(_)));
         let unset = unset.filter(|field| given.iter().all(|(key, _)| key.text != field.name));
-        let unset: Vec<_> = unset.map(|field| nothing_set(field)).collect();
+        let unset: Vec<_> = unset.map(nothing_set).collect();
         for (key, value) in given.iter().chain(&unset) {
             let below = join(path, &key.text);
             match fields.iter().find(|field| field.name == key.text) {

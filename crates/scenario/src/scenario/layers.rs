@@ -85,33 +85,37 @@ impl Override {
 /// path as well.
 pub fn put(kind: &'static Kind, root: &mut Node, path: &str, value: Node, catalog: &Catalog) -> Result<(), Problem> {
     let span = value.span;
-    let refuse = |unknown: UnknownField, whole: &str| {
-        Problem::error(span, path, unknown.message(whole, "")).with_help(unknown.help())
+    let refuse = |unknown: &UnknownField| {
+        Problem::error(span, path, unknown.message("the scenario", "")).with_help(unknown.help())
     };
     let unknown = paths::lookup(kind, path).err();
-    if let Some(unknown) = unknown.clone().filter(|unknown| !takes_part(kind, &unknown.below)) {
-        return Err(refuse(unknown, "the scenario"));
+    match &unknown {
+        Some(unknown) if !takes_part(kind, &unknown.below) => return Err(refuse(unknown)),
+        _ => {}
     }
-    let segments = paths::segments(path);
-    let put = descend(kind, root, &segments, value, catalog);
-    put.map_err(|miss| match (miss, unknown) {
-        (Miss::Setting { part, unknown }, _) => refuse(unknown, &format!("`{part}`")),
-        (Miss::Field(_), Some(unknown)) if !unknown.available.is_empty() => refuse(unknown, "the scenario"),
-        (Miss::Field(message), _) => Problem::error(span, path, message),
+    let put = descend(kind, root, &paths::segments(path), value, catalog);
+    put.map_err(|miss| match &unknown {
+        Some(unknown) if !miss.is_of_part && !unknown.available.is_empty() => refuse(unknown),
+        _ => Problem::error(span, path, miss.message).with_help(miss.help),
     })
 }
 
 /// Why nothing can be put at a path.
-enum Miss {
-    /// In words.
-    Field(String),
+struct Miss {
+    message: String,
+    help: Option<String>,
     /// The part that is chosen has no such setting.
-    Setting { part: String, unknown: UnknownField },
+    is_of_part: bool,
 }
 
 impl From<String> for Miss {
     fn from(message: String) -> Self {
-        Self::Field(message)
+        let (help, is_of_part) = (None, false);
+        Self {
+            message,
+            help,
+            is_of_part,
+        }
     }
 }
 
@@ -197,7 +201,7 @@ fn descend(
                 _ => Err(format!("no choice is made here yet that has `{segment}`; set the whole value").into()),
             }
         }
-        _ => Err(Miss::Field("this value has no fields".into())),
+        _ => Err(String::from("this value has no fields").into()),
     }
 }
 
@@ -251,16 +255,17 @@ fn settings_kind(
     catalog: &Catalog,
 ) -> Result<&'static Kind, Miss> {
     let (Some(Value::Text(part)) | Some(Value::Word(part))) = record.field(of).map(|named| &named.value) else {
-        return Err(Miss::Field(format!(
-            "no part is named by `{of}` yet; set the whole value"
-        )));
+        return Err(format!("no part is named by `{of}` yet; set the whole value").into());
     };
     let declared = catalog.settings_of(fields, of, part);
     // A name that is not registered is reported where it stands.
     let kind = declared.map_or(&Kind::Settings(""), |declared| declared.kind);
-    let part = part.clone();
     match declared.map(|declared| paths::lookup(declared.kind, &path.join("."))) {
-        Some(Err(unknown)) => Err(Miss::Setting { part, unknown }),
+        Some(Err(unknown)) => Err(Miss {
+            message: unknown.message(&format!("`{part}`"), ""),
+            help: unknown.help(),
+            is_of_part: true,
+        }),
         _ => Ok(kind),
     }
 }

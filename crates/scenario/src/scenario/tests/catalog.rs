@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use crate::growth::{InjectionSpec, SlotId, Topology};
 use crate::scenario::{
-    BlueprintEntry, Catalog, Entry, GrowsIn, HostChoice, HostOutline, KnownHosts, SeedInit, task_presets,
+    BlueprintEntry, Catalog, ContributionMode, Entry, GrowsIn, HostChoice, HostOutline, KnownHosts, KnownRewards,
+    MeasurementNeed, RewardConfig, RewardProfile, SeedInit, task_presets,
 };
 
 /// What an engine without plugins knows.
@@ -41,7 +42,21 @@ pub fn catalog() -> Catalog {
         controllers: entries(&["actor_critic", "heuristic", "random", "schedule", "wait"]),
         nets: entries(&["gru", "lstm", "mlp"]),
         rewards: Vec::new(),
+        profiles: Arc::new(Modes),
         settings: BTreeMap::new(),
+    }
+}
+
+#[derive(Debug)]
+struct Modes;
+
+impl KnownRewards for Modes {
+    fn profile(&self, reward: &RewardConfig) -> RewardProfile {
+        RewardProfile::needing(match reward {
+            RewardConfig::Contribution(ContributionMode::Committed(_)) => MeasurementNeed::EveryStep,
+            RewardConfig::Custom { .. } => MeasurementNeed::Unknown,
+            _ => MeasurementNeed::AtTheEnd,
+        })
     }
 }
 
