@@ -1,4 +1,5 @@
-//! A system of one's own: tells, every tenth step, which env leads and what grows in it.
+//! A system of one's own: tells, every tenth step, which env leads and what grows in it. And a metric: a number of every round,
+//! which is recorded, drawn by TensorBoard and shown in the summary.
 //!
 //! Run it with `cargo run --release --example custom_system`.
 
@@ -12,7 +13,15 @@ impl Plugin for LeaderPlugin {
     fn build(&self, app: &mut App) {
         // After the engine has measured the step and before the controller decides.
         app.add_systems(Assess, tell_leader.in_set(EngineSet::Observe).after(Work::ReportSlots));
+        let mut metrics = app.world_mut().resource_mut::<Metrics>();
+        metrics.register("occupied", "slots that hold a seed at the end of a round, %", Arc::new(occupied));
     }
+}
+
+fn occupied(world: &mut World) -> f64 {
+    let mut envs = world.query::<&SeedSlots>();
+    let slots: Vec<bool> = envs.iter(world).flat_map(|slots| slots.records().map(|seed| seed.is_some())).collect();
+    100.0 * slots.iter().filter(|is_occupied| **is_occupied).count() as f64 / slots.len() as f64
 }
 
 fn tell_leader(envs: Query<(&EnvId, &ValMetrics, &SeedSlots)>, clock: Res<RunClock>) {

@@ -1,5 +1,6 @@
 //! A training and what came of it, read back from the folder of its run: the unit of every comparison between methods.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
@@ -11,7 +12,7 @@ use crate::telemetry::{
 };
 
 /// One finished round of a training.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RoundPoint {
     /// From 0.
     #[serde(deserialize_with = "round")]
@@ -34,6 +35,9 @@ pub struct RoundPoint {
     /// not counted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gmacs: Option<f64>,
+    /// What plugins measured of this round, by the names of their metrics.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub metrics: BTreeMap<String, f64>,
 }
 
 /// What came of one training.
@@ -123,6 +127,7 @@ impl TrainingRecord {
             Payload::RoundFinished(told) => {
                 let round = event.round.unwrap_or_default();
                 let episodes = std::mem::take(in_round);
+                let metrics = told.metrics.iter().map(|(name, value)| (name.clone(), value.0));
                 let before = self.curve.last();
                 let steps: u64 = episodes.iter().map(|(_, steps)| u64::from(*steps)).sum();
                 let outcomes = || episodes.iter().map(|(outcome, _)| outcome);
@@ -139,6 +144,7 @@ impl TrainingRecord {
                         .sum::<Option<f64>>()
                         .zip(before.map_or(Some(0.0), |before| before.gmacs))
                         .map(|(round, before)| before + round),
+                    metrics: metrics.collect(),
                 });
                 self.episodes.extend(episodes.into_iter().map(|(outcome, _)| outcome));
                 let first = (round + 1).saturating_sub(ROLLING_ROUNDS as u32);

@@ -1,6 +1,7 @@
 //! The summary of a run: what grew, what it was worth, and beside it a host that never grew. Plain text that fits into a
 //! terminal, drawn from the live state alone.
 
+use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::path::Path;
 
@@ -96,6 +97,9 @@ fn rounds_table(rounds: &[RoundResult], width: usize) -> Option<String> {
     let is_text = rounds.iter().any(|round| round.told.perplexity.is_some());
     columns.extend(is_text.then_some("perplexity"));
     columns.extend(is_paid.then_some("reward"));
+    // In the order of their names; a plugin that was added later has measured the later rounds.
+    let own: BTreeSet<&str> = rounds.iter().flat_map(|round| round.told.metrics.keys().map(String::as_str)).collect();
+    columns.extend(&own);
     columns.extend(["germinated", "fossilized", "pruned", "rollbacks", SPEED]);
     let mut table = Table::new(&[], &columns);
     let skipped = rounds.len().saturating_sub(ROUNDS_SHOWN);
@@ -108,6 +112,7 @@ fn rounds_table(rounds: &[RoundResult], width: usize) -> Option<String> {
         ];
         cells.extend(is_text.then(|| number(round.told.perplexity, 2)));
         cells.extend(is_paid.then(|| signed(round.reward_mean(), 2)));
+        cells.extend(own.iter().map(|&name| number(round.told.metrics.get(name).copied(), 2)));
         cells.extend([
             round.told.growth.germinated.to_string(),
             round.told.growth.fossilized.to_string(),

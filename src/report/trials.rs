@@ -1,6 +1,7 @@
 //! The trials of a sweep: as people read them, and in files for programs: `trials.csv` (a row a trial), `curves.csv` (a row a
 //! trial and round), `sweep.json` (both, and the trainings that they were made from).
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use super::comparison::comparison_text;
@@ -97,6 +98,8 @@ impl Tables<'_> {
             "accuracy_minus_rent",
             "param_ratio",
         ]);
+        let own = self.metrics();
+        columns.extend(&own);
         let mut csv = Csv::new(&columns);
         for CollectedTrial { trial, result, .. } in &self.0.trials {
             let training = result.as_ref().and_then(|result| result.training.as_ref());
@@ -110,10 +113,18 @@ impl Tables<'_> {
                     exact(point.accuracy_minus_rent),
                     exact(Some(point.param_ratio)),
                 ]);
+                row.extend(own.iter().map(|&name| exact(point.metrics.get(name).copied())));
                 csv.push(&row);
             }
         }
         csv.0
+    }
+
+    /// Names of the metrics that plugins measured.
+    fn metrics(&self) -> BTreeSet<&str> {
+        let results = self.0.trials.iter().filter_map(|trial| trial.result.as_ref());
+        let points = results.filter_map(|result| result.training.as_ref()).flat_map(|training| &training.curve);
+        points.flat_map(|point| point.metrics.keys().map(String::as_str)).collect()
     }
 
     /// Whether the sweep names its points.

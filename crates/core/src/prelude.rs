@@ -29,6 +29,7 @@ pub use crate::run::{Inventory, StopSignal};
 pub use crate::scenario::{MeasurementNeed, RewardProfile, SparseReward};
 pub use crate::schedule::*;
 pub use crate::seed::{Blueprint, BlueprintError, BlueprintRegistry, SeedModule};
+pub use crate::telemetry::Metrics;
 pub use crate::torch::Backend;
 pub use crate::training::{BatchPoint, HookedBatch, OnTrainBatch};
 pub use crate::unfinished::UnfinishedRound;

@@ -315,6 +315,8 @@ schedules! {
         Record {
             /// Writes `episode_finished`: [`record_episodes`](crate::record::systems::record_episodes).
             RecordEpisodes => "episode end",
+            /// Measures the round by the metrics of plugins: [`measure_round`](crate::telemetry::measure_round).
+            MeasureRound => "metrics",
             /// Writes `learner_update` and `round_finished`: [`round_stats`](crate::record::systems::round_stats).
             RoundStats => "record",
             /// Removes all seeds and their optimizers: [`teardown_round`](crate::env::episode::teardown_round).

@@ -14,6 +14,7 @@ use crate::data::DataRegistry;
 use crate::host::HostRegistry;
 use crate::policy::NetRegistry;
 use crate::reward::{RewardModes, RewardTerms};
+use crate::telemetry::Metrics;
 use crate::run::{Inventory, PluginInfo};
 use crate::scenario::{Catalog, TelemetryConfig};
 use crate::schema::{NameError, Registry};
@@ -144,7 +145,8 @@ pub(super) fn refused(world: &World) -> Result<(), NameError> {
         .or_else(|| first::<NetRegistry, _>(world))
         .or_else(|| world.get_resource::<ObservationFeatures>()?.refused())
         .or_else(|| first::<RewardModes, _>(world))
-        .or_else(|| first::<RewardTerms, _>(world));
+        .or_else(|| first::<RewardTerms, _>(world))
+        .or_else(|| first::<Metrics, _>(world));
     refused.map_or(Ok(()), |error| Err(error.clone()))
 }
 

@@ -24,6 +24,7 @@ use crate::scenario::GateConfig;
 use crate::schedule::{AddWork, RoundEnd, RoundStart, Startup, StepEnd, Work};
 use crate::seed::{BlueprintRegistry, Growth};
 use crate::telemetry::statistics::Plateau;
+use crate::telemetry::{MeasuredRound, measure_round};
 use crate::telemetry::{
     self as events, EnvContext, EnvStatusTracker, EpisodeEnd, EpisodeFinished, Event, Fallbacks, GovernorCounts,
     GrowthCounts, LossScales, Note, Num, PerfRound, RecordFails, RoundFinished, SeedRow, TelemetryHub, TelemetryOutbox,
@@ -103,6 +104,7 @@ impl Plugin for RecordPlugin {
     fn build(&self, app: &mut App) {
         app.register_required_components::<EnvId, EnvStatusTracker>();
         app.init_resource::<RoundHistory>()
+            .init_resource::<MeasuredRound>()
             .insert_resource(RoundStarted::now(&HostSyncCounter::default()))
             .add_work(Startup, Work::Announce, announce)
             .add_work_if(Startup, Work::StopEarly, stop_early, resource_exists::<TelemetryHub>)
@@ -110,6 +112,7 @@ impl Plugin for RecordPlugin {
             .add_work(RoundStart, Work::BeginRound, begin_record)
             .add_work(StepEnd, Work::EmitStep, emit_step)
             .add_work(RoundEnd, Work::RecordEpisodes, record_episodes)
+            .add_work_if(RoundEnd, Work::MeasureRound, measure_round, round_is_complete)
             .add_work_if(RoundEnd, Work::RoundStats, round_stats, round_is_complete)
             .add_work(RoundEnd, Work::StopIfRecordFails, stop_if_record_fails)
             .keep_in_rounds_by(save_record, restore_record)
@@ -320,6 +323,7 @@ pub(crate) fn round_stats(
     started: Res<RoundStarted>,
     syncs: Res<HostSyncCounter>,
     update: Option<Res<LastUpdate>>,
+    measured: Res<MeasuredRound>,
     mut record: RecordContext,
 ) {
     let round = record.clock.round();
@@ -376,6 +380,7 @@ pub(crate) fn round_stats(
         updates: update.map(|update| update.verdict()).into_iter().collect(),
         amp: loss_scales(&envs),
         fallbacks: fallbacks.any(),
+        metrics: measured.0.clone(),
         eta_s: Some(Num(perf.round_wall_s.0 * f64::from(rounds_left))),
         perf,
     };

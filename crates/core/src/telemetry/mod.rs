@@ -17,6 +17,7 @@ mod segments;
 mod reader;
 mod seed_ends;
 mod confounders;
+mod metrics;
 mod live;
 mod sink;
 mod event_log;
@@ -36,6 +37,8 @@ use crate::scenario::TelemetryConfig;
 
 pub use confounders::Confounders;
 pub use encoding::round;
+pub use metrics::{Measure, Metrics};
+pub(crate) use metrics::{MeasuredRound, measure_round};
 pub(crate) use encoding::round_if_any;
 pub use encoding::{ActionId, BigInteger, Num, Timestamp};
 pub use env_status::{EnvStatus, EnvStatusTracker};
@@ -67,6 +70,7 @@ pub struct TelemetryPlugin {
 impl Plugin for TelemetryPlugin {
     fn build(&self, app: &mut App) {
         app.insert_resource(TelemetryOutbox::new(&self.config))
+            .init_resource::<Metrics>()
             .init_resource::<Sinks>();
     }
 }

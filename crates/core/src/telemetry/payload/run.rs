@@ -431,6 +431,9 @@ pub struct RoundFinished {
     /// Summed over the envs; absent without any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fallbacks: Option<Fallbacks>,
+    /// What plugins measured, by the names of their metrics.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub metrics: BTreeMap<String, Num>,
     /// Seconds until the last round ends.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub eta_s: Option<Num>,

@@ -195,6 +195,9 @@ impl TensorBoardSink {
                 self.put(event.t, self.round, &format!("main/{name}"), sum / f64::from(count));
             }
         }
+        for (name, value) in &round.metrics {
+            self.put(event.t, self.round, &format!("main/{name}"), value.0);
+        }
         if !self.has_detail {
             return Ok(());
         }
