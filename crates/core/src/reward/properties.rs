@@ -39,7 +39,7 @@ prop_compose! {
 }
 
 prop_compose! {
-    pub(crate) fn any_inputs()(
+    pub fn any_inputs()(
         step in 1u32..150,
         is_final: bool,
         terminates: bool,
@@ -86,7 +86,7 @@ prop_compose! {
 }
 
 /// A step is paid the finite sum of its terms.
-pub(crate) fn check_sum(reward: &impl AsMode, inputs: &RewardInputs) -> Result<RewardBreakdown, TestCaseError> {
+pub fn check_sum(reward: &impl AsMode, inputs: &RewardInputs) -> Result<RewardBreakdown, TestCaseError> {
     let breakdown = pay(reward, inputs, &mut RewardState::default());
     let terms: f64 = Term::ALL.iter().map(|&term| breakdown.get(term)).sum();
     let total = breakdown.total();

@@ -25,7 +25,7 @@ fn audited(scenario: &Scenario) -> Audit {
 }
 
 /// A reward as shipped, for seeds that train for ten steps, whoever orders the gates and however long a seed may be held.
-pub(crate) fn check_strategies(reward: &RewardConfig, modes: &RewardModes) {
+pub fn check_strategies(reward: &RewardConfig, modes: &RewardModes) {
     for (automatic, max_holding_epochs) in [(true, Some(10)), (true, None), (false, None), (false, Some(10))] {
         let mut scenario = scenario(reward.clone());
         scenario.lifecycle.auto_forward = AutoForward {
@@ -44,7 +44,7 @@ pub(crate) fn check_strategies(reward: &RewardConfig, modes: &RewardModes) {
 }
 
 /// The strategies that earn what they should not.
-pub(crate) fn failures(reward: RewardConfig, modes: &RewardModes) -> Vec<&'static str> {
+pub fn failures(reward: RewardConfig, modes: &RewardModes) -> Vec<&'static str> {
     let audit = audit(&scenario(reward), &task(), modes).expect("a reward that can be computed");
     let failed = audit.rows.iter().filter(|row| !row.passes);
     failed.map(|row| row.strategy).collect()
