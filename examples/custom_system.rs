@@ -14,13 +14,20 @@ impl Plugin for LeaderPlugin {
         // After the engine has measured the step and before the controller decides.
         app.add_systems(Assess, tell_leader.in_set(EngineSet::Observe).after(Work::ReportSlots));
         let mut metrics = app.world_mut().resource_mut::<Metrics>();
-        metrics.register("occupied", "slots that hold a seed at the end of a round, %", Arc::new(occupied));
+        metrics.register(
+            "occupied",
+            "slots that hold a seed at the end of a round, %",
+            Arc::new(occupied),
+        );
     }
 }
 
 fn occupied(world: &mut World) -> f64 {
     let mut envs = world.query::<&SeedSlots>();
-    let slots: Vec<bool> = envs.iter(world).flat_map(|slots| slots.records().map(|seed| seed.is_some())).collect();
+    let slots: Vec<bool> = envs
+        .iter(world)
+        .flat_map(|slots| slots.records().map(|seed| seed.is_some()))
+        .collect();
     100.0 * slots.iter().filter(|is_occupied| **is_occupied).count() as f64 / slots.len() as f64
 }
 

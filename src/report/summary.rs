@@ -98,7 +98,10 @@ fn rounds_table(rounds: &[RoundResult], width: usize) -> Option<String> {
     columns.extend(is_text.then_some("perplexity"));
     columns.extend(is_paid.then_some("reward"));
     // In the order of their names; a plugin that was added later has measured the later rounds.
-    let own: BTreeSet<&str> = rounds.iter().flat_map(|round| round.told.metrics.keys().map(String::as_str)).collect();
+    let own: BTreeSet<&str> = rounds
+        .iter()
+        .flat_map(|round| round.told.metrics.keys().map(String::as_str))
+        .collect();
     columns.extend(&own);
     columns.extend(["germinated", "fossilized", "pruned", "rollbacks", SPEED]);
     let mut table = Table::new(&[], &columns);

@@ -123,8 +123,12 @@ impl Tables<'_> {
     /// Names of the metrics that plugins measured.
     fn metrics(&self) -> BTreeSet<&str> {
         let results = self.0.trials.iter().filter_map(|trial| trial.result.as_ref());
-        let points = results.filter_map(|result| result.training.as_ref()).flat_map(|training| &training.curve);
-        points.flat_map(|point| point.metrics.keys().map(String::as_str)).collect()
+        let points = results
+            .filter_map(|result| result.training.as_ref())
+            .flat_map(|training| &training.curve);
+        points
+            .flat_map(|point| point.metrics.keys().map(String::as_str))
+            .collect()
     }
 
     /// Whether the sweep names its points.

@@ -155,3 +155,51 @@ fn a_bad_seed_module_is_named_at_start_up_and_nothing_is_touched() {
     assert!(report.record.is_none());
     assert!(!folder.path().join("runs").exists());
 }
+
+fn measure(app: &mut App) {
+    let mut metrics = app.world_mut().resource_mut::<Metrics>();
+    metrics.register(
+        "best_env",
+        "the highest validation accuracy of any env, %",
+        Arc::new(|world: &mut World| {
+            let mut envs = world.query::<&ValMetrics>();
+            let accuracies = envs.iter(world).map(|metrics| metrics.accuracy_percent);
+            accuracies.fold(0.0, f64::max)
+        }),
+    );
+    metrics.register("unmeasured", "nothing", Arc::new(|_: &mut World| f64::NAN));
+}
+
+#[test]
+fn a_metric_of_a_plugin_is_recorded_with_every_round_and_shown_beside_its_numbers() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+
+    let report = crate::recorded::play(
+        r#"(
+            name: "measured",
+            task: preset("digits_minimal", (batches_per_step: count(1))),
+            run: (rounds: 2, n_envs: 2, max_steps: 2),
+            policy: (controller: "wait"),
+        )"#,
+        folder.path(),
+        measure,
+    );
+
+    let record = report.record.expect("it was recorded");
+    let lines = crate::support::lines(&record.directory);
+    let rounds: Vec<_> = lines.iter().filter(|line| line["type"] == "round_finished").collect();
+    assert_eq!(rounds.len(), 2);
+    for round in rounds {
+        let metrics = round["data"]["metrics"].as_object().expect("metrics");
+        assert_eq!(metrics.keys().collect::<Vec<_>>(), ["best_env"]);
+        assert!(metrics["best_env"].as_f64().is_some_and(|best| best > 0.0), "{round}");
+    }
+    let results = record.results.expect("it was folded");
+    let text = simic_engine::report::summary(&results, &record.directory, 100);
+    assert!(text.contains("best_env"), "{text}");
+    let curves = std::fs::read_dir(record.directory.join("tb")).expect("curves");
+    let curves: Vec<u8> = curves
+        .flat_map(|file| std::fs::read(file.expect("a file").path()).expect("curves"))
+        .collect();
+    assert!(curves.windows(13).any(|bytes| bytes == b"main/best_env"));
+}

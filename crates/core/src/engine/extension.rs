@@ -14,11 +14,11 @@ use crate::data::DataRegistry;
 use crate::host::HostRegistry;
 use crate::policy::NetRegistry;
 use crate::reward::{RewardModes, RewardTerms};
-use crate::telemetry::Metrics;
 use crate::run::{Inventory, PluginInfo};
 use crate::scenario::{Catalog, TelemetryConfig};
 use crate::schema::{NameError, Registry};
 use crate::seed::BlueprintRegistry;
+use crate::telemetry::Metrics;
 
 /// The plugins of an application, as they are added to every engine of a program: a sweep, an evaluation and a run with its
 /// control build several. They may register names, add systems and hold state.

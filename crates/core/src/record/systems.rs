@@ -24,12 +24,12 @@ use crate::scenario::GateConfig;
 use crate::schedule::{AddWork, RoundEnd, RoundStart, Startup, StepEnd, Work};
 use crate::seed::{BlueprintRegistry, Growth};
 use crate::telemetry::statistics::Plateau;
-use crate::telemetry::{MeasuredRound, measure_round};
 use crate::telemetry::{
     self as events, EnvContext, EnvStatusTracker, EpisodeEnd, EpisodeFinished, Event, Fallbacks, GovernorCounts,
     GrowthCounts, LossScales, Note, Num, PerfRound, RecordFails, RoundFinished, SeedRow, TelemetryHub, TelemetryOutbox,
     statistics,
 };
+use crate::telemetry::{MeasuredRound, measure_round};
 use crate::torch::HostSyncCounter;
 use crate::unfinished::UnfinishedRound;
 use crate::validation::{Counterfactual, TestResult, ValPlan};

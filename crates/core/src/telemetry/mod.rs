@@ -37,8 +37,6 @@ use crate::scenario::TelemetryConfig;
 
 pub use confounders::Confounders;
 pub use encoding::round;
-pub use metrics::{Measure, Metrics};
-pub(crate) use metrics::{MeasuredRound, measure_round};
 pub(crate) use encoding::round_if_any;
 pub use encoding::{ActionId, BigInteger, Num, Timestamp};
 pub use env_status::{EnvStatus, EnvStatusTracker};
@@ -47,6 +45,8 @@ pub use gap::{RecordFails, RecordGap};
 pub use hub::TelemetryHub;
 pub use live::{CommittedSeed, Contribution, EpisodeResult, LiveState, Missing, RoundResult, SeedWorth, StepProgress};
 pub use mark::{EventsHasher, EventsMark, WrittenRecord};
+pub use metrics::{Measure, Metrics};
+pub(crate) use metrics::{MeasuredRound, measure_round};
 pub use outbox::TelemetryOutbox;
 pub use payload::*;
 pub use reader::{EventReader, ReadError, find_last};
