@@ -29,7 +29,7 @@ use crate::seed::BlueprintRegistry;
 /// ```no_run
 /// use std::process::ExitCode;
 ///
-/// use simic_engine::controller::WaitController;
+/// use simic_engine::extend::WaitController;
 /// use simic_engine::{cli, prelude::*};
 ///
 /// fn patience(app: &mut App) {
