@@ -9,12 +9,14 @@ use std::time::{Duration, Instant};
 use bevy_ecs::prelude::*;
 use bevy_ecs::schedule::ScheduleLabel;
 use criterion::{BenchmarkGroup, Criterion, criterion_group, criterion_main, measurement::WallTime};
-use simic_engine::clock::RunClock;
-use simic_engine::env::{GrowingEnv, GrowthContext};
-use simic_engine::growth::{AlphaCurve, AlphaTarget, GerminationStyle, SeedStage, Tempo};
+use simic_engine::internals::clock::RunClock;
+use simic_engine::internals::env::{GrowingEnv, GrowthContext};
+use simic_engine::internals::growth::{AlphaCurve, AlphaTarget, GerminationStyle, SeedStage, Tempo};
+use simic_engine::internals::seed::{
+    Change, Effect, GateNetwork, Germination, Plan, RampShape, Rules, SeedIdentity, germinate,
+};
+use simic_engine::internals::validation::ValPlan;
 use simic_engine::prelude::*;
-use simic_engine::seed::{Change, Effect, GateNetwork, Germination, Plan, RampShape, Rules, SeedIdentity, germinate};
-use simic_engine::validation::ValPlan;
 
 const DIGITS: &str = r#"(
     name: "bench", task: preset("digits_baseline"),

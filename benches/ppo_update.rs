@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use bevy_app::{App, Plugin};
 use bevy_ecs::prelude::*;
-use simic_engine::learner::{LastUpdate, PolicyLearner};
+use simic_engine::internals::learner::{LastUpdate, PolicyLearner};
 use simic_engine::prelude::*;
 
 const QUICKSTART: &str = include_str!("../scenarios/quickstart.ron");

@@ -11,13 +11,13 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use criterion::{Criterion, criterion_group, criterion_main};
-use simic_engine::clock::RunClock;
-use simic_engine::data::{Feed, Readers, Resident, StepKey, TaskData};
-use simic_engine::env::LoadedData;
+use simic_engine::internals::clock::RunClock;
+use simic_engine::internals::data::{Feed, Readers, Resident, StepKey, TaskData};
+use simic_engine::internals::env::LoadedData;
+use simic_engine::internals::random::{Domain, Draw, RunRng};
+use simic_engine::internals::scenario::Residency;
+use simic_engine::internals::torch::Backend;
 use simic_engine::prelude::*;
-use simic_engine::random::{Domain, Draw, RunRng};
-use simic_engine::scenario::Residency;
-use simic_engine::torch::Backend;
 
 const RESIDENCIES: [Residency; 3] = [Residency::Device, Residency::Host, Residency::Stream];
 

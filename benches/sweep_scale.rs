@@ -7,9 +7,9 @@
 use std::error::Error;
 use std::time::{Duration, Instant};
 
-use simic_engine::engine::built_in_names;
-use simic_engine::report::write_sweep;
-use simic_engine::sweep::{
+use simic_engine::internals::engine::built_in_names;
+use simic_engine::internals::report::write_sweep;
+use simic_engine::internals::sweep::{
     Collected, Lease, Leases, Plan, SweepFolder, SweepState, Trial, TrialResult, TrialState, plan,
 };
 

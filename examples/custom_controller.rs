@@ -2,7 +2,7 @@
 //!
 //! Run it with `cargo run --release --example custom_controller`.
 
-use simic_engine::growth::{AlphaTarget, GerminationStyle, Tempo};
+use simic_engine::extend::{AlphaTarget, GerminationStyle, Tempo};
 use simic_engine::prelude::*;
 
 struct EagerController {

@@ -5,7 +5,7 @@
 use std::convert::Infallible;
 use std::f64::consts::PI;
 
-use simic_engine::data::Part;
+use simic_engine::extend::Part;
 use simic_engine::prelude::*;
 
 const SIDE: usize = 8;

@@ -2,7 +2,7 @@
 //!
 //! Run it with `cargo run --release --example custom_host`.
 
-use simic_engine::host::{Conv, Features, HostError, Layer, LayerDesign, ResidualBlock};
+use simic_engine::extend::{Conv, Features, HostError, Layer, LayerDesign, ResidualBlock};
 use simic_engine::prelude::*;
 
 /// A learned factor a channel.

@@ -2,11 +2,8 @@
 //!
 //! Run it with `cargo run --release --example custom_network`.
 
-use simic_engine::learner::LastUpdate;
-use simic_engine::nn::{Linear, Stack};
-use simic_engine::policy::*;
+use simic_engine::extend::*;
 use simic_engine::prelude::*;
-use simic_engine::torch::TorchError;
 
 /// `observation → trunk → logits, value`.
 struct Mlp {

@@ -7,7 +7,7 @@
 //!
 //! # A run
 //!
-//! An experiment is a RON text or file; whatever it leaves out has a default. An [`Engine`](engine::Engine) plays it, whole or
+//! An experiment is a RON text or file; whatever it leaves out has a default. An [`Engine`](prelude::Engine) plays it, whole or
 //! step by step:
 //!
 //! ```
@@ -29,38 +29,39 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! [`Engine::builder`](engine::Engine::builder) overrides fields, sets threads, records the run in a folder of its own and adds
+//! [`Engine::builder`](prelude::Engine::builder) overrides fields, sets threads, records the run in a folder of its own and adds
 //! names that scenarios may use.
 //!
 //! # Plugins
 //!
-//! [`SimicPlugins`](engine::SimicPlugins) is the group of them. Any can be left out or replaced; what is then missing is named
+//! [`SimicPlugins`](prelude::SimicPlugins) is the group of them. Any can be left out or replaced; what is then missing is named
 //! before anything runs.
 //!
 //! | plugin | does |
 //! | --- | --- |
-//! | [`SchedulePlugin`](schedule::SchedulePlugin) | schedules and sets in order |
-//! | [`TelemetryPlugin`](telemetry::TelemetryPlugin) | events and their sinks |
-//! | [`StartupPlugin`](run::StartupPlugin) | backend, devices, data |
-//! | [`EnvPlugin`](env::EnvPlugin) | env entities and their episodes |
-//! | [`TrainingPlugin`](training::TrainingPlugin) | train steps of hosts and seeds |
-//! | [`ValidationPlugin`](validation::ValidationPlugin) | the coalition pass and what seeds contribute |
-//! | [`GovernorPlugin`](governor::GovernorPlugin) | a watchdog per env: alarms, snapshots, rollbacks, vetoes |
-//! | [`FaultPlugin`](faults::FaultPlugin) | damage on purpose, as the scenario asks for |
-//! | [`ControllerPlugin`](controller::ControllerPlugin) | observations, masks, decisions and their execution |
-//! | [`RewardPlugin`](reward::RewardPlugin) | what a decision is paid |
-//! | [`LearnerPlugin`](learner::LearnerPlugin) | rollouts and updates of the policy |
-//! | [`RecordPlugin`](record::RecordPlugin) | of a recorded run: its folder and what is written of it |
-//! | [`CheckpointPlugin`](checkpoint::CheckpointPlugin) | of a recorded run: checkpoints and resumed runs |
+//! | [`SchedulePlugin`](prelude::SchedulePlugin) | schedules and sets in order |
+//! | [`TelemetryPlugin`](extend::TelemetryPlugin) | events and their sinks |
+//! | [`StartupPlugin`](extend::StartupPlugin) | backend, devices, data |
+//! | [`EnvPlugin`](extend::EnvPlugin) | env entities and their episodes |
+//! | [`TrainingPlugin`](extend::TrainingPlugin) | train steps of hosts and seeds |
+//! | [`ValidationPlugin`](extend::ValidationPlugin) | the coalition pass and what seeds contribute |
+//! | [`GovernorPlugin`](extend::GovernorPlugin) | a watchdog per env: alarms, snapshots, rollbacks, vetoes |
+//! | [`FaultPlugin`](extend::FaultPlugin) | damage on purpose, as the scenario asks for |
+//! | [`ControllerPlugin`](extend::ControllerPlugin) | observations, masks, decisions and their execution |
+//! | [`RewardPlugin`](extend::RewardPlugin) | what a decision is paid |
+//! | [`LearnerPlugin`](extend::LearnerPlugin) | rollouts and updates of the policy |
+//! | [`RecordPlugin`](extend::RecordPlugin) | of a recorded run: its folder and what is written of it |
+//! | [`CheckpointPlugin`](extend::CheckpointPlugin) | of a recorded run: checkpoints and resumed runs |
 //!
-//! [`PriorArtPlugin`](prior_art::PriorArtPlugin) adds older rewards and networks, as any plugin of an application would; the command line
+//! [`PriorArtPlugin`] adds older rewards and networks, as any plugin of an application would; the command line
 //! has it.
 //!
 //! # Where to start reading
 //!
-//! [`schedule`] lists every schedule, every public set and every piece of work in order; [`run::Driver`] is the loop that runs
-//! them. From there one step leads to a subject's folder and its plugin. [`prelude`] is what an extension usually names;
-//! `examples/` has small programs that add a system, a host, a seed module, a controller, a policy network and a reward term.
+//! `crates/core/src/schedule.rs` lists every schedule, every public set and every piece of work in order; `run/driver.rs` beside
+//! it is the loop that runs them. From there one step leads to a subject's folder and its plugin. [`prelude`] is what an
+//! extension usually names, [`extend`] what it names beside; `examples/` has small programs that add a system, a host, a seed
+//! module, a controller, a policy network and a reward term.
 
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
@@ -69,17 +70,38 @@
 // Nothing that users, files or devices bring about may end in a panic.
 #![cfg_attr(not(test), warn(clippy::unwrap_used, clippy::expect_used))]
 
-pub use simic_core::{
-    actions, checkpoint, controller, data, engine, env, faults, governor, host, learner, policy, prelude, record,
-    reward, run, schedule, seed, telemetry, training, unfinished, validation,
+pub use prior_art::PriorArtPlugin;
+pub use simic_core::{choice, section};
+#[doc(inline)]
+pub use simic_core::{extend, prelude};
+// What the rooms below name.
+use simic_core::{
+    actions, checkpoint, clock, controller, data, engine, env, growth, health, host, learner, policy, random, record,
+    reward, run, scenario, schedule, schema, seed, storage, telemetry, torch, unfinished, validation,
 };
-pub use simic_scenario::{choice, clock, growth, health, random, scenario, schema, section, storage};
-pub use simic_torch::{kernels, nn, torch};
 
+/// The rooms of all crates, for tests and benchmarks of their insides: may change with every version.
+#[doc(hidden)]
+pub mod internals {
+    pub use simic_core::{
+        actions, checkpoint, clock, controller, data, engine, env, faults, governor, growth, health, host, kernels,
+        learner, nn, policy, random, record, reward, run, scenario, schedule, schema, seed, storage, telemetry, torch,
+        training, unfinished, validation,
+    };
+
+    pub use crate::{compare, eval, inspect, prior_art, report, sweep};
+}
+
+#[doc(hidden)]
 pub mod prior_art;
+#[doc(hidden)]
 pub mod compare;
+#[doc(hidden)]
 pub mod sweep;
+#[doc(hidden)]
 pub mod eval;
+#[doc(hidden)]
 pub mod report;
+#[doc(hidden)]
 pub mod inspect;
 pub mod cli;

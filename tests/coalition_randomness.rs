@@ -1,12 +1,12 @@
 //! The counterfactual pass draws nothing. In a process of its own, because libtorch has one generator for all threads.
 
-use simic_engine::growth::AlphaAlgorithm;
-use simic_engine::host;
-use simic_engine::random::{Domain, RunRng};
-use simic_engine::scenario::CnnSpec;
-use simic_engine::seed::{BlueprintRegistry, SeedInstance};
-use simic_engine::torch::Backend;
-use simic_engine::validation::{CoalitionPlan, CoalitionTree, LiveSlot, coalition_forward};
+use simic_engine::internals::growth::AlphaAlgorithm;
+use simic_engine::internals::host;
+use simic_engine::internals::random::{Domain, RunRng};
+use simic_engine::internals::scenario::CnnSpec;
+use simic_engine::internals::seed::{BlueprintRegistry, SeedInstance};
+use simic_engine::internals::torch::Backend;
+use simic_engine::internals::validation::{CoalitionPlan, CoalitionTree, LiveSlot, coalition_forward};
 use tch::{Device, Kind, Tensor};
 
 /// The state of the generator is the same before and after.

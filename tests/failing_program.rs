@@ -15,8 +15,8 @@ use std::process::{Command, ExitCode};
 
 use libtest_mimic::{Arguments, Trial};
 use simic_engine::cli;
-use simic_engine::engine::Extension;
-use simic_engine::storage::{Fault, StorageFaults};
+use simic_engine::internals::engine::Extension;
+use simic_engine::internals::storage::{Fault, StorageFaults};
 
 use support::{first_difference, latest};
 

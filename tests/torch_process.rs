@@ -2,9 +2,9 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use simic_engine::engine::Engine;
-use simic_engine::scenario::MatmulPrecision;
-use simic_engine::torch::{
+use simic_engine::internals::engine::Engine;
+use simic_engine::internals::scenario::MatmulPrecision;
+use simic_engine::internals::torch::{
     HostSyncCounter, catch, free_thread_buffers, keep_freed_blocks, kept_bytes, read_f64, set_deterministic,
     set_matmul_precision,
 };

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use simic_engine::compare::statistics::{Bootstrap, Estimate, Sample, Statistic, estimate, median};
+use simic_engine::internals::compare::statistics::{Bootstrap, Estimate, Sample, Statistic, estimate, median};
 
 use crate::play::Figures;
 

@@ -9,8 +9,7 @@ mod training;
 use std::num::NonZeroU16;
 
 use policy::Core;
-use simic_engine::scenario::LearnerConfig;
-use simic_engine::torch::{TorchError, set_intra_op_threads};
+use simic_engine::extend::{LearnerConfig, TorchError, set_intra_op_threads};
 use tasks::{BanditTask, CueTask};
 use training::{final_score, small_config};
 

@@ -5,13 +5,11 @@
 
 use std::f64::consts::SQRT_2;
 
-use simic_engine::actions::{HEADS, Head, HeadIndices, OPS, PolicyError, RELEVANCE};
-use simic_engine::growth::LifecycleOp;
-use simic_engine::learner::ValueUnits;
-use simic_engine::nn;
-use simic_engine::policy::{Evaluation, ParamGroup, PolicyParam, RecurrentState, SequenceInput, TrainablePolicy};
-use simic_engine::random::{Domain, Draw, RunRng};
-use simic_engine::torch::{HostSyncCounter, NoGrad, read_f32};
+use simic_engine::extend::{
+    Evaluation, HEADS, Head, HeadIndices, HostSyncCounter, NoGrad, OPS, ParamGroup, PolicyParam, RELEVANCE,
+    SequenceInput, TrainablePolicy, ValueUnits, read_f32,
+};
+use simic_engine::prelude::{self, Domain, Draw, LifecycleOp, PolicyError, RecurrentState, RunRng};
 use tch::{Device, Kind, Tensor};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -348,8 +346,8 @@ impl TrainablePolicy for SmallPolicy {
         params
     }
 
-    fn value_output(&self) -> nn::Linear {
-        nn::Linear {
+    fn value_output(&self) -> prelude::Linear {
+        prelude::Linear {
             weight: self.value.weight.shallow_clone(),
             bias: Some(self.value.bias.shallow_clone()),
         }

@@ -1,10 +1,10 @@
 //! Two small tasks with known optima, in the engine's own action space.
 
-use simic_engine::actions::{Choices, DecisionPoint, Head, HeadIndices, MaskRow, MaskSet};
-use simic_engine::growth::{LifecycleOp, SeedStage, SlotId};
-use simic_engine::random::{Draw, RunRng};
-use simic_engine::scenario::{AutoForward, LifecycleConfig, MaskConfig};
-use simic_engine::seed::{Limits, SeedReport};
+use simic_engine::extend::{
+    AutoForward, Choices, DecisionPoint, Head, HeadIndices, LifecycleConfig, Limits, MaskConfig, MaskRow, SeedReport,
+    SlotId,
+};
+use simic_engine::prelude::{Draw, LifecycleOp, MaskSet, RunRng, SeedStage};
 
 pub const BLUEPRINTS: usize = 8;
 

@@ -1,14 +1,10 @@
 //! The loop around a learner: act, store, learn.
 
-use simic_engine::actions::{MaskSet, command_of};
-use simic_engine::learner::{
-    BufferShape, DecidedStep, Horizon, Learner, RolloutBuffer, SegmentEnd, StepOutcome, StepTensors,
+use simic_engine::extend::{
+    BufferShape, DecidedStep, EpisodeEnd, Horizon, HostSyncCounter, Implementation, Learner, LearnerConfig,
+    LearnerUpdate, RolloutBuffer, SegmentEnd, StepOutcome, StepTensors, ValueNorm,
 };
-use simic_engine::nn::Implementation;
-use simic_engine::random::{Domain, RunRng};
-use simic_engine::scenario::{EpisodeEnd, LearnerConfig, ValueNorm};
-use simic_engine::telemetry::LearnerUpdate;
-use simic_engine::torch::HostSyncCounter;
+use simic_engine::prelude::{Domain, MaskSet, RunRng, command_of};
 use tch::{Device, Tensor};
 
 use super::policy::{Chosen, Core, Sizes, SmallPolicy};
@@ -120,7 +116,7 @@ impl<T: Task> Training<T> {
         (round, step): (u32, usize),
         chosen: &Chosen,
         observations: &Tensor,
-        state: &simic_engine::policy::RecurrentState,
+        state: &simic_engine::prelude::RecurrentState,
         scores: &mut Vec<f64>,
     ) {
         let units = self.learner.value_units();

@@ -61,7 +61,7 @@ impl Options {
 
 fn main() -> ExitCode {
     let options = Options::parse();
-    simic_engine::torch::keep_freed_blocks();
+    simic_engine::internals::torch::keep_freed_blocks();
     let begun = Instant::now();
     let mut tally = Tally::default();
     while options.goes_on(&tally, begun) {

@@ -8,9 +8,9 @@ use std::process::Output;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use simic_engine::engine::built_in_names;
-use simic_engine::inspect::{Use, Verdict, check as look_through};
-use simic_engine::record::RunDirectory;
+use simic_engine::internals::engine::built_in_names;
+use simic_engine::internals::inspect::{Use, Verdict, check as look_through};
+use simic_engine::internals::record::RunDirectory;
 
 use crate::program::{command, ended, engine, newest, refused, succeeds, text};
 use crate::resume::{RULES, begin, finished, wait_for_round};

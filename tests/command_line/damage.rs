@@ -4,7 +4,7 @@ use std::fs::{self, OpenOptions};
 use std::io::Write;
 use std::path::Path;
 
-use simic_engine::record::RunDirectory;
+use simic_engine::internals::record::RunDirectory;
 
 use crate::program::{engine, refused, succeeds, text};
 use crate::resume::{RULES, begin, finished, resume, wait_for_round, write_scenario};

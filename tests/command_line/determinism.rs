@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
-use simic_engine::inspect::{DiffKind, Extent, diff};
+use simic_engine::internals::inspect::{DiffKind, Extent, diff};
 
 use crate::program::{command, ended, newest, succeeds};
 use crate::support::{assert_same_run, lines};

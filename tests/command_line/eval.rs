@@ -5,15 +5,15 @@ use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
 use serde_json::Value;
-use simic_engine::checkpoint::{BestCheckpoint, CheckpointName, Checkpoints, FrozenPolicy, Progress};
-use simic_engine::compare::{Candidate, Episodes, play};
-use simic_engine::controller::{ActiveController, SavedFolder};
-use simic_engine::env::LoadedData;
-use simic_engine::growth::SlotId;
-use simic_engine::kernels::kernel_levels;
-use simic_engine::policy::DecideMode;
+use simic_engine::internals::checkpoint::{BestCheckpoint, CheckpointName, Checkpoints, FrozenPolicy, Progress};
+use simic_engine::internals::compare::{Candidate, Episodes, play};
+use simic_engine::internals::controller::{ActiveController, SavedFolder};
+use simic_engine::internals::env::LoadedData;
+use simic_engine::internals::growth::SlotId;
+use simic_engine::internals::kernels::kernel_levels;
+use simic_engine::internals::policy::DecideMode;
+use simic_engine::internals::scenario::{ScheduleConfig, resolved_ron};
 use simic_engine::prelude::*;
-use simic_engine::scenario::{ScheduleConfig, resolved_ron};
 
 use crate::program::{command, ended, refused, succeeds, text};
 use crate::support::engine;

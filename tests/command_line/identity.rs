@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Output;
 
-use simic_engine::checkpoint::{CheckpointName, Checkpoints};
+use simic_engine::internals::checkpoint::{CheckpointName, Checkpoints};
 
 use crate::program::{command, ended, newest, refused, succeeds};
 use crate::resume::{RULES, finished, resume};

@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
+use simic_engine::internals::scenario::{Input, load};
 use simic_engine::prelude::*;
-use simic_engine::scenario::{Input, load};
 
 use crate::program::{command, ended, refused, succeeds};
 

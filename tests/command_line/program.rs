@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use serde_json::Value;
-use simic_engine::telemetry::strip_volatile;
+use simic_engine::internals::telemetry::strip_volatile;
 
 use crate::support::{latest, lines};
 

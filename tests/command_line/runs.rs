@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
-use simic_engine::record::RunDirectory;
+use simic_engine::internals::record::RunDirectory;
 
 use crate::program::{engine, refused, succeeds, text};
 use crate::resume::finished;

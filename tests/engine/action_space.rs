@@ -2,10 +2,10 @@
 
 use crate::support::engine;
 use bevy_ecs::prelude::*;
-use simic_engine::actions::Head;
-use simic_engine::controller::{Chosen, Masks};
-use simic_engine::growth::{AlphaTarget, LifecycleOp, Tempo};
-use simic_engine::schedule::{EngineSet, StepEnd, Work};
+use simic_engine::internals::actions::Head;
+use simic_engine::internals::controller::{Chosen, Masks};
+use simic_engine::internals::growth::{AlphaTarget, LifecycleOp, Tempo};
+use simic_engine::internals::schedule::{EngineSet, StepEnd, Work};
 
 /// Everything chosen in a run, and the blueprints that were offered.
 #[derive(Resource, Default)]

@@ -4,12 +4,12 @@ use std::path::Path;
 
 use bevy_ecs::prelude::*;
 use serde_json::Value;
-use simic_engine::checkpoint::CheckpointName;
-use simic_engine::engine::RunReport;
-use simic_engine::env::SeedSlots;
+use simic_engine::internals::checkpoint::CheckpointName;
+use simic_engine::internals::engine::RunReport;
+use simic_engine::internals::env::SeedSlots;
+use simic_engine::internals::run::RoundLimit;
+use simic_engine::internals::seed::ContributionTrack;
 use simic_engine::prelude::*;
-use simic_engine::run::RoundLimit;
-use simic_engine::seed::ContributionTrack;
 
 use crate::recorded::{NOTHING, resumed};
 use crate::support::{engine, lines};

@@ -1,11 +1,11 @@
 //! What an episode takes to compute: counted from the declared costs of host and seeds, by hand here.
 
-use simic_engine::compare::{Candidate, EpisodeOutcome, Episodes, play};
-use simic_engine::env::{InitialSeeds, SeedOrder};
-use simic_engine::growth::{AlphaTarget, GerminationStyle, Tempo};
-use simic_engine::policy::DecideMode;
+use simic_engine::internals::compare::{Candidate, EpisodeOutcome, Episodes, play};
+use simic_engine::internals::env::{InitialSeeds, SeedOrder};
+use simic_engine::internals::growth::{AlphaTarget, GerminationStyle, Tempo};
+use simic_engine::internals::policy::DecideMode;
+use simic_engine::internals::telemetry::EpisodeCompute;
 use simic_engine::prelude::*;
-use simic_engine::telemetry::EpisodeCompute;
 
 use crate::support::engine;
 

@@ -2,12 +2,12 @@
 
 use std::path::Path;
 
-use simic_engine::checkpoint::CheckpointName;
-use simic_engine::data::Part;
-use simic_engine::engine::RunReport;
+use simic_engine::internals::checkpoint::CheckpointName;
+use simic_engine::internals::data::Part;
+use simic_engine::internals::engine::RunReport;
+use simic_engine::internals::run::StopRequest;
+use simic_engine::internals::scenario::{self, Catalog, Input, Report, Scenario, data_forms, explain, resolved_ron};
 use simic_engine::prelude::*;
-use simic_engine::run::StopRequest;
-use simic_engine::scenario::{self, Catalog, Input, Report, Scenario, data_forms, explain, resolved_ron};
 use simic_engine::section;
 
 use crate::recorded::resumed;

@@ -1,14 +1,14 @@
 //! Seed modules and controllers of an application: known to scenarios by the names that they are registered by.
 
 use bevy_app::App;
-use simic_engine::controller::{ControllerRegistry, WaitController};
-use simic_engine::engine::RunReport;
-use simic_engine::nn::{Init, Mode, ParamSet};
+use simic_engine::internals::controller::{ControllerRegistry, WaitController};
+use simic_engine::internals::engine::RunReport;
+use simic_engine::internals::nn::{Init, Mode, ParamSet};
+use simic_engine::internals::random::RunRng;
+use simic_engine::internals::scenario::{self, Input, Loaded, Report};
+use simic_engine::internals::seed::{Blueprint, BlueprintError, BlueprintRegistry, SeedModule};
+use simic_engine::internals::torch::Backend;
 use simic_engine::prelude::*;
-use simic_engine::random::RunRng;
-use simic_engine::scenario::{self, Input, Loaded, Report};
-use simic_engine::seed::{Blueprint, BlueprintError, BlueprintRegistry, SeedModule};
-use simic_engine::torch::Backend;
 use tch::{TchError, Tensor};
 
 /// δ(x) = w·x per channel; `birth` is where w starts, which has to be 0.

@@ -1,9 +1,9 @@
 //! What a controller makes of an episode is told as it ordered it.
 
-use simic_engine::compare::{Candidate, Episodes, play};
-use simic_engine::env::{Decisions, InitialSeeds, SeedOrder};
-use simic_engine::growth::{AlphaTarget, GerminationStyle, SlotId, Tempo};
-use simic_engine::policy::DecideMode;
+use simic_engine::internals::compare::{Candidate, Episodes, play};
+use simic_engine::internals::env::{Decisions, InitialSeeds, SeedOrder};
+use simic_engine::internals::growth::{AlphaTarget, GerminationStyle, SlotId, Tempo};
+use simic_engine::internals::policy::DecideMode;
 use simic_engine::prelude::*;
 
 use crate::support::engine;

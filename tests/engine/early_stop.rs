@@ -1,8 +1,8 @@
 //! Episodes and runs that end before their last step or round, because there is nothing to gain any more.
 
-use simic_engine::learner::LastUpdate;
+use simic_engine::internals::learner::LastUpdate;
+use simic_engine::internals::telemetry::{EpisodeEnd, RunState};
 use simic_engine::prelude::*;
-use simic_engine::telemetry::{EpisodeEnd, RunState};
 
 use crate::support::{engine, lines};
 

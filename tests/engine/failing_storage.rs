@@ -6,11 +6,11 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::Duration;
 
-use simic_engine::checkpoint::{CheckpointError, CheckpointName, ResumeError};
-use simic_engine::engine::RunReport;
+use simic_engine::internals::checkpoint::{CheckpointError, CheckpointName, ResumeError};
+use simic_engine::internals::engine::RunReport;
+use simic_engine::internals::record::Recording;
+use simic_engine::internals::storage::{Fault, StorageFaults};
 use simic_engine::prelude::*;
-use simic_engine::record::Recording;
-use simic_engine::storage::{Fault, StorageFaults};
 
 use crate::recorded::{NOTHING, resumed};
 use crate::support::{first_difference, latest};

@@ -4,16 +4,16 @@ use std::sync::Arc;
 
 use bevy_app::App;
 use bevy_ecs::prelude::*;
-use simic_engine::actions::PolicyError;
-use simic_engine::checkpoint::{CheckpointName, Checkpoints};
-use simic_engine::controller::{ActiveController, Signals};
-use simic_engine::engine::RunReport;
-use simic_engine::env::EnvPool;
-use simic_engine::health::RunHealth;
-use simic_engine::policy::ParamGroup;
+use simic_engine::internals::actions::PolicyError;
+use simic_engine::internals::checkpoint::{CheckpointName, Checkpoints};
+use simic_engine::internals::controller::{ActiveController, Signals};
+use simic_engine::internals::engine::RunReport;
+use simic_engine::internals::env::EnvPool;
+use simic_engine::internals::health::RunHealth;
+use simic_engine::internals::policy::ParamGroup;
+use simic_engine::internals::telemetry::{Event, RunInfo, RunState, Sink, SinkError, Sinks};
+use simic_engine::internals::torch::{NoGrad, TorchError};
 use simic_engine::prelude::*;
-use simic_engine::telemetry::{Event, RunInfo, RunState, Sink, SinkError, Sinks};
-use simic_engine::torch::{NoGrad, TorchError};
 
 use crate::recorded::NOTHING;
 

@@ -1,10 +1,10 @@
 //! What growth does to the tensors of a running engine, and what it leaves alone.
 
 use bevy_ecs::prelude::*;
-use simic_engine::actions::{Decision, MaskSet, PolicyError};
-use simic_engine::controller::{BuildContext, Controller, ControllerRegistry, DecisionView};
-use simic_engine::env::HostModel;
-use simic_engine::growth::{
+use simic_engine::internals::actions::{Decision, MaskSet, PolicyError};
+use simic_engine::internals::controller::{BuildContext, Controller, ControllerRegistry, DecisionView};
+use simic_engine::internals::env::HostModel;
+use simic_engine::internals::growth::{
     AlphaCurveAction, AlphaSpeed, AlphaTarget, GerminationStyle, LifecycleCommand, SeedStage, Tempo,
 };
 use simic_engine::prelude::*;

@@ -2,10 +2,10 @@
 
 use std::path::Path;
 
-use simic_engine::growth::SeedStage;
-use simic_engine::host::{Conv, ResidualBlock};
+use simic_engine::internals::growth::SeedStage;
+use simic_engine::internals::host::{Conv, ResidualBlock};
+use simic_engine::internals::scenario::{self, Input};
 use simic_engine::prelude::*;
-use simic_engine::scenario::{self, Input};
 
 use crate::recorded::goes_on_bit_for_bit;
 

@@ -3,10 +3,10 @@
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
-use simic_engine::checkpoint::{CheckpointName, Checkpoints, Standing};
-use simic_engine::engine::RunReport;
+use simic_engine::internals::checkpoint::{CheckpointName, Checkpoints, Standing};
+use simic_engine::internals::engine::RunReport;
+use simic_engine::internals::run::StopRequest;
 use simic_engine::prelude::*;
-use simic_engine::run::StopRequest;
 
 use crate::recorded::{NOTHING, resumed};
 use crate::support::{assert_same_run, lines};

@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
-use simic_engine::engine::Prepared;
-use simic_engine::engine::built_in_names;
-use simic_engine::growth::SeedStage;
+use simic_engine::internals::engine::Prepared;
+use simic_engine::internals::engine::built_in_names;
+use simic_engine::internals::growth::SeedStage;
 use simic_engine::prelude::*;
 
 use crate::recorded::{NOTHING, goes_on_bit_for_bit, state};

@@ -2,12 +2,14 @@
 
 use std::sync::LazyLock;
 
-use simic_engine::actions::Head;
-use simic_engine::controller::WaitController;
+use simic_engine::internals::actions::Head;
+use simic_engine::internals::controller::WaitController;
+use simic_engine::internals::prior_art::PriorArtPlugin;
+use simic_engine::internals::scenario::{
+    self, Catalog, Explanation, Input, Loaded, Override, Report, Scenario, explain,
+};
+use simic_engine::internals::schema::Settings;
 use simic_engine::prelude::*;
-use simic_engine::prior_art::PriorArtPlugin;
-use simic_engine::scenario::{self, Catalog, Explanation, Input, Loaded, Override, Report, Scenario, explain};
-use simic_engine::schema::Settings;
 
 section! {
     /// What may be set of the parts of this test.

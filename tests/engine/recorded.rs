@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
-use simic_engine::checkpoint::{CheckpointName, PastRun, ResumeError};
-use simic_engine::engine::{Prepared, RunReport};
-use simic_engine::env::HostModel;
+use simic_engine::internals::checkpoint::{CheckpointName, PastRun, ResumeError};
+use simic_engine::internals::engine::{Prepared, RunReport};
+use simic_engine::internals::env::HostModel;
 use simic_engine::prelude::*;
 use tch::Tensor;
 

@@ -5,14 +5,14 @@ use std::path::{Path, PathBuf};
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use simic_engine::checkpoint::{CheckpointName, PastRun};
-use simic_engine::engine::Prepared;
-use simic_engine::engine::built_in_names;
-use simic_engine::env::{HostModel, LoadedData};
-use simic_engine::health::Failure;
+use simic_engine::internals::checkpoint::{CheckpointName, PastRun};
+use simic_engine::internals::engine::Prepared;
+use simic_engine::internals::engine::built_in_names;
+use simic_engine::internals::env::{HostModel, LoadedData};
+use simic_engine::internals::health::Failure;
+use simic_engine::internals::run::ChosenResidency;
+use simic_engine::internals::scenario::Override;
 use simic_engine::prelude::*;
-use simic_engine::run::ChosenResidency;
-use simic_engine::scenario::Override;
 use tch::Tensor;
 
 const IMAGES: &str = "assets/digits/optdigits-images-idx3-ubyte";

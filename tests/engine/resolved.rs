@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
-use simic_engine::engine::built_in_names;
-use simic_engine::scenario::{Input, Override, Scenario, load};
-use simic_engine::sweep::plan;
+use simic_engine::internals::engine::built_in_names;
+use simic_engine::internals::scenario::{Input, Override, Scenario, load};
+use simic_engine::internals::sweep::plan;
 
 /// `scenarios/digits_rescue.ron` with every default written out, as it was when the proof was played.
 const RESOLVED: &str = include_str!("resolved/digits_rescue.ron");

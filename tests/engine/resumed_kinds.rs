@@ -6,17 +6,17 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use simic_engine::checkpoint::{CheckpointName, Checkpoints, Standing};
-use simic_engine::controller::SavedFolder;
-use simic_engine::engine::RunReport;
-use simic_engine::growth::{AlphaTarget, GerminationStyle, Tempo};
-use simic_engine::host::{Conv, ResidualBlock};
+use simic_engine::internals::checkpoint::{CheckpointName, Checkpoints, Standing};
+use simic_engine::internals::controller::SavedFolder;
+use simic_engine::internals::engine::RunReport;
+use simic_engine::internals::growth::{AlphaTarget, GerminationStyle, Tempo};
+use simic_engine::internals::host::{Conv, ResidualBlock};
+use simic_engine::internals::prior_art::PriorArtPlugin;
+use simic_engine::internals::record::RunDirectory;
+use simic_engine::internals::reward::{RewardInputs, RewardTerms};
+use simic_engine::internals::run::StopRequest;
+use simic_engine::internals::torch::{HostSyncCounter, read_f64};
 use simic_engine::prelude::*;
-use simic_engine::prior_art::PriorArtPlugin;
-use simic_engine::record::RunDirectory;
-use simic_engine::reward::{RewardInputs, RewardTerms};
-use simic_engine::run::StopRequest;
-use simic_engine::torch::{HostSyncCounter, read_f64};
 use tch::{Kind, Tensor};
 
 use crate::custom_names::ChannelScale;

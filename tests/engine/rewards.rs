@@ -1,9 +1,9 @@
 //! Every decision of a run is paid, the terms add up, and neither threads nor the plugin's absence change the rest.
 
 use bevy_ecs::prelude::*;
+use simic_engine::internals::prior_art::PriorArtPlugin;
+use simic_engine::internals::reward::{EpisodeReward, RewardBreakdown, RewardPlugin, StepReward, Term};
 use simic_engine::prelude::*;
-use simic_engine::prior_art::PriorArtPlugin;
-use simic_engine::reward::{EpisodeReward, RewardBreakdown, RewardPlugin, StepReward, Term};
 
 const ROUNDS: usize = 2;
 const STEPS: usize = 20;

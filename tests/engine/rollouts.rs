@@ -3,14 +3,14 @@
 
 use crate::support::engine;
 use bevy_ecs::prelude::*;
-use simic_engine::clock::RunClock;
-use simic_engine::controller::{ActiveController, Chosen, Observation};
-use simic_engine::env::EnvId;
-use simic_engine::learner::{LastUpdate, PolicyDiverged, PolicyLearner};
-use simic_engine::reward::{EpisodeReward, RewardedStep, Term};
-use simic_engine::schedule::{Decide, EngineSet, RoundEnd, StepEnd, Work};
-use simic_engine::telemetry::UpdateSkip;
-use simic_engine::torch::{HostSyncCounter, NoGrad, catch, read_f32};
+use simic_engine::internals::clock::RunClock;
+use simic_engine::internals::controller::{ActiveController, Chosen, Observation};
+use simic_engine::internals::env::EnvId;
+use simic_engine::internals::learner::{LastUpdate, PolicyDiverged, PolicyLearner};
+use simic_engine::internals::reward::{EpisodeReward, RewardedStep, Term};
+use simic_engine::internals::schedule::{Decide, EngineSet, RoundEnd, StepEnd, Work};
+use simic_engine::internals::telemetry::UpdateSkip;
+use simic_engine::internals::torch::{HostSyncCounter, NoGrad, catch, read_f32};
 use tch::Tensor;
 
 const STEPS: u32 = 16;

@@ -6,11 +6,11 @@ use std::path::{Path, PathBuf};
 use bevy_app::App;
 use bevy_ecs::prelude::*;
 use serde_json::Value;
-use simic_engine::env::{HostModel, SeedOptimizers};
+use simic_engine::internals::env::{HostModel, SeedOptimizers};
+use simic_engine::internals::record::RunDirectory;
+use simic_engine::internals::scenario::TelemetryLevel;
+use simic_engine::internals::torch::{HostSyncCounter, read_f32};
 use simic_engine::prelude::*;
-use simic_engine::record::RunDirectory;
-use simic_engine::scenario::TelemetryLevel;
-use simic_engine::torch::{HostSyncCounter, read_f32};
 
 use crate::support::{assert_same_run, lines};
 

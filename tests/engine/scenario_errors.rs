@@ -2,9 +2,9 @@
 
 use std::sync::LazyLock;
 
-use simic_engine::engine::Extension;
-use simic_engine::prior_art::PriorArtPlugin;
-use simic_engine::scenario::{Catalog, Input, Override, load};
+use simic_engine::internals::engine::Extension;
+use simic_engine::internals::prior_art::PriorArtPlugin;
+use simic_engine::internals::scenario::{Catalog, Input, Override, load};
 
 /// The names that the program knows.
 static CATALOG: LazyLock<Catalog> = LazyLock::new(|| {

@@ -4,9 +4,9 @@ use std::path::Path;
 
 use proptest::prelude::*;
 use proptest::sample::Index;
-use simic_engine::compare::{Metric, TrainingRecord};
-use simic_engine::report::{WIDTH, summary};
-use simic_engine::telemetry::{Event, EventReader, LiveState, ReadError, SCHEMA_MAJOR, find_last};
+use simic_engine::internals::compare::{Metric, TrainingRecord};
+use simic_engine::internals::report::{WIDTH, summary};
+use simic_engine::internals::telemetry::{Event, EventReader, LiveState, ReadError, SCHEMA_MAJOR, find_last};
 
 use crate::damage::{damaged, damages};
 use crate::found::{Folder, Whole, harms};

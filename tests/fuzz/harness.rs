@@ -11,9 +11,9 @@ use std::time::{Duration, Instant};
 use proptest::prelude::*;
 use proptest::test_runner::{RngSeed, TestCaseResult, TestRunner};
 
-use simic_engine::engine::Extension;
-use simic_engine::prior_art::PriorArtPlugin;
-use simic_engine::scenario::{Catalog, DataSource, Input, Normalise, TaskSpec, load};
+use simic_engine::internals::engine::Extension;
+use simic_engine::internals::prior_art::PriorArtPlugin;
+use simic_engine::internals::scenario::{Catalog, DataSource, Input, Normalise, TaskSpec, load};
 
 /// Seconds that each target runs on values that nobody has drawn before.
 const VARIABLE: &str = "SIMIC_ENGINE_FUZZ_SECONDS";

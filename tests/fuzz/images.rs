@@ -6,8 +6,8 @@ use std::path::Path;
 use image::{ExtendedColorType, ImageFormat};
 use proptest::collection::vec;
 use proptest::prelude::*;
-use simic_engine::data::{DataRegistry, DataSet, Known, Part, load, survey};
-use simic_engine::scenario::{ArrayLayout, DataSource};
+use simic_engine::internals::data::{DataRegistry, DataSet, Known, Part, load, survey};
+use simic_engine::internals::scenario::{ArrayLayout, DataSource};
 use zip::ZipWriter;
 use zip::write::SimpleFileOptions;
 

@@ -6,13 +6,15 @@ use std::path::{Path, PathBuf};
 
 use proptest::collection::vec;
 use proptest::prelude::*;
-use simic_engine::checkpoint::{BestCheckpoint, CheckpointName, Checkpoints, FrozenPolicy, PastRun, Progress};
-use simic_engine::engine::Prepared;
-use simic_engine::inspect::{DiffKind, Extent, check, diff};
+use simic_engine::internals::checkpoint::{
+    BestCheckpoint, CheckpointName, Checkpoints, FrozenPolicy, PastRun, Progress,
+};
+use simic_engine::internals::engine::Prepared;
+use simic_engine::internals::inspect::{DiffKind, Extent, check, diff};
+use simic_engine::internals::record::{Recording, RunStatus, find_run, list_runs};
+use simic_engine::internals::scenario::Override;
+use simic_engine::internals::telemetry::{Num, RunState, Timestamp};
 use simic_engine::prelude::*;
-use simic_engine::record::{Recording, RunStatus, find_run, list_runs};
-use simic_engine::scenario::Override;
-use simic_engine::telemetry::{Num, RunState, Timestamp};
 use tch::Tensor;
 use tempfile::TempDir;
 

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::{Index, select};
-use simic_engine::engine::Prepared;
-use simic_engine::scenario::{Input, Override, load, resolved_ron};
+use simic_engine::internals::engine::Prepared;
+use simic_engine::internals::scenario::{Input, Override, load, resolved_ron};
 
 use crate::damage::{damaged, damages};
 use crate::harness::{CATALOG, fuzz, in_bounds, names};

@@ -5,11 +5,11 @@ use std::path::Path;
 use std::time::Duration;
 
 use proptest::prelude::*;
-use simic_engine::compare::TrainingRecord;
-use simic_engine::inspect::check;
-use simic_engine::report::sweep_tables;
-use simic_engine::scenario::read_declared;
-use simic_engine::sweep::{
+use simic_engine::internals::compare::TrainingRecord;
+use simic_engine::internals::inspect::check;
+use simic_engine::internals::report::sweep_tables;
+use simic_engine::internals::scenario::read_declared;
+use simic_engine::internals::sweep::{
     AxisValues, Collected, Drawing, Leases, Plan, Results, SweepFile, SweepFolder, SweepState, TrialEnd, TrialResult,
     plan, read_result,
 };

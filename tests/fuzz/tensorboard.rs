@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use proptest::collection::vec;
 use proptest::prelude::*;
-use simic_engine::scenario::TensorBoard;
-use simic_engine::telemetry::sinks::TensorBoardSink;
-use simic_engine::telemetry::{Event, Num, Payload, RunInfo, Sink};
+use simic_engine::internals::scenario::TensorBoard;
+use simic_engine::internals::telemetry::sinks::TensorBoardSink;
+use simic_engine::internals::telemetry::{Event, Num, Payload, RunInfo, Sink};
 
 use crate::events::{EXAMPLES, events};
 use crate::harness::fuzz;

@@ -4,8 +4,8 @@ use std::path::Path;
 
 use proptest::collection::vec;
 use proptest::prelude::*;
-use simic_engine::data::{TokenSet, load_tokens};
-use simic_engine::scenario::{BYTE_VOCABULARY, DataSource, TextFile, TokenFiles, TokenFormat};
+use simic_engine::internals::data::{TokenSet, load_tokens};
+use simic_engine::internals::scenario::{BYTE_VOCABULARY, DataSource, TextFile, TokenFiles, TokenFormat};
 
 use crate::found::{Folder, Whole, harms};
 use crate::harness::{fuzz, in_bounds, task};

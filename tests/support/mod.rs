@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
-use simic_engine::inspect::{DiffKind, Difference, Extent, diff};
+use simic_engine::internals::inspect::{DiffKind, Difference, Extent, diff};
 use simic_engine::prelude::*;
 
 /// The engine in memory with the scenario of `text` and two workers, not yet started.

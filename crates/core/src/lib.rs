@@ -36,3 +36,4 @@ pub mod record;
 pub mod checkpoint;
 pub mod engine;
 pub mod prelude;
+pub mod extend;

@@ -2,7 +2,7 @@
 
 use std::ops::RangeInclusive;
 
-use simic_engine::random::{ContentRng, Draw, mix};
+use simic_engine::internals::random::{ContentRng, Draw, mix};
 
 pub struct Dice(ContentRng);
 

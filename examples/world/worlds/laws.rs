@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use simic_engine::controller::{Chosen, CommandOutcome, Masks};
-use simic_engine::env::{HostModel, HostParams, SeedOptimizers, Slot};
-use simic_engine::health::running;
-use simic_engine::nn::{Optimizer, Param};
+use simic_engine::internals::controller::{Chosen, CommandOutcome, Masks};
+use simic_engine::internals::env::{HostModel, HostParams, SeedOptimizers, Slot};
+use simic_engine::internals::health::running;
+use simic_engine::internals::nn::{Optimizer, Param};
+use simic_engine::internals::seed::{SeedInstance, SeedRecord, broken_law, has_optimizer};
+use simic_engine::internals::torch::{HostSyncCounter, TorchError, read_f32};
 use simic_engine::prelude::*;
-use simic_engine::seed::{SeedInstance, SeedRecord, broken_law, has_optimizer};
-use simic_engine::torch::{HostSyncCounter, TorchError, read_f32};
 
 /// Adds the systems that look.
 #[derive(Clone)]

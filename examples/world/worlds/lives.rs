@@ -3,13 +3,13 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use simic_engine::checkpoint::{CheckpointError, CheckpointName, PastRun, ResumeError};
-use simic_engine::engine::{Prepared, RunReport};
+use simic_engine::internals::checkpoint::{CheckpointError, CheckpointName, PastRun, ResumeError};
+use simic_engine::internals::engine::{Prepared, RunReport};
+use simic_engine::internals::record::Recording;
+use simic_engine::internals::run::{Moment, RoundLimit, StopRequest};
+use simic_engine::internals::scenario::Catalog;
+use simic_engine::internals::storage::{Fault, StorageFaults};
 use simic_engine::prelude::*;
-use simic_engine::record::Recording;
-use simic_engine::run::{Moment, RoundLimit, StopRequest};
-use simic_engine::scenario::Catalog;
-use simic_engine::storage::{Fault, StorageFaults};
 
 use super::laws::{Broken, LawsPlugin};
 use super::unruly;

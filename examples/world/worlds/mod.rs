@@ -11,10 +11,10 @@ mod unruly;
 use std::fmt;
 use std::time::{Duration, Instant};
 
-use simic_engine::engine::Extension;
-use simic_engine::inspect::{DiffKind, Extent, diff};
-use simic_engine::record::Build;
-use simic_engine::storage::Fault;
+use simic_engine::internals::engine::Extension;
+use simic_engine::internals::inspect::{DiffKind, Extent, diff};
+use simic_engine::internals::record::Build;
+use simic_engine::internals::storage::Fault;
 
 pub use record::Sights;
 

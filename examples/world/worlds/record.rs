@@ -6,10 +6,10 @@ use std::ops::AddAssign;
 use std::path::Path;
 
 use serde_json::{Map, Value};
-use simic_engine::growth::SeedStage;
-use simic_engine::inspect::{Weight, check};
-use simic_engine::scenario::Catalog;
-use simic_engine::seed::may_follow;
+use simic_engine::internals::growth::SeedStage;
+use simic_engine::internals::inspect::{Weight, check};
+use simic_engine::internals::scenario::Catalog;
+use simic_engine::internals::seed::may_follow;
 
 /// Of shares, and of rewards with the digits of an f32: what sums may be off by, relative to the largest of their parts.
 const ROUNDING: f64 = 1e-9;

@@ -1,8 +1,8 @@
 //! A controller that orders whatever comes to its mind, legal or not.
 
-use simic_engine::growth::{AlphaCurveAction, AlphaSpeed, AlphaTarget, GerminationStyle, Tempo};
+use simic_engine::internals::growth::{AlphaCurveAction, AlphaSpeed, AlphaTarget, GerminationStyle, Tempo};
+use simic_engine::internals::prior_art::PriorArtPlugin;
 use simic_engine::prelude::*;
-use simic_engine::prior_art::PriorArtPlugin;
 
 use super::dice::Dice;
 

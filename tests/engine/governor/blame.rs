@@ -1,6 +1,6 @@
 //! Which seeds a rollback blames and prunes.
 
-use simic_engine::growth::SeedStage;
+use simic_engine::internals::growth::SeedStage;
 
 use super::diary::{SEED_IN_LAST_SLOT, THREE_ENVS, nan_at_step, play, scenario_text};
 

@@ -2,16 +2,16 @@
 
 use bevy_app::{App, Plugin};
 use bevy_ecs::prelude::*;
-use simic_engine::clock::RunClock;
-use simic_engine::controller::{Chosen, Feedback};
-use simic_engine::engine::Engine;
-use simic_engine::env::{
+use simic_engine::internals::clock::RunClock;
+use simic_engine::internals::controller::{Chosen, Feedback};
+use simic_engine::internals::engine::Engine;
+use simic_engine::internals::env::{
     EnvId, EpisodeStats, HostModel, HostOptimizer, SeedOptimizers, SeedSlots, StepStatus, ValMetrics,
 };
-use simic_engine::governor::{Governor, GovernorPlugin, Rollback, RollbackVerdict};
-use simic_engine::growth::{LifecycleOp, PruneReason, SeedStage};
-use simic_engine::schedule::{EngineSet, StepEnd, Work};
-use simic_engine::torch::{HostSyncCounter, read_f32};
+use simic_engine::internals::governor::{Governor, GovernorPlugin, Rollback, RollbackVerdict};
+use simic_engine::internals::growth::{LifecycleOp, PruneReason, SeedStage};
+use simic_engine::internals::schedule::{EngineSet, StepEnd, Work};
+use simic_engine::internals::torch::{HostSyncCounter, read_f32};
 use tch::Tensor;
 
 /// What one env was at the end of one step.

@@ -3,13 +3,13 @@
 use std::ops::Range;
 
 use bevy_ecs::prelude::*;
-use simic_engine::engine::Engine;
-use simic_engine::env::{HostModel, StepStatus};
-use simic_engine::growth::LifecycleOp;
-use simic_engine::host::{FoldedHost, HostError, OpCost};
-use simic_engine::schedule::{EngineSet, Startup, Work};
-use simic_engine::telemetry::EpisodeEnd;
-use simic_engine::validation::FoldedModel;
+use simic_engine::internals::engine::Engine;
+use simic_engine::internals::env::{HostModel, StepStatus};
+use simic_engine::internals::growth::LifecycleOp;
+use simic_engine::internals::host::{FoldedHost, HostError, OpCost};
+use simic_engine::internals::schedule::{EngineSet, Startup, Work};
+use simic_engine::internals::telemetry::EpisodeEnd;
+use simic_engine::internals::validation::FoldedModel;
 use tch::Tensor;
 
 use super::diary::{Played, played, scenario_text};

@@ -1,7 +1,7 @@
 //! How often an env is rolled back before its episode ends, and what that leaves.
 
-use simic_engine::env::StepStatus;
-use simic_engine::telemetry::EpisodeEnd;
+use simic_engine::internals::env::StepStatus;
+use simic_engine::internals::telemetry::EpisodeEnd;
 
 use super::diary::{play, scenario_text};
 

@@ -6,9 +6,9 @@ mod diverging;
 mod limits;
 
 use diary::{Played, SEED_IN_LAST_SLOT, THREE_ENVS, nan_at_step, play, play_with, scenario_text};
-use simic_engine::env::StepStatus;
-use simic_engine::growth::{LifecycleOp, PruneReason, SeedStage};
-use simic_engine::telemetry::{AlarmKind, EpisodeEnd};
+use simic_engine::internals::env::StepStatus;
+use simic_engine::internals::growth::{LifecycleOp, PruneReason, SeedStage};
+use simic_engine::internals::telemetry::{AlarmKind, EpisodeEnd};
 
 #[test]
 fn a_nan_in_one_env_rolls_back_that_env_and_leaves_the_others_bit_for_bit() {

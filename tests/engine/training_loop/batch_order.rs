@@ -2,14 +2,14 @@
 
 use bevy_app::App;
 use bevy_ecs::prelude::*;
-use simic_engine::env::HostModel;
-use simic_engine::health::Failure;
-use simic_engine::nn::{Init, Mode, ParamSet};
+use simic_engine::internals::env::HostModel;
+use simic_engine::internals::health::Failure;
+use simic_engine::internals::nn::{Init, Mode, ParamSet};
+use simic_engine::internals::random::RunRng;
+use simic_engine::internals::seed::BlueprintError;
+use simic_engine::internals::torch::Backend;
+use simic_engine::internals::validation::BatchOrder;
 use simic_engine::prelude::*;
-use simic_engine::random::RunRng;
-use simic_engine::seed::BlueprintError;
-use simic_engine::torch::Backend;
-use simic_engine::validation::BatchOrder;
 use tch::{TchError, Tensor};
 
 use super::support::*;

@@ -2,12 +2,12 @@
 
 use bevy_app::App;
 use bevy_ecs::prelude::*;
-use simic_engine::env::grafted::{self, Graft, GraftKind};
-use simic_engine::env::{HostModel, SeedSlots};
-use simic_engine::nn::Mode;
+use simic_engine::internals::env::grafted::{self, Graft, GraftKind};
+use simic_engine::internals::env::{HostModel, SeedSlots};
+use simic_engine::internals::nn::Mode;
+use simic_engine::internals::torch::NoGrad;
+use simic_engine::internals::validation::{Counterfactual, ValBatches};
 use simic_engine::prelude::*;
-use simic_engine::torch::NoGrad;
-use simic_engine::validation::{Counterfactual, ValBatches};
 use tch::Kind;
 
 use super::support::*;

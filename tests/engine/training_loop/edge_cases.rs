@@ -2,8 +2,8 @@
 
 use bevy_app::App;
 use bevy_ecs::prelude::*;
+use simic_engine::internals::validation::TestResult;
 use simic_engine::prelude::*;
-use simic_engine::validation::TestResult;
 
 use super::support::*;
 

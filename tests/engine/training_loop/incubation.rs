@@ -2,8 +2,8 @@
 
 use bevy_app::App;
 use bevy_ecs::prelude::*;
-use simic_engine::env::{HostModel, SeedOptimizers};
-use simic_engine::growth::SeedStage;
+use simic_engine::internals::env::{HostModel, SeedOptimizers};
+use simic_engine::internals::growth::SeedStage;
 use simic_engine::prelude::*;
 
 use super::support::*;

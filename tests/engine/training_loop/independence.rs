@@ -2,7 +2,7 @@
 
 use bevy_app::App;
 use bevy_ecs::prelude::*;
-use simic_engine::env::{HostModel, SeedOptimizers};
+use simic_engine::internals::env::{HostModel, SeedOptimizers};
 use simic_engine::prelude::*;
 
 use super::support::*;

@@ -1,9 +1,9 @@
 //! Training is channels-last throughout: no op and no gradient falls back.
 
 use bevy_app::App;
-use simic_engine::nn::Mode;
+use simic_engine::internals::nn::Mode;
+use simic_engine::internals::torch::{NoGrad, is_channels_last};
 use simic_engine::prelude::*;
-use simic_engine::torch::{NoGrad, is_channels_last};
 
 use super::support::*;
 
@@ -44,7 +44,7 @@ fn look_at_gradients(batch: &mut HookedBatch, layouts: &mut Layouts) {
     }
     let env = &mut batch.env;
     let seeds = env.slots.0.iter_mut().filter_map(|slot| slot.module.as_mut());
-    let of_seeds = seeds.flat_map(|seed| (seed.get() as &simic_engine::seed::SeedInstance).params());
+    let of_seeds = seeds.flat_map(|seed| (seed.get() as &simic_engine::internals::seed::SeedInstance).params());
     let convolutions = env.host.0.get().params().trainable().iter().chain(of_seeds);
     for param in convolutions.filter(|param| param.tensor.dim() == 4) {
         layouts.look(&param.tensor, || param.name.clone());

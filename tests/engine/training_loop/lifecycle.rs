@@ -2,11 +2,11 @@
 
 use bevy_app::App;
 use bevy_ecs::prelude::*;
-use simic_engine::growth::PruneReason;
-use simic_engine::growth::SeedStage::{self, *};
+use simic_engine::internals::growth::PruneReason;
+use simic_engine::internals::growth::SeedStage::{self, *};
+use simic_engine::internals::seed::SeedRecord;
+use simic_engine::internals::telemetry::{Event, EventReader, Payload};
 use simic_engine::prelude::*;
-use simic_engine::seed::SeedRecord;
-use simic_engine::telemetry::{Event, EventReader, Payload};
 
 use super::support::*;
 

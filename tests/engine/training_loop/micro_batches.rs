@@ -2,9 +2,9 @@
 
 use bevy_app::App;
 use bevy_ecs::prelude::*;
-use simic_engine::env::HostModel;
+use simic_engine::internals::env::HostModel;
+use simic_engine::internals::torch::NoGrad;
 use simic_engine::prelude::*;
-use simic_engine::torch::NoGrad;
 use tch::Tensor;
 
 use super::support::*;

@@ -1,16 +1,16 @@
 //! The engine is a group of plugins: their systems never leave an order to chance, and a plugin that is missing is named.
 
 use bevy_app::{PluginGroup, PluginGroupBuilder};
-use simic_engine::controller::ControllerPlugin;
-use simic_engine::env::EnvPlugin;
-use simic_engine::health::EngineError;
-use simic_engine::record::RecordPlugin;
-use simic_engine::run::{Driver, MissingPart, StartupPlugin};
-use simic_engine::scenario::TelemetryConfig;
-use simic_engine::schedule::all_schedules;
-use simic_engine::telemetry::TelemetryPlugin;
-use simic_engine::training::TrainingPlugin;
-use simic_engine::validation::ValidationPlugin;
+use simic_engine::internals::controller::ControllerPlugin;
+use simic_engine::internals::env::EnvPlugin;
+use simic_engine::internals::health::EngineError;
+use simic_engine::internals::record::RecordPlugin;
+use simic_engine::internals::run::{Driver, MissingPart, StartupPlugin};
+use simic_engine::internals::scenario::TelemetryConfig;
+use simic_engine::internals::schedule::all_schedules;
+use simic_engine::internals::telemetry::TelemetryPlugin;
+use simic_engine::internals::training::TrainingPlugin;
+use simic_engine::internals::validation::ValidationPlugin;
 
 use simic_engine::prelude::*;
 

@@ -2,9 +2,9 @@
 
 use bevy_app::App;
 use bevy_ecs::prelude::*;
-use simic_engine::env::{HostModel, SeedOptimizers};
+use simic_engine::internals::env::{HostModel, SeedOptimizers};
+use simic_engine::internals::training::LastGrowth;
 use simic_engine::prelude::*;
-use simic_engine::training::LastGrowth;
 
 use super::support::*;
 

@@ -3,10 +3,12 @@
 
 use bevy_app::App;
 use bevy_ecs::prelude::*;
-use simic_engine::env::{GrowingEnv, GrowthContext};
-use simic_engine::growth::{AlphaCurve, AlphaTarget, GerminationStyle, SeedStage, Tempo};
+use simic_engine::internals::env::{GrowingEnv, GrowthContext};
+use simic_engine::internals::growth::{AlphaCurve, AlphaTarget, GerminationStyle, SeedStage, Tempo};
+use simic_engine::internals::seed::{
+    Change, Effect, GateNetwork, Germination, Plan, RampShape, SeedIdentity, germinate,
+};
 use simic_engine::prelude::*;
-use simic_engine::seed::{Change, Effect, GateNetwork, Germination, Plan, RampShape, SeedIdentity, germinate};
 
 use super::support::{WAIT, app, play, scenario};
 

@@ -2,10 +2,10 @@
 
 use bevy_app::App;
 use bevy_ecs::prelude::*;
-use simic_engine::env::{GradReport, SeedSlots};
-use simic_engine::growth::{AlphaAlgorithm, SeedStage};
+use simic_engine::internals::env::{GradReport, SeedSlots};
+use simic_engine::internals::growth::{AlphaAlgorithm, SeedStage};
+use simic_engine::internals::seed::SeedRecord;
 use simic_engine::prelude::*;
-use simic_engine::seed::SeedRecord;
 
 use super::support::*;
 

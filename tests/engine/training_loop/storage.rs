@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use bevy_app::App;
 use bevy_ecs::prelude::*;
-use simic_engine::env::{HostModel, HostOptimizer, SeedOptimizers, SeedSlots};
+use simic_engine::internals::env::{HostModel, HostOptimizer, SeedOptimizers, SeedSlots};
+use simic_engine::internals::training::{EnvAccumulators, EnvFeed, GroupNorms};
+use simic_engine::internals::validation::ValBatches;
 use simic_engine::prelude::*;
-use simic_engine::training::{EnvAccumulators, EnvFeed, GroupNorms};
-use simic_engine::validation::ValBatches;
 use tch::Tensor;
 
 use super::support::*;

@@ -4,10 +4,10 @@
 use bevy_app::App;
 use bevy_ecs::prelude::*;
 use bevy_platform::cell::SyncCell;
-use simic_engine::env::{EnvStream, HostModel};
+use simic_engine::internals::env::{EnvStream, HostModel};
+use simic_engine::internals::torch::{HostSyncCounter, Stream, StreamTrace, TraceEntry, TraceOperation};
+use simic_engine::internals::training::EnvAccumulators;
 use simic_engine::prelude::*;
-use simic_engine::torch::{HostSyncCounter, Stream, StreamTrace, TraceEntry, TraceOperation};
-use simic_engine::training::EnvAccumulators;
 use tch::Device;
 
 use super::support::*;

@@ -4,10 +4,10 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use bevy_app::Plugins;
 use bevy_ecs::prelude::*;
-use simic_engine::env::{HostModel, SeedOptimizers};
+use simic_engine::internals::env::{HostModel, SeedOptimizers};
+use simic_engine::internals::reward::RewardPlugin;
+use simic_engine::internals::torch::{HostSyncCounter, read_f32};
 use simic_engine::prelude::*;
-use simic_engine::reward::RewardPlugin;
-use simic_engine::torch::{HostSyncCounter, read_f32};
 use tch::Tensor;
 
 /// A scenario as most tests need it: `task` and `policy` as written in a file, envs and steps of the only round.

@@ -38,7 +38,8 @@ pub struct CustomImages {
 /// ```
 /// use std::sync::Arc;
 ///
-/// use simic_engine::data::{CustomImages, DataRegistry, DataRequest, Part};
+/// use simic_engine::extend::Part;
+/// use simic_engine::prelude::{CustomImages, DataRegistry, DataRequest};
 ///
 /// fn halves(_: &DataRequest) -> Result<CustomImages, std::convert::Infallible> {
 ///     let image = |label: u8| [[label; 32], [1 - label; 32]].concat();

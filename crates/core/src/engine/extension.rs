@@ -30,7 +30,7 @@ use crate::telemetry::Metrics;
 /// ```no_run
 /// use std::process::ExitCode;
 ///
-/// use simic_engine::controller::WaitController;
+/// use simic_engine::extend::WaitController;
 /// use simic_engine::{cli, prelude::*};
 ///
 /// fn patience(app: &mut App) {

@@ -8,8 +8,8 @@ use crate::scenario::{HostChoice, HostProblem};
 /// ```
 /// use std::sync::Arc;
 ///
-/// use simic_engine::host::{Conv, HostPlan, HostRegistry};
-/// use simic_engine::scenario::{HostChoice, HostName};
+/// use simic_engine::extend::{Conv, HostChoice, HostName};
+/// use simic_engine::prelude::{HostPlan, HostRegistry};
 ///
 /// let mut hosts = HostRegistry::default();
 /// let plan = |classes| HostPlan::new(1, 8).layer("block", Conv::new(4, 3)).slot(0, 0).head(classes);

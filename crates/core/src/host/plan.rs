@@ -15,7 +15,8 @@ use crate::torch::{Backend, NoGrad};
 /// A host before it is built: what it reads, its ops in order, and where it can grow.
 ///
 /// ```
-/// use simic_engine::host::{Conv, HostPlan};
+/// use simic_engine::extend::Conv;
+/// use simic_engine::prelude::HostPlan;
 ///
 /// let plan = HostPlan::new(1, 8)
 ///     .layer("stem", Conv::new(8, 3))

@@ -10,8 +10,8 @@ use super::state::RewardState;
 /// A reward mode with the discount of the learner.
 ///
 /// ```
-/// use simic_engine::reward::{RewardFunction, RewardInputs, RewardModes, RewardState, Term};
-/// use simic_engine::scenario::RewardConfig;
+/// use simic_engine::extend::{RewardConfig, RewardFunction};
+/// use simic_engine::prelude::{RewardInputs, RewardModes, RewardState, Term};
 ///
 /// let (modes, config) = (RewardModes::default(), RewardConfig::default());
 /// let reward = RewardFunction::new(modes.of(&config)?, 0.995);

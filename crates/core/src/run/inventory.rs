@@ -18,7 +18,7 @@ pub struct PluginInfo {
 ///
 /// ```
 /// # use bevy_app::{App, Plugin};
-/// use simic_engine::run::Inventory;
+/// use simic_engine::prelude::Inventory;
 ///
 /// struct FrostPlugin;
 ///

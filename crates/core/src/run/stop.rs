@@ -38,7 +38,7 @@ impl StopRequest {
 /// ```
 /// # use bevy_ecs::prelude::*;
 /// use simic_engine::prelude::*;
-/// use simic_engine::run::{StopRequest, StopSignal};
+/// use simic_engine::extend::StopRequest;
 ///
 /// fn stop_when_perfect(envs: Query<&ValMetrics>, stop: Res<StopSignal>) {
 ///     if envs.iter().all(|metrics| metrics.accuracy_percent >= 100.0) {

@@ -62,10 +62,8 @@ pub trait SeedModule: Send {
 /// ```
 /// use std::sync::Arc;
 ///
-/// use simic_engine::nn::{Init, Mode, ParamSet};
-/// use simic_engine::random::RunRng;
-/// use simic_engine::seed::{Blueprint, BlueprintError, BlueprintRegistry, SeedModule};
-/// use simic_engine::torch::{Backend, HostSyncCounter};
+/// use simic_engine::prelude::{Backend, Blueprint, BlueprintError, BlueprintRegistry, Init, Mode, ParamSet, RunRng, SeedModule};
+/// use simic_engine::extend::HostSyncCounter;
 /// use tch::{TchError, Tensor};
 ///
 /// /// Scales each channel: δ(x) = w·x with w starting at 0.

@@ -71,7 +71,7 @@ pub enum TelemetryError {
 ///
 /// ```
 /// use std::sync::Arc;
-/// use simic_engine::telemetry::{Event, Payload, Sink, SinkError, Sinks};
+/// use simic_engine::extend::{Event, Payload, Sink, SinkError, Sinks};
 ///
 /// struct CountsSeeds(u32);
 ///

@@ -19,7 +19,7 @@ const EVENTS: [&str; 2] = ["checkpoint_saved", "checkpoint_loaded"];
 ///
 /// ```
 /// use serde_json::json;
-/// use simic_engine::telemetry::strip_volatile;
+/// use simic_engine::extend::strip_volatile;
 ///
 /// let event = json!({"seq": 7, "t": "2026-01-01T00:00:00.000Z", "type": "round_finished",
 ///                    "data": {"accuracy_mean": 50.0, "perf": {"samples": 64, "round_wall_s": 1.5}}});

@@ -17,9 +17,7 @@ use crate::unfinished::UnfinishedRound;
 /// ```
 /// use std::sync::Arc;
 ///
-/// use simic_engine::actions::{Decision, MaskSet, PolicyError};
-/// use simic_engine::controller::{BuildContext, Controller, ControllerRegistry, DecisionView};
-/// use simic_engine::growth::{LifecycleCommand, LifecycleOp};
+/// use simic_engine::prelude::{BuildContext, Controller, ControllerRegistry, Decision, DecisionView, LifecycleCommand, LifecycleOp, MaskSet, PolicyError};
 ///
 /// /// Moves every seed on as soon as it may, and never starts one.
 /// struct Eager;

@@ -222,7 +222,7 @@ pub struct ObservationFeature {
 /// a slot at the end of each slot's block. Register before `Startup`; the schema is made there.
 ///
 /// ```
-/// use simic_engine::controller::{Extract, ObservationFeature, ObservationFeatures, Treatment};
+/// use simic_engine::extend::{Extract, ObservationFeature, ObservationFeatures, Treatment};
 ///
 /// let mut features = ObservationFeatures::default();
 /// features.register(ObservationFeature {

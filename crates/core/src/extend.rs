@@ -1,0 +1,58 @@
+//! What an extension names beside the [`prelude`](crate::prelude), by what it extends.
+
+// Commands and masks.
+pub use crate::actions::{Choices, DecisionPoint, HEADS, Head, HeadIndices, MaskRow, OPS, RELEVANCE};
+pub use crate::growth::{AlphaCurveAction, AlphaSpeed, AlphaTarget, GerminationStyle, SlotId, Tempo, Topology};
+
+// Controllers and what they see.
+pub use crate::controller::{Extract, ObservationFeature, ObservationFeatures, Treatment, WaitController};
+
+// Data sets.
+pub use crate::data::Part;
+
+// Hosts.
+pub use crate::host::{Conv, Features, HostDesign, HostError, Layer, LayerDesign, ResidualBlock};
+pub use crate::scenario::{HostChoice, HostName};
+
+// Networks, and the tensors of all parts.
+pub use crate::nn::{Implementation, Optimizer, Param, Stack};
+pub use crate::policy::{
+    ActorCritic, DecideMode, Evaluation, LogitLayout, NetContext, NetSequence, NetSpec, ParamGroup, PolicyInput,
+    PolicyParam, PolicyParams, SequenceInput, SequenceOutput, StepOutput, TrainablePolicy,
+};
+pub use crate::torch::{HostSyncCounter, NoGrad, TorchError, keep_freed_blocks, read_f32, set_intra_op_threads};
+
+// The learner without the engine.
+pub use crate::learner::{
+    BufferShape, DecidedStep, Horizon, LastUpdate, Learner, RolloutBuffer, SegmentEnd, StepOutcome, StepTensors,
+    ValueUnits,
+};
+pub use crate::scenario::{AutoForward, EpisodeEnd, LearnerConfig, LifecycleConfig, MaskConfig, ValueNorm};
+pub use crate::seed::{Limits, SeedReport};
+pub use crate::telemetry::LearnerUpdate;
+
+// Rewards.
+pub use crate::reward::RewardFunction;
+pub use crate::scenario::RewardConfig;
+
+// Events and their sinks.
+pub use crate::telemetry::{Event, Payload, Sink, SinkError, Sinks, strip_volatile};
+
+// An engine and how it ends.
+pub use crate::engine::{EngineBuilder, RunRecord, RunReport, SetupError};
+pub use crate::health::EngineError;
+pub use crate::run::StopRequest;
+
+// Plugins of the engine, to be left out or replaced.
+pub use crate::checkpoint::CheckpointPlugin;
+pub use crate::controller::ControllerPlugin;
+pub use crate::env::EnvPlugin;
+pub use crate::faults::FaultPlugin;
+pub use crate::governor::GovernorPlugin;
+pub use crate::learner::LearnerPlugin;
+pub use crate::record::RecordPlugin;
+pub use crate::reward::RewardPlugin;
+pub use crate::run::StartupPlugin;
+pub use crate::telemetry::TelemetryPlugin;
+pub use crate::training::TrainingPlugin;
+pub use crate::validation::ValidationPlugin;
