@@ -28,8 +28,6 @@ mod player;
 mod worker;
 #[cfg(test)]
 mod fixtures;
-#[cfg(test)]
-mod simulation;
 
 pub use collect::{Collected, CollectedTrial, end_name};
 pub use file::{

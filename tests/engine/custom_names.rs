@@ -195,7 +195,7 @@ fn a_metric_of_a_plugin_is_recorded_with_every_round_and_shown_beside_its_number
         assert!(metrics["best_env"].as_f64().is_some_and(|best| best > 0.0), "{round}");
     }
     let results = record.results.expect("it was folded");
-    let text = simic_engine::report::summary(&results, &record.directory, 100);
+    let text = simic_engine::internals::report::summary(&results, &record.directory, 100);
     assert!(text.contains("best_env"), "{text}");
     let curves = std::fs::read_dir(record.directory.join("tb")).expect("curves");
     let curves: Vec<u8> = curves

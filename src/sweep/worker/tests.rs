@@ -1,3 +1,5 @@
+mod simulation;
+
 use std::path::{Path, PathBuf};
 
 use super::*;

@@ -13,21 +13,21 @@ use std::time::{Duration, SystemTime};
 
 use serde_json::json;
 
-use super::fixtures::trial;
-use super::lease::Lease;
-use super::outcome::{Results, TrialEnd, read_result, set_damaged_aside, try_misplaced_again};
-use super::place::{Place, Shelf};
-use super::plan::{Plan, Trial};
-use super::player::{Attempt, Player, WorkError};
-use super::process::Worker as Process;
-use super::state::Segment;
-use super::worker::{Shard, WorkOptions, Worker};
-use super::{Judge, SuccessiveHalving, SweepFile};
 use crate::checkpoint::Standing;
 use crate::compare::TrainingRecord;
 use crate::health::FileError;
 use crate::random::{Domain, Draw, RunRng};
 use crate::run::StopSignal;
+use crate::sweep::fixtures::trial;
+use crate::sweep::lease::Lease;
+use crate::sweep::outcome::{Results, TrialEnd, read_result, set_damaged_aside, try_misplaced_again};
+use crate::sweep::place::{Place, Shelf};
+use crate::sweep::plan::{Plan, Trial};
+use crate::sweep::player::{Attempt, Player, WorkError};
+use crate::sweep::process::Worker as Process;
+use crate::sweep::state::Segment;
+use crate::sweep::worker::{Shard, WorkOptions, Worker};
+use crate::sweep::{Judge, SuccessiveHalving, SweepFile};
 use crate::telemetry::ReadError;
 
 const WORLDS: u64 = 1000;
