@@ -80,18 +80,6 @@ use simic_core::{
     reward, run, scenario, schedule, schema, seed, storage, telemetry, torch, unfinished, validation,
 };
 
-/// The rooms of all crates, for tests and benchmarks of their insides: may change with every version.
-#[doc(hidden)]
-pub mod internals {
-    pub use simic_core::{
-        actions, checkpoint, clock, controller, data, engine, env, faults, governor, growth, health, host, kernels,
-        learner, nn, policy, random, record, reward, run, scenario, schedule, schema, seed, storage, telemetry, torch,
-        training, unfinished, validation,
-    };
-
-    pub use crate::{compare, eval, inspect, prior_art, report, sweep};
-}
-
 #[doc(hidden)]
 pub mod prior_art;
 #[doc(hidden)]
@@ -105,3 +93,15 @@ pub mod report;
 #[doc(hidden)]
 pub mod inspect;
 pub mod cli;
+
+/// The rooms of all crates, for tests and benchmarks of their insides: may change with every version.
+#[doc(hidden)]
+pub mod internals {
+    pub use simic_core::{
+        actions, checkpoint, clock, controller, data, engine, env, faults, governor, growth, health, host, kernels,
+        learner, nn, policy, random, record, reward, run, scenario, schedule, schema, seed, storage, telemetry, torch,
+        training, unfinished, validation,
+    };
+
+    pub use crate::{compare, eval, inspect, prior_art, report, sweep};
+}

@@ -3,7 +3,7 @@
 //! The unit of analysis is the *training*: one policy that was trained from one seed. Its episodes are no replicates of their own,
 //! because they share what was learnt; hosts that all trainings were evaluated on are a sample of hosts. A [`Sample`] has the trainings
 //! of one arm by task; [`estimate`] and [`difference`] say how sure they are with trainings and hosts at random, [`mann_whitney`]
-//! and [`sign_flip`] test two arms, [`holm`] corrects for several tests, and [`verdict`] says what may be concluded.
+//! and [`sign_flip`] test two arms, [`holm`] corrects for several tests, and `verdict` says what may be concluded.
 //! [`probability_of_improvement`], [`performance_profile`] and [`learning_curve`] are the views of Agarwal et al.,
 //! "Deep Reinforcement Learning at the Edge of the Statistical Precipice" (NeurIPS 2021), as the library rliable
 //! computes them. Only [`policy_interval`] is about a single training.

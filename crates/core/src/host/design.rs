@@ -17,7 +17,7 @@ use crate::scenario::{HostChoice, HostProblem};
 /// let choice = HostChoice::Named(HostName("tiny".into()));
 /// let tiny = hosts.of(&choice)?;
 /// assert_eq!(tiny.plan(10).outline().parameters, 36 + 8 + 50);
-/// # Ok::<(), simic_engine::host::HostError>(())
+/// # Ok::<(), simic_engine::extend::HostError>(())
 /// ```
 pub trait HostDesign: Send + Sync {
     /// The host for so many classes. Cheap: scenarios are checked against it.

@@ -11,7 +11,7 @@ use crate::nn::{Init, LayerNorm, ParamSet};
 use crate::scenario::NetConfig;
 use crate::torch::NoGrad;
 
-/// What stands between the features of a [`Network`](super::Network) and its heads: the part in which the networks differ.
+/// What stands between the features of a `Network` and its heads: the part in which the networks differ.
 pub trait NetCore: Debug + Send {
     /// `[layers, rows, width]` of each tensor of state; a core without memory has none.
     fn state_shapes(&self, _rows: i64) -> Vec<[i64; 3]> {

@@ -28,7 +28,7 @@ use super::state::RewardState;
 /// let breakdown = reward.compute(&nothing_happened, &mut state)?;
 /// assert_eq!(breakdown.total(), 0.0);
 /// assert_eq!(breakdown.get(Term::LinearRent), 0.0);
-/// # Ok::<(), simic_engine::reward::RewardError>(())
+/// # Ok::<(), simic_engine::prelude::RewardError>(())
 /// ```
 #[derive(Clone)]
 pub struct RewardFunction {

@@ -109,7 +109,7 @@ fn visible(text: &str, limit: usize) -> String {
     shown
 }
 
-/// As [`visible`], of a text of any length and with its line breaks; `kept` are sequences that may stay as they are.
+/// As `visible`, of a text of any length and with its line breaks; `kept` are sequences that may stay as they are.
 pub fn printable(text: &str, kept: &[&str]) -> String {
     let mut shown = String::with_capacity(text.len());
     let mut rest = text;
