@@ -92,7 +92,7 @@ fn the_manifest_tells_what_was_run_with_what_and_names_nobody_unasked() {
     // Where there is a commit it is known whether anything differed from it.
     assert_eq!(build.get("git_commit").is_some(), build["git_dirty"].is_boolean());
     assert_eq!(manifest["plugins"]["GovernorPlugin"], env!("CARGO_PKG_VERSION"));
-    assert_eq!(manifest["plugins"].as_object().map(|plugins| plugins.len()), Some(13));
+    assert_eq!(manifest["plugins"].as_object().map(|plugins| plugins.len()), Some(14));
     let resolved = read(latest(root.path()).join("resolved.ron"));
     assert_eq!(
         manifest["scenario_hash"],

@@ -17,8 +17,6 @@ pub struct Confounders {
     pub ended_early: u64,
     /// Episodes of envs that failed.
     pub failed: u64,
-    /// How often the run was resumed.
-    pub resumed: u64,
     /// Devices of the envs, where a resumed run had others.
     pub devices: Vec<Vec<String>>,
     /// Settings that a resumed run changed, and why the run ended early.
@@ -36,7 +34,6 @@ impl Confounders {
                 EpisodeEnd::Failed => self.failed += 1,
                 EpisodeEnd::Horizon | EpisodeEnd::Stopped => {}
             },
-            Payload::CheckpointLoaded(_) => self.resumed += 1,
             Payload::RunStarted(run) if self.devices.last() != Some(&run.env_devices) => {
                 self.devices.push(run.env_devices.clone());
             }
@@ -45,7 +42,7 @@ impl Confounders {
         }
     }
 
-    /// An entry each, in words. Resuming alone changes nothing, so it is none.
+    /// An entry each, in words. That a run was resumed changes nothing, so it is none.
     pub fn entries(&self) -> Vec<String> {
         let counts = [
             (self.rollbacks, "rollbacks"),
@@ -66,19 +63,14 @@ impl Confounders {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::telemetry::{CheckpointLoaded, Note, examples};
+    use crate::telemetry::{Note, examples};
 
     #[test]
     fn what_changed_on_the_way_is_listed_and_resuming_alone_is_not() {
         let mut confounders = Confounders::default();
         let mut started = examples::run_started();
-        let loaded = CheckpointLoaded {
-            path: "checkpoints/round-000002".into(),
-            round: 2,
-            step: None,
-        };
         confounders.apply(&Event::run(started.clone()));
-        confounders.apply(&Event::run(loaded));
+        confounders.apply(&Event::run(started.clone()));
         assert_eq!(confounders.entries(), Vec::<String>::new());
 
         started.env_devices = vec!["cuda:1".into()];

@@ -8,7 +8,8 @@ use bevy_ecs::prelude::*;
 use super::encoding::Num;
 use crate::schema::{Registry, registry};
 
-/// Measures the round that has just been played; its envs, hosts and seeds are there still. Not a number: nothing to tell.
+/// Measures the round that has just been played ([`Work::MeasureRound`](crate::schedule::Work)); its envs, hosts and seeds are there
+/// still. Not a number: nothing to tell.
 pub type Measure = dyn Fn(&mut World) -> f64 + Send + Sync;
 
 registry! {

@@ -44,6 +44,7 @@ fn systems_of_an_application_see_the_rounds_of_the_run_alone_and_its_host_is_kno
         .unwrap_or_else(|refused| panic!("{refused}"))
         .play();
 
+    assert!(report.failure.is_none(), "{:?}", report.failure);
     let run = report.record.expect("it was recorded").directory;
     let events = std::fs::read_to_string(run.join("events.jsonl")).expect("it has events");
     let events = events
