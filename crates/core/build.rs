@@ -6,8 +6,8 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// What the engine is made of, below the root of the repository.
-const INGREDIENTS: [&str; 4] = ["crates", "assets", "Cargo.toml", "Cargo.lock"];
+/// What the numbers of a run are made of, below the root of the repository.
+const INGREDIENTS: [&str; 5] = ["crates", "src/prior_art", "assets", "Cargo.toml", "Cargo.lock"];
 
 fn main() {
     // Told by the build script of `simic-torch`.
