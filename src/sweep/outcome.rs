@@ -1,15 +1,18 @@
 //! How trials ended, one file each; the name of the file alone says in which way.
 
 use std::collections::BTreeMap;
-use std::io::ErrorKind;
+use std::io::{self, ErrorKind};
 
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use super::place::{Place, Shelf};
 use super::plan::Plan;
 use crate::compare::TrainingRecord;
 use crate::health::{AtPath, FileError};
 use crate::record::Build;
+use crate::telemetry::Num;
 
 /// How a trial ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -92,8 +95,8 @@ impl TrialResult {
 /// What a trial had reached at a rung.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RungScore {
-    /// Rolling accuracy, percent.
-    pub score: f64,
+    /// Rolling accuracy, percent; minus infinity of a trial that has none.
+    pub score: Num,
 }
 
 fn result_name(id: &str, end: TrialEnd) -> String {
@@ -114,14 +117,35 @@ impl RungScore {
     }
 }
 
+/// The field of a file by which damage to the others is seen: blake3 of them.
+const SEAL: &str = "seal";
+
+fn seal_of(content: &Value) -> String {
+    blake3::hash(content.to_string().as_bytes()).to_hex().to_string()
+}
+
 fn write_json(place: &dyn Place, name: &str, content: &impl Serialize) -> Result<(), FileError> {
-    let mut text = serde_json::to_vec_pretty(content).at(&place.path_of(Shelf::Results, name))?;
+    let path = place.path_of(Shelf::Results, name);
+    let mut content = serde_json::to_value(content).at(&path)?;
+    content[SEAL] = seal_of(&content).into();
+    let mut text = serde_json::to_vec_pretty(&content).at(&path)?;
     text.push(b'\n');
     place.replace(Shelf::Results, name, &text)
 }
 
-fn read_json<T: serde::de::DeserializeOwned>(place: &dyn Place, name: &str) -> Result<T, FileError> {
-    serde_json::from_slice(&place.read(Shelf::Results, name)?).at(&place.path_of(Shelf::Results, name))
+/// Files of earlier versions have no seal.
+fn read_json<T: DeserializeOwned>(place: &dyn Place, name: &str) -> Result<T, FileError> {
+    let path = place.path_of(Shelf::Results, name);
+    let mut content: Value = serde_json::from_slice(&place.read(Shelf::Results, name)?).at(&path)?;
+    let seal = content.as_object_mut().and_then(|fields| fields.remove(SEAL));
+    if seal.is_some_and(|seal| seal.as_str() != Some(&seal_of(&content))) {
+        let damaged = io::Error::new(
+            ErrorKind::InvalidData,
+            "it is not what was written: its seal does not fit",
+        );
+        return Err(damaged).at(&path);
+    }
+    serde_json::from_value(content).at(&path)
 }
 
 /// The results of a sweep so far, by the names of their files.
@@ -203,8 +227,14 @@ pub fn read_sound(place: &dyn Place, id: &str, end: TrialEnd) -> Result<Option<T
     }
 }
 
-fn damaged_name(id: &str, number: u32) -> String {
-    format!("{id}.damaged-{number}.json")
+fn put_aside(place: &dyn Place, id: &str, name: &str) -> Result<(), FileError> {
+    let damaged = |number: u32| format!("{id}.damaged-{number}.json");
+    let mut number = 1;
+    while place.has(Shelf::Results, &damaged(number))? {
+        number += 1;
+    }
+    // Another worker may be quicker.
+    place.rename(Shelf::Results, name, &damaged(number)).map(drop)
 }
 
 /// Whether the content of a file is wrong, and not its place.
@@ -212,8 +242,8 @@ fn is_damaged(error: &FileError) -> bool {
     matches!(error.source.kind(), ErrorKind::InvalidData | ErrorKind::UnexpectedEof)
 }
 
-/// Sets results aside that are damaged, with those of the trials that are played as one with theirs: the runs give them
-/// again.
+/// Sets results and scores at rungs aside that are damaged, with those of the trials that are played as one with theirs: the
+/// runs give them again.
 ///
 /// # Errors
 /// A file that can be neither read nor renamed.
@@ -230,12 +260,15 @@ pub fn set_damaged_aside(place: &dyn Place, plan: &Plan) -> Result<(), FileError
         }
         // The first stands for all: without its result all are to do.
         for (id, end) in ended.into_iter().filter(|_| damaged) {
-            let mut number = 1;
-            while place.has(Shelf::Results, &damaged_name(id, number))? {
-                number += 1;
+            put_aside(place, id, &result_name(id, end))?;
+        }
+        for trial in &group {
+            for &rung in results.rungs.get(&trial.id).into_iter().flatten() {
+                match read_rung(place, &trial.id, rung) {
+                    Err(error) if is_damaged(&error) => put_aside(place, &trial.id, &rung_name(&trial.id, rung))?,
+                    read => _ = read?,
+                }
             }
-            // Another worker may be quicker.
-            place.rename(Shelf::Results, &result_name(id, end), &damaged_name(id, number))?;
         }
     }
     Ok(())

@@ -22,7 +22,6 @@ pub enum Shelf {
 }
 
 /// A shared folder, its clock, and the processes of this machine. Errors are those of a file system.
-#[expect(clippy::missing_errors_doc, reason = "said once, above")]
 pub trait Place: Sync {
     /// Where a file is, for messages.
     fn path_of(&self, shelf: Shelf, name: &str) -> PathBuf;

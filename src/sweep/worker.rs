@@ -14,6 +14,7 @@ use super::state::{Segment, SweepState, TrialState};
 use super::tidy::tidy;
 use crate::health::FileError;
 use crate::run::StopSignal;
+use crate::telemetry::Num;
 
 /// Between two looks at a folder in which everything is being played by others.
 const PAUSE: Duration = Duration::from_millis(500);
@@ -351,7 +352,7 @@ impl<'a> Worker<'a> {
                 Attempt::Done(trainings) => {
                     let training = &trainings[0];
                     let score = training.rolling_accuracy().unwrap_or(f64::NEG_INFINITY);
-                    RungScore { score }.write(self.place, &trial.id, segment.rung)?;
+                    RungScore { score: Num(score) }.write(self.place, &trial.id, segment.rung)?;
                     (self.tell)(Told::Scored(trial, segment, score));
                     break;
                 }

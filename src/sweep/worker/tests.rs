@@ -101,6 +101,34 @@ fn a_result_that_is_damaged_is_set_aside_and_the_trial_waits_again() {
 }
 
 #[test]
+fn a_digit_that_was_changed_in_a_result_or_in_the_score_at_a_rung_is_noticed() {
+    let root = tempfile::tempdir().unwrap();
+    let folder = folder(root.path());
+    let plan = plan("work", 2, SweepFile::default());
+    let [ended, at_rung] = [0, 1].map(|trial| plan.trials[trial].id.as_str());
+    TrialResult::new(TrialEnd::Done, 1, 2.5).write(&folder, ended).unwrap();
+    let score = Num(f64::NEG_INFINITY);
+    RungScore { score }.write(&folder, at_rung, 0).unwrap();
+    RungScore { score: Num(61.5) }.write(&folder, at_rung, 1).unwrap();
+    set_damaged_aside(&folder, &plan).unwrap();
+    assert_eq!(Results::read(&folder).unwrap().end(ended), Some(TrialEnd::Done));
+
+    for (name, before, after) in [
+        (format!("{ended}.done.json"), "2.5", "9.5"),
+        (format!("{at_rung}.rung01.json"), "61.5", "91.5"),
+    ] {
+        let path = folder.results().join(name);
+        let text = std::fs::read_to_string(&path).unwrap();
+        std::fs::write(&path, text.replace(before, after)).unwrap();
+    }
+    set_damaged_aside(&folder, &plan).unwrap();
+
+    let results = Results::read(&folder).unwrap();
+    assert_eq!(results.end(ended), None);
+    assert!(results.has_rung(at_rung, 0) && !results.has_rung(at_rung, 1));
+}
+
+#[test]
 fn the_same_command_tries_again_what_has_failed_by_the_place_alone() {
     let root = tempfile::tempdir().unwrap();
     let folder = folder(root.path());

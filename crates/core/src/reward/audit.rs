@@ -12,6 +12,8 @@ mod strategies;
 #[allow(
     dead_code,
     missing_docs,
+    clippy::unwrap_used,
+    clippy::expect_used,
     unused_imports,
     reason = "the tests among it are compiled here alone"
 )]

@@ -23,12 +23,14 @@ mod loss;
 mod sparse;
 pub(crate) mod systems;
 #[cfg(any(test, feature = "testing"))]
-#[allow(missing_docs, reason = "helpers of tests")]
+#[allow(missing_docs, clippy::unwrap_used, clippy::expect_used, reason = "helpers of tests")]
 pub mod fixtures;
 #[cfg(any(test, feature = "testing"))]
 #[allow(
     dead_code,
     missing_docs,
+    clippy::unwrap_used,
+    clippy::expect_used,
     unused_imports,
     reason = "the tests among it are compiled here alone"
 )]

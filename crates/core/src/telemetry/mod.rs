@@ -28,7 +28,11 @@ pub mod sinks;
 mod recording;
 mod volatile;
 #[cfg(any(test, feature = "testing"))]
-#[allow(missing_docs, reason = "one function for each event, of its name")]
+#[allow(
+    missing_docs,
+    clippy::expect_used,
+    reason = "for tests: one function for each event, of its name"
+)]
 pub mod examples;
 
 use bevy_app::{App, Plugin};
