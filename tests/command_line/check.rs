@@ -412,7 +412,7 @@ fn a_sweep_is_checked_with_its_trials_results_and_tables() {
         (
             format!("results/{id}.done.json"),
             Damage::Replace("\"env_steps\": ", "\"env_steps\": 1"),
-            "it is not what the events of",
+            "it is not what was written: its seal does not fit",
         ),
         (
             "trials.csv".into(),
