@@ -27,7 +27,7 @@ fn episode(decisions: Option<Decisions>) -> EpisodeOutcome {
 fn episodes() -> Vec<EpisodeOutcome> {
     let early = Decisions {
         germinated: 3,
-        fossilized: 1,
+        committed: 1,
         pruned: 2,
         lost: 0,
         first_germination: Some(1),
@@ -37,7 +37,7 @@ fn episodes() -> Vec<EpisodeOutcome> {
     };
     let late = Decisions {
         germinated: 2,
-        fossilized: 2,
+        committed: 2,
         first_germination: Some(3),
         first_commit: Some(20),
         last_commit: Some(30),
@@ -61,7 +61,7 @@ fn counts_are_means_of_all_episodes_and_steps_of_those_in_which_it_came_to_that(
 
     let expected = DecisionSummary {
         germinated: 1.5,
-        fossilized: 0.75,
+        committed: 0.75,
         pruned: 0.5,
         lost: 0.25,
         without_commit: 0.5,
