@@ -7,6 +7,7 @@ use std::sync::LazyLock;
 
 static TABLE: LazyLock<HashMap<&str, &str>> = LazyLock::new(|| {
     let lines = include_str!("renamed.txt").lines();
+    let lines = lines.filter(|line| !line.starts_with('#'));
     lines.filter_map(|line| line.split_once(" = ")).collect()
 });
 

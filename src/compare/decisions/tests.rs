@@ -33,7 +33,7 @@ fn episodes() -> Vec<EpisodeOutcome> {
         first_germination: Some(1),
         first_commit: Some(10),
         last_commit: Some(10),
-        committed: [(FIRST, "norm".into())].into(),
+        blueprints: [(FIRST, "norm".into())].into(),
     };
     let late = Decisions {
         germinated: 2,
@@ -41,7 +41,7 @@ fn episodes() -> Vec<EpisodeOutcome> {
         first_germination: Some(3),
         first_commit: Some(20),
         last_commit: Some(30),
-        committed: [(FIRST, "conv_light".into()), (SECOND, "norm".into())].into(),
+        blueprints: [(FIRST, "conv_light".into()), (SECOND, "norm".into())].into(),
         ..Decisions::default()
     };
     let in_vain = Decisions {
