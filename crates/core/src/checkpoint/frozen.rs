@@ -31,7 +31,7 @@ pub struct PolicyOrigin {
     pub rounds_played: u32,
 }
 
-/// Why there is no policy to be had.
+/// Why no policy can be loaded.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "the messages say what the fields are")]
 pub enum FrozenPolicyError {

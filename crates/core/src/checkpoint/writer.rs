@@ -196,8 +196,8 @@ impl CheckpointWriter<'_> {
         self.save(&mut progress, Some(round), reason);
     }
 
-    /// Puts what is unsaved on disk. A checkpoint that cannot be written leaves the older ones as they are; the run goes
-    /// on, tries again at its end and then says so.
+    /// Puts what is unsaved on disk. If that fails, the older checkpoints are unchanged; the run continues,
+    /// tries again at its end and then reports the failure.
     pub(super) fn write(&mut self, reason: CheckpointReason) {
         let Some(mut progress) = self.trained.state.unsaved.take() else {
             return;
@@ -249,7 +249,7 @@ impl CheckpointWriter<'_> {
         round: Option<&UnfinishedRound>,
         reason: CheckpointReason,
     ) -> Result<u64, Failure> {
-        // Whatever has taken the place of the run directory is not the run's to write into.
+        // Anything that has replaced the run directory is not the run's to write into.
         self.view.find_directory()?;
         self.view.is_not_succeeded()?;
         // What the checkpoint counts as told has to be on disk before it is.
@@ -282,7 +282,7 @@ fn kind_of(progress: &Progress, reason: CheckpointReason) -> CheckpointKind {
     }
 }
 
-/// The run's directory is not where it was: whatever is learnt from here on would be kept nowhere.
+/// The run's directory is gone or another one: nothing that is learnt from now on can be saved.
 #[derive(Debug, thiserror::Error)]
 #[error(
     "the run directory {0} was deleted, moved or replaced while the run was played; nothing more can be recorded in it"

@@ -81,7 +81,7 @@ pub(super) struct Ring {
     asked: VecDeque<(Due, Receiver<Filled>)>,
 }
 
-/// What comes of a batch that a thread was asked for.
+/// The result of a batch that a thread was asked for.
 type Filled = (HostBuffer, Result<(), DataError>);
 
 impl Ring {
@@ -168,7 +168,7 @@ impl Ring {
                 thread::sleep(PAUSE);
                 gathered()
             });
-            // Nobody waits where the feed is gone.
+            // Fails where the feed is dropped: nothing waits for the batch then.
             drop(sender.send((buffer, outcome)));
         });
         Ok(filled)

@@ -43,7 +43,7 @@ impl FeedArithmetic {
         Self::from_counts(task, (data.train.len(), data.val.len()), n_envs)
     }
 
-    /// The same for samples of a text, with so many targets each.
+    /// The same for samples of a text, with `block` targets each.
     pub(super) fn of_texts(
         task: &TaskSpec,
         sizes: PartSizes,

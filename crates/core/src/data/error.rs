@@ -168,7 +168,7 @@ pub enum DataError {
         "data file {name} {} bytes; \
          the file is damaged, or its sizes are not written as the format says: fetch or convert it again",
         if u128::from(*.found) > *.expected {
-            format!("goes on after the {expected} that its header implies, found {found} or more")
+            format!("continues after the {expected} that its header implies, found {found} or more")
         } else {
             format!("has {found} bytes, its header implies {expected}")
         }
@@ -270,13 +270,13 @@ pub enum DataError {
     )]
     NoClasses { folder: PathBuf },
 
-    #[error("{} is a class that the training part lacks; remove it, or add it there", .folder.display())]
+    #[error("{} is a class that is missing in the training part; remove it, or add it there", .folder.display())]
     UnknownClass { folder: PathBuf },
 
     #[error("image {} cannot be read ({cause}); valid: PNG and JPEG files", .file.display())]
     UnreadableImage { file: PathBuf, cause: String },
 
-    #[error("image {}: the worker that read it panicked ({cause}); remove or save the image anew", .file.display())]
+    #[error("image {}: the worker that read it panicked ({cause}); remove the image or save it again", .file.display())]
     WorkerLost { file: PathBuf, cause: String },
 
     #[error("data file {file} is no NPY file that can be read: at byte {byte} expected {expected}")]

@@ -200,7 +200,7 @@ pub fn check_length(name: &str, file: &File, expected: u128) -> Result<(), DataE
     if length == expected {
         return Ok(());
     }
-    // A file that goes on is told as one that is read on: by its first byte too many.
+    // A file that is too long is reported as a stream is: by the first byte too many.
     let found = length.min(expected.saturating_add(1)) as u64;
     Err(DataError::SizeMismatch {
         name: name.into(),

@@ -94,7 +94,7 @@ impl EngineBuilder {
         self
     }
 
-    /// Goes on with a recorded run.
+    /// Resumes a recorded run.
     pub fn resumed(mut self, point: ResumePoint) -> Self {
         self.resume = Some(point);
         self

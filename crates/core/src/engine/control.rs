@@ -74,7 +74,7 @@ fn has_never_grown(told: &EpisodeFinished, experiment: &Experiment) -> bool {
     begins_empty && scenario.faults.is_empty() && told.growth == GrowthCounts::default() && told.rollbacks == 0
 }
 
-/// The control that an episode was, of a host of so many parameters.
+/// The episode as a measured control of a host of `params` parameters.
 const fn as_told(told: &EpisodeFinished, params: u64) -> BaselineMeasured {
     BaselineMeasured {
         val_accuracy: told.final_accuracy,

@@ -1,6 +1,6 @@
-//! The one guarded path for what fails in arithmetic: a batch on which the engine's own kernels fail is computed anew by
-//! libtorch's operators, one whose loss lower precision cannot hold in f32. Each way is announced once a run and counted
-//! per episode.
+//! The one guarded path for failing arithmetic: a batch on which the engine's kernels fail is computed again by libtorch's
+//! operators, a batch whose loss overflows in lower precision again in f32. Each fallback is announced once a run and
+//! counted per episode.
 
 use std::sync::OnceLock;
 

@@ -1,4 +1,4 @@
-//! How an env grows: plans are carried out, counted and recorded, whoever made them; and the tick of every slot.
+//! How an env grows: carries out, counts and records plans of any initiator; and ticks every slot.
 
 use bevy_ecs::prelude::*;
 use bevy_ecs::query::QueryData;

@@ -194,7 +194,7 @@ fn handles<'a>(params: impl Iterator<Item = &'a Param>) -> Vec<Tensor> {
     params.map(|param| param.tensor.shallow_clone()).collect()
 }
 
-/// Carries out `plan` on a slot and its optimizer. Whatever can fail is built before anything is changed.
+/// Carries out `plan` on a slot and its optimizer. Everything that can fail is built before anything is changed.
 ///
 /// # Errors
 /// A module, gate or optimizer that could not be made; slot and optimizer are then as before.

@@ -49,7 +49,7 @@ struct PlannedOp {
 }
 
 impl HostPlan {
-    /// A host that reads square images of so many channels, `side` pixels high and wide.
+    /// A host that reads square images of `channels` channels, `side` pixels high and wide.
     pub const fn new(channels: i64, side: i64) -> Self {
         Self::reading(Topology::Image, Features { channels, side })
     }
@@ -161,7 +161,7 @@ impl HostPlan {
         numbered.map(spec).collect()
     }
 
-    /// What is wrong with the line, whatever it is made of.
+    /// What is wrong with the line of ops, for layers of any kind.
     fn problems(&self) -> Vec<HostProblem> {
         let mut messages = Vec::new();
         if self.ops.len() < 2 {

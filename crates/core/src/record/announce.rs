@@ -35,7 +35,7 @@ pub struct Recording {
     pub log: LogFile,
     /// What the user says about the run.
     pub labels: Labels,
-    /// How long the run waits for storage that fails before it goes on without, and twice that when a checkpoint needs it:
+    /// How long the run waits for failing storage before it continues without, and twice that when a checkpoint needs it:
     /// longer than a disk is usually full, shorter than people wait.
     pub outage_patience: Duration,
     /// Once this file is there another process plays the run: this one writes no checkpoint any more.

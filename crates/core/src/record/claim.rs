@@ -16,8 +16,8 @@ use crate::storage;
 pub struct RunClaim(Arc<storage::File>);
 
 impl RunClaim {
-    /// Claims what a file stands for, until the claim is dropped or the process ends in whatever way. On a file system
-    /// without locks nothing keeps others away: that is said.
+    /// Claims what a file represents, until the claim is dropped or the process ends in any way. On a file system without
+    /// locks nothing keeps others away: a warning says so.
     ///
     /// # Errors
     /// If another process has it, or it cannot be opened.

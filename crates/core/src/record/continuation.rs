@@ -1,4 +1,4 @@
-//! A record that goes on: what was told after a checkpoint is moved aside, and the rest is folded.
+//! A record that continues: events after the checkpoint are moved aside, and the others are folded.
 
 use std::path::Path;
 
@@ -8,7 +8,7 @@ use crate::telemetry::{
     ReadError, WrittenRecord, cut_record,
 };
 
-/// Where a record goes on.
+/// Where a record continues.
 #[derive(Clone, Debug)]
 pub struct Continuation {
     /// The folder of the run.

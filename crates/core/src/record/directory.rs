@@ -71,7 +71,7 @@ pub fn scenario_folder(path: &Path) -> Result<Option<PathBuf>, RunDirectoryError
 pub struct ScenarioFile {
     /// As it was given; `None` for a built-in scenario, or a text from a program.
     pub path: Option<PathBuf>,
-    /// Relative paths in it start there, whatever the working directory; absolute.
+    /// Relative paths in it start there, independent of the working directory; absolute.
     pub folder: Option<PathBuf>,
     /// Verbatim.
     pub text: String,
@@ -147,8 +147,8 @@ impl RunDirectory {
         Ok(directory)
     }
 
-    /// Writes the name of this run into the file `latest` beside it. Convenience only: where that cannot be done, it is
-    /// said, and the run goes on.
+    /// Writes the name of this run into the file `latest` beside it. Convenience only: if that fails, a warning says so and
+    /// the run continues.
     pub fn become_latest(&self) {
         note_latest(&self.path, &self.run_id);
     }

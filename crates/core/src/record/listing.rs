@@ -115,7 +115,7 @@ pub struct RunEntry {
     /// Why a run failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
-    /// What its folder lacks.
+    /// What is missing in its folder, or cannot be read.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub problem: Option<String>,
 }
@@ -146,7 +146,7 @@ impl RunEntry {
         };
         match ManifestHead::read(directory) {
             Ok(head) => (entry.created, entry.tags) = (head.created, head.tags),
-            Err(error) => entry.problem = Some(lack(&error, MANIFEST_FILE, "it ended before it began to train")),
+            Err(error) => entry.problem = Some(problem(&error, MANIFEST_FILE, "it ended before it began to train")),
         }
         // Before its end is looked for: a run that ends in between has ended, and is not one whose process is gone.
         let is_claimed = RunDirectory::is_claimed(directory);
@@ -163,7 +163,7 @@ impl RunEntry {
             }
             (None, Ok(status)) => entry.state = ListedState::of(status, is_claimed, now),
             (None, Err(_)) if has_record && is_claimed == Some(false) => entry.state = ListedState::Stale,
-            (None, Err(error)) => entry.problem = Some(lack(error, STATUS_FILE, "it ended while its folder was made")),
+            (None, Err(error)) => entry.problem = Some(problem(error, STATUS_FILE, "it ended while its folder was made")),
         }
         entry.error = finished.and_then(|run| run.error.clone());
         if let Ok(status) = status {
@@ -191,7 +191,7 @@ impl RunEntry {
     }
 }
 
-fn lack(error: &FileError, file: &str, meaning: &str) -> String {
+fn problem(error: &FileError, file: &str, meaning: &str) -> String {
     match error.source.kind() {
         ErrorKind::NotFound => format!("it has no {file}: {meaning}"),
         _ => format!("its {file} cannot be read: {}", error.source),

@@ -464,7 +464,7 @@ pub(crate) fn stop_early(
     hub.flush(&mut outbox);
 }
 
-/// A run that is not to go on without its record ends here: `Shutdown` writes its last boundary.
+/// Ends a run that requires its record, once the record fails: `Shutdown` writes its last boundary.
 pub(crate) fn stop_if_record_fails(
     mut hub: ResMut<TelemetryHub>,
     experiment: Res<Experiment>,

@@ -59,7 +59,7 @@ fn list(terms: &[(Term, f64)]) -> String {
 /// Whether the step ended the env's episode, and how the rollout buffer will record it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum EpisodeStatus {
-    /// The episode goes on.
+    /// The episode continues.
     #[default]
     Running,
     /// Nothing follows: the potential falls to 0.
@@ -168,7 +168,7 @@ pub struct RewardInputs {
     pub max_steps: u32,
     /// The last step of the episode.
     pub is_final: bool,
-    /// Whether the episode goes on.
+    /// Whether the episode continues.
     pub status: EpisodeStatus,
     /// What took effect; `Wait` after a refused command.
     pub op: LifecycleOp,

@@ -156,8 +156,8 @@ pub(crate) fn check_blueprints(
     Ok(blueprints.check(&widths, devices.of_env(0), &syncs)?)
 }
 
-/// What is done before a run leaves a trace, with `Announce`, which leaves the first. None of it is begun once a stop was
-/// asked for: data may take minutes, and a run that nobody wants any more needs no folder.
+/// Work before a run leaves a trace, and `Announce`, which leaves the first. None of it begins once a stop was requested:
+/// data may take minutes, and a run that is not wanted any more needs no folder.
 const TRACELESS: [Work; 13] = [
     Work::InitBackend,
     Work::ChoosePrecision,

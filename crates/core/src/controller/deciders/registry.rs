@@ -29,7 +29,7 @@ impl Default for ControllerRegistry {
         let builtin: [(&str, &str, BuiltIn); 9] = [
             (
                 "actor_critic",
-                "a recurrent network, trained while the run goes on",
+                "a recurrent network that PPO trains during the run",
                 |context| Ok(Box::new(ActorCriticController::new(context)?)),
             ),
             (
@@ -44,7 +44,7 @@ impl Default for ControllerRegistry {
             ),
             (
                 "periodic",
-                "a seed every so many steps, as policy.periodic says",
+                "a seed every N steps, as policy.periodic says",
                 |context| Ok(Box::new(GrowthScheduleController::periodic(context)?)),
             ),
             ("random", "a random legal command per step", |context| {

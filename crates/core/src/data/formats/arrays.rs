@@ -35,7 +35,7 @@ const VALID_NAMES: &str = "x_train and y_train, train_images and train_labels, i
 const ROUNDING: f64 = 1e-3;
 const BYTE_SCALE: f64 = 255.0;
 
-/// What arrays do not say themselves; whatever is left out is guessed, and noted here.
+/// What arrays do not say themselves. A value that is `None` is guessed, and the guess noted.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Stated {
     /// Guessed: channels first where the second size looks like a number of channels and the last does not.

@@ -131,7 +131,7 @@ impl Listing {
         }
     }
 
-    /// A part with the classes of the training part, some of which it may lack.
+    /// A part beside the training part: its classes are those of the training part, or some of them.
     fn beside(train: &Self, folder: &Path) -> Result<Self, DataError> {
         for (name, path) in entries(folder)? {
             if path.is_dir() && !train.classes.contains(&name) {

@@ -70,7 +70,7 @@ impl Found {
 /// Reads the files of a source, or makes what needs none; `sets` are those of applications.
 ///
 /// # Errors
-/// Whatever is wrong with the files.
+/// Anything that is wrong with the files.
 pub fn read(source: &DataSource, scenario_dir: Option<&Path>, sets: &DataRegistry) -> Result<Found, DataError> {
     let at = |name: &str| find(name, scenario_dir, None);
     let pair = |images: &Option<String>, labels: &Option<String>| match (images, labels) {

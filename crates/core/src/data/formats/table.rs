@@ -198,7 +198,7 @@ impl Table {
                 hole: missing,
             });
         }
-        // A list begins where nothing goes on.
+        // Repetition level 0 begins a list; any other level continues it.
         let starts: Vec<usize> = (0..lists.len()).filter(|&at| lists[at] == 0).collect();
         let ends = starts.iter().skip(1).copied().chain([lists.len()]);
         Ok(Cells {

@@ -154,7 +154,7 @@ fn read(path: &Path, format: TokenFormat, vocab: i64) -> Result<Vec<i32>, DataEr
 /// How tokens stand in a file.
 enum Layout {
     LlmC(Header),
-    /// From the first byte on, so many bytes each.
+    /// From the first byte, N bytes each.
     Plain(usize),
     /// The header that it should begin with is not there.
     Unknown,

@@ -15,11 +15,11 @@ use crate::scenario::{PartSizes, SynthTokens};
 /// Upper ends of the shares of the four successors, of 15.
 const SUCCESSOR_SHARES: [u64; 3] = [8, 12, 14];
 const SHARES: u64 = 15;
-/// One in so many steps begins a copy, once there is enough to copy.
+/// One in N steps begins a copy, once there is enough to copy.
 const COPY_RARITY: u64 = 32;
-/// One in so many steps changes the topic.
+/// One in N steps changes the topic.
 const TOPIC_RARITY: u64 = 64;
-/// One in so many tokens is any token.
+/// One in N tokens is drawn from all tokens.
 const NOISE_RARITY: u64 = 16;
 
 /// All parts, each text a window.

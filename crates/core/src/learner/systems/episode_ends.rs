@@ -29,9 +29,9 @@ impl EndingEnvItem<'_, '_> {
     }
 }
 
-/// Closes the segments of episodes that ended in this step. What a truncated one would have gone on to is estimated from
-/// the state after the tick, with the recurrent state after the last decision; only the horizon can be an end for good,
-/// at any other an episode could have gone on. What a failed env did is not learnt from.
+/// Closes the segments of episodes that ended in this step. The value after a truncated one is estimated from the state after
+/// the tick, with the recurrent state after the last decision. Only the end at the horizon can be a terminal state: at any
+/// other end the episode could have continued. Transitions of a failed env are not learnt from.
 pub(crate) fn end_segments(
     envs: Query<EndingEnv>,
     blueprints: Res<BlueprintRegistry>,

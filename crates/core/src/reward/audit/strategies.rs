@@ -142,7 +142,7 @@ fn one_after_another(world: &World, held: u32) -> Order {
     }
 }
 
-/// Commits a seed that has been held for so many steps.
+/// Commits a seed that has been held for `held` steps.
 fn commit(world: &World, slot: usize, held: u32) -> Option<Order> {
     let command = LifecycleCommand::Commit { slot };
     let seed = world.seed(slot)?;

@@ -222,7 +222,8 @@ fn read_manifest(folder: &SavedFolder) -> Result<PolicyManifest, PolicyError> {
     read_ron(&text).map_err(|error| storage(&folder.path().join(MANIFEST_FILE), &error))
 }
 
-/// The weights in the folder, whose file has that SHA-256, in the order of `params`, on their device; whatever does not fit is noted.
+/// The weights in the folder, whose file has the SHA-256 `hash`, in the order of `params`, on their device. Notes what does not
+/// fit in `diffs`.
 fn read_weights(
     folder: &SavedFolder,
     hash: &String,
