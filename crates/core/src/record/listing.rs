@@ -163,7 +163,9 @@ impl RunEntry {
             }
             (None, Ok(status)) => entry.state = ListedState::of(status, is_claimed, now),
             (None, Err(_)) if has_record && is_claimed == Some(false) => entry.state = ListedState::Stale,
-            (None, Err(error)) => entry.problem = Some(problem(error, STATUS_FILE, "it ended while its folder was made")),
+            (None, Err(error)) => {
+                entry.problem = Some(problem(error, STATUS_FILE, "it ended while its folder was made"))
+            }
         }
         entry.error = finished.and_then(|run| run.error.clone());
         if let Ok(status) = status {

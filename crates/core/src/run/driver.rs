@@ -138,7 +138,7 @@ fn play_step(world: &mut World) {
     }
 }
 
-/// Whether the current round is to be saved, or was restored and is not resumed yet.
+/// Whether the current round is to be saved, or to be resumed from a checkpoint.
 fn is_unfinished(world: &World) -> bool {
     world.contains_resource::<UnfinishedRound>()
 }

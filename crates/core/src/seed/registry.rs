@@ -69,12 +69,12 @@ impl BlueprintRegistry {
         self.served = topology;
     }
 
-    /// The features that the blueprints there are are for.
+    /// The features that these blueprints are for.
     pub const fn served(&self) -> Topology {
         self.served
     }
 
-    /// What seeds of a blueprint are born with.
+    /// The init of a blueprint's seeds.
     pub fn init_of(&self, blueprint: &dyn Blueprint) -> SeedInit {
         self.options.init_of(blueprint.id()).unwrap_or(self.seed_init)
     }

@@ -107,10 +107,10 @@ payloads! {
     RunStarted => "run_started", Off, Info: "what is about to be played";
     RunFinished => "run_finished", Off, Info: "how the run ended";
     CheckpointSaved => "checkpoint_saved", Lifecycle, Info: "a checkpoint is on disk";
-    CheckpointLoaded => "checkpoint_loaded", Lifecycle, Info: "a resumed run goes on from it";
+    CheckpointLoaded => "checkpoint_loaded", Lifecycle, Info: "the run was resumed from it";
     BaselineMeasured => "baseline_measured", Lifecycle, Info: "what the host reaches that never grew";
     Note => "note", Lifecycle, Info: "a remark of a person, or what a resumed run plays differently";
-    UserEvent => "user_event", Full, Info: "whatever a plugin has to say";
+    UserEvent => "user_event", Full, Info: "an event that a plugin defines";
     EnvStep => "env_step", Full, Info: "losses, accuracies and seeds of an env after a step";
     Decision => "decision", Full, Debug: "what a controller ordered, why, and what it was paid";
     HostStabilized => "host_stabilized", Lifecycle, Info: "the host has settled: seeds may germinate";

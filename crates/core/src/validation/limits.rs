@@ -31,8 +31,8 @@ impl AttributionPlan {
         }
     }
 
-    /// Whether the reward cannot do without a mask, whatever its rank: one may be several things at once. With a single
-    /// player nobody is on where the player is off, and of two the other one is alone.
+    /// Whether the reward needs a mask, at any rank: one mask may have several roles. With one player, the mask without it
+    /// is empty; with two, the mask without one holds the other alone.
     fn is_required(&self, mask: u64, required: RequiredMasks) -> bool {
         mask == self.all()
             || required.each_off && (mask == 0 || self.is_each_off(mask))

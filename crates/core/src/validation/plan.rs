@@ -160,7 +160,7 @@ pub fn plan_coalitions(players: &[Player], config: &AttributionConfig, moment: P
     }
 }
 
-/// Most configurations that a plan over `slots` slots can have, whatever its limit: the size of an env's read pack.
+/// Most configurations that a plan over `slots` slots can have, at any limit: the size of an env's read pack.
 pub fn max_configurations(config: &AttributionConfig, slots: usize) -> usize {
     let permutations = config.shapley_permutations;
     let bound = |players: usize| {

@@ -1,5 +1,4 @@
-//! What an episode's end adds to the rollout: the end of a segment, and the value of what a truncated one would have gone
-//! on to.
+//! What an episode's end adds to the rollout: the end of a segment, and the value of the state after a truncated one.
 
 use bevy_ecs::prelude::*;
 use bevy_ecs::query::QueryData;

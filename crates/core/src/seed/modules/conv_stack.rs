@@ -196,7 +196,7 @@ impl ConvStack {
             let features = birth.features.shallow_clone();
             before.iter().try_fold(features, |x, layer| layer.forward(&x))?
         };
-        // A convolution is linear in its weights: their gradient under g is M, whatever they are.
+        // A convolution is linear in its weights: their gradient under g is M for any weights.
         let weight = conv.weight.f_detach()?.f_set_requires_grad(true)?;
         let output = conv.with_weight(weight.shallow_clone()).forward(&input, None)?;
         let objective = output.f_mul(&birth.gradient)?.f_sum(Kind::Float)?;

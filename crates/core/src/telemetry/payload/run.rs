@@ -163,7 +163,7 @@ pub struct RunStarted {
     /// In which one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub amp_dtype: Option<String>,
-    /// What has switched mixed precision off, whatever the scenario says.
+    /// What has switched mixed precision off, against the scenario.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub amp_off_by: Option<String>,
     /// Of f32 products.
@@ -174,7 +174,7 @@ pub struct RunStarted {
     pub dataset: DatasetInfo,
     /// The first round of this part of the run.
     pub start_round: u32,
-    /// Checkpoint that a resumed run goes on from, relative to the run directory.
+    /// Checkpoint that the run was resumed from, relative to the run directory.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resumed_from: Option<String>,
     /// Fast paths that were tried and refused at start-up.
@@ -276,7 +276,7 @@ pub struct CheckpointSaved {
     pub wall_ms: Num,
 }
 
-/// A resumed run goes on from this checkpoint.
+/// The run was resumed from this checkpoint.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CheckpointLoaded {
     /// Relative to the run directory.

@@ -111,7 +111,7 @@ impl ConsoleSink {
         let lines = Lines {
             tells_events,
             has_curves,
-            lacks_terminal: style == ProgressStyle::Bar && !is_terminal,
+            has_no_terminal: style == ProgressStyle::Bar && !is_terminal,
             has_header: false,
         };
         Self {
@@ -181,20 +181,20 @@ struct Lines {
     tells_events: bool,
     has_curves: bool,
     /// Bars were asked for.
-    lacks_terminal: bool,
+    has_no_terminal: bool,
     /// What a round's line shows was said.
     has_header: bool,
 }
 
 impl Lines {
-    /// Where the run is recorded: whatever happens to it, that is known then.
+    /// Where the run is recorded: printed first, so that it is known even if the run fails.
     fn of_start(&self, directory: &Path) -> Vec<String> {
         let mut lines = vec![format!("run directory  {}", directory.display())];
         if self.has_curves {
             let runs = directory.parent().unwrap_or(directory).display();
             lines.push(format!("curves         tensorboard --logdir {runs}"));
         }
-        if self.lacks_terminal {
+        if self.has_no_terminal {
             lines.push("standard error is no terminal: a line a round instead of bars".into());
         }
         lines
@@ -271,7 +271,7 @@ fn event_line(event: &Event) -> Option<String> {
         Payload::RunStarted(run) => run_line(run),
         Payload::Note(note) => format!("note: {}", note.text),
         Payload::UserEvent(user) => user.name.clone(),
-        Payload::CheckpointLoaded(checkpoint) => format!("goes on from {}", checkpoint.path),
+        Payload::CheckpointLoaded(checkpoint) => format!("resumed from {}", checkpoint.path),
         _ => return None,
     };
     let place = [
