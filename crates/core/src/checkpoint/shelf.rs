@@ -63,7 +63,7 @@ pub struct Progress {
     pub slots: Vec<String>,
     /// Name of the controller.
     pub controller: String,
-    /// Fields that were changed when the run was resumed, as `path=value`; `rounds` stands on its own.
+    /// Fields that were changed when the run was resumed, as `path=value`; `rounds` is separate.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub changes: Vec<String>,
     /// Mean final accuracy of each round, percent.
@@ -81,7 +81,7 @@ impl Progress {
     /// Form of checkpoints that this engine writes and reads.
     pub const FORMAT: u32 = 2;
 
-    /// Where its checkpoint stands.
+    /// Position of its checkpoint in the run.
     pub const fn standing(&self) -> Standing {
         Standing {
             round: self.next_round,
@@ -307,7 +307,7 @@ impl Checkpoints {
         self.open(Standing::before(round))
     }
 
-    /// The checkpoint that stands there, and how far the run had come.
+    /// The checkpoint at that position, and how far the run had come.
     ///
     /// # Errors
     /// It cannot be read.
@@ -480,7 +480,7 @@ fn fill_folder(
     Ok(size)
 }
 
-/// Rounds before which a checkpoint stands.
+/// Rounds before which there is a checkpoint.
 fn between_rounds(standings: Vec<Standing>) -> Vec<u32> {
     let between = standings.into_iter().filter(|standing| !standing.is_inside_round());
     between.map(|standing| standing.round).collect()

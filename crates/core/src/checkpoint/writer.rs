@@ -1,4 +1,4 @@
-//! The way of a checkpoint to disk and into the record: what is in it, where the run stands, and what is told of it.
+//! How a checkpoint gets to disk and into the record: its content, the position of the run, and its event.
 
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -75,7 +75,7 @@ impl TrainedState<'_> {
     }
 }
 
-/// Where the run stands.
+/// Position of the run.
 #[derive(SystemParam)]
 pub struct RunView<'w> {
     pub(super) experiment: Res<'w, Experiment>,

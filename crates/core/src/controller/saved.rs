@@ -72,8 +72,8 @@ impl SavedFolder {
     }
 }
 
-/// Identity of a controller without a network. What stands beside it in files of earlier versions, of episodes that are over,
-/// is passed over.
+/// Identity of a controller without a network. Other fields in files of earlier versions, of episodes that are over, are
+/// ignored.
 #[derive(Debug, Serialize, Deserialize)]
 struct SavedController {
     format: u32,

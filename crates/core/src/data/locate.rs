@@ -189,7 +189,7 @@ fn read_at(file: &File, buffer: &mut [u8], byte: u64) -> io::Result<usize> {
 /// Whether a file is exactly as long as its header says.
 ///
 /// # Errors
-/// `SizeMismatch`; `Unreadable` where the length cannot be told.
+/// `SizeMismatch`; `Unreadable` where the length is unknown.
 pub fn check_length(name: &str, file: &File, expected: u128) -> Result<(), DataError> {
     let metadata = file.metadata().map_err(|cause| DataError::Unreadable {
         file: name.into(),

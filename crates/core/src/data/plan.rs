@@ -27,7 +27,7 @@ pub(super) struct Due {
     batch: usize,
 }
 
-/// The host side: which sample stands where in the step, cropped how.
+/// The host side: the order of samples in the step, and their crops.
 #[derive(Debug)]
 pub(super) struct FeedPlan {
     pub(super) arithmetic: FeedArithmetic,

@@ -69,7 +69,7 @@ impl PluginGroup for SimicPlugins {
             .add(LearnerPlugin, "rollouts and updates of the policy");
         let plugins = if self.is_recorded {
             plugins
-                .add(RecordPlugin, "the run directory and what is told of a run")
+                .add(RecordPlugin, "the run directory and its events")
                 .add(CheckpointPlugin, "checkpoints and resumed runs")
         } else {
             plugins

@@ -70,7 +70,7 @@ pub struct ValMetrics {
 }
 
 impl ValMetrics {
-    /// As events tell it, measured in `step`.
+    /// As in events, measured in `step`.
     pub fn at(self, step: u32) -> ValidatedAt {
         ValidatedAt {
             step,

@@ -1,5 +1,5 @@
-//! What a controller made of an episode: the seeds that it planted and what became of them, change by change. It is told
-//! where controllers are measured; nothing else reads it.
+//! What a controller did in an episode: the seeds that it planted and their fate, counted change by change. Reported where
+//! controllers are measured; nothing else reads it.
 
 use std::collections::BTreeMap;
 

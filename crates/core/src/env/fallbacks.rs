@@ -20,8 +20,8 @@ pub struct FallbackGuard {
 }
 
 impl FallbackGuard {
-    /// What `attempt` comes to on `backend`; where it fails on the engine's own kernels, what it comes to by libtorch's
-    /// operators, of which it is told by its argument. It begins from nothing each time.
+    /// The result of `attempt` on `backend`; where it fails on the engine's own kernels, its result with libtorch's operators,
+    /// which its argument says. It begins from nothing each time.
     ///
     /// # Errors
     /// The first attempt's, where the second fails as well, where there are no own kernels, or where the device as a whole

@@ -74,7 +74,7 @@ impl Insertion {
         self.slot
     }
 
-    /// As it stands.
+    /// As it is now.
     pub fn event(&self, context: EnvContext) -> Event {
         Event {
             slot: Some(self.slot),

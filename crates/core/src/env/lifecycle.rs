@@ -48,7 +48,7 @@ pub struct SeedOrder {
 /// Everything outside an env that growth depends on.
 #[derive(SystemParam)]
 pub struct GrowthContext<'w> {
-    /// Where the run stands.
+    /// Position of the run.
     pub clock: Res<'w, RunClock>,
     /// What is played.
     pub experiment: Res<'w, Experiment>,

@@ -51,7 +51,7 @@ impl Governor {
         self.counts.panics += u32::from(matches!(self.verdict, Verdict::Panic(_)));
     }
 
-    /// Takes note of the seeds that stand in the network of `step`, before the step's commands.
+    /// Takes note of the seeds in the network of `step`, before the step's commands.
     pub(super) fn note_seeds<'a>(&mut self, step: u32, mut seeds: impl Iterator<Item = &'a SeedRecord>) {
         if seeds.any(SeedRecord::bears_on_network) {
             self.seed_in_network = Some(step);

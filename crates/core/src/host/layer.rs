@@ -24,7 +24,7 @@ impl Features {
     }
 }
 
-/// A layer before it is built. `examples/custom_host.rs` has one of its own.
+/// A layer before it is built. `examples/custom_host.rs` defines one.
 pub trait LayerDesign: Send + Sync {
     /// What the layer makes of `input`.
     fn output(&self, input: Features) -> Features;

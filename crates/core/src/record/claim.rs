@@ -51,7 +51,7 @@ impl RunClaim {
 /// Whether the file system, rather than another process, refuses a lock: as Lustre and FUSE may, and NFS without its lock
 /// daemon.
 fn has_no_locks(error: &Error) -> bool {
-    /// Linux and macOS each call `ENOLCK` by another number, and tell it as no kind of its own.
+    /// `ENOLCK` has different numbers on Linux and macOS, and no `ErrorKind`.
     const NO_LOCKS_AVAILABLE: i32 = if cfg!(target_os = "linux") { 37 } else { 77 };
     /// `EOPNOTSUPP`, in the same way.
     const NOT_SUPPORTED: i32 = if cfg!(target_os = "linux") { 95 } else { 102 };

@@ -88,7 +88,7 @@ impl ScenarioFile {
     }
 }
 
-/// What a manifest tells of the scenario file.
+/// What a manifest says of the scenario file.
 #[derive(Deserialize)]
 struct Origin {
     scenario_path: Option<PathBuf>,
@@ -193,7 +193,7 @@ impl RunDirectory {
         Ok(RunClaim::of(self.resolved_path())?)
     }
 
-    /// Whether a process has claimed the run at `path`; `None` where that cannot be told, as on a file system without locks.
+    /// Whether a process has claimed the run at `path`; `None` where that is unknown, as on a file system without locks.
     /// Only a claim that is made in the very moment of the question may be refused for it.
     pub fn is_claimed(path: &Path) -> Option<bool> {
         let file = std::fs::File::open(path.join(RESOLVED_FILE)).ok()?;
@@ -279,11 +279,11 @@ impl RunDirectory {
 /// [`RunDirectory::become_latest`] of the folder at `path`, which is called `id`.
 fn note_latest(path: &Path, id: &str) {
     let latest = path.with_file_name(LATEST);
-    // Under a name of its own: several runs may begin at once.
+    // Under a unique name: several runs may begin at once.
     let unfinished = path.with_file_name(format!(".{LATEST}-{id}"));
     let written = storage::write_synced(&unfinished, format!("{id}\n").as_bytes());
     if let Err(error) = written.and_then(|()| storage::rename(&unfinished, &latest)) {
-        // Where nothing can be removed either, the warning tells.
+        // Where removing fails as well, the warning below is enough.
         let _ = storage::remove_file(&unfinished);
         tracing::warn!(file = %latest.display(), %error, "the newest run was not noted");
     }

@@ -23,7 +23,7 @@ pub(crate) fn point_at(folder: &Path, name: &str, target: &str) {
         Err(std::io::ErrorKind::AlreadyExists.into())
     } else {
         let temporary = folder.join(format!(".{name}-{target}"));
-        // Left by a process that was killed in between; where there is none, the link below tells.
+        // Left by a process that was killed in between; if removing fails, the link below fails too.
         let _ = storage::remove_file(&temporary);
         storage::symlink(target, &temporary).and_then(|()| storage::rename(&temporary, &link))
     };

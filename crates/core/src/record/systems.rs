@@ -1,4 +1,4 @@
-//! What a run tells: systems that turn the envs' plain numbers into events and hand them to the hub.
+//! The events of a run: systems that turn the envs' plain numbers into events and hand them to the hub.
 
 use std::time::{Duration, Instant};
 

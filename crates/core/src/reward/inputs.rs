@@ -82,7 +82,7 @@ pub struct MeasuredContribution {
 pub struct SeedView {
     /// Names the seed for ever.
     pub seed_id: String,
-    /// Where it stands in its life.
+    /// Its stage.
     pub stage: SeedStage,
     /// Steps in the stage, 1 at the first decision in it.
     pub epochs_in_stage: u32,

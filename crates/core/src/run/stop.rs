@@ -75,8 +75,8 @@ impl StopSignal {
 #[derive(Resource, Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RoundLimit(pub u32);
 
-/// Turns Ctrl-C, SIGTERM and the end of the terminal into requests; a second Ctrl-C or SIGTERM ends the process where it
-/// stands. A process that was started to outlive its terminal (`nohup`) does.
+/// Turns Ctrl-C, SIGTERM and the end of the terminal into requests; a second Ctrl-C or SIGTERM ends the process at
+/// once. A process that was started to outlive its terminal (`nohup`) does.
 ///
 /// # Errors
 /// If the operating system refuses the handlers or their thread.
@@ -113,19 +113,19 @@ pub fn stop_on_signals(stop: StopSignal) -> std::io::Result<()> {
         .map(drop)
 }
 
-/// Ends the process where it stands, without destructors: another thread is in the middle of its work.
+/// Ends the process at once, without destructors: another thread is in the middle of its work.
 #[cfg(unix)]
 pub fn end_at_once(request: StopRequest) -> ! {
     signal_hook::low_level::exit(request.exit_code().into())
 }
 
-/// Ends the process where it stands.
+/// Ends the process at once.
 #[cfg(not(unix))]
 pub fn end_at_once(request: StopRequest) -> ! {
     std::process::exit(request.exit_code().into())
 }
 
-/// Whether SIGHUP was ignored when the process was started, as far as the system tells; else it is left as it is.
+/// Whether SIGHUP was ignored when the process was started, as far as the system says; else it is left as it is.
 #[cfg(unix)]
 fn ignores_hang_up() -> bool {
     std::fs::read_to_string("/proc/self/status").map_or(true, |status| ignores_first_signal(&status))

@@ -1,4 +1,4 @@
-//! What stands in an occupied slot: a module and, for the Gate operator, its gate network.
+//! The content of an occupied slot: a module and, for the Gate operator, its gate network.
 
 use tch::{TchError, Tensor};
 

@@ -268,7 +268,7 @@ impl Env {
         })
     }
 
-    /// The mask and the execution of an op must tell the same.
+    /// The mask and the execution of an op must agree.
     fn order(&mut self, command: &LifecycleCommand) {
         let permission = command_legal(command, &self.views(), &self.limits);
         let outcome = self.execute(command);

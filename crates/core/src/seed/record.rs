@@ -65,7 +65,7 @@ pub struct ContributionTrack {
     pub velocity: f64,
 }
 
-/// How the seed stands to the other players of its env; set to the default at the start of each validation.
+/// How the seed interacts with the other players of its env; set to the default at the start of each validation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Interactions {
     /// Sum of the pairwise interactions, percentage points.

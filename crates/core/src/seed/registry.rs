@@ -156,7 +156,7 @@ impl BlueprintRegistry {
 
     /// Holds modules of every blueprint, with the run's options and inits, to the contract of
     /// [`SeedModule`](super::SeedModule) at every width that the run's slots have. Run once at start-up, so that
-    /// germination need not; a test of a blueprint of one's own calls it with the widths that it is meant for.
+    /// germination need not; a test of a custom blueprint calls it with the widths that it is meant for.
     ///
     /// An init that the blueprint does not offer is no breach: a scenario in which such a seed may grow is refused
     /// when it is loaded.

@@ -90,8 +90,8 @@ pub struct SeedReport {
 }
 
 impl SeedReport {
-    /// A `conv_light` that has just entered a stage, its amplitude at rest, nothing measured: what tests of a controller or
-    /// a reward of one's own begin with.
+    /// A `conv_light` that has just entered a stage, its amplitude at rest, nothing measured: what tests of a custom
+    /// controller or reward begin with.
     pub fn at_rest(slot: SlotId, stage: SeedStage) -> Self {
         let alpha = match stage {
             SeedStage::Blending | SeedStage::Holding | SeedStage::Committed => 1.0,

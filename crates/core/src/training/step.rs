@@ -61,7 +61,7 @@ pub struct TrainingRules<'w> {
     /// The run's settings.
     pub experiment: Res<'w, Experiment>,
     precision: Res<'w, TrainingPrecision>,
-    /// Where the run stands.
+    /// Position of the run.
     pub clock: Res<'w, RunClock>,
     /// The guarded path of what fails in arithmetic.
     pub fallbacks: Res<'w, FallbackGuard>,

@@ -6,7 +6,7 @@
 use super::plan::{AttributionPlan, all_on, prefixes};
 use crate::scenario::RequiredMasks;
 
-/// What a mask tells, the most important first.
+/// What a mask measures, the most important first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Rank {
     AllOn,
@@ -54,7 +54,7 @@ impl AttributionPlan {
         mask & self.committed == self.committed && is_held
     }
 
-    /// Positions of the masks, the most important first: what is required, then by what a mask tells, then as planned. With
+    /// Positions of the masks, the most important first: what is required, then by what a mask measures, then as planned. With
     /// the number of those that are required.
     fn by_importance(&self, required: RequiredMasks) -> (Vec<usize>, usize) {
         let masks = &self.coalitions.masks;

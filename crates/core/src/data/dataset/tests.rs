@@ -165,7 +165,7 @@ fn labels_outside_the_classes_and_absent_classes_are_refused() {
         ..digits_task()
     };
 
-    // Digit 9 first stands at row 9 of the source.
+    // Digit 9 first occurs at row 9 of the source.
     assert!(matches!(
         load(&few, None, &DataRegistry::default()),
         Err(DataError::LabelOutOfRange {

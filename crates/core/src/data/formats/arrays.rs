@@ -1,7 +1,7 @@
 //! Data sets of NumPy arrays: NPY pairs, or one NPZ archive with arrays of known names.
 //!
 //! Images are kept in 8 bits a value, as all images are. Floats are scaled so that their `scale` becomes 255; what that
-//! rounds is told.
+//! rounds is noted.
 
 use std::io::BufReader;
 use std::path::{Path, PathBuf};

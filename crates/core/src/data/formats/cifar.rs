@@ -245,7 +245,7 @@ impl<'a> Gathered<'a> {
             cause,
         };
         let mut archive = tar::Archive::new(input.bytes);
-        // Raw: names that are entries of their own may be of any length, and none here needs one.
+        // Raw: names in separate entries may be of any length, and none here needs one.
         for entry in archive.entries().map_err(damaged)?.raw(true) {
             let mut entry = entry.map_err(damaged)?;
             if !entry.header().entry_type().is_file() {

@@ -24,7 +24,7 @@ const TRAIN: &[&str] = &["train"];
 const VAL: &[&str] = &["val", "valid", "validation"];
 const TEST: &[&str] = &["test"];
 const EXTENSIONS: [&str; 3] = ["png", "jpg", "jpeg"];
-/// More bytes of pixels than a byte of a file can stand for: deflate makes at most 1032 bytes of one, a PNG has 8 pixels in
+/// More bytes of pixels than a byte of a file can encode: deflate makes at most 1032 bytes of one, a PNG has 8 pixels in
 /// one of those, and a pixel becomes 3 bytes. JPEG stays below that.
 const MOST_EXPANSION: u64 = 1032 * 8 * 3;
 /// Rows and columns of images that have several sizes.
@@ -207,7 +207,7 @@ impl Listing {
     }
 }
 
-/// What headers tell of all images together.
+/// What headers say of all images together.
 struct Heads {
     shape: Shape,
     /// Images of more than 8 bits a channel, and one of them.

@@ -1,6 +1,6 @@
-//! Data sets, one file a format. Readers are functions of bytes: what is wrong is told with file and byte.
+//! Data sets, one file a format. Readers are functions of bytes: what is wrong is reported with file and byte.
 //!
-//! Each delivers a [`Found`]: the parts that the files make, images as `u8` with channels last, labels as they stand.
+//! Each delivers a [`Found`]: the parts that the files make, images as `u8` with channels last, labels as they are.
 
 mod built_in;
 pub mod cifar;
@@ -30,7 +30,7 @@ pub struct Found {
     pub format: String,
     /// Pixel value that means 1.0.
     pub scale: f64,
-    /// Classes that the format fixes; `None` where the labels alone tell.
+    /// Classes that the format fixes; `None` where only the labels say.
     pub classes: Option<usize>,
     /// In the order of their labels; empty where the files name none.
     pub class_names: Vec<String>,

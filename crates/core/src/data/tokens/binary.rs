@@ -151,7 +151,7 @@ fn read(path: &Path, format: TokenFormat, vocab: i64) -> Result<Vec<i32>, DataEr
     tokens(&input.name, &bytes, each, 0, vocab)
 }
 
-/// How tokens stand in a file.
+/// How tokens are laid out in a file.
 enum Layout {
     LlmC(Header),
     /// From the first byte, N bytes each.

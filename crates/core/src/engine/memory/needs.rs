@@ -97,7 +97,7 @@ impl Need {
 /// What lies in one memory.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct PlaceMemory {
-    /// Whose memory it is; `cpu` stands for the machine's.
+    /// Whose memory it is; `cpu` is the machine's.
     pub device: DeviceSpec,
     /// Envs that live there.
     pub envs: usize,

@@ -111,7 +111,7 @@ impl Plot {
             .expect("the tensors can be made")
     }
 
-    /// Switches the operator where the seed stands, at full amplitude.
+    /// Switches the operator of the seed at full amplitude, in place.
     fn blend_as(&mut self, style: GerminationStyle) {
         let order = AlphaOrder {
             style,
@@ -239,7 +239,7 @@ fn a_seed_is_drawn_from_its_own_stream() {
 
 /// A gate that comes later does not depend on what its seed drew.
 #[test]
-fn a_later_gate_is_drawn_from_a_stream_of_its_own() {
+fn a_later_gate_is_drawn_from_its_own_stream() {
     let gate_beside = |blueprint: usize| {
         let mut slot = Plot::new(0);
         slot.germinate(blueprint, GerminationStyle::LinearAdd).unwrap();

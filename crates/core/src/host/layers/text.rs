@@ -17,7 +17,7 @@ const DEVIATION: f64 = 0.02;
 pub struct Embedding {
     /// Channels of the features.
     pub width: i64,
-    /// How tokens know where they stand.
+    /// How positions are encoded.
     pub positions: Positions,
 }
 
@@ -92,13 +92,13 @@ impl Layer for EmbeddingLayer {
 pub struct TextBlock {
     /// Of the attention; a divisor of the channels.
     pub heads: i64,
-    /// How tokens know where they stand.
+    /// How positions are encoded.
     pub positions: Positions,
     /// Blocks of the network: what two maps of each add to the features starts the smaller the more there are.
     pub depth: usize,
 }
 
-/// Channels between the two maps of a block, in multiples of its own.
+/// Channels between the two maps of a block, in multiples of the block's.
 const EXPANSION: i64 = 4;
 
 impl LayerDesign for TextBlock {

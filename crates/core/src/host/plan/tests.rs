@@ -26,7 +26,7 @@ fn a_line_with_a_fault_is_told_what_it_is() {
         ),
         (block().head(10).slot(0, 0), "behind its head"),
         (block().slot(0, 0).pool().slot(0, 0).head(10), "two slots r0c0"),
-        (block().slot(0, 0).slot(0, 1).head(10), "stand behind the same op"),
+        (block().slot(0, 0).slot(0, 1).head(10), "are behind the same op"),
     ];
     for (plan, fault) in table {
         let found = problems(&plan);

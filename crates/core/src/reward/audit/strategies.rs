@@ -52,7 +52,7 @@ strategies! {
     /// Paid for what is only missing because of it.
     Ransom => ("ransom", "commits two seeds that are each worth much with the other and nothing together"),
     /// Paid for the last step.
-    LateSeed => ("late_seed", "lets a helpful seed stand at full amplitude in the last step, uncommitted"),
+    LateSeed => ("late_seed", "keeps a helpful seed at full amplitude in the last step, uncommitted"),
 }
 
 impl Strategy {

@@ -237,7 +237,7 @@ impl SeedModule for ConvStack {
     }
 }
 
-/// What stands behind a convolution, as far as the engine's kernels compute it together; and what is left.
+/// What follows a convolution, as far as the engine's kernels compute it together; and what is left.
 fn at_once(behind: &[BuiltLayer]) -> (Option<GroupNormOf<'_>>, Silu, &[BuiltLayer]) {
     let (before_norm, behind) = match behind {
         [BuiltLayer::Silu, behind @ ..] => (true, behind),

@@ -12,7 +12,7 @@ use crate::growth::SlotId;
 use crate::telemetry::encoding::{BigInteger, Num};
 use crate::telemetry::mark::EventsMark;
 
-/// Where a run stands.
+/// State of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RunState {
@@ -140,7 +140,7 @@ pub struct RunStarted {
     /// Most seeds at a time; absent without a limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_seeds: Option<u32>,
-    /// Steps of training before blending; absent in records of versions that did not tell it.
+    /// Steps of training before blending; absent in records of versions that did not write it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub min_training_epochs: Option<u32>,
     /// Trainable parameters of the host.

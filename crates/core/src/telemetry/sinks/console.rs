@@ -214,7 +214,7 @@ impl Lines {
     }
 }
 
-/// What is told of the run as a whole, in few lines: how it begins, and what changes its course.
+/// The few lines about the run as a whole: how it begins, and what changes its course.
 fn is_of_run(payload: &Payload) -> bool {
     match payload {
         Payload::RunStarted(_) | Payload::CheckpointLoaded(_) | Payload::Note(_) => true,

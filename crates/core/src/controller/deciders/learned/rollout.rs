@@ -81,7 +81,7 @@ impl Rollout {
         Ok(read_f32(&output.value, view.reads)?)
     }
 
-    /// The envs' rows, what stands in them, and what the network makes of it.
+    /// The envs' rows, their values, and the network's output.
     fn step(
         &mut self,
         net: &dyn ActorCritic,

@@ -87,7 +87,7 @@ impl PolicyManifest {
         diffs.compare("normaliser statistics", &lengths.0, &lengths.1);
     }
 
-    /// What a running policy would say that knew these blueprints alone, the first of its own.
+    /// The manifest of a policy that knows only these blueprints, which are the first of its own.
     fn with_blueprints(&self, known: &[String]) -> Self {
         let added = &self.blueprints[known.len()..];
         let is_known = |choice: &String| {

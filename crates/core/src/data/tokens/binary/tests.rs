@@ -19,7 +19,7 @@ fn header(magic: u32, version: u32, count: u32) -> Vec<u8> {
     header
 }
 
-/// Files `train`, `val` and `test` in a folder of their own, in windows of 4 tokens below 100.
+/// Files `train`, `val` and `test` in a new folder, in windows of 4 tokens below 100.
 fn load_files(contents: [Option<&[u8]>; 3], format: TokenFormat) -> Result<TokenSet, DataError> {
     let folder = tempfile::tempdir().unwrap();
     let [train, val, test] = ["train", "val", "test"].map(String::from);

@@ -1,4 +1,4 @@
-//! Rollouts in, parameters out: agreement with acting, what an update tells, checkpoints.
+//! Rollouts in, parameters out: agreement with acting, what an update reports, checkpoints.
 
 use tch::{Kind, Tensor};
 
