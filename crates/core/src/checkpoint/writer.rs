@@ -235,7 +235,7 @@ impl CheckpointWriter<'_> {
                 true
             }
             Err(error) => {
-                tracing::warn!(%error, "no checkpoint {standing}; the older ones are as they were");
+                tracing::warn!(%error, "no checkpoint {standing}; the older ones are unchanged");
                 self.trained.state.failure = Some(error.to_string());
                 false
             }

@@ -57,7 +57,7 @@ pub struct OpCost {
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "the messages say what the fields are")]
 pub enum HostError {
-    #[error("ops {start}..{end} were asked of a host with {ops} ops")]
+    #[error("ops {start}..{end} were requested from a host with {ops} ops")]
     BadRange { start: usize, end: usize, ops: usize },
     #[error(transparent)]
     Name(#[from] NameError),

@@ -30,7 +30,7 @@ impl RunClaim {
             Err(TryLockError::Error(error)) if has_no_locks(&error) => {
                 tracing::warn!(
                     "{}: the file system has no locks ({error}); nothing keeps a second process from playing this run: \
-                     see to it that none does",
+                     make sure that none does",
                     path.display()
                 );
                 Ok(())

@@ -260,7 +260,7 @@ impl EventLog {
             }
             Err(error) => {
                 self.close_at = self.synced + SEGMENT_BYTES;
-                tracing::warn!(%error, file = %path.display(), "the events were not compressed; the file grows on");
+                tracing::warn!(%error, file = %path.display(), "the events were not compressed; the file keeps growing");
             }
         }
     }
