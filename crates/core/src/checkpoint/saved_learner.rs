@@ -58,9 +58,7 @@ fn passed_over<'de, D: Deserializer<'de>>(config: D) -> Result<LearnerConfig, D:
 pub(super) enum SavedLearnerError {
     #[error("{STATE_FILE} has format {found}; this version reads format {FORMAT}")]
     Format { found: u32 },
-    #[error(
-        "{STATE_FILE} cannot be read: {0}; in files of earlier versions `engine`, `kind` and `scenario_hash` are missing"
-    )]
+    #[error("{STATE_FILE} cannot be read: {0}; earlier versions wrote no `engine`, `kind` and `scenario_hash`")]
     Content(#[from] RonError),
     #[error("{MOMENTS_FILE} cannot be read: {0}")]
     Moments(TorchError),

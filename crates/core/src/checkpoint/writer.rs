@@ -252,7 +252,7 @@ impl CheckpointWriter<'_> {
         // Anything that has replaced the run directory is not the run's to write into.
         self.view.find_directory()?;
         self.view.is_not_succeeded()?;
-        // What the checkpoint counts as told has to be on disk before it is.
+        // Events that the checkpoint counts as recorded must be on disk before it.
         if !self.hub.settle() {
             progress.recorded = None;
         }

@@ -180,7 +180,7 @@ pub struct EpisodeStats {
     pub error: Option<String>,
     /// By blueprint id.
     pub blueprints: BTreeMap<String, BlueprintCounts>,
-    /// What the controller made of it.
+    /// What the controller did in it.
     pub decisions: Decisions,
     /// Growth events whose consequences are not all known yet.
     pub insertions: Vec<Insertion>,

@@ -12,7 +12,7 @@ use crate::scenario::Kernels;
 use crate::telemetry::Fallbacks;
 use crate::torch::{Backend, TorchError};
 
-/// Computes in another way what failed, and has told of each way or not.
+/// Computes in another way what failed, and knows which ways were announced.
 #[derive(Resource, Debug, Default)]
 pub struct FallbackGuard {
     of_kernel: OnceLock<()>,

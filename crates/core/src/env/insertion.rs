@@ -10,7 +10,7 @@ use crate::telemetry::{BirthRatios, EnvContext, Event, GrowthEffect, Num, Valida
 /// Steps after the first gradient in which the gradient is looked at for the last time.
 const LAST_LOOK: u32 = 5;
 
-/// A growth event of an episode that is not told yet.
+/// A growth event of an episode that is not written yet.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Insertion {
     slot: SlotId,

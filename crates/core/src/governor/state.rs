@@ -136,7 +136,7 @@ pub struct Rollback {
     pub pruned: SmallVec<[usize; 4]>,
     /// Step of the last command that was carried out in this episode.
     pub last_action_step: Option<u32>,
-    /// What a learner made of it.
+    /// What a learner did with it.
     pub credit: Credit,
 }
 

@@ -26,7 +26,7 @@ impl Features {
 
 /// A layer before it is built. `examples/custom_host.rs` defines one.
 pub trait LayerDesign: Send + Sync {
-    /// What the layer makes of `input`.
+    /// Shape of the output for features of shape `input`.
     fn output(&self, input: Features) -> Features;
 
     /// Trainable values, exact.

@@ -195,9 +195,7 @@ impl HostPlan {
             }
             for (other, taken, _) in &self.slots[..index] {
                 if other == slot {
-                    messages.push(format!(
-                        "the host has two slots {slot}; give each a different row or column"
-                    ));
+                    messages.push(format!("the host has two slots {slot}; rename one of them"));
                 } else if taken == boundary {
                     messages.push(format!(
                         "slots {other} and {slot} of the host are behind the same op; keep one of them"

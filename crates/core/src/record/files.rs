@@ -14,7 +14,7 @@ pub(super) fn write_json(path: &Path, content: &impl Serialize) -> std::io::Resu
 }
 
 /// Makes `name` in `folder` a link to `target`. Convenience only: a folder that cannot hold the link, or something else of
-/// that name, is left as it is, and said so.
+/// that name, is left as it is, with a warning.
 #[cfg(unix)]
 pub(crate) fn point_at(folder: &Path, name: &str, target: &str) {
     let link = folder.join(name);

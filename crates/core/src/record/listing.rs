@@ -146,7 +146,7 @@ impl RunEntry {
         };
         match ManifestHead::read(directory) {
             Ok(head) => (entry.created, entry.tags) = (head.created, head.tags),
-            Err(error) => entry.problem = Some(problem(&error, MANIFEST_FILE, "it ended before it began to train")),
+            Err(error) => entry.problem = Some(why(&error, MANIFEST_FILE, "it ended before it began to train")),
         }
         // Before its end is looked for: a run that ends in between has ended, and is not one whose process is gone.
         let is_claimed = RunDirectory::is_claimed(directory);
@@ -163,9 +163,7 @@ impl RunEntry {
             }
             (None, Ok(status)) => entry.state = ListedState::of(status, is_claimed, now),
             (None, Err(_)) if has_record && is_claimed == Some(false) => entry.state = ListedState::Stale,
-            (None, Err(error)) => {
-                entry.problem = Some(problem(error, STATUS_FILE, "it ended while its folder was made"))
-            }
+            (None, Err(error)) => entry.problem = Some(why(error, STATUS_FILE, "it ended while its folder was made")),
         }
         entry.error = finished.and_then(|run| run.error.clone());
         if let Ok(status) = status {
@@ -193,7 +191,7 @@ impl RunEntry {
     }
 }
 
-fn problem(error: &FileError, file: &str, meaning: &str) -> String {
+fn why(error: &FileError, file: &str, meaning: &str) -> String {
     match error.source.kind() {
         ErrorKind::NotFound => format!("it has no {file}: {meaning}"),
         _ => format!("its {file} cannot be read: {}", error.source),

@@ -23,7 +23,7 @@ pub struct BirthBatch {
 ///
 /// Laws: δ is exactly 0 at birth; every parameter receives gradient within three plain SGD steps; no normalisation
 /// follows a zero-initialised layer; shape and dtype are kept at any resolution or length; no running statistics; `x` is
-/// never written to. What a module for texts makes of a position depends on positions up to it alone.
+/// never written to. The output of a module for texts at a position depends only on positions up to it.
 pub trait SeedModule: Send {
     /// `None` means identically zero.
     fn delta(&self, x: &Tensor, mode: Mode) -> Result<Option<Tensor>, TchError>;

@@ -1,4 +1,4 @@
-//! What a record is missing, said so that its owner knows what is gone, since when and why.
+//! What is missing in a record: what, since when and why.
 
 use std::fmt;
 

@@ -88,7 +88,7 @@ impl EpisodeResult {
     }
 
     /// Whether what it committed has made its host larger; by the number of commits, which a rollback may have undone, where
-    /// the size was not told.
+    /// the record has no size.
     pub fn has_committed(&self) -> bool {
         let committed = self.told.growth.committed > 0;
         self.told.committed_ratio.map_or(committed, |ratio| ratio.0 > 1.0)

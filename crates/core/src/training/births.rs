@@ -53,15 +53,14 @@ pub fn adapt_new_seeds(mut envs: Query<(BirthEnv, &StepStatus)>, births: Births)
 
 impl Births<'_> {
     fn adapt<'e, 's>(&self, envs: impl Iterator<Item = BirthEnvItem<'e, 's>>) -> Result<(), Failure> {
-        let with_new_seeds: Vec<_> = envs
+        let with_new: Vec<_> = envs
             .filter(|env| env.slots.0.iter().any(|slot| self.init_of(slot).is_some()))
             .map(|env| (*env.id, env))
             .collect();
-        if with_new_seeds.is_empty() {
+        if with_new.is_empty() {
             return Ok(());
         }
-        self.pool
-            .for_each(with_new_seeds, |_, mut env| self.adapt_env(&mut env))
+        self.pool.for_each(with_new, |_, mut env| self.adapt_env(&mut env))
     }
 
     /// The init by which a new seed in `slot` is fitted; `None` where there is no new seed, or where its init needs no data.

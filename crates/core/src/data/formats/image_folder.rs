@@ -192,7 +192,7 @@ impl Listing {
                 .zip(&self.files[done..end])
                 .map(|(out, file)| guarded(&file.path, || decode(&file.path, shape, out)))
                 .collect();
-            // In the order of the files, so that the same damage is always told of the same file.
+            // In the order of the files, so that the same damage is always reported for the same file.
             decoded.into_iter().collect::<Result<(), _>>()?;
             done = end;
         }

@@ -370,12 +370,12 @@ fn decoded(column: &Column, files: &[ImageCell], notes: &mut Vec<String>) -> Res
         .zip(files)
         .map(|(out, file)| work(column, file, |reader| decode::pixels(reader, shape, out)))
         .collect();
-    // In the order of the rows, so that the same damage is always told of the same row.
+    // In the order of the rows, so that the same damage is always reported for the same row.
     outcomes.into_iter().collect::<Result<(), _>>()?;
     Ok((shape, images))
 }
 
-/// What a decoder makes of a file.
+/// Decodes a file by `decode`.
 fn work<'a, T>(
     column: &Column,
     file: &'a ImageCell,

@@ -14,7 +14,7 @@ use crate::seed::{
 };
 use crate::torch::Backend;
 
-/// δ is what the function makes of the input.
+/// δ is the function of the input.
 struct Formula {
     delta: fn(&Tensor) -> Tensor,
     params: ParamSet,

@@ -176,13 +176,13 @@ impl Sink for ConsoleSink {
     }
 }
 
-/// What is said in lines, on a terminal and elsewhere.
+/// What is printed in lines, on a terminal and elsewhere.
 struct Lines {
     tells_events: bool,
     has_curves: bool,
     /// Bars were asked for.
     has_no_terminal: bool,
-    /// What a round's line shows was said.
+    /// The header of the rounds' lines was printed.
     has_header: bool,
 }
 
