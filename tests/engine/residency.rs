@@ -256,7 +256,7 @@ fn data_that_cannot_be_streamed_are_refused_with_those_that_can() {
     let task = floats(folder.path());
     let error = failure(&mut engine(&scenario(&task, "(residency: stream)"))).to_string();
     assert!(
-        error.contains("data.residency: stream cannot be had, as the training part of 'npy'"),
+        error.contains("data.residency: stream is not possible, as the training part of 'npy'"),
         "{error}"
     );
     assert!(
@@ -277,6 +277,9 @@ fn packed_data_are_not_unpacked_to_be_refused() {
 
     let error = failure(&mut engine(&scenario(&task, "(residency: stream)"))).to_string();
 
-    let expected = format!("data.residency: stream cannot be had, as {} is packed", file.display());
+    let expected = format!(
+        "data.residency: stream is not possible, as {} is packed",
+        file.display()
+    );
     assert!(error.contains(&expected), "{error}");
 }

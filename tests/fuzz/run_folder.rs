@@ -152,7 +152,7 @@ fn checkpoints_whose_hashes_vouch_for_the_damage() {
         // What can be read and says something else than the run is told field by field, without the file.
         let is_told_by_field = |message: &str| {
             let of_fields = [
-                "the run cannot go on as it is asked to",
+                "the run cannot be resumed as requested",
                 "the run has learnt from other data",
             ];
             of_fields.iter().any(|told| message.contains(told))

@@ -85,8 +85,8 @@ impl RunClock {
         next.is_some()
     }
 
-    /// Takes the steps of the round up to `step` for played.
-    pub fn go_on_behind(&mut self, step: u32) {
+    /// Counts the steps of the round up to `step` as played.
+    pub fn resume_after(&mut self, step: u32) {
         self.step = step;
     }
 
