@@ -28,7 +28,7 @@ pub(super) fn settled(root: &Node, catalog: &Catalog, folder: Option<&Path>) -> 
         return None;
     }
     let said = |key| fields.field(key).filter(|node| !node.is_none());
-    // A field that `--set` gives to a host that nobody has chosen has left no choice behind.
+    // `--set` of a field of a host that is not chosen leaves a host without a choice.
     let (data, host) = (said("data")?, said("host").filter(|host| host.choice().is_some()));
     let mut settled = String::new();
     if said("classes").is_none() || !host.is_some_and(says_input) {
