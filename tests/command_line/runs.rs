@@ -258,7 +258,7 @@ fn a_run_that_has_not_ended_is_shown_as_it_stands() {
         "{played}"
     );
     assert!(
-        stale.starts_with("the run has not ended: its process is gone, 4 of 4 rounds are played; go on with: "),
+        stale.starts_with("the run has not ended: its process is gone, 4 of 4 rounds are played; continue with: "),
         "{stale}"
     );
 }
