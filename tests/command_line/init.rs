@@ -97,7 +97,7 @@ fn a_pair_of_arrays_needs_no_word_about_its_layout() {
 }
 
 #[test]
-fn a_scenario_that_names_only_a_folder_of_photos_runs_and_resumes_without_reading_their_sizes_again() {
+fn a_scenario_that_names_only_a_folder_of_photos_runs_with_their_classes_and_resumes() {
     let root = tempfile::tempdir().expect("a folder");
     photos(&root.path().join("photos"));
     let scenario = r#"(

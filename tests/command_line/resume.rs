@@ -336,7 +336,7 @@ pub fn finished(folder: &Path) -> PathBuf {
 
 /// The first rollout of a resumed run begins with it, after rollouts of any length.
 #[test]
-fn checkpoints_of_a_run_that_is_resumed_with_longer_rollouts_are_between_these() {
+fn checkpoints_of_a_run_that_is_resumed_with_longer_rollouts_follow_these() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let scenario = write_scenario(folder.path(), LEARNED, 2);
     let text = std::fs::read_to_string(&scenario).expect("there is a scenario");
