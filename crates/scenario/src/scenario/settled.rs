@@ -1,4 +1,4 @@
-//! Between the presets and the file of a task on images of one's own: what the data settle need not be written down.
+//! Between the presets and the file of a task on custom images: fields that the data settle may be left out.
 
 use std::path::Path;
 
