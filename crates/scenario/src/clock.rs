@@ -85,8 +85,8 @@ impl RunClock {
         next.is_some()
     }
 
-    /// Continues the round after `step`: its steps up to there count as played.
-    pub fn continue_after(&mut self, step: u32) {
+    /// Takes the steps of the round up to `step` for played.
+    pub fn go_on_behind(&mut self, step: u32) {
         self.step = step;
     }
 

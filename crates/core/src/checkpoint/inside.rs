@@ -61,7 +61,7 @@ pub(crate) fn enter_round(
     mut clock: ResMut<RunClock>,
     mut outbox: ResMut<TelemetryOutbox>,
 ) {
-    clock.continue_after(point.progress.step);
+    clock.go_on_behind(point.progress.step);
     outbox.discard();
     commands.remove_resource::<UnfinishedRound>();
 }
