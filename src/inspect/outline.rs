@@ -1,5 +1,5 @@
-//! The fields of a RON file as this program writes it, a line a field: enough to compare two of them, whatever version or
-//! plugin wrote them, without knowing their types.
+//! The fields of a RON file as this program writes it, a line a field: enough to compare two of them, written by any version
+//! or plugin, without knowing their types.
 
 use std::collections::BTreeMap;
 

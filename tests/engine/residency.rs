@@ -155,7 +155,7 @@ fn generated_data_may_lie_in_the_machine_s_memory() {
 }
 
 #[test]
-fn a_run_on_streamed_data_goes_on_bit_for_bit_and_its_record_says_where_they_lie() {
+fn a_run_on_streamed_data_resumes_bit_for_bit_and_its_record_says_where_they_are() {
     let folder = tempfile::tempdir().expect("a folder");
     let text = scenario(&images(folder.path()), "(residency: stream)");
     let builder = || Engine::builder().threads(1);
@@ -174,7 +174,7 @@ fn a_run_on_streamed_data_goes_on_bit_for_bit_and_its_record_says_where_they_lie
         .resume(&before, &prepared.loaded, &[], &[])
         .expect("nothing has changed");
     let resumed = builder().recorded(&out).resumed(point).build(&prepared);
-    let mut resumed = resumed.expect("it can go on");
+    let mut resumed = resumed.expect("it can be resumed");
     resumed.run().expect("it is played");
 
     assert!(state(&mut resumed) == expected);
@@ -189,7 +189,7 @@ fn a_run_on_streamed_data_goes_on_bit_for_bit_and_its_record_says_where_they_lie
 }
 
 #[test]
-fn the_memory_that_is_left_decides_where_nobody_else_does() {
+fn free_memory_decides_where_data_are_unless_the_scenario_does() {
     let folder = tempfile::tempdir().expect("a folder");
     let mut engine = engine(&scenario(&images(folder.path()), "()"));
 
