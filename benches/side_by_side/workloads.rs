@@ -98,7 +98,7 @@ fn grown(
     steps: u32,
 ) -> Workload {
     let mut controller =
-        String::from(r#"controller: "schedule", tracker: (stabilization_epochs: 0), schedule: (entries: ["#);
+        String::from(r#"controller: "schedule", tracker: (stabilization_steps: 0), schedule: (entries: ["#);
     for (slot, step) in SLOTS
         .iter()
         .zip((1..).step_by(STEPS_BETWEEN_SEEDS as usize))
@@ -130,7 +130,7 @@ fn scenario(name: &str, task: &Task, n_envs: u32, steps: u32, controller: &str) 
     task: {task},
     run: (rounds: 1, n_envs: {n_envs}, max_steps: {steps}),
     policy: ({controller}),
-    lifecycle: (auto_forward: (g1: true, g2: true, g3: true), gates: (min_training_epochs: 1, min_blending_epochs: 1)),
+    lifecycle: (auto_forward: (g1: true, g2: true, g3: true), gates: (min_training_steps: 1, min_blending_steps: 1)),
 )"#
     )
 }

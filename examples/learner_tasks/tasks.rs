@@ -278,7 +278,7 @@ impl Task for BanditTask {
 fn training_seed() -> SeedReport {
     SeedReport {
         age_steps: 20,
-        epochs_in_stage: 19,
+        steps_in_stage: 19,
         seed_params: 592,
         ..SeedReport::at_rest(SlotId::new(0, 0), SeedStage::Training)
     }

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use super::output::show_either;
 use super::rejection::Rejection;
 use super::{CheckRunOptions, Context, Outcome};
-use crate::inspect::{Check, Part, Verdict, Weight, check as look_through};
+use crate::inspect::{Check, CheckVerdict, Part, Weight, check as look_through};
 use crate::record::find_run;
 use crate::sweep::SweepFolder;
 
@@ -15,10 +15,10 @@ pub fn check(options: &CheckRunOptions, context: &Context) -> Result<Outcome, Re
     let found = look_through(&find(options)?, &context.catalog);
     let shown = show_either(context.global, &found, || table(&found));
     Ok(shown.unless_done(match found.verdict {
-        Verdict::Sound => Outcome::Done,
-        Verdict::Resumable => Outcome::Damaged,
-        Verdict::Usable => Outcome::OnlyUsable,
-        Verdict::Useless => Outcome::Useless,
+        CheckVerdict::Sound => Outcome::Done,
+        CheckVerdict::Resumable => Outcome::Damaged,
+        CheckVerdict::Usable => Outcome::OnlyUsable,
+        CheckVerdict::Useless => Outcome::Useless,
     }))
 }
 

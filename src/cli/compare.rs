@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use super::options::{CompareOptions, Test};
-use super::output::{show, show_either, tell, tell_error, width};
+use super::output::{print_error, print_note, show, show_either, width};
 use super::{Context, Outcome};
 use crate::compare::statistics::{Criteria, DecisionTest};
 use crate::compare::{ComparisonPlan, MethodComparison, MethodTraining, Metric, TrainingRecord};
@@ -62,7 +62,7 @@ pub fn compare(options: &CompareOptions, context: &Context) -> Result<Outcome, S
     if let Some(folder) = &options.csv
         && let Err(error) = write_tables(&comparison, folder)
     {
-        tell_error(context.global, format_args!("--csv: {error}"));
+        print_error(context.global, format_args!("--csv: {error}"));
         return Ok(Outcome::Failed);
     }
     Ok(show_either(context.global, &comparison, || {
@@ -93,13 +93,13 @@ impl Found {
         for trial in collected.trials {
             match &trial.result {
                 None => self.outstanding += 1,
-                Some(result) if result.end == TrialEnd::GivenUp => tell(format_args!(
+                Some(result) if result.end == TrialEnd::GivenUp => print_note(format_args!(
                     "trial {} was given up early and is left out",
                     trial.trial.id
                 )),
                 Some(result) => match trial.training() {
                     Some(record) => self.add_training(record, &folder.trial(&trial.trial.id))?,
-                    None => tell(format_args!(
+                    None => print_note(format_args!(
                         "trial {} failed before its first round ended and is left out: {}",
                         trial.trial.id,
                         result.reason.as_deref().unwrap_or_default()

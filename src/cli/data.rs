@@ -2,7 +2,7 @@
 
 use super::init;
 use super::options::{CheckOptions, DataCommand};
-use super::output::{show, show_json, tell, width};
+use super::output::{print_note, show, show_json, width};
 use super::rejection::Rejection;
 use super::{Context, Outcome};
 use crate::data::{Surveyed, survey};
@@ -21,7 +21,7 @@ fn check(options: &CheckOptions, context: &Context) -> Result<Outcome, Rejection
     }
     if let Surveyed::Images(survey) = &surveyed {
         for note in &survey.notes {
-            tell(format_args!("warning: {note}"));
+            print_note(format_args!("warning: {note}"));
         }
     }
     let described = survey_text(&surveyed, width());

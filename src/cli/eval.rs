@@ -4,12 +4,12 @@ use std::path::Path;
 
 use super::eval_progress::{EvalProgress, Work};
 use super::evaluated::Evaluated;
-use super::output::{refuse, show_either, tell, tell_error, width};
+use super::output::{print_error, print_note, refuse, show_either, width};
 use super::prepare::explain_if_moved;
 use super::rejection::Rejection;
 use super::{Context, EvalOptions, Outcome};
 use crate::compare::{Episodes, TrainingRecord};
-use crate::eval::{Evaluation, Opponent, Search, Spent, Study, StudyError, Told};
+use crate::eval::{Evaluation, Opponent, Search, Spent, Study, StudyError, StudyEvent};
 use crate::policy::DecideMode;
 use crate::report::evaluation_text;
 use crate::run::{StopSignal, stop_on_signals};
@@ -25,10 +25,10 @@ pub fn eval(options: &EvalOptions, context: &Context) -> Result<Outcome, Rejecti
         Err(error) => return Ok(unplayed(&error, &study, context)),
     };
     let mut progress = EvalProgress::begin(work(&study, &found), context);
-    let played = study.play(blind.as_ref(), &mut |told| match told {
-        Told::Enters { name, seed } => progress.enter(name, seed),
-        Told::Steps(envs) => progress.step(envs),
-        Told::Leaves { played, is_row } => progress.leave(&played.outcomes, is_row),
+    let played = study.play(blind.as_ref(), &mut |event| match event {
+        StudyEvent::Enters { name, seed } => progress.enter(name, seed),
+        StudyEvent::Steps(envs) => progress.step(envs),
+        StudyEvent::Leaves { played, is_row } => progress.leave(&played.outcomes, is_row),
     });
     progress.clear();
     let rows = match played {
@@ -37,14 +37,14 @@ pub fn eval(options: &EvalOptions, context: &Context) -> Result<Outcome, Rejecti
     };
     let stopped = stop.requested().filter(|_| !study.is_complete(&rows));
     if rows.is_empty() {
-        tell("stopped before anything had played all episodes of a seed: there is nothing to compare");
+        print_note("stopped before anything had played all episodes of a seed: there is nothing to compare");
         return Ok(stopped.map_or(Outcome::Done, Outcome::Stopped));
     }
     let evaluation = Evaluation::new(&study, found.subject(), rows, blind);
     if let Some(place) = &options.save
         && let Err(error) = evaluation.save(place)
     {
-        tell_error(context.global, format_args!("--save: {error}"));
+        print_error(context.global, format_args!("--save: {error}"));
         return Ok(Outcome::Failed);
     }
     let shown = show_either(context.global, &evaluation, || evaluation_text(&evaluation, width()));
@@ -120,7 +120,7 @@ fn work(study: &Study, found: &Evaluated) -> Work {
 /// Says why something could not play.
 fn unplayed(error: &StudyError, study: &Study, context: &Context) -> Outcome {
     if error.error.position.round.is_some() {
-        tell_error(context.global, error);
+        print_error(context.global, error);
         return Outcome::Failed;
     }
     refuse(context.global, error);

@@ -6,7 +6,7 @@ use std::time::Instant;
 use indicatif::{ProgressBar, ProgressStyle as BarStyle};
 
 use super::Context;
-use super::output::tell;
+use super::output::print_note;
 use crate::compare::EpisodeOutcome;
 use crate::scenario::printable;
 use crate::telemetry::sinks::{Terminal, short_duration};
@@ -76,7 +76,7 @@ impl EvalProgress {
     pub fn begin(work: Work, context: &Context) -> Self {
         let is_quiet = context.global.quiet;
         if !is_quiet {
-            tell(work.describe());
+            print_note(work.describe());
         }
         let is_drawn = !is_quiet && std::io::stderr().is_terminal();
         let bar = is_drawn.then(|| {
@@ -132,7 +132,7 @@ impl EvalProgress {
         let line = format!("{count}{}: {accuracy}{}", self.name, self.time_left());
         match &self.bar {
             Some((_, terminal)) => terminal.say(&line),
-            None => tell(line),
+            None => print_note(line),
         }
     }
 

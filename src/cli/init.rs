@@ -5,7 +5,7 @@ use std::path::Path;
 
 use super::Outcome;
 use super::options::CheckOptions;
-use super::output::{show, tell};
+use super::output::{print_note, show};
 use super::rejection::Rejection;
 use crate::data::{Survey, Surveyed, own_images, survey};
 use crate::scenario::{ArrayLayout, BYTE_VOCABULARY, DataSource, TextFile, TokenFiles};
@@ -18,7 +18,7 @@ pub fn init(options: &CheckOptions) -> Result<Outcome, Rejection> {
     let surveyed = survey(&options.path, options.labels.as_deref(), options.known())?;
     if let Surveyed::Images(survey) = &surveyed {
         for note in &survey.notes {
-            tell(format_args!("warning: {note}"));
+            print_note(format_args!("warning: {note}"));
         }
     }
     Ok(show(scenario(&task(&surveyed, options)?)))

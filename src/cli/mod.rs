@@ -39,7 +39,7 @@ use options::{
     RunsOptions, ShowOptions,
 };
 use outcome::Outcome;
-use output::{refuse, refuse_in_json, shown, tell};
+use output::{print_note, refuse, refuse_in_json, shown};
 use rejection::Rejection;
 
 use crate::engine::{Engine, EngineBuilder, Extension, Names, all_cores};
@@ -142,12 +142,12 @@ fn execute(arguments: &Arguments, extension: &Extension) -> Result<Outcome, Stri
     Ok(match &arguments.command {
         Command::Run(options) => run::run(options, &context).unwrap_or_else(|rejection| {
             let outcome = reject(rejection);
-            tell("nothing was run");
+            print_note("nothing was run");
             outcome
         }),
         Command::Resume(options) => resume::resume(options, &context).unwrap_or_else(|rejection| {
             let outcome = reject(rejection);
-            tell("nothing was changed");
+            print_note("nothing was changed");
             outcome
         }),
         Command::Compare(options) => compare::compare(options, &context)

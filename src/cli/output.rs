@@ -18,21 +18,21 @@ use crate::telemetry::sinks::ColorChoice;
 const WIDEST: usize = 100;
 
 /// Prints a message to standard error. An error of that is ignored: the command ends as it would have ended.
-pub fn tell(text: impl Display) {
+pub fn print_note(text: impl Display) {
     let text = printable(&text.to_string(), &COLOURS.codes());
     let _ = writeln!(std::io::stderr().lock(), "{text}");
 }
 
 /// Says what went wrong.
-pub fn tell_error(global: &GlobalOptions, message: impl Display) {
-    tell_error_in(global.color, message);
+pub fn print_error(global: &GlobalOptions, message: impl Display) {
+    print_error_in(global.color, message);
 }
 
-fn tell_error_in(color: ColorChoice, message: impl Display) {
+fn print_error_in(color: ColorChoice, message: impl Display) {
     if color.is_colored(std::io::stderr().is_terminal()) {
-        tell(format_args!("{}error:{} {message}", COLOURS.error, COLOURS.off));
+        print_note(format_args!("{}error:{} {message}", COLOURS.error, COLOURS.off));
     } else {
-        tell(format_args!("error: {message}"));
+        print_note(format_args!("error: {message}"));
     }
 }
 
@@ -48,7 +48,7 @@ pub fn refuse(global: &GlobalOptions, message: impl Display) {
     if global.json {
         refuse_in_json(message);
     } else {
-        tell_error(global, message);
+        print_error(global, message);
     }
 }
 
@@ -83,7 +83,7 @@ fn show_unchanged(text: &str) -> Outcome {
 pub fn shown(written: std::io::Result<()>) -> Outcome {
     match written {
         Err(error) if error.kind() != ErrorKind::BrokenPipe => {
-            tell_error_in(
+            print_error_in(
                 ColorChoice::Auto,
                 format_args!("standard output cannot be written: {error}"),
             );
@@ -105,7 +105,7 @@ pub fn show_json(value: &impl Serialize) -> Outcome {
     match serde_json::to_string_pretty(value) {
         Ok(text) => show_unchanged(&(text + "\n")),
         Err(error) => {
-            tell_error_in(
+            print_error_in(
                 ColorChoice::Auto,
                 format_args!("the result cannot be written as JSON: {error}"),
             );

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::output::tell;
+use super::output::print_note;
 use super::rejection::Rejection;
 use super::{Context, RunOptions, scenario_file};
 use crate::engine::Prepared;
@@ -57,7 +57,7 @@ fn amp_variable() -> Option<String> {
 /// there is not missing, but has moved along.
 pub fn explain_if_moved(folder: Option<&Path>) {
     if let Some(folder) = folder.filter(|folder| !folder.is_dir()) {
-        tell(format_args!(
+        print_note(format_args!(
             "the scenario's folder {} is not there any more; its relative paths start there: bring the folder back",
             folder.display()
         ));

@@ -1,6 +1,6 @@
 //! Why a command is not done, before anything was touched.
 
-use super::output::{refuse, show_json, tell};
+use super::output::{print_note, refuse, show_json};
 use super::{GlobalOptions, report_text};
 use crate::checkpoint::ResumeError;
 use crate::data::DataError;
@@ -41,7 +41,7 @@ impl Rejection {
     pub fn print(&self, global: &GlobalOptions) {
         match self {
             Self::Setup(SetupError::Scenario(report)) if global.json => _ = show_json(&report.rows()),
-            Self::Setup(SetupError::Scenario(report)) => tell(report_text(report, global)),
+            Self::Setup(SetupError::Scenario(report)) => print_note(report_text(report, global)),
             other => refuse(global, other),
         }
     }

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::output::{show_either, tell, width};
+use super::output::{print_note, show_either, width};
 use super::rejection::Rejection;
 use super::{Context, Outcome, scenario_file};
 use crate::report::{audit_text, exploited};
@@ -23,7 +23,7 @@ pub fn reward_audit(scenario: &Path, sets: &[String], context: &Context) -> Resu
     let Some(failed) = audit.first_failure() else {
         return Ok(shown);
     };
-    tell(format_args!(
+    print_note(format_args!(
         "reward {} can be exploited: {}",
         audit.mode,
         exploited(failed, &audit)

@@ -6,7 +6,7 @@ use std::fmt::Display;
 use serde::Serialize;
 
 use super::options::PlayOptions;
-use super::output::{refuse, show, show_json, tell, tell_error, width};
+use super::output::{print_error, print_note, refuse, show, show_json, width};
 use super::prepare::{explain_if_moved, prepare};
 use super::rejection::Rejection;
 use super::{Context, GlobalOptions, Outcome, RunOptions, report_text, scenario_file, sweep};
@@ -27,7 +27,7 @@ pub fn run(options: &RunOptions, context: &Context) -> Result<Outcome, Rejection
     let prepared = prepare(options, context)?;
     let Loaded { warnings, origins, .. } = &prepared.loaded;
     if !context.global.quiet && !warnings.problems.is_empty() {
-        tell(report_text(warnings, context.global));
+        print_note(report_text(warnings, context.global));
     }
     let mut labels = Labels {
         tags: options.tags.clone(),
@@ -127,30 +127,30 @@ fn print(report: &RunReport, origins: &BTreeMap<String, String>, global: &Global
     };
     match &report.failure {
         Some(failure) if report.record.is_none() => refuse(global, failure),
-        Some(failure) => tell_error(global, failure),
+        Some(failure) => print_error(global, failure),
         None => {}
     }
     for gap in &report.gaps {
-        tell_error(global, format_args!("the record is incomplete: {gap}"));
+        print_error(global, format_args!("the record is incomplete: {gap}"));
     }
     if let (Some(record), false) = (&report.record, report.gaps.is_empty()) {
-        tell(way_to_mend(&report.gaps, record));
+        print_note(remedy(&report.gaps, record));
     }
     match (report.stopped_by, &report.record) {
         (Some(_), Some(record)) => {
             let directory = record.directory.display();
-            tell(format_args!(
+            print_note(format_args!(
                 "stopped as asked; continue with: simic-engine resume {directory}"
             ));
         }
-        (Some(_), None) if report.failure.is_none() => tell("stopped as asked, before anything was recorded"),
+        (Some(_), None) if report.failure.is_none() => print_note("stopped as asked, before anything was recorded"),
         _ => {}
     }
     shown
 }
 
 /// What can be done about an incomplete record.
-fn way_to_mend(gaps: &[RecordGap], record: &RunRecord) -> String {
+fn remedy(gaps: &[RecordGap], record: &RunRecord) -> String {
     let directory = record.directory.display();
     let lost = gaps.iter().filter(|gap| gap.lost_events > 0);
     let Some(first) = lost.map(|gap| gap.round.unwrap_or_default()).min() else {
@@ -194,7 +194,7 @@ fn dry_run(prepared: &Prepared, context: &Context) -> Result<Outcome, Rejection>
     Ok(match resolved_ron(&loaded.scenario) {
         Ok(text) => show(format_args!("{}\n{}{text}\n", headline(loaded), commented(&memory))),
         Err(error) => {
-            tell_error(global, format_args!("the scenario cannot be written: {error}"));
+            print_error(global, format_args!("the scenario cannot be written: {error}"));
             Outcome::Failed
         }
     })

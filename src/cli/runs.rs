@@ -1,6 +1,6 @@
 //! `runs`: what was run, how far it came and what it reached.
 
-use super::output::{show, show_json, tell, width};
+use super::output::{print_note, show, show_json, width};
 use super::rejection::Rejection;
 use super::{Context, Outcome, RunsOptions};
 use crate::record::{list_runs, runs_root};
@@ -25,7 +25,7 @@ pub fn runs(options: &RunsOptions, context: &Context) -> Result<Outcome, Rejecti
             [] => String::new(),
             tags => format!(" tagged {}", tags.join(" and ")),
         };
-        tell(format_args!("there is no run{tagged} in {}", root.display()));
+        print_note(format_args!("there is no run{tagged} in {}", root.display()));
         return Ok(Outcome::Done);
     }
     Ok(show(runs_table(&runs, width(), Timestamp::now())))

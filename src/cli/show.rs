@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde::Serialize;
 
-use super::output::{show, show_json, tell_error, width};
+use super::output::{print_error, show, show_json, width};
 use super::rejection::Rejection;
 use super::{Context, Outcome, ShowOptions, sweep};
 use crate::checkpoint::ResumeError;
@@ -61,21 +61,21 @@ pub fn show_run(options: &ShowOptions, context: &Context) -> Result<Outcome, Rej
 }
 
 fn show_growth(place: &Path, context: &Context) -> Outcome {
-    let mut insertions = GrowthEffects::default();
+    let mut growth_effects = GrowthEffects::default();
     fold(place, context, |event| {
-        if let Payload::GrowthEffect(told) = event.payload {
-            insertions.take(told);
+        if let Payload::GrowthEffect(effect) = event.payload {
+            growth_effects.take(effect);
         }
     });
     if context.global.json {
-        return show_json(&insertions.summaries());
+        return show_json(&growth_effects.summaries());
     }
-    show(insertions.table(width()))
+    show(growth_effects.table(width()))
 }
 
-/// Hands over everything that was told of a run until now, and tells what keeps the rest from being read.
+/// Hands over everything that was effect of a run until now, and tells what keeps the rest from being read.
 fn fold(directory: &Path, context: &Context, mut take: impl FnMut(Event)) {
-    // A run that has told nothing yet.
+    // A run that has effect nothing yet.
     if !directory.join(EVENTS_FILE).exists() {
         return;
     }
@@ -86,14 +86,14 @@ fn fold(directory: &Path, context: &Context, mut take: impl FnMut(Event)) {
         Ok(())
     };
     if let Err(error) = read() {
-        tell_error(
+        print_error(
             context.global,
             format_args!("{error}; what follows is from the events before"),
         );
     }
 }
 
-/// Of a run that failed before it told anything.
+/// Of a run that failed before it effect anything.
 fn failure(entry: &RunEntry) -> String {
     entry
         .error

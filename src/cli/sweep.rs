@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use serde::Serialize;
 
 use super::options::{Begun, Pace, PlayOptions, SweepCommand, SweepOptions};
-use super::output::{show, show_either, tell, tell_error, width};
+use super::output::{print_error, print_note, show, show_either, width};
 use super::prepare::environment;
 use super::rejection::Rejection;
 use super::{Context, Outcome};
@@ -125,7 +125,7 @@ pub(super) fn begin(options: &PlayOptions, overrides: &[Override], context: &Con
         Err(ended) => return ended,
     };
     if !context.global.quiet {
-        tell(format_args!(
+        print_note(format_args!(
             "{} in {}",
             headline(&plan, &work),
             folder.path().display()
@@ -167,7 +167,7 @@ fn begin_folder(
 
 /// Something went wrong once there were files of the sweep.
 fn failed(error: impl Display, context: &Context) -> Outcome {
-    tell_error(context.global, error);
+    print_error(context.global, error);
     Outcome::Failed
 }
 
@@ -195,7 +195,7 @@ fn play(folder: &SweepFolder, plan: &Plan, options: &WorkOptions, context: &Cont
     let is_over = AtomicBool::new(false);
     let played = std::thread::scope(|scope| {
         scope.spawn(|| view.follow(folder, &is_over));
-        let played = work(folder, plan, options, &stop, &|told| view.tell(told));
+        let played = work(folder, plan, options, &stop, &|event| view.show_event(event));
         is_over.store(true, Ordering::Relaxed);
         played
     });
@@ -204,7 +204,7 @@ fn play(folder: &SweepFolder, plan: &Plan, options: &WorkOptions, context: &Cont
         return Ok(failed(error, context));
     }
     if let Some(request) = stop.requested() {
-        tell(format_args!(
+        print_note(format_args!(
             "stopped as asked; continue with: simic-engine sweep work {}",
             folder.path().display()
         ));
@@ -221,7 +221,7 @@ fn play(folder: &SweepFolder, plan: &Plan, options: &WorkOptions, context: &Cont
     }
     let left = plan.trials.iter().filter(|trial| end(trial).is_none()).count();
     if options.leaves && left > 0 {
-        tell(format_args!(
+        print_note(format_args!(
             "nothing is free; {left} of {} trials have not ended: simic-engine sweep status {}",
             plan.trials.len(),
             folder.path().display()
@@ -283,10 +283,10 @@ fn side_by_side(sweep: &Path, replicate: u32, context: &Context) -> Result<Outco
     {
         let Some(report) = report else { continue };
         if let Some(failure) = &report.failure {
-            tell_error(context.global, format_args!("{}: {failure}", trial.label()));
+            print_error(context.global, format_args!("{}: {failure}", trial.label()));
         }
         for gap in &report.gaps {
-            tell(format_args!(
+            print_note(format_args!(
                 "{}: the record is missing something: {gap}",
                 trial.label()
             ));
@@ -306,7 +306,7 @@ fn ended(has_failure: bool, folder: &SweepFolder) -> Outcome {
     if !has_failure {
         return Outcome::Done;
     }
-    tell(format_args!(
+    print_note(format_args!(
         "what has failed is tried again after: simic-engine sweep retry {}",
         folder.path().display()
     ));

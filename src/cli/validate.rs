@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
-use super::output::{show, show_json, tell};
+use super::output::{print_note, show, show_json};
 use super::rejection::Rejection;
 use super::{Context, GlobalOptions, Outcome, report_text, scenario_file};
 use crate::engine::{Prepared, SetupError};
@@ -14,7 +14,7 @@ use crate::sweep::{Plan, plan};
 
 /// The verdict on one file, for programs to read.
 #[derive(Serialize)]
-struct Verdict {
+struct ValidateResult {
     file: String,
     is_valid: bool,
     problems: Vec<ProblemRow>,
@@ -51,7 +51,7 @@ pub fn validate(files: &[PathBuf], no_data: bool, context: &Context) -> Outcome 
         .map(|path| (path.as_path(), load(path.as_path())))
         .collect();
     let shown = if context.global.json {
-        let verdicts: Vec<Verdict> = checked.iter().map(|(path, result)| verdict(path, result)).collect();
+        let verdicts: Vec<ValidateResult> = checked.iter().map(|(path, result)| verdict(path, result)).collect();
         show_json(&verdicts)
     } else {
         let printed = checked.iter().map(|(path, result)| print(path, result, context.global));
@@ -89,7 +89,7 @@ fn print(path: &Path, result: &Result<Sound, Rejection>, global: &GlobalOptions)
         }
     };
     if !loaded.warnings.problems.is_empty() {
-        tell(report_text(&loaded.warnings, global));
+        print_note(report_text(&loaded.warnings, global));
     }
     if global.quiet {
         Outcome::Done
@@ -106,14 +106,14 @@ fn print(path: &Path, result: &Result<Sound, Rejection>, global: &GlobalOptions)
     }
 }
 
-fn verdict(path: &Path, result: &Result<Sound, Rejection>) -> Verdict {
+fn verdict(path: &Path, result: &Result<Sound, Rejection>) -> ValidateResult {
     let (problems, error) = match result {
         Ok(Sound::Scenario(prepared)) => (prepared.loaded.warnings.rows(), None),
         Ok(Sound::Sweep(_)) => (Vec::new(), None),
         Err(Rejection::Setup(SetupError::Scenario(report))) => (report.rows(), None),
         Err(other) => (Vec::new(), Some(other.to_string())),
     };
-    Verdict {
+    ValidateResult {
         file: path.display().to_string(),
         is_valid: result.is_ok(),
         problems,

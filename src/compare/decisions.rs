@@ -33,13 +33,13 @@ pub struct DecisionSummary {
 impl DecisionSummary {
     /// `None` of no episodes, or where one does not tell its decisions.
     pub fn of(episodes: &[EpisodeOutcome]) -> Option<Self> {
-        let told = told(episodes)?;
+        let decisions_of = decisions_of(episodes)?;
         let count = |of: fn(&Decisions) -> u32| -> f64 {
-            let counts: Vec<f64> = told.iter().map(|decisions| of(decisions).into()).collect();
+            let counts: Vec<f64> = decisions_of.iter().map(|decisions| of(decisions).into()).collect();
             mean(&counts)
         };
         let step = |of: fn(&Decisions) -> Option<u32>| -> Option<f64> {
-            let steps: Vec<f64> = told
+            let steps: Vec<f64> = decisions_of
                 .iter()
                 .filter_map(|decisions| of(decisions))
                 .map(f64::from)
@@ -73,14 +73,14 @@ pub struct SlotCommits {
 impl SlotCommits {
     /// One entry a slot, in their order; `None` as for [`DecisionSummary::of`].
     pub fn by_slot(slots: &[SlotId], episodes: &[EpisodeOutcome]) -> Option<Vec<Self>> {
-        let told = told(episodes)?;
+        let decisions_of = decisions_of(episodes)?;
         let of_slot = |&slot: &SlotId| {
             let mut commits = Self {
                 slot,
                 blueprints: BTreeMap::new(),
                 nothing: 0,
             };
-            for decisions in &told {
+            for decisions in &decisions_of {
                 match decisions.blueprints.get(&slot) {
                     Some(blueprint) => *commits.blueprints.entry(blueprint.clone()).or_default() += 1,
                     None => commits.nothing += 1,
@@ -93,9 +93,9 @@ impl SlotCommits {
 }
 
 /// The decisions of all episodes; `None` if there are none or one does not tell them.
-fn told(episodes: &[EpisodeOutcome]) -> Option<Vec<&Decisions>> {
-    let told: Option<Vec<_>> = episodes.iter().map(|outcome| outcome.decisions.as_ref()).collect();
-    told.filter(|told| !told.is_empty())
+fn decisions_of(episodes: &[EpisodeOutcome]) -> Option<Vec<&Decisions>> {
+    let decisions_of: Option<Vec<_>> = episodes.iter().map(|outcome| outcome.decisions.as_ref()).collect();
+    decisions_of.filter(|decisions_of| !decisions_of.is_empty())
 }
 
 #[cfg(test)]

@@ -20,7 +20,7 @@ use crate::health::{EngineError, Failure, Position};
 use crate::learner::LearnerPlugin;
 use crate::policy::DecideMode;
 use crate::reward::{EpisodeReward, RewardHorizon};
-use crate::run::{Moment, StopSignal};
+use crate::run::{DriverStep, StopSignal};
 use crate::scenario::{InitialTopology, TelemetryLevel};
 use crate::schedule::{AddWork, RoundEnd, Startup, Work};
 use crate::seed::Growth;
@@ -214,8 +214,8 @@ pub fn play_until(
     let mut began = Instant::now();
     loop {
         match engine.advance() {
-            ControlFlow::Continue(Moment::Started) => began = Instant::now(),
-            ControlFlow::Continue(Moment::StepPlayed) => stepped(engine.world_mut()),
+            ControlFlow::Continue(DriverStep::Started) => began = Instant::now(),
+            ControlFlow::Continue(DriverStep::StepPlayed) => stepped(engine.world_mut()),
             ControlFlow::Continue(_) => {}
             ControlFlow::Break(report) => {
                 report.into_result()?;

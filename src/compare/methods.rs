@@ -551,11 +551,11 @@ fn notes(arms: &[Arm], plan: &ComparisonPlan, left_out: &[LeftOut]) -> Vec<Strin
     let changed =
         records().filter(|record| !(record.confounders.notes.is_empty() && record.confounders.devices.len() < 2));
     notes.extend(changed.map(|record| {
-        let told = Confounders {
+        let confounders = Confounders {
             rollbacks: 0,
             ..record.confounders.clone()
         };
-        format!("{}: {}", record.run_id, told.entries().join("; "))
+        format!("{}: {}", record.run_id, confounders.entries().join("; "))
     }));
     if plan.metric.reads_validation_part() {
         let unseen = match plan.metric {

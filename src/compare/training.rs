@@ -121,21 +121,21 @@ impl TrainingRecord {
                 self.rounds = started.n_rounds;
                 self.scales_loss = started.amp_dtype.as_deref() == Some("fp16");
             }
-            Payload::EpisodeFinished(told) if told.end != EpisodeEnd::Stopped => {
-                in_round.push((self.outcome(event, told), told.length));
+            Payload::EpisodeFinished(episode) if episode.end != EpisodeEnd::Stopped => {
+                in_round.push((self.outcome(event, episode), episode.length));
             }
-            Payload::RoundFinished(told) => {
+            Payload::RoundFinished(episode) => {
                 let round = event.round.unwrap_or_default();
                 let episodes = std::mem::take(in_round);
-                let metrics = told.metrics.iter().map(|(name, value)| (name.clone(), value.0));
+                let metrics = episode.metrics.iter().map(|(name, value)| (name.clone(), value.0));
                 let before = self.curve.last();
                 let steps: u64 = episodes.iter().map(|(_, steps)| u64::from(*steps)).sum();
                 let outcomes = || episodes.iter().map(|(outcome, _)| outcome);
                 self.curve.push(RoundPoint {
                     round,
                     env_steps: before.map_or(0, |before| before.env_steps) + steps,
-                    seconds: before.map_or(0.0, |before| before.seconds) + told.perf.round_wall_s.0,
-                    accuracy: told.accuracy_mean.0,
+                    seconds: before.map_or(0.0, |before| before.seconds) + episode.perf.round_wall_s.0,
+                    accuracy: episode.accuracy_mean.0,
                     accuracy_minus_rent: mean_of(outcomes().filter_map(EpisodeOutcome::accuracy_minus_rent)),
                     loss: mean_of(outcomes().filter_map(|outcome| outcome.loss)),
                     param_ratio: mean_of(outcomes().map(|outcome| outcome.param_ratio)).unwrap_or(f64::NAN),
@@ -158,23 +158,23 @@ impl TrainingRecord {
         }
     }
 
-    fn outcome(&self, event: &Event, told: &EpisodeFinished) -> EpisodeOutcome {
+    fn outcome(&self, event: &Event, episode: &EpisodeFinished) -> EpisodeOutcome {
         EpisodeOutcome {
             seed: self.seed,
             round: event.round.unwrap_or_default(),
             env: event.env.unwrap_or_default() as usize,
             // What a failed env had reached is no result of the method.
-            accuracy: Some(told.final_accuracy.0)
-                .filter(|accuracy| accuracy.is_finite() && told.end != EpisodeEnd::Failed),
-            committed_accuracy: told.committed_accuracy.map(|accuracy| accuracy.0),
-            test_accuracy: told.test_accuracy.map(|accuracy| accuracy.0),
-            loss: Some(told.final_loss.0).filter(|loss| loss.is_finite() && told.end != EpisodeEnd::Failed),
-            test_loss: told.test_loss.map(|loss| loss.0),
-            rent: told.paid.as_ref().and_then(|paid| paid.rent).map(|rent| rent.0),
-            reward: told.paid.as_ref().map_or(0.0, |paid| paid.reward.0),
-            param_ratio: told.param_ratio.0,
-            rollbacks: told.rollbacks,
-            compute: told.compute,
+            accuracy: Some(episode.final_accuracy.0)
+                .filter(|accuracy| accuracy.is_finite() && episode.end != EpisodeEnd::Failed),
+            committed_accuracy: episode.committed_accuracy.map(|accuracy| accuracy.0),
+            test_accuracy: episode.test_accuracy.map(|accuracy| accuracy.0),
+            loss: Some(episode.final_loss.0).filter(|loss| loss.is_finite() && episode.end != EpisodeEnd::Failed),
+            test_loss: episode.test_loss.map(|loss| loss.0),
+            rent: episode.paid.as_ref().and_then(|paid| paid.rent).map(|rent| rent.0),
+            reward: episode.paid.as_ref().map_or(0.0, |paid| paid.reward.0),
+            param_ratio: episode.param_ratio.0,
+            rollbacks: episode.rollbacks,
+            compute: episode.compute,
             decisions: None,
         }
     }

@@ -43,7 +43,7 @@ pub struct Study<'a> {
 }
 
 /// What happens while a study is played.
-pub enum Told<'a> {
+pub enum StudyEvent<'a> {
     /// A row begins with the episodes of a seed.
     Enters {
         /// Of the row, or of a schedule that is tried.
@@ -97,7 +97,7 @@ struct Entry {
 }
 
 /// Hears what happens.
-type Tell<'t> = dyn FnMut(Told) + 't;
+type ReportStudy<'t> = dyn FnMut(StudyEvent) + 't;
 
 impl PlayedRow {
     fn outcomes(&self) -> impl Iterator<Item = &EpisodeOutcome> {
@@ -159,13 +159,13 @@ impl Study<'_> {
     ///
     /// # Errors
     /// A controller or policy that does not fit the scenario, or the first failure of a system.
-    pub fn play(&self, blind: Option<&Blind>, told: &mut Tell) -> Result<Vec<PlayedRow>, StudyError> {
+    pub fn play(&self, blind: Option<&Blind>, report: &mut ReportStudy) -> Result<Vec<PlayedRow>, StudyError> {
         let mut rows = self.policies();
         let opponents = self.against.iter().filter(|opponent| !opponent.is_derived());
         rows.extend(opponents.map(|opponent| self.opponent(opponent, blind)));
         'playing: for episodes in &self.episodes {
             for (row, entry) in &mut rows {
-                match self.play_entry(&row.name, entry.clone(), episodes, true, told)? {
+                match self.play_entry(&row.name, entry.clone(), episodes, true, report)? {
                     Some(played) => row.played.push(played),
                     None => break 'playing,
                 }
@@ -183,9 +183,9 @@ impl Study<'_> {
         for opponent in self.against.iter().filter(|opponent| opponent.is_derived()) {
             let names = opponent.rows();
             let played = match opponent {
-                Opponent::Widened => self.play_widened(&names[0], &reference, told)?,
-                Opponent::FromScratch => self.play_from_scratch(&names, &reference, told)?,
-                _ => self.play_schedules(&names, told)?,
+                Opponent::Widened => self.play_widened(&names[0], &reference, report)?,
+                Opponent::FromScratch => self.play_from_scratch(&names, &reference, report)?,
+                _ => self.play_schedules(&names, report)?,
             };
             match played {
                 Some(played) => rows.extend(played),
@@ -269,7 +269,7 @@ impl Study<'_> {
         &self,
         name: &str,
         reference: &PlayedRow,
-        told: &mut Tell,
+        report: &mut ReportStudy,
     ) -> Result<Option<Vec<PlayedRow>>, StudyError> {
         let row = self.row(name);
         let mut entry = self.ungrown(row.steps, InitialSeeds::Same(Vec::new()));
@@ -277,7 +277,7 @@ impl Study<'_> {
         let names = self.extension.names();
         let names = names.map_err(|error| failed(Failure::message(error.to_string())))?;
         let wider = widen(&mut entry.experiment, &names.hosts, reference.param_ratio()).map_err(failed)?;
-        let Some(mut row) = self.fill(row, |_| entry.clone(), told)? else {
+        let Some(mut row) = self.fill(row, |_| entry.clone(), report)? else {
             return Ok(None);
         };
         // Sizes are those of the scenario's host.
@@ -291,7 +291,7 @@ impl Study<'_> {
         &self,
         names: &[String],
         reference: &PlayedRow,
-        told: &mut Tell,
+        report: &mut ReportStudy,
     ) -> Result<Option<Vec<PlayedRow>>, StudyError> {
         let mut rows: Vec<PlayedRow> = Vec::new();
         for (name, of) in names.iter().zip([
@@ -305,7 +305,7 @@ impl Study<'_> {
                 row.steps = ((f64::from(row.steps) * ratio).round() as u32).max(1);
             }
             let steps = row.steps;
-            match self.fill(row, |seed| self.ungrown(steps, reference.architectures(seed)), told)? {
+            match self.fill(row, |seed| self.ungrown(steps, reference.architectures(seed)), report)? {
                 Some(row) => rows.push(row),
                 None => return Ok(None),
             }
@@ -318,10 +318,10 @@ impl Study<'_> {
         &self,
         mut row: PlayedRow,
         entry: impl Fn(usize) -> Entry,
-        told: &mut Tell,
+        report: &mut ReportStudy,
     ) -> Result<Option<PlayedRow>, StudyError> {
         for (index, episodes) in self.episodes.iter().enumerate() {
-            let Some(played) = self.play_entry(&row.name, entry(index), episodes, true, told)? else {
+            let Some(played) = self.play_entry(&row.name, entry(index), episodes, true, report)? else {
                 return Ok(None);
             };
             row.played.push(played);
@@ -335,22 +335,22 @@ impl Study<'_> {
         entry: Entry,
         episodes: &Episodes,
         is_row: bool,
-        told: &mut Tell,
+        report: &mut ReportStudy,
     ) -> Result<Option<PlayedEpisodes>, StudyError> {
         let Entry { experiment, candidate } = entry;
         let seed = episodes.seed;
-        told(Told::Enters { name, seed });
-        let step = |_: &mut World| told(Told::Steps(episodes.envs));
+        report(StudyEvent::Enters { name, seed });
+        let step = |_: &mut World| report(StudyEvent::Steps(episodes.envs));
         let played = play_until(experiment, self.extension, &candidate, episodes, self.stop, step);
         let played = played.map_err(|error| named(name, error))?;
         if self.stop.is_requested() && played.outcomes.len() < episodes.count() {
             return Ok(None);
         }
-        let leaves = Told::Leaves {
+        let leaves = StudyEvent::Leaves {
             played: &played,
             is_row,
         };
-        told(leaves);
+        report(leaves);
         Ok(Some(played))
     }
 
@@ -372,8 +372,8 @@ impl Study<'_> {
     }
 
     /// The best of the schedules that are drawn play.
-    fn play_schedules(&self, names: &[String], told: &mut Tell) -> Result<Option<Vec<PlayedRow>>, StudyError> {
-        let Some(found) = self.find_schedules(told)? else {
+    fn play_schedules(&self, names: &[String], report: &mut ReportStudy) -> Result<Option<Vec<PlayedRow>>, StudyError> {
+        let Some(found) = self.find_schedules(report)? else {
             return Ok(None);
         };
         let mut rows = Vec::new();
@@ -384,7 +384,7 @@ impl Study<'_> {
                 ..self.row(name)
             };
             let entry = self.scheduled(schedule);
-            let Some(row) = self.fill(row, |_| entry.clone(), told)? else {
+            let Some(row) = self.fill(row, |_| entry.clone(), report)? else {
                 return Ok(None);
             };
             rows.push(row);
@@ -394,7 +394,7 @@ impl Study<'_> {
 
     /// Draws schedules and plays each for a round, until there are enough of them, or they have taken what the policy's
     /// training took. `None` if it was stopped.
-    fn find_schedules(&self, told: &mut Tell) -> Result<Option<FoundSchedules>, StudyError> {
+    fn find_schedules(&self, report: &mut ReportStudy) -> Result<Option<FoundSchedules>, StudyError> {
         let (slots, max_steps) = (self.experiment.layout.len(), self.experiment.task.max_steps);
         let allowed = &self.experiment.scenario.policy.masks.action_space;
         let round = Episodes {
@@ -413,7 +413,7 @@ impl Study<'_> {
         for tried in 1.. {
             let schedule = draw(tried - 1);
             let entry = self.scheduled(schedule.clone());
-            let Some(played) = self.play_entry(&format!("schedule {tried}"), entry, &round, false, told)? else {
+            let Some(played) = self.play_entry(&format!("schedule {tried}"), entry, &round, false, report)? else {
                 return Ok(None);
             };
             gmacs += played.outcomes.iter().filter_map(EpisodeOutcome::gmacs).sum::<f64>();

@@ -20,7 +20,7 @@ use crate::record::{ListedState, RunDirectory, RunEntry};
 use crate::scenario::Catalog;
 use crate::sweep::SweepFolder;
 
-/// Findings of a part that are told one by one.
+/// Findings of a part that are listed one by one.
 const TOLD: usize = 8;
 
 /// How much a finding matters.
@@ -72,7 +72,7 @@ pub struct Part {
     pub seen: String,
     /// In the order in which they were found.
     pub findings: Vec<Finding>,
-    /// Findings beyond those that are told.
+    /// Findings beyond those that are listed.
     pub omitted: usize,
 }
 
@@ -150,7 +150,7 @@ impl Use {
 /// What a check comes to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Verdict {
+pub enum CheckVerdict {
     /// Everything is as it should be.
     Sound,
     /// Something is damaged, but it can be resumed.
@@ -172,7 +172,7 @@ pub struct Check {
     /// Whether a process plays it now: what it has not written yet was not asked for.
     pub is_played: bool,
     /// What it comes to.
-    pub verdict: Verdict,
+    pub verdict: CheckVerdict,
     /// What can be done with it.
     pub good_for: Vec<Use>,
     /// In order.
@@ -188,10 +188,10 @@ impl Check {
             state: None,
             is_played,
             verdict: match (is_resumable || is_played, is_sound) {
-                (true, true) => Verdict::Sound,
-                (true, false) if is_resumable => Verdict::Resumable,
-                _ if !good_for.is_empty() => Verdict::Usable,
-                _ => Verdict::Useless,
+                (true, true) => CheckVerdict::Sound,
+                (true, false) if is_resumable => CheckVerdict::Resumable,
+                _ if !good_for.is_empty() => CheckVerdict::Usable,
+                _ => CheckVerdict::Useless,
             },
             good_for,
             parts,
@@ -227,28 +227,28 @@ fn check_run(folder: &Path, catalog: &Catalog) -> Check {
     let mut scenario = scenario::check(folder, catalog);
     let mut manifest = scenario::check_manifest(folder, scenario.hash.as_deref());
     let shelf = checkpoints::check(folder, scenario.hash.as_deref(), is_played);
-    let told = events::check(folder, &shelf.sound, is_played);
-    let disagreements = agreement::check_checkpoints(&told, &shelf, &scenario, is_played);
-    agreement::check_hashes(folder, &told, &mut manifest.part, &mut scenario.part);
-    let rounds = agreement::check_rounds(&told, &shelf, &entry, is_played);
+    let data = events::check(folder, &shelf.sound, is_played);
+    let disagreements = agreement::check_checkpoints(&data, &shelf, &scenario, is_played);
+    agreement::check_hashes(folder, &data, &mut manifest.part, &mut scenario.part);
+    let rounds = agreement::check_rounds(&data, &shelf, &entry, is_played);
     let strays = files::check(folder, &shelf, is_played);
 
     let can_load = scenario.is_known && manifest.is_readable;
     let has_policy = scenario.is_known && manifest.is_readable_or_absent && !shelf.sound.is_empty();
-    let is_record = told.can_be_read && told.is_intact;
+    let is_record = data.can_be_read && data.is_intact;
     let uses = [
         (
             Use::Resume,
-            can_load && scenario.has_source && told.is_open && shelf.is_of_scenario,
+            can_load && scenario.has_source && data.is_open && shelf.is_of_scenario,
         ),
         (Use::Eval, has_policy),
-        (Use::Replay, is_record && told.has_decisions),
-        (Use::Compare, is_record && !told.live.rounds.is_empty()),
+        (Use::Replay, is_record && data.has_decisions),
+        (Use::Compare, is_record && !data.live.rounds.is_empty()),
     ];
     let good_for = uses.into_iter().filter(|(_, is_good)| *is_good).map(|(good, _)| good);
     let mut shelf_part = shelf.part;
     shelf_part.findings.extend(disagreements);
-    let parts = vec![scenario.part, manifest.part, shelf_part, told.part, rounds, strays];
+    let parts = vec![scenario.part, manifest.part, shelf_part, data.part, rounds, strays];
     Check {
         state: Some(entry.state),
         ..Check::new(folder, parts, good_for.collect(), is_played)

@@ -69,9 +69,9 @@ pub enum Extent {
     OfEvery(usize),
 }
 
-/// When something was told, as far as it belongs to a time.
+/// The time to which an event or value belongs, as far as it has one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Moment {
+pub struct EventPosition {
     /// From 0.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub round: Option<u32>,
@@ -83,7 +83,7 @@ pub struct Moment {
     pub env: Option<u32>,
 }
 
-impl fmt::Display for Moment {
+impl fmt::Display for EventPosition {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let position = Position {
             round: self.round,
@@ -131,7 +131,7 @@ pub struct Difference {
     pub kind: DiffKind,
     /// When.
     #[serde(flatten)]
-    pub at: Moment,
+    pub at: EventPosition,
     /// Type of the event; `None` of anything else.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub event: Option<String>,
@@ -255,7 +255,7 @@ impl Found {
         };
         self.add(Difference {
             kind: self.kind,
-            at: Moment::default(),
+            at: EventPosition::default(),
             event: None,
             field,
             left: side(files[0], left),

@@ -6,5 +6,5 @@ mod tensors;
 mod check;
 mod diff;
 
-pub use check::{Check, Finding, Part, Use, Verdict, Weight, check};
-pub use diff::{Compared, Diff, DiffError, DiffKind, Difference, Extent, Moment, Side, diff};
+pub use check::{Check, CheckVerdict, Finding, Part, Use, Weight, check};
+pub use diff::{Compared, Diff, DiffError, DiffKind, Difference, EventPosition, Extent, Side, diff};

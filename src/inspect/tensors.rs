@@ -95,20 +95,20 @@ fn with_tensors<T>(path: &Path, read: impl FnOnce(&SafeTensors) -> T) -> Result<
 
 fn difference(name: &str, left: Option<TensorView>, right: Option<TensorView>) -> Option<TensorDifference> {
     let kind = |tensor: &TensorView| format!("{:?} {:?}", tensor.dtype(), tensor.shape());
-    let told = |tensor: &Option<TensorView>| tensor.as_ref().map(|tensor| Value::String(kind(tensor)));
+    let data = |tensor: &Option<TensorView>| tensor.as_ref().map(|tensor| Value::String(kind(tensor)));
     let (Some(one), Some(other)) = (&left, &right) else {
         return Some(TensorDifference {
             field: name.into(),
-            left: told(&left),
-            right: told(&right),
+            left: data(&left),
+            right: data(&right),
             ulp: None,
         });
     };
     if kind(one) != kind(other) {
         return Some(TensorDifference {
             field: name.into(),
-            left: told(&left),
-            right: told(&right),
+            left: data(&left),
+            right: data(&right),
             ulp: None,
         });
     }

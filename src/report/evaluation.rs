@@ -257,8 +257,8 @@ fn table(
 fn commits_text(commits: &PolicyCommits, width: usize) -> String {
     let room = width.saturating_sub(INDENT.len());
     let lines = commits.slots.iter().map(|slot| {
-        let told = wrapped(&in_words(slot), room).replace('\n', &format!("\n{INDENT}"));
-        format!("  {:<4}  {told}\n", slot.slot.to_string())
+        let data = wrapped(&in_words(slot), room).replace('\n', &format!("\n{INDENT}"));
+        format!("  {:<4}  {data}\n", slot.slot.to_string())
     });
     format!(
         "  {}: episodes with a commit of\n{}",

@@ -55,10 +55,10 @@ impl Change {
 }
 
 impl GrowthEffects {
-    /// Takes what was told of one.
-    pub fn take(&mut self, told: GrowthEffect) {
-        let kind = (told.entered, told.blueprint.clone(), told.init.name());
-        self.0.entry(kind).or_default().push(told);
+    /// Takes one.
+    pub fn take(&mut self, data: GrowthEffect) {
+        let kind = (data.entered, data.blueprint.clone(), data.init.name());
+        self.0.entry(kind).or_default().push(data);
     }
 
     /// One for each kind, germinations first.
@@ -71,12 +71,12 @@ impl GrowthEffects {
                 blueprint: blueprint.clone(),
                 init,
                 events: events.len(),
-                loss_change: changes(|told| Some(told.after?.loss.0 - told.before.loss.0)),
-                accuracy_change: changes(|told| Some(told.after?.accuracy.0 - told.before.accuracy.0)),
+                loss_change: changes(|data| Some(data.after?.loss.0 - data.before.loss.0)),
+                accuracy_change: changes(|data| Some(data.after?.accuracy.0 - data.before.accuracy.0)),
                 gradient_ratio: [
-                    ratio(|told| Some(told.gradient_ratio?.at_birth?.0)),
-                    ratio(|told| Some(told.gradient_ratio?.after_1?.0)),
-                    ratio(|told| Some(told.gradient_ratio?.after_5?.0)),
+                    ratio(|data| Some(data.gradient_ratio?.at_first?.0)),
+                    ratio(|data| Some(data.gradient_ratio?.after_1?.0)),
+                    ratio(|data| Some(data.gradient_ratio?.after_5?.0)),
                 ],
             }
         });

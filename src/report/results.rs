@@ -54,7 +54,7 @@ struct Round<'a> {
     round: u32,
     rollbacks: u32,
     #[serde(flatten)]
-    told: &'a RoundFinished,
+    data: &'a RoundFinished,
 }
 
 #[derive(Serialize)]
@@ -67,7 +67,7 @@ struct Commit<'a> {
     /// From 1.
     step: u32,
     #[serde(flatten)]
-    told: &'a SeedCommitted,
+    data: &'a SeedCommitted,
     /// Validation accuracy lost without it, as last measured.
     last_contribution: Option<f64>,
     /// Of the contribution, paired.
@@ -134,7 +134,7 @@ pub(super) struct Gains {
 }
 
 impl<'a> RunResults<'a> {
-    /// What has been told of a run.
+    /// The recorded results of a run.
     pub fn of(live: &'a LiveState) -> Self {
         let ends = live.seed_ends.ends.iter().filter_map(|(&(stage, pruned_for), ages)| {
             Some(SeedEnd {
@@ -154,7 +154,7 @@ impl<'a> RunResults<'a> {
         let rounds = live.rounds.iter().map(|round| Round {
             round: round.round,
             rollbacks: round.rollbacks,
-            told: &round.told,
+            data: &round.data,
         });
         Self {
             rounds: rounds.collect(),
@@ -186,7 +186,7 @@ fn commit(seed: &CommittedSeed) -> Commit<'_> {
         episode: seed.at.episode,
         round: seed.at.round,
         step: seed.at.step,
-        told: &seed.told,
+        data: &seed.data,
         last_contribution: contribution.map(|contribution| contribution.points),
         standard_error: contribution.and_then(|contribution| contribution.standard_error),
         shapley: seed.worth.shapley,
@@ -198,9 +198,9 @@ fn grown_host(host: &EpisodeResult) -> GrownHost {
         env: host.at.env,
         episode: host.at.episode,
         round: host.at.round,
-        test_accuracy: host.told.test_accuracy,
+        test_accuracy: host.data.test_accuracy,
         accuracy: host.committed_accuracy(),
-        param_ratio: host.told.committed_ratio,
+        param_ratio: host.data.committed_ratio,
     }
 }
 
@@ -208,7 +208,7 @@ fn grown_host(host: &EpisodeResult) -> GrownHost {
 pub(super) fn learning(rounds: &[RoundResult]) -> Option<Learning> {
     let paid = rounds
         .iter()
-        .filter_map(|round| Some((round.reward_mean()?, round.told.accuracy_mean.0)));
+        .filter_map(|round| Some((round.reward_mean()?, round.data.accuracy_mean.0)));
     let paid: Vec<(f64, f64)> = paid.collect();
     let rounds = (paid.len() / 4).clamp(1, 10);
     let first = paid.get(..rounds)?;
@@ -238,7 +238,7 @@ pub(super) fn average(live: &LiveState) -> Option<Average> {
 pub(super) fn gains(live: &LiveState) -> Option<Gains> {
     let best = live.best_episode().filter(|best| best.has_committed())?;
     let still = live.baseline.as_ref()?;
-    let test = best.told.test_accuracy.zip(still.test_accuracy);
+    let test = best.data.test_accuracy.zip(still.test_accuracy);
     Some(Gains {
         test: test.map(|(grown, still)| grown.0 - still.0),
         validation: best.committed_accuracy() - still.val_accuracy.0,

@@ -92,15 +92,15 @@ fn rounds_table(rounds: &[RoundResult], width: usize) -> Option<String> {
     if rounds.is_empty() {
         return None;
     }
-    let is_paid = rounds.iter().any(|round| round.told.paid.is_some());
+    let is_paid = rounds.iter().any(|round| round.data.paid.is_some());
     let mut columns = vec!["round", "mean %", "best %"];
-    let is_text = rounds.iter().any(|round| round.told.perplexity.is_some());
+    let is_text = rounds.iter().any(|round| round.data.perplexity.is_some());
     columns.extend(is_text.then_some("perplexity"));
     columns.extend(is_paid.then_some("reward"));
     // In the order of their names; a plugin that was added later has measured the later rounds.
     let own: BTreeSet<&str> = rounds
         .iter()
-        .flat_map(|round| round.told.metrics.keys().map(String::as_str))
+        .flat_map(|round| round.data.metrics.keys().map(String::as_str))
         .collect();
     columns.extend(&own);
     columns.extend(["germinated", "committed", "pruned", "rollbacks", SPEED]);
@@ -110,18 +110,18 @@ fn rounds_table(rounds: &[RoundResult], width: usize) -> Option<String> {
     let row = |round: &RoundResult| {
         let mut cells = vec![
             (round.round + 1).to_string(),
-            format!("{:.2}", round.told.accuracy_mean.0),
-            format!("{:.2}", round.told.accuracy_best.0),
+            format!("{:.2}", round.data.accuracy_mean.0),
+            format!("{:.2}", round.data.accuracy_best.0),
         ];
-        cells.extend(is_text.then(|| number(round.told.perplexity, 2)));
+        cells.extend(is_text.then(|| number(round.data.perplexity, 2)));
         cells.extend(is_paid.then(|| signed(round.reward_mean(), 2)));
-        cells.extend(own.iter().map(|&name| number(round.told.metrics.get(name).copied(), 2)));
+        cells.extend(own.iter().map(|&name| number(round.data.metrics.get(name).copied(), 2)));
         cells.extend([
-            round.told.growth.germinated.to_string(),
-            round.told.growth.committed.to_string(),
-            round.told.growth.pruned.to_string(),
+            round.data.growth.germinated.to_string(),
+            round.data.growth.committed.to_string(),
+            round.data.growth.pruned.to_string(),
             round.rollbacks.to_string(),
-            format!("{:.1}", round.told.perf.env_steps_per_s.0),
+            format!("{:.1}", round.data.perf.env_steps_per_s.0),
         ]);
         cells
     };
@@ -157,7 +157,7 @@ fn precision(live: &LiveState, width: usize) -> Option<String> {
         return Some(listed("precision", &["f32".into(), format!("as {by} says")], width));
     }
     let mut entries = vec![run.amp_dtype.clone()?];
-    let mut scaled = live.rounds.iter().filter_map(|round| round.told.amp.as_ref());
+    let mut scaled = live.rounds.iter().filter_map(|round| round.data.amp.as_ref());
     let skipped: u64 = scaled.clone().flat_map(|scales| &scales.skipped).sum();
     let last = scaled.next_back().into_iter().flat_map(|scales| &scales.scale);
     let range = last.fold(None, |range: Option<(f64, f64)>, scale| {
@@ -177,8 +177,8 @@ fn precision(live: &LiveState, width: usize) -> Option<String> {
 /// Batches that were not computed as they were meant to be.
 fn fallbacks(live: &LiveState, width: usize) -> Option<String> {
     let mut all = Fallbacks::default();
-    let told = live.rounds.iter().filter_map(|round| round.told.fallbacks);
-    told.for_each(|of_round| all += of_round);
+    let data = live.rounds.iter().filter_map(|round| round.data.fallbacks);
+    data.for_each(|of_round| all += of_round);
     let Fallbacks { kernel, autocast } = all.any()?;
     let kernel = format!("{kernel} batches by libtorch's operators");
     Some(listed("fallbacks", &[kernel, format!("{autocast} in f32")], width))
@@ -265,11 +265,11 @@ fn seeds_table(live: &LiveState, width: usize) -> String {
     for seed in by_contribution.iter().take(SEEDS_SHOWN) {
         table.push(vec![
             seed.seed_id.clone(),
-            seed.told.blueprint.clone(),
+            seed.data.blueprint.clone(),
             seed.at.env.to_string(),
             (seed.at.round + 1).to_string(),
             seed.at.step.to_string(),
-            seed.told.params_added.to_string(),
+            seed.data.params_added.to_string(),
             contribution(seed),
             signed(seed.worth.shapley, 2),
         ]);
@@ -334,7 +334,7 @@ fn comparison(live: &LiveState) -> Option<String> {
         });
         return Some(format!(
             "No host was better with committed seeds than the best without any:\n{} % on the test part, {} % in validation.\n{still}",
-            accuracy(best.told.test_accuracy),
+            accuracy(best.data.test_accuracy),
             accuracy(Some(Num(best.committed_accuracy()))),
         ));
     }
@@ -345,10 +345,10 @@ fn comparison(live: &LiveState) -> Option<String> {
         // Evenly, from the best to the smallest.
         let host = front[place * (front.len() - 1) / (shown - 1).max(1)];
         let name = if place == 0 { "best grown host" } else { "smaller" };
-        let (at, ratio) = (host.at, host.told.committed_ratio);
+        let (at, ratio) = (host.at, host.data.committed_ratio);
         table.push(vec![
             format!("{name} (e{}: env {}, round {})", at.episode, at.env, at.round + 1),
-            accuracy(host.told.test_accuracy),
+            accuracy(host.data.test_accuracy),
             accuracy(Some(Num(host.committed_accuracy()))),
             ratio.map_or_else(|| ABSENT.into(), |ratio| format!("{:.2}x", ratio.0)),
         ]);

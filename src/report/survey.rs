@@ -3,7 +3,7 @@
 use super::table::Table;
 use crate::data::{PartSurvey, Survey, Surveyed, TextSurvey};
 
-/// Classes that are listed one by one; of more only the rarest and the commonest count is told.
+/// Classes that are listed one by one; of more only the rarest and the commonest count is given.
 const LISTED: usize = 20;
 
 /// Sizes, scale and classes, in lines of at most `width` characters.

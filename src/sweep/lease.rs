@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use super::folder::SweepFolder;
 use super::place::{Place, Shelf};
 use super::process::Worker;
-use crate::checkpoint::Standing;
+use crate::checkpoint::CheckpointId;
 use crate::health::{AtPath, FileError};
 
 /// What a lease says.
@@ -48,7 +48,7 @@ pub struct Setbacks {
     /// Since a newer checkpoint has appeared.
     in_a_row: u32,
     /// The newest checkpoint then.
-    newest: Option<Standing>,
+    newest: Option<CheckpointId>,
 }
 
 impl Setbacks {
@@ -57,7 +57,7 @@ impl Setbacks {
 
     /// Counts one more, with this as the newest checkpoint. Returns the pause before the trial is resumed; `None` if these were
     /// too many, and the count starts again.
-    pub fn pause_after(&mut self, newest: Option<Standing>) -> Option<Duration> {
+    pub fn pause_after(&mut self, newest: Option<CheckpointId>) -> Option<Duration> {
         if newest > self.newest {
             *self = Self { in_a_row: 0, newest };
         }

@@ -46,4 +46,4 @@ pub use player::{Attempt, Player, WorkError};
 pub use process::Worker;
 pub use side_by_side::{PlayedPoint, ReplicateError, SideBySide};
 pub use state::{Segment, SweepState, TrialState};
-pub use worker::{Shard, Told, WorkOptions, work};
+pub use worker::{Shard, WorkOptions, WorkerEvent, work};

@@ -12,7 +12,7 @@ use super::lease::Lease;
 use super::place::{Place, Shelf};
 use super::plan::{Plan, Trial};
 use super::state::Segment;
-use crate::checkpoint::{Checkpoints, Standing};
+use crate::checkpoint::{CheckpointId, Checkpoints};
 use crate::compare::{EpisodeOutcome, TrainingRecord};
 use crate::health::{AtPath, FileError};
 use crate::run::StopSignal;
@@ -53,7 +53,7 @@ pub trait Player: Sync {
     fn play(&self, group: &[&Trial], segment: Segment, lease: &mut Lease) -> Result<Attempt, WorkError>;
 
     /// The newest checkpoint of a trial, if one can be read.
-    fn newest_checkpoint(&self, trial: &Trial) -> Option<Standing>;
+    fn newest_checkpoint(&self, trial: &Trial) -> Option<CheckpointId>;
 
     /// The result of what has been played of a trial.
     ///
@@ -168,7 +168,7 @@ impl Player for Processes<'_> {
         Ok(Attempt::Done(trainings))
     }
 
-    fn newest_checkpoint(&self, trial: &Trial) -> Option<Standing> {
+    fn newest_checkpoint(&self, trial: &Trial) -> Option<CheckpointId> {
         let there = Checkpoints::of(&self.folder.trial(&trial.id)).list();
         there.ok().and_then(|there| there.first().copied())
     }

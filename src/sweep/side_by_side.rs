@@ -135,9 +135,9 @@ impl<'a> SideBySide<'a> {
     fn common_round(&self, group: &[&Trial]) -> Result<Option<u32>, FileError> {
         let mut common: Option<BTreeSet<u32>> = None;
         for trial in group {
-            let standings = Checkpoints::of(&self.folder.trial(&trial.id)).list()?;
-            let between = standings.iter().filter(|standing| !standing.is_inside_round());
-            let rounds: BTreeSet<u32> = between.map(|standing| standing.round).collect();
+            let ids = Checkpoints::of(&self.folder.trial(&trial.id)).list()?;
+            let between = ids.iter().filter(|id| !id.is_inside_round());
+            let rounds: BTreeSet<u32> = between.map(|id| id.round).collect();
             common = Some(common.map_or_else(|| rounds.clone(), |common| &common & &rounds));
         }
         Ok(common.and_then(|common| common.last().copied()))

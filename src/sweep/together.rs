@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 
 use crate::engine::{Engine, RunReport};
 use crate::random::{Domain, Draw, RunRng};
-use crate::run::{Moment, StopRequest, StopSignal};
+use crate::run::{DriverStep, StopRequest, StopSignal};
 
 /// Who plays when.
 #[derive(Clone, Copy, Debug)]
@@ -93,9 +93,9 @@ impl<'a> Game<'a> {
         }
         let Some(engine) = &mut self.engines[arm] else { return };
         match engine.advance() {
-            ControlFlow::Continue(Moment::RoundBegun) => self.is_in_round[arm] = true,
-            ControlFlow::Continue(Moment::RoundEnded) => self.is_in_round[arm] = false,
-            ControlFlow::Continue(Moment::Started | Moment::StepPlayed | Moment::Over) => {}
+            ControlFlow::Continue(DriverStep::RoundBegun) => self.is_in_round[arm] = true,
+            ControlFlow::Continue(DriverStep::RoundEnded) => self.is_in_round[arm] = false,
+            ControlFlow::Continue(DriverStep::Started | DriverStep::StepPlayed | DriverStep::Over) => {}
             ControlFlow::Break(report) => {
                 self.is_in_round[arm] = false;
                 if report.failure.is_some() {

@@ -70,7 +70,7 @@ pub struct WorkOptions {
 
 /// Something that a worker tells.
 #[derive(Clone, Debug)]
-pub enum Told<'a> {
+pub enum WorkerEvent<'a> {
     /// It has taken a trial.
     Begun(&'a Trial),
     /// A trial has ended.
@@ -94,7 +94,7 @@ pub fn work(
     plan: &Plan,
     options: &WorkOptions,
     stop: &StopSignal,
-    tell: &(dyn Fn(Told) + Sync),
+    tell: &(dyn Fn(WorkerEvent) + Sync),
 ) -> Result<(), WorkError> {
     tidy(folder, Duration::from_secs(plan.sweep.budget.lease_s))?;
     set_damaged_aside(folder, plan)?;
@@ -122,7 +122,7 @@ pub(super) struct Worker<'a> {
     plan: &'a Plan,
     options: &'a WorkOptions,
     stop: &'a StopSignal,
-    tell: &'a (dyn Fn(Told) + Sync),
+    tell: &'a (dyn Fn(WorkerEvent) + Sync),
     /// Groups of trials in the order in which they are looked for.
     order: Vec<Group<'a>>,
     /// One thread at a time looks for a trial, and all of them use what it has seen.
@@ -185,7 +185,7 @@ impl<'a> Worker<'a> {
         plan: &'a Plan,
         options: &'a WorkOptions,
         stop: &'a StopSignal,
-        tell: &'a (dyn Fn(Told) + Sync),
+        tell: &'a (dyn Fn(WorkerEvent) + Sync),
     ) -> Self {
         Self {
             place,
@@ -265,7 +265,7 @@ impl<'a> Worker<'a> {
                 TrialState::Playing(_) | TrialState::AtRung(_) => {
                     look.have_ended = false;
                     if self.options.only.is_some() && self.options.leaves {
-                        (self.tell)(Told::Left(trial, &state));
+                        (self.tell)(WorkerEvent::Left(trial, &state));
                     }
                 }
             }
@@ -306,7 +306,7 @@ impl<'a> Worker<'a> {
                 times: MOST_MISPLACED,
             });
         };
-        (self.tell)(Told::Pauses(trial, &reason, pause));
+        (self.tell)(WorkerEvent::Pauses(trial, &reason, pause));
         let until = self.place.elapsed() + pause;
         while let Some(left) = self.left(until).filter(|_| !self.stop.is_requested()) {
             self.place.pause(left.min(PAUSE));
@@ -324,7 +324,7 @@ impl<'a> Worker<'a> {
         } = task;
         let trial = group[0];
         for trial in &group {
-            (self.tell)(Told::Begun(trial));
+            (self.tell)(WorkerEvent::Begun(trial));
         }
         let mut misplaced = None;
         loop {
@@ -353,7 +353,7 @@ impl<'a> Worker<'a> {
                     let training = &trainings[0];
                     let score = training.rolling_accuracy().unwrap_or(f64::NEG_INFINITY);
                     RungScore { score: Num(score) }.write(self.place, &trial.id, segment.rung)?;
-                    (self.tell)(Told::Scored(trial, segment, score));
+                    (self.tell)(WorkerEvent::Scored(trial, segment, score));
                     break;
                 }
                 Attempt::LetGo => break,
@@ -383,7 +383,7 @@ impl<'a> Worker<'a> {
                 break;
             }
             if let Some(pause) = pause {
-                (self.tell)(Told::Again(trial, &reason));
+                (self.tell)(WorkerEvent::Again(trial, &reason));
                 if self.pauses(pause, &lease)? {
                     continue;
                 }
@@ -414,7 +414,7 @@ impl<'a> Worker<'a> {
 
     fn end(&self, trial: &Trial, result: &TrialResult) -> Result<(), FileError> {
         result.write(self.place, &trial.id)?;
-        (self.tell)(Told::Ended(trial, result));
+        (self.tell)(WorkerEvent::Ended(trial, result));
         Ok(())
     }
 

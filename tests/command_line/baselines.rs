@@ -49,7 +49,7 @@ fn quoted(field: &str, path: &Path) -> String {
 }
 
 const EAGER: [&str; 3] = [
-    "lifecycle.gates.min_training_epochs=1",
+    "lifecycle.gates.min_training_steps=1",
     "lifecycle.gates.min_gradient_health=0.0",
     "policy.controller=random",
 ];

@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use simic_engine::internals::engine::built_in_names;
-use simic_engine::internals::inspect::{Use, Verdict, check as look_through};
+use simic_engine::internals::inspect::{Use, CheckVerdict, check as look_through};
 use simic_engine::internals::record::RunDirectory;
 
 use crate::program::{command, ended, engine, newest, refused, succeeds, text};
@@ -321,7 +321,7 @@ fn a_folder_that_is_no_run_is_unusable_and_one_that_is_not_there_is_refused() {
 }
 
 /// Flips a bit of the byte at `place`, a part of the file's length, and says what the check says then.
-fn verdict_with_flipped_bit(run: &Path, file: &str, length: usize, place: f64, bit: u32) -> Verdict {
+fn verdict_with_flipped_bit(run: &Path, file: &str, length: usize, place: f64, bit: u32) -> CheckVerdict {
     let path = run.join(file);
     let whole = fs::read(&path).expect("there is a file");
     let mut bytes = whole.clone();
@@ -354,7 +354,7 @@ fn any_flipped_bit_of_a_checkpoint_or_of_the_events_that_it_has_seen_is_found() 
     let sound = look_through(&run, &built_in_names());
     assert_eq!(
         (sound.verdict, sound.good_for.contains(&Use::Resume)),
-        (Verdict::Sound, true)
+        (CheckVerdict::Sound, true)
     );
 
     let config = ProptestConfig {
@@ -370,7 +370,7 @@ fn any_flipped_bit_of_a_checkpoint_or_of_the_events_that_it_has_seen_is_found() 
             }
             None => verdict_with_flipped_bit(&run, "events.jsonl", seen, place, bit),
         };
-        prop_assert_ne!(verdict, Verdict::Sound);
+        prop_assert_ne!(verdict, CheckVerdict::Sound);
     });
 }
 

@@ -19,7 +19,7 @@ const SCENARIO: &str = r#"(
     ),
     lifecycle: (
         auto_forward: (g1: true, g2: true, g3: true),
-        gates: (min_training_epochs: 1, min_gradient_health: 0.0),
+        gates: (min_training_steps: 1, min_gradient_health: 0.0),
     ),
 )"#;
 

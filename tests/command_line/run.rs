@@ -475,7 +475,7 @@ fn short_of_commits(folder: &Path, name: &str, steps: u32, policy: &str) -> Path
             policy: ({policy}),
             lifecycle: (
                 auto_forward: (g1: true, g2: true, g3: true),
-                gates: (min_training_epochs: 10, min_gradient_health: 0.7),
+                gates: (min_training_steps: 10, min_gradient_health: 0.7),
                 exploding_factor: 10.0,
             ),
         )"#
@@ -503,7 +503,7 @@ fn a_run_that_commits_nothing_says_why_and_what_to_change() {
 
     for told in [
         "in TRAINING, 5 steps old: pruned by random\n",
-        "lifecycle.gates.min_training_epochs asks 10 steps of training",
+        "lifecycle.gates.min_training_steps asks 10 steps of training",
         "policy.random.op_weights.prune",
     ] {
         assert!(pruned.contains(told), "{pruned}");

@@ -11,9 +11,9 @@ use simic_engine::internals::torch::Backend;
 use simic_engine::prelude::*;
 use tch::{TchError, Tensor};
 
-/// δ(x) = w·x per channel; `birth` is where w starts, which has to be 0.
+/// δ(x) = w·x per channel; `seed_init` is where w starts, which has to be 0.
 pub struct ChannelScale {
-    pub birth: f32,
+    pub seed_init: f32,
 }
 
 struct ChannelScaleModule {
@@ -50,17 +50,17 @@ impl Blueprint for ChannelScale {
 
     fn build(&self, dim: i64, rng: &mut RunRng, backend: Backend) -> Result<Box<dyn SeedModule>, BlueprintError> {
         let mut params = ParamSet::new(backend);
-        let weight = params.add("weight", &[dim, 1, 1], Init::Constant(self.birth))?;
+        let weight = params.add("weight", &[dim, 1, 1], Init::Constant(self.seed_init))?;
         params.initialise(rng)?;
         Ok(Box::new(ChannelScaleModule { weight, params }))
     }
 }
 
-fn add(app: &mut App, birth: f32) {
+fn add(app: &mut App, seed_init: f32) {
     let world = app.world_mut();
     world
         .resource_mut::<BlueprintRegistry>()
-        .register(Arc::new(ChannelScale { birth }));
+        .register(Arc::new(ChannelScale { seed_init }));
     world.resource_mut::<ControllerRegistry>().register(
         "patience",
         "waits, under another name",

@@ -16,10 +16,10 @@ const SCENARIO: &str = r#"(
     lifecycle: (
         slots: ["r0c0", "r0c1", "r0c2"],
         max_seeds: 0,
-        max_holding_epochs: 6,
-        embargo_epochs: 1,
+        max_holding_steps: 6,
+        embargo_steps: 1,
         auto_forward: (g1: true, g2: true, g3: true),
-        gates: (min_training_epochs: 1, min_gradient_health: 0.0),
+        gates: (min_training_steps: 1, min_gradient_health: 0.0),
     ),
     policy: (controller: "schedule", masks: (sequential_germination: false), schedule: (entries: [
         (step: 2, command: germinate(slot: "r0c1", blueprint: "conv_light", style: "linear_add", tempo: "fast", target: "full")),

@@ -16,7 +16,7 @@ const SCENARIO: &str = r#"(
     run: (rounds: 1, n_envs: 2, max_steps: 12),
     lifecycle: (
         auto_forward: (g1: true, g2: true, g3: true),
-        gates: (min_training_epochs: 1, min_gradient_health: 0.0),
+        gates: (min_training_steps: 1, min_gradient_health: 0.0),
         min_prune_age: 0,
     ),
 )"#;

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
-use simic_engine::internals::checkpoint::{CheckpointName, Checkpoints, Standing};
+use simic_engine::internals::checkpoint::{CheckpointName, Checkpoints, CheckpointId};
 use simic_engine::internals::engine::RunReport;
 use simic_engine::internals::run::StopRequest;
 use simic_engine::prelude::*;
@@ -22,7 +22,7 @@ fn scenario(intervals: &str) -> String {
             run: (rounds: 2, n_envs: 3, max_steps: {STEPS}, {intervals}),
             policy: (controller: "random"),
             initial_topology: seeds([(slot: "r0c1", blueprint: "conv_light")]),
-            lifecycle: (auto_forward: (g1: true, g2: true, g3: true), gates: (min_training_epochs: 1)),
+            lifecycle: (auto_forward: (g1: true, g2: true, g3: true), gates: (min_training_steps: 1)),
             faults: [
                 (env: 1, round: 1, step: 3, fault: nan_weight),
                 (env: 2, round: 1, step: 4, fault: nan_weight),
@@ -73,8 +73,8 @@ fn a_run_resumes_from_any_step_of_a_round() {
 
     for step in 1..last {
         let run = stopped_after(step, &scenario, NOTHING, &folder.path().join(step.to_string()));
-        let newest = Checkpoints::of(&run).standings()[0];
-        assert_eq!(newest, Standing { round: 1, step });
+        let newest = Checkpoints::of(&run).ids()[0];
+        assert_eq!(newest, CheckpointId { round: 1, step });
 
         let mut engine = resumed(&run, CheckpointName::Last, NOTHING, 1).expect("the run can be resumed");
 
@@ -153,9 +153,9 @@ fn one_is_written_every_n_steps_and_stays_until_the_next_of_any_kind() {
     let inside = |round, steps: &[u64]| -> Vec<_> { steps.iter().map(|&step| (round, Some(step))).collect() };
     let expected = [vec![(0, None)], inside(0, &[3, 6]), vec![(1, None)], inside(1, &[3, 5])];
     assert_eq!(told(&run), expected.concat());
-    let standings = Checkpoints::of(&run).standings();
-    let expected = [Standing { round: 1, step: 5 }, Standing::before(1), Standing::before(0)];
-    assert_eq!(standings, expected);
+    let ids = Checkpoints::of(&run).ids();
+    let expected = [CheckpointId { round: 1, step: 5 }, CheckpointId::before(1), CheckpointId::before(0)];
+    assert_eq!(ids, expected);
 }
 
 #[test]
@@ -164,8 +164,5 @@ fn without_an_interval_a_stop_leaves_the_last_boundary() {
 
     let run = stopped_after(5, &scenario("checkpoint_every_minutes: None"), NOTHING, folder.path());
 
-    assert_eq!(
-        Checkpoints::of(&run).standings(),
-        [Standing::before(1), Standing::before(0)]
-    );
+    assert_eq!(Checkpoints::of(&run).ids(), [CheckpointId::before(1), CheckpointId::before(0)]);
 }

@@ -21,7 +21,7 @@ const SCENARIO: &str = r#"(
     lifecycle: (
         slots: ["r0c0", "r0c1"],
         auto_forward: (g1: true, g2: true, g3: true),
-        gates: (min_training_epochs: 1, min_gradient_health: 0.0),
+        gates: (min_training_steps: 1, min_gradient_health: 0.0),
     ),
     policy: (controller: "schedule", masks: (sequential_germination: false), schedule: (entries: [
         (step: 1, command: germinate(slot: "r0c0", blueprint: "mlp_small", style: "gated_gate", tempo: "fast", target: "full")),

@@ -53,7 +53,7 @@ fn three_convolutions_rescue_an_impaired_host() {
         r#"(
             name: "rescued", task: preset("digits_impaired"),
             run: (rounds: 1, n_envs: 1, max_steps: 100),
-            lifecycle: (max_holding_epochs: None, exploding_factor: 10.0),
+            lifecycle: (max_holding_steps: None, exploding_factor: 10.0),
             policy: (
                 controller: "schedule",
                 schedule: (entries: [

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use simic_engine::internals::checkpoint::{CheckpointName, Checkpoints, Standing};
+use simic_engine::internals::checkpoint::{CheckpointName, Checkpoints, CheckpointId};
 use simic_engine::internals::controller::SavedFolder;
 use simic_engine::internals::engine::RunReport;
 use simic_engine::internals::growth::{AlphaTarget, GerminationStyle, Tempo};
@@ -114,7 +114,7 @@ fn register(app: &mut App) {
     );
     world
         .resource_mut::<BlueprintRegistry>()
-        .register(Arc::new(ChannelScale { birth: 0.0 }));
+        .register(Arc::new(ChannelScale { seed_init: 0.0 }));
     world
         .resource_mut::<HostRegistry>()
         .register("short", "a stem and a residual block", Arc::new(short));
@@ -197,7 +197,7 @@ impl Case {
             r#"(
                 name: "kinds", preset: "manual", task: {task}, run: (rounds: 3, n_envs: 2, max_steps: 6),
                 policy: ({policy}), reward: {reward}, learner: ({learner}),
-                lifecycle: (auto_forward: (g1: true, g2: true, g3: true), gates: (min_training_epochs: 1), {lifecycle}), {more}
+                lifecycle: (auto_forward: (g1: true, g2: true, g3: true), gates: (min_training_steps: 1), {lifecycle}), {more}
             )"#
         )
     }
@@ -218,8 +218,8 @@ impl Case {
         let stopped = self.play(halves, &folder.path().join("halves"));
         assert!(stopped.stopped_by.is_some(), "{}: it was not interrupted", self.name);
         let (expected, run) = (directory(&undisturbed), directory(&stopped));
-        let newest = Checkpoints::of(&run).standings()[0];
-        assert_eq!(newest, Standing { round: 1, step: 3 }, "{}", self.name);
+        let newest = Checkpoints::of(&run).ids()[0];
+        assert_eq!(newest, CheckpointId { round: 1, step: 3 }, "{}", self.name);
         let other = folder
             .path()
             .join("before")
@@ -379,11 +379,14 @@ fn every_blueprint_and_birth_resumes_as_it_was() {
             ])"#
         );
     };
-    let births = cases(&["zero_gain", "zero_output", "gradmax", "statistics"], |case, init| {
+    let seed_init = cases(&["zero_gain", "zero_output", "gradmax", "statistics"], |case, init| {
         plants(case, "conv_light");
         case.lifecycle = format!("blueprints: (conv_light: (init: {init}))");
     });
-    cases(&blueprints, plants).iter().chain(&births).for_each(Case::holds);
+    cases(&blueprints, plants)
+        .iter()
+        .chain(&seed_init)
+        .for_each(Case::holds);
 }
 
 #[test]

@@ -52,7 +52,7 @@ const ASSIGNMENTS: [&str; 14] = [
     "lifecycle.slots=[\"r0c0\", \"r1c0\"]",
     "reward=contribution(shaped((rent_weight: 0.5)))",
     "governor.max_rollbacks_per_episode=-1",
-    "lifecycle.gates.min_training_epochs=/* many */ 10",
+    "lifecycle.gates.min_training_steps=/* many */ 10",
 ];
 
 #[test]

@@ -25,7 +25,7 @@ const SWEEP: &str = r#"(
     set: [(path: "run.n_envs", value: 1)],
     axes: [
         (path: "policy.controller", values: list(["heuristic", "random"])),
-        (path: "lifecycle.gates.min_training_epochs", values: integer(low: 1, high: 3)),
+        (path: "lifecycle.gates.min_training_steps", values: integer(low: 1, high: 3)),
     ],
     draw: latin_hypercube(points: 2, seed: 1),
     replicates: 1,

@@ -59,7 +59,7 @@ pub enum Domain {
     /// `schedule`
     ScheduleSearch = 22,
     /// `r, e, t`: the batch on which the step's seeds are initialized
-    BirthBatch = 23,
+    InitBatch = 23,
 }
 
 /// SplitMix64's increment: the golden ratio in 64 bits.

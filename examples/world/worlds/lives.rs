@@ -6,7 +6,7 @@ use std::time::Duration;
 use simic_engine::internals::checkpoint::{CheckpointError, CheckpointName, PastRun, ResumeError};
 use simic_engine::internals::engine::{Prepared, RunReport};
 use simic_engine::internals::record::Recording;
-use simic_engine::internals::run::{Moment, RoundLimit, StopRequest};
+use simic_engine::internals::run::{DriverStep, RoundLimit, StopRequest};
 use simic_engine::internals::scenario::Catalog;
 use simic_engine::internals::storage::{Fault, StorageFaults};
 use simic_engine::prelude::*;
@@ -185,7 +185,7 @@ impl Lives<'_> {
         let report = loop {
             match engine.advance() {
                 std::ops::ControlFlow::Break(report) => break report,
-                std::ops::ControlFlow::Continue(Moment::StepPlayed) => steps_left -= 1,
+                std::ops::ControlFlow::Continue(DriverStep::StepPlayed) => steps_left -= 1,
                 std::ops::ControlFlow::Continue(_) => {}
             }
             if steps_left == 0 {

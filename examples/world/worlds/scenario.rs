@@ -187,9 +187,9 @@ fn draw_lifecycle(dice: &mut Dice, ground: &Ground, slots: &[&str]) -> String {
     // Norms have nothing that another init could start with.
     format!(
         "lifecycle: (slots: Some({slots:?}), seed_init: {init}, blueprints: (norm: (init: Some(zero_gain))),
-    on_commit: {on_commit}, auto_forward: (g1: {g1}, g2: {g2}, g3: {g3}), embargo_epochs: {embargo},
-    min_prune_age: {prune_age}, max_holding_epochs: {holding}, max_seeds: Some({max_seeds}),
-    gates: (mode: {gates}, min_training_epochs: {training}, min_blending_epochs: {blending},
+    on_commit: {on_commit}, auto_forward: (g1: {g1}, g2: {g2}, g3: {g3}), embargo_steps: {embargo},
+    min_prune_age: {prune_age}, max_holding_steps: {holding}, max_seeds: Some({max_seeds}),
+    gates: (mode: {gates}, min_training_steps: {training}, min_blending_steps: {blending},
         min_training_improvement: -100.0, min_gradient_health: 0.0, min_contribution: {min_contribution}),
     isolation: (cnn: (blending: {isolation}, holding: {isolation}, committed: co_adapt))),"
     )
@@ -261,7 +261,7 @@ fn draw_policy(dice: &mut Dice, controller: &str, ground: &Ground, schedule: &st
     net_cfg: (feature_dim: 8, hidden_dim: 8, head_conditioning: {conditioning}),
     obs: (features: {features}),
     masks: (sequential_germination: {is_sequential}, mask_structural_gates: {hides_gates}, action_space: {space}),
-    heuristic: (plateau_epochs_to_germinate: 1, min_epochs_before_germinate: 1),
+    heuristic: (plateau_steps_to_germinate: 1, min_steps_before_germinate: 1),
     schedule: (entries: [{schedule}], wait_on_illegal: true),
     periodic: (period: {period}, {growth}), fragrow: ({growth})),"#
     )

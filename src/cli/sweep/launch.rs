@@ -2,7 +2,7 @@
 
 use super::{begin_folder, collect, failed};
 use crate::cli::options::PlayOptions;
-use crate::cli::output::{show, tell};
+use crate::cli::output::{print_note, show};
 use crate::cli::{Context, Outcome};
 use crate::sweep::{Cluster, Launch, Planned, SweepFolder, WorkOptions};
 
@@ -45,7 +45,7 @@ pub(super) fn launch(
         return Ok(show(driver.unwrap_or_else(|| launch.slurm_script())));
     }
     if !context.global.quiet {
-        tell(format_args!(
+        print_note(format_args!(
             "{}: {} trials in {}",
             plan.name,
             plan.trials.len(),
@@ -64,7 +64,7 @@ pub(super) fn launch(
     };
     let sweep = folder.path().display();
     let script = launch.slurm_path();
-    tell(format_args!(
+    print_note(format_args!(
         "submitted as job {job}, {} workers\n\
          where it stands:      simic-engine sweep status {sweep}\n\
          its workers:          squeue --job {job}\n\

@@ -8,10 +8,10 @@ use indicatif::{ProgressBar, ProgressStyle as BarStyle};
 
 use super::status::progress;
 use crate::cli::Context;
-use crate::cli::output::tell;
+use crate::cli::output::print_note;
 use crate::compare::Metric;
 use crate::report::{end_text, short_id};
-use crate::sweep::{Plan, Results, SweepFolder, Told, Trial, TrialState};
+use crate::sweep::{Plan, Results, SweepFolder, Trial, TrialState, WorkerEvent};
 
 /// Lines of what has happened, and on a terminal what is happening below them.
 pub(super) struct View<'a> {
@@ -52,16 +52,16 @@ impl<'a> View<'a> {
         }
     }
 
-    pub fn tell(&self, told: Told) {
+    pub fn show_event(&self, event: WorkerEvent) {
         let find = |trial: &Trial| self.plan.trials.iter().find(|known| known.id == trial.id);
         let mut playing = self.playing.lock().unwrap_or_else(PoisonError::into_inner);
         let name = |trial: &Trial| format!("{} {} seed {}", short_id(&trial.id), trial.label(), trial.seed.0);
-        let line = match told {
-            Told::Begun(trial) => {
+        let line = match event {
+            WorkerEvent::Begun(trial) => {
                 playing.extend(find(trial));
                 self.bars.is_none().then(|| format!("{}: begun", name(trial)))
             }
-            Told::Ended(trial, result) => {
+            WorkerEvent::Ended(trial, result) => {
                 playing.retain(|known| known.id != trial.id);
                 if let Some(bars) = &self.bars {
                     bars.total.inc(1);
@@ -78,15 +78,15 @@ impl<'a> View<'a> {
                     result.wall_s
                 ))
             }
-            Told::Scored(trial, segment, score) => {
+            WorkerEvent::Scored(trial, segment, score) => {
                 playing.retain(|known| known.id != trial.id);
                 Some(format!("{}: {score:.2} % after {} rounds", name(trial), segment.until))
             }
-            Told::Left(trial, TrialState::Playing(worker)) => {
+            WorkerEvent::Left(trial, TrialState::Playing(worker)) => {
                 Some(format!("{}: left to {worker}, which plays it", name(trial)))
             }
-            Told::Left(trial, _) => Some(format!("{}: it waits for others at a rung", name(trial))),
-            Told::Pauses(trial, reason, pause) => {
+            WorkerEvent::Left(trial, _) => Some(format!("{}: it waits for others at a rung", name(trial))),
+            WorkerEvent::Pauses(trial, reason, pause) => {
                 playing.retain(|known| known.id != trial.id);
                 let pause = pause.as_secs();
                 Some(format!(
@@ -94,14 +94,14 @@ impl<'a> View<'a> {
                     name(trial)
                 ))
             }
-            Told::Again(trial, reason) => Some(format!("{}: tried again: {reason}", name(trial))),
+            WorkerEvent::Again(trial, reason) => Some(format!("{}: tried again: {reason}", name(trial))),
         };
         let Some(line) = line.filter(|_| !self.quiet) else {
             return;
         };
         match &self.bars {
             Some(bars) => bars.context.terminal.say(&line),
-            None => tell(line),
+            None => print_note(line),
         }
     }
 

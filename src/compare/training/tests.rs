@@ -8,16 +8,16 @@ fn episode(round: u32, env: u32, accuracy: f64) -> Event {
         round,
         step: 4,
     };
-    let told = EpisodeFinished {
+    let recorded = EpisodeFinished {
         final_accuracy: Num(accuracy),
         length: 4,
         end: EpisodeEnd::Horizon,
         ..examples::episode_finished()
     };
-    Event::env(context, told)
+    Event::env(context, recorded)
 }
 
-fn told(events: impl IntoIterator<Item = Event>) -> TrainingRecord {
+fn recorded(events: impl IntoIterator<Item = Event>) -> TrainingRecord {
     let (mut record, mut in_round) = (TrainingRecord::of_nothing("run".into()), Vec::new());
     for event in events {
         record.apply(&event, &mut in_round);
@@ -35,7 +35,7 @@ fn a_training_is_scored_by_the_episodes_of_its_last_ten_rounds() {
         ]
     });
 
-    let record = told(rounds);
+    let record = recorded(rounds);
 
     assert_eq!(record.episodes.len(), 20);
     // Rounds 2 to 11, and half a point for the second env.
@@ -49,10 +49,10 @@ fn a_training_is_scored_by_the_episodes_of_its_last_ten_rounds() {
 #[test]
 fn a_failed_env_and_an_unfinished_round_have_no_score() {
     let mut failed = episode(0, 1, 99.0);
-    if let Payload::EpisodeFinished(told) = &mut failed.payload {
-        told.end = EpisodeEnd::Failed;
+    if let Payload::EpisodeFinished(recorded) = &mut failed.payload {
+        recorded.end = EpisodeEnd::Failed;
     }
-    let record = told([
+    let record = recorded([
         episode(0, 0, 50.0),
         failed,
         Event::round(0, examples::round_finished()),
@@ -64,7 +64,7 @@ fn a_failed_env_and_an_unfinished_round_have_no_score() {
 
 #[test]
 fn scores_keep_the_evaluation_seeds_apart() {
-    let mut record = told([episode(0, 0, 1.0), Event::round(0, examples::round_finished())]);
+    let mut record = recorded([episode(0, 0, 1.0), Event::round(0, examples::round_finished())]);
     let outcome = record.episodes[0].clone();
     let under = |seed, accuracy| EpisodeOutcome {
         seed: BigInteger(seed),
@@ -84,12 +84,12 @@ fn scores_keep_the_evaluation_seeds_apart() {
 fn losses_are_scores_of_which_less_is_better() {
     let with_losses = |env, loss, test_loss: f64| {
         let mut event = episode(0, env, 50.0);
-        if let Payload::EpisodeFinished(told) = &mut event.payload {
-            (told.final_loss, told.test_loss) = (Num(loss), Some(Num(test_loss)));
+        if let Payload::EpisodeFinished(recorded) = &mut event.payload {
+            (recorded.final_loss, recorded.test_loss) = (Num(loss), Some(Num(test_loss)));
         }
         event
     };
-    let record = told([
+    let record = recorded([
         with_losses(0, 2.0, 2.25),
         with_losses(1, 1.5, 1.75),
         with_losses(2, f64::NAN, 2.0),
@@ -117,7 +117,7 @@ fn metrics_are_called_alike_everywhere() {
 /// 0.3 and 0.02 billion an episode.
 #[test]
 fn what_a_training_computed_is_added_up_round_by_round() {
-    let record = told([
+    let record = recorded([
         episode(0, 0, 1.0),
         episode(0, 1, 1.0),
         Event::round(0, examples::round_finished()),

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::Part;
-use crate::checkpoint::{Checkpoints, Progress, Standing};
+use crate::checkpoint::{CheckpointId, Checkpoints, Progress};
 use crate::inspect::tensors::{look_through, tensor_files};
 use crate::unfinished;
 
@@ -13,7 +13,7 @@ pub(super) struct ShelfFacts {
     /// Those that are as they were written, the newest first.
     pub sound: Vec<Progress>,
     /// Where there is one, sound or not, the newest first.
-    pub there: Vec<Standing>,
+    pub there: Vec<CheckpointId>,
     /// The newest sound one belongs to the scenario.
     pub is_of_scenario: bool,
 }
@@ -22,11 +22,11 @@ pub(super) struct ShelfFacts {
 pub(super) fn check(folder: &Path, hash: Option<&str>, is_played: bool) -> ShelfFacts {
     let mut part = Part::new("checkpoints");
     let shelf = Checkpoints::of(folder);
-    let there = shelf.standings();
+    let there = shelf.ids();
     let (mut sound, mut tensors) = (Vec::new(), 0);
-    for &standing in &there {
-        let file = Checkpoints::relative_path(standing);
-        match check_one(&shelf, standing, &mut part) {
+    for &id in &there {
+        let file = Checkpoints::relative_path(id);
+        match check_one(&shelf, id, &mut part) {
             Ok((progress, count)) => {
                 if hash.is_some_and(|hash| progress.scenario_hash != hash) {
                     let named = &progress.scenario_hash;
@@ -36,7 +36,7 @@ pub(super) fn check(folder: &Path, hash: Option<&str>, is_played: bool) -> Shelf
                 sound.push(progress);
             }
             // Thrown away meanwhile.
-            Err(_) if is_played && !shelf.standings().contains(&standing) => {}
+            Err(_) if is_played && !shelf.ids().contains(&id) => {}
             Err(why) => part.problem(&file, why.replace(&format!("{}/", folder.display()), "")),
         }
     }
@@ -56,31 +56,31 @@ pub(super) fn check(folder: &Path, hash: Option<&str>, is_played: bool) -> Shelf
 
 /// Where sound checkpoints stand, the oldest first.
 fn seen(sound: &[Progress]) -> String {
-    let standings = sound.iter().rev().map(Progress::standing);
-    let (inside, between): (Vec<_>, Vec<_>) = standings.partition(|standing| standing.is_inside_round());
-    let rounds: Vec<String> = between.iter().map(|standing| standing.round.to_string()).collect();
+    let ids = sound.iter().rev().map(Progress::id);
+    let (inside, between): (Vec<_>, Vec<_>) = ids.partition(|id| id.is_inside_round());
+    let rounds: Vec<String> = between.iter().map(|id| id.round.to_string()).collect();
     let rounds = (!rounds.is_empty()).then(|| format!("after {} rounds", rounds.join(", ")));
     let parts: Vec<String> = rounds
         .into_iter()
-        .chain(inside.iter().map(Standing::to_string))
+        .chain(inside.iter().map(CheckpointId::to_string))
         .collect();
     parts.join(", ")
 }
 
 /// How far the run had come, and how many tensors were looked through.
-fn check_one(shelf: &Checkpoints, standing: Standing, part: &mut Part) -> Result<(Progress, usize), String> {
+fn check_one(shelf: &Checkpoints, id: CheckpointId, part: &mut Part) -> Result<(Progress, usize), String> {
     let (folder, progress) = shelf
-        .open(standing)
+        .open(id)
         .map_err(|error| error.to_string().replace("; resume from another one by --from", ""))?;
-    let file = Checkpoints::relative_path(standing);
-    for name in shelf.unlisted(standing).map_err(|error| error.to_string())? {
+    let file = Checkpoints::relative_path(id);
+    for name in shelf.unlisted(id).map_err(|error| error.to_string())? {
         part.problem(format!("{file}/{name}"), "b3sums does not list it");
     }
-    if progress.standing() != standing {
-        let Standing { round, step } = progress.standing();
+    if progress.id() != id {
+        let CheckpointId { round, step } = progress.id();
         return Err(format!("run.ron says next_round {round}, step {step}"));
     }
-    if progress.history.len() != standing.round as usize {
+    if progress.history.len() != id.round as usize {
         return Err(format!("run.ron has a history of {} rounds", progress.history.len()));
     }
     let mut tensors = 0;

@@ -85,18 +85,18 @@ pub(super) fn check_manifest(folder: &Path, hash: Option<&str>) -> ManifestFacts
             .inspect_err(|error| part.problem(MANIFEST_FILE, format!("it is no JSON: {error}")))
             .ok()
     });
-    let told = manifest
+    let data = manifest
         .as_ref()
         .and_then(|manifest| manifest["scenario_hash"].as_str());
-    match (told, hash) {
+    match (data, hash) {
         (None, _) if manifest.is_some() => part.problem(MANIFEST_FILE, "it names no scenario_hash"),
-        (Some(told), Some(hash)) if told != hash => {
+        (Some(data), Some(hash)) if data != hash => {
             part.problem(
                 RESOLVED_FILE,
-                format!("its blake3 is {hash}; the manifest names {told}"),
+                format!("its blake3 is {hash}; the manifest names {data}"),
             );
         }
-        (Some(told), _) => part.seen = format!("scenario {}", told.get(..16).unwrap_or(told)),
+        (Some(data), _) => part.seen = format!("scenario {}", data.get(..16).unwrap_or(data)),
         _ => {}
     }
     let run_id = manifest.as_ref().and_then(|manifest| manifest["run_id"].as_str());

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
-use super::{Check, Part, Use, Verdict, check_run};
+use super::{Check, CheckVerdict, Part, Use, check_run};
 use crate::checkpoint::Checkpoints;
 use crate::compare::TrainingRecord;
 use crate::report::sweep_tables;
@@ -104,7 +104,7 @@ fn check_trial(
     let is_looked_into = match end {
         Some(TrialEnd::Done | TrialEnd::GivenUp) => true,
         // Without a checkpoint, it restarts from nothing.
-        None => !is_played && !Checkpoints::of(&run).standings().is_empty(),
+        None => !is_played && !Checkpoints::of(&run).ids().is_empty(),
         Some(TrialEnd::Failed) => false,
     };
     if run.is_dir() && is_looked_into {
@@ -115,7 +115,7 @@ fn check_trial(
                 part.add(finding.weight, file, finding.line.zip(finding.byte), finding.what);
             }
         }
-        if found.verdict == Verdict::Useless {
+        if found.verdict == CheckVerdict::Useless {
             part.problem(&name, "its run is unusable");
         }
     } else if end == Some(TrialEnd::Done) {
@@ -156,7 +156,7 @@ fn check_result(part: &mut Part, name: &str, run: &Path, trial: &Trial, result: 
             format!("seed {}; the plan says {}", training.seed.0, trial.seed.0),
         );
     }
-    // What cannot be read has been told of the run.
+    // What cannot be read has been reported of the run.
     let Ok(mut record) = TrainingRecord::of_run(run) else {
         return;
     };
@@ -165,8 +165,8 @@ fn check_result(part: &mut Part, name: &str, run: &Path, trial: &Trial, result: 
         (record.is_evaluated, record.episodes) = (true, training.episodes.clone());
     }
     // As in JSON, where numbers that are not finite are equal.
-    let [told, kept] = [&record, training].map(|record| serde_json::to_value(record).ok());
-    if told != kept {
+    let [data, kept] = [&record, training].map(|record| serde_json::to_value(record).ok());
+    if data != kept {
         part.problem(&file, format!("it does not match the events of {name}"));
     }
 }

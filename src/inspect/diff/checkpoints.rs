@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use super::{DiffError, Difference, Found, Moment, Side, read};
-use crate::checkpoint::{Checkpoints, Standing};
+use super::{DiffError, Difference, EventPosition, Found, Side, read};
+use crate::checkpoint::{CheckpointId, Checkpoints};
 use crate::health::{AtPath, FileError};
 use crate::inspect::tensors::tensor_files;
 use crate::inspect::{outline, tensors};
@@ -17,12 +17,12 @@ const INCIDENTAL: [&str; 2] = ["kind", "best"];
 /// How many files were compared.
 pub(super) fn compare(runs: [&Path; 2], found: &mut Found) -> Result<usize, DiffError> {
     let shelves = runs.map(Checkpoints::of);
-    let standings = shelves
+    let ids = shelves
         .each_ref()
-        .map(|shelf| shelf.standings().into_iter().collect::<BTreeSet<Standing>>());
+        .map(|shelf| shelf.ids().into_iter().collect::<BTreeSet<CheckpointId>>());
     let mut count = 0;
-    for &standing in standings[0].intersection(&standings[1]) {
-        let folders = runs.map(|run| run.join(Checkpoints::relative_path(standing)));
+    for &id in ids[0].intersection(&ids[1]) {
+        let folders = runs.map(|run| run.join(Checkpoints::relative_path(id)));
         count += compare_checkpoint(&folders, found)?;
         if found.is_full() {
             break;
@@ -58,7 +58,7 @@ fn lonely(files: &[PathBuf; 2], name: &str, kind: super::DiffKind) -> Difference
     };
     Difference {
         kind,
-        at: Moment::default(),
+        at: EventPosition::default(),
         event: None,
         field: "file".into(),
         left: side(&files[0]),
@@ -86,7 +86,7 @@ fn compare_files(files: &[PathBuf; 2], found: &mut Found) -> Result<(), DiffErro
         };
         found.add(Difference {
             kind: found.kind,
-            at: Moment::default(),
+            at: EventPosition::default(),
             event: None,
             field: difference.field,
             left: side(left, difference.left),

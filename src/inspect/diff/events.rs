@@ -4,26 +4,26 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use super::{DiffError, Difference, Found, Moment, Side, walk};
+use super::{DiffError, Difference, EventPosition, Found, Side, walk};
 use crate::telemetry::{EVENTS_FILE, EventLines, strip_volatile};
 
 /// What two events share that tell of the same thing; where they do not, those behind them tell nothing about each other.
 const IDENTITY: [&str; 6] = ["type", "round", "step", "env", "slot", "seed_id"];
 
 /// An event and its line.
-struct Told {
+struct ComparedEvent {
     line: usize,
     event: Value,
 }
 
-impl Told {
+impl ComparedEvent {
     fn kind(&self) -> Option<String> {
         Some(self.event["type"].as_str()?.to_owned())
     }
 
-    fn moment(&self) -> Moment {
+    fn moment(&self) -> EventPosition {
         let number = |field: &str| u32::try_from(self.event[field].as_u64()?).ok();
-        Moment {
+        EventPosition {
             round: number("round"),
             step: number("step"),
             env: number("env"),
@@ -49,7 +49,7 @@ impl Record {
         Ok(Self { path, lines })
     }
 
-    fn next(&mut self) -> Result<Option<Told>, DiffError> {
+    fn next(&mut self) -> Result<Option<ComparedEvent>, DiffError> {
         while self.lines.advance()? && self.lines.is_whole() {
             let line = self.lines.number();
             let event: Value = serde_json::from_slice(self.lines.line()).map_err(|error| DiffError::Line {
@@ -58,7 +58,7 @@ impl Record {
                 problem: error.to_string(),
             })?;
             if let Some(event) = strip_volatile(&event) {
-                return Ok(Some(Told { line, event }));
+                return Ok(Some(ComparedEvent { line, event }));
             }
         }
         Ok(None)
@@ -72,15 +72,15 @@ pub(super) fn compare(runs: [&Path; 2], found: &mut Found) -> Result<usize, Diff
     while !found.is_full() {
         let pair = (left.next()?, right.next()?);
         let (Some(one), Some(other)) = &pair else {
-            if let Some(told) = pair.0.as_ref().or(pair.1.as_ref()) {
-                let side = |record: &Record, told: &Option<Told>| Side {
+            if let Some(data) = pair.0.as_ref().or(pair.1.as_ref()) {
+                let side = |record: &Record, data: &Option<ComparedEvent>| Side {
                     file: record.path.clone(),
-                    line: told.as_ref().map(|told| told.line),
-                    value: told.as_ref().map(|told| told.event["type"].clone()),
+                    line: data.as_ref().map(|data| data.line),
+                    value: data.as_ref().map(|data| data.event["type"].clone()),
                 };
                 found.add(Difference {
                     kind: found.kind,
-                    at: told.moment(),
+                    at: data.moment(),
                     event: None,
                     field: "type".into(),
                     left: side(&left, &pair.0),
@@ -103,14 +103,14 @@ pub(super) fn compare(runs: [&Path; 2], found: &mut Found) -> Result<usize, Diff
     Ok(count)
 }
 
-fn compare_events(files: [&Path; 2], one: &Told, other: &Told, found: &mut Found) {
+fn compare_events(files: [&Path; 2], one: &ComparedEvent, other: &ComparedEvent, found: &mut Found) {
     walk::differing("", Some(&one.event), Some(&other.event), &mut |field, left, right| {
         found.add(difference(files, [one, other], field, [left, right], found.kind));
         !found.is_full()
     });
 }
 
-fn compare_identities(files: [&Path; 2], one: &Told, other: &Told, found: &mut Found) {
+fn compare_identities(files: [&Path; 2], one: &ComparedEvent, other: &ComparedEvent, found: &mut Found) {
     let field = IDENTITY.iter().find(|field| one.event[**field] != other.event[**field]);
     if let Some(field) = field {
         let values = [one.event.get(*field), other.event.get(*field)];
@@ -120,20 +120,20 @@ fn compare_identities(files: [&Path; 2], one: &Told, other: &Told, found: &mut F
 
 fn difference(
     files: [&Path; 2],
-    told: [&Told; 2],
+    data: [&ComparedEvent; 2],
     field: &str,
     values: [Option<&Value>; 2],
     kind: super::DiffKind,
 ) -> Difference {
     let side = |index: usize| Side {
         file: files[index].into(),
-        line: Some(told[index].line),
+        line: Some(data[index].line),
         value: values[index].cloned(),
     };
     Difference {
         kind,
-        at: told[0].moment(),
-        event: told[0].kind(),
+        at: data[0].moment(),
+        event: data[0].kind(),
         field: field.into(),
         left: side(0),
         right: side(1),

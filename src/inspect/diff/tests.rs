@@ -50,10 +50,10 @@ fn the_first_difference_is_told_with_its_place_and_both_values() {
 
     let found = between(&left, &right, Extent::First);
 
-    let told = found[0].to_string().replace(&left.path().display().to_string(), "LEFT");
-    let told = told.replace(&right.path().display().to_string(), "RIGHT");
+    let data = found[0].to_string().replace(&left.path().display().to_string(), "LEFT");
+    let data = data.replace(&right.path().display().to_string(), "RIGHT");
     assert_eq!(
-        told,
+        data,
         "events: round 4, step 1, env 1: env_step data.val_loss\n  0.5  (LEFT/events.jsonl:3)\n  0.25  (RIGHT/events.jsonl:3)"
     );
 }

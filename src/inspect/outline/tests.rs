@@ -22,9 +22,9 @@ none: [],
 fn every_line_with_a_value_is_a_field_by_its_path() {
     let fields = outline(TEXT);
 
-    let told: Vec<(&str, &str)> = fields.iter().map(|field| (&*field.path, &*field.value)).collect();
+    let data: Vec<(&str, &str)> = fields.iter().map(|field| (&*field.path, &*field.value)).collect();
     assert_eq!(
-        told,
+        data,
         [
             ("format", "2"),
             ("slots.0", "\"r0c0: a\""),
@@ -44,7 +44,7 @@ fn texts_differ_in_values_and_in_fields_of_one_alone() {
 
     let pairs = differing(TEXT, &other);
 
-    let told: Vec<_> = pairs
+    let data: Vec<_> = pairs
         .iter()
         .map(|(left, right)| {
             let value = |field: &Option<Field>| field.as_ref().map(|field| format!("{} {}", field.path, field.value));
@@ -53,7 +53,7 @@ fn texts_differ_in_values_and_in_fields_of_one_alone() {
         .collect();
     let text = |text: &str| Some(text.to_owned());
     assert_eq!(
-        told,
+        data,
         [
             (text("format 2"), text("format 3")),
             (text("none []"), None),

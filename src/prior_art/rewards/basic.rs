@@ -93,7 +93,7 @@ impl BasicReward {
                 let credited = combine(gained, points);
                 let bonus = COMMIT_BONUS + COMMIT_RATE * credited;
                 match credited > 0.0 {
-                    true => bonus * legitimacy(seed.epochs_in_stage),
+                    true => bonus * legitimacy(seed.steps_in_stage),
                     false => WORTHLESS_COMMIT,
                 }
             }

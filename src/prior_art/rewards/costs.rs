@@ -25,13 +25,13 @@ const ADVANCE_FROM_TRAINING: f64 = -0.1;
 const AUTO_PRUNE: f64 = -0.2;
 
 /// Host parameters as rent and shock reckon by them.
-fn reckoned_host(inputs: &RewardInputs) -> f64 {
+fn rented_host(inputs: &RewardInputs) -> f64 {
     inputs.host_params.max(LEAST_HOST_PARAMS) as f64
 }
 
 /// Grows with the logarithm of the network's growth; at most 0.
 pub fn compute_rent(config: &ShapedReward, inputs: &RewardInputs, effective: f64) -> f64 {
-    let growth = effective / reckoned_host(inputs);
+    let growth = effective / rented_host(inputs);
     -(config.rent_weight * growth.ln_1p()).min(config.max_rent)
 }
 
@@ -66,7 +66,7 @@ pub fn alpha_shock(config: &ShapedReward, inputs: &RewardInputs) -> f64 {
             Some((after - before.alpha).powi(2) * before.params as f64)
         })
         .sum();
-    -(ALPHA_SHOCK * moved / reckoned_host(inputs)).min(ALPHA_SHOCK_LIMIT)
+    -(ALPHA_SHOCK * moved / rented_host(inputs)).min(ALPHA_SHOCK_LIMIT)
 }
 
 /// For acting at all.

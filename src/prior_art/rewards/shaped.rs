@@ -177,7 +177,7 @@ fn pay_warnings(values: &[SeedValue], inputs: &RewardInputs, out: &mut RewardBre
         let Some(seed) = &inputs.slots[value.slot].before else {
             continue;
         };
-        let n = f64::from(seed.epochs_in_stage);
+        let n = f64::from(seed.steps_in_stage);
         match seed.stage {
             SeedStage::Blending if value.contribution < 0.0 => {
                 let grown = (WARNING_RATE * n).min(WARNING_LIMIT);
@@ -231,8 +231,8 @@ fn pay_commit(
 }
 
 /// Share of the bonus that a seed has earned by being held.
-pub fn legitimacy(epochs_in_stage: u32) -> f64 {
-    f64::from(epochs_in_stage.min(FULL_HOLDING_STEPS)) / f64::from(FULL_HOLDING_STEPS)
+pub fn legitimacy(steps_in_stage: u32) -> f64 {
+    f64::from(steps_in_stage.min(FULL_HOLDING_STEPS)) / f64::from(FULL_HOLDING_STEPS)
 }
 
 /// `(commit_shaping, completion_bonus)` of committing `seed`.
@@ -254,7 +254,7 @@ fn commit_shaping(
     }
     match credit {
         Some(points) if points >= CONTRIBUTING => {
-            let legitimacy = legitimacy(seed.epochs_in_stage);
+            let legitimacy = legitimacy(seed.steps_in_stage);
             let bonus = COMMIT_BONUS + COMMIT_RATE * points;
             let completion = match config.disable_terminal_reward {
                 true => 0.0,

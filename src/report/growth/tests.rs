@@ -1,6 +1,6 @@
 use super::*;
 use crate::scenario::SeedInit;
-use crate::telemetry::{BirthRatios, Num, ValidatedAt};
+use crate::telemetry::{GradientRatios, Num, ValidatedAt};
 
 fn validated(step: u32, loss: f64, accuracy: f64) -> ValidatedAt {
     ValidatedAt {
@@ -10,7 +10,7 @@ fn validated(step: u32, loss: f64, accuracy: f64) -> ValidatedAt {
     }
 }
 
-fn told(entered: SeedStage, after: Option<ValidatedAt>, first_gradient: Option<f64>) -> GrowthEffect {
+fn data(entered: SeedStage, after: Option<ValidatedAt>, first_gradient: Option<f64>) -> GrowthEffect {
     GrowthEffect {
         seed: "e0.r0c0.0".into(),
         blueprint: "conv_light".into(),
@@ -19,31 +19,31 @@ fn told(entered: SeedStage, after: Option<ValidatedAt>, first_gradient: Option<f
         before: validated(4, 1.5, 50.0),
         after,
         contribution: None,
-        gradient_ratio: first_gradient.map(|ratio| BirthRatios {
+        gradient_ratio: first_gradient.map(|ratio| GradientRatios {
             step: Some(5),
-            at_birth: Some(Num(ratio)),
-            ..BirthRatios::default()
+            at_first: Some(Num(ratio)),
+            ..GradientRatios::default()
         }),
     }
 }
 
 fn all(events: impl IntoIterator<Item = GrowthEffect>) -> GrowthEffects {
-    let mut insertions = GrowthEffects::default();
-    events.into_iter().for_each(|told| insertions.take(told));
-    insertions
+    let mut growth_effects = GrowthEffects::default();
+    events.into_iter().for_each(|data| growth_effects.take(data));
+    growth_effects
 }
 
 #[test]
 fn events_of_a_kind_are_summed_up_over_those_of_which_enough_is_known() {
-    let insertions = all([
-        told(SeedStage::Committed, Some(validated(5, 1.0, 52.0)), None),
-        told(SeedStage::Germinated, Some(validated(5, 1.4, 51.0)), Some(0.2)),
-        told(SeedStage::Germinated, Some(validated(5, 1.2, 53.0)), Some(f64::NAN)),
-        told(SeedStage::Germinated, None, None),
-        told(SeedStage::Germinated, None, Some(0.4)),
+    let growth_effects = all([
+        data(SeedStage::Committed, Some(validated(5, 1.0, 52.0)), None),
+        data(SeedStage::Germinated, Some(validated(5, 1.4, 51.0)), Some(0.2)),
+        data(SeedStage::Germinated, Some(validated(5, 1.2, 53.0)), Some(f64::NAN)),
+        data(SeedStage::Germinated, None, None),
+        data(SeedStage::Germinated, None, Some(0.4)),
     ]);
 
-    let [germinated, committed] = &insertions.summaries()[..] else {
+    let [germinated, committed] = &growth_effects.summaries()[..] else {
         panic!("two kinds");
     };
     let close = |change: Option<Change>, mean: f64, error: f64| {
@@ -65,21 +65,17 @@ fn events_of_a_kind_are_summed_up_over_those_of_which_enough_is_known() {
 
 #[test]
 fn the_table_says_what_is_in_its_columns() {
-    let insertions = all([
-        told(SeedStage::Committed, Some(validated(5, 1.0, 52.0)), None),
-        told(SeedStage::Germinated, Some(validated(5, 1.4, 51.0)), Some(0.25)),
-        told(SeedStage::Germinated, Some(validated(5, 1.2, 53.0)), Some(0.5)),
+    let growth_effects = all([
+        data(SeedStage::Committed, Some(validated(5, 1.0, 52.0)), None),
+        data(SeedStage::Germinated, Some(validated(5, 1.4, 51.0)), Some(0.25)),
+        data(SeedStage::Germinated, Some(validated(5, 1.2, 53.0)), Some(0.5)),
     ]);
 
-    insta::assert_snapshot!(insertions.table(100));
-    assert!(insertions.table(80).lines().all(|line| line.chars().count() <= 80));
+    insta::assert_snapshot!(growth_effects.table(100));
+    assert!(growth_effects.table(80).lines().all(|line| line.chars().count() <= 80));
 }
 
 #[test]
 fn a_run_without_growth_says_so() {
-    assert!(
-        GrowthEffects::default()
-            .table(80)
-            .starts_with("Nothing was told of growth")
-    );
+    assert!(GrowthEffects::default().table(80).starts_with("No growth was recorded"));
 }

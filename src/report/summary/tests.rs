@@ -87,7 +87,7 @@ fn where_there_is_room_rounds_tell_their_speed() {
 fn long_names_and_errors_are_broken_or_cut() {
     let mut live = finished_run(1);
     for seed in &mut live.committed {
-        seed.told.blueprint = "a_seed_module_of_somebody_s_own_making".into();
+        seed.data.blueprint = "a_seed_module_of_somebody_s_own_making".into();
     }
     live.finished.as_mut().unwrap().error = Some("no memory is left ".repeat(10));
 
@@ -146,14 +146,14 @@ fn a_run_that_learnt_says_what_it_was_paid_for_and_how_the_policy_is() {
 #[test]
 fn the_ends_of_a_longer_learning_curve_are_means_of_several_rounds() {
     let round = |round: u32| {
-        let mut told = examples::round_finished();
-        told.accuracy_mean = Num(20.0 + f64::from(round));
-        told.paid = told.paid.filter(|_| round != 3).map(|mut paid| {
+        let mut data = examples::round_finished();
+        data.accuracy_mean = Num(20.0 + f64::from(round));
+        data.paid = data.paid.filter(|_| round != 3).map(|mut paid| {
             paid.reward_mean = Num(10.0 * f64::from(round));
             paid
         });
         let rollbacks = 0;
-        RoundResult { round, rollbacks, told }
+        RoundResult { round, rollbacks, data }
     };
     let rounds: Vec<RoundResult> = (0..9).map(round).collect();
 

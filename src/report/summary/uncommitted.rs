@@ -16,12 +16,12 @@ const REMEDIES_SHOWN: usize = 3;
 
 /// By gate and check: what makes it refuse less.
 const CHECKS: [(GateLevel, &str, &str); 11] = [
-    (G2, "epochs_in_stage", "lower lifecycle.gates.min_training_epochs"),
+    (G2, "steps_in_stage", "lower lifecycle.gates.min_training_steps"),
     (G2, "gradient_health", "lower lifecycle.gates.min_gradient_health"),
     (G2, "not_exploding", "raise lifecycle.exploding_factor"),
     (G2, "improvement", "lower lifecycle.gates.min_training_improvement"),
     (G2, "gradient_ratio", "lower lifecycle.gates.min_gradient_ratio"),
-    (G3, "epochs_in_stage", "lower lifecycle.gates.min_blending_epochs"),
+    (G3, "steps_in_stage", "lower lifecycle.gates.min_blending_steps"),
     (G3, "target_is_full", "restrict policy.masks.action_space.alpha_target"),
     (G3, "target_reached", "raise run.max_steps"),
     (G5, "contribution_age", "raise lifecycle.gates.max_contribution_age"),
@@ -103,9 +103,9 @@ fn setting(controller: &str, op: LifecycleOp) -> String {
 fn remedy(live: &LiveState, stage: SeedStage, reason: Option<PruneReason>, ages: &Ages) -> String {
     let (run, controller) = (live.started.as_ref(), controller(live));
     let [prune, commit] = [LifecycleOp::Prune, LifecycleOp::Commit].map(|op| setting(controller, op));
-    let asked = run.and_then(|run| run.min_training_epochs).unwrap_or_default();
+    let asked = run.and_then(|run| run.min_training_steps).unwrap_or_default();
     let is_young = ages.keys().any(|&age| age < asked);
-    let asks = format!("lifecycle.gates.min_training_epochs asks {asked} steps of training");
+    let asks = format!("lifecycle.gates.min_training_steps asks {asked} steps of training");
     let refused = refused_most(live, stage, count(ages));
     match (reason, stage) {
         (Some(Policy), SeedStage::Training) if is_young => format!(
@@ -116,7 +116,7 @@ fn remedy(live: &LiveState, stage: SeedStage, reason: Option<PruneReason>, ages:
         (None | Some(Policy | HoldingTimeout), _) if refused.is_some() => refused.unwrap_or_default(),
         (Some(Policy), _) => format!("{controller} pruned in {stage}: {prune}, or raise lifecycle.min_prune_age"),
         (Some(HoldingTimeout), _) => {
-            format!("no commit was ordered in time: {commit}, or raise lifecycle.max_holding_epochs")
+            format!("no commit was ordered in time: {commit}, or raise lifecycle.max_holding_steps")
         }
         (Some(_), _) => "training diverged: lower the rates of task.host_opt and task.seed_opt".into(),
         (None, SeedStage::Training) if is_young => {

@@ -138,7 +138,7 @@ fn a_file_with_the_last_number_of_all_is_no_lease() {
 fn the_machine_may_stop_a_trial_for_as_long_as_newer_checkpoints_appear() {
     let mut setbacks = Setbacks::default();
     let seconds = |pause: Option<Duration>| pause.map(|pause| pause.as_secs());
-    let (first, second) = (Standing::before(1), Standing { round: 1, step: 3 });
+    let (first, second) = (CheckpointId::before(1), CheckpointId { round: 1, step: 3 });
 
     let stuck = [None; 4].map(|newest| seconds(setbacks.pause_after(newest)));
     let moved = [first, second, second, second, second].map(|newest| seconds(setbacks.pause_after(Some(newest))));

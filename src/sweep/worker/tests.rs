@@ -34,7 +34,7 @@ fn a_worker_that_is_to_play_one_trial_leaves_it_to_who_plays_it_and_says_so() {
     let other = Leases::read(&folder, Duration::from_secs(3600)).unwrap();
     let _lease = other.take(id).unwrap().expect("it is free");
     let told = Mutex::new(Vec::new());
-    let tell = |event: Told| told.lock().unwrap().push(format!("{event:?}"));
+    let tell = |event: WorkerEvent| told.lock().unwrap().push(format!("{event:?}"));
 
     work(&folder, &plan, &leaving(Some(id)), &StopSignal::default(), &tell).unwrap();
 

@@ -2,7 +2,7 @@
 
 mod checksums;
 mod saved_learner;
-mod standing;
+mod id;
 mod shelf;
 mod frozen;
 mod resume;
@@ -15,9 +15,9 @@ use bevy_ecs::prelude::*;
 
 pub use checksums::ChecksumError;
 pub use frozen::{FrozenPolicy, FrozenPolicyError, PolicyOrigin};
+pub use id::CheckpointId;
 pub use resume::{PastRun, ResumeError, ResumePoint};
 pub use shelf::{BestCheckpoint, CheckpointError, CheckpointName, Checkpoints, Progress};
-pub use standing::Standing;
 pub use writer::{CheckpointState, RunDirectoryLost};
 
 use crate::env::round_is_complete;

@@ -90,7 +90,7 @@ impl ResumePoint {
         let other_data = has_other_data.then(|| format!("resumed with {DATA} {data_hash} instead of {saved}"));
         Ok(Continuation {
             directory: self.directory.clone(),
-            checkpoint: Checkpoints::relative_path(self.progress.standing()),
+            checkpoint: Checkpoints::relative_path(self.progress.id()),
             next_round: self.progress.next_round,
             step: self.progress.step,
             next_seq: self.progress.next_seq,

@@ -10,7 +10,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 
 use super::checksums::{self, ChecksumError};
-use super::standing::{PREFIX, Standing};
+use super::id::{CheckpointId, PREFIX};
 use crate::files::{RonError, read_ron};
 use crate::health::{AtPath, Failure, FileError};
 use crate::record::point_at;
@@ -82,8 +82,8 @@ impl Progress {
     pub const FORMAT: u32 = 2;
 
     /// Position of its checkpoint in the run.
-    pub const fn standing(&self) -> Standing {
-        Standing {
+    pub const fn id(&self) -> CheckpointId {
+        CheckpointId {
             round: self.next_round,
             step: self.step,
         }
@@ -178,8 +178,8 @@ impl Checkpoints {
     }
 
     /// Where a checkpoint is, relative to the run directory.
-    pub fn relative_path(standing: Standing) -> String {
-        format!("{FOLDER}/{}", standing.name())
+    pub fn relative_path(id: CheckpointId) -> String {
+        format!("{FOLDER}/{}", id.name())
     }
 
     /// Puts a checkpoint in its place, filled by `fill`, and returns its size in bytes; what fails is tried once more.
@@ -213,7 +213,7 @@ impl Checkpoints {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
             made => made.and_then(|()| sync_folder_of(&self.0)).at(&self.0)?,
         }
-        let name = progress.standing().name();
+        let name = progress.id().name();
         let fresh = self.0.join(format!(".{name}.new"));
         let written = fill_folder(&fresh, progress, fill).and_then(|size| {
             self.give_name(&fresh, &name).at(&self.0.join(&name))?;
@@ -256,9 +256,9 @@ impl Checkpoints {
                 return;
             }
         };
-        let newest = there.first().copied().unwrap_or(progress.standing());
+        let newest = there.first().copied().unwrap_or(progress.id());
         point_at(&self.0, "last", &newest.name());
-        let best = progress.best.map(|best| Standing::before(best.next_round));
+        let best = progress.best.map(|best| CheckpointId::before(best.next_round));
         if let Some(best) = best.filter(|best| there.contains(best)) {
             point_at(&self.0, "best", &best.name());
         }
@@ -267,11 +267,11 @@ impl Checkpoints {
             // A file system without links has none to follow.
             fs::read_link(self.0.join("best")).ok(),
         ];
-        let past = there.into_iter().filter(|&standing| standing <= progress.standing());
-        let (inside, between): (Vec<_>, Vec<_>) = past.partition(|standing| standing.is_inside_round());
-        let outdated = inside.into_iter().filter(|&standing| standing < newest);
-        for standing in between.into_iter().skip(keep_last as usize).chain(outdated) {
-            let name = standing.name();
+        let past = there.into_iter().filter(|&id| id <= progress.id());
+        let (inside, between): (Vec<_>, Vec<_>) = past.partition(|id| id.is_inside_round());
+        let outdated = inside.into_iter().filter(|&id| id < newest);
+        for id in between.into_iter().skip(keep_last as usize).chain(outdated) {
+            let name = id.name();
             if !best.contains(&Some(PathBuf::from(&name)))
                 && let Err(error) = self.discard(&name)
             {
@@ -304,15 +304,15 @@ impl Checkpoints {
                 there,
             });
         }
-        self.open(Standing::before(round))
+        self.open(CheckpointId::before(round))
     }
 
     /// The checkpoint at that position, and how far the run had come.
     ///
     /// # Errors
     /// It cannot be read.
-    pub fn open(&self, standing: Standing) -> Result<(PathBuf, Progress), CheckpointError> {
-        let folder = self.0.join(standing.name());
+    pub fn open(&self, id: CheckpointId) -> Result<(PathBuf, Progress), CheckpointError> {
+        let folder = self.0.join(id.name());
         let progress = read(&folder)?;
         Ok((folder, progress))
     }
@@ -341,13 +341,13 @@ impl Checkpoints {
         }
     }
 
-    /// Moves the checkpoints behind `standing` into `discarded-{n}/`: the run resumes at `standing` and plays those rounds
+    /// Moves the checkpoints behind `id` into `discarded-{n}/`: the run resumes at `id` and plays those rounds
     /// again. The newest is moved last: until all are moved it is the run's current checkpoint.
     ///
     /// # Errors
     /// A folder that cannot be made or moved.
-    pub fn set_aside_after(&self, standing: Standing) -> Result<(), CheckpointError> {
-        let later: Vec<Standing> = self.list()?.into_iter().filter(|&later| later > standing).collect();
+    pub fn set_aside_after(&self, id: CheckpointId) -> Result<(), CheckpointError> {
+        let later: Vec<CheckpointId> = self.list()?.into_iter().filter(|&later| later > id).collect();
         if later.is_empty() {
             return Ok(());
         }
@@ -375,7 +375,7 @@ impl Checkpoints {
     /// # Errors
     /// A folder that cannot be read.
     pub fn has(&self, next_round: u32) -> Result<bool, FileError> {
-        Ok(self.list()?.contains(&Standing::before(next_round)))
+        Ok(self.list()?.contains(&CheckpointId::before(next_round)))
     }
 
     /// The newest checkpoint that is as it was written; broken ones are passed over with a warning.
@@ -384,8 +384,8 @@ impl Checkpoints {
     /// There is none, or what is wrong with the newest if none is sound.
     fn newest(&self) -> Result<(PathBuf, Progress), CheckpointError> {
         let mut first = None;
-        for standing in self.list()? {
-            match self.open(standing) {
+        for id in self.list()? {
+            match self.open(id) {
                 Ok(found) => return Ok(found),
                 Err(error) => {
                     tracing::warn!(%error, "a checkpoint is passed over");
@@ -400,8 +400,8 @@ impl Checkpoints {
     ///
     /// # Errors
     /// A folder or a list that cannot be read.
-    pub fn unlisted(&self, standing: Standing) -> Result<Vec<String>, FileError> {
-        let folder = self.0.join(standing.name());
+    pub fn unlisted(&self, id: CheckpointId) -> Result<Vec<String>, FileError> {
+        let folder = self.0.join(id.name());
         checksums::unlisted(&folder).at(&folder)
     }
 
@@ -410,13 +410,13 @@ impl Checkpoints {
         &self.0
     }
 
-    /// Rounds before which there is a checkpoint, newest first; as [`Self::standings`] sees them.
+    /// Rounds before which there is a checkpoint, newest first; as [`Self::ids`] sees them.
     pub fn rounds(&self) -> Vec<u32> {
-        between_rounds(self.standings())
+        between_rounds(self.ids())
     }
 
     /// [`Self::list`] for those who only look: none of a folder that cannot be read.
-    pub fn standings(&self) -> Vec<Standing> {
+    pub fn ids(&self) -> Vec<CheckpointId> {
         self.list().unwrap_or_default()
     }
 
@@ -425,17 +425,17 @@ impl Checkpoints {
     ///
     /// # Errors
     /// A folder that cannot be read: what it holds is not known then.
-    pub fn list(&self) -> Result<Vec<Standing>, FileError> {
+    pub fn list(&self) -> Result<Vec<CheckpointId>, FileError> {
         let names = match storage::read_dir(&self.0) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
             names => names.at(&self.0)?,
         };
-        let mut standings: Vec<Standing> = names
+        let mut ids: Vec<CheckpointId> = names
             .iter()
-            .filter_map(|name| Standing::of_name(name.to_str()?))
+            .filter_map(|name| CheckpointId::of_name(name.to_str()?))
             .collect();
-        standings.sort_unstable_by(|a, b| b.cmp(a));
-        Ok(standings)
+        ids.sort_unstable_by(|a, b| b.cmp(a));
+        Ok(ids)
     }
 
     /// Takes its name away first: half a checkpoint must not look like one.
@@ -481,9 +481,9 @@ fn fill_folder(
 }
 
 /// Rounds before which there is a checkpoint.
-fn between_rounds(standings: Vec<Standing>) -> Vec<u32> {
-    let between = standings.into_iter().filter(|standing| !standing.is_inside_round());
-    between.map(|standing| standing.round).collect()
+fn between_rounds(ids: Vec<CheckpointId>) -> Vec<u32> {
+    let between = ids.into_iter().filter(|id| !id.is_inside_round());
+    between.map(|id| id.round).collect()
 }
 
 /// Numbers as people read them, lowest first.

@@ -8,9 +8,9 @@
 
 use bevy_ecs::prelude::*;
 
+use super::id::CheckpointId;
 use super::resume::ResumePoint;
 use super::shelf::{BestCheckpoint, CheckpointError, Checkpoints};
-use super::standing::Standing;
 use super::writer::{CheckpointWriter, RunDirectoryLost, TrainedState};
 use crate::env::{Experiment, LoadedData};
 use crate::health::{Failure, RunHealth};
@@ -34,8 +34,8 @@ pub(crate) fn restore(
     };
     let continuation = point.continuation(data.set.hash())?;
     trained.load(&point.checkpoint, &point.progress.scenario_hash)?;
-    let standing = point.progress.standing();
-    if standing.is_inside_round() {
+    let id = point.progress.id();
+    if id.is_inside_round() {
         let content = |failure: UnfinishedRoundError| CheckpointError::Content {
             path: point.checkpoint.clone(),
             failure: failure.into(),
@@ -52,7 +52,7 @@ pub(crate) fn restore(
     };
     commands.insert_resource(point.claim.clone());
     commands.insert_resource(point.directory.clone());
-    shelf.set_aside_after(standing)?;
+    shelf.set_aside_after(id)?;
     shelf.sweep();
     shelf.tidy(&point.progress, experiment.scenario.run.keep_last);
     if let Some(mut recording) = recording {
@@ -92,7 +92,7 @@ fn write_if_due(writer: &mut CheckpointWriter) {
         .map(|accuracy| BestCheckpoint { next_round, accuracy })
         .filter(|record| trained.state.best.is_none_or(|best| record.accuracy > best.accuracy));
     let best = record.or(trained.state.best);
-    let at = Standing::before(next_round);
+    let at = CheckpointId::before(next_round);
     let progress = view.progress(at, hub, best, &trained.history.0);
     let has_diverged = trained.has_diverged();
     let reason = view.reason(next_round, rollout, record.is_some(), has_diverged);

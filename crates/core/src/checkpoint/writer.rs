@@ -6,10 +6,10 @@ use std::time::Instant;
 use bevy_ecs::prelude::*;
 use bevy_ecs::system::SystemParam;
 
+use super::id::CheckpointId;
 use super::resume::ResumePoint;
 use super::saved_learner::{CheckpointKind, load_learner, save_learner};
 use super::shelf::{BestCheckpoint, CheckpointError, Checkpoints, POLICY_FOLDER, Progress};
-use super::standing::Standing;
 use crate::clock::RunClock;
 use crate::controller::{ActiveController, SavedFolder};
 use crate::env::{Experiment, LoadedData};
@@ -142,7 +142,7 @@ impl RunView<'_> {
 
     pub(super) fn progress(
         &self,
-        at: Standing,
+        at: CheckpointId,
         hub: &TelemetryHub,
         best: Option<BestCheckpoint>,
         history: &[f64],
@@ -187,7 +187,7 @@ impl CheckpointWriter<'_> {
     /// Puts the state inside the round on disk; one that cannot be written is left out.
     pub(super) fn write_inside(&mut self, round: &UnfinishedRound, reason: CheckpointReason) {
         let clock = &self.view.clock;
-        let at = Standing {
+        let at = CheckpointId {
             round: clock.round(),
             step: clock.step(),
         };
@@ -214,16 +214,16 @@ impl CheckpointWriter<'_> {
     fn save(&mut self, progress: &mut Progress, round: Option<&UnfinishedRound>, reason: CheckpointReason) -> bool {
         let started = Instant::now();
         let shelf = Checkpoints::of(self.view.folder.path());
-        let standing = progress.standing();
+        let id = progress.id();
         let put = self.put(&shelf, progress, round, reason);
         self.trained.state.last_attempt = Some(started);
         match put {
             Ok(size_bytes) => {
                 shelf.tidy(progress, self.view.experiment.scenario.run.keep_last);
                 self.outbox.push(Event::run(CheckpointSaved {
-                    path: Checkpoints::relative_path(standing),
-                    round: standing.round,
-                    step: standing.is_inside_round().then_some(standing.step),
+                    path: Checkpoints::relative_path(id),
+                    round: id.round,
+                    step: id.is_inside_round().then_some(id.step),
                     update: self.trained.updates(),
                     rolling_accuracy: rolling_mean(&progress.history).map(Num),
                     reason,
@@ -235,7 +235,7 @@ impl CheckpointWriter<'_> {
                 true
             }
             Err(error) => {
-                tracing::warn!(%error, "no checkpoint {standing}; the older ones are unchanged");
+                tracing::warn!(%error, "no checkpoint {id}; the older ones are unchanged");
                 self.trained.state.failure = Some(error.to_string());
                 false
             }
@@ -275,7 +275,7 @@ const fn is_due(next_round: u32, rollout: u32, every: u32) -> bool {
 fn kind_of(progress: &Progress, reason: CheckpointReason) -> CheckpointKind {
     if reason == CheckpointReason::Emergency {
         CheckpointKind::Emergency
-    } else if progress.best.map(|best| Standing::before(best.next_round)) == Some(progress.standing()) {
+    } else if progress.best.map(|best| CheckpointId::before(best.next_round)) == Some(progress.id()) {
         CheckpointKind::Best
     } else {
         CheckpointKind::Last

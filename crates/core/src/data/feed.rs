@@ -150,17 +150,17 @@ impl StepFeed {
     ///
     /// # Errors
     /// Those of [`Self::fetch`].
-    pub fn fetch_birth(&mut self, key: StepKey) -> Result<Batch, DataError> {
-        let positions = self.plan.draw_birth(key);
+    pub fn fetch_init_batch(&mut self, key: StepKey) -> Result<Batch, DataError> {
+        let positions = self.plan.draw_init_batch(key);
         if let Supply::Ring(ring, _) = &mut self.images {
             let windows = &positions[..self.plan.arithmetic.batch_size];
             ring.fetch_beside(windows, &self.pixels)?;
         }
-        self.gather_birth(&positions)
+        self.gather_init_batch(&positions)
             .map_err(|cause| self.device_error(cause.into()))
     }
 
-    fn gather_birth(&self, positions: &[i64]) -> Result<Batch, TchError> {
+    fn gather_init_batch(&self, positions: &[i64]) -> Result<Batch, TchError> {
         let n = self.plan.arithmetic.batch_size;
         let positions = Tensor::f_from_slice(positions)?
             .f_view([-1, n as i64])?

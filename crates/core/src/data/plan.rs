@@ -140,9 +140,9 @@ impl FeedPlan {
 
     /// Positions of a batch of images beside the step's own, of its own stream (domain 23): different samples, augmented
     /// as in training.
-    pub(super) fn draw_birth(&self, key: StepKey) -> Vec<i64> {
+    pub(super) fn draw_init_batch(&self, key: StepKey) -> Vec<i64> {
         let batch_size = self.arithmetic.batch_size;
-        let mut rng = RunRng::new(key.seed, Domain::BirthBatch, &[key.round, self.env, key.step]);
+        let mut rng = RunRng::new(key.seed, Domain::InitBatch, &[key.round, self.env, key.step]);
         let mut order: Vec<u32> = (0..self.arithmetic.n_train as u32).collect();
         rng.shuffle(&mut order);
         let mut positions = vec![0; self.draws() * batch_size];

@@ -243,9 +243,9 @@ impl Feed {
     ///
     /// # Errors
     /// Those of [`Self::fetch`]; `TextForImages`, as no init of a text's seeds needs data.
-    pub fn fetch_birth(&mut self, key: StepKey) -> Result<Batch, DataError> {
+    pub fn fetch_init_batch(&mut self, key: StepKey) -> Result<Batch, DataError> {
         match self {
-            Self::Images(feed) => feed.fetch_birth(key),
+            Self::Images(feed) => feed.fetch_init_batch(key),
             Self::Tokens(_) => Err(DataError::TextForImages),
         }
     }

@@ -36,7 +36,7 @@ use crate::training::MixedPrecisionOff;
 ///     .load("scenarios/quickstart.ron")?
 ///     .run()?;
 /// let results = report.record.and_then(|record| record.results).expect("it was recorded");
-/// println!("{:.1} %", results.rounds.last().expect("three rounds").told.accuracy_mean.0);
+/// println!("{:.1} %", results.rounds.last().expect("three rounds").data.accuracy_mean.0);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone)]

@@ -27,21 +27,21 @@ pub(crate) fn measure_control(world: &mut World) {
         return;
     }
     let live = world.resource::<TelemetryHub>().live();
-    let Some((best, told)) = live.best_episode().map(|best| (best.at, best.told.clone())) else {
+    let Some((best, episode)) = live.best_episode().map(|best| (best.at, best.data.clone())) else {
         return;
     };
     let mut experiment = world.resource::<Experiment>().clone();
-    if has_never_grown(&told, &experiment) {
+    if has_never_grown(&episode, &experiment) {
         let params = world
             .query::<&HostParams>()
             .iter(world)
             .next()
             .map_or(0, |params| params.0);
-        tell(world, as_told(&told, params));
+        emit_baseline(world, baseline_of(&episode, params));
         return;
     }
-    if told.end == EpisodeEnd::EarlyStop {
-        experiment.task.max_steps = told.length;
+    if episode.end == EpisodeEnd::EarlyStop {
+        experiment.task.max_steps = episode.length;
     }
     experiment.scenario.run.early_stop = None;
     experiment.scenario.run.run_early_stop = None;
@@ -54,12 +54,12 @@ pub(crate) fn measure_control(world: &mut World) {
     match play_control(experiment, world, &stop) {
         // A part of an episode is no measurement.
         _ if stop.is_requested() => {}
-        Ok(baseline) => tell(world, baseline),
+        Ok(baseline) => emit_baseline(world, baseline),
         Err(error) => tracing::warn!("the host that never grew could not be measured: {error}"),
     }
 }
 
-fn tell(world: &mut World, baseline: BaselineMeasured) {
+fn emit_baseline(world: &mut World, baseline: BaselineMeasured) {
     world.resource_scope(|world, mut hub: Mut<TelemetryHub>| {
         let mut outbox = world.resource_mut::<TelemetryOutbox>();
         outbox.push(Event::run(baseline));
@@ -68,21 +68,21 @@ fn tell(world: &mut World, baseline: BaselineMeasured) {
 }
 
 /// Whether the episode was that of the control: played again, it would have the same result.
-fn has_never_grown(told: &EpisodeFinished, experiment: &Experiment) -> bool {
+fn has_never_grown(episode: &EpisodeFinished, experiment: &Experiment) -> bool {
     let scenario = &experiment.scenario;
     let begins_empty = scenario.initial_topology == InitialTopology::Empty;
-    begins_empty && scenario.faults.is_empty() && told.growth == GrowthCounts::default() && told.rollbacks == 0
+    begins_empty && scenario.faults.is_empty() && episode.growth == GrowthCounts::default() && episode.rollbacks == 0
 }
 
 /// The episode as a measured control of a host of `params` parameters.
-const fn as_told(told: &EpisodeFinished, params: u64) -> BaselineMeasured {
+const fn baseline_of(episode: &EpisodeFinished, params: u64) -> BaselineMeasured {
     BaselineMeasured {
-        val_accuracy: told.final_accuracy,
-        val_loss: told.final_loss,
-        best_val_accuracy: told.best_accuracy,
-        test_accuracy: told.test_accuracy,
-        test_loss: told.test_loss,
-        steps: told.length,
+        val_accuracy: episode.final_accuracy,
+        val_loss: episode.final_loss,
+        best_val_accuracy: episode.best_accuracy,
+        test_accuracy: episode.test_accuracy,
+        test_loss: episode.test_loss,
+        steps: episode.length,
         params,
     }
 }

@@ -24,7 +24,7 @@ pub use prepared::{LARGEST_TEXT, Prepared, SetupError, read_text};
 pub use report::{RunRecord, RunReport};
 
 use crate::health::EngineError;
-use crate::run::{Driver, Moment};
+use crate::run::{Driver, DriverStep};
 use crate::torch::FreeThreadBuffers;
 
 /// A run that can be played: an [`App`] of all plugins with an [`Experiment`](crate::env::Experiment) in it.
@@ -80,7 +80,7 @@ impl Engine {
     pub fn step(&mut self) -> Result<bool, EngineError> {
         loop {
             match self.advance() {
-                ControlFlow::Continue(Moment::StepPlayed) => return Ok(true),
+                ControlFlow::Continue(DriverStep::StepPlayed) => return Ok(true),
                 ControlFlow::Continue(_) => {}
                 ControlFlow::Break(report) => return report.into_result().map(|_| false),
             }
@@ -89,9 +89,9 @@ impl Engine {
 
     /// Makes the next move of the loop, for those who play several engines side by side. Breaks with the end of the run,
     /// which closes its record.
-    pub fn advance(&mut self) -> ControlFlow<RunReport, Moment> {
+    pub fn advance(&mut self) -> ControlFlow<RunReport, DriverStep> {
         let failure = match self.driver.advance(&mut self.app) {
-            Ok(Moment::Over) => None,
+            Ok(DriverStep::Over) => None,
             Ok(moment) => return ControlFlow::Continue(moment),
             Err(failure) => Some(failure),
         };

@@ -51,7 +51,7 @@ impl RunReport {
 }
 
 /// Sends the events since the last flush: of a failed step, all that led to it.
-fn tell_the_rest(world: &mut World) {
+fn flush_events(world: &mut World) {
     let Some(mut outbox) = world.remove_resource::<TelemetryOutbox>() else {
         return;
     };
@@ -81,7 +81,7 @@ pub(super) fn finish(app: &mut App, failure: Option<EngineError>) -> RunReport {
         results: None,
     };
     let mut gaps = Vec::new();
-    tell_the_rest(world);
+    flush_events(world);
     if let Some(mut hub) = world.get_resource_mut::<TelemetryHub>() {
         let status = match (&failure, stopped_by) {
             (Some(_), _) => RunState::Failed,

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
 
 use super::Decisions;
-use super::insertion::Insertion;
+use super::growth_effect::PendingGrowthEffect;
 use crate::host::Host;
 use crate::nn::Optimizer;
 use crate::seed::GradientSums;
@@ -183,7 +183,7 @@ pub struct EpisodeStats {
     /// What the controller did in it.
     pub decisions: Decisions,
     /// Growth events whose consequences are not all known yet.
-    pub insertions: Vec<Insertion>,
+    pub growth_effects: Vec<PendingGrowthEffect>,
 }
 
 impl EpisodeStats {

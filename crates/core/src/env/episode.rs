@@ -150,7 +150,7 @@ pub fn track_seeds(
         stats.note_accuracy(clock.step(), val.accuracy_percent);
         for (index, slot) in slots.0.iter_mut().enumerate() {
             let Some(seed) = &mut slot.record else { continue };
-            seed.record_epoch(val.accuracy_percent);
+            seed.record_step(val.accuracy_percent);
             let training = gradients.seeds.get(index).copied().flatten();
             seed.gradient.skipped_updates = training.map(|training| training.skipped_updates);
             let Some(training) = training else { continue };

@@ -39,11 +39,11 @@ impl SlotChange<'_> {
         let parts = [
             is_new.then(|| event(self.germinated(seed).into())),
             self.change.gate.as_ref().map(|gate| {
-                let told = event(SeedGateEvaluated::from(&gate.result).into());
+                let event = event(SeedGateEvaluated::from(&gate.result).into());
                 if gate.flipped {
-                    told.severity(Severity::Info)
+                    event.severity(Severity::Info)
                 } else {
-                    told
+                    event
                 }
             }),
             self.stage_changed(seed).map(|changed| event(changed.into())),

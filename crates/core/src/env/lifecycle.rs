@@ -133,8 +133,8 @@ impl GrowthContext<'_> {
         if let (Some(_), Some(seed)) = (change.stage_entered(), change.after) {
             let blueprint = self.blueprints.get(seed.identity.blueprint_index)?;
             let before = env.stats.last_val.map(|val| val.at(context.step));
-            let insertion = Insertion::of(seed, change.slot, self.blueprints.init_of(blueprint), before);
-            env.stats.insertions.extend(insertion);
+            let growth_effect = PendingGrowthEffect::of(seed, change.slot, self.blueprints.init_of(blueprint), before);
+            env.stats.growth_effects.extend(growth_effect);
         }
         Ok(())
     }

@@ -126,7 +126,7 @@ impl SeedBuilder<'_> {
     }
 
     /// The tensors of a seed that has germinated before, with a gate exactly where its operator needs one by now. Their
-    /// values are those of their births.
+    /// values are those that it was created with.
     ///
     /// # Errors
     /// A module or gate that could not be made.

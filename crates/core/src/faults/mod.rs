@@ -47,7 +47,7 @@ fn inject_faults(batch: &mut HookedBatch) -> Result<(), Failure> {
             continue;
         }
         if damage(&entry.fault, batch.env)? {
-            batch.tell(event(&entry.fault));
+            batch.emit(event(&entry.fault));
         }
         match entry.fault {
             Fault::EnvError => return Err(Failure::message("the scenario's faults ask for an error")),

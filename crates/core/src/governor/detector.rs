@@ -69,7 +69,7 @@ pub struct Alarm {
 
 /// How healthy a step's loss is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub enum Verdict {
+pub enum LossVerdict {
     /// Nothing is wrong.
     #[default]
     Healthy,
@@ -79,7 +79,7 @@ pub enum Verdict {
     Panic(Alarm),
 }
 
-impl Verdict {
+impl LossVerdict {
     /// What is wrong with a loss that is not healthy.
     pub const fn alarm(&self) -> Option<&Alarm> {
         match self {
@@ -100,7 +100,7 @@ pub struct LossMonitor {
 impl LossMonitor {
     /// Takes the loss of the next step; guessing costs `random` nats, `ln(classes)`. The conditions are tried in this
     /// order; the first that applies decides.
-    pub fn judge(&mut self, loss: f64, random: f64) -> Verdict {
+    pub fn judge(&mut self, loss: f64, random: f64) -> LossVerdict {
         let remembered: Vec<f64> = self.history.iter().copied().collect();
         let healthy = statistics::mean_and_std(&remembered);
         let alarm = |kind, threshold, consecutive| Alarm {
@@ -111,12 +111,12 @@ impl LossMonitor {
             consecutive,
         };
         if !loss.is_finite() {
-            return Verdict::Panic(alarm(AlarmKind::NonFinite, None, self.streak));
+            return LossVerdict::Panic(alarm(AlarmKind::NonFinite, None, self.streak));
         }
         let is_warm = remembered.len() >= MIN_HISTORY;
         let was_armed = is_warm && healthy.is_some_and(|(mean, _)| mean < COLLAPSE_ARM * random);
         if was_armed && (loss - random).abs() < COLLAPSE_BAND * random {
-            return Verdict::Panic(alarm(AlarmKind::ChanceCollapse, Some(random), self.streak));
+            return LossVerdict::Panic(alarm(AlarmKind::ChanceCollapse, Some(random), self.streak));
         }
         if loss <= ABSOLUTE_LIMIT {
             return self.healthy(loss);
@@ -126,27 +126,27 @@ impl LossMonitor {
                 self.streak += 1;
                 let alarm = alarm(AlarmKind::Divergence, Some(limit), self.streak);
                 if self.streak >= MIN_PANICS {
-                    Verdict::Panic(alarm)
+                    LossVerdict::Panic(alarm)
                 } else {
-                    Verdict::Suspect(alarm)
+                    LossVerdict::Suspect(alarm)
                 }
             }
             None if is_warm && healthy.is_some() => self.healthy(loss),
             // Remembered, an early spike that nothing is known against would blind σ for a whole window.
             None => {
                 self.streak = 0;
-                Verdict::Healthy
+                LossVerdict::Healthy
             }
         }
     }
 
-    fn healthy(&mut self, loss: f64) -> Verdict {
+    fn healthy(&mut self, loss: f64) -> LossVerdict {
         self.streak = 0;
         self.history.push_back(loss);
         while self.history.len() > HISTORY_WINDOW {
             self.history.pop_front();
         }
-        Verdict::Healthy
+        LossVerdict::Healthy
     }
 
     /// As it was when `history` was copied; no anomaly is pending.

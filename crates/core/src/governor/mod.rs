@@ -16,9 +16,9 @@ pub(crate) mod rollback;
 
 use bevy_app::{App, Plugin};
 
-pub use detector::{Alarm, Verdict};
+pub use detector::{Alarm, LossVerdict};
 pub use error::GovernorError;
-pub use snapshot_rule::{Mark, Moment, SnapshotRule};
+pub use snapshot_rule::{Mark, SnapshotInput, SnapshotRule};
 pub use state::{Credit, Governor, Rollback, RollbackVerdict};
 
 use store::Snapshots;

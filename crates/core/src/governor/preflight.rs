@@ -2,7 +2,7 @@
 //!
 //! Masks exclude most of this; the veto is the authority, because a controller may bypass masks.
 
-use super::detector::Verdict;
+use super::detector::LossVerdict;
 use crate::env::ValMetrics;
 use crate::growth::{LifecycleCommand, LifecycleOp};
 use crate::seed::SlotView;
@@ -14,7 +14,7 @@ use crate::seed::SlotView;
 /// seeds, 0 = unlimited.
 pub(super) fn veto(
     command: &LifecycleCommand,
-    verdict: &Verdict,
+    verdict: &LossVerdict,
     val: &ValMetrics,
     slots: &[Option<SlotView>],
     max_seeds: u32,
@@ -23,7 +23,7 @@ pub(super) fn veto(
     if op == LifecycleOp::Wait {
         return None;
     }
-    let is_suspect = matches!(verdict, Verdict::Suspect(_));
+    let is_suspect = matches!(verdict, LossVerdict::Suspect(_));
     let germinates = op == LifecycleOp::Germinate;
     let commits = op == LifecycleOp::Commit;
     let seeds = slots.iter().flatten().filter(|slot| slot.stage.is_occupied());

@@ -5,7 +5,7 @@ use smallvec::SmallVec;
 
 use super::detector::prune_reason;
 use super::error::GovernorError;
-use super::snapshot_rule::Moment;
+use super::snapshot_rule::SnapshotInput;
 use super::state::{Credit, Rollback, RollbackVerdict};
 use super::systems::{GovernedEnv, GovernedEnvItem, GovernorContext};
 use crate::env::{
@@ -116,7 +116,7 @@ fn prune_live_seeds(
 
 /// The episode's tallies after a rollback. A fresh host was never validated: what was measured in this step is then all
 /// that is known of it.
-fn set_back(stats: &mut EpisodeStats, restored: &Moment, step: u32, measured: ValMetrics) {
+fn set_back(stats: &mut EpisodeStats, restored: &SnapshotInput, step: u32, measured: ValMetrics) {
     stats.rollbacks += 1;
     stats.best_accuracy_percent = restored.best_accuracy_percent;
     stats.best_step = restored.best_step;

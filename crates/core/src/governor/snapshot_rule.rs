@@ -27,7 +27,7 @@ const PROBATION: u32 = 2;
 
 /// What an env has shown by the end of a healthy step: everything of a snapshot that is no tensor.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Moment {
+pub struct SnapshotInput {
     /// 0 for a fresh host.
     pub step: u32,
     /// `None` for a fresh host.
@@ -40,7 +40,7 @@ pub struct Moment {
     pub history: VecDeque<f64>,
 }
 
-impl Moment {
+impl SnapshotInput {
     fn loss(&self) -> Option<f64> {
         self.val.map(|val| val.loss)
     }
@@ -65,7 +65,7 @@ pub struct Mark {
     /// Why it was captured.
     pub trigger: SnapshotTrigger,
     /// What the env had shown.
-    pub moment: Moment,
+    pub moment: SnapshotInput,
 }
 
 /// What to do with the tensors, in this order.
@@ -92,7 +92,7 @@ impl Default for SnapshotRule {
         Self {
             known_good: Mark {
                 trigger: SnapshotTrigger::Initial,
-                moment: Moment::default(),
+                moment: SnapshotInput::default(),
             },
             probation: None,
             last: (0, None),
@@ -112,7 +112,7 @@ impl SnapshotRule {
     }
 
     /// A healthy step is over.
-    pub fn healthy(&mut self, now: &Moment) -> Orders {
+    pub fn healthy(&mut self, now: &SnapshotInput) -> Orders {
         let mut orders = Orders::default();
         let has_proven_itself = |mark: &Mark| now.step.saturating_sub(mark.moment.step) >= PROBATION;
         if self.probation.as_ref().is_some_and(has_proven_itself) {
@@ -136,7 +136,7 @@ impl SnapshotRule {
     }
 
     /// A seed was committed in this healthy step: its state is trusted at once.
-    pub fn commit(&mut self, now: &Moment) {
+    pub fn commit(&mut self, now: &SnapshotInput) {
         self.known_good = self.mark(SnapshotTrigger::Commit, now);
         self.probation = None;
     }
@@ -147,7 +147,7 @@ impl SnapshotRule {
         self.last = (step, self.known_good.moment.loss());
     }
 
-    fn mark(&mut self, trigger: SnapshotTrigger, now: &Moment) -> Mark {
+    fn mark(&mut self, trigger: SnapshotTrigger, now: &SnapshotInput) -> Mark {
         self.last = (now.step, now.loss());
         Mark {
             trigger,
@@ -162,7 +162,7 @@ impl SnapshotRule {
         Some(trigger)
     }
 
-    fn is_due(&self, now: &Moment) -> Option<SnapshotTrigger> {
+    fn is_due(&self, now: &SnapshotInput) -> Option<SnapshotTrigger> {
         let loss = now.loss()?;
         let (last_step, last_loss) = self.last;
         let waited = now.step.saturating_sub(last_step);

@@ -4,9 +4,9 @@ use bevy_ecs::prelude::*;
 use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
 
-use super::detector::{Alarm, LossMonitor, Verdict};
+use super::detector::{Alarm, LossMonitor, LossVerdict};
 use super::preflight;
-use super::snapshot_rule::{Moment, SnapshotRule};
+use super::snapshot_rule::{SnapshotInput, SnapshotRule};
 use crate::env::ValMetrics;
 use crate::growth::LifecycleCommand;
 use crate::seed::{SeedRecord, SlotView};
@@ -21,7 +21,7 @@ pub struct Governor {
     /// Captured states: which is known good, which on probation.
     pub snapshots: SnapshotRule,
     /// How healthy this step's loss is.
-    pub verdict: Verdict,
+    pub verdict: LossVerdict,
     /// The last step in which a command was carried out.
     pub(super) last_action_step: Option<u32>,
     /// The last step whose network some seed took part in; `None` if none did since the episode or the last rollback
@@ -36,19 +36,19 @@ pub struct Governor {
 impl Governor {
     /// Whether this step's verdict is a panic that has to be acted on.
     pub fn demands_rollback(&self) -> bool {
-        self.is_enabled && matches!(self.verdict, Verdict::Panic(_))
+        self.is_enabled && matches!(self.verdict, LossVerdict::Panic(_))
     }
 
     /// Whether states may be captured in this step.
     pub(super) fn may_capture(&self) -> bool {
-        self.is_enabled && self.verdict == Verdict::Healthy
+        self.is_enabled && self.verdict == LossVerdict::Healthy
     }
 
     /// Judges the step's validation loss; guessing costs `random` nats.
     pub(super) fn judge(&mut self, loss: f64, random: f64) {
         self.verdict = self.monitor.judge(loss, random);
-        self.counts.anomalies += u32::from(self.verdict != Verdict::Healthy);
-        self.counts.panics += u32::from(matches!(self.verdict, Verdict::Panic(_)));
+        self.counts.anomalies += u32::from(self.verdict != LossVerdict::Healthy);
+        self.counts.panics += u32::from(matches!(self.verdict, LossVerdict::Panic(_)));
     }
 
     /// Takes note of the seeds in the network of `step`, before the step's commands.
@@ -81,11 +81,11 @@ impl Governor {
     /// Takes `loss` for how the host is: what follows is compared with it alone.
     pub(super) fn accept(&mut self, loss: f64) {
         self.monitor.restore([loss].into());
-        self.verdict = Verdict::Healthy;
+        self.verdict = LossVerdict::Healthy;
     }
 
     /// The env has been restored at the end of `step`. Returns what it was restored to.
-    pub(super) fn rolled_back(&mut self, step: u32) -> Moment {
+    pub(super) fn rolled_back(&mut self, step: u32) -> SnapshotInput {
         self.snapshots.rolled_back(step);
         let moment = self.snapshots.known_good().moment.clone();
         self.last_restored = Some(moment.step);

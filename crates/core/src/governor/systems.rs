@@ -4,9 +4,9 @@ use bevy_ecs::prelude::*;
 use bevy_ecs::query::QueryData;
 use bevy_ecs::system::SystemParam;
 
-use super::detector::{Alarm, MIN_PANICS, Verdict};
+use super::detector::{Alarm, LossVerdict, MIN_PANICS};
 use super::error::GovernorError;
-use super::snapshot_rule::Moment;
+use super::snapshot_rule::SnapshotInput;
 use super::state::{Governor, RollbackVerdict};
 use super::store::{Captured, CapturedNetwork, Snapshots};
 use crate::clock::RunClock;
@@ -155,9 +155,9 @@ pub fn governor_check(mut envs: Query<GovernedEnv>, mut context: GovernorContext
             continue;
         };
         let verdict = match env.governor.verdict {
-            Verdict::Panic(_) if env.governor.accepts() => AlarmVerdict::Accepted,
-            Verdict::Panic(_) => AlarmVerdict::Panic,
-            Verdict::Healthy | Verdict::Suspect(_) => AlarmVerdict::Suspect,
+            LossVerdict::Panic(_) if env.governor.accepts() => AlarmVerdict::Accepted,
+            LossVerdict::Panic(_) => AlarmVerdict::Panic,
+            LossVerdict::Healthy | LossVerdict::Suspect(_) => AlarmVerdict::Suspect,
         };
         context.push(env.growing.id, alarm_event(&alarm, verdict));
         context.discard(&mut env);
@@ -240,9 +240,9 @@ pub fn commit_snapshot(mut envs: Query<GovernedEnv>, mut context: GovernorContex
     Ok(())
 }
 
-fn moment(env: &GovernedEnvItem, step: u32) -> Moment {
+fn moment(env: &GovernedEnvItem, step: u32) -> SnapshotInput {
     let (best_accuracy_percent, best_step) = env.growing.stats.best_with(step, env.val.accuracy_percent);
-    Moment {
+    SnapshotInput {
         step,
         val: Some(*env.val),
         best_accuracy_percent,

@@ -181,7 +181,7 @@ fn run_started(world: &mut World, scenario_hash: &str, resume: Option<&Continuat
         n_episodes: u64::from(scenario.run.rounds) * scenario.run.n_envs as u64,
         slots: experiment.layout.slots().iter().map(|spec| spec.slot).collect(),
         max_seeds: (task.max_seeds > 0).then_some(task.max_seeds),
-        min_training_epochs: Some(scenario.lifecycle.gates.min_training_epochs),
+        min_training_steps: Some(scenario.lifecycle.gates.min_training_steps),
         host_params,
         lr_host: Some(Num(task.host_opt.lr())),
         max_grad_norm_host: task.max_grad_norm.map(Num),

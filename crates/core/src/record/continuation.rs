@@ -61,19 +61,19 @@ fn cut_back(directory: &Path, next_seq: u64) -> Result<Earlier, ReadError> {
         place,
         hasher,
         live,
-        told,
+        recorded,
     } = kept_part(directory, next_seq)?;
     cut_record(directory, place)?;
-    if told < next_seq {
+    if recorded < next_seq {
         tracing::warn!(
-            "{} is missing the events from number {told} to {}",
+            "{} is missing the events from number {recorded} to {}",
             directory.join(EVENTS_FILE).display(),
             next_seq - 1
         );
     }
     Ok(Earlier {
         live,
-        next_seq: told.max(next_seq),
+        next_seq: recorded.max(next_seq),
         written: WrittenRecord {
             hasher,
             closed_segments: place.segment - 1,
@@ -91,7 +91,7 @@ struct Kept {
     /// All of it, folded.
     live: LiveState,
     /// Number of the event behind it.
-    told: u64,
+    recorded: u64,
 }
 
 /// What belongs to the rounds before event `next_seq`. That the checkpoint of these rounds was saved belongs to them; a
@@ -103,13 +103,13 @@ fn kept_part(directory: &Path, next_seq: u64) -> Result<Kept, ReadError> {
         place: Place { segment: 1, bytes: 0 },
         hasher: hasher.clone(),
         live: LiveState::default(),
-        told: 0,
+        recorded: 0,
     };
     loop {
         match events.next_with(|line| hasher.take(line)) {
             Ok(Some(event)) if event.seq < next_seq || matches!(event.payload, Payload::CheckpointSaved(_)) => {
                 kept.live.apply(&event);
-                kept.told = event.seq + 1;
+                kept.recorded = event.seq + 1;
                 kept.place = events.place();
                 kept.hasher = hasher.clone();
             }

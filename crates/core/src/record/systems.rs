@@ -424,10 +424,10 @@ fn round_perf(
 
 /// `None` where no env scales its loss.
 fn loss_scales(envs: &[RoundOfEnvItem]) -> Option<LossScales> {
-    let told = envs
+    let scalers = envs
         .iter()
         .map(|env| Some((env.stats.skipped_updates, Num(env.train.loss_scale?))));
-    let (skipped, scale) = told.collect::<Option<_>>()?;
+    let (skipped, scale) = scalers.collect::<Option<_>>()?;
     Some(LossScales { skipped, scale })
 }
 

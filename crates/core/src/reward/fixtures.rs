@@ -7,11 +7,11 @@ use crate::growth::{LifecycleOp, SeedStage};
 use crate::scenario::{LossReward, RewardConfig};
 
 /// A seed of slot 0 that is 15 steps old, germinated at 50 % accuracy, not measured.
-pub fn seed(stage: SeedStage, epochs_in_stage: u32) -> SeedView {
+pub fn seed(stage: SeedStage, steps_in_stage: u32) -> SeedView {
     SeedView {
         seed_id: "e0.r0c0.0".into(),
         stage,
-        epochs_in_stage,
+        steps_in_stage,
         age: 15,
         alpha: 0.0,
         params: 10_000,

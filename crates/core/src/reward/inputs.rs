@@ -85,7 +85,7 @@ pub struct SeedView {
     /// Its stage.
     pub stage: SeedStage,
     /// Steps in the stage, 1 at the first decision in it.
-    pub epochs_in_stage: u32,
+    pub steps_in_stage: u32,
     /// Steps since germination, 1 at the first decision after it.
     pub age: u32,
     /// Share of its output in the host, 0 to 1.
@@ -109,7 +109,7 @@ impl SeedView {
         Self {
             seed_id: record.identity.seed_id.clone(),
             stage: record.stage,
-            epochs_in_stage: record.epochs_in_stage,
+            steps_in_stage: record.steps_in_stage,
             age: record.age_steps,
             alpha: record.alpha.alpha(),
             params: record.params(),
@@ -123,7 +123,7 @@ impl SeedView {
     /// A seed after the step's tick, with the counter that the next decision will see.
     pub fn after_tick(record: &SeedRecord) -> Self {
         Self {
-            epochs_in_stage: record.epochs_in_stage + 1,
+            steps_in_stage: record.steps_in_stage + 1,
             ..Self::before_action(record)
         }
     }

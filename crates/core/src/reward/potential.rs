@@ -47,10 +47,10 @@ const fn stage_potential(stage: SeedStage) -> (f64, f64) {
 }
 
 impl Potential {
-    /// Of a seed that has been in `stage` for `epochs_in_stage` decisions, counted from 1.
-    pub fn of_stage(&self, stage: SeedStage, epochs_in_stage: u32) -> f64 {
+    /// Of a seed that has been in `stage` for `steps_in_stage` decisions, counted from 1.
+    pub fn of_stage(&self, stage: SeedStage, steps_in_stage: u32) -> f64 {
         let (base, next) = stage_potential(stage);
-        let progress = self.progress_bonus * f64::from(epochs_in_stage.saturating_sub(1));
+        let progress = self.progress_bonus * f64::from(steps_in_stage.saturating_sub(1));
         base + progress.min(self.gap_fraction * (next - base))
     }
 
@@ -58,7 +58,7 @@ impl Potential {
     pub fn of_seeds<'a>(&self, seeds: impl Iterator<Item = &'a SeedView>) -> f64 {
         seeds
             .filter(|seed| !seed.is_withering)
-            .map(|seed| self.of_stage(seed.stage, seed.epochs_in_stage))
+            .map(|seed| self.of_stage(seed.stage, seed.steps_in_stage))
             .sum()
     }
 

@@ -18,7 +18,7 @@ fn configs() -> [RewardConfig; 3] {
 prop_compose! {
     fn any_seed()(
         stage in 2usize..10,
-        epochs_in_stage in 1u32..30,
+        steps_in_stage in 1u32..30,
         age in 1u32..60,
         alpha in 0.0f64..=1.0,
         params in 0u64..2_000_000,
@@ -33,7 +33,7 @@ prop_compose! {
             contribution: contribution.map(|(points, age)| MeasuredContribution { points, age }),
             interaction_sum,
             is_withering,
-            ..seed(SeedStage::ALL[stage], epochs_in_stage)
+            ..seed(SeedStage::ALL[stage], steps_in_stage)
         }
     }
 }

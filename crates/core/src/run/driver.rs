@@ -29,7 +29,7 @@ pub enum Driver {
 
 /// What the loop has just done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Moment {
+pub enum DriverStep {
     /// `Startup` has run.
     Started,
     /// A round has begun.
@@ -52,9 +52,9 @@ impl Driver {
     pub fn step(&mut self, app: &mut App) -> Result<bool, EngineError> {
         loop {
             match self.advance(app)? {
-                Moment::StepPlayed => return Ok(true),
-                Moment::Over => return Ok(false),
-                Moment::Started | Moment::RoundBegun | Moment::RoundEnded => {}
+                DriverStep::StepPlayed => return Ok(true),
+                DriverStep::Over => return Ok(false),
+                DriverStep::Started | DriverStep::RoundBegun | DriverStep::RoundEnded => {}
             }
         }
     }
@@ -63,37 +63,37 @@ impl Driver {
     ///
     /// # Errors
     /// As [`Self::step`].
-    pub fn advance(&mut self, app: &mut App) -> Result<Moment, EngineError> {
+    pub fn advance(&mut self, app: &mut App) -> Result<DriverStep, EngineError> {
         let world = app.world_mut();
         let (next, moment) = match self {
             Self::Ready => {
                 check_parts(world).map_err(|failure| failure.during("start-up", Position::default()))?;
                 run(world, Startup);
-                (Self::BetweenRounds, Moment::Started)
+                (Self::BetweenRounds, DriverStep::Started)
             }
             Self::BetweenRounds if begins_round(world) => {
                 run(world, RoundStart);
                 if is_unfinished(world) {
                     run(world, RestoreRound);
                 }
-                (Self::InRound, Moment::RoundBegun)
+                (Self::InRound, DriverStep::RoundBegun)
             }
             Self::BetweenRounds => {
                 run(world, Shutdown);
-                (Self::Over, Moment::Over)
+                (Self::Over, DriverStep::Over)
             }
             Self::InRound if begins_step(world) => {
                 play_step(world);
-                (Self::InRound, Moment::StepPlayed)
+                (Self::InRound, DriverStep::StepPlayed)
             }
             Self::InRound => {
                 run(world, RoundEnd);
-                (Self::BetweenRounds, Moment::RoundEnded)
+                (Self::BetweenRounds, DriverStep::RoundEnded)
             }
-            Self::Over => (Self::Over, Moment::Over),
+            Self::Over => (Self::Over, DriverStep::Over),
         };
         *self = next;
-        if moment == Moment::Over {
+        if moment == DriverStep::Over {
             let failure = world.resource_mut::<RunHealth>().failure.take();
             return failure.map_or(Ok(moment), Err);
         }

@@ -11,7 +11,7 @@ mod stop;
 mod driver;
 pub(crate) mod startup;
 
-pub use driver::{Driver, Moment};
+pub use driver::{Driver, DriverStep};
 pub use inventory::{Inventory, PluginInfo};
 pub use parts::MissingPart;
 pub use residency::ChosenResidency;

@@ -158,7 +158,7 @@ pub(crate) fn check_blueprints(
 
 /// Work before a run leaves a trace, and `Announce`, which leaves the first. None of it begins once a stop was requested:
 /// data may take minutes, and a run that is not wanted any more needs no folder.
-const TRACELESS: [Work; 13] = [
+const BEFORE_RECORD: [Work; 13] = [
     Work::InitBackend,
     Work::ChoosePrecision,
     Work::OpenDevices,
@@ -192,7 +192,7 @@ impl Plugin for StartupPlugin {
             .add_work(Startup, Work::LoadDatasets, load_datasets)
             .add_work(Startup, Work::CheckBlueprints, check_blueprints)
             .edit_schedule(Startup, |schedule| {
-                for work in TRACELESS {
+                for work in BEFORE_RECORD {
                     schedule.configure_sets(work.run_if(not(stop_is_requested)));
                 }
             });

@@ -12,7 +12,7 @@ use crate::torch::{Backend, TorchError};
 
 /// A batch of the env's training data as a new seed sees it in the current network.
 #[derive(Debug)]
-pub struct BirthBatch {
+pub struct InitBatch {
     /// `f32 [B, C, H, W]`: the features at the slot, detached.
     pub features: Tensor,
     /// `f32 [B, C, H, W]`: of the mean cross-entropy, in nats, with respect to the slot's output.
@@ -21,7 +21,7 @@ pub struct BirthBatch {
 
 /// A module that grows in a slot, defined by its residual: the slot's full output is `x + δ(x)`.
 ///
-/// Laws: δ is exactly 0 at birth; every parameter receives gradient within three plain SGD steps; no normalisation
+/// Laws: δ is exactly 0 at initialisation; every parameter receives gradient within three plain SGD steps; no normalisation
 /// follows a zero-initialised layer; shape and dtype are kept at any resolution or length; no running statistics; `x` is
 /// never written to. The output of a module for texts at a position depends only on positions up to it.
 pub trait SeedModule: Send {
@@ -46,7 +46,7 @@ pub trait SeedModule: Send {
     ///
     /// # Errors
     /// libtorch's.
-    fn adapt(&self, _init: SeedInit, _birth: &BirthBatch) -> Result<(), TorchError> {
+    fn adapt(&self, _init: SeedInit, _birth: &InitBatch) -> Result<(), TorchError> {
         Ok(())
     }
 

@@ -55,7 +55,7 @@ pub struct Transition {
     /// Alpha before the change.
     pub alpha: f64,
     /// Steps spent in `from`.
-    pub epochs_in_stage: u32,
+    pub steps_in_stage: u32,
     /// Percentage points gained in `from`; 0 where alpha could not be positive.
     pub accuracy_delta: f64,
 }

@@ -2,7 +2,7 @@
 
 use tch::{Kind, TchError, Tensor};
 
-use super::{BirthBatch, Blueprint, BlueprintError, SeedModule};
+use super::{Blueprint, BlueprintError, InitBatch, SeedModule};
 use crate::growth::Topology;
 use crate::kernels::backward;
 use crate::nn::{Mode, ParamSet};
@@ -42,7 +42,7 @@ pub fn breach_of_contract(
     if let Some(init) = init {
         let noise = |draw| noise(blueprint.topology(), dim, draw, backend);
         let (features, gradient) = (noise(0)?, noise(1)?);
-        module.adapt(init, &BirthBatch { features, gradient })?;
+        module.adapt(init, &InitBatch { features, gradient })?;
         if !is_finite(module.params(), syncs)? {
             let why = format!("{} leaves weights that are not finite", init.name());
             return Ok(Some(why));
@@ -97,7 +97,7 @@ fn breach_of_forward(
     Ok(match read_f64(&found, syncs)?.as_slice() {
         [0.0, 0.0] => None,
         [0.0, _] => Some("it writes to its input; a seed must leave that as it is".into()),
-        _ => Some("it changes the network at birth; its residual must start at exactly 0".into()),
+        _ => Some("it changes the network at initialisation; its residual must start at exactly 0".into()),
     })
 }
 
@@ -126,7 +126,7 @@ fn breach_of_life(
     let names: Vec<String> = untouched.map(|(param, _)| format!("`{}`", param.name)).collect();
     Ok((!names.is_empty()).then(|| {
         format!(
-            "no gradient reaches {} within {STEPS_TO_LIFE} steps of SGD; a seed must be alive at birth",
+            "no gradient reaches {} within {STEPS_TO_LIFE} steps of SGD; a seed must be alive at initialisation",
             names.join(", ")
         )
     }))

@@ -95,7 +95,7 @@ impl Life {
         self.step += 1;
         let config = self.config.clone();
         if let Some(seed) = &mut self.slot {
-            seed.record_epoch(50.0);
+            seed.record_step(50.0);
             if seed.stage.is_live() {
                 seed.note_sampled_batch(true);
                 seed.measure_gradients(&healthy_sums(), &healthy_sums(), &config);

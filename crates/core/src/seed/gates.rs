@@ -53,7 +53,7 @@ fn training(seed: &SeedRecord) -> Checks {
 
 fn permissive_blending(seed: &SeedRecord, config: &GateConfig) -> Checks {
     smallvec![
-        lasted(seed, config.min_training_epochs),
+        lasted(seed, config.min_training_steps),
         not_exploding(seed),
         at_least("gradient_health", seed.gradient.health, config.min_gradient_health),
     ]
@@ -63,7 +63,7 @@ fn strict_blending(seed: &SeedRecord, config: &GateConfig) -> Checks {
     let improvement = Some(seed.improvement_since_stage_start());
     smallvec![
         at_least("improvement", improvement, config.min_training_improvement),
-        lasted(seed, config.min_training_epochs),
+        lasted(seed, config.min_training_steps),
         not_exploding(seed),
         at_least("gradient_ratio", seed.gradient.ratio, config.min_gradient_ratio),
     ]
@@ -82,7 +82,7 @@ fn holding(seed: &SeedRecord, config: &GateConfig, strict: bool) -> Checks {
         },
     ];
     if strict {
-        checks.push(lasted(seed, config.min_blending_epochs));
+        checks.push(lasted(seed, config.min_blending_steps));
     }
     checks
 }
@@ -125,8 +125,8 @@ fn at_least(id: &'static str, value: Option<f64>, threshold: f64) -> GateCheck {
 
 fn lasted(seed: &SeedRecord, epochs: u32) -> GateCheck {
     at_least(
-        "epochs_in_stage",
-        Some(f64::from(seed.epochs_in_stage)),
+        "steps_in_stage",
+        Some(f64::from(seed.steps_in_stage)),
         f64::from(epochs),
     )
 }

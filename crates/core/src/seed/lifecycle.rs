@@ -185,7 +185,7 @@ fn automatic_prune(seed: &SeedRecord, config: &LifecycleConfig) -> Option<PruneR
     let is_held = seed.stage == SeedStage::Holding;
     if seed.stage.is_live() && seed.gradient.nonfinite_streak >= MAX_NONFINITE_STREAK {
         Some(PruneReason::SeedNonfinite)
-    } else if is_held && config.max_holding_epochs.is_some_and(|max| seed.epochs_in_stage > max) {
+    } else if is_held && config.max_holding_steps.is_some_and(|max| seed.steps_in_stage > max) {
         Some(PruneReason::HoldingTimeout)
     } else {
         None
@@ -197,9 +197,9 @@ fn is_tried_automatically(seed: &SeedRecord, config: &LifecycleConfig) -> bool {
     let gates = &config.gates;
     match seed.stage {
         SeedStage::Germinated => config.auto_forward.g1,
-        SeedStage::Training => config.auto_forward.g2 && seed.epochs_in_stage >= gates.min_training_epochs,
+        SeedStage::Training => config.auto_forward.g2 && seed.steps_in_stage >= gates.min_training_steps,
         SeedStage::Blending => {
-            let has_lasted = gates.mode == GateMode::Permissive || seed.epochs_in_stage >= gates.min_blending_epochs;
+            let has_lasted = gates.mode == GateMode::Permissive || seed.steps_in_stage >= gates.min_blending_steps;
             config.auto_forward.g3 && seed.alpha.is_holding() && has_lasted
         }
         _ => false,
@@ -238,10 +238,10 @@ impl Draft {
             gate_params: if gated { gate_params } else { 0 },
             stage: SeedStage::Dormant,
             previous_stage: SeedStage::Unknown,
-            previous_epochs_in_stage: 0,
+            previous_steps_in_stage: 0,
             stage_entered_step: rules.step,
             age_steps: 0,
-            epochs_in_stage: 0,
+            steps_in_stage: 0,
             cooldown_left: 0,
             history: VecDeque::new(),
             last_gate: None,
@@ -278,13 +278,13 @@ impl Draft {
             to,
             cause,
             alpha: seed.alpha.alpha(),
-            epochs_in_stage: seed.epochs_in_stage,
+            steps_in_stage: seed.steps_in_stage,
             accuracy_delta: seed.accuracy_delta(),
         });
         seed.previous_stage = seed.stage;
-        seed.previous_epochs_in_stage = seed.epochs_in_stage;
+        seed.previous_steps_in_stage = seed.steps_in_stage;
         seed.stage = to;
-        seed.epochs_in_stage = 0;
+        seed.steps_in_stage = 0;
         seed.stage_entered_step = rules.step;
         seed.accuracy.at_stage_start = seed.accuracy.current;
         seed.last_gate = None;
@@ -426,11 +426,11 @@ impl Draft {
 
     /// Pruned, then Embargoed, then Resetting, then empty; counted by ticks alone.
     fn cool_down(mut self, rules: &Rules) -> Plan {
-        self.seed.epochs_in_stage += 1;
+        self.seed.steps_in_stage += 1;
         match self.seed.stage {
             SeedStage::Pruned => {
                 self.enter(SeedStage::Embargoed, StageCause::Auto, rules);
-                self.seed.cooldown_left = rules.config.embargo_epochs;
+                self.seed.cooldown_left = rules.config.embargo_steps;
                 self.finish()
             }
             SeedStage::Embargoed => {
@@ -441,8 +441,8 @@ impl Draft {
                 self.finish()
             }
             _ => {
-                let embargoed_ticks = self.seed.previous_epochs_in_stage;
-                let idle_steps = PRUNED_TICKS + embargoed_ticks + self.seed.epochs_in_stage;
+                let embargoed_ticks = self.seed.previous_steps_in_stage;
+                let idle_steps = PRUNED_TICKS + embargoed_ticks + self.seed.steps_in_stage;
                 self.enter(SeedStage::Dormant, StageCause::Auto, rules);
                 self.change.idle_steps = Some(idle_steps);
                 Plan {

@@ -112,21 +112,21 @@ fn any_config() -> impl Strategy<Value = LifecycleConfig> {
         .prop_map(
             |(
                 (g1, g2, g3, strict, allow_operator_switch),
-                (epochs, min_prune_age, embargo_epochs, history_len),
-                max_holding_epochs,
+                (epochs, min_prune_age, embargo_steps, history_len),
+                max_holding_steps,
                 on_commit,
             )| LifecycleConfig {
                 auto_forward: AutoForward { g1, g2, g3 },
                 gates: GateConfig {
                     mode: if strict { GateMode::Strict } else { GateMode::Permissive },
-                    min_training_epochs: epochs,
-                    min_blending_epochs: epochs,
+                    min_training_steps: epochs,
+                    min_blending_steps: epochs,
                     ..crate::scenario::fixtures::slow_gates()
                 },
                 allow_operator_switch,
                 min_prune_age,
-                embargo_epochs,
-                max_holding_epochs,
+                embargo_steps,
+                max_holding_steps,
                 on_commit,
                 history_len,
                 ..crate::scenario::fixtures::slow_lifecycle()
@@ -213,7 +213,7 @@ impl Env {
     fn measure(&mut self, step: &Step) {
         self.step += 1;
         for seed in self.slots.iter_mut().flatten() {
-            seed.record_epoch(step.accuracy);
+            seed.record_step(step.accuracy);
             if seed.stage.is_live() {
                 seed.note_sampled_batch(step.gradient_is_finite);
                 seed.measure_gradients(&step.gradients, &healthy_sums(), &self.config);

@@ -128,13 +128,13 @@ pub struct SeedRecord {
     /// The stage before.
     pub previous_stage: SeedStage,
     /// Steps spent in the stage before.
-    pub previous_epochs_in_stage: u32,
+    pub previous_steps_in_stage: u32,
     /// The step in which the present stage was entered.
     pub stage_entered_step: u32,
     /// Steps recorded since germination.
     pub age_steps: u32,
     /// Steps recorded in this stage; ticks spent in it while cooling down.
-    pub epochs_in_stage: u32,
+    pub steps_in_stage: u32,
     /// Ticks of embargo left.
     pub cooldown_left: u32,
     /// Stages entered and when, oldest first.
@@ -166,12 +166,12 @@ pub struct SeedRecord {
 impl SeedRecord {
     /// Counts a finished step of an occupied slot. `val_accuracy` in percent; one that is not finite is no
     /// measurement. Cooling slots keep their metrics as at the prune.
-    pub fn record_epoch(&mut self, val_accuracy: f64) {
+    pub fn record_step(&mut self, val_accuracy: f64) {
         if !self.stage.is_occupied() {
             return;
         }
         self.age_steps += 1;
-        self.epochs_in_stage += 1;
+        self.steps_in_stage += 1;
         if val_accuracy.is_finite() {
             self.accuracy.current = val_accuracy;
         }

@@ -22,7 +22,7 @@ pub struct SeedReport {
     /// Steps since germination.
     pub age_steps: u32,
     /// Steps in the present stage.
-    pub epochs_in_stage: u32,
+    pub steps_in_stage: u32,
     /// Ticks of embargo left.
     pub cooldown_left: u32,
 
@@ -104,7 +104,7 @@ impl SeedReport {
             blueprint_index: 1,
             stage,
             age_steps: 1,
-            epochs_in_stage: 1,
+            steps_in_stage: 1,
             cooldown_left: 0,
             alpha,
             alpha_target: alpha,
@@ -149,7 +149,7 @@ impl SeedRecord {
             blueprint_index: self.identity.blueprint_index,
             stage: self.stage,
             age_steps: self.age_steps,
-            epochs_in_stage: self.epochs_in_stage,
+            steps_in_stage: self.steps_in_stage,
             cooldown_left: self.cooldown_left,
 
             alpha: self.alpha.alpha(),

@@ -163,8 +163,8 @@ impl TelemetryHub {
             final_rolling_accuracy: self.live.rolling_accuracy(),
             best_episode: best.map(|best| BestEpisode {
                 episode: best.at.episode,
-                accuracy: best.told.final_accuracy,
-                param_ratio: best.told.param_ratio,
+                accuracy: best.data.final_accuracy,
+                param_ratio: best.data.param_ratio,
             }),
             rollbacks: self.live.confounders.rollbacks,
             dropped_events: self.lanes.iter().map(|lane| lane.dropped).sum(),

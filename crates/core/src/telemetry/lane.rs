@@ -133,7 +133,7 @@ fn serve(sink: &mut dyn Sink, receiver: &mpsc::Receiver<Delivery>, queued: &Atom
             Err(mpsc::RecvTimeoutError::Timeout) => sink.flush(),
             Err(mpsc::RecvTimeoutError::Disconnected) => return,
         };
-        tell_outage(sink.name(), outcome, &mut is_failing);
+        report_outage(sink.name(), outcome, &mut is_failing);
         match delivery {
             Ok(Delivery::Events(_)) => _ = queued.fetch_sub(1, Ordering::Relaxed),
             Ok(Delivery::End(_)) => return,
@@ -142,7 +142,7 @@ fn serve(sink: &mut dyn Sink, receiver: &mpsc::Receiver<Delivery>, queued: &Atom
     }
 }
 
-fn tell_outage(name: &str, outcome: Result<(), SinkError>, is_failing: &mut bool) {
+fn report_outage(name: &str, outcome: Result<(), SinkError>, is_failing: &mut bool) {
     match outcome {
         Ok(()) if std::mem::take(is_failing) => tracing::warn!("telemetry sink `{name}` writes again"),
         Err(error) if !std::mem::replace(is_failing, true) => {

@@ -44,7 +44,7 @@ pub struct CommittedSeed {
     /// Position of its env when it was committed.
     pub at: EnvContext,
     /// The event of the commit.
-    pub told: SeedCommitted,
+    pub data: SeedCommitted,
     /// As last measured; the contribution of the commit where that never was.
     pub worth: SeedWorth,
 }
@@ -57,13 +57,13 @@ pub struct RoundResult {
     /// Of all envs.
     pub rollbacks: u32,
     /// Its event.
-    pub told: RoundFinished,
+    pub data: RoundFinished,
 }
 
 impl RoundResult {
     /// Raw, per episode; absent where nothing pays.
     pub fn reward_mean(&self) -> Option<f64> {
-        self.told.paid.as_ref().map(|paid| paid.reward_mean.0)
+        self.data.paid.as_ref().map(|paid| paid.reward_mean.0)
     }
 }
 
@@ -73,25 +73,25 @@ pub struct EpisodeResult {
     /// Position of its env at its end.
     pub at: EnvContext,
     /// Its event.
-    pub told: EpisodeFinished,
+    pub data: EpisodeFinished,
 }
 
 impl EpisodeResult {
     /// Validation accuracy with its committed seeds alone, percent; the final accuracy where that was not measured.
     pub fn committed_accuracy(&self) -> f64 {
-        self.told.committed_accuracy.unwrap_or(self.told.final_accuracy).0
+        self.data.committed_accuracy.unwrap_or(self.data.final_accuracy).0
     }
 
     /// Parameters of host and committed seeds over the host's; with live seeds where the record has nothing else.
     pub fn committed_ratio(&self) -> f64 {
-        self.told.committed_ratio.unwrap_or(self.told.param_ratio).0
+        self.data.committed_ratio.unwrap_or(self.data.param_ratio).0
     }
 
     /// Whether what it committed has made its host larger; by the number of commits, which a rollback may have undone, where
     /// the record has no size.
     pub fn has_committed(&self) -> bool {
-        let committed = self.told.growth.committed > 0;
-        self.told.committed_ratio.map_or(committed, |ratio| ratio.0 > 1.0)
+        let committed = self.data.growth.committed > 0;
+        self.data.committed_ratio.map_or(committed, |ratio| ratio.0 > 1.0)
     }
 }
 
@@ -252,7 +252,7 @@ impl LiveState {
         self.committed.push(CommittedSeed {
             seed_id: seed_id.clone(),
             at,
-            told: seed.clone(),
+            data: seed.clone(),
             worth,
         });
     }
@@ -289,8 +289,8 @@ impl LiveState {
     fn apply_episode(&mut self, event: &Event, episode: &EpisodeFinished) {
         self.episodes_done += 1;
         let Some(at) = event.context() else { return };
-        let told = episode.clone();
-        let result = EpisodeResult { at, told };
+        let data = episode.clone();
+        let result = EpisodeResult { at, data };
         let (accuracy, ratio) = (result.committed_accuracy(), result.committed_ratio());
         if episode.end == EpisodeEnd::Failed || accuracy.is_nan() || ratio.is_nan() {
             return;
@@ -320,13 +320,13 @@ impl LiveState {
         self.rounds.push(RoundResult {
             round: event.round.unwrap_or_default(),
             rollbacks: self.rollbacks_in_round,
-            told: round.clone(),
+            data: round.clone(),
         });
     }
 
     /// Mean sums per episode of the last finished round that was paid, by term; absent where none was.
     pub fn reward_terms(&self) -> Option<&BTreeMap<String, Num>> {
-        let paid = self.rounds.iter().rev().find_map(|round| round.told.paid.as_ref());
+        let paid = self.rounds.iter().rev().find_map(|round| round.data.paid.as_ref());
         paid.map(|paid| &paid.reward_terms_mean)
     }
 
@@ -368,19 +368,19 @@ impl LiveState {
 
     /// Of the last finished round, percent; absent after the first.
     pub fn rolling_accuracy(&self) -> Option<Num> {
-        self.rounds.last()?.told.rolling_accuracy
+        self.rounds.last()?.data.rolling_accuracy
     }
 
     /// The best validation accuracy that any env reached in a finished round, percent.
     pub fn best_accuracy(&self) -> Option<Num> {
-        let best = self.rounds.iter().map(|round| round.told.accuracy_best);
+        let best = self.rounds.iter().map(|round| round.data.accuracy_best);
         best.filter(|best| best.0.is_finite())
             .max_by(|a, b| a.0.total_cmp(&b.0))
     }
 
     /// Of any round, percent.
     pub fn best_rolling_accuracy(&self) -> Option<Num> {
-        let rolling = self.rounds.iter().filter_map(|round| round.told.rolling_accuracy);
+        let rolling = self.rounds.iter().filter_map(|round| round.data.rolling_accuracy);
         rolling.max_by(|a, b| a.0.total_cmp(&b.0))
     }
 
@@ -395,7 +395,7 @@ impl LiveState {
     }
 
     fn per_second(&self, amount: impl Fn(&PerfRound) -> f64) -> Option<f64> {
-        let perfs = self.rounds.iter().map(|round| &round.told.perf);
+        let perfs = self.rounds.iter().map(|round| &round.data.perf);
         let wall_s: f64 = perfs.clone().map(|perf| perf.round_wall_s.0).sum();
         (wall_s > 0.0).then(|| perfs.map(amount).sum::<f64>() / wall_s)
     }
@@ -405,7 +405,7 @@ impl LiveState {
         let total = self.started.as_ref()?.n_rounds;
         let done = self.rounds.last()?.round + 1;
         let recent = &self.rounds[self.rounds.len().saturating_sub(ETA_ROUNDS)..];
-        let walls: Vec<f64> = recent.iter().map(|round| round.told.perf.round_wall_s.0).collect();
+        let walls: Vec<f64> = recent.iter().map(|round| round.data.perf.round_wall_s.0).collect();
         Some(f64::from(total.saturating_sub(done)) * median(&walls)?)
     }
 }

@@ -40,15 +40,15 @@ pub struct HookedBatch<'a, 'w, 's> {
     pub clock: &'a RunClock,
     /// The run's settings.
     pub experiment: &'a Experiment,
-    told: &'a Mutex<Vec<(usize, Event)>>,
+    events: &'a Mutex<Vec<(usize, Event)>>,
 }
 
 impl HookedBatch<'_, '_, '_> {
     /// Puts an event of the env into the record, in the order of envs, then of batches.
-    pub fn tell(&self, payload: impl Into<Payload>) {
+    pub fn emit(&self, payload: impl Into<Payload>) {
         let event = Event::env(self.experiment.context(self.env.id, self.clock), payload);
-        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
-        told.push((self.env.id.index, event));
+        let mut events = self.events.lock().unwrap_or_else(PoisonError::into_inner);
+        events.push((self.env.id.index, event));
     }
 }
 
@@ -59,7 +59,7 @@ type Hook = Box<dyn Fn(&mut HookedBatch) -> Result<(), Failure> + Send + Sync>;
 #[derive(Resource, Default)]
 pub struct BatchHooks {
     hooks: Vec<(BatchPoint, Hook)>,
-    told: Mutex<Vec<(usize, Event)>>,
+    events: Mutex<Vec<(usize, Event)>>,
 }
 
 impl BatchHooks {
@@ -81,17 +81,17 @@ impl BatchHooks {
             env,
             clock,
             experiment,
-            told: &self.told,
+            events: &self.events,
         };
         let mut due = self.hooks.iter().filter(|(of, _)| *of == point);
         due.try_for_each(|(_, hook)| hook(&mut batch))
     }
 
     /// The events of all envs since this was last asked, in the order of envs.
-    pub fn take_told(&self) -> impl Iterator<Item = Event> + use<> {
-        let mut told = std::mem::take(&mut *self.told.lock().unwrap_or_else(PoisonError::into_inner));
-        told.sort_by_key(|(env, _)| *env);
-        told.into_iter().map(|(_, event)| event)
+    pub fn take_events(&self) -> impl Iterator<Item = Event> + use<> {
+        let mut events = std::mem::take(&mut *self.events.lock().unwrap_or_else(PoisonError::into_inner));
+        events.sort_by_key(|(env, _)| *env);
+        events.into_iter().map(|(_, event)| event)
     }
 }
 

@@ -60,8 +60,8 @@ impl Counterfactual {
         let shares = matrix.zip(plan.plan.as_ref());
         let shares = shares.filter(|(_, plan)| is_last_step || plan.tells_shares);
         let shares = shares.and_then(|(matrix, plan)| shapley(matrix, &plan.permutations));
-        let told = matrix.map(|matrix| matrix.told().into());
-        told.into_iter().chain(shares.map(Payload::from))
+        let matrix = matrix.map(|matrix| matrix.short().into());
+        matrix.into_iter().chain(shares.map(Payload::from))
     }
 }
 

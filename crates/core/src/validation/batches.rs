@@ -52,6 +52,6 @@ pub fn play_batches(
         }),
     };
     // Told before the failure that may end the run.
-    outbox.extend(rules.hooks.take_told());
+    outbox.extend(rules.hooks.take_events());
     played
 }

@@ -21,7 +21,7 @@ impl SeedInit {
     /// In the order of their declaration.
     pub const ALL: [Self; 4] = [Self::ZeroGain, Self::ZeroOutput, Self::Gradmax, Self::Statistics];
 
-    /// Whether a batch of the env's data is needed at birth.
+    /// Whether a batch of the env's data is needed at initialisation.
     pub const fn needs_data(self) -> bool {
         matches!(self, Self::Gradmax | Self::Statistics)
     }

@@ -7,9 +7,9 @@ section! {
     /// Constants of the rule-based controller.
     pub struct HeuristicConfig {
         /// Steps without progress before a seed is germinated.
-        plateau_epochs_to_germinate: u32 = 3;
+        plateau_steps_to_germinate: u32 = 3;
         /// First step at which a seed may be germinated.
-        min_epochs_before_germinate: u32 = 5;
+        min_steps_before_germinate: u32 = 5;
         /// Accuracy loss in a stage that counts as failing.
         #[unit = "percentage points"]
         prune_if_accuracy_drops_by: f64 = 2.0, NOT_NEGATIVE;
@@ -17,7 +17,7 @@ section! {
         #[unit = "percentage points"]
         min_improvement_to_commit: f64 = 0.5;
         /// Steps that a seed trains before it is moved on. None: the minimum of its gate.
-        min_training_epochs: Option<u32>;
+        min_training_steps: Option<u32>;
         /// Factor on all penalties per step.
         blueprint_penalty_decay: f64 = 0.93, FRACTION;
         /// Penalty from which a blueprint is skipped.

@@ -5,7 +5,7 @@ use super::{ActionSpace, AutoForward, GateConfig, LifecycleConfig, MaskConfig, N
 /// One seed at a time, through gates that are ordered and ask for ten steps and healthy gradients; a held seed is held for ever.
 pub fn slow_lifecycle() -> LifecycleConfig {
     LifecycleConfig {
-        max_holding_epochs: None,
+        max_holding_steps: None,
         auto_forward: AutoForward {
             g1: false,
             g2: false,
@@ -20,7 +20,7 @@ pub fn slow_lifecycle() -> LifecycleConfig {
 /// The gates of [`slow_lifecycle`].
 pub fn slow_gates() -> GateConfig {
     GateConfig {
-        min_training_epochs: 10,
+        min_training_steps: 10,
         min_gradient_health: 0.7,
         ..GateConfig::default()
     }

@@ -14,9 +14,9 @@ section! {
         /// Steps that a seed must have lived before it may be pruned.
         min_prune_age: u32 = 5;
         /// Steps for which a slot rests after a prune.
-        embargo_epochs: u32 = 5;
+        embargo_steps: u32 = 5;
         /// Steps after which a seed still in holding is pruned. None: never.
-        max_holding_epochs: Option<u32> = Some(10), at_least(1);
+        max_holding_steps: Option<u32> = Some(10), at_least(1);
         /// Gates that are tried every step without the controller asking.
         auto_forward: AutoForward;
         /// What happens to a seed's optimizer when the seed is committed.
@@ -95,9 +95,9 @@ section! {
         /// How strict the gates are.
         mode: GateMode = GateMode::Permissive;
         /// Steps of training before blending.
-        min_training_epochs: u32 = 1;
+        min_training_steps: u32 = 1;
         /// Steps of blending before holding.
-        min_blending_epochs: u32 = 10;
+        min_blending_steps: u32 = 10;
         /// Accuracy gained in training before blending.
         #[unit = "percentage points"]
         min_training_improvement: f64 = 0.5;

@@ -365,13 +365,13 @@ impl Layering {
             next.is_some_and(|(next, _)| next.starts_with(&prefix))
         };
         let is_leaf = |path: &str| !has_below(path, '.') && !has_below(path, '[');
-        let is_told = |(path, span): &(&String, &Span)| {
+        let is_written = |(path, span): &(&String, &Span)| {
             !path.is_empty() && self.sources[span.source].kind != SourceKind::Defaults && is_leaf(path)
         };
-        let mut told: Vec<_> = places.iter().filter(is_told).collect();
-        told.sort_unstable_by_key(|(_, span)| (span.source, span.start));
+        let mut written: Vec<_> = places.iter().filter(is_written).collect();
+        written.sort_unstable_by_key(|(_, span)| (span.source, span.start));
         let mut cursors: Vec<Cursor> = self.sources.iter().map(|source| Cursor::new(&source.text)).collect();
-        let placed = told.into_iter().map(|(path, span)| {
+        let placed = written.into_iter().map(|(path, span)| {
             let position = cursors[span.source].position(span.start);
             (path.clone(), self.sources[span.source].place(position))
         });

@@ -172,6 +172,6 @@ section! {
         /// A relative improvement of the loss below this counts as stable.
         stabilization_threshold: f64 = 0.03, POSITIVE;
         /// Stable steps in a row until the host counts as stabilised.
-        stabilization_epochs: u32 = 3;
+        stabilization_steps: u32 = 3;
     }
 }

@@ -37,7 +37,7 @@ macro_rules! historical {
                 run: (rounds: 200, max_steps: 150),
                 training: (amp: auto),
                 lifecycle: (
-                    gates: (min_training_epochs: 10, min_gradient_health: 0.7), exploding_factor: 10.0, max_holding_epochs: None,
+                    gates: (min_training_steps: 10, min_gradient_health: 0.7), exploding_factor: 10.0, max_holding_steps: None,
                 ),
                 policy: (
                     net_cfg: (
@@ -65,7 +65,7 @@ pub static TRAINING_PRESETS: [TrainingPreset; 4] = [
         ron: "(
             lifecycle: (
                 auto_forward: (g1: false, g2: false, g3: false),
-                gates: (min_training_epochs: 10, min_gradient_health: 0.7), exploding_factor: 10.0, max_holding_epochs: None,
+                gates: (min_training_steps: 10, min_gradient_health: 0.7), exploding_factor: 10.0, max_holding_steps: None,
             ),
             policy: (masks: (sequential_germination: true, action_space: (allowed_ops: None, alpha_target: None))),
         )",

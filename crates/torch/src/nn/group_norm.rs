@@ -13,7 +13,7 @@ pub fn group_count(channels: i64) -> i64 {
         .unwrap_or(1)
 }
 
-/// A GroupNorm layer; a weight of 0 at birth silences what it normalises.
+/// A GroupNorm layer; a weight of 0 at initialisation silences what it normalises.
 #[derive(Debug)]
 pub struct GroupNormLayer {
     groups: i64,

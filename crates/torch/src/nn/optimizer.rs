@@ -2,7 +2,7 @@
 //!
 //! tch's optimizers can neither export nor reset their state nor drop a parameter; checkpoints, rollback and gates need
 //! all three. One optimizer owns one group: a host, or one seed with its gate. Parameters are leaves that require
-//! gradients; state tensors have the parameter's layout and exist, zeroed, from birth, so nothing is allocated later.
+//! gradients; state tensors have the parameter's layout and exist, zeroed, from creation, so nothing is allocated later.
 
 mod group_update;
 mod plain;

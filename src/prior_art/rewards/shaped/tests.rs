@@ -127,7 +127,7 @@ fn holding_a_good_seed_is_warned_about_unless_it_is_decided() {
 fn blending_a_harmful_seed_is_warned_about() {
     let warning = |n, seed: SeedView| {
         let step = Step::new(40).before([SeedView {
-            epochs_in_stage: n,
+            steps_in_stage: n,
             ..seed
         }]);
         first(&shaped(), step).get(Term::BlendingWarning)

@@ -4,7 +4,7 @@ use crate::telemetry::{Event, Num, Refusals, RunStarted, examples};
 
 fn run(controller: &str) -> RunStarted {
     let mut run = examples::run_started();
-    (run.controller, run.min_training_epochs) = (controller.into(), Some(10));
+    (run.controller, run.min_training_steps) = (controller.into(), Some(10));
     run
 }
 
@@ -108,7 +108,7 @@ fn each_end_has_its_setting() {
             Holding,
             Some(HoldingTimeout),
             20,
-            "raise lifecycle.max_holding_epochs",
+            "raise lifecycle.max_holding_steps",
         ),
         ("actor_critic", Holding, None, 20, "raise policy.net_cfg.op_bias.commit"),
         (
@@ -125,7 +125,7 @@ fn each_end_has_its_setting() {
             Training,
             None,
             6,
-            "min_training_epochs asks 10 steps of training",
+            "min_training_steps asks 10 steps of training",
         ),
         ("heuristic", Training, None, 10, "episodes were over before"),
         (
@@ -146,9 +146,9 @@ fn each_end_has_its_setting() {
     for (controller, stage, reason, age, setting) in cases {
         let live = live(controller, 1);
 
-        let told = remedy(&live, stage, reason, &[(age, 1)].into());
+        let data = remedy(&live, stage, reason, &[(age, 1)].into());
 
-        assert!(told.contains(setting), "{controller}, {stage}, {reason:?}: {told}");
+        assert!(data.contains(setting), "{controller}, {stage}, {reason:?}: {data}");
     }
 }
 
@@ -162,10 +162,10 @@ fn a_gate_that_refused_all_that_ended_before_it_is_what_to_change() {
         };
         let mut live = live("random", 3);
         refuses(&mut live, gate, check, 3, 0.5, 0.25);
-        let told = |seeds| remedy(&live, stage, None, &[(20, seeds)].into());
+        let data = |seeds| remedy(&live, stage, None, &[(20, seeds)].into());
 
-        assert!(told(3).ends_with(setting), "{gate} {check}: {}", told(3));
-        assert!(!told(4).contains(check), "it refused fewer than ended: {}", told(4));
+        assert!(data(3).ends_with(setting), "{gate} {check}: {}", data(3));
+        assert!(!data(4).contains(check), "it refused fewer than ended: {}", data(4));
     }
 }
 
@@ -182,8 +182,8 @@ fn every_setting_that_is_proposed_exists() {
         .flat_map(|(stage, reason)| [6, 30].map(|age| remedy(&live("wait", 1), stage, reason, &[(age, 1)].into())));
     let controllers = ["actor_critic", "random", "heuristic", "wait"];
     let ops = [LifecycleOp::Germinate, LifecycleOp::Prune, LifecycleOp::Commit];
-    let told: Vec<String> = ends
-        .chain(CHECKS.map(|(.., told)| told.to_owned()))
+    let data: Vec<String> = ends
+        .chain(CHECKS.map(|(.., data)| data.to_owned()))
         .chain(
             controllers
                 .iter()
@@ -191,7 +191,7 @@ fn every_setting_that_is_proposed_exists() {
         )
         .collect();
 
-    let words = told.iter().flat_map(|text| text.split([' ', ',', ';', ':']));
+    let words = data.iter().flat_map(|text| text.split([' ', ',', ';', ':']));
     let paths: std::collections::BTreeSet<&str> = words
         .filter(|word| word.contains('.') && !word.starts_with(char::is_numeric))
         .collect();

@@ -13,7 +13,7 @@ use std::time::{Duration, SystemTime};
 
 use serde_json::json;
 
-use crate::checkpoint::Standing;
+use crate::checkpoint::CheckpointId;
 use crate::compare::TrainingRecord;
 use crate::health::FileError;
 use crate::random::{Domain, Draw, RunRng};
@@ -415,10 +415,10 @@ impl Player for Mount<'_> {
         Ok(Attempt::Done(trainings.collect()))
     }
 
-    fn newest_checkpoint(&self, trial: &Trial) -> Option<Standing> {
+    fn newest_checkpoint(&self, trial: &Trial) -> Option<CheckpointId> {
         let state = self.world.lock();
         let rounds = state.runs.get(&trial.id)?.checkpoint;
-        (rounds > 0).then(|| Standing::before(rounds))
+        (rounds > 0).then(|| CheckpointId::before(rounds))
     }
 
     fn training(&self, trial: &Trial) -> Result<TrainingRecord, ReadError> {

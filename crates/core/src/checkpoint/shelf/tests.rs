@@ -52,7 +52,7 @@ fn the_newest_checkpoint_is_found_as_it_was_put() {
     assert_eq!(found, progress(3, None));
     assert_eq!(folder, root.path().join("checkpoints/round-000003"));
     assert_eq!(
-        Checkpoints::relative_path(Standing::before(3)),
+        Checkpoints::relative_path(CheckpointId::before(3)),
         "checkpoints/round-000003"
     );
 }
@@ -171,7 +171,7 @@ fn what_a_run_turns_its_back_on_is_kept_beside_it() {
         put(&shelf, &progress(next_round, None));
     }
 
-    shelf.set_aside_after(Standing::before(2)).unwrap();
+    shelf.set_aside_after(CheckpointId::before(2)).unwrap();
 
     assert_eq!(names(&shelf), ["discarded-1", "round-000002"]);
     assert!(shelf.0.join("discarded-1/round-000004/run.ron").is_file());
@@ -189,7 +189,7 @@ fn a_way_back_that_breaks_off_leaves_the_run_where_it_stood() {
     // Counts as the third, and cannot be moved under its name.
     fs::create_dir(shelf.0.join("round-3")).unwrap();
 
-    shelf.set_aside_after(Standing::before(1)).unwrap_err();
+    shelf.set_aside_after(CheckpointId::before(1)).unwrap_err();
 
     assert_eq!(shelf.newest().unwrap().1.next_round, 4);
 }
@@ -200,7 +200,10 @@ fn where_no_checkpoint_is_sound_the_fault_of_the_newest_is_named() {
     let shelf = Checkpoints::of(root.path());
     for next_round in [1, 2] {
         put(&shelf, &progress(next_round, None));
-        let path = shelf.0.join(Standing::before(next_round).name()).join(PROGRESS_FILE);
+        let path = shelf
+            .0
+            .join(CheckpointId::before(next_round).name())
+            .join(PROGRESS_FILE);
         let text = fs::read_to_string(&path).unwrap();
         fs::write(&path, text.replace("format: 2", "format: 1")).unwrap();
     }

@@ -49,7 +49,7 @@ struct GrowthAct {
     /// Indices, in the order of `config.blueprints`.
     blueprints: Vec<usize>,
     /// Steps that a seed trains before its gate lets it through.
-    min_training_epochs: u32,
+    min_training_steps: u32,
 }
 
 /// What is remembered of one env's episode.
@@ -110,7 +110,7 @@ impl GrowthScheduleController {
             act: GrowthAct {
                 blueprints,
                 config: growth.clone(),
-                min_training_epochs: context.scenario.lifecycle.gates.min_training_epochs,
+                min_training_steps: context.scenario.lifecycle.gates.min_training_steps,
             },
             states: BTreeMap::new(),
         })
@@ -219,7 +219,7 @@ impl GrowthAct {
         let advance = |reason| Some((LifecycleCommand::Advance { slot }, reason));
         match seed.stage {
             SeedStage::Germinated => advance("start training"),
-            SeedStage::Training if seed.epochs_in_stage >= self.min_training_epochs => advance("trained"),
+            SeedStage::Training if seed.steps_in_stage >= self.min_training_steps => advance("trained"),
             SeedStage::Blending if seed.alpha >= seed.alpha_target => advance("blended"),
             SeedStage::Holding => Some((LifecycleCommand::Commit { slot }, "commit")),
             _ => None,

@@ -50,7 +50,7 @@ struct Rules {
     /// Blueprint indices, in the order of `config.rotation`.
     rotation: Vec<usize>,
     /// Steps a seed trains before it is moved on.
-    min_training_epochs: u32,
+    min_training_steps: u32,
     /// Percentage points that a commit needs.
     commit_above: f64,
 }
@@ -106,7 +106,7 @@ impl HeuristicController {
         Ok(Self {
             rules: Rules {
                 rotation,
-                min_training_epochs: config.min_training_epochs.unwrap_or(gates.min_training_epochs),
+                min_training_steps: config.min_training_steps.unwrap_or(gates.min_training_steps),
                 commit_above: config.min_improvement_to_commit.max(gate_minimum),
                 config,
             },
@@ -190,13 +190,13 @@ impl Rules {
         if !env.signals.host_stabilized {
             return wait("host not stabilised");
         }
-        if step < config.min_epochs_before_germinate {
+        if step < config.min_steps_before_germinate {
             return wait("too early");
         }
         let Some(slot) = masks.slots_for(LifecycleOp::Germinate).lowest() else {
             return wait("no slot");
         };
-        if env.signals.plateau_epochs < config.plateau_epochs_to_germinate {
+        if env.signals.plateau_steps < config.plateau_steps_to_germinate {
             return wait("still improving");
         }
         let command = LifecycleCommand::Germinate {
@@ -232,12 +232,12 @@ impl Rules {
 
     /// What to do with one live seed.
     fn manage(&self, slot: usize, seed: &SeedReport) -> Proposal {
-        let is_failing = seed.epochs_in_stage >= PATIENCE_STEPS
+        let is_failing = seed.steps_in_stage >= PATIENCE_STEPS
             && seed.improvement_since_stage_start < -self.config.prune_if_accuracy_drops_by;
         match seed.stage {
             SeedStage::Germinated => advance(slot, "start training"),
             SeedStage::Training | SeedStage::Blending if is_failing => prune(slot, "failing"),
-            SeedStage::Training if seed.epochs_in_stage >= self.min_training_epochs => advance(slot, "trained"),
+            SeedStage::Training if seed.steps_in_stage >= self.min_training_steps => advance(slot, "trained"),
             SeedStage::Training => wait("training"),
             SeedStage::Blending => blend(slot, seed),
             SeedStage::Holding => self.judge(slot, seed),

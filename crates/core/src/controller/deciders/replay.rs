@@ -20,12 +20,12 @@ const PATH: &str = "policy.replay";
 const LISTED: usize = 8;
 
 /// Round, env and step of a decision.
-type Moment = (u32, u32, u32);
+type StepId = (u32, u32, u32);
 
 /// Repeats the decisions of a recorded run.
 #[derive(Clone, Debug)]
 pub struct ReplayController {
-    commands: BTreeMap<Moment, LifecycleCommand>,
+    commands: BTreeMap<StepId, LifecycleCommand>,
     list: CommandList,
     hash: String,
 }
@@ -96,12 +96,12 @@ impl Controller for ReplayController {
 /// What of a run's record a replay needs.
 #[derive(Default)]
 struct Recorded {
-    commands: BTreeMap<Moment, LifecycleCommand>,
+    commands: BTreeMap<StepId, LifecycleCommand>,
     /// What of the decisions this host cannot follow.
     foreign: BTreeSet<String>,
     /// Steps of the episodes that were played to their end, by round and env.
     lengths: BTreeMap<(u32, u32), u32>,
-    rollbacks: BTreeSet<Moment>,
+    rollbacks: BTreeSet<StepId>,
 }
 
 impl Recorded {
@@ -209,7 +209,7 @@ fn command(decision: &telemetry::Decision, context: &BuildContext) -> Result<Lif
 }
 
 /// Of everything that is decided.
-fn fingerprint(commands: &BTreeMap<Moment, LifecycleCommand>) -> String {
+fn fingerprint(commands: &BTreeMap<StepId, LifecycleCommand>) -> String {
     let mut text = String::new();
     for ((round, env, step), command) in commands {
         // Writing into a string cannot fail.

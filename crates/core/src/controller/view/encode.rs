@@ -128,7 +128,7 @@ impl ObservationSchema {
         row.push_flag(seed.has_vanishing.unwrap_or(false));
         row.push_flag(seed.has_exploding.unwrap_or(false));
         row.push(seed.previous_gradient_health.map_or(unknown, health));
-        row.push(self.share_of_episode(seed.epochs_in_stage));
+        row.push(self.share_of_episode(seed.steps_in_stage));
         let freshness = |age: u32| self.freshness_decay.powi(age.try_into().unwrap_or(i32::MAX));
         row.push(seed.contribution_age.map_or(unknown, freshness));
         row.push(self.share_of_episode(seed.age_steps));

@@ -112,7 +112,7 @@ pub const SLOT: [(&str, Treatment); 31] = {
         ("vanishing", P),
         ("exploding", P),
         ("grad_health_prev", U),
-        ("epochs_in_stage", N),
+        ("steps_in_stage", N),
         ("counterfactual_freshness", U),
         ("seed_age", N),
     ]

@@ -52,7 +52,7 @@ pub struct TrainingSignals {
     /// Positive = better; 0 on the first step.
     pub loss_delta: f64,
     /// Steps in a row without a gain worth the name.
-    pub plateau_epochs: u32,
+    pub plateau_steps: u32,
     /// Stable steps in a row; stays once the host is stabilised.
     pub stable_count: u32,
     /// The host has settled, in this step or before; stays so until the episode ends.
@@ -99,7 +99,7 @@ impl SignalTracker {
             best_loss: None,
             plateau: 0,
             stable_count: 0,
-            stabilized: config.stabilization_epochs == 0,
+            stabilized: config.stabilization_steps == 0,
             losses: VecDeque::with_capacity(HISTORY_WINDOW),
             accuracies: VecDeque::with_capacity(HISTORY_WINDOW),
         }
@@ -151,7 +151,7 @@ impl SignalTracker {
             host_params: 0,
             accuracy_delta,
             loss_delta,
-            plateau_epochs: self.plateau,
+            plateau_steps: self.plateau,
             stable_count: self.stable_count,
             host_stabilized: self.stabilized,
             just_stabilized,
@@ -188,7 +188,7 @@ impl SignalTracker {
         let is_stable =
             !nonfinite && improvement > -REGRESSION_THRESHOLD && improvement < self.config.stabilization_threshold;
         self.stable_count = if is_stable { self.stable_count + 1 } else { 0 };
-        self.stabilized = self.stable_count >= self.config.stabilization_epochs;
+        self.stabilized = self.stable_count >= self.config.stabilization_steps;
         self.stabilized
     }
 

@@ -87,7 +87,7 @@ pub(crate) fn update_signals(
                 experiment.context(id, &clock),
                 HostStabilized {
                     stable_count: signals.0.stable_count,
-                    required: experiment.scenario.policy.tracker.stabilization_epochs,
+                    required: experiment.scenario.policy.tracker.stabilization_steps,
                     val_loss: Num(val.loss),
                 },
             ));

@@ -131,7 +131,7 @@ fn data_that_stay_in_the_machine_s_memory_take_none_of_the_device_s_but_buffers(
 
     assert_eq!(device[0], host[0], "the data as they are loaded");
     assert!(!device.iter().any(|line| line.contains("gathered")), "{device:?}");
-    // Four envs, two batches each and one for births, 128 images of 32x32x3 bytes.
+    // Four envs, two batches each and one for the init of seeds, 128 images of 32x32x3 bytes.
     assert!(
         host.contains(
             &"4.5 MiB    batches gathered ahead (smaller with data.prefetch, run.n_envs, task.batch_size)".into()

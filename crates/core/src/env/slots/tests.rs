@@ -41,7 +41,7 @@ impl Plot {
                     g3: true,
                 },
                 gates: GateConfig {
-                    min_training_epochs: 0,
+                    min_training_steps: 0,
                     ..crate::scenario::fixtures::slow_gates()
                 },
                 min_prune_age: 0,
@@ -196,7 +196,7 @@ fn a_gate_learns_as_soon_as_its_seed_adds_something() {
     let mut slot = Plot::new(0);
     slot.germinate(1, GerminationStyle::GatedGate).unwrap();
     slot.hold();
-    // The residual is 0 at birth, and so is the gate's gradient; the first update wakes the module.
+    // The residual is 0 at initialisation, and so is the gate's gradient; the first update wakes the module.
     slot.train();
     let before = slot.weights();
 

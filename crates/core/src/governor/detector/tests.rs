@@ -15,9 +15,9 @@ fn after(history: impl IntoIterator<Item = f64>) -> LossMonitor {
 
 fn words(monitor: &mut LossMonitor, random_loss: f64, losses: &[f64]) -> Vec<&'static str> {
     let word = |&loss: &f64| match monitor.judge(loss, random_loss) {
-        Verdict::Healthy => "healthy",
-        Verdict::Suspect(_) => "suspect",
-        Verdict::Panic(_) => "panic",
+        LossVerdict::Healthy => "healthy",
+        LossVerdict::Suspect(_) => "suspect",
+        LossVerdict::Panic(_) => "panic",
     };
     losses.iter().map(word).collect()
 }
@@ -33,7 +33,7 @@ fn a_loss_must_pass_all_three_limits_to_be_an_anomaly() {
 
     let spread = || after([5.0, 5.5, 6.0, 4.5, 5.0, 5.5, 6.0, 4.5, 5.0, 5.0]);
     assert_eq!(words(&mut spread(), LN_10, &[14.0]), ["healthy"]);
-    let Verdict::Suspect(alarm) = spread().judge(15.7, LN_10) else {
+    let LossVerdict::Suspect(alarm) = spread().judge(15.7, LN_10) else {
         panic!("15.7 is an anomaly");
     };
     let (mean, std) = alarm.healthy.unwrap();
@@ -114,13 +114,13 @@ proptest! {
             prop_assert!(monitor.history.len() <= 20);
             prop_assert!(monitor.history.iter().all(|loss| loss.is_finite()));
             match verdict {
-                Verdict::Healthy => anomalies = 0,
-                Verdict::Suspect(_) => anomalies += 1,
-                Verdict::Panic(alarm) if alarm.kind == AlarmKind::Divergence => {
+                LossVerdict::Healthy => anomalies = 0,
+                LossVerdict::Suspect(_) => anomalies += 1,
+                LossVerdict::Panic(alarm) if alarm.kind == AlarmKind::Divergence => {
                     anomalies += 1;
                     prop_assert!(anomalies >= 3);
                 }
-                Verdict::Panic(_) => {}
+                LossVerdict::Panic(_) => {}
             }
         }
     }

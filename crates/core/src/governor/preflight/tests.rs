@@ -7,7 +7,7 @@ const GOOD: ValMetrics = ValMetrics {
     loss: 1.0,
     accuracy_percent: 50.0,
 };
-const SUSPECT: Verdict = Verdict::Suspect(Alarm {
+const SUSPECT: LossVerdict = LossVerdict::Suspect(Alarm {
     kind: AlarmKind::Divergence,
     loss: 50.0,
     threshold: Some(1.6),
@@ -48,7 +48,7 @@ fn holding() -> Option<SlotView> {
 fn veto(
     val: &ValMetrics,
     slots: &[Option<SlotView>],
-    verdict: &Verdict,
+    verdict: &LossVerdict,
     command: LifecycleCommand,
 ) -> Option<&'static str> {
     super::veto(&command, verdict, val, slots, 3)
@@ -80,11 +80,11 @@ fn numbers_that_are_none_forbid_every_change() {
         Some("val_loss_finite")
     );
     assert_eq!(
-        veto(&no_accuracy, &[holding()], &Verdict::Healthy, prune(0)),
+        veto(&no_accuracy, &[holding()], &LossVerdict::Healthy, prune(0)),
         Some("val_accuracy_finite")
     );
     assert_eq!(
-        veto(&no_loss, &[holding()], &Verdict::Healthy, LifecycleCommand::Wait),
+        veto(&no_loss, &[holding()], &LossVerdict::Healthy, LifecycleCommand::Wait),
         None
     );
 }
@@ -94,11 +94,16 @@ fn a_full_env_takes_no_seed_but_its_seeds_advance() {
     let full = [holding(), holding(), holding(), None];
 
     assert_eq!(
-        veto(&GOOD, &full, &Verdict::Healthy, germinate(3)),
+        veto(&GOOD, &full, &LossVerdict::Healthy, germinate(3)),
         Some("active_seed_capacity")
     );
     assert_eq!(
-        veto(&GOOD, &full, &Verdict::Healthy, LifecycleCommand::Advance { slot: 0 }),
+        veto(
+            &GOOD,
+            &full,
+            &LossVerdict::Healthy,
+            LifecycleCommand::Advance { slot: 0 }
+        ),
         None
     );
 }
@@ -111,7 +116,7 @@ fn a_slot_must_be_empty_to_be_planted() {
     });
     let slots = [holding(), cooling, None];
 
-    let veto = |slot| veto(&GOOD, &slots, &Verdict::Healthy, germinate(slot));
+    let veto = |slot| veto(&GOOD, &slots, &LossVerdict::Healthy, germinate(slot));
 
     assert_eq!(
         [veto(0), veto(1), veto(2)],

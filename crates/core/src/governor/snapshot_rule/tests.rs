@@ -6,15 +6,15 @@ const LOSSES: [f64; 14] = [
     2.3, 2.0, 1.8, 1.7, 1.65, 1.62, 1.60, 1.75, 1.9, 1.58, 1.57, 1.57, 1.56, 1.56,
 ];
 
-fn moment(losses: &[f64]) -> Moment {
-    Moment {
+fn moment(losses: &[f64]) -> SnapshotInput {
+    SnapshotInput {
         step: losses.len() as u32,
         val: losses.last().map(|&loss| ValMetrics {
             loss,
             accuracy_percent: 50.0,
         }),
         history: losses.iter().copied().collect(),
-        ..Moment::default()
+        ..SnapshotInput::default()
     }
 }
 

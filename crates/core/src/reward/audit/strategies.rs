@@ -146,7 +146,7 @@ fn one_after_another(world: &World, held: u32) -> Order {
 fn commit(world: &World, slot: usize, held: u32) -> Option<Order> {
     let command = LifecycleCommand::Commit { slot };
     let seed = world.seed(slot)?;
-    (seed.epochs_in_stage >= held && world.allows(&command)).then_some(Order::of(command))
+    (seed.steps_in_stage >= held && world.allows(&command)).then_some(Order::of(command))
 }
 
 fn removal(world: &World, slot: usize) -> Option<Order> {

@@ -27,19 +27,19 @@ fn audited(scenario: &Scenario) -> Audit {
 /// A reward as shipped, for seeds that train for ten steps, with automatic and ordered gates, with and without a limit of
 /// holding.
 pub fn check_strategies(reward: &RewardConfig, modes: &RewardModes) {
-    for (automatic, max_holding_epochs) in [(true, Some(10)), (true, None), (false, None), (false, Some(10))] {
+    for (automatic, max_holding_steps) in [(true, Some(10)), (true, None), (false, None), (false, Some(10))] {
         let mut scenario = scenario(reward.clone());
         scenario.lifecycle.auto_forward = AutoForward {
             g1: automatic,
             g2: automatic,
             g3: automatic,
         };
-        scenario.lifecycle.max_holding_epochs = max_holding_epochs;
+        scenario.lifecycle.max_holding_steps = max_holding_steps;
         let audit = audit(&scenario, &task(), modes).expect("a reward that can be computed");
         assert_eq!(
             audit.first_failure(),
             None,
-            "{automatic} {max_holding_epochs:?} {audit:#?}"
+            "{automatic} {max_holding_steps:?} {audit:#?}"
         );
     }
 }

@@ -248,7 +248,7 @@ impl<'a> World<'a> {
                 SeedStage::Committed => worth.steps.1 += 1,
                 _ => {}
             }
-            seed.record_epoch(accuracy);
+            seed.record_step(accuracy);
             if seed.stage.is_live() {
                 seed.note_sampled_batch(true);
                 seed.measure_gradients(&healthy, &healthy, &self.scenario.lifecycle);

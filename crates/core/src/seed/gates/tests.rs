@@ -20,7 +20,7 @@ fn seed() -> SeedRecord {
 /// A seed that has trained long and well enough for either mode.
 fn trained() -> SeedRecord {
     let mut seed = seed();
-    seed.epochs_in_stage = 10;
+    seed.steps_in_stage = 10;
     seed.accuracy.current = seed.accuracy.at_stage_start + 0.5;
     seed.gradient.health = Some(0.7);
     seed.gradient.ratio = Some(0.10);
@@ -63,7 +63,7 @@ fn permissive_g2_asks_for_time_and_measured_healthy_gradients() {
     assert!(passes(GateLevel::G2, &trained(), PERMISSIVE));
     assert!(fails(|seed| seed.gradient.health = Some(0.69)));
     assert!(fails(|seed| seed.gradient.has_exploding = Some(true)));
-    assert!(fails(|seed| seed.epochs_in_stage = 9));
+    assert!(fails(|seed| seed.steps_in_stage = 9));
     assert!(fails(|seed| seed.gradient = Default::default()));
     assert!(!fails(|seed| seed.accuracy.current = 0.0));
 }
@@ -73,7 +73,7 @@ fn strict_g2_also_asks_for_results() {
     let fails = |change: fn(&mut SeedRecord)| !passes_after(GateLevel::G2, STRICT, trained(), change);
     assert!(passes(GateLevel::G2, &trained(), STRICT));
     assert!(fails(|seed| seed.accuracy.current -= 0.01));
-    assert!(fails(|seed| seed.epochs_in_stage = 9));
+    assert!(fails(|seed| seed.steps_in_stage = 9));
     assert!(fails(|seed| seed.gradient.ratio = Some(0.099)));
     assert!(fails(|seed| seed.gradient.ratio = None));
     assert!(fails(|seed| seed.gradient.has_exploding = Some(true)));
@@ -91,7 +91,7 @@ fn g3_asks_for_full_alpha_reached_and_in_strict_mode_for_time() {
     assert!(!passes(GateLevel::G3, &blended(0.7), PERMISSIVE));
     assert!(passes(GateLevel::G3, &blended(1.0), STRICT));
     assert!(!passes_after(GateLevel::G3, STRICT, blended(1.0), |seed| {
-        seed.epochs_in_stage = 9
+        seed.steps_in_stage = 9
     }));
     assert!(!passes_after(GateLevel::G3, PERMISSIVE, blended(1.0), |seed| {
         seed.alpha = AlphaController::rising_to(1.0, 3, RampShape::default());
@@ -132,7 +132,7 @@ fn a_failed_check_carries_value_and_threshold() {
 #[test]
 fn a_report_tells_how_much_of_the_next_gate_holds() {
     let gates = GateConfig {
-        min_training_epochs: 3,
+        min_training_steps: 3,
         ..crate::scenario::fixtures::slow_gates()
     };
     let mut seed = seed();
@@ -145,7 +145,7 @@ fn a_report_tells_how_much_of_the_next_gate_holds() {
         Some(0.0),
         "too young, and no gradient was measured yet"
     );
-    seed.epochs_in_stage = 3;
+    seed.steps_in_stage = 3;
     assert_eq!(readiness(&seed), Some(1.0 / 3.0));
 
     seed.stage = SeedStage::Committed;

@@ -410,7 +410,7 @@ fn three_non_finite_batches_in_a_row_end_a_live_seed_in_the_tick() {
 #[test]
 fn a_seed_held_too_long_is_given_up() {
     let mut life = held(LifecycleConfig {
-        max_holding_epochs: Some(2),
+        max_holding_steps: Some(2),
         ..config(true)
     });
     life.wait();

@@ -2,12 +2,12 @@
 
 use tch::{Kind, TchError, Tensor};
 
-use super::birth::{factor_to_unit, turn_rows};
+use super::seed_init::{factor_to_unit, turn_rows};
 use crate::kernels::{GroupNormOf, Onto, Silu, backward, conv_layer};
 use crate::nn::{Conv2d, GroupNormLayer, Mode, ParamSet};
 use crate::random::RunRng;
 use crate::scenario::SeedInit;
-use crate::seed::{BirthBatch, BlendError, SeedModule, fit_residual};
+use crate::seed::{BlendError, InitBatch, SeedModule, fit_residual};
 use crate::torch::{Backend, NoGrad, TorchError};
 
 /// A layer as a blueprint describes it. Convolutions keep height and width and have no bias.
@@ -183,7 +183,7 @@ impl ConvStack {
     /// convolution's input, that is w_c·M_c with M_c = Σ g_c·u, largest in size for w_c along M_c. This is GradMax
     /// (Evci et al. 2022, arXiv:2201.05125) for a zero factor that is a gain a channel: the singular vector of each M_c,
     /// a matrix of one row, is its own direction.
-    fn turn_last_map(&self, birth: &BirthBatch) -> Result<(), TorchError> {
+    fn turn_last_map(&self, seed_init: &InitBatch) -> Result<(), TorchError> {
         let is_conv = |layer: &BuiltLayer| matches!(layer, BuiltLayer::Conv(_));
         let Some(last) = self.layers.iter().rposition(is_conv) else {
             return Ok(());
@@ -193,13 +193,13 @@ impl ConvStack {
         };
         let input = {
             let _no_grad = NoGrad::new();
-            let features = birth.features.shallow_clone();
+            let features = seed_init.features.shallow_clone();
             before.iter().try_fold(features, |x, layer| layer.forward(&x))?
         };
         // A convolution is linear in its weights: their gradient under g is M for any weights.
         let weight = conv.weight.f_detach()?.f_set_requires_grad(true)?;
         let output = conv.with_weight(weight.shallow_clone()).forward(&input, None)?;
-        let objective = output.f_mul(&birth.gradient)?.f_sum(Kind::Float)?;
+        let objective = output.f_mul(&seed_init.gradient)?.f_sum(Kind::Float)?;
         backward(&objective, self.params.backend())?;
         let _no_grad = NoGrad::new();
         Ok(turn_rows(&conv.weight, &weight.f_grad()?)?)
@@ -220,11 +220,11 @@ impl SeedModule for ConvStack {
         Ok(Some(onto.enter(&fit_residual(result, onto.features())?)?))
     }
 
-    fn adapt(&self, init: SeedInit, birth: &BirthBatch) -> Result<(), TorchError> {
+    fn adapt(&self, init: SeedInit, seed_init: &InitBatch) -> Result<(), TorchError> {
         match init {
             SeedInit::ZeroGain | SeedInit::ZeroOutput => Ok(()),
-            SeedInit::Gradmax => self.turn_last_map(birth),
-            SeedInit::Statistics => Ok(self.normalise_maps(&birth.features)?),
+            SeedInit::Gradmax => self.turn_last_map(seed_init),
+            SeedInit::Statistics => Ok(self.normalise_maps(&seed_init.features)?),
         }
     }
 

@@ -1,16 +1,16 @@
 //! `attention`: channel attention by squeeze and excitation, δ(x) = x·tanh(W₂·silu(W₁·mean(x)) + b₂)
 //! (Hu, Shen and Sun 2018, arXiv:1709.01507).
 //!
-//! The full output is x·(1 + tanh z): a gate in (0, 2) that is exactly 1 at birth with slope 1.
+//! The full output is x·(1 + tanh z): a gate in (0, 2) that is exactly 1 at initialisation with slope 1.
 
 use tch::{Kind, TchError, Tensor};
 
-use super::birth::{factor_to_unit, leading_directions, turn_rows};
+use super::seed_init::{factor_to_unit, leading_directions, turn_rows};
 use crate::kernels::{is_served, squeeze_excite};
 use crate::nn::{Init, Mode, ParamSet, spatial_mean};
 use crate::random::RunRng;
 use crate::scenario::SeedInit;
-use crate::seed::{BirthBatch, SeedModule};
+use crate::seed::{InitBatch, SeedModule};
 use crate::torch::{Backend, NoGrad, TorchError};
 
 /// Hidden channels of `dim`, which are `reduction` times as many, at least 1.
@@ -57,9 +57,9 @@ impl SqueezeExcite {
     /// With g the gradient of the slot's output, m the spatial mean and q = Σ g·x over positions, the gradient of W₂ is
     /// Σ q·silu(W₁·m)ᵀ over samples, to first order ½·M·W₁ᵀ with M = Σ q·mᵀ. Among orthogonal rows of given norm its
     /// norm is largest for the leading right singular vectors of M: GradMax (Evci et al. 2022, arXiv:2201.05125).
-    fn turn_squeeze(&self, birth: &BirthBatch) -> Result<(), TchError> {
-        let mean = spatial_mean(&birth.features)?;
-        let wanted = birth.features.f_mul(&birth.gradient)?;
+    fn turn_squeeze(&self, seed_init: &InitBatch) -> Result<(), TchError> {
+        let mean = spatial_mean(&seed_init.features)?;
+        let wanted = seed_init.features.f_mul(&seed_init.gradient)?;
         let wanted = wanted.f_sum_dim_intlist([2_i64, 3].as_slice(), false, Kind::Float)?;
         let matrix = wanted.f_transpose(0, 1)?.f_matmul(&mean)?;
         let forward = mean.f_mean_dim([0_i64].as_slice(), false, Kind::Float)?;
@@ -85,12 +85,12 @@ impl SeedModule for SqueezeExcite {
         Ok(Some(x.f_mul(&gate)?))
     }
 
-    fn adapt(&self, init: SeedInit, birth: &BirthBatch) -> Result<(), TorchError> {
+    fn adapt(&self, init: SeedInit, seed_init: &InitBatch) -> Result<(), TorchError> {
         let _no_grad = NoGrad::new();
         match init {
             SeedInit::ZeroGain | SeedInit::ZeroOutput => Ok(()),
-            SeedInit::Gradmax => Ok(self.turn_squeeze(birth)?),
-            SeedInit::Statistics => Ok(self.normalise_squeeze(&birth.features)?),
+            SeedInit::Gradmax => Ok(self.turn_squeeze(seed_init)?),
+            SeedInit::Statistics => Ok(self.normalise_squeeze(&seed_init.features)?),
         }
     }
 

@@ -88,7 +88,7 @@ fn noop_has_no_residual_and_no_parameters() {
     assert_eq!(noop.params().count(), 0);
 }
 
-/// Identity at birth, life within three steps, shape and layout kept.
+/// Identity at initialisation, life within three steps, shape and layout kept.
 #[test]
 fn every_new_seed_is_an_identity_and_alive() {
     tch::manual_seed(7);

@@ -1,6 +1,6 @@
 //! The built-in seed modules for texts: `[B, T, d]` to the same, position t from positions up to t.
 //!
-//! Each ends in a map or factor that starts at zero, so δ is exactly 0 at birth while the gradient already reaches it.
+//! Each ends in a map or factor that starts at zero, so δ is exactly 0 at initialisation while the gradient already reaches it.
 
 use std::sync::Arc;
 

@@ -6,16 +6,16 @@ use crate::random::RunRng;
 use crate::seed::SeedModule;
 use crate::torch::TorchError;
 
-/// Multiplies by a weight that starts at `birth`, and may lie about its parameters or crop its input.
+/// Multiplies by a weight that starts at `seed_init`, and may lie about its parameters or crop its input.
 #[derive(Clone, Copy)]
 struct Scale {
-    birth: f32,
+    seed_init: f32,
     declared: u64,
     crops: bool,
 }
 
 const SOUND: Scale = Scale {
-    birth: 0.0,
+    seed_init: 0.0,
     declared: 1,
     crops: false,
 };
@@ -60,7 +60,7 @@ impl Blueprint for Scale {
         if dim % 4 != 0 {
             return Err(TorchError::Other("the width is no multiple of 4".into()).into());
         }
-        let weight = params.add("weight", &[1], Init::Constant(self.birth))?;
+        let weight = params.add("weight", &[1], Init::Constant(self.seed_init))?;
         params.initialise(rng)?;
         Ok(Box::new(ScaleModule {
             weight,
@@ -95,9 +95,12 @@ fn a_seed_module_that_breaks_the_contract_is_named_with_the_width_and_the_breach
     };
 
     unfit(
-        Scale { birth: 0.5, ..SOUND },
+        Scale {
+            seed_init: 0.5,
+            ..SOUND
+        },
         8,
-        "it changes the network at birth; its residual must start at exactly 0",
+        "it changes the network at initialisation; its residual must start at exactly 0",
     );
     unfit(Scale { declared: 9, ..SOUND }, 8, "it declares 9 parameters and has 1");
     unfit(
@@ -172,7 +175,7 @@ fn a_seed_that_is_dead_at_birth_or_spoils_its_input_is_refused() {
     for (flaw, why) in [
         (
             Flaw::Dead,
-            "no gradient reaches `dead` within 3 steps of SGD; a seed must be alive at birth",
+            "no gradient reaches `dead` within 3 steps of SGD; a seed must be alive at initialisation",
         ),
         (Flaw::Writes, "it writes to its input; a seed must leave that as it is"),
     ] {

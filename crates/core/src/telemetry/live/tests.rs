@@ -102,7 +102,7 @@ fn the_best_episode_is_chosen_by_validation_of_what_it_committed_never_by_test()
     let live = fold(&[finish(0, 70.0, 99.0), finish(1, 80.0, 60.0), finish(2, f64::NAN, 100.0)]);
 
     let best = live.best_episode().unwrap();
-    assert_eq!((best.at.env, best.told.test_accuracy), (1, Some(Num(60.0))));
+    assert_eq!((best.at.env, best.data.test_accuracy), (1, Some(Num(60.0))));
     assert_eq!(live.episodes_done, 3);
 }
 
@@ -120,7 +120,7 @@ fn of_equally_good_episodes_the_one_with_the_smallest_committed_size_is_the_best
     let live = fold(&[finish(0, 7.11), finish(1, 2.31), finish(2, 2.31)]);
 
     let best = live.best_episode().unwrap();
-    assert_eq!((best.at.env, best.told.committed_ratio), (1, Some(Num(2.31))));
+    assert_eq!((best.at.env, best.data.committed_ratio), (1, Some(Num(2.31))));
 }
 
 fn finish(env: u32, round: u32, validation: f64, committed_ratio: f64) -> Event {
@@ -179,10 +179,10 @@ fn the_front_holds_what_none_beats_in_both_accuracy_and_size() {
 #[test]
 fn what_a_rollback_has_undone_was_not_committed() {
     let commits = |committed, committed_ratio| {
-        let mut told = examples::episode_finished();
-        (told.growth.committed, told.committed_ratio) = (committed, committed_ratio);
+        let mut data = examples::episode_finished();
+        (data.growth.committed, data.committed_ratio) = (committed, committed_ratio);
         let at = examples::context();
-        EpisodeResult { at, told }.has_committed()
+        EpisodeResult { at, data }.has_committed()
     };
 
     assert!(commits(1, Some(Num(1.2))) && commits(1, None));

@@ -83,24 +83,24 @@ impl From<CounterfactualMatrix> for Measured {
 impl TryFrom<Measured> for CounterfactualMatrix {
     type Error = &'static str;
 
-    fn try_from(told: Measured) -> Result<Self, Self::Error> {
-        let is_possible = |row: &(_, u64, _, _, _)| row.1 <= told.samples;
-        if told.samples > u32::MAX.into() || !told.rows.iter().all(is_possible) {
+    fn try_from(short: Measured) -> Result<Self, Self::Error> {
+        let is_possible = |row: &(_, u64, _, _, _)| row.1 <= short.samples;
+        if short.samples > u32::MAX.into() || !short.rows.iter().all(is_possible) {
             return Err("more samples than there are");
         }
         let row = |(mask, correct, loss, lost, won)| CoalitionRow {
             mask,
-            accuracy: Num(100.0 * correct as f64 / told.samples as f64),
+            accuracy: Num(100.0 * correct as f64 / short.samples as f64),
             loss,
             discordant: (lost, won),
         };
         Ok(Self {
-            rows: told.rows.into_iter().map(row).collect(),
-            seed_ids: told.seed_ids,
-            samples: told.samples,
-            coverage: told.coverage,
-            dropped: told.dropped,
-            total_ms: told.total_ms,
+            rows: short.rows.into_iter().map(row).collect(),
+            seed_ids: short.seed_ids,
+            samples: short.samples,
+            coverage: short.coverage,
+            dropped: short.dropped,
+            total_ms: short.total_ms,
         })
     }
 }
@@ -133,12 +133,12 @@ impl CounterfactualMatrix {
     }
 
     /// For a file: its losses in short.
-    pub fn told(&self) -> Self {
-        let mut told = self.clone();
-        for row in &mut told.rows {
+    pub fn short(&self) -> Self {
+        let mut short = self.clone();
+        for row in &mut short.rows {
             row.loss = Num::short(row.loss.0);
         }
-        told
+        short
     }
 
     /// `v(all) − v(all but the player)` in percentage points: never clamped, need not add up.

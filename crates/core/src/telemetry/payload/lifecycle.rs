@@ -184,13 +184,13 @@ pub struct ValidatedAt {
 /// Seed's over host's gradient, per parameter: √(Σ‖g_s‖²/n_s) / √(Σ‖g_h‖²/n_h) at the last sampled batch of a step, neither
 /// smoothed nor clamped.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct BirthRatios {
+pub struct GradientRatios {
     /// The step whose gradients were the seed's first.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub step: Option<u32>,
     /// In that step.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub at_birth: Option<Num>,
+    pub at_first: Option<Num>,
     /// One step later.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub after_1: Option<Num>,
@@ -221,7 +221,7 @@ pub struct GrowthEffect {
     pub contribution: Option<Num>,
     /// Of a germinated seed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub gradient_ratio: Option<BirthRatios>,
+    pub gradient_ratio: Option<GradientRatios>,
 }
 
 /// A seed was removed.

@@ -142,7 +142,7 @@ pub struct RunStarted {
     pub max_seeds: Option<u32>,
     /// Steps of training before blending; absent in records of versions that did not write it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub min_training_epochs: Option<u32>,
+    pub min_training_steps: Option<u32>,
     /// Trainable parameters of the host.
     pub host_params: u64,
     /// Learning rate of the hosts.

@@ -51,22 +51,22 @@ pub fn round_line(round: &RoundResult, live: &LiveState) -> String {
         .started
         .as_ref()
         .map_or_else(|| "?".into(), |run| run.n_rounds.to_string());
-    let told = &round.told;
+    let data = &round.data;
     let update = live.update_of_round(round.round);
-    let growth = &told.growth;
+    let growth = &data.growth;
     let cells = [
         format!("{}/{total}", round.round + 1),
-        format!("{:.1}", told.accuracy_mean.0),
-        number(told.rolling_accuracy.map(|accuracy| accuracy.0), 1),
-        format!("{:.1}", told.accuracy_best.0),
-        number(told.perplexity.map(|perplexity| perplexity.0), 2),
+        format!("{:.1}", data.accuracy_mean.0),
+        number(data.rolling_accuracy.map(|accuracy| accuracy.0), 1),
+        format!("{:.1}", data.accuracy_best.0),
+        number(data.perplexity.map(|perplexity| perplexity.0), 2),
         round
             .reward_mean()
             .map_or_else(|| ABSENT.into(), |reward| format!("{reward:+.2}")),
         number(update.and_then(|update| Some(update.measured.entropy_mean?.0)), 2),
         number(update.and_then(|update| Some(update.measured.approx_kl?.0)), 4),
         format!("{}/{}/{}", growth.germinated, growth.committed, growth.pruned),
-        format!("{:.1}", told.perf.env_steps_per_s.0),
+        format!("{:.1}", data.perf.env_steps_per_s.0),
         live.eta_s().map_or_else(|| ABSENT.into(), short_duration),
     ];
     aligned(&cells, live)

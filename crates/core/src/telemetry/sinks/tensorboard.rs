@@ -289,7 +289,7 @@ impl Sink for TensorBoardSink {
         if let Some(earlier) = &run.earlier {
             self.totals.rollbacks = earlier.live.confounders.rollbacks;
             for round in &earlier.live.rounds {
-                self.totals.growth += round.told.growth;
+                self.totals.growth += round.data.growth;
             }
         }
         self.file = create_in(&run.directory.join(FOLDER), now)?;

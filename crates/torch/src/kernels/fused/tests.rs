@@ -177,7 +177,7 @@ fn statistics(channels: i64, kind: Kind) -> [Tensor; 2] {
     [Tensor::zeros([channels], options), Tensor::ones([channels], options)]
 }
 
-/// With statistics as at birth.
+/// With statistics as at initialisation.
 fn new_norm(scale: &Tensor, shift: &Tensor) -> BatchNorm {
     let [running_mean, running_var] = statistics(scale.size1().expect("a vector"), Kind::Float);
     BatchNorm {

@@ -23,10 +23,10 @@ fn germination(slot: usize, blueprint: usize) -> LifecycleCommand {
     }
 }
 
-fn aged(slot: usize, stage: SeedStage, epochs_in_stage: u32) -> SeedReport {
+fn aged(slot: usize, stage: SeedStage, steps_in_stage: u32) -> SeedReport {
     SeedReport {
         age_steps: 30,
-        epochs_in_stage,
+        steps_in_stage,
         contribution: Some(-1.0),
         ..report(slot, stage)
     }

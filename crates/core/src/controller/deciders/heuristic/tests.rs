@@ -12,7 +12,7 @@ fn heuristic() -> HeuristicController {
 fn plateau(step: u32, plateau: u32) -> Scene {
     let mut scene = Scene::new(step, empty(3));
     scene.signals.host_stabilized = true;
-    scene.signals.plateau_epochs = plateau;
+    scene.signals.plateau_steps = plateau;
     scene
 }
 
@@ -22,10 +22,10 @@ fn with_seed(step: u32, slot: usize, seed: SeedReport) -> Scene {
     scene
 }
 
-fn aged(stage: SeedStage, epochs_in_stage: u32) -> SeedReport {
+fn aged(stage: SeedStage, steps_in_stage: u32) -> SeedReport {
     SeedReport {
         age_steps: 20,
-        epochs_in_stage,
+        steps_in_stage,
         ..report(0, stage)
     }
 }
@@ -279,10 +279,10 @@ fn a_seed_trains_as_long_as_configured_or_as_the_gate_demands() {
         HeuristicController::new(&ground.context())
             .unwrap()
             .rules
-            .min_training_epochs
+            .min_training_steps
     };
     let mut ground = Ground::default();
     assert_eq!(wait_for(&ground), 10);
-    ground.scenario.policy.heuristic.min_training_epochs = Some(0);
+    ground.scenario.policy.heuristic.min_training_steps = Some(0);
     assert_eq!(wait_for(&ground), 0);
 }

@@ -120,7 +120,7 @@ fn a_training_seed_s_features_have_known_values() {
     let seed = SeedReport {
         gradient_norm: Some(3.5),
         gradient_health: Some(0.9),
-        epochs_in_stage: 4,
+        steps_in_stage: 4,
         age_steps: 5,
         ..report(0, SeedStage::Training)
     };

@@ -26,7 +26,7 @@ fn run(losses: &[f64], accuracies: &[f64]) -> Vec<TrainingSignals> {
 fn latches(signals: &[TrainingSignals]) -> Vec<(u32, bool, u32)> {
     signals
         .iter()
-        .map(|signals| (signals.stable_count, signals.host_stabilized, signals.plateau_epochs))
+        .map(|signals| (signals.stable_count, signals.host_stabilized, signals.plateau_steps))
         .collect()
 }
 
@@ -111,7 +111,7 @@ fn an_accuracy_beyond_percent_is_an_error_and_a_tiny_one_is_suspicious() {
 #[test]
 fn without_a_waiting_time_the_host_counts_as_stabilised_at_once() {
     let mut tracker = SignalTracker::new(TrackerConfig {
-        stabilization_epochs: 0,
+        stabilization_steps: 0,
         ..Default::default()
     });
     assert!(update(&mut tracker, 1, 2.0, 30.0).unwrap().host_stabilized);

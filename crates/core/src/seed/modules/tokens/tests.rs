@@ -73,7 +73,7 @@ fn indices_are_those_of_the_table_and_shared_with_images() {
         .unwrap();
 }
 
-/// Identity at birth, life within three steps, shape kept.
+/// Identity at initialisation, life within three steps, shape kept.
 #[test]
 fn every_new_seed_is_an_identity_and_alive() {
     tch::manual_seed(7);

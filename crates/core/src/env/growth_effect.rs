@@ -5,37 +5,37 @@ use serde::{Deserialize, Serialize};
 use crate::growth::{SeedStage, SlotId};
 use crate::scenario::SeedInit;
 use crate::seed::SeedRecord;
-use crate::telemetry::{BirthRatios, EnvContext, Event, GrowthEffect, Num, ValidatedAt};
+use crate::telemetry::{EnvContext, Event, GradientRatios, GrowthEffect, Num, ValidatedAt};
 
 /// Steps after the first gradient in which the gradient is looked at for the last time.
 const LAST_LOOK: u32 = 5;
 
 /// A growth event of an episode that is not written yet.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Insertion {
+pub struct PendingGrowthEffect {
     slot: SlotId,
-    told: GrowthEffect,
+    effect: GrowthEffect,
 }
 
-impl Insertion {
+impl PendingGrowthEffect {
     /// A seed in `slot` that has just entered a stage, in a step whose validation was `before`, of the network without it.
     /// `None` for stages that are no growth event, and where there was no validation to compare with.
     pub fn of(seed: &SeedRecord, slot: SlotId, init: SeedInit, before: Option<ValidatedAt>) -> Option<Self> {
-        let is_birth = seed.stage == SeedStage::Germinated;
-        if !is_birth && seed.stage != SeedStage::Committed {
+        let is_germination = seed.stage == SeedStage::Germinated;
+        if !is_germination && seed.stage != SeedStage::Committed {
             return None;
         }
         Some(Self {
             slot,
-            told: GrowthEffect {
+            effect: GrowthEffect {
                 seed: seed.identity.seed_id.clone(),
                 blueprint: seed.identity.blueprint.clone(),
                 init,
                 entered: seed.stage,
                 before: before?,
                 after: None,
-                contribution: seed.contribution.value.filter(|_| !is_birth).map(Num),
-                gradient_ratio: is_birth.then(BirthRatios::default),
+                contribution: seed.contribution.value.filter(|_| !is_germination).map(Num),
+                gradient_ratio: is_germination.then(GradientRatios::default),
             },
         })
     }
@@ -43,16 +43,16 @@ impl Insertion {
     /// Takes what a later step has measured: its validation, and the ratio of its gradients if there was one.
     pub fn measure(&mut self, val: ValidatedAt, ratio: Option<f64>) {
         let step = val.step;
-        if step <= self.told.before.step {
+        if step <= self.effect.before.step {
             return;
         }
-        self.told.after.get_or_insert(val);
-        let (Some(ratios), Some(ratio)) = (&mut self.told.gradient_ratio, ratio) else {
+        self.effect.after.get_or_insert(val);
+        let (Some(ratios), Some(ratio)) = (&mut self.effect.gradient_ratio, ratio) else {
             return;
         };
         let first = *ratios.step.get_or_insert(step);
         match step.saturating_sub(first) {
-            0 => ratios.at_birth = Some(Num::short(ratio)),
+            0 => ratios.at_first = Some(Num::short(ratio)),
             1 => ratios.after_1 = Some(Num::short(ratio)),
             LAST_LOOK => ratios.after_5 = Some(Num::short(ratio)),
             _ => {}
@@ -61,12 +61,12 @@ impl Insertion {
 
     /// Nothing more of it will be measured after `step`; `seed` is what its slot holds.
     pub fn is_complete(&self, step: u32, seed: Option<&SeedRecord>) -> bool {
-        let is_there = seed.is_some_and(|seed| seed.stage.is_occupied() && seed.identity.seed_id == self.told.seed);
-        let is_measured = match &self.told.gradient_ratio {
+        let is_there = seed.is_some_and(|seed| seed.stage.is_occupied() && seed.identity.seed_id == self.effect.seed);
+        let is_measured = match &self.effect.gradient_ratio {
             Some(ratios) => ratios.step.is_some_and(|first| step >= first + LAST_LOOK),
             None => true,
         };
-        !is_there || is_measured && self.told.after.is_some()
+        !is_there || is_measured && self.effect.after.is_some()
     }
 
     /// Where it grew.
@@ -78,7 +78,7 @@ impl Insertion {
     pub fn event(&self, context: EnvContext) -> Event {
         Event {
             slot: Some(self.slot),
-            ..Event::env(context, self.told.clone())
+            ..Event::env(context, self.effect.clone())
         }
     }
 }

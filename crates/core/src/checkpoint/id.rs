@@ -11,14 +11,14 @@ const INSIDE: &str = "-step-";
 
 /// Position of a checkpoint in a run; ordered as runs are played.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub struct Standing {
+pub struct CheckpointId {
     /// Played next, or being played: as many rounds have been played to their end.
     pub round: u32,
     /// Steps of this round that have been played; 0: it has not begun.
     pub step: u32,
 }
 
-impl Standing {
+impl CheckpointId {
     /// Before a round.
     pub const fn before(round: u32) -> Self {
         Self { round, step: 0 }
@@ -46,11 +46,11 @@ impl Standing {
             return place.parse().map(Self::before).ok();
         };
         let (round, step) = (round.parse().ok()?, step.parse().ok()?);
-        Some(Self { round, step }).filter(|standing| standing.is_inside_round())
+        Some(Self { round, step }).filter(|id| id.is_inside_round())
     }
 }
 
-impl fmt::Display for Standing {
+impl fmt::Display for CheckpointId {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         let Self { round, step } = *self;
         if self.is_inside_round() {

@@ -18,13 +18,13 @@ use crate::health::Failure;
 use crate::host::Host;
 use crate::nn::Mode;
 use crate::scenario::{SeedInit, StageIsolation};
-use crate::seed::{BirthBatch, BlueprintRegistry};
+use crate::seed::{BlueprintRegistry, InitBatch};
 use crate::torch::{NoGrad, TorchError};
 
-/// Everything of an env that a birth touches.
+/// Everything of an env that the init of a seed touches.
 #[derive(QueryData)]
 #[query_data(mutable)]
-pub struct BirthEnv {
+pub struct SeedInitEnv {
     id: &'static EnvId,
     stream: &'static mut EnvStream,
     host: &'static mut HostModel,
@@ -34,7 +34,7 @@ pub struct BirthEnv {
 
 /// What new seeds are fitted by.
 #[derive(SystemParam)]
-pub struct Births<'w> {
+pub struct SeedInits<'w> {
     experiment: Res<'w, Experiment>,
     blueprints: Res<'w, BlueprintRegistry>,
     clock: Res<'w, RunClock>,
@@ -42,17 +42,17 @@ pub struct Births<'w> {
 }
 
 /// Fits the seeds that an episode starts with.
-pub fn adapt_initial(mut envs: Query<BirthEnv>, births: Births) -> Result<(), Failure> {
-    births.adapt(envs.iter_mut())
+pub fn init_first_seeds(mut envs: Query<SeedInitEnv>, seed_init: SeedInits) -> Result<(), Failure> {
+    seed_init.adapt(envs.iter_mut())
 }
 
 /// Fits the seeds that germinated in this step. What takes part in the step and is older has been tracked since.
-pub fn adapt_new_seeds(mut envs: Query<(BirthEnv, &StepStatus)>, births: Births) -> Result<(), Failure> {
-    births.adapt(participating(envs.iter_mut()))
+pub fn init_new_seeds(mut envs: Query<(SeedInitEnv, &StepStatus)>, seed_init: SeedInits) -> Result<(), Failure> {
+    seed_init.adapt(participating(envs.iter_mut()))
 }
 
-impl Births<'_> {
-    fn adapt<'e, 's>(&self, envs: impl Iterator<Item = BirthEnvItem<'e, 's>>) -> Result<(), Failure> {
+impl SeedInits<'_> {
+    fn adapt<'e, 's>(&self, envs: impl Iterator<Item = SeedInitEnvItem<'e, 's>>) -> Result<(), Failure> {
         let with_new: Vec<_> = envs
             .filter(|env| env.slots.0.iter().any(|slot| self.init_of(slot).is_some()))
             .map(|env| (*env.id, env))
@@ -71,9 +71,9 @@ impl Births<'_> {
         Some(self.blueprints.init_of(blueprint)).filter(|init| is_new && init.needs_data())
     }
 
-    fn adapt_env(&self, env: &mut BirthEnvItem) -> Result<(), Failure> {
+    fn adapt_env(&self, env: &mut SeedInitEnvItem) -> Result<(), Failure> {
         let _guard = env.stream.0.get().enter()?;
-        let batch = env.feed.0.get().fetch_birth(StepKey {
+        let batch = env.feed.0.get().fetch_init_batch(StepKey {
             seed: self.experiment.scenario.run.seed,
             round: u64::from(self.clock.round()),
             step: u64::from(self.clock.step()),
@@ -83,16 +83,16 @@ impl Births<'_> {
             let Some(init) = self.init_of(&slots[index]) else {
                 continue;
             };
-            let birth = self.meet(host, slots, index, &batch)?;
+            let seed_init = self.batch_of(host, slots, index, &batch)?;
             if let Some(module) = &mut slots[index].module {
-                module.get().module.adapt(init, &birth)?;
+                module.get().module.adapt(init, &seed_init)?;
             }
         }
         Ok(())
     }
 
     /// Features and gradient at the seed in slot `new`, for `batch` through the network.
-    fn meet(&self, host: &dyn Host, slots: &mut [Slot], new: usize, batch: &Batch) -> Result<BirthBatch, Failure> {
+    fn batch_of(&self, host: &dyn Host, slots: &mut [Slot], new: usize, batch: &Batch) -> Result<InitBatch, Failure> {
         let boundary = slots[new].spec.boundary;
         let grafts = evaluated_slots(slots, new, self.experiment.isolation());
         let split = grafts.partition_point(|graft| graft.boundary < boundary);
@@ -108,7 +108,7 @@ impl Births<'_> {
         let logits = forward_through(host, &grafts[split..], rest, &features, Mode::Eval)?;
         let gradient = gradient_of_loss(&logits, batch, self.experiment.task.label_smoothing, &features)?;
         let features = features.f_detach().map_err(TorchError::from)?;
-        Ok(BirthBatch { features, gradient })
+        Ok(InitBatch { features, gradient })
     }
 }
 

@@ -5,7 +5,7 @@ use super::*;
 use crate::nn::Mode;
 use crate::random::{Domain, RunRng};
 use crate::scenario::{LifecycleConfig, SeedInit};
-use crate::seed::{BirthBatch, Blueprint, BlueprintRegistry, SeedModule};
+use crate::seed::{Blueprint, BlueprintRegistry, InitBatch, SeedModule};
 use crate::torch::{Backend, HostSyncCounter, NoGrad, read_f64};
 
 fn configured(change: impl FnOnce(&mut LifecycleConfig)) -> BlueprintRegistry {
@@ -35,9 +35,9 @@ fn noise(draw: u64, shape: [i64; 4]) -> Tensor {
 }
 
 /// Features as a host yields them behind a ReLU, and a gradient.
-fn birth(dim: i64) -> BirthBatch {
+fn seed_init(dim: i64) -> InitBatch {
     let shape = [16, dim, 4, 4];
-    BirthBatch {
+    InitBatch {
         features: noise(1, shape).relu(),
         gradient: noise(2, shape),
     }
@@ -50,9 +50,9 @@ fn number(tensor: &Tensor) -> f64 {
 
 /// Norm of the first gradient of a new module's zero factor: no other weight has one, and biases, which no init changes, do
 /// not count.
-fn first_gradient(module: &dyn SeedModule, birth: &BirthBatch) -> f64 {
-    let delta = module.delta(&birth.features, Mode::Train).unwrap().unwrap();
-    (delta * &birth.gradient).sum(Kind::Float).backward();
+fn first_gradient(module: &dyn SeedModule, seed_init: &InitBatch) -> f64 {
+    let delta = module.delta(&seed_init.features, Mode::Train).unwrap().unwrap();
+    (delta * &seed_init.gradient).sum(Kind::Float).backward();
     let _no_grad = NoGrad::new();
     let weights = module
         .params()
@@ -116,11 +116,11 @@ fn gradmax_makes_the_first_gradient_larger_than_chance() {
     let registry = configured(|lifecycle| lifecycle.seed_init = SeedInit::Gradmax);
     for id in WITH_MAPS {
         for dim in [8, 32] {
-            let birth = birth(dim);
-            let drawn = first_gradient(&*build(&registry, id, dim), &birth);
+            let seed_init = seed_init(dim);
+            let drawn = first_gradient(&*build(&registry, id, dim), &seed_init);
             let module = build(&registry, id, dim);
-            module.adapt(SeedInit::Gradmax, &birth).unwrap();
-            let turned = first_gradient(&*module, &birth);
+            module.adapt(SeedInit::Gradmax, &seed_init).unwrap();
+            let turned = first_gradient(&*module, &seed_init);
 
             println!("{id} {dim}: {:.2}", turned / drawn);
             assert!(turned > 1.3 * drawn, "{id} at {dim}: {turned} after {drawn}");
@@ -131,14 +131,14 @@ fn gradmax_makes_the_first_gradient_larger_than_chance() {
 #[test]
 fn statistics_gives_every_map_a_mean_square_of_one() {
     let registry = configured(|lifecycle| lifecycle.seed_init = SeedInit::Statistics);
-    let birth = birth(8);
+    let seed_init = seed_init(8);
     let module = build(&registry, "conv_small", 8);
 
-    module.adapt(SeedInit::Statistics, &birth).unwrap();
+    module.adapt(SeedInit::Statistics, &seed_init).unwrap();
 
     let _no_grad = NoGrad::new();
     let weight = &module.params().trainable()[0].tensor;
-    let output = birth.features.conv2d::<Tensor>(weight, None, 1, 0, 1, 1);
+    let output = seed_init.features.conv2d::<Tensor>(weight, None, 1, 0, 1, 1);
     let mean_square = number(&output.square().mean(Kind::Double));
     assert!((mean_square - 1.0).abs() < 1e-4, "{mean_square}");
 }
@@ -150,7 +150,7 @@ fn a_dead_batch_leaves_drawn_weights_as_they_are() {
         for id in WITH_MAPS {
             let (module, drawn) = (build(&registry, id, 8), build(&registry, id, 8));
             let zeros = || Tensor::zeros([4, 8, 4, 4], (Kind::Float, Device::Cpu));
-            let dead = BirthBatch {
+            let dead = InitBatch {
                 features: zeros(),
                 gradient: zeros(),
             };

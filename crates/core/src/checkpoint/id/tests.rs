@@ -2,8 +2,8 @@ use super::*;
 
 #[test]
 fn names_of_folders_are_read_back_and_others_are_none() {
-    for standing in [Standing::before(12), Standing { round: 3, step: 40 }] {
-        assert_eq!(Standing::of_name(&standing.name()), Some(standing));
+    for id in [CheckpointId::before(12), CheckpointId { round: 3, step: 40 }] {
+        assert_eq!(CheckpointId::of_name(&id.name()), Some(id));
     }
     for name in [
         "round-",
@@ -12,19 +12,19 @@ fn names_of_folders_are_read_back_and_others_are_none() {
         "best",
         ".round-000003.new",
     ] {
-        assert_eq!(Standing::of_name(name), None, "{name}");
+        assert_eq!(CheckpointId::of_name(name), None, "{name}");
     }
 }
 
 #[test]
 fn checkpoints_are_ordered_as_runs_are_played() {
-    let inside = |round, step| Standing { round, step };
+    let inside = |round, step| CheckpointId { round, step };
     let played = [
-        Standing::before(2),
+        CheckpointId::before(2),
         inside(2, 9),
         inside(2, 10),
-        Standing::before(3),
-        Standing::before(10),
+        CheckpointId::before(3),
+        CheckpointId::before(10),
     ];
 
     assert!(played.is_sorted());

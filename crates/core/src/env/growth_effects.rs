@@ -6,8 +6,8 @@ use super::{EnvId, EpisodeStats, Experiment, GradReport, SeedSlots, StepStatus, 
 use crate::clock::RunClock;
 use crate::telemetry::TelemetryOutbox;
 
-/// Takes the step's numbers and writes `growth_effect` where all of an insertion's are there, or where no more will come.
-pub fn tell_insertions(
+/// Takes the step's numbers and writes `growth_effect` where all numbers of one are measured, or where no more will come.
+pub fn emit_growth_effects(
     mut envs: Query<(
         &EnvId,
         &StepStatus,
@@ -22,22 +22,22 @@ pub fn tell_insertions(
 ) {
     let step = clock.step();
     for (id, status, val, gradients, slots, mut stats) in envs.iter_mut().sort_unstable::<&EnvId>() {
-        if stats.insertions.is_empty() {
+        if stats.growth_effects.is_empty() {
             continue;
         }
         let (is_over, context) = (stats.end.is_some(), experiment.context(id, &clock));
-        stats.insertions.retain_mut(|insertion| {
-            let index = slots.0.iter().position(|slot| slot.spec.slot == insertion.slot());
+        stats.growth_effects.retain_mut(|growth_effect| {
+            let index = slots.0.iter().position(|slot| slot.spec.slot == growth_effect.slot());
             if status.participates() {
                 let training = index.and_then(|index| gradients.seeds.get(index).copied().flatten());
                 let sums = training.and_then(|training| training.gradients);
                 let ratio = sums.and_then(|sums| sums.ratio_to(&gradients.host, f64::INFINITY));
-                insertion.measure(val.at(step), ratio);
+                growth_effect.measure(val.at(step), ratio);
             }
             let seed = index.and_then(|index| slots.0[index].record.as_ref());
-            let is_told = is_over || insertion.is_complete(step, seed);
+            let is_told = is_over || growth_effect.is_complete(step, seed);
             if is_told {
-                outbox.push(insertion.event(context));
+                outbox.push(growth_effect.event(context));
             }
             !is_told
         });

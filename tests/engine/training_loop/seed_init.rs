@@ -28,7 +28,7 @@ fn text(blueprint: &str, init: &str, max_steps: u32) -> String {
         .join(", ");
     format!(
         r#"(
-            name: "births", preset: "manual", task: {MINIMAL},
+            name: "seed_init", preset: "manual", task: {MINIMAL},
             run: (rounds: 1, n_envs: 1, max_steps: {max_steps}),
             lifecycle: (seed_init: {init}),
             policy: (
@@ -81,26 +81,28 @@ fn a_growth_event_is_recorded_with_its_effect() {
     let told: Vec<(Event, GrowthEffect)> = events
         .map(|event| event.expect("events are readable"))
         .filter_map(|event| match &event.payload {
-            Payload::GrowthEffect(insertion) => Some((event.clone(), insertion.clone())),
+            Payload::GrowthEffect(growth_effect) => Some((event.clone(), growth_effect.clone())),
             _ => None,
         })
         .collect();
-    let [(event, insertion)] = told.as_slice() else {
+    let [(event, growth_effect)] = told.as_slice() else {
         panic!("one growth event: {told:?}");
     };
     // It germinates in step 1, advances in step 2 and has its first gradient in step 3.
     assert_eq!(event.step, Some(8));
     assert_eq!(
-        (insertion.blueprint.as_str(), insertion.init.name()),
+        (growth_effect.blueprint.as_str(), growth_effect.init.name()),
         ("conv_light", "gradmax")
     );
     assert_eq!(
-        (insertion.before.step, insertion.after.map(|after| after.step)),
+        (growth_effect.before.step, growth_effect.after.map(|after| after.step)),
         (1, Some(2))
     );
-    let ratios = insertion.gradient_ratio.expect("a germination is told with gradients");
+    let ratios = growth_effect
+        .gradient_ratio
+        .expect("a germination is told with gradients");
     assert_eq!(ratios.step, Some(3));
-    for ratio in [ratios.at_birth, ratios.after_1, ratios.after_5] {
+    for ratio in [ratios.at_first, ratios.after_1, ratios.after_5] {
         assert!(ratio.is_some_and(|ratio| ratio.0 > 0.0), "{ratios:?}");
     }
 }

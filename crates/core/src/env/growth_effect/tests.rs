@@ -42,19 +42,20 @@ fn germinated() -> SeedRecord {
     record.expect("a seed has germinated")
 }
 
-fn inserted(seed: &SeedRecord) -> Insertion {
-    Insertion::of(seed, seed.identity.slot, SeedInit::ZeroGain, Some(val(3))).expect("a germination is a growth event")
+fn inserted(seed: &SeedRecord) -> PendingGrowthEffect {
+    PendingGrowthEffect::of(seed, seed.identity.slot, SeedInit::ZeroGain, Some(val(3)))
+        .expect("a germination is a growth event")
 }
 
-fn told(insertion: &Insertion) -> GrowthEffect {
+fn effect(growth_effect: &PendingGrowthEffect) -> GrowthEffect {
     let context = EnvContext {
         env: 0,
         episode: 0,
         round: 0,
         step: 10,
     };
-    match insertion.event(context).payload {
-        Payload::GrowthEffect(told) => told,
+    match growth_effect.event(context).payload {
+        Payload::GrowthEffect(effect) => effect,
         other => panic!("{other:?}"),
     }
 }
@@ -62,46 +63,49 @@ fn told(insertion: &Insertion) -> GrowthEffect {
 #[test]
 fn a_germination_is_followed_until_five_steps_after_its_first_gradient() {
     let seed = germinated();
-    let mut insertion = inserted(&seed);
+    let mut growth_effect = inserted(&seed);
 
     // Its own step counts for nothing; in step 4 it has no gradient yet; its first is that of step 5.
-    insertion.measure(val(3), Some(9.0));
-    insertion.measure(val(4), None);
+    growth_effect.measure(val(3), Some(9.0));
+    growth_effect.measure(val(4), None);
     for (step, ratio) in (5..=10).zip([0.5, 0.6, 0.7, 0.8, 0.9, 1.0]) {
-        assert!(!insertion.is_complete(step - 1, Some(&seed)), "step {}", step - 1);
-        insertion.measure(val(step), Some(ratio));
+        assert!(!growth_effect.is_complete(step - 1, Some(&seed)), "step {}", step - 1);
+        growth_effect.measure(val(step), Some(ratio));
     }
 
-    assert!(insertion.is_complete(10, Some(&seed)));
-    let told = told(&insertion);
-    assert_eq!((told.before, told.after), (val(3), Some(val(4))));
-    let expected = BirthRatios {
+    assert!(growth_effect.is_complete(10, Some(&seed)));
+    let effect = effect(&growth_effect);
+    assert_eq!((effect.before, effect.after), (val(3), Some(val(4))));
+    let expected = GradientRatios {
         step: Some(5),
-        at_birth: Some(Num(0.5)),
+        at_first: Some(Num(0.5)),
         after_1: Some(Num(0.6)),
         after_5: Some(Num(1.0)),
     };
-    assert_eq!(told.gradient_ratio, Some(expected));
+    assert_eq!(effect.gradient_ratio, Some(expected));
 }
 
 #[test]
 fn nothing_more_is_awaited_of_a_seed_that_is_gone() {
     let seed = germinated();
-    let mut insertion = inserted(&seed);
-    insertion.measure(val(4), Some(0.5));
+    let mut growth_effect = inserted(&seed);
+    growth_effect.measure(val(4), Some(0.5));
 
-    assert!(!insertion.is_complete(4, Some(&seed)));
-    assert!(insertion.is_complete(4, None));
+    assert!(!growth_effect.is_complete(4, Some(&seed)));
+    assert!(growth_effect.is_complete(4, None));
 }
 
 #[test]
 fn a_stage_between_and_a_birth_before_any_validation_are_no_growth_events() {
     let mut seed = germinated();
-    assert_eq!(Insertion::of(&seed, seed.identity.slot, SeedInit::ZeroGain, None), None);
+    assert_eq!(
+        PendingGrowthEffect::of(&seed, seed.identity.slot, SeedInit::ZeroGain, None),
+        None
+    );
 
     seed.stage = SeedStage::Training;
     assert_eq!(
-        Insertion::of(&seed, seed.identity.slot, SeedInit::ZeroGain, Some(val(3))),
+        PendingGrowthEffect::of(&seed, seed.identity.slot, SeedInit::ZeroGain, Some(val(3))),
         None
     );
 }
