@@ -73,9 +73,9 @@ fn show_growth(place: &Path, context: &Context) -> Outcome {
     show(insertions.table(width()))
 }
 
-/// Hands over everything that was told of a run until now, and tells what keeps the rest from being read.
+/// Passes on all events that can be read, and reports the error that keeps the rest from being read.
 fn fold(directory: &Path, context: &Context, mut take: impl FnMut(Event)) {
-    // A run that has told nothing yet.
+    // A run without events yet.
     if !directory.join(EVENTS_FILE).exists() {
         return;
     }
@@ -93,7 +93,7 @@ fn fold(directory: &Path, context: &Context, mut take: impl FnMut(Event)) {
     }
 }
 
-/// Of a run that failed before it told anything.
+/// Of a run that failed before its first event.
 fn failure(entry: &RunEntry) -> String {
     entry
         .error

@@ -31,7 +31,7 @@ pub struct DecisionSummary {
 }
 
 impl DecisionSummary {
-    /// `None` of no episodes, or where one does not tell its decisions.
+    /// `None` of no episodes, or if one has no decisions recorded.
     pub fn of(episodes: &[EpisodeOutcome]) -> Option<Self> {
         let told = told(episodes)?;
         let count = |of: fn(&Decisions) -> u32| -> f64 {
@@ -92,7 +92,7 @@ impl SlotCommits {
     }
 }
 
-/// The decisions of all episodes; `None` if there are none or one does not tell them.
+/// The decisions of all episodes; `None` if there are no episodes or one has none recorded.
 fn told(episodes: &[EpisodeOutcome]) -> Option<Vec<&Decisions>> {
     let told: Option<Vec<_>> = episodes.iter().map(|outcome| outcome.decisions.as_ref()).collect();
     told.filter(|told| !told.is_empty())

@@ -69,7 +69,7 @@ pub enum Extent {
     OfEvery(usize),
 }
 
-/// When something was told, as far as it belongs to a time.
+/// When something was recorded, as far as it belongs to a time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Moment {
     /// From 0.

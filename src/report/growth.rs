@@ -55,7 +55,7 @@ impl Change {
 }
 
 impl GrowthEffects {
-    /// Takes what was told of one.
+    /// Adds an event.
     pub fn take(&mut self, told: GrowthEffect) {
         let kind = (told.entered, told.blueprint.clone(), told.init.name());
         self.0.entry(kind).or_default().push(told);

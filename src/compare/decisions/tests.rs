@@ -23,7 +23,7 @@ fn episode(decisions: Option<Decisions>) -> EpisodeOutcome {
     }
 }
 
-/// Two episodes that commit, at steps 10 and 20 to 30, one that plants in vain, one that waits.
+/// Two episodes that commit, at steps 10 and 20 to 30, one that plants but never commits, one that waits.
 fn episodes() -> Vec<EpisodeOutcome> {
     let early = Decisions {
         germinated: 3,
@@ -112,7 +112,7 @@ fn episodes_that_do_not_tell_their_decisions_are_not_summed_up() {
     assert_eq!(DecisionSummary::of(&[]), None);
 }
 
-/// As records of versions wrote it that told no decisions.
+/// As in records of versions that wrote no decisions.
 #[test]
 fn an_outcome_without_decisions_is_read_and_written_as_before() {
     let text = r#"{"seed":1,"round":0,"env":0,"accuracy":50.0,"committed_accuracy":null,"test_accuracy":null,"rent":null,"reward":0.0,"param_ratio":1.0,"rollbacks":0}"#;

@@ -12,7 +12,7 @@ use crate::record::{MANIFEST_FILE, RunEntry};
 use crate::scenario::{Scenario, TelemetryLevel};
 use crate::telemetry::Num;
 
-/// What the checkpoints say against what was told of them, and of the rounds that they have seen.
+/// Compares the checkpoints with what the events say of them and of their rounds.
 pub(super) fn check_checkpoints(
     told: &EventFacts,
     shelf: &ShelfFacts,
@@ -83,7 +83,7 @@ fn disagreement(progress: &Progress, told: &EventFacts) -> Option<String> {
     ))
 }
 
-/// Files that nothing changes against the hashes that the run told when it began.
+/// Compares files that never change with the hashes in `run_started`.
 pub(super) fn check_hashes(folder: &Path, told: &EventFacts, manifest: &mut Part, scenario: &mut Part) {
     for (name, hash) in &told.file_hashes {
         let part = if name == MANIFEST_FILE {
@@ -91,7 +91,7 @@ pub(super) fn check_hashes(folder: &Path, told: &EventFacts, manifest: &mut Part
         } else {
             &mut *scenario
         };
-        // One that cannot be read was told of already.
+        // One that cannot be read was reported already.
         if let Ok(content) = std::fs::read(folder.join(name))
             && blake3::hash(&content).to_hex().as_str() != hash
         {
@@ -100,7 +100,7 @@ pub(super) fn check_hashes(folder: &Path, told: &EventFacts, manifest: &mut Part
     }
 }
 
-/// The rounds that were played against those that were asked for.
+/// Compares the rounds that were played with those that were requested.
 pub(super) fn check_rounds(told: &EventFacts, shelf: &ShelfFacts, entry: &RunEntry, is_played: bool) -> Part {
     let mut part = Part::new("rounds");
     let newest = shelf.sound.first();

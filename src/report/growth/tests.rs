@@ -77,9 +77,5 @@ fn the_table_says_what_is_in_its_columns() {
 
 #[test]
 fn a_run_without_growth_says_so() {
-    assert!(
-        GrowthEffects::default()
-            .table(80)
-            .starts_with("Nothing was told of growth")
-    );
+    assert!(GrowthEffects::default().table(80).starts_with("No growth was recorded"));
 }
