@@ -1,4 +1,4 @@
-//! One workload played by one binary: a child process, and the figures that its events tell.
+//! One workload played by one binary: a child process, and the figures from its events.
 
 use std::error::Error;
 use std::fs::{self, File};
@@ -20,7 +20,7 @@ pub struct Binary {
     set: Vec<String>,
 }
 
-/// What the measured part of a play came to.
+/// The figures of the measured part of a play.
 #[derive(Clone, Copy, Debug)]
 pub struct Figures {
     pub wall_s: f64,
@@ -200,7 +200,7 @@ impl<'a> Reading<'a> {
 
     /// The last event before the measured part begins it, the last one inside ends it.
     fn mark(&mut self, is_inside: bool, event: &Value) -> Result<(), Box<dyn Error>> {
-        let at = event["t"].as_str().ok_or("an event tells no time")?;
+        let at = event["t"].as_str().ok_or("an event has no time")?;
         let at = OffsetDateTime::parse(at, &Rfc3339)?;
         if is_inside {
             self.ended = Some(at);

@@ -15,7 +15,7 @@ use crate::scenario::written_values;
 use crate::storage::{self, replace_synced};
 use crate::sweep::{Collected, FolderError, SweepFolder, TrialEnd};
 
-/// What tells runs apart without making them another method.
+/// Fields in which runs differ without being another method.
 const NO_METHOD: [&str; 2] = ["run.seed", "name"];
 const TASK: &str = "task.name";
 
@@ -170,7 +170,7 @@ impl Found {
             let first = values.next();
             values.any(|value| Some(value) != first)
         };
-        // Another task is told by its name, not by all that makes it another.
+        // Another task is identified by its name, not by all fields in which it differs.
         let is_told = |path: &&str| *path == TASK || !path.starts_with("task.") || !differs(&TASK);
         paths
             .into_iter()

@@ -14,7 +14,7 @@ use crate::policy::DecideMode;
 use crate::report::evaluation_text;
 use crate::run::{StopSignal, stop_on_signals};
 
-/// Plays all episodes with the policy and its opponents; the tables go to stdout. A stop shows how things stand.
+/// Plays all episodes with the policy and its opponents; the tables go to stdout. A stop prints the results so far.
 pub fn eval(options: &EvalOptions, context: &Context) -> Result<Outcome, Rejection> {
     let found = Evaluated::find(options, context)?;
     let stop = StopSignal::default();

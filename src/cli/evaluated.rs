@@ -22,7 +22,7 @@ pub struct Evaluated {
     from: CheckpointName,
     pub policy: FrozenPolicy,
     pub experiment: Experiment,
-    /// How the run stands; `None` where it does not say.
+    /// The state of the run; `None` if it is not recorded.
     pub status: Option<RunStatus>,
     /// One entry per seed, at least one.
     pub episodes: Vec<Episodes>,

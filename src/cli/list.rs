@@ -145,7 +145,7 @@ fn task_row(task: &TaskPreset, catalog: &Catalog) -> Vec<String> {
     ]
 }
 
-/// Classes for which parameters are told.
+/// Classes for which parameters are listed.
 const CLASSES: i64 = 10;
 
 /// A host as a scenario may choose it.

@@ -52,7 +52,7 @@ pub fn refuse(global: &GlobalOptions, message: impl Display) {
     }
 }
 
-/// As [`refuse`] with `--json`. The command ends as rejected, whether anybody could be told or not.
+/// As [`refuse`] with `--json`. The command ends as rejected even if that cannot be printed.
 pub fn refuse_in_json(message: impl Display) {
     _ = show_json(&[Refusal {
         severity: Severity::Error,

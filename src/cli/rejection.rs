@@ -37,7 +37,7 @@ impl From<PlanError> for Rejection {
 }
 
 impl Rejection {
-    /// Says why. The command ends as rejected, whether anybody could be told or not.
+    /// Says why. The command ends as rejected even if that cannot be printed.
     pub fn print(&self, global: &GlobalOptions) {
         match self {
             Self::Setup(SetupError::Scenario(report)) if global.json => _ = show_json(&report.rows()),

@@ -100,7 +100,7 @@ struct End<'a> {
     directory: String,
     #[serde(flatten)]
     finished: Option<&'a RunFinished>,
-    /// What the summary tells.
+    /// The content of the summary.
     results: Option<RunResults<'a>>,
     /// What is missing from the record.
     gaps: &'a [RecordGap],

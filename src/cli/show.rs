@@ -73,9 +73,9 @@ fn show_growth(place: &Path, context: &Context) -> Outcome {
     show(growth_effects.table(width()))
 }
 
-/// Hands over everything that was effect of a run until now, and tells what keeps the rest from being read.
+/// Passes on all events that can be read, and reports the error that keeps the rest from being read.
 fn fold(directory: &Path, context: &Context, mut take: impl FnMut(Event)) {
-    // A run that has effect nothing yet.
+    // A run without events yet.
     if !directory.join(EVENTS_FILE).exists() {
         return;
     }
@@ -93,7 +93,7 @@ fn fold(directory: &Path, context: &Context, mut take: impl FnMut(Event)) {
     }
 }
 
-/// Of a run that failed before it effect anything.
+/// Of a run that failed before its first event.
 fn failure(entry: &RunEntry) -> String {
     entry
         .error

@@ -64,7 +64,7 @@ pub fn sweep(options: &SweepOptions, context: &Context) -> Result<Outcome, Strin
     }
 }
 
-/// Plays what is left of a sweep that has been begun.
+/// Runs what is left of a sweep.
 pub(super) fn resume(folder: &SweepFolder, plan: &Plan, context: &Context) -> Result<Outcome, String> {
     let pace = pace_of(&Pace::default(), plan, context);
     try_misplaced_again(folder, plan).map_err(|error| error.to_string())?;
@@ -339,7 +339,7 @@ fn retry(begun: &Begun, ids: &[String], context: &Context) -> Result<Outcome, St
     let groups = plan.groups();
     let chosen = groups.iter().filter(|group| group.iter().any(is_chosen));
     let mut count = 0;
-    // The first of a group last: it stands for all.
+    // The first of a group last: its lease claims the group.
     for trial in chosen
         .flat_map(|group| group.iter().rev())
         .filter(|trial| has_failed(trial))

@@ -70,7 +70,7 @@ pub struct ControllerSummary {
     /// Mean multiply-accumulates of an episode in training and validation, in billions.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub gmacs: Option<f64>,
-    /// What it does with its seeds, and when; `None` where its episodes do not tell.
+    /// What it does with its seeds, and when; `None` if its episodes do not have it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub decisions: Option<DecisionSummary>,
     /// By round and env.
@@ -142,7 +142,7 @@ pub struct Comparison {
     pub players: Vec<ControllerSummary>,
     /// The policy against each baseline.
     pub differences: Vec<Difference>,
-    /// Episodes that are left out for everybody, because somebody's network was rolled back before it was measured.
+    /// Episodes that are left out for all players, because a player's network was rolled back before it was measured.
     pub unmeasured: usize,
 }
 

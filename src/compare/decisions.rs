@@ -31,15 +31,15 @@ pub struct DecisionSummary {
 }
 
 impl DecisionSummary {
-    /// `None` of no episodes, or where one does not tell its decisions.
+    /// `None` of no episodes, or if one has no decisions recorded.
     pub fn of(episodes: &[EpisodeOutcome]) -> Option<Self> {
-        let decisions_of = decisions_of(episodes)?;
+        let all = decisions_of(episodes)?;
         let count = |of: fn(&Decisions) -> u32| -> f64 {
-            let counts: Vec<f64> = decisions_of.iter().map(|decisions| of(decisions).into()).collect();
+            let counts: Vec<f64> = all.iter().map(|decisions| of(decisions).into()).collect();
             mean(&counts)
         };
         let step = |of: fn(&Decisions) -> Option<u32>| -> Option<f64> {
-            let steps: Vec<f64> = decisions_of
+            let steps: Vec<f64> = all
                 .iter()
                 .filter_map(|decisions| of(decisions))
                 .map(f64::from)
@@ -73,14 +73,14 @@ pub struct SlotCommits {
 impl SlotCommits {
     /// One entry a slot, in their order; `None` as for [`DecisionSummary::of`].
     pub fn by_slot(slots: &[SlotId], episodes: &[EpisodeOutcome]) -> Option<Vec<Self>> {
-        let decisions_of = decisions_of(episodes)?;
+        let all = decisions_of(episodes)?;
         let of_slot = |&slot: &SlotId| {
             let mut commits = Self {
                 slot,
                 blueprints: BTreeMap::new(),
                 nothing: 0,
             };
-            for decisions in &decisions_of {
+            for decisions in &all {
                 match decisions.blueprints.get(&slot) {
                     Some(blueprint) => *commits.blueprints.entry(blueprint.clone()).or_default() += 1,
                     None => commits.nothing += 1,
@@ -92,10 +92,10 @@ impl SlotCommits {
     }
 }
 
-/// The decisions of all episodes; `None` if there are none or one does not tell them.
+/// The decisions of all episodes; `None` if there are no episodes or one has none recorded.
 fn decisions_of(episodes: &[EpisodeOutcome]) -> Option<Vec<&Decisions>> {
-    let decisions_of: Option<Vec<_>> = episodes.iter().map(|outcome| outcome.decisions.as_ref()).collect();
-    decisions_of.filter(|decisions_of| !decisions_of.is_empty())
+    let decisions: Option<Vec<_>> = episodes.iter().map(|outcome| outcome.decisions.as_ref()).collect();
+    decisions.filter(|decisions| !decisions.is_empty())
 }
 
 #[cfg(test)]

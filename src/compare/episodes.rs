@@ -78,14 +78,14 @@ pub struct EpisodeOutcome {
     pub round: u32,
     /// Index in the run.
     pub env: usize,
-    /// Percent of the validation part, of the network as it stands in the end; `None` if that was never measured.
+    /// Percent of the validation part, of the network at the end; `None` if that was never measured.
     pub accuracy: Option<f64>,
     /// Percent of the validation part, of the host with its committed seeds alone.
     pub committed_accuracy: Option<f64>,
     /// Percent of the test part, of the same.
     pub test_accuracy: Option<f64>,
-    /// Nats a sample of the validation part, of the network as it stands in the end; `None` if it is not finite, and in records of
-    /// versions that did not tell it.
+    /// Nats a sample of the validation part, of the network at the end; `None` if it is not finite, and in records of versions
+    /// that did not write it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub loss: Option<f64>,
     /// Nats a sample of the test part, of the host with its committed seeds alone; `None` as above.

@@ -99,7 +99,7 @@ impl Metric {
         }
     }
 
-    /// `None` where an episode has no such value, or none of its own.
+    /// `None` if an episode has no such value.
     pub(super) fn of_episode(self, outcome: &EpisodeOutcome) -> Option<f64> {
         match self {
             Self::AccuracyMinusRent => outcome.accuracy_minus_rent(),

@@ -45,7 +45,7 @@ pub struct Evaluation {
     /// `None` for a policy without its run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub checkpoint: Option<PlayedCheckpoint>,
-    /// False if somebody stopped it before everybody had played everything.
+    /// False if it was stopped before all players had played all episodes.
     pub is_complete: bool,
     /// What readers of the numbers should know.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -182,7 +182,7 @@ pub struct PolicyCommits {
 }
 
 impl PolicyCommits {
-    /// `None` for a player whose episodes do not tell.
+    /// `None` for a player whose episodes do not have it.
     fn of(player: &ControllerSummary, slots: &[SlotId]) -> Option<Self> {
         Some(Self {
             name: player.name.clone(),
@@ -191,7 +191,7 @@ impl PolicyCommits {
     }
 }
 
-/// What is to be said where the data that are played on are not those that the policy was trained on.
+/// The note for data that are not those that the policy was trained on.
 fn note_on_data(trained_on: &str, played_on: &str) -> Option<String> {
     (trained_on != played_on).then(|| {
         format!(

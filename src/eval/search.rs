@@ -11,7 +11,7 @@ use crate::scenario::{ActionSpace, BlueprintEntry, GrowthActConfig, PeriodicConf
 /// Among which schedules the best is sought, and where.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Search {
-    /// Of the episodes that schedules are judged by, and of the schedules; none that anybody is evaluated under.
+    /// Of the episodes that schedules are judged by, and of the schedules; it is not used for evaluation.
     pub seed: u64,
     /// How many; as many as the policy's training would have paid for if left out.
     pub schedules: Option<u32>,

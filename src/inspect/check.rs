@@ -1,7 +1,7 @@
-//! Whether the folder of a run or a sweep is whole, and what it is good for.
+//! Whether the folder of a run or a sweep is sound, and what it can be used for.
 //!
-//! Every hash that is kept is compared with the file that it is of, and everything that is said twice with its other half.
-//! Nothing on disk is changed: a run that is being played is looked at as it stands, and what its process is still at is no
+//! Every recorded hash is compared with its file, and everything that is recorded twice with its copy. Nothing on disk is
+//! changed: a run that is being played is checked as far as it is written, and what its process has yet to write is no
 //! damage.
 
 mod checkpoints;
@@ -147,7 +147,7 @@ impl Use {
     }
 }
 
-/// What a check comes to.
+/// The result of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CheckVerdict {
@@ -166,12 +166,12 @@ pub enum CheckVerdict {
 pub struct Check {
     /// The folder.
     pub folder: PathBuf,
-    /// Where a run stands; `None` of anything else.
+    /// The state of a run; `None` of anything else.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub state: Option<ListedState>,
-    /// Whether a process plays it now: what it has not written yet was not asked for.
+    /// Whether a process plays it now: what it has not written yet was not checked.
     pub is_played: bool,
-    /// What it comes to.
+    /// The result.
     pub verdict: CheckVerdict,
     /// What can be done with it.
     pub good_for: Vec<Use>,

@@ -69,7 +69,7 @@ pub enum Extent {
     OfEvery(usize),
 }
 
-/// The time to which an event or value belongs, as far as it has one.
+/// When something was recorded, as far as it belongs to a time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct EventPosition {
     /// From 0.

@@ -224,7 +224,7 @@ fn seed_table(players: &[ControllerSummary]) -> Table {
     })
 }
 
-/// At which steps it came to that, player by player.
+/// The steps at which that happened, player by player.
 fn step_table(players: &[ControllerSummary]) -> Table {
     let heads = ["first seed", "first commit", "last commit"];
     table("at step", &heads, players, |decisions| {

@@ -55,7 +55,7 @@ impl Change {
 }
 
 impl GrowthEffects {
-    /// Takes one.
+    /// Adds an event.
     pub fn take(&mut self, data: GrowthEffect) {
         let kind = (data.entered, data.blueprint.clone(), data.init.name());
         self.0.entry(kind).or_default().push(data);

@@ -1,4 +1,4 @@
-//! The results of a run as values: what the summary of the run tells, for programs to read.
+//! The results of a run as values: the content of its summary, for programs to read.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -134,7 +134,7 @@ pub(super) struct Gains {
 }
 
 impl<'a> RunResults<'a> {
-    /// The recorded results of a run.
+    /// The results of a run, from the state that its events fold into.
     pub fn of(live: &'a LiveState) -> Self {
         let ends = live.seed_ends.ends.iter().filter_map(|(&(stage, pruned_for), ages)| {
             Some(SeedEnd {

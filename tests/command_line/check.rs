@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use simic_engine::internals::engine::built_in_names;
-use simic_engine::internals::inspect::{Use, CheckVerdict, check as look_through};
+use simic_engine::internals::inspect::{CheckVerdict, Use, check as look_through};
 use simic_engine::internals::record::RunDirectory;
 
 use crate::program::{command, ended, engine, newest, refused, succeeds, text};

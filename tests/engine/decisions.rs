@@ -61,7 +61,7 @@ fn the_decisions_of_a_schedule_are_told_as_ordered() {
         first_germination: Some(2),
         first_commit: Some(11),
         last_commit: Some(24),
-        committed: [
+        blueprints: [
             (SlotId::new(0, 0), "conv_light".into()),
             (SlotId::new(0, 1), "norm".into()),
         ]

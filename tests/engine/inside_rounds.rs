@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
-use simic_engine::internals::checkpoint::{CheckpointName, Checkpoints, CheckpointId};
+use simic_engine::internals::checkpoint::{CheckpointId, CheckpointName, Checkpoints};
 use simic_engine::internals::engine::RunReport;
 use simic_engine::internals::run::StopRequest;
 use simic_engine::prelude::*;
@@ -154,7 +154,11 @@ fn one_is_written_every_n_steps_and_stays_until_the_next_of_any_kind() {
     let expected = [vec![(0, None)], inside(0, &[3, 6]), vec![(1, None)], inside(1, &[3, 5])];
     assert_eq!(told(&run), expected.concat());
     let ids = Checkpoints::of(&run).ids();
-    let expected = [CheckpointId { round: 1, step: 5 }, CheckpointId::before(1), CheckpointId::before(0)];
+    let expected = [
+        CheckpointId { round: 1, step: 5 },
+        CheckpointId::before(1),
+        CheckpointId::before(0),
+    ];
     assert_eq!(ids, expected);
 }
 
@@ -164,5 +168,8 @@ fn without_an_interval_a_stop_leaves_the_last_boundary() {
 
     let run = stopped_after(5, &scenario("checkpoint_every_minutes: None"), NOTHING, folder.path());
 
-    assert_eq!(Checkpoints::of(&run).ids(), [CheckpointId::before(1), CheckpointId::before(0)]);
+    assert_eq!(
+        Checkpoints::of(&run).ids(),
+        [CheckpointId::before(1), CheckpointId::before(0)]
+    );
 }

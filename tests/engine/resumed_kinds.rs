@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use simic_engine::internals::checkpoint::{CheckpointName, Checkpoints, CheckpointId};
+use simic_engine::internals::checkpoint::{CheckpointId, CheckpointName, Checkpoints};
 use simic_engine::internals::controller::SavedFolder;
 use simic_engine::internals::engine::RunReport;
 use simic_engine::internals::growth::{AlphaTarget, GerminationStyle, Tempo};

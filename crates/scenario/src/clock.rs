@@ -1,4 +1,4 @@
-//! Where the run stands: round and step.
+//! The position of the run: round and step.
 
 use bevy_ecs::prelude::*;
 

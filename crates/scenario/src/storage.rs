@@ -144,7 +144,7 @@ impl File {
     }
 
     /// Whether the file still has its name: it was not deleted, moved or replaced by another. A file system that does not
-    /// answer says neither; what is written will tell.
+    /// answer counts as in place; a later write shows whether it is.
     pub fn is_in_place(&self) -> bool {
         match (self.path.metadata(), self.file.metadata()) {
             (Ok(there), Ok(ours)) => are_one_file(&there, &ours),
@@ -265,14 +265,14 @@ pub fn symlink(target: &str, link: &Path) -> io::Result<()> {
     std::os::unix::fs::symlink(target, link)
 }
 
-/// Whether two are of one file: a name can come to stand for another.
+/// Whether two are of one file: a name may refer to another file later.
 #[cfg(unix)]
 pub fn are_one_file(one: &Metadata, other: &Metadata) -> bool {
     use std::os::unix::fs::MetadataExt;
     (one.dev(), one.ino()) == (other.dev(), other.ino())
 }
 
-/// Elsewhere there is no telling.
+/// Elsewhere files cannot be told apart.
 #[cfg(not(unix))]
 pub fn are_one_file(_: &Metadata, _: &Metadata) -> bool {
     true
@@ -319,7 +319,7 @@ pub fn replace_by_way_of(draft: &str, path: &Path, content: &[u8]) -> io::Result
     let temporary = path.with_file_name(name);
     let replaced = write_synced(&temporary, content).and_then(|()| rename(&temporary, path));
     if replaced.is_err() {
-        // On a disk that is full every byte counts; the error that is told is the one above.
+        // On a full disk every byte counts; the error that is returned is the one above.
         let _ = remove_file(&temporary);
     }
     replaced?;

@@ -1,4 +1,4 @@
-//! `sweep status`: where a sweep and each of its trials stand.
+//! `sweep status`: the progress of a sweep and of each of its trials.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -17,7 +17,7 @@ use crate::sweep::{SweepFolder, SweepState, Trial, TrialState, end_name, read_so
 /// Trials that are listed one by one; of more only those are that play or have failed.
 const LISTED: usize = 40;
 
-/// Where a sweep stands, for programs to read.
+/// The progress of a sweep, for programs to read.
 #[derive(Serialize)]
 struct Status<'a> {
     name: &'a str,

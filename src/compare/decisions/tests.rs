@@ -23,7 +23,7 @@ fn episode(decisions: Option<Decisions>) -> EpisodeOutcome {
     }
 }
 
-/// Two episodes that commit, at steps 10 and 20 to 30, one that plants in vain, one that waits.
+/// Two episodes that commit, at steps 10 and 20 to 30, one that plants but never commits, one that waits.
 fn episodes() -> Vec<EpisodeOutcome> {
     let early = Decisions {
         germinated: 3,
@@ -74,7 +74,7 @@ fn counts_are_means_of_all_episodes_and_steps_of_those_in_which_it_came_to_that(
 
 #[test]
 fn a_controller_that_only_waits_has_no_steps() {
-    let summary = DecisionSummary::of(&episodes()[3..]).expect("it is decisions_of");
+    let summary = DecisionSummary::of(&episodes()[3..]).expect("decisions are recorded");
 
     assert_eq!((summary.germinated, summary.without_commit), (0.0, 1.0));
     assert_eq!(
@@ -85,7 +85,7 @@ fn a_controller_that_only_waits_has_no_steps() {
 
 #[test]
 fn every_slot_says_what_was_committed_in_it_and_how_often_nothing() {
-    let slots = SlotCommits::by_slot(&[FIRST, SECOND], &episodes()).expect("it is decisions_of");
+    let slots = SlotCommits::by_slot(&[FIRST, SECOND], &episodes()).expect("decisions are recorded");
 
     let expected = [
         SlotCommits {
@@ -112,7 +112,7 @@ fn episodes_that_do_not_tell_their_decisions_are_not_summed_up() {
     assert_eq!(DecisionSummary::of(&[]), None);
 }
 
-/// As records of versions wrote it that decisions_of no decisions.
+/// As in records of versions that wrote no decisions.
 #[test]
 fn an_outcome_without_decisions_is_read_and_written_as_before() {
     let text = r#"{"seed":1,"round":0,"env":0,"accuracy":50.0,"committed_accuracy":null,"test_accuracy":null,"rent":null,"reward":0.0,"param_ratio":1.0,"rollbacks":0}"#;
@@ -121,10 +121,10 @@ fn an_outcome_without_decisions_is_read_and_written_as_before() {
 
     assert_eq!(read, episode(None));
     assert_eq!(serde_json::to_string(&read).expect("it is written"), text);
-    let decisions_of = &episodes()[1];
-    let text = serde_json::to_string(decisions_of).expect("it is written");
+    let recorded = &episodes()[1];
+    let text = serde_json::to_string(recorded).expect("it is written");
     assert_eq!(
         serde_json::from_str::<EpisodeOutcome>(&text).expect("it is read"),
-        *decisions_of
+        *recorded
     );
 }

@@ -1,4 +1,4 @@
-//! Learning curves: what the trainings of an arm had come to after equally many rounds, env steps or seconds.
+//! Learning curves: the scores of an arm's trainings after equally many rounds, env steps or seconds.
 
 use serde::Serialize;
 
@@ -12,7 +12,7 @@ use crate::random::Draw;
 pub struct CurvePoint {
     /// How far the training was: rounds, env steps, seconds.
     pub x: f64,
-    /// What it had come to.
+    /// Its score.
     pub y: f64,
 }
 

@@ -1,9 +1,9 @@
-//! What a list of numbers comes to: its centre, its spread, its quantiles and its worst tenth. All are in the unit of
+//! Summaries of a list of numbers: its centre, its spread, its quantiles and its worst tenth. All are in the unit of
 //! the values, and NaN of no values.
 
 use serde::Serialize;
 
-/// A number that stands for a list of scores.
+/// A number that summarizes a list of scores.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Statistic {

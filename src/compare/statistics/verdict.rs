@@ -73,7 +73,7 @@ pub enum Verdict {
     Better(Arm),
     /// The interval has only differences that do not matter.
     Equivalent,
-    /// Neither: more trainings might tell.
+    /// Neither: more trainings might decide.
     Inconclusive,
 }
 

@@ -12,7 +12,7 @@ use crate::record::{MANIFEST_FILE, RunEntry};
 use crate::scenario::{Scenario, TelemetryLevel};
 use crate::telemetry::Num;
 
-/// The checkpoints against the events about them and about the rounds that they have seen.
+/// Compares the checkpoints with what the events say of them and of their rounds.
 pub(super) fn check_checkpoints(
     data: &EventFacts,
     shelf: &ShelfFacts,
@@ -80,7 +80,7 @@ fn disagreement(progress: &Progress, data: &EventFacts) -> Option<String> {
     ))
 }
 
-/// Files that nothing changes against the hashes that the run recorded when it began.
+/// Compares files that never change with the hashes in `run_started`.
 pub(super) fn check_hashes(folder: &Path, data: &EventFacts, manifest: &mut Part, scenario: &mut Part) {
     for (name, hash) in &data.file_hashes {
         let part = if name == MANIFEST_FILE {
@@ -97,7 +97,7 @@ pub(super) fn check_hashes(folder: &Path, data: &EventFacts, manifest: &mut Part
     }
 }
 
-/// The rounds that were played against those that were asked for.
+/// Compares the rounds that were played with those that were requested.
 pub(super) fn check_rounds(data: &EventFacts, shelf: &ShelfFacts, entry: &RunEntry, is_played: bool) -> Part {
     let mut part = Part::new("rounds");
     let newest = shelf.sound.first();

@@ -54,7 +54,7 @@ pub(super) fn check(folder: &Path, hash: Option<&str>, is_played: bool) -> Shelf
     }
 }
 
-/// Where sound checkpoints stand, the oldest first.
+/// Positions of sound checkpoints, the oldest first.
 fn seen(sound: &[Progress]) -> String {
     let ids = sound.iter().rev().map(Progress::id);
     let (inside, between): (Vec<_>, Vec<_>) = ids.partition(|id| id.is_inside_round());
@@ -87,7 +87,7 @@ fn check_one(shelf: &Checkpoints, id: CheckpointId, part: &mut Part) -> Result<(
     for name in tensor_files(&folder).map_err(|error| error.to_string())? {
         let (count, bad) = look_through(&folder.join(&name)).map_err(|error| error.to_string())?;
         tensors += count;
-        // A network that has come to such numbers is the governor's to judge.
+        // A network with such numbers is for the governor to judge.
         if let Some(place) = bad.filter(|_| name != unfinished::TENSORS_FILE) {
             return Err(format!("{name}: {place} is not finite"));
         }

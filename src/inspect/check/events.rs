@@ -22,7 +22,7 @@ pub(super) struct EventFacts {
     pub is_open: bool,
     /// From its first line to its last.
     pub can_be_read: bool,
-    /// No number is missing, there twice, or out of order, and no byte is known to be another one.
+    /// No number is missing, repeated, or out of order, and no byte is known to be changed.
     pub is_intact: bool,
     pub has_decisions: bool,
     /// The last event says how the run ended.

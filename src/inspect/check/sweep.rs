@@ -45,7 +45,7 @@ pub(super) fn check(path: &Path, catalog: &Catalog) -> Check {
     Check::new(path, parts, good_for.collect(), !players.is_empty())
 }
 
-/// Leases, and the trials that somebody plays.
+/// Leases, and the trials that a worker plays.
 fn check_leases(folder: &SweepFolder, plan: &Plan, results: &Results) -> (Part, BTreeSet<String>) {
     let mut part = Part::new("leases");
     let mut players = BTreeSet::new();
@@ -81,7 +81,7 @@ fn check_leases(folder: &SweepFolder, plan: &Plan, results: &Results) -> (Part, 
     (part, players)
 }
 
-/// What is to be said of a trial, and whether it has a training to compare.
+/// The findings about a trial, and whether it has a training to compare.
 fn check_trial(
     folder: &SweepFolder,
     trial: &Trial,
@@ -156,7 +156,7 @@ fn check_result(part: &mut Part, name: &str, run: &Path, trial: &Trial, result: 
             format!("seed {}; the plan says {}", training.seed.0, trial.seed.0),
         );
     }
-    // What cannot be read has been reported of the run.
+    // What cannot be read has been reported for the run.
     let Ok(mut record) = TrainingRecord::of_run(run) else {
         return;
     };

@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::{DiffError, Difference, EventPosition, Found, Side, walk};
 use crate::telemetry::{EVENTS_FILE, EventLines, strip_volatile};
 
-/// What two events share that tell of the same thing; where they do not, those behind them tell nothing about each other.
+/// The fields that two events of the same thing share; if these differ, later events cannot be matched.
 const IDENTITY: [&str; 6] = ["type", "round", "step", "env", "slot", "seed_id"];
 
 /// An event and its line.
@@ -30,7 +30,7 @@ impl ComparedEvent {
         }
     }
 
-    /// What tells it from others.
+    /// What distinguishes it from others.
     fn identity(&self) -> [&Value; IDENTITY.len()] {
         IDENTITY.map(|field| &self.event[field])
     }
@@ -65,7 +65,7 @@ impl Record {
     }
 }
 
-/// How many events were compared. The comparison ends where the runs begin to tell of different things.
+/// How many events were compared. The comparison ends where the runs have events of different things.
 pub(super) fn compare(runs: [&Path; 2], found: &mut Found) -> Result<usize, DiffError> {
     let (mut left, mut right) = (Record::open(runs[0])?, Record::open(runs[1])?);
     let mut count = 0;

@@ -1,9 +1,9 @@
-//! Where a seed stands in its life, what checks it on the way, and why it moves.
+//! The stages of a seed, the gates between them, and the reasons for a change.
 
 use super::coded_enum;
 
 coded_enum! {
-    /// Where a seed stands in its life; the code is the observation's one-hot index.
+    /// The stage of a seed; the code is the observation's one-hot index.
     SeedStage {
         /// Only the previous stage of a fresh seed.
         Unknown = 0 => "UNKNOWN",
@@ -11,11 +11,11 @@ coded_enum! {
         Dormant = 1 => "DORMANT",
         /// A module exists and does not train yet.
         Germinated = 2 => "GERMINATED",
-        /// It learns without touching the host.
+        /// It learns without affecting the host.
         Training = 3 => "TRAINING",
         /// Its amplitude rises.
         Blending = 4 => "BLENDING",
-        /// It stands at its amplitude, to be committed or pruned.
+        /// Its amplitude is reached; it can be committed or pruned.
         Holding = 5 => "HOLDING",
         /// Committed: part of the host.
         Committed = 6 => "COMMITTED",

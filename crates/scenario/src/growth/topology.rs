@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 pub enum Topology {
     /// Images: `[B, channels, H, W]`, channels-last in memory.
     Image,
-    /// Texts: `[B, T, channels]`; what stands at position t depends on positions up to t alone.
+    /// Texts: `[B, T, channels]`; position t depends only on positions up to t.
     Tokens,
 }
 

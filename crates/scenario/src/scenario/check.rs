@@ -15,7 +15,7 @@ use super::wording::{choices, integer_range, noun, valid, variant_form};
 use crate::renamed;
 use crate::schema::{Content, Field, Kind, Names, Variant};
 
-/// Number of the source that all defaults stand in.
+/// Number of the source that holds all defaults.
 pub const DEFAULTS: usize = 0;
 
 /// Outcome of a check.
@@ -24,7 +24,7 @@ pub struct Checked {
     /// The tree without what is wrong, in the form that serde reads. `None` if nothing usable is left.
     pub clean: Option<Node>,
     pub problems: Vec<Problem>,
-    /// Where the value of each path stands.
+    /// The place of the value of each path.
     pub places: BTreeMap<String, Span>,
     /// For lists that lost entries: the indices, as written, of those that remain.
     pub kept: BTreeMap<String, Vec<usize>>,

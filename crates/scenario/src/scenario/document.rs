@@ -15,7 +15,7 @@ use crate::files::RonError;
 use crate::files::ron_options;
 use crate::schema::{Described, Kind};
 
-/// What a file declares, and where in it each value stands.
+/// What a file declares, and the place of each value in it.
 #[derive(Clone, Debug)]
 pub struct Declared<T> {
     /// What was written, with all defaults.

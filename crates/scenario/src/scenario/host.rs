@@ -1,4 +1,4 @@
-//! Field `task.host`: which network is trained, and what it comes to.
+//! Field `task.host`: the network that is trained, and its outline.
 
 use std::fmt;
 
@@ -86,7 +86,7 @@ section! {
         blocks: Vec<usize> = vec![3, 3, 3], integer(1, 64);
         /// What leads around a block that changes the shape.
         shortcut: Shortcut = Shortcut::Pad;
-        /// Norm and ReLU stand before the convolutions, not behind them.
+        /// Norm and ReLU are before the convolutions, not behind them.
         pre_activation: bool = false;
         /// Height and width of the input; must agree with the data.
         input_hw: i64 = 32, integer(1, 4096);
@@ -126,13 +126,13 @@ section! {
         block: i64 = 64, integer(1, 65536);
         /// Groups of layers with a slot behind each; a divisor of layers.
         segments: usize = 3, integer(1, 64);
-        /// How tokens know where they stand.
+        /// How positions of tokens are encoded.
         positions: Positions = Positions::Learned;
     }
 }
 
 choice! {
-    /// How the tokens of a text know where they stand.
+    /// How positions of tokens are encoded.
     #[derive(Copy, Eq)]
     pub enum Positions {
         /// a learned vector for each position is added to the embedding
@@ -164,7 +164,7 @@ choice! {
     }
 }
 
-/// What a host comes to, told without building it.
+/// The outline of a host, known without building it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct HostOutline {
     /// What it reads.

@@ -13,7 +13,7 @@ use crate::schema::{Content, Field, Kind};
 pub struct Override {
     /// Dotted path, e.g. `run.rounds`.
     pub path: String,
-    /// RON; text may stand without quotes.
+    /// RON; text may be without quotes.
     pub value: String,
     /// As the user typed it, e.g. `--rounds 3`: error messages begin with it.
     pub shown: String,
@@ -158,7 +158,7 @@ fn descend(
                 *node = part;
             }
             let chosen = node.choice().unwrap_or_default().to_string();
-            // What another choice is told by makes that choice: `task.preset` of a task that is written out.
+            // A path of another choice makes that choice: `task.preset` of a task that is written out.
             let is_told_by = |content| matches!(content, Content::Items([first, ..]) if first.name == segment);
             if chosen != segment
                 && rest.is_empty()
@@ -225,7 +225,7 @@ fn descend_into_field(
         Value::Record(name, fields) => (name, fields),
         Value::Tuple(name, items) if items.is_empty() => (name, Vec::new()),
         wrong => {
-            // The check reports what stands here instead of a section.
+            // The check reports a value in the place of a section.
             node.value = wrong;
             return Ok(());
         }
@@ -259,7 +259,7 @@ fn settings_kind(
         return Err(format!("no part is named by `{of}` yet; set the whole value").into());
     };
     let declared = catalog.settings_of(fields, of, part);
-    // A name that is not registered is reported where it stands.
+    // A name that is not registered is reported at its own place.
     let kind = declared.map_or(&Kind::Settings(""), |declared| declared.kind);
     match declared.map(|declared| paths::lookup(declared.kind, &path.join("."))) {
         Some(Err(unknown)) => Err(Miss {

@@ -38,7 +38,7 @@ pub struct Loaded {
     pub scenario: Scenario,
     /// All overrides applied: see [`Scenario::task_spec`].
     pub task: TaskSpec,
-    /// What the task's host comes to.
+    /// The outline of the task's host.
     pub host: HostOutline,
     /// What the reward says of itself.
     pub reward: RewardProfile,

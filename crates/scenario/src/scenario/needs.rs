@@ -60,7 +60,7 @@ pub struct RewardProfile {
 }
 
 impl RewardProfile {
-    /// Of a mode of which no more is to be said.
+    /// Of a mode without further needs.
     pub const fn needing(measurement: MeasurementNeed) -> Self {
         Self {
             measurement,

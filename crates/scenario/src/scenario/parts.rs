@@ -74,7 +74,7 @@ impl<'a> Guest<'a> {
         })
     }
 
-    /// What else could stand here.
+    /// What else is valid here.
     pub fn parts(&self, catalog: &Catalog) -> Vec<String> {
         self.holder.parts(catalog)
     }

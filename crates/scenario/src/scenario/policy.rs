@@ -67,7 +67,7 @@ section! {
         hidden_dim: usize = 128, integer(8, 65536);
         /// Recurrent layers.
         layers: usize = 1, integer(1, 64);
-        /// Numbers that stand for a blueprint.
+        /// Size of the embedding of a blueprint.
         embed_dim: usize = 4, integer(1, 1024);
         /// What the parameters of an action are chosen by.
         head_conditioning: HeadConditioning = HeadConditioning::PerSlot;

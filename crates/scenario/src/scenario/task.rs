@@ -267,7 +267,7 @@ section! {
         vocab: u64 = 64, integer(8, 65536);
         /// Tokens that the host reads at a time.
         block: usize = 64, integer(8, 65536);
-        /// Hidden topics, each with successors of its own for every token.
+        /// Hidden topics, each with its own successors of every token.
         topics: u64 = 8, integer(1, 256);
         /// Tokens of a copied span, at most a quarter of the block.
         copy: usize = 8, integer(2, 16384);

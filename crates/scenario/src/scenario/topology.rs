@@ -4,7 +4,7 @@ use crate::growth::{GerminationStyle, SlotId};
 use crate::schema::{choice, record};
 
 choice! {
-    /// What stands in the slots when an episode begins. Weights are always fresh.
+    /// Seeds that are in the slots when an episode begins. Weights are always fresh.
     #[derive(Eq)]
     pub enum InitialTopology {
         /// none: every slot is empty
@@ -25,7 +25,7 @@ record! {
     /// A committed seed.
     #[derive(Eq)]
     pub struct InitialSeed {
-        /// Where it stands.
+        /// Its slot.
         slot: SlotId;
         /// Recipe of the seed.
         blueprint: String, BLUEPRINT;

@@ -1,4 +1,4 @@
-//! A scenario as written: a tree of values that know where they stand in their source.
+//! A scenario as written: a tree of values with their places in the source.
 //!
 //! The reader makes it, layers are laid over each other in it, the checker compares it with the declarations.
 

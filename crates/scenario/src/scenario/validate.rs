@@ -26,7 +26,7 @@ pub struct Finding {
     pub help: Option<String>,
 }
 
-/// All that is wrong with `scenario` as a whole, given its resolved task and what the task's host comes to.
+/// All that is wrong with `scenario` as a whole, given its resolved task and the outline of the task's host.
 pub fn validate(scenario: &Scenario, task: &TaskSpec, host: &HostOutline, catalog: &Catalog) -> Vec<Finding> {
     let mut findings = Findings(Vec::new());
     let reward = catalog.profiles.profile(&scenario.reward);

@@ -84,7 +84,7 @@ pub struct Variant {
     pub content: Content,
 }
 
-/// What stands in the parentheses after a choice's name.
+/// The content of the parentheses after a choice's name.
 #[derive(Clone, Copy, Debug)]
 pub enum Content {
     /// `name`.

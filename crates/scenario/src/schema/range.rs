@@ -36,7 +36,7 @@ pub const OPEN_FRACTION: Kind = float(Excluded(0.0), Excluded(1.0));
 pub const SHARE: Kind = float(Excluded(0.0), Included(1.0));
 /// More than 0.
 pub const POSITIVE: Kind = float(Excluded(0.0), Unbounded);
-/// A wait: not in vain, at most a day.
+/// A wait: more than 0, at most a day.
 pub const SECONDS: Kind = float(Excluded(0.0), Included(86_400.0));
 
 /// Name of a task.

@@ -25,7 +25,7 @@ pub const fn serves_convolution(inputs: i64, outputs: i64, kernel: i64, depthwis
     inputs <= 64 && outputs <= 64 && (depthwise || kernel <= 3)
 }
 
-/// Whether [`conv_block`] computes what [`serves_convolution`] tells of dense kernels, at every `stride`-th row and column:
+/// Whether [`conv_block`] computes what [`serves_convolution`] says of dense kernels, at every `stride`-th row and column:
 /// of whole vectors of channels at every second.
 pub const fn serves_block(inputs: i64, outputs: i64, kernel: i64, stride: i64) -> bool {
     let is_whole = inputs % 16 == 0 && outputs % 16 == 0;
@@ -70,7 +70,7 @@ pub struct GroupNormOf<'a> {
     pub epsilon: f64,
 }
 
-/// Where SiLU stands in a [`conv_layer`].
+/// The place of SiLU in a [`conv_layer`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Silu {
     /// Right behind the convolution.

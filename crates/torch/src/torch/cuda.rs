@@ -42,7 +42,7 @@ pub fn fix_cublas_workspace() -> bool {
     is_alone
 }
 
-/// False where it cannot be told.
+/// False if that is not known.
 fn is_single_threaded() -> bool {
     std::fs::read_dir("/proc/self/task").is_ok_and(|threads| threads.count() == 1)
 }

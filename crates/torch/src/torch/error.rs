@@ -103,7 +103,7 @@ thread_local! {
     static CATCHING: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Whether this thread is inside [`catch`]: a panic becomes an error, which is told as one.
+/// Whether this thread is inside [`catch`]: a panic becomes an error, which is reported as one.
 pub fn is_catching() -> bool {
     CATCHING.get()
 }

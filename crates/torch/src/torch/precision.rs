@@ -1,4 +1,4 @@
-//! In what numbers are computed: process-wide switches, set once at start, and what mixed precision comes to.
+//! The precision of computation: process-wide switches, set once at start, and what mixed precision resolves to.
 
 use tch::Kind;
 

@@ -32,7 +32,7 @@ using at::Tensor;
 // Hosts and seeds of the image tasks have fewer parameters than this: their lists live on the stack.
 using Tensors = c10::SmallVector<Tensor, 64>;
 
-// What stands for an error's text where there is no memory to copy it to; never freed.
+// The text of an error when there is no memory to copy its own; never freed.
 char no_memory_for_text[] = "bad_alloc: no memory is left to say what went wrong";
 
 char* copy_of(const char* text) {
@@ -302,7 +302,7 @@ char* simic_event_record(int64_t type, int64_t index, c10::Event** event) {
   });
 }
 
-// Waits on the host until the stream has come to where the event was recorded.
+// Waits on the host until the stream has reached the event.
 char* simic_event_wait(const c10::Event* event) {
   return guarded([&] { event->synchronize(); });
 }

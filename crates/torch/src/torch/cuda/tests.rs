@@ -22,7 +22,7 @@ fn the_workspace_of_cublas_is_not_set_while_other_threads_may_read_the_environme
     let (release, wait) = std::sync::mpsc::channel::<()>();
     let other = std::thread::spawn(move || wait.recv());
 
-    // Where somebody has set it outside, there is nothing to do.
+    // If it is set outside, there is nothing to do.
     let is_set_outside = std::env::var_os(WORKSPACE_VARIABLE).is_some();
     assert_eq!(fix_cublas_workspace(), is_set_outside);
     assert_eq!(std::env::var_os(WORKSPACE_VARIABLE).is_some(), is_set_outside);
