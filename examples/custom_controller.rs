@@ -13,9 +13,9 @@ impl EagerController {
     /// The first command that is legal now.
     fn command(&self, masks: &MaskSet) -> LifecycleCommand {
         let commits = masks
-            .slots_for(LifecycleOp::Fossilize)
+            .slots_for(LifecycleOp::Commit)
             .iter()
-            .map(|slot| LifecycleCommand::Fossilize { slot });
+            .map(|slot| LifecycleCommand::Commit { slot });
         let germinations = masks
             .slots_for(LifecycleOp::Germinate)
             .iter()
@@ -67,7 +67,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     engine.run()?;
     let mut envs = engine.world_mut().query::<(&EnvId, &EpisodeStats)>();
     for (env, stats) in envs.iter(engine.world()) {
-        let (planted, committed) = (stats.growth.germinated, stats.growth.fossilized);
+        let (planted, committed) = (stats.growth.germinated, stats.growth.committed);
         let best = stats.best_accuracy_percent;
         println!(
             "env {}: {planted} planted, {committed} committed, at best {best:.1} %",

@@ -77,7 +77,7 @@ pub use simic_core::{extend, prelude};
 // What the rooms below name.
 use simic_core::{
     actions, checkpoint, clock, controller, data, engine, env, growth, health, host, learner, policy, random, record,
-    reward, run, scenario, schedule, schema, seed, storage, telemetry, torch, unfinished, validation,
+    renamed, reward, run, scenario, schedule, schema, seed, storage, telemetry, torch, unfinished, validation,
 };
 
 #[doc(hidden)]

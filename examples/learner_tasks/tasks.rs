@@ -277,7 +277,7 @@ impl Task for BanditTask {
 /// A seed in training that may be pruned or moved on.
 fn training_seed() -> SeedReport {
     SeedReport {
-        age_epochs: 20,
+        age_steps: 20,
         epochs_in_stage: 19,
         seed_params: 592,
         ..SeedReport::at_rest(SlotId::new(0, 0), SeedStage::Training)

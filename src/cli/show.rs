@@ -63,7 +63,7 @@ pub fn show_run(options: &ShowOptions, context: &Context) -> Result<Outcome, Rej
 fn show_growth(place: &Path, context: &Context) -> Outcome {
     let mut insertions = GrowthEffects::default();
     fold(place, context, |event| {
-        if let Payload::SeedInsertion(told) = event.payload {
+        if let Payload::GrowthEffect(told) = event.payload {
             insertions.take(told);
         }
     });

@@ -15,7 +15,7 @@ pub struct DecisionSummary {
     /// Seeds planted.
     pub germinated: f64,
     /// Seeds committed.
-    pub fossilized: f64,
+    pub committed: f64,
     /// Seeds removed by the controller's order.
     pub pruned: f64,
     /// Seeds removed by anything else.
@@ -48,10 +48,10 @@ impl DecisionSummary {
         };
         Some(Self {
             germinated: count(|decisions| decisions.germinated),
-            fossilized: count(|decisions| decisions.fossilized),
+            committed: count(|decisions| decisions.committed),
             pruned: count(|decisions| decisions.pruned),
             lost: count(|decisions| decisions.lost),
-            without_commit: count(|decisions| u32::from(decisions.fossilized == 0)),
+            without_commit: count(|decisions| u32::from(decisions.committed == 0)),
             first_germination: step(|decisions| decisions.first_germination),
             first_commit: step(|decisions| decisions.first_commit),
             last_commit: step(|decisions| decisions.last_commit),
@@ -81,7 +81,7 @@ impl SlotCommits {
                 nothing: 0,
             };
             for decisions in &told {
-                match decisions.committed.get(&slot) {
+                match decisions.blueprints.get(&slot) {
                     Some(blueprint) => *commits.blueprints.entry(blueprint.clone()).or_default() += 1,
                     None => commits.nothing += 1,
                 }

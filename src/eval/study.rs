@@ -361,7 +361,7 @@ impl Study<'_> {
         entry.candidate.seeds = Some(seeds);
         entry.experiment.task.max_steps = steps;
         entry.experiment.scenario.run.early_stop = None;
-        entry.experiment.scenario.attribution.include_fossilized = false;
+        entry.experiment.scenario.attribution.include_committed = false;
         entry
     }
 

@@ -214,7 +214,7 @@ fn seed_table(players: &[ControllerSummary]) -> Table {
     table("seeds of an episode", &heads, players, |decisions| {
         let counts = [
             decisions.germinated,
-            decisions.fossilized,
+            decisions.committed,
             decisions.pruned,
             decisions.lost,
         ];

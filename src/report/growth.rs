@@ -1,4 +1,4 @@
-//! What came of growth in a run: its `seed_insertion` events, summed up by kind of seed.
+//! What came of growth in a run: its `growth_effect` events, summed up by kind of seed.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -8,17 +8,17 @@ use serde::Serialize;
 use super::table::Table;
 use super::words::ABSENT;
 use crate::growth::SeedStage;
-use crate::telemetry::SeedInsertion;
+use crate::telemetry::GrowthEffect;
 use crate::telemetry::statistics::{mean_and_std, median};
 
 /// Growth events, by the stage that was entered, the blueprint and what the seeds were born with.
 #[derive(Clone, Debug, Default)]
-pub struct GrowthEffects(BTreeMap<(SeedStage, String, &'static str), Vec<SeedInsertion>>);
+pub struct GrowthEffects(BTreeMap<(SeedStage, String, &'static str), Vec<GrowthEffect>>);
 
 /// What came of the growth events of one kind.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct GrowthSummary {
-    /// `GERMINATED` or `FOSSILIZED`.
+    /// `GERMINATED` or `COMMITTED`.
     pub entered: &'static str,
     /// Id of the blueprint.
     pub blueprint: String,
@@ -56,7 +56,7 @@ impl Change {
 
 impl GrowthEffects {
     /// Takes what was told of one.
-    pub fn take(&mut self, told: SeedInsertion) {
+    pub fn take(&mut self, told: GrowthEffect) {
         let kind = (told.entered, told.blueprint.clone(), told.init.name());
         self.0.entry(kind).or_default().push(told);
     }
@@ -64,8 +64,8 @@ impl GrowthEffects {
     /// One for each kind, germinations first.
     pub fn summaries(&self) -> Vec<GrowthSummary> {
         let summaries = self.0.iter().map(|((entered, blueprint, init), events)| {
-            let changes = |of: fn(&SeedInsertion) -> Option<f64>| Change::of(&known(events, of));
-            let ratio = |of: fn(&SeedInsertion) -> Option<f64>| median(&known(events, of));
+            let changes = |of: fn(&GrowthEffect) -> Option<f64>| Change::of(&known(events, of));
+            let ratio = |of: fn(&GrowthEffect) -> Option<f64>| median(&known(events, of));
             GrowthSummary {
                 entered: entered.name(),
                 blueprint: blueprint.clone(),
@@ -116,7 +116,7 @@ impl GrowthEffects {
 }
 
 /// Numbers that are there and finite.
-fn known(events: &[SeedInsertion], of: fn(&SeedInsertion) -> Option<f64>) -> Vec<f64> {
+fn known(events: &[GrowthEffect], of: fn(&GrowthEffect) -> Option<f64>) -> Vec<f64> {
     let values = events.iter().filter_map(of);
     values.filter(|value| value.is_finite()).collect()
 }

@@ -7,7 +7,7 @@ use serde::Serialize;
 use crate::growth::{GateLevel, PruneReason, SeedStage};
 use crate::telemetry::{
     BaselineMeasured, CommittedSeed, Confounders, EpisodeResult, LearnerUpdate, LiveState, Num, RoundFinished,
-    RoundResult, SeedFossilized, statistics,
+    RoundResult, SeedCommitted, statistics,
 };
 
 /// The results of a run, drawn from its events alone. Accuracies are in percent, differences in points.
@@ -67,7 +67,7 @@ struct Commit<'a> {
     /// From 1.
     step: u32,
     #[serde(flatten)]
-    told: &'a SeedFossilized,
+    told: &'a SeedCommitted,
     /// Validation accuracy lost without it, as last measured.
     last_contribution: Option<f64>,
     /// Of the contribution, paired.

@@ -103,7 +103,7 @@ fn rounds_table(rounds: &[RoundResult], width: usize) -> Option<String> {
         .flat_map(|round| round.told.metrics.keys().map(String::as_str))
         .collect();
     columns.extend(&own);
-    columns.extend(["germinated", "fossilized", "pruned", "rollbacks", SPEED]);
+    columns.extend(["germinated", "committed", "pruned", "rollbacks", SPEED]);
     let mut table = Table::new(&[], &columns);
     let skipped = rounds.len().saturating_sub(ROUNDS_SHOWN);
     let head = if skipped > 0 { ROUNDS_SHOWN / 2 } else { 0 };
@@ -118,7 +118,7 @@ fn rounds_table(rounds: &[RoundResult], width: usize) -> Option<String> {
         cells.extend(own.iter().map(|&name| number(round.told.metrics.get(name).copied(), 2)));
         cells.extend([
             round.told.growth.germinated.to_string(),
-            round.told.growth.fossilized.to_string(),
+            round.told.growth.committed.to_string(),
             round.told.growth.pruned.to_string(),
             round.rollbacks.to_string(),
             format!("{:.1}", round.told.perf.env_steps_per_s.0),

@@ -182,10 +182,10 @@ fn a_static_topology_stands_before_the_first_step_and_stays() {
         let seeds = step["data"]["seeds"].as_array().expect("seeds");
         let slots: Vec<_> = seeds.iter().map(|seed| &seed["slot"]).collect();
         assert_eq!(slots, ["r0c0", "r0c2"]);
-        let stands = |seed: &Value| seed["stage"] == "FOSSILIZED" && seed.get("alpha").is_none();
+        let stands = |seed: &Value| seed["stage"] == "COMMITTED" && seed.get("alpha").is_none();
         assert!(seeds.iter().all(stands), "{seeds:?}");
     }
-    let planted = of_kind(&events, "seed_fossilized");
+    let planted = of_kind(&events, "seed_committed");
     assert_eq!(planted.len(), 2 * 2 * 2);
     for event in &planted {
         let is_first = event["slot"] == "r0c0";
@@ -212,7 +212,7 @@ fn a_recorded_run_gives_its_final_topology() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let grown = play(&folder.path().join("grown"), &GROWN);
     let told = reproducible_events(&grown);
-    let committed = of_kind(&told, "seed_fossilized").len();
+    let committed = of_kind(&told, "seed_committed").len();
     assert_eq!(committed, 4, "grow_one_seed commits one seed an episode");
     assert_eq!(
         of_kind(&told, "run_started")[0]["data"]["controller_hash"],
@@ -229,7 +229,7 @@ fn a_recorded_run_gives_its_final_topology() {
             let seeds = step["data"]["seeds"].as_array().expect("seeds");
             assert_eq!((seeds.len(), &seeds[0]["slot"]), (1, &"r0c0".into()));
         }
-        let planted = of_kind(&events, "seed_fossilized");
+        let planted = of_kind(&events, "seed_committed");
         assert!(planted.iter().all(|seed| seed["data"]["blueprint"] == "norm"));
     }
 }

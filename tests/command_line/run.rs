@@ -490,7 +490,7 @@ fn short_of_commits(folder: &Path, name: &str, steps: u32, policy: &str) -> Path
 #[test]
 fn a_run_that_commits_nothing_says_why_and_what_to_change() {
     let folder = tempfile::tempdir().expect("a folder");
-    let weights = "wait: 0.01, germinate: 1.0, set_alpha_target: 0.0, prune: 9.0, fossilize: 0.0, advance: 0.0";
+    let weights = "wait: 0.01, germinate: 1.0, set_alpha_target: 0.0, prune: 9.0, commit: 0.0, advance: 0.0";
     let random = format!(r#"controller: "random", random: (op_weights: ({weights}))"#);
     let pruned = short_of_commits(folder.path(), "pruned", 16, &random);
     let over = short_of_commits(folder.path(), "over", 10, r#"controller: "heuristic""#);

@@ -32,7 +32,7 @@ fn play(controller: &str) -> Choices {
         controller: "{controller}",
         preset: "lstm_small",
         masks: (action_space: (
-            allowed_ops: ["wait", "germinate", "fossilize", "advance"],
+            allowed_ops: ["wait", "germinate", "commit", "advance"],
             blueprint: ["norm", "conv_small"],
             tempo: ["fast", "standard"],
             alpha_target: ["full"],

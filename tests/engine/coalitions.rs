@@ -33,7 +33,7 @@ fn scenario(standing: usize, attribution: &str, rest: &str) -> String {
             )),
             lifecycle: (max_seeds: 0, auto_forward: (g1: true, g2: true, g3: true)),
             initial_topology: seeds([{}]),
-            attribution: (include_fossilized: true, {attribution}),
+            attribution: (include_committed: true, {attribution}),
             {rest}
         )"#,
         seeds.join(", ")

@@ -25,10 +25,10 @@ const SCENARIO: &str = r#"(
         (step: 2, command: germinate(slot: "r0c1", blueprint: "conv_light", style: "linear_add", tempo: "fast", target: "full")),
         (step: 3, command: germinate(slot: "r0c0", blueprint: "conv_light", style: "linear_add", tempo: "fast", target: "full")),
         (step: 4, command: germinate(slot: "r0c2", blueprint: "norm", style: "linear_add", tempo: "fast", target: "full")),
-        (step: 11, command: fossilize(slot: "r0c0")),
+        (step: 11, command: commit(slot: "r0c0")),
         (step: 12, command: prune(slot: "r0c2", speed: "fast", curve: "linear")),
         (step: 18, command: germinate(slot: "r0c1", blueprint: "norm", style: "linear_add", tempo: "fast", target: "full")),
-        (step: 24, command: fossilize(slot: "r0c1")),
+        (step: 24, command: commit(slot: "r0c1")),
     ])),
 )"#;
 
@@ -55,7 +55,7 @@ fn played(controller: &str, seeds: Option<InitialSeeds>) -> Vec<Option<Decisions
 fn the_decisions_of_a_schedule_are_told_as_ordered() {
     let ordered = Decisions {
         germinated: 4,
-        fossilized: 2,
+        committed: 2,
         pruned: 1,
         lost: 1,
         first_germination: Some(2),

@@ -26,8 +26,8 @@ const SCENARIO: &str = r#"(
     policy: (controller: "schedule", masks: (sequential_germination: false), schedule: (entries: [
         (step: 1, command: germinate(slot: "r0c0", blueprint: "mlp_small", style: "gated_gate", tempo: "fast", target: "full")),
         (step: 2, command: germinate(slot: "r0c1", blueprint: "attention", style: "linear_add", tempo: "fast", target: "full")),
-        (step: 12, command: fossilize(slot: "r0c0")),
-        (step: 13, command: fossilize(slot: "r0c1")),
+        (step: 12, command: commit(slot: "r0c0")),
+        (step: 13, command: commit(slot: "r0c1")),
     ])),
 )"#;
 
@@ -65,13 +65,13 @@ fn seeds_grow_in_a_language_model_until_they_are_committed() {
         SeedStage::Training,
         SeedStage::Blending,
         SeedStage::Holding,
-        SeedStage::Fossilized,
+        SeedStage::Committed,
     ] {
         assert!(seen.contains(&stage), "{stage}: {seen:?}");
     }
     let mut envs = engine.world_mut().query::<&EpisodeStats>();
     for stats in envs.iter(engine.world()) {
-        assert_eq!((stats.growth.germinated, stats.growth.fossilized), (2, 2));
+        assert_eq!((stats.growth.germinated, stats.growth.committed), (2, 2));
     }
     // Guessing among 64 tokens costs 4.159 nats a token.
     assert!((losses[0] - 4.159).abs() < 0.1 && losses[13] < losses[0], "{losses:?}");

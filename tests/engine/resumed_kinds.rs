@@ -294,7 +294,7 @@ fn cases(forms: &[&str], change: impl Fn(&mut Case, &str)) -> Vec<Case> {
 const SMALL: &str = "feature_dim: 16, hidden_dim: 16";
 const COMMANDS: &str = r#"schedule: (wait_on_illegal: true, entries: [
     (step: 1, command: germinate(slot: "r0c0", blueprint: "conv_light", style: "sigmoid_add", tempo: "fast", target: "full")),
-    (step: 5, command: fossilize(slot: "r0c0"))])"#;
+    (step: 5, command: commit(slot: "r0c0"))])"#;
 
 #[test]
 fn every_controller_goes_on_as_it_was() {
@@ -375,7 +375,7 @@ fn every_blueprint_and_birth_goes_on_as_it_was() {
             r#"controller: "schedule", schedule: (wait_on_illegal: true, entries: [
                 (step: 1, command: germinate(slot: "r0c1", blueprint: "{blueprint}", style: "sigmoid_add", tempo: "fast",
                     target: "full")),
-                (step: 6, command: fossilize(slot: "r0c1")),
+                (step: 6, command: commit(slot: "r0c1")),
             ])"#
         );
     };
@@ -391,7 +391,7 @@ fn every_reward_goes_on_as_it_was() {
     let forms = [
         "contribution(committed())",
         "contribution(shaped())",
-        "contribution(shaped((fossil_attribution: live)))",
+        "contribution(shaped((committed_attribution: live)))",
         "contribution(escrow())",
         "contribution(simplified())",
         "contribution(basic())",

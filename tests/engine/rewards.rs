@@ -63,7 +63,7 @@ fn every_step_of_every_env_is_paid_whatever_the_threads() {
         let total = breakdown.total();
         assert!(total.is_finite() && (total - terms).abs() <= 1e-9 * (1.0 + total.abs()));
     }
-    let commits = paid.iter().filter(|(_, paid)| paid.get(Term::FossilizeShaping) != 0.0);
+    let commits = paid.iter().filter(|(_, paid)| paid.get(Term::CommitShaping) != 0.0);
     assert_eq!(commits.count(), ROUNDS * ENVS);
     let germinations = paid.iter().filter(|(_, paid)| paid.get(Term::Intervention) == -0.15);
     assert_eq!(germinations.count(), ROUNDS * ENVS);

@@ -156,7 +156,7 @@ const LEGAL: [(&str, &str); 13] = [
     ("TRAINING", "BLENDING"),
     ("BLENDING", "HOLDING"),
     ("HOLDING", "BLENDING"),
-    ("HOLDING", "FOSSILIZED"),
+    ("HOLDING", "COMMITTED"),
     ("GERMINATED", "PRUNED"),
     ("TRAINING", "PRUNED"),
     ("BLENDING", "PRUNED"),
@@ -252,7 +252,7 @@ fn a_new_target_of_alpha_is_told_with_its_ramp() {
     let events = lines(&run);
     let ramps: Vec<_> = events
         .iter()
-        .filter(|event| event["type"] == "seed_alpha_retargeted")
+        .filter(|event| event["type"] == "alpha_ramp_started")
         .collect();
     assert_eq!(ramps.len(), 1, "{events:#?}");
     let data = &ramps[0]["data"];

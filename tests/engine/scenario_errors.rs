@@ -64,7 +64,7 @@ fn values_that_do_not_fit_together_are_reported_where_the_user_wrote_them() {
         controller: "schedule",
         schedule: (entries: [
             (step: 5, command: advance(slot: "r0c0")),
-            (step: 5, command: fossilize(slot: "r0c1")),
+            (step: 5, command: commit(slot: "r0c1")),
             (step: 500, command: prune(slot: "r0c0", speed: "fast", curve: "linear")),
         ]),
     ),

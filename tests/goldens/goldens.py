@@ -7,8 +7,9 @@
 `scenarios/` holds the experiments with every default written out, so that they stay what they are when defaults change.
 A golden, `LEVEL/NAME.txt`, has a line per field of the events named below and per tensor of the last checkpoint: its name and
 the hash of all its values in order, at one thread and at two. Libraries round by the vector instructions of the CPU, hence the
-level; on a CPU without goldens of its level nothing is compared, and the last line says so. `names.txt` tells what was renamed
-or removed since; a field that goldens do not have is new, which is said and no failure.
+level; on a CPU without goldens of its level nothing is compared, and the last line says so. What was renamed since is in the
+engine's own table, which is applied to names and values; `names.txt` has the rest of it and what was removed. A field that
+goldens do not have is new, which is said and no failure.
 """
 
 import argparse
@@ -17,12 +18,14 @@ import fnmatch
 import hashlib
 import json
 import pathlib
+import re
 import struct
 import subprocess
 import sys
 import tempfile
 
 HERE = pathlib.Path(__file__).resolve().parent
+RENAMED = HERE.parents[1] / "crates/scenario/src/renamed.txt"
 EVENTS = ("env_step", "decision", "episode_finished", "round_finished", "learner_update")
 # Times, memory and what hangs on them, as `strip_volatile` of the engine has it.
 MEASURED = ("_ms", "_s", "_per_s", "_per_hour", "_bytes", "dropped_events")
@@ -56,7 +59,7 @@ def leaves(value, path):
             for name, (place, leaf) in leaves(item, f"{path}[]"):
                 yield name, ([index, *place], leaf)
     else:
-        yield path, ([], value)
+        yield path, ([], FIRST.get(value, value) if isinstance(value, str) else value)
 
 
 def events(run):
@@ -113,24 +116,30 @@ def play(program, scenario, threads, folder):
     return {name: whole.hexdigest()[:16] for name, whole in hashes.items()}
 
 
-def renamed(name, names):
-    """What stands now for a name of the goldens; empty where nothing does."""
-    return next((to for old, to in names if fnmatch.fnmatchcase(name, old)), name)
+def pairs(path):
+    lines = path.read_text().splitlines()
+    lines = (line.partition("=") for line in lines if line.strip() and not line.startswith("#"))
+    return [(old.strip(), new.strip()) for old, _, new in lines]
 
 
-def read_names():
-    lines = (HERE / "names.txt").read_text().splitlines()
-    pairs = (line.partition("=") for line in lines if line.strip() and not line.startswith("#"))
-    # `[]` is part of a name and no pattern.
-    return [(old.strip().replace("[", "[[]"), new.strip()) for old, _, new in pairs]
+PRESENT = dict(pairs(RENAMED))
+FIRST = {new: old for old, new in PRESENT.items()}
+# `[]` is part of a name and no pattern.
+NAMES = [(old.replace("[", "[[]"), new) for old, new in pairs(HERE / "names.txt")]
 
 
-def compare(golden, played, names):
+def present(name):
+    """The present name of what the goldens call so; empty where nothing is left of it."""
+    name = next((to for old, to in NAMES if fnmatch.fnmatchcase(name, old)), name)
+    return re.sub(r"\w+", lambda word: PRESENT.get(word[0], word[0]), name)
+
+
+def compare(golden, played):
     """One line for each thing that is not as recorded."""
     known = set()
     for line in golden.read_text().splitlines():
         name, _, value = line.rpartition(" ")
-        now = renamed(name, names)
+        now = present(name)
         known.add(now)
         if now and now not in played:
             yield f"{name} is missing; if it was renamed or removed, {HERE / 'names.txt'} has to say so"
@@ -152,7 +161,6 @@ def main():
         print(f"goldens: nothing compared, there are none for {level()}")
         return
     goldens.mkdir(exist_ok=True)
-    names = read_names()
     differences = 0
     scenarios = sorted((HERE / "scenarios").glob("*.ron"))
     unknown = set(chosen.names) - {path.stem for path in scenarios}
@@ -167,7 +175,7 @@ def main():
                 played = play(chosen.program, scenario, threads, pathlib.Path(folder))
             if chosen.record and threads == 1:
                 golden.write_text("".join(f"{name} {value}\n" for name, value in sorted(played.items())))
-            found = list(compare(golden, played, [] if chosen.record else names))
+            found = list(compare(golden, played))
             differences += len(found)
             print(f"golden {scenario.stem}, threads {threads}: {len(played)} hashes, {len(found)} differ", flush=True)
             for line in found[:20]:

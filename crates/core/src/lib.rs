@@ -10,7 +10,7 @@
 #[cfg(test)]
 extern crate self as simic_engine;
 
-pub use simic_scenario::{choice, clock, files, growth, health, random, scenario, schema, section, storage};
+pub use simic_scenario::{choice, clock, files, growth, health, random, renamed, scenario, schema, section, storage};
 pub use simic_torch::{kernels, nn, torch};
 
 #[cfg(test)]

@@ -273,7 +273,7 @@ schedules! {
         Record {
             /// Ends the episodes that reached the horizon: [`end_episodes`](crate::env::episode::end_episodes).
             EndEpisodes => "episode end",
-            /// Writes `seed_insertion`: [`tell_insertions`](crate::env::insertions::tell_insertions).
+            /// Writes `growth_effect`: [`tell_insertions`](crate::env::insertions::tell_insertions).
             TellInsertions => "record",
             /// Closes the segments of episodes that ended: [`end_segments`](crate::learner::systems::episode_ends::end_segments).
             EndSegments => "rollout",

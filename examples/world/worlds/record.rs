@@ -92,7 +92,7 @@ impl Record {
         Sights([
             of_kind("episode_finished"),
             of_kind("seed_germinated"),
-            of_kind("seed_fossilized"),
+            of_kind("seed_committed"),
             of_kind("seed_pruned"),
             refused,
             of_kind("governor_rollback"),

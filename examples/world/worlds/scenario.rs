@@ -176,7 +176,7 @@ telemetry: (level: {level}, tensorboard: {curves}, step_stride: {step_stride}),"
 
 fn draw_lifecycle(dice: &mut Dice, ground: &Ground, slots: &[&str]) -> String {
     let init = dice.one_of(ground.inits);
-    let on_fossilize = dice.one_of(&["reset_momentum", "keep", "freeze"]);
+    let on_commit = dice.one_of(&["reset_momentum", "keep", "freeze"]);
     let gates = dice.one_of(&["permissive", "strict"]);
     let holding = dice.one_of(&["None", "Some(1)", "Some(3)"]);
     let min_contribution = dice.one_of(&["-100.0", "1.0"]);
@@ -187,11 +187,11 @@ fn draw_lifecycle(dice: &mut Dice, ground: &Ground, slots: &[&str]) -> String {
     // Norms have nothing that another init could start with.
     format!(
         "lifecycle: (slots: Some({slots:?}), seed_init: {init}, blueprints: (norm: (init: Some(zero_gain))),
-    on_fossilize: {on_fossilize}, auto_forward: (g1: {g1}, g2: {g2}, g3: {g3}), embargo_epochs: {embargo},
+    on_commit: {on_commit}, auto_forward: (g1: {g1}, g2: {g2}, g3: {g3}), embargo_epochs: {embargo},
     min_prune_age: {prune_age}, max_holding_epochs: {holding}, max_seeds: Some({max_seeds}),
     gates: (mode: {gates}, min_training_epochs: {training}, min_blending_epochs: {blending},
         min_training_improvement: -100.0, min_gradient_health: 0.0, min_contribution: {min_contribution}),
-    isolation: (cnn: (blending: {isolation}, holding: {isolation}, fossilized: co_adapt))),"
+    isolation: (cnn: (blending: {isolation}, holding: {isolation}, committed: co_adapt))),"
     )
 }
 
@@ -217,7 +217,7 @@ fn draw_attribution(dice: &mut Dice, is_paid_at_the_end: bool) -> String {
     let has_committed = dice.one_in(2);
     format!(
         "attribution: (strategy: {strategy}, cadence: {cadence}, shapley_permutations: 4,
-    include_fossilized: {has_committed}),"
+    include_committed: {has_committed}),"
     )
 }
 
@@ -232,7 +232,7 @@ fn draw_schedule(dice: &mut Dice, ground: &Ground, slots: &[&str], steps: u64) -
                 r#"set_alpha_target(slot: "{slot}", style: "{style}", target: "{target}", speed: "instant", curve: "cosine")"#
             ),
             1 => format!(r#"prune(slot: "{slot}", speed: "fast", curve: "sigmoid")"#),
-            2 => format!(r#"fossilize(slot: "{slot}")"#),
+            2 => format!(r#"commit(slot: "{slot}")"#),
             3 | 4 if step > 1 => format!(r#"advance(slot: "{slot}")"#),
             _ => format!(
                 r#"germinate(slot: "{slot}", blueprint: "{blueprint}", style: "{style}", tempo: "fast", target: "{target}")"#

@@ -64,7 +64,7 @@ impl UnrulyController {
                 speed: dice.one_of(&AlphaSpeed::ALL),
                 curve: dice.one_of(&AlphaCurveAction::ALL),
             },
-            LifecycleOp::Fossilize => LifecycleCommand::Fossilize { slot },
+            LifecycleOp::Commit => LifecycleCommand::Commit { slot },
             LifecycleOp::Advance => LifecycleCommand::Advance { slot },
         }
     }

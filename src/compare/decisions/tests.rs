@@ -27,21 +27,21 @@ fn episode(decisions: Option<Decisions>) -> EpisodeOutcome {
 fn episodes() -> Vec<EpisodeOutcome> {
     let early = Decisions {
         germinated: 3,
-        fossilized: 1,
+        committed: 1,
         pruned: 2,
         lost: 0,
         first_germination: Some(1),
         first_commit: Some(10),
         last_commit: Some(10),
-        committed: [(FIRST, "norm".into())].into(),
+        blueprints: [(FIRST, "norm".into())].into(),
     };
     let late = Decisions {
         germinated: 2,
-        fossilized: 2,
+        committed: 2,
         first_germination: Some(3),
         first_commit: Some(20),
         last_commit: Some(30),
-        committed: [(FIRST, "conv_light".into()), (SECOND, "norm".into())].into(),
+        blueprints: [(FIRST, "conv_light".into()), (SECOND, "norm".into())].into(),
         ..Decisions::default()
     };
     let in_vain = Decisions {
@@ -61,7 +61,7 @@ fn counts_are_means_of_all_episodes_and_steps_of_those_in_which_it_came_to_that(
 
     let expected = DecisionSummary {
         germinated: 1.5,
-        fossilized: 0.75,
+        committed: 0.75,
         pruned: 0.5,
         lost: 0.25,
         without_commit: 0.5,

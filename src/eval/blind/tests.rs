@@ -4,7 +4,7 @@ use crate::growth::LifecycleCommand;
 #[test]
 fn the_most_frequent_decision_of_a_step_is_ordered_and_of_equals_the_first() {
     let slot = SlotId::new(0, 1);
-    let (commit, advance) = (ScheduledCommand::Fossilize { slot }, ScheduledCommand::Advance { slot });
+    let (commit, advance) = (ScheduledCommand::Commit { slot }, ScheduledCommand::Advance { slot });
     let indices = |op| [op, 0, 0, 0, 0, 0, 0, 0];
     let decided = |waits, commits, advances| {
         let counts = [
@@ -26,11 +26,11 @@ fn commands_are_written_by_the_names_of_slots_and_blueprints() {
     let slots = [SlotId::new(0, 0), SlotId::new(1, 2)];
     let written = |command| written(&command, &slots, |index| ["norm", "attention"][index]);
 
-    let commit = ScheduledCommand::Fossilize { slot: slots[1] };
-    assert_eq!(written(LifecycleCommand::Fossilize { slot: 1 }), Some(commit));
+    let commit = ScheduledCommand::Commit { slot: slots[1] };
+    assert_eq!(written(LifecycleCommand::Commit { slot: 1 }), Some(commit));
     assert_eq!(written(LifecycleCommand::Wait), None);
     assert_eq!(
-        written(LifecycleCommand::Fossilize { slot: 2 }),
+        written(LifecycleCommand::Commit { slot: 2 }),
         None,
         "there is no such slot"
     );
@@ -45,7 +45,7 @@ fn who_orders_nothing_waits() {
     };
     assert_eq!(blind.controller(), "wait");
 
-    let command = ScheduledCommand::Fossilize {
+    let command = ScheduledCommand::Commit {
         slot: SlotId::new(0, 0),
     };
     blind.schedule.entries.push(ScheduleEntry { step: 9, command });

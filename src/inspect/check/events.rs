@@ -8,7 +8,10 @@ use serde_json::Value;
 
 use super::{Part, Weight};
 use crate::checkpoint::Progress;
-use crate::telemetry::{EVENTS_FILE, Event, EventLines, EventsHasher, EventsMark, LiveState, Payload, SCHEMA_MAJOR};
+use crate::renamed;
+use crate::telemetry::{
+    EVENTS_FILE, Event, EventLines, EventsHasher, EventsMark, LiveState, OLDEST_SCHEMA, Payload, SCHEMA_MAJOR,
+};
 
 /// What is known of the events.
 pub(super) struct EventFacts {
@@ -184,7 +187,7 @@ impl Reader {
         if kind == "header" {
             return self.take_header(&value);
         }
-        if !Payload::KINDS.contains(&kind) {
+        if !Payload::KINDS.contains(&renamed::present(kind).unwrap_or(kind)) {
             self.unknown += 1;
             if let Some(seq) = value["seq"].as_u64() {
                 self.take_number(seq);
@@ -207,10 +210,10 @@ impl Reader {
         // Of a part that goes on with the run.
         self.facts.is_closed = false;
         let major = header["major"].as_u64();
-        if major != Some(SCHEMA_MAJOR.into()) {
+        if major.is_none_or(|major| !(OLDEST_SCHEMA.into()..=SCHEMA_MAJOR.into()).contains(&major)) {
             let found = major.map_or("none".into(), |major| major.to_string());
             self.problem(format!(
-                "telemetry schema {found}; this version reads schema {SCHEMA_MAJOR}.x"
+                "telemetry schema {found}; this version reads schemas {OLDEST_SCHEMA} to {SCHEMA_MAJOR}"
             ));
             (self.facts.can_be_read, self.facts.is_open) = (false, false);
         }

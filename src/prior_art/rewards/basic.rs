@@ -44,7 +44,7 @@ impl PaysByMemory for BasicReward {
         out: &mut RewardBreakdown,
     ) -> Result<(), RewardError> {
         self.pay_but_bonus(inputs, memory, out)?;
-        out.pay(Term::FossilizeBonus, self.commit_bonus(inputs, memory));
+        out.pay(Term::CommitBonus, self.commit_bonus(inputs, memory));
         Ok(())
     }
 
@@ -79,7 +79,7 @@ impl BasicReward {
     /// What a commit of this step is paid or fined. It counts what the seed contributes as far as all growing seeds together
     /// do, the env has gained since the germination, and the committed network since the first step.
     fn commit_bonus(&self, inputs: &RewardInputs, memory: &Memory) -> f64 {
-        let committed = inputs.acted().filter(|_| inputs.op == LifecycleOp::Fossilize);
+        let committed = inputs.acted().filter(|_| inputs.op == LifecycleOp::Commit);
         let Some(seed) = committed.filter(|seed| seed.stage == SeedStage::Holding) else {
             return 0.0;
         };
@@ -130,10 +130,10 @@ impl PaysByMemory for BasicPlusReward {
         out.pay(Term::Drip, self.drip(inputs, memory)?);
         let bonus = self.basic.commit_bonus(inputs, memory);
         if bonus <= 0.0 {
-            out.pay(Term::FossilizeBonus, bonus);
+            out.pay(Term::CommitBonus, bonus);
             return Ok(());
         }
-        out.pay(Term::FossilizeBonus, (1.0 - DRIP_FRACTION) * bonus);
+        out.pay(Term::CommitBonus, (1.0 - DRIP_FRACTION) * bonus);
         let contribution = inputs
             .acted()
             .and_then(|seed| seed.fresh_contribution(self.basic.max_staleness));
@@ -149,7 +149,7 @@ impl PaysByMemory for BasicPlusReward {
 
     fn profile(&self) -> RewardProfile {
         RewardProfile {
-            measures_fossils: true,
+            measures_committed: true,
             ..RewardProfile::needing(MeasurementNeed::Fresh {
                 max_staleness: self.basic.max_staleness,
             })

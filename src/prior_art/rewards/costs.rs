@@ -11,7 +11,7 @@ pub const SLOT_RENT_RATIO: f64 = 0.0039;
 const OCCUPANCY_COST: f64 = 0.01;
 const FREE_SLOTS: f64 = 1.0;
 /// Cost per step of each committed seed.
-const FOSSIL_COST: f64 = 0.002;
+const COMMITTED_COST: f64 = 0.002;
 /// Cost of moving alpha, per squared change and relative size of the seed, and the most of it per step.
 const ALPHA_SHOCK: f64 = 0.1958;
 const ALPHA_SHOCK_LIMIT: f64 = 1.0;
@@ -19,7 +19,7 @@ const ALPHA_SHOCK_LIMIT: f64 = 1.0;
 const GERMINATE: f64 = -0.15;
 const SET_ALPHA_TARGET: f64 = -0.005;
 const PRUNE: f64 = -0.005;
-const FOSSILIZE: f64 = -0.01;
+const COMMIT: f64 = -0.01;
 const ADVANCE_FROM_TRAINING: f64 = -0.1;
 /// Reward per seed that the engine had to remove.
 const AUTO_PRUNE: f64 = -0.2;
@@ -43,13 +43,13 @@ pub fn linear_rent(weight: f64, effective: f64, budget: u64) -> f64 {
 /// For each seed beyond the free ones, growing or committed.
 pub fn occupancy_rent(inputs: &RewardInputs) -> f64 {
     let growing = inputs.after().filter(|seed| seed.is_growing()).count();
-    let occupied = (growing + inputs.fossils().count()) as f64;
+    let occupied = (growing + inputs.committed().count()) as f64;
     -OCCUPANCY_COST * (occupied - FREE_SLOTS).max(0.0)
 }
 
 /// For each committed seed.
-pub fn fossil_rent(inputs: &RewardInputs) -> f64 {
-    -FOSSIL_COST * inputs.fossils().count() as f64
+pub fn committed_rent(inputs: &RewardInputs) -> f64 {
+    -COMMITTED_COST * inputs.committed().count() as f64
 }
 
 /// For moving alpha, by the square: a seed that vanishes counts once, one that is planted does not.
@@ -76,7 +76,7 @@ pub fn intervention(inputs: &RewardInputs) -> f64 {
         LifecycleOp::Germinate => GERMINATE,
         LifecycleOp::SetAlphaTarget => SET_ALPHA_TARGET,
         LifecycleOp::Prune => PRUNE,
-        LifecycleOp::Fossilize => FOSSILIZE,
+        LifecycleOp::Commit => COMMIT,
         LifecycleOp::Advance => match inputs.acted() {
             Some(seed) if seed.stage == SeedStage::Training => ADVANCE_FROM_TRAINING,
             _ => 0.0,

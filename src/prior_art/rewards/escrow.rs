@@ -34,7 +34,7 @@ impl PaysByMemory for EscrowReward {
             let value = values.iter().find(|value| value.slot == slot);
             if let Some(account) = memory.of_mut(slot) {
                 let next = self.next_credit(account.credit, slot, value, delta_cf, inputs);
-                let is_kept = inputs.executed(LifecycleOp::Fossilize, slot);
+                let is_kept = inputs.executed(LifecycleOp::Commit, slot);
                 let carried = if is_kept { next } else { gamma * next };
                 out.pay(Term::EscrowPayment, carried - account.credit);
                 account.credit = if is_kept { 0.0 } else { next };
@@ -49,7 +49,7 @@ impl PaysByMemory for EscrowReward {
 
     fn profile(&self) -> RewardProfile {
         RewardProfile {
-            measures_fossils: false,
+            measures_committed: false,
             ..self.shaped.profile()
         }
     }
@@ -69,7 +69,7 @@ impl EscrowReward {
         delta_cf: Option<f64>,
         inputs: &RewardInputs,
     ) -> f64 {
-        let commits = inputs.executed(LifecycleOp::Fossilize, slot);
+        let commits = inputs.executed(LifecycleOp::Commit, slot);
         let does_harm = value.is_some_and(|value| value.contribution < 0.0);
         let is_void = commits && delta_cf.is_some_and(|delta| delta < 0.0);
         let is_gone = inputs.executed(LifecycleOp::Prune, slot) || inputs.lost(slot);

@@ -1,7 +1,7 @@
 //! Rewards for the tests of this folder, beside the engine's steps.
 
 use super::memory::{PaysByMemory, Remembering};
-use super::settings::{FossilAttribution, ShapedReward};
+use super::settings::{CommittedAttribution, ShapedReward};
 use crate::prelude::*;
 pub use crate::reward::fixtures::*;
 
@@ -14,7 +14,7 @@ pub fn generous() -> ShapedReward {
     ShapedReward {
         contribution_weight: 1.0,
         growing_pay_steps: None,
-        fossil_attribution: FossilAttribution::Frozen,
+        committed_attribution: CommittedAttribution::Frozen,
         ..ShapedReward::default()
     }
 }

@@ -123,7 +123,7 @@ pub struct Memory {
     /// The last joint improvement and its step.
     delta_cf: Option<(u32, f64)>,
     /// The same of the committed seeds.
-    fossil_gain: Option<(u32, f64)>,
+    committed_gain: Option<(u32, f64)>,
 }
 
 impl Memory {
@@ -136,7 +136,7 @@ impl Memory {
         self.last_accuracies.push(inputs.accuracy);
         let measured = |points: Option<f64>| points.map(|points| (inputs.step, points));
         self.delta_cf = measured(inputs.delta_cf).or(self.delta_cf);
-        self.fossil_gain = measured(inputs.fossil_gain).or(self.fossil_gain);
+        self.committed_gain = measured(inputs.committed_gain).or(self.committed_gain);
         self.slots.resize(inputs.slots.len(), None);
         for (memory, slot) in self.slots.iter_mut().zip(&inputs.slots) {
             let seed = slot.before.as_ref().filter(|seed| seed.stage.is_occupied());
@@ -177,8 +177,8 @@ impl Memory {
     }
 
     /// What the committed seeds add together, if it was measured at most `max_staleness` steps ago.
-    pub fn fossil_gain(&self, step: u32, max_staleness: u32) -> Option<f64> {
-        fresh(self.fossil_gain, step, max_staleness)
+    pub fn committed_gain(&self, step: u32, max_staleness: u32) -> Option<f64> {
+        fresh(self.committed_gain, step, max_staleness)
     }
 
     /// The least accuracy of the last steps, percent.

@@ -5,7 +5,7 @@ use crate::prelude::*;
 choice! {
     /// What a committed seed goes on earning.
     #[derive(Copy, Eq)]
-    pub enum FossilAttribution {
+    pub enum CommittedAttribution {
         /// the least of its last three attributions, every step
         Frozen,
         /// its share of what the committed seeds add together as measured, every step
@@ -24,7 +24,7 @@ section! {
         /// for holding it.
         growing_pay_steps: Option<u32> = Some(0), at_least(0);
         /// What a committed seed goes on earning.
-        fossil_attribution: FossilAttribution = FossilAttribution::Live;
+        committed_attribution: CommittedAttribution = CommittedAttribution::Live;
         /// Steps for which a measured contribution is reused.
         max_staleness: u32;
         /// No ratio penalty and no alpha shock.

@@ -4,7 +4,7 @@
 use super::attribution::{CONTRIBUTING, SeedValue, commit_credit, ratio_penalty, value_seeds, weigh};
 use super::costs;
 use super::memory::{Memory, PaysByMemory};
-use super::settings::{FossilAttribution, ShapedReward};
+use super::settings::{CommittedAttribution, ShapedReward};
 use crate::prelude::*;
 
 /// Reward of committing a seed whose joint improvement was never measured.
@@ -63,7 +63,7 @@ impl PaysByMemory for ShapedReward {
     ) -> Result<(), RewardError> {
         let delta_cf = memory.delta_cf(inputs.step, self.max_staleness);
         let values = value_seeds(self, inputs, inputs.accuracy, delta_cf);
-        self.pay_fossils(inputs, memory, out);
+        self.pay_committed(inputs, memory, out);
         for value in &values {
             out.pay(Term::Attribution, self.attribution(value, inputs, delta_cf, memory));
             out.pay(Term::RatioPenalty, ratio_penalty(self, value.contribution, delta_cf));
@@ -76,7 +76,7 @@ impl PaysByMemory for ShapedReward {
 
     fn profile(&self) -> RewardProfile {
         RewardProfile {
-            measures_fossils: self.fossil_attribution == FossilAttribution::Live,
+            measures_committed: self.committed_attribution == CommittedAttribution::Live,
             ..RewardProfile::needing(MeasurementNeed::Fresh {
                 max_staleness: self.max_staleness,
             })
@@ -91,7 +91,7 @@ impl PaysByMemory for ShapedReward {
 impl ShapedReward {
     /// What a growing seed is paid in this step, by what was done to it.
     fn attribution(&self, value: &SeedValue, inputs: &RewardInputs, delta_cf: Option<f64>, memory: &Memory) -> f64 {
-        let commits = inputs.executed(LifecycleOp::Fossilize, value.slot);
+        let commits = inputs.executed(LifecycleOp::Commit, value.slot);
         if commits && delta_cf.is_some_and(|delta| delta < 0.0) {
             return 0.0;
         }
@@ -107,16 +107,16 @@ impl ShapedReward {
     }
 
     /// Committed seeds: those of earlier steps, as the one of this step is still paid as a growing one.
-    fn pay_fossils(&self, inputs: &RewardInputs, memory: &Memory, out: &mut RewardBreakdown) {
-        let paid = match self.fossil_attribution {
-            FossilAttribution::Frozen => memory.frozen_sum(),
-            FossilAttribution::Live => {
-                let gain = memory.fossil_gain(inputs.step, self.max_staleness);
+    fn pay_committed(&self, inputs: &RewardInputs, memory: &Memory, out: &mut RewardBreakdown) {
+        let paid = match self.committed_attribution {
+            CommittedAttribution::Frozen => memory.frozen_sum(),
+            CommittedAttribution::Live => {
+                let gain = memory.committed_gain(inputs.step, self.max_staleness);
                 gain.map_or(0.0, |points| weigh(self, points))
             }
-            FossilAttribution::None => 0.0,
+            CommittedAttribution::None => 0.0,
         };
-        out.pay(Term::FossilAttribution, paid);
+        out.pay(Term::CommittedAttribution, paid);
     }
 
     /// What this mode and the escrow have in common: everything but how a contribution is paid.
@@ -135,7 +135,7 @@ impl ShapedReward {
         pay_warnings(values, inputs, out);
         pay_costs(self, inputs, out);
         match inputs.op {
-            LifecycleOp::Fossilize => pay_commit(self, gamma, inputs, delta_cf, memory, out),
+            LifecycleOp::Commit => pay_commit(self, gamma, inputs, delta_cf, memory, out),
             LifecycleOp::Prune => {
                 if let Some(seed) = inputs.acted() {
                     out.pay(Term::PruneShaping, prune_shaping(self, seed));
@@ -172,7 +172,7 @@ fn synergy(value: &SeedValue, inputs: &RewardInputs, delta_cf: Option<f64>) -> f
 
 /// Against letting harmful seeds blend on, and against holding good ones for ever.
 fn pay_warnings(values: &[SeedValue], inputs: &RewardInputs, out: &mut RewardBreakdown) {
-    let decides_a_seed = matches!(inputs.op, LifecycleOp::Fossilize | LifecycleOp::Prune);
+    let decides_a_seed = matches!(inputs.op, LifecycleOp::Commit | LifecycleOp::Prune);
     for value in values {
         let Some(seed) = &inputs.slots[value.slot].before else {
             continue;
@@ -196,7 +196,7 @@ fn pay_costs(config: &ShapedReward, inputs: &RewardInputs, out: &mut RewardBreak
     let effective = inputs.effective_params(costs::SLOT_RENT_RATIO);
     out.pay(Term::ComputeRent, costs::compute_rent(config, inputs, effective));
     out.pay(Term::OccupancyRent, costs::occupancy_rent(inputs));
-    out.pay(Term::FossilRent, costs::fossil_rent(inputs));
+    out.pay(Term::CommittedRent, costs::committed_rent(inputs));
     out.pay(Term::AlphaShock, costs::alpha_shock(config, inputs));
     out.pay(Term::Intervention, costs::intervention(inputs));
     out.pay(Term::AutoPrune, costs::auto_prune(inputs));
@@ -217,7 +217,7 @@ fn pay_commit(
     let contribution = seed.fresh_contribution(config.max_staleness);
     let credit = commit_credit(inputs, seed, config.max_staleness);
     let (shaping, completion) = commit_shaping(config, seed, contribution, credit, delta_cf);
-    out.pay(Term::FossilizeShaping, shaping);
+    out.pay(Term::CommitShaping, shaping);
     out.pay(Term::CompletionBonus, completion);
     if let Some(points) = contribution.filter(|points| *points > 0.0) {
         out.pay(Term::Hindsight, hindsight(gamma, inputs.step, seed, points, memory));
@@ -235,7 +235,7 @@ pub fn legitimacy(epochs_in_stage: u32) -> f64 {
     f64::from(epochs_in_stage.min(FULL_HOLDING_STEPS)) / f64::from(FULL_HOLDING_STEPS)
 }
 
-/// `(fossilize_shaping, completion_bonus)` of committing `seed`.
+/// `(commit_shaping, completion_bonus)` of committing `seed`.
 fn commit_shaping(
     config: &ShapedReward,
     seed: &SeedView,

@@ -9,7 +9,7 @@ const ACTION_COST: f64 = 0.01;
 /// Reward of 100 % final accuracy.
 const ACCURACY_WEIGHT: f64 = 3.0;
 /// Reward at the end per contributing commit.
-const FOSSIL_BONUS: f64 = 2.0;
+const COMMIT_BONUS: f64 = 2.0;
 
 section! {
     /// Potentials, a flat cost of acting and the final accuracy with committed seeds alone: for diagnosis, it charges no
@@ -31,7 +31,7 @@ impl PaysByMemory for SimplifiedReward {
         if inputs.op != LifecycleOp::Wait {
             out.pay(Term::Intervention, -ACTION_COST);
         }
-        if inputs.op == LifecycleOp::Fossilize
+        if inputs.op == LifecycleOp::Commit
             && let Some(seed) = inputs.acted()
         {
             let credit = commit_credit(inputs, seed, self.max_staleness);
@@ -43,7 +43,7 @@ impl PaysByMemory for SimplifiedReward {
             // Seeds that are worth something only because others do harm have made nothing better.
             if memory.first_accuracy.is_some_and(|first| accuracy >= first) {
                 let commits = f64::from(memory.contributing);
-                out.pay(Term::TerminalFossil, FOSSIL_BONUS * commits);
+                out.pay(Term::TerminalCommit, COMMIT_BONUS * commits);
             }
         }
         Ok(())

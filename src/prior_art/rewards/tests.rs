@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 
 use super::fixtures::*;
-use super::settings::FossilAttribution;
+use super::settings::CommittedAttribution;
 use super::*;
 use crate::reward::audited::{check_strategies, failures};
 use crate::reward::properties::{any_inputs, check_sum};
@@ -54,15 +54,15 @@ fn what_a_mode_needs_is_as_old_as_it_allows() {
 #[test]
 fn committed_seeds_are_measured_for_rewards_that_pay_them_as_measured() {
     let measured = |attribution| {
-        shaped_with(|reward| reward.fossil_attribution = attribution)
+        shaped_with(|reward| reward.committed_attribution = attribution)
             .profile()
-            .measures_fossils
+            .measures_committed
     };
 
-    assert!(measured(FossilAttribution::Live));
-    assert!(!measured(FossilAttribution::Frozen));
-    assert!(made("basic_plus").profile().measures_fossils);
-    assert!(!made("escrow").profile().measures_fossils);
+    assert!(measured(CommittedAttribution::Live));
+    assert!(!measured(CommittedAttribution::Frozen));
+    assert!(made("basic_plus").profile().measures_committed);
+    assert!(!made("escrow").profile().measures_committed);
 }
 
 #[test]

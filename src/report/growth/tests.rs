@@ -10,8 +10,8 @@ fn validated(step: u32, loss: f64, accuracy: f64) -> ValidatedAt {
     }
 }
 
-fn told(entered: SeedStage, after: Option<ValidatedAt>, first_gradient: Option<f64>) -> SeedInsertion {
-    SeedInsertion {
+fn told(entered: SeedStage, after: Option<ValidatedAt>, first_gradient: Option<f64>) -> GrowthEffect {
+    GrowthEffect {
         seed: "e0.r0c0.0".into(),
         blueprint: "conv_light".into(),
         init: SeedInit::ZeroGain,
@@ -27,7 +27,7 @@ fn told(entered: SeedStage, after: Option<ValidatedAt>, first_gradient: Option<f
     }
 }
 
-fn all(events: impl IntoIterator<Item = SeedInsertion>) -> GrowthEffects {
+fn all(events: impl IntoIterator<Item = GrowthEffect>) -> GrowthEffects {
     let mut insertions = GrowthEffects::default();
     events.into_iter().for_each(|told| insertions.take(told));
     insertions
@@ -36,7 +36,7 @@ fn all(events: impl IntoIterator<Item = SeedInsertion>) -> GrowthEffects {
 #[test]
 fn events_of_a_kind_are_summed_up_over_those_of_which_enough_is_known() {
     let insertions = all([
-        told(SeedStage::Fossilized, Some(validated(5, 1.0, 52.0)), None),
+        told(SeedStage::Committed, Some(validated(5, 1.0, 52.0)), None),
         told(SeedStage::Germinated, Some(validated(5, 1.4, 51.0)), Some(0.2)),
         told(SeedStage::Germinated, Some(validated(5, 1.2, 53.0)), Some(f64::NAN)),
         told(SeedStage::Germinated, None, None),
@@ -58,7 +58,7 @@ fn events_of_a_kind_are_summed_up_over_those_of_which_enough_is_known() {
     close(germinated.loss_change, -0.2, 0.1);
     close(germinated.accuracy_change, 2.0, 1.0);
     assert_eq!(germinated.gradient_ratio, [Some(0.30000000000000004), None, None]);
-    assert_eq!((committed.entered, committed.events), ("FOSSILIZED", 1));
+    assert_eq!((committed.entered, committed.events), ("COMMITTED", 1));
     let loss = committed.loss_change.expect("it is known");
     assert_eq!((loss.mean, loss.standard_error), (-0.5, None));
 }
@@ -66,7 +66,7 @@ fn events_of_a_kind_are_summed_up_over_those_of_which_enough_is_known() {
 #[test]
 fn the_table_says_what_is_in_its_columns() {
     let insertions = all([
-        told(SeedStage::Fossilized, Some(validated(5, 1.0, 52.0)), None),
+        told(SeedStage::Committed, Some(validated(5, 1.0, 52.0)), None),
         told(SeedStage::Germinated, Some(validated(5, 1.4, 51.0)), Some(0.25)),
         told(SeedStage::Germinated, Some(validated(5, 1.2, 53.0)), Some(0.5)),
     ]);

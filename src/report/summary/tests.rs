@@ -15,7 +15,7 @@ fn finished_run(n_rounds: u32) -> LiveState {
             (SlotId::new(0, 1), "e0.r0c1.0", "conv_light"),
             (SlotId::new(0, 1), "e1.r0c1.0", "depthwise"),
         ] {
-            let mut seed = examples::fossilized();
+            let mut seed = examples::committed();
             seed.blueprint = blueprint.into();
             if seed_id.starts_with("e1") {
                 seed.contribution = None;
@@ -121,7 +121,7 @@ fn learning_run() -> LiveState {
                 ("pbrs", 2.25),
                 ("synergy", 0.5),
                 ("intervention", -0.125),
-                ("fossilize_legitimacy", 1.75),
+                ("commit_legitimacy", 1.75),
                 ("prune_penalty", -0.25),
                 ("occupancy_rent", -0.375),
             ]

@@ -93,7 +93,7 @@ fn setting(controller: &str, op: LifecycleOp) -> String {
         ("actor_critic", _) => format!("{way} policy.net_cfg.op_bias.{name}"),
         ("random", _) => format!("{way} policy.random.op_weights.{name}"),
         ("heuristic", LifecycleOp::Prune) => "raise policy.heuristic.prune_if_accuracy_drops_by".into(),
-        ("heuristic", LifecycleOp::Fossilize) => "lower policy.heuristic.min_improvement_to_fossilize".into(),
+        ("heuristic", LifecycleOp::Commit) => "lower policy.heuristic.min_improvement_to_commit".into(),
         ("heuristic", _) => "raise policy.tracker.stabilization_threshold".into(),
         _ => "choose another policy.controller".into(),
     }
@@ -102,7 +102,7 @@ fn setting(controller: &str, op: LifecycleOp) -> String {
 /// What would have let the seeds on that ended so.
 fn remedy(live: &LiveState, stage: SeedStage, reason: Option<PruneReason>, ages: &Ages) -> String {
     let (run, controller) = (live.started.as_ref(), controller(live));
-    let [prune, commit] = [LifecycleOp::Prune, LifecycleOp::Fossilize].map(|op| setting(controller, op));
+    let [prune, commit] = [LifecycleOp::Prune, LifecycleOp::Commit].map(|op| setting(controller, op));
     let asked = run.and_then(|run| run.min_training_epochs).unwrap_or_default();
     let is_young = ages.keys().any(|&age| age < asked);
     let asks = format!("lifecycle.gates.min_training_epochs asks {asked} steps of training");

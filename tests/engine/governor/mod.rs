@@ -118,12 +118,12 @@ fn a_commit_is_captured_in_its_own_step() {
     // Given a seed that is committed in step 18 and a host that breaks in step 19.
     let played = play(&scenario_text(THREE_ENVS, &nan_at_step(19)));
     let (committed, restored) = (played.page(1, 18), played.page(1, 19));
-    assert_eq!(committed.stages[0], Some(SeedStage::Fossilized));
+    assert_eq!(committed.stages[0], Some(SeedStage::Committed));
 
     // Then host and seed of step 18 stand again, and the seed stays.
     assert_eq!(committed.snapshot_step, Some(18));
     assert_eq!(restored.rollback.as_ref().unwrap().snapshot_step, 18);
-    assert_eq!(restored.stages[0], Some(SeedStage::Fossilized));
+    assert_eq!(restored.stages[0], Some(SeedStage::Committed));
     assert_eq!(restored.host, committed.host);
     assert_eq!(restored.seeds, committed.seeds);
     assert!(!committed.seeds[0].is_empty());

@@ -3,7 +3,7 @@
 use bevy_app::App;
 use bevy_ecs::prelude::*;
 use simic_engine::internals::env::{HostModel, SeedOptimizers};
-use simic_engine::internals::telemetry::{Event, EventReader, Payload, SeedInsertion};
+use simic_engine::internals::telemetry::{Event, EventReader, GrowthEffect, Payload};
 use simic_engine::prelude::*;
 
 use super::support::*;
@@ -78,10 +78,10 @@ fn an_insertion_is_told_with_what_came_of_it() {
     assert!(played.is_ok(), "{played:?}");
     let run = crate::support::latest(folder.path());
     let events = EventReader::open(&run).expect("the run has events");
-    let told: Vec<(Event, SeedInsertion)> = events
+    let told: Vec<(Event, GrowthEffect)> = events
         .map(|event| event.expect("events are readable"))
         .filter_map(|event| match &event.payload {
-            Payload::SeedInsertion(insertion) => Some((event.clone(), insertion.clone())),
+            Payload::GrowthEffect(insertion) => Some((event.clone(), insertion.clone())),
             _ => None,
         })
         .collect();

@@ -129,7 +129,7 @@ fn a_held_seed_with_gradients_that_are_no_numbers_is_not_committed_but_given_up(
         (2, &advance("r0c0")),
         (12, &advance("r0c0")),
         (17, &advance("r0c0")),
-        (18, r#"fossilize(slot: "r0c0")"#),
+        (18, r#"commit(slot: "r0c0")"#),
     ]);
 
     let Records(records) = play(app(&scenario(MINIMAL, 1, 20, &policy), move |app: &mut App| {
@@ -147,7 +147,7 @@ fn a_held_seed_with_gradients_that_are_no_numbers_is_not_committed_but_given_up(
 }
 
 #[test]
-fn growing_one_seed_ends_with_it_fossilized_at_step_18() {
+fn growing_one_seed_ends_with_it_committed_at_step_18() {
     let life = live(GROW_ONE_SEED, 20);
 
     assert_eq!(
@@ -157,10 +157,10 @@ fn growing_one_seed_ends_with_it_fossilized_at_step_18() {
             (2, Training),
             (12, Blending),
             (17, Holding),
-            (18, Fossilized)
+            (18, Committed)
         ]
     );
-    assert_eq!(life.0[19], (Fossilized, 1.0));
+    assert_eq!(life.0[19], (Committed, 1.0));
 }
 
 #[test]
@@ -196,7 +196,7 @@ fn a_growing_seed_is_told_step_by_step_in_order() {
             (17, "seed_stage_changed"),
             (18, "seed_gate_evaluated"),
             (18, "seed_stage_changed"),
-            (18, "seed_fossilized"),
+            (18, "seed_committed"),
         ]
     );
     let stages: Vec<_> = events
@@ -213,7 +213,7 @@ fn a_growing_seed_is_told_step_by_step_in_order() {
             (Germinated, Training),
             (Training, Blending),
             (Blending, Holding),
-            (Holding, Fossilized),
+            (Holding, Committed),
         ]
     );
 }

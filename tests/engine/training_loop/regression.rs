@@ -68,7 +68,7 @@ fn commit_seeds(mut envs: Query<GrowingEnv>, mut growth: GrowthContext) {
             growth.apply(plan, index, &mut env, false).expect("a seed can be built");
 
             let mut committed = env.slots.0[index].record.clone().expect("it germinated");
-            committed.stage = SeedStage::Fossilized;
+            committed.stage = SeedStage::Committed;
             let full = RampShape::new(AlphaCurve::Linear, 1.0);
             committed.alpha.retarget(1.0, 0, full).expect("alpha rests");
             let change = Change {

@@ -46,7 +46,7 @@ pub fn indices_of(command: &LifecycleCommand) -> HeadIndices {
             chosen[Head::AlphaSpeed as usize] = speed.code();
             chosen[Head::AlphaCurve as usize] = curve.code();
         }
-        LifecycleCommand::Wait | LifecycleCommand::Fossilize { .. } | LifecycleCommand::Advance { .. } => {}
+        LifecycleCommand::Wait | LifecycleCommand::Commit { .. } | LifecycleCommand::Advance { .. } => {}
     }
     chosen.map(|index| u8::try_from(index).unwrap_or(u8::MAX))
 }
@@ -84,7 +84,7 @@ pub fn command_of(indices: &HeadIndices) -> Result<LifecycleCommand, PolicyError
             speed: speed()?,
             curve: curve()?,
         },
-        LifecycleOp::Fossilize => LifecycleCommand::Fossilize { slot },
+        LifecycleOp::Commit => LifecycleCommand::Commit { slot },
         LifecycleOp::Advance => LifecycleCommand::Advance { slot },
     })
 }

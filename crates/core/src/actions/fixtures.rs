@@ -77,7 +77,7 @@ pub fn commands(slots: usize) -> Vec<LifecycleCommand> {
                 curve,
             },
             LifecycleCommand::Prune { slot, speed, curve },
-            LifecycleCommand::Fossilize { slot },
+            LifecycleCommand::Commit { slot },
             LifecycleCommand::Advance { slot },
         ]);
     }
@@ -98,9 +98,9 @@ pub fn any_reports(slots: usize) -> impl Strategy<Value = Vec<Option<SeedReport>
             .into_iter()
             .enumerate()
             .map(|(slot, seed)| {
-                let (stage, age_epochs, mode, contribution, half) = seed?;
+                let (stage, age_steps, mode, contribution, half) = seed?;
                 let mut report = report(slot, SeedStage::ALL[stage]);
-                report.age_epochs = age_epochs;
+                report.age_steps = age_steps;
                 report.alpha_mode = AlphaMode::ALL[mode];
                 report.contribution = contribution;
                 report.alpha *= if half { 0.5 } else { 1.0 };

@@ -99,7 +99,7 @@ pub const RELEVANCE: [[bool; HEADS]; OPS] = {
         [Y, Y, Y, Y, Y, N, N, Y], // germinate
         [Y, N, Y, N, Y, Y, Y, Y], // set alpha target
         [Y, N, N, N, N, Y, Y, Y], // prune
-        [Y, N, N, N, N, N, N, Y], // fossilize
+        [Y, N, N, N, N, N, N, Y], // commit
         [Y, N, N, N, N, N, N, Y], // advance
     ]
 };

@@ -306,7 +306,7 @@ fn describe_slots(reports: &[Option<SeedReport>]) -> String {
             None => format!("{slot} empty"),
             Some(seed) => format!(
                 "{} {} age {} alpha {}",
-                seed.slot, seed.stage, seed.age_epochs, seed.alpha_mode
+                seed.slot, seed.stage, seed.age_steps, seed.alpha_mode
             ),
         })
         .collect();

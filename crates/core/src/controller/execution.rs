@@ -9,7 +9,7 @@ use crate::growth::{FailureReason, LifecycleCommand, LifecycleOp};
 use crate::health::{Failure, InEnv};
 use crate::seed::{
     AlphaOrder, BlueprintError, GateNetwork, Germination, Plan, Refusal, Rules, SlotView, advance, command_legal,
-    fossilize, germinate, prune, set_alpha_target,
+    commit, germinate, prune, set_alpha_target,
 };
 use crate::torch::TorchError;
 
@@ -158,7 +158,7 @@ fn plan(
             (slot, set_alpha_target(seed(slot)?, &order, rules)?)
         }
         LifecycleCommand::Prune { slot, speed, curve } => (slot, prune(seed(slot)?, speed, curve, rules)?),
-        LifecycleCommand::Fossilize { slot } => (slot, fossilize(seed(slot)?, rules)?),
+        LifecycleCommand::Commit { slot } => (slot, commit(seed(slot)?, rules)?),
         LifecycleCommand::Advance { slot } => (slot, advance(seed(slot)?, rules)?),
     };
     Ok(Some(planned))

@@ -154,7 +154,7 @@ impl EpisodeEnding {
 pub struct EpisodeStats {
     /// What was ordered and what grew.
     pub growth: GrowthCounts,
-    /// Fossilized seeds whose contribution reached the gate's minimum.
+    /// Committed seeds whose contribution reached the gate's minimum.
     pub contributing: u32,
     /// The highest validation accuracy.
     pub best_accuracy_percent: f64,

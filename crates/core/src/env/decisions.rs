@@ -16,7 +16,7 @@ pub struct Decisions {
     /// Seeds planted.
     pub germinated: u32,
     /// Seeds committed.
-    pub fossilized: u32,
+    pub committed: u32,
     /// Seeds removed because the controller ordered it, at once or at the end of a ramp.
     pub pruned: u32,
     /// Seeds removed by anything else: the holding timeout, numbers that were not finite, a rollback.
@@ -28,7 +28,7 @@ pub struct Decisions {
     /// Step of the last commit.
     pub last_commit: Option<u32>,
     /// Blueprint ids of the committed seeds.
-    pub committed: BTreeMap<SlotId, String>,
+    pub blueprints: BTreeMap<SlotId, String>,
 }
 
 impl Decisions {
@@ -45,12 +45,12 @@ impl Decisions {
             Some(Initiator::Governor | Initiator::Auto) => self.lost += 1,
             None => {}
         }
-        let committed = change.stage_entered() == Some(SeedStage::Fossilized);
+        let committed = change.stage_entered() == Some(SeedStage::Committed);
         if let Some(seed) = change.after.filter(|_| is_ordered && committed) {
-            self.fossilized += 1;
+            self.committed += 1;
             self.first_commit.get_or_insert(step);
             self.last_commit = Some(step);
-            self.committed.insert(change.slot, seed.identity.blueprint.clone());
+            self.blueprints.insert(change.slot, seed.identity.blueprint.clone());
         }
     }
 }

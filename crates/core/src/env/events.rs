@@ -3,8 +3,8 @@
 use crate::growth::{AlphaCurve, AlphaMode, Initiator, SeedStage, SlotId};
 use crate::seed::{Change, Effect, SeedRecord};
 use crate::telemetry::{
-    EnvContext, Event, Num, Payload, SeedAlphaRetargeted, SeedFossilized, SeedGateEvaluated, SeedGerminated,
-    SeedPruned, SeedStageChanged, Severity, SlotRecycled,
+    AlphaRampStarted, EnvContext, Event, Num, Payload, SeedCommitted, SeedGateEvaluated, SeedGerminated, SeedPruned,
+    SeedStageChanged, Severity, SlotRecycled,
 };
 
 /// One operation or tick of a slot, as seen from outside.
@@ -35,7 +35,7 @@ impl SlotChange<'_> {
         };
         let event = |payload: Payload| Event::seed(self.context, self.slot, &seed.identity.seed_id, payload);
         let is_new = self.change.effects.contains(&Effect::InsertSeed);
-        let is_committed = self.stage_entered() == Some(SeedStage::Fossilized);
+        let is_committed = self.stage_entered() == Some(SeedStage::Committed);
         let parts = [
             is_new.then(|| event(self.germinated(seed).into())),
             self.change.gate.as_ref().map(|gate| {
@@ -48,7 +48,7 @@ impl SlotChange<'_> {
             }),
             self.stage_changed(seed).map(|changed| event(changed.into())),
             self.alpha_retargeted().map(|retargeted| event(retargeted.into())),
-            is_committed.then(|| event(self.fossilized(seed).into())),
+            is_committed.then(|| event(self.committed(seed).into())),
             self.pruned(seed).map(|pruned| event(pruned.into())),
             self.change
                 .idle_steps
@@ -70,7 +70,7 @@ impl SlotChange<'_> {
             gate_params: seed.gate_params,
             style: identity.style,
             tempo: identity.tempo,
-            tempo_epochs: identity.tempo.ticks(),
+            tempo_steps: identity.tempo.ticks(),
             alpha_target: Num(identity.target.value()),
             alpha_curve: identity.style.curve(),
             accuracy: Num(seed.accuracy.initial),
@@ -78,9 +78,9 @@ impl SlotChange<'_> {
         }
     }
 
-    fn alpha_retargeted(&self) -> Option<SeedAlphaRetargeted> {
+    fn alpha_retargeted(&self) -> Option<AlphaRampStarted> {
         let ramp = self.change.retarget?;
-        Some(SeedAlphaRetargeted {
+        Some(AlphaRampStarted {
             from: Num(ramp.from),
             to: Num(ramp.to),
             steps: ramp.speed.ticks(),
@@ -109,12 +109,12 @@ impl SlotChange<'_> {
         })
     }
 
-    fn fossilized(&self, seed: &SeedRecord) -> SeedFossilized {
-        SeedFossilized {
+    fn committed(&self, seed: &SeedRecord) -> SeedCommitted {
+        SeedCommitted {
             blueprint: seed.identity.blueprint.clone(),
             params_added: seed.params(),
             alpha: Num(seed.alpha.alpha()),
-            age_epochs: seed.age_epochs,
+            age_steps: seed.age_steps,
             total_improvement: Num(seed.total_improvement()),
             blending_delta: seed.blending_delta().map(Num),
             contribution: seed.contribution.value.map(Num),
@@ -129,7 +129,7 @@ impl SlotChange<'_> {
             reason: order.reason,
             initiator: order.initiator,
             stage: self.before.map_or(SeedStage::Unknown, |seed| seed.stage),
-            age_epochs: seed.age_epochs,
+            age_steps: seed.age_steps,
             total_improvement: Num(seed.total_improvement()),
             blending_delta: seed.blending_delta().map(Num),
             contribution: seed.contribution.value.map(Num),

@@ -48,7 +48,7 @@ pub fn graft_kind(
         SeedStage::Training => incubate,
         SeedStage::Blending => blend(isolation.blending).or(incubate),
         SeedStage::Holding => blend(isolation.holding),
-        SeedStage::Fossilized => blend(isolation.fossilized),
+        SeedStage::Committed => blend(isolation.committed),
         SeedStage::Unknown
         | SeedStage::Dormant
         | SeedStage::Germinated

@@ -235,12 +235,12 @@ impl Commits {
                 };
                 self.growing.insert(place, seed);
             }
-            Payload::SeedAlphaRetargeted(ramp) => {
+            Payload::AlphaRampStarted(ramp) => {
                 if let Some(seed) = self.growing.get_mut(&place) {
                     seed.style = seed.style.map(|style| style_with(ramp.operator_to, style));
                 }
             }
-            Payload::SeedFossilized(_) => {
+            Payload::SeedCommitted(_) => {
                 if let Some(seed) = self.growing.remove(&place) {
                     self.committed.entry((round, env)).or_default().push(seed);
                 }
@@ -253,7 +253,7 @@ impl Commits {
 /// The seeds on the output path of a network as it stands: committed, held or blending. An episode that begins with them has
 /// the same architecture from its first step on.
 pub fn standing_seeds(slots: &SeedSlots) -> Vec<SeedOrder> {
-    let stands = |stage| matches!(stage, SeedStage::Fossilized | SeedStage::Holding | SeedStage::Blending);
+    let stands = |stage| matches!(stage, SeedStage::Committed | SeedStage::Holding | SeedStage::Blending);
     let records = slots.records().enumerate();
     records
         .filter_map(|(slot, record)| Some((slot, record.filter(|seed| stands(seed.stage))?)))

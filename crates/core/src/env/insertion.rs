@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::growth::{SeedStage, SlotId};
 use crate::scenario::SeedInit;
 use crate::seed::SeedRecord;
-use crate::telemetry::{BirthRatios, EnvContext, Event, Num, SeedInsertion, ValidatedAt};
+use crate::telemetry::{BirthRatios, EnvContext, Event, GrowthEffect, Num, ValidatedAt};
 
 /// Steps after the first gradient in which the gradient is looked at for the last time.
 const LAST_LOOK: u32 = 5;
@@ -14,7 +14,7 @@ const LAST_LOOK: u32 = 5;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Insertion {
     slot: SlotId,
-    told: SeedInsertion,
+    told: GrowthEffect,
 }
 
 impl Insertion {
@@ -22,12 +22,12 @@ impl Insertion {
     /// `None` for stages that are no growth event, and where there was no validation to compare with.
     pub fn of(seed: &SeedRecord, slot: SlotId, init: SeedInit, before: Option<ValidatedAt>) -> Option<Self> {
         let is_birth = seed.stage == SeedStage::Germinated;
-        if !is_birth && seed.stage != SeedStage::Fossilized {
+        if !is_birth && seed.stage != SeedStage::Committed {
             return None;
         }
         Some(Self {
             slot,
-            told: SeedInsertion {
+            told: GrowthEffect {
                 seed: seed.identity.seed_id.clone(),
                 blueprint: seed.identity.blueprint.clone(),
                 init,

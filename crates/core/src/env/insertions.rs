@@ -6,7 +6,7 @@ use super::{EnvId, EpisodeStats, Experiment, GradReport, SeedSlots, StepStatus, 
 use crate::clock::RunClock;
 use crate::telemetry::TelemetryOutbox;
 
-/// Takes the step's numbers and writes `seed_insertion` where all of an insertion's are there, or where no more will come.
+/// Takes the step's numbers and writes `growth_effect` where all of an insertion's are there, or where no more will come.
 pub fn tell_insertions(
     mut envs: Query<(
         &EnvId,

@@ -155,9 +155,9 @@ fn count(stats: &mut EpisodeStats, change: &SlotChange, min_contribution: f64) {
             stats.growth.pruned += 1;
             blueprint.pruned += 1;
         }
-        SeedStage::Fossilized => {
-            stats.growth.fossilized += 1;
-            blueprint.fossilized += 1;
+        SeedStage::Committed => {
+            stats.growth.committed += 1;
+            blueprint.committed += 1;
             stats.contributing += u32::from(is_contributing(seed, min_contribution));
         }
         _ => {}

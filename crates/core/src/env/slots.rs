@@ -278,7 +278,7 @@ fn broken_slot_law(slot: &mut Slot, optimizer: &Option<SyncCell<Optimizer>>) -> 
         ),
         ("a gate is present exactly with the operator GATE", has_gate == is_gated),
         (
-            "an optimizer is present exactly from TRAINING to FOSSILIZED for seeds with parameters",
+            "an optimizer is present exactly from TRAINING to COMMITTED for seeds with parameters",
             optimizer.is_some() == is_optimized,
         ),
     ];

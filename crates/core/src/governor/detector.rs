@@ -47,7 +47,7 @@ fn exceeded_by(loss: f64, healthy: &[f64]) -> Option<f64> {
 pub const fn prune_reason(kind: AlarmKind) -> PruneReason {
     match kind {
         AlarmKind::NonFinite => PruneReason::GovernorNan,
-        AlarmKind::ChanceCollapse => PruneReason::GovernorLobotomy,
+        AlarmKind::ChanceCollapse => PruneReason::GovernorChanceCollapse,
         AlarmKind::Divergence => PruneReason::GovernorDivergence,
     }
 }

@@ -25,7 +25,7 @@ pub(super) fn veto(
     }
     let is_suspect = matches!(verdict, Verdict::Suspect(_));
     let germinates = op == LifecycleOp::Germinate;
-    let commits = op == LifecycleOp::Fossilize;
+    let commits = op == LifecycleOp::Commit;
     let seeds = slots.iter().flatten().filter(|slot| slot.stage.is_occupied());
     let is_full = max_seeds > 0 && seeds.count() >= max_seeds as usize;
     let is_empty = |slot: usize| matches!(slots.get(slot), Some(None));

@@ -51,7 +51,7 @@ fn roll_back(env: &mut GovernedEnvItem, growth: &mut GrowthContext) -> Result<()
     let pruned = prune_live_seeds(growing, order, growth)?;
     {
         let _guard = growing.stream.0.get().enter()?;
-        let is_restored = |seed: Option<&SeedRecord>| seed.is_some_and(|seed| seed.stage == SeedStage::Fossilized);
+        let is_restored = |seed: Option<&SeedRecord>| seed.is_some_and(|seed| seed.stage == SeedStage::Committed);
         let slots = growing.slots.records().zip(&mut growing.optimizers.0);
         let committed = slots.filter_map(|(seed, optimizer)| optimizer.as_mut().filter(|_| is_restored(seed)));
         let seeds = committed.map(|optimizer| optimizer.get());

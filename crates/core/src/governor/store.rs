@@ -50,7 +50,7 @@ impl CapturedNetwork {
         network.push_all("host", host.params());
         for (index, slot) in slots.0.iter_mut().enumerate() {
             let record = slot.record.as_ref();
-            let Some(record) = record.filter(|seed| seed.stage == SeedStage::Fossilized) else {
+            let Some(record) = record.filter(|seed| seed.stage == SeedStage::Committed) else {
                 continue;
             };
             network.committed.push((index, record.clone()));

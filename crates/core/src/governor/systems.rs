@@ -228,7 +228,7 @@ pub fn commit_snapshot(mut envs: Query<GovernedEnv>, mut context: GovernorContex
             continue;
         }
         env.governor.last_action_step = Some(step);
-        let is_new = |seed: &SeedRecord| seed.stage == SeedStage::Fossilized && seed.stage_entered_step == step;
+        let is_new = |seed: &SeedRecord| seed.stage == SeedStage::Committed && seed.stage_entered_step == step;
         let has_committed = env.growing.slots.records().flatten().any(is_new);
         if has_committed && env.governor.is_enabled {
             let now = moment(&env, step);

@@ -252,7 +252,7 @@ fn env_step(
         skipped_updates: env.train.skipped_updates,
         loss_scale: env.train.loss_scale.map(Num),
         params_total: growth.total_params(),
-        params_fossilized: growth.fossil_params,
+        params_committed: growth.committed_params,
         steps_since_best: step - env.stats.best_step,
         status,
         seeds: seeds.iter().flatten().map(SeedRow::from).collect(),

@@ -29,7 +29,7 @@ terms! {
     /// What growing seeds contributed in this step.
     Attribution => "attribution",
     /// What committed seeds earn.
-    FossilAttribution => "fossil_attribution",
+    CommittedAttribution => "committed_attribution",
     /// Change of a growing seed's credit; what it kept if it was committed.
     EscrowPayment => "escrow_payment",
     /// Harm that a growing seed did.
@@ -39,7 +39,7 @@ terms! {
     /// At the end: the loss with committed seeds alone against the one that was paid for.
     LossSettlement => "loss_settlement",
     /// Of a commit, in the basic modes.
-    FossilizeBonus => "fossilize_bonus",
+    CommitBonus => "commit_bonus",
     /// Instalments of such a bonus.
     Drip => "drip",
     /// The reward of the sparse modes.
@@ -49,7 +49,7 @@ terms! {
     /// Accuracy gained since the first step.
     TerminalGain => "terminal_gain",
     /// Commits that contribute.
-    TerminalFossil => "terminal_fossil",
+    TerminalCommit => "terminal_commit",
     /// How far the loss fell on its way to the target.
     TerminalLoss => "terminal_loss",
     /// Potential-based shaping.
@@ -59,7 +59,7 @@ terms! {
     /// For seeds that helped a committed one to grow.
     Hindsight => "hindsight",
     /// Bonus or fine of a commit.
-    FossilizeShaping => "fossilize_shaping",
+    CommitShaping => "commit_shaping",
     /// Of a commit that contributes.
     CompletionBonus => "completion_bonus",
     /// Bonus or fine of a prune.
@@ -71,7 +71,7 @@ terms! {
     /// On slots beyond the free ones.
     OccupancyRent => "occupancy_rent",
     /// On committed seeds.
-    FossilRent => "fossil_rent",
+    CommittedRent => "committed_rent",
     /// Of acting at all.
     Intervention => "intervention",
     /// On contributions far beyond what all seeds add together.

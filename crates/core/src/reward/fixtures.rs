@@ -146,8 +146,8 @@ impl Step {
     }
 
     /// What the committed seeds add together.
-    pub fn fossil_gain(mut self, points: f64) -> Self {
-        self.0.fossil_gain = Some(points);
+    pub fn committed_gain(mut self, points: f64) -> Self {
+        self.0.committed_gain = Some(points);
         self
     }
 
@@ -226,8 +226,8 @@ pub fn held(n: u32, points: f64) -> SeedView {
     seed(SeedStage::Holding, n).alpha(1.0).worth(points)
 }
 
-pub fn fossil() -> SeedView {
-    seed(SeedStage::Fossilized, 1).alpha(1.0)
+pub fn committed_seed() -> SeedView {
+    seed(SeedStage::Committed, 1).alpha(1.0)
 }
 
 pub fn loss() -> RewardConfig {

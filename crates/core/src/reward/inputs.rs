@@ -110,7 +110,7 @@ impl SeedView {
             seed_id: record.identity.seed_id.clone(),
             stage: record.stage,
             epochs_in_stage: record.epochs_in_stage,
-            age: record.age_epochs,
+            age: record.age_steps,
             alpha: record.alpha.alpha(),
             params: record.params(),
             accuracy_at_germination: record.accuracy.initial,
@@ -195,7 +195,7 @@ pub struct RewardInputs {
     /// Accuracy with those seeds alone that are committed or growing after the tick, percent.
     pub kept_accuracy: Option<f64>,
     /// What the seeds committed before the step add together, percentage points, if measured in this step.
-    pub fossil_gain: Option<f64>,
+    pub committed_gain: Option<f64>,
     /// Seeds that something other than the controller removed since the last reward.
     pub auto_pruned: u32,
 }
@@ -216,7 +216,7 @@ impl RewardInputs {
         network: (f64, f64),
     ) -> Self {
         let with_seeds = |stays: fn(&SeedRecord) -> bool| measured.with_seeds(plan, after, network, stays);
-        let committed = with_seeds(|seed| seed.stage == SeedStage::Fossilized);
+        let committed = with_seeds(|seed| seed.stage == SeedStage::Committed);
         let kept = with_seeds(|seed| seed.bears_on_network() && !seed.is_fading());
         let after = after.iter().map(|record| record.map(SeedView::after_tick));
         let slots = before.into_iter().zip(after);
@@ -232,7 +232,7 @@ impl RewardInputs {
             committed_accuracy: committed.map(|(accuracy, _)| accuracy),
             committed_loss: committed.map(|(_, loss)| loss),
             kept_accuracy: kept.map(|(accuracy, _)| accuracy),
-            fossil_gain: fossil_gain(plan, measured),
+            committed_gain: committed_gain(plan, measured),
             ..Self::default()
         }
     }
@@ -262,14 +262,14 @@ impl RewardInputs {
     }
 
     /// Committed seeds after the tick.
-    pub fn fossils(&self) -> impl Iterator<Item = &SeedView> {
-        self.after().filter(|seed| seed.stage == SeedStage::Fossilized)
+    pub fn committed(&self) -> impl Iterator<Item = &SeedView> {
+        self.after().filter(|seed| seed.stage == SeedStage::Committed)
     }
 
     /// Parameters that rent is charged for: those of seeds on the output path after the tick, weighed by their amplitudes, plus a
     /// share of the host's per slot. Germinated and training seeds are in grace.
     pub fn effective_params(&self, slot_share: f64) -> f64 {
-        let pays = |stage| matches!(stage, SeedStage::Blending | SeedStage::Holding | SeedStage::Fossilized);
+        let pays = |stage| matches!(stage, SeedStage::Blending | SeedStage::Holding | SeedStage::Committed);
         self.after()
             .filter(|seed| pays(seed.stage))
             .map(|seed| slot_share * self.host_params as f64 + seed.alpha * seed.params as f64)
@@ -324,7 +324,7 @@ impl RewardInputs {
             ("the joint improvement", self.delta_cf),
             ("the committed accuracy", self.committed_accuracy),
             ("the accuracy of the seeds that stay", self.kept_accuracy),
-            ("the joint improvement of committed seeds", self.fossil_gain),
+            ("the joint improvement of committed seeds", self.committed_gain),
         ];
         for (field, value) in of_env.into_iter().chain(of_seeds) {
             finite(field, value.unwrap_or_default())?;
@@ -338,9 +338,9 @@ impl RewardInputs {
 }
 
 /// What the seeds add together that were committed when the step was measured, if they were players.
-fn fossil_gain(plan: &ValPlan, measured: &Counterfactual) -> Option<f64> {
+fn committed_gain(plan: &ValPlan, measured: &Counterfactual) -> Option<f64> {
     let (plan, matrix) = (plan.plan.as_ref()?, measured.matrix.as_ref()?);
-    let with = (plan.fossilized != 0).then(|| matrix.accuracy(plan.fossilized))??;
+    let with = (plan.committed != 0).then(|| matrix.accuracy(plan.committed))??;
     Some(with - matrix.accuracy(0)?)
 }
 

@@ -39,7 +39,7 @@ const fn stage_potential(stage: SeedStage) -> (f64, f64) {
         SeedStage::Training => (2.0, 3.5),
         SeedStage::Blending => (3.5, 5.5),
         SeedStage::Holding => (5.5, 6.0),
-        SeedStage::Fossilized => (6.0, 6.0),
+        SeedStage::Committed => (6.0, 6.0),
         SeedStage::Unknown | SeedStage::Dormant | SeedStage::Pruned | SeedStage::Embargoed | SeedStage::Resetting => {
             (0.0, 0.0)
         }

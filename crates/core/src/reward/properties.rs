@@ -63,7 +63,7 @@ prop_compose! {
             .loss(loss)
             .committed(accuracy / 2.0)
             .kept(accuracy / 3.0)
-            .fossil_gain(points)
+            .committed_gain(points)
             .interaction((0, 2), points)
             .auto_pruned(auto_pruned)
             .build();

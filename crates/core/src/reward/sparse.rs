@@ -22,7 +22,7 @@ impl RewardMode for SparseReward {
             return Ok(());
         }
         let accuracy = inputs.committed_accuracy()?;
-        let params: u64 = inputs.fossils().map(|seed| seed.params).sum();
+        let params: u64 = inputs.committed().map(|seed| seed.params).sum();
         let cost = PARAM_PENALTY_WEIGHT * params as f64 / self.param_budget as f64;
         let outcome = (accuracy / 100.0 - cost).clamp(-1.0, 1.0);
         out.pay(Term::SparseOutcome, self.sparse_reward_scale * outcome);

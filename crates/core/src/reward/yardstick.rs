@@ -18,7 +18,7 @@ const COMMITTED_SEED: f64 = 0.002;
 pub fn standard_rent(inputs: &RewardInputs) -> f64 {
     let effective = inputs.effective_params(SLOT_SHARE);
     let growth = effective / inputs.host_params.max(LEAST_HOST_PARAMS) as f64;
-    let committed = inputs.fossils().count();
+    let committed = inputs.committed().count();
     let seeds = committed + inputs.after().filter(|seed| seed.is_growing()).count();
     let occupancy = SEED * seeds.saturating_sub(1) as f64;
     (RENT * growth.ln_1p()).min(MOST_RENT) + occupancy + COMMITTED_SEED * committed as f64

@@ -18,7 +18,7 @@ pub fn evaluate_gate(level: GateLevel, seed: &SeedRecord, config: &GateConfig) -
         GateLevel::G2 if strict => strict_blending(seed, config),
         GateLevel::G2 => permissive_blending(seed, config),
         GateLevel::G3 => holding(seed, config, strict),
-        GateLevel::G5 => fossilization(seed, config, strict),
+        GateLevel::G5 => commit_checks(seed, config, strict),
     };
     GateResult {
         level,
@@ -87,7 +87,7 @@ fn holding(seed: &SeedRecord, config: &GateConfig, strict: bool) -> Checks {
     checks
 }
 
-fn fossilization(seed: &SeedRecord, config: &GateConfig, strict: bool) -> Checks {
+fn commit_checks(seed: &SeedRecord, config: &GateConfig, strict: bool) -> Checks {
     let contribution = seed.contribution.value;
     let age = seed.contribution.age;
     let mut checks = smallvec![

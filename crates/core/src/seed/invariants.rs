@@ -9,7 +9,7 @@ pub fn broken_law(seed: &SeedRecord) -> Option<&'static str> {
     let rests_at = |level: f64| alpha.mode() == AlphaMode::Hold && alpha.alpha() == level;
     let alpha_fits_stage = match stage {
         SeedStage::Blending => true,
-        SeedStage::Holding | SeedStage::Fossilized => rests_at(1.0),
+        SeedStage::Holding | SeedStage::Committed => rests_at(1.0),
         _ => rests_at(0.0),
     };
     let fades = stage == SeedStage::Blending && alpha.mode() == AlphaMode::Down && alpha.target() == 0.0;

@@ -29,7 +29,7 @@ impl From<&SeedRecord> for SlotView {
     fn from(seed: &SeedRecord) -> Self {
         Self {
             stage: seed.stage,
-            age: seed.age_epochs,
+            age: seed.age_steps,
             alpha_mode: seed.alpha.mode(),
             alpha: seed.alpha.alpha(),
             alpha_target: seed.alpha.target(),
@@ -43,7 +43,7 @@ impl From<&SeedReport> for SlotView {
     fn from(report: &SeedReport) -> Self {
         Self {
             stage: report.stage,
-            age: report.age_epochs,
+            age: report.age_steps,
             alpha_mode: report.alpha_mode,
             alpha: report.alpha,
             alpha_target: report.alpha_target,
@@ -146,7 +146,7 @@ pub(super) fn seed_admits(op: LifecycleOp, seed: &SlotView, limits: &Limits) -> 
             refuse_if(age < min, FailureReason::TooYoung { age, min })?;
             alpha_rests(seed)
         }
-        (LifecycleOp::Fossilize, SeedStage::Holding) => {
+        (LifecycleOp::Commit, SeedStage::Holding) => {
             let hopeless = limits.mask_structural_gates && !seed.contribution_known;
             refuse_if(hopeless, FailureReason::GateFailed { gate: GateLevel::G5 })
         }

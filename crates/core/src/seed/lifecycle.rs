@@ -15,7 +15,7 @@ use crate::growth::{
     AlphaAlgorithm, AlphaCurveAction, AlphaSpeed, AlphaTarget, DEFAULT_STEEPNESS, FailureReason, GateLevel, GateResult,
     GerminationStyle, Initiator, LifecycleOp, PruneReason, SeedStage, StageCause,
 };
-use crate::scenario::{GateMode, LifecycleConfig, OnFossilize};
+use crate::scenario::{GateMode, LifecycleConfig, OnCommit};
 
 /// Batches in a row with a non-finite gradient after which a seed is given up.
 const MAX_NONFINITE_STREAK: u32 = 3;
@@ -138,8 +138,8 @@ pub fn prune_now(seed: &SeedRecord, order: PruneOrder, rules: &Rules) -> Result<
 }
 
 /// Commits a held seed for the rest of the episode.
-pub fn fossilize(seed: &SeedRecord, rules: &Rules) -> Result<Plan, Refusal> {
-    seed_admits(LifecycleOp::Fossilize, &SlotView::from(seed), rules.limits)?;
+pub fn commit(seed: &SeedRecord, rules: &Rules) -> Result<Plan, Refusal> {
+    seed_admits(LifecycleOp::Commit, &SlotView::from(seed), rules.limits)?;
     let mut draft = Draft::of(seed);
     draft.pass_gate(GateLevel::G5, rules)?;
     draft.commit(StageCause::Policy, rules);
@@ -175,7 +175,7 @@ pub fn tick(slot: Option<&SeedRecord>, rules: &Rules) -> Plan {
         SeedStage::Pruned | SeedStage::Embargoed | SeedStage::Resetting => {
             return draft.cool_down(rules);
         }
-        SeedStage::Holding | SeedStage::Fossilized | SeedStage::Dormant | SeedStage::Unknown => {}
+        SeedStage::Holding | SeedStage::Committed | SeedStage::Dormant | SeedStage::Unknown => {}
     }
     draft.finish()
 }
@@ -240,7 +240,7 @@ impl Draft {
             previous_stage: SeedStage::Unknown,
             previous_epochs_in_stage: 0,
             stage_entered_step: rules.step,
-            age_epochs: 0,
+            age_steps: 0,
             epochs_in_stage: 0,
             cooldown_left: 0,
             history: VecDeque::new(),
@@ -306,15 +306,15 @@ impl Draft {
 
     /// Becomes a fixed part of the network, for the rest of the episode.
     fn commit(&mut self, cause: StageCause, rules: &Rules) {
-        self.enter(SeedStage::Fossilized, cause, rules);
+        self.enter(SeedStage::Committed, cause, rules);
         if self.seed.identity.seed_params == 0 {
             return;
         }
-        let effects: &[Effect] = match rules.config.on_fossilize {
-            OnFossilize::ResetMomentum => &[Effect::ResetMomentum, Effect::StopWeightDecay],
-            OnFossilize::Keep => &[Effect::StopWeightDecay],
+        let effects: &[Effect] = match rules.config.on_commit {
+            OnCommit::ResetMomentum => &[Effect::ResetMomentum, Effect::StopWeightDecay],
+            OnCommit::Keep => &[Effect::StopWeightDecay],
             // The optimizer stays; `trains` says that it is never stepped again.
-            OnFossilize::Freeze => &[],
+            OnCommit::Freeze => &[],
         };
         self.change.effects.extend_from_slice(effects);
     }

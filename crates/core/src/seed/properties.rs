@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use super::fixtures::*;
 use super::*;
 use crate::growth::*;
-use crate::scenario::{AutoForward, GateConfig, GateMode, LifecycleConfig, MaskConfig, OnFossilize};
+use crate::scenario::{AutoForward, GateConfig, GateMode, LifecycleConfig, MaskConfig, OnCommit};
 
 /// What one step brings to one env.
 #[derive(Clone, Debug)]
@@ -53,14 +53,14 @@ fn any_command() -> impl Strategy<Value = LifecycleCommand> {
         });
     let prune =
         (slot.clone(), speed, curve).prop_map(|(slot, speed, curve)| LifecycleCommand::Prune { slot, speed, curve });
-    let fossilize = slot.clone().prop_map(|slot| LifecycleCommand::Fossilize { slot });
+    let commit = slot.clone().prop_map(|slot| LifecycleCommand::Commit { slot });
     let advance = slot.prop_map(|slot| LifecycleCommand::Advance { slot });
     prop_oneof![
         1 => Just(LifecycleCommand::Wait),
         2 => germinate,
         1 => set_alpha_target,
         1 => prune,
-        1 => fossilize,
+        1 => commit,
         5 => advance,
     ]
 }
@@ -102,19 +102,19 @@ fn any_step() -> impl Strategy<Value = Step> {
 }
 
 fn any_config() -> impl Strategy<Value = LifecycleConfig> {
-    let on_fossilize = &[OnFossilize::ResetMomentum, OnFossilize::Keep, OnFossilize::Freeze];
+    let on_commit = &[OnCommit::ResetMomentum, OnCommit::Keep, OnCommit::Freeze];
     (
         any::<(bool, bool, bool, bool, bool)>(),
         (0u32..4, 0u32..4, 0u32..4, 0usize..5),
         prop::option::of(0u32..6),
-        any_of(on_fossilize),
+        any_of(on_commit),
     )
         .prop_map(
             |(
                 (g1, g2, g3, strict, allow_operator_switch),
                 (epochs, min_prune_age, embargo_epochs, history_len),
                 max_holding_epochs,
-                on_fossilize,
+                on_commit,
             )| LifecycleConfig {
                 auto_forward: AutoForward { g1, g2, g3 },
                 gates: GateConfig {
@@ -127,7 +127,7 @@ fn any_config() -> impl Strategy<Value = LifecycleConfig> {
                 min_prune_age,
                 embargo_epochs,
                 max_holding_epochs,
-                on_fossilize,
+                on_commit,
                 history_len,
                 ..crate::scenario::fixtures::slow_lifecycle()
             },
@@ -263,7 +263,7 @@ impl Env {
                 )
             }
             Prune { speed, curve, .. } => prune(seed?, speed, curve, &rules),
-            Fossilize { .. } => fossilize(seed?, &rules),
+            Commit { .. } => commit(seed?, &rules),
             Advance { .. } => advance(seed?, &rules),
         })
     }

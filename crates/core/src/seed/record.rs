@@ -132,7 +132,7 @@ pub struct SeedRecord {
     /// The step in which the present stage was entered.
     pub stage_entered_step: u32,
     /// Steps recorded since germination.
-    pub age_epochs: u32,
+    pub age_steps: u32,
     /// Steps recorded in this stage; ticks spent in it while cooling down.
     pub epochs_in_stage: u32,
     /// Ticks of embargo left.
@@ -170,7 +170,7 @@ impl SeedRecord {
         if !self.stage.is_occupied() {
             return;
         }
-        self.age_epochs += 1;
+        self.age_steps += 1;
         self.epochs_in_stage += 1;
         if val_accuracy.is_finite() {
             self.accuracy.current = val_accuracy;

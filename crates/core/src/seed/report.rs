@@ -20,7 +20,7 @@ pub struct SeedReport {
     /// The present stage.
     pub stage: SeedStage,
     /// Steps since germination.
-    pub age_epochs: u32,
+    pub age_steps: u32,
     /// Steps in the present stage.
     pub epochs_in_stage: u32,
     /// Ticks of embargo left.
@@ -94,7 +94,7 @@ impl SeedReport {
     /// a reward of one's own begin with.
     pub fn at_rest(slot: SlotId, stage: SeedStage) -> Self {
         let alpha = match stage {
-            SeedStage::Blending | SeedStage::Holding | SeedStage::Fossilized => 1.0,
+            SeedStage::Blending | SeedStage::Holding | SeedStage::Committed => 1.0,
             _ => 0.0,
         };
         Self {
@@ -103,7 +103,7 @@ impl SeedReport {
             blueprint: "conv_light",
             blueprint_index: 1,
             stage,
-            age_epochs: 1,
+            age_steps: 1,
             epochs_in_stage: 1,
             cooldown_left: 0,
             alpha,
@@ -148,7 +148,7 @@ impl SeedRecord {
             blueprint,
             blueprint_index: self.identity.blueprint_index,
             stage: self.stage,
-            age_epochs: self.age_epochs,
+            age_steps: self.age_steps,
             epochs_in_stage: self.epochs_in_stage,
             cooldown_left: self.cooldown_left,
 

@@ -3,7 +3,7 @@
 //! None of this is stored: it follows from the stage, the alpha mode and the scenario.
 
 use crate::growth::{AlphaMode, GateLevel, SeedStage};
-use crate::scenario::OnFossilize;
+use crate::scenario::OnCommit;
 
 /// The transition table. Everything else is illegal; `Unknown` precedes a fresh seed.
 pub const fn may_follow(from: SeedStage, to: SeedStage) -> bool {
@@ -15,7 +15,7 @@ pub const fn may_follow(from: SeedStage, to: SeedStage) -> bool {
         Training => matches!(from, Germinated),
         Blending => matches!(from, Training | Holding),
         Holding => matches!(from, Blending),
-        Fossilized => matches!(from, Holding),
+        Committed => matches!(from, Holding),
         Pruned => from.is_live(),
         Embargoed => matches!(from, Pruned),
         Resetting => matches!(from, Embargoed),
@@ -39,10 +39,10 @@ pub const fn has_optimizer(stage: SeedStage, seed_params: u64) -> bool {
 
 /// Is the seed's optimizer stepped? A seed that fades may not fight the decay: no update while alpha moves down; its
 /// momentum is kept.
-pub const fn trains(stage: SeedStage, mode: AlphaMode, on_fossilize: OnFossilize) -> bool {
+pub const fn trains(stage: SeedStage, mode: AlphaMode, on_commit: OnCommit) -> bool {
     match stage {
         SeedStage::Training | SeedStage::Blending | SeedStage::Holding => !matches!(mode, AlphaMode::Down),
-        SeedStage::Fossilized => !matches!(on_fossilize, OnFossilize::Freeze),
+        SeedStage::Committed => !matches!(on_commit, OnCommit::Freeze),
         _ => false,
     }
 }

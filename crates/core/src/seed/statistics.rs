@@ -58,7 +58,7 @@ pub struct Growth {
     /// Of the host.
     pub host_params: u64,
     /// Of committed seeds.
-    pub fossil_params: u64,
+    pub committed_params: u64,
     /// Of seeds that are neither committed nor pruned.
     pub live_params: u64,
 }
@@ -71,8 +71,8 @@ impl Growth {
             ..Self::default()
         };
         for (stage, params) in seeds {
-            if stage == SeedStage::Fossilized {
-                growth.fossil_params += params;
+            if stage == SeedStage::Committed {
+                growth.committed_params += params;
             } else if stage.is_live() {
                 growth.live_params += params;
             }
@@ -82,12 +82,12 @@ impl Growth {
 
     /// Of host and seeds.
     pub fn total_params(&self) -> u64 {
-        self.host_params + self.fossil_params + self.live_params
+        self.host_params + self.committed_params + self.live_params
     }
 
     /// Committed size over the host's: `(H + F) / H`.
     pub fn growth_ratio(&self) -> f64 {
-        (self.host_params + self.fossil_params) as f64 / self.host_params as f64
+        (self.host_params + self.committed_params) as f64 / self.host_params as f64
     }
 
     /// Size with live seeds over the host's: `T / H`.

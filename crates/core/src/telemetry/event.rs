@@ -5,14 +5,19 @@ use std::borrow::Cow;
 
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::Value;
 
 use super::encoding::{Timestamp, round_if_any};
 use super::payload::*;
 use crate::growth::SlotId;
+use crate::renamed;
 use crate::scenario::TelemetryLevel;
 
-/// Readers refuse files of another major version; it changes when a field is renamed or removed.
-pub const SCHEMA_MAJOR: u32 = 2;
+/// It changes when a field is renamed or removed. What was renamed is in `crates/scenario/src/renamed.txt`, so that readers read
+/// [`OLDEST_SCHEMA`] and later ones.
+pub const SCHEMA_MAJOR: u32 = 3;
+/// Readers refuse files of an older major version, and of a newer one.
+pub const OLDEST_SCHEMA: u32 = 2;
 /// Grows when fields or types of events are added.
 pub const SCHEMA_MINOR: u32 = 0;
 
@@ -81,7 +86,7 @@ macro_rules! payloads {
             /// Reads the payload of an event of type `kind`; `None` for a type this version does not know.
             pub fn from_data(
                 kind: &str,
-                data: serde_json::Value,
+                data: Value,
             ) -> Option<Result<Self, serde_json::Error>> {
                 match kind {
                     $($kind => Some(serde_json::from_value(data).map(Self::$variant)),)+
@@ -112,10 +117,10 @@ payloads! {
     EpisodeFinished => "episode_finished", Lifecycle, Info: "how an episode of an env ended";
     SeedGerminated => "seed_germinated", Lifecycle, Info: "a seed was planted";
     SeedStageChanged => "seed_stage_changed", Lifecycle, Info: "a seed moved on";
-    SeedAlphaRetargeted => "seed_alpha_retargeted", Lifecycle, Info: "a ramp of a seed was ordered";
+    AlphaRampStarted => "alpha_ramp_started", Lifecycle, Info: "a ramp of a seed was ordered";
     SeedGateEvaluated => "seed_gate_evaluated", Lifecycle, Debug: "a gate was checked: values and thresholds";
-    SeedFossilized => "seed_fossilized", Lifecycle, Info: "a seed was committed";
-    SeedInsertion => "seed_insertion", Lifecycle, Info: "loss, accuracy and gradients around a germination or a commit";
+    SeedCommitted => "seed_committed", Lifecycle, Info: "a seed was committed";
+    GrowthEffect => "growth_effect", Lifecycle, Info: "loss, accuracy and gradients around a germination or a commit";
     SeedPruned => "seed_pruned", Lifecycle, Info: "a seed was removed";
     SlotRecycled => "slot_recycled", Lifecycle, Debug: "a slot has cooled down";
     CounterfactualMatrix => "counterfactual_matrix", Full, Info: "accuracy and loss of every measured coalition of seeds";
@@ -308,10 +313,14 @@ impl Serialize for Event {
 
 impl<'de> Deserialize<'de> for Event {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let line = Line::<serde_json::Value>::deserialize(deserializer)?;
-        let payload = Payload::from_data(&line.kind, line.data)
-            .ok_or_else(|| D::Error::unknown_variant(&line.kind, Payload::KINDS))?
-            .map_err(|error| D::Error::custom(format!("{}: {error}", line.kind)))?;
+        let mut line = Line::<Value>::deserialize(deserializer)?;
+        let kind = renamed::present(&line.kind).unwrap_or(&line.kind);
+        if kind != OF_PLUGINS {
+            to_present_names(&mut line.data);
+        }
+        let payload = Payload::from_data(kind, line.data)
+            .ok_or_else(|| D::Error::unknown_variant(kind, Payload::KINDS))?
+            .map_err(|error| D::Error::custom(format!("{kind}: {error}")))?;
         Ok(Self {
             seq: line.seq,
             t: line.t,
@@ -325,6 +334,29 @@ impl<'de> Deserialize<'de> for Event {
             message: line.message.map(Cow::into_owned),
             payload,
         })
+    }
+}
+
+/// An event whose content is a plugin's own: no name in it is the engine's to change.
+pub(super) const OF_PLUGINS: &str = "user_event";
+
+/// Replaces names of earlier versions, in keys and in texts that are nothing else.
+pub(super) fn to_present_names(value: &mut Value) {
+    match value {
+        Value::Object(fields) => {
+            if fields.keys().any(|key| renamed::present(key).is_some()) {
+                let present = |(key, value): (String, _)| (renamed::present(&key).map_or(key, String::from), value);
+                *fields = std::mem::take(fields).into_iter().map(present).collect();
+            }
+            fields.values_mut().for_each(to_present_names);
+        }
+        Value::Array(items) => items.iter_mut().for_each(to_present_names),
+        Value::String(text) => {
+            if let Some(present) = renamed::present(text) {
+                *text = present.into();
+            }
+        }
+        _ => {}
     }
 }
 

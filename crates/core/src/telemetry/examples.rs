@@ -43,7 +43,7 @@ payloads! {
     germinated: SeedGerminated,
     gate_evaluated: SeedGateEvaluated,
     pruned: SeedPruned,
-    fossilized: SeedFossilized,
+    committed: SeedCommitted,
     matrix: CounterfactualMatrix,
     shapley: Shapley,
     rollback: GovernorRollback,

@@ -8,7 +8,7 @@ use super::encoding::{Num, Timestamp};
 use super::event::{EnvContext, Event, Payload};
 use super::payload::{
     BaselineMeasured, CounterfactualMatrix, EnvStep, EpisodeEnd, EpisodeFinished, GrowthCounts, LearnerUpdate,
-    PerfRound, RoundFinished, RunFinished, RunStarted, SeedFossilized, Shapley,
+    PerfRound, RoundFinished, RunFinished, RunStarted, SeedCommitted, Shapley,
 };
 use super::seed_ends::SeedEnds;
 use super::statistics::median;
@@ -36,7 +36,7 @@ pub struct SeedWorth {
     pub shapley: Option<f64>,
 }
 
-/// A fossilized seed.
+/// A committed seed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CommittedSeed {
     /// Its id.
@@ -44,7 +44,7 @@ pub struct CommittedSeed {
     /// Where its env stood when it was committed.
     pub at: EnvContext,
     /// What was told of the commit.
-    pub told: SeedFossilized,
+    pub told: SeedCommitted,
     /// As last measured; the contribution of the commit where that never was.
     pub worth: SeedWorth,
 }
@@ -90,7 +90,7 @@ impl EpisodeResult {
     /// Whether what it committed has made its host larger; by the number of commits, which a rollback may have undone, where
     /// the size was not told.
     pub fn has_committed(&self) -> bool {
-        let committed = self.told.growth.fossilized > 0;
+        let committed = self.told.growth.committed > 0;
         self.told.committed_ratio.map_or(committed, |ratio| ratio.0 > 1.0)
     }
 }
@@ -187,7 +187,7 @@ impl LiveState {
             Payload::EnvStep(step) => self.apply_step(event, step),
             Payload::SeedGerminated(_) => self.growth_in_round.germinated += 1,
             Payload::SeedPruned(_) => self.growth_in_round.pruned += 1,
-            Payload::SeedFossilized(seed) => self.apply_fossilized(event, seed),
+            Payload::SeedCommitted(seed) => self.apply_committed(event, seed),
             Payload::GovernorRollback(_) => {
                 self.rollbacks_in_round += 1;
             }
@@ -239,8 +239,8 @@ impl LiveState {
         }
     }
 
-    fn apply_fossilized(&mut self, event: &Event, seed: &SeedFossilized) {
-        self.growth_in_round.fossilized += 1;
+    fn apply_committed(&mut self, event: &Event, seed: &SeedCommitted) {
+        self.growth_in_round.committed += 1;
         let (Some(seed_id), Some(at)) = (&event.seed_id, event.context()) else {
             return;
         };

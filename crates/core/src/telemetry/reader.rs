@@ -7,9 +7,10 @@ use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
-use super::event::{Event, Payload, SCHEMA_MAJOR};
+use super::event::{Event, OLDEST_SCHEMA, Payload, SCHEMA_MAJOR};
 use super::segments::{EVENTS_FILE, EventLines, Place, last_closed};
 use crate::health::{AtPath, FileError};
+use crate::renamed;
 
 /// Bytes that are read at once from the end of a file.
 const BLOCK_BYTES: u64 = 64 * 1024;
@@ -29,7 +30,9 @@ pub enum ReadError {
         problem: String,
     },
     /// It follows another version of the schema.
-    #[error("{path}: written with telemetry schema {found}; this version reads schema {SCHEMA_MAJOR}.x")]
+    #[error(
+        "{path}: written with telemetry schema {found}; this version reads schemas {OLDEST_SCHEMA} to {SCHEMA_MAJOR}"
+    )]
     Major { path: PathBuf, found: u32 },
 }
 
@@ -79,14 +82,14 @@ impl EventReader {
             }
             if kind.name == "header" {
                 match kind.major {
-                    Some(SCHEMA_MAJOR) => {}
+                    Some(OLDEST_SCHEMA..=SCHEMA_MAJOR) => {}
                     Some(found) => {
                         let path = lines.path().into();
                         return Err(ReadError::Major { path, found });
                     }
                     None => return Err(problem("the header has no field `major`".into())),
                 }
-            } else if Payload::KINDS.contains(&kind.name.as_str()) {
+            } else if Payload::KINDS.contains(&renamed::present(&kind.name).unwrap_or(&kind.name)) {
                 let event = serde_json::from_slice(line).map_err(|error| problem(error.to_string()))?;
                 take(line);
                 return Ok(Some(event));

@@ -52,10 +52,10 @@ impl SeedEnds {
                 }
             }
             (Payload::SeedGateEvaluated(gate), _) => self.count_refusals(gate),
-            (Payload::SeedFossilized(_), Some(place)) => _ = self.growing.remove(&place),
+            (Payload::SeedCommitted(_), Some(place)) => _ = self.growing.remove(&place),
             (Payload::SeedPruned(seed), Some(place)) => {
                 self.growing.remove(&place);
-                self.end((seed.stage, Some(seed.reason)), seed.age_epochs);
+                self.end((seed.stage, Some(seed.reason)), seed.age_steps);
             }
             (Payload::EpisodeFinished(episode), _) => {
                 let is_over = !matches!(episode.end, EpisodeEnd::Stopped | EpisodeEnd::Failed);

@@ -2,8 +2,10 @@
 
 use serde_json::Value;
 
-/// Envelope and header fields that differ by nature; order stands in for `seq`.
-const FIELDS: [&str; 3] = ["t", "seq", "run_id"];
+use super::event::{OF_PLUGINS, to_present_names};
+
+/// Envelope and header fields that differ by nature: order stands in for `seq`, and names of earlier versions are replaced.
+const FIELDS: [&str; 5] = ["t", "seq", "run_id", "major", "minor"];
 /// What depends on how fast sinks were, and on times and numbers of events.
 const OF_RECORD: [&str; 3] = ["dropped_events", "recorded", "file_hashes"];
 /// Endings that mark a field as measured in time or memory.
@@ -36,6 +38,9 @@ pub fn strip_volatile(event: &Value) -> Option<Value> {
     let mut event = event.clone();
     if let Value::Object(fields) = &mut event {
         fields.retain(|key, _| !FIELDS.contains(&key.as_str()));
+        if kind != Some(OF_PLUGINS) {
+            to_present_names(&mut event);
+        }
         remove_measured(&mut event);
     }
     Some(event)

@@ -66,7 +66,7 @@ impl Births<'_> {
     /// What a newborn seed in `slot` has to be fitted by; `None` where none is, or where it needs no data.
     fn init_of(&self, slot: &Slot) -> Option<SeedInit> {
         let seed = slot.record.as_ref()?;
-        let is_newborn = slot.module.is_some() && seed.age_epochs == 0;
+        let is_newborn = slot.module.is_some() && seed.age_steps == 0;
         let blueprint = self.blueprints.get(seed.identity.blueprint_index).ok()?;
         Some(self.blueprints.init_of(blueprint)).filter(|init| is_newborn && init.needs_data())
     }

@@ -230,7 +230,7 @@ impl TrainingRules<'_> {
         for (index, optimizer) in env.seed_optimizers.0.iter_mut().enumerate() {
             let Some(optimizer) = optimizer else { continue };
             let seed = env.slots.0[index].record.as_ref();
-            if !seed.is_some_and(|seed| trains(seed.stage, seed.alpha.mode(), lifecycle.on_fossilize)) {
+            if !seed.is_some_and(|seed| trains(seed.stage, seed.alpha.mode(), lifecycle.on_commit)) {
                 continue;
             }
             let is_measured = seed.is_some_and(is_measured);

@@ -10,7 +10,7 @@ use crate::env::{
     TrainMetrics,
 };
 use crate::health::Failure;
-use crate::scenario::OnFossilize;
+use crate::scenario::OnCommit;
 use crate::seed::{SeedRecord, trains};
 use crate::torch::TorchError;
 
@@ -46,7 +46,7 @@ pub fn derive_train_metrics(
     experiment: Res<Experiment>,
 ) {
     let predictions = data.feed.train_units() as f64;
-    let on_fossilize = experiment.scenario.lifecycle.on_fossilize;
+    let on_commit = experiment.scenario.lifecycle.on_commit;
     for (result, slots, mut train, mut gradients, mut stats) in &mut envs {
         let Some(numbers) = &result.0 else { continue };
         *train = TrainMetrics {
@@ -60,14 +60,14 @@ pub fn derive_train_metrics(
         gradients.host = numbers.host.gradients;
         let slots = slots.records().zip(&numbers.slots);
         gradients.seeds = slots
-            .map(|(seed, numbers)| trained_seed(seed?, numbers, on_fossilize))
+            .map(|(seed, numbers)| trained_seed(seed?, numbers, on_commit))
             .collect();
     }
 }
 
 /// `None` for a seed that was not trained.
-fn trained_seed(seed: &SeedRecord, numbers: &SlotNumbers, on_fossilize: OnFossilize) -> Option<SeedTraining> {
-    trains(seed.stage, seed.alpha.mode(), on_fossilize).then(|| SeedTraining {
+fn trained_seed(seed: &SeedRecord, numbers: &SlotNumbers, on_commit: OnCommit) -> Option<SeedTraining> {
+    trains(seed.stage, seed.alpha.mode(), on_commit).then(|| SeedTraining {
         gradients: is_measured(seed).then_some(numbers.group.gradients),
         nonfinite_streak: numbers.nonfinite_streak as u32,
         skipped_updates: numbers.group.skipped_updates as u32,

@@ -48,7 +48,7 @@ impl Counterfactual {
     pub fn committed_accuracy(&self, plan: &ValPlan, slots: &SeedSlots, whole: f64) -> Option<f64> {
         let records: SmallVec<[_; 4]> = slots.records().collect();
         let committed = self.with_seeds(plan, &records, (whole, f64::NAN), |seed| {
-            seed.stage == SeedStage::Fossilized
+            seed.stage == SeedStage::Committed
         });
         committed.map(|(accuracy, _)| accuracy)
     }
@@ -103,7 +103,7 @@ pub fn attribute(mut envs: Query<AttributedEnv>, experiment: Res<Experiment>, da
         }
         let rows = coalition_rows(&plan.coalitions.masks, feed.val_units(), &numbers.configs);
         let matrix = matrix(&env, plan, rows, &feed, config.strategy);
-        let attribution = Attribution::of(&matrix, plan.fossilized);
+        let attribution = Attribution::of(&matrix, plan.committed);
         let records = env.slots.0.iter_mut().map(|slot| slot.record.as_mut());
         attribution.write_into(players, &mut records.collect::<SmallVec<[_; 4]>>());
         *env.counterfactual = Counterfactual {

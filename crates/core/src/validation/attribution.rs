@@ -54,7 +54,7 @@ pub struct Synergy {
 }
 
 impl Attribution {
-    /// `committed`: mask of the players that are fossilized.
+    /// `committed`: mask of the players that are committed.
     pub fn of(matrix: &CounterfactualMatrix, committed: u64) -> Self {
         let player = |player| PlayerAttribution {
             contribution: matrix.contribution(player),

@@ -29,7 +29,7 @@ impl LastMeasured {
     pub fn find<'a>(
         &mut self,
         seeds: impl Iterator<Item = Option<&'a SeedRecord>>,
-        include_fossilized: bool,
+        include_committed: bool,
         config: &AttributionConfig,
         is_final: bool,
     ) -> (Players, AttributionConfig) {
@@ -37,7 +37,7 @@ impl LastMeasured {
         let states = seeds
             .iter()
             .map(|seed| seed.map(|seed| (seed.stage, seed.alpha.alpha())));
-        let players = find_players(states, include_fossilized);
+        let players = find_players(states, include_committed);
         if config.cadence != Cadence::OnChange {
             return (players, *config);
         }

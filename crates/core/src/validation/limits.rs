@@ -49,9 +49,9 @@ impl AttributionPlan {
 
     /// The committed players alone, or with a held one.
     fn is_committed(&self, mask: u64) -> bool {
-        let others = mask & !self.fossilized;
+        let others = mask & !self.committed;
         let is_held = others & self.held == others && others.count_ones() <= 1;
-        mask & self.fossilized == self.fossilized && is_held
+        mask & self.committed == self.committed && is_held
     }
 
     /// Positions of the masks, the most important first: what is required, then by what a mask tells, then as planned. With

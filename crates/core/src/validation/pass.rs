@@ -152,10 +152,10 @@ fn plan(env: &mut SteppingEnvItem, clock: &RunClock, experiment: &Experiment) ->
         env.plan.forget_measurement();
     }
     let (is_final, reward) = (clock.is_last_step(), &experiment.reward);
-    let fossils_play = scenario.attribution.include_fossilized || reward.measures_fossils;
+    let committed_play = scenario.attribution.include_committed || reward.measures_committed;
     let (players, attribution) = env.plan.last_measured.find(
         env.training.slots.records(),
-        fossils_play,
+        committed_play,
         &scenario.attribution,
         is_final,
     );

@@ -28,12 +28,12 @@ pub type Players = SmallVec<[Player; 4]>;
 /// The players among `(stage, alpha)` of each slot in slot order; `None` is an empty slot.
 ///
 /// A training seed is never a player: its straight-through path leaves the output as it is.
-pub fn find_players(slots: impl IntoIterator<Item = Option<(SeedStage, f64)>>, include_fossilized: bool) -> Players {
+pub fn find_players(slots: impl IntoIterator<Item = Option<(SeedStage, f64)>>, include_committed: bool) -> Players {
     let plays = |stage, alpha| {
         alpha > 0.0
             && match stage {
                 SeedStage::Blending | SeedStage::Holding => true,
-                SeedStage::Fossilized => include_fossilized,
+                SeedStage::Committed => include_committed,
                 _ => false,
             }
     };
@@ -74,7 +74,7 @@ pub struct AttributionPlan {
     /// What is evaluated.
     pub coalitions: CoalitionPlan,
     /// The players that are committed: the mask of `committed_accuracy`.
-    pub fossilized: u64,
+    pub committed: u64,
     /// The players that could be committed in this step.
     pub held: u64,
     /// Sampled orders of players in antithetic pairs (an order, then its reverse); empty if Shapley values are exact
@@ -106,7 +106,7 @@ pub fn plan_coalitions(players: &[Player], config: &AttributionConfig, moment: P
             .filter(move |&i| is_member(players[i].stage))
             .map(|i| 1u64 << i)
     };
-    let fossilized = members(|stage| stage == SeedStage::Fossilized).sum();
+    let committed = members(|stage| stage == SeedStage::Committed).sum();
     let held = members(|stage| stage == SeedStage::Holding).sum();
     let strategy = if is_due(config.cadence, moment) {
         config.strategy
@@ -118,9 +118,9 @@ pub fn plan_coalitions(players: &[Player], config: &AttributionConfig, moment: P
     let mut permutations = Vec::new();
     if strategy != AttributionStrategy::Off {
         masks.extend((0..count).map(|i| all & !(1 << i)));
-        masks.extend([0, fossilized]);
+        masks.extend([0, committed]);
         // What a commit of this step will leave.
-        masks.extend(members(|stage| stage == SeedStage::Holding).map(|held| fossilized | held));
+        masks.extend(members(|stage| stage == SeedStage::Holding).map(|held| committed | held));
     }
     let is_sampled = match strategy {
         AttributionStrategy::Auto | AttributionStrategy::Permutations if count <= config.full_factorial_max => {
@@ -152,7 +152,7 @@ pub fn plan_coalitions(players: &[Player], config: &AttributionConfig, moment: P
             players: players.iter().map(|player| player.slot).collect(),
             masks,
         },
-        fossilized,
+        committed,
         held,
         permutations,
         tells_shares: moment.is_final || strategy == AttributionStrategy::Permutations,

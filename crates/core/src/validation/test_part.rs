@@ -20,7 +20,7 @@ use crate::health::{Failure, InEnv};
 use crate::telemetry::EpisodeEnd;
 use crate::torch::{HostSyncCounter, Inference, TorchError, read_f64};
 
-/// Accuracy (percent) and loss (nats) of the host with its fossilized seeds alone; `None` until the episode ends, and
+/// Accuracy (percent) and loss (nats) of the host with its committed seeds alone; `None` until the episode ends, and
 /// where the task has no test part.
 #[derive(Component, Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct TestResult(pub Option<(f64, f64)>);
@@ -83,7 +83,7 @@ fn test(
     let is_committed: SmallVec<[bool; 4]> = env
         .slots
         .records()
-        .map(|record| record.is_some_and(|seed| seed.stage == SeedStage::Fossilized))
+        .map(|record| record.is_some_and(|seed| seed.stage == SeedStage::Committed))
         .collect();
     let mut live = live_slots(&mut env.slots.0, experiment.isolation());
     live.retain(|slot| is_committed[slot.slot]);

@@ -18,7 +18,7 @@ coded_enum! {
         /// Remove a seed.
         Prune = 3 => "PRUNE",
         /// Commit a seed.
-        Fossilize = 4 => "FOSSILIZE",
+        Commit = 4 => "COMMIT",
         /// Try a seed's next gate.
         Advance = 5 => "ADVANCE",
     }
@@ -64,7 +64,7 @@ pub enum LifecycleCommand {
         curve: AlphaCurveAction,
     },
     /// Commit a seed.
-    Fossilize {
+    Commit {
         /// Which.
         slot: usize,
     },
@@ -83,7 +83,7 @@ impl LifecycleCommand {
             Self::Germinate { .. } => LifecycleOp::Germinate,
             Self::SetAlphaTarget { .. } => LifecycleOp::SetAlphaTarget,
             Self::Prune { .. } => LifecycleOp::Prune,
-            Self::Fossilize { .. } => LifecycleOp::Fossilize,
+            Self::Commit { .. } => LifecycleOp::Commit,
             Self::Advance { .. } => LifecycleOp::Advance,
         }
     }
@@ -95,7 +95,7 @@ impl LifecycleCommand {
             Self::Germinate { slot, .. }
             | Self::SetAlphaTarget { slot, .. }
             | Self::Prune { slot, .. }
-            | Self::Fossilize { slot }
+            | Self::Commit { slot }
             | Self::Advance { slot } => Some(slot),
         }
     }

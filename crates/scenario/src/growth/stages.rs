@@ -18,7 +18,7 @@ coded_enum! {
         /// It stands at its amplitude, to be committed or pruned.
         Holding = 5 => "HOLDING",
         /// Committed: part of the host.
-        Fossilized = 6 => "FOSSILIZED",
+        Committed = 6 => "COMMITTED",
         /// Removed.
         Pruned = 7 => "PRUNED",
         /// The slot cools down after a prune.
@@ -31,7 +31,7 @@ coded_enum! {
 impl SeedStage {
     /// A module sits in the slot.
     pub const fn is_occupied(self) -> bool {
-        self.is_live() || matches!(self, Self::Fossilized)
+        self.is_live() || matches!(self, Self::Committed)
     }
 
     /// Growing, neither committed nor pruned.
@@ -92,7 +92,7 @@ coded_enum! {
         /// The loss of the env was not finite.
         GovernorNan = 1 => "governor_nan",
         /// The host collapsed to guessing.
-        GovernorLobotomy = 2 => "governor_lobotomy",
+        GovernorChanceCollapse = 2 => "governor_chance_collapse",
         /// The loss diverged.
         GovernorDivergence = 3 => "governor_divergence",
         /// Removed while its env was rolled back.

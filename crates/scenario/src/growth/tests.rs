@@ -30,7 +30,7 @@ fn stage_codes_are_the_one_hot_indices_of_the_observation() {
             "TRAINING",
             "BLENDING",
             "HOLDING",
-            "FOSSILIZED",
+            "COMMITTED",
             "PRUNED",
             "EMBARGOED",
             "RESETTING"

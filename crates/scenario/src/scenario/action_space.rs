@@ -12,7 +12,7 @@ section! {
             LifecycleOp::Wait,
             LifecycleOp::Germinate,
             LifecycleOp::Prune,
-            LifecycleOp::Fossilize,
+            LifecycleOp::Commit,
         ]);
         /// Recipes of seeds.
         blueprint: Option<Vec<String>>, BLUEPRINT;

@@ -50,7 +50,7 @@ section! {
         /// Sampled orders (an even number) for Shapley values where not all configurations are evaluated.
         shapley_permutations: usize = 20, integer(0, 1000);
         /// Measure committed seeds as well.
-        include_fossilized: bool;
+        include_committed: bool;
         /// Most configurations of one measurement; the least important are dropped. None: no limit.
         max_configs: Option<usize>, at_least(1);
     }

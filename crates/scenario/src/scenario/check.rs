@@ -12,6 +12,7 @@ use super::reader;
 use super::removed;
 use super::tree::{Name, Node, Span, Value, listed};
 use super::wording::{choices, integer_range, noun, valid, variant_form};
+use crate::renamed;
 use crate::schema::{Content, Field, Kind, Names, Variant};
 
 /// Number of the source that all defaults stand in.
@@ -203,6 +204,7 @@ impl Checker<'_> {
             _ => return self.wrong_type(kind, node, path),
         };
         let noun = names.noun();
+        let text = renamed::present(text).unwrap_or(text);
         let (message, help) = match (choices(names, self.catalog), names) {
             (Some(known), _) => match known.iter().find(|name| name.eq_ignore_ascii_case(text)) {
                 Some(name) => return Some(Node::new(Value::Text(name.clone()), node.span)),
@@ -214,7 +216,7 @@ impl Checker<'_> {
             (None, Names::Form { form, accepts, .. }) if !accepts(text) => {
                 (format!("\"{text}\" is no {noun}; valid: {form}"), None)
             }
-            (None, _) => return Some(Node::new(Value::Text(text.clone()), node.span)),
+            (None, _) => return Some(Node::new(Value::Text(text.into()), node.span)),
         };
         self.reject(node.span, path, message, help)
     }

@@ -15,7 +15,7 @@ section! {
         prune_if_accuracy_drops_by: f64 = 2.0, NOT_NEGATIVE;
         /// Contribution above which a held seed is committed.
         #[unit = "percentage points"]
-        min_improvement_to_fossilize: f64 = 0.5;
+        min_improvement_to_commit: f64 = 0.5;
         /// Steps that a seed trains before it is moved on. None: the minimum of its gate.
         min_training_epochs: Option<u32>;
         /// Factor on all penalties per step.
@@ -102,7 +102,7 @@ choice! {
             curve: AlphaCurveAction;
         },
         /// commit a seed
-        Fossilize {
+        Commit {
             /// Slot of the seed.
             slot: SlotId;
         },
@@ -121,7 +121,7 @@ impl ScheduledCommand {
             Self::Germinate { slot, .. }
             | Self::SetAlphaTarget { slot, .. }
             | Self::Prune { slot, .. }
-            | Self::Fossilize { slot }
+            | Self::Commit { slot }
             | Self::Advance { slot } => slot,
         }
     }
@@ -149,7 +149,7 @@ section! {
         /// Weight of removing a seed.
         prune: f64 = 1.0, NOT_NEGATIVE;
         /// Weight of committing a seed.
-        fossilize: f64 = 1.0, NOT_NEGATIVE;
+        commit: f64 = 1.0, NOT_NEGATIVE;
         /// Weight of trying a seed's next gate.
         advance: f64 = 1.0, NOT_NEGATIVE;
     }

@@ -8,7 +8,7 @@ use super::SCENARIO;
 use super::catalog::Catalog;
 use super::check::check;
 use super::paths::children;
-use super::problem::{Cursor, Problem, Report, Source, SourceKind};
+use super::problem::{Cursor, Problem, Report, Severity, Source, SourceKind};
 use super::reader::{self, Document};
 use super::tree::{Node, Span, Value};
 use crate::files::RonError;
@@ -40,10 +40,11 @@ pub fn read_declared<T: Described + DeserializeOwned>(
         kind: SourceKind::File,
     };
     let refused = |problems: Vec<Problem>| Report::new(vec![source.clone()], problems);
-    let Document { root, duplicates } = reader::read(text, FILE).map_err(|problem| refused(vec![problem]))?;
+    let Document { root, noted } = reader::read(text, FILE).map_err(|problem| refused(vec![problem]))?;
     let kind: &'static Kind = const { &T::KIND };
     let checked = check(kind, &root, catalog, &[text], &|_| false);
-    let mut problems = duplicates;
+    let mut problems = noted;
+    problems.retain(|problem| problem.severity == Severity::Error);
     problems.extend(checked.problems);
     let read = checked.clean.filter(|_| problems.is_empty());
     match read.map(|node| ron_options().from_str::<T>(&node.to_string())) {

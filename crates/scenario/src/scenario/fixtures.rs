@@ -49,7 +49,7 @@ pub fn neutral_net() -> NetConfig {
     NetConfig {
         op_bias: OpBias {
             prune: 0.0,
-            fossilize: 0.0,
+            commit: 0.0,
             ..OpBias::default()
         },
         ..NetConfig::default()

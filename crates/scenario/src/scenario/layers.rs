@@ -5,6 +5,7 @@ use super::parts::{Guest, Holder, takes_part};
 use super::paths::{self, UnknownField};
 use super::problem::{Problem, SourceKind};
 use super::tree::{Name, Node, Value};
+use crate::renamed;
 use crate::schema::{Content, Field, Kind};
 
 /// One field set from outside the file.
@@ -43,7 +44,7 @@ impl Override {
     /// What an argument sets that is `shown` as the user typed it.
     pub fn argument(shown: String, path: &str, value: String) -> Self {
         Self {
-            path: path.into(),
+            path: renamed::in_text(path).into(),
             value,
             shown,
             kind: SourceKind::Argument,

@@ -20,7 +20,7 @@ section! {
         /// Gates that are tried every step without the controller asking.
         auto_forward: AutoForward;
         /// What happens to a seed's optimizer when the seed is committed.
-        on_fossilize: OnFossilize = OnFossilize::ResetMomentum;
+        on_commit: OnCommit = OnCommit::ResetMomentum;
         /// Thresholds of the quality gates.
         gates: GateConfig;
         /// Whether a seed's gradient reaches the host; a training seed is always isolated.
@@ -67,7 +67,7 @@ section! {
 choice! {
     /// What happens to a seed's optimizer when the seed is committed.
     #[derive(Copy, Eq)]
-    pub enum OnFossilize {
+    pub enum OnCommit {
         /// the committed seed keeps training with fresh momentum
         ResetMomentum,
         /// the committed seed keeps training as before
@@ -134,7 +134,7 @@ record! {
         /// While the seed is held at full amplitude.
         holding: Isolation;
         /// After the seed is committed.
-        fossilized: Isolation;
+        committed: Isolation;
     }
 }
 
@@ -146,13 +146,13 @@ section! {
         cnn: StageIsolation = StageIsolation {
             blending: Isolation::Isolated,
             holding: Isolation::Isolated,
-            fossilized: Isolation::CoAdapt,
+            committed: Isolation::CoAdapt,
         };
         /// Language models.
         transformer: StageIsolation = StageIsolation {
             blending: Isolation::CoAdapt,
             holding: Isolation::CoAdapt,
-            fossilized: Isolation::CoAdapt,
+            committed: Isolation::CoAdapt,
         };
     }
 }

@@ -146,8 +146,8 @@ impl Layering {
     /// Reads one source; its syntax error or its repeated keys become problems.
     fn read(&mut self, source: usize) -> Option<Node> {
         match reader::read(&self.sources[source].text, source) {
-            Ok(Document { root, duplicates }) => {
-                self.problems.extend(duplicates);
+            Ok(Document { root, noted }) => {
+                self.problems.extend(noted);
                 Some(root)
             }
             Err(problem) => {

@@ -75,7 +75,7 @@ pub use learner::{
     NonfiniteObservations, ObservationNorm, ValueNorm,
 };
 pub use lifecycle::{
-    AutoForward, GateConfig, GateMode, Isolation, IsolationConfig, LifecycleConfig, OnFossilize, StageIsolation,
+    AutoForward, GateConfig, GateMode, Isolation, IsolationConfig, LifecycleConfig, OnCommit, StageIsolation,
 };
 pub use load::{Input, Loaded, load, load_beside};
 pub use needs::{MeasurementNeed, RequiredMasks, RewardProfile};

@@ -53,7 +53,7 @@ pub struct RewardProfile {
     /// How often it must know what the seeds contribute.
     pub measurement: MeasurementNeed,
     /// Whether committed seeds must stay players of the counterfactual pass.
-    pub measures_fossils: bool,
+    pub measures_committed: bool,
     /// What it charges for as many parameters as the host has, in percentage points of an episode; `None` where its rent is no
     /// multiple of the size.
     pub price: Option<f64>,
@@ -64,7 +64,7 @@ impl RewardProfile {
     pub const fn needing(measurement: MeasurementNeed) -> Self {
         Self {
             measurement,
-            measures_fossils: false,
+            measures_committed: false,
             price: None,
         }
     }

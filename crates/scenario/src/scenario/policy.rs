@@ -89,7 +89,7 @@ section! {
         /// On pruning.
         prune: f64 = -2.0;
         /// On committing.
-        fossilize: f64 = 2.0;
+        commit: f64 = 2.0;
         /// On trying a gate.
         advance: f64;
     }
@@ -103,7 +103,7 @@ impl OpBias {
             self.germinate,
             self.set_alpha_target,
             self.prune,
-            self.fossilize,
+            self.commit,
             self.advance,
         ]
     }

@@ -41,7 +41,7 @@ macro_rules! historical {
                 ),
                 policy: (
                     net_cfg: (
-                        feature_dim: 512, hidden_dim: 512, head_conditioning: per_op, op_bias: (prune: 0.0, fossilize: 0.0),
+                        feature_dim: 512, hidden_dim: 512, head_conditioning: per_op, op_bias: (prune: 0.0, commit: 0.0),
                     ),
                     floor: (op: 0.05),
                     masks: (sequential_germination: true, action_space: (allowed_ops: None, alpha_target: None)),

@@ -1,19 +1,20 @@
-//! Reads RON text into a [`Node`] tree with positions. Stops at the first syntax error; a key given twice is noted and
-//! reading goes on.
+//! Reads RON text into a [`Node`] tree with positions. Stops at the first syntax error; a key given twice and names of earlier
+//! versions are noted.
 
 use std::collections::HashSet;
 
-use super::problem::{BYTE_ORDER_MARK, Problem};
+use super::problem::{BYTE_ORDER_MARK, Problem, Severity};
 use super::tree::{Name, Node, Span, Value};
+use crate::renamed;
 
 /// Nesting beyond this is refused, so that hostile text cannot exhaust the stack.
 const MAX_DEPTH: usize = 64;
 
-/// A tree, and the keys that were given twice.
+/// A tree, and what was noted of its names: keys given twice, and a warning where there are names of earlier versions.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Document {
     pub root: Node,
-    pub duplicates: Vec<Problem>,
+    pub noted: Vec<Problem>,
 }
 
 /// Reads the whole of `text`, which is source number `source`.
@@ -22,7 +23,8 @@ pub fn read(text: &str, source: usize) -> Read<Document> {
         text,
         at: text.len() - text.trim_start_matches(BYTE_ORDER_MARK).len(),
         source,
-        duplicates: Vec::new(),
+        noted: Vec::new(),
+        renamed: Vec::new(),
     };
     reader.skip_space()?;
     while reader.rest().starts_with("#!") {
@@ -32,9 +34,10 @@ pub fn read(text: &str, source: usize) -> Read<Document> {
     if reader.peek().is_some() {
         return Err(reader.error_here("expected the end of the text"));
     }
+    reader.note_renamed();
     Ok(Document {
         root,
-        duplicates: reader.duplicates,
+        noted: reader.noted,
     })
 }
 
@@ -42,7 +45,9 @@ struct Reader<'a> {
     text: &'a str,
     at: usize,
     source: usize,
-    duplicates: Vec<Problem>,
+    noted: Vec<Problem>,
+    /// Names of earlier versions, in the order of the text.
+    renamed: Vec<Name>,
 }
 
 type Read<T> = Result<T, Problem>;
@@ -162,10 +167,34 @@ impl<'a> Reader<'a> {
         let start = self.at;
         let rest = self.rest();
         self.at += rest.find(|c| !is_name_part(c)).unwrap_or(rest.len());
-        Name {
-            text: self.text[start..self.at].into(),
-            span: self.span_from(start),
+        let (written, span) = (&self.text[start..self.at], self.span_from(start));
+        let present = renamed::present(written);
+        if present.is_some() && self.renamed.iter().all(|name| name.text != written) {
+            self.renamed.push(Name {
+                text: written.into(),
+                span,
+            });
         }
+        Name {
+            text: present.unwrap_or(written).into(),
+            span,
+        }
+    }
+
+    /// One warning for all names of earlier versions, at the first of them.
+    fn note_renamed(&mut self) {
+        let Some(first) = self.renamed.first() else { return };
+        let pairs = self
+            .renamed
+            .iter()
+            .filter_map(|name| Some((&name.text, renamed::present(&name.text)?)));
+        let pairs: Vec<_> = pairs.map(|(old, new)| format!("`{old}` is now `{new}`")).collect();
+        let message = format!("{}; the old names are still read", pairs.join(", "));
+        let severity = Severity::Warning;
+        self.noted.push(Problem {
+            severity,
+            ..Problem::error(first.span, "", message)
+        });
     }
 
     /// `true`, `None`, `word`, `name(…)`.
@@ -215,9 +244,9 @@ impl<'a> Reader<'a> {
                 self.skip_space()?;
                 self.accept(':')?;
                 let value = self.node(depth + 1)?;
-                if !known.insert(&self.text[key.span.start..key.span.end]) {
+                if !known.insert(key.text.clone()) {
                     let message = format!("`{}` is given twice", key.text);
-                    self.duplicates.push(Problem::error(key.span, "", message));
+                    self.noted.push(Problem::error(key.span, "", message));
                 }
                 fields.push((key, value));
             } else if fields.is_empty() {
@@ -243,7 +272,8 @@ impl<'a> Reader<'a> {
     /// Whether a name and a colon come next.
     fn at_key(&self) -> bool {
         let mut ahead = Reader {
-            duplicates: Vec::new(),
+            noted: Vec::new(),
+            renamed: Vec::new(),
             ..*self
         };
         ahead.peek().is_some_and(is_name_start) && {

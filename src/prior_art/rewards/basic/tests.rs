@@ -7,8 +7,11 @@ use crate::reward::EpisodeStatus;
 fn basic_pays_commits_and_the_gain_of_the_episode() {
     let config = mode(BasicReward::default());
     let bonus = |n, c, delta| {
-        let step = Step::new(50).accuracy(60.0).delta(delta).slot(held(n, c), fossil());
-        first(&config, step.act(LifecycleOp::Fossilize, 0)).get(Term::FossilizeBonus)
+        let step = Step::new(50)
+            .accuracy(60.0)
+            .delta(delta)
+            .slot(held(n, c), committed_seed());
+        first(&config, step.act(LifecycleOp::Commit, 0)).get(Term::CommitBonus)
     };
     assert_close(bonus(5, 4.0, 4.0), 2.3);
     assert_close(bonus(1, 4.0, 4.0), 0.46);
@@ -25,9 +28,12 @@ fn basic_pays_commits_and_the_gain_of_the_episode() {
 #[test]
 fn a_contribution_without_progress_is_no_bonus() {
     let config = mode(BasicReward::default());
-    let commit = Step::new(50).accuracy(48.0).delta(8.0).slot(held(5, 8.0), fossil());
+    let commit = Step::new(50)
+        .accuracy(48.0)
+        .delta(8.0)
+        .slot(held(5, 8.0), committed_seed());
     assert_close(
-        first(&config, commit.act(LifecycleOp::Fossilize, 0)).get(Term::FossilizeBonus),
+        first(&config, commit.act(LifecycleOp::Commit, 0)).get(Term::CommitBonus),
         -0.2,
     );
 }
@@ -39,14 +45,17 @@ fn basic_plus() -> Arc<dyn RewardMode> {
 /// Commits a seed worth 4 points and gives what it is paid at once, and the memory of it.
 fn commit_at(step: u32) -> (f64, RewardState) {
     let mut state = RewardState::default();
-    let commit = Step::new(step).accuracy(60.0).delta(4.0).slot(held(5, 4.0), fossil());
-    let commit = commit.act(LifecycleOp::Fossilize, 0).build();
-    let paid = pay(&basic_plus(), &commit, &mut state).get(Term::FossilizeBonus);
+    let commit = Step::new(step)
+        .accuracy(60.0)
+        .delta(4.0)
+        .slot(held(5, 4.0), committed_seed());
+    let commit = commit.act(LifecycleOp::Commit, 0).build();
+    let paid = pay(&basic_plus(), &commit, &mut state).get(Term::CommitBonus);
     (paid, state)
 }
 
 fn drip(step: u32, points: f64, state: &mut RewardState) -> f64 {
-    let later = Step::new(step).slot(fossil().worth(points), fossil());
+    let later = Step::new(step).slot(committed_seed().worth(points), committed_seed());
     pay(&basic_plus(), &later.build(), state).get(Term::Drip)
 }
 
@@ -73,7 +82,7 @@ fn instalments_are_bounded_at_the_end_of_an_episode() {
 #[test]
 fn an_unmeasured_committed_seed_is_an_error() {
     let (_, mut state) = commit_at(50);
-    let unmeasured = Step::new(51).slot(fossil(), fossil()).build();
+    let unmeasured = Step::new(51).slot(committed_seed(), committed_seed()).build();
 
     let error = compute(&basic_plus(), &unmeasured, &mut state).unwrap_err();
 

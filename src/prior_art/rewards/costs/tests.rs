@@ -39,12 +39,12 @@ fn rent_is_charged_for_alpha_weighted_parameters_on_the_output_path() {
 fn occupied_slots_beyond_the_free_one_cost() {
     let seeds = [
         seed(SeedStage::Germinated, 1),
-        seed(SeedStage::Fossilized, 4),
+        seed(SeedStage::Committed, 4),
         seed(SeedStage::Training, 1),
     ];
     let inputs = Step::new(40).after(seeds.clone()).build();
     assert_close(occupancy_rent(&inputs), -0.02);
-    assert_close(fossil_rent(&inputs), -0.002);
+    assert_close(committed_rent(&inputs), -0.002);
 
     let withering = Step::new(40).after(seeds.map(|seed| seed.withering())).build();
     assert_close(occupancy_rent(&withering), 0.0);
@@ -74,7 +74,7 @@ fn every_operation_has_its_price() {
     assert_eq!(price(LifecycleOp::Germinate, SeedStage::Training), -0.15);
     assert_eq!(price(LifecycleOp::SetAlphaTarget, SeedStage::Blending), -0.005);
     assert_eq!(price(LifecycleOp::Prune, SeedStage::Training), -0.005);
-    assert_eq!(price(LifecycleOp::Fossilize, SeedStage::Holding), -0.01);
+    assert_eq!(price(LifecycleOp::Commit, SeedStage::Holding), -0.01);
     assert_eq!(price(LifecycleOp::Advance, SeedStage::Germinated), 0.0);
     assert_eq!(price(LifecycleOp::Advance, SeedStage::Training), -0.1);
 }

@@ -29,7 +29,7 @@ fn payments(config: &Arc<dyn RewardMode>, targets: &[f64], ends: bool) -> Vec<f6
         .map(|(step, &target)| {
             let inputs = match (step == last, ends) {
                 (true, true) => worth(step, target).last(EpisodeStatus::Terminated),
-                (true, false) => worth(step, target).act(LifecycleOp::Fossilize, 0),
+                (true, false) => worth(step, target).act(LifecycleOp::Commit, 0),
                 _ => worth(step, target),
             };
             pay(config, &inputs.build(), &mut state).get(Term::EscrowPayment)
@@ -111,11 +111,7 @@ fn what_is_on_account_can_be_asked_for_until_it_is_kept() {
     assert_close(state.account(0), 2.0);
     assert_eq!(state.account(1), 0.0, "no seed, no account");
 
-    pay(
-        &config,
-        &worth(2, 3.0).act(LifecycleOp::Fossilize, 0).build(),
-        &mut state,
-    );
+    pay(&config, &worth(2, 3.0).act(LifecycleOp::Commit, 0).build(), &mut state);
     assert_eq!(state.account(0), 0.0, "kept is paid");
 }
 

@@ -6,8 +6,8 @@ fn commit(n: u32) -> Step {
     Step::new(40)
         .accuracy(54.0)
         .delta(3.0)
-        .slot(held(n, 3.0), fossil())
-        .act(LifecycleOp::Fossilize, 0)
+        .slot(held(n, 3.0), committed_seed())
+        .act(LifecycleOp::Commit, 0)
 }
 
 #[test]
@@ -38,17 +38,17 @@ fn a_commit_earns_a_bonus_and_costs_upkeep() {
         &[
             (Term::Attribution, 3.0),
             (Term::Pbrs, 0.006),
-            (Term::FossilizeShaping, 0.8),
+            (Term::CommitShaping, 0.8),
             (Term::CompletionBonus, 0.964538212594903),
             (Term::Intervention, -0.01),
             (Term::ComputeRent, -0.04942468202108452),
-            (Term::FossilRent, -0.002),
+            (Term::CommittedRent, -0.002),
         ],
     );
     assert_close(paid.total(), 4.709113530573819);
 
     let early = first(&shaped(), commit(2));
-    let bonus = early.get(Term::FossilizeShaping) + early.get(Term::CompletionBonus);
+    let bonus = early.get(Term::CommitShaping) + early.get(Term::CompletionBonus);
     assert_close(bonus, 0.4 * (0.8 + 0.964538212594903));
 }
 
@@ -117,7 +117,7 @@ fn holding_a_good_seed_is_warned_about_unless_it_is_decided() {
     for (n, expected) in (1..=7).zip([0.0, -0.1, -0.15, -0.2, -0.25, -0.3, -0.3]) {
         assert_close(warning(n, 2.0, LifecycleOp::Wait), expected);
         assert_close(warning(n, 2.0, LifecycleOp::SetAlphaTarget), expected);
-        assert_eq!(warning(n, 2.0, LifecycleOp::Fossilize), 0.0);
+        assert_eq!(warning(n, 2.0, LifecycleOp::Commit), 0.0);
         assert_eq!(warning(n, 2.0, LifecycleOp::Prune), 0.0);
         assert_eq!(warning(n, -2.0, LifecycleOp::Wait), 0.0);
     }
@@ -142,19 +142,19 @@ fn blending_a_harmful_seed_is_warned_about() {
 #[test]
 fn a_refused_commit_is_rewarded_like_waiting() {
     let step = || Step::new(40).delta(2.0).slot(held(4, 2.0), held(5, 2.0));
-    let refused = first(&shaped(), step().reject(LifecycleOp::Fossilize));
+    let refused = first(&shaped(), step().reject(LifecycleOp::Commit));
     assert_eq!(refused, first(&shaped(), step()));
 }
 
-/// Discounted attribution, warning, commit bonuses, intervention and, from the step after a commit, fossil rent over
+/// Discounted attribution, warning, commit bonuses, intervention and, from the step after a commit, committed seed rent over
 /// 100 steps with a = c = 2.
-fn hold_or_commit(fossil_attribution: FossilAttribution, commits: bool) -> f64 {
-    let config = shaped_with(|config| config.fossil_attribution = fossil_attribution);
+fn hold_or_commit(committed_attribution: CommittedAttribution, commits: bool) -> f64 {
+    let config = shaped_with(|config| config.committed_attribution = committed_attribution);
     let counted = [
         Term::Attribution,
-        Term::FossilAttribution,
+        Term::CommittedAttribution,
         Term::HoldingWarning,
-        Term::FossilizeShaping,
+        Term::CommitShaping,
         Term::CompletionBonus,
         Term::Intervention,
     ];
@@ -163,14 +163,14 @@ fn hold_or_commit(fossil_attribution: FossilAttribution, commits: bool) -> f64 {
         let step = Step::new(51 + k).delta(2.0);
         let step = match (commits, k) {
             (false, _) => step.slot(held(5 + k, 2.0), held(6 + k, 2.0)),
-            (true, 0) => step.slot(held(5, 2.0), fossil()).act(LifecycleOp::Fossilize, 0),
+            (true, 0) => step.slot(held(5, 2.0), committed_seed()).act(LifecycleOp::Commit, 0),
             (true, _) => {
-                let at = |n| seed(SeedStage::Fossilized, n).alpha(1.0);
+                let at = |n| seed(SeedStage::Committed, n).alpha(1.0);
                 step.slot(at(k), at(k + 1))
             }
         };
         let paid = pay(&config, &step.build(), &mut state);
-        let rent = if k > 0 { paid.get(Term::FossilRent) } else { 0.0 };
+        let rent = if k > 0 { paid.get(Term::CommittedRent) } else { 0.0 };
         GAMMA.powi(k as i32) * (rent + counted.iter().map(|&term| paid.get(term)).sum::<f64>())
     });
     steps.sum()
@@ -178,9 +178,9 @@ fn hold_or_commit(fossil_attribution: FossilAttribution, commits: bool) -> f64 {
 
 #[test]
 fn committing_is_worth_more_than_holding_for_ever() {
-    assert_close(hold_or_commit(FossilAttribution::Frozen, false), 134.08805159315233);
-    assert_close(hold_or_commit(FossilAttribution::Frozen, true), 159.19067179089987);
-    assert_close(hold_or_commit(FossilAttribution::None, true), 3.4988463871911963);
+    assert_close(hold_or_commit(CommittedAttribution::Frozen, false), 134.08805159315233);
+    assert_close(hold_or_commit(CommittedAttribution::Frozen, true), 159.19067179089987);
+    assert_close(hold_or_commit(CommittedAttribution::None, true), 3.4988463871911963);
 }
 
 /// The least of the last three attributions, or nothing from a harmful coalition.
@@ -198,10 +198,10 @@ fn a_committed_seed_earns_its_worst_recent_attribution() {
                 &mut state,
             );
         }
-        let commit = Step::new(43).delta(last_delta).slot(held(4, 2.5), fossil());
-        pay(&shaped(), &commit.act(LifecycleOp::Fossilize, 0).build(), &mut state);
-        let next = Step::new(44).slot(fossil(), seed(SeedStage::Fossilized, 2).alpha(1.0));
-        pay(&shaped(), &next.build(), &mut state).get(Term::FossilAttribution)
+        let commit = Step::new(43).delta(last_delta).slot(held(4, 2.5), committed_seed());
+        pay(&shaped(), &commit.act(LifecycleOp::Commit, 0).build(), &mut state);
+        let next = Step::new(44).slot(committed_seed(), seed(SeedStage::Committed, 2).alpha(1.0));
+        pay(&shaped(), &next.build(), &mut state).get(Term::CommittedAttribution)
     };
     assert_close(frozen(2.5), 1.5);
     assert_close(frozen(-1.0), 0.0);
@@ -212,13 +212,13 @@ fn a_coalition_that_holds_the_host_to_ransom_is_fined_at_commit() {
     let step = Step::new(40)
         .accuracy(90.0)
         .delta(-2.0)
-        .slot(held(6, 8.0), fossil())
+        .slot(held(6, 8.0), committed_seed())
         .slot(held(6, 8.0), held(7, 8.0))
-        .act(LifecycleOp::Fossilize, 0);
+        .act(LifecycleOp::Commit, 0);
 
     let paid = first(&shaped(), step);
 
-    assert_close(paid.get(Term::FossilizeShaping), -1.2);
+    assert_close(paid.get(Term::CommitShaping), -1.2);
     assert_eq!(paid.get(Term::CompletionBonus), 0.0);
     // The acted seed is paid nothing, the other one its discounted contribution.
     assert_close(paid.get(Term::Attribution), 8.0 * 2.0 / (1.0 + 6.0_f64.exp()));
@@ -227,10 +227,10 @@ fn a_coalition_that_holds_the_host_to_ransom_is_fined_at_commit() {
 #[test]
 fn commits_without_evidence_or_worth_are_fined() {
     let shaping = |seed: SeedView, delta: Option<f64>| {
-        let step = Step::new(40).before([seed]).act(LifecycleOp::Fossilize, 0);
+        let step = Step::new(40).before([seed]).act(LifecycleOp::Commit, 0);
         let mut inputs = step.build();
         inputs.delta_cf = delta;
-        pay(&shaped(), &inputs, &mut RewardState::default()).get(Term::FossilizeShaping)
+        pay(&shaped(), &inputs, &mut RewardState::default()).get(Term::CommitShaping)
     };
     assert_close(shaping(held(5, 3.0), None), -1.0);
     assert_close(shaping(held(5, 0.5), Some(0.5)), -0.2);
@@ -288,10 +288,10 @@ fn who_helped_a_committed_seed_is_credited_in_hindsight() {
         let commit = Step::new(40)
             .accuracy(90.0)
             .delta(3.0)
-            .slot(held(6, 3.0), fossil())
+            .slot(held(6, 3.0), committed_seed())
             .slot(held(6, 1.0), held(7, 1.0))
             .slot(held(6, 1.0), held(7, 1.0))
-            .act(LifecycleOp::Fossilize, 0);
+            .act(LifecycleOp::Commit, 0);
         let commit = match now {
             Some(points) => commit.interaction((2, 0), points),
             None => commit,
@@ -312,8 +312,8 @@ fn a_helper_that_was_pruned_is_not_credited() {
         .act(LifecycleOp::Prune, 1);
     pay(&shaped(), &pruned.build(), &mut state);
 
-    let commit = Step::new(40).delta(3.0).slot(held(6, 3.0), fossil());
-    let commit = commit.slot(None, None).act(LifecycleOp::Fossilize, 0);
+    let commit = Step::new(40).delta(3.0).slot(held(6, 3.0), committed_seed());
+    let commit = commit.slot(None, None).act(LifecycleOp::Commit, 0);
     assert_eq!(pay(&shaped(), &commit.build(), &mut state).get(Term::Hindsight), 0.0);
 }
 
@@ -370,7 +370,7 @@ fn a_growing_seed_is_not_paid_by_default() {
             .act(op, 0)
     };
     assert_close(first(&config, step(LifecycleOp::Wait)).get(Term::Attribution), 0.0);
-    assert_close(first(&config, step(LifecycleOp::Fossilize)).get(Term::Attribution), 0.8);
+    assert_close(first(&config, step(LifecycleOp::Commit)).get(Term::Attribution), 0.8);
 
     let harmful = Step::new(40).slot(held(6, -8.0), held(7, -8.0));
     assert_close(first(&config, harmful).get(Term::Attribution), -0.8);
@@ -396,9 +396,9 @@ fn a_seed_whose_time_is_up_costs_what_its_prune_costs() {
 #[test]
 fn committed_seeds_are_paid_for_what_they_add_together() {
     let config = mode(ShapedReward::default());
-    let step = Step::new(40).fossil_gain(-2.0);
+    let step = Step::new(40).committed_gain(-2.0);
     let step = step
-        .slot(fossil().worth(8.0), fossil())
-        .slot(fossil().worth(8.0), fossil());
-    assert_close(first(&config, step).get(Term::FossilAttribution), -0.2);
+        .slot(committed_seed().worth(8.0), committed_seed())
+        .slot(committed_seed().worth(8.0), committed_seed());
+    assert_close(first(&config, step).get(Term::CommittedAttribution), -0.2);
 }

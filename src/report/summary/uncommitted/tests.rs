@@ -110,19 +110,13 @@ fn each_end_has_its_setting() {
             20,
             "raise lifecycle.max_holding_epochs",
         ),
-        (
-            "actor_critic",
-            Holding,
-            None,
-            20,
-            "raise policy.net_cfg.op_bias.fossilize",
-        ),
+        ("actor_critic", Holding, None, 20, "raise policy.net_cfg.op_bias.commit"),
         (
             "heuristic",
             Holding,
             None,
             20,
-            "lower policy.heuristic.min_improvement_to_fossilize",
+            "lower policy.heuristic.min_improvement_to_commit",
         ),
         ("random", Germinated, None, 20, "set lifecycle.auto_forward"),
         ("random", Blending, None, 20, "raise run.max_steps"),
@@ -187,7 +181,7 @@ fn every_setting_that_is_proposed_exists() {
     let ends = all_ends
         .flat_map(|(stage, reason)| [6, 30].map(|age| remedy(&live("wait", 1), stage, reason, &[(age, 1)].into())));
     let controllers = ["actor_critic", "random", "heuristic", "wait"];
-    let ops = [LifecycleOp::Germinate, LifecycleOp::Prune, LifecycleOp::Fossilize];
+    let ops = [LifecycleOp::Germinate, LifecycleOp::Prune, LifecycleOp::Commit];
     let told: Vec<String> = ends
         .chain(CHECKS.map(|(.., told)| told.to_owned()))
         .chain(

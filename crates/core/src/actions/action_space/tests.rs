@@ -45,7 +45,7 @@ fn what_is_excluded_is_listed_head_by_head() {
             LifecycleOp::Wait,
             LifecycleOp::Germinate,
             LifecycleOp::Prune,
-            LifecycleOp::Fossilize,
+            LifecycleOp::Commit,
             LifecycleOp::Advance,
         ]),
         alpha_target: Some(vec![AlphaTarget::Full]),

@@ -19,9 +19,9 @@ fn with(slot: usize, seed: SeedReport) -> Reports {
     reports
 }
 
-fn aged(slot: usize, stage: SeedStage, age_epochs: u32) -> SeedReport {
+fn aged(slot: usize, stage: SeedStage, age_steps: u32) -> SeedReport {
     SeedReport {
-        age_epochs,
+        age_steps,
         ..report(slot, stage)
     }
 }
@@ -73,25 +73,22 @@ fn all_six_ops_at_once() {
         ..aged(1, SeedStage::Holding, 20)
     });
     let known = masks(&reports, &limits());
-    assert_eq!(
-        ops(&known),
-        [Wait, Germinate, SetAlphaTarget, Prune, Fossilize, Advance]
-    );
+    assert_eq!(ops(&known), [Wait, Germinate, SetAlphaTarget, Prune, Commit, Advance]);
     assert_eq!(slots(&known, Germinate), [2]);
     assert_eq!(slots(&known, SetAlphaTarget), [0, 1]);
     assert_eq!(slots(&known, Prune), [0, 1]);
-    assert_eq!(slots(&known, Fossilize), [1]);
+    assert_eq!(slots(&known, Commit), [1]);
     assert_eq!(slots(&known, Advance), [0]);
 
     reports[1] = Some(aged(1, SeedStage::Holding, 20));
-    assert!(!masks(&reports, &limits()).allows_op(Fossilize));
+    assert!(!masks(&reports, &limits()).allows_op(Commit));
 }
 
 #[test]
 fn with_no_choice_left_the_step_is_forced() {
     let mut one_seed = limits();
     one_seed.max_seeds = 1;
-    let full = masks(&with(1, report(1, SeedStage::Fossilized)), &one_seed);
+    let full = masks(&with(1, report(1, SeedStage::Committed)), &one_seed);
     assert_eq!(ops(&full), [Wait]);
     assert!(full.is_forced());
 
@@ -149,7 +146,7 @@ fn keeping_only_what_is_illegal_is_an_error_and_changes_nothing() {
     let mut masks = masks(&with(0, aged(0, SeedStage::Training, 9)), &limits());
     let before = masks.clone();
     assert_eq!(
-        masks.keep_ops(&[Fossilize]),
+        masks.keep_ops(&[Commit]),
         Err(PolicyError::NothingLeft { head: Head::Op })
     );
     assert_eq!(
@@ -189,6 +186,6 @@ fn a_slot_that_the_host_lacks_admits_nothing() {
     assert_eq!(slots(&masks, Wait), [0, 1, 2]);
     assert_eq!(masks.refusal(Germinate, 3), Some(&FailureReason::SlotDisabled));
     assert_eq!(masks.refusal(Wait, 9), Some(&FailureReason::SlotDisabled));
-    let command = LifecycleCommand::Fossilize { slot: 300 };
+    let command = LifecycleCommand::Commit { slot: 300 };
     assert_eq!(masks.objection(&command).as_deref(), Some("the slot is disabled"));
 }

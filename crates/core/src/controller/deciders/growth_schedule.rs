@@ -221,7 +221,7 @@ impl GrowthAct {
             SeedStage::Germinated => advance("start training"),
             SeedStage::Training if seed.epochs_in_stage >= self.min_training_epochs => advance("trained"),
             SeedStage::Blending if seed.alpha >= seed.alpha_target => advance("blended"),
-            SeedStage::Holding => Some((LifecycleCommand::Fossilize { slot }, "commit")),
+            SeedStage::Holding => Some((LifecycleCommand::Commit { slot }, "commit")),
             _ => None,
         }
     }

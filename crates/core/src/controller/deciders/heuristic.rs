@@ -52,7 +52,7 @@ struct Rules {
     /// Steps a seed trains before it is moved on.
     min_training_epochs: u32,
     /// Percentage points that a commit needs.
-    fossilize_above: f64,
+    commit_above: f64,
 }
 
 /// What the rules remember of one env's episode.
@@ -107,7 +107,7 @@ impl HeuristicController {
             rules: Rules {
                 rotation,
                 min_training_epochs: config.min_training_epochs.unwrap_or(gates.min_training_epochs),
-                fossilize_above: config.min_improvement_to_fossilize.max(gate_minimum),
+                commit_above: config.min_improvement_to_commit.max(gate_minimum),
                 config,
             },
             states: BTreeMap::new(),
@@ -252,8 +252,8 @@ impl Rules {
         };
         if contribution > DEPENDENCY && seed.total_improvement < 0.0 {
             prune(slot, "dependency without value")
-        } else if contribution > self.fossilize_above {
-            (LifecycleCommand::Fossilize { slot }, "contributes".into())
+        } else if contribution > self.commit_above {
+            (LifecycleCommand::Commit { slot }, "contributes".into())
         } else {
             prune(slot, "contributes too little")
         }
@@ -281,7 +281,7 @@ impl HeuristicState {
 const fn priority(op: LifecycleOp) -> u8 {
     match op {
         LifecycleOp::Prune => 0,
-        LifecycleOp::Fossilize => 1,
+        LifecycleOp::Commit => 1,
         LifecycleOp::SetAlphaTarget => 2,
         LifecycleOp::Advance => 3,
         LifecycleOp::Germinate => 4,

@@ -68,7 +68,7 @@ fn draw_op(valid: Choices, weights: &OpWeights, uniform: f64) -> LifecycleOp {
         LifecycleOp::Germinate => weights.germinate,
         LifecycleOp::SetAlphaTarget => weights.set_alpha_target,
         LifecycleOp::Prune => weights.prune,
-        LifecycleOp::Fossilize => weights.fossilize,
+        LifecycleOp::Commit => weights.commit,
         LifecycleOp::Advance => weights.advance,
     };
     let ops: Vec<LifecycleOp> = valid.iter().filter_map(LifecycleOp::from_code).collect();

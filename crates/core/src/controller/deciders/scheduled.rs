@@ -110,7 +110,7 @@ fn builtin(schedule: BuiltinSchedule, context: &BuildContext) -> Result<Vec<(u32
     let mut commands = vec![(1, germinate)];
     if schedule == BuiltinSchedule::GrowOneSeed {
         commands.extend([2, 12, 17].map(|step| (step, LifecycleCommand::Advance { slot: 0 })));
-        commands.push((18, LifecycleCommand::Fossilize { slot: 0 }));
+        commands.push((18, LifecycleCommand::Commit { slot: 0 }));
     }
     Ok(commands)
 }
@@ -126,7 +126,7 @@ macro_rules! translated {
                 $to::SetAlphaTarget { slot: $slot, style, target, speed, curve }
             }
             $from::Prune { speed, curve, .. } => $to::Prune { slot: $slot, speed, curve },
-            $from::Fossilize { .. } => $to::Fossilize { slot: $slot },
+            $from::Commit { .. } => $to::Commit { slot: $slot },
             $from::Advance { .. } => $to::Advance { slot: $slot },
             $($rest => $none,)?
         }

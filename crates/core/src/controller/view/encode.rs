@@ -79,7 +79,7 @@ impl ObservationSchema {
         for stages in [
             &[SeedStage::Training][..],
             &[SeedStage::Blending],
-            &[SeedStage::Holding, SeedStage::Fossilized],
+            &[SeedStage::Holding, SeedStage::Committed],
         ] {
             let seeds = input.reports.iter().flatten();
             let count = seeds.filter(|seed| stages.contains(&seed.stage)).count();
@@ -131,7 +131,7 @@ impl ObservationSchema {
         row.push(self.share_of_episode(seed.epochs_in_stage));
         let freshness = |age: u32| self.freshness_decay.powi(age.try_into().unwrap_or(i32::MAX));
         row.push(seed.contribution_age.map_or(unknown, freshness));
-        row.push(self.share_of_episode(seed.age_epochs));
+        row.push(self.share_of_episode(seed.age_steps));
         debug_assert_eq!(row.next, SLOT.len());
         for feature in &self.slot_features {
             if let Extract::Slot(extract) = &feature.extract {

@@ -75,7 +75,7 @@ pub const BASE: [(&str, Treatment); 23] = {
         ("last_op_germinate", P),
         ("last_op_set_alpha_target", P),
         ("last_op_prune", P),
-        ("last_op_fossilize", P),
+        ("last_op_commit", P),
         ("last_op_advance", P),
     ]
 };
@@ -91,7 +91,7 @@ pub const SLOT: [(&str, Treatment); 31] = {
         ("stage_training", P),
         ("stage_blending", P),
         ("stage_holding", P),
-        ("stage_fossilized", P),
+        ("stage_committed", P),
         ("stage_pruned", P),
         ("stage_embargoed", P),
         ("stage_resetting", P),

@@ -64,7 +64,7 @@ fn the_table_of_contributions_is_documented() {
     for mode in [Mode::Train, Mode::Eval] {
         assert_eq!(kind(Blending, 0.3, mode), blend(0.3, true));
         assert_eq!(kind(Holding, 0.7, mode), blend(0.7, true));
-        assert_eq!(kind(Fossilized, 1.0, mode), blend(1.0, false));
+        assert_eq!(kind(Committed, 1.0, mode), blend(1.0, false));
     }
 }
 

@@ -46,7 +46,7 @@ fn inserted(seed: &SeedRecord) -> Insertion {
     Insertion::of(seed, seed.identity.slot, SeedInit::ZeroGain, Some(val(3))).expect("a germination is a growth event")
 }
 
-fn told(insertion: &Insertion) -> SeedInsertion {
+fn told(insertion: &Insertion) -> GrowthEffect {
     let context = EnvContext {
         env: 0,
         episode: 0,
@@ -54,7 +54,7 @@ fn told(insertion: &Insertion) -> SeedInsertion {
         step: 10,
     };
     match insertion.event(context).payload {
-        Payload::SeedInsertion(told) => told,
+        Payload::GrowthEffect(told) => told,
         other => panic!("{other:?}"),
     }
 }

@@ -275,7 +275,7 @@ fn an_order_that_is_refused_touches_nothing() {
         step: 2,
     };
 
-    let refusal = crate::seed::fossilize(slot.slot.record.as_ref().unwrap(), &rules).unwrap_err();
+    let refusal = crate::seed::commit(slot.slot.record.as_ref().unwrap(), &rules).unwrap_err();
 
     let stage = SeedStage::Germinated;
     assert_eq!(refusal.reason, FailureReason::WrongStage { stage });
@@ -292,7 +292,7 @@ fn a_slot_whose_tensors_do_not_fit_its_record_is_found() {
 
     assert_eq!(
         broken_slot_law(&mut slot.slot, &None),
-        Some("an optimizer is present exactly from TRAINING to FOSSILIZED for seeds with parameters")
+        Some("an optimizer is present exactly from TRAINING to COMMITTED for seeds with parameters")
     );
     slot.slot.record = None;
     assert_eq!(
@@ -306,7 +306,7 @@ fn a_committed_seed_has_module_optimizer_and_gate_at_once() {
     for style in [GerminationStyle::SigmoidAdd, GerminationStyle::GatedGate] {
         let mut slot = Plot::new(0);
         slot.plant(1, style).expect("the tensors can be made");
-        assert_eq!(slot.stage(), SeedStage::Fossilized);
+        assert_eq!(slot.stage(), SeedStage::Committed);
         assert_eq!(broken_slot_law(&mut slot.slot, &slot.optimizer), None);
         // Seeds that take the whole way start from the same weights.
         let committed = slot.weights();

@@ -60,7 +60,7 @@ fn under_suspicion_nothing_is_planted_or_committed_but_seeds_can_be_removed() {
 
     let veto = |command| veto(&GOOD, &slots, &SUSPECT, command);
 
-    assert_eq!(veto(LifecycleCommand::Fossilize { slot: 0 }), Some("pending_anomaly"));
+    assert_eq!(veto(LifecycleCommand::Commit { slot: 0 }), Some("pending_anomaly"));
     assert_eq!(veto(germinate(1)), Some("pending_anomaly"));
     assert_eq!(veto(prune(0)), None);
     assert_eq!(veto(LifecycleCommand::Advance { slot: 0 }), None);

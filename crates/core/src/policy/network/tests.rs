@@ -344,7 +344,7 @@ fn a_fresh_network_prefers_the_ops_that_its_configuration_prefers() {
         op_bias: OpBias {
             wait: 2.0,
             prune: -1.0,
-            fossilize: 0.0,
+            commit: 0.0,
             ..OpBias::default()
         },
         ..small()

@@ -80,7 +80,7 @@ fn a_damaged_event_is_moved_aside_with_all_that_stands_behind_it() {
 fn events_of_another_major_version_are_left_as_they_are() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("events.jsonl");
-    let text = format!("{}{}{}", HEADER.replace("\"major\":2", "\"major\":3"), note(0), note(1));
+    let text = format!("{}{}{}", HEADER.replace("\"major\":2", "\"major\":4"), note(0), note(1));
     fs::write(&path, &text).unwrap();
 
     assert!(matches!(cut_back(folder.path(), 1), Err(ReadError::Major { .. })));

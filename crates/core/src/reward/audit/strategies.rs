@@ -132,11 +132,7 @@ fn once(world: &World, target: AlphaTarget) -> Order {
 
 /// Grows and commits slot by slot; each seed is held for `held` steps.
 fn one_after_another(world: &World, held: u32) -> Order {
-    let is_committed = |slot: &usize| {
-        world
-            .seed(*slot)
-            .is_some_and(|seed| seed.stage == SeedStage::Fossilized)
-    };
+    let is_committed = |slot: &usize| world.seed(*slot).is_some_and(|seed| seed.stage == SeedStage::Committed);
     let Some(slot) = (0..world.slots()).find(|slot| !is_committed(slot)) else {
         return Order::WAIT;
     };
@@ -148,7 +144,7 @@ fn one_after_another(world: &World, held: u32) -> Order {
 
 /// Commits a seed that has been held for so many steps.
 fn commit(world: &World, slot: usize, held: u32) -> Option<Order> {
-    let command = LifecycleCommand::Fossilize { slot };
+    let command = LifecycleCommand::Commit { slot };
     let seed = world.seed(slot)?;
     (seed.epochs_in_stage >= held && world.allows(&command)).then_some(Order::of(command))
 }
@@ -186,11 +182,7 @@ fn toggle(world: &World) -> Order {
 
 /// Commits one, then the one that it makes valuable.
 fn ransom(world: &World) -> Order {
-    let is_committed = |slot: &usize| {
-        world
-            .seed(*slot)
-            .is_some_and(|seed| seed.stage == SeedStage::Fossilized)
-    };
+    let is_committed = |slot: &usize| world.seed(*slot).is_some_and(|seed| seed.stage == SeedStage::Committed);
     let Some(slot) = (0..2).find(|slot| !is_committed(slot)) else {
         return Order::WAIT;
     };

@@ -29,7 +29,7 @@ use crate::reward::{EpisodeReward, RewardedStep};
 use crate::scenario::{RewardProfile, Scenario, TaskSpec};
 use crate::seed::{
     AlphaOrder, Germination, GradientSums, Limits, Plan, Refusal, Rules, SeedIdentity, SeedRecord, SlotView, advance,
-    command_legal, fossilize, germinate, prune, set_alpha_target, tick,
+    command_legal, commit, germinate, prune, set_alpha_target, tick,
 };
 use crate::telemetry::{BigInteger, CoalitionRow, CounterfactualMatrix, Coverage, Num};
 use crate::validation::{
@@ -184,7 +184,7 @@ impl<'a> World<'a> {
         self.learn();
         let is_final = self.step == self.max_steps;
         let (plan, matrix) = self.measure(is_final);
-        let attribution = Attribution::of(&matrix, plan.fossilized);
+        let attribution = Attribution::of(&matrix, plan.committed);
         let mut records: Vec<_> = self.slots.iter_mut().map(Option::as_mut).collect();
         attribution.write_into(&plan.coalitions.players, &mut records);
         let plan = ValPlan::of(plan);
@@ -225,7 +225,7 @@ impl<'a> World<'a> {
         for seed in self.slots.iter_mut().flatten() {
             seed.age_measurements();
         }
-        let alone = self.accuracy(|_, seed| seed.stage == SeedStage::Fossilized);
+        let alone = self.accuracy(|_, seed| seed.stage == SeedStage::Committed);
         (inputs, alone)
     }
 
@@ -245,7 +245,7 @@ impl<'a> World<'a> {
             };
             match seed.stage {
                 SeedStage::Training | SeedStage::Blending | SeedStage::Holding => worth.steps.0 += 1,
-                SeedStage::Fossilized => worth.steps.1 += 1,
+                SeedStage::Committed => worth.steps.1 += 1,
                 _ => {}
             }
             seed.record_epoch(accuracy);
@@ -260,10 +260,10 @@ impl<'a> World<'a> {
     fn measure(&mut self, is_final: bool) -> (AttributionPlan, CounterfactualMatrix) {
         let scenario = self.scenario;
         let seeds = self.slots.iter().map(Option::as_ref);
-        let fossils_play = scenario.attribution.include_fossilized || self.profile.measures_fossils;
+        let committed_play = scenario.attribution.include_committed || self.profile.measures_committed;
         let (players, config) = self
             .last_measured
-            .find(seeds, fossils_play, &scenario.attribution, is_final);
+            .find(seeds, committed_play, &scenario.attribution, is_final);
         let moment = PlanMoment {
             step: self.step,
             is_final,
@@ -383,7 +383,7 @@ impl<'a> World<'a> {
                 set_alpha_target(seed, &order, &rules)
             }
             LifecycleCommand::Prune { speed, curve, .. } => prune(seed, speed, curve, &rules),
-            LifecycleCommand::Fossilize { .. } => fossilize(seed, &rules),
+            LifecycleCommand::Commit { .. } => commit(seed, &rules),
             _ => advance(seed, &rules),
         }
     }

@@ -17,7 +17,7 @@ fn a_step_pays_the_committed_accuracy_gained_less_rent() {
     let before = Step::new(40).committed(50.0).kept(58.0).slot(held(), held());
     pay(&committed(), &before.build(), &mut state);
 
-    let commit = Step::new(41).committed(58.0).kept(58.0).slot(held(), fossil());
+    let commit = Step::new(41).committed(58.0).kept(58.0).slot(held(), committed_seed());
     let paid = pay(&committed(), &commit.build(), &mut state);
 
     assert_terms(

@@ -25,8 +25,8 @@ fn potential_rises_with_stage_and_time_but_never_into_the_next_stage() {
         (Blending, 10, 5.3),
         (Holding, 2, 5.8),
         (Holding, 10, 5.95),
-        (Fossilized, 1, 6.0),
-        (Fossilized, 50, 6.0),
+        (Committed, 1, 6.0),
+        (Committed, 50, 6.0),
         (Embargoed, 3, 0.0),
     ] {
         assert_close(phi(stage, n), expected);
@@ -38,8 +38,8 @@ fn shaping_pays_for_progress_and_takes_it_back_at_a_prune() {
     assert_close(shaping(0.0, phi(Germinated, 1)), 0.2985);
     assert_close(shaping(phi(Training, 5), phi(Training, 6)), 0.039975);
     assert_close(shaping(phi(Training, 3), phi(Blending, 1)), 0.26475);
-    assert_close(shaping(phi(Holding, 2), phi(Fossilized, 1)), 0.051);
-    assert_close(shaping(phi(Fossilized, 1), phi(Fossilized, 2)), -0.009);
+    assert_close(shaping(phi(Holding, 2), phi(Committed, 1)), 0.051);
+    assert_close(shaping(phi(Committed, 1), phi(Committed, 2)), -0.009);
     assert_close(shaping(phi(Training, 5), 0.0), -0.96);
 }
 
@@ -56,7 +56,7 @@ fn a_whole_life_adds_nothing_once_the_episode_terminates() {
         (Training, 11),
         (Blending, 6),
         (Holding, 5),
-        (Fossilized, 4),
+        (Committed, 4),
     ] {
         potentials.extend((1..=steps).map(|n| phi(stage, n)));
     }

@@ -6,8 +6,8 @@ use crate::scenario::*;
 fn sparse_pays_committed_accuracy_less_committed_parameters_at_the_end() {
     let config = RewardConfig::Contribution(ContributionMode::Sparse(SparseReward::default()));
     let last = |committed: f64, params| {
-        let fossil = fossil().params(params);
-        let step = Step::new(150).after([fossil]).committed(committed);
+        let committed_seed = committed_seed().params(params);
+        let step = Step::new(150).after([committed_seed]).committed(committed);
         first(&config, step.last(EpisodeStatus::Truncated)).total()
     };
     assert_close(last(75.0, 250_000), 0.70);

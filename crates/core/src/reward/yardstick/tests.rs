@@ -10,7 +10,7 @@ fn parameters_seeds_and_commits_cost() {
     assert_close(of(vec![held.clone().params(10_000)], 17), 1.5);
     assert_eq!(of(vec![seed(SeedStage::Training, 1)], 17), 0.0);
 
-    let seeds = [SeedStage::Germinated, SeedStage::Fossilized, SeedStage::Training];
+    let seeds = [SeedStage::Germinated, SeedStage::Committed, SeedStage::Training];
     let seeds = seeds.map(|stage| seed(stage, 1).alpha(0.0).params(0));
     assert_close(of(seeds.to_vec(), 100_000), 0.5 * 0.0039_f64.ln_1p() + 0.02 + 0.002);
 }

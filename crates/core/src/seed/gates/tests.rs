@@ -148,6 +148,6 @@ fn a_report_tells_how_much_of_the_next_gate_holds() {
     seed.epochs_in_stage = 3;
     assert_eq!(readiness(&seed), Some(1.0 / 3.0));
 
-    seed.stage = SeedStage::Fossilized;
+    seed.stage = SeedStage::Committed;
     assert_eq!(readiness(&seed), None, "nothing follows");
 }

@@ -8,7 +8,7 @@ fn strict_limits() -> Limits {
 /// An old, resting, measured seed at the alpha of its stage.
 fn at(stage: SeedStage) -> SlotView {
     let alpha = match stage {
-        SeedStage::Blending | SeedStage::Holding | SeedStage::Fossilized => 1.0,
+        SeedStage::Blending | SeedStage::Holding | SeedStage::Committed => 1.0,
         _ => 0.0,
     };
     SlotView {
@@ -30,7 +30,7 @@ fn ops(slot: Option<SlotView>, limits: &Limits) -> Vec<LifecycleOp> {
 
 #[test]
 fn each_stage_admits_exactly_its_ops() {
-    use LifecycleOp::{Advance, Fossilize, Germinate, Prune, SetAlphaTarget, Wait};
+    use LifecycleOp::{Advance, Commit, Germinate, Prune, SetAlphaTarget, Wait};
     use SeedStage::*;
     let limits = strict_limits();
     assert_eq!(ops(None, &limits), [Wait, Germinate]);
@@ -38,8 +38,8 @@ fn each_stage_admits_exactly_its_ops() {
         (Germinated, &[Wait, Prune, Advance]),
         (Training, &[Wait, Prune, Advance]),
         (Blending, &[Wait, SetAlphaTarget, Prune, Advance]),
-        (Holding, &[Wait, SetAlphaTarget, Prune, Fossilize]),
-        (Fossilized, &[Wait]),
+        (Holding, &[Wait, SetAlphaTarget, Prune, Commit]),
+        (Committed, &[Wait]),
         (Pruned, &[Wait]),
         (Embargoed, &[Wait]),
         (Resetting, &[Wait]),
@@ -72,15 +72,12 @@ fn attempts_without_hope_are_hidden_unless_the_masks_are_to_show_them() {
         ..at(SeedStage::Blending)
     };
     let mut limits = strict_limits();
-    let fossilize = |limits: &Limits| legal(LifecycleOp::Fossilize, 0, &[Some(unmeasured)], limits);
+    let commit = |limits: &Limits| legal(LifecycleOp::Commit, 0, &[Some(unmeasured)], limits);
     let advance = |limits: &Limits| legal(LifecycleOp::Advance, 0, &[Some(half)], limits);
-    assert_eq!(
-        fossilize(&limits),
-        Err(FailureReason::GateFailed { gate: GateLevel::G5 })
-    );
+    assert_eq!(commit(&limits), Err(FailureReason::GateFailed { gate: GateLevel::G5 }));
     assert_eq!(advance(&limits), Err(FailureReason::GateFailed { gate: GateLevel::G3 }));
     limits.mask_structural_gates = false;
-    assert_eq!((fossilize(&limits), advance(&limits)), (Ok(()), Ok(())));
+    assert_eq!((commit(&limits), advance(&limits)), (Ok(()), Ok(())));
 }
 
 #[test]
@@ -109,7 +106,7 @@ fn germination_waits_for_developing_neighbours_but_not_for_blended_ones() {
     for stage in [Germinated, Training, Pruned, Embargoed, Resetting] {
         assert_eq!(beside(stage, &limits), Err(FailureReason::DevelopingSeed), "{stage}");
     }
-    for stage in [Blending, Holding, Fossilized] {
+    for stage in [Blending, Holding, Committed] {
         assert_eq!(beside(stage, &limits), Ok(()), "{stage}");
     }
     limits.sequential_germination = false;

@@ -183,7 +183,7 @@ fn a_scheduled_prune_ramps_down_and_cannot_be_called_off() {
     assert!(!crate::seed::trains(
         life.stage(),
         life.seed().alpha.mode(),
-        OnFossilize::Keep
+        OnCommit::Keep
     ));
     life.tick();
     assert_alpha(&life, 0.75);
@@ -252,8 +252,8 @@ fn a_training_seed_is_pruned_at_once_whatever_the_speed() {
 fn committing_is_for_ever() {
     let mut life = held(config(true));
     life.measure();
-    let change = life.order(fossilize).expect("measured and healthy");
-    assert_eq!(life.stage(), SeedStage::Fossilized);
+    let change = life.order(commit).expect("measured and healthy");
+    assert_eq!(life.stage(), SeedStage::Committed);
     assert_eq!(
         change.effects.as_slice(),
         [Effect::ResetMomentum, Effect::StopWeightDecay]
@@ -263,9 +263,9 @@ fn committing_is_for_ever() {
     for _ in 0..20 {
         life.wait();
     }
-    assert_eq!((life.stage(), life.alpha()), (SeedStage::Fossilized, 1.0));
+    assert_eq!((life.stage(), life.alpha()), (SeedStage::Committed, 1.0));
     let wrong_stage = FailureReason::WrongStage {
-        stage: SeedStage::Fossilized,
+        stage: SeedStage::Committed,
     };
     assert_eq!(life.order(prune_instantly).expect_err("terminal").reason, wrong_stage);
     assert_eq!(life.order(cut(GOVERNOR)).expect_err("terminal").reason, wrong_stage);
@@ -277,7 +277,7 @@ fn a_failed_gate_hands_its_checks_over() {
     let mut life = held(config(true));
     life.seed_mut().contribution.age = Some(2);
     let before = life.slot.clone();
-    let refusal = life.order(fossilize).expect_err("the contribution is stale");
+    let refusal = life.order(commit).expect_err("the contribution is stale");
     assert_eq!(refusal.reason, FailureReason::GateFailed { gate: GateLevel::G5 });
     assert_eq!(refusal.gate.map(|gate| gate.checks[0].id), Some("contribution_age"));
     assert_eq!(life.slot, before);
@@ -454,10 +454,10 @@ fn history_is_a_ring() {
         life.seed().history,
         [(SeedStage::Blending, 11), (SeedStage::Holding, 16)]
     );
-    life.order(fossilize).expect("measured and healthy");
+    life.order(commit).expect("measured and healthy");
     assert_eq!(
         life.seed().history,
-        [(SeedStage::Holding, 16), (SeedStage::Fossilized, 16)]
+        [(SeedStage::Holding, 16), (SeedStage::Committed, 16)]
     );
 }
 
@@ -478,8 +478,8 @@ fn an_initial_topology_is_committed_before_its_first_step_and_sound() {
 
         let seed = plan.next.unwrap();
         assert_eq!(
-            (seed.stage, seed.alpha.alpha(), seed.age_epochs),
-            (SeedStage::Fossilized, 1.0, 0)
+            (seed.stage, seed.alpha.alpha(), seed.age_steps),
+            (SeedStage::Committed, 1.0, 0)
         );
         assert_eq!(crate::seed::broken_law(&seed), None);
         assert!(plan.change.effects.contains(&Effect::InsertSeed));

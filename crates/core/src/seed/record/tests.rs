@@ -64,7 +64,7 @@ fn a_step_without_a_finite_accuracy_only_counts() {
     seed.record_epoch(60.0);
     seed.record_epoch(55.0);
     seed.record_epoch(f64::NAN);
-    assert_eq!((seed.age_epochs, seed.epochs_in_stage), (3, 3));
+    assert_eq!((seed.age_steps, seed.epochs_in_stage), (3, 3));
     assert_eq!(seed.accuracy.current, 55.0);
     assert_eq!(seed.total_improvement(), 5.0);
     assert_eq!(seed.accuracy_delta(), 0.0);

@@ -9,7 +9,7 @@ fn exactly_the_transitions_of_the_table_are_legal() {
         (Germinated, Training),
         (Training, Blending),
         (Blending, Holding),
-        (Holding, Fossilized),
+        (Holding, Committed),
         (Holding, Blending),
         (Germinated, Pruned),
         (Training, Pruned),
@@ -41,21 +41,21 @@ fn seeds_train_from_incubation_on_unless_they_fade_or_are_frozen_for_ever() {
     use AlphaMode::{Down, Hold, Up};
     use SeedStage::*;
     for stage in [Unknown, Dormant, Germinated, Pruned, Embargoed, Resetting] {
-        assert!(!trains(stage, Hold, OnFossilize::Keep));
+        assert!(!trains(stage, Hold, OnCommit::Keep));
     }
-    assert!(trains(Training, Hold, OnFossilize::Keep));
-    assert!(trains(Blending, Up, OnFossilize::Keep));
-    assert!(!trains(Blending, Down, OnFossilize::Keep));
-    assert!(trains(Holding, Hold, OnFossilize::Freeze));
-    assert!(trains(Fossilized, Hold, OnFossilize::ResetMomentum));
-    assert!(!trains(Fossilized, Hold, OnFossilize::Freeze));
+    assert!(trains(Training, Hold, OnCommit::Keep));
+    assert!(trains(Blending, Up, OnCommit::Keep));
+    assert!(!trains(Blending, Down, OnCommit::Keep));
+    assert!(trains(Holding, Hold, OnCommit::Freeze));
+    assert!(trains(Committed, Hold, OnCommit::ResetMomentum));
+    assert!(!trains(Committed, Hold, OnCommit::Freeze));
 }
 
 #[test]
 fn an_optimizer_needs_parameters_and_a_stage_that_has_begun_to_train() {
     assert!(!has_optimizer(SeedStage::Germinated, 10));
     assert!(has_optimizer(SeedStage::Training, 10));
-    assert!(has_optimizer(SeedStage::Fossilized, 10));
+    assert!(has_optimizer(SeedStage::Committed, 10));
     assert!(!has_optimizer(SeedStage::Training, 0));
     assert!(!has_optimizer(SeedStage::Pruned, 10));
 }

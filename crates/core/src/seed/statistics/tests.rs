@@ -106,12 +106,12 @@ fn growth_counts_committed_and_live_parameters_apart() {
     let growth = Growth::of(
         6418,
         [
-            (SeedStage::Fossilized, 688),
+            (SeedStage::Committed, 688),
             (SeedStage::Blending, 273),
             (SeedStage::Embargoed, 5000),
         ],
     );
     assert!((growth.growth_ratio() - 1.107199).abs() < 1e-6);
     assert!((growth.parameter_ratio() - 1.149735).abs() < 1e-6);
-    assert_eq!((growth.live_params, growth.fossil_params), (273, 688));
+    assert_eq!((growth.live_params, growth.committed_params), (273, 688));
 }

@@ -1,7 +1,7 @@
 use std::collections::BTreeSet;
 
 use super::*;
-use crate::telemetry::examples;
+use crate::telemetry::{examples, strip_volatile};
 
 #[test]
 fn every_kind_of_event_has_an_example() {
@@ -29,6 +29,35 @@ fn every_kind_of_event_reads_back_to_itself() {
 
         assert_eq!(read, event, "{line}");
     }
+}
+
+#[test]
+fn events_of_schema_2_are_read_as_what_they_are_called_now() {
+    let old = include_str!("../examples/schema_2.jsonl");
+    for line in old.lines() {
+        let event: Event = serde_json::from_str(line).unwrap();
+        let present = examples::events()
+            .into_iter()
+            .find(|present| present.payload.kind() == event.payload.kind());
+        assert_eq!(Some(event), present, "{line}");
+
+        let (old, present) = (
+            serde_json::from_str(line).unwrap(),
+            serde_json::to_value(&present).unwrap(),
+        );
+        assert_eq!(strip_volatile(&old), strip_volatile(&present), "{line}");
+    }
+    assert_eq!(old.lines().count(), 8);
+}
+
+#[test]
+fn what_a_plugin_wrote_keeps_its_names() {
+    let line =
+        r#"{"seq":0,"t":"1970-01-01T00:00:00.000Z","type":"user_event","data":{"name":"x","fields":{"fossilized":1}}}"#;
+
+    let event: Event = serde_json::from_str(line).unwrap();
+
+    assert!(serde_json::to_string(&event).unwrap().contains("\"fossilized\":1"));
 }
 
 #[test]

@@ -60,7 +60,7 @@ fn a_committed_seed_carries_its_last_measurement_and_its_shapley_value() {
 
     let live = fold(&[
         Event::env(context, matrix),
-        Event::seed(context, slot, "e0.r0c0.0", examples::fossilized()),
+        Event::seed(context, slot, "e0.r0c0.0", examples::committed()),
         Event::env(context, shapley),
     ]);
 
@@ -79,7 +79,7 @@ fn without_a_matrix_the_contribution_is_that_of_the_commit() {
         examples::context(),
         SlotId::new(0, 0),
         "e0.r0c0.0",
-        examples::fossilized(),
+        examples::committed(),
     );
 
     let live = fold(&[seed]);
@@ -178,9 +178,9 @@ fn the_front_holds_what_none_beats_in_both_accuracy_and_size() {
 
 #[test]
 fn what_a_rollback_has_undone_was_not_committed() {
-    let commits = |fossilized, committed_ratio| {
+    let commits = |committed, committed_ratio| {
         let mut told = examples::episode_finished();
-        (told.growth.fossilized, told.committed_ratio) = (fossilized, committed_ratio);
+        (told.growth.committed, told.committed_ratio) = (committed, committed_ratio);
         let at = examples::context();
         EpisodeResult { at, told }.has_committed()
     };

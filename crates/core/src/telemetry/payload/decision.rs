@@ -68,7 +68,7 @@ impl Choice {
                 alpha_curve: Some(curve),
                 ..Self::default()
             },
-            LifecycleCommand::Wait | LifecycleCommand::Fossilize { .. } | LifecycleCommand::Advance { .. } => {
+            LifecycleCommand::Wait | LifecycleCommand::Commit { .. } | LifecycleCommand::Advance { .. } => {
                 Self::default()
             }
         }

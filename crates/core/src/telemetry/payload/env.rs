@@ -36,7 +36,7 @@ pub struct EnvStep {
     pub params_total: u64,
     /// Of committed seeds.
     #[serde(default, skip_serializing_if = "is_default")]
-    pub params_fossilized: u64,
+    pub params_committed: u64,
     /// Steps since the best validation accuracy of the episode.
     #[serde(default, skip_serializing_if = "is_default")]
     pub steps_since_best: u32,
@@ -83,7 +83,7 @@ fn is_full(alpha: &Num) -> bool {
 
 impl From<&crate::seed::SeedReport> for SeedRow {
     fn from(report: &crate::seed::SeedReport) -> Self {
-        let is_growing = report.stage != SeedStage::Fossilized;
+        let is_growing = report.stage != SeedStage::Committed;
         Self {
             slot: report.slot,
             stage: report.stage,
@@ -119,8 +119,8 @@ pub struct OpCounts {
     pub set_alpha_target: u32,
     /// `PRUNE`.
     pub prune: u32,
-    /// `FOSSILIZE`.
-    pub fossilize: u32,
+    /// `COMMIT`.
+    pub commit: u32,
     /// `ADVANCE`.
     pub advance: u32,
 }
@@ -133,13 +133,13 @@ impl OpCounts {
             LifecycleOp::Germinate => &mut self.germinate,
             LifecycleOp::SetAlphaTarget => &mut self.set_alpha_target,
             LifecycleOp::Prune => &mut self.prune,
-            LifecycleOp::Fossilize => &mut self.fossilize,
+            LifecycleOp::Commit => &mut self.commit,
             LifecycleOp::Advance => &mut self.advance,
         } += 1;
     }
 }
 
-added_by_field!(OpCounts: wait, germinate, set_alpha_target, prune, fossilize, advance);
+added_by_field!(OpCounts: wait, germinate, set_alpha_target, prune, commit, advance);
 
 /// What was ordered and what grew: per episode, summed over envs per round.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -147,7 +147,7 @@ pub struct GrowthCounts {
     /// Seeds planted.
     pub germinated: u32,
     /// Seeds committed.
-    pub fossilized: u32,
+    pub committed: u32,
     /// Seeds removed.
     pub pruned: u32,
     /// Operations ordered.
@@ -166,7 +166,7 @@ impl GrowthCounts {
     }
 }
 
-added_by_field!(GrowthCounts: germinated, fossilized, pruned; ops, ops_ok);
+added_by_field!(GrowthCounts: germinated, committed, pruned; ops, ops_ok);
 
 /// What became of the seeds of one blueprint.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -174,7 +174,7 @@ pub struct BlueprintCounts {
     /// Seeds planted.
     pub germinated: u32,
     /// Seeds committed.
-    pub fossilized: u32,
+    pub committed: u32,
     /// Seeds removed.
     pub pruned: u32,
 }
@@ -226,7 +226,7 @@ impl EpisodeCompute {
 pub struct EpisodeFinished {
     /// Validation accuracy of the network as it stands.
     pub final_accuracy: Num,
-    /// With the fossilized seeds alone.
+    /// With the committed seeds alone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub committed_accuracy: Option<Num>,
     /// Its validation loss.
@@ -261,7 +261,7 @@ pub struct EpisodeFinished {
     /// Host and committed seeds / host; absent in records of versions that did not tell it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub committed_ratio: Option<Num>,
-    /// Fossilized seeds whose contribution reaches the lifecycle's threshold.
+    /// Committed seeds whose contribution reaches the lifecycle's threshold.
     pub contributing: u32,
     /// Times the governor restored an earlier state.
     pub rollbacks: u32,

@@ -25,7 +25,7 @@ pub struct SeedGerminated {
     #[serde(with = "by_name")]
     pub tempo: Tempo,
     /// The same in steps.
-    pub tempo_epochs: u32,
+    pub tempo_steps: u32,
     /// Amplitude to blend to, 0..1.
     pub alpha_target: Num,
     /// Curve of the first blend.
@@ -69,7 +69,7 @@ pub struct SeedStageChanged {
 
 /// A ramp of alpha was ordered: by a new target, or by a prune that lets the seed wither first.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct SeedAlphaRetargeted {
+pub struct AlphaRampStarted {
     /// Amplitude before the ramp.
     pub from: Num,
     /// Amplitude after the ramp.
@@ -149,7 +149,7 @@ impl From<&GateResult> for SeedGateEvaluated {
 
 /// A seed was committed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct SeedFossilized {
+pub struct SeedCommitted {
     /// Id of the blueprint.
     pub blueprint: String,
     /// Parameters that the host has gained for good.
@@ -157,7 +157,7 @@ pub struct SeedFossilized {
     /// Amplitude, 0..1.
     pub alpha: Num,
     /// Steps since germination.
-    pub age_epochs: u32,
+    pub age_steps: u32,
     /// Accuracy gained since germination, points.
     pub total_improvement: Num,
     /// Accuracy gained since blending began, points.
@@ -201,14 +201,14 @@ pub struct BirthRatios {
 
 /// What came of a growth event. Its `step` is the one in which all was known, or in which the seed or the episode ended.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct SeedInsertion {
+pub struct GrowthEffect {
     /// `e{episode}.{slot}.{n}`.
     pub seed: String,
     /// Id of the blueprint.
     pub blueprint: String,
     /// What the seed was born with.
     pub init: SeedInit,
-    /// The stage that the seed entered: `GERMINATED` or `FOSSILIZED`.
+    /// The stage that the seed entered: `GERMINATED` or `COMMITTED`.
     #[serde(with = "by_name")]
     pub entered: SeedStage,
     /// The network in the step of the event, without it.
@@ -240,7 +240,7 @@ pub struct SeedPruned {
     #[serde(with = "by_name")]
     pub stage: SeedStage,
     /// Steps since germination.
-    pub age_epochs: u32,
+    pub age_steps: u32,
     /// Accuracy gained since germination, points.
     pub total_improvement: Num,
     /// Accuracy gained since blending began, points.

@@ -29,13 +29,22 @@ fn a_missing_field_is_named_with_its_line() {
 }
 
 #[test]
-fn another_major_version_is_refused() {
-    let header = HEADER.replace("\"major\":2", "\"major\":3");
+fn major_versions_that_are_too_old_or_newer_are_refused() {
+    let of_version = |major: u32| {
+        read(&format!(
+            "{}\n{NOTE}\n",
+            HEADER.replace("\"major\":2", &format!("\"major\":{major}"))
+        ))
+    };
 
-    let error = read(&format!("{header}\n{NOTE}\n")).unwrap_err().to_string();
-
-    assert!(error.contains("schema 3"), "{error}");
-    assert!(error.contains("reads schema 2.x"), "{error}");
+    for major in [1, 4] {
+        let error = of_version(major).unwrap_err().to_string();
+        assert!(
+            error.contains(&format!("schema {major}; this version reads schemas 2 to 3")),
+            "{error}"
+        );
+    }
+    assert_eq!(of_version(2).unwrap(), of_version(3).unwrap());
 }
 
 #[test]

@@ -37,15 +37,15 @@ fn fold(events: &[Event]) -> SeedEnds {
 #[test]
 fn a_seed_ends_where_it_was_pruned_or_where_the_episode_left_it() {
     let mut pruned = examples::pruned();
-    (pruned.stage, pruned.reason, pruned.age_epochs) = (SeedStage::Training, PruneReason::Policy, 6);
+    (pruned.stage, pruned.reason, pruned.age_steps) = (SeedStage::Training, PruneReason::Policy, 6);
     let ends = fold(&[
         seed(0, 2, examples::germinated()),
         seed(1, 3, examples::germinated()),
         seed(2, 3, examples::germinated()),
         seed(1, 4, enters(SeedStage::Training)),
         seed(0, 8, pruned),
-        seed(2, 9, enters(SeedStage::Fossilized)),
-        seed(2, 9, examples::fossilized()),
+        seed(2, 9, enters(SeedStage::Committed)),
+        seed(2, 9, examples::committed()),
         over(examples::context_at(0, 0, 20), EpisodeEnd::Horizon),
         over(examples::context_at(1, 0, 20), EpisodeEnd::Horizon),
         over(examples::context_at(2, 0, 20), EpisodeEnd::Horizon),

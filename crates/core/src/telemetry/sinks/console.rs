@@ -235,18 +235,18 @@ fn event_line(event: &Event) -> Option<String> {
     let what = match &event.payload {
         Payload::SeedGerminated(seed) => format!("germinated {}", seed.blueprint),
         Payload::SeedStageChanged(seed) => format!("{} -> {}", seed.from, seed.to),
-        Payload::SeedAlphaRetargeted(ramp) => {
+        Payload::AlphaRampStarted(ramp) => {
             format!("alpha {:.2} -> {:.2} in {} steps", ramp.from.0, ramp.to.0, ramp.steps)
         }
         Payload::SeedGateEvaluated(gate) => {
             let verdict = if gate.passed { "passed" } else { "failed" };
             format!("gate {} {verdict}", gate.gate)
         }
-        Payload::SeedFossilized(seed) => {
+        Payload::SeedCommitted(seed) => {
             let gain = seed
                 .contribution
                 .map_or_else(String::new, |points| format!(", contributes {:+.2} points", points.0));
-            format!("fossilized {}{gain}", seed.blueprint)
+            format!("committed {}{gain}", seed.blueprint)
         }
         Payload::SeedPruned(seed) => format!("pruned by {} ({})", seed.initiator, seed.reason),
         Payload::GovernorAlarm(alarm) => format!(
@@ -351,7 +351,7 @@ impl Bars {
     }
 }
 
-/// `accuracy 54.3 %  germinated 3, fossilized 1, pruned 2  6.4 env-steps/s`
+/// `accuracy 54.3 %  germinated 3, committed 1, pruned 2  6.4 env-steps/s`
 fn status_line(live: &LiveState) -> String {
     let progress = live.progress();
     let growth = live.growth_in_round;
@@ -360,8 +360,8 @@ fn status_line(live: &LiveState) -> String {
         parts.push(format!("accuracy {accuracy:.1} %"));
     }
     parts.push(format!(
-        "germinated {}, fossilized {}, pruned {}",
-        growth.germinated, growth.fossilized, growth.pruned
+        "germinated {}, committed {}, pruned {}",
+        growth.germinated, growth.committed, growth.pruned
     ));
     if let Some(speed) = progress.env_steps_per_s {
         parts.push(format!("{speed:.1} env-steps/s"));

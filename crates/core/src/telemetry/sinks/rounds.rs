@@ -32,7 +32,7 @@ const PERPLEXITY: &str = "perplexity";
 /// What the heads do not say themselves.
 const LEGEND: [&str; 2] = [
     "accuracy in %: mean of the envs, rolling mean of ten rounds, best of any env",
-    "seeds: germinated/fossilized/pruned; steps/s: of all envs; left: estimated time",
+    "seeds: germinated/committed/pruned; steps/s: of all envs; left: estimated time",
 ];
 
 /// What stands above the first round.
@@ -65,7 +65,7 @@ pub fn round_line(round: &RoundResult, live: &LiveState) -> String {
             .map_or_else(|| ABSENT.into(), |reward| format!("{reward:+.2}")),
         number(update.and_then(|update| Some(update.measured.entropy_mean?.0)), 2),
         number(update.and_then(|update| Some(update.measured.approx_kl?.0)), 4),
-        format!("{}/{}/{}", growth.germinated, growth.fossilized, growth.pruned),
+        format!("{}/{}/{}", growth.germinated, growth.committed, growth.pruned),
         format!("{:.1}", told.perf.env_steps_per_s.0),
         live.eta_s().map_or_else(|| ABSENT.into(), short_duration),
     ];

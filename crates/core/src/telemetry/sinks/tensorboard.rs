@@ -43,7 +43,7 @@ const OF_UPDATE: [(&str, &str); 3] = [
 const OF_EPISODE: [(&str, &str); 4] = [
     ("test_accuracy", "test_accuracy"),
     ("accuracy_committed", "committed_accuracy"),
-    ("committed_seeds", "fossilized"),
+    ("committed_seeds", "committed"),
     ("params_ratio", "param_ratio"),
 ];
 /// The host that never grew, behind the last round.
@@ -128,7 +128,7 @@ fn env_curves(row: &EnvStep) -> Curves {
         ("val_loss", row.val_loss.0),
         ("val_accuracy", row.val_accuracy.0),
         ("params_total", row.params_total as f64),
-        ("params_fossilized", row.params_fossilized as f64),
+        ("params_committed", row.params_committed as f64),
     ]
 }
 
@@ -204,7 +204,7 @@ impl TensorBoardSink {
         let Totals { growth, rollbacks } = self.totals;
         for (name, total) in [
             ("germinated", growth.germinated.into()),
-            ("fossilized", growth.fossilized.into()),
+            ("committed", growth.committed.into()),
             ("pruned", growth.pruned.into()),
             ("rollbacks", rollbacks),
         ] {
@@ -261,7 +261,7 @@ impl TensorBoardSink {
             Payload::RunStarted(run) => self.max_steps = Some(run.max_steps),
             Payload::EnvStep(row) => self.take_step(event, row),
             Payload::SeedGerminated(_) => self.totals.growth.germinated += 1,
-            Payload::SeedFossilized(_) => self.totals.growth.fossilized += 1,
+            Payload::SeedCommitted(_) => self.totals.growth.committed += 1,
             Payload::SeedPruned(_) => self.totals.growth.pruned += 1,
             Payload::GovernorRollback(_) => self.totals.rollbacks += 1,
             Payload::LearnerUpdate(update) => {

@@ -149,7 +149,7 @@ fn the_paired_error_of_a_contribution() {
 
 /// Up to eight seeds on the output path, committed ones among them.
 fn any_players() -> impl Strategy<Value = Players> {
-    let stage = prop::sample::select(vec![SeedStage::Blending, SeedStage::Holding, SeedStage::Fossilized]);
+    let stage = prop::sample::select(vec![SeedStage::Blending, SeedStage::Holding, SeedStage::Committed]);
     prop::collection::vec(stage, 0..=8)
         .prop_map(|stages| find_players(stages.into_iter().map(|stage| Some((stage, 1.0))), true))
 }
@@ -188,10 +188,10 @@ proptest! {
         for (player, seed) in players.iter().enumerate() {
             prop_assert!(masks.contains(&(all & !(1 << player))));
             if is_final && seed.stage == SeedStage::Holding {
-                prop_assert!(masks.contains(&(plan.fossilized | 1 << player)));
+                prop_assert!(masks.contains(&(plan.committed | 1 << player)));
             }
         }
-        prop_assert!(masks.contains(&0) && masks.contains(&plan.fossilized));
+        prop_assert!(masks.contains(&0) && masks.contains(&plan.committed));
     }
 
     /// Efficiency, with exact and with sampled shares.

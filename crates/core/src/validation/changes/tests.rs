@@ -8,7 +8,7 @@ const ON_CHANGE: AttributionConfig = AttributionConfig {
     full_factorial_max: 4,
     pairs_max: 8,
     shapley_permutations: 20,
-    include_fossilized: false,
+    include_committed: false,
     max_configs: None,
 };
 
@@ -60,14 +60,14 @@ fn seeds_are_measured_when_they_have_changed_and_not_again_before_they_do() {
     assert!(is_measured(&mut last, &blending, false), "never measured");
     assert!(!is_measured(&mut last, &blending, false), "as it was");
 
-    let committed = [seed(SeedStage::Fossilized, 0)];
+    let committed = [seed(SeedStage::Committed, 0)];
     assert!(is_measured(&mut last, &committed, false), "another stage");
     assert!(!is_measured(&mut last, &committed, false), "as it was");
 
-    let other = [seed(SeedStage::Fossilized, 1)];
+    let other = [seed(SeedStage::Committed, 1)];
     assert!(is_measured(&mut last, &other, false), "another seed");
 
-    let both = [seed(SeedStage::Fossilized, 1), seed(SeedStage::Blending, 2)];
+    let both = [seed(SeedStage::Committed, 1), seed(SeedStage::Blending, 2)];
     assert!(is_measured(&mut last, &both, false), "one more");
     assert!(is_measured(&mut last, &other, false), "one fewer");
 }
@@ -93,7 +93,7 @@ fn a_held_seed_is_measured_at_every_step_and_the_last_step_in_any_case() {
     let held = [seed(SeedStage::Holding, 0)];
     assert!((0..3).all(|_| is_measured(&mut last, &held, false)));
 
-    let committed = [seed(SeedStage::Fossilized, 0)];
+    let committed = [seed(SeedStage::Committed, 0)];
     assert!(is_measured(&mut last, &committed, false));
     assert!(!is_measured(&mut last, &committed, false));
     assert!(is_measured(&mut last, &committed, true), "the last step");
@@ -102,7 +102,7 @@ fn a_held_seed_is_measured_at_every_step_and_the_last_step_in_any_case() {
 #[test]
 fn what_is_forgotten_is_measured_anew() {
     let mut last = LastMeasured::default();
-    let committed = [seed(SeedStage::Fossilized, 0)];
+    let committed = [seed(SeedStage::Committed, 0)];
     assert!(is_measured(&mut last, &committed, false));
 
     last.forget();
@@ -114,7 +114,7 @@ fn what_is_forgotten_is_measured_anew() {
 fn other_cadences_are_left_as_they_are() {
     let mut last = LastMeasured::default();
     let every_step = AttributionConfig::default();
-    let committed = [seed(SeedStage::Fossilized, 0)];
+    let committed = [seed(SeedStage::Committed, 0)];
     for _ in 0..2 {
         let (_, config) = last.find(committed.iter().map(Some), true, &every_step, false);
         assert_eq!(config, every_step);

@@ -50,7 +50,7 @@ fn each_off_comes_before_none_before_solo_before_pairs() {
 #[test]
 fn what_a_commit_would_leave_comes_before_solo() {
     let stages = [
-        SeedStage::Fossilized,
+        SeedStage::Committed,
         SeedStage::Holding,
         SeedStage::Blending,
         SeedStage::Blending,
@@ -68,7 +68,7 @@ fn what_a_commit_would_leave_comes_before_solo() {
 #[test]
 fn what_the_reward_needs_is_kept_whatever_the_limit() {
     let stages = [
-        SeedStage::Fossilized,
+        SeedStage::Committed,
         SeedStage::Holding,
         SeedStage::Holding,
         SeedStage::Blending,
@@ -112,7 +112,7 @@ fn of_sampled_orders_only_whole_pairs_are_left() {
 }
 
 fn any_plan() -> impl Strategy<Value = AttributionPlan> {
-    let stage = prop::sample::select(vec![SeedStage::Blending, SeedStage::Holding, SeedStage::Fossilized]);
+    let stage = prop::sample::select(vec![SeedStage::Blending, SeedStage::Holding, SeedStage::Committed]);
     let strategy = prop::sample::select(vec![
         AttributionStrategy::Auto,
         AttributionStrategy::Permutations,

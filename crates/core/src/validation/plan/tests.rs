@@ -62,7 +62,7 @@ fn no_plan_has_more_configurations_than_there_is_room_for() {
     for config in &configs {
         for count in 0..=15 {
             let stages = (0..count).map(|slot| {
-                let stage = [SeedStage::Fossilized, SeedStage::Holding, SeedStage::Blending][slot % 3];
+                let stage = [SeedStage::Committed, SeedStage::Holding, SeedStage::Blending][slot % 3];
                 Some((stage, 0.5))
             });
             let players = find_players(stages, true);
@@ -130,7 +130,7 @@ fn only_seeds_on_the_output_path_play() {
         None,
         Some((SeedStage::Blending, 0.2)),
         Some((SeedStage::Holding, 1.0)),
-        Some((SeedStage::Fossilized, 1.0)),
+        Some((SeedStage::Committed, 1.0)),
         Some((SeedStage::Embargoed, 0.0)),
     ];
     let played = |include| -> Vec<usize> { find_players(slots, include).iter().map(|player| player.slot).collect() };
@@ -142,7 +142,7 @@ fn only_seeds_on_the_output_path_play() {
 fn the_final_plan_holds_what_a_last_step_commit_would_be_worth() {
     let players = find_players(
         [
-            Some((SeedStage::Fossilized, 1.0)),
+            Some((SeedStage::Committed, 1.0)),
             Some((SeedStage::Holding, 1.0)),
             Some((SeedStage::Blending, 0.5)),
         ],
@@ -153,7 +153,7 @@ fn the_final_plan_holds_what_a_last_step_commit_would_be_worth() {
         ..Default::default()
     };
     let plan = plan_coalitions(&players, &config, LAST);
-    assert_eq!(plan.fossilized, 0b001);
+    assert_eq!(plan.committed, 0b001);
     assert_eq!(plan.coalitions.masks, [0b111, 0b110, 0b101, 0b011, 0b000, 0b001]);
     let without_commit = plan_coalitions(&players[..2], &config, STEP);
     assert_eq!(without_commit.coalitions.masks, [0b11, 0b10, 0b01, 0b00]);

@@ -31,8 +31,8 @@ fn a_syntax_error_says_where_and_what() {
 #[test]
 fn a_key_given_twice_is_noted_with_its_position() {
     let document = read("(a: 1, a: 2)", 0).expect("reads");
-    assert_eq!(document.duplicates[0].message, "`a` is given twice");
-    assert_eq!(document.duplicates[0].span.start, 7);
+    assert_eq!(document.noted[0].message, "`a` is given twice");
+    assert_eq!(document.noted[0].span.start, 7);
 }
 
 #[test]

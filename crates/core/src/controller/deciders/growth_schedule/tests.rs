@@ -25,7 +25,7 @@ fn germination(slot: usize, blueprint: usize) -> LifecycleCommand {
 
 fn aged(slot: usize, stage: SeedStage, epochs_in_stage: u32) -> SeedReport {
     SeedReport {
-        age_epochs: 30,
+        age_steps: 30,
         epochs_in_stage,
         contribution: Some(-1.0),
         ..report(slot, stage)
@@ -63,7 +63,7 @@ fn a_seed_germinates_every_period_and_blueprints_take_turns() {
     );
     assert_eq!(with_seeds(5, []).decide(&mut controller).command, germination(0, 1));
 
-    let held = || aged(0, SeedStage::Fossilized, 1);
+    let held = || aged(0, SeedStage::Committed, 1);
     assert_eq!(
         with_seeds(9, [held()]).decide(&mut controller).command,
         LifecycleCommand::Wait
@@ -72,7 +72,7 @@ fn a_seed_germinates_every_period_and_blueprints_take_turns() {
         with_seeds(10, [held()]).decide(&mut controller).command,
         germination(1, 3)
     );
-    let two = [held(), aged(1, SeedStage::Fossilized, 1)];
+    let two = [held(), aged(1, SeedStage::Committed, 1)];
     assert_eq!(with_seeds(15, two).decide(&mut controller).command, germination(2, 1));
 }
 
@@ -118,7 +118,7 @@ fn seeds_are_moved_on_as_soon_as_they_may_be() {
     assert_eq!(command(aged(1, SeedStage::Blending, 3)), advance);
     assert_eq!(
         command(aged(1, SeedStage::Holding, 1)),
-        LifecycleCommand::Fossilize { slot: 1 }
+        LifecycleCommand::Commit { slot: 1 }
     );
     let unmeasured = SeedReport {
         contribution: None,
@@ -135,7 +135,7 @@ fn seeds_take_turns_so_that_a_gate_that_stays_shut_holds_nobody_up() {
         with_seeds(30, seeds).decide(&mut controller).command
     };
     let (commit, advance) = (
-        LifecycleCommand::Fossilize { slot: 0 },
+        LifecycleCommand::Commit { slot: 0 },
         LifecycleCommand::Advance { slot: 2 },
     );
     assert_eq!([command(), command(), command()], [commit, advance, commit]);

@@ -24,7 +24,7 @@ fn with_seed(step: u32, slot: usize, seed: SeedReport) -> Scene {
 
 fn aged(stage: SeedStage, epochs_in_stage: u32) -> SeedReport {
     SeedReport {
-        age_epochs: 20,
+        age_steps: 20,
         epochs_in_stage,
         ..report(0, stage)
     }
@@ -111,7 +111,7 @@ fn a_failing_seed_has_to_lose_more_than_two_points() {
 
 #[test]
 fn a_held_seed_is_committed_for_its_contribution_only() {
-    assert_eq!(held(Some(3.0), 5.0), LifecycleOp::Fossilize);
+    assert_eq!(held(Some(3.0), 5.0), LifecycleOp::Commit);
     assert_eq!(held(Some(1.0), -0.5), LifecycleOp::Prune);
     assert_eq!(held(Some(0.3), 1.0), LifecycleOp::Prune);
     assert_eq!(held(None, 1.0), LifecycleOp::Wait);
@@ -164,14 +164,14 @@ fn the_most_urgent_proposal_wins_and_then_the_lowest_slot() {
     scene.reports[2] = Some(committable);
     assert_eq!(
         scene.decide(&mut heuristic()).command,
-        LifecycleCommand::Fossilize { slot: 1 }
+        LifecycleCommand::Commit { slot: 1 }
     );
 }
 
 #[test]
 fn an_illegal_proposal_becomes_a_wait_that_keeps_its_reason() {
     let young = SeedReport {
-        age_epochs: 4,
+        age_steps: 4,
         improvement_since_stage_start: -9.0,
         ..aged(SeedStage::Training, 5)
     };

@@ -13,6 +13,7 @@ use crate::controller::saved::{Differences, SavedFolder, sha256, storage, to_ron
 use crate::controller::view::RunningMoments;
 use crate::files::read_ron;
 use crate::policy::{PolicyParam, PolicyParams};
+use crate::renamed::as_first_written;
 use crate::scenario::{FloorConfig, NetConfig};
 use crate::torch::{HostSyncCounter, catch, copy_all, read_f32};
 
@@ -122,14 +123,14 @@ impl PolicyManifest {
     }
 }
 
-/// SHA-256 of the lines `head:member`, in order.
+/// SHA-256 of the lines `head:member`, in order, by the names that they were first given.
 pub fn action_space_hash(slots: &[String], blueprints: &[String]) -> String {
     let mut lines: Vec<String> = Vec::new();
     for head in Head::ALL {
         let members = head.members(slots, blueprints);
         lines.extend(members.iter().map(|member| format!("{head}:{member}")));
     }
-    sha256(lines.join("\n").as_bytes())
+    sha256(as_first_written(&lines.join("\n")).as_bytes())
 }
 
 /// Writes weights and manifest into `folder`, which appears whole or not at all.

@@ -45,11 +45,11 @@ fn joint(sample: &Sample) -> f32 {
 fn six_ops() -> MaskSet {
     let mut reports = empty(3);
     reports[0] = Some(SeedReport {
-        age_epochs: 12,
+        age_steps: 12,
         ..report(0, SeedStage::Blending)
     });
     reports[1] = Some(SeedReport {
-        age_epochs: 20,
+        age_steps: 20,
         contribution: Some(1.0),
         alpha_mode: AlphaMode::Hold,
         ..report(1, SeedStage::Holding)

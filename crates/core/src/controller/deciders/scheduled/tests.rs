@@ -84,7 +84,7 @@ fn growing_one_seed_is_legal_at_each_of_its_steps() {
     held.contribution = Some(0.4);
     assert_eq!(
         order(18, Some(held.clone())).command,
-        LifecycleCommand::Fossilize { slot: 0 }
+        LifecycleCommand::Commit { slot: 0 }
     );
     assert_eq!(order(19, Some(held)).command, LifecycleCommand::Wait);
 }

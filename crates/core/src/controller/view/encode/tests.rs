@@ -85,7 +85,7 @@ fn the_env_s_features_have_known_values() {
     }
     let reports = [
         Some(report(0, SeedStage::Training)),
-        Some(report(1, SeedStage::Fossilized)),
+        Some(report(1, SeedStage::Committed)),
         None,
     ];
     let feedback = ActionFeedback {
@@ -121,7 +121,7 @@ fn a_training_seed_s_features_have_known_values() {
         gradient_norm: Some(3.5),
         gradient_health: Some(0.9),
         epochs_in_stage: 4,
-        age_epochs: 5,
+        age_steps: 5,
         ..report(0, SeedStage::Training)
     };
     let expected = sparse(&[

@@ -148,6 +148,6 @@ fn the_status_line_shows_accuracy_and_growth() {
 
     assert_eq!(
         status_line(&live),
-        "accuracy 50.0 %  germinated 1, fossilized 1, pruned 1"
+        "accuracy 50.0 %  germinated 1, committed 1, pruned 1"
     );
 }

@@ -140,7 +140,7 @@ fn totals_of_a_resumed_run_go_on_where_they_were() {
         Some(4.0),
         "3 of the first round and one more"
     );
-    assert_eq!(at("detail/seeds/fossilized_total"), Some(1.0));
+    assert_eq!(at("detail/seeds/committed_total"), Some(1.0));
     assert_eq!(at("detail/seeds/pruned_total"), Some(2.0));
     assert_eq!(at("detail/seeds/rollbacks_total"), Some(2.0));
 }

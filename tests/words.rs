@@ -1,0 +1,116 @@
+//! The words of `docs/glossary.md` that are not used, looked for in everything that people read: sources, messages,
+//! documents, scenarios. Underscores count as spaces, so that names are looked at as well.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+const GLOSSARY: &str = include_str!("../docs/glossary.md");
+
+/// Where old words have to be: what reads or lists them, and records of the past.
+const EXEMPT: [&str; 9] = [
+    "CHANGELOG.md",
+    "crates/core/src/telemetry/examples/schema_2.jsonl",
+    "crates/scenario/src/renamed",
+    "crates/scenario/src/scenario/removed",
+    "docs/glossary.md",
+    "proof/policy/",
+    "proof/registry.md",
+    "proof/results/",
+    "tests/goldens/",
+];
+
+/// Kinds of files that people read.
+const READ: [&str; 12] = [
+    "rs", "md", "ron", "txt", "snap", "cpp", "hpp", "h", "py", "sh", "toml", "jsonl",
+];
+
+/// The words of the table, in lower case, with what is used instead.
+fn words() -> Vec<(String, &'static str)> {
+    let (_, table) = GLOSSARY
+        .split_once("| not | but |")
+        .expect("the glossary has its table of words");
+    let rows = table.lines().skip_while(|line| !line.starts_with("| `"));
+    let rows = rows.take_while(|line| line.starts_with("| `"));
+    rows.flat_map(|row| {
+        let mut cells = row.trim_matches('|').splitn(2, '|').map(str::trim);
+        let (words, instead) = (cells.next().unwrap_or_default(), cells.next().unwrap_or_default());
+        words
+            .split('`')
+            .skip(1)
+            .step_by(2)
+            .map(move |word| (word.to_lowercase(), instead))
+    })
+    .collect()
+}
+
+/// Files of the repository, from its root.
+fn files() -> Vec<PathBuf> {
+    let mut files = Vec::new();
+    let mut folders = vec![PathBuf::new()];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join(&folder)).expect("a folder") {
+            let entry = entry.expect("an entry");
+            let path = folder.join(entry.file_name());
+            let is_ours = !["target", "runs", "node_modules"]
+                .iter()
+                .any(|other| path.ends_with(other));
+            let is_hidden = entry.file_name().to_string_lossy().starts_with('.');
+            match entry.file_type().expect("a type") {
+                kind if kind.is_dir() && is_ours && (!is_hidden || path.ends_with(".ci")) => folders.push(path),
+                kind if kind.is_file() => files.push(path),
+                _ => {}
+            }
+        }
+    }
+    files.sort_unstable();
+    files
+}
+
+/// `line: word; use ..` for each use of one of `words` in `text`.
+fn uses(text: &str, words: &[(String, &str)]) -> Vec<String> {
+    let is_part = |c: Option<char>| c.is_some_and(char::is_alphanumeric);
+    let mut found = Vec::new();
+    for (number, line) in text.lines().enumerate() {
+        let line = line.to_lowercase().replace('_', " ");
+        for (word, instead) in words {
+            let is_used = line.match_indices(word.as_str()).any(|(at, _)| {
+                let (before, after) = (&line[..at], &line[at + word.len()..]);
+                !is_part(before.chars().next_back()) && !is_part(after.chars().next())
+            });
+            if is_used {
+                found.push(format!("{}: `{word}`; use: {instead}", number + 1));
+            }
+        }
+    }
+    found
+}
+
+#[test]
+fn words_that_the_glossary_rules_out_are_nowhere_used() {
+    let words = words();
+    assert!(words.len() > 20, "{words:?}");
+    let mut found = Vec::new();
+    for file in files() {
+        let name = file.to_string_lossy().replace('\\', "/");
+        let is_read = file
+            .extension()
+            .is_some_and(|kind| READ.iter().any(|read| kind == *read))
+            || name == "Makefile";
+        if !is_read || EXEMPT.iter().any(|exempt| name.starts_with(exempt)) {
+            continue;
+        }
+        let text = fs::read(Path::new(env!("CARGO_MANIFEST_DIR")).join(&file)).expect("it is there");
+        let uses = uses(&String::from_utf8_lossy(&text), &words);
+        found.extend(uses.into_iter().map(|place| format!("{name}:{place}")));
+    }
+    assert!(found.is_empty(), "{} uses:\n{}", found.len(), found.join("\n"));
+}
+
+#[test]
+fn a_word_is_found_as_a_whole_in_sentences_and_names() {
+    let words = [("goes on".to_owned(), "continue"), ("lack".to_owned(), "missing")];
+
+    assert_eq!(uses("it Goes on.\nfn a_run_goes_on()", &words).len(), 2);
+    assert!(uses("black slack, lackey, goes onward", &words).is_empty());
+    assert_eq!(uses("what they lack", &words), ["1: `lack`; use: missing"]);
+}
