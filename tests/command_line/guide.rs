@@ -297,6 +297,30 @@ fn the_summary_lists_the_pages_that_there_are_and_each_is_followed() {
 }
 
 #[test]
+fn functions_that_the_guide_points_to_stand_in_the_files_that_it_links() {
+    let page = "docs/guide/src/extensions.md";
+    let mut pointed = 0;
+    for row in parts(page).1 {
+        let cells: Vec<&str> = row.trim_matches('|').split('|').map(str::trim).collect();
+        let [_, function, file] = cells[..] else { continue };
+        let name = function.strip_prefix('`').and_then(|rest| rest.split_once('`'));
+        let code = links(&[file.to_owned()])
+            .into_iter()
+            .filter(|link| link.contains("/crates/"));
+        let files = code.map(|link| root().join(page).with_file_name(link));
+        let files: Vec<PathBuf> = files.filter(|file| file.is_file()).collect();
+        let (Some((name, _)), false) = (name, files.is_empty()) else {
+            continue;
+        };
+        pointed += 1;
+        let is_there =
+            |file: &PathBuf| fs::read_to_string(file).is_ok_and(|text| text.contains(&format!("fn {name}(")));
+        assert!(files.iter().any(is_there), "{name} is not in {file}");
+    }
+    assert!(pointed >= 6, "{pointed}");
+}
+
+#[test]
 fn the_readme_is_short() {
     assert!(read("README.md").lines().count() <= 150);
 }
