@@ -120,7 +120,7 @@ fn take_all<'a>(
 ) -> Result<Vec<(&'a Trial, Lease<'a>)>, Box<dyn Error + Send + Sync>> {
     let leases = Leases::read(folder, Duration::from_secs(3600))?;
     let taken = plan.trials.iter().map(|trial| {
-        let lease = leases.take(&trial.id)?.ok_or("nobody else plays")?;
+        let lease = leases.take(&trial.id)?.ok_or("no other worker runs")?;
         Ok((trial, lease))
     });
     taken.collect()

@@ -60,7 +60,7 @@ free_kib=$(df -Pk "$target" | awk 'NR == 2 { print $4 }')
 [ "$free_kib" -ge "$needed_kib" ] ||
     fail "$((free_kib / 1024)) MiB are free at $target, but libtorch needs $((needed_kib / 1024)) MiB while it is unpacked."
 
-# Whoever interrupts what follows leaves something incomplete.
+# Without its marker an interrupted download is incomplete to the next call, which starts over.
 rm -f "$target"/.simic-engine-*
 echo "setup: downloading libtorch $version into $target (about 540 MB, once)"
 if [ "$kind" = cuda ]; then

@@ -291,7 +291,7 @@ def differences():
 
 
 def on_shared_hosts(trainings, counts, mean):
-    """A task: trainings on the same hosts, so many under each evaluation seed."""
+    """A task: trainings on the same hosts, `counts[i]` of them under evaluation seed i."""
     hosts = [LATER.normal(0, 4) + LATER.normal(0, 5, count) for count in counts]
     levels = LATER.normal(mean, 2, trainings)
     noisy = lambda level, seed: np.round(level + seed + LATER.normal(0, 3, len(seed)), 2).tolist()

@@ -1,5 +1,5 @@
 //! The program on a storage that fails at its n-th operation: what it says and exits with, and that the same sweep, or
-//! `resume`, goes on to the same end once the storage is mended.
+//! `resume`, comes to the same end once the storage is repaired.
 //!
 //! A sweep plays its trials with the program that it is itself, so this test is that program as well: with [`ORDER`] in its
 //! environment it does what its arguments say, on the storage that the order asks for. `SIMIC_ENGINE_TEST_STORAGE=long` lets
@@ -46,11 +46,11 @@ fn main() -> ExitCode {
     let of_fault = |fault: Fault| {
         [
             Trial::test(
-                format!("a_sweep_that_meets_{fault:?}_goes_on_to_the_same_tables"),
+                format!("a_sweep_that_meets_{fault:?}_continues_to_the_same_tables"),
                 move || every_operation_fails::<Sweep>(fault),
             ),
             Trial::test(
-                format!("a_run_that_meets_{fault:?}_ends_as_documented_and_goes_on"),
+                format!("a_run_that_meets_{fault:?}_ends_as_documented_and_is_resumed"),
                 move || every_operation_fails::<Run>(fault),
             ),
         ]
@@ -125,7 +125,7 @@ impl Place {
         if code == Some(0) { Ok(()) } else { Err(failed) }
     }
 
-    /// The operation that was struck, and what came of the command; `None` once there are no more operations.
+    /// The operation that failed, and how the command ended; `None` once there are no more operations.
     fn is_struck(&self, arguments: &[&str], fault: Fault, n: u64) -> Option<(String, Ended)> {
         let runs = self.runs();
         let order = format!("{} {fault:?} {n} {}", arguments[0], runs.display());
@@ -164,9 +164,9 @@ fn below(root: &Path, path: &Path) -> String {
     path.strip_prefix(root).unwrap_or(path).to_string_lossy().into_owned()
 }
 
-/// Something that is played, struck and gone on with.
+/// Something that is played, interrupted by a failure and continued.
 trait Played {
-    /// Of the operations, one of so many is struck in an ordinary test.
+    /// An ordinary test fails one of this number of operations.
     const STRIDE: u64;
     const ARGUMENTS: [&'static str; 2];
 
@@ -255,8 +255,7 @@ impl Played for Run {
     }
 }
 
-/// Exit codes and what goes with them; see docs/reference/training-loop.md. What a killed process would have exited with
-/// nobody sees.
+/// Exit codes and what goes with them; see docs/reference/training-loop.md. Of a killed process there is no exit code.
 fn is_as_documented(place: &Place, ended: &Ended, fault: Fault) -> bool {
     let names_place = ended.said.contains(&*place.runs().to_string_lossy());
     match ended.code {

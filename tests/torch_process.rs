@@ -57,7 +57,7 @@ fn a_small_tensor_gets_the_memory_of_the_last_one_of_its_size() {
 
     for values in [1, 100, 100_000] {
         let first = address(values);
-        // Freed here, taken by nobody of another size.
+        // Freed here, and not taken by a tensor of another size.
         let _other = Tensor::zeros([values + 5000], (Kind::Float, Device::Cpu));
 
         assert_eq!(address(values), first);
@@ -128,7 +128,7 @@ fn alone() -> MutexGuard<'static, ()> {
 
 const MIB: i64 = 1 << 20;
 
-/// A tensor of so many bytes that nothing has been written to.
+/// A tensor of `count` bytes that nothing has been written to.
 fn bytes(count: i64) -> Tensor {
     Tensor::empty([count], (Kind::Uint8, Device::Cpu))
 }
@@ -165,7 +165,7 @@ fn resident_kib() -> i64 {
         .expect("a number")
 }
 
-/// A block that was touched once is neither unmapped nor faulted in again, unless nobody wants it for long.
+/// A block that was touched once is neither unmapped nor faulted in again, unless it is not used for long.
 #[test]
 #[cfg(target_os = "linux")]
 fn large_blocks_stay_in_the_process_when_freed_until_they_are_idle_or_asked_for() {

@@ -33,7 +33,7 @@ fn worlds_that_have_failed_once_come_to_the_same_end() {
         ),
         (
             500_490,
-            "a round that had begun anew with more parts was short of memory again once resumed",
+            "a round that had restarted with more parts ran out of memory again once resumed",
         ),
         (
             501_485,

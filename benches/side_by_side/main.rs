@@ -2,7 +2,7 @@
 //!
 //! Every play is a child process, `BINARY run SCENARIO`, and its figures come from the events of its record, so builds
 //! of any age can be compared. With `--against` plays come in pairs, the order within a pair alternates, and the ratio of
-//! a pair is what is judged: whatever else the machine does meets both. Without `--bench`, which `cargo bench` adds, the
+//! a pair is what is judged: other load on the machine affects both. Without `--bench`, which `cargo bench` adds, the
 //! scenarios are checked and nothing is played.
 
 mod play;

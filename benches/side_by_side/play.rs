@@ -215,7 +215,7 @@ impl<'a> Reading<'a> {
         let (began, ended) = self
             .began
             .zip(self.ended)
-            .ok_or_else(|| format!("{name}: the record lacks the measured part"))?;
+            .ok_or_else(|| format!("{name}: the measured part is missing in the record"))?;
         if let Some(seeds) = self.workload.seeds.filter(|&seeds| seeds > 0) {
             let live = self.env_steps << seeds;
             if self.coalitions != live {

@@ -13,7 +13,7 @@ const LEVELS: [(&str, &[&str]); 3] = [
     ("plain", &["-march=x86-64", "-mno-sse3"]),
 ];
 
-/// A product and a sum are one rounding where the code says so, and nowhere else: the same bits whatever the machine.
+/// A product and a sum are one rounding where the code says so, and nowhere else: the same bits on every machine.
 const ROUNDING: [&str; 2] = ["-fno-fast-math", "-ffp-contract=off"];
 
 fn main() {
@@ -100,7 +100,7 @@ fn compile(include: &Path, sources: &[PathBuf]) {
     println!("cargo:rustc-link-lib={}", if is_apple { "c++" } else { "stdc++" });
 }
 
-/// Optimised whatever the Rust profile is.
+/// Optimised under every Rust profile.
 fn compiler() -> cc::Build {
     let mut build = cc::Build::new();
     build

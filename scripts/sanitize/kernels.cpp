@@ -16,8 +16,8 @@ using namespace simic;
 
 namespace {
 
-// Memory of exactly so many values, aligned as scratch has to be. Fresh floats are no numbers, so that one that is read
-// unwritten shows.
+// Memory of exactly N values, aligned as scratch has to be. Fresh floats are NaN, so that one that is read unwritten
+// shows.
 template <class T>
 struct Exact {
   T* data = nullptr;

@@ -22,7 +22,7 @@ pub fn check(options: &CheckRunOptions, context: &Context) -> Result<Outcome, Re
     }))
 }
 
-/// Sweeps have names of their own; whatever is a folder is looked through.
+/// A name may be a sweep's or a run's; a folder is taken as it is.
 fn find(options: &CheckRunOptions) -> Result<PathBuf, Rejection> {
     let (folder, out) = (&options.folder, options.out.as_deref());
     match SweepFolder::of(&folder.to_string_lossy(), out) {
@@ -38,7 +38,7 @@ fn table(found: &Check) -> String {
         _ = write!(text, ": {}", state.name());
     }
     if found.is_played {
-        text += " (a process is playing it; what it has yet to write was not asked for)";
+        text += " (a process is playing it; what it has yet to write was not checked)";
     }
     text.push('\n');
     for part in &found.parts {

@@ -18,7 +18,7 @@ use crate::sweep::{SweepFile, SweepFolder};
 
 /// Answers a shell that asks, and ends the process; does nothing if none does.
 pub fn answer(extension: &Extension) {
-    // A crate of one's own is another program, with completions of its own.
+    // A user's crate is another program, with its own completions.
     let program = std::env::args_os().next().map(PathBuf::from).unwrap_or_default();
     let program = program.file_name().unwrap_or_default().to_string_lossy();
     let command = || knowing(Arguments::command(), extension).name(program.to_string());

@@ -96,7 +96,7 @@ fn study<'a>(
     })
 }
 
-/// What the run at `place` took for so many rounds; `None` where its record does not tell.
+/// What the run at `place` took for its first `rounds` rounds; `None` where its record does not say.
 fn spent(place: &Path, rounds: u32) -> Option<Spent> {
     let record = TrainingRecord::of_run(place).ok()?;
     let trained = record.curve.iter().rfind(|point| point.round < rounds)?;

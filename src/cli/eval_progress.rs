@@ -107,7 +107,7 @@ impl EvalProgress {
         self.draw();
     }
 
-    /// So many envs have played a step.
+    /// Adds one step of `envs` envs.
     pub fn step(&mut self, envs: usize) {
         self.env_steps += envs as u64;
         self.draw();

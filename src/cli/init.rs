@@ -107,8 +107,7 @@ fn images_source(survey: &Survey, options: &CheckOptions) -> DataSource {
     }
 }
 
-/// A language model of a text of so many windows, of which the preset takes a share to validate on. A step is a part of a
-/// long text.
+/// A language model of a text of `windows` windows; the preset validates on a share of them. A step is a part of a long text.
 fn text((preset, vocab, val_permille): (&str, i64, usize), data: &DataSource, windows: usize) -> Task {
     let at_most = |count: usize, rows: usize, permille: usize| match windows * permille / 1000 >= count * rows {
         true => format!("count({count})"),

@@ -173,10 +173,10 @@ fn execute(arguments: &Arguments, extension: &Extension) -> Result<Outcome, Stri
     })
 }
 
-/// Ends the process as a kill would once standard input is closed: whoever holds its other end is gone, and another process
-/// may already have taken over what this one does.
+/// Ends the process as a kill would once standard input is closed: the process at its other end is gone, and another one may
+/// already have taken over the work of this one.
 fn end_with_input() {
-    // Nobody writes anything; an error is an end as well.
+    // Nothing is ever written to it; an error is an end as well.
     let _ = std::io::copy(&mut std::io::stdin().lock(), &mut std::io::sink());
     end_at_once(StopRequest::Terminate);
 }

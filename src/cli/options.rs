@@ -48,8 +48,8 @@ Exit codes:
   3         failed while running, or standard output could not be written
   4         the engine stopped training: the policy diverged
   5         trained, but the record is incomplete
-  6         check: it cannot be resumed, but serves for eval, replay or compare
-  7         check: good for nothing
+  6         check: it cannot be resumed, but eval, replay or compare can use it
+  7         check: unusable
   101, 134  the program itself failed (panic, abort): please report it
   129       stopped by SIGHUP
   130, 143  stopped by Ctrl-C (SIGINT) or SIGTERM";
@@ -73,7 +73,7 @@ Examples:
   simic-engine eval latest --against wait,widened,from_scratch,schedules
   simic-engine eval my-policy --scenario my.ron
 
-Ctrl-C prints how things stand so far.";
+Ctrl-C prints the results so far.";
 const SWEEP_EXAMPLES: &str = "\
 Examples:
   simic-engine sweep scenarios/sweeps/quick.ron
@@ -81,7 +81,7 @@ Examples:
   simic-engine sweep status quick
   simic-engine sweep work quick --shard 2/8
 
-All state of a sweep is its folder, runs/sweeps/NAME: whatever is killed, the same command goes on.";
+All state of a sweep is in its folder, runs/sweeps/NAME: after a kill, the same command resumes it.";
 const COMPARE_EXAMPLES: &str = "\
 Examples:
   simic-engine compare quick --by policy.controller
@@ -94,7 +94,7 @@ Examples:
   simic-engine runs --out sweeps/lr/trials
 
 States: starting, running, stopping, completed, interrupted (stopped as asked), failed,
-stale (says that it plays, but its process is gone: resume it), unreadable.";
+stale (recorded as running, but its process is gone: resume it), unreadable.";
 const SHOW_EXAMPLES: &str = "\
 Examples:
   simic-engine show latest
@@ -185,16 +185,16 @@ pub enum Command {
     /// Train what a scenario describes.
     #[command(after_help = RUN_EXAMPLES)]
     Run(Box<RunOptions>),
-    /// Go on with a run that was stopped or killed, from its newest checkpoint.
+    /// Resume a run that was stopped or killed, from its newest checkpoint.
     #[command(after_help = RESUME_EXAMPLES)]
     Resume(ResumeOptions),
     /// List runs: how far they came, what they reached.
     #[command(after_help = RUNS_EXAMPLES)]
     Runs(RunsOptions),
-    /// Print the summary of a run again; of one that has not ended, as it stands.
+    /// Print the summary of a run again; of one that has not ended, what there is so far.
     #[command(after_help = SHOW_EXAMPLES)]
     Show(ShowOptions),
-    /// Verify a run or a sweep: hashes, checkpoints, events, tables; and say what it is good for.
+    /// Verify a run or a sweep: hashes, checkpoints, events, tables; and say what it can be used for.
     #[command(after_help = CHECK_EXAMPLES)]
     Check(CheckRunOptions),
     /// Name the first field in which two runs differ: scenario, events, curves, checkpoints.
@@ -206,7 +206,7 @@ pub enum Command {
     /// Compare methods over the trainings of runs and sweeps: is one better than the other, and by how much?
     #[command(after_help = COMPARE_EXAMPLES)]
     Compare(Box<CompareOptions>),
-    /// Play many trainings of one scenario, with different settings and seeds, on this machine or many.
+    /// Run many trainings of one scenario, with different settings and seeds, on this machine or many.
     #[command(after_help = SWEEP_EXAMPLES)]
     Sweep(Box<SweepOptions>),
     /// Check scenarios, their data and devices, and sweep files, without running anything.
@@ -295,7 +295,7 @@ pub struct RunOptions {
     /// Folder in which relative paths of the scenario start [default: the scenario's].
     #[arg(long, value_name = "DIR", hide = true)]
     pub relative_to: Option<PathBuf>,
-    /// Stop after so many rounds; `resume` goes on.
+    /// Stop after this many rounds; `resume` continues.
     #[arg(long, value_name = "ROUND", value_parser = clap::value_parser!(u32).range(1..))]
     pub until: Option<u32>,
     /// Same as --set name=…
@@ -343,14 +343,14 @@ pub struct RunOptions {
 pub struct ResumeOptions {
     /// Folder or name of a sweep; or the run's folder, its name or the beginning of it, or latest.
     pub run: PathBuf,
-    /// Checkpoint to go on from: last, best, or the number of rounds played by then; what was recorded after it is
+    /// Checkpoint to resume from: last, best, or the number of rounds played by then; what was recorded after it is
     /// moved aside.
     #[arg(long, value_name = "last|best|ROUND", default_value = "last")]
     pub from: CheckpointName,
-    /// Play so many rounds more than the run was to have.
+    /// Play this many rounds more than the run was to have.
     #[arg(long, value_name = "ROUNDS", value_parser = clap::value_parser!(u32).range(1..))]
     pub extend: Option<u32>,
-    /// Stop once so many rounds of the run are played.
+    /// Stop once this many rounds of the run are played.
     #[arg(long, value_name = "ROUND", value_parser = clap::value_parser!(u32).range(1..))]
     pub until: Option<u32>,
     /// Change a field. run.rounds, run.stop_at, when checkpoints are written and run.keep_last may change as they are; others
@@ -402,7 +402,7 @@ pub struct RunsOptions {
 pub struct ShowOptions {
     /// Folder or name of a sweep; or the run's folder, its name or the beginning of it, or latest.
     pub run: PathBuf,
-    /// Show what came of growth instead: losses and gradients around germinations and commits, by kind of seed.
+    /// Show the effect of growth instead: losses and gradients around germinations and commits, by kind of seed.
     #[arg(long)]
     pub growth: bool,
     /// Folder in which the run is looked for [default: $SIMIC_ENGINE_RUNS or runs].
@@ -420,7 +420,7 @@ pub struct EvalOptions {
     /// Scenario to play instead of the run's own; its slots, steps and network must be those of the policy.
     #[arg(long, value_name = "FILE")]
     pub scenario: Option<PathBuf>,
-    /// Whose policy: that of the newest checkpoint, of the one with the best rolling accuracy, or of the one after so many
+    /// Checkpoint of the policy: the newest, the one with the best rolling accuracy, or the one after this number of
     /// rounds.
     #[arg(long, value_name = "last|best|ROUND", default_value = "last")]
     pub from: CheckpointName,

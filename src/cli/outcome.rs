@@ -16,11 +16,11 @@ pub enum Outcome {
     Exploitable,
     /// Two runs that were compared differ.
     Different,
-    /// A run or sweep that was checked is damaged, but can be gone on with.
+    /// A run or sweep that was checked is damaged, but can be resumed.
     Damaged,
-    /// It cannot be gone on with, but what is left of it serves for something.
+    /// It cannot be resumed, but what is left of it can be used.
     OnlyUsable,
-    /// It is good for nothing.
+    /// It is unusable.
     Useless,
     /// Wrong usage, a scenario with problems, or a start-up that failed before anything was written.
     Rejected,

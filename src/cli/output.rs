@@ -14,11 +14,10 @@ use crate::report::WIDTH;
 use crate::scenario::{COLOURS, Severity, printable};
 use crate::telemetry::sinks::ColorChoice;
 
-/// Lines are no longer, however wide the terminal: nobody reads them to their ends.
+/// Longest line on any terminal: longer ones are hard to read.
 const WIDEST: usize = 100;
 
-/// Says something to people, on standard error. Where that cannot be written nobody is left to be told, and a command
-/// ends as it would have ended.
+/// Prints a message to standard error. An error of that is ignored: the command ends as it would have ended.
 pub fn tell(text: impl Display) {
     let text = printable(&text.to_string(), &COLOURS.codes());
     let _ = writeln!(std::io::stderr().lock(), "{text}");
@@ -79,8 +78,8 @@ fn show_unchanged(text: &str) -> Outcome {
     shown(write!(stdout, "{text}").and_then(|()| stdout.flush()))
 }
 
-/// What writing a result came to. A reader that has read enough (`| head`) is no error; a result that nobody got is a
-/// failure.
+/// The outcome of writing a result. A reader that has read enough (`| head`) is no error; a result that could not be
+/// written is a failure.
 pub fn shown(written: std::io::Result<()>) -> Outcome {
     match written {
         Err(error) if error.kind() != ErrorKind::BrokenPipe => {

@@ -1,5 +1,5 @@
-//! Where panics go. Inside the engine they become errors, which are told as such; what the panic itself said is for the
-//! log. One that nobody catches is printed as ever.
+//! Where panics go. Inside the engine they become errors, which are reported as such; the panic's own message goes to the
+//! log. One that is not caught is printed as usual.
 
 use std::backtrace::{Backtrace, BacktraceStatus};
 use std::panic::{self, PanicHookInfo};

@@ -43,7 +43,7 @@ pub fn environment() -> Option<Override> {
     Some(Override::environment(AMP_VARIABLE, "training.amp", value))
 }
 
-/// What switches mixed precision off whatever a preset, the file, a flag or a run that is resumed says.
+/// The environment variable and value that switch mixed precision off, over presets, the file, flags and a resumed run.
 pub fn mixed_precision_switch() -> Option<String> {
     let off = amp_variable().filter(|value| value == AmpMode::Off.name())?;
     Some(format!("{AMP_VARIABLE}={off}"))

@@ -9,7 +9,7 @@ use crate::health::FileError;
 use crate::record::FindRunError;
 use crate::sweep::PlanError;
 
-/// Why a run cannot begin or go on.
+/// Why a run cannot start or be resumed.
 #[derive(Debug, thiserror::Error)]
 pub enum Rejection {
     #[error(transparent)]

@@ -1,4 +1,4 @@
-//! `resume`: a run goes on from one of its checkpoints, in its own directory.
+//! `resume`: continues a run from one of its checkpoints, in its own directory.
 
 use std::path::Path;
 
@@ -13,7 +13,7 @@ use crate::record::find_run;
 use crate::scenario::{Catalog, Loaded, Override};
 use crate::sweep::{FolderError, Plan, SweepFolder};
 
-/// Finds the run, sees whether it can go on, and plays what is left of it.
+/// Finds the run, checks whether it can be resumed, and plays what is left of it.
 pub fn resume(options: &ResumeOptions, context: &Context) -> Result<Outcome, Rejection> {
     match SweepFolder::open(&options.run, options.out.as_deref()) {
         Ok((folder, plan)) => return resume_sweep(options, &folder, &plan, context),
@@ -71,7 +71,7 @@ fn prepare(
     let before = load(&earlier)?.loaded.scenario;
     let arguments = options.overrides(before.run.rounds).map_err(Rejection::Usage)?;
     let switch = mixed_precision_switch();
-    // What the switch outweighs is not kept either, for a resume without it to go on with.
+    // What the switch overrides is not recorded either: a later resume without it must not pick it up.
     let counts = |change: &Override| switch.is_none() || !Loaded::MIXED_PRECISION.contains(&change.path.as_str());
     let asked: Vec<Override> = environment().into_iter().chain(arguments).filter(counts).collect();
     let stands = |change: &&Override| !asked.iter().any(|asked| asked.overlaps(change));

@@ -70,7 +70,7 @@ fn run_sweep(options: &RunOptions, context: &Context) -> Result<Outcome, Rejecti
     sweep::begin(&play, &overrides, context).map_err(Rejection::Usage)
 }
 
-/// Lets a run stop after so many rounds.
+/// Lets a run stop after `until` rounds.
 pub fn limit_rounds(engine: &mut Engine, until: Option<u32>) {
     if let Some(rounds) = until {
         engine.world_mut().insert_resource(RoundLimit(rounds));
@@ -140,7 +140,7 @@ fn print(report: &RunReport, origins: &BTreeMap<String, String>, global: &Global
         (Some(_), Some(record)) => {
             let directory = record.directory.display();
             tell(format_args!(
-                "stopped as asked; go on with: simic-engine resume {directory}"
+                "stopped as asked; continue with: simic-engine resume {directory}"
             ));
         }
         (Some(_), None) if report.failure.is_none() => tell("stopped as asked, before anything was recorded"),
@@ -154,7 +154,7 @@ fn way_to_mend(gaps: &[RecordGap], record: &RunRecord) -> String {
     let directory = record.directory.display();
     let lost = gaps.iter().filter(|gap| gap.lost_events > 0);
     let Some(first) = lost.map(|gap| gap.round.unwrap_or_default()).min() else {
-        return format!("remove the cause, then go on with: simic-engine resume {directory}");
+        return format!("remove the cause, then continue with: simic-engine resume {directory}");
     };
     match Checkpoints::of(&record.directory).newest_until(first) {
         Some(rounds) => format!(

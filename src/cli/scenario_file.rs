@@ -49,7 +49,7 @@ pub fn is_sweep(path: &Path) -> bool {
 
 /// What may have been meant by a path that is no file.
 fn help(path: &Path) -> String {
-    // Of a device or a pipe nobody knows where it ends, or whether anything comes.
+    // A device or a pipe may never end, or never begin.
     if path.exists() && !path.is_dir() {
         return "give a file, or `-` to read standard input".into();
     }

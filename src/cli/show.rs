@@ -1,4 +1,4 @@
-//! `show`: the summary of a run again, or what came of its growth.
+//! `show`: the summary of a run again, or the effect of its growth.
 
 use std::path::Path;
 
@@ -88,7 +88,7 @@ fn fold(directory: &Path, context: &Context, mut take: impl FnMut(Event)) {
     if let Err(error) = read() {
         tell_error(
             context.global,
-            format_args!("{error}; what follows tells of the events before"),
+            format_args!("{error}; what follows is from the events before"),
         );
     }
 }
@@ -108,7 +108,7 @@ fn standing(entry: &RunEntry) -> String {
     };
     let state = match entry.state {
         ListedState::Stale => format!(
-            "its process is gone{rounds}; go on with: simic-engine resume {}",
+            "its process is gone{rounds}; continue with: simic-engine resume {}",
             entry.directory.display()
         ),
         ListedState::Unreadable => entry.problem.clone().unwrap_or_default(),

@@ -1,4 +1,4 @@
-//! `sweep`: plan many trainings, play them here, look after them, collect what came of them.
+//! `sweep`: plan many trainings, run them here, look after them, collect their results.
 
 mod launch;
 mod status;
@@ -205,7 +205,7 @@ fn play(folder: &SweepFolder, plan: &Plan, options: &WorkOptions, context: &Cont
     }
     if let Some(request) = stop.requested() {
         tell(format_args!(
-            "stopped as asked; go on with: simic-engine sweep work {}",
+            "stopped as asked; continue with: simic-engine sweep work {}",
             folder.path().display()
         ));
         return Ok(Outcome::Stopped(request));

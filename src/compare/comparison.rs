@@ -193,7 +193,7 @@ fn against_all(policy: &Played, baselines: &[&Played], seed: u64, price: Option<
         .collect()
 }
 
-/// Removes the episodes that lack an accuracy in anybody's record, and says how many there were.
+/// Removes the episodes without an accuracy in any controller's record, and returns how many there were.
 fn keep_measured(played: &mut [Played]) -> usize {
     let seeds = played.first().map_or(0, |player| player.episodes.len());
     let mut removed = 0;

@@ -91,7 +91,8 @@ pub struct EpisodeOutcome {
     /// Nats a sample of the test part, of the host with its committed seeds alone; `None` as above.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub test_loss: Option<f64>,
-    /// Mean of a step, in points: what parameters and slots cost by one yardstick, whatever the scenario pays. `None` in records of versions that did not tell it.
+    /// Mean of a step, in points: what parameters and slots cost by one yardstick under any reward. `None` in records of
+    /// versions that did not write it.
     pub rent: Option<f64>,
     /// Sum of the episode's rewards; 0 where nothing pays.
     pub reward: f64,
@@ -226,7 +227,7 @@ pub fn play_until(
     let mut played = std::mem::take(&mut engine.world_mut().resource_mut::<Outcomes>().0);
     played.sort_unstable_by_key(|(outcome, _)| (outcome.round, outcome.env));
     let (outcomes, standing) = played.into_iter().unzip();
-    // Whoever stops early may stop before there are any data.
+    // A stop may come before the data are loaded.
     let data = engine.world().get_resource::<LoadedData>();
     let data_hash = data.map_or_else(String::new, |data| data.set.hash().into());
     Ok(PlayedEpisodes {

@@ -22,7 +22,7 @@ const PLACES: usize = 21;
 pub struct MethodTraining {
     /// Of the method.
     pub method: String,
-    /// What came of the training.
+    /// The training's results.
     pub record: TrainingRecord,
 }
 
@@ -542,7 +542,10 @@ fn notes(arms: &[Arm], plan: &ComparisonPlan, left_out: &[LeftOut]) -> Vec<Strin
         notes.push("some trainings were evaluated and others were not: their scores are not of one kind".into());
     }
     if plan.side_by_side && records().any(|record| record.scales_loss) {
-        notes.push("scaler_confound: each training scaled its fp16 losses by a factor of its own, which differs between methods".into());
+        notes.push(
+            "scaler_confound: each training scaled its fp16 losses by its own factor, which differs between methods"
+                .into(),
+        );
     }
     // Rollbacks are a metric of their own.
     let changed =

@@ -91,7 +91,7 @@ impl Metric {
         }
     }
 
-    /// A difference that matters where nobody says another: a hundredth of a nat, half of anything else.
+    /// A difference that matters unless another is given: a hundredth of a nat, half of anything else.
     pub const fn usual_effect(self) -> f64 {
         match self {
             Self::Loss | Self::TestLoss => 0.01,

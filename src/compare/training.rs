@@ -1,4 +1,4 @@
-//! A training and what came of it, read back from the folder of its run: the unit of every comparison between methods.
+//! A training and its results, read back from the folder of its run: the unit of every comparison between methods.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -40,7 +40,7 @@ pub struct RoundPoint {
     pub metrics: BTreeMap<String, f64>,
 }
 
-/// What came of one training.
+/// The results of one training.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TrainingRecord {
     /// Name of the run's folder.

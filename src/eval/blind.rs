@@ -40,7 +40,7 @@ type Counts = BTreeMap<HeadIndices, (u32, Option<ScheduledCommand>)>;
 
 impl Blind {
     /// Of a saved policy, by its greedy decisions in `episodes`; of equally frequent ones the first in the order of the action
-    /// space. Whoever stops it gets the schedule of what was played.
+    /// space. Stopped early, it returns the schedule of the episodes played so far.
     ///
     /// # Errors
     /// A policy that does not fit the scenario, or the first failure of a system.
@@ -72,7 +72,7 @@ impl Blind {
             hosts: episodes.count(),
             schedule: ScheduleConfig {
                 builtin: None,
-                // Lack of memory begins a round anew, before its first step.
+                // A round that ran out of memory restarts before its first step, where nothing can be ordered.
                 entries: orders.filter(|order| order.step > 0).collect(),
                 wait_on_illegal: true,
             },

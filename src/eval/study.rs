@@ -51,11 +51,11 @@ pub enum Told<'a> {
         /// Of the episodes.
         seed: u64,
     },
-    /// So many envs have played a step.
+    /// This number of envs has played a step.
     Steps(usize),
     /// It has played them.
     Leaves {
-        /// What came of them.
+        /// Their results.
         played: &'a PlayedEpisodes,
         /// Whether they are a row's; else they are of a schedule that was tried.
         is_row: bool,
@@ -354,8 +354,8 @@ impl Study<'_> {
         Ok(Some(played))
     }
 
-    /// Nothing grows: episodes begin with these seeds and take so many steps. Nothing is measured of seeds that nothing
-    /// decides about, so it does not cost anything either.
+    /// Nothing grows: episodes begin with these seeds and take `steps` steps. Seeds about which nothing is decided are not
+    /// measured, so they add no cost.
     fn ungrown(&self, steps: u32, seeds: InitialSeeds) -> Entry {
         let mut entry = self.entry("wait", None, DecideMode::Sample);
         entry.candidate.seeds = Some(seeds);

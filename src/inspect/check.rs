@@ -124,7 +124,7 @@ impl Part {
 pub enum Use {
     /// `resume`.
     Resume,
-    /// `sweep work`, which goes on with a sweep.
+    /// `sweep work`, which continues a sweep.
     Work,
     /// `eval`.
     Eval,
@@ -153,11 +153,11 @@ impl Use {
 pub enum Verdict {
     /// Everything is as it should be.
     Sound,
-    /// Something is damaged; it can be gone on with all the same.
+    /// Something is damaged, but it can be resumed.
     Resumable,
-    /// It cannot be gone on with, but what is left serves for something.
+    /// It cannot be resumed, but what is left can be used.
     Usable,
-    /// It is good for nothing.
+    /// It is unusable.
     Useless,
 }
 
@@ -182,14 +182,14 @@ pub struct Check {
 impl Check {
     fn new(folder: &Path, parts: Vec<Part>, good_for: Vec<Use>, is_played: bool) -> Self {
         let is_sound = parts.iter().all(Part::is_sound);
-        let can_go_on = good_for.iter().any(|good| matches!(good, Use::Resume | Use::Work));
+        let is_resumable = good_for.iter().any(|good| matches!(good, Use::Resume | Use::Work));
         Self {
             folder: folder.into(),
             state: None,
             is_played,
-            verdict: match (can_go_on || is_played, is_sound) {
+            verdict: match (is_resumable || is_played, is_sound) {
                 (true, true) => Verdict::Sound,
-                (true, false) if can_go_on => Verdict::Resumable,
+                (true, false) if is_resumable => Verdict::Resumable,
                 _ if !good_for.is_empty() => Verdict::Usable,
                 _ => Verdict::Useless,
             },
@@ -222,7 +222,7 @@ fn check_run(folder: &Path, catalog: &Catalog) -> Check {
         );
     }
     let entry = RunEntry::read(folder);
-    // A run that is about to go on has not said so yet.
+    // A run that is just being resumed holds the lock before its status says so.
     let is_played = RunDirectory::is_claimed(folder).unwrap_or(entry.state.is_played());
     let mut scenario = scenario::check(folder, catalog);
     let mut manifest = scenario::check_manifest(folder, scenario.hash.as_deref());

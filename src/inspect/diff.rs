@@ -29,7 +29,7 @@ pub enum DiffKind {
     Scenario,
     /// `events.jsonl`.
     Events,
-    /// What came of each round.
+    /// The results of each round.
     Curves,
     /// Those that both runs have after equal rounds.
     Checkpoints,
@@ -65,7 +65,7 @@ impl DiffKind {
 pub enum Extent {
     /// The first one.
     First,
-    /// So many of every kind.
+    /// This number of every kind.
     OfEvery(usize),
 }
 
@@ -179,7 +179,7 @@ impl fmt::Display for Compared {
     }
 }
 
-/// What came of a comparison.
+/// The result of a comparison.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Diff {
     /// What was compared before the search ended.

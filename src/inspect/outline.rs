@@ -1,7 +1,9 @@
-//! The fields of a RON file as this program writes it, a line a field: enough to compare two of them, whatever version or
-//! plugin wrote them, without knowing their types.
+//! The fields of a RON file as this program writes it, a line a field: enough to compare two of them, written by any version
+//! or plugin, without knowing their types.
 
 use std::collections::BTreeMap;
+
+use crate::renamed::in_text;
 
 /// A line that holds a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -14,12 +16,12 @@ pub(super) struct Field {
     pub line: usize,
 }
 
-/// The fields of a text, in order.
+/// The fields of a text, in order, by their present names.
 pub(super) fn outline(text: &str) -> Vec<Field> {
     let mut fields = Vec::new();
     // The name of everything that is open, and how many members without a name it has had.
     let mut open: Vec<(String, usize)> = Vec::new();
-    for (index, line) in text.lines().enumerate() {
+    for (index, line) in in_text(text).lines().enumerate() {
         let line = line.trim();
         if line.is_empty() {
             continue;

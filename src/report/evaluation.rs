@@ -86,8 +86,8 @@ pub fn evaluation_text(evaluation: &Evaluation, width: usize) -> String {
         .map(|price| format!("J: accuracy - {price:?} (params - 1)"));
     let blind = evaluation.blind.as_ref().map(|Blind { seed, hosts, schedule }| {
         format!(
-            "blind: at each step what the greedy policy decided most often on {hosts} other hosts (seed {}), whatever it \
-             sees: {} orders; policy - blind is the value of feedback",
+            "blind: at each step what the greedy policy decided most often on {hosts} other hosts (seed {}), without \
+             looking: {} orders; policy - blind is the value of feedback",
             seed.0,
             schedule.entries.len()
         )

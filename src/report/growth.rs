@@ -1,4 +1,4 @@
-//! What came of growth in a run: its `growth_effect` events, summed up by kind of seed.
+//! The effect of growth in a run: its `growth_effect` events, summed up by kind of seed.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -11,20 +11,20 @@ use crate::growth::SeedStage;
 use crate::telemetry::GrowthEffect;
 use crate::telemetry::statistics::{mean_and_std, median};
 
-/// Growth events, by the stage that was entered, the blueprint and what the seeds were born with.
+/// Growth events, by the stage that was entered, the blueprint and how the seeds were initialized.
 #[derive(Clone, Debug, Default)]
 pub struct GrowthEffects(BTreeMap<(SeedStage, String, &'static str), Vec<GrowthEffect>>);
 
-/// What came of the growth events of one kind.
+/// The effect of the growth events of one kind.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct GrowthSummary {
     /// `GERMINATED` or `COMMITTED`.
     pub entered: &'static str,
     /// Id of the blueprint.
     pub blueprint: String,
-    /// What the seeds were born with.
+    /// How the seeds were initialized.
     pub init: &'static str,
-    /// Events that were told.
+    /// Events that were recorded.
     pub events: usize,
     /// Validation loss of the next step less that of the event's, nats; of the events of which both are known.
     pub loss_change: Option<Change>,
@@ -86,7 +86,7 @@ impl GrowthEffects {
     /// As people read it, in lines of at most `width` characters.
     pub fn table(&self, width: usize) -> String {
         if self.0.is_empty() {
-            return "Nothing was told of growth: no seed germinated, or its step was the last one.\n".into();
+            return "No growth was recorded: no seed germinated, or its step was the last one.\n".into();
         }
         let mut table = Table::new(
             &["entered", "blueprint", "init"],

@@ -10,7 +10,7 @@ const SHORTEST: usize = 8;
 /// Columns as wide as their widest cell, two spaces apart, with a rule under the head.
 pub struct Table {
     head: Vec<String>,
-    /// So many columns hold texts; numbers follow.
+    /// Number of columns with texts; columns with numbers follow.
     texts: usize,
     rows: Vec<Vec<String>>,
 }

@@ -23,7 +23,7 @@ const MIB: u64 = 1 << 20;
 pub enum ChildEnd {
     /// By itself, and well.
     Done,
-    /// It was killed, as systems do for lack of memory: this says nothing of the trial.
+    /// It was killed, as systems do when memory runs out: not the trial's fault.
     Killed {
         /// As the system tells it.
         reason: String,
@@ -47,12 +47,12 @@ pub enum ChildEnd {
         /// It was the limit of time.
         timed_out: bool,
     },
-    /// It was ended because this process lets go of the trial, or somebody asked it to stop.
+    /// It was ended because this process lets go of the trial, or was asked to stop.
     LetGo,
 }
 
-/// Whether the trial is to be played on by the process of that id: asked when it has begun, and every so often.
-pub type GoesOn<'a> = dyn FnMut(u32) -> Result<bool, FileError> + 'a;
+/// Whether the process with this id may continue the trial: called when it has begun, and regularly after that.
+pub type MayContinue<'a> = dyn FnMut(u32) -> Result<bool, FileError> + 'a;
 
 /// What a trial may use, and has used.
 #[derive(Clone, Copy, Debug)]
@@ -95,9 +95,9 @@ pub fn arguments(
     let directory = sweep.trial(&trial.id);
     let has_begun = directory.try_exists().at(&directory)?;
     // Of a checkpoint that is damaged `resume` says what is wrong with it.
-    let goes_on = has_begun && !Checkpoints::of(&directory).list()?.is_empty();
+    let is_resumed = has_begun && !Checkpoints::of(&directory).list()?.is_empty();
     let mut arguments = Vec::new();
-    if goes_on {
+    if is_resumed {
         arguments.extend(["resume".into(), path(&directory)]);
     } else {
         if has_begun {
@@ -145,20 +145,20 @@ pub fn is_played(sweep: &SweepFolder, trial: &Trial) -> bool {
 /// Plays with `arguments` and watches; what the process prints is added to the trial's log.
 ///
 /// # Errors
-/// A log that cannot be written, a process that cannot be started; what `goes_on` fails with, once the process has ended.
+/// A log that cannot be written, a process that cannot be started; an error of `may_continue`, once the process has ended.
 pub fn play(
     sweep: &SweepFolder,
     id: &str,
     arguments: &[String],
     limits: Limits,
-    goes_on: &mut GoesOn,
+    may_continue: &mut MayContinue,
 ) -> Result<ChildEnd, FileError> {
     let path = sweep.log(id);
     let mut log = File::append_or_create(&path).at(&path)?;
     let before = log.metadata().at(&path)?.len();
     writeln!(log, "$ simic-engine {}", arguments.join(" ")).at(&path)?;
     let mut child = start(arguments, &log).at(&path)?;
-    let ended = watch(&mut child, limits, goes_on);
+    let ended = watch(&mut child, limits, may_continue);
     if !matches!(ended, Ok(Watched::Ended(_))) {
         // Gone already, perhaps.
         let _ = child.kill();
@@ -201,7 +201,7 @@ const OF_THE_PLACE: [&str; 5] = [
     "(os error 122)",
 ];
 
-/// Whether a trial ended for a reason that lies in the place, whatever is played there.
+/// Whether a trial ended because of the machine or folder in which it was played, not by itself.
 fn is_of_place(code: Option<i32>, reason: &str) -> bool {
     code == Some(RECORD_INCOMPLETE) || OF_THE_PLACE.iter().any(|told| reason.contains(told))
 }
@@ -240,7 +240,7 @@ enum Watched {
     LetGo,
 }
 
-fn watch(child: &mut Child, limits: Limits, goes_on: &mut GoesOn) -> Result<Watched, FileError> {
+fn watch(child: &mut Child, limits: Limits, may_continue: &mut MayContinue) -> Result<Watched, FileError> {
     const LOOK: Duration = Duration::from_millis(50);
     const ASK: Duration = Duration::from_secs(1);
     let began = Instant::now();
@@ -255,7 +255,7 @@ fn watch(child: &mut Child, limits: Limits, goes_on: &mut GoesOn) -> Result<Watc
             continue;
         }
         asked = Some(Instant::now());
-        if !goes_on(child.id())? {
+        if !may_continue(child.id())? {
             return Ok(Watched::LetGo);
         }
         let played = limits.played_s + began.elapsed().as_secs_f64();

@@ -38,7 +38,7 @@ pub struct Collected {
 }
 
 impl CollectedTrial {
-    /// What came of it; complete only if the trial was played to its end within its limits.
+    /// Its results; complete only if the trial was played to its end within its limits.
     pub fn training(&self) -> Option<TrainingRecord> {
         let result = self.result.as_ref()?;
         let mut training = result.training.clone()?;

@@ -118,14 +118,14 @@ choice! {
     pub enum Drawing {
         /// all; every axis is a list
         Grid,
-        /// so many, each axis drawn for itself
+        /// N points, each axis drawn for itself
         Random {
             /// How many.
             points: u32, integer(1, 1_000_000);
             /// Of the draws.
             seed: u64;
         },
-        /// so many, each axis cut into as many parts of which every one is met once (McKay, Beckman and Conover 1979)
+        /// N points, each axis cut into N parts of which every one is met once (McKay, Beckman and Conover 1979)
         LatinHypercube {
             /// How many.
             points: u32, integer(1, 1_000_000);
@@ -160,13 +160,13 @@ section! {
 }
 
 record! {
-    /// Trials are compared at rungs, rounds at which only the better part goes on (Jamieson and Talwalkar 2016). A rung is
-    /// judged once every trial has reached it or failed, so neither the order nor an interruption changes who goes on.
+    /// Trials are compared at rungs, rounds after which only the best continue (Jamieson and Talwalkar 2016). A rung is judged
+    /// once every trial has reached it or failed, so neither the order nor an interruption changes which ones continue.
     #[derive(Copy, Eq)]
     pub struct SuccessiveHalving {
         /// Rounds of the first rung.
         first_rounds: u32, at_least(1);
-        /// One point in so many goes on, and plays so many times the rounds before the next rung.
+        /// One point in `factor` continues; the next rung is after `factor` times as many rounds.
         factor: u32, integer(2, 100);
     }
 }

@@ -1,4 +1,4 @@
-//! What the tests of sweeps share: trials that nobody plays.
+//! What the tests of sweeps share: trials that are not run.
 
 use super::{Plan, SweepFile, Trial};
 use crate::telemetry::BigInteger;

@@ -169,8 +169,8 @@ impl SweepFolder {
         }
         if !old.is_extended_by(&planned.plan) {
             return Err(refused(
-                "--extend adds trials and changes the budget; it takes nothing away and decides nothing anew: give the \
-                 sweep another name",
+                "--extend adds trials and changes the budget; it removes no trial and changes no decision: give the sweep \
+                 another name",
             ));
         }
         self.write_plan(planned).map_err(FolderError::Unwritten)

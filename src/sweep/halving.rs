@@ -1,4 +1,4 @@
-//! Successive halving: which trials go on at which rung. What is decided follows from the scores of whole rungs alone.
+//! Successive halving: which trials continue after which rung. The decision depends on the scores of whole rungs alone.
 
 use std::collections::BTreeMap;
 
@@ -28,7 +28,7 @@ pub enum AtRung {
     Failed,
 }
 
-/// The points that go on from a rung, of those that came to it: the best `1 / factor` of them by the mean score of their
+/// The points that continue after a rung, of those that reached it: the best `1 / factor` of them by the mean score of their
 /// trials, at least one; of equal ones the first. `None` while a trial is awaited.
 pub fn promoted(plan: &Plan, points: &[usize], factor: u32, at_rung: impl Fn(&str) -> AtRung) -> Option<Vec<usize>> {
     let mut of_point: BTreeMap<usize, Vec<&Trial>> = BTreeMap::new();

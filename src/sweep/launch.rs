@@ -14,7 +14,7 @@ use crate::health::{AtPath, FileError};
 
 const SLURM_SCRIPT: &str = "slurm.sh";
 const ROUNDS: (&str, &str) = ("rounds.py", include_str!("drivers/rounds.py"));
-/// Largest job array of a Slurm that nobody has configured otherwise (`MaxArraySize`, 1001, is one more).
+/// Largest job array that Slurm allows by default (`MaxArraySize`, 1001, is one more).
 const MOST_TASKS: usize = 1000;
 /// What a worker needs beside its trials.
 const WORKER_MIB: u64 = 256;
@@ -73,10 +73,10 @@ pub enum LaunchError {
         script: PathBuf,
     },
     /// Slurm has perhaps taken it.
-    #[error("sbatch has ended well, but told no job: `{0}`; `squeue --me` lists what was submitted")]
+    #[error("sbatch has succeeded, but printed no job: `{0}`; `squeue --me` lists what was submitted")]
     NoJob(String),
     /// A driver ended before all trials have.
-    #[error("{} has ended before the sweep ({status}); the same command goes on with what is left", driver.display())]
+    #[error("{} has ended before the sweep ({status}); the same command continues with what is left", driver.display())]
     Driver {
         /// How it ended.
         status: ExitStatus,
@@ -156,8 +156,8 @@ impl Launch<'_> {
         let log = folder.join("logs").to_string_lossy().replace('%', "%%");
         let mut script = format!(
             "#!/bin/sh\n\
-             # Workers of a sweep. Each takes trials that nobody plays, and ends when none is free. What is left when all have\n\
-             # ended is played by submitting this file again.\n\
+             # Workers of a sweep. Each takes free trials, and ends when none is free. What is left when all have ended is\n\
+             # run by submitting this file again.\n\
              #SBATCH --job-name={}\n\
              #SBATCH --array=1-{tasks}\n\
              #SBATCH --output=\"{log}/slurm-%A_%a.log\"\n",

@@ -1,7 +1,7 @@
 //! Who plays which trial: one file an attempt, which only one worker can create.
 //!
-//! `leases/ID.0001` belongs to the worker that created it, which gives a sign of life by writing it anew. Once that is long
-//! enough ago, or its process is known to be gone, another worker may create `ID.0002`, and again only one can. Nothing is
+//! `leases/ID.0001` belongs to the worker that created it, which rewrites it as a sign of life. Once that is long enough
+//! ago, or its process is known to be gone, another worker may create `ID.0002`, and again only one can. Nothing is
 //! ever removed, so no two workers can both believe to have taken over; the former holder finds the newer file and lets go.
 //! Times are those of the file system itself: clocks of machines are not compared.
 
@@ -52,11 +52,11 @@ pub struct Setbacks {
 }
 
 impl Setbacks {
-    /// After so many without a newer checkpoint the trial has failed.
+    /// Setbacks without a newer checkpoint after which the trial has failed.
     pub const MOST: u32 = 5;
 
-    /// Counts one more, with this as the newest checkpoint: the pause after which the trial is played on. `None`: these were
-    /// too many; whoever tries the trial again begins to count anew.
+    /// Counts one more, with this as the newest checkpoint. Returns the pause before the trial is resumed; `None` if these were
+    /// too many, and the count starts again.
     pub fn pause_after(&mut self, newest: Option<Standing>) -> Option<Duration> {
         if newest > self.newest {
             *self = Self { in_a_row: 0, newest };
@@ -82,8 +82,8 @@ pub struct Lease<'a> {
 /// What the lease files say of a trial.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Holder {
-    /// Nobody has begun it.
-    Nobody,
+    /// No worker has begun it.
+    None,
     /// A worker plays it.
     Playing(LeaseContent),
     /// A worker has begun it and is gone.
@@ -157,7 +157,7 @@ impl<'a> Leases<'a> {
     pub fn holder(&self, id: &str) -> Result<Holder, FileError> {
         let attempt = self.newest(id);
         if attempt == 0 {
-            return Ok(Holder::Nobody);
+            return Ok(Holder::None);
         }
         let name = lease_name(id, attempt);
         let modified = self.place.modified(Shelf::Leases, &name)?;
@@ -178,14 +178,14 @@ impl<'a> Leases<'a> {
         })
     }
 
-    /// Takes a trial that nobody plays; `None` where somebody does or was quicker.
+    /// Takes a free trial; `None` if another worker plays it or was quicker.
     ///
     /// # Errors
     /// A lease that cannot be read or written.
     pub fn take(&self, id: &str) -> Result<Option<Lease<'a>>, FileError> {
         let before = match self.holder(id)? {
             Holder::Playing(_) => return Ok(None),
-            Holder::Nobody => None,
+            Holder::None => None,
             Holder::Lost(content) => content,
         };
         let lease = Lease {

@@ -61,7 +61,7 @@ pub struct TrialResult {
     /// Commit that the engine was built from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub commit: Option<String>,
-    /// What came of it; `None` if it failed before its first round ended.
+    /// Its results; `None` if it failed before its first round ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub training: Option<TrainingRecord>,
 }

@@ -404,7 +404,7 @@ fn check_judge(sweep: &SweepFile, points: &[Point]) -> Findings {
     findings
 }
 
-/// What a judge asks of every trial: equal budgets, whatever the results are, and checkpoints that all points share.
+/// What a judge requires of every trial: equal budgets for all results, and checkpoints that all points share.
 fn check_judged(prepared: &Prepared, judge: &Judge) -> Result<(), String> {
     let Loaded { scenario, task, .. } = &prepared.loaded;
     let run = &scenario.run;
@@ -414,7 +414,7 @@ fn check_judged(prepared: &Prepared, judge: &Judge) -> Result<(), String> {
     }
     if run.keep_last < FEWEST_CHECKPOINTS {
         return Err(format!(
-            "run.keep_last: {}; points that are played side by side are at most one round apart, and go on from a checkpoint \
+            "run.keep_last: {}; points that are played side by side are at most one round apart, and resume from a checkpoint \
              that all have: write at least {FEWEST_CHECKPOINTS}",
             run.keep_last
         ));

@@ -186,7 +186,7 @@ impl Processes<'_> {
         };
         let mut renewed = Instant::now();
         let interval = Duration::from_secs(self.plan.sweep.budget.lease_s) / 5;
-        let mut goes_on = |pid| {
+        let mut may_continue = |pid| {
             if self.stop.is_requested() {
                 return Ok(false);
             }
@@ -196,7 +196,13 @@ impl Processes<'_> {
             renewed = Instant::now();
             lease.renew()
         };
-        Ok(child::play(self.folder, &trial.id, arguments, limits, &mut goes_on)?)
+        Ok(child::play(
+            self.folder,
+            &trial.id,
+            arguments,
+            limits,
+            &mut may_continue,
+        )?)
     }
 }
 

@@ -7,7 +7,7 @@ use crate::random::{Domain, Draw, RunRng};
 use crate::scenario::Declared;
 use crate::schema::Written;
 
-/// More would be a slip: nobody waits for so many trainings.
+/// A sweep with more trainings than this is taken for a mistake.
 const MOST_TRAININGS: u128 = 1_000_000;
 
 /// What is wrong with a sweep file, by path.
@@ -54,7 +54,7 @@ pub(super) fn points(file: &Declared<SweepFile>) -> Result<Vec<Point>, Findings>
     }
     for (index, point) in points.iter().enumerate() {
         if points[..index].iter().any(|other| other.name == point.name) {
-            let message = format!("two points are called \"{}\"; give each a name of its own", point.name);
+            let message = format!("two points are called \"{}\"; give each its own name", point.name);
             findings.push((format!("points[{index}].name"), message));
         }
     }

@@ -42,7 +42,7 @@ pub struct SweepState<'a> {
     pub leases: Leases<'a>,
     /// What has ended.
     pub results: Results,
-    /// By rung, the points that go on from it, as far as that is decided.
+    /// By rung, the points that continue after it, as far as that is decided.
     decided: Vec<Vec<usize>>,
 }
 

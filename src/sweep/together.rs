@@ -1,5 +1,5 @@
-//! Several engines that play side by side: every one plays a step before any plays the next, so that whatever happens to the
-//! machine happens to all alike.
+//! Several engines that play side by side: every one plays a step before any plays the next, so that disturbances of the
+//! machine affect all alike.
 
 use std::ops::ControlFlow;
 

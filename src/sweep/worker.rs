@@ -18,7 +18,7 @@ use crate::telemetry::Num;
 
 /// Between two looks at a folder in which everything is being played by others.
 const PAUSE: Duration = Duration::from_millis(500);
-/// So many trials in a row that the place did not let play end the worker.
+/// Trials in a row that its machine or folder did not let run, after which the worker ends.
 const MOST_MISPLACED: u32 = 10;
 
 /// Which part of a sweep a worker begins with: the `index`-th of `count` equal ones.
@@ -209,7 +209,7 @@ impl<'a> Worker<'a> {
                     if let Some(reason) = self.play(*task)? {
                         self.wait_for_the_place(trial, reason)?;
                     }
-                    // What has just ended may let others go on, or call off the sweep.
+                    // What has just ended may let others continue, or call off the sweep.
                     *self.look.lock().unwrap_or_else(PoisonError::into_inner) = None;
                 }
                 Next::Wait => self.place.pause(PAUSE),
@@ -374,9 +374,9 @@ impl<'a> Worker<'a> {
                     is_final,
                 } => {
                     lease.content.failures += 1;
-                    let goes_on = !is_final && lease.content.failures < chances;
+                    let is_tried_again = !is_final && lease.content.failures < chances;
                     let end = if timed_out { Failed::InTime } else { Failed::Itself };
-                    (reason, end, goes_on.then_some(Duration::ZERO))
+                    (reason, end, is_tried_again.then_some(Duration::ZERO))
                 }
             };
             if !lease.renew()? {
@@ -406,7 +406,7 @@ impl<'a> Worker<'a> {
             }
             break;
         }
-        // What was played counts, whoever goes on with it.
+        // What was played counts for any worker that continues it.
         lease.renew()?;
         lease.release()?;
         Ok(misplaced)
@@ -436,7 +436,7 @@ impl<'a> Worker<'a> {
     }
 }
 
-/// How long a worker pauses after so many trials in a row that the place did not let play; `None`: no longer.
+/// Pause of a worker after `misplaced` trials in a row that its machine or folder did not let run; `None`: it ends.
 fn pause_after(misplaced: u32) -> Option<Duration> {
     const LONGEST: u64 = 300;
     (misplaced < MOST_MISPLACED).then(|| Duration::from_secs((1 << misplaced.saturating_sub(1)).min(LONGEST)))

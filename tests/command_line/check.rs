@@ -76,7 +76,7 @@ fn a_healthy_run_of_one_env_and_two_rounds_is_good_for_everything() {
 /// What is done to a file of a run.
 enum Damage {
     Delete,
-    /// To so many bytes.
+    /// To this number of bytes.
     Truncate(usize),
     /// This text becomes that one.
     Replace(&'static str, &'static str),
@@ -268,7 +268,7 @@ fn a_run_is_checked_while_it_is_played_and_once_it_was_killed_and_nothing_is_cha
     assert_eq!(listed(), "running");
     child.kill().expect("it is killed");
     child.wait().expect("it is gone");
-    assert_eq!(listed(), "stale", "at once, whatever its heartbeat");
+    assert_eq!(listed(), "stale", "at once, even with a recent heartbeat");
     let mut events = OpenOptions::new()
         .append(true)
         .open(run.join("events.jsonl"))
@@ -291,7 +291,7 @@ fn a_run_is_checked_while_it_is_played_and_once_it_was_killed_and_nothing_is_cha
 }
 
 #[test]
-fn a_run_that_went_on_and_back_is_as_sound_as_one_that_did_not() {
+fn a_run_that_was_resumed_and_rewound_is_as_sound_as_one_that_was_not() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let run = finished(folder.path());
 
@@ -304,7 +304,7 @@ fn a_run_that_went_on_and_back_is_as_sound_as_one_that_did_not() {
 }
 
 #[test]
-fn what_is_no_run_is_good_for_nothing_and_what_is_not_there_is_refused() {
+fn a_folder_that_is_no_run_is_unusable_and_one_that_is_not_there_is_refused() {
     let folder = tempfile::tempdir().expect("a temporary folder");
 
     let nothing = check(folder.path());
@@ -328,7 +328,7 @@ fn verdict_with_flipped_bit(run: &Path, file: &str, length: usize, place: f64, b
     bytes[(place * length as f64) as usize] ^= 1 << bit;
     fs::write(&path, &bytes).expect("it is damaged");
     let found = look_through(run, &built_in_names());
-    fs::write(&path, whole).expect("it is mended");
+    fs::write(&path, whole).expect("it is repaired");
     found.verdict
 }
 

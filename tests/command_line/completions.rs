@@ -81,7 +81,7 @@ fn fields_and_what_they_may_be_are_completed() {
 }
 
 #[test]
-fn bash_completes_the_program_by_whatever_name_it_has() {
+fn bash_completes_the_program_under_any_name() {
     let at = runs();
     let own = at.path().join("mycrate");
     std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_simic-engine"), &own).expect("a link");

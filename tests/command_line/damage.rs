@@ -40,7 +40,7 @@ fn a_damaged_checkpoint_is_passed_over_for_an_older_one_and_that_is_said() {
 }
 
 #[test]
-fn whatever_a_killed_writer_left_behind_the_last_event_does_not_keep_a_run_from_going_on() {
+fn a_run_is_resumed_with_anything_that_a_killed_writer_left_behind_the_last_event() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let run = finished(folder.path());
     let mut events = OpenOptions::new()

@@ -8,7 +8,7 @@ use simic_engine::internals::inspect::{DiffKind, Extent, diff};
 use crate::program::{command, ended, newest, succeeds};
 use crate::support::{assert_same_run, lines};
 
-/// Plays a short quickstart into `out`, some fields of it set anew, and returns its run directory.
+/// Runs a short quickstart into `out`, with some fields changed, and returns its run directory.
 fn play(out: &Path, threads: usize, seed: u64, set: &[&str]) -> PathBuf {
     let mut command = command(&["run", "scenarios/quickstart.ron", "--progress", "none"]);
     command
@@ -61,7 +61,7 @@ fn events_do_not_depend_on_threads_or_on_the_moment() {
 
 /// The network's draws depend on seed, round, step and env alone.
 #[test]
-fn a_policy_network_decides_the_same_whatever_the_threads() {
+fn a_policy_network_decides_the_same_with_any_number_of_threads() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let set = ["policy.controller=actor_critic", "policy.preset=lstm_small"];
 

@@ -27,8 +27,8 @@ const SCENARIO: &str = r#"(
     lifecycle: (auto_forward: (g1: true, g2: true, g3: true), gates: (min_training_epochs: 1, min_gradient_health: 0.0)),
 )"#;
 
-/// What a line begins with in which the blueprints of a slot go on.
-const SLOT_GOES_ON: &str = "        ";
+/// What a line begins with that continues the blueprints of a slot.
+const SLOT_CONTINUED: &str = "        ";
 
 fn eval(run: &Path, arguments: &[&str]) -> Output {
     ended(command(&["eval", "--threads", "2"]).arg(run).args(arguments))
@@ -93,7 +93,7 @@ fn shape(text: &str) -> String {
         });
         words.collect::<Vec<_>>().join(" ")
     };
-    let is_kept = |line: &&str| !line.starts_with("policy /") && !line.starts_with(SLOT_GOES_ON);
+    let is_kept = |line: &&str| !line.starts_with("policy /") && !line.starts_with(SLOT_CONTINUED);
     let lines = text.lines().filter(is_kept);
     lines.map(masked).collect::<Vec<_>>().join("\n")
 }
@@ -507,7 +507,7 @@ fn a_run_to_evaluate_is_looked_for_in_the_folder_that_is_given() {
 
 #[cfg(unix)]
 #[test]
-fn whoever_stops_an_evaluation_sees_how_things_stand() {
+fn an_evaluation_that_is_stopped_prints_the_results_so_far() {
     use std::io::{BufRead, BufReader};
 
     let root = tempfile::tempdir().expect("a folder");

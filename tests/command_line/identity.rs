@@ -1,4 +1,4 @@
-//! A run goes on as the one that it was: on its own data, with its own files, from wherever it is resumed.
+//! A run is resumed as the one that it was: on its own data, with its own files, from any folder.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -77,7 +77,7 @@ fn notes(run: &Path) -> Vec<String> {
 }
 
 #[test]
-fn a_run_goes_on_with_other_data_only_where_that_is_allowed() {
+fn a_run_is_resumed_with_other_data_only_where_that_is_allowed() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     write_files(folder.path());
     let run = play(folder.path());
@@ -104,7 +104,7 @@ fn a_run_goes_on_with_other_data_only_where_that_is_allowed() {
 }
 
 #[test]
-fn a_run_finds_its_own_files_whatever_folder_it_is_resumed_in() {
+fn a_run_finds_its_own_files_when_it_is_resumed_in_another_folder() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     write_files(folder.path());
     let run = play(folder.path());
@@ -124,7 +124,7 @@ fn a_run_finds_its_own_files_whatever_folder_it_is_resumed_in() {
 
 /// Like data: every path of a scenario starts in its folder.
 #[test]
-fn a_replay_finds_the_run_that_it_repeats_whatever_folder_it_is_resumed_in() {
+fn a_replay_finds_the_run_that_it_repeats_when_it_is_resumed_in_another_folder() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     write_files(folder.path());
     let run = ["run", "scenarios/files.ron", "--out"];
@@ -203,7 +203,7 @@ fn a_scenario_may_have_a_name_that_is_no_text() {
 }
 
 #[test]
-fn a_run_that_another_engine_began_says_so_when_it_goes_on() {
+fn a_run_that_another_engine_began_says_so_when_it_is_resumed() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let run = finished(folder.path());
     let shelf = Checkpoints::of(&run);
@@ -250,7 +250,7 @@ fn a_resumed_run_takes_its_precision_from_the_environment_too() {
     let started = || {
         let mut told = crate::support::lines(&run);
         told.retain(|line| line["type"] == "run_started");
-        told.pop().expect("a run that is resumed begins anew")["data"].clone()
+        told.pop().expect("a resume writes another run_started")["data"].clone()
     };
     assert_eq!(started()["amp_off_by"], "SIMIC_ENGINE_AMP=off");
     assert_eq!(started()["amp_enabled"], false);

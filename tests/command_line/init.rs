@@ -99,7 +99,7 @@ fn a_pair_of_arrays_needs_no_word_about_its_layout() {
 }
 
 #[test]
-fn a_scenario_that_names_nothing_but_a_folder_of_photos_is_played_and_goes_on_without_asking_them_again() {
+fn a_scenario_that_names_only_a_folder_of_photos_runs_with_their_classes_and_resumes() {
     let root = tempfile::tempdir().expect("a folder");
     photos(&root.path().join("photos"), CLASSES);
     let scenario = r#"(

@@ -229,10 +229,10 @@ fn what_cannot_be_judged_is_refused_before_anything_runs() {
         refused(&place.engine(&["run", "ab.ron"]).output().expect("the binary starts"))
     };
 
-    let stranger = refuses("control: \"wait\"", "control: \"stranger\"");
+    let unknown = refuses("control: \"wait\"", "control: \"other\"");
     assert!(
-        stranger.contains("ab.ron:7:34: judge.control: no point is called \"stranger\"; there are: wait, random"),
-        "{stranger}"
+        unknown.contains("ab.ron:7:34: judge.control: no point is called \"other\"; there are: wait, random"),
+        "{unknown}"
     );
     let unscored = refuses("evaluation: (episodes: 2, seeds: [10007], mode: sample),", "");
     assert!(unscored.contains("write evaluation: "), "{unscored}");

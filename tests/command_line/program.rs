@@ -27,12 +27,12 @@ pub fn command(arguments: &[&str]) -> Command {
     command
 }
 
-/// What comes of a command.
+/// Output and exit code of a command.
 pub fn ended(command: &mut Command) -> Output {
     command.output().expect("the engine starts")
 }
 
-/// What comes of these arguments.
+/// Output and exit code of the engine with these arguments.
 pub fn engine(arguments: &[&str]) -> Output {
     ended(&mut command(arguments))
 }

@@ -62,7 +62,7 @@ fn those_who_want_more_get_a_line_an_event_and_those_who_want_nothing_none() {
 }
 
 #[test]
-fn without_curves_nobody_is_sent_to_look_for_them() {
+fn without_curves_no_command_that_shows_them_is_printed() {
     let folder = tempfile::tempdir().expect("a folder");
 
     let told = lines(&run(&folder.path().join("runs"), &["--set", "telemetry.tensorboard=off"]).stderr);
@@ -110,7 +110,7 @@ fn on_a_terminal_the_lines_of_rounds_stay_above_the_bars() {
 }
 
 #[test]
-fn a_run_that_goes_on_says_where_it_is_recorded_as_well() {
+fn a_resumed_run_says_where_it_is_recorded_as_well() {
     let folder = tempfile::tempdir().expect("a folder");
     let run = finished(folder.path());
 
@@ -135,7 +135,7 @@ fn curves_below(folder: &Path, found: &mut BTreeMap<PathBuf, usize>) {
 }
 
 #[test]
-fn whoever_looks_for_curves_below_the_runs_finds_each_run_once() {
+fn curves_below_the_folder_of_runs_are_found_once_a_run() {
     let folder = tempfile::tempdir().expect("a folder");
     let out = folder.path().join("runs");
     run(&out, &[]);

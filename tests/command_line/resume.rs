@@ -1,4 +1,4 @@
-//! A run that is stopped or killed at any moment goes on to the same bits as one that was left alone.
+//! A run that is stopped or killed at any moment and resumed ends with the same bits as one that was left alone.
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
@@ -190,7 +190,7 @@ fn a_learning_run_that_was_killed_twice_ends_as_if_left_alone() {
     }
 }
 
-/// Hosts begin every episode with a fresh scale of their loss, the learner goes on with the one it had.
+/// Hosts begin every episode with a fresh scale of their loss, the learner keeps the one it had.
 #[test]
 fn a_run_in_float16_that_was_killed_twice_ends_as_if_left_alone() {
     let folder = tempfile::tempdir().expect("a temporary folder");
@@ -334,9 +334,9 @@ pub fn finished(folder: &Path) -> PathBuf {
     newest(&out)
 }
 
-/// The first rollout of a resumed run begins with it, whatever the rollouts before it were.
+/// The first rollout of a resumed run begins with it, after rollouts of any length.
 #[test]
-fn checkpoints_of_a_run_that_goes_on_with_longer_rollouts_stand_between_these() {
+fn checkpoints_of_a_run_that_is_resumed_with_longer_rollouts_follow_these() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let scenario = write_scenario(folder.path(), LEARNED, 2);
     let text = std::fs::read_to_string(&scenario).expect("there is a scenario");
@@ -378,7 +378,7 @@ fn a_run_goes_back_to_an_older_checkpoint_and_comes_to_the_same_end() {
 
 /// A field that changes what is learnt, once it is allowed to, stays changed.
 #[test]
-fn a_run_goes_on_with_another_setting_if_that_is_allowed() {
+fn a_run_is_resumed_with_another_setting_if_that_is_allowed() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let run = finished(folder.path());
     let change = [
@@ -409,7 +409,7 @@ fn a_run_goes_on_with_another_setting_if_that_is_allowed() {
 }
 
 #[test]
-fn a_run_that_memory_was_short_for_goes_on_with_more_micro_batches() {
+fn a_run_that_ran_out_of_memory_is_resumed_with_more_micro_batches() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let scenario = write_scenario(folder.path(), RULES, 2);
     let fault = "faults: [(env: 0, round: 1, step: 2, fault: out_of_memory)], policy:";
@@ -440,7 +440,7 @@ fn a_run_that_memory_was_short_for_goes_on_with_more_micro_batches() {
 }
 
 #[test]
-fn a_run_goes_on_only_as_what_it_was() {
+fn a_run_is_resumed_only_as_what_it_was() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let run = finished(folder.path());
 
@@ -480,7 +480,7 @@ fn a_folder_that_is_no_run_is_refused() {
 
 /// As a power cut leaves it where nothing was synchronised: a checkpoint that knows more than the record.
 #[test]
-fn a_run_whose_record_has_a_hole_goes_on_and_ends_with_5() {
+fn a_run_whose_record_has_a_hole_is_resumed_and_ends_with_5() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let run = finished(folder.path());
     let path = run.join("events.jsonl");

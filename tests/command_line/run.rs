@@ -76,7 +76,7 @@ fn a_run_leaves_one_folder_with_its_whole_record() {
 }
 
 #[test]
-fn the_manifest_tells_what_was_run_with_what_and_names_nobody_unasked() {
+fn the_manifest_records_what_was_run_with_what_and_no_names_of_people_unasked() {
     let root = tempfile::tempdir().expect("a folder");
     stdout(short_run(root.path()).args(["--tag", "first"]));
 
@@ -252,7 +252,7 @@ fn values_come_from_scenario_then_environment_then_flags() {
 }
 
 #[test]
-fn a_switch_of_the_environment_turns_mixed_precision_off_whoever_asks_for_it() {
+fn a_switch_of_the_environment_turns_mixed_precision_off_over_every_setting() {
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("mixed.ron");
     let scenario = r#"(preset: "digits", training: (amp: bf16), learner: (amp: fp16))"#;

@@ -174,9 +174,9 @@ fn a_folder_without_runs_has_none_and_one_that_is_not_there_is_an_error() {
     assert!(gone.starts_with("error: cannot list the runs in "), "{gone}");
 }
 
-/// One sentence, whoever looks for the run.
+/// One sentence in every command.
 #[test]
-fn a_run_that_is_not_there_is_told_alike_by_all_who_look_for_it() {
+fn every_command_says_the_same_of_a_run_that_is_not_there() {
     let root = tempfile::tempdir().expect("a folder");
     several(root.path());
     let out = root.path().display().to_string();
@@ -258,7 +258,7 @@ fn a_run_that_has_not_ended_is_shown_as_it_stands() {
         "{played}"
     );
     assert!(
-        stale.starts_with("the run has not ended: its process is gone, 4 of 4 rounds are played; go on with: "),
+        stale.starts_with("the run has not ended: its process is gone, 4 of 4 rounds are played; continue with: "),
         "{stale}"
     );
 }
@@ -276,7 +276,7 @@ fn what_is_no_run_is_not_shown() {
 }
 
 #[test]
-fn what_came_of_growth_is_shown_by_kind_of_seed() {
+fn the_effect_of_growth_is_shown_by_kind_of_seed() {
     let folder = tempfile::tempdir().expect("a folder");
     let out = folder.path().display().to_string();
     let set = |value: &'static str| ["--set", value];

@@ -1,4 +1,4 @@
-//! A sweep is a folder: whoever is killed, whenever, the trials end as if nobody had been.
+//! A sweep is a folder: if any of its processes is killed at any time, the trials end as if none had been.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -310,7 +310,7 @@ fn everything_that_is_wrong_with_a_sweep_is_said_before_anything_runs() {
 }
 
 #[test]
-fn a_trial_that_fails_keeps_its_reason_and_its_log_and_the_others_go_on() {
+fn a_trial_that_fails_keeps_its_reason_and_its_log_and_the_others_continue() {
     let sweep = r#"(
         name: "faulty",
         scenario: "short.ron",
@@ -383,7 +383,7 @@ fn a_trial_that_takes_too_long_is_ended_and_marked() {
 }
 
 #[test]
-fn only_the_better_half_goes_on_from_a_rung() {
+fn only_the_better_half_continues_after_a_rung() {
     let place = Place::with(
         r#"(
             name: "halved",
@@ -486,7 +486,7 @@ fn with_an_evaluation_trials_are_scored_by_episodes_that_nothing_was_trained_on(
 
 #[cfg(unix)]
 #[test]
-fn an_engine_for_many_machines_that_ends_early_is_a_failure_and_leaves_a_sweep_to_go_on_with() {
+fn an_engine_for_many_machines_that_ends_early_is_a_failure_and_leaves_a_sweep_that_can_be_continued() {
     use std::os::unix::fs::PermissionsExt;
 
     let place = Place::with(SWEEP);

@@ -154,7 +154,7 @@ fn a_scenario_can_come_from_standard_input() {
     );
 }
 
-/// Whatever a command is refused for: programs read it on standard output.
+/// Programs read every refusal on standard output.
 #[test]
 fn with_json_every_refusal_is_json() {
     let folder = tempfile::tempdir().expect("a folder");

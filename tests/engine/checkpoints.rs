@@ -1,4 +1,4 @@
-//! However a run ends, its last finished round is on disk, and the run can go on from there.
+//! However a run ends, its last finished round is on disk, and the run can be resumed from there.
 
 use std::path::Path;
 

@@ -205,7 +205,7 @@ fn ten_slots_go_through_policy_plans_and_a_resumed_run() {
     let stopped = first_half.play();
     assert!(stopped.failure.is_none(), "{:?}", stopped.failure);
     drop(first_half);
-    let mut resumed = resumed(directory(&stopped), CheckpointName::Last, NOTHING, 2).expect("the run can go on");
+    let mut resumed = resumed(directory(&stopped), CheckpointName::Last, NOTHING, 2).expect("the run can be resumed");
     let resumed = resumed.play();
     assert!(resumed.failure.is_none(), "{:?}", resumed.failure);
 

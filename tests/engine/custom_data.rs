@@ -149,7 +149,7 @@ fn a_run_on_it_that_is_resumed_ends_with_the_bits_of_one_that_was_not_stopped() 
     let root = folder.path().join("stopped");
     let stopped = crate::recorded::play(SCENARIO, &root, stop_in_the_second_round);
 
-    let mut resumed = resumed(directory(&stopped), CheckpointName::Last, register, 2).expect("the run can go on");
+    let mut resumed = resumed(directory(&stopped), CheckpointName::Last, register, 2).expect("the run can be resumed");
     let report = resumed.play();
 
     assert!(report.failure.is_none(), "{:?}", report.failure);

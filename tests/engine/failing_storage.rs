@@ -1,4 +1,4 @@
-//! Every operation on a run's files fails once, in every manner: what was begun goes on to the same end, or says why not.
+//! Every operation on a run's files fails once, in every manner: the run is resumed to the same end, or says why not.
 //!
 //! The loops play a run of two rounds with a learning policy. `SIMIC_ENGINE_TEST_STORAGE=long` makes them play more of it.
 
@@ -61,19 +61,19 @@ fn names(run: &Path) -> BTreeSet<String> {
     found
 }
 
-/// The storage fails at operation `n`; then it is mended and the run goes on, or is begun again.
-fn interrupt_and_mend(n: u64, fault: Fault, undisturbed: &Path) -> Option<()> {
+/// The storage fails at operation `n`; then it is repaired and the run is resumed, or restarted.
+fn interrupt_and_repair(n: u64, fault: Fault, undisturbed: &Path) -> Option<()> {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let root = folder.path().join("runs");
     let faults = StorageFaults::under(&root, n, fault);
-    // Nobody will mend it while the run waits.
+    // Nothing repairs it while the run waits.
     let interrupted = play(&root, Duration::from_millis(1));
     let struck = faults.struck()?;
     // What threads of the interrupted run still write goes to where it was, and fails for ever.
     let _faults = faults;
-    let mended = folder.path().join("mended");
+    let repaired = folder.path().join("repaired");
     if root.exists() {
-        std::fs::rename(&root, &mended).expect("the runs are moved");
+        std::fs::rename(&root, &repaired).expect("the runs are moved");
     }
     let what = format!("{fault:?} at operation {n}, {struck}");
 
@@ -81,11 +81,11 @@ fn interrupt_and_mend(n: u64, fault: Fault, undisturbed: &Path) -> Option<()> {
         Ok(report) => report.record.as_ref().map(|record| record.directory.clone()),
         Err(_) => None,
     };
-    let run = run.and_then(|run| Some(mended.join(run.file_name()?)));
-    let run = run.filter(|run| run.is_dir()).unwrap_or_else(|| latest(&mended));
+    let run = run.and_then(|run| Some(repaired.join(run.file_name()?)));
+    let run = run.filter(|run| run.is_dir()).unwrap_or_else(|| latest(&repaired));
     match &interrupted {
         Ok(report) if report.failure.is_none() && report.gaps.is_empty() => {}
-        // Whatever cannot be kept is told.
+        // Everything that cannot be kept is reported.
         Ok(report) => {
             let failure = report.failure.as_ref().map(ToString::to_string).unwrap_or_default();
             let is_told = !report.gaps.is_empty() || failure.contains(&*root.to_string_lossy()) || fault.is_deadly();
@@ -107,7 +107,7 @@ fn interrupt_and_mend(n: u64, fault: Fault, undisturbed: &Path) -> Option<()> {
             | ResumeError::File(_)
             | ResumeError::Directory(_),
         ) => {
-            let report = play(&mended, PATIENCE).unwrap_or_else(|refusal| panic!("{what}: {refusal}"));
+            let report = play(&repaired, PATIENCE).unwrap_or_else(|refusal| panic!("{what}: {refusal}"));
             assert!(report.failure.is_none(), "{what}: {:?}", report.failure);
             report.record.expect("it is recorded").directory
         }
@@ -127,7 +127,7 @@ fn every_operation_fails(fault: Fault) {
     let undisturbed = play(folder.path(), PATIENCE).expect("it begins");
     let undisturbed = undisturbed.record.expect("it is recorded").directory;
 
-    let struck = (1..).take_while(|&n| interrupt_and_mend(n, fault, &undisturbed).is_some());
+    let struck = (1..).take_while(|&n| interrupt_and_repair(n, fault, &undisturbed).is_some());
 
     let count = struck.count();
     println!("{fault:?}: {count} operations struck");
@@ -135,31 +135,31 @@ fn every_operation_fails(fault: Fault) {
 }
 
 #[test]
-fn a_run_goes_on_to_the_same_end_after_an_error_of_any_operation() {
+fn a_run_is_resumed_to_the_same_end_after_an_error_of_any_operation() {
     every_operation_fails(Fault::InputOutput);
 }
 
 #[test]
-fn a_run_goes_on_to_the_same_end_after_its_disk_was_full() {
+fn a_run_is_resumed_to_the_same_end_after_its_disk_was_full() {
     every_operation_fails(Fault::NoSpace);
 }
 
 #[test]
-fn a_run_goes_on_to_the_same_end_after_its_disk_was_read_only() {
+fn a_run_is_resumed_to_the_same_end_after_its_disk_was_read_only() {
     every_operation_fails(Fault::ReadOnly);
 }
 
 #[test]
-fn a_run_goes_on_to_the_same_end_after_a_kill_before_any_operation() {
+fn a_run_is_resumed_to_the_same_end_after_a_kill_before_any_operation() {
     every_operation_fails(Fault::Kill);
 }
 
 #[test]
-fn a_run_goes_on_to_the_same_end_after_a_kill_within_any_write() {
+fn a_run_is_resumed_to_the_same_end_after_a_kill_within_any_write() {
     every_operation_fails(Fault::Torn);
 }
 
 #[test]
-fn a_run_goes_on_to_the_same_end_after_a_power_cut_at_any_operation() {
+fn a_run_is_resumed_to_the_same_end_after_a_power_cut_at_any_operation() {
     every_operation_fails(Fault::PowerCut);
 }

@@ -1,4 +1,4 @@
-//! Whatever goes wrong in a run, its record says what and where, is closed, and keeps what was finished.
+//! With any failure in a run, its record says what failed and where, is closed, and keeps what was finished.
 
 use std::sync::Arc;
 
@@ -96,8 +96,8 @@ fn a_policy_whose_output_is_no_number_is_named_with_env_and_head() {
             }
         };
         let place = spoil.in_set(EngineSet::Decide).before(Work::RememberStates);
-        let goes_on = |clock: Res<RunClock>| clock.round() == 1 && clock.step() >= 2;
-        app.add_systems(Decide, place.run_if(goes_on));
+        let is_time = |clock: Res<RunClock>| clock.round() == 1 && clock.step() >= 2;
+        app.add_systems(Decide, place.run_if(is_time));
     }
     let folder = tempfile::tempdir().expect("a temporary folder");
 
@@ -148,7 +148,7 @@ fn an_env_without_memory_is_named_with_what_helps() {
 }
 
 #[test]
-fn a_system_that_panics_for_lack_of_memory_fails_the_run_and_says_why() {
+fn a_system_that_panics_out_of_memory_fails_the_run_and_says_why() {
     fn extend(app: &mut App) {
         let panics = || panic!("CUDA out of memory");
         app.add_systems(Assess, panics.in_set(EngineSet::Observe).run_if(is_second_round));
@@ -223,7 +223,7 @@ fn events_of(run: &RunReport, kind: &str) -> Vec<serde_json::Value> {
 }
 
 #[test]
-fn an_env_that_fails_can_sit_out_its_round_while_the_others_go_on() {
+fn an_env_that_fails_can_sit_out_its_round_while_the_others_continue() {
     let folders = [(); 2].map(|()| tempfile::tempdir().expect("a temporary folder"));
     let play = |text: &str, folder: &tempfile::TempDir| crate::recorded::play(text, folder.path(), NOTHING);
     let sound = play(&SCENARIO.replace("rounds: 3", "rounds: 2"), &folders[0]);

@@ -146,7 +146,7 @@ fn a_seed_that_fades_keeps_its_parameters_bit_for_bit() {
         [7500.0, 2500.0]
     );
     assert_eq!(at(8).seed, at(7).seed);
-    assert_ne!(at(8).host, at(7).host, "the host goes on");
+    assert_ne!(at(8).host, at(7).host, "the host continues to train");
     assert_eq!((at(9).stage, at(9).seed.len()), (SeedStage::Pruned, 0));
 }
 

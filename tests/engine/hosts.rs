@@ -1,4 +1,4 @@
-//! Hosts of an application, and the engine's own: seeds grow in whatever a scenario names.
+//! Hosts of an application, and the engine's own: seeds grow in every host that a scenario can name.
 
 use std::path::Path;
 
@@ -7,7 +7,7 @@ use simic_engine::internals::host::{Conv, ResidualBlock};
 use simic_engine::internals::scenario::{self, Input};
 use simic_engine::prelude::*;
 
-use crate::recorded::goes_on_bit_for_bit;
+use crate::recorded::resumes_bit_for_bit;
 
 /// One convolution and two residual blocks, with a slot behind each block.
 fn forked(classes: i64) -> HostPlan {
@@ -78,7 +78,7 @@ fn a_registered_host_is_listed_and_checked_by_its_name() {
     assert_eq!(slots, ["r0c0", "r1c0"]);
 
     let slip = load(&SCENARIO.replace("Forked", "Forket"))
-        .expect_err("nobody registered it")
+        .expect_err("it is not registered")
         .to_string();
     assert!(slip.contains("did you mean `forked`?"), "{slip}");
     let wrong_slot = load(&SCENARIO.replace("\"r0c0\", \"r1c0\"]", "\"r0c0\", \"r2c0\"]")).expect_err("no such slot");
@@ -125,8 +125,8 @@ fn seeds_grow_in_a_registered_host_until_they_are_committed() {
 }
 
 #[test]
-fn a_run_of_a_registered_host_goes_on_bit_for_bit() {
-    goes_on_bit_for_bit(recorded, register);
+fn a_run_of_a_registered_host_resumes_bit_for_bit() {
+    resumes_bit_for_bit(recorded, register);
 }
 
 /// One step of each kind of network on a few images, seeds in training.

@@ -1,4 +1,4 @@
-//! Checkpoints inside a round: when they are written, what stays of them, and that a run goes on from any of them.
+//! Checkpoints inside a round: when they are written, what stays of them, and that a run resumes from any of them.
 
 use std::path::{Path, PathBuf};
 
@@ -52,7 +52,7 @@ fn stopped_after(step: u32, scenario: &str, extend: fn(&mut App), out: &Path) ->
 }
 
 #[test]
-fn a_run_goes_on_from_any_step_of_a_round() {
+fn a_run_resumes_from_any_step_of_a_round() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let scenario = scenario("early_stop: Some((min_steps: 3, patience: 3, min_delta: 0.0))");
     let root = folder.path().join("whole");
@@ -76,7 +76,7 @@ fn a_run_goes_on_from_any_step_of_a_round() {
         let newest = Checkpoints::of(&run).standings()[0];
         assert_eq!(newest, Standing { round: 1, step });
 
-        let mut engine = resumed(&run, CheckpointName::Last, NOTHING, 1).expect("the run can go on");
+        let mut engine = resumed(&run, CheckpointName::Last, NOTHING, 1).expect("the run can be resumed");
 
         directory(&engine.play());
         assert_same_run(&whole, &run);
@@ -115,7 +115,7 @@ fn counted(engine: &mut Engine) -> Vec<(usize, Rises)> {
 }
 
 #[test]
-fn a_component_of_an_application_goes_on_with_its_run() {
+fn a_component_of_an_application_is_resumed_with_its_run() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let scenario = scenario("");
     let builder = Engine::builder().with(counting).threads(2);
@@ -123,7 +123,7 @@ fn a_component_of_an_application_goes_on_with_its_run() {
     whole.play();
     let run = stopped_after(4, &scenario, counting, folder.path());
 
-    let mut engine = resumed(&run, CheckpointName::Last, counting, 2).expect("the run can go on");
+    let mut engine = resumed(&run, CheckpointName::Last, counting, 2).expect("the run can be resumed");
     engine.play();
 
     assert_eq!(counted(&mut engine), counted(&mut whole));
@@ -144,7 +144,7 @@ fn told(run: &Path) -> Vec<(u64, Option<u64>)> {
 }
 
 #[test]
-fn one_is_written_every_so_many_steps_and_stays_until_the_next_of_any_kind() {
+fn one_is_written_every_n_steps_and_stays_until_the_next_of_any_kind() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let scenario = scenario("checkpoint_every_steps: Some(3), checkpoint_every_minutes: None");
 

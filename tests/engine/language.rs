@@ -1,4 +1,4 @@
-//! Language models: a host for text trains, grows and goes on, as one for images does.
+//! Language models: a host for text trains, grows and resumes, as one for images does.
 
 use std::path::Path;
 
@@ -7,7 +7,7 @@ use simic_engine::internals::engine::built_in_names;
 use simic_engine::internals::growth::SeedStage;
 use simic_engine::prelude::*;
 
-use crate::recorded::{NOTHING, goes_on_bit_for_bit, state};
+use crate::recorded::{NOTHING, resumes_bit_for_bit, state};
 
 /// A tiny model of tiny texts; a seed is planted behind each of its two layers and committed as soon as it is held.
 const SCENARIO: &str = r#"(
@@ -78,8 +78,8 @@ fn seeds_grow_in_a_language_model_until_they_are_committed() {
 }
 
 #[test]
-fn a_run_of_a_language_model_goes_on_bit_for_bit() {
-    goes_on_bit_for_bit(recorded, NOTHING);
+fn a_run_of_a_language_model_resumes_bit_for_bit() {
+    resumes_bit_for_bit(recorded, NOTHING);
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Runs with a record, played in this process, with something added to them, and what they come to.
+//! Runs with a record, played in this process, with something added to them, and their results.
 
 use std::path::Path;
 
@@ -17,10 +17,10 @@ pub fn play(scenario: &str, out: &Path, extend: fn(&mut App)) -> RunReport {
     engine.from_ron(scenario).expect("the scenario is sound").play()
 }
 
-/// The engine that goes on with the run in `run`, changed by nothing, from one of its checkpoints; not yet started.
+/// The engine that resumes the run in `run`, unchanged, from one of its checkpoints; not yet started.
 ///
 /// # Errors
-/// A run that cannot go on.
+/// A run that cannot be resumed.
 pub fn resumed(run: &Path, from: CheckpointName, extend: fn(&mut App), threads: usize) -> Result<Engine, ResumeError> {
     let past = PastRun::open(run, from)?;
     let extension = Extension::new(extend);
@@ -35,7 +35,7 @@ pub fn resumed(run: &Path, from: CheckpointName, extend: fn(&mut App), threads: 
 }
 
 /// A run that `recorded` begins in a folder, and the same from the checkpoint behind its first round, end alike.
-pub fn goes_on_bit_for_bit(recorded: impl Fn(&Path) -> Engine, extend: fn(&mut App)) {
+pub fn resumes_bit_for_bit(recorded: impl Fn(&Path) -> Engine, extend: fn(&mut App)) {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let mut whole = recorded(&folder.path().join("whole"));
     let report = whole.run().expect("it is played");
@@ -43,7 +43,7 @@ pub fn goes_on_bit_for_bit(recorded: impl Fn(&Path) -> Engine, extend: fn(&mut A
     let path = report.record.expect("it was recorded").directory;
     drop(whole);
 
-    let mut resumed = resumed(&path, CheckpointName::Round(1), extend, 1).expect("it can go on");
+    let mut resumed = resumed(&path, CheckpointName::Round(1), extend, 1).expect("it can be resumed");
     resumed.run().expect("it is played");
 
     assert_eq!(state(&mut resumed), expected);

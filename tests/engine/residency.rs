@@ -155,7 +155,7 @@ fn generated_data_may_lie_in_the_machine_s_memory() {
 }
 
 #[test]
-fn a_run_on_streamed_data_goes_on_bit_for_bit_and_its_record_says_where_they_lie() {
+fn a_run_on_streamed_data_resumes_bit_for_bit_and_its_record_says_where_they_are() {
     let folder = tempfile::tempdir().expect("a folder");
     let text = scenario(&images(folder.path()), "(residency: stream)");
     let builder = || Engine::builder().threads(1);
@@ -174,7 +174,7 @@ fn a_run_on_streamed_data_goes_on_bit_for_bit_and_its_record_says_where_they_lie
         .resume(&before, &prepared.loaded, &[], &[])
         .expect("nothing has changed");
     let resumed = builder().recorded(&out).resumed(point).build(&prepared);
-    let mut resumed = resumed.expect("it can go on");
+    let mut resumed = resumed.expect("it can be resumed");
     resumed.run().expect("it is played");
 
     assert!(state(&mut resumed) == expected);
@@ -189,7 +189,7 @@ fn a_run_on_streamed_data_goes_on_bit_for_bit_and_its_record_says_where_they_lie
 }
 
 #[test]
-fn the_memory_that_is_left_decides_where_nobody_else_does() {
+fn free_memory_decides_where_data_are_unless_the_scenario_does() {
     let folder = tempfile::tempdir().expect("a folder");
     let mut engine = engine(&scenario(&images(folder.path()), "()"));
 
@@ -256,7 +256,7 @@ fn data_that_cannot_be_streamed_are_refused_with_those_that_can() {
     let task = floats(folder.path());
     let error = failure(&mut engine(&scenario(&task, "(residency: stream)"))).to_string();
     assert!(
-        error.contains("data.residency: stream cannot be had, as the training part of 'npy'"),
+        error.contains("data.residency: stream is not possible, as the training part of 'npy'"),
         "{error}"
     );
     assert!(
@@ -277,6 +277,9 @@ fn packed_data_are_not_unpacked_to_be_refused() {
 
     let error = failure(&mut engine(&scenario(&task, "(residency: stream)"))).to_string();
 
-    let expected = format!("data.residency: stream cannot be had, as {} is packed", file.display());
+    let expected = format!(
+        "data.residency: stream is not possible, as {} is packed",
+        file.display()
+    );
     assert!(error.contains(&expected), "{error}");
 }

@@ -1,6 +1,6 @@
-//! Whatever a scenario can name goes on after an interruption as if there had been none: every controller, host, blueprint,
-//! reward, policy network, optimizer and normaliser, of the engine and of an application, down to every batch served; between
-//! rounds and inside them.
+//! Everything that a scenario can name resumes after an interruption as if there had been none: every controller, host,
+//! blueprint, reward, policy network, optimizer and normaliser, of the engine and of an application, down to every batch
+//! served; between rounds and inside them.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -202,7 +202,7 @@ impl Case {
         )
     }
 
-    /// Plays it whole, and with an interruption, from which it goes on both inside the round and before it: all must come to
+    /// Plays it whole, and with an interruption, from which it resumes both inside the round and before it: all must end with
     /// the same bits and have been served the same batches.
     fn holds(&self) {
         let (whole, halves) = if self.has_term {
@@ -226,9 +226,9 @@ impl Case {
             .join(run.file_name().expect("it has a name"));
         copy(&run, &other);
 
-        self.goes_on(&run, CheckpointName::Last, whole, &expected);
+        self.resumes(&run, CheckpointName::Last, whole, &expected);
         if Checkpoints::of(&other).rounds().contains(&1) {
-            self.goes_on(&other, CheckpointName::Round(1), whole, &expected);
+            self.resumes(&other, CheckpointName::Round(1), whole, &expected);
         }
 
         let (one, other) = (served(&expected), served(&run));
@@ -236,7 +236,7 @@ impl Case {
         assert!(one == other, "{}: other batches were served", self.name);
     }
 
-    fn goes_on(&self, run: &Path, from: CheckpointName, extend: fn(&mut App), expected: &Path) {
+    fn resumes(&self, run: &Path, from: CheckpointName, extend: fn(&mut App), expected: &Path) {
         let mut engine =
             resumed(run, from, extend, 2).unwrap_or_else(|error| panic!("{} from {from}: {error}", self.name));
         let report = engine.play();
@@ -265,7 +265,7 @@ fn copy(from: &Path, to: &Path) {
     for entry in std::fs::read_dir(from).expect("a folder").flatten() {
         let (from, to) = (entry.path(), to.join(entry.file_name()));
         if from.is_symlink() {
-            // Of checkpoints; tidying sets them anew.
+            // Of checkpoints; tidying creates them again.
         } else if from.is_dir() {
             copy(&from, &to);
         } else {
@@ -297,7 +297,7 @@ const COMMANDS: &str = r#"schedule: (wait_on_illegal: true, entries: [
     (step: 5, command: commit(slot: "r0c0"))])"#;
 
 #[test]
-fn every_controller_goes_on_as_it_was() {
+fn every_controller_resumes_as_it_was() {
     let forms = [
         "heuristic",
         "periodic",
@@ -319,7 +319,7 @@ fn every_controller_goes_on_as_it_was() {
 }
 
 #[test]
-fn every_policy_network_goes_on_as_it_was() {
+fn every_policy_network_resumes_as_it_was() {
     let forms = ["lstm", "gru", "mlp"];
     let all = cases(&forms, |case, net| {
         case.policy = format!(r#"controller: "actor_critic", net: "{net}", net_cfg: ({SMALL})"#);
@@ -328,7 +328,7 @@ fn every_policy_network_goes_on_as_it_was() {
 }
 
 #[test]
-fn every_host_goes_on_as_it_was() {
+fn every_host_resumes_as_it_was() {
     let forms = [
         "cnn((in_channels: 1, base_channels: 2, n_blocks: 2, kernel_size: 3, pool_layers: 2, input_hw: 8, norm: group))",
         "resnet((in_channels: 1, base_channels: 4, blocks: [1, 1], input_hw: 8))",
@@ -346,7 +346,7 @@ fn every_host_goes_on_as_it_was() {
 }
 
 #[test]
-fn a_language_model_goes_on_as_it_was() {
+fn a_language_model_resumes_as_it_was() {
     let case = Case {
         name: "synth_tokens".into(),
         task: r#"preset("synth_tokens", (batch_size: 4, batches_per_step: count(2), val_batch_size: 16,
@@ -359,7 +359,7 @@ fn a_language_model_goes_on_as_it_was() {
 }
 
 #[test]
-fn every_blueprint_and_birth_goes_on_as_it_was() {
+fn every_blueprint_and_birth_resumes_as_it_was() {
     let blueprints = [
         "conv_light",
         "conv_small",
@@ -387,7 +387,7 @@ fn every_blueprint_and_birth_goes_on_as_it_was() {
 }
 
 #[test]
-fn every_reward_goes_on_as_it_was() {
+fn every_reward_resumes_as_it_was() {
     let forms = [
         "contribution(committed())",
         "contribution(shaped())",
@@ -410,7 +410,7 @@ fn every_reward_goes_on_as_it_was() {
 }
 
 #[test]
-fn every_optimizer_goes_on_as_it_was() {
+fn every_optimizer_resumes_as_it_was() {
     let forms = [
         "sgd(lr: 0.01, momentum: 0.0, weight_decay: 0.0)",
         "sgd(lr: 0.01, momentum: 0.9, weight_decay: 5e-4)",
@@ -426,7 +426,7 @@ fn every_optimizer_goes_on_as_it_was() {
 }
 
 #[test]
-fn every_switch_of_the_learner_goes_on_as_it_was() {
+fn every_switch_of_the_learner_resumes_as_it_was() {
     let forms = [
         "value_norm: (momentum: 0.9)",
         "advantage_baseline: leave_one_out",

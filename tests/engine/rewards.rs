@@ -51,7 +51,7 @@ fn play(reward: &str, threads: usize, is_paid: bool) -> Engine {
 }
 
 #[test]
-fn every_step_of_every_env_is_paid_whatever_the_threads() {
+fn every_step_of_every_env_is_paid_with_any_number_of_threads() {
     let mut one = play("contribution(shaped())", 1, true);
     let two = play("contribution(shaped())", 2, true);
 

@@ -174,7 +174,7 @@ fn a_rollback_that_no_seed_can_have_caused_leaves_segment_memory_and_rewards_as_
 
     let (sound, wrecked) = (play(""), play(&damage()));
 
-    // Then the step is missing, as ever, but the segment goes on behind it with what the policy remembers.
+    // Then the step is missing, as always, but the segment continues after it with what the policy remembers.
     assert_eq!(wrecked.transitions, [16, 15, 16]);
     assert_eq!((sound.rollbacks, wrecked.rollbacks), (Some(0), Some(0)));
     let mut memory = wrecked.remembered.iter();
@@ -243,10 +243,9 @@ fn a_policy_whose_updates_fail_three_times_in_a_row_ends_the_run() {
     assert_eq!(engine.world().resource::<RunClock>().round(), 2, "in the third round");
 }
 
-/// A host that diverges in its first step is rolled back to where it began until its episode ends: nobody has decided
-/// anything.
+/// A host that diverges in its first step is rolled back to where it began until its episode ends: no decision is recorded.
 #[test]
-fn a_rollout_in_which_nothing_was_decided_is_skipped_and_the_run_goes_on() {
+fn a_rollout_in_which_nothing_was_decided_is_skipped_and_the_run_continues() {
     #[derive(Resource, Default)]
     struct Skipped(Vec<(UpdateSkip, u32)>);
     let note = |update: Res<LastUpdate>, mut skipped: ResMut<Skipped>| {

@@ -16,7 +16,7 @@ use crate::support::{assert_same_run, lines};
 
 use crate::recorded::NOTHING;
 
-/// A few batches of digits a step under a controller that orders whatever is legal.
+/// A few batches of digits a step under a controller that orders anything legal.
 fn scenario(name: &str, rounds: u32, n_envs: usize, max_steps: u32) -> String {
     format!(
         r#"(
@@ -111,9 +111,9 @@ fn at_level_off_only_the_ends_of_a_run_are_told() {
     assert_eq!(kinds, ["header", "run_started", "run_finished"]);
 }
 
-/// What was asked for is not what is told: precision below `highest` is for CUDA devices.
+/// The record has what was used, not what was asked for: precision below `highest` is for CUDA devices.
 #[test]
-fn a_run_on_a_cpu_is_told_to_multiply_in_full_precision_whatever_was_asked_for() {
+fn a_run_on_a_cpu_records_full_precision_with_any_setting() {
     let folder = tempfile::tempdir().expect("a folder");
     let text = scenario("precise", 1, 1, 1).replace("rounds: 1,", "rounds: 1, matmul_precision: medium,");
 
@@ -125,9 +125,9 @@ fn a_run_on_a_cpu_is_told_to_multiply_in_full_precision_whatever_was_asked_for()
     assert_eq!(manifest["resolved"]["matmul_precision"], "highest");
 }
 
-/// What never grew is its own control: nothing is played again for it, and nothing else would come of that.
+/// A host that never grew is its own control: playing it again would give the same result, so it is not.
 #[test]
-fn the_control_of_a_run_that_never_grew_is_what_it_came_to() {
+fn the_control_of_a_run_that_never_grew_is_its_own_result() {
     let folder = tempfile::tempdir().expect("a folder");
     let grown = scenario("control", 1, 1, 20);
     let waiting = grown.replace("random", "wait");

@@ -312,7 +312,7 @@ fn action_spaces_schedules_and_networks_that_cannot_be_played_are_refused() {
     for (policy, complaint) in [
         (
             "masks: (action_space: (allowed_ops: [\"prune\"]))",
-            "policy.masks.action_space.allowed_ops: lacks \"wait\", which is always possible",
+            "policy.masks.action_space.allowed_ops: \"wait\" is missing, which is always possible",
         ),
         (
             "masks: (action_space: (style: []))",

@@ -1,5 +1,4 @@
-//! What may become of a file: bits that flip, pieces that are lost or come twice, numbers that nobody would write, and
-//! noise.
+//! How a file may be damaged: bits that flip, pieces that are lost or come twice, absurd numbers, and noise.
 
 use proptest::collection::vec;
 use proptest::prelude::*;

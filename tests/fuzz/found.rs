@@ -137,6 +137,6 @@ fn take_files(folder: &Path, place: &Path, files: &mut Vec<Whole>) {
 
 impl Drop for Damaged<'_> {
     fn drop(&mut self) {
-        fs::write(&self.path, self.whole.content()).expect("it is mended");
+        fs::write(&self.path, self.whole.content()).expect("it is repaired");
     }
 }

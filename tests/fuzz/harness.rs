@@ -15,7 +15,7 @@ use simic_engine::internals::engine::Extension;
 use simic_engine::internals::prior_art::PriorArtPlugin;
 use simic_engine::internals::scenario::{Catalog, DataSource, Input, Normalise, TaskSpec, load};
 
-/// Seconds that each target runs on values that nobody has drawn before.
+/// Seconds that each target runs on fresh random values.
 const VARIABLE: &str = "SIMIC_ENGINE_FUZZ_SECONDS";
 /// Seconds that each target runs at most where the variable is not set, on the same values every time.
 const SECONDS: u64 = 1;
@@ -97,10 +97,10 @@ fn watch(input: String) -> Sender<Infallible> {
     alive
 }
 
-/// What `read` makes of files of so many bytes together. Memory is counted on this thread, where readers make room.
+/// What `read` makes of files of `bytes` bytes together. Memory is counted on this thread, where readers allocate.
 pub fn in_bounds<T>(bytes: usize, read: impl FnOnce() -> T) -> Result<T, TestCaseError> {
     let mut outcome = None;
-    // A panic must not pass through the measurement, which would go on for ever.
+    // A panic must not pass through the measurement, which would never end.
     let used = allocation_counter::measure(|| outcome = Some(catch_unwind(AssertUnwindSafe(read))));
     let value = match outcome {
         Some(Ok(value)) => value,

@@ -71,7 +71,7 @@ fn read(source: DataSource, folder: &Path) -> Result<DataSet, String> {
     set.map_err(|error| error.to_string())
 }
 
-/// Whatever becomes of a file, the set is read or what is wrong is told with its place; `entry` and `labels` are what a
+/// With any damage to a file, the set is read or the error says what is wrong and where; `entry` and `labels` are what a
 /// user names, `format` what a scenario calls it.
 fn holds(files: Vec<Whole>, entry: &str, labels: Option<&str>, format: &str, source: &DataSource) {
     let folder = Folder::of(files);

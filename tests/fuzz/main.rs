@@ -1,4 +1,4 @@
-//! Whatever a file holds, its reader ends soon, in memory that the file accounts for, with a value or with an error that
+//! With any content of a file, its reader ends soon, in memory that the file accounts for, with a value or with an error that
 //! names the file; and what was written is read back as it was.
 //!
 //! Each target runs for a second; `SIMIC_ENGINE_FUZZ_SECONDS=600 cargo test --test fuzz sweeps::` looks longer.

@@ -99,7 +99,7 @@ fn copy(from: &Path, to: &Path) {
     }
 }
 
-/// The list of hashes of a checkpoint, made anew: what it would keep from being read is read.
+/// Writes the list of hashes of a checkpoint again: with it, damaged files are read instead of refused.
 fn vouch_for(checkpoint: &Path) {
     let list = fs::read_to_string(checkpoint.join("b3sums")).expect("there is a list");
     let line = |line: &str| {
@@ -107,11 +107,11 @@ fn vouch_for(checkpoint: &Path) {
         let content = fs::read(checkpoint.join(file)).expect("it is listed");
         format!("{}  {file}\n", blake3::hash(&content))
     };
-    let anew: String = list.lines().map(line).collect();
-    fs::write(checkpoint.join("b3sums"), anew).expect("it is written");
+    let updated: String = list.lines().map(line).collect();
+    fs::write(checkpoint.join("b3sums"), updated).expect("it is written");
 }
 
-/// Goes on with a run, until its next round has begun.
+/// Resumes a run, until its next round has begun.
 fn resume(root: &Path, run: &Path) -> Result<(), Box<dyn Error>> {
     let past = PastRun::open(run, CheckpointName::Last)?;
     let load = |overrides: &[Override]| Prepared::from_ron("resolved.ron", &past.resolved, overrides, &CATALOG);
@@ -145,14 +145,14 @@ fn checkpoints_whose_hashes_vouch_for_the_damage() {
         check(&copied, &CATALOG);
         resume(place.path(), &copied).map_err(|error| error.to_string())
     };
-    resumed(true).expect("the whole run goes on");
+    resumed(true).expect("the whole run is resumed");
     fuzz(harms(), |harm| {
         let damaged = folder.damage(&harm);
         let resumed = resumed(!damaged.path.ends_with("b3sums"));
         // What can be read and says something else than the run is told field by field, without the file.
         let is_told_by_field = |message: &str| {
             let of_fields = [
-                "the run cannot go on as it is asked to",
+                "the run cannot be resumed as requested",
                 "the run has learnt from other data",
             ];
             of_fields.iter().any(|told| message.contains(told))
@@ -167,7 +167,7 @@ fn checkpoints_whose_hashes_vouch_for_the_damage() {
     });
 }
 
-/// Of a round that is gone on with, whatever no hash vouches for.
+/// Of a round that is resumed inside, everything that no hash covers.
 #[test]
 fn what_is_kept_of_a_round() {
     let place = tempfile::tempdir().expect("a temporary folder");

@@ -12,7 +12,7 @@ use simic_engine::internals::telemetry::{Event, Num, Payload, RunInfo, Sink};
 use crate::events::{EXAMPLES, events};
 use crate::harness::fuzz;
 
-/// Takes so many bytes off the front; `None` where there are fewer.
+/// Takes `count` bytes off the front; `None` where there are fewer.
 fn take<'a>(bytes: &mut &'a [u8], count: usize) -> Option<&'a [u8]> {
     let (front, rest) = bytes.split_at_checked(count)?;
     *bytes = rest;

@@ -11,7 +11,7 @@
 //! Shutdown
 //!
 //! between steps, if a checkpoint is due:                                   SaveRound
-//! behind the RoundStart of a run that goes on from one inside the round:   RestoreRound
+//! after the RoundStart of a run that resumes from one inside the round:    RestoreRound
 //! ```
 //!
 //! To add a system, put it into a public set and order it against the [`Work`] it depends on:
@@ -55,7 +55,7 @@ pub struct SchedulePlugin;
 impl Plugin for SchedulePlugin {
     fn build(&self, app: &mut App) {
         app.init_resource::<RunHealth>();
-        // Every work may note a failure, the first counts: which of two unordered systems noted it matters to nobody.
+        // Every work may note a failure, the first counts: which of two unordered systems noted it does not matter.
         app.allow_ambiguous_resource::<RunHealth>();
         arrange_all(app);
     }
@@ -141,9 +141,9 @@ schedules! {
             ResetLossScales => "round start",
             /// Germinates the seeds that episodes start with: [`apply_initial_topology`](crate::env::initial_topology::apply_initial_topology).
             ApplyInitialTopology => "initial topology",
-            /// Fits newborn seeds to a batch, where their init asks for one: [`adapt_initial`](crate::training::births::adapt_initial),
-            /// [`adapt_newborns`](crate::training::births::adapt_newborns).
-            AdaptNewborns => "seed init",
+            /// Fits new seeds to a batch, where their init asks for one: [`adapt_initial`](crate::training::births::adapt_initial),
+            /// [`adapt_new_seeds`](crate::training::births::adapt_new_seeds).
+            AdaptNewSeeds => "seed init",
             /// Captures the fresh host as the first known good state: [`snapshot_initial`](crate::governor::systems::snapshot_initial).
             SnapshotInitial => "governor",
             /// Lets the controller forget the last episodes: [`begin_episodes`](crate::controller::systems::begin_episodes).
@@ -249,7 +249,7 @@ schedules! {
             ExecuteAction => "action",
         }
         Lifecycle {
-            again AdaptNewborns,
+            again AdaptNewSeeds,
             /// Ticks every slot: ramps, gates, transitions: [`advance_lifecycle`](crate::env::lifecycle::advance_lifecycle).
             AdvanceLifecycle => "lifecycle",
         }
@@ -287,22 +287,22 @@ schedules! {
             PlanCheckpoint => "checkpoint",
         }
     }
-    /// A round that is being played is kept on disk as it stands, if that is due. What has to be kept registers itself: plain
-    /// components and pairs of systems by [`KeepInRounds`](crate::env::KeepInRounds).
+    /// Writes the current round to disk as it is, if a checkpoint is due. State to be kept is registered: plain components and
+    /// pairs of systems by [`KeepInRounds`](crate::env::KeepInRounds).
     SaveRound {
         Checkpoint {
-            /// Keeps whatever was registered by [`keep_in_rounds`](crate::env::KeepInRounds): [`keep_round`](crate::env::unfinished::keep_round).
+            /// Keeps all state that was registered by [`keep_in_rounds`](crate::env::KeepInRounds): [`keep_round`](crate::env::unfinished::keep_round).
             KeepRound => "checkpoint",
             /// Puts all of it on disk: [`write_round`](crate::checkpoint::inside::write_round).
             WriteRound => "checkpoint",
         }
     }
-    /// Once, if the run goes on inside the round that has just been begun: everything becomes what it was.
+    /// Once, if the run resumes inside the round that has just begun: restores all of its state.
     RestoreRound {
         Checkpoint {
             /// Takes back what [`Work::KeepRound`] has kept: [`restore_round`](crate::env::unfinished::restore_round).
             RestoreState => "resume",
-            /// Sets the clock, and drops what the round's beginning told for the second time: [`enter_round`](crate::checkpoint::inside::enter_round).
+            /// Sets the clock, and discards the events of the round's beginning, which are in the record already: [`enter_round`](crate::checkpoint::inside::enter_round).
             EnterRound => "resume",
         }
     }

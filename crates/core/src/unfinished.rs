@@ -31,13 +31,13 @@ pub struct UnfinishedRound {
     tensors: BTreeMap<String, PlainTensor>,
 }
 
-/// Why a round cannot be kept, or gone on with.
+/// Why a round cannot be kept or resumed.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "the messages say what the fields are")]
 pub enum UnfinishedRoundError {
     #[error("`{name}` cannot be written down: {why}")]
     Unspeakable { name: String, why: ron::Error },
-    #[error("the checkpoint of the unfinished round lacks `{0}`")]
+    #[error("`{0}` is missing in the checkpoint of the unfinished round")]
     Missing(String),
     #[error("`{name}` of the unfinished round cannot be read: {why}")]
     Unreadable { name: String, why: String },

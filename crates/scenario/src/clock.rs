@@ -68,7 +68,7 @@ impl RunClock {
         (next < self.length.end_round).then_some(next)
     }
 
-    /// Round and step that follow the present step, if the run goes on.
+    /// Round and step after the present step; `None` if it is the last of the run.
     pub fn upcoming_step(&self) -> Option<(u32, u32)> {
         match self.is_last_step() {
             false => Some((self.round(), self.step + 1)),
@@ -85,8 +85,8 @@ impl RunClock {
         next.is_some()
     }
 
-    /// Takes the steps of the round up to `step` for played.
-    pub fn go_on_behind(&mut self, step: u32) {
+    /// Counts the steps of the round up to `step` as played.
+    pub fn resume_after(&mut self, step: u32) {
         self.step = step;
     }
 

@@ -32,7 +32,7 @@ impl fmt::Display for Position {
     }
 }
 
-/// What a system fails with: the error of whatever subject it arose in, and the env that it is about. This module knows
+/// What a system fails with: the error of the subject in which it arose, and the env that it is about. This module knows
 /// no subject, so that all can use it.
 #[derive(Debug)]
 pub struct Failure {

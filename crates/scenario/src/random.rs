@@ -58,7 +58,7 @@ pub enum Domain {
     SweepPoint = 21,
     /// `schedule`
     ScheduleSearch = 22,
-    /// `r, e, t`: the batch on which the step's seeds are born
+    /// `r, e, t`: the batch on which the step's seeds are initialized
     BirthBatch = 23,
 }
 

@@ -113,8 +113,8 @@ impl File {
         (written, Ok(()))
     }
 
-    /// Waits until the device has everything that was written. After an error nobody knows what it has, whatever a later
-    /// call says: Linux forgets then which pages were not written.
+    /// Waits until the device has everything that was written. After an error it is not known what it has, even if a later
+    /// call succeeds: Linux then forgets which pages were not written.
     ///
     /// # Errors
     /// If it cannot be synchronised.
@@ -299,8 +299,7 @@ fn write_all_synced(mut file: File, content: &[u8]) -> io::Result<()> {
     file.sync()
 }
 
-/// Replaces `path` in one step: a reader sees the old content or the new, never half of either, and so does whoever
-/// looks after a power cut.
+/// Replaces `path` in one step: a reader sees the old content or the new, never half of either, also after a power cut.
 ///
 /// # Errors
 /// If it cannot be written; the old content is there then.
@@ -328,7 +327,7 @@ pub fn replace_by_way_of(draft: &str, path: &Path, content: &[u8]) -> io::Result
 }
 
 /// Names survive a power cut only once their folder is on disk. A folder that may be written but not read, and a file system
-/// that does not synchronise folders, are taken as they are: nothing better is to be had of them.
+/// that does not synchronise folders, offer no such guarantee and are accepted without it.
 ///
 /// # Errors
 /// If the folder cannot be synchronised.

@@ -1,5 +1,5 @@
-//! Tensors of [simic-engine](../simic_engine/index.html): what tch lacks, the engine's own kernels, and what networks are made
-//! of and trained by. The only crate with `unsafe` code, over C++ that `build.rs` compiles.
+//! Tensors of [simic-engine](../simic_engine/index.html): additions to tch, the engine's own kernels, and what networks are
+//! made of and trained by. The only crate with `unsafe` code, over C++ that `build.rs` compiles.
 
 #![deny(unsafe_code)]
 #![warn(missing_docs)]

@@ -15,8 +15,8 @@ Examples:
 Nothing is changed; a run may be checked while it is played. Exit codes:
   0  all is as it should be
   1  damaged, but it can be resumed
-  6  it cannot be resumed, but serves for what is printed
-  7  good for nothing";
+  6  it cannot be resumed, but can be used for what is printed
+  7  unusable";
 pub const DIFF_EXAMPLES: &str = "\
 Examples:
   simic-engine diff 20260131-1200 latest

@@ -83,7 +83,7 @@ impl LaunchOptions {
         self.sbatch_options.iter().chain(more).cloned().collect()
     }
 
-    /// What an engine other than Slurm is told in vain, or Slurm.
+    /// Refuses options that the engine does not take.
     pub fn check(&self, cluster: Cluster) -> Result<(), String> {
         match cluster {
             Cluster::Slurm if self.address.is_some() => {
@@ -109,7 +109,7 @@ pub struct Begun {
 
 #[derive(Clone, Debug, Subcommand)]
 pub enum SweepCommand {
-    /// Say where a sweep stands.
+    /// Print the progress of a sweep.
     Status {
         #[command(flatten)]
         begun: Begun,
@@ -117,8 +117,7 @@ pub enum SweepCommand {
         #[arg(long)]
         all: bool,
     },
-    /// Play trials of a sweep that nobody plays, until none is left; any number of workers may, on any machines that see
-    /// the folder.
+    /// Run free trials of a sweep until none is left; any number of workers may, on any machines that see the folder.
     Work {
         #[command(flatten)]
         begun: Begun,

@@ -3,7 +3,7 @@
 //! A resample draws, with replacement, as many trainings of every task as it has, and hosts: as many evaluation seeds as there
 //! are, and of each drawn seed as many of its episodes. Hosts that all trainings of a task were evaluated on are *crossed* with
 //! them and drawn once for all (the pigeonhole bootstrap: McCullagh 2000, Owen 2007); hosts that a training has for itself are
-//! *nested* in it and drawn for each drawn training anew. Tasks are strata: they stay as they are, so
+//! *nested* in it and drawn separately for each drawn training. Tasks are strata: they stay as they are, so
 //! differences between them do not widen the interval (Agarwal et al. 2021). The ends of the interval are percentiles of
 //! the resampled statistics (Efron 1979). A training's score varies already with the episodes that it happened to meet,
 //! so the lower level counts that noise a second time: intervals err on the wide side (Davison and Hinkley 1997,
@@ -41,8 +41,8 @@ pub enum Design {
     Independent,
 }
 
-/// How often samples are drawn anew, and from which random numbers. Each interval takes one of its own, so that no
-/// interval depends on another one.
+/// Number of resamples, and the random numbers that draw them. Each interval has its own, so that no interval depends on
+/// another one.
 #[derive(Clone, Debug)]
 pub struct Bootstrap<D> {
     /// At least 1.

@@ -7,7 +7,7 @@ use crate::random::Draw;
 
 /// The probability of improvement (Agarwal et al. 2021): A of Vargha and Delaney of each task, ties counting half,
 /// averaged over tasks. In [0, 1]; 0.5 is no difference. Arms are drawn independently, each within its tasks. `None`
-/// where the arms have unequal numbers of tasks or none, or where a task lacks trainings of an arm or a score.
+/// where the arms have unequal numbers of tasks or none, or where a task has no training of an arm or a score is missing.
 pub fn probability_of_improvement(
     first: &Sample,
     second: &Sample,

@@ -5,7 +5,7 @@ use serde::Serialize;
 use super::summary::mean;
 use crate::random::{Domain, Draw, RunRng};
 
-/// Up to so many pairs every assignment of signs is tried.
+/// Most pairs for which every assignment of signs is tried.
 const LARGEST_EXACT: usize = 20;
 /// Assignments that are drawn with more pairs.
 const FLIPS: u32 = 100_000;

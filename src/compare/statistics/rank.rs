@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::summary::median;
 
-/// Up to so many values an arm the exact distribution is counted.
+/// Most values an arm for which the exact distribution is counted.
 const LARGEST_EXACT: usize = 20;
 
 /// Where a p-value comes from.

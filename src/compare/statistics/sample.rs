@@ -34,7 +34,7 @@ impl Training {
         }
     }
 
-    /// Mean over all episodes, whatever their seed; NaN without any.
+    /// Mean over all episodes of all seeds; NaN without any.
     pub fn score(&self) -> f64 {
         let episodes = self.by_seed.iter().flatten();
         let (sum, count) = episodes.fold((0.0, 0_usize), |(sum, count), value| (sum + value, count + 1));

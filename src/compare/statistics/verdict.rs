@@ -67,7 +67,7 @@ pub enum Arm {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
-    /// Too few trainings, whatever they show.
+    /// Too few trainings for any verdict.
     InsufficientData,
     /// This arm: the adjusted p is below α, the interval excludes 0, and the difference is one that matters.
     Better(Arm),
@@ -77,7 +77,7 @@ pub enum Verdict {
     Inconclusive,
 }
 
-/// `None` while the experiment goes on: who looks until something is significant will find it.
+/// `None` while the experiment runs: looking until something is significant inflates false positives.
 pub fn verdict(evidence: &Evidence, criteria: &Criteria) -> Option<Verdict> {
     if evidence.interim {
         return None;

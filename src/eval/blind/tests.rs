@@ -18,7 +18,7 @@ fn the_most_frequent_decision_of_a_step_is_ordered_and_of_equals_the_first() {
     assert_eq!(decided(3, 4, 4), Some(commit.clone()));
     assert_eq!(decided(3, 4, 5), Some(advance.clone()));
     assert_eq!(decided(4, 4, 4), None, "it waits");
-    assert_eq!(most_frequent(Counts::new()), None, "nobody decided");
+    assert_eq!(most_frequent(Counts::new()), None, "no decisions");
 }
 
 #[test]

@@ -33,7 +33,7 @@ fn schedules_are_drawn_alike_from_equal_seeds_and_fit_into_the_episode() {
 }
 
 #[test]
-fn nobody_is_evaluated_under_the_seed_of_the_search() {
+fn the_seed_of_the_search_is_none_of_the_evaluation() {
     assert_eq!(Search::seed_beside(42, &[42]), 43);
     assert_eq!(Search::seed_beside(42, &[43, 44, 1]), 45);
     assert_eq!(Search::seed_beside(u64::MAX, &[0]), 1);

@@ -54,8 +54,8 @@ fn missing(told: &EventFacts, shelf: &ShelfFacts, scenario: Option<&Scenario>) -
         .map_or(1, |scenario| scenario.run.keep_last);
     let between = shelf.there.iter().filter(|standing| !standing.is_inside_round());
     let there: Vec<u32> = between.map(|standing| standing.round).collect();
-    // A run that was killed may not have told of the last one, and one that went on from inside a round has forgotten that it
-    // told of the round's own.
+    // A run that was killed may not have recorded the last one, and one that was resumed inside a round has dropped the record
+    // of the round's own.
     let known: BTreeSet<u32> = there.iter().chain(&told.saved).copied().collect();
     let kept = known.into_iter().rev().take(keep_last as usize);
     let best = newest.and_then(|newest| newest.best).map(|best| best.next_round);
@@ -69,7 +69,7 @@ fn disagreement(progress: &Progress, told: &EventFacts) -> Option<String> {
     let (rounds, next_round) = (&told.live.rounds, progress.next_round as usize);
     if next_round > rounds.len() {
         return Some(format!(
-            "{next_round} rounds were played by then; the events tell of {}",
+            "{next_round} rounds were played by then; the events have {}",
             rounds.len()
         ));
     }

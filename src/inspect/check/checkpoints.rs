@@ -71,7 +71,7 @@ fn seen(sound: &[Progress]) -> String {
 fn check_one(shelf: &Checkpoints, standing: Standing, part: &mut Part) -> Result<(Progress, usize), String> {
     let (folder, progress) = shelf
         .open(standing)
-        .map_err(|error| error.to_string().replace("; go on from another one by --from", ""))?;
+        .map_err(|error| error.to_string().replace("; resume from another one by --from", ""))?;
     let file = Checkpoints::relative_path(standing);
     for name in shelf.unlisted(standing).map_err(|error| error.to_string())? {
         part.problem(format!("{file}/{name}"), "b3sums does not list it");

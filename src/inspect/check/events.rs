@@ -18,7 +18,7 @@ pub(super) struct EventFacts {
     pub part: Part,
     /// All that could be read, folded.
     pub live: LiveState,
-    /// The file is there, and of a version that this one goes on with.
+    /// The file is there, and of a version that this one can continue.
     pub is_open: bool,
     /// From its first line to its last.
     pub can_be_read: bool,
@@ -207,7 +207,7 @@ impl Reader {
     }
 
     fn take_header(&mut self, header: &Value) {
-        // Of a part that goes on with the run.
+        // Of the part after a resume.
         self.facts.is_closed = false;
         let major = header["major"].as_u64();
         if major.is_none_or(|major| !(OLDEST_SCHEMA.into()..=SCHEMA_MAJOR.into()).contains(&major)) {

@@ -24,7 +24,7 @@ pub(super) fn check(path: &Path, catalog: &Catalog) -> Check {
             part.problem(file, error.to_string());
         }
     }
-    let can_go_on = part.findings.is_empty();
+    let is_resumable = part.findings.is_empty();
     let results = Results::read(&folder).unwrap_or_else(|error| {
         part.problem("results", error.to_string());
         Results::default()
@@ -38,9 +38,9 @@ pub(super) fn check(path: &Path, catalog: &Catalog) -> Check {
         ended += usize::from(has_training);
         parts.extend(part);
     }
-    parts.push(check_strangers(&folder, &plan));
+    parts.push(check_unknown(&folder, &plan));
     parts.push(check_tables(&folder, &plan, !players.is_empty()));
-    let uses = [(Use::Work, can_go_on), (Use::Compare, ended > 0)];
+    let uses = [(Use::Work, is_resumable), (Use::Compare, ended > 0)];
     let good_for = uses.into_iter().filter(|(_, is_good)| *is_good).map(|(good, _)| good);
     Check::new(path, parts, good_for.collect(), !players.is_empty())
 }
@@ -59,7 +59,7 @@ fn check_leases(folder: &SweepFolder, plan: &Plan, results: &Results) -> (Part, 
     for trial in plan.trials.iter().filter(|trial| results.end(&trial.id).is_none()) {
         match leases.holder(&trial.id) {
             Ok(Holder::Playing(_)) => _ = players.insert(trial.id.clone()),
-            Ok(Holder::Nobody | Holder::Lost(_)) => {}
+            Ok(Holder::None | Holder::Lost(_)) => {}
             Err(error) => part.problem("leases", error.to_string()),
         }
     }
@@ -103,7 +103,7 @@ fn check_trial(
     let has_training = result.as_ref().is_some_and(|result| result.training.is_some());
     let is_looked_into = match end {
         Some(TrialEnd::Done | TrialEnd::GivenUp) => true,
-        // It is begun anew where it has none.
+        // Without a checkpoint, it restarts from nothing.
         None => !is_played && !Checkpoints::of(&run).standings().is_empty(),
         Some(TrialEnd::Failed) => false,
     };
@@ -116,7 +116,7 @@ fn check_trial(
             }
         }
         if found.verdict == Verdict::Useless {
-            part.problem(&name, "its run is good for nothing");
+            part.problem(&name, "its run is unusable");
         }
     } else if end == Some(TrialEnd::Done) {
         part.problem(&name, "the trial is done, but its run is not there");
@@ -167,12 +167,12 @@ fn check_result(part: &mut Part, name: &str, run: &Path, trial: &Trial, result: 
     // As in JSON, where numbers that are not finite are equal.
     let [told, kept] = [&record, training].map(|record| serde_json::to_value(record).ok());
     if told != kept {
-        part.problem(&file, format!("it is not what the events of {name} come to"));
+        part.problem(&file, format!("it does not match the events of {name}"));
     }
 }
 
 /// Runs and results of no trial of the plan.
-fn check_strangers(folder: &SweepFolder, plan: &Plan) -> Part {
+fn check_unknown(folder: &SweepFolder, plan: &Plan) -> Part {
     let mut part = Part::new("files");
     for inner in ["trials", "results", "logs"] {
         for entry in fs::read_dir(folder.path().join(inner)).into_iter().flatten().flatten() {
@@ -212,7 +212,7 @@ fn check_tables(folder: &SweepFolder, plan: &Plan, is_played: bool) -> Part {
                     .take_while(|(kept, expected)| kept == expected)
                     .count();
                 format!(
-                    "line {} is not what the results say; `sweep collect` writes it anew",
+                    "line {} is not what the results say; `sweep collect` writes it again",
                     line + 1
                 )
             }

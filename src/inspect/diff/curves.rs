@@ -1,4 +1,4 @@
-//! What came of each round of two runs: what comparisons between methods are made from.
+//! The results of each round of two runs: what comparisons between methods are made from.
 
 use std::path::Path;
 

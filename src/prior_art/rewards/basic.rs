@@ -1,4 +1,4 @@
-//! The modes that pay a bonus per commit: at once, or in part for as long as the seed goes on contributing.
+//! The modes that pay a bonus per commit: at once, or in part for as long as the seed contributes.
 
 use super::attribution::{CONTRIBUTING, combine, progress};
 use super::costs::{SLOT_RENT_RATIO, auto_prune, linear_rent};

@@ -47,7 +47,7 @@ pub fn register(modes: &mut RewardModes) {
     );
     modes.register_with(
         "basic_plus",
-        "basic, with most of the bonus paid while the seed goes on contributing",
+        "basic, with most of the bonus paid while the seed contributes",
         |settings: BasicPlusReward| Arc::new(Remembering(settings)),
     );
     modes.register_with(

@@ -3,7 +3,7 @@
 use crate::prelude::*;
 
 choice! {
-    /// What a committed seed goes on earning.
+    /// What a seed earns after its commit.
     #[derive(Copy, Eq)]
     pub enum CommittedAttribution {
         /// the least of its last three attributions, every step
@@ -23,7 +23,7 @@ section! {
         /// Steps from its first amplitude for which a seed is paid before it is committed. None: without end, which pays
         /// for holding it.
         growing_pay_steps: Option<u32> = Some(0), at_least(0);
-        /// What a committed seed goes on earning.
+        /// What a seed earns after its commit.
         committed_attribution: CommittedAttribution = CommittedAttribution::Live;
         /// Steps for which a measured contribution is reused.
         max_staleness: u32;

@@ -82,7 +82,7 @@ fn where_there_is_room_rounds_tell_their_speed() {
     assert!(wide.contains("rollbacks  env-steps/s"), "{wide}");
 }
 
-/// Names are the user's, errors whoever's.
+/// Names and errors may be of any length.
 #[test]
 fn long_names_and_errors_are_broken_or_cut() {
     let mut live = finished_run(1);
@@ -185,7 +185,7 @@ fn an_update_that_was_not_performed_says_why_and_what_is_unknown() {
 }
 
 #[test]
-fn a_run_that_nobody_pays_has_no_reward_column() {
+fn a_run_without_a_reward_has_no_reward_column() {
     let mut live = LiveState::default();
     let mut round = examples::round_finished();
     round.paid = None;

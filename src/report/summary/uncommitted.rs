@@ -116,15 +116,15 @@ fn remedy(live: &LiveState, stage: SeedStage, reason: Option<PruneReason>, ages:
         (None | Some(Policy | HoldingTimeout), _) if refused.is_some() => refused.unwrap_or_default(),
         (Some(Policy), _) => format!("{controller} pruned in {stage}: {prune}, or raise lifecycle.min_prune_age"),
         (Some(HoldingTimeout), _) => {
-            format!("nobody committed in time: {commit}, or raise lifecycle.max_holding_epochs")
+            format!("no commit was ordered in time: {commit}, or raise lifecycle.max_holding_epochs")
         }
         (Some(_), _) => "training diverged: lower the rates of task.host_opt and task.seed_opt".into(),
         (None, SeedStage::Training) if is_young => {
             format!("{asks}, and the episode was over first: lower it, or raise run.max_steps")
         }
-        (None, SeedStage::Holding) => format!("nobody committed: {commit}, or raise run.max_steps"),
+        (None, SeedStage::Holding) => format!("no commit was ordered: {commit}, or raise run.max_steps"),
         (None, _) => format!(
-            "episodes were over before seeds had passed {stage}: raise run.max_steps; where nobody orders ADVANCE, set \
+            "episodes were over before seeds had passed {stage}: raise run.max_steps; if ADVANCE is never ordered, set \
              lifecycle.auto_forward"
         ),
     }

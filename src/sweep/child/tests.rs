@@ -33,7 +33,7 @@ fn names(folder: &SweepFolder) -> Vec<String> {
 }
 
 #[test]
-fn a_trial_whose_checkpoints_cannot_be_read_is_neither_begun_anew_nor_moved() {
+fn a_trial_whose_checkpoints_cannot_be_read_is_neither_restarted_nor_moved() {
     let root = tempfile::tempdir().unwrap();
     let (folder, plan) = begun(root.path(), &[]);
     let trial = folder.trial(&plan.trials[0].id);
@@ -49,7 +49,7 @@ fn a_trial_whose_checkpoints_cannot_be_read_is_neither_begun_anew_nor_moved() {
 }
 
 #[test]
-fn a_trial_of_which_nothing_has_lasted_is_set_aside_and_begun_anew() {
+fn a_trial_without_a_checkpoint_is_set_aside_and_restarted() {
     let root = tempfile::tempdir().unwrap();
     let (folder, plan) = begun(root.path(), &[]);
     let id = &plan.trials[0].id;

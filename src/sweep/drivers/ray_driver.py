@@ -15,9 +15,9 @@ import subprocess
 import rounds
 
 VERSION = "2.60.0"
-# How often Ray begins a task anew whose node, or whose worker process, has died.
+# How often Ray restarts a task whose node, or whose worker process, has died.
 RETRIES = 3
-# Of what a worker has said, so much is told when it fails.
+# Characters of a worker's output that are printed when it fails.
 LAST_WORDS = 2000
 
 

@@ -19,7 +19,7 @@ fn rungs_grow_by_the_factor_up_to_the_last_round() {
 }
 
 #[test]
-fn the_points_with_the_best_means_go_on() {
+fn the_points_with_the_best_means_continue() {
     let plan = plan(4, 2);
     let scores = |id: &str| {
         AtRung::Reached(match id {

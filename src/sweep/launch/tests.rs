@@ -29,8 +29,8 @@ fn a_job_array_has_a_task_for_each_trial_and_asks_for_nothing_that_was_not_given
 
     insta::assert_snapshot!(launch(&folder, &plan).slurm_script(), @r##"
     #!/bin/sh
-    # Workers of a sweep. Each takes trials that nobody plays, and ends when none is free. What is left when all have
-    # ended is played by submitting this file again.
+    # Workers of a sweep. Each takes free trials, and ends when none is free. What is left when all have ended is
+    # run by submitting this file again.
     #SBATCH --job-name=lr
     #SBATCH --array=1-6
     #SBATCH --output="/shared/runs/sweeps/lr/logs/slurm-%A_%a.log"
@@ -58,8 +58,8 @@ fn a_job_array_asks_for_what_its_trials_may_use() {
     // 13 trials a task, 2 at once: 7 times 90 s.
     insta::assert_snapshot!(launch.slurm_script(), @r##"
     #!/bin/sh
-    # Workers of a sweep. Each takes trials that nobody plays, and ends when none is free. What is left when all have
-    # ended is played by submitting this file again.
+    # Workers of a sweep. Each takes free trials, and ends when none is free. What is left when all have ended is
+    # run by submitting this file again.
     #SBATCH --job-name=lr
     #SBATCH --array=1-8
     #SBATCH --output="/shared/50%%/sweeps/lr/logs/slurm-%A_%a.log"

@@ -34,7 +34,7 @@ fn only_one_of_two_gets_a_trial() {
         sweep.leases().holder("a").unwrap(),
         Holder::Playing(lease.content.clone())
     );
-    assert_eq!(sweep.leases().holder("b").unwrap(), Holder::Nobody);
+    assert_eq!(sweep.leases().holder("b").unwrap(), Holder::None);
     assert!(lease.renew().unwrap());
 }
 
@@ -125,7 +125,7 @@ fn a_lease_of_an_earlier_version_names_no_player() {
 }
 
 #[test]
-fn a_file_with_the_last_number_of_all_is_nobody_s_lease() {
+fn a_file_with_the_last_number_of_all_is_no_lease() {
     let sweep = sweep();
     std::fs::write(sweep.folder.leases().join("a.4294967295"), "").unwrap();
 

@@ -63,7 +63,7 @@ fn in_lockstep_every_arm_plays_a_step_before_any_plays_the_next() {
 }
 
 #[test]
-fn the_order_is_drawn_anew_for_every_round_and_every_arm_is_first_at_times() {
+fn every_round_draws_its_own_order_and_every_arm_is_first_in_some() {
     let orders: Vec<Vec<usize>> = (0..60).map(|round| launch_order(7, round, 3)).collect();
 
     for arm in 0..3 {

@@ -11,7 +11,7 @@ fn a_seed_that_only_learns_from_the_host_survives_a_rollback_and_is_not_to_blame
     let (before, after) = (played.page(1, 7), played.page(1, 8));
     let rollback = after.rollback.as_ref().expect("rolled back");
 
-    // Then it goes on training, with its momentum, and lives on.
+    // Then it continues to train, with its momentum, and survives.
     assert!(!rollback.blamed && rollback.pruned.is_empty());
     assert_eq!(rollback.raw_penalty, 0.0);
     assert_eq!(

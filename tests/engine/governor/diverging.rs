@@ -92,7 +92,7 @@ fn a_host_that_diverges_in_evaluation_alone_is_rolled_back_once_then_taken_as_it
         "later steps are compared with step 17"
     );
 
-    // The episode goes on, nobody is charged.
+    // The episode continues, no decision is charged.
     let end = played.stats[0].end.unwrap();
     assert_eq!((end.reason, end.step), (EpisodeEnd::Horizon, 20));
     let rollback = played.page(0, 14).rollback.as_ref().unwrap();
@@ -100,7 +100,7 @@ fn a_host_that_diverges_in_evaluation_alone_is_rolled_back_once_then_taken_as_it
 }
 
 #[test]
-fn a_rollback_that_nothing_can_come_of_ends_the_episode() {
+fn a_rollback_that_cannot_help_ends_the_episode() {
     let played = play_diverging(8, f64::NAN, "");
 
     assert_eq!(steps_with(&played, StepStatus::RolledBack), [8, 9]);
@@ -110,7 +110,7 @@ fn a_rollback_that_nothing_can_come_of_ends_the_episode() {
 
 #[test]
 fn an_episode_that_has_played_a_step_has_a_measured_accuracy_however_it_ends() {
-    // Rolled back to the fresh host, which nobody has validated.
+    // Rolled back to the fresh host, which was never validated.
     let played = play_diverging(1, f64::NAN, "");
 
     let stats = &played.stats[0];

@@ -191,7 +191,7 @@ fn watching_costs_no_read_and_changes_nothing() {
 }
 
 #[test]
-fn without_a_governor_a_wrecked_env_stays_wrecked_and_the_run_goes_on() {
+fn without_a_governor_a_wrecked_env_stays_wrecked_and_the_run_continues() {
     let text = scenario_text(THREE_ENVS, &nan_at_step(13)).replace("grow_one_seed", "germinate_first_slot");
     let absent = play_with(&text, 2, false);
     let disabled = play(&text.replace("faults:", "governor: (enabled: false), faults:"));

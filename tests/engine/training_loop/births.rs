@@ -1,4 +1,4 @@
-//! What a seed is born with: nothing of it reaches its host, and nothing of it depends on chance.
+//! How a seed is initialized: nothing of it reaches its host, and nothing of it depends on chance.
 
 use bevy_app::App;
 use bevy_ecs::prelude::*;
@@ -53,22 +53,22 @@ fn no_init_leaves_a_trace_in_the_host() {
         for init in ["zero_output", "gradmax", "statistics"] {
             let other = played(blueprint, init);
 
-            assert_eq!(other.host, usual.host, "{blueprint} born with {init}");
+            assert_eq!(other.host, usual.host, "{blueprint} initialized as {init}");
             let is_same = blueprint == "attention" && init == "zero_output";
-            assert_eq!(other.seed == usual.seed, is_same, "{blueprint} born with {init}");
+            assert_eq!(other.seed == usual.seed, is_same, "{blueprint} initialized as {init}");
         }
     }
 }
 
 #[test]
-fn what_a_seed_is_born_with_is_the_same_every_time() {
+fn a_seed_is_initialized_alike_every_time() {
     for init in ["gradmax", "statistics"] {
         assert_eq!(played("conv_light", init), played("conv_light", init), "{init}");
     }
 }
 
 #[test]
-fn an_insertion_is_told_with_what_came_of_it() {
+fn a_growth_event_is_recorded_with_its_effect() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let engine = Engine::builder().threads(2).recorded(folder.path());
     let text = text("conv_light", "gradmax", 12);

@@ -84,7 +84,7 @@ fn a_batch_on_which_a_kernel_fails_has_the_bits_of_libtorch() {
 
 /// Running statistics and losses of the parts before are forgotten.
 #[test]
-fn a_batch_in_parts_is_begun_anew_as_a_whole() {
+fn a_batch_in_parts_is_computed_again_as_a_whole() {
     let parts = "training: (micro_batches: 3),";
     let of = |call: u32| {
         played(
@@ -228,7 +228,7 @@ fn a_round_tells_of_its_fallbacks_and_neither_threads_nor_a_resume_show() {
         };
         directory(
             &resumed(&stopped, CheckpointName::Last, NOTHING, 1)
-                .expect("it goes on")
+                .expect("it can be resumed")
                 .play(),
         );
 

@@ -102,7 +102,7 @@ fn provider(plugin: &'static str, resource: &'static str) -> Option<MissingPart>
 }
 
 #[test]
-fn an_engine_without_one_of_its_plugins_says_which_it_lacks() {
+fn an_engine_without_one_of_its_plugins_says_which_is_missing() {
     for group in [unrecorded, recorded] {
         assert_eq!(
             without::<SchedulePlugin>(group()),

@@ -129,7 +129,7 @@ fn a_seed_keeps_its_tensors_from_its_first_training_step_to_its_commit() {
             .add_systems(StepEnd, note_seed.after(Work::EmitStep));
     }));
 
-    // Born in step 1, committed in step 18.
+    // Created in step 1, committed in step 18.
     assert_eq!(addresses.0["env 0 seed parameter 0"].len(), 20);
     assert_eq!(addresses.0["env 0 seed velocity 0"].len(), 19);
     assert_eq!(addresses.moved(), Vec::<&String>::new());

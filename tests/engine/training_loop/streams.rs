@@ -123,7 +123,7 @@ fn an_env_s_tensors_are_written_inside_its_own_guard_alone() {
         }
         assert_eq!(depth, [0; ENVS]);
     }
-    // Accumulators and parameters are written in every step, by nobody but their env.
+    // Accumulators and parameters are written in every step, only by their env.
     for launched in &steps.launched {
         for (env, tensors) in steps.tensors.iter().enumerate() {
             for &tensor in tensors {

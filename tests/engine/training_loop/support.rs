@@ -55,7 +55,7 @@ pub fn germinate(slot: &str, blueprint: &str) -> String {
 
 /// The engine with `plugins` beside it, ready to be driven through the scenario `text`.
 pub fn app<M>(text: &str, plugins: impl Plugins<M> + Clone + Send + Sync + 'static) -> Engine {
-    // Rewards assume that nobody changes a seed behind the engine's back, as some of these tests do.
+    // Rewards assume that only the engine changes a seed, and some of these tests change one.
     let builder = Engine::builder().threads(2).without::<RewardPlugin>();
     let engine = builder.with(plugins).from_ron(text);
     engine.unwrap_or_else(|problems| panic!("{problems}"))

@@ -51,7 +51,7 @@ pub fn indices_of(command: &LifecycleCommand) -> HeadIndices {
     chosen.map(|index| u8::try_from(index).unwrap_or(u8::MAX))
 }
 
-/// The command that head indices stand for; irrelevant heads are not read.
+/// The command that head indices encode; irrelevant heads are not read.
 ///
 /// # Errors
 /// An index beyond a fixed head. Slots and blueprints are checked by the masks.

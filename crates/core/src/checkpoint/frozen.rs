@@ -1,4 +1,4 @@
-//! The policy that a run has come to, found in one of its checkpoints, and the scenario that it decides in.
+//! The policy of a run, from one of its checkpoints, and the scenario that it decides in.
 
 use std::path::{Path, PathBuf};
 
@@ -31,7 +31,7 @@ pub struct PolicyOrigin {
     pub rounds_played: u32,
 }
 
-/// Why there is no policy to be had.
+/// Why no policy can be loaded.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "the messages say what the fields are")]
 pub enum FrozenPolicyError {
@@ -50,7 +50,7 @@ pub enum FrozenPolicyError {
 }
 
 impl FrozenPolicy {
-    /// Finds the policy of a run directory, in its checkpoint `name`, or in a folder of its own.
+    /// Finds the policy of a run directory, in its checkpoint `name`, or in the folder of a saved policy.
     ///
     /// # Errors
     /// Nothing of that kind, a run that has no checkpoint yet, or none of that name: then those that there are, are named.

@@ -1,9 +1,9 @@
-//! Checkpoints inside a round, for rounds that take long: everything that one between rounds holds, and what the envs and the
-//! rollout leave to the next step. A run goes on from one as if nothing had happened in between.
+//! Checkpoints inside a round, for long rounds: everything that a checkpoint between rounds holds, and the state that the envs
+//! and the rollout carry from step to step. A run resumed from one continues as if it had never stopped.
 //!
-//! `Work::PlanCheckpoint` asks for one; the works of [`SaveRound`](crate::schedule::SaveRound) lay the round open, the last of
-//! them puts it on disk. When a run goes on inside a round, the round begins as any other, and the works of
-//! [`RestoreRound`](crate::schedule::RestoreRound) put everything where it was.
+//! `Work::PlanCheckpoint` requests one; the works of [`SaveRound`](crate::schedule::SaveRound) collect the state of the round,
+//! the last of them writes it to disk. When a run resumes inside a round, the round begins as any other, and the works of
+//! [`RestoreRound`](crate::schedule::RestoreRound) restore the state.
 
 use std::time::{Duration, Instant};
 
@@ -28,8 +28,8 @@ pub(crate) fn plan_checkpoint(
     stop: Res<StopSignal>,
 ) {
     let age = state.last_attempt.get_or_insert_with(Instant::now).elapsed();
-    let goes_on = envs.iter().any(|stats| stats.end.is_none());
-    if goes_on && is_due(&experiment.scenario.run, clock.step(), age, stop.is_requested()) {
+    let has_steps_left = envs.iter().any(|stats| stats.end.is_none());
+    if has_steps_left && is_due(&experiment.scenario.run, clock.step(), age, stop.is_requested()) {
         commands.insert_resource(UnfinishedRound::default());
     }
 }
@@ -43,7 +43,7 @@ fn is_due(run: &RunConfig, step: u32, age: Duration, is_stopping: bool) -> bool 
     by_steps || by_time || (leaves_the_round && (steps.is_some() || minutes.is_some()))
 }
 
-/// Puts the round that has been laid open on disk. Where that fails the run goes on: the checkpoint before is as it was.
+/// Writes the collected state of the round to disk. If that fails, the run continues: the previous checkpoint is unchanged.
 pub(crate) fn write_round(mut commands: Commands, round: Res<UnfinishedRound>, mut writer: CheckpointWriter) {
     let reason = match writer.is_stopping() {
         true => CheckpointReason::Signal,
@@ -53,15 +53,15 @@ pub(crate) fn write_round(mut commands: Commands, round: Res<UnfinishedRound>, m
     commands.remove_resource::<UnfinishedRound>();
 }
 
-/// The round goes on behind the step that its checkpoint was written after. What its beginning has told was told when it
-/// began.
+/// Resumes the round after the step of its checkpoint. Discards the events of the round's beginning: they are in the record
+/// already.
 pub(crate) fn enter_round(
     mut commands: Commands,
     point: Res<ResumePoint>,
     mut clock: ResMut<RunClock>,
     mut outbox: ResMut<TelemetryOutbox>,
 ) {
-    clock.go_on_behind(point.progress.step);
+    clock.resume_after(point.progress.step);
     outbox.discard();
     commands.remove_resource::<UnfinishedRound>();
 }

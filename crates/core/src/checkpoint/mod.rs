@@ -1,4 +1,4 @@
-//! What outlasts the process: checkpoints on disk, between rounds and inside them, and runs that go on from them.
+//! What outlasts the process: checkpoints on disk, between rounds and inside them, and runs that resume from them.
 
 mod checksums;
 mod saved_learner;
@@ -25,7 +25,7 @@ use crate::record::RoundHistory;
 use crate::schedule::{AddWork, RestoreRound, RoundEnd, SaveRound, Shutdown, Startup, StepEnd, Work};
 use crate::telemetry::TelemetryHub;
 
-/// Writes checkpoints of recorded runs and goes on from them.
+/// Writes checkpoints of recorded runs and resumes from them.
 pub struct CheckpointPlugin;
 
 impl Plugin for CheckpointPlugin {

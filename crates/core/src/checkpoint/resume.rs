@@ -1,4 +1,4 @@
-//! Runs that go on: what is left of one is found and judged before anything of it is touched; then
+//! Resumed runs: the folder of a run is read and checked before anything in it is changed; then
 //! its record is cut back to its newest checkpoint and continued in place.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -30,7 +30,7 @@ const ROUNDS: &str = "run.rounds";
 /// What `--allow` calls the content of the data set: no field of a scenario, but beside the one that says how it is fed.
 const DATA: &str = "data.hash";
 
-/// Why a run cannot go on. Nothing of it has been changed.
+/// Why a run cannot be resumed. Nothing in its folder has been changed.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "the messages say what the fields are")]
 pub enum ResumeError {
@@ -44,11 +44,11 @@ pub enum ResumeError {
     )]
     NoCheckpoint(PathBuf),
     #[error(
-        "the run has learnt from other data: the hash of its data set was {saved}, now it is {now}; bring the data back, \
-         or go on with the other by --allow {DATA}"
+        "the run has learnt from other data: the hash of its data set was {saved}, now it is {now}; restore that data \
+         set, or continue with this one by --allow {DATA}"
     )]
     OtherData { saved: String, now: String },
-    #[error("the run cannot go on as it is asked to:\n  {}", .0.join("\n  "))]
+    #[error("the run cannot be resumed as requested:\n  {}", .0.join("\n  "))]
     Incompatible(Vec<String>),
     #[error(transparent)]
     Checkpoint(CheckpointError),
@@ -56,28 +56,28 @@ pub enum ResumeError {
     Directory(#[from] RunDirectoryError),
 }
 
-/// Where a run goes on.
+/// The checkpoint that a run resumes from.
 #[derive(Resource, Clone, Debug)]
 pub struct ResumePoint {
     /// The folder of the run.
     pub directory: RunDirectory,
     /// The checkpoint's folder.
     pub checkpoint: PathBuf,
-    /// Where the checkpoint stands.
+    /// The round and step of the checkpoint, and what it counts.
     pub progress: Progress,
     /// What differs from the run as it was played until then, in words.
     pub changed: Vec<String>,
-    /// Whether it may go on with other data than it has learnt from.
+    /// Whether the run may continue with other data than it has learnt from.
     pub allows_other_data: bool,
     /// Held since before anything of the run was read.
     pub claim: RunClaim,
 }
 
 impl ResumePoint {
-    /// Where the record goes on with the data set of that hash.
+    /// Where the record continues with the data set of that hash.
     ///
     /// # Errors
-    /// The run has learnt from other data and may not go on with this.
+    /// The run has learnt from other data and may not continue with this one.
     pub fn continuation(&self, data_hash: &str) -> Result<Continuation, ResumeError> {
         let saved = &self.progress.data_hash;
         let has_other_data = saved != data_hash;
@@ -102,7 +102,7 @@ impl ResumePoint {
 /// A run that has ended or been killed, as its directory shows it.
 #[derive(Clone, Debug)]
 pub struct PastRun {
-    /// Where the run goes on.
+    /// What the run resumes from.
     pub point: ResumePoint,
     /// The scenario file of the run.
     pub file: ScenarioFile,
@@ -178,8 +178,8 @@ impl PastRun {
         shelf.tidy(&self.point.progress, keep_last);
     }
 
-    /// Where the run goes on. `before` is its scenario as it was, `now` as it is to be, `changes` what makes the one into
-    /// the other and `allowed` the paths, or sections, at which they may differ.
+    /// What the run resumes from. `before` is its scenario so far, `now` the one to resume with, `changes` the overrides
+    /// between the two and `allowed` the paths, or sections, at which they may differ.
     ///
     /// # Errors
     /// Every difference that keeps the rounds to come from continuing those that have been played.

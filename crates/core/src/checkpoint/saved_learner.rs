@@ -42,7 +42,8 @@ struct SavedLearner {
     kind: CheckpointKind,
     /// blake3 of the run's `resolved.ron`.
     scenario_hash: String,
-    /// What it learnt with, for readers: a resumed run has the same, by whatever names a version knows it.
+    /// What it learnt with, for readers of the file; not read back: names of its fields change with versions, and a resumed
+    /// run has the same values.
     #[serde(deserialize_with = "passed_over")]
     config: LearnerConfig,
     state: LearnerState,
@@ -52,12 +53,12 @@ fn passed_over<'de, D: Deserializer<'de>>(config: D) -> Result<LearnerConfig, D:
     IgnoredAny::deserialize(config).map(|_| LearnerConfig::default())
 }
 
-/// Why a saved learner cannot be gone on with.
+/// Why a saved learner cannot be loaded.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum SavedLearnerError {
     #[error("{STATE_FILE} has format {found}; this version reads format {FORMAT}")]
     Format { found: u32 },
-    #[error("{STATE_FILE} cannot be read: {0}; one of an earlier version lacks `engine`, `kind` and `scenario_hash`")]
+    #[error("{STATE_FILE} cannot be read: {0}; earlier versions wrote no `engine`, `kind` and `scenario_hash`")]
     Content(#[from] RonError),
     #[error("{MOMENTS_FILE} cannot be read: {0}")]
     Moments(TorchError),

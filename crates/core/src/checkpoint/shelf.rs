@@ -27,7 +27,7 @@ const PROGRESS_FILE: &str = "run.ron";
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct BestCheckpoint {
-    /// The round that it would go on with.
+    /// The round that a resume from it begins with.
     pub next_round: u32,
     /// Mean validation accuracy of its round, percent.
     pub accuracy: f64,
@@ -63,7 +63,7 @@ pub struct Progress {
     pub slots: Vec<String>,
     /// Name of the controller.
     pub controller: String,
-    /// Fields that were changed when the run was resumed, as `path=value`; `rounds` stands on its own.
+    /// Fields that were changed when the run was resumed, as `path=value`; `rounds` is separate.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub changes: Vec<String>,
     /// Mean final accuracy of each round, percent.
@@ -81,7 +81,7 @@ impl Progress {
     /// Form of checkpoints that this engine writes and reads.
     pub const FORMAT: u32 = 2;
 
-    /// Where its checkpoint stands.
+    /// Position of its checkpoint in the run.
     pub const fn standing(&self) -> Standing {
         Standing {
             round: self.next_round,
@@ -98,7 +98,7 @@ pub enum CheckpointName {
     Last,
     /// That with the best rolling accuracy.
     Best,
-    /// The one after so many rounds.
+    /// The one after N rounds.
     Round(u32),
 }
 
@@ -154,7 +154,7 @@ pub enum CheckpointError {
         Progress::FORMAT
     )]
     Format { path: PathBuf, found: u32 },
-    #[error("checkpoint {0}; go on from another one by --from")]
+    #[error("checkpoint {0}; resume from another one by --from")]
     Checksum(ChecksumError),
 }
 
@@ -198,7 +198,7 @@ impl Checkpoints {
             tracing::warn!(%error, "a checkpoint could not be written; trying once more");
             self.fill_and_name(progress, &mut fill)
         })?;
-        // Not to be tried again: it would be written anew to no better end.
+        // Not retried: writing the files again would not make the folder's entry durable.
         sync_folder(&self.0).at(&self.0)?;
         Ok(size)
     }
@@ -307,7 +307,7 @@ impl Checkpoints {
         self.open(Standing::before(round))
     }
 
-    /// The checkpoint that stands there, and how far the run had come.
+    /// The checkpoint at that position, and how far the run had come.
     ///
     /// # Errors
     /// It cannot be read.
@@ -317,8 +317,8 @@ impl Checkpoints {
         Ok((folder, progress))
     }
 
-    /// Removes what a process that was killed left half done: folders and links under the names that they have until they
-    /// are whole, or while they are thrown away. Only for whoever has claimed the run.
+    /// Removes what a killed process left half done: folders and links under the temporary names that they have until they
+    /// are complete, or while they are deleted. Only for the process that has claimed the run.
     pub fn sweep(&self) {
         for entry in fs::read_dir(&self.0).into_iter().flatten().flatten() {
             let name = entry.file_name();
@@ -341,8 +341,8 @@ impl Checkpoints {
         }
     }
 
-    /// Moves the checkpoints behind `standing` into `discarded-{n}/`: the run goes on from there, and what they hold will
-    /// not have happened. The newest goes last: until all have gone it is where the run stands.
+    /// Moves the checkpoints behind `standing` into `discarded-{n}/`: the run resumes at `standing` and plays those rounds
+    /// again. The newest is moved last: until all are moved it is the run's current checkpoint.
     ///
     /// # Errors
     /// A folder that cannot be made or moved.
@@ -480,7 +480,7 @@ fn fill_folder(
     Ok(size)
 }
 
-/// Rounds before which a checkpoint stands.
+/// Rounds before which there is a checkpoint.
 fn between_rounds(standings: Vec<Standing>) -> Vec<u32> {
     let between = standings.into_iter().filter(|standing| !standing.is_inside_round());
     between.map(|standing| standing.round).collect()
@@ -492,7 +492,7 @@ fn list(rounds: &[u32]) -> String {
     texts.join(", ")
 }
 
-/// What earlier versions have written, each in a line of its own, and nobody reads.
+/// Keys that earlier versions wrote, each on its own line, and that no version reads any more.
 const REMOVED_KEYS: [&str; 1] = ["micro_batches:"];
 
 fn read(folder: &Path) -> Result<Progress, CheckpointError> {

@@ -1,4 +1,4 @@
-//! Where in a run a checkpoint stands, which is what its folder is called after.
+//! Position of a checkpoint in a run, which names its folder.
 
 use std::fmt;
 
@@ -9,7 +9,7 @@ pub(super) const PREFIX: &str = "round-";
 /// Between round and step in the name of one inside a round.
 const INSIDE: &str = "-step-";
 
-/// Where in a run a checkpoint stands; ordered as runs are played.
+/// Position of a checkpoint in a run; ordered as runs are played.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Standing {
     /// Played next, or being played: as many rounds have been played to their end.

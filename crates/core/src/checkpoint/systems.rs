@@ -20,8 +20,8 @@ use crate::telemetry::CheckpointReason;
 use crate::telemetry::statistics::rolling_mean;
 use crate::unfinished::{UnfinishedRound, UnfinishedRoundError};
 
-/// Puts a resumed run where its checkpoint was: nothing on disk changes before that has worked. Later checkpoints are
-/// then moved aside, before the events after this one are: killed in between, the run goes on from here as well.
+/// Restores a resumed run from its checkpoint; nothing on disk changes before that has succeeded. Then moves later
+/// checkpoints aside, before the later events: a run killed in between resumes from this checkpoint as well.
 pub(crate) fn restore(
     mut commands: Commands,
     point: Option<Res<ResumePoint>>,

@@ -1,4 +1,4 @@
-//! The way of a checkpoint to disk and into the record: what is in it, where the run stands, and what is told of it.
+//! How a checkpoint gets to disk and into the record: its content, the position of the run, and its event.
 
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -75,7 +75,7 @@ impl TrainedState<'_> {
     }
 }
 
-/// Where the run stands.
+/// Position of the run.
 #[derive(SystemParam)]
 pub struct RunView<'w> {
     pub(super) experiment: Res<'w, Experiment>,
@@ -196,8 +196,8 @@ impl CheckpointWriter<'_> {
         self.save(&mut progress, Some(round), reason);
     }
 
-    /// Puts what is unsaved on disk. A checkpoint that cannot be written leaves the older ones as they are; the run goes
-    /// on, tries again at its end and then says so.
+    /// Puts what is unsaved on disk. If that fails, the older checkpoints are unchanged; the run continues,
+    /// tries again at its end and then reports the failure.
     pub(super) fn write(&mut self, reason: CheckpointReason) {
         let Some(mut progress) = self.trained.state.unsaved.take() else {
             return;
@@ -235,7 +235,7 @@ impl CheckpointWriter<'_> {
                 true
             }
             Err(error) => {
-                tracing::warn!(%error, "no checkpoint {standing}; the older ones are as they were");
+                tracing::warn!(%error, "no checkpoint {standing}; the older ones are unchanged");
                 self.trained.state.failure = Some(error.to_string());
                 false
             }
@@ -249,10 +249,10 @@ impl CheckpointWriter<'_> {
         round: Option<&UnfinishedRound>,
         reason: CheckpointReason,
     ) -> Result<u64, Failure> {
-        // Whatever has taken the place of the run directory is not the run's to write into.
+        // Anything that has replaced the run directory is not the run's to write into.
         self.view.find_directory()?;
         self.view.is_not_succeeded()?;
-        // What the checkpoint counts as told has to be on disk before it is.
+        // Events that the checkpoint counts as recorded must be on disk before it.
         if !self.hub.settle() {
             progress.recorded = None;
         }
@@ -282,7 +282,7 @@ fn kind_of(progress: &Progress, reason: CheckpointReason) -> CheckpointKind {
     }
 }
 
-/// The run's directory is not where it was: whatever is learnt from here on would be kept nowhere.
+/// The run's directory is gone or another one: nothing that is learnt from now on can be saved.
 #[derive(Debug, thiserror::Error)]
 #[error(
     "the run directory {0} was deleted, moved or replaced while the run was played; nothing more can be recorded in it"

@@ -1,4 +1,4 @@
-//! The `decision` event: what a controller ordered in one env and step, why, and what came of it.
+//! The `decision` event: what a controller ordered in one env and step, why, and the result.
 
 use std::collections::BTreeMap;
 

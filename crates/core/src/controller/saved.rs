@@ -18,8 +18,8 @@ use crate::storage::{self, sync_folder, sync_folder_of, write_synced};
 const CONTROLLER_FILE: &str = "controller.ron";
 const FORMAT: u32 = 1;
 
-/// The files of a saved controller, read into memory together: whoever loads it later gets what was there then, whatever
-/// has become of the folder. Clones share the memory.
+/// The files of a saved controller, read into memory together: a later load gets what was there then, even if the folder
+/// has changed. Clones share the memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SavedFolder {
     path: PathBuf,
@@ -72,8 +72,8 @@ impl SavedFolder {
     }
 }
 
-/// Identity of a controller without a network. What stands beside it in files of earlier versions, of episodes that are over,
-/// is passed over.
+/// Identity of a controller without a network. Other fields in files of earlier versions, of episodes that are over, are
+/// ignored.
 #[derive(Debug, Serialize, Deserialize)]
 struct SavedController {
     format: u32,

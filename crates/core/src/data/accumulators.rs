@@ -37,7 +37,7 @@ impl Accumulators {
         Self::of_units(backend, layout, batches, (batch_size, 1))
     }
 
-    /// The same for samples with so many predictions each.
+    /// The same for samples with N predictions each.
     ///
     /// # Errors
     /// As [`Self::new`].
@@ -119,7 +119,7 @@ impl Accumulators {
         Ok(loss.objective)
     }
 
-    /// Forgets the loss of batch `batch`, which is computed anew.
+    /// Clears the loss of batch `batch`, which is computed again.
     ///
     /// # Errors
     /// libtorch's.

@@ -4,7 +4,7 @@
 //! What a batch is made of was drawn before any thread hears of it, and batches are taken in the order in which they were
 //! asked for: no timing changes what an env gets. Behind the last batch of a step come those of the next, which are gathered
 //! while the step is validated and judged. A batch that could not be gathered is tried once more, since storage that
-//! was away for a moment comes back; what a thread fails with then is told at the batch that needed it.
+//! was away for a moment comes back; a second failure of the thread is reported at the batch that needed it.
 
 use std::collections::VecDeque;
 use std::fmt::Debug;
@@ -25,7 +25,7 @@ use crate::torch::HostBuffer;
 
 /// What batches are gathered from, row by row, by any thread.
 pub(super) trait Rows: Debug + Send + Sync {
-    /// Writes what stands at `position`, as the feed's plan counts, into `row`; `scratch` is kept between calls.
+    /// Writes the data at `position`, as the feed's plan counts, into `row`; `scratch` is kept between calls.
     fn read(&self, position: i64, row: &mut [u8], scratch: &mut Vec<u8>) -> Result<(), DataError>;
 }
 
@@ -81,7 +81,7 @@ pub(super) struct Ring {
     asked: VecDeque<(Due, Receiver<Filled>)>,
 }
 
-/// What comes of a batch that a thread was asked for.
+/// The result of a batch that a thread was asked for.
 type Filled = (HostBuffer, Result<(), DataError>);
 
 impl Ring {
@@ -168,7 +168,7 @@ impl Ring {
                 thread::sleep(PAUSE);
                 gathered()
             });
-            // Nobody waits where the feed is gone.
+            // Fails where the feed is dropped: nothing waits for the batch then.
             drop(sender.send((buffer, outcome)));
         });
         Ok(filled)

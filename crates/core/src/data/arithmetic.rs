@@ -7,7 +7,7 @@ use super::{DataError, DataSet};
 /// Which envs see the same samples in a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sharing {
-    /// Every env has an order and augmentation of its own.
+    /// Every env has its own order and augmentation.
     PerEnv,
     /// One order, of which every env takes its own consecutive part.
     Shard,
@@ -43,7 +43,7 @@ impl FeedArithmetic {
         Self::from_counts(task, (data.train.len(), data.val.len()), n_envs)
     }
 
-    /// The same for samples of a text, with so many targets each.
+    /// The same for samples of a text, with `block` targets each.
     pub(super) fn of_texts(
         task: &TaskSpec,
         sizes: PartSizes,

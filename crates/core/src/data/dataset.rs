@@ -130,7 +130,7 @@ struct Parts {
     test: Part,
 }
 
-/// Draws from the training files what they do not bring as parts of their own.
+/// Draws the parts that have no files from the training files.
 fn divide(found: Found, task: &TaskSpec) -> Parts {
     let share = |permille, part: Option<&_>| if part.is_some() { 0 } else { permille };
     let spec = SplitSpec {

@@ -168,7 +168,7 @@ pub enum DataError {
         "data file {name} {} bytes; \
          the file is damaged, or its sizes are not written as the format says: fetch or convert it again",
         if u128::from(*.found) > *.expected {
-            format!("goes on after the {expected} that its header implies, found {found} or more")
+            format!("continues after the {expected} that its header implies, found {found} or more")
         } else {
             format!("has {found} bytes, its header implies {expected}")
         }
@@ -270,13 +270,13 @@ pub enum DataError {
     )]
     NoClasses { folder: PathBuf },
 
-    #[error("{} is a class that the training part lacks; remove it, or add it there", .folder.display())]
+    #[error("{} is a class that is missing in the training part; remove it, or add it there", .folder.display())]
     UnknownClass { folder: PathBuf },
 
     #[error("image {} cannot be read ({cause}); valid: PNG and JPEG files", .file.display())]
     UnreadableImage { file: PathBuf, cause: String },
 
-    #[error("image {}: the worker that read it panicked ({cause}); remove or save the image anew", .file.display())]
+    #[error("image {}: the worker that read it panicked ({cause}); remove the image or save it again", .file.display())]
     WorkerLost { file: PathBuf, cause: String },
 
     #[error("data file {file} is no NPY file that can be read: at byte {byte} expected {expected}")]
@@ -375,21 +375,21 @@ pub enum DataError {
         max_batch: usize,
     },
 
-    #[error("task.val_batches_per_step is {asked}; it must lie in 1..={available}")]
+    #[error("task.val_batches_per_step is {asked}; it must be in 1..={available}")]
     BatchCount { asked: usize, available: usize },
 
     #[error("data '{name}': placing it on the device failed ({cause}); free device memory or use fewer samples")]
     Device { name: String, cause: tch::TchError },
 
     #[error(
-        "data.residency: stream cannot be had, as the training part of '{name}' is not read from files as it is needed: they \
-         are of another format; valid: unpacked IDX files, NPY arrays of bytes, the folder of a CIFAR archive, token files, a \
+        "data.residency: stream is not possible, as the training part of '{name}' cannot be read from its files as it is \
+         needed: they are of another format; valid: unpacked IDX files, NPY arrays of bytes, the folder of a CIFAR archive, token files, a \
          text; or data.residency: auto, device or host"
     )]
     CannotStream { name: String },
 
     #[error(
-        "data.residency: stream cannot be had, as {file} is packed: nothing of it can be read without all that is before it; \
+        "data.residency: stream is not possible, as {file} is packed: no part of it can be read without all before it; \
          unpack it, or write data.residency: auto, device or host"
     )]
     PackedStream { file: PathBuf },
@@ -402,7 +402,7 @@ pub enum DataError {
 
     #[error(
         "the batch feed of env {env}: a batch was not read within {seconds} s; \
-         see to the storage that the data lie on, or raise data.stall_timeout_s"
+         check the storage of the data, or raise data.stall_timeout_s"
     )]
     FeedStalled { env: u64, seconds: f64 },
 

@@ -145,8 +145,8 @@ impl StepFeed {
         })
     }
 
-    /// Gathers a batch of training data that is none of the step's, with an order and augmentation of its own, into the
-    /// env's kept buffer: for seeds that are born after the step's last batch. Waits for the upload of its positions.
+    /// Gathers a batch of training data that is none of the step's, with its own order and augmentation, into the env's
+    /// kept buffer: for seeds that are created after the step's last batch. Waits for the upload of its positions.
     ///
     /// # Errors
     /// Those of [`Self::fetch`].

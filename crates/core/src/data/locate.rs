@@ -189,7 +189,7 @@ fn read_at(file: &File, buffer: &mut [u8], byte: u64) -> io::Result<usize> {
 /// Whether a file is exactly as long as its header says.
 ///
 /// # Errors
-/// `SizeMismatch`; `Unreadable` where the length cannot be told.
+/// `SizeMismatch`; `Unreadable` where the length is unknown.
 pub fn check_length(name: &str, file: &File, expected: u128) -> Result<(), DataError> {
     let metadata = file.metadata().map_err(|cause| DataError::Unreadable {
         file: name.into(),
@@ -200,7 +200,7 @@ pub fn check_length(name: &str, file: &File, expected: u128) -> Result<(), DataE
     if length == expected {
         return Ok(());
     }
-    // A file that goes on is told as one that is read on: by its first byte too many.
+    // A file that is too long is reported as a stream is: by the first byte too many.
     let found = length.min(expected.saturating_add(1)) as u64;
     Err(DataError::SizeMismatch {
         name: name.into(),

@@ -1,4 +1,4 @@
-//! Loss and correctness: per sample `ℓ = logsumexp(z) − z_y` in f32 whatever the logits' type; a sample
+//! Loss and correctness: per sample `ℓ = logsumexp(z) − z_y` in f32 for any type of logits; a sample
 //! is correct when the first largest logit is its target's. Small hosts spend their time in dispatch, so each function
 //! is as few operations as it can be.
 

@@ -3,7 +3,7 @@
 //!
 //! Bytes flow `files of a format | digits | synth → dataset (split, checked, hashed) → resident (device) → feed (per env) → loss →
 //! accumulators → read pack`; of texts `file | procedural → tokens → resident → feed → …` ([`TaskData`] is either). Training
-//! data that do not lie on the device come to the feed by way of `ahead`: threads that gather batches before they are due.
+//! data that do not lie on the device reach the feed through `ahead`: threads that gather batches before they are due.
 
 pub(crate) mod digits;
 mod error;

@@ -1,4 +1,4 @@
-//! What images of one's own settle of a task on them: for scenarios that do not say it, and for `init`, which writes it down.
+//! What your own images determine of a task on them: for scenarios that do not say it, and for `init`, which writes it.
 
 use std::fmt;
 use std::path::{Path, PathBuf};

@@ -105,8 +105,8 @@ impl PackLayout {
         Self::TRAIN_COLUMNS + Self::CONFIG_QUANTITIES * self.configs + Self::GROUP_COLUMNS * group
     }
 
-    /// Names the numbers of a pack read from the device. `places` says of each configuration that was evaluated where it
-    /// stands in the blocks of configurations, `main` which of them is the validation result.
+    /// Names the numbers of a pack read from the device. `places` gives the place of each configuration that was
+    /// evaluated in the blocks of configurations, `main` which of them is the validation result.
     ///
     /// # Panics
     /// If `pack` has another length than the layout, or a place or `main` does not exist.

@@ -1,4 +1,4 @@
-//! Whether training data can stay in their files, as far as the files' first bytes tell: before any of them is read.
+//! Whether training data can stay in their files, as far as the files' first bytes show: before any of them is read.
 
 use std::path::Path;
 
@@ -8,7 +8,7 @@ use super::locate::{find, open_unpacked};
 use crate::scenario::DataSource;
 
 /// Refuses to stream what has to be unpacked first: all of it would be in memory by then. Files that are not there, and formats
-/// without records, are told of by others.
+/// without records, are reported elsewhere.
 ///
 /// # Errors
 /// `PackedStream`; `Io`, `Unreadable`.

@@ -119,7 +119,7 @@ impl Part {
     }
 }
 
-/// Where the labels of a part stand, for errors that are found later than when they were read.
+/// Place of a part's labels in its file, for errors that are found after reading.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LabelsAt {
     /// The file, as errors name it.
@@ -135,7 +135,7 @@ pub struct LabelsAt {
 pub struct Pool {
     pub shape: Shape,
     pub part: Part,
-    /// `None` where the reader itself has checked the labels, or where they have no bytes of their own.
+    /// `None` where the reader itself has checked the labels, or where they have no bytes in a file.
     pub labels_at: Option<LabelsAt>,
 }
 

@@ -1,5 +1,5 @@
-//! The host side of a step's feed: which sample stands where, cropped how. Streams are named by what
-//! they are for, so the plan of an env is the same whatever other envs do, and whether the run was resumed.
+//! The host side of a step's feed: the order of samples and their crops. Streams are named by their purpose, so the plan of
+//! an env does not depend on other envs, nor on whether the run was resumed.
 
 use std::ops::Range;
 
@@ -27,7 +27,7 @@ pub(super) struct Due {
     batch: usize,
 }
 
-/// The host side: which sample stands where in the step, cropped how.
+/// The host side: the order of samples in the step, and their crops.
 #[derive(Debug)]
 pub(super) struct FeedPlan {
     pub(super) arithmetic: FeedArithmetic,
@@ -45,7 +45,7 @@ pub(super) struct FeedPlan {
 /// What was drawn for all positions of a step: windows, samples, and squares if there are any; of texts, samples alone.
 #[derive(Debug, Default)]
 struct Drawn {
-    /// Says what the positions are: whatever was drawn for a key is the same.
+    /// Determines the positions: two draws for one key are equal.
     key: Option<StepKey>,
     positions: Vec<i64>,
 }

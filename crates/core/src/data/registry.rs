@@ -65,7 +65,7 @@ pub trait CustomData: Send + Sync {
     /// request must yield the same bytes: a run that is resumed asks again, and refuses other data.
     ///
     /// # Errors
-    /// Whatever keeps it from doing so; the run ends with the error's text.
+    /// Anything that keeps it from doing so; the run ends with the error's text.
     fn load(&self, request: &DataRequest) -> Result<CustomImages, Box<dyn Error + Send + Sync>>;
 }
 

@@ -33,7 +33,7 @@ pub struct Batch {
     pub n: usize,
 }
 
-/// Data on one device. Tensors are `Send` but not `Sync`: envs take handles of their own from it (`StepFeed::new`,
+/// Data on one device. Tensors are `Send` but not `Sync`: envs take their own handles from it (`StepFeed::new`,
 /// `EvalSet::batches`), which share its storage.
 #[derive(Debug)]
 pub struct ResidentData {

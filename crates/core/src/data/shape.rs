@@ -14,7 +14,7 @@ impl Shape {
         self.channels * self.height * self.width
     }
 
-    /// The same for sizes that nobody has checked.
+    /// The same for sizes that have not been checked.
     pub fn bytes(self) -> u128 {
         let sizes = [self.channels, self.height, self.width];
         sizes

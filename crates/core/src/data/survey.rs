@@ -21,9 +21,9 @@ const PICKLE: &[u8] = b"\x80";
 /// A tar archive says so here.
 const TAR_MAGIC_AT: usize = 257;
 const TAR_MAGIC: &[u8] = b"ustar";
-/// Bytes that tell every format.
+/// Enough bytes to identify every format.
 const HEAD: u64 = 1024;
-/// Value that means 1.0 where nobody says so.
+/// Value that means 1.0 unless it is given.
 const BYTE_SCALE: f64 = 255.0;
 
 /// Formats of data sets on disk.
@@ -60,7 +60,7 @@ pub struct Known {
     pub vocab: Option<i64>,
 }
 
-/// All about a data set, whatever it is.
+/// All about a data set of any kind.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(untagged)]
 pub enum Surveyed {
@@ -122,8 +122,7 @@ pub struct ClassSurvey {
 /// Looks at the data set at `path`; `labels` is the second file of a pair. What is not given is guessed.
 ///
 /// # Errors
-/// Whatever would keep a run from loading it, but for what a task decides: how many classes there are, and how the set
-/// is split.
+/// Anything that would keep a run from loading it, except what a task decides: the number of classes, and the split.
 pub fn survey(path: &Path, labels: Option<&Path>, known: Known) -> Result<Surveyed, DataError> {
     let Known {
         format, layout, scale, ..

@@ -239,10 +239,10 @@ impl Feed {
         }
     }
 
-    /// Gathers a batch of training images that is none of the step's: for seeds that are born from data.
+    /// Gathers a batch of training images that is none of the step's: for seeds whose init needs data.
     ///
     /// # Errors
-    /// Those of [`Self::fetch`]; `TextForImages`, as no seed of a text is born from data.
+    /// Those of [`Self::fetch`]; `TextForImages`, as no init of a text's seeds needs data.
     pub fn fetch_birth(&mut self, key: StepKey) -> Result<Batch, DataError> {
         match self {
             Self::Images(feed) => feed.fetch_birth(key),

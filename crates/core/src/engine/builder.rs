@@ -83,7 +83,7 @@ impl EngineBuilder {
         self
     }
 
-    /// Records the run in a folder of its own under `root`, silently.
+    /// Records the run in a new folder under `root`, silently.
     pub fn recorded(self, root: impl Into<PathBuf>) -> Self {
         self.recording(Recording::under(root))
     }
@@ -94,7 +94,7 @@ impl EngineBuilder {
         self
     }
 
-    /// Goes on with a recorded run.
+    /// Resumes a recorded run.
     pub fn resumed(mut self, point: ResumePoint) -> Self {
         self.resume = Some(point);
         self
@@ -209,7 +209,7 @@ pub fn all_cores() -> usize {
     available_parallelism().map_or(1, NonZero::get)
 }
 
-/// What the command line sets for this run, names aside: in a sweep what tells its trials apart.
+/// What the command line sets for this run, names aside: in a sweep what distinguishes its trials.
 fn hparams(overrides: &[Override]) -> BTreeMap<String, HParam> {
     let set = overrides
         .iter()

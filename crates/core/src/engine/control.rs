@@ -18,7 +18,7 @@ use crate::telemetry::{
 use crate::validation::TestResult;
 
 /// Plays the best env's best episode again with a controller that only waits: the same host, data, order and number of
-/// steps, never grown. A configuration of the same loop, without a record of its own and without the application's systems,
+/// steps, never grown. A configuration of the same loop, without a record and without the application's systems,
 /// which have seen the end of the run.
 pub(crate) fn measure_control(world: &mut World) {
     let stop = world.resource::<StopSignal>().clone();
@@ -67,14 +67,14 @@ fn tell(world: &mut World, baseline: BaselineMeasured) {
     });
 }
 
-/// Whether the episode was that of the control: played again, it would come to the same.
+/// Whether the episode was that of the control: played again, it would have the same result.
 fn has_never_grown(told: &EpisodeFinished, experiment: &Experiment) -> bool {
     let scenario = &experiment.scenario;
     let begins_empty = scenario.initial_topology == InitialTopology::Empty;
     begins_empty && scenario.faults.is_empty() && told.growth == GrowthCounts::default() && told.rollbacks == 0
 }
 
-/// The control that an episode was, of a host of so many parameters.
+/// The episode as a measured control of a host of `params` parameters.
 const fn as_told(told: &EpisodeFinished, params: u64) -> BaselineMeasured {
     BaselineMeasured {
         val_accuracy: told.final_accuracy,

@@ -74,7 +74,7 @@ impl MemoryEstimate {
         self.places.iter().filter(|place| place.envs > 0).count()
     }
 
-    /// Only what every run allocates, whatever grows.
+    /// Only what every run allocates, whether its hosts grow or not.
     fn certain(mut self) -> Self {
         for place in &mut self.places {
             place.needs.retain(|need| need.is_certain);
@@ -141,11 +141,11 @@ impl fmt::Display for MemoryShortage {
 
 impl std::error::Error for MemoryShortage {}
 
-/// Whether a scenario fits into so many bytes of a machine, and into its own `run.memory_limit_gib`; `None` where the machine
-/// does not say how many it has.
+/// Whether a scenario fits into the `available` bytes of a machine, and into its own `run.memory_limit_gib`; `None` where the
+/// machine does not report its memory.
 ///
 /// # Errors
-/// It certainly does not: only what every run allocates is reckoned, so one that passes may still be too large.
+/// It certainly does not: only what every run allocates is counted, so a scenario that passes may still be too large.
 pub fn check_memory(loaded: &Loaded, available: Option<u64>) -> Result<(), MemoryShortage> {
     let machine = available.map(|bytes| Room {
         bytes,

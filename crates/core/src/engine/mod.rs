@@ -73,7 +73,7 @@ impl Engine {
         Self::builder().load(path)
     }
 
-    /// Plays one step of every env, with whatever comes before it; false when the run was over, which closes its record.
+    /// Plays one step of every env, and the phases before it; false when the run was over, which closes its record.
     ///
     /// # Errors
     /// The first failure of a system, after `Shutdown` has run.

@@ -19,8 +19,8 @@ use crate::telemetry::TelemetryPlugin;
 use crate::training::TrainingPlugin;
 use crate::validation::ValidationPlugin;
 
-/// The engine: every subject's plugin. Any of them can be disabled or replaced, as an application's own;
-/// [`Driver::step`](crate::run::Driver::step) names the one whose work nobody does.
+/// The engine: every subject's plugin. Any of them can be disabled or replaced by an application's;
+/// [`Driver::step`](crate::run::Driver::step) names the plugin whose work is missing.
 pub struct SimicPlugins {
     telemetry: TelemetryConfig,
     is_recorded: bool,
@@ -69,7 +69,7 @@ impl PluginGroup for SimicPlugins {
             .add(LearnerPlugin, "rollouts and updates of the policy");
         let plugins = if self.is_recorded {
             plugins
-                .add(RecordPlugin, "the run directory and what is told of a run")
+                .add(RecordPlugin, "the run directory and its events")
                 .add(CheckpointPlugin, "checkpoints and resumed runs")
         } else {
             plugins

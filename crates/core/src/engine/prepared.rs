@@ -13,7 +13,7 @@ use crate::scenario::{self, Catalog, Input, Loaded, Override, Report};
 use crate::schema::NameError;
 use crate::validation::max_configurations;
 
-/// Bytes of a scenario file, at most: whatever has more has been named by mistake.
+/// Most bytes of a scenario file: a larger file was named by mistake.
 pub const LARGEST_TEXT: u64 = 16 << 20;
 
 /// A checked scenario with the file it came from.
@@ -57,7 +57,7 @@ pub enum SetupError {
         /// How much more, and what for.
         shortage: MemoryShortage,
     },
-    /// Slots that the host lacks, or a host that cannot be; scenarios that were checked have neither.
+    /// Slots that the host does not have, or an impossible host; checked scenarios have neither.
     #[error(transparent)]
     Layout(#[from] LayoutError),
     /// The scenario file is a run's copy, and what the run says of the original cannot be read.
@@ -131,7 +131,7 @@ impl Prepared {
     /// What the engine plays, from the first round on.
     ///
     /// # Errors
-    /// Slots that the host lacks, or a host that cannot be: the check of the scenario has excluded both.
+    /// Slots that the host does not have, or an impossible host: the check of the scenario has excluded both.
     pub fn experiment(&self, threads: usize) -> Result<Experiment, LayoutError> {
         let Loaded {
             scenario,

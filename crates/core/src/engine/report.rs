@@ -50,7 +50,7 @@ impl RunReport {
     }
 }
 
-/// Sends what was told since the last flush: of a step that failed, all that led to it.
+/// Sends the events since the last flush: of a failed step, all that led to it.
 fn tell_the_rest(world: &mut World) {
     let Some(mut outbox) = world.remove_resource::<TelemetryOutbox>() else {
         return;

@@ -70,7 +70,7 @@ pub struct ValMetrics {
 }
 
 impl ValMetrics {
-    /// As events tell it, measured in `step`.
+    /// As in events, measured in `step`.
     pub fn at(self, step: u32) -> ValidatedAt {
         ValidatedAt {
             step,
@@ -92,7 +92,7 @@ pub struct GradReport {
 /// What the training batches of a step showed of a seed.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SeedTraining {
-    /// `None` in a stage whose gradients nobody measures.
+    /// `None` in a stage whose gradients are not measured.
     pub gradients: Option<GradientSums>,
     /// How many of the step's last samples in a row were not finite.
     pub nonfinite_streak: u32,
@@ -106,9 +106,9 @@ pub enum StepStatus {
     /// Trained, validated, observed, decided for and ticked.
     #[default]
     Participating,
-    /// Rolled back in this step: not observed, given no command, not ticked. It trains on in the next step.
+    /// Rolled back in this step: not observed, given no command, not ticked. It trains again in the next step.
     RolledBack,
-    /// Its episode is over while the round goes on for others: nothing is computed for it.
+    /// Its episode is over while other envs still play: nothing is computed for it.
     Idle,
 }
 
@@ -180,7 +180,7 @@ pub struct EpisodeStats {
     pub error: Option<String>,
     /// By blueprint id.
     pub blueprints: BTreeMap<String, BlueprintCounts>,
-    /// What the controller made of it.
+    /// What the controller did in it.
     pub decisions: Decisions,
     /// Growth events whose consequences are not all known yet.
     pub insertions: Vec<Insertion>,

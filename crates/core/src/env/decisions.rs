@@ -1,5 +1,5 @@
-//! What a controller made of an episode: the seeds that it planted and what became of them, change by change. It is told
-//! where controllers are measured; nothing else reads it.
+//! What a controller did in an episode: the seeds that it planted and their fate, counted change by change. Reported where
+//! controllers are measured; nothing else reads it.
 
 use std::collections::BTreeMap;
 
@@ -9,8 +9,8 @@ use super::events::SlotChange;
 use crate::growth::{Initiator, SeedStage, SlotId};
 use crate::seed::Effect;
 
-/// Seeds by what became of them, and when. Those that an episode begins with are nobody's decision and left out. Steps
-/// count from 1.
+/// Counts and steps of what was decided about seeds. Seeds that an episode begins with are not decided on and left out.
+/// Steps count from 1.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Decisions {
     /// Seeds planted.

@@ -47,7 +47,7 @@ impl SlotChange<'_> {
                 }
             }),
             self.stage_changed(seed).map(|changed| event(changed.into())),
-            self.alpha_retargeted().map(|retargeted| event(retargeted.into())),
+            self.alpha_ramp_started().map(|started| event(started.into())),
             is_committed.then(|| event(self.committed(seed).into())),
             self.pruned(seed).map(|pruned| event(pruned.into())),
             self.change
@@ -78,7 +78,7 @@ impl SlotChange<'_> {
         }
     }
 
-    fn alpha_retargeted(&self) -> Option<AlphaRampStarted> {
+    fn alpha_ramp_started(&self) -> Option<AlphaRampStarted> {
         let ramp = self.change.retarget?;
         Some(AlphaRampStarted {
             from: Num(ramp.from),

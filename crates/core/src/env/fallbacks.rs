@@ -1,6 +1,6 @@
-//! The one guarded path for what fails in arithmetic: a batch on which the engine's own kernels fail is computed anew by
-//! libtorch's operators, one whose loss lower precision cannot hold in f32. Each way is announced once a run and counted
-//! per episode.
+//! The one guarded path for failing arithmetic: a batch on which the engine's kernels fail is computed again by libtorch's
+//! operators, a batch whose loss overflows in lower precision again in f32. Each fallback is announced once a run and
+//! counted per episode.
 
 use std::sync::OnceLock;
 
@@ -12,7 +12,7 @@ use crate::scenario::Kernels;
 use crate::telemetry::Fallbacks;
 use crate::torch::{Backend, TorchError};
 
-/// Computes in another way what failed, and has told of each way or not.
+/// Computes in another way what failed, and knows which ways were announced.
 #[derive(Resource, Debug, Default)]
 pub struct FallbackGuard {
     of_kernel: OnceLock<()>,
@@ -20,8 +20,8 @@ pub struct FallbackGuard {
 }
 
 impl FallbackGuard {
-    /// What `attempt` comes to on `backend`; where it fails on the engine's own kernels, what it comes to by libtorch's
-    /// operators, of which it is told by its argument. It begins from nothing each time.
+    /// The result of `attempt` on `backend`; where it fails on the engine's own kernels, its result with libtorch's operators,
+    /// which its argument says. It begins from nothing each time.
     ///
     /// # Errors
     /// The first attempt's, where the second fails as well, where there are no own kernels, or where the device as a whole

@@ -78,7 +78,7 @@ pub enum GraftError {
     Blend(#[from] BlendError),
 }
 
-/// Logits of `x` with the seeds of `grafts`, which stand in execution order.
+/// Logits of `x` with the seeds of `grafts`, which are in execution order.
 ///
 /// # Errors
 /// [`GraftError`]; boundaries out of order are [`HostError::BadRange`].

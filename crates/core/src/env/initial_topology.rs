@@ -212,7 +212,7 @@ impl Grown {
     }
 }
 
-/// Which seeds were committed, as the events of a run tell it.
+/// Which seeds were committed, from the events of a run.
 #[derive(Default)]
 struct Commits {
     growing: BTreeMap<(Episode, SlotId), InitialSeed>,
@@ -250,7 +250,7 @@ impl Commits {
     }
 }
 
-/// The seeds on the output path of a network as it stands: committed, held or blending. An episode that begins with them has
+/// The seeds on the output path of the current network: committed, held or blending. An episode that begins with them has
 /// the same architecture from its first step on.
 pub fn standing_seeds(slots: &SeedSlots) -> Vec<SeedOrder> {
     let stands = |stage| matches!(stage, SeedStage::Committed | SeedStage::Holding | SeedStage::Blending);

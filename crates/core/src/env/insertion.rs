@@ -1,4 +1,4 @@
-//! What comes of a growth event: the network before and after, and how a newborn seed's gradient compares with the host's.
+//! The effect of a growth event: the network before and after, and a new seed's gradient in proportion to the host's.
 
 use serde::{Deserialize, Serialize};
 
@@ -10,7 +10,7 @@ use crate::telemetry::{BirthRatios, EnvContext, Event, GrowthEffect, Num, Valida
 /// Steps after the first gradient in which the gradient is looked at for the last time.
 const LAST_LOOK: u32 = 5;
 
-/// A growth event of an episode that is not told yet.
+/// A growth event of an episode that is not written yet.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Insertion {
     slot: SlotId,
@@ -50,8 +50,8 @@ impl Insertion {
         let (Some(ratios), Some(ratio)) = (&mut self.told.gradient_ratio, ratio) else {
             return;
         };
-        let born = *ratios.step.get_or_insert(step);
-        match step.saturating_sub(born) {
+        let first = *ratios.step.get_or_insert(step);
+        match step.saturating_sub(first) {
             0 => ratios.at_birth = Some(Num::short(ratio)),
             1 => ratios.after_1 = Some(Num::short(ratio)),
             LAST_LOOK => ratios.after_5 = Some(Num::short(ratio)),
@@ -63,7 +63,7 @@ impl Insertion {
     pub fn is_complete(&self, step: u32, seed: Option<&SeedRecord>) -> bool {
         let is_there = seed.is_some_and(|seed| seed.stage.is_occupied() && seed.identity.seed_id == self.told.seed);
         let is_measured = match &self.told.gradient_ratio {
-            Some(ratios) => ratios.step.is_some_and(|born| step >= born + LAST_LOOK),
+            Some(ratios) => ratios.step.is_some_and(|first| step >= first + LAST_LOOK),
             None => true,
         };
         !is_there || is_measured && self.told.after.is_some()
@@ -74,7 +74,7 @@ impl Insertion {
         self.slot
     }
 
-    /// As it stands.
+    /// As it is now.
     pub fn event(&self, context: EnvContext) -> Event {
         Event {
             slot: Some(self.slot),

@@ -1,4 +1,4 @@
-//! Growth events are followed until all that comes of them is known. The numbers are those that a step has read anyway.
+//! Follows growth events until their effect is known. The numbers are those that a step has read anyway.
 
 use bevy_ecs::prelude::*;
 

@@ -1,4 +1,4 @@
-//! How an env grows: plans are carried out, counted and recorded, whoever made them; and the tick of every slot.
+//! How an env grows: carries out, counts and records plans of any initiator; and ticks every slot.
 
 use bevy_ecs::prelude::*;
 use bevy_ecs::query::QueryData;
@@ -48,7 +48,7 @@ pub struct SeedOrder {
 /// Everything outside an env that growth depends on.
 #[derive(SystemParam)]
 pub struct GrowthContext<'w> {
-    /// Where the run stands.
+    /// Position of the run.
     pub clock: Res<'w, RunClock>,
     /// What is played.
     pub experiment: Res<'w, Experiment>,

@@ -90,7 +90,7 @@ impl Experiment {
         self.scenario.lifecycle.isolation.of(self.task.data.topology())
     }
 
-    /// Where an env stands, for its events.
+    /// Position of an env in the run, for its events.
     pub fn context(&self, id: &EnvId, clock: &RunClock) -> EnvContext {
         EnvContext {
             env: id.index as u32,
@@ -135,7 +135,7 @@ pub struct LoadedData {
 pub struct SelfTest {
     /// Which kernels compute where the engine has its own.
     pub kernels: Kernels,
-    /// How optimizer steps are computed where the engine has no kernel of its own.
+    /// How optimizer steps are computed where the engine has no kernel.
     pub optimizer: Implementation,
     /// Why kernels were refused, one text each.
     pub fallbacks: Vec<String>,

@@ -124,7 +124,7 @@ impl EnvPool {
         let queue = Mutex::new(self.longest_first(envs).into_iter());
         let next = || lock(&queue).next();
         let failures = Mutex::new(Vec::new());
-        // One env at a time per worker, whoever is free: no worker waits while an env does.
+        // Each free worker takes one env at a time: no worker waits while an env does.
         self.pool.broadcast(|_| {
             while let Some((id, env)) = next() {
                 let began = Instant::now();
@@ -174,7 +174,7 @@ pub fn in_batch(
     })
 }
 
-/// Maps and queues that are inserted into and taken from are whole whatever panicked meanwhile.
+/// Ignores poisoning: inserting and taking leave maps and queues whole even where another thread panicked.
 fn lock<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
     shared.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -152,7 +152,7 @@ impl SeedBuilder<'_> {
         Optimizer::new(config, handles(seed.params()), self.implementation)
     }
 
-    /// A gate that comes after its seed has a stream of its own, so that its weights do not depend on the seed's.
+    /// A gate that comes after its seed has its own stream, so that its weights do not depend on the seed's.
     fn build_gate(&self, seed: &SeedRecord, spec: &InjectionSpec) -> Result<GateNetwork, Failure> {
         let [round, env, germination] = self.indices(seed.identity.germination);
         let mut rng = RunRng::new(self.run_seed, Domain::SeedInit, &[round, env, germination, 1]);
@@ -194,7 +194,7 @@ fn handles<'a>(params: impl Iterator<Item = &'a Param>) -> Vec<Tensor> {
     params.map(|param| param.tensor.shallow_clone()).collect()
 }
 
-/// Carries out `plan` on a slot and its optimizer. Whatever can fail is built before anything is changed.
+/// Carries out `plan` on a slot and its optimizer. Everything that can fail is built before anything is changed.
 ///
 /// # Errors
 /// A module, gate or optimizer that could not be made; slot and optimizer are then as before.
@@ -255,7 +255,7 @@ fn add_gate(
     Ok(())
 }
 
-/// Drops the gate and its entries in the optimizer, which stand behind the module's.
+/// Drops the gate and its entries in the optimizer, which follow the module's.
 fn remove_gate(slot: &mut Slot, optimizer: &mut Option<SyncCell<Optimizer>>) {
     let Some(module) = &mut slot.module else { return };
     module.get().gate = None;

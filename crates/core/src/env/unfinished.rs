@@ -24,10 +24,10 @@ pub(crate) struct RoundKeepers(Vec<[Keeper; 2]>);
 
 type Keeper = SystemId<(), Result<(), Failure>>;
 
-/// Lets what applications hold outlast the process inside a round.
+/// Keeps state of applications in checkpoints inside a round.
 pub trait KeepInRounds {
-    /// Whatever `C` holds after a step is part of checkpoints inside a round, under a name of its own. For plain data that the
-    /// next step reads before it is written anew; for anything else see [`keep_in_rounds_by`](Self::keep_in_rounds_by).
+    /// Makes the value of `C` after a step part of checkpoints inside a round, under `name`. For plain data that the next step
+    /// reads before it overwrites it; for anything else see [`keep_in_rounds_by`](Self::keep_in_rounds_by).
     ///
     /// ```
     /// # use bevy_app::App;

@@ -84,7 +84,7 @@ fn due<'a>(faults: &'a [FaultEntry], clock: &RunClock) -> impl Iterator<Item = &
         .filter(move |entry| (entry.round, entry.step) == (round, step))
 }
 
-/// Whether there was anything to damage. Whatever is multiplied by NaN becomes it.
+/// Returns whether there was anything to damage. Multiplying by NaN makes every value NaN.
 fn damage(fault: &Fault, env: &mut TrainingEnvItem) -> Result<bool, Failure> {
     let _no_grad = NoGrad::new();
     let handle = |param: &Param| param.tensor.shallow_clone();

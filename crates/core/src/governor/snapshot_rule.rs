@@ -141,7 +141,7 @@ impl SnapshotRule {
         self.probation = None;
     }
 
-    /// The known good state stands again at the end of `step`.
+    /// The known good state is restored at the end of `step`.
     pub fn rolled_back(&mut self, step: u32) {
         self.probation = None;
         self.last = (step, self.known_good.moment.loss());

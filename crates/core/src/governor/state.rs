@@ -51,7 +51,7 @@ impl Governor {
         self.counts.panics += u32::from(matches!(self.verdict, Verdict::Panic(_)));
     }
 
-    /// Takes note of the seeds that stand in the network of `step`, before the step's commands.
+    /// Takes note of the seeds in the network of `step`, before the step's commands.
     pub(super) fn note_seeds<'a>(&mut self, step: u32, mut seeds: impl Iterator<Item = &'a SeedRecord>) {
         if seeds.any(SeedRecord::bears_on_network) {
             self.seed_in_network = Some(step);
@@ -65,8 +65,8 @@ impl Governor {
         self.seed_in_network.is_some_and(|step| step >= restored)
     }
 
-    /// Whether a rollback now would restore the same state as the last one, with no seed to blame for what came of it: the
-    /// host alone leads here, and would again.
+    /// Whether a rollback now would restore the same state as the last one, with no seed to blame for the outcome: the host
+    /// alone leads here, and would again.
     pub(super) fn would_repeat_itself(&self) -> bool {
         let restored = self.snapshots.known_good().moment.step;
         self.last_restored == Some(restored) && self.seed_in_network.is_none()
@@ -112,7 +112,7 @@ impl Governor {
     }
 }
 
-/// The rollback of this step, for whoever gives credit for it; `None` in every other step.
+/// The rollback of this step, for the learner that gives credit for it; `None` in every other step.
 ///
 /// Written by [`Work::GovernorRollback`](crate::schedule::Work::GovernorRollback). A learner reads it between that and [`Work::ReportRollbacks`](crate::schedule::Work::ReportRollbacks), edits its
 /// buffer, clears the env's recurrent state and notes in [`Rollback::credit`] what it did.
@@ -126,7 +126,7 @@ pub struct Rollback {
     pub alarm: Alarm,
     /// Whether the controller is charged for it: growth can have led here.
     pub blamed: bool,
-    /// Negative, neither clamped nor scaled; 0 where nobody is blamed.
+    /// Negative, neither clamped nor scaled; 0 where the controller is not blamed.
     pub raw_penalty: f64,
     /// Step whose state was restored; 0 is the fresh host.
     pub snapshot_step: u32,
@@ -136,14 +136,14 @@ pub struct Rollback {
     pub pruned: SmallVec<[usize; 4]>,
     /// Step of the last command that was carried out in this episode.
     pub last_action_step: Option<u32>,
-    /// What a learner made of it.
+    /// What a learner did with it.
     pub credit: Credit,
 }
 
 /// Who was blamed.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum Credit {
-    /// Nobody: growth cannot have led here, there is no learner, or no transition was stored since the episode or the last
+    /// No one: growth cannot have led here, there is no learner, or no transition was stored since the episode or the last
     /// rollback that was charged began.
     #[default]
     Unattributed,

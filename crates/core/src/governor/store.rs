@@ -170,7 +170,7 @@ impl SnapshotStore {
     /// device; the stream's order alone puts the capture before any later rollback.
     ///
     /// # Errors
-    /// libtorch's, e.g. when memory for a grown network is lacking.
+    /// libtorch's, e.g. when there is not enough memory for a grown network.
     pub fn capture(&mut self, live: CapturedNetwork, device: Device) -> Result<Captured, TorchError> {
         let CapturedNetwork {
             tensors,
@@ -328,7 +328,7 @@ fn place(device: Device, bytes: usize) -> SnapshotPlace {
     }
 }
 
-/// The flat device buffer for `table`, made anew when the network has grown.
+/// The flat device buffer for `table`; a larger one is made when the network has grown.
 fn staging<'a>(
     kept: &'a mut Option<(Vec<Entry>, Flat)>,
     table: &[Entry],
@@ -359,12 +359,12 @@ fn check(snapshot: &Snapshot, live: &CapturedNetwork) -> Result<(), GovernorErro
     if captured == present {
         return Ok(());
     }
-    let lacking = |of: &[String], from: &[String]| -> Vec<String> {
+    let absent = |of: &[String], from: &[String]| -> Vec<String> {
         of.iter().filter(|name| !from.contains(name)).cloned().collect()
     };
     Err(GovernorError::SnapshotMismatch {
-        missing: lacking(&captured, &present),
-        unexpected: lacking(&present, &captured),
+        missing: absent(&captured, &present),
+        unexpected: absent(&present, &captured),
     })
 }
 

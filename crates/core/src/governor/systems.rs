@@ -115,7 +115,7 @@ pub fn snapshot_initial(mut envs: Query<GovernedEnv>, mut context: GovernorConte
     Ok(())
 }
 
-/// Puts the counts of the captures since the last sync into the read packs: they cost no read of their own.
+/// Puts the counts of the captures since the last sync into the read packs: they cost no extra read.
 pub fn carry_snapshot_counts(
     mut envs: Query<(
         &EnvId,

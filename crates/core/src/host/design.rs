@@ -20,10 +20,10 @@ use crate::scenario::{HostChoice, HostProblem};
 /// # Ok::<(), simic_engine::extend::HostError>(())
 /// ```
 pub trait HostDesign: Send + Sync {
-    /// The host for so many classes. Cheap: scenarios are checked against it.
+    /// The host for `classes` classes. Must be cheap: scenarios are checked against it.
     fn plan(&self, classes: i64) -> HostPlan;
 
-    /// What is wrong with the fields of the design. A plan with a fault of its own need not be told of.
+    /// What is wrong with the fields of the design. Faults of the plan itself need not be listed.
     fn problems(&self) -> Vec<HostProblem> {
         Vec::new()
     }

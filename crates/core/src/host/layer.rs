@@ -24,9 +24,9 @@ impl Features {
     }
 }
 
-/// A layer before it is built. `examples/custom_host.rs` has one of its own.
+/// A layer before it is built. `examples/custom_host.rs` defines one.
 pub trait LayerDesign: Send + Sync {
-    /// What the layer makes of `input`.
+    /// Shape of the output for features of shape `input`.
     fn output(&self, input: Features) -> Features;
 
     /// Trainable values, exact.
@@ -73,13 +73,13 @@ pub trait Layer: Send {
     /// The layer as validation runs it, exact up to rounding; itself unless it has something to fold.
     ///
     /// # Errors
-    /// [`HostError::Torch`] for lack of memory.
+    /// [`HostError::Torch`] if there is not enough memory.
     fn fold(&self) -> Result<Box<dyn FoldedLayer>, HostError> {
         Ok(Box::new(Unfolded(self.share())))
     }
 }
 
-/// A layer in [`Mode::Eval`] with whatever is constant there worked into its weights. The laws of [`Layer`] hold.
+/// A layer in [`Mode::Eval`] whose constants, such as batch norm, are folded into its weights. The laws of [`Layer`] hold.
 pub trait FoldedLayer: Send {
     /// Output of the layer.
     ///

@@ -10,7 +10,7 @@ pub enum LayoutError {
     Empty { available: Vec<SlotId> },
     #[error("slot `{0}` is enabled twice; name it once")]
     Duplicate(SlotId),
-    #[error("slot `{slot}` is enabled, but the host lacks it; it has {}", list(.available))]
+    #[error("slot `{slot}` is enabled, but the host has no such slot; it has {}", list(.available))]
     Unknown { slot: SlotId, available: Vec<SlotId> },
 }
 

@@ -25,7 +25,7 @@ pub(super) struct Line<L> {
 }
 
 impl<L> Line<L> {
-    /// Runs `ops` on `x`; `layer` runs a layer and, where it is told so, the pool behind it.
+    /// Runs `ops` on `x`; `layer` runs a layer and, where its argument says so, the pool behind it.
     fn run(
         &self,
         ops: Range<usize>,

@@ -1,8 +1,8 @@
 //! Host networks: pure backbones with injection points (`docs/reference/hosts.md`).
 //!
-//! A host is a line of ops. Whoever runs one passes a range of ops, so nothing else knows how the network is built:
+//! A host is a line of ops. A caller runs a range of ops, so no other code knows how the network is built:
 //! the grafted forward of `env` splits the line where seeds contribute in training, the coalition tree of
-//! `validation` where configurations differ. A [`HostDesign`] makes a [`HostPlan`], plain data that tells parameters,
+//! `validation` where configurations differ. A [`HostDesign`] makes a [`HostPlan`], plain data with parameters,
 //! costs and slots; the plan builds the [`Host`].
 
 mod layer;
@@ -57,7 +57,7 @@ pub struct OpCost {
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "the messages say what the fields are")]
 pub enum HostError {
-    #[error("ops {start}..{end} were asked of a host with {ops} ops")]
+    #[error("ops {start}..{end} were requested from a host with {ops} ops")]
     BadRange { start: usize, end: usize, ops: usize },
     #[error(transparent)]
     Name(#[from] NameError),
@@ -105,8 +105,8 @@ pub trait Host: Send {
     fn fold(&self) -> Result<Box<dyn FoldedHost>, HostError>;
 }
 
-/// A host in [`Mode::Eval`] with whatever is constant there worked into its weights, exact up to rounding. The laws of
-/// [`Host`] hold.
+/// A host in [`Mode::Eval`] whose constants, such as batch norm, are folded into its weights, exact up to rounding. The laws
+/// of [`Host`] hold.
 pub trait FoldedHost: Send {
     /// That of the host.
     fn num_ops(&self) -> usize;

@@ -49,7 +49,7 @@ struct PlannedOp {
 }
 
 impl HostPlan {
-    /// A host that reads square images of so many channels, `side` pixels high and wide.
+    /// A host that reads square images of `channels` channels, `side` pixels high and wide.
     pub const fn new(channels: i64, side: i64) -> Self {
         Self::reading(Topology::Image, Features { channels, side })
     }
@@ -129,7 +129,7 @@ impl HostPlan {
         self.ops.last().map_or(self.input, |op| op.output)
     }
 
-    /// What the host comes to.
+    /// Parameters, costs and slots of the host.
     pub fn outline(&self) -> HostOutline {
         let layers = || self.ops.iter().filter_map(|op| Some((op, op.layer.as_ref()?)));
         let parameters = layers().map(|(op, layer)| layer.parameters(op.input));
@@ -161,7 +161,7 @@ impl HostPlan {
         numbered.map(spec).collect()
     }
 
-    /// What is wrong with the line, whatever it is made of.
+    /// What is wrong with the line of ops, for layers of any kind.
     fn problems(&self) -> Vec<HostProblem> {
         let mut messages = Vec::new();
         if self.ops.len() < 2 {
@@ -182,7 +182,7 @@ impl HostPlan {
             let is_same = |other: &PlannedOp| other.layer.is_some() && other.name == op.name;
             if op.layer.is_some() && self.ops[..index].iter().any(is_same) {
                 messages.push(format!(
-                    "two ops of the host are called {}; give each a name of its own",
+                    "two ops of the host are called {}; give each a different name",
                     op.name
                 ));
             }
@@ -190,15 +190,15 @@ impl HostPlan {
         for (index, (slot, boundary, _)) in self.slots.iter().enumerate() {
             if !(1..self.ops.len()).contains(boundary) {
                 messages.push(format!(
-                    "slot {slot} of the host stands before its first op or behind its head; valid: between two ops"
+                    "slot {slot} of the host is before its first op or behind its head; valid: between two ops"
                 ));
             }
             for (other, taken, _) in &self.slots[..index] {
                 if other == slot {
-                    messages.push(format!("the host has two slots {slot}; give each a place of its own"));
+                    messages.push(format!("the host has two slots {slot}; rename one of them"));
                 } else if taken == boundary {
                     messages.push(format!(
-                        "slots {other} and {slot} of the host stand behind the same op; keep one of them"
+                        "slots {other} and {slot} of the host are behind the same op; keep one of them"
                     ));
                 }
             }
@@ -274,7 +274,7 @@ impl HostPlan {
         Ok(Box::new(host))
     }
 
-    /// Holds every op to the shape that its design tells.
+    /// Checks every op against the shape that its design declares.
     fn try_out(&self, host: &BuiltHost, backend: Backend) -> Result<(), HostError> {
         let _no_grad = NoGrad::new();
         let mut features = self.empty_sample(backend)?;

@@ -39,7 +39,7 @@ pub struct PolicyInput {
     pub blueprints: Tensor,
 }
 
-/// What a network makes of one step of `N` envs.
+/// Output of a network for one step of `N` envs.
 #[derive(Debug)]
 pub struct StepOutput {
     /// `[N, A]`, laid out as [`LogitLayout`] says.
@@ -63,7 +63,7 @@ pub struct NetSequence<'a> {
     pub initial: &'a RecurrentState,
 }
 
-/// What a network makes of padded sequences.
+/// Output of a network for padded sequences.
 #[derive(Debug)]
 pub struct SequenceOutput {
     /// `[B, T, A]`; anything finite in padded steps.

@@ -11,7 +11,7 @@ use crate::nn::{Init, LayerNorm, ParamSet};
 use crate::scenario::NetConfig;
 use crate::torch::NoGrad;
 
-/// What stands between the features of a `Network` and its heads: the part in which the networks differ.
+/// The core between the features of a `Network` and its heads: the part in which the networks differ.
 pub trait NetCore: Debug + Send {
     /// `[layers, rows, width]` of each tensor of state; a core without memory has none.
     fn state_shapes(&self, _rows: i64) -> Vec<[i64; 3]> {
@@ -54,7 +54,7 @@ pub trait RecurrentCell: Debug + Send {
     const CUDNN_MODE: i64;
 
     /// Runs over `x` from `initial`, and gives the output and the state after it. `weights`: input, hidden, input bias, hidden
-    /// bias; `batch_sizes`: of packed sequences. libtorch is told that it trains throughout: cuDNN's backward needs it, and
+    /// bias; `batch_sizes`: of packed sequences. libtorch runs in training mode throughout: cuDNN's backward needs it, and
     /// rollout and update must run the same kernels.
     fn run(
         x: &Tensor,

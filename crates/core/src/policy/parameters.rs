@@ -1,7 +1,7 @@
 //! A network's trainable tensors, and which part of the policy each belongs to.
 //!
-//! Values are drawn on the CPU from the engine's own generator, so a policy starts alike on every device, whatever else
-//! draws in the process meanwhile. Tensors keep their storage for the whole run: loading and learning write in place.
+//! Values are drawn on the CPU from the engine's own generator, so a policy starts alike on every device, independent of
+//! other draws in the process. Tensors keep their storage for the whole run: loading and learning write in place.
 
 use tch::{Device, TchError};
 
@@ -39,7 +39,7 @@ impl PolicyParams {
     /// Draws all values: once the network is built, before it computes anything.
     ///
     /// # Errors
-    /// libtorch's, for lack of memory.
+    /// libtorch's, if there is not enough memory.
     pub fn initialise(&mut self) -> Result<(), TchError> {
         self.set
             .initialise(&mut RunRng::new(self.seed, Domain::PolicyInit, &[0]))

@@ -8,7 +8,7 @@ use super::trainable::RecurrentState;
 use crate::scenario::AmpMode;
 use crate::torch::{Autocast, TorchError, catch, mixed_kind};
 
-/// What autocast computes in, on the device of the network; whatever leaves the network is f32.
+/// What autocast computes in, on the device of the network; every output of the network is f32.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PolicyPrecision {
     device: Device,

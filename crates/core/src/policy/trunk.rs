@@ -10,7 +10,7 @@ use crate::nn::{Init, Linear, ParamSet, Stack};
 
 const EMBEDDING: Init = Init::Normal(0.02);
 
-/// What stands before the heads.
+/// What precedes the heads.
 #[derive(Debug)]
 pub struct Trunk {
     /// One row per blueprint, the last for an empty slot.

@@ -35,7 +35,7 @@ pub struct Recording {
     pub log: LogFile,
     /// What the user says about the run.
     pub labels: Labels,
-    /// How long the run waits for storage that fails before it goes on without, and twice that when a checkpoint needs it:
+    /// How long the run waits for failing storage before it continues without, and twice that when a checkpoint needs it:
     /// longer than a disk is usually full, shorter than people wait.
     pub outage_patience: Duration,
     /// Once this file is there another process plays the run: this one writes no checkpoint any more.
@@ -45,7 +45,7 @@ pub struct Recording {
 }
 
 impl Recording {
-    /// A silent record in a folder of its own under `root`.
+    /// A silent record in a new folder under `root`.
     pub fn under(root: impl Into<PathBuf>) -> Self {
         Self {
             root: root.into(),
@@ -60,7 +60,7 @@ impl Recording {
     }
 }
 
-/// Creates the run directory or takes up the one that is resumed, starts the sinks and tells what is about to be played.
+/// Creates the run directory or takes over the resumed one, starts the sinks and reports the configuration of the run.
 /// The first thing that a run writes: everything that can be wrong with a scenario has been found by now. What goes wrong
 /// here is said in the status of the run, whose directory there is from here on; it becomes the latest only once it has
 /// begun.

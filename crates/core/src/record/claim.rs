@@ -16,8 +16,8 @@ use crate::storage;
 pub struct RunClaim(Arc<storage::File>);
 
 impl RunClaim {
-    /// Claims what a file stands for, until the claim is dropped or the process ends in whatever way. On a file system
-    /// without locks nothing keeps others away: that is said.
+    /// Claims what a file represents, until the claim is dropped or the process ends in any way. On a file system without
+    /// locks nothing keeps others away: a warning says so.
     ///
     /// # Errors
     /// If another process has it, or it cannot be opened.
@@ -30,7 +30,7 @@ impl RunClaim {
             Err(TryLockError::Error(error)) if has_no_locks(&error) => {
                 tracing::warn!(
                     "{}: the file system has no locks ({error}); nothing keeps a second process from playing this run: \
-                     see to it that none does",
+                     make sure that none does",
                     path.display()
                 );
                 Ok(())
@@ -51,7 +51,7 @@ impl RunClaim {
 /// Whether the file system, rather than another process, refuses a lock: as Lustre and FUSE may, and NFS without its lock
 /// daemon.
 fn has_no_locks(error: &Error) -> bool {
-    /// Linux and macOS each call `ENOLCK` by another number, and tell it as no kind of its own.
+    /// `ENOLCK` has different numbers on Linux and macOS, and no `ErrorKind`.
     const NO_LOCKS_AVAILABLE: i32 = if cfg!(target_os = "linux") { 37 } else { 77 };
     /// `EOPNOTSUPP`, in the same way.
     const NOT_SUPPORTED: i32 = if cfg!(target_os = "linux") { 95 } else { 102 };

@@ -1,4 +1,4 @@
-//! A record that goes on: what was told after a checkpoint is moved aside, and the rest is folded.
+//! A record that continues: events after the checkpoint are moved aside, and the others are folded.
 
 use std::path::Path;
 
@@ -8,7 +8,7 @@ use crate::telemetry::{
     ReadError, WrittenRecord, cut_record,
 };
 
-/// Where a record goes on.
+/// Where a record continues.
 #[derive(Clone, Debug)]
 pub struct Continuation {
     /// The folder of the run.
@@ -26,7 +26,7 @@ pub struct Continuation {
 }
 
 impl Continuation {
-    /// What a resumed run tells before it starts.
+    /// The events of a resumed run before it starts.
     pub(super) fn loaded(&self) -> impl Iterator<Item = Event> {
         let loaded = CheckpointLoaded {
             path: self.checkpoint.clone(),
@@ -42,7 +42,7 @@ impl Continuation {
         std::iter::once(Event::run(loaded)).chain(changes)
     }
 
-    /// Moves aside what was told after the checkpoint and folds the rest.
+    /// Moves events after the checkpoint aside and folds the others.
     ///
     /// # Errors
     /// Files that cannot be read, written or moved.
@@ -52,7 +52,7 @@ impl Continuation {
 }
 
 /// Cuts a run's events back to those with numbers below `next_seq` and folds them. What is cut off is kept beside them,
-/// in `events.discarded-{n}.jsonl`: the rounds it tells of are played again. Files of any size need little memory.
+/// in `events.discarded-{n}.jsonl`: its rounds are played again. Files of any size need little memory.
 ///
 /// # Errors
 /// Files that cannot be read or written.
@@ -115,7 +115,7 @@ fn kept_part(directory: &Path, next_seq: u64) -> Result<Kept, ReadError> {
             }
             Ok(_) => break,
             Err(error @ ReadError::Line { .. }) => {
-                tracing::warn!("{error}; this line and what stands behind it are moved aside");
+                tracing::warn!("{error}; this line and all after it are moved aside");
                 break;
             }
             Err(error) => return Err(error),

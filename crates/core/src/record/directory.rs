@@ -71,7 +71,7 @@ pub fn scenario_folder(path: &Path) -> Result<Option<PathBuf>, RunDirectoryError
 pub struct ScenarioFile {
     /// As it was given; `None` for a built-in scenario, or a text from a program.
     pub path: Option<PathBuf>,
-    /// Relative paths in it start there, whatever the working directory; absolute.
+    /// Relative paths in it start there, independent of the working directory; absolute.
     pub folder: Option<PathBuf>,
     /// Verbatim.
     pub text: String,
@@ -88,7 +88,7 @@ impl ScenarioFile {
     }
 }
 
-/// What a manifest tells of the scenario file.
+/// What a manifest says of the scenario file.
 #[derive(Deserialize)]
 struct Origin {
     scenario_path: Option<PathBuf>,
@@ -147,8 +147,8 @@ impl RunDirectory {
         Ok(directory)
     }
 
-    /// Writes the name of this run into the file `latest` beside it. Convenience only: where that cannot be done, it is
-    /// said, and the run goes on.
+    /// Writes the name of this run into the file `latest` beside it. Convenience only: if that fails, a warning says so and
+    /// the run continues.
     pub fn become_latest(&self) {
         note_latest(&self.path, &self.run_id);
     }
@@ -193,7 +193,7 @@ impl RunDirectory {
         Ok(RunClaim::of(self.resolved_path())?)
     }
 
-    /// Whether a process has claimed the run at `path`; `None` where that cannot be told, as on a file system without locks.
+    /// Whether a process has claimed the run at `path`; `None` where that is unknown, as on a file system without locks.
     /// Only a claim that is made in the very moment of the question may be refused for it.
     pub fn is_claimed(path: &Path) -> Option<bool> {
         let file = std::fs::File::open(path.join(RESOLVED_FILE)).ok()?;
@@ -279,11 +279,11 @@ impl RunDirectory {
 /// [`RunDirectory::become_latest`] of the folder at `path`, which is called `id`.
 fn note_latest(path: &Path, id: &str) {
     let latest = path.with_file_name(LATEST);
-    // Under a name of its own: several runs may begin at once.
+    // Under a unique name: several runs may begin at once.
     let unfinished = path.with_file_name(format!(".{LATEST}-{id}"));
     let written = storage::write_synced(&unfinished, format!("{id}\n").as_bytes());
     if let Err(error) = written.and_then(|()| storage::rename(&unfinished, &latest)) {
-        // Where nothing can be removed either, the warning tells.
+        // Where removing fails as well, the warning below is enough.
         let _ = storage::remove_file(&unfinished);
         tracing::warn!(file = %latest.display(), %error, "the newest run was not noted");
     }

@@ -14,7 +14,7 @@ pub(super) fn write_json(path: &Path, content: &impl Serialize) -> std::io::Resu
 }
 
 /// Makes `name` in `folder` a link to `target`. Convenience only: a folder that cannot hold the link, or something else of
-/// that name, is left as it is, and said so.
+/// that name, is left as it is, with a warning.
 #[cfg(unix)]
 pub(crate) fn point_at(folder: &Path, name: &str, target: &str) {
     let link = folder.join(name);
@@ -23,7 +23,7 @@ pub(crate) fn point_at(folder: &Path, name: &str, target: &str) {
         Err(std::io::ErrorKind::AlreadyExists.into())
     } else {
         let temporary = folder.join(format!(".{name}-{target}"));
-        // Left by a process that was killed in between; where there is none, the link below tells.
+        // Left by a process that was killed in between; if removing fails, the link below fails too.
         let _ = storage::remove_file(&temporary);
         storage::symlink(target, &temporary).and_then(|()| storage::rename(&temporary, &link))
     };

@@ -1,5 +1,5 @@
-//! The runs of a folder, as the end of their events, their manifest, their lock and their heartbeat tell of them: nothing
-//! else of a run is read, so that thousands are listed at once. A folder that cannot be read is listed with the reason.
+//! The runs of a folder, from the end of their events, their manifest, their lock and their heartbeat: nothing else of a run
+//! is read, so that thousands are listed at once. A folder that cannot be read is listed with the reason.
 
 use std::cmp::Reverse;
 use std::io::ErrorKind;
@@ -17,7 +17,7 @@ use crate::telemetry::{EVENTS_FILE, Num, RunState, Timestamp, record_end};
 /// A run that was not heard of for so long may be gone: six heartbeats.
 const SILENCE_MS: i64 = 60_000;
 
-/// Where a run stands, as seen from outside.
+/// State of a run, as seen from outside.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[allow(missing_docs, reason = "those of `RunState`")]
@@ -31,7 +31,7 @@ pub enum ListedState {
     /// It says that it plays, but no process has claimed it; on a file system without locks: its heartbeat is old and its
     /// process is gone.
     Stale,
-    /// Its folder does not tell.
+    /// Its folder does not say.
     Unreadable,
 }
 
@@ -88,7 +88,7 @@ pub struct RunEntry {
     pub run_id: String,
     /// Its folder.
     pub directory: PathBuf,
-    /// Where it stands.
+    /// Its state.
     pub state: ListedState,
     /// Name of its scenario.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -115,13 +115,13 @@ pub struct RunEntry {
     /// Why a run failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
-    /// What its folder lacks.
+    /// What is missing in its folder, or cannot be read.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub problem: Option<String>,
 }
 
 impl RunEntry {
-    /// What the folder tells of its run.
+    /// What the folder says of its run.
     pub fn read(directory: &Path) -> Self {
         Self::read_at(directory, Timestamp::now())
     }
@@ -146,7 +146,7 @@ impl RunEntry {
         };
         match ManifestHead::read(directory) {
             Ok(head) => (entry.created, entry.tags) = (head.created, head.tags),
-            Err(error) => entry.problem = Some(lack(&error, MANIFEST_FILE, "it ended before it began to train")),
+            Err(error) => entry.problem = Some(why(&error, MANIFEST_FILE, "it ended before it began to train")),
         }
         // Before its end is looked for: a run that ends in between has ended, and is not one whose process is gone.
         let is_claimed = RunDirectory::is_claimed(directory);
@@ -163,7 +163,7 @@ impl RunEntry {
             }
             (None, Ok(status)) => entry.state = ListedState::of(status, is_claimed, now),
             (None, Err(_)) if has_record && is_claimed == Some(false) => entry.state = ListedState::Stale,
-            (None, Err(error)) => entry.problem = Some(lack(error, STATUS_FILE, "it ended while its folder was made")),
+            (None, Err(error)) => entry.problem = Some(why(error, STATUS_FILE, "it ended while its folder was made")),
         }
         entry.error = finished.and_then(|run| run.error.clone());
         if let Ok(status) = status {
@@ -185,13 +185,13 @@ impl RunEntry {
         self.error = self.error.take().or(status.error);
     }
 
-    /// When the run began, as far as anything tells.
+    /// When the run began, as far as known.
     pub fn began(&self) -> Option<Timestamp> {
         self.created.or(self.heartbeat)
     }
 }
 
-fn lack(error: &FileError, file: &str, meaning: &str) -> String {
+fn why(error: &FileError, file: &str, meaning: &str) -> String {
     match error.source.kind() {
         ErrorKind::NotFound => format!("it has no {file}: {meaning}"),
         _ => format!("its {file} cannot be read: {}", error.source),

@@ -35,7 +35,7 @@ impl LogFile {
         Ok(Self(Arc::new(Mutex::new(Target::Open(file)))))
     }
 
-    /// Goes on in `log.txt` of a run directory, unless the log has a place already.
+    /// Continues the log in `log.txt` of a run directory, unless it has a file already.
     ///
     /// # Errors
     /// If the file cannot be created or written.

@@ -92,7 +92,7 @@ pub struct Labels {
 }
 
 impl Labels {
-    /// Adds the names of this computer and of its user, as far as the system tells them.
+    /// Adds the names of this computer and of its user, as far as the system has them.
     pub fn identified(self) -> Self {
         let host = std::fs::read_to_string("/proc/sys/kernel/hostname").ok();
         let user = ["USER", "LOGNAME"].iter().find_map(|name| std::env::var(name).ok());
@@ -216,7 +216,7 @@ pub struct Manifest {
 }
 
 impl Manifest {
-    /// What the process itself knows, and what is told of the run as it starts. The caller fills in what the user says,
+    /// What the process itself knows, and the event of the run's start. The caller fills in what the user says,
     /// which env uses which device, plugins and the number of workers.
     pub fn new(directory: &RunDirectory, started: &RunStarted) -> Self {
         let devices = started.env_devices.iter().cloned();

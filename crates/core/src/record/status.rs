@@ -82,7 +82,7 @@ impl RunStatus {
         }
     }
 
-    /// How far the run is, by what was told of it.
+    /// How far the run is, by its events.
     fn count(&mut self, live: &LiveState) {
         self.heartbeat = Timestamp::now();
         if let Some(run) = &live.started {

@@ -1,4 +1,4 @@
-//! What a run tells: systems that turn the envs' plain numbers into events and hand them to the hub.
+//! The events of a run: systems that turn the envs' plain numbers into events and hand them to the hub.
 
 use std::time::{Duration, Instant};
 
@@ -464,7 +464,7 @@ pub(crate) fn stop_early(
     hub.flush(&mut outbox);
 }
 
-/// A run that is not to go on without its record ends here: `Shutdown` writes its last boundary.
+/// Ends a run that requires its record, once the record fails: `Shutdown` writes its last boundary.
 pub(crate) fn stop_if_record_fails(
     mut hub: ResMut<TelemetryHub>,
     experiment: Res<Experiment>,

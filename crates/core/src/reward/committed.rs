@@ -1,7 +1,7 @@
 //! The mode that pays what is wanted: accuracy with the committed seeds alone, less rent on parameters.
 //!
 //! With v the measured accuracy and F the committed seeds, a step pays `w · (v_t(F_t) − v_{t−1}(F_{t−1}))`. Over an episode
-//! that is `w` times the committed accuracy gained, whatever was held, blended or pruned on the way: a seed that is not
+//! that is `w` times the committed accuracy gained, no matter what was held, blended or pruned before: a seed that is not
 //! committed earns nothing, a harmful commit charges itself, and what co-adapts after a commit is paid when it appears.
 //!
 //! Growing seeds are guided by a loan: the potential `Φ = w · loan · max(0, v(F ∪ growing) − v(F))` of what they would add

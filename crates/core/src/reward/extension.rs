@@ -1,4 +1,4 @@
-//! Terms that an application adds to every reward, whatever its mode.
+//! Terms that an application adds to the rewards of every mode.
 
 use super::breakdown::{RewardBreakdown, Term};
 use super::inputs::{RewardError, RewardInputs};

@@ -57,7 +57,7 @@ impl SeedView {
         }
     }
 
-    /// A seed of its own in slot `index`.
+    /// A new seed in slot `index`.
     fn in_slot(self, index: usize) -> Self {
         Self {
             seed_id: format!("e0.r0c{index}.0"),

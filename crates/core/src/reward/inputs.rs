@@ -59,7 +59,7 @@ fn list(terms: &[(Term, f64)]) -> String {
 /// Whether the step ended the env's episode, and how the rollout buffer will record it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum EpisodeStatus {
-    /// The episode goes on.
+    /// The episode continues.
     #[default]
     Running,
     /// Nothing follows: the potential falls to 0.
@@ -82,7 +82,7 @@ pub struct MeasuredContribution {
 pub struct SeedView {
     /// Names the seed for ever.
     pub seed_id: String,
-    /// Where it stands in its life.
+    /// Its stage.
     pub stage: SeedStage,
     /// Steps in the stage, 1 at the first decision in it.
     pub epochs_in_stage: u32,
@@ -168,7 +168,7 @@ pub struct RewardInputs {
     pub max_steps: u32,
     /// The last step of the episode.
     pub is_final: bool,
-    /// Whether the episode goes on.
+    /// Whether the episode continues.
     pub status: EpisodeStatus,
     /// What took effect; `Wait` after a refused command.
     pub op: LifecycleOp,

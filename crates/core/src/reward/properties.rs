@@ -1,4 +1,4 @@
-//! What holds for every reward, whatever happens to the seeds.
+//! Properties that hold for every reward and any fate of the seeds.
 
 use proptest::prelude::*;
 

@@ -1,4 +1,4 @@
-//! Rewards as telemetry tells them.
+//! Rewards as telemetry reports them.
 
 use std::collections::BTreeMap;
 

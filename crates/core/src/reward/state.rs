@@ -10,8 +10,8 @@ use super::inputs::{RewardError, RewardInputs};
 /// What is remembered of an env. `Default` is the state at the start of an episode.
 #[derive(Component, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct RewardState {
-    /// What the mode keeps for each slot's seed: what a commit would keep, and what it is paid per step since. Observations may tell
-    /// it; slots that are not named have none.
+    /// What the mode keeps for each slot's seed: what a commit would keep, and what it is paid per step since. Observations may
+    /// show it; slots that are not named have none.
     pub accounts: SmallVec<[f64; 4]>,
     /// What the mode itself remembers, in JSON.
     memory: Option<String>,

@@ -1,12 +1,11 @@
-//! One yardstick of what a network costs, for accuracy minus rent: the same for networks that were paid for by different
-//! rewards, whatever these charge.
+//! One measure of a network's cost, for accuracy minus rent: the same for networks of runs with different rewards and rents.
 
 use super::inputs::RewardInputs;
 
 /// Points per step for each e-fold by which the network grows, and the most of them.
 const RENT: f64 = 0.5;
 const MOST_RENT: f64 = 1.5;
-/// Growth is reckoned by at least so many parameters of a host.
+/// Growth is relative to the parameters of the host, or to these if it has fewer.
 const LEAST_HOST_PARAMS: u64 = 200;
 /// What an occupied slot adds to the parameters, as a share of the host's.
 const SLOT_SHARE: f64 = 0.0039;

@@ -43,12 +43,12 @@ pub enum Moment {
 }
 
 impl Driver {
-    /// Plays up to the end of the next step, with whatever comes before it: `Startup`, the end of the round before, the
-    /// start of its own. False when there was none: the run is over then, or was asked to stop by a [`StopSignal`].
-    /// `Shutdown` runs whatever happens after `Startup` has begun.
+    /// Plays up to the end of the next step, and the phases before it: `Startup`, the end of the previous round, the start
+    /// of its own. False when there was no step: the run is over, or a [`StopSignal`] has stopped it. Once `Startup` has
+    /// begun, `Shutdown` runs in every case.
     ///
     /// # Errors
-    /// An app that lacks a part, named before anything runs; else, once `Shutdown` has run, the first failure of a system.
+    /// A part that is missing in the app, before anything runs; else, once `Shutdown` has run, the first failure of a system.
     pub fn step(&mut self, app: &mut App) -> Result<bool, EngineError> {
         loop {
             match self.advance(app)? {
@@ -121,8 +121,8 @@ fn stop_at_limit(world: &World) {
 /// every env's episode is over.
 fn begins_step(world: &mut World) -> bool {
     let leaves_the_round = world.resource::<Experiment>().scenario.run.stop_at == StopAt::Step;
-    let goes_on = is_running(world) && !(leaves_the_round && is_stopping(world));
-    goes_on && has_active_env(world) && world.resource_mut::<RunClock>().next_step()
+    let continues = is_running(world) && !(leaves_the_round && is_stopping(world));
+    continues && has_active_env(world) && world.resource_mut::<RunClock>().next_step()
 }
 
 fn play_step(world: &mut World) {
@@ -138,7 +138,7 @@ fn play_step(world: &mut World) {
     }
 }
 
-/// Whether the round that is played is to be kept, or to be gone on with.
+/// Whether the current round is to be saved, or to be resumed from a checkpoint.
 fn is_unfinished(world: &World) -> bool {
     world.contains_resource::<UnfinishedRound>()
 }

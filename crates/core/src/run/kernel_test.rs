@@ -60,7 +60,7 @@ fn results(kernels: Kernels) -> Result<Vec<Tensor>, Failure> {
     let seeds = seeds.collect::<Result<Vec<_>, _>>()?;
     let params = host.params().trainable().iter();
     let params: Vec<_> = params.chain(seeds.iter().flat_map(SeedInstance::params)).collect();
-    // Newborn seeds are silent.
+    // New seeds output zero: their weights are stirred.
     let stir = |param: &Tensor| param.shallow_clone().g_add_(&(waves(&param.size()) * 0.1));
     {
         let _no_grad = NoGrad::new();

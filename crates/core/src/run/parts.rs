@@ -1,6 +1,6 @@
 //! Whether an app has what a run takes, found out before anything runs: a plugin that was left out is named.
 //!
-//! Plugins may be replaced, so what counts is not which plugin is there but that somebody does its work.
+//! Plugins may be replaced, so what counts is not which plugin is there but that one does its work.
 
 use bevy_ecs::prelude::*;
 use bevy_ecs::schedule::{InternedScheduleLabel, ScheduleLabel};

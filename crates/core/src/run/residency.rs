@@ -9,9 +9,9 @@ use crate::data::{DataError, TaskData};
 use crate::scenario::{AugmentSpec, Residency, RunConfig};
 use crate::torch::{Backend, free_bytes};
 
-/// A copy on a device may take one part in so many of what is free there: the rest is for networks and batches.
+/// A copy on a device may take 1 / `DEVICE_SHARE` of what is free there: the rest is for networks and batches.
 const DEVICE_SHARE: u128 = 4;
-/// A copy in the machine's memory may take one part in so many of what is left.
+/// A copy in the machine's memory may take 1 / `HOST_SHARE` of what is left.
 const HOST_SHARE: u128 = 2;
 
 /// Where training data lie, and why.
@@ -71,7 +71,7 @@ struct Needs {
 }
 
 impl Needs {
-    /// The first that there is room for, in bytes; nobody knows of too little where a room is `None`.
+    /// The first place that has room, in bytes; `None` is unknown and counts as enough.
     fn choose(&self, device: Option<u128>, host: Option<u128>) -> ChosenResidency {
         let (on_device, on_host) = (size(self.on_device), size(self.on_host));
         let fits = |needed: u128, room: Option<u128>, share| room.is_none_or(|room| needed <= room / share);

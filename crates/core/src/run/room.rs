@@ -9,12 +9,12 @@ use crate::scenario::RunConfig;
 
 const GIB: f64 = (1_u64 << 30) as f64;
 
-/// Bytes that there are, and who says so.
+/// Available bytes, and their source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Room {
     /// How many.
     pub bytes: u64,
-    /// Who says so.
+    /// Where the number is from.
     pub source: RoomSource,
 }
 

@@ -63,7 +63,7 @@ pub(crate) fn open_devices(mut commands: Commands, experiment: Res<Experiment>) 
     Ok(())
 }
 
-/// What of start-up can be told without beginning: whether the devices are there, and whether the data are and agree with task,
+/// The checks of start-up that need no start: whether the devices are there, and whether the data are and agree with task,
 /// host and batches. Data that the program makes itself have been judged with the scenario.
 ///
 /// # Errors
@@ -118,7 +118,7 @@ pub(crate) fn load_datasets(
     };
     let upload = |backend: &Backend| Resident::upload(&set, augment, *backend, readers.as_ref());
     let resident = devices.0.iter().map(upload).collect::<Result<Vec<_>, _>>()?;
-    // Envs read the data in streams of their own, which know nothing of the one that it was filled in.
+    // Envs read the data in their own streams, which are not ordered after the one that filled it.
     devices
         .0
         .iter()
@@ -156,8 +156,8 @@ pub(crate) fn check_blueprints(
     Ok(blueprints.check(&widths, devices.of_env(0), &syncs)?)
 }
 
-/// What is done before a run leaves a trace, with `Announce`, which leaves the first. None of it is begun once a stop was
-/// asked for: data may take minutes, and a run that nobody wants any more needs no folder.
+/// Work before a run leaves a trace, and `Announce`, which leaves the first. None of it begins once a stop was requested:
+/// data may take minutes, and a run that is not wanted any more needs no folder.
 const TRACELESS: [Work; 13] = [
     Work::InitBackend,
     Work::ChoosePrecision,

@@ -52,7 +52,7 @@ pub struct StopSignal(Arc<AtomicU8>);
 impl StopSignal {
     /// Asks for a stop; the first request counts.
     pub fn request(&self, request: StopRequest) {
-        // Whoever was first stays.
+        // The first request stays.
         let _ = self
             .0
             .compare_exchange(0, request as u8 + 1, Ordering::Relaxed, Ordering::Relaxed);
@@ -65,18 +65,18 @@ impl StopSignal {
         StopRequest::ALL.get(index).copied()
     }
 
-    /// Whether somebody has asked for a stop.
+    /// Whether a stop was requested.
     pub fn is_requested(&self) -> bool {
         self.requested().is_some()
     }
 }
 
-/// Rounds of the run after which it stops, to be gone on with later; rounds that were played before a resume count.
+/// Rounds of the run after which it stops, to be resumed later; rounds that were played before a resume count.
 #[derive(Resource, Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RoundLimit(pub u32);
 
-/// Turns Ctrl-C, SIGTERM and the end of the terminal into requests; a second Ctrl-C or SIGTERM ends the process where it
-/// stands. A process that was started to outlive its terminal (`nohup`) does.
+/// Turns Ctrl-C, SIGTERM and the end of the terminal into requests; a second Ctrl-C or SIGTERM ends the process at
+/// once. A process that was started to outlive its terminal (`nohup`) does.
 ///
 /// # Errors
 /// If the operating system refuses the handlers or their thread.
@@ -102,7 +102,7 @@ pub fn stop_on_signals(stop: StopSignal) -> std::io::Result<()> {
                 stop.request(request);
                 tracing::warn!("stopping after what is under way; a second signal ends the run at once");
             } else if request != StopRequest::HangUp {
-                // A terminal that is closed says so once for itself and once for its shell, and nobody is impatient.
+                // A terminal that is closed sends one signal for itself and one for its shell: the second is no request to hurry.
                 end_at_once(request);
             }
         }
@@ -113,19 +113,19 @@ pub fn stop_on_signals(stop: StopSignal) -> std::io::Result<()> {
         .map(drop)
 }
 
-/// Ends the process where it stands, without destructors: another thread is in the middle of its work.
+/// Ends the process at once, without destructors: another thread is in the middle of its work.
 #[cfg(unix)]
 pub fn end_at_once(request: StopRequest) -> ! {
     signal_hook::low_level::exit(request.exit_code().into())
 }
 
-/// Ends the process where it stands.
+/// Ends the process at once.
 #[cfg(not(unix))]
 pub fn end_at_once(request: StopRequest) -> ! {
     std::process::exit(request.exit_code().into())
 }
 
-/// Whether SIGHUP was ignored when the process was started, as far as the system tells; else it is left as it is.
+/// Whether SIGHUP was ignored when the process was started, as far as the system says; else it is left as it is.
 #[cfg(unix)]
 fn ignores_hang_up() -> bool {
     std::fs::read_to_string("/proc/self/status").map_or(true, |status| ignores_first_signal(&status))

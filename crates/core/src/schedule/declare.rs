@@ -8,7 +8,7 @@ use super::{EngineSet, Shutdown, Work};
 use crate::health::running;
 
 /// Declares the schedules in the order in which they first run, in each its sets and in each set its works, in order. The
-/// text behind a work is its phase. `again` stands before a work of an earlier schedule.
+/// text behind a work is its phase. `again` precedes a work of an earlier schedule.
 macro_rules! schedules {
     ($(
         $(#[$about:meta])*

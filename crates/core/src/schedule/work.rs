@@ -10,7 +10,7 @@ use crate::health::{Failure, RunHealth};
 
 /// Registers systems as pieces of [`Work`].
 ///
-/// A system returns nothing, or a `Result` with an error of its own subject. A failure stops the run: it is noted in
+/// A system returns nothing, or a `Result` with the error of its subject. A failure stops the run: it is noted in
 /// [`RunHealth`] with the work's [phase](Work::phase), the clock's position and, if the system named one, the env.
 pub trait AddWork {
     /// `schedule` must list `work`.

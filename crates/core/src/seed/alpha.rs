@@ -15,7 +15,7 @@ const MIN_STEEPNESS: f64 = 0.1;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AlphaError {
     /// Another ramp runs.
-    #[error("alpha can only be retargeted while it rests; it is moving {0}")]
+    #[error("a ramp of alpha can only start while alpha rests; it is moving {0}")]
     NotHolding(AlphaMode),
 }
 

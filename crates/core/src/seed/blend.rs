@@ -18,7 +18,7 @@ use crate::torch::TorchError;
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "the messages say what the fields are")]
 pub enum BlendError {
-    #[error("the Gate operator was asked of a seed without a gate network; add one first")]
+    #[error("the Gate operator was requested for a seed without a gate network; add one first")]
     NoGate,
     #[error("a seed turned features of shape {features:?} into a residual of shape {delta:?}; the shape must stay")]
     ShapeMismatch { features: Vec<i64>, delta: Vec<i64> },

@@ -10,7 +10,7 @@ use crate::random::RunRng;
 use crate::scenario::SeedInit;
 use crate::torch::{Backend, TorchError};
 
-/// A batch of the env's training data as a newborn seed meets it, with the network as it stands.
+/// A batch of the env's training data as a new seed sees it in the current network.
 #[derive(Debug)]
 pub struct BirthBatch {
     /// `f32 [B, C, H, W]`: the features at the slot, detached.
@@ -23,7 +23,7 @@ pub struct BirthBatch {
 ///
 /// Laws: δ is exactly 0 at birth; every parameter receives gradient within three plain SGD steps; no normalisation
 /// follows a zero-initialised layer; shape and dtype are kept at any resolution or length; no running statistics; `x` is
-/// never written to. What a module for texts makes of a position depends on positions up to it alone.
+/// never written to. The output of a module for texts at a position depends only on positions up to it.
 pub trait SeedModule: Send {
     /// `None` means identically zero.
     fn delta(&self, x: &Tensor, mode: Mode) -> Result<Option<Tensor>, TchError>;
@@ -40,7 +40,7 @@ pub trait SeedModule: Send {
         Ok(Some(onto.enter(&fit_residual(delta, onto.features())?)?))
     }
 
-    /// Fits the weights to the batch on which the seed is born, in place and without gradient, as an init that
+    /// Fits the weights to the batch on which the seed is created, in place and without gradient, as an init that
     /// [needs data](SeedInit::needs_data) asks. δ stays exactly 0. Only for an init that the blueprint
     /// [offers](Blueprint::offers); by default there is none and nothing happens.
     ///
@@ -110,7 +110,7 @@ pub trait Blueprint: Send + Sync {
     /// Trainable values of a module of this width, exact, without building it.
     fn param_count(&self, dim: i64) -> u64;
 
-    /// Whether its seeds can be born so. One that needs data is carried out by [`SeedModule::adapt`].
+    /// Whether its seeds can have this init. [`SeedModule::adapt`] carries out one that needs data.
     fn offers(&self, init: SeedInit) -> bool {
         init == SeedInit::ZeroGain
     }

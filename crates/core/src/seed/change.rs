@@ -1,6 +1,6 @@
-//! What a lifecycle operation amounts to, as data: the record to be, the tensors to touch, the events to tell.
+//! The result of a lifecycle operation, as data: the new record, the tensors to change, the events to write.
 //!
-//! An operation reads the old record and returns a [`Plan`]; nothing has happened until whoever owns the module and
+//! An operation reads the old record and returns a [`Plan`]; nothing has happened until the owner of the module and
 //! the optimizer has carried out the effects and stored the new record. A refused operation therefore cannot have
 //! changed anything.
 
@@ -86,7 +86,7 @@ pub struct GateReport {
     pub flipped: bool,
 }
 
-/// A change of tensors, to be carried out by whoever owns them.
+/// A change of tensors, to be carried out by their owner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Effect {
     /// Put the module, built beforehand, into the slot.
@@ -99,7 +99,7 @@ pub enum Effect {
     CreateOptimizer,
     /// Zero the optimizer's state.
     ResetMomentum,
-    /// A committed seed that goes on training does so without weight decay.
+    /// A committed seed that continues to train does so without weight decay.
     StopWeightDecay,
     /// Drop module, gate and optimizer, before any event is written.
     DropSeed,

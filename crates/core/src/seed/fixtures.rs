@@ -143,7 +143,7 @@ impl Life {
     }
 }
 
-/// A life that stands at the end of the step in which its seed was first held: committed to full alpha, linear ramp.
+/// A life at the end of the step in which its seed was first held: committed to full alpha, linear ramp.
 pub fn held(config: LifecycleConfig) -> Life {
     let mut life = Life::new(LifecycleConfig {
         auto_forward: ALL_AUTOMATIC,

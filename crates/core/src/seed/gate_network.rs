@@ -8,7 +8,7 @@ use crate::random::RunRng;
 use crate::torch::Backend;
 
 /// g = sigmoid(W₂·relu(W₁·mean(x) + b₁) + b₂); W₂ and b₂ start at 0, so g is exactly 0.5 at birth. The mean is over the
-/// positions of an image; a token stands for itself, as those behind it are not to be known.
+/// positions of an image; for a token it is the token itself, as later tokens must not be seen.
 pub struct GateNetwork {
     hidden_weight: Tensor,
     hidden_bias: Tensor,

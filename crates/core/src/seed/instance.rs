@@ -1,4 +1,4 @@
-//! What stands in an occupied slot: a module and, for the Gate operator, its gate network.
+//! The content of an occupied slot: a module and, for the Gate operator, its gate network.
 
 use tch::{TchError, Tensor};
 
@@ -52,10 +52,10 @@ impl SeedInstance {
     }
 
     /// What the seed adds at amplitude `alpha`, clamped to [0, 1], to features of which it sees `x`. `None` if that is
-    /// nothing: at amplitude 0 the seed is not even run, so whatever it holds cannot leak.
+    /// nothing: at amplitude 0 the seed is not run, so values that are not finite cannot leak.
     ///
     /// # Errors
-    /// [`BlendError`] if the operator lacks its gate or the module breaks its contract.
+    /// [`BlendError`] if the operator's gate is missing or the module breaks its contract.
     pub fn residual(
         &self,
         x: &Tensor,

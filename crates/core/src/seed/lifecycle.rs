@@ -126,8 +126,8 @@ pub fn prune(seed: &SeedRecord, speed: AlphaSpeed, curve: AlphaCurveAction, rule
     Ok(draft.finish())
 }
 
-/// Removes a live seed at once, whatever its age and alpha: for the governor and the engine itself. A pending prune
-/// is cut short.
+/// Removes a live seed at once, at any age and alpha: for the governor and the engine itself. A pending prune is cut
+/// short.
 pub fn prune_now(seed: &SeedRecord, order: PruneOrder, rules: &Rules) -> Result<Plan, Refusal> {
     if !seed.stage.is_live() {
         return Err(FailureReason::WrongStage { stage: seed.stage }.into());

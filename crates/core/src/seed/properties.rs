@@ -1,4 +1,4 @@
-//! Random lives: whatever is ordered and measured, in whatever rules, the laws of the lifecycle hold.
+//! Random lives: the laws of the lifecycle hold for any orders, measurements and rules.
 
 use proptest::prelude::*;
 
@@ -25,7 +25,7 @@ fn any_of<T: Copy + std::fmt::Debug + 'static>(members: &'static [T]) -> impl St
 }
 
 fn any_command() -> impl Strategy<Value = LifecycleCommand> {
-    // Mostly the first slot, so that lives grow old; sometimes one that the env lacks.
+    // Mostly the first slot, so that lives grow old; sometimes one that the env does not have.
     let slot = prop_oneof![4 => Just(0usize), 1 => 0usize..5];
     let speed = any_of(&AlphaSpeed::ALL);
     let curve = any_of(&AlphaCurveAction::ALL);
@@ -268,7 +268,7 @@ impl Env {
         })
     }
 
-    /// The mask and the execution of an op must tell the same.
+    /// The mask and the execution of an op must agree.
     fn order(&mut self, command: &LifecycleCommand) {
         let permission = command_legal(command, &self.views(), &self.limits);
         let outcome = self.execute(command);

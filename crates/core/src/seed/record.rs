@@ -65,7 +65,7 @@ pub struct ContributionTrack {
     pub velocity: f64,
 }
 
-/// How the seed stands to the other players of its env; set to the default at the start of each validation.
+/// How the seed interacts with the other players of its env; set to the default at the start of each validation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Interactions {
     /// Sum of the pairwise interactions, percentage points.
@@ -148,7 +148,7 @@ pub struct SeedRecord {
     pub pending_prune: Option<PruneOrder>,
     /// Why the seed was removed; present while the slot cools down.
     pub prune_reason: Option<PruneReason>,
-    /// Something other than the controller pruned the seed, and nobody has charged for it yet.
+    /// Something other than the controller pruned the seed, and no reward has been charged for it yet.
     pub auto_pruned: bool,
 
     /// What the reward keeps on account for the seed: its observation must know.

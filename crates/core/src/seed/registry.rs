@@ -69,12 +69,12 @@ impl BlueprintRegistry {
         self.served = topology;
     }
 
-    /// The features that the blueprints there are are for.
+    /// The features that these blueprints are for.
     pub const fn served(&self) -> Topology {
         self.served
     }
 
-    /// What seeds of a blueprint are born with.
+    /// The init of a blueprint's seeds.
     pub fn init_of(&self, blueprint: &dyn Blueprint) -> SeedInit {
         self.options.init_of(blueprint.id()).unwrap_or(self.seed_init)
     }
@@ -156,7 +156,7 @@ impl BlueprintRegistry {
 
     /// Holds modules of every blueprint, with the run's options and inits, to the contract of
     /// [`SeedModule`](super::SeedModule) at every width that the run's slots have. Run once at start-up, so that
-    /// germination need not; a test of a blueprint of one's own calls it with the widths that it is meant for.
+    /// germination need not; a test of a custom blueprint calls it with the widths that it is meant for.
     ///
     /// An init that the blueprint does not offer is no breach: a scenario in which such a seed may grow is refused
     /// when it is loaded.

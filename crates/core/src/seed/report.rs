@@ -80,7 +80,7 @@ pub struct SeedReport {
     /// Share of the checks that hold of the gate before the next stage, committing included; `None` if no gate follows.
     pub gate_readiness: Option<f64>,
     /// What the reward keeps on account for the seed, as of the last step that paid: what a commit would keep, and what a
-    /// committed seed goes on earning per step. Reward units.
+    /// committed seed earns per step from then on. Reward units.
     pub account: f64,
 
     /// Trainable elements without the gate.
@@ -90,8 +90,8 @@ pub struct SeedReport {
 }
 
 impl SeedReport {
-    /// A `conv_light` that has just entered a stage, its amplitude at rest, nothing measured: what tests of a controller or
-    /// a reward of one's own begin with.
+    /// A `conv_light` that has just entered a stage, its amplitude at rest, nothing measured: what tests of a custom
+    /// controller or reward begin with.
     pub fn at_rest(slot: SlotId, stage: SeedStage) -> Self {
         let alpha = match stage {
             SeedStage::Blending | SeedStage::Holding | SeedStage::Committed => 1.0,

@@ -22,7 +22,7 @@ pub const fn may_follow(from: SeedStage, to: SeedStage) -> bool {
     }
 }
 
-/// Where `Advance` leads and the gate before it. Committing is no advance: it has an op of its own.
+/// Where `Advance` leads and the gate before it. Committing is no advance: it has its own op.
 pub const fn next_stage(stage: SeedStage) -> Option<(GateLevel, SeedStage)> {
     match stage {
         SeedStage::Germinated => Some((GateLevel::G1, SeedStage::Training)),

@@ -104,19 +104,19 @@ macro_rules! payloads {
 }
 
 payloads! {
-    RunStarted => "run_started", Off, Info: "what is about to be played";
+    RunStarted => "run_started", Off, Info: "the configuration of the run that begins";
     RunFinished => "run_finished", Off, Info: "how the run ended";
     CheckpointSaved => "checkpoint_saved", Lifecycle, Info: "a checkpoint is on disk";
-    CheckpointLoaded => "checkpoint_loaded", Lifecycle, Info: "a resumed run goes on from it";
-    BaselineMeasured => "baseline_measured", Lifecycle, Info: "what the host reaches that never grew";
-    Note => "note", Lifecycle, Info: "a remark of a person, or what a resumed run plays differently";
-    UserEvent => "user_event", Full, Info: "whatever a plugin has to say";
+    CheckpointLoaded => "checkpoint_loaded", Lifecycle, Info: "the run was resumed from it";
+    BaselineMeasured => "baseline_measured", Lifecycle, Info: "what the host reaches without growth";
+    Note => "note", Lifecycle, Info: "a remark of a person, or what has changed in a resumed run";
+    UserEvent => "user_event", Full, Info: "an event that a plugin defines";
     EnvStep => "env_step", Full, Info: "losses, accuracies and seeds of an env after a step";
     Decision => "decision", Full, Debug: "what a controller ordered, why, and what it was paid";
     HostStabilized => "host_stabilized", Lifecycle, Info: "the host has settled: seeds may germinate";
     EpisodeFinished => "episode_finished", Lifecycle, Info: "how an episode of an env ended";
     SeedGerminated => "seed_germinated", Lifecycle, Info: "a seed was planted";
-    SeedStageChanged => "seed_stage_changed", Lifecycle, Info: "a seed moved on";
+    SeedStageChanged => "seed_stage_changed", Lifecycle, Info: "a seed entered another stage";
     AlphaRampStarted => "alpha_ramp_started", Lifecycle, Info: "a ramp of a seed was ordered";
     SeedGateEvaluated => "seed_gate_evaluated", Lifecycle, Debug: "a gate was checked: values and thresholds";
     SeedCommitted => "seed_committed", Lifecycle, Info: "a seed was committed";
@@ -126,7 +126,7 @@ payloads! {
     CounterfactualMatrix => "counterfactual_matrix", Full, Info: "accuracy and loss of every measured coalition of seeds";
     Shapley => "shapley", Full, Info: "how the seeds share what they add, at the end of an episode";
     GovernorAlarm => "governor_alarm", Lifecycle, Warning: "a loss that is out of bounds";
-    GovernorRollback => "governor_rollback", Lifecycle, Critical: "an env was put back to its last good state";
+    GovernorRollback => "governor_rollback", Lifecycle, Critical: "an env was restored to its last good state";
     GovernorSnapshot => "governor_snapshot", Debug, Debug: "a state was captured, trusted or discarded";
     LearnerUpdate => "learner_update", Lifecycle, Info: "an update of the policy, performed or skipped";
     RoundFinished => "round_finished", Lifecycle, Info: "the round over all envs";
@@ -147,7 +147,7 @@ impl Payload {
     }
 }
 
-/// Where an env stands; without it no event of an env can be built.
+/// Position of an env in the run; no event of an env can be built without it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EnvContext {
     /// Index in the run.

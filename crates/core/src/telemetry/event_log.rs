@@ -1,8 +1,8 @@
 //! The record of a run as it is written: at every flush, at once, by the thread that plays. What cannot be written is kept
 //! in memory and tried again with every flush; only a checkpoint and the end of the run wait for it.
 //!
-//! Everything since the last synchronisation that succeeded stays in memory: after one that failed nobody knows what the
-//! device has, whatever a later one says, and all of it is written again.
+//! Everything since the last synchronisation that succeeded stays in memory: after one that failed the content of the device
+//! is unknown, even if a later one succeeds, and all of it is written again.
 
 use std::io::Error;
 use std::path::{Path, PathBuf};
@@ -17,9 +17,9 @@ use super::sink::SinkError;
 use crate::health::{AtPath, FileError};
 use crate::storage::{File, sync_folder};
 
-/// A segment that has grown to so many bytes is closed.
+/// A segment that has grown to this size is closed.
 const SEGMENT_BYTES: u64 = 16 << 20;
-/// What is not known to be on disk is synchronised when it comes to so many bytes.
+/// What is not known to be on disk is synchronised at this size.
 const UNSYNCED_BYTES: usize = 4 << 20;
 /// What a disk that fails may make the run keep; what comes behind it is lost.
 const KEPT_BYTES: usize = 64 << 20;
@@ -41,7 +41,7 @@ struct Outage {
 pub(super) struct EventLog {
     folder: PathBuf,
     run_id: String,
-    /// `None` once it cannot be trusted: it is opened again, and written anew from `synced` on.
+    /// `None` once it cannot be trusted: it is opened again, and rewritten from `synced` on.
     file: Option<File>,
     closed_segments: u32,
     /// Of every line that was taken.
@@ -55,11 +55,11 @@ pub(super) struct EventLog {
     /// The round of the first of these lines that has one.
     since: Option<u32>,
     outage: Option<Outage>,
-    /// Somebody has deleted, replaced or cut the file.
+    /// The file was deleted, replaced or cut from outside.
     is_lost: bool,
     lost_events: u64,
     lost_since: Option<u32>,
-    /// The segment is closed when it has so many bytes.
+    /// Size in bytes at which the segment is closed.
     close_at: u64,
 }
 
@@ -122,7 +122,7 @@ impl EventLog {
     pub fn append(&mut self, events: &[Arc<Event>]) {
         for event in events {
             let before = self.unsynced.len();
-            // The end of a run is told whatever it takes: it is the one event that says what is missing.
+            // The end of a run is always written, without limit: it is the one event that says what is missing.
             let has_room = before < KEPT_BYTES || matches!(event.payload, Payload::RunFinished(_));
             if self.is_lost || !has_room || serde_json::to_writer(&mut self.unsynced, &**event).is_err() {
                 self.unsynced.truncate(before);
@@ -260,7 +260,7 @@ impl EventLog {
             }
             Err(error) => {
                 self.close_at = self.synced + SEGMENT_BYTES;
-                tracing::warn!(%error, file = %path.display(), "the events were not compressed; the file grows on");
+                tracing::warn!(%error, file = %path.display(), "the events were not compressed; the file keeps growing");
             }
         }
     }

@@ -51,7 +51,7 @@ payloads! {
     round_finished: RoundFinished,
 }
 
-/// Where the examples of an env's events stand.
+/// Position of the examples of an env's events.
 pub fn context() -> EnvContext {
     context_at(1, 2, 7)
 }

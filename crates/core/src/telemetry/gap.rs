@@ -1,4 +1,4 @@
-//! What a record is missing, said so that its owner knows what is gone, since when and why.
+//! What is missing in a record: what, since when and why.
 
 use std::fmt;
 
@@ -41,7 +41,7 @@ impl fmt::Display for RecordGap {
 /// The record cannot be written, and `telemetry.require` says that a run without one is not worth its time.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "the record cannot be written, so the run was stopped (telemetry.require: false plays on without it): `{}`: {}",
+    "the record cannot be written, so the run was stopped (telemetry.require: false continues without it): `{}`: {}",
     .0.part,
     .0.why
 )]

@@ -1,4 +1,4 @@
-//! A sink on its thread: whatever it does, the run neither waits nor fails.
+//! A sink on its own thread: the run neither waits for it nor fails with it.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, mpsc};

@@ -41,9 +41,9 @@ pub struct SeedWorth {
 pub struct CommittedSeed {
     /// Its id.
     pub seed_id: String,
-    /// Where its env stood when it was committed.
+    /// Position of its env when it was committed.
     pub at: EnvContext,
-    /// What was told of the commit.
+    /// The event of the commit.
     pub told: SeedCommitted,
     /// As last measured; the contribution of the commit where that never was.
     pub worth: SeedWorth,
@@ -56,7 +56,7 @@ pub struct RoundResult {
     pub round: u32,
     /// Of all envs.
     pub rollbacks: u32,
-    /// What was told of it.
+    /// Its event.
     pub told: RoundFinished,
 }
 
@@ -70,9 +70,9 @@ impl RoundResult {
 /// One finished episode.
 #[derive(Clone, Debug, PartialEq)]
 pub struct EpisodeResult {
-    /// Where its env stood.
+    /// Position of its env at its end.
     pub at: EnvContext,
-    /// What was told of it.
+    /// Its event.
     pub told: EpisodeFinished,
 }
 
@@ -82,13 +82,13 @@ impl EpisodeResult {
         self.told.committed_accuracy.unwrap_or(self.told.final_accuracy).0
     }
 
-    /// Parameters of host and committed seeds over the host's; with live seeds where nothing else was told.
+    /// Parameters of host and committed seeds over the host's; with live seeds where the record has nothing else.
     pub fn committed_ratio(&self) -> f64 {
         self.told.committed_ratio.unwrap_or(self.told.param_ratio).0
     }
 
     /// Whether what it committed has made its host larger; by the number of commits, which a rollback may have undone, where
-    /// the size was not told.
+    /// the record has no size.
     pub fn has_committed(&self) -> bool {
         let committed = self.told.growth.committed > 0;
         self.told.committed_ratio.map_or(committed, |ratio| ratio.0 > 1.0)
@@ -98,7 +98,7 @@ impl EpisodeResult {
 /// Rounds at the end of a run by which its result is judged.
 pub const LATEST_ROUNDS: u32 = 2;
 
-/// Where the running round stands.
+/// Progress of the running round.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct StepProgress {
     /// 0-based.
@@ -144,7 +144,7 @@ pub struct LiveState {
     pub episodes_done: u64,
     /// Policy updates that were due and not performed.
     pub skipped_updates: u64,
-    /// Numbers that were skipped: events that were told and are not there.
+    /// Numbers that were skipped: events that are missing in the record.
     pub missing: Missing,
     /// The episodes that none beats in both accuracy and size of what it committed, by rising accuracy: of equals the first.
     /// Those of envs that failed are left out.
@@ -285,7 +285,7 @@ impl LiveState {
     }
 
     /// Episodes are ranked by the validation accuracy of what they committed, never by the test split. That of an env that
-    /// failed is no result: it was cut short wherever it stood.
+    /// failed is no result: it was cut short.
     fn apply_episode(&mut self, event: &Event, episode: &EpisodeFinished) {
         self.episodes_done += 1;
         let Some(at) = event.context() else { return };
@@ -348,7 +348,7 @@ impl LiveState {
         self.latest_update().map_or(0, |update| update.updates)
     }
 
-    /// Where the running round stands.
+    /// Progress of the running round.
     pub fn progress(&self) -> StepProgress {
         let envs = self.envs.values();
         let total: f64 = envs.clone().map(|env| env.accuracy).sum();

@@ -1,4 +1,4 @@
-//! Numbers that plugins measure at the end of every round: they are recorded with the round, and drawn wherever its other
+//! Numbers that plugins measure at the end of every round: they are recorded with the round, and drawn where its other
 //! numbers are.
 
 use std::collections::BTreeMap;
@@ -8,8 +8,8 @@ use bevy_ecs::prelude::*;
 use super::encoding::Num;
 use crate::schema::{Registry, registry};
 
-/// Measures the round that has just been played ([`Work::MeasureRound`](crate::schedule::Work)); its envs, hosts and seeds are there
-/// still. Not a number: nothing to tell.
+/// Measures the round that has just been played ([`Work::MeasureRound`](crate::schedule::Work)); its envs, hosts and seeds are
+/// still there. NaN: nothing to record.
 pub type Measure = dyn Fn(&mut World) -> f64 + Send + Sync;
 
 registry! {

@@ -109,7 +109,7 @@ impl Iterator for EventReader {
 }
 
 /// What `wanted` finds in the last event of the run in `folder` in which it finds anything, searched from the end;
-/// whatever a killed writer left behind it is passed over. Of closed segments the last is read, where `events.jsonl` has
+/// anything that a killed writer left after it is passed over. Of closed segments the last is read, where `events.jsonl` has
 /// nothing.
 ///
 /// # Errors

@@ -57,7 +57,7 @@ pub struct RecordEnd {
     pub rounds: u32,
 }
 
-/// Looks at the end of the record of the run in `folder`; `None` if it tells of no round and no end.
+/// Looks at the end of the record of the run in `folder`; `None` if it has no round and no end.
 ///
 /// # Errors
 /// There is none, or it cannot be read.

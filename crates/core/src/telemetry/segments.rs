@@ -60,7 +60,7 @@ pub(super) fn header_line(run_id: &str, resumed: bool, closed_segments: u32) -> 
     Ok(line)
 }
 
-/// How many closed segments stand before `events.jsonl` in `folder`: its header says so. A segment beside it that the header
+/// How many closed segments precede `events.jsonl` in `folder`: its header says so. A segment beside it that the header
 /// does not count is what a killed process left, and its events are in `events.jsonl`.
 fn closed_segments(folder: &Path) -> Result<u32, FileError> {
     #[derive(Deserialize)]
@@ -74,11 +74,11 @@ fn closed_segments(folder: &Path) -> Result<u32, FileError> {
     BufReader::new(file.take(LINE_BYTES))
         .read_until(b'\n', &mut line)
         .at(&path)?;
-    // A header that cannot be read is told by those who read lines.
+    // Readers of lines report a header that cannot be read.
     Ok(serde_json::from_slice(&line).map_or(0, |header: Counted| header.closed_segments))
 }
 
-/// What stands in the last closed segment in `folder`; nothing if there is none.
+/// Content of the last closed segment in `folder`; nothing if there is none.
 pub(super) fn last_closed(folder: &Path) -> Result<Vec<u8>, FileError> {
     let segments = closed_segments(folder)?;
     let mut text = Vec::new();
@@ -107,8 +107,8 @@ pub(super) fn close_segment(folder: &Path, number: u32, header: &[u8]) -> Result
     storage::replace_synced(&open, header).at(&open)
 }
 
-/// Makes what stands before `place` the whole record of the run in `folder`; what stands behind it appears first, whole, in a
-/// file of its own.
+/// Makes everything before `place` the whole record of the run in `folder`; everything behind it is first written, whole, to
+/// another file.
 ///
 /// # Errors
 /// Files that cannot be read, written or moved.
@@ -139,7 +139,7 @@ pub(crate) fn cut_record(folder: &Path, place: Place) -> Result<(), FileError> {
         kept.sync().at(&kept_draft)
     };
     split().inspect_err(|_| {
-        // Of a full disk: where nothing can be removed either, the error tells.
+        // On a full disk; where removing fails as well, the error says why.
         let _ = (storage::remove_file(&draft), storage::remove_file(&kept_draft));
     })?;
     rename(&draft, &aside).at(&aside)?;
@@ -230,7 +230,7 @@ impl EventLines {
         self.line.ends_with(b"\n")
     }
 
-    /// The file that it stands in.
+    /// The file that it is in.
     pub fn path(&self) -> &Path {
         &self.path
     }

@@ -64,7 +64,7 @@ pub enum TelemetryError {
     Thread { name: String, source: std::io::Error },
 }
 
-/// A consumer of events. It runs on a thread of its own; nothing it does can disturb the training.
+/// A consumer of events. It runs on its own thread; nothing it does can disturb the training.
 ///
 /// A call that fails is not made again, and those behind it are made as if it had not: a sink that must have everything keeps
 /// what it could not write. One that is slow misses step rows, and nothing else.

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::event::{OF_PLUGINS, to_present_names};
 
-/// Envelope and header fields that differ by nature: order stands in for `seq`, and names of earlier versions are replaced.
+/// Envelope and header fields that differ by nature: order replaces `seq`, and names of earlier versions are replaced.
 const FIELDS: [&str; 5] = ["t", "seq", "run_id", "major", "minor"];
 /// What depends on how fast sinks were, and on times and numbers of events.
 const OF_RECORD: [&str; 3] = ["dropped_events", "recorded", "file_hashes"];

@@ -1,6 +1,6 @@
-//! Newborn seeds whose init needs data are fitted to a batch of their env, once, right after they were inserted.
+//! Fits new seeds whose init needs data to a batch of their env, once, right after they were inserted.
 //!
-//! The batch is drawn from a stream of its own, so that the order of the training batches is the same with and without.
+//! The batch is drawn from its own stream, so that the order of the training batches is the same with and without.
 //! It goes through the network as validation runs it: no running statistic moves, no gradient is left behind.
 
 use bevy_ecs::prelude::*;
@@ -32,7 +32,7 @@ pub struct BirthEnv {
     feed: &'static mut EnvFeed,
 }
 
-/// What newborn seeds are fitted by.
+/// What new seeds are fitted by.
 #[derive(SystemParam)]
 pub struct Births<'w> {
     experiment: Res<'w, Experiment>,
@@ -47,28 +47,28 @@ pub fn adapt_initial(mut envs: Query<BirthEnv>, births: Births) -> Result<(), Fa
 }
 
 /// Fits the seeds that germinated in this step. What takes part in the step and is older has been tracked since.
-pub fn adapt_newborns(mut envs: Query<(BirthEnv, &StepStatus)>, births: Births) -> Result<(), Failure> {
+pub fn adapt_new_seeds(mut envs: Query<(BirthEnv, &StepStatus)>, births: Births) -> Result<(), Failure> {
     births.adapt(participating(envs.iter_mut()))
 }
 
 impl Births<'_> {
     fn adapt<'e, 's>(&self, envs: impl Iterator<Item = BirthEnvItem<'e, 's>>) -> Result<(), Failure> {
-        let with_newborns: Vec<_> = envs
+        let with_new: Vec<_> = envs
             .filter(|env| env.slots.0.iter().any(|slot| self.init_of(slot).is_some()))
             .map(|env| (*env.id, env))
             .collect();
-        if with_newborns.is_empty() {
+        if with_new.is_empty() {
             return Ok(());
         }
-        self.pool.for_each(with_newborns, |_, mut env| self.adapt_env(&mut env))
+        self.pool.for_each(with_new, |_, mut env| self.adapt_env(&mut env))
     }
 
-    /// What a newborn seed in `slot` has to be fitted by; `None` where none is, or where it needs no data.
+    /// The init by which a new seed in `slot` is fitted; `None` where there is no new seed, or where its init needs no data.
     fn init_of(&self, slot: &Slot) -> Option<SeedInit> {
         let seed = slot.record.as_ref()?;
-        let is_newborn = slot.module.is_some() && seed.age_steps == 0;
+        let is_new = slot.module.is_some() && seed.age_steps == 0;
         let blueprint = self.blueprints.get(seed.identity.blueprint_index).ok()?;
-        Some(self.blueprints.init_of(blueprint)).filter(|init| is_newborn && init.needs_data())
+        Some(self.blueprints.init_of(blueprint)).filter(|init| is_new && init.needs_data())
     }
 
     fn adapt_env(&self, env: &mut BirthEnvItem) -> Result<(), Failure> {
@@ -91,10 +91,10 @@ impl Births<'_> {
         Ok(())
     }
 
-    /// What the seed in slot `newborn` meets when `batch` passes the network.
-    fn meet(&self, host: &dyn Host, slots: &mut [Slot], newborn: usize, batch: &Batch) -> Result<BirthBatch, Failure> {
-        let boundary = slots[newborn].spec.boundary;
-        let grafts = evaluated_slots(slots, newborn, self.experiment.isolation());
+    /// Features and gradient at the seed in slot `new`, for `batch` through the network.
+    fn meet(&self, host: &dyn Host, slots: &mut [Slot], new: usize, batch: &Batch) -> Result<BirthBatch, Failure> {
+        let boundary = slots[new].spec.boundary;
+        let grafts = evaluated_slots(slots, new, self.experiment.isolation());
         let split = grafts.partition_point(|graft| graft.boundary < boundary);
         let features = {
             let _no_grad = NoGrad::new();
@@ -120,15 +120,15 @@ fn gradient_of_loss(logits: &Tensor, batch: &Batch, smoothing: f64, features: &T
     let mut gradients = Tensor::f_run_backward(&[&loss], &[features], false, false)?;
     gradients
         .pop()
-        .ok_or_else(|| TorchError::Other("the loss has no gradient at a newborn seed's slot".into()))
+        .ok_or_else(|| TorchError::Other("the loss has no gradient at the slot of a new seed".into()))
 }
 
-/// The slots other than `newborn` that contribute to an evaluation, in execution order.
-fn evaluated_slots<'a>(slots: &'a mut [Slot], newborn: usize, isolation: &StageIsolation) -> SmallVec<[Graft<'a>; 4]> {
+/// The slots other than `new` that contribute to an evaluation, in execution order.
+fn evaluated_slots<'a>(slots: &'a mut [Slot], new: usize, isolation: &StageIsolation) -> SmallVec<[Graft<'a>; 4]> {
     let mut grafts: SmallVec<[Graft; 4]> = slots
         .iter_mut()
         .enumerate()
-        .filter(|(index, _)| *index != newborn)
+        .filter(|(index, _)| *index != new)
         .filter_map(|(_, slot)| {
             let (seed, module) = (slot.record.as_ref()?, slot.module.as_mut()?);
             let kind = graft_kind(seed.stage, seed.alpha.alpha(), seed.algorithm, isolation, Mode::Eval)?;

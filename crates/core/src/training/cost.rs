@@ -9,7 +9,7 @@ use crate::scenario::StageIsolation;
 /// weights (Kaplan et al. 2020, arXiv:2001.08361, section 2.1). Frozen weights get their gradients too.
 const FORWARD_AND_BACKWARD: u64 = 3;
 
-/// Multiply-accumulates of training on one sample, the seeds that take part as they stand. `ops`: of the host, in order.
+/// Multiply-accumulates of training on one sample, with the seeds that take part now. `ops`: of the host, in order.
 pub fn macs_of_training(ops: &[OpCost], slots: &mut [Slot], isolation: &StageIsolation) -> u64 {
     let host: u64 = ops.iter().map(|op| op.macs).sum();
     let seeds = training_slots(slots, isolation);

@@ -44,7 +44,7 @@ pub struct HookedBatch<'a, 'w, 's> {
 }
 
 impl HookedBatch<'_, '_, '_> {
-    /// Puts an event of the env into the record; it stands there in the order of envs, then of batches.
+    /// Puts an event of the env into the record, in the order of envs, then of batches.
     pub fn tell(&self, payload: impl Into<Payload>) {
         let event = Event::env(self.experiment.context(self.env.id, self.clock), payload);
         let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);

@@ -25,7 +25,7 @@ impl TrainingPrecision {
     }
 }
 
-/// What has switched mixed precision off for the whole run, whatever its scenario says, as the user typed it.
+/// What has switched mixed precision off for the whole run, against its scenario, as the user typed it.
 #[derive(Resource, Clone, Debug, PartialEq, Eq)]
 pub struct MixedPrecisionOff(pub String);
 

@@ -59,7 +59,7 @@ fn factor(course: LearningRateCourse, step: u32, steps: u32, last_growth: u32) -
         LearningRateCourse::Cosine { end } => cosine(end, step - 1, steps - 1),
         LearningRateCourse::CosineAfterGrowth { end } => cosine(end, step - last_growth, steps - last_growth),
         LearningRateCourse::Step { every, factor } => {
-            // Exact to the last bit whatever the platform's pow.
+            // Exact to the last bit, independent of the platform's pow.
             (0..(step - 1) / every).fold(1.0, |product, _| product * factor)
         }
     }

@@ -1,7 +1,7 @@
 //! One training batch of one env: forward, backward, unscaling, statistics, clip, guard, update.
 //!
 //! Host and seeds learn in one backward pass but are never mixed: each is a group with its own norm, clip, guard and
-//! optimizer, so a diverged seed stalls nobody but itself.
+//! optimizer, so a diverged seed stalls only itself.
 
 use bevy_ecs::prelude::*;
 use bevy_ecs::query::QueryData;
@@ -61,7 +61,7 @@ pub struct TrainingRules<'w> {
     /// The run's settings.
     pub experiment: Res<'w, Experiment>,
     precision: Res<'w, TrainingPrecision>,
-    /// Where the run stands.
+    /// Position of the run.
     pub clock: Res<'w, RunClock>,
     /// The guarded path of what fails in arithmetic.
     pub fallbacks: Res<'w, FallbackGuard>,
@@ -136,7 +136,7 @@ impl TrainingRules<'_> {
         due.map(|entry| &entry.fault)
     }
 
-    /// Forgets whatever an attempt at the batch has left behind. `begun`: the host's running statistics before the first.
+    /// Undoes everything that an attempt at the batch has changed. `begun`: the host's running statistics before the first.
     fn undo(&self, env: &mut TrainingEnvItem, batch: usize, begun: &mut Option<Option<Tensor>>) -> Result<(), Failure> {
         env.optimizer.0.get().drop_gradients()?;
         for optimizer in env.seed_optimizers.0.iter_mut().flatten() {
@@ -144,7 +144,7 @@ impl TrainingRules<'_> {
         }
         let statistics = env.host.0.get().params().buffer_guard();
         let Some(begun) = begun else {
-            // Parts of a batch keep statistics anew.
+            // Each part of a batch overwrites the kept statistics.
             let parts = statistics.filter(|_| self.experiment.scenario.training.micro_batches > 1);
             statistics.map_or(Ok(()), FiniteGuard::keep)?;
             *begun = Some(parts.map(FiniteGuard::kept).transpose().map_err(TorchError::from)?);
@@ -187,7 +187,7 @@ impl TrainingRules<'_> {
             let mut objective = sums
                 .train_loss((batch, first_row), &logits, &y, self.experiment.task.label_smoothing)
                 .map_err(TorchError::from)?;
-            // Where nobody has to wait for it. Gradients that overflow are the loss scaler's business.
+            // Only where reading it waits for no device. Gradients that overflow are handled by the loss scaler.
             if precision.is_some() && peek(&objective)?.is_some_and(|loss| !loss.is_finite()) {
                 return Ok(true);
             }

@@ -4,7 +4,7 @@ use tch::{Device, Kind};
 use super::*;
 use crate::telemetry::Num;
 
-/// Whatever is hard to write down.
+/// Values that are hard to serialize.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 struct Odd {
     numbers: Vec<f64>,
@@ -63,7 +63,10 @@ fn what_is_missing_or_of_another_form_is_named() {
         round.copy_to("weights", &target).unwrap_err().to_string(),
     ];
 
-    assert_eq!(errors[0], "the checkpoint of the unfinished round lacks `other`");
+    assert_eq!(
+        errors[0],
+        "`other` is missing in the checkpoint of the unfinished round"
+    );
     assert!(errors[1].starts_with("`count` of the unfinished round cannot be read: "));
     assert_eq!(errors[2], errors[0]);
     assert_eq!(

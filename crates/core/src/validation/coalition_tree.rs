@@ -89,7 +89,7 @@ impl Stop {
     }
 }
 
-/// A compiled plan. It depends on which seeds stand where, so it is made anew when the plan is.
+/// A compiled plan. It depends on the seeds of the slots, so a new plan is compiled again.
 #[derive(Debug)]
 pub struct CoalitionTree {
     pub(super) stops: Vec<Stop>,

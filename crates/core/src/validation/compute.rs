@@ -7,7 +7,7 @@ use crate::env::{EpisodeStats, Experiment, HostModel, LoadedData, SeedSlots, Ste
 use crate::training::macs_of_training;
 
 /// Adds the step's training batches, and its validation batches under all configurations. No seed has changed since they
-/// were played. The test part counts for nothing: nobody learns from it.
+/// were played. The test part is not counted: nothing learns from it.
 pub fn count_compute(
     mut envs: Query<(&StepStatus, &ValPlan, &mut HostModel, &mut SeedSlots, &mut EpisodeStats)>,
     experiment: Res<Experiment>,

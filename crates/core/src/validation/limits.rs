@@ -6,7 +6,7 @@
 use super::plan::{AttributionPlan, all_on, prefixes};
 use crate::scenario::RequiredMasks;
 
-/// What a mask tells, the most important first.
+/// What a mask measures, the most important first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Rank {
     AllOn,
@@ -31,8 +31,8 @@ impl AttributionPlan {
         }
     }
 
-    /// Whether the reward cannot do without a mask, whatever its rank: one may be several things at once. With a single
-    /// player nobody is on where the player is off, and of two the other one is alone.
+    /// Whether the reward needs a mask, at any rank: one mask may have several roles. With one player, the mask without it
+    /// is empty; with two, the mask without one holds the other alone.
     fn is_required(&self, mask: u64, required: RequiredMasks) -> bool {
         mask == self.all()
             || required.each_off && (mask == 0 || self.is_each_off(mask))
@@ -54,7 +54,7 @@ impl AttributionPlan {
         mask & self.committed == self.committed && is_held
     }
 
-    /// Positions of the masks, the most important first: what is required, then by what a mask tells, then as planned. With
+    /// Positions of the masks, the most important first: what is required, then by what a mask measures, then as planned. With
     /// the number of those that are required.
     fn by_importance(&self, required: RequiredMasks) -> (Vec<usize>, usize) {
         let masks = &self.coalitions.masks;

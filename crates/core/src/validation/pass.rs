@@ -40,7 +40,7 @@ pub struct ValPlan {
     /// Of the step's pass alone, as all that is not kept.
     #[serde(skip)]
     tree: Option<SyncCell<CoalitionTree>>,
-    /// By configuration: where its sums stand among those of the pass.
+    /// By configuration: position of its sums among those of the pass.
     places: SmallVec<[usize; 8]>,
     /// Multiply-accumulates of a sample.
     pub macs: u64,
@@ -59,12 +59,12 @@ impl ValPlan {
         }
     }
 
-    /// By configuration in plan order: where its sums stand in the env's pack.
+    /// By configuration in plan order: position of its sums in the env's pack.
     pub fn places(&self) -> &[usize] {
         &self.places
     }
 
-    /// No seed stands on the output path: the network as it is equals every configuration of it.
+    /// No seed is on the output path: the network as it is equals every configuration of it.
     pub fn has_no_players(&self) -> bool {
         let plan = self.plan.as_ref();
         plan.is_some_and(|plan| plan.coalitions.players.is_empty())

@@ -18,7 +18,7 @@ use crate::scenario::{AttributionConfig, AttributionStrategy, Cadence, FULL_FACT
 pub struct Player {
     /// Index into the slot order.
     pub slot: usize,
-    /// Where its seed stands.
+    /// Stage of its seed.
     pub stage: SeedStage,
 }
 
@@ -80,7 +80,7 @@ pub struct AttributionPlan {
     /// Sampled orders of players in antithetic pairs (an order, then its reverse); empty if Shapley values are exact
     /// or not asked for.
     pub permutations: Vec<Vec<usize>>,
-    /// Shapley values are to be told: at the last step, and of the strategy `permutations` at every measurement.
+    /// Shapley values are reported: at the last step, and with the strategy `permutations` at every measurement.
     pub tells_shares: bool,
     /// Masks that were planned and given up, because they are too many.
     pub dropped: Vec<u64>,
@@ -160,7 +160,7 @@ pub fn plan_coalitions(players: &[Player], config: &AttributionConfig, moment: P
     }
 }
 
-/// Most configurations that a plan over `slots` slots can have, whatever its limit: the size of an env's read pack.
+/// Most configurations that a plan over `slots` slots can have, at any limit: the size of an env's read pack.
 pub fn max_configurations(config: &AttributionConfig, slots: usize) -> usize {
     let permutations = config.shapley_permutations;
     let bound = |players: usize| {

@@ -78,7 +78,7 @@ pub struct GateCheck {
 pub struct GateResult {
     /// Which gate.
     pub level: GateLevel,
-    /// Whether the seed may go on.
+    /// Whether the seed may enter the next stage.
     pub passed: bool,
     /// Every comparison.
     pub checks: smallvec::SmallVec<[GateCheck; 4]>,

@@ -1,9 +1,9 @@
-//! Part `lifecycle.blueprints`: what a scenario may choose about each built-in blueprint, and how seeds are born.
+//! Part `lifecycle.blueprints`: what a scenario may choose about each built-in blueprint, and how seeds are initialized.
 
 use crate::schema::{choice, section};
 
 choice! {
-    /// What a seed is born with. It changes nothing at birth either way; what differs is its first gradient.
+    /// How a new seed is initialized. It changes nothing at first with any choice; what differs is its first gradient.
     #[derive(Copy, Eq, PartialOrd, Ord)]
     pub enum SeedInit {
         /// random weights behind a last factor or norm that starts at 0
@@ -71,7 +71,7 @@ section! {
     /// Of a plain stack of convolutions.
     #[derive(Copy, Eq)]
     pub struct StackOptions {
-        /// What its seeds are born with. None: lifecycle.seed_init.
+        /// How its seeds are initialized. None: lifecycle.seed_init.
         init: Option<SeedInit>;
     }
 }
@@ -80,7 +80,7 @@ section! {
     /// Of squeeze-and-excite gates, and of the attention that has their name in texts.
     #[derive(Copy, Eq)]
     pub struct AttentionOptions {
-        /// What its seeds are born with. None: lifecycle.seed_init.
+        /// How its seeds are initialized. None: lifecycle.seed_init.
         init: Option<SeedInit>;
         /// Of images: the slot's channels over the hidden ones, of which there is at least 1.
         reduction: i64 = 4, integer(1, MOST_REDUCTION);
@@ -93,7 +93,7 @@ section! {
     /// Of a group norm.
     #[derive(Copy, Eq)]
     pub struct NormOptions {
-        /// What its seeds are born with: it has no linear map and offers zero_gain alone. None: lifecycle.seed_init.
+        /// How its seeds are initialized: it has no linear map, so only zero_gain. None: lifecycle.seed_init.
         init: Option<SeedInit>;
     }
 }
@@ -102,7 +102,7 @@ section! {
     /// Of a bottleneck.
     #[derive(Copy, Eq)]
     pub struct BottleneckOptions {
-        /// What its seeds are born with. None: lifecycle.seed_init.
+        /// How its seeds are initialized. None: lifecycle.seed_init.
         init: Option<SeedInit>;
         /// The slot's channels over those of the waist.
         reduction: i64 = 4, integer(1, MOST_REDUCTION);

@@ -58,12 +58,12 @@ pub struct BlueprintEntry {
 pub struct GrowsIn {
     /// The features.
     pub topology: Topology,
-    /// What the seeds can be born with.
+    /// How the seeds can be initialized.
     pub inits: Vec<SeedInit>,
 }
 
 impl BlueprintEntry {
-    /// What its seeds can be born with in features of this kind; `None` if it does not grow there.
+    /// How its seeds can be initialized in features of this kind; `None` if it does not grow there.
     pub fn inits_in(&self, topology: Topology) -> Option<&[SeedInit]> {
         let form = self.grows_in.iter().find(|form| form.topology == topology)?;
         Some(&form.inits)
@@ -75,7 +75,7 @@ pub trait KnownHosts: fmt::Debug + Send + Sync {
     /// Hosts that `named("..")` may name, sorted.
     fn entries(&self) -> Vec<Entry>;
 
-    /// What a host for so many classes comes to; `None` for a name that nobody has registered.
+    /// The outline of a host with this number of classes; `None` for a name that is not registered.
     fn outline(&self, host: &HostChoice, classes: i64) -> Option<HostOutline>;
 }
 
@@ -90,7 +90,7 @@ pub trait KnownImages: fmt::Debug + Send + Sync {
 
 /// Who knows rewards: `reward::RewardModes`, which the section `attribution` is checked against.
 pub trait KnownRewards: fmt::Debug + Send + Sync {
-    /// What a mode says of itself, with the settings that the scenario gives it; of one that nobody has registered, nothing.
+    /// What a mode declares, with the settings that the scenario gives it; empty for one that is not registered.
     fn profile(&self, reward: &RewardConfig) -> RewardProfile;
 }
 

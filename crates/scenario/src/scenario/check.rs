@@ -403,7 +403,7 @@ impl Checker<'_> {
     }
 }
 
-/// The settings that nobody has written.
+/// Settings of which none is written.
 fn nothing_set(field: &Field) -> (Name, Node) {
     let (text, span) = (field.name.into(), Span::start_of(DEFAULTS));
     (Name { text, span }, Node::new(Value::Tuple(None, Vec::new()), span))

@@ -74,7 +74,7 @@ pub fn declares<T: Described>(text: &str) -> bool {
 }
 
 impl<T> Declared<T> {
-    /// `file:line:column` of the value at a dotted path; of one that was left out, of the section that lacks it.
+    /// `file:line:column` of the value at a dotted path; of the section around it where the value was left out.
     pub fn place(&self, path: &str) -> String {
         self.source
             .place(Cursor::new(&self.source.text).position(self.span(path).start))

@@ -4,7 +4,7 @@ use crate::growth::{GerminationStyle, Tempo};
 use crate::schema::section;
 
 section! {
-    /// A seed every so many steps: the schedule that papers on growing networks compare with.
+    /// A seed every N steps: the schedule that papers on growing networks compare with.
     pub struct PeriodicConfig {
         /// Steps from one germination to the next, and before the first.
         period: u32 = 10, at_least(1);

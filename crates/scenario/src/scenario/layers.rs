@@ -206,7 +206,7 @@ fn descend(
     }
 }
 
-/// Goes on in `field` of a record, which is made if it is not there.
+/// Descends into `field` of a record, and creates it if it is missing.
 fn descend_into_field(
     fields: &'static [Field],
     field: &'static Field,

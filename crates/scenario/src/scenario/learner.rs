@@ -67,7 +67,7 @@ section! {
     }
 }
 
-/// Least weight of the entropy bonus, whatever it is annealed to: a policy that stops trying cannot find out any more.
+/// Floor of the entropy weight under any annealing: a policy that no longer explores cannot improve.
 pub const LEAST_ENTROPY_COEF: f64 = 0.01;
 
 section! {

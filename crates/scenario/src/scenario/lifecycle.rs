@@ -37,7 +37,7 @@ section! {
         allow_operator_switch: bool = true;
         /// Stage changes that a seed's record remembers.
         history_len: usize = 100, at_least(1);
-        /// What seeds are born with, of every blueprint for which `blueprints` says nothing else.
+        /// How seeds are initialized, of every blueprint for which `blueprints` says nothing else.
         seed_init: SeedInit = SeedInit::ZeroGain;
         /// What is chosen about each built-in blueprint.
         blueprints: BlueprintsConfig;
@@ -45,7 +45,7 @@ section! {
 }
 
 impl LifecycleConfig {
-    /// What seeds of a blueprint are born with.
+    /// How seeds of a blueprint are initialized.
     pub fn init_of(&self, blueprint: &str) -> SeedInit {
         self.blueprints.init_of(blueprint).unwrap_or(self.seed_init)
     }

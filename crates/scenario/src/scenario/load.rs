@@ -56,7 +56,7 @@ impl Loaded {
     /// Fields that say what is computed in lower precision.
     pub const MIXED_PRECISION: [&str; 2] = ["training.amp", "learner.amp"];
 
-    /// Has everything computed in f32, whatever a preset, the file or a flag asks for. `by` is what demands it.
+    /// Sets all computation to f32, over presets, the file and flags. `by` names what demands it.
     pub fn switch_mixed_precision_off(&mut self, by: &str) {
         self.scenario.training.amp = AmpMode::Off;
         self.scenario.learner.amp = AmpMode::Off;
@@ -196,7 +196,7 @@ impl Layering {
                     scenario.name = run_name(label);
                 }
                 if let Some(task) = scenario.written_task(catalog) {
-                    // Whatever a preset is to say later: what is recorded stays what it is.
+                    // A recorded task must not change with a later version's presets.
                     scenario.task = TaskChoice::Custom(Box::new(task));
                 }
                 if let Some(task) = scenario.task_spec(catalog)

@@ -11,12 +11,12 @@ pub enum MeasurementNeed {
     AtTheEnd,
     /// The same at every step.
     EveryStep,
-    /// Contributions at most so many steps old, of a held seed when it is committed.
+    /// Contributions of at most `max_staleness` steps of age, of a held seed when it is committed.
     AtCommit {
         /// In steps.
         max_staleness: u32,
     },
-    /// Contributions at most so many steps old, always.
+    /// Contributions of at most `max_staleness` steps of age, always.
     Fresh {
         /// In steps.
         max_staleness: u32,
@@ -33,12 +33,12 @@ pub struct RequiredMasks {
 }
 
 impl RequiredMasks {
-    /// Most configurations that are required of so many players, that with all on among them.
+    /// Most configurations that `players` seeds can require, the one with all on included.
     pub fn most(self, players: usize) -> usize {
         let each_off = if self.each_off { players + 1 } else { 0 };
         // The committed alone, and with each held one: most where all are held.
         let committed = if self.committed { players + 1 } else { 0 };
-        // Without committed players they alone are nobody: one mask serves both.
+        // Without committed players, "the committed alone" is "none": one mask serves both.
         let is_shared = usize::from(self.each_off && self.committed);
         let subsets = u32::try_from(players)
             .ok()

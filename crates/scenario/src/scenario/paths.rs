@@ -53,9 +53,9 @@ fn named_item(kind: &Kind, name: &str) -> Option<&'static Field> {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{}{}", self.message("a scenario", "field "), self.help().map(|help| format!("\nhelp: {help}")).unwrap_or_default())]
 pub struct UnknownField {
-    /// The section or field that lacks the segment; empty for the scenario as a whole.
+    /// The section or field in which the segment is missing; empty for the scenario as a whole.
     pub below: String,
-    /// What it lacks.
+    /// What is missing.
     pub segment: String,
     /// The path that may have been meant.
     pub suggestion: Option<String>,

@@ -82,7 +82,7 @@ impl<'a> Cursor<'a> {
     }
 }
 
-/// What some editors begin a file with; nobody sees it.
+/// An invisible character with which some editors begin a file.
 pub(crate) const BYTE_ORDER_MARK: char = '\u{feff}';
 
 /// Problems that are printed; the others are counted.

@@ -8,8 +8,8 @@ use super::{DataSource, Scenario, TaskChoice, TaskSpec};
 use crate::files::ron_options;
 
 impl Scenario {
-    /// The task in full: its preset's fields where the scenario says nothing else. `None` for a task name that the catalog
-    /// lacks, which the check reports.
+    /// The task in full: its preset's fields where the scenario says nothing else. `None` for a task name that is not in the
+    /// catalog, which the check reports.
     pub(super) fn written_task(&self, catalog: &Catalog) -> Option<TaskSpec> {
         match &self.task {
             TaskChoice::Custom(spec) => Some((**spec).clone()),
@@ -23,7 +23,7 @@ impl Scenario {
     }
 
     /// The task with what other sections say in it: `run.max_steps`, `lifecycle.slots` and `lifecycle.max_seeds`, and the
-    /// validation batch size resolved. `None` for a task name that the catalog lacks.
+    /// validation batch size resolved. `None` for a task name that is not in the catalog.
     pub fn task_spec(&self, catalog: &Catalog) -> Option<TaskSpec> {
         let mut spec = self.written_task(catalog)?;
         if let Some(slots) = &self.lifecycle.slots {

@@ -64,7 +64,7 @@ section! {
         checkpoint_every_minutes: Option<f64> = Some(10.0), POSITIVE;
         /// Newest checkpoints between rounds that stay; the best one stays as well.
         keep_last: u32 = 3, at_least(1);
-        /// What comes of an error of one env in its batches.
+        /// What an error of one env in its batches leads to.
         on_env_error: OnEnvError = OnEnvError::AbortRun;
         /// Memory of the machine that the run may take. None: what is left when it begins.
         #[unit = "GiB"]
@@ -77,7 +77,7 @@ section! {
 }
 
 choice! {
-    /// What comes of an error of one env in its training or validation batches.
+    /// What an error of one env in its training or validation batches leads to.
     #[derive(Copy, Eq)]
     pub enum OnEnvError {
         /// the run fails
@@ -181,7 +181,7 @@ choice! {
             /// Share of the optimizer's rate that is left in the last step.
             end: f64, FRACTION;
         },
-        /// multiplied by a factor every so many steps
+        /// multiplied by a factor every N steps
         Step {
             /// Steps from one multiplication to the next.
             every: u32, at_least(1);

@@ -1,4 +1,4 @@
-//! Between the presets and the file of a task on images of one's own: what the data settle need not be written down.
+//! Between the presets and the file of a task on custom images: fields that the data settle may be left out.
 
 use std::path::Path;
 
@@ -28,7 +28,7 @@ pub(super) fn settled(root: &Node, catalog: &Catalog, folder: Option<&Path>) -> 
         return None;
     }
     let said = |key| fields.field(key).filter(|node| !node.is_none());
-    // A field that `--set` gives to a host that nobody has chosen has left no choice behind.
+    // `--set` of a field of a host that is not chosen leaves a host without a choice.
     let (data, host) = (said("data")?, said("host").filter(|host| host.choice().is_some()));
     let mut settled = String::new();
     if said("classes").is_none() || !host.is_some_and(says_input) {

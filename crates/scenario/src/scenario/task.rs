@@ -286,7 +286,7 @@ section! {
     pub struct TextFile {
         /// Path of the file; in the folder of the scenario, in the one that SIMIC_ENGINE_DATA names, or in data/.
         path: String;
-        /// Tokens that the host reads at a time; the file is cut into windows of so many.
+        /// Tokens that the host reads at a time; the file is cut into windows of this length.
         block: usize = 128, integer(1, 65536);
     }
 }
@@ -335,7 +335,7 @@ section! {
         format: TokenFormat = TokenFormat::Auto;
         /// Different tokens; each is below it.
         vocab: i64 = 50257, integer(2, 65536);
-        /// Tokens that the host reads at a time; files are cut into windows of so many.
+        /// Tokens that the host reads at a time; files are cut into windows of this length.
         block: usize = 256, integer(1, 65536);
     }
 }

@@ -110,7 +110,7 @@ fn scenario_of(text: &str, catalog: &Catalog) -> Scenario {
 }
 
 proptest! {
-    /// Whatever the declarations allow, the serde types read; printing and reading it again changes nothing.
+    /// The serde types read everything that the declarations allow; printing and reading it again changes nothing.
     #[test]
     fn a_random_scenario_is_read_and_survives_printing(seed: u64) {
         let mut catalog = catalog();
@@ -223,7 +223,7 @@ fn a_task_takes_its_preset_s_values_unless_the_scenario_says_otherwise() {
 }
 
 #[test]
-fn attribution_that_nobody_could_evaluate_is_refused() {
+fn attribution_that_cannot_be_evaluated_is_refused() {
     let report = |text: &str| {
         let input = Input {
             label: "x.ron",

@@ -40,7 +40,7 @@ plain! {
     }),
 }
 
-/// A value as it was written, in RON: for a field that takes whatever another field may hold.
+/// A value as it was written, in RON: for a field that takes any value that another field may hold.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Written(pub String);

@@ -195,7 +195,7 @@ pub enum Names {
     },
     /// What is registered under such names, plugins included; they match in either case.
     Registered(Subject),
-    /// Whatever has a certain form.
+    /// Any text of a certain form.
     Form {
         /// What it is called.
         noun: &'static str,

@@ -6,7 +6,7 @@ choice! {
     pub enum Manner {
         /// at once
         AtOnce,
-        /// after so many steps
+        /// after N steps
         After(u32, at_least(1)),
         /// between two steps
         Between {

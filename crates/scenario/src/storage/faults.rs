@@ -138,8 +138,8 @@ impl Drop for StorageFaults {
         COUNT.fetch_sub(1, Ordering::Relaxed);
         let mut all = WATCHED.write().unwrap_or_else(PoisonError::into_inner);
         all.retain(|watched| !Arc::ptr_eq(watched, &self.0));
-        // Backups of what was not synchronised are of no use to anybody now.
-        let _ = fs::remove_dir_all(self.0.attic());
+        // Backups of what was not synchronised are no longer needed.
+        let _ = fs::remove_dir_all(self.0.trash());
     }
 }
 
@@ -211,9 +211,9 @@ pub(super) fn reads_folder(path: &Path) -> io::Result<()> {
 
 pub(super) fn renames(from: &Path, to: &Path) -> io::Result<()> {
     consult(Operation::Rename, to)?;
-    note_name(to, |journal, attic| match from.symlink_metadata() {
-        Ok(_) => journal.renames(from, to, attic),
-        // The rename will tell.
+    note_name(to, |journal, trash| match from.symlink_metadata() {
+        Ok(_) => journal.renames(from, to, trash),
+        // The rename itself reports it.
         Err(_) => Ok(()),
     })
 }
@@ -221,16 +221,16 @@ pub(super) fn renames(from: &Path, to: &Path) -> io::Result<()> {
 /// Whether `path` has been put away already.
 pub(super) fn removes(path: &Path) -> io::Result<bool> {
     consult(Operation::Remove, path)?;
-    let mut is_in_attic = false;
-    note_name(path, |journal, attic| {
-        is_in_attic = path.symlink_metadata().is_ok();
-        if is_in_attic {
-            journal.removes(path, attic)
+    let mut is_in_trash = false;
+    note_name(path, |journal, trash| {
+        is_in_trash = path.symlink_metadata().is_ok();
+        if is_in_trash {
+            journal.removes(path, trash)
         } else {
             Ok(())
         }
     })?;
-    Ok(is_in_attic)
+    Ok(is_in_trash)
 }
 
 pub(super) fn links(link: &Path) -> io::Result<()> {
@@ -270,7 +270,7 @@ fn note_data(path: &Path, change: impl FnOnce(&mut Journal) -> io::Result<()>) -
 /// And names.
 fn note_name(path: &Path, change: impl FnOnce(&mut Journal, &Path) -> io::Result<()>) -> io::Result<()> {
     match watcher(path) {
-        Some(watched) if watched.fault == Fault::PowerCut => change(&mut watched.state().journal, &watched.attic()),
+        Some(watched) if watched.fault == Fault::PowerCut => change(&mut watched.state().journal, &watched.trash()),
         _ => Ok(()),
     }
 }
@@ -287,9 +287,9 @@ impl Watched {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Where files wait that a power cut would bring back.
-    fn attic(&self) -> PathBuf {
-        self.root.with_extension("attic")
+    /// Where files are kept that a power cut would bring back.
+    fn trash(&self) -> PathBuf {
+        self.root.with_extension("trash")
     }
 
     fn consult(&self, operation: Operation, path: &Path) -> io::Result<Extent> {
@@ -431,10 +431,10 @@ impl Journal {
     }
 
     /// `from` is about to become `to`.
-    fn renames(&mut self, from: &Path, to: &Path, attic: &Path) -> io::Result<()> {
+    fn renames(&mut self, from: &Path, to: &Path, trash: &Path) -> io::Result<()> {
         let replaced = match to.symlink_metadata() {
             // An empty folder is replaced by nothing but a folder.
-            Ok(there) if !there.is_dir() => Some(self.keep(to, attic)?),
+            Ok(there) if !there.is_dir() => Some(self.keep(to, trash)?),
             _ => None,
         };
         let (from, path) = (from.to_path_buf(), to);
@@ -443,9 +443,9 @@ impl Journal {
         Ok(())
     }
 
-    /// `path` is about to be removed; it is in the attic then.
-    fn removes(&mut self, path: &Path, attic: &Path) -> io::Result<()> {
-        let kept = self.keep(path, attic)?;
+    /// `path` is about to be removed: moves it to the trash.
+    fn removes(&mut self, path: &Path, trash: &Path) -> io::Result<()> {
+        let kept = self.keep(path, trash)?;
         self.push(
             path,
             Undo::Restore {
@@ -456,10 +456,10 @@ impl Journal {
         Ok(())
     }
 
-    fn keep(&self, path: &Path, attic: &Path) -> io::Result<PathBuf> {
-        fs::create_dir_all(attic)?;
+    fn keep(&self, path: &Path, trash: &Path) -> io::Result<PathBuf> {
+        fs::create_dir_all(trash)?;
         let free = (self.names.len()..)
-            .map(|number| attic.join(number.to_string()))
+            .map(|number| trash.join(number.to_string()))
             .find(|place| place.symlink_metadata().is_err());
         let place = free.ok_or(ErrorKind::AlreadyExists)?;
         fs::rename(path, &place)?;

@@ -19,15 +19,15 @@ struct Reached {
   variable_list grads;
 };
 
-// Gradients that meet are added, in place where nobody else sees the first.
+// Gradients that meet are added, in place where the first is not shared.
 void add_to(Tensor& sum, Tensor grad) {
   if (!sum.defined()) sum = std::move(grad);
   else if (is_unshared(sum) && sum.is_non_overlapping_and_dense()) sum.add_(grad);
   else sum = sum + grad;
 }
 
-// Takes over a gradient that nobody else sees and that is laid out as its parameter; the rest is libtorch's. What a leaf
-// holds is added to in place, so it is never shared.
+// Takes over a gradient that is not shared and is laid out as its parameter; the rest is libtorch's. A leaf's gradient is
+// added to in place, so it is never shared.
 void add_to_leaf(AccumulateGrad& leaf, Tensor grad) {
   Tensor& sum = leaf.variable.mutable_grad();
   if (!sum.defined() && !is_unshared(grad)) grad = grad.clone();
@@ -67,7 +67,7 @@ void run_backward(const Tensor& objective) {
     if (at == front.end()) at = front.insert(at, {node, node->topological_nr(), variable_list(node->num_inputs())});
     add_to(at->grads[edge.input_nr], std::move(grad));
   };
-  // What has arrived at an edge, if its next gradient can be added there by whoever computes it.
+  // What has arrived at an edge, if the node that computes its next gradient can add it there.
   const auto take_begun = [&](const torch::autograd::Edge& edge) {
     auto at = std::find_if(front.begin(), front.end(), [&](const Reached& r) { return r.node == edge.function.get(); });
     if (at == front.end()) return Tensor();

@@ -30,7 +30,7 @@ struct BlockNode final : KernelNode {
     const Tensor image = channels_innermost(x.get()), w = channels_innermost(weight.get());
     const bool is_ours = is_unshared(grads[0]);
     const Tensor grad = channels_innermost(grads[0]), added = adds ? channels_innermost(residual.get()) : Tensor();
-    // What passes the ReLU is the residual's gradient, in the place of the block's own where nobody else sees that.
+    // What passes the ReLU is the residual's gradient, in the place of the block's own where that is not shared.
     const Tensor passed = !adds ? Tensor() : is_ours ? grad : new_image_like(grad);
     const auto& k = kernels();
     const int64_t stride = packed_channels(shape.outputs);

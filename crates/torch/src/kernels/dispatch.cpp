@@ -28,7 +28,7 @@ const auto& levels() {
   return all;
 }
 
-// Set by tests on their own thread; the results are the same whatever it is.
+// Set by tests on their own thread; the results are the same with every value.
 thread_local const Kernels* forced_kernels = nullptr;
 
 // The call of this thread that fails, counted down to it; 0: none does.

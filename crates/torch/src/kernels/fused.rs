@@ -2,7 +2,7 @@
 //! operators on small images is one call and one node of the graph.
 //!
 //! For f32 on CPU ([`is_served`]). Images are `[n, channels, height, width]`, channels innermost in memory (others are
-//! copied), and so are results. Sums run in a fixed order, whatever the number of threads and the CPU's instructions.
+//! copied), and so are results. Sums run in a fixed order, with any number of threads and any of the CPU's instructions.
 
 use std::ffi::c_char;
 
@@ -190,7 +190,7 @@ impl FoldedBlock {
     /// Room for a block with weights like `weight`, `[outputs, inputs, k, k]`; to be [filled](Self::refill).
     ///
     /// # Errors
-    /// Libtorch's, for lack of memory.
+    /// Libtorch's, when memory runs out.
     pub fn new(weight: &Tensor) -> Result<Self, TchError> {
         let (outputs, inputs, kernel, _) = weight.size4()?;
         let (mut weights, mut biases) = (0, 0);

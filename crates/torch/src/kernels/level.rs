@@ -1,5 +1,5 @@
 //! Which of the CPU kernels serve a thread. The sets of instructions that they are compiled for do not show in any result,
-//! and a test forces each; a thread does without any while what failed in them is computed anew.
+//! and a test forces each; a thread uses none of them while it computes again what failed in them.
 
 use std::cell::Cell;
 use std::ffi::CStr;
@@ -51,7 +51,7 @@ pub struct ForcedKernels {
 }
 
 impl ForcedKernels {
-    /// Those of one level; `None` if this CPU lacks the instructions.
+    /// Those of one level; `None` if this CPU does not have the instructions.
     pub fn new(level: KernelLevel) -> Option<Self> {
         level.is_available.then(|| {
             ffi::simic_force_kernel_level(level.index);

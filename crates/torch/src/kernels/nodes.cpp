@@ -55,7 +55,7 @@ Tensor new_tensor(at::IntArrayRef sizes, at::IntArrayRef strides) {
   return at::detail::empty_strided_cpu(sizes, strides, at::kFloat);
 }
 
-// A channels-last tensor, whatever its sizes of 1 would suggest.
+// A channels-last tensor, also where sizes of 1 would suggest another layout.
 Tensor new_image(int64_t n, int64_t c, int64_t h, int64_t w) { return new_tensor({n, c, h, w}, {h * w * c, 1, w * c, c}); }
 
 Tensor new_image_like(const Tensor& x) { return new_image(x.size(0), x.size(1), x.size(2), x.size(3)); }
@@ -133,7 +133,7 @@ class Kept {
   void release() { tensor.reset(); }
 };
 
-// Whether nobody else sees the values: no other handle, and no view of them that is still on its way.
+// Whether no one else sees the values: there is no other handle, and no view of them that is still in use.
 bool is_unshared(const Tensor& t) { return t.use_count() == 1 && t.has_storage() && t.storage().use_count() == 1; }
 
 struct KernelNode : Node {

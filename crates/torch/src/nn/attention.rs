@@ -23,7 +23,7 @@ pub struct AttentionInit {
 pub enum Reach {
     /// All up to its own.
     All,
-    /// So many up to its own, at least 1.
+    /// This number of positions up to its own, at least 1.
     Window(i64),
 }
 
@@ -45,7 +45,7 @@ impl CausalAttention {
         (4 * dim * dim + 4 * dim) as u64
     }
 
-    /// Multiply-accumulates of a text of so many tokens: the maps, then both products of every pair of positions.
+    /// Multiply-accumulates of a text of `tokens` tokens: the maps, then both products of every pair of positions.
     pub const fn macs(dim: i64, tokens: u64) -> u64 {
         let dim = dim as u64;
         (4 * dim * dim + 2 * tokens * dim) * tokens
@@ -54,7 +54,7 @@ impl CausalAttention {
     /// Adds `{name}.qkv` and `{name}.out`. `dim` is a multiple of `heads`; with [`Rotary`] an even one.
     ///
     /// # Errors
-    /// libtorch's, for lack of memory.
+    /// libtorch's, when memory runs out.
     pub fn new(
         params: &mut ParamSet,
         name: &str,
@@ -136,10 +136,10 @@ pub struct Rotary {
 }
 
 impl Rotary {
-    /// For up to `positions` tokens and heads of so many channels, an even number.
+    /// For up to `positions` tokens and heads of `channels` channels, an even number.
     ///
     /// # Errors
-    /// libtorch's, for lack of memory.
+    /// libtorch's, when memory runs out.
     pub fn new(positions: i64, channels: i64, device: Device) -> Result<Self, TchError> {
         /// Slowest turn, in radians a position: 1/BASE.
         const BASE: f64 = 10_000.0;

@@ -25,7 +25,7 @@ impl GroupNormLayer {
     /// Adds `{name}.weight`, which starts at `weight`, and `{name}.bias`, which starts at 0, to `params`.
     ///
     /// # Errors
-    /// Libtorch's, for lack of memory.
+    /// Libtorch's, when memory runs out.
     pub fn new(params: &mut ParamSet, name: &str, channels: i64, weight: f32) -> Result<Self, TchError> {
         Ok(Self {
             groups: group_count(channels),

@@ -45,7 +45,7 @@ impl Linear {
     /// Adds `{name}.weight`, `[outputs, inputs]`, and, where `bias` says how it starts, `{name}.bias`.
     ///
     /// # Errors
-    /// libtorch's, for lack of memory.
+    /// libtorch's, when memory runs out.
     pub fn new(
         params: &mut ParamSet,
         name: &str,
@@ -89,7 +89,7 @@ impl LayerNorm {
     /// Adds `{name}.weight`, which starts at 1, and `{name}.bias`, at 0.
     ///
     /// # Errors
-    /// libtorch's, for lack of memory.
+    /// libtorch's, when memory runs out.
     pub fn new(params: &mut ParamSet, name: &str, dim: i64) -> Result<Self, TchError> {
         Ok(Self {
             weight: params.add(format!("{name}.weight"), &[dim], Init::Constant(1.0))?,

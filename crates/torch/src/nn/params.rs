@@ -86,7 +86,7 @@ impl ParamSet {
         self.guard.as_ref()
     }
 
-    /// Draws all values anew, in place: on the CPU, in order, row-major f32, whatever the device.
+    /// Draws all values again, in place: on the CPU, in order, row-major f32, for parameters on any device.
     pub fn initialise(&mut self, rng: &mut impl Draw) -> Result<(), TchError> {
         let _no_grad = NoGrad::new();
         for param in self.trainable.iter_mut().chain(&mut self.buffers) {

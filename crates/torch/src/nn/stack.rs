@@ -22,7 +22,7 @@ pub struct Stack {
     layers: Vec<Layer>,
 }
 
-/// Methods fail as libtorch does: for lack of memory, or where shapes do not fit.
+/// Methods fail as libtorch does: when memory runs out, or where shapes do not fit.
 impl Stack {
     /// No layers yet; `width`: of the input.
     pub fn new(name: impl Into<String>, width: i64) -> Self {

@@ -1,4 +1,4 @@
-//! Where tensors live and what computes on them: what whoever builds a network passes on.
+//! Where tensors live and what computes on them: passed to everything that builds a network.
 
 use tch::Device;
 

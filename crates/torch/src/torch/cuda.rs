@@ -26,9 +26,9 @@ pub enum CudaError {
 }
 
 /// Gives cuBLAS the fixed workspace that reproducible products need, unless the user chose one: libtorch refuses them
-/// without. Tells whether one is set.
+/// without. Returns whether one is set.
 ///
-/// The environment may only be changed while nobody else can read it. So this does nothing once the process has a second
+/// The environment may only be changed while no other thread can read it. So this does nothing once the process has a second
 /// thread: call it before one is started, or set `CUBLAS_WORKSPACE_CONFIG=:4096:8` outside.
 pub fn fix_cublas_workspace() -> bool {
     if std::env::var_os(WORKSPACE_VARIABLE).is_some() {

@@ -1,4 +1,4 @@
-//! Tensors as plain bytes and as the bytes of a safetensors file: whoever writes them chooses how.
+//! Tensors as plain bytes and as the bytes of a safetensors file; the caller chooses how to write them.
 
 use std::collections::BTreeMap;
 use std::fmt;

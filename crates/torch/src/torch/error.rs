@@ -82,7 +82,7 @@ impl TorchError {
         }
     }
 
-    /// Of a panic: one of tch's carries libtorch's message; any other is in the words of whoever panicked.
+    /// Of a panic: one of tch's carries libtorch's message; any other is taken as it is.
     fn of_panic(text: String) -> Self {
         Self::classify(torch_message(&text).unwrap_or(text))
     }

@@ -17,7 +17,7 @@ impl FiniteGuard {
     /// Guards `tensors` (shallow clones), at least one.
     ///
     /// # Errors
-    /// libtorch's, for lack of memory or of tensors.
+    /// libtorch's, when memory runs out or `tensors` is empty.
     pub fn new(tensors: Vec<Tensor>) -> Result<Self, TchError> {
         let flat: Vec<Tensor> = tensors
             .iter()
@@ -41,7 +41,7 @@ impl FiniteGuard {
     /// A copy of what was kept, for [`restore`](Self::restore) when more has been kept since.
     ///
     /// # Errors
-    /// libtorch's, for lack of memory.
+    /// libtorch's, when memory runs out.
     pub fn kept(&self) -> Result<Tensor, TchError> {
         self.kept.f_detach_copy()
     }

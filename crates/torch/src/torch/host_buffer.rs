@@ -8,11 +8,11 @@ use tch::{Device, Kind, Tensor};
 use super::ffi::{self, Opaque};
 use super::{TorchError, copy_into};
 
-/// Memory of the host that is filled, copied to a device and filled again: pinned where the device is CUDA, so that nobody
-/// waits for the copy but whoever fills the buffer next.
+/// Memory of the host that is filled, copied to a device and filled again: pinned where the device is CUDA, so that only the
+/// next fill waits for the copy.
 #[derive(Debug)]
 pub struct HostBuffer {
-    /// `u8 [n]`; nobody else holds it.
+    /// `u8 [n]`; there is no other handle.
     bytes: Tensor,
     device: Device,
     /// Where a CUDA stream is done with the last copy.

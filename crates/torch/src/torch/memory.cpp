@@ -93,8 +93,8 @@ KeptBlocks* kept_blocks() {
 // Freed blocks of more than `LARGE` bytes, each mapped by itself. One list for all threads: what a worker has freed serves
 // whichever env is worked on next.
 class LargeBlocks {
-  // A block that nobody took while so many others were asked for is unmapped: what comes back in every env-step stays,
-  // what shapes of before have left goes.
+  // A block that was not taken during this number of requests is unmapped: blocks that every env-step uses stay, those of
+  // earlier shapes go.
   static constexpr size_t IDLE = 600;
   // A block may be larger than what is asked for by this part of it.
   static constexpr size_t SPARE = 8;
@@ -119,7 +119,7 @@ class LargeBlocks {
     }
   }
 
-  // The smallest kept block that fits, or null. Those that nobody wanted are unmapped outside the lock.
+  // The smallest kept block that fits, or null. Those that were not used are unmapped outside the lock.
   Header* find(size_t size) {
     Header* found = nullptr;
     Header* idle = nullptr;
@@ -133,7 +133,7 @@ class LargeBlocks {
         if (fits && (best == nullptr || has < (*best)->size)) best = place;
       }
       asked += 1;
-      // Whatever follows was freed still earlier.
+      // The blocks behind it were freed still earlier.
       idle = std::exchange(*place, nullptr);
       if (best != nullptr) {
         found = *best;

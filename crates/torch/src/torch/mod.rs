@@ -1,4 +1,4 @@
-//! What tch lacks, safely: guards, streams, memory, copies in one call, the door for reads, CUDA at run time.
+//! Safe additions to tch: guards, streams, memory, copies in one call, the door for reads, CUDA at run time.
 //!
 //! Everything unsafe of the engine lives in this folder and in `kernels`, over C++ that uses libtorch's device-generic
 //! headers only: the engine compiles against a CPU-only libtorch and finds CUDA at run time. C++ exceptions arrive as

@@ -79,7 +79,7 @@ fn read<T: kind::Element + Copy + Default>(
     copy_to_host(tensor, kind)
 }
 
-/// A number that lies in the host's memory, for which nobody waits; `None` where it is a device's.
+/// A number in the host's memory, read without waiting; `None` if it is on a device.
 pub fn peek(number: &Tensor) -> Result<Option<f64>, TorchError> {
     if number.device() != Device::Cpu {
         return Ok(None);

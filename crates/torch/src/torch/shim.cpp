@@ -1,4 +1,4 @@
-// What tch lacks, as plain C functions over libtorch's device-generic headers.
+// Additions to tch, as plain C functions over libtorch's device-generic headers.
 //
 // Conventions: tensors come as `at::Tensor*`, the pointers that tch holds; every function returns null or an error text
 // that the caller frees with simic_free_error; nothing here reads a CUDA tensor's value. Lists of parameters go through

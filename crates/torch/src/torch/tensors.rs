@@ -44,7 +44,7 @@ pub fn copy_into(to: &Tensor, from: &Tensor, non_blocking: bool) -> Result<(), T
 }
 
 /// Queues a copy of `values` into `to`, row by row, in the current stream. On CUDA they go through pinned memory, which
-/// libtorch keeps until the copy is done: nobody waits.
+/// libtorch keeps until the copy is done: the call does not wait.
 ///
 /// # Errors
 /// `Shape` if their numbers differ; a device error.
@@ -62,7 +62,7 @@ pub fn upload(to: &Tensor, values: &[i64]) -> Result<(), TorchError> {
     copy_into(to, &host, true)
 }
 
-/// Waits on the host until all work that was queued on `device` so far is done, in whatever stream. A no-op on a CPU.
+/// Waits on the host until all work that was queued on `device` so far is done, in all streams. A no-op on a CPU.
 ///
 /// # Errors
 /// What work on the device has failed with.

@@ -115,7 +115,7 @@ fn more_trainings_on_the_same_hosts_tell_nothing_of_other_hosts() {
     assert!((3.5..4.3).contains(&width(&sample)), "{}", width(&sample));
 }
 
-/// As where a network was never measured: then nobody can tell which hosts are which.
+/// As where a network was never measured: then hosts cannot be matched.
 #[test]
 fn hosts_of_unlike_trainings_are_not_shared() {
     let mut unlike = sample(vec![vec![vec![vec![1.0, 2.0], vec![3.0, 5.0]]; 5]]);

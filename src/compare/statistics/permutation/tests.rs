@@ -42,7 +42,7 @@ fn the_least_p_of_few_pairs() {
     assert_eq!(p(&[1.0; 20]), 2.0 / f64::from(1 << 20));
 }
 
-/// 0.1 + 0.2 − 0.3 is nothing in decimals and not in binary: whatever the order, the mean is 0.
+/// 0.1 + 0.2 − 0.3 is 0 in decimals but not in binary; the mean must be 0 in any order.
 #[test]
 fn sums_that_tie_in_decimals_tie() {
     assert_eq!(p(&[0.1, 0.2, -0.3]), 1.0);

@@ -19,7 +19,7 @@ struct Case {
     hodges_lehmann: f64,
 }
 
-/// The approximation, whatever the sizes.
+/// The approximation, for any sizes.
 fn normal(first: &[f64], second: &[f64]) -> f64 {
     let u = wins(first, second);
     let larger = u.max((first.len() * second.len()) as f64 - u);

@@ -110,7 +110,7 @@ fn verdicts_are_words_in_json() {
 }
 
 /// Of 1000 experiments with two equal arms of ten trainings, 5 % may find a better arm. Where the test finds nothing the
-/// verdict is not `Better`, whatever the interval, so it is not drawn.
+/// verdict is not `Better` with any interval, so none is drawn.
 #[test]
 fn equal_arms_rarely_have_a_winner() {
     let mut rng = RunRng::new(1, Domain::TelemetryProbe, &[]);

@@ -60,7 +60,7 @@ fn drip(step: u32, points: f64, state: &mut RewardState) -> f64 {
 }
 
 #[test]
-fn basic_plus_pays_most_of_the_bonus_while_the_seed_goes_on_contributing() {
+fn basic_plus_pays_most_of_the_bonus_while_the_seed_contributes() {
     let (at_once, mut state) = commit_at(50);
     assert_close(at_once, 0.69);
 

@@ -75,7 +75,7 @@ fn harm_empties_the_account_and_is_charged() {
 }
 
 #[test]
-fn whatever_ends_a_seed_empties_its_account() {
+fn any_end_of_a_seed_but_a_commit_empties_its_account() {
     let gone = |op| {
         let step = Step::new(2).accuracy(90.0).delta(1.25);
         let step = step.slot(held(6, 1.25), seed(SeedStage::Pruned, 1)).act(op, 0);

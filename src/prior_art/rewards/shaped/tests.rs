@@ -97,7 +97,7 @@ fn attribution_discounts_credit_but_not_harm() {
 
 /// Also on a prune.
 #[test]
-fn a_hostage_taker_is_fined_whatever_is_done_to_it() {
+fn a_hostage_taker_is_fined_under_every_order() {
     for op in [LifecycleOp::Wait, LifecycleOp::Prune, LifecycleOp::SetAlphaTarget] {
         let step = Step::new(40)
             .accuracy(90.0)

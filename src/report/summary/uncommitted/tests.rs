@@ -8,7 +8,7 @@ fn run(controller: &str) -> RunStarted {
     run
 }
 
-/// A run of which so many seeds germinated.
+/// A run in which `germinated` seeds germinated.
 fn live(controller: &str, germinated: u64) -> LiveState {
     let mut live = LiveState::default();
     live.apply(&Event::run(run(controller)));
@@ -169,7 +169,7 @@ fn a_gate_that_refused_all_that_ended_before_it_is_what_to_change() {
     }
 }
 
-/// Whoever renames a setting learns here that it is proposed.
+/// Fails when a setting is renamed that the summary proposes.
 #[test]
 fn every_setting_that_is_proposed_exists() {
     use crate::scenario::{Scenario, explain};

@@ -1,8 +1,8 @@
 //! The protocol of leases and results in simulated worlds: several workers, of which some are frozen or killed, a shared
 //! folder that fails and shows names late, and a clock that jumps. All that happens in a world follows from its number.
 //!
-//! Every worker is a thread, and one of them runs at a time: whoever touches the folder, or lets time pass, hands over to the
-//! one that is due next. The code is that of [`Worker`]; simulated are [`Place`] and [`Player`].
+//! Every worker is a thread, and one of them runs at a time: one that touches the folder, or lets time pass, hands over to
+//! the one that is due next. The code is that of [`Worker`]; simulated are [`Place`] and [`Player`].
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -583,7 +583,7 @@ fn where_nothing_goes_wrong_every_round_is_played_once() {
     for seed in 0..9 {
         let outcome = play(seed, &sweep(seed), false);
 
-        // Of four trials half goes on at each of two rungs: 4 + 2 + 2 rounds and a last one.
+        // Of four trials half continue after each of two rungs: 4 + 2 + 2 rounds and a last one.
         let expected = if seed % 3 == 1 { 4 + 2 + 2 } else { 4 * ROUNDS };
         assert_eq!((outcome.begun, outcome.troubles), (expected, 0), "world {seed}");
     }

@@ -59,7 +59,7 @@ fn what_is_excluded_is_listed_head_by_head() {
 }
 
 proptest! {
-    /// Whatever is listed, waiting stays and no valid op lacks a choice.
+    /// For any list, waiting stays legal and every valid op keeps a choice in each head.
     #[test]
     fn restricted_masks_are_never_empty_and_allow_exactly_what_is_listed(
         reports in any_reports(3),

@@ -181,7 +181,7 @@ fn a_host_without_a_slot_is_refused() {
 }
 
 #[test]
-fn a_slot_that_the_host_lacks_admits_nothing() {
+fn a_slot_that_the_host_does_not_have_admits_nothing() {
     let masks = masks(&empty(3), &limits());
     assert_eq!(slots(&masks, Wait), [0, 1, 2]);
     assert_eq!(masks.refusal(Germinate, 3), Some(&FailureReason::SlotDisabled));

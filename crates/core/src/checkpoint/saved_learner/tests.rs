@@ -116,7 +116,7 @@ fn a_learner_of_another_run_version_or_format_is_refused_and_nothing_changes() {
     );
     let older = why(&text.replace("kind: best,", ""), "abcd");
     assert!(
-        older.contains("kind") && older.contains("one of an earlier version lacks"),
+        older.contains("kind") && older.contains("earlier versions wrote no"),
         "{older}"
     );
 }

@@ -297,7 +297,7 @@ fn edit(path: &Path, change: impl FnOnce(&mut Vec<u8>)) {
     fs::write(path, bytes).unwrap();
 }
 
-/// One flipped bit, a lost end, a missing file, numbers edited by hand: whatever the file, and the list of them.
+/// One flipped bit, a truncated file, a missing file, numbers edited by hand: in every file, and in the list of checksums.
 #[test]
 fn a_damaged_checkpoint_is_passed_over_and_named_where_it_is_asked_for() {
     type Damage = (&'static str, fn(&Path));
@@ -333,7 +333,7 @@ fn a_damaged_checkpoint_is_passed_over_and_named_where_it_is_asked_for() {
     }
 }
 
-/// A name that no run has written is nobody's business.
+/// Files that no run has written are ignored.
 #[test]
 fn files_that_others_put_into_a_checkpoint_do_no_harm() {
     let root = tempfile::tempdir().unwrap();
@@ -381,7 +381,7 @@ fn what_a_killed_process_left_is_swept_and_the_links_are_set_again() {
     assert_eq!(fs::read_link(shelf.0.join("last")).unwrap(), Path::new("round-000003"));
 }
 
-/// The newest of several is damaged, the run goes on from an older one: that one must stay.
+/// The newest of several is damaged and the run resumes from an older one: that one must stay.
 #[test]
 fn checkpoints_after_the_one_in_use_do_not_push_it_out() {
     let root = tempfile::tempdir().unwrap();

@@ -40,7 +40,7 @@ impl CommandList {
                 if !std::mem::replace(&mut self.has_waited, true) {
                     let list = self.name;
                     tracing::warn!(
-                        "{at}: the {list} orders {op}, which is not legal: {why}; waits instead, here and wherever else"
+                        "{at}: the {list} orders {op}, which is not legal: {why}; waits instead, here and at later refusals"
                     );
                 }
                 let reason = format!("{verb} {op} is not legal: {why}");

@@ -12,14 +12,14 @@ use crate::unfinished::UnfinishedRound;
 /// Decides for all envs of a run.
 ///
 /// A decision must lie within its env's masks. It may depend on nothing but the view, the masks, the controller's own
-/// state and its own random streams, so that runs with one seed are equal whatever the order of envs and threads.
+/// state and its own random streams, so that runs with one seed are equal for any order of envs and threads.
 ///
 /// ```
 /// use std::sync::Arc;
 ///
 /// use simic_engine::prelude::{BuildContext, Controller, ControllerRegistry, Decision, DecisionView, LifecycleCommand, LifecycleOp, MaskSet, PolicyError};
 ///
-/// /// Moves every seed on as soon as it may, and never starts one.
+/// /// Advances every seed as soon as it may, and never germinates one.
 /// struct Eager;
 ///
 /// impl Controller for Eager {
@@ -45,7 +45,7 @@ use crate::unfinished::UnfinishedRound;
 /// }
 ///
 /// let mut registry = ControllerRegistry::default();
-/// registry.register("eager", "advances whatever it can", Arc::new(build));
+/// registry.register("eager", "advances every seed that may advance", Arc::new(build));
 /// assert!(registry.iter().any(|(name, _)| name == "eager"));
 /// ```
 pub trait Controller: Send {
@@ -77,7 +77,7 @@ pub trait Controller: Send {
     /// One decision per env of the view, in the same order.
     ///
     /// # Errors
-    /// Whatever keeps the controller from deciding; the run stops.
+    /// Anything that keeps the controller from deciding; the run stops.
     fn decide(&mut self, view: &DecisionView, masks: &[MaskSet]) -> Result<Vec<Decision>, PolicyError>;
 
     /// The policy that a learner may improve; `None` for a controller that does not learn.
@@ -85,8 +85,8 @@ pub trait Controller: Send {
         None
     }
 
-    /// Keeps what it remembers of the episodes that are being played, for a checkpoint inside a round; called between two
-    /// steps. A controller that does not is as after [`begin_episode`](Self::begin_episode) when the run goes on from there.
+    /// Saves what it remembers of the current episodes, for a checkpoint inside a round; called between two steps. A
+    /// controller that saves nothing resumes as after [`begin_episode`](Self::begin_episode).
     ///
     /// # Errors
     /// The controller's own.
@@ -102,8 +102,8 @@ pub trait Controller: Send {
         Ok(())
     }
 
-    /// Writes what another run needs to go on as this controller with new episodes into `folder`, which appears whole or
-    /// not at all.
+    /// Writes what another run needs to continue this controller with new episodes into `folder`, which appears complete
+    /// or not at all.
     ///
     /// # Errors
     /// The folder cannot be written.
@@ -111,7 +111,7 @@ pub trait Controller: Send {
         save_controller(folder, self.name(), self.fingerprint())
     }
 
-    /// Goes on as the controller that was saved.
+    /// Continues as the controller that was saved.
     ///
     /// # Errors
     /// What was saved cannot be understood or does not fit; nothing has changed then.

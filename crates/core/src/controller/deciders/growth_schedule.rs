@@ -1,8 +1,8 @@
-//! The controllers that grow by a published schedule: `periodic`, a seed every so many steps, and `fragrow`, whose interval
+//! The controllers that grow by a published schedule: `periodic`, a seed every N steps, and `fragrow`, whose interval
 //! follows the risk of overfitting (Wu et al., "When To Grow? A Fitting Risk-Aware Policy for Layer Growing in Deep Neural
 //! Networks", AAAI 2024, arXiv:2401.03104).
 //!
-//! Both germinate in the next empty slot, move every seed on and commit it as soon as they may, and never prune.
+//! Both germinate in the next empty slot, advance every seed and commit it as soon as they may, and never prune.
 //! Deterministic: they draw nothing. Each env has its own [`GrowthState`], forgotten at the start of an episode.
 
 use std::collections::BTreeMap;
@@ -38,7 +38,7 @@ pub struct GrowthScheduleController {
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Interval {
     Fixed(u32),
-    /// At most so many.
+    /// The longest interval.
     FittingRisk(u32),
 }
 
@@ -60,7 +60,7 @@ struct GrowthState {
     last_growth: u32,
     /// Germinations that were ordered.
     ordered: u32,
-    /// Slot whose seed was moved on last: the next one comes first, so that a gate that stays shut holds nobody up.
+    /// Slot whose seed was advanced last: the next one comes first, so that a gate that stays shut does not hold up others.
     last_moved: Option<usize>,
 }
 

@@ -80,7 +80,7 @@ impl HeuristicController {
         }
         let allowed = context.allowed_actions().blueprints();
         let mut rotation = Vec::new();
-        // What nobody has written serves hosts of every kind with what fits them.
+        // The default rotation names blueprints of every kind of host; those that fit this one remain.
         let is_default = config.rotation == HeuristicConfig::default().rotation;
         for name in std::mem::take(&mut config.rotation) {
             let blueprint = match context.blueprint(path, &name) {

@@ -202,7 +202,7 @@ impl Controller for ActorCriticController {
         }
         match self.act(view, masks) {
             Err(error @ PolicyError::PolicyNonFinite { .. }) if !self.last_good.is_empty() => {
-                tracing::warn!("{error}; the weights before the newest update are put back");
+                tracing::warn!("{error}; the weights before the newest update are restored");
                 self.restore_last_good()?;
                 self.act(view, masks)
             }

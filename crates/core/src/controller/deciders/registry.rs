@@ -29,7 +29,7 @@ impl Default for ControllerRegistry {
         let builtin: [(&str, &str, BuiltIn); 9] = [
             (
                 "actor_critic",
-                "a recurrent network, trained while the run goes on",
+                "a recurrent network that PPO trains during the run",
                 |context| Ok(Box::new(ActorCriticController::new(context)?)),
             ),
             (
@@ -42,11 +42,9 @@ impl Default for ControllerRegistry {
                 "rules: germinate on a plateau, commit what contributes, prune what fails",
                 |context| Ok(Box::new(HeuristicController::new(context)?)),
             ),
-            (
-                "periodic",
-                "a seed every so many steps, as policy.periodic says",
-                |context| Ok(Box::new(GrowthScheduleController::periodic(context)?)),
-            ),
+            ("periodic", "a seed every N steps, as policy.periodic says", |context| {
+                Ok(Box::new(GrowthScheduleController::periodic(context)?))
+            }),
             ("random", "a random legal command per step", |context| {
                 let weights = context.scenario.policy.random.op_weights;
                 Ok(Box::new(RandomController::new(context.scenario.run.seed, weights)))

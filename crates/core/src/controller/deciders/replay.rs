@@ -35,7 +35,7 @@ impl ReplayController {
     ///
     /// # Errors
     /// No recorded run there; one that recorded no decisions, or fewer rounds, envs or steps than are to be played; or
-    /// slots and blueprints that this host lacks. All problems are reported at once.
+    /// slots and blueprints that this host does not have. All problems are reported at once.
     pub fn new(context: &BuildContext) -> Result<Self, PolicyError> {
         let config = &context.scenario.policy.replay;
         let run = config.run.as_deref().ok_or_else(|| {

@@ -23,7 +23,7 @@ impl ScheduleController {
     /// Reads `policy.schedule`. Where all gates are automatic, the list's `advance` commands are left out.
     ///
     /// # Errors
-    /// Neither a built-in nor entries, a name that the host lacks, or a command that the action space excludes.
+    /// Neither a built-in nor entries, a name that the host does not have, or a command that the action space excludes.
     pub fn new(context: &BuildContext) -> Result<Self, PolicyError> {
         let config = &context.scenario.policy.schedule;
         let path = "policy.schedule";

@@ -11,7 +11,7 @@ use crate::scenario::InitialTopology;
 #[derive(Clone, Copy, Debug, Default)]
 pub struct WaitController;
 
-/// Waits on the scenario's initial topology, so that a run tells what the architecture is worth without its growth.
+/// Waits on the scenario's initial topology, so that a run measures the architecture without its growth.
 #[derive(Clone, Copy, Debug)]
 pub struct StaticController;
 

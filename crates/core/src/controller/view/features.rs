@@ -240,7 +240,7 @@ pub struct ObservationFeatures {
 
 impl ObservationFeatures {
     /// Appends a feature. It is refused when the engine is built if its name is taken, also by a built-in feature, or cannot
-    /// stand in the schema's hash, and if its range is empty or hides [`UNKNOWN`] in a feature that may be unknown.
+    /// be part of the schema's hash, and if its range is empty or hides [`UNKNOWN`] in a feature that may be unknown.
     pub fn register(&mut self, feature: ObservationFeature) {
         match self.check(&feature) {
             Ok(()) => self.features.push(feature),

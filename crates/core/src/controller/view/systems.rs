@@ -26,7 +26,7 @@ use crate::validation::{Counterfactual, ValPlan};
 #[derive(Component, Serialize, Deserialize)]
 pub struct Tracker(pub SignalTracker);
 
-/// What the env's numbers tell a controller.
+/// What a controller sees of the env's numbers.
 #[derive(Component, Default)]
 pub struct Signals(pub TrainingSignals);
 

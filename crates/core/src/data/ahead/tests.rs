@@ -97,7 +97,7 @@ fn unevenly(position: i64) -> Result<(), DataError> {
 }
 
 #[test]
-fn batches_are_those_of_the_plan_whatever_the_timing() {
+fn batches_are_those_of_the_plan_for_any_timing() {
     let (mut plan, order) = plan();
     for (workers, prefetch) in [(1, 1), (1, 3), (4, 2), (3, 9)] {
         let mut ring = ring(&readers(workers, prefetch, 60.0), unevenly);
@@ -243,7 +243,7 @@ fn the_time_that_batches_were_waited_for_is_told_once() {
 }
 
 #[test]
-fn a_panic_of_a_thread_is_an_error_of_the_batch_and_the_threads_go_on() {
+fn a_panic_of_a_thread_is_an_error_of_the_batch_and_the_threads_continue() {
     let (mut plan, order) = plan();
     let readers = readers(1, 4, 60.0);
     let mut failing = ring(&readers, |position| {

@@ -165,7 +165,7 @@ fn labels_outside_the_classes_and_absent_classes_are_refused() {
         ..digits_task()
     };
 
-    // Digit 9 first stands at row 9 of the source.
+    // Digit 9 first occurs at row 9 of the source.
     assert!(matches!(
         load(&few, None, &DataRegistry::default()),
         Err(DataError::LabelOutOfRange {
@@ -269,7 +269,7 @@ fn a_pool_is_divided_as_the_split_says_without_losing_an_image() {
 }
 
 #[test]
-fn too_small_a_set_is_told_by_the_class_that_one_part_lacks() {
+fn too_small_a_set_is_reported_with_the_class_that_is_missing_in_one_part() {
     // Given 15 images of each class, of which a twentieth is none.
     let folder = tempfile::tempdir().unwrap();
     crate::data::formats::cifar::tests::write_folder(folder.path(), 30, 10);

@@ -1,7 +1,7 @@
 //! Data sets of NumPy arrays: NPY pairs, or one NPZ archive with arrays of known names.
 //!
 //! Images are kept in 8 bits a value, as all images are. Floats are scaled so that their `scale` becomes 255; what that
-//! rounds is told.
+//! rounds is noted.
 
 use std::io::BufReader;
 use std::path::{Path, PathBuf};
@@ -35,7 +35,7 @@ const VALID_NAMES: &str = "x_train and y_train, train_images and train_labels, i
 const ROUNDING: f64 = 1e-3;
 const BYTE_SCALE: f64 = 255.0;
 
-/// What arrays do not say themselves; whatever is left out is guessed, and noted here.
+/// What arrays do not say themselves. A value that is `None` is guessed, and the guess noted.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Stated {
     /// Guessed: channels first where the second size looks like a number of channels and the last does not.

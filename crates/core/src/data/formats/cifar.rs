@@ -1,7 +1,7 @@
 //! CIFAR-10 and CIFAR-100 in their binary versions (Krizhevsky 2009): the published archive, or the folder in it.
 //!
 //! A record is one label (CIFAR-100: coarse, then fine) and 32×32 pixels as a red, a green and a blue plane, each row by
-//! row. The files of the training part are joined in the order of their numbers, in whatever order the archive has them.
+//! row. The files of the training part are joined by their numbers, for any order in the archive.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -25,7 +25,7 @@ const SHAPE: Shape = Shape {
 };
 const PLANE: usize = 32 * 32;
 const PIXELS: usize = 3 * PLANE;
-/// Names of classes are a few bytes each; whatever is longer is no list of them.
+/// Names of classes are a few bytes each; a longer file is no list of them.
 const LONGEST_NAMES: u64 = 1 << 16;
 
 /// One of the two sets: how its records look and what its files are called.
@@ -245,7 +245,7 @@ impl<'a> Gathered<'a> {
             cause,
         };
         let mut archive = tar::Archive::new(input.bytes);
-        // Raw: names that are entries of their own may be of any length, and none here needs one.
+        // Raw: names in separate entries may be of any length, and none here needs one.
         for entry in archive.entries().map_err(damaged)?.raw(true) {
             let mut entry = entry.map_err(damaged)?;
             if !entry.header().entry_type().is_file() {

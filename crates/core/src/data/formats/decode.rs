@@ -1,4 +1,4 @@
-//! PNG and JPEG images as pixels of 8 bits, wherever they come from.
+//! PNG and JPEG images as pixels of 8 bits, from any source.
 
 use std::any::Any;
 use std::io::{BufRead, Seek};

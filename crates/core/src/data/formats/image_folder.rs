@@ -24,7 +24,7 @@ const TRAIN: &[&str] = &["train"];
 const VAL: &[&str] = &["val", "valid", "validation"];
 const TEST: &[&str] = &["test"];
 const EXTENSIONS: [&str; 3] = ["png", "jpg", "jpeg"];
-/// More bytes of pixels than a byte of a file can stand for: deflate makes at most 1032 bytes of one, a PNG has 8 pixels in
+/// More bytes of pixels than a byte of a file can encode: deflate makes at most 1032 bytes of one, a PNG has 8 pixels in
 /// one of those, and a pixel becomes 3 bytes. JPEG stays below that.
 const MOST_EXPANSION: u64 = 1032 * 8 * 3;
 /// Rows and columns of images that have several sizes.
@@ -131,7 +131,7 @@ impl Listing {
         }
     }
 
-    /// A part with the classes of the training part, some of which it may lack.
+    /// A part beside the training part: its classes are those of the training part, or some of them.
     fn beside(train: &Self, folder: &Path) -> Result<Self, DataError> {
         for (name, path) in entries(folder)? {
             if path.is_dir() && !train.classes.contains(&name) {
@@ -192,7 +192,7 @@ impl Listing {
                 .zip(&self.files[done..end])
                 .map(|(out, file)| guarded(&file.path, || decode(&file.path, shape, out)))
                 .collect();
-            // In the order of the files, so that the same damage is always told of the same file.
+            // In the order of the files, so that the same damage is always reported for the same file.
             decoded.into_iter().collect::<Result<(), _>>()?;
             done = end;
         }
@@ -207,7 +207,7 @@ impl Listing {
     }
 }
 
-/// What headers tell of all images together.
+/// What headers say of all images together.
 struct Heads {
     shape: Shape,
     /// Images of more than 8 bits a channel, and one of them.

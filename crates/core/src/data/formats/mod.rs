@@ -1,6 +1,6 @@
-//! Data sets, one file a format. Readers are functions of bytes: what is wrong is told with file and byte.
+//! Data sets, one file a format. Readers are functions of bytes: what is wrong is reported with file and byte.
 //!
-//! Each delivers a [`Found`]: the parts that the files make, images as `u8` with channels last, labels as they stand.
+//! Each delivers a [`Found`]: the parts that the files make, images as `u8` with channels last, labels as they are.
 
 mod built_in;
 pub mod cifar;
@@ -30,7 +30,7 @@ pub struct Found {
     pub format: String,
     /// Pixel value that means 1.0.
     pub scale: f64,
-    /// Classes that the format fixes; `None` where the labels alone tell.
+    /// Classes that the format fixes; `None` where only the labels say.
     pub classes: Option<usize>,
     /// In the order of their labels; empty where the files name none.
     pub class_names: Vec<String>,
@@ -70,7 +70,7 @@ impl Found {
 /// Reads the files of a source, or makes what needs none; `sets` are those of applications.
 ///
 /// # Errors
-/// Whatever is wrong with the files.
+/// Anything that is wrong with the files.
 pub fn read(source: &DataSource, scenario_dir: Option<&Path>, sets: &DataRegistry) -> Result<Found, DataError> {
     let at = |name: &str| find(name, scenario_dir, None);
     let pair = |images: &Option<String>, labels: &Option<String>| match (images, labels) {

@@ -35,7 +35,7 @@ impl Element {
     }
 }
 
-/// An array as it stands in its file.
+/// An array as it is in its file.
 #[derive(Debug)]
 pub struct Array {
     pub file: String,

@@ -198,7 +198,7 @@ impl Table {
                 hole: missing,
             });
         }
-        // A list begins where nothing goes on.
+        // Repetition level 0 begins a list; any other level continues it.
         let starts: Vec<usize> = (0..lists.len()).filter(|&at| lists[at] == 0).collect();
         let ends = starts.iter().skip(1).copied().chain([lists.len()]);
         Ok(Cells {
@@ -370,12 +370,12 @@ fn decoded(column: &Column, files: &[ImageCell], notes: &mut Vec<String>) -> Res
         .zip(files)
         .map(|(out, file)| work(column, file, |reader| decode::pixels(reader, shape, out)))
         .collect();
-    // In the order of the rows, so that the same damage is always told of the same row.
+    // In the order of the rows, so that the same damage is always reported for the same row.
     outcomes.into_iter().collect::<Result<(), _>>()?;
     Ok((shape, images))
 }
 
-/// What a decoder makes of a file.
+/// Decodes a file by `decode`.
 fn work<'a, T>(
     column: &Column,
     file: &'a ImageCell,

@@ -20,7 +20,7 @@ fn content(path: &Path) -> (String, Vec<u8>) {
 }
 
 #[test]
-fn a_packed_file_is_read_like_a_plain_one_whatever_it_is_called() {
+fn a_packed_file_is_read_like_a_plain_one_under_any_name() {
     let folder = tempfile::tempdir().unwrap();
     let (plain, gzip) = (folder.path().join("plain"), folder.path().join("also-plain"));
     std::fs::write(&plain, b"the same").unwrap();

@@ -58,7 +58,7 @@ fn discordant_counts_follow_from_agreement() {
     assert_eq!(without.accuracy_percent(10_000), 92.8);
 }
 
-/// The blocks of a coalition tree leave it in an order of their own.
+/// The blocks of a coalition tree leave it in another order.
 #[test]
 fn configurations_are_named_by_their_places() {
     let layout = PackLayout { configs: 3, slots: 0 };

@@ -151,10 +151,10 @@ fn read(path: &Path, format: TokenFormat, vocab: i64) -> Result<Vec<i32>, DataEr
     tokens(&input.name, &bytes, each, 0, vocab)
 }
 
-/// How tokens stand in a file.
+/// How tokens are laid out in a file.
 enum Layout {
     LlmC(Header),
-    /// From the first byte on, so many bytes each.
+    /// From the first byte, N bytes each.
     Plain(usize),
     /// The header that it should begin with is not there.
     Unknown,

@@ -53,7 +53,7 @@ pub(super) fn open(path: &Path) -> Result<TokenFile, DataError> {
     })
 }
 
-/// Whole windows on so many tokens.
+/// Number of whole windows in `tokens` tokens.
 pub(super) const fn windows(tokens: usize, block: usize) -> usize {
     tokens.saturating_sub(1) / block
 }

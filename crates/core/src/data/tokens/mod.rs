@@ -167,7 +167,7 @@ impl TokenSet {
     }
 }
 
-/// Parts that stand one behind the other.
+/// Parts one behind the other.
 fn in_order(sizes: PartSizes) -> [Range<usize>; 3] {
     let (train, val) = (0..sizes.train, sizes.train..sizes.train + sizes.val);
     let test = val.end..val.end + sizes.test;

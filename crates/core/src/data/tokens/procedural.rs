@@ -1,5 +1,5 @@
-//! Procedural texts: a hidden-topic sparse bigram process with copied spans. Frequencies of tokens tell nothing, the last
-//! token helps, the topic behind it helps more, and copies need a look at what stood before.
+//! Procedural texts: a hidden-topic sparse bigram process with copied spans. Frequencies of tokens carry no information, the
+//! last token helps, the topic behind it helps more, and copies need a look at earlier tokens.
 //!
 //! Every text is a pure integer function of `(parameters, part, index)`: random access, any number of threads, the same
 //! tokens on every platform. No model can do better on average than 1.3590 nats a token with the default parameters, the
@@ -15,11 +15,11 @@ use crate::scenario::{PartSizes, SynthTokens};
 /// Upper ends of the shares of the four successors, of 15.
 const SUCCESSOR_SHARES: [u64; 3] = [8, 12, 14];
 const SHARES: u64 = 15;
-/// One in so many steps begins a copy, once there is enough to copy.
+/// One in N steps begins a copy, once there is enough to copy.
 const COPY_RARITY: u64 = 32;
-/// One in so many steps changes the topic.
+/// One in N steps changes the topic.
 const TOPIC_RARITY: u64 = 64;
-/// One in so many tokens is any token.
+/// One in N tokens is drawn from all tokens.
 const NOISE_RARITY: u64 = 16;
 
 /// All parts, each text a window.

@@ -15,7 +15,7 @@ use crate::data::plan::{FeedPlan, StepKey};
 use crate::data::{Batch, DataError, EvalSet, FeedArithmetic};
 use crate::torch::{Backend, TorchError, upload};
 
-/// A text on one device. Envs take handles of their own from it, which share its storage.
+/// A text on one device. Envs take their own handles from it, which share its storage.
 #[derive(Debug)]
 pub struct ResidentTokens {
     backend: Backend,

@@ -185,7 +185,7 @@ pub(super) fn known(number: &[u8], vocab: i64) -> Result<i32, u32> {
     token.filter(|&token| i64::from(token) < vocab).ok_or(number)
 }
 
-/// An empty list with room for so many tokens.
+/// An empty list with room for `count` tokens.
 ///
 /// # Errors
 /// `OutOfMemoryForTexts`.

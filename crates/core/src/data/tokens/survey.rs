@@ -38,7 +38,7 @@ pub fn survey_text(path: &Path) -> Result<TextSurvey, DataError> {
 /// Looks at a file of tokens; `vocab` if it is known.
 ///
 /// # Errors
-/// Whatever would keep a run from reading it.
+/// Anything that would keep a run from reading it.
 pub fn survey_tokens(path: &Path, format: TokenFormat, vocab: Option<i64>) -> Result<TextSurvey, DataError> {
     let vocab = vocab.unwrap_or(MOST_TOKENS);
     of("token_files", binary::piece(path, format, vocab)?, vocab)

@@ -3,7 +3,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use super::*;
 use crate::prelude::HostPlan;
 
-/// A plugin with state of its own: the name of its host, and how often it was built.
+/// A plugin with state: the name of its host, and how often it was built.
 #[derive(Clone)]
 struct OwnHost {
     name: &'static str,

@@ -56,7 +56,7 @@ pub struct Need {
     pub per_env: u128,
     /// For each env that is worked on at the same time.
     pub per_worker: u128,
-    /// Every run allocates it, whatever grows.
+    /// Every run allocates it, whether its hosts grow or not.
     pub is_certain: bool,
 }
 
@@ -86,7 +86,7 @@ impl Need {
         }
     }
 
-    /// With so many envs, so many of them at work at once.
+    /// With `envs` envs, `workers` of them at work at once.
     pub fn bytes(&self, envs: usize, workers: usize) -> u128 {
         let of_envs = self.per_env.saturating_mul(envs as u128);
         let of_workers = self.per_worker.saturating_mul(workers as u128);
@@ -97,7 +97,7 @@ impl Need {
 /// What lies in one memory.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct PlaceMemory {
-    /// Whose memory it is; `cpu` stands for the machine's.
+    /// Whose memory it is; `cpu` is the machine's.
     pub device: DeviceSpec,
     /// Envs that live there.
     pub envs: usize,
@@ -361,8 +361,8 @@ fn run_gathers_ahead(loaded: &Loaded) -> bool {
     loaded.scenario.data.residency == Residency::Host
 }
 
-/// The buffers of all envs, one more than are gathered ahead for the batches that seeds are born from: a byte a value of
-/// images, windows of texts with their targets.
+/// The buffers of all envs: those gathered ahead, and one for the batches that seeds are initialized from. Images take a byte
+/// a value, texts windows with their targets.
 fn gathered_bytes(loaded: &Loaded) -> u128 {
     let row = match (known_text(loaded), known_data(loaded)) {
         (Some((_, block)), _) => product([block.saturating_add(1), TOKEN_BYTES]),

@@ -13,7 +13,7 @@ fn val(step: u32) -> ValidatedAt {
 }
 
 /// A seed that germinated in step 3.
-fn newborn() -> SeedRecord {
+fn germinated() -> SeedRecord {
     let config = crate::scenario::fixtures::slow_lifecycle();
     let limits = Limits::new(&config, &crate::scenario::fixtures::all_choices(), 0);
     let germination = Germination {
@@ -61,7 +61,7 @@ fn told(insertion: &Insertion) -> GrowthEffect {
 
 #[test]
 fn a_germination_is_followed_until_five_steps_after_its_first_gradient() {
-    let seed = newborn();
+    let seed = germinated();
     let mut insertion = inserted(&seed);
 
     // Its own step counts for nothing; in step 4 it has no gradient yet; its first is that of step 5.
@@ -86,7 +86,7 @@ fn a_germination_is_followed_until_five_steps_after_its_first_gradient() {
 
 #[test]
 fn nothing_more_is_awaited_of_a_seed_that_is_gone() {
-    let seed = newborn();
+    let seed = germinated();
     let mut insertion = inserted(&seed);
     insertion.measure(val(4), Some(0.5));
 
@@ -96,7 +96,7 @@ fn nothing_more_is_awaited_of_a_seed_that_is_gone() {
 
 #[test]
 fn a_stage_between_and_a_birth_before_any_validation_are_no_growth_events() {
-    let mut seed = newborn();
+    let mut seed = germinated();
     assert_eq!(Insertion::of(&seed, seed.identity.slot, SeedInit::ZeroGain, None), None);
 
     seed.stage = SeedStage::Training;

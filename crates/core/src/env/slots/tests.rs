@@ -111,7 +111,7 @@ impl Plot {
             .expect("the tensors can be made")
     }
 
-    /// Switches the operator where the seed stands, at full amplitude.
+    /// Switches the operator of the seed at full amplitude, in place.
     fn blend_as(&mut self, style: GerminationStyle) {
         let order = AlphaOrder {
             style,
@@ -228,18 +228,18 @@ fn a_prune_drops_module_and_optimizer_at_once_and_keeps_the_report_until_the_slo
 
 #[test]
 fn a_seed_is_drawn_from_its_own_stream() {
-    let born = |env: usize| {
+    let drawn = |env: usize| {
         let mut slot = Plot::new(env);
         slot.germinate(1, GerminationStyle::GatedGate).unwrap();
         slot.weights()
     };
-    assert!(equal(&born(0), &born(0)));
-    assert!(!equal(&born(0), &born(1)));
+    assert!(equal(&drawn(0), &drawn(0)));
+    assert!(!equal(&drawn(0), &drawn(1)));
 }
 
 /// A gate that comes later does not depend on what its seed drew.
 #[test]
-fn a_later_gate_is_drawn_from_a_stream_of_its_own() {
+fn a_later_gate_is_drawn_from_its_own_stream() {
     let gate_beside = |blueprint: usize| {
         let mut slot = Plot::new(0);
         slot.germinate(blueprint, GerminationStyle::LinearAdd).unwrap();

@@ -103,7 +103,7 @@ fn a_loss_that_is_no_number_panics_at_any_time_and_leaves_the_streak() {
 }
 
 proptest! {
-    /// Whatever comes, the memory holds finite losses only, no more than the window, and no run of anomalies
+    /// For any losses, the memory holds finite losses only, no more than the window, and no run of anomalies
     /// shorter than required makes a divergence panic.
     #[test]
     fn the_memory_stays_healthy(losses in prop::collection::vec(prop_oneof![0.0..3.0f64, 0.0..1e9f64, Just(f64::NAN)], 0..80)) {

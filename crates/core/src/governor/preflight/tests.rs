@@ -90,7 +90,7 @@ fn numbers_that_are_none_forbid_every_change() {
 }
 
 #[test]
-fn a_full_env_takes_no_seed_but_its_seeds_go_on() {
+fn a_full_env_takes_no_seed_but_its_seeds_advance() {
     let full = [holding(), holding(), holding(), None];
 
     assert_eq!(

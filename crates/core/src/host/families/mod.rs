@@ -21,15 +21,15 @@ const MOST_STAGES: usize = 8;
 /// Most blocks of a stage, and layers of a network without stages, that a plan is made of.
 const MOST_BLOCKS: usize = 64;
 
-/// The beginning of a plan. Ranges of single fields are checked elsewhere, and everything that is wrong with a scenario is told
-/// at once: some plan must come of any values.
+/// The beginning of a plan. Ranges of single fields are checked elsewhere, and all faults of a scenario are reported at once:
+/// any values must give some plan.
 fn begin(channels: i64, side: i64) -> HostPlan {
     /// More than any field allows.
     const LARGEST: i64 = 1 << 16;
     HostPlan::new(channels.clamp(1, LARGEST), side.clamp(1, LARGEST))
 }
 
-/// Channels after so many doublings, for any values.
+/// Channels after `doublings` doublings, for any values.
 fn doubled(base_channels: i64, doublings: usize) -> i64 {
     /// One less than the most blocks of a CNN.
     const MOST: usize = 11;

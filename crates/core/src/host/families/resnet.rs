@@ -10,7 +10,7 @@ use crate::scenario::{HostChoice, HostProblem, ResnetSpec};
 
 impl HostDesign for ResnetSpec {
     /// `stem, stage0.block0, …, head`; with pre-activation a norm and ReLU before the head. A slot `r{stage}c{block}`
-    /// stands behind every block.
+    /// is behind every block.
     fn plan(&self, classes: i64) -> HostPlan {
         let stem = Conv::new(doubled(self.base_channels, 0), 3).norm(self.norm);
         let stem = if self.pre_activation { stem.bare() } else { stem };

@@ -11,7 +11,7 @@ const WIDEST: i64 = 4096;
 const LARGEST: i64 = 1 << 16;
 
 impl HostDesign for TransformerSpec {
-    /// `embed, layer0, layer1, …, head`. A slot `r0c{segment}` stands behind every segment.
+    /// `embed, layer0, layer1, …, head`. A slot `r0c{segment}` is behind every segment.
     fn plan(&self, classes: i64) -> HostPlan {
         const EMBEDDING: &str = "embed";
         let vocab = classes.clamp(1, LARGEST);

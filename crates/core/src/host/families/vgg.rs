@@ -10,7 +10,7 @@ use crate::scenario::{HostChoice, HostProblem, VggSpec};
 const DOUBLINGS: usize = 3;
 
 impl HostDesign for VggSpec {
-    /// `stage0.conv0, …, pool, stage1.conv0, …, pool, …, head`. A slot `r{stage}c{n}` stands behind the n-th convolution of
+    /// `stage0.conv0, …, pool, stage1.conv0, …, pool, …, head`. A slot `r{stage}c{n}` is behind the n-th convolution of
     /// a stage, and one more behind its pool.
     fn plan(&self, classes: i64) -> HostPlan {
         let mut plan = begin(self.in_channels, self.input_hw);

@@ -17,7 +17,7 @@ const DEVIATION: f64 = 0.02;
 pub struct Embedding {
     /// Channels of the features.
     pub width: i64,
-    /// How tokens know where they stand.
+    /// How positions are encoded.
     pub positions: Positions,
 }
 
@@ -92,13 +92,13 @@ impl Layer for EmbeddingLayer {
 pub struct TextBlock {
     /// Of the attention; a divisor of the channels.
     pub heads: i64,
-    /// How tokens know where they stand.
+    /// How positions are encoded.
     pub positions: Positions,
     /// Blocks of the network: what two maps of each add to the features starts the smaller the more there are.
     pub depth: usize,
 }
 
-/// Channels between the two maps of a block, in multiples of its own.
+/// Channels between the two maps of a block, in multiples of the block's.
 const EXPANSION: i64 = 4;
 
 impl LayerDesign for TextBlock {
@@ -204,7 +204,7 @@ impl LayerDesign for TextHead {
         let tied = format!("{}.tokens", self.embedding);
         let weight = params.trainable().iter().find(|param| param.name == tied);
         let Some(weight) = weight.map(|param| param.tensor.shallow_clone()) else {
-            let message = format!("op {name} is to use the weight {tied}, which no op before it has");
+            let message = format!("op {name} uses the weight {tied}, which no op before it has");
             return Err(HostError::Broken(message));
         };
         Ok(Box::new(TextHeadLayer {

@@ -18,7 +18,7 @@ pub(super) struct UnitDesign {
     /// Odd.
     pub kernel: i64,
     pub stride: i64,
-    /// The convolution has a bias of its own.
+    /// The convolution has a bias.
     pub has_bias: bool,
     pub norm: HostNorm,
 }
@@ -96,7 +96,7 @@ impl Norm {
         }
     }
 
-    /// The norm alone, in a tensor of its own.
+    /// The norm alone, into a new tensor.
     pub(super) fn forward(&self, x: &Tensor, mode: Mode) -> Result<Tensor, TorchError> {
         match self {
             Self::Batch {

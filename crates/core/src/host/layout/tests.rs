@@ -22,7 +22,7 @@ fn injections() -> Vec<InjectionSpec> {
 }
 
 #[test]
-fn policy_order_is_row_major_whatever_the_order_of_enabling() {
+fn policy_order_is_row_major_for_any_order_of_enabling() {
     let layout = SlotLayout::new(&injections(), &slots(&["r1c0", "r0c2", "r0c0"])).unwrap();
 
     let order: Vec<SlotId> = layout.slots().iter().map(|spec| spec.slot).collect();
@@ -39,7 +39,7 @@ fn mistakes_name_the_slot_and_what_there_is() {
     assert_eq!(error(&["r0c0", "r0c0"]), "slot `r0c0` is enabled twice; name it once");
     assert_eq!(
         error(&["r2c0"]),
-        "slot `r2c0` is enabled, but the host lacks it; it has `r0c0`, `r0c1`, `r0c2`, `r1c0`, `r1c1`, `r1c2`"
+        "slot `r2c0` is enabled, but the host has no such slot; it has `r0c0`, `r0c1`, `r0c2`, `r1c0`, `r1c1`, `r1c2`"
     );
     assert!(error(&[]).starts_with("no slot is enabled"));
 }

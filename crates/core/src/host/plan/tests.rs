@@ -26,7 +26,7 @@ fn a_line_with_a_fault_is_told_what_it_is() {
         ),
         (block().head(10).slot(0, 0), "behind its head"),
         (block().slot(0, 0).pool().slot(0, 0).head(10), "two slots r0c0"),
-        (block().slot(0, 0).slot(0, 1).head(10), "stand behind the same op"),
+        (block().slot(0, 0).slot(0, 1).head(10), "are behind the same op"),
     ];
     for (plan, fault) in table {
         let found = problems(&plan);
@@ -40,7 +40,7 @@ fn a_line_with_a_fault_is_told_what_it_is() {
     assert_eq!(problems(&block().slot(0, 0).head(10)), [""; 0]);
 }
 
-/// A factor a channel, by whatever declaration.
+/// A factor a channel, with the number of parameters that it declares.
 struct Factor {
     declared: u64,
     grows: bool,
@@ -109,7 +109,7 @@ fn a_name_is_found_in_either_case() {
         36 + 8 + 25
     );
     let Err(unknown) = hosts.of(&choice("yours")) else {
-        panic!("nobody registered it")
+        panic!("`yours` is not registered")
     };
     assert!(
         unknown

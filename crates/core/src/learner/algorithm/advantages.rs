@@ -1,4 +1,4 @@
-//! What each step of a rollout is worth: scaled reward, advantage, and what the critic should have said. Advantages are estimated
+//! What each step of a rollout is worth: scaled reward, advantage, and the critic's target. Advantages are estimated
 //! segment by segment (generalised advantage estimation, Schulman et al. 2016).
 
 use std::collections::BTreeMap;

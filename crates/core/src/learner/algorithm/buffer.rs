@@ -1,9 +1,9 @@
 //! The rollout buffer: what the envs did and observed between two updates.
 //!
 //! One row per env; rows fill independently. A step is written in two phases, and rollbacks edit what was written
-//! (`writing`). What is born on the device - observations, slot blueprints, recurrent states - stays there in
-//! preallocated tensors, written with one indexed copy per field and step; what is born on the host - actions, masks,
-//! rewards - stays on the host and travels once, with the sequences of the update.
+//! (`writing`). What is computed on the device - observations, slot blueprints, recurrent states - stays there in
+//! preallocated tensors, written with one indexed copy per field and step; what is computed on the host - actions, masks,
+//! rewards - stays on the host and is copied once, with the sequences of the update.
 //!
 //! Recurrent states are stored only where a training sequence can start in the middle of a segment: at chunk boundaries.
 

@@ -60,7 +60,7 @@ pub(super) fn require_finite(is_finite: bool, env: usize, step: usize, field: &'
     }
 }
 
-/// Why a learner cannot go on. What merely spoils one update is reported by the update instead.
+/// Why a learner cannot continue. What spoils only one update is reported by that update instead.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum LearnerError {
     /// A mistake in the use of the buffer.

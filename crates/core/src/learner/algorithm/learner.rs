@@ -195,7 +195,7 @@ impl Learner {
     /// `Incompatible` with every difference and everything that is not finite, in which case nothing has changed; a
     /// device error.
     pub fn restore(&mut self, state: &LearnerState, tensors: &[(String, Tensor)]) -> Result<(), LearnerError> {
-        // Precision may change at a resume: a scale that nobody has saved begins afresh, one that nobody needs is left.
+        // Precision may change at a resume: a scale that was not saved starts at its default, one that is not needed is ignored.
         let is_scaled = |tensors: &[(String, Tensor)]| tensors.iter().any(|(name, _)| name.starts_with(SCALER));
         let keeps_scale = is_scaled(&self.state_tensors()) && is_scaled(tensors);
         let kept = |tensors: &[(String, Tensor)]| -> Vec<(String, Tensor)> {

@@ -1,5 +1,5 @@
-//! What an update tells of itself: its rollout, measured before anything moves; whether it was performed, skipped or undone,
-//! and because of what; and what its minibatches measured. The meaning of every number stands in `docs/reference/learner.md`.
+//! What an update reports: its rollout, measured before anything moves; whether it was performed, skipped or undone,
+//! and why; and what its minibatches measured. The meaning of every number is in `docs/reference/learner.md`.
 
 use tch::Kind;
 

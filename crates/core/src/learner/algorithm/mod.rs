@@ -6,7 +6,7 @@
 //! [`LearnerUpdate`](crate::telemetry::LearnerUpdate). [`Learner`] holds what lasts from update to update, `state` is what
 //! a checkpoint keeps of it, `schedules` what changes in its course.
 //!
-//! The algorithm itself stands in `update.rs` from top to bottom. A learner knows a policy as
+//! The algorithm itself is `update.rs` from top to bottom. A learner knows a policy as
 //! [`TrainablePolicy`](crate::policy::TrainablePolicy).
 
 mod error;

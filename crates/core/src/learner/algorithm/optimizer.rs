@@ -249,7 +249,7 @@ fn part_optimizers(
     Ok(groups)
 }
 
-/// Every trainable tensor once, by a name of its own.
+/// Every trainable tensor once, by a unique name.
 fn check_params(params: &[PolicyParam]) -> Result<(), LearnerError> {
     let mut problems = Vec::new();
     if params.is_empty() {

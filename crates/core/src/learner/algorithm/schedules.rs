@@ -5,7 +5,7 @@ use crate::scenario::{LEAST_ENTROPY_COEF, LearnerConfig, LrSchedule};
 /// Factor of the policy's probability floors after the last update: it tries less once it knows more.
 const LAST_FLOOR: f64 = 0.2;
 
-/// How long learning will go on.
+/// How long the run learns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Horizon {
     /// All updates of the run.

@@ -1,6 +1,6 @@
 //! Segments as padded sequences: the batch that an update learns from.
 //!
-//! No sequence spans two segments, so no state is reset inside one. Padding reads a cell of its own whose masks allow
+//! No sequence spans two segments, so no state is reset inside one. Padding reads a separate cell whose masks allow
 //! exactly one action, so that a policy evaluates it to log-probability 0; nothing stale or undefined is ever gathered.
 
 use std::ops::Range;

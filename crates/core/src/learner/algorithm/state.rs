@@ -46,7 +46,7 @@ pub(super) fn nonfinite_numbers(saved: &LearnerState) -> Vec<String> {
     .collect()
 }
 
-/// One line for every tensor with a value that no optimizer can have come to: not finite, or a negative second moment.
+/// One line for every tensor with a value that no optimizer can reach: not finite, or a negative second moment.
 ///
 /// # Errors
 /// A device error.

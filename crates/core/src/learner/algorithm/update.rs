@@ -103,7 +103,7 @@ impl Update<'_> {
         let (ratios, kl, losses) = catch(|| {
             let ratios = Ratios::new(&evaluation.log_probs, &minibatch.old_log_probs, &minibatch.causal);
 
-            // Before any parameter has moved, evaluation must repeat what the policy said when it acted.
+            // Before any parameter has moved, evaluation must repeat the policy's outputs of acting.
             if is_first {
                 let drift = drift(&evaluation.log_probs, &minibatch.old_log_probs);
                 stop.mismatch = mean(&drift, &minibatch.causal).gt(MAX_DRIFT).to_kind(Kind::Float);

@@ -234,7 +234,7 @@ impl RolloutBuffer {
     /// discarded: its action never ran. Other envs are not touched. The caller zeroes the env's live recurrent state.
     ///
     /// `penalty` is raw reward, clamped already, and is never scaled. `restored` is the step of the episode whose state
-    /// stands again: what was done up to it keeps its reward.
+    /// was restored: transitions up to it keep their rewards.
     ///
     /// Returns how many steps before the charged one lost their own rewards; `None` if there is nothing to charge, since
     /// the env had no finished step since its segment began.

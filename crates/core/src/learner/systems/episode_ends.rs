@@ -1,5 +1,4 @@
-//! What an episode's end adds to the rollout: the end of a segment, and the value of what a truncated one would have gone
-//! on to.
+//! What an episode's end adds to the rollout: the end of a segment, and the value of the state after a truncated one.
 
 use bevy_ecs::prelude::*;
 use bevy_ecs::query::QueryData;
@@ -29,9 +28,9 @@ impl EndingEnvItem<'_, '_> {
     }
 }
 
-/// Closes the segments of episodes that ended in this step. What a truncated one would have gone on to is estimated from
-/// the state after the tick, with the recurrent state after the last decision; only the horizon can be an end for good,
-/// at any other an episode could have gone on. What a failed env did is not learnt from.
+/// Closes the segments of episodes that ended in this step. The value after a truncated one is estimated from the state after
+/// the tick, with the recurrent state after the last decision. Only the end at the horizon can be a terminal state: at any
+/// other end the episode could have continued. Transitions of a failed env are not learnt from.
 pub(crate) fn end_segments(
     envs: Query<EndingEnv>,
     blueprints: Res<BlueprintRegistry>,

@@ -8,8 +8,8 @@ use crate::governor::{Credit, RollbackVerdict};
 use crate::health::Failure;
 use crate::reward::EpisodeReward;
 
-/// Charges every rollback of the step that somebody is blamed for to what its env did, at once: no decision of this step
-/// can be credited with the state after it. Where nobody is blamed, segment and recurrent state go on.
+/// Charges every rollback of the step that is blamed on the controller to the transitions of its env, at once: no decision
+/// of this step can be credited with the state after it. Without blame, segment and recurrent state continue.
 pub(crate) fn credit_rollbacks(
     mut envs: Query<(&EnvId, &mut RollbackVerdict, Option<&mut EpisodeReward>)>,
     mut context: LearnerContext,

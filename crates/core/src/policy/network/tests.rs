@@ -276,7 +276,7 @@ fn steps_one_after_another_equal_the_sequence() {
 }
 
 #[test]
-fn a_forgotten_row_goes_on_as_a_new_segment() {
+fn a_forgotten_row_continues_as_a_new_segment() {
     let _no_grad = NoGrad::new();
     for (kind, config) in variants() {
         let net = network(kind, config, 5);

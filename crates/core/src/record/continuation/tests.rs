@@ -43,7 +43,7 @@ fn events_of_a_round_that_will_be_played_again_are_moved_aside() {
 
 /// Bytes that no text has, an empty line, a text that ends in the middle of a character.
 #[test]
-fn a_damaged_end_is_moved_aside_whatever_it_is() {
+fn a_damaged_end_of_any_kind_is_moved_aside() {
     let whole = format!("{HEADER}{}", note(0));
     for damage in [&b"\xff\xfe\n"[..], b"\n", b"\0\0", b"{\"seq\":1,\"msg\":\"\xc3"] {
         let folder = tempfile::tempdir().unwrap();

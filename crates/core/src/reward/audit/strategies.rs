@@ -52,7 +52,7 @@ strategies! {
     /// Paid for what is only missing because of it.
     Ransom => ("ransom", "commits two seeds that are each worth much with the other and nothing together"),
     /// Paid for the last step.
-    LateSeed => ("late_seed", "lets a helpful seed stand at full amplitude in the last step, uncommitted"),
+    LateSeed => ("late_seed", "keeps a helpful seed at full amplitude in the last step, uncommitted"),
 }
 
 impl Strategy {
@@ -142,7 +142,7 @@ fn one_after_another(world: &World, held: u32) -> Order {
     }
 }
 
-/// Commits a seed that has been held for so many steps.
+/// Commits a seed that has been held for `held` steps.
 fn commit(world: &World, slot: usize, held: u32) -> Option<Order> {
     let command = LifecycleCommand::Commit { slot };
     let seed = world.seed(slot)?;

@@ -24,7 +24,8 @@ fn audited(scenario: &Scenario) -> Audit {
     audit(scenario, &task(), &RewardModes::default()).expect("a reward that can be computed")
 }
 
-/// A reward as shipped, for seeds that train for ten steps, whoever orders the gates and however long a seed may be held.
+/// A reward as shipped, for seeds that train for ten steps, with automatic and ordered gates, with and without a limit of
+/// holding.
 pub fn check_strategies(reward: &RewardConfig, modes: &RewardModes) {
     for (automatic, max_holding_epochs) in [(true, Some(10)), (true, None), (false, None), (false, Some(10))] {
         let mut scenario = scenario(reward.clone());

@@ -178,7 +178,7 @@ impl<'a> World<'a> {
         })
     }
 
-    /// Measures, acts and ticks; also tells the accuracy with committed seeds alone, percent.
+    /// Measures, acts and ticks; also returns the accuracy with committed seeds alone, percent.
     fn next_step(&mut self, script: impl Fn(&Self) -> Order) -> (RewardInputs, f64) {
         self.step += 1;
         self.learn();

@@ -80,7 +80,7 @@ fn germinating_and_pruning_again_earns_nothing() {
 }
 
 proptest! {
-    /// Whatever the seeds of several slots do.
+    /// For any histories of seeds in several slots.
     #[test]
     fn shaping_telescopes(
         history in prop::collection::vec(prop::collection::vec((0usize..10, 1u32..20), 3), 1..80),

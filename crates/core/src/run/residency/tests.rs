@@ -28,7 +28,7 @@ fn what_is_in_memory_anyway_stays_there() {
 }
 
 #[test]
-fn where_nobody_tells_of_too_little_the_device_is_taken() {
+fn the_device_is_chosen_where_free_memory_is_unknown() {
     assert_eq!(NEEDS.choose(None, None).residency, Residency::Device);
 }
 

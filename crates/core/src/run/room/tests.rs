@@ -19,7 +19,7 @@ fn what_the_machine_has_left_is_what_linux_calls_available() {
 }
 
 #[test]
-fn a_control_group_that_allows_less_counts_whatever_its_version_and_wherever_its_limit_is() {
+fn a_lower_limit_of_a_control_group_counts_in_both_versions_and_at_any_level() {
     let version_2 = left_with(&[
         ("/proc/meminfo", MEMINFO),
         ("/proc/self/cgroup", "0::/job/step\n"),

@@ -14,7 +14,7 @@ use crate::seed::{
 };
 use crate::torch::Backend;
 
-/// δ is what the function makes of the input.
+/// δ is the function of the input.
 struct Formula {
     delta: fn(&Tensor) -> Tensor,
     params: ParamSet,
@@ -67,7 +67,7 @@ fn operators_blend_by_their_formulas() {
 }
 
 #[test]
-fn amplitude_zero_leaves_the_features_whatever_the_seed_holds() {
+fn amplitude_zero_leaves_the_features_for_any_values_of_the_seed() {
     let broken = seed(|_| Tensor::from_slice(&[f32::INFINITY, f32::NAN]));
     let h = Tensor::from_slice(&[1.0_f32, 2.0]);
 

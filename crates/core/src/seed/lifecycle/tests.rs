@@ -237,7 +237,7 @@ fn young_seeds_are_spared_by_the_controller_but_not_by_the_governor() {
 }
 
 #[test]
-fn a_training_seed_is_pruned_at_once_whatever_the_speed() {
+fn a_training_seed_is_pruned_at_once_at_any_speed() {
     let mut life = Life::new(config(true));
     life.measure();
     life.germinate(germination());

@@ -1,4 +1,4 @@
-//! Weights fitted to the batch on which a seed is born: what the inits that need data have in common.
+//! Weights fitted to the batch on which a seed is created: what the inits that need data have in common.
 
 use tch::{Device, Kind, TchError, Tensor};
 

@@ -196,7 +196,7 @@ impl ConvStack {
             let features = birth.features.shallow_clone();
             before.iter().try_fold(features, |x, layer| layer.forward(&x))?
         };
-        // A convolution is linear in its weights: their gradient under g is M, whatever they are.
+        // A convolution is linear in its weights: their gradient under g is M for any weights.
         let weight = conv.weight.f_detach()?.f_set_requires_grad(true)?;
         let output = conv.with_weight(weight.shallow_clone()).forward(&input, None)?;
         let objective = output.f_mul(&birth.gradient)?.f_sum(Kind::Float)?;
@@ -237,7 +237,7 @@ impl SeedModule for ConvStack {
     }
 }
 
-/// What stands behind a convolution, as far as the engine's kernels compute it together; and what is left.
+/// What follows a convolution, as far as the engine's kernels compute it together; and what is left.
 fn at_once(behind: &[BuiltLayer]) -> (Option<GroupNormOf<'_>>, Silu, &[BuiltLayer]) {
     let (before_norm, behind) = match behind {
         [BuiltLayer::Silu, behind @ ..] => (true, behind),

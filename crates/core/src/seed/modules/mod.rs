@@ -1,7 +1,7 @@
 //! The built-in seed modules: here those for images, in [`tokens`] those for texts.
 //!
 //! Those for images are SiLU networks with GroupNorm; each ends in a factor or norm that starts at zero, so δ is exactly 0 at
-//! birth while the gradient already reaches that factor. Which factor, and what stands before it, is chosen by
+//! birth while the gradient already reaches that factor. Which factor, and what is before it, is chosen by
 //! [`SeedInit`].
 
 mod birth;

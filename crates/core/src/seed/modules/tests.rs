@@ -90,7 +90,7 @@ fn noop_has_no_residual_and_no_parameters() {
 
 /// Identity at birth, life within three steps, shape and layout kept.
 #[test]
-fn every_seed_is_born_as_identity_and_alive() {
+fn every_new_seed_is_an_identity_and_alive() {
     tch::manual_seed(7);
     let registry = BlueprintRegistry::default();
     for (_, blueprint) in registry.iter().filter(|(_, blueprint)| blueprint.param_count(8) > 0) {
@@ -101,14 +101,14 @@ fn every_seed_is_born_as_identity_and_alive() {
                 let draws = if width <= 16 { 100 } else { 4 };
                 for draw in 0..draws {
                     let module = build(blueprint.id(), width, draw);
-                    assert_born_alive(&*module, width, side, blueprint.id());
+                    assert_alive_at_birth(&*module, width, side, blueprint.id());
                 }
             }
         }
     }
 }
 
-fn assert_born_alive(module: &dyn SeedModule, width: i64, side: i64, id: &str) {
+fn assert_alive_at_birth(module: &dyn SeedModule, width: i64, side: i64, id: &str) {
     let mut untouched: Vec<&str> = module
         .params()
         .trainable()

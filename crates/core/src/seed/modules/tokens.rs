@@ -42,7 +42,7 @@ pub(super) struct BuiltIn {
     options: BlueprintsConfig,
 }
 
-/// What a kind comes to at a width.
+/// Size of a kind at a width.
 #[derive(Clone, Copy)]
 enum Form {
     Nothing,

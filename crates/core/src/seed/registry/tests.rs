@@ -168,7 +168,7 @@ impl Blueprint for Flaw {
 }
 
 #[test]
-fn a_seed_that_is_born_dead_or_spoils_its_input_is_refused() {
+fn a_seed_that_is_dead_at_birth_or_spoils_its_input_is_refused() {
     for (flaw, why) in [
         (
             Flaw::Dead,

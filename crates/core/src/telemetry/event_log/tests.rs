@@ -132,7 +132,7 @@ fn what_a_failed_synchronisation_may_have_lost_is_written_again() {
     assert_eq!(
         log.gap().map(|gap| gap.lost_events),
         Some(2),
-        "nobody knows what is there"
+        "the content of the device is unknown"
     );
     let after_failure = std::fs::read(folder.path().join("events.jsonl")).unwrap();
     log.settle(Duration::ZERO);

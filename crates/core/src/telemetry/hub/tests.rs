@@ -41,7 +41,7 @@ impl Sink for Probe {
     }
 }
 
-/// A hub that waits for nobody, with its record in a folder.
+/// A hub that waits for no sink, with its record in a folder.
 struct Scene {
     folder: tempfile::TempDir,
     hub: TelemetryHub,

@@ -1,4 +1,4 @@
-//! What a controller ordered and what came of it.
+//! What a controller ordered and the result.
 
 use std::collections::BTreeMap;
 
@@ -88,11 +88,11 @@ pub struct PolicyReadout {
     /// Of the operations in [`Decision::allowed`]; left out where there is one.
     #[serde(default, skip_serializing_if = "is_default")]
     pub op_probs: Vec<Num>,
-    /// Expected return from here on as the critic has it, in units of reward.
+    /// The critic's estimate of the return from here on, in units of reward.
     pub value: Num,
 }
 
-/// What the controller of one env ordered in one step and what came of it.
+/// What the controller of one env ordered in one step and the result.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Decision {
     /// What was ordered.

@@ -47,13 +47,13 @@ pub struct EnvStep {
     pub seeds: Vec<SeedRow>,
 }
 
-/// One occupied slot in an [`EnvStep`]: what no other event tells of its seed. Which one it is, and since when, is in the
+/// One occupied slot in an [`EnvStep`]: what no other event says of its seed. Which one it is, and since when, is in the
 /// events of its life; what it contributes in the [`CounterfactualMatrix`](super::CounterfactualMatrix).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SeedRow {
     /// Its slot.
     pub slot: SlotId,
-    /// Where it stands in its life.
+    /// Its stage.
     #[serde(with = "by_name")]
     pub stage: SeedStage,
     /// Amplitude, 0..1; left out where it is full.
@@ -215,7 +215,7 @@ pub struct EpisodeCompute {
 }
 
 impl EpisodeCompute {
-    /// Of both; a file may hold numbers that no episode comes to.
+    /// Of both; saturates, as a file may hold numbers that no episode reaches.
     pub const fn macs(&self) -> u64 {
         self.train_macs.saturating_add(self.val_macs)
     }
@@ -224,7 +224,7 @@ impl EpisodeCompute {
 /// The end of an env's episode, once per env and round.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct EpisodeFinished {
-    /// Validation accuracy of the network as it stands.
+    /// Validation accuracy of the network as it is.
     pub final_accuracy: Num,
     /// With the committed seeds alone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -258,7 +258,7 @@ pub struct EpisodeFinished {
     pub compute: Option<EpisodeCompute>,
     /// Total / host; 1 = no growth.
     pub param_ratio: Num,
-    /// Host and committed seeds / host; absent in records of versions that did not tell it.
+    /// Host and committed seeds / host; absent in records of versions that did not write it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub committed_ratio: Option<Num>,
     /// Committed seeds whose contribution reaches the lifecycle's threshold.

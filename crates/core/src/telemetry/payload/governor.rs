@@ -75,9 +75,9 @@ pub struct GovernorRollback {
     /// Whether the rollback is charged to the controller: a seed took part in the network since the restored state, or the
     /// scenario blames everyone.
     pub blamed: bool,
-    /// As the scenario sets it, negative; 0 where nobody is blamed.
+    /// As the scenario sets it, negative; 0 where the controller is not blamed.
     pub penalty_raw: Num,
-    /// What a learner wrote into its buffer; absent where nobody or no transition could be blamed.
+    /// What a learner wrote into its buffer; absent where the controller is not blamed or there is no transition to charge.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub penalty_applied: Option<Num>,
     /// Steps that lost their rewards to a learner, the one that was charged left out.

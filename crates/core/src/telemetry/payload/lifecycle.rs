@@ -33,7 +33,7 @@ pub struct SeedGerminated {
     pub alpha_curve: AlphaCurve,
     /// Validation accuracy when it was planted, percent.
     pub accuracy: Num,
-    /// A string, whatever its size.
+    /// A string, as JSON readers may round large integers.
     pub rng_seed: String,
 }
 
@@ -199,14 +199,14 @@ pub struct BirthRatios {
     pub after_5: Option<Num>,
 }
 
-/// What came of a growth event. Its `step` is the one in which all was known, or in which the seed or the episode ended.
+/// The effect of a growth event. Its `step` is the one in which all was known, or in which the seed or the episode ended.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct GrowthEffect {
     /// `e{episode}.{slot}.{n}`.
     pub seed: String,
     /// Id of the blueprint.
     pub blueprint: String,
-    /// What the seed was born with.
+    /// The seed's initialization.
     pub init: SeedInit,
     /// The stage that the seed entered: `GERMINATED` or `COMMITTED`.
     #[serde(with = "by_name")]

@@ -1,6 +1,6 @@
 //! What each event carries: one struct an event, plain data, absent values left out.
 
-/// Counts of several envs or episodes add up field by field, those behind the semicolon by fields of their own. What was
+/// Counts of several envs or episodes add up field by field, those behind the semicolon by their own fields. What was
 /// read from a file may hold any numbers: the largest is kept.
 macro_rules! added_by_field {
     ($counts:ident: $($count:ident),+ $(; $($counts_of_its_own:ident),+)?) => {

@@ -12,7 +12,7 @@ use crate::growth::SlotId;
 use crate::telemetry::encoding::{BigInteger, Num};
 use crate::telemetry::mark::EventsMark;
 
-/// Where a run stands.
+/// State of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RunState {
@@ -140,7 +140,7 @@ pub struct RunStarted {
     /// Most seeds at a time; absent without a limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_seeds: Option<u32>,
-    /// Steps of training before blending; absent in records of versions that did not tell it.
+    /// Steps of training before blending; absent in records of versions that did not write it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub min_training_epochs: Option<u32>,
     /// Trainable parameters of the host.
@@ -163,7 +163,7 @@ pub struct RunStarted {
     /// In which one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub amp_dtype: Option<String>,
-    /// What has switched mixed precision off, whatever the scenario says.
+    /// What has switched mixed precision off, against the scenario.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub amp_off_by: Option<String>,
     /// Of f32 products.
@@ -174,7 +174,7 @@ pub struct RunStarted {
     pub dataset: DatasetInfo,
     /// The first round of this part of the run.
     pub start_round: u32,
-    /// Checkpoint that a resumed run goes on from, relative to the run directory.
+    /// Checkpoint that the run was resumed from, relative to the run directory.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resumed_from: Option<String>,
     /// Fast paths that were tried and refused at start-up.
@@ -276,7 +276,7 @@ pub struct CheckpointSaved {
     pub wall_ms: Num,
 }
 
-/// A resumed run goes on from this checkpoint.
+/// The run was resumed from this checkpoint.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CheckpointLoaded {
     /// Relative to the run directory.

@@ -61,7 +61,7 @@ fn a_file_without_a_header_is_refused() {
     assert!(error.contains(":1: the first line is no header"), "{error}");
 }
 
-/// Whoever tells of it counts from 1.
+/// Messages count rounds from 1.
 #[test]
 fn a_round_that_has_no_number_from_1_on_is_refused() {
     let note = NOTE.replace("\"seq\":0,", "\"seq\":0,\"round\":4294967295,");
@@ -80,7 +80,7 @@ fn last(text: &[u8]) -> Option<Event> {
 }
 
 #[test]
-fn the_last_event_is_found_behind_headers_and_whatever_a_killed_writer_left() {
+fn the_last_event_is_found_before_headers_and_anything_that_a_killed_writer_left() {
     let event = last(format!("{HEADER}\n{NOTE}\n").as_bytes()).unwrap();
 
     let sound = format!("{HEADER}\n{NOTE}\n");

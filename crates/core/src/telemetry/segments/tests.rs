@@ -20,7 +20,7 @@ fn append(path: &Path, text: &str) {
     fs::write(path, whole).unwrap();
 }
 
-/// The lines that are no headers, with the file and the line that each stands in.
+/// The lines that are no headers, with the file and the line of each.
 fn lines(folder: &Path) -> Vec<(String, usize, String)> {
     let mut lines = EventLines::open(folder).unwrap();
     let mut found = Vec::new();

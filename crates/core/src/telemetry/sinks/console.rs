@@ -111,7 +111,7 @@ impl ConsoleSink {
         let lines = Lines {
             tells_events,
             has_curves,
-            lacks_terminal: style == ProgressStyle::Bar && !is_terminal,
+            has_no_terminal: style == ProgressStyle::Bar && !is_terminal,
             has_header: false,
         };
         Self {
@@ -176,25 +176,25 @@ impl Sink for ConsoleSink {
     }
 }
 
-/// What is said in lines, on a terminal and elsewhere.
+/// What is printed in lines, on a terminal and elsewhere.
 struct Lines {
     tells_events: bool,
     has_curves: bool,
     /// Bars were asked for.
-    lacks_terminal: bool,
-    /// What a round's line shows was said.
+    has_no_terminal: bool,
+    /// The header of the rounds' lines was printed.
     has_header: bool,
 }
 
 impl Lines {
-    /// Where the run is recorded: whatever happens to it, that is known then.
+    /// Where the run is recorded: printed first, so that it is known even if the run fails.
     fn of_start(&self, directory: &Path) -> Vec<String> {
         let mut lines = vec![format!("run directory  {}", directory.display())];
         if self.has_curves {
             let runs = directory.parent().unwrap_or(directory).display();
             lines.push(format!("curves         tensorboard --logdir {runs}"));
         }
-        if self.lacks_terminal {
+        if self.has_no_terminal {
             lines.push("standard error is no terminal: a line a round instead of bars".into());
         }
         lines
@@ -214,7 +214,7 @@ impl Lines {
     }
 }
 
-/// What is told of the run as a whole, in few lines: how it begins, and what changes its course.
+/// The few lines about the run as a whole: how it begins, and what changes its course.
 fn is_of_run(payload: &Payload) -> bool {
     match payload {
         Payload::RunStarted(_) | Payload::CheckpointLoaded(_) | Payload::Note(_) => true,
@@ -271,7 +271,7 @@ fn event_line(event: &Event) -> Option<String> {
         Payload::RunStarted(run) => run_line(run),
         Payload::Note(note) => format!("note: {}", note.text),
         Payload::UserEvent(user) => user.name.clone(),
-        Payload::CheckpointLoaded(checkpoint) => format!("goes on from {}", checkpoint.path),
+        Payload::CheckpointLoaded(checkpoint) => format!("resumed from {}", checkpoint.path),
         _ => return None,
     };
     let place = [

@@ -114,7 +114,7 @@ impl Record {
         Self([double(1, wall_time), uint(2, step), bytes(5, &bytes(1, value))].concat())
     }
 
-    /// As it stands in a file: `u64 length, u32 checksum of it, message, u32 checksum of it`, little-endian.
+    /// As it is in a file: `u64 length, u32 checksum of it, message, u32 checksum of it`, little-endian.
     pub fn framed(&self) -> Vec<u8> {
         let length = (self.0.len() as u64).to_le_bytes();
         let (of_length, of_message) = (masked_crc32c(&length), masked_crc32c(&self.0));

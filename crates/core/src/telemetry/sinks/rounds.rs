@@ -35,7 +35,7 @@ const LEGEND: [&str; 2] = [
     "seeds: germinated/committed/pruned; steps/s: of all envs; left: estimated time",
 ];
 
-/// What stands above the first round.
+/// The header above the first round.
 pub fn header(live: &LiveState) -> Vec<String> {
     let heads = COLUMNS.map(|(head, _)| head.to_owned());
     LEGEND

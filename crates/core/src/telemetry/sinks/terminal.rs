@@ -1,5 +1,5 @@
-//! Standard error as progress bars and the log share it. It may go away at any time: a window is closed, the disk under a
-//! log file is full. Nobody is left to be told then, and the run goes on.
+//! Standard error as progress bars and the log share it. It may fail at any time: a window is closed, the disk under a log
+//! file is full. No one reads it then, and the run continues without it.
 
 use std::io::{self, IsTerminal, Write};
 

@@ -30,7 +30,7 @@ fn a_cosine_after_growth_waits_for_the_last_seed_and_restarts_with_a_late_one() 
 }
 
 #[test]
-fn a_stepped_rate_falls_by_its_factor_every_so_many_steps() {
+fn a_stepped_rate_falls_by_its_factor_every_n_steps() {
     let course = LearningRateCourse::Step { every: 2, factor: 0.1 };
     assert_eq!(factors(course, |_| 0), [1.0, 1.0, 0.1, 0.1, 0.01]);
 }

@@ -171,7 +171,7 @@ fn any_config() -> impl Strategy<Value = AttributionConfig> {
 }
 
 proptest! {
-    /// What the rewards and the reports rely on, whatever the plan.
+    /// What rewards and reports rely on, for any plan.
     #[test]
     fn every_plan_measures_all_on_each_off_none_and_the_committed(
         players in any_players(),

@@ -100,7 +100,7 @@ fn a_held_seed_is_measured_at_every_step_and_the_last_step_in_any_case() {
 }
 
 #[test]
-fn what_is_forgotten_is_measured_anew() {
+fn what_is_forgotten_is_measured_again() {
     let mut last = LastMeasured::default();
     let committed = [seed(SeedStage::Committed, 0)];
     assert!(is_measured(&mut last, &committed, false));

@@ -51,7 +51,7 @@ fn any_seeds() -> impl Strategy<Value = Vec<Drawn>> {
         .prop_flat_map(move |slots| slots.into_iter().map(seed_in).collect::<Vec<_>>())
 }
 
-/// Unit variance, from a stream of its own: other tests draw from libtorch's generator at the same time.
+/// Unit variance, from its own stream: other tests draw from libtorch's generator at the same time.
 fn draw(rng: &mut RunRng, shape: &[i64]) -> Tensor {
     let mut values = vec![0.0; shape.iter().product::<i64>() as usize];
     rng.fill_uniform(&mut values, 3.0_f64.sqrt());

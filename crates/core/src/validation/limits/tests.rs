@@ -66,7 +66,7 @@ fn what_a_commit_would_leave_comes_before_solo() {
 }
 
 #[test]
-fn what_the_reward_needs_is_kept_whatever_the_limit() {
+fn what_the_reward_needs_is_kept_at_any_limit() {
     let stages = [
         SeedStage::Committed,
         SeedStage::Holding,
@@ -84,11 +84,7 @@ fn what_the_reward_needs_is_kept_whatever_the_limit() {
         assert!(plan.coalitions.masks.contains(&mask), "{mask:#b} is missing");
     }
     assert_eq!(plan.coalitions.masks.len(), 9);
-    assert_eq!(
-        plan.limit(1, NOTHING),
-        [0],
-        "nobody needs more than the network as it is"
-    );
+    assert_eq!(plan.limit(1, NOTHING), [0], "without rewards only the network as it is");
 }
 
 #[test]

@@ -44,7 +44,7 @@ fn the_final_plan_is_exact_up_to_six_players_and_sampled_from_seven() {
     assert_eq!(seven.permutations.len(), 20);
 }
 
-/// The read pack must hold whatever is planned, also where 2^n is out of the question.
+/// The read pack must hold every plan, also where 2^n configurations are impossible.
 #[test]
 fn no_plan_has_more_configurations_than_there_is_room_for() {
     let configs = [

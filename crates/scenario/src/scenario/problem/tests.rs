@@ -70,7 +70,7 @@ fn many_problems_are_counted_and_the_first_are_shown() {
     assert_eq!(report.rows()[999].line, Some(1000), "programs get them all");
 }
 
-/// Reading the text anew for each problem would take hours.
+/// Reading the text again for each problem would take hours.
 #[test]
 fn many_problems_on_one_long_line_are_placed_in_one_pass() {
     let text = "x".repeat(1 << 21);

@@ -24,7 +24,7 @@ pub(super) fn check_action_space(scenario: &Scenario, catalog: &Catalog, finding
     if excludes(&space.allowed_ops, &LifecycleOp::Wait) {
         findings.error(
             [format!("{PATH}.allowed_ops")],
-            "lacks \"wait\", which is always possible".into(),
+            "\"wait\" is missing, which is always possible".into(),
         );
     }
     if let Some(blueprints) = &space.blueprint
@@ -47,7 +47,7 @@ fn is_empty<T>(list: &Option<Vec<T>>) -> bool {
     list.as_ref().is_some_and(Vec::is_empty)
 }
 
-/// Whether a list lacks a member; one that allows nothing is another finding.
+/// Whether a list excludes a member; an empty list is another finding.
 fn excludes<T: PartialEq>(list: &Option<Vec<T>>, member: &T) -> bool {
     list.as_ref()
         .is_some_and(|list| !list.is_empty() && !list.contains(member))

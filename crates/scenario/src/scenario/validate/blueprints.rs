@@ -1,4 +1,4 @@
-//! Whether every blueprint that may grow can be born as the scenario wants it, and where the task has slots.
+//! Whether every blueprint that may grow has the initialization that the scenario asks for, in the features of the task's slots.
 
 use super::Findings;
 use crate::growth::Topology;
@@ -17,7 +17,7 @@ pub(super) fn check_inits(scenario: &Scenario, task: &TaskSpec, catalog: &Catalo
             continue;
         }
         let message = format!(
-            "seeds of \"{}\" cannot be born as {}; valid: {}",
+            "seeds of \"{}\" cannot be initialized as {}; valid: {}",
             blueprint.name,
             init.name(),
             listed(inits.iter().map(SeedInit::name))
@@ -28,7 +28,7 @@ pub(super) fn check_inits(scenario: &Scenario, task: &TaskSpec, catalog: &Catalo
         findings.error([path], message);
         if !is_own {
             findings.help(format!(
-                "leave it out of policy.masks.action_space.blueprint, or write what else it is born with, as in \
+                "leave it out of policy.masks.action_space.blueprint, or give it another init, as in \
                  lifecycle.blueprints: (norm: (init: zero_gain)); instead of {} for all, each blueprint may name its own",
                 init.name()
             ));

@@ -78,7 +78,7 @@ INLINE void activate_pooled(const Line& lanes, const ConvShape& s, const float* 
   using L = typename Line::L;
   using V = typename Line::V;
   const int64_t row = s.width * s.outputs, height = s.height / 2, width = s.width / 2, of_out = width * s.outputs;
-  // The last images first: they are still close to the core, as the first ones are for whoever reads the result.
+  // The last images first: they are still in the cache, as the first ones then are for the reader of the result.
   for (int64_t n = images - 1; n >= 0; --n)
     for (int64_t y = 0; y < height; ++y) {
       const float* from = z + (n * s.height + 2 * y) * row;

@@ -48,8 +48,8 @@ INLINE void convolve_block(const ConvShape& s, const float* x, const Padded& in,
   else convolve(in, images, s.kernel, packed, bias, out, s.outputs, room);
 }
 
-// As `tiles_backward`, whatever the way; `dz` has a border, but for tiles. `in`: room for the padded images where positions
-// are left out.
+// As `tiles_backward`, for every algorithm; `dz` has a border, but for tiles. `in`: room for the padded images where
+// positions are left out.
 INLINE void convolve_block_backward(const ConvShape& s, const float* x, const Padded& in, const Padded& dz, int64_t images,
                                     const float* backwards, float* x_grad, double* totals, float* room) {
   if (s.stride > 1) {

@@ -146,7 +146,7 @@ INLINE void interleave_run(const float* const (&from)[M], int64_t floats, float*
   if (at < floats) vectors(at, static_cast<int>(floats - at));
 }
 
-// Where in `from`, in which images are `floats` apart, the images of a group begin; null for those that it lacks.
+// Where in `from`, in which images are `floats` apart, the images of a group begin; null behind the last image.
 template <int M>
 INLINE void find_group(const float* from, int64_t floats, int64_t first, int64_t images, const float* (&of_group)[M]) {
   for (int64_t m = 0; m < M; ++m) of_group[m] = first + m < images ? from + (first + m) * floats : nullptr;

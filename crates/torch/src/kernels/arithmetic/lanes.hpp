@@ -1,6 +1,6 @@
 // Vectors of `W` floats, with the instructions of the level for which this unit is compiled.
 //
-// The engine promises the same bits whatever the CPU: every kernel is written over a fixed number of lanes, each lane
+// The engine promises the same bits on every CPU: every kernel is written over a fixed number of lanes, each lane
 // sums in a fixed order, a product and a sum are one rounding (`fma`) exactly where a kernel says so, and nothing else
 // is contracted (-ffp-contract=off). A level without wide vectors does the same operations in several pieces.
 //

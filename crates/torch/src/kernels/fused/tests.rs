@@ -82,7 +82,7 @@ fn assert_as_exact_as_libtorch(
     Ok(())
 }
 
-/// The same bits at every level that this CPU has; what it lacks is told.
+/// The same bits at every level that this CPU has; levels that it does not have are printed.
 fn assert_same_bits_at_every_level(
     own: &dyn Fn(&[Tensor]) -> Tensor,
     inputs: &[Tensor],
@@ -188,7 +188,7 @@ fn new_norm(scale: &Tensor, shift: &Tensor) -> BatchNorm {
     }
 }
 
-/// Always the same draws: among many, some meet a bend of a ReLU within rounding whatever the margin.
+/// Always the same draws: among many, some meet a bend of a ReLU within rounding at any margin.
 fn drawn() -> ProptestConfig {
     ProptestConfig {
         cases: 48,

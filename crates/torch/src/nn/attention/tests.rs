@@ -62,7 +62,7 @@ fn every_position_sees_those_up_to_its_own_or_a_window_of_them() {
 }
 
 #[test]
-fn a_mask_is_laid_out_anew_for_texts_of_another_length() {
+fn a_text_of_another_length_gets_its_own_mask() {
     let _no_grad = NoGrad::new();
     let attention = attention(Reach::Window(2), None);
     for tokens in [5, 3, 6, 6] {

@@ -262,7 +262,7 @@ fn a_committed_seed_is_no_longer_decayed() {
 
 /// The fused kernels walk memory flat; a gradient in another layout than its parameter must not be mixed up.
 #[test]
-fn channels_last_weights_follow_the_same_rule_whatever_the_gradient_s_layout() {
+fn channels_last_weights_follow_the_same_rule_with_gradients_of_any_layout() {
     let values = Tensor::arange(24, (Kind::Float, Device::Cpu)).reshape([2, 3, 2, 2]) / 24.0;
     let slope = (&values * 7.0).sin();
     let contiguous_slope = slope.contiguous();

@@ -51,7 +51,7 @@ fn what_is_not_said_by_libtorch_is_no_shape_error_for_a_word_in_it() {
 
 /// As the CPU's allocator says it, and as a panic of tch carries it.
 #[test]
-fn lack_of_memory_is_said_in_one_line_with_how_much_was_asked_for() {
+fn out_of_memory_is_one_line_with_the_size_that_was_asked_for() {
     let raw = "[enforce fail at alloc_cpu.cpp:121] err == 0. DefaultCPUAllocator: can't allocate memory: you tried to \
                allocate 3932160000 bytes. Error code 12 (Cannot allocate memory)\nframe #0: c10::ThrowEnforceNotMet(char \
                const*) + 0x6b (0x7f)\nframe #1: other\n";
@@ -81,7 +81,7 @@ fn lack_of_memory_is_said_in_one_line_with_how_much_was_asked_for() {
 
 /// Far more than any machine has.
 #[test]
-fn an_allocation_that_fails_is_lack_of_memory() {
+fn an_allocation_that_fails_is_out_of_memory() {
     let error = catch(|| Tensor::zeros([1 << 50], (Kind::Float, Device::Cpu))).expect_err("four petabytes");
 
     assert!(

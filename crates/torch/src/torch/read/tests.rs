@@ -3,7 +3,7 @@ use tch::Device;
 use super::*;
 
 #[test]
-fn elements_arrive_in_row_order_whatever_the_layout_and_each_read_counts_once() {
+fn elements_of_any_layout_arrive_in_row_order_and_each_read_counts_once() {
     let counter = HostSyncCounter::default();
     let table = Tensor::arange(6, (Kind::Int64, Device::Cpu)).reshape([2, 3]);
 

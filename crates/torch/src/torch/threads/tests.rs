@@ -1,7 +1,7 @@
 use super::*;
 
 #[test]
-fn threads_keep_their_own_numbers_whatever_others_set_later() {
+fn threads_keep_their_own_numbers_when_others_set_theirs_later() {
     let of_two = NonZero::new(2).expect("two");
     std::thread::spawn(move || {
         set_intra_op_threads(of_two).expect("set");

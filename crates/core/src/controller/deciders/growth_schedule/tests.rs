@@ -1,4 +1,4 @@
-//! When the schedules grow, what they grow, and that they move on whatever may be moved.
+//! When the schedules grow, what they grow, and that they advance every seed that may advance.
 
 use super::*;
 use crate::actions::fixtures::{empty, report};
@@ -128,7 +128,7 @@ fn seeds_are_moved_on_as_soon_as_they_may_be() {
 }
 
 #[test]
-fn seeds_take_turns_so_that_a_gate_that_stays_shut_holds_nobody_up() {
+fn seeds_take_turns_so_that_a_gate_that_stays_shut_does_not_hold_up_others() {
     let mut controller = periodic(100, &["conv_light"]);
     let mut command = || {
         let seeds = [aged(0, SeedStage::Holding, 9), aged(2, SeedStage::Training, 12)];
@@ -185,7 +185,7 @@ fn blueprints_are_checked_before_the_run() {
 }
 
 #[test]
-fn a_saved_state_goes_on_where_it_was_and_an_episode_starts_anew() {
+fn a_saved_state_resumes_where_it_was_and_a_new_episode_resets_it() {
     let mut round = UnfinishedRound::default();
     let mut saved = periodic(5, &["conv_light"]);
     let state = GrowthState {

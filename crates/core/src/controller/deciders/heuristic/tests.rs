@@ -221,7 +221,7 @@ fn a_pruned_blueprint_sits_out_ten_steps() {
 }
 
 #[test]
-fn a_saved_state_goes_on_where_it_was() {
+fn a_saved_state_resumes_where_it_was() {
     let mut round = UnfinishedRound::default();
     let mut saved = HeuristicController::new(&Ground::default().context()).unwrap();
     let state = HeuristicState {

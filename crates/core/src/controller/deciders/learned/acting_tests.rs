@@ -205,9 +205,9 @@ fn rows_move_only_when_their_env_decides() {
     assert_eq!(values, of_sample);
 }
 
-/// A rolled-back env remembers nothing, and the others do not notice.
+/// A rolled-back env remembers nothing, and the others are not affected.
 #[test]
-fn a_row_that_is_reset_starts_anew() {
+fn a_row_that_is_reset_starts_from_the_initial_state() {
     let crowd = Crowd::new(2, 4);
     let run = |resets: bool| {
         let mut controller = controller("lstm");

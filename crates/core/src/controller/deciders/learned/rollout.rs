@@ -12,7 +12,7 @@ use crate::torch::{NoGrad, TorchError, catch, read_f32};
 pub struct Rollout {
     rows: usize,
     state: RecurrentState,
-    /// Rows that start anew before the next step.
+    /// Rows whose state is reset before the next step.
     forgotten: Vec<usize>,
     staging: Vec<f32>,
     /// What the newest step found: its rows and their state.
@@ -81,7 +81,7 @@ impl Rollout {
         Ok(read_f32(&output.value, view.reads)?)
     }
 
-    /// The envs' rows, what stands in them, and what the network makes of it.
+    /// The envs' rows, their values, and the network's output.
     fn step(
         &mut self,
         net: &dyn ActorCritic,

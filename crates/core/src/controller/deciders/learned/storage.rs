@@ -87,7 +87,7 @@ impl PolicyManifest {
         diffs.compare("normaliser statistics", &lengths.0, &lengths.1);
     }
 
-    /// What a running policy would say that knew these blueprints alone, the first of its own.
+    /// The manifest of a policy that knows only these blueprints, which are the first of its own.
     fn with_blueprints(&self, known: &[String]) -> Self {
         let added = &self.blueprints[known.len()..];
         let is_known = |choice: &String| {
@@ -222,7 +222,8 @@ fn read_manifest(folder: &SavedFolder) -> Result<PolicyManifest, PolicyError> {
     read_ron(&text).map_err(|error| storage(&folder.path().join(MANIFEST_FILE), &error))
 }
 
-/// The weights in the folder, whose file has that SHA-256, in the order of `params`, on their device; whatever does not fit is noted.
+/// The weights in the folder, whose file has the SHA-256 `hash`, in the order of `params`, on their device. Notes what does not
+/// fit in `diffs`.
 fn read_weights(
     folder: &SavedFolder,
     hash: &String,

@@ -34,7 +34,7 @@ fn differences(controller: &mut ActorCriticController, folder: &Path) -> Vec<Str
 }
 
 #[test]
-fn a_saved_policy_goes_on_with_the_same_bits() {
+fn a_saved_policy_continues_with_the_same_bits() {
     let root = tempfile::tempdir().unwrap();
     let folder = root.path().join("policy");
     let crowd = Crowd::new(8, 1);

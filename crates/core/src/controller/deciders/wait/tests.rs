@@ -3,7 +3,7 @@ use crate::actions::fixtures::empty;
 use crate::controller::fixtures::{Ground, Scene};
 
 #[test]
-fn waits_whatever_there_is() {
+fn waits_although_slots_are_free() {
     let scene = Scene::new(1, empty(3));
     let decision = scene.decide(&mut WaitController);
     assert_eq!(decision.command, LifecycleCommand::Wait);

@@ -176,7 +176,7 @@ fn archives_bring_the_parts_that_their_names_say() {
 }
 
 #[test]
-fn what_an_archive_lacks_is_named_with_what_it_has() {
+fn what_is_missing_in_an_archive_is_named_with_what_it_has() {
     let (images, labels) = (npy("|u1", "(2, 1, 1)", &[7, 8]), two_labels());
     let half = npz(&[("x_train", images.clone())], CompressionMethod::Stored);
     let other = npz(&[("pictures", images), ("y_test", labels)], CompressionMethod::Stored);

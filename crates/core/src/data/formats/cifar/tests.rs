@@ -23,7 +23,7 @@ fn records(count: usize, classes: usize) -> Vec<u8> {
         .collect()
 }
 
-/// CIFAR-10 with so many records in each file.
+/// CIFAR-10 with `each` records in each file.
 pub(crate) fn write_folder(folder: &Path, each: usize, classes: usize) {
     for name in CIFAR10.members() {
         std::fs::write(folder.join(name), records(each, classes)).unwrap();
@@ -219,19 +219,19 @@ fn a_folder_is_read_like_the_archive_that_it_came_from() {
 }
 
 #[test]
-fn what_an_archive_lacks_or_has_twice_is_named() {
-    let mut lacking = archive();
-    lacking.retain(|(name, _)| *name != "data_batch_4.bin");
+fn what_is_missing_in_an_archive_or_twice_in_it_is_named() {
+    let mut incomplete = archive();
+    incomplete.retain(|(name, _)| *name != "data_batch_4.bin");
     let mut twice = archive();
     twice.push(("test_batch.bin", records(10, 10)));
     let pickles = [("data_batch_1", b"\x80\x02}q\x01".to_vec())];
 
-    let [lacking, twice, pickles] =
-        [&lacking[..], &twice, &pickles].map(|files| read_files(files).unwrap_err().to_string());
+    let [incomplete, twice, pickles] =
+        [&incomplete[..], &twice, &pickles].map(|files| read_files(files).unwrap_err().to_string());
 
     assert!(
-        lacking.contains("has no file data_batch_4.bin, which cifar10 needs"),
-        "{lacking}"
+        incomplete.contains("has no file data_batch_4.bin, which cifar10 needs"),
+        "{incomplete}"
     );
     assert!(twice.contains("set.tar.gz: test_batch.bin is there twice"), "{twice}");
     assert!(pickles.contains("Python pickles"), "{pickles}");

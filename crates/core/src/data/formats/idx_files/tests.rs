@@ -51,14 +51,14 @@ fn without_test_files_the_test_part_is_drawn_and_that_is_told() {
 }
 
 #[test]
-fn half_a_pair_is_told_by_the_file_that_is_missing() {
+fn half_a_pair_is_reported_with_the_file_that_is_missing() {
     let labels = [("t10k-labels-idx1-ubyte", digits::LABELS.to_vec())];
-    let lacks_images = folder_with(&[&train()[..], &labels].concat());
-    let lacks_train = folder_with(&labels);
+    let without_images = folder_with(&[&train()[..], &labels].concat());
+    let without_train = folder_with(&labels);
 
     for (folder, member) in [
-        (lacks_images, "t10k-images-idx3-ubyte"),
-        (lacks_train, "t10k-images-idx3-ubyte"),
+        (without_images, "t10k-images-idx3-ubyte"),
+        (without_train, "t10k-images-idx3-ubyte"),
     ] {
         let error = read_folder(folder.path(), 16.0).unwrap_err();
         assert!(

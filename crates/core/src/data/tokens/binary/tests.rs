@@ -19,7 +19,7 @@ fn header(magic: u32, version: u32, count: u32) -> Vec<u8> {
     header
 }
 
-/// Files `train`, `val` and `test` in a folder of their own, in windows of 4 tokens below 100.
+/// Files `train`, `val` and `test` in a new folder, in windows of 4 tokens below 100.
 fn load_files(contents: [Option<&[u8]>; 3], format: TokenFormat) -> Result<TokenSet, DataError> {
     let folder = tempfile::tempdir().unwrap();
     let [train, val, test] = ["train", "val", "test"].map(String::from);
@@ -121,11 +121,11 @@ proptest! {
 }
 
 #[test]
-fn what_is_wrong_with_a_file_is_told_with_its_place() {
+fn what_is_wrong_with_a_file_is_reported_with_its_place() {
     let short = [header(20_240_520, 1, 10), bits_16(0..9)].concat();
     insta::assert_snapshot!(message(&short, TokenFormat::Auto), @"data file train has 1042 bytes, its header implies 1044 bytes; the file is damaged, or its sizes are not written as the format says: fetch or convert it again");
     let long = [header(20_240_520, 1, 8), bits_16(0..9)].concat();
-    insta::assert_snapshot!(message(&long, TokenFormat::Auto), @"data file train goes on after the 1040 that its header implies, found 1041 or more bytes; the file is damaged, or its sizes are not written as the format says: fetch or convert it again");
+    insta::assert_snapshot!(message(&long, TokenFormat::Auto), @"data file train continues after the 1040 that its header implies, found 1041 or more bytes; the file is damaged, or its sizes are not written as the format says: fetch or convert it again");
     insta::assert_snapshot!(message(&header(20_240_520, 2, 8), TokenFormat::LlmC), @"data file train has no header of llm.c: it has 1024 bytes and starts with [88, d8, 34, 01, 02, 00, 00, 00]; valid: 1024 bytes, first the magic number 20240520 and version 1 for tokens of 16 bits, or 20240801 and 7 for 32, little-endian");
     insta::assert_snapshot!(message(&header(20_240_520, 1, 8)[..1000], TokenFormat::LlmC), @"data file train has no header of llm.c: it has 1000 bytes and starts with [88, d8, 34, 01, 01, 00, 00, 00]; valid: 1024 bytes, first the magic number 20240520 and version 1 for tokens of 16 bits, or 20240801 and 7 for 32, little-endian");
     insta::assert_snapshot!(message(&[0; 43], TokenFormat::U16), @"data file train has 43 bytes of tokens, no multiple of the 2 of a token; the file is cut short, or task.data.format is another");

@@ -6,7 +6,7 @@ const SPLIT: SplitSpec = SplitSpec {
     test_permille: 50,
 };
 
-/// A file of `content` in a folder of its own.
+/// A file of `content` in a new folder.
 fn load_bytes(content: &[u8], block: usize, split: SplitSpec) -> Result<TokenSet, DataError> {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("a.txt"), content).unwrap();

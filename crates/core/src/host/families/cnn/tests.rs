@@ -215,7 +215,7 @@ fn reinitialising_writes_fresh_values_into_the_old_storage() {
     );
 }
 
-/// U(±1/√fan_in), whatever libtorch's own defaults are.
+/// U(±1/√fan_in), independent of libtorch's defaults.
 #[test]
 fn weights_are_uniform_within_the_fan_in_bound() {
     let host = build(&spec(32, 3, 3, 3));
@@ -230,7 +230,7 @@ fn weights_are_uniform_within_the_fan_in_bound() {
 
 /// Blocks of few channels and 1×1 kernels on small batches take other kernels; the values must not show it.
 #[test]
-fn blocks_equal_the_plain_formula_whatever_their_shape() {
+fn blocks_equal_the_plain_formula_for_any_shape() {
     for (spec, batch) in [
         (spec(4, 3, 3, 3), 8),
         (spec(8, 3, 1, 3), 4),

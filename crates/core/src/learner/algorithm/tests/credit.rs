@@ -32,7 +32,7 @@ fn a_baseline_of_the_other_envs_is_their_mean_where_they_had_a_choice_in_the_sam
     let expected = [
         [2.0 - 8.0 / 3.0, 1.0 - 3.0, 6.0 - 1.5],
         [-1.0 - 11.0 / 3.0, 3.0 - 1.0, 0.0 - 4.5],
-        // Nobody is credited with a forced step.
+        // A forced step is credited to no choice.
         [5.0 - 5.0 / 3.0, 0.0, 3.0 - 3.0],
         [4.0 - 6.0 / 3.0, 0.0, 0.0],
     ];

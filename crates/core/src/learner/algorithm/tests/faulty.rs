@@ -19,7 +19,7 @@ pub(super) struct Faulty<'a> {
     policy: &'a mut SmallPolicy,
     spoil: &'a dyn Fn(usize, &mut Evaluation),
     evaluations: std::cell::Cell<usize>,
-    /// What it was told last.
+    /// The last value it was given.
     floor_scale: Option<f64>,
 }
 
@@ -49,7 +49,7 @@ pub(super) fn learn_with(training: &mut Training<CueTask>, spoil: &dyn Fn(usize,
     learn_and_listen(training, spoil).0
 }
 
-/// The same; also tells by what the policy was told to scale its floors from now on.
+/// The same; also returns the factor by which the policy scales its floors from now on.
 pub(super) fn learn_and_listen(
     training: &mut Training<CueTask>,
     spoil: &dyn Fn(usize, &mut Evaluation),

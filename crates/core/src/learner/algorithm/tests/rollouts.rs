@@ -102,7 +102,7 @@ fn the_segment_of_an_env_that_has_failed_counts_for_nothing() {
 }
 
 #[test]
-fn a_rollback_with_nothing_but_a_pending_step_blames_nobody() {
+fn a_rollback_with_nothing_but_a_pending_step_charges_no_transition() {
     let mut bench = Bench::new(1, 5);
     bench.begin(0, 0.0);
 

@@ -47,7 +47,7 @@ fn a_rollout_is_kept_without_what_is_left_of_the_one_before() {
 }
 
 #[test]
-fn what_was_kept_of_a_rollout_goes_on_as_if_it_had_never_left() {
+fn a_rollout_that_was_kept_continues_as_if_it_had_not_been_interrupted() {
     let bench = written(fresh(), [1, 3]);
     let mut round = UnfinishedRound::default();
     bench.buffer.save(&mut round).expect("it is kept");

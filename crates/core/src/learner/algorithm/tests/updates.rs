@@ -1,4 +1,4 @@
-//! Rollouts in, parameters out: agreement with acting, what an update tells, checkpoints.
+//! Rollouts in, parameters out: agreement with acting, what an update reports, checkpoints.
 
 use tch::{Kind, Tensor};
 
@@ -41,7 +41,7 @@ fn chunks_of_a_rollout_evaluate_as_the_whole_of_it() {
         epochs: 1,
         ..small_config()
     });
-    // So that what the cells remember matters to what is said.
+    // So that the outputs depend on the memory of the cells.
     for _ in 0..3 {
         cue.play();
         let record = cue.learn();

@@ -48,8 +48,8 @@ fn number(tensor: &Tensor) -> f64 {
     read_f64(tensor, &HostSyncCounter::default()).unwrap()[0]
 }
 
-/// Norm of the first gradient of a newborn module's zero factor: no weight has one but that, and of the biases, which no
-/// init changes, none counts.
+/// Norm of the first gradient of a new module's zero factor: no other weight has one, and biases, which no init changes, do
+/// not count.
 fn first_gradient(module: &dyn SeedModule, birth: &BirthBatch) -> f64 {
     let delta = module.delta(&birth.features, Mode::Train).unwrap().unwrap();
     (delta * &birth.gradient).sum(Kind::Float).backward();
@@ -178,7 +178,7 @@ fn leading_directions_are_the_singular_vectors_on_the_side_of_forward() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
-    /// Whatever the width, the options and the init: the contract that registered blueprints are held to.
+    /// For any width, options and init: the contract that registered blueprints must keep.
     #[test]
     fn every_configuration_keeps_the_contract(
         dim in 1_i64..48,

@@ -75,18 +75,18 @@ fn indices_are_those_of_the_table_and_shared_with_images() {
 
 /// Identity at birth, life within three steps, shape kept.
 #[test]
-fn every_seed_is_born_as_identity_and_alive() {
+fn every_new_seed_is_an_identity_and_alive() {
     tch::manual_seed(7);
     for (id, ..) in IDS {
         for dim in [4, 8, 64] {
             for draw in 0..if dim == 64 { 3 } else { 50 } {
-                assert_born_alive(&*build(id, dim, draw), dim, id);
+                assert_alive_at_birth(&*build(id, dim, draw), dim, id);
             }
         }
     }
 }
 
-fn assert_born_alive(module: &dyn SeedModule, dim: i64, id: &str) {
+fn assert_alive_at_birth(module: &dyn SeedModule, dim: i64, id: &str) {
     let params = module.params().trainable();
     let mut untouched: Vec<&str> = params.iter().map(|param| param.name.as_str()).collect();
     for step in 0..3 {

@@ -9,7 +9,7 @@ fn the_terms_of_a_decision_add_up_to_its_reward() {
 }
 
 #[test]
-fn a_decision_that_nobody_pays_says_nothing_of_rewards() {
+fn a_decision_without_reward_has_no_fields_of_rewards() {
     let unpaid = Decision {
         paid: None,
         ..examples::decision()

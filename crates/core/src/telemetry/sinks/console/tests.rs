@@ -21,7 +21,7 @@ impl Write for Screen {
 const SILENT_ON_EVENTS: Lines = Lines {
     tells_events: false,
     has_curves: true,
-    lacks_terminal: false,
+    has_no_terminal: false,
     has_header: false,
 };
 
@@ -61,7 +61,7 @@ fn plain_progress_of_those_who_want_more_is_a_line_for_everything_but_step_rows(
 }
 
 #[test]
-fn a_first_round_has_no_rolling_accuracy_and_one_that_nobody_is_paid_for_no_reward() {
+fn a_first_round_has_no_rolling_accuracy_and_one_without_rewards_no_reward() {
     let mut round = examples::round_finished();
     (round.rolling_accuracy, round.paid) = (None, None);
 
@@ -83,7 +83,7 @@ fn what_a_round_shows_is_explained_once() {
 #[test]
 fn bars_that_cannot_be_drawn_are_said_to_be_lines() {
     let lines = Lines {
-        lacks_terminal: true,
+        has_no_terminal: true,
         has_curves: false,
         ..SILENT_ON_EVENTS
     };
@@ -107,7 +107,7 @@ fn an_update_that_was_not_performed_is_said_so() {
     );
 }
 
-/// A scenario's name, a note, the error of a round: nobody knows who wrote them.
+/// A scenario's name, a note, the error of a round: their authors are unknown.
 #[test]
 fn what_others_wrote_cannot_steer_the_terminal() {
     let hostile = "\u{1b}[2J\u{9b}31m\u{202e}quickstart\u{7}";

@@ -109,7 +109,7 @@ fn rounds_and_updates_lie_over_the_round_and_steps_over_the_run() {
 }
 
 #[test]
-fn totals_of_a_resumed_run_go_on_where_they_were() {
+fn totals_of_a_resumed_run_continue_where_they_were() {
     let folder = tempfile::tempdir().unwrap();
     let mut live = LiveState::default();
     events().iter().for_each(|event| live.apply(event));
