@@ -10,7 +10,7 @@ fn main() {
     };
     // So that binaries, tests, benches and examples start without LD_LIBRARY_PATH from any folder.
     println!("cargo:rustc-link-arg=-Wl,-rpath,{}", lib.display());
-    // For crates that depend on this one, whose binaries do not get that argument: see docs/your-own-crate.md.
+    // For crates that depend on this one, whose binaries do not get that argument: see docs/guide/src/extensions.md.
     println!("cargo:libtorch={}", lib.display());
     // For `simic-engine new`.
     println!(

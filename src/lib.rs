@@ -105,3 +105,10 @@ pub mod internals {
 
     pub use crate::{compare, eval, inspect, prior_art, report, sweep};
 }
+
+/// What README and guide show in Rust, as tests.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+#[doc = include_str!("../docs/guide/src/your-host.md")]
+#[doc = include_str!("../docs/guide/src/extensions.md")]
+struct Pages;

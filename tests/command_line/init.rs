@@ -6,9 +6,11 @@ use image::{Rgb, RgbImage};
 
 use crate::program::{command, ended, engine, refused, succeeds};
 
+const CLASSES: [&str; 3] = ["apple", "pear \"green\"", "plum"];
+
 /// Photos of three classes, no two of one size, that differ by their brightest channel.
-fn photos(folder: &Path) {
-    for (class, name) in ["apple", "pear \"green\"", "plum"].iter().enumerate() {
+pub fn photos(folder: &Path, classes: [&str; 3]) {
+    for (class, name) in classes.iter().enumerate() {
         let class_folder = folder.join(name);
         std::fs::create_dir_all(&class_folder).expect("a folder");
         for index in 0..20_u32 {
@@ -25,7 +27,7 @@ fn photos(folder: &Path) {
 #[test]
 fn photos_of_any_size_are_trained_on_by_two_commands() {
     let root = tempfile::tempdir().expect("a folder");
-    photos(&root.path().join("photos"));
+    photos(&root.path().join("photos"), CLASSES);
     let in_root = |arguments: &[&str]| {
         let mut command = command(arguments);
         command.current_dir(root.path());
@@ -99,7 +101,7 @@ fn a_pair_of_arrays_needs_no_word_about_its_layout() {
 #[test]
 fn a_scenario_that_names_only_a_folder_of_photos_runs_with_their_classes_and_resumes() {
     let root = tempfile::tempdir().expect("a folder");
-    photos(&root.path().join("photos"));
+    photos(&root.path().join("photos"), CLASSES);
     let scenario = r#"(
         task: preset("images", (data: image_folder(path: "photos"))),
         run: (rounds: 1, n_envs: 1, max_steps: 2),

@@ -9,6 +9,8 @@ mod data;
 mod determinism;
 mod diff;
 mod eval;
+#[cfg(unix)]
+mod guide;
 mod judged;
 mod identity;
 mod init;

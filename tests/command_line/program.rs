@@ -9,7 +9,7 @@ use simic_engine::internals::telemetry::strip_volatile;
 use crate::support::{latest, lines};
 
 /// What of the tests' own environment would change what the program does.
-const HEEDED: [&str; 5] = [
+pub const HEEDED: [&str; 5] = [
     "COMPLETE",
     "SIMIC_ENGINE_AMP",
     "SIMIC_ENGINE_DATA",

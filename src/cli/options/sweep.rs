@@ -49,7 +49,7 @@ pub struct Pace {
 /// Who starts the workers, and how many.
 #[derive(Clone, Debug, Default, Args)]
 pub struct LaunchOptions {
-    /// slurm, ray or hyperqueue starts its workers; see docs/scale.md.
+    /// slurm, ray or hyperqueue starts its workers; see docs/guide.
     #[arg(
         long,
         value_enum,
