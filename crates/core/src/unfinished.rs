@@ -85,7 +85,7 @@ impl UnfinishedRound {
         })
     }
 
-    /// Keeps what a tensor holds now, in the place of one that has the name already; waits for its device, in the order of
+    /// Keeps what a tensor of any shape and kind holds now, in the place of one that has the name already; waits for its device, in the order of
     /// the stream that is entered.
     ///
     /// # Errors
@@ -104,7 +104,7 @@ impl UnfinishedRound {
         tensor.ok_or_else(|| UnfinishedRoundError::Missing(name.into()))
     }
 
-    /// Gives `target` the values of the tensor of that name, in place.
+    /// Gives `target`, of any shape and kind, the values of the tensor of that name, in place.
     ///
     /// # Errors
     /// There is none, one of another shape or kind, or a device error; `target` is then as it was.

@@ -92,7 +92,9 @@ pub trait Host: Send {
     /// One entry an op.
     fn op_costs(&self) -> &[OpCost];
 
-    /// Features behind `ops` for features `x` in front of them.
+    /// Features behind `ops` for features `x` in front of them: images `[batch, channels, height, width]`, texts
+    /// `[batch, tokens, channels]`, f32 or the kind of autocast, on the env's device. In front of the first op stand the samples
+    /// themselves, behind the last the logits.
     fn run(&self, ops: Range<usize>, x: &Tensor, mode: Mode) -> Result<Tensor, HostError>;
 
     /// Every tensor of the host; their storage stays the same for the host's whole life.
@@ -114,7 +116,8 @@ pub trait FoldedHost: Send {
     /// One entry an op.
     fn op_costs(&self) -> &[OpCost];
 
-    /// Features behind `ops` for features `x` in front of them.
+    /// Features behind `ops` for features `x` in front of them, in the shapes of [`Host::run`]: images
+    /// `[batch, channels, height, width]`, texts `[batch, tokens, channels]`.
     fn evaluate(&self, ops: Range<usize>, x: &Tensor) -> Result<Tensor, HostError>;
 
     /// Takes over the host's present weights and statistics: once per step, after its last training batch.

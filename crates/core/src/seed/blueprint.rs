@@ -13,13 +13,16 @@ use crate::torch::{Backend, TorchError};
 /// A batch of the env's training data as a new seed sees it in the current network.
 #[derive(Debug)]
 pub struct BirthBatch {
-    /// `f32 [B, C, H, W]`: the features at the slot, detached.
+    /// The features at the slot, detached: `[batch, channels, height, width]`, f32, on the env's device.
     pub features: Tensor,
-    /// `f32 [B, C, H, W]`: of the mean cross-entropy, in nats, with respect to the slot's output.
+    /// Of the mean cross-entropy, in nats, with respect to the slot's output: `[batch, channels, height, width]`, f32, on the
+    /// env's device.
     pub gradient: Tensor,
 }
 
-/// A module that grows in a slot, defined by its residual: the slot's full output is `x + δ(x)`.
+/// A module that grows in a slot, defined by its residual: the slot's full output is `x + δ(x)`. `x` is
+/// `[batch, channels, height, width]` for images and `[batch, tokens, channels]` for texts, f32 or the kind of autocast, on the
+/// env's device; so is δ(x).
 ///
 /// Laws: δ is exactly 0 at birth; every parameter receives gradient within three plain SGD steps; no normalisation
 /// follows a zero-initialised layer; shape and dtype are kept at any resolution or length; no running statistics; `x` is
