@@ -188,16 +188,22 @@ fn used(tree: &UseTree, names: &mut BTreeSet<String>) {
     }
 }
 
-/// The names of `prelude` and `extend`, and of what these lead to.
-fn public(index: &Index) -> BTreeSet<String> {
-    let mut waiting = BTreeSet::new();
+/// The names of `prelude` and `extend`.
+fn named() -> BTreeSet<String> {
+    let mut names = BTreeSet::new();
     for file in ["crates/core/src/prelude.rs", "crates/core/src/extend.rs"] {
         for item in parsed(Path::new(file)).items {
             if let Item::Use(item) = item {
-                used(&item.tree, &mut waiting);
+                used(&item.tree, &mut names);
             }
         }
     }
+    names
+}
+
+/// The names of `prelude` and `extend`, and of what fields and traits lead to from there.
+fn public(index: &Index) -> BTreeSet<String> {
+    let mut waiting = named();
     let mut reached = BTreeSet::new();
     while let Some(name) = waiting.pop_first() {
         if let Some(of) = index.get(&name).filter(|_| reached.insert(name)) {
@@ -213,6 +219,22 @@ fn public(index: &Index) -> BTreeSet<String> {
         }
     }
     reached
+}
+
+/// All that the crates declare as public.
+fn index() -> Index {
+    let mut index = Index::new();
+    for file in sources() {
+        add(&parsed(&file).items, &file, &mut index);
+    }
+    index
+}
+
+fn sources() -> Vec<PathBuf> {
+    let mut all = Vec::new();
+    CRATES.iter().for_each(|folder| files(Path::new(folder), &mut all));
+    all.retain(|file| !is_of_tests(file));
+    all
 }
 
 /// Files that only tests compile.
@@ -238,12 +260,7 @@ fn names_a_kind(docs: &str) -> bool {
 
 #[test]
 fn a_public_tensor_says_its_shape_its_kind_and_its_device() {
-    let mut all = Vec::new();
-    CRATES.iter().for_each(|folder| files(Path::new(folder), &mut all));
-    let mut index = Index::new();
-    for file in all.iter().filter(|file| !is_of_tests(file)) {
-        add(&parsed(file).items, file, &mut index);
-    }
+    let index = index();
     let names = public(&index);
     let (mut seen, mut silent) = (0, Vec::new());
     for name in &names {
@@ -276,5 +293,69 @@ fn a_public_tensor_says_its_shape_its_kind_and_its_device() {
         }
     }
     assert!(seen > 40, "only {seen} places with tensors were found: {names:?}");
+    assert!(silent.is_empty(), "{}", silent.join("\n"));
+}
+
+/// What the message of an error asks for, behind its semicolon.
+fn advice(attributes: &[Attribute]) -> String {
+    let message = attributes.iter().find(|attribute| attribute.path().is_ident("error"));
+    let tokens = message.and_then(|attribute| attribute.meta.require_list().ok());
+    let message = tokens.map(|list| list.tokens.to_string()).unwrap_or_default();
+    message
+        .split_once("; ")
+        .map(|(_, advice)| advice.to_owned())
+        .unwrap_or_default()
+}
+
+/// Enums by name: their documentation and that of each variant.
+fn errors(items: &[Item], all: &mut BTreeMap<String, (String, Vec<(String, String)>)>) {
+    for item in items {
+        match item {
+            Item::Enum(item) if !is_test(&item.attrs) && item.ident.to_string().ends_with("Error") => {
+                let variants = item.variants.iter();
+                let variants = variants.map(|variant| {
+                    (
+                        variant.ident.to_string(),
+                        docs(&variant.attrs) + &advice(&variant.attrs),
+                    )
+                });
+                all.insert(item.ident.to_string(), (docs(&item.attrs), variants.collect()));
+            }
+            Item::Mod(item) if !is_test(&item.attrs) => {
+                if let Some((_, items)) = &item.content {
+                    errors(items, all);
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Of the enum what follows from such an error; of each variant when it occurs, unless its message says what to do.
+#[test]
+fn a_public_error_says_when_it_occurs() {
+    let index = index();
+    let mut all = BTreeMap::new();
+    for file in sources() {
+        errors(&parsed(&file).items, &mut all);
+    }
+    // With those that methods of what is named return.
+    let mut named = named();
+    let of_methods = named
+        .iter()
+        .filter_map(|name| index.get(name))
+        .flat_map(|of| &of.methods);
+    let returned: Vec<String> = of_methods.flat_map(|method| method.types.iter().cloned()).collect();
+    named.extend(returned);
+    let (mut seen, mut silent) = (0, Vec::new());
+    for (name, (of_enum, variants)) in all.iter().filter(|(name, _)| named.contains(*name)) {
+        seen += 1;
+        if of_enum.split_terminator(['.', ':']).count() < 2 {
+            silent.push(format!("{name}: says what it is, and not what follows from it"));
+        }
+        let without = variants.iter().filter(|(_, docs)| docs.trim().is_empty());
+        silent.extend(without.map(|(variant, _)| format!("{name}::{variant}: does not say when it occurs")));
+    }
+    assert!(seen >= 8, "only {seen} public errors were found");
     assert!(silent.is_empty(), "{}", silent.join("\n"));
 }

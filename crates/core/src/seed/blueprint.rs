@@ -125,15 +125,18 @@ pub trait Blueprint: Send + Sync {
 /// Most indices that there can be: the bits of one word of an action mask.
 pub const MAX_BLUEPRINTS: usize = u64::BITS as usize;
 
-/// Why a blueprint could not be found, registered or built.
+/// Why a blueprint could not be found, registered or built. A seed module that breaks its contract is refused when the run starts,
+/// before anything is trained.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "the messages say what the fields are")]
 pub enum BlueprintError {
+    /// A command was made by hand with an index that is not registered; the message lists those that are.
     #[error("there is no blueprint with index {index}; available are {available}")]
     UnknownIndex { index: usize, available: String },
-    /// A module that breaks the contract of [`SeedModule`], or cannot be built at all.
+    /// A module that breaks the laws of [`SeedModule`], or cannot be built at all: `why` says which law, for which width.
     #[error("blueprint `{id}` cannot grow in a slot of {dim} channels: {why}")]
     Unfit { id: &'static str, dim: i64, why: String },
+    /// libtorch failed while the module was built or tried.
     #[error(transparent)]
     Torch(#[from] TorchError),
 }
