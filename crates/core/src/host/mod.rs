@@ -70,7 +70,7 @@ pub enum HostError {
     #[error("a text of {tokens} tokens was given to a host that reads {block} at a time")]
     TextTooLong { tokens: i64, block: i64 },
     /// A plan with a fault, or a layer whose shape or number of parameters is not what its
-    /// [`LayerDesign`](crate::host::LayerDesign) says: correct the design.
+    /// [`LayerDesign`] says: correct the design.
     #[error("the host cannot be built: {0}")]
     Broken(String),
     /// libtorch failed.
