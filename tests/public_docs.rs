@@ -307,8 +307,10 @@ fn advice(attributes: &[Attribute]) -> String {
         .unwrap_or_default()
 }
 
-/// Enums by name: their documentation and that of each variant.
-fn errors(items: &[Item], all: &mut BTreeMap<String, (String, Vec<(String, String)>)>) {
+/// By the name of an enum: its documentation, and of each variant the name and what is said of it.
+type Errors = BTreeMap<String, (String, Vec<(String, String)>)>;
+
+fn errors(items: &[Item], all: &mut Errors) {
     for item in items {
         match item {
             Item::Enum(item) if !is_test(&item.attrs) && item.ident.to_string().ends_with("Error") => {
@@ -335,7 +337,7 @@ fn errors(items: &[Item], all: &mut BTreeMap<String, (String, Vec<(String, Strin
 #[test]
 fn a_public_error_says_when_it_occurs() {
     let index = index();
-    let mut all = BTreeMap::new();
+    let mut all = Errors::new();
     for file in sources() {
         errors(&parsed(&file).items, &mut all);
     }

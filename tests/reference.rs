@@ -37,9 +37,12 @@ reference` writes it, `cargo test --test reference` fails where it differs.
 - *section*, *choice*: the link leads to the table.
 ";
 
+/// Explains a path, as `simic-engine explain` does.
+type Explain = dyn Fn(&str) -> Result<Explanation, UnknownField>;
+
 /// One declaration: what is said of each path in it, and its defaults.
 struct Declaration {
-    explain: Box<dyn Fn(&str) -> Result<Explanation, UnknownField>>,
+    explain: Box<Explain>,
     defaults: BTreeMap<String, String>,
 }
 
