@@ -1,4 +1,5 @@
-//! A controller of one's own: plants `conv_small` wherever it may and commits it as soon as it may.
+//! A controller of one's own: it germinates `conv_small` wherever that is legal, and commits it as soon as it may. Once a step it
+//! answers the masks of all envs with one decision each; a scenario chooses it by its name.
 //!
 //! Run it with `cargo run --release --example custom_controller`.
 
@@ -52,7 +53,7 @@ fn register(app: &mut App) {
         let blueprint = context.blueprint("policy.controller", "conv_small")?;
         Ok(Box::new(EagerController { blueprint }) as _)
     });
-    controllers.register("eager", "plants and commits as soon as it may", build);
+    controllers.register("eager", "germinates and commits as soon as it may", build);
 }
 
 const SCENARIO: &str = r#"(
@@ -67,10 +68,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     engine.run()?;
     let mut envs = engine.world_mut().query::<(&EnvId, &EpisodeStats)>();
     for (env, stats) in envs.iter(engine.world()) {
-        let (planted, committed) = (stats.growth.germinated, stats.growth.committed);
+        let (germinated, committed) = (stats.growth.germinated, stats.growth.committed);
         let best = stats.best_accuracy_percent;
         println!(
-            "env {}: {planted} planted, {committed} committed, at best {best:.1} %",
+            "env {}: {germinated} germinated, {committed} committed, at best {best:.1} %",
             env.index
         );
     }

@@ -1,4 +1,5 @@
-//! A policy network of one's own, without memory, trained by PPO while the run goes on.
+//! A policy network of one's own, without memory: an `ActorCritic`. Masks, sampling and PPO are the engine's; a scenario chooses the
+//! network by its name.
 //!
 //! Run it with `cargo run --release --example custom_network`.
 

@@ -1,5 +1,5 @@
-//! A system of one's own: tells, every tenth step, which env leads and what grows in it. And a metric: a number of every round,
-//! which is recorded, drawn by TensorBoard and shown in the summary.
+//! A system of one's own: prints, every tenth step, which env leads and what grows in it. A plugin puts it into one of the
+//! engine's sets, beside the engine's own systems.
 //!
 //! Run it with `cargo run --release --example custom_system`.
 
@@ -12,26 +12,11 @@ struct LeaderPlugin;
 impl Plugin for LeaderPlugin {
     fn build(&self, app: &mut App) {
         // After the engine has measured the step and before the controller decides.
-        app.add_systems(Assess, tell_leader.in_set(EngineSet::Observe).after(Work::ReportSlots));
-        let mut metrics = app.world_mut().resource_mut::<Metrics>();
-        metrics.register(
-            "occupied",
-            "slots that hold a seed at the end of a round, %",
-            Arc::new(occupied),
-        );
+        app.add_systems(Assess, print_leader.in_set(EngineSet::Observe).after(Work::ReportSlots));
     }
 }
 
-fn occupied(world: &mut World) -> f64 {
-    let mut envs = world.query::<&SeedSlots>();
-    let slots: Vec<bool> = envs
-        .iter(world)
-        .flat_map(|slots| slots.records().map(|seed| seed.is_some()))
-        .collect();
-    100.0 * slots.iter().filter(|is_occupied| **is_occupied).count() as f64 / slots.len() as f64
-}
-
-fn tell_leader(envs: Query<(&EnvId, &ValMetrics, &SeedSlots)>, clock: Res<RunClock>) {
+fn print_leader(envs: Query<(&EnvId, &ValMetrics, &SeedSlots)>, clock: Res<RunClock>) {
     if !clock.step().is_multiple_of(10) {
         return;
     }

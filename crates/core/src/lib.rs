@@ -6,10 +6,6 @@
 // Nothing that users, files or devices bring about may end in a panic.
 #![cfg_attr(not(test), warn(clippy::unwrap_used, clippy::expect_used))]
 
-// Tests share code with examples.
-#[cfg(test)]
-extern crate self as simic_engine;
-
 pub use simic_scenario::{choice, clock, files, growth, health, random, renamed, scenario, schema, section, storage};
 pub use simic_torch::{kernels, nn, torch};
 

@@ -31,28 +31,37 @@ pub struct UnfinishedRound {
     tensors: BTreeMap<String, PlainTensor>,
 }
 
-/// Why a round cannot be kept or resumed.
+/// Why a round cannot be kept or resumed. A run that cannot continue inside a round can be resumed from the checkpoint before
+/// the round.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "the messages say what the fields are")]
 pub enum UnfinishedRoundError {
+    /// A component kept by [`keep_in_rounds`](crate::env::KeepInRounds::keep_in_rounds) holds what RON cannot say.
     #[error("`{name}` cannot be written down: {why}")]
     Unspeakable { name: String, why: ron::Error },
+    /// The checkpoint was made without the plugin that keeps this: resume with the plugins that the run was started with.
     #[error("`{0}` is missing in the checkpoint of the unfinished round")]
     Missing(String),
+    /// The checkpoint was made by a version of the plugin that keeps this in another form.
     #[error("`{name}` of the unfinished round cannot be read: {why}")]
     Unreadable { name: String, why: String },
+    /// The tensor to be restored has another shape or kind than when it was kept.
     #[error("tensor `{name}` of the unfinished round is {found}, expected {expected}")]
     OtherTensor {
         name: String,
         found: String,
         expected: String,
     },
+    /// The file was damaged: `simic-engine check` says what else is.
     #[error("{path}: line {line} is not `name: value`")]
     Line { path: PathBuf, line: usize },
+    /// The file of tensors was damaged.
     #[error("{path}: {why}")]
     Tensors { path: PathBuf, why: TorchError },
+    /// A file cannot be read or written.
     #[error(transparent)]
     File(#[from] FileError),
+    /// libtorch failed.
     #[error(transparent)]
     Torch(#[from] TorchError),
 }
@@ -85,7 +94,7 @@ impl UnfinishedRound {
         })
     }
 
-    /// Keeps what a tensor holds now, in the place of one that has the name already; waits for its device, in the order of
+    /// Keeps what a tensor of any shape and kind holds now, in the place of one that has the name already; waits for its device, in the order of
     /// the stream that is entered.
     ///
     /// # Errors
@@ -104,7 +113,7 @@ impl UnfinishedRound {
         tensor.ok_or_else(|| UnfinishedRoundError::Missing(name.into()))
     }
 
-    /// Gives `target` the values of the tensor of that name, in place.
+    /// Gives `target`, of any shape and kind, the values of the tensor of that name, in place.
     ///
     /// # Errors
     /// There is none, one of another shape or kind, or a device error; `target` is then as it was.

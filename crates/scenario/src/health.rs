@@ -145,7 +145,8 @@ impl<T, E: Into<Failure>> InEnv<T> for Result<T, E> {
     }
 }
 
-/// What the operating system refused, and of which file or folder.
+/// What the operating system refused, and of which file or folder: whether it exists, its permissions and the room that is left on
+/// its disk are what to look at.
 #[derive(Debug, thiserror::Error)]
 #[error("{path}: {source}")]
 #[allow(missing_docs, reason = "the message says what the fields are")]
@@ -170,7 +171,8 @@ impl<T, E: Into<io::Error>> AtPath<T> for Result<T, E> {
     }
 }
 
-/// A failure of the run and where it happened.
+/// A failure of the run and where it happened. `Shutdown` has run: the record is closed, and `simic-engine resume` continues from its
+/// last checkpoint once the cause is removed.
 #[derive(Debug, thiserror::Error)]
 #[error("{phase} failed{}: {failure}", match position.to_string() { text if text.is_empty() => text, text => format!(" at {text}") })]
 pub struct EngineError {

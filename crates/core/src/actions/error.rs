@@ -24,11 +24,13 @@ impl fmt::Display for DecisionPoint {
     }
 }
 
-/// What keeps a controller from being built, deciding, evaluating, saving or loading.
+/// What keeps a controller from being built, deciding, evaluating, saving or loading. The run stops with it; the message names the
+/// env and the step, or the field or file, that has to change.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[allow(missing_docs, reason = "the messages say what the fields are")]
 pub enum PolicyError {
-    /// A head that the chosen op needs offers nothing: a bug in a mask or in one of its modifiers. Slots: `dump`.
+    /// A head that the chosen op needs offers nothing: a bug in a mask or in a controller's
+    /// [`restrict`](crate::controller::Controller::restrict). `dump` shows the slots.
     #[error("{at}: no valid {head}{} is left; slots: {dump}", .op.map(|op| format!(" for {op}")).unwrap_or_default())]
     EmptyMask {
         at: DecisionPoint,
@@ -36,17 +38,22 @@ pub enum PolicyError {
         op: Option<LifecycleOp>,
         dump: String,
     },
+    /// Masks or an observation were asked for with the reports of another host: pass one report for each slot of the env.
     #[error("{at}: {reports} slots are reported, the host has {slots}")]
     WrongSlotCount {
         at: DecisionPoint,
         reports: usize,
         slots: usize,
     },
+    /// A controller's [`restrict`](crate::controller::Controller::restrict) keeps nothing that is legal now: keep at least one
+    /// valid member.
     #[error("a mask modifier asks to keep only choices of {head} that are not valid")]
     NothingLeft { head: Head },
+    /// Indices of an action were made by hand, or by a policy for more members than there are.
     #[error("index {index} is no member of the action head {head}")]
     NoSuchMember { head: Head, index: usize },
-    /// `list`: where the command was written down before the run.
+    /// A schedule or a replayed run orders what the state of its env does not allow: order it at another step. `list`: where the
+    /// command was written down before the run.
     #[error("{at}: the {list} orders {op}, which is not legal: {why}")]
     ScheduleIllegal {
         at: DecisionPoint,
@@ -54,35 +61,48 @@ pub enum PolicyError {
         op: LifecycleOp,
         why: String,
     },
+    /// `policy.controller` or `policy.net` names what is not registered.
     #[error(transparent)]
     Name(#[from] NameError),
+    /// A measurement, or the feature of a plugin, is NaN or infinite; `learner.obs_norm: (nonfinite_obs: zero)` lets the run continue
+    /// with 0.
     #[error("{at}: the observation's feature {index}, {feature}, is not finite")]
     NonFiniteFeature {
         at: DecisionPoint,
         index: usize,
         feature: String,
     },
+    /// Raw observations of a rollout are NaN or infinite: bound the feature that is.
     #[error("the rollout's observations have no finite mean or variance; their statistics stay as they were")]
     NonFiniteStatistics,
+    /// A plugin has left out or moved the work that makes observations, or the controller does not say that it
+    /// [needs one](crate::controller::Controller::needs_observation).
     #[error("{at}: the controller needs an observation, and none was made")]
     NoObservation { at: DecisionPoint },
-    /// The weights have diverged; `None` is the value head.
+    /// The weights have diverged; `None` is the value head. Resume from an earlier checkpoint with a smaller `learner.lr`.
     #[error("{at}: the policy's {} is not finite", .head.map_or("value".to_string(), |head| format!("logit of {head}")))]
     PolicyNonFinite { at: DecisionPoint, head: Option<Head> },
+    /// A policy of one's own has chosen outside its masks, or a rollout was filled with masks other than those it decided under.
     #[error("{count} stored steps hold an action that their masks forbid")]
     MaskedActionEvaluated { count: u64 },
+    /// A network puts out another shape than [`NetSpec`](crate::policy::NetSpec) asks for, or is fed another.
     #[error("{what}: expected {expected:?}, found {found:?}")]
     ShapeMismatch {
         what: &'static str,
         expected: Vec<i64>,
         found: Vec<i64>,
     },
+    /// A saved policy was trained for other slots, blueprints, observations or sizes; each difference is named. Set the scenario as
+    /// that of the saved policy.
     #[error("the policy in {folder} does not fit this run:{}", .diffs.iter().map(|diff| format!("\n  {diff}")).collect::<String>())]
     IncompatiblePolicy { folder: String, diffs: Vec<String> },
+    /// A file of a saved controller cannot be read or written.
     #[error("{path}: {why}")]
     Storage { path: String, why: String },
+    /// libtorch failed.
     #[error(transparent)]
     Torch(#[from] TorchError),
+    /// A field of the scenario that the controller or the network refuses: change the field at `path`.
     #[error("`{path}`: {why}")]
     InvalidConfig { path: String, why: String },
 }

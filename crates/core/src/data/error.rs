@@ -6,7 +6,8 @@ use thiserror::Error;
 
 use crate::schema::NameError;
 
-/// Start-up errors of loading and planning, and device errors of the feed.
+/// Start-up errors of loading and planning, and device errors of the feed. Those of start-up name the file and the place in it
+/// that is wrong, and nothing was trained; those of the feed end the env's episode, or the run, as `run.on_env_error` says.
 #[derive(Debug, Error)]
 #[allow(missing_docs, reason = "the messages say what the fields are")]
 pub enum DataError {
@@ -102,6 +103,7 @@ pub enum DataError {
     )]
     Table { file: String, cause: String },
 
+    /// `task.data.parquet` names a column that the table does not have, or that holds neither images nor labels.
     #[error("table {file}: column '{column}' {fault}")]
     TableColumn {
         file: String,
@@ -109,6 +111,7 @@ pub enum DataError {
         fault: String,
     },
 
+    /// A value of a table is no image or no label: correct it, or leave its row out.
     #[error("table {file}: row {row} of row group {group}, column '{column}', {fault}")]
     TableCell {
         file: String,
@@ -118,6 +121,7 @@ pub enum DataError {
         fault: String,
     },
 
+    /// `task.data` names a data set that is not registered: add the plugin that registers it.
     #[error(transparent)]
     Name(#[from] NameError),
 
@@ -134,6 +138,7 @@ pub enum DataError {
         fault: String,
     },
 
+    /// The host reads images: choose `transformer` as `task.host`, or images as `task.data`.
     #[error("task.data is a text where images are needed")]
     TextForImages,
 
@@ -185,6 +190,7 @@ pub enum DataError {
         labels: usize,
     },
 
+    /// A scenario gives the images of a test part without its labels, or the reverse.
     #[error("task.data.{missing} is missing: images and labels of the test part go together, give both or neither")]
     HalfAPair { missing: &'static str },
 
@@ -279,6 +285,7 @@ pub enum DataError {
     #[error("image {}: the worker that read it panicked ({cause}); remove the image or save it again", .file.display())]
     WorkerLost { file: PathBuf, cause: String },
 
+    /// A file that `task.data` names as NPY is something else, or of a version that is not known here: save it again with `numpy.save`.
     #[error("data file {file} is no NPY file that can be read: at byte {byte} expected {expected}")]
     NpyHeader {
         file: String,

@@ -24,10 +24,11 @@ use super::{DataError, DataSet, Part, cutout};
 /// Samples on the env's device.
 #[derive(Debug)]
 pub struct Batch {
-    /// Images: `f32 [n, channels, height, width]`, normalised, channels-last strides. Texts: `i32 [n, block]`. A training
-    /// batch lies in the env's kept buffer: it is valid until the env's next fetch.
+    /// Images: `[n, channels, height, width]`, f32, normalised as the task says, channels-last strides. Texts:
+    /// `[n, block]`, i32, tokens. On the env's device. A training batch lies in the env's kept buffer: it is valid until the env's
+    /// next fetch.
     pub x: Tensor,
-    /// `i64 [n]`; of texts `[n, block]`, the token behind each.
+    /// Classes: `[n]`, i64; of texts `[n, block]`, the token behind each. On the env's device.
     pub y: Tensor,
     /// Number of samples.
     pub n: usize,

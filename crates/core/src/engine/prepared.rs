@@ -27,13 +27,13 @@ pub struct Prepared {
     pub overrides: Vec<Override>,
 }
 
-/// Why an engine cannot be made.
+/// Why an engine cannot be made: nothing has run, and nothing was written. The message says what to change, mostly in the scenario.
 #[derive(Debug, thiserror::Error)]
 pub enum SetupError {
-    /// Everything that is wrong with the scenario.
+    /// Everything that is wrong with the scenario, each problem with its line, its field and what would be valid.
     #[error("{0}")]
     Scenario(Report),
-    /// The scenario file cannot be read.
+    /// The scenario file cannot be read: it does not exist, or may not be opened.
     #[error("cannot read the scenario {0}")]
     Unreadable(#[from] FileError),
     /// The scenario file is not UTF-8.
@@ -46,10 +46,10 @@ pub enum SetupError {
         /// From 1.
         column: usize,
     },
-    /// The scenario file is something else.
+    /// The scenario file is something else, by its size.
     #[error("cannot read the scenario {}: it is larger than {} MiB, which no scenario is", .0.display(), LARGEST_TEXT >> 20)]
     TooLarge(PathBuf),
-    /// The scenario needs more memory than the machine has.
+    /// The scenario needs more memory than the machine has: the message names the fields that make it smaller.
     #[error("the scenario {label}: {shortage}")]
     Memory {
         /// As it was given.
@@ -63,7 +63,7 @@ pub enum SetupError {
     /// The scenario file is a run's copy, and what the run says of the original cannot be read.
     #[error(transparent)]
     Run(#[from] RunDirectoryError),
-    /// A plugin registers what cannot be registered.
+    /// A plugin registers what cannot be registered, or what is registered already: give it another name.
     #[error(transparent)]
     Name(#[from] NameError),
 }

@@ -79,7 +79,8 @@ pub trait Layer: Send {
     }
 }
 
-/// A layer in [`Mode::Eval`] whose constants, such as batch norm, are folded into its weights. The laws of [`Layer`] hold.
+/// A layer in [`Mode::Eval`] whose constants, such as batch norm, are folded into its weights. The laws and the shapes of [`Layer`] hold:
+/// `[batch, channels, height, width]`, of texts `[batch, tokens, channels]`.
 pub trait FoldedLayer: Send {
     /// Output of the layer.
     ///

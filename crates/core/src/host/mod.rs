@@ -53,21 +53,27 @@ pub struct OpCost {
     pub positions: u64,
 }
 
-/// Why a host could not be built or run.
+/// Why a host could not be built or run. A plan with a fault is refused before anything is trained.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "the messages say what the fields are")]
 pub enum HostError {
+    /// A caller asks for ops that the line does not have: they are numbered from 0 to [`Host::num_ops`].
     #[error("ops {start}..{end} were requested from a host with {ops} ops")]
     BadRange { start: usize, end: usize, ops: usize },
+    /// `task.host` names a host that is not registered: add the plugin that registers it.
     #[error(transparent)]
     Name(#[from] NameError),
+    /// An evaluation asks for a host as large as the grown one, of a host that comes in one size: leave that opponent out.
     #[error("the host `{0}` has no wider form; only the families cnn, resnet and vgg and their presets have one")]
     NoWider(String),
+    /// The data's `block` is larger than the host's: enlarge the host's.
     #[error("a text of {tokens} tokens was given to a host that reads {block} at a time")]
     TextTooLong { tokens: i64, block: i64 },
-    /// A plan with a fault, or a layer that is not what its design says.
+    /// A plan with a fault, or a layer whose shape or number of parameters is not what its
+    /// [`LayerDesign`] says: correct the design.
     #[error("the host cannot be built: {0}")]
     Broken(String),
+    /// libtorch failed.
     #[error(transparent)]
     Torch(#[from] TorchError),
 }
@@ -92,7 +98,9 @@ pub trait Host: Send {
     /// One entry an op.
     fn op_costs(&self) -> &[OpCost];
 
-    /// Features behind `ops` for features `x` in front of them.
+    /// Features behind `ops` for features `x` in front of them: images `[batch, channels, height, width]`, texts
+    /// `[batch, tokens, channels]`, f32 or the kind of autocast, on the env's device. In front of the first op stand the samples
+    /// themselves, behind the last the logits.
     fn run(&self, ops: Range<usize>, x: &Tensor, mode: Mode) -> Result<Tensor, HostError>;
 
     /// Every tensor of the host; their storage stays the same for the host's whole life.
@@ -114,7 +122,8 @@ pub trait FoldedHost: Send {
     /// One entry an op.
     fn op_costs(&self) -> &[OpCost];
 
-    /// Features behind `ops` for features `x` in front of them.
+    /// Features behind `ops` for features `x` in front of them, in the shapes of [`Host::run`]: images
+    /// `[batch, channels, height, width]`, texts `[batch, tokens, channels]`.
     fn evaluate(&self, ops: Range<usize>, x: &Tensor) -> Result<Tensor, HostError>;
 
     /// Takes over the host's present weights and statistics: once per step, after its last training batch.

@@ -33,18 +33,18 @@ impl NetSpec {
 /// One step of several envs.
 #[derive(Debug)]
 pub struct PolicyInput {
-    /// `f32 [N, D]`, normalised.
+    /// `[N, D]`, f32, on the policy's device; normalised.
     pub observations: Tensor,
-    /// `i64 [N, S]`: blueprint of each slot, -1 = empty.
+    /// Blueprint of each slot, -1 where it is empty: `[N, S]`, i64, on the policy's device.
     pub blueprints: Tensor,
 }
 
 /// Output of a network for one step of `N` envs.
 #[derive(Debug)]
 pub struct StepOutput {
-    /// `[N, A]`, laid out as [`LogitLayout`] says.
+    /// `[N, A]`, f32 or the kind of autocast, on the policy's device; laid out as [`LogitLayout`] says.
     pub logits: Tensor,
-    /// `[N]`, in normalised units.
+    /// `[N]`, f32 or the kind of autocast, on the policy's device; in normalised units.
     pub value: Tensor,
     /// State after the step.
     pub state: RecurrentState,
@@ -53,9 +53,9 @@ pub struct StepOutput {
 /// Padded sequences of steps.
 #[derive(Debug)]
 pub struct NetSequence<'a> {
-    /// `f32 [B, T, D]`, normalised.
+    /// `[B, T, D]`, f32, on the policy's device; normalised.
     pub observations: &'a Tensor,
-    /// `i64 [B, T, S]`.
+    /// Blueprint of each slot, -1 where it is empty: `[B, T, S]`, i64, on the policy's device.
     pub blueprints: &'a Tensor,
     /// Steps of each row that are no padding, at least 1.
     pub lengths: &'a [i64],
@@ -66,9 +66,9 @@ pub struct NetSequence<'a> {
 /// Output of a network for padded sequences.
 #[derive(Debug)]
 pub struct SequenceOutput {
-    /// `[B, T, A]`; anything finite in padded steps.
+    /// `[B, T, A]`, f32 or the kind of autocast, on the policy's device; anything finite in padded steps.
     pub logits: Tensor,
-    /// `[B, T]`.
+    /// `[B, T]`, f32 or the kind of autocast, on the policy's device; in normalised units.
     pub value: Tensor,
     /// After the last step of each row that is no padding.
     pub state: RecurrentState,

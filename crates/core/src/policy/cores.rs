@@ -53,8 +53,10 @@ pub trait RecurrentCell: Debug + Send {
     /// cuDNN's number of it.
     const CUDNN_MODE: i64;
 
-    /// Runs over `x` from `initial`, and gives the output and the state after it. `weights`: input, hidden, input bias, hidden
-    /// bias; `batch_sizes`: of packed sequences. libtorch runs in training mode throughout: cuDNN's backward needs it, and
+    /// Runs over `x` from `initial`, and gives the output and the state after it. `x` and the output: `[B, T, H]`, or `[steps, H]`
+    /// where `batch_sizes` of packed sequences are given ([`Packing::batch_sizes`]); `initial`: [`STATES`](Self::STATES) tensors
+    /// `[1, B, H]`; `weights`: input and hidden `[gates·H, H]`, input bias and hidden bias `[gates·H]`. All are f32 or the kind of
+    /// autocast, on the policy's device. libtorch runs in training mode throughout: cuDNN's backward needs it, and
     /// rollout and update must run the same kernels.
     fn run(
         x: &Tensor,
@@ -63,7 +65,7 @@ pub trait RecurrentCell: Debug + Send {
         batch_sizes: Option<&Tensor>,
     ) -> (Tensor, Vec<Tensor>);
 
-    /// Sets what is drawn by no law in the input bias of one of `layers` layers.
+    /// Sets what is drawn by no law in the input bias `[gates·width]`, f32, of one of `layers` layers.
     ///
     /// # Errors
     /// libtorch's.

@@ -20,12 +20,13 @@ impl RecurrentState {
         )
     }
 
-    /// Copies of the given rows, in their order.
+    /// Copies of the given rows, in their order; `rows`: `[n]`, i64, on the state's device.
     pub fn select(&self, rows: &Tensor) -> Self {
         Self(self.0.iter().map(|tensor| tensor.index_select(ROWS, rows)).collect())
     }
 
-    /// Overwrites the given rows with those of `from`, in order. All other rows keep their values.
+    /// Overwrites the given rows with those of `from`, in order; `rows`: `[n]`, i64, on the state's device. All other rows keep
+    /// their values.
     pub fn scatter(&mut self, rows: &Tensor, from: &Self) {
         let _no_grad = NoGrad::new();
         for (tensor, from) in self.0.iter_mut().zip(&from.0) {
@@ -62,7 +63,7 @@ pub struct Packing {
     order: Tensor,
     /// Packed row of each row.
     place: Tensor,
-    /// Rows that have a first step, a second, and so on; on the CPU, where the kernels read it.
+    /// Rows that have a first step, a second, and so on: `[steps of the longest row]`, i64, on the CPU, where the kernels read it.
     pub batch_sizes: Tensor,
     /// Flat `[B·T]` index of each packed step.
     steps: Tensor,

@@ -5,24 +5,28 @@ use tch::{Kind, Tensor};
 use crate::actions::PolicyError;
 use crate::nn::Linear;
 
-/// Recurrent state of several rows: tensors `[layers, rows, width]`; none for a policy without memory.
+/// Recurrent state of several rows; a policy without memory has no tensors.
 #[derive(Debug, Default)]
-pub struct RecurrentState(pub Vec<Tensor>);
+pub struct RecurrentState(
+    /// Each `[layers, rows, width]`, f32, on the policy's device: of an LSTM h, then c.
+    pub Vec<Tensor>,
+);
 
 /// Padded sequences of stored steps: `B` segments or chunks of up to `T` steps.
 ///
 /// Padded steps are benign: their masks allow exactly the placeholder of each head, and that is their action.
 #[derive(Debug)]
 pub struct SequenceInput<'a> {
-    /// `f32 [B, T, D]`, normalised: exactly what the policy saw.
+    /// `[B, T, D]`, f32, on the policy's device; normalised: exactly what the policy saw.
     pub observations: &'a Tensor,
-    /// `i64 [B, T, S]`: blueprint of each slot, -1 = empty.
+    /// Blueprint of each slot, -1 where it is empty: `[B, T, S]`, i64, on the policy's device.
     pub blueprints: &'a Tensor,
-    /// `i64 [B, T, 8]`, in the order of `Head::ALL`.
+    /// Choice of each head, in the order of `Head::ALL`: `[B, T, 8]`, i64, on the policy's device.
     pub actions: &'a Tensor,
-    /// `bool [B, T, W]`, the stored masks as [`MaskSet::write_row`](crate::actions::MaskSet::write_row) lays them out.
+    /// The stored masks, as [`MaskSet::write_row`](crate::actions::MaskSet::write_row) lays them out: `[B, T, W]`, bool, on the
+    /// policy's device.
     pub masks: &'a Tensor,
-    /// `bool [B, T]`.
+    /// Whether a step is no padding: `[B, T]`, bool, on the policy's device.
     pub valid: &'a Tensor,
     /// State that enters step 0 of each sequence.
     pub initial: &'a RecurrentState,
@@ -31,13 +35,13 @@ pub struct SequenceInput<'a> {
 /// Stored actions under the policy's current weights. f32 throughout, differentiable; irrelevant heads hold exactly 0.
 #[derive(Debug)]
 pub struct Evaluation {
-    /// `[B, T, 8]`: log-probability of the stored choice of each head.
+    /// Log-probability of the stored choice of each head, in nats: `[B, T, 8]`, f32, on the policy's device.
     pub log_probs: Tensor,
-    /// `[B, T]`: output of the value head, in normalised units.
+    /// Output of the value head, in normalised units: `[B, T]`, f32, on the policy's device.
     pub value: Tensor,
-    /// `[B, T, 8]`: entropy of the chosen branch over ln(legal choices), in [0, 1].
+    /// Entropy of the chosen branch over ln(legal choices), 0 to 1: `[B, T, 8]`, f32, on the policy's device.
     pub entropy_causal: Tensor,
-    /// `[B, T, 8]`: mean entropy over the branches that were open, in [0, 1].
+    /// Mean entropy over the branches that were open, 0 to 1: `[B, T, 8]`, f32, on the policy's device.
     pub entropy_available: Tensor,
     /// State after the last valid step of each sequence, without gradient.
     pub final_state: RecurrentState,
@@ -59,7 +63,7 @@ pub enum ParamGroup {
 pub struct PolicyParam {
     /// Unique in the policy, e.g. `emb.weight`; saved files use it too.
     pub name: String,
-    /// f32, with gradient; shares its storage with the policy.
+    /// Any shape, f32, on the policy's device, with gradient; shares its storage with the policy.
     pub tensor: Tensor,
     /// The part of the policy it belongs to.
     pub group: ParamGroup,

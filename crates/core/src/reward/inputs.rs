@@ -10,10 +10,11 @@ use crate::schema::NameError;
 use crate::seed::SeedRecord;
 use crate::validation::{Counterfactual, ValPlan};
 
-/// A reward that cannot be computed; the run stops rather than store a substitute.
+/// A reward that cannot be computed; the run stops rather than store a substitute. Each variant says which part is to blame: the
+/// measurements, the mode, or a term of an application.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum RewardError {
-    /// An input is NaN or infinite.
+    /// An input is NaN or infinite: look at what the [`RewardInputs`] were made from.
     #[error("{field} is {value}")]
     NonFiniteInput {
         /// Which one, in words.
@@ -21,16 +22,18 @@ pub enum RewardError {
         /// NaN or infinite.
         value: f64,
     },
-    /// An accuracy outside 0 to 100.
+    /// An accuracy outside 0 to 100: accuracies are percentages.
     #[error("the accuracy {0} is no percentage")]
     NotPercent(f64),
-    /// What the mode needs in this step was not measured.
+    /// What the mode needs in this step was not measured: say so in its [`profile`](super::RewardMode::profile), so that scenarios
+    /// that do not measure it are refused before they run.
     #[error("{0} was not measured")]
     MissingMeasurement(&'static str),
-    /// What the mode remembers of the episode is of another form.
+    /// What the mode remembers of the episode is of another form: two modes share a state, or a checkpoint was written by another
+    /// version of the mode.
     #[error("what the reward remembers cannot be read: {0}")]
     Memory(String),
-    /// The sum is NaN or infinite.
+    /// The sum is NaN or infinite although its parts were checked: look at the terms that the message lists.
     #[error("the reward {total} is no number; its terms: {}", list(terms))]
     NonFinite {
         /// The sum.
@@ -38,7 +41,7 @@ pub enum RewardError {
         /// Those that are not zero.
         terms: Vec<(Term, f64)>,
     },
-    /// A term of an application is NaN or infinite.
+    /// A term of an application is NaN or infinite: its function must return a finite number for every step.
     #[error("the reward term `{name}` is {amount}")]
     NonFiniteTerm {
         /// As it was registered.
@@ -46,7 +49,7 @@ pub enum RewardError {
         /// NaN or infinite.
         amount: f64,
     },
-    /// No reward mode of that name is registered.
+    /// No reward mode of that name is registered: add the plugin that registers it.
     #[error(transparent)]
     Name(#[from] NameError),
 }

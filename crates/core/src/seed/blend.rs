@@ -14,14 +14,17 @@ use crate::growth::AlphaAlgorithm;
 use crate::kernels::{add_scaled, add_scaled_into};
 use crate::torch::TorchError;
 
-/// Why a residual could not enter the host.
+/// Why a residual could not enter the host: a seed module does not keep to its contract.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "the messages say what the fields are")]
 pub enum BlendError {
+    /// A seed was blended by the Gate operator without [a gate](crate::growth::AlphaAlgorithm::Gate).
     #[error("the Gate operator was requested for a seed without a gate network; add one first")]
     NoGate,
+    /// δ must have the shape of the features that it is made from, for every shape.
     #[error("a seed turned features of shape {features:?} into a residual of shape {delta:?}; the shape must stay")]
     ShapeMismatch { features: Vec<i64>, delta: Vec<i64> },
+    /// libtorch failed.
     #[error(transparent)]
     Torch(#[from] TorchError),
 }

@@ -12,14 +12,17 @@ use crate::torch::{Backend, TorchError};
 
 /// A batch of the env's training data as a new seed sees it in the current network.
 #[derive(Debug)]
-pub struct InitBatch {
-    /// `f32 [B, C, H, W]`: the features at the slot, detached.
+pub struct BirthBatch {
+    /// The features at the slot, detached: `[batch, channels, height, width]`, f32, on the env's device.
     pub features: Tensor,
-    /// `f32 [B, C, H, W]`: of the mean cross-entropy, in nats, with respect to the slot's output.
+    /// Of the mean cross-entropy, in nats, with respect to the slot's output: `[batch, channels, height, width]`, f32, on the
+    /// env's device.
     pub gradient: Tensor,
 }
 
-/// A module that grows in a slot, defined by its residual: the slot's full output is `x + δ(x)`.
+/// A module that grows in a slot, defined by its residual: the slot's full output is `x + δ(x)`. `x` is
+/// `[batch, channels, height, width]` for images and `[batch, tokens, channels]` for texts, f32 or the kind of autocast, on the
+/// env's device; so is δ(x).
 ///
 /// Laws: δ is exactly 0 at initialisation; every parameter receives gradient within three plain SGD steps; no normalisation
 /// follows a zero-initialised layer; shape and dtype are kept at any resolution or length; no running statistics; `x` is
@@ -122,15 +125,18 @@ pub trait Blueprint: Send + Sync {
 /// Most indices that there can be: the bits of one word of an action mask.
 pub const MAX_BLUEPRINTS: usize = u64::BITS as usize;
 
-/// Why a blueprint could not be found, registered or built.
+/// Why a blueprint could not be found, registered or built. A seed module that breaks its contract is refused when the run starts,
+/// before anything is trained.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "the messages say what the fields are")]
 pub enum BlueprintError {
+    /// A command was made by hand with an index that is not registered; the message lists those that are.
     #[error("there is no blueprint with index {index}; available are {available}")]
     UnknownIndex { index: usize, available: String },
-    /// A module that breaks the contract of [`SeedModule`], or cannot be built at all.
+    /// A module that breaks the laws of [`SeedModule`], or cannot be built at all: `why` says which law, for which width.
     #[error("blueprint `{id}` cannot grow in a slot of {dim} channels: {why}")]
     Unfit { id: &'static str, dim: i64, why: String },
+    /// libtorch failed while the module was built or tried.
     #[error(transparent)]
     Torch(#[from] TorchError),
 }

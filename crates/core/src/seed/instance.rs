@@ -51,7 +51,8 @@ impl SeedInstance {
         self.module.macs(positions) + self.gate.as_ref().map_or(0, |gate| gate.macs(positions))
     }
 
-    /// What the seed adds at amplitude `alpha`, clamped to [0, 1], to features of which it sees `x`. `None` if that is
+    /// What the seed adds at amplitude `alpha`, clamped to 0 to 1, to features of which it sees `x`
+    /// (`[batch, channels, height, width]`, of texts `[batch, tokens, channels]`). `None` if that is
     /// nothing: at amplitude 0 the seed is not run, so values that are not finite cannot leak.
     ///
     /// # Errors
@@ -78,7 +79,8 @@ impl SeedInstance {
         Residual::new(delta, alpha, algorithm, gate.as_ref()).map(Some)
     }
 
-    /// The slot's output at amplitude `alpha`; `isolated` keeps the seed's gradient from the host.
+    /// The slot's output at amplitude `alpha` for features `h` (`[batch, channels, height, width]`, of texts
+    /// `[batch, tokens, channels]`); `isolated` keeps the seed's gradient from the host.
     ///
     /// # Errors
     /// As [`residual`](Self::residual).
@@ -107,7 +109,8 @@ impl SeedInstance {
         Ok(blended.unwrap_or_else(|| h.shallow_clone()))
     }
 
-    /// The slot's output while the seed incubates: exactly `h`, from which the seed learns as if it were added
+    /// The slot's output while the seed incubates: exactly `h` (`[batch, channels, height, width]`, of texts
+    /// `[batch, tokens, channels]`), from which the seed learns as if it were added
     /// (straight-through: Bengio, Léonard and Courville 2013, arXiv:1308.3432).
     ///
     /// # Errors

@@ -34,20 +34,21 @@ pub struct Earlier {
     pub written: WrittenRecord,
 }
 
-/// Why a sink could not do its work.
+/// Why a sink could not do its work. An error of [`Sink::start`] aborts the run before it trains; later ones are warned of and
+/// reported at the end, and never stop it.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "the messages say what the fields are")]
 pub enum SinkError {
-    /// A file could not be written.
+    /// A file could not be written: its folder must exist, be writable and have room.
     #[error(transparent)]
     File(#[from] FileError),
-    /// A stream could not be written.
+    /// A stream could not be written, as a pipe whose reader has ended.
     #[error("output stream: {0}")]
     Stream(#[from] std::io::Error),
-    /// An event could not be encoded.
+    /// An event could not be encoded: an application's event holds what JSON cannot say.
     #[error("an event could not be encoded: {0}")]
     Encoding(#[from] serde_json::Error),
-    /// An error of a plugin's sink.
+    /// An error of a plugin's sink, in its words.
     #[error("{0}")]
     Other(String),
 }

@@ -49,10 +49,10 @@ impl Default for Declared {
     }
 }
 
-/// A name that cannot be registered, or that names nothing.
+/// A name that cannot be registered, or that names nothing. The message says which names there are, or why this one cannot be.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NameError {
-    /// Two parts of one name.
+    /// Two parts of one name: register one of them under another.
     #[error("the {noun} name `{name}` is taken; register yours under another")]
     Taken {
         /// What it would have been.
@@ -80,7 +80,7 @@ pub enum NameError {
         /// What is wrong.
         why: String,
     },
-    /// Nothing is registered under the name.
+    /// Nothing is registered under the name: correct it, or add the plugin that registers it.
     #[error("no {noun} is called `{name}`; there are: {}", listed(.available))]
     Unknown {
         /// What it should be.

@@ -97,14 +97,14 @@ pub enum Onto<'a> {
 }
 
 impl<'a> Onto<'a> {
-    /// h.
+    /// h, of any shape.
     pub fn features(self) -> &'a Tensor {
         match self {
             Self::Added { features, .. } | Self::StraightThrough { features } => features,
         }
     }
 
-    /// The features that `delta` has entered. On any device.
+    /// The features that `delta`, of their shape, has entered. On any device, in any shape.
     ///
     /// # Errors
     /// Libtorch's text where shapes do not fit.

@@ -35,9 +35,9 @@ pub fn max_pool_2x2(x: &Tensor) -> Result<Tensor, TchError> {
 /// A linear map of the last dimension, with a bias or without.
 #[derive(Debug)]
 pub struct Linear {
-    /// `[outputs, inputs]`.
+    /// `[outputs, inputs]`, f32, on the device of its [`ParamSet`].
     pub weight: Tensor,
-    /// `[outputs]`.
+    /// `[outputs]`, f32, on the device of its [`ParamSet`].
     pub bias: Option<Tensor>,
 }
 

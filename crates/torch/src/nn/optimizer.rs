@@ -39,7 +39,8 @@ pub struct Optimizer {
 }
 
 impl Optimizer {
-    /// An optimizer over `params` (shallow clones of leaves that require gradients), with zeroed state.
+    /// An optimizer over `params` (shallow clones of leaves that require gradients, f32, any shape, on one device), with zeroed
+    /// state.
     ///
     /// # Errors
     /// `Other` if a parameter is no leaf that requires a gradient.
@@ -67,12 +68,12 @@ impl Optimizer {
         &self.config
     }
 
-    /// The parameters, in the order in which they were given.
+    /// The parameters, in the order in which they were given: f32, any shape.
     pub fn params(&self) -> &[Tensor] {
         &self.params
     }
 
-    /// Adds parameters with zeroed state, e.g. of a gate that a seed grew later.
+    /// Adds parameters (f32, any shape, on the device of the others) with zeroed state, e.g. of a gate that a seed grew later.
     ///
     /// # Errors
     /// `Other` if a parameter is no leaf that requires a gradient; the optimizer is then unchanged.
@@ -143,8 +144,8 @@ impl Optimizer {
         }
     }
 
-    /// The state by name, one tensor per parameter (velocities only where there is momentum). The tensors are the live
-    /// ones: copying into them restores a state.
+    /// The state by name, one tensor per parameter (velocities only where there is momentum): of its shape, `step` a scalar `[]`;
+    /// f32, on its device. The tensors are the live ones: copying into them restores a state.
     pub fn state_tensors(&self) -> Vec<(&'static str, &[Tensor])> {
         self.state.iter().map(|(kind, list)| (*kind, list.as_slice())).collect()
     }
@@ -152,7 +153,7 @@ impl Optimizer {
     /// Updates the parameters from their gradients.
     ///
     /// Parameters without a gradient are skipped: neither momentum decay nor weight decay nor step count. `found_inf`
-    /// is an f32 scalar on the parameters' device; where it is 1 nothing changes at all.
+    /// is a scalar `[]`, f32, on the parameters' device; where it is 1 nothing changes at all.
     pub fn step(&mut self, found_inf: &Tensor) -> Result<(), TorchError> {
         match self.implementation {
             Implementation::Own => self.trained().own_step(found_inf),

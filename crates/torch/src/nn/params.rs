@@ -31,7 +31,7 @@ impl Init {
 pub struct Param {
     /// Unique in its set.
     pub name: String,
-    /// The live tensor.
+    /// The live tensor: any shape, f32, on the set's device.
     pub tensor: Tensor,
     init: Init,
 }
@@ -64,7 +64,7 @@ impl ParamSet {
         }
     }
 
-    /// Adds a trainable tensor and returns a second handle to it. Its values are undefined until
+    /// Adds a trainable tensor of any shape, f32, on the set's device, and returns a second handle to it. Its values are undefined until
     /// [`initialise`](Self::initialise).
     pub fn add(&mut self, name: impl Into<String>, shape: &[i64], init: Init) -> Result<Tensor, TchError> {
         let tensor = allocate(shape, self.backend.device)?.f_set_requires_grad(true)?;
@@ -72,7 +72,7 @@ impl ParamSet {
         Ok(tensor)
     }
 
-    /// Adds a tensor that training does not optimise and returns a second handle to it.
+    /// Adds a tensor of any shape, f32, on the set's device, that training does not optimise, and returns a second handle to it.
     pub fn add_buffer(&mut self, name: impl Into<String>, shape: &[i64], value: f32) -> Result<Tensor, TchError> {
         let tensor = allocate(shape, self.backend.device)?;
         self.buffers.push(Param::new(name, &tensor, Init::Constant(value)));

@@ -6,7 +6,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use tch::TchError;
 
-/// What went wrong in libtorch, classified by message.
+/// What went wrong in libtorch, classified by message: C++ exceptions, tch's errors and panics alike. What helps depends on the
+/// class.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TorchError {
     /// Fewer rows at a time, smaller batches, shorter episodes or fewer envs may help.
@@ -16,7 +17,8 @@ pub enum TorchError {
          device; where a rollout was made, fewer run.max_steps or run.n_envs"
     )]
     OutOfMemory(String),
-    /// The process's device state is lost; nothing more may be asked of the device.
+    /// The process's device state is lost; nothing more may be asked of the device. Start the process again, and resume the run from
+    /// its last checkpoint.
     #[error("the device failed: {0}")]
     DeviceFault(String),
     /// Tensors that do not fit together: a mistake in a host, a seed module or a data set.

@@ -60,7 +60,7 @@ pub fn read_f64(tensor: &Tensor, counter: &HostSyncCounter) -> Result<Vec<f64>, 
     read(tensor, Kind::Double, counter)
 }
 
-/// All elements of `tensor` as f32, row by row. Waits for the device.
+/// All elements of `tensor`, of any shape and kind on any device, as f32, row by row. Waits for the device.
 pub fn read_f32(tensor: &Tensor, counter: &HostSyncCounter) -> Result<Vec<f32>, TorchError> {
     read(tensor, Kind::Float, counter)
 }

@@ -42,7 +42,7 @@ pub trait LearningPolicy: TrainablePolicy {
     /// Updates that the weights have seen: part of a saved policy.
     fn set_updates(&mut self, updates: u64);
 
-    /// Tensors that hold the weights before the newest update, by name. If the weights in force ever put out something
+    /// Tensors that hold the weights before the newest update, by name: any shape, f32, on the policy's device. If the weights in force ever put out something
     /// that is not finite, they are put back from these and the decision is tried again, once in a run.
     fn set_last_good(&mut self, weights: Vec<(String, Tensor)>);
 }

@@ -3,17 +3,18 @@
 use crate::actions::{Head, PolicyError};
 use crate::torch::TorchError;
 
-/// A mistake in the use of the buffer, or data that must not enter it. Steps are columns of the env's row.
+/// A mistake in the use of the buffer, or data that must not enter it: what a loop of one's own around a learner has to correct.
+/// Steps are columns of the env's row.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[allow(missing_docs, reason = "the message of each variant says what its fields are")]
 pub enum BufferError {
-    /// A row has no room for another step.
+    /// A row has no room for another step: learn from it and clear it, or make it with more steps.
     #[error("env {env}: its row of {capacity} steps is full")]
     RowFull { env: usize, capacity: usize },
-    /// The last step has no outcome yet.
+    /// The last step has no outcome yet: complete it before the next begins and before the buffer is used.
     #[error("env {env}, step {step}: the last step has no outcome yet")]
     PendingStep { env: usize, step: usize },
-    /// No step waits for an outcome.
+    /// No step waits for an outcome: begin a step before it is completed.
     #[error("env {env}: an outcome was reported, but no step waits for one")]
     NoPendingStep { env: usize },
     /// The buffer has no such row.
@@ -42,7 +43,7 @@ pub enum BufferError {
         expected: String,
         found: String,
     },
-    /// A segment has steps and no end.
+    /// A segment has steps and no end: end all segments before the learner learns.
     #[error("env {env}: the segment from step {start} on has not ended")]
     OpenSegment { env: usize, start: usize },
     /// A device error.
@@ -66,13 +67,13 @@ pub enum LearnerError {
     /// A mistake in the use of the buffer.
     #[error(transparent)]
     Buffer(#[from] BufferError),
-    /// The policy refused its own rollout.
+    /// The policy refused its own rollout: the masks or states in the buffer are not those that it acted on.
     #[error("the policy could not evaluate its own rollout: {0}")]
     Policy(#[from] PolicyError),
-    /// Every problem of the parameters.
+    /// Every problem of the parameters: each must be listed once and require a gradient.
     #[error("the policy cannot be trained: {}", .0.join("; "))]
     Parameters(Vec<String>),
-    /// Every difference from what was saved.
+    /// Every difference from what was saved, by name; nothing has changed.
     #[error("the saved learner does not fit this run: {}", .0.join("; "))]
     Incompatible(Vec<String>),
     /// A device error.

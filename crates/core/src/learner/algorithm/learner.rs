@@ -87,7 +87,7 @@ impl Learner {
     }
 
     /// The parameters before the newest update, by name, for a policy whose outputs turn out not to be finite when it
-    /// acts. The same tensors for the whole run.
+    /// acts: any shape, f32, on the policy's device. The same tensors for the whole run.
     pub fn last_good_params(&self) -> Vec<(String, Tensor)> {
         self.optimizer.last_good_params()
     }
@@ -182,13 +182,15 @@ impl Learner {
     }
 
     /// The optimizer's moments by name: `exp_avg.<parameter>`, `exp_avg_sq.<parameter>`, `step.<parameter>`; in float16
-    /// `loss_scaler.scale` and `loss_scaler.finite_steps` as well. The tensors are the live ones.
+    /// `loss_scaler.scale` and `loss_scaler.finite_steps` as well. Moments have the shape of their parameter, all others are
+    /// scalars `[]`; on the policy's device. The tensors are the live ones.
     pub fn state_tensors(&self) -> Vec<(String, Tensor)> {
         let moments = self.optimizer.named_state().into_iter();
         moments.chain(self.optimizer.named_scale()).collect()
     }
 
-    /// Continues from a saved state, in place. `tensors`: those of [`state_tensors`](Self::state_tensors). The policy's parameters are the caller's to restore, before this: both
+    /// Continues from a saved state, in place. `tensors`: those of [`state_tensors`](Self::state_tensors), by name, in the same
+    /// shapes; any shape is checked first. The policy's parameters are the caller's to restore, before this: both
     /// together are the last state known to be good.
     ///
     /// # Errors

@@ -32,11 +32,11 @@ pub struct DecidedStep<'a> {
 /// What the policy saw when it decided; row `i` belongs to the `i`-th step of the same call.
 #[derive(Debug)]
 pub struct StepTensors<'a> {
-    /// `f32 [n, D]`, normalised.
+    /// `[n, D]`, f32, on the buffer's device; normalised.
     pub observations: &'a Tensor,
-    /// `f32 [n, D]`.
+    /// `[n, D]`, f32, on the buffer's device; as measured.
     pub raw_observations: &'a Tensor,
-    /// `i64 [n, S]`.
+    /// Blueprint of each slot, -1 where it is empty: `[n, S]`, i64, on the buffer's device.
     pub blueprints: &'a Tensor,
     /// State that entered the decision: `[layers, n, width]` each.
     pub state: &'a RecurrentState,

@@ -1,10 +1,7 @@
 //! The learner as a whole, with a small recurrent policy on small tasks.
 
-#[path = "../../../../../examples/learner_tasks/policy.rs"]
 mod policy;
-#[path = "../../../../../examples/learner_tasks/tasks.rs"]
 mod tasks;
-#[path = "../../../../../examples/learner_tasks/training.rs"]
 mod training;
 mod bench;
 mod credit;
@@ -34,7 +31,7 @@ fn read(tensor: &Tensor) -> Vec<f64> {
     read_f64(tensor, &HostSyncCounter::default()).expect("read")
 }
 
-/// One seed; `examples/learner_tasks` shows five. The unit of reward does not matter.
+/// The unit of reward does not matter.
 #[test]
 fn a_recurrent_policy_learns_to_recall_a_cue() {
     let score = final_score(CueTask::new(32).paying(100.0), Core::Lstm, small_config(), 80, 1);

@@ -1,4 +1,4 @@
-//! A controller that orders whatever comes to its mind, legal or not.
+//! A controller that draws its orders, legal or not.
 
 use simic_engine::internals::growth::{AlphaCurveAction, AlphaSpeed, AlphaTarget, GerminationStyle, Tempo};
 use simic_engine::internals::prior_art::PriorArtPlugin;
@@ -79,7 +79,7 @@ impl Controller for UnrulyController {
         let decisions = view.envs.iter().zip(masks).map(|(env, masks)| {
             let moment = (env.row.episode << 32) | u64::from(view.step);
             let command = self.draw(&mut Dice::of(self.seed, moment + 2), masks);
-            Decision::new(command, masks, "whatever comes")
+            Decision::new(command, masks, "drawn")
         });
         Ok(decisions.collect())
     }

@@ -5,11 +5,11 @@
 
 use std::f64::consts::SQRT_2;
 
-use simic_engine::extend::{
+use crate::extend::{
     Evaluation, HEADS, Head, HeadIndices, HostSyncCounter, NoGrad, OPS, ParamGroup, PolicyParam, RELEVANCE,
     SequenceInput, TrainablePolicy, ValueUnits, read_f32,
 };
-use simic_engine::prelude::{self, Domain, Draw, LifecycleOp, PolicyError, RecurrentState, RunRng};
+use crate::prelude::{self, Domain, Draw, LifecycleOp, PolicyError, RecurrentState, RunRng};
 use tch::{Device, Kind, Tensor};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

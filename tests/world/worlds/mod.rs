@@ -118,8 +118,8 @@ impl World {
         let commit = Build::current().git_commit.unwrap_or("unknown");
         let (scenario, [one, other]) = (&self.scenario.text, self.threads);
         format!(
-            "commit {commit}; {one} threads, then {other}; interruptions {:?}\n{scenario}\nplay it again with `cargo run \
-             --example world -- --seed {}`",
+            "commit {commit}; {one} threads, then {other}; interruptions {:?}\n{scenario}\nplay it again with \
+             `SIMIC_ENGINE_TEST_WORLD={} cargo test --test world -- --ignored --nocapture worlds_by_number`",
             self.interruptions, self.seed
         )
     }

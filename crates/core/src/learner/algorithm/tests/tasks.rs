@@ -1,10 +1,10 @@
 //! Two small tasks with known optima, in the engine's own action space.
 
-use simic_engine::extend::{
+use crate::extend::{
     AutoForward, Choices, DecisionPoint, Head, HeadIndices, LifecycleConfig, Limits, MaskConfig, MaskRow, SeedReport,
     SlotId,
 };
-use simic_engine::prelude::{Draw, LifecycleOp, MaskSet, RunRng, SeedStage};
+use crate::prelude::{Draw, LifecycleOp, MaskSet, RunRng, SeedStage};
 
 pub const BLUEPRINTS: usize = 8;
 

@@ -1,10 +1,10 @@
 //! The loop around a learner: act, store, learn.
 
-use simic_engine::extend::{
+use crate::extend::{
     BufferShape, DecidedStep, EpisodeEnd, Horizon, HostSyncCounter, Implementation, Learner, LearnerConfig,
     LearnerUpdate, RolloutBuffer, SegmentEnd, StepOutcome, StepTensors, ValueNorm,
 };
-use simic_engine::prelude::{Domain, MaskSet, RunRng, command_of};
+use crate::prelude::{Domain, MaskSet, RunRng, command_of};
 use tch::{Device, Tensor};
 
 use super::policy::{Chosen, Core, Sizes, SmallPolicy};
@@ -116,7 +116,7 @@ impl<T: Task> Training<T> {
         (round, step): (u32, usize),
         chosen: &Chosen,
         observations: &Tensor,
-        state: &simic_engine::prelude::RecurrentState,
+        state: &crate::prelude::RecurrentState,
         scores: &mut Vec<f64>,
     ) {
         let units = self.learner.value_units();

@@ -1,4 +1,4 @@
-//! The lives of a run: it is interrupted, and goes on in another engine, until it is over.
+//! The lives of a run: it is interrupted, and continues in another engine, until it is over.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -14,7 +14,7 @@ use simic_engine::prelude::*;
 use super::laws::{Broken, LawsPlugin};
 use super::unruly;
 
-/// Nobody mends a storage while the run waits.
+/// No one repairs a storage while the run waits.
 const BRIEF_PATIENCE: Duration = Duration::from_millis(20);
 /// More than a storage that works ever needs.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -24,11 +24,11 @@ const RUN: &str = "runs/run";
 /// What keeps a life from being the last.
 #[derive(Clone, Copy, Debug)]
 pub enum Interruption {
-    /// It was to play so many rounds and no more.
+    /// It stops after this number of rounds.
     Rounds(u32),
-    /// It is asked to stop after so many steps of this life.
+    /// It is asked to stop after this number of steps of this life.
     Steps(u64),
-    /// This operation on its files fails, at so many thousandths of those that an undisturbed run needs.
+    /// This operation on its files fails, at this many thousandths of those that an undisturbed run needs.
     Storage { fault: Fault, permille: u64 },
 }
 
@@ -154,7 +154,7 @@ impl Lives<'_> {
                 // word of its status.
                 (false, Some(Interruption::Storage { .. })) => Ok(Some("impatience".into())),
                 (true, Some(Interruption::Storage { .. })) if report.failure.is_none() => Ok(Some("impatience".into())),
-                (false, _) => Err(format!("its record lacks {:?}", report.gaps)),
+                (false, _) => Err(format!("its record is missing {:?}", report.gaps)),
                 (true, _) => Ok(None),
             },
         }
@@ -201,7 +201,7 @@ impl Lives<'_> {
         })
     }
 
-    /// The engine of the next life, or why the storage lets none begin. Where nothing has been kept the run begins anew.
+    /// The engine of the next life, or why the storage lets none begin. Where nothing has been kept the run starts again.
     fn begin(&self, home: &Path, outage_patience: Duration) -> Result<Result<Engine, String>, String> {
         let (run, root) = (home.join(RUN), home.join("runs"));
         let builder = Engine::builder()

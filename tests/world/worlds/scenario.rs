@@ -221,7 +221,7 @@ fn draw_attribution(dice: &mut Dice, is_paid_at_the_end: bool) -> String {
     )
 }
 
-/// Entries of a schedule: a seed that is planted and, step by step, made to go on in its life, if it can.
+/// Entries of a schedule: a seed germinates and, step by step, is ordered through its stages, if it can.
 fn draw_schedule(dice: &mut Dice, ground: &Ground, slots: &[&str], steps: u64) -> String {
     let slot = dice.one_of(slots);
     let entries = (1..=steps).map(|step| {

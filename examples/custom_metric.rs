@@ -1,0 +1,48 @@
+//! A metric of one's own: a number of every round, which is recorded with it, drawn by TensorBoard and shown in the summary.
+//! It is a function of the world, measured when the episodes of the round are over.
+//!
+//! Run it with `cargo run --release --example custom_metric`.
+
+use simic_engine::prelude::*;
+
+/// Slots that hold a seed, %.
+fn occupied(world: &mut World) -> f64 {
+    let mut envs = world.query::<&SeedSlots>();
+    let slots: Vec<bool> = envs
+        .iter(world)
+        .flat_map(|slots| slots.records().map(|seed| seed.is_some()))
+        .collect();
+    100.0 * slots.iter().filter(|is_occupied| **is_occupied).count() as f64 / slots.len() as f64
+}
+
+fn register(app: &mut App) {
+    let mut metrics = app.world_mut().resource_mut::<Metrics>();
+    let summary = "slots that hold a seed at the end of a round, %";
+    metrics.register("occupied", summary, Arc::new(occupied));
+}
+
+const SCENARIO: &str = r#"(
+    name: "custom-metric",
+    task: preset("digits_impaired", (batches_per_step: count(4))),
+    run: (rounds: 2, n_envs: 4, max_steps: 3),
+    policy: (controller: "random"),
+)"#;
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let runs = tempfile::tempdir()?;
+    let engine = Engine::builder().with(register).recorded(runs.path());
+    let report = engine.from_ron(SCENARIO)?.run()?;
+    let results = report
+        .record
+        .and_then(|record| record.results)
+        .ok_or("nothing was recorded")?;
+    for round in &results.rounds {
+        let occupied = round.told.metrics.get("occupied").ok_or("it was not measured")?;
+        println!(
+            "round {}: {:.0} % of the slots hold a seed",
+            round.round + 1,
+            occupied.0
+        );
+    }
+    Ok(())
+}

@@ -1,0 +1,438 @@
+//! `docs/reference/scenario.md` is written from the declarations of the fields, by this test:
+//!
+//! ```text
+//! SIMIC_ENGINE_UPDATE=reference cargo test --test reference
+//! ```
+//! Without the variable the test fails where file and declarations differ.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::path::Path;
+
+use serde::Serialize;
+use simic_engine::internals::prior_art::PriorArtPlugin;
+use simic_engine::internals::scenario::{
+    self, Catalog, Explanation, Scenario, UnknownField, resolved_ron, written_values,
+};
+use simic_engine::internals::schema::{Content, Described, Field, Kind, Subject, Variant};
+use simic_engine::internals::sweep;
+use simic_engine::prelude::*;
+
+const PAGE: &str = "docs/reference/scenario.md";
+
+const INTRODUCTION: &str = "\
+# Fields of scenarios and sweeps
+
+Every field that a [scenario](#sections-of-a-scenario), the settings of a [registered part](#settings-of-registered-parts) or
+a [sweep file](#sections-of-a-sweep-file) may have: its default, what it may be, what it means. `simic-engine explain run.n_envs`
+shows one of them, `--set run.n_envs=8` sets it.
+
+This page is generated from the declarations that files are checked against: `SIMIC_ENGINE_UPDATE=reference cargo test --test
+reference` writes it, `cargo test --test reference` fails where it differs.
+
+- A field with a default may be left out; *required*: it must be written where its section is.
+- *None or …*: an option, which is written without `Some`, as in `max_steps: 30`.
+- The fields of a section are written in parentheses, `run: (rounds: 3, n_envs: 8)`; so are those of a member of a choice:
+  `host_lr: cosine(end: 0.1)`.
+- *section*, *choice*: the link leads to the table.
+";
+
+/// Explains a path, as `simic-engine explain` does.
+type Explain = dyn Fn(&str) -> Result<Explanation, UnknownField>;
+
+/// One declaration: what is said of each path in it, and its defaults.
+struct Declaration {
+    explain: Box<Explain>,
+    defaults: BTreeMap<String, String>,
+}
+
+impl Declaration {
+    /// `name` stands before its paths, as in `sweep.budget`.
+    fn of<T: Described + Default + Serialize>(name: &'static str, catalog: &'static Catalog) -> Self {
+        let defaults = resolved_ron(&T::default()).expect("defaults can be written");
+        Self {
+            explain: Box::new(move |path| {
+                let path = path.strip_prefix(name).unwrap_or(path).trim_start_matches('.');
+                scenario::explain::<T>(name, path, catalog)
+            }),
+            defaults: written_values(&defaults).expect("defaults can be read"),
+        }
+    }
+
+    fn explain(&self, path: &str) -> Explanation {
+        (self.explain)(path).unwrap_or_else(|unknown| panic!("{path}: {unknown}"))
+    }
+
+    /// What the field is where it is not written; `None` where that is told nowhere.
+    fn default_of(&self, path: &str, field: &Field, explained: &Explanation) -> Option<String> {
+        let told = explained.default.as_deref();
+        if field.must_be_written() {
+            let written = told.filter(|told| *told != "None" && !told.starts_with("none:"));
+            return Some(written.map_or_else(
+                || "*required*".into(),
+                |default| format!("{}; *required* where its section is written", code(default)),
+            ));
+        }
+        let absent = match field.kind {
+            Kind::Optional(_) => "None",
+            Kind::List(_) => "[]",
+            Kind::Settings(_) => "()",
+            Kind::Record(_) => return Some("–".into()),
+            _ => "",
+        };
+        match told {
+            Some("None") | None => {
+                let written = self.defaults.get(path).map_or(absent, String::as_str);
+                (!written.is_empty()).then(|| code(written))
+            }
+            Some(default) => Some(code(default)),
+        }
+    }
+}
+
+/// The sections that stand in choices, options and lists, where the file as a whole has no default for their fields: each
+/// brings its own.
+fn own_defaults(kind: &Kind, catalog: &'static Catalog) -> Option<Declaration> {
+    macro_rules! first_of {
+        ($($section:path),* $(,)?) => {
+            $(if text_of(kind) == text_of(&<$section>::KIND) {
+                return Some(Declaration::of::<$section>("", catalog));
+            })*
+        };
+    }
+    first_of![
+        scenario::CnnSpec,
+        scenario::ResnetSpec,
+        scenario::VggSpec,
+        scenario::TransformerSpec,
+        scenario::SynthImages,
+        scenario::SynthTokens,
+        scenario::TextFile,
+        scenario::ParquetTable,
+        scenario::TokenFiles,
+        scenario::SparseReward,
+        scenario::LossReward,
+        scenario::CommittedReward,
+        sweep::Judge,
+    ];
+    None
+}
+
+/// Tells declarations apart.
+fn text_of(kind: &Kind) -> String {
+    format!("{kind:?}")
+}
+
+struct Page {
+    text: String,
+    catalog: &'static Catalog,
+    /// Declarations that have a table, with their defaults, and the heading of it.
+    tables: Vec<(String, String)>,
+}
+
+/// A field whose table is still to be written.
+struct Pending {
+    /// In the page.
+    path: String,
+    /// In the declaration.
+    own: String,
+    kind: Kind,
+}
+
+impl Page {
+    fn heading(&mut self, level: usize, path: &str, doc: &str) {
+        let _ = writeln!(self.text, "\n{} `{path}`\n\n{}\n", "#".repeat(level.min(4)), plain(doc));
+    }
+
+    /// The tables of what stands at `path`; the declaration knows it by `own`, unless it brings one itself.
+    fn below(&mut self, level: usize, path: &str, own: &str, kind: &Kind, declaration: &Declaration) {
+        let brought = own_defaults(kind, self.catalog);
+        let (own, declaration) = match &brought {
+            Some(brought) => ("", brought),
+            None => (own, declaration),
+        };
+        match kind {
+            Kind::Record(fields) => self.record(level, path, own, fields, declaration),
+            Kind::Choice(variants) => self.choice(level, path, own, variants, declaration),
+            _ => {}
+        }
+    }
+
+    fn record(&mut self, level: usize, path: &str, own: &str, fields: &[Field], declaration: &Declaration) {
+        self.text
+            .push_str("| field | default | valid | meaning |\n| --- | --- | --- | --- |\n");
+        let mut pending = Vec::new();
+        for field in fields {
+            let (place, below) = (join(path, field.name), join(own, field.name));
+            let explained = declaration.explain(&below);
+            let valid = self.valid(&place, &below, &field.kind, declaration, &mut pending);
+            let default = declaration.default_of(&below, field, &explained).unwrap_or_else(|| {
+                panic!("no one tells the default of {place}: `own_defaults` has to name its section")
+            });
+            let _ = writeln!(
+                self.text,
+                "| `{}` | {default} | {valid} | {} |",
+                field.name,
+                plain(&explained.doc)
+            );
+        }
+        for Pending { path, own, kind } in pending {
+            self.heading(level + 1, &path, &declaration.explain(&own).doc);
+            self.below(level + 1, &path, &own, &kind, declaration);
+        }
+    }
+
+    fn choice(&mut self, level: usize, path: &str, own: &str, variants: &[Variant], declaration: &Declaration) {
+        self.text
+            .push_str("| member | takes | meaning |\n| --- | --- | --- |\n");
+        let mut pending = Vec::new();
+        for variant in variants {
+            let (place, below) = (join(path, variant.name), join(own, variant.name));
+            let takes = match variant.content {
+                Content::Nothing => String::new(),
+                Content::Fields(fields) => {
+                    pending.push(Pending {
+                        path: place.clone(),
+                        own: below,
+                        kind: Kind::Record(fields),
+                    });
+                    format!("[fields](#{})", anchor(&place))
+                }
+                Content::Items(items) => match (items, replaced(items, variants)) {
+                    (_, Some(fields)) => fields,
+                    ([item], None) => self.valid(&place, &below, &item.kind, declaration, &mut pending),
+                    _ => panic!("{place}: what it takes has no words"),
+                },
+            };
+            let _ = writeln!(self.text, "| `{}` | {takes} | {} |", form(variant), plain(variant.doc));
+        }
+        for Pending { path, own, kind } in pending {
+            self.heading(level + 1, &path, &declaration.explain(&own).doc);
+            self.below(level + 1, &path, &own, &kind, declaration);
+        }
+    }
+
+    /// What may stand at `place`; a section or a choice that has no table yet is noted.
+    fn valid(
+        &mut self,
+        place: &str,
+        own: &str,
+        kind: &Kind,
+        declaration: &Declaration,
+        pending: &mut Vec<Pending>,
+    ) -> String {
+        let explained = declaration.explain(own);
+        let inner = innermost(*kind);
+        let noun = match inner {
+            Kind::Record(fields) if !fields.is_empty() => "section",
+            Kind::Choice(_) => "choice",
+            _ => return words(&explained),
+        };
+        // Sections of one form may have defaults of their own.
+        let defaults: Vec<_> = match inner {
+            Kind::Record(_) if own_defaults(&inner, self.catalog).is_none() => {
+                let below = declaration
+                    .defaults
+                    .iter()
+                    .filter_map(|(path, default)| Some((path.strip_prefix(own)?, default)));
+                below.collect()
+            }
+            _ => Vec::new(),
+        };
+        let text = format!("{} {defaults:?}", text_of(&inner));
+        let known = self.tables.iter().find(|(known, _)| *known == text);
+        let heading = known.map(|(_, heading)| heading.clone()).unwrap_or_else(|| {
+            self.tables.push((text, place.into()));
+            pending.push(Pending {
+                path: place.into(),
+                own: own.into(),
+                kind: inner,
+            });
+            place.into()
+        });
+        let link = format!("[{noun}](#{})", anchor(&heading));
+        let members = match inner {
+            Kind::Choice(variants) => {
+                let forms: Vec<String> = variants.iter().map(|variant| format!("`{}`", form(variant))).collect();
+                format!(": {}", forms.join(", "))
+            }
+            _ => String::new(),
+        };
+        match *kind {
+            Kind::Optional(Kind::List(_)) => format!("None or a list [..], each a {link}{members}"),
+            Kind::Optional(_) => format!("None or a {link}{members}"),
+            Kind::List(_) => format!("a list [..], each a {link}{members}"),
+            Kind::Pair(_) => format!("a pair (a, b), each a {link}{members}"),
+            _ => format!("{link}{members}"),
+        }
+    }
+}
+
+fn innermost(kind: Kind) -> Kind {
+    match kind.inner() {
+        wrapped @ (Kind::Optional(_) | Kind::List(_) | Kind::Pair(_)) => innermost(wrapped),
+        inner => inner,
+    }
+}
+
+/// Of a member that takes a name and replacements for fields of another member: which fields.
+fn replaced(items: &[Field], variants: &[Variant]) -> Option<String> {
+    let [
+        _,
+        Field {
+            kind: Kind::Record(fields),
+            ..
+        },
+    ] = items
+    else {
+        return None;
+    };
+    let has_all = |kind: &Kind| match kind {
+        Kind::Record(whole) => fields
+            .iter()
+            .all(|field| whole.iter().any(|known| known.name == field.name)),
+        _ => false,
+    };
+    let whole = variants.iter().find(|variant| match variant.content {
+        Content::Items([item]) => has_all(&item.kind),
+        _ => false,
+    })?;
+    let names: Vec<String> = fields.iter().map(|field| format!("`{}`", field.name)).collect();
+    Some(format!(
+        "a name in quotes, and any of these fields of `{}`: {}",
+        whole.name,
+        names.join(", ")
+    ))
+}
+
+fn form(variant: &Variant) -> String {
+    match variant.content {
+        Content::Nothing => variant.name.into(),
+        Content::Items(_) => format!("{}(..)", variant.name),
+        Content::Fields(fields) => {
+            let names: Vec<&str> = fields.iter().map(|field| field.name).collect();
+            format!("{}({})", variant.name, names.join(", "))
+        }
+    }
+}
+
+/// The type, the range and the unit in words.
+fn words(explained: &Explanation) -> String {
+    let mut words = explained.kind.clone();
+    let any = i64::MIN.to_string();
+    if let Some(valid) = explained.valid.as_ref().filter(|valid| !valid.contains(&any)) {
+        let valid = valid.strip_prefix("None; ").unwrap_or(valid);
+        let _ = write!(words, ": {}", plain(valid));
+    }
+    if let Some(unit) = &explained.unit {
+        let _ = write!(words, "; in {unit}");
+    }
+    words
+}
+
+fn join(path: &str, name: &str) -> String {
+    [path, name]
+        .into_iter()
+        .filter(|part| !part.is_empty())
+        .collect::<Vec<_>>()
+        .join(".")
+}
+
+/// GitHub's for a heading that is a path in code.
+fn anchor(heading: &str) -> String {
+    heading.replace('.', "").to_ascii_lowercase()
+}
+
+/// In code; of a long value the beginning.
+fn code(text: &str) -> String {
+    const LONGEST: usize = 100;
+    let text = match text.split_once(", (") {
+        Some((beginning, _)) if text.len() > LONGEST => format!("{beginning}, ..)"),
+        _ => text.into(),
+    };
+    format!("`{}`", text.replace('|', "\\|"))
+}
+
+/// Without links of rustdoc, fit for a table's cell.
+fn plain(doc: &str) -> String {
+    let doc = doc.replace("[`", "`").replace("`]", "`");
+    doc.split_whitespace().collect::<Vec<_>>().join(" ").replace('|', "\\|")
+}
+
+/// The names of the program: those of the engine and of the prior art.
+fn catalog() -> &'static Catalog {
+    let extension = Extension::new(PriorArtPlugin);
+    let names = extension.names().expect("the names are free");
+    Box::leak(Box::new(names.catalog.clone()))
+}
+
+fn settings_of_parts(page: &mut Page, declaration: &Declaration) {
+    let catalog = page.catalog;
+    for ((subject, name), declared) in &catalog.settings {
+        let Kind::Record(fields) = *declared.kind else { continue };
+        if fields.is_empty() {
+            continue;
+        }
+        let section = match subject {
+            Subject::Rewards => "reward.custom.settings",
+            Subject::Data => "task.data.custom.settings",
+            Subject::Hosts => "task.host.custom.settings",
+            Subject::Controllers => "policy.controller_settings",
+            Subject::Networks => "policy.net_settings",
+            Subject::Tasks | Subject::Blueprints => continue,
+        };
+        let path = join(section, name);
+        let summary = match subject {
+            Subject::Rewards => catalog.rewards.iter(),
+            Subject::Data => catalog.data.iter(),
+            Subject::Controllers => catalog.controllers.iter(),
+            _ => catalog.nets.iter(),
+        }
+        .find(|entry| entry.name.eq_ignore_ascii_case(name))
+        .map_or("", |entry| &entry.summary);
+        page.heading(3, &path, summary);
+        page.record(3, &path, &path, fields, declaration);
+    }
+}
+
+fn page() -> String {
+    let catalog = catalog();
+    let mut page = Page {
+        text: INTRODUCTION.into(),
+        catalog,
+        tables: Vec::new(),
+    };
+    let of_scenario = Declaration::of::<Scenario>("", catalog);
+    let of_sweep = Declaration::of::<sweep::SweepFile>("sweep", catalog);
+    page.text.push_str("\n## Sections of a scenario\n\n");
+    page.below(2, "", "", &Scenario::KIND, &of_scenario);
+    page.text.push_str(
+        "\n## Settings of registered parts\n\nOf the parts that the program brings; `simic-engine list` shows all parts.\n",
+    );
+    settings_of_parts(&mut page, &of_scenario);
+    page.text.push_str("\n## Sections of a sweep file\n\n");
+    page.below(2, "sweep", "", &sweep::SweepFile::KIND, &of_sweep);
+    page.text
+}
+
+#[test]
+fn the_page_of_fields_is_what_the_declarations_say() {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join(PAGE);
+    let page = page();
+    if std::env::var("SIMIC_ENGINE_UPDATE").is_ok_and(|what| what == "reference") {
+        std::fs::write(&file, &page).expect("the page can be written");
+    }
+    let written = std::fs::read_to_string(&file).unwrap_or_default();
+    let differing = page
+        .lines()
+        .zip(written.lines())
+        .position(|(declared, written)| declared != written);
+    let line = differing.unwrap_or_else(|| page.lines().count().min(written.lines().count()));
+    assert!(
+        page == written,
+        "{PAGE}:{}: the declarations say\n{}\nnot\n{}\nhelp: SIMIC_ENGINE_UPDATE=reference cargo test --test reference",
+        line + 1,
+        page.lines().nth(line).unwrap_or("(nothing more)"),
+        written.lines().nth(line).unwrap_or("(nothing more)")
+    );
+}
