@@ -37,7 +37,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         .and_then(|record| record.results)
         .ok_or("nothing was recorded")?;
     for round in &results.rounds {
-        let occupied = round.told.metrics.get("occupied").ok_or("it was not measured")?;
+        let occupied = round.data.metrics.get("occupied").ok_or("it was not measured")?;
         println!(
             "round {}: {:.0} % of the slots hold a seed",
             round.round + 1,

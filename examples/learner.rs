@@ -91,7 +91,7 @@ fn masks() -> Result<[MaskSet; 2], PolicyError> {
     let limits = Limits::new(&lifecycle, &MaskConfig::default(), 0);
     let seed = SeedReport {
         age_steps: 20,
-        epochs_in_stage: 19,
+        steps_in_stage: 19,
         ..SeedReport::at_rest(SlotId::new(0, 0), SeedStage::Training)
     };
     let at = DecisionPoint {

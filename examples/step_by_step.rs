@@ -43,7 +43,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let record = report.record.ok_or("nothing was recorded")?;
     let results = record.results.as_ref().ok_or("the record has not begun")?;
     for round in &results.rounds {
-        println!("round {}: mean {:.1} %", round.round + 1, round.told.accuracy_mean.0);
+        println!("round {}: mean {:.1} %", round.round + 1, round.data.accuracy_mean.0);
     }
     let finished = record.finished().ok_or("the run has not ended")?;
     println!(

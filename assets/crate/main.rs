@@ -58,11 +58,11 @@ impl Plugin for GrowthPlugin {
         let mut inventory = app.world_mut().get_resource_or_init::<Inventory>();
         inventory.add("GrowthPlugin", env!("CARGO_PKG_VERSION"), "tells what grows");
         // After the engine has measured the step and before the controller decides.
-        app.add_systems(Assess, tell_growth.in_set(EngineSet::Observe).after(Work::ReportSlots));
+        app.add_systems(Assess, print_growth.in_set(EngineSet::Observe).after(Work::ReportSlots));
     }
 }
 
-fn tell_growth(envs: Query<(&EnvId, &ValMetrics, &SeedSlots)>, clock: Res<RunClock>) {
+fn print_growth(envs: Query<(&EnvId, &ValMetrics, &SeedSlots)>, clock: Res<RunClock>) {
     for (env, metrics, slots) in &envs {
         for seed in slots.records().flatten() {
             println!(

@@ -12,7 +12,7 @@ use crate::torch::{Backend, TorchError};
 
 /// A batch of the env's training data as a new seed sees it in the current network.
 #[derive(Debug)]
-pub struct BirthBatch {
+pub struct InitBatch {
     /// The features at the slot, detached: `[batch, channels, height, width]`, f32, on the env's device.
     pub features: Tensor,
     /// Of the mean cross-entropy, in nats, with respect to the slot's output: `[batch, channels, height, width]`, f32, on the

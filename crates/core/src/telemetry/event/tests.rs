@@ -53,11 +53,11 @@ fn events_of_schema_2_are_read_as_what_they_are_called_now() {
 #[test]
 fn what_a_plugin_wrote_keeps_its_names() {
     let line =
-        r#"{"seq":0,"t":"1970-01-01T00:00:00.000Z","type":"user_event","data":{"name":"x","fields":{"fossilized":1}}}"#;
+        r#"{"seq":0,"t":"1970-01-01T00:00:00.000Z","type":"user_event","data":{"name":"x","fields":{"age_epochs":1}}}"#;
 
     let event: Event = serde_json::from_str(line).unwrap();
 
-    assert!(serde_json::to_string(&event).unwrap().contains("\"fossilized\":1"));
+    assert!(serde_json::to_string(&event).unwrap().contains("\"age_epochs\":1"));
 }
 
 #[test]
