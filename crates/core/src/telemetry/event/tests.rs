@@ -47,7 +47,7 @@ fn events_of_schema_2_are_read_as_what_they_are_called_now() {
         );
         assert_eq!(strip_volatile(&old), strip_volatile(&present), "{line}");
     }
-    assert_eq!(old.lines().count(), 8);
+    assert_eq!(old.lines().count(), 9);
 }
 
 #[test]
