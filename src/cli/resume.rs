@@ -3,14 +3,13 @@
 use std::path::Path;
 
 use super::output::show;
-use super::prepare::{environment, mixed_precision_switch};
 use super::rejection::Rejection;
 use super::run::{limit_rounds, play};
 use super::{Context, Outcome, ResumeOptions, sweep};
 use crate::checkpoint::{PastRun, ResumePoint};
 use crate::engine::Prepared;
 use crate::record::find_run;
-use crate::scenario::{Catalog, Loaded, Override};
+use crate::scenario::{Catalog, Override};
 use crate::sweep::{FolderError, Plan, SweepFolder};
 
 /// Finds the run, checks whether it can be resumed, and plays what is left of it.
@@ -69,17 +68,10 @@ fn prepare(
     };
     let earlier = past.earlier_changes().map_err(Rejection::Usage)?;
     let before = load(&earlier)?.loaded.scenario;
-    let arguments = options.overrides(before.run.rounds).map_err(Rejection::Usage)?;
-    let switch = mixed_precision_switch();
-    // What the switch overrides is not recorded either: a later resume without it must not pick it up.
-    let counts = |change: &Override| switch.is_none() || !Loaded::MIXED_PRECISION.contains(&change.path.as_str());
-    let asked: Vec<Override> = environment().into_iter().chain(arguments).filter(counts).collect();
+    let asked = options.overrides(before.run.rounds).map_err(Rejection::Usage)?;
     let stands = |change: &&Override| !asked.iter().any(|asked| asked.overlaps(change));
     let changes: Vec<Override> = earlier.iter().filter(stands).chain(&asked).cloned().collect();
-    let mut now = load(&changes)?;
-    if let Some(by) = &switch {
-        now.loaded.switch_mixed_precision_off(by);
-    }
+    let now = load(&changes)?;
     let point = past.resume(&before, &now.loaded, &changes, &options.allowed)?;
     let run = &now.loaded.scenario.run;
     if past.is_finished(run.rounds)? {

@@ -12,7 +12,6 @@ use serde::Serialize;
 
 use super::options::{Begun, Pace, PlayOptions, SweepCommand, SweepOptions};
 use super::output::{print_error, print_note, show, show_either, width};
-use super::prepare::environment;
 use super::rejection::Rejection;
 use super::{Context, Outcome};
 use crate::record::runs_root;
@@ -94,8 +93,7 @@ fn pace_of(pace: &Pace, plan: &Plan, context: &Context) -> WorkOptions {
 /// Plans and plays a sweep file, with `overrides` laid over all of its trials.
 pub(super) fn begin(options: &PlayOptions, overrides: &[Override], context: &Context) -> Result<Outcome, String> {
     let file = options.file.as_deref().unwrap_or(Path::new(""));
-    let overrides: Vec<Override> = environment().into_iter().chain(overrides.iter().cloned()).collect();
-    let planned = match plan(file, &overrides, &context.catalog) {
+    let planned = match plan(file, overrides, &context.catalog) {
         Ok(planned) => planned,
         Err(error) => {
             Rejection::from(error).print(context.global);

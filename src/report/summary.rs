@@ -150,12 +150,9 @@ fn learning(live: &LiveState, width: usize) -> Option<String> {
     (!lines.is_empty()).then(|| lines.concat())
 }
 
-/// What lower precision than f32 hosts were trained in, and what it cost; or what has kept them from it.
+/// What lower precision than f32 hosts were trained in, and what it cost.
 fn precision(live: &LiveState, width: usize) -> Option<String> {
     let run = live.started.as_ref()?;
-    if let Some(by) = &run.amp_off_by {
-        return Some(listed("precision", &["f32".into(), format!("as {by} says")], width));
-    }
     let mut entries = vec![run.amp_dtype.clone()?];
     let mut scaled = live.rounds.iter().filter_map(|round| round.data.amp.as_ref());
     let skipped: u64 = scaled.clone().flat_map(|scales| &scales.skipped).sum();

@@ -14,8 +14,6 @@ use crate::health::{AtPath, FileError};
 use crate::record::RunDirectory;
 use crate::storage::{self, File, sync_folder, sync_folder_of};
 
-/// What a child's environment must not hold: it would change the trial, or move its folder.
-const SHADOWED: [&str; 2] = ["SIMIC_ENGINE_AMP", "SIMIC_ENGINE_RUNS"];
 const MIB: u64 = 1 << 20;
 
 /// What a watched process ended with.
@@ -222,9 +220,8 @@ fn is_killed(_: ExitStatus) -> bool {
 
 fn start(arguments: &[String], log: &File) -> std::io::Result<Child> {
     let mut command = Command::new(std::env::current_exe()?);
-    for variable in SHADOWED {
-        command.env_remove(variable);
-    }
+    // It would move the trial's folder.
+    command.env_remove("SIMIC_ENGINE_RUNS");
     // The child's input stays open for as long as this process lives: it ends with it.
     command
         .args(arguments)

@@ -127,11 +127,11 @@ pub enum PlanError {
     Trials(String),
 }
 
-/// Reads a sweep file and its scenario, and checks every trial. `environment` is laid over all trials.
+/// Reads a sweep file and its scenario, and checks every trial. `overrides` is laid over all trials.
 ///
 /// # Errors
 /// Everything that is wrong with the file, the scenario or any trial.
-pub fn plan(path: &Path, environment: &[Override], catalog: &Catalog) -> Result<Planned, PlanError> {
+pub fn plan(path: &Path, overrides: &[Override], catalog: &Catalog) -> Result<Planned, PlanError> {
     let text = read_text(path)?;
     let file = read_declared::<SweepFile>(&path.display().to_string(), &text, catalog).map_err(PlanError::File)?;
     let refused = |findings| PlanError::File(file.report(findings));
@@ -143,7 +143,7 @@ pub fn plan(path: &Path, environment: &[Override], catalog: &Catalog) -> Result<
         return Err(refused(findings));
     }
     let base = Base::read(path, &sweep.scenario)?;
-    let shared = shared_settings(&file, environment);
+    let shared = shared_settings(&file, overrides);
     let drafts: Vec<Draft> = points
         .iter()
         .enumerate()
@@ -241,20 +241,20 @@ impl Placed {
     }
 }
 
-/// What all trials set: the file's `set`, then the environment.
-fn shared_settings(file: &Declared<SweepFile>, environment: &[Override]) -> Vec<Placed> {
+/// What all trials set: the file's `set`, then the overrides of the command.
+fn shared_settings(file: &Declared<SweepFile>, overrides: &[Override]) -> Vec<Placed> {
     let set = file.value.set.iter().enumerate().map(|(index, setting)| Placed {
         setting: setting.clone(),
         place: file.place(&format!("set[{index}].value")),
     });
-    let environment = environment.iter().map(|over| Placed {
+    let overrides = overrides.iter().map(|over| Placed {
         setting: Setting {
             path: over.path.clone(),
             value: Written(over.value.clone()),
         },
         place: over.shown.clone(),
     });
-    set.chain(environment).collect()
+    set.chain(overrides).collect()
 }
 
 /// A trial before it is resolved.

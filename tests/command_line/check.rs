@@ -199,8 +199,8 @@ fn every_damage_is_told_with_its_file_and_what_the_run_is_still_good_for() {
                 ("events.jsonl", Delete, "events.jsonl: "),
                 (
                     "events.jsonl",
-                    Replace("\"major\":2", "\"major\":3"),
-                    "telemetry schema 3",
+                    Replace("\"major\":3", "\"major\":4"),
+                    "telemetry schema 4",
                 ),
             ],
         ),

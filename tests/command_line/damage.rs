@@ -64,7 +64,7 @@ fn a_resume_that_fails_when_something_has_been_changed_does_not_claim_the_opposi
     let run = finished(folder.path());
     let path = run.join("events.jsonl");
     let events = fs::read_to_string(&path).expect("there are events");
-    fs::write(&path, events.replacen("\"major\":2", "\"major\":3", 1)).expect("they can be written");
+    fs::write(&path, events.replacen("\"major\":3", "\"major\":4", 1)).expect("they can be written");
 
     let output = resume(&run, &["--from", "3"]);
 

@@ -160,7 +160,7 @@ fn programs_read_every_episode() {
     assert!(waited["first_germination"].is_null());
     let counted = &read["players"][0]["episodes"][0]["decisions"];
     assert!(
-        counted["lost"].is_u64() && counted["committed"].is_object(),
+        counted["committed"].is_u64() && counted["blueprints"].is_object(),
         "{counted}"
     );
     let commits = read["commits"].as_array().expect("the learned policies");

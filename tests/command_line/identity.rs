@@ -222,51 +222,23 @@ fn a_run_that_another_engine_began_says_so_when_it_is_resumed() {
     assert!(notes(&run).contains(&expected), "{:?}", notes(&run));
 }
 
-/// As `run` takes it; a run that has another precision does not change it in silence.
 #[test]
-fn a_resumed_run_takes_its_precision_from_the_environment_too() {
+fn a_resumed_run_changes_its_precision_only_where_that_is_allowed() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let run = finished(folder.path());
-    let resume = |amp: &str, arguments: &[&str]| {
-        ended(
-            command(&["resume", "--progress", "none", "--extend", "1"])
-                .arg(&run)
-                .args(arguments)
-                .env("SIMIC_ENGINE_AMP", amp),
-        )
-    };
 
-    let message = refused(&resume("bf16", &[]));
-    assert!(message.contains("training.amp: the run has"), "{message}");
-    let why = "--allow training.amp lets it change; it was asked for by SIMIC_ENGINE_AMP=bf16";
+    let message = refused(&resume(&run, &["--extend", "1", "--set", "training.amp=bf16"]));
+    let why = "training.amp: the run has \"off\", now \"bf16\"; --allow training.amp lets it change";
     assert!(message.contains(why), "{message}");
-    let message = refused(&resume("half", &[]));
-    assert!(message.contains("SIMIC_ENGINE_AMP"), "{message}");
 
-    succeeds(&resume(
-        "off",
-        &["--set", "training.amp=bf16", "--set", "learner.amp=bf16"],
-    ));
-    let started = || {
-        let mut told = crate::support::lines(&run);
-        told.retain(|line| line["type"] == "run_started");
-        told.pop().expect("a resume writes another run_started")["data"].clone()
-    };
-    assert_eq!(started()["amp_off_by"], "SIMIC_ENGINE_AMP=off");
-    assert_eq!(started()["amp_enabled"], false);
-    let summary = succeeds(&crate::program::engine(&["show", &run.to_string_lossy()]));
-    assert!(summary.contains("as SIMIC_ENGINE_AMP=off says"), "{summary}");
-
-    succeeds(&resume("bf16", &["--allow", "training.amp"]));
+    let allowed = ["--extend", "1", "--set", "training.amp=bf16", "--allow", "training.amp"];
+    succeeds(&resume(&run, &allowed));
+    let mut starts = crate::support::lines(&run);
+    starts.retain(|line| line["type"] == "run_started");
+    assert_eq!(starts[1]["data"]["amp_dtype"], "bf16");
     assert!(
         notes(&run).iter().any(|note| note.contains("training.amp \"bf16\"")),
         "{:?}",
         notes(&run)
     );
-    assert_eq!(started()["amp_dtype"], "bf16");
-
-    // The run has bf16 now.
-    succeeds(&resume("off", &[]));
-    assert_eq!(started()["amp_off_by"], "SIMIC_ENGINE_AMP=off");
-    assert_eq!(started()["amp_enabled"], false);
 }

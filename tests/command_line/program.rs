@@ -9,13 +9,7 @@ use simic_engine::internals::telemetry::strip_volatile;
 use crate::support::{latest, lines};
 
 /// What of the tests' own environment would change what the program does.
-pub const HEEDED: [&str; 5] = [
-    "COMPLETE",
-    "SIMIC_ENGINE_AMP",
-    "SIMIC_ENGINE_DATA",
-    "SIMIC_ENGINE_RUNS",
-    "RUST_LOG",
-];
+pub const HEEDED: [&str; 4] = ["COMPLETE", "SIMIC_ENGINE_DATA", "SIMIC_ENGINE_RUNS", "RUST_LOG"];
 
 /// The program in the root of the repository, not yet started.
 pub fn command(arguments: &[&str]) -> Command {

@@ -224,56 +224,6 @@ fn a_log_file_of_the_user_s_takes_the_place_of_the_run_s() {
 }
 
 #[test]
-fn values_come_from_scenario_then_environment_then_flags() {
-    let amp = |environment: Option<&str>, flag: Option<&str>| {
-        let mut command = command(&["run", "--dry-run", "--json"]);
-        command.args(["--set", "run.seed=7"]);
-        if let Some(value) = environment {
-            command.env("SIMIC_ENGINE_AMP", value);
-        }
-        if let Some(value) = flag {
-            command.args(["--amp", value]);
-        }
-        let preview = json(&stdout(&mut command));
-        (
-            preview["scenario"]["training"]["amp"].clone(),
-            preview["origins"]["training.amp"].clone(),
-        )
-    };
-
-    assert_eq!(amp(None, None), ("off".into(), Value::Null));
-    assert_eq!(amp(Some("auto"), None), ("auto".into(), "SIMIC_ENGINE_AMP=auto".into()));
-    assert_eq!(amp(Some("auto"), Some("bf16")), ("bf16".into(), "--amp bf16".into()));
-    assert_eq!(
-        amp(Some("off"), Some("bf16")),
-        ("off".into(), "SIMIC_ENGINE_AMP=off".into()),
-        "off is a switch that nothing outweighs"
-    );
-}
-
-#[test]
-fn a_switch_of_the_environment_turns_mixed_precision_off_over_every_setting() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let file = folder.path().join("mixed.ron");
-    let scenario = r#"(preset: "digits", training: (amp: bf16), learner: (amp: fp16))"#;
-    std::fs::write(&file, scenario).expect("it is written");
-    let amp = |switch: &str, set: &[&str]| {
-        let mut command = command(&["run", "--dry-run", "--json"]);
-        command.arg(&file).args(set).env("SIMIC_ENGINE_AMP", switch);
-        let scenario = &json(&stdout(&mut command))["scenario"];
-        [&scenario["training"]["amp"], &scenario["learner"]["amp"]].map(|amp| amp.as_str().expect("a word").to_owned())
-    };
-
-    assert_eq!(amp("", &[]), ["bf16", "fp16"], "an empty variable says nothing");
-    assert_eq!(amp("auto", &[]), ["auto", "fp16"], "a precision is that of hosts");
-    assert_eq!(amp("off", &[]), ["off", "off"]);
-    assert_eq!(
-        amp("off", &["--amp", "fp16", "--set", "learner.amp=bf16"]),
-        ["off", "off"]
-    );
-}
-
-#[test]
 fn devices_are_given_one_or_many_and_checked() {
     let devices = |flags: &[&str]| {
         let preview = json(&stdout(command(&["run", "--dry-run", "--json"]).args(flags)));

@@ -308,3 +308,17 @@ fn a_refused_run_touches_nothing() {
     ]));
     assert!(!out.exists());
 }
+
+#[test]
+fn a_scenario_of_an_earlier_version_is_read_with_one_warning_of_its_names() {
+    let output = engine(&["validate", "tests/goldens/scenarios/digits_rescue.ron"]);
+
+    succeeds(&output);
+    let warnings = text(&output.stderr);
+    assert_eq!(warnings.matches("warning: ").count(), 1, "{warnings}");
+    assert!(
+        warnings.contains("`embargo_epochs` is now `embargo_steps`"),
+        "{warnings}"
+    );
+    assert!(warnings.contains("the old names are still read"), "{warnings}");
+}

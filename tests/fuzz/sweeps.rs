@@ -103,7 +103,7 @@ fn begun() -> (Folder, SweepFolder) {
     fs::create_dir(&run).expect("a folder");
     fs::write(
         run.join("events.jsonl"),
-        format!("{{\"type\":\"header\",\"major\":2}}\n{EXAMPLES}"),
+        format!("{{\"type\":\"header\",\"major\":3}}\n{EXAMPLES}"),
     )
     .expect("events");
     let result = TrialResult {

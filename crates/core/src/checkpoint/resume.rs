@@ -11,7 +11,7 @@ use serde_json::Value;
 use super::shelf::{CheckpointError, CheckpointName, Checkpoints, Progress};
 use crate::health::{AtPath, FileError};
 use crate::record::{Continuation, RunClaim, RunDirectory, RunDirectoryError, ScenarioFile};
-use crate::scenario::{Loaded, Override, Scenario, SourceKind};
+use crate::scenario::{Loaded, Override, Scenario};
 use crate::telemetry::{RunState, record_end};
 
 /// Fields that may change without further ado: they touch neither what a round is nor what is learnt from it.
@@ -192,7 +192,7 @@ impl PastRun {
     ) -> Result<ResumePoint, ResumeError> {
         let mut point = self.point.clone();
         let differing = changed_fields(before, &now.scenario);
-        point.changed = self.differences(&differing, now, changes, allowed)?;
+        point.changed = self.differences(&differing, now, allowed)?;
         let (engine, saved) = (env!("CARGO_PKG_VERSION"), &point.progress.engine);
         if saved != engine {
             point
@@ -213,7 +213,6 @@ impl PastRun {
         &self,
         differing: &[(String, Value, Value)],
         now: &Loaded,
-        changes: &[Override],
         allowed: &[String],
     ) -> Result<Vec<String>, ResumeError> {
         let (progress, scenario) = (&self.point.progress, &now.scenario);
@@ -234,21 +233,10 @@ impl PastRun {
         }
         let mut changed = Vec::new();
         for (path, saved, running) in differing {
-            let switch = now.mixed_precision_off.as_ref();
-            let is_switched = Loaded::MIXED_PRECISION.contains(&path.as_str());
-            if let Some(by) = switch.filter(|_| is_switched) {
-                changed.push(format!(
-                    "resumed with {path} {running} instead of {saved}, as {by} says"
-                ));
-            } else if MAY_CHANGE.contains(&path.as_str()) || allowed.iter().any(|allowed| covers(allowed, path)) {
+            if MAY_CHANGE.contains(&path.as_str()) || allowed.iter().any(|allowed| covers(allowed, path)) {
                 changed.push(format!("resumed with {path} {running} instead of {saved}"));
             } else {
-                let mut why = format!("the run has {saved}, now {running}; --allow {path} lets it change");
-                let change = changes.iter().find(|change| covers(&change.path, path));
-                // A user may not think of the environment.
-                if let Some(change) = change.filter(|change| change.kind == SourceKind::Environment) {
-                    why += &format!("; it was asked for by {}", change.shown);
-                }
+                let why = format!("the run has {saved}, now {running}; --allow {path} lets it change");
                 found.add(path, why);
             }
         }

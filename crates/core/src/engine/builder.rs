@@ -16,13 +16,12 @@ use crate::checkpoint::ResumePoint;
 use crate::env::Experiment;
 use crate::record::{Recording, ScenarioFile, StatusSink};
 use crate::run::{Driver, Room};
-use crate::scenario::{Override, SourceKind};
+use crate::scenario::Override;
 use crate::schedule::{AddWork, Shutdown, Work};
 use crate::seed::BlueprintRegistry;
 use crate::telemetry::Sinks;
 use crate::telemetry::sinks::{ConsoleSink, HParam, TensorBoardSink};
 use crate::torch::{self, FreeThreadBuffers};
-use crate::training::MixedPrecisionOff;
 
 /// Settings of an engine, given before its scenario is read.
 ///
@@ -140,9 +139,6 @@ impl EngineBuilder {
         let mut engine = self.build_experiment(experiment)?;
         check_room(&engine, prepared, threads)?;
         engine.world_mut().insert_resource(prepared.file.clone());
-        if let Some(by) = &prepared.loaded.mixed_precision_off {
-            engine.world_mut().insert_resource(MixedPrecisionOff(by.clone()));
-        }
         Ok(engine)
     }
 
@@ -211,9 +207,7 @@ pub fn all_cores() -> usize {
 
 /// What the command line sets for this run, names aside: in a sweep what distinguishes its trials.
 fn hparams(overrides: &[Override]) -> BTreeMap<String, HParam> {
-    let set = overrides
-        .iter()
-        .filter(|set| set.kind == SourceKind::Argument && set.path != "name");
+    let set = overrides.iter().filter(|set| set.path != "name");
     set.map(|set| (set.path.clone(), HParam::of_ron(&set.value))).collect()
 }
 

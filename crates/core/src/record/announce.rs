@@ -20,7 +20,7 @@ use crate::telemetry::{
     TelemetryOutbox,
 };
 use crate::torch::mixed_name;
-use crate::training::{MixedPrecisionOff, TrainingPrecision};
+use crate::training::TrainingPrecision;
 
 /// How a run is recorded.
 #[derive(Resource, Clone, Debug)]
@@ -190,7 +190,6 @@ fn run_started(world: &mut World, scenario_hash: &str, resume: Option<&Continuat
         env_devices: scenario.run.devices.iter().map(ToString::to_string).collect(),
         amp_enabled: precision.is_some(),
         amp_dtype: mixed_name(precision).map(String::from),
-        amp_off_by: world.get_resource().map(|MixedPrecisionOff(by)| by.clone()),
         matmul_precision: scenario.run.matmul_precision_in_force().name().into(),
         deterministic: scenario.run.deterministic,
         dataset: DatasetInfo {

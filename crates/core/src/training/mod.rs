@@ -15,7 +15,7 @@ use bevy_app::{App, Plugin};
 pub use components::{EnvAccumulators, EnvFeed, EnvLossScaler, GroupNorms, StepResult};
 pub use cost::macs_of_training;
 pub use hooks::{BatchHooks, BatchPoint, HookedBatch, OnTrainBatch};
-pub use precision::{MixedPrecisionOff, TrainingPrecision};
+pub use precision::TrainingPrecision;
 pub use rates::LastGrowth;
 pub use step::{TrainingEnv, TrainingEnvItem, TrainingRules};
 

@@ -25,10 +25,6 @@ impl TrainingPrecision {
     }
 }
 
-/// What has switched mixed precision off for the whole run, against its scenario, as the user typed it.
-#[derive(Resource, Clone, Debug, PartialEq, Eq)]
-pub struct MixedPrecisionOff(pub String);
-
 /// All envs train alike: one that is not on CUDA is enough for `auto` to mean f32.
 pub fn choose_precision(mut commands: Commands, experiment: Res<Experiment>) {
     let amp = experiment.scenario.training.amp;

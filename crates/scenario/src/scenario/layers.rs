@@ -1,9 +1,9 @@
-//! Lays the sources of a scenario over each other: defaults < preset < file < environment < command line.
+//! Lays the sources of a scenario over each other: defaults < preset < file < command line.
 
 use super::catalog::Catalog;
 use super::parts::{Guest, Holder, takes_part};
 use super::paths::{self, UnknownField};
-use super::problem::{Problem, SourceKind};
+use super::problem::Problem;
 use super::tree::{Name, Node, Value};
 use crate::renamed;
 use crate::schema::{Content, Field, Kind};
@@ -17,8 +17,6 @@ pub struct Override {
     pub value: String,
     /// As the user typed it, e.g. `--rounds 3`: error messages begin with it.
     pub shown: String,
-    /// Whether a flag or an environment variable sets it.
-    pub kind: SourceKind,
 }
 
 impl Override {
@@ -47,17 +45,6 @@ impl Override {
             path: renamed::in_text(path).into(),
             value,
             shown,
-            kind: SourceKind::Argument,
-        }
-    }
-
-    /// An environment variable that sets a field.
-    pub fn environment(variable: &str, path: &str, value: String) -> Self {
-        Self {
-            path: path.into(),
-            shown: format!("{variable}={value}"),
-            value,
-            kind: SourceKind::Environment,
         }
     }
 

@@ -15,7 +15,7 @@ use super::resolve::resolved_ron;
 use super::settled::settled;
 use super::tree::{Node, Span, Value};
 use super::validate::{Finding, validate};
-use super::{AmpMode, HostOutline, RewardProfile, SCENARIO, Scenario, TaskChoice, TaskSpec};
+use super::{HostOutline, RewardProfile, SCENARIO, Scenario, TaskChoice, TaskSpec};
 use crate::files::RonError;
 use crate::files::ron_options;
 use crate::growth::SlotId;
@@ -27,7 +27,7 @@ pub struct Input<'a> {
     pub label: &'a str,
     /// The scenario as RON.
     pub text: &'a str,
-    /// Later ones win: environment first, then the command line.
+    /// Of the command line.
     pub overrides: &'a [Override],
 }
 
@@ -48,23 +48,6 @@ pub struct Loaded {
     pub origins: BTreeMap<String, String>,
     /// Advice that does not stop the run.
     pub warnings: Report,
-    /// What has switched mixed precision off, as the user typed it.
-    pub mixed_precision_off: Option<String>,
-}
-
-impl Loaded {
-    /// Fields that say what is computed in lower precision.
-    pub const MIXED_PRECISION: [&str; 2] = ["training.amp", "learner.amp"];
-
-    /// Sets all computation to f32, over presets, the file and flags. `by` names what demands it.
-    pub fn switch_mixed_precision_off(&mut self, by: &str) {
-        self.scenario.training.amp = AmpMode::Off;
-        self.scenario.learner.amp = AmpMode::Off;
-        for path in Self::MIXED_PRECISION {
-            self.origins.insert(path.into(), by.into());
-        }
-        self.mixed_precision_off = Some(by.into());
-    }
 }
 
 /// The source behind the defaults; overrides and presets follow.
@@ -181,7 +164,7 @@ impl Layering {
         let checked = {
             let texts: Vec<&str> = self.sources.iter().map(|source| source.text.as_str()).collect();
             let kinds: Vec<SourceKind> = self.sources.iter().map(|source| source.kind).collect();
-            let bare = |source: usize| matches!(kinds[source], SourceKind::Argument | SourceKind::Environment);
+            let bare = |source: usize| kinds[source] == SourceKind::Argument;
             check(&SCENARIO, &root, catalog, &texts, &bare)
         };
         self.problems.extend(checked.problems.iter().cloned());
@@ -212,7 +195,6 @@ impl Layering {
                         host,
                         origins: self.origins(&checked.places),
                         warnings: Report::default(),
-                        mixed_precision_off: None,
                     });
                 }
             }
@@ -293,7 +275,7 @@ impl Layering {
     }
 
     fn override_node(&mut self, over: &Override) -> Option<Node> {
-        let source = self.add_source(&over.shown, &over.value, over.kind);
+        let source = self.add_source(&over.shown, &over.value, SourceKind::Argument);
         if over.is_plain_text(&SCENARIO) {
             let span = Span {
                 source,
@@ -307,13 +289,8 @@ impl Layering {
 
     /// A field that two arguments set is an error.
     fn report_conflicts(&mut self, overrides: &[Override], nodes: &[(&Override, Option<Node>)]) {
-        let arguments = |over: &&Override| over.kind == SourceKind::Argument;
         for (index, later) in overrides.iter().enumerate() {
-            let earlier = overrides[..index].iter().filter(arguments);
-            let clash = earlier
-                .filter(|_| arguments(&later))
-                .find(|earlier| later.overlaps(earlier));
-            if let Some(earlier) = clash {
+            if let Some(earlier) = overrides[..index].iter().find(|earlier| later.overlaps(earlier)) {
                 let node = nodes[index].1.as_ref();
                 let span = node.map_or(Span::start_of(FILE), |node| node.span);
                 let message = format!("already given by {}; give it once", earlier.shown);

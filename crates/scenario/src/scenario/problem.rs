@@ -26,8 +26,6 @@ pub enum SourceKind {
     Preset,
     /// The scenario file.
     File,
-    /// An environment variable.
-    Environment,
     /// The command line.
     Argument,
 }

@@ -163,9 +163,6 @@ pub struct RunStarted {
     /// In which one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub amp_dtype: Option<String>,
-    /// What has switched mixed precision off, against the scenario.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub amp_off_by: Option<String>,
     /// Of f32 products.
     pub matmul_precision: String,
     /// Only deterministic kernels are used.
