@@ -70,7 +70,7 @@ fn a_resume_that_fails_when_something_has_been_changed_does_not_claim_the_opposi
 
     let message = text(&output.stderr);
     assert_eq!(output.status.code(), Some(3), "{message}");
-    assert!(message.contains("written with telemetry schema 3"), "{message}");
+    assert!(message.contains("written with telemetry schema 4"), "{message}");
     assert!(!message.contains("nothing was changed"), "{message}");
     assert!(run.join("checkpoints/discarded-1/round-000004").exists());
 }

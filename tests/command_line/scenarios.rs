@@ -320,5 +320,8 @@ fn a_scenario_of_an_earlier_version_is_read_with_one_warning_of_its_names() {
         warnings.contains("`embargo_epochs` is now `embargo_steps`"),
         "{warnings}"
     );
-    assert!(warnings.contains("the old names are still read"), "{warnings}");
+    assert!(
+        warnings.contains("names of an earlier version are still read"),
+        "{warnings}"
+    );
 }

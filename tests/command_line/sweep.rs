@@ -245,7 +245,7 @@ fn a_sweep_file_that_has_changed_is_refused_with_the_difference_and_extended_on_
         "{other}"
     );
     assert_eq!(other.matches("+ policy.controller=wait seed").count(), 3, "{other}");
-    assert!(not_even_extended.contains("takes nothing away"), "{not_even_extended}");
+    assert!(not_even_extended.contains("it removes no trial"), "{not_even_extended}");
     assert_eq!(place.status("pair")["waiting"], 6);
 
     let more = SWEEP

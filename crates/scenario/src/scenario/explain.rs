@@ -127,11 +127,12 @@ fn of_field(
         _ => None,
     };
     let children = children(&found.kind);
-    let default = match default_of(value) {
-        Some(default) => default,
-        None if found.must_be_written() => "none: it must be written".into(),
-        None => "None".into(),
-    };
+    let default = default_of(value).or_else(|| match found.kind {
+        _ if found.must_be_written() => Some("none: it must be written".into()),
+        Kind::Optional(_) => Some("None".into()),
+        // Of a member that is not the default one; the page of all fields has it.
+        _ => None,
+    });
     let is_section = !children.is_empty() && variants.is_none();
     Explanation {
         path,
@@ -143,7 +144,7 @@ fn of_field(
             None => wording::valid(&found.kind, catalog),
         },
         members: variants.unwrap_or_default().iter().map(member).collect(),
-        default: (!is_section).then_some(default),
+        default: default.filter(|_| !is_section),
         fields: children
             .iter()
             .map(|field| explained(value, field, default_of))

@@ -189,7 +189,7 @@ impl<'a> Reader<'a> {
             .iter()
             .filter_map(|name| Some((&name.text, renamed::present(&name.text)?)));
         let pairs: Vec<_> = pairs.map(|(old, new)| format!("`{old}` is now `{new}`")).collect();
-        let message = format!("{}; the old names are still read", pairs.join(", "));
+        let message = format!("names of an earlier version are still read: {}", pairs.join(", "));
         let severity = Severity::Warning;
         self.noted.push(Problem {
             severity,
