@@ -1,4 +1,4 @@
-//! A controller of one's own: it germinates `conv_small` wherever that is legal, and commits it as soon as it may. Once a step it
+//! A custom controller: it germinates `conv_small` wherever that is legal, and commits it as soon as it may. Once a step it
 //! answers the masks of all envs with one decision each; a scenario chooses it by its name.
 //!
 //! Run it with `cargo run --release --example custom_controller`.

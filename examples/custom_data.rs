@@ -1,4 +1,4 @@
-//! A data set of one's own: stripes in ten directions, drawn when the run starts. A scenario names it and sets its fields, which are
+//! A custom data set: stripes in ten directions, drawn when the run starts. A scenario names it and sets its fields, which are
 //! checked, explained and given defaults as any field.
 //!
 //! Run it with `cargo run --release --example custom_data`.

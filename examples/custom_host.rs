@@ -1,4 +1,4 @@
-//! A host of one's own: a stem, a layer of learned factors, which is new, and a residual block. A scenario names it, seeds grow in
+//! A custom host: a stem, a layer of learned factors, which is new, and a residual block. A scenario names it, seeds grow in
 //! its slots.
 //!
 //! Run it with `cargo run --release --example custom_host`.

@@ -1,4 +1,4 @@
-//! A policy network of one's own, without memory: an `ActorCritic`. Masks, sampling and PPO are the engine's; a scenario chooses the
+//! A custom policy network, without memory: an `ActorCritic`. Masks, sampling and PPO are the engine's; a scenario chooses the
 //! network by its name.
 //!
 //! Run it with `cargo run --release --example custom_network`.

@@ -1,4 +1,4 @@
-//! A feature of observations of one's own: the gap between training and validation accuracy. Every controller that asks for
+//! A custom feature of observations: the gap between training and validation accuracy. Every controller that asks for
 //! observations sees it, the learned one among them; here a controller that only looks.
 //!
 //! Run it with `cargo run --release --example custom_observation`.

@@ -1,4 +1,4 @@
-//! A reward term of one's own: every seed that stands in a slot costs a little, and waiting pays a little. It is added to what the
+//! A custom reward term: every seed that stands in a slot costs a little, and waiting pays a little. It is added to what the
 //! scenario's reward pays, in every mode.
 //!
 //! Run it with `cargo run --release --example custom_reward`.

@@ -1,4 +1,4 @@
-//! A reward mode of one's own, with a setting: pays for every accuracy that was never reached before in the episode, and
+//! A custom reward mode, with a setting: pays for every accuracy that was never reached before in the episode, and
 //! remembers the best. A scenario chooses it by its name.
 //!
 //! Run it with `cargo run --release --example custom_reward_mode`.

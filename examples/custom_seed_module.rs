@@ -1,4 +1,4 @@
-//! A seed module of one's own: one learned factor a channel. Before the run starts the engine tries it against the contract of seed
+//! A custom seed module: one learned factor a channel. Before the run starts the engine tries it against the contract of seed
 //! modules; a scenario germinates it by its name.
 //!
 //! Run it with `cargo run --release --example custom_seed_module`.

@@ -1,4 +1,4 @@
-//! A sink of one's own: it gets every event of a recorded run while the run is played, on a thread of its own, and follows the
+//! A custom sink: it gets every event of a recorded run while the run is played, on a thread of its own, and follows the
 //! seeds. What it does cannot disturb the training.
 //!
 //! Run it with `cargo run --release --example custom_sink`.

@@ -1,4 +1,4 @@
-//! A system of one's own: prints, every tenth step, which env leads and what grows in it. A plugin puts it into one of the
+//! A custom system: prints, every tenth step, which env leads and what grows in it. A plugin puts it into one of the
 //! engine's sets, beside the engine's own systems.
 //!
 //! Run it with `cargo run --release --example custom_system`.

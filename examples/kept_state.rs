@@ -1,4 +1,4 @@
-//! State of one's own that outlasts the process inside a round: a component of every env, which checkpoints inside a round keep
+//! Custom state that outlasts the process inside a round: a component of every env, which checkpoints inside a round keep
 //! and a resumed run takes back.
 //!
 //! Run it with `cargo run --release --example kept_state`.

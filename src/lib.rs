@@ -7,7 +7,7 @@
 //!
 //! - [A run](#a-run): from a scenario to results
 //! - [Plugins](#plugins): what the engine consists of
-//! - [Extending it](#extending-it): a section for each part that can be of one's own
+//! - [Extending it](#extending-it): a section for each kind of part
 //! - [Determinism](#determinism), [Records](#records), [Errors](#errors)
 //! - [Where to read on](#where-to-read-on)
 //!
@@ -136,7 +136,7 @@
 //!
 //! ## Hosts
 //!
-//! A [`HostPlan`](prelude::HostPlan) is a line of layers with slots between them; a layer of one's own is a
+//! A [`HostPlan`](prelude::HostPlan) is a line of layers with slots between them; a custom layer is a
 //! [`LayerDesign`](extend::LayerDesign) that builds a [`Layer`](extend::Layer). [`HostRegistry`](prelude::HostRegistry) takes it.
 //! `examples/custom_host.rs`.
 //!
@@ -234,7 +234,7 @@
 //!
 //! ## The learner without the engine
 //!
-//! [`Learner`](extend::Learner) and [`RolloutBuffer`](extend::RolloutBuffer) know no ECS: a loop of one's own can act, store and learn.
+//! [`Learner`](extend::Learner) and [`RolloutBuffer`](extend::RolloutBuffer) know no ECS: a custom loop can act, store and learn.
 //! `examples/learner.rs`.
 //!
 //! # Determinism

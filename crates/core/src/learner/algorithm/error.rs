@@ -3,7 +3,7 @@
 use crate::actions::{Head, PolicyError};
 use crate::torch::TorchError;
 
-/// A mistake in the use of the buffer, or data that must not enter it: what a loop of one's own around a learner has to correct.
+/// A mistake in the use of the buffer, or data that must not enter it: what a custom loop around a learner has to correct.
 /// Steps are columns of the env's row.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[allow(missing_docs, reason = "the message of each variant says what its fields are")]
