@@ -41,7 +41,10 @@ pub struct RonError(pub SpannedError);
 /// # Errors
 /// It is none, or none of a `T`.
 pub fn read_ron<T: DeserializeOwned>(text: &str) -> Result<T, RonError> {
-    ron::from_str(&renamed::in_text(text)).map_err(RonError)
+    // Old names are replaced only where the text cannot be read as it is: what a plugin keeps may be called like one of them.
+    ron::from_str(text)
+        .or_else(|error| ron::from_str(&renamed::in_text(text)).map_err(|_| error))
+        .map_err(RonError)
 }
 
 #[cfg(test)]

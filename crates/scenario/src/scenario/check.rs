@@ -204,9 +204,8 @@ impl Checker<'_> {
             _ => return self.wrong_type(kind, node, path),
         };
         let noun = names.noun();
-        let text = renamed::present(text).unwrap_or(text);
         let (message, help) = match (choices(names, self.catalog), names) {
-            (Some(known), _) => match known.iter().find(|name| name.eq_ignore_ascii_case(text)) {
+            (Some(known), _) => match known.iter().find(|name| is_named(name, text)) {
                 Some(name) => return Some(Node::new(Value::Text(name.clone()), node.span)),
                 None => (
                     format!("unknown {noun} \"{text}\"; valid: {}", known.join(", ")),
@@ -216,7 +215,7 @@ impl Checker<'_> {
             (None, Names::Form { form, accepts, .. }) if !accepts(text) => {
                 (format!("\"{text}\" is no {noun}; valid: {form}"), None)
             }
-            (None, _) => return Some(Node::new(Value::Text(text.into()), node.span)),
+            (None, _) => return Some(Node::new(Value::Text(text.clone()), node.span)),
         };
         self.reject(node.span, path, message, help)
     }
@@ -288,6 +287,15 @@ impl Checker<'_> {
         let defaults = reader::read(&declared.defaults, DEFAULTS).ok();
         let mut value = defaults.map_or_else(|| written.clone(), |defaults| defaults.root);
         value.overlay(written.clone());
+        // A part may call a setting as the engine once called a field of its own.
+        if let (Kind::Record(fields), Value::Record(_, given)) = (declared.kind, &mut value.value) {
+            for (key, _) in given {
+                let own = fields
+                    .iter()
+                    .find(|field| renamed::present(field.name) == Some(&key.text));
+                key.text = own.map_or(std::mem::take(&mut key.text), |field| field.name.into());
+            }
+        }
         (declared.kind, value)
     }
 
@@ -415,6 +423,11 @@ fn join(path: &str, segment: &str) -> String {
     } else {
         format!("{path}.{segment}")
     }
+}
+
+/// Whether a name of the vocabulary is written as `text`, in either case, or as earlier versions called it.
+fn is_named(name: &str, text: &str) -> bool {
+    name.eq_ignore_ascii_case(text) || renamed::present(text).is_some_and(|text| name.eq_ignore_ascii_case(text))
 }
 
 /// How a choice is written, e.g. `sgd(lr: .., momentum: .., weight_decay: ..)`.
