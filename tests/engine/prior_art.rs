@@ -19,7 +19,15 @@ section! {
     }
 }
 
-/// A network and a controller with settings; the network is never built.
+section! {
+    /// Called as fields of the engine were called in earlier versions.
+    pub struct Age {
+        /// Steps.
+        age_epochs: u32 = 4, integer(1, 64);
+    }
+}
+
+/// A network and controllers with settings; the network is never built.
 fn register(app: &mut App) {
     let world = app.world_mut();
     world
@@ -30,6 +38,11 @@ fn register(app: &mut App) {
     world
         .resource_mut::<ControllerRegistry>()
         .register_with("wide", "a controller", |_: Width| {
+            Arc::new(|_| Ok(Box::new(WaitController)))
+        });
+    world
+        .resource_mut::<ControllerRegistry>()
+        .register_with("aged", "a controller", |_: Age| {
             Arc::new(|_| Ok(Box::new(WaitController)))
         });
 }
@@ -66,6 +79,22 @@ fn a_part_is_written_like_a_member_or_by_its_name() {
         reward(written, &["reward=contribution(basic())"]),
         reward("(reward: contribution(basic()))", &[])
     );
+}
+
+#[test]
+fn a_part_may_call_a_setting_what_the_engine_once_called_a_field() {
+    let set = |text: &str, sets: &[&str]| {
+        let loaded = load(text, sets).unwrap_or_else(|report| panic!("{report}"));
+        format!("{:?}", loaded.scenario.policy.controller_settings)
+    };
+
+    let written = set(
+        r#"(policy: (controller: "aged", controller_settings: (age_epochs: 7)))"#,
+        &[],
+    );
+    assert!(written.contains("age_epochs: 7"), "{written}");
+    let by_default = set(r#"(policy: (controller: "aged"))"#, &[]);
+    assert!(by_default.contains("age_epochs: 4"), "{by_default}");
 }
 
 #[test]

@@ -253,9 +253,9 @@ impl Reader {
                 }
             }
             Payload::RoundFinished(_) => {
-                let (data, expected) = (event.round.unwrap_or_default(), facts.live.rounds.len());
-                if data as usize != expected {
-                    let what = format!("round {} ended where round {} was expected to", data + 1, expected + 1);
+                let (ended, expected) = (event.round.unwrap_or_default(), facts.live.rounds.len());
+                if ended as usize != expected {
+                    let what = format!("round {} ended where round {} was expected to", ended + 1, expected + 1);
                     self.facts.is_intact = false;
                     self.problem(what);
                 }
