@@ -21,7 +21,7 @@ use crate::learner::LearnerPlugin;
 use crate::policy::DecideMode;
 use crate::reward::{EpisodeReward, RewardHorizon};
 use crate::run::{DriverStep, StopSignal};
-use crate::scenario::{InitialTopology, TelemetryLevel};
+use crate::scenario::{InitialTopology, Keep, TelemetryLevel};
 use crate::schedule::{AddWork, RoundEnd, Startup, Work};
 use crate::seed::Growth;
 use crate::telemetry::{BigInteger, EpisodeCompute};
@@ -192,6 +192,7 @@ pub fn play_until(
     scenario.policy.init_from = None;
     scenario.telemetry.level = TelemetryLevel::Off;
     scenario.faults.clear();
+    scenario.run.keep = Keep::None;
     if candidate.seeds.is_some() {
         scenario.initial_topology = InitialTopology::Empty;
     }

@@ -319,6 +319,8 @@ schedules! {
             MeasureRound => "metrics",
             /// Writes `learner_update` and `round_finished`: [`round_stats`](crate::record::systems::round_stats).
             RoundStats => "record",
+            /// Takes out the networks that the run keeps: [`keep_networks`](crate::keep::keep_networks).
+            KeepNetworks => "networks",
             /// Removes all seeds and their optimizers: [`teardown_round`](crate::env::episode::teardown_round).
             TeardownRound => "episode end",
         }

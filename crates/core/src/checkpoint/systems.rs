@@ -14,6 +14,7 @@ use super::shelf::{BestCheckpoint, CheckpointError, Checkpoints};
 use super::writer::{CheckpointWriter, RunDirectoryLost, TrainedState};
 use crate::env::{Experiment, LoadedData};
 use crate::health::{Failure, RunHealth};
+use crate::keep::{KeptNetworks, NetworkShelf};
 use crate::learner::{is_between_rollouts, rollout_rounds};
 use crate::record::Recording;
 use crate::telemetry::CheckpointReason;
@@ -28,6 +29,7 @@ pub(crate) fn restore(
     (data, experiment): (Res<LoadedData>, Res<Experiment>),
     recording: Option<ResMut<Recording>>,
     mut trained: TrainedState,
+    mut kept: ResMut<KeptNetworks>,
 ) -> Result<(), Failure> {
     let Some(point) = point else {
         return Ok(());
@@ -53,6 +55,9 @@ pub(crate) fn restore(
     commands.insert_resource(point.claim.clone());
     commands.insert_resource(point.directory.clone());
     shelf.set_aside_after(id)?;
+    let networks = NetworkShelf::of(point.directory.path());
+    networks.forget_from(id.round)?;
+    kept.best = networks.best()?;
     shelf.sweep();
     shelf.tidy(&point.progress, experiment.scenario.run.keep_last);
     if let Some(mut recording) = recording {

@@ -37,6 +37,19 @@ pub struct DataSet {
     pub b: Vec<f32>,
     /// What is unusual about the files, but no error.
     pub notes: Vec<String>,
+    /// In the order of their labels; empty where the files name none.
+    pub class_names: Vec<String>,
+    /// Which of the training files' samples the other parts are.
+    pub drawn: Drawn,
+}
+
+/// Places of samples in the training files, from 0; `None` of a part that has files of its own.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Drawn {
+    /// Of the validation part.
+    pub val: Option<Vec<usize>>,
+    /// Of the test part.
+    pub test: Option<Vec<usize>>,
 }
 
 impl DataSet {
@@ -93,7 +106,8 @@ pub fn load(task: &TaskSpec, scenario_dir: Option<&Path>, sets: &DataRegistry) -
     let mut notes = found.notes.clone();
     notes.extend(unused_share(&found, task.split));
     let (name, shape, scale) = (found.format.clone(), found.train.shape, found.scale);
-    let parts = divide(found, task);
+    let class_names = found.class_names.clone();
+    let (parts, drawn) = divide(found, task);
     for (part_name, part) in [("train", &parts.train), ("validation", &parts.val)] {
         check_classes(&name, part_name, part, task.classes)?;
     }
@@ -110,6 +124,8 @@ pub fn load(task: &TaskSpec, scenario_dir: Option<&Path>, sets: &DataRegistry) -
         a: affine.a,
         b: affine.b,
         notes,
+        class_names,
+        drawn,
     })
 }
 
@@ -131,7 +147,7 @@ struct Parts {
 }
 
 /// Draws the parts that have no files from the training files.
-fn divide(found: Found, task: &TaskSpec) -> Parts {
+fn divide(found: Found, task: &TaskSpec) -> (Parts, Drawn) {
     let share = |permille, part: Option<&_>| if part.is_some() { 0 } else { permille };
     let spec = SplitSpec {
         seed: task.split.seed,
@@ -141,11 +157,16 @@ fn divide(found: Found, task: &TaskSpec) -> Parts {
     let split = stratified(&found.train.part.labels, task.classes, spec);
     let (val, test) = (found.val.map(|pool| pool.part), found.test.map(|pool| pool.part));
     let drawn = take(found.train.part, &split);
-    Parts {
+    let places = Drawn {
+        val: val.is_none().then_some(split.val),
+        test: test.is_none().then_some(split.test),
+    };
+    let parts = Parts {
         train: drawn.train,
         val: val.unwrap_or(drawn.val),
         test: test.unwrap_or(drawn.test),
-    }
+    };
+    (parts, places)
 }
 
 /// Splits a pool.

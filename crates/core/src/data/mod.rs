@@ -37,7 +37,7 @@ mod task_data;
 pub use accumulators::Accumulators;
 pub use ahead::Readers;
 pub use arithmetic::{FeedArithmetic, Sharing};
-pub use dataset::{DataSet, load};
+pub use dataset::{DataSet, Drawn, load};
 pub use error::DataError;
 pub use feed::StepFeed;
 pub(crate) use locate::open_file;

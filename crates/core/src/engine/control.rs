@@ -10,7 +10,7 @@ use crate::health::{EngineError, Failure, Position, RunHealth};
 use crate::host::HostRegistry;
 use crate::reward::RewardModes;
 use crate::run::StopSignal;
-use crate::scenario::{InitialTopology, TelemetryLevel};
+use crate::scenario::{InitialTopology, Keep, TelemetryLevel};
 use crate::seed::BlueprintRegistry;
 use crate::telemetry::{
     BaselineMeasured, EpisodeEnd, EpisodeFinished, Event, GrowthCounts, Num, TelemetryHub, TelemetryOutbox,
@@ -49,6 +49,7 @@ pub(crate) fn measure_control(world: &mut World) {
     experiment.scenario.initial_topology = InitialTopology::Empty;
     experiment.scenario.telemetry.level = TelemetryLevel::Off;
     experiment.scenario.faults.clear();
+    experiment.scenario.run.keep = Keep::None;
     experiment.envs = vec![best.env as usize];
     experiment.rounds = best.round..best.round + 1;
     match play_control(experiment, world, &stop) {

@@ -9,6 +9,7 @@ use crate::controller::ControllerPlugin;
 use crate::env::EnvPlugin;
 use crate::faults::FaultPlugin;
 use crate::governor::GovernorPlugin;
+use crate::keep::KeepPlugin;
 use crate::learner::LearnerPlugin;
 use crate::record::RecordPlugin;
 use crate::reward::RewardPlugin;
@@ -66,7 +67,8 @@ impl PluginGroup for SimicPlugins {
             .add(FaultPlugin, "damage on purpose, as the scenario asks for")
             .add(ControllerPlugin, "observations, masks, decisions and their execution")
             .add(RewardPlugin, "what a decision is paid")
-            .add(LearnerPlugin, "rollouts and updates of the policy");
+            .add(LearnerPlugin, "rollouts and updates of the policy")
+            .add(KeepPlugin, "the networks that a run keeps");
         let plugins = if self.is_recorded {
             plugins
                 .add(RecordPlugin, "the run directory and its events")

@@ -7,6 +7,7 @@ use bevy_ecs::prelude::World;
 
 use crate::checkpoint::CheckpointState;
 use crate::health::EngineError;
+use crate::keep::KeptNetworks;
 use crate::record::RunDirectory;
 use crate::run::{StopRequest, StopSignal};
 use crate::telemetry::{LiveState, RecordGap, RunFinished, RunState, TelemetryHub, TelemetryOutbox};
@@ -20,8 +21,11 @@ pub struct RunReport {
     pub failure: Option<EngineError>,
     /// Who ended the run before its end.
     pub stopped_by: Option<StopRequest>,
-    /// What the record is missing: events, and `checkpoint` if the newest one is not there.
+    /// What the record is missing: events, `checkpoint` if the newest one is not there, `networks` if those that were to be
+    /// kept are not.
     pub gaps: Vec<RecordGap>,
+    /// The networks that the run has kept, as values.
+    pub networks: KeptNetworks,
 }
 
 /// What a run left behind.
@@ -67,12 +71,14 @@ pub(super) fn finish(app: &mut App, failure: Option<EngineError>) -> RunReport {
     let checkpoints = world.get_resource::<CheckpointState>();
     let missing_checkpoint = checkpoints.and_then(|state| state.failure.clone());
     let stopped_by = world.get_resource::<StopSignal>().and_then(StopSignal::requested);
+    let networks = world.get_resource::<KeptNetworks>().cloned().unwrap_or_default();
     let Some(directory) = world.get_resource::<RunDirectory>().cloned() else {
         return RunReport {
             record: None,
             failure,
             stopped_by,
             gaps: Vec::new(),
+            networks,
         };
     };
     let mut record = RunRecord {
@@ -91,16 +97,22 @@ pub(super) fn finish(app: &mut App, failure: Option<EngineError>) -> RunReport {
         gaps = hub.finish(status, failure.as_ref().map(ToString::to_string));
         record.results = Some(hub.live().clone());
     }
-    gaps.extend(missing_checkpoint.map(|why| RecordGap {
-        part: "checkpoint".into(),
-        lost_events: 0,
-        round: None,
-        why,
-    }));
+    for (part, why) in [
+        ("checkpoint", missing_checkpoint),
+        ("networks", networks.failure.clone()),
+    ] {
+        gaps.extend(why.map(|why| RecordGap {
+            part: part.into(),
+            lost_events: 0,
+            round: None,
+            why,
+        }));
+    }
     RunReport {
         record: Some(record),
         failure,
         stopped_by,
         gaps,
+        networks,
     }
 }

@@ -6,6 +6,7 @@
 use tch::Tensor;
 
 use super::HostError;
+use crate::graph::LayerGraph;
 use crate::nn::{Mode, ParamSet, max_pool_2x2};
 
 /// The shape of features, but for the number of samples.
@@ -38,6 +39,11 @@ pub trait LayerDesign: Send + Sync {
     /// Height and width of the smallest features that a batch norm of the layer normalises; `None` without batch norm.
     fn batch_norm_side(&self, _input: Features) -> Option<i64> {
         None
+    }
+
+    /// The layer in the words in which networks are exported; by default there are none for it.
+    fn graph(&self, _input: Features) -> LayerGraph {
+        LayerGraph::Custom
     }
 
     /// Adds the layer's tensors to `params`, under names that begin with `name` and a dot.

@@ -20,6 +20,7 @@ use tch::{TchError, Tensor};
 
 pub use design::HostDesign;
 pub use layer::{Features, FoldedLayer, Layer, LayerDesign};
+pub(crate) use layers::layer_of;
 pub use layers::{Conv, Embedding, Head, NormRelu, ResidualBlock, TextBlock, TextHead};
 pub use layout::{LayoutError, SlotLayout};
 pub use plan::HostPlan;

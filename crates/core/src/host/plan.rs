@@ -6,6 +6,7 @@ use tch::{Kind, TchError, Tensor};
 
 use super::line::{BuiltHost, Line, Op};
 use super::{Features, Head, Host, HostError, InjectionSpec, LayerDesign, OpCost};
+use crate::graph::{Graph, LayerGraph, NamedLayer};
 use crate::growth::{SlotId, Topology};
 use crate::nn::{Mode, ParamSet};
 use crate::random::RunRng;
@@ -75,13 +76,19 @@ impl HostPlan {
 
     /// Adds an op; its tensors are called by `name`, which no other op has.
     #[must_use]
-    pub fn layer(mut self, name: impl Into<String>, layer: impl LayerDesign + 'static) -> Self {
+    pub fn layer(self, name: impl Into<String>, layer: impl LayerDesign + 'static) -> Self {
+        self.layer_of(name, Arc::new(layer))
+    }
+
+    /// As [`Self::layer`].
+    #[must_use]
+    pub fn layer_of(mut self, name: impl Into<String>, layer: Arc<dyn LayerDesign>) -> Self {
         let input = self.features();
         self.ops.push(PlannedOp {
             name: name.into(),
             input,
             output: layer.output(input),
-            layer: Some(Arc::new(layer)),
+            layer: Some(layer),
         });
         self
     }
@@ -144,6 +151,24 @@ impl HostPlan {
             injections: self.injection_specs(),
             batch_norms: batch_norms.collect(),
             problems: self.problems(),
+        }
+    }
+
+    /// The host as plain data.
+    pub fn graph(&self) -> Graph {
+        let layer = |op: &PlannedOp| NamedLayer {
+            name: op.name.clone(),
+            layer: op
+                .layer
+                .as_ref()
+                .map_or(LayerGraph::Pool, |layer| layer.graph(op.input)),
+        };
+        Graph {
+            topology: self.topology,
+            channels: self.input.channels,
+            side: self.input.side,
+            layers: self.ops.iter().map(layer).collect(),
+            slots: self.slots.iter().map(|&(slot, boundary, _)| (slot, boundary)).collect(),
         }
     }
 
@@ -224,7 +249,8 @@ impl HostPlan {
             .saturating_mul(features.channels.max(0).unsigned_abs())
     }
 
-    fn op_costs(&self) -> Vec<OpCost> {
+    /// Cost of each op, per sample.
+    pub fn op_costs(&self) -> Vec<OpCost> {
         let cost = |op: &PlannedOp| OpCost {
             macs: op.layer.as_ref().map_or(0, |layer| layer.macs(op.input)),
             positions: self.positions(op.output),

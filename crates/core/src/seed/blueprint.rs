@@ -3,6 +3,7 @@
 use tch::{TchError, Tensor};
 
 use super::{BlendError, fit_residual};
+use crate::graph::ModuleGraph;
 use crate::growth::Topology;
 use crate::kernels::Onto;
 use crate::nn::{Mode, ParamSet};
@@ -112,6 +113,12 @@ pub trait Blueprint: Send + Sync {
 
     /// Trainable values of a module of this width, exact, without building it.
     fn param_count(&self, dim: i64) -> u64;
+
+    /// A module of this width in the words in which networks are exported; by default there are none for it, and a network
+    /// with such a seed is kept but cannot be written as PyTorch.
+    fn graph(&self, _dim: i64) -> ModuleGraph {
+        ModuleGraph::Custom
+    }
 
     /// Whether its seeds can have this init. [`SeedModule::adapt`] carries out one that needs data.
     fn offers(&self, init: SeedInit) -> bool {

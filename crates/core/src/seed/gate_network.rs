@@ -32,13 +32,18 @@ impl GateNetwork {
 
     /// A gate over `dim` channels of such features, its weights drawn from `rng`.
     pub fn new(topology: Topology, dim: i64, rng: &mut RunRng, backend: Backend) -> Result<Self, TchError> {
+        let gate = Self::over(topology, dim, ParamSet::new(backend))?;
+        gate.params.initialise(rng)?;
+        Ok(gate)
+    }
+
+    /// The same with the tensors of `params`, and what these hold.
+    pub fn over(topology: Topology, dim: i64, mut params: ParamSet) -> Result<Self, TchError> {
         let hidden = Self::hidden(dim);
-        let mut params = ParamSet::new(backend);
         let hidden_weight = params.add("gate.hidden.weight", &[hidden, dim], Init::FanIn(dim))?;
         let hidden_bias = params.add("gate.hidden.bias", &[hidden], Init::FanIn(dim))?;
         let output_weight = params.add("gate.output.weight", &[1, hidden], Init::Constant(0.0))?;
         let output_bias = params.add("gate.output.bias", &[1], Init::Constant(0.0))?;
-        params.initialise(rng)?;
         Ok(Self {
             hidden_weight,
             hidden_bias,
@@ -73,10 +78,16 @@ impl GateNetwork {
 
     /// Multiply-accumulates per sample over `positions` spatial positions, or tokens.
     pub fn macs(&self, positions: u64) -> u64 {
-        let once = (self.hidden_weight.numel() + self.output_weight.numel()) as u64;
-        match self.topology {
+        let dim = self.hidden_weight.size().last().copied().unwrap_or(0);
+        Self::macs_of(self.topology, dim, positions)
+    }
+
+    /// The same of a gate over `dim` channels.
+    pub const fn macs_of(topology: Topology, dim: i64, positions: u64) -> u64 {
+        let once = ((dim + 1) * Self::hidden(dim)) as u64;
+        match topology {
             Topology::Image => once,
-            Topology::Tokens => once * positions,
+            Topology::Tokens => once.saturating_mul(positions),
         }
     }
 }

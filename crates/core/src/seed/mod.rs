@@ -39,6 +39,7 @@ pub use lifecycle::{
     AlphaOrder, Germination, Rules, advance, commit, germinate, germinate_committed, prune, prune_now,
     set_alpha_target, tick,
 };
+pub(crate) use modules::module_of;
 pub use modules::{CnnBlueprint, TokenBlueprint};
 pub use record::{
     AccuracyTrack, ContributionTrack, GateMemory, GradientTrack, Interactions, PruneOrder, SeedIdentity, SeedRecord,

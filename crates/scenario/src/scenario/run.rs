@@ -64,6 +64,11 @@ section! {
         checkpoint_every_minutes: Option<f64> = Some(10.0), POSITIVE;
         /// Newest checkpoints between rounds that stay; the best one stays as well.
         keep_last: u32 = 3, at_least(1);
+        /// Which networks stay when their episodes are over, in the folder networks of the run and as values.
+        keep: Keep = Keep::Best;
+        /// Most that kept networks take on disk; the oldest go, but never the best.
+        #[unit = "GiB"]
+        keep_limit_gib: f64 = 1.0, POSITIVE;
         /// What an error of one env in its batches leads to.
         on_env_error: OnEnvError = OnEnvError::AbortRun;
         /// Memory of the machine that the run may take. None: what is left when it begins.
@@ -73,6 +78,21 @@ section! {
         early_stop: Option<EarlyStop>;
         /// When the run ends before its last round. None: never.
         run_early_stop: Option<RunEarlyStop>;
+    }
+}
+
+choice! {
+    /// Which networks stay, host and committed seeds with their weights.
+    #[derive(Copy, Eq)]
+    pub enum Keep {
+        /// of every round the one with the highest validation accuracy, of equals the smallest; of the last round all
+        Best,
+        /// those of the last round
+        Last,
+        /// those of every round
+        All,
+        /// none
+        None,
     }
 }
 

@@ -64,6 +64,17 @@ impl ParamSet {
         }
     }
 
+    /// Adds all tensors of another set, under names that begin with `name` and a dot.
+    ///
+    /// # Errors
+    /// libtorch's, when memory runs out.
+    pub fn adopt(&mut self, name: &str, other: &Self) -> Result<(), TchError> {
+        let named = |param: &Param| Param::new(format!("{name}.{}", param.name), &param.tensor, param.init);
+        self.trainable.extend(other.trainable.iter().map(named));
+        self.buffers.extend(other.buffers.iter().map(named));
+        self.watch_buffers()
+    }
+
     /// Adds a trainable tensor of any shape, f32, on the set's device, and returns a second handle to it. Its values are undefined until
     /// [`initialise`](Self::initialise).
     pub fn add(&mut self, name: impl Into<String>, shape: &[i64], init: Init) -> Result<Tensor, TchError> {
@@ -76,9 +87,20 @@ impl ParamSet {
     pub fn add_buffer(&mut self, name: impl Into<String>, shape: &[i64], value: f32) -> Result<Tensor, TchError> {
         let tensor = allocate(shape, self.backend.device)?;
         self.buffers.push(Param::new(name, &tensor, Init::Constant(value)));
-        let buffers = self.buffers.iter().map(|buffer| buffer.tensor.shallow_clone());
-        self.guard = Some(FiniteGuard::new(buffers.collect())?);
+        self.watch_buffers()?;
         Ok(tensor)
+    }
+
+    fn watch_buffers(&mut self) -> Result<(), TchError> {
+        let buffers: Vec<Tensor> = self
+            .buffers
+            .iter()
+            .map(|buffer| buffer.tensor.shallow_clone())
+            .collect();
+        if !buffers.is_empty() {
+            self.guard = Some(FiniteGuard::new(buffers)?);
+        }
+        Ok(())
     }
 
     /// What puts the buffers back where a batch has spoilt them; `None` without buffers.
@@ -87,20 +109,21 @@ impl ParamSet {
     }
 
     /// Draws all values again, in place: on the CPU, in order, row-major f32, for parameters on any device.
-    pub fn initialise(&mut self, rng: &mut impl Draw) -> Result<(), TchError> {
+    pub fn initialise(&self, rng: &mut impl Draw) -> Result<(), TchError> {
         let _no_grad = NoGrad::new();
-        for param in self.trainable.iter_mut().chain(&mut self.buffers) {
-            let size = param.tensor.size();
+        for param in self.all() {
+            let mut tensor = param.tensor.shallow_clone();
+            let size = tensor.size();
             let values = match param.init {
                 Init::Constant(value) => {
-                    let _ = param.tensor.f_fill_(f64::from(value))?;
+                    let _ = tensor.f_fill_(f64::from(value))?;
                     continue;
                 }
                 Init::FanIn(fan_in) => drawn(&size, |values| rng.fill_uniform(values, 1.0 / (fan_in as f64).sqrt()))?,
                 Init::Normal(deviation) => drawn(&size, |values| rng.fill_normal(values, deviation))?,
                 Init::Orthogonal(gain) => orthogonal(&size, gain, rng)?,
             };
-            param.tensor.f_copy_(&values)?;
+            tensor.f_copy_(&values)?;
         }
         Ok(())
     }

@@ -1,6 +1,6 @@
 //! Tensors as plain bytes and as the bytes of a safetensors file; the caller chooses how to write them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 
 use safetensors::SafeTensors;
@@ -47,6 +47,16 @@ impl PlainTensor {
         Ok(Tensor::f_from_data_size(&self.bytes, &shape, loaded_kind(self.kind)?)?)
     }
 
+    /// The values, row-major and little-endian.
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// Sizes of its dimensions.
+    pub fn shape(&self) -> &[usize] {
+        &self.shape
+    }
+
     /// Values of it.
     pub fn numel(&self) -> usize {
         self.shape.iter().product()
@@ -83,13 +93,32 @@ pub fn encode_tensors(tensors: &[(String, Tensor)]) -> Result<Vec<u8>, TorchErro
 /// # Errors
 /// More of them than the format can describe.
 pub fn encode_plain<'a>(tensors: impl IntoIterator<Item = (&'a str, &'a PlainTensor)>) -> Result<Vec<u8>, TorchError> {
+    encode(tensors, None)
+}
+
+/// The same with a text under `key` of the file's metadata.
+///
+/// # Errors
+/// Those of [`encode_plain`].
+pub fn encode_described<'a>(
+    tensors: impl IntoIterator<Item = (&'a str, &'a PlainTensor)>,
+    key: &str,
+    text: String,
+) -> Result<Vec<u8>, TorchError> {
+    encode(tensors, Some(HashMap::from([(key.to_owned(), text)])))
+}
+
+fn encode<'a>(
+    tensors: impl IntoIterator<Item = (&'a str, &'a PlainTensor)>,
+    metadata: Option<HashMap<String, String>>,
+) -> Result<Vec<u8>, TorchError> {
     let views = tensors.into_iter().map(|(name, tensor)| {
         let view = TensorView::new(tensor.kind, tensor.shape.clone(), &tensor.bytes)?;
         Ok((name, view))
     });
     views
         .collect::<Result<Vec<_>, safetensors::SafeTensorError>>()
-        .and_then(|views| serialize(views, None))
+        .and_then(|views| serialize(views, metadata))
         .map_err(|error| TorchError::Other(error.to_string()))
 }
 
@@ -108,6 +137,24 @@ pub fn decode_plain(bytes: &[u8]) -> Result<BTreeMap<String, PlainTensor>, Torch
         (name.to_owned(), tensor)
     });
     Ok(plain.collect())
+}
+
+/// The same with the text under `key` of the file's metadata, if it is there.
+///
+/// # Errors
+/// Those of [`decode_plain`].
+pub fn decode_described(
+    bytes: &[u8],
+    key: &str,
+) -> Result<(BTreeMap<String, PlainTensor>, Option<String>), TorchError> {
+    let tensors = decode_plain(bytes)?;
+    let header = SafeTensors::read_metadata(bytes).map_err(|error| TorchError::Other(error.to_string()))?;
+    let text = header
+        .1
+        .metadata()
+        .as_ref()
+        .and_then(|metadata| metadata.get(key).cloned());
+    Ok((tensors, text))
 }
 
 /// Kinds of number that are saved, and what files call them.

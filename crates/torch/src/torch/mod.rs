@@ -23,7 +23,7 @@ mod version;
 
 pub use backend::{Backend, device_of};
 pub use cuda::{CudaError, fix_cublas_workspace, load_cuda};
-pub use encode::{PlainTensor, decode_plain, encode_plain, encode_tensors};
+pub use encode::{PlainTensor, decode_described, decode_plain, encode_described, encode_plain, encode_tensors};
 pub use error::{TorchError, catch, is_catching};
 pub use finite_guard::FiniteGuard;
 pub use guards::{Autocast, Inference, NoGrad};

@@ -30,7 +30,7 @@ impl HostDesign for TransformerSpec {
         };
         let head = TextHead {
             vocab,
-            embedding: EMBEDDING,
+            embedding: EMBEDDING.into(),
         };
         let mut plan = HostPlan::of_text(vocab, self.block.clamp(1, LARGEST)).layer(EMBEDDING, embedding);
         let mut columns = 0_u16..;

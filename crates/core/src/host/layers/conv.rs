@@ -4,6 +4,7 @@ use tch::Tensor;
 
 use super::folded::FoldedUnit;
 use super::unit::{ConvUnit, Norm, UnitDesign, conv_weights};
+use crate::graph::LayerGraph;
 use crate::host::{Features, FoldedLayer, HostError, Layer, LayerDesign};
 use crate::kernels::BlockEnd;
 use crate::nn::{Conv2d, Mode, ParamSet};
@@ -84,6 +85,17 @@ impl LayerDesign for Conv {
     fn batch_norm_side(&self, input: Features) -> Option<i64> {
         let is_normed = !self.is_bare && self.unit.norm == HostNorm::Batch;
         is_normed.then(|| self.output(input).side)
+    }
+
+    fn graph(&self, input: Features) -> LayerGraph {
+        LayerGraph::Conv {
+            inputs: input.channels,
+            outputs: self.unit.outputs,
+            kernel: self.unit.kernel,
+            stride: self.unit.stride,
+            bias: self.unit.has_bias && !self.is_bare,
+            norm: (!self.is_bare).then_some(self.unit.norm),
+        }
     }
 
     fn build(&self, input: Features, name: &str, params: &mut ParamSet) -> Result<Box<dyn Layer>, HostError> {
@@ -173,6 +185,13 @@ impl LayerDesign for NormRelu {
 
     fn batch_norm_side(&self, input: Features) -> Option<i64> {
         (self.0 == HostNorm::Batch).then_some(input.side)
+    }
+
+    fn graph(&self, input: Features) -> LayerGraph {
+        LayerGraph::NormRelu {
+            channels: input.channels,
+            norm: self.0,
+        }
     }
 
     fn build(&self, input: Features, name: &str, params: &mut ParamSet) -> Result<Box<dyn Layer>, HostError> {

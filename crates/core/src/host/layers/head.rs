@@ -2,6 +2,7 @@
 
 use tch::Tensor;
 
+use crate::graph::LayerGraph;
 use crate::host::{Features, HostError, Layer, LayerDesign};
 use crate::kernels::{self, is_served};
 use crate::nn::{Init, Mode, ParamSet, spatial_mean};
@@ -28,6 +29,13 @@ impl LayerDesign for Head {
 
     fn macs(&self, input: Features) -> u64 {
         (input.channels * self.classes) as u64
+    }
+
+    fn graph(&self, input: Features) -> LayerGraph {
+        LayerGraph::Head {
+            inputs: input.channels,
+            classes: self.classes,
+        }
     }
 
     fn build(&self, input: Features, name: &str, params: &mut ParamSet) -> Result<Box<dyn Layer>, HostError> {

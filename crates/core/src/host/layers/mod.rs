@@ -7,7 +7,63 @@ mod folded;
 mod conv;
 mod residual;
 
+use std::sync::Arc;
+
+use super::LayerDesign;
+use crate::graph::LayerGraph;
+use crate::scenario::HostNorm;
+
 pub use conv::{Conv, NormRelu};
 pub use head::Head;
 pub use residual::ResidualBlock;
 pub use text::{Embedding, TextBlock, TextHead};
+
+/// The layer that `graph` describes; `None` of what is none of the engine's own, of a pool and of a seed.
+pub fn layer_of(graph: &LayerGraph) -> Option<Arc<dyn LayerDesign>> {
+    Some(match *graph {
+        LayerGraph::Conv {
+            outputs,
+            kernel,
+            stride,
+            bias,
+            norm,
+            ..
+        } => {
+            let conv = Conv::new(outputs, kernel)
+                .stride(stride)
+                .norm(norm.unwrap_or(HostNorm::Batch));
+            let conv = if bias { conv.biased() } else { conv };
+            Arc::new(if norm.is_none() { conv.bare() } else { conv })
+        }
+        LayerGraph::NormRelu { norm, .. } => Arc::new(NormRelu(norm)),
+        LayerGraph::Residual {
+            outputs,
+            stride,
+            shortcut,
+            pre_activation,
+            norm,
+            ..
+        } => Arc::new(ResidualBlock {
+            outputs,
+            stride,
+            shortcut,
+            pre_activation,
+            norm,
+        }),
+        LayerGraph::Head { classes, .. } => Arc::new(Head { classes }),
+        LayerGraph::Embedding { width, positions, .. } => Arc::new(Embedding { width, positions }),
+        LayerGraph::Text { heads, positions, .. } => Arc::new(TextBlock {
+            heads,
+            positions,
+            // Says how weights are drawn, and they are not.
+            depth: 1,
+        }),
+        LayerGraph::TextHead {
+            vocab, ref embedding, ..
+        } => Arc::new(TextHead {
+            vocab,
+            embedding: embedding.clone(),
+        }),
+        LayerGraph::Pool | LayerGraph::Seed(_) | LayerGraph::Custom => return None,
+    })
+}

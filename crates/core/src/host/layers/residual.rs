@@ -7,6 +7,7 @@ use tch::{TchError, Tensor};
 
 use super::folded::FoldedUnit;
 use super::unit::{ConvUnit, Norm, UnitDesign, conv_weights};
+use crate::graph::LayerGraph;
 use crate::host::{Features, FoldedLayer, HostError, Layer, LayerDesign};
 use crate::kernels::BlockEnd;
 use crate::nn::{Conv2d, Mode, ParamSet};
@@ -122,6 +123,17 @@ impl LayerDesign for ResidualBlock {
 
     fn batch_norm_side(&self, input: Features) -> Option<i64> {
         (self.norm == HostNorm::Batch).then(|| self.output(input).side)
+    }
+
+    fn graph(&self, input: Features) -> LayerGraph {
+        LayerGraph::Residual {
+            inputs: input.channels,
+            outputs: self.outputs,
+            stride: self.stride,
+            shortcut: self.shortcut,
+            pre_activation: self.pre_activation,
+            norm: self.norm,
+        }
     }
 
     fn build(&self, input: Features, name: &str, params: &mut ParamSet) -> Result<Box<dyn Layer>, HostError> {

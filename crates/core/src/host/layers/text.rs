@@ -2,6 +2,7 @@
 
 use tch::{TchError, Tensor};
 
+use crate::graph::LayerGraph;
 use crate::host::{Features, HostError, Layer, LayerDesign};
 use crate::nn::{AttentionInit, CausalAttention, Init, LayerNorm, Linear, Mode, ParamSet, Reach, Rotary};
 use crate::scenario::Positions;
@@ -39,6 +40,15 @@ impl LayerDesign for Embedding {
 
     fn macs(&self, _: Features) -> u64 {
         0
+    }
+
+    fn graph(&self, input: Features) -> LayerGraph {
+        LayerGraph::Embedding {
+            vocab: input.channels,
+            width: self.width,
+            block: input.side,
+            positions: self.positions,
+        }
     }
 
     fn build(&self, input: Features, name: &str, params: &mut ParamSet) -> Result<Box<dyn Layer>, HostError> {
@@ -116,6 +126,15 @@ impl LayerDesign for TextBlock {
         CausalAttention::macs(channels, side as u64) + mlp as u64
     }
 
+    fn graph(&self, input: Features) -> LayerGraph {
+        LayerGraph::Text {
+            width: input.channels,
+            heads: self.heads,
+            block: input.side,
+            positions: self.positions,
+        }
+    }
+
     fn build(&self, input: Features, name: &str, params: &mut ParamSet) -> Result<Box<dyn Layer>, HostError> {
         let (dim, zero) = (input.channels, Init::Constant(0.0));
         let (weight, out) = (
@@ -176,12 +195,12 @@ impl Layer for TextBlockLayer {
 
 /// A norm, then logits by the weight of the [`Embedding`] that the line begins with (Press & Wolf 2017,
 /// arXiv:1608.05859): `[B, T, d]` to `[B, T, vocab]`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TextHead {
     /// Different tokens.
     pub vocab: i64,
     /// Name of the op that embeds.
-    pub embedding: &'static str,
+    pub embedding: String,
 }
 
 impl LayerDesign for TextHead {
@@ -198,6 +217,14 @@ impl LayerDesign for TextHead {
 
     fn macs(&self, Features { channels, side }: Features) -> u64 {
         (channels * self.vocab * side) as u64
+    }
+
+    fn graph(&self, input: Features) -> LayerGraph {
+        LayerGraph::TextHead {
+            width: input.channels,
+            vocab: self.vocab,
+            embedding: self.embedding.clone(),
+        }
     }
 
     fn build(&self, input: Features, name: &str, params: &mut ParamSet) -> Result<Box<dyn Layer>, HostError> {

@@ -3,12 +3,12 @@
 use tch::{Kind, TchError, Tensor};
 
 use super::seed_init::{factor_to_unit, turn_rows};
+use crate::graph::StackLayer;
 use crate::kernels::{GroupNormOf, Onto, Silu, backward, conv_layer};
 use crate::nn::{Conv2d, GroupNormLayer, Mode, ParamSet};
-use crate::random::RunRng;
 use crate::scenario::SeedInit;
 use crate::seed::{BlendError, InitBatch, SeedModule, fit_residual};
-use crate::torch::{Backend, NoGrad, TorchError};
+use crate::torch::{NoGrad, TorchError};
 
 /// A layer as a blueprint describes it. Convolutions keep height and width and have no bias.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -63,19 +63,44 @@ impl Layer {
         }
     }
 
-    pub(super) const fn param_count(self) -> u64 {
-        let count = match self {
+    /// Without how it starts.
+    pub(super) const fn graph(self) -> StackLayer {
+        match self {
             Self::Conv {
                 inputs,
                 outputs,
                 kernel,
                 groups,
                 ..
-            } => inputs / groups * outputs * kernel * kernel,
-            Self::Silu => 0,
-            Self::Norm { channels, .. } => 2 * channels,
-        };
-        count as u64
+            } => StackLayer::Conv {
+                inputs,
+                outputs,
+                kernel,
+                groups,
+            },
+            Self::Silu => StackLayer::Silu,
+            Self::Norm { channels, .. } => StackLayer::Norm { channels },
+        }
+    }
+
+    /// A layer whose weights are drawn, and norms start at 1.
+    pub(super) const fn of(graph: StackLayer) -> Self {
+        match graph {
+            StackLayer::Conv {
+                inputs,
+                outputs,
+                kernel,
+                groups,
+            } => Self::Conv {
+                inputs,
+                outputs,
+                kernel,
+                groups,
+                is_silent: false,
+            },
+            StackLayer::Silu => Self::Silu,
+            StackLayer::Norm { channels } => Self::Norm { channels, weight: 1.0 },
+        }
     }
 }
 
@@ -130,14 +155,12 @@ pub(super) struct ConvStack {
 }
 
 impl ConvStack {
-    pub(super) fn new(layers: &[Layer], rng: &mut RunRng, backend: Backend) -> Result<Self, TchError> {
-        let mut params = ParamSet::new(backend);
+    pub(super) fn new(layers: &[Layer], mut params: ParamSet) -> Result<Self, TchError> {
         let built = layers
             .iter()
             .enumerate()
             .map(|(position, &layer)| BuiltLayer::new(layer, position, &mut params))
             .collect::<Result<_, _>>()?;
-        params.initialise(rng)?;
         Ok(Self { layers: built, params })
     }
 

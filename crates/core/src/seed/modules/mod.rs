@@ -18,9 +18,11 @@ use self::conv_stack::{ConvStack, Layer};
 use self::norm::NormModule;
 use self::squeeze_excite::SqueezeExcite;
 pub use self::tokens::TokenBlueprint;
+use self::tokens::{AttentionSeed, TokenNorm, TwoMaps};
 use super::{Blueprint, BlueprintError, BlueprintRegistry, SeedModule};
-use crate::growth::coded_enum;
-use crate::nn::{Mode, ParamSet};
+use crate::graph::ModuleGraph;
+use crate::growth::{Topology, coded_enum};
+use crate::nn::{AttentionInit, CausalAttention, Init, Mode, ParamSet, Reach};
 use crate::random::RunRng;
 use crate::scenario::{BlueprintsConfig, BottleneckOptions, LifecycleConfig, SeedInit};
 use crate::torch::Backend;
@@ -146,11 +148,17 @@ impl Blueprint for BuiltIn {
     }
 
     fn param_count(&self, dim: i64) -> u64 {
+        self.graph(dim).parameters(dim)
+    }
+
+    fn graph(&self, dim: i64) -> ModuleGraph {
         match self.kind {
-            CnnBlueprint::Noop => 0,
-            CnnBlueprint::Norm => NormModule::param_count(dim),
-            CnnBlueprint::Attention => SqueezeExcite::param_count(dim, self.options.attention.reduction),
-            _ => self.layers(dim).iter().map(|layer| layer.param_count()).sum(),
+            CnnBlueprint::Noop => ModuleGraph::Noop,
+            CnnBlueprint::Norm => ModuleGraph::Norm,
+            CnnBlueprint::Attention => ModuleGraph::SqueezeExcite {
+                hidden: (dim / self.options.attention.reduction).max(1),
+            },
+            _ => ModuleGraph::Stack(self.layers(dim).into_iter().map(Layer::graph).collect()),
         }
     }
 
@@ -163,18 +171,50 @@ impl Blueprint for BuiltIn {
     }
 
     fn build(&self, dim: i64, rng: &mut RunRng, backend: Backend) -> Result<Box<dyn SeedModule>, BlueprintError> {
-        Ok(match self.kind {
-            CnnBlueprint::Noop => Box::new(Noop {
-                params: ParamSet::new(backend),
-            }),
-            CnnBlueprint::Norm => Box::new(NormModule::new(dim, rng, backend)?),
-            CnnBlueprint::Attention => {
-                let reduction = self.options.attention.reduction;
-                Box::new(SqueezeExcite::new(dim, reduction, rng, backend)?)
-            }
-            _ => Box::new(ConvStack::new(&self.layers(dim), rng, backend)?),
-        })
+        let params = ParamSet::new(backend);
+        let module: Box<dyn SeedModule> = match self.graph(dim) {
+            // How they start is no part of what they are.
+            ModuleGraph::Stack(_) => Box::new(ConvStack::new(&self.layers(dim), params)?),
+            graph => module_of(&graph, Topology::Image, dim, params)?,
+        };
+        module.params().initialise(rng)?;
+        Ok(module)
     }
+}
+
+/// The module that `graph` describes for features of `dim` channels; its tensors are those of `params`, and hold what these
+/// hold. One of an application's is [`Noop`] here: who needs it asks before.
+///
+/// # Errors
+/// Out of memory.
+pub fn module_of(
+    graph: &ModuleGraph,
+    topology: Topology,
+    dim: i64,
+    mut params: ParamSet,
+) -> Result<Box<dyn SeedModule>, TchError> {
+    Ok(match (graph, topology) {
+        (ModuleGraph::Noop | ModuleGraph::Custom, _) => Box::new(Noop { params }),
+        (ModuleGraph::Stack(layers), _) => {
+            let layers: Vec<Layer> = layers.iter().copied().map(Layer::of).collect();
+            Box::new(ConvStack::new(&layers, params)?)
+        }
+        (ModuleGraph::Norm, Topology::Image) => Box::new(NormModule::new(dim, params)?),
+        (ModuleGraph::Norm, Topology::Tokens) => Box::new(TokenNorm::new(dim, params)?),
+        (&ModuleGraph::SqueezeExcite { hidden }, _) => Box::new(SqueezeExcite::new(dim, hidden, params)?),
+        (&ModuleGraph::TwoMaps { hidden, is_mlp }, _) => Box::new(TwoMaps::new(dim, hidden, is_mlp, params)?),
+        (&ModuleGraph::Attention { heads, window }, _) => {
+            let fan_in = Init::FanIn(dim);
+            let init = AttentionInit {
+                weight: fan_in,
+                bias: fan_in,
+                out: Init::Constant(0.0),
+            };
+            let reach = window.map_or(Reach::All, Reach::Window);
+            let attention = CausalAttention::new(&mut params, "attention", (dim, heads), init, (reach, None))?;
+            Box::new(AttentionSeed::new(dim, attention, params))
+        }
+    })
 }
 
 /// A placebo: no residual, no parameters.

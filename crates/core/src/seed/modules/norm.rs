@@ -4,9 +4,7 @@ use tch::{TchError, Tensor};
 
 use crate::kernels::{is_served, norm_residual};
 use crate::nn::{GroupNormLayer, Init, Mode, ParamSet};
-use crate::random::RunRng;
 use crate::seed::SeedModule;
-use crate::torch::Backend;
 
 /// `norm`: δ(x) = tanh(s)·(GN(x) − x), the scalar s starting at 0.
 pub(super) struct NormModule {
@@ -16,15 +14,9 @@ pub(super) struct NormModule {
 }
 
 impl NormModule {
-    pub(super) const fn param_count(dim: i64) -> u64 {
-        (2 * dim + 1) as u64
-    }
-
-    pub(super) fn new(dim: i64, rng: &mut RunRng, backend: Backend) -> Result<Self, TchError> {
-        let mut params = ParamSet::new(backend);
+    pub(super) fn new(dim: i64, mut params: ParamSet) -> Result<Self, TchError> {
         let strength = params.add("strength", &[1], Init::Constant(0.0))?;
         let norm = GroupNormLayer::new(&mut params, "norm", dim, 1.0)?;
-        params.initialise(rng)?;
         Ok(Self { strength, norm, params })
     }
 }

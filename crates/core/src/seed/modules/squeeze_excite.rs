@@ -8,16 +8,9 @@ use tch::{Kind, TchError, Tensor};
 use super::seed_init::{factor_to_unit, leading_directions, turn_rows};
 use crate::kernels::{is_served, squeeze_excite};
 use crate::nn::{Init, Mode, ParamSet, spatial_mean};
-use crate::random::RunRng;
 use crate::scenario::SeedInit;
 use crate::seed::{InitBatch, SeedModule};
-use crate::torch::{Backend, NoGrad, TorchError};
-
-/// Hidden channels of `dim`, which are `reduction` times as many, at least 1.
-const fn hidden(dim: i64, reduction: i64) -> i64 {
-    let reduced = dim / reduction;
-    if reduced < 1 { 1 } else { reduced }
-}
+use crate::torch::{NoGrad, TorchError};
 
 pub(super) struct SqueezeExcite {
     squeeze: Tensor,
@@ -27,17 +20,10 @@ pub(super) struct SqueezeExcite {
 }
 
 impl SqueezeExcite {
-    pub(super) const fn param_count(dim: i64, reduction: i64) -> u64 {
-        (2 * dim * hidden(dim, reduction) + dim) as u64
-    }
-
-    pub(super) fn new(dim: i64, reduction: i64, rng: &mut RunRng, backend: Backend) -> Result<Self, TchError> {
-        let mut params = ParamSet::new(backend);
-        let hidden = hidden(dim, reduction);
+    pub(super) fn new(dim: i64, hidden: i64, mut params: ParamSet) -> Result<Self, TchError> {
         let squeeze = params.add("squeeze.weight", &[hidden, dim], Init::FanIn(dim))?;
         let excite = params.add("excite.weight", &[dim, hidden], Init::Constant(0.0))?;
         let bias = params.add("excite.bias", &[dim], Init::Constant(0.0))?;
-        params.initialise(rng)?;
         Ok(Self {
             squeeze,
             excite,

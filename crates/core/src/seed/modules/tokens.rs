@@ -6,9 +6,10 @@ use std::sync::Arc;
 
 use tch::{TchError, Tensor};
 
-use super::Noop;
+use super::module_of;
+use crate::graph::ModuleGraph;
 use crate::growth::{Topology, coded_enum};
-use crate::nn::{AttentionInit, CausalAttention, Init, LayerNorm, Linear, Mode, ParamSet, Reach};
+use crate::nn::{CausalAttention, Init, LayerNorm, Linear, Mode, ParamSet};
 use crate::random::RunRng;
 use crate::scenario::BlueprintsConfig;
 use crate::seed::{Blueprint, BlueprintError, SeedModule};
@@ -42,61 +43,12 @@ pub(super) struct BuiltIn {
     options: BlueprintsConfig,
 }
 
-/// Size of a kind at a width.
-#[derive(Clone, Copy)]
-enum Form {
-    Nothing,
-    Norm,
-    /// Linear maps, `hidden` channels between them.
-    Maps {
-        hidden: i64,
-        /// GELU between them, and biases.
-        is_mlp: bool,
-    },
-    Attention {
-        heads: i64,
-        reach: Reach,
-    },
-}
-
 impl BuiltIn {
     /// All of them with their indices.
     pub(super) fn all(options: BlueprintsConfig) -> impl Iterator<Item = (usize, Arc<dyn Blueprint>)> {
         TokenBlueprint::ALL
             .iter()
             .map(move |&kind| (kind.code(), Arc::new(Self { kind, options }) as _))
-    }
-
-    const fn form(&self, dim: i64) -> Form {
-        let options = &self.options;
-        match self.kind {
-            TokenBlueprint::Noop => Form::Nothing,
-            TokenBlueprint::Norm => Form::Norm,
-            TokenBlueprint::Lora => Form::Maps {
-                hidden: options.lora.rank,
-                is_mlp: false,
-            },
-            TokenBlueprint::LoraLarge => Form::Maps {
-                hidden: options.lora_large.rank,
-                is_mlp: false,
-            },
-            TokenBlueprint::MlpSmall => Form::Maps {
-                hidden: options.mlp_small.expansion * dim,
-                is_mlp: true,
-            },
-            TokenBlueprint::Mlp => Form::Maps {
-                hidden: options.mlp.expansion * dim,
-                is_mlp: true,
-            },
-            TokenBlueprint::Attention => Form::Attention {
-                heads: options.attention.heads,
-                reach: Reach::All,
-            },
-            TokenBlueprint::FlexAttention => Form::Attention {
-                heads: options.flex_attention.heads,
-                reach: Reach::Window(options.flex_attention.window),
-            },
-        }
     }
 }
 
@@ -123,54 +75,62 @@ impl Blueprint for BuiltIn {
     }
 
     fn param_count(&self, dim: i64) -> u64 {
-        match self.form(dim) {
-            Form::Nothing => 0,
-            Form::Norm => (2 * dim + 1) as u64,
-            Form::Maps { hidden, is_mlp } => (2 * dim * hidden + if is_mlp { hidden + dim } else { 0 }) as u64,
-            Form::Attention { .. } => CausalAttention::param_count(dim),
+        self.graph(dim).parameters(dim)
+    }
+
+    fn graph(&self, dim: i64) -> ModuleGraph {
+        let options = &self.options;
+        let lora = |hidden| ModuleGraph::TwoMaps { hidden, is_mlp: false };
+        let mlp = |expansion| ModuleGraph::TwoMaps {
+            hidden: expansion * dim,
+            is_mlp: true,
+        };
+        match self.kind {
+            TokenBlueprint::Noop => ModuleGraph::Noop,
+            TokenBlueprint::Norm => ModuleGraph::Norm,
+            TokenBlueprint::Lora => lora(options.lora.rank),
+            TokenBlueprint::LoraLarge => lora(options.lora_large.rank),
+            TokenBlueprint::MlpSmall => mlp(options.mlp_small.expansion),
+            TokenBlueprint::Mlp => mlp(options.mlp.expansion),
+            TokenBlueprint::Attention => ModuleGraph::Attention {
+                heads: options.attention.heads,
+                window: None,
+            },
+            TokenBlueprint::FlexAttention => ModuleGraph::Attention {
+                heads: options.flex_attention.heads,
+                window: Some(options.flex_attention.window),
+            },
         }
     }
 
     fn build(&self, dim: i64, rng: &mut RunRng, backend: Backend) -> Result<Box<dyn SeedModule>, BlueprintError> {
-        let mut params = ParamSet::new(backend);
-        Ok(match self.form(dim) {
-            Form::Nothing => Box::new(Noop { params }),
-            Form::Norm => Box::new(TokenNorm::new(dim, params, rng)?),
-            Form::Maps { hidden, is_mlp } => Box::new(TwoMaps::new(dim, hidden, is_mlp, params, rng)?),
-            Form::Attention { heads, .. } if dim % heads != 0 => {
-                return Err(BlueprintError::Unfit {
-                    id: self.id(),
-                    dim,
-                    why: format!("its {heads} heads need a multiple of {heads} channels"),
-                });
-            }
-            Form::Attention { heads, reach } => {
-                let fan_in = Init::FanIn(dim);
-                let init = AttentionInit {
-                    weight: fan_in,
-                    bias: fan_in,
-                    out: Init::Constant(0.0),
-                };
-                let attention = CausalAttention::new(&mut params, "attention", (dim, heads), init, (reach, None))?;
-                params.initialise(rng)?;
-                Box::new(AttentionSeed { dim, attention, params })
-            }
-        })
+        let graph = self.graph(dim);
+        if let ModuleGraph::Attention { heads, .. } = graph
+            && dim % heads != 0
+        {
+            return Err(BlueprintError::Unfit {
+                id: self.id(),
+                dim,
+                why: format!("its {heads} heads need a multiple of {heads} channels"),
+            });
+        }
+        let module = module_of(&graph, Topology::Tokens, dim, ParamSet::new(backend))?;
+        module.params().initialise(rng)?;
+        Ok(module)
     }
 }
 
 /// `norm`: δ(x) = tanh(s)·(LN(x) − x), the scalar s starting at 0.
-struct TokenNorm {
+pub(super) struct TokenNorm {
     strength: Tensor,
     norm: LayerNorm,
     params: ParamSet,
 }
 
 impl TokenNorm {
-    fn new(dim: i64, mut params: ParamSet, rng: &mut RunRng) -> Result<Self, TchError> {
+    pub(super) fn new(dim: i64, mut params: ParamSet) -> Result<Self, TchError> {
         let strength = params.add("strength", &[1], Init::Constant(0.0))?;
         let norm = LayerNorm::new(&mut params, "norm", dim)?;
-        params.initialise(rng)?;
         Ok(Self { strength, norm, params })
     }
 }
@@ -192,7 +152,7 @@ impl SeedModule for TokenNorm {
 
 /// `lora`: δ(x) = U·D·x (Hu et al. 2021, arXiv:2106.09685), and `mlp`: δ(x) = W₂·gelu(W₁·x + b₁) + b₂. What leads out starts
 /// at 0.
-struct TwoMaps {
+pub(super) struct TwoMaps {
     down: Linear,
     up: Linear,
     is_mlp: bool,
@@ -200,12 +160,11 @@ struct TwoMaps {
 }
 
 impl TwoMaps {
-    fn new(dim: i64, hidden: i64, is_mlp: bool, mut params: ParamSet, rng: &mut RunRng) -> Result<Self, TchError> {
+    pub(super) fn new(dim: i64, hidden: i64, is_mlp: bool, mut params: ParamSet) -> Result<Self, TchError> {
         let bias = |init| is_mlp.then_some(init);
         let (fan_in, zero) = (Init::FanIn(dim), Init::Constant(0.0));
         let down = Linear::new(&mut params, "in", [dim, hidden], fan_in, bias(fan_in))?;
         let up = Linear::new(&mut params, "out", [hidden, dim], zero, bias(zero))?;
-        params.initialise(rng)?;
         Ok(Self {
             down,
             up,
@@ -235,10 +194,16 @@ impl SeedModule for TwoMaps {
 }
 
 /// `attention` and `flex_attention`: δ(x) = W·softmax(q·kᵀ)·v over the positions in reach, W starting at 0.
-struct AttentionSeed {
+pub(super) struct AttentionSeed {
     dim: i64,
     attention: CausalAttention,
     params: ParamSet,
+}
+
+impl AttentionSeed {
+    pub(super) const fn new(dim: i64, attention: CausalAttention, params: ParamSet) -> Self {
+        Self { dim, attention, params }
+    }
 }
 
 impl SeedModule for AttentionSeed {

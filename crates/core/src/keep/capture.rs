@@ -1,0 +1,278 @@
+//! From an env at the end of its episode to the network that it holds: the host with its committed seeds.
+
+use std::cmp::Ordering;
+use std::collections::BTreeMap;
+
+use bevy_ecs::query::QueryData;
+use smallvec::SmallVec;
+
+use crate::clock::RunClock;
+use crate::data::TaskData;
+use crate::env::{EnvId, EnvStream, EpisodeStats, Experiment, HostModel, LoadedData, SeedSlots, Slot};
+use crate::graph::{Graph, ModuleGraph, SeedGraph};
+use crate::growth::SeedStage;
+use crate::health::Failure;
+use crate::host::{HostRegistry, OpCost};
+use crate::network::{DataCard, GrownNetwork, Measured, Measures, Origin, SeedHistory};
+use crate::nn::ParamSet;
+use crate::record::RunDirectory;
+use crate::scenario::{PartSizes, resolved_ron};
+use crate::seed::{BlueprintRegistry, SeedRecord};
+use crate::telemetry::EpisodeEnd;
+use crate::torch::PlainTensor;
+use crate::validation::{Counterfactual, TestResult, ValPlan};
+
+/// What a network is taken out of.
+#[derive(QueryData)]
+#[query_data(mutable)]
+pub struct EndedNetwork {
+    id: &'static EnvId,
+    stats: &'static EpisodeStats,
+    stream: &'static mut EnvStream,
+    host: &'static mut HostModel,
+    slots: &'static mut SeedSlots,
+    plan: &'static ValPlan,
+    counterfactual: &'static Counterfactual,
+    test: &'static TestResult,
+}
+
+impl EndedNetworkItem<'_, '_> {
+    /// Of the env in the run.
+    pub(super) fn index(&self) -> usize {
+        self.id.index
+    }
+
+    /// Accuracy, in percent, and loss, in nats, of the committed network on the validation part; `None` if they were not
+    /// measured.
+    fn validated(&self) -> Option<(f64, f64)> {
+        let last = self.stats.last_val?;
+        let records: SmallVec<[_; 4]> = self.slots.records().collect();
+        let whole = (last.accuracy_percent, last.loss);
+        self.counterfactual.with_seeds(self.plan, &records, whole, is_committed)
+    }
+}
+
+fn is_committed(seed: &SeedRecord) -> bool {
+    seed.stage == SeedStage::Committed
+}
+
+/// The order in which networks are kept: by accuracy, of equals the smallest, then the first env.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Rank {
+    /// Percent of the validation part.
+    accuracy: f64,
+    committed_parameters: u64,
+    env: usize,
+}
+
+impl Rank {
+    /// `None` of an env that failed, or was never measured.
+    pub(super) fn of(env: &EndedNetworkItem) -> Option<Self> {
+        env.stats.end.filter(|end| end.reason != EpisodeEnd::Failed)?;
+        let shown = env.stats.last_val?.accuracy_percent;
+        let accuracy = env.validated().map_or(shown, |(accuracy, _)| accuracy);
+        let committed = env.slots.records().flatten().filter(|seed| is_committed(seed));
+        (!accuracy.is_nan()).then(|| Self {
+            accuracy,
+            committed_parameters: committed.map(SeedRecord::params).sum(),
+            env: env.id.index,
+        })
+    }
+}
+
+impl Eq for Rank {}
+
+impl PartialOrd for Rank {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Rank {
+    fn cmp(&self, other: &Self) -> Ordering {
+        let rest = |rank: &Self| (rank.committed_parameters, rank.env);
+        let by_accuracy = other.accuracy.total_cmp(&self.accuracy);
+        by_accuracy.then_with(|| rest(self).cmp(&rest(other)))
+    }
+}
+
+/// What all networks of a round have in common.
+pub(super) struct Surroundings<'a> {
+    host: Graph,
+    costs: Vec<OpCost>,
+    host_parameters: u64,
+    blueprints: &'a BlueprintRegistry,
+    data: DataCard,
+    sizes: PartSizes,
+    /// Predictions of a sample.
+    per_sample: u64,
+    /// Without the env's.
+    origin: Origin,
+}
+
+impl<'a> Surroundings<'a> {
+    pub(super) fn new(
+        (experiment, clock): (&Experiment, &RunClock),
+        (hosts, blueprints): (&HostRegistry, &'a BlueprintRegistry),
+        data: &LoadedData,
+        directory: Option<&RunDirectory>,
+    ) -> Result<Self, Failure> {
+        let Experiment { scenario, task, .. } = experiment;
+        let plan = hosts.of(&task.host)?.plan(task.classes);
+        let scenario_hash = match directory {
+            Some(directory) => directory.scenario_hash().into(),
+            None => blake3::hash(resolved_ron(scenario)?.as_bytes()).to_hex().to_string(),
+        };
+        Ok(Self {
+            host: plan.graph(),
+            costs: plan.op_costs(),
+            host_parameters: plan.outline().parameters,
+            blueprints,
+            sizes: data.set.sizes(),
+            per_sample: match &data.set {
+                TaskData::Images(_) => 1,
+                TaskData::Tokens(set) => set.block as u64,
+            },
+            data: card(&task.name, &data.set),
+            origin: Origin {
+                engine: env!("CARGO_PKG_VERSION").into(),
+                run: directory.map(|directory| directory.run_id().into()),
+                scenario: scenario.name.clone(),
+                scenario_hash,
+                seed: scenario.run.seed,
+                round: clock.round(),
+                env: 0,
+                steps: 0,
+                rollbacks: 0,
+            },
+        })
+    }
+
+    /// The host with its committed seeds, by execution order.
+    pub(super) fn capture(&self, env: &mut EndedNetworkItem) -> Result<GrownNetwork, Failure> {
+        let validated = env.validated();
+        let _guard = env.stream.0.get().enter()?;
+        let mut parameters = BTreeMap::new();
+        take("", env.host.0.get().params(), &mut parameters)?;
+        let (mut graph, mut growth) = (self.host.clone(), Vec::new());
+        let host_macs = self.costs.iter().map(|cost| cost.macs).sum();
+        let (mut macs, mut seed_parameters) = (host_macs, 0);
+        for slot in &mut env.slots.0 {
+            let Slot {
+                spec, record, module, ..
+            } = slot;
+            let (Some(seed), Some(module)) = (record.as_ref().filter(|seed| is_committed(seed)), module) else {
+                continue;
+            };
+            let instance = module.get();
+            let (next, name) = graph.with_seed(self.describe(seed, spec.channels));
+            graph = next;
+            take(&format!("{name}."), instance.module.params(), &mut parameters)?;
+            if let Some(gate) = &instance.gate {
+                take(&format!("{name}."), gate.params(), &mut parameters)?;
+            }
+            seed_parameters += seed.params();
+            macs += instance.macs(self.costs[spec.boundary - 1].positions);
+            growth.push(history(seed));
+        }
+        let stats = env.stats;
+        Ok(GrownNetwork {
+            graph,
+            parameters,
+            measures: Measures {
+                validation: validated.map(|(accuracy, loss)| self.measured(accuracy, loss, self.sizes.val)),
+                test: env
+                    .test
+                    .0
+                    .map(|(accuracy, loss)| self.measured(accuracy, loss, self.sizes.test)),
+                parameters: self.host_parameters + seed_parameters,
+                macs,
+                host_parameters: self.host_parameters,
+                host_macs,
+            },
+            data: self.data.clone(),
+            origin: Origin {
+                env: u32::try_from(env.id.index).unwrap_or(u32::MAX),
+                steps: stats.end.map_or(0, |end| end.steps_played()),
+                rollbacks: stats.rollbacks,
+                ..self.origin.clone()
+            },
+            growth,
+        })
+    }
+
+    fn describe(&self, seed: &SeedRecord, channels: i64) -> SeedGraph {
+        let index = seed.identity.blueprint_index;
+        let blueprint = self.blueprints.get(index).ok();
+        SeedGraph {
+            slot: seed.identity.slot,
+            blueprint: seed.identity.blueprint.clone(),
+            channels,
+            module: blueprint.map_or(ModuleGraph::Custom, |blueprint| blueprint.graph(channels)),
+            operator: seed.algorithm,
+            amplitude: seed.alpha.alpha(),
+        }
+    }
+
+    fn measured(&self, accuracy: f64, loss: f64, samples: usize) -> Measured {
+        Measured {
+            accuracy,
+            loss: Some(loss).filter(|loss| loss.is_finite()),
+            samples: samples as u64 * self.per_sample,
+        }
+    }
+}
+
+fn take(prefix: &str, params: &ParamSet, into: &mut BTreeMap<String, PlainTensor>) -> Result<(), Failure> {
+    for param in params.all() {
+        into.insert(format!("{prefix}{}", param.name), PlainTensor::of(&param.tensor)?);
+    }
+    Ok(())
+}
+
+fn history(seed: &SeedRecord) -> SeedHistory {
+    SeedHistory {
+        slot: seed.identity.slot,
+        blueprint: seed.identity.blueprint.clone(),
+        parameters: seed.params(),
+        contribution: seed.contribution.value,
+        stages: seed.history.iter().copied().collect(),
+    }
+}
+
+fn card(task: &str, data: &TaskData) -> DataCard {
+    let places = |places: &[usize]| {
+        places
+            .iter()
+            .map(|&place| u32::try_from(place).unwrap_or(u32::MAX))
+            .collect()
+    };
+    let card = DataCard {
+        task: task.into(),
+        name: data.name().into(),
+        hash: data.hash().into(),
+        classes: Vec::new(),
+        scale: Vec::new(),
+        offset: Vec::new(),
+        validation: None,
+        test: None,
+    };
+    match data {
+        TaskData::Images(set) => DataCard {
+            classes: set.class_names.clone(),
+            scale: set.a.clone(),
+            offset: set.b.clone(),
+            validation: set.drawn.val.as_deref().map(places),
+            test: set.drawn.test.as_deref().map(places),
+            ..card
+        },
+        TaskData::Tokens(set) => {
+            let windows = |windows: &std::ops::Range<usize>| Some(places(&windows.clone().collect::<Vec<_>>()));
+            DataCard {
+                validation: windows(&set.val),
+                test: windows(&set.test),
+                ..card
+            }
+        }
+    }
+}

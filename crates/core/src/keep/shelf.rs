@@ -1,0 +1,140 @@
+//! The folder `networks` of a run directory: a file a network, named by its round and env as people count them.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use crate::health::{AtPath, FileError};
+use crate::network::{GrownNetwork, NetworkError};
+use crate::storage;
+
+/// Folder inside the run directory.
+const FOLDER: &str = "networks";
+const ENDING: &str = ".safetensors";
+
+/// The networks that a run has kept.
+pub struct NetworkShelf(PathBuf);
+
+/// One of them.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct KeptFile {
+    /// From 0.
+    pub round: u32,
+    /// Index in the run.
+    pub env: u32,
+    /// Where it is.
+    pub path: PathBuf,
+    /// Its size.
+    pub bytes: u64,
+}
+
+impl NetworkShelf {
+    /// That of the run in `directory`, which need not have one.
+    pub fn of(directory: &Path) -> Self {
+        Self(directory.join(FOLDER))
+    }
+
+    /// Path of the folder.
+    pub fn path(&self) -> &Path {
+        &self.0
+    }
+
+    /// What it holds, by round and env; anything of another name is no network.
+    ///
+    /// # Errors
+    /// A folder that cannot be read.
+    pub fn list(&self) -> Result<Vec<KeptFile>, FileError> {
+        let names = match storage::read_dir(&self.0) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
+            names => names.at(&self.0)?,
+        };
+        let file = |name: &std::ffi::OsString| -> Option<KeptFile> {
+            let stem = name.to_str()?.strip_suffix(ENDING)?;
+            let (round, env) = stem.strip_prefix("round")?.split_once("-env")?;
+            let path = self.0.join(name);
+            Some(KeptFile {
+                round: round.parse::<u32>().ok()?.checked_sub(1)?,
+                env: env.parse().ok()?,
+                bytes: path.metadata().ok()?.len(),
+                path,
+            })
+        };
+        let mut files: Vec<KeptFile> = names.iter().filter_map(file).collect();
+        files.sort_unstable();
+        Ok(files)
+    }
+
+    /// The best of them by [`GrownNetwork::is_better_than`]; what cannot be read is passed over with a warning.
+    ///
+    /// # Errors
+    /// A folder that cannot be read.
+    pub fn best(&self) -> Result<Option<GrownNetwork>, FileError> {
+        let mut best: Option<GrownNetwork> = None;
+        for file in self.list()? {
+            match GrownNetwork::load(&file.path) {
+                Ok(network) if best.as_ref().is_none_or(|best| network.is_better_than(best)) => best = Some(network),
+                Ok(_) => {}
+                Err(error) => tracing::warn!(%error, "a kept network is passed over"),
+            }
+        }
+        Ok(best)
+    }
+
+    /// Puts networks of a round there, in their order. Where all would be larger than `limit_gib`, older ones go first, but
+    /// `best`; where that is not enough, those of the round that are left are not kept.
+    ///
+    /// # Errors
+    /// The folder or a file cannot be written.
+    pub(super) fn put_all(
+        &self,
+        networks: &[GrownNetwork],
+        limit_gib: f64,
+        best: Option<&GrownNetwork>,
+    ) -> Result<(), NetworkError> {
+        storage::create_dir_all(&self.0).at(&self.0)?;
+        let limit = (limit_gib * (1_u64 << 30) as f64) as u64;
+        let is_best =
+            |file: &KeptFile| best.is_some_and(|best| (best.origin.round, best.origin.env) == (file.round, file.env));
+        for (index, network) in networks.iter().enumerate() {
+            let path = self.path_of(network.origin.round, network.origin.env);
+            let mut there = self.list()?;
+            there.retain(|file| file.path != path);
+            let mut total = there.iter().map(|file| file.bytes).sum::<u64>() + network.bytes();
+            let older = there
+                .iter()
+                .filter(|file| file.round < network.origin.round && !is_best(file));
+            for file in older {
+                if total <= limit {
+                    break;
+                }
+                storage::remove_file(&file.path).at(&file.path)?;
+                total -= file.bytes;
+            }
+            if total > limit && index > 0 {
+                let left = networks.len() - index;
+                tracing::warn!(
+                    "{left} networks of round {} are not kept: run.keep_limit_gib is {limit_gib}",
+                    network.origin.round + 1
+                );
+                return Ok(());
+            }
+            network.save(&path)?;
+        }
+        Ok(())
+    }
+
+    /// Removes those of rounds from `round` on, which are about to be played again.
+    ///
+    /// # Errors
+    /// A file that cannot be removed.
+    pub fn forget_from(&self, round: u32) -> Result<(), FileError> {
+        for file in self.list()?.into_iter().filter(|file| file.round >= round) {
+            storage::remove_file(&file.path).at(&file.path)?;
+        }
+        Ok(())
+    }
+
+    /// Where the network of an env and a round, from 0, is or would be.
+    pub fn path_of(&self, round: u32, env: u32) -> PathBuf {
+        self.0.join(format!("round{}-env{env}{ENDING}", u64::from(round) + 1))
+    }
+}

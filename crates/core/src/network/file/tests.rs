@@ -1,0 +1,218 @@
+use std::fs;
+use std::sync::Arc;
+
+use tch::{Kind, Tensor};
+
+use crate::graph::{Graph, ModuleGraph, SeedGraph};
+use crate::growth::{AlphaAlgorithm, SlotId, Topology};
+use crate::host::{HostDesign, HostRegistry};
+use crate::network::{DataCard, GrownNetwork, Measures, NetworkError, Origin};
+use crate::nn::ParamSet;
+use crate::random::{Domain, RunRng};
+use crate::scenario::{CnnSpec, HostChoice, HostNorm, TransformerSpec};
+use crate::seed::{BlueprintRegistry, GateNetwork};
+use crate::torch::{Backend, PlainTensor};
+
+fn tiny() -> CnnSpec {
+    CnnSpec {
+        in_channels: 1,
+        base_channels: 4,
+        n_blocks: 2,
+        pool_layers: 2,
+        input_hw: 8,
+        ..CnnSpec::default()
+    }
+}
+
+/// The design's network with freshly drawn weights, and a seed of every kind and operator in its slots by turns.
+pub fn grown(design: &Arc<dyn HostDesign>, classes: i64) -> GrownNetwork {
+    let plan = design.plan(classes);
+    let mut rng = RunRng::new(3, Domain::HostInit, &[]);
+    let host = plan.build(&mut rng, Backend::CPU).unwrap();
+    let mut parameters = std::collections::BTreeMap::new();
+    let mut take = |prefix: &str, params: &ParamSet| {
+        for param in params.all() {
+            let noise = param.tensor.randn_like() * 0.1 + &param.tensor.detach();
+            let noise = noise.abs().copy(); // Running variances are not negative.
+            parameters.insert(format!("{prefix}{}", param.name), PlainTensor::of(&noise).unwrap());
+        }
+    };
+    take("", host.params());
+    let mut blueprints = BlueprintRegistry::default();
+    blueprints.serve(plan.topology());
+    let mut graph = plan.graph();
+    let operators = [AlphaAlgorithm::Add, AlphaAlgorithm::Multiply, AlphaAlgorithm::Gate];
+    let slots = plan.injection_specs();
+    for (turn, (_, blueprint)) in blueprints.iter().enumerate() {
+        let spec = &slots[turn % slots.len()];
+        let Ok(module) = blueprint.build(spec.channels, &mut rng, Backend::CPU) else {
+            continue;
+        };
+        let operator = operators[turn % 3];
+        let seed = SeedGraph {
+            slot: spec.slot,
+            blueprint: blueprint.id().into(),
+            channels: spec.channels,
+            module: blueprint.graph(spec.channels),
+            operator,
+            amplitude: 0.7,
+        };
+        let (next, name) = graph.with_seed(seed);
+        graph = next;
+        take(&format!("{name}."), module.params());
+        if operator == AlphaAlgorithm::Gate {
+            let gate = GateNetwork::new(plan.topology(), spec.channels, &mut rng, Backend::CPU).unwrap();
+            take(&format!("{name}."), gate.params());
+        }
+    }
+    GrownNetwork {
+        graph,
+        parameters,
+        measures: Measures {
+            validation: None,
+            test: None,
+            parameters: 0,
+            macs: 0,
+            host_parameters: plan.outline().parameters,
+            host_macs: 0,
+        },
+        data: DataCard {
+            task: "t".into(),
+            name: "d".into(),
+            hash: "h".into(),
+            classes: Vec::new(),
+            scale: vec![0.01; plan.input().channels as usize],
+            offset: vec![-0.5; plan.input().channels as usize],
+            validation: None,
+            test: Some(vec![3, 5]),
+        },
+        origin: Origin {
+            engine: "0".into(),
+            run: None,
+            scenario: "s".into(),
+            scenario_hash: "h".into(),
+            seed: u64::MAX,
+            round: 1,
+            env: 2,
+            steps: 3,
+            rollbacks: 0,
+        },
+        growth: Vec::new(),
+    }
+}
+
+fn images(count: i64, side: i64, channels: i64) -> Tensor {
+    Tensor::randint(256, [count, side, side, channels], (Kind::Uint8, tch::Device::Cpu))
+}
+
+#[test]
+fn a_network_with_every_kind_of_seed_comes_back_from_its_file_with_the_same_logits() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("network.safetensors");
+    let network = grown(&(Arc::new(tiny()) as Arc<dyn HostDesign>), 3);
+    assert_eq!(network.graph.seeds().count(), 8);
+    network.save(&path).unwrap();
+
+    let read = GrownNetwork::load(&path).unwrap();
+
+    assert_eq!(read, network);
+    let samples = images(5, 8, 1);
+    assert_eq!(read.predict(&samples).unwrap(), network.predict(&samples).unwrap());
+    let written = fs::read(&path).unwrap();
+    network.save(&path).unwrap();
+    assert_eq!(fs::read(&path).unwrap(), written);
+}
+
+#[test]
+fn networks_of_all_hosts_are_built_from_their_descriptions() {
+    let hosts = HostRegistry::default();
+    let named = ["resnet20", "resnet20_projected", "wrn28_1", "vgg11"];
+    let named = named.map(|name| HostChoice::Named(crate::scenario::HostName(name.into())));
+    let group = HostChoice::Cnn(CnnSpec {
+        norm: HostNorm::Group,
+        ..tiny()
+    });
+    for choice in named.into_iter().chain([group]) {
+        let design = hosts.of(&choice).unwrap();
+        let plan = design.plan(10);
+        let again = plan.graph().plan().unwrap();
+        assert_eq!(again.outline(), plan.outline(), "{}", choice.label());
+    }
+    let text: Arc<dyn HostDesign> = Arc::new(TransformerSpec {
+        width: 16,
+        layers: 3,
+        block: 12,
+        ..TransformerSpec::default()
+    });
+    let network = grown(&text, 20);
+    assert!(network.graph.seeds().count() >= 7);
+    let texts = Tensor::randint(20, [2, 9], (Kind::Int64, tch::Device::Cpu));
+    assert_eq!(network.predict(&texts).unwrap().size(), [2, 9, 20]);
+}
+
+#[test]
+fn a_changed_byte_of_tensors_or_description_is_noticed() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("network.safetensors");
+    grown(&(Arc::new(tiny()) as Arc<dyn HostDesign>), 3)
+        .save(&path)
+        .unwrap();
+    let whole = fs::read(&path).unwrap();
+    let places = [
+        whole.len() - 3,
+        whole.windows(9).position(|part| part == b"amplitude").unwrap(),
+    ];
+    for place in places {
+        let mut changed = whole.clone();
+        changed[place] ^= 1;
+        fs::write(&path, changed).unwrap();
+        let error = GrownNetwork::load(&path).unwrap_err();
+        assert!(matches!(error, NetworkError::Damaged(_)), "{error}");
+    }
+    fs::write(&path, &whole[..whole.len() - 1]).unwrap();
+    assert!(matches!(GrownNetwork::load(&path), Err(NetworkError::NotOne { .. })));
+}
+
+#[test]
+fn tensors_that_do_not_fit_are_all_named() {
+    let mut network = grown(&(Arc::new(tiny()) as Arc<dyn HostDesign>), 3);
+    let bias = network.parameters.remove("head.bias").unwrap();
+    network.parameters.insert("head.weight".into(), bias.clone());
+    network.parameters.insert("tail.bias".into(), bias);
+    let Err(NetworkError::Tensors(wrong)) = network.build(Backend::CPU) else {
+        panic!("it was built");
+    };
+    assert_eq!(wrong.len(), 3, "{wrong:?}");
+}
+
+#[test]
+fn sizes_that_cannot_be_are_refused_before_anything_is_allocated() {
+    let graph = grown(&(Arc::new(tiny()) as Arc<dyn HostDesign>), 3).graph;
+    let with = |change: fn(&mut Graph)| {
+        let mut graph = graph.clone();
+        change(&mut graph);
+        graph.plan().map(drop).unwrap_err().to_string()
+    };
+    insta::assert_snapshot!([
+        with(|graph| graph.side = 0),
+        with(|graph| graph.channels = 3),
+        with(|graph| graph.slots[0].1 = 0),
+        with(|graph| {
+            let seed = SeedGraph {
+                slot: SlotId::new(0, 0),
+                blueprint: "x".into(),
+                channels: 4,
+                module: ModuleGraph::Attention { heads: 3, window: None },
+                operator: AlphaAlgorithm::Add,
+                amplitude: 1.0,
+            };
+            graph.topology = Topology::Image;
+            *graph = graph.clone().with_seed(seed).0;
+        }),
+    ].join("\n"), @r"
+    layer `input` of the network cannot be: 0 is no size; valid: 1 to 1048576
+    layer `block0` of the network cannot be: it reads 1 channels, and the layers before it make 3
+    the host cannot be built: slot r0c0 of the host is before its first op or behind its head; valid: between two ops
+    layer `r0c0_3` of the network cannot be: 4 channels do not divide into 3 heads
+    ");
+}

@@ -1,0 +1,247 @@
+//! A network with its tensors, what it was measured to be, and what made it.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use tch::{Kind, Tensor};
+
+use super::NetworkError;
+use crate::graph::Graph;
+use crate::growth::{SeedStage, SlotId, Topology};
+use crate::host::Host;
+use crate::nn::Mode;
+use crate::random::{Domain, RunRng};
+use crate::torch::{Backend, Inference, PlainTensor, copy_into};
+
+/// Samples that are run at once.
+const CHUNK: i64 = 512;
+
+/// A network that can be taken home: host and committed seeds, with their buffers.
+#[derive(Clone, Debug, PartialEq)]
+pub struct GrownNetwork {
+    /// What it computes.
+    pub graph: Graph,
+    /// By `{layer}.{tensor}`: weights and buffers, f32, of the shapes that PyTorch has for them.
+    pub parameters: BTreeMap<String, PlainTensor>,
+    /// What is known of it.
+    pub measures: Measures,
+    /// What it has learnt from.
+    pub data: DataCard,
+    /// Who made it.
+    pub origin: Origin,
+    /// Its seeds in slot order, those of this growth.
+    pub growth: Vec<SeedHistory>,
+}
+
+/// Accuracy and loss on a part of the data.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Measured {
+    /// Percent of its samples, of texts of its tokens.
+    pub accuracy: f64,
+    /// Nats a sample, of texts a token; `None` where it was not measured of just this network.
+    pub loss: Option<f64>,
+    /// Samples, of texts tokens.
+    pub samples: u64,
+}
+
+/// What is known of a network.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Measures {
+    /// On the validation part, by which it was chosen.
+    pub validation: Option<Measured>,
+    /// On the test part, which nothing else has read.
+    pub test: Option<Measured>,
+    /// Trainable values.
+    pub parameters: u64,
+    /// Multiply-accumulates of a sample.
+    pub macs: u64,
+    /// The first of the host that it has grown from.
+    pub host_parameters: u64,
+    /// The second of the host that it has grown from.
+    pub host_macs: u64,
+}
+
+/// What a network has learnt from, as far as somebody who applies it has to know.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DataCard {
+    /// Name of the task.
+    pub task: String,
+    /// Name of the data set.
+    pub name: String,
+    /// blake3 of all of its samples.
+    pub hash: String,
+    /// Names of classes in the order of the logits; empty where the files have none.
+    pub classes: Vec<String>,
+    /// Pixels p, bytes, are read as p·scale + offset: the scale of each channel.
+    pub scale: Vec<f32>,
+    /// The offset of each channel.
+    pub offset: Vec<f32>,
+    /// Places of the validation samples in the training files, from 0; of texts, of windows. `None` where files of their own
+    /// bring them.
+    pub validation: Option<Vec<u32>>,
+    /// The same of the test samples.
+    pub test: Option<Vec<u32>>,
+}
+
+/// Who made a network.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Origin {
+    /// Version of the engine.
+    pub engine: String,
+    /// Name of the run's folder; `None` of a run in memory.
+    pub run: Option<String>,
+    /// Name of the scenario.
+    pub scenario: String,
+    /// blake3 of the scenario with every default.
+    pub scenario_hash: String,
+    /// Of all random draws.
+    pub seed: u64,
+    /// From 0.
+    pub round: u32,
+    /// Index in the run.
+    pub env: u32,
+    /// Steps of training.
+    pub steps: u32,
+    /// Rollbacks by the governor.
+    pub rollbacks: u32,
+}
+
+/// How a seed became a part of the network.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SeedHistory {
+    /// Where it grew.
+    pub slot: SlotId,
+    /// Id of its blueprint.
+    pub blueprint: String,
+    /// Trainable values, with those of a gate.
+    pub parameters: u64,
+    /// Accuracy with it minus accuracy without it when that was last measured, percentage points.
+    pub contribution: Option<f64>,
+    /// Stages and the steps in which they were entered, from germination on.
+    pub stages: Vec<(SeedStage, u32)>,
+}
+
+impl GrownNetwork {
+    /// Whether it is the one to take of the two: by validation accuracy, of equals the smaller, then the first that was
+    /// trained.
+    pub fn is_better_than(&self, other: &Self) -> bool {
+        let accuracy = |network: &Self| {
+            network
+                .measures
+                .validation
+                .map_or(f64::NEG_INFINITY, |part| part.accuracy)
+        };
+        let rest = |network: &Self| (network.measures.parameters, network.origin.round, network.origin.env);
+        let by_accuracy = accuracy(other).total_cmp(&accuracy(self));
+        by_accuracy.then_with(|| rest(self).cmp(&rest(other))).is_lt()
+    }
+
+    /// Bytes of its tensors.
+    pub fn bytes(&self) -> u64 {
+        self.parameters.values().map(|tensor| tensor.bytes().len() as u64).sum()
+    }
+
+    /// A network that can be run on `backend`'s device.
+    ///
+    /// # Errors
+    /// A description that is none, tensors that do not fit it, out of memory.
+    pub fn build(&self, backend: Backend) -> Result<Box<dyn Host>, NetworkError> {
+        let plan = self.graph.plan()?;
+        let outline = plan.outline();
+        let values: u64 = self.parameters.values().map(|tensor| tensor.numel() as u64).sum();
+        if outline.parameters > values {
+            // Before as much is allocated as a damaged description asks for.
+            let parameters = outline.parameters;
+            return Err(NetworkError::Tensors(vec![format!(
+                "the layers have {parameters} parameters, the tensors {values} values"
+            )]));
+        }
+        let host = plan.build(&mut RunRng::new(0, Domain::HostInit, &[]), backend)?;
+        self.fill(&*host)?;
+        Ok(host)
+    }
+
+    /// Copies the tensors into a host of the same layers.
+    fn fill(&self, host: &dyn Host) -> Result<(), NetworkError> {
+        let mut wrong = Vec::new();
+        for param in host.params().all() {
+            match self.parameters.get(&param.name) {
+                Some(tensor) if tensor.fits(&param.tensor) => {}
+                Some(tensor) => wrong.push(format!(
+                    "`{}` is {tensor:?}, expected {:?}",
+                    param.name,
+                    param.tensor.size()
+                )),
+                None => wrong.push(format!("`{}` is missing", param.name)),
+            }
+        }
+        let is_known = |name: &String| host.params().all().any(|param| param.name == *name);
+        let superfluous = self.parameters.keys().filter(|name| !is_known(name));
+        wrong.extend(superfluous.map(|name| format!("`{name}` belongs to no layer")));
+        if !wrong.is_empty() {
+            return Err(NetworkError::Tensors(wrong));
+        }
+        for param in host.params().all() {
+            copy_into(&param.tensor, &self.parameters[&param.name].to_tensor()?, false)?;
+        }
+        Ok(())
+    }
+
+    /// Logits of samples as files hold them, on the CPU: of images `u8 [n, height, width, channels]`, which are normalised
+    /// as in training, `f32 [n, classes]`; of texts `i64 [n, tokens]`, `f32 [n, tokens, vocabulary]`.
+    ///
+    /// # Errors
+    /// Samples of another shape; those of [`Self::build`].
+    pub fn predict(&self, samples: &Tensor) -> Result<Tensor, NetworkError> {
+        let host = self.build(Backend::CPU)?;
+        let _inference = Inference::new()?;
+        let inputs = self.inputs(samples)?;
+        let count = inputs.size()[0];
+        let mut logits = Vec::new();
+        for first in (0..count).step_by(CHUNK as usize) {
+            let part = inputs.f_narrow(0, first, CHUNK.min(count - first))?;
+            logits.push(host.run(0..host.num_ops(), &part, Mode::Eval)?);
+        }
+        Ok(Tensor::f_cat(&logits, 0)?)
+    }
+
+    /// Samples as the network reads them: of images `f32 [n, channels, height, width]`, channels-last in memory.
+    fn inputs(&self, samples: &Tensor) -> Result<Tensor, NetworkError> {
+        let Graph {
+            topology,
+            channels,
+            side,
+            ..
+        } = self.graph;
+        let size = samples.size();
+        let (fits, expected) = match topology {
+            Topology::Image => (
+                matches!(size[..], [n, height, width, depth] if n > 0 && [height, width, depth] == [side, side, channels]),
+                format!("u8 images [n, {side}, {side}, {channels}]"),
+            ),
+            Topology::Tokens => (
+                matches!(size[..], [n, tokens] if n > 0 && (1..=side).contains(&tokens)),
+                format!("i64 texts [n, up to {side}]"),
+            ),
+        };
+        let kind = samples.kind();
+        let is_kind = match topology {
+            Topology::Image => kind == Kind::Uint8,
+            Topology::Tokens => kind == Kind::Int64 || kind == Kind::Int,
+        };
+        if !fits || !is_kind {
+            return Err(NetworkError::Samples { expected, found: size });
+        }
+        if topology == Topology::Tokens {
+            return Ok(samples.shallow_clone());
+        }
+        let [scale, offset] = [&self.data.scale, &self.data.offset].map(|values| Tensor::f_from_slice(values));
+        let x = samples.f_to_kind(Kind::Float)?.f_mul(&scale?)?.f_add_(&offset?)?;
+        Ok(x.f_permute([0, 3, 1, 2])?)
+    }
+}

@@ -1,0 +1,61 @@
+//! Grown networks as things of their own: built from their [`Graph`](crate::graph::Graph), applied to data, kept in files.
+//!
+//! A network that is taken out of an env is a [`GrownNetwork`]: what it computes, its tensors, and what made it. It is built
+//! as a host is, a seed being a layer like any other, so that it can also be grown further.
+
+mod seed_layer;
+mod build;
+mod grown;
+mod file;
+
+pub use grown::{DataCard, GrownNetwork, Measured, Measures, Origin, SeedHistory};
+
+use std::path::PathBuf;
+
+use tch::TchError;
+
+use crate::health::FileError;
+use crate::host::HostError;
+use crate::torch::TorchError;
+
+/// Why a network cannot be built, applied, written or read.
+#[derive(Debug, thiserror::Error)]
+#[allow(missing_docs, reason = "the messages say what the fields are")]
+pub enum NetworkError {
+    /// A layer or a seed of an application's: only its sources say what it computes.
+    #[error(
+        "layer `{name}` of the network is {what} of an application's, which does not say what it computes; implement \
+         `graph` for it"
+    )]
+    Custom { name: String, what: &'static str },
+    /// The description is not one of a network: written by hand, or damaged.
+    #[error("layer `{name}` of the network cannot be: {why}")]
+    Impossible { name: String, why: String },
+    /// Tensors that do not belong to the layers, all of them.
+    #[error("the tensors of the network do not fit its layers: {}", .0.join("; "))]
+    Tensors(Vec<String>),
+    /// Samples of another shape than the network reads.
+    #[error("the network reads {expected}, not {found:?}")]
+    Samples { expected: String, found: Vec<i64> },
+    /// A file of another kind, or of a later version.
+    #[error("{path} is no network that this version reads: {why}")]
+    NotOne { path: PathBuf, why: String },
+    /// The file is not what was written.
+    #[error("{0} is damaged: it is not what was written")]
+    Damaged(PathBuf),
+    /// A file cannot be read or written.
+    #[error(transparent)]
+    File(#[from] FileError),
+    /// The host cannot be built or run.
+    #[error(transparent)]
+    Host(#[from] HostError),
+    /// libtorch failed.
+    #[error(transparent)]
+    Torch(#[from] TorchError),
+}
+
+impl From<TchError> for NetworkError {
+    fn from(error: TchError) -> Self {
+        Self::Torch(error.into())
+    }
+}
