@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
 
 use super::{DataCard, GrownNetwork, Measures, NetworkError, Origin, SeedHistory};
 use crate::graph::Graph;
@@ -99,16 +100,15 @@ impl GrownNetwork {
     }
 }
 
-/// blake3 of the description and of all tensors with their names.
+/// SHA-256, which every language has, of the description and of all tensors with their names.
 fn checksum(description: &str, parameters: &BTreeMap<String, PlainTensor>) -> String {
-    let mut hasher = blake3::Hasher::new();
+    let mut hasher = Sha256::new();
     hasher.update(description.as_bytes());
     for (name, tensor) in parameters {
-        hasher.update(name.as_bytes());
-        hasher.update(format!("{tensor:?}").as_bytes());
+        hasher.update(format!("{name} {tensor:?} "));
         hasher.update(tensor.bytes());
     }
-    hasher.finalize().to_hex().to_string()
+    format!("{:x}", hasher.finalize())
 }
 
 #[cfg(test)]
