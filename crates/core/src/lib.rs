@@ -13,6 +13,7 @@ pub use simic_torch::{kernels, nn, torch};
 mod fixtures;
 pub mod schedule;
 pub mod unfinished;
+pub mod hash;
 pub mod graph;
 pub mod host;
 pub mod seed;

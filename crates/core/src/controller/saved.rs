@@ -8,7 +8,6 @@ use std::sync::Arc;
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use sha2::{Digest, Sha256};
 
 use crate::actions::PolicyError;
 use crate::files::read_ron;
@@ -134,14 +133,6 @@ impl Differences {
             diffs: self.0,
         })
     }
-}
-
-/// Of some bytes, in lower-case hexadecimal.
-pub fn sha256(content: &[u8]) -> String {
-    Sha256::digest(content)
-        .iter()
-        .map(|byte| format!("{byte:02x}"))
-        .collect()
 }
 
 pub fn to_ron(path: &Path, value: &impl Serialize) -> Result<String, PolicyError> {

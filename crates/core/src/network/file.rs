@@ -1,13 +1,14 @@
 //! A network in one file: safetensors, with everything but the tensors as JSON in its metadata, and a checksum over both.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
-use sha2::{Digest, Sha256};
 
 use super::{DataCard, GrownNetwork, Measures, NetworkError, Origin, SeedHistory};
 use crate::graph::Graph;
+use crate::hash::sha256_of;
 use crate::health::AtPath;
 use crate::storage::replace_synced;
 use crate::torch::{PlainTensor, decode_described, encode_described};
@@ -100,15 +101,13 @@ impl GrownNetwork {
     }
 }
 
-/// SHA-256, which every language has, of the description and of all tensors with their names.
+/// Of the description and of all tensors with their names.
 fn checksum(description: &str, parameters: &BTreeMap<String, PlainTensor>) -> String {
-    let mut hasher = Sha256::new();
-    hasher.update(description.as_bytes());
-    for (name, tensor) in parameters {
-        hasher.update(format!("{name} {tensor:?} "));
-        hasher.update(tensor.bytes());
-    }
-    format!("{:x}", hasher.finalize())
+    let tensors = parameters.iter().flat_map(|(name, tensor)| {
+        let head = format!("{name} {tensor:?} ").into_bytes();
+        [Cow::Owned(head), Cow::Borrowed(tensor.bytes())]
+    });
+    sha256_of(std::iter::once(Cow::Borrowed(description.as_bytes())).chain(tensors))
 }
 
 #[cfg(test)]

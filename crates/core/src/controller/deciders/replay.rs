@@ -10,9 +10,9 @@ use super::command_list::CommandList;
 use super::context::BuildContext;
 use super::controller::Controller;
 use crate::actions::{Decision, Head, HeadIndices, MaskSet, PolicyError, command_of, indices_of, relevant};
-use crate::controller::saved::sha256;
 use crate::controller::view::{DecisionView, EnvView};
 use crate::growth::{AlphaCurveAction, AlphaSpeed, AlphaTarget, GerminationStyle, LifecycleCommand, Tempo};
+use crate::hash::sha256;
 use crate::telemetry::{self, Event, Payload, RunStarted, finished_episode, read_recording};
 
 const PATH: &str = "policy.replay";

@@ -6,9 +6,9 @@ use super::command_list::CommandList;
 use super::context::BuildContext;
 use super::controller::Controller;
 use crate::actions::{Decision, MaskSet, PolicyError, indices_of};
-use crate::controller::saved::sha256;
 use crate::controller::view::DecisionView;
 use crate::growth::{AlphaTarget, GerminationStyle, LifecycleCommand, LifecycleOp, SlotId, Tempo};
+use crate::hash::sha256;
 use crate::scenario::{BuiltinSchedule, ScheduledCommand};
 
 /// Orders each command of the list at its step, and waits otherwise.

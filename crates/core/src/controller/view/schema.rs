@@ -3,8 +3,8 @@
 use bevy_ecs::resource::Resource;
 
 use super::features::{BASE, Extract, ObservationFeature, ObservationFeatures, SLOT, Treatment, reward_parts};
-use crate::controller::saved::sha256;
 use crate::growth::SlotId;
+use crate::hash::sha256;
 use crate::renamed::as_first_written;
 use crate::scenario::{FeatureGroup, NonfiniteObservations, ObservationConfig};
 

@@ -9,9 +9,10 @@ use serde::{Deserialize, Serialize};
 use tch::{Device, Tensor};
 
 use crate::actions::{Head, PolicyError};
-use crate::controller::saved::{Differences, SavedFolder, sha256, storage, to_ron, write_folder};
+use crate::controller::saved::{Differences, SavedFolder, storage, to_ron, write_folder};
 use crate::controller::view::RunningMoments;
 use crate::files::read_ron;
+use crate::hash::sha256;
 use crate::policy::{PolicyParam, PolicyParams};
 use crate::renamed::as_first_written;
 use crate::scenario::{FloorConfig, NetConfig};

@@ -10,8 +10,9 @@ use crate::controller::deciders::Controller;
 use crate::controller::deciders::learned::storage::{MANIFEST_FILE, WEIGHTS_FILE};
 use crate::controller::fixtures::Ground;
 use crate::controller::fixtures::policies::{Crowd, controller};
-use crate::controller::saved::{SavedFolder, sha256};
+use crate::controller::saved::SavedFolder;
 use crate::growth::SlotId;
+use crate::hash::sha256;
 use crate::policy::TrainablePolicy;
 use crate::policy::fixtures::small;
 
