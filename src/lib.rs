@@ -69,6 +69,7 @@
 //! | [`ControllerPlugin`](extend::ControllerPlugin) | observations, masks, decisions and their execution |
 //! | [`RewardPlugin`](extend::RewardPlugin) | what a decision is paid |
 //! | [`LearnerPlugin`](extend::LearnerPlugin) | rollouts and updates of the policy |
+//! | [`KeepPlugin`](extend::KeepPlugin) | the networks that a run keeps, as values and files |
 //! | [`RecordPlugin`](extend::RecordPlugin) | of a recorded run: its folder and what is written of it |
 //! | [`CheckpointPlugin`](extend::CheckpointPlugin) | of a recorded run: checkpoints and resumed runs |
 //!
@@ -317,8 +318,9 @@ pub use simic_core::{choice, section};
 pub use simic_core::{extend, prelude};
 // What the rooms below name.
 use simic_core::{
-    actions, checkpoint, clock, controller, data, engine, env, growth, health, host, learner, policy, random, record,
-    renamed, reward, run, scenario, schedule, schema, seed, storage, telemetry, torch, unfinished, validation,
+    actions, checkpoint, clock, controller, data, engine, env, graph, growth, health, host, keep, learner, network,
+    policy, random, record, renamed, reward, run, scenario, schedule, schema, seed, storage, telemetry, torch,
+    unfinished, validation,
 };
 
 #[doc(hidden)]
@@ -329,6 +331,8 @@ pub mod compare;
 pub mod sweep;
 #[doc(hidden)]
 pub mod eval;
+#[doc(hidden)]
+pub mod grow;
 #[doc(hidden)]
 pub mod report;
 #[doc(hidden)]

@@ -8,7 +8,7 @@ use super::options::CheckOptions;
 use super::output::{print_note, show};
 use super::rejection::Rejection;
 use crate::data::{Survey, Surveyed, own_images, survey};
-use crate::scenario::{ArrayLayout, BYTE_VOCABULARY, DataSource, TextFile, TokenFiles};
+use crate::scenario::{ArrayLayout, BYTE_VOCABULARY, DataSource, TextFile, TokenFiles, ron_text};
 
 /// Prints a scenario for the data set at `options.path`.
 ///
@@ -123,7 +123,7 @@ fn text((preset, vocab, val_permille): (&str, i64, usize), data: &DataSource, wi
         val_batches_per_step: {val_batches},
     )),
 ",
-        data.to_ron()
+        ron_text(data)
     );
     let size = [4, 2, 40];
     Task { ron, size }

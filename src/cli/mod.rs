@@ -21,6 +21,7 @@ mod scenario_file;
 mod prepare;
 mod evaluated;
 mod eval;
+mod grow;
 mod reward_audit;
 mod sweep;
 mod run;
@@ -169,6 +170,7 @@ fn execute(arguments: &Arguments, extension: &Extension) -> Result<Outcome, Stri
         Command::Init(options) => init::init(options).unwrap_or_else(reject),
         Command::List { what } => list::list(*what, &context),
         Command::Explain { path } => explain::explain(path.as_deref().unwrap_or(""), &context),
+        Command::Grow(options) => grow::run(options, &context).unwrap_or_else(reject),
         Command::New(options) => new::new(options).unwrap_or_else(reject),
     })
 }

@@ -11,6 +11,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::checkpoint::CheckpointName;
+use crate::grow::Budget;
 use crate::scenario::Override;
 use crate::telemetry::sinks::{ColorChoice, ProgressStyle};
 use crate::torch;
@@ -133,6 +134,13 @@ Examples:
   simic-engine explain run                the fields of one
   simic-engine explain run.n_envs         what a field means, its range and default
   simic-engine explain sweep              the fields of a sweep file";
+const GROW_EXAMPLES: &str = "\
+Examples:
+  simic-engine grow --data photos/ --host resnet20 --budget 2x -o grown/
+  simic-engine grow --data photos/ --weights mine.safetensors --freeze -o grown/
+  simic-engine grow --scenario my.ron --budget 120k --tries 8 --rates 0.01,0.03,0.1 -o grown/
+
+All rows of the table are trained for as many multiply-accumulates, chosen by the validation part, and compared on the test part.";
 const NEW_EXAMPLES: &str = "\
 Examples:
   simic-engine new mycrate && cd mycrate && cargo run -- run scenario.ron
@@ -250,6 +258,9 @@ pub enum Command {
         /// Dotted path, e.g. run.n_envs; the sections if left out.
         path: Option<String>,
     },
+    /// Grow a network on your data within a budget, and compare it with what else the compute could have been spent on.
+    #[command(after_help = GROW_EXAMPLES)]
+    Grow(Box<GrowOptions>),
     /// Write a crate of your own: a program with this command line and a system and a seed module of yours.
     #[command(after_help = NEW_EXAMPLES)]
     New(NewOptions),
@@ -337,6 +348,63 @@ pub struct RunOptions {
     /// Keep the names of computer and user in the manifest.
     #[arg(long)]
     pub identify: bool,
+}
+
+#[derive(Clone, Debug, Args)]
+pub struct GrowOptions {
+    /// Images in class folders, an NPY or NPZ file, a published set, or a text: what `simic-engine data check` reads.
+    #[arg(
+        long,
+        value_name = "PATH",
+        required_unless_present = "scenario",
+        conflicts_with = "scenario"
+    )]
+    pub data: Option<PathBuf>,
+    /// Labels, where they are in a file of their own.
+    #[arg(long, value_name = "FILE", requires = "data")]
+    pub labels: Option<PathBuf>,
+    /// A scenario whose task is taken, in place of --data.
+    #[arg(long, value_name = "FILE")]
+    pub scenario: Option<PathBuf>,
+    /// A family (cnn, resnet, vgg), a known network, or one in RON; the task's if left out.
+    #[arg(long, value_name = "HOST")]
+    pub host: Option<String>,
+    /// A trained network to begin with: weights of the host as safetensors, or a network that was kept.
+    #[arg(long, value_name = "FILE")]
+    pub weights: Option<PathBuf>,
+    /// The trained network stays as it is: seeds alone learn.
+    #[arg(long, requires = "weights")]
+    pub freeze: bool,
+    /// The most that it may have: 2x, 120k or 1.5M parameters, or multiply-accumulates, e.g. 2xmacs.
+    #[arg(long, value_name = "AMOUNT", default_value = "2x")]
+    pub budget: Budget,
+    /// Folder of a saved policy that decides what grows, in place of blind schedules.
+    #[arg(long, value_name = "DIR")]
+    pub policy: Option<PathBuf>,
+    /// Networks that are trained side by side for everything that is tried.
+    #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u16).range(1..=1024))]
+    pub tries: u16,
+    /// Steps of the grown network; the others take as long as its compute lasts [default: the task's].
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub steps: Option<u32>,
+    /// Learning rates, of which each row takes the one that is best on validation [default: the task's].
+    #[arg(long, value_name = "A,B", value_delimiter = ',')]
+    pub rates: Vec<f64>,
+    /// Same as --set run.seed=…
+    #[arg(long, value_name = "N")]
+    pub seed: Option<u64>,
+    /// Data that the given network was trained on: what is still read of them is measured as well.
+    #[arg(long, value_name = "PATH")]
+    pub old: Option<PathBuf>,
+    /// Set a field of the scenario; may be given often.
+    #[arg(long = "set", value_name = "PATH=VALUE")]
+    pub sets: Vec<String>,
+    /// Folder for the result.
+    #[arg(short, long, value_name = "DIR")]
+    pub output: PathBuf,
+    /// Write over an earlier result.
+    #[arg(long)]
+    pub force: bool,
 }
 
 #[derive(Clone, Debug, Default, Args)]

@@ -17,11 +17,12 @@ use crate::env::{
     round_is_complete, standing_seeds,
 };
 use crate::health::{EngineError, Failure, Position};
+use crate::keep::KeptNetworks;
 use crate::learner::LearnerPlugin;
 use crate::policy::DecideMode;
 use crate::reward::{EpisodeReward, RewardHorizon};
 use crate::run::{DriverStep, StopSignal};
-use crate::scenario::{InitialTopology, Keep, TelemetryLevel};
+use crate::scenario::{InitialTopology, TelemetryLevel};
 use crate::schedule::{AddWork, RoundEnd, Startup, Work};
 use crate::seed::Growth;
 use crate::telemetry::{BigInteger, EpisodeCompute};
@@ -137,6 +138,8 @@ pub struct PlayedEpisodes {
     pub seconds: f64,
     /// [`TaskData::hash`](crate::data::TaskData::hash) of what they were played on.
     pub data_hash: String,
+    /// Those that the scenario keeps.
+    pub networks: KeptNetworks,
 }
 
 impl PlayedEpisodes {
@@ -192,7 +195,6 @@ pub fn play_until(
     scenario.policy.init_from = None;
     scenario.telemetry.level = TelemetryLevel::Off;
     scenario.faults.clear();
-    scenario.run.keep = Keep::None;
     if candidate.seeds.is_some() {
         scenario.initial_topology = InitialTopology::Empty;
     }
@@ -213,17 +215,14 @@ pub fn play_until(
         .add_work(Startup, Work::BuildLearner, freeze_policy)
         .add_work_if(RoundEnd, Work::RecordEpisodes, note_outcomes, round_is_complete);
     let mut began = Instant::now();
-    loop {
+    let networks = loop {
         match engine.advance() {
             ControlFlow::Continue(DriverStep::Started) => began = Instant::now(),
             ControlFlow::Continue(DriverStep::StepPlayed) => stepped(engine.world_mut()),
             ControlFlow::Continue(_) => {}
-            ControlFlow::Break(report) => {
-                report.into_result()?;
-                break;
-            }
+            ControlFlow::Break(report) => break report.into_result()?.networks,
         };
-    }
+    };
     let seconds = began.elapsed().as_secs_f64();
     let mut played = std::mem::take(&mut engine.world_mut().resource_mut::<Outcomes>().0);
     played.sort_unstable_by_key(|(outcome, _)| (outcome.round, outcome.env));
@@ -236,6 +235,7 @@ pub fn play_until(
         standing,
         seconds,
         data_hash,
+        networks,
     })
 }
 

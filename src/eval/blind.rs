@@ -20,7 +20,7 @@ use crate::growth::SlotId;
 use crate::health::EngineError;
 use crate::policy::DecideMode;
 use crate::run::StopSignal;
-use crate::scenario::{ScheduleConfig, ScheduleEntry, ScheduledCommand};
+use crate::scenario::{Keep, ScheduleConfig, ScheduleEntry, ScheduledCommand};
 use crate::seed::BlueprintRegistry;
 use crate::telemetry::BigInteger;
 
@@ -59,6 +59,8 @@ impl Blind {
             seeds: None,
         };
         let mut by_step: BTreeMap<u32, Counts> = BTreeMap::new();
+        let mut experiment = experiment;
+        experiment.scenario.run.keep = Keep::None;
         play_until(experiment, extension, &candidate, episodes, stop, |world| {
             let step = world.resource::<RunClock>().step();
             count(world, &slots, by_step.entry(step).or_default());

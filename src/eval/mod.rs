@@ -16,4 +16,4 @@ pub use blind::Blind;
 pub use evaluation::{Cost, Evaluation, PlayedCheckpoint, PolicyCommits, Subject};
 pub use opponents::Opponent;
 pub use search::{Search, Spent};
-pub use study::{PlayedRow, Study, StudyError, StudyEvent};
+pub use study::{PlayedRow, Study, StudyError, StudyEvent, wider};

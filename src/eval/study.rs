@@ -16,7 +16,7 @@ use crate::health::{EngineError, Failure, Position};
 use crate::host::{HostError, HostRegistry, SlotLayout};
 use crate::policy::DecideMode;
 use crate::run::StopSignal;
-use crate::scenario::PeriodicConfig;
+use crate::scenario::{HostChoice, Keep, PeriodicConfig};
 
 /// A policy, its scenario, and what it is to be compared with.
 pub struct Study<'a> {
@@ -337,7 +337,11 @@ impl Study<'_> {
         is_row: bool,
         report: &mut ReportStudy,
     ) -> Result<Option<PlayedEpisodes>, StudyError> {
-        let Entry { experiment, candidate } = entry;
+        let Entry {
+            mut experiment,
+            candidate,
+        } = entry;
+        experiment.scenario.run.keep = Keep::None;
         let seed = episodes.seed;
         report(StudyEvent::Enters { name, seed });
         let step = |_: &mut World| report(StudyEvent::Steps(episodes.envs));
@@ -462,23 +466,33 @@ struct FoundSchedules {
 /// many times it has then.
 fn widen(experiment: &mut Experiment, hosts: &HostRegistry, ratio: f64) -> Result<f64, Failure> {
     let task = &mut experiment.task;
-    let before = hosts.of(&task.host)?.plan(task.classes).outline().parameters as f64;
-    let (mut widened, mut is_wider) = (1.0, false);
-    while widened < ratio {
-        let Some(wider) = hosts.of(&task.host)?.widened() else {
-            if !is_wider {
-                return Err(HostError::NoWider(task.host.label().into()).into());
-            }
-            break;
-        };
-        task.host = wider;
-        is_wider = true;
-        widened = hosts.of(&task.host)?.plan(task.classes).outline().parameters as f64 / before;
-    }
+    let parameters = |host: &HostChoice| -> Result<f64, HostError> {
+        Ok(hosts.of(host)?.plan(task.classes).outline().parameters as f64)
+    };
+    let before = parameters(&task.host)?;
+    let host = wider(&task.host, task.classes, hosts, ratio * before)?;
+    let widened = parameters(&host)? / before;
+    task.host = host;
     let injections = hosts.of(&task.host)?.plan(task.classes).injection_specs();
     let slots: Vec<_> = experiment.layout.slots().iter().map(|spec| spec.slot).collect();
     experiment.layout = SlotLayout::new(&injections, &slots)?;
     Ok(widened)
+}
+
+/// The host of the same kind just so wide that it has this many parameters or more, or as wide as there are any.
+///
+/// # Errors
+/// A host that comes in one size, but has fewer.
+pub fn wider(host: &HostChoice, classes: i64, hosts: &HostRegistry, parameters: f64) -> Result<HostChoice, HostError> {
+    let mut found = host.clone();
+    while (hosts.of(&found)?.plan(classes).outline().parameters as f64) < parameters {
+        match hosts.of(&found)?.widened() {
+            Some(wider) => found = wider,
+            None if found == *host => return Err(HostError::NoWider(host.label().into())),
+            None => break,
+        }
+    }
+    Ok(found)
 }
 
 #[cfg(test)]

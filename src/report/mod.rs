@@ -12,11 +12,13 @@ mod survey;
 mod comparison;
 mod evaluation;
 mod trials;
+mod grown;
 
 pub use audit::{audit_text, exploited};
 pub use comparison::{comparison_tables, comparison_text, verdict_words};
 pub use csv::Csv;
 pub use evaluation::evaluation_text;
+pub use grown::growth_text;
 pub use growth::{Change, GrowthEffects, GrowthSummary};
 pub use results::RunResults;
 pub use runs::runs_table;

@@ -38,6 +38,11 @@ pub use crate::scenario::RewardConfig;
 // Events and their sinks.
 pub use crate::telemetry::{Event, Payload, Sink, SinkError, Sinks, strip_volatile};
 
+// Networks that are taken home.
+pub use crate::graph::{Graph, LayerGraph, ModuleGraph, NamedLayer, SeedGraph, StackLayer};
+pub use crate::keep::{KeptNetworks, NetworkShelf};
+pub use crate::network::{DataCard, GrownNetwork, Measured, Measures, NetworkError, Origin, SeedHistory};
+
 // An engine and how it ends.
 pub use crate::engine::{EngineBuilder, RunRecord, RunReport, SetupError};
 pub use crate::health::EngineError;
@@ -49,6 +54,7 @@ pub use crate::controller::ControllerPlugin;
 pub use crate::env::EnvPlugin;
 pub use crate::faults::FaultPlugin;
 pub use crate::governor::GovernorPlugin;
+pub use crate::keep::KeepPlugin;
 pub use crate::learner::LearnerPlugin;
 pub use crate::record::RecordPlugin;
 pub use crate::reward::RewardPlugin;

@@ -25,7 +25,7 @@ Examples:
 
 Exit code 2: it cannot be loaded; standard error says why.";
 
-#[derive(Clone, Debug, Args)]
+#[derive(Clone, Debug, Default, Args)]
 pub struct CheckOptions {
     /// Archive, file or folder.
     pub path: PathBuf,

@@ -7,7 +7,7 @@ use std::sync::Mutex;
 use super::formats;
 use super::survey::{Survey, of};
 use super::{DataError, DataRegistry};
-use crate::scenario::{DataSource, KnownImages};
+use crate::scenario::{DataSource, KnownImages, ron_text};
 
 /// Training images up to which a step is one pass over them; of more it is a part.
 const PASS_AT_MOST: usize = 3200;
@@ -67,7 +67,7 @@ pub fn own_images(survey: &Survey, mut data: DataSource, family: &str) -> Result
         batch_size: {},
         batches_per_step: {batches}, // full: one pass over the training part
 ",
-        data.to_ron(),
+        ron_text(&data),
         survey.classes.len(),
         BATCH.min((left / 8).max(1)),
     ))

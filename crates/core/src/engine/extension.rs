@@ -61,6 +61,8 @@ pub struct Names {
     pub blueprints: BlueprintRegistry,
     /// Reward modes by name.
     pub rewards: RewardModes,
+    /// Data sets by name.
+    pub data: DataRegistry,
     /// The plugins of a recorded run.
     pub plugins: Vec<PluginInfo>,
 }
@@ -123,6 +125,7 @@ impl Names {
             hosts: world.resource::<HostRegistry>().clone(),
             blueprints: world.resource::<BlueprintRegistry>().clone(),
             rewards: world.resource::<RewardModes>().clone(),
+            data: world.resource::<DataRegistry>().clone(),
             plugins: plugins.unwrap_or_default(),
         })
     }

@@ -28,6 +28,11 @@ pub trait HostDesign: Send + Sync {
         Vec::new()
     }
 
+    /// The same host for images of `channels` channels and `side` pixels a side; `None` if there is none.
+    fn reading(&self, _channels: i64, _side: i64) -> Option<HostChoice> {
+        None
+    }
+
     /// The next wider host of the same kind; `None` if there is none.
     fn widened(&self) -> Option<HostChoice> {
         None

@@ -6,11 +6,13 @@
 
 mod capture;
 mod shelf;
+mod test_part;
 
 use bevy_app::{App, Plugin};
 use bevy_ecs::prelude::*;
 
 pub use shelf::{KeptFile, NetworkShelf};
+pub use test_part::TestPart;
 
 use crate::clock::RunClock;
 use crate::env::{Experiment, LoadedData, round_is_complete};
@@ -35,7 +37,7 @@ impl Plugin for KeepPlugin {
 }
 
 /// The networks of a run as values.
-#[derive(Resource, Clone, Debug, Default)]
+#[derive(Resource, Clone, Debug, Default, PartialEq)]
 pub struct KeptNetworks {
     /// With the highest validation accuracy of all that were kept, of equals the smallest, then the first.
     pub best: Option<GrownNetwork>,

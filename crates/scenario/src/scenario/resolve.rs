@@ -4,7 +4,7 @@ use ron::ser::PrettyConfig;
 use serde::Serialize;
 
 use super::catalog::Catalog;
-use super::{DataSource, Scenario, TaskChoice, TaskSpec};
+use super::{Scenario, TaskChoice, TaskSpec};
 use crate::files::ron_options;
 
 impl Scenario {
@@ -36,12 +36,10 @@ impl Scenario {
     }
 }
 
-impl DataSource {
-    /// As a scenario writes it.
-    pub fn to_ron(&self) -> String {
-        // RON refuses no text and no number.
-        ron::ser::to_string_pretty(self, PrettyConfig::new().compact_structs(true)).unwrap_or_default()
-    }
+/// A value of a scenario as a scenario writes it.
+pub fn ron_text(value: &impl Serialize) -> String {
+    // RON refuses no text and no number.
+    ron::ser::to_string_pretty(value, PrettyConfig::new().compact_structs(true)).unwrap_or_default()
 }
 
 /// A scenario, or another file in its language, with every default written out and options without `Some`.

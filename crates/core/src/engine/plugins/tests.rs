@@ -15,7 +15,7 @@ fn the_inventory_holds_what_is_in_the_app_and_nothing_else() {
 
     let names = names(&app);
 
-    assert_eq!(names.len(), 11, "of 13 two only record, one is disabled, one is new");
+    assert_eq!(names.len(), 12, "of 14 two only record, one is disabled, one is new");
     assert!(names.contains(&"LearnerPlugin"));
     assert!(!names.contains(&"GovernorPlugin"));
     assert_eq!(names.last(), Some(&"frost"));
@@ -26,6 +26,6 @@ fn every_plugin_of_a_recorded_run_is_known() {
     let extension = Extension::default();
     let plugins = &extension.names().unwrap().plugins;
 
-    assert_eq!(plugins.len(), 13);
+    assert_eq!(plugins.len(), 14);
     assert!(plugins.iter().all(|plugin| plugin.name.ends_with("Plugin")));
 }

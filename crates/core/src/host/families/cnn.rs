@@ -43,6 +43,14 @@ impl HostDesign for CnnSpec {
         problems
     }
 
+    fn reading(&self, channels: i64, side: i64) -> Option<HostChoice> {
+        Some(HostChoice::Cnn(Self {
+            in_channels: channels,
+            input_hw: side,
+            ..self.clone()
+        }))
+    }
+
     fn widened(&self) -> Option<HostChoice> {
         let base_channels = self.base_channels + 1;
         (base_channels <= WIDEST).then(|| {

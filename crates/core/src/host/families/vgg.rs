@@ -35,6 +35,14 @@ impl HostDesign for VggSpec {
         problems
     }
 
+    fn reading(&self, channels: i64, side: i64) -> Option<HostChoice> {
+        Some(HostChoice::Vgg(Self {
+            in_channels: channels,
+            input_hw: side,
+            ..self.clone()
+        }))
+    }
+
     fn widened(&self) -> Option<HostChoice> {
         let base_channels = self.base_channels + 1;
         (base_channels <= WIDEST).then(|| {

@@ -1,0 +1,289 @@
+//! `grow`: a network on one's own data within a budget, beside what else the compute could have been spent on.
+
+use std::io::IsTerminal;
+use std::path::{Path, PathBuf};
+
+use indicatif::{ProgressBar, ProgressStyle};
+
+use super::options::{CheckOptions, GrowOptions};
+use super::output::{print_note, show_either, width};
+use super::rejection::Rejection;
+use super::{Context, Outcome, init};
+use crate::controller::SavedFolder;
+use crate::data::{Surveyed, TaskData, survey};
+use crate::engine::read_text;
+use crate::grow::{Base, GrowError, GrowEvent, Growth, Order, Variant, grow};
+use crate::network::GrownNetwork;
+use crate::record::{ScenarioFile, scenario_folder};
+use crate::report::growth_text;
+use crate::run::{StopSignal, stop_on_signals};
+use crate::scenario::{HostChoice, HostName, Normalise, Override, ron_text};
+
+/// Grows, compares, chooses, writes.
+pub fn run(options: &GrowOptions, context: &Context) -> Result<Outcome, Rejection> {
+    let stop = StopSignal::default();
+    stop_on_signals(stop.clone()).map_err(|error| Rejection::Usage(format!("no handlers for signals: {error}")))?;
+    let order = order(options, context, &stop)?;
+    let mut progress = Progress::new(context);
+    let grown = grow(&order, &mut |event| progress.show(event));
+    progress.clear();
+    let growth = match grown {
+        Ok(growth) => growth,
+        Err(GrowError::Stopped) => {
+            print_note(GrowError::Stopped);
+            return Ok(stop.requested().map_or(Outcome::Failed, Outcome::Stopped));
+        }
+        Err(error) => return Err(Rejection::Usage(error.to_string())),
+    };
+    for note in &growth.notes {
+        print_note(format_args!("note: {note}"));
+    }
+    write(&growth, options)?;
+    Ok(show_either(context.global, &growth, || {
+        growth_text(&growth, &options.output, width())
+    }))
+}
+
+fn order<'a>(options: &GrowOptions, context: &'a Context, stop: &'a StopSignal) -> Result<Order<'a>, Rejection> {
+    let given = options
+        .weights
+        .as_deref()
+        .map(Given::read)
+        .transpose()
+        .map_err(Rejection::Usage)?;
+    let (label, file) = match (&options.data, &options.scenario) {
+        (Some(_), _) => ("grow".into(), ScenarioFile::of_text(&text_of_data(options)?)),
+        (None, Some(path)) => {
+            let file = ScenarioFile {
+                text: read_text(path)?,
+                folder: scenario_folder(path).map_err(crate::engine::SetupError::from)?,
+                path: Some(path.clone()),
+            };
+            (path.display().to_string(), file)
+        }
+        (None, None) => return Err(Rejection::Usage("grow needs --data PATH or --scenario FILE".into())),
+    };
+    let mut sets = vec![
+        ("name", "\"grow\"".into()),
+        ("run.rounds", "1".into()),
+        ("run.n_envs", options.tries.to_string()),
+        ("run.keep", "best".into()),
+        // Nothing learns to decide here, and nothing is paid.
+        ("policy.controller", "\"wait\"".into()),
+    ];
+    sets.extend(options.steps.map(|steps| ("run.max_steps", steps.to_string())));
+    sets.extend(options.seed.map(|seed| ("run.seed", seed.to_string())));
+    sets.extend(given.iter().flat_map(Given::sets));
+    let mut base = Base {
+        label,
+        file,
+        sets,
+        overrides: options
+            .sets
+            .iter()
+            .map(|set| Override::parse(set))
+            .collect::<Result<_, _>>()
+            .map_err(Rejection::Usage)?,
+        catalog: &context.catalog,
+        extension: context.extension,
+        threads: context.threads(),
+        stop,
+    };
+    if let Some(host) = &options.host {
+        let value = host_value(host, &base, context)?;
+        base.sets.push(("task.host", value));
+    }
+    let policy = options.policy.as_deref().map(SavedFolder::read).transpose();
+    let old = options.old.as_deref().map(|path| old_data(path, context)).transpose()?;
+    Ok(Order {
+        base,
+        names: &context.names,
+        budget: options.budget,
+        is_given: given.is_some(),
+        is_frozen: options.freeze,
+        rates: options.rates.clone(),
+        policy: policy.map_err(|error| Rejection::Usage(format!("--policy: {error}")))?,
+        old,
+    })
+}
+
+/// A network that somebody has trained.
+enum Given {
+    /// Of this engine's files: it brings its architecture, and how its images were normalised.
+    Kept(PathBuf, Box<GrownNetwork>),
+    /// Weights alone.
+    Weights(PathBuf),
+}
+
+impl Given {
+    fn read(path: &Path) -> Result<Self, String> {
+        let place = path
+            .canonicalize()
+            .map_err(|error| format!("--weights {}: {error}", path.display()))?;
+        Ok(match GrownNetwork::load(&place) {
+            Ok(network) => Self::Kept(place, Box::new(network)),
+            // What is wrong with weights is said where they are read.
+            Err(_) => Self::Weights(place),
+        })
+    }
+
+    fn sets(&self) -> Vec<(&'static str, String)> {
+        match self {
+            Self::Weights(path) => vec![(
+                "task.weights",
+                format!("(path: {})", ron_text(&path.display().to_string())),
+            )],
+            Self::Kept(path, network) => {
+                let host = format!("grown({})", ron_text(&path.display().to_string()));
+                let (scale, offset) = (&network.data.scale, &network.data.offset);
+                // Pixels p are read as p·scale + offset, which is (p/255 - mean)/std.
+                let std: Vec<f64> = scale.iter().map(|&scale| 1.0 / (255.0 * f64::from(scale))).collect();
+                let mean = offset
+                    .iter()
+                    .zip(&std)
+                    .map(|(&offset, std)| -f64::from(offset) * std)
+                    .collect();
+                let normalise = (!scale.is_empty()).then(|| ron_text(&Normalise::Constants { mean, std }));
+                let normalise = normalise.map(|normalise| ("task.normalise", normalise));
+                std::iter::once(("task.host", host)).chain(normalise).collect()
+            }
+        }
+    }
+}
+
+/// A scenario for the data, as `init` writes it.
+fn text_of_data(options: &GrowOptions) -> Result<String, Rejection> {
+    let (survey, check) = look(
+        options.data.as_deref().unwrap_or(Path::new("")),
+        options.labels.as_deref(),
+    )?;
+    let task = init::task(&survey, &check)?;
+    Ok(format!("(\n{})\n", task.ron))
+}
+
+fn look(path: &Path, labels: Option<&Path>) -> Result<(Surveyed, CheckOptions), Rejection> {
+    let absolute = |path: &Path| {
+        let place = path.canonicalize();
+        place.map_err(|error| Rejection::Usage(format!("cannot read the data {}: {error}", path.display())))
+    };
+    let check = CheckOptions {
+        path: absolute(path)?,
+        labels: labels.map(absolute).transpose()?,
+        ..CheckOptions::default()
+    };
+    let surveyed = survey(&check.path, check.labels.as_deref(), check.known())?;
+    Ok((surveyed, check))
+}
+
+/// The test part of other data, at their path.
+fn old_data(path: &Path, context: &Context) -> Result<TaskData, Rejection> {
+    let (survey, check) = look(path, None)?;
+    let text = format!("(\n{})\n", init::task(&survey, &check)?.ron);
+    let prepared = crate::engine::Prepared::from_ron("--old", &text, &[], &context.catalog)?;
+    Ok(TaskData::load(&prepared.loaded.task, None, &context.names.data)?)
+}
+
+/// `--host` as a scenario writes it: a family, a known network for the data's channels and side, or what is RON already.
+fn host_value(host: &str, base: &Base, context: &Context) -> Result<String, Rejection> {
+    if host.contains('(') {
+        return Ok(host.into());
+    }
+    let task = base.prepare(&Variant::default())?.loaded.task;
+    let input = context
+        .names
+        .hosts
+        .of(&task.host)
+        .map_err(|error| Rejection::Usage(error.to_string()))?;
+    let input = input.plan(task.classes).input();
+    let choice = match host {
+        "cnn" => HostChoice::Cnn(Default::default()),
+        "resnet" => HostChoice::Resnet(Default::default()),
+        "vgg" => HostChoice::Vgg(Default::default()),
+        name => HostChoice::Named(HostName(name.into())),
+    };
+    let design = context.names.hosts.of(&choice);
+    let design = design.map_err(|error| Rejection::Usage(format!("--host: {error}; or a family: cnn, resnet, vgg")))?;
+    let reading = design.reading(input.channels, input.side).unwrap_or(choice);
+    Ok(ron_text(&reading))
+}
+
+/// A bar on a terminal, a line an attempt elsewhere; nothing with `--quiet`.
+struct Progress {
+    bar: Option<ProgressBar>,
+    is_quiet: bool,
+    name: String,
+}
+
+impl Progress {
+    fn new(context: &Context) -> Self {
+        let is_quiet = context.global.quiet;
+        let is_drawn = !is_quiet && std::io::stderr().is_terminal();
+        let bar = is_drawn.then(|| {
+            let bar = context.terminal.add(ProgressBar::new(1));
+            // The template is a constant, so the default is never seen.
+            let style = ProgressStyle::with_template("{bar:24} {percent:>3} %  {msg}");
+            bar.set_style(
+                style
+                    .unwrap_or_else(|_| ProgressStyle::default_bar())
+                    .progress_chars("━━─"),
+            );
+            bar
+        });
+        Self {
+            bar,
+            is_quiet,
+            name: String::new(),
+        }
+    }
+
+    fn show(&mut self, event: GrowEvent) {
+        match (event, &self.bar) {
+            (GrowEvent::Begins { name, steps }, bar) => {
+                name.clone_into(&mut self.name);
+                if let Some(bar) = bar {
+                    bar.set_length(steps);
+                    bar.set_position(0);
+                    bar.set_message(self.name.clone());
+                }
+            }
+            (GrowEvent::Step, bar) => {
+                if let Some(bar) = bar {
+                    bar.inc(1);
+                }
+            }
+            (GrowEvent::Ends { validation }, bar) if !self.is_quiet => {
+                let accuracy = validation.map_or("nothing was measured".into(), |accuracy| {
+                    format!("{accuracy:.2} % of the validation part")
+                });
+                let line = format!("{}: {accuracy}", self.name);
+                match bar {
+                    Some(bar) => bar.suspend(|| print_note(line)),
+                    None => print_note(line),
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn clear(&self) {
+        if let Some(bar) = &self.bar {
+            bar.finish_and_clear();
+        }
+    }
+}
+
+/// Puts the network, the table and the scenario into the folder.
+fn write(growth: &Growth, options: &GrowOptions) -> Result<(), Rejection> {
+    let chosen = growth
+        .rows
+        .iter()
+        .position(|row| row.way == growth.choice.way)
+        .unwrap_or_default();
+    let failed = |error: std::io::Error| Rejection::Usage(format!("{}: {error}", options.output.display()));
+    crate::storage::create_dir_all(&options.output).map_err(failed)?;
+    growth.networks[chosen]
+        .save(&options.output.join("kept.safetensors"))
+        .map_err(|error| Rejection::Usage(error.to_string()))?;
+    let table = serde_json::to_vec_pretty(growth).map_err(|error| Rejection::Usage(error.to_string()))?;
+    crate::storage::write_synced(&options.output.join("grow.json"), &table).map_err(failed)
+}

@@ -1,0 +1,80 @@
+use super::*;
+use crate::host::HostDesign;
+use crate::scenario::CnnSpec;
+
+fn host() -> HostPlan {
+    CnnSpec {
+        base_channels: 4,
+        ..CnnSpec::default()
+    }
+    .plan(10)
+}
+
+fn planted(budget: &str, is_given: bool) -> Vec<String> {
+    let slots = [0, 1, 2].map(|column| SlotId::new(0, column));
+    let plan = host();
+    let found = plantings(
+        &plan,
+        &slots,
+        &BlueprintRegistry::default(),
+        (budget.parse().unwrap(), is_given),
+    );
+    let words = |planting: &Planting| {
+        let seeds: Vec<String> = planting.iter().map(|(slot, name)| format!("{slot} {name}")).collect();
+        seeds.join(", ")
+    };
+    found.iter().map(words).collect()
+}
+
+#[test]
+fn budgets_are_multiples_or_totals_of_parameters_or_multiply_accumulates() {
+    for (text, budget) in [
+        ("2x", Budget::Parameters(Amount::Times(2.0))),
+        ("120k", Budget::Parameters(Amount::Total(120e3))),
+        ("1.5M", Budget::Parameters(Amount::Total(1.5e6))),
+        ("700", Budget::Parameters(Amount::Total(700.0))),
+        ("1.5xmacs", Budget::Macs(Amount::Times(1.5))),
+        ("30Mmacs", Budget::Macs(Amount::Total(30e6))),
+    ] {
+        assert_eq!(text.parse(), Ok(budget), "{text}");
+    }
+    for wrong in ["", "x", "0.5x", "-3", "2y", "nan", "1e400", "macs"] {
+        assert!(wrong.parse::<Budget>().unwrap_err().contains("valid: 2x"), "{wrong}");
+    }
+}
+
+#[test]
+fn each_planting_is_as_strong_as_the_budget_allows() {
+    assert_eq!(
+        planted("100x", false),
+        [
+            "r0c0 conv_heavy, r0c1 conv_heavy, r0c2 attention",
+            "r0c0 conv_heavy, r0c1 conv_heavy",
+            "r0c0 conv_heavy",
+            "r0c2 conv_heavy",
+        ]
+    );
+    assert_eq!(planted("1.1x", false)[2], "r0c2 attention");
+    assert_eq!(
+        planted("100x", true),
+        [
+            "r0c0 conv_heavy, r0c2 conv_heavy",
+            "r0c0 conv_heavy",
+            "r0c1 conv_heavy",
+            "r0c2 conv_heavy"
+        ]
+    );
+}
+
+#[test]
+fn nothing_is_planted_where_not_even_the_smallest_seed_fits() {
+    assert!(planted("1.0001x", false).is_empty());
+    assert!(planted("10", true).is_empty());
+}
+
+#[test]
+fn a_budget_of_multiply_accumulates_counts_positions() {
+    let early = planted("1.2xmacs", true);
+    let heavy = |slot: &str| early.iter().any(|planting| *planting == format!("{slot} conv_heavy"));
+    assert!(!heavy("r0c0"), "{early:?}");
+}

@@ -1,0 +1,80 @@
+//! The table of a `grow`: what was grown, beside what else the compute could have been spent on.
+
+use std::path::Path;
+
+use super::table::Table;
+use super::words::{number, wrapped};
+use crate::grow::{Bounded, Growth, Row};
+use crate::telemetry::Num;
+
+/// Columns that go first where there is no room for them.
+const DROPPED: [&str; 5] = ["tried", "rate", "steps", "seconds", "val %"];
+
+/// The rows, the choice in a sentence, and where the result is; lines of at most `width` characters.
+pub fn growth_text(growth: &Growth, place: &Path, width: usize) -> String {
+    let has_old = growth.rows.iter().any(|row| row.old.is_some());
+    let mut numbers = vec![
+        "parameters",
+        "MMAC",
+        "GMAC spent",
+        "seconds",
+        "steps",
+        "tried",
+        "rate",
+        "val %",
+        "test %",
+        "95 %",
+        "grown ahead",
+    ];
+    numbers.extend(has_old.then_some("old %"));
+    let mut table = Table::new(&["network"], &numbers);
+    for row in &growth.rows {
+        table.push(cells(row, has_old));
+    }
+    let rows = table.render_within(width, &DROPPED);
+    let seeds = growth
+        .rows
+        .iter()
+        .find(|row| row.way == crate::grow::Way::Grown)
+        .map(seeds);
+    let seeds = seeds.map_or_else(String::new, |seeds| format!("grown: {seeds}\n"));
+    let why = wrapped(&capitalised(&growth.choice.why), width);
+    format!("{rows}{seeds}\n{why}\nwritten to {}\n", place.display())
+}
+
+fn cells(row: &Row, has_old: bool) -> Vec<String> {
+    let ahead = row.grown_ahead.map_or_else(String::new, |Bounded { mean, low, high }| {
+        format!("{mean:+.2} ({low:+.2} to {high:+.2})")
+    });
+    let mut cells = vec![
+        row.name.into(),
+        row.parameters.to_string(),
+        format!("{:.3}", row.macs as f64 / 1e6),
+        format!("{:.1}", row.gmacs),
+        format!("{:.1}", row.seconds),
+        row.steps.to_string(),
+        row.tried.to_string(),
+        format!("{}", row.rate),
+        format!("{:.2}", row.validation),
+        format!("{:.2}", row.test.mean),
+        format!("{:.1} to {:.1}", row.test.low, row.test.high),
+        ahead,
+    ];
+    cells.extend(has_old.then(|| number(row.old.map(|old| Num(old.mean)), 2)));
+    cells
+}
+
+fn seeds(row: &Row) -> String {
+    let seeds: Vec<String> = row
+        .seeds
+        .iter()
+        .map(|(slot, blueprint)| format!("{slot} {blueprint}"))
+        .collect();
+    seeds.join(", ")
+}
+
+fn capitalised(sentence: &str) -> String {
+    let mut characters = sentence.chars();
+    let first = characters.next().map(|first| first.to_uppercase().to_string());
+    format!("{}{}.", first.unwrap_or_default(), characters.as_str())
+}
