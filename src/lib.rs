@@ -317,8 +317,8 @@ pub use simic_core::{choice, section};
 pub use simic_core::{extend, prelude};
 // What the rooms below name.
 use simic_core::{
-    actions, checkpoint, clock, controller, data, engine, env, growth, health, host, learner, policy, random, record,
-    renamed, reward, run, scenario, schedule, schema, seed, storage, telemetry, torch, unfinished, validation,
+    actions, checkpoint, clock, controller, data, engine, env, growth, health, host, learner, network, policy, random,
+    record, renamed, reward, run, scenario, schedule, schema, seed, storage, telemetry, torch, unfinished, validation,
 };
 
 #[doc(hidden)]
@@ -340,8 +340,8 @@ pub mod cli;
 pub mod internals {
     pub use simic_core::{
         actions, checkpoint, clock, controller, data, engine, env, faults, governor, growth, health, host, kernels,
-        learner, nn, policy, random, record, reward, run, scenario, schedule, schema, seed, storage, telemetry, torch,
-        training, unfinished, validation,
+        learner, network, nn, policy, random, record, reward, run, scenario, schedule, schema, seed, storage,
+        telemetry, torch, training, unfinished, validation,
     };
 
     pub use crate::{compare, eval, inspect, prior_art, report, sweep};

@@ -13,7 +13,8 @@ use crate::controller::SavedFolder;
 use crate::engine::Extension;
 use crate::env::{Experiment, InitialSeeds};
 use crate::health::{EngineError, Failure, Position};
-use crate::host::{HostError, HostRegistry, SlotLayout};
+use crate::host::{HostError, SlotLayout};
+use crate::network::HostRegistry;
 use crate::policy::DecideMode;
 use crate::run::StopSignal;
 use crate::scenario::PeriodicConfig;
@@ -461,21 +462,23 @@ struct FoundSchedules {
 /// Makes the host just so wide that it has `ratio` times its parameters or more, or as wide as there are any, and returns how
 /// many times it has then.
 fn widen(experiment: &mut Experiment, hosts: &HostRegistry, ratio: f64) -> Result<f64, Failure> {
-    let task = &mut experiment.task;
-    let before = hosts.of(&task.host)?.plan(task.classes).outline().parameters as f64;
+    let (task, folder) = (&mut experiment.task, experiment.folder.as_deref());
+    let before = hosts.of(&task.host, folder)?.plan(task.classes).outline().parameters as f64;
     let (mut widened, mut is_wider) = (1.0, false);
     while widened < ratio {
-        let Some(wider) = hosts.of(&task.host)?.widened() else {
+        let Some(wider) = hosts.of(&task.host, folder)?.widened() else {
             if !is_wider {
                 return Err(HostError::NoWider(task.host.label().into()).into());
             }
             break;
         };
         task.host = wider;
+        // Given weights are those of the narrower one.
+        (task.weights, task.freeze) = (None, None);
         is_wider = true;
-        widened = hosts.of(&task.host)?.plan(task.classes).outline().parameters as f64 / before;
+        widened = hosts.of(&task.host, folder)?.plan(task.classes).outline().parameters as f64 / before;
     }
-    let injections = hosts.of(&task.host)?.plan(task.classes).injection_specs();
+    let injections = hosts.of(&task.host, folder)?.plan(task.classes).injection_specs();
     let slots: Vec<_> = experiment.layout.slots().iter().map(|spec| spec.slot).collect();
     experiment.layout = SlotLayout::new(&injections, &slots)?;
     Ok(widened)
