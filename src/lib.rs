@@ -344,8 +344,8 @@ pub mod cli;
 pub mod internals {
     pub use simic_core::{
         actions, checkpoint, clock, controller, data, engine, env, faults, governor, growth, health, host, kernels,
-        learner, nn, policy, random, record, reward, run, scenario, schedule, schema, seed, storage, telemetry, torch,
-        training, unfinished, validation,
+        learner, network, nn, policy, random, record, reward, run, scenario, schedule, schema, seed, storage,
+        telemetry, torch, training, unfinished, validation,
     };
 
     pub use crate::{compare, eval, inspect, prior_art, report, sweep};

@@ -1,7 +1,7 @@
 //! `grow`: a network on one's own data within a budget, beside what else the compute could have been spent on.
 
 use std::io::IsTerminal;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use indicatif::{ProgressBar, ProgressStyle};
 
@@ -45,12 +45,9 @@ pub fn run(options: &GrowOptions, context: &Context) -> Result<Outcome, Rejectio
 }
 
 fn order<'a>(options: &GrowOptions, context: &'a Context, stop: &'a StopSignal) -> Result<Order<'a>, Rejection> {
-    let given = options
-        .weights
-        .as_deref()
-        .map(Given::read)
-        .transpose()
-        .map_err(Rejection::Usage)?;
+    let given = options.weights.as_deref().map(Given::read);
+    let given = given.transpose().map_err(Rejection::Usage)?;
+    let has_host = options.host.is_some();
     let (label, file) = match (&options.data, &options.scenario) {
         (Some(_), _) => ("grow".into(), ScenarioFile::of_text(&text_of_data(options)?)),
         (None, Some(path)) => {
@@ -73,7 +70,7 @@ fn order<'a>(options: &GrowOptions, context: &'a Context, stop: &'a StopSignal) 
     ];
     sets.extend(options.steps.map(|steps| ("run.max_steps", steps.to_string())));
     sets.extend(options.seed.map(|seed| ("run.seed", seed.to_string())));
-    sets.extend(given.iter().flat_map(Given::sets));
+    sets.extend(given.iter().flat_map(|given| given.sets(has_host)));
     let mut base = Base {
         label,
         file,
@@ -108,46 +105,47 @@ fn order<'a>(options: &GrowOptions, context: &'a Context, stop: &'a StopSignal) 
 }
 
 /// A network that somebody has trained.
-enum Given {
-    /// Of this engine's files: it brings its architecture, and how its images were normalised.
-    Kept(PathBuf, Box<GrownNetwork>),
-    /// Weights alone.
-    Weights(PathBuf),
+struct Given {
+    path: String,
+    /// One of this engine's files, which bring their architecture, and how images were normalised.
+    kept: Option<GrownNetwork>,
 }
 
 impl Given {
     fn read(path: &Path) -> Result<Self, String> {
-        let place = path
-            .canonicalize()
-            .map_err(|error| format!("--weights {}: {error}", path.display()))?;
-        Ok(match GrownNetwork::load(&place) {
-            Ok(network) => Self::Kept(place, Box::new(network)),
-            // What is wrong with weights is said where they are read.
-            Err(_) => Self::Weights(place),
+        let place = path.canonicalize();
+        let place = place.map_err(|error| format!("--weights {}: {error}", path.display()))?;
+        Ok(Self {
+            // What is wrong with other files is said where they are read.
+            kept: GrownNetwork::load(&place).ok(),
+            path: place.display().to_string(),
         })
     }
 
-    fn sets(&self) -> Vec<(&'static str, String)> {
-        match self {
-            Self::Weights(path) => vec![(
-                "task.weights",
-                format!("(path: {})", ron_text(&path.display().to_string())),
-            )],
-            Self::Kept(path, network) => {
-                let host = format!("grown({})", ron_text(&path.display().to_string()));
-                let (scale, offset) = (&network.data.scale, &network.data.offset);
-                // Pixels p are read as p·scale + offset, which is (p/255 - mean)/std.
-                let std: Vec<f64> = scale.iter().map(|&scale| 1.0 / (255.0 * f64::from(scale))).collect();
-                let mean = offset
-                    .iter()
-                    .zip(&std)
-                    .map(|(&offset, std)| -f64::from(offset) * std)
-                    .collect();
-                let normalise = (!scale.is_empty()).then(|| ron_text(&Normalise::Constants { mean, std }));
-                let normalise = normalise.map(|normalise| ("task.normalise", normalise));
-                std::iter::once(("task.host", host)).chain(normalise).collect()
-            }
+    /// `has_host`: it is said of which host they are.
+    fn sets(&self, has_host: bool) -> Vec<(&'static str, String)> {
+        let path = ron_text(&self.path);
+        let weights = ("task.weights", format!("(path: {path})"));
+        let Some(network) = &self.kept else {
+            return vec![weights];
+        };
+        let mut sets = vec![if has_host {
+            weights
+        } else {
+            ("task.host", format!("grown({path})"))
+        }];
+        let (scale, offset) = (&network.data.scale, &network.data.offset);
+        if !scale.is_empty() {
+            // Pixels p are read as p·scale + offset, which is (p/255 - mean)/std.
+            let std: Vec<f64> = scale.iter().map(|&scale| 1.0 / (255.0 * f64::from(scale))).collect();
+            let mean = offset
+                .iter()
+                .zip(&std)
+                .map(|(&offset, std)| -f64::from(offset) * std)
+                .collect();
+            sets.push(("task.normalise", ron_text(&Normalise::Constants { mean, std })));
         }
+        sets
     }
 }
 
@@ -192,7 +190,7 @@ fn host_value(host: &str, base: &Base, context: &Context) -> Result<String, Reje
     let input = context
         .names
         .hosts
-        .of(&task.host)
+        .of(&task.host, base.file.folder.as_deref())
         .map_err(|error| Rejection::Usage(error.to_string()))?;
     let input = input.plan(task.classes).input();
     let choice = match host {
@@ -201,7 +199,7 @@ fn host_value(host: &str, base: &Base, context: &Context) -> Result<String, Reje
         "vgg" => HostChoice::Vgg(Default::default()),
         name => HostChoice::Named(HostName(name.into())),
     };
-    let design = context.names.hosts.of(&choice);
+    let design = context.names.hosts.of(&choice, None);
     let design = design.map_err(|error| Rejection::Usage(format!("--host: {error}; or a family: cnn, resnet, vgg")))?;
     let reading = design.reading(input.channels, input.side).unwrap_or(choice);
     Ok(ron_text(&reading))

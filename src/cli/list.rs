@@ -131,7 +131,7 @@ fn presets() -> Vec<Preset> {
 
 fn task_row(task: &TaskPreset, catalog: &Catalog) -> Vec<String> {
     let spec = &task.spec;
-    let host = catalog.hosts.outline(&spec.host, spec.classes);
+    let host = catalog.hosts.outline(&spec.host, spec.classes, None).ok();
     let of_host = |tell: fn(&HostOutline) -> String| host.as_ref().map(tell).unwrap_or_default();
     vec![
         spec.name.clone(),
@@ -201,7 +201,7 @@ fn host_rows(catalog: &Catalog) -> Vec<HostRow> {
     });
     let named = catalog.hosts.entries().into_iter().map(|Entry { name, summary }| {
         let choice = HostChoice::Named(HostName(name.clone()));
-        let size = catalog.hosts.outline(&choice, CLASSES).map(|host| HostSize {
+        let size = catalog.hosts.outline(&choice, CLASSES, None).ok().map(|host| HostSize {
             parameters: host.parameters,
             ops: host.ops,
             widths: host.widths(),

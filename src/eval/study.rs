@@ -2,6 +2,7 @@
 //! so that what is played until a stop compares all of them; then those that follow from what the policy has played.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
 use bevy_ecs::world::World;
 
@@ -13,7 +14,8 @@ use crate::controller::SavedFolder;
 use crate::engine::Extension;
 use crate::env::{Experiment, InitialSeeds};
 use crate::health::{EngineError, Failure, Position};
-use crate::host::{HostError, HostRegistry, SlotLayout};
+use crate::host::{HostError, HostPlan, SlotLayout};
+use crate::network::{HostRegistry, NetworkError};
 use crate::policy::DecideMode;
 use crate::run::StopSignal;
 use crate::scenario::{HostChoice, Keep, PeriodicConfig};
@@ -465,15 +467,17 @@ struct FoundSchedules {
 /// Makes the host just so wide that it has `ratio` times its parameters or more, or as wide as there are any, and returns how
 /// many times it has then.
 fn widen(experiment: &mut Experiment, hosts: &HostRegistry, ratio: f64) -> Result<f64, Failure> {
-    let task = &mut experiment.task;
-    let parameters = |host: &HostChoice| -> Result<f64, HostError> {
-        Ok(hosts.of(host)?.plan(task.classes).outline().parameters as f64)
-    };
-    let before = parameters(&task.host)?;
-    let host = wider(&task.host, task.classes, hosts, ratio * before)?;
-    let widened = parameters(&host)? / before;
-    task.host = host;
-    let injections = hosts.of(&task.host)?.plan(task.classes).injection_specs();
+    let (task, folder) = (&mut experiment.task, experiment.folder.as_deref());
+    let plan = |host: &HostChoice| -> Result<HostPlan, NetworkError> { Ok(hosts.of(host, folder)?.plan(task.classes)) };
+    let before = plan(&task.host)?.outline().parameters as f64;
+    let host = wider(&task.host, task.classes, (hosts, folder), ratio * before)?;
+    let wider = plan(&host)?;
+    let widened = wider.outline().parameters as f64 / before;
+    if host != task.host {
+        // Given weights are those of the narrower one.
+        (task.host, task.weights, task.freeze) = (host, None, None);
+    }
+    let injections = wider.injection_specs();
     let slots: Vec<_> = experiment.layout.slots().iter().map(|spec| spec.slot).collect();
     experiment.layout = SlotLayout::new(&injections, &slots)?;
     Ok(widened)
@@ -483,16 +487,24 @@ fn widen(experiment: &mut Experiment, hosts: &HostRegistry, ratio: f64) -> Resul
 ///
 /// # Errors
 /// A host that comes in one size, but has fewer.
-pub fn wider(host: &HostChoice, classes: i64, hosts: &HostRegistry, parameters: f64) -> Result<HostChoice, HostError> {
+pub fn wider(
+    host: &HostChoice,
+    classes: i64,
+    (hosts, folder): (&HostRegistry, Option<&Path>),
+    parameters: f64,
+) -> Result<HostChoice, NetworkError> {
     let mut found = host.clone();
-    while (hosts.of(&found)?.plan(classes).outline().parameters as f64) < parameters {
-        match hosts.of(&found)?.widened() {
+    loop {
+        let design = hosts.of(&found, folder)?;
+        if design.plan(classes).outline().parameters as f64 >= parameters {
+            return Ok(found);
+        }
+        match design.widened() {
             Some(wider) => found = wider,
-            None if found == *host => return Err(HostError::NoWider(host.label().into())),
-            None => break,
+            None if found == *host => return Err(HostError::NoWider(host.label().into()).into()),
+            None => return Ok(found),
         }
     }
-    Ok(found)
 }
 
 #[cfg(test)]

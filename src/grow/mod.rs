@@ -13,17 +13,20 @@ pub use budget::{Amount, Budget, Planting, Size, plantings};
 pub use play::{Attempt, Base, PlayError, Variant};
 pub use table::{Bounded, Choice, Row, Way};
 
+use std::path::Path;
+
 use serde::Serialize;
 
 use crate::controller::SavedFolder;
 use crate::data::{DataError, TaskData};
 use crate::engine::{Names, SetupError};
 use crate::eval::wider;
+use crate::graph::LayerGraph;
 use crate::growth::SlotId;
 use crate::host::{HostError, HostPlan};
 use crate::keep::TestPart;
 use crate::network::{GrownNetwork, NetworkError};
-use crate::scenario::{OptimizerConfig, Scenario, TaskSpec, ron_text};
+use crate::scenario::{HostChoice, OptimizerConfig, Scenario, TaskSpec, ron_text};
 use table::{Tested, choose};
 
 /// What is to be grown.
@@ -53,6 +56,8 @@ pub struct Growth {
     pub choice: Choice,
     /// In the order of [`Way`].
     pub rows: Vec<Row>,
+    /// Each planting at its best learning rate; the best of them by validation is the grown row.
+    pub tried: Vec<Row>,
     /// What could not be compared, and why.
     pub notes: Vec<String>,
     /// Of each row.
@@ -126,10 +131,11 @@ pub fn grow(order: &Order, report: &mut Report) -> Result<Growth, GrowError> {
     let folder = prepared.file.folder.as_deref();
     let data = TaskData::load(task, folder, &order.names.data)?;
     let test = TestPart::of(&data)?.ok_or(GrowError::NoTestPart)?;
-    let plan = order.names.hosts.of(&task.host)?.plan(task.classes);
+    let plan = order.names.hosts.of(&task.host, folder)?.plan(task.classes);
     let (mut rows, mut notes) = (Vec::new(), Vec::new());
-    let grown = order.grow((&plan, &prepared.loaded.slots), task, report)?;
-    let mut others = order.others(&plan, task, (grown.as_ref(), &data), (&mut notes, report))?;
+    let plantings = order.grow((&plan, &prepared.loaded.slots), task, report)?;
+    let grown = Attempt::best(plantings.iter().map(|(_, attempt)| attempt));
+    let mut others = order.others((&plan, folder), task, (grown.as_ref(), &data), (&mut notes, report))?;
     others.extend(grown.map(|attempt| (Way::Grown, attempt)));
     others.sort_by_key(|(way, _)| *way as u8);
     let old = order.old.as_ref().map(TestPart::of).transpose()?.flatten();
@@ -152,6 +158,14 @@ pub fn grow(order: &Order, report: &mut Report) -> Result<Growth, GrowError> {
         rows.push(Row::new(*way, order.is_given, attempt, result, reference));
     }
     let choice = choose(&rows, order.is_frozen).ok_or(GrowError::Stopped)?;
+    let tried = plantings.iter().map(|(name, attempt)| {
+        let row = Row::new(Way::Grown, order.is_given, attempt, &tested(attempt)?, of_growth);
+        Ok(Row {
+            name: name.clone(),
+            ..row
+        })
+    });
+    let tried = tried.collect::<Result<_, NetworkError>>()?;
     let (networks, scenarios) = others
         .into_iter()
         .map(|(_, attempt)| (attempt.network, attempt.scenario))
@@ -159,6 +173,7 @@ pub fn grow(order: &Order, report: &mut Report) -> Result<Growth, GrowError> {
     Ok(Growth {
         choice,
         rows,
+        tried,
         notes,
         networks,
         scenarios,
@@ -166,13 +181,13 @@ pub fn grow(order: &Order, report: &mut Report) -> Result<Growth, GrowError> {
 }
 
 impl Order<'_> {
-    /// The best of what the plantings, or the policy, come to; `None` if none of them committed anything within the budget.
+    /// What each planting, or the policy, comes to, if it has committed anything, within the budget.
     fn grow(
         &self,
         (plan, slots): (&HostPlan, &[SlotId]),
         task: &TaskSpec,
         report: &mut Report,
-    ) -> Result<Option<Attempt>, GrowError> {
+    ) -> Result<Vec<(String, Attempt)>, GrowError> {
         let freeze = || self.is_frozen.then(|| ("task.freeze", "[\"all\"]".to_owned()));
         let mut variants: Vec<(String, Variant)> = Vec::new();
         if let Some(policy) = &self.policy {
@@ -212,7 +227,7 @@ impl Order<'_> {
         if variants.is_empty() {
             return Err(GrowError::TooSmall(self.budget));
         }
-        let (host, mut best) = (Size::of(plan), None);
+        let (host, mut found) = (Size::of(plan), Vec::new());
         for (name, variant) in variants {
             let is_grown = |attempt: &Attempt| {
                 let measures = &attempt.network.measures;
@@ -222,16 +237,16 @@ impl Order<'_> {
                 };
                 !attempt.network.growth.is_empty() && self.budget.allows(host, size)
             };
-            let found = self.best_rate(&name, &variant, task, &is_grown, report)?;
-            best = found.map(|found| found.or(best.take())).or(best);
+            let attempt = self.best_rate(&name, &variant, task, &is_grown, report)?;
+            found.extend(attempt.map(|attempt| (name, attempt)));
         }
-        Ok(best)
+        Ok(found)
     }
 
     /// Everything else that the compute of `grown` could have been spent on.
     fn others(
         &self,
-        plan: &HostPlan,
+        (plan, folder): (&HostPlan, Option<&Path>),
         task: &TaskSpec,
         (grown, data): (Option<&Attempt>, &TaskData),
         (notes, report): (&mut Vec<String>, &mut Report),
@@ -257,7 +272,12 @@ impl Order<'_> {
             let as_it_is = vec![("task.freeze", "[\"all\"]".into()), ("run.max_steps", "1".into())];
             add(Way::Given, as_it_is, None);
             let layers = plan.graph().layers;
-            let body: Vec<&str> = layers.iter().rev().skip(1).map(|layer| layer.name.as_str()).collect();
+            let body = layers
+                .iter()
+                .rev()
+                .skip(1)
+                .filter(|named| named.layer != LayerGraph::Pool);
+            let body: Vec<&str> = body.map(|named| named.name.as_str()).collect();
             add(
                 Way::Head,
                 vec![("task.freeze", ron_text(&body)), equal(host.macs)],
@@ -265,11 +285,20 @@ impl Order<'_> {
             );
         }
         add(Way::Trained, vec![equal(host.macs)], None);
-        if let Some(grown) = grown {
+        if let HostChoice::Grown(_) = task.host {
+            notes.push(
+                "a kept network has no wider form, and no fresh weights: name its host by --host for these rows".into(),
+            );
+        } else if let Some(grown) = grown {
             let measures = &grown.network.measures;
-            match wider(&task.host, task.classes, &self.names.hosts, measures.parameters as f64) {
+            match wider(
+                &task.host,
+                task.classes,
+                (&self.names.hosts, folder),
+                measures.parameters as f64,
+            ) {
                 Ok(host) => {
-                    let macs = Size::of(&self.names.hosts.of(&host)?.plan(task.classes)).macs;
+                    let macs = Size::of(&self.names.hosts.of(&host, None)?.plan(task.classes)).macs;
                     let sets = fresh(vec![("task.host", ron_text(&host)), equal(macs)]);
                     add(Way::Widened, sets, None);
                 }

@@ -48,6 +48,7 @@ pub struct Variant {
 }
 
 /// The best network of an attempt.
+#[derive(Clone)]
 pub struct Attempt {
     /// The network.
     pub network: GrownNetwork,
@@ -71,6 +72,11 @@ impl Attempt {
     /// Percent of the validation part.
     pub fn validation(&self) -> f64 {
         self.network.measures.validation.map_or(f64::NAN, |part| part.accuracy)
+    }
+
+    /// The best of several, with the effort of all; `None` of none.
+    pub fn best<'a>(attempts: impl Iterator<Item = &'a Self>) -> Option<Self> {
+        attempts.fold(None, |best, attempt| Some(attempt.clone().or(best)))
     }
 
     /// The better of two attempts at the same thing, with the effort of both.

@@ -34,14 +34,14 @@ pub enum Way {
 impl Way {
     /// As tables call it.
     pub const fn name(self, is_given: bool) -> &'static str {
-        match (self, is_given) {
-            (Self::Given, _) => "as given",
-            (Self::Trained, true) => "fine-tuned",
-            (Self::Trained, false) => "trained, no growth",
-            (Self::Head, _) => "head alone fine-tuned",
-            (Self::Widened, _) => "widened host",
-            (Self::FromScratch, _) => "grown form from scratch",
-            (Self::Grown, _) => "grown",
+        match self {
+            Self::Given => "as given",
+            Self::Trained if is_given => "fine-tuned",
+            Self::Trained => "trained",
+            Self::Head => "head alone",
+            Self::Widened => "widened",
+            Self::FromScratch => "from scratch",
+            Self::Grown => "grown",
         }
     }
 }
@@ -63,7 +63,7 @@ pub struct Row {
     /// What it is.
     pub way: Way,
     /// As tables call it.
-    pub name: &'static str,
+    pub name: String,
     /// Trainable values.
     pub parameters: u64,
     /// Multiply-accumulates of a sample.
@@ -97,6 +97,8 @@ pub struct Row {
 pub struct Choice {
     /// Of the row.
     pub way: Way,
+    /// Of the row.
+    pub name: String,
     /// In a sentence.
     pub why: String,
 }
@@ -136,7 +138,7 @@ impl Row {
         let network = &attempt.network;
         Self {
             way,
-            name: way.name(is_given),
+            name: way.name(is_given).into(),
             parameters: network.measures.parameters,
             macs: network.measures.macs,
             gmacs: attempt.macs as f64 / 1e9,
@@ -169,37 +171,43 @@ pub fn choose(rows: &[Row], is_frozen: bool) -> Option<Choice> {
             .then(b.parameters.cmp(&a.parameters))
     });
     let grown = rows.iter().find(|row| row.way == Way::Grown);
-    Some(match (grown, best) {
-        (Some(grown), Some(best)) => {
-            let ahead = best.grown_ahead?;
-            let by = format!(
-                "{:+.2} points on the test part, 95 % interval {:+.2} to {:+.2}",
-                ahead.mean, ahead.low, ahead.high
-            );
-            if ahead.low > 0.0 {
-                let why = format!("growth is ahead of the best other, {}, by {by}", best.name);
-                Choice { way: grown.way, why }
-            } else {
-                let kept = match best.way {
-                    Way::Given => "the given network is written unchanged".into(),
-                    _ => format!("what is written is the {} network", best.name),
-                };
-                let why = format!("growth is not ahead of {} ({by}): {kept}", best.name);
-                Choice { way: best.way, why }
-            }
-        }
-        (Some(grown), None) => Choice {
-            way: grown.way,
-            why: "there was nothing else to compare with".into(),
-        },
-        (None, Some(best)) => Choice {
-            way: best.way,
-            why: format!(
-                "no seed was committed within the budget: what is written is the {} network",
-                best.name
+    let choice = |row: &Row, why| Choice {
+        way: row.way,
+        name: row.name.clone(),
+        why,
+    };
+    let (Some(grown), Some(best)) = (grown, best) else {
+        let only = grown.or(best)?;
+        let why = match only.way {
+            Way::Grown => "there was nothing else to compare with".into(),
+            _ => format!(
+                "no seed was committed within the budget: what is written is the network {}",
+                only.name
             ),
-        },
-        (None, None) => return None,
+        };
+        return Some(choice(only, why));
+    };
+    let ahead = best.grown_ahead?;
+    let by = format!(
+        "{:+.2} points on the test part, 95 % interval {:+.2} to {:+.2}",
+        ahead.mean, ahead.low, ahead.high
+    );
+    Some(if ahead.low > 0.0 {
+        choice(
+            grown,
+            format!("growth is ahead of the best other, {}, by {by}", best.name),
+        )
+    } else if best.way == Way::Given {
+        choice(
+            best,
+            format!("growth is not ahead ({by}): the given network is written unchanged"),
+        )
+    } else {
+        let name = &best.name;
+        choice(
+            best,
+            format!("growth is not ahead of {name} ({by}): what is written is the network {name}"),
+        )
     })
 }
 

@@ -8,7 +8,7 @@ use crate::grow::{Bounded, Growth, Row};
 use crate::telemetry::Num;
 
 /// Columns that go first where there is no room for them.
-const DROPPED: [&str; 5] = ["tried", "rate", "steps", "seconds", "val %"];
+const DROPPED: [&str; 6] = ["tried", "rate", "steps", "val %", "GMAC spent", "seconds"];
 
 /// The rows, the choice in a sentence, and where the result is; lines of at most `width` characters.
 pub fn growth_text(growth: &Growth, place: &Path, width: usize) -> String {
@@ -47,7 +47,7 @@ fn cells(row: &Row, has_old: bool) -> Vec<String> {
         format!("{mean:+.2} ({low:+.2} to {high:+.2})")
     });
     let mut cells = vec![
-        row.name.into(),
+        row.name.clone(),
         row.parameters.to_string(),
         format!("{:.3}", row.macs as f64 / 1e6),
         format!("{:.1}", row.gmacs),

@@ -13,6 +13,7 @@ mod failures;
 mod governor;
 mod growth;
 mod hosts;
+mod import;
 mod inside_rounds;
 mod language;
 mod prior_art;

@@ -51,6 +51,8 @@ pub enum LayerGraph {
     },
     /// 2×2 max pool with stride 2.
     Pool,
+    /// Max pool of another kind, with rows and columns of −∞ around the image.
+    MaxPool { kernel: i64, stride: i64, padding: i64 },
     /// Norm and ReLU.
     NormRelu { channels: i64, norm: HostNorm },
     /// Two 3×3 convolutions and a way around them.

@@ -17,7 +17,8 @@ pub use crate::env::{
 };
 pub use crate::governor::{Governor, RollbackVerdict};
 pub use crate::growth::{LifecycleCommand, LifecycleOp, SeedStage};
-pub use crate::host::{HostPlan, HostRegistry};
+pub use crate::host::HostPlan;
+pub use crate::network::HostRegistry;
 pub use crate::nn::{Init, LayerNorm, Linear, Mode, ParamSet};
 pub use crate::policy::{NetCore, NetRegistry, Packing, RecurrentCell, RecurrentCore, RecurrentState};
 pub use crate::random::{Domain, Draw, RunRng};

@@ -108,6 +108,8 @@ schedules! {
             CheckBlueprints => "start-up",
             /// Reads the seeds that every episode starts with: [`read_initial_topology`](crate::env::initial_topology::read_initial_topology).
             ReadInitialTopology => "start-up",
+            /// Reads the weights that every episode starts from: [`read_weights`](crate::env::starting_weights::read_weights).
+            ReadWeights => "start-up",
             /// Makes the controller that the scenario names: [`build_controller`](crate::controller::systems::build_controller).
             BuildController => "start-up",
             /// Makes the learner of a controller that learns: [`build_learner`](crate::learner::systems::startup::build_learner).

@@ -4,6 +4,7 @@ use super::*;
 use crate::engine::Prepared;
 use crate::engine::built_in_names;
 use crate::host::{Conv, HostDesign, HostPlan};
+use crate::network::HostRegistry;
 use crate::scenario::{CnnSpec, HostChoice, HostName, Override};
 
 fn experiment() -> Experiment {

@@ -8,7 +8,7 @@ fn row(way: Way, validation: f64, ahead: Option<(f64, f64)>) -> Row {
     };
     Row {
         way,
-        name: way.name(true),
+        name: way.name(true).into(),
         parameters: 100,
         macs: 100,
         gmacs: 1.0,

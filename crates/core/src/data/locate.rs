@@ -16,12 +16,23 @@ const GZIP_MAGIC: [u8; 2] = [0x1f, 0x8b];
 /// Large, because images are read in pieces of a few kilobytes.
 const BUFFER: usize = 1 << 16;
 
-/// The path of `name`: in the scenario's folder, in the one that `SIMIC_ENGINE_DATA` names, or in `data/`. `origin` says
-/// where the data are published.
+/// The path of data called `name`, as [`locate`] finds it. `origin` says where the data are published.
 ///
 /// # Errors
 /// `MissingFile` with every place that was looked at.
 pub fn find(name: &str, scenario_dir: Option<&Path>, origin: Option<&'static str>) -> Result<PathBuf, DataError> {
+    locate(name, scenario_dir).map_err(|looked_at| DataError::MissingFile {
+        name: name.into(),
+        looked_at,
+        origin,
+    })
+}
+
+/// The path of `name`: in the scenario's folder, in the one that `SIMIC_ENGINE_DATA` names, or in `data/`.
+///
+/// # Errors
+/// Every place that was looked at.
+pub fn locate(name: &str, scenario_dir: Option<&Path>) -> Result<PathBuf, Vec<PathBuf>> {
     // Joining an absolute path yields that path, so one list serves both.
     let mut looked_at: Vec<PathBuf> = scenario_dir
         .map(PathBuf::from)
@@ -33,11 +44,7 @@ pub fn find(name: &str, scenario_dir: Option<&Path>, origin: Option<&'static str
     looked_at.dedup();
     match looked_at.iter().find(|path| path.exists()) {
         Some(path) => Ok(path.clone()),
-        None => Err(DataError::MissingFile {
-            name: name.into(),
-            looked_at,
-            origin,
-        }),
+        None => Err(looked_at),
     }
 }
 

@@ -10,7 +10,7 @@ use super::SimicPlugins;
 use crate::controller::ControllerRegistry;
 use crate::data::{DataRegistry, ImagesOnDisk};
 use crate::growth::Topology;
-use crate::host::HostRegistry;
+use crate::network::HostRegistry;
 use crate::policy::NetRegistry;
 use crate::reward::RewardModes;
 use crate::scenario::{BlueprintEntry, Catalog, Entry, GrowsIn, SeedInit, task_presets};

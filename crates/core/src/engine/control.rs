@@ -7,7 +7,7 @@ use crate::clock::RunClock;
 use crate::data::DataRegistry;
 use crate::env::{EnvId, EpisodeStats, Experiment, HostParams, ValMetrics};
 use crate::health::{EngineError, Failure, Position, RunHealth};
-use crate::host::HostRegistry;
+use crate::network::HostRegistry;
 use crate::reward::RewardModes;
 use crate::run::StopSignal;
 use crate::scenario::{InitialTopology, Keep, TelemetryLevel};

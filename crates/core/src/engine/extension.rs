@@ -11,7 +11,7 @@ use super::SimicPlugins;
 use super::catalog::names_in;
 use crate::controller::{ControllerRegistry, ObservationFeatures};
 use crate::data::DataRegistry;
-use crate::host::HostRegistry;
+use crate::network::HostRegistry;
 use crate::policy::NetRegistry;
 use crate::reward::{RewardModes, RewardTerms};
 use crate::run::{Inventory, PluginInfo};

@@ -5,7 +5,7 @@ use bevy_platform::cell::SyncCell;
 
 use super::*;
 use crate::health::{Failure, InEnv};
-use crate::host::{self, HostRegistry};
+use crate::network::HostRegistry;
 use crate::nn::Optimizer;
 use crate::random::{Domain, RunRng};
 use crate::telemetry::EpisodeEnd;
@@ -19,21 +19,25 @@ pub fn spawn_envs(
     tested: Res<SelfTest>,
     hosts: Res<HostRegistry>,
 ) -> Result<(), Failure> {
-    let design = hosts.of(&experiment.task.host)?;
+    let task = &experiment.task;
+    let design = hosts.of(&task.host, experiment.folder.as_deref())?;
+    let plan = design
+        .plan(task.classes)
+        .frozen(task.freeze.as_deref().unwrap_or_default());
     for &index in &experiment.envs {
         let backend = devices.of_env(index);
         let storage = || -> Result<_, Failure> {
             let stream = Stream::from_pool(backend.device)?;
             let guard = stream.enter()?;
             let mut rng = RunRng::new(experiment.scenario.run.seed, Domain::HostInit, &[0, index as u64]);
-            let host = host::build(&*design, experiment.task.classes, &mut rng, backend)?;
+            let host = plan.build(&mut rng, backend)?;
             let params = host
                 .params()
                 .trainable()
                 .iter()
                 .map(|param| param.tensor.shallow_clone())
                 .collect();
-            let optimizer = Optimizer::new(&experiment.task.host_opt, params, tested.implementation(backend))?;
+            let optimizer = Optimizer::new(&task.host_opt, params, tested.implementation(backend))?;
             drop(guard);
             Ok((stream, host, optimizer))
         };
@@ -53,7 +57,7 @@ pub fn spawn_envs(
     Ok(())
 }
 
-/// A fresh host in the old storage, empty slots, empty tallies. A seed left from the last episode is an
+/// A fresh host in the old storage, with given weights where there are some, empty slots, empty tallies. A seed left from the last episode is an
 /// error.
 pub fn reset_envs(
     mut envs: Query<(
@@ -66,7 +70,7 @@ pub fn reset_envs(
         &mut EpisodeStats,
     )>,
     clock: Res<RunClock>,
-    experiment: Res<Experiment>,
+    (experiment, weights): (Res<Experiment>, Res<StartingWeights>),
     pool: Res<EnvPool>,
 ) -> Result<(), Failure> {
     let (seed, round) = (experiment.scenario.run.seed, u64::from(clock.round()));
@@ -80,6 +84,7 @@ pub fn reset_envs(
         let _guard = stream.0.get().enter()?;
         let mut rng = RunRng::new(seed, Domain::HostInit, &[round, id.index as u64]);
         host.0.get().reinitialise(&mut rng)?;
+        weights.copy_to(host.0.get().params(), id.index)?;
         optimizer.0.get().zero_state()?;
         optimizer.0.get().drop_gradients()?;
         if let Some(seed) = slots.records().flatten().next() {

@@ -9,6 +9,7 @@ mod components;
 mod parallel;
 mod setup;
 mod slots;
+pub(crate) mod starting_weights;
 pub(crate) mod episode;
 pub(crate) mod growth_effects;
 pub(crate) mod lifecycle;
@@ -36,6 +37,7 @@ pub use lifecycle::{GrowingEnv, GrowingEnvItem, GrowthContext, SeedOrder};
 pub use parallel::{EnvPool, in_batch};
 pub use setup::EnvSetup;
 pub use slots::{SeedBuilder, SeedOptimizers, SeedSlots, Slot, carry_out};
+pub use starting_weights::StartingWeights;
 pub use unfinished::KeepInRounds;
 
 use crate::clock::RunClock;
@@ -165,6 +167,7 @@ impl Plugin for EnvPlugin {
             .add_work(Startup, Work::SpawnEnvs, episode::spawn_envs)
             .add_work(RoundStart, Work::ResetEnvs, episode::reset_envs)
             .add_work(Startup, Work::ReadInitialTopology, read_initial_topology)
+            .add_work(Startup, Work::ReadWeights, starting_weights::read_weights)
             .add_work(RoundStart, Work::ApplyInitialTopology, apply_initial_topology)
             .add_work(StepStart, Work::ActivateEnvs, episode::activate_envs)
             .add_work(StepSync, Work::DropFailedEnvs, episode::drop_failed_envs)

@@ -1,7 +1,10 @@
 //! What a host is made from: the fields of a family, or a function of an application.
 
+use std::collections::BTreeMap;
+
 use super::HostPlan;
 use crate::scenario::{HostChoice, HostProblem};
+use crate::torch::PlainTensor;
 
 /// What lays out a host, for any number of classes. Functions from the number of classes to a [`HostPlan`] are designs.
 ///
@@ -15,9 +18,9 @@ use crate::scenario::{HostChoice, HostProblem};
 /// let plan = |classes| HostPlan::new(1, 8).layer("block", Conv::new(4, 3)).slot(0, 0).head(classes);
 /// hosts.register("tiny", "one block", Arc::new(plan));
 /// let choice = HostChoice::Named(HostName("tiny".into()));
-/// let tiny = hosts.of(&choice)?;
+/// let tiny = hosts.of(&choice, None)?;
 /// assert_eq!(tiny.plan(10).outline().parameters, 36 + 8 + 50);
-/// # Ok::<(), simic_engine::extend::HostError>(())
+/// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub trait HostDesign: Send + Sync {
     /// The host for `classes` classes. Must be cheap: scenarios are checked against it.
@@ -30,6 +33,11 @@ pub trait HostDesign: Send + Sync {
 
     /// The same host for images of `channels` channels and `side` pixels a side; `None` if there is none.
     fn reading(&self, _channels: i64, _side: i64) -> Option<HostChoice> {
+        None
+    }
+
+    /// What its parameters and buffers start from, by name; those that are not here are drawn.
+    fn weights(&self) -> Option<&BTreeMap<String, PlainTensor>> {
         None
     }
 

@@ -111,6 +111,27 @@ pub trait FoldedLayer: Send {
     }
 }
 
+/// A layer that training leaves as it is: norms go by their running statistics then, too.
+pub(super) struct Frozen(pub Box<dyn Layer>);
+
+impl Layer for Frozen {
+    fn forward(&self, x: &Tensor, _: Mode) -> Result<Tensor, HostError> {
+        self.0.forward(x, Mode::Eval)
+    }
+
+    fn forward_pooled(&self, x: &Tensor, _: Mode) -> Result<Tensor, HostError> {
+        self.0.forward_pooled(x, Mode::Eval)
+    }
+
+    fn share(&self) -> Box<dyn Layer> {
+        Box::new(Self(self.0.share()))
+    }
+
+    fn fold(&self) -> Result<Box<dyn FoldedLayer>, HostError> {
+        self.0.fold()
+    }
+}
+
 /// A layer that has nothing to fold.
 struct Unfolded(Box<dyn Layer>);
 

@@ -12,19 +12,18 @@ mod line;
 mod plan;
 mod design;
 mod families;
-mod registry;
 
 use std::ops::Range;
 
 use tch::{TchError, Tensor};
 
 pub use design::HostDesign;
+pub(crate) use families::presets;
 pub use layer::{Features, FoldedLayer, Layer, LayerDesign};
 pub(crate) use layers::layer_of;
-pub use layers::{Conv, Embedding, Head, NormRelu, ResidualBlock, TextBlock, TextHead};
+pub use layers::{Conv, Embedding, Head, MaxPool, NormRelu, ResidualBlock, TextBlock, TextHead};
 pub use layout::{LayoutError, SlotLayout};
 pub use plan::HostPlan;
-pub use registry::HostRegistry;
 
 pub use crate::growth::InjectionSpec;
 use crate::nn::{Mode, ParamSet};

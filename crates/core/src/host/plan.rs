@@ -4,13 +4,14 @@ use std::sync::Arc;
 
 use tch::{Kind, TchError, Tensor};
 
+use super::layer::Frozen;
 use super::line::{BuiltHost, Line, Op};
-use super::{Features, Head, Host, HostError, InjectionSpec, LayerDesign, OpCost};
+use super::{Features, Head, Host, HostError, InjectionSpec, Layer, LayerDesign, OpCost};
 use crate::graph::{Graph, LayerGraph, NamedLayer};
 use crate::growth::{SlotId, Topology};
 use crate::nn::{Mode, ParamSet};
 use crate::random::RunRng;
-use crate::scenario::{HostOutline, HostProblem};
+use crate::scenario::{HostOutline, HostProblem, stands_for};
 use crate::torch::{Backend, NoGrad};
 
 /// A host before it is built: what it reads, its ops in order, and where it can grow.
@@ -47,6 +48,8 @@ struct PlannedOp {
     output: Features,
     /// `None` for a pool.
     layer: Option<Arc<dyn LayerDesign>>,
+    /// Training leaves it as it is.
+    is_frozen: bool,
 }
 
 impl HostPlan {
@@ -89,6 +92,7 @@ impl HostPlan {
             input,
             output: layer.output(input),
             layer: Some(layer),
+            is_frozen: false,
         });
         self
     }
@@ -103,6 +107,7 @@ impl HostPlan {
             input,
             output: Features { side, ..input },
             layer: None,
+            is_frozen: false,
         });
         self
     }
@@ -119,6 +124,15 @@ impl HostPlan {
     #[must_use]
     pub fn head(self, classes: i64) -> Self {
         self.layer("head", Head { classes })
+    }
+
+    /// Layers that one of `names` stands for, as `task.freeze` has them, are left by training as they are.
+    #[must_use]
+    pub fn frozen(mut self, names: &[String]) -> Self {
+        for op in &mut self.ops {
+            op.is_frozen = names.iter().any(|name| stands_for(name, &op.name));
+        }
+        self
     }
 
     /// What flows through the host.
@@ -140,6 +154,7 @@ impl HostPlan {
     pub fn outline(&self) -> HostOutline {
         let layers = || self.ops.iter().filter_map(|op| Some((op, op.layer.as_ref()?)));
         let parameters = layers().map(|(op, layer)| layer.parameters(op.input));
+        let with_parameters = layers().filter(|(op, layer)| layer.parameters(op.input) > 0);
         let batch_norms = layers().filter_map(|(op, layer)| Some((op.name.clone(), layer.batch_norm_side(op.input)?)));
         HostOutline {
             topology: self.topology,
@@ -147,6 +162,7 @@ impl HostPlan {
             side: self.input.side,
             parameters: parameters.fold(0, u64::saturating_add),
             ops: self.ops.len(),
+            layers: with_parameters.map(|(op, _)| op.name.clone()).collect(),
             op_outputs: self.ops.iter().map(|op| self.values(op.output)).collect(),
             injections: self.injection_specs(),
             batch_norms: batch_norms.collect(),
@@ -268,12 +284,12 @@ impl HostPlan {
             return Err(HostError::Broken(problem.to_string()));
         }
         let mut params = ParamSet::new(backend);
-        let mut ops = Vec::with_capacity(self.ops.len());
+        let mut ops: Vec<Op<Box<dyn Layer>>> = Vec::with_capacity(self.ops.len());
         for op in &self.ops {
             ops.push(match &op.layer {
                 None => Op::Pool,
                 Some(layer) => {
-                    let before = params.count();
+                    let (before, trained) = (params.count(), params.trainable().len());
                     let built = layer.build(op.input, &op.name, &mut params)?;
                     let (declared, actual) = (layer.parameters(op.input), params.count() - before);
                     if declared != actual {
@@ -282,7 +298,12 @@ impl HostPlan {
                             "op {name} declares {declared} parameters and has {actual}"
                         )));
                     }
-                    Op::Layer(built)
+                    if op.is_frozen {
+                        params.freeze_behind(trained)?;
+                        Op::Layer(Box::new(Frozen(built)))
+                    } else {
+                        Op::Layer(built)
+                    }
                 }
             });
         }

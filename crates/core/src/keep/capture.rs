@@ -12,8 +12,8 @@ use crate::env::{EnvId, EnvStream, EpisodeStats, Experiment, HostModel, LoadedDa
 use crate::graph::{Graph, ModuleGraph, SeedGraph};
 use crate::growth::SeedStage;
 use crate::health::Failure;
-use crate::host::{HostRegistry, OpCost};
-use crate::network::{DataCard, GrownNetwork, Measured, Measures, Origin, SeedHistory};
+use crate::host::OpCost;
+use crate::network::{DataCard, GrownNetwork, HostRegistry, Measured, Measures, Origin, SeedHistory};
 use crate::nn::ParamSet;
 use crate::record::RunDirectory;
 use crate::scenario::{PartSizes, resolved_ron};
@@ -118,7 +118,7 @@ impl<'a> Surroundings<'a> {
         directory: Option<&RunDirectory>,
     ) -> Result<Self, Failure> {
         let Experiment { scenario, task, .. } = experiment;
-        let plan = hosts.of(&task.host)?.plan(task.classes);
+        let plan = hosts.of(&task.host, experiment.folder.as_deref())?.plan(task.classes);
         let scenario_hash = match directory {
             Some(directory) => directory.scenario_hash().into(),
             None => blake3::hash(resolved_ron(scenario)?.as_bytes()).to_hex().to_string(),

@@ -115,6 +115,22 @@ fn check_sizes(name: &str, layer: &LayerGraph) -> Result<(), NetworkError> {
             check_kernel(name, kernel)
         }
         LayerGraph::Pool => Ok(()),
+        LayerGraph::MaxPool {
+            kernel,
+            stride,
+            padding,
+        } => {
+            check(name, &[kernel, stride])?;
+            match kernel <= WIDEST_KERNEL && (0..=kernel / 2).contains(&padding) {
+                true => Ok(()),
+                false => Err(impossible(
+                    name,
+                    format!(
+                        "a pool {kernel} wide with padding {padding}; valid: up to {WIDEST_KERNEL}, and half of it"
+                    ),
+                )),
+            }
+        }
         LayerGraph::NormRelu { channels, .. } => check(name, &[channels]),
         LayerGraph::Residual {
             inputs,
@@ -205,6 +221,6 @@ const fn inputs_of(layer: &LayerGraph) -> Option<i64> {
         LayerGraph::Embedding { vocab, .. } => vocab,
         LayerGraph::Text { width, .. } | LayerGraph::TextHead { width, .. } => width,
         LayerGraph::Seed(ref seed) => seed.channels,
-        LayerGraph::Pool | LayerGraph::Custom => return None,
+        LayerGraph::Pool | LayerGraph::MaxPool { .. } | LayerGraph::Custom => return None,
     })
 }

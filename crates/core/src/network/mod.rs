@@ -7,8 +7,13 @@ mod seed_layer;
 mod build;
 mod grown;
 mod file;
+mod registry;
+mod weights;
 
 pub use grown::{DataCard, GrownNetwork, Measured, Measures, Origin, SeedHistory};
+
+pub use registry::HostRegistry;
+pub use weights::GivenWeights;
 
 use std::path::PathBuf;
 
@@ -37,6 +42,30 @@ pub enum NetworkError {
     /// Samples of another shape than the network reads.
     #[error("the network reads {expected}, not {found:?}")]
     Samples { expected: String, found: Vec<i64> },
+    /// A file that a scenario names is not there.
+    #[error(
+        "no file or folder {name}; looked at {}",
+        .looked_at.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(", ")
+    )]
+    Missing { name: String, looked_at: Vec<PathBuf> },
+    /// Given weights that are of another host, all that does not fit.
+    #[error(
+        "the weights in {} do not fit the host: {}; not given: {absent}. Leave out of the file what the host is to draw; \
+         its names are in docs/reference/hosts.md",
+        path.display(), .wrong.join("; ")
+    )]
+    Weights {
+        path: PathBuf,
+        wrong: Vec<String>,
+        absent: String,
+    },
+    /// Reading a pickle runs what is in it.
+    #[error(
+        "{} is a PyTorch pickle, which is a program; save the weights as tensors: \
+         safetensors.torch.save_file(model.state_dict(), \"weights.safetensors\")",
+        .0.display()
+    )]
+    Pickle(PathBuf),
     /// A file of another kind, or of a later version.
     #[error("{path} is no network that this version reads: {why}")]
     NotOne { path: PathBuf, why: String },

@@ -11,9 +11,9 @@ use super::kernel_test;
 use super::residency::ChosenResidency;
 use crate::clock::{RunClock, RunLength};
 use crate::data::{DataRegistry, FeedArithmetic, Readers, Resident, TaskData, refuse_packed};
-use crate::env::{Devices, EnvPool, Experiment, LoadedData, SelfTest};
+use crate::env::{Devices, EnvPool, Experiment, LoadedData, SelfTest, StartingWeights};
 use crate::health::Failure;
-use crate::host::HostRegistry;
+use crate::network::HostRegistry;
 use crate::nn::{self, Implementation};
 use crate::scenario::{DeviceSpec, Kernels, Residency};
 use crate::schedule::{AddWork, Startup, Work};
@@ -63,7 +63,7 @@ pub(crate) fn open_devices(mut commands: Commands, experiment: Res<Experiment>) 
     Ok(())
 }
 
-/// The checks of start-up that need no start: whether the devices are there, and whether the data are and agree with task,
+/// The checks of start-up that need no start: whether the devices and given weights are there, and whether the data are and agree with task,
 /// host and batches. Data that the program makes itself have been judged with the scenario.
 ///
 /// # Errors
@@ -76,6 +76,7 @@ pub fn check_place(world: &World) -> Result<(), Failure> {
     if task.data.part_sizes(&task.split).is_none() {
         read_data(experiment, world.resource(), world.resource())?;
     }
+    StartingWeights::read(experiment, world.resource())?;
     Ok(())
 }
 
@@ -93,7 +94,7 @@ fn read_data(
     for note in set.notes() {
         tracing::warn!("{note}");
     }
-    let host = hosts.of(&task.host)?.plan(task.classes);
+    let host = hosts.of(&task.host, experiment.folder.as_deref())?.plan(task.classes);
     set.check_host(host.topology(), host.input())?;
     let feed = set.arithmetic(task, scenario.run.n_envs)?;
     Ok((set, feed))
@@ -158,13 +159,14 @@ pub(crate) fn check_blueprints(
 
 /// Work before a run leaves a trace, and `Announce`, which leaves the first. None of it begins once a stop was requested:
 /// data may take minutes, and a run that is not wanted any more needs no folder.
-const BEFORE_RECORD: [Work; 13] = [
+const BEFORE_RECORD: [Work; 14] = [
     Work::InitBackend,
     Work::ChoosePrecision,
     Work::OpenDevices,
     Work::LoadDatasets,
     Work::CheckBlueprints,
     Work::ReadInitialTopology,
+    Work::ReadWeights,
     Work::BuildController,
     Work::BuildLearner,
     Work::SpawnEnvs,

@@ -198,7 +198,10 @@ impl TrainingRules<'_> {
             if let Some(scaler) = env.scaler.0.get() {
                 objective = scaler.scaled(&objective)?;
             }
-            backward(&objective, backend)?;
+            // Nothing learns where the host is frozen and no seed trains.
+            if objective.requires_grad() {
+                backward(&objective, backend)?;
+            }
             // As its update is suppressed, so are the statistics that a batch without numbers would leave behind.
             statistics.map_or(Ok(()), FiniteGuard::restore_unless_finite)?;
             first_row += rows;

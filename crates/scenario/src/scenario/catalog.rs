@@ -70,13 +70,16 @@ impl BlueprintEntry {
     }
 }
 
-/// Who knows hosts: `host::HostRegistry`, which scenarios are checked against.
+/// Who knows hosts: `network::HostRegistry`, which scenarios are checked against.
 pub trait KnownHosts: fmt::Debug + Send + Sync {
     /// Hosts that `named("..")` may name, sorted.
     fn entries(&self) -> Vec<Entry>;
 
-    /// The outline of a host with this number of classes; `None` for a name that is not registered.
-    fn outline(&self, host: &HostChoice, classes: i64) -> Option<HostOutline>;
+    /// The outline of a host with this number of classes; relative paths begin in `folder`.
+    ///
+    /// # Errors
+    /// Why there is none, in words: a name that is not registered, a file that is no network.
+    fn outline(&self, host: &HostChoice, classes: i64, folder: Option<&Path>) -> Result<HostOutline, String>;
 }
 
 /// Who looks at images of the user's own: `data::ImagesOnDisk`.

@@ -28,6 +28,8 @@ choice! {
             /// Its settings, as it declares them.
             settings: Settings;
         },
+        /// a network that a run has kept, its seeds a part of it: the path of its file, or of the folder of an export
+        Grown(String),
     }
 }
 
@@ -42,6 +44,12 @@ impl HostChoice {
             family => family.name(),
         }
     }
+}
+
+/// Whether `name`, of `task.freeze`, stands for the layer that is called `layer`.
+pub fn stands_for(name: &str, layer: &str) -> bool {
+    let below = layer.strip_prefix(name);
+    name == "all" || below.is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
 }
 
 /// The name under which a host is registered.
@@ -92,6 +100,8 @@ section! {
         input_hw: i64 = 32, integer(1, 4096);
         /// What normalises.
         norm: HostNorm = HostNorm::Batch;
+        /// What is in front of the first stage.
+        stem: Stem = Stem::Small;
     }
 }
 
@@ -164,6 +174,17 @@ choice! {
     }
 }
 
+choice! {
+    /// What is in front of the stages of a residual host.
+    #[derive(Copy, Eq)]
+    pub enum Stem {
+        /// a 3x3 convolution
+        Small,
+        /// a 7x7 convolution and a 3x3 max pool, each with stride 2: networks for large images
+        Large,
+    }
+}
+
 /// The outline of a host, known without building it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct HostOutline {
@@ -177,6 +198,8 @@ pub struct HostOutline {
     pub parameters: u64,
     /// Ops of its line, the head among them.
     pub ops: usize,
+    /// Names of the layers that have parameters.
+    pub layers: Vec<String>,
     /// Values that each op puts out, per sample.
     pub op_outputs: Vec<u64>,
     /// Where it can grow, in the policy's order.
@@ -188,6 +211,11 @@ pub struct HostOutline {
 }
 
 impl HostOutline {
+    /// Whether `name`, of `task.freeze`, stands for a layer that it has.
+    pub fn has_layer(&self, name: &str) -> bool {
+        self.layers.iter().any(|layer| stands_for(name, layer))
+    }
+
     /// Where it can grow, in the order of execution.
     pub fn by_depth(&self) -> impl Iterator<Item = &InjectionSpec> {
         let mut places: Vec<&InjectionSpec> = self.injections.iter().collect();

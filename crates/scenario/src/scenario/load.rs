@@ -182,20 +182,23 @@ impl Layering {
                     // A recorded task must not change with a later version's presets.
                     scenario.task = TaskChoice::Custom(Box::new(task));
                 }
-                if let Some(task) = scenario.task_spec(catalog)
-                    && let Some(host) = catalog.hosts.outline(&task.host, task.classes)
-                {
-                    let findings = validate(&scenario, &task, &host, catalog);
-                    self.add_findings(findings, &checked);
-                    loaded = Some(Loaded {
-                        slots: task.ordered_slots(),
-                        reward: catalog.profiles.profile(&scenario.reward),
-                        scenario,
-                        task,
-                        host,
-                        origins: self.origins(&checked.places),
-                        warnings: Report::default(),
-                    });
+                if let Some(task) = scenario.task_spec(catalog) {
+                    match catalog.hosts.outline(&task.host, task.classes, layers.folder) {
+                        Err(why) => self.add_findings(vec![Finding::of_host(why)], &checked),
+                        Ok(host) => {
+                            let findings = validate(&scenario, &task, &host, catalog);
+                            self.add_findings(findings, &checked);
+                            loaded = Some(Loaded {
+                                slots: task.ordered_slots(),
+                                reward: catalog.profiles.profile(&scenario.reward),
+                                scenario,
+                                task,
+                                host,
+                                origins: self.origins(&checked.places),
+                                warnings: Report::default(),
+                            });
+                        }
+                    }
                 }
             }
             Some(Err(error)) if self.problems.is_empty() => {

@@ -66,8 +66,8 @@ pub use faults::{Fault, FaultEntry};
 pub use governor::GovernorConfig;
 pub use growth_schedules::{FragrowConfig, GrowthActConfig, PeriodicConfig};
 pub use host::{
-    CnnSpec, HostChoice, HostName, HostNorm, HostOutline, HostProblem, Positions, ResnetSpec, Shortcut,
-    TransformerSpec, VggSpec,
+    CnnSpec, HostChoice, HostName, HostNorm, HostOutline, HostProblem, Positions, ResnetSpec, Shortcut, Stem,
+    TransformerSpec, VggSpec, stands_for,
 };
 pub use layers::Override;
 pub use learner::{
@@ -95,9 +95,9 @@ pub use run::{
     TelemetryConfig, TelemetryLevel, TensorBoard, TrainingConfig,
 };
 pub use task::{
-    ArrayLayout, AugmentSpec, BYTE_VOCABULARY, BatchesPerStep, DataName, DataSource, ListedShape, Normalise,
-    ParquetTable, SplitSpec, SynthImages, SynthTokens, TaskChoice, TaskOverrides, TaskSpec, TextFile, TokenFiles,
-    TokenFormat, ValBatches,
+    ArrayLayout, AugmentSpec, BYTE_VOCABULARY, BatchesPerStep, DataName, DataSource, HostWeights, ListedShape,
+    Normalise, ParquetTable, SplitSpec, SynthImages, SynthTokens, TaskChoice, TaskOverrides, TaskSpec, TextFile,
+    TokenFiles, TokenFormat, ValBatches,
 };
 pub use topology::{EpisodeChoice, InitialSeed, InitialTopology};
 

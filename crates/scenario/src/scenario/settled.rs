@@ -38,7 +38,7 @@ pub(super) fn settled(root: &Node, catalog: &Catalog, folder: Option<&Path>) -> 
             Err(message) => return Some(Err(Problem::error(data.span, "task.data", message))),
         }
     }
-    if let Some(slots) = host.and_then(read).and_then(|host| slots(&host, catalog)) {
+    if let Some(slots) = host.and_then(read).and_then(|host| slots(&host, catalog, folder)) {
         settled += &format!("slots: [{}],", listed(slots));
     }
     Some(Ok(format!("(task: preset({OWN_IMAGES:?}, (\n{settled})))")))
@@ -54,9 +54,9 @@ fn says_input(host: &Node) -> bool {
 }
 
 /// Before each pool of a convolutional host, at the end of each stage of any other; quoted.
-fn slots(host: &HostChoice, catalog: &Catalog) -> Option<Vec<String>> {
+fn slots(host: &HostChoice, catalog: &Catalog, folder: Option<&Path>) -> Option<Vec<String>> {
     // How many classes there are does not matter to the places.
-    let places = catalog.hosts.outline(host, 2)?.injections;
+    let places = catalog.hosts.outline(host, 2, folder).ok()?.injections;
     let slots = || places.iter().map(|place| place.slot);
     let is_cnn = matches!(host, HostChoice::Cnn(_));
     let chosen = slots().filter(|slot| {

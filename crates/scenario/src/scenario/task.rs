@@ -71,6 +71,9 @@ overlay! {
         augment: AugmentSpec;
         data: DataSource;
         host: HostChoice;
+        /// Weights that episodes start from. None: the task's.
+        weights: HostWeights;
+        freeze: Vec<String>;
     }
 }
 
@@ -91,6 +94,11 @@ record! {
         augment: Option<AugmentSpec>;
         /// The host network.
         host: HostChoice;
+        /// Weights that episodes start from. None: those of the host, which are drawn unless it is grown.
+        weights: Option<HostWeights>;
+        /// Layers of the host that are not trained, by name: `stage1` stands for all layers whose names begin with `stage1.`,
+        /// `all` for every layer. None: all are trained.
+        freeze: Option<Vec<String>>;
         /// Slots that may grow, unless lifecycle.slots says otherwise.
         slots: Vec<SlotId>;
         /// Most seeds at a time, unless lifecycle.max_seeds says otherwise; 0: no limit.
@@ -116,6 +124,17 @@ record! {
         /// Accuracy from which an episode counts as a success.
         #[unit = "percent"]
         success_accuracy: f64, PERCENT;
+    }
+}
+
+record! {
+    /// Given weights of a host.
+    #[derive(Eq)]
+    pub struct HostWeights {
+        /// Path of the safetensors file, looked up as data are.
+        path: String;
+        /// First envs that start from them. None: all.
+        envs: Option<usize>, at_least(1);
     }
 }
 

@@ -26,6 +26,18 @@ pub struct Finding {
     pub help: Option<String>,
 }
 
+impl Finding {
+    /// The host of the task is none.
+    pub(super) fn of_host(why: String) -> Self {
+        Self {
+            severity: Severity::Error,
+            paths: vec!["task.host".into(), "task.preset".into()],
+            message: why,
+            help: None,
+        }
+    }
+}
+
 /// All that is wrong with `scenario` as a whole, given its resolved task and the outline of the task's host.
 pub fn validate(scenario: &Scenario, task: &TaskSpec, host: &HostOutline, catalog: &Catalog) -> Vec<Finding> {
     let mut findings = Findings(Vec::new());

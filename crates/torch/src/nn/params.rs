@@ -34,19 +34,15 @@ pub struct Param {
     /// The live tensor: any shape, f32, on the set's device.
     pub tensor: Tensor,
     init: Init,
+    /// Position among the parameters of its set, frozen or not: values are drawn in this order.
+    position: usize,
 }
 
-impl Param {
-    fn new(name: impl Into<String>, tensor: &Tensor, init: Init) -> Self {
-        let (name, tensor) = (name.into(), tensor.shallow_clone());
-        Self { name, tensor, init }
-    }
-}
-
-/// Trainable tensors and buffers, each list in construction order; tied tensors appear once.
+/// Trainable tensors, frozen ones and buffers, each list in construction order; tied tensors appear once.
 #[derive(Debug)]
 pub struct ParamSet {
     trainable: Vec<Param>,
+    frozen: Vec<Param>,
     buffers: Vec<Param>,
     /// Of all buffers; `None` without any.
     guard: Option<FiniteGuard>,
@@ -58,6 +54,7 @@ impl ParamSet {
     pub fn new(backend: Backend) -> Self {
         Self {
             trainable: Vec::new(),
+            frozen: Vec::new(),
             buffers: Vec::new(),
             guard: None,
             backend,
@@ -69,24 +66,57 @@ impl ParamSet {
     /// # Errors
     /// libtorch's, when memory runs out.
     pub fn adopt(&mut self, name: &str, other: &Self) -> Result<(), TchError> {
-        let named = |param: &Param| Param::new(format!("{name}.{}", param.name), &param.tensor, param.init);
-        self.trainable.extend(other.trainable.iter().map(named));
+        for param in &other.trainable {
+            self.push(format!("{name}.{}", param.name), &param.tensor, param.init);
+        }
+        let named = |param: &Param| Param {
+            name: format!("{name}.{}", param.name),
+            tensor: param.tensor.shallow_clone(),
+            ..*param
+        };
         self.buffers.extend(other.buffers.iter().map(named));
         self.watch_buffers()
+    }
+
+    fn push(&mut self, name: String, tensor: &Tensor, init: Init) {
+        self.trainable.push(Param {
+            name,
+            tensor: tensor.shallow_clone(),
+            init,
+            position: self.trainable.len() + self.frozen.len(),
+        });
+    }
+
+    /// Freezes what was added behind the first `kept` trainable tensors: it takes no gradient, and training does not optimise
+    /// it.
+    ///
+    /// # Errors
+    /// libtorch's.
+    pub fn freeze_behind(&mut self, kept: usize) -> Result<(), TchError> {
+        for param in self.trainable.split_off(kept) {
+            let _ = param.tensor.f_set_requires_grad(false)?;
+            self.frozen.push(param);
+        }
+        Ok(())
     }
 
     /// Adds a trainable tensor of any shape, f32, on the set's device, and returns a second handle to it. Its values are undefined until
     /// [`initialise`](Self::initialise).
     pub fn add(&mut self, name: impl Into<String>, shape: &[i64], init: Init) -> Result<Tensor, TchError> {
         let tensor = allocate(shape, self.backend.device)?.f_set_requires_grad(true)?;
-        self.trainable.push(Param::new(name, &tensor, init));
+        self.push(name.into(), &tensor, init);
         Ok(tensor)
     }
 
     /// Adds a tensor of any shape, f32, on the set's device, that training does not optimise, and returns a second handle to it.
     pub fn add_buffer(&mut self, name: impl Into<String>, shape: &[i64], value: f32) -> Result<Tensor, TchError> {
         let tensor = allocate(shape, self.backend.device)?;
-        self.buffers.push(Param::new(name, &tensor, Init::Constant(value)));
+        self.buffers.push(Param {
+            name: name.into(),
+            tensor: tensor.shallow_clone(),
+            init: Init::Constant(value),
+            position: usize::MAX,
+        });
         self.watch_buffers()?;
         Ok(tensor)
     }
@@ -108,10 +138,13 @@ impl ParamSet {
         self.guard.as_ref()
     }
 
-    /// Draws all values again, in place: on the CPU, in order, row-major f32, for parameters on any device.
+    /// Draws all values again, in place: on the CPU, in order, row-major f32, for parameters on any device. What is frozen
+    /// makes no difference.
     pub fn initialise(&self, rng: &mut impl Draw) -> Result<(), TchError> {
         let _no_grad = NoGrad::new();
-        for param in self.all() {
+        let mut params: Vec<&Param> = self.all().collect();
+        params.sort_by_key(|param| param.position);
+        for param in params {
             let mut tensor = param.tensor.shallow_clone();
             let size = tensor.size();
             let values = match param.init {
@@ -133,14 +166,15 @@ impl ParamSet {
         &self.trainable
     }
 
-    /// Trainable tensors, then buffers: everything that a snapshot must hold.
+    /// Trainable tensors, then frozen ones, then buffers: everything that a snapshot must hold.
     pub fn all(&self) -> impl Iterator<Item = &Param> {
-        self.trainable.iter().chain(&self.buffers)
+        self.trainable.iter().chain(&self.frozen).chain(&self.buffers)
     }
 
-    /// Number of trainable values.
+    /// Number of values of all parameters, frozen or not.
     pub fn count(&self) -> u64 {
-        self.trainable.iter().map(|param| param.tensor.numel() as u64).sum()
+        let params = self.trainable.iter().chain(&self.frozen);
+        params.map(|param| param.tensor.numel() as u64).sum()
     }
 
     /// Where the tensors are.

@@ -8,7 +8,7 @@ mod vgg;
 #[cfg(test)]
 mod tests;
 
-pub(super) use presets::presets;
+pub use presets::presets;
 
 use super::HostPlan;
 use crate::scenario::HostProblem;

@@ -3,7 +3,8 @@
 use tch::{Device, Kind, Reduction, Tensor};
 
 use crate::fixtures::largest;
-use crate::host::{self, Host, HostDesign, HostRegistry};
+use crate::host::{self, Host, HostDesign};
+use crate::network::HostRegistry;
 use crate::nn::Mode;
 use crate::random::{Domain, RunRng};
 use crate::scenario::{CnnSpec, HostChoice, HostName, HostNorm, KnownHosts, ResnetSpec, Shortcut, VggSpec};
@@ -85,10 +86,10 @@ fn networks_of_the_literature_have_their_parameters() {
     assert_eq!(names.len(), table.len(), "{names:?}");
     for (name, count) in table {
         let choice = named(name);
-        let outline = hosts.outline(&choice, 10).unwrap();
+        let outline = hosts.outline(&choice, 10, None).unwrap();
         assert_eq!(outline.parameters, count, "{name}");
         assert_eq!(outline.problems, [], "{name}");
-        let built = build(&*hosts.of(&choice).unwrap());
+        let built = build(&*hosts.of(&choice, None).unwrap());
         assert_eq!(built.params().count(), count, "{name}");
     }
 }
@@ -99,7 +100,7 @@ fn networks_of_the_literature_learn_with_all_their_parameters() {
     let hosts = HostRegistry::default();
     for entry in hosts.entries() {
         let choice = named(&entry.name);
-        let design = &*hosts.of(&choice).unwrap();
+        let design = &*hosts.of(&choice, None).unwrap();
         let host = build(design);
         for _ in 0..2 {
             let (x, labels) = (images(4, design), Tensor::from_slice(&[0_i64, 3, 5, 9]));
@@ -286,7 +287,7 @@ fn group_norm_computes_the_same_in_training_and_evaluation() {
 fn stages_and_pools_that_cannot_be_are_named() {
     let hosts = HostRegistry::default();
     let problems = |choice: HostChoice| {
-        let outline = hosts.outline(&choice, 10).unwrap();
+        let outline = hosts.outline(&choice, 10, None).unwrap();
         outline.problems.iter().map(ToString::to_string).collect::<Vec<_>>()
     };
     let stages = |blocks| {
@@ -321,11 +322,11 @@ fn absurd_values_still_have_an_outline() {
         input_hw: -1,
         norm: HostNorm::Batch,
     });
-    assert!(!hosts.outline(&absurd, 10).unwrap().problems.is_empty());
+    assert!(!hosts.outline(&absurd, 10, None).unwrap().problems.is_empty());
     let deep = HostChoice::Resnet(ResnetSpec {
         base_channels: i64::MAX,
         blocks: vec![usize::MAX; 20],
         ..ResnetSpec::default()
     });
-    assert!(!hosts.outline(&deep, 10).unwrap().problems.is_empty());
+    assert!(!hosts.outline(&deep, 10, None).unwrap().problems.is_empty());
 }

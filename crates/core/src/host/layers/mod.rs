@@ -1,6 +1,7 @@
 //! The layers that the engine's own hosts are made of, for other hosts to use as well.
 
 mod head;
+mod pool;
 mod text;
 mod unit;
 mod folded;
@@ -15,6 +16,7 @@ use crate::scenario::HostNorm;
 
 pub use conv::{Conv, NormRelu};
 pub use head::Head;
+pub use pool::MaxPool;
 pub use residual::ResidualBlock;
 pub use text::{Embedding, TextBlock, TextHead};
 
@@ -35,6 +37,15 @@ pub fn layer_of(graph: &LayerGraph) -> Option<Arc<dyn LayerDesign>> {
             let conv = if bias { conv.biased() } else { conv };
             Arc::new(if norm.is_none() { conv.bare() } else { conv })
         }
+        LayerGraph::MaxPool {
+            kernel,
+            stride,
+            padding,
+        } => Arc::new(MaxPool {
+            kernel,
+            stride,
+            padding,
+        }),
         LayerGraph::NormRelu { norm, .. } => Arc::new(NormRelu(norm)),
         LayerGraph::Residual {
             outputs,

@@ -229,7 +229,7 @@ impl LayerDesign for TextHead {
 
     fn build(&self, input: Features, name: &str, params: &mut ParamSet) -> Result<Box<dyn Layer>, HostError> {
         let tied = format!("{}.tokens", self.embedding);
-        let weight = params.trainable().iter().find(|param| param.name == tied);
+        let weight = params.all().find(|param| param.name == tied);
         let Some(weight) = weight.map(|param| param.tensor.shallow_clone()) else {
             let message = format!("op {name} uses the weight {tied}, which no op before it has");
             return Err(HostError::Broken(message));

@@ -1,5 +1,6 @@
 use super::*;
-use crate::host::{HostDesign, HostRegistry, build};
+use crate::host::{HostDesign, build};
+use crate::network::HostRegistry;
 use crate::random::{Domain, RunRng};
 use crate::scenario::KnownHosts;
 use crate::torch::Backend;
@@ -50,8 +51,8 @@ fn a_host_has_the_slots_that_its_outline_promises() {
     let hosts = HostRegistry::default();
     for preset in crate::scenario::task_presets() {
         let task = preset.spec;
-        let outline = hosts.outline(&task.host, task.classes).unwrap();
-        let design = hosts.of(&task.host).unwrap();
+        let outline = hosts.outline(&task.host, task.classes, None).unwrap();
+        let design = hosts.of(&task.host, None).unwrap();
         let host = build(
             &*design,
             task.classes,

@@ -1,7 +1,8 @@
 use std::sync::Arc;
 
 use super::*;
-use crate::host::{Conv, HostRegistry, Layer};
+use crate::host::{Conv, Layer};
+use crate::network::HostRegistry;
 use crate::nn::Init;
 use crate::random::Domain;
 
@@ -105,10 +106,10 @@ fn a_name_is_found_in_either_case() {
 
     let choice = |name: &str| crate::scenario::HostChoice::Named(crate::scenario::HostName(name.into()));
     assert_eq!(
-        hosts.of(&choice("MINE")).unwrap().plan(5).outline().parameters,
+        hosts.of(&choice("MINE"), None).unwrap().plan(5).outline().parameters,
         36 + 8 + 25
     );
-    let Err(unknown) = hosts.of(&choice("yours")) else {
+    let Err(unknown) = hosts.of(&choice("yours"), None) else {
         panic!("`yours` is not registered")
     };
     assert!(

@@ -5,7 +5,8 @@ use tch::{Kind, Tensor};
 
 use crate::graph::{Graph, ModuleGraph, SeedGraph};
 use crate::growth::{AlphaAlgorithm, SlotId, Topology};
-use crate::host::{HostDesign, HostRegistry};
+use crate::host::HostDesign;
+use crate::network::HostRegistry;
 use crate::network::{DataCard, GrownNetwork, Measures, NetworkError, Origin};
 use crate::nn::ParamSet;
 use crate::random::{Domain, RunRng};
@@ -133,7 +134,7 @@ fn networks_of_all_hosts_are_built_from_their_descriptions() {
         ..tiny()
     });
     for choice in named.into_iter().chain([group]) {
-        let design = hosts.of(&choice).unwrap();
+        let design = hosts.of(&choice, None).unwrap();
         let plan = design.plan(10);
         let again = plan.graph().plan().unwrap();
         assert_eq!(again.outline(), plan.outline(), "{}", choice.label());

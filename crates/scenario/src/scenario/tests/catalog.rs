@@ -1,6 +1,7 @@
 //! Names as an engine has them, with a stand-in for its hosts: a slot for each block.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::sync::Arc;
 
 use crate::growth::{InjectionSpec, SlotId, Topology};
@@ -68,7 +69,7 @@ impl KnownHosts for Blocks {
         vec![Entry::new("resnet20", "for tests")]
     }
 
-    fn outline(&self, host: &HostChoice, classes: i64) -> Option<HostOutline> {
+    fn outline(&self, host: &HostChoice, classes: i64, _: Option<&Path>) -> Result<HostOutline, String> {
         let (channels, side, blocks) = match host {
             HostChoice::Cnn(cnn) => (cnn.in_channels, cnn.input_hw, cnn.n_blocks),
             _ => (3, 32, 3),
@@ -79,14 +80,15 @@ impl KnownHosts for Blocks {
             boundary: usize::from(column) + 1,
             order: u32::from(column),
         };
-        Some(HostOutline {
+        Ok(HostOutline {
             topology: Topology::Image,
             channels,
             side,
             parameters: 100,
             ops: 4,
+            layers: vec!["block0".into(), "head".into()],
             op_outputs: vec![8, 8, 8, classes.unsigned_abs()],
-            injections: (0..u16::try_from(blocks).ok()?).map(slot).collect(),
+            injections: (0..u16::try_from(blocks).unwrap_or(0)).map(slot).collect(),
             batch_norms: Vec::new(),
             problems: Vec::new(),
         })

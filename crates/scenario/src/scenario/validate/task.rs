@@ -9,6 +9,7 @@ pub(super) fn check_task(scenario: &Scenario, task: &TaskSpec, host: &HostOutlin
     check_data(task, host, findings);
     check_residency(scenario, task, findings);
     check_host(task, host, findings);
+    check_weights(scenario, task, host, findings);
     check_batch_norm(scenario, task, host, findings);
     check_batches(scenario, task, findings);
     check_slots(scenario, task, host, findings);
@@ -210,6 +211,21 @@ fn check_host(task: &TaskSpec, host: &HostOutline, findings: &mut Findings) {
             fields.chain(["task.host".into(), "task.preset".into()]),
             problem.message.clone(),
         );
+    }
+}
+
+/// Whether the layers that are not trained are there, and the envs that start from given weights.
+fn check_weights(scenario: &Scenario, task: &TaskSpec, host: &HostOutline, findings: &mut Findings) {
+    for (index, name) in task.freeze.iter().flatten().enumerate() {
+        if !host.has_layer(name) {
+            let message = format!("the host has no layer {name}; valid: all, {}", listed(&host.layers));
+            findings.error([format!("task.freeze[{index}]").as_str(), "task.freeze"], message);
+        }
+    }
+    let envs = task.weights.as_ref().and_then(|weights| weights.envs);
+    if let Some(envs) = envs.filter(|envs| *envs > scenario.run.n_envs) {
+        let message = format!("the first {envs} envs of a run of {}", scenario.run.n_envs);
+        findings.error(["task.weights.envs", "task.weights", "run.n_envs"], message);
     }
 }
 

@@ -1,0 +1,76 @@
+//! Weights that episodes start from, where they are not drawn: those of a grown host, and given ones.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use bevy_ecs::prelude::*;
+
+use super::Experiment;
+use crate::health::Failure;
+use crate::host::HostDesign;
+use crate::network::{GivenWeights, HostRegistry, NetworkError};
+use crate::nn::ParamSet;
+use crate::torch::{PlainTensor, TorchError, copy_into};
+
+/// What is laid over the drawn weights of a new episode, later ones over earlier ones.
+#[derive(Resource)]
+pub struct StartingWeights {
+    design: Arc<dyn HostDesign>,
+    given: BTreeMap<String, PlainTensor>,
+    /// First envs that start from the given ones.
+    envs: usize,
+}
+
+impl StartingWeights {
+    /// Reads what the scenario names, and says what of it is not used.
+    ///
+    /// # Errors
+    /// Files that are missing or do not fit the host.
+    pub fn read(experiment: &Experiment, hosts: &HostRegistry) -> Result<Self, NetworkError> {
+        let (task, folder) = (&experiment.task, experiment.folder.as_deref());
+        let design = hosts.of(&task.host, folder)?;
+        let mut given = BTreeMap::new();
+        if let Some(weights) = &task.weights {
+            let read = GivenWeights::read(&weights.path, folder, &design.plan(task.classes))?;
+            for note in &read.notes {
+                tracing::warn!("{note}");
+            }
+            given = read.tensors;
+        }
+        Ok(Self {
+            design,
+            given,
+            envs: task
+                .weights
+                .as_ref()
+                .and_then(|weights| weights.envs)
+                .unwrap_or(usize::MAX),
+        })
+    }
+
+    /// Copies them into the parameters of an env's host, which have been drawn. Call inside the env's stream guard.
+    ///
+    /// # Errors
+    /// libtorch's.
+    pub fn copy_to(&self, params: &ParamSet, env: usize) -> Result<(), TorchError> {
+        let given = (env < self.envs).then_some(&self.given);
+        for weights in self.design.weights().into_iter().chain(given) {
+            for param in params.all() {
+                if let Some(values) = weights.get(&param.name) {
+                    copy_into(&param.tensor, &values.to_tensor()?, false)?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Reads the weights that episodes start from, or says why not, before anything is trained.
+pub fn read_weights(
+    mut commands: Commands,
+    experiment: Res<Experiment>,
+    hosts: Res<HostRegistry>,
+) -> Result<(), Failure> {
+    commands.insert_resource(StartingWeights::read(&experiment, &hosts)?);
+    Ok(())
+}

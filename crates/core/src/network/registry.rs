@@ -1,0 +1,155 @@
+//! All hosts that a scenario may choose: the engine's families, what is registered by name, and networks that were kept.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::ops::{Deref, DerefMut};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use bevy_ecs::resource::Resource;
+
+use super::{GrownNetwork, NetworkError};
+use crate::data::locate;
+use crate::host::{HostDesign, HostPlan, presets};
+use crate::scenario::{Entry, HostChoice, HostName, HostOutline, HostProblem, KnownHosts};
+use crate::schema::{Registry, Settings};
+use crate::torch::{Backend, PlainTensor};
+
+/// The file of the network in a folder that `export` has written.
+const EXPORTED: &str = "kept.safetensors";
+
+/// Hosts by name: those of the literature, and what plugins add.
+#[derive(Clone, Resource)]
+pub struct HostRegistry {
+    names: Registry<dyn HostDesign>,
+    /// Networks that were read, by their files; clones share them, so that each is read once.
+    grown: Arc<Mutex<BTreeMap<PathBuf, Arc<GrownHost>>>>,
+}
+
+/// A network that was kept, as a host.
+struct GrownHost {
+    plan: HostPlan,
+    weights: BTreeMap<String, PlainTensor>,
+}
+
+impl HostDesign for GrownHost {
+    fn plan(&self, _: i64) -> HostPlan {
+        self.plan.clone()
+    }
+
+    fn weights(&self) -> Option<&BTreeMap<String, PlainTensor>> {
+        Some(&self.weights)
+    }
+}
+
+impl HostRegistry {
+    /// The design that a scenario chooses; relative paths begin in `folder`.
+    ///
+    /// # Errors
+    /// [`NetworkError::Host`] for a name that is not registered, or settings that the host does not have; a file that is no
+    /// network, or one that cannot be built.
+    pub fn of(&self, choice: &HostChoice, folder: Option<&Path>) -> Result<Arc<dyn HostDesign>, NetworkError> {
+        let named = |name: &HostName, settings: &Settings| -> Result<_, NetworkError> {
+            Ok(self.get(&name.0, settings).map_err(crate::host::HostError::from)?.1)
+        };
+        Ok(match choice {
+            HostChoice::Cnn(spec) => Arc::new(spec.clone()),
+            HostChoice::Resnet(spec) => Arc::new(spec.clone()),
+            HostChoice::Vgg(spec) => Arc::new(spec.clone()),
+            HostChoice::Transformer(spec) => Arc::new(spec.clone()),
+            HostChoice::Named(name) => named(name, &Settings::default())?,
+            HostChoice::Custom { name, settings } => named(name, settings)?,
+            HostChoice::Grown(path) => self.grown(path, folder)?,
+        })
+    }
+
+    fn grown(&self, name: &str, folder: Option<&Path>) -> Result<Arc<GrownHost>, NetworkError> {
+        let mut path = find(name, folder)?;
+        if path.is_dir() {
+            path.push(EXPORTED);
+        }
+        // A panic while it was held has not left half an entry behind.
+        let mut known = self.grown.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(host) = known.get(&path) {
+            return Ok(Arc::clone(host));
+        }
+        let network = GrownNetwork::load(&path)?;
+        // Its tensors fit its layers.
+        network.build(Backend::CPU)?;
+        let host = Arc::new(GrownHost {
+            plan: network.graph.plan()?,
+            weights: network.parameters,
+        });
+        known.insert(path, Arc::clone(&host));
+        Ok(host)
+    }
+}
+
+/// Where a scenario's file of tensors lies.
+///
+/// # Errors
+/// [`NetworkError::Missing`].
+pub(super) fn find(name: &str, folder: Option<&Path>) -> Result<PathBuf, NetworkError> {
+    locate(name, folder).map_err(|looked_at| NetworkError::Missing {
+        name: name.into(),
+        looked_at,
+    })
+}
+
+impl Default for HostRegistry {
+    /// The hosts of the literature.
+    fn default() -> Self {
+        let mut hosts = Self {
+            names: Registry::new("host"),
+            grown: Arc::default(),
+        };
+        for (name, summary, design) in presets() {
+            hosts.register(name, summary, design);
+        }
+        hosts
+    }
+}
+
+impl fmt::Debug for HostRegistry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.names.fmt(f)
+    }
+}
+
+impl Deref for HostRegistry {
+    type Target = Registry<dyn HostDesign>;
+
+    fn deref(&self) -> &Self::Target {
+        &self.names
+    }
+}
+
+impl DerefMut for HostRegistry {
+    fn deref_mut(&mut self) -> &mut Self::Target {
+        &mut self.names
+    }
+}
+
+impl KnownHosts for HostRegistry {
+    fn entries(&self) -> Vec<Entry> {
+        self.iter().map(|(name, summary)| Entry::new(name, summary)).collect()
+    }
+
+    fn outline(&self, host: &HostChoice, classes: i64, folder: Option<&Path>) -> Result<HostOutline, String> {
+        let design = self.of(host, folder).map_err(|error| error.to_string())?;
+        let plan = design.plan(classes);
+        let mut outline = plan.outline();
+        let problems = design.problems();
+        if !problems.is_empty() {
+            outline.problems = problems;
+        }
+        let made = plan.features().channels;
+        if matches!(host, HostChoice::Grown(_)) && made != classes {
+            outline.problems.push(HostProblem {
+                fields: Vec::new(),
+                message: format!("the network tells {made} classes from each other, the task has {classes}"),
+            });
+        }
+        Ok(outline)
+    }
+}
