@@ -21,7 +21,9 @@ pub fn spawn_envs(
 ) -> Result<(), Failure> {
     let task = &experiment.task;
     let design = hosts.of(&task.host, experiment.folder.as_deref())?;
-    let plan = design.plan(task.classes).frozen(task.freeze.as_deref().unwrap_or_default());
+    let plan = design
+        .plan(task.classes)
+        .frozen(task.freeze.as_deref().unwrap_or_default());
     for &index in &experiment.envs {
         let backend = devices.of_env(index);
         let storage = || -> Result<_, Failure> {

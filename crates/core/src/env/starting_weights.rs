@@ -40,7 +40,11 @@ impl StartingWeights {
         Ok(Self {
             design,
             given,
-            envs: task.weights.as_ref().and_then(|weights| weights.envs).unwrap_or(usize::MAX),
+            envs: task
+                .weights
+                .as_ref()
+                .and_then(|weights| weights.envs)
+                .unwrap_or(usize::MAX),
         })
     }
 

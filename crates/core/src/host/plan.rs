@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use tch::{Kind, TchError, Tensor};
 
-use super::line::{BuiltHost, Line, Op};
 use super::layer::Frozen;
+use super::line::{BuiltHost, Line, Op};
 use super::{Features, Head, Host, HostError, InjectionSpec, Layer, LayerDesign, OpCost};
 use crate::graph::{Graph, LayerGraph, NamedLayer};
 use crate::growth::{SlotId, Topology};
@@ -270,6 +270,7 @@ impl HostPlan {
         let cost = |op: &PlannedOp| OpCost {
             macs: op.layer.as_ref().map_or(0, |layer| layer.macs(op.input)),
             positions: self.positions(op.output),
+            is_frozen: op.is_frozen,
         };
         self.ops.iter().map(cost).collect()
     }

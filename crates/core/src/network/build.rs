@@ -125,7 +125,9 @@ fn check_sizes(name: &str, layer: &LayerGraph) -> Result<(), NetworkError> {
                 true => Ok(()),
                 false => Err(impossible(
                     name,
-                    format!("a pool {kernel} wide with padding {padding}; valid: up to {WIDEST_KERNEL}, and half of it"),
+                    format!(
+                        "a pool {kernel} wide with padding {padding}; valid: up to {WIDEST_KERNEL}, and half of it"
+                    ),
                 )),
             }
         }

@@ -83,7 +83,11 @@ impl GivenWeights {
             wrong.push("it has nothing for this host".into());
         }
         if !wrong.is_empty() {
-            let absent = if absent.is_empty() { "none".into() } else { some_of(&absent) };
+            let absent = if absent.is_empty() {
+                "none".into()
+            } else {
+                some_of(&absent)
+            };
             return Err(NetworkError::Weights { path, wrong, absent });
         }
         let mut notes = Vec::new();

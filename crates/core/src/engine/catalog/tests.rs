@@ -4,7 +4,11 @@ use crate::scenario::{TaskSpec, task_presets};
 #[test]
 fn hosts_have_known_parameter_counts() {
     let hosts = built_in_names().hosts;
-    let parameters = |task: &TaskSpec| hosts.outline(&task.host, task.classes, None).map(|host| host.parameters);
+    let parameters = |task: &TaskSpec| {
+        hosts
+            .outline(&task.host, task.classes, None)
+            .map(|host| host.parameters)
+    };
     let counts: Vec<_> = task_presets()
         .iter()
         .map(|task| (task.spec.name.clone(), parameters(&task.spec)))
