@@ -163,8 +163,6 @@ fn files_of_other_kinds_are_refused_with_what_to_do() {
     }
     assert!(said_of(b"").contains("is no network"));
     let sound = encode_plain([("head.bias", &tensor(&[10], Kind::Float))]).unwrap();
-    let lies = String::from_utf8_lossy(&sound[..]).replace("[10]", "[90]").into_owned();
-    assert_eq!(lies.len(), sound.len());
     let mut forged = sound.clone();
     let at = sound.windows(4).position(|part| part == b"[10]").unwrap();
     forged[at + 1] = b'9';
