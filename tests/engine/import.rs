@@ -69,7 +69,7 @@ fn played(task: &str, run: &str) -> (GrownNetwork, Vec<Vec<f32>>) {
     let text = SCENARIO.replace("TASK", task).replace("RUN", run);
     let watch = |app: &mut App| {
         app.init_resource::<Logits>();
-        app.add_systems(StepEnd, evaluate);
+        app.add_systems(StepEnd, evaluate.in_set(EngineSet::Record).after(Work::EmitStep));
     };
     let mut engine = Engine::builder()
         .with(watch)

@@ -51,6 +51,8 @@ pub struct OpCost {
     pub macs: u64,
     /// Spatial positions of the op's output.
     pub positions: u64,
+    /// Training leaves its weights as they are.
+    pub is_frozen: bool,
 }
 
 /// Why a host could not be built or run. A plan with a fault is refused before anything is trained.

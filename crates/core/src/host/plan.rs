@@ -270,6 +270,7 @@ impl HostPlan {
         let cost = |op: &PlannedOp| OpCost {
             macs: op.layer.as_ref().map_or(0, |layer| layer.macs(op.input)),
             positions: self.positions(op.output),
+            is_frozen: op.is_frozen,
         };
         self.ops.iter().map(cost).collect()
     }

@@ -230,6 +230,7 @@ impl TrainingRules<'_> {
         unscale(scaler.as_ref(), optimizer, found)?;
         optimizer.update(found, &update(true, layout.host_group()))?;
         note_updates(stream, optimizer);
+        let is_frozen = optimizer.params().is_empty();
         for (index, optimizer) in env.seed_optimizers.0.iter_mut().enumerate() {
             let Some(optimizer) = optimizer else { continue };
             let seed = env.slots.0[index].record.as_ref();
@@ -241,6 +242,17 @@ impl TrainingRules<'_> {
             unscale(scaler.as_ref(), optimizer, found)?;
             optimizer.update(found, &update(is_measured, layout.slot_group(index)))?;
             note_updates(stream, optimizer);
+            if is_frozen && scaler.is_some() {
+                // Only seeds tell whether the scale of the loss is too large.
+                let found = found.bad.shallow_clone();
+                let _ = env
+                    .norms
+                    .host
+                    .get()
+                    .bad
+                    .f_logical_or_(&found)
+                    .map_err(TorchError::from)?;
+            }
         }
         if let Some(scaler) = scaler {
             // A seed that has diverged does not drive the scale of its host down.

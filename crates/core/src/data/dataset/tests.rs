@@ -31,6 +31,8 @@ pub(crate) fn digits_task() -> TaskSpec {
             input_hw: 8,
             ..CnnSpec::default()
         }),
+        weights: None,
+        freeze: None,
         slots: vec![crate::growth::SlotId::new(0, 0)],
         max_seeds: 3,
         batch_size: 64,

@@ -21,9 +21,14 @@ impl Optimizer {
     fn update_by_operators(&mut self, found: &mut GroupNorm, update: &GroupUpdate) -> Result<(), TorchError> {
         let columns = |first: usize, count: usize| update.pack.f_narrow(0, first as i64, count as i64);
         if let Some(thresholds) = update.statistics {
-            let measured = grad_stats(&self.params, thresholds.vanishing, thresholds.exploding)?;
             let gradients = &update.columns.gradients;
-            columns(gradients.start, gradients.len())?.f_copy_(&measured)?;
+            let mut found = columns(gradients.start, gradients.len())?;
+            if self.params.is_empty() {
+                // Statistics of nothing lie on no device.
+                let _ = found.f_zero_()?;
+            } else {
+                found.f_copy_(&grad_stats(&self.params, thresholds.vanishing, thresholds.exploding)?)?;
+            }
         }
         clip_group(&self.params, update.max_norm, found)?;
         if let Some(streak) = update.streak() {
