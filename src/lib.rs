@@ -317,8 +317,9 @@ pub use simic_core::{choice, section};
 pub use simic_core::{extend, prelude};
 // What the rooms below name.
 use simic_core::{
-    actions, checkpoint, clock, controller, data, engine, env, growth, health, host, learner, policy, random, record,
-    renamed, reward, run, scenario, schedule, schema, seed, storage, telemetry, torch, unfinished, validation,
+    actions, checkpoint, clock, controller, data, engine, env, graph, growth, hash, health, host, keep, learner, network,
+    policy, random, record, renamed, reward, run, scenario, schedule, schema, seed, storage, telemetry, torch, unfinished,
+    validation,
 };
 
 #[doc(hidden)]
@@ -333,6 +334,8 @@ pub mod eval;
 pub mod report;
 #[doc(hidden)]
 pub mod inspect;
+#[doc(hidden)]
+pub mod export;
 pub mod cli;
 
 /// The rooms of all crates, for tests and benchmarks of their insides: may change with every version.
@@ -344,7 +347,7 @@ pub mod internals {
         training, unfinished, validation,
     };
 
-    pub use crate::{compare, eval, inspect, prior_art, report, sweep};
+    pub use crate::{compare, eval, export, inspect, prior_art, report, sweep};
 }
 
 /// What README and guide show in Rust, as tests.

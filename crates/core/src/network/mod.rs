@@ -7,6 +7,8 @@ mod seed_layer;
 mod build;
 mod grown;
 mod file;
+#[cfg(any(test, feature = "testing"))]
+pub mod fixtures;
 
 pub use grown::{DataCard, GrownNetwork, Measured, Measures, Origin, SeedHistory};
 
