@@ -342,8 +342,8 @@ pub mod cli;
 #[doc(hidden)]
 pub mod internals {
     pub use simic_core::{
-        actions, checkpoint, clock, controller, data, engine, env, faults, governor, growth, health, host, kernels,
-        learner, nn, policy, random, record, reward, run, scenario, schedule, schema, seed, storage, telemetry, torch,
+        actions, checkpoint, clock, controller, data, engine, env, faults, governor, growth, health, host, keep, kernels,
+        learner, network, nn, policy, random, record, reward, run, scenario, schedule, schema, seed, storage, telemetry, torch,
         training, unfinished, validation,
     };
 

@@ -1,4 +1,4 @@
-//! Networks and policies to take away: a folder of plain PyTorch, which needs nothing of the engine.
+//! Networks to take away: a folder of plain PyTorch, which needs nothing of the engine.
 //!
 //! In comes a [`GrownNetwork`] with the bytes of its file; out go its sources in Python, its tensors by the names of these
 //! sources, a card of what it is, and the file itself. Everything is made before anything is written, and the folder appears
@@ -20,14 +20,12 @@ use card::Card;
 use python::Names;
 
 /// The names of all files that an export has, and what Python leaves beside them.
-const FILES: [&str; 8] = [
+const FILES: [&str; 6] = [
     "network.py",
     "network.safetensors",
     "card.json",
     "card.md",
     "kept.safetensors",
-    "policy.py",
-    "policy.safetensors",
     "__pycache__",
 ];
 

@@ -191,7 +191,7 @@ fn construction(graph: &Graph, layer: &LayerGraph) -> String {
         LayerGraph::Conv { inputs, outputs, kernel, stride, bias, norm: Some(norm) } => format!(
             "Conv({inputs}, {outputs}, {kernel}, {}{}{})",
             norm_name(*norm),
-            strided(*stride),
+            unless_one("stride", *stride),
             if *bias { ", bias=True" } else { "" }
         ),
         LayerGraph::NormRelu { channels, norm: HostNorm::Batch } => format!("BatchNormRelu({channels})"),
@@ -202,7 +202,7 @@ fn construction(graph: &Graph, layer: &LayerGraph) -> String {
                 "{}({inputs}, {outputs}, {}{}{})",
                 if *pre_activation { "PreActivated" } else { "Residual" },
                 norm_name(*norm),
-                strided(*stride),
+                unless_one("stride", *stride),
                 if projects { ", projects=True" } else { "" }
             )
         }
@@ -252,8 +252,9 @@ fn seed_construction(topology: Topology, seed: &SeedGraph) -> String {
 fn stacked(layer: StackLayer) -> String {
     match layer {
         StackLayer::Conv { inputs, outputs, kernel, groups } => format!(
-            "nn.Conv2d({inputs}, {outputs}, {kernel}, padding={}, groups={groups}, bias=False)",
-            kernel / 2
+            "nn.Conv2d({inputs}, {outputs}, {kernel}, padding={}{}, bias=False)",
+            kernel / 2,
+            unless_one("groups", groups)
         ),
         StackLayer::Silu => "nn.SiLU()".into(),
         StackLayer::Norm { channels } => format!("group_norm({channels})"),
@@ -271,9 +272,10 @@ const fn truth(value: bool) -> &'static str {
     if value { "True" } else { "False" }
 }
 
-fn strided(stride: i64) -> String {
-    match stride {
+/// An argument whose default is 1.
+fn unless_one(name: &str, value: i64) -> String {
+    match value {
         1 => String::new(),
-        stride => format!(", stride={stride}"),
+        value => format!(", {name}={value}"),
     }
 }
