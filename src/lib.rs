@@ -318,9 +318,7 @@ pub use simic_core::{choice, section};
 pub use simic_core::{extend, prelude};
 // What the rooms below name.
 use simic_core::{
-    actions, checkpoint, clock, controller, data, engine, env, graph, growth, health, host, keep, learner, network,
-    policy, random, record, renamed, reward, run, scenario, schedule, schema, seed, storage, telemetry, torch,
-    unfinished, validation,
+    actions, checkpoint, clock, controller, data, engine, env, graph, growth, hash, health, host, keep, learner, network, policy, random, record, renamed, reward, run, scenario, schedule, schema, seed, storage, telemetry, torch, unfinished, validation,
 };
 
 #[doc(hidden)]
@@ -337,18 +335,18 @@ pub mod grow;
 pub mod report;
 #[doc(hidden)]
 pub mod inspect;
+#[doc(hidden)]
+pub mod export;
 pub mod cli;
 
 /// The rooms of all crates, for tests and benchmarks of their insides: may change with every version.
 #[doc(hidden)]
 pub mod internals {
     pub use simic_core::{
-        actions, checkpoint, clock, controller, data, engine, env, faults, governor, growth, health, host, kernels,
-        learner, network, nn, policy, random, record, reward, run, scenario, schedule, schema, seed, storage,
-        telemetry, torch, training, unfinished, validation,
+        actions, checkpoint, clock, controller, data, engine, env, faults, governor, growth, health, host, keep, kernels, learner, network, nn, policy, random, record, reward, run, scenario, schedule, schema, seed, storage, telemetry, torch, training, unfinished, validation,
     };
 
-    pub use crate::{compare, eval, inspect, prior_art, report, sweep};
+    pub use crate::{compare, eval, export, inspect, prior_art, report, sweep};
 }
 
 /// What README and guide show in Rust, as tests.

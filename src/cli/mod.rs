@@ -27,6 +27,7 @@ mod sweep;
 mod run;
 mod resume;
 mod show;
+mod export;
 mod validate;
 
 use std::path::Path;
@@ -36,7 +37,7 @@ use std::time::Duration;
 use clap::Parser;
 
 use options::{
-    Arguments, CheckRunOptions, Command, DiffOptions, EvalOptions, GlobalOptions, ListWhat, ResumeOptions, RunOptions,
+    Arguments, CheckRunOptions, Command, DiffOptions, EvalOptions, ExportOptions, GlobalOptions, ListWhat, ResumeOptions, RunOptions,
     RunsOptions, ShowOptions,
 };
 use outcome::Outcome;
@@ -159,6 +160,7 @@ fn execute(arguments: &Arguments, extension: &Extension) -> Result<Outcome, Stri
             .unwrap_or_else(reject),
         Command::Runs(options) => runs::runs(options, &context).unwrap_or_else(reject),
         Command::Show(options) => show::show_run(options, &context).unwrap_or_else(reject),
+        Command::Export(options) => export::export(options, &context).unwrap_or_else(reject),
         Command::Check(options) => check::check(options, &context).unwrap_or_else(reject),
         Command::Diff(options) => diff::diff(options, &context).unwrap_or_else(reject),
         Command::Eval(options) => eval::eval(options, &context).unwrap_or_else(reject),

@@ -100,6 +100,15 @@ const SHOW_EXAMPLES: &str = "\
 Examples:
   simic-engine show latest
   simic-engine show 20260131-1200 --json";
+const EXPORT_EXAMPLES: &str = "\
+Examples:
+  simic-engine export latest -o grown/                        the best network that the newest run has kept
+  simic-engine export latest --round 8 --env 7 -o grown/
+  simic-engine export runs/mine/networks/round8-env7.safetensors -o grown/
+  cd grown && python -c 'import network; print(network.load())'
+
+The folder needs nothing but torch: network.py with network.safetensors, what is known of it in card.md and card.json, and
+kept.safetensors, the engine's own file.";
 const VALIDATE_EXAMPLES: &str = "\
 Examples:
   simic-engine validate my.ron
@@ -202,6 +211,9 @@ pub enum Command {
     /// Print the summary of a run again; of one that has not ended, what there is so far.
     #[command(after_help = SHOW_EXAMPLES)]
     Show(ShowOptions),
+    /// Write a grown network as plain PyTorch.
+    #[command(after_help = EXPORT_EXAMPLES)]
+    Export(ExportOptions),
     /// Verify a run or a sweep: hashes, checkpoints, events, tables; and say what it can be used for.
     #[command(after_help = CHECK_EXAMPLES)]
     Check(CheckRunOptions),
@@ -264,6 +276,28 @@ pub enum Command {
     /// Write a crate of your own: a program with this command line and a system and a seed module of yours.
     #[command(after_help = NEW_EXAMPLES)]
     New(NewOptions),
+}
+
+#[derive(Clone, Debug, Args)]
+pub struct ExportOptions {
+    /// The run's folder, its name or the beginning of it, or latest; or a network that was kept, a .safetensors file.
+    #[arg(value_name = "RUN|FILE")]
+    pub from: PathBuf,
+    /// Folder to write: a new one, or an earlier export.
+    #[arg(short = 'o', long, value_name = "DIR")]
+    pub to: PathBuf,
+    /// The network of this env, from 0 [default: the best of all].
+    #[arg(long, value_name = "ENV")]
+    pub env: Option<u32>,
+    /// The network of this round, from 1 [default: the best of all].
+    #[arg(long, value_name = "ROUND", value_parser = clap::value_parser!(u32).range(1..))]
+    pub round: Option<u32>,
+    /// Remove all that the folder holds.
+    #[arg(long)]
+    pub force: bool,
+    /// Folder in which the run is looked for [default: $SIMIC_ENGINE_RUNS or runs].
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

@@ -5,6 +5,7 @@ use super::{GlobalOptions, report_text};
 use crate::checkpoint::ResumeError;
 use crate::data::DataError;
 use crate::engine::SetupError;
+use crate::export::ExportError;
 use crate::health::FileError;
 use crate::record::FindRunError;
 use crate::sweep::PlanError;
@@ -20,6 +21,8 @@ pub enum Rejection {
     Run(#[from] FindRunError),
     #[error(transparent)]
     Data(#[from] DataError),
+    #[error(transparent)]
+    Export(#[from] ExportError),
     #[error("cannot read the scenario {error}; {help}")]
     NoScenario { error: FileError, help: String },
     #[error("{0}")]

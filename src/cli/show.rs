@@ -8,6 +8,7 @@ use super::output::{print_error, show, show_json, width};
 use super::rejection::Rejection;
 use super::{Context, Outcome, ShowOptions, sweep};
 use crate::checkpoint::ResumeError;
+use crate::keep::NetworkShelf;
 use crate::record::{ListedState, RunDirectory, RunEntry, find_run};
 use crate::report::{GrowthEffects, RunResults, summary};
 use crate::sweep::{FolderError, SweepFolder};
@@ -22,6 +23,37 @@ struct Shown<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     finished: Option<RunFinished>,
     results: RunResults<'a>,
+    networks: Networks,
+}
+
+/// The networks that a run has kept.
+#[derive(Default, Serialize)]
+struct Networks {
+    kept: usize,
+    bytes: u64,
+}
+
+impl Networks {
+    /// None of a folder that cannot be read; `check` says why.
+    fn of(place: &Path) -> Self {
+        let files = NetworkShelf::of(place).list().unwrap_or_default();
+        Self {
+            kept: files.len(),
+            bytes: files.iter().map(|file| file.bytes).sum(),
+        }
+    }
+
+    fn line(&self, place: &Path) -> String {
+        if self.kept == 0 {
+            return String::new();
+        }
+        let (plural, mib) = (if self.kept == 1 { "" } else { "s" }, self.bytes as f64 / f64::from(1 << 20));
+        format!(
+            "{} network{plural} kept, {mib:.1} MiB; the best: simic-engine export {} -o DIR\n",
+            self.kept,
+            place.display()
+        )
+    }
 }
 
 /// Sums a run up from its events, whether it has ended or not.
@@ -49,6 +81,7 @@ pub fn show_run(options: &ShowOptions, context: &Context) -> Result<Outcome, Rej
         return Ok(show_json(&Shown {
             entry,
             results: RunResults::of(&live),
+            networks: Networks::of(&place),
             finished: live.finished.clone().filter(|_| has_ended),
         }));
     }
@@ -57,7 +90,8 @@ pub fn show_run(options: &ShowOptions, context: &Context) -> Result<Outcome, Rej
         true => String::new(),
         false => standing(&entry),
     };
-    Ok(show(format_args!("{standing}{}", summary(&live, &place, width()))))
+    let networks = Networks::of(&place).line(&place);
+    Ok(show(format_args!("{standing}{}{networks}", summary(&live, &place, width()))))
 }
 
 fn show_growth(place: &Path, context: &Context) -> Outcome {

@@ -7,6 +7,7 @@
 mod checkpoints;
 mod events;
 mod files;
+mod networks;
 mod scenario;
 mod agreement;
 mod sweep;
@@ -248,7 +249,8 @@ fn check_run(folder: &Path, catalog: &Catalog) -> Check {
     let good_for = uses.into_iter().filter(|(_, is_good)| *is_good).map(|(good, _)| good);
     let mut shelf_part = shelf.part;
     shelf_part.findings.extend(disagreements);
-    let parts = vec![scenario.part, manifest.part, shelf_part, data.part, rounds, strays];
+    let mut parts = vec![scenario.part, manifest.part, shelf_part, data.part, rounds, strays];
+    parts.extend(networks::check(folder));
     Check {
         state: Some(entry.state),
         ..Check::new(folder, parts, good_for.collect(), is_played)

@@ -9,6 +9,7 @@ mod data;
 mod determinism;
 mod diff;
 mod eval;
+mod export;
 #[cfg(unix)]
 mod guide;
 mod judged;

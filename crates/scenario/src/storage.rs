@@ -365,5 +365,38 @@ pub fn sync_folder_of(path: &Path) -> io::Result<()> {
     }
 }
 
+/// Makes `folder` one that holds these files and nothing else: they are written into a folder beside it, which then takes its
+/// place; what was there before goes last.
+///
+/// # Errors
+/// If anything cannot be written; `folder` is then what it was.
+pub fn replace_folder(folder: &Path, files: &[(&str, &[u8])]) -> io::Result<()> {
+    let beside = |suffix: &str| {
+        let name = folder.file_name().unwrap_or_default().to_string_lossy();
+        folder.with_file_name(format!(".{name}.{suffix}"))
+    };
+    let (fresh, old) = (beside("new"), beside("old"));
+    for leftover in [&fresh, &old] {
+        if leftover.exists() {
+            remove_dir_all(leftover)?;
+        }
+    }
+    create_dir_all(&fresh)?;
+    for (name, content) in files {
+        write_synced(&fresh.join(name), content)?;
+    }
+    // A power cut after the rename must not leave a name without its content.
+    sync_folder(&fresh)?;
+    if folder.exists() {
+        rename(folder, &old)?;
+    }
+    rename(&fresh, folder)?;
+    sync_folder_of(folder)?;
+    if old.exists() {
+        remove_dir_all(&old)?;
+    }
+    Ok(())
+}
+
 #[cfg(test)]
 mod tests;

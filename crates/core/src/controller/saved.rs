@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::actions::PolicyError;
 use crate::files::read_ron;
-use crate::storage::{self, sync_folder, sync_folder_of, write_synced};
+use crate::storage::replace_folder;
 
 /// What a controller without a network saves.
 const CONTROLLER_FILE: &str = "controller.ron";
@@ -149,35 +149,7 @@ pub fn storage(path: &Path, why: &dyn std::fmt::Display) -> PolicyError {
 
 /// Writes files into a folder beside `folder`, then puts it in its place; what stood there before goes last.
 pub fn write_folder(folder: &Path, files: &[(&str, &[u8])]) -> Result<(), PolicyError> {
-    let beside = |suffix: &str| {
-        let mut name = folder.file_name().unwrap_or_default().to_os_string();
-        name.push(suffix);
-        folder.with_file_name(name)
-    };
-    let (fresh, old) = (beside(".new"), beside(".old"));
-    let write = || -> io::Result<()> {
-        for leftover in [&fresh, &old] {
-            if leftover.exists() {
-                storage::remove_dir_all(leftover)?;
-            }
-        }
-        storage::create_dir_all(&fresh)?;
-        for (name, content) in files {
-            write_synced(&fresh.join(name), content)?;
-        }
-        // A power cut after the rename must not leave a name without its content.
-        sync_folder(&fresh)?;
-        if folder.exists() {
-            storage::rename(folder, &old)?;
-        }
-        storage::rename(&fresh, folder)?;
-        sync_folder_of(folder)?;
-        if old.exists() {
-            storage::remove_dir_all(&old)?;
-        }
-        Ok(())
-    };
-    write().map_err(|error| storage(folder, &error))
+    replace_folder(folder, files).map_err(|error| storage(folder, &error))
 }
 
 #[cfg(test)]

@@ -9,6 +9,8 @@ mod grown;
 mod file;
 mod registry;
 mod weights;
+#[cfg(any(test, feature = "testing"))]
+pub mod fixtures;
 
 pub use grown::{DataCard, GrownNetwork, Measured, Measures, Origin, SeedHistory};
 

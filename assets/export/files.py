@@ -1,0 +1,24 @@
+def read_safetensors(path):
+    """The tensors of a safetensors file by name."""
+    kinds = {"F32": torch.float32, "I64": torch.int64}
+    data = bytearray(Path(path).read_bytes())
+    (size,) = struct.unpack_from("<Q", data) if len(data) >= 8 else (len(data),)
+    if size > len(data) - 8:
+        raise ValueError(f"{path} is cut off: its header has {size} bytes")
+    tensors, first_byte = {}, 8 + size
+    for name, entry in json.loads(data[8:first_byte]).items():
+        if name != "__metadata__":
+            first, last = entry["data_offsets"]
+            if not 0 <= first <= last <= len(data) - first_byte:
+                raise ValueError(f"{path} is cut off: it has not all of {name}")
+            flat = torch.frombuffer(data[first_byte + first : first_byte + last], dtype=kinds[entry["dtype"]])
+            tensors[name] = flat.reshape(entry["shape"])
+    return tensors
+
+
+def load(folder=None):
+    """The network with its weights, ready to be applied."""
+    folder = Path(folder) if folder else Path(__file__).parent
+    network = Network()
+    network.load_state_dict(read_safetensors(folder / "network.safetensors"))
+    return network.eval()

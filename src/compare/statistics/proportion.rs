@@ -1,0 +1,39 @@
+//! How sure a share of successes is (Wilson 1927, "Probable inference, the law of succession, and statistical inference").
+
+use super::sample::Interval;
+
+/// Two-sided 95 % of the normal distribution.
+const Z: f64 = 1.959_963_984_540_054;
+
+/// Where the probability lies of which `share`, from 0 to 1, of `count` independent tries have succeeded. Not finite without a
+/// try.
+pub fn wilson(share: f64, count: u64) -> Interval {
+    let n = count as f64;
+    let middle = share + Z * Z / (2.0 * n);
+    let reach = Z * (share * (1.0 - share) / n + Z * Z / (4.0 * n * n)).sqrt();
+    let whole = 1.0 + Z * Z / n;
+    Interval {
+        low: (middle - reach) / whole,
+        high: (middle + reach) / whole,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_is_that_of_the_literature() {
+        // Newcombe 1998, "Two-sided confidence intervals for the single proportion", table I, method 3.
+        for (successes, count, low, high) in [
+            (81.0, 263, 0.2553, 0.3662),
+            (15.0, 148, 0.0624, 0.1605),
+            (0.0, 20, 0.0, 0.1611),
+            (1.0, 29, 0.0061, 0.1718),
+        ] {
+            let interval = wilson(successes / count as f64, count);
+            assert!((interval.low - low).abs() < 5e-5, "{interval:?}");
+            assert!((interval.high - high).abs() < 5e-5, "{interval:?}");
+        }
+    }
+}

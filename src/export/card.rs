@@ -1,0 +1,216 @@
+//! The card of a network: what it is, what was measured, what it has learnt from and how it has grown, for programs and people.
+
+use std::fmt::Write;
+
+use serde::Serialize;
+
+use crate::compare::statistics::wilson;
+use crate::hash::sha256;
+use crate::network::{DataCard, GrownNetwork, Measured, Origin, SeedHistory};
+use crate::torch::libtorch_version;
+
+const FORMAT: u32 = 1;
+
+/// All that is known, as `card.json` has it.
+#[derive(Serialize)]
+pub(super) struct Card<'a> {
+    format: u32,
+    /// Of `network.safetensors`.
+    sha256: String,
+    /// libtorch's version, with which it was trained or exported.
+    torch: String,
+    sizes: Sizes,
+    measures: Parts,
+    data: &'a DataCard,
+    origin: &'a Origin,
+    growth: &'a [SeedHistory],
+}
+
+/// Trainable values, and multiply-accumulates of a sample.
+#[derive(Serialize)]
+struct Sizes {
+    parameters: u64,
+    macs: u64,
+    host_parameters: u64,
+    host_macs: u64,
+}
+
+#[derive(Serialize)]
+struct Parts {
+    validation: Option<MeasuredPart>,
+    test: Option<MeasuredPart>,
+}
+
+#[derive(Serialize)]
+struct MeasuredPart {
+    #[serde(flatten)]
+    measured: Measured,
+    /// 95 % interval of the accuracy, percent.
+    interval: [f64; 2],
+}
+
+impl MeasuredPart {
+    fn of(measured: Measured) -> Self {
+        let interval = wilson(measured.accuracy / 100.0, measured.samples);
+        Self {
+            measured,
+            interval: [interval.low, interval.high].map(|end| (100.0 * end).clamp(0.0, 100.0)),
+        }
+    }
+}
+
+impl<'a> Card<'a> {
+    /// `tensors` is the content of `network.safetensors`.
+    pub(super) fn of(network: &'a GrownNetwork, tensors: &[u8]) -> Self {
+        let measures = &network.measures;
+        Self {
+            format: FORMAT,
+            sha256: sha256(tensors),
+            torch: libtorch_version(),
+            sizes: Sizes {
+                parameters: measures.parameters,
+                macs: measures.macs,
+                host_parameters: measures.host_parameters,
+                host_macs: measures.host_macs,
+            },
+            measures: Parts {
+                validation: measures.validation.map(MeasuredPart::of),
+                test: measures.test.map(MeasuredPart::of),
+            },
+            data: &network.data,
+            origin: &network.origin,
+            growth: &network.growth,
+        }
+    }
+
+    pub(super) fn json(&self) -> String {
+        format!("{:#}\n", serde_json::json!(self))
+    }
+
+    pub(super) fn markdown(&self) -> String {
+        let Sizes {
+            parameters,
+            macs,
+            host_parameters,
+            host_macs,
+        } = self.sizes;
+        let mut text = format!(
+            "# A grown network\n\n| | network | the host that it has grown from |\n| --- | --- | --- |\n\
+             | parameters | {parameters} | {host_parameters} |\n\
+             | multiply-accumulates of a sample | {macs} | {host_macs} |\n\n\
+             ## Accuracy\n\n| part | accuracy | 95 % interval | loss | samples |\n| --- | --- | --- | --- | --- |\n"
+        );
+        measured_row(&mut text, "validation, by which it was chosen", self.measures.validation.as_ref());
+        measured_row(&mut text, "test", self.measures.test.as_ref());
+        text += "\nIntervals are Wilson's, of the samples alone: another training would differ by more.\n";
+        self.add_data(&mut text);
+        self.add_growth(&mut text);
+        self.add_origin(&mut text);
+        text
+    }
+
+    fn add_data(&self, text: &mut String) {
+        let data = self.data;
+        _ = write!(
+            text,
+            "\n## Data\n\nTask {}, data set {}, blake3 `{}`.\n",
+            code(&data.task),
+            code(&data.name),
+            data.hash
+        );
+        if !data.scale.is_empty() {
+            _ = writeln!(
+                text,
+                "Pixels, 0 to 255, are read as pixel·scale + offset, channel by channel: scale {:?}, offset {:?}.",
+                data.scale, data.offset
+            );
+        }
+        if !data.classes.is_empty() {
+            let classes: Vec<String> = data.classes.iter().map(|class| code(class)).collect();
+            _ = writeln!(text, "Classes in the order of the logits: {}.", classes.join(", "));
+        }
+        for (part, places) in [("validation", &data.validation), ("test", &data.test)] {
+            _ = match places {
+                Some(places) => writeln!(
+                    text,
+                    "The {part} part are {} samples of the training files; `card.json` has their places.",
+                    places.len()
+                ),
+                None => writeln!(text, "The {part} part is in files of its own."),
+            };
+        }
+    }
+
+    fn add_growth(&self, text: &mut String) {
+        text.push_str("\n## Growth\n\n");
+        if self.growth.is_empty() {
+            text.push_str("No seed was committed.\n");
+            return;
+        }
+        text.push_str("| slot | blueprint | parameters | contribution | stages, by step |\n| --- | --- | --- | --- | --- |\n");
+        for seed in self.growth {
+            let stages: Vec<String> = seed
+                .stages
+                .iter()
+                .map(|(stage, step)| format!("{step} {}", stage.name()))
+                .collect();
+            let contribution = seed.contribution;
+            _ = writeln!(
+                text,
+                "| {} | {} | {} | {} | {} |",
+                seed.slot,
+                code(&seed.blueprint),
+                seed.parameters,
+                contribution.map_or_else(|| "-".into(), |points| format!("{points:+.2}")),
+                stages.join(", ")
+            );
+        }
+        text.push_str(
+            "\nContribution: validation accuracy with the seed minus without it, in percentage points, when it was last \
+             measured.\n",
+        );
+    }
+
+    fn add_origin(&self, text: &mut String) {
+        let origin = self.origin;
+        let run = origin.run.as_deref().map_or_else(|| "a run in memory".into(), |run| format!("run {}", code(run)));
+        _ = write!(
+            text,
+            "\n## Origin\n\nsimic-engine {}, {run}, scenario {} (blake3 `{}`), seed {}, round {}, env {}: {} steps, {} \
+             rollbacks. Exported with torch {}.\n",
+            code(&origin.engine),
+            code(&origin.scenario),
+            origin.scenario_hash,
+            origin.seed,
+            u64::from(origin.round) + 1,
+            origin.env,
+            origin.steps,
+            origin.rollbacks,
+            self.torch
+        );
+    }
+}
+
+fn measured_row(text: &mut String, part: &str, measured: Option<&MeasuredPart>) {
+    _ = match measured {
+        None => writeln!(text, "| {part} | not measured | | | |"),
+        Some(MeasuredPart { measured, interval: [low, high] }) => writeln!(
+            text,
+            "| {part} | {:.2} % | {low:.2} to {high:.2} | {} | {} |",
+            measured.accuracy,
+            measured.loss.map_or_else(|| "-".into(), |loss| format!("{loss:.4}")),
+            measured.samples
+        ),
+    };
+}
+
+/// A name that others gave, as Markdown shows it unchanged; in a table as well.
+fn code(name: &str) -> String {
+    let shown = |character: char| match character {
+        '`' => '\'',
+        '|' => '/',
+        character if character.is_control() => ' ',
+        character => character,
+    };
+    format!("`{}`", name.chars().map(shown).collect::<String>())
+}

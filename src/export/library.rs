@@ -1,0 +1,46 @@
+//! The Python that exports are made of, of which each gets what it uses.
+
+/// Imports.
+pub(super) const HEAD: &str = include_str!("../../assets/export/head.py");
+/// Classes of layers and seeds, each behind those that it uses.
+const LAYERS: &str = include_str!("../../assets/export/layers.py");
+/// Reading files of tensors.
+pub(super) const FILES: &str = include_str!("../../assets/export/files.py");
+/// Samples of images.
+pub(super) const IMAGES: &str = include_str!("../../assets/export/images.py");
+/// Samples of texts.
+pub(super) const TEXTS: &str = include_str!("../../assets/export/texts.py");
+/// The check against data.
+pub(super) const CHECK: &str = include_str!("../../assets/export/check.py");
+
+/// The classes and functions that `code` uses, and those that they use.
+pub(super) fn classes_for(code: &str) -> String {
+    let mut used: Vec<&str> = Vec::new();
+    let sections: Vec<&str> = LAYERS.trim_end().split("\n\n\n").collect();
+    for &section in sections.iter().rev() {
+        let users = std::iter::once(code).chain(used.iter().copied());
+        if mentions(users, name_of(section)) {
+            used.push(section);
+        }
+    }
+    used.reverse();
+    used.join("\n\n\n")
+}
+
+/// What a section defines.
+fn name_of(section: &str) -> &str {
+    let head = section.trim_start_matches("class ").trim_start_matches("def ");
+    head.split(['(', ':']).next().unwrap_or(head)
+}
+
+/// Whether one of the texts calls `name`, or derives from it.
+fn mentions<'a>(mut texts: impl Iterator<Item = &'a str>, name: &str) -> bool {
+    let is_part = |character: char| character.is_alphanumeric() || character == '_' || character == '.';
+    texts.any(|text| {
+        text.match_indices(name).any(|(place, _)| {
+            let before = text[..place].chars().next_back();
+            let after = text[place + name.len()..].chars().next();
+            !before.is_some_and(is_part) && matches!(after, Some('(' | ')'))
+        })
+    })
+}

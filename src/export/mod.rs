@@ -1,0 +1,108 @@
+//! Networks to take away: a folder of plain PyTorch, which needs nothing of the engine.
+//!
+//! In comes a [`GrownNetwork`] with the bytes of its file; out go its sources in Python, its tensors by the names of these
+//! sources, a card of what it is, and the file itself. Everything is made before anything is written, and the folder appears
+//! whole or not at all.
+
+mod card;
+mod library;
+mod python;
+mod tensors;
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use crate::health::{AtPath, FileError};
+use crate::network::{GrownNetwork, NetworkError};
+use crate::storage::{read_dir, replace_folder};
+use crate::torch::Backend;
+use card::Card;
+use python::Names;
+
+/// The names of all files that an export has, and what Python leaves beside them.
+const FILES: [&str; 6] = [
+    "network.py",
+    "network.safetensors",
+    "card.json",
+    "card.md",
+    "kept.safetensors",
+    "__pycache__",
+];
+
+/// Why something is not exported.
+#[derive(Debug, thiserror::Error)]
+#[allow(missing_docs, reason = "the messages say what the fields are")]
+pub enum ExportError {
+    /// A layer or a seed of an application's, or tensors that do not fit.
+    #[error("the network is not exported: {0}")]
+    Network(#[from] NetworkError),
+    /// A path without a last part, such as `..`.
+    #[error("{0} names no folder that can be made; give the export one of its own")]
+    NoName(PathBuf),
+    /// A file is there.
+    #[error("{0} is not a folder; give the export one of its own")]
+    NoFolder(PathBuf),
+    /// There is something else in the folder.
+    #[error("{folder} holds {name}, which is no part of an export; give another folder, or --force to remove all that is in it")]
+    Occupied { folder: String, name: String },
+    /// Tensors that cannot be written as a file.
+    #[error("the tensors are not exported: {0}")]
+    Tensors(#[from] safetensors::SafeTensorError),
+    /// A file cannot be read or written.
+    #[error(transparent)]
+    File(#[from] FileError),
+}
+
+/// What a folder holds that was written.
+pub type Files = Vec<(&'static str, Vec<u8>)>;
+
+/// The files of a network; `kept` is the content of its own.
+///
+/// # Errors
+/// A network that no Python can be written for.
+pub fn export_network(network: &GrownNetwork, kept: Vec<u8>) -> Result<Files, ExportError> {
+    // Names and shapes fit, and nothing of it is an application's.
+    network.build(Backend::CPU)?;
+    let names = Names::of(&network.graph);
+    let tensors = tensors::encode(network, &names)?;
+    let card = Card::of(network, &tensors);
+    Ok(vec![
+        ("network.py", python::network_py(network, &names).into_bytes()),
+        ("network.safetensors", tensors),
+        ("card.json", card.json().into_bytes()),
+        ("card.md", card.markdown().into_bytes()),
+        ("kept.safetensors", kept),
+    ])
+}
+
+/// Checks that an export may be put at `folder`: nothing is there, or an earlier export.
+///
+/// # Errors
+/// [`ExportError::NoName`], [`ExportError::NoFolder`], [`ExportError::Occupied`], a folder that cannot be read.
+pub fn check_place(folder: &Path, force: bool) -> Result<(), ExportError> {
+    if folder.file_name().is_none() {
+        return Err(ExportError::NoName(folder.into()));
+    }
+    let names = match read_dir(folder) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(error) if error.kind() == io::ErrorKind::NotADirectory => return Err(ExportError::NoFolder(folder.into())),
+        names => names.at(folder)?,
+    };
+    let foreign = names.iter().find(|name| !FILES.iter().any(|file| name.as_os_str() == *file));
+    match foreign {
+        Some(name) if !force => Err(ExportError::Occupied {
+            folder: folder.display().to_string(),
+            name: name.display().to_string(),
+        }),
+        _ => Ok(()),
+    }
+}
+
+/// Puts the files into `folder`, in the place of all that is there.
+///
+/// # Errors
+/// A folder that cannot be written; it is then what it was.
+pub fn write(folder: &Path, files: &Files) -> Result<(), ExportError> {
+    let files: Vec<(&str, &[u8])> = files.iter().map(|(name, content)| (*name, content.as_slice())).collect();
+    Ok(replace_folder(folder, &files).at(folder)?)
+}

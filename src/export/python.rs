@@ -1,0 +1,281 @@
+//! The sources of one network: a line a layer, so that a person can read what grew where.
+
+use std::fmt::Write;
+
+use super::library::{self, classes_for};
+use crate::graph::{Graph, LayerGraph, ModuleGraph, NamedLayer, SeedGraph, StackLayer};
+use crate::growth::{AlphaAlgorithm, Topology};
+use crate::network::GrownNetwork;
+use crate::scenario::{HostNorm, Positions, Shortcut};
+
+/// Words of Python and attributes of `torch.nn.Module`, which no layer may be called by.
+const TAKEN: &str = "False None True and as assert async await break class continue def del elif else except finally for \
+     from global if import in is lambda nonlocal not or pass raise return try while with yield T_destination add_module \
+     apply bfloat16 buffers call_super_init children compile cpu cuda double dump_patches eval extra_repr float forward \
+     get_buffer get_extra_state get_parameter get_submodule half ipu load_state_dict modules mtia named_buffers \
+     named_children named_modules named_parameters parameters register_backward_hook register_buffer \
+     register_forward_hook register_forward_pre_hook register_full_backward_hook register_full_backward_pre_hook \
+     register_load_state_dict_post_hook register_load_state_dict_pre_hook register_module register_parameter \
+     register_state_dict_post_hook register_state_dict_pre_hook requires_grad_ set_extra_state set_submodule share_memory \
+     state_dict to to_empty train training type xpu zero_grad";
+
+/// What layers are called as attributes, by index: as they are, where Python can.
+pub(super) struct Names<'a> {
+    layers: &'a [NamedLayer],
+    attributes: Vec<String>,
+}
+
+impl<'a> Names<'a> {
+    pub(super) fn of(graph: &'a Graph) -> Self {
+        let layers = &graph.layers;
+        let attribute = |(index, layer): (usize, &NamedLayer)| {
+            let is_inside = |other: &NamedLayer| {
+                let rest = layer.name.strip_prefix(&other.name);
+                rest.is_some_and(|rest| rest.starts_with('.'))
+            };
+            if layer.name.split('.').all(is_free) && !layers.iter().any(is_inside) {
+                return layer.name.clone();
+            }
+            let mut name = format!("layer{index}");
+            while layers.iter().any(|other| other.name == name) {
+                name.push('_');
+            }
+            name
+        };
+        Self {
+            layers,
+            attributes: layers.iter().enumerate().map(attribute).collect(),
+        }
+    }
+
+    fn of_layer(&self, name: &str) -> &str {
+        let mut pairs = self.layers.iter().zip(&self.attributes);
+        let found = pairs.find(|(layer, _)| layer.name == name && layer.layer != LayerGraph::Pool);
+        found.map_or("", |(_, attribute)| attribute)
+    }
+
+    /// What the `state_dict` calls the tensor `name`.
+    pub(super) fn of_tensor(&self, name: &str) -> String {
+        let pairs = self.layers.iter().zip(&self.attributes);
+        let inside = pairs.filter_map(|(layer, attribute)| {
+            let rest = name.strip_prefix(&layer.name)?;
+            (layer.layer != LayerGraph::Pool && rest.starts_with('.')).then_some((attribute, rest))
+        });
+        let closest = inside.min_by_key(|(_, rest)| rest.len());
+        closest.map_or_else(|| name.into(), |(attribute, rest)| format!("{attribute}{rest}"))
+    }
+}
+
+fn is_free(part: &str) -> bool {
+    let is_word = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
+    part.bytes().all(is_word)
+        && part.bytes().next().is_some_and(|first| first.is_ascii_alphabetic())
+        && !TAKEN.split_ascii_whitespace().any(|taken| taken == part)
+}
+
+/// `network.py`.
+pub(super) fn network_py(network: &GrownNetwork, names: &Names) -> String {
+    let class = class_of(network, names);
+    let (constants, samples) = match network.graph.topology {
+        Topology::Image => (images(network), library::IMAGES),
+        Topology::Tokens => (String::new(), library::TEXTS),
+    };
+    let classes = classes_for(&class);
+    let parts = [&constants, &classes, &class, samples, library::FILES, library::CHECK];
+    let parts = parts.map(str::trim).into_iter().filter(|part| !part.is_empty());
+    format!(
+        "{}\n{}\n{}\n",
+        doc(network),
+        library::HEAD.trim(),
+        parts.fold(String::new(), |text, part| format!("{text}\n\n{part}\n")).trim_end()
+    )
+}
+
+fn doc(network: &GrownNetwork) -> String {
+    let measures = &network.measures;
+    let seeds = network.graph.seeds().count();
+    format!(
+        r#""""A network that simic-engine {} has grown: {} parameters, {} of them in {seeds} seed{}.
+
+`load()` returns it with its weights, `normalise(samples)` turns samples as files hold them into what it reads.
+`python network.py` measures its accuracy again; card.md says what is known of it. It needs torch alone.
+"""
+"#,
+        plain(&network.origin.engine),
+        measures.parameters,
+        measures.parameters.saturating_sub(measures.host_parameters),
+        if seeds == 1 { "" } else { "s" },
+    )
+}
+
+/// Text in a comment or a docstring: it can end neither.
+fn plain(text: &str) -> String {
+    let is_harmless = |character: &char| !character.is_control() && !matches!(character, '"' | '\\');
+    text.chars().filter(is_harmless).collect()
+}
+
+fn images(network: &GrownNetwork) -> String {
+    let data = &network.data;
+    // A text in JSON is one in Python.
+    let classes: Vec<String> = data.classes.iter().map(|class| serde_json::json!(class).to_string()).collect();
+    format!(
+        "# Names of classes in the order of the logits.\nCLASSES = [{}]\n# Of each channel: pixels are read as pixel * scale + \
+         offset.\nSCALE = {:?}\nOFFSET = {:?}",
+        classes.join(", "),
+        data.scale,
+        data.offset
+    )
+}
+
+/// The class `Network`.
+fn class_of(network: &GrownNetwork, names: &Names) -> String {
+    let (mut init, mut forward) = (String::new(), String::new());
+    let mut containers: Vec<&str> = Vec::new();
+    for (index, (layer, attribute)) in names.layers.iter().zip(&names.attributes).enumerate() {
+        let call = match &layer.layer {
+            LayerGraph::Pool => "F.max_pool2d(x, 2)".into(),
+            LayerGraph::TextHead { embedding, .. } => {
+                format!("self.{attribute}(x, self.{}.tokens)", names.of_layer(embedding))
+            }
+            _ => format!("self.{attribute}(x)"),
+        };
+        let last = index + 1 == names.layers.len();
+        let result = if last { "return" } else { "x =" };
+        _ = writeln!(forward, "        {result} {call}");
+        if layer.layer == LayerGraph::Pool {
+            continue;
+        }
+        for (end, _) in attribute.match_indices('.') {
+            let container = &attribute[..end];
+            if !containers.contains(&container) {
+                _ = writeln!(init, "        self.{container} = nn.Module()");
+                containers.push(container);
+            }
+        }
+        if let LayerGraph::Seed(seed) = &layer.layer {
+            _ = writeln!(init, "        # {}", comment(network, index, seed));
+        }
+        _ = writeln!(init, "        self.{attribute} = {}", construction(&network.graph, &layer.layer));
+    }
+    format!(
+        "class Network(nn.Module):\n    def __init__(self):\n        super().__init__()\n{init}\n    def forward(self, \
+         x):\n{forward}"
+    )
+}
+
+/// What is known of a seed: of this growth, if it is the last in its slot and was measured.
+fn comment(network: &GrownNetwork, index: usize, seed: &SeedGraph) -> String {
+    let later = &network.graph.layers[index + 1..];
+    let is_last = !later
+        .iter()
+        .any(|layer| matches!(&layer.layer, LayerGraph::Seed(other) if other.slot == seed.slot));
+    let of_slot = network.growth.iter().find(|known| known.slot == seed.slot && is_last);
+    let mut text = format!("grew in slot {}: {}", seed.slot, plain(&seed.blueprint));
+    match of_slot {
+        Some(known) => _ = write!(text, ", {} parameters", known.parameters),
+        None => text.push_str(", in an earlier growth"),
+    }
+    if let Some(points) = of_slot.and_then(|known| known.contribution) {
+        _ = write!(text, ", contributes {points:+.2} percentage points");
+    }
+    text
+}
+
+/// The expression that makes a layer.
+fn construction(graph: &Graph, layer: &LayerGraph) -> String {
+    match layer {
+        LayerGraph::Conv { inputs, outputs, kernel, stride, norm: None, .. } => format!(
+            "nn.Conv2d({inputs}, {outputs}, {kernel}, {stride}, padding={}, bias=False)",
+            kernel / 2
+        ),
+        LayerGraph::Conv { inputs, outputs, kernel, stride, bias, norm: Some(norm) } => format!(
+            "Conv({inputs}, {outputs}, {kernel}, {}{}{})",
+            norm_name(*norm),
+            unless_one("stride", *stride),
+            if *bias { ", bias=True" } else { "" }
+        ),
+        LayerGraph::NormRelu { channels, norm: HostNorm::Batch } => format!("BatchNormRelu({channels})"),
+        LayerGraph::NormRelu { channels, norm: HostNorm::Group } => format!("GroupNormRelu({channels})"),
+        LayerGraph::Residual { inputs, outputs, stride, shortcut, pre_activation, norm } => {
+            let projects = *shortcut == Shortcut::Projection && (*stride != 1 || inputs != outputs);
+            format!(
+                "{}({inputs}, {outputs}, {}{}{})",
+                if *pre_activation { "PreActivated" } else { "Residual" },
+                norm_name(*norm),
+                unless_one("stride", *stride),
+                if projects { ", projects=True" } else { "" }
+            )
+        }
+        LayerGraph::Head { inputs, classes } => format!("Head({inputs}, {classes})"),
+        LayerGraph::Embedding { vocab, width, positions, .. } => format!(
+            "Embedding({vocab}, {width}, block={}, learned={})",
+            graph.side,
+            truth(*positions == Positions::Learned)
+        ),
+        LayerGraph::Text { width, heads, positions, .. } => {
+            format!("Text({width}, heads={heads}, rotary={})", truth(*positions == Positions::Rotary))
+        }
+        LayerGraph::TextHead { width, .. } => format!("TextHead({width})"),
+        LayerGraph::Seed(seed) => seed_construction(graph.topology, seed),
+        // None of its own; the other was refused.
+        LayerGraph::Pool | LayerGraph::Custom => String::new(),
+    }
+}
+
+fn seed_construction(topology: Topology, seed: &SeedGraph) -> String {
+    let channels = seed.channels;
+    let operator = match seed.operator {
+        AlphaAlgorithm::Add => "add",
+        AlphaAlgorithm::Multiply => "multiply",
+        AlphaAlgorithm::Gate => "gate",
+    };
+    let common = format!("channels={channels}, operator=\"{operator}\", amplitude={:?}", seed.amplitude);
+    match &seed.module {
+        ModuleGraph::Noop | ModuleGraph::Custom => format!("Nothing({common})"),
+        ModuleGraph::Stack(layers) => {
+            let layers = layers.iter().map(|layer| format!("            {},\n", stacked(*layer)));
+            format!("Stack(\n{}            {common},\n        )", layers.collect::<String>())
+        }
+        ModuleGraph::Norm => match topology {
+            Topology::Image => format!("Norm(group_norm({channels}), {common})"),
+            Topology::Tokens => format!("Norm(nn.LayerNorm({channels}), {common})"),
+        },
+        ModuleGraph::SqueezeExcite { hidden } => format!("SqueezeExcite({hidden}, {common})"),
+        ModuleGraph::TwoMaps { hidden, is_mlp } => format!("TwoMaps({hidden}, mlp={}, {common})", truth(*is_mlp)),
+        ModuleGraph::Attention { heads, window } => {
+            let window = window.map_or_else(String::new, |window| format!(", window={window}"));
+            format!("AttentionSeed(Attention({channels}, {heads}{window}), {common})")
+        }
+    }
+}
+
+fn stacked(layer: StackLayer) -> String {
+    match layer {
+        StackLayer::Conv { inputs, outputs, kernel, groups } => format!(
+            "nn.Conv2d({inputs}, {outputs}, {kernel}, padding={}{}, bias=False)",
+            kernel / 2,
+            unless_one("groups", groups)
+        ),
+        StackLayer::Silu => "nn.SiLU()".into(),
+        StackLayer::Norm { channels } => format!("group_norm({channels})"),
+    }
+}
+
+const fn norm_name(norm: HostNorm) -> &'static str {
+    match norm {
+        HostNorm::Batch => "\"batch\"",
+        HostNorm::Group => "\"group\"",
+    }
+}
+
+const fn truth(value: bool) -> &'static str {
+    if value { "True" } else { "False" }
+}
+
+/// An argument whose default is 1.
+fn unless_one(name: &str, value: i64) -> String {
+    match value {
+        1 => String::new(),
+        value => format!(", {name}={value}"),
+    }
+}

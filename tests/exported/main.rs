@@ -1,0 +1,191 @@
+//! Exported networks and the engine's own: the same logits.
+//!
+//! The folders beside this file are exports of small networks, each with samples and the logits that PyTorch has computed of
+//! them from its `network.py`. With `SIMIC_ENGINE_TEST_EXPORT=FOLDER` drawn networks of every family are exported into that
+//! folder, for `python/tests/test_export.py`, which loads them in PyTorch.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use simic_engine::internals::export::{export_network, write};
+use simic_engine::internals::growth::Topology;
+use simic_engine::internals::host::{HostDesign, HostRegistry};
+use simic_engine::internals::network::GrownNetwork;
+use simic_engine::internals::network::fixtures::{drawn, grown, samples};
+use simic_engine::internals::scenario::{
+    CnnSpec, HostChoice, HostName, HostNorm, Positions, ResnetSpec, Shortcut, TransformerSpec, VggSpec,
+};
+use simic_engine::internals::torch::{PlainTensor, decode_plain, encode_tensors};
+use tch::{Kind, Tensor};
+
+/// Networks with drawn seeds of each design.
+const DRAWS: u64 = 6;
+/// Largest difference of logits, as a share of the largest of them and of each of them.
+const TOLERANCE: f64 = 1e-5;
+
+type Designs = Vec<(String, Arc<dyn HostDesign>, i64)>;
+
+fn image_families() -> Designs {
+    let mut designs: Designs = Vec::new();
+    for norm in [HostNorm::Batch, HostNorm::Group] {
+        let norm_name = format!("{norm:?}").to_lowercase();
+        for (name, base_channels, n_blocks, pool_layers, side) in [("small", 3, 2, 1, 8), ("wide", 16, 3, 3, 16)] {
+            let cnn = CnnSpec {
+                in_channels: 1,
+                base_channels,
+                n_blocks,
+                pool_layers,
+                input_hw: side,
+                norm,
+                ..CnnSpec::default()
+            };
+            designs.push((format!("cnn-{name}-{norm_name}"), Arc::new(cnn), 10));
+        }
+        for shortcut in [Shortcut::Pad, Shortcut::Projection] {
+            for pre_activation in [false, true] {
+                let resnet = ResnetSpec {
+                    base_channels: 8,
+                    blocks: vec![1, 2],
+                    input_hw: 9,
+                    shortcut,
+                    pre_activation,
+                    norm,
+                    ..ResnetSpec::default()
+                };
+                let order = if pre_activation { "pre" } else { "post" };
+                let name = format!("resnet-{shortcut:?}-{order}-{norm_name}").to_lowercase();
+                designs.push((name, Arc::new(resnet), 7));
+            }
+        }
+        let vgg = VggSpec {
+            base_channels: 4,
+            blocks: vec![1, 2],
+            input_hw: 8,
+            norm,
+            ..VggSpec::default()
+        };
+        designs.push((format!("vgg-{norm_name}"), Arc::new(vgg), 5));
+    }
+    designs
+}
+
+fn text_families() -> Designs {
+    let text = |positions| TransformerSpec {
+        width: 16,
+        layers: 3,
+        block: 40,
+        positions,
+        ..TransformerSpec::default()
+    };
+    vec![
+        ("text-learned".into(), Arc::new(text(Positions::Learned)), 20),
+        ("text-rotary".into(), Arc::new(text(Positions::Rotary)), 20),
+    ]
+}
+
+fn presets() -> Designs {
+    let hosts = HostRegistry::default();
+    let names = [
+        "resnet20",
+        "resnet20_projected",
+        "resnet32",
+        "resnet56",
+        "resnet18",
+        "vgg11",
+        "wrn28_1",
+    ];
+    let preset = |name: &str| {
+        let design = hosts.of(&HostChoice::Named(HostName(name.into()))).expect("it is known");
+        (name.to_owned(), design, 10)
+    };
+    names.map(preset).into()
+}
+
+/// An export with samples and the engine's logits.
+fn put(folder: &Path, network: &GrownNetwork, count: i64) {
+    let kept = folder.with_extension("kept");
+    network.save(&kept).expect("saved");
+    let files = export_network(network, fs::read(&kept).expect("there")).expect("exported");
+    write(folder, &files).expect("written");
+    fs::remove_file(kept).expect("removed");
+    let samples = samples(network, count);
+    let logits = network.predict(&samples).expect("predicted");
+    assert!(logits.isfinite().all().int64_value(&[]) == 1, "{}", folder.display());
+    let tensors = [
+        ("samples".into(), samples.to_kind(Kind::Int64)),
+        ("logits".into(), logits),
+    ];
+    let engine = encode_tensors(&tensors).expect("encoded");
+    fs::write(folder.join("engine.safetensors"), engine).expect("written");
+}
+
+#[test]
+fn drawn_networks_are_exported_for_pytorch() {
+    let Some(folder) = std::env::var_os("SIMIC_ENGINE_TEST_EXPORT").map(PathBuf::from) else {
+        return;
+    };
+    fs::create_dir_all(&folder).expect("a folder");
+    tch::manual_seed(7);
+    for (name, design, classes) in image_families().into_iter().chain(text_families()) {
+        put(&folder.join(format!("{name}-all")), &grown(&design, classes), 24);
+        for draw in 0..DRAWS {
+            put(&folder.join(format!("{name}-{draw}")), &drawn(&design, classes, draw), 24);
+        }
+    }
+    for (name, design, classes) in presets() {
+        put(&folder.join(&name), &drawn(&design, classes, 1), 8);
+    }
+}
+
+fn committed() -> Vec<PathBuf> {
+    let beside = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/exported");
+    let entries = fs::read_dir(beside).expect("a folder");
+    let mut folders: Vec<PathBuf> = entries
+        .map(|entry| entry.expect("an entry").path())
+        .filter(|path| path.is_dir())
+        .collect();
+    folders.sort_unstable();
+    folders
+}
+
+fn tensors(path: &Path) -> BTreeMap<String, Tensor> {
+    let read = decode_plain(&fs::read(path).expect("there")).expect("safetensors");
+    let tensor = |(name, plain): (String, PlainTensor)| (name, plain.to_tensor().expect("a tensor"));
+    read.into_iter().map(tensor).collect()
+}
+
+#[test]
+fn the_engine_computes_what_pytorch_has_computed() {
+    let folders = committed();
+    assert!(folders.len() >= 4, "{folders:?}");
+    for folder in folders {
+        let network = GrownNetwork::load(&folder.join("kept.safetensors")).expect("kept");
+        let of_pytorch = tensors(&folder.join("pytorch.safetensors"));
+        let samples = match network.graph.topology {
+            Topology::Image => of_pytorch["samples"].to_kind(Kind::Uint8),
+            Topology::Tokens => of_pytorch["samples"].shallow_clone(),
+        };
+
+        let logits = network.predict(&samples).expect("predicted");
+
+        let expected = &of_pytorch["logits"];
+        let largest = f64::try_from(expected.abs().max()).expect("a number");
+        let is_close = logits.allclose(expected, TOLERANCE, TOLERANCE * largest, false);
+        assert!(is_close, "{}", folder.display());
+    }
+}
+
+/// What PyTorch has computed, it has computed from the sources as they are now.
+#[test]
+fn committed_sources_are_those_that_are_exported() {
+    for folder in committed() {
+        let path = folder.join("kept.safetensors");
+        let network = GrownNetwork::load(&path).expect("kept");
+        let files = export_network(&network, Vec::new()).expect("exported");
+        let (_, source) = files.iter().find(|(name, _)| *name == "network.py").expect("there");
+        let committed = fs::read_to_string(folder.join("network.py")).expect("there");
+        assert_eq!(String::from_utf8_lossy(source), committed, "{}", folder.display());
+    }
+}
