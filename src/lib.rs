@@ -332,6 +332,8 @@ pub mod eval;
 #[doc(hidden)]
 pub mod report;
 #[doc(hidden)]
+pub mod tables;
+#[doc(hidden)]
 pub mod inspect;
 pub mod cli;
 
@@ -344,7 +346,7 @@ pub mod internals {
         training, unfinished, validation,
     };
 
-    pub use crate::{compare, eval, inspect, prior_art, report, sweep};
+    pub use crate::{compare, eval, inspect, prior_art, report, sweep, tables};
 }
 
 /// What README and guide show in Rust, as tests.

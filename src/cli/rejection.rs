@@ -8,6 +8,7 @@ use crate::engine::SetupError;
 use crate::health::FileError;
 use crate::record::FindRunError;
 use crate::sweep::PlanError;
+use crate::tables::TableError;
 
 /// Why a run cannot start or be resumed.
 #[derive(Debug, thiserror::Error)]
@@ -22,6 +23,8 @@ pub enum Rejection {
     Data(#[from] DataError),
     #[error("cannot read the scenario {error}; {help}")]
     NoScenario { error: FileError, help: String },
+    #[error(transparent)]
+    Tables(#[from] TableError),
     #[error("{0}")]
     Usage(String),
 }
