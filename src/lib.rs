@@ -21,7 +21,7 @@
 //! - Experiments: sweeps over machines, paired comparisons, held-out evaluations, from one command line.
 //! - One scenario runs on CPUs and CUDA devices; the numbers do not depend on the number of threads.
 //!
-//! The crate has no Cargo features. It needs libtorch, which the `README.md` of the repository says how to get.
+//! Its one Cargo feature, `wheel`, is for the Python package. It needs libtorch, which the `README.md` of the repository says how to get.
 //!
 //! # A run
 //!

@@ -7,8 +7,8 @@ use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::record::Field;
 use serde_json::json;
 
-use super::schema::{CellKind, columns};
-use super::{ExportedTable, TableError, export_run};
+use super::schema::columns;
+use super::{ExportedTable, export_run};
 use crate::telemetry::examples;
 
 /// A record of the examples: a germination before what follows it, the end of the round last.
