@@ -17,7 +17,7 @@ use super::schema::{CellKind, Column};
 use crate::storage;
 
 /// Rows of a group: some megabytes a table.
-const GROUP_ROWS: u64 = 8192;
+const GROUP_ROWS: u64 = 4096;
 /// What files say that wrote them; a version follows.
 const CREATOR: &str = "simic-engine ";
 

@@ -11,6 +11,27 @@ use super::schema::columns;
 use super::{ExportedTable, export_run};
 use crate::telemetry::examples;
 
+/// Columns whose values the examples leave out: no event has all of them.
+const NOT_IN_EXAMPLES: [&str; 16] = [
+    "decisions.alpha_target",
+    "decisions.blueprint",
+    "decisions.contribution",
+    "decisions.style",
+    "decisions.tempo",
+    "episodes.error",
+    "episodes.rent",
+    "rounds.metrics",
+    "rounds.perplexity",
+    // The seed of the row that has one has none, and the other way round; a slot's seed germinates in a later line.
+    "seed_steps.gradient_ratio",
+    "seed_steps.seed_id",
+    "seeds.blending_delta",
+    "seeds.committed_step",
+    "seeds.holding_step",
+    "seeds.training_step",
+    "steps.host_grad_norm",
+];
+
 /// A record of the examples: a germination before what follows it, the end of the round last.
 fn recorded(folder: &std::path::Path) {
     let header = json!({ "type": "header", "major": 3, "minor": 0, "run_id": "examples" });
@@ -54,6 +75,5 @@ fn every_declared_column_finds_its_value_in_some_event() {
             empty.extend(without.map(|(name, _)| format!("{}.{name}", table.table)));
         }
     }
-    // What the examples do not hold, as no event holds all.
-    insta::assert_debug_snapshot!(empty);
+    assert_eq!(empty.iter().map(String::as_str).collect::<Vec<_>>(), NOT_IN_EXAMPLES);
 }
