@@ -21,7 +21,7 @@
 //! - Experiments: sweeps over machines, paired comparisons, held-out evaluations, from one command line.
 //! - One scenario runs on CPUs and CUDA devices; the numbers do not depend on the number of threads.
 //!
-//! The crate has no Cargo features. It needs libtorch, which the `README.md` of the repository says how to get.
+//! Its one Cargo feature, `wheel`, is for the Python package. It needs libtorch, which the `README.md` of the repository says how to get.
 //!
 //! # A run
 //!
@@ -318,7 +318,9 @@ pub use simic_core::{choice, section};
 pub use simic_core::{extend, prelude};
 // What the rooms below name.
 use simic_core::{
-    actions, checkpoint, clock, controller, data, engine, env, graph, growth, hash, health, host, keep, learner, network, policy, random, record, renamed, reward, run, scenario, schedule, schema, seed, storage, telemetry, torch, unfinished, validation,
+    actions, checkpoint, clock, controller, data, engine, env, graph, growth, hash, health, host, keep, learner,
+    network, policy, random, record, renamed, reward, run, scenario, schedule, schema, seed, storage, telemetry, torch,
+    unfinished, validation,
 };
 
 #[doc(hidden)]
@@ -334,6 +336,8 @@ pub mod grow;
 #[doc(hidden)]
 pub mod report;
 #[doc(hidden)]
+pub mod tables;
+#[doc(hidden)]
 pub mod inspect;
 #[doc(hidden)]
 pub mod export;
@@ -343,10 +347,12 @@ pub mod cli;
 #[doc(hidden)]
 pub mod internals {
     pub use simic_core::{
-        actions, checkpoint, clock, controller, data, engine, env, faults, governor, growth, health, host, keep, kernels, learner, network, nn, policy, random, record, reward, run, scenario, schedule, schema, seed, storage, telemetry, torch, training, unfinished, validation,
+        actions, checkpoint, clock, controller, data, engine, env, faults, governor, growth, health, host, keep,
+        kernels, learner, network, nn, policy, random, record, reward, run, scenario, schedule, schema, seed, storage,
+        telemetry, torch, training, unfinished, validation,
     };
 
-    pub use crate::{compare, eval, export, inspect, prior_art, report, sweep};
+    pub use crate::{compare, eval, export, inspect, prior_art, report, sweep, tables};
 }
 
 /// What README and guide show in Rust, as tests.

@@ -28,6 +28,7 @@ mod run;
 mod resume;
 mod show;
 mod export;
+mod export_tables;
 mod validate;
 
 use std::path::Path;
@@ -37,8 +38,8 @@ use std::time::Duration;
 use clap::Parser;
 
 use options::{
-    Arguments, CheckRunOptions, Command, DiffOptions, EvalOptions, ExportOptions, GlobalOptions, ListWhat, ResumeOptions, RunOptions,
-    RunsOptions, ShowOptions,
+    Arguments, CheckRunOptions, Command, DiffOptions, EvalOptions, ExportOptions, ExportTablesOptions, GlobalOptions,
+    ListWhat, ResumeOptions, RunOptions, RunsOptions, ShowOptions,
 };
 use outcome::Outcome;
 use output::{print_note, refuse, refuse_in_json, shown};
@@ -161,6 +162,7 @@ fn execute(arguments: &Arguments, extension: &Extension) -> Result<Outcome, Stri
         Command::Runs(options) => runs::runs(options, &context).unwrap_or_else(reject),
         Command::Show(options) => show::show_run(options, &context).unwrap_or_else(reject),
         Command::Export(options) => export::export(options, &context).unwrap_or_else(reject),
+        Command::ExportTables(options) => export_tables::export_tables(options, &context).unwrap_or_else(reject),
         Command::Check(options) => check::check(options, &context).unwrap_or_else(reject),
         Command::Diff(options) => diff::diff(options, &context).unwrap_or_else(reject),
         Command::Eval(options) => eval::eval(options, &context).unwrap_or_else(reject),

@@ -109,6 +109,14 @@ Examples:
 
 The folder needs nothing but torch: network.py with network.safetensors, what is known of it in card.md and card.json, and
 kept.safetensors, the engine's own file.";
+const EXPORT_TABLES_EXAMPLES: &str = "\
+Examples:
+  simic-engine export-tables latest -o tables
+  simic-engine export-tables runs/sweeps/quick -o tables
+  python -c \"import pandas; print(pandas.read_parquet('tables/rounds.parquet'))\"
+
+Of a run: rounds, steps, seed_steps, seeds, decisions, updates and episodes; of a sweep: trials.
+What their columns are: docs/reference/tables.md. Tables of an earlier export are replaced.";
 const VALIDATE_EXAMPLES: &str = "\
 Examples:
   simic-engine validate my.ron
@@ -214,6 +222,9 @@ pub enum Command {
     /// Write a grown network as plain PyTorch.
     #[command(after_help = EXPORT_EXAMPLES)]
     Export(ExportOptions),
+    /// Write what a run or a sweep has recorded as Parquet tables, for pandas, polars or DuckDB.
+    #[command(after_help = EXPORT_TABLES_EXAMPLES)]
+    ExportTables(ExportTablesOptions),
     /// Verify a run or a sweep: hashes, checkpoints, events, tables; and say what it can be used for.
     #[command(after_help = CHECK_EXAMPLES)]
     Check(CheckRunOptions),
@@ -507,6 +518,18 @@ pub struct ShowOptions {
     /// Show the effect of growth instead: losses and gradients around germinations and commits, by kind of seed.
     #[arg(long)]
     pub growth: bool,
+    /// Folder in which the run is looked for [default: $SIMIC_ENGINE_RUNS or runs].
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
+}
+
+#[derive(Clone, Debug, Args)]
+pub struct ExportTablesOptions {
+    /// Folder or name of a sweep; or the run's folder, its name or the beginning of it, or latest.
+    pub run: PathBuf,
+    /// Folder for the tables; it is made if it is not there.
+    #[arg(short = 'o', long = "output", value_name = "DIR")]
+    pub output: PathBuf,
     /// Folder in which the run is looked for [default: $SIMIC_ENGINE_RUNS or runs].
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,

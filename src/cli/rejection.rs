@@ -9,6 +9,7 @@ use crate::export::ExportError;
 use crate::health::FileError;
 use crate::record::FindRunError;
 use crate::sweep::PlanError;
+use crate::tables::TableError;
 
 /// Why a run cannot start or be resumed.
 #[derive(Debug, thiserror::Error)]
@@ -25,6 +26,8 @@ pub enum Rejection {
     Export(#[from] ExportError),
     #[error("cannot read the scenario {error}; {help}")]
     NoScenario { error: FileError, help: String },
+    #[error(transparent)]
+    Tables(#[from] TableError),
     #[error("{0}")]
     Usage(String),
 }

@@ -37,7 +37,7 @@ fn runs_and_sweeps_are_completed_by_their_names() {
     let at = runs();
     let of = |words: &[&str]| completed(at.path(), words);
 
-    for command in ["show", "resume", "eval", "diff"] {
+    for command in ["show", "resume", "eval", "diff", "export-tables"] {
         let both = ["20260102-100000-second", "20260101-100000-first"];
         assert_eq!(of(&[command, "2026"]), both, "{command}: the newest first");
     }

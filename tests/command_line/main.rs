@@ -32,4 +32,5 @@ mod setup;
 #[path = "../support/mod.rs"]
 mod support;
 mod sweep;
+mod tables;
 mod usage;

@@ -8,8 +8,21 @@ use serde_json::Value;
 
 use crate::program::{command, ended, engine, refused, succeeds, text};
 
-const COMMANDS: [&str; 14] = [
-    "run", "resume", "runs", "show", "check", "diff", "eval", "validate", "data", "list", "explain", "new", "sweep",
+const COMMANDS: [&str; 15] = [
+    "run",
+    "resume",
+    "runs",
+    "show",
+    "check",
+    "diff",
+    "export-tables",
+    "eval",
+    "validate",
+    "data",
+    "list",
+    "explain",
+    "new",
+    "sweep",
     "compare",
 ];
 
@@ -37,7 +50,7 @@ fn every_command_s_help_fits_on_a_screen_and_has_examples() {
 #[test]
 fn the_help_of_all_commands() {
     insta::assert_snapshot!(
-        ["resume", "runs", "show", "check", "diff", "eval"]
+        ["resume", "runs", "show", "export-tables", "check", "diff", "eval"]
             .map(|command| stdout(&[command, "--help"]))
             .join("\n")
     );

@@ -1,0 +1,30 @@
+"""Neural networks that grow while they train: the program ``simic-engine`` from Python.
+
+* :func:`run` plays a scenario, :func:`runs` lists what was played, and :class:`Run` has its events as Arrow tables.
+* :func:`load_network` gives an exported network as an ``nn.Module``.
+* ``VectorEnv`` makes the engine an environment of Gymnasium; it needs ``pip install 'simic-engine[envs]'``.
+* :func:`program` and :func:`environment` say what is started, and with which variables.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ._program import environment, program
+from .errors import EngineError
+from .networks import load_network
+from .runs import Run, run, runs
+
+if TYPE_CHECKING:
+    from .envs import VectorEnv
+
+__all__ = ["EngineError", "Run", "VectorEnv", "environment", "load_network", "program", "run", "runs"]
+
+
+def __getattr__(name: str) -> object:
+    # Gymnasium is optional: only who asks for an environment needs it.
+    if name == "VectorEnv":
+        from .envs import VectorEnv
+
+        return VectorEnv
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

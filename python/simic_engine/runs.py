@@ -1,0 +1,154 @@
+"""Runs: begin one, find those that there are, and read what they recorded as Arrow tables."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, cast
+
+import pyarrow
+import pyarrow.parquet
+
+from ._program import call
+from .errors import EngineError
+
+
+def run(
+    scenario: str | os.PathLike[str],
+    *,
+    set: Mapping[str, object] | None = None,
+    out: str | os.PathLike[str] | None = None,
+    threads: int | None = None,
+    progress: bool = False,
+) -> Run:
+    """Plays a scenario or a sweep file to its end and returns its run.
+
+    ``set`` replaces fields by path: ``{"run.rounds": 4, "policy.controller": "heuristic"}``. ``out`` is the folder of runs,
+    ``runs`` if left out; ``threads`` are all cores. ``progress`` shows how far it is. Raises :class:`EngineError` if it is
+    refused or fails.
+    """
+    arguments = ["run", os.fspath(scenario)]
+    for path, value in (set or {}).items():
+        arguments += ["--set", f"{path}={value if isinstance(value, str) else _written(value)}"]
+    if out is not None:
+        arguments += ["--out", os.fspath(out)]
+    if threads is not None:
+        arguments += ["--threads", str(threads)]
+    if not progress:
+        arguments += ["--progress", "none"]
+    ended = cast("dict[str, Any]", call(arguments, progress))
+    return Run(ended["directory"] if "directory" in ended else _root(out) / "sweeps" / ended["name"])
+
+
+def runs(out: str | os.PathLike[str] | None = None) -> list[Run]:
+    """All runs in a folder of runs, the oldest first."""
+    listed = call(["runs", *(["--out", os.fspath(out)] if out is not None else [])])
+    return [Run(entry["directory"]) for entry in cast("list[dict[str, Any]]", listed)]
+
+
+class Run:
+    """A recorded run, or a sweep: what is in its folder.
+
+    It may still be played: every access reads what is there by then.
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        """Opens the run in ``path``, or the newest one by the file ``latest`` beside it."""
+        self.path = Path(path).absolute()
+        if self.path.name == "latest" and self.path.is_file():
+            self.path = self.path.with_name(self.path.read_text().strip())
+        if not self.path.is_dir():
+            raise EngineError(f"there is no run {path}; simic_engine.runs() has those that there are")
+        self._exported: tuple[object, tempfile.TemporaryDirectory[str]] | None = None
+
+    def __repr__(self) -> str:
+        return f"Run({str(self.path)!r})"
+
+    @property
+    def results(self) -> dict[str, Any]:
+        """What ``simic-engine show --json`` says of it: state, results, and how it ended."""
+        return cast("dict[str, Any]", call(["show", str(self.path)]))
+
+    @property
+    def status(self) -> str:
+        """``starting``, ``running``, ``stopping``, ``completed``, ``interrupted``, ``failed``, ``stale`` or ``unreadable``."""
+        results = self.results
+        # A sweep has no state but that of its trials.
+        return str(results["state"] if "state" in results else "completed" if results["is_complete"] else "running")
+
+    def table(self, name: str) -> pyarrow.Table:
+        """A table by its name; ``docs/reference/tables.md`` says what its columns are."""
+        folder = self._export()
+        file = folder / f"{name}.parquet"
+        if not file.is_file():
+            there = ", ".join(sorted(path.stem for path in folder.glob("*.parquet")))
+            raise EngineError(f"{self.path} has no table {name}; it has {there}")
+        return pyarrow.parquet.read_table(file)
+
+    @property
+    def rounds(self) -> pyarrow.Table:
+        """A row for every finished round."""
+        return self.table("rounds")
+
+    @property
+    def steps(self) -> pyarrow.Table:
+        """A row for every env and step."""
+        return self.table("steps")
+
+    @property
+    def seed_steps(self) -> pyarrow.Table:
+        """A row for every seed and step."""
+        return self.table("seed_steps")
+
+    @property
+    def seeds(self) -> pyarrow.Table:
+        """A row for every seed: its life."""
+        return self.table("seeds")
+
+    @property
+    def decisions(self) -> pyarrow.Table:
+        """A row for every decision of a controller."""
+        return self.table("decisions")
+
+    @property
+    def updates(self) -> pyarrow.Table:
+        """A row for every update of the policy."""
+        return self.table("updates")
+
+    @property
+    def episodes(self) -> pyarrow.Table:
+        """A row for every env and round."""
+        return self.table("episodes")
+
+    @property
+    def trials(self) -> pyarrow.Table:
+        """A row for every training of a sweep."""
+        return self.table("trials")
+
+    def _export(self) -> Path:
+        """The folder of its tables, written again only when something was recorded since."""
+        recorded = [*self.path.glob("events*.jsonl*"), *self.path.glob("results/*.json")]
+        state = sorted((path.name, path.stat().st_size, path.stat().st_mtime_ns) for path in recorded)
+        if self._exported is None or self._exported[0] != state:
+            folder = tempfile.TemporaryDirectory(prefix="simic-engine-tables-")
+            call(["export-tables", str(self.path), "-o", folder.name])
+            self._exported = (state, folder)
+        return Path(self._exported[1].name)
+
+
+def _root(out: str | os.PathLike[str] | None) -> Path:
+    return Path(out if out is not None else os.environ.get("SIMIC_ENGINE_RUNS", "runs"))
+
+
+def _written(value: object) -> str:
+    """A value as a scenario has it."""
+    if value is None:
+        return "None"
+    if isinstance(value, Mapping):
+        return f"({', '.join(f'{name}: {_written(field)}' for name, field in value.items())})"
+    if isinstance(value, (list, tuple)):
+        return f"[{', '.join(map(_written, value))}]"
+    return json.dumps(value)
