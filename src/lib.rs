@@ -324,6 +324,8 @@ use simic_core::{
 #[doc(hidden)]
 pub mod prior_art;
 #[doc(hidden)]
+pub mod serve;
+#[doc(hidden)]
 pub mod compare;
 #[doc(hidden)]
 pub mod sweep;

@@ -22,6 +22,7 @@ mod prepare;
 mod evaluated;
 mod eval;
 mod reward_audit;
+mod serve_envs;
 mod sweep;
 mod run;
 mod resume;
@@ -166,6 +167,7 @@ fn execute(arguments: &Arguments, extension: &Extension) -> Result<Outcome, Stri
             reward_audit::reward_audit(scenario, sets, &context).unwrap_or_else(reject)
         }
         Command::Data { command } => data::data(command, &context).unwrap_or_else(reject),
+        Command::ServeEnvs(options) => serve_envs::serve_envs(options, &context).unwrap_or_else(reject),
         Command::Init(options) => init::init(options).unwrap_or_else(reject),
         Command::List { what } => list::list(*what, &context),
         Command::Explain { path } => explain::explain(path.as_deref().unwrap_or(""), &context),
