@@ -39,7 +39,7 @@ pub fn serve_envs(options: &ServeOptions, context: &Context) -> Result<Outcome, 
         run.seed = seed.unwrap_or(run.seed);
         context.engine().build(&prepared)
     };
-    match serve(client, &build) {
+    match serve(&client, &build) {
         Ok(()) => Ok(Outcome::Done),
         Err(ServeError::Setup(error)) => Err(error.into()),
         Err(ServeError::Served(error)) => Err(Rejection::Usage(error.to_string())),

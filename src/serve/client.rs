@@ -1,17 +1,24 @@
 //! The program at the other end of the pipe.
 
 use std::io::{self, Read, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, channel};
+use std::sync::{Arc, Mutex};
 use std::thread;
 
 use serde::Serialize;
 
 use super::frame::{self, Arrays, FrameError, Request};
 
-/// Requests of a client, and the way back to it.
+type Received = Result<(Request, Vec<u8>), FrameError>;
+
+/// Requests of a client, and the way back to it. Clones are the same client.
+#[derive(Clone)]
 pub struct Client {
-    requests: Receiver<Result<(Request, Vec<u8>), FrameError>>,
-    output: Box<dyn Write + Send>,
+    requests: Arc<Mutex<Receiver<Received>>>,
+    output: Arc<Mutex<dyn Write + Send>>,
+    /// The process ends by itself.
+    is_over: Arc<AtomicBool>,
 }
 
 /// Why a client cannot be served any more.
@@ -47,6 +54,8 @@ impl Client {
         ended: impl FnOnce() + Send + 'static,
     ) -> io::Result<Self> {
         let (sender, requests) = channel();
+        let is_over = Arc::new(AtomicBool::new(false));
+        let given_up = is_over.clone();
         let listen = move || {
             loop {
                 let read = frame::read(&mut input);
@@ -55,7 +64,7 @@ impl Client {
                     Ok((request, _)) => *request == Request::Close,
                     Err(error) => error.is_fatal(),
                 };
-                if is_end {
+                if is_end && !given_up.load(Ordering::SeqCst) {
                     return ended();
                 }
                 if sender.send(read).is_err() || is_last {
@@ -65,8 +74,9 @@ impl Client {
         };
         thread::Builder::new().name("requests".into()).spawn(listen)?;
         Ok(Self {
-            requests,
-            output: Box::new(output),
+            requests: Arc::new(Mutex::new(requests)),
+            output: Arc::new(Mutex::new(output)),
+            is_over,
         })
     }
 
@@ -74,9 +84,10 @@ impl Client {
     ///
     /// # Errors
     /// There will be no further one.
-    pub fn receive(&mut self) -> Result<(Request, Vec<u8>), ClientError> {
+    pub fn receive(&self) -> Result<(Request, Vec<u8>), ClientError> {
         loop {
-            match self.requests.recv().map_err(|_| ClientError::Gone)? {
+            let received = self.requests.lock().map_err(|_| ClientError::Gone)?.recv();
+            match received.map_err(|_| ClientError::Gone)? {
                 Ok(request) => return Ok(request),
                 Err(error) if error.is_fatal() => return Err(ClientError::Frame(error)),
                 Err(error) => self.refuse(&error.to_string())?,
@@ -88,20 +99,22 @@ impl Client {
     ///
     /// # Errors
     /// The other end was closed.
-    pub fn send(&mut self, header: &impl Serialize, arrays: &Arrays) -> Result<(), ClientError> {
-        Ok(frame::write(&mut self.output, header, arrays)?)
+    pub fn send(&self, header: &impl Serialize, arrays: &Arrays) -> Result<(), ClientError> {
+        let mut output = self.output.lock().map_err(|_| ClientError::Gone)?;
+        Ok(frame::write(&mut *output, header, arrays)?)
     }
 
     /// Says why a request was not done; another one may follow.
     ///
     /// # Errors
     /// The other end was closed.
-    pub fn refuse(&mut self, message: &str) -> Result<(), ClientError> {
+    pub fn refuse(&self, message: &str) -> Result<(), ClientError> {
         self.send(&Refusal { message, fatal: false }, &Arrays::default())
     }
 
     /// Says why nothing more will be done, if it is read.
-    pub fn give_up(&mut self, message: &str) {
+    pub fn give_up(&self, message: &str) {
+        self.is_over.store(true, Ordering::SeqCst);
         // The process ends with the same message.
         let _ = self.send(&Refusal { message, fatal: true }, &Arrays::default());
     }

@@ -3,7 +3,7 @@
 //! `note_outcomes` stands at the end of a step and keeps rewards and, of a round that is over, the ends of its episodes;
 //! `exchange` stands before the decision of the next one.
 
-use std::sync::Mutex;
+use std::sync::Arc;
 
 use bevy_ecs::prelude::*;
 use bevy_ecs::query::QueryData;
@@ -31,9 +31,8 @@ use crate::validation::{Counterfactual, TestResult, ValPlan};
 /// The client of the engine, and what it has not been told yet.
 #[derive(Resource)]
 pub struct Served {
-    /// Never locked: it is what makes a client shareable.
-    client: Mutex<Client>,
-    actions: Actions,
+    client: Client,
+    actions: Arc<Actions>,
     outcomes: Outcomes,
     /// What the client asks for in place of a step.
     pub next: Option<Result<Request, ServedError>>,
@@ -174,19 +173,13 @@ impl Sight<'_> {
 }
 
 impl Served {
-    pub fn new(client: Client, actions: Actions) -> Self {
+    pub fn new(client: &Client, actions: &Arc<Actions>) -> Self {
         Self {
-            client: Mutex::new(client),
-            actions,
+            client: client.clone(),
+            actions: actions.clone(),
             outcomes: Outcomes::default(),
             next: None,
         }
-    }
-
-    /// # Errors
-    /// Another thread has panicked: none has the client.
-    pub fn into_parts(self) -> (Option<Client>, Actions) {
-        (self.client.into_inner().ok(), self.actions)
     }
 }
 
@@ -298,13 +291,13 @@ impl Served {
             step: sight.clock.step(),
             episodes: ends.map(|ends| &ends.episodes[..]),
         };
-        Ok(self.client()?.send(&answer, &arrays)?)
+        Ok(self.client.send(&answer, &arrays)?)
     }
 
     /// Waits for one legal action for each env; anything else is refused, and nothing of it is done.
-    fn ask(&mut self, envs: &[ServedEnvItem]) -> Result<Asked, ServedError> {
+    fn ask(&self, envs: &[ServedEnvItem]) -> Result<Asked, ServedError> {
         loop {
-            let refusal = match self.client()?.receive()? {
+            let refusal = match self.client.receive()? {
                 (Request::Step { arrays }, bytes) => match self.commands(&arrays, &bytes, envs) {
                     Ok(commands) => return Ok(Asked::Commands(commands)),
                     Err(why) => format!("{why}; nothing was done"),
@@ -312,12 +305,8 @@ impl Served {
                 (Request::Hello { .. }, _) => "hello is said once, and was".into(),
                 (request, _) => return Ok(Asked::Other(request)),
             };
-            self.client()?.refuse(&refusal)?;
+            self.client.refuse(&refusal)?;
         }
-    }
-
-    fn client(&mut self) -> Result<&mut Client, ClientError> {
-        self.client.get_mut().map_err(|_| ClientError::Gone)
     }
 
     fn commands(
@@ -361,7 +350,7 @@ impl Served {
         };
         let what = || self.actions.describe(action, &command);
         objection.map_or(Ok(command), |why| {
-            Err(format!("env {index}: {} is masked: {why}", what()))
+            Err(format!("env {index}: {}, is masked: {why}", what()))
         })
     }
 }

@@ -112,7 +112,7 @@ fn read_part(input: &mut impl Read, what: &'static str, length: u64) -> Result<V
 ///
 /// # Errors
 /// The other end was closed.
-pub fn write(output: &mut impl Write, header: &impl Serialize, arrays: &Arrays) -> io::Result<()> {
+pub fn write(output: &mut (impl Write + ?Sized), header: &impl Serialize, arrays: &Arrays) -> io::Result<()> {
     #[derive(Serialize)]
     struct Header<'a, H> {
         #[serde(flatten)]

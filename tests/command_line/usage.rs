@@ -8,9 +8,22 @@ use serde_json::Value;
 
 use crate::program::{command, ended, engine, refused, succeeds, text};
 
-const COMMANDS: [&str; 14] = [
-    "run", "resume", "runs", "show", "check", "diff", "eval", "validate", "data", "list", "explain", "new", "sweep",
+const COMMANDS: [&str; 15] = [
+    "run",
+    "resume",
+    "runs",
+    "show",
+    "check",
+    "diff",
+    "eval",
+    "validate",
+    "data",
+    "list",
+    "explain",
+    "new",
+    "sweep",
     "compare",
+    "serve-envs",
 ];
 
 fn stdout(arguments: &[&str]) -> String {
@@ -42,9 +55,18 @@ fn the_help_of_all_commands() {
             .join("\n")
     );
     insta::assert_snapshot!(
-        ["validate", "data", "list", "explain", "new", "sweep", "compare"]
-            .map(|command| stdout(&[command, "--help"]))
-            .join("\n")
+        [
+            "validate",
+            "data",
+            "list",
+            "explain",
+            "new",
+            "sweep",
+            "compare",
+            "serve-envs"
+        ]
+        .map(|command| stdout(&[command, "--help"]))
+        .join("\n")
     );
 }
 
