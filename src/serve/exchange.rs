@@ -21,6 +21,7 @@ use crate::controller::{
 };
 use crate::env::{EnvId, EpisodeStats, Experiment, HostParams, SeedSlots, StepStatus};
 use crate::growth::LifecycleCommand;
+use crate::health::RunHealth;
 use crate::prelude::App;
 use crate::reward::{EpisodeReward, EpisodeStatus, RewardHorizon, StepReward};
 use crate::schedule::{Decide, EngineSet, StepEnd, Work};
@@ -188,12 +189,21 @@ pub fn add_exchange(app: &mut App) {
     let before_decision = exchange
         .in_set(EngineSet::Decide)
         .before(Work::RememberStates)
-        .before(Work::Decide);
+        .before(Work::Decide)
+        .run_if(is_sound);
     app.add_systems(Decide, before_decision);
     app.add_systems(
         StepEnd,
-        note_outcomes.in_set(EngineSet::Record).after(Work::EvaluateTest),
+        note_outcomes
+            .in_set(EngineSet::Record)
+            .after(Work::EvaluateTest)
+            .run_if(is_sound),
     );
+}
+
+/// Of a step that has failed nothing is told but its failure.
+fn is_sound(health: Res<RunHealth>) -> bool {
+    health.failure.is_none()
 }
 
 /// Keeps what the step came to until the client is told.
