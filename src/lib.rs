@@ -173,7 +173,8 @@
 //!
 //! A [`Controller`](prelude::Controller) answers the [`MaskSet`](prelude::MaskSet)s of all envs with one
 //! [`Decision`](prelude::Decision) each. [`ControllerRegistry`](prelude::ControllerRegistry) takes it. `examples/custom_controller.rs`, and
-//! the example at [`Controller`](prelude::Controller).
+//! the example at [`Controller`](prelude::Controller). A program that decides itself, step by step, fills
+//! [`ExternalCommands`](extend::ExternalCommands).
 //!
 //! ## Observations
 //!

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pathlib
 import signal
 import subprocess
 import sys
@@ -168,6 +169,14 @@ def test_wrappers_of_gymnasium_know_it(env: VectorEnv) -> None:
     for _ in range(5):
         *_, infos = wrapped.step(np.zeros(ENVS, int))
     np.testing.assert_allclose(infos["episode"]["r"], infos["final_info"]["episode"]["r"])
+
+
+def test_the_guide_s_example_runs(capsys: pytest.CaptureFixture[str]) -> None:
+    guide = pathlib.Path(__file__).parents[2] / "docs/guide/src/python_envs.md"
+    example = guide.read_text().split("```python\n")[1].split("```")[0]
+    exec(example, {})
+    printed = capsys.readouterr().out
+    assert "germinate(r0c0, conv_light" in printed and printed.count("\n") == 3
 
 
 def test_a_scenario_with_problems_raises_with_all_of_them() -> None:

@@ -9,6 +9,7 @@
 //! | `sh dry-run` | the same with `--dry-run`: what takes longer than ten seconds, or more than one machine |
 //! | `ron` | with `// name.ron` as its first line a file, which is written and validated; otherwise fields of a scenario, validated |
 //! | `rust` | a documentation test |
+//! | `python` | run by `python/tests` |
 //! | `text`, `json`, `yaml`, `toml` | shown |
 
 use std::ffi::OsString;
@@ -186,7 +187,7 @@ fn follow(page: &str) {
             "sh" => run_lines(&place, block, &mut at, false),
             "sh dry-run" => run_lines(&place, block, &mut at, true),
             "ron" => validate(&place, block, &at),
-            "rust" | "rust,no_run" | "text" | "json" | "yaml" | "toml" => {}
+            "rust" | "rust,no_run" | "python" | "text" | "json" | "yaml" | "toml" => {}
             kind => panic!("{place}: nothing is done with `{kind}`"),
         }
     }
@@ -213,6 +214,7 @@ pages! {
     your_own_host: "docs/guide/src/your-host.md",
     read_a_run: "docs/guide/src/read-a-run.md",
     let_a_policy_learn: "docs/guide/src/policy.md",
+    decide_from_python: "docs/guide/src/python_envs.md",
     judge_a_claim: "docs/guide/src/judge.md",
     many_trainings_many_machines: "docs/guide/src/many-machines.md",
     write_an_extension: "docs/guide/src/extensions.md",

@@ -301,7 +301,7 @@ fn highest(shown: &Answer) -> Vec<i64> {
         .collect()
 }
 
-/// The answers to a reset and to so many steps of [`highest`].
+/// The answers to a reset and to `count` steps of [`highest`].
 fn steps(served: &mut Served, seed: Option<u64>, count: usize) -> Vec<Answer> {
     let mut answers = vec![served.reset(seed)];
     for _ in 0..count {
