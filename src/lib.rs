@@ -174,7 +174,8 @@
 //!
 //! A [`Controller`](prelude::Controller) answers the [`MaskSet`](prelude::MaskSet)s of all envs with one
 //! [`Decision`](prelude::Decision) each. [`ControllerRegistry`](prelude::ControllerRegistry) takes it. `examples/custom_controller.rs`, and
-//! the example at [`Controller`](prelude::Controller).
+//! the example at [`Controller`](prelude::Controller). A program that decides itself, step by step, fills
+//! [`ExternalCommands`](extend::ExternalCommands).
 //!
 //! ## Observations
 //!
@@ -325,6 +326,8 @@ use simic_core::{
 
 #[doc(hidden)]
 pub mod prior_art;
+#[doc(hidden)]
+pub mod serve;
 #[doc(hidden)]
 pub mod compare;
 #[doc(hidden)]

@@ -23,6 +23,7 @@ mod evaluated;
 mod eval;
 mod grow;
 mod reward_audit;
+mod serve_envs;
 mod sweep;
 mod run;
 mod resume;
@@ -171,6 +172,7 @@ fn execute(arguments: &Arguments, extension: &Extension) -> Result<Outcome, Stri
             reward_audit::reward_audit(scenario, sets, &context).unwrap_or_else(reject)
         }
         Command::Data { command } => data::data(command, &context).unwrap_or_else(reject),
+        Command::ServeEnvs(options) => serve_envs::serve_envs(options, &context).unwrap_or_else(reject),
         Command::Init(options) => init::init(options).unwrap_or_else(reject),
         Command::List { what } => list::list(*what, &context),
         Command::Explain { path } => explain::explain(path.as_deref().unwrap_or(""), &context),

@@ -129,6 +129,13 @@ Examples:
   simic-engine reward-audit my.ron --json
 
 Exit code 1: the reward can be exploited; standard error names the first strategy that shows it.";
+const SERVE_EXAMPLES: &str = "\
+Examples:
+  simic-engine serve-envs                 the built-in quickstart; not by hand: a program speaks at both ends
+  simic-engine serve-envs my.ron --set run.n_envs=16 --seed 7
+
+simic_engine.VectorEnv, of the Python package, is such a program: it starts this command itself.
+docs/reference/serve_envs.md says what the frames are. Exit code 143: standard input was closed.";
 const INIT_EXAMPLES: &str = "\
 Examples:
   simic-engine init photos/ > photos.ron               class folders of PNG and JPEG files, of any size
@@ -259,6 +266,9 @@ pub enum Command {
         #[arg(long = "set", value_name = "PATH=VALUE")]
         sets: Vec<String>,
     },
+    /// Let another program decide, over standard input and output: the envs of a scenario for reinforcement learning.
+    #[command(after_help = SERVE_EXAMPLES)]
+    ServeEnvs(ServeOptions),
     /// Print a scenario that grows a network on your own data.
     #[command(after_help = INIT_EXAMPLES)]
     Init(CheckOptions),
@@ -450,6 +460,18 @@ pub struct GrowOptions {
     /// Write over an earlier result.
     #[arg(long)]
     pub force: bool,
+}
+
+#[derive(Clone, Debug, Args)]
+pub struct ServeOptions {
+    /// Scenario file; the built-in quickstart if left out.
+    pub scenario: Option<PathBuf>,
+    /// Set a field, e.g. run.n_envs=16; may be given often.
+    #[arg(long = "set", value_name = "PATH=VALUE")]
+    pub sets: Vec<String>,
+    /// Same as --set run.seed=…
+    #[arg(long, value_name = "N")]
+    pub seed: Option<String>,
 }
 
 #[derive(Clone, Debug, Default, Args)]

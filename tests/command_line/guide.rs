@@ -214,6 +214,7 @@ pages! {
     your_own_host: "docs/guide/src/your-host.md",
     read_a_run: "docs/guide/src/read-a-run.md",
     let_a_policy_learn: "docs/guide/src/policy.md",
+    decide_from_python: "docs/guide/src/python_envs.md",
     judge_a_claim: "docs/guide/src/judge.md",
     python: "docs/guide/src/python.md",
     many_trainings_many_machines: "docs/guide/src/many-machines.md",

@@ -27,6 +27,7 @@ mod reward_audit;
 mod run;
 mod runs;
 mod scenarios;
+mod serve_envs;
 #[cfg(unix)]
 mod setup;
 #[path = "../support/mod.rs"]

@@ -24,6 +24,7 @@ const COMMANDS: [&str; 15] = [
     "new",
     "sweep",
     "compare",
+    "serve-envs",
 ];
 
 fn stdout(arguments: &[&str]) -> String {
@@ -55,9 +56,18 @@ fn the_help_of_all_commands() {
             .join("\n")
     );
     insta::assert_snapshot!(
-        ["validate", "data", "list", "explain", "new", "sweep", "compare"]
-            .map(|command| stdout(&[command, "--help"]))
-            .join("\n")
+        [
+            "validate",
+            "data",
+            "list",
+            "explain",
+            "new",
+            "sweep",
+            "compare",
+            "serve-envs"
+        ]
+        .map(|command| stdout(&[command, "--help"]))
+        .join("\n")
     );
 }
 

@@ -5,7 +5,9 @@ pub use crate::actions::{Choices, DecisionPoint, HEADS, Head, HeadIndices, MaskR
 pub use crate::growth::{AlphaCurveAction, AlphaSpeed, AlphaTarget, GerminationStyle, SlotId, Tempo, Topology};
 
 // Controllers and what they see.
-pub use crate::controller::{Extract, ObservationFeature, ObservationFeatures, Treatment, WaitController};
+pub use crate::controller::{
+    ExternalCommands, Extract, Masks, ObservationFeature, ObservationFeatures, Treatment, WaitController,
+};
 
 // Data sets.
 pub use crate::data::Part;

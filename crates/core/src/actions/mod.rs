@@ -9,6 +9,7 @@ mod heads;
 mod commands;
 mod masks;
 mod action_space;
+mod flat;
 mod decision;
 #[cfg(test)]
 pub(crate) mod fixtures;
@@ -18,5 +19,6 @@ pub use choices::Choices;
 pub use commands::{ActionFeedback, command_of, indices_of};
 pub use decision::{Decision, Sample};
 pub use error::{DecisionPoint, PolicyError};
+pub use flat::flat_commands;
 pub use heads::{HEADS, Head, HeadIndices, OPS, RELEVANCE, available, relevant};
 pub use masks::{MaskRow, MaskSet};

@@ -53,6 +53,7 @@ impl Ground {
             device: Device::Cpu,
             nets: &self.nets,
             features: &self.features,
+            external: None,
             folder: None,
         }
     }

@@ -18,13 +18,13 @@ use bevy_ecs::schedule::common_conditions::resource_exists;
 
 pub use deciders::written;
 pub use deciders::{
-    ActorCriticController, BuildContext, Controller, ControllerFactory, ControllerRegistry, LearningPolicy,
-    MANIFEST_FILE, WEIGHTS_FILE, WaitController,
+    ActorCriticController, BuildContext, Controller, ControllerFactory, ControllerRegistry, ExternalCommands,
+    LearningPolicy, MANIFEST_FILE, WEIGHTS_FILE, WaitController,
 };
 pub use events::DecidedEnv;
 pub use execution::{Chosen, CommandOutcome};
 pub use saved::SavedFolder;
-pub use systems::{ActiveController, Masks};
+pub use systems::{ActiveController, Masks, selectable};
 pub use view::{
     CLIP as OBSERVATION_CLIP, DecisionView, EnvRow, EnvView, Extract, Feedback, MIN_COUNT, Observation,
     ObservationFeature, ObservationFeatures, ObservationInput, ObservationNormaliser, ObservationSchema,

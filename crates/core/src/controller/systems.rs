@@ -6,7 +6,7 @@ use bevy_platform::cell::SyncCell;
 
 use crate::actions::{ActionFeedback, AllowedActions, Choices, Decision, MaskSet, PolicyError};
 use crate::clock::RunClock;
-use crate::controller::deciders::{BuildContext, Controller, ControllerRegistry};
+use crate::controller::deciders::{BuildContext, Controller, ControllerRegistry, ExternalCommands};
 use crate::controller::execution::{Chosen, CommandOutcome};
 use crate::controller::view::{
     DecisionView, EnvRow, EnvView, Feedback, Observation, ObservationFeatures, SignalTracker, Signals, SlotReports,
@@ -29,7 +29,7 @@ pub struct ActiveController(pub SyncCell<Box<dyn Controller>>);
 pub struct Masks(pub Option<MaskSet>);
 
 /// The blueprints that may grow in every slot of the experiment.
-fn selectable(blueprints: &BlueprintRegistry, allow_parameterless: bool) -> Choices {
+pub fn selectable(blueprints: &BlueprintRegistry, allow_parameterless: bool) -> Choices {
     blueprints
         .iter()
         .filter(|(_, blueprint)| allow_parameterless || blueprint.param_count(1) > 0)
@@ -43,6 +43,7 @@ pub fn build_controller(
     registry: Res<ControllerRegistry>,
     nets: Res<NetRegistry>,
     features: Res<ObservationFeatures>,
+    external: Option<Res<ExternalCommands>>,
     devices: Res<Devices>,
     blueprints: Res<BlueprintRegistry>,
 ) -> Result<(), Failure> {
@@ -66,6 +67,7 @@ pub fn build_controller(
         device: devices.of_env(0).device,
         nets: &nets,
         features: &features,
+        external: external.as_deref(),
         folder: experiment.folder.as_deref(),
     };
     let controller = registry.build(&context)?;

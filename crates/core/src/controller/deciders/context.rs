@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use tch::Device;
 
+use super::external::ExternalCommands;
 use crate::actions::{AllowedActions, Choices, PolicyError};
 use crate::controller::view::{ObservationFeatures, ObservationSchema};
 use crate::growth::SlotId;
@@ -34,6 +35,8 @@ pub struct BuildContext<'a> {
     pub nets: &'a NetRegistry,
     /// Features that plugins add to observations.
     pub features: &'a ObservationFeatures,
+    /// Of a program that holds the engine and decides.
+    pub external: Option<&'a ExternalCommands>,
     /// Relative paths start here.
     pub folder: Option<&'a Path>,
 }

@@ -1,9 +1,10 @@
 //! Deciders: all controllers, learned or not, and the registry that plugins add theirs to.
 
 mod command_list;
-mod context;
 mod learning;
 mod controller;
+mod external;
+mod context;
 mod growth_schedule;
 mod heuristic;
 mod learned;
@@ -15,6 +16,7 @@ mod registry;
 
 pub use context::BuildContext;
 pub use controller::Controller;
+pub use external::ExternalCommands;
 pub use learned::{ActorCriticController, MANIFEST_FILE, WEIGHTS_FILE};
 pub use learning::LearningPolicy;
 pub use registry::{ControllerFactory, ControllerRegistry};

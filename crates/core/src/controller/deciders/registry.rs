@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::context::BuildContext;
 use super::controller::Controller;
+use super::external::ExternalController;
 use super::growth_schedule::GrowthScheduleController;
 use super::heuristic::HeuristicController;
 use super::learned::ActorCriticController;
@@ -26,11 +27,16 @@ impl Default for ControllerRegistry {
     /// With the built-in controllers.
     fn default() -> Self {
         type BuiltIn = fn(&BuildContext) -> Result<Box<dyn Controller>, PolicyError>;
-        let builtin: [(&str, &str, BuiltIn); 9] = [
+        let builtin: [(&str, &str, BuiltIn); 10] = [
             (
                 "actor_critic",
                 "a recurrent network that PPO trains during the run",
                 |context| Ok(Box::new(ActorCriticController::new(context)?)),
+            ),
+            (
+                "external",
+                "the commands of a program that holds the engine: serve-envs",
+                |context| Ok(Box::new(ExternalController::new(context.external)?)),
             ),
             (
                 "fragrow",

@@ -30,7 +30,7 @@ fn an_unknown_name_lists_what_there_is() {
     let error = ControllerRegistry::default().build(&ground.context()).err().unwrap();
     assert_eq!(
         error.to_string(),
-        "no controller is called `oracle`; there are: actor_critic, fragrow, heuristic, periodic, random, \
+        "no controller is called `oracle`; there are: actor_critic, external, fragrow, heuristic, periodic, random, \
          replay, schedule, static, wait"
     );
 }

@@ -1,0 +1,105 @@
+//! The controller whose commands come from outside: a program that holds the engine puts them into a resource, step by step.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use bevy_ecs::resource::Resource;
+
+use super::command_list::CommandList;
+use super::controller::Controller;
+use crate::actions::{Decision, MaskSet, PolicyError};
+use crate::controller::view::DecisionView;
+use crate::growth::LifecycleCommand;
+
+/// What controller `external` decides next. A run with it needs this resource before its first step, and a system that
+/// fills it between `Work::BuildMasks` and `Work::Decide` of each step; there it sees all of the envs. Clones share the commands.
+///
+/// ```
+/// use simic_engine::extend::{ExternalCommands, Masks};
+/// use simic_engine::prelude::*;
+///
+/// /// Advances every seed that may advance.
+/// fn choose(envs: Query<(&EnvId, &StepStatus, &Masks)>, commands: Res<ExternalCommands>) {
+///     let deciding = envs.iter().filter(|(_, status, _)| status.participates());
+///     commands.order(deciding.filter_map(|(id, _, masks)| {
+///         let slot = masks.0.as_ref()?.slots_for(LifecycleOp::Advance).lowest()?;
+///         Some((id.index, LifecycleCommand::Advance { slot }))
+///     }));
+/// }
+///
+/// fn decide_here(app: &mut App) {
+///     app.init_resource::<ExternalCommands>();
+///     app.add_systems(Decide, choose.in_set(EngineSet::Decide).before(Work::RememberStates).before(Work::Decide));
+/// }
+///
+/// let mut engine = Engine::builder().with(decide_here).from_ron(
+///     r#"(
+///         task: preset("digits_minimal", (batches_per_step: count(1))),
+///         run: (rounds: 1, n_envs: 1, max_steps: 2),
+///         policy: (controller: "external"),
+///     )"#,
+/// )?;
+/// engine.run()?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Resource, Clone, Debug, Default)]
+pub struct ExternalCommands(Arc<Mutex<BTreeMap<usize, LifecycleCommand>>>);
+
+impl ExternalCommands {
+    /// Commands by index of their envs, in the place of those ordered before. An env without one waits; one that takes no part
+    /// in the step is not asked.
+    pub fn order(&self, commands: impl IntoIterator<Item = (usize, LifecycleCommand)>) {
+        let commands = commands.into_iter().collect();
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = commands;
+    }
+
+    fn take(&self) -> BTreeMap<usize, LifecycleCommand> {
+        std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+/// Decides what was ordered.
+#[derive(Clone, Debug)]
+pub struct ExternalController {
+    commands: ExternalCommands,
+    list: CommandList,
+}
+
+impl ExternalController {
+    /// # Errors
+    /// No program holds the engine.
+    pub fn new(commands: Option<&ExternalCommands>) -> Result<Self, PolicyError> {
+        let commands = commands.cloned().ok_or_else(|| {
+            let why = "\"external\" decides what a program orders that holds the engine, and there is none; start it by \
+                       `simic-engine serve-envs`, or insert the resource ExternalCommands";
+            PolicyError::config("policy.controller", why)
+        })?;
+        Ok(Self {
+            commands,
+            list: CommandList::new("program outside", "ordered from outside", false),
+        })
+    }
+}
+
+impl Controller for ExternalController {
+    fn name(&self) -> &str {
+        "external"
+    }
+
+    fn needs_observation(&self) -> bool {
+        true
+    }
+
+    fn decide(&mut self, view: &DecisionView, masks: &[MaskSet]) -> Result<Vec<Decision>, PolicyError> {
+        let mut commands = self.commands.take();
+        let envs = view.envs.iter().zip(masks);
+        envs.map(|(env, masks)| {
+            let command = commands.remove(&env.row.env).unwrap_or(LifecycleCommand::Wait);
+            self.list.decide(command, masks, view.point(env.row))
+        })
+        .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests;

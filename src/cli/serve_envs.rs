@@ -1,0 +1,51 @@
+//! `simic-engine serve-envs`: the envs of a scenario for a program at the other end of standard input and output.
+
+use std::path::Path;
+
+use super::options::{RunOptions, ServeOptions};
+use super::output::refuse;
+use super::prepare::prepare;
+use super::rejection::Rejection;
+use super::{Context, Outcome};
+use crate::run::{StopRequest, end_at_once};
+use crate::serve::{Client, ServeError, serve};
+
+/// Serves the program at the other end until it closes; once it is gone, this one ends at once.
+///
+/// # Errors
+/// A scenario with problems; an engine that cannot be made; a program that does not speak the language.
+pub fn serve_envs(options: &ServeOptions, context: &Context) -> Result<Outcome, Rejection> {
+    if options.scenario.as_deref() == Some(Path::new("-")) {
+        let message = "standard input is where requests come from; give the scenario as a file";
+        return Err(Rejection::Usage(message.into()));
+    }
+    let mut sets = options.sets.clone();
+    sets.push("policy.controller=external".into());
+    let prepared = prepare(
+        &RunOptions {
+            scenario: options.scenario.clone(),
+            seed: options.seed.clone(),
+            sets,
+            ..RunOptions::default()
+        },
+        context,
+    )?;
+    let ended = || end_at_once(StopRequest::Terminate);
+    let client = Client::new(std::io::stdin(), std::io::stdout(), ended)
+        .map_err(|error| Rejection::Usage(format!("no thread can be started: {error}")))?;
+    let build = |seed: Option<u64>| {
+        let mut prepared = prepared.clone();
+        let run = &mut prepared.loaded.scenario.run;
+        run.seed = seed.unwrap_or(run.seed);
+        context.engine().build(&prepared)
+    };
+    match serve(&client, &build) {
+        Ok(()) => Ok(Outcome::Done),
+        Err(ServeError::Setup(error)) => Err(error.into()),
+        Err(ServeError::Served(error)) => Err(Rejection::Usage(error.to_string())),
+        Err(error) => {
+            refuse(context.global, error);
+            Ok(Outcome::Failed)
+        }
+    }
+}

@@ -1,0 +1,165 @@
+//! Actions as clients send them: one number for each env, or one for each head; and the masks that go with either.
+
+use serde::Serialize;
+
+use crate::actions::{
+    AllowedActions, Choices, HEADS, Head, MaskSet, OPS, PolicyError, command_of, flat_commands, indices_of, relevant,
+};
+use crate::growth::{LifecycleCommand, LifecycleOp};
+use crate::scenario::ActionSpace;
+
+/// The actions of a run in one of two forms.
+#[derive(Serialize)]
+#[serde(tag = "form", rename_all = "snake_case")]
+pub enum Actions {
+    /// A list of commands.
+    Flat {
+        names: Vec<String>,
+        #[serde(skip)]
+        commands: Vec<LifecycleCommand>,
+    },
+    /// Eight choices, of which those count that matter to the operation.
+    Factored { heads: Vec<HeadSpace> },
+}
+
+/// One of the choices of the factored form.
+#[derive(Serialize)]
+pub struct HeadSpace {
+    name: &'static str,
+    members: Vec<String>,
+}
+
+/// What actions are made of, in the order of their indices.
+pub struct Vocabulary<'a> {
+    pub slots: &'a [String],
+    pub blueprints: &'a [String],
+    /// The blueprints that can grow.
+    pub selectable: Choices,
+    pub space: &'a ActionSpace,
+    pub allowed: &'a AllowedActions,
+}
+
+impl Actions {
+    /// # Errors
+    /// None for a scenario that was found valid.
+    pub fn flat(words: &Vocabulary) -> Result<Self, PolicyError> {
+        let blueprints = words.selectable & words.allowed.blueprints();
+        let commands = flat_commands(words.space, words.slots.len(), blueprints)?;
+        let names = commands.iter().map(|command| name(command, words)).collect();
+        Ok(Self::Flat { names, commands })
+    }
+
+    pub fn factored(words: &Vocabulary) -> Self {
+        let heads = Head::ALL.map(|head| HeadSpace {
+            name: head.name(),
+            members: members(head, words),
+        });
+        Self::Factored { heads: heads.into() }
+    }
+
+    /// The shape of one env's action, and of its mask.
+    pub fn shapes(&self) -> (Vec<usize>, Vec<usize>) {
+        match self {
+            Self::Flat { names, .. } => (Vec::new(), vec![names.len()]),
+            Self::Factored { heads } => {
+                let width = heads.iter().map(|head| head.members.len()).sum();
+                (vec![HEADS], vec![OPS, width])
+            }
+        }
+    }
+
+    /// What the action of an env orders.
+    ///
+    /// # Errors
+    /// A number that is none of the space, in words.
+    pub fn command(&self, action: &[i64]) -> Result<LifecycleCommand, String> {
+        match self {
+            Self::Flat { commands, .. } => {
+                let index = action.first().copied().unwrap_or_default();
+                let command = usize::try_from(index).ok().and_then(|index| commands.get(index));
+                command
+                    .copied()
+                    .ok_or_else(|| format!("action {index} is none of the {} that there are", commands.len()))
+            }
+            Self::Factored { heads } => {
+                let mut indices = [0; HEADS];
+                for ((index, &member), head) in indices.iter_mut().zip(action).zip(heads) {
+                    let known = usize::try_from(member)
+                        .ok()
+                        .filter(|&member| member < head.members.len());
+                    *index = known.and_then(|member| u8::try_from(member).ok()).ok_or_else(|| {
+                        let (head, size) = (head.name, head.members.len());
+                        format!("{head} {member} of action {action:?} is none of the {size} that there are")
+                    })?;
+                }
+                command_of(&indices).map_err(|error| error.to_string())
+            }
+        }
+    }
+
+    /// How messages name an action: its numbers, and the words for them.
+    pub fn describe(&self, action: &[i64], command: &LifecycleCommand) -> String {
+        match (self, action) {
+            (Self::Flat { names, .. }, &[index]) => {
+                let name = usize::try_from(index).ok().and_then(|index| names.get(index));
+                format!("action {index}, {}", name.map_or("", String::as_str))
+            }
+            _ => format!("action {action:?}, {}", command.op()),
+        }
+    }
+
+    /// Appends an env's mask, 1 for what is legal; an env that takes no part in the step may only wait.
+    pub fn mask(&self, masks: Option<&MaskSet>, cells: &mut Vec<u8>) {
+        match self {
+            Self::Flat { commands, .. } => {
+                let is_legal = |command: &LifecycleCommand| {
+                    masks.map_or(*command == LifecycleCommand::Wait, |masks| masks.allows(command))
+                };
+                cells.extend(commands.iter().map(|command| u8::from(is_legal(command))));
+            }
+            Self::Factored { heads } => {
+                for op in LifecycleOp::ALL {
+                    for (head, space) in Head::ALL.into_iter().zip(heads) {
+                        let valid = valid(masks, op, head);
+                        cells.extend((0..space.members.len()).map(|member| u8::from(valid.contains(member))));
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// The members of a head that are legal with an op; all slots of an op grow the same blueprints.
+fn valid(masks: Option<&MaskSet>, op: LifecycleOp, head: Head) -> Choices {
+    let is_legal = masks.map_or(op == LifecycleOp::Wait, |masks| masks.allows_op(op));
+    match (masks, head) {
+        _ if !is_legal => Choices::NONE,
+        (_, Head::Op) => Choices::only(op.code()),
+        (Some(masks), _) => {
+            let slot = masks.slots_for(op).lowest().unwrap_or_default();
+            masks.effective(head, op, slot)
+        }
+        (None, _) => Choices::only(head.placeholder()),
+    }
+}
+
+fn members(head: Head, words: &Vocabulary) -> Vec<String> {
+    let members = head.members(words.slots, words.blueprints).into_iter();
+    members.map(str::to_lowercase).collect()
+}
+
+/// As in `germinate(r0c0, conv_light, sigmoid_add, standard, full)`.
+fn name(command: &LifecycleCommand, words: &Vocabulary) -> String {
+    let (op, indices) = (command.op(), indices_of(command));
+    let choices = Head::ALL
+        .into_iter()
+        .filter(|&head| head != Head::Op && relevant(op, head));
+    let choices: Vec<String> = choices
+        .filter_map(|head| members(head, words).into_iter().nth(indices[head as usize].into()))
+        .collect();
+    let op = op.name().to_lowercase();
+    match choices.is_empty() {
+        true => op,
+        false => format!("{op}({})", choices.join(", ")),
+    }
+}

@@ -1,0 +1,371 @@
+//! One step as a client sees it: what became of its last actions, what the envs show now, and its next actions.
+//!
+//! `note_outcomes` stands at the end of a step and keeps rewards and, of a round that is over, the ends of its episodes;
+//! `exchange` stands before the decision of the next one.
+
+use std::sync::Arc;
+
+use bevy_ecs::prelude::*;
+use bevy_ecs::query::QueryData;
+use bevy_ecs::system::SystemParam;
+use serde::Serialize;
+
+use super::actions::Actions;
+use super::client::{Client, ClientError};
+use super::frame::{ArrayHeader, Arrays, Request};
+use crate::actions::{MaskSet, PolicyError};
+use crate::clock::RunClock;
+use crate::controller::{
+    EnvRow, ExternalCommands, Feedback, Masks, Observation, ObservationInput, ObservationSchema, Signals,
+    TrainingSignals,
+};
+use crate::env::{EnvId, EpisodeStats, Experiment, HostParams, SeedSlots, StepStatus};
+use crate::growth::LifecycleCommand;
+use crate::health::RunHealth;
+use crate::prelude::App;
+use crate::reward::{EpisodeReward, EpisodeStatus, RewardHorizon, StepReward};
+use crate::schedule::{Decide, EngineSet, StepEnd, Work};
+use crate::seed::{BlueprintRegistry, Growth};
+use crate::telemetry::{EpisodeEnd, Num};
+use crate::validation::{Counterfactual, TestResult, ValPlan};
+
+/// The client of the engine, and what it has not been told yet.
+#[derive(Resource)]
+pub struct Served {
+    client: Client,
+    actions: Arc<Actions>,
+    outcomes: Outcomes,
+    /// What the client asks for in place of a step.
+    pub next: Option<Result<Request, ServedError>>,
+}
+
+/// Why an engine's client cannot be served any more.
+#[derive(Debug, thiserror::Error)]
+pub enum ServedError {
+    #[error(transparent)]
+    Client(#[from] ClientError),
+    #[error(transparent)]
+    Policy(#[from] PolicyError),
+}
+
+/// What became of the last actions; empty before the first.
+#[derive(Default)]
+struct Outcomes {
+    rewards: Vec<f64>,
+    /// Of a round that is over.
+    ends: Option<Ends>,
+}
+
+/// How the episodes of a round ended.
+#[derive(Default)]
+struct Ends {
+    observations: Vec<f32>,
+    terminated: Vec<bool>,
+    episodes: Vec<Episode>,
+}
+
+/// An episode that has ended.
+#[derive(Serialize)]
+struct Episode {
+    #[serde(rename = "return")]
+    total: f64,
+    length: u32,
+    end: EpisodeEnd,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<String>,
+    final_accuracy: Option<Num>,
+    committed_accuracy: Option<Num>,
+    best_accuracy: Num,
+    test_accuracy: Option<Num>,
+    params_ratio: f64,
+    committed_ratio: f64,
+    rollbacks: u32,
+}
+
+/// The answer to `reset` and `step`.
+#[derive(Serialize)]
+#[serde(rename_all = "snake_case")]
+struct Answer<'a> {
+    kind: &'static str,
+    /// Of the decision that is due: from 0, and from 1.
+    round: u32,
+    step: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    episodes: Option<&'a [Episode]>,
+}
+
+/// What of an env is told.
+#[derive(QueryData)]
+pub struct ServedEnv {
+    id: &'static EnvId,
+    status: &'static StepStatus,
+    signals: &'static Signals,
+    feedback: &'static Feedback,
+    observation: &'static Observation,
+    masks: &'static Masks,
+    slots: &'static SeedSlots,
+    host: &'static HostParams,
+    stats: &'static EpisodeStats,
+    reward: &'static StepReward,
+    paid: &'static EpisodeReward,
+    plan: &'static ValPlan,
+    counterfactual: &'static Counterfactual,
+    test: &'static TestResult,
+}
+
+impl ServedEnvItem<'_, '_> {
+    fn masks(&self) -> Option<&MaskSet> {
+        self.masks.0.as_ref().filter(|_| self.status.participates())
+    }
+
+    fn episode(&self) -> Episode {
+        let seeds = self.slots.records().flatten();
+        let growth = Growth::of(self.host.0, seeds.map(|seed| (seed.stage, seed.params())));
+        let accuracy = self.stats.last_val.map(|val| val.accuracy_percent);
+        let committed = |accuracy| self.counterfactual.committed_accuracy(self.plan, self.slots, accuracy);
+        let end = self.stats.end.as_ref();
+        Episode {
+            total: self.paid.total(),
+            length: end.map_or(0, |end| end.steps_played()),
+            end: end.map_or(EpisodeEnd::Stopped, |end| end.reason),
+            error: self.stats.error.clone(),
+            final_accuracy: accuracy.map(Num),
+            committed_accuracy: accuracy.and_then(committed).map(Num),
+            best_accuracy: Num(self.stats.best_accuracy_percent),
+            test_accuracy: self.test.0.map(|(accuracy, _)| Num(accuracy)),
+            params_ratio: growth.parameter_ratio(),
+            committed_ratio: growth.growth_ratio(),
+            rollbacks: self.stats.rollbacks,
+        }
+    }
+}
+
+/// What it takes to look at an env at another time than before its decision.
+#[derive(SystemParam)]
+pub struct Sight<'w> {
+    schema: Res<'w, ObservationSchema>,
+    blueprints: Res<'w, BlueprintRegistry>,
+    experiment: Res<'w, Experiment>,
+    clock: Res<'w, RunClock>,
+}
+
+impl Sight<'_> {
+    /// The env as it is now, with the signals of its last measured step.
+    fn look(&self, env: &ServedEnvItem) -> Result<Observation, PolicyError> {
+        let reports = env
+            .slots
+            .reports(&self.blueprints, &self.experiment.scenario.lifecycle.gates);
+        // Before its first measurement an env has the signals of its last episode.
+        let unmeasured = TrainingSignals::default();
+        let signals = match env.stats.last_val {
+            Some(_) => &env.signals.0,
+            None => &unmeasured,
+        };
+        let mut observation = Observation::default();
+        let input = ObservationInput {
+            at: EnvRow::of(env.id, &self.experiment, &self.clock).at(self.clock.step()),
+            signals,
+            feedback: env.feedback.0,
+            reports: &reports,
+        };
+        self.schema.observe(&input, &mut observation)?;
+        Ok(observation)
+    }
+}
+
+impl Served {
+    pub fn new(client: &Client, actions: &Arc<Actions>) -> Self {
+        Self {
+            client: client.clone(),
+            actions: actions.clone(),
+            outcomes: Outcomes::default(),
+            next: None,
+        }
+    }
+}
+
+/// Adds the exchange to an engine; its systems need [`Served`].
+pub fn add_exchange(app: &mut App) {
+    let before_decision = exchange
+        .in_set(EngineSet::Decide)
+        .before(Work::RememberStates)
+        .before(Work::Decide)
+        .run_if(is_sound);
+    app.add_systems(Decide, before_decision);
+    app.add_systems(
+        StepEnd,
+        note_outcomes
+            .in_set(EngineSet::Record)
+            .after(Work::EvaluateTest)
+            .run_if(is_sound),
+    );
+}
+
+/// Of a step that has failed nothing is told but its failure.
+fn is_sound(health: Res<RunHealth>) -> bool {
+    health.failure.is_none()
+}
+
+/// Keeps what the step came to until the client is told.
+fn note_outcomes(envs: Query<ServedEnv>, sight: Sight, horizon: Res<RewardHorizon>, mut served: ResMut<Served>) {
+    let envs: Vec<_> = envs.iter().sort_unstable::<&EnvId>().collect();
+    let paid = |env: &ServedEnvItem| env.reward.0.map_or(0.0, |reward| reward.total());
+    served.outcomes.rewards = envs.iter().map(paid).collect();
+    if envs.iter().any(|env| env.stats.end.is_none()) {
+        return;
+    }
+    let mut ends = Ends::default();
+    for env in &envs {
+        match sight.look(env) {
+            Ok(observation) => ends.observations.extend(observation.raw),
+            Err(error) => return served.next = Some(Err(error.into())),
+        }
+        let is_horizon = env.stats.end.is_some_and(|end| end.reason == EpisodeEnd::Horizon);
+        ends.terminated
+            .push(is_horizon && horizon.last_step == EpisodeStatus::Terminated);
+        ends.episodes.push(env.episode());
+    }
+    served.outcomes.ends = Some(ends);
+}
+
+/// Tells the client what the envs show, and waits for its actions.
+fn exchange(envs: Query<ServedEnv>, sight: Sight, mut served: ResMut<Served>, commands: Res<ExternalCommands>) {
+    let envs: Vec<_> = envs.iter().sort_unstable::<&EnvId>().collect();
+    let served = &mut *served;
+    if served.next.is_some() {
+        return;
+    }
+    let answered = served.tell(&envs, &sight).and_then(|()| served.ask(&envs));
+    match answered {
+        Ok(Asked::Commands(ordered)) => commands.order(envs.iter().map(|env| env.id.index).zip(ordered)),
+        Ok(Asked::Other(request)) => served.next = Some(Ok(request)),
+        Err(error) => served.next = Some(Err(error)),
+    }
+}
+
+/// What a client wants.
+enum Asked {
+    /// One for each env.
+    Commands(Vec<LifecycleCommand>),
+    Other(Request),
+}
+
+impl Served {
+    fn tell(&mut self, envs: &[ServedEnvItem], sight: &Sight) -> Result<(), ServedError> {
+        let outcomes = std::mem::take(&mut self.outcomes);
+        let is_first = outcomes.rewards.is_empty();
+        let n = envs.len();
+        let (mut observations, mut blueprints, mut mask) = (Vec::new(), Vec::new(), Vec::new());
+        for env in envs {
+            let seen = match env.status.participates() {
+                true => env.observation,
+                false => &sight.look(env)?,
+            };
+            observations.extend_from_slice(&seen.raw);
+            blueprints.extend_from_slice(&seen.blueprints);
+            self.actions.mask(env.masks(), &mut mask);
+        }
+        let mut arrays = Arrays::default();
+        add_f32(&mut arrays, "observations", n, &observations);
+        let slots = blueprints.len() / n.max(1);
+        arrays.add(
+            "blueprints",
+            "i64",
+            &[n, slots],
+            blueprints.iter().flat_map(|index| index.to_le_bytes()),
+        );
+        let shape = [vec![n], self.actions.shapes().1].concat();
+        arrays.add("action_mask", "u8", &shape, mask);
+        arrays.add(
+            "decides",
+            "u8",
+            &[n],
+            envs.iter().map(|env| env.status.participates().into()),
+        );
+        let ends = outcomes.ends.as_ref();
+        if !is_first {
+            arrays.add(
+                "rewards",
+                "f64",
+                &[n],
+                outcomes.rewards.iter().flat_map(|reward| reward.to_le_bytes()),
+            );
+        }
+        if let Some(ends) = ends {
+            arrays.add("terminated", "u8", &[n], ends.terminated.iter().map(|&is| is.into()));
+            add_f32(&mut arrays, "final_observations", n, &ends.observations);
+        }
+        let answer = Answer {
+            kind: if is_first { "reset" } else { "step" },
+            round: sight.clock.round(),
+            step: sight.clock.step(),
+            episodes: ends.map(|ends| &ends.episodes[..]),
+        };
+        Ok(self.client.send(&answer, &arrays)?)
+    }
+
+    /// Waits for one legal action for each env; anything else is refused, and nothing of it is done.
+    fn ask(&self, envs: &[ServedEnvItem]) -> Result<Asked, ServedError> {
+        loop {
+            let refusal = match self.client.receive()? {
+                (Request::Step { arrays }, bytes) => match self.commands(&arrays, &bytes, envs) {
+                    Ok(commands) => return Ok(Asked::Commands(commands)),
+                    Err(why) => format!("{why}; nothing was done"),
+                },
+                (Request::Hello { .. }, _) => "hello is said once, and was".into(),
+                (request, _) => return Ok(Asked::Other(request)),
+            };
+            self.client.refuse(&refusal)?;
+        }
+    }
+
+    fn commands(
+        &self,
+        arrays: &[ArrayHeader],
+        bytes: &[u8],
+        envs: &[ServedEnvItem],
+    ) -> Result<Vec<LifecycleCommand>, String> {
+        let shape = [vec![envs.len()], self.actions.shapes().0].concat();
+        let is_asked_for = |array: &ArrayHeader| {
+            (array.name.as_str(), array.dtype.as_str(), &array.shape) == ("actions", "i64", &shape)
+        };
+        let (words, rest) = bytes.as_chunks::<8>();
+        let count: usize = shape.iter().product();
+        if !matches!(arrays, [array] if is_asked_for(array)) || words.len() != count || !rest.is_empty() {
+            return Err(format!(
+                "a step takes one array: actions, i64, {shape:?}, {} bytes; this frame has {arrays:?} in {} bytes",
+                count * 8,
+                bytes.len()
+            ));
+        }
+        let actions: Vec<i64> = words.iter().map(|&word| i64::from_le_bytes(word)).collect();
+        let actions = actions.chunks(count / envs.len().max(1));
+        envs.iter()
+            .zip(actions)
+            .map(|(env, action)| self.command(env, action))
+            .collect()
+    }
+
+    fn command(&self, env: &ServedEnvItem, action: &[i64]) -> Result<LifecycleCommand, String> {
+        let index = env.id.index;
+        let command = self
+            .actions
+            .command(action)
+            .map_err(|why| format!("env {index}: {why}"))?;
+        let objection = match (env.masks(), env.status) {
+            (Some(masks), _) => masks.objection(&command),
+            (None, _) if command == LifecycleCommand::Wait => None,
+            (None, StepStatus::RolledBack) => Some("the env was rolled back in this step, and may only wait".into()),
+            (None, _) => Some("its episode is over, and it waits for the others".into()),
+        };
+        let what = || self.actions.describe(action, &command);
+        objection.map_or(Ok(command), |why| {
+            Err(format!("env {index}: {}, is masked: {why}", what()))
+        })
+    }
+}
+
+fn add_f32(arrays: &mut Arrays, name: &str, rows: usize, values: &[f32]) {
+    let shape = [rows, values.len() / rows.max(1)];
+    arrays.add(name, "f32", &shape, values.iter().flat_map(|value| value.to_le_bytes()));
+}
