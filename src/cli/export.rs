@@ -38,7 +38,7 @@ pub fn export(options: &ExportOptions, context: &Context) -> Result<Outcome, Rej
     check_place(&options.to, options.force)?;
     let (from, network) = find(options)?;
     let kept = std::fs::read(&from).at(&from).map_err(ExportError::from)?;
-    let files = export_network(&network, kept)?;
+    let files = export_network(&network, kept, None)?;
     write(&options.to, &files)?;
     let measures = &network.measures;
     let exported = Exported {

@@ -12,17 +12,19 @@ use super::{Context, Outcome, init};
 use crate::controller::SavedFolder;
 use crate::data::{Surveyed, TaskData, survey};
 use crate::engine::read_text;
+use crate::export::{self, GROWTH_FILE, SCENARIO_FILE, check_place, export_network};
 use crate::grow::{Base, GrowError, GrowEvent, Growth, Order, Variant, grow};
 use crate::network::GrownNetwork;
 use crate::record::{ScenarioFile, scenario_folder};
 use crate::report::growth_text;
 use crate::run::{StopSignal, stop_on_signals};
-use crate::scenario::{HostChoice, HostName, Normalise, Override, ron_text};
+use crate::scenario::{HostChoice, HostName, Normalise, Override, resolved_ron, ron_text};
 
 /// Grows, compares, chooses, writes.
 pub fn run(options: &GrowOptions, context: &Context) -> Result<Outcome, Rejection> {
     let stop = StopSignal::default();
     stop_on_signals(stop.clone()).map_err(|error| Rejection::Usage(format!("no handlers for signals: {error}")))?;
+    check_place(&options.output, options.force)?;
     let order = order(options, context, &stop)?;
     let mut progress = Progress::new(context);
     let grown = grow(&order, &mut |event| progress.show(event));
@@ -270,18 +272,19 @@ impl Progress {
     }
 }
 
-/// Puts the network, the table and the scenario into the folder.
+/// Puts the network that was chosen, the table and the scenario into the folder.
 fn write(growth: &Growth, options: &GrowOptions) -> Result<(), Rejection> {
     let chosen = growth
         .rows
         .iter()
         .position(|row| row.way == growth.choice.way)
         .unwrap_or_default();
-    let failed = |error: std::io::Error| Rejection::Usage(format!("{}: {error}", options.output.display()));
-    crate::storage::create_dir_all(&options.output).map_err(failed)?;
-    growth.networks[chosen]
-        .save(&options.output.join("kept.safetensors"))
-        .map_err(|error| Rejection::Usage(error.to_string()))?;
-    let table = serde_json::to_vec_pretty(growth).map_err(|error| Rejection::Usage(error.to_string()))?;
-    crate::storage::write_synced(&options.output.join("grow.json"), &table).map_err(failed)
+    let (network, scenario) = (&growth.networks[chosen], &growth.scenarios[chosen]);
+    let failed = |error: &dyn std::fmt::Display| Rejection::Usage(format!("the result is not written: {error}"));
+    let kept = network.to_bytes().map_err(|error| failed(&error))?;
+    let mut files = export_network(network, kept, Some(&growth.choice.why))?;
+    let table = serde_json::to_vec_pretty(growth).map_err(|error| failed(&error))?;
+    let scenario = resolved_ron(scenario).map_err(|error| failed(&error))?;
+    files.extend([(GROWTH_FILE, table), (SCENARIO_FILE, scenario.into_bytes())]);
+    Ok(export::write(&options.output, &files)?)
 }

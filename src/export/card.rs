@@ -15,6 +15,9 @@ const FORMAT: u32 = 1;
 #[derive(Serialize)]
 pub(super) struct Card<'a> {
     format: u32,
+    /// Why it was chosen, where it was compared with others.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    choice: Option<&'a str>,
     /// Of `network.safetensors`.
     sha256: String,
     /// libtorch's version, with which it was trained or exported.
@@ -61,10 +64,11 @@ impl MeasuredPart {
 
 impl<'a> Card<'a> {
     /// `tensors` is the content of `network.safetensors`.
-    pub(super) fn of(network: &'a GrownNetwork, tensors: &[u8]) -> Self {
+    pub(super) fn of(network: &'a GrownNetwork, tensors: &[u8], choice: Option<&'a str>) -> Self {
         let measures = &network.measures;
         Self {
             format: FORMAT,
+            choice,
             sha256: sha256(tensors),
             torch: libtorch_version(),
             sizes: Sizes {
@@ -107,6 +111,12 @@ impl<'a> Card<'a> {
         );
         measured_row(&mut text, "test", self.measures.test.as_ref());
         text += "\nIntervals are Wilson's, of the samples alone: another training would differ by more.\n";
+        if let Some(choice) = self.choice {
+            _ = writeln!(
+                text,
+                "\nBeside what else its compute could have been spent on (`grow.json`): {choice}."
+            );
+        }
         self.add_data(&mut text);
         self.add_growth(&mut text);
         self.add_origin(&mut text);

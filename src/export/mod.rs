@@ -19,8 +19,15 @@ use crate::torch::Backend;
 use card::Card;
 use python::Names;
 
+/// The table of a `grow`, beside the network that it chose.
+pub const GROWTH_FILE: &str = "grow.json";
+/// The scenario that plays that network again.
+pub const SCENARIO_FILE: &str = "scenario.ron";
+
 /// The names of all files that an export has, and what Python leaves beside them.
-const FILES: [&str; 6] = [
+const FILES: [&str; 8] = [
+    GROWTH_FILE,
+    SCENARIO_FILE,
     "network.py",
     "network.safetensors",
     "card.json",
@@ -58,16 +65,16 @@ pub enum ExportError {
 /// What a folder holds that was written.
 pub type Files = Vec<(&'static str, Vec<u8>)>;
 
-/// The files of a network; `kept` is the content of its own.
+/// The files of a network; `kept` is the content of its own, `choice` a sentence on why it was chosen.
 ///
 /// # Errors
 /// A network that no Python can be written for.
-pub fn export_network(network: &GrownNetwork, kept: Vec<u8>) -> Result<Files, ExportError> {
+pub fn export_network(network: &GrownNetwork, kept: Vec<u8>, choice: Option<&str>) -> Result<Files, ExportError> {
     // Names and shapes fit, and nothing of it is an application's.
     network.build(Backend::CPU)?;
     let names = Names::of(&network.graph);
     let tensors = tensors::encode(network, &names)?;
-    let card = Card::of(network, &tensors);
+    let card = Card::of(network, &tensors, choice);
     Ok(vec![
         ("network.py", python::network_py(network, &names).into_bytes()),
         ("network.safetensors", tensors),

@@ -218,6 +218,11 @@ fn construction(graph: &Graph, layer: &LayerGraph) -> String {
             unless_one("stride", *stride),
             if *bias { ", bias=True" } else { "" }
         ),
+        LayerGraph::MaxPool {
+            kernel,
+            stride,
+            padding,
+        } => format!("nn.MaxPool2d({kernel}, {stride}, {padding})"),
         LayerGraph::NormRelu {
             channels,
             norm: HostNorm::Batch,

@@ -3,7 +3,8 @@
 use serde::Serialize;
 
 use super::play::Attempt;
-use crate::telemetry::statistics::{NORMAL_95, paired_standard_error, wilson};
+use crate::compare::statistics::{Z, wilson};
+use crate::telemetry::statistics::paired_standard_error;
 
 /// Which samples of the test part a network gets right.
 pub struct Tested {
@@ -106,11 +107,12 @@ pub struct Choice {
 /// The share of `correct`, in percent.
 pub fn share(correct: &[bool]) -> Bounded {
     let (hits, trials) = (correct.iter().filter(|&&hit| hit).count(), correct.len());
-    let (low, high) = wilson(hits as u64, trials as u64);
+    let share = hits as f64 / trials.max(1) as f64;
+    let interval = wilson(share, trials as u64);
     Bounded {
-        mean: 100.0 * hits as f64 / trials.max(1) as f64,
-        low: 100.0 * low,
-        high: 100.0 * high,
+        mean: 100.0 * share,
+        low: 100.0 * interval.low.max(0.0),
+        high: 100.0 * interval.high.min(1.0),
     }
 }
 
@@ -124,7 +126,7 @@ pub fn paired(one: &[bool], other: &[bool]) -> Bounded {
     };
     let (won, lost, samples) = (of((true, false)), of((false, true)), one.len().max(1) as u64);
     let mean = 100.0 * (won as f64 - lost as f64) / samples as f64;
-    let half = NORMAL_95 * paired_standard_error(won, lost, samples);
+    let half = Z * paired_standard_error(won, lost, samples);
     Bounded {
         mean,
         low: mean - half,

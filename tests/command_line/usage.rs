@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::program::{command, ended, engine, refused, succeeds, text};
 
-const COMMANDS: [&str; 15] = [
+const COMMANDS: [&str; 18] = [
     "run",
     "resume",
     "runs",
@@ -25,6 +25,8 @@ const COMMANDS: [&str; 15] = [
     "sweep",
     "compare",
     "serve-envs",
+    "export",
+    "grow",
 ];
 
 fn stdout(arguments: &[&str]) -> String {

@@ -109,7 +109,7 @@ fn presets() -> Designs {
 fn put(folder: &Path, network: &GrownNetwork, count: i64) {
     let kept = folder.with_extension("kept");
     network.save(&kept).expect("saved");
-    let files = export_network(network, fs::read(&kept).expect("there")).expect("exported");
+    let files = export_network(network, fs::read(&kept).expect("there"), None).expect("exported");
     write(folder, &files).expect("written");
     fs::remove_file(kept).expect("removed");
     let samples = samples(network, count);
@@ -189,7 +189,7 @@ fn committed_sources_are_those_that_are_exported() {
     for folder in committed() {
         let path = folder.join("kept.safetensors");
         let network = GrownNetwork::load(&path).expect("kept");
-        let files = export_network(&network, Vec::new()).expect("exported");
+        let files = export_network(&network, Vec::new(), None).expect("exported");
         let (_, source) = files.iter().find(|(name, _)| *name == "network.py").expect("there");
         let committed = fs::read_to_string(folder.join("network.py")).expect("there");
         assert_eq!(String::from_utf8_lossy(source), committed, "{}", folder.display());

@@ -36,7 +36,7 @@ pub use improvement::probability_of_improvement;
 pub use multiple::holm;
 pub use permutation::{Flips, SignFlip, sign_flip};
 pub use profile::{ProfilePoint, performance_profile};
-pub use proportion::wilson;
+pub use proportion::{Z, wilson};
 pub use rank::{Magnitude, MannWhitney, NullDistribution, cliffs_delta, hodges_lehmann, mann_whitney};
 pub use sample::{Interval, Sample, Training};
 pub use summary::{Statistic, iqm, mean, median, percentile, worst_tenth};

@@ -3,7 +3,7 @@
 use super::sample::Interval;
 
 /// Two-sided 95 % of the normal distribution.
-const Z: f64 = 1.959_963_984_540_054;
+pub const Z: f64 = 1.959_963_984_540_054;
 
 /// Where the probability lies of which `share`, from 0 to 1, of `count` independent tries have succeeded. Not finite without a
 /// try.

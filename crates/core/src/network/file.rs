@@ -45,7 +45,10 @@ impl GrownNetwork {
     }
 
     /// What its file holds.
-    fn to_bytes(&self) -> std::io::Result<Vec<u8>> {
+    ///
+    /// # Errors
+    /// More tensors than the format can describe.
+    pub fn to_bytes(&self) -> std::io::Result<Vec<u8>> {
         let description = serde_json::to_string(&Description {
             format: FORMAT,
             graph: self.graph.clone(),

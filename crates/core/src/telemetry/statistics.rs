@@ -81,28 +81,12 @@ pub fn median(values: &[f64]) -> Option<f64> {
     })
 }
 
-/// Standard errors on either side of a mean within which 95 % of a normal distribution lie.
-pub const NORMAL_95: f64 = 1.959_963_985;
-
 /// Standard error of a contribution, in points: of `samples`, `lost` were right only with the seed and `won` only without
 /// it. Paired, hence tighter than that of two accuracies.
 pub fn paired_standard_error(lost: u64, won: u64, samples: u64) -> f64 {
     let (lost, won, samples) = (lost as f64, won as f64, samples as f64);
     let difference = lost - won;
     100.0 / samples * (lost + won - difference * difference / samples).sqrt()
-}
-
-/// Bounds of the 95 % interval of a share of which `hits` of `trials` were seen, from 0 to 1 (Wilson 1927, Journal of the
-/// American Statistical Association 22). Without trials nothing is known: 0 and 1.
-pub fn wilson(hits: u64, trials: u64) -> (f64, f64) {
-    if trials == 0 {
-        return (0.0, 1.0);
-    }
-    let (n, share) = (trials as f64, hits as f64 / trials as f64);
-    let z2 = NORMAL_95 * NORMAL_95;
-    let middle = (share + z2 / (2.0 * n)) / (1.0 + z2 / n);
-    let half = NORMAL_95 / (1.0 + z2 / n) * (share * (1.0 - share) / n + z2 / (4.0 * n * n)).sqrt();
-    ((middle - half).max(0.0), (middle + half).min(1.0))
 }
 
 #[cfg(test)]
