@@ -1,4 +1,5 @@
-//! Grown networks as things of their own: built from their [`Graph`](crate::graph::Graph), applied to data, kept in files.
+//! Grown networks as things of their own: built from their [`Graph`](crate::graph::Graph), applied to data, kept in files; the
+//! hosts that scenarios choose, such networks among them; and given weights.
 //!
 //! A network that is taken out of an env is a [`GrownNetwork`]: what it computes, its tensors, and what made it. It is built
 //! as a host is, a seed being a layer like any other, so that it can also be grown further.
