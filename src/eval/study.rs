@@ -360,7 +360,10 @@ impl Study<'_> {
     fn ungrown(&self, steps: u32, seeds: InitialSeeds) -> Entry {
         let mut entry = self.entry("wait", None, DecideMode::Sample);
         entry.candidate.seeds = Some(seeds);
-        entry.experiment.task.max_steps = steps;
+        let task = &mut entry.experiment.task;
+        task.max_steps = steps;
+        // It learns from scratch, and given weights are those of the host as wide as it is.
+        (task.weights, task.freeze) = (None, None);
         entry.experiment.scenario.run.early_stop = None;
         entry.experiment.scenario.attribution.include_committed = false;
         entry
@@ -473,8 +476,6 @@ fn widen(experiment: &mut Experiment, hosts: &HostRegistry, ratio: f64) -> Resul
             break;
         };
         task.host = wider;
-        // Given weights are those of the narrower one.
-        (task.weights, task.freeze) = (None, None);
         is_wider = true;
         widened = hosts.of(&task.host, folder)?.plan(task.classes).outline().parameters as f64 / before;
     }
