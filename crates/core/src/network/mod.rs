@@ -24,7 +24,8 @@ use crate::health::FileError;
 use crate::host::HostError;
 use crate::torch::TorchError;
 
-/// Why a network cannot be built, applied, written or read.
+/// Why a network cannot be built, applied, written or read. Of a scenario's host or weights it ends the run before anything is
+/// trained; what was to be written is not there, or is there as it was.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "the messages say what the fields are")]
 pub enum NetworkError {
