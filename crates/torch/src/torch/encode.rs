@@ -38,7 +38,7 @@ impl PlainTensor {
         })
     }
 
-    /// A tensor of its shape and kind, on the CPU, that holds them.
+    /// A tensor on the CPU that holds them: of any shape, that of these values, and of their kind.
     ///
     /// # Errors
     /// Out of memory.
