@@ -365,7 +365,10 @@ impl Study<'_> {
     fn ungrown(&self, steps: u32, seeds: InitialSeeds) -> Entry {
         let mut entry = self.entry("wait", None, DecideMode::Sample);
         entry.candidate.seeds = Some(seeds);
-        entry.experiment.task.max_steps = steps;
+        let task = &mut entry.experiment.task;
+        task.max_steps = steps;
+        // It learns from scratch, and given weights are those of the host as wide as it is.
+        (task.weights, task.freeze) = (None, None);
         entry.experiment.scenario.run.early_stop = None;
         entry.experiment.scenario.attribution.include_committed = false;
         entry
@@ -474,8 +477,7 @@ fn widen(experiment: &mut Experiment, hosts: &HostRegistry, ratio: f64) -> Resul
     let wider = plan(&host)?;
     let widened = wider.outline().parameters as f64 / before;
     if host != task.host {
-        // Given weights are those of the narrower one.
-        (task.host, task.weights, task.freeze) = (host, None, None);
+        task.host = host;
     }
     let injections = wider.injection_specs();
     let slots: Vec<_> = experiment.layout.slots().iter().map(|spec| spec.slot).collect();

@@ -212,6 +212,7 @@ pages! {
     grow_your_first_network: "docs/guide/src/first-network.md",
     your_own_data: "docs/guide/src/your-data.md",
     your_own_host: "docs/guide/src/your-host.md",
+    bring_a_network: "docs/guide/src/bring_a_network.md",
     read_a_run: "docs/guide/src/read-a-run.md",
     let_a_policy_learn: "docs/guide/src/policy.md",
     decide_from_python: "docs/guide/src/python_envs.md",

@@ -1,6 +1,7 @@
 use super::*;
 use crate::engine::RunRecord;
 use crate::health::{EngineError, Failure, Position};
+use crate::keep::KeptNetworks;
 use crate::telemetry::RecordGap;
 
 fn report(failure: Option<Failure>, stopped_by: Option<StopRequest>, incomplete: &[&str]) -> RunReport {
@@ -17,6 +18,7 @@ fn report(failure: Option<Failure>, stopped_by: Option<StopRequest>, incomplete:
         }),
         stopped_by,
         gaps: incomplete.iter().map(|part| gap(part)).collect(),
+        networks: KeptNetworks::default(),
     }
 }
 

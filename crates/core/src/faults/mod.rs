@@ -107,10 +107,11 @@ fn damage(fault: &Fault, env: &mut TrainingEnvItem) -> Result<bool, Failure> {
         Fault::EnvError | Fault::OutOfMemory | Fault::KernelError(_) | Fault::NanLoss => return Ok(true),
         Fault::LossSpike(_) => return Ok(false),
     };
+    let is_anything = !tensors.is_empty();
     for mut tensor in tensors {
         let _ = tensor.f_mul_scalar_(factor).map_err(TorchError::from)?;
     }
-    Ok(true)
+    Ok(is_anything)
 }
 
 fn event(fault: &Fault) -> UserEvent {

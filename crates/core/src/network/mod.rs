@@ -1,4 +1,5 @@
-//! Grown networks as things of their own: built from their [`Graph`](crate::graph::Graph), applied to data, kept in files.
+//! Grown networks as things of their own: built from their [`Graph`](crate::graph::Graph), applied to data, kept in files; the
+//! hosts that scenarios choose, such networks among them; and given weights.
 //!
 //! A network that is taken out of an env is a [`GrownNetwork`]: what it computes, its tensors, and what made it. It is built
 //! as a host is, a seed being a layer like any other, so that it can also be grown further.
@@ -25,7 +26,8 @@ use crate::health::FileError;
 use crate::host::HostError;
 use crate::torch::TorchError;
 
-/// Why a network cannot be built, applied, written or read.
+/// Why a network cannot be built, applied, written or read. Of a scenario's host or weights it ends the run before anything is
+/// trained; what was to be written is not there, or is there as it was.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "the messages say what the fields are")]
 pub enum NetworkError {

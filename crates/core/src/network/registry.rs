@@ -10,7 +10,7 @@ use bevy_ecs::resource::Resource;
 
 use super::{GrownNetwork, NetworkError};
 use crate::data::locate;
-use crate::host::{HostDesign, HostPlan, presets};
+use crate::host::{HostDesign, HostError, HostPlan, presets};
 use crate::scenario::{Entry, HostChoice, HostName, HostOutline, HostProblem, KnownHosts};
 use crate::schema::{Registry, Settings};
 use crate::torch::{Backend, PlainTensor};
@@ -50,7 +50,7 @@ impl HostRegistry {
     /// network, or one that cannot be built.
     pub fn of(&self, choice: &HostChoice, folder: Option<&Path>) -> Result<Arc<dyn HostDesign>, NetworkError> {
         let named = |name: &HostName, settings: &Settings| -> Result<_, NetworkError> {
-            Ok(self.get(&name.0, settings).map_err(crate::host::HostError::from)?.1)
+            Ok(self.get(&name.0, settings).map_err(HostError::from)?.1)
         };
         Ok(match choice {
             HostChoice::Cnn(spec) => Arc::new(spec.clone()),

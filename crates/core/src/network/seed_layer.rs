@@ -76,7 +76,7 @@ impl LayerDesign for SeedDesign {
 }
 
 struct SeedLayer {
-    /// Locked by whoever runs the host: one thread at a time.
+    /// Locked by the thread that runs the host, one at a time.
     instance: Arc<Mutex<SeedInstance>>,
     operator: AlphaAlgorithm,
     amplitude: f64,

@@ -18,7 +18,7 @@ pub struct PlainTensor {
 }
 
 impl PlainTensor {
-    /// What a tensor of any device holds now; waits for it, in the order of the stream that is entered.
+    /// What a tensor of any shape, kind and device holds now; waits for it, in the order of the stream that is entered.
     ///
     /// # Errors
     /// A device error, or a kind of number that files do not hold.
@@ -38,7 +38,7 @@ impl PlainTensor {
         })
     }
 
-    /// A tensor on the CPU that holds them.
+    /// A tensor on the CPU that holds them: of any shape, that of these values, and of their kind.
     ///
     /// # Errors
     /// Out of memory.
@@ -62,7 +62,7 @@ impl PlainTensor {
         self.shape.iter().product()
     }
 
-    /// Whether a tensor has its shape and kind.
+    /// Whether a tensor, of any shape and on any device, has its shape and kind.
     pub fn fits(&self, tensor: &Tensor) -> bool {
         let shape = self.shape.iter().map(|&size| size as i64);
         shape.eq(tensor.size()) && loaded_kind(self.kind).is_ok_and(|kind| kind == tensor.kind())

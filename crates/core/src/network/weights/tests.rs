@@ -154,7 +154,7 @@ fn files_of_other_kinds_are_refused_with_what_to_do() {
     let plan = CnnSpec::default().plan(10);
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("w.safetensors");
-    let mut said_of = |bytes: &[u8]| {
+    let said_of = |bytes: &[u8]| {
         fs::write(&path, bytes).unwrap();
         said(GivenWeights::read("w.safetensors", Some(folder.path()), &plan))
     };

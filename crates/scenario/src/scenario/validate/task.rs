@@ -3,7 +3,9 @@
 use super::Findings;
 use crate::growth::{SlotId, Topology};
 use crate::scenario::tree::listed;
-use crate::scenario::{BatchesPerStep, DataSource, HostOutline, Normalise, Residency, Scenario, TaskSpec, ValBatches};
+use crate::scenario::{
+    BatchesPerStep, DataSource, GateMode, HostOutline, Normalise, Residency, Scenario, TaskSpec, ValBatches, stands_for,
+};
 
 pub(super) fn check_task(scenario: &Scenario, task: &TaskSpec, host: &HostOutline, findings: &mut Findings) {
     check_data(task, host, findings);
@@ -221,6 +223,13 @@ fn check_weights(scenario: &Scenario, task: &TaskSpec, host: &HostOutline, findi
             let message = format!("the host has no layer {name}; valid: all, {}", listed(&host.layers));
             findings.error([format!("task.freeze[{index}]").as_str(), "task.freeze"], message);
         }
+    }
+    let frozen = |layer: &String| task.freeze.iter().flatten().any(|name| stands_for(name, layer));
+    let gates = &scenario.lifecycle.gates;
+    if gates.mode == GateMode::Strict && gates.min_gradient_ratio > 0.0 && host.layers.iter().all(frozen) {
+        let message = "a host that is frozen as a whole has no gradient to compare a seed's with: no gate would open";
+        findings.error(["lifecycle.gates.min_gradient_ratio", "task.freeze"], message.into());
+        findings.help("write min_gradient_ratio: 0.0");
     }
     let envs = task.weights.as_ref().and_then(|weights| weights.envs);
     if let Some(envs) = envs.filter(|envs| *envs > scenario.run.n_envs) {
