@@ -1,5 +1,6 @@
 """Neural networks that grow while they train: the program ``simic-engine`` from Python.
 
+* :func:`grow` grows a network on your data, from fresh weights or yours, and says whether that was worth it.
 * :func:`run` plays a scenario, :func:`runs` lists what was played, and :class:`Run` has its events as Arrow tables.
 * :func:`load_network` gives an exported network as an ``nn.Module``.
 * ``VectorEnv`` makes the engine an environment of Gymnasium; it needs ``pip install 'simic-engine[envs]'``.
@@ -12,13 +13,14 @@ from typing import TYPE_CHECKING
 
 from ._program import environment, program
 from .errors import EngineError
+from .grow import Grown, grow
 from .networks import load_network
 from .runs import Run, run, runs
 
 if TYPE_CHECKING:
     from .envs import VectorEnv
 
-__all__ = ["EngineError", "Run", "VectorEnv", "environment", "load_network", "program", "run", "runs"]
+__all__ = ["EngineError", "Grown", "Run", "VectorEnv", "environment", "grow", "load_network", "program", "run", "runs"]
 
 
 def __getattr__(name: str) -> object:

@@ -32,7 +32,7 @@ def run(
     """
     arguments = ["run", os.fspath(scenario)]
     for path, value in (set or {}).items():
-        arguments += ["--set", f"{path}={value if isinstance(value, str) else _written(value)}"]
+        arguments += ["--set", f"{path}={value if isinstance(value, str) else written(value)}"]
     if out is not None:
         arguments += ["--out", os.fspath(out)]
     if threads is not None:
@@ -143,12 +143,12 @@ def _root(out: str | os.PathLike[str] | None) -> Path:
     return Path(out if out is not None else os.environ.get("SIMIC_ENGINE_RUNS", "runs"))
 
 
-def _written(value: object) -> str:
+def written(value: object) -> str:
     """A value as a scenario has it."""
     if value is None:
         return "None"
     if isinstance(value, Mapping):
-        return f"({', '.join(f'{name}: {_written(field)}' for name, field in value.items())})"
+        return f"({', '.join(f'{name}: {written(field)}' for name, field in value.items())})"
     if isinstance(value, (list, tuple)):
         return f"[{', '.join(map(_written, value))}]"
     return json.dumps(value)
