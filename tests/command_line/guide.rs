@@ -213,6 +213,7 @@ pages! {
     your_own_data: "docs/guide/src/your-data.md",
     your_own_host: "docs/guide/src/your-host.md",
     bring_a_network: "docs/guide/src/bring_a_network.md",
+    grow_on_your_data: "docs/guide/src/grow.md",
     read_a_run: "docs/guide/src/read-a-run.md",
     let_a_policy_learn: "docs/guide/src/policy.md",
     decide_from_python: "docs/guide/src/python_envs.md",
