@@ -180,7 +180,7 @@ fn memory_does_not_grow_with_the_record() {
         ended.rusage.maxrss
     };
 
-    let (short, long) = (peak(8), peak(24));
+    let (short, long) = (peak(6), peak(18));
 
     // Less than the events themselves.
     assert!(long < short + (12 << 20), "{short} bytes, then {long}");
