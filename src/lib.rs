@@ -317,9 +317,9 @@ pub use simic_core::{choice, section};
 pub use simic_core::{extend, prelude};
 // What the rooms below name.
 use simic_core::{
-    actions, checkpoint, clock, controller, data, engine, env, graph, growth, hash, health, host, keep, learner, network,
-    policy, random, record, renamed, reward, run, scenario, schedule, schema, seed, storage, telemetry, torch, unfinished,
-    validation,
+    actions, checkpoint, clock, controller, data, engine, env, graph, growth, hash, health, host, keep, learner,
+    network, policy, random, record, renamed, reward, run, scenario, schedule, schema, seed, storage, telemetry, torch,
+    unfinished, validation,
 };
 
 #[doc(hidden)]
@@ -342,9 +342,9 @@ pub mod cli;
 #[doc(hidden)]
 pub mod internals {
     pub use simic_core::{
-        actions, checkpoint, clock, controller, data, engine, env, faults, governor, growth, health, host, keep, kernels,
-        learner, network, nn, policy, random, record, reward, run, scenario, schedule, schema, seed, storage, telemetry, torch,
-        training, unfinished, validation,
+        actions, checkpoint, clock, controller, data, engine, env, faults, governor, growth, health, host, keep,
+        kernels, learner, network, nn, policy, random, record, reward, run, scenario, schedule, schema, seed, storage,
+        telemetry, torch, training, unfinished, validation,
     };
 
     pub use crate::{compare, eval, export, inspect, prior_art, report, sweep};

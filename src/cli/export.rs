@@ -73,7 +73,10 @@ fn find(options: &ExportOptions) -> Result<(PathBuf, GrownNetwork), Rejection> {
     let is_file = options.from.extension().is_some_and(|ending| ending == "safetensors");
     if is_file {
         if options.env.is_some() || options.round.is_some() {
-            let message = format!("{} is one network; --env and --round choose among those of a run", options.from.display());
+            let message = format!(
+                "{} is one network; --env and --round choose among those of a run",
+                options.from.display()
+            );
             return Err(Rejection::Usage(message));
         }
         return load(options.from.clone());
@@ -131,7 +134,10 @@ fn none_of(run: &Path, kept: &[KeptFile]) -> String {
     }
     let rounds: BTreeSet<u32> = kept.iter().map(|file| file.round).collect();
     let of_round = |round: &u32| {
-        let envs = kept.iter().filter(|file| file.round == *round).map(|file| file.env.to_string());
+        let envs = kept
+            .iter()
+            .filter(|file| file.round == *round)
+            .map(|file| file.env.to_string());
         format!("round {}: env {}", round + 1, envs.collect::<Vec<_>>().join(", "))
     };
     let there: Vec<String> = rounds.iter().map(of_round).collect();

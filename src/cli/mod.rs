@@ -36,8 +36,8 @@ use std::time::Duration;
 use clap::Parser;
 
 use options::{
-    Arguments, CheckRunOptions, Command, DiffOptions, EvalOptions, ExportOptions, GlobalOptions, ListWhat, ResumeOptions, RunOptions,
-    RunsOptions, ShowOptions,
+    Arguments, CheckRunOptions, Command, DiffOptions, EvalOptions, ExportOptions, GlobalOptions, ListWhat,
+    ResumeOptions, RunOptions, RunsOptions, ShowOptions,
 };
 use outcome::Outcome;
 use output::{print_note, refuse, refuse_in_json, shown};

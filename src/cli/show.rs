@@ -47,7 +47,10 @@ impl Networks {
         if self.kept == 0 {
             return String::new();
         }
-        let (plural, mib) = (if self.kept == 1 { "" } else { "s" }, self.bytes as f64 / f64::from(1 << 20));
+        let (plural, mib) = (
+            if self.kept == 1 { "" } else { "s" },
+            self.bytes as f64 / f64::from(1 << 20),
+        );
         format!(
             "{} network{plural} kept, {mib:.1} MiB; the best: simic-engine export {} -o DIR\n",
             self.kept,
@@ -91,7 +94,10 @@ pub fn show_run(options: &ShowOptions, context: &Context) -> Result<Outcome, Rej
         false => standing(&entry),
     };
     let networks = Networks::of(&place).line(&place);
-    Ok(show(format_args!("{standing}{}{networks}", summary(&live, &place, width()))))
+    Ok(show(format_args!(
+        "{standing}{}{networks}",
+        summary(&live, &place, width())
+    )))
 }
 
 fn show_growth(place: &Path, context: &Context) -> Outcome {

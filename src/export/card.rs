@@ -100,7 +100,11 @@ impl<'a> Card<'a> {
              | multiply-accumulates of a sample | {macs} | {host_macs} |\n\n\
              ## Accuracy\n\n| part | accuracy | 95 % interval | loss | samples |\n| --- | --- | --- | --- | --- |\n"
         );
-        measured_row(&mut text, "validation, by which it was chosen", self.measures.validation.as_ref());
+        measured_row(
+            &mut text,
+            "validation, by which it was chosen",
+            self.measures.validation.as_ref(),
+        );
         measured_row(&mut text, "test", self.measures.test.as_ref());
         text += "\nIntervals are Wilson's, of the samples alone: another training would differ by more.\n";
         self.add_data(&mut text);
@@ -147,7 +151,9 @@ impl<'a> Card<'a> {
             text.push_str("No seed was committed.\n");
             return;
         }
-        text.push_str("| slot | blueprint | parameters | contribution | stages, by step |\n| --- | --- | --- | --- | --- |\n");
+        text.push_str(
+            "| slot | blueprint | parameters | contribution | stages, by step |\n| --- | --- | --- | --- | --- |\n",
+        );
         for seed in self.growth {
             let stages: Vec<String> = seed
                 .stages
@@ -173,7 +179,10 @@ impl<'a> Card<'a> {
 
     fn add_origin(&self, text: &mut String) {
         let origin = self.origin;
-        let run = origin.run.as_deref().map_or_else(|| "a run in memory".into(), |run| format!("run {}", code(run)));
+        let run = origin
+            .run
+            .as_deref()
+            .map_or_else(|| "a run in memory".into(), |run| format!("run {}", code(run)));
         _ = write!(
             text,
             "\n## Origin\n\nsimic-engine {}, {run}, scenario {} (blake3 `{}`), seed {}, round {}, env {}: {} steps, {} \
@@ -194,7 +203,10 @@ impl<'a> Card<'a> {
 fn measured_row(text: &mut String, part: &str, measured: Option<&MeasuredPart>) {
     _ = match measured {
         None => writeln!(text, "| {part} | not measured | | | |"),
-        Some(MeasuredPart { measured, interval: [low, high] }) => writeln!(
+        Some(MeasuredPart {
+            measured,
+            interval: [low, high],
+        }) => writeln!(
             text,
             "| {part} | {:.2} % | {low:.2} to {high:.2} | {} | {} |",
             measured.accuracy,

@@ -43,7 +43,9 @@ pub enum ExportError {
     #[error("{0} is not a folder; give the export one of its own")]
     NoFolder(PathBuf),
     /// There is something else in the folder.
-    #[error("{folder} holds {name}, which is no part of an export; give another folder, or --force to remove all that is in it")]
+    #[error(
+        "{folder} holds {name}, which is no part of an export; give another folder, or --force to remove all that is in it"
+    )]
     Occupied { folder: String, name: String },
     /// Tensors that cannot be written as a file.
     #[error("the tensors are not exported: {0}")]
@@ -88,7 +90,9 @@ pub fn check_place(folder: &Path, force: bool) -> Result<(), ExportError> {
         Err(error) if error.kind() == io::ErrorKind::NotADirectory => return Err(ExportError::NoFolder(folder.into())),
         names => names.at(folder)?,
     };
-    let foreign = names.iter().find(|name| !FILES.iter().any(|file| name.as_os_str() == *file));
+    let foreign = names
+        .iter()
+        .find(|name| !FILES.iter().any(|file| name.as_os_str() == *file));
     match foreign {
         Some(name) if !force => Err(ExportError::Occupied {
             folder: folder.display().to_string(),
@@ -103,6 +107,9 @@ pub fn check_place(folder: &Path, force: bool) -> Result<(), ExportError> {
 /// # Errors
 /// A folder that cannot be written; it is then what it was.
 pub fn write(folder: &Path, files: &Files) -> Result<(), ExportError> {
-    let files: Vec<(&str, &[u8])> = files.iter().map(|(name, content)| (*name, content.as_slice())).collect();
+    let files: Vec<(&str, &[u8])> = files
+        .iter()
+        .map(|(name, content)| (*name, content.as_slice()))
+        .collect();
     Ok(replace_folder(folder, &files).at(folder)?)
 }

@@ -87,7 +87,9 @@ pub(super) fn network_py(network: &GrownNetwork, names: &Names) -> String {
         "{}\n{}\n{}\n",
         doc(network),
         library::HEAD.trim(),
-        parts.fold(String::new(), |text, part| format!("{text}\n\n{part}\n")).trim_end()
+        parts
+            .fold(String::new(), |text, part| format!("{text}\n\n{part}\n"))
+            .trim_end()
     )
 }
 
@@ -117,7 +119,11 @@ fn plain(text: &str) -> String {
 fn images(network: &GrownNetwork) -> String {
     let data = &network.data;
     // A text in JSON is one in Python.
-    let classes: Vec<String> = data.classes.iter().map(|class| serde_json::json!(class).to_string()).collect();
+    let classes: Vec<String> = data
+        .classes
+        .iter()
+        .map(|class| serde_json::json!(class).to_string())
+        .collect();
     format!(
         "# Names of classes in the order of the logits.\nCLASSES = [{}]\n# Of each channel: pixels are read as pixel * scale + \
          offset.\nSCALE = {:?}\nOFFSET = {:?}",
@@ -155,7 +161,11 @@ fn class_of(network: &GrownNetwork, names: &Names) -> String {
         if let LayerGraph::Seed(seed) = &layer.layer {
             _ = writeln!(init, "        # {}", comment(network, index, seed));
         }
-        _ = writeln!(init, "        self.{attribute} = {}", construction(&network.graph, &layer.layer));
+        _ = writeln!(
+            init,
+            "        self.{attribute} = {}",
+            construction(&network.graph, &layer.layer)
+        );
     }
     format!(
         "class Network(nn.Module):\n    def __init__(self):\n        super().__init__()\n{init}\n    def forward(self, \
@@ -184,19 +194,46 @@ fn comment(network: &GrownNetwork, index: usize, seed: &SeedGraph) -> String {
 /// The expression that makes a layer.
 fn construction(graph: &Graph, layer: &LayerGraph) -> String {
     match layer {
-        LayerGraph::Conv { inputs, outputs, kernel, stride, norm: None, .. } => format!(
+        LayerGraph::Conv {
+            inputs,
+            outputs,
+            kernel,
+            stride,
+            norm: None,
+            ..
+        } => format!(
             "nn.Conv2d({inputs}, {outputs}, {kernel}, {stride}, padding={}, bias=False)",
             kernel / 2
         ),
-        LayerGraph::Conv { inputs, outputs, kernel, stride, bias, norm: Some(norm) } => format!(
+        LayerGraph::Conv {
+            inputs,
+            outputs,
+            kernel,
+            stride,
+            bias,
+            norm: Some(norm),
+        } => format!(
             "Conv({inputs}, {outputs}, {kernel}, {}{}{})",
             norm_name(*norm),
             unless_one("stride", *stride),
             if *bias { ", bias=True" } else { "" }
         ),
-        LayerGraph::NormRelu { channels, norm: HostNorm::Batch } => format!("BatchNormRelu({channels})"),
-        LayerGraph::NormRelu { channels, norm: HostNorm::Group } => format!("GroupNormRelu({channels})"),
-        LayerGraph::Residual { inputs, outputs, stride, shortcut, pre_activation, norm } => {
+        LayerGraph::NormRelu {
+            channels,
+            norm: HostNorm::Batch,
+        } => format!("BatchNormRelu({channels})"),
+        LayerGraph::NormRelu {
+            channels,
+            norm: HostNorm::Group,
+        } => format!("GroupNormRelu({channels})"),
+        LayerGraph::Residual {
+            inputs,
+            outputs,
+            stride,
+            shortcut,
+            pre_activation,
+            norm,
+        } => {
             let projects = *shortcut == Shortcut::Projection && (*stride != 1 || inputs != outputs);
             format!(
                 "{}({inputs}, {outputs}, {}{}{})",
@@ -207,13 +244,26 @@ fn construction(graph: &Graph, layer: &LayerGraph) -> String {
             )
         }
         LayerGraph::Head { inputs, classes } => format!("Head({inputs}, {classes})"),
-        LayerGraph::Embedding { vocab, width, positions, .. } => format!(
+        LayerGraph::Embedding {
+            vocab,
+            width,
+            positions,
+            ..
+        } => format!(
             "Embedding({vocab}, {width}, block={}, learned={})",
             graph.side,
             truth(*positions == Positions::Learned)
         ),
-        LayerGraph::Text { width, heads, positions, .. } => {
-            format!("Text({width}, heads={heads}, rotary={})", truth(*positions == Positions::Rotary))
+        LayerGraph::Text {
+            width,
+            heads,
+            positions,
+            ..
+        } => {
+            format!(
+                "Text({width}, heads={heads}, rotary={})",
+                truth(*positions == Positions::Rotary)
+            )
         }
         LayerGraph::TextHead { width, .. } => format!("TextHead({width})"),
         LayerGraph::Seed(seed) => seed_construction(graph.topology, seed),
@@ -229,7 +279,10 @@ fn seed_construction(topology: Topology, seed: &SeedGraph) -> String {
         AlphaAlgorithm::Multiply => "multiply",
         AlphaAlgorithm::Gate => "gate",
     };
-    let common = format!("channels={channels}, operator=\"{operator}\", amplitude={:?}", seed.amplitude);
+    let common = format!(
+        "channels={channels}, operator=\"{operator}\", amplitude={:?}",
+        seed.amplitude
+    );
     match &seed.module {
         ModuleGraph::Noop | ModuleGraph::Custom => format!("Nothing({common})"),
         ModuleGraph::Stack(layers) => {
@@ -251,7 +304,12 @@ fn seed_construction(topology: Topology, seed: &SeedGraph) -> String {
 
 fn stacked(layer: StackLayer) -> String {
     match layer {
-        StackLayer::Conv { inputs, outputs, kernel, groups } => format!(
+        StackLayer::Conv {
+            inputs,
+            outputs,
+            kernel,
+            groups,
+        } => format!(
             "nn.Conv2d({inputs}, {outputs}, {kernel}, padding={}{}, bias=False)",
             kernel / 2,
             unless_one("groups", groups)

@@ -18,7 +18,10 @@ pub(super) fn encode(network: &GrownNetwork, names: &Names) -> Result<Vec<u8>, E
             let counter = TensorView::new(Dtype::I64, Vec::new(), &BATCHES_SEEN)?;
             views.push((format!("{norm}num_batches_tracked"), counter));
         }
-        views.push((name, TensorView::new(Dtype::F32, tensor.shape().to_vec(), tensor.bytes())?));
+        views.push((
+            name,
+            TensorView::new(Dtype::F32, tensor.shape().to_vec(), tensor.bytes())?,
+        ));
     }
     Ok(serialize(views, None)?)
 }

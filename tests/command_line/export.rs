@@ -60,7 +60,10 @@ fn the_best_network_of_a_run_becomes_a_folder_of_plain_pytorch() {
     let kept = fs::read(exported["from"].as_str().expect("a path")).expect("there");
     assert_eq!(fs::read(to.join("kept.safetensors")).expect("there"), kept);
     let card: Value = serde_json::from_slice(&fs::read(to.join("card.json")).expect("there")).expect("JSON");
-    assert_eq!(card["measures"]["validation"]["accuracy"], exported["validation_accuracy"]);
+    assert_eq!(
+        card["measures"]["validation"]["accuracy"],
+        exported["validation_accuracy"]
+    );
     assert_eq!(card["sizes"]["parameters"], exported["parameters"]);
     let source = fs::read_to_string(to.join("network.py")).expect("there");
     assert!(source.contains("class Network(nn.Module):"), "{source}");
@@ -68,7 +71,13 @@ fn the_best_network_of_a_run_becomes_a_folder_of_plain_pytorch() {
     let again = engine(&["export", &format!("{folder}/kept.safetensors"), "-o", folder]);
     succeeds(&again);
     assert_eq!(fs::read_to_string(to.join("network.py")).expect("there"), source);
-    assert_eq!(names_in(out.path()).iter().filter(|name| name.contains("grown")).count(), 1);
+    assert_eq!(
+        names_in(out.path())
+            .iter()
+            .filter(|name| name.contains("grown"))
+            .count(),
+        1
+    );
 }
 
 #[test]
@@ -79,7 +88,10 @@ fn one_of_the_kept_networks_is_chosen_by_env_and_round() {
     let to = to.to_str().expect("text");
     let printed = succeeds(&export(out.path(), &["-o", to, "--round", "1", "--env", "1", "--json"]));
     let exported: Value = serde_json::from_str(&printed).expect("JSON");
-    assert_eq!((&exported["round"], &exported["env"]), (&Value::from(1), &Value::from(1)));
+    assert_eq!(
+        (&exported["round"], &exported["env"]),
+        (&Value::from(1), &Value::from(1))
+    );
 
     let message = refused(&export(out.path(), &["-o", to, "--round", "3"]));
     assert!(
@@ -87,7 +99,14 @@ fn one_of_the_kept_networks_is_chosen_by_env_and_round() {
         "{message}"
     );
     let kept = newest(out.path()).join("networks/round1-env1.safetensors");
-    let message = refused(&engine(&["export", kept.to_str().expect("text"), "-o", to, "--env", "1"]));
+    let message = refused(&engine(&[
+        "export",
+        kept.to_str().expect("text"),
+        "-o",
+        to,
+        "--env",
+        "1",
+    ]));
     assert!(message.contains("is one network"), "{message}");
 }
 
@@ -137,6 +156,9 @@ fn a_run_that_has_kept_nothing_and_a_damaged_network_are_named() {
     assert!(message.contains("is no network that this version reads"), "{message}");
     fs::remove_dir_all(run.join("networks")).expect("removed");
     let message = refused(&export(out.path(), &["-o", folder]));
-    assert!(message.contains("has kept no network") && message.contains("run.keep"), "{message}");
+    assert!(
+        message.contains("has kept no network") && message.contains("run.keep"),
+        "{message}"
+    );
     assert!(!to.exists());
 }

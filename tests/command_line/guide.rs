@@ -9,7 +9,7 @@
 //! | `sh dry-run` | the same with `--dry-run`: what takes longer than ten seconds, or more than one machine |
 //! | `ron` | with `// name.ron` as its first line a file, which is written and validated; otherwise fields of a scenario, validated |
 //! | `rust` | a documentation test |
-//! | `text`, `json`, `yaml`, `toml` | shown |
+//! | `python`, `text`, `json`, `yaml`, `toml` | shown |
 
 use std::ffi::OsString;
 use std::fs;
@@ -186,7 +186,7 @@ fn follow(page: &str) {
             "sh" => run_lines(&place, block, &mut at, false),
             "sh dry-run" => run_lines(&place, block, &mut at, true),
             "ron" => validate(&place, block, &at),
-            "rust" | "rust,no_run" | "text" | "json" | "yaml" | "toml" => {}
+            "rust" | "rust,no_run" | "python" | "text" | "json" | "yaml" | "toml" => {}
             kind => panic!("{place}: nothing is done with `{kind}`"),
         }
     }

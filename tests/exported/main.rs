@@ -97,7 +97,9 @@ fn presets() -> Designs {
         "wrn28_1",
     ];
     let preset = |name: &str| {
-        let design = hosts.of(&HostChoice::Named(HostName(name.into()))).expect("it is known");
+        let design = hosts
+            .of(&HostChoice::Named(HostName(name.into())))
+            .expect("it is known");
         (name.to_owned(), design, 10)
     };
     names.map(preset).into()
@@ -131,7 +133,11 @@ fn drawn_networks_are_exported_for_pytorch() {
     for (name, design, classes) in image_families().into_iter().chain(text_families()) {
         put(&folder.join(format!("{name}-all")), &grown(&design, classes), 24);
         for draw in 0..DRAWS {
-            put(&folder.join(format!("{name}-{draw}")), &drawn(&design, classes, draw), 24);
+            put(
+                &folder.join(format!("{name}-{draw}")),
+                &drawn(&design, classes, draw),
+                24,
+            );
         }
     }
     for (name, design, classes) in presets() {
