@@ -16,7 +16,7 @@ use crate::torch::{Backend, PlainTensor};
 
 const OPERATORS: [AlphaAlgorithm; 3] = [AlphaAlgorithm::Add, AlphaAlgorithm::Multiply, AlphaAlgorithm::Gate];
 
-/// A seed to be: its slot, the index of its blueprint, operator and amplitude.
+/// A seed to be: its slot, the place of its blueprint among those there are, operator and amplitude.
 type Planted = (SlotId, usize, AlphaAlgorithm, f64);
 
 /// The design's network with drawn weights, and a seed of every kind and operator in its slots by turns.
@@ -46,7 +46,7 @@ fn one_of(rng: &mut RunRng, count: usize) -> usize {
     rng.below(count as u64) as usize
 }
 
-/// Samples as files hold them, for a network.
+/// Samples as files hold them, on the CPU: of images `u8 [count, side, side, channels]`, of texts `i64 [count, side]`.
 pub fn samples(network: &GrownNetwork, count: i64) -> Tensor {
     let (channels, side) = (network.graph.channels, network.graph.side);
     match network.graph.topology {
@@ -78,7 +78,7 @@ fn planted(design: &Arc<dyn HostDesign>, classes: i64, seeds: Vec<Planted>) -> G
     let specs = plan.injection_specs();
     for (slot, kind, operator, amplitude) in seeds {
         let channels = specs.iter().find(|spec| spec.slot == slot).unwrap().channels;
-        let blueprint = blueprints.get(kind).unwrap();
+        let (_, blueprint) = blueprints.iter().nth(kind).unwrap();
         let Ok(module) = blueprint.build(channels, &mut rng, Backend::CPU) else {
             continue;
         };

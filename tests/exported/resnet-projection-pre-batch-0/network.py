@@ -1,0 +1,297 @@
+"""A network that simic-engine 0 has grown: 0 parameters, 0 of them in 6 seeds.
+
+`load()` returns it with its weights, `normalise(samples)` turns samples as files hold them into what it reads.
+`python network.py` measures its accuracy again; card.md says what is known of it. It needs torch alone.
+"""
+
+import ast
+import json
+import struct
+import sys
+from pathlib import Path
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+
+# Names of classes in the order of the logits.
+CLASSES = []
+# Of each channel: pixels are read as pixel * scale + offset.
+SCALE = [0.01, 0.01, 0.01]
+OFFSET = [-0.5, -0.5, -0.5]
+
+
+def group_norm(channels):
+    """The most groups, a power of two up to 32, that leave 16 channels or more in each."""
+    fit = (groups for groups in (32, 16, 8, 4, 2) if channels % groups == 0 and channels // groups >= 16)
+    return nn.GroupNorm(next(fit, 1), channels)
+
+
+def norm_of(kind, channels):
+    return nn.BatchNorm2d(channels) if kind == "batch" else group_norm(channels)
+
+
+class Unit(nn.Module):
+    """A convolution that keeps height and width, but for its stride, and a norm."""
+
+    def __init__(self, inputs, outputs, kernel, norm, stride=1, bias=False):
+        super().__init__()
+        self.conv = nn.Conv2d(inputs, outputs, kernel, stride, padding=kernel // 2, bias=bias)
+        self.norm = norm_of(norm, outputs)
+
+    def forward(self, x):
+        return self.norm(self.conv(x))
+
+
+class BatchNormRelu(nn.BatchNorm2d):
+    def forward(self, x):
+        return F.relu(super().forward(x))
+
+
+def pad(x, stride, channels):
+    """Every `stride`-th pixel, with zeros for the channels that are new."""
+    x = x[:, :, ::stride, ::stride]
+    return F.pad(x, (0, 0, 0, 0, 0, channels - x.shape[1]))
+
+
+class PreActivated(nn.Module):
+    """Two 3x3 convolutions with norms in front, and a way around them (He et al. 2016, arXiv:1603.05027)."""
+
+    def __init__(self, inputs, outputs, norm, stride=1, projects=False):
+        super().__init__()
+        self.entry = norm_of(norm, inputs)
+        self.first = Unit(inputs, outputs, 3, norm, stride)
+        self.second = nn.Module()
+        self.second.conv = nn.Conv2d(outputs, outputs, 3, padding=1, bias=False)
+        self.stride, self.outputs = stride, outputs
+        if projects:
+            self.shortcut = nn.Module()
+            self.shortcut.conv = nn.Conv2d(inputs, outputs, 1, stride, bias=False)
+        else:
+            self.shortcut = None
+
+    def forward(self, x):
+        active = F.relu(self.entry(x))
+        around = self.shortcut.conv(active) if self.shortcut else pad(x, self.stride, self.outputs)
+        return self.second.conv(F.relu(self.first(active))) + around
+
+
+class Head(nn.Linear):
+    """Mean over positions, then logits."""
+
+    def forward(self, x):
+        return super().forward(x.mean((2, 3)))
+
+
+class Gate(nn.Module):
+    """One value in (0, 1) an image or a token."""
+
+    def __init__(self, channels):
+        super().__init__()
+        hidden = max(channels // 4, 8)
+        self.hidden = nn.Linear(channels, hidden)
+        self.output = nn.Linear(hidden, 1)
+
+    def forward(self, x):
+        is_image = x.dim() == 4
+        gate = self.output(F.relu(self.hidden(x.mean((2, 3)) if is_image else x))).sigmoid()
+        return gate[:, :, None, None] if is_image else gate
+
+
+class Seed(nn.Module):
+    """A module that grew: its `delta` enters the features by an operator, with an amplitude."""
+
+    def __init__(self, channels, operator, amplitude):
+        super().__init__()
+        self.operator, self.amplitude = operator, amplitude
+        self.gate = Gate(channels) if operator == "gate" else None
+
+    def forward(self, x):
+        delta = self.delta(x)
+        if self.operator == "add":
+            return x + self.amplitude * delta
+        if self.operator == "multiply":
+            return x + x * (self.amplitude * delta.tanh())
+        return x + delta * (self.amplitude * self.gate(x))
+
+
+class Stack(Seed):
+    """Layers in order."""
+
+    def __init__(self, *layers, channels, operator, amplitude):
+        super().__init__(channels, operator, amplitude)
+        self.depth = len(layers)
+        for position, layer in enumerate(layers):
+            self.add_module(str(position), layer)
+
+    def delta(self, x):
+        for position in range(self.depth):
+            x = self.get_submodule(str(position))(x)
+        return x
+
+
+class Norm(Seed):
+    """tanh(strength) times what a norm changes."""
+
+    def __init__(self, norm, channels, operator, amplitude):
+        super().__init__(channels, operator, amplitude)
+        self.strength = nn.Parameter(torch.zeros(1))
+        self.norm = norm
+
+    def delta(self, x):
+        return (self.norm(x) - x) * self.strength.tanh()
+
+
+class Network(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.stem = nn.Conv2d(3, 8, 3, 1, padding=1, bias=False)
+        self.stage0 = nn.Module()
+        self.stage0.block0 = PreActivated(8, 8, "batch")
+        # grew in slot r0c0: norm, in an earlier growth
+        self.r0c0 = Norm(group_norm(8), channels=8, operator="multiply", amplitude=0.8375058141807362)
+        # grew in slot r0c0: conv_light, in an earlier growth
+        self.r0c0_2 = Stack(
+            nn.Conv2d(8, 8, 3, padding=1, bias=False),
+            nn.SiLU(),
+            group_norm(8),
+            channels=8, operator="gate", amplitude=0.45142758724850907,
+        )
+        self.stage1 = nn.Module()
+        self.stage1.block0 = PreActivated(8, 16, "batch", stride=2, projects=True)
+        # grew in slot r1c0: bottleneck, in an earlier growth
+        self.r1c0 = Stack(
+            nn.Conv2d(16, 8, 1, padding=0, bias=False),
+            nn.SiLU(),
+            nn.Conv2d(8, 8, 3, padding=1, bias=False),
+            nn.SiLU(),
+            nn.Conv2d(8, 16, 1, padding=0, bias=False),
+            group_norm(16),
+            channels=16, operator="multiply", amplitude=0.40905336119808744,
+        )
+        # grew in slot r1c0: conv_small, in an earlier growth
+        self.r1c0_2 = Stack(
+            nn.Conv2d(16, 16, 1, padding=0, bias=False),
+            nn.SiLU(),
+            group_norm(16),
+            channels=16, operator="multiply", amplitude=0.3095020910995059,
+        )
+        self.stage1.block1 = PreActivated(16, 16, "batch")
+        # grew in slot r1c1: conv_small, in an earlier growth
+        self.r1c1 = Stack(
+            nn.Conv2d(16, 16, 1, padding=0, bias=False),
+            nn.SiLU(),
+            group_norm(16),
+            channels=16, operator="multiply", amplitude=0.4513494416832896,
+        )
+        # grew in slot r1c1: conv_light, in an earlier growth
+        self.r1c1_2 = Stack(
+            nn.Conv2d(16, 16, 3, padding=1, bias=False),
+            nn.SiLU(),
+            group_norm(16),
+            channels=16, operator="add", amplitude=1.0,
+        )
+        self.exit = BatchNormRelu(16)
+        self.head = Head(16, 7)
+
+    def forward(self, x):
+        x = self.stem(x)
+        x = self.stage0.block0(x)
+        x = self.r0c0(x)
+        x = self.r0c0_2(x)
+        x = self.stage1.block0(x)
+        x = self.r1c0(x)
+        x = self.r1c0_2(x)
+        x = self.stage1.block1(x)
+        x = self.r1c1(x)
+        x = self.r1c1_2(x)
+        x = self.exit(x)
+        return self.head(x)
+
+
+def normalise(images):
+    """u8 [n, height, width, channels], as files hold them, to f32 [n, channels, height, width], as the network reads them."""
+    scale, offset = (torch.tensor(values, device=images.device) for values in (SCALE, OFFSET))
+    return (images.float() * scale + offset).permute(0, 3, 1, 2)
+
+
+def read_part(files):
+    if len(files) != 2:
+        sys.exit("usage: python network.py IMAGES.npy LABELS.npy, u8 [n, height, width, channels] and integers [n]")
+    return read_npy(files[0]), read_npy(files[1]).long()
+
+
+def read_safetensors(path):
+    """The tensors of a safetensors file by name."""
+    kinds = {"F32": torch.float32, "I64": torch.int64}
+    data = bytearray(Path(path).read_bytes())
+    (size,) = struct.unpack_from("<Q", data) if len(data) >= 8 else (len(data),)
+    if size > len(data) - 8:
+        raise ValueError(f"{path} is cut off: its header has {size} bytes")
+    tensors, first_byte = {}, 8 + size
+    for name, entry in json.loads(data[8:first_byte]).items():
+        if name != "__metadata__":
+            first, last = entry["data_offsets"]
+            if not 0 <= first <= last <= len(data) - first_byte:
+                raise ValueError(f"{path} is cut off: it has not all of {name}")
+            flat = torch.frombuffer(data[first_byte + first : first_byte + last], dtype=kinds[entry["dtype"]])
+            tensors[name] = flat.reshape(entry["shape"])
+    return tensors
+
+
+def load(folder=None):
+    """The network with its weights, ready to be applied."""
+    folder = Path(folder) if folder else Path(__file__).parent
+    network = Network()
+    network.load_state_dict(read_safetensors(folder / "network.safetensors"))
+    return network.eval()
+
+
+def read_npy(path):
+    """The integers of a NumPy file."""
+    kinds = {"u1": torch.uint8, "i1": torch.int8, "i2": torch.int16, "i4": torch.int32, "i8": torch.int64}
+    data = bytearray(Path(path).read_bytes())
+    if data[:6] != b"\x93NUMPY":
+        raise ValueError(f"{path} is no NPY file")
+    wide = data[6] > 1
+    (size,) = struct.unpack_from("<I" if wide else "<H", data, 8)
+    begin = 12 if wide else 10
+    header = ast.literal_eval(data[begin : begin + size].decode("latin1"))
+    order, kind = header["descr"][0], header["descr"][1:]
+    if kind not in kinds or order == ">" or header["fortran_order"]:
+        raise ValueError(f"{path} holds {header}; expected little-endian integers in rows")
+    return torch.frombuffer(data[begin + size :], dtype=kinds[kind]).reshape(header["shape"])
+
+
+def evaluate(network, samples, targets):
+    """How many predictions are right, of how many, and how many are too close to call."""
+    right = close = 0
+    with torch.inference_mode():
+        for part, wanted in zip(samples.split(256), targets.split(256)):
+            logits = network(normalise(part))
+            right += (logits.argmax(-1) == wanted).sum().item()
+            first, second = logits.topk(2, -1).values.unbind(-1)
+            close += (first - second < 1e-5 * logits.abs().max()).sum().item()
+    return right, targets.numel(), close
+
+
+def main(folder, files):
+    card = json.loads((folder / "card.json").read_text(encoding="utf-8"))
+    measured, places = card["measures"]["test"], card["data"]["test"]
+    if measured is None:
+        sys.exit("the card has no test accuracy: the run has measured none")
+    samples, targets = read_part(files)
+    if places is not None and len(targets) != len(places):
+        samples, targets = samples[places], targets[places]
+    right, count, close = evaluate(load(folder), samples, targets)
+    reported = round(measured["accuracy"] / 100 * measured["samples"])
+    low, high = measured["interval"]
+    print(f"accuracy {100 * right / count:.2f} %: {right} of {count} are right")
+    print(f"the card {measured['accuracy']:.2f} %: {reported} of {measured['samples']}, 95 % interval {low:.2f} to {high:.2f}")
+    if count != measured["samples"] or abs(right - reported) > close:
+        sys.exit("these are not the numbers of the card: other data, or data that are prepared in another way")
+
+
+if __name__ == "__main__":
+    main(Path(__file__).parent, sys.argv[1:])

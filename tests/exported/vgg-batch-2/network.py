@@ -1,0 +1,241 @@
+"""A network that simic-engine 0 has grown: 0 parameters, 0 of them in 4 seeds.
+
+`load()` returns it with its weights, `normalise(samples)` turns samples as files hold them into what it reads.
+`python network.py` measures its accuracy again; card.md says what is known of it. It needs torch alone.
+"""
+
+import ast
+import json
+import struct
+import sys
+from pathlib import Path
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+
+# Names of classes in the order of the logits.
+CLASSES = []
+# Of each channel: pixels are read as pixel * scale + offset.
+SCALE = [0.01, 0.01, 0.01]
+OFFSET = [-0.5, -0.5, -0.5]
+
+
+def group_norm(channels):
+    """The most groups, a power of two up to 32, that leave 16 channels or more in each."""
+    fit = (groups for groups in (32, 16, 8, 4, 2) if channels % groups == 0 and channels // groups >= 16)
+    return nn.GroupNorm(next(fit, 1), channels)
+
+
+def norm_of(kind, channels):
+    return nn.BatchNorm2d(channels) if kind == "batch" else group_norm(channels)
+
+
+class Unit(nn.Module):
+    """A convolution that keeps height and width, but for its stride, and a norm."""
+
+    def __init__(self, inputs, outputs, kernel, norm, stride=1, bias=False):
+        super().__init__()
+        self.conv = nn.Conv2d(inputs, outputs, kernel, stride, padding=kernel // 2, bias=bias)
+        self.norm = norm_of(norm, outputs)
+
+    def forward(self, x):
+        return self.norm(self.conv(x))
+
+
+class Conv(Unit):
+    """Convolution, norm and ReLU."""
+
+    def forward(self, x):
+        return F.relu(super().forward(x))
+
+
+class Head(nn.Linear):
+    """Mean over positions, then logits."""
+
+    def forward(self, x):
+        return super().forward(x.mean((2, 3)))
+
+
+class Gate(nn.Module):
+    """One value in (0, 1) an image or a token."""
+
+    def __init__(self, channels):
+        super().__init__()
+        hidden = max(channels // 4, 8)
+        self.hidden = nn.Linear(channels, hidden)
+        self.output = nn.Linear(hidden, 1)
+
+    def forward(self, x):
+        is_image = x.dim() == 4
+        gate = self.output(F.relu(self.hidden(x.mean((2, 3)) if is_image else x))).sigmoid()
+        return gate[:, :, None, None] if is_image else gate
+
+
+class Seed(nn.Module):
+    """A module that grew: its `delta` enters the features by an operator, with an amplitude."""
+
+    def __init__(self, channels, operator, amplitude):
+        super().__init__()
+        self.operator, self.amplitude = operator, amplitude
+        self.gate = Gate(channels) if operator == "gate" else None
+
+    def forward(self, x):
+        delta = self.delta(x)
+        if self.operator == "add":
+            return x + self.amplitude * delta
+        if self.operator == "multiply":
+            return x + x * (self.amplitude * delta.tanh())
+        return x + delta * (self.amplitude * self.gate(x))
+
+
+class Nothing(Seed):
+    def forward(self, x):
+        return x
+
+
+class Stack(Seed):
+    """Layers in order."""
+
+    def __init__(self, *layers, channels, operator, amplitude):
+        super().__init__(channels, operator, amplitude)
+        self.depth = len(layers)
+        for position, layer in enumerate(layers):
+            self.add_module(str(position), layer)
+
+    def delta(self, x):
+        for position in range(self.depth):
+            x = self.get_submodule(str(position))(x)
+        return x
+
+
+class Network(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.stage0 = nn.Module()
+        self.stage0.conv0 = Conv(3, 4, 3, "batch", bias=True)
+        # grew in slot r0c0: bottleneck, in an earlier growth
+        self.r0c0 = Stack(
+            nn.Conv2d(4, 8, 1, padding=0, bias=False),
+            nn.SiLU(),
+            nn.Conv2d(8, 8, 3, padding=1, bias=False),
+            nn.SiLU(),
+            nn.Conv2d(8, 4, 1, padding=0, bias=False),
+            group_norm(4),
+            channels=4, operator="gate", amplitude=0.578308980158082,
+        )
+        # grew in slot r0c1: conv_light, in an earlier growth
+        self.r0c1 = Stack(
+            nn.Conv2d(4, 4, 3, padding=1, bias=False),
+            nn.SiLU(),
+            group_norm(4),
+            channels=4, operator="gate", amplitude=0.6358584430210314,
+        )
+        # grew in slot r0c1: noop, in an earlier growth
+        self.r0c1_2 = Nothing(channels=4, operator="multiply", amplitude=1.0)
+        self.stage1 = nn.Module()
+        self.stage1.conv0 = Conv(4, 8, 3, "batch", bias=True)
+        self.stage1.conv1 = Conv(8, 8, 3, "batch", bias=True)
+        # grew in slot r1c1: noop, in an earlier growth
+        self.r1c1 = Nothing(channels=8, operator="gate", amplitude=0.7270801739483617)
+        self.head = Head(8, 5)
+
+    def forward(self, x):
+        x = self.stage0.conv0(x)
+        x = self.r0c0(x)
+        x = F.max_pool2d(x, 2)
+        x = self.r0c1(x)
+        x = self.r0c1_2(x)
+        x = self.stage1.conv0(x)
+        x = self.stage1.conv1(x)
+        x = self.r1c1(x)
+        x = F.max_pool2d(x, 2)
+        return self.head(x)
+
+
+def normalise(images):
+    """u8 [n, height, width, channels], as files hold them, to f32 [n, channels, height, width], as the network reads them."""
+    scale, offset = (torch.tensor(values, device=images.device) for values in (SCALE, OFFSET))
+    return (images.float() * scale + offset).permute(0, 3, 1, 2)
+
+
+def read_part(files):
+    if len(files) != 2:
+        sys.exit("usage: python network.py IMAGES.npy LABELS.npy, u8 [n, height, width, channels] and integers [n]")
+    return read_npy(files[0]), read_npy(files[1]).long()
+
+
+def read_safetensors(path):
+    """The tensors of a safetensors file by name."""
+    kinds = {"F32": torch.float32, "I64": torch.int64}
+    data = bytearray(Path(path).read_bytes())
+    (size,) = struct.unpack_from("<Q", data) if len(data) >= 8 else (len(data),)
+    if size > len(data) - 8:
+        raise ValueError(f"{path} is cut off: its header has {size} bytes")
+    tensors, first_byte = {}, 8 + size
+    for name, entry in json.loads(data[8:first_byte]).items():
+        if name != "__metadata__":
+            first, last = entry["data_offsets"]
+            if not 0 <= first <= last <= len(data) - first_byte:
+                raise ValueError(f"{path} is cut off: it has not all of {name}")
+            flat = torch.frombuffer(data[first_byte + first : first_byte + last], dtype=kinds[entry["dtype"]])
+            tensors[name] = flat.reshape(entry["shape"])
+    return tensors
+
+
+def load(folder=None):
+    """The network with its weights, ready to be applied."""
+    folder = Path(folder) if folder else Path(__file__).parent
+    network = Network()
+    network.load_state_dict(read_safetensors(folder / "network.safetensors"))
+    return network.eval()
+
+
+def read_npy(path):
+    """The integers of a NumPy file."""
+    kinds = {"u1": torch.uint8, "i1": torch.int8, "i2": torch.int16, "i4": torch.int32, "i8": torch.int64}
+    data = bytearray(Path(path).read_bytes())
+    if data[:6] != b"\x93NUMPY":
+        raise ValueError(f"{path} is no NPY file")
+    wide = data[6] > 1
+    (size,) = struct.unpack_from("<I" if wide else "<H", data, 8)
+    begin = 12 if wide else 10
+    header = ast.literal_eval(data[begin : begin + size].decode("latin1"))
+    order, kind = header["descr"][0], header["descr"][1:]
+    if kind not in kinds or order == ">" or header["fortran_order"]:
+        raise ValueError(f"{path} holds {header}; expected little-endian integers in rows")
+    return torch.frombuffer(data[begin + size :], dtype=kinds[kind]).reshape(header["shape"])
+
+
+def evaluate(network, samples, targets):
+    """How many predictions are right, of how many, and how many are too close to call."""
+    right = close = 0
+    with torch.inference_mode():
+        for part, wanted in zip(samples.split(256), targets.split(256)):
+            logits = network(normalise(part))
+            right += (logits.argmax(-1) == wanted).sum().item()
+            first, second = logits.topk(2, -1).values.unbind(-1)
+            close += (first - second < 1e-5 * logits.abs().max()).sum().item()
+    return right, targets.numel(), close
+
+
+def main(folder, files):
+    card = json.loads((folder / "card.json").read_text(encoding="utf-8"))
+    measured, places = card["measures"]["test"], card["data"]["test"]
+    if measured is None:
+        sys.exit("the card has no test accuracy: the run has measured none")
+    samples, targets = read_part(files)
+    if places is not None and len(targets) != len(places):
+        samples, targets = samples[places], targets[places]
+    right, count, close = evaluate(load(folder), samples, targets)
+    reported = round(measured["accuracy"] / 100 * measured["samples"])
+    low, high = measured["interval"]
+    print(f"accuracy {100 * right / count:.2f} %: {right} of {count} are right")
+    print(f"the card {measured['accuracy']:.2f} %: {reported} of {measured['samples']}, 95 % interval {low:.2f} to {high:.2f}")
+    if count != measured["samples"] or abs(right - reported) > close:
+        sys.exit("these are not the numbers of the card: other data, or data that are prepared in another way")
+
+
+if __name__ == "__main__":
+    main(Path(__file__).parent, sys.argv[1:])
