@@ -57,8 +57,8 @@ class Pipe:
             assert self._process.stdin is not None
             self._process.stdin.write(_LENGTHS.pack(len(text), len(body)) + text + body)
             self._process.stdin.flush()
-        except OSError:
-            # It may have said why before it ended: that is what is read now.
+        except (OSError, ValueError):
+            # It has ended, or was closed: it may have said why, and that is what is read now.
             pass
         return self._answer()
 

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 from gymnasium.utils.env_checker import check_env, data_equivalence
 from gymnasium.vector import AutoresetMode
-from gymnasium.wrappers.vector import NormalizeReward, RecordEpisodeStatistics
+from gymnasium.wrappers.vector import DictInfoToList, NormalizeReward, RecordEpisodeStatistics
 
 from simic_engine.envs import VectorEnv, sb3_env
 from simic_engine.errors import EngineError
@@ -169,6 +169,8 @@ def test_wrappers_of_gymnasium_know_it(env: VectorEnv) -> None:
     for _ in range(5):
         *_, infos = wrapped.step(np.zeros(ENVS, int))
     np.testing.assert_allclose(infos["episode"]["r"], infos["final_info"]["episode"]["r"])
+    _, listed = DictInfoToList(env).reset(seed=1)
+    assert [info["decides"] for info in listed] == [True] * ENVS
 
 
 def test_the_guide_s_example_runs(capsys: pytest.CaptureFixture[str]) -> None:
@@ -191,9 +193,12 @@ def test_a_scenario_with_problems_raises_with_all_of_them() -> None:
 def test_a_killed_engine_raises(env: VectorEnv) -> None:
     env.reset()
     os.kill(env._pipe.process_id, signal.SIGKILL)
-    with pytest.raises(EngineError, match="the engine was killed by signal 9"):
-        env.step(np.zeros(ENVS, int))
+    for _ in range(2):
+        with pytest.raises(EngineError, match="the engine was killed by signal 9"):
+            env.step(np.zeros(ENVS, int))
     env.close()
+    with pytest.raises(EngineError, match="the engine was killed"):
+        env.reset()
 
 
 def test_an_engine_that_fails_raises_with_its_message() -> None:
@@ -239,8 +244,9 @@ RESCUE: dict[str, Any] = {"task": 'preset("digits_impaired")', "run.max_steps": 
 
 
 def test_a_policy_of_sb3_contrib_learns_to_grow() -> None:
-    # 96 episodes, about two minutes on a core. Measured with three seeds: the random policy reaches MEASURED_RANDOM % on
-    # average over 32 episodes, what is trained here MEASURED_TRAINED % over its last 32.
+    # 160 episodes and 64 drawn ones, about 90 seconds of one core. Measured: drawn actions reach 45.6 % over their 64
+    # episodes, what is trained here 76.0 % over its last 32; after 12 of the 20 rounds it was 69.5 %. With a
+    # second seed they are 51.8 and 73.6 %.
     torch = pytest.importorskip("torch")
     contrib = pytest.importorskip("sb3_contrib")
     from stable_baselines3.common.callbacks import BaseCallback
@@ -250,7 +256,7 @@ def test_a_policy_of_sb3_contrib_learns_to_grow() -> None:
     rng = np.random.default_rng(1)
     _, infos = drawing.reset(seed=1)
     random = []
-    while len(random) < 4:
+    while len(random) < 8:
         *_, infos = drawing.step(drawn(infos["action_mask"], rng))
         if "final_info" in infos:
             random.append(infos["final_info"]["episode"]["final_accuracy"].mean())
@@ -270,11 +276,11 @@ def test_a_policy_of_sb3_contrib_learns_to_grow() -> None:
     )
     policy.set_random_seed(1)
     kept = Keep()
-    policy.learn(12 * 8 * 60, callback=kept)
+    policy.learn(20 * 8 * 60, callback=kept)
     env.close()
 
-    assert len(kept.accuracies) == 96
-    assert np.mean(kept.accuracies[-32:]) > np.mean(random) + 8
+    assert len(kept.accuracies) == 160
+    assert np.mean(kept.accuracies[-32:]) > np.mean(random) + 10
 
 
 def test_the_adapter_for_stable_baselines3_keeps_its_protocol() -> None:

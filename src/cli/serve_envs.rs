@@ -42,7 +42,7 @@ pub fn serve_envs(options: &ServeOptions, context: &Context) -> Result<Outcome, 
     match serve(&client, &build) {
         Ok(()) => Ok(Outcome::Done),
         Err(ServeError::Setup(error)) => Err(error.into()),
-        Err(ServeError::Served(error)) => Err(Rejection::Usage(error.to_string())),
+        Err(ServeError::Client(error)) => Err(Rejection::Usage(error.to_string())),
         Err(error) => {
             refuse(context.global, error);
             Ok(Outcome::Failed)

@@ -19,9 +19,10 @@ use crate::controller::{
     EnvRow, ExternalCommands, Feedback, Masks, Observation, ObservationInput, ObservationSchema, Signals,
     TrainingSignals,
 };
+use crate::engine::SetupError;
 use crate::env::{EnvId, EpisodeStats, Experiment, HostParams, SeedSlots, StepStatus};
 use crate::growth::LifecycleCommand;
-use crate::health::RunHealth;
+use crate::health::{EngineError, RunHealth};
 use crate::prelude::App;
 use crate::reward::{EpisodeReward, EpisodeStatus, RewardHorizon, StepReward};
 use crate::schedule::{Decide, EngineSet, StepEnd, Work};
@@ -36,22 +37,28 @@ pub struct Served {
     actions: Arc<Actions>,
     outcomes: Outcomes,
     /// What the client asks for in place of a step.
-    pub next: Option<Result<Request, ServedError>>,
+    pub next: Option<Result<Request, ServeError>>,
 }
 
-/// Why an engine's client cannot be served any more.
+/// Why a client is not served to its end.
 #[derive(Debug, thiserror::Error)]
-pub enum ServedError {
+pub enum ServeError {
     #[error(transparent)]
     Client(#[from] ClientError),
     #[error(transparent)]
+    Setup(#[from] SetupError),
+    #[error(transparent)]
+    Run(#[from] EngineError),
+    #[error(transparent)]
     Policy(#[from] PolicyError),
+    #[error("the engine has stopped by itself")]
+    Stopped,
 }
 
-/// What became of the last actions; empty before the first.
+/// What became of the last actions, as bytes of arrays; empty before the first.
 #[derive(Default)]
 struct Outcomes {
-    rewards: Vec<f64>,
+    rewards: Vec<u8>,
     /// Of a round that is over.
     ends: Option<Ends>,
 }
@@ -59,8 +66,8 @@ struct Outcomes {
 /// How the episodes of a round ended.
 #[derive(Default)]
 struct Ends {
-    observations: Vec<f32>,
-    terminated: Vec<bool>,
+    observations: Vec<u8>,
+    terminated: Vec<u8>,
     episodes: Vec<Episode>,
 }
 
@@ -85,13 +92,13 @@ struct Episode {
 /// The answer to `reset` and `step`.
 #[derive(Serialize)]
 #[serde(rename_all = "snake_case")]
-struct Answer<'a> {
+struct Answer {
     kind: &'static str,
     /// Of the decision that is due: from 0, and from 1.
     round: u32,
     step: u32,
     #[serde(skip_serializing_if = "Option::is_none")]
-    episodes: Option<&'a [Episode]>,
+    episodes: Option<Vec<Episode>>,
 }
 
 /// What of an env is told.
@@ -210,19 +217,19 @@ fn is_sound(health: Res<RunHealth>) -> bool {
 fn note_outcomes(envs: Query<ServedEnv>, sight: Sight, horizon: Res<RewardHorizon>, mut served: ResMut<Served>) {
     let envs: Vec<_> = envs.iter().sort_unstable::<&EnvId>().collect();
     let paid = |env: &ServedEnvItem| env.reward.0.map_or(0.0, |reward| reward.total());
-    served.outcomes.rewards = envs.iter().map(paid).collect();
+    served.outcomes.rewards = envs.iter().flat_map(|env| paid(env).to_le_bytes()).collect();
     if envs.iter().any(|env| env.stats.end.is_none()) {
         return;
     }
     let mut ends = Ends::default();
     for env in &envs {
         match sight.look(env) {
-            Ok(observation) => ends.observations.extend(observation.raw),
+            Ok(seen) => ends.observations.extend(bytes(&seen.raw)),
             Err(error) => return served.next = Some(Err(error.into())),
         }
         let is_horizon = env.stats.end.is_some_and(|end| end.reason == EpisodeEnd::Horizon);
-        ends.terminated
-            .push(is_horizon && horizon.last_step == EpisodeStatus::Terminated);
+        let is_terminal = is_horizon && horizon.last_step == EpisodeStatus::Terminated;
+        ends.terminated.push(is_terminal.into());
         ends.episodes.push(env.episode());
     }
     served.outcomes.ends = Some(ends);
@@ -237,83 +244,67 @@ fn exchange(envs: Query<ServedEnv>, sight: Sight, mut served: ResMut<Served>, co
     }
     let answered = served.tell(&envs, &sight).and_then(|()| served.ask(&envs));
     match answered {
-        Ok(Asked::Commands(ordered)) => commands.order(envs.iter().map(|env| env.id.index).zip(ordered)),
-        Ok(Asked::Other(request)) => served.next = Some(Ok(request)),
+        Ok(ordered) => commands.order(envs.iter().map(|env| env.id.index).zip(ordered)),
         Err(error) => served.next = Some(Err(error)),
     }
 }
 
-/// What a client wants.
-enum Asked {
-    /// One for each env.
-    Commands(Vec<LifecycleCommand>),
-    Other(Request),
-}
-
 impl Served {
-    fn tell(&mut self, envs: &[ServedEnvItem], sight: &Sight) -> Result<(), ServedError> {
+    fn tell(&mut self, envs: &[ServedEnvItem], sight: &Sight) -> Result<(), ServeError> {
         let outcomes = std::mem::take(&mut self.outcomes);
         let is_first = outcomes.rewards.is_empty();
         let n = envs.len();
-        let (mut observations, mut blueprints, mut mask) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut observations, mut blueprints, mut mask, mut decides) =
+            (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         for env in envs {
-            let seen = match env.status.participates() {
-                true => env.observation,
-                false => &sight.look(env)?,
+            let decides_now = env.status.participates();
+            let seen = if decides_now {
+                env.observation
+            } else {
+                &sight.look(env)?
             };
-            observations.extend_from_slice(&seen.raw);
-            blueprints.extend_from_slice(&seen.blueprints);
+            observations.extend(bytes(&seen.raw));
+            blueprints.extend(seen.blueprints.iter().flat_map(|index| index.to_le_bytes()));
             self.actions.mask(env.masks(), &mut mask);
+            decides.push(decides_now.into());
         }
         let mut arrays = Arrays::default();
-        add_f32(&mut arrays, "observations", n, &observations);
-        let slots = blueprints.len() / n.max(1);
-        arrays.add(
-            "blueprints",
-            "i64",
-            &[n, slots],
-            blueprints.iter().flat_map(|index| index.to_le_bytes()),
-        );
-        let shape = [vec![n], self.actions.shapes().1].concat();
-        arrays.add("action_mask", "u8", &shape, mask);
-        arrays.add(
-            "decides",
-            "u8",
-            &[n],
-            envs.iter().map(|env| env.status.participates().into()),
-        );
-        let ends = outcomes.ends.as_ref();
+        let (elements, slots) = (sight.schema.len(), sight.schema.slots().len());
+        arrays.add("observations", "f32", &[n, elements], observations);
+        arrays.add("blueprints", "i64", &[n, slots], blueprints);
+        arrays.add("action_mask", "u8", &[vec![n], self.actions.shapes().1].concat(), mask);
+        arrays.add("decides", "u8", &[n], decides);
         if !is_first {
-            arrays.add(
-                "rewards",
-                "f64",
-                &[n],
-                outcomes.rewards.iter().flat_map(|reward| reward.to_le_bytes()),
-            );
+            arrays.add("rewards", "f64", &[n], outcomes.rewards);
         }
-        if let Some(ends) = ends {
-            arrays.add("terminated", "u8", &[n], ends.terminated.iter().map(|&is| is.into()));
-            add_f32(&mut arrays, "final_observations", n, &ends.observations);
-        }
+        let episodes = outcomes.ends.map(|ends| {
+            arrays.add("terminated", "u8", &[n], ends.terminated);
+            arrays.add("final_observations", "f32", &[n, elements], ends.observations);
+            ends.episodes
+        });
         let answer = Answer {
             kind: if is_first { "reset" } else { "step" },
             round: sight.clock.round(),
             step: sight.clock.step(),
-            episodes: ends.map(|ends| &ends.episodes[..]),
+            episodes,
         };
         Ok(self.client.send(&answer, &arrays)?)
     }
 
-    /// Waits for one legal action for each env; anything else is refused, and nothing of it is done.
-    fn ask(&self, envs: &[ServedEnvItem]) -> Result<Asked, ServedError> {
+    /// Waits for one legal action for each env; none if the client asks for something else than a step. What is not legal is
+    /// refused, and nothing of it is done.
+    fn ask(&mut self, envs: &[ServedEnvItem]) -> Result<Vec<LifecycleCommand>, ServeError> {
         loop {
             let refusal = match self.client.receive()? {
                 (Request::Step { arrays }, bytes) => match self.commands(&arrays, &bytes, envs) {
-                    Ok(commands) => return Ok(Asked::Commands(commands)),
+                    Ok(commands) => return Ok(commands),
                     Err(why) => format!("{why}; nothing was done"),
                 },
                 (Request::Hello { .. }, _) => "hello is said once, and was".into(),
-                (request, _) => return Ok(Asked::Other(request)),
+                (request, _) => {
+                    self.next = Some(Ok(request));
+                    return Ok(Vec::new());
+                }
             };
             self.client.refuse(&refusal)?;
         }
@@ -365,7 +356,6 @@ impl Served {
     }
 }
 
-fn add_f32(arrays: &mut Arrays, name: &str, rows: usize, values: &[f32]) {
-    let shape = [rows, values.len() / rows.max(1)];
-    arrays.add(name, "f32", &shape, values.iter().flat_map(|value| value.to_le_bytes()));
+fn bytes(row: &[f32]) -> impl Iterator<Item = u8> {
+    row.iter().flat_map(|value| value.to_le_bytes())
 }

@@ -11,5 +11,6 @@ mod spaces;
 mod exchange;
 mod session;
 
-pub use client::{Client, ClientError};
-pub use session::{ServeError, serve};
+pub use client::Client;
+pub use exchange::ServeError;
+pub use session::serve;

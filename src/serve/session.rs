@@ -4,32 +4,12 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use super::client::{Client, ClientError};
-use super::exchange::{Served, ServedError, add_exchange};
+use super::exchange::{ServeError, Served, add_exchange};
 use super::frame::{Arrays, Request, VERSION};
 use super::spaces::Spaces;
 use crate::controller::ExternalCommands;
 use crate::engine::{Engine, RunReport, SetupError};
 use crate::env::Experiment;
-use crate::health::EngineError;
-
-/// Why a client is not served to its end.
-#[derive(Debug, thiserror::Error)]
-pub enum ServeError {
-    #[error(transparent)]
-    Setup(#[from] SetupError),
-    #[error(transparent)]
-    Run(#[from] EngineError),
-    #[error(transparent)]
-    Served(#[from] ServedError),
-    #[error("the engine has stopped by itself")]
-    Stopped,
-}
-
-impl From<ClientError> for ServeError {
-    fn from(error: ClientError) -> Self {
-        Self::Served(error.into())
-    }
-}
 
 /// An engine with controller `external` for a seed, or for the scenario's own.
 pub type Build<'a> = dyn Fn(Option<u64>) -> Result<Engine, SetupError> + 'a;
@@ -49,7 +29,7 @@ pub fn serve(client: &Client, build: &Build) -> Result<(), ServeError> {
 fn converse(client: &Client, build: &Build) -> Result<(), ServeError> {
     let is_factored = greeted(client)?;
     let engine = start(build, None)?;
-    let spaces = Spaces::of(engine.world(), is_factored).map_err(ServedError::from)?;
+    let spaces = Spaces::of(engine.world(), is_factored)?;
     client.send(&spaces, &Arrays::default())?;
     let actions = Arc::new(spaces.actions);
     let mut fresh = Some(engine);
@@ -112,7 +92,7 @@ fn play(engine: &mut Engine) -> Result<Request, ServeError> {
     loop {
         let moved = engine.advance();
         if let Some(next) = engine.world_mut().resource_mut::<Served>().next.take() {
-            return Ok(next?);
+            return next;
         }
         if let ControlFlow::Break(report) = moved {
             return Err(ended(report));

@@ -2,6 +2,7 @@
 
 use bevy_ecs::prelude::*;
 use bevy_ecs::query::QueryData;
+use bevy_ecs::system::SystemParam;
 use bevy_platform::cell::SyncCell;
 
 use crate::actions::{ActionFeedback, AllowedActions, Choices, Decision, MaskSet, PolicyError};
@@ -37,20 +38,26 @@ pub fn selectable(blueprints: &BlueprintRegistry, allow_parameterless: bool) -> 
         .collect()
 }
 
+/// What plugins offer to a controller.
+#[derive(SystemParam)]
+pub struct Offered<'w> {
+    controllers: Res<'w, ControllerRegistry>,
+    nets: Res<'w, NetRegistry>,
+    features: Res<'w, ObservationFeatures>,
+    blueprints: Res<'w, BlueprintRegistry>,
+    external: Option<Res<'w, ExternalCommands>>,
+}
+
 pub fn build_controller(
     mut commands: Commands,
     experiment: Res<Experiment>,
-    registry: Res<ControllerRegistry>,
-    nets: Res<NetRegistry>,
-    features: Res<ObservationFeatures>,
-    external: Option<Res<ExternalCommands>>,
     devices: Res<Devices>,
-    blueprints: Res<BlueprintRegistry>,
+    offered: Offered,
 ) -> Result<(), Failure> {
     let scenario = &experiment.scenario;
     let slots: Vec<_> = experiment.layout.slots().iter().map(|spec| spec.slot).collect();
-    let names: Vec<&str> = blueprints.names().collect();
-    let selectable = selectable(&blueprints, scenario.lifecycle.allow_parameterless_seeds);
+    let names: Vec<&str> = offered.blueprints.names().collect();
+    let selectable = selectable(&offered.blueprints, scenario.lifecycle.allow_parameterless_seeds);
     let allowed = AllowedActions::new(&scenario.policy.masks.action_space, &names);
     if (selectable & allowed.blueprints()).is_empty() {
         let why = "none of these can grow in this host";
@@ -65,12 +72,12 @@ pub fn build_controller(
         envs: &experiment.envs,
         rounds: &experiment.rounds,
         device: devices.of_env(0).device,
-        nets: &nets,
-        features: &features,
-        external: external.as_deref(),
+        nets: &offered.nets,
+        features: &offered.features,
+        external: offered.external.as_deref(),
         folder: experiment.folder.as_deref(),
     };
-    let controller = registry.build(&context)?;
+    let controller = offered.controllers.build(&context)?;
     // Its presence is what makes the envs' observations.
     if controller.needs_observation() {
         commands.insert_resource(context.schema());
