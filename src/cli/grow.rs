@@ -96,7 +96,7 @@ fn order<'a>(options: &GrowOptions, context: &'a Context, stop: &'a StopSignal) 
     let old = options.old.as_deref().map(|path| old_data(path, context)).transpose()?;
     Ok(Order {
         base,
-        names: &context.names,
+        names: context.names,
         budget: options.budget,
         is_given: given.is_some(),
         is_frozen: options.freeze,
@@ -246,11 +246,7 @@ impl Progress {
                     bar.set_message(self.name.clone());
                 }
             }
-            (GrowEvent::Step, bar) => {
-                if let Some(bar) = bar {
-                    bar.inc(1);
-                }
-            }
+            (GrowEvent::Step, Some(bar)) => bar.inc(1),
             (GrowEvent::Ends { validation }, bar) if !self.is_quiet => {
                 let accuracy = validation.map_or("nothing was measured".into(), |accuracy| {
                     format!("{accuracy:.2} % of the validation part")
@@ -261,7 +257,7 @@ impl Progress {
                     None => print_note(line),
                 }
             }
-            _ => {}
+            (GrowEvent::Step | GrowEvent::Ends { .. }, _) => {}
         }
     }
 

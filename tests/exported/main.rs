@@ -11,9 +11,9 @@ use std::sync::Arc;
 
 use simic_engine::internals::export::{export_network, write};
 use simic_engine::internals::growth::Topology;
-use simic_engine::internals::host::{HostDesign, HostRegistry};
-use simic_engine::internals::network::GrownNetwork;
+use simic_engine::internals::host::HostDesign;
 use simic_engine::internals::network::fixtures::{drawn, grown, samples};
+use simic_engine::internals::network::{GrownNetwork, HostRegistry};
 use simic_engine::internals::scenario::{
     CnnSpec, HostChoice, HostName, HostNorm, Positions, ResnetSpec, Shortcut, TransformerSpec, VggSpec,
 };
@@ -98,7 +98,7 @@ fn presets() -> Designs {
     ];
     let preset = |name: &str| {
         let design = hosts
-            .of(&HostChoice::Named(HostName(name.into())))
+            .of(&HostChoice::Named(HostName(name.into())), None)
             .expect("it is known");
         (name.to_owned(), design, 10)
     };

@@ -4,7 +4,7 @@ use tch::{Kind, Tensor};
 
 use crate::data::{DataError, TaskData};
 use crate::network::{GrownNetwork, NetworkError};
-use crate::torch::{HostSyncCounter, TorchError, read_f32};
+use crate::torch::{HostSyncCounter, read_f32};
 
 /// Samples and answers of a test part, as files hold them.
 pub struct TestPart {
@@ -61,7 +61,7 @@ impl TestPart {
     pub fn right(&self, network: &GrownNetwork) -> Result<Vec<bool>, NetworkError> {
         let guesses = network.predict(&self.samples)?.f_argmax(-1, false)?;
         let hits = guesses.f_eq_tensor(&self.answers)?.f_to_kind(Kind::Float)?;
-        let hits = read_f32(&hits.f_flatten(0, -1)?, &HostSyncCounter::default()).map_err(TorchError::from)?;
+        let hits = read_f32(&hits.f_flatten(0, -1)?, &HostSyncCounter::default())?;
         Ok(hits.into_iter().map(|hit| hit > 0.5).collect())
     }
 }

@@ -11,6 +11,7 @@ mod file;
 mod registry;
 mod weights;
 #[cfg(any(test, feature = "testing"))]
+#[allow(clippy::unwrap_used, reason = "of tests alone, which fail where it does")]
 pub mod fixtures;
 
 pub use grown::{DataCard, GrownNetwork, Measured, Measures, Origin, SeedHistory};
