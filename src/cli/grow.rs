@@ -1,4 +1,4 @@
-//! `grow`: a network on one's own data within a budget, beside what else the compute could have been spent on.
+//! `grow`: a network on a user's data within a budget, beside what else the compute could have been spent on.
 
 use std::io::IsTerminal;
 use std::path::Path;
@@ -6,14 +6,14 @@ use std::path::Path;
 use indicatif::{ProgressBar, ProgressStyle};
 
 use super::options::{CheckOptions, GrowOptions};
-use super::output::{print_note, show_either, width};
+use super::output::{print_error, print_note, show_either, width};
 use super::rejection::Rejection;
 use super::{Context, Outcome, init};
 use crate::controller::SavedFolder;
 use crate::data::{Surveyed, TaskData, survey};
 use crate::engine::read_text;
 use crate::export::{self, GROWTH_FILE, SCENARIO_FILE, check_place, export_network};
-use crate::grow::{Base, GrowError, GrowEvent, Growth, Order, Variant, grow};
+use crate::grow::{Base, GrowError, GrowEvent, Growth, Order, PlayError, Variant, grow};
 use crate::network::GrownNetwork;
 use crate::record::{ScenarioFile, scenario_folder};
 use crate::report::growth_text;
@@ -34,6 +34,10 @@ pub fn run(options: &GrowOptions, context: &Context) -> Result<Outcome, Rejectio
         Err(GrowError::Stopped) => {
             print_note(GrowError::Stopped);
             return Ok(stop.requested().map_or(Outcome::Failed, Outcome::Stopped));
+        }
+        Err(GrowError::Play(PlayError::Engine(error))) if error.position.round.is_some() => {
+            print_error(context.global, error);
+            return Ok(Outcome::Failed);
         }
         Err(error) => return Err(Rejection::Usage(error.to_string())),
     };

@@ -43,18 +43,14 @@ impl Networks {
         }
     }
 
-    fn line(&self, place: &Path) -> String {
+    fn line(&self) -> String {
         if self.kept == 0 {
             return String::new();
         }
-        let (plural, mib) = (
-            if self.kept == 1 { "" } else { "s" },
-            self.bytes as f64 / f64::from(1 << 20),
-        );
+        let kib = self.bytes.div_ceil(1 << 10);
         format!(
-            "{} network{plural} kept, {mib:.1} MiB; the best: simic-engine export {} -o DIR\n",
-            self.kept,
-            place.display()
+            "networks       {} kept, {kib} KiB; simic-engine export takes the best one away\n",
+            self.kept
         )
     }
 }
@@ -93,7 +89,7 @@ pub fn show_run(options: &ShowOptions, context: &Context) -> Result<Outcome, Rej
         true => String::new(),
         false => standing(&entry),
     };
-    let networks = Networks::of(&place).line(&place);
+    let networks = Networks::of(&place).line();
     Ok(show(format_args!(
         "{standing}{}{networks}",
         summary(&live, &place, width())

@@ -305,7 +305,8 @@ impl Order<'_> {
                 Err(error) => notes.push(format!("no wider host: {error}")),
             }
             let seeds = Some(grown.committed.clone());
-            add(Way::FromScratch, fresh(vec![equal(measures.macs)]), seeds);
+            let slots = ("lifecycle.slots", ron_text(&grown.slots));
+            add(Way::FromScratch, fresh(vec![equal(measures.macs), slots]), seeds);
         }
         let mut played = Vec::new();
         for (way, variant) in variants {

@@ -52,8 +52,10 @@ pub struct Variant {
 pub struct Attempt {
     /// The network.
     pub network: GrownNetwork,
-    /// The seeds that are part of it.
+    /// The seeds that are part of it, their slots counted as in `slots`.
     pub committed: Vec<SeedOrder>,
+    /// The slots that were enabled.
+    pub slots: Vec<SlotId>,
     /// Multiply-accumulates of its training and validation.
     pub macs: u64,
     /// Wall time of everything that was tried for it.
@@ -164,6 +166,7 @@ impl Base<'_> {
         Ok(Some(Attempt {
             macs: outcome.compute.map_or(0, |compute| compute.macs()),
             committed: standing.iter().filter(is_committed).cloned().collect(),
+            slots,
             seconds: played.seconds,
             steps: network.origin.steps,
             rate,

@@ -63,7 +63,7 @@ fn a_healthy_run_of_one_env_and_two_rounds_is_good_for_everything() {
     let told = succeeds(&check(&run));
 
     assert_eq!(told.lines().last(), Some(EVERYTHING), "{told}");
-    assert_eq!(told.matches("  ok  ").count(), 6, "{told}");
+    assert_eq!(told.matches("  ok  ").count(), 7, "{told}");
     assert!(told.contains("2 of 2 are played"), "{told}");
     let found: Value = serde_json::from_str(&succeeds(&ended(command(&["check", "--json"]).arg(&run)))).expect("JSON");
     assert_eq!(

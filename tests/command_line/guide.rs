@@ -25,7 +25,11 @@ use crate::program::{HEEDED, ended, text};
 const PROGRAM: &str = env!("CARGO_BIN_EXE_simic-engine");
 
 /// Commands that are not run, by how they begin, and why.
-const NOT_RUN: [(&str, &str); 10] = [
+const NOT_RUN: [(&str, &str); 11] = [
+    (
+        "simic-engine grow --data photos/ --weights mine",
+        "takes a network that somebody has trained",
+    ),
     ("make", "builds; `.ci/run` is made of it"),
     (
         "cargo",
@@ -213,8 +217,9 @@ pages! {
     your_own_data: "docs/guide/src/your-data.md",
     your_own_host: "docs/guide/src/your-host.md",
     bring_a_network: "docs/guide/src/bring_a_network.md",
-    grow_on_your_data: "docs/guide/src/grow.md",
     read_a_run: "docs/guide/src/read-a-run.md",
+    take_it_away: "docs/guide/src/take_it_away.md",
+    grow_on_your_data: "docs/guide/src/grow.md",
     let_a_policy_learn: "docs/guide/src/policy.md",
     decide_from_python: "docs/guide/src/python_envs.md",
     judge_a_claim: "docs/guide/src/judge.md",

@@ -11,6 +11,7 @@ mod diff;
 mod eval;
 mod export;
 #[cfg(unix)]
+mod grow;
 mod guide;
 mod judged;
 mod identity;

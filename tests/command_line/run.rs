@@ -62,6 +62,7 @@ fn a_run_leaves_one_folder_with_its_whole_record() {
             "events.jsonl",
             "log.txt",
             "manifest.json",
+            "networks",
             "resolved.ron",
             "scenario.ron",
             "status.json",
@@ -92,7 +93,7 @@ fn the_manifest_records_what_was_run_with_what_and_no_names_of_people_unasked() 
     // Where there is a commit it is known whether anything differed from it.
     assert_eq!(build.get("git_commit").is_some(), build["git_dirty"].is_boolean());
     assert_eq!(manifest["plugins"]["GovernorPlugin"], env!("CARGO_PKG_VERSION"));
-    assert_eq!(manifest["plugins"].as_object().map(|plugins| plugins.len()), Some(14));
+    assert_eq!(manifest["plugins"].as_object().map(|plugins| plugins.len()), Some(15));
     let resolved = read(latest(root.path()).join("resolved.ron"));
     assert_eq!(
         manifest["scenario_hash"],

@@ -14,6 +14,7 @@ mod governor;
 mod growth;
 mod hosts;
 mod import;
+mod keep;
 mod inside_rounds;
 mod language;
 mod prior_art;

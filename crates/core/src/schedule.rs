@@ -321,7 +321,8 @@ schedules! {
             MeasureRound => "metrics",
             /// Writes `learner_update` and `round_finished`: [`round_stats`](crate::record::systems::round_stats).
             RoundStats => "record",
-            /// Takes out the networks that the run keeps: [`keep_networks`](crate::keep::keep_networks).
+            /// Takes out the networks that the run keeps: [`keep_networks`](crate::keep::keep_networks),
+            /// [`write_unsaved`](crate::keep::write_unsaved).
             KeepNetworks => "networks",
             /// Removes all seeds and their optimizers: [`teardown_round`](crate::env::episode::teardown_round).
             TeardownRound => "episode end",
@@ -339,6 +340,7 @@ schedules! {
     Shutdown {
         Checkpoint {
             again WriteCheckpoint,
+            again KeepNetworks,
         }
         Prepare {
             /// Plays the best episode again with a host that never grows: [`measure_control`](crate::engine::control::measure_control).

@@ -21,7 +21,7 @@ use crate::network::{GrownNetwork, HostRegistry};
 use crate::record::RunDirectory;
 use crate::run::StopSignal;
 use crate::scenario::Keep;
-use crate::schedule::{AddWork, RoundEnd, Work};
+use crate::schedule::{AddWork, RoundEnd, Shutdown, Work};
 use crate::seed::BlueprintRegistry;
 use capture::{EndedNetwork, Rank, Surroundings};
 
@@ -31,7 +31,15 @@ pub struct KeepPlugin;
 impl Plugin for KeepPlugin {
     fn build(&self, app: &mut App) {
         app.init_resource::<KeptNetworks>()
-            .add_work_if(RoundEnd, Work::KeepNetworks, keep_networks, round_is_complete);
+            .add_work(Shutdown, Work::KeepNetworks, write_unsaved)
+            // Networks are read alone: a system that changes one says whether it comes before.
+            .add_systems(
+                RoundEnd,
+                keep_networks
+                    .in_set(Work::KeepNetworks)
+                    .ambiguous_with_all()
+                    .run_if(round_is_complete),
+            );
     }
 }
 
@@ -44,6 +52,8 @@ pub struct KeptNetworks {
     pub last: Vec<GrownNetwork>,
     /// Why a network that was to be kept is not on disk; `None` if all are.
     pub failure: Option<String>,
+    /// Those that are not; it is tried again after every round, and at the end.
+    unsaved: Vec<GrownNetwork>,
 }
 
 /// Takes out the networks that are to be kept; of several, the best of its round comes first.
@@ -53,53 +63,87 @@ pub(crate) fn keep_networks(
     (experiment, clock, stop): (Res<Experiment>, Res<RunClock>, Res<StopSignal>),
     (hosts, blueprints, data): (Res<HostRegistry>, Res<BlueprintRegistry>, Res<LoadedData>),
     directory: Option<Res<RunDirectory>>,
-) -> Result<(), Failure> {
+) {
     let keep = experiment.scenario.run.keep;
     let is_last = clock.upcoming_round().is_none() || stop.is_requested();
     let whole_round = match keep {
-        Keep::None => return Ok(()),
+        Keep::None => return,
         Keep::All => true,
         Keep::Best | Keep::Last => is_last,
     };
     if keep == Keep::Last && !is_last {
-        return Ok(());
-    }
-    let mut ended: Vec<_> = envs.iter_mut().filter_map(|env| Some((Rank::of(&env)?, env))).collect();
-    ended.sort_unstable_by_key(|(rank, _)| *rank);
-    if !whole_round {
-        ended.truncate(1);
+        return;
     }
     let surroundings = Surroundings::new(
         (&experiment, &clock),
         (&hosts, &blueprints),
         &data,
         directory.as_deref(),
-    )?;
-    let mut networks = Vec::with_capacity(ended.len());
-    for (_, mut env) in ended {
-        let index = env.index();
-        networks.push(surroundings.capture(&mut env).in_env(index)?);
-    }
-    if let Some(directory) = directory {
-        let shelf = NetworkShelf::of(directory.path());
-        let limit = experiment.scenario.run.keep_limit_gib;
-        let written = shelf.put_all(&networks, limit, kept.best.as_ref());
-        kept.failure = written.err().map(|error| {
-            tracing::warn!(%error, "networks of the round are not on disk");
-            error.to_string()
-        });
-    }
+    );
+    let taken = surroundings.and_then(|surroundings| take_out(&mut envs, whole_round, &surroundings));
+    let mut networks = match taken {
+        Ok(networks) => networks,
+        Err(error) => return kept.note(&error),
+    };
     if let Some(first) = networks.first()
         && kept.best.as_ref().is_none_or(|best| first.is_better_than(best))
     {
         kept.best = Some(first.clone());
     }
+    if let Some(directory) = directory {
+        kept.unsaved.extend(networks.iter().cloned());
+        kept.write(&directory, &experiment);
+    }
     if is_last {
         networks.sort_unstable_by_key(|network| network.origin.env);
         kept.last = networks;
     }
-    Ok(())
 }
 
-#[cfg(test)]
-mod tests;
+/// The networks of a round's episodes, the best first, or it alone.
+fn take_out(
+    envs: &mut Query<EndedNetwork>,
+    whole_round: bool,
+    surroundings: &Surroundings,
+) -> Result<Vec<GrownNetwork>, Failure> {
+    let mut ended: Vec<_> = envs.iter_mut().filter_map(|env| Some((Rank::of(&env)?, env))).collect();
+    ended.sort_unstable_by_key(|(rank, _)| *rank);
+    if !whole_round {
+        ended.truncate(1);
+    }
+    let taken = ended.into_iter().map(|(_, mut env)| {
+        let index = env.index();
+        surroundings.capture(&mut env).in_env(index)
+    });
+    taken.collect()
+}
+
+/// However the run ends, what could not be written is tried once more.
+pub(crate) fn write_unsaved(
+    mut kept: ResMut<KeptNetworks>,
+    experiment: Res<Experiment>,
+    directory: Option<Res<RunDirectory>>,
+) {
+    if let Some(directory) = directory {
+        kept.write(&directory, &experiment);
+    }
+}
+
+impl KeptNetworks {
+    fn write(&mut self, directory: &RunDirectory, experiment: &Experiment) {
+        let shelf = NetworkShelf::of(directory.path());
+        let limit = experiment.scenario.run.keep_limit_gib;
+        self.failure = None;
+        while let Some(network) = self.unsaved.first() {
+            if let Err(error) = shelf.put(network, limit, self.best.as_ref()) {
+                return self.note(&error);
+            }
+            self.unsaved.remove(0);
+        }
+    }
+
+    fn note(&mut self, error: &dyn std::fmt::Display) {
+        tracing::warn!(%error, "networks that were to be kept are not");
+        self.failure = Some(error.to_string());
+    }
+}

@@ -79,47 +79,42 @@ impl NetworkShelf {
         Ok(best)
     }
 
-    /// Puts networks of a round there, in their order. Where all would be larger than `limit_gib`, older ones go first, but
-    /// `best`; where that is not enough, those of the round that are left are not kept.
+    /// Puts a network there. Where all would be larger than `limit_gib`, older ones go first, but `best`; where that is not
+    /// enough, it is not kept, unless it is the best.
     ///
     /// # Errors
     /// The folder or a file cannot be written.
-    pub(super) fn put_all(
+    pub(super) fn put(
         &self,
-        networks: &[GrownNetwork],
+        network: &GrownNetwork,
         limit_gib: f64,
         best: Option<&GrownNetwork>,
     ) -> Result<(), NetworkError> {
-        storage::create_dir_all(&self.0).at(&self.0)?;
-        let limit = (limit_gib * (1_u64 << 30) as f64) as u64;
-        let is_best =
-            |file: &KeptFile| best.is_some_and(|best| (best.origin.round, best.origin.env) == (file.round, file.env));
-        for (index, network) in networks.iter().enumerate() {
-            let path = self.path_of(network.origin.round, network.origin.env);
-            let mut there = self.list()?;
-            there.retain(|file| file.path != path);
-            let mut total = there.iter().map(|file| file.bytes).sum::<u64>() + network.bytes();
-            let older = there
-                .iter()
-                .filter(|file| file.round < network.origin.round && !is_best(file));
-            for file in older {
-                if total <= limit {
-                    break;
-                }
-                storage::remove_file(&file.path).at(&file.path)?;
-                total -= file.bytes;
-            }
-            if total > limit && index > 0 {
-                let left = networks.len() - index;
-                tracing::warn!(
-                    "{left} networks of round {} are not kept: run.keep_limit_gib is {limit_gib}",
-                    network.origin.round + 1
-                );
-                return Ok(());
-            }
-            network.save(&path)?;
+        // In a run directory that is there: one that was taken away does not come back as a stump.
+        match storage::create_dir(&self.0) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            made => made.at(&self.0)?,
         }
-        Ok(())
+        let limit = (limit_gib * (1_u64 << 30) as f64) as u64;
+        let path = self.path_of(network.origin.round, network.origin.env);
+        let mut there = self.list()?;
+        there.retain(|file| file.path != path);
+        let mut total = there.iter().map(|file| file.bytes).sum::<u64>() + network.bytes();
+        let place_of_best = best.map(|best| (best.origin.round, best.origin.env));
+        let is_best = |round, env| place_of_best == Some((round, env));
+        let older = |file: &&KeptFile| file.round < network.origin.round && !is_best(file.round, file.env);
+        for file in there.iter().filter(older) {
+            if total <= limit {
+                break;
+            }
+            storage::remove_file(&file.path).at(&file.path)?;
+            total -= file.bytes;
+        }
+        if total > limit && !is_best(network.origin.round, network.origin.env) {
+            tracing::warn!("{} is not kept: run.keep_limit_gib is {limit_gib}", path.display());
+            return Ok(());
+        }
+        network.save(&path)
     }
 
     /// Removes those of rounds from `round` on, which are about to be played again.

@@ -1,11 +1,18 @@
 use super::*;
 use crate::controller::fixtures::Scene;
+use crate::growth::{AlphaTarget, GerminationStyle, Tempo};
 
 #[test]
 fn an_order_is_decided_once() {
     let commands = ExternalCommands::default();
     let mut controller = ExternalController::new(Some(&commands)).unwrap();
-    let germinate = crate::actions::command_of(&[1, 0, 2, 1, 2, 0, 0, 1]).unwrap();
+    let germinate = LifecycleCommand::Germinate {
+        slot: 0,
+        blueprint: 1,
+        style: GerminationStyle::SigmoidAdd,
+        tempo: Tempo::Standard,
+        target: AlphaTarget::Full,
+    };
 
     commands.order([(0, germinate)]);
 

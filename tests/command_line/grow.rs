@@ -1,0 +1,118 @@
+//! A network is grown within a budget beside what else the compute could have bought, and what is chosen is written whole.
+
+use std::fs;
+use std::path::Path;
+
+use serde_json::Value;
+
+use crate::program::{engine, refused, succeeds};
+
+/// Short rows of one try on the embedded digits.
+fn grow(place: &Path, more: &[&str]) -> std::process::Output {
+    let scenario = place.join("digits.ron");
+    fs::write(
+        &scenario,
+        r#"(task: preset("digits_baseline", (batches_per_step: count(4))))"#,
+    )
+    .expect("written");
+    let [scenario, to] = [scenario, place.join("grown")].map(|path| path.to_str().expect("text").to_owned());
+    let mut arguments = vec![
+        "grow",
+        "--scenario",
+        &scenario,
+        "-o",
+        &to,
+        "--steps",
+        "10",
+        "--tries",
+        "1",
+        "--seed",
+        "3",
+    ];
+    arguments.extend(more);
+    engine(&arguments)
+}
+
+fn growth(folder: &Path) -> Value {
+    serde_json::from_slice(&fs::read(folder.join("grow.json")).expect("there")).expect("JSON")
+}
+
+#[test]
+fn rows_are_compared_at_equal_compute_and_the_chosen_network_is_written_with_its_reason() {
+    let place = tempfile::tempdir().expect("a folder");
+    let printed = succeeds(&grow(place.path(), &["--budget", "3x", "--rates", "0.01,0.05"]));
+
+    let folder = place.path().join("grown");
+    let growth = growth(&folder);
+    let rows = growth["rows"].as_array().expect("rows");
+    let ways: Vec<&str> = rows.iter().filter_map(|row| row["way"].as_str()).collect();
+    assert_eq!(ways, ["trained", "widened", "from_scratch", "grown"]);
+    let number = |row: &Value, name: &str| row[name].as_f64().expect("a number");
+    let grown = &rows[3];
+    for row in &rows[..3] {
+        let share = number(row, "gmacs") / number(grown, "gmacs");
+        // In whole steps.
+        assert!(
+            (0.8..1.25).contains(&share),
+            "{} took {share} of the grown compute",
+            row["name"]
+        );
+        assert_eq!(row["tried"], 2);
+    }
+    assert!(number(&rows[1], "parameters") >= number(grown, "parameters"));
+    assert_eq!(rows[2]["parameters"], grown["parameters"]);
+    let host = number(&rows[0], "parameters");
+    assert!(number(grown, "parameters") <= 3.0 * host);
+    let why = growth["choice"]["why"].as_str().expect("a sentence");
+    assert!(fs::read_to_string(folder.join("card.md")).expect("there").contains(why));
+    assert!(printed.contains("grown"), "{printed}");
+    // It can be played again.
+    let scenario = folder.join("scenario.ron");
+    succeeds(&engine(&["validate", scenario.to_str().expect("text")]));
+}
+
+#[test]
+fn a_given_network_that_is_frozen_is_inside_what_is_written_bit_for_bit() {
+    let place = tempfile::tempdir().expect("a folder");
+    succeeds(&grow(place.path(), &["--budget", "2x"]));
+    let given = place.path().join("given.safetensors");
+    fs::rename(place.path().join("grown/kept.safetensors"), &given).expect("moved");
+    let weights = given.to_str().expect("text");
+
+    succeeds(&grow(
+        place.path(),
+        &["--budget", "3x", "--weights", weights, "--freeze", "--force"],
+    ));
+
+    let growth = growth(&place.path().join("grown"));
+    let ways: Vec<&Value> = growth["rows"]
+        .as_array()
+        .expect("rows")
+        .iter()
+        .map(|row| &row["way"])
+        .collect();
+    assert_eq!(ways, ["given", "trained", "head", "grown"]);
+    let notes = growth["notes"].to_string();
+    assert!(notes.contains("--host"), "{notes}");
+    use simic_engine::extend::GrownNetwork;
+    let before = GrownNetwork::load(&given).expect("a network");
+    let after = GrownNetwork::load(&place.path().join("grown/kept.safetensors")).expect("a network");
+    for (name, tensor) in &before.parameters {
+        assert_eq!(after.parameters.get(name), Some(tensor), "{name}");
+    }
+}
+
+#[test]
+fn what_cannot_be_grown_is_refused_before_anything_is_played_and_nothing_is_written() {
+    let place = tempfile::tempdir().expect("a folder");
+    let said = |more: &[&str]| refused(&grow(place.path(), more));
+    assert!(said(&["--budget", "plenty"]).contains("valid: 2x"));
+    assert!(said(&["--budget", "1.0001x"]).contains("raise it"));
+    assert!(said(&["--host", "resnet21"]).contains("resnet20"));
+    assert!(said(&["--weights", "missing.safetensors"]).contains("missing.safetensors"));
+    assert!(said(&["--freeze"]).contains("--weights"));
+    assert!(!place.path().join("grown").exists());
+    fs::create_dir(place.path().join("grown")).expect("made");
+    fs::write(place.path().join("grown/thesis.tex"), "years").expect("written");
+    assert!(said(&[]).contains("thesis.tex"));
+}
