@@ -1,9 +1,9 @@
 //! Grows a network within a budget, and says whether growing was worth it: beside it, at equal compute, stand the given
 //! network, the same trained without growth, a wider host, and the grown form from fresh weights.
 //!
-//! All of them are the same loop over the same data, so a row is a scenario with a few fields set ([`play`]). What is
-//! planted follows from the budget ([`budget`]); networks are chosen by the validation part, and compared on the test part,
-//! which is read once, at the end ([`table`]).
+//! All of them are the same loop over the same data, so a row is a scenario with a few fields set (`play`). What is
+//! planted follows from the budget (`budget`); networks are chosen by the validation part, and compared on the test part,
+//! which is read once, at the end (`table`).
 
 mod budget;
 mod play;

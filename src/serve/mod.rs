@@ -2,7 +2,7 @@
 //! and a step is answered with what the next decision is taken on. `docs/reference/serve_envs.md` has the frames.
 //!
 //! The engine runs as always, with controller `external`: a system before the decision sends what the envs show and waits for
-//! commands ([`exchange`]).
+//! commands (`exchange`).
 
 mod frame;
 mod client;
