@@ -130,7 +130,7 @@ def _write_data(
     if y is None:
         raise EngineError("arrays of images need labels: grow(x, y)")
     parts = {"train": (x, y)} if test is None else {"train": (x, y), "test": test}
-    arrays = {}
+    arrays: dict[str, Any] = {}
     for part, (images, labels) in parts.items():
         images = numpy.asarray(images)
         if images.ndim == 3:

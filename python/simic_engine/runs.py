@@ -150,5 +150,5 @@ def written(value: object) -> str:
     if isinstance(value, Mapping):
         return f"({', '.join(f'{name}: {written(field)}' for name, field in value.items())})"
     if isinstance(value, (list, tuple)):
-        return f"[{', '.join(map(_written, value))}]"
+        return f"[{', '.join(map(written, value))}]"
     return json.dumps(value)
