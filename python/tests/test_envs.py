@@ -220,7 +220,8 @@ env.reset()
 print(env._pipe.process_id, flush=True)
 time.sleep(60)
 """
-    python = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
+    package = pathlib.Path(__file__).parents[1]
+    python = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True, cwd=package)
     assert python.stdout is not None
     engine = int(python.stdout.readline())
     python.kill()
