@@ -14,7 +14,7 @@ use crate::data::{Surveyed, TaskData, survey};
 use crate::engine::read_text;
 use crate::export::{self, GROWTH_FILE, SCENARIO_FILE, check_place, export_network};
 use crate::grow::{Base, GrowError, GrowEvent, Growth, Order, PlayError, Variant, grow};
-use crate::network::GrownNetwork;
+use crate::network::{GivenWeights, GrownNetwork};
 use crate::record::{ScenarioFile, scenario_folder};
 use crate::report::growth_text;
 use crate::run::{StopSignal, stop_on_signals};
@@ -94,6 +94,9 @@ fn order<'a>(options: &GrowOptions, context: &'a Context, stop: &'a StopSignal) 
     };
     if let Some(host) = &options.host {
         let value = host_value(host, &base, context)?;
+        base.sets.push(("task.host", value));
+    } else if let Some(Given { path, kept: None }) = &given {
+        let value = host_of_weights(path, &base, context)?;
         base.sets.push(("task.host", value));
     }
     let policy = options.policy.as_deref().map(SavedFolder::read).transpose();
@@ -209,6 +212,31 @@ fn host_value(host: &str, base: &Base, context: &Context) -> Result<String, Reje
     let design = design.map_err(|error| Rejection::Usage(format!("--host: {error}; or a family: cnn, resnet, vgg")))?;
     let reading = design.reading(input.channels, input.side).unwrap_or(choice);
     Ok(ron_text(&reading))
+}
+
+/// The known host, for the data's channels and side, that weights without a name are of.
+fn host_of_weights(path: &str, base: &Base, context: &Context) -> Result<String, Rejection> {
+    let hosts = &context.names.hosts;
+    let task = base.prepare(&Variant::default())?.loaded.task;
+    let input = hosts.of(&task.host, base.file.folder.as_deref());
+    let input = input.map_err(|error| Rejection::Usage(error.to_string()))?;
+    let input = input.plan(task.classes).input();
+    let names: Vec<String> = hosts.iter().map(|(name, _)| name.to_owned()).collect();
+    for name in &names {
+        let known = HostChoice::Named(HostName(name.clone()));
+        let Ok(design) = hosts.of(&known, None) else { continue };
+        let choice = design.reading(input.channels, input.side).unwrap_or(known);
+        let Ok(design) = hosts.of(&choice, None) else { continue };
+        let given = GivenWeights::read(path, None, &design.plan(task.classes));
+        if given.is_ok_and(|given| given.notes.is_empty()) {
+            return Ok(ron_text(&choice));
+        }
+    }
+    Err(Rejection::Usage(format!(
+        "--weights {path}: they are of none of {} with {} classes; say of which host they are by --host",
+        names.join(", "),
+        task.classes
+    )))
 }
 
 /// A bar on a terminal, a line an attempt elsewhere; nothing with `--quiet`.

@@ -103,6 +103,20 @@ fn a_given_network_that_is_frozen_is_inside_what_is_written_bit_for_bit() {
 }
 
 #[test]
+fn weights_that_are_of_no_known_host_are_refused_with_what_to_say() {
+    let place = tempfile::tempdir().expect("a folder");
+    let weights = place.path().join("mine.safetensors");
+    // One tensor of no known network: the length of the header, the header, its bytes.
+    let header = r#"{"conv.weight":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}}"#;
+    let bytes = [&(header.len() as u64).to_le_bytes(), header.as_bytes(), &[0; 4]].concat();
+    fs::write(&weights, bytes).expect("written");
+
+    let said = refused(&grow(place.path(), &["--weights", weights.to_str().expect("text")]));
+
+    assert!(said.contains("resnet20") && said.contains("--host"), "{said}");
+}
+
+#[test]
 fn what_cannot_be_grown_is_refused_before_anything_is_played_and_nothing_is_written() {
     let place = tempfile::tempdir().expect("a folder");
     let said = |more: &[&str]| refused(&grow(place.path(), more));
