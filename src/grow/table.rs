@@ -183,7 +183,7 @@ pub fn choose(rows: &[Row], is_frozen: bool) -> Option<Choice> {
         let why = match only.way {
             Way::Grown => "there was nothing else to compare with".into(),
             _ => format!(
-                "no seed was committed within the budget: what is written is the network {}",
+                "no seed within the budget was committed in the steps that there were: what is written is the network {}",
                 only.name
             ),
         };
@@ -195,10 +195,10 @@ pub fn choose(rows: &[Row], is_frozen: bool) -> Option<Choice> {
         ahead.mean, ahead.low, ahead.high
     );
     Some(if ahead.low > 0.0 {
-        choice(
-            grown,
-            format!("growth is ahead of the best other, {}, by {by}", best.name),
-        )
+        let name = &best.name;
+        let rest = beside_changed(rows, is_frozen);
+        let why = format!("growth is ahead of the best other that may be written, {name}, by {by}{rest}");
+        choice(grown, why)
     } else if best.way == Way::Given {
         choice(
             best,
@@ -210,6 +210,18 @@ pub fn choose(rows: &[Row], is_frozen: bool) -> Option<Choice> {
             best,
             format!("growth is not ahead of {name} ({by}): what is written is the network {name}"),
         )
+    })
+}
+
+/// Where the given network is to stay: how growth does beside the best row that changes it, which the choice leaves out.
+fn beside_changed(rows: &[Row], is_frozen: bool) -> String {
+    let changed = rows
+        .iter()
+        .filter(|row| is_frozen && !matches!(row.way, Way::Given | Way::Grown));
+    let best = changed.max_by(|a, b| a.validation.total_cmp(&b.validation));
+    let beside = best.and_then(|row| Some((&row.name, row.grown_ahead?.mean)));
+    beside.map_or_else(String::new, |(name, points)| {
+        format!("; it is {points:+.2} points from {name}, which does not keep the given network")
     })
 }
 
