@@ -6,6 +6,7 @@ import re
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from conftest import ROOT
@@ -43,3 +44,16 @@ def test_an_exported_network_is_loaded_as_the_guide_says(
     exec(compile(source, "take_it_away.md", "exec"), names)
     logits = names["logits"]
     assert isinstance(logits, torch.Tensor) and logits.shape == (2, 10)
+
+
+def test_an_exported_policy_decides_as_the_guide_says(
+    tiny: se.Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    call(["export", str(tiny.path), "--policy", "-o", "policy"])
+    names: dict[str, object] = {}
+    exec(compile(blocks("take_it_away.md")[-1], "take_it_away.md", "exec"), names)
+    actions, terminated = names["actions"], names["terminated"]
+    assert isinstance(actions, torch.Tensor) and actions.shape == (4, 8)
+    assert isinstance(terminated, np.ndarray) and terminated.all()

@@ -1,4 +1,4 @@
-//! `export`: a grown network as a folder of plain PyTorch.
+//! `export`: a grown network, or a policy, as a folder of plain PyTorch.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -8,8 +8,9 @@ use serde::Serialize;
 use super::output::show_either;
 use super::rejection::Rejection;
 use super::{Context, ExportOptions, Outcome};
-use crate::checkpoint::ResumeError;
-use crate::export::{ExportError, check_place, export_network, write};
+use crate::checkpoint::{CheckpointName, FrozenPolicy, ResumeError};
+use crate::controller::SavedPolicy;
+use crate::export::{ExportError, check_place, export_network, export_policy, write};
 use crate::health::AtPath;
 use crate::keep::{KeptFile, NetworkShelf};
 use crate::network::GrownNetwork;
@@ -36,6 +37,9 @@ struct Exported<'a> {
 /// Writes the network that is asked for, and says which it is.
 pub fn export(options: &ExportOptions, context: &Context) -> Result<Outcome, Rejection> {
     check_place(&options.to, options.force)?;
+    if options.policy {
+        return policy(options, context);
+    }
     let (from, network) = find(options)?;
     let kept = std::fs::read(&from).at(&from).map_err(ExportError::from)?;
     let files = export_network(&network, kept, None)?;
@@ -66,6 +70,42 @@ fn text(exported: &Exported) -> String {
         percent(exported.validation_accuracy),
         percent(exported.test_accuracy)
     )
+}
+
+/// The policy of a run's newest checkpoint, or that of a folder.
+fn policy(options: &ExportOptions, context: &Context) -> Result<Outcome, Rejection> {
+    #[derive(Serialize)]
+    struct Exported<'a> {
+        /// What was written.
+        folder: &'a Path,
+        /// The folder of the saved policy.
+        from: &'a Path,
+        updates: u64,
+    }
+    let usage = |error: &dyn std::fmt::Display| Rejection::Usage(error.to_string());
+    let place = find_run(&options.from, options.out.as_deref())?;
+    let found = FrozenPolicy::find(&place, CheckpointName::Last).map_err(|error| usage(&error))?;
+    let Some(saved) = found.saved else {
+        let message = format!(
+            "the run {} has no policy: its controller does not learn",
+            place.display()
+        );
+        return Err(Rejection::Usage(message));
+    };
+    let policy = SavedPolicy::read(&saved).map_err(|error| usage(&error))?;
+    write(&options.to, &export_policy(&policy)?)?;
+    let exported = Exported {
+        folder: &options.to,
+        from: saved.path(),
+        updates: policy.updates,
+    };
+    Ok(show_either(context.global, &exported, || {
+        let (folder, updates) = (exported.folder.display(), exported.updates);
+        format!(
+            "{folder}: the policy after {updates} updates, from {}\n",
+            exported.from.display()
+        )
+    }))
 }
 
 /// The network that is meant, and its file.

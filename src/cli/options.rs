@@ -106,6 +106,7 @@ Examples:
   simic-engine export latest --round 8 --env 7 -o grown/
   simic-engine export runs/mine/networks/round8-env7.safetensors -o grown/
   cd grown && python -c 'import network; print(network.load())'
+  simic-engine export latest --policy -o policy/              what decides, for VectorEnv of the Python package
 
 The folder needs nothing but torch: network.py with network.safetensors, what is known of it in card.md and card.json, and
 kept.safetensors, the engine's own file.";
@@ -226,7 +227,7 @@ pub enum Command {
     /// Print the summary of a run again; of one that has not ended, what there is so far.
     #[command(after_help = SHOW_EXAMPLES)]
     Show(ShowOptions),
-    /// Write a grown network as plain PyTorch.
+    /// Write a grown network, or the policy that grew it, as plain PyTorch.
     #[command(after_help = EXPORT_EXAMPLES)]
     Export(ExportOptions),
     /// Write what a run or a sweep has recorded as Parquet tables, for pandas, polars or DuckDB.
@@ -301,7 +302,8 @@ pub enum Command {
 
 #[derive(Clone, Debug, Args)]
 pub struct ExportOptions {
-    /// The run's folder, its name or the beginning of it, or latest; or a network that was kept, a .safetensors file.
+    /// The run's folder, its name or the beginning of it, or latest; or a network that was kept, a .safetensors file; with
+    /// --policy also the folder of a saved policy.
     #[arg(value_name = "RUN|FILE")]
     pub from: PathBuf,
     /// Folder to write: a new one, or an earlier export.
@@ -313,6 +315,9 @@ pub struct ExportOptions {
     /// The network of this round, from 1 [default: the best of all].
     #[arg(long, value_name = "ROUND", value_parser = clap::value_parser!(u32).range(1..))]
     pub round: Option<u32>,
+    /// The policy that decided, in place of a network.
+    #[arg(long, conflicts_with_all = ["env", "round"])]
+    pub policy: bool,
     /// Remove all that the folder holds.
     #[arg(long)]
     pub force: bool,

@@ -5,13 +5,20 @@ pub(super) const HEAD: &str = include_str!("../../assets/export/head.py");
 /// Classes of layers and seeds, each behind those that it uses.
 const LAYERS: &str = include_str!("../../assets/export/layers.py");
 /// Reading files of tensors.
-pub(super) const FILES: &str = include_str!("../../assets/export/files.py");
+pub(super) const READ: &str = include_str!("../../assets/export/read.py");
+/// A network with its weights.
+pub(super) const LOAD: &str = include_str!("../../assets/export/load.py");
 /// Samples of images.
 pub(super) const IMAGES: &str = include_str!("../../assets/export/images.py");
 /// Samples of texts.
 pub(super) const TEXTS: &str = include_str!("../../assets/export/texts.py");
 /// The check against data.
 pub(super) const CHECK: &str = include_str!("../../assets/export/check.py");
+
+/// Imports of a policy.
+pub(super) const POLICY_HEAD: &str = include_str!("../../assets/export/policy_head.py");
+/// The network of a policy, and how it decides.
+pub(super) const POLICY: &str = include_str!("../../assets/export/policy.py");
 
 /// The classes and functions that `code` uses, and those that they use.
 pub(super) fn classes_for(code: &str) -> String {

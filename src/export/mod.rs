@@ -1,11 +1,12 @@
 //! Networks to take away: a folder of plain PyTorch, which needs nothing of the engine.
 //!
 //! In comes a [`GrownNetwork`] with the bytes of its file; out go its sources in Python, its tensors by the names of these
-//! sources, a card of what it is, and the file itself. Everything is made before anything is written, and the folder appears
-//! whole or not at all.
+//! sources, a card of what it is, and the file itself; of a policy sources and tensors. Everything is made before anything
+//! is written, and the folder appears whole or not at all.
 
 mod card;
 mod library;
+mod policy;
 mod python;
 mod tensors;
 
@@ -15,9 +16,11 @@ use std::path::{Path, PathBuf};
 use crate::health::{AtPath, FileError};
 use crate::network::{GrownNetwork, NetworkError};
 use crate::storage::{read_dir, replace_folder};
-use crate::torch::Backend;
+use crate::torch::{Backend, TorchError};
 use card::Card;
 use python::Names;
+
+pub use policy::export_policy;
 
 /// The table of a `grow`, beside the network that it chose.
 pub const GROWTH_FILE: &str = "grow.json";
@@ -25,7 +28,7 @@ pub const GROWTH_FILE: &str = "grow.json";
 pub const SCENARIO_FILE: &str = "scenario.ron";
 
 /// The names of all files that an export has, and what Python leaves beside them.
-const FILES: [&str; 8] = [
+const FILES: [&str; 10] = [
     GROWTH_FILE,
     SCENARIO_FILE,
     "network.py",
@@ -33,6 +36,8 @@ const FILES: [&str; 8] = [
     "card.json",
     "card.md",
     "kept.safetensors",
+    "policy.py",
+    "policy.safetensors",
     "__pycache__",
 ];
 
@@ -43,6 +48,9 @@ pub enum ExportError {
     /// A layer or a seed of an application's, or tensors that do not fit.
     #[error("the network is not exported: {0}")]
     Network(#[from] NetworkError),
+    /// Weights that cannot be read back.
+    #[error("the policy is not exported: {0}")]
+    Policy(#[from] TorchError),
     /// A path without a last part, such as `..`.
     #[error("{0} names no folder that can be made; give the export one of its own")]
     NoName(PathBuf),

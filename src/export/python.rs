@@ -81,7 +81,15 @@ pub(super) fn network_py(network: &GrownNetwork, names: &Names) -> String {
         Topology::Tokens => (String::new(), library::TEXTS),
     };
     let classes = classes_for(&class);
-    let parts = [&constants, &classes, &class, samples, library::FILES, library::CHECK];
+    let parts = [
+        &constants,
+        &classes,
+        &class,
+        samples,
+        library::READ,
+        library::LOAD,
+        library::CHECK,
+    ];
     let parts = parts.map(str::trim).into_iter().filter(|part| !part.is_empty());
     format!(
         "{}\n{}\n{}\n",

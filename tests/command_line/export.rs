@@ -162,3 +162,22 @@ fn a_run_that_has_kept_nothing_and_a_damaged_network_are_named() {
     );
     assert!(!to.exists());
 }
+
+#[test]
+fn the_policy_of_a_run_becomes_plain_pytorch_and_a_run_without_one_says_so() {
+    let out = tempfile::tempdir().expect("a folder");
+    let to = out.path().join("policy");
+    let folder = to.to_str().expect("text");
+    play(out.path());
+    let message = refused(&export(out.path(), &["--policy", "-o", folder]));
+    assert!(message.contains("its controller does not learn"), "{message}");
+    assert!(!to.exists());
+    let saved = concat!(env!("CARGO_MANIFEST_DIR"), "/proof/policy");
+
+    let printed = succeeds(&engine(&["export", saved, "--policy", "-o", folder]));
+
+    assert!(printed.contains("the policy after 40 updates"), "{printed}");
+    assert_eq!(names_in(&to), ["policy.py", "policy.safetensors"]);
+    let message = refused(&engine(&["export", saved, "--policy", "--env", "1", "-o", folder]));
+    assert!(message.contains("--env"), "{message}");
+}

@@ -1,7 +1,7 @@
 //! Exported networks and the engine's own: the same logits.
 //!
 //! The folders beside this file are exports of small networks, each with samples and the logits that PyTorch has computed of
-//! them from its `network.py`. With `SIMIC_ENGINE_TEST_EXPORT=FOLDER` drawn networks of every family are exported into that
+//! them from its `network.py`, and one of the policy in `proof/policy`. With `SIMIC_ENGINE_TEST_EXPORT=FOLDER` drawn networks of every family are exported into that
 //! folder, for `python/tests/test_export.py`, which loads them in PyTorch.
 
 use std::collections::BTreeMap;
@@ -9,11 +9,14 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use simic_engine::internals::export::{export_network, write};
+use simic_engine::internals::actions::Head;
+use simic_engine::internals::controller::{SavedFolder, SavedPolicy};
+use simic_engine::internals::export::{export_network, export_policy, write};
 use simic_engine::internals::growth::Topology;
 use simic_engine::internals::host::HostDesign;
 use simic_engine::internals::network::fixtures::{drawn, grown, samples};
 use simic_engine::internals::network::{GrownNetwork, HostRegistry};
+use simic_engine::internals::policy::PolicyInput;
 use simic_engine::internals::scenario::{
     CnnSpec, HostChoice, HostName, HostNorm, Positions, ResnetSpec, Shortcut, TransformerSpec, VggSpec,
 };
@@ -150,7 +153,7 @@ fn committed() -> Vec<PathBuf> {
     let entries = fs::read_dir(beside).expect("a folder");
     let mut folders: Vec<PathBuf> = entries
         .map(|entry| entry.expect("an entry").path())
-        .filter(|path| path.is_dir())
+        .filter(|path| path.join("kept.safetensors").is_file())
         .collect();
     folders.sort_unstable();
     folders
@@ -194,4 +197,60 @@ fn committed_sources_are_those_that_are_exported() {
         let committed = fs::read_to_string(folder.join("network.py")).expect("there");
         assert_eq!(String::from_utf8_lossy(source), committed, "{}", folder.display());
     }
+}
+
+fn committed_policy() -> (SavedPolicy, PathBuf) {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let saved = SavedFolder::read(&root.join("proof/policy")).expect("a policy");
+    let policy = SavedPolicy::read(&saved).expect("the built-in network");
+    (policy, root.join("tests/exported/policy"))
+}
+
+#[test]
+fn a_policy_computes_what_pytorch_has_computed() {
+    let (policy, folder) = committed_policy();
+    let of_pytorch = tensors(&folder.join("pytorch.safetensors"));
+    let (envs, steps) = of_pytorch["value"].size2().expect("[N, T]");
+    let mut state = policy.net.zero_state(envs);
+    for step in 0..steps {
+        let at = |name: &str| of_pytorch[name].select(1, step);
+        let input = PolicyInput {
+            observations: at("normalised"),
+            blueprints: at("blueprints"),
+        };
+
+        let output = policy.net.step(&input, &state).expect("a step");
+
+        let layout = policy.net.spec().layout();
+        for head in Head::ALL {
+            let columns = layout.head(head);
+            let logits = output.logits.narrow(1, columns.first as i64, columns.width() as i64);
+            assert!(logits.allclose(&at(head.name()), TOLERANCE, TOLERANCE, false), "{head} in step {step}");
+        }
+        assert!(output.value.allclose(&at("value"), TOLERANCE, TOLERANCE, false), "the value in step {step}");
+        state = output.state;
+    }
+}
+
+/// With the raw values that it is shown, each element of a slot beside a slot that is empty and one that is not.
+#[test]
+fn the_scales_of_a_policy_are_those_that_pytorch_has_applied() {
+    let (policy, folder) = committed_policy();
+    let of_pytorch = tensors(&folder.join("pytorch.safetensors"));
+    let rows = |name: &str| -> Vec<f64> { of_pytorch[name].flatten(0, 1).select(0, 0).try_into().expect("a row") };
+    let (raw, normalised) = (rows("observations"), rows("normalised"));
+    for (element, scale) in policy.scales.iter().enumerate() {
+        let is_empty = scale.occupied_by.is_some_and(|flag| raw[flag] == 0.0);
+        let scaled = if is_empty { raw[element] } else { (raw[element] - scale.mean) / scale.deviation };
+        assert!((scaled.clamp(-10.0, 10.0) - normalised[element]).abs() < 1e-4, "element {element}");
+    }
+}
+
+#[test]
+fn the_committed_source_of_a_policy_is_what_is_exported() {
+    let (policy, folder) = committed_policy();
+    let files = export_policy(&policy).expect("exported");
+    let (_, source) = files.iter().find(|(name, _)| *name == "policy.py").expect("there");
+    let committed = fs::read_to_string(folder.join("policy.py")).expect("there");
+    assert_eq!(String::from_utf8_lossy(source), committed);
 }

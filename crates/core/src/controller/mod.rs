@@ -19,14 +19,14 @@ use bevy_ecs::schedule::common_conditions::resource_exists;
 pub use deciders::written;
 pub use deciders::{
     ActorCriticController, BuildContext, Controller, ControllerFactory, ControllerRegistry, ExternalCommands,
-    LearningPolicy, MANIFEST_FILE, WEIGHTS_FILE, WaitController,
+    LearningPolicy, MANIFEST_FILE, SavedPolicy, WEIGHTS_FILE, WaitController,
 };
 pub use events::DecidedEnv;
 pub use execution::{Chosen, CommandOutcome};
 pub use saved::SavedFolder;
 pub use systems::{ActiveController, Masks, selectable};
 pub use view::{
-    CLIP as OBSERVATION_CLIP, DecisionView, EnvRow, EnvView, Extract, Feedback, MIN_COUNT, Observation,
+    CLIP as OBSERVATION_CLIP, DecisionView, ElementScale, EnvRow, EnvView, Extract, Feedback, MIN_COUNT, Observation,
     ObservationFeature, ObservationFeatures, ObservationInput, ObservationNormaliser, ObservationSchema,
     RunningMoments, Signals, SlotReports, TrainingSignals, Treatment, UNKNOWN,
 };

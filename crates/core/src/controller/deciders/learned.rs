@@ -2,6 +2,7 @@
 
 mod rollout;
 mod storage;
+mod saved_policy;
 
 use std::path::Path;
 
@@ -27,6 +28,7 @@ use crate::unfinished::UnfinishedRound;
 use rollout::Rollout;
 use storage::{FORMAT, PolicyManifest, VALUE_HEAD, action_space_hash, load_policy, save_policy};
 
+pub use saved_policy::SavedPolicy;
 pub use storage::{MANIFEST_FILE, WEIGHTS_FILE};
 
 /// A policy network at work on the envs of a run.

@@ -17,7 +17,7 @@ mod registry;
 pub use context::BuildContext;
 pub use controller::Controller;
 pub use external::ExternalCommands;
-pub use learned::{ActorCriticController, MANIFEST_FILE, WEIGHTS_FILE};
+pub use learned::{ActorCriticController, MANIFEST_FILE, SavedPolicy, WEIGHTS_FILE};
 pub use learning::LearningPolicy;
 pub use registry::{ControllerFactory, ControllerRegistry};
 pub use scheduled::written;

@@ -15,6 +15,17 @@ pub const CLIP: f64 = 10.0;
 /// Added to a variance before the root.
 const VARIANCE_EPSILON: f64 = 1e-4;
 
+/// What becomes of an element before its bounds are applied: `(value - mean) / deviation`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ElementScale {
+    /// 0 where the element passes unchanged.
+    pub mean: f64,
+    /// 1 where the element passes unchanged.
+    pub deviation: f64,
+    /// The element without which this one passes unchanged: it is 0 while the slot is empty.
+    pub occupied_by: Option<usize>,
+}
+
 /// Running statistics of an observation's features.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ObservationNormaliser {
@@ -69,14 +80,40 @@ impl ObservationNormaliser {
         out.clear();
         out.extend(self.elements.iter().zip(raw).map(|(element, &value)| {
             let value = f64::from(value);
-            let scaled = match statistic_of(element, raw).map(|statistic| &self.statistics[statistic]) {
-                Some(moments) if moments.is_ready(MIN_COUNT) => {
-                    (value - moments.mean) / (moments.var + VARIANCE_EPSILON).sqrt()
+            let scaled = match statistic_of(element, raw) {
+                Some(statistic) => {
+                    let (mean, deviation) = self.scale(statistic);
+                    (value - mean) / deviation
                 }
-                _ => value,
+                None => value,
             };
             scaled.clamp(-CLIP, CLIP) as f32
         }));
+    }
+
+    /// By element: what [`normalise`](Self::normalise) does with it.
+    pub fn scales(&self) -> Vec<ElementScale> {
+        let scale = |element: &Element| {
+            let (mean, deviation) = match element.treatment {
+                Treatment::Normalised => self.scale(element.feature),
+                Treatment::Plain | Treatment::MayBeUnknown => (0.0, 1.0),
+            };
+            ElementScale {
+                mean,
+                deviation,
+                occupied_by: element.occupied_by,
+            }
+        };
+        self.elements.iter().map(scale).collect()
+    }
+
+    /// Mean and deviation of a statistic, once it has seen enough.
+    fn scale(&self, statistic: usize) -> (f64, f64) {
+        let moments = &self.statistics[statistic];
+        match moments.is_ready(MIN_COUNT) {
+            true => (moments.mean, (moments.var + VARIANCE_EPSILON).sqrt()),
+            false => (0.0, 1.0),
+        }
     }
 
     /// Merges a rollout: the raw rows of all envs that decided. A feature that occurs in none keeps its statistics.

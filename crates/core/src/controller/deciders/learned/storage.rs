@@ -215,7 +215,7 @@ pub fn load_policy(
 }
 
 /// The manifest in the folder, of this version or an earlier one.
-fn read_manifest(folder: &SavedFolder) -> Result<PolicyManifest, PolicyError> {
+pub fn read_manifest(folder: &SavedFolder) -> Result<PolicyManifest, PolicyError> {
     let text = String::from_utf8_lossy(folder.file(MANIFEST_FILE)?);
     let text = REMOVED
         .iter()

@@ -263,3 +263,31 @@ fn a_folder_that_is_not_there_is_named() {
     let error = load(&mut controller("mlp"), Path::new("/nowhere/policy")).unwrap_err();
     assert!(error.to_string().starts_with("/nowhere/policy: "), "{error}");
 }
+
+#[test]
+fn a_policy_is_read_without_a_run_and_one_of_an_application_s_own_is_refused_by_name() {
+    let root = tempfile::tempdir().unwrap();
+    let folder = root.path().join("policy");
+    let mut saved = controller("lstm");
+    saved.set_floor_scale(0.5);
+    saved.save(&folder).unwrap();
+    let read = |folder: &Path| SavedPolicy::read(&SavedFolder::read(folder).unwrap());
+
+    let policy = read(&folder).unwrap();
+
+    assert_eq!(policy.net.spec(), saved.net().spec());
+    assert_eq!(policy.scales.len(), saved.schema().len());
+    assert_eq!(policy.floors, saved.floors.map(|floor| floor.epsilon));
+    let manifest = fs::read_to_string(folder.join(MANIFEST_FILE)).unwrap();
+    let hash = saved.schema().hash();
+    for (old, new, why) in [
+        ("net: \"lstm\"", "net: \"mine\"", "`mine`"),
+        (hash.as_str(), "0", "features of an application's own"),
+        ("feature_dim: 24", "feature_dim: 65536", "too short"),
+        ("hidden_dim: 32", "hidden_dim: 40", "weight core"),
+    ] {
+        fs::write(folder.join(MANIFEST_FILE), manifest.replace(old, new)).unwrap();
+        let error = read(&folder).err().expect(why).to_string();
+        assert!(error.contains(why), "{error}");
+    }
+}

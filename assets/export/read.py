@@ -14,11 +14,3 @@ def read_safetensors(path):
             flat = torch.frombuffer(data[first_byte + first : first_byte + last], dtype=kinds[entry["dtype"]])
             tensors[name] = flat.reshape(entry["shape"])
     return tensors
-
-
-def load(folder=None):
-    """The network with its weights, ready to be applied."""
-    folder = Path(folder) if folder else Path(__file__).parent
-    network = Network()
-    network.load_state_dict(read_safetensors(folder / "network.safetensors"))
-    return network.eval()

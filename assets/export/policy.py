@@ -1,0 +1,120 @@
+class Memory(nn.Module):
+    """A layer of the core: x + norm(lstm(x))."""
+
+    def __init__(self, width):
+        super().__init__()
+        self.lstm = nn.LSTM(width, width, batch_first=True)
+        self.ln = nn.LayerNorm(width)
+
+    def forward(self, x, state):
+        y, state = self.lstm(x, state)
+        return x + self.ln(y), state
+
+
+class Policy(nn.Module):
+    """Logits of all heads and a value, from what N envs show in T steps."""
+
+    def __init__(self):
+        super().__init__()
+        slots, blueprints = len(MEMBERS["slot"]), len(MEMBERS["blueprint"])
+        # One row a blueprint, the last for an empty slot.
+        self.emb = nn.Embedding(blueprints + 1, EMBEDDING)
+        width = OBSERVATION + slots * EMBEDDING
+        self.feature = nn.Sequential(nn.Linear(width, FEATURES), nn.LayerNorm(FEATURES), nn.ReLU())
+        core = {"in": nn.Linear(FEATURES, HIDDEN)} if FEATURES != HIDDEN else {}
+        self.core = nn.ModuleDict(core | {str(layer): Memory(HIDDEN) for layer in range(LAYERS)})
+        self.head = nn.ModuleDict({head: self._head(head) for head in MEMBERS})
+        half, quarter, eighth = HIDDEN // 2, HIDDEN // 4, HIDDEN // 8
+        self.value = nn.Sequential(
+            nn.Linear(HIDDEN, half), nn.LayerNorm(half), nn.ReLU(),
+            nn.Linear(half, quarter), nn.LayerNorm(quarter), nn.ReLU(),
+            nn.Linear(quarter, eighth), nn.ReLU(), nn.Linear(eighth, 1),
+        )
+        # An element is read as (value - mean) / deviation; that of a slot only while the element of its flag is not 0.
+        self.register_buffer("mean", torch.zeros(OBSERVATION))
+        self.register_buffer("deviation", torch.ones(OBSERVATION))
+        self.register_buffer("flag", torch.full((OBSERVATION,), -1))
+
+    def _head(self, head):
+        wide = [nn.Linear(HIDDEN, HIDDEN), nn.ReLU()] if head == "blueprint" else []
+        outputs = ROWS[head] * len(MEMBERS[head])
+        return nn.Sequential(*wide, nn.Linear(HIDDEN, HIDDEN // 2), nn.ReLU(), nn.Linear(HIDDEN // 2, outputs))
+
+    def normalise(self, observations):
+        scaled = (observations - self.mean) / self.deviation
+        is_empty = (self.flag >= 0) & (observations[..., self.flag.clamp(min=0)] == 0)
+        return torch.where(is_empty, observations, scaled).clamp(-CLIP, CLIP)
+
+    def forward(self, observations, blueprints, state=None):
+        """observations: f32 [N, T, OBSERVATION], as the engine shows them; blueprints: i64 [N, T, slots], -1 where a slot is empty; state: of
+        an earlier call, None at the begin of an episode. Returns logits {head: [N, T, rows, members]}, the value [N, T] in the
+        units of the learner's normaliser, and the state behind the last step."""
+        rows = torch.where(blueprints < 0, self.emb.num_embeddings - 1, blueprints)
+        x = self.feature(torch.cat([self.normalise(observations), self.emb(rows).flatten(-2)], -1))
+        if "in" in self.core:
+            x = self.core["in"](x)
+        if state is None:
+            state = 2 * [x.new_zeros(LAYERS, len(x), HIDDEN)]
+        after = []
+        for layer in range(LAYERS):
+            x, part = self.core[str(layer)](x, tuple(part[layer : layer + 1].contiguous() for part in state))
+            after.append(part)
+        logits = {head: net(x).unflatten(-1, (ROWS[head], -1)) for head, net in self.head.items()}
+        return logits, self.value(x).squeeze(-1), [torch.cat(parts) for parts in zip(*after)]
+
+    def decide(self, observations, blueprints, mask, state=None, decides=None, sample=False, actions=None):
+        """One step of N envs of the engine's `VectorEnv` with factored actions, whose infos have blueprints, mask and decides.
+
+        Takes the likeliest member of each head, draws if `sample`, or takes the `actions` that are given. Returns actions i64
+        [N, 8], the log-probability of each member f64 [N, 8], values [N], and the state. An env that does not decide waits, and
+        keeps its state."""
+        observations, blueprints, mask = map(torch.as_tensor, (observations, blueprints, mask))
+        logits, value, after = self(observations.unsqueeze(1), blueprints.unsqueeze(1), state)
+        if decides is not None:
+            still = ~torch.as_tensor(decides).unsqueeze(-1)
+            before = [torch.zeros_like(part) for part in after] if state is None else state
+            after = [torch.where(still, old, new) for old, new in zip(before, after)]
+        # Row by operation: the members of each head that are legal with it.
+        valid = dict(zip(MEMBERS, mask.bool().split([len(members) for members in MEMBERS.values()], -1)))
+        envs = torch.arange(len(mask))
+        chosen, log_probs = {}, {}
+        for head in ["op", *(head for head in MEMBERS if head != "op")]:
+            if head == "op":
+                legal, row = valid["op"].diagonal(dim1=1, dim2=2), 0
+            else:
+                legal, row = valid[head][envs, chosen["op"]], self._row(head, chosen)
+            probabilities = floored(logits[head][:, 0][envs, row], legal, FLOORS[head])
+            if actions is not None:
+                member = torch.as_tensor(actions)[:, list(MEMBERS).index(head)]
+            elif sample:
+                member = probabilities.multinomial(1).squeeze(-1)
+            else:
+                member = probabilities.argmax(-1)
+            chosen[head], log_probs[head] = member, probabilities[envs, member].log()
+        in_order = [torch.stack([found[head] for head in MEMBERS], -1) for found in (chosen, log_probs)]
+        return (*in_order, value.squeeze(-1), after)
+
+    def _row(self, head, chosen):
+        """Which row of a head's logits counts: that of the slot, that of the operation among those it matters to, or the only one."""
+        if ROWS[head] == 1:
+            return 0
+        if head == "blueprint" and PER_SLOT:
+            return chosen["slot"]
+        relevant = torch.tensor(RELEVANT[head])
+        return ((relevant.cumsum(0) - 1) * relevant)[chosen["op"]]
+
+
+def floored(logits, legal, floor):
+    """Probabilities of the legal members, each of which keeps `floor`, or half of a uniform share if that is less."""
+    probabilities = logits.double().masked_fill(~legal, -torch.inf).softmax(-1)
+    count = legal.sum(-1, keepdim=True).double()
+    least = (0.5 / count).clamp(max=floor)
+    return torch.where(legal, (1 - count * least) * probabilities + least, 0)
+
+
+def load(folder=None):
+    """The policy with its weights."""
+    folder = Path(folder) if folder else Path(__file__).parent
+    policy = Policy()
+    policy.load_state_dict(read_safetensors(folder / "policy.safetensors"))
+    return policy.eval()

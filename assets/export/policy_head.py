@@ -1,0 +1,6 @@
+import json
+import struct
+from pathlib import Path
+
+import torch
+from torch import nn

@@ -1,0 +1,101 @@
+//! A saved policy without a run: what those need who apply it elsewhere.
+
+use tch::Device;
+
+use super::storage::{PolicyManifest, WEIGHTS_FILE, load_policy, read_manifest};
+use crate::actions::{HEADS, PolicyError};
+use crate::controller::saved::{SavedFolder, storage};
+use crate::controller::view::{ElementScale, ObservationFeatures, ObservationNormaliser, ObservationSchema};
+use crate::growth::SlotId;
+use crate::policy::{ActorCritic, Floor, NetContext, NetRegistry, NetSpec};
+use crate::scenario::{FeatureGroup, ObservationConfig};
+use crate::schema::Settings;
+
+/// A policy of the built-in network that sees the built-in features.
+pub struct SavedPolicy {
+    /// The network with its weights, on the CPU.
+    pub net: Box<dyn ActorCritic>,
+    /// Names of the slots, in policy order.
+    pub slots: Vec<String>,
+    /// Names of the blueprints by index.
+    pub blueprints: Vec<String>,
+    /// How the elements of an observation are brought to one scale.
+    pub scales: Vec<ElementScale>,
+    /// The least probability of each valid member, by head in storage order, before the cap that many members put on it.
+    pub floors: [f64; HEADS],
+    /// Updates that the weights have seen.
+    pub updates: u64,
+}
+
+impl SavedPolicy {
+    /// From the folder that a checkpoint, or a controller, has saved it in.
+    ///
+    /// # Errors
+    /// `Storage` for files that cannot be understood, and for features of an application's own; a network of an application's
+    /// own; `IncompatiblePolicy` for weights that do not fit.
+    pub fn read(folder: &SavedFolder) -> Result<Self, PolicyError> {
+        let manifest = read_manifest(folder)?;
+        let unfit = |why: &str| storage(folder.path(), &why);
+        let own = "it sees features of an application's own, and can be applied by that application alone";
+        let schema = schema_of(&manifest).ok_or_else(|| unfit(own))?;
+        if least_values(&manifest) > folder.file(WEIGHTS_FILE)?.len() / size_of::<f32>() {
+            return Err(unfit(
+                "its file of weights is too short for the sizes that its manifest says",
+            ));
+        }
+        let spec = NetSpec {
+            kind: manifest.net.clone(),
+            observation: manifest.observation,
+            slots: manifest.slots.len(),
+            blueprints: manifest.blueprints.len(),
+            config: manifest.net_cfg,
+        };
+        let context = NetContext {
+            spec,
+            device: Device::Cpu,
+            seed: 0,
+        };
+        let net = NetRegistry::default().build(context, &Settings::default())?;
+        load_policy(folder, &manifest, net.params())?;
+        let mut normaliser = ObservationNormaliser::new(&schema);
+        normaliser.restore(&manifest.statistics)?;
+        let floors = Floor::of_heads(&manifest.floor, manifest.floor_scale);
+        Ok(Self {
+            net,
+            scales: normaliser.scales(),
+            floors: floors.map(|floor| floor.epsilon),
+            slots: manifest.slots,
+            blueprints: manifest.blueprints,
+            updates: manifest.updates,
+        })
+    }
+}
+
+/// The layout that the policy was trained on, if it has built-in features alone.
+fn schema_of(manifest: &PolicyManifest) -> Option<ObservationSchema> {
+    let slots: Vec<SlotId> = manifest
+        .slots
+        .iter()
+        .map(|slot| slot.parse().ok())
+        .collect::<Option<_>>()?;
+    let with = |features: &[FeatureGroup]| {
+        let config = ObservationConfig {
+            features: features.to_vec(),
+            ..ObservationConfig::default()
+        };
+        ObservationSchema::new(&slots, 1, &config, &ObservationFeatures::default())
+    };
+    let mut known = [with(&[]), with(&[FeatureGroup::RewardParts])].into_iter();
+    known.find(|schema| schema.hash() == manifest.schema_hash && schema.len() == manifest.observation)
+}
+
+/// Values of the two largest kinds of weights: no more is allocated than a file can fill.
+fn least_values(manifest: &PolicyManifest) -> usize {
+    let config = manifest.net_cfg;
+    let recurrent = config
+        .hidden_dim
+        .saturating_mul(config.hidden_dim)
+        .saturating_mul(config.layers);
+    let observing = config.feature_dim.saturating_mul(manifest.observation);
+    recurrent.saturating_add(observing)
+}
