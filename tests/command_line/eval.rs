@@ -49,6 +49,7 @@ fn trained_run(root: &Path) {
         engine: "test".into(),
         scenario_hash: String::new(),
         data_hash,
+        weights_hash: None,
         rounds: 2,
         next_round: 2,
         step: 0,

@@ -102,6 +102,69 @@ fn a_given_network_that_is_frozen_is_inside_what_is_written_bit_for_bit() {
     }
 }
 
+/// With a policy for the slots and blueprints of the task, and what was known before measured again.
+#[test]
+fn a_policy_may_decide_and_what_is_read_of_old_data_is_measured() {
+    let place = tempfile::tempdir().expect("a folder");
+    succeeds(&grow(place.path(), &["--budget", "2x"]));
+    let given = place.path().join("given.safetensors");
+    fs::rename(place.path().join("grown/kept.safetensors"), &given).expect("moved");
+    let train = place.path().join("train.ron");
+    let text = r#"(task: preset("digits_baseline", (batches_per_step: count(2))), policy: (controller: "actor_critic", preset: "lstm_small"),
+        run: (rounds: 1, n_envs: 1, max_steps: 4))"#;
+    fs::write(&train, text).expect("written");
+    let [train, runs, given] =
+        [train, place.path().join("runs"), given].map(|path| path.to_str().expect("text").to_owned());
+    succeeds(&engine(&[
+        "run",
+        &train,
+        "--out",
+        &runs,
+        "--id",
+        "policy",
+        "--progress",
+        "none",
+    ]));
+    let old = place.path().join("old");
+    for class in 0..10 {
+        let class = old.join(class.to_string());
+        fs::create_dir_all(&class).expect("made");
+        for index in 0..10 {
+            let pixels = (0..64).map(|pixel| ((pixel * (index + 3)) % 251) as u8).collect();
+            let image = image::GrayImage::from_raw(8, 8, pixels).expect("64 pixels");
+            image.save(class.join(format!("{index}.png"))).expect("written");
+        }
+    }
+    let policy = Path::new(&runs).join("policy/checkpoints/last/policy");
+    let old = old.to_str().expect("text");
+    let policy = policy.to_str().expect("text");
+
+    succeeds(&grow(
+        place.path(),
+        &[
+            "--budget",
+            "4x",
+            "--weights",
+            &given,
+            "--policy",
+            policy,
+            "--old",
+            old,
+            "--force",
+        ],
+    ));
+
+    let growth = growth(&place.path().join("grown"));
+    for row in growth["rows"].as_array().expect("rows") {
+        assert!(row["old"]["mean"].is_number(), "{row}");
+    }
+    for tried in growth["tried"].as_array().expect("rows") {
+        assert_eq!(tried["name"], "what the policy grows");
+    }
+    let said = refused(&grow(place.path(), &["--policy", place.path().to_str().expect("text")]));
+    assert!(said.contains("policy.ron: there is no such file"), "{said}");
+}
+
 #[test]
 fn weights_that_are_of_no_known_host_are_refused_with_what_to_say() {
     let place = tempfile::tempdir().expect("a folder");

@@ -3,11 +3,16 @@
 use std::path::Path;
 
 use bevy_ecs::prelude::*;
+use simic_engine::internals::checkpoint::CheckpointName;
 use simic_engine::internals::env::HostModel;
 use simic_engine::internals::env::grafted::{self, Graft, graft_kind};
 use simic_engine::internals::network::GrownNetwork;
+use simic_engine::internals::run::StopRequest;
 use simic_engine::prelude::*;
 use tch::{Kind, Tensor};
+
+use crate::recorded::{NOTHING, resumed, state};
+use crate::support::assert_same_run;
 
 /// A seed is planted in the first slot and committed.
 const SCENARIO: &str = r#"(
@@ -182,4 +187,88 @@ fn given_weights_are_where_the_first_envs_start_and_frozen_layers_stay() {
     let (tuned, _) = played(&drop_seed, "");
     assert_eq!(block(&tuned), block(&given));
     assert_ne!(head(&tuned), head(&given));
+}
+
+/// The first env starts from given weights of which all stay, the others from drawn ones.
+fn frozen(path: &Path) -> String {
+    let task = format!("weights: (path: {path:?}, envs: 1), freeze: [\"all\"]");
+    SCENARIO.replace("TASK", &task).replace("RUN", "seed: 5")
+}
+
+#[test]
+fn a_run_with_given_weights_resumes_inside_a_round_and_not_with_others() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("given.safetensors");
+    let (mut host, _) = played("", "");
+    host.graph = host.graph.without_seeds();
+    host.parameters.retain(|name, _| !name.starts_with("r0c0"));
+    host.save(&path).unwrap();
+    let scenario = frozen(&path);
+    let whole = crate::recorded::play(&scenario, &folder.path().join("whole"), NOTHING);
+    let whole = whole.record.expect("it was recorded").directory;
+    let stop = |clock: Res<RunClock>, stop: Res<StopSignal>| {
+        if clock.step() == 6 {
+            stop.request(StopRequest::Interrupt);
+        }
+    };
+    let engine = Engine::builder().threads(1).recorded(folder.path().join("part"));
+    let mut engine = engine.from_ron(&scenario).unwrap();
+    engine
+        .app_mut()
+        .add_systems(StepEnd, stop.before(EngineSet::Checkpoint));
+    let run = engine.play().record.expect("it was recorded").directory;
+    drop(engine);
+    let of_first: Vec<f32> = {
+        let mut engine = resumed(&run, CheckpointName::Last, NOTHING, 2).expect("it can be resumed");
+        engine.play();
+        let (_, values) = state(&mut engine).swap_remove(0);
+        values
+    };
+
+    assert_same_run(&whole, &run);
+    let given: Vec<f32> = host
+        .parameters
+        .values()
+        .flat_map(|tensor| values(&tensor.to_tensor().unwrap()))
+        .collect();
+    let sorted = |mut values: Vec<f32>| {
+        values.sort_unstable_by(f32::total_cmp);
+        values
+    };
+    assert_eq!(sorted(of_first), sorted(given), "the first env kept what was given");
+
+    let (mut other, _) = played("", "seed: 9");
+    other.graph = other.graph.without_seeds();
+    other.parameters.retain(|name, _| !name.starts_with("r0c0"));
+    other.save(&path).unwrap();
+    let mut engine = resumed(&run, CheckpointName::Round(0), NOTHING, 1).expect("a sound scenario");
+    let failure = engine.play().failure.expect("other weights").to_string();
+    assert!(failure.contains("start from other weights"), "{failure}");
+}
+
+#[test]
+fn weights_and_frozen_layers_that_cannot_be_are_reported_where_they_stand() {
+    let problems = |task: &str, more: &str| {
+        let text = SCENARIO
+            .replace("TASK", task)
+            .replace("RUN", "")
+            .replace("min_gradient_health: 0.0", more);
+        Engine::builder().from_ron(&text).err().expect("problems").to_string()
+    };
+    let said = problems("freeze: [\"block0\", \"blok1\"]", "min_gradient_health: 0.0");
+    assert!(
+        said.contains("no layer blok1; valid: all, block0, block1, block2, head"),
+        "{said}"
+    );
+    assert!(said.contains(":3:"), "{said}");
+    let said = problems(
+        "weights: (path: \"given.safetensors\", envs: 3)",
+        "min_gradient_health: 0.0",
+    );
+    assert!(said.contains("the first 3 envs of a run of 2"), "{said}");
+    let said = problems("freeze: [\"all\"]", "mode: strict, min_gradient_ratio: 0.1");
+    assert!(
+        said.contains("no gradient to compare") && said.contains("min_gradient_ratio: 0.0"),
+        "{said}"
+    );
 }

@@ -225,9 +225,15 @@ fn a_policy_computes_what_pytorch_has_computed() {
         for head in Head::ALL {
             let columns = layout.head(head);
             let logits = output.logits.narrow(1, columns.first as i64, columns.width() as i64);
-            assert!(logits.allclose(&at(head.name()), TOLERANCE, TOLERANCE, false), "{head} in step {step}");
+            assert!(
+                logits.allclose(&at(head.name()), TOLERANCE, TOLERANCE, false),
+                "{head} in step {step}"
+            );
         }
-        assert!(output.value.allclose(&at("value"), TOLERANCE, TOLERANCE, false), "the value in step {step}");
+        assert!(
+            output.value.allclose(&at("value"), TOLERANCE, TOLERANCE, false),
+            "the value in step {step}"
+        );
         state = output.state;
     }
 }
@@ -241,8 +247,15 @@ fn the_scales_of_a_policy_are_those_that_pytorch_has_applied() {
     let (raw, normalised) = (rows("observations"), rows("normalised"));
     for (element, scale) in policy.scales.iter().enumerate() {
         let is_empty = scale.occupied_by.is_some_and(|flag| raw[flag] == 0.0);
-        let scaled = if is_empty { raw[element] } else { (raw[element] - scale.mean) / scale.deviation };
-        assert!((scaled.clamp(-10.0, 10.0) - normalised[element]).abs() < 1e-4, "element {element}");
+        let scaled = if is_empty {
+            raw[element]
+        } else {
+            (raw[element] - scale.mean) / scale.deviation
+        };
+        assert!(
+            (scaled.clamp(-10.0, 10.0) - normalised[element]).abs() < 1e-4,
+            "element {element}"
+        );
     }
 }
 

@@ -202,6 +202,7 @@ fn progress() -> impl Strategy<Value = Progress> {
             engine: names.0,
             scenario_hash: names.1,
             data_hash: names.2.clone(),
+            weights_hash: Some(names.2.clone()),
             rounds: counts.0,
             next_round: counts.1,
             step: 0,

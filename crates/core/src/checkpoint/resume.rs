@@ -48,6 +48,11 @@ pub enum ResumeError {
          set, or continue with this one by --allow {DATA}"
     )]
     OtherData { saved: String, now: String },
+    #[error(
+        "the run's episodes start from other weights: the hash of task.weights, or of a grown host, was {saved}, now it is {now}; \
+         restore that file"
+    )]
+    OtherWeights { saved: String, now: String },
     #[error("the run cannot be resumed as requested:\n  {}", .0.join("\n  "))]
     Incompatible(Vec<String>),
     #[error(transparent)]
@@ -74,11 +79,20 @@ pub struct ResumePoint {
 }
 
 impl ResumePoint {
-    /// Where the record continues with the data set of that hash.
+    /// Where the record continues with the data set of that hash, and the weights of that hash if episodes start from some.
     ///
     /// # Errors
-    /// The run has learnt from other data and may not continue with this one.
-    pub fn continuation(&self, data_hash: &str) -> Result<Continuation, ResumeError> {
+    /// The run has learnt from other data and may not continue with this one; its episodes started from other weights.
+    pub fn continuation(&self, data_hash: &str, weights_hash: Option<&str>) -> Result<Continuation, ResumeError> {
+        if let Some(saved) = &self.progress.weights_hash
+            && let now = weights_hash.unwrap_or("none")
+            && saved != now
+        {
+            return Err(ResumeError::OtherWeights {
+                saved: saved.clone(),
+                now: now.into(),
+            });
+        }
         let saved = &self.progress.data_hash;
         let has_other_data = saved != data_hash;
         if has_other_data && !self.allows_other_data {

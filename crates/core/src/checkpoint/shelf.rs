@@ -45,6 +45,10 @@ pub struct Progress {
     pub scenario_hash: String,
     /// [`TaskData::hash`](crate::data::TaskData::hash) of what has been learnt from.
     pub data_hash: String,
+    /// [`StartingWeights::hash`](crate::env::StartingWeights::hash) of what its episodes start from; `None` where all is drawn, and
+    /// of earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub weights_hash: Option<String>,
     /// That the run is to have in all; a resumed run may have been given more.
     pub rounds: u32,
     /// To be played next: as many have been played to their end.

@@ -12,7 +12,7 @@ use super::id::CheckpointId;
 use super::resume::ResumePoint;
 use super::shelf::{BestCheckpoint, CheckpointError, Checkpoints};
 use super::writer::{CheckpointWriter, RunDirectoryLost, TrainedState};
-use crate::env::{Experiment, LoadedData};
+use crate::env::{Experiment, LoadedData, StartingWeights};
 use crate::health::{Failure, RunHealth};
 use crate::keep::{KeptNetworks, NetworkShelf};
 use crate::learner::{is_between_rollouts, rollout_rounds};
@@ -26,7 +26,7 @@ use crate::unfinished::{UnfinishedRound, UnfinishedRoundError};
 pub(crate) fn restore(
     mut commands: Commands,
     point: Option<Res<ResumePoint>>,
-    (data, experiment): (Res<LoadedData>, Res<Experiment>),
+    (data, weights, experiment): (Res<LoadedData>, Option<Res<StartingWeights>>, Res<Experiment>),
     recording: Option<ResMut<Recording>>,
     mut trained: TrainedState,
     mut kept: ResMut<KeptNetworks>,
@@ -34,7 +34,8 @@ pub(crate) fn restore(
     let Some(point) = point else {
         return Ok(());
     };
-    let continuation = point.continuation(data.set.hash())?;
+    let weights_hash = weights.and_then(|weights| weights.hash());
+    let continuation = point.continuation(data.set.hash(), weights_hash.as_deref())?;
     trained.load(&point.checkpoint, &point.progress.scenario_hash)?;
     let id = point.progress.id();
     if id.is_inside_round() {

@@ -12,7 +12,7 @@ use super::saved_learner::{CheckpointKind, load_learner, save_learner};
 use super::shelf::{BestCheckpoint, CheckpointError, Checkpoints, POLICY_FOLDER, Progress};
 use crate::clock::RunClock;
 use crate::controller::{ActiveController, SavedFolder};
-use crate::env::{Experiment, LoadedData};
+use crate::env::{Experiment, LoadedData, StartingWeights};
 use crate::health::Failure;
 use crate::learner::PolicyLearner;
 use crate::record::{Recording, RoundHistory, RunClaim, RunDirectory};
@@ -81,6 +81,7 @@ pub struct RunView<'w> {
     pub(super) experiment: Res<'w, Experiment>,
     pub(super) clock: Res<'w, RunClock>,
     data: Res<'w, LoadedData>,
+    weights: Option<Res<'w, StartingWeights>>,
     folder: Res<'w, RunDirectory>,
     claim: Res<'w, RunClaim>,
     pub(super) stop: Res<'w, StopSignal>,
@@ -154,6 +155,7 @@ impl RunView<'_> {
             engine: env!("CARGO_PKG_VERSION").into(),
             scenario_hash: self.folder.scenario_hash().into(),
             data_hash: self.data.set.hash().into(),
+            weights_hash: self.weights.as_ref().and_then(|weights| weights.hash()),
             rounds: scenario.run.rounds,
             next_round: at.round,
             step: at.step,

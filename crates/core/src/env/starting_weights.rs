@@ -6,6 +6,7 @@ use std::sync::Arc;
 use bevy_ecs::prelude::*;
 
 use super::Experiment;
+use crate::hash::sha256_of;
 use crate::health::Failure;
 use crate::host::HostDesign;
 use crate::network::{GivenWeights, HostRegistry, NetworkError};
@@ -46,6 +47,15 @@ impl StartingWeights {
                 .and_then(|weights| weights.envs)
                 .unwrap_or(usize::MAX),
         })
+    }
+
+    /// SHA-256 of their names and values, in lower-case hexadecimal; `None` where all is drawn.
+    pub fn hash(&self) -> Option<String> {
+        let all = self.design.weights().into_iter().chain(Some(&self.given)).flatten();
+        let parts: Vec<&[u8]> = all
+            .flat_map(|(name, values)| [name.as_bytes(), values.bytes()])
+            .collect();
+        (!parts.is_empty()).then(|| sha256_of(parts))
     }
 
     /// Copies them into the parameters of an env's host, which have been drawn. Call inside the env's stream guard.

@@ -7,6 +7,7 @@ pub fn progress(next_round: u32, best: Option<u32>) -> Progress {
         engine: "0.1.0".into(),
         scenario_hash: "abcd".into(),
         data_hash: "ef01".into(),
+        weights_hash: None,
         rounds: 9,
         next_round,
         step: 0,
