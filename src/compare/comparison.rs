@@ -171,7 +171,7 @@ fn against_all(policy: &Played, baselines: &[&Played], seed: u64, price: Option<
         .collect();
     let p_values: Vec<f64> = accuracies
         .iter()
-        .map(|differences| sign_flip(&differences.concat(), seed).map_or(1.0, |test| test.p))
+        .map(|differences| sign_flip(&differences.concat(), seed).unwrap_or(1.0))
         .collect();
     let compared = baselines.iter().zip(&accuracies).zip(holm(&p_values));
     compared

@@ -13,8 +13,7 @@ pub use comparison::{Comparison, ControllerSummary, Difference, Paired, Played, 
 pub use decisions::{DecisionSummary, SlotCommits};
 pub use episodes::{Candidate, EpisodeOutcome, Episodes, PlayedEpisodes, play, play_until};
 pub use methods::{
-    ComparisonPlan, LeftOut, MethodComparison, MethodCurves, MethodDifference, MethodSummary, MethodTraining,
-    ScoredTraining,
+    ComparisonPlan, LeftOut, MethodComparison, MethodDifference, MethodSummary, MethodTraining, ScoredTraining,
 };
 pub use metric::Metric;
 pub use statistics::{Estimate, Interval};

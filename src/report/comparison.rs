@@ -118,14 +118,8 @@ pub const fn verdict_words(verdict: Option<Verdict>) -> &'static str {
     }
 }
 
-/// Scores, differences, curves and profiles of methods as CSV, by file name.
-pub fn comparison_tables(comparison: &MethodComparison) -> [(&'static str, String); 4] {
-    let ends = |estimate: &Estimate| {
-        let ends = estimate
-            .interval
-            .map(|interval| [interval.low, interval.high].map(|end| end.to_string()));
-        ends.unwrap_or_default()
-    };
+/// Scores and differences of methods as CSV, by file name.
+pub fn comparison_tables(comparison: &MethodComparison) -> [(&'static str, String); 2] {
     let mut scores = Csv::new(&["method", "task", "run", "seed", comparison.metric.name()]);
     for method in &comparison.methods {
         for training in &method.scores {
@@ -153,14 +147,14 @@ pub fn comparison_tables(comparison: &MethodComparison) -> [(&'static str, Strin
         "verdict",
     ]);
     for difference in &comparison.differences {
-        let [low, high] = ends(&difference.iqm);
+        let interval = difference.iqm.interval;
         differences.push(&[
             difference.first.clone(),
             difference.second.clone(),
             difference.task.clone().unwrap_or_default(),
             difference.iqm.value.to_string(),
-            low,
-            high,
+            exact(interval.map(|interval| interval.low)),
+            exact(interval.map(|interval| interval.high)),
             exact(difference.mann_whitney_p),
             exact(difference.sign_flip_p),
             exact(difference.adjusted_p),
@@ -174,43 +168,5 @@ pub fn comparison_tables(comparison: &MethodComparison) -> [(&'static str, Strin
             verdict_words(difference.verdict).into(),
         ]);
     }
-    let mut curves = Csv::new(&["method", "against", "x", "iqm", "low", "high"]);
-    let mut profiles = Csv::new(&["method", "threshold", "fraction", "low", "high"]);
-    for method in &comparison.curves {
-        for (against, bands) in [("env_steps", &method.by_env_steps), ("seconds", &method.by_seconds)] {
-            for band in bands {
-                let [low, high] = ends(&Estimate {
-                    value: band.iqm,
-                    interval: band.interval,
-                });
-                curves.push(&[
-                    method.method.clone(),
-                    against.into(),
-                    band.x.to_string(),
-                    band.iqm.to_string(),
-                    low,
-                    high,
-                ]);
-            }
-        }
-        for point in &method.profile {
-            let [low, high] = ends(&Estimate {
-                value: point.fraction,
-                interval: point.interval,
-            });
-            profiles.push(&[
-                method.method.clone(),
-                point.tau.to_string(),
-                point.fraction.to_string(),
-                low,
-                high,
-            ]);
-        }
-    }
-    [
-        ("scores.csv", scores.0),
-        ("differences.csv", differences.0),
-        ("curves.csv", curves.0),
-        ("profiles.csv", profiles.0),
-    ]
+    [("scores.csv", scores.0), ("differences.csv", differences.0)]
 }

@@ -38,7 +38,7 @@ pub struct CompareOptions {
     /// Difference that matters, in the metric's unit [default: 0.01 of losses, 0.5 of all others].
     #[arg(long, value_parser = not_negative)]
     pub min_effect: Option<f64>,
-    /// Write scores.csv, differences.csv, curves.csv and profiles.csv into this folder as well.
+    /// Write scores.csv and differences.csv into this folder as well.
     #[arg(long, value_name = "DIR")]
     pub csv: Option<PathBuf>,
     /// Folder in which runs and sweeps are looked for [default: $SIMIC_ENGINE_RUNS or runs].
