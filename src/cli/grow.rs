@@ -8,7 +8,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use super::options::{CheckOptions, GrowOptions};
 use super::output::{print_error, print_note, show_either, width};
 use super::rejection::Rejection;
-use super::{Context, Outcome, init};
+use super::{Context, Outcome, heeded_stop, init};
 use crate::controller::SavedFolder;
 use crate::data::{Surveyed, TaskData, survey};
 use crate::engine::read_text;
@@ -17,13 +17,12 @@ use crate::grow::{Base, GrowError, GrowEvent, Growth, Order, PlayError, Variant,
 use crate::network::{GivenWeights, GrownNetwork};
 use crate::record::{ScenarioFile, scenario_folder};
 use crate::report::growth_text;
-use crate::run::{StopSignal, stop_on_signals};
+use crate::run::StopSignal;
 use crate::scenario::{HostChoice, HostName, Normalise, Override, resolved_ron, ron_text};
 
 /// Grows, compares, chooses, writes.
 pub fn run(options: &GrowOptions, context: &Context) -> Result<Outcome, Rejection> {
-    let stop = StopSignal::default();
-    stop_on_signals(stop.clone()).map_err(|error| Rejection::Usage(format!("no handlers for signals: {error}")))?;
+    let stop = heeded_stop()?;
     check_place(&options.output, options.force)?;
     let order = order(options, context, &stop)?;
     let mut progress = Progress::new(context);
@@ -39,7 +38,7 @@ pub fn run(options: &GrowOptions, context: &Context) -> Result<Outcome, Rejectio
             print_error(context.global, error);
             return Ok(Outcome::Failed);
         }
-        Err(error) => return Err(Rejection::Usage(error.to_string())),
+        Err(error) => return Err(error.into()),
     };
     for note in &growth.notes {
         print_note(format_args!("note: {note}"));
@@ -51,8 +50,7 @@ pub fn run(options: &GrowOptions, context: &Context) -> Result<Outcome, Rejectio
 }
 
 fn order<'a>(options: &GrowOptions, context: &'a Context, stop: &'a StopSignal) -> Result<Order<'a>, Rejection> {
-    let given = options.weights.as_deref().map(Given::read);
-    let given = given.transpose().map_err(Rejection::Usage)?;
+    let given = options.weights.as_deref().map(Given::read).transpose()?;
     let has_host = options.host.is_some();
     let (label, file) = match (&options.data, &options.scenario) {
         (Some(_), _) => ("grow".into(), ScenarioFile::of_text(&text_of_data(options)?)),
@@ -85,8 +83,7 @@ fn order<'a>(options: &GrowOptions, context: &'a Context, stop: &'a StopSignal) 
             .sets
             .iter()
             .map(|set| Override::parse(set))
-            .collect::<Result<_, _>>()
-            .map_err(Rejection::Usage)?,
+            .collect::<Result<_, _>>()?,
         catalog: &context.catalog,
         extension: context.extension,
         threads: context.threads(),
@@ -196,19 +193,18 @@ fn host_value(host: &str, base: &Base, context: &Context) -> Result<String, Reje
         return Ok(host.into());
     }
     let task = base.prepare(&Variant::default())?.loaded.task;
-    let input = context
-        .names
-        .hosts
-        .of(&task.host, base.file.folder.as_deref())
-        .map_err(|error| Rejection::Usage(error.to_string()))?;
-    let input = input.plan(task.classes).input();
+    let hosts = &context.names.hosts;
+    let input = hosts
+        .of(&task.host, base.file.folder.as_deref())?
+        .plan(task.classes)
+        .input();
     let choice = match host {
         "cnn" => HostChoice::Cnn(Default::default()),
         "resnet" => HostChoice::Resnet(Default::default()),
         "vgg" => HostChoice::Vgg(Default::default()),
         name => HostChoice::Named(HostName(name.into())),
     };
-    let design = context.names.hosts.of(&choice, None);
+    let design = hosts.of(&choice, None);
     let design = design.map_err(|error| Rejection::Usage(format!("--host: {error}; or a family: cnn, resnet, vgg")))?;
     let reading = design.reading(input.channels, input.side).unwrap_or(choice);
     Ok(ron_text(&reading))
@@ -218,9 +214,10 @@ fn host_value(host: &str, base: &Base, context: &Context) -> Result<String, Reje
 fn host_of_weights(path: &str, base: &Base, context: &Context) -> Result<String, Rejection> {
     let hosts = &context.names.hosts;
     let task = base.prepare(&Variant::default())?.loaded.task;
-    let input = hosts.of(&task.host, base.file.folder.as_deref());
-    let input = input.map_err(|error| Rejection::Usage(error.to_string()))?;
-    let input = input.plan(task.classes).input();
+    let input = hosts
+        .of(&task.host, base.file.folder.as_deref())?
+        .plan(task.classes)
+        .input();
     let names: Vec<String> = hosts.iter().map(|(name, _)| name.to_owned()).collect();
     for name in &names {
         let known = HostChoice::Named(HostName(name.clone()));

@@ -66,8 +66,7 @@ fn run_sweep(options: &RunOptions, context: &Context) -> Result<Outcome, Rejecti
         out: options.out.clone(),
         ..PlayOptions::default()
     };
-    let overrides = options.overrides().map_err(Rejection::Usage)?;
-    sweep::begin(&play, &overrides, context).map_err(Rejection::Usage)
+    sweep::begin(&play, &options.overrides()?, context)
 }
 
 /// Lets a run stop after `until` rounds.

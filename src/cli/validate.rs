@@ -110,8 +110,8 @@ fn verdict(path: &Path, result: &Result<Sound, Rejection>) -> ValidateResult {
     let (problems, error) = match result {
         Ok(Sound::Scenario(prepared)) => (prepared.loaded.warnings.rows(), None),
         Ok(Sound::Sweep(_)) => (Vec::new(), None),
-        Err(Rejection::Setup(SetupError::Scenario(report))) => (report.rows(), None),
-        Err(other) => (Vec::new(), Some(other.to_string())),
+        Err(Rejection::Scenario(report)) => (report.rows(), None),
+        Err(Rejection::Usage(message)) => (Vec::new(), Some(message.clone())),
     };
     ValidateResult {
         file: path.display().to_string(),

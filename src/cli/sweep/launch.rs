@@ -3,6 +3,7 @@
 use super::{begin_folder, collect, failed};
 use crate::cli::options::PlayOptions;
 use crate::cli::output::{print_note, show};
+use crate::cli::rejection::Rejection;
 use crate::cli::{Context, Outcome};
 use crate::sweep::{Cluster, Launch, Planned, SweepFolder, WorkOptions};
 
@@ -13,12 +14,12 @@ pub(super) fn launch(
     planned: &Planned,
     work: &WorkOptions,
     context: &Context,
-) -> Result<Outcome, String> {
+) -> Result<Outcome, Rejection> {
     let program = std::env::current_exe().map_err(|error| format!("this program has no path: {error}"))?;
     let folder = SweepFolder::of(&planned.plan.name, options.out.as_deref());
-    let folder = folder.absolute().map_err(|error| error.to_string())?;
+    let folder = folder.absolute()?;
     for path in [folder.path(), &program] {
-        cluster.takes(path).map_err(|error| error.to_string())?;
+        cluster.takes(path)?;
     }
     let (folder, plan) = if options.dry_run {
         (folder, planned.plan.clone())

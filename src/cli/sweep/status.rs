@@ -8,6 +8,7 @@ use serde::Serialize;
 use super::open;
 use crate::cli::options::Begun;
 use crate::cli::output::{show, show_json, width};
+use crate::cli::rejection::Rejection;
 use crate::cli::{Context, Outcome};
 use crate::health::FileError;
 use crate::record::RunStatus;
@@ -37,13 +38,11 @@ struct StatusRow {
 }
 
 /// Shows it; all trials of a large sweep with `all`.
-pub(super) fn status(begun: &Begun, all: bool, context: &Context) -> Result<Outcome, String> {
+pub(super) fn status(begun: &Begun, all: bool, context: &Context) -> Result<Outcome, Rejection> {
     let (folder, plan) = open(begun)?;
-    let read = || -> Result<Vec<StatusRow>, FileError> {
-        let state = SweepState::read(&folder, &plan)?;
-        plan.trials.iter().map(|trial| row(&folder, &state, trial)).collect()
-    };
-    let rows = read().map_err(|error| error.to_string())?;
+    let state = SweepState::read(&folder, &plan)?;
+    let rows = plan.trials.iter().map(|trial| row(&folder, &state, trial));
+    let rows: Vec<StatusRow> = rows.collect::<Result<_, _>>()?;
     let mut counts = BTreeMap::new();
     for row in &rows {
         *counts.entry(row.state).or_default() += 1;
