@@ -4,6 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use super::named::Named;
+use clap::ValueEnum;
+
 use super::options::{CompareOptions, Test};
 use super::output::{print_error, print_note, show, show_either, width};
 use super::rejection::Rejection;
@@ -24,7 +26,7 @@ const TASK: &str = "task.name";
 pub fn compare(options: &CompareOptions, context: &Context) -> Result<Outcome, Rejection> {
     if options.list_metrics {
         let mut table = Table::new(&["metric", "what it is", "better"], &[]);
-        for metric in Metric::ALL {
+        for metric in Metric::value_variants() {
             let better = if metric.is_gain() { "more" } else { "less" };
             table.push(vec![metric.name().into(), metric.words().into(), better.into()]);
         }

@@ -41,7 +41,7 @@ pub struct RoundPoint {
 }
 
 /// The results of one training.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct TrainingRecord {
     /// Name of the run's folder.
     pub run_id: String,
@@ -82,31 +82,15 @@ impl TrainingRecord {
     /// Events that cannot be read.
     pub fn of_run(directory: &Path) -> Result<Self, ReadError> {
         let run_id = directory.file_name().unwrap_or_default().to_string_lossy();
-        let mut record = Self::of_nothing(run_id.into_owned());
+        let mut record = Self {
+            run_id: run_id.into_owned(),
+            ..Self::default()
+        };
         let mut in_round = Vec::new();
         for event in EventReader::open(directory)? {
             record.apply(&event?, &mut in_round);
         }
         Ok(record)
-    }
-
-    /// A training of which nothing is known yet.
-    fn of_nothing(run_id: String) -> Self {
-        Self {
-            run_id,
-            scenario: String::new(),
-            task: String::new(),
-            controller: String::new(),
-            seed: BigInteger(0),
-            rounds: 0,
-            is_complete: false,
-            updates: 0,
-            scales_loss: false,
-            confounders: Confounders::default(),
-            is_evaluated: false,
-            episodes: Vec::new(),
-            curve: Vec::new(),
-        }
     }
 
     /// `in_round`: episodes of the round that has not ended yet, with their lengths.

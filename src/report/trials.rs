@@ -4,6 +4,8 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
+use clap::ValueEnum;
+
 use super::comparison::comparison_text;
 use super::csv::{Csv, exact};
 use super::table::Table;
@@ -60,7 +62,7 @@ impl Tables<'_> {
         let axes = self.axes();
         let mut columns = self.head_columns(&axes);
         columns.extend(["state", "reason", "timed_out", "rounds", "env_steps", "evaluated"]);
-        columns.extend(Metric::ALL.map(|metric| metric.name()));
+        columns.extend(Metric::value_variants().iter().map(|metric| metric.name()));
         columns.extend(["train_s", "wall_s", "attempts", "engine", "commit"]);
         let mut csv = Csv::new(&columns);
         for CollectedTrial { trial, result, scores } in &self.0.trials {
@@ -73,7 +75,7 @@ impl Tables<'_> {
             row.push(training.map_or_else(String::new, |training| training.curve.len().to_string()));
             row.push(training.map_or_else(String::new, |training| training.env_steps().to_string()));
             row.push(training.map_or_else(String::new, |training| training.is_evaluated.to_string()));
-            for metric in Metric::ALL {
+            for metric in Metric::value_variants() {
                 row.push(exact(scores.get(metric.name()).copied()));
             }
             row.push(training.map_or_else(String::new, |training| format!("{:.3}", training.seconds())));
