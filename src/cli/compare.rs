@@ -6,11 +6,11 @@ use std::path::Path;
 use super::named::Named;
 use clap::ValueEnum;
 
-use super::options::{CompareOptions, Test};
+use super::options::CompareOptions;
 use super::output::{print_error, print_note, show, show_either, width};
 use super::rejection::Rejection;
 use super::{Context, Outcome};
-use crate::compare::statistics::{Criteria, DecisionTest};
+use crate::compare::statistics::Criteria;
 use crate::compare::{ComparisonPlan, MethodComparison, MethodTraining, Metric, TrainingRecord};
 use crate::health::{AtPath, FileError};
 use crate::report::{Table, comparison_tables, comparison_text};
@@ -48,10 +48,7 @@ pub fn compare(options: &CompareOptions, context: &Context) -> Result<Outcome, R
         &ComparisonPlan {
             metric: options.metric,
             criteria: Criteria {
-                test: match options.test {
-                    Test::MannWhitney => DecisionTest::MannWhitney,
-                    Test::SignFlip => DecisionTest::PairedSignFlip,
-                },
+                test: options.test,
                 alpha: options.alpha,
                 min_effect: options.min_effect.unwrap_or(options.metric.usual_effect()),
             },

@@ -1,19 +1,19 @@
 //! `grow`: a network on a user's data within a budget, beside what else the compute could have been spent on.
 
-use std::io::IsTerminal;
 use std::path::Path;
 
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::ProgressBar;
 
 use super::options::{CheckOptions, GrowOptions};
 use super::output::{print_error, print_note, show_either, width};
+use super::progress::Progress;
 use super::rejection::Rejection;
 use super::{Context, Outcome, heeded_stop, init};
 use crate::controller::SavedFolder;
 use crate::data::{Surveyed, TaskData, survey};
 use crate::engine::read_text;
 use crate::export::{self, GROWTH_FILE, SCENARIO_FILE, check_place, export_network};
-use crate::grow::{Base, GrowError, GrowEvent, Growth, Order, PlayError, Variant, grow};
+use crate::grow::{Base, GrowError, GrowEvent, Growth, Order, Variant, grow};
 use crate::network::{GivenWeights, GrownNetwork};
 use crate::record::{ScenarioFile, scenario_folder};
 use crate::report::growth_text;
@@ -25,16 +25,16 @@ pub fn run(options: &GrowOptions, context: &Context) -> Result<Outcome, Rejectio
     let stop = heeded_stop()?;
     check_place(&options.output, options.force)?;
     let order = order(options, context, &stop)?;
-    let mut progress = Progress::new(context);
-    let grown = grow(&order, &mut |event| progress.show(event));
-    progress.clear();
+    let mut attempts = Attempts::new(context);
+    let grown = grow(&order, &mut |event| attempts.show(event));
+    attempts.bar.finish_and_clear();
     let growth = match grown {
         Ok(growth) => growth,
         Err(GrowError::Stopped) => {
             print_note(GrowError::Stopped);
             return Ok(stop.requested().map_or(Outcome::Failed, Outcome::Stopped));
         }
-        Err(GrowError::Play(PlayError::Engine(error))) if error.position.round.is_some() => {
+        Err(GrowError::Engine(error)) if error.position.round.is_some() => {
             print_error(context.global, error);
             return Ok(Outcome::Failed);
         }
@@ -236,80 +236,50 @@ fn host_of_weights(path: &str, base: &Base, context: &Context) -> Result<String,
     )))
 }
 
-/// A bar on a terminal, a line an attempt elsewhere; nothing with `--quiet`.
-struct Progress {
-    bar: Option<ProgressBar>,
-    is_quiet: bool,
+/// What is being tried.
+struct Attempts {
+    progress: Progress,
+    bar: ProgressBar,
     name: String,
 }
 
-impl Progress {
+impl Attempts {
     fn new(context: &Context) -> Self {
-        let is_quiet = context.global.quiet;
-        let is_drawn = !is_quiet && std::io::stderr().is_terminal();
-        let bar = is_drawn.then(|| {
-            let bar = context.terminal.add(ProgressBar::new(1));
-            // The template is a constant, so the default is never seen.
-            let style = ProgressStyle::with_template("{bar:24} {percent:>3} %  {msg}");
-            bar.set_style(
-                style
-                    .unwrap_or_else(|_| ProgressStyle::default_bar())
-                    .progress_chars("━━─"),
-            );
-            bar
-        });
+        let progress = Progress::new(context);
         Self {
-            bar,
-            is_quiet,
+            bar: progress.bar(1, "{bar:24} {percent:>3} %  {msg}"),
+            progress,
             name: String::new(),
         }
     }
 
     fn show(&mut self, event: GrowEvent) {
-        match (event, &self.bar) {
-            (GrowEvent::Begins { name, steps }, bar) => {
+        match event {
+            GrowEvent::Begins { name, steps } => {
                 name.clone_into(&mut self.name);
-                if let Some(bar) = bar {
-                    bar.set_length(steps);
-                    bar.set_position(0);
-                    bar.set_message(self.name.clone());
-                }
+                self.bar.set_length(steps);
+                self.bar.set_position(0);
+                self.bar.set_message(self.name.clone());
             }
-            (GrowEvent::Step, Some(bar)) => bar.inc(1),
-            (GrowEvent::Ends { validation }, bar) if !self.is_quiet => {
+            GrowEvent::Step => self.bar.inc(1),
+            GrowEvent::Ends { validation } => {
                 let accuracy = validation.map_or("nothing was measured".into(), |accuracy| {
                     format!("{accuracy:.2} % of the validation part")
                 });
-                let line = format!("{}: {accuracy}", self.name);
-                match bar {
-                    Some(bar) => bar.suspend(|| print_note(line)),
-                    None => print_note(line),
-                }
+                self.progress.say(&format!("{}: {accuracy}", self.name));
             }
-            (GrowEvent::Step | GrowEvent::Ends { .. }, _) => {}
-        }
-    }
-
-    fn clear(&self) {
-        if let Some(bar) = &self.bar {
-            bar.finish_and_clear();
         }
     }
 }
 
 /// Puts the network that was chosen, the table and the scenario into the folder.
 fn write(growth: &Growth, options: &GrowOptions) -> Result<(), Rejection> {
-    let chosen = growth
-        .rows
-        .iter()
-        .position(|row| row.way == growth.choice.way)
-        .unwrap_or_default();
-    let (network, scenario) = (&growth.networks[chosen], &growth.scenarios[chosen]);
+    let network = &growth.network;
     let failed = |error: &dyn std::fmt::Display| Rejection::Usage(format!("the result is not written: {error}"));
     let kept = network.to_bytes().map_err(|error| failed(&error))?;
     let mut files = export_network(network, kept, Some(&growth.choice.why))?;
     let table = serde_json::to_vec_pretty(growth).map_err(|error| failed(&error))?;
-    let scenario = resolved_ron(scenario).map_err(|error| failed(&error))?;
+    let scenario = resolved_ron(&growth.scenario).map_err(|error| failed(&error))?;
     files.extend([(GROWTH_FILE, table), (SCENARIO_FILE, scenario.into_bytes())]);
     Ok(export::write(&options.output, &files)?)
 }

@@ -3,6 +3,7 @@
 mod outcome;
 mod options;
 mod output;
+mod progress;
 mod compare;
 mod eval_progress;
 mod explain;

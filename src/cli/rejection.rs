@@ -47,6 +47,15 @@ impl From<PlanError> for Rejection {
     }
 }
 
+impl From<GrowError> for Rejection {
+    fn from(error: GrowError) -> Self {
+        match error {
+            GrowError::Setup(error) => error.into(),
+            other => Self::Usage(other.to_string()),
+        }
+    }
+}
+
 /// Errors that are told as they are.
 macro_rules! told {
     ($($error:ty),+) => {
@@ -58,27 +67,10 @@ macro_rules! told {
     };
 }
 
-told!(
-    String,
-    FileError,
-    NameError,
-    UnknownField,
-    DataError,
-    FindRunError,
-    ResumeError,
-    ReadError
-);
-told!(
-    ExportError,
-    TableError,
-    DiffError,
-    FrozenPolicyError,
-    FolderError,
-    LaunchError,
-    ReplicateError,
-    NetworkError,
-    GrowError
-);
+told! {
+    String, FileError, NameError, UnknownField, DataError, NetworkError, FindRunError, ResumeError, FrozenPolicyError, ReadError,
+    ExportError, TableError, DiffError, FolderError, LaunchError, ReplicateError
+}
 
 impl Rejection {
     /// Says why. The command ends as rejected even if that cannot be printed.

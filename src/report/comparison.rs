@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use super::csv::{Csv, exact};
 use super::table::Table;
-use super::words::{ABSENT, wrapped};
+use super::words::{ABSENT, cell, number, wrapped};
 use crate::compare::statistics::{Arm, Criteria, DecisionTest, Verdict};
 use crate::compare::{Estimate, MethodComparison};
 
@@ -66,13 +66,8 @@ pub fn comparison_text(comparison: &MethodComparison, width: usize) -> String {
                 format!("{} - {}", difference.first, difference.second),
                 format!("{:+.decimals$}", difference.iqm.value),
                 interval(&difference.iqm, decimals),
-                difference
-                    .adjusted_p
-                    .map_or_else(|| ABSENT.into(), |p| format!("{p:.3}")),
-                difference
-                    .probability_of_improvement
-                    .as_ref()
-                    .map_or_else(|| ABSENT.into(), |better| format!("{:.2}", better.value)),
+                number(difference.adjusted_p, 3),
+                number(difference.probability_of_improvement.map(|better| better.value), 2),
                 verdict_words(difference.verdict).into(),
             ]);
         }
@@ -100,10 +95,9 @@ pub fn comparison_text(comparison: &MethodComparison, width: usize) -> String {
 
 /// `12.3 … 14.5`
 pub fn interval(estimate: &Estimate, decimals: usize) -> String {
-    estimate.interval.map_or_else(
-        || ABSENT.into(),
-        |interval| format!("{:.decimals$} … {:.decimals$}", interval.low, interval.high),
-    )
+    cell(estimate.interval, |interval| {
+        format!("{:.decimals$} … {:.decimals$}", interval.low, interval.high)
+    })
 }
 
 /// A verdict in a table, of the first of two.
@@ -158,12 +152,7 @@ pub fn comparison_tables(comparison: &MethodComparison) -> [(&'static str, Strin
             exact(difference.mann_whitney_p),
             exact(difference.sign_flip_p),
             exact(difference.adjusted_p),
-            exact(
-                difference
-                    .probability_of_improvement
-                    .as_ref()
-                    .map(|better| better.value),
-            ),
+            exact(difference.probability_of_improvement.map(|better| better.value)),
             exact(difference.hodges_lehmann),
             verdict_words(difference.verdict).into(),
         ]);

@@ -5,7 +5,7 @@ use std::fmt::Write;
 
 use super::comparison::{interval, verdict_words};
 use super::table::Table;
-use super::words::{ABSENT, wrapped};
+use super::words::{ABSENT, cell, number, wrapped};
 use crate::compare::{ControllerSummary, DecisionSummary, Difference, Paired, SlotCommits, Summary};
 use crate::eval::{Blind, Cost, Evaluation, PlayedCheckpoint, PolicyCommits};
 
@@ -124,18 +124,13 @@ fn others(evaluation: &Evaluation) -> Table {
         &["committed, test %", "reward", "params", "J", "GMAC"],
     );
     for player in &evaluation.comparison.players {
-        let test = player.test_accuracy;
         table.push(vec![
             player.name.clone(),
-            test.map_or_else(|| ABSENT.into(), |accuracy| format!("{accuracy:.2}")),
+            number(player.test_accuracy, 2),
             format!("{:.2}", player.reward.mean.value),
             format!("{:.2}x", player.param_ratio.mean.value),
-            player
-                .accuracy_minus_price
-                .map_or_else(|| ABSENT.into(), |net| format!("{:.2}", net.mean.value)),
-            player
-                .gmacs
-                .map_or_else(|| ABSENT.into(), |gmacs| format!("{gmacs:.3}")),
+            number(player.accuracy_minus_price.map(|net| net.mean.value), 2),
+            number(player.gmacs, 3),
         ]);
     }
     table
@@ -154,8 +149,8 @@ fn costs(evaluation: &Evaluation) -> Option<Table> {
             cost.name.clone(),
             cost.steps.to_string(),
             format!("{:.2}", cost.seconds),
-            cost.schedules.map_or_else(|| ABSENT.into(), |tried| tried.to_string()),
-            found_by.map_or_else(|| ABSENT.into(), |gmacs| format!("{gmacs:.2}")),
+            cell(cost.schedules, |tried| tried.to_string()),
+            number(found_by, 2),
         ]);
     }
     Some(table)
@@ -233,8 +228,7 @@ fn step_table(players: &[ControllerSummary]) -> Table {
             decisions.first_commit,
             decisions.last_commit,
         ];
-        let cell = |step: Option<f64>| step.map_or_else(|| ABSENT.into(), |step| format!("{step:.1}"));
-        steps.map(cell).into()
+        steps.map(|step| number(step, 1)).into()
     })
 }
 

@@ -5,7 +5,6 @@ use std::path::Path;
 use super::table::Table;
 use super::words::{number, wrapped};
 use crate::grow::{Bounded, Growth, Row};
-use crate::telemetry::Num;
 
 /// Columns that go first where there is no room for them.
 const DROPPED: [&str; 6] = ["tried", "rate", "steps", "val %", "GMAC spent", "seconds"];
@@ -60,7 +59,7 @@ fn cells(row: &Row, has_old: bool) -> Vec<String> {
         format!("{:.1} to {:.1}", row.test.low, row.test.high),
         ahead,
     ];
-    cells.extend(has_old.then(|| number(row.old.map(|old| Num(old.mean)), 2)));
+    cells.extend(has_old.then(|| number(row.old.map(|old| old.mean), 2)));
     cells
 }
 

@@ -1,7 +1,7 @@
 //! The runs of a folder in a table.
 
 use super::table::Table;
-use super::words::ABSENT;
+use super::words::{ABSENT, cell, number};
 use crate::record::RunEntry;
 use crate::run::size;
 use crate::telemetry::Timestamp;
@@ -22,10 +22,8 @@ pub fn runs_table(runs: &[RunEntry], width: usize, now: Timestamp) -> String {
             run.scenario.clone().unwrap_or_default(),
             run.tags.join(" "),
             rounds(run),
-            run.best_accuracy
-                .map_or_else(|| ABSENT.into(), |best| format!("{:.1}", best.0)),
-            run.began()
-                .map_or_else(|| ABSENT.into(), |began| age(now.milliseconds() - began.milliseconds())),
+            number(run.best_accuracy, 1),
+            cell(run.began(), |began| age(now.milliseconds() - began.milliseconds())),
             size(run.size_bytes.into()),
         ]);
     }

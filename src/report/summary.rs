@@ -7,7 +7,7 @@ use std::path::Path;
 
 use super::results::{self, Average, Gains, Learning};
 use super::table::Table;
-use super::words::{ABSENT, number, signed};
+use super::words::{cell, number, signed};
 use crate::telemetry::{CommittedSeed, EpisodeResult, Fallbacks, LiveState, Num, RoundResult};
 use uncommitted::uncommitted;
 
@@ -287,15 +287,10 @@ fn points(seed: &CommittedSeed) -> f64 {
 
 /// `+2.25 ± 0.40`
 fn contribution(seed: &CommittedSeed) -> String {
-    seed.worth.contribution.map_or_else(
-        || ABSENT.into(),
-        |contribution| {
-            let error = contribution
-                .standard_error
-                .map_or_else(|| ABSENT.into(), |error| format!("{error:.2}"));
-            format!("{:+.2} ± {error}", contribution.points)
-        },
-    )
+    cell(seed.worth.contribution, |contribution| {
+        let error = number(contribution.standard_error, 2);
+        format!("{:+.2} ± {error}", contribution.points)
+    })
 }
 
 fn latest_rounds(live: &LiveState, width: usize) -> Option<String> {
@@ -347,7 +342,7 @@ fn comparison(live: &LiveState) -> Option<String> {
             format!("{name} (e{}: env {}, round {})", at.episode, at.env, at.round + 1),
             accuracy(host.data.test_accuracy),
             accuracy(Some(Num(host.committed_accuracy()))),
-            ratio.map_or_else(|| ABSENT.into(), |ratio| format!("{:.2}x", ratio.0)),
+            cell(ratio, |ratio| format!("{:.2}x", ratio.0)),
         ]);
     }
     if let Some(still) = baseline {

@@ -9,8 +9,8 @@ use clap::ValueEnum;
 use super::comparison::comparison_text;
 use super::csv::{Csv, exact};
 use super::table::Table;
-use super::words::{ABSENT, wrapped};
-use crate::compare::Metric;
+use super::words::{cell, number, wrapped};
+use crate::compare::{Metric, TrainingRecord};
 use crate::health::{AtPath, FileError};
 use crate::sweep::{
     Collected, CollectedTrial, Forecast, Plan, SweepFolder, Trial, TrialResult, end_name, replace_shared,
@@ -215,16 +215,15 @@ fn results_table(collected: &Collected) -> Table {
         let result = trial.result.as_ref();
         let training = result.and_then(|result| result.training.as_ref());
         let score = |metric: Metric| trial.scores.get(metric.name()).copied();
-        let number = |value: Option<f64>| value.map_or_else(|| ABSENT.into(), |value| format!("{value:.2}"));
         table.push(vec![
             short_id(&trial.trial.id),
             trial.trial.label(),
             result.map_or_else(|| "waiting".into(), end_text),
             trial.trial.seed.0.to_string(),
-            training.map_or_else(|| ABSENT.into(), |training| training.curve.len().to_string()),
-            number(score(Metric::Accuracy)),
-            number(score(Metric::AccuracyMinusRent)),
-            training.map_or_else(|| ABSENT.into(), |training| format!("{:.0}", training.seconds())),
+            cell(training, |training| training.curve.len().to_string()),
+            number(score(Metric::Accuracy), 2),
+            number(score(Metric::AccuracyMinusRent), 2),
+            number(training.map(TrainingRecord::seconds), 0),
         ]);
     }
     table

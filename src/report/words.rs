@@ -7,14 +7,19 @@ pub const WIDTH: usize = 80;
 /// What was not measured.
 pub const ABSENT: &str = "—";
 
+/// As `show` writes it.
+pub(super) fn cell<T>(value: Option<T>, show: impl FnOnce(T) -> String) -> String {
+    value.map_or_else(|| ABSENT.into(), show)
+}
+
 /// `12.34`
-pub(super) fn number(value: Option<Num>, decimals: usize) -> String {
-    value.map_or_else(|| ABSENT.into(), |value| format!("{:.decimals$}", value.0))
+pub(super) fn number(value: Option<impl Into<Num>>, decimals: usize) -> String {
+    cell(value, |value| format!("{:.decimals$}", value.into().0))
 }
 
 /// `+1.23`
 pub fn signed(value: Option<f64>, decimals: usize) -> String {
-    value.map_or_else(|| ABSENT.into(), |value| format!("{value:+.decimals$}"))
+    cell(value, |value| format!("{value:+.decimals$}"))
 }
 
 /// A paragraph in lines of at most `width` characters, broken between words; a longer word has a line of its own.
