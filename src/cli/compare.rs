@@ -7,7 +7,7 @@ use super::named::Named;
 use clap::ValueEnum;
 
 use super::options::CompareOptions;
-use super::output::{print_error, print_note, show, show_either, width};
+use super::output::{print_note, show, show_either, width};
 use super::rejection::Rejection;
 use super::{Context, Outcome};
 use crate::compare::statistics::Criteria;
@@ -25,11 +25,12 @@ const TASK: &str = "task.name";
 /// Reads all trainings, groups them into methods, and compares these.
 pub fn compare(options: &CompareOptions, context: &Context) -> Result<Outcome, Rejection> {
     if options.list_metrics {
-        let mut table = Table::new(&["metric", "what it is", "better"], &[]);
-        for metric in Metric::value_variants() {
+        let row = |metric: &Metric| {
             let better = if metric.is_gain() { "more" } else { "less" };
-            table.push(vec![metric.name().into(), metric.words().into(), better.into()]);
-        }
+            vec![metric.name().into(), metric.words().into(), better.into()]
+        };
+        let rows = Metric::value_variants().iter().map(row);
+        let table = Table::of(&["metric", "what it is", "better"], &[], rows);
         return Ok(show(table.render_within(width(), &[])));
     }
     let mut found = Found::default();
@@ -57,11 +58,8 @@ pub fn compare(options: &CompareOptions, context: &Context) -> Result<Outcome, R
             side_by_side: false,
         },
     );
-    if let Some(folder) = &options.csv
-        && let Err(error) = write_tables(&comparison, folder)
-    {
-        print_error(context.global, format_args!("--csv: {error}"));
-        return Ok(Outcome::Failed);
+    if let Some(folder) = &options.csv {
+        write_tables(&comparison, folder).map_err(|error| Rejection::failed(format_args!("--csv: {error}")))?;
     }
     Ok(show_either(context.global, &comparison, || {
         comparison_text(&comparison, width())

@@ -40,11 +40,9 @@ pub fn eval(options: &EvalOptions, context: &Context) -> Result<Outcome, Rejecti
         return Ok(stopped.map_or(Outcome::Done, Outcome::Stopped));
     }
     let evaluation = Evaluation::new(&study, found.subject(), rows, blind);
-    if let Some(place) = &options.save
-        && let Err(error) = evaluation.save(place)
-    {
-        print_error(context.global, format_args!("--save: {error}"));
-        return Ok(Outcome::Failed);
+    if let Some(place) = &options.save {
+        let saved = evaluation.save(place);
+        saved.map_err(|error| Rejection::failed(format_args!("--save: {error}")))?;
     }
     let shown = show_either(context.global, &evaluation, || evaluation_text(&evaluation, width()));
     Ok(stopped.map_or(shown, Outcome::Stopped))

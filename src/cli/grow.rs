@@ -5,7 +5,7 @@ use std::path::Path;
 use indicatif::ProgressBar;
 
 use super::options::{CheckOptions, GrowOptions};
-use super::output::{print_error, print_note, show_either, width};
+use super::output::{print_note, show_either, width};
 use super::progress::Progress;
 use super::rejection::Rejection;
 use super::{Context, Outcome, heeded_stop, init};
@@ -33,10 +33,6 @@ pub fn run(options: &GrowOptions, context: &Context) -> Result<Outcome, Rejectio
         Err(GrowError::Stopped) => {
             print_note(GrowError::Stopped);
             return Ok(stop.requested().map_or(Outcome::Failed, Outcome::Stopped));
-        }
-        Err(GrowError::Engine(error)) if error.position.round.is_some() => {
-            print_error(context.global, error);
-            return Ok(Outcome::Failed);
         }
         Err(error) => return Err(error.into()),
     };

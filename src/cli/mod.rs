@@ -73,17 +73,16 @@ pub fn main(extension: Extension) -> ExitCode {
             };
         }
     };
-    let rejection = match execute(&arguments, &extension) {
-        Ok(outcome) => return outcome.into(),
-        Err(rejection) => rejection,
-    };
-    rejection.print(&arguments.global);
-    match &arguments.command {
-        Command::Run(_) => print_note("nothing was run"),
-        Command::Resume(_) => print_note("nothing was changed"),
-        _ => {}
-    }
-    Outcome::Rejected.into()
+    let outcome = execute(&arguments, &extension).unwrap_or_else(|rejection| {
+        let outcome = rejection.print(&arguments.global);
+        match (&arguments.command, outcome) {
+            (Command::Run(_), Outcome::Rejected) => print_note("nothing was run"),
+            (Command::Resume(_), Outcome::Rejected) => print_note("nothing was changed"),
+            _ => {}
+        }
+        outcome
+    });
+    outcome.into()
 }
 
 /// What every command works with.

@@ -1,7 +1,9 @@
-//! Why a command is not done, before anything was touched.
+//! Why a command is not done: before anything was touched, or once it had begun.
 
-use super::output::{print_note, refuse, show_json};
-use super::{GlobalOptions, report_text};
+use std::fmt::Display;
+
+use super::output::{print_error, print_note, refuse, show_json};
+use super::{GlobalOptions, Outcome, report_text};
 use crate::checkpoint::{FrozenPolicyError, ResumeError};
 use crate::data::DataError;
 use crate::engine::SetupError;
@@ -26,6 +28,9 @@ pub enum Rejection {
     /// In words.
     #[error("{0}")]
     Usage(String),
+    /// What went wrong once it had begun; what was written stays.
+    #[error("{0}")]
+    Failed(String),
 }
 
 impl From<SetupError> for Rejection {
@@ -51,6 +56,7 @@ impl From<GrowError> for Rejection {
     fn from(error: GrowError) -> Self {
         match error {
             GrowError::Setup(error) => error.into(),
+            GrowError::Engine(error) if error.position.round.is_some() => Self::failed(error),
             other => Self::Usage(other.to_string()),
         }
     }
@@ -73,12 +79,21 @@ told! {
 }
 
 impl Rejection {
-    /// Says why. The command ends as rejected even if that cannot be printed.
-    pub fn print(&self, global: &GlobalOptions) {
+    pub fn failed(error: impl Display) -> Self {
+        Self::Failed(error.to_string())
+    }
+
+    /// Says why, and returns what the command ends with, even if that cannot be printed.
+    pub fn print(&self, global: &GlobalOptions) -> Outcome {
         match self {
             Self::Scenario(report) if global.json => _ = show_json(&report.rows()),
             Self::Scenario(report) => print_note(report_text(report, global)),
             Self::Usage(message) => refuse(global, message),
+            Self::Failed(message) => print_error(global, message),
+        }
+        match self {
+            Self::Failed(_) => Outcome::Failed,
+            _ => Outcome::Rejected,
         }
     }
 }

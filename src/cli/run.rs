@@ -190,13 +190,13 @@ fn dry_run(prepared: &Prepared, context: &Context) -> Result<Outcome, Rejection>
             origins: &loaded.origins,
         }));
     }
-    Ok(match resolved_ron(&loaded.scenario) {
-        Ok(text) => show(format_args!("{}\n{}{text}\n", headline(loaded), commented(&memory))),
-        Err(error) => {
-            print_error(global, format_args!("the scenario cannot be written: {error}"));
-            Outcome::Failed
-        }
-    })
+    let text = resolved_ron(&loaded.scenario);
+    let text = text.map_err(|error| Rejection::failed(format_args!("the scenario cannot be written: {error}")))?;
+    Ok(show(format_args!(
+        "{}\n{}{text}\n",
+        headline(loaded),
+        commented(&memory)
+    )))
 }
 
 /// Lines as RON comments.

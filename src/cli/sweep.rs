@@ -4,7 +4,6 @@ mod launch;
 mod status;
 mod view;
 
-use std::fmt::Display;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -55,10 +54,10 @@ pub fn sweep(options: &SweepOptions, context: &Context) -> Result<Outcome, Rejec
         }
         SweepCommand::Collect { begun } => {
             let (folder, plan) = open(begun)?;
-            Ok(collect(&folder, &plan, context))
+            collect(&folder, &plan, context)
         }
         SweepCommand::SideBySide { sweep, replicate } => side_by_side(sweep, *replicate, context),
-        SweepCommand::Retry { begun, trials } => retry(begun, trials, context),
+        SweepCommand::Retry { begun, trials } => retry(begun, trials),
     }
 }
 
@@ -115,10 +114,7 @@ pub(super) fn begin(options: &PlayOptions, overrides: &[Override], context: &Con
             format!("{}\n{forecast}\n\n{}", headline(plan, &work), plan_table(plan, width()))
         }));
     }
-    let (folder, plan) = match begin_folder(options, &planned, context) {
-        Ok(begun) => begun,
-        Err(ended) => return ended,
-    };
+    let (folder, plan) = begin_folder(options, &planned)?;
     if !context.global.quiet {
         print_note(format_args!(
             "{} in {}",
@@ -129,9 +125,7 @@ pub(super) fn begin(options: &PlayOptions, overrides: &[Override], context: &Con
     if options.plan_only {
         return Ok(Outcome::Done);
     }
-    if let Err(error) = try_misplaced_again(&folder, &plan) {
-        return Ok(failed(error, context));
-    }
+    try_misplaced_again(&folder, &plan).map_err(Rejection::failed)?;
     play(&folder, &plan, &work, context)
 }
 
@@ -143,27 +137,16 @@ struct Preview<'a> {
     forecast: &'a Forecast,
 }
 
-/// The folder of a sweep that begins, or how the command ends: it has failed where a part of the folder has been made,
-/// else it is refused.
-fn begin_folder(
-    options: &PlayOptions,
-    planned: &Planned,
-    context: &Context,
-) -> Result<(SweepFolder, Plan), Result<Outcome, Rejection>> {
+/// The folder of a sweep that begins; the command has failed where a part of it has been made, else it is refused.
+fn begin_folder(options: &PlayOptions, planned: &Planned) -> Result<(SweepFolder, Plan), Rejection> {
     let folder = SweepFolder::of(&planned.plan.name, options.out.as_deref());
     let begun = folder
         .begin(planned, options.extend)
         .and_then(|()| SweepFolder::open(folder.path(), None));
     begun.map_err(|error| match error {
-        FolderError::Unwritten(_) if folder.path().exists() => Ok(failed(error, context)),
-        error => Err(error.into()),
+        FolderError::Unwritten(_) if folder.path().exists() => Rejection::failed(error),
+        error => error.into(),
     })
-}
-
-/// Something went wrong once there were files of the sweep.
-fn failed(error: impl Display, context: &Context) -> Outcome {
-    print_error(context.global, error);
-    Outcome::Failed
 }
 
 /// `quick: 6 trials (2 points x 3 replicates), 2 at once with 1 thread each`
@@ -194,9 +177,7 @@ fn play(folder: &SweepFolder, plan: &Plan, options: &WorkOptions, context: &Cont
         played
     });
     view.clear();
-    if let Err(error) = played {
-        return Ok(failed(error, context));
-    }
+    played.map_err(Rejection::failed)?;
     if let Some(request) = stop.requested() {
         print_note(format_args!(
             "stopped as asked; continue with: simic-engine sweep work {}",
@@ -204,10 +185,7 @@ fn play(folder: &SweepFolder, plan: &Plan, options: &WorkOptions, context: &Cont
         ));
         return Ok(Outcome::Stopped(request));
     }
-    let results = match Results::read(folder) {
-        Ok(results) => results,
-        Err(error) => return Ok(failed(error, context)),
-    };
+    let results = Results::read(folder).map_err(Rejection::failed)?;
     let end = |trial: &Trial| results.end(&trial.id);
     if let Some(only) = &options.only {
         let has_failed = plan.trial(only).and_then(end) == Some(TrialEnd::Failed);
@@ -222,25 +200,19 @@ fn play(folder: &SweepFolder, plan: &Plan, options: &WorkOptions, context: &Cont
         ));
         return Ok(Outcome::Done);
     }
-    Ok(collect(folder, plan, context))
+    collect(folder, plan, context)
 }
 
-fn collect(folder: &SweepFolder, plan: &Plan, context: &Context) -> Outcome {
-    let written = Collected::read(folder, plan).and_then(|collected| {
-        let collected = collected.judged(plan);
-        Ok((write_sweep(&collected, folder)?, collected))
-    });
-    let (files, collected) = match written {
-        Ok(written) => written,
-        Err(error) => return failed(error, context),
-    };
+fn collect(folder: &SweepFolder, plan: &Plan, context: &Context) -> Result<Outcome, Rejection> {
+    let collected = Collected::read(folder, plan).map_err(Rejection::failed)?.judged(plan);
+    let files = write_sweep(&collected, folder).map_err(Rejection::failed)?;
     let shown = show_either(context.global, &collected, || {
         let files: String = files.iter().map(|path| format!("{}\n", path.display())).collect();
         sweep_text(&collected, width()) + &files
     });
     let failed = collected.trials.iter().filter_map(|trial| trial.result.as_ref());
     let has_failure = failed.into_iter().any(|result| result.end == TrialEnd::Failed);
-    ended(has_failure, folder).unless_done(shown)
+    Ok(ended(has_failure, folder).unless_done(shown))
 }
 
 /// Shows what has ended so far, and writes nothing.
@@ -304,7 +276,7 @@ fn ended(has_failure: bool, folder: &SweepFolder) -> Outcome {
     Outcome::Failed
 }
 
-fn retry(begun: &Begun, ids: &[String], context: &Context) -> Result<Outcome, Rejection> {
+fn retry(begun: &Begun, ids: &[String]) -> Result<Outcome, Rejection> {
     let (folder, plan) = open(begun)?;
     let results = Results::read(&folder)?;
     let has_failed = |trial: &&Trial| results.end(&trial.id) == Some(TrialEnd::Failed);
@@ -331,9 +303,7 @@ fn retry(begun: &Begun, ids: &[String], context: &Context) -> Result<Outcome, Re
         .flat_map(|group| group.iter().rev())
         .filter(|trial| has_failed(trial))
     {
-        if let Err(error) = try_again(&folder, &trial.id, &results) {
-            return Ok(failed(error, context));
-        }
+        try_again(&folder, &trial.id, &results).map_err(Rejection::failed)?;
         count += 1;
     }
     Ok(show(format_args!(

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use super::results::{self, Average, Gains, Learning};
 use super::table::Table;
-use super::words::{cell, number, signed};
+use super::words::{cell, filled, number, signed, wrapped};
 use crate::telemetry::{CommittedSeed, EpisodeResult, Fallbacks, LiveState, Num, RoundResult};
 use uncommitted::uncommitted;
 
@@ -52,25 +52,10 @@ fn headline(live: &LiveState) -> Option<String> {
     ))
 }
 
-/// Words behind a label, broken where the line ends and indented below each other.
-fn labelled(label: &str, words: &[String], width: usize) -> String {
-    let mut text = format!("{label:<LABEL_WIDTH$}");
-    let mut column = LABEL_WIDTH;
-    for (index, word) in words.iter().enumerate() {
-        let length = word.chars().count();
-        let is_first = column == LABEL_WIDTH;
-        if !is_first && column + 1 + length > width {
-            _ = write!(text, "\n{:LABEL_WIDTH$}", "");
-            column = LABEL_WIDTH;
-        } else if !is_first {
-            text.push(' ');
-            column += 1;
-        }
-        let comma = if index + 1 < words.len() { "" } else { "\n" };
-        _ = write!(text, "{word}{comma}");
-        column += length;
-    }
-    text
+/// Lines behind a label, indented below each other.
+fn labelled(label: &str, lines: &str) -> String {
+    let lines = lines.replace('\n', &format!("\n{:LABEL_WIDTH$}", ""));
+    format!("{label:<LABEL_WIDTH$}{lines}\n")
 }
 
 /// [`labelled`] with whole entries, separated by commas.
@@ -79,13 +64,12 @@ fn listed(label: &str, entries: &[String], width: usize) -> String {
     if let Some(last) = words.last_mut() {
         last.pop();
     }
-    labelled(label, &words, width)
+    labelled(label, &filled(words.iter().map(String::as_str), width - LABEL_WIDTH))
 }
 
-/// [`labelled`] with the words of a sentence.
+/// [`labelled`] with a sentence.
 fn said(label: &str, sentence: &str, width: usize) -> String {
-    let words: Vec<String> = sentence.split_whitespace().map(String::from).collect();
-    labelled(label, &words, width)
+    labelled(label, &wrapped(sentence, width - LABEL_WIDTH))
 }
 
 fn rounds_table(rounds: &[RoundResult], width: usize) -> Option<String> {

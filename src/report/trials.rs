@@ -184,16 +184,12 @@ pub fn forecast_text(forecast: &Forecast, width: usize) -> String {
 
 /// The trials that are planned, in lines of at most `width` characters.
 pub fn plan_table(plan: &Plan, width: usize) -> String {
-    let mut table = Table::new(&["trial", "settings"], &["seed", "rounds"]);
-    for trial in &plan.trials {
-        table.push(vec![
-            trial.id.clone(),
-            trial.label(),
-            trial.seed.0.to_string(),
-            trial.rounds.to_string(),
-        ]);
-    }
-    table.render_within(width, &[])
+    let row = |trial: &Trial| {
+        let (seed, rounds) = (trial.seed.0.to_string(), trial.rounds.to_string());
+        vec![trial.id.clone(), trial.label(), seed, rounds]
+    };
+    let rows = plan.trials.iter().map(row);
+    Table::of(&["trial", "settings"], &["seed", "rounds"], rows).render_within(width, &[])
 }
 
 /// The trials, and what the judge says of their points.
@@ -207,15 +203,11 @@ pub fn sweep_text(collected: &Collected, width: usize) -> String {
 }
 
 fn results_table(collected: &Collected) -> Table {
-    let mut table = Table::new(
-        &["trial", "settings", "state"],
-        &["seed", "rounds", "accuracy", "minus rent", "s"],
-    );
-    for trial in &collected.trials {
+    let row = |trial: &CollectedTrial| {
         let result = trial.result.as_ref();
         let training = result.and_then(|result| result.training.as_ref());
         let score = |metric: Metric| trial.scores.get(metric.name()).copied();
-        table.push(vec![
+        vec![
             short_id(&trial.trial.id),
             trial.trial.label(),
             result.map_or_else(|| "waiting".into(), end_text),
@@ -224,9 +216,13 @@ fn results_table(collected: &Collected) -> Table {
             number(score(Metric::Accuracy), 2),
             number(score(Metric::AccuracyMinusRent), 2),
             number(training.map(TrainingRecord::seconds), 0),
-        ]);
-    }
-    table
+        ]
+    };
+    Table::of(
+        &["trial", "settings", "state"],
+        &["seed", "rounds", "accuracy", "minus rent", "s"],
+        collected.trials.iter().map(row),
+    )
 }
 
 /// `failed: the reason`

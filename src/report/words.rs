@@ -24,8 +24,13 @@ pub fn signed(value: Option<f64>, decimals: usize) -> String {
 
 /// A paragraph in lines of at most `width` characters, broken between words; a longer word has a line of its own.
 pub fn wrapped(text: &str, width: usize) -> String {
+    filled(text.split_whitespace(), width)
+}
+
+/// Words, each of which stays whole, in lines of at most `width` characters.
+pub(super) fn filled<'a>(words: impl IntoIterator<Item = &'a str>, width: usize) -> String {
     let mut lines = vec![String::new()];
-    for word in text.split_whitespace() {
+    for word in words {
         match lines.last_mut() {
             Some(line) if line.is_empty() => line.push_str(word),
             Some(line) if line.chars().count() + 1 + word.chars().count() <= width => {

@@ -1,6 +1,6 @@
 //! A sweep that is handed to an engine for many machines.
 
-use super::{begin_folder, collect, failed};
+use super::{begin_folder, collect};
 use crate::cli::options::PlayOptions;
 use crate::cli::output::{print_note, show};
 use crate::cli::rejection::Rejection;
@@ -21,13 +21,9 @@ pub(super) fn launch(
     for path in [folder.path(), &program] {
         cluster.takes(path)?;
     }
-    let (folder, plan) = if options.dry_run {
-        (folder, planned.plan.clone())
-    } else {
-        match begin_folder(options, planned, context) {
-            Ok(begun) => begun,
-            Err(ended) => return ended,
-        }
+    let (folder, plan) = match options.dry_run {
+        true => (folder, planned.plan.clone()),
+        false => begin_folder(options, planned)?,
     };
     let said = context.global.threads.map(usize::from);
     let launch = Launch {
@@ -54,15 +50,12 @@ pub(super) fn launch(
         ));
     }
     if command.is_some() {
-        return Ok(match launch.drive(cluster) {
-            Ok(()) => collect(&folder, &plan, context),
-            Err(error) => failed(error, context),
-        });
+        launch.drive(cluster).map_err(Rejection::failed)?;
+        return collect(&folder, &plan, context);
     }
-    let job = match launch.submit(&options.launch.sbatch_options()) {
-        Ok(job) => job,
-        Err(error) => return Ok(failed(error, context)),
-    };
+    let job = launch
+        .submit(&options.launch.sbatch_options())
+        .map_err(Rejection::failed)?;
     let sweep = folder.path().display();
     let script = launch.slurm_path();
     print_note(format_args!(
