@@ -262,14 +262,11 @@ impl Arm<'_> {
             }
             Training { by_seed }
         };
-        let tasks = self
-            .tasks
-            .iter()
-            .enumerate()
-            .filter(|(index, _)| task.is_none_or(|task| task == *index));
+        let tasks = task.map_or(&self.tasks[..], |task| &self.tasks[task..=task]);
         Sample {
             tasks: tasks
-                .map(|(_, records)| records.iter().map(training).collect())
+                .iter()
+                .map(|records| records.iter().map(training).collect())
                 .collect(),
             shares_hosts: self.shares_hosts,
         }
@@ -353,15 +350,13 @@ fn differences(arms: &[Arm], tasks: &[&str], plan: &ComparisonPlan) -> Vec<Metho
         .flat_map(|scope| pairs.iter().map(move |(first, second)| (first, second, scope)))
         .filter_map(|(first, second, scope)| difference(first, second, scope, tasks, plan))
         .collect();
-    let decided: Vec<usize> = (0..differences.len())
-        .filter(|&index| deciding_p(&differences[index], plan.criteria.test).is_some())
-        .collect();
-    let raw: Vec<f64> = decided
-        .iter()
-        .filter_map(|&index| deciding_p(&differences[index], plan.criteria.test))
-        .collect();
-    for (index, p) in decided.into_iter().zip(statistics::holm(&raw)) {
-        differences[index].adjusted_p = Some(p);
+    let of_test = |difference: &MethodDifference| deciding_p(difference, plan.criteria.test);
+    let raw: Vec<f64> = differences.iter().filter_map(of_test).collect();
+    let decided = differences
+        .iter_mut()
+        .filter(|difference| of_test(difference).is_some());
+    for (difference, p) in decided.zip(statistics::holm(&raw)) {
+        difference.adjusted_p = Some(p);
     }
     for difference in differences.iter_mut().filter(|difference| difference.task.is_some()) {
         difference.verdict = conclude(difference, plan);

@@ -6,7 +6,7 @@ use super::csv::{Csv, exact};
 use super::table::Table;
 use super::words::{ABSENT, cell, number, wrapped};
 use crate::compare::statistics::{Arm, Criteria, DecisionTest, Verdict};
-use crate::compare::{Estimate, MethodComparison};
+use crate::compare::{Estimate, MethodComparison, MethodDifference, MethodSummary};
 
 /// Methods and their differences, in lines of at most `width` characters.
 pub fn comparison_text(comparison: &MethodComparison, width: usize) -> String {
@@ -15,63 +15,48 @@ pub fn comparison_text(comparison: &MethodComparison, width: usize) -> String {
         comparison.metric.words().to_owned(),
         "intervals: 95 %, over trainings of a method (and, inside each, its evaluation seeds and episodes)".to_owned(),
     ];
-    lines.extend(
-        comparison
-            .objections
-            .iter()
-            .map(|why| format!("no valid comparison: {why}")),
-    );
+    let objections = comparison.objections.iter();
+    lines.extend(objections.map(|why| format!("no valid comparison: {why}")));
     lines.extend(comparison.notes.iter().map(|note| format!("note: {note}")));
     let left_out = comparison.left_out.iter();
     lines.extend(left_out.map(|left| format!("left out: {} ({}): {}", left.run_id, left.method, left.reason)));
     let mut text: String = lines.iter().map(|line| wrapped(line, width) + "\n").collect();
-    let mut scopes: Vec<Option<&str>> = Vec::new();
-    for method in &comparison.methods {
-        if !scopes.contains(&method.task.as_deref()) {
-            scopes.push(method.task.as_deref());
-        }
-    }
-    for scope in scopes {
-        _ = write!(
-            text,
-            "\n{}",
-            scope.map_or("all tasks".to_owned(), |task| format!("task {task}"))
-        );
-        let mut table = Table::new(&["method"], &["n", "mean", "IQM", "95 % interval", "worst tenth"]);
-        for method in comparison
-            .methods
-            .iter()
-            .filter(|method| method.task.as_deref() == scope)
-        {
-            table.push(vec![
-                method.method.clone(),
-                method.trainings.to_string(),
-                format!("{:.decimals$}", method.mean.value),
-                format!("{:.decimals$}", method.iqm.value),
-                interval(&method.iqm, decimals),
-                format!("{:.decimals$}", method.worst_tenth.value),
-            ]);
-        }
-        _ = write!(text, "\n{}", table.render_within(width, &[]));
-        let mut table = Table::new(
-            &["difference of IQMs"],
-            &["", "95 % interval", "p", "P(better)", "verdict"],
-        );
+    let row = |method: &MethodSummary| {
+        vec![
+            method.method.clone(),
+            method.trainings.to_string(),
+            format!("{:.decimals$}", method.mean.value),
+            format!("{:.decimals$}", method.iqm.value),
+            interval(&method.iqm, decimals),
+            format!("{:.decimals$}", method.worst_tenth.value),
+        ]
+    };
+    let difference_row = |difference: &MethodDifference| {
+        vec![
+            format!("{} - {}", difference.first, difference.second),
+            format!("{:+.decimals$}", difference.iqm.value),
+            interval(&difference.iqm, decimals),
+            number(difference.adjusted_p, 3),
+            number(difference.probability_of_improvement.map(|better| better.value), 2),
+            verdict_words(difference.verdict).into(),
+        ]
+    };
+    for methods in comparison.methods.chunk_by(|one, next| one.task == next.task) {
+        let task = &methods[0].task;
+        let scope = task
+            .as_ref()
+            .map_or("all tasks".to_owned(), |task| format!("task {task}"));
+        let numbers = ["n", "mean", "IQM", "95 % interval", "worst tenth"];
+        let table = Table::of(&["method"], &numbers, methods.iter().map(row));
+        _ = write!(text, "\n{scope}\n{}", table.render_within(width, &[]));
         let differences = comparison
             .differences
             .iter()
-            .filter(|difference| difference.task.as_deref() == scope);
-        for difference in differences.clone() {
-            table.push(vec![
-                format!("{} - {}", difference.first, difference.second),
-                format!("{:+.decimals$}", difference.iqm.value),
-                interval(&difference.iqm, decimals),
-                number(difference.adjusted_p, 3),
-                number(difference.probability_of_improvement.map(|better| better.value), 2),
-                verdict_words(difference.verdict).into(),
-            ]);
-        }
-        if differences.count() > 0 {
+            .filter(|difference| difference.task == *task);
+        let rows: Vec<_> = differences.map(difference_row).collect();
+        if !rows.is_empty() {
+            let numbers = ["", "95 % interval", "p", "P(better)", "verdict"];
+            let table = Table::of(&["difference of IQMs"], &numbers, rows);
             _ = write!(text, "\n{}", table.render_within(width, &[]));
         }
     }
@@ -79,11 +64,8 @@ pub fn comparison_text(comparison: &MethodComparison, width: usize) -> String {
         DecisionTest::MannWhitney => "Mann-Whitney",
         DecisionTest::PairedSignFlip => "sign flips of pairs",
     };
-    let tests = comparison
-        .differences
-        .iter()
-        .filter(|difference| difference.adjusted_p.is_some())
-        .count();
+    let differences = comparison.differences.iter();
+    let tests = differences.filter(|difference| difference.adjusted_p.is_some()).count();
     let Criteria { alpha, min_effect, .. } = comparison.criteria;
     let legend = format!(
         "p: {test}, two-sided, corrected by Holm's method (tests: {tests}); alpha {alpha}, a difference of {min_effect} \

@@ -43,9 +43,9 @@ pub fn evaluation_text(evaluation: &Evaluation, width: usize) -> String {
         evaluation.steps,
         evaluation.first_round + 1,
         seeds.join(", "),
-        evaluation.policy.display()
+        evaluation.subject.policy.display()
     );
-    if let Some(PlayedCheckpoint { from, rounds }) = &evaluation.checkpoint {
+    if let Some(PlayedCheckpoint { from, rounds }) = &evaluation.subject.checkpoint {
         _ = writeln!(text, "checkpoint {from}: after {rounds} rounds");
     }
     for note in &evaluation.notes {

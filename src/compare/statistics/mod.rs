@@ -34,5 +34,5 @@ pub use permutation::sign_flip;
 pub use proportion::{Z, wilson};
 pub use rank::{hodges_lehmann, mann_whitney};
 pub use sample::{Interval, Sample, Training};
-pub use summary::{Statistic, iqm, mean, median, percentile, worst_tenth};
+pub use summary::{Statistic, mean, median, percentile};
 pub use verdict::{Arm, Criteria, DecisionTest, Evidence, Verdict, verdict};
