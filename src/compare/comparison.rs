@@ -219,24 +219,21 @@ fn summarize(player: &Played, seed: u64, price: Option<f64>) -> ControllerSummar
         let strata: Vec<Vec<f64>> = player.episodes.iter().map(of_seed).collect();
         Summary::of(&strata, seed)
     };
-    let tests: Option<Vec<f64>> = player
-        .episodes
-        .iter()
-        .flatten()
-        .map(|outcome| outcome.test_accuracy)
-        .collect();
-    let episodes = player.episodes.iter().flatten();
-    let gmacs: Option<Vec<f64>> = episodes.map(EpisodeOutcome::gmacs).collect();
     let episodes = player.episodes.concat();
+    // Of all, or of none.
+    let mean_of = |of: &Measure| {
+        let values: Option<Vec<f64>> = episodes.iter().map(of).collect();
+        values.filter(|values| !values.is_empty()).map(|values| mean(&values))
+    };
     ControllerSummary {
         name: player.name.clone(),
         accuracy: summary(&|outcome| outcome.accuracy),
         accuracy_minus_rent: summary(&EpisodeOutcome::accuracy_minus_rent),
         accuracy_minus_price: price.map(|price| summary(&|outcome| outcome.accuracy_minus_price(price))),
-        test_accuracy: tests.filter(|tests| !tests.is_empty()).map(|tests| mean(&tests)),
+        test_accuracy: mean_of(&|outcome| outcome.test_accuracy),
         reward: summary(&|outcome| Some(outcome.reward)),
         param_ratio: summary(&|outcome| Some(outcome.param_ratio)),
-        gmacs: gmacs.filter(|gmacs| !gmacs.is_empty()).map(|gmacs| mean(&gmacs)),
+        gmacs: mean_of(&EpisodeOutcome::gmacs),
         decisions: DecisionSummary::of(&episodes),
         episodes,
     }
