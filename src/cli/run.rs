@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Display;
 
 use serde::Serialize;
+use serde_json::Value;
 
 use super::options::PlayOptions;
 use super::output::{print_error, print_note, refuse, show, show_json, width};
@@ -14,7 +15,7 @@ use crate::checkpoint::Checkpoints;
 use crate::engine::{Engine, MemoryEstimate, Prepared, RunRecord, RunReport};
 use crate::env::Experiment;
 use crate::record::Labels;
-use crate::report::{RunResults, summary};
+use crate::report::{run_results, summary};
 use crate::run::{RoundLimit, StopSignal, stop_on_signals};
 use crate::scenario::{Loaded, Scenario, TaskSpec, resolved_ron};
 use crate::telemetry::{RecordGap, RunFinished};
@@ -100,7 +101,7 @@ struct End<'a> {
     #[serde(flatten)]
     finished: Option<&'a RunFinished>,
     /// The content of the summary.
-    results: Option<RunResults<'a>>,
+    results: Option<Value>,
     /// What is missing from the record.
     gaps: &'a [RecordGap],
     /// Where each value that is no default comes from, by path.
@@ -113,7 +114,7 @@ fn print(report: &RunReport, origins: &BTreeMap<String, String>, global: &Global
             run_id: &record.run_id,
             directory: record.directory.display().to_string(),
             finished: record.finished(),
-            results: record.results.as_ref().map(RunResults::of),
+            results: record.results.as_ref().map(run_results),
             gaps: &report.gaps,
             origins,
         }),

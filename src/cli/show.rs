@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use serde::Serialize;
+use serde_json::Value;
 
 use super::named::{Named, held_run};
 use super::output::{print_error, show, show_json, width};
@@ -10,18 +11,18 @@ use super::rejection::Rejection;
 use super::{Context, Outcome, ShowOptions, sweep};
 use crate::keep::NetworkShelf;
 use crate::record::{ListedState, RunEntry};
-use crate::report::{GrowthEffects, RunResults, summary};
+use crate::report::{GrowthEffects, run_results, summary};
 use crate::telemetry::{EVENTS_FILE, Event, EventReader, LiveState, Payload, ReadError, RunFinished};
 
 /// A run for programs to read.
 #[derive(Serialize)]
-struct Shown<'a> {
+struct Shown {
     #[serde(flatten)]
     entry: RunEntry,
     /// How it ended, if it has.
     #[serde(skip_serializing_if = "Option::is_none")]
     finished: Option<RunFinished>,
-    results: RunResults<'a>,
+    results: Value,
     networks: Networks,
 }
 
@@ -73,7 +74,7 @@ pub fn show_run(options: &ShowOptions, context: &Context) -> Result<Outcome, Rej
     if context.global.json {
         return Ok(show_json(&Shown {
             entry,
-            results: RunResults::of(&live),
+            results: run_results(&live),
             networks: Networks::of(&place),
             finished: live.finished.clone().filter(|_| has_ended),
         }));
