@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Display;
 
 use serde::Serialize;
-use serde_json::Value;
+use serde_json::json;
 
 use super::options::PlayOptions;
 use super::output::{print_error, print_note, refuse, show, show_json, width};
@@ -15,10 +15,10 @@ use crate::checkpoint::Checkpoints;
 use crate::engine::{Engine, MemoryEstimate, Prepared, RunRecord, RunReport};
 use crate::env::Experiment;
 use crate::record::Labels;
-use crate::report::{run_results, summary};
+use crate::report::{merged, run_results, summary};
 use crate::run::{RoundLimit, StopSignal, stop_on_signals};
 use crate::scenario::{Loaded, Scenario, TaskSpec, resolved_ron};
-use crate::telemetry::{RecordGap, RunFinished};
+use crate::telemetry::RecordGap;
 
 /// Plays a scenario, or says what would be played.
 pub fn run(options: &RunOptions, context: &Context) -> Result<Outcome, Rejection> {
@@ -93,31 +93,20 @@ pub fn play(mut engine: Engine, origins: &BTreeMap<String, String>, global: &Glo
     Outcome::of_run(&report, requires_records).unless_done(shown)
 }
 
-/// The end of a run, for programs to read.
-#[derive(Serialize)]
-struct End<'a> {
-    run_id: &'a str,
-    directory: String,
-    #[serde(flatten)]
-    finished: Option<&'a RunFinished>,
-    /// The content of the summary.
-    results: Option<Value>,
-    /// What is missing from the record.
-    gaps: &'a [RecordGap],
-    /// Where each value that is no default comes from, by path.
-    origins: &'a BTreeMap<String, String>,
-}
-
 fn print(report: &RunReport, origins: &BTreeMap<String, String>, global: &GlobalOptions) -> Outcome {
     let shown = match &report.record {
-        Some(record) if global.json => show_json(&End {
-            run_id: &record.run_id,
-            directory: record.directory.display().to_string(),
-            finished: record.finished(),
-            results: record.results.as_ref().map(run_results),
-            gaps: &report.gaps,
-            origins,
-        }),
+        Some(record) if global.json => show_json(&merged(
+            json!({
+                "run_id": record.run_id,
+                "directory": record.directory.display().to_string(),
+                "results": record.results.as_ref().map(run_results),
+                // What is missing from the record.
+                "gaps": report.gaps,
+                // Where each value that is no default comes from, by path.
+                "origins": origins,
+            }),
+            &record.finished(),
+        )),
         Some(RunRecord {
             results: Some(results),
             directory,

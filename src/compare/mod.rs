@@ -11,7 +11,7 @@ mod methods;
 
 pub use comparison::{Comparison, ControllerSummary, Difference, Paired, Played, Summary};
 pub use decisions::{DecisionSummary, SlotCommits};
-pub use episodes::{Candidate, EpisodeOutcome, Episodes, PlayedEpisodes, play, play_until};
+pub use episodes::{Candidate, EpisodeOutcome, Episodes, PlayedEpisodes, play_until};
 pub use methods::{
     ComparisonPlan, LeftOut, MethodComparison, MethodDifference, MethodSummary, MethodTraining, ScoredTraining,
 };

@@ -79,9 +79,9 @@ pub fn run_results(live: &LiveState) -> Value {
     results
 }
 
-/// An object with the fields of another behind its own.
-fn merged(mut object: Value, other: &impl Serialize) -> Value {
-    if let (Some(fields), Value::Object(more)) = (object.as_object_mut(), json!(other)) {
+/// An object with the fields of another, if that is one.
+pub fn merged(mut object: Value, other: &impl Serialize) -> Value {
+    if let (Some(fields), Ok(Value::Object(more))) = (object.as_object_mut(), serde_json::to_value(other)) {
         fields.extend(more);
     }
     object

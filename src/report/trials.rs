@@ -12,9 +12,7 @@ use super::table::Table;
 use super::words::{cell, number, wrapped};
 use crate::compare::{Metric, TrainingRecord};
 use crate::health::{AtPath, FileError};
-use crate::sweep::{
-    Collected, CollectedTrial, Forecast, Plan, SweepFolder, Trial, TrialResult, end_name, replace_shared,
-};
+use crate::sweep::{Collected, CollectedTrial, Forecast, Plan, SweepFolder, Trial, TrialResult, replace_shared};
 use crate::telemetry::sinks::short_duration;
 
 /// Files of CSV in a sweep's folder, by name.
@@ -69,7 +67,7 @@ impl Tables<'_> {
             let mut row = self.head(trial, &axes);
             let training = result.as_ref().and_then(|result| result.training.as_ref());
             let of_result = |of: fn(&TrialResult) -> String| result.as_ref().map_or_else(String::new, of);
-            row.push(result.as_ref().map_or("waiting", |result| end_name(result.end)).into());
+            row.push(result.as_ref().map_or("waiting", |result| result.end.name()).into());
             row.push(of_result(|result| result.reason.clone().unwrap_or_default()));
             row.push(of_result(|result| result.timed_out.to_string()));
             row.push(training.map_or_else(String::new, |training| training.curve.len().to_string()));
@@ -227,13 +225,10 @@ fn results_table(collected: &Collected) -> Table {
 
 /// `failed: the reason`
 pub fn end_text(result: &TrialResult) -> String {
+    let end = result.end.name();
     match &result.reason {
-        Some(reason) => format!(
-            "{}: {}",
-            end_name(result.end),
-            reason.lines().next().unwrap_or_default()
-        ),
-        None => end_name(result.end).into(),
+        Some(reason) => format!("{end}: {}", reason.lines().next().unwrap_or_default()),
+        None => end.into(),
     }
 }
 

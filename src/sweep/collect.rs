@@ -102,12 +102,3 @@ impl Collected {
         self
     }
 }
-
-/// As in tables and files.
-pub const fn end_name(end: TrialEnd) -> &'static str {
-    match end {
-        TrialEnd::Done => "done",
-        TrialEnd::GivenUp => "given_up",
-        TrialEnd::Failed => "failed",
-    }
-}

@@ -30,7 +30,7 @@ mod worker;
 mod fixtures;
 
 pub use child::Attempt;
-pub use collect::{Collected, CollectedTrial, end_name};
+pub use collect::{Collected, CollectedTrial};
 pub use file::{
     Axis, AxisValues, Budget, Drawing, Evaluation, EvaluationMode, Judge, NamedPoint, Setting, SuccessiveHalving,
     SweepFile,

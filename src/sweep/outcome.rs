@@ -29,11 +29,12 @@ pub enum TrialEnd {
 impl TrialEnd {
     const ALL: [Self; 3] = [Self::Done, Self::GivenUp, Self::Failed];
 
-    const fn suffix(self) -> &'static str {
+    /// As in tables, and in the names of files.
+    pub const fn name(self) -> &'static str {
         match self {
-            Self::Done => ".done.json",
-            Self::GivenUp => ".given_up.json",
-            Self::Failed => ".failed.json",
+            Self::Done => "done",
+            Self::GivenUp => "given_up",
+            Self::Failed => "failed",
         }
     }
 }
@@ -93,7 +94,7 @@ impl TrialResult {
 }
 
 fn result_name(id: &str, end: TrialEnd) -> String {
-    format!("{id}{}", end.suffix())
+    format!("{id}.{}.json", end.name())
 }
 
 fn rung_name(id: &str, rung: usize) -> String {
@@ -154,7 +155,8 @@ impl Results {
             let Some((id, rest)) = name.split_once('.') else {
                 continue;
             };
-            if let Some(end) = TrialEnd::ALL.into_iter().find(|end| end.suffix()[1..] == *rest) {
+            let word = rest.strip_suffix(".json");
+            if let Some(end) = TrialEnd::ALL.into_iter().find(|end| word == Some(end.name())) {
                 results.ends.insert(id.into(), end);
             } else if let Some(rung) = rest.strip_prefix("rung").and_then(|rest| rest.strip_suffix(".json")) {
                 results

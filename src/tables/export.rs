@@ -12,7 +12,7 @@ use super::lives::SeedLives;
 use super::schema::{self, Column};
 use crate::health::{AtPath, FileError};
 use crate::storage;
-use crate::sweep::{Collected, CollectedTrial, end_name};
+use crate::sweep::{Collected, CollectedTrial};
 use crate::telemetry::{EVENTS_FILE, Event, EventReader, Payload, ReadError};
 
 /// Tables whose rows are events of a kind.
@@ -135,7 +135,7 @@ fn trial_row(trial: &CollectedTrial) -> Value {
     row["state"] = trial
         .result
         .as_ref()
-        .map_or("waiting", |result| end_name(result.end))
+        .map_or("waiting", |result| result.end.name())
         .into();
     // A text: it may need all of 64 bits.
     row["seed"] = trial.trial.seed.0.to_string().into();

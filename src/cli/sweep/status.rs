@@ -13,7 +13,7 @@ use crate::cli::{Context, Outcome};
 use crate::health::FileError;
 use crate::record::RunStatus;
 use crate::report::{Table, short_id};
-use crate::sweep::{SweepFolder, SweepState, Trial, TrialState, end_name, read_sound};
+use crate::sweep::{SweepFolder, SweepState, Trial, TrialState, read_sound};
 
 /// Trials that are listed one by one; of more only those are that play or have failed.
 const LISTED: usize = 40;
@@ -92,7 +92,7 @@ fn row(folder: &SweepFolder, state: &SweepState, trial: &Trial) -> Result<Status
             let reason = result
                 .as_ref()
                 .and_then(|result| result.reason.as_deref()?.lines().next());
-            let name = if result.is_some() { end_name(end) } else { "damaged" };
+            let name = if result.is_some() { end.name() } else { "damaged" };
             (name, format!("{}{attempts}", reason.unwrap_or_default()))
         }
         TrialState::Playing(worker) => ("playing", format!("{}{worker}", progress(folder, trial))),
