@@ -10,10 +10,11 @@ use super::progress::Progress;
 use super::rejection::Rejection;
 use super::{Context, Outcome, heeded_stop, init};
 use crate::controller::SavedFolder;
-use crate::data::{Surveyed, TaskData, survey};
-use crate::engine::read_text;
+use crate::data::{TaskData, survey};
+use crate::engine::{Prepared, SetupError, read_text};
 use crate::export::{self, GROWTH_FILE, SCENARIO_FILE, check_place, export_network};
 use crate::grow::{Base, GrowError, GrowEvent, Growth, Order, Variant, grow};
+use crate::host::Features;
 use crate::network::{GivenWeights, GrownNetwork};
 use crate::record::{ScenarioFile, scenario_folder};
 use crate::report::growth_text;
@@ -49,11 +50,14 @@ fn order<'a>(options: &GrowOptions, context: &'a Context, stop: &'a StopSignal) 
     let given = options.weights.as_deref().map(Given::read).transpose()?;
     let has_host = options.host.is_some();
     let (label, file) = match (&options.data, &options.scenario) {
-        (Some(_), _) => ("grow".into(), ScenarioFile::of_text(&text_of_data(options)?)),
+        (Some(data), _) => {
+            let text = text_of_data(data, options.labels.as_deref())?;
+            ("grow".into(), ScenarioFile::of_text(&text))
+        }
         (None, Some(path)) => {
             let file = ScenarioFile {
                 text: read_text(path)?,
-                folder: scenario_folder(path).map_err(crate::engine::SetupError::from)?,
+                folder: scenario_folder(path).map_err(SetupError::from)?,
                 path: Some(path.clone()),
             };
             (path.display().to_string(), file)
@@ -71,15 +75,12 @@ fn order<'a>(options: &GrowOptions, context: &'a Context, stop: &'a StopSignal) 
     sets.extend(options.steps.map(|steps| ("run.max_steps", steps.to_string())));
     sets.extend(options.seed.map(|seed| ("run.seed", seed.to_string())));
     sets.extend(given.iter().flat_map(|given| given.sets(has_host)));
+    let overrides = options.sets.iter().map(|set| Override::parse(set));
     let mut base = Base {
         label,
         file,
         sets,
-        overrides: options
-            .sets
-            .iter()
-            .map(|set| Override::parse(set))
-            .collect::<Result<_, _>>()?,
+        overrides: overrides.collect::<Result<_, _>>()?,
         catalog: &context.catalog,
         extension: context.extension,
         threads: context.threads(),
@@ -152,16 +153,7 @@ impl Given {
 }
 
 /// A scenario for the data, as `init` writes it.
-fn text_of_data(options: &GrowOptions) -> Result<String, Rejection> {
-    let (survey, check) = look(
-        options.data.as_deref().unwrap_or(Path::new("")),
-        options.labels.as_deref(),
-    )?;
-    let task = init::task(&survey, &check)?;
-    Ok(format!("(\n{})\n", task.ron))
-}
-
-fn look(path: &Path, labels: Option<&Path>) -> Result<(Surveyed, CheckOptions), Rejection> {
+fn text_of_data(path: &Path, labels: Option<&Path>) -> Result<String, Rejection> {
     let absolute = |path: &Path| {
         let place = path.canonicalize();
         place.map_err(|error| Rejection::Usage(format!("cannot read the data {}: {error}", path.display())))
@@ -172,15 +164,21 @@ fn look(path: &Path, labels: Option<&Path>) -> Result<(Surveyed, CheckOptions), 
         ..CheckOptions::default()
     };
     let surveyed = survey(&check.path, check.labels.as_deref(), check.known())?;
-    Ok((surveyed, check))
+    Ok(format!("(\n{})\n", init::task(&surveyed, &check)?.ron))
 }
 
-/// The test part of other data, at their path.
+/// Other data, at their path.
 fn old_data(path: &Path, context: &Context) -> Result<TaskData, Rejection> {
-    let (survey, check) = look(path, None)?;
-    let text = format!("(\n{})\n", init::task(&survey, &check)?.ron);
-    let prepared = crate::engine::Prepared::from_ron("--old", &text, &[], &context.catalog)?;
+    let text = text_of_data(path, None)?;
+    let prepared = Prepared::from_ron("--old", &text, &[], &context.catalog)?;
     Ok(TaskData::load(&prepared.loaded.task, None, &context.names.data)?)
+}
+
+/// What a host reads, and its classes: those of the data.
+fn read_by_host(base: &Base, context: &Context) -> Result<(Features, i64), Rejection> {
+    let task = base.prepare(&Variant::default())?.loaded.task;
+    let host = context.names.hosts.of(&task.host, base.file.folder.as_deref())?;
+    Ok((host.plan(task.classes).input(), task.classes))
 }
 
 /// `--host` as a scenario writes it: a family, a known network for the data's channels and side, or what is RON already.
@@ -188,19 +186,14 @@ fn host_value(host: &str, base: &Base, context: &Context) -> Result<String, Reje
     if host.contains('(') {
         return Ok(host.into());
     }
-    let task = base.prepare(&Variant::default())?.loaded.task;
-    let hosts = &context.names.hosts;
-    let input = hosts
-        .of(&task.host, base.file.folder.as_deref())?
-        .plan(task.classes)
-        .input();
+    let (input, _) = read_by_host(base, context)?;
     let choice = match host {
         "cnn" => HostChoice::Cnn(Default::default()),
         "resnet" => HostChoice::Resnet(Default::default()),
         "vgg" => HostChoice::Vgg(Default::default()),
         name => HostChoice::Named(HostName(name.into())),
     };
-    let design = hosts.of(&choice, None);
+    let design = context.names.hosts.of(&choice, None);
     let design = design.map_err(|error| Rejection::Usage(format!("--host: {error}; or a family: cnn, resnet, vgg")))?;
     let reading = design.reading(input.channels, input.side).unwrap_or(choice);
     Ok(ron_text(&reading))
@@ -209,26 +202,21 @@ fn host_value(host: &str, base: &Base, context: &Context) -> Result<String, Reje
 /// The known host, for the data's channels and side, that weights without a name are of.
 fn host_of_weights(path: &str, base: &Base, context: &Context) -> Result<String, Rejection> {
     let hosts = &context.names.hosts;
-    let task = base.prepare(&Variant::default())?.loaded.task;
-    let input = hosts
-        .of(&task.host, base.file.folder.as_deref())?
-        .plan(task.classes)
-        .input();
+    let (input, classes) = read_by_host(base, context)?;
     let names: Vec<String> = hosts.iter().map(|(name, _)| name.to_owned()).collect();
     for name in &names {
         let known = HostChoice::Named(HostName(name.clone()));
         let Ok(design) = hosts.of(&known, None) else { continue };
         let choice = design.reading(input.channels, input.side).unwrap_or(known);
         let Ok(design) = hosts.of(&choice, None) else { continue };
-        let given = GivenWeights::read(path, None, &design.plan(task.classes));
+        let given = GivenWeights::read(path, None, &design.plan(classes));
         if given.is_ok_and(|given| given.notes.is_empty()) {
             return Ok(ron_text(&choice));
         }
     }
+    let names = names.join(", ");
     Err(Rejection::Usage(format!(
-        "--weights {path}: they are of none of {} with {} classes; say of which host they are by --host",
-        names.join(", "),
-        task.classes
+        "--weights {path}: they are of none of {names} with {classes} classes; say of which host they are by --host"
     )))
 }
 
