@@ -26,9 +26,6 @@ pub struct RoundPoint {
     /// Mean final accuracy less mean rent over the envs, points; `None` where nothing was charged.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub accuracy_minus_rent: Option<f64>,
-    /// Mean final validation loss over the envs, nats.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub loss: Option<f64>,
     /// Mean size of the networks over their hosts'.
     pub param_ratio: f64,
     /// Multiply-accumulates of training and validation of this round and all before it, in billions; `None` where they were
@@ -121,7 +118,6 @@ impl TrainingRecord {
                     seconds: before.map_or(0.0, |before| before.seconds) + episode.perf.round_wall_s.0,
                     accuracy: episode.accuracy_mean.0,
                     accuracy_minus_rent: mean_of(outcomes().filter_map(EpisodeOutcome::accuracy_minus_rent)),
-                    loss: mean_of(outcomes().filter_map(|outcome| outcome.loss)),
                     param_ratio: mean_of(outcomes().map(|outcome| outcome.param_ratio)).unwrap_or(f64::NAN),
                     gmacs: outcomes()
                         .map(EpisodeOutcome::gmacs)

@@ -36,7 +36,7 @@ pub struct LeaseContent {
 }
 
 impl LeaseContent {
-    /// Of a trial that nobody has played.
+    /// Of a trial that no worker has played.
     fn first(worker: Worker) -> Self {
         Self {
             worker,

@@ -98,7 +98,6 @@ fn losses_are_scores_of_which_less_is_better() {
 
     assert_eq!(record.score(Metric::Loss), Some(1.75));
     assert_eq!(record.score(Metric::TestLoss), Some(2.0));
-    assert_eq!(record.curve[0].loss, Some(1.75));
     assert!(!Metric::Loss.is_gain() && !Metric::TestLoss.is_gain());
     assert!(Metric::Loss.usual_effect() < Metric::Accuracy.usual_effect());
 }
