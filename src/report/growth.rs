@@ -88,11 +88,7 @@ impl GrowthEffects {
         if self.0.is_empty() {
             return "No growth was recorded: no seed germinated, or its step was the last one.\n".into();
         }
-        let mut table = Table::new(
-            &["entered", "blueprint", "init"],
-            &["n", "loss", "accuracy", "gradient", "+1 step", "+5 steps"],
-        );
-        for summary in self.summaries() {
+        let rows = self.summaries().into_iter().map(|summary| {
             let mut row = vec![
                 summary.entered.to_lowercase(),
                 summary.blueprint,
@@ -102,8 +98,10 @@ impl GrowthEffects {
                 change(summary.accuracy_change, 2),
             ];
             row.extend(summary.gradient_ratio.map(|ratio| number(ratio, 3)));
-            table.push(row);
-        }
+            row
+        });
+        let numbers = ["n", "loss", "accuracy", "gradient", "+1 step", "+5 steps"];
+        let table = Table::of(&["entered", "blueprint", "init"], &numbers, rows);
         let mut text = table.render_within(width, &["+1 step", "accuracy"]);
         _ = writeln!(
             text,

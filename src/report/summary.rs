@@ -239,12 +239,8 @@ fn seeds_table(live: &LiveState, width: usize) -> String {
     }
     let mut by_contribution: Vec<&CommittedSeed> = seeds.iter().collect();
     by_contribution.sort_by(|a, b| points(b).total_cmp(&points(a)));
-    let mut table = Table::new(
-        &["committed seed", "blueprint"],
-        &["env", "round", "step", "params", "contributes", "Shapley"],
-    );
-    for seed in by_contribution.iter().take(SEEDS_SHOWN) {
-        table.push(vec![
+    let rows = by_contribution.iter().take(SEEDS_SHOWN).map(|seed| {
+        vec![
             seed.seed_id.clone(),
             seed.data.blueprint.clone(),
             seed.at.env.to_string(),
@@ -253,9 +249,10 @@ fn seeds_table(live: &LiveState, width: usize) -> String {
             seed.data.params_added.to_string(),
             contribution(seed),
             signed(seed.worth.shapley, 2),
-        ]);
-    }
-    let mut text = table.render_within(width, &[]);
+        ]
+    });
+    let numbers = ["env", "round", "step", "params", "contributes", "Shapley"];
+    let mut text = Table::of(&["committed seed", "blueprint"], &numbers, rows).render_within(width, &[]);
     if seeds.len() > SEEDS_SHOWN {
         let hidden = seeds.len() - SEEDS_SHOWN;
         _ = writeln!(text, "  … and {hidden} more (see events.jsonl)");

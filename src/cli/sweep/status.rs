@@ -61,18 +61,20 @@ pub(super) fn status(begun: &Begun, all: bool, context: &Context) -> Result<Outc
         .iter()
         .map(|(state, count)| format!("{count} {state}"))
         .collect();
-    let mut table = Table::new(&["trial", "settings", "state", ""], &["seed"]);
     let is_listed =
         |row: &&StatusRow| all || status.trials.len() <= LISTED || matches!(row.state, "playing" | "failed");
-    for row in status.trials.iter().filter(is_listed) {
-        table.push(vec![
+    let cells = |row: &StatusRow| {
+        let (settings, details) = (row.settings.clone(), row.details.clone());
+        vec![
             short_id(&row.trial),
-            row.settings.clone(),
+            settings,
             row.state.into(),
-            row.details.clone(),
+            details,
             row.seed.to_string(),
-        ]);
-    }
+        ]
+    };
+    let rows = status.trials.iter().filter(is_listed).map(cells);
+    let table = Table::of(&["trial", "settings", "state", ""], &["seed"], rows);
     Ok(show(format_args!(
         "{}: {}\n\n{}",
         plan.name,
