@@ -9,7 +9,7 @@ use crate::sweep::{FolderError, Plan, SweepFolder};
 
 /// Something that was recorded.
 pub enum Named {
-    Sweep(SweepFolder, Plan),
+    Sweep(SweepFolder, Box<Plan>),
     /// Its folder.
     Run(PathBuf),
 }
@@ -19,7 +19,7 @@ impl Named {
     /// Neither is called so; a sweep whose plan cannot be read.
     pub fn find(name: &Path, out: Option<&Path>) -> Result<Self, Rejection> {
         match SweepFolder::open(name, out) {
-            Ok((folder, plan)) => Ok(Self::Sweep(folder, plan)),
+            Ok((folder, plan)) => Ok(Self::Sweep(folder, Box::new(plan))),
             Err(FolderError::Missing { .. }) => Ok(Self::Run(find_run(name, out)?)),
             Err(error) => Err(error.into()),
         }
