@@ -94,8 +94,6 @@ def ranks():
                 "u": normal_test.statistic,
                 "exact_p": exact,
                 "normal_p": normal_test.pvalue,
-                "a12": np.mean((differences > 0) + 0.5 * (differences == 0)),
-                "cliffs_delta": np.mean(np.sign(differences)),
                 "hodges_lehmann": np.median(differences),
             }
         )
@@ -169,14 +167,6 @@ def improvement():
             case | interval(bootstrap, lambda *scores: np.array([metrics.probability_of_improvement(*scores)]))
         )
     return cases
-
-
-def profile():
-    scores = normal(7, 3)
-    taus = np.array([50.0, 56.0, 58.5, 60.0, float(scores[0, 0]), 62.0, 66.0, 80.0])
-    case = {"tasks": scores.T.tolist(), "taus": taus.tolist()}
-    case["fractions"] = library.score_distributions(scores, taus).tolist()
-    return case | interval(Recorded(scores), lambda scores: library.score_distributions(scores, taus))
 
 
 def pick(count, drawn, generator=GENERATOR):
@@ -373,32 +363,6 @@ def quantiles():
     return [[freedom, stats.t.ppf(0.975, freedom)] for freedom in [1, 1.5, 2, 2.7, 4, 9, 17.3, 60, 400]]
 
 
-def curves():
-    """Trainings that were measured at times of their own; the grid ends where the first of them ends."""
-    tasks = []
-    for trainings in [4, 3]:
-        tasks.append([])
-        for _ in range(trainings):
-            xs = np.round(np.cumsum(GENERATOR.uniform(0.5, 2.0, GENERATOR.integers(6, 10))), 2)
-            ys = np.round(80 - 40 * np.exp(-xs / 4) + GENERATOR.normal(0, 2, len(xs)), 2)
-            tasks[-1].append([[x, y] for x, y in zip(xs.tolist(), ys.tolist())])
-    every = [np.array(curve) for trainings in tasks for curve in trainings]
-    grid = np.linspace(max(curve[0, 0] for curve in every), min(curve[-1, 0] for curve in every), 7)
-    table = [[np.interp(grid, *np.array(curve).T) for curve in trainings] for trainings in tasks]
-    drawn = []
-    resampled = []
-    for _ in range(RESAMPLES):
-        chosen = [table[task][index] for task, index in pick_trainings(tasks, drawn)]
-        resampled.append(stats.trim_mean(chosen, 0.25, axis=0))
-    return {
-        "tasks": tasks,
-        "grid": grid.tolist(),
-        "values": stats.trim_mean(np.concatenate(table), 0.25, axis=0).tolist(),
-        "interval": np.quantile(resampled, TAIL, axis=0).T.tolist(),
-        "indices": drawn,
-    }
-
-
 def main():
     np.random.seed(20_262)  # rliable draws from numpy's global generator.
     packages = ["numpy", "scipy", "statsmodels", "rliable"]
@@ -414,8 +378,6 @@ def main():
         "two_levels": two_levels(),
         "differences": differences(),
         "improvement": improvement(),
-        "profile": profile(),
-        "curves": curves(),
         "crossed": crossed(),
         "student": student(),
         "quantiles": quantiles(),

@@ -3,30 +3,34 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use super::options::{CompareOptions, Test};
-use super::output::{print_error, print_note, show, show_either, width};
+use super::named::Named;
+use clap::ValueEnum;
+
+use super::options::CompareOptions;
+use super::output::{print_note, show, show_either, width};
+use super::rejection::Rejection;
 use super::{Context, Outcome};
-use crate::compare::statistics::{Criteria, DecisionTest};
+use crate::compare::statistics::Criteria;
 use crate::compare::{ComparisonPlan, MethodComparison, MethodTraining, Metric, TrainingRecord};
 use crate::health::{AtPath, FileError};
-use crate::record::find_run;
 use crate::report::{Table, comparison_tables, comparison_text};
 use crate::scenario::written_values;
 use crate::storage::{self, replace_synced};
-use crate::sweep::{Collected, FolderError, SweepFolder, TrialEnd};
+use crate::sweep::{Collected, TrialEnd};
 
 /// Fields in which runs differ without being another method.
 const NO_METHOD: [&str; 2] = ["run.seed", "name"];
 const TASK: &str = "task.name";
 
 /// Reads all trainings, groups them into methods, and compares these.
-pub fn compare(options: &CompareOptions, context: &Context) -> Result<Outcome, String> {
+pub fn compare(options: &CompareOptions, context: &Context) -> Result<Outcome, Rejection> {
     if options.list_metrics {
-        let mut table = Table::new(&["metric", "what it is", "better"], &[]);
-        for metric in Metric::ALL {
+        let row = |metric: &Metric| {
             let better = if metric.is_gain() { "more" } else { "less" };
-            table.push(vec![metric.name().into(), metric.words().into(), better.into()]);
-        }
+            vec![metric.name().into(), metric.words().into(), better.into()]
+        };
+        let rows = Metric::value_variants().iter().map(row);
+        let table = Table::of(&["metric", "what it is", "better"], &[], rows);
         return Ok(show(table.render_within(width(), &[])));
     }
     let mut found = Found::default();
@@ -37,20 +41,15 @@ pub fn compare(options: &CompareOptions, context: &Context) -> Result<Outcome, S
     let methods: BTreeSet<&str> = trainings.iter().map(|training| training.method.as_str()).collect();
     if let Some(control) = options.control.as_deref().filter(|control| !methods.contains(control)) {
         let known: Vec<&str> = methods.into_iter().collect();
-        return Err(format!(
-            "--control {control}: no method is called so; there are: {}",
-            known.join("; ")
-        ));
+        let known = known.join("; ");
+        return Err(format!("--control {control}: no method is called so; there are: {known}").into());
     }
     let comparison = MethodComparison::new(
         &trainings,
         &ComparisonPlan {
             metric: options.metric,
             criteria: Criteria {
-                test: match options.test {
-                    Test::MannWhitney => DecisionTest::MannWhitney,
-                    Test::SignFlip => DecisionTest::PairedSignFlip,
-                },
+                test: options.test,
                 alpha: options.alpha,
                 min_effect: options.min_effect.unwrap_or(options.metric.usual_effect()),
             },
@@ -59,11 +58,8 @@ pub fn compare(options: &CompareOptions, context: &Context) -> Result<Outcome, S
             side_by_side: false,
         },
     );
-    if let Some(folder) = &options.csv
-        && let Err(error) = write_tables(&comparison, folder)
-    {
-        print_error(context.global, format_args!("--csv: {error}"));
-        return Ok(Outcome::Failed);
+    if let Some(folder) = &options.csv {
+        write_tables(&comparison, folder).map_err(|error| Rejection::failed(format_args!("--csv: {error}")))?;
     }
     Ok(show_either(context.global, &comparison, || {
         comparison_text(&comparison, width())
@@ -79,18 +75,12 @@ struct Found {
 }
 
 impl Found {
-    fn add(&mut self, source: &Path, out: Option<&Path>) -> Result<(), String> {
-        let (folder, plan) = match SweepFolder::open(source, out) {
-            Ok(sweep) => sweep,
-            Err(FolderError::Missing { .. }) => {
-                let run = find_run(source, out).map_err(|error| format!("no sweep is called so, and {error}"))?;
-                let record = TrainingRecord::of_run(&run).map_err(|error| error.to_string())?;
-                return self.add_training(record, &run);
-            }
-            Err(error) => return Err(error.to_string()),
+    fn add(&mut self, source: &Path, out: Option<&Path>) -> Result<(), Rejection> {
+        let (folder, plan) = match Named::find(source, out)? {
+            Named::Sweep(folder, plan) => (folder, plan),
+            Named::Run(run) => return self.add_training(TrainingRecord::of_run(&run)?, &run),
         };
-        let collected = Collected::read(&folder, &plan).map_err(|error| error.to_string())?;
-        for trial in collected.trials {
+        for trial in Collected::read(&folder, &plan)?.trials {
             match &trial.result {
                 None => self.outstanding += 1,
                 Some(result) if result.end == TrialEnd::GivenUp => print_note(format_args!(
@@ -110,25 +100,26 @@ impl Found {
         Ok(())
     }
 
-    fn add_training(&mut self, record: TrainingRecord, run: &Path) -> Result<(), String> {
+    fn add_training(&mut self, record: TrainingRecord, run: &Path) -> Result<(), Rejection> {
         let path = run.join("resolved.ron");
-        let text = std::fs::read_to_string(&path).map_err(|error| format!("{}: {error}", path.display()))?;
+        let text = std::fs::read_to_string(&path).at(&path)?;
         let values = written_values(&text).ok_or_else(|| format!("{}: this is no scenario", path.display()))?;
         self.trainings.push((record, values));
         Ok(())
     }
 
     /// Trainings under the names of their methods, in the order in which they came.
-    fn by_method(&self, by: &[String]) -> Result<Vec<MethodTraining>, String> {
+    fn by_method(&self, by: &[String]) -> Result<Vec<MethodTraining>, Rejection> {
         let paths: Vec<&str> = if by.is_empty() {
             self.differing()
         } else {
             for path in by {
                 if let Some((record, _)) = self.trainings.iter().find(|(_, values)| !values.contains_key(path)) {
-                    return Err(format!(
-                        "--by {path}: the scenario of {} has no such field; `simic-engine explain` lists the fields",
-                        record.run_id
-                    ));
+                    let run = &record.run_id;
+                    let message = format!(
+                        "--by {path}: the scenario of {run} has no such field; `simic-engine explain` lists the fields"
+                    );
+                    return Err(message.into());
                 }
             }
             by.iter().map(String::as_str).collect()

@@ -2,10 +2,10 @@
 
 use super::init;
 use super::options::{CheckOptions, DataCommand};
-use super::output::{print_note, show, show_json, width};
+use super::output::{show, show_json, width};
 use super::rejection::Rejection;
 use super::{Context, Outcome};
-use crate::data::{Surveyed, survey};
+use crate::data::survey;
 use crate::report::survey_text;
 
 pub fn data(command: &DataCommand, context: &Context) -> Result<Outcome, Rejection> {
@@ -19,21 +19,11 @@ fn check(options: &CheckOptions, context: &Context) -> Result<Outcome, Rejection
     if context.global.json {
         return Ok(show_json(&surveyed));
     }
-    if let Surveyed::Images(survey) = &surveyed {
-        for note in &survey.notes {
-            print_note(format_args!("warning: {note}"));
-        }
-    }
+    init::warn(&surveyed);
     let described = survey_text(&surveyed, width());
     // No task where something has to be said or changed first; `init` names it.
-    let pasted = init::task(&surveyed, options).map_or_else(
-        |_| String::new(),
-        |task| {
-            format!(
-                "\nfor a scenario (`simic-engine init` prints a whole one):\n\n{}",
-                task.ron
-            )
-        },
-    );
+    let task = init::task(&surveyed, options).map(|task| task.ron);
+    let pasted = task.map(|ron| format!("\nfor a scenario (`simic-engine init` prints a whole one):\n\n{ron}"));
+    let pasted = pasted.unwrap_or_default();
     Ok(show(format_args!("{}: {described}{pasted}", options.path.display())))
 }

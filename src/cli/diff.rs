@@ -10,8 +10,7 @@ use crate::record::find_run;
 pub fn diff(options: &DiffOptions, context: &Context) -> Result<Outcome, Rejection> {
     let find = |run| find_run(run, options.out.as_deref());
     let (left, right) = (find(&options.left)?, find(&options.right)?);
-    let found = compare(&left, &right, &options.kinds(), options.extent())
-        .map_err(|error| Rejection::Usage(error.to_string()))?;
+    let found = compare(&left, &right, &options.kinds(), options.extent())?;
     let shown = if context.global.json {
         show_json(&found)
     } else if found.differences.is_empty() {

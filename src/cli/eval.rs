@@ -7,18 +7,17 @@ use super::evaluated::Evaluated;
 use super::output::{print_error, print_note, refuse, show_either, width};
 use super::prepare::explain_if_moved;
 use super::rejection::Rejection;
-use super::{Context, EvalOptions, Outcome};
+use super::{Context, EvalOptions, Outcome, heeded_stop};
 use crate::compare::{Episodes, TrainingRecord};
 use crate::eval::{Evaluation, Opponent, Search, Spent, Study, StudyError, StudyEvent};
 use crate::policy::DecideMode;
 use crate::report::evaluation_text;
-use crate::run::{StopSignal, stop_on_signals};
+use crate::run::StopSignal;
 
 /// Plays all episodes with the policy and its opponents; the tables go to stdout. A stop prints the results so far.
 pub fn eval(options: &EvalOptions, context: &Context) -> Result<Outcome, Rejection> {
     let found = Evaluated::find(options, context)?;
-    let stop = StopSignal::default();
-    stop_on_signals(stop.clone()).map_err(|error| Rejection::Usage(format!("no handlers for signals: {error}")))?;
+    let stop = heeded_stop()?;
     let study = study(options, &found, &stop, context)?;
     let blind = match study.take_blind() {
         Ok(blind) => blind,
@@ -41,11 +40,9 @@ pub fn eval(options: &EvalOptions, context: &Context) -> Result<Outcome, Rejecti
         return Ok(stopped.map_or(Outcome::Done, Outcome::Stopped));
     }
     let evaluation = Evaluation::new(&study, found.subject(), rows, blind);
-    if let Some(place) = &options.save
-        && let Err(error) = evaluation.save(place)
-    {
-        print_error(context.global, format_args!("--save: {error}"));
-        return Ok(Outcome::Failed);
+    if let Some(place) = &options.save {
+        let saved = evaluation.save(place);
+        saved.map_err(|error| Rejection::failed(format_args!("--save: {error}")))?;
     }
     let shown = show_either(context.global, &evaluation, || evaluation_text(&evaluation, width()));
     Ok(stopped.map_or(shown, Outcome::Stopped))
@@ -58,8 +55,7 @@ fn study<'a>(
     context: &Context<'a>,
 ) -> Result<Study<'a>, Rejection> {
     let saved = &found.policy.saved;
-    let against = Opponent::named(options.against.as_deref(), saved.is_some(), &context.catalog);
-    let against = against.map_err(Rejection::Usage)?;
+    let against = Opponent::named(options.against.as_deref(), saved.is_some(), &context.catalog)?;
     let origin = found.policy.origin.as_ref();
     if origin.is_none() && options.schedules.is_none() && against.contains(&Opponent::Schedules) {
         let message = format!(

@@ -1,15 +1,14 @@
 //! What is shown while `eval` plays: how much there is to do, then a bar on a terminal, and a line a controller and seed.
 
-use std::io::IsTerminal;
 use std::time::Instant;
 
-use indicatif::{ProgressBar, ProgressStyle as BarStyle};
+use indicatif::ProgressBar;
 
 use super::Context;
-use super::output::print_note;
+use super::progress::Progress;
 use crate::compare::EpisodeOutcome;
 use crate::scenario::printable;
-use crate::telemetry::sinks::{Terminal, short_duration};
+use crate::telemetry::sinks::short_duration;
 
 /// How much there is to play.
 pub struct Work {
@@ -60,10 +59,9 @@ impl Work {
 /// The display. With `--quiet` it shows nothing.
 pub struct EvalProgress {
     work: Work,
-    is_quiet: bool,
+    progress: Progress,
     began: Instant,
-    /// On a terminal.
-    bar: Option<(ProgressBar, Terminal)>,
+    bar: ProgressBar,
     /// Controllers and seeds that are done with.
     done: u64,
     /// Of what is under way.
@@ -74,26 +72,16 @@ pub struct EvalProgress {
 impl EvalProgress {
     /// Says how much there is to do.
     pub fn begin(work: Work, context: &Context) -> Self {
-        let is_quiet = context.global.quiet;
-        if !is_quiet {
-            print_note(work.describe());
-        }
-        let is_drawn = !is_quiet && std::io::stderr().is_terminal();
-        let bar = is_drawn.then(|| {
-            let bar = context.terminal.add(ProgressBar::new(work.env_steps()));
-            let is_colored = context.global.colour_stderr();
-            let color = if is_colored { ".green/dim" } else { "" };
-            // The template is a constant, so the default is never seen.
-            let style = BarStyle::with_template(&format!("{{bar:24{color}}} {{percent:>3}} %  {{msg}}"))
-                .unwrap_or_else(|_| BarStyle::default_bar());
-            bar.set_style(style.progress_chars("━━─"));
-            (bar, context.terminal.clone())
-        });
+        let progress = Progress::new(context);
+        progress.say(&work.describe());
+        let is_colored = context.global.colour_stderr();
+        let color = if is_colored { ".green/dim" } else { "" };
+        let template = format!("{{bar:24{color}}} {{percent:>3}} %  {{msg}}");
         Self {
-            work,
-            is_quiet,
             began: Instant::now(),
-            bar,
+            bar: progress.bar(work.env_steps(), &template),
+            work,
+            progress,
             done: 0,
             env_steps: 0,
             name: String::new(),
@@ -117,9 +105,6 @@ impl EvalProgress {
     pub fn leave(&mut self, outcomes: &[EpisodeOutcome], is_row: bool) {
         self.done += u64::from(is_row);
         self.env_steps = 0;
-        if self.is_quiet {
-            return;
-        }
         let measured: Vec<f64> = outcomes.iter().filter_map(|outcome| outcome.accuracy).collect();
         let accuracy = match measured.len() {
             0 => "not measured".into(),
@@ -130,17 +115,12 @@ impl EvalProgress {
             false => String::new(),
         };
         let line = format!("{count}{}: {accuracy}{}", self.name, self.time_left());
-        match &self.bar {
-            Some((_, terminal)) => terminal.say(&line),
-            None => print_note(line),
-        }
+        self.progress.say(&line);
     }
 
     /// Nothing is drawn from here on.
     pub fn clear(&self) {
-        if let Some((bar, _)) = &self.bar {
-            bar.finish_and_clear();
-        }
+        self.bar.finish_and_clear();
     }
 
     fn played(&self) -> u64 {
@@ -159,10 +139,8 @@ impl EvalProgress {
     }
 
     fn draw(&self) {
-        if let Some((bar, _)) = &self.bar {
-            bar.set_position(self.played());
-            bar.set_message(format!("{}{}", self.name, self.time_left()));
-        }
+        self.bar.set_position(self.played());
+        self.bar.set_message(format!("{}{}", self.name, self.time_left()));
     }
 }
 

@@ -33,7 +33,7 @@ impl Evaluated {
     /// No such run, checkpoint or policy; a scenario with problems.
     pub fn find(options: &EvalOptions, context: &Context) -> Result<Self, Rejection> {
         let place = find_run(&options.run, options.out.as_deref())?;
-        let policy = FrozenPolicy::find(&place, options.from).map_err(|error| Rejection::Usage(error.to_string()))?;
+        let policy = FrozenPolicy::find(&place, options.from)?;
         let origin = policy.origin.as_ref();
         let own = origin.map(|origin| origin.scenario.as_path());
         let Some(scenario) = options.scenario.as_deref().or(own) else {

@@ -1,6 +1,7 @@
 //! `simic-engine explain PATH`.
 
-use super::output::{refuse, show_either};
+use super::output::show_either;
+use super::rejection::Rejection;
 use super::{Context, Outcome};
 use crate::scenario::{self, Catalog, Explanation, Scenario, UnknownField};
 use crate::sweep::SweepFile;
@@ -8,14 +9,9 @@ use crate::sweep::SweepFile;
 /// Before the dotted paths of sweep files.
 pub const SWEEP: &str = "sweep";
 
-pub fn explain(path: &str, context: &Context) -> Outcome {
-    match explanation(path, &context.catalog) {
-        Ok(explanation) => show_either(context.global, &explanation, || &explanation),
-        Err(unknown) => {
-            refuse(context.global, unknown);
-            Outcome::Rejected
-        }
-    }
+pub fn explain(path: &str, context: &Context) -> Result<Outcome, Rejection> {
+    let explanation = explanation(path, &context.catalog)?;
+    Ok(show_either(context.global, &explanation, || &explanation))
 }
 
 /// Of a field of a scenario, or of a sweep file.

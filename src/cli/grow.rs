@@ -1,45 +1,41 @@
 //! `grow`: a network on a user's data within a budget, beside what else the compute could have been spent on.
 
-use std::io::IsTerminal;
 use std::path::Path;
 
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::ProgressBar;
 
 use super::options::{CheckOptions, GrowOptions};
-use super::output::{print_error, print_note, show_either, width};
+use super::output::{print_note, show_either, width};
+use super::progress::Progress;
 use super::rejection::Rejection;
-use super::{Context, Outcome, init};
+use super::{Context, Outcome, heeded_stop, init};
 use crate::controller::SavedFolder;
-use crate::data::{Surveyed, TaskData, survey};
-use crate::engine::read_text;
+use crate::data::{TaskData, survey};
+use crate::engine::{Prepared, SetupError, read_text};
 use crate::export::{self, GROWTH_FILE, SCENARIO_FILE, check_place, export_network};
-use crate::grow::{Base, GrowError, GrowEvent, Growth, Order, PlayError, Variant, grow};
+use crate::grow::{Base, GrowError, GrowEvent, Growth, Order, Variant, grow};
+use crate::host::Features;
 use crate::network::{GivenWeights, GrownNetwork};
 use crate::record::{ScenarioFile, scenario_folder};
 use crate::report::growth_text;
-use crate::run::{StopSignal, stop_on_signals};
+use crate::run::StopSignal;
 use crate::scenario::{HostChoice, HostName, Normalise, Override, resolved_ron, ron_text};
 
 /// Grows, compares, chooses, writes.
 pub fn run(options: &GrowOptions, context: &Context) -> Result<Outcome, Rejection> {
-    let stop = StopSignal::default();
-    stop_on_signals(stop.clone()).map_err(|error| Rejection::Usage(format!("no handlers for signals: {error}")))?;
+    let stop = heeded_stop()?;
     check_place(&options.output, options.force)?;
     let order = order(options, context, &stop)?;
-    let mut progress = Progress::new(context);
-    let grown = grow(&order, &mut |event| progress.show(event));
-    progress.clear();
+    let mut attempts = Attempts::new(context);
+    let grown = grow(&order, &mut |event| attempts.show(event));
+    attempts.bar.finish_and_clear();
     let growth = match grown {
         Ok(growth) => growth,
         Err(GrowError::Stopped) => {
             print_note(GrowError::Stopped);
             return Ok(stop.requested().map_or(Outcome::Failed, Outcome::Stopped));
         }
-        Err(GrowError::Play(PlayError::Engine(error))) if error.position.round.is_some() => {
-            print_error(context.global, error);
-            return Ok(Outcome::Failed);
-        }
-        Err(error) => return Err(Rejection::Usage(error.to_string())),
+        Err(error) => return Err(error.into()),
     };
     for note in &growth.notes {
         print_note(format_args!("note: {note}"));
@@ -51,15 +47,17 @@ pub fn run(options: &GrowOptions, context: &Context) -> Result<Outcome, Rejectio
 }
 
 fn order<'a>(options: &GrowOptions, context: &'a Context, stop: &'a StopSignal) -> Result<Order<'a>, Rejection> {
-    let given = options.weights.as_deref().map(Given::read);
-    let given = given.transpose().map_err(Rejection::Usage)?;
+    let given = options.weights.as_deref().map(Given::read).transpose()?;
     let has_host = options.host.is_some();
     let (label, file) = match (&options.data, &options.scenario) {
-        (Some(_), _) => ("grow".into(), ScenarioFile::of_text(&text_of_data(options)?)),
+        (Some(data), _) => {
+            let text = text_of_data(data, options.labels.as_deref())?;
+            ("grow".into(), ScenarioFile::of_text(&text))
+        }
         (None, Some(path)) => {
             let file = ScenarioFile {
                 text: read_text(path)?,
-                folder: scenario_folder(path).map_err(crate::engine::SetupError::from)?,
+                folder: scenario_folder(path).map_err(SetupError::from)?,
                 path: Some(path.clone()),
             };
             (path.display().to_string(), file)
@@ -77,16 +75,12 @@ fn order<'a>(options: &GrowOptions, context: &'a Context, stop: &'a StopSignal) 
     sets.extend(options.steps.map(|steps| ("run.max_steps", steps.to_string())));
     sets.extend(options.seed.map(|seed| ("run.seed", seed.to_string())));
     sets.extend(given.iter().flat_map(|given| given.sets(has_host)));
+    let overrides = options.sets.iter().map(|set| Override::parse(set));
     let mut base = Base {
         label,
         file,
         sets,
-        overrides: options
-            .sets
-            .iter()
-            .map(|set| Override::parse(set))
-            .collect::<Result<_, _>>()
-            .map_err(Rejection::Usage)?,
+        overrides: overrides.collect::<Result<_, _>>()?,
         catalog: &context.catalog,
         extension: context.extension,
         threads: context.threads(),
@@ -159,16 +153,7 @@ impl Given {
 }
 
 /// A scenario for the data, as `init` writes it.
-fn text_of_data(options: &GrowOptions) -> Result<String, Rejection> {
-    let (survey, check) = look(
-        options.data.as_deref().unwrap_or(Path::new("")),
-        options.labels.as_deref(),
-    )?;
-    let task = init::task(&survey, &check)?;
-    Ok(format!("(\n{})\n", task.ron))
-}
-
-fn look(path: &Path, labels: Option<&Path>) -> Result<(Surveyed, CheckOptions), Rejection> {
+fn text_of_data(path: &Path, labels: Option<&Path>) -> Result<String, Rejection> {
     let absolute = |path: &Path| {
         let place = path.canonicalize();
         place.map_err(|error| Rejection::Usage(format!("cannot read the data {}: {error}", path.display())))
@@ -179,15 +164,21 @@ fn look(path: &Path, labels: Option<&Path>) -> Result<(Surveyed, CheckOptions), 
         ..CheckOptions::default()
     };
     let surveyed = survey(&check.path, check.labels.as_deref(), check.known())?;
-    Ok((surveyed, check))
+    Ok(format!("(\n{})\n", init::task(&surveyed, &check)?.ron))
 }
 
-/// The test part of other data, at their path.
+/// Other data, at their path.
 fn old_data(path: &Path, context: &Context) -> Result<TaskData, Rejection> {
-    let (survey, check) = look(path, None)?;
-    let text = format!("(\n{})\n", init::task(&survey, &check)?.ron);
-    let prepared = crate::engine::Prepared::from_ron("--old", &text, &[], &context.catalog)?;
+    let text = text_of_data(path, None)?;
+    let prepared = Prepared::from_ron("--old", &text, &[], &context.catalog)?;
     Ok(TaskData::load(&prepared.loaded.task, None, &context.names.data)?)
+}
+
+/// What a host reads, and its classes: those of the data.
+fn read_by_host(base: &Base, context: &Context) -> Result<(Features, i64), Rejection> {
+    let task = base.prepare(&Variant::default())?.loaded.task;
+    let host = context.names.hosts.of(&task.host, base.file.folder.as_deref())?;
+    Ok((host.plan(task.classes).input(), task.classes))
 }
 
 /// `--host` as a scenario writes it: a family, a known network for the data's channels and side, or what is RON already.
@@ -195,13 +186,7 @@ fn host_value(host: &str, base: &Base, context: &Context) -> Result<String, Reje
     if host.contains('(') {
         return Ok(host.into());
     }
-    let task = base.prepare(&Variant::default())?.loaded.task;
-    let input = context
-        .names
-        .hosts
-        .of(&task.host, base.file.folder.as_deref())
-        .map_err(|error| Rejection::Usage(error.to_string()))?;
-    let input = input.plan(task.classes).input();
+    let (input, _) = read_by_host(base, context)?;
     let choice = match host {
         "cnn" => HostChoice::Cnn(Default::default()),
         "resnet" => HostChoice::Resnet(Default::default()),
@@ -217,102 +202,68 @@ fn host_value(host: &str, base: &Base, context: &Context) -> Result<String, Reje
 /// The known host, for the data's channels and side, that weights without a name are of.
 fn host_of_weights(path: &str, base: &Base, context: &Context) -> Result<String, Rejection> {
     let hosts = &context.names.hosts;
-    let task = base.prepare(&Variant::default())?.loaded.task;
-    let input = hosts.of(&task.host, base.file.folder.as_deref());
-    let input = input.map_err(|error| Rejection::Usage(error.to_string()))?;
-    let input = input.plan(task.classes).input();
+    let (input, classes) = read_by_host(base, context)?;
     let names: Vec<String> = hosts.iter().map(|(name, _)| name.to_owned()).collect();
     for name in &names {
         let known = HostChoice::Named(HostName(name.clone()));
         let Ok(design) = hosts.of(&known, None) else { continue };
         let choice = design.reading(input.channels, input.side).unwrap_or(known);
         let Ok(design) = hosts.of(&choice, None) else { continue };
-        let given = GivenWeights::read(path, None, &design.plan(task.classes));
+        let given = GivenWeights::read(path, None, &design.plan(classes));
         if given.is_ok_and(|given| given.notes.is_empty()) {
             return Ok(ron_text(&choice));
         }
     }
+    let names = names.join(", ");
     Err(Rejection::Usage(format!(
-        "--weights {path}: they are of none of {} with {} classes; say of which host they are by --host",
-        names.join(", "),
-        task.classes
+        "--weights {path}: they are of none of {names} with {classes} classes; say of which host they are by --host"
     )))
 }
 
-/// A bar on a terminal, a line an attempt elsewhere; nothing with `--quiet`.
-struct Progress {
-    bar: Option<ProgressBar>,
-    is_quiet: bool,
+/// What is being tried.
+struct Attempts {
+    progress: Progress,
+    bar: ProgressBar,
     name: String,
 }
 
-impl Progress {
+impl Attempts {
     fn new(context: &Context) -> Self {
-        let is_quiet = context.global.quiet;
-        let is_drawn = !is_quiet && std::io::stderr().is_terminal();
-        let bar = is_drawn.then(|| {
-            let bar = context.terminal.add(ProgressBar::new(1));
-            // The template is a constant, so the default is never seen.
-            let style = ProgressStyle::with_template("{bar:24} {percent:>3} %  {msg}");
-            bar.set_style(
-                style
-                    .unwrap_or_else(|_| ProgressStyle::default_bar())
-                    .progress_chars("━━─"),
-            );
-            bar
-        });
+        let progress = Progress::new(context);
         Self {
-            bar,
-            is_quiet,
+            bar: progress.bar(1, "{bar:24} {percent:>3} %  {msg}"),
+            progress,
             name: String::new(),
         }
     }
 
     fn show(&mut self, event: GrowEvent) {
-        match (event, &self.bar) {
-            (GrowEvent::Begins { name, steps }, bar) => {
+        match event {
+            GrowEvent::Begins { name, steps } => {
                 name.clone_into(&mut self.name);
-                if let Some(bar) = bar {
-                    bar.set_length(steps);
-                    bar.set_position(0);
-                    bar.set_message(self.name.clone());
-                }
+                self.bar.set_length(steps);
+                self.bar.set_position(0);
+                self.bar.set_message(self.name.clone());
             }
-            (GrowEvent::Step, Some(bar)) => bar.inc(1),
-            (GrowEvent::Ends { validation }, bar) if !self.is_quiet => {
+            GrowEvent::Step => self.bar.inc(1),
+            GrowEvent::Ends { validation } => {
                 let accuracy = validation.map_or("nothing was measured".into(), |accuracy| {
                     format!("{accuracy:.2} % of the validation part")
                 });
-                let line = format!("{}: {accuracy}", self.name);
-                match bar {
-                    Some(bar) => bar.suspend(|| print_note(line)),
-                    None => print_note(line),
-                }
+                self.progress.say(&format!("{}: {accuracy}", self.name));
             }
-            (GrowEvent::Step | GrowEvent::Ends { .. }, _) => {}
-        }
-    }
-
-    fn clear(&self) {
-        if let Some(bar) = &self.bar {
-            bar.finish_and_clear();
         }
     }
 }
 
 /// Puts the network that was chosen, the table and the scenario into the folder.
 fn write(growth: &Growth, options: &GrowOptions) -> Result<(), Rejection> {
-    let chosen = growth
-        .rows
-        .iter()
-        .position(|row| row.way == growth.choice.way)
-        .unwrap_or_default();
-    let (network, scenario) = (&growth.networks[chosen], &growth.scenarios[chosen]);
+    let network = &growth.network;
     let failed = |error: &dyn std::fmt::Display| Rejection::Usage(format!("the result is not written: {error}"));
     let kept = network.to_bytes().map_err(|error| failed(&error))?;
     let mut files = export_network(network, kept, Some(&growth.choice.why))?;
     let table = serde_json::to_vec_pretty(growth).map_err(|error| failed(&error))?;
-    let scenario = resolved_ron(scenario).map_err(|error| failed(&error))?;
+    let scenario = resolved_ron(&growth.scenario).map_err(|error| failed(&error))?;
     files.extend([(GROWTH_FILE, table), (SCENARIO_FILE, scenario.into_bytes())]);
     Ok(export::write(&options.output, &files)?)
 }

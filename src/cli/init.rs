@@ -16,12 +16,17 @@ use crate::scenario::{ArrayLayout, BYTE_VOCABULARY, DataSource, TextFile, TokenF
 /// Those of [`survey`]; arrays of images that are not square.
 pub fn init(options: &CheckOptions) -> Result<Outcome, Rejection> {
     let surveyed = survey(&options.path, options.labels.as_deref(), options.known())?;
-    if let Surveyed::Images(survey) = &surveyed {
+    warn(&surveyed);
+    Ok(show(scenario(&task(&surveyed, options)?)))
+}
+
+/// Says what is odd about the data.
+pub fn warn(surveyed: &Surveyed) {
+    if let Surveyed::Images(survey) = surveyed {
         for note in &survey.notes {
             print_note(format_args!("warning: {note}"));
         }
     }
-    Ok(show(scenario(&task(&surveyed, options)?)))
 }
 
 /// What a scenario says to train on such data.

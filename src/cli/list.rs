@@ -86,11 +86,7 @@ fn print(
     rows: impl IntoIterator<Item = Vec<String>>,
     global: &GlobalOptions,
 ) -> Outcome {
-    show_either(global, items, || {
-        let mut table = Table::new(head, &[]);
-        rows.into_iter().for_each(|row| table.push(row));
-        table.render()
-    })
+    show_either(global, items, || Table::of(head, &[], rows).render())
 }
 
 fn print_entries(entries: &[Entry], global: &GlobalOptions) -> Outcome {

@@ -3,6 +3,9 @@
 mod outcome;
 mod options;
 mod output;
+mod progress;
+mod rejection;
+mod named;
 mod compare;
 mod eval_progress;
 mod explain;
@@ -10,7 +13,6 @@ mod completions;
 mod list;
 mod panics;
 mod log;
-mod rejection;
 mod check;
 mod diff;
 mod init;
@@ -43,13 +45,13 @@ use options::{
     ListWhat, ResumeOptions, RunOptions, RunsOptions, ShowOptions,
 };
 use outcome::Outcome;
-use output::{print_note, refuse, refuse_in_json, shown};
+use output::{print_note, refuse_in_json, shown};
 use rejection::Rejection;
 
 use crate::engine::{Engine, EngineBuilder, Extension, Names, all_cores};
 use crate::prior_art::PriorArtPlugin;
 use crate::record::{LogFile, Recording, runs_root};
-use crate::run::{StopRequest, end_at_once};
+use crate::run::{StopRequest, StopSignal, end_at_once, stop_on_signals};
 use crate::scenario::{Catalog, Report};
 use crate::telemetry::sinks::{Console, ProgressStyle, Terminal};
 
@@ -71,12 +73,16 @@ pub fn main(extension: Extension) -> ExitCode {
             };
         }
     };
-    execute(&arguments, &extension)
-        .unwrap_or_else(|message| {
-            refuse(&arguments.global, message);
-            Outcome::Rejected
-        })
-        .into()
+    let outcome = execute(&arguments, &extension).unwrap_or_else(|rejection| {
+        let outcome = rejection.print(&arguments.global);
+        match (&arguments.command, outcome) {
+            (Command::Run(_), Outcome::Rejected) => print_note("nothing was run"),
+            (Command::Resume(_), Outcome::Rejected) => print_note("nothing was changed"),
+            _ => {}
+        }
+        outcome
+    });
+    outcome.into()
 }
 
 /// What every command works with.
@@ -119,8 +125,8 @@ impl Context<'_> {
     }
 }
 
-/// The outcome of a command, or why it could not even start.
-fn execute(arguments: &Arguments, extension: &Extension) -> Result<Outcome, String> {
+/// The outcome of a command, or why it was not even begun.
+fn execute(arguments: &Arguments, extension: &Extension) -> Result<Outcome, Rejection> {
     let global = &arguments.global;
     let terminal = Terminal::default();
     let log = log::start(global, &terminal)?;
@@ -130,7 +136,7 @@ fn execute(arguments: &Arguments, extension: &Extension) -> Result<Outcome, Stri
     if let Some(file) = global.ends_at.clone() {
         watch("successor", move || end_at(&file))?;
     }
-    let names = extension.names().map_err(|error| error.to_string())?;
+    let names = extension.names()?;
     let context = Context {
         global,
         extension,
@@ -139,46 +145,28 @@ fn execute(arguments: &Arguments, extension: &Extension) -> Result<Outcome, Stri
         terminal,
         log,
     };
-    let reject = |rejection: Rejection| {
-        rejection.print(context.global);
-        Outcome::Rejected
-    };
-    Ok(match &arguments.command {
-        Command::Run(options) => run::run(options, &context).unwrap_or_else(|rejection| {
-            let outcome = reject(rejection);
-            print_note("nothing was run");
-            outcome
-        }),
-        Command::Resume(options) => resume::resume(options, &context).unwrap_or_else(|rejection| {
-            let outcome = reject(rejection);
-            print_note("nothing was changed");
-            outcome
-        }),
-        Command::Compare(options) => compare::compare(options, &context)
-            .map_err(Rejection::Usage)
-            .unwrap_or_else(reject),
-        Command::Sweep(options) => sweep::sweep(options, &context)
-            .map_err(Rejection::Usage)
-            .unwrap_or_else(reject),
-        Command::Runs(options) => runs::runs(options, &context).unwrap_or_else(reject),
-        Command::Show(options) => show::show_run(options, &context).unwrap_or_else(reject),
-        Command::Export(options) => export::export(options, &context).unwrap_or_else(reject),
-        Command::ExportTables(options) => export_tables::export_tables(options, &context).unwrap_or_else(reject),
-        Command::Check(options) => check::check(options, &context).unwrap_or_else(reject),
-        Command::Diff(options) => diff::diff(options, &context).unwrap_or_else(reject),
-        Command::Eval(options) => eval::eval(options, &context).unwrap_or_else(reject),
-        Command::Validate { scenarios, no_data } => validate::validate(scenarios, *no_data, &context),
-        Command::RewardAudit { scenario, sets } => {
-            reward_audit::reward_audit(scenario, sets, &context).unwrap_or_else(reject)
-        }
-        Command::Data { command } => data::data(command, &context).unwrap_or_else(reject),
-        Command::ServeEnvs(options) => serve_envs::serve_envs(options, &context).unwrap_or_else(reject),
-        Command::Init(options) => init::init(options).unwrap_or_else(reject),
-        Command::List { what } => list::list(*what, &context),
+    match &arguments.command {
+        Command::Run(options) => run::run(options, &context),
+        Command::Resume(options) => resume::resume(options, &context),
+        Command::Compare(options) => compare::compare(options, &context),
+        Command::Sweep(options) => sweep::sweep(options, &context),
+        Command::Runs(options) => runs::runs(options, &context),
+        Command::Show(options) => show::show_run(options, &context),
+        Command::Export(options) => export::export(options, &context),
+        Command::ExportTables(options) => export_tables::export_tables(options, &context),
+        Command::Check(options) => check::check(options, &context),
+        Command::Diff(options) => diff::diff(options, &context),
+        Command::Eval(options) => eval::eval(options, &context),
+        Command::Validate { scenarios, no_data } => Ok(validate::validate(scenarios, *no_data, &context)),
+        Command::RewardAudit { scenario, sets } => reward_audit::reward_audit(scenario, sets, &context),
+        Command::Data { command } => data::data(command, &context),
+        Command::ServeEnvs(options) => serve_envs::serve_envs(options, &context),
+        Command::Init(options) => init::init(options),
+        Command::List { what } => Ok(list::list(*what, &context)),
         Command::Explain { path } => explain::explain(path.as_deref().unwrap_or(""), &context),
-        Command::Grow(options) => grow::run(options, &context).unwrap_or_else(reject),
-        Command::New(options) => new::new(options).unwrap_or_else(reject),
-    })
+        Command::Grow(options) => grow::run(options, &context),
+        Command::New(options) => new::new(options),
+    }
 }
 
 /// Ends the process as a kill would once standard input is closed: the process at its other end is gone, and another one may
@@ -203,6 +191,14 @@ fn watch(name: &str, watch: impl FnOnce() + Send + 'static) -> Result<(), String
     thread
         .map(drop)
         .map_err(|error| format!("no thread can be started: {error}"))
+}
+
+/// What Ctrl-C and the like ask of a command.
+fn heeded_stop() -> Result<StopSignal, Rejection> {
+    let stop = StopSignal::default();
+    let handled = stop_on_signals(stop.clone());
+    handled.map_err(|error| Rejection::Usage(format!("no handlers for signals: {error}")))?;
+    Ok(stop)
 }
 
 /// A report as people read it, coloured where standard error shows colours.

@@ -8,6 +8,7 @@ mod sweep;
 use std::io::IsTerminal;
 use std::path::PathBuf;
 
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::checkpoint::CheckpointName;
@@ -17,7 +18,7 @@ use crate::telemetry::sinks::{ColorChoice, ProgressStyle};
 use crate::torch;
 use inspect::{CHECK_EXAMPLES, DIFF_EXAMPLES};
 
-pub use compare::{CompareOptions, Test};
+pub use compare::CompareOptions;
 pub use data::{CheckOptions, DataCommand};
 pub use inspect::{CheckRunOptions, DiffOptions};
 pub use sweep::{Begun, Pace, PlayOptions, SweepCommand, SweepOptions};
@@ -636,6 +637,18 @@ impl RunOptions {
             .chain(self.sets.iter().map(|assignment| Override::parse(assignment)))
             .collect()
     }
+}
+
+/// What one of these names stands for.
+fn one_of<T: Clone + Send + Sync + 'static>(known: &'static [(&str, T)]) -> impl TypedValueParser<Value = T> {
+    let named = |name: String| {
+        known
+            .iter()
+            .find(|(known, _)| *known == name)
+            .map(|(_, value)| value.clone())
+    };
+    let names = PossibleValuesParser::new(known.iter().map(|(name, _)| *name));
+    names.try_map(move |name| named(name).ok_or("no such name"))
 }
 
 /// A name that can be a folder's.

@@ -13,7 +13,7 @@ use crate::sweep::QUICKSTART;
 /// # Errors
 /// An unreadable file, a malformed `--set`, or a scenario with problems.
 pub fn prepare(options: &RunOptions, context: &Context) -> Result<Prepared, Rejection> {
-    let overrides = options.overrides().map_err(Rejection::Usage)?;
+    let overrides = options.overrides()?;
     let mut prepared = match &options.scenario {
         Some(path) => scenario_file::load(path, &overrides, &context.catalog)?,
         None => Prepared::from_ron("quickstart.ron", QUICKSTART, &overrides, &context.catalog)?,

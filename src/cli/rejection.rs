@@ -1,54 +1,99 @@
-//! Why a command is not done, before anything was touched.
+//! Why a command is not done: before anything was touched, or once it had begun.
 
-use super::output::{print_note, refuse, show_json};
-use super::{GlobalOptions, report_text};
-use crate::checkpoint::ResumeError;
+use std::fmt::Display;
+
+use super::output::{print_error, print_note, refuse, show_json};
+use super::{GlobalOptions, Outcome, report_text};
+use crate::checkpoint::{FrozenPolicyError, ResumeError};
 use crate::data::DataError;
 use crate::engine::SetupError;
 use crate::export::ExportError;
+use crate::grow::GrowError;
 use crate::health::FileError;
+use crate::inspect::DiffError;
+use crate::network::NetworkError;
 use crate::record::FindRunError;
-use crate::sweep::PlanError;
+use crate::scenario::{Report, UnknownField};
+use crate::schema::NameError;
+use crate::sweep::{FolderError, LaunchError, PlanError, ReplicateError};
 use crate::tables::TableError;
+use crate::telemetry::ReadError;
 
-/// Why a run cannot start or be resumed.
+/// Why a command is not done.
 #[derive(Debug, thiserror::Error)]
 pub enum Rejection {
-    #[error(transparent)]
-    Setup(#[from] SetupError),
-    #[error(transparent)]
-    Resume(#[from] ResumeError),
-    #[error(transparent)]
-    Run(#[from] FindRunError),
-    #[error(transparent)]
-    Data(#[from] DataError),
-    #[error(transparent)]
-    Export(#[from] ExportError),
-    #[error("cannot read the scenario {error}; {help}")]
-    NoScenario { error: FileError, help: String },
-    #[error(transparent)]
-    Tables(#[from] TableError),
+    /// What is wrong with a scenario or a sweep file.
+    #[error("{0}")]
+    Scenario(Report),
+    /// In words.
     #[error("{0}")]
     Usage(String),
+    /// What went wrong once it had begun; what was written stays.
+    #[error("{0}")]
+    Failed(String),
 }
 
-impl From<PlanError> for Rejection {
-    fn from(error: PlanError) -> Self {
+impl From<SetupError> for Rejection {
+    fn from(error: SetupError) -> Self {
         match error {
-            PlanError::File(report) => Self::Setup(SetupError::Scenario(report)),
-            PlanError::Setup(error) => Self::Setup(error),
+            SetupError::Scenario(report) => Self::Scenario(report),
             other => Self::Usage(other.to_string()),
         }
     }
 }
 
+impl From<PlanError> for Rejection {
+    fn from(error: PlanError) -> Self {
+        match error {
+            PlanError::File(report) => Self::Scenario(report),
+            PlanError::Setup(error) => error.into(),
+            other => Self::Usage(other.to_string()),
+        }
+    }
+}
+
+impl From<GrowError> for Rejection {
+    fn from(error: GrowError) -> Self {
+        match error {
+            GrowError::Setup(error) => error.into(),
+            GrowError::Engine(error) if error.position.round.is_some() => Self::failed(error),
+            other => Self::Usage(other.to_string()),
+        }
+    }
+}
+
+/// Errors that are told as they are.
+macro_rules! told {
+    ($($error:ty),+) => {
+        $(impl From<$error> for Rejection {
+            fn from(error: $error) -> Self {
+                Self::Usage(error.to_string())
+            }
+        })+
+    };
+}
+
+told! {
+    String, FileError, NameError, UnknownField, DataError, NetworkError, FindRunError, ResumeError, FrozenPolicyError, ReadError,
+    ExportError, TableError, DiffError, FolderError, LaunchError, ReplicateError
+}
+
 impl Rejection {
-    /// Says why. The command ends as rejected even if that cannot be printed.
-    pub fn print(&self, global: &GlobalOptions) {
+    pub fn failed(error: impl Display) -> Self {
+        Self::Failed(error.to_string())
+    }
+
+    /// Says why, and returns what the command ends with, even if that cannot be printed.
+    pub fn print(&self, global: &GlobalOptions) -> Outcome {
         match self {
-            Self::Setup(SetupError::Scenario(report)) if global.json => _ = show_json(&report.rows()),
-            Self::Setup(SetupError::Scenario(report)) => print_note(report_text(report, global)),
-            other => refuse(global, other),
+            Self::Scenario(report) if global.json => _ = show_json(&report.rows()),
+            Self::Scenario(report) => print_note(report_text(report, global)),
+            Self::Usage(message) => refuse(global, message),
+            Self::Failed(message) => print_error(global, message),
+        }
+        match self {
+            Self::Failed(_) => Outcome::Failed,
+            _ => Outcome::Rejected,
         }
     }
 }

@@ -2,24 +2,22 @@
 
 use std::path::Path;
 
+use super::named::Named;
 use super::output::show;
 use super::rejection::Rejection;
 use super::run::{limit_rounds, play};
 use super::{Context, Outcome, ResumeOptions, sweep};
 use crate::checkpoint::{PastRun, ResumePoint};
 use crate::engine::Prepared;
-use crate::record::find_run;
 use crate::scenario::{Catalog, Override};
-use crate::sweep::{FolderError, Plan, SweepFolder};
+use crate::sweep::{Plan, SweepFolder};
 
 /// Finds the run, checks whether it can be resumed, and plays what is left of it.
 pub fn resume(options: &ResumeOptions, context: &Context) -> Result<Outcome, Rejection> {
-    match SweepFolder::open(&options.run, options.out.as_deref()) {
-        Ok((folder, plan)) => return resume_sweep(options, &folder, &plan, context),
-        Err(FolderError::Missing { .. }) => {}
-        Err(error) => return Err(Rejection::Usage(error.to_string())),
-    }
-    let path = find_run(&options.run, options.out.as_deref())?;
+    let path = match Named::find(&options.run, options.out.as_deref())? {
+        Named::Sweep(folder, plan) => return resume_sweep(options, &folder, &plan, context),
+        Named::Run(path) => path,
+    };
     let Some((prepared, point)) = prepare(options, &path, &context.catalog)? else {
         return Ok(show(format_args!(
             "{} has played all of its rounds: nothing is left to do (--extend N gives it more)\n",
@@ -46,7 +44,7 @@ fn resume_sweep(
         let message = "a sweep is resumed as it was planned: leave --from, --extend, --until, --set and --allow out";
         return Err(Rejection::Usage(message.into()));
     }
-    sweep::resume(folder, plan, context).map_err(Rejection::Usage)
+    sweep::resume(folder, plan, context)
 }
 
 /// What is left and where it begins; `None` if nothing is.
@@ -66,9 +64,9 @@ fn prepare(
         prepared.file = past.file.clone();
         Ok(prepared)
     };
-    let earlier = past.earlier_changes().map_err(Rejection::Usage)?;
+    let earlier = past.earlier_changes()?;
     let before = load(&earlier)?.loaded.scenario;
-    let asked = options.overrides(before.run.rounds).map_err(Rejection::Usage)?;
+    let asked = options.overrides(before.run.rounds)?;
     let stands = |change: &&Override| !asked.iter().any(|asked| asked.overlaps(change));
     let changes: Vec<Override> = earlier.iter().filter(stands).chain(&asked).cloned().collect();
     let now = load(&changes)?;

@@ -15,7 +15,7 @@ use crate::scenario::Override;
 /// A scenario with problems; a reward that cannot be computed.
 pub fn reward_audit(scenario: &Path, sets: &[String], context: &Context) -> Result<Outcome, Rejection> {
     let overrides = sets.iter().map(|assignment| Override::parse(assignment));
-    let overrides = overrides.collect::<Result<Vec<_>, _>>().map_err(Rejection::Usage)?;
+    let overrides = overrides.collect::<Result<Vec<_>, _>>()?;
     let loaded = scenario_file::load(scenario, &overrides, &context.catalog)?.loaded;
     let usage = |error: &dyn std::fmt::Display| Rejection::Usage(error.to_string());
     let audit = audit(&loaded.scenario, &loaded.task, &context.names.rewards).map_err(|error| usage(&error))?;

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Display;
 
 use serde::Serialize;
+use serde_json::json;
 
 use super::options::PlayOptions;
 use super::output::{print_error, print_note, refuse, show, show_json, width};
@@ -14,10 +15,10 @@ use crate::checkpoint::Checkpoints;
 use crate::engine::{Engine, MemoryEstimate, Prepared, RunRecord, RunReport};
 use crate::env::Experiment;
 use crate::record::Labels;
-use crate::report::{RunResults, summary};
+use crate::report::{merged, run_results, summary};
 use crate::run::{RoundLimit, StopSignal, stop_on_signals};
 use crate::scenario::{Loaded, Scenario, TaskSpec, resolved_ron};
-use crate::telemetry::{RecordGap, RunFinished};
+use crate::telemetry::RecordGap;
 
 /// Plays a scenario, or says what would be played.
 pub fn run(options: &RunOptions, context: &Context) -> Result<Outcome, Rejection> {
@@ -66,8 +67,7 @@ fn run_sweep(options: &RunOptions, context: &Context) -> Result<Outcome, Rejecti
         out: options.out.clone(),
         ..PlayOptions::default()
     };
-    let overrides = options.overrides().map_err(Rejection::Usage)?;
-    sweep::begin(&play, &overrides, context).map_err(Rejection::Usage)
+    sweep::begin(&play, &options.overrides()?, context)
 }
 
 /// Lets a run stop after `until` rounds.
@@ -93,31 +93,20 @@ pub fn play(mut engine: Engine, origins: &BTreeMap<String, String>, global: &Glo
     Outcome::of_run(&report, requires_records).unless_done(shown)
 }
 
-/// The end of a run, for programs to read.
-#[derive(Serialize)]
-struct End<'a> {
-    run_id: &'a str,
-    directory: String,
-    #[serde(flatten)]
-    finished: Option<&'a RunFinished>,
-    /// The content of the summary.
-    results: Option<RunResults<'a>>,
-    /// What is missing from the record.
-    gaps: &'a [RecordGap],
-    /// Where each value that is no default comes from, by path.
-    origins: &'a BTreeMap<String, String>,
-}
-
 fn print(report: &RunReport, origins: &BTreeMap<String, String>, global: &GlobalOptions) -> Outcome {
     let shown = match &report.record {
-        Some(record) if global.json => show_json(&End {
-            run_id: &record.run_id,
-            directory: record.directory.display().to_string(),
-            finished: record.finished(),
-            results: record.results.as_ref().map(RunResults::of),
-            gaps: &report.gaps,
-            origins,
-        }),
+        Some(record) if global.json => show_json(&merged(
+            json!({
+                "run_id": record.run_id,
+                "directory": record.directory.display().to_string(),
+                "results": record.results.as_ref().map(run_results),
+                // What is missing from the record.
+                "gaps": report.gaps,
+                // Where each value that is no default comes from, by path.
+                "origins": origins,
+            }),
+            &record.finished(),
+        )),
         Some(RunRecord {
             results: Some(results),
             directory,
@@ -191,13 +180,13 @@ fn dry_run(prepared: &Prepared, context: &Context) -> Result<Outcome, Rejection>
             origins: &loaded.origins,
         }));
     }
-    Ok(match resolved_ron(&loaded.scenario) {
-        Ok(text) => show(format_args!("{}\n{}{text}\n", headline(loaded), commented(&memory))),
-        Err(error) => {
-            print_error(global, format_args!("the scenario cannot be written: {error}"));
-            Outcome::Failed
-        }
-    })
+    let text = resolved_ron(&loaded.scenario);
+    let text = text.map_err(|error| Rejection::failed(format_args!("the scenario cannot be written: {error}")))?;
+    Ok(show(format_args!(
+        "{}\n{}{text}\n",
+        headline(loaded),
+        commented(&memory)
+    )))
 }
 
 /// Lines as RON comments.

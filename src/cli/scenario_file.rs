@@ -30,10 +30,10 @@ pub fn load(path: &Path, overrides: &[Override], catalog: &Catalog) -> Result<Pr
         return Ok(Prepared::from_bytes("standard input", bytes, overrides, catalog)?);
     }
     match Prepared::load(path, overrides, catalog) {
-        Err(SetupError::Unreadable(error)) if !path.is_file() => Err(Rejection::NoScenario {
-            error,
-            help: help(path),
-        }),
+        Err(SetupError::Unreadable(error)) if !path.is_file() => Err(Rejection::Usage(format!(
+            "cannot read the scenario {error}; {}",
+            help(path)
+        ))),
         Err(SetupError::Scenario(_)) if is_sweep(path) => Err(Rejection::Usage(format!(
             "{0} is a sweep file, no scenario; `simic-engine sweep {0} --dry-run` checks it",
             path.display()

@@ -3,7 +3,6 @@
 use std::path::Path;
 
 use super::options::{RunOptions, ServeOptions};
-use super::output::refuse;
 use super::prepare::prepare;
 use super::rejection::Rejection;
 use super::{Context, Outcome};
@@ -43,9 +42,6 @@ pub fn serve_envs(options: &ServeOptions, context: &Context) -> Result<Outcome, 
         Ok(()) => Ok(Outcome::Done),
         Err(ServeError::Setup(error)) => Err(error.into()),
         Err(ServeError::Client(error)) => Err(Rejection::Usage(error.to_string())),
-        Err(error) => {
-            refuse(context.global, error);
-            Ok(Outcome::Failed)
-        }
+        Err(error) => Err(Rejection::failed(error)),
     }
 }

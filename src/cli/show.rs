@@ -3,26 +3,26 @@
 use std::path::Path;
 
 use serde::Serialize;
+use serde_json::Value;
 
+use super::named::{Named, held_run};
 use super::output::{print_error, show, show_json, width};
 use super::rejection::Rejection;
 use super::{Context, Outcome, ShowOptions, sweep};
-use crate::checkpoint::ResumeError;
 use crate::keep::NetworkShelf;
-use crate::record::{ListedState, RunDirectory, RunEntry, find_run};
-use crate::report::{GrowthEffects, RunResults, summary};
-use crate::sweep::{FolderError, SweepFolder};
+use crate::record::{ListedState, RunEntry};
+use crate::report::{GrowthEffects, run_results, summary};
 use crate::telemetry::{EVENTS_FILE, Event, EventReader, LiveState, Payload, ReadError, RunFinished};
 
 /// A run for programs to read.
 #[derive(Serialize)]
-struct Shown<'a> {
+struct Shown {
     #[serde(flatten)]
     entry: RunEntry,
     /// How it ended, if it has.
     #[serde(skip_serializing_if = "Option::is_none")]
     finished: Option<RunFinished>,
-    results: RunResults<'a>,
+    results: Value,
     networks: Networks,
 }
 
@@ -57,15 +57,10 @@ impl Networks {
 
 /// Sums a run up from its events, whether it has ended or not.
 pub fn show_run(options: &ShowOptions, context: &Context) -> Result<Outcome, Rejection> {
-    match SweepFolder::open(&options.run, options.out.as_deref()) {
-        Ok((folder, plan)) => return sweep::show_results(&folder, &plan, context).map_err(Rejection::Usage),
-        Err(FolderError::Missing { .. }) => {}
-        Err(error) => return Err(Rejection::Usage(error.to_string())),
-    }
-    let place = find_run(&options.run, options.out.as_deref())?;
-    if !RunDirectory::is_at(&place) {
-        return Err(ResumeError::NoRun(place).into());
-    }
+    let place = match Named::find(&options.run, options.out.as_deref())? {
+        Named::Sweep(folder, plan) => return sweep::show_results(&folder, &plan, context),
+        Named::Run(place) => held_run(place)?,
+    };
     if options.growth {
         return Ok(show_growth(&place, context));
     }
@@ -79,7 +74,7 @@ pub fn show_run(options: &ShowOptions, context: &Context) -> Result<Outcome, Rej
     if context.global.json {
         return Ok(show_json(&Shown {
             entry,
-            results: RunResults::of(&live),
+            results: run_results(&live),
             networks: Networks::of(&place),
             finished: live.finished.clone().filter(|_| has_ended),
         }));

@@ -4,7 +4,6 @@ mod launch;
 mod status;
 mod view;
 
-use std::fmt::Display;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -13,10 +12,9 @@ use serde::Serialize;
 use super::options::{Begun, Pace, PlayOptions, SweepCommand, SweepOptions};
 use super::output::{print_error, print_note, show, show_either, width};
 use super::rejection::Rejection;
-use super::{Context, Outcome};
+use super::{Context, Outcome, heeded_stop};
 use crate::record::runs_root;
 use crate::report::{forecast_text, plan_table, sweep_text, write_sweep};
-use crate::run::{StopSignal, stop_on_signals};
 use crate::scenario::Override;
 use crate::sweep::{
     Collected, FolderError, Forecast, Plan, Planned, PlayedPoint, Results, Shard, SideBySide, SweepFolder, Trial,
@@ -27,7 +25,7 @@ use status::status;
 use view::View;
 
 /// Plans and plays, or does what the subcommand says.
-pub fn sweep(options: &SweepOptions, context: &Context) -> Result<Outcome, String> {
+pub fn sweep(options: &SweepOptions, context: &Context) -> Result<Outcome, Rejection> {
     let Some(command) = &options.command else {
         return begin(&options.play, &[], context);
     };
@@ -42,7 +40,7 @@ pub fn sweep(options: &SweepOptions, context: &Context) -> Result<Outcome, Strin
         } => {
             let (folder, plan) = open(begun)?;
             if let Some(id) = trial.as_ref().filter(|id| plan.trial(id).is_none()) {
-                return Err(format!("the sweep has no trial {id}; `sweep status --all` lists them"));
+                return Err(unknown_trial(id));
             }
             let pace = pace_of(pace, &plan, context);
             let options = WorkOptions {
@@ -56,22 +54,26 @@ pub fn sweep(options: &SweepOptions, context: &Context) -> Result<Outcome, Strin
         }
         SweepCommand::Collect { begun } => {
             let (folder, plan) = open(begun)?;
-            Ok(collect(&folder, &plan, context))
+            collect(&folder, &plan, context)
         }
         SweepCommand::SideBySide { sweep, replicate } => side_by_side(sweep, *replicate, context),
-        SweepCommand::Retry { begun, trials } => retry(begun, trials, context),
+        SweepCommand::Retry { begun, trials } => retry(begun, trials),
     }
 }
 
 /// Runs what is left of a sweep.
-pub(super) fn resume(folder: &SweepFolder, plan: &Plan, context: &Context) -> Result<Outcome, String> {
+pub(super) fn resume(folder: &SweepFolder, plan: &Plan, context: &Context) -> Result<Outcome, Rejection> {
     let pace = pace_of(&Pace::default(), plan, context);
-    try_misplaced_again(folder, plan).map_err(|error| error.to_string())?;
+    try_misplaced_again(folder, plan)?;
     play(folder, plan, &pace, context)
 }
 
-fn open(begun: &Begun) -> Result<(SweepFolder, Plan), String> {
-    SweepFolder::open(&begun.sweep, begun.out.as_deref()).map_err(|error| error.to_string())
+fn open(begun: &Begun) -> Result<(SweepFolder, Plan), Rejection> {
+    Ok(SweepFolder::open(&begun.sweep, begun.out.as_deref())?)
+}
+
+fn unknown_trial(id: &str) -> Rejection {
+    Rejection::Usage(format!("the sweep has no trial {id}; `sweep status --all` lists them"))
 }
 
 fn pace_of(pace: &Pace, plan: &Plan, context: &Context) -> WorkOptions {
@@ -91,15 +93,9 @@ fn pace_of(pace: &Pace, plan: &Plan, context: &Context) -> WorkOptions {
 }
 
 /// Plans and plays a sweep file, with `overrides` laid over all of its trials.
-pub(super) fn begin(options: &PlayOptions, overrides: &[Override], context: &Context) -> Result<Outcome, String> {
+pub(super) fn begin(options: &PlayOptions, overrides: &[Override], context: &Context) -> Result<Outcome, Rejection> {
     let file = options.file.as_deref().unwrap_or(Path::new(""));
-    let planned = match plan(file, overrides, &context.catalog) {
-        Ok(planned) => planned,
-        Err(error) => {
-            Rejection::from(error).print(context.global);
-            return Ok(Outcome::Rejected);
-        }
-    };
+    let planned = plan(file, overrides, &context.catalog)?;
     let plan = &planned.plan;
     let work = pace_of(&options.pace, plan, context);
     if let Some(cluster) = options.launch.on {
@@ -118,10 +114,7 @@ pub(super) fn begin(options: &PlayOptions, overrides: &[Override], context: &Con
             format!("{}\n{forecast}\n\n{}", headline(plan, &work), plan_table(plan, width()))
         }));
     }
-    let (folder, plan) = match begin_folder(options, &planned, context) {
-        Ok(begun) => begun,
-        Err(ended) => return ended,
-    };
+    let (folder, plan) = begin_folder(options, &planned)?;
     if !context.global.quiet {
         print_note(format_args!(
             "{} in {}",
@@ -132,9 +125,7 @@ pub(super) fn begin(options: &PlayOptions, overrides: &[Override], context: &Con
     if options.plan_only {
         return Ok(Outcome::Done);
     }
-    if let Err(error) = try_misplaced_again(&folder, &plan) {
-        return Ok(failed(error, context));
-    }
+    try_misplaced_again(&folder, &plan).map_err(Rejection::failed)?;
     play(&folder, &plan, &work, context)
 }
 
@@ -146,27 +137,16 @@ struct Preview<'a> {
     forecast: &'a Forecast,
 }
 
-/// The folder of a sweep that begins, or how the command ends: it has failed where a part of the folder has been made,
-/// else it is refused.
-fn begin_folder(
-    options: &PlayOptions,
-    planned: &Planned,
-    context: &Context,
-) -> Result<(SweepFolder, Plan), Result<Outcome, String>> {
+/// The folder of a sweep that begins; the command has failed where a part of it has been made, else it is refused.
+fn begin_folder(options: &PlayOptions, planned: &Planned) -> Result<(SweepFolder, Plan), Rejection> {
     let folder = SweepFolder::of(&planned.plan.name, options.out.as_deref());
     let begun = folder
         .begin(planned, options.extend)
         .and_then(|()| SweepFolder::open(folder.path(), None));
     begun.map_err(|error| match error {
-        FolderError::Unwritten(_) if folder.path().exists() => Ok(failed(error, context)),
-        error => Err(error.to_string()),
+        FolderError::Unwritten(_) if folder.path().exists() => Rejection::failed(error),
+        error => error.into(),
     })
-}
-
-/// Something went wrong once there were files of the sweep.
-fn failed(error: impl Display, context: &Context) -> Outcome {
-    print_error(context.global, error);
-    Outcome::Failed
 }
 
 /// `quick: 6 trials (2 points x 3 replicates), 2 at once with 1 thread each`
@@ -186,9 +166,8 @@ fn headline(plan: &Plan, work: &WorkOptions) -> String {
 }
 
 /// Works until nothing is left, then collects.
-fn play(folder: &SweepFolder, plan: &Plan, options: &WorkOptions, context: &Context) -> Result<Outcome, String> {
-    let stop = StopSignal::default();
-    stop_on_signals(stop.clone()).map_err(|error| format!("the system has no handlers for signals: {error}"))?;
+fn play(folder: &SweepFolder, plan: &Plan, options: &WorkOptions, context: &Context) -> Result<Outcome, Rejection> {
+    let stop = heeded_stop()?;
     let view = View::new(plan, context);
     let is_over = AtomicBool::new(false);
     let played = std::thread::scope(|scope| {
@@ -198,9 +177,7 @@ fn play(folder: &SweepFolder, plan: &Plan, options: &WorkOptions, context: &Cont
         played
     });
     view.clear();
-    if let Err(error) = played {
-        return Ok(failed(error, context));
-    }
+    played.map_err(Rejection::failed)?;
     if let Some(request) = stop.requested() {
         print_note(format_args!(
             "stopped as asked; continue with: simic-engine sweep work {}",
@@ -208,10 +185,7 @@ fn play(folder: &SweepFolder, plan: &Plan, options: &WorkOptions, context: &Cont
         ));
         return Ok(Outcome::Stopped(request));
     }
-    let results = match Results::read(folder) {
-        Ok(results) => results,
-        Err(error) => return Ok(failed(error, context)),
-    };
+    let results = Results::read(folder).map_err(Rejection::failed)?;
     let end = |trial: &Trial| results.end(&trial.id);
     if let Some(only) = &options.only {
         let has_failed = plan.trial(only).and_then(end) == Some(TrialEnd::Failed);
@@ -226,42 +200,33 @@ fn play(folder: &SweepFolder, plan: &Plan, options: &WorkOptions, context: &Cont
         ));
         return Ok(Outcome::Done);
     }
-    Ok(collect(folder, plan, context))
+    collect(folder, plan, context)
 }
 
-fn collect(folder: &SweepFolder, plan: &Plan, context: &Context) -> Outcome {
-    let written = Collected::read(folder, plan).and_then(|collected| {
-        let collected = collected.judged(plan);
-        Ok((write_sweep(&collected, folder)?, collected))
-    });
-    let (files, collected) = match written {
-        Ok(written) => written,
-        Err(error) => return failed(error, context),
-    };
+fn collect(folder: &SweepFolder, plan: &Plan, context: &Context) -> Result<Outcome, Rejection> {
+    let collected = Collected::read(folder, plan).map_err(Rejection::failed)?.judged(plan);
+    let files = write_sweep(&collected, folder).map_err(Rejection::failed)?;
     let shown = show_either(context.global, &collected, || {
         let files: String = files.iter().map(|path| format!("{}\n", path.display())).collect();
         sweep_text(&collected, width()) + &files
     });
     let failed = collected.trials.iter().filter_map(|trial| trial.result.as_ref());
     let has_failure = failed.into_iter().any(|result| result.end == TrialEnd::Failed);
-    ended(has_failure, folder).unless_done(shown)
+    Ok(ended(has_failure, folder).unless_done(shown))
 }
 
 /// Shows what has ended so far, and writes nothing.
-pub(super) fn show_results(folder: &SweepFolder, plan: &Plan, context: &Context) -> Result<Outcome, String> {
-    let collected = Collected::read(folder, plan)
-        .map_err(|error| error.to_string())?
-        .judged(plan);
+pub(super) fn show_results(folder: &SweepFolder, plan: &Plan, context: &Context) -> Result<Outcome, Rejection> {
+    let collected = Collected::read(folder, plan)?.judged(plan);
     Ok(show_either(context.global, &collected, || {
         sweep_text(&collected, width())
     }))
 }
 
 /// Plays a replicate, all of its points in this process.
-fn side_by_side(sweep: &Path, replicate: u32, context: &Context) -> Result<Outcome, String> {
-    let (folder, plan) = SweepFolder::open(sweep, None).map_err(|error| error.to_string())?;
-    let stop = StopSignal::default();
-    stop_on_signals(stop.clone()).map_err(|error| format!("the system has no handlers for signals: {error}"))?;
+fn side_by_side(sweep: &Path, replicate: u32, context: &Context) -> Result<Outcome, Rejection> {
+    let (folder, plan) = SweepFolder::open(sweep, None)?;
+    let stop = heeded_stop()?;
     let player = SideBySide {
         folder: &folder,
         plan: &plan,
@@ -271,7 +236,7 @@ fn side_by_side(sweep: &Path, replicate: u32, context: &Context) -> Result<Outco
         log: context.log.clone(),
         ends_at: context.global.ends_at.clone(),
     };
-    let played = player.play(replicate, &stop).map_err(|error| error.to_string())?;
+    let played = player.play(replicate, &stop)?;
     let mut outcome = Outcome::Done;
     for PlayedPoint {
         trial,
@@ -311,9 +276,9 @@ fn ended(has_failure: bool, folder: &SweepFolder) -> Outcome {
     Outcome::Failed
 }
 
-fn retry(begun: &Begun, ids: &[String], context: &Context) -> Result<Outcome, String> {
+fn retry(begun: &Begun, ids: &[String]) -> Result<Outcome, Rejection> {
     let (folder, plan) = open(begun)?;
-    let results = Results::read(&folder).map_err(|error| error.to_string())?;
+    let results = Results::read(&folder)?;
     let has_failed = |trial: &&Trial| results.end(&trial.id) == Some(TrialEnd::Failed);
     for id in ids {
         let found: Vec<&Trial> = plan
@@ -323,13 +288,9 @@ fn retry(begun: &Begun, ids: &[String], context: &Context) -> Result<Outcome, St
             .collect();
         match found[..] {
             [trial] if has_failed(&trial) => {}
-            [_] => {
-                return Err(format!(
-                    "trial {id} has not failed; only what has failed is tried again"
-                ));
-            }
-            [] => return Err(format!("the sweep has no trial {id}; `sweep status --all` lists them")),
-            _ => return Err(format!("{} trials begin with {id}; write more of it", found.len())),
+            [_] => return Err(format!("trial {id} has not failed; only what has failed is tried again").into()),
+            [] => return Err(unknown_trial(id)),
+            _ => return Err(format!("{} trials begin with {id}; write more of it", found.len()).into()),
         }
     }
     // What was played as one is tried again as one.
@@ -342,9 +303,7 @@ fn retry(begun: &Begun, ids: &[String], context: &Context) -> Result<Outcome, St
         .flat_map(|group| group.iter().rev())
         .filter(|trial| has_failed(trial))
     {
-        if let Err(error) = try_again(&folder, &trial.id, &results) {
-            return Ok(failed(error, context));
-        }
+        try_again(&folder, &trial.id, &results).map_err(Rejection::failed)?;
         count += 1;
     }
     Ok(show(format_args!(

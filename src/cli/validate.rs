@@ -83,10 +83,7 @@ fn print(path: &Path, result: &Result<Sound, Rejection>, global: &GlobalOptions)
             let trials = plan.trials.len();
             return show(format_args!("{}: ok, a sweep of {trials} trials\n", path.display()));
         }
-        Err(rejection) => {
-            rejection.print(global);
-            return Outcome::Rejected;
-        }
+        Err(rejection) => return rejection.print(global),
     };
     if !loaded.warnings.problems.is_empty() {
         print_note(report_text(&loaded.warnings, global));
@@ -110,8 +107,8 @@ fn verdict(path: &Path, result: &Result<Sound, Rejection>) -> ValidateResult {
     let (problems, error) = match result {
         Ok(Sound::Scenario(prepared)) => (prepared.loaded.warnings.rows(), None),
         Ok(Sound::Sweep(_)) => (Vec::new(), None),
-        Err(Rejection::Setup(SetupError::Scenario(report))) => (report.rows(), None),
-        Err(other) => (Vec::new(), Some(other.to_string())),
+        Err(Rejection::Scenario(report)) => (report.rows(), None),
+        Err(Rejection::Usage(message) | Rejection::Failed(message)) => (Vec::new(), Some(message.clone())),
     };
     ValidateResult {
         file: path.display().to_string(),

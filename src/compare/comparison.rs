@@ -165,29 +165,27 @@ impl Comparison {
 
 /// A policy less each of its baselines.
 fn against_all(policy: &Played, baselines: &[&Played], seed: u64, price: Option<f64>) -> Vec<Difference> {
-    let accuracies: Vec<Vec<Vec<f64>>> = baselines
+    let accuracies = baselines
         .iter()
-        .map(|baseline| differences(policy, baseline, accuracy))
-        .collect();
+        .map(|baseline| differences(policy, baseline, &|outcome| outcome.accuracy));
+    let accuracies: Vec<Vec<Vec<f64>>> = accuracies.collect();
     let p_values: Vec<f64> = accuracies
         .iter()
-        .map(|differences| sign_flip(&differences.concat(), seed).map_or(1.0, |test| test.p))
+        .map(|differences| sign_flip(&differences.concat(), seed).unwrap_or(1.0))
         .collect();
     let compared = baselines.iter().zip(&accuracies).zip(holm(&p_values));
     compared
         .map(|((baseline, accuracies), adjusted_p)| {
             let accuracy = Paired::of(accuracies, seed);
+            let paired = |of: &Measure| Paired::of(&differences(policy, baseline, of), seed);
             Difference {
                 policy: policy.name.clone(),
                 baseline: baseline.name.clone(),
                 accuracy,
                 adjusted_p,
                 verdict: accuracy.verdict(adjusted_p),
-                accuracy_minus_rent: Paired::of(&differences(policy, baseline, accuracy_minus_rent), seed),
-                accuracy_minus_price: price.map(|price| {
-                    let of = |outcome: &EpisodeOutcome| accuracy_minus_price(outcome, price);
-                    Paired::of(&differences(policy, baseline, of), seed)
-                }),
+                accuracy_minus_rent: paired(&EpisodeOutcome::accuracy_minus_rent),
+                accuracy_minus_price: price.map(|price| paired(&|outcome| outcome.accuracy_minus_price(price))),
             }
         })
         .collect()
@@ -214,57 +212,41 @@ fn keep_measured(played: &mut [Played]) -> usize {
     removed
 }
 
-fn accuracy(outcome: &EpisodeOutcome) -> f64 {
-    outcome.accuracy.unwrap_or(f64::NAN)
-}
-
-fn accuracy_minus_rent(outcome: &EpisodeOutcome) -> f64 {
-    outcome.accuracy_minus_rent().unwrap_or(f64::NAN)
-}
-
-fn accuracy_minus_price(outcome: &EpisodeOutcome, price: f64) -> f64 {
-    outcome.accuracy_minus_price(price).unwrap_or(f64::NAN)
-}
-
 fn summarize(player: &Played, seed: u64, price: Option<f64>) -> ControllerSummary {
-    let summary = |of: &dyn Fn(&EpisodeOutcome) -> f64| {
-        let of_seed = |episodes: &Vec<EpisodeOutcome>| episodes.iter().map(of).collect();
+    let summary = |of: &Measure| {
+        let value = |outcome: &EpisodeOutcome| of(outcome).unwrap_or(f64::NAN);
+        let of_seed = |episodes: &Vec<EpisodeOutcome>| episodes.iter().map(value).collect();
         let strata: Vec<Vec<f64>> = player.episodes.iter().map(of_seed).collect();
         Summary::of(&strata, seed)
     };
-    let tests: Option<Vec<f64>> = player
-        .episodes
-        .iter()
-        .flatten()
-        .map(|outcome| outcome.test_accuracy)
-        .collect();
-    let episodes = player.episodes.iter().flatten();
-    let gmacs: Option<Vec<f64>> = episodes.map(EpisodeOutcome::gmacs).collect();
     let episodes = player.episodes.concat();
+    // Of all, or of none.
+    let mean_of = |of: &Measure| {
+        let values: Option<Vec<f64>> = episodes.iter().map(of).collect();
+        values.filter(|values| !values.is_empty()).map(|values| mean(&values))
+    };
     ControllerSummary {
         name: player.name.clone(),
-        accuracy: summary(&accuracy),
-        accuracy_minus_rent: summary(&accuracy_minus_rent),
-        accuracy_minus_price: price.map(|price| summary(&|outcome| accuracy_minus_price(outcome, price))),
-        test_accuracy: tests.filter(|tests| !tests.is_empty()).map(|tests| mean(&tests)),
-        reward: summary(&|outcome| outcome.reward),
-        param_ratio: summary(&|outcome| outcome.param_ratio),
-        gmacs: gmacs.filter(|gmacs| !gmacs.is_empty()).map(|gmacs| mean(&gmacs)),
+        accuracy: summary(&|outcome| outcome.accuracy),
+        accuracy_minus_rent: summary(&EpisodeOutcome::accuracy_minus_rent),
+        accuracy_minus_price: price.map(|price| summary(&|outcome| outcome.accuracy_minus_price(price))),
+        test_accuracy: mean_of(&|outcome| outcome.test_accuracy),
+        reward: summary(&|outcome| Some(outcome.reward)),
+        param_ratio: summary(&|outcome| Some(outcome.param_ratio)),
+        gmacs: mean_of(&EpisodeOutcome::gmacs),
         decisions: DecisionSummary::of(&episodes),
         episodes,
     }
 }
 
-fn differences(policy: &Played, baseline: &Played, of: impl Fn(&EpisodeOutcome) -> f64) -> Vec<Vec<f64>> {
-    let seeds = policy.episodes.iter().zip(&baseline.episodes);
-    seeds
-        .map(|(ours, theirs)| {
-            ours.iter()
-                .zip(theirs)
-                .map(|(our, their)| of(our) - of(their))
-                .collect()
-        })
-        .collect()
+/// What of an episode is summed up; of one that is not measured it is not a number.
+type Measure<'m> = dyn Fn(&EpisodeOutcome) -> Option<f64> + 'm;
+
+fn differences(policy: &Played, baseline: &Played, of: &Measure) -> Vec<Vec<f64>> {
+    let difference =
+        |(our, their): (&EpisodeOutcome, &EpisodeOutcome)| of(our).unwrap_or(f64::NAN) - of(their).unwrap_or(f64::NAN);
+    let of_seed = |(ours, theirs): (&Vec<_>, &Vec<_>)| ours.iter().zip(theirs).map(difference).collect();
+    policy.episodes.iter().zip(&baseline.episodes).map(of_seed).collect()
 }
 
 #[cfg(test)]

@@ -155,32 +155,12 @@ impl PlayedEpisodes {
     }
 }
 
-/// Plays the episodes with one candidate. `experiment` is the scenario's.
+/// Plays the episodes with one candidate, in the scenario's `experiment`, until somebody asks for a stop: then the episodes of whole
+/// rounds are there. After every step of the envs `stepped` is called with their world.
 ///
 /// # Errors
 /// A controller or policy that does not fit the scenario, or the first failure of a system. A failure before the first
 /// round has no round in its position.
-pub fn play(
-    experiment: Experiment,
-    extension: &Extension,
-    candidate: &Candidate,
-    episodes: &Episodes,
-) -> Result<PlayedEpisodes, EngineError> {
-    play_until(
-        experiment,
-        extension,
-        candidate,
-        episodes,
-        &StopSignal::default(),
-        |_| (),
-    )
-}
-
-/// As [`play`], until somebody asks for a stop: then the episodes of whole rounds are there. After every step of the envs
-/// `stepped` is called with their world.
-///
-/// # Errors
-/// As [`play`].
 pub fn play_until(
     mut experiment: Experiment,
     extension: &Extension,

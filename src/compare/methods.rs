@@ -6,16 +6,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::Serialize;
 
 use super::statistics::{
-    self, Bootstrap, Criteria, CurveBand, CurvePoint, DecisionTest, Design, Estimate, Evidence, Interval, Magnitude,
-    ProfilePoint, Sample, Statistic, Training, Verdict,
+    self, Bootstrap, Criteria, DecisionTest, Design, Estimate, Evidence, Interval, Sample, Statistic, Training, Verdict,
 };
 use super::{Metric, TrainingRecord};
 use crate::telemetry::{BigInteger, Confounders};
 
 /// Of all resampling: the same trainings give the same intervals.
 const SEED: u64 = 1;
-/// Places of a learning curve, and thresholds of a performance profile.
-const PLACES: usize = 21;
 
 /// A training under the name of its method.
 #[derive(Clone, Debug, PartialEq)]
@@ -96,25 +93,10 @@ pub struct MethodDifference {
     pub adjusted_p: Option<f64>,
     /// Probability that a training of the first method is better than one of the second.
     pub probability_of_improvement: Option<Estimate>,
-    /// What that is called.
-    pub magnitude: Option<Magnitude>,
     /// Median of all differences.
     pub hodges_lehmann: Option<f64>,
     /// What may be concluded; `None` over all tasks, and while trainings are outstanding.
     pub verdict: Option<Verdict>,
-}
-
-/// The learning curves of a method over all tasks.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct MethodCurves {
-    /// Of the method.
-    pub method: String,
-    /// Against env-steps.
-    pub by_env_steps: Vec<CurveBand>,
-    /// Against seconds of wall time.
-    pub by_seconds: Vec<CurveBand>,
-    /// Share of trainings that are better than each threshold.
-    pub profile: Vec<ProfilePoint>,
 }
 
 /// A training that is not compared.
@@ -141,8 +123,6 @@ pub struct MethodComparison {
     pub methods: Vec<MethodSummary>,
     /// Pair by pair.
     pub differences: Vec<MethodDifference>,
-    /// Method by method.
-    pub curves: Vec<MethodCurves>,
     /// What is not in the numbers.
     pub left_out: Vec<LeftOut>,
     /// Why nothing may be concluded of methods that were played side by side.
@@ -226,7 +206,6 @@ impl MethodComparison {
             methods: summaries(&arms, &tasks, metric),
             differences,
             objections,
-            curves: curves(&arms, metric),
             notes: notes(&arms, plan, &left_out),
             left_out,
         }
@@ -283,14 +262,11 @@ impl Arm<'_> {
             }
             Training { by_seed }
         };
-        let tasks = self
-            .tasks
-            .iter()
-            .enumerate()
-            .filter(|(index, _)| task.is_none_or(|task| task == *index));
+        let tasks = task.map_or(&self.tasks[..], |task| &self.tasks[task..=task]);
         Sample {
             tasks: tasks
-                .map(|(_, records)| records.iter().map(training).collect())
+                .iter()
+                .map(|records| records.iter().map(training).collect())
                 .collect(),
             shares_hosts: self.shares_hosts,
         }
@@ -374,15 +350,13 @@ fn differences(arms: &[Arm], tasks: &[&str], plan: &ComparisonPlan) -> Vec<Metho
         .flat_map(|scope| pairs.iter().map(move |(first, second)| (first, second, scope)))
         .filter_map(|(first, second, scope)| difference(first, second, scope, tasks, plan))
         .collect();
-    let decided: Vec<usize> = (0..differences.len())
-        .filter(|&index| deciding_p(&differences[index], plan.criteria.test).is_some())
-        .collect();
-    let raw: Vec<f64> = decided
-        .iter()
-        .filter_map(|&index| deciding_p(&differences[index], plan.criteria.test))
-        .collect();
-    for (index, p) in decided.into_iter().zip(statistics::holm(&raw)) {
-        differences[index].adjusted_p = Some(p);
+    let of_test = |difference: &MethodDifference| deciding_p(difference, plan.criteria.test);
+    let raw: Vec<f64> = differences.iter().filter_map(of_test).collect();
+    let decided = differences
+        .iter_mut()
+        .filter(|difference| of_test(difference).is_some());
+    for (difference, p) in decided.zip(statistics::holm(&raw)) {
+        difference.adjusted_p = Some(p);
     }
     for difference in differences.iter_mut().filter(|difference| difference.task.is_some()) {
         difference.verdict = conclude(difference, plan);
@@ -428,16 +402,10 @@ fn difference(
         trainings: [ours.trainings(), theirs.trainings()],
         design,
         iqm: own_sign(iqm, metric),
-        mann_whitney_p: is_tested
-            .then(|| statistics::mann_whitney(&a, &b))
-            .flatten()
-            .map(|test| test.p),
-        sign_flip_p: flips.map(|test| test.p),
+        mann_whitney_p: is_tested.then(|| statistics::mann_whitney(&a, &b)).flatten(),
+        sign_flip_p: flips,
         adjusted_p: None,
         probability_of_improvement: statistics::probability_of_improvement(&ours, &theirs, Bootstrap::seeded(SEED)),
-        magnitude: is_tested
-            .then(|| Magnitude::of(statistics::cliffs_delta(&a, &b)))
-            .flatten(),
         hodges_lehmann: is_tested.then(|| match metric.is_gain() {
             true => statistics::hodges_lehmann(&a, &b),
             false => 0.0 - statistics::hodges_lehmann(&a, &b),
@@ -463,59 +431,6 @@ fn conclude(difference: &MethodDifference, plan: &ComparisonPlan) -> Option<Verd
         },
         &plan.criteria,
     )
-}
-
-fn curves(arms: &[Arm], metric: Metric) -> Vec<MethodCurves> {
-    let value = |point: &super::RoundPoint| match metric {
-        Metric::AccuracyMinusRent => point.accuracy_minus_rent,
-        Metric::Loss => point.loss,
-        Metric::ParamRatio => Some(point.param_ratio),
-        _ => Some(point.accuracy),
-    };
-    let curve_of = |record: &TrainingRecord, by_seconds: bool| -> Vec<CurvePoint> {
-        let points = record.curve.iter();
-        points
-            .filter_map(|point| {
-                let x = if by_seconds {
-                    point.seconds
-                } else {
-                    point.env_steps as f64
-                };
-                Some(CurvePoint { x, y: value(point)? })
-            })
-            .collect()
-    };
-    let scores = || arms.iter().flat_map(|arm| arm.sample(None, metric).scores());
-    let (low, high) = scores().fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), score| {
-        (low.min(score), high.max(score))
-    });
-    let thresholds: Vec<f64> = (0..PLACES)
-        .map(|index| low + (high - low) * index as f64 / (PLACES - 1) as f64)
-        .collect();
-    arms.iter()
-        .map(|arm| {
-            let bands = |by_seconds: bool| {
-                let tasks: Vec<Vec<Vec<CurvePoint>>> = arm
-                    .tasks
-                    .iter()
-                    .map(|records| records.iter().map(|record| curve_of(record, by_seconds)).collect())
-                    .collect();
-                let grid = statistics::common_grid(tasks.iter().flatten().map(Vec::as_slice), PLACES);
-                statistics::learning_curve(&tasks, &grid, Bootstrap::seeded(SEED))
-            };
-            let mut profile =
-                statistics::performance_profile(&arm.sample(None, metric), &thresholds, Bootstrap::seeded(SEED));
-            if !metric.is_gain() {
-                profile.iter_mut().for_each(|point| point.tau = 0.0 - point.tau);
-            }
-            MethodCurves {
-                method: arm.name.into(),
-                by_env_steps: bands(false),
-                by_seconds: bands(true),
-                profile,
-            }
-        })
-        .collect()
 }
 
 fn notes(arms: &[Arm], plan: &ComparisonPlan, left_out: &[LeftOut]) -> Vec<String> {

@@ -32,20 +32,6 @@ choice! {
 }
 
 impl Metric {
-    /// All of them.
-    pub const ALL: [Self; 10] = [
-        Self::AccuracyMinusRent,
-        Self::Accuracy,
-        Self::CommittedAccuracy,
-        Self::TestAccuracy,
-        Self::Loss,
-        Self::TestLoss,
-        Self::ParamRatio,
-        Self::Gmacs,
-        Self::Rollbacks,
-        Self::CurveArea,
-    ];
-
     /// Whether it is measured on the validation part, which rewards are made of. Sizes and rollbacks are measured on no part.
     pub const fn reads_validation_part(self) -> bool {
         matches!(

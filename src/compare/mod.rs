@@ -11,10 +11,9 @@ mod methods;
 
 pub use comparison::{Comparison, ControllerSummary, Difference, Paired, Played, Summary};
 pub use decisions::{DecisionSummary, SlotCommits};
-pub use episodes::{Candidate, EpisodeOutcome, Episodes, PlayedEpisodes, play, play_until};
+pub use episodes::{Candidate, EpisodeOutcome, Episodes, PlayedEpisodes, play_until};
 pub use methods::{
-    ComparisonPlan, LeftOut, MethodComparison, MethodCurves, MethodDifference, MethodSummary, MethodTraining,
-    ScoredTraining,
+    ComparisonPlan, LeftOut, MethodComparison, MethodDifference, MethodSummary, MethodTraining, ScoredTraining,
 };
 pub use metric::Metric;
 pub use statistics::{Estimate, Interval};

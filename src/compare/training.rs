@@ -26,9 +26,6 @@ pub struct RoundPoint {
     /// Mean final accuracy less mean rent over the envs, points; `None` where nothing was charged.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub accuracy_minus_rent: Option<f64>,
-    /// Mean final validation loss over the envs, nats.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub loss: Option<f64>,
     /// Mean size of the networks over their hosts'.
     pub param_ratio: f64,
     /// Multiply-accumulates of training and validation of this round and all before it, in billions; `None` where they were
@@ -41,7 +38,7 @@ pub struct RoundPoint {
 }
 
 /// The results of one training.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct TrainingRecord {
     /// Name of the run's folder.
     pub run_id: String,
@@ -82,31 +79,15 @@ impl TrainingRecord {
     /// Events that cannot be read.
     pub fn of_run(directory: &Path) -> Result<Self, ReadError> {
         let run_id = directory.file_name().unwrap_or_default().to_string_lossy();
-        let mut record = Self::of_nothing(run_id.into_owned());
+        let mut record = Self {
+            run_id: run_id.into_owned(),
+            ..Self::default()
+        };
         let mut in_round = Vec::new();
         for event in EventReader::open(directory)? {
             record.apply(&event?, &mut in_round);
         }
         Ok(record)
-    }
-
-    /// A training of which nothing is known yet.
-    fn of_nothing(run_id: String) -> Self {
-        Self {
-            run_id,
-            scenario: String::new(),
-            task: String::new(),
-            controller: String::new(),
-            seed: BigInteger(0),
-            rounds: 0,
-            is_complete: false,
-            updates: 0,
-            scales_loss: false,
-            confounders: Confounders::default(),
-            is_evaluated: false,
-            episodes: Vec::new(),
-            curve: Vec::new(),
-        }
     }
 
     /// `in_round`: episodes of the round that has not ended yet, with their lengths.
@@ -137,7 +118,6 @@ impl TrainingRecord {
                     seconds: before.map_or(0.0, |before| before.seconds) + episode.perf.round_wall_s.0,
                     accuracy: episode.accuracy_mean.0,
                     accuracy_minus_rent: mean_of(outcomes().filter_map(EpisodeOutcome::accuracy_minus_rent)),
-                    loss: mean_of(outcomes().filter_map(|outcome| outcome.loss)),
                     param_ratio: mean_of(outcomes().map(|outcome| outcome.param_ratio)).unwrap_or(f64::NAN),
                     gmacs: outcomes()
                         .map(EpisodeOutcome::gmacs)

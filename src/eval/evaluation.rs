@@ -14,13 +14,15 @@ use crate::storage::replace_synced;
 use crate::telemetry::BigInteger;
 
 /// What is evaluated.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize)]
 pub struct Subject {
     /// Folder of the policy; of a run without one that of the run.
     pub policy: PathBuf,
     /// `None` for a policy without its run.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub checkpoint: Option<PlayedCheckpoint>,
     /// Hash of the data that it was trained on, if that is known.
+    #[serde(skip)]
     pub trained_on: Option<String>,
 }
 
@@ -40,11 +42,9 @@ pub struct Evaluation {
     pub scenario: String,
     /// Name of the task.
     pub task: String,
-    /// Folder of the policy; of a run without one that of the run.
-    pub policy: PathBuf,
-    /// `None` for a policy without its run.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub checkpoint: Option<PlayedCheckpoint>,
+    /// What was evaluated.
+    #[serde(flatten)]
+    pub subject: Subject,
     /// False if it was stopped before all players had played all episodes.
     pub is_complete: bool,
     /// What readers of the numbers should know.
@@ -110,9 +110,17 @@ impl Evaluation {
             )
         });
         let played_on = rows.iter().flat_map(|row| &row.played).next();
-        let other_data = (subject.trained_on.as_ref())
-            .zip(played_on)
-            .and_then(|(trained_on, played)| note_on_data(trained_on, &played.data_hash));
+        let hashes = subject
+            .trained_on
+            .as_ref()
+            .zip(played_on.map(|played| &played.data_hash));
+        let other_data = hashes
+            .filter(|(trained_on, here)| trained_on != here)
+            .map(|(trained_on, here)| {
+                format!(
+                    "the policy was trained on other data: the hash of its data set was {trained_on}, here it is {here}"
+                )
+            });
         let costs = rows.iter().map(|row| {
             let episodes: usize = row.played.iter().map(|played| played.outcomes.len()).sum();
             Cost {
@@ -139,8 +147,7 @@ impl Evaluation {
         Self {
             scenario: scenario.name.clone(),
             task: task.name.clone(),
-            policy: subject.policy,
-            checkpoint: subject.checkpoint,
+            subject,
             is_complete,
             notes: gap.into_iter().chain(other_data).collect(),
             steps: task.max_steps,
@@ -189,13 +196,4 @@ impl PolicyCommits {
             slots: SlotCommits::by_slot(slots, &player.episodes)?,
         })
     }
-}
-
-/// The note for data that are not those that the policy was trained on.
-fn note_on_data(trained_on: &str, played_on: &str) -> Option<String> {
-    (trained_on != played_on).then(|| {
-        format!(
-            "the policy was trained on other data: the hash of its data set was {trained_on}, here it is {played_on}"
-        )
-    })
 }

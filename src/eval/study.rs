@@ -9,6 +9,7 @@ use bevy_ecs::world::World;
 use super::blind::Blind;
 use super::opponents::{LEARNED, Opponent};
 use super::search::{Search, Spent};
+use crate::compare::statistics::mean;
 use crate::compare::{Candidate, EpisodeOutcome, Episodes, PlayedEpisodes, play_until};
 use crate::controller::SavedFolder;
 use crate::engine::Extension;
@@ -119,10 +120,8 @@ impl PlayedRow {
 
     /// Mean of an episode's end.
     fn param_ratio(&self) -> f64 {
-        let (count, sum) = self.outcomes().fold((0.0, 0.0), |(count, sum), outcome| {
-            (count + 1.0, sum + outcome.param_ratio)
-        });
-        sum / count
+        let ratios: Vec<f64> = self.outcomes().map(|outcome| outcome.param_ratio).collect();
+        mean(&ratios)
     }
 
     /// The networks that stood in the end under one of the seeds, for episodes that are to begin with them.

@@ -10,7 +10,7 @@ mod play;
 mod table;
 
 pub use budget::{Amount, Budget, Planting, Size, plantings};
-pub use play::{Attempt, Base, PlayError, Variant};
+pub use play::{Attempt, Base, GrowError, Variant};
 pub use table::{Bounded, Choice, Row, Way};
 
 use std::path::Path;
@@ -18,12 +18,12 @@ use std::path::Path;
 use serde::Serialize;
 
 use crate::controller::SavedFolder;
-use crate::data::{DataError, TaskData};
-use crate::engine::{Names, SetupError};
+use crate::data::TaskData;
+use crate::engine::Names;
 use crate::eval::wider;
 use crate::graph::LayerGraph;
 use crate::growth::SlotId;
-use crate::host::{HostError, HostPlan};
+use crate::host::HostPlan;
 use crate::keep::TestPart;
 use crate::network::{GrownNetwork, NetworkError};
 use crate::scenario::{HostChoice, OptimizerConfig, Scenario, TaskSpec, ron_text};
@@ -60,12 +60,12 @@ pub struct Growth {
     pub tried: Vec<Row>,
     /// What could not be compared, and why.
     pub notes: Vec<String>,
-    /// Of each row.
+    /// The result.
     #[serde(skip)]
-    pub networks: Vec<GrownNetwork>,
-    /// That of each row.
+    pub network: GrownNetwork,
+    /// What it was made by.
     #[serde(skip)]
-    pub scenarios: Vec<Scenario>,
+    pub scenario: Scenario,
 }
 
 /// What happens while it is grown.
@@ -84,38 +84,6 @@ pub enum GrowEvent<'a> {
         /// Percent of the validation part; `None` if nothing was committed.
         validation: Option<f64>,
     },
-}
-
-/// Why nothing could be grown.
-#[derive(Debug, thiserror::Error)]
-pub enum GrowError {
-    /// Something could not be tried.
-    #[error(transparent)]
-    Play(#[from] PlayError),
-    /// The data have no test part, on which rows could be compared.
-    #[error("the data have no test part, on which networks could be compared; set task.split, or bring one")]
-    NoTestPart,
-    /// Not even the smallest seed fits.
-    #[error("no seed fits into a budget of {0}; raise it")]
-    TooSmall(Budget),
-    /// Data that cannot be read.
-    #[error(transparent)]
-    Data(#[from] DataError),
-    /// A host that cannot be.
-    #[error(transparent)]
-    Host(#[from] HostError),
-    /// A network that cannot be applied.
-    #[error(transparent)]
-    Network(#[from] NetworkError),
-    /// It was stopped.
-    #[error("stopped before all rows were played; nothing was written")]
-    Stopped,
-}
-
-impl From<SetupError> for GrowError {
-    fn from(error: SetupError) -> Self {
-        PlayError::from(error).into()
-    }
 }
 
 /// Hears what happens.
@@ -166,17 +134,15 @@ pub fn grow(order: &Order, report: &mut Report) -> Result<Growth, GrowError> {
         })
     });
     let tried = tried.collect::<Result<_, NetworkError>>()?;
-    let (networks, scenarios) = others
-        .into_iter()
-        .map(|(_, attempt)| (attempt.network, attempt.scenario))
-        .unzip();
+    let chosen = others.into_iter().find(|(way, _)| *way == choice.way);
+    let (_, Attempt { network, scenario, .. }) = chosen.ok_or(GrowError::Stopped)?;
     Ok(Growth {
         choice,
         rows,
         tried,
         notes,
-        networks,
-        scenarios,
+        network,
+        scenario,
     })
 }
 
@@ -193,7 +159,7 @@ impl Order<'_> {
         if let Some(policy) = &self.policy {
             let variant = Variant {
                 sets: freeze().into_iter().collect(),
-                controller: "actor_critic".into(),
+                controller: "actor_critic",
                 policy: Some(policy.clone()),
                 ..Variant::default()
             };
@@ -212,13 +178,11 @@ impl Order<'_> {
                     ("policy.periodic.growth.max_growths", planting.len().to_string()),
                 ];
                 sets.extend(freeze());
-                let seeds: Vec<String> = planting
-                    .iter()
-                    .map(|(slot, blueprint)| format!("{slot} {blueprint}"))
-                    .collect();
+                let seeds = planting.iter().map(|(slot, blueprint)| format!("{slot} {blueprint}"));
+                let seeds: Vec<String> = seeds.collect();
                 let variant = Variant {
                     sets,
-                    controller: "periodic".into(),
+                    controller: "periodic",
                     ..Variant::default()
                 };
                 variants.push((format!("growing {}", seeds.join(", ")), variant));
@@ -376,27 +340,9 @@ impl Order<'_> {
 }
 
 /// The same optimizer at another rate.
-const fn at_rate(config: OptimizerConfig, rate: f64) -> OptimizerConfig {
-    match config {
-        OptimizerConfig::Sgd {
-            momentum, weight_decay, ..
-        } => OptimizerConfig::Sgd {
-            lr: rate,
-            momentum,
-            weight_decay,
-        },
-        OptimizerConfig::Adamw {
-            beta1,
-            beta2,
-            eps,
-            weight_decay,
-            ..
-        } => OptimizerConfig::Adamw {
-            lr: rate,
-            beta1,
-            beta2,
-            eps,
-            weight_decay,
-        },
+fn at_rate(mut config: OptimizerConfig, rate: f64) -> OptimizerConfig {
+    match &mut config {
+        OptimizerConfig::Sgd { lr, .. } | OptimizerConfig::Adamw { lr, .. } => *lr = rate,
     }
+    config
 }

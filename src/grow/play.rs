@@ -2,13 +2,16 @@
 
 use bevy_ecs::world::World;
 
+use super::budget::Budget;
 use crate::compare::{Candidate, Episodes, play_until};
 use crate::controller::SavedFolder;
+use crate::data::DataError;
 use crate::engine::{Extension, Prepared, SetupError};
 use crate::env::{InitialSeeds, SeedOrder};
 use crate::growth::SlotId;
 use crate::health::EngineError;
-use crate::network::GrownNetwork;
+use crate::host::HostError;
+use crate::network::{GrownNetwork, NetworkError};
 use crate::policy::DecideMode;
 use crate::record::ScenarioFile;
 use crate::run::StopSignal;
@@ -40,7 +43,7 @@ pub struct Variant {
     /// Fields and their values, beside those of the base.
     pub sets: Vec<(&'static str, String)>,
     /// Who decides; waits if empty.
-    pub controller: String,
+    pub controller: &'static str,
     /// Weights of a policy that decides.
     pub policy: Option<SavedFolder>,
     /// Seeds that are there from the first step on, with fresh weights.
@@ -98,15 +101,33 @@ impl Attempt {
     }
 }
 
-/// Why something could not be tried.
+/// Why nothing could be grown.
 #[derive(Debug, thiserror::Error)]
-pub enum PlayError {
+pub enum GrowError {
     /// The scenario, as the base and the variant make it, is none.
     #[error(transparent)]
     Setup(#[from] SetupError),
     /// A system failed.
     #[error(transparent)]
     Engine(#[from] EngineError),
+    /// The data have no test part, on which rows could be compared.
+    #[error("the data have no test part, on which networks could be compared; set task.split, or bring one")]
+    NoTestPart,
+    /// Not even the smallest seed fits.
+    #[error("no seed fits into a budget of {0}; raise it")]
+    TooSmall(Budget),
+    /// Data that cannot be read.
+    #[error(transparent)]
+    Data(#[from] DataError),
+    /// A host that cannot be.
+    #[error(transparent)]
+    Host(#[from] HostError),
+    /// A network that cannot be applied.
+    #[error(transparent)]
+    Network(#[from] NetworkError),
+    /// It was stopped.
+    #[error("stopped before all rows were played; nothing was written")]
+    Stopped,
 }
 
 impl Base<'_> {
@@ -130,7 +151,7 @@ impl Base<'_> {
     ///
     /// # Errors
     /// A scenario that cannot be, or the first failure of a system.
-    pub fn play(&self, variant: &Variant, stepped: impl FnMut(&mut World)) -> Result<Option<Attempt>, PlayError> {
+    pub fn play(&self, variant: &Variant, stepped: impl FnMut(&mut World)) -> Result<Option<Attempt>, GrowError> {
         let prepared = self.prepare(variant)?;
         let experiment = prepared.experiment(self.threads).map_err(SetupError::from)?;
         let run = &experiment.scenario.run;
@@ -140,10 +161,9 @@ impl Base<'_> {
             envs: run.n_envs,
         };
         let candidate = Candidate {
-            controller: if variant.controller.is_empty() {
-                "wait".into()
-            } else {
-                variant.controller.clone()
+            controller: match variant.controller {
+                "" => "wait".into(),
+                controller => controller.into(),
             },
             policy: variant.policy.clone(),
             mode: DecideMode::Greedy,

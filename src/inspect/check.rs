@@ -65,7 +65,7 @@ impl fmt::Display for Finding {
 }
 
 /// One part of a folder.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Part {
     /// A word.
     pub name: String,
@@ -81,9 +81,7 @@ impl Part {
     fn new(name: impl Into<String>) -> Self {
         Self {
             name: name.into(),
-            seen: String::new(),
-            findings: Vec::new(),
-            omitted: 0,
+            ..Self::default()
         }
     }
 

@@ -39,23 +39,13 @@ impl DiffKind {
     /// All of them, in order.
     pub const ALL: [Self; 4] = [Self::Scenario, Self::Events, Self::Curves, Self::Checkpoints];
 
-    /// As in JSON.
-    pub const fn name(self) -> &'static str {
+    /// As in JSON, and what is counted of it.
+    const fn words(self) -> [&'static str; 2] {
         match self {
-            Self::Scenario => "scenario",
-            Self::Events => "events",
-            Self::Curves => "curves",
-            Self::Checkpoints => "checkpoints",
-        }
-    }
-
-    /// What is counted of it.
-    const fn unit(self) -> &'static str {
-        match self {
-            Self::Scenario => "fields",
-            Self::Events => "events",
-            Self::Curves => "rounds",
-            Self::Checkpoints => "files",
+            Self::Scenario => ["scenario", "fields"],
+            Self::Events => ["events", "events"],
+            Self::Curves => ["curves", "rounds"],
+            Self::Checkpoints => ["checkpoints", "files"],
         }
     }
 }
@@ -107,6 +97,14 @@ pub struct Side {
     pub value: Option<Value>,
 }
 
+impl Side {
+    /// Of a file, or of a line of it.
+    fn new(file: &Path, line: Option<usize>, value: Option<Value>) -> Self {
+        let file = file.into();
+        Self { file, line, value }
+    }
+}
+
 impl fmt::Display for Side {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         /// Characters of a value that are shown.
@@ -146,9 +144,24 @@ pub struct Difference {
     pub ulp: Option<u64>,
 }
 
+impl Difference {
+    /// Of a field that belongs to no time and no event.
+    fn new(kind: DiffKind, field: impl Into<String>, [left, right]: [Side; 2]) -> Self {
+        Self {
+            kind,
+            at: EventPosition::default(),
+            event: None,
+            field: field.into(),
+            left,
+            right,
+            ulp: None,
+        }
+    }
+}
+
 impl fmt::Display for Difference {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: ", self.kind.name())?;
+        write!(f, "{}: ", self.kind.words()[0])?;
         let at = self.at.to_string();
         if !at.is_empty() {
             write!(f, "{at}: ")?;
@@ -175,7 +188,8 @@ pub struct Compared {
 
 impl fmt::Display for Compared {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} ({} {})", self.kind.name(), self.count, self.kind.unit())
+        let [name, unit] = self.kind.words();
+        write!(f, "{name} ({} {unit})", self.count)
     }
 }
 
@@ -248,20 +262,12 @@ impl Found {
         let Some(field) = left.as_ref().or(right.as_ref()).map(|field| field.path.clone()) else {
             return;
         };
-        let side = |file: &Path, field: Option<outline::Field>| Side {
-            file: file.into(),
-            line: field.as_ref().map(|field| field.line),
-            value: field.map(|field| field.value.into()),
+        let side = |(file, field): (&Path, Option<outline::Field>)| {
+            let line = field.as_ref().map(|field| field.line);
+            Side::new(file, line, field.map(|field| field.value.into()))
         };
-        self.add(Difference {
-            kind: self.kind,
-            at: EventPosition::default(),
-            event: None,
-            field,
-            left: side(files[0], left),
-            right: side(files[1], right),
-            ulp: None,
-        });
+        let sides = [(files[0], left), (files[1], right)].map(side);
+        self.add(Difference::new(self.kind, field, sides));
     }
 }
 

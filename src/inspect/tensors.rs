@@ -96,7 +96,8 @@ fn with_tensors<T>(path: &Path, read: impl FnOnce(&SafeTensors) -> T) -> Result<
 fn difference(name: &str, left: Option<TensorView>, right: Option<TensorView>) -> Option<TensorDifference> {
     let kind = |tensor: &TensorView| format!("{:?} {:?}", tensor.dtype(), tensor.shape());
     let data = |tensor: &Option<TensorView>| tensor.as_ref().map(|tensor| Value::String(kind(tensor)));
-    let (Some(one), Some(other)) = (&left, &right) else {
+    let both = left.as_ref().zip(right.as_ref());
+    let Some((one, other)) = both.filter(|(one, other)| kind(one) == kind(other)) else {
         return Some(TensorDifference {
             field: name.into(),
             left: data(&left),
@@ -104,14 +105,6 @@ fn difference(name: &str, left: Option<TensorView>, right: Option<TensorView>) -
             ulp: None,
         });
     };
-    if kind(one) != kind(other) {
-        return Some(TensorDifference {
-            field: name.into(),
-            left: data(&left),
-            right: data(&right),
-            ulp: None,
-        });
-    }
     let mut pairs = elements(one).zip(elements(other));
     let index = pairs.position(|(one, other)| one != other)?;
     let (one_bytes, other_bytes) = (elements(one).nth(index)?, elements(other).nth(index)?);

@@ -13,18 +13,23 @@ const EXPLANATION: &str = "Nothing is trained: scripts play the scenario's lifec
 
 /// What each script earns, in lines of at most `width` characters.
 pub fn audit_text(audit: &Audit, width: usize) -> String {
-    let mut table = Table::new(&["strategy", "verdict", SUMMARY], &["committed %", "return", "allowed"]);
-    for row in &audit.rows {
-        table.push(vec![
+    let cells = |row: &AuditRow| {
+        let allowed = row.allowed.map(|allowed| format!("{allowed:+.3}"));
+        vec![
             row.strategy.into(),
             if row.passes { "ok" } else { "FAILS" }.into(),
             row.summary.into(),
             format!("{:.1}", row.committed_accuracy),
             format!("{:+.3}", row.discounted),
-            row.allowed
-                .map_or_else(|| "-".into(), |allowed| format!("{allowed:+.3}")),
-        ]);
-    }
+            allowed.unwrap_or_else(|| "-".into()),
+        ]
+    };
+    let numbers = ["committed %", "return", "allowed"];
+    let table = Table::of(
+        &["strategy", "verdict", SUMMARY],
+        &numbers,
+        audit.rows.iter().map(cells),
+    );
     format!(
         "reward {} over {} steps, discounted by {} a step\n\n{}\n{}\n",
         audit.mode,

@@ -4,9 +4,9 @@ use std::fmt::Write;
 
 use super::csv::{Csv, exact};
 use super::table::Table;
-use super::words::{ABSENT, wrapped};
+use super::words::{ABSENT, cell, number, wrapped};
 use crate::compare::statistics::{Arm, Criteria, DecisionTest, Verdict};
-use crate::compare::{Estimate, MethodComparison};
+use crate::compare::{Estimate, MethodComparison, MethodDifference, MethodSummary};
 
 /// Methods and their differences, in lines of at most `width` characters.
 pub fn comparison_text(comparison: &MethodComparison, width: usize) -> String {
@@ -15,68 +15,48 @@ pub fn comparison_text(comparison: &MethodComparison, width: usize) -> String {
         comparison.metric.words().to_owned(),
         "intervals: 95 %, over trainings of a method (and, inside each, its evaluation seeds and episodes)".to_owned(),
     ];
-    lines.extend(
-        comparison
-            .objections
-            .iter()
-            .map(|why| format!("no valid comparison: {why}")),
-    );
+    let objections = comparison.objections.iter();
+    lines.extend(objections.map(|why| format!("no valid comparison: {why}")));
     lines.extend(comparison.notes.iter().map(|note| format!("note: {note}")));
     let left_out = comparison.left_out.iter();
     lines.extend(left_out.map(|left| format!("left out: {} ({}): {}", left.run_id, left.method, left.reason)));
     let mut text: String = lines.iter().map(|line| wrapped(line, width) + "\n").collect();
-    let mut scopes: Vec<Option<&str>> = Vec::new();
-    for method in &comparison.methods {
-        if !scopes.contains(&method.task.as_deref()) {
-            scopes.push(method.task.as_deref());
-        }
-    }
-    for scope in scopes {
-        _ = write!(
-            text,
-            "\n{}",
-            scope.map_or("all tasks".to_owned(), |task| format!("task {task}"))
-        );
-        let mut table = Table::new(&["method"], &["n", "mean", "IQM", "95 % interval", "worst tenth"]);
-        for method in comparison
-            .methods
-            .iter()
-            .filter(|method| method.task.as_deref() == scope)
-        {
-            table.push(vec![
-                method.method.clone(),
-                method.trainings.to_string(),
-                format!("{:.decimals$}", method.mean.value),
-                format!("{:.decimals$}", method.iqm.value),
-                interval(&method.iqm, decimals),
-                format!("{:.decimals$}", method.worst_tenth.value),
-            ]);
-        }
-        _ = write!(text, "\n{}", table.render_within(width, &[]));
-        let mut table = Table::new(
-            &["difference of IQMs"],
-            &["", "95 % interval", "p", "P(better)", "verdict"],
-        );
+    let row = |method: &MethodSummary| {
+        vec![
+            method.method.clone(),
+            method.trainings.to_string(),
+            format!("{:.decimals$}", method.mean.value),
+            format!("{:.decimals$}", method.iqm.value),
+            interval(&method.iqm, decimals),
+            format!("{:.decimals$}", method.worst_tenth.value),
+        ]
+    };
+    let difference_row = |difference: &MethodDifference| {
+        vec![
+            format!("{} - {}", difference.first, difference.second),
+            format!("{:+.decimals$}", difference.iqm.value),
+            interval(&difference.iqm, decimals),
+            number(difference.adjusted_p, 3),
+            number(difference.probability_of_improvement.map(|better| better.value), 2),
+            verdict_words(difference.verdict).into(),
+        ]
+    };
+    for methods in comparison.methods.chunk_by(|one, next| one.task == next.task) {
+        let task = &methods[0].task;
+        let scope = task
+            .as_ref()
+            .map_or("all tasks".to_owned(), |task| format!("task {task}"));
+        let numbers = ["n", "mean", "IQM", "95 % interval", "worst tenth"];
+        let table = Table::of(&["method"], &numbers, methods.iter().map(row));
+        _ = write!(text, "\n{scope}\n{}", table.render_within(width, &[]));
         let differences = comparison
             .differences
             .iter()
-            .filter(|difference| difference.task.as_deref() == scope);
-        for difference in differences.clone() {
-            table.push(vec![
-                format!("{} - {}", difference.first, difference.second),
-                format!("{:+.decimals$}", difference.iqm.value),
-                interval(&difference.iqm, decimals),
-                difference
-                    .adjusted_p
-                    .map_or_else(|| ABSENT.into(), |p| format!("{p:.3}")),
-                difference
-                    .probability_of_improvement
-                    .as_ref()
-                    .map_or_else(|| ABSENT.into(), |better| format!("{:.2}", better.value)),
-                verdict_words(difference.verdict).into(),
-            ]);
-        }
-        if differences.count() > 0 {
+            .filter(|difference| difference.task == *task);
+        let rows: Vec<_> = differences.map(difference_row).collect();
+        if !rows.is_empty() {
+            let numbers = ["", "95 % interval", "p", "P(better)", "verdict"];
+            let table = Table::of(&["difference of IQMs"], &numbers, rows);
             _ = write!(text, "\n{}", table.render_within(width, &[]));
         }
     }
@@ -84,11 +64,8 @@ pub fn comparison_text(comparison: &MethodComparison, width: usize) -> String {
         DecisionTest::MannWhitney => "Mann-Whitney",
         DecisionTest::PairedSignFlip => "sign flips of pairs",
     };
-    let tests = comparison
-        .differences
-        .iter()
-        .filter(|difference| difference.adjusted_p.is_some())
-        .count();
+    let differences = comparison.differences.iter();
+    let tests = differences.filter(|difference| difference.adjusted_p.is_some()).count();
     let Criteria { alpha, min_effect, .. } = comparison.criteria;
     let legend = format!(
         "p: {test}, two-sided, corrected by Holm's method (tests: {tests}); alpha {alpha}, a difference of {min_effect} \
@@ -100,10 +77,9 @@ pub fn comparison_text(comparison: &MethodComparison, width: usize) -> String {
 
 /// `12.3 … 14.5`
 pub fn interval(estimate: &Estimate, decimals: usize) -> String {
-    estimate.interval.map_or_else(
-        || ABSENT.into(),
-        |interval| format!("{:.decimals$} … {:.decimals$}", interval.low, interval.high),
-    )
+    cell(estimate.interval, |interval| {
+        format!("{:.decimals$} … {:.decimals$}", interval.low, interval.high)
+    })
 }
 
 /// A verdict in a table, of the first of two.
@@ -118,14 +94,8 @@ pub const fn verdict_words(verdict: Option<Verdict>) -> &'static str {
     }
 }
 
-/// Scores, differences, curves and profiles of methods as CSV, by file name.
-pub fn comparison_tables(comparison: &MethodComparison) -> [(&'static str, String); 4] {
-    let ends = |estimate: &Estimate| {
-        let ends = estimate
-            .interval
-            .map(|interval| [interval.low, interval.high].map(|end| end.to_string()));
-        ends.unwrap_or_default()
-    };
+/// Scores and differences of methods as CSV, by file name.
+pub fn comparison_tables(comparison: &MethodComparison) -> [(&'static str, String); 2] {
     let mut scores = Csv::new(&["method", "task", "run", "seed", comparison.metric.name()]);
     for method in &comparison.methods {
         for training in &method.scores {
@@ -153,64 +123,21 @@ pub fn comparison_tables(comparison: &MethodComparison) -> [(&'static str, Strin
         "verdict",
     ]);
     for difference in &comparison.differences {
-        let [low, high] = ends(&difference.iqm);
+        let interval = difference.iqm.interval;
         differences.push(&[
             difference.first.clone(),
             difference.second.clone(),
             difference.task.clone().unwrap_or_default(),
             difference.iqm.value.to_string(),
-            low,
-            high,
+            exact(interval.map(|interval| interval.low)),
+            exact(interval.map(|interval| interval.high)),
             exact(difference.mann_whitney_p),
             exact(difference.sign_flip_p),
             exact(difference.adjusted_p),
-            exact(
-                difference
-                    .probability_of_improvement
-                    .as_ref()
-                    .map(|better| better.value),
-            ),
+            exact(difference.probability_of_improvement.map(|better| better.value)),
             exact(difference.hodges_lehmann),
             verdict_words(difference.verdict).into(),
         ]);
     }
-    let mut curves = Csv::new(&["method", "against", "x", "iqm", "low", "high"]);
-    let mut profiles = Csv::new(&["method", "threshold", "fraction", "low", "high"]);
-    for method in &comparison.curves {
-        for (against, bands) in [("env_steps", &method.by_env_steps), ("seconds", &method.by_seconds)] {
-            for band in bands {
-                let [low, high] = ends(&Estimate {
-                    value: band.iqm,
-                    interval: band.interval,
-                });
-                curves.push(&[
-                    method.method.clone(),
-                    against.into(),
-                    band.x.to_string(),
-                    band.iqm.to_string(),
-                    low,
-                    high,
-                ]);
-            }
-        }
-        for point in &method.profile {
-            let [low, high] = ends(&Estimate {
-                value: point.fraction,
-                interval: point.interval,
-            });
-            profiles.push(&[
-                method.method.clone(),
-                point.tau.to_string(),
-                point.fraction.to_string(),
-                low,
-                high,
-            ]);
-        }
-    }
-    [
-        ("scores.csv", scores.0),
-        ("differences.csv", differences.0),
-        ("curves.csv", curves.0),
-        ("profiles.csv", profiles.0),
-    ]
+    [("scores.csv", scores.0), ("differences.csv", differences.0)]
 }

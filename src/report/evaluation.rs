@@ -5,7 +5,7 @@ use std::fmt::Write;
 
 use super::comparison::{interval, verdict_words};
 use super::table::Table;
-use super::words::{ABSENT, wrapped};
+use super::words::{ABSENT, cell, number, wrapped};
 use crate::compare::{ControllerSummary, DecisionSummary, Difference, Paired, SlotCommits, Summary};
 use crate::eval::{Blind, Cost, Evaluation, PlayedCheckpoint, PolicyCommits};
 
@@ -43,9 +43,9 @@ pub fn evaluation_text(evaluation: &Evaluation, width: usize) -> String {
         evaluation.steps,
         evaluation.first_round + 1,
         seeds.join(", "),
-        evaluation.policy.display()
+        evaluation.subject.policy.display()
     );
-    if let Some(PlayedCheckpoint { from, rounds }) = &evaluation.checkpoint {
+    if let Some(PlayedCheckpoint { from, rounds }) = &evaluation.subject.checkpoint {
         _ = writeln!(text, "checkpoint {from}: after {rounds} rounds");
     }
     for note in &evaluation.notes {
@@ -111,34 +111,29 @@ pub fn evaluation_text(evaluation: &Evaluation, width: usize) -> String {
 }
 
 fn estimates(evaluation: &Evaluation, title: &str, of: fn(&ControllerSummary) -> &Summary) -> Table {
-    let mut table = Table::new(&[title], &["mean", "95 % interval", "IQM", "95 % interval"]);
-    for player in &evaluation.comparison.players {
-        table.push(summary_row(player, of(player)));
-    }
-    table
+    let rows = evaluation.comparison.players.iter().map(|player| {
+        let mut row = vec![player.name.clone()];
+        for estimate in [&of(player).mean, &of(player).iqm] {
+            row.extend([format!("{:.2}", estimate.value), interval(estimate, 2)]);
+        }
+        row
+    });
+    Table::of(&[title], &["mean", "95 % interval", "IQM", "95 % interval"], rows)
 }
 
 fn others(evaluation: &Evaluation) -> Table {
-    let mut table = Table::new(
-        &["mean of an episode"],
-        &["committed, test %", "reward", "params", "J", "GMAC"],
-    );
-    for player in &evaluation.comparison.players {
-        let test = player.test_accuracy;
-        table.push(vec![
+    let numbers = ["committed, test %", "reward", "params", "J", "GMAC"];
+    let rows = evaluation.comparison.players.iter().map(|player| {
+        vec![
             player.name.clone(),
-            test.map_or_else(|| ABSENT.into(), |accuracy| format!("{accuracy:.2}")),
+            number(player.test_accuracy, 2),
             format!("{:.2}", player.reward.mean.value),
             format!("{:.2}x", player.param_ratio.mean.value),
-            player
-                .accuracy_minus_price
-                .map_or_else(|| ABSENT.into(), |net| format!("{:.2}", net.mean.value)),
-            player
-                .gmacs
-                .map_or_else(|| ABSENT.into(), |gmacs| format!("{gmacs:.3}")),
-        ]);
-    }
-    table
+            number(player.accuracy_minus_price.map(|net| net.mean.value), 2),
+            number(player.gmacs, 3),
+        ]
+    });
+    Table::of(&["mean of an episode"], &numbers, rows)
 }
 
 /// What each player took; `None` where all are alike, as controllers on the scenario's hosts are.
@@ -147,65 +142,49 @@ fn costs(evaluation: &Evaluation) -> Option<Table> {
     if !evaluation.costs.iter().any(is_told) {
         return None;
     }
-    let mut table = Table::new(&["what it took"], &["steps", "s", "schedules", "found by"]);
-    for cost in &evaluation.costs {
-        let found_by = cost.found_by.and_then(|spent| spent.gmacs);
-        table.push(vec![
+    let rows = evaluation.costs.iter().map(|cost| {
+        vec![
             cost.name.clone(),
             cost.steps.to_string(),
             format!("{:.2}", cost.seconds),
-            cost.schedules.map_or_else(|| ABSENT.into(), |tried| tried.to_string()),
-            found_by.map_or_else(|| ABSENT.into(), |gmacs| format!("{gmacs:.2}")),
-        ]);
-    }
-    Some(table)
+            cell(cost.schedules, |tried| tried.to_string()),
+            number(cost.found_by.and_then(|spent| spent.gmacs), 2),
+        ]
+    });
+    Some(Table::of(
+        &["what it took"],
+        &["steps", "s", "schedules", "found by"],
+        rows,
+    ))
 }
 
 /// By accuracy, with what may be said.
 fn verdicts(evaluation: &Evaluation) -> Table {
-    let mut table = Table::new(
-        &["accuracy, paired difference"],
-        &["mean", "95 % interval", "p", "verdict"],
-    );
-    for difference in &evaluation.comparison.differences {
-        let mean = &difference.accuracy.difference.mean;
-        table.push(vec![
-            format!("{} - {}", difference.policy, difference.baseline),
-            format!("{:+.2}", mean.value),
-            interval(mean, 2),
-            format!("{:.3}", difference.adjusted_p),
-            verdict_words(difference.verdict).into(),
-        ]);
-    }
-    table
+    let rows = evaluation.comparison.differences.iter().map(|difference| {
+        let [name, mean, interval, _] = cells(difference, &difference.accuracy);
+        let p = format!("{:.3}", difference.adjusted_p);
+        vec![name, mean, interval, p, verdict_words(difference.verdict).into()]
+    });
+    let numbers = ["mean", "95 % interval", "p", "verdict"];
+    Table::of(&["accuracy, paired difference"], &numbers, rows)
 }
 
 fn differences(evaluation: &Evaluation, title: &str, of: fn(&Difference) -> Option<Paired>) -> Table {
-    let mut table = Table::new(&[title], &["mean", "95 % interval", "wins"]);
-    for difference in &evaluation.comparison.differences {
-        let Some(paired) = of(difference) else { continue };
-        let mean = &paired.difference.mean;
-        table.push(vec![
-            format!("{} - {}", difference.policy, difference.baseline),
-            format!("{:+.2}", mean.value),
-            interval(mean, 2),
-            wins(&paired),
-        ]);
-    }
-    table
+    let differences = evaluation.comparison.differences.iter();
+    let rows = differences.filter_map(|difference| Some(cells(difference, &of(difference)?).into()));
+    Table::of(&[title], &["mean", "95 % interval", "wins"], rows)
 }
 
-fn summary_row(player: &ControllerSummary, summary: &Summary) -> Vec<String> {
-    let mut row = vec![player.name.clone()];
-    for estimate in [&summary.mean, &summary.iqm] {
-        row.extend([format!("{:.2}", estimate.value), interval(estimate, 2)]);
-    }
-    row
-}
-
-fn wins(paired: &Paired) -> String {
+/// Who is compared, the mean difference, its interval, and in how many pairs the policy was better.
+fn cells(difference: &Difference, paired: &Paired) -> [String; 4] {
+    let mean = &paired.difference.mean;
     let pairs = paired.wins + paired.ties + paired.losses;
-    format!("{} of {pairs}", paired.wins)
+    [
+        format!("{} - {}", difference.policy, difference.baseline),
+        format!("{:+.2}", mean.value),
+        interval(mean, 2),
+        format!("{} of {pairs}", paired.wins),
+    ]
 }
 
 /// What became of the seeds of an episode, player by player.
@@ -233,8 +212,7 @@ fn step_table(players: &[ControllerSummary]) -> Table {
             decisions.first_commit,
             decisions.last_commit,
         ];
-        let cell = |step: Option<f64>| step.map_or_else(|| ABSENT.into(), |step| format!("{step:.1}"));
-        steps.map(cell).into()
+        steps.map(|step| number(step, 1)).into()
     })
 }
 
@@ -244,13 +222,12 @@ fn table(
     players: &[ControllerSummary],
     cells: fn(&DecisionSummary) -> Vec<String>,
 ) -> Table {
-    let mut table = Table::new(&[title], heads);
-    for player in players {
+    let row = |player: &ControllerSummary| {
         let absent = || vec![ABSENT.into(); heads.len()];
         let cells = player.decisions.as_ref().map_or_else(absent, cells);
-        table.push(std::iter::once(player.name.clone()).chain(cells).collect());
-    }
-    table
+        std::iter::once(player.name.clone()).chain(cells).collect()
+    };
+    Table::of(&[title], heads, players.iter().map(row))
 }
 
 /// A head, and a line a slot; what has no room is continued in the next line.

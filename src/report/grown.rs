@@ -4,8 +4,7 @@ use std::path::Path;
 
 use super::table::Table;
 use super::words::{number, wrapped};
-use crate::grow::{Bounded, Growth, Row};
-use crate::telemetry::Num;
+use crate::grow::{Bounded, Growth, Row, Way};
 
 /// Columns that go first where there is no room for them.
 const DROPPED: [&str; 6] = ["tried", "rate", "steps", "val %", "GMAC spent", "seconds"];
@@ -27,17 +26,14 @@ pub fn growth_text(growth: &Growth, place: &Path, width: usize) -> String {
         "grown ahead",
     ];
     numbers.extend(has_old.then_some("old %"));
-    let mut table = Table::new(&["network"], &numbers);
-    for row in &growth.rows {
-        table.push(cells(row, has_old));
-    }
+    let table = Table::of(
+        &["network"],
+        &numbers,
+        growth.rows.iter().map(|row| cells(row, has_old)),
+    );
     let rows = table.render_within(width, &DROPPED);
-    let seeds = growth
-        .rows
-        .iter()
-        .find(|row| row.way == crate::grow::Way::Grown)
-        .map(seeds);
-    let seeds = seeds.map_or_else(String::new, |seeds| format!("grown: {seeds}\n"));
+    let grown = growth.rows.iter().find(|row| row.way == Way::Grown);
+    let seeds = grown.map_or_else(String::new, |row| format!("grown: {}\n", seeds(row)));
     let why = wrapped(&capitalised(&growth.choice.why), width);
     format!("{rows}{seeds}\n{why}\nwritten to {}\n", place.display())
 }
@@ -60,17 +56,13 @@ fn cells(row: &Row, has_old: bool) -> Vec<String> {
         format!("{:.1} to {:.1}", row.test.low, row.test.high),
         ahead,
     ];
-    cells.extend(has_old.then(|| number(row.old.map(|old| Num(old.mean)), 2)));
+    cells.extend(has_old.then(|| number(row.old.map(|old| old.mean), 2)));
     cells
 }
 
 fn seeds(row: &Row) -> String {
-    let seeds: Vec<String> = row
-        .seeds
-        .iter()
-        .map(|(slot, blueprint)| format!("{slot} {blueprint}"))
-        .collect();
-    seeds.join(", ")
+    let seeds = row.seeds.iter().map(|(slot, blueprint)| format!("{slot} {blueprint}"));
+    seeds.collect::<Vec<_>>().join(", ")
 }
 
 fn capitalised(sentence: &str) -> String {

@@ -6,7 +6,7 @@ use std::fmt::Write;
 use serde::Serialize;
 
 use super::table::Table;
-use super::words::ABSENT;
+use super::words::{cell, number};
 use crate::growth::SeedStage;
 use crate::telemetry::GrowthEffect;
 use crate::telemetry::statistics::{mean_and_std, median};
@@ -88,11 +88,7 @@ impl GrowthEffects {
         if self.0.is_empty() {
             return "No growth was recorded: no seed germinated, or its step was the last one.\n".into();
         }
-        let mut table = Table::new(
-            &["entered", "blueprint", "init"],
-            &["n", "loss", "accuracy", "gradient", "+1 step", "+5 steps"],
-        );
-        for summary in self.summaries() {
+        let rows = self.summaries().into_iter().map(|summary| {
             let mut row = vec![
                 summary.entered.to_lowercase(),
                 summary.blueprint,
@@ -101,9 +97,11 @@ impl GrowthEffects {
                 change(summary.loss_change, 3),
                 change(summary.accuracy_change, 2),
             ];
-            row.extend(summary.gradient_ratio.map(ratio));
-            table.push(row);
-        }
+            row.extend(summary.gradient_ratio.map(|ratio| number(ratio, 3)));
+            row
+        });
+        let numbers = ["n", "loss", "accuracy", "gradient", "+1 step", "+5 steps"];
+        let table = Table::of(&["entered", "blueprint", "init"], &numbers, rows);
         let mut text = table.render_within(width, &["+1 step", "accuracy"]);
         _ = writeln!(
             text,
@@ -123,15 +121,9 @@ fn known(events: &[GrowthEffect], of: fn(&GrowthEffect) -> Option<f64>) -> Vec<f
 
 /// `-0.021 ± 0.004`
 fn change(change: Option<Change>, decimals: usize) -> String {
-    let Some(Change { mean, standard_error }) = change else {
-        return ABSENT.into();
-    };
-    let error = standard_error.map_or_else(|| ABSENT.into(), |error| format!("{error:.decimals$}"));
-    format!("{mean:+.decimals$} ± {error}")
-}
-
-fn ratio(ratio: Option<f64>) -> String {
-    ratio.map_or_else(|| ABSENT.into(), |ratio| format!("{ratio:.3}"))
+    cell(change, |Change { mean, standard_error }| {
+        format!("{mean:+.decimals$} ± {}", number(standard_error, decimals))
+    })
 }
 
 #[cfg(test)]

@@ -20,7 +20,7 @@ pub use csv::Csv;
 pub use evaluation::evaluation_text;
 pub use grown::growth_text;
 pub use growth::{Change, GrowthEffects, GrowthSummary};
-pub use results::RunResults;
+pub use results::{merged, run_results};
 pub use runs::runs_table;
 pub use summary::summary;
 pub use survey::survey_text;

@@ -1,100 +1,11 @@
 //! The results of a run as values: the content of its summary, for programs to read.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use serde::Serialize;
+use serde_json::{Value, json};
 
-use crate::growth::{GateLevel, PruneReason, SeedStage};
-use crate::telemetry::{
-    BaselineMeasured, CommittedSeed, Confounders, EpisodeResult, LearnerUpdate, LiveState, Num, RoundFinished,
-    RoundResult, SeedCommitted, statistics,
-};
-
-/// The results of a run, drawn from its events alone. Accuracies are in percent, differences in points.
-#[derive(Serialize)]
-pub struct RunResults<'a> {
-    /// In the order in which they finished.
-    rounds: Vec<Round<'a>>,
-    /// Mean of each reward term over the episodes of the last round.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    reward_terms: Option<&'a BTreeMap<String, Num>>,
-    updates: u64,
-    /// Due and not performed.
-    skipped_updates: u64,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    last_update: Option<&'a LearnerUpdate>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    learning: Option<Learning>,
-    /// In the order in which they were committed.
-    committed: Vec<Commit<'a>>,
-    germinated: u64,
-    /// Of seeds that were not committed.
-    ends: Vec<SeedEnd>,
-    refusals: Vec<Refusal<'a>>,
-    confounders: &'a Confounders,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    average: Option<Average>,
-    /// Grown hosts that none beats in both accuracy and size, the best first.
-    front: Vec<GrownHost>,
-    /// The host that never grew.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    baseline: Option<BaselineMeasured>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    gains: Option<Gains>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    env_steps_per_s: Option<f64>,
-    /// Samples that were trained on.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    samples_per_s: Option<f64>,
-}
-
-#[derive(Serialize)]
-struct Round<'a> {
-    /// From 0.
-    round: u32,
-    rollbacks: u32,
-    #[serde(flatten)]
-    data: &'a RoundFinished,
-}
-
-#[derive(Serialize)]
-struct Commit<'a> {
-    seed_id: &'a str,
-    env: u32,
-    episode: u32,
-    /// From 0.
-    round: u32,
-    /// From 1.
-    step: u32,
-    #[serde(flatten)]
-    data: &'a SeedCommitted,
-    /// Validation accuracy lost without it, as last measured.
-    last_contribution: Option<f64>,
-    /// Of the contribution, paired.
-    standard_error: Option<f64>,
-    shapley: Option<f64>,
-}
-
-/// Seeds that ended alike.
-#[derive(Serialize)]
-struct SeedEnd {
-    stage: SeedStage,
-    /// `None`: the episode was over.
-    pruned_for: Option<PruneReason>,
-    seeds: u64,
-    /// Steps since germination of the youngest and the oldest.
-    ages: [u32; 2],
-}
-
-#[derive(Serialize)]
-struct Refusal<'a> {
-    gate: GateLevel,
-    check: &'a str,
-    count: u64,
-    asked: Option<Num>,
-    /// The most that a refused seed had.
-    most: Option<Num>,
-}
+use crate::telemetry::{CommittedSeed, EpisodeResult, LiveState, RoundResult, statistics};
 
 /// Both ends of the learning curve: means over as many rounds each. Rounds differ much from one to the next.
 #[derive(Clone, Copy, Serialize)]
@@ -114,18 +25,6 @@ pub(super) struct Average {
     pub rounds: usize,
 }
 
-#[derive(Serialize)]
-struct GrownHost {
-    env: u32,
-    episode: u32,
-    /// From 0.
-    round: u32,
-    test_accuracy: Option<Num>,
-    /// Validation, with committed seeds alone.
-    accuracy: f64,
-    param_ratio: Option<Num>,
-}
-
 /// The best grown host less the one that never grew, points.
 #[derive(Clone, Copy, Serialize)]
 pub(super) struct Gains {
@@ -133,75 +32,87 @@ pub(super) struct Gains {
     pub validation: f64,
 }
 
-impl<'a> RunResults<'a> {
-    /// The results of a run, from the state that its events fold into.
-    pub fn of(live: &'a LiveState) -> Self {
-        let ends = live.seed_ends.ends.iter().filter_map(|(&(stage, pruned_for), ages)| {
-            Some(SeedEnd {
-                stage,
-                pruned_for,
-                seeds: ages.values().sum(),
-                ages: [*ages.keys().next()?, *ages.keys().next_back()?],
-            })
-        });
-        let refusals = live.seed_ends.refusals.iter().map(|((gate, check), refused)| Refusal {
-            gate: *gate,
-            check,
-            count: refused.count,
-            asked: refused.asked,
-            most: refused.most,
-        });
-        let rounds = live.rounds.iter().map(|round| Round {
-            round: round.round,
-            rollbacks: round.rollbacks,
-            data: &round.data,
-        });
-        Self {
-            rounds: rounds.collect(),
-            reward_terms: live.reward_terms(),
-            updates: live.updates(),
-            skipped_updates: live.skipped_updates,
-            last_update: live.latest_update(),
-            learning: learning(&live.rounds),
-            committed: live.committed.iter().map(commit).collect(),
-            germinated: live.seed_ends.germinated,
-            ends: ends.collect(),
-            refusals: refusals.collect(),
-            confounders: &live.confounders,
-            average: average(live),
-            front: live.front.iter().rev().map(grown_host).collect(),
-            baseline: live.baseline,
-            gains: gains(live),
-            env_steps_per_s: live.env_steps_per_s(),
-            samples_per_s: live.samples_per_s(),
-        }
+/// The results of a run, from the state that its events fold into. Accuracies are in percent, differences in points; rounds and
+/// episodes are counted from 0, steps from 1. What was not measured is left out.
+pub fn run_results(live: &LiveState) -> Value {
+    let rounds = live.rounds.iter().map(|round| {
+        let of_round = json!({ "round": round.round, "rollbacks": round.rollbacks });
+        merged(of_round, &round.data)
+    });
+    // Of seeds that were not committed; without a reason the episode was over.
+    let ends = live.seed_ends.ends.iter().map(|((stage, pruned_for), ages)| {
+        // Steps since germination of the youngest and the oldest.
+        let range = [ages.keys().next(), ages.keys().next_back()];
+        json!({ "stage": stage, "pruned_for": pruned_for, "seeds": ages.values().sum::<u64>(), "ages": range })
+    });
+    let refusals = live.seed_ends.refusals.iter().map(|((gate, check), refused)| {
+        // `most`: that a refused seed had.
+        json!({ "gate": gate, "check": check, "count": refused.count, "asked": refused.asked, "most": refused.most })
+    });
+    let mut results = json!({
+        "rounds": rounds.collect::<Vec<_>>(),
+        // Means over the episodes of the last round.
+        "reward_terms": live.reward_terms(),
+        "updates": live.updates(),
+        // Due and not performed.
+        "skipped_updates": live.skipped_updates,
+        "last_update": live.latest_update(),
+        "learning": learning(&live.rounds),
+        "committed": live.committed.iter().map(commit).collect::<Vec<_>>(),
+        "germinated": live.seed_ends.germinated,
+        "ends": ends.collect::<Vec<_>>(),
+        "refusals": refusals.collect::<Vec<_>>(),
+        "confounders": live.confounders,
+        "average": average(live),
+        // Grown hosts that none beats in both accuracy and size, the best first.
+        "front": live.front.iter().rev().map(grown_host).collect::<Vec<_>>(),
+        // The host that never grew.
+        "baseline": live.baseline,
+        "gains": gains(live),
+        "env_steps_per_s": live.env_steps_per_s(),
+        // Samples that were trained on.
+        "samples_per_s": live.samples_per_s(),
+    });
+    if let Some(fields) = results.as_object_mut() {
+        fields.retain(|_, value| !value.is_null());
     }
+    results
 }
 
-fn commit(seed: &CommittedSeed) -> Commit<'_> {
-    let contribution = seed.worth.contribution;
-    Commit {
-        seed_id: &seed.seed_id,
-        env: seed.at.env,
-        episode: seed.at.episode,
-        round: seed.at.round,
-        step: seed.at.step,
-        data: &seed.data,
-        last_contribution: contribution.map(|contribution| contribution.points),
-        standard_error: contribution.and_then(|contribution| contribution.standard_error),
-        shapley: seed.worth.shapley,
+/// An object with the fields of another, if that is one.
+pub fn merged(mut object: Value, other: &impl Serialize) -> Value {
+    if let (Some(fields), Ok(Value::Object(more))) = (object.as_object_mut(), serde_json::to_value(other)) {
+        fields.extend(more);
     }
+    object
 }
 
-fn grown_host(host: &EpisodeResult) -> GrownHost {
-    GrownHost {
-        env: host.at.env,
-        episode: host.at.episode,
-        round: host.at.round,
-        test_accuracy: host.data.test_accuracy,
-        accuracy: host.committed_accuracy(),
-        param_ratio: host.data.committed_ratio,
-    }
+fn commit(seed: &CommittedSeed) -> Value {
+    let (at, contribution) = (&seed.at, seed.worth.contribution);
+    let of_seed = json!({
+        "seed_id": seed.seed_id,
+        "env": at.env,
+        "episode": at.episode,
+        "round": at.round,
+        "step": at.step,
+        // Validation accuracy lost without it, as last measured, with the error of the paired difference.
+        "last_contribution": contribution.map(|contribution| contribution.points),
+        "standard_error": contribution.and_then(|contribution| contribution.standard_error),
+        "shapley": seed.worth.shapley,
+    });
+    merged(of_seed, &seed.data)
+}
+
+fn grown_host(host: &EpisodeResult) -> Value {
+    json!({
+        "env": host.at.env,
+        "episode": host.at.episode,
+        "round": host.at.round,
+        "test_accuracy": host.data.test_accuracy,
+        // Validation, with committed seeds alone.
+        "accuracy": host.committed_accuracy(),
+        "param_ratio": host.data.committed_ratio,
+    })
 }
 
 /// `None` where no round was paid.

@@ -1,7 +1,7 @@
 //! The runs of a folder in a table.
 
 use super::table::Table;
-use super::words::ABSENT;
+use super::words::{ABSENT, cell, number};
 use crate::record::RunEntry;
 use crate::run::size;
 use crate::telemetry::Timestamp;
@@ -11,24 +11,23 @@ const DROPPABLE: [&str; 3] = ["scenario", "size", "tags"];
 
 /// How far each run came and what it reached, in lines of at most `width` characters; ages as of `now`.
 pub fn runs_table(runs: &[RunEntry], width: usize, now: Timestamp) -> String {
-    let mut table = Table::new(
-        &["run", "state", "scenario", "tags"],
-        &["rounds", "best %", "age", "size"],
-    );
-    for run in runs {
-        table.push(vec![
+    let row = |run: &RunEntry| {
+        vec![
             run.run_id.clone(),
             run.state.name().into(),
             run.scenario.clone().unwrap_or_default(),
             run.tags.join(" "),
             rounds(run),
-            run.best_accuracy
-                .map_or_else(|| ABSENT.into(), |best| format!("{:.1}", best.0)),
-            run.began()
-                .map_or_else(|| ABSENT.into(), |began| age(now.milliseconds() - began.milliseconds())),
+            number(run.best_accuracy, 1),
+            cell(run.began(), |began| age(now.milliseconds() - began.milliseconds())),
             size(run.size_bytes.into()),
-        ]);
-    }
+        ]
+    };
+    let (texts, numbers) = (
+        ["run", "state", "scenario", "tags"],
+        ["rounds", "best %", "age", "size"],
+    );
+    let table = Table::of(&texts, &numbers, runs.iter().map(row));
     let is_tagged = runs.iter().any(|run| !run.tags.is_empty());
     let mut text = if is_tagged { table } else { table.without("tags") }.render_within(width, &DROPPABLE);
     let head = text.lines().next().unwrap_or_default().to_owned();

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use super::results::{self, Average, Gains, Learning};
 use super::table::Table;
-use super::words::{ABSENT, number, signed};
+use super::words::{cell, filled, number, signed, wrapped};
 use crate::telemetry::{CommittedSeed, EpisodeResult, Fallbacks, LiveState, Num, RoundResult};
 use uncommitted::uncommitted;
 
@@ -52,25 +52,10 @@ fn headline(live: &LiveState) -> Option<String> {
     ))
 }
 
-/// Words behind a label, broken where the line ends and indented below each other.
-fn labelled(label: &str, words: &[String], width: usize) -> String {
-    let mut text = format!("{label:<LABEL_WIDTH$}");
-    let mut column = LABEL_WIDTH;
-    for (index, word) in words.iter().enumerate() {
-        let length = word.chars().count();
-        let is_first = column == LABEL_WIDTH;
-        if !is_first && column + 1 + length > width {
-            _ = write!(text, "\n{:LABEL_WIDTH$}", "");
-            column = LABEL_WIDTH;
-        } else if !is_first {
-            text.push(' ');
-            column += 1;
-        }
-        let comma = if index + 1 < words.len() { "" } else { "\n" };
-        _ = write!(text, "{word}{comma}");
-        column += length;
-    }
-    text
+/// Lines behind a label, indented below each other.
+fn labelled(label: &str, lines: &str) -> String {
+    let lines = lines.replace('\n', &format!("\n{:LABEL_WIDTH$}", ""));
+    format!("{label:<LABEL_WIDTH$}{lines}\n")
 }
 
 /// [`labelled`] with whole entries, separated by commas.
@@ -79,13 +64,12 @@ fn listed(label: &str, entries: &[String], width: usize) -> String {
     if let Some(last) = words.last_mut() {
         last.pop();
     }
-    labelled(label, &words, width)
+    labelled(label, &filled(words.iter().map(String::as_str), width - LABEL_WIDTH))
 }
 
-/// [`labelled`] with the words of a sentence.
+/// [`labelled`] with a sentence.
 fn said(label: &str, sentence: &str, width: usize) -> String {
-    let words: Vec<String> = sentence.split_whitespace().map(String::from).collect();
-    labelled(label, &words, width)
+    labelled(label, &wrapped(sentence, width - LABEL_WIDTH))
 }
 
 fn rounds_table(rounds: &[RoundResult], width: usize) -> Option<String> {
@@ -255,12 +239,8 @@ fn seeds_table(live: &LiveState, width: usize) -> String {
     }
     let mut by_contribution: Vec<&CommittedSeed> = seeds.iter().collect();
     by_contribution.sort_by(|a, b| points(b).total_cmp(&points(a)));
-    let mut table = Table::new(
-        &["committed seed", "blueprint"],
-        &["env", "round", "step", "params", "contributes", "Shapley"],
-    );
-    for seed in by_contribution.iter().take(SEEDS_SHOWN) {
-        table.push(vec![
+    let rows = by_contribution.iter().take(SEEDS_SHOWN).map(|seed| {
+        vec![
             seed.seed_id.clone(),
             seed.data.blueprint.clone(),
             seed.at.env.to_string(),
@@ -269,9 +249,10 @@ fn seeds_table(live: &LiveState, width: usize) -> String {
             seed.data.params_added.to_string(),
             contribution(seed),
             signed(seed.worth.shapley, 2),
-        ]);
-    }
-    let mut text = table.render_within(width, &[]);
+        ]
+    });
+    let numbers = ["env", "round", "step", "params", "contributes", "Shapley"];
+    let mut text = Table::of(&["committed seed", "blueprint"], &numbers, rows).render_within(width, &[]);
     if seeds.len() > SEEDS_SHOWN {
         let hidden = seeds.len() - SEEDS_SHOWN;
         _ = writeln!(text, "  … and {hidden} more (see events.jsonl)");
@@ -287,15 +268,10 @@ fn points(seed: &CommittedSeed) -> f64 {
 
 /// `+2.25 ± 0.40`
 fn contribution(seed: &CommittedSeed) -> String {
-    seed.worth.contribution.map_or_else(
-        || ABSENT.into(),
-        |contribution| {
-            let error = contribution
-                .standard_error
-                .map_or_else(|| ABSENT.into(), |error| format!("{error:.2}"));
-            format!("{:+.2} ± {error}", contribution.points)
-        },
-    )
+    cell(seed.worth.contribution, |contribution| {
+        let error = number(contribution.standard_error, 2);
+        format!("{:+.2} ± {error}", contribution.points)
+    })
 }
 
 fn latest_rounds(live: &LiveState, width: usize) -> Option<String> {
@@ -347,7 +323,7 @@ fn comparison(live: &LiveState) -> Option<String> {
             format!("{name} (e{}: env {}, round {})", at.episode, at.env, at.round + 1),
             accuracy(host.data.test_accuracy),
             accuracy(Some(Num(host.committed_accuracy()))),
-            ratio.map_or_else(|| ABSENT.into(), |ratio| format!("{:.2}x", ratio.0)),
+            cell(ratio, |ratio| format!("{:.2}x", ratio.0)),
         ]);
     }
     if let Some(still) = baseline {

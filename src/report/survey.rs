@@ -51,20 +51,15 @@ fn described(survey: &Survey, width: usize) -> String {
 }
 
 fn parts(parts: &[PartSurvey]) -> Table {
-    let mut table = Table::new(&["part"], &["images", "mean", "std"]);
     let list = |values: &[f64]| -> String {
         let values: Vec<String> = values.iter().map(|value| format!("{value:.4}")).collect();
         values.join(" ")
     };
-    for part in parts {
-        table.push(vec![
-            part.part.into(),
-            part.images.to_string(),
-            list(&part.mean),
-            list(&part.std),
-        ]);
-    }
-    table
+    let row = |part: &PartSurvey| {
+        let images = part.images.to_string();
+        vec![part.part.into(), images, list(&part.mean), list(&part.std)]
+    };
+    Table::of(&["part"], &["images", "mean", "std"], parts.iter().map(row))
 }
 
 fn classes(survey: &Survey) -> Table {

@@ -25,6 +25,13 @@ impl Table {
         }
     }
 
+    /// A table of these rows.
+    pub fn of(texts: &[&str], numbers: &[&str], rows: impl IntoIterator<Item = Vec<String>>) -> Self {
+        let mut table = Self::new(texts, numbers);
+        rows.into_iter().for_each(|row| table.push(row));
+        table
+    }
+
     /// Cells left out at the end are empty.
     pub fn push(&mut self, mut row: Vec<String>) {
         row.resize(self.head.len(), String::new());

@@ -4,15 +4,15 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
+use clap::ValueEnum;
+
 use super::comparison::comparison_text;
 use super::csv::{Csv, exact};
 use super::table::Table;
-use super::words::{ABSENT, wrapped};
-use crate::compare::Metric;
+use super::words::{cell, number, wrapped};
+use crate::compare::{Metric, TrainingRecord};
 use crate::health::{AtPath, FileError};
-use crate::sweep::{
-    Collected, CollectedTrial, Forecast, Plan, SweepFolder, Trial, TrialResult, end_name, replace_shared,
-};
+use crate::sweep::{Collected, CollectedTrial, Forecast, Plan, SweepFolder, Trial, TrialResult, replace_shared};
 use crate::telemetry::sinks::short_duration;
 
 /// Files of CSV in a sweep's folder, by name.
@@ -60,20 +60,20 @@ impl Tables<'_> {
         let axes = self.axes();
         let mut columns = self.head_columns(&axes);
         columns.extend(["state", "reason", "timed_out", "rounds", "env_steps", "evaluated"]);
-        columns.extend(Metric::ALL.map(|metric| metric.name()));
+        columns.extend(Metric::value_variants().iter().map(|metric| metric.name()));
         columns.extend(["train_s", "wall_s", "attempts", "engine", "commit"]);
         let mut csv = Csv::new(&columns);
         for CollectedTrial { trial, result, scores } in &self.0.trials {
             let mut row = self.head(trial, &axes);
             let training = result.as_ref().and_then(|result| result.training.as_ref());
             let of_result = |of: fn(&TrialResult) -> String| result.as_ref().map_or_else(String::new, of);
-            row.push(result.as_ref().map_or("waiting", |result| end_name(result.end)).into());
+            row.push(result.as_ref().map_or("waiting", |result| result.end.name()).into());
             row.push(of_result(|result| result.reason.clone().unwrap_or_default()));
             row.push(of_result(|result| result.timed_out.to_string()));
             row.push(training.map_or_else(String::new, |training| training.curve.len().to_string()));
             row.push(training.map_or_else(String::new, |training| training.env_steps().to_string()));
             row.push(training.map_or_else(String::new, |training| training.is_evaluated.to_string()));
-            for metric in Metric::ALL {
+            for metric in Metric::value_variants() {
                 row.push(exact(scores.get(metric.name()).copied()));
             }
             row.push(training.map_or_else(String::new, |training| format!("{:.3}", training.seconds())));
@@ -182,16 +182,12 @@ pub fn forecast_text(forecast: &Forecast, width: usize) -> String {
 
 /// The trials that are planned, in lines of at most `width` characters.
 pub fn plan_table(plan: &Plan, width: usize) -> String {
-    let mut table = Table::new(&["trial", "settings"], &["seed", "rounds"]);
-    for trial in &plan.trials {
-        table.push(vec![
-            trial.id.clone(),
-            trial.label(),
-            trial.seed.0.to_string(),
-            trial.rounds.to_string(),
-        ]);
-    }
-    table.render_within(width, &[])
+    let row = |trial: &Trial| {
+        let (seed, rounds) = (trial.seed.0.to_string(), trial.rounds.to_string());
+        vec![trial.id.clone(), trial.label(), seed, rounds]
+    };
+    let rows = plan.trials.iter().map(row);
+    Table::of(&["trial", "settings"], &["seed", "rounds"], rows).render_within(width, &[])
 }
 
 /// The trials, and what the judge says of their points.
@@ -205,38 +201,34 @@ pub fn sweep_text(collected: &Collected, width: usize) -> String {
 }
 
 fn results_table(collected: &Collected) -> Table {
-    let mut table = Table::new(
-        &["trial", "settings", "state"],
-        &["seed", "rounds", "accuracy", "minus rent", "s"],
-    );
-    for trial in &collected.trials {
+    let row = |trial: &CollectedTrial| {
         let result = trial.result.as_ref();
         let training = result.and_then(|result| result.training.as_ref());
         let score = |metric: Metric| trial.scores.get(metric.name()).copied();
-        let number = |value: Option<f64>| value.map_or_else(|| ABSENT.into(), |value| format!("{value:.2}"));
-        table.push(vec![
+        vec![
             short_id(&trial.trial.id),
             trial.trial.label(),
             result.map_or_else(|| "waiting".into(), end_text),
             trial.trial.seed.0.to_string(),
-            training.map_or_else(|| ABSENT.into(), |training| training.curve.len().to_string()),
-            number(score(Metric::Accuracy)),
-            number(score(Metric::AccuracyMinusRent)),
-            training.map_or_else(|| ABSENT.into(), |training| format!("{:.0}", training.seconds())),
-        ]);
-    }
-    table
+            cell(training, |training| training.curve.len().to_string()),
+            number(score(Metric::Accuracy), 2),
+            number(score(Metric::AccuracyMinusRent), 2),
+            number(training.map(TrainingRecord::seconds), 0),
+        ]
+    };
+    Table::of(
+        &["trial", "settings", "state"],
+        &["seed", "rounds", "accuracy", "minus rent", "s"],
+        collected.trials.iter().map(row),
+    )
 }
 
 /// `failed: the reason`
 pub fn end_text(result: &TrialResult) -> String {
+    let end = result.end.name();
     match &result.reason {
-        Some(reason) => format!(
-            "{}: {}",
-            end_name(result.end),
-            reason.lines().next().unwrap_or_default()
-        ),
-        None => end_name(result.end).into(),
+        Some(reason) => format!("{end}: {}", reason.lines().next().unwrap_or_default()),
+        None => end.into(),
     }
 }
 

@@ -7,20 +7,30 @@ pub const WIDTH: usize = 80;
 /// What was not measured.
 pub const ABSENT: &str = "—";
 
+/// As `show` writes it.
+pub(super) fn cell<T>(value: Option<T>, show: impl FnOnce(T) -> String) -> String {
+    value.map_or_else(|| ABSENT.into(), show)
+}
+
 /// `12.34`
-pub(super) fn number(value: Option<Num>, decimals: usize) -> String {
-    value.map_or_else(|| ABSENT.into(), |value| format!("{:.decimals$}", value.0))
+pub(super) fn number(value: Option<impl Into<Num>>, decimals: usize) -> String {
+    cell(value, |value| format!("{:.decimals$}", value.into().0))
 }
 
 /// `+1.23`
 pub fn signed(value: Option<f64>, decimals: usize) -> String {
-    value.map_or_else(|| ABSENT.into(), |value| format!("{value:+.decimals$}"))
+    cell(value, |value| format!("{value:+.decimals$}"))
 }
 
 /// A paragraph in lines of at most `width` characters, broken between words; a longer word has a line of its own.
 pub fn wrapped(text: &str, width: usize) -> String {
+    filled(text.split_whitespace(), width)
+}
+
+/// Words, each of which stays whole, in lines of at most `width` characters.
+pub(super) fn filled<'a>(words: impl IntoIterator<Item = &'a str>, width: usize) -> String {
     let mut lines = vec![String::new()];
-    for word in text.split_whitespace() {
+    for word in words {
         match lines.last_mut() {
             Some(line) if line.is_empty() => line.push_str(word),
             Some(line) if line.chars().count() + 1 + word.chars().count() <= width => {

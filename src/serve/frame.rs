@@ -85,17 +85,11 @@ impl FrameError {
 /// # Errors
 /// The end of the pipe, also within a frame; what is no frame.
 pub fn read(input: &mut impl Read) -> Result<(Request, Vec<u8>), FrameError> {
-    let mut lengths = [0; 12];
-    input.read_exact(&mut lengths)?;
-    let (header, body) = lengths.split_at(4);
-    let length = |bytes: &[u8]| {
-        bytes
-            .iter()
-            .rev()
-            .fold(0, |length, &byte| length << 8 | u64::from(byte))
-    };
-    let header = read_part(input, "header", length(header))?;
-    let body = read_part(input, "arrays", length(body))?;
+    let (mut header, mut body) = ([0; 4], [0; 8]);
+    input.read_exact(&mut header)?;
+    input.read_exact(&mut body)?;
+    let header = read_part(input, "header", u32::from_le_bytes(header).into())?;
+    let body = read_part(input, "arrays", u64::from_le_bytes(body))?;
     Ok((serde_json::from_slice(&header)?, body))
 }
 

@@ -10,42 +10,37 @@ use super::folder::SweepFolder;
 use super::plan::{Plan, Trial};
 use super::state::Segment;
 use crate::checkpoint::Checkpoints;
+use crate::compare::TrainingRecord;
 use crate::health::{AtPath, FileError};
 use crate::record::RunDirectory;
 use crate::storage::{self, File, sync_folder, sync_folder_of};
 
 const MIB: u64 = 1 << 20;
 
-/// What a watched process ended with.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum ChildEnd {
-    /// By itself, and well.
-    Done,
-    /// It was killed, as systems do when memory runs out: not the trial's fault.
-    Killed {
-        /// As the system tells it.
+/// How an attempt at a trial ended.
+pub enum Attempt {
+    /// The results of each trial that was played, in their order.
+    Done(Vec<TrainingRecord>),
+    /// The machine did not let it play: its process was killed, as systems do when memory runs out.
+    SetBack {
+        /// How.
         reason: String,
     },
-    /// By itself, since the place where it plays has no room, or fails: this says nothing of the trial either.
+    /// Nothing can be played where it is: the place has no room, or fails.
     Misplaced {
-        /// The last error that it printed.
+        /// The last error that was printed.
         reason: String,
     },
-    /// By itself, with an error; trying again is of use only where it may have had a cause outside.
+    /// By itself, or over a limit.
     Failed {
-        /// The last error that it printed.
+        /// The last error that was printed, or which limit.
         reason: String,
-        /// Whether another attempt may end otherwise.
-        is_worth_a_retry: bool,
-    },
-    /// It was ended because it was over a limit.
-    OverLimit {
-        /// Which.
-        reason: String,
-        /// It was the limit of time.
+        /// It ran into `budget.time_limit_s`.
         timed_out: bool,
+        /// Another attempt would end in the same way.
+        is_final: bool,
     },
-    /// It was ended because this process lets go of the trial, or was asked to stop.
+    /// Another worker has taken the trial over, or this one was asked to stop.
     LetGo,
 }
 
@@ -140,7 +135,7 @@ pub fn is_played(sweep: &SweepFolder, trial: &Trial) -> bool {
     RunDirectory::is_at(&directory) && RunDirectory::open(&directory).is_ok_and(|directory| directory.claim().is_err())
 }
 
-/// Plays with `arguments` and watches; what the process prints is added to the trial's log.
+/// Plays with `arguments` and watches; what the process prints is added to the trial's log. `None` if the process has ended well.
 ///
 /// # Errors
 /// A log that cannot be written, a process that cannot be started; an error of `may_continue`, once the process has ended.
@@ -150,14 +145,14 @@ pub fn play(
     arguments: &[String],
     limits: Limits,
     may_continue: &mut MayContinue,
-) -> Result<ChildEnd, FileError> {
+) -> Result<Option<Attempt>, FileError> {
     let path = sweep.log(id);
     let mut log = File::append_or_create(&path).at(&path)?;
     let before = log.metadata().at(&path)?.len();
     writeln!(log, "$ simic-engine {}", arguments.join(" ")).at(&path)?;
     let mut child = start(arguments, &log).at(&path)?;
     let ended = watch(&mut child, limits, may_continue);
-    if !matches!(ended, Ok(Watched::Ended(_))) {
+    if !matches!(ended, Ok(Ok(_))) {
         // Gone already, perhaps.
         let _ = child.kill();
         let _ = child.wait();
@@ -165,20 +160,20 @@ pub fn play(
     // Before the trial counts as ended.
     log.sync().and_then(|()| sync_folder_of(&path)).at(&path)?;
     Ok(match ended? {
-        Watched::Ended(status) if status.success() => ChildEnd::Done,
-        Watched::Ended(status) if status.code().is_some_and(|code| STOPPED.contains(&code)) => ChildEnd::LetGo,
-        Watched::Ended(status) if is_killed(status) => ChildEnd::Killed {
+        Ok(status) if status.success() => None,
+        Ok(status) if status.code().is_some_and(|code| STOPPED.contains(&code)) => Some(Attempt::LetGo),
+        Ok(status) if is_killed(status) => Some(Attempt::SetBack {
             reason: format!("its process was killed ({status})"),
-        },
-        Watched::Ended(status) => match reason(&path, before, status) {
-            reason if is_of_place(status.code(), &reason) => ChildEnd::Misplaced { reason },
-            reason => ChildEnd::Failed {
+        }),
+        Ok(status) => Some(match reason(&path, before, status) {
+            reason if is_of_place(status.code(), &reason) => Attempt::Misplaced { reason },
+            reason => Attempt::Failed {
                 reason,
-                is_worth_a_retry: !matches!(status.code(), Some(REJECTED | HALTED)),
+                timed_out: false,
+                is_final: matches!(status.code(), Some(REJECTED | HALTED)),
             },
-        },
-        Watched::OverLimit { reason, timed_out } => ChildEnd::OverLimit { reason, timed_out },
-        Watched::LetGo => ChildEnd::LetGo,
+        }),
+        Err(attempt) => Some(attempt),
     })
 }
 
@@ -231,21 +226,27 @@ fn start(arguments: &[String], log: &File) -> std::io::Result<Child> {
         .spawn()
 }
 
-enum Watched {
-    Ended(ExitStatus),
-    OverLimit { reason: String, timed_out: bool },
-    LetGo,
-}
-
-fn watch(child: &mut Child, limits: Limits, may_continue: &mut MayContinue) -> Result<Watched, FileError> {
+/// How the process ended by itself, or why it is to be ended.
+fn watch(
+    child: &mut Child,
+    limits: Limits,
+    may_continue: &mut MayContinue,
+) -> Result<Result<ExitStatus, Attempt>, FileError> {
     const LOOK: Duration = Duration::from_millis(50);
     const ASK: Duration = Duration::from_secs(1);
     let began = Instant::now();
     let mut asked: Option<Instant> = None;
     let process = Path::new("the process of the trial");
+    let over_limit = |reason, timed_out| {
+        Ok(Err(Attempt::Failed {
+            reason,
+            timed_out,
+            is_final: true,
+        }))
+    };
     loop {
         if let Some(status) = child.try_wait().at(process)? {
-            return Ok(Watched::Ended(status));
+            return Ok(Ok(status));
         }
         if asked.is_some_and(|asked| asked.elapsed() < ASK) {
             std::thread::sleep(LOOK);
@@ -253,23 +254,18 @@ fn watch(child: &mut Child, limits: Limits, may_continue: &mut MayContinue) -> R
         }
         asked = Some(Instant::now());
         if !may_continue(child.id())? {
-            return Ok(Watched::LetGo);
+            return Ok(Err(Attempt::LetGo));
         }
         let played = limits.played_s + began.elapsed().as_secs_f64();
         if let Some(most) = limits.budget.time_limit_s.filter(|most| played > *most as f64) {
-            return Ok(Watched::OverLimit {
-                reason: format!("it took more than budget.time_limit_s, {most} s"),
-                timed_out: true,
-            });
+            return over_limit(format!("it took more than budget.time_limit_s, {most} s"), true);
         }
         let used = resident_mib(child.id());
         if let (Some(most), Some(used)) = (limits.budget.memory_mib, used)
             && used > most
         {
-            return Ok(Watched::OverLimit {
-                reason: format!("it took {used} MiB of memory, more than budget.memory_mib, {most} MiB"),
-                timed_out: false,
-            });
+            let reason = format!("it took {used} MiB of memory, more than budget.memory_mib, {most} MiB");
+            return over_limit(reason, false);
         }
     }
 }

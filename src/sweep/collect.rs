@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use clap::ValueEnum;
 use serde::Serialize;
 
 use super::folder::SweepFolder;
@@ -59,10 +60,10 @@ impl Collected {
             let end = results.end(&trial.id);
             let result = end.map(|end| read_sound(folder, &trial.id, end)).transpose()?.flatten();
             let training = result.as_ref().and_then(|result| result.training.as_ref());
-            let score = |metric: Metric| Some((metric.name(), training?.score(metric)?));
+            let score = |metric: &Metric| Some((metric.name(), training?.score(*metric)?));
             trials.push(CollectedTrial {
                 trial: trial.clone(),
-                scores: Metric::ALL.into_iter().filter_map(score).collect(),
+                scores: Metric::value_variants().iter().filter_map(score).collect(),
                 result,
             });
         }
@@ -99,14 +100,5 @@ impl Collected {
             MethodComparison::new(&trainings, &plan)
         });
         self
-    }
-}
-
-/// As in tables and files.
-pub const fn end_name(end: TrialEnd) -> &'static str {
-    match end {
-        TrialEnd::Done => "done",
-        TrialEnd::GivenUp => "given_up",
-        TrialEnd::Failed => "failed",
     }
 }

@@ -125,13 +125,6 @@ choice! {
             /// Of the draws.
             seed: u64;
         },
-        /// N points, each axis cut into N parts of which every one is met once (McKay, Beckman and Conover 1979)
-        LatinHypercube {
-            /// How many.
-            points: u32, integer(1, 1_000_000);
-            /// Of the draws.
-            seed: u64;
-        },
     }
 }
 

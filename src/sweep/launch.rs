@@ -126,12 +126,6 @@ impl Cluster {
 }
 
 impl Launch<'_> {
-    /// Whether the engine takes the paths of the sweep and of the program.
-    fn is_taken_by(&self, cluster: Cluster) -> Result<(), LaunchError> {
-        cluster.takes(self.folder.path())?;
-        cluster.takes(&self.program)
-    }
-
     /// Where the script of the job array is.
     pub fn slurm_path(&self) -> PathBuf {
         self.folder.file(SLURM_SCRIPT)
@@ -193,9 +187,8 @@ impl Launch<'_> {
     /// Writes the script of the job array and submits it with these options of `sbatch`; the id of the job.
     ///
     /// # Errors
-    /// There is no `sbatch`, or it does not take the job or its paths.
+    /// There is no `sbatch`, or it does not take the job.
     pub fn submit(&self, options: &[String]) -> Result<String, LaunchError> {
-        self.is_taken_by(Cluster::Slurm)?;
         let script = self.slurm_path();
         replace_shared(&script, self.slurm_script().as_bytes()).at(&script)?;
         let mut command = Command::new("sbatch");
@@ -245,12 +238,11 @@ impl Launch<'_> {
     /// Writes the driver and runs it to its end; it says on standard error what it does.
     ///
     /// # Errors
-    /// There is no `python3`, the engine does not take the paths, or the driver ends before every trial has.
+    /// There is no `python3`, or the driver ends before every trial has.
     pub fn drive(&self, cluster: Cluster) -> Result<(), LaunchError> {
         let (Some(words), Some(script)) = (self.driver_command(cluster), driver(cluster)) else {
             return Ok(());
         };
-        self.is_taken_by(cluster)?;
         for (name, text) in [ROUNDS, script] {
             let path = self.folder.file(name);
             replace_shared(&path, text.as_bytes()).at(&path)?;

@@ -36,6 +36,17 @@ pub struct LeaseContent {
 }
 
 impl LeaseContent {
+    /// Of a trial that no worker has played.
+    fn first(worker: Worker) -> Self {
+        Self {
+            worker,
+            failures: 0,
+            setbacks: Setbacks::default(),
+            played_s: 0.0,
+            player: None,
+        }
+    }
+
     /// Whether nothing of it runs any more: known of processes on this machine alone.
     fn is_gone(&self, place: &dyn Place) -> bool {
         place.is_gone(&self.worker) && self.player.as_ref().is_none_or(|player| place.is_gone(player))
@@ -168,13 +179,7 @@ impl<'a> Leases<'a> {
         Ok(match content {
             content if is_gone || silent > self.expiry => Holder::Lost(content),
             Some(content) => Holder::Playing(content),
-            None => Holder::Playing(LeaseContent {
-                worker: self.place.this(),
-                failures: 0,
-                setbacks: Setbacks::default(),
-                played_s: 0.0,
-                player: None,
-            }),
+            None => Holder::Playing(LeaseContent::first(self.place.this())),
         })
     }
 
@@ -194,10 +199,8 @@ impl<'a> Leases<'a> {
             attempt: self.newest(id) + 1,
             content: LeaseContent {
                 worker: self.place.this(),
-                failures: before.as_ref().map_or(0, |before| before.failures),
-                setbacks: before.as_ref().map(|before| before.setbacks).unwrap_or_default(),
-                played_s: before.map_or(0.0, |before| before.played_s),
                 player: None,
+                ..before.unwrap_or_else(|| LeaseContent::first(self.place.this()))
             },
         };
         if !self.place.create(Shelf::Leases, &lease.name())? {

@@ -29,7 +29,8 @@ mod worker;
 #[cfg(test)]
 mod fixtures;
 
-pub use collect::{Collected, CollectedTrial, end_name};
+pub use child::Attempt;
+pub use collect::{Collected, CollectedTrial};
 pub use file::{
     Axis, AxisValues, Budget, Drawing, Evaluation, EvaluationMode, Judge, NamedPoint, Setting, SuccessiveHalving,
     SweepFile,
@@ -42,7 +43,7 @@ pub use lease::{Holder, Lease, LeaseContent, Leases};
 pub use outcome::{Results, TrialEnd, TrialResult, read_result, read_sound, try_again, try_misplaced_again};
 pub use place::{Place, Shelf};
 pub use plan::{Plan, PlanError, Planned, QUICKSTART, Trial, plan};
-pub use player::{Attempt, Player, WorkError};
+pub use player::{Player, WorkError};
 pub use process::Worker;
 pub use side_by_side::{PlayedPoint, ReplicateError, SideBySide};
 pub use state::{Segment, SweepState, TrialState};

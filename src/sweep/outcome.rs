@@ -29,11 +29,12 @@ pub enum TrialEnd {
 impl TrialEnd {
     const ALL: [Self; 3] = [Self::Done, Self::GivenUp, Self::Failed];
 
-    const fn suffix(self) -> &'static str {
+    /// As in tables, and in the names of files.
+    pub const fn name(self) -> &'static str {
         match self {
-            Self::Done => ".done.json",
-            Self::GivenUp => ".given_up.json",
-            Self::Failed => ".failed.json",
+            Self::Done => "done",
+            Self::GivenUp => "given_up",
+            Self::Failed => "failed",
         }
     }
 }
@@ -92,31 +93,16 @@ impl TrialResult {
     }
 }
 
-/// What a trial had reached at a rung.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct RungScore {
-    /// Rolling accuracy, percent; minus infinity of a trial that has none.
-    pub score: Num,
-}
-
 fn result_name(id: &str, end: TrialEnd) -> String {
-    format!("{id}{}", end.suffix())
+    format!("{id}.{}.json", end.name())
 }
 
 fn rung_name(id: &str, rung: usize) -> String {
     format!("{id}.rung{rung:02}.json")
 }
 
-impl RungScore {
-    /// Writes it for good.
-    ///
-    /// # Errors
-    /// If the file cannot be written.
-    pub fn write(self, place: &dyn Place, id: &str, rung: usize) -> Result<(), FileError> {
-        write_json(place, &rung_name(id, rung), &self)
-    }
-}
-
+/// The field of what was reached at a rung.
+const SCORE: &str = "score";
 /// The field of a file by which damage to the others is seen: blake3 of them.
 const SEAL: &str = "seal";
 
@@ -169,7 +155,8 @@ impl Results {
             let Some((id, rest)) = name.split_once('.') else {
                 continue;
             };
-            if let Some(end) = TrialEnd::ALL.into_iter().find(|end| end.suffix()[1..] == *rest) {
+            let word = rest.strip_suffix(".json");
+            if let Some(end) = TrialEnd::ALL.into_iter().find(|end| word == Some(end.name())) {
                 results.ends.insert(id.into(), end);
             } else if let Some(rung) = rest.strip_prefix("rung").and_then(|rest| rest.strip_suffix(".json")) {
                 results
@@ -296,12 +283,25 @@ pub fn try_misplaced_again(place: &dyn Place, plan: &Plan) -> Result<usize, File
     Ok(count)
 }
 
+/// Writes for good what a trial has scored at a rung: its rolling accuracy, percent; minus infinity of one that has none.
+///
+/// # Errors
+/// If the file cannot be written.
+pub fn write_rung(place: &dyn Place, id: &str, rung: usize, score: f64) -> Result<(), FileError> {
+    write_json(place, &rung_name(id, rung), &BTreeMap::from([(SCORE, Num(score))]))
+}
+
 /// What a trial was scored at a rung.
 ///
 /// # Errors
-/// A file that cannot be read.
-pub fn read_rung(place: &dyn Place, id: &str, rung: usize) -> Result<RungScore, FileError> {
-    read_json(place, &rung_name(id, rung))
+/// A file that cannot be read, or has no score.
+pub fn read_rung(place: &dyn Place, id: &str, rung: usize) -> Result<f64, FileError> {
+    let name = rung_name(id, rung);
+    let scores: BTreeMap<String, Num> = read_json(place, &name)?;
+    let score = scores
+        .get(SCORE)
+        .ok_or_else(|| io::Error::new(ErrorKind::InvalidData, "it has no score"));
+    Ok(score.at(&place.path_of(Shelf::Results, &name))?.0)
 }
 
 /// Whether a trial has neither ended nor been scored at a rung: asked of the file system, by name.

@@ -2,7 +2,7 @@
 //! anything runs.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt::Write;
+use std::fmt::{self, Write};
 use std::path::{Path, PathBuf};
 
 use rayon::prelude::*;
@@ -147,16 +147,12 @@ pub fn plan(path: &Path, overrides: &[Override], catalog: &Catalog) -> Result<Pl
     let drafts: Vec<Draft> = points
         .iter()
         .enumerate()
-        .flat_map(|(index, point)| {
-            (0..sweep.replicates).map({
-                let shared = &shared;
-                move |replicate| Draft {
-                    shared,
-                    point,
-                    index,
-                    replicate,
-                }
-            })
+        .flat_map(|(index, point)| (0..sweep.replicates).map(move |replicate| (index, point, replicate)))
+        .map(|(index, point, replicate)| Draft {
+            shared: &shared,
+            point,
+            index,
+            replicate,
         })
         .collect();
     let seed = base.seed(&shared, catalog)?;
@@ -220,46 +216,26 @@ impl Base {
     }
 
     /// `run.seed` where no trial says anything else.
-    fn seed(&self, shared: &[Placed], catalog: &Catalog) -> Result<u64, PlanError> {
-        let overrides: Vec<Override> = shared.iter().map(Placed::to_override).collect();
-        Ok(self.load(&overrides, catalog)?.loaded.scenario.run.seed)
+    fn seed(&self, shared: &[Override], catalog: &Catalog) -> Result<u64, PlanError> {
+        Ok(self.load(shared, catalog)?.loaded.scenario.run.seed)
     }
 }
 
-/// A setting and the place that it was written in.
-#[derive(Clone, Debug)]
-struct Placed {
-    setting: Setting,
-    place: String,
-}
-
-impl Placed {
-    fn to_override(&self) -> Override {
-        let Setting { path, value } = &self.setting;
-        let shown = format!("{}: {path}={}", self.place, value.0);
-        Override::argument(shown, path, value.0.clone())
-    }
+/// A setting, with the place that it was written in.
+fn placed(Setting { path, value }: &Setting, place: &str) -> Override {
+    Override::argument(format!("{place}: {path}={}", value.0), path, value.0.clone())
 }
 
 /// What all trials set: the file's `set`, then the overrides of the command.
-fn shared_settings(file: &Declared<SweepFile>, overrides: &[Override]) -> Vec<Placed> {
-    let set = file.value.set.iter().enumerate().map(|(index, setting)| Placed {
-        setting: setting.clone(),
-        place: file.place(&format!("set[{index}].value")),
-    });
-    let overrides = overrides.iter().map(|over| Placed {
-        setting: Setting {
-            path: over.path.clone(),
-            value: Written(over.value.clone()),
-        },
-        place: over.shown.clone(),
-    });
-    set.chain(overrides).collect()
+fn shared_settings(file: &Declared<SweepFile>, overrides: &[Override]) -> Vec<Override> {
+    let set = file.value.set.iter().enumerate();
+    let set = set.map(|(index, setting)| placed(setting, &file.place(&format!("set[{index}].value"))));
+    set.chain(overrides.iter().cloned()).collect()
 }
 
 /// A trial before it is resolved.
 struct Draft<'a> {
-    shared: &'a [Placed],
+    shared: &'a [Override],
     point: &'a Point,
     index: usize,
     replicate: u32,
@@ -277,34 +253,23 @@ impl Draft<'_> {
         let seed = seed.wrapping_add(self.replicate.into());
         let mut overrides = self.shared.to_vec();
         let own = self.point.settings.iter().zip(&self.point.places);
-        overrides.extend(own.map(|(setting, place)| Placed {
-            setting: setting.clone(),
-            place: place.clone(),
-        }));
-        overrides.push(Placed {
-            setting: Setting {
-                path: SEED.into(),
-                value: Written(seed.to_string()),
-            },
-            place: format!("replicate {}", self.replicate),
-        });
-        let given: Vec<Override> = overrides.iter().map(Placed::to_override).collect();
-        let prepared = base.load(&given, catalog).map_err(problems_of)?;
+        overrides.extend(own.map(|(setting, place)| placed(setting, place)));
+        let shown = format!("replicate {}: {SEED}={seed}", self.replicate);
+        overrides.push(Override::argument(shown, SEED, seed.to_string()));
+        let prepared = base.load(&overrides, catalog).map_err(problems_of)?;
         check_budget(&prepared, sweep.budget.memory_mib, together).map_err(problems_of)?;
         if let Some(judge) = &sweep.judge {
             check_judged(&prepared, judge).map_err(|message| vec![message])?;
         }
         let scenario = &prepared.loaded.scenario;
-        if overrides.iter().all(|placed| placed.setting.path != NAME) {
+        if overrides.iter().all(|over| over.path != NAME) {
             // The sweep's copy of the scenario has another file name.
-            overrides.push(Placed {
-                setting: Setting {
-                    path: NAME.into(),
-                    value: Written(format!("{:?}", scenario.name)),
-                },
-                place: String::new(),
-            });
+            overrides.push(Override::flag("--set", NAME, format!("{:?}", scenario.name)));
         }
+        let settings = overrides.into_iter().map(|over| Setting {
+            path: over.path,
+            value: Written(over.value),
+        });
         let hash = blake3::hash(resolved_ron(scenario).unwrap_or_default().as_bytes()).to_hex();
         let trial = Trial {
             id: hash[..ID_DIGITS].into(),
@@ -315,7 +280,7 @@ impl Draft<'_> {
             rounds: scenario.run.rounds,
             name: self.point.name.clone(),
             settings: self.point.settings.clone(),
-            overrides: overrides.into_iter().map(|placed| placed.setting).collect(),
+            overrides: settings.collect(),
         };
         let (run, steps) = (&scenario.run, prepared.loaded.task.max_steps);
         Ok(Resolved {
@@ -346,14 +311,15 @@ fn check_sweep(sweep: &SweepFile) -> Findings {
         .set
         .iter()
         .enumerate()
-        .map(|(index, set)| (format!("set[{index}].path"), &set.path));
+        .map(|(index, set)| ("set", index, &set.path));
     let axes = sweep
         .axes
         .iter()
         .enumerate()
-        .map(|(index, axis)| (format!("axes[{index}].path"), &axis.path));
+        .map(|(index, axis)| ("axes", index, &axis.path));
     let mut known = BTreeSet::new();
-    for (place, path) in settings.chain(axes) {
+    for (list, index, path) in settings.chain(axes) {
+        let place = format!("{list}[{index}].path");
         if path == SEED {
             let message =
                 "the seeds of a sweep are its replicates'; write replicates: N, and `run.seed` in the scenario";
@@ -507,14 +473,8 @@ impl Plan {
         let mut lines = Vec::new();
         let describe = |plan: &Self| -> BTreeMap<String, String> {
             let trials = plan.trials.iter();
-            trials
-                .map(|trial| {
-                    (
-                        trial.hash.clone(),
-                        format!("{} seed {} ({})", trial.label(), trial.seed.0, trial.id),
-                    )
-                })
-                .collect()
+            let described = |trial: &Trial| format!("{} seed {} ({})", trial.label(), trial.seed.0, trial.id);
+            trials.map(|trial| (trial.hash.clone(), described(trial))).collect()
         };
         let (old, new) = (describe(self), describe(other));
         for (sign, these, those) in [("-", &old, &new), ("+", &new, &old)] {
@@ -529,24 +489,17 @@ impl Plan {
             }
         }
         let (old, new) = (&self.sweep, &other.sweep);
-        let mut changed = |what: &str, old: String, new: String| {
+        let mut changed = |what: &str, old: &dyn fmt::Debug, new: &dyn fmt::Debug| {
+            let (old, new) = (format!("{old:?}"), format!("{new:?}"));
             if old != new {
                 lines.push(format!("~ {what}: {old} -> {new}"));
             }
         };
-        changed(
-            "early_stop",
-            format!("{:?}", old.early_stop),
-            format!("{:?}", new.early_stop),
-        );
-        changed(
-            "evaluation",
-            format!("{:?}", old.evaluation),
-            format!("{:?}", new.evaluation),
-        );
-        changed("judge", format!("{:?}", old.judge), format!("{:?}", new.judge));
-        changed("budget", format!("{:?}", old.budget), format!("{:?}", new.budget));
-        changed("tags", format!("{:?}", old.tags), format!("{:?}", new.tags));
+        changed("early_stop", &old.early_stop, &new.early_stop);
+        changed("evaluation", &old.evaluation, &new.evaluation);
+        changed("judge", &old.judge, &new.judge);
+        changed("budget", &old.budget, &new.budget);
+        changed("tags", &old.tags, &new.tags);
         lines
     }
 

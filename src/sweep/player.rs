@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use serde::Deserialize;
 
-use super::child::{self, ChildEnd, Limits};
+use super::child::{self, Attempt, Limits};
 use super::file::{Evaluation, EvaluationMode};
 use super::folder::SweepFolder;
 use super::lease::Lease;
@@ -62,56 +62,6 @@ pub trait Player: Sync {
     fn training(&self, trial: &Trial) -> Result<TrainingRecord, ReadError>;
 }
 
-/// How an attempt ended.
-pub enum Attempt {
-    /// In the order of the group.
-    Done(Vec<TrainingRecord>),
-    /// The machine did not let it play.
-    SetBack {
-        /// How.
-        reason: String,
-    },
-    /// Nothing can be played where it is.
-    Misplaced {
-        /// Why.
-        reason: String,
-    },
-    /// By itself.
-    Failed {
-        /// Why.
-        reason: String,
-        /// It ran into `budget.time_limit_s`.
-        timed_out: bool,
-        /// Another attempt would end in the same way.
-        is_final: bool,
-    },
-    /// Another worker has taken the trial over, or this one was asked to stop.
-    LetGo,
-}
-
-impl From<ChildEnd> for Attempt {
-    fn from(end: ChildEnd) -> Self {
-        match end {
-            ChildEnd::Done | ChildEnd::LetGo => Self::LetGo,
-            ChildEnd::Killed { reason } => Self::SetBack { reason },
-            ChildEnd::Misplaced { reason } => Self::Misplaced { reason },
-            ChildEnd::Failed {
-                reason,
-                is_worth_a_retry,
-            } => Self::Failed {
-                reason,
-                timed_out: false,
-                is_final: !is_worth_a_retry,
-            },
-            ChildEnd::OverLimit { reason, timed_out } => Self::Failed {
-                reason,
-                timed_out,
-                is_final: true,
-            },
-        }
-    }
-}
-
 /// Processes of this program on this machine.
 pub struct Processes<'a> {
     /// Of the sweep.
@@ -140,9 +90,8 @@ impl Player for Processes<'_> {
                 return Ok(Attempt::SetBack { reason });
             }
         };
-        match self.run(group[0], &arguments, lease)? {
-            ChildEnd::Done => {}
-            other => return Ok(Attempt::from(other)),
+        if let Some(ended) = self.run(group[0], &arguments, lease)? {
+            return Ok(ended);
         }
         let mut trainings = Vec::with_capacity(group.len());
         for trial in group {
@@ -158,10 +107,10 @@ impl Player for Processes<'_> {
             if let (Some(evaluation), true) = (&self.plan.sweep.evaluation, segment.is_last) {
                 let place = directory.join("evaluation.json");
                 let arguments = evaluation.arguments(&directory, &place, self.threads);
-                match self.run(trial, &arguments, lease)? {
-                    ChildEnd::Done => training.evaluated(read_episodes(&place)?),
-                    other => return Ok(Attempt::from(other)),
+                if let Some(ended) = self.run(trial, &arguments, lease)? {
+                    return Ok(ended);
                 }
+                training.evaluated(read_episodes(&place)?);
             }
             trainings.push(training);
         }
@@ -179,7 +128,7 @@ impl Player for Processes<'_> {
 }
 
 impl Processes<'_> {
-    fn run(&self, trial: &Trial, arguments: &[String], lease: &mut Lease) -> Result<ChildEnd, WorkError> {
+    fn run(&self, trial: &Trial, arguments: &[String], lease: &mut Lease) -> Result<Option<Attempt>, WorkError> {
         let limits = Limits {
             budget: self.plan.budget_of_group(),
             played_s: lease.content.played_s,

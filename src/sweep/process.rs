@@ -44,27 +44,21 @@ impl Worker {
 
     /// What ends the names of files that are this process's alone: no other process has the same.
     pub(super) fn mark(&self) -> Mark {
-        Mark {
+        Mark(Self {
             machine: blake3::hash(self.machine.as_bytes()).to_hex()[..16].into(),
-            pid: self.pid,
-            started: self.started,
-        }
+            ..self.clone()
+        })
     }
 
     /// Whether it is known to have ended: it ran on this machine and does not any more.
     pub(super) fn is_gone(&self, this: &Self) -> bool {
-        self.mark().is_gone(&this.mark())
+        self.machine == this.machine && self.started.is_some() && start_of(self.pid) != self.started
     }
 }
 
-/// A [`Worker`] as a part of a file's name: `1f2e3d4c5b6a7988-123-4567`.
+/// A worker as a part of a file's name, its machine as the first digits of a hash: `1f2e3d4c5b6a7988-123-4567`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Mark {
-    /// First digits of the machine's hash.
-    machine: String,
-    pid: u32,
-    started: Option<u64>,
-}
+pub(super) struct Mark(pub(super) Worker);
 
 impl Mark {
     /// The mark that the name of a file ends in, behind its last point.
@@ -73,22 +67,17 @@ impl Mark {
         let mut words = mark.split('-');
         let (machine, pid, started) = (words.next()?, words.next()?, words.next()?);
         let is_whole = machine.len() == 16 && machine.bytes().all(|byte| byte.is_ascii_hexdigit());
-        (is_whole && words.next().is_none()).then_some(Self {
+        (is_whole && words.next().is_none()).then_some(Self(Worker {
             machine: machine.into(),
             pid: pid.parse().ok()?,
             started: started.parse().ok(),
-        })
-    }
-
-    /// As [`Worker::is_gone`].
-    pub(super) fn is_gone(&self, this: &Self) -> bool {
-        self.machine == this.machine && self.started.is_some() && start_of(self.pid) != self.started
+        }))
     }
 }
 
 impl fmt::Display for Mark {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
-        let Self { machine, pid, started } = self;
+        let Self(Worker { machine, pid, started }) = self;
         match started {
             Some(started) => write!(f, "{machine}-{pid}-{started}"),
             None => write!(f, "{machine}-{pid}-unknown"),

@@ -40,7 +40,7 @@ pub(super) fn points(file: &Declared<SweepFile>) -> Result<Vec<Point>, Findings>
     let together = points.len().max(1) as u128;
     let drawn: u128 = match *draw {
         Drawing::Grid => axes.iter().map(|axis| size(&axis.values) as u128).product(),
-        Drawing::Random { points, .. } | Drawing::LatinHypercube { points, .. } => points.into(),
+        Drawing::Random { points, .. } => points.into(),
     };
     let trainings = together.saturating_mul(drawn).saturating_mul((*replicates).into());
     if trainings > MOST_TRAININGS {
@@ -81,7 +81,6 @@ pub(super) fn points(file: &Declared<SweepFile>) -> Result<Vec<Point>, Findings>
     let combinations = match *draw {
         Drawing::Grid => grid(axes),
         Drawing::Random { points, seed } => random(axes, points, seed),
-        Drawing::LatinHypercube { points, seed } => latin_hypercube(axes, points, seed),
     };
     let axis_places: Vec<String> = (0..axes.len())
         .map(|axis| place(format!("axes[{axis}].values")))
@@ -123,7 +122,7 @@ fn check_axes(axes: &[Axis], draw: Drawing) -> Findings {
             AxisValues::Integer { low, high } if low > high => Some(format!("low {low} is more than high {high}")),
             _ if draw == Drawing::Grid => Some(format!(
                 "a grid tries all values of every axis, and a range has no end of them; write list([..]), or draw: \
-                 random(points: .., seed: ..) or draw: latin_hypercube(points: .., seed: ..) instead of {}",
+                 random(points: .., seed: ..) instead of {}",
                 axis.values.name()
             )),
             _ => None,
@@ -166,25 +165,6 @@ fn random(axes: &[Axis], points: u32, seed: u64) -> Vec<Vec<Written>> {
     };
     (0..points)
         .map(|point| (0..axes.len()).map(|axis| value(axis, point)).collect())
-        .collect()
-}
-
-fn latin_hypercube(axes: &[Axis], points: u32, seed: u64) -> Vec<Vec<Written>> {
-    let columns: Vec<Vec<Written>> = axes
-        .iter()
-        .enumerate()
-        .map(|(axis, declared)| {
-            let mut rng = RunRng::new(seed, Domain::SweepPoint, &[axis as u64]);
-            let mut parts: Vec<u32> = (0..points).collect();
-            rng.shuffle(&mut parts);
-            let within = parts
-                .into_iter()
-                .map(|part| (f64::from(part) + rng.uniform_f64()) / f64::from(points));
-            within.map(|share| value_at(&declared.values, share)).collect()
-        })
-        .collect();
-    (0..points as usize)
-        .map(|point| columns.iter().map(|column| column[point].clone()).collect())
         .collect()
 }
 

@@ -91,7 +91,7 @@ impl<'a> SweepState<'a> {
             let mut reached = BTreeMap::new();
             for trial in those {
                 if self.results.has_rung(&trial.id, rung) {
-                    reached.insert(trial.id.as_str(), read_rung(self.place, &trial.id, rung)?.score.0);
+                    reached.insert(trial.id.as_str(), read_rung(self.place, &trial.id, rung)?);
                 }
             }
             let at_rung = |id: &str| match (reached.get(id), self.results.end(id)) {

@@ -23,7 +23,7 @@ pub fn tidy(sweep: &SweepFolder, expiry: Duration) -> Result<(), FileError> {
     for folder in [sweep.path().to_path_buf(), sweep.leases(), sweep.results()] {
         for name in names_in(&folder)? {
             let path = folder.join(&name);
-            if Mark::of(&name).is_some_and(|mark| mark.is_gone(&this) || mark != this && is_old(&path)) {
+            if Mark::of(&name).is_some_and(|mark| mark.0.is_gone(&this.0) || mark != this && is_old(&path)) {
                 // Another worker may be quicker; and what stays does no harm.
                 let _ = storage::remove_file(&path);
             }

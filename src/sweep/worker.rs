@@ -4,17 +4,17 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use super::child::Attempt;
 use super::folder::SweepFolder;
 use super::lease::{Lease, Setbacks};
-use super::outcome::{RungScore, TrialEnd, TrialResult, is_still_to_do, set_damaged_aside};
+use super::outcome::{TrialEnd, TrialResult, is_still_to_do, set_damaged_aside, write_rung};
 use super::place::Place;
 use super::plan::{Plan, Trial};
-use super::player::{Attempt, Player, Processes, WorkError};
+use super::player::{Player, Processes, WorkError};
 use super::state::{Segment, SweepState, TrialState};
 use super::tidy::tidy;
 use crate::health::FileError;
 use crate::run::StopSignal;
-use crate::telemetry::Num;
 
 /// Between two looks at a folder in which everything is being played by others.
 const PAUSE: Duration = Duration::from_millis(500);
@@ -352,7 +352,7 @@ impl<'a> Worker<'a> {
                 Attempt::Done(trainings) => {
                     let training = &trainings[0];
                     let score = training.rolling_accuracy().unwrap_or(f64::NEG_INFINITY);
-                    RungScore { score: Num(score) }.write(self.place, &trial.id, segment.rung)?;
+                    write_rung(self.place, &trial.id, segment.rung, score)?;
                     (self.tell)(WorkerEvent::Scored(trial, segment, score));
                     break;
                 }

@@ -12,7 +12,7 @@ use super::lives::SeedLives;
 use super::schema::{self, Column};
 use crate::health::{AtPath, FileError};
 use crate::storage;
-use crate::sweep::{Collected, CollectedTrial, end_name};
+use crate::sweep::{Collected, CollectedTrial};
 use crate::telemetry::{EVENTS_FILE, Event, EventReader, Payload, ReadError};
 
 /// Tables whose rows are events of a kind.
@@ -47,6 +47,13 @@ pub enum TableError {
     /// Another program's file.
     #[error("{0} was not written by export-tables and is left as it is; choose another folder with -o")]
     Foreign(PathBuf),
+}
+
+impl TableError {
+    fn of(path: &Path) -> impl FnOnce(ParquetError) -> Self {
+        let path = path.to_path_buf();
+        move |cause| Self::Table { path, cause }
+    }
 }
 
 /// A table that was written.
@@ -128,7 +135,7 @@ fn trial_row(trial: &CollectedTrial) -> Value {
     row["state"] = trial
         .result
         .as_ref()
-        .map_or("waiting", |result| end_name(result.end))
+        .map_or("waiting", |result| result.end.name())
         .into();
     // A text: it may need all of 64 bits.
     row["seed"] = trial.trial.seed.0.to_string().into();
@@ -173,7 +180,7 @@ impl Draft<'_> {
             return Err(TableError::Foreign(there));
         }
         let path = self.hidden.join(name);
-        let file = TableFile::create(path.clone(), columns).map_err(|cause| TableError::Table { path, cause })?;
+        let file = TableFile::create(path.clone(), columns).map_err(TableError::of(&path))?;
         self.tables.insert(name, file);
         Ok(())
     }
@@ -182,11 +189,7 @@ impl Draft<'_> {
         let Some(table) = self.tables.get_mut(table) else {
             return Ok(());
         };
-        let written = table.push(row);
-        written.map_err(|cause| TableError::Table {
-            path: table.path.clone(),
-            cause,
-        })
+        table.push(row).map_err(TableError::of(&table.path))
     }
 
     fn place(&self, name: &str) -> PathBuf {
@@ -198,18 +201,9 @@ impl Draft<'_> {
         let mut whole = Vec::new();
         for (table, file) in std::mem::take(&mut self.tables) {
             let (path, rows) = (file.path.clone(), file.rows);
-            file.finish().map_err(|cause| TableError::Table {
-                path: path.clone(),
-                cause,
-            })?;
-            whole.push((
-                path,
-                ExportedTable {
-                    table,
-                    file: self.place(table),
-                    rows,
-                },
-            ));
+            file.finish().map_err(TableError::of(&path))?;
+            let file = self.place(table);
+            whole.push((path, ExportedTable { table, file, rows }));
         }
         for (path, ExportedTable { file, .. }) in &whole {
             storage::rename(path, file).at(file)?;

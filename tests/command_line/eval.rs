@@ -6,12 +6,13 @@ use std::process::{Command, Output, Stdio};
 
 use serde_json::Value;
 use simic_engine::internals::checkpoint::{BestCheckpoint, CheckpointName, Checkpoints, FrozenPolicy, Progress};
-use simic_engine::internals::compare::{Candidate, Episodes, play};
+use simic_engine::internals::compare::{Candidate, Episodes, PlayedEpisodes, play_until};
 use simic_engine::internals::controller::{ActiveController, SavedFolder};
 use simic_engine::internals::env::LoadedData;
 use simic_engine::internals::growth::SlotId;
 use simic_engine::internals::kernels::kernel_levels;
 use simic_engine::internals::policy::DecideMode;
+use simic_engine::internals::run::StopSignal;
 use simic_engine::internals::scenario::{ScheduleConfig, resolved_ron};
 use simic_engine::prelude::*;
 
@@ -32,6 +33,11 @@ const SLOT_CONTINUED: &str = "        ";
 
 fn eval(run: &Path, arguments: &[&str]) -> Output {
     ended(command(&["eval", "--threads", "2"]).arg(run).args(arguments))
+}
+
+fn play(experiment: Experiment, candidate: &Candidate, episodes: &Episodes) -> PlayedEpisodes {
+    let stop = StopSignal::default();
+    play_until(experiment, &Extension::default(), candidate, episodes, &stop, |_| ()).expect("they are played")
 }
 
 fn experiment() -> Experiment {
@@ -229,7 +235,7 @@ fn what_looking_is_worth_stands_beside_every_learned_policy() {
         rounds: 2..4,
         envs: 2,
     };
-    let played = play(experiment, &Extension::default(), &candidate, &episodes).expect("the schedule is played");
+    let played = play(experiment, &candidate, &episodes);
     let told = read["players"][1]["episodes"].as_array().expect("episodes");
     let told: Vec<Option<f64>> = told[4..].iter().map(|episode| episode["accuracy"].as_f64()).collect();
     let accuracies: Vec<Option<f64>> = played.outcomes.iter().map(|outcome| outcome.accuracy).collect();
@@ -320,7 +326,7 @@ fn waiting_is_the_host_alone() {
         rounds: 1..2,
         envs: 2,
     };
-    let outcomes = play(experiment(), &Extension::default(), &candidate, &last_round).expect("the episodes are played");
+    let outcomes = play(experiment(), &candidate, &last_round);
 
     let outcomes = outcomes.outcomes;
     let shown: Vec<_> = outcomes.iter().map(|outcome| (outcome.env, outcome.accuracy)).collect();
@@ -349,8 +355,8 @@ fn playing_a_policy_does_not_change_it() {
         envs: 2,
     };
 
-    let both = play(experiment(), &Extension::default(), &candidate, &episodes(5..7)).expect("two rounds");
-    let second = play(experiment(), &Extension::default(), &candidate, &episodes(6..7)).expect("one round");
+    let both = play(experiment(), &candidate, &episodes(5..7));
+    let second = play(experiment(), &candidate, &episodes(6..7));
 
     assert_eq!(
         both.outcomes[2..],
@@ -376,11 +382,11 @@ fn a_policy_is_played_as_it_was_found_though_its_checkpoint_goes() {
         rounds: 5..6,
         envs: 1,
     };
-    let before = play(experiment(), &Extension::default(), &candidate, &episodes).expect("it is there");
+    let before = play(experiment(), &candidate, &episodes);
 
     fs::remove_dir_all(root.path().join("checkpoints")).expect("the checkpoints are removed");
 
-    let after = play(experiment(), &Extension::default(), &candidate, &episodes).expect("it was read");
+    let after = play(experiment(), &candidate, &episodes);
     assert_eq!(after.outcomes, before.outcomes);
 }
 

@@ -446,7 +446,7 @@ fn methods_of_a_sweep_are_compared_over_their_trainings() {
     assert_eq!(json["methods"][0]["trainings"], 3);
     assert_eq!(json["differences"][0]["verdict"], "insufficient_data");
     assert_eq!(json["differences"][0]["design"], "paired");
-    for name in ["scores", "differences", "curves", "profiles"] {
+    for name in ["scores", "differences"] {
         assert!(
             place
                 .folder

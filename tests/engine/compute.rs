@@ -1,9 +1,10 @@
 //! What an episode takes to compute: counted from the declared costs of host and seeds, by hand here.
 
-use simic_engine::internals::compare::{Candidate, EpisodeOutcome, Episodes, play};
+use simic_engine::internals::compare::{Candidate, EpisodeOutcome, Episodes, play_until};
 use simic_engine::internals::env::{InitialSeeds, SeedOrder};
 use simic_engine::internals::growth::{AlphaTarget, GerminationStyle, Tempo};
 use simic_engine::internals::policy::DecideMode;
+use simic_engine::internals::run::StopSignal;
 use simic_engine::internals::telemetry::EpisodeCompute;
 use simic_engine::prelude::*;
 
@@ -32,7 +33,9 @@ fn played(seeds: Vec<SeedOrder>) -> EpisodeOutcome {
         rounds: 0..1,
         envs: 1,
     };
-    let played = play(experiment, &Extension::default(), &candidate, &episodes).expect("it is played");
+    let stop = StopSignal::default();
+    let played = play_until(experiment, &Extension::default(), &candidate, &episodes, &stop, |_| ());
+    let played = played.expect("it is played");
     played.outcomes[0].clone()
 }
 

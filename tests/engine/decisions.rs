@@ -1,9 +1,10 @@
 //! What a controller makes of an episode is told as it ordered it.
 
-use simic_engine::internals::compare::{Candidate, Episodes, play};
+use simic_engine::internals::compare::{Candidate, Episodes, play_until};
 use simic_engine::internals::env::{Decisions, InitialSeeds, SeedOrder};
 use simic_engine::internals::growth::{AlphaTarget, GerminationStyle, SlotId, Tempo};
 use simic_engine::internals::policy::DecideMode;
+use simic_engine::internals::run::StopSignal;
 use simic_engine::prelude::*;
 
 use crate::support::engine;
@@ -45,7 +46,9 @@ fn played(controller: &str, seeds: Option<InitialSeeds>) -> Vec<Option<Decisions
         rounds: 0..1,
         envs: 2,
     };
-    let played = play(experiment, &Extension::default(), &candidate, &episodes).expect("it is played");
+    let stop = StopSignal::default();
+    let played = play_until(experiment, &Extension::default(), &candidate, &episodes, &stop, |_| ());
+    let played = played.expect("it is played");
     let outcomes = played.outcomes.into_iter();
     outcomes.map(|outcome| outcome.decisions).collect()
 }

@@ -27,7 +27,7 @@ const SWEEP: &str = r#"(
         (path: "policy.controller", values: list(["heuristic", "random"])),
         (path: "lifecycle.gates.min_training_steps", values: integer(low: 1, high: 3)),
     ],
-    draw: latin_hypercube(points: 2, seed: 1),
+    draw: random(points: 2, seed: 1),
     replicates: 1,
     budget: (parallel: 1, threads: 1),
     early_stop: Some((first_rounds: 1, factor: 2)),
@@ -42,7 +42,7 @@ const MANY: u64 = 20;
 fn trials(sweep: &SweepFile) -> u64 {
     let drawn: u64 = match sweep.draw {
         Drawing::Grid => sweep.axes.iter().map(|axis| size(&axis.values)).product(),
-        Drawing::Random { points, .. } | Drawing::LatinHypercube { points, .. } => points.into(),
+        Drawing::Random { points, .. } => points.into(),
     };
     let points = drawn.saturating_mul(sweep.points.len().max(1) as u64);
     points.saturating_mul(sweep.replicates.into())

@@ -2,9 +2,11 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 
+use super::one_of;
 use crate::compare::Metric;
+use crate::compare::statistics::DecisionTest;
 
 #[derive(Clone, Debug, Args)]
 pub struct CompareOptions {
@@ -23,12 +25,12 @@ pub struct CompareOptions {
     /// Test that decides; sign flips compare pairs of equal seeds.
     #[arg(
         long,
-        value_enum,
-        default_value_t,
+        value_parser = one_of(&TESTS),
+        default_value = "mann-whitney",
         value_name = "mann-whitney|sign-flip",
         hide_possible_values = true
     )]
-    pub test: Test,
+    pub test: DecisionTest,
     /// Method that the others are compared with [default: all pairs].
     #[arg(long, value_name = "METHOD")]
     pub control: Option<String>,
@@ -38,7 +40,7 @@ pub struct CompareOptions {
     /// Difference that matters, in the metric's unit [default: 0.01 of losses, 0.5 of all others].
     #[arg(long, value_parser = not_negative)]
     pub min_effect: Option<f64>,
-    /// Write scores.csv, differences.csv, curves.csv and profiles.csv into this folder as well.
+    /// Write scores.csv and differences.csv into this folder as well.
     #[arg(long, value_name = "DIR")]
     pub csv: Option<PathBuf>,
     /// Folder in which runs and sweeps are looked for [default: $SIMIC_ENGINE_RUNS or runs].
@@ -46,14 +48,11 @@ pub struct CompareOptions {
     pub out: Option<PathBuf>,
 }
 
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub enum Test {
-    /// Mann-Whitney, for trainings of any seeds.
-    #[default]
-    MannWhitney,
-    /// Sign flips of pairs of equal seeds.
-    SignFlip,
-}
+/// What --test names.
+const TESTS: [(&str, DecisionTest); 2] = [
+    ("mann-whitney", DecisionTest::MannWhitney),
+    ("sign-flip", DecisionTest::PairedSignFlip),
+];
 
 fn fraction(text: &str) -> Result<f64, String> {
     let value: f64 = text.parse().map_err(|_| "expected a number".to_owned())?;

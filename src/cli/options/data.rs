@@ -2,8 +2,9 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, Subcommand, ValueEnum};
+use clap::{Args, Subcommand};
 
+use super::one_of;
 use crate::data::{Format, Known};
 use crate::scenario::{ArrayLayout, TokenFormat};
 
@@ -32,11 +33,11 @@ pub struct CheckOptions {
     /// Labels, where they are in a file of their own.
     pub labels: Option<PathBuf>,
     /// cifar10, cifar100, idx, image-folder, npy, npz, text, tokens (llm.c's, or 16 bits each) or tokens32 [default: guessed].
-    #[arg(long, value_enum, hide_possible_values = true, value_name = "FORMAT")]
-    pub format: Option<FormatName>,
+    #[arg(long, value_parser = one_of(&FORMATS), hide_possible_values = true, value_name = "FORMAT")]
+    pub format: Option<Format>,
     /// Sizes of arrays: images, then rows, columns and channels (nhwc), or channels first [default: guessed].
-    #[arg(long, value_enum, hide_possible_values = true, value_name = "nhwc|nchw")]
-    pub layout: Option<LayoutName>,
+    #[arg(long, value_parser = one_of(&LAYOUTS), hide_possible_values = true, value_name = "nhwc|nchw")]
+    pub layout: Option<ArrayLayout>,
     /// Pixel value that means 1.0 [default: 255, or 1 for floats none of which is above it].
     #[arg(long, value_name = "VALUE", value_parser = positive)]
     pub scale: Option<f64>,
@@ -48,57 +49,27 @@ pub struct CheckOptions {
 impl CheckOptions {
     pub fn known(&self) -> Known {
         Known {
-            format: self.format.map(Into::into),
-            layout: self.layout.map(Into::into),
+            format: self.format,
+            layout: self.layout,
             scale: self.scale,
             vocab: self.vocab,
         }
     }
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum FormatName {
-    Cifar10,
-    Cifar100,
-    Idx,
-    ImageFolder,
-    Npy,
-    Npz,
-    Text,
-    Tokens,
-    Tokens32,
-}
-
-impl From<FormatName> for Format {
-    fn from(name: FormatName) -> Self {
-        match name {
-            FormatName::Cifar10 => Self::Cifar10,
-            FormatName::Cifar100 => Self::Cifar100,
-            FormatName::Idx => Self::Idx,
-            FormatName::ImageFolder => Self::ImageFolder,
-            FormatName::Npy => Self::Npy,
-            FormatName::Npz => Self::Npz,
-            FormatName::Text => Self::Text,
-            FormatName::Tokens => Self::Tokens(TokenFormat::Auto),
-            FormatName::Tokens32 => Self::Tokens(TokenFormat::U32),
-        }
-    }
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum LayoutName {
-    Nhwc,
-    Nchw,
-}
-
-impl From<LayoutName> for ArrayLayout {
-    fn from(name: LayoutName) -> Self {
-        match name {
-            LayoutName::Nhwc => Self::Nhwc,
-            LayoutName::Nchw => Self::Nchw,
-        }
-    }
-}
+/// What --format names.
+const FORMATS: [(&str, Format); 9] = [
+    ("cifar10", Format::Cifar10),
+    ("cifar100", Format::Cifar100),
+    ("idx", Format::Idx),
+    ("image-folder", Format::ImageFolder),
+    ("npy", Format::Npy),
+    ("npz", Format::Npz),
+    ("text", Format::Text),
+    ("tokens", Format::Tokens(TokenFormat::Auto)),
+    ("tokens32", Format::Tokens(TokenFormat::U32)),
+];
+const LAYOUTS: [(&str, ArrayLayout); 2] = [("nhwc", ArrayLayout::Nhwc), ("nchw", ArrayLayout::Nchw)];
 
 fn positive(text: &str) -> Result<f64, String> {
     let value = text

@@ -1,8 +1,9 @@
 //! A sweep that is handed to an engine for many machines.
 
-use super::{begin_folder, collect, failed};
+use super::{begin_folder, collect};
 use crate::cli::options::PlayOptions;
 use crate::cli::output::{print_note, show};
+use crate::cli::rejection::Rejection;
 use crate::cli::{Context, Outcome};
 use crate::sweep::{Cluster, Launch, Planned, SweepFolder, WorkOptions};
 
@@ -13,20 +14,16 @@ pub(super) fn launch(
     planned: &Planned,
     work: &WorkOptions,
     context: &Context,
-) -> Result<Outcome, String> {
+) -> Result<Outcome, Rejection> {
     let program = std::env::current_exe().map_err(|error| format!("this program has no path: {error}"))?;
     let folder = SweepFolder::of(&planned.plan.name, options.out.as_deref());
-    let folder = folder.absolute().map_err(|error| error.to_string())?;
+    let folder = folder.absolute()?;
     for path in [folder.path(), &program] {
-        cluster.takes(path).map_err(|error| error.to_string())?;
+        cluster.takes(path)?;
     }
-    let (folder, plan) = if options.dry_run {
-        (folder, planned.plan.clone())
-    } else {
-        match begin_folder(options, planned, context) {
-            Ok(begun) => begun,
-            Err(ended) => return ended,
-        }
+    let (folder, plan) = match options.dry_run {
+        true => (folder, planned.plan.clone()),
+        false => begin_folder(options, planned)?,
     };
     let said = context.global.threads.map(usize::from);
     let launch = Launch {
@@ -53,15 +50,12 @@ pub(super) fn launch(
         ));
     }
     if command.is_some() {
-        return Ok(match launch.drive(cluster) {
-            Ok(()) => collect(&folder, &plan, context),
-            Err(error) => failed(error, context),
-        });
+        launch.drive(cluster).map_err(Rejection::failed)?;
+        return collect(&folder, &plan, context);
     }
-    let job = match launch.submit(&options.launch.sbatch_options()) {
-        Ok(job) => job,
-        Err(error) => return Ok(failed(error, context)),
-    };
+    let job = launch
+        .submit(&options.launch.sbatch_options())
+        .map_err(Rejection::failed)?;
     let sweep = folder.path().display();
     let script = launch.slurm_path();
     print_note(format_args!(

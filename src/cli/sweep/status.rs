@@ -8,11 +8,12 @@ use serde::Serialize;
 use super::open;
 use crate::cli::options::Begun;
 use crate::cli::output::{show, show_json, width};
+use crate::cli::rejection::Rejection;
 use crate::cli::{Context, Outcome};
 use crate::health::FileError;
 use crate::record::RunStatus;
 use crate::report::{Table, short_id};
-use crate::sweep::{SweepFolder, SweepState, Trial, TrialState, end_name, read_sound};
+use crate::sweep::{SweepFolder, SweepState, Trial, TrialState, read_sound};
 
 /// Trials that are listed one by one; of more only those are that play or have failed.
 const LISTED: usize = 40;
@@ -37,13 +38,11 @@ struct StatusRow {
 }
 
 /// Shows it; all trials of a large sweep with `all`.
-pub(super) fn status(begun: &Begun, all: bool, context: &Context) -> Result<Outcome, String> {
+pub(super) fn status(begun: &Begun, all: bool, context: &Context) -> Result<Outcome, Rejection> {
     let (folder, plan) = open(begun)?;
-    let read = || -> Result<Vec<StatusRow>, FileError> {
-        let state = SweepState::read(&folder, &plan)?;
-        plan.trials.iter().map(|trial| row(&folder, &state, trial)).collect()
-    };
-    let rows = read().map_err(|error| error.to_string())?;
+    let state = SweepState::read(&folder, &plan)?;
+    let rows = plan.trials.iter().map(|trial| row(&folder, &state, trial));
+    let rows: Vec<StatusRow> = rows.collect::<Result<_, _>>()?;
     let mut counts = BTreeMap::new();
     for row in &rows {
         *counts.entry(row.state).or_default() += 1;
@@ -62,18 +61,20 @@ pub(super) fn status(begun: &Begun, all: bool, context: &Context) -> Result<Outc
         .iter()
         .map(|(state, count)| format!("{count} {state}"))
         .collect();
-    let mut table = Table::new(&["trial", "settings", "state", ""], &["seed"]);
     let is_listed =
         |row: &&StatusRow| all || status.trials.len() <= LISTED || matches!(row.state, "playing" | "failed");
-    for row in status.trials.iter().filter(is_listed) {
-        table.push(vec![
+    let cells = |row: &StatusRow| {
+        let (settings, details) = (row.settings.clone(), row.details.clone());
+        vec![
             short_id(&row.trial),
-            row.settings.clone(),
+            settings,
             row.state.into(),
-            row.details.clone(),
+            details,
             row.seed.to_string(),
-        ]);
-    }
+        ]
+    };
+    let rows = status.trials.iter().filter(is_listed).map(cells);
+    let table = Table::of(&["trial", "settings", "state", ""], &["seed"], rows);
     Ok(show(format_args!(
         "{}: {}\n\n{}",
         plan.name,
@@ -93,7 +94,7 @@ fn row(folder: &SweepFolder, state: &SweepState, trial: &Trial) -> Result<Status
             let reason = result
                 .as_ref()
                 .and_then(|result| result.reason.as_deref()?.lines().next());
-            let name = if result.is_some() { end_name(end) } else { "damaged" };
+            let name = if result.is_some() { end.name() } else { "damaged" };
             (name, format!("{}{attempts}", reason.unwrap_or_default()))
         }
         TrialState::Playing(worker) => ("playing", format!("{}{worker}", progress(folder, trial))),

@@ -4,11 +4,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use indicatif::{ProgressBar, ProgressStyle as BarStyle};
+use indicatif::ProgressBar;
 
 use super::status::progress;
 use crate::cli::Context;
-use crate::cli::output::print_note;
+use crate::cli::progress::Progress;
 use crate::compare::Metric;
 use crate::report::{end_text, short_id};
 use crate::sweep::{Plan, Results, SweepFolder, Trial, TrialState, WorkerEvent};
@@ -16,38 +16,22 @@ use crate::sweep::{Plan, Results, SweepFolder, Trial, TrialState, WorkerEvent};
 /// Lines of what has happened, and on a terminal what is happening below them.
 pub(super) struct View<'a> {
     plan: &'a Plan,
-    quiet: bool,
-    bars: Option<Bars<'a>>,
+    progress: Progress,
+    total: ProgressBar,
+    /// Lines of what is played.
+    trials: ProgressBar,
     playing: Mutex<Vec<&'a Trial>>,
 }
 
-struct Bars<'a> {
-    context: &'a Context<'a>,
-    total: ProgressBar,
-    trials: ProgressBar,
-}
-
 impl<'a> View<'a> {
-    pub fn new(plan: &'a Plan, context: &'a Context<'a>) -> Self {
-        let is_terminal = std::io::IsTerminal::is_terminal(&std::io::stderr());
-        let quiet = context.global.quiet;
-        let bars = (is_terminal && !quiet).then(|| {
-            let style = |template: &str| {
-                // The templates are constants, so the default is never seen.
-                BarStyle::with_template(template)
-                    .unwrap_or_else(|_| BarStyle::default_bar())
-                    .progress_chars("━━─")
-            };
-            let total = context.terminal.add(ProgressBar::new(plan.trials.len() as u64));
-            total.set_style(style("trials {bar:32} {pos}/{len} {elapsed_precise}"));
-            let trials = context.terminal.add(ProgressBar::new(0));
-            trials.set_style(style("{msg}"));
-            Bars { context, total, trials }
-        });
+    pub fn new(plan: &'a Plan, context: &Context) -> Self {
+        let progress = Progress::new(context);
+        let count = plan.trials.len() as u64;
         Self {
             plan,
-            quiet,
-            bars,
+            total: progress.bar(count, "trials {bar:32} {pos}/{len} {elapsed_precise}"),
+            trials: progress.bar(0, "{msg}"),
+            progress,
             playing: Mutex::default(),
         }
     }
@@ -59,13 +43,11 @@ impl<'a> View<'a> {
         let line = match event {
             WorkerEvent::Begun(trial) => {
                 playing.extend(find(trial));
-                self.bars.is_none().then(|| format!("{}: begun", name(trial)))
+                (!self.progress.is_drawn()).then(|| format!("{}: begun", name(trial)))
             }
             WorkerEvent::Ended(trial, result) => {
                 playing.retain(|known| known.id != trial.id);
-                if let Some(bars) = &self.bars {
-                    bars.total.inc(1);
-                }
+                self.total.inc(1);
                 let score = result
                     .training
                     .as_ref()
@@ -96,26 +78,20 @@ impl<'a> View<'a> {
             }
             WorkerEvent::Again(trial, reason) => Some(format!("{}: tried again: {reason}", name(trial))),
         };
-        let Some(line) = line.filter(|_| !self.quiet) else {
-            return;
-        };
-        match &self.bars {
-            Some(bars) => bars.context.terminal.say(&line),
-            None => print_note(line),
+        if let Some(line) = line {
+            self.progress.say(&line);
         }
     }
 
     /// Draws what is being played, until nothing is.
     pub fn follow(&self, folder: &SweepFolder, is_over: &AtomicBool) {
-        let Some(bars) = &self.bars else { return };
+        if !self.progress.is_drawn() {
+            return;
+        }
         if let Ok(results) = Results::read(folder) {
-            let ended = self
-                .plan
-                .trials
-                .iter()
-                .filter(|trial| results.end(&trial.id).is_some())
-                .count();
-            bars.total.set_position(ended as u64);
+            let trials = self.plan.trials.iter();
+            let ended = trials.filter(|trial| results.end(&trial.id).is_some());
+            self.total.set_position(ended.count() as u64);
         }
         while !is_over.load(Ordering::Relaxed) {
             let playing = self.playing.lock().unwrap_or_else(PoisonError::into_inner).clone();
@@ -123,17 +99,15 @@ impl<'a> View<'a> {
                 .iter()
                 .map(|trial| format!("{} {} {}", short_id(&trial.id), progress(folder, trial), trial.label()))
                 .collect();
-            bars.trials.set_message(lines.join("\n"));
-            bars.total.tick();
+            self.trials.set_message(lines.join("\n"));
+            self.total.tick();
             std::thread::sleep(Duration::from_millis(200));
         }
     }
 
     /// Takes the bars away.
     pub fn clear(&self) {
-        if let Some(bars) = &self.bars {
-            bars.total.finish_and_clear();
-            bars.trials.finish_and_clear();
-        }
+        self.total.finish_and_clear();
+        self.trials.finish_and_clear();
     }
 }

@@ -62,30 +62,14 @@ impl Bootstrap<RunRng> {
 }
 
 impl<D: Draw> Bootstrap<D> {
-    /// The interval of each of `count` numbers that come from one resample: `resample` writes them.
-    pub(super) fn intervals(mut self, count: usize, mut resample: impl FnMut(&mut D, &mut [f64])) -> Vec<Interval> {
-        let mut numbers = vec![0.0; self.resamples * count];
-        for row in numbers.chunks_exact_mut(count.max(1)) {
-            resample(&mut self.source, row);
+    /// The interval of the number that `resample` draws.
+    pub(super) fn interval(mut self, mut resample: impl FnMut(&mut D) -> f64) -> Interval {
+        let mut numbers: Vec<f64> = (0..self.resamples).map(|_| resample(&mut self.source)).collect();
+        numbers.sort_unstable_by(f64::total_cmp);
+        Interval {
+            low: percentile(&numbers, TAIL),
+            high: percentile(&numbers, 1.0 - TAIL),
         }
-        let mut column = Vec::with_capacity(self.resamples);
-        (0..count)
-            .map(|index| {
-                column.clear();
-                column.extend(numbers.iter().skip(index).step_by(count));
-                column.sort_unstable_by(f64::total_cmp);
-                Interval {
-                    low: percentile(&column, TAIL),
-                    high: percentile(&column, 1.0 - TAIL),
-                }
-            })
-            .collect()
-    }
-
-    /// The interval of one number.
-    pub(super) fn interval(self, mut resample: impl FnMut(&mut D) -> f64) -> Option<Interval> {
-        let intervals = self.intervals(1, |source, row| row[0] = resample(source));
-        intervals.first().copied()
     }
 }
 
@@ -95,15 +79,17 @@ impl<D: Draw> Bootstrap<D> {
 pub fn estimate(sample: &Sample, statistic: Statistic, bootstrap: Bootstrap<impl Draw>) -> Estimate {
     let layout = Layout::of(sample).filter(Layout::has_enough);
     let value = statistic.of(&sample.scores());
-    let interval = layout.and_then(|layout| match statistic {
-        Statistic::Mean => student::interval(value, &layout).or_else(|| resampled(&layout, statistic, bootstrap)),
+    let interval = layout.map(|layout| match statistic {
+        Statistic::Mean => {
+            student::interval(value, &layout).unwrap_or_else(|| resampled(&layout, statistic, bootstrap))
+        }
         _ => resampled(&layout, statistic, bootstrap),
     });
     Estimate { value, interval }
 }
 
 /// Percentiles of a statistic over resampled trainings and hosts.
-pub(super) fn resampled(layout: &Layout, statistic: Statistic, bootstrap: Bootstrap<impl Draw>) -> Option<Interval> {
+pub(super) fn resampled(layout: &Layout, statistic: Statistic, bootstrap: Bootstrap<impl Draw>) -> Interval {
     let (mut drawn, mut scores) = (Drawn::default(), Vec::new());
     bootstrap.interval(|source| {
         layout.draw_scores(source, &mut drawn, &mut scores);
@@ -128,7 +114,7 @@ pub fn difference(
     let layouts = Layout::of(first).zip(Layout::of(second));
     let interval = layouts
         .filter(|(first, second)| first.has_enough() && second.has_enough())
-        .and_then(|(first, second)| {
+        .map(|(first, second)| {
             let (mut drawn, mut ours, mut theirs) = (Drawn::default(), Vec::new(), Vec::new());
             let is_alike = first.alike(&second);
             let is_crossed = first.is_crossed && second.is_crossed && is_alike.iter().all(|is_alike| *is_alike);

@@ -28,16 +28,14 @@ pub fn probability_of_improvement(
             .sum();
         sum / first.tasks.len() as f64
     };
-    let interval = if ours.has_enough() && theirs.has_enough() {
+    let interval = (ours.has_enough() && theirs.has_enough()).then(|| {
         let (mut drawn, mut our_scores, mut their_scores) = (Drawn::default(), Vec::new(), Vec::new());
         bootstrap.interval(|source| {
             ours.draw_scores(source, &mut drawn, &mut our_scores);
             theirs.draw_scores(source, &mut drawn, &mut their_scores);
             average(&our_scores, &their_scores)
         })
-    } else {
-        None
-    };
+    });
     Some(Estimate {
         value: average(&first.scores(), &second.scores()),
         interval,

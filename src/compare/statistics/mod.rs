@@ -4,9 +4,8 @@
 //! because they share what was learnt; hosts that all trainings were evaluated on are a sample of hosts. A [`Sample`] has the trainings
 //! of one arm by task; [`estimate`] and [`difference`] say how sure they are with trainings and hosts at random, [`mann_whitney`]
 //! and [`sign_flip`] test two arms, [`holm`] corrects for several tests, and `verdict` says what may be concluded.
-//! [`probability_of_improvement`], [`performance_profile`] and [`learning_curve`] are the views of Agarwal et al.,
-//! "Deep Reinforcement Learning at the Edge of the Statistical Precipice" (NeurIPS 2021), as the library rliable
-//! computes them. Only [`policy_interval`] is about a single training.
+//! Interquartile means and [`probability_of_improvement`] are those of Agarwal et al., "Deep Reinforcement Learning at the Edge of
+//! the Statistical Precipice" (NeurIPS 2021), as the library rliable computes them. Only [`policy_interval`] is about a single training.
 //!
 //! All inputs must be finite: callers leave out what was not measured, for both of a pair, and report how much that was.
 //! Of anything else the result is not finite, or `None` where it is optional; it is never a number that looks right.
@@ -22,22 +21,18 @@ mod permutation;
 mod rank;
 mod student;
 mod bootstrap;
-mod curve;
 mod improvement;
-mod profile;
 mod proportion;
 mod verdict;
 #[cfg(test)]
 mod fixtures;
 
 pub use bootstrap::{Bootstrap, Design, Estimate, RESAMPLES, difference, estimate, policy_interval};
-pub use curve::{CurveBand, CurvePoint, common_grid, interpolate, learning_curve};
 pub use improvement::probability_of_improvement;
 pub use multiple::holm;
-pub use permutation::{Flips, SignFlip, sign_flip};
-pub use profile::{ProfilePoint, performance_profile};
+pub use permutation::sign_flip;
 pub use proportion::{Z, wilson};
-pub use rank::{Magnitude, MannWhitney, NullDistribution, cliffs_delta, hodges_lehmann, mann_whitney};
+pub use rank::{hodges_lehmann, mann_whitney};
 pub use sample::{Interval, Sample, Training};
-pub use summary::{Statistic, iqm, mean, median, percentile, worst_tenth};
+pub use summary::{Statistic, mean, median, percentile};
 pub use verdict::{Arm, Criteria, DecisionTest, Evidence, Verdict, verdict};

@@ -1,8 +1,5 @@
 //! Two arms in pairs: the exact sign-flip test of their differences.
 
-use serde::Serialize;
-
-use super::summary::mean;
 use crate::random::{Domain, Draw, RunRng};
 
 /// Most pairs for which every assignment of signs is tried.
@@ -13,47 +10,21 @@ const FLIPS: u32 = 100_000;
 /// their binary differences do not. Sums of measurements that are really different lie much farther apart.
 const TOLERANCE: f64 = 1e-10;
 
-/// Which assignments of signs a p-value counts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Flips {
-    /// All of them.
-    Exact,
-    /// 100 000 that were drawn.
-    Drawn,
-}
-
-/// The two-sided sign-flip test (Fisher 1935): if neither arm is better, each difference might as well have had the
-/// other sign.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct SignFlip {
-    /// Mean difference.
-    pub mean: f64,
-    /// Share of the assignments of signs whose mean is at least as far from 0; in (0, 1]. Of drawn ones the observed
-    /// assignment counts as one more (Phipson and Smyth 2010).
-    pub p: f64,
-    /// What was counted: all assignments with at most 20 pairs.
-    pub flips: Flips,
-}
-
-/// Of the differences between pairs; `seed` is what signs are drawn from where there are too many. `None` without
-/// pairs, and where a difference is not finite.
-pub fn sign_flip(differences: &[f64], seed: u64) -> Option<SignFlip> {
+/// The two-sided p of the sign-flip test (Fisher 1935): if neither arm is better, each difference between pairs might as well have had
+/// the other sign. The share of the assignments of signs whose mean is at least as far from 0, in (0, 1]: of all with at most 20
+/// pairs, else of 100 000 that are drawn from `seed`, of which the observed one counts as one more (Phipson and Smyth 2010). `None`
+/// without pairs, and where a difference is not finite.
+pub fn sign_flip(differences: &[f64], seed: u64) -> Option<f64> {
     if differences.is_empty() || differences.iter().any(|difference| !difference.is_finite()) {
         return None;
     }
     let sizes: f64 = differences.iter().map(|difference| difference.abs()).sum();
     let observed: f64 = differences.iter().sum();
     let least = observed.abs() - TOLERANCE * sizes;
-    let (p, flips) = if differences.len() <= LARGEST_EXACT {
-        (exact_p(differences, least), Flips::Exact)
+    Some(if differences.len() <= LARGEST_EXACT {
+        exact_p(differences, least)
     } else {
-        (drawn_p(differences, least, seed), Flips::Drawn)
-    };
-    Some(SignFlip {
-        mean: mean(differences),
-        p,
-        flips,
+        drawn_p(differences, least, seed)
     })
 }
 

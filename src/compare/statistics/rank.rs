@@ -3,36 +3,15 @@
 use std::cmp::Ordering;
 use std::f64::consts::SQRT_2;
 
-use serde::Serialize;
-
 use super::summary::median;
 
 /// Most values an arm for which the exact distribution is counted.
 const LARGEST_EXACT: usize = 20;
 
-/// Where a p-value comes from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum NullDistribution {
-    /// All orders of the values were counted.
-    Exact,
-    /// The normal approximation, corrected for ties and for continuity.
-    Normal,
-}
-
-/// The two-sided test of Mann and Whitney (1947): does either arm tend to higher values?
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct MannWhitney {
-    /// Pairs in which the first arm is higher, of all `n·m`; ties count half.
-    pub u: f64,
-    /// Two-sided, in [0, 1].
-    pub p: f64,
-    /// What `p` was read from: exact without ties and with at most 20 values an arm.
-    pub null: NullDistribution,
-}
-
-/// `None` where an arm is empty or a value is not finite.
-pub fn mann_whitney(first: &[f64], second: &[f64]) -> Option<MannWhitney> {
+/// The two-sided p, in [0, 1], of the test of Mann and Whitney (1947): does either arm tend to higher values? It is exact without
+/// ties and with at most 20 values an arm; else the normal approximation, corrected for ties and for continuity. `None` where an
+/// arm is empty or a value is not finite.
+pub fn mann_whitney(first: &[f64], second: &[f64]) -> Option<f64> {
     let is_sound = |arm: &[f64]| !arm.is_empty() && arm.iter().all(|value| value.is_finite());
     if !is_sound(first) || !is_sound(second) {
         return None;
@@ -41,15 +20,14 @@ pub fn mann_whitney(first: &[f64], second: &[f64]) -> Option<MannWhitney> {
     let u = wins(first, second);
     let larger = u.max((n * m) as f64 - u);
     let ties = tie_term(first, second);
-    let (p, null) = if ties == 0.0 && n.max(m) <= LARGEST_EXACT {
-        (exact_p(larger as usize, n, m), NullDistribution::Exact)
+    Some(if ties == 0.0 && n.max(m) <= LARGEST_EXACT {
+        exact_p(larger as usize, n, m)
     } else {
-        (normal_p(larger, n, m, ties), NullDistribution::Normal)
-    };
-    Some(MannWhitney { u, p, null })
+        normal_p(larger, n, m, ties)
+    })
 }
 
-/// Mann and Whitney's U of the first arm.
+/// Mann and Whitney's U of the first arm: pairs in which it is higher, of all `n·m`; ties count half.
 pub(super) fn wins(first: &[f64], second: &[f64]) -> f64 {
     let against = |&ours: &f64| -> f64 {
         let points = second.iter().map(|theirs| match ours.partial_cmp(theirs) {
@@ -109,44 +87,6 @@ fn normal_p(larger: f64, n: usize, m: usize, ties: f64) -> f64 {
     }
     let z = (larger - n * m / 2.0 - 0.5) / variance.sqrt();
     libm::erfc(z / SQRT_2).min(1.0)
-}
-
-/// Vargha and Delaney's A (2000): the probability that a value of the first arm is higher than one of the second, ties
-/// counting half. In [0, 1]; 0.5 is no difference; NaN where an arm is empty.
-fn a12(first: &[f64], second: &[f64]) -> f64 {
-    mann_whitney(first, second).map_or(f64::NAN, |test| test.u / (first.len() * second.len()) as f64)
-}
-
-/// Cliff's δ = 2·A − 1: how much more often the first arm is ahead than behind. In [−1, 1]; NaN where an arm is empty.
-pub fn cliffs_delta(first: &[f64], second: &[f64]) -> f64 {
-    2.0 * a12(first, second) - 1.0
-}
-
-/// A word for the size of Cliff's δ.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Magnitude {
-    /// Below 0.147 either way.
-    Negligible,
-    /// Below 0.33.
-    Small,
-    /// Below 0.474.
-    Medium,
-    /// Anything more.
-    Large,
-}
-
-impl Magnitude {
-    /// By the thresholds of Romano et al. (2006); `None` of NaN.
-    pub fn of(cliffs_delta: f64) -> Option<Self> {
-        match cliffs_delta.abs() {
-            size if size < 0.147 => Some(Self::Negligible),
-            size if size < 0.33 => Some(Self::Small),
-            size if size < 0.474 => Some(Self::Medium),
-            size if size.is_nan() => None,
-            _ => Some(Self::Large),
-        }
-    }
 }
 
 /// The shift of Hodges and Lehmann (1963): the median of all differences between a value of the first arm and one of the

@@ -11,9 +11,9 @@ pub enum Statistic {
     Mean,
     /// [`median`]
     Median,
-    /// [`iqm`]
+    /// Interquartile mean: without the `floor(n/4)` lowest and as many highest values (Agarwal et al. 2021).
     Iqm,
-    /// [`worst_tenth`]
+    /// Mean of the `ceil(n/10)` lowest values: the conditional value at risk at 10 %, what a training must be feared to come to.
     WorstTenth,
 }
 
@@ -50,17 +50,6 @@ pub fn mean(values: &[f64]) -> f64 {
 /// Middle value, or the mean of the two middle ones.
 pub fn median(values: &[f64]) -> f64 {
     Statistic::Median.of(values)
-}
-
-/// Interquartile mean: without the `floor(n/4)` lowest and as many highest values (Agarwal et al. 2021).
-pub fn iqm(values: &[f64]) -> f64 {
-    Statistic::Iqm.of(values)
-}
-
-/// Mean of the `ceil(n/10)` lowest values: the conditional value at risk at 10 %, what a training must be feared to
-/// come to.
-pub fn worst_tenth(values: &[f64]) -> f64 {
-    Statistic::WorstTenth.of(values)
 }
 
 /// Sum of squared distances from the mean.

@@ -14,6 +14,7 @@ use crate::telemetry::{
 };
 
 /// What is known of the events.
+#[derive(Default)]
 pub(super) struct EventFacts {
     pub part: Part,
     /// All that could be read, folded.
@@ -45,6 +46,7 @@ pub(super) fn check(folder: &Path, checkpoints: &[Progress], is_played: bool) ->
     reader.finish()
 }
 
+#[derive(Default)]
 struct Reader {
     facts: EventFacts,
     hasher: EventsHasher,
@@ -76,26 +78,13 @@ impl Reader {
         Self {
             facts: EventFacts {
                 part: Part::new("events"),
-                live: LiveState::default(),
-                is_open: false,
-                can_be_read: false,
                 is_intact: true,
-                has_decisions: false,
-                is_closed: false,
-                saved: Vec::new(),
-                next_seq: 0,
-                file_hashes: BTreeMap::new(),
+                ..EventFacts::default()
             },
-            hasher: EventsHasher::default(),
             marks,
-            vouched: 0,
             expected: Some(0),
-            round: 0,
-            events: 0,
-            unknown: 0,
             file: EVENTS_FILE.into(),
-            place: (0, 0),
-            read: 0,
+            ..Self::default()
         }
     }
 

@@ -124,7 +124,7 @@ fn check_trial(
     if let Some(result) = result {
         check_result(&mut part, &name, &run, trial, &result);
     }
-    part.seen = end.map_or("waiting", crate::sweep::end_name).into();
+    part.seen = end.map_or("waiting", TrialEnd::name).into();
     (
         Some(part).filter(|part| end.is_some() || !part.findings.is_empty()),
         has_training,

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use super::{DiffError, Difference, EventPosition, Found, Side, read};
+use super::{DiffError, Difference, Found, Side, read};
 use crate::checkpoint::{CheckpointId, Checkpoints};
 use crate::health::{AtPath, FileError};
 use crate::inspect::tensors::tensor_files;
@@ -42,29 +42,15 @@ fn compare_checkpoint(folders: &[PathBuf; 2], found: &mut Found) -> Result<usize
                 count += 1;
                 compare_files(&files, found)?;
             } else {
-                found.add(lonely(&files, name, found.kind));
+                // One of the runs has it alone.
+                let sides = files
+                    .each_ref()
+                    .map(|file| Side::new(file, None, file.exists().then(|| name.as_str().into())));
+                found.add(Difference::new(found.kind, "file", sides));
             }
         }
     }
     Ok(count)
-}
-
-/// A file that one of the runs has alone.
-fn lonely(files: &[PathBuf; 2], name: &str, kind: super::DiffKind) -> Difference {
-    let side = |file: &PathBuf| Side {
-        file: file.clone(),
-        line: None,
-        value: file.exists().then(|| name.into()),
-    };
-    Difference {
-        kind,
-        at: EventPosition::default(),
-        event: None,
-        field: "file".into(),
-        left: side(&files[0]),
-        right: side(&files[1]),
-        ulp: None,
-    }
 }
 
 fn compare_files(files: &[PathBuf; 2], found: &mut Found) -> Result<(), DiffError> {
@@ -79,19 +65,11 @@ fn compare_files(files: &[PathBuf; 2], found: &mut Found) -> Result<(), DiffErro
         return Ok(());
     }
     for difference in tensors::differing(left, right)? {
-        let side = |file: &PathBuf, value| Side {
-            file: file.clone(),
-            line: None,
-            value,
-        };
+        let sides = [(left, difference.left), (right, difference.right)];
+        let sides = sides.map(|(file, value)| Side::new(file, None, value));
         found.add(Difference {
-            kind: found.kind,
-            at: EventPosition::default(),
-            event: None,
-            field: difference.field,
-            left: side(left, difference.left),
-            right: side(right, difference.right),
             ulp: difference.ulp,
+            ..Difference::new(found.kind, difference.field, sides)
         });
     }
     Ok(())

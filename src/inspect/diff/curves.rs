@@ -16,19 +16,11 @@ pub(super) fn compare(runs: [&Path; 2], found: &mut Found) -> Result<usize, Diff
     let mut add = |at: EventPosition, left: Option<&Value>, right: Option<&Value>| {
         walk::differing("", left, right, &mut |field, left, right| {
             if !field.split('.').any(is_volatile) {
-                let side = |index: usize, value: Option<&Value>| Side {
-                    file: files[index].clone(),
-                    line: None,
-                    value: value.cloned(),
-                };
+                let sides = [(&files[0], left), (&files[1], right)];
+                let sides = sides.map(|(file, value)| Side::new(file, None, value.cloned()));
                 found.add(Difference {
-                    kind: found.kind,
                     at,
-                    event: None,
-                    field: field.into(),
-                    left: side(0, left),
-                    right: side(1, right),
-                    ulp: None,
+                    ..Difference::new(found.kind, field, sides)
                 });
             }
             !found.is_full()

@@ -73,19 +73,16 @@ pub(super) fn compare(runs: [&Path; 2], found: &mut Found) -> Result<usize, Diff
         let pair = (left.next()?, right.next()?);
         let (Some(one), Some(other)) = &pair else {
             if let Some(data) = pair.0.as_ref().or(pair.1.as_ref()) {
-                let side = |record: &Record, data: &Option<ComparedEvent>| Side {
-                    file: record.path.clone(),
-                    line: data.as_ref().map(|data| data.line),
-                    value: data.as_ref().map(|data| data.event["type"].clone()),
-                };
+                let sides = [(&left, &pair.0), (&right, &pair.1)].map(|(record, data)| {
+                    let (line, value) = data
+                        .as_ref()
+                        .map(|data| (data.line, data.event["type"].clone()))
+                        .unzip();
+                    Side::new(&record.path, line, value)
+                });
                 found.add(Difference {
-                    kind: found.kind,
                     at: data.moment(),
-                    event: None,
-                    field: "type".into(),
-                    left: side(&left, &pair.0),
-                    right: side(&right, &pair.1),
-                    ulp: None,
+                    ..Difference::new(found.kind, "type", sides)
                 });
             }
             break;
@@ -125,18 +122,10 @@ fn difference(
     values: [Option<&Value>; 2],
     kind: super::DiffKind,
 ) -> Difference {
-    let side = |index: usize| Side {
-        file: files[index].into(),
-        line: Some(data[index].line),
-        value: values[index].cloned(),
-    };
+    let side = |index: usize| Side::new(files[index], Some(data[index].line), values[index].cloned());
     Difference {
-        kind,
         at: data[0].moment(),
         event: data[0].kind(),
-        field: field.into(),
-        left: side(0),
-        right: side(1),
-        ulp: None,
+        ..Difference::new(kind, field, [side(0), side(1)])
     }
 }

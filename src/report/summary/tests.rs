@@ -52,7 +52,7 @@ fn a_finished_run_is_summed_up_in_aligned_columns() {
 fn programs_read_what_the_summary_tells() {
     let live = finished_run(2);
 
-    insta::assert_json_snapshot!(super::super::results::RunResults::of(&live));
+    insta::assert_json_snapshot!(super::super::results::run_results(&live));
 }
 
 #[test]

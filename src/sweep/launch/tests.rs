@@ -125,11 +125,8 @@ fn a_program_that_is_missing_is_named_with_what_installs_it() {
 
 #[test]
 fn a_path_that_an_engine_would_take_for_something_else_is_refused_by_name() {
-    let plan = plan(2, Budget::default());
     let refusal = |folder: &str, cluster: Cluster| {
-        let folder = SweepFolder::of("lr", Some(Path::new(folder)));
-        let launch = launch(&folder, &plan);
-        let refused = launch.is_taken_by(cluster).err();
+        let refused = cluster.takes(Path::new(folder)).err();
         refused.map(|error| error.to_string())
     };
 

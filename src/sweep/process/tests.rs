@@ -10,7 +10,7 @@ fn a_file_tells_by_its_name_whose_it_is() {
     let this = Worker::this().mark();
     for mark in [Worker::this().mark(), Worker::of(1).mark(), Worker::of(u32::MAX).mark()] {
         assert_eq!(Mark::of(&format!("trials.csv.{mark}")).as_ref(), Some(&mark));
-        assert_eq!(mark == this, mark.pid == this.pid);
+        assert_eq!(mark == this, mark.0.pid == this.0.pid);
     }
     for name in [
         "trials.csv",
@@ -26,12 +26,12 @@ fn a_file_tells_by_its_name_whose_it_is() {
 #[cfg(target_os = "linux")]
 #[test]
 fn a_process_is_gone_when_another_has_its_number() {
-    let this = Worker::this().mark();
-    let earlier = Mark {
+    let this = Worker::this();
+    let earlier = Worker {
         started: this.started.map(|started| started - 1),
         ..this.clone()
     };
-    let elsewhere = Mark {
+    let elsewhere = Worker {
         machine: "0123456789abcdef".into(),
         ..earlier.clone()
     };

@@ -69,34 +69,6 @@ fn without_axes_there_is_one_point() {
 }
 
 #[test]
-fn every_part_of_every_axis_of_a_latin_hypercube_is_met_once() {
-    let file = read(
-        r#"(
-            draw: latin_hypercube(points: 8, seed: 3),
-            axes: [
-                (path: "learner.lr", values: log_uniform(low: 1e-4, high: 1e4)),
-                (path: "run.rounds", values: integer(low: 1, high: 8)),
-            ],
-        )"#,
-    );
-
-    let points = points(&file).unwrap();
-
-    let mut magnitudes: Vec<i32> = points
-        .iter()
-        .map(|point| point.settings[0].value.0.parse::<f64>().unwrap().log10().floor() as i32)
-        .collect();
-    magnitudes.sort_unstable();
-    assert_eq!(magnitudes, [-4, -3, -2, -1, 0, 1, 2, 3]);
-    let mut rounds: Vec<u32> = points
-        .iter()
-        .map(|point| point.settings[1].value.0.parse().unwrap())
-        .collect();
-    rounds.sort_unstable();
-    assert_eq!(rounds, [1, 2, 3, 4, 5, 6, 7, 8]);
-}
-
-#[test]
 fn draws_are_the_same_every_time_and_never_twice_the_same_point() {
     let text = r#"(
         draw: random(points: 50, seed: 1),

@@ -107,9 +107,8 @@ fn a_digit_that_was_changed_in_a_result_or_in_the_score_at_a_rung_is_noticed() {
     let plan = plan("work", 2, SweepFile::default());
     let [ended, at_rung] = [0, 1].map(|trial| plan.trials[trial].id.as_str());
     TrialResult::new(TrialEnd::Done, 1, 2.5).write(&folder, ended).unwrap();
-    let score = Num(f64::NEG_INFINITY);
-    RungScore { score }.write(&folder, at_rung, 0).unwrap();
-    RungScore { score: Num(61.5) }.write(&folder, at_rung, 1).unwrap();
+    write_rung(&folder, at_rung, 0, f64::NEG_INFINITY).unwrap();
+    write_rung(&folder, at_rung, 1, 61.5).unwrap();
     set_damaged_aside(&folder, &plan).unwrap();
     assert_eq!(Results::read(&folder).unwrap().end(ended), Some(TrialEnd::Done));
 

@@ -98,7 +98,7 @@ fn intervals_cover_what_they_promise_where_those_of_hosts_drawn_by_training_do_n
             resamples: 300,
             ..Bootstrap::seeded(experiment.into())
         };
-        nested += covers(resampled(&layout, Statistic::Mean, few).expect("resampled"));
+        nested += covers(resampled(&layout, Statistic::Mean, few));
     }
     let share = |count: u32| f64::from(count) / f64::from(EXPERIMENTS);
 

@@ -4,6 +4,14 @@ use serde::Deserialize;
 use super::*;
 use crate::compare::statistics::fixtures::{assert_close, reference};
 
+fn iqm(values: &[f64]) -> f64 {
+    Statistic::Iqm.of(values)
+}
+
+fn worst_tenth(values: &[f64]) -> f64 {
+    Statistic::WorstTenth.of(values)
+}
+
 #[derive(Deserialize)]
 struct Case {
     values: Vec<f64>,

@@ -1,0 +1,37 @@
+//! What a name of the command line stands for: a sweep, or a run.
+
+use std::path::{Path, PathBuf};
+
+use super::rejection::Rejection;
+use crate::checkpoint::ResumeError;
+use crate::record::{RunDirectory, find_run};
+use crate::sweep::{FolderError, Plan, SweepFolder};
+
+/// Something that was recorded.
+pub enum Named {
+    Sweep(SweepFolder, Box<Plan>),
+    /// Its folder.
+    Run(PathBuf),
+}
+
+impl Named {
+    /// # Errors
+    /// Neither is called so; a sweep whose plan cannot be read.
+    pub fn find(name: &Path, out: Option<&Path>) -> Result<Self, Rejection> {
+        match SweepFolder::open(name, out) {
+            Ok((folder, plan)) => Ok(Self::Sweep(folder, Box::new(plan))),
+            Err(FolderError::Missing { .. }) => Ok(Self::Run(find_run(name, out)?)),
+            Err(error) => Err(error.into()),
+        }
+    }
+}
+
+/// # Errors
+/// A folder that holds no run.
+pub fn held_run(place: PathBuf) -> Result<PathBuf, Rejection> {
+    if RunDirectory::is_at(&place) {
+        Ok(place)
+    } else {
+        Err(ResumeError::NoRun(place).into())
+    }
+}
