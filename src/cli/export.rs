@@ -5,16 +5,17 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
+use super::named::held_run;
 use super::output::show_either;
 use super::rejection::Rejection;
 use super::{Context, ExportOptions, Outcome};
-use crate::checkpoint::{CheckpointName, FrozenPolicy, ResumeError};
+use crate::checkpoint::{CheckpointName, FrozenPolicy};
 use crate::controller::SavedPolicy;
-use crate::export::{ExportError, check_place, export_network, export_policy, write};
+use crate::export::{check_place, export_network, export_policy, write};
 use crate::health::AtPath;
 use crate::keep::{KeptFile, NetworkShelf};
 use crate::network::GrownNetwork;
-use crate::record::{RunDirectory, find_run};
+use crate::record::find_run;
 
 /// What was exported, for programs to read.
 #[derive(Serialize)]
@@ -41,7 +42,7 @@ pub fn export(options: &ExportOptions, context: &Context) -> Result<Outcome, Rej
         return policy(options, context);
     }
     let (from, network) = find(options)?;
-    let kept = std::fs::read(&from).at(&from).map_err(ExportError::from)?;
+    let kept = std::fs::read(&from).at(&from)?;
     let files = export_network(&network, kept, None)?;
     write(&options.to, &files)?;
     let measures = &network.measures;
@@ -82,17 +83,15 @@ fn policy(options: &ExportOptions, context: &Context) -> Result<Outcome, Rejecti
         from: &'a Path,
         updates: u64,
     }
-    let usage = |error: &dyn std::fmt::Display| Rejection::Usage(error.to_string());
     let place = find_run(&options.from, options.out.as_deref())?;
-    let found = FrozenPolicy::find(&place, CheckpointName::Last).map_err(|error| usage(&error))?;
-    let Some(saved) = found.saved else {
-        let message = format!(
+    let saved = FrozenPolicy::find(&place, CheckpointName::Last)?.saved;
+    let saved = saved.ok_or_else(|| {
+        format!(
             "the run {} has no policy: its controller does not learn",
             place.display()
-        );
-        return Err(Rejection::Usage(message));
-    };
-    let policy = SavedPolicy::read(&saved).map_err(|error| usage(&error))?;
+        )
+    })?;
+    let policy = SavedPolicy::read(&saved)?;
     write(&options.to, &export_policy(&policy)?)?;
     let exported = Exported {
         folder: &options.to,
@@ -117,50 +116,19 @@ fn find(options: &ExportOptions) -> Result<(PathBuf, GrownNetwork), Rejection> {
                 "{} is one network; --env and --round choose among those of a run",
                 options.from.display()
             );
-            return Err(Rejection::Usage(message));
+            return Err(message.into());
         }
-        return load(options.from.clone());
+        let network = GrownNetwork::load(&options.from)?;
+        return Ok((options.from.clone(), network));
     }
-    let run = find_run(&options.from, options.out.as_deref())?;
-    if !RunDirectory::is_at(&run) {
-        return Err(ResumeError::NoRun(run).into());
-    }
-    let kept = NetworkShelf::of(&run).list().map_err(ExportError::from)?;
+    let run = held_run(find_run(&options.from, options.out.as_deref())?)?;
+    let kept = NetworkShelf::of(&run).list()?;
     let is_meant = |file: &&KeptFile| {
         let round = options.round.is_none_or(|round| round - 1 == file.round);
         round && options.env.is_none_or(|env| env == file.env)
     };
-    let meant: Vec<KeptFile> = kept.iter().filter(is_meant).cloned().collect();
-    if meant.is_empty() {
-        return Err(Rejection::Usage(none_of(&run, &kept)));
-    }
-    best_of(meant)
-}
-
-/// The best that can be read; where none can, why the first cannot.
-fn best_of(files: Vec<KeptFile>) -> Result<(PathBuf, GrownNetwork), Rejection> {
-    let mut best: Option<(PathBuf, GrownNetwork)> = None;
-    let mut failure = None;
-    for file in files {
-        match load(file.path) {
-            Ok(found) if best.as_ref().is_none_or(|(_, best)| found.1.is_better_than(best)) => best = Some(found),
-            Ok(_) => {}
-            Err(error) => {
-                tracing::warn!("a kept network is passed over: {error}");
-                failure.get_or_insert(error);
-            }
-        }
-    }
-    match (best, failure) {
-        (Some(best), _) => Ok(best),
-        (None, Some(failure)) => Err(failure),
-        (None, None) => Err(Rejection::Usage("there is no network to export".into())),
-    }
-}
-
-fn load(path: PathBuf) -> Result<(PathBuf, GrownNetwork), Rejection> {
-    let network = GrownNetwork::load(&path).map_err(ExportError::from)?;
-    Ok((path, network))
+    let best = NetworkShelf::best_of(kept.iter().filter(is_meant).cloned().collect())?;
+    best.ok_or_else(|| none_of(&run, &kept).into())
 }
 
 /// Why a run has not the network that is meant.

@@ -4,6 +4,7 @@ use std::fmt::Display;
 
 use super::output::{print_error, print_note, refuse, show_json};
 use super::{GlobalOptions, Outcome, report_text};
+use crate::actions::PolicyError;
 use crate::checkpoint::{FrozenPolicyError, ResumeError};
 use crate::data::DataError;
 use crate::engine::SetupError;
@@ -74,7 +75,7 @@ macro_rules! told {
 }
 
 told! {
-    String, FileError, NameError, UnknownField, DataError, NetworkError, FindRunError, ResumeError, FrozenPolicyError, ReadError,
+    String, FileError, NameError, UnknownField, DataError, NetworkError, PolicyError, FindRunError, ResumeError, FrozenPolicyError, ReadError,
     ExportError, TableError, DiffError, FolderError, LaunchError, ReplicateError
 }
 

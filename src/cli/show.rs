@@ -27,30 +27,51 @@ struct Shown {
 }
 
 /// The networks that a run has kept.
-#[derive(Default, Serialize)]
+#[derive(Serialize)]
 struct Networks {
     kept: usize,
     bytes: u64,
+    /// The one that `export` takes away.
+    best: Option<BestNetwork>,
+}
+
+#[derive(Serialize)]
+struct BestNetwork {
+    /// From 1.
+    round: u32,
+    env: u32,
+    parameters: u64,
+    /// Percent.
+    validation_accuracy: Option<f64>,
 }
 
 impl Networks {
-    /// None of a folder that cannot be read; `check` says why.
+    /// None of a folder or of files that cannot be read; `check` says why.
     fn of(place: &Path) -> Self {
         let files = NetworkShelf::of(place).list().unwrap_or_default();
-        Self {
-            kept: files.len(),
-            bytes: files.iter().map(|file| file.bytes).sum(),
-        }
+        let (kept, bytes) = (files.len(), files.iter().map(|file| file.bytes).sum());
+        let best = NetworkShelf::best_of(files).ok().flatten();
+        let best = best.map(|(_, network)| BestNetwork {
+            round: network.origin.round + 1,
+            env: network.origin.env,
+            parameters: network.measures.parameters,
+            validation_accuracy: network.measures.validation.map(|part| part.accuracy),
+        });
+        Self { kept, bytes, best }
     }
 
     fn line(&self) -> String {
-        if self.kept == 0 {
+        let Some(best) = &self.best else {
             return String::new();
-        }
-        let kib = self.bytes.div_ceil(1 << 10);
+        };
+        let (kept, kib) = (self.kept, self.bytes.div_ceil(1 << 10));
+        let accuracy = best.validation_accuracy.unwrap_or(f64::NAN);
+        let BestNetwork {
+            round, env, parameters, ..
+        } = best;
         format!(
-            "networks       {} kept, {kib} KiB; simic-engine export takes the best one away\n",
-            self.kept
+            "networks       {kept} kept, {kib} KiB; the best is of round {round}, env {env}: {accuracy:.2} %, {parameters} \
+             parameters\n               simic-engine export takes it away\n"
         )
     }
 }

@@ -65,6 +65,14 @@ fn the_best_network_of_a_run_becomes_a_folder_of_plain_pytorch() {
         exported["validation_accuracy"]
     );
     assert_eq!(card["sizes"]["parameters"], exported["parameters"]);
+    let runs = out.path().to_str().expect("text");
+    let shown = succeeds(&engine(&["show", "latest", "--out", runs, "--json"]));
+    let best = &serde_json::from_str::<Value>(&shown).expect("JSON")["networks"]["best"];
+    for name in ["round", "env", "parameters", "validation_accuracy"] {
+        assert_eq!(best[name], exported[name], "{name}");
+    }
+    let shown = succeeds(&engine(&["show", "latest", "--out", runs]));
+    assert!(shown.contains("the best is of round"), "{shown}");
     let source = fs::read_to_string(to.join("network.py")).expect("there");
     assert!(source.contains("class Network(nn.Module):"), "{source}");
     // Again, of its own file, in the same place.

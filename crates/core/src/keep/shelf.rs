@@ -63,20 +63,38 @@ impl NetworkShelf {
         Ok(files)
     }
 
-    /// The best of them by [`GrownNetwork::is_better_than`]; what cannot be read is passed over with a warning.
+    /// The best of all of them, as [`best_of`](Self::best_of) finds it; `None` where none can be read.
     ///
     /// # Errors
     /// A folder that cannot be read.
     pub fn best(&self) -> Result<Option<GrownNetwork>, FileError> {
-        let mut best: Option<GrownNetwork> = None;
-        for file in self.list()? {
-            match GrownNetwork::load(&file.path) {
-                Ok(network) if best.as_ref().is_none_or(|best| network.is_better_than(best)) => best = Some(network),
+        let best = Self::best_of(self.list()?).ok().flatten();
+        Ok(best.map(|(_, network)| network))
+    }
+
+    /// The best of `files` by [`GrownNetwork::is_better_than`], and where it is; what cannot be read is passed over with a
+    /// warning. `None` of no files.
+    ///
+    /// # Errors
+    /// None can be read: why the first cannot.
+    pub fn best_of(files: Vec<KeptFile>) -> Result<Option<(PathBuf, GrownNetwork)>, NetworkError> {
+        let (mut best, mut failure) = (None::<(PathBuf, GrownNetwork)>, None);
+        for KeptFile { path, .. } in files {
+            match GrownNetwork::load(&path) {
+                Ok(found) if best.as_ref().is_none_or(|(_, best)| found.is_better_than(best)) => {
+                    best = Some((path, found));
+                }
                 Ok(_) => {}
-                Err(error) => tracing::warn!(%error, "a kept network is passed over"),
+                Err(error) => {
+                    tracing::warn!(%error, "a kept network is passed over");
+                    failure.get_or_insert(error);
+                }
             }
         }
-        Ok(best)
+        match (best, failure) {
+            (None, Some(failure)) => Err(failure),
+            (best, _) => Ok(best),
+        }
     }
 
     /// Puts a network there. Where all would be larger than `limit_gib`, older ones go first, but `best`; where that is not
