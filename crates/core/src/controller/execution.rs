@@ -59,7 +59,6 @@ pub fn execute_action(
         let command = decision.command;
         let governor = governor.as_deref_mut();
         let result = execute(&command, val, governor, env, &mut growth).in_env(env.id.index)?;
-        env.stats.growth.record(command.op(), result.is_ok());
         **outcome = match result {
             Ok(()) => CommandOutcome {
                 effective_op: command.op(),

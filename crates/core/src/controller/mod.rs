@@ -26,9 +26,9 @@ pub use execution::{Chosen, CommandOutcome};
 pub use saved::SavedFolder;
 pub use systems::{ActiveController, Masks, selectable};
 pub use view::{
-    CLIP as OBSERVATION_CLIP, DecisionView, EnvRow, EnvView, Extract, Feedback, MIN_COUNT, Observation,
-    ObservationFeature, ObservationFeatures, ObservationInput, ObservationNormaliser, ObservationSchema,
-    RunningMoments, Signals, SlotReports, TrainingSignals, Treatment, UNKNOWN,
+    DecisionView, EnvRow, EnvView, Extract, Feedback, MIN_COUNT, Observation, ObservationFeature, ObservationFeatures,
+    ObservationInput, ObservationNormaliser, ObservationSchema, RunningMoments, Signals, SlotReports, TrainingSignals,
+    Treatment, UNKNOWN,
 };
 
 use crate::env::{EnvId, KeepInRounds};

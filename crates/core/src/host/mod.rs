@@ -19,6 +19,7 @@ use tch::{TchError, Tensor};
 
 pub use design::HostDesign;
 pub(crate) use families::presets;
+pub use families::{reading, widened};
 pub use layer::{Features, FoldedLayer, Layer, LayerDesign};
 pub(crate) use layers::layer_of;
 pub use layers::{Conv, Embedding, Head, MaxPool, NormRelu, ResidualBlock, TextBlock, TextHead};

@@ -21,7 +21,7 @@ pub(crate) use files::point_at;
 pub use find::{FindRunError, find_run};
 pub use listing::{ListedState, RunEntry, list_runs};
 pub use log::LogFile;
-pub use manifest::{Build, DeviceInfo, Labels, Libraries, Machine, Manifest, Resolved, Threads};
+pub use manifest::{Build, Labels, Libraries, Machine, Manifest, Threads};
 pub use status::STATUS_FILE;
 pub use status::{RunStatus, StatusSink, is_legal_transition};
 pub use systems::{RecordPlugin, RoundHistory};

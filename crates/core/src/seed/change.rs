@@ -37,8 +37,6 @@ pub struct Change {
     pub gate: Option<GateReport>,
     /// Set with the transition to Pruned.
     pub pruned: Option<PruneOrder>,
-    /// Ticks since the prune; set when the slot became empty.
-    pub idle_steps: Option<u32>,
     /// What to do to module, gate and optimizer, in this order.
     pub effects: SmallVec<[Effect; 2]>,
 }
@@ -54,10 +52,6 @@ pub struct Transition {
     pub cause: StageCause,
     /// Alpha before the change.
     pub alpha: f64,
-    /// Steps spent in `from`.
-    pub steps_in_stage: u32,
-    /// Percentage points gained in `from`; 0 where alpha could not be positive.
-    pub accuracy_delta: f64,
 }
 
 /// An ordered ramp, possibly with another blend operator.
@@ -71,8 +65,6 @@ pub struct Retarget {
     pub speed: AlphaSpeed,
     /// Easing of the ramp.
     pub shape: RampShape,
-    /// Blend operator before.
-    pub operator_from: AlphaAlgorithm,
     /// Blend operator from now on.
     pub operator_to: AlphaAlgorithm,
 }

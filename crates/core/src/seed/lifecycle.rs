@@ -19,8 +19,6 @@ use crate::scenario::{GateMode, LifecycleConfig, OnCommit};
 
 /// Batches in a row with a non-finite gradient after which a seed is given up.
 const MAX_NONFINITE_STREAK: u32 = 3;
-/// Ticks that a slot stays Pruned.
-const PRUNED_TICKS: u32 = 1;
 
 /// What an operation is judged by: the scenario, the env's limits, and the step it is.
 #[derive(Clone, Copy, Debug)]
@@ -238,7 +236,6 @@ impl Draft {
             gate_params: if gated { gate_params } else { 0 },
             stage: SeedStage::Dormant,
             previous_stage: SeedStage::Unknown,
-            previous_steps_in_stage: 0,
             stage_entered_step: rules.step,
             age_steps: 0,
             steps_in_stage: 0,
@@ -278,11 +275,8 @@ impl Draft {
             to,
             cause,
             alpha: seed.alpha.alpha(),
-            steps_in_stage: seed.steps_in_stage,
-            accuracy_delta: seed.accuracy_delta(),
         });
         seed.previous_stage = seed.stage;
-        seed.previous_steps_in_stage = seed.steps_in_stage;
         seed.stage = to;
         seed.steps_in_stage = 0;
         seed.stage_entered_step = rules.step;
@@ -388,7 +382,6 @@ impl Draft {
             to: target,
             speed,
             shape,
-            operator_from: seed.algorithm,
             operator_to: seed.algorithm,
         });
         Ok(seed.alpha.retarget(target, speed.ticks(), shape)?)
@@ -441,10 +434,7 @@ impl Draft {
                 self.finish()
             }
             _ => {
-                let embargoed_ticks = self.seed.previous_steps_in_stage;
-                let idle_steps = PRUNED_TICKS + embargoed_ticks + self.seed.steps_in_stage;
                 self.enter(SeedStage::Dormant, StageCause::Auto, rules);
-                self.change.idle_steps = Some(idle_steps);
                 Plan {
                     next: None,
                     change: self.change,

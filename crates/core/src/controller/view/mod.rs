@@ -17,7 +17,7 @@ pub(crate) mod systems;
 pub use envs::{DecisionView, EnvRow, EnvView};
 pub use features::{Extract, ObservationFeature, ObservationFeatures, ObservationInput, Treatment, UNKNOWN};
 pub use moments::{MIN_COUNT, RunningMoments};
-pub use normaliser::{CLIP, ObservationNormaliser};
+pub use normaliser::ObservationNormaliser;
 pub use observation::Observation;
 pub use schema::ObservationSchema;
 pub use signals::{SignalTracker, TrainingSignals};

@@ -11,7 +11,7 @@ use crate::actions::PolicyError;
 /// Largest weight of the past in a commit: what observations are like moves with the policy.
 const MOMENTUM: f64 = 0.99;
 /// Results are brought into [-CLIP, CLIP].
-pub const CLIP: f64 = 10.0;
+const CLIP: f64 = 10.0;
 /// Added to a variance before the root.
 const VARIANCE_EPSILON: f64 = 1e-4;
 
@@ -37,15 +37,6 @@ impl ObservationNormaliser {
     /// By feature, in the schema's order: what a checkpoint stores.
     pub fn statistics(&self) -> &[RunningMoments] {
         &self.statistics
-    }
-
-    /// How far the statistics that have seen something lie from mean 0 and deviation 1, where they started: mean
-    /// distance of the means plus mean distance of the deviations. `None` if none has.
-    pub fn drift(&self) -> Option<f64> {
-        let seen = || self.statistics.iter().filter(|moments| moments.count > 0);
-        let count = seen().count();
-        let distances = seen().map(|moments| moments.mean.abs() + (moments.var.sqrt() - 1.0).abs());
-        (count > 0).then(|| distances.sum::<f64>() / count as f64)
     }
 
     /// Puts stored statistics in force.

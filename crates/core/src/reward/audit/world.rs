@@ -159,7 +159,6 @@ impl<'a> World<'a> {
             committed.push(alone);
             rewards.steps.push(RewardedStep {
                 step: self.step,
-                accuracy: inputs.accuracy,
                 rent: standard_rent(&inputs),
                 breakdown,
             });
