@@ -6,8 +6,8 @@
 
 use smallvec::SmallVec;
 
-use super::{AlphaError, PruneOrder, RampShape, SeedRecord};
-use crate::growth::{AlphaAlgorithm, AlphaSpeed, FailureReason, GateLevel, GateResult, SeedStage, StageCause};
+use super::{PruneOrder, RampShape, SeedRecord};
+use crate::growth::{AlphaAlgorithm, AlphaSpeed, GateResult, SeedStage, StageCause};
 
 /// The record as it will be (`None` = slot empty), and what changes with it.
 #[derive(Clone, Debug, PartialEq)]
@@ -95,36 +95,4 @@ pub enum Effect {
     StopWeightDecay,
     /// Drop module, gate and optimizer, before any event is written.
     DropSeed,
-}
-
-/// Why an operation was declined; `gate` holds the checks where a gate was tried (boxed: most refusals have none).
-#[derive(Clone, Debug, PartialEq, thiserror::Error)]
-#[error("{reason}")]
-pub struct Refusal {
-    /// Why.
-    pub reason: FailureReason,
-    /// The gate that failed.
-    pub gate: Option<Box<GateResult>>,
-}
-
-impl Refusal {
-    pub(super) fn at_gate(result: GateResult) -> Self {
-        let gate: GateLevel = result.level;
-        Self {
-            reason: FailureReason::GateFailed { gate },
-            gate: Some(Box::new(result)),
-        }
-    }
-}
-
-impl From<FailureReason> for Refusal {
-    fn from(reason: FailureReason) -> Self {
-        Self { reason, gate: None }
-    }
-}
-
-impl From<AlphaError> for Refusal {
-    fn from(AlphaError::NotHolding(mode): AlphaError) -> Self {
-        FailureReason::AlphaBusy { mode }.into()
-    }
 }
