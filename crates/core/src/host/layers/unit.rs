@@ -2,8 +2,9 @@
 
 use tch::{Device, TchError, Tensor};
 
+use super::folded::Folded;
 use crate::host::Features;
-use crate::kernels::{BatchNorm, BlockEnd, conv_block};
+use crate::kernels::{BatchNorm, BlockEnd, conv_block, is_served};
 use crate::nn::{Conv2d, GroupNormLayer, Init, Mode, NORM_EPS, ParamSet, max_pool_2x2};
 use crate::scenario::HostNorm;
 use crate::torch::{TorchError, channels_last};
@@ -86,16 +87,6 @@ impl Norm {
         })
     }
 
-    pub(super) fn share(&self) -> Self {
-        match self {
-            Self::Batch { norm, few_channels } => Self::Batch {
-                norm: norm.share(),
-                few_channels: *few_channels,
-            },
-            Self::Group(norm) => Self::Group(norm.share()),
-        }
-    }
-
     /// The norm alone, into a new tensor.
     pub(super) fn forward(&self, x: &Tensor, mode: Mode) -> Result<Tensor, TorchError> {
         match self {
@@ -133,12 +124,30 @@ fn by_batch(norm: &BatchNorm, x: &Tensor, mode: Mode) -> Result<Tensor, TchError
     )
 }
 
+/// How a layer is run.
+#[derive(Clone, Copy)]
+pub(super) enum Run {
+    Plain(Mode),
+    /// In [`Mode::Eval`], by what was folded last.
+    Folded,
+}
+
+impl Run {
+    pub(super) const fn mode(self) -> Mode {
+        match self {
+            Self::Plain(mode) => mode,
+            Self::Folded => Mode::Eval,
+        }
+    }
+}
+
 /// A convolution with the norm behind it; handles of its tensors.
 #[derive(Debug)]
 pub(super) struct ConvUnit {
     pub(super) conv: Conv2d,
     pub(super) bias: Option<Tensor>,
     pub(super) norm: Norm,
+    pub(super) folded: Option<Folded>,
 }
 
 impl ConvUnit {
@@ -151,27 +160,26 @@ impl ConvUnit {
             conv: conv.strided(design.stride),
             bias: design.has_bias.then(&mut bias).transpose()?,
             norm: Norm::new(params, &format!("{name}norm"), outputs, design.norm)?,
+            folded: None,
         })
     }
 
-    /// Further handles of the same tensors.
-    pub(super) fn share(&self) -> Self {
-        Self {
-            conv: self.conv.with_weight(self.conv.weight.shallow_clone()),
-            bias: self.bias.as_ref().map(Tensor::shallow_clone),
-            norm: self.norm.share(),
-        }
-    }
-
     /// `[B, inputs, H, W]` to `[B, outputs, ⌈H/stride⌉, ⌈W/stride⌉]`, before the pool. Without an end the norm is the last.
-    pub(super) fn forward(&self, x: &Tensor, mode: Mode, end: Option<BlockEnd>) -> Result<Tensor, TorchError> {
-        if let Some(end) = end
-            && let Some(features) = self.in_one_node(x, mode, end)?
-        {
-            return Ok(features);
-        }
-        let features = self.conv.forward(x, self.bias.as_ref())?;
-        let features = self.norm.forward(&features, mode)?;
+    pub(super) fn forward(&self, x: &Tensor, run: Run, end: Option<BlockEnd>) -> Result<Tensor, TorchError> {
+        let mode = run.mode();
+        let features = match (run, &self.folded, end) {
+            (Run::Folded, Some(Folded::Own(block)), Some(end)) if is_served(x) => return Ok(block.forward(x, end)?),
+            (Run::Folded, Some(Folded::Libtorch { conv, bias }), _) => conv.forward(x, Some(bias))?,
+            _ => {
+                if let Some(end) = end
+                    && let Some(features) = self.in_one_node(x, mode, end)?
+                {
+                    return Ok(features);
+                }
+                let features = self.conv.forward(x, self.bias.as_ref())?;
+                self.norm.forward(&features, mode)?
+            }
+        };
         Ok(match end {
             Some(end) => finish(features, end)?,
             None => features,
