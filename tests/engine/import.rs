@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use bevy_ecs::prelude::*;
+use simic_engine::extend::LayerGraph;
 use simic_engine::internals::env::HostModel;
 use simic_engine::internals::env::grafted::{self, Graft, graft_kind};
 use simic_engine::internals::network::GrownNetwork;
@@ -168,8 +169,14 @@ fn given_weights_are_where_the_first_envs_start_and_frozen_layers_stay() {
         "{failure}"
     );
 
+    let mut graph = given.graph.clone();
+    graph.layers.retain(|named| !matches!(named.layer, LayerGraph::Seed(_)));
+    graph
+        .slots
+        .iter_mut()
+        .for_each(|(_, place)| *place -= usize::from(*place > 1));
     let host = GrownNetwork {
-        graph: given.graph.without_seeds(),
+        graph,
         parameters: given
             .parameters
             .iter()

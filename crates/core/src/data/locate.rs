@@ -135,18 +135,7 @@ impl<R: Read> Read for Counted<R> {
 /// # Errors
 /// `Unreadable` with the byte at which reading failed.
 pub fn fill(file: &str, input: &mut impl Read, buffer: &mut [u8], start: u64) -> Result<usize, DataError> {
-    let mut filled = 0;
-    while filled < buffer.len() {
-        match input.read(&mut buffer[filled..]) {
-            Ok(0) => break,
-            Ok(read) => filled += read,
-            Err(cause) if cause.kind() == ErrorKind::Interrupted => {}
-            Err(cause) => {
-                return Err(DataError::unreadable(file, start + filled as u64, cause));
-            }
-        }
-    }
-    Ok(filled)
+    fill_by(file, buffer, start, |room, _| input.read(room))
 }
 
 /// Fills `buffer` with what a file has from byte `start` on, as far as there are bytes, from any thread.
@@ -154,16 +143,23 @@ pub fn fill(file: &str, input: &mut impl Read, buffer: &mut [u8], start: u64) ->
 /// # Errors
 /// `Unreadable` with the byte at which reading failed.
 pub fn fill_at(name: &str, file: &File, buffer: &mut [u8], start: u64) -> Result<usize, DataError> {
+    fill_by(name, buffer, start, |room, byte| read_at(file, room, byte))
+}
+
+fn fill_by(
+    name: &str,
+    buffer: &mut [u8],
+    start: u64,
+    mut read: impl FnMut(&mut [u8], u64) -> io::Result<usize>,
+) -> Result<usize, DataError> {
     let mut filled = 0;
     while filled < buffer.len() {
         let byte = start + filled as u64;
-        match read_at(file, &mut buffer[filled..], byte) {
+        match read(&mut buffer[filled..], byte) {
             Ok(0) => break,
             Ok(read) => filled += read,
             Err(cause) if cause.kind() == ErrorKind::Interrupted => {}
-            Err(cause) => {
-                return Err(DataError::unreadable(name, byte, cause));
-            }
+            Err(cause) => return Err(DataError::unreadable(name, byte, cause)),
         }
     }
     Ok(filled)

@@ -140,7 +140,7 @@ fn manifest(
     manifest.scenario_folder = file.folder.map(lossy);
     manifest.labels = recording.labels.clone();
     manifest.plugins = versions.collect();
-    manifest.threads.env_workers = world.resource::<EnvPool>().threads();
+    manifest.env_workers = world.resource::<EnvPool>().threads();
     manifest
 }
 

@@ -141,15 +141,6 @@ fn value_of(text: &str, key: &str, separator: char) -> Option<String> {
         .map(|(_, value)| value.trim().to_owned())
 }
 
-/// How many threads do what.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub struct Threads {
-    /// Envs that are worked on at once.
-    pub env_workers: usize,
-    /// Inside one tensor operation.
-    pub intra_op: usize,
-}
-
 /// The content of `manifest.json`.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Manifest {
@@ -178,8 +169,8 @@ pub struct Manifest {
     pub libraries: Libraries,
     /// Where the run was played.
     pub machine: Machine,
-    /// Threads of the run.
-    pub threads: Threads,
+    /// Envs that are worked on at once.
+    pub env_workers: usize,
     /// Environment variables that may change a run.
     pub environment: BTreeMap<String, String>,
     /// What was trained on.
@@ -211,10 +202,7 @@ impl Manifest {
                 libtorch: libtorch_version(),
             },
             machine: Machine::current(),
-            threads: Threads {
-                env_workers: 1,
-                intra_op: 1,
-            },
+            env_workers: 1,
             environment: recorded_environment(variables),
             dataset: started.dataset.clone(),
             plugins: BTreeMap::new(),

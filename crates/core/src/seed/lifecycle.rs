@@ -393,7 +393,7 @@ impl Draft {
             shape,
             operator_to: seed.algorithm,
         });
-        Ok(seed.alpha.retarget(target, speed.ticks(), shape)?)
+        seed.alpha.retarget(target, speed.ticks(), shape)
     }
 
     /// Switches the blend operator that goes with a ramp just ordered.
