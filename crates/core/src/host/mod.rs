@@ -113,7 +113,7 @@ pub trait Host: Send {
     fn reinitialise(&mut self, rng: &mut RunRng) -> Result<(), HostError>;
 
     /// [`Self::run`] in [`Mode::Eval`], exact up to rounding, by what was folded at the last [`Self::refill`]: what validation
-    /// runs.
+    /// runs. In the same shapes: images `[batch, channels, height, width]`, texts `[batch, tokens, channels]`.
     fn evaluate(&self, ops: Range<usize>, x: &Tensor) -> Result<Tensor, HostError>;
 
     /// Folds constants, such as batch norm, into the present weights: once per step, after its last training batch.

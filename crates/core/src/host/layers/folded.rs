@@ -3,10 +3,8 @@
 
 use tch::{Kind, TchError, Tensor};
 
-use super::unit::{ConvUnit, Norm};
 use crate::kernels::{self, BatchNorm};
 use crate::nn::{Conv2d, NORM_EPS};
-use crate::torch::NoGrad;
 
 /// Convolution and norm in one, as validation runs them.
 #[derive(Debug)]
@@ -19,40 +17,29 @@ pub(super) enum Folded {
     },
 }
 
-impl ConvUnit {
-    /// w' = w·s and b' = β + (b − μ)·s with s = γ/√(σ² + ε); b is 0 without a bias. `has_end`: it is run with one. Group norm
-    /// depends on the sample.
-    pub(super) fn refill(&mut self, has_end: bool) -> Result<(), TchError> {
-        let Norm::Batch { norm, .. } = &self.norm else {
-            return Ok(());
-        };
-        let _no_grad = NoGrad::new();
-        let weight = &self.conv.weight;
-        let folded = match self.folded.take() {
-            Some(folded) => folded,
-            // Validation runs in the type of the weights.
-            None if has_end && self.bias.is_none() && self.conv.uses_own_kernels(weight) => {
-                Folded::Own(kernels::FoldedBlock::new(weight)?)
-            }
-            None => {
-                let room =
-                    weight.f_new_empty_strided(weight.size(), weight.stride(), (Kind::Float, weight.device()))?;
-                Folded::Libtorch {
-                    conv: self.conv.with_weight(room),
-                    bias: norm.shift.f_zeros_like()?.f_detach()?,
-                }
-            }
-        };
-        match self.folded.insert(folded) {
-            Folded::Own(block) => block.refill(weight, norm, NORM_EPS),
-            Folded::Libtorch { conv, bias } => {
+impl Folded {
+    /// Room for a convolution with the norm behind it.
+    pub(super) fn new(conv: &Conv2d, norm: &BatchNorm) -> Result<Self, TchError> {
+        let weight = &conv.weight;
+        let room = weight.f_new_empty_strided(weight.size(), weight.stride(), (Kind::Float, weight.device()))?;
+        Ok(Self::Libtorch {
+            conv: conv.with_weight(room),
+            bias: norm.shift.f_zeros_like()?.f_detach()?,
+        })
+    }
+
+    /// w' = w·s and b' = β + (b − μ)·s with s = γ/√(σ² + ε); b is 0 without a bias.
+    pub(super) fn refill(&self, weight: &Tensor, bias: Option<&Tensor>, norm: &BatchNorm) -> Result<(), TchError> {
+        match self {
+            Self::Own(block) => block.refill(weight, norm, NORM_EPS),
+            Self::Libtorch { conv, bias: folded } => {
                 let scale = scale_of(norm)?;
                 let _ = weight.f_mul_out(&conv.weight, &scale.f_view([-1, 1, 1, 1])?)?;
-                let mean = match &self.bias {
+                let mean = match bias {
                     Some(own) => norm.running_mean.f_sub(own)?,
                     None => norm.running_mean.shallow_clone(),
                 };
-                let _ = norm.shift.f_sub_out(bias, &mean.f_mul(&scale)?)?;
+                let _ = norm.shift.f_sub_out(folded, &mean.f_mul(&scale)?)?;
                 Ok(())
             }
         }

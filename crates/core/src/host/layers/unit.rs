@@ -4,10 +4,10 @@ use tch::{Device, TchError, Tensor};
 
 use super::folded::Folded;
 use crate::host::Features;
-use crate::kernels::{BatchNorm, BlockEnd, conv_block, is_served};
+use crate::kernels::{BatchNorm, BlockEnd, FoldedBlock, conv_block, is_served};
 use crate::nn::{Conv2d, GroupNormLayer, Init, Mode, NORM_EPS, ParamSet, max_pool_2x2};
 use crate::scenario::HostNorm;
-use crate::torch::{TorchError, channels_last};
+use crate::torch::{NoGrad, TorchError, channels_last};
 
 /// Weight of a batch's statistics in the running ones.
 const BATCH_NORM_MOMENTUM: f64 = 0.1;
@@ -184,6 +184,24 @@ impl ConvUnit {
             Some(end) => finish(features, end)?,
             None => features,
         })
+    }
+
+    /// Folds the present weights and statistics; `has_end`: the unit is run with one. Group norm depends on the sample.
+    pub(super) fn refill(&mut self, has_end: bool) -> Result<(), TchError> {
+        let Norm::Batch { norm, .. } = &self.norm else {
+            return Ok(());
+        };
+        let _no_grad = NoGrad::new();
+        let weight = &self.conv.weight;
+        let folded = match self.folded.take() {
+            Some(folded) => folded,
+            // Validation runs in the type of the weights.
+            None if has_end && self.bias.is_none() && self.conv.uses_own_kernels(weight) => {
+                Folded::Own(FoldedBlock::new(weight)?)
+            }
+            None => Folded::new(&self.conv, norm)?,
+        };
+        self.folded.insert(folded).refill(weight, self.bias.as_ref(), norm)
     }
 
     /// By the engine's own kernels, where they compute all of it.
