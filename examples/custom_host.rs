@@ -34,10 +34,6 @@ impl Layer for ScaleLayer {
     fn forward(&self, x: &Tensor, _: Mode) -> Result<Tensor, HostError> {
         Ok(x.f_mul(&self.0)?)
     }
-
-    fn share(&self) -> Box<dyn Layer> {
-        Box::new(Self(self.0.shallow_clone()))
-    }
 }
 
 fn scaled(classes: i64) -> HostPlan {

@@ -22,8 +22,8 @@ fn the_pass_leaves_the_random_generator_alone() {
         ..CnnSpec::default()
     };
     let mut rng = RunRng::new(1, Domain::HostInit, &[]);
-    let host = host::build(&spec, 10, &mut rng, Backend::CPU).expect("the host is sound");
-    let folded = host.fold().expect("it can be folded");
+    let mut host = host::build(&spec, 10, &mut rng, Backend::CPU).expect("the host is sound");
+    host.refill().expect("it can be folded");
     let seed = SeedInstance::germinate(
         &BlueprintRegistry::default(),
         1,
@@ -50,6 +50,6 @@ fn the_pass_leaves_the_random_generator_alone() {
     tch::manual_seed(5);
     let expected = Tensor::rand([4], (Kind::Float, Device::Cpu));
     tch::manual_seed(5);
-    let _ = coalition_forward(&*folded, &live, &tree, &x).expect("the pass succeeds");
+    let _ = coalition_forward(&*host, &live, &tree, &x).expect("the pass succeeds");
     assert!(Tensor::rand([4], (Kind::Float, Device::Cpu)).equal(&expected));
 }

@@ -14,7 +14,7 @@ use crate::data::{TaskData, survey};
 use crate::engine::{Prepared, SetupError, read_text};
 use crate::export::{self, GROWTH_FILE, SCENARIO_FILE, check_place, export_network};
 use crate::grow::{Base, GrowError, GrowEvent, Growth, Order, Variant, grow};
-use crate::host::Features;
+use crate::host::{Features, reading};
 use crate::network::{GivenWeights, GrownNetwork};
 use crate::record::{ScenarioFile, scenario_folder};
 use crate::report::growth_text;
@@ -195,8 +195,8 @@ fn host_value(host: &str, base: &Base, context: &Context) -> Result<String, Reje
     };
     let design = context.names.hosts.of(&choice, None);
     let design = design.map_err(|error| Rejection::Usage(format!("--host: {error}; or a family: cnn, resnet, vgg")))?;
-    let reading = design.reading(input.channels, input.side).unwrap_or(choice);
-    Ok(ron_text(&reading))
+    let family = design.family().unwrap_or(choice);
+    Ok(ron_text(&reading(family, input.channels, input.side)))
 }
 
 /// The known host, for the data's channels and side, that weights without a name are of.
@@ -207,7 +207,7 @@ fn host_of_weights(path: &str, base: &Base, context: &Context) -> Result<String,
     for name in &names {
         let known = HostChoice::Named(HostName(name.clone()));
         let Ok(design) = hosts.of(&known, None) else { continue };
-        let choice = design.reading(input.channels, input.side).unwrap_or(known);
+        let choice = reading(design.family().unwrap_or(known), input.channels, input.side);
         let Ok(design) = hosts.of(&choice, None) else { continue };
         let given = GivenWeights::read(path, None, &design.plan(classes));
         if given.is_ok_and(|given| given.notes.is_empty()) {

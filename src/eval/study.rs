@@ -15,7 +15,7 @@ use crate::controller::SavedFolder;
 use crate::engine::Extension;
 use crate::env::{Experiment, InitialSeeds};
 use crate::health::{EngineError, Failure, Position};
-use crate::host::{HostError, HostPlan, SlotLayout};
+use crate::host::{HostError, HostPlan, SlotLayout, widened};
 use crate::network::{HostRegistry, NetworkError};
 use crate::policy::DecideMode;
 use crate::run::StopSignal;
@@ -500,7 +500,7 @@ pub fn wider(
         if design.plan(classes).outline().parameters as f64 >= parameters {
             return Ok(found);
         }
-        match design.widened() {
+        match design.family().and_then(widened) {
             Some(wider) => found = wider,
             None if found == *host => return Err(HostError::NoWider(host.label().into()).into()),
             None => return Ok(found),

@@ -85,8 +85,6 @@ fn the_manifest_records_what_was_run_with_what_and_no_names_of_people_unasked() 
 
     assert_eq!(manifest["tags"], json(r#"["first"]"#));
     assert_eq!(manifest["scenario_path"], "scenarios/quickstart.ron");
-    assert_eq!(manifest["devices"], json(r#"[{"name": "cpu"}]"#));
-    assert_eq!(manifest["env_devices"], json("[0, 0]"));
     let build = &manifest["build"];
     assert!(build["rustc"].as_str().expect("the compiler").starts_with("rustc 1."));
     assert_eq!(build["target"].as_str().expect("the target").split('-').count(), 4);

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use bevy_ecs::prelude::*;
+use simic_engine::extend::LayerGraph;
 use simic_engine::internals::checkpoint::CheckpointName;
 use simic_engine::internals::env::HostModel;
 use simic_engine::internals::env::grafted::{self, Graft, graft_kind};
@@ -150,6 +151,15 @@ fn with_everything_frozen_the_given_network_is_left_bit_for_bit_while_a_seed_lea
     assert_eq!(logits_of(&switched_off), logits_of(&given));
 }
 
+/// Leaves the host.
+fn drop_seed(network: &mut GrownNetwork) {
+    let graph = &mut network.graph;
+    graph.layers.retain(|named| !matches!(named.layer, LayerGraph::Seed(_)));
+    let places = graph.slots.iter_mut();
+    places.for_each(|(_, place)| *place -= usize::from(*place > 1));
+    network.parameters.retain(|name, _| !name.starts_with("r0c0"));
+}
+
 #[test]
 fn given_weights_are_where_the_first_envs_start_and_frozen_layers_stay() {
     let folder = tempfile::tempdir().unwrap();
@@ -158,11 +168,11 @@ fn given_weights_are_where_the_first_envs_start_and_frozen_layers_stay() {
     given.save(&path).unwrap();
     let head = |network: &GrownNetwork| network.parameters["head.weight"].bytes().to_vec();
     let block = |network: &GrownNetwork| network.parameters["block1.conv.weight"].bytes().to_vec();
-    let drop_seed = format!("weights: (path: {path:?}), freeze: [\"block1\"]");
+    let task = format!("weights: (path: {path:?}), freeze: [\"block1\"]");
 
     let refused = Engine::builder()
         .threads(1)
-        .from_ron(&SCENARIO.replace("TASK", &drop_seed).replace("RUN", ""));
+        .from_ron(&SCENARIO.replace("TASK", &task).replace("RUN", ""));
     let failure = refused
         .expect("a sound scenario")
         .run()
@@ -173,18 +183,10 @@ fn given_weights_are_where_the_first_envs_start_and_frozen_layers_stay() {
         "{failure}"
     );
 
-    let host = GrownNetwork {
-        graph: given.graph.without_seeds(),
-        parameters: given
-            .parameters
-            .iter()
-            .filter(|(name, _)| !name.starts_with("r0c0"))
-            .map(|(name, tensor)| (name.clone(), tensor.clone()))
-            .collect(),
-        ..given.clone()
-    };
+    let mut host = given.clone();
+    drop_seed(&mut host);
     host.save(&path).unwrap();
-    let (tuned, _) = played(&drop_seed, "");
+    let (tuned, _) = played(&task, "");
     assert_eq!(block(&tuned), block(&given));
     assert_ne!(head(&tuned), head(&given));
 }
@@ -200,8 +202,7 @@ fn a_run_with_given_weights_resumes_inside_a_round_and_not_with_others() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("given.safetensors");
     let (mut host, _) = played("", "");
-    host.graph = host.graph.without_seeds();
-    host.parameters.retain(|name, _| !name.starts_with("r0c0"));
+    drop_seed(&mut host);
     host.save(&path).unwrap();
     let scenario = frozen(&path);
     let whole = crate::recorded::play(&scenario, &folder.path().join("whole"), NOTHING);
@@ -238,8 +239,7 @@ fn a_run_with_given_weights_resumes_inside_a_round_and_not_with_others() {
     assert_eq!(sorted(of_first), sorted(given), "the first env kept what was given");
 
     let (mut other, _) = played("", "seed: 9");
-    other.graph = other.graph.without_seeds();
-    other.parameters.retain(|name, _| !name.starts_with("r0c0"));
+    drop_seed(&mut other);
     other.save(&path).unwrap();
     let mut engine = resumed(&run, CheckpointName::Round(0), NOTHING, 1).expect("a sound scenario");
     let failure = engine.play().failure.expect("other weights").to_string();

@@ -120,9 +120,6 @@ fn a_run_on_a_cpu_records_full_precision_with_any_setting() {
     let run = play(&text, folder.path(), TelemetryLevel::Off, NOTHING);
 
     assert_eq!(lines(&run)[1]["data"]["matmul_precision"], "highest");
-    let manifest = std::fs::read_to_string(run.join("manifest.json")).expect("there is a manifest");
-    let manifest: Value = serde_json::from_str(&manifest).expect("it is JSON");
-    assert_eq!(manifest["resolved"]["matmul_precision"], "highest");
 }
 
 /// A host that never grew is its own control: playing it again would give the same result, so it is not.
@@ -260,7 +257,6 @@ fn a_new_target_of_alpha_is_told_with_its_ramp() {
         (&data["from"], &data["to"], &data["steps"]),
         (&1.0.into(), &0.5.into(), &8.into())
     );
-    assert_eq!((&data["speed"], &data["curve"]), (&"SLOW".into(), &"SIGMOID".into()));
 }
 
 #[test]

@@ -29,12 +29,7 @@ fn look_at(live: &LiveState) {
         live.env_steps_per_s(),
         live.samples_per_s(),
     );
-    let _ = (
-        live.best_accuracy(),
-        live.best_rolling_accuracy(),
-        live.reward_terms(),
-        live.updates(),
-    );
+    let _ = (live.best_accuracy(), live.reward_terms(), live.updates());
 }
 
 fn fold(folder: &Path) -> Result<LiveState, ReadError> {

@@ -240,22 +240,6 @@ impl Graph {
         }
         (self, name)
     }
-
-    /// The network without its seeds: the one that it has grown from.
-    #[must_use]
-    pub fn without_seeds(&self) -> Self {
-        let is_seed = |named: &NamedLayer| matches!(named.layer, LayerGraph::Seed(_));
-        let seeds_before = |end: usize| self.layers[..end].iter().filter(|layer| is_seed(layer)).count();
-        Self {
-            layers: self.layers.iter().filter(|layer| !is_seed(layer)).cloned().collect(),
-            slots: self
-                .slots
-                .iter()
-                .map(|&(slot, place)| (slot, place - seeds_before(place)))
-                .collect(),
-            ..*self
-        }
-    }
 }
 
 #[cfg(test)]

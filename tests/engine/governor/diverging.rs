@@ -3,13 +3,15 @@
 use std::ops::Range;
 
 use bevy_ecs::prelude::*;
+use bevy_platform::cell::SyncCell;
 use simic_engine::internals::engine::Engine;
 use simic_engine::internals::env::{HostModel, StepStatus};
 use simic_engine::internals::growth::LifecycleOp;
-use simic_engine::internals::host::{FoldedHost, HostError, OpCost};
+use simic_engine::internals::host::{Host, HostError, InjectionSpec, OpCost};
+use simic_engine::internals::nn::{Mode, ParamSet};
+use simic_engine::internals::random::RunRng;
 use simic_engine::internals::schedule::{EngineSet, Startup, Work};
 use simic_engine::internals::telemetry::EpisodeEnd;
-use simic_engine::internals::validation::FoldedModel;
 use tch::Tensor;
 
 use super::diary::{Played, played, scenario_text};
@@ -17,15 +19,31 @@ use super::diary::{Played, played, scenario_text};
 /// A network that trains well and whose evaluation is wrecked from a step on, as batch norm does over features that have
 /// next to no variance.
 struct Diverging {
-    host: Box<dyn FoldedHost>,
+    host: Box<dyn Host>,
     step: u32,
     from: u32,
     factor: f64,
 }
 
-impl FoldedHost for Diverging {
+impl Host for Diverging {
     fn num_ops(&self) -> usize {
         self.host.num_ops()
+    }
+
+    fn injection_specs(&self) -> &[InjectionSpec] {
+        self.host.injection_specs()
+    }
+
+    fn run(&self, ops: Range<usize>, x: &Tensor, mode: Mode) -> Result<Tensor, HostError> {
+        self.host.run(ops, x, mode)
+    }
+
+    fn params(&self) -> &ParamSet {
+        self.host.params()
+    }
+
+    fn reinitialise(&mut self, rng: &mut RunRng) -> Result<(), HostError> {
+        self.host.reinitialise(rng)
     }
 
     fn op_costs(&self) -> &[OpCost] {
@@ -56,15 +74,18 @@ fn play_diverging(from: u32, factor: f64, rest: &str) -> Played {
     );
     let engine = Engine::builder().threads(2).from_ron(&text);
     let mut engine = engine.unwrap_or_else(|problems| panic!("{problems}"));
-    let diverge = move |mut envs: Query<(&mut HostModel, &mut FoldedModel)>| {
-        for (mut host, mut folded) in &mut envs {
-            let host = host.0.get().fold().unwrap();
-            *folded.0.get() = Box::new(Diverging {
+    let diverge = move |world: &mut World| {
+        let envs: Vec<Entity> = world.query_filtered::<Entity, With<HostModel>>().iter(world).collect();
+        for env in envs {
+            let mut env = world.entity_mut(env);
+            let HostModel(host) = env.take().unwrap();
+            let host = SyncCell::to_inner(host);
+            env.insert(HostModel(SyncCell::new(Box::new(Diverging {
                 host,
                 step: 0,
                 from,
                 factor,
-            });
+            }))));
         }
     };
     let startup = diverge.in_set(EngineSet::Prepare).after(Work::EquipValidation);

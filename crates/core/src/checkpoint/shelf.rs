@@ -13,7 +13,7 @@ use super::checksums::{self, ChecksumError};
 use super::id::{CheckpointId, PREFIX};
 use crate::files::{RonError, read_ron};
 use crate::health::{AtPath, Failure, FileError};
-use crate::record::point_at;
+use crate::record::{bytes_below, point_at};
 use crate::storage::{self, sync_folder, sync_folder_of, write_synced};
 use crate::telemetry::EventsMark;
 
@@ -479,9 +479,8 @@ fn fill_folder(
     .map_err(|error| content(error.into()))?;
     write_synced(&folder.join(PROGRESS_FILE), text.as_bytes()).at(folder)?;
     checksums::write(folder, PROGRESS_FILE).at(folder)?;
-    let size = size_of(folder).at(folder)?;
     sync_folder(folder).at(folder)?;
-    Ok(size)
+    Ok(bytes_below(folder))
 }
 
 /// Rounds before which there is a checkpoint.
@@ -527,20 +526,6 @@ fn remove(folder: &Path) -> io::Result<()> {
         storage::remove_dir_all(folder)?;
     }
     Ok(())
-}
-
-fn size_of(folder: &Path) -> io::Result<u64> {
-    let mut total = 0;
-    for entry in fs::read_dir(folder)? {
-        let entry = entry?;
-        let metadata = entry.metadata()?;
-        total += if metadata.is_dir() {
-            size_of(&entry.path())?
-        } else {
-            metadata.len()
-        };
-    }
-    Ok(total)
 }
 
 #[cfg(test)]

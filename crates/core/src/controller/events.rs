@@ -6,7 +6,6 @@ use bevy_ecs::query::QueryData;
 
 use super::execution::{Chosen, CommandOutcome};
 use super::systems::Masks;
-use super::view::SlotReports;
 use crate::actions::{HEADS, Head, MaskSet, Sample, relevant};
 use crate::growth::LifecycleOp;
 use crate::host::SlotLayout;
@@ -16,7 +15,6 @@ use crate::telemetry::{self, Choice, DecisionReward, EnvContext, Event, Num, Pol
 /// A decided env.
 #[derive(QueryData)]
 pub struct DecidedEnv {
-    reports: &'static SlotReports,
     masks: &'static Masks,
     chosen: &'static Chosen,
     outcome: &'static CommandOutcome,
@@ -36,7 +34,6 @@ impl DecidedEnvItem<'_, '_> {
         let (chosen, masks) = (self.chosen.0.as_ref()?, self.masks.0.as_ref()?);
         let command = &chosen.command;
         let reason = self.outcome.refusal.as_ref();
-        let report = command.slot().and_then(|slot| self.reports.0.get(slot)?.as_ref());
         let payload = telemetry::Decision {
             op: command.op(),
             slot: command.slot().and_then(|slot| slots.id_at(slot)),
@@ -48,7 +45,6 @@ impl DecidedEnvItem<'_, '_> {
             }),
             allowed: allowed(masks).collect(),
             reason: chosen.sample.is_none().then(|| chosen.reason.to_string()),
-            contribution_age: report.and_then(|report| report.contribution_age),
             paid,
         };
         let event = Event::env(context, payload);

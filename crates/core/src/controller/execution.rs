@@ -8,8 +8,8 @@ use crate::governor::Governor;
 use crate::growth::{FailureReason, LifecycleCommand, LifecycleOp};
 use crate::health::{Failure, InEnv};
 use crate::seed::{
-    AlphaOrder, BlueprintError, GateNetwork, Germination, Plan, Refusal, Rules, SlotView, advance, command_legal,
-    commit, germinate, prune, set_alpha_target,
+    AlphaOrder, BlueprintError, GateNetwork, Germination, Plan, Rules, SlotView, advance, command_legal, commit,
+    germinate, prune, set_alpha_target,
 };
 use crate::torch::TorchError;
 
@@ -59,7 +59,6 @@ pub fn execute_action(
         let command = decision.command;
         let governor = governor.as_deref_mut();
         let result = execute(&command, val, governor, env, &mut growth).in_env(env.id.index)?;
-        env.stats.growth.record(command.op(), result.is_ok());
         **outcome = match result {
             Ok(()) => CommandOutcome {
                 effective_op: command.op(),
@@ -69,7 +68,7 @@ pub fn execute_action(
             Err(refusal) => CommandOutcome {
                 effective_op: LifecycleOp::Wait,
                 slot: command.slot(),
-                refusal: Some(refusal.reason),
+                refusal: Some(refusal),
             },
         };
     }
@@ -83,16 +82,16 @@ fn execute(
     governor: Option<&mut Governor>,
     env: &mut GrowingEnvItem,
     growth: &mut GrowthContext,
-) -> Result<Result<(), Refusal>, Failure> {
+) -> Result<Result<(), FailureReason>, Failure> {
     let limits = growth.experiment.limits();
     let views: Vec<_> = env.slots.records().map(|record| record.map(SlotView::from)).collect();
     if let Err(reason) = command_legal(command, &views, &limits) {
-        return Ok(Err(reason.into()));
+        return Ok(Err(reason));
     }
     if let Some(governor) = governor
         && let Some(factor) = governor.veto(command, val, &views, limits.max_seeds)
     {
-        return Ok(Err(FailureReason::GovernorVeto { factor }.into()));
+        return Ok(Err(FailureReason::GovernorVeto { factor }));
     }
     let (slot, plan) = match plan(command, val.accuracy_percent, env, growth, &growth.rules(&limits)) {
         Ok(Some(planned)) => planned,
@@ -101,7 +100,7 @@ fn execute(
     };
     match growth.apply(plan, slot, env, true) {
         Ok(()) => Ok(Ok(())),
-        Err(failure) => recoverable(failure).map(|reason| Err(reason.into())),
+        Err(failure) => recoverable(failure).map(Err),
     }
 }
 
@@ -112,7 +111,7 @@ fn plan(
     env: &GrowingEnvItem,
     growth: &GrowthContext,
     rules: &Rules,
-) -> Result<Option<(usize, Plan)>, Refusal> {
+) -> Result<Option<(usize, Plan)>, FailureReason> {
     let seed = |slot: usize| env.slots.0[slot].record.as_ref().ok_or(FailureReason::SlotEmpty);
     let gate_params = |slot: usize| GateNetwork::param_count(env.slots.0[slot].spec.channels);
     let planned = match *command {

@@ -1,6 +1,6 @@
 //! What can go wrong with data. Every message says what was asked, what is wrong, and what to do.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use thiserror::Error;
 
@@ -415,4 +415,21 @@ pub enum DataError {
 
     #[error("the batch feed of env {env}: a device operation failed ({cause}); see the device's own message")]
     FeedDevice { env: u64, cause: crate::torch::TorchError },
+}
+
+impl DataError {
+    pub(super) fn io(path: &Path, cause: std::io::Error) -> Self {
+        Self::Io {
+            path: path.into(),
+            cause,
+        }
+    }
+
+    pub(super) fn unreadable(file: &str, byte: u64, cause: std::io::Error) -> Self {
+        Self::Unreadable {
+            file: file.into(),
+            byte,
+            cause,
+        }
+    }
 }

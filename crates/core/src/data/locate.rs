@@ -72,10 +72,7 @@ pub fn open_file(path: &Path) -> io::Result<File> {
 /// # Errors
 /// `Io`.
 pub fn open(path: &Path) -> Result<Input, DataError> {
-    let io = |cause| DataError::Io {
-        path: path.into(),
-        cause,
-    };
+    let io = |cause| DataError::io(path, cause);
     let mut file = BufReader::with_capacity(BUFFER, open_file(path).map_err(io)?);
     let is_packed = file.fill_buf().map_err(io)?.starts_with(&GZIP_MAGIC);
     let name = path.display().to_string();
@@ -98,10 +95,7 @@ pub fn open(path: &Path) -> Result<Input, DataError> {
 /// # Errors
 /// `Io`, `Unreadable`.
 pub fn open_unpacked(path: &Path) -> Result<Option<File>, DataError> {
-    let io = |cause| DataError::Io {
-        path: path.into(),
-        cause,
-    };
+    let io = |cause| DataError::io(path, cause);
     let file = open_file(path).map_err(io)?;
     let mut start = GZIP_MAGIC.map(|_| 0);
     fill_at(&path.display().to_string(), &file, &mut start, 0)?;
@@ -141,22 +135,7 @@ impl<R: Read> Read for Counted<R> {
 /// # Errors
 /// `Unreadable` with the byte at which reading failed.
 pub fn fill(file: &str, input: &mut impl Read, buffer: &mut [u8], start: u64) -> Result<usize, DataError> {
-    let mut filled = 0;
-    while filled < buffer.len() {
-        match input.read(&mut buffer[filled..]) {
-            Ok(0) => break,
-            Ok(read) => filled += read,
-            Err(cause) if cause.kind() == ErrorKind::Interrupted => {}
-            Err(cause) => {
-                return Err(DataError::Unreadable {
-                    file: file.into(),
-                    byte: start + filled as u64,
-                    cause,
-                });
-            }
-        }
-    }
-    Ok(filled)
+    fill_by(file, buffer, start, |room, _| input.read(room))
 }
 
 /// Fills `buffer` with what a file has from byte `start` on, as far as there are bytes, from any thread.
@@ -164,20 +143,23 @@ pub fn fill(file: &str, input: &mut impl Read, buffer: &mut [u8], start: u64) ->
 /// # Errors
 /// `Unreadable` with the byte at which reading failed.
 pub fn fill_at(name: &str, file: &File, buffer: &mut [u8], start: u64) -> Result<usize, DataError> {
+    fill_by(name, buffer, start, |room, byte| read_at(file, room, byte))
+}
+
+fn fill_by(
+    name: &str,
+    buffer: &mut [u8],
+    start: u64,
+    mut read: impl FnMut(&mut [u8], u64) -> io::Result<usize>,
+) -> Result<usize, DataError> {
     let mut filled = 0;
     while filled < buffer.len() {
         let byte = start + filled as u64;
-        match read_at(file, &mut buffer[filled..], byte) {
+        match read(&mut buffer[filled..], byte) {
             Ok(0) => break,
             Ok(read) => filled += read,
             Err(cause) if cause.kind() == ErrorKind::Interrupted => {}
-            Err(cause) => {
-                return Err(DataError::Unreadable {
-                    file: name.into(),
-                    byte,
-                    cause,
-                });
-            }
+            Err(cause) => return Err(DataError::unreadable(name, byte, cause)),
         }
     }
     Ok(filled)
@@ -198,11 +180,7 @@ fn read_at(file: &File, buffer: &mut [u8], byte: u64) -> io::Result<usize> {
 /// # Errors
 /// `SizeMismatch`; `Unreadable` where the length is unknown.
 pub fn check_length(name: &str, file: &File, expected: u128) -> Result<(), DataError> {
-    let metadata = file.metadata().map_err(|cause| DataError::Unreadable {
-        file: name.into(),
-        byte: 0,
-        cause,
-    })?;
+    let metadata = file.metadata().map_err(|cause| DataError::unreadable(name, 0, cause))?;
     let length = u128::from(metadata.len());
     if length == expected {
         return Ok(());
@@ -224,11 +202,7 @@ pub fn rest(file: &str, input: &mut impl Read, expected: u128, start: u64) -> Re
     let limit = u64::try_from(expected).unwrap_or(u64::MAX).saturating_add(1);
     let mut bytes = Vec::new();
     if let Err(cause) = input.take(limit).read_to_end(&mut bytes) {
-        return Err(DataError::Unreadable {
-            file: file.into(),
-            byte: start + bytes.len() as u64,
-            cause,
-        });
+        return Err(DataError::unreadable(file, start + bytes.len() as u64, cause));
     }
     if bytes.len() as u128 == expected {
         return Ok(bytes);

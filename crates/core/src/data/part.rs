@@ -92,14 +92,7 @@ impl Part {
         if let Images::Memory(bytes) = &self.images {
             return Ok(Cow::Borrowed(bytes));
         }
-        let bytes = self.len() as u128 * self.image_bytes() as u128;
-        let mut pixels = Vec::new();
-        let room = usize::try_from(bytes).map_err(drop);
-        room.and_then(|room| pixels.try_reserve_exact(room).map_err(drop))
-            .map_err(|()| DataError::OutOfMemory {
-                images: self.len(),
-                bytes,
-            })?;
+        let mut pixels = room_for(self.len(), self.image_bytes() as u128)?;
         self.for_each_image(|image| pixels.extend_from_slice(image))?;
         Ok(Cow::Owned(pixels))
     }
@@ -116,6 +109,19 @@ impl Part {
                 labels: self.labels,
             },
         })
+    }
+}
+
+/// An empty list with room for images of `each` bytes.
+///
+/// # Errors
+/// `OutOfMemory`.
+pub(super) fn room_for(images: usize, each: u128) -> Result<Vec<u8>, DataError> {
+    let bytes = each.saturating_mul(images as u128);
+    let mut pixels = Vec::new();
+    match usize::try_from(bytes).map(|room| pixels.try_reserve_exact(room)) {
+        Ok(Ok(())) => Ok(pixels),
+        _ => Err(DataError::OutOfMemory { images, bytes }),
     }
 }
 

@@ -247,11 +247,7 @@ fn guess(path: &Path) -> Result<Format, DataError> {
     let mut input = locate::open(path)?;
     let mut head = Vec::new();
     let read = input.bytes.by_ref().take(HEAD).read_to_end(&mut head);
-    read.map_err(|cause| DataError::Unreadable {
-        file: input.name.clone(),
-        byte: head.len() as u64,
-        cause,
-    })?;
+    read.map_err(|cause| DataError::unreadable(&input.name, head.len() as u64, cause))?;
     let name = path.file_name().unwrap_or_default();
     let pickled = [&CIFAR10, &CIFAR100]
         .into_iter()
@@ -281,11 +277,7 @@ fn guess(path: &Path) -> Result<Format, DataError> {
 fn guess_archive(path: &Path) -> Result<Format, DataError> {
     let input = locate::open(path)?;
     let count = input.bytes.count();
-    let damaged = |cause| DataError::Unreadable {
-        file: input.name.clone(),
-        byte: count.get(),
-        cause,
-    };
+    let damaged = |cause| DataError::unreadable(&input.name, count.get(), cause);
     let mut archive = tar::Archive::new(input.bytes);
     for entry in archive.entries().map_err(damaged)?.raw(true) {
         let entry = entry.map_err(damaged)?;

@@ -11,6 +11,7 @@ use crate::random::{ContentRng, Domain, Draw};
 use crate::scenario::SynthImages;
 
 use super::DataError;
+use super::part::room_for;
 
 /// Of the gratings' two frequencies, in pixels.
 const PERIODS: [i64; 2] = [8, 4];
@@ -67,16 +68,8 @@ pub fn label(params: &SynthImages, index: usize) -> i64 {
 /// `OutOfMemory`.
 pub fn generate(params: &SynthImages, part: SynthPart, count: usize) -> Result<Vec<u8>, DataError> {
     let size = params.channels * params.height * params.width;
-    let mut pixels = Vec::new();
-    let room = count.checked_mul(size).ok_or(()).and_then(|bytes| {
-        pixels.try_reserve_exact(bytes).map_err(drop)?;
-        Ok(bytes)
-    });
-    let bytes = room.map_err(|()| DataError::OutOfMemory {
-        images: count,
-        bytes: count as u128 * size as u128,
-    })?;
-    pixels.resize(bytes, 0);
+    let mut pixels = room_for(count, size as u128)?;
+    pixels.resize(count * size, 0);
     pixels
         .par_chunks_exact_mut(size)
         .enumerate()

@@ -1,10 +1,10 @@
 //! The telemetry events of a change in a slot.
 
-use crate::growth::{AlphaCurve, AlphaMode, Initiator, SeedStage, SlotId};
+use crate::growth::{SeedStage, SlotId};
 use crate::seed::{Change, Effect, SeedRecord};
 use crate::telemetry::{
     AlphaRampStarted, EnvContext, Event, Num, Payload, SeedCommitted, SeedGateEvaluated, SeedGerminated, SeedPruned,
-    SeedStageChanged, Severity, SlotRecycled,
+    SeedStageChanged, Severity,
 };
 
 /// One operation or tick of a slot, as seen from outside.
@@ -46,13 +46,10 @@ impl SlotChange<'_> {
                     event
                 }
             }),
-            self.stage_changed(seed).map(|changed| event(changed.into())),
+            self.stage_changed().map(|changed| event(changed.into())),
             self.alpha_ramp_started().map(|started| event(started.into())),
             is_committed.then(|| event(self.committed(seed).into())),
             self.pruned(seed).map(|pruned| event(pruned.into())),
-            self.change
-                .idle_steps
-                .map(|idle_steps| event(SlotRecycled { idle_steps }.into())),
         ];
         parts.into_iter().flatten().collect()
     }
@@ -67,12 +64,10 @@ impl SlotChange<'_> {
         SeedGerminated {
             blueprint: seed.identity.blueprint.clone(),
             params: identity.seed_params,
-            gate_params: seed.gate_params,
             style: identity.style,
             tempo: identity.tempo,
             tempo_steps: identity.tempo.ticks(),
             alpha_target: Num(identity.target.value()),
-            alpha_curve: identity.style.curve(),
             accuracy: Num(seed.accuracy.initial),
             rng_seed: self.stream_key.to_string(),
         }
@@ -84,27 +79,16 @@ impl SlotChange<'_> {
             from: Num(ramp.from),
             to: Num(ramp.to),
             steps: ramp.speed.ticks(),
-            speed: ramp.speed,
-            curve: ramp.shape.curve,
-            steepness: (ramp.shape.curve == AlphaCurve::Sigmoid).then_some(Num(ramp.shape.steepness)),
-            operator_from: ramp.operator_from,
             operator_to: ramp.operator_to,
-            initiator: Initiator::Policy,
         })
     }
 
-    fn stage_changed(&self, seed: &SeedRecord) -> Option<SeedStageChanged> {
+    fn stage_changed(&self) -> Option<SeedStageChanged> {
         let transition = self.change.transition?;
-        let is_ramping = seed.alpha.mode() != AlphaMode::Hold;
         Some(SeedStageChanged {
             from: transition.from,
             to: transition.to,
             alpha: Num(transition.alpha),
-            accuracy_delta: Num::short(transition.accuracy_delta),
-            curve: is_ramping.then(|| seed.alpha.shape().curve),
-            gradient_ratio: seed.gradient.ratio.map(Num::short),
-            vanishing: seed.gradient.has_vanishing.unwrap_or_default(),
-            exploding: seed.gradient.has_exploding.unwrap_or_default(),
             cause: transition.cause,
         })
     }
@@ -114,7 +98,6 @@ impl SlotChange<'_> {
             blueprint: seed.identity.blueprint.clone(),
             params_added: seed.params(),
             alpha: Num(seed.alpha.alpha()),
-            age_steps: seed.age_steps,
             total_improvement: Num(seed.total_improvement()),
             blending_delta: seed.blending_delta().map(Num),
             contribution: seed.contribution.value.map(Num),

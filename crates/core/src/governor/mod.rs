@@ -19,7 +19,7 @@ use bevy_app::{App, Plugin};
 pub use detector::{Alarm, LossVerdict};
 pub use error::GovernorError;
 pub use snapshot_rule::{Mark, SnapshotInput, SnapshotRule};
-pub use state::{Credit, Governor, Rollback, RollbackVerdict};
+pub use state::{Governor, Rollback, RollbackVerdict};
 
 use store::Snapshots;
 

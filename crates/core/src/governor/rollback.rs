@@ -6,7 +6,7 @@ use smallvec::SmallVec;
 use super::detector::prune_reason;
 use super::error::GovernorError;
 use super::snapshot_rule::SnapshotInput;
-use super::state::{Credit, Rollback, RollbackVerdict};
+use super::state::{Rollback, RollbackVerdict};
 use super::systems::{GovernedEnv, GovernedEnvItem, GovernorContext};
 use crate::env::{
     EnvId, EpisodeEnding, EpisodeStats, GrowingEnvItem, GrowthContext, SeedSlots, StepStatus, ValMetrics,
@@ -14,7 +14,7 @@ use crate::env::{
 use crate::growth::{Initiator, SeedStage};
 use crate::health::{Failure, InEnv};
 use crate::seed::{PruneOrder, SeedRecord, prune_now};
-use crate::telemetry::{ActionId, EpisodeEnd, GovernorRollback, Num};
+use crate::telemetry::{EpisodeEnd, GovernorRollback, Num};
 
 /// Raw reward that a rollback costs.
 const DEATH_PENALTY: f64 = 10.0;
@@ -79,8 +79,7 @@ fn roll_back(env: &mut GovernedEnvItem, growth: &mut GrowthContext) -> Result<()
         snapshot_step: restored.step,
         steps_lost: step.saturating_sub(restored.step),
         pruned,
-        last_action_step: env.governor.last_action_step,
-        credit: Credit::Unattributed,
+        is_charged: false,
     });
     Ok(())
 }
@@ -131,14 +130,6 @@ fn set_back(stats: &mut EpisodeStats, restored: &SnapshotInput, step: u32, measu
 pub fn report_rollbacks(mut envs: Query<(&EnvId, &RollbackVerdict, &mut SeedSlots)>, mut context: GovernorContext) {
     for (id, verdict, mut slots) in envs.iter_mut().sort_unstable::<&EnvId>() {
         let Some(rollback) = &verdict.0 else { continue };
-        let episode = context.experiment.context(id, &context.clock).episode;
-        let (penalty_applied, steps_forfeited) = match rollback.credit {
-            Credit::Unattributed => (None, 0),
-            Credit::Attributed {
-                penalty,
-                steps_forfeited,
-            } => (Some(Num(penalty)), steps_forfeited),
-        };
         let event = GovernorRollback {
             kind: rollback.alarm.kind,
             loss: Num(rollback.alarm.loss),
@@ -146,15 +137,10 @@ pub fn report_rollbacks(mut envs: Query<(&EnvId, &RollbackVerdict, &mut SeedSlot
             consecutive: rollback.alarm.consecutive,
             snapshot_step: rollback.snapshot_step,
             steps_lost: rollback.steps_lost,
-            action_id: rollback.last_action_step.map(|step| ActionId { episode, step }),
             blamed: rollback.blamed,
-            penalty_raw: Num(rollback.raw_penalty),
-            penalty_applied,
-            steps_forfeited,
-            seeds_pruned: rollback.pruned.iter().map(|&index| slots.0[index].spec.slot).collect(),
         };
         context.push(id, event);
-        if penalty_applied.is_some() || !rollback.blamed {
+        if rollback.is_charged || !rollback.blamed {
             for &index in &rollback.pruned {
                 if let Some(seed) = &mut slots.0[index].record {
                     seed.take_auto_pruned();

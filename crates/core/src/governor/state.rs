@@ -22,14 +22,12 @@ pub struct Governor {
     pub snapshots: SnapshotRule,
     /// How healthy this step's loss is.
     pub verdict: LossVerdict,
-    /// The last step in which a command was carried out.
-    pub(super) last_action_step: Option<u32>,
     /// The last step whose network some seed took part in; `None` if none did since the episode or the last rollback
     /// began.
     pub(super) seed_in_network: Option<u32>,
     /// Step of the state that the last rollback of the episode restored.
     pub(super) last_restored: Option<u32>,
-    /// What was seen, refused, captured, promoted, discarded and lost in this episode.
+    /// What was seen in this episode.
     pub counts: GovernorCounts,
 }
 
@@ -91,7 +89,6 @@ impl Governor {
         self.last_restored = Some(moment.step);
         self.seed_in_network = None;
         self.monitor.restore(moment.history.clone());
-        self.counts.steps_lost += step.saturating_sub(moment.step);
         moment
     }
 
@@ -100,22 +97,20 @@ impl Governor {
     /// `val` is the step's; `slots` are in policy order, `None` is an empty one; `max_seeds` limits live and committed
     /// seeds, 0 = unlimited.
     pub fn veto(
-        &mut self,
+        &self,
         command: &LifecycleCommand,
         val: &ValMetrics,
         slots: &[Option<SlotView>],
         max_seeds: u32,
     ) -> Option<&'static str> {
-        let factor = preflight::veto(command, &self.verdict, val, slots, max_seeds).filter(|_| self.is_enabled);
-        self.counts.vetoes += u32::from(factor.is_some());
-        factor
+        preflight::veto(command, &self.verdict, val, slots, max_seeds).filter(|_| self.is_enabled)
     }
 }
 
 /// The rollback of this step, for the learner that gives credit for it; `None` in every other step.
 ///
 /// Written by [`Work::GovernorRollback`](crate::schedule::Work::GovernorRollback). A learner reads it between that and [`Work::ReportRollbacks`](crate::schedule::Work::ReportRollbacks), edits its
-/// buffer, clears the env's recurrent state and notes in [`Rollback::credit`] what it did.
+/// buffer, clears the env's recurrent state and notes in [`Rollback::is_charged`] what it did.
 #[derive(Component, Clone, Debug, Default, PartialEq)]
 pub struct RollbackVerdict(pub Option<Rollback>);
 
@@ -134,24 +129,6 @@ pub struct Rollback {
     pub steps_lost: u32,
     /// Slots, in policy order, whose live seeds were pruned: those that took part in the network.
     pub pruned: SmallVec<[usize; 4]>,
-    /// Step of the last command that was carried out in this episode.
-    pub last_action_step: Option<u32>,
-    /// What a learner did with it.
-    pub credit: Credit,
-}
-
-/// Who was blamed.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub enum Credit {
-    /// No one: growth cannot have led here, there is no learner, or no transition was stored since the episode or the last
-    /// rollback that was charged began.
-    #[default]
-    Unattributed,
-    /// The last stored transition. Seeds that the rollback pruned cost nothing extra then.
-    Attributed {
-        /// Charged to it, as the learner clamped it.
-        penalty: f64,
-        /// Steps of the segment whose rewards became 0.
-        steps_forfeited: u32,
-    },
+    /// A learner has charged it to the last transition that it had stored, so that the seeds that it pruned cost nothing extra.
+    pub is_charged: bool,
 }

@@ -68,12 +68,6 @@ impl GovernorContext<'_> {
         trigger: SnapshotTrigger,
         taken: Captured,
     ) {
-        let counts = &mut env.governor.counts;
-        match action {
-            SnapshotAction::Capture => counts.snapshot_captures += u32::from(trigger != SnapshotTrigger::Initial),
-            SnapshotAction::Promote => counts.snapshot_promotions += 1,
-            SnapshotAction::Discard => counts.snapshot_discards += 1,
-        }
         let snapshot = GovernorSnapshot {
             action,
             trigger,
@@ -227,7 +221,6 @@ pub fn commit_snapshot(mut envs: Query<GovernedEnv>, mut context: GovernorContex
         if !env.status.participates() {
             continue;
         }
-        env.governor.last_action_step = Some(step);
         let is_new = |seed: &SeedRecord| seed.stage == SeedStage::Committed && seed.stage_entered_step == step;
         let has_committed = env.growing.slots.records().flatten().any(is_new);
         if has_committed && env.governor.is_enabled {

@@ -31,18 +31,13 @@ pub trait HostDesign: Send + Sync {
         Vec::new()
     }
 
-    /// The same host for images of `channels` channels and `side` pixels a side; `None` if there is none.
-    fn reading(&self, _channels: i64, _side: i64) -> Option<HostChoice> {
+    /// What a scenario writes for it, sizes and all, where it is of one of the engine's families.
+    fn family(&self) -> Option<HostChoice> {
         None
     }
 
     /// What its parameters and buffers start from, by name; those that are not here are drawn.
     fn weights(&self) -> Option<&BTreeMap<String, PlainTensor>> {
-        None
-    }
-
-    /// The next wider host of the same kind; `None` if there is none.
-    fn widened(&self) -> Option<HostChoice> {
         None
     }
 }

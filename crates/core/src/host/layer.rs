@@ -73,39 +73,27 @@ pub trait Layer: Send {
         Ok(max_pool_2x2(&self.forward(x, mode)?)?)
     }
 
-    /// The same layer with further handles of the same tensors.
-    fn share(&self) -> Box<dyn Layer>;
-
-    /// The layer as validation runs it, exact up to rounding; itself unless it has something to fold.
-    ///
-    /// # Errors
-    /// [`HostError::Torch`] if there is not enough memory.
-    fn fold(&self) -> Result<Box<dyn FoldedLayer>, HostError> {
-        Ok(Box::new(Unfolded(self.share())))
-    }
-}
-
-/// A layer in [`Mode::Eval`] whose constants, such as batch norm, are folded into its weights. The laws and the shapes of [`Layer`] hold:
-/// `[batch, channels, height, width]`, of texts `[batch, tokens, channels]`.
-pub trait FoldedLayer: Send {
-    /// Output of the layer.
-    ///
-    /// # Errors
-    /// [`HostError::Torch`] where shapes do not fit.
-    fn forward(&self, x: &Tensor) -> Result<Tensor, HostError>;
-
-    /// The layer and the 2×2 max pool behind it.
+    /// Output of the layer in [`Mode::Eval`], exact up to rounding, by what was folded at the last [`Self::refill`]: what
+    /// validation runs. The plain layer unless it has something to fold.
     ///
     /// # Errors
     /// As [`Self::forward`].
-    fn forward_pooled(&self, x: &Tensor) -> Result<Tensor, HostError> {
-        Ok(max_pool_2x2(&self.forward(x)?)?)
+    fn evaluate(&self, x: &Tensor) -> Result<Tensor, HostError> {
+        self.forward(x, Mode::Eval)
     }
 
-    /// Takes over the present weights and statistics, in place.
+    /// [`Self::evaluate`] and the 2×2 max pool behind it.
     ///
     /// # Errors
-    /// [`HostError::Torch`] if the device refuses.
+    /// As [`Self::forward`].
+    fn evaluate_pooled(&self, x: &Tensor) -> Result<Tensor, HostError> {
+        Ok(max_pool_2x2(&self.evaluate(x)?)?)
+    }
+
+    /// Folds constants, such as batch norm, into present weights, in place.
+    ///
+    /// # Errors
+    /// [`HostError::Torch`] if there is not enough memory.
     fn refill(&mut self) -> Result<(), HostError> {
         Ok(())
     }
@@ -123,24 +111,15 @@ impl Layer for Frozen {
         self.0.forward_pooled(x, Mode::Eval)
     }
 
-    fn share(&self) -> Box<dyn Layer> {
-        Box::new(Self(self.0.share()))
+    fn evaluate(&self, x: &Tensor) -> Result<Tensor, HostError> {
+        self.0.evaluate(x)
     }
 
-    fn fold(&self) -> Result<Box<dyn FoldedLayer>, HostError> {
-        self.0.fold()
-    }
-}
-
-/// A layer that has nothing to fold.
-struct Unfolded(Box<dyn Layer>);
-
-impl FoldedLayer for Unfolded {
-    fn forward(&self, x: &Tensor) -> Result<Tensor, HostError> {
-        self.0.forward(x, Mode::Eval)
+    fn evaluate_pooled(&self, x: &Tensor) -> Result<Tensor, HostError> {
+        self.0.evaluate_pooled(x)
     }
 
-    fn forward_pooled(&self, x: &Tensor) -> Result<Tensor, HostError> {
-        self.0.forward_pooled(x, Mode::Eval)
+    fn refill(&mut self) -> Result<(), HostError> {
+        self.0.refill()
     }
 }

@@ -19,7 +19,8 @@ use tch::{TchError, Tensor};
 
 pub use design::HostDesign;
 pub(crate) use families::presets;
-pub use layer::{Features, FoldedLayer, Layer, LayerDesign};
+pub use families::{reading, widened};
+pub use layer::{Features, Layer, LayerDesign};
 pub(crate) use layers::layer_of;
 pub use layers::{Conv, Embedding, Head, MaxPool, NormRelu, ResidualBlock, TextBlock, TextHead};
 pub use layout::{LayoutError, SlotLayout};
@@ -111,23 +112,10 @@ pub trait Host: Send {
     /// Draws new weights and resets the buffers, all in place.
     fn reinitialise(&mut self, rng: &mut RunRng) -> Result<(), HostError>;
 
-    /// The host as validation runs it. Holds handles on the host's own tensors, which are only ever written in place.
-    fn fold(&self) -> Result<Box<dyn FoldedHost>, HostError>;
-}
-
-/// A host in [`Mode::Eval`] whose constants, such as batch norm, are folded into its weights, exact up to rounding. The laws
-/// of [`Host`] hold.
-pub trait FoldedHost: Send {
-    /// That of the host.
-    fn num_ops(&self) -> usize;
-
-    /// One entry an op.
-    fn op_costs(&self) -> &[OpCost];
-
-    /// Features behind `ops` for features `x` in front of them, in the shapes of [`Host::run`]: images
-    /// `[batch, channels, height, width]`, texts `[batch, tokens, channels]`.
+    /// [`Self::run`] in [`Mode::Eval`], exact up to rounding, by what was folded at the last [`Self::refill`]: what validation
+    /// runs. In the same shapes: images `[batch, channels, height, width]`, texts `[batch, tokens, channels]`.
     fn evaluate(&self, ops: Range<usize>, x: &Tensor) -> Result<Tensor, HostError>;
 
-    /// Takes over the host's present weights and statistics: once per step, after its last training batch.
+    /// Folds constants, such as batch norm, into the present weights: once per step, after its last training batch.
     fn refill(&mut self) -> Result<(), HostError>;
 }

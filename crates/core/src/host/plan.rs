@@ -5,8 +5,8 @@ use std::sync::Arc;
 use tch::{Kind, TchError, Tensor};
 
 use super::layer::Frozen;
-use super::line::{BuiltHost, Line, Op};
-use super::{Features, Head, Host, HostError, InjectionSpec, Layer, LayerDesign, OpCost};
+use super::line::{BuiltHost, Op};
+use super::{Features, Head, Host, HostError, InjectionSpec, LayerDesign, OpCost};
 use crate::graph::{Graph, LayerGraph, NamedLayer};
 use crate::growth::{SlotId, Topology};
 use crate::nn::{Mode, ParamSet};
@@ -285,7 +285,7 @@ impl HostPlan {
             return Err(HostError::Broken(problem.to_string()));
         }
         let mut params = ParamSet::new(backend);
-        let mut ops: Vec<Op<Box<dyn Layer>>> = Vec::with_capacity(self.ops.len());
+        let mut ops: Vec<Op> = Vec::with_capacity(self.ops.len());
         for op in &self.ops {
             ops.push(match &op.layer {
                 None => Op::Pool,
@@ -310,11 +310,8 @@ impl HostPlan {
         }
         params.initialise(rng)?;
         let host = BuiltHost {
-            line: Line {
-                ops,
-                costs: self.op_costs(),
-                backend,
-            },
+            ops,
+            costs: self.op_costs(),
             injections: self.injection_specs(),
             params,
         };

@@ -1,6 +1,5 @@
 //! From an env at the end of its episode to the network that it holds: the host with its committed seeds.
 
-use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
 use bevy_ecs::query::QueryData;
@@ -50,50 +49,21 @@ impl EndedNetworkItem<'_, '_> {
         let whole = (last.accuracy_percent, last.loss);
         self.counterfactual.with_seeds(self.plan, &records, whole, is_committed)
     }
+
+    /// The order in which networks are kept: by accuracy, of equals the smallest, then the first env. `None` of an env that
+    /// failed, or was never measured.
+    pub(super) fn rank(&self) -> Option<(f64, u64, usize)> {
+        self.stats.end.filter(|end| end.reason != EpisodeEnd::Failed)?;
+        let shown = self.stats.last_val?.accuracy_percent;
+        let accuracy = self.validated().map_or(shown, |(accuracy, _)| accuracy);
+        let committed = self.slots.records().flatten().filter(|seed| is_committed(seed));
+        let parameters = committed.map(SeedRecord::params).sum();
+        (!accuracy.is_nan()).then_some((-accuracy, parameters, self.id.index))
+    }
 }
 
 fn is_committed(seed: &SeedRecord) -> bool {
     seed.stage == SeedStage::Committed
-}
-
-/// The order in which networks are kept: by accuracy, of equals the smallest, then the first env.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Rank {
-    /// Percent of the validation part.
-    accuracy: f64,
-    committed_parameters: u64,
-    env: usize,
-}
-
-impl Rank {
-    /// `None` of an env that failed, or was never measured.
-    pub(super) fn of(env: &EndedNetworkItem) -> Option<Self> {
-        env.stats.end.filter(|end| end.reason != EpisodeEnd::Failed)?;
-        let shown = env.stats.last_val?.accuracy_percent;
-        let accuracy = env.validated().map_or(shown, |(accuracy, _)| accuracy);
-        let committed = env.slots.records().flatten().filter(|seed| is_committed(seed));
-        (!accuracy.is_nan()).then(|| Self {
-            accuracy,
-            committed_parameters: committed.map(SeedRecord::params).sum(),
-            env: env.id.index,
-        })
-    }
-}
-
-impl Eq for Rank {}
-
-impl PartialOrd for Rank {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl Ord for Rank {
-    fn cmp(&self, other: &Self) -> Ordering {
-        let rest = |rank: &Self| (rank.committed_parameters, rank.env);
-        let by_accuracy = other.accuracy.total_cmp(&self.accuracy);
-        by_accuracy.then_with(|| rest(self).cmp(&rest(other)))
-    }
 }
 
 /// What all networks of a round have in common.

@@ -8,6 +8,8 @@ mod capture;
 mod shelf;
 mod test_part;
 
+use std::cmp::Ordering;
+
 use bevy_app::{App, Plugin};
 use bevy_ecs::prelude::*;
 
@@ -23,7 +25,7 @@ use crate::run::StopSignal;
 use crate::scenario::Keep;
 use crate::schedule::{AddWork, RoundEnd, Shutdown, Work};
 use crate::seed::BlueprintRegistry;
-use capture::{EndedNetwork, Rank, Surroundings};
+use capture::{EndedNetwork, Surroundings};
 
 /// Keeps networks.
 pub struct KeepPlugin;
@@ -106,8 +108,8 @@ fn take_out(
     whole_round: bool,
     surroundings: &Surroundings,
 ) -> Result<Vec<GrownNetwork>, Failure> {
-    let mut ended: Vec<_> = envs.iter_mut().filter_map(|env| Some((Rank::of(&env)?, env))).collect();
-    ended.sort_unstable_by_key(|(rank, _)| *rank);
+    let mut ended: Vec<_> = envs.iter_mut().filter_map(|env| Some((env.rank()?, env))).collect();
+    ended.sort_by(|(one, _), (other, _)| one.partial_cmp(other).unwrap_or(Ordering::Equal));
     if !whole_round {
         ended.truncate(1);
     }

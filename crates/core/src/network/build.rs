@@ -26,17 +26,11 @@ impl Graph {
         check("input", &[self.channels, self.side])?;
         for (index, named) in self.layers.iter().enumerate() {
             plan = self.slots_at(index, plan);
-            let impossible = |why: String| impossible(&named.name, why);
-            check_sizes(&named.name, &named.layer)?;
-            let input = plan.features();
-            if let Some(expected) = inputs_of(&named.layer)
-                && expected != input.channels
-            {
-                let channels = input.channels;
-                return Err(impossible(format!(
-                    "it reads {expected} channels, and the layers before it make {channels}"
-                )));
-            }
+            let channels = plan.features().channels;
+            let expected = check_sizes(&named.name, &named.layer)?.unwrap_or(channels);
+            require(expected == channels, &named.name, || {
+                format!("it reads {expected} channels, and the layers before it make {channels}")
+            })?;
             let layer: Arc<dyn LayerDesign> = match &named.layer {
                 LayerGraph::Pool => {
                     plan = plan.pool();
@@ -69,40 +63,45 @@ fn custom(name: &str, what: &'static str) -> NetworkError {
     NetworkError::Custom { name, what }
 }
 
-fn impossible(name: &str, why: String) -> NetworkError {
-    let name = name.into();
-    NetworkError::Impossible { name, why }
+fn require(holds: bool, name: &str, why: impl FnOnce() -> String) -> Result<(), NetworkError> {
+    match holds {
+        true => Ok(()),
+        false => Err(NetworkError::Impossible {
+            name: name.into(),
+            why: why(),
+        }),
+    }
 }
 
 /// Every size must be one.
 fn check(name: &str, sizes: &[i64]) -> Result<(), NetworkError> {
-    match sizes.iter().find(|size| !(1..=LARGEST).contains(*size)) {
-        None => Ok(()),
-        Some(size) => Err(impossible(name, format!("{size} is no size; valid: 1 to {LARGEST}"))),
-    }
+    let is_one = |size: &i64| (1..=LARGEST).contains(size);
+    let no_size = |size: &i64| format!("{size} is no size; valid: 1 to {LARGEST}");
+    sizes
+        .iter()
+        .try_for_each(|size| require(is_one(size), name, || no_size(size)))
 }
 
 fn check_kernel(name: &str, kernel: i64) -> Result<(), NetworkError> {
-    if (1..=WIDEST_KERNEL).contains(&kernel) && kernel % 2 == 1 {
-        return Ok(());
-    }
-    Err(impossible(
-        name,
-        format!("{kernel} is no kernel; valid: odd ones up to {WIDEST_KERNEL}"),
-    ))
+    let is_one = (1..=WIDEST_KERNEL).contains(&kernel) && kernel % 2 == 1;
+    require(is_one, name, || {
+        format!("{kernel} is no kernel; valid: odd ones up to {WIDEST_KERNEL}")
+    })
 }
 
 fn check_division(name: &str, what: &str, whole: i64, parts: i64) -> Result<(), NetworkError> {
-    if whole % parts == 0 {
-        return Ok(());
-    }
-    Err(impossible(
-        name,
-        format!("{whole} channels do not divide into {parts} {what}"),
-    ))
+    require(whole % parts == 0, name, || {
+        format!("{whole} channels do not divide into {parts} {what}")
+    })
 }
 
-fn check_sizes(name: &str, layer: &LayerGraph) -> Result<(), NetworkError> {
+/// Channels that a layer says it reads; `None` of one that reads any.
+fn check_sizes(name: &str, layer: &LayerGraph) -> Result<Option<i64>, NetworkError> {
+    let sizes = |reads: i64, others: &[i64]| {
+        check(name, &[reads])?;
+        check(name, others)?;
+        Ok(Some(reads))
+    };
     match *layer {
         LayerGraph::Conv {
             inputs,
@@ -111,45 +110,45 @@ fn check_sizes(name: &str, layer: &LayerGraph) -> Result<(), NetworkError> {
             stride,
             ..
         } => {
-            check(name, &[inputs, outputs, stride])?;
-            check_kernel(name, kernel)
+            check_kernel(name, kernel)?;
+            sizes(inputs, &[outputs, stride])
         }
-        LayerGraph::Pool => Ok(()),
+        LayerGraph::Pool => Ok(None),
         LayerGraph::MaxPool {
             kernel,
             stride,
             padding,
         } => {
             check(name, &[kernel, stride])?;
-            match kernel <= WIDEST_KERNEL && (0..=kernel / 2).contains(&padding) {
-                true => Ok(()),
-                false => Err(impossible(
-                    name,
-                    format!(
-                        "a pool {kernel} wide with padding {padding}; valid: up to {WIDEST_KERNEL}, and half of it"
-                    ),
-                )),
-            }
+            let is_one = kernel <= WIDEST_KERNEL && (0..=kernel / 2).contains(&padding);
+            require(is_one, name, || {
+                format!("a pool {kernel} wide with padding {padding}; valid: up to {WIDEST_KERNEL}, and half of it")
+            })?;
+            Ok(None)
         }
-        LayerGraph::NormRelu { channels, .. } => check(name, &[channels]),
+        LayerGraph::NormRelu { channels, .. } => sizes(channels, &[]),
         LayerGraph::Residual {
             inputs,
             outputs,
             stride,
             ..
-        } => check(name, &[inputs, outputs, stride]),
-        LayerGraph::Head { inputs, classes } => check(name, &[inputs, classes]),
+        } => sizes(inputs, &[outputs, stride]),
+        LayerGraph::Head { inputs, classes } => sizes(inputs, &[classes]),
         LayerGraph::Embedding {
             vocab, width, block, ..
-        } => check(name, &[vocab, width, block]),
+        } => sizes(vocab, &[width, block]),
         LayerGraph::Text {
             width, heads, block, ..
         } => {
-            check(name, &[width, heads, block])?;
-            check_division(name, "heads", width, heads)
+            let reads = sizes(width, &[heads, block])?;
+            check_division(name, "heads", width, heads)?;
+            Ok(reads)
         }
-        LayerGraph::TextHead { width, vocab, .. } => check(name, &[width, vocab]),
-        LayerGraph::Seed(ref seed) => check_seed(name, seed),
+        LayerGraph::TextHead { width, vocab, .. } => sizes(width, &[vocab]),
+        LayerGraph::Seed(ref seed) => {
+            check_seed(name, seed)?;
+            Ok(Some(seed.channels))
+        }
         LayerGraph::Custom => Err(custom(name, "a layer")),
     }
 }
@@ -157,12 +156,9 @@ fn check_sizes(name: &str, layer: &LayerGraph) -> Result<(), NetworkError> {
 fn check_seed(name: &str, seed: &SeedGraph) -> Result<(), NetworkError> {
     let channels = seed.channels;
     check(name, &[channels])?;
-    if !(0.0..=1.0).contains(&seed.amplitude) {
-        return Err(impossible(
-            name,
-            format!("{} is no amplitude; valid: 0 to 1", seed.amplitude),
-        ));
-    }
+    require((0.0..=1.0).contains(&seed.amplitude), name, || {
+        format!("{} is no amplitude; valid: 0 to 1", seed.amplitude)
+    })?;
     match &seed.module {
         ModuleGraph::Noop | ModuleGraph::Norm => Ok(()),
         ModuleGraph::SqueezeExcite { hidden } | ModuleGraph::TwoMaps { hidden, .. } => check(name, &[*hidden]),
@@ -175,10 +171,9 @@ fn check_seed(name: &str, seed: &SeedGraph) -> Result<(), NetworkError> {
             for layer in layers {
                 width = check_stacked(name, width, *layer)?;
             }
-            match width == channels {
-                true => Ok(()),
-                false => Err(impossible(name, format!("it makes {width} channels of {channels}"))),
-            }
+            require(width == channels, name, || {
+                format!("it makes {width} channels of {channels}")
+            })
         }
         ModuleGraph::Custom => Err(custom(name, "a seed module")),
     }
@@ -202,25 +197,8 @@ fn check_stacked(name: &str, width: i64, layer: StackLayer) -> Result<i64, Netwo
         StackLayer::Silu => (width, width),
         StackLayer::Norm { channels } => (channels, channels),
     };
-    match reads == width {
-        true => Ok(makes),
-        false => Err(impossible(
-            name,
-            format!("a part of it reads {reads} channels where there are {width}"),
-        )),
-    }
-}
-
-/// Channels that a layer says it reads; `None` of one that reads any.
-const fn inputs_of(layer: &LayerGraph) -> Option<i64> {
-    Some(match *layer {
-        LayerGraph::Conv { inputs, .. } | LayerGraph::Residual { inputs, .. } | LayerGraph::Head { inputs, .. } => {
-            inputs
-        }
-        LayerGraph::NormRelu { channels, .. } => channels,
-        LayerGraph::Embedding { vocab, .. } => vocab,
-        LayerGraph::Text { width, .. } | LayerGraph::TextHead { width, .. } => width,
-        LayerGraph::Seed(ref seed) => seed.channels,
-        LayerGraph::Pool | LayerGraph::MaxPool { .. } | LayerGraph::Custom => return None,
-    })
+    require(reads == width, name, || {
+        format!("a part of it reads {reads} channels where there are {width}")
+    })?;
+    Ok(makes)
 }

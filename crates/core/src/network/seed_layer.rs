@@ -1,7 +1,5 @@
 //! A grown seed as a layer of a host.
 
-use std::sync::{Arc, Mutex, PoisonError};
-
 use tch::Tensor;
 
 use crate::graph::{LayerGraph, SeedGraph};
@@ -68,7 +66,7 @@ impl LayerDesign for SeedDesign {
             params.adopt(name, gate.params())?;
         }
         Ok(Box::new(SeedLayer {
-            instance: Arc::new(Mutex::new(SeedInstance { module, gate })),
+            instance: SeedInstance { module, gate },
             operator: self.graph.operator,
             amplitude: self.graph.amplitude,
         }))
@@ -76,27 +74,17 @@ impl LayerDesign for SeedDesign {
 }
 
 struct SeedLayer {
-    /// Locked by the thread that runs the host, one at a time.
-    instance: Arc<Mutex<SeedInstance>>,
+    instance: SeedInstance,
     operator: AlphaAlgorithm,
     amplitude: f64,
 }
 
 impl Layer for SeedLayer {
     fn forward(&self, x: &Tensor, mode: Mode) -> Result<Tensor, HostError> {
-        // A panic while it was held has changed nothing.
-        let instance = self.instance.lock().unwrap_or_else(PoisonError::into_inner);
-        let blended = instance.blend(x, self.amplitude, self.operator, false, mode);
+        let blended = self.instance.blend(x, self.amplitude, self.operator, false, mode);
         blended.map_err(|error| match error {
             BlendError::Torch(error) => error.into(),
             other => HostError::Broken(other.to_string()),
-        })
-    }
-
-    fn share(&self) -> Box<dyn Layer> {
-        Box::new(Self {
-            instance: Arc::clone(&self.instance),
-            ..*self
         })
     }
 }

@@ -8,17 +8,14 @@ use bevy_ecs::prelude::*;
 
 use super::{Continuation, Labels, LogFile, Manifest, RunDirectory, ScenarioFile};
 use crate::controller::ActiveController;
-use crate::env::{Devices, EnvPool, Experiment, HostParams, LoadedData, SelfTest};
+use crate::env::{EnvPool, Experiment, HostParams, LoadedData, SelfTest};
 use crate::growth::Topology;
 use crate::health::Failure;
-use crate::learner::{Horizon, LearnerSchedules, PolicyLearner};
+use crate::learner::PolicyLearner;
 use crate::run::{ChosenResidency, Inventory, MissingPart};
-use crate::scenario::{Scenario, resolved_ron};
+use crate::scenario::resolved_ron;
 use crate::telemetry::sinks::Console;
-use crate::telemetry::{
-    BigInteger, DatasetInfo, EntropyAnneal, Event, LearnerSetup, Num, RunStarted, Sinks, TaskKind, TelemetryHub,
-    TelemetryOutbox,
-};
+use crate::telemetry::{BigInteger, DatasetInfo, Event, RunStarted, Sinks, TaskKind, TelemetryHub, TelemetryOutbox};
 use crate::torch::mixed_name;
 use crate::training::TrainingPrecision;
 
@@ -133,7 +130,6 @@ fn manifest(
     directory: &RunDirectory,
     started: &RunStarted,
 ) -> Manifest {
-    let (experiment, devices) = (world.resource::<Experiment>(), world.resource::<Devices>());
     let plugins = world.get_resource::<Inventory>().map_or(&[][..], Inventory::plugins);
     let versions = plugins
         .iter()
@@ -143,9 +139,8 @@ fn manifest(
     manifest.scenario_path = file.path.map(lossy);
     manifest.scenario_folder = file.folder.map(lossy);
     manifest.labels = recording.labels.clone();
-    manifest.env_devices = experiment.envs.iter().map(|&env| devices.index_of_env(env)).collect();
     manifest.plugins = versions.collect();
-    manifest.threads.env_workers = world.resource::<EnvPool>().threads();
+    manifest.env_workers = world.resource::<EnvPool>().threads();
     manifest
 }
 
@@ -155,9 +150,12 @@ fn run_started(world: &mut World, scenario_hash: &str, resume: Option<&Continuat
         .iter(world)
         .next()
         .map_or(0, |params| params.0);
-    let learner = learner_setup(world);
+    let learns = world.contains_resource::<PolicyLearner>();
     let mut controller = world.resource_mut::<ActiveController>();
-    let controller_hash = controller.0.get().fingerprint().map(String::from);
+    let controller = controller.0.get();
+    let controller_hash = controller.fingerprint().map(String::from);
+    let policy = controller.learned().filter(|_| learns);
+    let policy_params = policy.map(|policy| policy.net().params().count());
     let (experiment, data) = (world.resource::<Experiment>(), world.resource::<LoadedData>());
     let (scenario, task) = (&experiment.scenario, &experiment.task);
     let precision = world.resource::<TrainingPrecision>().0;
@@ -173,22 +171,15 @@ fn run_started(world: &mut World, scenario_hash: &str, resume: Option<&Continuat
         },
         controller: scenario.policy.controller.clone(),
         controller_hash,
-        reward_family: scenario.reward.name().into(),
-        reward_mode: scenario.reward.mode().into(),
         n_envs: scenario.run.n_envs as u32,
         n_rounds: scenario.run.rounds,
         max_steps: task.max_steps,
-        n_episodes: u64::from(scenario.run.rounds) * scenario.run.n_envs as u64,
         slots: experiment.layout.slots().iter().map(|spec| spec.slot).collect(),
-        max_seeds: (task.max_seeds > 0).then_some(task.max_seeds),
         min_training_steps: Some(scenario.lifecycle.gates.min_training_steps),
         host_params,
-        lr_host: Some(Num(task.host_opt.lr())),
-        max_grad_norm_host: task.max_grad_norm.map(Num),
-        learner,
+        policy_params,
         seed: BigInteger(scenario.run.seed),
         env_devices: scenario.run.devices.iter().map(ToString::to_string).collect(),
-        amp_enabled: precision.is_some(),
         amp_dtype: mixed_name(precision).map(String::from),
         matmul_precision: scenario.run.matmul_precision_in_force().name().into(),
         deterministic: scenario.run.deterministic,
@@ -202,46 +193,8 @@ fn run_started(world: &mut World, scenario_hash: &str, resume: Option<&Continuat
             residency_reason: residency.map(|chosen| chosen.reason.clone()),
             notes: data.set.notes().to_vec(),
         },
-        start_round: experiment.rounds.start,
         resumed_from: resume.map(|point| point.checkpoint.clone()),
         fallbacks: world.resource::<SelfTest>().fallbacks.clone(),
         file_hashes: BTreeMap::new(),
     }
-}
-
-/// `None` if the run's controller does not learn.
-fn learner_setup(world: &mut World) -> Option<LearnerSetup> {
-    if !world.contains_resource::<PolicyLearner>() {
-        return None;
-    }
-    let (policy_params, lstm_hidden) = {
-        let mut controller = world.get_resource_mut::<ActiveController>()?;
-        let net = controller.0.get().learned()?.net();
-        (net.params().count(), net.spec().config.hidden_dim)
-    };
-    let Scenario { run, learner, .. } = &world.resource::<Experiment>().scenario;
-    let horizon = Horizon {
-        total_updates: learner.planned_updates(run.rounds),
-        envs: run.n_envs,
-    };
-    let (start, end) = learner.entropy_coefs();
-    let anneal_updates = horizon.updates_of(learner.entropy_anneal_episodes, learner) as u32;
-    Some(LearnerSetup {
-        policy_params,
-        policy_device: run.devices.first().map(ToString::to_string).unwrap_or_default(),
-        lstm_hidden: lstm_hidden as u32,
-        lr: Num(learner.lr),
-        clip_ratio: Num(learner.clip_ratio),
-        gamma: Num(learner.gamma),
-        gae_lambda: Num(learner.gae_lambda),
-        entropy_coef: Num(LearnerSchedules::at(0, learner, horizon).entropy_coef),
-        entropy_anneal: (anneal_updates > 0).then(|| EntropyAnneal {
-            start: Num(start),
-            end: Num(end),
-            rounds: anneal_updates.saturating_mul(learner.episodes_per_update),
-        }),
-        value_coef: Num(learner.value_coef),
-        max_grad_norm_policy: learner.max_grad_norm.map(Num),
-        update_epochs: learner.epochs,
-    })
 }

@@ -13,6 +13,17 @@ pub(super) fn write_json(path: &Path, content: &impl Serialize) -> std::io::Resu
     replace_synced(path, &text)
 }
 
+/// Of all files in a folder; what cannot be looked at counts for nothing.
+pub(crate) fn bytes_below(folder: &Path) -> u64 {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let size = |entry: std::fs::DirEntry| match entry.metadata() {
+        Ok(metadata) if metadata.is_dir() => bytes_below(&entry.path()),
+        Ok(metadata) if metadata.is_file() => metadata.len(),
+        _ => 0,
+    };
+    entries.map(size).sum()
+}
+
 /// Makes `name` in `folder` a link to `target`. Convenience only: a folder that cannot hold the link, or something else of
 /// that name, is left as it is, with a warning.
 #[cfg(unix)]

@@ -9,6 +9,7 @@ use rayon::prelude::*;
 use serde::Serialize;
 
 use super::directory::{MANIFEST_FILE, RESOLVED_FILE, RunDirectory, SOURCE_FILE};
+use super::files::bytes_below;
 use super::manifest::ManifestHead;
 use super::status::{RunStatus, STATUS_FILE};
 use crate::health::{AtPath, FileError};
@@ -196,17 +197,6 @@ fn why(error: &FileError, file: &str, meaning: &str) -> String {
         ErrorKind::NotFound => format!("it has no {file}: {meaning}"),
         _ => format!("its {file} cannot be read: {}", error.source),
     }
-}
-
-/// What cannot be looked at counts for nothing.
-fn bytes_below(folder: &Path) -> u64 {
-    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
-    let size = |entry: std::fs::DirEntry| match entry.metadata() {
-        Ok(metadata) if metadata.is_dir() => bytes_below(&entry.path()),
-        Ok(metadata) if metadata.is_file() => metadata.len(),
-        _ => 0,
-    };
-    entries.map(size).sum()
 }
 
 /// The runs in `root`, the newest first.

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::directory::{MANIFEST_FILE, RunDirectory, RunDirectoryError};
 use super::files::write_json;
 use crate::health::{AtPath, FileError};
-use crate::telemetry::{BigInteger, DatasetInfo, RunStarted, SCHEMA_MAJOR, SCHEMA_MINOR, Timestamp};
+use crate::telemetry::{BigInteger, DatasetInfo, RunStarted, Timestamp};
 use crate::torch::libtorch_version;
 
 /// Environment variables that may change how a run behaves; no others are recorded.
@@ -69,13 +69,6 @@ pub struct Libraries {
     pub tch: &'static str,
     /// Version of libtorch, as the loaded library says.
     pub libtorch: String,
-}
-
-/// A device as the scenario names it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct DeviceInfo {
-    /// As in scenarios, e.g. `cuda:0`.
-    pub name: String,
 }
 
 /// What the user says about a run, beyond its scenario.
@@ -148,27 +141,6 @@ fn value_of(text: &str, key: &str, separator: char) -> Option<String> {
         .map(|(_, value)| value.trim().to_owned())
 }
 
-/// How many threads do what.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub struct Threads {
-    /// Envs that are worked on at once.
-    pub env_workers: usize,
-    /// Inside one tensor operation.
-    pub intra_op: usize,
-}
-
-/// What was asked for, as it was resolved.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Resolved {
-    /// What autocast computes in; `None`: full precision.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub amp_dtype: Option<String>,
-    /// Precision of f32 matrix products.
-    pub matmul_precision: String,
-    /// Whether only kernels with reproducible results were used.
-    pub deterministic: bool,
-}
-
 /// The content of `manifest.json`.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Manifest {
@@ -197,29 +169,20 @@ pub struct Manifest {
     pub libraries: Libraries,
     /// Where the run was played.
     pub machine: Machine,
-    /// Devices of the run.
-    pub devices: Vec<DeviceInfo>,
-    /// Index into `devices` per env.
-    pub env_devices: Vec<usize>,
-    /// Threads of the run.
-    pub threads: Threads,
-    /// Settings that depend on the machine.
-    pub resolved: Resolved,
+    /// Envs that are worked on at once.
+    pub env_workers: usize,
     /// Environment variables that may change a run.
     pub environment: BTreeMap<String, String>,
     /// What was trained on.
     pub dataset: DatasetInfo,
     /// Versions by name.
     pub plugins: BTreeMap<String, String>,
-    /// Version of the events.
-    pub telemetry_schema: String,
 }
 
 impl Manifest {
-    /// What the process itself knows, and the event of the run's start. The caller fills in what the user says,
-    /// which env uses which device, plugins and the number of workers.
+    /// What the process itself knows, and the event of the run's start. The caller fills in what the user says, plugins and the
+    /// number of workers.
     pub fn new(directory: &RunDirectory, started: &RunStarted) -> Self {
-        let devices = started.env_devices.iter().cloned();
         let variables = std::env::vars_os()
             .filter_map(|(key, value)| Some((key.into_string().ok()?, value.to_string_lossy().into_owned())));
         Self {
@@ -239,21 +202,10 @@ impl Manifest {
                 libtorch: libtorch_version(),
             },
             machine: Machine::current(),
-            devices: devices.map(|name| DeviceInfo { name }).collect(),
-            env_devices: Vec::new(),
-            threads: Threads {
-                env_workers: 1,
-                intra_op: 1,
-            },
-            resolved: Resolved {
-                amp_dtype: started.amp_dtype.clone(),
-                matmul_precision: started.matmul_precision.clone(),
-                deterministic: started.deterministic,
-            },
+            env_workers: 1,
             environment: recorded_environment(variables),
             dataset: started.dataset.clone(),
             plugins: BTreeMap::new(),
-            telemetry_schema: format!("{SCHEMA_MAJOR}.{SCHEMA_MINOR}"),
         }
     }
 

@@ -30,66 +30,51 @@ use crate::telemetry::{
     statistics,
 };
 use crate::telemetry::{MeasuredRound, measure_round};
-use crate::torch::HostSyncCounter;
 use crate::unfinished::UnfinishedRound;
 use crate::validation::{Counterfactual, TestResult, ValPlan};
 
-/// When the round began, and what had been read from devices by then.
+/// When the round began.
 #[derive(Resource)]
 pub struct RoundStarted {
     at: Instant,
-    reads: u64,
     /// What the round had taken when the process took it up, if it did not begin it.
-    before: Taken,
-}
-
-/// What a round has taken.
-#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
-struct Taken {
-    time: Duration,
-    reads: u64,
+    before: Duration,
 }
 
 impl RoundStarted {
-    fn now(syncs: &HostSyncCounter) -> Self {
+    fn now() -> Self {
         Self {
             at: Instant::now(),
-            reads: syncs.count(),
-            before: Taken::default(),
+            before: Duration::ZERO,
         }
     }
 
     /// So far.
-    fn taken(&self, syncs: &HostSyncCounter) -> Taken {
-        Taken {
-            time: self.before.time + self.at.elapsed(),
-            reads: self.before.reads + syncs.count() - self.reads,
-        }
+    fn taken(&self) -> Duration {
+        self.before + self.at.elapsed()
     }
 }
 
 /// In a checkpoint inside a round.
 const TAKEN: &str = "taken";
 
+/// What a round has taken, as checkpoints keep it.
+#[derive(Serialize, Deserialize)]
+struct Taken {
+    time: Duration,
+}
+
 /// For a checkpoint inside the round.
-pub(crate) fn save_record(
-    started: Res<RoundStarted>,
-    syncs: Res<HostSyncCounter>,
-    mut round: ResMut<UnfinishedRound>,
-) -> Result<(), Failure> {
-    Ok(round.put(TAKEN, &started.taken(&syncs))?)
+pub(crate) fn save_record(started: Res<RoundStarted>, mut round: ResMut<UnfinishedRound>) -> Result<(), Failure> {
+    let time = started.taken();
+    Ok(round.put(TAKEN, &Taken { time })?)
 }
 
 /// What [`save_record`] has kept.
-pub(crate) fn restore_record(
-    mut started: ResMut<RoundStarted>,
-    syncs: Res<HostSyncCounter>,
-    round: Res<UnfinishedRound>,
-) -> Result<(), Failure> {
-    *started = RoundStarted {
-        before: round.get(TAKEN)?,
-        ..RoundStarted::now(&syncs)
-    };
+pub(crate) fn restore_record(mut started: ResMut<RoundStarted>, round: Res<UnfinishedRound>) -> Result<(), Failure> {
+    let Taken { time: before } = round.get(TAKEN)?;
+    let at = Instant::now();
+    *started = RoundStarted { at, before };
     Ok(())
 }
 
@@ -105,7 +90,7 @@ impl Plugin for RecordPlugin {
         app.register_required_components::<EnvId, EnvStatusTracker>();
         app.init_resource::<RoundHistory>()
             .init_resource::<MeasuredRound>()
-            .insert_resource(RoundStarted::now(&HostSyncCounter::default()))
+            .insert_resource(RoundStarted::now())
             .add_work(Startup, Work::Announce, announce)
             .add_work_if(Startup, Work::StopEarly, stop_early, resource_exists::<TelemetryHub>)
             .add_work_if(RoundEnd, Work::StopEarly, stop_early, round_is_complete)
@@ -127,12 +112,8 @@ impl Plugin for RecordPlugin {
     }
 }
 
-pub(crate) fn begin_record(
-    mut started: ResMut<RoundStarted>,
-    mut trackers: Query<&mut EnvStatusTracker>,
-    syncs: Res<HostSyncCounter>,
-) {
-    *started = RoundStarted::now(&syncs);
+pub(crate) fn begin_record(mut started: ResMut<RoundStarted>, mut trackers: Query<&mut EnvStatusTracker>) {
+    *started = RoundStarted::now();
     for mut tracker in &mut trackers {
         *tracker = EnvStatusTracker::default();
     }
@@ -328,14 +309,12 @@ pub(crate) fn round_stats(
     envs: Query<RoundOfEnv>,
     mut history: ResMut<RoundHistory>,
     started: Res<RoundStarted>,
-    syncs: Res<HostSyncCounter>,
     update: Option<Res<LastUpdate>>,
     measured: Res<MeasuredRound>,
     mut record: RecordContext,
 ) {
     let round = record.clock.round();
-    let update = update.as_ref().and_then(|update| update.0.as_ref());
-    if let Some(update) = update {
+    if let Some(update) = update.as_ref().and_then(|update| update.0.as_ref()) {
         record.outbox.push(Event::round(round, update.clone()));
     }
     let mut envs: Vec<_> = envs.iter().collect();
@@ -367,7 +346,7 @@ pub(crate) fn round_stats(
         .map(|env| env.stats.last_val.unwrap_or(UNMEASURED).loss)
         .collect();
     let perplexity = statistics::mean_and_std(&last_losses).map(|(loss, _)| Num(loss.exp()));
-    let perf = round_perf(env_steps, &started, &syncs, &mut record);
+    let perf = round_perf(env_steps, &started, &record);
     let rounds_left = record.experiment.rounds.end - record.clock.round() - 1;
     let payload = RoundFinished {
         accuracy_mean: Num(mean),
@@ -383,8 +362,6 @@ pub(crate) fn round_stats(
         paid: round_rewards(&rewards),
         growth,
         governor,
-        charges: update.and_then(|update| update.data).map(|data| data.charges),
-        updates: update.map(|update| update.verdict()).into_iter().collect(),
         amp: loss_scales(&envs),
         fallbacks: fallbacks.any(),
         metrics: measured.0.clone(),
@@ -395,25 +372,15 @@ pub(crate) fn round_stats(
     record.flush();
 }
 
-/// How fast a round of `env_steps` steps of all envs was played, and what telling of it has cost.
-fn round_perf(
-    env_steps: u64,
-    started: &RoundStarted,
-    syncs: &HostSyncCounter,
-    record: &mut RecordContext,
-) -> PerfRound {
-    let taken = started.taken(syncs);
-    let wall_s = taken.time.as_secs_f64();
+/// How fast a round of `env_steps` steps of all envs was played.
+fn round_perf(env_steps: u64, started: &RoundStarted, record: &RecordContext) -> PerfRound {
+    let wall_s = started.taken().as_secs_f64();
     let samples = env_steps * record.data.feed.train_samples() as u64;
     PerfRound {
         round_wall_s: Num(wall_s),
         env_steps_per_s: Num(env_steps as f64 / wall_s),
         samples_per_s: Num(samples as f64 / wall_s),
         samples,
-        rounds_per_hour: Num(3600.0 / wall_s),
-        telemetry_ms: Num(record.hub.take_cost().as_secs_f64() * 1e3),
-        host_reads: taken.reads,
-        waits: env_steps,
         feed_wait_ms: record
             .data
             .readers

@@ -6,18 +6,13 @@ use bevy_ecs::prelude::*;
 use serde::{Deserialize, Serialize};
 
 use super::breakdown::{RewardBreakdown, Term};
-use crate::telemetry::{Num, TermSummary, statistics};
-
-/// Changes of accuracy that stability looks back over.
-const STABILITY_WINDOW: usize = 20;
+use crate::telemetry::{Num, TermSummary};
 
 /// A rewarded step.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RewardedStep {
     /// 1-based.
     pub step: u32,
-    /// Percent.
-    pub accuracy: f64,
     /// What parameters and slots cost by the yardstick of all rewards, points.
     pub rent: f64,
     /// What was paid.
@@ -68,22 +63,6 @@ impl EpisodeReward {
             total.max.0 = total.max.0.max(amount);
         }
         totals
-    }
-
-    /// How steady the accuracy was lately, from near 0 to 1: `1 / (1 + sd)` of the last 20 changes from step to step; 1
-    /// with fewer than two of them.
-    pub fn stability(&self) -> f64 {
-        let changes: Vec<f64> = self
-            .steps
-            .windows(2)
-            .map(|pair| pair[1].accuracy - pair[0].accuracy)
-            .collect();
-        let recent = &changes[changes.len().saturating_sub(STABILITY_WINDOW)..];
-        if recent.len() < 2 {
-            return 1.0;
-        }
-        let (_, deviation) = statistics::mean_and_std(recent).unwrap_or_default();
-        1.0 / (1.0 + deviation)
     }
 
     /// Edits the record after a rollback as the rollout buffer is edited: the last step gets `penalty`

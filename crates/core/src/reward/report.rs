@@ -24,7 +24,6 @@ pub fn episode_rewards(episode: &EpisodeReward, gamma: f64) -> EpisodeRewards {
     EpisodeRewards {
         reward: Num(episode.total()),
         return_discounted: Num(episode.discounted(gamma)),
-        stability: Num(episode.stability()),
         rent: Some(Num(episode.mean_rent())),
         reward_terms: episode
             .terms()

@@ -137,7 +137,6 @@ pub(crate) fn compute_reward(
         env.reward.0 = Some(breakdown);
         env.episode.steps.push(RewardedStep {
             step: inputs.step,
-            accuracy: inputs.accuracy,
             rent: standard_rent(&inputs),
             breakdown,
         });

@@ -50,7 +50,7 @@ fn results(kernels: Kernels) -> Result<Vec<Tensor>, Failure> {
     let rng = || RunRng::new(0, Domain::HostInit, &[]);
     let plan = HostPlan::new(1, SIDE).layer("block", Conv::new(8, 3)).pool();
     let plan = plan.layer("point", Conv::new(16, 1)).slot(0, 0).pool();
-    let host = plan
+    let mut host = plan
         .layer("residual", ResidualBlock::new(32, 2))
         .head(3)
         .build(&mut rng(), backend)?;
@@ -82,14 +82,14 @@ fn results(kernels: Kernels) -> Result<Vec<Tensor>, Failure> {
     let (x, y) = (images(kernels)?, Tensor::from_slice(&LABELS));
     let logits = grafted::forward(&*host, &grafts.collect::<Vec<_>>(), &x, Mode::Train)?;
     kernels::backward(&sums.train_loss((0, 0), &logits, &y, 0.1)?, backend)?;
-    let _no_grad = NoGrad::new();
-    let mut folded = host.fold()?;
-    folded.refill()?;
-    let evaluated = folded.evaluate(0..host.num_ops(), &x)?;
-    sums.add_val(&evaluated, &y, 0)?;
     let gradients = params.iter().map(|param| param.tensor.grad()).filter(Tensor::defined);
+    let gradients: Vec<Tensor> = gradients.collect();
+    let _no_grad = NoGrad::new();
+    host.refill()?;
+    let evaluated = host.evaluate(0..host.num_ops(), &x)?;
+    sums.add_val(&evaluated, &y, 0)?;
     let found = [x, logits.detach(), evaluated, sums.pack().shallow_clone()];
-    Ok(gradients.chain(found).collect())
+    Ok(gradients.into_iter().chain(found).collect())
 }
 
 /// Of bytes, as a feed makes them.

@@ -4,20 +4,12 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::growth::{AlphaCurve, AlphaMode, DEFAULT_STEEPNESS};
+use crate::growth::{AlphaCurve, AlphaMode, DEFAULT_STEEPNESS, FailureReason};
 
 /// Two amplitudes closer than this are the same.
 pub const ALPHA_TOLERANCE: f64 = 1e-6;
 
 const MIN_STEEPNESS: f64 = 0.1;
-
-/// A ramp that was ordered while another one runs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum AlphaError {
-    /// Another ramp runs.
-    #[error("a ramp of alpha can only start while alpha rests; it is moving {0}")]
-    NotHolding(AlphaMode),
-}
 
 /// Shape of a ramp: its easing, and how steep a sigmoid is (ignored by the other curves).
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -104,9 +96,9 @@ impl AlphaController {
 
     /// Orders a ramp from here to `target` (clamped to [0, 1]) over `steps` ticks. No ticks, or no distance, and
     /// alpha is there at once. Refused while another ramp runs, so that no controller can dither.
-    pub fn retarget(&mut self, target: f64, steps: u32, shape: RampShape) -> Result<(), AlphaError> {
+    pub fn retarget(&mut self, target: f64, steps: u32, shape: RampShape) -> Result<(), FailureReason> {
         if self.mode != AlphaMode::Hold {
-            return Err(AlphaError::NotHolding(self.mode));
+            return Err(FailureReason::AlphaBusy { mode: self.mode });
         }
         self.begin(target, steps, shape);
         Ok(())

@@ -57,8 +57,12 @@ pub trait SeedModule: Send {
     /// Every tensor of the module.
     fn params(&self) -> &ParamSet;
 
-    /// Multiply-accumulates per sample over `positions` spatial positions, or tokens.
-    fn macs(&self, positions: u64) -> u64;
+    /// Multiply-accumulates per sample over `positions` spatial positions, or tokens; by default those of a module that
+    /// applies each of its matrices and kernels once at every position.
+    fn macs(&self, positions: u64) -> u64 {
+        let weights = self.params().trainable().iter().filter(|param| param.tensor.dim() > 1);
+        weights.map(|weight| weight.tensor.numel() as u64).sum::<u64>() * positions
+    }
 }
 
 /// A kind of seed.

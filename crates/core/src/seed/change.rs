@@ -6,8 +6,8 @@
 
 use smallvec::SmallVec;
 
-use super::{AlphaError, PruneOrder, RampShape, SeedRecord};
-use crate::growth::{AlphaAlgorithm, AlphaSpeed, FailureReason, GateLevel, GateResult, SeedStage, StageCause};
+use super::{PruneOrder, RampShape, SeedRecord};
+use crate::growth::{AlphaAlgorithm, AlphaSpeed, GateResult, SeedStage, StageCause};
 
 /// The record as it will be (`None` = slot empty), and what changes with it.
 #[derive(Clone, Debug, PartialEq)]
@@ -37,8 +37,6 @@ pub struct Change {
     pub gate: Option<GateReport>,
     /// Set with the transition to Pruned.
     pub pruned: Option<PruneOrder>,
-    /// Ticks since the prune; set when the slot became empty.
-    pub idle_steps: Option<u32>,
     /// What to do to module, gate and optimizer, in this order.
     pub effects: SmallVec<[Effect; 2]>,
 }
@@ -54,10 +52,6 @@ pub struct Transition {
     pub cause: StageCause,
     /// Alpha before the change.
     pub alpha: f64,
-    /// Steps spent in `from`.
-    pub steps_in_stage: u32,
-    /// Percentage points gained in `from`; 0 where alpha could not be positive.
-    pub accuracy_delta: f64,
 }
 
 /// An ordered ramp, possibly with another blend operator.
@@ -71,8 +65,6 @@ pub struct Retarget {
     pub speed: AlphaSpeed,
     /// Easing of the ramp.
     pub shape: RampShape,
-    /// Blend operator before.
-    pub operator_from: AlphaAlgorithm,
     /// Blend operator from now on.
     pub operator_to: AlphaAlgorithm,
 }
@@ -103,36 +95,4 @@ pub enum Effect {
     StopWeightDecay,
     /// Drop module, gate and optimizer, before any event is written.
     DropSeed,
-}
-
-/// Why an operation was declined; `gate` holds the checks where a gate was tried (boxed: most refusals have none).
-#[derive(Clone, Debug, PartialEq, thiserror::Error)]
-#[error("{reason}")]
-pub struct Refusal {
-    /// Why.
-    pub reason: FailureReason,
-    /// The gate that failed.
-    pub gate: Option<Box<GateResult>>,
-}
-
-impl Refusal {
-    pub(super) fn at_gate(result: GateResult) -> Self {
-        let gate: GateLevel = result.level;
-        Self {
-            reason: FailureReason::GateFailed { gate },
-            gate: Some(Box::new(result)),
-        }
-    }
-}
-
-impl From<FailureReason> for Refusal {
-    fn from(reason: FailureReason) -> Self {
-        Self { reason, gate: None }
-    }
-}
-
-impl From<AlphaError> for Refusal {
-    fn from(AlphaError::NotHolding(mode): AlphaError) -> Self {
-        FailureReason::AlphaBusy { mode }.into()
-    }
 }

@@ -114,8 +114,8 @@ impl Life {
     /// Carries out `operation` on the seed; a refusal leaves the slot as it is.
     pub fn order(
         &mut self,
-        operation: impl FnOnce(&SeedRecord, &Rules) -> Result<Plan, Refusal>,
-    ) -> Result<Change, Refusal> {
+        operation: impl FnOnce(&SeedRecord, &Rules) -> Result<Plan, FailureReason>,
+    ) -> Result<Change, FailureReason> {
         let plan = operation(self.seed(), &self.rules())?;
         Ok(plan.commit(&mut self.slot))
     }

@@ -1,6 +1,6 @@
 //! The content of an occupied slot: a module and, for the Gate operator, its gate network.
 
-use tch::{TchError, Tensor};
+use tch::Tensor;
 
 use super::{BlendError, BlueprintError, BlueprintRegistry, GateNetwork, Residual, SeedModule, fit_residual};
 use crate::growth::AlphaAlgorithm;
@@ -73,7 +73,7 @@ impl SeedInstance {
         };
         let delta = fit_residual(delta, x)?;
         let gate = match (algorithm, &self.gate) {
-            (AlphaAlgorithm::Gate, Some(gate)) => Some(fit_gate(gate.forward(x)?, x)?),
+            (AlphaAlgorithm::Gate, Some(gate)) => Some(gate.forward(x)?.f_to_kind(x.kind())?),
             _ => None,
         };
         Residual::new(delta, alpha, algorithm, gate.as_ref()).map(Some)
@@ -119,15 +119,6 @@ impl SeedInstance {
         let onto = Onto::StraightThrough { features: h };
         let shown = self.module.delta_onto(&h.f_detach()?, onto, mode)?;
         Ok(shown.unwrap_or_else(|| h.shallow_clone()))
-    }
-}
-
-/// The gate's value in the dtype of the features.
-fn fit_gate(gate: Tensor, x: &Tensor) -> Result<Tensor, TchError> {
-    if gate.kind() == x.kind() {
-        Ok(gate)
-    } else {
-        gate.f_to_kind(x.kind())
     }
 }
 

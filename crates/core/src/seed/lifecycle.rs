@@ -8,8 +8,8 @@ use std::collections::VecDeque;
 use super::legality::{SlotView, seed_admits};
 use super::{
     ALPHA_TOLERANCE, AccuracyTrack, AlphaController, Change, ContributionTrack, Effect, GateMemory, GateReport,
-    GradientTrack, Interactions, Limits, Plan, PruneOrder, RampShape, Refusal, Retarget, SeedIdentity, SeedRecord,
-    Transition, evaluate_gate, may_follow, next_stage,
+    GradientTrack, Interactions, Limits, Plan, PruneOrder, RampShape, Retarget, SeedIdentity, SeedRecord, Transition,
+    evaluate_gate, may_follow, next_stage,
 };
 use crate::growth::{
     AlphaAlgorithm, AlphaCurveAction, AlphaSpeed, AlphaTarget, DEFAULT_STEEPNESS, FailureReason, GateLevel, GateResult,
@@ -19,8 +19,6 @@ use crate::scenario::{GateMode, LifecycleConfig, OnCommit};
 
 /// Batches in a row with a non-finite gradient after which a seed is given up.
 const MAX_NONFINITE_STREAK: u32 = 3;
-/// Ticks that a slot stays Pruned.
-const PRUNED_TICKS: u32 = 1;
 
 /// What an operation is judged by: the scenario, the env's limits, and the step it is.
 #[derive(Clone, Copy, Debug)]
@@ -45,7 +43,7 @@ pub struct Germination {
 }
 
 /// Starts a seed in an empty slot.
-pub fn germinate(germination: Germination, rules: &Rules) -> Result<Plan, Refusal> {
+pub fn germinate(germination: Germination, rules: &Rules) -> Result<Plan, FailureReason> {
     let mut draft = Draft::new(germination, rules)?;
     draft.pass_gate(GateLevel::G0, rules)?;
     draft.germinate(StageCause::Policy, rules);
@@ -54,7 +52,7 @@ pub fn germinate(germination: Germination, rules: &Rules) -> Result<Plan, Refusa
 
 /// Puts a seed into an empty slot that is committed from the start, with fresh weights: it passes
 /// through all stages at once, without gates.
-pub fn germinate_committed(germination: Germination, rules: &Rules) -> Result<Plan, Refusal> {
+pub fn germinate_committed(germination: Germination, rules: &Rules) -> Result<Plan, FailureReason> {
     let mut draft = Draft::new(germination, rules)?;
     draft.germinate(StageCause::Auto, rules);
     for stage in [SeedStage::Training, SeedStage::Blending, SeedStage::Holding] {
@@ -65,7 +63,7 @@ pub fn germinate_committed(germination: Germination, rules: &Rules) -> Result<Pl
 }
 
 /// Tries the gate of the next stage and enters it.
-pub fn advance(seed: &SeedRecord, rules: &Rules) -> Result<Plan, Refusal> {
+pub fn advance(seed: &SeedRecord, rules: &Rules) -> Result<Plan, FailureReason> {
     seed_admits(LifecycleOp::Advance, &SlotView::from(seed), rules.limits)?;
     let (gate, stage) = next_stage(seed.stage).ok_or(FailureReason::WrongStage { stage: seed.stage })?;
     let mut draft = Draft::of(seed);
@@ -90,11 +88,11 @@ pub struct AlphaOrder {
 }
 
 /// Orders a ramp, with another operator where the style says so. A held seed sent below 1 blends again.
-pub fn set_alpha_target(seed: &SeedRecord, order: &AlphaOrder, rules: &Rules) -> Result<Plan, Refusal> {
+pub fn set_alpha_target(seed: &SeedRecord, order: &AlphaOrder, rules: &Rules) -> Result<Plan, FailureReason> {
     seed_admits(LifecycleOp::SetAlphaTarget, &SlotView::from(seed), rules.limits)?;
     let operator = order.style.algorithm();
     if operator != seed.algorithm && !rules.config.allow_operator_switch {
-        return Err(FailureReason::InvalidTarget.into());
+        return Err(FailureReason::InvalidTarget);
     }
     let mut draft = Draft::of(seed);
     if seed.stage == SeedStage::Holding && order.target.value() < 1.0 - ALPHA_TOLERANCE {
@@ -107,7 +105,12 @@ pub fn set_alpha_target(seed: &SeedRecord, order: &AlphaOrder, rules: &Rules) ->
 
 /// Removes a seed on the controller's order: at once, or, if it has an amplitude and the speed is not instant,
 /// by a ramp to 0 that the ticks carry out.
-pub fn prune(seed: &SeedRecord, speed: AlphaSpeed, curve: AlphaCurveAction, rules: &Rules) -> Result<Plan, Refusal> {
+pub fn prune(
+    seed: &SeedRecord,
+    speed: AlphaSpeed,
+    curve: AlphaCurveAction,
+    rules: &Rules,
+) -> Result<Plan, FailureReason> {
     seed_admits(LifecycleOp::Prune, &SlotView::from(seed), rules.limits)?;
     let order = PruneOrder {
         reason: PruneReason::Policy,
@@ -128,9 +131,9 @@ pub fn prune(seed: &SeedRecord, speed: AlphaSpeed, curve: AlphaCurveAction, rule
 
 /// Removes a live seed at once, at any age and alpha: for the governor and the engine itself. A pending prune is cut
 /// short.
-pub fn prune_now(seed: &SeedRecord, order: PruneOrder, rules: &Rules) -> Result<Plan, Refusal> {
+pub fn prune_now(seed: &SeedRecord, order: PruneOrder, rules: &Rules) -> Result<Plan, FailureReason> {
     if !seed.stage.is_live() {
-        return Err(FailureReason::WrongStage { stage: seed.stage }.into());
+        return Err(FailureReason::WrongStage { stage: seed.stage });
     }
     let mut draft = Draft::of(seed);
     draft.remove(order, order.initiator.into(), rules);
@@ -138,7 +141,7 @@ pub fn prune_now(seed: &SeedRecord, order: PruneOrder, rules: &Rules) -> Result<
 }
 
 /// Commits a held seed for the rest of the episode.
-pub fn commit(seed: &SeedRecord, rules: &Rules) -> Result<Plan, Refusal> {
+pub fn commit(seed: &SeedRecord, rules: &Rules) -> Result<Plan, FailureReason> {
     seed_admits(LifecycleOp::Commit, &SlotView::from(seed), rules.limits)?;
     let mut draft = Draft::of(seed);
     draft.pass_gate(GateLevel::G5, rules)?;
@@ -221,14 +224,14 @@ impl Draft {
     }
 
     /// A seed before its germination.
-    fn new(germination: Germination, rules: &Rules) -> Result<Self, Refusal> {
+    fn new(germination: Germination, rules: &Rules) -> Result<Self, FailureReason> {
         let Germination {
             identity,
             gate_params,
             accuracy,
         } = germination;
         if identity.seed_params == 0 && !rules.config.allow_parameterless_seeds {
-            return Err(FailureReason::NoTrainableParams.into());
+            return Err(FailureReason::NoTrainableParams);
         }
         let algorithm = identity.style.algorithm();
         let gated = algorithm == AlphaAlgorithm::Gate;
@@ -238,7 +241,6 @@ impl Draft {
             gate_params: if gated { gate_params } else { 0 },
             stage: SeedStage::Dormant,
             previous_stage: SeedStage::Unknown,
-            previous_steps_in_stage: 0,
             stage_entered_step: rules.step,
             age_steps: 0,
             steps_in_stage: 0,
@@ -278,11 +280,8 @@ impl Draft {
             to,
             cause,
             alpha: seed.alpha.alpha(),
-            steps_in_stage: seed.steps_in_stage,
-            accuracy_delta: seed.accuracy_delta(),
         });
         seed.previous_stage = seed.stage;
-        seed.previous_steps_in_stage = seed.steps_in_stage;
         seed.stage = to;
         seed.steps_in_stage = 0;
         seed.stage_entered_step = rules.step;
@@ -341,14 +340,22 @@ impl Draft {
     }
 
     /// Evaluates a gate that was asked for; refuses if it fails, reports it if it passes.
-    fn pass_gate(&mut self, level: GateLevel, rules: &Rules) -> Result<(), Refusal> {
+    fn pass_gate(&mut self, level: GateLevel, rules: &Rules) -> Result<(), FailureReason> {
+        match self.failure_at(level, rules) {
+            None => Ok(()),
+            Some(failed) => Err(FailureReason::GateFailed { gate: failed.level }),
+        }
+    }
+
+    /// The checks of a gate that fails; one that passes is reported.
+    fn failure_at(&mut self, level: GateLevel, rules: &Rules) -> Option<GateResult> {
         let result = evaluate_gate(level, &self.seed, &rules.config.gates);
         if !result.passed {
-            return Err(Refusal::at_gate(result));
+            return Some(result);
         }
         let flipped = self.seed.last_gate.is_some_and(|memory| memory.level == level);
         self.change.gate = Some(GateReport { result, flipped });
-        Ok(())
+        None
     }
 
     /// Tries the next gate if the scenario leaves it to the engine. A failure that is no news is not reported.
@@ -359,13 +366,9 @@ impl Draft {
         if !is_tried_automatically(&self.seed, rules.config) {
             return;
         }
-        match self.pass_gate(level, rules) {
-            Ok(()) => self.grow_into(stage, StageCause::Gate, rules),
-            Err(Refusal { gate, .. }) => {
-                if let Some(result) = gate {
-                    self.remember_failure(*result);
-                }
-            }
+        match self.failure_at(level, rules) {
+            None => self.grow_into(stage, StageCause::Gate, rules),
+            Some(failed) => self.remember_failure(failed),
         }
     }
 
@@ -380,7 +383,7 @@ impl Draft {
     }
 
     /// Orders a ramp of alpha from where it rests.
-    fn ramp(&mut self, target: f64, speed: AlphaSpeed, curve: AlphaCurveAction) -> Result<(), Refusal> {
+    fn ramp(&mut self, target: f64, speed: AlphaSpeed, curve: AlphaCurveAction) -> Result<(), FailureReason> {
         let seed = &mut self.seed;
         let shape = RampShape::new(curve.curve(), curve.steepness());
         self.change.retarget = Some(Retarget {
@@ -388,10 +391,9 @@ impl Draft {
             to: target,
             speed,
             shape,
-            operator_from: seed.algorithm,
             operator_to: seed.algorithm,
         });
-        Ok(seed.alpha.retarget(target, speed.ticks(), shape)?)
+        seed.alpha.retarget(target, speed.ticks(), shape)
     }
 
     /// Switches the blend operator that goes with a ramp just ordered.
@@ -441,10 +443,7 @@ impl Draft {
                 self.finish()
             }
             _ => {
-                let embargoed_ticks = self.seed.previous_steps_in_stage;
-                let idle_steps = PRUNED_TICKS + embargoed_ticks + self.seed.steps_in_stage;
                 self.enter(SeedStage::Dormant, StageCause::Auto, rules);
-                self.change.idle_steps = Some(idle_steps);
                 Plan {
                     next: None,
                     change: self.change,

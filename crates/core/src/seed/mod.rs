@@ -25,11 +25,11 @@ mod fixtures;
 #[cfg(test)]
 mod properties;
 
-pub use alpha::{ALPHA_TOLERANCE, AlphaController, AlphaError, RampShape};
+pub use alpha::{ALPHA_TOLERANCE, AlphaController, RampShape};
 pub(crate) use blend::fit_residual;
 pub use blend::{BlendError, Residual};
 pub use blueprint::{Blueprint, BlueprintError, InitBatch, MAX_BLUEPRINTS, SeedModule};
-pub use change::{Change, Effect, GateReport, Plan, Refusal, Retarget, Transition};
+pub use change::{Change, Effect, GateReport, Plan, Retarget, Transition};
 pub use gate_network::GateNetwork;
 pub use gates::evaluate_gate;
 pub use instance::SeedInstance;

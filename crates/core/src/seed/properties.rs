@@ -225,7 +225,7 @@ impl Env {
     }
 
     /// Executes a command without asking `legal` first, as a careless caller would.
-    fn execute(&self, command: &LifecycleCommand) -> Option<Result<Plan, Refusal>> {
+    fn execute(&self, command: &LifecycleCommand) -> Option<Result<Plan, FailureReason>> {
         use LifecycleCommand::*;
         let rules = self.rules();
         let seed = self.slots.get(command.slot()?)?.as_ref();
@@ -279,13 +279,13 @@ impl Env {
                 self.commit(slot, plan);
             }
             (Ok(()), Some(Err(refusal))) => assert!(
-                refusal.gate.is_some() || refusal.reason == FailureReason::InvalidTarget,
+                matches!(refusal, FailureReason::GateFailed { .. } | FailureReason::InvalidTarget),
                 "a legal {command:?} was refused: {refusal}"
             ),
             (Err(_), None) => {}
             (Err(_), Some(_)) if command.op() == LifecycleOp::Germinate => {}
             (Err(reason), Some(outcome)) => {
-                assert_eq!(outcome.map_err(|refusal| refusal.reason), Err(reason));
+                assert_eq!(outcome, Err(reason));
             }
         }
     }

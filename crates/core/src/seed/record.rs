@@ -127,8 +127,6 @@ pub struct SeedRecord {
     pub stage: SeedStage,
     /// The stage before.
     pub previous_stage: SeedStage,
-    /// Steps spent in the stage before.
-    pub previous_steps_in_stage: u32,
     /// The step in which the present stage was entered.
     pub stage_entered_step: u32,
     /// Steps recorded since germination.
@@ -267,15 +265,6 @@ impl SeedRecord {
         self.accuracy
             .at_blending_start
             .map(|start| self.accuracy.current - start)
-    }
-
-    /// Improvement in this stage that the seed can have caused: before blending alpha is 0, so that none can be the
-    /// seed's.
-    pub fn accuracy_delta(&self) -> f64 {
-        match self.stage {
-            SeedStage::Germinated | SeedStage::Training => 0.0,
-            _ => self.improvement_since_stage_start(),
-        }
     }
 }
 

@@ -186,42 +186,6 @@ impl<'de> Deserialize<'de> for Timestamp {
     }
 }
 
-/// Identifies the one action of an env and step, written `e{episode}.t{step}`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct ActionId {
-    /// Of the run.
-    pub episode: u32,
-    /// Of the episode.
-    pub step: u32,
-}
-
-impl fmt::Display for ActionId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "e{}.t{}", self.episode, self.step)
-    }
-}
-
-impl Serialize for ActionId {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
-    }
-}
-
-impl<'de> Deserialize<'de> for ActionId {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let text = String::deserialize(deserializer)?;
-        text.strip_prefix('e')
-            .and_then(|rest| rest.split_once(".t"))
-            .and_then(|(episode, step)| {
-                Some(Self {
-                    episode: episode.parse().ok()?,
-                    step: step.parse().ok()?,
-                })
-            })
-            .ok_or_else(|| D::Error::invalid_value(Unexpected::Str(&text), &"e<episode>.t<step>"))
-    }
-}
-
 /// `#[serde(with = "by_name")]`: the name that telemetry prints, where scenarios would write snake_case.
 pub mod by_name {
     use super::*;

@@ -122,7 +122,6 @@ payloads! {
     SeedCommitted => "seed_committed", Lifecycle, Info: "a seed was committed";
     GrowthEffect => "growth_effect", Lifecycle, Info: "loss, accuracy and gradients around a germination or a commit";
     SeedPruned => "seed_pruned", Lifecycle, Info: "a seed was removed";
-    SlotRecycled => "slot_recycled", Lifecycle, Debug: "a slot has cooled down";
     CounterfactualMatrix => "counterfactual_matrix", Full, Info: "accuracy and loss of every measured coalition of seeds";
     Shapley => "shapley", Full, Info: "how the seeds share what they add, at the end of an episode";
     GovernorAlarm => "governor_alarm", Lifecycle, Warning: "a loss that is out of bounds";

@@ -26,7 +26,6 @@ pub struct TelemetryHub {
     live: LiveState,
     next_seq: u64,
     started: Instant,
-    cost: Duration,
     late_events: u64,
     outage_patience: Duration,
     is_finished: bool,
@@ -63,7 +62,6 @@ impl TelemetryHub {
             live,
             next_seq,
             started: Instant::now(),
-            cost: Duration::ZERO,
             late_events: 0,
             outage_patience,
             is_finished: false,
@@ -72,7 +70,6 @@ impl TelemetryHub {
 
     /// Sends what the outbox holds, ordered by scope (run, round, env index), then by production.
     pub fn flush(&mut self, outbox: &mut TelemetryOutbox) {
-        let began = Instant::now();
         let mut events: Vec<Event> = outbox.drain().collect();
         if events.is_empty() {
             return;
@@ -83,7 +80,6 @@ impl TelemetryHub {
         }
         events.sort_by_key(Event::scope);
         self.send(events);
-        self.cost += began.elapsed();
     }
 
     /// Puts all that was sent on disk; whether it is there. A disk that fails is waited for no longer than the patience of
@@ -115,11 +111,6 @@ impl TelemetryHub {
     /// Everything that happened so far, as every view shows it.
     pub const fn live(&self) -> &LiveState {
         &self.live
-    }
-
-    /// Time spent in flushes since the last call.
-    pub fn take_cost(&mut self) -> Duration {
-        std::mem::take(&mut self.cost)
     }
 
     /// Sends `run_finished`, puts the record on disk, lets every sink write what it has, and joins the threads; `error` is
@@ -159,8 +150,6 @@ impl TelemetryHub {
             episodes_done: self.live.episodes_done,
             updates: self.live.updates(),
             wall_s: Num(self.started.elapsed().as_secs_f64()),
-            best_rolling_accuracy: self.live.best_rolling_accuracy(),
-            final_rolling_accuracy: self.live.rolling_accuracy(),
             best_episode: best.map(|best| BestEpisode {
                 episode: best.at.episode,
                 accuracy: best.data.final_accuracy,

@@ -378,12 +378,6 @@ impl LiveState {
             .max_by(|a, b| a.0.total_cmp(&b.0))
     }
 
-    /// Of any round, percent.
-    pub fn best_rolling_accuracy(&self) -> Option<Num> {
-        let rolling = self.rounds.iter().filter_map(|round| round.data.rolling_accuracy);
-        rolling.max_by(|a, b| a.0.total_cmp(&b.0))
-    }
-
     /// Env-steps per second over all finished rounds.
     pub fn env_steps_per_s(&self) -> Option<f64> {
         self.per_second(|perf| perf.env_steps_per_s.0 * perf.round_wall_s.0)

@@ -42,7 +42,7 @@ use crate::scenario::TelemetryConfig;
 pub use confounders::Confounders;
 pub use encoding::round;
 pub(crate) use encoding::round_if_any;
-pub use encoding::{ActionId, BigInteger, Num, Timestamp};
+pub use encoding::{BigInteger, Num, Timestamp};
 pub use env_status::{EnvStatus, EnvStatusTracker};
 pub use event::{EnvContext, Event, EventKind, OLDEST_SCHEMA, Payload, SCHEMA_MAJOR, SCHEMA_MINOR, Severity};
 pub use gap::{RecordFails, RecordGap};

@@ -9,11 +9,10 @@ use super::attribution::{Attribution, coalition_rows, shapley};
 use super::pass::ValPlan;
 use super::plan::AttributionPlan;
 use crate::data::FeedArithmetic;
-use crate::env::{Experiment, LoadedData, SeedSlots, StepStatus};
+use crate::env::{LoadedData, SeedSlots, StepStatus};
 use crate::growth::SeedStage;
-use crate::scenario::AttributionStrategy;
 use crate::seed::{Interactions, SeedRecord};
-use crate::telemetry::{BigInteger, CoalitionRow, CounterfactualMatrix, Coverage, Num, Payload};
+use crate::telemetry::{BigInteger, CoalitionRow, CounterfactualMatrix, Payload};
 use crate::training::StepResult;
 
 /// The step's measured configurations; `None` where only the network as it is was evaluated.
@@ -77,8 +76,7 @@ pub struct AttributedEnv {
 }
 
 /// Contributions and interactions of every player; other seeds are left unmeasured.
-pub fn attribute(mut envs: Query<AttributedEnv>, experiment: Res<Experiment>, data: Res<LoadedData>) {
-    let config = &experiment.scenario.attribution;
+pub fn attribute(mut envs: Query<AttributedEnv>, data: Res<LoadedData>) {
     let feed = data.feed;
     for mut env in &mut envs {
         // What a network showed that is not there any more says nothing about the one that is.
@@ -102,7 +100,7 @@ pub fn attribute(mut envs: Query<AttributedEnv>, experiment: Res<Experiment>, da
             continue;
         }
         let rows = coalition_rows(&plan.coalitions.masks, feed.val_units(), &numbers.configs);
-        let matrix = matrix(&env, plan, rows, &feed, config.strategy);
+        let matrix = matrix(&env, plan, rows, &feed);
         let attribution = Attribution::of(&matrix, plan.committed);
         let records = env.slots.0.iter_mut().map(|slot| slot.record.as_mut());
         attribution.write_into(players, &mut records.collect::<SmallVec<[_; 4]>>());
@@ -119,20 +117,13 @@ fn matrix(
     plan: &AttributionPlan,
     rows: Vec<CoalitionRow>,
     feed: &FeedArithmetic,
-    strategy: AttributionStrategy,
 ) -> CounterfactualMatrix {
     let players = plan.coalitions.players.iter();
     let seeds = players.filter_map(|&slot| env.slots.0[slot].record.as_ref());
     CounterfactualMatrix {
         seed_ids: seeds.map(|seed| seed.identity.seed_id.clone()).collect(),
-        coverage: match strategy {
-            _ if rows.len() == 1 << plan.coalitions.players.len() => Coverage::Full,
-            AttributionStrategy::AblationOnly if plan.dropped.is_empty() => Coverage::Ablation,
-            _ => Coverage::Sampled,
-        },
         rows,
         samples: feed.val_units() as u64,
         dropped: plan.dropped.iter().copied().map(BigInteger).collect(),
-        total_ms: Num(env.plan.elapsed.as_secs_f64() * 1e3),
     }
 }

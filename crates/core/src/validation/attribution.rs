@@ -11,7 +11,7 @@ use super::plan::pairs;
 use super::shapley::{exact_shapley, sampled_shapley};
 use crate::data::ConfigNumbers;
 use crate::seed::{Interactions, SeedRecord};
-use crate::telemetry::{BigInteger, CoalitionRow, CounterfactualMatrix, Num, Shapley, ShapleyMethod};
+use crate::telemetry::{BigInteger, CoalitionRow, CounterfactualMatrix, Num, Shapley};
 
 /// Turns one pass' sums, one for each of the plan's masks and in their order, into means over `samples`, at least 1.
 pub fn coalition_rows(masks: &[u64], samples: usize, sums: &[ConfigNumbers]) -> Vec<CoalitionRow> {
@@ -111,18 +111,11 @@ fn interactions(matrix: &CounterfactualMatrix, player: usize) -> Option<Interact
 /// Shares of `v(all) − v(none)`: exact if all 2^n masks are there, else from the plan's sampled orders, else `None`.
 pub fn shapley(matrix: &CounterfactualMatrix, permutations: &[Vec<usize>]) -> Option<Shapley> {
     let value = |mask| matrix.accuracy(mask);
-    let exact = exact_shapley(matrix.players(), value);
-    let method = match exact {
-        Some(_) => ShapleyMethod::Exact,
-        None => ShapleyMethod::Permutation,
-    };
-    let values = exact.or_else(|| sampled_shapley(matrix.players(), permutations, value))?;
-    let gain = value(matrix.all_on())? - value(0)?;
+    let values =
+        exact_shapley(matrix.players(), value).or_else(|| sampled_shapley(matrix.players(), permutations, value))?;
     Some(Shapley {
         seed_ids: matrix.seed_ids.clone(),
-        efficiency_gap: Num(values.iter().map(|share| share.mean.0).sum::<f64>() - gain),
         values,
-        method,
     })
 }
 

@@ -7,7 +7,7 @@
 use tch::Tensor;
 
 use super::coalition_tree::{CoalitionError, CoalitionTree, LiveSlot, Stop};
-use crate::host::FoldedHost;
+use crate::host::Host;
 use crate::nn::Mode;
 use crate::seed::Residual;
 use crate::torch::NoGrad;
@@ -20,7 +20,7 @@ use crate::torch::NoGrad;
 /// # Errors
 /// [`CoalitionError`]; nothing was changed.
 pub fn coalition_forward(
-    host: &dyn FoldedHost,
+    host: &dyn Host,
     slots: &[LiveSlot],
     tree: &CoalitionTree,
     x: &Tensor,

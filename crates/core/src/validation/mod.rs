@@ -29,7 +29,7 @@ pub use batches::BatchOrder;
 pub use changes::LastMeasured;
 pub use coalition::coalition_forward;
 pub use coalition_tree::{CoalitionError, CoalitionTree, LiveSlot};
-pub use pass::{FoldedModel, ValBatches, ValPlan};
+pub use pass::{ValBatches, ValPlan};
 pub use plan::{
     AttributionPlan, CoalitionPlan, PlanMoment, Player, Players, find_players, max_configurations, plan_coalitions,
 };

@@ -17,16 +17,11 @@ use crate::data::Batch;
 use crate::env::grafted::{GraftKind, graft_kind};
 use crate::env::{EnvId, EnvSetup, EnvStream, Experiment, HostModel, Slot, in_batch};
 use crate::health::Failure;
-use crate::host::FoldedHost;
 use crate::nn::Mode;
 use crate::random::{Domain, derive};
 use crate::scenario::StageIsolation;
 use crate::torch::{Inference, Stream, TorchError, catch};
 use crate::training::{TrainingEnv, TrainingRules};
-
-/// The host as validation runs it, refilled in place once per step.
-#[derive(Component)]
-pub struct FoldedModel(pub SyncCell<Box<dyn FoldedHost>>);
 
 /// The validation batches, the same views of the same samples for every env of a device.
 #[derive(Component)]
@@ -76,16 +71,16 @@ impl ValPlan {
     }
 }
 
-/// Gives every env its folded host and its handles on the validation data.
+/// Gives every env its handles on the validation data, and its host the room to fold.
 pub fn equip_envs(
     mut envs: Query<(Entity, &EnvId, &mut EnvStream, &mut HostModel)>,
     mut setup: EnvSetup,
 ) -> Result<(), Failure> {
     for (entity, id, mut stream, mut host) in &mut envs {
         setup.insert((entity, id), &mut stream, |resident, feed| {
-            let folded = host.0.get().fold()?;
+            host.0.get().refill()?;
             let batches = resident.val().batches(feed.val_batch_size, feed.val_batches);
-            Ok((FoldedModel(SyncCell::new(folded)), ValBatches(SyncCell::new(batches))))
+            Ok(ValBatches(SyncCell::new(batches)))
         })?;
     }
     Ok(())
@@ -120,7 +115,6 @@ pub fn live_slots<'a>(slots: &'a mut [Slot], isolation: &StageIsolation) -> Smal
 #[query_data(mutable)]
 pub struct SteppingEnv {
     pub(super) training: TrainingEnv,
-    folded: &'static mut FoldedModel,
     batches: &'static mut ValBatches,
     plan: &'static mut ValPlan,
 }
@@ -147,7 +141,7 @@ pub(super) fn validate_on(
 /// Which configurations, over which tree, with which folded weights.
 fn plan(env: &mut SteppingEnvItem, clock: &RunClock, experiment: &Experiment) -> Result<(), Failure> {
     let scenario = &experiment.scenario;
-    env.folded.0.get().refill()?;
+    env.training.host.0.get().refill()?;
     if clock.step() == 1 {
         env.plan.forget_measurement();
     }
@@ -175,7 +169,7 @@ fn plan(env: &mut SteppingEnvItem, clock: &RunClock, experiment: &Experiment) ->
     }
     let live = live_slots(&mut env.training.slots.0, experiment.isolation());
     let tree = CoalitionTree::new(&plan.coalitions, &live);
-    env.plan.macs = tree.macs(env.folded.0.get().op_costs(), &live);
+    env.plan.macs = tree.macs(env.training.host.0.get().op_costs(), &live);
     drop(live);
     env.plan.places = SmallVec::from_slice(tree.places());
     env.plan.tree = Some(SyncCell::new(tree));
@@ -199,14 +193,14 @@ fn evaluate(env: &mut SteppingEnvItem, rules: &TrainingRules, stream: &Stream, b
     let live = live_slots(&mut env.training.slots.0, rules.experiment.isolation());
     let chunk = tree.chunk_samples(env.training.backend.0.device);
     let _inference = Inference::new()?;
-    let (folded, sums) = (&**env.folded.0.get(), env.training.sums.0.get());
+    let (host, sums) = (&**env.training.host.0.get(), env.training.sums.0.get());
     in_chunks(samples.n as i64, chunk, |first, count| {
         let x = samples.x.f_narrow(0, first, count)?;
         let y = samples.y.f_narrow(0, first, count)?;
         rules
             .fallbacks
             .compute(env.training.backend.0, &mut env.training.stats.fallbacks, |_| {
-                let logits = coalition_forward(folded, &live, tree, &x)?;
+                let logits = coalition_forward(host, &live, tree, &x)?;
                 Ok(sums.add_val(&logits, &y, tree.places()[MAIN])?)
             })?;
         stream.note_write(sums.pack());

@@ -8,12 +8,12 @@ use tch::{Kind, Tensor};
 
 use super::coalition::coalition_forward;
 use super::coalition_tree::CoalitionTree;
-use super::pass::{FoldedModel, live_slots};
+use super::pass::live_slots;
 use super::plan::CoalitionPlan;
 use crate::clock::RunClock;
 use crate::data::evaluate_rows;
 use crate::env::{
-    Devices, EnvBackend, EnvId, EnvStream, EpisodeStats, Experiment, FallbackGuard, LoadedData, SeedSlots,
+    Devices, EnvBackend, EnvId, EnvStream, EpisodeStats, Experiment, FallbackGuard, HostModel, LoadedData, SeedSlots,
 };
 use crate::growth::SeedStage;
 use crate::health::{Failure, InEnv};
@@ -32,7 +32,7 @@ pub struct TestedEnv {
     stats: &'static mut EpisodeStats,
     backend: &'static EnvBackend,
     stream: &'static mut EnvStream,
-    folded: &'static mut FoldedModel,
+    host: &'static mut HostModel,
     slots: &'static mut SeedSlots,
     result: &'static mut TestResult,
 }
@@ -79,7 +79,7 @@ fn test(
 ) -> Result<(f64, f64), Failure> {
     let _guard = env.stream.0.get().enter()?;
     // A rollback may have changed the host since this step's validation folded it.
-    env.folded.0.get().refill()?;
+    env.host.0.get().refill()?;
     let is_committed: SmallVec<[bool; 4]> = env
         .slots
         .records()
@@ -96,7 +96,7 @@ fn test(
     let mut sums = Vec::with_capacity(2 * batches.len());
     for batch in batches {
         let logits = guard.compute(env.backend.0, &mut env.stats.fallbacks, |_| {
-            Ok(coalition_forward(&**env.folded.0.get(), &live, &tree, &batch.x)?)
+            Ok(coalition_forward(&**env.host.0.get(), &live, &tree, &batch.x)?)
         })?;
         let (losses, is_correct) = evaluate_rows(&logits, &batch.y).map_err(TorchError::from)?;
         for values in [is_correct, losses] {

@@ -178,16 +178,7 @@ impl DataSource {
             }),
             Self::Cifar10 { .. } => Some(cifar_shape(10)),
             Self::Cifar100 { .. } => Some(cifar_shape(100)),
-            Self::Idx { .. }
-            | Self::IdxFolder { .. }
-            | Self::ImageFolder { .. }
-            | Self::Npy { .. }
-            | Self::Npz { .. }
-            | Self::Parquet(_)
-            | Self::Custom { .. }
-            | Self::SynthTokens(_)
-            | Self::Text(_)
-            | Self::TokenFiles(_) => None,
+            _ => None,
         }
     }
 
@@ -214,17 +205,7 @@ impl DataSource {
                 val: synth.val,
                 test: synth.test,
             }),
-            Self::Cifar10 { .. }
-            | Self::Cifar100 { .. }
-            | Self::Idx { .. }
-            | Self::IdxFolder { .. }
-            | Self::ImageFolder { .. }
-            | Self::Npy { .. }
-            | Self::Npz { .. }
-            | Self::Parquet(_)
-            | Self::Custom { .. }
-            | Self::Text(_)
-            | Self::TokenFiles(_) => None,
+            _ => None,
         }
     }
 }

@@ -45,18 +45,6 @@ pub struct BatchNorm {
     pub running_var: Tensor,
 }
 
-impl BatchNorm {
-    /// Further handles of the same tensors.
-    pub fn share(&self) -> Self {
-        Self {
-            scale: self.scale.shallow_clone(),
-            shift: self.shift.shallow_clone(),
-            running_mean: self.running_mean.shallow_clone(),
-            running_var: self.running_var.shallow_clone(),
-        }
-    }
-}
-
 /// The tensors and groups of a group norm.
 #[derive(Clone, Copy, Debug)]
 pub struct GroupNormOf<'a> {

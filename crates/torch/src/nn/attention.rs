@@ -73,18 +73,6 @@ impl CausalAttention {
         })
     }
 
-    /// Further handles of the same tensors.
-    pub fn share(&self) -> Self {
-        Self {
-            qkv: self.qkv.share(),
-            out: self.out.share(),
-            heads: self.heads,
-            reach: self.reach,
-            rotary: self.rotary.as_ref().map(Rotary::share),
-            mask: RefCell::new(None),
-        }
-    }
-
     /// `[B, T, d]` to the same.
     ///
     /// # Errors
@@ -158,14 +146,6 @@ impl Rotary {
             cos: table(f64::cos)?,
             sin: table(f64::sin)?,
         })
-    }
-
-    /// Further handles of the same tables.
-    pub fn share(&self) -> Self {
-        Self {
-            cos: self.cos.shallow_clone(),
-            sin: self.sin.shallow_clone(),
-        }
     }
 
     /// `[B, heads, T, channels]` turned by position.

@@ -34,15 +34,6 @@ impl GroupNormLayer {
         })
     }
 
-    /// Further handles of the same tensors.
-    pub fn share(&self) -> Self {
-        Self {
-            groups: self.groups,
-            weight: self.weight.shallow_clone(),
-            bias: self.bias.shallow_clone(),
-        }
-    }
-
     /// As the engine's own kernels want it.
     pub fn for_kernels(&self) -> GroupNormOf<'_> {
         GroupNormOf {

@@ -97,14 +97,6 @@ impl LayerNorm {
         })
     }
 
-    /// Further handles of the same tensors.
-    pub fn share(&self) -> Self {
-        Self {
-            weight: self.weight.shallow_clone(),
-            bias: self.bias.shallow_clone(),
-        }
-    }
-
     /// `[.., channels]` to the same.
     ///
     /// # Errors

@@ -50,15 +50,6 @@ impl ObservationNormaliser {
         &self.statistics
     }
 
-    /// How far the statistics that have seen something lie from mean 0 and deviation 1, where they started: mean
-    /// distance of the means plus mean distance of the deviations. `None` if none has.
-    pub fn drift(&self) -> Option<f64> {
-        let seen = || self.statistics.iter().filter(|moments| moments.count > 0);
-        let count = seen().count();
-        let distances = seen().map(|moments| moments.mean.abs() + (moments.var.sqrt() - 1.0).abs());
-        (count > 0).then(|| distances.sum::<f64>() / count as f64)
-    }
-
     /// Puts stored statistics in force.
     ///
     /// # Errors

@@ -17,8 +17,6 @@ pub const SHOWN_HISTORY: usize = 5;
 pub const NONFINITE_LOSS: f64 = 1.0e6;
 /// A previous loss at or below this says nothing about relative improvement.
 const SMALLEST_LOSS: f64 = 1e-8;
-/// Steps remembered.
-const HISTORY_WINDOW: usize = 10;
 /// A relative worsening of the loss from this on does not count as stable.
 const REGRESSION_THRESHOLD: f64 = 0.05;
 
@@ -47,28 +45,12 @@ pub struct TrainingSignals {
     pub committed_accuracy: f64,
     /// Trainable elements of the host without seeds.
     pub host_params: u64,
-    /// Positive = better; 0 on the first step.
-    pub accuracy_delta: f64,
-    /// Positive = better; 0 on the first step.
-    pub loss_delta: f64,
     /// Steps in a row without a gain worth the name.
     pub plateau_steps: u32,
-    /// Stable steps in a row; stays once the host is stabilised.
-    pub stable_count: u32,
     /// The host has settled, in this step or before; stays so until the episode ends.
     pub host_stabilized: bool,
     /// The host stabilised in this very step.
     pub just_stabilized: bool,
-    /// Highest of the episode so far.
-    pub best_val_accuracy: f64,
-    /// Lowest of the episode so far.
-    pub best_val_loss: f64,
-    /// Over the remembered steps only.
-    pub best_val_loss_window: f64,
-    /// A loss or accuracy was not finite and has been replaced.
-    pub nonfinite: bool,
-    /// An accuracy in (0, 1] after the first step: perhaps a fraction, where percent is expected.
-    pub looks_like_fraction: bool,
     /// Oldest first, at most the five that an observation shows.
     pub loss_history: SmallVec<[f64; SHOWN_HISTORY]>,
     /// Oldest first, at most the five that an observation shows.
@@ -81,8 +63,6 @@ pub struct SignalTracker {
     config: TrackerConfig,
     /// Validation loss and accuracy of the step before.
     previous: Option<(f64, f64)>,
-    best_accuracy: f64,
-    best_loss: Option<f64>,
     plateau: u32,
     stable_count: u32,
     stabilized: bool,
@@ -95,13 +75,11 @@ impl SignalTracker {
         Self {
             config,
             previous: None,
-            best_accuracy: 0.0,
-            best_loss: None,
             plateau: 0,
             stable_count: 0,
             stabilized: config.stabilization_steps == 0,
-            losses: VecDeque::with_capacity(HISTORY_WINDOW),
-            accuracies: VecDeque::with_capacity(HISTORY_WINDOW),
+            losses: VecDeque::with_capacity(SHOWN_HISTORY),
+            accuracies: VecDeque::with_capacity(SHOWN_HISTORY),
         }
     }
 
@@ -135,9 +113,6 @@ impl SignalTracker {
         });
         self.track_plateau(accuracy_delta);
         let just_stabilized = self.track_stabilisation(loss_delta, nonfinite);
-        let best_loss = self.best_loss.map_or(val_loss, |best| best.min(val_loss));
-        self.best_loss = Some(best_loss);
-        self.best_accuracy = self.best_accuracy.max(val_accuracy);
         self.remember(val_loss, val_accuracy);
         self.previous = Some((val_loss, val_accuracy));
 
@@ -149,19 +124,11 @@ impl SignalTracker {
             val_accuracy,
             committed_accuracy: val_accuracy,
             host_params: 0,
-            accuracy_delta,
-            loss_delta,
             plateau_steps: self.plateau,
-            stable_count: self.stable_count,
             host_stabilized: self.stabilized,
             just_stabilized,
-            best_val_accuracy: self.best_accuracy,
-            best_val_loss: best_loss,
-            best_val_loss_window: self.losses.iter().copied().fold(val_loss, f64::min),
-            nonfinite,
-            looks_like_fraction: step > 1 && val_accuracy > 0.0 && val_accuracy <= 1.0,
-            loss_history: newest(&self.losses, SHOWN_HISTORY).collect(),
-            accuracy_history: newest(&self.accuracies, SHOWN_HISTORY).collect(),
+            loss_history: self.losses.iter().copied().collect(),
+            accuracy_history: self.accuracies.iter().copied().collect(),
         })
     }
 
@@ -194,17 +161,12 @@ impl SignalTracker {
 
     fn remember(&mut self, loss: f64, accuracy: f64) {
         for (history, value) in [(&mut self.losses, loss), (&mut self.accuracies, accuracy)] {
-            if history.len() >= HISTORY_WINDOW {
+            while history.len() >= SHOWN_HISTORY {
                 history.pop_front();
             }
             history.push_back(value);
         }
     }
-}
-
-/// The last `count` values, oldest first.
-fn newest(history: &VecDeque<f64>, count: usize) -> impl Iterator<Item = f64> + '_ {
-    history.iter().skip(history.len().saturating_sub(count)).copied()
 }
 
 #[cfg(test)]

@@ -59,7 +59,6 @@ pub(crate) fn update_signals(
     clock: Res<RunClock>,
     experiment: Res<Experiment>,
     mut outbox: ResMut<TelemetryOutbox>,
-    mut is_warned: Local<bool>,
 ) -> Result<(), Failure> {
     for mut env in &mut envs {
         if !env.status.participates() {
@@ -73,21 +72,10 @@ pub(crate) fn update_signals(
         signals.committed_accuracy = committed.unwrap_or(signals.val_accuracy);
         signals.host_params = env.host.0;
         env.signals.0 = signals;
-        let signals = &env.signals;
-        if signals.0.looks_like_fraction && !std::mem::replace(&mut *is_warned, true) {
-            tracing::warn!(
-                "the validation accuracy of env {} at step {} is {}: it looks like a fraction, percent is expected",
-                id.index,
-                clock.step(),
-                val.accuracy_percent
-            );
-        }
-        if signals.0.just_stabilized {
+        if env.signals.0.just_stabilized {
             outbox.push(Event::env(
                 experiment.context(id, &clock),
                 HostStabilized {
-                    stable_count: signals.0.stable_count,
-                    required: experiment.scenario.policy.tracker.stabilization_steps,
                     val_loss: Num(val.loss),
                 },
             ));

@@ -69,10 +69,7 @@ pub fn read_pairs(train: [PathBuf; 2], test: Option<[PathBuf; 2]>, stated: &mut 
 /// # Errors
 /// Those of [`read_pairs`]; `MissingArray`, `Archive`.
 pub fn read_archive(path: &Path, stated: &mut Stated) -> Result<Found, DataError> {
-    let io = |cause| DataError::Io {
-        path: path.into(),
-        cause,
-    };
+    let io = |cause| DataError::io(path, cause);
     let damaged = |cause: ZipError| DataError::Archive {
         file: path.display().to_string(),
         cause: cause.to_string(),

@@ -239,11 +239,7 @@ impl<'a> Gathered<'a> {
     fn take_archive(&mut self, path: &Path) -> Result<(), DataError> {
         let input = open(path)?;
         let count = input.bytes.count();
-        let damaged = |cause| DataError::Unreadable {
-            file: input.name.clone(),
-            byte: count.get(),
-            cause,
-        };
+        let damaged = |cause| DataError::unreadable(&input.name, count.get(), cause);
         let mut archive = tar::Archive::new(input.bytes);
         // Raw: names in separate entries may be of any length, and none here needs one.
         for entry in archive.entries().map_err(damaged)?.raw(true) {
@@ -313,11 +309,7 @@ impl<'a> Gathered<'a> {
     fn take_class_names(&mut self, place: &str, input: &mut impl Read) -> Result<(), DataError> {
         let mut text = Vec::new();
         let read = input.take(LONGEST_NAMES).read_to_end(&mut text);
-        read.map_err(|cause| DataError::Unreadable {
-            file: place.into(),
-            byte: text.len() as u64,
-            cause,
-        })?;
+        read.map_err(|cause| DataError::unreadable(place, text.len() as u64, cause))?;
         let text = String::from_utf8_lossy(&text).into_owned();
         let names = text.lines().map(str::trim).filter(|line| !line.is_empty());
         self.class_names = names.map(String::from).collect();

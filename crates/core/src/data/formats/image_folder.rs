@@ -16,7 +16,7 @@ use rayon::prelude::*;
 use super::Found;
 use super::decode::{self, Head};
 use crate::data::DataError;
-use crate::data::part::{Part, Pool};
+use crate::data::part::{Part, Pool, room_for};
 use crate::data::shape::Shape;
 
 /// Folders of the parts; any of the names will do.
@@ -80,10 +80,7 @@ pub fn has_folders(folder: &Path) -> bool {
 
 /// What is in a folder, by name, without hidden files.
 fn entries(folder: &Path) -> Result<BTreeMap<OsString, PathBuf>, DataError> {
-    let io = |cause| DataError::Io {
-        path: folder.into(),
-        cause,
-    };
+    let io = |cause| DataError::io(folder, cause);
     let mut found = BTreeMap::new();
     for entry in fs::read_dir(folder).map_err(io)? {
         let entry = entry.map_err(io)?;
@@ -174,14 +171,7 @@ impl Listing {
 
     fn decode(&self, shape: Shape) -> Result<Pool, DataError> {
         let size = shape.size();
-        let mut images = Vec::new();
-        let bytes = self.files.len() as u128 * size as u128;
-        let room = usize::try_from(bytes).map_err(drop);
-        let room = room.and_then(|room| images.try_reserve_exact(room).map_err(drop));
-        room.map_err(|()| DataError::OutOfMemory {
-            images: self.files.len(),
-            bytes,
-        })?;
+        let mut images = room_for(self.files.len(), size as u128)?;
         // One, then as many more as were decoded before: headers may claim what their files do not hold.
         let mut done = 0;
         while done < self.files.len() {
@@ -261,10 +251,7 @@ fn read_heads<'a>(files: impl Iterator<Item = &'a ImageFile>, size: Option<usize
 }
 
 fn reader(path: &Path) -> Result<ImageReader<BufReader<File>>, DataError> {
-    let io = |cause| DataError::Io {
-        path: path.into(),
-        cause,
-    };
+    let io = |cause| DataError::io(path, cause);
     ImageReader::open(path).map_err(io)?.with_guessed_format().map_err(io)
 }
 

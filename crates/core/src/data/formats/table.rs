@@ -16,7 +16,7 @@ use super::Found;
 use super::decode::{self, Head};
 use crate::data::DataError;
 use crate::data::locate::open_file;
-use crate::data::part::{Part, Pool};
+use crate::data::part::{Part, Pool, room_for};
 use crate::data::shape::Shape;
 
 /// Value that means 1.0.
@@ -126,10 +126,7 @@ impl Column<'_> {
 
 impl Table {
     fn open(path: &Path) -> Result<Self, DataError> {
-        let file = open_file(path).map_err(|cause| DataError::Io {
-            path: path.into(),
-            cause,
-        })?;
+        let file = open_file(path).map_err(|cause| DataError::io(path, cause))?;
         let name = path.display().to_string();
         match SerializedFileReader::new(file) {
             Ok(reader) => Ok(Self { file: name, reader }),
@@ -353,18 +350,8 @@ fn decoded(column: &Column, files: &[ImageCell], notes: &mut Vec<String>) -> Res
         height: size.1 as usize,
         width: size.0 as usize,
     };
-    let mut images = Vec::new();
-    let bytes = shape.bytes().saturating_mul(files.len() as u128);
-    let room = usize::try_from(bytes)
-        .ok()
-        .filter(|&room| images.try_reserve_exact(room).is_ok());
-    let Some(room) = room else {
-        return Err(DataError::OutOfMemory {
-            images: files.len(),
-            bytes,
-        });
-    };
-    images.resize(room, 0);
+    let mut images = room_for(files.len(), shape.bytes())?;
+    images.resize(files.len() * shape.size(), 0);
     let outcomes: Vec<_> = images
         .par_chunks_exact_mut(shape.size())
         .zip(files)

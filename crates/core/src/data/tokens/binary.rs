@@ -108,10 +108,7 @@ fn unread(path: &Path, file: File, format: TokenFormat, vocab: i64) -> Result<To
             (HEADER, header.each, header.count as usize)
         }
         Layout::Plain(each) => {
-            let metadata = file.metadata().map_err(|cause| DataError::Io {
-                path: path.into(),
-                cause,
-            })?;
+            let metadata = file.metadata().map_err(|cause| DataError::io(path, cause))?;
             let bytes = metadata.len() as usize;
             check_whole(&name, bytes, each)?;
             (0, each, bytes / each)
@@ -143,11 +140,7 @@ fn read(path: &Path, format: TokenFormat, vocab: i64) -> Result<Vec<i32>, DataEr
     };
     let mut bytes = head;
     let whole = input.bytes.read_to_end(&mut bytes);
-    whole.map_err(|cause| DataError::Unreadable {
-        file: input.name.clone(),
-        byte: bytes.len() as u64,
-        cause,
-    })?;
+    whole.map_err(|cause| DataError::unreadable(&input.name, bytes.len() as u64, cause))?;
     tokens(&input.name, &bytes, each, 0, vocab)
 }
 

@@ -39,10 +39,7 @@ pub fn load(text: &TextFile, split: SplitSpec, scenario_dir: Option<&Path>) -> R
 /// Every byte of a file as a token.
 pub(super) fn open(path: &Path) -> Result<TokenFile, DataError> {
     let opened = open_file(path).and_then(|file| Ok((file.metadata()?.len() as usize, file)));
-    let (count, file) = opened.map_err(|cause| DataError::Io {
-        path: path.into(),
-        cause,
-    })?;
+    let (count, file) = opened.map_err(|cause| DataError::io(path, cause))?;
     Ok(TokenFile {
         name: path.display().to_string(),
         file,

@@ -7,7 +7,7 @@ use crate::growth::{
 };
 use crate::scenario::{AutoForward, GateConfig, LifecycleConfig};
 use crate::seed::{
-    AlphaOrder, Germination, Limits, Refusal, Rules, germinate, germinate_committed, prune, set_alpha_target, tick,
+    AlphaOrder, Germination, Limits, Rules, germinate, germinate_committed, prune, set_alpha_target, tick,
 };
 use tch::{Device, Kind};
 
@@ -106,7 +106,7 @@ impl Plot {
         }
     }
 
-    fn order(&mut self, operation: impl FnOnce(&SeedRecord, &Rules) -> Result<Plan, Refusal>) -> Change {
+    fn order(&mut self, operation: impl FnOnce(&SeedRecord, &Rules) -> Result<Plan, FailureReason>) -> Change {
         self.carry_out(|seed, rules| operation(seed.expect("a seed"), rules).expect("a legal order"))
             .expect("the tensors can be made")
     }
@@ -278,7 +278,7 @@ fn an_order_that_is_refused_touches_nothing() {
     let refusal = crate::seed::commit(slot.slot.record.as_ref().unwrap(), &rules).unwrap_err();
 
     let stage = SeedStage::Germinated;
-    assert_eq!(refusal.reason, FailureReason::WrongStage { stage });
+    assert_eq!(refusal, FailureReason::WrongStage { stage });
     assert_eq!(slot.slot.record, record);
     assert!(equal(&slot.weights(), &weights));
 }

@@ -1,6 +1,6 @@
 //! The convolutional host: blocks of convolution, norm and ReLU, max pools between them, a linear head.
 
-use super::{MOST_BLOCKS, WIDEST, begin, doubled, pool_problem};
+use super::{MOST_BLOCKS, begin, doubled, pool_problem};
 use crate::host::{Conv, HostDesign, HostPlan};
 use crate::scenario::{CnnSpec, HostChoice, HostProblem};
 
@@ -43,22 +43,8 @@ impl HostDesign for CnnSpec {
         problems
     }
 
-    fn reading(&self, channels: i64, side: i64) -> Option<HostChoice> {
-        Some(HostChoice::Cnn(Self {
-            in_channels: channels,
-            input_hw: side,
-            ..self.clone()
-        }))
-    }
-
-    fn widened(&self) -> Option<HostChoice> {
-        let base_channels = self.base_channels + 1;
-        (base_channels <= WIDEST).then(|| {
-            HostChoice::Cnn(Self {
-                base_channels,
-                ..self.clone()
-            })
-        })
+    fn family(&self) -> Option<HostChoice> {
+        Some(HostChoice::Cnn(self.clone()))
     }
 }
 

@@ -11,9 +11,9 @@ mod tests;
 pub use presets::presets;
 
 use super::HostPlan;
-use crate::scenario::HostProblem;
+use crate::scenario::{HostChoice, HostProblem};
 
-/// Widest first stage, as `task.host.base_channels` says.
+/// Widest first stage, and transformer, as `task.host.base_channels` and `task.host.width` say.
 const WIDEST: i64 = 4096;
 /// Most stages of a network that doubles its channels with each.
 const MOST_STAGES: usize = 8;
@@ -34,6 +34,32 @@ fn doubled(base_channels: i64, doublings: usize) -> i64 {
     /// One less than the most blocks of a CNN.
     const MOST: usize = 11;
     base_channels.clamp(1, WIDEST) << doublings.min(MOST)
+}
+
+/// The same host for images of `channels` channels and `side` pixels a side, where it reads images of any kind.
+pub fn reading(mut host: HostChoice, channels: i64, side: i64) -> HostChoice {
+    let (in_channels, input_hw) = match &mut host {
+        HostChoice::Cnn(cnn) => (&mut cnn.in_channels, &mut cnn.input_hw),
+        HostChoice::Resnet(resnet) => (&mut resnet.in_channels, &mut resnet.input_hw),
+        HostChoice::Vgg(vgg) => (&mut vgg.in_channels, &mut vgg.input_hw),
+        _ => return host,
+    };
+    (*in_channels, *input_hw) = (channels, side);
+    host
+}
+
+/// The next wider host of the same family; `None` if there is none.
+pub fn widened(mut host: HostChoice) -> Option<HostChoice> {
+    let (width, step) = match &mut host {
+        HostChoice::Cnn(cnn) => (&mut cnn.base_channels, 1),
+        HostChoice::Resnet(resnet) => (&mut resnet.base_channels, 1),
+        HostChoice::Vgg(vgg) => (&mut vgg.base_channels, 1),
+        // The heads divide it, with an even number of channels a head.
+        HostChoice::Transformer(text) => (&mut text.width, 2 * text.heads),
+        _ => return None,
+    };
+    *width += step;
+    (*width <= WIDEST).then_some(host)
 }
 
 /// What is wrong with the stages of a network.

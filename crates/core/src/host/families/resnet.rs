@@ -4,7 +4,7 @@
 //! (arXiv:1512.03385, section 4.2), of depth 6n + 2. Pre-activated and projected they are the wide residual networks of
 //! Zagoruyko & Komodakis 2016 (arXiv:1605.07146), of depth 6n + 4.
 
-use super::{MOST_BLOCKS, MOST_STAGES, WIDEST, begin, doubled, stage_problems};
+use super::{MOST_BLOCKS, MOST_STAGES, begin, doubled, stage_problems};
 use crate::host::{Conv, HostDesign, HostPlan, MaxPool, NormRelu, ResidualBlock};
 use crate::scenario::{HostChoice, HostProblem, ResnetSpec, Stem};
 
@@ -53,21 +53,7 @@ impl HostDesign for ResnetSpec {
         stage_problems(&self.blocks)
     }
 
-    fn reading(&self, channels: i64, side: i64) -> Option<HostChoice> {
-        Some(HostChoice::Resnet(Self {
-            in_channels: channels,
-            input_hw: side,
-            ..self.clone()
-        }))
-    }
-
-    fn widened(&self) -> Option<HostChoice> {
-        let base_channels = self.base_channels + 1;
-        (base_channels <= WIDEST).then(|| {
-            HostChoice::Resnet(Self {
-                base_channels,
-                ..self.clone()
-            })
-        })
+    fn family(&self) -> Option<HostChoice> {
+        Some(HostChoice::Resnet(self.clone()))
     }
 }

@@ -1,12 +1,10 @@
 //! The decoder-only language model of GPT-2 (Radford et al. 2019): embedding, pre-norm blocks with causal attention, a head
 //! tied to the embedding.
 
-use super::MOST_BLOCKS;
+use super::{MOST_BLOCKS, WIDEST};
 use crate::host::{Embedding, HostDesign, HostPlan, TextBlock, TextHead};
 use crate::scenario::{HostChoice, HostProblem, Positions, TransformerSpec};
 
-/// Widest network, as `task.host.width` says.
-const WIDEST: i64 = 4096;
 /// Most tokens of a text and of a vocabulary.
 const LARGEST: i64 = 1 << 16;
 
@@ -62,10 +60,8 @@ impl HostDesign for TransformerSpec {
         problems
     }
 
-    /// The next width that the heads divide, with an even number of channels a head.
-    fn widened(&self) -> Option<HostChoice> {
-        let width = self.width + 2 * self.heads;
-        (width <= WIDEST).then(|| HostChoice::Transformer(Self { width, ..self.clone() }))
+    fn family(&self) -> Option<HostChoice> {
+        Some(HostChoice::Transformer(self.clone()))
     }
 }
 

@@ -2,7 +2,7 @@
 //! three layers for large images (Simonyan & Zisserman 2015, arXiv:1409.1556; norms as Ioffe & Szegedy 2015,
 //! arXiv:1502.03167).
 
-use super::{MOST_BLOCKS, MOST_STAGES, WIDEST, begin, doubled, pool_problem, stage_problems};
+use super::{MOST_BLOCKS, MOST_STAGES, begin, doubled, pool_problem, stage_problems};
 use crate::host::{Conv, HostDesign, HostPlan};
 use crate::scenario::{HostChoice, HostProblem, VggSpec};
 
@@ -35,21 +35,7 @@ impl HostDesign for VggSpec {
         problems
     }
 
-    fn reading(&self, channels: i64, side: i64) -> Option<HostChoice> {
-        Some(HostChoice::Vgg(Self {
-            in_channels: channels,
-            input_hw: side,
-            ..self.clone()
-        }))
-    }
-
-    fn widened(&self) -> Option<HostChoice> {
-        let base_channels = self.base_channels + 1;
-        (base_channels <= WIDEST).then(|| {
-            HostChoice::Vgg(Self {
-                base_channels,
-                ..self.clone()
-            })
-        })
+    fn family(&self) -> Option<HostChoice> {
+        Some(HostChoice::Vgg(self.clone()))
     }
 }

@@ -2,14 +2,12 @@
 
 use tch::Tensor;
 
-use super::folded::FoldedUnit;
-use super::unit::{ConvUnit, Norm, UnitDesign, conv_weights};
+use super::unit::{ConvUnit, Norm, Run, UnitDesign, conv_weights};
 use crate::graph::LayerGraph;
-use crate::host::{Features, FoldedLayer, HostError, Layer, LayerDesign};
+use crate::host::{Features, HostError, Layer, LayerDesign};
 use crate::kernels::BlockEnd;
 use crate::nn::{Conv2d, Mode, ParamSet};
 use crate::scenario::HostNorm;
-use crate::torch::NoGrad;
 
 /// A convolution with "same" padding, a norm and ReLU: `[B, C, H, W]` to `[B, outputs, ⌈H/stride⌉, ⌈W/stride⌉]`.
 ///
@@ -121,36 +119,23 @@ struct ConvLayer(ConvUnit);
 
 impl Layer for ConvLayer {
     fn forward(&self, x: &Tensor, mode: Mode) -> Result<Tensor, HostError> {
-        Ok(self.0.forward(x, mode, Some(BlockEnd::Relu))?)
+        Ok(self.0.forward(x, Run::Plain(mode), Some(BlockEnd::Relu))?)
     }
 
     fn forward_pooled(&self, x: &Tensor, mode: Mode) -> Result<Tensor, HostError> {
-        Ok(self.0.forward(x, mode, Some(BlockEnd::ReluAndPool))?)
+        Ok(self.0.forward(x, Run::Plain(mode), Some(BlockEnd::ReluAndPool))?)
     }
 
-    fn share(&self) -> Box<dyn Layer> {
-        Box::new(Self(self.0.share()))
+    fn evaluate(&self, x: &Tensor) -> Result<Tensor, HostError> {
+        Ok(self.0.forward(x, Run::Folded, Some(BlockEnd::Relu))?)
     }
 
-    fn fold(&self) -> Result<Box<dyn FoldedLayer>, HostError> {
-        Ok(Box::new(FoldedConv(FoldedUnit::new(self.0.share(), true)?)))
-    }
-}
-
-struct FoldedConv(FoldedUnit);
-
-impl FoldedLayer for FoldedConv {
-    fn forward(&self, x: &Tensor) -> Result<Tensor, HostError> {
-        Ok(self.0.forward(x, Some(BlockEnd::Relu))?)
-    }
-
-    fn forward_pooled(&self, x: &Tensor) -> Result<Tensor, HostError> {
-        Ok(self.0.forward(x, Some(BlockEnd::ReluAndPool))?)
+    fn evaluate_pooled(&self, x: &Tensor) -> Result<Tensor, HostError> {
+        Ok(self.0.forward(x, Run::Folded, Some(BlockEnd::ReluAndPool))?)
     }
 
     fn refill(&mut self) -> Result<(), HostError> {
-        let _no_grad = NoGrad::new();
-        Ok(self.0.refill()?)
+        Ok(self.0.refill(true)?)
     }
 }
 
@@ -159,10 +144,6 @@ struct BareConv(Conv2d);
 impl Layer for BareConv {
     fn forward(&self, x: &Tensor, _: Mode) -> Result<Tensor, HostError> {
         Ok(self.0.forward(x, None)?)
-    }
-
-    fn share(&self) -> Box<dyn Layer> {
-        Box::new(Self(self.0.with_weight(self.0.weight.shallow_clone())))
     }
 }
 
@@ -209,9 +190,5 @@ struct NormReluLayer(Norm);
 impl Layer for NormReluLayer {
     fn forward(&self, x: &Tensor, mode: Mode) -> Result<Tensor, HostError> {
         Ok(self.0.forward(x, mode)?.f_relu_()?)
-    }
-
-    fn share(&self) -> Box<dyn Layer> {
-        Box::new(Self(self.0.share()))
     }
 }

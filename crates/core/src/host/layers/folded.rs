@@ -3,80 +3,46 @@
 
 use tch::{Kind, TchError, Tensor};
 
-use super::unit::{ConvUnit, Norm, finish};
-use crate::kernels::{self, BatchNorm, BlockEnd};
-use crate::nn::{Conv2d, Mode, NORM_EPS};
-use crate::torch::TorchError;
+use crate::kernels::{self, BatchNorm};
+use crate::nn::{Conv2d, NORM_EPS};
 
-/// A unit as validation runs it, beside the handles that it is folded from.
-pub(super) struct FoldedUnit {
-    source: ConvUnit,
-    folded: Folded,
-}
-
-enum Folded {
+/// Convolution and norm in one, as validation runs them.
+#[derive(Debug)]
+pub(super) enum Folded {
     /// For the engine's own kernels, whose blocks always have an end.
     Own(kernels::FoldedBlock),
     Libtorch {
         conv: Conv2d,
         bias: Tensor,
     },
-    /// Group norm depends on the sample.
-    Nothing,
 }
 
-impl FoldedUnit {
-    /// Allocates the folded tensors; [`refill`](Self::refill) fills them. `has_end`: it is run with one.
-    pub(super) fn new(source: ConvUnit, has_end: bool) -> Result<Self, TchError> {
-        let weight = &source.conv.weight;
-        let folded = match &source.norm {
-            Norm::Group(_) => Folded::Nothing,
-            // Validation runs in the type of the weights.
-            Norm::Batch { .. } if has_end && source.bias.is_none() && source.conv.uses_own_kernels(weight) => {
-                Folded::Own(kernels::FoldedBlock::new(weight)?)
-            }
-            Norm::Batch { norm, .. } => {
-                let room =
-                    weight.f_new_empty_strided(weight.size(), weight.stride(), (Kind::Float, weight.device()))?;
-                Folded::Libtorch {
-                    conv: source.conv.with_weight(room),
-                    bias: norm.shift.f_zeros_like()?.f_detach()?,
-                }
-            }
-        };
-        Ok(Self { source, folded })
+impl Folded {
+    /// Room for a convolution with the norm behind it.
+    pub(super) fn new(conv: &Conv2d, norm: &BatchNorm) -> Result<Self, TchError> {
+        let weight = &conv.weight;
+        let room = weight.f_new_empty_strided(weight.size(), weight.stride(), (Kind::Float, weight.device()))?;
+        Ok(Self::Libtorch {
+            conv: conv.with_weight(room),
+            bias: norm.shift.f_zeros_like()?.f_detach()?,
+        })
     }
 
     /// w' = w·s and b' = β + (b − μ)·s with s = γ/√(σ² + ε); b is 0 without a bias.
-    pub(super) fn refill(&self) -> Result<(), TchError> {
-        let Norm::Batch { norm, .. } = &self.source.norm else {
-            return Ok(());
-        };
-        let weight = &self.source.conv.weight;
-        match &self.folded {
-            Folded::Nothing => Ok(()),
-            Folded::Own(block) => block.refill(weight, norm, NORM_EPS),
-            Folded::Libtorch { conv, bias } => {
+    pub(super) fn refill(&self, weight: &Tensor, bias: Option<&Tensor>, norm: &BatchNorm) -> Result<(), TchError> {
+        match self {
+            Self::Own(block) => block.refill(weight, norm, NORM_EPS),
+            Self::Libtorch { conv, bias: folded } => {
                 let scale = scale_of(norm)?;
                 let _ = weight.f_mul_out(&conv.weight, &scale.f_view([-1, 1, 1, 1])?)?;
-                let mean = match &self.source.bias {
+                let mean = match bias {
                     Some(own) => norm.running_mean.f_sub(own)?,
                     None => norm.running_mean.shallow_clone(),
                 };
-                let _ = norm.shift.f_sub_out(bias, &mean.f_mul(&scale)?)?;
+                let _ = norm.shift.f_sub_out(folded, &mean.f_mul(&scale)?)?;
                 Ok(())
             }
         }
-    }
-
-    /// Without an end the norm is the last.
-    pub(super) fn forward(&self, x: &Tensor, end: Option<BlockEnd>) -> Result<Tensor, TorchError> {
-        Ok(match (&self.folded, end) {
-            (Folded::Own(block), Some(end)) if kernels::is_served(x) => block.forward(x, end)?,
-            (Folded::Libtorch { conv, bias }, Some(end)) => finish(conv.forward(x, Some(bias))?, end)?,
-            (Folded::Libtorch { conv, bias }, None) => conv.forward(x, Some(bias))?,
-            (Folded::Nothing | Folded::Own(_), _) => self.source.forward(x, Mode::Eval, end)?,
-        })
     }
 }
 

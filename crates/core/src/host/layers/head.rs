@@ -61,12 +61,4 @@ impl Layer for HeadLayer {
         }
         Ok(spatial_mean(x)?.f_linear(&self.weight, Some(&self.bias))?)
     }
-
-    fn share(&self) -> Box<dyn Layer> {
-        Box::new(Self {
-            weight: self.weight.shallow_clone(),
-            bias: self.bias.shallow_clone(),
-            backend: self.backend,
-        })
-    }
 }

@@ -3,8 +3,8 @@
 mod head;
 mod pool;
 mod text;
-mod unit;
 mod folded;
+mod unit;
 mod conv;
 mod residual;
 

@@ -50,8 +50,4 @@ impl Layer for MaxPool {
     fn forward(&self, x: &Tensor, _: Mode) -> Result<Tensor, HostError> {
         Ok(x.f_max_pool2d(self.kernel, self.stride, self.padding, 1, false)?)
     }
-
-    fn share(&self) -> Box<dyn Layer> {
-        Box::new(*self)
-    }
 }

@@ -5,14 +5,13 @@
 
 use tch::{TchError, Tensor};
 
-use super::folded::FoldedUnit;
-use super::unit::{ConvUnit, Norm, UnitDesign, conv_weights};
+use super::unit::{ConvUnit, Norm, Run, UnitDesign, conv_weights};
 use crate::graph::LayerGraph;
-use crate::host::{Features, FoldedLayer, HostError, Layer, LayerDesign};
+use crate::host::{Features, HostError, Layer, LayerDesign};
 use crate::kernels::BlockEnd;
 use crate::nn::{Conv2d, Mode, ParamSet};
 use crate::scenario::{HostNorm, Shortcut};
-use crate::torch::{NoGrad, TorchError, channels_last};
+use crate::torch::{TorchError, channels_last};
 
 /// Side of both convolutions' kernels.
 const KERNEL: i64 = 3;
@@ -171,24 +170,12 @@ enum WayAround {
 }
 
 impl WayAround {
-    fn share(&self) -> Self {
-        match self {
-            Self::Straight => Self::Straight,
-            Self::Pad { stride, new_channels } => Self::Pad {
-                stride: *stride,
-                new_channels: *new_channels,
-            },
-            Self::Normed(unit) => Self::Normed(unit.share()),
-            Self::Bare(conv) => Self::Bare(conv.with_weight(conv.weight.shallow_clone())),
-        }
-    }
-
     /// `x` enters the block, `activated` its first convolution; they differ with pre-activation alone.
-    fn forward(&self, x: &Tensor, activated: &Tensor, mode: Mode) -> Result<Tensor, TorchError> {
+    fn forward(&self, x: &Tensor, activated: &Tensor, run: Run) -> Result<Tensor, TorchError> {
         match self {
             Self::Straight => Ok(x.shallow_clone()),
             Self::Pad { stride, new_channels } => pad(x, *stride, *new_channels),
-            Self::Normed(unit) => unit.forward(x, mode, None),
+            Self::Normed(unit) => unit.forward(x, run, None),
             Self::Bare(conv) => Ok(conv.forward(activated, None)?),
         }
     }
@@ -207,67 +194,35 @@ struct PostActivation {
     around: WayAround,
 }
 
+impl PostActivation {
+    fn run(&self, x: &Tensor, run: Run) -> Result<Tensor, HostError> {
+        let inner = self.first.forward(x, run, Some(BlockEnd::Relu))?;
+        let around = self.around.forward(x, x, run)?;
+        let end = BlockEnd::AddAndRelu(&around);
+        Ok(self.second.forward(&inner, run, Some(end))?)
+    }
+}
+
 impl Layer for PostActivation {
     fn forward(&self, x: &Tensor, mode: Mode) -> Result<Tensor, HostError> {
-        let inner = self.first.forward(x, mode, Some(BlockEnd::Relu))?;
-        let around = self.around.forward(x, x, mode)?;
-        let end = BlockEnd::AddAndRelu(&around);
-        Ok(self.second.forward(&inner, mode, Some(end))?)
+        self.run(x, Run::Plain(mode))
     }
 
-    fn share(&self) -> Box<dyn Layer> {
-        Box::new(Self {
-            first: self.first.share(),
-            second: self.second.share(),
-            around: self.around.share(),
-        })
-    }
-
-    fn fold(&self) -> Result<Box<dyn FoldedLayer>, HostError> {
-        let around = match &self.around {
-            WayAround::Normed(unit) => FoldedWay::Unit(FoldedUnit::new(unit.share(), false)?),
-            other => FoldedWay::AsIs(other.share()),
-        };
-        Ok(Box::new(FoldedPost {
-            first: FoldedUnit::new(self.first.share(), true)?,
-            second: FoldedUnit::new(self.second.share(), true)?,
-            around,
-        }))
-    }
-}
-
-enum FoldedWay {
-    AsIs(WayAround),
-    Unit(FoldedUnit),
-}
-
-struct FoldedPost {
-    first: FoldedUnit,
-    second: FoldedUnit,
-    around: FoldedWay,
-}
-
-impl FoldedLayer for FoldedPost {
-    fn forward(&self, x: &Tensor) -> Result<Tensor, HostError> {
-        let inner = self.first.forward(x, Some(BlockEnd::Relu))?;
-        let around = match &self.around {
-            FoldedWay::AsIs(way) => way.forward(x, x, Mode::Eval)?,
-            FoldedWay::Unit(unit) => unit.forward(x, None)?,
-        };
-        Ok(self.second.forward(&inner, Some(BlockEnd::AddAndRelu(&around)))?)
+    fn evaluate(&self, x: &Tensor) -> Result<Tensor, HostError> {
+        self.run(x, Run::Folded)
     }
 
     fn refill(&mut self) -> Result<(), HostError> {
-        let _no_grad = NoGrad::new();
-        self.first.refill()?;
-        self.second.refill()?;
-        if let FoldedWay::Unit(unit) = &self.around {
-            unit.refill()?;
+        self.first.refill(true)?;
+        self.second.refill(true)?;
+        if let WayAround::Normed(unit) = &mut self.around {
+            unit.refill(false)?;
         }
         Ok(())
     }
 }
 
+/// The entry norm has no convolution in front that it could be folded into.
 struct PreActivation {
     entry: Norm,
     first: ConvUnit,
@@ -276,62 +231,24 @@ struct PreActivation {
 }
 
 impl PreActivation {
-    /// `first` runs the first convolution with its norm and ReLU.
-    fn run(
-        &self,
-        x: &Tensor,
-        mode: Mode,
-        first: impl Fn(&Tensor) -> Result<Tensor, TorchError>,
-    ) -> Result<Tensor, HostError> {
-        let activated = self.entry.forward(x, mode)?.f_relu_()?;
-        let outer = self.second.forward(&first(&activated)?, None)?;
-        Ok(outer.f_add(&self.around.forward(x, &activated, mode)?)?)
-    }
-
-    fn handles(&self) -> Self {
-        Self {
-            entry: self.entry.share(),
-            first: self.first.share(),
-            second: self.second.with_weight(self.second.weight.shallow_clone()),
-            around: self.around.share(),
-        }
+    fn run(&self, x: &Tensor, run: Run) -> Result<Tensor, HostError> {
+        let activated = self.entry.forward(x, run.mode())?.f_relu_()?;
+        let first = self.first.forward(&activated, run, Some(BlockEnd::Relu))?;
+        let outer = self.second.forward(&first, None)?;
+        Ok(outer.f_add(&self.around.forward(x, &activated, run)?)?)
     }
 }
 
 impl Layer for PreActivation {
     fn forward(&self, x: &Tensor, mode: Mode) -> Result<Tensor, HostError> {
-        self.run(x, mode, |activated| {
-            self.first.forward(activated, mode, Some(BlockEnd::Relu))
-        })
+        self.run(x, Run::Plain(mode))
     }
 
-    fn share(&self) -> Box<dyn Layer> {
-        Box::new(self.handles())
-    }
-
-    fn fold(&self) -> Result<Box<dyn FoldedLayer>, HostError> {
-        Ok(Box::new(FoldedPre {
-            first: FoldedUnit::new(self.first.share(), true)?,
-            block: self.handles(),
-        }))
-    }
-}
-
-/// The entry norm has no convolution in front that it could be folded into.
-struct FoldedPre {
-    block: PreActivation,
-    first: FoldedUnit,
-}
-
-impl FoldedLayer for FoldedPre {
-    fn forward(&self, x: &Tensor) -> Result<Tensor, HostError> {
-        self.block.run(x, Mode::Eval, |activated| {
-            self.first.forward(activated, Some(BlockEnd::Relu))
-        })
+    fn evaluate(&self, x: &Tensor) -> Result<Tensor, HostError> {
+        self.run(x, Run::Folded)
     }
 
     fn refill(&mut self) -> Result<(), HostError> {
-        let _no_grad = NoGrad::new();
-        Ok(self.first.refill()?)
+        Ok(self.first.refill(true)?)
     }
 }

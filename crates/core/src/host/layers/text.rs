@@ -86,14 +86,6 @@ impl Layer for EmbeddingLayer {
             None => features,
         })
     }
-
-    fn share(&self) -> Box<dyn Layer> {
-        Box::new(Self {
-            tokens: self.tokens.shallow_clone(),
-            positions: self.positions.as_ref().map(Tensor::shallow_clone),
-            block: self.block,
-        })
-    }
 }
 
 /// `x += attention(norm(x)); x += mlp(norm(x))`, the second over four times the channels with exact GELU. `[B, T, d]` to the
@@ -181,16 +173,6 @@ impl Layer for TextBlockLayer {
         let hidden = self.up.forward(&self.second_norm.forward(&x)?)?.f_gelu("none")?;
         Ok(x.f_add(&self.down.forward(&hidden)?)?)
     }
-
-    fn share(&self) -> Box<dyn Layer> {
-        Box::new(Self {
-            first_norm: self.first_norm.share(),
-            attention: self.attention.share(),
-            second_norm: self.second_norm.share(),
-            up: self.up.share(),
-            down: self.down.share(),
-        })
-    }
 }
 
 /// A norm, then logits by the weight of the [`Embedding`] that the line begins with (Press & Wolf 2017,
@@ -255,12 +237,5 @@ impl TextHeadLayer {
 impl Layer for TextHeadLayer {
     fn forward(&self, x: &Tensor, _: Mode) -> Result<Tensor, HostError> {
         Ok(self.logits(x)?)
-    }
-
-    fn share(&self) -> Box<dyn Layer> {
-        Box::new(Self {
-            norm: self.norm.share(),
-            weight: self.weight.shallow_clone(),
-        })
     }
 }

@@ -2,11 +2,12 @@
 
 use tch::{Device, TchError, Tensor};
 
+use super::folded::Folded;
 use crate::host::Features;
-use crate::kernels::{BatchNorm, BlockEnd, conv_block};
+use crate::kernels::{BatchNorm, BlockEnd, FoldedBlock, conv_block, is_served};
 use crate::nn::{Conv2d, GroupNormLayer, Init, Mode, NORM_EPS, ParamSet, max_pool_2x2};
 use crate::scenario::HostNorm;
-use crate::torch::{TorchError, channels_last};
+use crate::torch::{NoGrad, TorchError, channels_last};
 
 /// Weight of a batch's statistics in the running ones.
 const BATCH_NORM_MOMENTUM: f64 = 0.1;
@@ -86,16 +87,6 @@ impl Norm {
         })
     }
 
-    pub(super) fn share(&self) -> Self {
-        match self {
-            Self::Batch { norm, few_channels } => Self::Batch {
-                norm: norm.share(),
-                few_channels: *few_channels,
-            },
-            Self::Group(norm) => Self::Group(norm.share()),
-        }
-    }
-
     /// The norm alone, into a new tensor.
     pub(super) fn forward(&self, x: &Tensor, mode: Mode) -> Result<Tensor, TorchError> {
         match self {
@@ -133,12 +124,30 @@ fn by_batch(norm: &BatchNorm, x: &Tensor, mode: Mode) -> Result<Tensor, TchError
     )
 }
 
+/// How a layer is run.
+#[derive(Clone, Copy)]
+pub(super) enum Run {
+    Plain(Mode),
+    /// In [`Mode::Eval`], by what was folded last.
+    Folded,
+}
+
+impl Run {
+    pub(super) const fn mode(self) -> Mode {
+        match self {
+            Self::Plain(mode) => mode,
+            Self::Folded => Mode::Eval,
+        }
+    }
+}
+
 /// A convolution with the norm behind it; handles of its tensors.
 #[derive(Debug)]
 pub(super) struct ConvUnit {
     pub(super) conv: Conv2d,
     pub(super) bias: Option<Tensor>,
     pub(super) norm: Norm,
+    pub(super) folded: Option<Folded>,
 }
 
 impl ConvUnit {
@@ -151,31 +160,48 @@ impl ConvUnit {
             conv: conv.strided(design.stride),
             bias: design.has_bias.then(&mut bias).transpose()?,
             norm: Norm::new(params, &format!("{name}norm"), outputs, design.norm)?,
+            folded: None,
         })
     }
 
-    /// Further handles of the same tensors.
-    pub(super) fn share(&self) -> Self {
-        Self {
-            conv: self.conv.with_weight(self.conv.weight.shallow_clone()),
-            bias: self.bias.as_ref().map(Tensor::shallow_clone),
-            norm: self.norm.share(),
-        }
-    }
-
     /// `[B, inputs, H, W]` to `[B, outputs, ⌈H/stride⌉, ⌈W/stride⌉]`, before the pool. Without an end the norm is the last.
-    pub(super) fn forward(&self, x: &Tensor, mode: Mode, end: Option<BlockEnd>) -> Result<Tensor, TorchError> {
-        if let Some(end) = end
-            && let Some(features) = self.in_one_node(x, mode, end)?
-        {
-            return Ok(features);
-        }
-        let features = self.conv.forward(x, self.bias.as_ref())?;
-        let features = self.norm.forward(&features, mode)?;
+    pub(super) fn forward(&self, x: &Tensor, run: Run, end: Option<BlockEnd>) -> Result<Tensor, TorchError> {
+        let mode = run.mode();
+        let features = match (run, &self.folded, end) {
+            (Run::Folded, Some(Folded::Own(block)), Some(end)) if is_served(x) => return Ok(block.forward(x, end)?),
+            (Run::Folded, Some(Folded::Libtorch { conv, bias }), _) => conv.forward(x, Some(bias))?,
+            _ => {
+                if let Some(end) = end
+                    && let Some(features) = self.in_one_node(x, mode, end)?
+                {
+                    return Ok(features);
+                }
+                let features = self.conv.forward(x, self.bias.as_ref())?;
+                self.norm.forward(&features, mode)?
+            }
+        };
         Ok(match end {
             Some(end) => finish(features, end)?,
             None => features,
         })
+    }
+
+    /// Folds the present weights and statistics; `has_end`: the unit is run with one. Group norm depends on the sample.
+    pub(super) fn refill(&mut self, has_end: bool) -> Result<(), TchError> {
+        let Norm::Batch { norm, .. } = &self.norm else {
+            return Ok(());
+        };
+        let _no_grad = NoGrad::new();
+        let weight = &self.conv.weight;
+        let folded = match self.folded.take() {
+            Some(folded) => folded,
+            // Validation runs in the type of the weights.
+            None if has_end && self.bias.is_none() && self.conv.uses_own_kernels(weight) => {
+                Folded::Own(FoldedBlock::new(weight)?)
+            }
+            None => Folded::new(&self.conv, norm)?,
+        };
+        self.folded.insert(folded).refill(weight, self.bias.as_ref(), norm)
     }
 
     /// By the engine's own kernels, where they compute all of it.

@@ -73,10 +73,6 @@ impl Layer for FactorLayer {
     fn forward(&self, x: &Tensor, _: Mode) -> Result<Tensor, HostError> {
         Ok(x.f_mul(&self.0)?)
     }
-
-    fn share(&self) -> Box<dyn Layer> {
-        Box::new(Self(self.0.shallow_clone()))
-    }
 }
 
 #[test]

@@ -19,7 +19,6 @@ const ADVANTAGE_EPSILON: f64 = 1e-8;
 pub(super) struct StepTargets {
     /// Scaled reward.
     pub reward: f64,
-    pub td_error: f64,
     /// In reward units until it is standardised.
     pub advantage: f64,
     pub ret: f64,
@@ -55,7 +54,6 @@ pub(super) fn step_targets(buffer: &RolloutBuffer, scale: f64, config: &LearnerC
         for (index, target) in targets[segment.env][segment.steps()].iter_mut().enumerate() {
             *target = StepTargets {
                 reward: rewards[index],
-                td_error: found.td_errors[index],
                 advantage: found.advantages[index],
                 ret: found.returns[index],
                 value: values[index],
@@ -71,8 +69,6 @@ pub(super) fn step_targets(buffer: &RolloutBuffer, scale: f64, config: &LearnerC
 pub(super) struct Advantages {
     pub advantages: Vec<f64>,
     pub returns: Vec<f64>,
-    /// One-step errors of the critic.
-    pub td_errors: Vec<f64>,
 }
 
 /// Advantages of one segment from its rewards and raw values, in f64. `after` is the value of what follows its last
@@ -82,13 +78,11 @@ pub(super) fn gae(rewards: &[f64], values: &[f64], after: f64, gamma: f64, lambd
     let mut result = Advantages {
         advantages: vec![0.0; steps],
         returns: vec![0.0; steps],
-        td_errors: vec![0.0; steps],
     };
     let (mut next_value, mut next_advantage) = (after, 0.0);
     for t in (0..steps).rev() {
-        let td_error = rewards[t] + gamma * next_value - values[t];
-        let advantage = td_error + gamma * lambda * next_advantage;
-        result.td_errors[t] = td_error;
+        let error = rewards[t] + gamma * next_value - values[t];
+        let advantage = error + gamma * lambda * next_advantage;
         result.advantages[t] = advantage;
         result.returns[t] = advantage + values[t];
         (next_value, next_advantage) = (values[t], advantage);

@@ -14,7 +14,6 @@ use super::error::BufferError;
 use super::steps::{Segment, StepRecord};
 use crate::actions::{Head, MaskSet};
 use crate::growth::LifecycleOp;
-use crate::telemetry::RollbackCharges;
 use crate::torch::catch;
 
 /// Sizes of a buffer.
@@ -78,7 +77,6 @@ pub struct RolloutBuffer {
     pub(super) cells: Cells,
     /// `[cells × W]`, as [`MaskSet::write_row`] lays them out.
     pub(super) masks: Vec<bool>,
-    pub(super) charges: RollbackCharges,
 }
 
 impl RolloutBuffer {
@@ -113,7 +111,6 @@ impl RolloutBuffer {
             cells,
             shape,
             device,
-            charges: RollbackCharges::default(),
         })
     }
 
@@ -198,7 +195,6 @@ impl RolloutBuffer {
             row.segments.clear();
             row.states = 0;
         }
-        self.charges = RollbackCharges::default();
         Ok(())
     }
 

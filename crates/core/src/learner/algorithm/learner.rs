@@ -168,7 +168,7 @@ impl Learner {
         policy.set_floor_scale(self.schedules().probability_floor);
 
         update.data = Some(rollout.data);
-        report(update, &measured, &rollout.learnable, self.config.max_grad_norm);
+        report(update, &measured, &rollout.learnable);
         Ok(())
     }
 

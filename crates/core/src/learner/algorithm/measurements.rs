@@ -2,11 +2,11 @@
 
 use tch::{Kind, Tensor};
 
-use super::loss::{Gates, Losses, Ratios, count_by_head, drift, is_not_finite, mean, mean_by_head};
+use super::loss::{Gates, Losses, Ratios, count_by_head, drift, mean, mean_by_head};
 use super::optimizer::Gradients;
 use super::sequences::SequenceBatch;
 use crate::actions::HEADS;
-use crate::policy::{Evaluation, RecurrentState};
+use crate::policy::Evaluation;
 use crate::torch::{HostSyncCounter, NoGrad, TorchError, catch, read_f64};
 
 /// An enum whose members index an array of measurements.
@@ -32,11 +32,7 @@ measurements! {
         EntropyFloorPenalty,
         Kl,
         Clipped,
-        RatioMax,
-        RatioMin,
         Drift,
-        ValueMean,
-        ValueSquare,
         GradNorm,
         ValueGradSquares,
         // Not a number where the loss is not scaled.
@@ -55,14 +51,10 @@ measurements! {
 measurements! {
     /// One number a head and minibatch.
     PerHead {
-        Clipped,
-        RatioMax,
         EntropyAvailable,
-        Causal,
         Available,
         BadLogProb,
         GradSquares,
-        GradTensors,
     }
 }
 
@@ -91,8 +83,6 @@ pub(super) struct MinibatchStep<'a> {
 pub(super) struct MinibatchNumbers {
     /// f64, all scalars, then all vectors by head.
     packed: Tensor,
-    /// [`state_numbers`] of the states after its sequences, by state tensor.
-    states: Vec<Tensor>,
 }
 
 impl MinibatchStep<'_> {
@@ -105,15 +95,11 @@ impl MinibatchStep<'_> {
         let flat = numbers.map(|tensor| tensor.detach().reshape([-1]).to_kind(Kind::Double));
         MinibatchNumbers {
             packed: Tensor::cat(&flat.collect::<Vec<_>>(), 0),
-            states: state_numbers(&self.evaluation.final_state),
         }
     }
 
     fn scalar(&self, scalar: Scalar) -> Tensor {
-        let SequenceBatch {
-            actor, causal, valid, ..
-        } = self.minibatch;
-        let values = self.evaluation.value.detach();
+        let SequenceBatch { actor, causal, .. } = self.minibatch;
         let joint = self.ratios.joint.detach();
         match scalar {
             Scalar::LossTotal => self.losses.total.shallow_clone(),
@@ -123,15 +109,10 @@ impl MinibatchStep<'_> {
             Scalar::EntropyFloorPenalty => self.losses.floor_penalty.shallow_clone(),
             Scalar::Kl => self.kl.shallow_clone(),
             Scalar::Clipped => mean(&self.is_clipped(&joint), actor),
-            // Excluded steps have ratio 1 by construction: they widen neither end.
-            Scalar::RatioMax => joint.max(),
-            Scalar::RatioMin => joint.min(),
             Scalar::Drift => mean(
                 &drift(&self.evaluation.log_probs, &self.minibatch.old_log_probs),
                 causal,
             ),
-            Scalar::ValueMean => mean(&values, valid),
-            Scalar::ValueSquare => mean(&values.square(), valid),
             Scalar::GradNorm => self.gradients.norm.shallow_clone(),
             Scalar::ValueGradSquares => self.gradients.value_squares.shallow_clone(),
             Scalar::LossScale => match self.loss_scale {
@@ -148,17 +129,12 @@ impl MinibatchStep<'_> {
     }
 
     fn by_head(&self, per_head: PerHead) -> Tensor {
-        let SequenceBatch { causal, available, .. } = self.minibatch;
-        let ratios = self.ratios.heads.detach();
+        let available = &self.minibatch.available;
         match per_head {
-            PerHead::Clipped => mean_by_head(&self.is_clipped(&ratios), causal),
-            PerHead::RatioMax => ratios.amax([0i64, 1].as_slice(), false),
             PerHead::EntropyAvailable => mean_by_head(&self.evaluation.entropy_available.detach(), available),
-            PerHead::Causal => count_by_head(causal),
             PerHead::Available => count_by_head(available),
             PerHead::BadLogProb => self.gates.log_probs.shallow_clone(),
             PerHead::GradSquares => self.gradients.head_squares.shallow_clone(),
-            PerHead::GradTensors => self.gradients.head_tensors.shallow_clone(),
         }
     }
 
@@ -166,31 +142,6 @@ impl MinibatchStep<'_> {
     fn is_clipped(&self, ratios: &Tensor) -> Tensor {
         (ratios - 1.0).abs().gt(self.clip_ratio).to_kind(Kind::Float)
     }
-}
-
-/// Length of [`state_numbers`].
-pub(super) const STATE_NUMBERS: usize = 3;
-
-/// Per state tensor (of an LSTM: hidden, then cell) an f64 vector: root mean square, the largest root mean square of a
-/// sequence, and whether any element is not finite.
-fn state_numbers(state: &RecurrentState) -> Vec<Tensor> {
-    let numbers = |tensor: &Tensor| {
-        let tensor = tensor.detach().to_kind(Kind::Double);
-        let squares = tensor.square().mean_dim([0i64, 2].as_slice(), false, Kind::Double);
-        let is_bad = is_not_finite(&tensor).to_kind(Kind::Double);
-        let parts = [squares.mean(Kind::Double).sqrt(), squares.sqrt().max(), is_bad];
-        Tensor::stack(&parts, 0)
-    };
-    state.0.iter().map(numbers).collect()
-}
-
-/// `[2]`: shares of the normalised observations' elements beyond 3, and at `clip`.
-pub(super) fn observation_shares(batch: &SequenceBatch, clip: f64) -> Tensor {
-    let _no_grad = NoGrad::new();
-    let size = batch.observations.abs();
-    let valid = batch.valid.unsqueeze(-1).expand_as(&size);
-    let beyond = [size.gt(3.0), size.ge(clip)];
-    Tensor::stack(&beyond.map(|beyond| mean(&beyond.to_kind(Kind::Float), &valid)), 0)
 }
 
 /// A minibatch of an update, still on the device.
@@ -232,12 +183,8 @@ impl Reading {
 pub(super) struct UpdateMeasurements {
     /// By minibatch, in order.
     pub readings: Vec<Reading>,
-    /// By state tensor of the last minibatch's final states.
-    pub states: Vec<[f64; STATE_NUMBERS]>,
     /// Squared norms of the parameters and of their change.
     parameter_squares: [f64; 2],
-    /// Of [`observation_shares`].
-    pub observation_shares: [f64; 2],
 }
 
 impl UpdateMeasurements {
@@ -248,20 +195,14 @@ impl UpdateMeasurements {
 }
 
 /// Reads all minibatches of an update, and what was measured of the whole of it, at once. `change` is that of
-/// [`PolicyOptimizer::change`](super::optimizer::PolicyOptimizer::change), `shares` that of [`observation_shares`].
+/// [`PolicyOptimizer::change`](super::optimizer::PolicyOptimizer::change).
 pub(super) fn read_all(
     steps: &[MeasuredStep],
     change: &Tensor,
-    shares: &Tensor,
     reads: &HostSyncCounter,
 ) -> Result<UpdateMeasurements, TorchError> {
-    let states = steps.last().map_or(&[][..], |step| &step.numbers.states);
     let packed = catch(|| {
-        let parts = steps
-            .iter()
-            .map(|step| &step.numbers.packed)
-            .chain([change, shares])
-            .chain(states);
+        let parts = steps.iter().map(|step| &step.numbers.packed).chain([change]);
         let flat = parts.map(|tensor| tensor.reshape([-1]).to_kind(Kind::Double));
         Tensor::cat(&flat.collect::<Vec<_>>(), 0)
     })?;
@@ -274,11 +215,6 @@ pub(super) fn read_all(
     };
     Ok(UpdateMeasurements {
         readings: steps.iter().zip(readings.chunks(WIDTH)).map(reading).collect(),
-        states: rest[4..].as_chunks().0.to_vec(),
         parameter_squares: [rest[0], rest[1]],
-        observation_shares: [rest[2], rest[3]],
     })
 }
-
-#[cfg(test)]
-mod tests;

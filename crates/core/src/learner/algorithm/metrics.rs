@@ -1,21 +1,19 @@
 //! What an update reports: its rollout, measured before anything moves; whether it was performed, skipped or undone,
 //! and why; and what its minibatches measured. The meaning of every number is in `docs/reference/learner.md`.
 
+use std::collections::BTreeMap;
+
 use tch::Kind;
 
-use super::advantages::{LEAST_DEVIATION, StepTargets};
+use super::advantages::StepTargets;
 use super::buffer::RolloutBuffer;
-use super::measurements::{PerHead, Reading, STATE_NUMBERS, Scalar, UpdateMeasurements};
-use super::normalise::CLIP;
+use super::measurements::{PerHead, Reading, Scalar, UpdateMeasurements};
 use super::update::MAX_DRIFT;
 use crate::actions::{HEADS, Head};
 use crate::telemetry::{
-    ByHead, FinitenessGate, HeadGradient, LearnerUpdate, NonfiniteSource, Num, RolloutData, UpdateMeasures, UpdateSkip,
-    statistics,
+    FinitenessGate, LearnerUpdate, NonfiniteSource, Num, RolloutData, UpdateMeasures, UpdateSkip, statistics,
 };
 
-/// Below this a deviation is taken for zero.
-const NO_SPREAD: f64 = 1e-8;
 /// Variance of returns below which little is left to explain, in units of scaled reward.
 const LOW_VARIANCE: f64 = 1.0;
 
@@ -31,29 +29,20 @@ pub(super) fn rollout_data(
         let steps = buffer.valid_steps();
         steps.map(|(env, step)| field(&targets[env][step])).collect()
     };
-    let (rewards, td_errors) = (column(|target| target.reward), column(|target| target.td_error));
     let (returns, values) = (column(|target| target.ret), column(|target| target.value));
-    let share = |chosen: usize| Num(chosen as f64 / returns.len() as f64);
     let (return_mean, return_std) = statistics::mean_and_std(&returns).unwrap_or_default();
     let advantages = statistics::mean_and_std(free);
-    let error = td_errors.iter().map(|error| error.abs()).sum::<f64>() / td_errors.len() as f64;
     RolloutData {
         steps_valid: returns.len() as u64,
         steps_actor: free.len() as u64,
         explained_variance: Num(explained_variance(&returns, &values)),
         explained_variance_free: explained_variance_of_choices(buffer, targets),
         ev_low_return_variance: return_std.powi(2) < LOW_VARIANCE,
-        value_nrmse: Num(spread_of_errors(&returns, &values) / (return_std.powi(2).sqrt() + LOW_VARIANCE.sqrt())),
-        v_return_correlation: Num(correlation(&returns, &values)),
-        bellman_error: Num(error),
         return_mean: Num(return_mean),
         return_std: Num(return_std),
         reward_scale: Num(scale),
-        reward_clip_fraction: share(rewards.iter().filter(|reward| reward.abs() >= CLIP).count()),
         adv_pre_mean: advantages.map(|(mean, _)| Num(mean)),
         adv_pre_std: advantages.map(|(_, deviation)| Num(deviation)),
-        adv_std_floored: advantages.is_some_and(|(_, deviation)| deviation < LEAST_DEVIATION),
-        charges: buffer.charges,
     }
 }
 
@@ -73,11 +62,6 @@ fn deviation(values: &[f64]) -> f64 {
     statistics::mean_and_std(values).unwrap_or_default().1
 }
 
-fn spread_of_errors(returns: &[f64], values: &[f64]) -> f64 {
-    let errors: Vec<f64> = returns.iter().zip(values).map(|(ret, value)| ret - value).collect();
-    deviation(&errors).powi(2).sqrt()
-}
-
 /// `1 − Var(R − V)/max(Var R, floor)`.
 fn explained_variance(returns: &[f64], values: &[f64]) -> f64 {
     let errors: Vec<f64> = returns.iter().zip(values).map(|(ret, value)| ret - value).collect();
@@ -93,18 +77,6 @@ fn explained_variance_of_choices(buffer: &RolloutBuffer, targets: &[Vec<StepTarg
         .map(|(env, step)| (targets[env][step].ret, targets[env][step].value))
         .unzip();
     (!returns.is_empty()).then(|| Num(explained_variance(&returns, &values)))
-}
-
-/// 0 where either has no spread.
-fn correlation(returns: &[f64], values: &[f64]) -> f64 {
-    let [(mean_return, spread), (mean_value, value_spread)] =
-        [returns, values].map(|values| statistics::mean_and_std(values).unwrap_or_default());
-    if spread <= NO_SPREAD || value_spread <= NO_SPREAD {
-        return 0.0;
-    }
-    let pairs = returns.iter().zip(values);
-    let products = pairs.map(|(ret, value)| (ret - mean_return) * (value - mean_value));
-    products.sum::<f64>() / returns.len() as f64 / (spread * value_spread)
 }
 
 /// Writes into `update` what its measurements say about it.
@@ -216,20 +188,23 @@ pub(super) fn announce_drift(measured: &UpdateMeasurements, precision: Option<Ki
 }
 
 /// Writes into `update` what its minibatches measured: means over the steps taken unless said otherwise; what is not finite
-/// is left out. `learnable` are [`learnable_shares`], `max_grad_norm` is the limit that gradients were clipped to.
-pub(super) fn report(
-    update: &mut LearnerUpdate,
-    measured: &UpdateMeasurements,
-    learnable: &[f64; HEADS],
-    max_grad_norm: Option<f64>,
-) {
-    let readings = Readings::new(&measured.readings);
-    let mean = |scalar| readings.mean(scalar);
-    let state = |tensor: usize, number: usize| finite(measured.states.get(tensor)?[number]);
-    let [outlier, clip] = measured.observation_shares.map(|share| finite(share * 100.0));
-    let grad_norm = readings.extreme(Scalar::GradNorm, f64::max);
-    let head_entropy_avail = readings.means_by_head(PerHead::EntropyAvailable, PerHead::Available);
-    let [h, c] = [0, 1];
+/// is left out. `learnable` are [`learnable_shares`].
+pub(super) fn report(update: &mut LearnerUpdate, measured: &UpdateMeasurements, learnable: &[f64; HEADS]) {
+    let taken = || {
+        measured
+            .readings
+            .iter()
+            .filter(|reading| !reading.is_set(Scalar::Suppressed))
+    };
+    let mean = |scalar| mean_of(taken().map(|reading| reading.get(scalar)));
+    let grad_norm = taken().map(|reading| reading.get(Scalar::GradNorm)).reduce(f64::max);
+    let first = measured.readings.first();
+    let entropy = |&head: &Head| -> Option<(String, Num)> {
+        let counted = taken().filter(|reading| reading.head(PerHead::Available, head as usize) > 0.0);
+        let mean = mean_of(counted.map(|reading| reading.head(PerHead::EntropyAvailable, head as usize)))?;
+        Some((head.name().into(), mean))
+    };
+    let head_entropy_avail = Head::ALL.iter().filter_map(entropy).collect();
     update.measured = UpdateMeasures {
         loss_total: mean(Scalar::LossTotal),
         loss_policy: mean(Scalar::LossPolicy),
@@ -238,97 +213,11 @@ pub(super) fn report(
         entropy_floor_penalty: mean(Scalar::EntropyFloorPenalty),
         approx_kl: mean(Scalar::Kl),
         clip_fraction: mean(Scalar::Clipped),
-        ratio_max: readings.extreme(Scalar::RatioMax, f64::max),
-        ratio_min: readings.extreme(Scalar::RatioMin, f64::min),
-        logp_drift_mean: readings.all.first().and_then(|first| finite(first.get(Scalar::Drift))),
+        logp_drift_mean: first.and_then(|first| finite(first.get(Scalar::Drift))),
         entropy_mean: mean_of_learnable(&head_entropy_avail, learnable),
-        grad_norm,
-        grad_clip_ratio: grad_norm.zip(max_grad_norm).map(|(Num(norm), limit)| Num(norm / limit)),
-        value_mean: mean(Scalar::ValueMean),
-        value_std: deviation_of(mean(Scalar::ValueMean), mean(Scalar::ValueSquare)),
-        h_rms: state(h, 0),
-        c_rms: state(c, 0),
-        c_env_rms_max: state(c, 1),
-        obs_outlier_pct: outlier,
-        obs_clip_pct: clip,
-        head_clip_fraction: readings.means_by_head(PerHead::Clipped, PerHead::Causal),
-        head_ratio_max: readings.by_head(PerHead::Causal, |readings, head| {
-            let ratios = readings.map(|reading| reading.head(PerHead::RatioMax, head));
-            ratios.reduce(f64::max).map(Num)
-        }),
+        grad_norm: grad_norm.and_then(finite),
         head_entropy_avail,
-        head_learnable_fraction: by_head(|head| Num(learnable[head])),
-        head_grad_norm: readings.by_head(PerHead::GradTensors, |readings, head| {
-            mean_of(readings.map(|reading| reading.head(PerHead::GradSquares, head).sqrt()))
-        }),
     };
-    update.head_grad_state = by_head(|head| readings.head_gradient(head));
-    let is_bad = |numbers: &[f64; STATE_NUMBERS]| numbers[2] > 0.0;
-    update.state_nonfinite = (!measured.states.is_empty()).then(|| measured.states.iter().any(is_bad));
-}
-
-/// The minibatches that were evaluated, and those of them that took a step.
-struct Readings<'a> {
-    all: &'a [Reading],
-    taken: Vec<&'a Reading>,
-}
-
-impl<'a> Readings<'a> {
-    fn new(all: &'a [Reading]) -> Self {
-        let taken = all.iter().filter(|reading| !reading.is_set(Scalar::Suppressed));
-        Self {
-            all,
-            taken: taken.collect(),
-        }
-    }
-
-    fn mean(&self, scalar: Scalar) -> Option<Num> {
-        mean_of(self.taken.iter().map(|reading| reading.get(scalar)))
-    }
-
-    /// Smallest or largest.
-    fn extreme(&self, scalar: Scalar, choose: fn(f64, f64) -> f64) -> Option<Num> {
-        let values = self.taken.iter().map(|reading| reading.get(scalar));
-        values.reduce(choose).and_then(finite)
-    }
-
-    /// Over the steps in which the head counted.
-    fn by_head(
-        &self,
-        counted_by: PerHead,
-        reduce: impl Fn(&mut dyn Iterator<Item = &Reading>, usize) -> Option<Num>,
-    ) -> ByHead {
-        let reduced = |head: usize| {
-            let counted = |reading: &&Reading| reading.head(counted_by, head) > 0.0;
-            reduce(&mut self.taken.iter().copied().filter(counted), head)
-        };
-        let heads = Head::ALL.iter();
-        heads
-            .filter_map(|&head| Some((head.name().into(), reduced(head as usize)?)))
-            .collect()
-    }
-
-    fn means_by_head(&self, per_head: PerHead, counted_by: PerHead) -> ByHead {
-        self.by_head(counted_by, |readings, head| {
-            mean_of(readings.map(|reading| reading.head(per_head, head)))
-        })
-    }
-
-    fn head_gradient(&self, head: usize) -> HeadGradient {
-        let any = |per_head| self.all.iter().any(|reading| reading.head(per_head, head) > 0.0);
-        let is_finite = |reading: &Reading| reading.head(PerHead::GradSquares, head).is_finite();
-        match () {
-            () if !self.all.iter().all(is_finite) => HeadGradient::Nonfinite,
-            () if !any(PerHead::Causal) => HeadGradient::NotLearnable,
-            () if !any(PerHead::GradTensors) => HeadGradient::Missing,
-            () => HeadGradient::Finite,
-        }
-    }
-}
-
-fn by_head<T>(value: impl Fn(usize) -> T) -> std::collections::BTreeMap<String, T> {
-    let heads = Head::ALL.iter();
-    heads.map(|&head| (head.name().into(), value(head as usize))).collect()
 }
 
 fn finite(value: f64) -> Option<Num> {
@@ -340,14 +229,8 @@ fn mean_of(values: impl Iterator<Item = f64>) -> Option<Num> {
     finite(sum / f64::from(count))
 }
 
-/// Of a quantity with that mean and that mean square.
-fn deviation_of(mean: Option<Num>, square: Option<Num>) -> Option<Num> {
-    let (Num(mean), Num(square)) = mean.zip(square)?;
-    Some(Num((square - mean * mean).max(0.0).sqrt()))
-}
-
 /// Over the heads that had something to learn.
-fn mean_of_learnable(values: &ByHead, learnable: &[f64; HEADS]) -> Option<Num> {
+fn mean_of_learnable(values: &BTreeMap<String, Num>, learnable: &[f64; HEADS]) -> Option<Num> {
     let heads = Head::ALL.iter().filter(|&&head| learnable[head as usize] > 0.0);
     let known: Vec<f64> = heads.filter_map(|head| Some(values.get(head.name())?.0)).collect();
     statistics::mean_and_std(&known).map(|(mean, _)| Num(mean))

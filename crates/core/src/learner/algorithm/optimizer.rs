@@ -30,8 +30,6 @@ struct PartOptimizer {
 pub(super) struct Gradients {
     /// f64 `[K]`: squared norm of each head's own.
     pub head_squares: Tensor,
-    /// f64 `[K]`: tensors of each head that have one.
-    pub head_tensors: Tensor,
     /// f64 scalar, of the critic.
     pub value_squares: Tensor,
     /// f64 scalar, of all; overwritten by the next step.
@@ -144,7 +142,6 @@ impl PolicyOptimizer {
             let heads = Tensor::stack(&heads, 0);
             Gradients {
                 head_squares: heads.select(1, 0),
-                head_tensors: heads.select(1, 3),
                 value_squares: value.select(0, 0),
                 norm: self.norm.norm.shallow_clone(),
                 bad: self.norm.bad.copy(),

@@ -95,7 +95,6 @@ impl RolloutBuffer {
     /// A device error.
     pub fn save(&self, round: &mut UnfinishedRound) -> Result<(), UnfinishedRoundError> {
         round.put("rollout.rows", &self.rows)?;
-        round.put("rollout.charges", &self.charges)?;
         let cells = self.written_cells();
         let masks = taken(&self.masks, self.shape.mask_width(), &cells);
         round.put_tensor("rollout.masks", &Tensor::from_slice(&masks))?;
@@ -125,7 +124,6 @@ impl RolloutBuffer {
             round.copy_to(&name, &part)?;
             let _ = catch(|| tensor.shallow_clone().index_copy_(0, &index, &part))?;
         }
-        self.charges = round.get("rollout.charges")?;
         Ok(())
     }
 

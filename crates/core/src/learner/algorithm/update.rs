@@ -13,14 +13,11 @@ use super::loss::{
     Gates, Losses, Ratios, drift, entropy_floor_penalty, head_denominators, head_entropies, mean, per_head_policy_loss,
     value_loss,
 };
-use super::measurements::{
-    MeasuredStep, MinibatchNumbers, MinibatchStep, UpdateMeasurements, observation_shares, read_all,
-};
+use super::measurements::{MeasuredStep, MinibatchNumbers, MinibatchStep, UpdateMeasurements, read_all};
 use super::optimizer::PolicyOptimizer;
 use super::schedules::LearnerSchedules;
 use super::sequences::{SequenceBatch, split};
 use crate::actions::HEADS;
-use crate::controller::OBSERVATION_CLIP;
 use crate::policy::{Evaluation, TrainablePolicy};
 use crate::random::Draw;
 use crate::scenario::LearnerConfig;
@@ -85,8 +82,7 @@ impl Update<'_> {
                 }
             }
         }
-        let shares = catch(|| observation_shares(self.batch, OBSERVATION_CLIP))?;
-        Ok(read_all(&steps, &optimizer.change()?, &shares, self.reads)?)
+        Ok(read_all(&steps, &optimizer.change()?, self.reads)?)
     }
 
     /// One minibatch: evaluate, descend where nothing forbids it, measure.

@@ -256,14 +256,7 @@ impl RolloutBuffer {
             forfeited = earlier.len() - kept;
             earlier[kept..].iter_mut().for_each(|record| record.fix_reward(0.0));
         }
-        let charges = &mut self.charges;
-        charges.rollback_attempts += 1;
-        if steps.is_empty() {
-            return Ok(None);
-        }
-        charges.rollback_attributed += 1;
-        charges.rollback_steps_forfeited += forfeited as u64;
-        Ok(Some(forfeited))
+        Ok((!steps.is_empty()).then_some(forfeited))
     }
 
     /// Leaves the open segment of an env that has failed out of learning, and closes it.

@@ -4,7 +4,7 @@ use bevy_ecs::prelude::*;
 
 use super::context::LearnerContext;
 use crate::env::EnvId;
-use crate::governor::{Credit, RollbackVerdict};
+use crate::governor::RollbackVerdict;
 use crate::health::Failure;
 use crate::reward::EpisodeReward;
 
@@ -22,10 +22,7 @@ pub(crate) fn credit_rollbacks(
         let row = id.index;
         let buffer = context.policy.buffer.get();
         if let Some(steps_forfeited) = buffer.rollback(row, penalty, rollback.snapshot_step)? {
-            rollback.credit = Credit::Attributed {
-                penalty: penalty.into(),
-                steps_forfeited: steps_forfeited as u32,
-            };
+            rollback.is_charged = true;
             if let Some(mut rewards) = rewards {
                 rewards.charge_rollback(steps_forfeited, rollback.raw_penalty);
             }

@@ -8,7 +8,7 @@ use crate::controller::LearningPolicy;
 use crate::env::Experiment;
 use crate::health::Failure;
 use crate::learner::algorithm::{Learner, RolloutBuffer};
-use crate::telemetry::{LearnerUpdate, Num};
+use crate::telemetry::LearnerUpdate;
 use crate::torch::{HostSyncCounter, read_f32};
 
 /// A rollout with fewer sampled steps is worth a remark.
@@ -78,25 +78,22 @@ fn update(
     round: u32,
     reads: &HostSyncCounter,
 ) -> Result<LearnerUpdate, Failure> {
-    let mut update = learner.learn(buffer, policy, round.into(), reads)?;
-    update.obs_nonfinite = commit_observations(buffer, policy, reads)?;
-    update.obs_norm_drift = policy.normaliser().drift().map(Num);
+    let update = learner.learn(buffer, policy, round.into(), reads)?;
+    commit_observations(buffer, policy, reads)?;
     policy.set_updates(update.updates);
     buffer.clear()?;
     Ok(update)
 }
 
-/// Returns how many elements of the raw observations are not finite.
 fn commit_observations(
     buffer: &RolloutBuffer,
     policy: &mut dyn LearningPolicy,
     reads: &HostSyncCounter,
-) -> Result<u64, Failure> {
+) -> Result<(), Failure> {
     let observations = buffer.valid_raw_observations()?;
     let width = policy.schema().len();
     let rows = read_f32(&observations, reads)?;
-    policy.normaliser_mut().commit(rows.chunks_exact(width))?;
-    Ok(rows.iter().filter(|element| !element.is_finite()).count() as u64)
+    Ok(policy.normaliser_mut().commit(rows.chunks_exact(width))?)
 }
 
 /// After the round's records, which show what went wrong, and after the checkpoint of the last good state.

@@ -28,10 +28,10 @@ use crate::reward::yardstick::standard_rent;
 use crate::reward::{EpisodeReward, RewardedStep};
 use crate::scenario::{RewardProfile, Scenario, TaskSpec};
 use crate::seed::{
-    AlphaOrder, Germination, GradientSums, Limits, Plan, Refusal, Rules, SeedIdentity, SeedRecord, SlotView, advance,
+    AlphaOrder, Germination, GradientSums, Limits, Plan, Rules, SeedIdentity, SeedRecord, SlotView, advance,
     command_legal, commit, germinate, prune, set_alpha_target, tick,
 };
-use crate::telemetry::{BigInteger, CoalitionRow, CounterfactualMatrix, Coverage, Num};
+use crate::telemetry::{BigInteger, CoalitionRow, CounterfactualMatrix, Num};
 use crate::validation::{
     Attribution, AttributionPlan, Counterfactual, LastMeasured, PlanMoment, ValPlan, plan_coalitions,
 };
@@ -159,7 +159,6 @@ impl<'a> World<'a> {
             committed.push(alone);
             rewards.steps.push(RewardedStep {
                 step: self.step,
-                accuracy: inputs.accuracy,
                 rent: standard_rent(&inputs),
                 breakdown,
             });
@@ -295,11 +294,9 @@ impl<'a> World<'a> {
         });
         let matrix = CounterfactualMatrix {
             seed_ids: ids.collect(),
-            coverage: Coverage::Full,
             rows,
             samples: 1,
             dropped: Vec::new(),
-            total_ms: Num(0.0),
         };
         (plan, matrix)
     }
@@ -353,7 +350,7 @@ impl<'a> World<'a> {
         (command.op(), Some(slot))
     }
 
-    fn plan(&self, command: &LifecycleCommand, slot: usize) -> Result<Plan, Refusal> {
+    fn plan(&self, command: &LifecycleCommand, slot: usize) -> Result<Plan, FailureReason> {
         let rules = Rules {
             config: &self.scenario.lifecycle,
             limits: &self.limits,
@@ -363,7 +360,7 @@ impl<'a> World<'a> {
             return germinate(self.germination(command, slot), &rules);
         }
         let Some(seed) = &self.slots[slot] else {
-            return Err(FailureReason::SlotEmpty.into());
+            return Err(FailureReason::SlotEmpty);
         };
         match *command {
             LifecycleCommand::SetAlphaTarget {

@@ -6,26 +6,11 @@ fn episode(rewards: &[f64]) -> EpisodeReward {
         breakdown.pay(Term::Attribution, reward);
         RewardedStep {
             step,
-            accuracy: 50.0,
             rent: 0.0,
             breakdown,
         }
     });
     EpisodeReward { steps: steps.collect() }
-}
-
-#[test]
-fn stability_falls_with_the_spread_of_the_changes() {
-    let stability = |accuracies: &[f64]| {
-        let mut episode = episode(&vec![0.0; accuracies.len()]);
-        for (step, &accuracy) in episode.steps.iter_mut().zip(accuracies) {
-            step.accuracy = accuracy;
-        }
-        episode.stability()
-    };
-    assert!((stability(&[50.0, 52.0, 51.0, 54.0]) - 0.3704152083).abs() < 1e-9);
-    assert_eq!(stability(&[50.0]), 1.0);
-    assert_eq!(stability(&[]), 1.0);
 }
 
 #[test]

@@ -9,7 +9,6 @@ fn episode(amounts: &[(Term, f64)]) -> EpisodeReward {
     EpisodeReward {
         steps: vec![RewardedStep {
             step: 1,
-            accuracy: 50.0,
             rent: 0.0,
             breakdown,
         }],

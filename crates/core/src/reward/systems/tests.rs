@@ -1,7 +1,7 @@
 use bevy_app::App;
 
 use super::*;
-use crate::governor::{Alarm, Credit, Rollback};
+use crate::governor::{Alarm, Rollback};
 use crate::growth::SeedStage;
 use crate::reward::RewardPlugin;
 use crate::reward::fixtures::{Step, pay, seed};
@@ -54,8 +54,7 @@ fn a_rollback_makes_the_reward_forget_what_it_has_paid_for() {
         snapshot_step: 2,
         steps_lost: 2,
         pruned: smallvec::smallvec![1],
-        last_action_step: Some(3),
-        credit: Credit::Unattributed,
+        is_charged: false,
     };
     let env = EnvId { index: 0 };
     let entity = app

@@ -72,7 +72,7 @@ fn retargeting_a_moving_controller_is_refused_and_changes_nothing() {
 
     let refused = controller.retarget(0.5, 3, RampShape::default());
 
-    assert_eq!(refused, Err(AlphaError::NotHolding(AlphaMode::Up)));
+    assert_eq!(refused, Err(FailureReason::AlphaBusy { mode: AlphaMode::Up }));
     assert_eq!(controller, before);
 }
 

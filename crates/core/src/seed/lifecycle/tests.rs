@@ -17,7 +17,7 @@ fn assert_alpha(life: &Life, expected: f64) {
     assert!((alpha - expected).abs() < 1e-4, "alpha {alpha} is not {expected}");
 }
 
-fn cut(order: PruneOrder) -> impl Fn(&SeedRecord, &Rules) -> Result<Plan, Refusal> {
+fn cut(order: PruneOrder) -> impl Fn(&SeedRecord, &Rules) -> Result<Plan, FailureReason> {
     move |seed, rules| prune_now(seed, order, rules)
 }
 
@@ -26,11 +26,11 @@ const GOVERNOR: PruneOrder = PruneOrder {
     initiator: Initiator::Governor,
 };
 
-fn prune_slowly(seed: &SeedRecord, rules: &Rules) -> Result<Plan, Refusal> {
+fn prune_slowly(seed: &SeedRecord, rules: &Rules) -> Result<Plan, FailureReason> {
     prune(seed, AlphaSpeed::Fast, AlphaCurveAction::Cosine, rules)
 }
 
-fn prune_instantly(seed: &SeedRecord, rules: &Rules) -> Result<Plan, Refusal> {
+fn prune_instantly(seed: &SeedRecord, rules: &Rules) -> Result<Plan, FailureReason> {
     prune(seed, AlphaSpeed::Instant, AlphaCurveAction::Linear, rules)
 }
 
@@ -148,12 +148,12 @@ fn an_instant_prune_frees_the_slot_in_the_seventh_tick() {
     let accuracy = life.seed().accuracy.current;
 
     let mut stages = Vec::new();
-    let mut last = life.tick();
+    life.tick();
     stages.push(life.stage());
     for _ in 0..6 {
         life.measure();
         assert_eq!(life.seed().accuracy.current, accuracy);
-        last = life.tick();
+        life.tick();
         stages.push(life.stage());
     }
 
@@ -166,7 +166,6 @@ fn an_instant_prune_frees_the_slot_in_the_seventh_tick() {
     );
     assert_eq!(life.step, pruned_at + 6);
     assert_eq!(life.slot, None);
-    assert_eq!(last.idle_steps, Some(7));
 }
 
 #[test]
@@ -193,10 +192,10 @@ fn a_scheduled_prune_ramps_down_and_cannot_be_called_off() {
         mode: crate::growth::AlphaMode::Down,
     };
     let again = life.order(prune_slowly).expect_err("alpha moves");
-    assert_eq!(again.reason, busy);
+    assert_eq!(again, busy);
     let order = retarget(GerminationStyle::LinearAdd, AlphaTarget::Full);
     let rescue = life.order(|seed, rules| set_alpha_target(seed, &order, rules));
-    assert_eq!(rescue.expect_err("alpha moves").reason, busy);
+    assert_eq!(rescue.expect_err("alpha moves"), busy);
     life.tick();
     assert_alpha(&life, 0.25);
 
@@ -231,7 +230,7 @@ fn young_seeds_are_spared_by_the_controller_but_not_by_the_governor() {
     life.germinate(germination());
     life.tick();
     let refusal = life.order(prune_instantly).expect_err("too young");
-    assert_eq!(refusal.reason, FailureReason::TooYoung { age: 0, min: 5 });
+    assert_eq!(refusal, FailureReason::TooYoung { age: 0, min: 5 });
     life.order(cut(GOVERNOR)).expect("live seeds may be cut");
     assert_eq!(life.stage(), SeedStage::Pruned);
 }
@@ -267,19 +266,18 @@ fn committing_is_for_ever() {
     let wrong_stage = FailureReason::WrongStage {
         stage: SeedStage::Committed,
     };
-    assert_eq!(life.order(prune_instantly).expect_err("terminal").reason, wrong_stage);
-    assert_eq!(life.order(cut(GOVERNOR)).expect_err("terminal").reason, wrong_stage);
-    assert_eq!(life.order(advance).expect_err("terminal").reason, wrong_stage);
+    assert_eq!(life.order(prune_instantly).expect_err("terminal"), wrong_stage);
+    assert_eq!(life.order(cut(GOVERNOR)).expect_err("terminal"), wrong_stage);
+    assert_eq!(life.order(advance).expect_err("terminal"), wrong_stage);
 }
 
 #[test]
-fn a_failed_gate_hands_its_checks_over() {
+fn a_failed_gate_changes_nothing() {
     let mut life = held(config(true));
     life.seed_mut().contribution.age = Some(2);
     let before = life.slot.clone();
     let refusal = life.order(commit).expect_err("the contribution is stale");
-    assert_eq!(refusal.reason, FailureReason::GateFailed { gate: GateLevel::G5 });
-    assert_eq!(refusal.gate.map(|gate| gate.checks[0].id), Some("contribution_age"));
+    assert_eq!(refusal, FailureReason::GateFailed { gate: GateLevel::G5 });
     assert_eq!(life.slot, before);
 }
 
@@ -318,11 +316,7 @@ fn a_gate_comes_and_goes_with_the_operator() {
             .order(|seed, rules| set_alpha_target(seed, &order, rules))
             .expect("alpha rests");
         assert_eq!(change.effects.as_slice(), [effect]);
-        assert!(
-            change
-                .retarget
-                .is_some_and(|ramp| ramp.operator_from != ramp.operator_to)
-        );
+        assert_eq!(change.retarget.map(|ramp| ramp.operator_to), Some(style.algorithm()));
         assert_eq!(life.seed().gate_params, gate_params);
         assert_eq!(life.seed().algorithm, style.algorithm());
         assert_eq!(life.stage(), SeedStage::Holding);
@@ -337,7 +331,7 @@ fn operators_stay_where_the_scenario_forbids_switching() {
     });
     let order = retarget(GerminationStyle::LinearMultiply, AlphaTarget::Half);
     let refusal = life.order(|seed, rules| set_alpha_target(seed, &order, rules));
-    assert_eq!(refusal.expect_err("forbidden").reason, FailureReason::InvalidTarget);
+    assert_eq!(refusal.expect_err("forbidden"), FailureReason::InvalidTarget);
     let order = retarget(GerminationStyle::SigmoidAdd, AlphaTarget::Half);
     life.order(|seed, rules| set_alpha_target(seed, &order, rules))
         .expect("same operator");
@@ -364,7 +358,7 @@ fn a_placebo_germinates_only_where_the_scenario_allows_it() {
     placebo.identity.seed_params = 0;
     let life = Life::new(config(true));
     let refusal = germinate(placebo.clone(), &life.rules()).expect_err("no parameters");
-    assert_eq!(refusal.reason, FailureReason::NoTrainableParams);
+    assert_eq!(refusal, FailureReason::NoTrainableParams);
 
     let mut life = Life::new(LifecycleConfig {
         allow_parameterless_seeds: true,
@@ -381,7 +375,7 @@ fn a_seed_without_a_name_fails_the_first_gate() {
     let mut nameless = germination();
     nameless.identity.seed_id.clear();
     let refusal = germinate(nameless, &Life::new(config(true)).rules()).expect_err("nameless");
-    assert_eq!(refusal.reason, FailureReason::GateFailed { gate: GateLevel::G0 });
+    assert_eq!(refusal, FailureReason::GateFailed { gate: GateLevel::G0 });
 }
 
 #[test]

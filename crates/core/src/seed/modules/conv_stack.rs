@@ -12,94 +12,39 @@ use crate::torch::{NoGrad, TorchError};
 
 /// A layer as a blueprint describes it. Convolutions keep height and width and have no bias.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Layer {
-    Conv {
-        inputs: i64,
-        outputs: i64,
-        kernel: i64,
-        groups: i64,
-        /// Its weights start at 0.
-        is_silent: bool,
-    },
-    Silu,
-    /// GroupNorm whose weight starts at `weight`.
-    Norm {
-        channels: i64,
-        weight: f32,
-    },
+pub(super) struct Layer {
+    pub(super) graph: StackLayer,
+    /// Its weights start at 0.
+    pub(super) is_silent: bool,
 }
 
 impl Layer {
-    pub(super) const fn conv(inputs: i64, outputs: i64, kernel: i64) -> Self {
-        Self::Conv {
-            inputs,
-            outputs,
-            kernel,
-            groups: 1,
+    /// A layer whose weights are drawn, and norms start at 1.
+    pub(super) const fn of(graph: StackLayer) -> Self {
+        Self {
+            graph,
             is_silent: false,
         }
     }
 
-    /// One filter a channel.
-    pub(super) const fn depthwise(channels: i64, kernel: i64) -> Self {
-        Self::Conv {
-            inputs: channels,
-            outputs: channels,
+    /// `groups` of the channels, each with filters of its own.
+    pub(super) const fn conv(inputs: i64, outputs: i64, kernel: i64, groups: i64) -> Self {
+        Self::of(StackLayer::Conv {
+            inputs,
+            outputs,
             kernel,
-            groups: channels,
-            is_silent: false,
-        }
+            groups,
+        })
     }
 
     /// A stack with its output silenced by the last convolution instead of the norm at its end, which goes.
     pub(super) fn silence_output(layers: &mut Vec<Self>) {
-        layers.pop_if(|layer| matches!(layer, Self::Norm { .. }));
-        let last = layers.iter_mut().rev().find_map(|layer| match layer {
-            Self::Conv { is_silent, .. } => Some(is_silent),
-            _ => None,
-        });
-        if let Some(is_silent) = last {
-            *is_silent = true;
-        }
-    }
-
-    /// Without how it starts.
-    pub(super) const fn graph(self) -> StackLayer {
-        match self {
-            Self::Conv {
-                inputs,
-                outputs,
-                kernel,
-                groups,
-                ..
-            } => StackLayer::Conv {
-                inputs,
-                outputs,
-                kernel,
-                groups,
-            },
-            Self::Silu => StackLayer::Silu,
-            Self::Norm { channels, .. } => StackLayer::Norm { channels },
-        }
-    }
-
-    /// A layer whose weights are drawn, and norms start at 1.
-    pub(super) const fn of(graph: StackLayer) -> Self {
-        match graph {
-            StackLayer::Conv {
-                inputs,
-                outputs,
-                kernel,
-                groups,
-            } => Self::Conv {
-                inputs,
-                outputs,
-                kernel,
-                groups,
-                is_silent: false,
-            },
-            StackLayer::Silu => Self::Silu,
-            StackLayer::Norm { channels } => Self::Norm { channels, weight: 1.0 },
+        layers.pop_if(|layer| matches!(layer.graph, StackLayer::Norm { .. }));
+        let mut convs = layers
+            .iter_mut()
+            .filter(|layer| matches!(layer.graph, StackLayer::Conv { .. }));
+        if let Some(last) = convs.next_back() {
+            last.is_silent = true;
         }
     }
 }
@@ -113,19 +58,19 @@ enum BuiltLayer {
 impl BuiltLayer {
     fn new(layer: Layer, position: usize, params: &mut ParamSet) -> Result<Self, TchError> {
         let name = format!("{position}.weight");
-        Ok(match layer {
-            Layer::Conv {
+        Ok(match layer.graph {
+            StackLayer::Conv {
                 inputs,
                 outputs,
                 kernel,
                 groups,
-                is_silent,
             } => {
-                let build = if is_silent { Conv2d::silent } else { Conv2d::new };
+                let build = if layer.is_silent { Conv2d::silent } else { Conv2d::new };
                 Self::Conv(build(params, name, inputs, outputs, kernel, groups)?)
             }
-            Layer::Silu => Self::Silu,
-            Layer::Norm { channels, weight } => {
+            StackLayer::Silu => Self::Silu,
+            StackLayer::Norm { channels } => {
+                let weight = if layer.is_silent { 0.0 } else { 1.0 };
                 Self::Norm(GroupNormLayer::new(params, &position.to_string(), channels, weight)?)
             }
         })
@@ -136,14 +81,6 @@ impl BuiltLayer {
             Self::Conv(conv) => conv.forward(x, None),
             Self::Silu => x.f_silu(),
             Self::Norm(norm) => norm.forward(x),
-        }
-    }
-
-    /// Multiply-accumulates at one position.
-    fn macs(&self) -> u64 {
-        match self {
-            Self::Conv(conv) => conv.weight.numel() as u64,
-            Self::Silu | Self::Norm(_) => 0,
         }
     }
 }
@@ -253,10 +190,6 @@ impl SeedModule for ConvStack {
 
     fn params(&self) -> &ParamSet {
         &self.params
-    }
-
-    fn macs(&self, positions: u64) -> u64 {
-        self.layers.iter().map(|layer| layer.macs() * positions).sum()
     }
 }
 

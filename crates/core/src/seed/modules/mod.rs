@@ -20,7 +20,7 @@ use self::squeeze_excite::SqueezeExcite;
 pub use self::tokens::TokenBlueprint;
 use self::tokens::{AttentionSeed, TokenNorm, TwoMaps};
 use super::{Blueprint, BlueprintError, BlueprintRegistry, SeedModule};
-use crate::graph::ModuleGraph;
+use crate::graph::{ModuleGraph, StackLayer};
 use crate::growth::{Topology, coded_enum};
 use crate::nn::{AttentionInit, CausalAttention, Init, Mode, ParamSet, Reach};
 use crate::random::RunRng;
@@ -70,38 +70,33 @@ impl BuiltIn {
 
     /// The layers of the kinds that are plain stacks.
     fn layers(&self, dim: i64) -> Vec<Layer> {
-        use Layer::{Norm, Silu};
-        let conv = |kernel| Layer::conv(dim, dim, kernel);
-        let birth_norm = Norm {
-            channels: dim,
-            weight: 0.0,
+        let conv = |kernel| Layer::conv(dim, dim, kernel, 1);
+        let silu = Layer::of(StackLayer::Silu);
+        let norm = Layer::of(StackLayer::Norm { channels: dim });
+        let birth_norm = Layer {
+            is_silent: true,
+            ..norm
         };
         let mut layers = match self.kind {
             CnnBlueprint::Noop | CnnBlueprint::Attention | CnnBlueprint::Norm => Vec::new(),
-            CnnBlueprint::Depthwise => vec![Layer::depthwise(dim, 3), conv(1), Silu, birth_norm],
+            CnnBlueprint::Depthwise => vec![Layer::conv(dim, dim, 3, dim), conv(1), silu, birth_norm],
             CnnBlueprint::Bottleneck => {
                 let BottleneckOptions {
                     reduction, min_waist, ..
                 } = self.options.bottleneck;
                 let waist = min_waist.max(dim / reduction);
                 vec![
-                    Layer::conv(dim, waist, 1),
-                    Silu,
-                    Layer::conv(waist, waist, 3),
-                    Silu,
-                    Layer::conv(waist, dim, 1),
+                    Layer::conv(dim, waist, 1, 1),
+                    silu,
+                    Layer::conv(waist, waist, 3, 1),
+                    silu,
+                    Layer::conv(waist, dim, 1, 1),
                     birth_norm,
                 ]
             }
-            CnnBlueprint::ConvSmall => vec![conv(1), Silu, birth_norm],
-            CnnBlueprint::ConvLight => vec![conv(3), Silu, birth_norm],
-            CnnBlueprint::ConvHeavy => {
-                let inner_norm = Norm {
-                    channels: dim,
-                    weight: 1.0,
-                };
-                vec![conv(3), inner_norm, Silu, conv(3), Silu, birth_norm]
-            }
+            CnnBlueprint::ConvSmall => vec![conv(1), silu, birth_norm],
+            CnnBlueprint::ConvLight => vec![conv(3), silu, birth_norm],
+            CnnBlueprint::ConvHeavy => vec![conv(3), norm, silu, conv(3), silu, birth_norm],
         };
         if self.init == SeedInit::ZeroOutput {
             Layer::silence_output(&mut layers);
@@ -158,7 +153,7 @@ impl Blueprint for BuiltIn {
             CnnBlueprint::Attention => ModuleGraph::SqueezeExcite {
                 hidden: (dim / self.options.attention.reduction).max(1),
             },
-            _ => ModuleGraph::Stack(self.layers(dim).into_iter().map(Layer::graph).collect()),
+            _ => ModuleGraph::Stack(self.layers(dim).into_iter().map(|layer| layer.graph).collect()),
         }
     }
 
@@ -229,10 +224,6 @@ impl SeedModule for Noop {
 
     fn params(&self) -> &ParamSet {
         &self.params
-    }
-
-    fn macs(&self, _: u64) -> u64 {
-        0
     }
 }
 

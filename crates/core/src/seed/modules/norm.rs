@@ -33,8 +33,4 @@ impl SeedModule for NormModule {
     fn params(&self) -> &ParamSet {
         &self.params
     }
-
-    fn macs(&self, _: u64) -> u64 {
-        0
-    }
 }

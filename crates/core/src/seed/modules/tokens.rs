@@ -144,10 +144,6 @@ impl SeedModule for TokenNorm {
     fn params(&self) -> &ParamSet {
         &self.params
     }
-
-    fn macs(&self, _: u64) -> u64 {
-        0
-    }
 }
 
 /// `lora`: δ(x) = U·D·x (Hu et al. 2021, arXiv:2106.09685), and `mlp`: δ(x) = W₂·gelu(W₁·x + b₁) + b₂. What leads out starts
@@ -185,11 +181,6 @@ impl SeedModule for TwoMaps {
 
     fn params(&self) -> &ParamSet {
         &self.params
-    }
-
-    fn macs(&self, positions: u64) -> u64 {
-        let weights = self.params.trainable().iter().filter(|param| param.tensor.dim() == 2);
-        weights.map(|weight| weight.tensor.numel() as u64).sum::<u64>() * positions
     }
 }
 

@@ -67,7 +67,6 @@ fn a_step_without_a_finite_accuracy_only_counts() {
     assert_eq!((seed.age_steps, seed.steps_in_stage), (3, 3));
     assert_eq!(seed.accuracy.current, 55.0);
     assert_eq!(seed.total_improvement(), 5.0);
-    assert_eq!(seed.accuracy_delta(), 0.0);
 }
 
 #[test]

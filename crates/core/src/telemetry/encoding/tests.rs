@@ -64,11 +64,3 @@ fn timestamps_are_rfc_3339_with_milliseconds() {
     assert_eq!(serde_json::from_str::<Timestamp>(&text).unwrap(), moment);
     assert_eq!(moment.compact(), "20231114-221320");
 }
-
-#[test]
-fn the_action_of_episode_3_step_7_is_e3_t7() {
-    let action = ActionId { episode: 3, step: 7 };
-
-    assert_eq!(action.to_string(), "e3.t7");
-    assert_eq!(serde_json::from_str::<ActionId>("\"e3.t7\"").unwrap(), action);
-}

@@ -45,7 +45,11 @@ fn events_of_schema_2_are_read_as_what_they_are_called_now() {
             serde_json::from_str(line).unwrap(),
             serde_json::to_value(&present).unwrap(),
         );
-        assert_eq!(strip_volatile(&old), strip_volatile(&present), "{line}");
+        let [old, present] = [old, present].map(|event| strip_volatile(&event).unwrap());
+        // What is no longer recorded is passed over.
+        for (field, value) in present["data"].as_object().unwrap() {
+            assert_eq!(old["data"].get(field), Some(value), "{field}: {line}");
+        }
     }
     assert_eq!(old.lines().count(), 9);
 }
@@ -101,10 +105,10 @@ fn a_failed_run_is_an_error_and_a_flipped_gate_is_worth_knowing() {
 
 #[test]
 fn a_missing_field_is_named() {
-    let line = r#"{"seq":0,"t":"2026-01-01T00:00:00.000Z","type":"slot_recycled","data":{}}"#;
+    let line = r#"{"seq":0,"t":"2026-01-01T00:00:00.000Z","type":"note","data":{}}"#;
 
     let error = serde_json::from_str::<Event>(line).unwrap_err();
 
-    assert!(error.to_string().contains("slot_recycled"), "{error}");
-    assert!(error.to_string().contains("idle_steps"), "{error}");
+    assert!(error.to_string().contains("note"), "{error}");
+    assert!(error.to_string().contains("text"), "{error}");
 }

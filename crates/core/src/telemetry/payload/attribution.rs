@@ -5,19 +5,6 @@ use serde::{Deserialize, Serialize};
 use crate::telemetry::encoding::{BigInteger, Num, is_default};
 use crate::telemetry::statistics::paired_standard_error;
 
-/// Which configurations of the players were measured.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Coverage {
-    /// All 2^n.
-    #[default]
-    Full,
-    /// Each player off, all on and all off.
-    Ablation,
-    /// More than that, but not all.
-    Sampled,
-}
-
 /// One measured configuration: bit i of `mask` is on where player i was.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct CoalitionRow {
@@ -41,12 +28,8 @@ pub struct CounterfactualMatrix {
     pub rows: Vec<CoalitionRow>,
     /// Validation samples.
     pub samples: u64,
-    /// Which configurations there are.
-    pub coverage: Coverage,
     /// Masks that were planned and not measured: too many for `attribution.max_configs`.
     pub dropped: Vec<BigInteger>,
-    /// Host time of the pass.
-    pub total_ms: Num,
 }
 
 /// As it is written: a row is mask, samples that were right, loss and both numbers of discordant samples.
@@ -56,10 +39,7 @@ struct Measured {
     samples: u64,
     rows: Vec<(BigInteger, u64, Num, u64, u64)>,
     #[serde(default, skip_serializing_if = "is_default")]
-    coverage: Coverage,
-    #[serde(default, skip_serializing_if = "is_default")]
     dropped: Vec<BigInteger>,
-    total_ms: Num,
 }
 
 impl From<CounterfactualMatrix> for Measured {
@@ -73,9 +53,7 @@ impl From<CounterfactualMatrix> for Measured {
             rows: matrix.rows.iter().map(row).collect(),
             seed_ids: matrix.seed_ids,
             samples: matrix.samples,
-            coverage: matrix.coverage,
             dropped: matrix.dropped,
-            total_ms: matrix.total_ms,
         }
     }
 }
@@ -98,9 +76,7 @@ impl TryFrom<Measured> for CounterfactualMatrix {
             rows: short.rows.into_iter().map(row).collect(),
             seed_ids: short.seed_ids,
             samples: short.samples,
-            coverage: short.coverage,
             dropped: short.dropped,
-            total_ms: short.total_ms,
         })
     }
 }
@@ -153,16 +129,6 @@ impl CounterfactualMatrix {
     }
 }
 
-/// How [`Shapley`] values were obtained.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum ShapleyMethod {
-    /// From all 2^n configurations.
-    Exact,
-    /// From antithetic pairs of sampled orders.
-    Permutation,
-}
-
 /// One player's share of what all players add together, in points.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ShapleyValue {
@@ -182,10 +148,6 @@ pub struct Shapley {
     pub seed_ids: Vec<String>,
     /// Of the players.
     pub values: Vec<ShapleyValue>,
-    /// How they were obtained.
-    pub method: ShapleyMethod,
-    /// Sum of the values minus what all players add to the host.
-    pub efficiency_gap: Num,
 }
 
 #[cfg(test)]

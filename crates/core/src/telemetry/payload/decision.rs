@@ -120,9 +120,6 @@ pub struct Decision {
     /// The controller's, in a few words; a learned policy has none but its readout.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// Steps since the counterfactual in use was measured.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub contribution_age: Option<u32>,
     /// Absent where nothing pays.
     #[serde(flatten)]
     pub paid: Option<DecisionReward>,

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::EpisodeRewards;
-use crate::growth::{LifecycleOp, SeedStage, SlotId};
+use crate::growth::{SeedStage, SlotId};
 use crate::telemetry::encoding::{Num, by_name, is_default};
 use crate::telemetry::env_status::EnvStatus;
 
@@ -99,49 +99,11 @@ impl From<&crate::seed::SeedReport> for SeedRow {
 /// The latch that first permits germination has closed.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct HostStabilized {
-    /// Stable steps in a row.
-    pub stable_count: u32,
-    /// Stable steps that are needed.
-    pub required: u32,
     /// Mean over the validation samples.
     pub val_loss: Num,
 }
 
-/// A count per operation.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
-pub struct OpCounts {
-    /// `WAIT`.
-    pub wait: u32,
-    /// `GERMINATE`.
-    pub germinate: u32,
-    /// `SET_ALPHA_TARGET`.
-    pub set_alpha_target: u32,
-    /// `PRUNE`.
-    pub prune: u32,
-    /// `COMMIT`.
-    pub commit: u32,
-    /// `ADVANCE`.
-    pub advance: u32,
-}
-
-impl OpCounts {
-    /// Counts one operation.
-    pub const fn record(&mut self, op: LifecycleOp) {
-        *match op {
-            LifecycleOp::Wait => &mut self.wait,
-            LifecycleOp::Germinate => &mut self.germinate,
-            LifecycleOp::SetAlphaTarget => &mut self.set_alpha_target,
-            LifecycleOp::Prune => &mut self.prune,
-            LifecycleOp::Commit => &mut self.commit,
-            LifecycleOp::Advance => &mut self.advance,
-        } += 1;
-    }
-}
-
-added_by_field!(OpCounts: wait, germinate, set_alpha_target, prune, commit, advance);
-
-/// What was ordered and what grew: per episode, summed over envs per round.
+/// What grew: per episode, summed over envs per round.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GrowthCounts {
     /// Seeds planted.
@@ -150,23 +112,9 @@ pub struct GrowthCounts {
     pub committed: u32,
     /// Seeds removed.
     pub pruned: u32,
-    /// Operations ordered.
-    pub ops: OpCounts,
-    /// Operations that executed.
-    pub ops_ok: OpCounts,
 }
 
-impl GrowthCounts {
-    /// Counts an ordered operation, and whether it was executed.
-    pub const fn record(&mut self, op: LifecycleOp, success: bool) {
-        self.ops.record(op);
-        if success {
-            self.ops_ok.record(op);
-        }
-    }
-}
-
-added_by_field!(GrowthCounts: germinated, committed, pruned; ops, ops_ok);
+added_by_field!(GrowthCounts: germinated, committed, pruned);
 
 /// What became of the seeds of one blueprint.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -265,7 +213,7 @@ pub struct EpisodeFinished {
     pub contributing: u32,
     /// Times the governor restored an earlier state.
     pub rollbacks: u32,
-    /// What was ordered and what grew.
+    /// What grew.
     #[serde(flatten)]
     pub growth: GrowthCounts,
     /// By blueprint id.

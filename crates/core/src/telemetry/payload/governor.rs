@@ -2,8 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::growth::SlotId;
-use crate::telemetry::encoding::{ActionId, Num};
+use crate::telemetry::encoding::Num;
 
 /// What a governor saw.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -69,21 +68,9 @@ pub struct GovernorRollback {
     pub snapshot_step: u32,
     /// Steps between the restored state and the panic.
     pub steps_lost: u32,
-    /// The last executed action of the episode; absent if the first step panicked.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub action_id: Option<ActionId>,
     /// Whether the rollback is charged to the controller: a seed took part in the network since the restored state, or the
     /// scenario blames everyone.
     pub blamed: bool,
-    /// As the scenario sets it, negative; 0 where the controller is not blamed.
-    pub penalty_raw: Num,
-    /// What a learner wrote into its buffer; absent where the controller is not blamed or there is no transition to charge.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub penalty_applied: Option<Num>,
-    /// Steps that lost their rewards to a learner, the one that was charged left out.
-    pub steps_forfeited: u32,
-    /// In policy order.
-    pub seeds_pruned: Vec<SlotId>,
 }
 
 /// What became of a captured state.
@@ -140,22 +127,10 @@ pub struct GovernorSnapshot {
 /// What a governor did in one episode; summed over envs per round.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GovernorCounts {
-    /// Steps between the restored state and the panic.
-    pub steps_lost: u32,
-    /// States captured, the fresh host left out.
-    pub snapshot_captures: u32,
-    /// Captures that became known good.
-    pub snapshot_promotions: u32,
-    /// Captures that were dropped.
-    pub snapshot_discards: u32,
     /// Steps whose loss was not healthy, those of panics among them.
     pub anomalies: u32,
     /// Steps after which an env had to be rolled back, or would have been by a governor that is enabled.
     pub panics: u32,
-    /// Commands that were refused because the env was not healthy or had no room for a seed.
-    pub vetoes: u32,
 }
 
-added_by_field!(
-    GovernorCounts: steps_lost, snapshot_captures, snapshot_promotions, snapshot_discards, anomalies, panics, vetoes
-);
+added_by_field!(GovernorCounts: anomalies, panics);

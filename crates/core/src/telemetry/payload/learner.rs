@@ -9,10 +9,6 @@ use serde::{Deserialize, Serialize};
 
 use crate::telemetry::encoding::Num;
 
-mod measured;
-
-pub use measured::{ByHead, UpdateMeasures};
-
 /// Why an update was not performed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -76,31 +72,6 @@ pub struct NonfiniteSource {
     pub sources: Vec<String>,
 }
 
-/// State of a head's gradient.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum HeadGradient {
-    /// There is one, and it is finite.
-    Finite,
-    /// The policy has no parameters of that head, or they got no gradient.
-    Missing,
-    /// Some element is NaN or infinite.
-    Nonfinite,
-    /// The head mattered in no step that the actor learns from.
-    NotLearnable,
-}
-
-/// Rollbacks of a rollout as the learner charged them.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct RollbackCharges {
-    /// All of them.
-    pub rollback_attempts: u64,
-    /// Those that were charged to a step.
-    pub rollback_attributed: u64,
-    /// Steps that lost their own rewards.
-    pub rollback_steps_forfeited: u64,
-}
-
 /// What the update learnt from, and how well the critic knew it before; absent if the rollout could not be used at all.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct RolloutData {
@@ -115,31 +86,56 @@ pub struct RolloutData {
     pub explained_variance_free: Option<Num>,
     /// The returns vary too little for `explained_variance` to mean much.
     pub ev_low_return_variance: bool,
-    /// Root mean square error of values over the deviation of the returns.
-    pub value_nrmse: Num,
-    /// Of values and returns.
-    pub v_return_correlation: Num,
-    /// Mean absolute one-step error.
-    pub bellman_error: Num,
     /// Mean.
     pub return_mean: Num,
     /// Deviation.
     pub return_std: Num,
     /// What raw rewards were divided by.
     pub reward_scale: Num,
-    /// Share of rewards beyond the clip.
-    pub reward_clip_fraction: Num,
     /// Mean of the advantages before they are normalised; absent if the actor learns from no step.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub adv_pre_mean: Option<Num>,
     /// Their deviation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub adv_pre_std: Option<Num>,
-    /// The deviation of the advantages was too small to divide by.
-    pub adv_std_floored: bool,
-    /// Rollbacks.
-    #[serde(flatten)]
-    pub charges: RollbackCharges,
+}
+
+/// Means over the optimizer steps taken, unless said otherwise. What is not finite is absent.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct UpdateMeasures {
+    /// Everything that is minimised.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub loss_total: Option<Num>,
+    /// Clipped surrogate objective.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub loss_policy: Option<Num>,
+    /// Value loss.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub loss_value: Option<Num>,
+    /// Weighted entropy bonus; negative where there is entropy.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub loss_entropy: Option<Num>,
+    /// Of heads below their floor.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub entropy_floor_penalty: Option<Num>,
+    /// Joint divergence from the policy that acted, in nats.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub approx_kl: Option<Num>,
+    /// Share of joint probability ratios beyond the clip.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub clip_fraction: Option<Num>,
+    /// Difference of stored and recomputed log-probabilities before the first step.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub logp_drift_mean: Option<Num>,
+    /// Mean of `head_entropy_avail` over the heads that can learn.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub entropy_mean: Option<Num>,
+    /// Norm of the gradient before clipping, the largest of all steps.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub grad_norm: Option<Num>,
+    /// By head: normalised entropy, 0..1, where an allowed op uses the head.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub head_entropy_avail: BTreeMap<String, Num>,
 }
 
 /// One update of a policy, performed or not.
@@ -172,43 +168,13 @@ pub struct LearnerUpdate {
     /// What its minibatches measured.
     #[serde(flatten)]
     pub measured: UpdateMeasures,
-    /// State of each head's gradient.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub head_grad_state: BTreeMap<String, HeadGradient>,
-    /// Some recurrent state was NaN or infinite; absent where there are none.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub state_nonfinite: Option<bool>,
     /// What there was to learn from.
     #[serde(flatten)]
     pub data: Option<RolloutData>,
-    /// Elements of raw observations that are NaN or infinite.
-    pub obs_nonfinite: u64,
-    /// How far the statistics that scale observations have moved since they knew nothing.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub obs_norm_drift: Option<Num>,
     /// Time from the finished rollout to the last number of the update.
     pub update_ms: Num,
     /// What the policy is evaluated in: `f32`, `bf16` or `fp16`.
     pub amp_dtype: String,
-}
-
-impl LearnerUpdate {
-    /// The line about this update in `round_finished`.
-    pub fn verdict(&self) -> UpdateVerdict {
-        UpdateVerdict {
-            performed: self.update_performed,
-            skip_reason: self.skip_reason,
-        }
-    }
-}
-
-/// What became of an update in a round.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct UpdateVerdict {
-    /// Steps were taken and kept.
-    pub performed: bool,
-    /// Why not.
-    pub skip_reason: UpdateSkip,
 }
 
 #[cfg(test)]

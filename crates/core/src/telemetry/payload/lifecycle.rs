@@ -3,11 +3,10 @@
 use serde::{Deserialize, Serialize};
 
 use crate::growth::{
-    AlphaAlgorithm, AlphaCurve, AlphaSpeed, GateLevel, GateResult, GerminationStyle, Initiator, PruneReason, SeedStage,
-    StageCause, Tempo,
+    AlphaAlgorithm, GateLevel, GateResult, GerminationStyle, Initiator, PruneReason, SeedStage, StageCause, Tempo,
 };
 use crate::scenario::SeedInit;
-use crate::telemetry::encoding::{Num, by_name, by_name_if_any, is_default};
+use crate::telemetry::encoding::{Num, by_name};
 
 /// A seed was planted.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -16,8 +15,6 @@ pub struct SeedGerminated {
     pub blueprint: String,
     /// Trainable parameters of the module.
     pub params: u64,
-    /// Trainable parameters of its gate network.
-    pub gate_params: u64,
     /// Curve and operator of a blend.
     #[serde(with = "by_name")]
     pub style: GerminationStyle,
@@ -28,9 +25,6 @@ pub struct SeedGerminated {
     pub tempo_steps: u32,
     /// Amplitude to blend to, 0..1.
     pub alpha_target: Num,
-    /// Curve of the first blend.
-    #[serde(with = "by_name")]
-    pub alpha_curve: AlphaCurve,
     /// Validation accuracy when it was planted, percent.
     pub accuracy: Num,
     /// A string, as JSON readers may round large integers.
@@ -48,20 +42,6 @@ pub struct SeedStageChanged {
     pub to: SeedStage,
     /// Amplitude before the change.
     pub alpha: Num,
-    /// Gained in `from`, points.
-    pub accuracy_delta: Num,
-    /// Of the running ramp.
-    #[serde(default, skip_serializing_if = "Option::is_none", with = "by_name_if_any")]
-    pub curve: Option<AlphaCurve>,
-    /// Seed's over host's gradient, per parameter, smoothed.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub gradient_ratio: Option<Num>,
-    /// Its gradients vanish.
-    #[serde(default, skip_serializing_if = "is_default")]
-    pub vanishing: bool,
-    /// Its gradients explode.
-    #[serde(default, skip_serializing_if = "is_default")]
-    pub exploding: bool,
     /// Who or what moved it.
     #[serde(with = "by_name")]
     pub cause: StageCause,
@@ -76,24 +56,9 @@ pub struct AlphaRampStarted {
     pub to: Num,
     /// Ticks of the ramp; 0 for a jump.
     pub steps: u32,
-    /// Length of the ramp.
-    #[serde(with = "by_name")]
-    pub speed: AlphaSpeed,
-    /// Curve of the ramp.
-    #[serde(with = "by_name")]
-    pub curve: AlphaCurve,
-    /// Of a sigmoid; no other curve has one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub steepness: Option<Num>,
-    /// Blend operator before.
-    #[serde(with = "by_name")]
-    pub operator_from: AlphaAlgorithm,
     /// Blend operator from here on.
     #[serde(with = "by_name")]
     pub operator_to: AlphaAlgorithm,
-    /// Who ordered it.
-    #[serde(with = "by_name")]
-    pub initiator: Initiator,
 }
 
 /// One check of a gate.
@@ -156,8 +121,6 @@ pub struct SeedCommitted {
     pub params_added: u64,
     /// Amplitude, 0..1.
     pub alpha: Num,
-    /// Steps since germination.
-    pub age_steps: u32,
     /// Accuracy gained since germination, points.
     pub total_improvement: Num,
     /// Accuracy gained since blending began, points.
@@ -249,11 +212,4 @@ pub struct SeedPruned {
     /// As last measured, points.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub contribution: Option<Num>,
-}
-
-/// The cool-down is over; the slot is free again.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct SlotRecycled {
-    /// Steps that the slot cooled down.
-    pub idle_steps: u32,
 }

@@ -1,13 +1,12 @@
 //! What each event carries: one struct an event, plain data, absent values left out.
 
-/// Counts of several envs or episodes add up field by field, those behind the semicolon by their own fields. What was
-/// read from a file may hold any numbers: the largest is kept.
+/// Counts of several envs or episodes add up field by field. What was read from a file may hold any numbers: the
+/// largest is kept.
 macro_rules! added_by_field {
-    ($counts:ident: $($count:ident),+ $(; $($counts_of_its_own:ident),+)?) => {
+    ($counts:ident: $($count:ident),+) => {
         impl std::ops::AddAssign for $counts {
             fn add_assign(&mut self, other: Self) {
                 $(self.$count = self.$count.saturating_add(other.$count);)+
-                $($(self.$counts_of_its_own += other.$counts_of_its_own;)+)?
             }
         }
     };

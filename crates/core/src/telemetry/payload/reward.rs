@@ -45,8 +45,6 @@ pub struct EpisodeRewards {
     pub reward: Num,
     /// Discounted sum from the first step on.
     pub return_discounted: Num,
-    /// Of the accuracy, near 0 to 1.
-    pub stability: Num,
     /// Mean of a step, in points, by one measure for all rewards; absent in records of versions that did not write it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rent: Option<Num>,

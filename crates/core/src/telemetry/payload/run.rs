@@ -6,7 +6,6 @@ use serde::{Deserialize, Serialize};
 
 use super::env::GrowthCounts;
 use super::governor::GovernorCounts;
-use super::learner::{RollbackCharges, UpdateVerdict};
 use super::reward::RoundRewards;
 use crate::growth::SlotId;
 use crate::telemetry::encoding::{BigInteger, Num};
@@ -65,48 +64,6 @@ pub struct DatasetInfo {
     pub notes: Vec<String>,
 }
 
-/// Annealing of the entropy bonus over the run's first rounds.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct EntropyAnneal {
-    /// Coefficient at the beginning.
-    pub start: Num,
-    /// Coefficient at the end.
-    pub end: Num,
-    /// Rounds in between.
-    pub rounds: u32,
-}
-
-/// How the run's policy is made and trained.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct LearnerSetup {
-    /// Trainable parameters of the policy.
-    pub policy_params: u64,
-    /// Where the policy is.
-    pub policy_device: String,
-    /// Width of the network's core, recurrent or not.
-    pub lstm_hidden: u32,
-    /// Learning rate.
-    pub lr: Num,
-    /// Of PPO's surrogate objective.
-    pub clip_ratio: Num,
-    /// Discount per step.
-    pub gamma: Num,
-    /// Of generalised advantage estimation.
-    pub gae_lambda: Num,
-    /// Before the first update.
-    pub entropy_coef: Num,
-    /// Absent if it is constant.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub entropy_anneal: Option<EntropyAnneal>,
-    /// Weight of the value loss.
-    pub value_coef: Num,
-    /// Limit of the policy's gradient norm.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub max_grad_norm_policy: Option<Num>,
-    /// Passes over a rollout.
-    pub update_epochs: u32,
-}
-
 /// Hosts and controller exist; round 0 follows. Precision and determinism are as resolved, never as asked for.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RunStarted {
@@ -123,44 +80,27 @@ pub struct RunStarted {
     /// Names what the controller will order, where that is fixed: the hash of a schedule or a replay.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub controller_hash: Option<String>,
-    /// What the scenario pays for; `contribution` or `loss`.
-    pub reward_family: String,
-    /// Mode of the family.
-    pub reward_mode: String,
     /// Envs in parallel.
     pub n_envs: u32,
     /// Rounds of the whole run.
     pub n_rounds: u32,
     /// Steps of an episode.
     pub max_steps: u32,
-    /// `n_envs * n_rounds`.
-    pub n_episodes: u64,
     /// In policy order.
     pub slots: Vec<SlotId>,
-    /// Most seeds at a time; absent without a limit.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub max_seeds: Option<u32>,
     /// Steps of training before blending; absent in records of versions that did not write it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub min_training_steps: Option<u32>,
     /// Trainable parameters of the host.
     pub host_params: u64,
-    /// Learning rate of the hosts.
+    /// Trainable parameters of the policy; absent where nothing learns.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub lr_host: Option<Num>,
-    /// Limit of the hosts' gradient norm.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub max_grad_norm_host: Option<Num>,
-    /// Absent where nothing learns.
-    #[serde(flatten)]
-    pub learner: Option<LearnerSetup>,
+    pub policy_params: Option<u64>,
     /// Root of all random streams.
     pub seed: BigInteger,
     /// Devices that envs are spread over.
     pub env_devices: Vec<String>,
-    /// Hosts train in lower precision than f32.
-    pub amp_enabled: bool,
-    /// In which one.
+    /// In which lower precision than f32 hosts train.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub amp_dtype: Option<String>,
     /// Of f32 products.
@@ -169,8 +109,6 @@ pub struct RunStarted {
     pub deterministic: bool,
     /// What hosts learn from.
     pub dataset: DatasetInfo,
-    /// The first round of this part of the run.
-    pub start_round: u32,
     /// Checkpoint that the run was resumed from, relative to the run directory.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resumed_from: Option<String>,
@@ -205,12 +143,6 @@ pub struct RunFinished {
     pub updates: u64,
     /// Duration in seconds.
     pub wall_s: Num,
-    /// Of any round, percent.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub best_rolling_accuracy: Option<Num>,
-    /// Of the last round, percent.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub final_rolling_accuracy: Option<Num>,
     /// Absent if no episode ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub best_episode: Option<BestEpisode>,
@@ -375,14 +307,6 @@ pub struct PerfRound {
     pub samples_per_s: Num,
     /// Training samples of all envs.
     pub samples: u64,
-    /// Throughput.
-    pub rounds_per_hour: Num,
-    /// Time inside telemetry flushes, writing the record included.
-    pub telemetry_ms: Num,
-    /// Device-to-host copies and stream waits.
-    pub host_reads: u64,
-    /// Waits for an env's stream.
-    pub waits: u64,
     /// Time that all envs together waited for training batches; none where these are on the devices.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub feed_wait_ms: Option<Num>,
@@ -410,18 +334,12 @@ pub struct RoundFinished {
     /// Absent where nothing pays.
     #[serde(flatten)]
     pub paid: Option<RoundRewards>,
-    /// What was ordered and what grew.
+    /// What grew.
     #[serde(flatten)]
     pub growth: GrowthCounts,
     /// Summed over the envs.
     #[serde(flatten)]
     pub governor: GovernorCounts,
-    /// Absent where nothing learns.
-    #[serde(flatten)]
-    pub charges: Option<RollbackCharges>,
-    /// Of the round; none without a learner.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub updates: Vec<UpdateVerdict>,
     /// Absent where losses are not scaled.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub amp: Option<LossScales>,

@@ -13,11 +13,6 @@ fn enters(to: SeedStage) -> SeedStageChanged {
         from: SeedStage::Germinated,
         to,
         alpha: Num(0.0),
-        accuracy_delta: Num(0.0),
-        curve: None,
-        gradient_ratio: None,
-        vanishing: false,
-        exploding: false,
         cause: StageCause::Gate,
     }
 }

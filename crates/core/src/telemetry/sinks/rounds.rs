@@ -77,7 +77,7 @@ fn number(value: Option<f64>, decimals: usize) -> String {
 }
 
 fn aligned(cells: &[String; COLUMNS.len()], live: &LiveState) -> String {
-    let learns = live.started.as_ref().is_some_and(|run| run.learner.is_some());
+    let learns = live.started.as_ref().is_some_and(|run| run.policy_params.is_some());
     let is_text = live
         .started
         .as_ref()

@@ -1,37 +1,14 @@
 //! Seeds on a host as both kinds of tests of the coalition pass have them, and the brute force that they compare it with.
 
-use std::ops::Range;
-
 use tch::Tensor;
 
 use crate::env::grafted::{Graft, GraftKind, forward};
 use crate::growth::AlphaAlgorithm;
-use crate::host::{FoldedHost, Host, HostError, InjectionSpec, OpCost};
+use crate::host::{Host, InjectionSpec};
 use crate::nn::Mode;
 use crate::seed::SeedInstance;
 use crate::torch::NoGrad;
 use crate::validation::{CoalitionPlan, LiveSlot};
-
-/// A host that evaluates itself, its norms unfolded.
-pub struct Unfolded(pub Box<dyn Host>);
-
-impl FoldedHost for Unfolded {
-    fn num_ops(&self) -> usize {
-        self.0.num_ops()
-    }
-
-    fn op_costs(&self) -> &[OpCost] {
-        self.0.op_costs()
-    }
-
-    fn evaluate(&self, ops: Range<usize>, x: &Tensor) -> Result<Tensor, HostError> {
-        self.0.run(ops, x, Mode::Eval)
-    }
-
-    fn refill(&mut self) -> Result<(), HostError> {
-        Ok(())
-    }
-}
 
 /// A seed on the output path.
 pub struct Planted {

@@ -4,11 +4,11 @@ use proptest::prelude::*;
 use smallvec::SmallVec;
 use tch::Tensor;
 
-use super::fixtures::{Planted, Unfolded, live, separate};
+use super::fixtures::{Planted, live, separate};
 use crate::data::evaluate_rows;
 use crate::fixtures::largest;
 use crate::growth::AlphaAlgorithm;
-use crate::host::{self, FoldedHost};
+use crate::host::{self, Host};
 use crate::nn::Mode;
 use crate::random::{Domain, Draw, RunRng};
 use crate::scenario::CnnSpec;
@@ -64,7 +64,7 @@ fn images(rng: &mut RunRng, count: i64) -> Tensor {
 
 /// A host with settled norms and seeds that are no longer the identity.
 struct Grown {
-    host: Unfolded,
+    host: Box<dyn Host>,
     seeds: Vec<Planted>,
     /// Slots that may be off.
     players: SmallVec<[usize; 4]>,
@@ -126,7 +126,7 @@ impl Grown {
         Self {
             x: images(&mut rng, SAMPLES),
             labels: Tensor::from_slice(&labels),
-            host: Unfolded(host),
+            host,
             seeds,
             players,
         }
@@ -146,11 +146,11 @@ impl Grown {
     }
 
     fn separate(&self, plan: &CoalitionPlan, mask: u64) -> Tensor {
-        separate(&*self.host.0, &self.seeds, plan, mask, &self.x)
+        separate(&*self.host, &self.seeds, plan, mask, &self.x)
     }
 
     /// Correct samples of each configuration, evaluated `chunk` samples at a time.
-    fn correct(&self, host: &dyn FoldedHost, plan: &CoalitionPlan, chunk: i64) -> Vec<i64> {
+    fn correct(&self, plan: &CoalitionPlan, chunk: i64) -> Vec<i64> {
         let live = self.live();
         let tree = CoalitionTree::new(plan, &live);
         let mut correct = vec![0; plan.masks.len()];
@@ -158,7 +158,7 @@ impl Grown {
         while first < SAMPLES {
             let count = chunk.min(SAMPLES - first);
             let x = self.x.narrow(0, first, count);
-            let logits = coalition_forward(host, &live, &tree, &x).unwrap();
+            let logits = coalition_forward(&*self.host, &live, &tree, &x).unwrap();
             let (_, is_correct) = evaluate_rows(&logits, &self.labels.narrow(0, first, count)).unwrap();
             let counts = is_correct.sum_dim_intlist(1i64, false, tch::Kind::Int64);
             let counts = Vec::<i64>::try_from(counts).unwrap();
@@ -181,15 +181,16 @@ proptest! {
         order in prop::collection::vec(any::<u64>(), 8),
         count in 1usize..=8,
     ) {
-        let grown = Grown::new(drawn, key);
+        let mut grown = Grown::new(drawn, key);
         let plan = grown.plan(&order, count);
-        let live = grown.live();
-        let tree = CoalitionTree::new(&plan, &live);
-        let folded = grown.host.0.fold().unwrap();
-        let fused = [
-            coalition_forward(&grown.host, &live, &tree, &grown.x).unwrap(),
-            coalition_forward(&*folded, &live, &tree, &grown.x).unwrap(),
-        ];
+        let fused = |grown: &Grown| {
+            let live = grown.live();
+            coalition_forward(&*grown.host, &live, &CoalitionTree::new(&plan, &live), &grown.x).unwrap()
+        };
+        let unfolded = fused(&grown);
+        grown.host.refill().unwrap();
+        let fused = [unfolded, fused(&grown)];
+        let tree = CoalitionTree::new(&plan, &grown.live());
         for (k, &mask) in plan.masks.iter().enumerate() {
             let expected = grown.separate(&plan, mask);
             let bound = TOLERANCE * largest(&expected).max(1.0);
@@ -218,7 +219,7 @@ proptest! {
             })
             .collect();
         for chunk in [1, 3, SAMPLES] {
-            prop_assert_eq!(&grown.correct(&grown.host, &plan, chunk), &separate);
+            prop_assert_eq!(&grown.correct(&plan, chunk), &separate);
         }
     }
 }

@@ -1,10 +1,10 @@
 use smallvec::SmallVec;
 use tch::{Device, Kind, Tensor};
 
-use super::fixtures::{Planted, Unfolded, live, separate};
+use super::fixtures::{Planted, live, separate};
 use crate::fixtures::{largest, perturb};
 use crate::growth::AlphaAlgorithm;
-use crate::host::{self, FoldedHost};
+use crate::host::{self, Host};
 use crate::nn::Mode;
 use crate::random::{Domain, RunRng};
 use crate::scenario::CnnSpec;
@@ -24,7 +24,7 @@ const KINDS: [(&str, AlphaAlgorithm, f64); 5] = [
 
 /// A host with settled batch-norm statistics and a trained-looking seed in each slot of row 0.
 struct Grown {
-    host: Unfolded,
+    host: Box<dyn Host>,
     seeds: Vec<Planted>,
 }
 
@@ -65,25 +65,22 @@ impl Grown {
                 }
             })
             .collect();
-        Self {
-            host: Unfolded(host),
-            seeds,
-        }
+        Self { host, seeds }
     }
 
     fn live(&self) -> Vec<LiveSlot<'_>> {
         live(&self.seeds)
     }
 
-    fn assert_equals_separate(&self, host: &dyn FoldedHost, plan: &CoalitionPlan, tolerance: f64) {
+    fn assert_equals_separate(&self, plan: &CoalitionPlan, tolerance: f64) {
         let x = images(6);
         let live = self.live();
         let tree = CoalitionTree::new(plan, &live);
-        let logits = coalition_forward(host, &live, &tree, &x).unwrap();
+        let logits = coalition_forward(&*self.host, &live, &tree, &x).unwrap();
         assert_eq!(logits.size(), [6 * plan.masks.len() as i64, 10]);
         for (k, mask) in plan.masks.iter().enumerate() {
             let block = logits.narrow(0, 6 * tree.places()[k] as i64, 6);
-            let difference = largest(&(block - separate(&*self.host.0, &self.seeds, plan, *mask, &x)));
+            let difference = largest(&(block - separate(&*self.host, &self.seeds, plan, *mask, &x)));
             assert!(
                 difference <= tolerance,
                 "mask {mask:#b} of {plan:?} is off by {difference}"
@@ -122,12 +119,12 @@ fn partial_plan_of_five() -> CoalitionPlan {
 #[test]
 fn every_configuration_equals_its_separate_evaluation() {
     for players in 0..=3 {
-        let grown = Grown::new(3, players);
+        let mut grown = Grown::new(3, players);
         let slots: Vec<usize> = (0..players).collect();
-        let folded = grown.host.0.fold().unwrap();
 
-        grown.assert_equals_separate(&grown.host, &full_factorial(&slots), 1e-6);
-        grown.assert_equals_separate(&*folded, &full_factorial(&slots), 1e-5);
+        grown.assert_equals_separate(&full_factorial(&slots), 1e-6);
+        grown.host.refill().unwrap();
+        grown.assert_equals_separate(&full_factorial(&slots), 1e-5);
     }
 }
 
@@ -135,15 +132,15 @@ fn every_configuration_equals_its_separate_evaluation() {
 fn a_partial_plan_of_five_seeds_equals_separate_evaluations() {
     let grown = Grown::new(5, 5);
 
-    grown.assert_equals_separate(&grown.host, &partial_plan_of_five(), 1e-6);
+    grown.assert_equals_separate(&partial_plan_of_five(), 1e-6);
 }
 
 #[test]
 fn slots_that_are_no_players_stay_as_they_are() {
     let grown = Grown::new(3, 3);
 
-    grown.assert_equals_separate(&grown.host, &full_factorial(&[1]), 1e-6);
-    grown.assert_equals_separate(&grown.host, &full_factorial(&[0, 2]), 1e-6);
+    grown.assert_equals_separate(&full_factorial(&[1]), 1e-6);
+    grown.assert_equals_separate(&full_factorial(&[0, 2]), 1e-6);
 }
 
 #[test]
@@ -151,12 +148,12 @@ fn chunks_do_not_change_the_logits() {
     let grown = Grown::new(3, 3);
     let (live, x) = (grown.live(), images(10));
     let tree = CoalitionTree::new(&full_factorial(&[0, 1, 2]), &live);
-    let whole = coalition_forward(&grown.host, &live, &tree, &x)
+    let whole = coalition_forward(&*grown.host, &live, &tree, &x)
         .unwrap()
         .view([8, 10, 10]);
 
     for (start, samples) in [(0, 4), (4, 4), (8, 2)] {
-        let chunk = coalition_forward(&grown.host, &live, &tree, &x.narrow(0, start, samples)).unwrap();
+        let chunk = coalition_forward(&*grown.host, &live, &tree, &x.narrow(0, start, samples)).unwrap();
         let expected = whole.narrow(1, start, samples);
         assert!(largest(&(chunk.view([8, samples, 10]) - expected)) <= 1e-5);
     }
@@ -172,7 +169,7 @@ fn a_diverged_seed_spoils_only_the_configurations_that_have_it_on() {
     let (live, x) = (grown.live(), images(4));
     let tree = CoalitionTree::new(&full_factorial(&[0, 1]), &live);
 
-    let logits = coalition_forward(&grown.host, &live, &tree, &x).unwrap().view([4, -1]);
+    let logits = coalition_forward(&*grown.host, &live, &tree, &x).unwrap().view([4, -1]);
     let has_nan: Vec<bool> = Vec::try_from(logits.isnan().any_dim(1, false)).unwrap();
     let has_nan: Vec<bool> = tree.places().iter().map(|&place| has_nan[place]).collect();
     assert_eq!(has_nan, [true, false, true, false]);
@@ -185,7 +182,6 @@ fn the_pass_changes_no_state() {
         let seeds = grown.seeds.iter().flat_map(|seed| seed.instance.params());
         grown
             .host
-            .0
             .params()
             .all()
             .chain(seeds)
@@ -196,7 +192,7 @@ fn the_pass_changes_no_state() {
     let input = x.copy();
     let tree = CoalitionTree::new(&full_factorial(&[0, 1, 2]), &live);
 
-    let _ = coalition_forward(&grown.host, &live, &tree, &x).unwrap();
+    let _ = coalition_forward(&*grown.host, &live, &tree, &x).unwrap();
     assert!(state().iter().zip(&before).all(|(now, then)| now.equal(then)));
     assert!(x.equal(&input));
 }
@@ -242,7 +238,7 @@ fn a_partial_plan_runs_each_seed_only_where_it_is_on() {
         .map(|stop| (stop.arriving, stop.seed_blocks, stop.leaving))
         .collect();
     assert_eq!(blocks, [(1, 1, 2), (2, 1, 3)]);
-    grown.assert_equals_separate(&grown.host, &plan(&[0, 1], &[0b11, 0b01, 0b00]), 1e-6);
+    grown.assert_equals_separate(&plan(&[0, 1], &[0b11, 0b01, 0b00]), 1e-6);
 }
 
 /// Host 8-16-32 on 32×32: 3·8·9·1024 + 8·16·9·256 + 16·32·9·64 + 320 MACs; conv_light at r0c1 (C 16, 16×16).

@@ -13,7 +13,6 @@ fn recorded(command: &LifecycleCommand, ground: &Ground) -> telemetry::Decision 
         policy: None,
         allowed: LifecycleOp::ALL.into(),
         reason: None,
-        contribution_age: None,
         paid: None,
     }
 }

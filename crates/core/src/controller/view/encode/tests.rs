@@ -365,29 +365,6 @@ fn numbers_that_are_not_finite_change_no_statistics() {
 }
 
 #[test]
-fn drift_is_the_distance_from_the_statistics_at_the_start() {
-    let schema = ObservationSchema::new(
-        &[SlotId::new(0, 0)],
-        10,
-        &ObservationConfig::default(),
-        &ObservationFeatures::default(),
-    );
-    let mut normaliser = ObservationNormaliser::new(&schema);
-    assert_eq!(normaliser.drift(), None);
-
-    // The empty slot takes no part: the six features of the env alone, all with mean 3 and deviation 2.
-    let row = |value: f32| {
-        let mut row = vec![0.0; schema.len()];
-        row[..23].fill(value);
-        row
-    };
-    let rows = [row(1.0), row(5.0)];
-    normaliser.commit(rows.iter().map(Vec::as_slice)).unwrap();
-    let drift = normaliser.drift().unwrap();
-    assert!((drift - 4.0).abs() < 1e-9, "{drift}");
-}
-
-#[test]
 fn reward_parts_stand_behind_the_features_that_each_observation_has() {
     let config = ObservationConfig {
         features: vec![FeatureGroup::RewardParts],

@@ -15,18 +15,22 @@ fn update(
     tracker.update(step, &train, &val)
 }
 
-fn run(losses: &[f64], accuracies: &[f64]) -> Vec<TrainingSignals> {
+/// The signals of each step, with the stable steps in a row.
+fn run(losses: &[f64], accuracies: &[f64]) -> Vec<(TrainingSignals, u32)> {
     let mut tracker = SignalTracker::new(TrackerConfig::default());
     (1..)
         .zip(losses.iter().zip(accuracies))
-        .map(|(step, (&loss, &accuracy))| update(&mut tracker, step, loss, accuracy).unwrap())
+        .map(|(step, (&loss, &accuracy))| {
+            let signals = update(&mut tracker, step, loss, accuracy).unwrap();
+            (signals, tracker.stable_count)
+        })
         .collect()
 }
 
-fn latches(signals: &[TrainingSignals]) -> Vec<(u32, bool, u32)> {
+fn latches(signals: &[(TrainingSignals, u32)]) -> Vec<(u32, bool, u32)> {
     signals
         .iter()
-        .map(|signals| (signals.stable_count, signals.host_stabilized, signals.plateau_steps))
+        .map(|(signals, stable)| (*stable, signals.host_stabilized, signals.plateau_steps))
         .collect()
 }
 
@@ -47,7 +51,7 @@ fn three_stable_steps_latch_and_a_later_jump_does_not_unlatch() {
             (3, true, 2)
         ]
     );
-    let announced: Vec<bool> = signals.iter().map(|s| s.just_stabilized).collect();
+    let announced: Vec<bool> = signals.iter().map(|(s, _)| s.just_stabilized).collect();
     assert_eq!(announced, [false, false, false, false, true, false]);
 }
 
@@ -68,44 +72,28 @@ fn regressions_and_recoveries_restart_the_count() {
 }
 
 #[test]
-fn a_loss_that_is_not_finite_is_replaced_and_flagged() {
+fn a_loss_that_is_not_finite_is_replaced_and_not_stable() {
     let signals = run(&[2.0, 2.0, f64::NAN], &[30.0, 30.0, 30.0]);
-    let last = &signals[2];
-    assert_eq!(last.val_loss, 1.0e6);
-    assert!(last.nonfinite);
-    assert_eq!(last.stable_count, 0);
+    let (last, stable) = &signals[2];
+    assert_eq!((last.val_loss, *stable), (1.0e6, 0));
 }
 
 #[test]
-fn the_first_step_has_no_deltas_and_the_second_counts_gains_as_positive() {
-    let signals = run(&[2.5, 2.0], &[30.0, 40.0]);
-    assert_eq!((signals[0].loss_delta, signals[0].accuracy_delta), (0.0, 0.0));
-    assert_eq!(signals[1].loss_delta, 0.5);
-    assert_eq!(signals[1].accuracy_delta, 10.0);
-}
-
-#[test]
-fn histories_show_five_steps_and_bests_cover_episode_and_window() {
+fn histories_show_five_steps() {
     let losses: Vec<f64> = (0..12).map(|i| 1.0 + f64::from(i)).collect();
     let accuracies: Vec<f64> = (0..12).map(|i| 50.0 - f64::from(i)).collect();
     let signals = run(&losses, &accuracies);
-    let last = &signals[11];
+    let (last, _) = &signals[11];
     assert_eq!(last.loss_history.as_slice(), [8.0, 9.0, 10.0, 11.0, 12.0]);
     assert_eq!(last.accuracy_history.as_slice(), [43.0, 42.0, 41.0, 40.0, 39.0]);
-    assert_eq!(last.best_val_accuracy, 50.0);
-    assert_eq!(last.best_val_loss, 1.0);
-    assert_eq!(last.best_val_loss_window, 3.0);
 }
 
 #[test]
-fn an_accuracy_beyond_percent_is_an_error_and_a_tiny_one_is_suspicious() {
+fn an_accuracy_beyond_percent_is_an_error() {
     let mut tracker = SignalTracker::new(TrackerConfig::default());
     let before = tracker.clone();
     assert!(update(&mut tracker, 1, 1.0, 100.1).is_err());
     assert_eq!(tracker, before);
-    update(&mut tracker, 1, 1.0, 0.4).unwrap();
-    let second = update(&mut tracker, 2, 1.0, 0.5).unwrap();
-    assert!(second.looks_like_fraction);
 }
 
 #[test]

@@ -2,7 +2,7 @@ use tch::{Device, Kind, Tensor};
 
 use crate::fixtures::largest;
 use crate::growth::{InjectionSpec, SlotId};
-use crate::host::{FoldedHost, Host, HostDesign, HostError};
+use crate::host::{Host, HostDesign, HostError};
 use crate::nn::Mode;
 use crate::random::{Domain, RunRng};
 use crate::scenario::CnnSpec;
@@ -258,22 +258,22 @@ fn blocks_equal_the_plain_formula_for_any_shape() {
 #[test]
 fn folding_equals_the_unfolded_host_and_follows_it_in_place() {
     let spec = spec(8, 3, 3, 3);
-    let host = build(&spec);
-    let mut folded = host.fold().unwrap();
+    let mut host = build(&spec);
+    host.refill().unwrap();
     let x = images(8, &spec);
     let _no_grad = NoGrad::new();
-    let difference = |folded: &dyn FoldedHost| {
+    let difference = |host: &dyn Host| {
         let expected = host.run(0..7, &x, Mode::Eval).unwrap();
-        let logits = folded.evaluate(0..7, &x).unwrap();
-        assert!(matches!(folded.evaluate(0..8, &x), Err(HostError::BadRange { .. })));
+        let logits = host.evaluate(0..7, &x).unwrap();
+        assert!(matches!(host.evaluate(0..8, &x), Err(HostError::BadRange { .. })));
         largest(&(logits - expected))
     };
-    assert!(difference(&*folded) <= 1e-5);
+    assert!(difference(&*host) <= 1e-5);
 
     for _ in 0..5 {
         let _ = host.run(0..7, &(images(32, &spec) * 3.0), Mode::Train).unwrap();
     }
-    assert!(difference(&*folded) > 1e-3);
-    folded.refill().unwrap();
-    assert!(difference(&*folded) <= 1e-5);
+    assert!(difference(&*host) > 1e-3);
+    host.refill().unwrap();
+    assert!(difference(&*host) <= 1e-5);
 }

@@ -49,19 +49,17 @@ fn a_rollback_is_charged_to_the_segment_it_ends() {
         }
         bench.end(0, SegmentEnd::Truncated { bootstrap: 2.0 });
         bench.end(1, TRUNCATED);
-        let charges = bench.buffer.charges;
-        (bench.plain_rollout(), charges)
+        bench.plain_rollout()
     };
 
     // Restored to the fresh host: all that led here is lost.
-    let (rolled_back, charges) = play(Some(0));
+    let rolled_back = play(Some(0));
     assert_close(
         &rolled_back.batch.advantages.narrow(0, 0, 2),
         &[-9.508_200_1, -9.751, -10.0, 0.0, 0.0, 3.915_549, 2.99, 0.0, 0.0, 0.0],
     );
-    assert_eq!((charges.rollback_attributed, charges.rollback_steps_forfeited), (1, 2));
 
-    let (untouched, _) = play(None);
+    let untouched = play(None);
     assert_eq!(
         read(&rolled_back.batch.advantages.select(0, 2)),
         read(&untouched.batch.advantages.select(0, 1)),
@@ -69,12 +67,11 @@ fn a_rollback_is_charged_to_the_segment_it_ends() {
     );
 
     // Steps 1 to 3 of the episode, of which the first was restored.
-    let (lost, charges) = play(Some(1));
+    let lost = play(Some(1));
     assert_close(
         &lost.batch.advantages.narrow(0, 0, 1),
         &[-8.508_200_1, -9.751, -10.0, 0.0, 0.0],
     );
-    assert_eq!((charges.rollback_attributed, charges.rollback_steps_forfeited), (1, 1));
 }
 
 #[test]
@@ -111,8 +108,6 @@ fn a_rollback_with_nothing_but_a_pending_step_charges_no_transition() {
     assert_eq!(forfeited, Ok(None));
     assert_eq!(bench.buffer.len(0), 0);
     assert_eq!(bench.buffer.segments().count(), 0);
-    let charges = bench.buffer.charges;
-    assert_eq!((charges.rollback_attempts, charges.rollback_attributed), (1, 0));
 }
 
 #[test]

@@ -10,7 +10,7 @@ use super::{UPDATES, cue};
 use crate::learner::algorithm::*;
 use crate::policy::{Evaluation, TrainablePolicy};
 use crate::scenario::LearnerConfig;
-use crate::telemetry::{HeadGradient, LearnerUpdate, Num};
+use crate::telemetry::{LearnerUpdate, Num};
 
 #[test]
 fn before_the_first_step_evaluation_repeats_what_was_said_when_acting() {
@@ -157,14 +157,6 @@ fn a_performed_update_reports_what_it_measured() {
     assert_eq!((rollout.steps_valid, rollout.steps_actor), (96, 16));
     assert!(rollout.return_std.0 > 0.0 && record.update_ms.0 > 0.0);
     assert!(record.measured.grad_norm.is_some_and(|norm| norm.0 > 0.0));
-    assert_eq!(record.head_grad_state.get("op"), Some(&HeadGradient::Finite));
-    assert_eq!(
-        record.head_grad_state.get("blueprint"),
-        Some(&HeadGradient::NotLearnable)
-    );
-    let measured = record.measured;
-    assert_eq!(measured.head_ratio_max.get("blueprint"), None);
-    assert!(measured.head_entropy_avail["op"].0 > 0.9);
-    assert!(measured.h_rms.is_some_and(|rms| rms.0 > 0.0) && measured.c_env_rms_max.is_some());
-    assert_eq!(record.state_nonfinite, Some(false));
+    assert_eq!(record.measured.head_entropy_avail.get("blueprint"), None);
+    assert!(record.measured.head_entropy_avail["op"].0 > 0.9);
 }

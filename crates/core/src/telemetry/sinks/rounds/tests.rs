@@ -20,7 +20,7 @@ fn a_language_model_has_its_perplexity() {
 /// The lines of one round of a run that learns, or does not.
 fn lines(learns: bool) -> Vec<String> {
     let mut started = examples::run_started();
-    started.learner = started.learner.filter(|_| learns);
+    started.policy_params = started.policy_params.filter(|_| learns);
     let mut live = LiveState::default();
     live.apply(&Event::run(started));
     live.apply(&Event::round(2, examples::learner_update()));

@@ -16,7 +16,6 @@ fn a_terminal_and_a_truncated_segment() {
 
     let terminal = gae(&rewards, &values, 0.0, 0.9, 0.8);
     assert_close(&terminal.advantages, &[1.9112, 0.71, 0.5]);
-    assert_close(&terminal.td_errors, &[1.4, 0.35, 0.5]);
     assert_close(&terminal.returns, &[2.4112, 1.71, 2.0]);
 
     let truncated = gae(&rewards, &values, 2.0, 0.9, 0.8);
