@@ -94,11 +94,11 @@ fn telemetry_changes_neither_parameters_nor_the_number_of_reads() {
 
     let off = notes(TelemetryLevel::Off);
     let full = notes(TelemetryLevel::Full);
-    let debug = notes(TelemetryLevel::Debug);
+    let lifecycle = notes(TelemetryLevel::Lifecycle);
 
     assert_eq!(off.lines().count(), 2 * (1 + 4));
     assert_eq!(off, full);
-    assert_eq!(full, debug);
+    assert_eq!(off, lifecycle);
 }
 
 #[test]

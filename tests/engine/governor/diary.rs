@@ -115,7 +115,7 @@ fn write_page(
                 .collect(),
             is_momentum_zero: state.iter().all(|&bits| f32::from_bits(bits) == 0.0),
             rollback: verdict.and_then(|verdict| verdict.0.clone()),
-            snapshot_step: governor.map(|governor| governor.snapshots.known_good().moment.step),
+            snapshot_step: governor.map(|governor| governor.snapshots.known_good().step),
             panics: governor.map(|governor| governor.counts.panics),
         };
         diary.pages.push(page);

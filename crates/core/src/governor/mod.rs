@@ -18,7 +18,7 @@ use bevy_app::{App, Plugin};
 
 pub use detector::{Alarm, LossVerdict};
 pub use error::GovernorError;
-pub use snapshot_rule::{Mark, SnapshotInput, SnapshotRule};
+pub use snapshot_rule::{SnapshotInput, SnapshotRule};
 pub use state::{Governor, Rollback, RollbackVerdict};
 
 use store::Snapshots;

@@ -8,7 +8,6 @@ use std::collections::VecDeque;
 use serde::{Deserialize, Serialize};
 
 use crate::env::ValMetrics;
-use crate::telemetry::SnapshotTrigger;
 
 /// Healthy losses, the newest included, of which the least shows how rough the present one is.
 const RECENT_LOSSES: usize = 5;
@@ -59,29 +58,20 @@ impl SnapshotInput {
     }
 }
 
-/// A captured moment.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Mark {
-    /// Why it was captured.
-    pub trigger: SnapshotTrigger,
-    /// What the env had shown.
-    pub moment: SnapshotInput,
-}
-
 /// What to do with the tensors, in this order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Orders {
     /// The probation has become the known good state.
-    pub promote: Option<SnapshotTrigger>,
+    pub promote: bool,
     /// Capture into probation.
-    pub capture: Option<SnapshotTrigger>,
+    pub capture: bool,
 }
 
 /// The snapshots of an env as plain data.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SnapshotRule {
-    known_good: Mark,
-    probation: Option<Mark>,
+    known_good: SnapshotInput,
+    probation: Option<SnapshotInput>,
     /// Step and loss from which the next capture is reckoned.
     last: (u32, Option<f64>),
 }
@@ -90,10 +80,7 @@ impl Default for SnapshotRule {
     /// Only the fresh host is known.
     fn default() -> Self {
         Self {
-            known_good: Mark {
-                trigger: SnapshotTrigger::Initial,
-                moment: SnapshotInput::default(),
-            },
+            known_good: SnapshotInput::default(),
             probation: None,
             last: (0, None),
         }
@@ -102,7 +89,7 @@ impl Default for SnapshotRule {
 
 impl SnapshotRule {
     /// What a rollback restores.
-    pub fn known_good(&self) -> &Mark {
+    pub fn known_good(&self) -> &SnapshotInput {
         &self.known_good
     }
 
@@ -114,71 +101,52 @@ impl SnapshotRule {
     /// A healthy step is over.
     pub fn healthy(&mut self, now: &SnapshotInput) -> Orders {
         let mut orders = Orders::default();
-        let has_proven_itself = |mark: &Mark| now.step.saturating_sub(mark.moment.step) >= PROBATION;
-        if self.probation.as_ref().is_some_and(has_proven_itself) {
-            orders.promote = self.promote();
+        let has_proven_itself = |taken: &mut SnapshotInput| now.step.saturating_sub(taken.step) >= PROBATION;
+        if let Some(proven) = self.probation.take_if(has_proven_itself) {
+            self.known_good = proven;
+            orders.promote = true;
         }
-        if self.probation.is_none()
-            && let Some(trigger) = self.is_due(now)
-        {
-            self.probation = Some(self.mark(trigger, now));
-            orders.capture = Some(trigger);
+        if self.probation.is_none() && self.is_due(now) {
+            self.probation = Some(self.taken(now));
+            orders.capture = true;
         }
         orders
     }
 
     /// Drops the capture on probation, if there is one: the next is reckoned from the known good state.
-    pub fn discard(&mut self) -> Option<SnapshotTrigger> {
-        let dropped = self.probation.take()?;
-        let known = &self.known_good.moment;
-        self.last = (known.step, known.loss());
-        Some(dropped.trigger)
+    pub fn discard(&mut self) -> bool {
+        let is_dropped = self.probation.take().is_some();
+        if is_dropped {
+            self.last = (self.known_good.step, self.known_good.loss());
+        }
+        is_dropped
     }
 
     /// A seed was committed in this healthy step: its state is trusted at once.
     pub fn commit(&mut self, now: &SnapshotInput) {
-        self.known_good = self.mark(SnapshotTrigger::Commit, now);
+        self.known_good = self.taken(now);
         self.probation = None;
     }
 
     /// The known good state is restored at the end of `step`.
     pub fn rolled_back(&mut self, step: u32) {
         self.probation = None;
-        self.last = (step, self.known_good.moment.loss());
+        self.last = (step, self.known_good.loss());
     }
 
-    fn mark(&mut self, trigger: SnapshotTrigger, now: &SnapshotInput) -> Mark {
+    /// The next capture is reckoned from this one.
+    fn taken(&mut self, now: &SnapshotInput) -> SnapshotInput {
         self.last = (now.step, now.loss());
-        Mark {
-            trigger,
-            moment: now.clone(),
-        }
+        now.clone()
     }
 
-    fn promote(&mut self) -> Option<SnapshotTrigger> {
-        let proven = self.probation.take()?;
-        let trigger = proven.trigger;
-        self.known_good = proven;
-        Some(trigger)
-    }
-
-    fn is_due(&self, now: &SnapshotInput) -> Option<SnapshotTrigger> {
-        let loss = now.loss()?;
+    fn is_due(&self, now: &SnapshotInput) -> bool {
+        let Some(loss) = now.loss() else { return false };
         let (last_step, last_loss) = self.last;
         let waited = now.step.saturating_sub(last_step);
         let has_improved = last_loss.is_none_or(|last| loss <= (1.0 - IMPROVEMENT) * last);
-        let trigger = if waited >= MIN_INTERVAL && has_improved {
-            SnapshotTrigger::Improved
-        } else if waited >= MAX_INTERVAL {
-            SnapshotTrigger::Due
-        } else {
-            return None;
-        };
-        if now.is_stable(loss) {
-            Some(trigger)
-        } else {
-            (waited >= PATIENCE).then_some(SnapshotTrigger::Patience)
-        }
+        let is_time = waited >= MAX_INTERVAL || (waited >= MIN_INTERVAL && has_improved);
+        is_time && (now.is_stable(loss) || waited >= PATIENCE)
     }
 }
 

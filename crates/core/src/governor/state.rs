@@ -59,14 +59,14 @@ impl Governor {
     /// Whether growth can have led from the known good state to this one. A seed that was pruned in the very step of the
     /// capture counts: its removal is a change that the capture does not hold.
     pub(super) fn blames(&self) -> bool {
-        let restored = self.snapshots.known_good().moment.step;
+        let restored = self.snapshots.known_good().step;
         self.seed_in_network.is_some_and(|step| step >= restored)
     }
 
     /// Whether a rollback now would restore the same state as the last one, with no seed to blame for the outcome: the host
     /// alone leads here, and would again.
     pub(super) fn would_repeat_itself(&self) -> bool {
-        let restored = self.snapshots.known_good().moment.step;
+        let restored = self.snapshots.known_good().step;
         self.last_restored == Some(restored) && self.seed_in_network.is_none()
     }
 
@@ -85,7 +85,7 @@ impl Governor {
     /// The env has been restored at the end of `step`. Returns what it was restored to.
     pub(super) fn rolled_back(&mut self, step: u32) -> SnapshotInput {
         self.snapshots.rolled_back(step);
-        let moment = self.snapshots.known_good().moment.clone();
+        let moment = self.snapshots.known_good().clone();
         self.last_restored = Some(moment.step);
         self.seed_in_network = None;
         self.monitor.restore(moment.history.clone());

@@ -16,7 +16,6 @@ use crate::health::Failure;
 use crate::host::Host;
 use crate::nn::ParamSet;
 use crate::seed::SeedRecord;
-use crate::telemetry::SnapshotPlace;
 use crate::torch::{TorchError, copy_all, copy_into};
 use crate::unfinished::{UnfinishedRound, UnfinishedRoundError};
 
@@ -103,6 +102,16 @@ impl Flat {
     }
 }
 
+/// Where a captured state is kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum SnapshotPlace {
+    /// Beside the network.
+    Device,
+    /// In pinned memory of the host.
+    PinnedHost,
+}
+
 /// Storage of one snapshot.
 enum Kept {
     OnDevice(Flat),
@@ -156,30 +165,20 @@ pub struct SnapshotStore {
     is_count_due: bool,
 }
 
-/// What a capture took.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Captured {
-    /// Size of the captured values.
-    pub bytes: u64,
-    /// Where they are.
-    pub place: SnapshotPlace,
-}
-
 impl SnapshotStore {
     /// Captures `live` into the other buffer. Call inside the env's stream guard: nothing waits, neither host nor
     /// device; the stream's order alone puts the capture before any later rollback.
     ///
     /// # Errors
     /// libtorch's, e.g. when there is not enough memory for a grown network.
-    pub fn capture(&mut self, live: CapturedNetwork, device: Device) -> Result<Captured, TorchError> {
+    pub fn capture(&mut self, live: CapturedNetwork, device: Device) -> Result<(), TorchError> {
         let CapturedNetwork {
             tensors,
             table,
             elements,
             committed,
         } = live;
-        let bytes = elements as usize * size_of::<f32>();
-        let place = place(device, bytes);
+        let place = place(device, elements as usize * size_of::<f32>());
         let mut snapshot = match self.other.take() {
             Some(old) if old.table == table => old,
             _ => Snapshot {
@@ -204,10 +203,7 @@ impl SnapshotStore {
         snapshot.committed = committed;
         self.is_count_due = true;
         self.other = Some(snapshot);
-        Ok(Captured {
-            bytes: bytes as u64,
-            place,
-        })
+        Ok(())
     }
 
     /// The capture in the other buffer becomes the known good state.

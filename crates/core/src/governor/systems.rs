@@ -8,7 +8,7 @@ use super::detector::{Alarm, LossVerdict, MIN_PANICS};
 use super::error::GovernorError;
 use super::snapshot_rule::SnapshotInput;
 use super::state::{Governor, RollbackVerdict};
-use super::store::{Captured, CapturedNetwork, Snapshots};
+use super::store::{CapturedNetwork, Snapshots};
 use crate::clock::RunClock;
 use crate::data::PackLayout;
 use crate::env::unfinished::name_of;
@@ -18,10 +18,7 @@ use crate::env::{
 use crate::growth::SeedStage;
 use crate::health::{Failure, InEnv};
 use crate::seed::SeedRecord;
-use crate::telemetry::{
-    AlarmVerdict, Event, GovernorAlarm, GovernorSnapshot, Num, Payload, SnapshotAction, SnapshotPlace, SnapshotTrigger,
-    TelemetryOutbox,
-};
+use crate::telemetry::{AlarmVerdict, Event, GovernorAlarm, Num, Payload, TelemetryOutbox};
 use crate::torch::TorchError;
 use crate::training::{EnvAccumulators, EnvLossScaler, StepResult};
 use crate::unfinished::UnfinishedRound;
@@ -59,50 +56,18 @@ impl GovernorContext<'_> {
         let context = self.experiment.context(id, &self.clock);
         self.outbox.push(Event::env(context, payload));
     }
-
-    /// Counts and records what became of a state. The fresh host of an episode is not counted.
-    fn push_snapshot(
-        &mut self,
-        env: &mut GovernedEnvItem,
-        action: SnapshotAction,
-        trigger: SnapshotTrigger,
-        taken: Captured,
-    ) {
-        let snapshot = GovernorSnapshot {
-            action,
-            trigger,
-            bytes: taken.bytes,
-            placement: taken.place,
-        };
-        self.push(env.growing.id, snapshot);
-    }
-
-    /// The capture on probation becomes the known good state.
-    fn promote(&mut self, env: &mut GovernedEnvItem, trigger: SnapshotTrigger) {
-        env.store.0.get().promote();
-        self.push_snapshot(env, SnapshotAction::Promote, trigger, NOTHING);
-    }
-
-    /// Drops the capture on probation, if there is one.
-    fn discard(&mut self, env: &mut GovernedEnvItem) -> bool {
-        let discarded = env.governor.snapshots.discard();
-        if let Some(trigger) = discarded {
-            self.push_snapshot(env, SnapshotAction::Discard, trigger, NOTHING);
-        }
-        discarded.is_some()
-    }
 }
 
 /// A new watchdog for every episode, with the fresh host as the first known good state.
-pub fn snapshot_initial(mut envs: Query<GovernedEnv>, mut context: GovernorContext) -> Result<(), Failure> {
-    let is_enabled = context.experiment.scenario.governor.enabled;
+pub fn snapshot_initial(mut envs: Query<GovernedEnv>, experiment: Res<Experiment>) -> Result<(), Failure> {
+    let is_enabled = experiment.scenario.governor.enabled;
     for mut env in envs.iter_mut().sort_unstable::<&EnvId>() {
         *env.governor = Governor {
             is_enabled,
             ..Governor::default()
         };
         if is_enabled {
-            capture(&mut env, SnapshotTrigger::Initial, &mut context)?;
+            capture(&mut env)?;
             env.store.0.get().promote();
         }
     }
@@ -141,7 +106,7 @@ pub fn governor_check(mut envs: Query<GovernedEnv>, mut context: GovernorContext
         let Some(numbers) = env.result.0.as_ref().filter(|_| env.status.is_active()) else {
             continue;
         };
-        check_capture(&mut env, numbers.param_nonfinite, &mut context)?;
+        check_capture(&mut env, numbers.param_nonfinite)?;
         let step = context.clock.step();
         env.governor.note_seeds(step, env.growing.slots.records().flatten());
         env.governor.judge(env.val.loss, random);
@@ -154,7 +119,7 @@ pub fn governor_check(mut envs: Query<GovernedEnv>, mut context: GovernorContext
             LossVerdict::Healthy | LossVerdict::Suspect(_) => AlarmVerdict::Suspect,
         };
         context.push(env.growing.id, alarm_event(&alarm, verdict));
-        context.discard(&mut env);
+        env.governor.snapshots.discard();
         if verdict == AlarmVerdict::Accepted {
             env.governor.accept(alarm.loss);
         }
@@ -162,20 +127,14 @@ pub fn governor_check(mut envs: Query<GovernedEnv>, mut context: GovernorContext
     Ok(())
 }
 
-/// Promotions and discards move no bytes.
-const NOTHING: Captured = Captured {
-    bytes: 0,
-    place: SnapshotPlace::Device,
-};
-
 /// A capture with values that are no numbers is dropped, or fails the run if it is the only one known good.
-fn check_capture(env: &mut GovernedEnvItem, nonfinite: u64, context: &mut GovernorContext) -> Result<(), Failure> {
+fn check_capture(env: &mut GovernedEnvItem, nonfinite: u64) -> Result<(), Failure> {
     if nonfinite == 0 {
         return Ok(());
     }
     let index = env.growing.id.index;
-    if !context.discard(env) {
-        let step = env.governor.snapshots.known_good().moment.step;
+    if !env.governor.snapshots.discard() {
+        let step = env.governor.snapshots.known_good().step;
         return Err(GovernorError::NonFiniteState { step, count: nonfinite }).in_env(index);
     }
     tracing::warn!("env {index}: a capture held {nonfinite} values that are no numbers");
@@ -196,18 +155,18 @@ fn alarm_event(alarm: &Alarm, verdict: AlarmVerdict) -> GovernorAlarm {
 }
 
 /// Promotes and captures as the rule orders; host work waits for nothing.
-pub fn governor_snapshot(mut envs: Query<GovernedEnv>, mut context: GovernorContext) -> Result<(), Failure> {
+pub fn governor_snapshot(mut envs: Query<GovernedEnv>, clock: Res<RunClock>) -> Result<(), Failure> {
     for mut env in envs.iter_mut().sort_unstable::<&EnvId>() {
         if !env.status.participates() || !env.governor.may_capture() {
             continue;
         }
-        let now = moment(&env, context.clock.step());
+        let now = moment(&env, clock.step());
         let orders = env.governor.snapshots.healthy(&now);
-        if let Some(trigger) = orders.promote {
-            context.promote(&mut env, trigger);
+        if orders.promote {
+            env.store.0.get().promote();
         }
-        if let Some(trigger) = orders.capture {
-            capture(&mut env, trigger, &mut context)?;
+        if orders.capture {
+            capture(&mut env)?;
         }
     }
     Ok(())
@@ -215,8 +174,8 @@ pub fn governor_snapshot(mut envs: Query<GovernedEnv>, mut context: GovernorCont
 
 /// Captures every env that committed a seed in this step: after its tick and before the next batch, so that no
 /// rollback can ever set an older host beside a newer seed.
-pub fn commit_snapshot(mut envs: Query<GovernedEnv>, mut context: GovernorContext) -> Result<(), Failure> {
-    let step = context.clock.step();
+pub fn commit_snapshot(mut envs: Query<GovernedEnv>, clock: Res<RunClock>) -> Result<(), Failure> {
+    let step = clock.step();
     for mut env in envs.iter_mut().sort_unstable::<&EnvId>() {
         if !env.status.participates() {
             continue;
@@ -226,7 +185,7 @@ pub fn commit_snapshot(mut envs: Query<GovernedEnv>, mut context: GovernorContex
         if has_committed && env.governor.is_enabled {
             let now = moment(&env, step);
             env.governor.snapshots.commit(&now);
-            capture(&mut env, SnapshotTrigger::Commit, &mut context)?;
+            capture(&mut env)?;
             env.store.0.get().promote();
         }
     }
@@ -244,16 +203,14 @@ fn moment(env: &GovernedEnvItem, step: u32) -> SnapshotInput {
     }
 }
 
-fn capture(env: &mut GovernedEnvItem, trigger: SnapshotTrigger, context: &mut GovernorContext) -> Result<(), Failure> {
+fn capture(env: &mut GovernedEnvItem) -> Result<(), Failure> {
     let growing = &mut env.growing;
-    let mut take = || -> Result<Captured, TorchError> {
+    let mut take = || -> Result<(), TorchError> {
         let _guard = growing.stream.0.get().enter()?;
         let network = CapturedNetwork::of(&**env.host.0.get(), &mut growing.slots);
         env.store.0.get().capture(network, growing.backend.0.device)
     };
-    let taken = take().in_env(growing.id.index)?;
-    context.push_snapshot(env, SnapshotAction::Capture, trigger, taken);
-    Ok(())
+    Ok(take().in_env(growing.id.index)?)
 }
 
 /// For a checkpoint inside the round.

@@ -126,7 +126,6 @@ payloads! {
     Shapley => "shapley", Full, Info: "how the seeds share what they add, at the end of an episode";
     GovernorAlarm => "governor_alarm", Lifecycle, Warning: "a loss that is out of bounds";
     GovernorRollback => "governor_rollback", Lifecycle, Critical: "an env was restored to its last good state";
-    GovernorSnapshot => "governor_snapshot", Debug, Debug: "a state was captured, trusted or discarded";
     LearnerUpdate => "learner_update", Lifecycle, Info: "an update of the policy, performed or skipped";
     RoundFinished => "round_finished", Lifecycle, Info: "the round over all envs";
 }

@@ -99,7 +99,7 @@ pub use task::{
     Normalise, ParquetTable, SplitSpec, SynthImages, SynthTokens, TaskChoice, TaskOverrides, TaskSpec, TextFile,
     TokenFiles, TokenFormat, ValBatches,
 };
-pub use topology::{EpisodeChoice, InitialSeed, InitialTopology};
+pub use topology::{InitialSeed, InitialTopology};
 
 use crate::schema::{Described, Kind, section};
 use presets::TRAINING_PRESET;

@@ -221,8 +221,6 @@ choice! {
         Lifecycle,
         /// every step as well
         Full,
-        /// everything
-        Debug,
     }
 }
 

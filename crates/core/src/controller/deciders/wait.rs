@@ -24,7 +24,7 @@ impl StaticController {
                 "initial_topology",
                 "is empty, but a static topology needs one; controller \"wait\" plays the host alone",
             )),
-            InitialTopology::Seeds(_) | InitialTopology::Run { .. } => Ok(Self),
+            InitialTopology::Seeds(_) => Ok(Self),
         }
     }
 }

@@ -23,10 +23,10 @@ fn play(rule: &mut SnapshotRule, losses: &[f64]) -> (Vec<u32>, Vec<(u32, u32)>) 
     let (mut captures, mut promotions) = (Vec::new(), Vec::new());
     for step in 1..=losses.len() {
         let orders = rule.healthy(&moment(&losses[..step]));
-        if orders.promote.is_some() {
-            promotions.push((step as u32, rule.known_good().moment.step));
+        if orders.promote {
+            promotions.push((step as u32, rule.known_good().step));
         }
-        if orders.capture.is_some() {
+        if orders.capture {
             captures.push(step as u32);
         }
     }
@@ -41,8 +41,8 @@ fn captures_follow_improvements_and_prove_themselves_for_two_steps() {
 
     assert_eq!(captures, [2, 4, 6, 10, 13]);
     assert_eq!(promotions, [(4, 2), (6, 4), (8, 6), (12, 10)]);
-    assert_eq!(rule.known_good().moment.step, 10);
-    assert_eq!(rule.probation.unwrap().moment.step, 13);
+    assert_eq!(rule.known_good().step, 10);
+    assert_eq!(rule.probation.unwrap().step, 13);
 }
 
 #[test]
@@ -51,12 +51,12 @@ fn an_anomaly_drops_what_has_not_proven_itself() {
     play(&mut rule, &LOSSES[..13]);
 
     // Step 14 is suspect; step 16 panics.
-    assert_eq!(rule.discard(), Some(SnapshotTrigger::Improved));
+    assert!(rule.discard());
 
     assert_eq!(rule.probation, None);
-    assert_eq!(16 - rule.known_good().moment.step, 6);
+    assert_eq!(16 - rule.known_good().step, 6);
     assert_eq!(rule.last, (10, Some(1.58)));
-    assert_eq!(rule.discard(), None);
+    assert!(!rule.discard());
 }
 
 #[test]
@@ -66,8 +66,7 @@ fn a_commit_is_trusted_at_once() {
 
     rule.commit(&moment(&LOSSES[..9]));
 
-    assert_eq!(rule.known_good().moment.step, 9);
-    assert_eq!(rule.known_good().trigger, SnapshotTrigger::Commit);
+    assert_eq!(rule.known_good().step, 9);
     assert_eq!(rule.last, (9, Some(1.9)));
 }
 
@@ -81,7 +80,6 @@ fn a_rough_loss_is_captured_only_when_patience_ends() {
     let (captures, _) = play(&mut rule, &losses);
 
     assert_eq!(captures, [2, 17]);
-    assert_eq!(rule.known_good().trigger, SnapshotTrigger::Patience);
 }
 
 #[test]
@@ -92,7 +90,7 @@ fn after_a_rollback_intervals_count_from_it() {
     rule.rolled_back(16);
 
     assert_eq!((rule.last, rule.probation.as_ref()), ((16, Some(1.58)), None));
-    assert_eq!(rule.known_good().moment.step, 10);
+    assert_eq!(rule.known_good().step, 10);
 }
 
 proptest! {
@@ -101,16 +99,16 @@ proptest! {
     fn known_good_states_are_proven_ones(losses in prop::collection::vec(0.01..5.0f64, 1..60), bad in prop::collection::vec(0..60usize, 0..5)) {
         let mut rule = SnapshotRule::default();
         for step in 1..=losses.len() {
-            let before = rule.known_good().moment.step;
+            let before = rule.known_good().step;
             if bad.contains(&step) {
                 rule.discard();
-                prop_assert_eq!(rule.known_good().moment.step, before);
+                prop_assert_eq!(rule.known_good().step, before);
                 continue;
             }
             let orders = rule.healthy(&moment(&losses[..step]));
-            let known = rule.known_good().moment.step;
+            let known = rule.known_good().step;
             prop_assert!(known >= before);
-            prop_assert!(orders.promote.is_none() || step as u32 - known >= 2);
+            prop_assert!(!orders.promote || step as u32 - known >= 2);
         }
     }
 }

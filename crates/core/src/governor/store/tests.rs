@@ -26,10 +26,9 @@ fn no_slots() -> SeedSlots {
     SeedSlots::new(&[])
 }
 
-fn capture(store: &mut SnapshotStore, host: &dyn Host) -> u64 {
+fn capture(store: &mut SnapshotStore, host: &dyn Host) {
     let live = CapturedNetwork::of(host, &mut no_slots());
-    let taken = store.capture(live, Device::Cpu).unwrap();
-    taken.bytes
+    store.capture(live, Device::Cpu).unwrap();
 }
 
 /// All values of a host, and where they lie.
@@ -50,8 +49,7 @@ fn a_restore_puts_every_value_back_into_its_old_place() {
     // Given a capture of a host, channels-last weights and running statistics included.
     let (host, mut store) = (host(4), SnapshotStore::default());
     let before = state(&*host);
-    let values: usize = before.iter().map(|(_, values)| values.len()).sum();
-    assert_eq!(capture(&mut store, &*host), 4 * values as u64);
+    capture(&mut store, &*host);
     store.promote();
 
     perturb(host.params().all());

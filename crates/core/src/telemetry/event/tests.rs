@@ -88,7 +88,6 @@ fn levels_are_those_of_the_catalogue() {
         at(TelemetryLevel::Full),
         ["user_event", "env_step", "decision", "counterfactual_matrix", "shapley"]
     );
-    assert_eq!(at(TelemetryLevel::Debug), ["governor_snapshot"]);
 }
 
 #[test]

@@ -16,9 +16,7 @@ fn the_level_decides_what_is_kept() {
     assert!(kept(TelemetryLevel::Lifecycle).contains(&"seed_germinated"));
     assert!(!kept(TelemetryLevel::Lifecycle).contains(&"env_step"));
     assert!(kept(TelemetryLevel::Lifecycle).contains(&"governor_rollback"));
-    let full = kept(TelemetryLevel::Full);
-    assert!(full.contains(&"env_step") && !full.contains(&"governor_snapshot"));
-    assert_eq!(kept(TelemetryLevel::Debug), Payload::KINDS);
+    assert_eq!(kept(TelemetryLevel::Full), Payload::KINDS);
 }
 
 #[test]

@@ -73,57 +73,6 @@ pub struct GovernorRollback {
     pub blamed: bool,
 }
 
-/// What became of a captured state.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum SnapshotAction {
-    /// It was taken and is on probation.
-    Capture,
-    /// It is known good from here on.
-    Promote,
-    /// It is dropped.
-    Discard,
-}
-
-/// Why a state was captured.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum SnapshotTrigger {
-    /// The longest interval has passed.
-    Due,
-    /// The loss improved.
-    Improved,
-    /// A seed was committed in this step.
-    Commit,
-    /// The episode began.
-    Initial,
-    /// It has been too long, however rough the loss is.
-    Patience,
-}
-
-/// Where a captured state is kept.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum SnapshotPlace {
-    /// Beside the network.
-    Device,
-    /// In pinned memory of the host.
-    PinnedHost,
-}
-
-/// A state was captured, promoted or discarded.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct GovernorSnapshot {
-    /// What became of it.
-    pub action: SnapshotAction,
-    /// Why it was captured.
-    pub trigger: SnapshotTrigger,
-    /// Size of what was captured; 0 for what moves no values.
-    pub bytes: u64,
-    /// Where it is kept.
-    pub placement: SnapshotPlace,
-}
-
 /// What a governor did in one episode; summed over envs per round.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GovernorCounts {

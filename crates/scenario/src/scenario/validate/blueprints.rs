@@ -74,7 +74,7 @@ pub(super) fn check_heads(
 fn may_grow(blueprint: &BlueprintEntry, scenario: &Scenario) -> bool {
     let allowed = scenario.policy.masks.action_space.blueprint.as_ref();
     let is_planted = match &scenario.initial_topology {
-        InitialTopology::Empty | InitialTopology::Run { .. } => false,
+        InitialTopology::Empty => false,
         InitialTopology::Seeds(seeds) => seeds.iter().any(|seed| seed.blueprint == blueprint.name),
     };
     is_planted || allowed.is_none_or(|allowed| allowed.contains(&blueprint.name))
