@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
+use serde_json::json;
 
 use super::named::held_run;
 use super::output::show_either;
@@ -75,14 +76,6 @@ fn text(exported: &Exported) -> String {
 
 /// The policy of a run's newest checkpoint, or that of a folder.
 fn policy(options: &ExportOptions, context: &Context) -> Result<Outcome, Rejection> {
-    #[derive(Serialize)]
-    struct Exported<'a> {
-        /// What was written.
-        folder: &'a Path,
-        /// The folder of the saved policy.
-        from: &'a Path,
-        updates: u64,
-    }
     let place = find_run(&options.from, options.out.as_deref())?;
     let saved = FrozenPolicy::find(&place, CheckpointName::Last)?.saved;
     let saved = saved.ok_or_else(|| {
@@ -93,17 +86,11 @@ fn policy(options: &ExportOptions, context: &Context) -> Result<Outcome, Rejecti
     })?;
     let policy = SavedPolicy::read(&saved)?;
     write(&options.to, &export_policy(&policy)?)?;
-    let exported = Exported {
-        folder: &options.to,
-        from: saved.path(),
-        updates: policy.updates,
-    };
+    let (folder, from, updates) = (&options.to, saved.path(), policy.updates);
+    let exported = json!({ "folder": folder, "from": from, "updates": updates });
     Ok(show_either(context.global, &exported, || {
-        let (folder, updates) = (exported.folder.display(), exported.updates);
-        format!(
-            "{folder}: the policy after {updates} updates, from {}\n",
-            exported.from.display()
-        )
+        let (folder, from) = (folder.display(), from.display());
+        format!("{folder}: the policy after {updates} updates, from {from}\n")
     }))
 }
 

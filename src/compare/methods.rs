@@ -93,8 +93,6 @@ pub struct MethodDifference {
     pub adjusted_p: Option<f64>,
     /// Probability that a training of the first method is better than one of the second.
     pub probability_of_improvement: Option<Estimate>,
-    /// Median of all differences.
-    pub hodges_lehmann: Option<f64>,
     /// What may be concluded; `None` over all tasks, and while trainings are outstanding.
     pub verdict: Option<Verdict>,
 }
@@ -406,10 +404,6 @@ fn difference(
         sign_flip_p: flips,
         adjusted_p: None,
         probability_of_improvement: statistics::probability_of_improvement(&ours, &theirs, Bootstrap::seeded(SEED)),
-        hodges_lehmann: is_tested.then(|| match metric.is_gain() {
-            true => statistics::hodges_lehmann(&a, &b),
-            false => 0.0 - statistics::hodges_lehmann(&a, &b),
-        }),
         verdict: None,
     })
 }

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::library::{POLICY, POLICY_HEAD, READ};
 use super::{ExportError, Files};
 use crate::actions::{Head, relevant};
-use crate::controller::{OBSERVATION_CLIP, SavedPolicy};
+use crate::controller::{ElementScale, OBSERVATION_CLIP, SavedPolicy};
 use crate::growth::LifecycleOp;
 use crate::scenario::HeadConditioning;
 use crate::torch::PlainTensor;
@@ -95,19 +95,13 @@ fn tensors(policy: &SavedPolicy) -> Result<Vec<u8>, ExportError> {
         Ok((name, PlainTensor::of(&param.tensor)?))
     });
     let weights = weights.collect::<Result<Vec<_>, ExportError>>()?;
-    let scale = |value: &dyn Fn(usize) -> f64| -> Vec<u8> {
-        let values = (0..policy.scales.len()).map(|element| (value(element) as f32).to_le_bytes());
+    let floats = |of: fn(&ElementScale) -> f64| -> Vec<u8> {
+        let values = policy.scales.iter().map(|scale| (of(scale) as f32).to_le_bytes());
         values.flatten().collect()
     };
-    let (mean, deviation) = (
-        scale(&|element| policy.scales[element].mean),
-        scale(&|element| policy.scales[element].deviation),
-    );
-    let flag = policy
-        .scales
-        .iter()
-        .map(|scale| scale.occupied_by.map_or(-1, |flag| flag as i64));
-    let flag: Vec<u8> = flag.flat_map(i64::to_le_bytes).collect();
+    let (mean, deviation) = (floats(|scale| scale.mean), floats(|scale| scale.deviation));
+    let flag = |scale: &ElementScale| scale.occupied_by.map_or(-1, |flag| flag as i64).to_le_bytes();
+    let flag: Vec<u8> = policy.scales.iter().flat_map(flag).collect();
     let shape = || vec![policy.scales.len()];
     let mut views = vec![
         ("mean", TensorView::new(Dtype::F32, shape(), &mean)?),

@@ -119,7 +119,6 @@ pub fn comparison_tables(comparison: &MethodComparison) -> [(&'static str, Strin
         "sign_flip_p",
         "adjusted_p",
         "probability_of_improvement",
-        "hodges_lehmann",
         "verdict",
     ]);
     for difference in &comparison.differences {
@@ -135,7 +134,6 @@ pub fn comparison_tables(comparison: &MethodComparison) -> [(&'static str, Strin
             exact(difference.sign_flip_p),
             exact(difference.adjusted_p),
             exact(difference.probability_of_improvement.map(|better| better.value)),
-            exact(difference.hodges_lehmann),
             verdict_words(difference.verdict).into(),
         ]);
     }

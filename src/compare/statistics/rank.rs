@@ -3,8 +3,6 @@
 use std::cmp::Ordering;
 use std::f64::consts::SQRT_2;
 
-use super::summary::median;
-
 /// Most values an arm for which the exact distribution is counted.
 const LARGEST_EXACT: usize = 20;
 
@@ -87,15 +85,6 @@ fn normal_p(larger: f64, n: usize, m: usize, ties: f64) -> f64 {
     }
     let z = (larger - n * m / 2.0 - 0.5) / variance.sqrt();
     libm::erfc(z / SQRT_2).min(1.0)
-}
-
-/// The shift of Hodges and Lehmann (1963): the median of all differences between a value of the first arm and one of the
-/// second. In the values' unit; NaN where an arm is empty.
-pub fn hodges_lehmann(first: &[f64], second: &[f64]) -> f64 {
-    let differences = first
-        .iter()
-        .flat_map(|ours| second.iter().map(move |theirs| ours - theirs));
-    median(&differences.collect::<Vec<f64>>())
 }
 
 #[cfg(test)]

@@ -25,9 +25,8 @@ use crate::schedule::{AddWork, RoundEnd, RoundStart, Startup, StepEnd, Work};
 use crate::seed::{BlueprintRegistry, Growth};
 use crate::telemetry::statistics::Plateau;
 use crate::telemetry::{
-    self as events, EnvContext, EnvStatusTracker, EpisodeEnd, EpisodeFinished, Event, Fallbacks, GovernorCounts,
-    GrowthCounts, LossScales, Note, Num, PerfRound, RecordFails, RoundFinished, SeedRow, TelemetryHub, TelemetryOutbox,
-    statistics,
+    self as events, EnvContext, EpisodeEnd, EpisodeFinished, Event, Fallbacks, GovernorCounts, GrowthCounts,
+    LossScales, Note, Num, PerfRound, RecordFails, RoundFinished, SeedRow, TelemetryHub, TelemetryOutbox, statistics,
 };
 use crate::telemetry::{MeasuredRound, measure_round};
 use crate::unfinished::UnfinishedRound;
@@ -87,7 +86,6 @@ pub struct RecordPlugin;
 
 impl Plugin for RecordPlugin {
     fn build(&self, app: &mut App) {
-        app.register_required_components::<EnvId, EnvStatusTracker>();
         app.init_resource::<RoundHistory>()
             .init_resource::<MeasuredRound>()
             .insert_resource(RoundStarted::now())
@@ -107,16 +105,12 @@ impl Plugin for RecordPlugin {
                     .ambiguous_with_all()
                     .run_if(round_is_complete),
             )
-            .keep_in_rounds_by(save_record, restore_record)
-            .keep_in_rounds::<EnvStatusTracker>("status");
+            .keep_in_rounds_by(save_record, restore_record);
     }
 }
 
-pub(crate) fn begin_record(mut started: ResMut<RoundStarted>, mut trackers: Query<&mut EnvStatusTracker>) {
+pub(crate) fn begin_record(mut started: ResMut<RoundStarted>) {
     *started = RoundStarted::now();
-    for mut tracker in &mut trackers {
-        *tracker = EnvStatusTracker::default();
-    }
 }
 
 /// What every record of an env needs around it.
@@ -143,7 +137,6 @@ impl RecordContext<'_> {
 
 /// The plain data of an env that its records are made of.
 #[derive(QueryData)]
-#[query_data(mutable)]
 pub struct RecordedEnv {
     id: &'static EnvId,
     step_status: &'static StepStatus,
@@ -160,7 +153,6 @@ pub struct RecordedEnv {
     test: &'static TestResult,
     reward: Option<&'static StepReward>,
     episode_reward: Option<&'static EpisodeReward>,
-    status: &'static mut EnvStatusTracker,
 }
 
 /// What a policy without a learner estimates in.
@@ -170,7 +162,7 @@ const AS_REWARDED: ValueUnits = ValueUnits {
 };
 
 pub(crate) fn emit_step(
-    mut envs: Query<RecordedEnv>,
+    envs: Query<RecordedEnv>,
     mut learner: Option<ResMut<PolicyLearner>>,
     mut record: RecordContext,
 ) {
@@ -178,18 +170,13 @@ pub(crate) fn emit_step(
     let units = learner
         .as_mut()
         .map_or(AS_REWARDED, |policy| policy.learner.get().value_units());
-    for mut env in &mut envs {
+    for env in &envs {
         if !env.step_status.is_active() {
             continue;
         }
-        if *env.step_status == StepStatus::RolledBack {
-            env.status.note_rollback();
-        }
-        let success = record.experiment.task.success_accuracy;
-        let status = env.status.update(env.val.accuracy_percent, Some(success));
         let context = record.context(env.id);
         if record.outbox.wants_rows_of(context.step) {
-            let row = env_step(&env, status, context.step, (&record.blueprints, gates));
+            let row = env_step(&env, context.step, (&record.blueprints, gates));
             record.outbox.push(Event::env(context, row));
             let paid = env.reward.and_then(|reward| Some(reward.0.as_ref()?.into()));
             let layout = &record.experiment.layout;
@@ -213,7 +200,6 @@ fn growth(host: &HostParams, slots: &SeedSlots) -> Growth {
 
 fn env_step(
     env: &RecordedEnvItem,
-    status: events::EnvStatus,
     step: u32,
     (blueprints, gates): (&BlueprintRegistry, &GateConfig),
 ) -> events::EnvStep {
@@ -235,7 +221,6 @@ fn env_step(
         params_total: growth.total_params(),
         params_committed: growth.committed_params,
         steps_since_best: step - env.stats.best_step,
-        status,
         seeds: seeds.iter().flatten().map(SeedRow::from).collect(),
     }
 }
@@ -246,7 +231,7 @@ const UNMEASURED: ValMetrics = ValMetrics {
     accuracy_percent: f64::NAN,
 };
 
-pub(crate) fn record_episodes(envs: Query<RecordedEnvReadOnly>, mut record: RecordContext) {
+pub(crate) fn record_episodes(envs: Query<RecordedEnv>, mut record: RecordContext) {
     let success = record.experiment.task.success_accuracy;
     for env in &envs {
         let growth = growth(env.host, env.slots);

@@ -6,7 +6,6 @@
 //! earlier run recorded is shown by [`read_recording`].
 
 mod encoding;
-mod env_status;
 mod gap;
 mod mark;
 pub mod statistics;
@@ -43,7 +42,6 @@ pub use confounders::Confounders;
 pub use encoding::round;
 pub(crate) use encoding::round_if_any;
 pub use encoding::{BigInteger, Num, Timestamp};
-pub use env_status::{EnvStatus, EnvStatusTracker};
 pub use event::{EnvContext, Event, EventKind, OLDEST_SCHEMA, Payload, SCHEMA_MAJOR, SCHEMA_MINOR, Severity};
 pub use gap::{RecordFails, RecordGap};
 pub use hub::TelemetryHub;

@@ -7,7 +7,6 @@ use serde::{Deserialize, Serialize};
 use super::EpisodeRewards;
 use crate::growth::{SeedStage, SlotId};
 use crate::telemetry::encoding::{Num, by_name, is_default};
-use crate::telemetry::env_status::EnvStatus;
 
 /// One env after the validation of one step. Accuracies in percent, losses in nats, params in scalars.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -40,8 +39,6 @@ pub struct EnvStep {
     /// Steps since the best validation accuracy of the episode.
     #[serde(default, skip_serializing_if = "is_default")]
     pub steps_since_best: u32,
-    /// How it is doing.
-    pub status: EnvStatus,
     /// In policy order.
     #[serde(default, skip_serializing_if = "is_default")]
     pub seeds: Vec<SeedRow>,
