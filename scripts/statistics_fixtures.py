@@ -46,7 +46,7 @@ def worst_tenth(values):
     return np.mean(ordered[: int(np.ceil(len(ordered) / 10))])
 
 
-STATISTICS = {"mean": np.mean, "iqm": iqm, "worst_tenth": worst_tenth}
+STATISTICS = {"mean": np.mean, "median": np.median, "iqm": iqm, "worst_tenth": worst_tenth}
 
 
 def normal(*shape, mean=60.0, sd=4.0):
@@ -146,7 +146,7 @@ def interval(bootstrap, statistic):
 
 def single_level():
     cases = []
-    for name, shape in [("iqm", (10, 1)), ("mean", (6, 3)), ("worst_tenth", (5, 4))]:
+    for name, shape in [("iqm", (10, 1)), ("mean", (6, 3)), ("median", (7, 2)), ("worst_tenth", (5, 4))]:
         scores = normal(*shape)
         statistic = STATISTICS[name]
         case = {"tasks": scores.T.tolist(), "statistic": name, "value": statistic(scores)}

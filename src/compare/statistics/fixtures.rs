@@ -86,6 +86,7 @@ pub fn sample(tasks: Vec<Vec<Vec<Vec<f64>>>>) -> Sample {
 pub fn statistic(name: &str) -> Statistic {
     match name {
         "mean" => Statistic::Mean,
+        "median" => Statistic::Median,
         "iqm" => Statistic::Iqm,
         "worst_tenth" => Statistic::WorstTenth,
         _ => panic!("{name} is no statistic"),

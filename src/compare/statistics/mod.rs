@@ -34,5 +34,5 @@ pub use permutation::sign_flip;
 pub use proportion::{Z, wilson};
 pub use rank::mann_whitney;
 pub use sample::{Interval, Sample, Training};
-pub use summary::{Statistic, mean, percentile};
+pub use summary::{Statistic, mean, median, percentile};
 pub use verdict::{Arm, Criteria, DecisionTest, Evidence, Verdict, verdict};

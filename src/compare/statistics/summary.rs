@@ -9,6 +9,8 @@ use serde::Serialize;
 pub enum Statistic {
     /// [`mean`]
     Mean,
+    /// [`median`]
+    Median,
     /// Interquartile mean: without the `floor(n/4)` lowest and as many highest values (Agarwal et al. 2021).
     Iqm,
     /// Mean of the `ceil(n/10)` lowest values: the conditional value at risk at 10 %, what a training must be feared to come to.
@@ -33,6 +35,7 @@ impl Statistic {
         let count = values.len();
         match self {
             Self::Mean => mean(values),
+            Self::Median => percentile(values, 0.5),
             Self::Iqm => mean(&values[count / 4..count - count / 4]),
             Self::WorstTenth => mean(&values[..count.div_ceil(10)]),
         }
@@ -42,6 +45,11 @@ impl Statistic {
 /// Arithmetic mean.
 pub fn mean(values: &[f64]) -> f64 {
     values.iter().sum::<f64>() / values.len() as f64
+}
+
+/// Middle value, or the mean of the two middle ones.
+pub fn median(values: &[f64]) -> f64 {
+    Statistic::Median.of(values)
 }
 
 /// Sum of squared distances from the mean.

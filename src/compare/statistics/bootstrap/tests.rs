@@ -292,7 +292,7 @@ proptest! {
         let episodes: Vec<f64> = trainings.iter().flatten().flatten().copied().collect();
         let lowest = episodes.iter().copied().fold(f64::INFINITY, f64::min);
         let highest = episodes.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-        for statistic in [Statistic::Mean, Statistic::Iqm, Statistic::WorstTenth] {
+        for statistic in [Statistic::Mean, Statistic::Median, Statistic::Iqm, Statistic::WorstTenth] {
             let here = estimate(&sample, statistic, few(seed)).interval.expect("five trainings");
             let there = estimate(&shifted(&trainings, shift), statistic, few(seed)).interval.expect("five trainings");
             prop_assert!((there.low - here.low - shift).abs() < 1e-9);

@@ -16,6 +16,7 @@ fn worst_tenth(values: &[f64]) -> f64 {
 struct Case {
     values: Vec<f64>,
     mean: f64,
+    median: f64,
     iqm: f64,
     worst_tenth: f64,
     percentiles: Vec<(f64, f64)>,
@@ -26,6 +27,7 @@ fn summaries_are_numpy_s_and_scipy_s() {
     for case in reference::<Vec<Case>>("summaries") {
         let values = &case.values;
         assert_close(mean(values), case.mean);
+        assert_close(median(values), case.median);
         assert_close(iqm(values), case.iqm);
         assert_close(worst_tenth(values), case.worst_tenth);
         let mut ascending = values.clone();
@@ -63,7 +65,7 @@ fn the_worst_tenth_is_rounded_up() {
 
 #[test]
 fn nothing_looks_like_a_number_without_values_or_with_values_that_are_none() {
-    for statistic in [mean, iqm, worst_tenth] {
+    for statistic in [mean, median, iqm, worst_tenth] {
         assert!(statistic(&[]).is_nan());
         assert!(!statistic(&[1.0, 2.0, f64::NAN, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0]).is_finite());
         assert!(!statistic(&[1.0, 2.0, f64::INFINITY, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0]).is_finite());
@@ -80,7 +82,7 @@ proptest! {
         let shifted: Vec<f64> = values.iter().map(|value| value + shift).collect();
         let lowest = values.iter().copied().fold(f64::INFINITY, f64::min);
         let highest = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-        for statistic in [Statistic::Mean, Statistic::Iqm, Statistic::WorstTenth] {
+        for statistic in [Statistic::Mean, Statistic::Median, Statistic::Iqm, Statistic::WorstTenth] {
             let value = statistic.of(&values);
             prop_assert!((statistic.of(&shifted) - value - shift).abs() < 1e-9);
             prop_assert!(lowest - 1e-9 <= value && value <= highest + 1e-9);

@@ -38,7 +38,11 @@ impl SavedPolicy {
         let unfit = |why: &str| storage(folder.path(), &why);
         let own = "it sees features of an application's own, and can be applied by that application alone";
         let schema = schema_of(&manifest).ok_or_else(|| unfit(own))?;
-        if least_values(&manifest) > folder.file(WEIGHTS_FILE)?.len() / size_of::<f32>() {
+        // No more is allocated than the file can fill: values of the two largest kinds of weights.
+        let (net, size) = (manifest.net_cfg, |size: usize| size as f64);
+        let least =
+            size(net.hidden_dim).powi(2) * size(net.layers) + size(net.feature_dim) * size(manifest.observation);
+        if least > size(folder.file(WEIGHTS_FILE)?.len() / size_of::<f32>()) {
             return Err(unfit(
                 "its file of weights is too short for the sizes that its manifest says",
             ));
@@ -87,15 +91,4 @@ fn schema_of(manifest: &PolicyManifest) -> Option<ObservationSchema> {
     };
     let mut known = [with(&[]), with(&[FeatureGroup::RewardParts])].into_iter();
     known.find(|schema| schema.hash() == manifest.schema_hash && schema.len() == manifest.observation)
-}
-
-/// Values of the two largest kinds of weights: no more is allocated than a file can fill.
-fn least_values(manifest: &PolicyManifest) -> usize {
-    let config = manifest.net_cfg;
-    let recurrent = config
-        .hidden_dim
-        .saturating_mul(config.hidden_dim)
-        .saturating_mul(config.layers);
-    let observing = config.feature_dim.saturating_mul(manifest.observation);
-    recurrent.saturating_add(observing)
 }
