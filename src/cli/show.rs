@@ -70,8 +70,8 @@ impl Networks {
             round, env, parameters, ..
         } = best;
         format!(
-            "networks       {kept} kept, {kib} KiB; the best is of round {round}, env {env}: {accuracy:.2} %, {parameters} \
-             parameters\n               simic-engine export takes it away\n"
+            "networks       {kept} kept, {kib} KiB\nbest network   round {round}, env {env}, {accuracy:.2} %, {parameters} parameters: \
+             simic-engine export\n"
         )
     }
 }

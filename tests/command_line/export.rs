@@ -72,7 +72,7 @@ fn the_best_network_of_a_run_becomes_a_folder_of_plain_pytorch() {
         assert_eq!(best[name], exported[name], "{name}");
     }
     let shown = succeeds(&engine(&["show", "latest", "--out", runs]));
-    assert!(shown.contains("the best is of round"), "{shown}");
+    assert!(shown.contains("best network   round"), "{shown}");
     let source = fs::read_to_string(to.join("network.py")).expect("there");
     assert!(source.contains("class Network(nn.Module):"), "{source}");
     // Again, of its own file, in the same place.
