@@ -210,7 +210,7 @@ fn capture(env: &mut GovernedEnvItem) -> Result<(), Failure> {
         let network = CapturedNetwork::of(&**env.host.0.get(), &mut growing.slots);
         env.store.0.get().capture(network, growing.backend.0.device)
     };
-    Ok(take().in_env(growing.id.index)?)
+    take().in_env(growing.id.index)
 }
 
 /// For a checkpoint inside the round.
