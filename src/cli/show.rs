@@ -38,7 +38,7 @@ struct Networks {
 #[derive(Serialize)]
 struct BestNetwork {
     /// From 1.
-    round: u32,
+    round: u64,
     env: u32,
     parameters: u64,
     /// Percent.
@@ -52,7 +52,7 @@ impl Networks {
         let (kept, bytes) = (files.len(), files.iter().map(|file| file.bytes).sum());
         let best = NetworkShelf::best_of(files).ok().flatten();
         let best = best.map(|(_, network)| BestNetwork {
-            round: network.origin.round + 1,
+            round: u64::from(network.origin.round) + 1,
             env: network.origin.env,
             parameters: network.measures.parameters,
             validation_accuracy: network.measures.validation.map(|part| part.accuracy),
@@ -61,18 +61,17 @@ impl Networks {
     }
 
     fn line(&self) -> String {
-        let Some(best) = &self.best else {
-            return String::new();
-        };
         let (kept, kib) = (self.kept, self.bytes.div_ceil(1 << 10));
-        let accuracy = best.validation_accuracy.unwrap_or(f64::NAN);
-        let BestNetwork {
-            round, env, parameters, ..
-        } = best;
-        format!(
-            "networks       {kept} kept, {kib} KiB\nbest network   round {round}, env {env}, {accuracy:.2} %, {parameters} parameters: \
-             simic-engine export\n"
-        )
+        let best = match &self.best {
+            None if kept == 0 => return String::new(),
+            None => "none can be read: simic-engine check says why".into(),
+            Some(best) => {
+                let (round, env, parameters) = (best.round, best.env, best.parameters);
+                let accuracy = best.validation_accuracy.unwrap_or(f64::NAN);
+                format!("round {round}, env {env}, {accuracy:.2} %, {parameters} parameters: simic-engine export")
+            }
+        };
+        format!("networks       {kept} kept, {kib} KiB\nbest network   {best}\n")
     }
 }
 

@@ -34,8 +34,8 @@ pub(crate) fn restore(
     let Some(point) = point else {
         return Ok(());
     };
-    let weights_hash = weights.and_then(|weights| weights.hash());
-    let continuation = point.continuation(data.set.hash(), weights_hash.as_deref())?;
+    let weights_hash = weights.as_ref().and_then(|weights| weights.hash.as_deref());
+    let continuation = point.continuation(data.set.hash(), weights_hash)?;
     trained.load(&point.checkpoint, &point.progress.scenario_hash)?;
     let id = point.progress.id();
     if id.is_inside_round() {

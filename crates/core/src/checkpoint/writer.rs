@@ -155,7 +155,7 @@ impl RunView<'_> {
             engine: env!("CARGO_PKG_VERSION").into(),
             scenario_hash: self.folder.scenario_hash().into(),
             data_hash: self.data.set.hash().into(),
-            weights_hash: self.weights.as_ref().and_then(|weights| weights.hash()),
+            weights_hash: self.weights.as_ref().and_then(|weights| weights.hash.clone()),
             rounds: scenario.run.rounds,
             next_round: at.round,
             step: at.step,

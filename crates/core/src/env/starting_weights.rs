@@ -20,6 +20,8 @@ pub struct StartingWeights {
     given: BTreeMap<String, PlainTensor>,
     /// First envs that start from the given ones.
     envs: usize,
+    /// SHA-256 of their names and values, in lower-case hexadecimal; `None` where all is drawn.
+    pub hash: Option<String>,
 }
 
 impl StartingWeights {
@@ -39,6 +41,7 @@ impl StartingWeights {
             given = read.tensors;
         }
         Ok(Self {
+            hash: hash_of(design.weights().into_iter().chain(Some(&given))),
             design,
             given,
             envs: task
@@ -47,15 +50,6 @@ impl StartingWeights {
                 .and_then(|weights| weights.envs)
                 .unwrap_or(usize::MAX),
         })
-    }
-
-    /// SHA-256 of their names and values, in lower-case hexadecimal; `None` where all is drawn.
-    pub fn hash(&self) -> Option<String> {
-        let all = self.design.weights().into_iter().chain(Some(&self.given)).flatten();
-        let parts: Vec<&[u8]> = all
-            .flat_map(|(name, values)| [name.as_bytes(), values.bytes()])
-            .collect();
-        (!parts.is_empty()).then(|| sha256_of(parts))
     }
 
     /// Copies them into the parameters of an env's host, which have been drawn. Call inside the env's stream guard.
@@ -73,6 +67,15 @@ impl StartingWeights {
         }
         Ok(())
     }
+}
+
+/// Once: they may be many, and every checkpoint has it.
+fn hash_of<'a>(weights: impl Iterator<Item = &'a BTreeMap<String, PlainTensor>>) -> Option<String> {
+    let parts = weights
+        .flatten()
+        .flat_map(|(name, values)| [name.as_bytes(), values.bytes()]);
+    let mut parts = parts.peekable();
+    parts.peek().is_some().then(|| sha256_of(parts))
 }
 
 /// Reads the weights that episodes start from, or says why not, before anything is trained.

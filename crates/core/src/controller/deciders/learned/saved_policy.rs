@@ -40,8 +40,8 @@ impl SavedPolicy {
         let schema = schema_of(&manifest).ok_or_else(|| unfit(own))?;
         // No more is allocated than the file can fill: values of the two largest kinds of weights.
         let (net, size) = (manifest.net_cfg, |size: usize| size as f64);
-        let least =
-            size(net.hidden_dim).powi(2) * size(net.layers) + size(net.feature_dim) * size(manifest.observation);
+        let seen = size(manifest.observation) + size(net.embed_dim) * size(manifest.slots.len());
+        let least = size(net.hidden_dim).powi(2) * size(net.layers) + size(net.feature_dim) * seen;
         if least > size(folder.file(WEIGHTS_FILE)?.len() / size_of::<f32>()) {
             return Err(unfit(
                 "its file of weights is too short for the sizes that its manifest says",
