@@ -1,11 +1,12 @@
 //! How single values are written: numbers that may be non-finite, large integers, timestamps, action
 //! ids, and the names of the growth vocabulary. Everything here reads back to what was written.
 
+use std::borrow::Cow;
 use std::fmt::{self, Display};
 use std::str::FromStr;
 use std::time::SystemTime;
 
-use serde::de::{Error as _, Unexpected};
+use serde::de::{Error as _, Unexpected, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
@@ -56,28 +57,40 @@ impl Serialize for Num {
     }
 }
 
-/// A number, or a number that only fits a string.
-#[derive(Deserialize)]
-#[serde(untagged)]
-enum NumberOrText<T> {
-    Number(T),
-    Text(String),
-}
-
 impl<'de> Deserialize<'de> for Num {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        match NumberOrText::<f64>::deserialize(deserializer)? {
-            NumberOrText::Number(value) => Ok(Self(value)),
-            NumberOrText::Text(text) => match text.as_str() {
-                "nan" => Ok(Self(f64::NAN)),
-                "inf" => Ok(Self(f64::INFINITY)),
-                "-inf" => Ok(Self(f64::NEG_INFINITY)),
-                other => Err(D::Error::invalid_value(
-                    Unexpected::Str(other),
-                    &"a number, \"nan\", \"inf\" or \"-inf\"",
-                )),
-            },
+        struct Number;
+
+        impl Visitor<'_> for Number {
+            type Value = Num;
+
+            fn expecting(&self, f: &mut fmt::Formatter) -> fmt::Result {
+                f.write_str("a number, \"nan\", \"inf\" or \"-inf\"")
+            }
+
+            fn visit_f64<E>(self, value: f64) -> Result<Num, E> {
+                Ok(Num(value))
+            }
+
+            fn visit_u64<E>(self, value: u64) -> Result<Num, E> {
+                Ok(Num(value as f64))
+            }
+
+            fn visit_i64<E>(self, value: i64) -> Result<Num, E> {
+                Ok(Num(value as f64))
+            }
+
+            fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<Num, E> {
+                match text {
+                    "nan" => Ok(Num(f64::NAN)),
+                    "inf" => Ok(Num(f64::INFINITY)),
+                    "-inf" => Ok(Num(f64::NEG_INFINITY)),
+                    other => Err(E::invalid_value(Unexpected::Str(other), &self)),
+                }
+            }
         }
+
+        deserializer.deserialize_any(Number)
     }
 }
 
@@ -100,13 +113,26 @@ impl Serialize for BigInteger {
 
 impl<'de> Deserialize<'de> for BigInteger {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        match NumberOrText::<u64>::deserialize(deserializer)? {
-            NumberOrText::Number(value) => Ok(Self(value)),
-            NumberOrText::Text(text) => text
-                .parse()
-                .map(Self)
-                .map_err(|_| D::Error::invalid_value(Unexpected::Str(&text), &"an integer")),
+        struct Integer;
+
+        impl Visitor<'_> for Integer {
+            type Value = BigInteger;
+
+            fn expecting(&self, f: &mut fmt::Formatter) -> fmt::Result {
+                f.write_str("an integer")
+            }
+
+            fn visit_u64<E>(self, value: u64) -> Result<BigInteger, E> {
+                Ok(BigInteger(value))
+            }
+
+            fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<BigInteger, E> {
+                let value = text.parse().map(BigInteger);
+                value.map_err(|_| E::invalid_value(Unexpected::Str(text), &self))
+            }
         }
+
+        deserializer.deserialize_any(Integer)
     }
 }
 
@@ -179,7 +205,7 @@ impl Serialize for Timestamp {
 
 impl<'de> Deserialize<'de> for Timestamp {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let text = String::deserialize(deserializer)?;
+        let text = Cow::<str>::deserialize(deserializer)?;
         OffsetDateTime::parse(&text, &Rfc3339)
             .map(Self::from_utc)
             .map_err(|_| D::Error::invalid_value(Unexpected::Str(&text), &"an RFC 3339 time"))

@@ -3,9 +3,9 @@
 
 use std::borrow::Cow;
 
-use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
+use serde_json::value::RawValue;
 
 use super::encoding::{Timestamp, round_if_any};
 use super::payload::*;
@@ -84,12 +84,12 @@ macro_rules! payloads {
             }
 
             /// Reads the payload of an event of type `kind`; `None` for a type this version does not know.
-            pub fn from_data(
+            fn from_data<'de, D: Deserializer<'de, Error = serde_json::Error>>(
                 kind: &str,
-                data: Value,
+                data: D,
             ) -> Option<Result<Self, serde_json::Error>> {
                 match kind {
-                    $($kind => Some(serde_json::from_value(data).map(Self::$variant)),)+
+                    $($kind => Some($variant::deserialize(data).map(Self::$variant)),)+
                     _ => None,
                 }
             }
@@ -268,7 +268,7 @@ impl Event {
 struct Line<'a, Data> {
     seq: u64,
     t: Timestamp,
-    #[serde(rename = "type")]
+    #[serde(borrow, rename = "type")]
     kind: Cow<'a, str>,
     #[serde(default, rename = "sev", skip_serializing_if = "Option::is_none")]
     severity: Option<Severity>,
@@ -282,9 +282,9 @@ struct Line<'a, Data> {
     step: Option<u32>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     slot: Option<SlotId>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
     seed_id: Option<Cow<'a, str>>,
-    #[serde(default, rename = "msg", skip_serializing_if = "Option::is_none")]
+    #[serde(borrow, default, rename = "msg", skip_serializing_if = "Option::is_none")]
     message: Option<Cow<'a, str>>,
     data: Data,
 }
@@ -309,27 +309,64 @@ impl Serialize for Event {
     }
 }
 
+/// From text alone: the payload is read once its type is known.
 impl<'de> Deserialize<'de> for Event {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let mut line = Line::<Value>::deserialize(deserializer)?;
-        let kind = renamed::present(&line.kind).unwrap_or(&line.kind);
-        if kind != OF_PLUGINS {
-            to_present_names(&mut line.data);
-        }
-        let payload = Payload::from_data(kind, line.data)
-            .ok_or_else(|| D::Error::unknown_variant(kind, Payload::KINDS))?
-            .map_err(|error| D::Error::custom(format!("{kind}: {error}")))?;
-        Ok(Self {
-            seq: line.seq,
-            t: line.t,
-            severity: line.severity.unwrap_or(payload.severity()),
-            round: line.round,
-            env: line.env,
-            episode: line.episode,
-            step: line.step,
-            slot: line.slot,
-            seed_id: line.seed_id.map(Cow::into_owned),
-            message: line.message.map(Cow::into_owned),
+        let line = Line::<&RawValue>::deserialize(deserializer)?;
+        let kind = renamed::present(&line.kind).unwrap_or(&line.kind).to_owned();
+        let text = line.data.get();
+        let is_old = || matches!(renamed::in_text(text), Cow::Owned(_));
+        let payload = if kind != OF_PLUGINS && is_old() {
+            serde_json::from_str(text).map_or_else(
+                |error| Some(Err(error)),
+                |mut data: Value| {
+                    to_present_names(&mut data);
+                    Payload::from_data(&kind, data)
+                },
+            )
+        } else {
+            Payload::from_text(&kind, text)
+        };
+        line.with(&kind, payload)
+    }
+}
+
+impl Event {
+    /// Reads a line that follows the present schema, in which no name is an old one.
+    pub(super) fn of_present(line: &[u8]) -> Result<Self, serde_json::Error> {
+        let line: Line<&RawValue> = serde_json::from_slice(line)?;
+        let kind = line.kind.clone();
+        let payload = Payload::from_text(&kind, line.data.get());
+        line.with(&kind, payload)
+    }
+}
+
+impl Payload {
+    fn from_text(kind: &str, text: &str) -> Option<Result<Self, serde_json::Error>> {
+        Self::from_data(kind, &mut serde_json::Deserializer::from_str(text))
+    }
+}
+
+impl<Data> Line<'_, Data> {
+    fn with<E: serde::de::Error>(
+        self,
+        kind: &str,
+        payload: Option<Result<Payload, serde_json::Error>>,
+    ) -> Result<Event, E> {
+        let payload = payload
+            .ok_or_else(|| E::unknown_variant(kind, Payload::KINDS))?
+            .map_err(|error| E::custom(format!("{kind}: {error}")))?;
+        Ok(Event {
+            seq: self.seq,
+            t: self.t,
+            severity: self.severity.unwrap_or(payload.severity()),
+            round: self.round,
+            env: self.env,
+            episode: self.episode,
+            step: self.step,
+            slot: self.slot,
+            seed_id: self.seed_id.map(Cow::into_owned),
+            message: self.message.map(Cow::into_owned),
             payload,
         })
     }

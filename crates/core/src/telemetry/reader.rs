@@ -46,7 +46,11 @@ struct Kind {
 
 /// The events of a run, one after the other; only one line is in memory at a time. After an error there is no more.
 /// Events of types that this version does not know are passed over, as is an incomplete last line.
-pub struct EventReader(EventLines);
+pub struct EventReader {
+    lines: EventLines,
+    /// Major version of the schema that the segment follows.
+    major: u32,
+}
 
 impl EventReader {
     /// Opens the events of the run in `folder`.
@@ -54,12 +58,13 @@ impl EventReader {
     /// # Errors
     /// If there are none, or they cannot be opened.
     pub fn open(folder: &Path) -> Result<Self, FileError> {
-        EventLines::open(folder).map(Self)
+        let lines = EventLines::open(folder)?;
+        Ok(Self { lines, major: SCHEMA_MAJOR })
     }
 
     /// Behind the event that was read last.
     pub(crate) const fn place(&self) -> Place {
-        self.0.place()
+        self.lines.place()
     }
 
     /// `take` gets every line up to the next event, headers and unknown ones included.
@@ -67,36 +72,73 @@ impl EventReader {
     /// # Errors
     /// What ends the events too soon.
     pub(crate) fn next_with(&mut self, mut take: impl FnMut(&[u8])) -> Result<Option<Event>, ReadError> {
-        let lines = &mut self.0;
         // An incomplete line is the last one of a writer that was killed.
-        while lines.advance()? && lines.is_whole() {
-            let line = lines.line();
-            let problem = |problem: String| ReadError::Line {
-                path: lines.path().into(),
-                line: lines.number(),
-                problem,
-            };
-            let kind: Kind = serde_json::from_slice(line).map_err(|error| problem(error.to_string()))?;
-            if lines.number() == 1 && kind.name != "header" {
-                return Err(problem("the first line is no header".into()));
+        while self.lines.advance()? && self.lines.is_whole() {
+            let event = self.event();
+            if event.is_ok() {
+                take(self.lines.line());
             }
-            if kind.name == "header" {
-                match kind.major {
-                    Some(OLDEST_SCHEMA..=SCHEMA_MAJOR) => {}
-                    Some(found) => {
-                        let path = lines.path().into();
-                        return Err(ReadError::Major { path, found });
-                    }
-                    None => return Err(problem("the header has no field `major`".into())),
-                }
-            } else if Payload::KINDS.contains(&renamed::present(&kind.name).unwrap_or(&kind.name)) {
-                let event = serde_json::from_slice(line).map_err(|error| problem(error.to_string()))?;
-                take(line);
+            if let Some(event) = event? {
                 return Ok(Some(event));
             }
-            take(line);
         }
         Ok(None)
+    }
+
+    /// The next event of a record that is still written; `None`: there is none yet, and there may be one later.
+    ///
+    /// # Errors
+    /// What ends the events too soon.
+    pub fn follow(&mut self) -> Result<Option<Event>, ReadError> {
+        while self.lines.follow()? {
+            if let Some(event) = self.event()? {
+                return Ok(Some(event));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Whether another record has taken the place of the one that is followed, as when a run is resumed from before its end.
+    pub fn is_replaced(&self) -> bool {
+        self.lines.is_replaced()
+    }
+
+    /// The line as an event; `None` for a header, and for types that this version does not know.
+    fn event(&mut self) -> Result<Option<Event>, ReadError> {
+        let lines = &self.lines;
+        let line = lines.line();
+        let problem = |problem: String| ReadError::Line {
+            path: lines.path().into(),
+            line: lines.number(),
+            problem,
+        };
+        if self.major == SCHEMA_MAJOR
+            && lines.number() > 1
+            && let Ok(event) = Event::of_present(line)
+        {
+            return Ok(Some(event));
+        }
+        let kind: Kind = serde_json::from_slice(line).map_err(|error| problem(error.to_string()))?;
+        if lines.number() == 1 && kind.name != "header" {
+            return Err(problem("the first line is no header".into()));
+        }
+        if kind.name == "header" {
+            match kind.major {
+                Some(major @ OLDEST_SCHEMA..=SCHEMA_MAJOR) => self.major = major,
+                Some(found) => {
+                    let path = lines.path().into();
+                    return Err(ReadError::Major { path, found });
+                }
+                None => return Err(problem("the header has no field `major`".into())),
+            }
+            return Ok(None);
+        }
+        if !Payload::KINDS.contains(&renamed::present(&kind.name).unwrap_or(&kind.name)) {
+            return Ok(None);
+        }
+        serde_json::from_slice(line)
+            .map(Some)
+            .map_err(|error| problem(error.to_string()))
     }
 }
 

@@ -220,6 +220,50 @@ impl EventLines {
         }
     }
 
+    /// Moves on to the next whole line of a record that is still written; false if there is none yet.
+    ///
+    /// # Errors
+    /// As [`Self::advance`].
+    pub fn follow(&mut self) -> Result<bool, FileError> {
+        loop {
+            if self.is_whole() {
+                self.start += self.line.len() as u64;
+                self.line.clear();
+            }
+            if self.line.is_empty() {
+                self.number += 1;
+            }
+            // What is there of a line that is being written stays until the rest comes.
+            let room = LINE_BYTES.saturating_sub(self.line.len() as u64);
+            let read = (&mut self.file).take(room).read_until(b'\n', &mut self.line);
+            read.at(&self.path)?;
+            if self.is_whole() {
+                return Ok(true);
+            }
+            if self.line.is_empty() {
+                self.number -= 1;
+                if self.segment < self.segments {
+                    self.segment += 1;
+                    (self.path, self.file) = open_segment(&self.folder, self.segment, self.segments)?;
+                    (self.number, self.start) = (0, 0);
+                    continue;
+                }
+            }
+            // A segment that was closed meanwhile is still open here: it is read to its end first.
+            let segments = closed_segments(&self.folder)?.saturating_add(1);
+            if segments <= self.segments {
+                return Ok(false);
+            }
+            self.segments = segments;
+        }
+    }
+
+    /// Whether the open segment is shorter than what was read of it: it is another one.
+    pub fn is_replaced(&self) -> bool {
+        let length = self.folder.join(EVENTS_FILE).metadata().map(|file| file.len());
+        self.segment == self.segments && length.is_ok_and(|length| length < self.place().bytes)
+    }
+
     /// The line with its end.
     pub fn line(&self) -> &[u8] {
         &self.line

@@ -231,7 +231,7 @@ fn write_json(out: &mut dyn Write, event: &Event) -> Result<(), SinkError> {
 }
 
 /// What happened, behind round (from 1), step, env and seed; `None` for rows that come every step.
-fn event_line(event: &Event) -> Option<String> {
+pub fn event_line(event: &Event) -> Option<String> {
     let what = match &event.payload {
         Payload::SeedGerminated(seed) => format!("germinated {}", seed.blueprint),
         Payload::SeedStageChanged(seed) => format!("{} -> {}", seed.from, seed.to),

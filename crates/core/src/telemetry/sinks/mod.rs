@@ -7,7 +7,7 @@ mod tensorboard;
 mod terminal;
 mod console;
 
-pub use console::{ColorChoice, Console, ConsoleSink, ProgressStyle};
+pub use console::{ColorChoice, Console, ConsoleSink, ProgressStyle, event_line};
 pub use records::HParam;
 pub use rounds::short_duration;
 pub use tensorboard::TensorBoardSink;

@@ -1,0 +1,229 @@
+//! Sections of a run's page about growth: the timeline, what seeds are worth, why others were pruned, what is chosen.
+
+use std::collections::BTreeSet;
+
+use maud::{Markup, html};
+
+use super::chart::Chart;
+use super::page::{Page, table};
+use super::svg::{Frame, Range};
+use super::timeline::{key, lanes, legend, op_name, replayed};
+use crate::growth::{LifecycleOp, SlotId};
+use crate::report::state::{EpisodeTrace, ModalOrder, OpCounts, ViewState};
+use crate::report::words::{cell, number, signed};
+use crate::telemetry::{Ages, Num};
+
+/// Envs of a round that the timeline shows.
+const ENVS: usize = 24;
+/// Committed seeds that a table lists.
+const SEEDS: usize = 16;
+
+fn slots(state: &ViewState) -> Vec<SlotId> {
+    state.live.started.as_ref().map_or_else(Vec::new, |run| run.slots.clone())
+}
+
+pub(super) fn timeline(state: &ViewState, page: &mut Page) -> Markup {
+    let slots = slots(state);
+    let steps = state.live.started.as_ref().map_or(1, |run| run.max_steps);
+    let current = state.episodes.current();
+    let (current, hidden) = current.split_at(current.len().min(ENVS));
+    let mut highlights: Vec<&EpisodeTrace> = state.episodes.best.iter().collect();
+    highlights.extend(state.episodes.best_of_rounds.iter());
+    let mut seen = BTreeSet::new();
+    highlights.retain(|trace| seen.insert(trace.at.episode));
+    let replayable: BTreeSet<String> = current.iter().chain(&highlights).map(|trace| key(trace)).collect();
+    for key_of in replayable {
+        let trace = current.iter().chain(&highlights).find(|trace| key(trace) == key_of);
+        if let Some(trace) = trace.filter(|trace| !trace.steps.is_empty()) {
+            page.episode(replayed(trace, &slots));
+        }
+    }
+    if current.is_empty() {
+        return html! { p { "No episode has begun yet." } };
+    }
+    let round = current.first().map_or(0, |trace| trace.at.round + 1);
+    html! {
+        (legend())
+        div.timeline {
+            div.controls {
+                label { "Show " select.group {
+                    option value="round" { "all envs of round " (round) }
+                    option value="best" { "the best episode of all, and of rounds" }
+                } }
+                button.play type="button" { "▶ Play" }
+                label.grow { "Step " input.step type="range" min="1" max=(steps) value=(steps); output.step {} }
+            }
+            div.group data-group="round" {
+                (lanes(current, &slots, steps, &format!("growth in all envs of round {round}")))
+                @if !hidden.is_empty() { p.note { "and " (hidden.len()) " more envs" } }
+            }
+            div.group data-group="best" {
+                h3 { "The best episode of all, and of rounds" }
+                (lanes(&highlights, &slots, steps, "growth in the best episodes"))
+            }
+            div.replay aria-live="polite" {}
+        }
+    }
+}
+
+pub(super) fn worth(state: &ViewState) -> Markup {
+    let mut seeds: Vec<_> = state.live.committed.iter().collect();
+    let points = |seed: &&crate::telemetry::CommittedSeed| seed.worth.contribution.map_or(f64::NEG_INFINITY, |worth| worth.points);
+    seeds.sort_by(|a, b| points(b).total_cmp(&points(a)));
+    let rows = seeds.iter().take(SEEDS).map(|seed| {
+        vec![
+            seed.data.blueprint.clone(),
+            seed.seed_id.clone(),
+            (seed.at.round + 1).to_string(),
+            seed.at.env.to_string(),
+            seed.at.step.to_string(),
+            seed.data.params_added.to_string(),
+            cell(seed.worth.contribution, |worth| format!("{:+.2} ± {}", worth.points, number(worth.standard_error, 2))),
+            signed(seed.worth.shapley, 2),
+        ]
+    });
+    let planted = state.choices.planted.iter().map(|((slot, blueprint), planted)| {
+        vec![
+            slot.to_string(),
+            blueprint.clone(),
+            planted.germinated.to_string(),
+            planted.committed.to_string(),
+            signed(planted.contribution(), 2),
+            planted.pruned.values().sum::<u64>().to_string(),
+        ]
+    });
+    html! {
+        (waterfall(state))
+        @if state.choices.planted.is_empty() { p { "No seed of an episode that has ended." } } @else {
+            h3 { "By slot and blueprint" }
+            (table(&["slot", "blueprint"], &["germinated", "committed", "contributes, points", "pruned"], planted))
+        }
+        @if !seeds.is_empty() {
+            h3 { "Committed seeds, by what they contribute" }
+            (table(&["blueprint", "seed"], &["round", "env", "step", "parameters", "contributes, points", "Shapley"], rows))
+            @if seeds.len() > SEEDS { p.note { "and " (seeds.len() - SEEDS) " more" } }
+            p.note { "contributes: validation accuracy lost without it, ± standard error. Seeds that rest on each other add up to more than there is; Shapley values add up." }
+        }
+    }
+}
+
+/// From the host alone to the whole network, seed by seed, of the best episode.
+fn waterfall(state: &ViewState) -> Markup {
+    let Some(trace) = state.episodes.best.as_ref() else {
+        return html! {};
+    };
+    let Some((matrix, host, all)) = trace.matrix.as_ref().and_then(|matrix| {
+        Some((matrix, matrix.accuracy(0)?, matrix.accuracy(matrix.all_on())?))
+    }) else {
+        return html! {};
+    };
+    let alone = matrix.seed_ids.iter().enumerate().map(|(player, id)| {
+        let name = trace.seeds.iter().find(|seed| seed.id == *id).map_or_else(|| id.clone(), |seed| format!("{} {}", seed.slot, seed.blueprint));
+        Some((name, matrix.accuracy(1_u64.checked_shl(player as u32)?)? - host))
+    });
+    let Some(alone) = alone.collect::<Option<Vec<(String, f64)>>>() else {
+        return html! {};
+    };
+    let together = all - host - alone.iter().map(|(_, gain)| gain).sum::<f64>();
+    let mut bars = vec![("host alone".to_owned(), 0.0, host)];
+    let mut level = host;
+    for (name, gain) in alone.into_iter().chain([("together".to_owned(), together)]) {
+        bars.push((name, level, level + gain));
+        level += gain;
+    }
+    bars.push(("all".to_owned(), 0.0, all));
+    let width = bars.len() as f64;
+    let y = Range::of(bars.iter().flat_map(|(_, from, to)| [*from, *to]));
+    let mut frame = Frame::new(Range { low: 0.5, high: width + 0.5 }, y.padded(0.03), 240.0, ("", "accuracy, %"));
+    for (place, (name, from, to)) in bars.iter().enumerate() {
+        let whole = place == 0 || place + 1 == bars.len();
+        let class = match () {
+            () if whole => "c0",
+            () if to < from => "c3",
+            () => "c2",
+        };
+        let what = format!("{name}: {:+.2}", to - from);
+        frame.bar(place as f64 + 1.0, 0.8, (*from, *to), class, &what);
+    }
+    let rows = bars.iter().map(|(name, from, to)| vec![name.clone(), format!("{:+.2}", to - from), format!("{to:.2}")]);
+    html! {
+        figure.chart {
+            figcaption {
+                b { "From the host alone to the grown network: the best episode, round " (trace.at.round + 1) ", env " (trace.at.env) "." }
+                " Each seed added alone; together: what they gain, or lose, with each other. In the order of the table."
+            }
+            div.plot { (frame.finish("what the host and each seed add")) }
+            (table(&["from the left"], &["points", "accuracy, %"], rows))
+        }
+    }
+}
+
+pub(super) fn pruned(state: &ViewState) -> Markup {
+    let ends = &state.live.seed_ends;
+    let count = |ages: &Ages| ages.values().sum::<u64>();
+    let mut rows: Vec<_> = ends.ends.iter().collect();
+    rows.sort_by_key(|(_, ages)| std::cmp::Reverse(count(ages)));
+    let rows = rows.into_iter().map(|((stage, reason), ages)| {
+        let oldest = ages.keys().next_back().copied().unwrap_or_default();
+        let youngest = ages.keys().next().copied().unwrap_or_default();
+        vec![
+            stage.to_string().to_lowercase(),
+            reason.map_or_else(|| "the episode was over".to_owned(), |reason| reason.to_string().replace('_', " ")),
+            count(ages).to_string(),
+            format!("{youngest} to {oldest}"),
+        ]
+    });
+    let refusals = ends.refusals.iter().map(|((gate, check), refused)| {
+        vec![
+            gate.to_string(),
+            check.replace('_', " "),
+            refused.count.to_string(),
+            number(refused.asked, 2),
+            number(refused.most, 2),
+        ]
+    });
+    html! {
+        @if ends.ends.is_empty() {
+            p { (ends.germinated) " seeds germinated; none ended uncommitted." }
+        } @else {
+            (table(&["in stage", "why"], &["seeds", "age, steps"], rows))
+        }
+        @if !ends.refusals.is_empty() {
+            h3 { "What gates refused" }
+            (table(&["gate", "check"], &["times", "asked for", "most that a refused seed had"], refusals))
+        }
+    }
+}
+
+pub(super) fn choices(state: &ViewState, page: &mut Page) -> Markup {
+    let choices = &state.choices;
+    let shares = |counts: &OpCounts, op: LifecycleOp| match counts.iter().sum::<u64>() {
+        0 => f64::NAN,
+        all => 100.0 * counts[op.code()] as f64 / all as f64,
+    };
+    let used: Vec<LifecycleOp> = LifecycleOp::ALL.into_iter().filter(|op| choices.by_step.iter().any(|counts| counts[op.code()] > 0)).collect();
+    let steps = (1..=choices.by_step.len()).map(|step| step as f64).collect();
+    let mut by_step = Chart::new("op_by_step", "What is done when.", "Operations carried out, by step of an episode, over all rounds.", ("step", "share, %"), steps);
+    let rounds: Vec<_> = choices.by_round.iter().collect();
+    let x = rounds.iter().map(|(round, _)| f64::from(*round) + 1.0).collect();
+    let mut by_round = Chart::new("op_by_round", "What is done, round by round.", "Operations carried out.", ("round", "share, %"), x);
+    for op in used {
+        by_step = by_step.stacked(&op_name(op), choices.by_step.iter().map(|counts| shares(counts, op)).collect());
+        by_round = by_round.stacked(&op_name(op), rounds.iter().map(|(_, counts)| shares(counts, op)).collect());
+    }
+    html! {
+        @if let Some(modal) = state.episodes.modal_order() { (constancy(&modal)) }
+        div.grid { (page.chart(&by_step)) (page.chart(&by_round)) }
+    }
+}
+
+fn constancy(modal: &ModalOrder) -> Markup {
+    let share = Num(100.0 * modal.episodes as f64 / modal.of.max(1) as f64);
+    html! {
+        p {
+            b { (modal.episodes) " of " (modal.of) " episodes" } " of the last two rounds (" (number(Some(share), 0)) " %) give the same orders: "
+            @if modal.order.is_empty() { "none." } @else { (modal.order) "." }
+            @if modal.episodes * 5 >= modal.of * 4 { " A fixed schedule would do the same; " code { "simic-engine eval --against schedules" } " measures it." }
+        }
+    }
+}

@@ -1,0 +1,220 @@
+//! Sections of a run's page about learning: accuracy, size, rewards, the policy and speed.
+
+use std::collections::BTreeSet;
+
+use maud::{Markup, html};
+
+use super::chart::Chart;
+use super::page::{Page, table};
+use super::svg::{Frame, Range};
+use crate::report::state::{EpisodePoint, ViewState};
+use crate::report::words::number;
+use crate::telemetry::{LearnerUpdate, Num, RoundResult};
+
+/// Rounds that a curve shows; of a longer run, as many evenly spread.
+const ROUNDS: usize = 400;
+/// Terms of a reward that have a colour of their own.
+const TERMS: usize = 7;
+
+/// Rounds for curves, thinned in long runs.
+fn rounds(state: &ViewState) -> Vec<&RoundResult> {
+    let rounds = &state.live.rounds;
+    let shown = rounds.len().min(ROUNDS);
+    (0..shown).map(|place| &rounds[place * (rounds.len() - 1) / (shown - 1).max(1)]).collect()
+}
+
+/// Rounds as people count them.
+fn x_of(rounds: &[&RoundResult]) -> Vec<f64> {
+    rounds.iter().map(|round| f64::from(round.round) + 1.0).collect()
+}
+
+fn by_round(rounds: &[&RoundResult], of: impl Fn(&RoundResult) -> f64) -> Vec<f64> {
+    rounds.iter().map(|round| of(round)).collect()
+}
+
+/// Between ordered values, linear between neighbours.
+fn quantile(values: &[Num], q: f64) -> f64 {
+    let mut finite: Vec<f64> = values.iter().map(|value| value.0).filter(|value| value.is_finite()).collect();
+    finite.sort_by(f64::total_cmp);
+    match finite.len() {
+        0 => f64::NAN,
+        _ => crate::compare::statistics::percentile(&finite, q),
+    }
+}
+
+pub(super) fn accuracy(state: &ViewState, page: &mut Page) -> Markup {
+    let rounds = rounds(state);
+    let ends = |q: f64| by_round(&rounds, |round| quantile(&round.data.accuracy_env, q));
+    let still = state.live.baseline.as_ref().map(|baseline| baseline.val_accuracy.0);
+    let chart = Chart::new(
+        "accuracy",
+        "Validation accuracy at the end of each round.",
+        "Line: mean of the envs; band: the middle half of them.",
+        ("round", "accuracy, %"),
+        x_of(&rounds),
+    )
+    .band("middle half", ends(0.25), ends(0.75))
+    .line("mean", by_round(&rounds, |round| round.data.accuracy_mean.0))
+    .line("best env", by_round(&rounds, |round| round.data.accuracy_best.0))
+    .level(still, "never grew");
+    html! {
+        @if rounds.is_empty() { p { "No round has ended yet." } }
+        (page.chart(&chart))
+    }
+}
+
+/// Accuracy against parameters of all episodes, those that none beats marked.
+pub(super) fn size(state: &ViewState) -> Markup {
+    let points: Vec<&EpisodePoint> = state.episodes.points.iter().collect();
+    if points.is_empty() {
+        return html! { p { "No episode has ended yet." } };
+    }
+    let front = &state.live.front;
+    let ratios = points.iter().map(|point| point.ratio).chain(front.iter().map(|host| host.committed_ratio()));
+    let accuracies = points.iter().map(|point| point.accuracy);
+    let last = points.iter().map(|point| point.round).max().unwrap_or_default();
+    let labels = ("parameters over the host's", "accuracy, %");
+    let mut frame = Frame::new(Range::of(ratios).padded(0.03), Range::of(accuracies).padded(0.05), 300.0, labels);
+    for point in &points {
+        let class = if point.round == last { "c0" } else { "faint" };
+        let title = format!("round {}, env {}: {:.1} % at {:.2}x", point.round + 1, point.env, point.accuracy, point.ratio);
+        frame.point((point.ratio, point.accuracy), class, &title);
+    }
+    frame.line(front.iter().map(|host| (host.committed_ratio(), host.committed_accuracy())), "c1");
+    let rows = front.iter().rev().map(|host| {
+        vec![
+            format!("round {}, env {}", host.at.round + 1, host.at.env),
+            number(Some(Num(host.committed_accuracy())), 2),
+            number(host.data.test_accuracy, 2),
+            format!("{:.2}x", host.committed_ratio()),
+        ]
+    });
+    let kept = points.len() as u64;
+    html! {
+        figure.chart {
+            figcaption {
+                b { "Accuracy against parameters, with committed seeds alone." }
+                " A point for each episode, those of the last round in colour; line: those that none beats in both."
+                @if kept < state.episodes.points.seen() { " " (kept) " of " (state.episodes.points.seen()) " episodes are drawn." }
+            }
+            div.plot { (frame.finish("accuracy against parameters of all episodes")) }
+        }
+        (table(&["that none beats"], &["validation, %", "test, %", "parameters"], rows))
+    }
+}
+
+pub(super) fn rewards(state: &ViewState, page: &mut Page) -> Markup {
+    let rounds = rounds(state);
+    let paid = |round: &RoundResult, term: &str| {
+        let terms = round.data.paid.as_ref().map(|paid| &paid.reward_terms_mean);
+        terms.and_then(|terms| terms.get(term)).map_or(0.0, |sum| sum.0)
+    };
+    let names: BTreeSet<&String> = rounds
+        .iter()
+        .filter_map(|round| round.data.paid.as_ref())
+        .flat_map(|paid| paid.reward_terms_mean.keys())
+        .collect();
+    let weight = |name: &str| rounds.iter().map(|round| paid(round, name).abs()).sum::<f64>();
+    let mut names: Vec<&String> = names.into_iter().collect();
+    names.sort_by(|a, b| weight(b).total_cmp(&weight(a)));
+    let rest = names.split_off(TERMS.min(names.len()));
+    let mut chart = Chart::new(
+        "rewards",
+        "What an episode is paid, by term.",
+        "Means over the envs of a round; what costs is below zero.",
+        ("round", "reward"),
+        x_of(&rounds),
+    );
+    for name in names {
+        chart = chart.stacked(name, by_round(&rounds, |round| paid(round, name)));
+    }
+    if !rest.is_empty() {
+        chart = chart.stacked("others", by_round(&rounds, |round| rest.iter().map(|name| paid(round, name)).sum()));
+    }
+    html! { (page.chart(&chart)) (calibration(state)) }
+}
+
+/// Whether what is paid is what is wanted: the reward of an episode against the accuracy that it ended with.
+fn calibration(state: &ViewState) -> Markup {
+    let points = state.episodes.points.iter().filter_map(|point| Some((point, point.reward?)));
+    let points: Vec<(&EpisodePoint, f64)> = points.filter(|(point, reward)| point.accuracy.is_finite() && reward.is_finite()).collect();
+    let Some(correlation) = correlation(&points.iter().map(|(point, reward)| (point.accuracy, *reward)).collect::<Vec<_>>()) else {
+        return html! {};
+    };
+    let x = Range::of(points.iter().map(|(point, _)| point.accuracy)).padded(0.03);
+    let y = Range::of(points.iter().map(|(_, reward)| *reward)).padded(0.05);
+    let mut frame = Frame::new(x, y, 260.0, ("accuracy with committed seeds alone, %", "reward of the episode"));
+    for (point, reward) in &points {
+        let title = format!("round {}, env {}: {:.1} %, paid {reward:+.2}", point.round + 1, point.env, point.accuracy);
+        frame.point((point.accuracy, *reward), "c0", &title);
+    }
+    html! {
+        figure.chart {
+            figcaption {
+                b { "What is paid against what is reached." }
+                " A point for each episode; correlation " (format!("{correlation:.2}")) "."
+                @if correlation < 0.3 { " Episodes that are paid more do not reach more: look at the terms." }
+            }
+            div.plot { (frame.finish("reward against accuracy of all episodes")) }
+        }
+    }
+}
+
+/// Pearson's; `None` of fewer than three pairs, or where one of both does not vary.
+fn correlation(pairs: &[(f64, f64)]) -> Option<f64> {
+    if pairs.len() < 3 {
+        return None;
+    }
+    let n = pairs.len() as f64;
+    let (sum_x, sum_y) = pairs.iter().fold((0.0, 0.0), |(x, y), pair| (x + pair.0, y + pair.1));
+    let (x, y) = (sum_x / n, sum_y / n);
+    let sums = pairs.iter().fold((0.0, 0.0, 0.0), |(xy, xx, yy), pair| {
+        let (dx, dy) = (pair.0 - x, pair.1 - y);
+        (xy + dx * dy, xx + dx * dx, yy + dy * dy)
+    });
+    let scale = (sums.1 * sums.2).sqrt();
+    (scale > 1e-12).then(|| sums.0 / scale)
+}
+
+pub(super) fn policy(state: &ViewState, page: &mut Page) -> Markup {
+    let updates: Vec<&(u32, LearnerUpdate)> = state.updates.iter().collect();
+    let x: Vec<f64> = updates.iter().map(|(round, _)| f64::from(*round) + 1.0).collect();
+    let series = |of: &dyn Fn(&LearnerUpdate) -> Option<Num>| -> Vec<f64> {
+        updates.iter().map(|(_, update)| of(update).map_or(f64::NAN, |value| value.0)).collect()
+    };
+    let chart = |id: &str, title: &str, about: &str, unit: &str| Chart::new(id, title, about, ("round", unit), x.clone());
+    let heads: BTreeSet<&String> = updates.iter().flat_map(|(_, update)| update.measured.head_entropy_avail.keys()).collect();
+    let mut entropy = chart("entropy", "Entropy by head.", "1: every option is as likely; 0: one is certain.", "entropy, 0 to 1");
+    for head in heads {
+        entropy = entropy.line(head, series(&|update| update.measured.head_entropy_avail.get(head).copied()));
+    }
+    let critic = chart("critic", "The critic.", "Share of the returns' variance that its values explain; where there was a choice.", "share")
+        .line("all steps", series(&|update| update.data.map(|data| data.explained_variance)))
+        .line("steps with a choice", series(&|update| update.data?.explained_variance_free))
+        .level(Some(0.0), "as good as the mean");
+    let moved = chart("divergence", "How far an update moves the policy.", "KL divergence from the policy that acted.", "nats")
+        .line("KL", series(&|update| update.measured.approx_kl));
+    let clipped = chart("clipped", "Ratios beyond the clip.", "Share of the steps of an update.", "share")
+        .line("clipped", series(&|update| update.measured.clip_fraction));
+    let gradient = chart("gradient", "The gradient before clipping.", "The largest norm of an update's steps.", "norm")
+        .line("norm", series(&|update| update.measured.grad_norm));
+    let loss = chart("loss", "Losses.", "Means over an update's steps.", "loss")
+        .line("policy", series(&|update| update.measured.loss_policy))
+        .line("value", series(&|update| update.measured.loss_value));
+    html! {
+        p { (state.live.updates()) " updates, " (state.live.skipped_updates) " skipped." }
+        div.grid { @for chart in [entropy, critic, moved, clipped, gradient, loss] { (page.chart(&chart)) } }
+    }
+}
+
+pub(super) fn speed(state: &ViewState, page: &mut Page) -> Markup {
+    let rounds = rounds(state);
+    let chart = Chart::new("speed", "Env-steps a second.", "A step of an env is one epoch of its host.", ("round", "env-steps/s"), x_of(&rounds))
+        .line("env-steps/s", by_round(&rounds, |round| round.data.perf.env_steps_per_s.0));
+    html! {
+        @if let (Some(steps), Some(samples)) = (state.live.env_steps_per_s(), state.live.samples_per_s()) {
+            p { (format!("{steps:.1} env-steps and {samples:.0} training samples a second.")) }
+        }
+        (page.chart(&chart))
+    }
+}

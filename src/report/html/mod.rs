@@ -1,0 +1,12 @@
+//! Reports: one HTML file that opens anywhere without a network, prints, and can be sent by mail.
+
+mod svg;
+mod chart;
+mod page;
+mod timeline;
+mod network;
+mod learning;
+mod growth;
+mod run;
+
+pub use run::{RunPage, run_page, verdict};

@@ -1,0 +1,89 @@
+//! The network that was grown, as a picture: its layers from input to output, and beside each seed its parameters and what it
+//! contributes.
+
+use std::fmt::Write;
+
+use maud::Markup;
+
+use super::svg::{WIDTH, escaped, picture};
+use crate::graph::LayerGraph;
+use crate::network::GrownNetwork;
+
+const ROW: f64 = 30.0;
+const BOX: f64 = 22.0;
+const LEFT: f64 = 16.0;
+/// Width of a layer's box.
+const LAYER: f64 = 250.0;
+/// Where texts beside a box begin.
+const BESIDE: f64 = LEFT + LAYER + 18.0;
+
+/// Draws the network.
+pub fn network(network: &GrownNetwork) -> Markup {
+    let layers = &network.graph.layers;
+    let mut body = String::new();
+    for (row, layer) in layers.iter().enumerate() {
+        let y = 6.0 + ROW * row as f64;
+        let parameters = parameters(network, &layer.name);
+        let beside = match parameters {
+            0 => String::new(),
+            count => format!("{count} parameters"),
+        };
+        let (class, name, beside) = match &layer.layer {
+            LayerGraph::Seed(seed) => {
+                let grown = network.growth.iter().rev().find(|grown| grown.slot == seed.slot);
+                let worth = grown.and_then(|grown| grown.contribution).map_or_else(String::new, worth);
+                ("seed", format!("{} in {}", seed.blueprint, seed.slot), format!("{beside}{worth}"))
+            }
+            other => ("layer", format!("{}  {}", layer.name, describe(other)), beside),
+        };
+        let inset = if class == "seed" { 22.0 } else { 0.0 };
+        _ = write!(
+            body,
+            r#"<rect class="{class}" x="{:.1}" y="{y:.1}" width="{:.1}" height="{BOX}" rx="4"/><text class="name" x="{:.1}" y="{:.1}">{}</text><text class="tick" x="{BESIDE}" y="{:.1}">{}</text>"#,
+            LEFT + inset,
+            LAYER - inset,
+            LEFT + inset + 8.0,
+            y + 15.0,
+            escaped(&name),
+            y + 15.0,
+            escaped(&beside),
+        );
+        if row + 1 < layers.len() {
+            let x = LEFT + LAYER / 2.0;
+            _ = write!(body, r#"<path class="axis" d="M{x} {:.1}v{:.1}"/>"#, y + BOX, ROW - BOX);
+        }
+    }
+    picture(8.0 + ROW * layers.len() as f64, "the grown network, from input to output", &body)
+}
+
+/// Trainable values of a layer; means and deviations that a norm keeps are none.
+fn parameters(network: &GrownNetwork, layer: &str) -> u64 {
+    let tensors = network.parameters.iter().filter(|(name, _)| {
+        let rest = name.strip_prefix(layer).and_then(|rest| rest.strip_prefix('.'));
+        rest.is_some_and(|rest| !rest.contains("running_") && !rest.contains("num_batches"))
+    });
+    tensors.map(|(_, tensor)| tensor.bytes().len() as u64 / 4).sum()
+}
+
+fn worth(points: f64) -> String {
+    format!(", contributes {points:+.2} points")
+}
+
+fn describe(layer: &LayerGraph) -> String {
+    match layer {
+        LayerGraph::Conv { inputs, outputs, kernel, stride, .. } => {
+            let stride = if *stride > 1 { format!(", stride {stride}") } else { String::new() };
+            format!("conv {inputs}→{outputs}, {kernel}×{kernel}{stride}")
+        }
+        LayerGraph::Pool => "max pool 2×2".into(),
+        LayerGraph::MaxPool { kernel, .. } => format!("max pool {kernel}×{kernel}"),
+        LayerGraph::NormRelu { channels, .. } => format!("norm, ReLU {channels}"),
+        LayerGraph::Residual { inputs, outputs, .. } => format!("residual block {inputs}→{outputs}"),
+        LayerGraph::Head { inputs, classes } => format!("head {inputs}→{classes}"),
+        LayerGraph::Embedding { vocab, width, .. } => format!("embedding {vocab}→{width}"),
+        LayerGraph::Text { width, heads, .. } => format!("transformer block {width}, {heads} heads"),
+        LayerGraph::TextHead { width, vocab, .. } => format!("head {width}→{vocab}"),
+        LayerGraph::Seed(seed) => seed.blueprint.clone(),
+        LayerGraph::Custom => "a layer of a plugin".into(),
+    }
+}

@@ -1,0 +1,123 @@
+//! A page: one file that needs nothing else. Style, script and numbers are in it; without scripts its pictures and tables stay.
+
+use maud::{DOCTYPE, Markup, PreEscaped, html};
+use serde_json::{Map, Value, json};
+
+use super::chart::Chart;
+
+const STYLE: &str = include_str!("../../../assets/report/report.css");
+const SCRIPT: &str = include_str!("../../../assets/report/report.js");
+const PLOT_STYLE: &str = include_str!("../../../assets/report/uplot/uPlot.min.css");
+const PLOT_SCRIPT: &str = include_str!("../../../assets/report/uplot/uPlot.iife.min.js");
+
+/// A part of a page with a heading.
+pub struct Section {
+    /// Of its address within the page.
+    pub id: &'static str,
+    /// Its heading: the question that it answers.
+    pub title: &'static str,
+    /// What it shows.
+    pub body: Markup,
+}
+
+/// A page that is put together.
+#[derive(Default)]
+pub struct Page {
+    /// In the browser's title.
+    pub title: String,
+    /// Above all sections.
+    pub head: Option<Markup>,
+    sections: Vec<Section>,
+    charts: Map<String, Value>,
+    episodes: Vec<Value>,
+}
+
+impl Page {
+    /// Draws curves, and keeps their numbers for the script; nothing where they are empty.
+    pub fn chart(&mut self, chart: &Chart) -> Markup {
+        if chart.is_empty() {
+            return html! {};
+        }
+        let (id, data) = chart.data();
+        self.charts.insert(id, data);
+        chart.figure()
+    }
+
+    /// Adds an episode that can be replayed.
+    pub fn episode(&mut self, episode: Value) {
+        self.episodes.push(episode);
+    }
+
+    /// Adds a section.
+    pub fn section(&mut self, id: &'static str, title: &'static str, body: Markup) {
+        self.sections.push(Section { id, title, body });
+    }
+
+    /// The whole page. `is_live`: it is served, and asks for the newest numbers as they come.
+    pub fn render(self, is_live: bool) -> String {
+        let data = json!({ "charts": self.charts, "episodes": self.episodes, "live": is_live });
+        let page = html! {
+            (DOCTYPE)
+            html lang="en" {
+                head {
+                    meta charset="utf-8";
+                    meta name="viewport" content="width=device-width, initial-scale=1";
+                    meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:; connect-src 'self'";
+                    title { (self.title) }
+                    link rel="icon" href="data:,";
+                    style { (PreEscaped(PLOT_STYLE)) (PreEscaped(STYLE)) }
+                }
+                body {
+                    nav {
+                        @for section in &self.sections {
+                            a href={ "#" (section.id) } { (section.title) }
+                        }
+                    }
+                    main {
+                        @if let Some(head) = self.head { header { (head) } }
+                        @for section in self.sections {
+                            section id=(section.id) { h2 { (section.title) } (section.body) }
+                        }
+                    }
+                    script type="application/json" id="data" { (PreEscaped(in_script(&data))) }
+                    script { (PreEscaped(PLOT_SCRIPT)) }
+                    script { (PreEscaped(SCRIPT)) }
+                }
+            }
+        };
+        page.into_string()
+    }
+}
+
+/// JSON that no text in it can end the script element of.
+fn in_script(data: &Value) -> String {
+    data.to_string().replace('<', "\\u003c").replace('\u{2028}', "\\u2028").replace('\u{2029}', "\\u2029")
+}
+
+/// A table: columns of texts, then of numbers.
+pub fn table(texts: &[&str], numbers: &[&str], rows: impl IntoIterator<Item = Vec<String>>) -> Markup {
+    html! {
+        div.scroll {
+            table {
+                thead { tr {
+                    @for name in texts { th.text { (name) } }
+                    @for name in numbers { th { (name) } }
+                } }
+                tbody {
+                    @for row in rows {
+                        tr {
+                            @for (column, cell) in row.into_iter().enumerate() {
+                                @if column < texts.len() { td.text { (cell) } } @else { td { (cell) } }
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// A number that stands out, and what it is.
+pub fn tile(value: &str, meaning: &str) -> Markup {
+    html! { div.tile { b { (value) } span { (meaning) } } }
+}

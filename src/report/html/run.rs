@@ -1,0 +1,210 @@
+//! The page of a run: what grew where, when, worth what, why the rest was pruned, and whether it is better than nothing.
+
+use std::path::Path;
+
+use maud::{Markup, html};
+
+use super::page::{Page, table, tile};
+use super::{growth, learning, network};
+use crate::network::GrownNetwork;
+use crate::report::results::{self, Average};
+use crate::report::state::ViewState;
+use crate::report::words::number;
+use crate::telemetry::{Num, RunState};
+
+/// What a page of a run is made of, besides its events.
+pub struct RunPage<'a> {
+    /// Its folder.
+    pub folder: &'a Path,
+    /// Its events.
+    pub state: &'a ViewState,
+    /// The best network that it has kept.
+    pub best: Option<&'a GrownNetwork>,
+    /// How it was begun, as typed; empty where that is not known.
+    pub command: &'a str,
+    /// The scenario as it was written.
+    pub scenario: &'a str,
+    /// What kept some of its record from being read.
+    pub problem: Option<&'a str>,
+    /// Whether it is served, and asks for newer numbers.
+    pub is_live: bool,
+}
+
+/// The page, whole.
+pub fn run_page(run: &RunPage) -> String {
+    let state = run.state;
+    let name = run.folder.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
+    let mut page = Page { title: format!("{name}: simic-engine"), ..Page::default() };
+    page.head = Some(head(run, &name));
+    let body = learning::accuracy(state, &mut page);
+    page.section("learning", "Does it learn?", body);
+    let body = growth::timeline(state, &mut page);
+    page.section("growth", "What grew where, and when?", body);
+    if let Some(best) = run.best {
+        let (round, env) = (best.origin.round + 1, best.origin.env);
+        let body = html! {
+            p.note { "The best network that was kept, of round " (round) ", env " (env) ". Take it away: " code { "simic-engine export " (name) } }
+            (network::network(best))
+        };
+        page.section("network", "What is the grown network?", body);
+    }
+    page.section("worth", "What is it worth?", growth::worth(state));
+    page.section("pruned", "Why was the rest pruned?", growth::pruned(state));
+    let body = learning::size(state);
+    page.section("size", "Is it worth its size?", body);
+    if state.live.rounds.iter().any(|round| round.data.paid.is_some()) {
+        let body = learning::rewards(state, &mut page);
+        page.section("reward", "What is paid, and for what?", body);
+    }
+    let body = growth::choices(state, &mut page);
+    page.section("choices", "What is chosen where and when?", body);
+    if state.updates.seen() > 0 {
+        let body = learning::policy(state, &mut page);
+        page.section("policy", "Is the policy healthy?", body);
+    }
+    let body = learning::speed(state, &mut page);
+    page.section("speed", "How fast is it?", body);
+    page.section("faults", "What went wrong?", faults(state));
+    page.section("again", "How is it run again?", again(run));
+    page.render(run.is_live)
+}
+
+fn head(run: &RunPage, name: &str) -> Markup {
+    let live = &run.state.live;
+    let started = live.started.as_ref();
+    let standing = match &live.finished {
+        Some(end) => match end.status {
+            RunState::Completed => "completed".to_owned(),
+            RunState::Failed => format!("failed: {}", end.error.as_deref().unwrap_or("its events do not say why")),
+            _ => "stopped before its end".to_owned(),
+        },
+        None if started.is_none() => "it has not begun".to_owned(),
+        None => "it has not ended".to_owned(),
+    };
+    html! {
+        p.name { (name) }
+        h1 { (verdict(run.state)) }
+        p.note {
+            @if let Some(started) = started {
+                (started.task) ", " (started.controller) ", seed " (started.seed.0) ", "
+                (live.rounds.len()) " of " (started.n_rounds) " rounds of " (started.n_envs) " envs and " (started.max_steps) " steps; "
+            }
+            (standing)
+        }
+        @if let Some(problem) = run.problem { p.problem { (problem) "; what follows is from the events before" } }
+        @if live.missing.events > 0 { p.problem { (live.missing.events) " events are missing in the record" } }
+        @for entry in live.confounders.entries() { p.problem { "to know: " (entry) } }
+        div.tiles { (tiles(run.state)) }
+    }
+}
+
+/// Whether growth was worth it, in a sentence.
+pub fn verdict(state: &ViewState) -> String {
+    let live = &state.live;
+    let average = results::average(live);
+    let still = live.baseline.as_ref().map(|baseline| baseline.val_accuracy.0);
+    let has_grown = live.best_episode().is_some_and(|best| best.has_committed());
+    match (average, still) {
+        (None, _) => "No episode has ended yet.".into(),
+        (Some(_), _) if live.committed.is_empty() => "Nothing was committed: the hosts are as they began.".into(),
+        (Some(_), _) if !has_grown => "No host was better with committed seeds than the best without any.".into(),
+        (Some(Average { accuracy, half_width, .. }), Some(still)) => {
+            let gain = accuracy - still;
+            let growth = match () {
+                () if gain > half_width => "Growth pays",
+                () if gain < -half_width => "Growth costs",
+                () => "Growth makes no clear difference",
+            };
+            format!(
+                "{growth}: {accuracy:.1} ± {half_width:.1} % with committed seeds alone, {still:.1} % for the host that never grew."
+            )
+        }
+        (Some(Average { accuracy, half_width, .. }), None) => {
+            format!("{accuracy:.1} ± {half_width:.1} % with committed seeds alone; the host that never grew was not measured.")
+        }
+    }
+}
+
+fn tiles(state: &ViewState) -> Markup {
+    let live = &state.live;
+    let average = results::average(live);
+    let best = live.best_episode();
+    let committed = live.rounds.iter().map(|round| f64::from(round.data.growth.committed)).sum::<f64>();
+    let episodes = live.episodes_done.max(1) as f64;
+    html! {
+        @if let Some(average) = average {
+            (tile(
+                &format!("{:.1} ± {:.1} %", average.accuracy, average.half_width),
+                &format!("mean of {} hosts, last {} rounds, 95 %", average.hosts, average.rounds),
+            ))
+        }
+        @if let Some(baseline) = &live.baseline {
+            (tile(&format!("{:.1} %", baseline.val_accuracy.0), "the host that never grew"))
+        }
+        @if let Some(best) = best {
+            (tile(
+                &format!("{:.1} %", best.committed_accuracy()),
+                &format!("best host, at {:.2}x parameters", best.committed_ratio()),
+            ))
+            @if let Some(test) = best.data.test_accuracy { (tile(&format!("{:.1} %", test.0), "the same on the test part")) }
+        }
+        (tile(&format!("{:.1}", committed / episodes), "seeds committed an episode"))
+        @if let Some(speed) = live.env_steps_per_s() { (tile(&format!("{speed:.0}"), "env-steps a second")) }
+    }
+}
+
+fn faults(state: &ViewState) -> Markup {
+    let live = &state.live;
+    let failed: u32 = live.rounds.iter().map(|round| round.data.episodes_failed).sum();
+    let rollbacks: u32 = live.rounds.iter().map(|round| round.rollbacks).sum();
+    let alarms: u32 = live.rounds.iter().map(|round| round.data.governor.anomalies).sum();
+    let rows = [
+        ("losses that were not healthy", u64::from(alarms)),
+        ("rollbacks", u64::from(rollbacks)),
+        ("envs that failed", u64::from(failed)),
+        ("policy updates that were due and not performed", live.skipped_updates),
+        ("events missing in the record", live.missing.events),
+    ];
+    html! {
+        (table(&["what"], &["times"], rows.map(|(what, times)| vec![what.to_owned(), times.to_string()])))
+        @if !state.log.is_empty() {
+            details {
+                summary { "the newest events" }
+                ol.log {
+                    @for line in state.log.iter().rev() {
+                        li class=(severity(line.severity)) { time { (line.t) } " " (line.text) }
+                    }
+                }
+            }
+        }
+    }
+}
+
+const fn severity(severity: crate::telemetry::Severity) -> &'static str {
+    use crate::telemetry::Severity;
+    match severity {
+        Severity::Debug | Severity::Info => "info",
+        Severity::Warning => "warning",
+        Severity::Error | Severity::Critical => "error",
+    }
+}
+
+fn again(run: &RunPage) -> Markup {
+    let started = run.state.live.started.as_ref();
+    html! {
+        @if !run.command.is_empty() { p { "Begun by " code { (run.command) } } }
+        p { "Again, with every default written out: " code { "simic-engine run " (run.folder.join("resolved.ron").display()) } }
+        @if let Some(started) = started {
+            (table(&["what", "which"], &[], [
+                ("seed", started.seed.0.to_string()),
+                ("scenario, blake3", started.scenario_hash.clone()),
+                ("data", format!("{}, blake3 {}", started.dataset.name, started.dataset.hash)),
+                ("devices", started.env_devices.join(", ")),
+                ("precision", started.amp_dtype.clone().unwrap_or_else(|| "f32".into())),
+                ("parameters of a host", started.host_params.to_string()),
+                ("parameters of the policy", number(started.policy_params.map(|count| Num(count as f64)), 0)),
+            ].map(|(what, which)| vec![what.to_owned(), which])))
+        }
+        @if !run.scenario.is_empty() { details { summary { "scenario" } pre { (run.scenario) } } }
+    }
+}

@@ -1,0 +1,246 @@
+//! The growth timeline: a lane for each env and slot over the steps of an episode, the stages of seeds in colour, commits, prunes
+//! and rollbacks as marks; above the lanes of an env the course of its accuracy. With scripts an episode can be replayed.
+
+use std::fmt::Write;
+
+use maud::{Markup, html};
+use serde_json::{Value, json};
+
+use super::chart::shortened;
+use super::svg::{Range, WIDTH, escaped, picture};
+use crate::growth::{LifecycleOp, SeedStage, SlotId};
+use crate::report::state::{EpisodeTrace, Mark, SeedEnd, SeedLife};
+
+const LEFT: f64 = 96.0;
+const RIGHT: f64 = 12.0;
+const TOP: f64 = 4.0;
+const BOTTOM: f64 = 22.0;
+/// Of the course of an env's accuracy.
+const COURSE: f64 = 22.0;
+const LANE: f64 = 13.0;
+const BETWEEN_ENVS: f64 = 8.0;
+/// Width of a character of a lane's texts, about.
+const CHARACTER: f64 = 5.6;
+
+/// Stages with a colour of their own, in the order of a life, and what they are called.
+const STAGES: [(SeedStage, &str); 5] = [
+    (SeedStage::Germinated, "germinated"),
+    (SeedStage::Training, "training"),
+    (SeedStage::Blending, "blending"),
+    (SeedStage::Holding, "holding"),
+    (SeedStage::Committed, "committed"),
+];
+
+fn class_of(stage: SeedStage) -> Option<&'static str> {
+    STAGES.iter().find(|(of, _)| *of == stage).map(|(_, name)| *name)
+}
+
+/// What tells an episode from all others on the page.
+pub fn key(trace: &EpisodeTrace) -> String {
+    format!("e{}", trace.at.episode)
+}
+
+/// What the colours and marks are.
+pub fn legend() -> Markup {
+    html! {
+        ul.legend {
+            @for (_, name) in STAGES { li { i class={ "swatch stage-" (name) } {} (name) } }
+            li { i.mark { "◆" } "commit" }
+            li { i.mark { "✕" } "prune" }
+            li { i.mark.bad { "⟲" } "rollback" }
+            li { i.mark.bad { "!" } "anomaly" }
+        }
+    }
+}
+
+/// Episodes below each other, over `steps` steps, with a lane for each of `slots`.
+pub fn lanes(traces: &[&EpisodeTrace], slots: &[SlotId], steps: u32, title: &str) -> Markup {
+    let last = f64::from(steps.max(1));
+    let across = |step: f64| LEFT + (step.min(last) - 0.5) / last * (WIDTH - LEFT - RIGHT);
+    let accuracies = traces.iter().flat_map(|trace| &trace.steps).map(|step| f64::from(step.accuracy));
+    let accuracies = Range::of(accuracies);
+    let mut body = String::new();
+    let mut y = TOP;
+    for trace in traces {
+        let from = y;
+        let name = format!("round {}, env {}", trace.at.round + 1, trace.at.env);
+        let accuracy = trace.accuracy().map_or_else(String::new, |accuracy| format!("{accuracy:.1} %"));
+        _ = write!(
+            body,
+            r#"<g class="episode" data-episode="{}" tabindex="0"><title>{name}</title><text class="tick" x="4" y="{:.1}">{name}</text><text class="tick strong" x="4" y="{:.1}">{accuracy}</text>"#,
+            key(trace),
+            y + 9.0,
+            y + 21.0
+        );
+        course(&mut body, trace, accuracies, y, across);
+        y += COURSE + 3.0;
+        for slot in slots {
+            _ = write!(
+                body,
+                r#"<text class="tick" x="{:.1}" y="{:.1}" text-anchor="end">{slot}</text><line class="grid" x1="{LEFT}" x2="{}" y1="{:.1}" y2="{:.1}"/>"#,
+                LEFT - 6.0,
+                y + LANE - 3.5,
+                WIDTH - RIGHT,
+                y + LANE - 0.5,
+                y + LANE - 0.5
+            );
+            for seed in trace.seeds.iter().filter(|seed| seed.slot == *slot) {
+                life(&mut body, seed, trace.at.step, y, across);
+            }
+            y += LANE;
+        }
+        for (step, mark) in &trace.marks {
+            let (sign, what) = match mark {
+                Mark::Rollback(to) => ("⟲", format!("step {step}: rolled back to step {to}")),
+                Mark::Anomaly(rule) => ("!", format!("step {step}: {rule}")),
+            };
+            _ = write!(
+                body,
+                r#"<text class="mark bad" x="{:.1}" y="{:.1}" text-anchor="middle">{sign}<title>{}</title></text>"#,
+                across(f64::from(*step)),
+                from + COURSE - 4.0,
+                escaped(&what)
+            );
+        }
+        _ = write!(
+            body,
+            r#"<rect class="chosen" x="1" y="{:.1}" width="{:.1}" height="{:.1}"/></g>"#,
+            from - 1.0,
+            WIDTH - 2.0,
+            y - from + 3.0
+        );
+        y += BETWEEN_ENVS;
+    }
+    let height = y + BOTTOM;
+    for step in (Range { low: 0.0, high: last }).ticks().into_iter().filter(|step| *step >= 1.0) {
+        _ = write!(
+            body,
+            r#"<text class="tick" x="{:.1}" y="{:.1}" text-anchor="middle">{step}</text>"#,
+            across(step),
+            height - 8.0
+        );
+    }
+    _ = write!(body, r#"<line class="cursor" y1="0" y2="{:.1}" x1="{LEFT}" x2="{LEFT}"/>"#, y);
+    html! {
+        div.lanes data-left=(LEFT) data-width=(WIDTH - LEFT - RIGHT) data-steps=(steps) {
+            (picture(height, title, &body))
+        }
+    }
+}
+
+fn course(body: &mut String, trace: &EpisodeTrace, range: Range, top: f64, across: impl Fn(f64) -> f64) {
+    let mut path = String::new();
+    for step in &trace.steps {
+        let accuracy = f64::from(step.accuracy);
+        if accuracy.is_finite() {
+            let down = top + COURSE - (accuracy - range.low) / (range.high - range.low) * (COURSE - 2.0);
+            let command = if path.is_empty() { 'M' } else { 'L' };
+            _ = write!(path, "{command}{:.1} {down:.1}", across(f64::from(step.step)));
+        }
+    }
+    _ = write!(body, r#"<path class="course" d="{path}"/>"#);
+}
+
+/// The bar of a seed: from its germination to its end, or to the newest step.
+fn life(body: &mut String, seed: &SeedLife, newest: u32, top: f64, across: impl Fn(f64) -> f64) {
+    let end = match seed.end {
+        SeedEnd::Pruned { step, .. } => step,
+        SeedEnd::Open | SeedEnd::Committed => newest,
+    };
+    let what = describe(seed);
+    let entered = seed.stages.iter();
+    let left = entered.clone().skip(1).map(|&(step, _)| step).chain([end]);
+    for (&(from, stage), to) in entered.zip(left) {
+        let Some(class) = class_of(stage) else { continue };
+        let (x, right) = (across(f64::from(from)), across(f64::from(to.max(from))) + 1.0);
+        _ = write!(
+            body,
+            r#"<rect class="stage-{class}" x="{x:.1}" y="{:.1}" width="{:.1}" height="{:.1}"><title>{what}</title></rect>"#,
+            top + 1.0,
+            right - x,
+            LANE - 3.0
+        );
+    }
+    let (x, right) = (across(f64::from(seed.first_step())), across(f64::from(end)));
+    let name = escaped(&seed.blueprint);
+    if seed.blueprint.chars().count() as f64 * CHARACTER + 14.0 < right - x {
+        _ = write!(body, r#"<text class="name" x="{:.1}" y="{:.1}">{name}</text>"#, x + 3.0, top + LANE - 4.0);
+    }
+    let sign = match seed.end {
+        SeedEnd::Open => return,
+        SeedEnd::Committed => "◆",
+        SeedEnd::Pruned { .. } => "✕",
+    };
+    let at = seed.commit_step().filter(|_| seed.end == SeedEnd::Committed).unwrap_or(end);
+    _ = write!(
+        body,
+        r#"<text class="mark" x="{:.1}" y="{:.1}" text-anchor="middle">{sign}<title>{what}</title></text>"#,
+        across(f64::from(at)),
+        top + LANE - 3.0
+    );
+}
+
+/// What a pointer shows of a seed.
+fn describe(seed: &SeedLife) -> String {
+    let mut text = format!("{} in {}, {} parameters, planted in step {}", seed.blueprint, seed.slot, seed.params, seed.first_step());
+    match seed.end {
+        SeedEnd::Open => {}
+        SeedEnd::Committed => _ = write!(text, ", committed in step {}", seed.commit_step().unwrap_or_default()),
+        SeedEnd::Pruned { step, reason, initiator } => {
+            _ = write!(text, ", pruned in step {step} by {initiator} ({})", reason.to_string().replace('_', " "));
+        }
+    }
+    if let Some(contribution) = seed.contribution {
+        _ = write!(text, ", contributes {:+.2} points", contribution.points);
+    }
+    escaped(&text)
+}
+
+/// An episode for the script: what it replays, step by step.
+pub fn replayed(trace: &EpisodeTrace, slots: &[SlotId]) -> Value {
+    let column = |of: &dyn Fn(&crate::report::state::StepPoint) -> f64| -> Vec<Value> {
+        shortened(&trace.steps.iter().map(of).collect::<Vec<f64>>())
+    };
+    let of_slots = slots.iter().map(|slot| {
+        let seeds = trace.steps.iter().map(|step| step.seeds.iter().find(|seed| seed.slot == *slot));
+        let stages = seeds.clone().map(|seed| seed.map(|seed| seed.stage.name().to_lowercase()));
+        let alphas = seeds.map(|seed| seed.map(|seed| (f64::from(seed.alpha) * 1000.0).round() / 1000.0));
+        let lives = trace.seeds.iter().filter(|seed| seed.slot == *slot);
+        let lives = lives.map(|seed| json!([seed.first_step(), seed.blueprint]));
+        json!({
+            "slot": slot,
+            "stage": stages.collect::<Vec<_>>(),
+            "alpha": alphas.collect::<Vec<_>>(),
+            "seeds": lives.collect::<Vec<_>>(),
+        })
+    });
+    let decided = trace.steps.iter().map(|step| {
+        let decision = step.decision.as_ref()?;
+        let thought = decision.probabilities.iter();
+        let thought = thought.map(|(op, share)| json!([op_name(*op), (f64::from(*share) * 1000.0).round() / 1000.0]));
+        Some(json!({
+            "did": decision.words(),
+            "refused": decision.blocked,
+            "thought": thought.collect::<Vec<_>>(),
+            "reason": decision.reason,
+        }))
+    });
+    json!({
+        "key": key(trace),
+        "name": format!("round {}, env {}", trace.at.round + 1, trace.at.env),
+        "steps": trace.steps.iter().map(|step| step.step).collect::<Vec<_>>(),
+        "accuracy": column(&|step| f64::from(step.accuracy)),
+        "train_accuracy": column(&|step| f64::from(step.train_accuracy)),
+        "loss": column(&|step| f64::from(step.loss)),
+        "params": trace.steps.iter().map(|step| step.params).collect::<Vec<_>>(),
+        "reward": column(&|step| step.decision.as_ref().and_then(|decision| decision.reward).map_or(f64::NAN, f64::from)),
+        "value": column(&|step| step.decision.as_ref().and_then(|decision| decision.value).map_or(f64::NAN, f64::from)),
+        "slots": of_slots.collect::<Vec<_>>(),
+        "decisions": decided.collect::<Vec<_>>(),
+    })
+}
+
+/// An operation in lower case, with spaces.
+pub fn op_name(op: LifecycleOp) -> String {
+    op.name().to_lowercase().replace('_', " ")
+}

@@ -1,0 +1,103 @@
+//! The state behind every view: the events of a run, from its beginning or while they are written, folded into plain data of
+//! bounded size. Reports, the terminal, `show` and the summary are drawn from it and from nothing else that happened.
+
+mod thinned;
+mod trace;
+mod episodes;
+mod choices;
+mod feed;
+
+use std::collections::VecDeque;
+
+use crate::telemetry::sinks::event_line;
+use crate::telemetry::{Event, LearnerUpdate, LiveState, Payload, Severity, Timestamp};
+
+pub use choices::{Choices, OpCounts, Planted};
+pub use episodes::{EpisodePoint, Episodes, ModalOrder};
+pub use feed::{Feed, FeedError};
+pub use thinned::Thinned;
+pub use trace::{DecisionPoint, EpisodeTrace, Mark, SeedEnd, SeedLife, SeedPoint, StepPoint};
+
+/// Updates of the policy that are kept.
+const UPDATES: usize = 400;
+/// Lines of the log.
+const LOG: usize = 200;
+
+/// An event that people read.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LogLine {
+    /// When.
+    pub t: Timestamp,
+    /// How much it matters.
+    pub severity: Severity,
+    /// Index of the env, if it is about one.
+    pub env: Option<u32>,
+    /// What happened, and where.
+    pub text: String,
+}
+
+/// Everything that a view of a run shows.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ViewState {
+    /// How the run stands: its rounds, what was committed, the front of accuracy and size.
+    pub live: LiveState,
+    /// Episodes as points, and some of them whole.
+    pub episodes: Episodes,
+    /// What was chosen where and when.
+    pub choices: Choices,
+    /// Updates of the policy, with their round, thinned.
+    pub updates: Thinned<(u32, LearnerUpdate)>,
+    /// The newest events that people read, the newest last.
+    pub log: VecDeque<LogLine>,
+}
+
+impl Default for ViewState {
+    fn default() -> Self {
+        Self {
+            live: LiveState::default(),
+            episodes: Episodes::default(),
+            choices: Choices::default(),
+            updates: Thinned::new(UPDATES),
+            log: VecDeque::new(),
+        }
+    }
+}
+
+impl ViewState {
+    /// Takes the next event.
+    pub fn apply(&mut self, event: &Event) {
+        self.live.apply(event);
+        self.episodes.apply(event);
+        self.choices.apply(event);
+        match &event.payload {
+            Payload::EpisodeFinished(_) => {
+                let ended = event.env.and_then(|env| self.episodes.playing.get(&env));
+                if let Some(trace) = ended {
+                    self.choices.take(trace);
+                }
+            }
+            Payload::LearnerUpdate(update) => {
+                let round = event.round.unwrap_or_default();
+                self.updates.push((round, update.clone()));
+            }
+            _ => {}
+        }
+        self.note(event);
+    }
+
+    fn note(&mut self, event: &Event) {
+        if event.severity < Severity::Info || event.payload.is_step_row() {
+            return;
+        }
+        let Some(text) = event_line(event) else { return };
+        if self.log.len() == LOG {
+            self.log.pop_front();
+        }
+        self.log.push_back(LogLine {
+            t: event.t,
+            severity: event.severity,
+            env: event.env,
+            text,
+        });
+    }
+}

@@ -1,0 +1,103 @@
+//! What is chosen where and when, and what comes of it: operations by round and by step of an episode, and by slot and
+//! blueprint how many seeds were planted and what the committed ones are worth.
+
+use std::collections::BTreeMap;
+
+use super::thinned::Thinned;
+use super::trace::{EpisodeTrace, SeedEnd};
+use crate::growth::{LifecycleOp, PruneReason, SlotId};
+use crate::telemetry::{Event, Payload};
+
+/// Steps of an episode that are told apart; later ones count as the last.
+const STEPS: usize = 256;
+/// Rounds whose operations are kept.
+const ROUNDS: usize = 200;
+
+/// How often each operation was carried out, in the order of their codes.
+pub type OpCounts = [u64; LifecycleOp::ALL.len()];
+
+/// The seeds of one blueprint in one slot.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Planted {
+    /// Seeds planted.
+    pub germinated: u64,
+    /// Seeds committed.
+    pub committed: u64,
+    /// Why the others were removed.
+    pub pruned: BTreeMap<PruneReason, u64>,
+    /// Of the committed seeds that were measured: their number and the sum of their contributions, points.
+    pub contributions: (u64, f64),
+}
+
+impl Planted {
+    /// Mean contribution of a committed seed at the end of its episode, points; `None` where none was measured.
+    pub fn contribution(&self) -> Option<f64> {
+        let (seeds, sum) = self.contributions;
+        (seeds > 0).then(|| sum / seeds as f64)
+    }
+}
+
+/// What was chosen in a run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Choices {
+    /// By slot and blueprint: seeds of episodes that have ended.
+    pub planted: BTreeMap<(SlotId, String), Planted>,
+    /// By step of an episode, from the first: what was carried out in it.
+    pub by_step: Vec<OpCounts>,
+    /// By round, thinned.
+    pub by_round: Thinned<(u32, OpCounts)>,
+    round: OpCounts,
+}
+
+impl Default for Choices {
+    fn default() -> Self {
+        Self {
+            planted: BTreeMap::new(),
+            by_step: Vec::new(),
+            by_round: Thinned::new(ROUNDS),
+            round: OpCounts::default(),
+        }
+    }
+}
+
+impl Choices {
+    /// Takes the next event.
+    pub fn apply(&mut self, event: &Event) {
+        match (&event.payload, event.step) {
+            (Payload::Decision(decision), Some(step)) => {
+                // What is refused counts as a wait, as it does for the run.
+                let op = if decision.blocked.is_some() { LifecycleOp::Wait } else { decision.op };
+                let place = (step.saturating_sub(1) as usize).min(STEPS - 1);
+                if self.by_step.len() <= place {
+                    self.by_step.resize(place + 1, OpCounts::default());
+                }
+                self.by_step[place][op.code()] += 1;
+                self.round[op.code()] += 1;
+            }
+            (Payload::RoundFinished(_), _) => {
+                let counts = std::mem::take(&mut self.round);
+                self.by_round.push((event.round.unwrap_or_default(), counts));
+            }
+            _ => {}
+        }
+    }
+
+    /// Takes the seeds of an episode that has ended.
+    pub fn take(&mut self, trace: &EpisodeTrace) {
+        for seed in &trace.seeds {
+            let planted = self.planted.entry((seed.slot, seed.blueprint.clone())).or_default();
+            planted.germinated += 1;
+            match seed.end {
+                SeedEnd::Open => {}
+                SeedEnd::Committed => {
+                    planted.committed += 1;
+                    if let Some(contribution) = seed.contribution {
+                        planted.contributions.0 += 1;
+                        planted.contributions.1 += contribution.points;
+                    }
+                }
+                SeedEnd::Pruned { reason, .. } => *planted.pruned.entry(reason).or_default() += 1,
+            }
+        }
+    }
+}

@@ -1,0 +1,146 @@
+//! The episodes of a run: a point of each (thinned in long runs), and the whole course of some: those that are played, those of
+//! the last round, the best of each round, and the best of all.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use super::thinned::Thinned;
+use super::trace::EpisodeTrace;
+use crate::telemetry::{EpisodeEnd, EpisodeFinished, Event, Payload};
+
+/// Points of episodes that are kept.
+const POINTS: usize = 4096;
+/// Rounds whose best episode is kept whole.
+const BEST: usize = 12;
+/// Rounds whose orders are compared.
+const ORDERED_ROUNDS: u32 = 2;
+
+/// An episode as a point.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct EpisodePoint {
+    /// From 0.
+    pub round: u32,
+    /// Index in the run.
+    pub env: u32,
+    /// With committed seeds alone, in validation, percent.
+    pub accuracy: f64,
+    /// The same network on the test part.
+    pub test_accuracy: Option<f64>,
+    /// Parameters of host and committed seeds over the host's.
+    pub ratio: f64,
+    /// Sum of rewards; absent where nothing pays.
+    pub reward: Option<f64>,
+    /// Multiply-accumulates of its training and validation.
+    pub macs: Option<u64>,
+}
+
+impl EpisodePoint {
+    fn of(round: u32, env: u32, episode: &EpisodeFinished) -> Self {
+        Self {
+            round,
+            env,
+            accuracy: episode.committed_accuracy.unwrap_or(episode.final_accuracy).0,
+            test_accuracy: episode.test_accuracy.map(|accuracy| accuracy.0),
+            ratio: episode.committed_ratio.unwrap_or(episode.param_ratio).0,
+            reward: episode.paid.as_ref().map(|paid| paid.reward.0),
+            macs: episode.compute.map(|compute| compute.macs()),
+        }
+    }
+}
+
+/// How constant a controller is: the order that most episodes of the last rounds follow.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ModalOrder {
+    /// What is ordered, in order.
+    pub order: String,
+    /// Episodes that follow it.
+    pub episodes: usize,
+    /// All episodes of these rounds.
+    pub of: usize,
+}
+
+/// The episodes of a run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Episodes {
+    /// Those of the running round, by env.
+    pub playing: BTreeMap<u32, EpisodeTrace>,
+    /// Those of the last round that was finished, by env.
+    pub latest: Vec<EpisodeTrace>,
+    /// The best of each round, thinned.
+    pub best_of_rounds: Thinned<EpisodeTrace>,
+    /// The best of all.
+    pub best: Option<EpisodeTrace>,
+    /// A point of each that ended and did not fail, thinned.
+    pub points: Thinned<EpisodePoint>,
+    orders: VecDeque<(u32, String)>,
+}
+
+impl Default for Episodes {
+    fn default() -> Self {
+        Self {
+            playing: BTreeMap::new(),
+            latest: Vec::new(),
+            best_of_rounds: Thinned::new(BEST),
+            best: None,
+            points: Thinned::new(POINTS),
+            orders: VecDeque::new(),
+        }
+    }
+}
+
+impl Episodes {
+    /// Takes the next event.
+    pub fn apply(&mut self, event: &Event) {
+        if let Payload::RoundFinished(_) = &event.payload {
+            self.end_round();
+        }
+        let Some(at) = event.context() else { return };
+        // An episode that did not end is played again by a run that was resumed from before it.
+        if self.playing.get(&at.env).is_some_and(|known| known.at.episode != at.episode) {
+            self.playing.remove(&at.env);
+        }
+        let trace = self.playing.entry(at.env).or_insert_with(|| EpisodeTrace::new(at));
+        trace.apply(event);
+        if let Payload::EpisodeFinished(episode) = &event.payload
+            && !matches!(episode.end, EpisodeEnd::Failed | EpisodeEnd::Stopped)
+        {
+            self.points.push(EpisodePoint::of(at.round, at.env, episode));
+            self.orders.push_back((at.round, trace.order()));
+            while self.orders.front().is_some_and(|(round, _)| round + ORDERED_ROUNDS <= at.round) {
+                self.orders.pop_front();
+            }
+        }
+    }
+
+    fn end_round(&mut self) {
+        self.latest = std::mem::take(&mut self.playing).into_values().collect();
+        let measured = self.latest.iter().filter(|trace| trace.accuracy().is_some_and(f64::is_finite));
+        let best = measured.max_by(|a, b| a.accuracy().unwrap_or_default().total_cmp(&b.accuracy().unwrap_or_default()));
+        let Some(best) = best else { return };
+        if self.best.as_ref().and_then(EpisodeTrace::accuracy) < best.accuracy() {
+            self.best = Some(best.clone());
+        }
+        self.best_of_rounds.push(best.clone());
+    }
+
+    /// Those of the running round or, before it has any, of the last one, by env.
+    pub fn current(&self) -> Vec<&EpisodeTrace> {
+        match self.playing.is_empty() {
+            true => self.latest.iter().collect(),
+            false => self.playing.values().collect(),
+        }
+    }
+
+    /// Over the episodes of the last two rounds that ended; `None` without any.
+    pub fn modal_order(&self) -> Option<ModalOrder> {
+        let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+        for (_, order) in &self.orders {
+            *counts.entry(order).or_default() += 1;
+        }
+        let (&order, &episodes) = counts.iter().max_by_key(|(_, count)| **count)?;
+        Some(ModalOrder {
+            order: order.to_owned(),
+            episodes,
+            of: self.orders.len(),
+        })
+    }
+}

@@ -1,0 +1,62 @@
+//! A series that never grows beyond a number of items: once it is full, every other item goes, and from then on every other
+//! one is taken. The first and the newest are always there.
+
+/// Items of a series of any length.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Thinned<T> {
+    items: Vec<T>,
+    newest: Option<T>,
+    stride: u64,
+    seen: u64,
+    capacity: usize,
+}
+
+impl<T> Thinned<T> {
+    /// Keeps at most `capacity` items, at least two, besides the newest.
+    pub fn new(capacity: usize) -> Self {
+        Self {
+            items: Vec::new(),
+            newest: None,
+            stride: 1,
+            seen: 0,
+            capacity: capacity.max(2),
+        }
+    }
+
+    /// Takes the next item.
+    pub fn push(&mut self, item: T) {
+        let is_due = self.seen.is_multiple_of(self.stride);
+        self.seen += 1;
+        if !is_due {
+            self.newest = Some(item);
+            return;
+        }
+        self.newest = None;
+        self.items.push(item);
+        if self.items.len() > self.capacity {
+            let mut index = 0;
+            self.stride *= 2;
+            let is_newest_kept = self.items.len() % 2 == 1;
+            self.newest = (!is_newest_kept).then(|| self.items.pop()).flatten();
+            self.items.retain(|_| {
+                index += 1;
+                index % 2 == 1
+            });
+        }
+    }
+
+    /// What is kept, in order.
+    pub fn iter(&self) -> impl DoubleEndedIterator<Item = &T> + Clone {
+        self.items.iter().chain(&self.newest)
+    }
+
+    /// The one that came last.
+    pub fn last(&self) -> Option<&T> {
+        self.iter().next_back()
+    }
+
+    /// How many items came, kept or not.
+    pub const fn seen(&self) -> u64 {
+        self.seen
+    }
+}

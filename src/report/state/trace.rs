@@ -1,0 +1,308 @@
+//! The course of one episode: what its env reached in every step, what was decided there, and the life of each of its seeds.
+
+use smallvec::SmallVec;
+
+use crate::growth::{Initiator, LifecycleOp, PruneReason, SeedStage, SlotId};
+use crate::telemetry::{
+    Contribution, CounterfactualMatrix, Decision, EnvContext, EnvStep, EpisodeFinished, Event, Payload,
+};
+
+/// Steps that a trace keeps: what an episode plays beyond them, only the last one shows.
+const STEPS: usize = 1000;
+
+/// What a view shows of a decision.
+#[derive(Clone, Debug, PartialEq)]
+pub struct DecisionPoint {
+    /// What was ordered.
+    pub op: LifecycleOp,
+    /// Where; absent for a wait.
+    pub slot: Option<SlotId>,
+    /// Of a germination.
+    pub blueprint: Option<String>,
+    /// Why it was not carried out, by its code.
+    pub blocked: Option<String>,
+    /// What the policy gave each operation that was allowed, 0..1; empty where nothing learned decides.
+    pub probabilities: Vec<(LifecycleOp, f32)>,
+    /// The critic's estimate, in units of reward.
+    pub value: Option<f32>,
+    /// What the step was paid.
+    pub reward: Option<f32>,
+    /// The controller's, in a few words.
+    pub reason: Option<String>,
+}
+
+impl DecisionPoint {
+    fn of(decision: &Decision) -> Self {
+        let policy = decision.policy.as_ref();
+        let probabilities = policy.map_or_else(Vec::new, |policy| {
+            let given = policy.op_probs.iter().map(|probability| probability.0 as f32);
+            decision.allowed.iter().copied().zip(given).collect()
+        });
+        Self {
+            op: decision.op,
+            slot: decision.slot,
+            blueprint: decision.choice.blueprint.clone(),
+            blocked: decision.blocked.clone(),
+            probabilities,
+            value: policy.map(|policy| policy.value.0 as f32),
+            reward: decision.paid.as_ref().map(|paid| paid.reward.0 as f32),
+            reason: decision.reason.clone(),
+        }
+    }
+
+    /// `germinate conv_light in r0c1`, `wait`.
+    pub fn words(&self) -> String {
+        let op = self.op.to_string().to_lowercase().replace('_', " ");
+        let blueprint = self.blueprint.as_ref().map_or_else(String::new, |id| format!(" {id}"));
+        let slot = self.slot.map_or_else(String::new, |slot| format!(" in {slot}"));
+        format!("{op}{blueprint}{slot}")
+    }
+}
+
+/// A seed in a step.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct SeedPoint {
+    /// Its slot.
+    pub slot: SlotId,
+    /// Its stage.
+    pub stage: SeedStage,
+    /// Amplitude, 0..1.
+    pub alpha: f32,
+    /// Its gradients explode or vanish.
+    pub is_unhealthy: bool,
+}
+
+/// A step of an env.
+#[derive(Clone, Debug, PartialEq)]
+pub struct StepPoint {
+    /// From 1.
+    pub step: u32,
+    /// Percent.
+    pub accuracy: f32,
+    /// Of the training batches, percent.
+    pub train_accuracy: f32,
+    /// Nats, in validation.
+    pub loss: f32,
+    /// Host and occupied slots.
+    pub params: u64,
+    /// Occupied slots.
+    pub seeds: SmallVec<[SeedPoint; 4]>,
+    /// What followed.
+    pub decision: Option<DecisionPoint>,
+}
+
+/// How a seed ended.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum SeedEnd {
+    /// It stands in its slot.
+    Open,
+    /// It is a part of the network for good.
+    Committed,
+    /// It was removed.
+    Pruned {
+        /// In which step.
+        step: u32,
+        /// Why.
+        reason: PruneReason,
+        /// By whom.
+        initiator: Initiator,
+    },
+}
+
+/// The life of a seed.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SeedLife {
+    /// Its id.
+    pub id: String,
+    /// Where it stands.
+    pub slot: SlotId,
+    /// Id of its blueprint.
+    pub blueprint: String,
+    /// Trainable parameters.
+    pub params: u64,
+    /// Every stage that it entered, and in which step.
+    pub stages: Vec<(u32, SeedStage)>,
+    /// How it ended.
+    pub end: SeedEnd,
+    /// Accuracy with it minus accuracy without it, as last measured.
+    pub contribution: Option<Contribution>,
+    /// From the last `shapley` event, points.
+    pub shapley: Option<f64>,
+}
+
+impl SeedLife {
+    /// In which it was planted.
+    pub fn first_step(&self) -> u32 {
+        self.stages.first().map_or(0, |&(step, _)| step)
+    }
+
+    /// In which it was committed, if it was.
+    pub fn commit_step(&self) -> Option<u32> {
+        let commit = self.stages.iter().find(|(_, stage)| *stage == SeedStage::Committed);
+        commit.map(|&(step, _)| step)
+    }
+}
+
+/// What happened to the env as a whole.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Mark {
+    /// It was restored to the state behind this step.
+    Rollback(u32),
+}
+
+/// The course of an episode.
+#[derive(Clone, Debug, PartialEq)]
+pub struct EpisodeTrace {
+    /// Where its newest event stands.
+    pub at: EnvContext,
+    /// In order; of a record without step rows none.
+    pub steps: Vec<StepPoint>,
+    /// In the order of their germination.
+    pub seeds: Vec<SeedLife>,
+    /// Step and what happened.
+    pub marks: Vec<(u32, Mark)>,
+    /// What every measured combination of seeds reached, as last measured.
+    pub matrix: Option<CounterfactualMatrix>,
+    /// Its end.
+    pub finished: Option<EpisodeFinished>,
+}
+
+impl EpisodeTrace {
+    /// One that begins.
+    pub const fn new(at: EnvContext) -> Self {
+        Self {
+            at,
+            steps: Vec::new(),
+            seeds: Vec::new(),
+            marks: Vec::new(),
+            matrix: None,
+            finished: None,
+        }
+    }
+
+    /// Takes an event of its env.
+    pub fn apply(&mut self, event: &Event) {
+        let step = event.step.unwrap_or_default();
+        self.at.step = self.at.step.max(step);
+        match &event.payload {
+            Payload::EnvStep(row) => self.step(step, row),
+            Payload::Decision(decision) => {
+                if let Some(point) = self.steps.last_mut().filter(|point| point.step == step) {
+                    point.decision = Some(DecisionPoint::of(decision));
+                }
+            }
+            Payload::SeedGerminated(seed) => {
+                if let (Some(id), Some(slot)) = (&event.seed_id, event.slot) {
+                    self.seeds.push(SeedLife {
+                        id: id.clone(),
+                        slot,
+                        blueprint: seed.blueprint.clone(),
+                        params: seed.params,
+                        stages: vec![(step, SeedStage::Germinated)],
+                        end: SeedEnd::Open,
+                        contribution: None,
+                        shapley: None,
+                    });
+                }
+            }
+            Payload::SeedStageChanged(change) => self.with_seed(event, |seed| seed.stages.push((step, change.to))),
+            Payload::SeedCommitted(_) => self.with_seed(event, |seed| {
+                seed.end = SeedEnd::Committed;
+                if seed.commit_step().is_none() {
+                    seed.stages.push((step, SeedStage::Committed));
+                }
+            }),
+            Payload::SeedPruned(pruned) => self.with_seed(event, |seed| {
+                seed.end = SeedEnd::Pruned {
+                    step,
+                    reason: pruned.reason,
+                    initiator: pruned.initiator,
+                };
+            }),
+            Payload::CounterfactualMatrix(matrix) => self.measure(matrix),
+            Payload::Shapley(shapley) => {
+                for (id, value) in shapley.seed_ids.iter().zip(&shapley.values) {
+                    if let Some(seed) = self.seeds.iter_mut().find(|seed| seed.id == *id) {
+                        seed.shapley = Some(value.mean.0);
+                    }
+                }
+            }
+            Payload::GovernorRollback(rollback) => self.marks.push((step, Mark::Rollback(rollback.snapshot_step))),
+            Payload::EpisodeFinished(episode) => self.finished = Some(episode.clone()),
+            _ => {}
+        }
+    }
+
+    fn step(&mut self, step: u32, row: &EnvStep) {
+        if self.steps.len() == STEPS {
+            self.steps.pop();
+        }
+        let seeds = row.seeds.iter().map(|seed| SeedPoint {
+            slot: seed.slot,
+            stage: seed.stage,
+            alpha: seed.alpha.0 as f32,
+            is_unhealthy: seed.vanishing || seed.exploding,
+        });
+        self.steps.push(StepPoint {
+            step,
+            accuracy: row.val_accuracy.0 as f32,
+            train_accuracy: row.train_accuracy.0 as f32,
+            loss: row.val_loss.0 as f32,
+            params: row.params_total,
+            seeds: seeds.collect(),
+            decision: None,
+        });
+    }
+
+    fn with_seed(&mut self, event: &Event, change: impl FnOnce(&mut SeedLife)) {
+        let id = event.seed_id.as_deref();
+        if let Some(seed) = self.seeds.iter_mut().rev().find(|seed| Some(seed.id.as_str()) == id) {
+            change(seed);
+        }
+    }
+
+    fn measure(&mut self, matrix: &CounterfactualMatrix) {
+        for (player, id) in matrix.seed_ids.iter().enumerate() {
+            let Some(points) = matrix.contribution(player) else {
+                continue;
+            };
+            let standard_error = matrix.contribution_error(player);
+            if let Some(seed) = self.seeds.iter_mut().find(|seed| seed.id == *id) {
+                seed.contribution = Some(Contribution { points, standard_error });
+            }
+        }
+        self.matrix = Some(matrix.clone());
+    }
+
+    /// Validation accuracy with committed seeds alone where the episode is over, else of its newest step, percent.
+    pub fn accuracy(&self) -> Option<f64> {
+        let ended = self.finished.as_ref();
+        let ended = ended.map(|episode| episode.committed_accuracy.unwrap_or(episode.final_accuracy).0);
+        ended.or_else(|| self.steps.last().map(|step| f64::from(step.accuracy)))
+    }
+
+    /// The seed that stands in `slot`, the newest where several did.
+    pub fn seed_in(&self, slot: SlotId) -> Option<&SeedLife> {
+        let standing = |seed: &&SeedLife| seed.slot == slot && !matches!(seed.end, SeedEnd::Pruned { .. });
+        self.seeds.iter().rev().find(standing)
+    }
+
+    /// What was ordered, in order, without its steps: growth by growth, for telling one schedule from another.
+    pub fn order(&self) -> String {
+        let mut orders: Vec<(u32, String)> = Vec::new();
+        for seed in &self.seeds {
+            orders.push((seed.first_step(), format!("{} {}", seed.slot, seed.blueprint)));
+            match seed.end {
+                SeedEnd::Open => {}
+                SeedEnd::Committed => {
+                    let step = seed.commit_step().unwrap_or_default();
+                    orders.push((step, format!("commit {}", seed.slot)));
+                }
+                SeedEnd::Pruned { step, .. } => orders.push((step, format!("prune {}", seed.slot))),
+            }
+        }
+        orders.sort_by_key(|(step, _)| *step);
+        let orders: Vec<String> = orders.into_iter().map(|(_, order)| order).collect();
+        orders.join(", ")
+    }
+}
