@@ -30,6 +30,7 @@ mod sweep;
 mod run;
 mod resume;
 mod show;
+mod report;
 mod export;
 mod export_tables;
 mod validate;
@@ -42,7 +43,7 @@ use clap::Parser;
 
 use options::{
     Arguments, CheckRunOptions, Command, DiffOptions, EvalOptions, ExportOptions, ExportTablesOptions, GlobalOptions,
-    ListWhat, ResumeOptions, RunOptions, RunsOptions, ShowOptions,
+    ListWhat, ReportOptions, ResumeOptions, RunOptions, RunsOptions, ShowOptions,
 };
 use outcome::Outcome;
 use output::{print_note, refuse_in_json, shown};
@@ -152,6 +153,7 @@ fn execute(arguments: &Arguments, extension: &Extension) -> Result<Outcome, Reje
         Command::Sweep(options) => sweep::sweep(options, &context),
         Command::Runs(options) => runs::runs(options, &context),
         Command::Show(options) => show::show_run(options, &context),
+        Command::Report(options) => report::report(options, &context),
         Command::Export(options) => export::export(options, &context),
         Command::ExportTables(options) => export_tables::export_tables(options, &context),
         Command::Check(options) => check::check(options, &context),

@@ -101,6 +101,11 @@ const SHOW_EXAMPLES: &str = "\
 Examples:
   simic-engine show latest
   simic-engine show 20260131-1200 --json";
+const REPORT_EXAMPLES: &str = "\
+Examples:
+  simic-engine report latest                       report.html, which opens anywhere without a network
+  simic-engine report latest --follow              written anew while the run plays
+  simic-engine report 20260131-1200 -o mine.html";
 const EXPORT_EXAMPLES: &str = "\
 Examples:
   simic-engine export latest -o grown/                        the best network that the newest run has kept
@@ -228,6 +233,9 @@ pub enum Command {
     /// Print the summary of a run again; of one that has not ended, what there is so far.
     #[command(after_help = SHOW_EXAMPLES)]
     Show(ShowOptions),
+    /// Write a run as one HTML file: what grew where, when, worth what, and why the rest was pruned.
+    #[command(after_help = REPORT_EXAMPLES)]
+    Report(ReportOptions),
     /// Write a grown network, or the policy that grew it, as plain PyTorch.
     #[command(after_help = EXPORT_EXAMPLES)]
     Export(ExportOptions),
@@ -546,6 +554,21 @@ pub struct ShowOptions {
     /// Show the effect of growth instead: losses and gradients around germinations and commits, by kind of seed.
     #[arg(long)]
     pub growth: bool,
+    /// Folder in which the run is looked for [default: $SIMIC_ENGINE_RUNS or runs].
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
+}
+
+#[derive(Clone, Debug, Args)]
+pub struct ReportOptions {
+    /// The run's folder, its name or the beginning of it, or latest.
+    pub run: PathBuf,
+    /// The file to write; what is there is replaced.
+    #[arg(short = 'o', long = "output", value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    /// Write it anew while the run plays, until it ends.
+    #[arg(long)]
+    pub follow: bool,
     /// Folder in which the run is looked for [default: $SIMIC_ENGINE_RUNS or runs].
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,

@@ -12,7 +12,7 @@ use std::collections::VecDeque;
 use crate::telemetry::sinks::event_line;
 use crate::telemetry::{Event, LearnerUpdate, LiveState, Payload, Severity, Timestamp};
 
-pub use choices::{Choices, OpCounts, Planted};
+pub use choices::{Choices, OpCounts};
 pub use episodes::{EpisodePoint, Episodes, ModalOrder};
 pub use feed::{Feed, FeedError};
 pub use thinned::Thinned;
