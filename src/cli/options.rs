@@ -6,6 +6,7 @@ mod inspect;
 mod sweep;
 
 use std::io::IsTerminal;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
@@ -105,6 +106,7 @@ const REPORT_EXAMPLES: &str = "\
 Examples:
   simic-engine report latest                       report.html, which opens anywhere without a network
   simic-engine report latest --follow              written anew while the run plays
+  simic-engine report latest --http                at http://127.0.0.1:7860, up to date
   simic-engine report 20260131-1200 -o mine.html";
 const EXPORT_EXAMPLES: &str = "\
 Examples:
@@ -562,13 +564,16 @@ pub struct ShowOptions {
 #[derive(Clone, Debug, Args)]
 pub struct ReportOptions {
     /// The run's folder, its name or the beginning of it, or latest.
-    pub run: PathBuf,
-    /// The file to write; what is there is replaced.
+    pub run: Option<PathBuf>,
+    /// The file to write [default: report.html]; what is there is replaced.
     #[arg(short = 'o', long = "output", value_name = "FILE")]
     pub output: Option<PathBuf>,
     /// Write it anew while the run plays, until it ends.
     #[arg(long)]
     pub follow: bool,
+    /// Write nothing and show it to browsers on this machine, up to date, until Ctrl-C; without a run, the list of all.
+    #[arg(long, value_name = "ADDRESS", num_args = 0..=1, default_missing_value = "127.0.0.1:7860")]
+    pub http: Option<SocketAddr>,
     /// Folder in which the run is looked for [default: $SIMIC_ENGINE_RUNS or runs].
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,

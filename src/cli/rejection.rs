@@ -14,6 +14,7 @@ use crate::health::FileError;
 use crate::inspect::DiffError;
 use crate::network::NetworkError;
 use crate::record::FindRunError;
+use crate::report::ServeError;
 use crate::scenario::{Report, UnknownField};
 use crate::schema::NameError;
 use crate::sweep::{FolderError, LaunchError, PlanError, ReplicateError};
@@ -76,7 +77,7 @@ macro_rules! told {
 
 told! {
     String, FileError, NameError, UnknownField, DataError, NetworkError, PolicyError, FindRunError, ResumeError, FrozenPolicyError, ReadError,
-    ExportError, TableError, DiffError, FolderError, LaunchError, ReplicateError
+    ExportError, TableError, DiffError, FolderError, LaunchError, ReplicateError, ServeError
 }
 
 impl Rejection {

@@ -6,13 +6,13 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::named::{Named, held_run};
-use super::output::{print_error, show, show_json, width};
+use super::output::{print_error, show, show_either, show_json, width};
 use super::rejection::Rejection;
 use super::{Context, Outcome, ShowOptions, sweep};
 use crate::keep::NetworkShelf;
 use crate::record::{ListedState, RunEntry};
-use crate::report::{GrowthEffects, run_results, summary};
-use crate::telemetry::{EVENTS_FILE, Event, EventReader, LiveState, Payload, ReadError, RunFinished};
+use crate::report::{Feed, run_results, summary};
+use crate::telemetry::RunFinished;
 
 /// A run for programs to read.
 #[derive(Serialize)]
@@ -81,20 +81,28 @@ pub fn show_run(options: &ShowOptions, context: &Context) -> Result<Outcome, Rej
         Named::Sweep(folder, plan) => return sweep::show_results(&folder, &plan, context),
         Named::Run(place) => held_run(place)?,
     };
+    let mut feed = Feed::new(&place);
+    if let Err(error) = feed.poll() {
+        print_error(
+            context.global,
+            format_args!("{error}; what follows is from the events before"),
+        );
+    }
+    let (live, growth) = (&feed.state.live, &feed.state.growth_effects);
     if options.growth {
-        return Ok(show_growth(&place, context));
+        return Ok(show_either(context.global, &growth.summaries(), || {
+            growth.table(width())
+        }));
     }
     let entry = RunEntry::read(&place);
     let has_ended = matches!(
         entry.state,
         ListedState::Completed | ListedState::Interrupted | ListedState::Failed
     );
-    let mut live = LiveState::default();
-    fold(&place, context, |event| live.apply(&event));
     if context.global.json {
         return Ok(show_json(&Shown {
             entry,
-            results: run_results(&live),
+            results: run_results(live),
             networks: Networks::of(&place),
             finished: live.finished.clone().filter(|_| has_ended),
         }));
@@ -107,41 +115,8 @@ pub fn show_run(options: &ShowOptions, context: &Context) -> Result<Outcome, Rej
     let networks = Networks::of(&place).line();
     Ok(show(format_args!(
         "{standing}{}{networks}",
-        summary(&live, &place, width())
+        summary(live, &place, width())
     )))
-}
-
-fn show_growth(place: &Path, context: &Context) -> Outcome {
-    let mut growth_effects = GrowthEffects::default();
-    fold(place, context, |event| {
-        if let Payload::GrowthEffect(effect) = event.payload {
-            growth_effects.take(effect);
-        }
-    });
-    if context.global.json {
-        return show_json(&growth_effects.summaries());
-    }
-    show(growth_effects.table(width()))
-}
-
-/// Passes on all events that can be read, and reports the error that keeps the rest from being read.
-fn fold(directory: &Path, context: &Context, mut take: impl FnMut(Event)) {
-    // A run without events yet.
-    if !directory.join(EVENTS_FILE).exists() {
-        return;
-    }
-    let mut read = || -> Result<(), ReadError> {
-        for event in EventReader::open(directory)? {
-            take(event?);
-        }
-        Ok(())
-    };
-    if let Err(error) = read() {
-        print_error(
-            context.global,
-            format_args!("{error}; what follows is from the events before"),
-        );
-    }
 }
 
 /// Of a run that failed before its first event.

@@ -6,14 +6,18 @@ use std::fmt::Write;
 use serde::Serialize;
 
 use super::table::Table;
+use super::thinned::Thinned;
 use super::words::{cell, number};
 use crate::growth::SeedStage;
 use crate::telemetry::GrowthEffect;
 use crate::telemetry::statistics::{mean_and_std, median};
 
+/// Events of a kind that are kept; of more, as many evenly spread.
+const KEPT: usize = 2048;
+
 /// Growth events, by the stage that was entered, the blueprint and how the seeds were initialized.
-#[derive(Clone, Debug, Default)]
-pub struct GrowthEffects(BTreeMap<(SeedStage, String, &'static str), Vec<GrowthEffect>>);
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct GrowthEffects(BTreeMap<(SeedStage, String, &'static str), Thinned<GrowthEffect>>);
 
 /// The effect of the growth events of one kind.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -25,7 +29,7 @@ pub struct GrowthSummary {
     /// How the seeds were initialized.
     pub init: &'static str,
     /// Events that were recorded.
-    pub events: usize,
+    pub events: u64,
     /// Validation loss of the next step less that of the event's, nats; of the events of which both are known.
     pub loss_change: Option<Change>,
     /// The same of the accuracy, points.
@@ -58,7 +62,8 @@ impl GrowthEffects {
     /// Adds an event.
     pub fn take(&mut self, data: GrowthEffect) {
         let kind = (data.entered, data.blueprint.clone(), data.init.name());
-        self.0.entry(kind).or_default().push(data);
+        let events = self.0.entry(kind).or_insert_with(|| Thinned::new(KEPT));
+        events.push(data);
     }
 
     /// One for each kind, germinations first.
@@ -70,7 +75,7 @@ impl GrowthEffects {
                 entered: entered.name(),
                 blueprint: blueprint.clone(),
                 init,
-                events: events.len(),
+                events: events.seen(),
                 loss_change: changes(|data| Some(data.after?.loss.0 - data.before.loss.0)),
                 accuracy_change: changes(|data| Some(data.after?.accuracy.0 - data.before.accuracy.0)),
                 gradient_ratio: [
@@ -114,7 +119,7 @@ impl GrowthEffects {
 }
 
 /// Numbers that are there and finite.
-fn known(events: &[GrowthEffect], of: fn(&GrowthEffect) -> Option<f64>) -> Vec<f64> {
+fn known(events: &Thinned<GrowthEffect>, of: fn(&GrowthEffect) -> Option<f64>) -> Vec<f64> {
     let values = events.iter().filter_map(of);
     values.filter(|value| value.is_finite()).collect()
 }

@@ -1,7 +1,6 @@
 //! The state behind every view: the events of a run, from its beginning or while they are written, folded into plain data of
 //! bounded size. Reports, the terminal, `show` and the summary are drawn from it and from nothing else that happened.
 
-mod thinned;
 mod trace;
 mod episodes;
 mod choices;
@@ -9,13 +8,14 @@ mod feed;
 
 use std::collections::VecDeque;
 
+use super::growth::GrowthEffects;
+use super::thinned::Thinned;
 use crate::telemetry::sinks::event_line;
 use crate::telemetry::{Event, LearnerUpdate, LiveState, Payload, Severity, Timestamp};
 
 pub use choices::{Choices, OpCounts};
 pub use episodes::{EpisodePoint, Episodes, ModalOrder};
 pub use feed::{Feed, FeedError};
-pub use thinned::Thinned;
 pub use trace::{EpisodeTrace, Mark, SeedEnd, SeedLife, StepPoint};
 
 /// Updates of the policy that are kept.
@@ -47,6 +47,8 @@ pub struct ViewState {
     pub choices: Choices,
     /// Updates of the policy, with their round, thinned.
     pub updates: Thinned<(u32, LearnerUpdate)>,
+    /// What growth did to losses and gradients.
+    pub growth_effects: GrowthEffects,
     /// The newest events that people read, the newest last.
     pub log: VecDeque<LogLine>,
 }
@@ -58,6 +60,7 @@ impl Default for ViewState {
             episodes: Episodes::default(),
             choices: Choices::default(),
             updates: Thinned::new(UPDATES),
+            growth_effects: GrowthEffects::default(),
             log: VecDeque::new(),
         }
     }
@@ -76,6 +79,7 @@ impl ViewState {
                     self.choices.take(trace);
                 }
             }
+            Payload::GrowthEffect(effect) => self.growth_effects.take(effect.clone()),
             Payload::LearnerUpdate(update) => {
                 let round = event.round.unwrap_or_default();
                 self.updates.push((round, update.clone()));
@@ -101,3 +105,6 @@ impl ViewState {
         });
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -8,5 +8,7 @@ mod network;
 mod learning;
 mod growth;
 mod run;
+mod list;
 
+pub use list::list_page;
 pub use run::{RunPage, run_page};

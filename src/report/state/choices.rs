@@ -3,9 +3,9 @@
 
 use std::collections::BTreeMap;
 
-use super::thinned::Thinned;
 use super::trace::{EpisodeTrace, SeedEnd};
 use crate::growth::{LifecycleOp, PruneReason, SlotId};
+use crate::report::thinned::Thinned;
 use crate::telemetry::{Event, Payload};
 
 /// Steps of an episode that are told apart; later ones count as the last.

@@ -3,8 +3,8 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use super::thinned::Thinned;
 use super::trace::EpisodeTrace;
+use crate::report::thinned::Thinned;
 use crate::telemetry::{EpisodeEnd, EpisodeFinished, Event, Payload};
 
 /// Points of episodes that are kept.

@@ -80,3 +80,6 @@ impl Feed {
         Ok(read > 0)
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -54,6 +54,6 @@ fn the_script_is_given_null_for_what_is_missing() {
         .data();
 
     assert_eq!(id, "c");
-    assert_eq!(data["series"][0]["values"], json!([null, 0.33333]));
+    assert_eq!(data["series"][0]["values"], json!([null, 0.333333]));
     assert_eq!(data["levels"], json!([{ "value": 2.0, "name": "never grew" }]));
 }

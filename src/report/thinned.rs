@@ -60,3 +60,6 @@ impl<T> Thinned<T> {
         self.seen
     }
 }
+
+#[cfg(test)]
+mod tests;

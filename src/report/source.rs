@@ -1,0 +1,93 @@
+//! What pages of a run are made from: its events as they come, the best network that it has kept, and how it was begun.
+
+use std::path::Path;
+
+use serde::Deserialize;
+
+use super::html::{RunPage, run_page};
+use super::state::{Feed, ViewState};
+use crate::keep::NetworkShelf;
+use crate::network::GrownNetwork;
+use crate::record::{MANIFEST_FILE, RunEntry, SOURCE_FILE};
+
+/// A run of which pages are made.
+pub struct RunSource {
+    feed: Feed,
+    best: Option<GrownNetwork>,
+    command: String,
+    scenario: String,
+    problem: Option<String>,
+    version: u64,
+}
+
+impl RunSource {
+    /// Of the run in `place`; its events are not read yet.
+    pub fn new(place: &Path) -> Self {
+        #[derive(Default, Deserialize)]
+        struct Typed {
+            command_line: Vec<String>,
+        }
+        // Of a run that ended before it had written them there is nothing to show.
+        let text = |file: &str| std::fs::read_to_string(place.join(file)).unwrap_or_default();
+        let typed: Typed = serde_json::from_str(&text(MANIFEST_FILE)).unwrap_or_default();
+        Self {
+            feed: Feed::new(place),
+            best: None,
+            command: typed.command_line.join(" "),
+            scenario: text(SOURCE_FILE),
+            problem: None,
+            version: 0,
+        }
+    }
+
+    /// Reads what is new.
+    pub fn poll(&mut self) {
+        let rounds = self.feed.state.live.rounds.len();
+        let problem = self.feed.poll().map_or_else(
+            |error| Some(error.to_string()),
+            |is_new| {
+                self.version += u64::from(is_new);
+                None
+            },
+        );
+        self.version += u64::from(problem != self.problem);
+        self.problem = problem;
+        if self.best.is_none() || rounds != self.feed.state.live.rounds.len() {
+            // None of a folder or of files that cannot be read; `check` says why.
+            self.best = NetworkShelf::of(self.feed.folder()).best().ok().flatten();
+        }
+    }
+
+    /// Grows whenever there is more to see.
+    pub const fn version(&self) -> u64 {
+        self.version
+    }
+
+    /// What kept some of the record from being read.
+    pub fn problem(&self) -> Option<&str> {
+        self.problem.as_deref()
+    }
+
+    /// What was read so far.
+    pub const fn state(&self) -> &ViewState {
+        &self.feed.state
+    }
+
+    /// Whether more is to be expected: a process says that it plays the run.
+    pub fn goes_on(&self) -> bool {
+        self.problem.is_none() && RunEntry::read(self.feed.folder()).state.is_played()
+    }
+
+    /// The page as it stands. `is_live`: it is served.
+    pub fn page(&self, is_live: bool) -> String {
+        run_page(&RunPage {
+            folder: self.feed.folder(),
+            state: &self.feed.state,
+            best: self.best.as_ref(),
+            command: &self.command,
+            scenario: &self.scenario,
+            problem: self.problem(),
+            is_live,
+        })
+    }
+}

@@ -1,0 +1,33 @@
+use super::*;
+
+fn thinned(items: u64, capacity: usize) -> Vec<u64> {
+    let mut series = Thinned::new(capacity);
+    (0..items).for_each(|item| series.push(item));
+    assert_eq!(series.seen(), items);
+    series.iter().copied().collect()
+}
+
+#[test]
+fn what_fits_is_kept_whole() {
+    assert_eq!(thinned(4, 4), [0, 1, 2, 3]);
+}
+
+#[test]
+fn what_does_not_fit_is_thinned_evenly() {
+    assert_eq!(thinned(5, 4), [0, 2, 4]);
+    assert_eq!(thinned(6, 4), [0, 2, 4, 5]);
+    assert_eq!(thinned(9, 4), [0, 4, 8]);
+}
+
+#[test]
+fn the_first_and_the_newest_are_always_there_and_the_size_is_bounded() {
+    for items in 1..600 {
+        for capacity in [2, 3, 7, 50] {
+            let kept = thinned(items, capacity);
+
+            assert!(kept.len() <= capacity + 1, "{items} items, {capacity} kept: {kept:?}");
+            assert_eq!((kept.first(), kept.last()), (Some(&0), Some(&(items - 1))));
+            assert!(kept.is_sorted_by(|a, b| a < b));
+        }
+    }
+}
