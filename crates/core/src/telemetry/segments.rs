@@ -1,7 +1,7 @@
 //! Where a run keeps its events: one a line in `events.jsonl`, and what stood there before it grew too long in closed
 //! segments, `events-0001.jsonl.zst` and on. Readers see the lines of all of them in order, one in memory at a time.
 
-use std::fs::File;
+use std::fs::{File, Metadata};
 use std::io::{self, BufRead, BufReader, ErrorKind, Read};
 use std::path::{Path, PathBuf};
 
@@ -83,7 +83,7 @@ pub(super) fn last_closed(folder: &Path) -> Result<Vec<u8>, FileError> {
     let segments = closed_segments(folder)?;
     let mut text = Vec::new();
     if segments > 0 {
-        let (path, file) = open_segment(folder, segments, segments + 1)?;
+        let Segment { path, file, .. } = open_segment(folder, segments, segments + 1)?;
         file.take(LINE_BYTES).read_to_end(&mut text).at(&path)?;
     }
     Ok(text)
@@ -174,6 +174,8 @@ pub struct EventLines {
     line: Vec<u8>,
     number: usize,
     start: u64,
+    /// The file of the open segment, once it is read.
+    opened: Option<Metadata>,
 }
 
 impl EventLines {
@@ -181,7 +183,7 @@ impl EventLines {
     /// There is no `events.jsonl` in `folder`, or a file that cannot be opened.
     pub fn open(folder: &Path) -> Result<Self, FileError> {
         let segments = closed_segments(folder)?.saturating_add(1);
-        let (path, file) = open_segment(folder, 1, segments)?;
+        let Segment { path, file, opened } = open_segment(folder, 1, segments)?;
         Ok(Self {
             folder: folder.into(),
             path,
@@ -191,6 +193,7 @@ impl EventLines {
             line: Vec::new(),
             number: 0,
             start: 0,
+            opened,
         })
     }
 
@@ -214,10 +217,16 @@ impl EventLines {
             if self.segment == self.segments {
                 return Ok(false);
             }
-            self.segment += 1;
-            (self.path, self.file) = open_segment(&self.folder, self.segment, self.segments)?;
-            (self.number, self.start) = (0, 0);
+            self.enter_next()?;
         }
+    }
+
+    fn enter_next(&mut self) -> Result<(), FileError> {
+        self.segment += 1;
+        let next = open_segment(&self.folder, self.segment, self.segments)?;
+        (self.path, self.file, self.opened) = (next.path, next.file, next.opened);
+        (self.number, self.start) = (0, 0);
+        Ok(())
     }
 
     /// Moves on to the next whole line of a record that is still written; false if there is none yet.
@@ -243,9 +252,7 @@ impl EventLines {
             if self.line.is_empty() {
                 self.number -= 1;
                 if self.segment < self.segments {
-                    self.segment += 1;
-                    (self.path, self.file) = open_segment(&self.folder, self.segment, self.segments)?;
-                    (self.number, self.start) = (0, 0);
+                    self.enter_next()?;
                     continue;
                 }
             }
@@ -258,10 +265,22 @@ impl EventLines {
         }
     }
 
-    /// Whether the open segment is shorter than what was read of it: it is another one.
+    /// Whether another record has taken the place of the one that is followed: that of a run that was resumed from before its
+    /// end.
     pub fn is_replaced(&self) -> bool {
-        let length = self.folder.join(EVENTS_FILE).metadata().map(|file| file.len());
-        self.segment == self.segments && length.is_ok_and(|length| length < self.place().bytes)
+        let Ok(now) = self.folder.join(EVENTS_FILE).metadata() else {
+            return false;
+        };
+        // Asked after the file, which is another one as soon as a segment is closed.
+        let Ok(closed) = closed_segments(&self.folder) else {
+            return false;
+        };
+        let is_same = self
+            .opened
+            .as_ref()
+            .is_none_or(|opened| storage::are_one_file(opened, &now));
+        let is_open = self.segment == self.segments && closed.saturating_add(1) == self.segments;
+        closed.saturating_add(1) < self.segments || is_open && !(is_same && now.len() >= self.place().bytes)
     }
 
     /// The line with its end.
@@ -302,15 +321,30 @@ impl EventLines {
     }
 }
 
-fn open_segment(folder: &Path, number: u32, segments: u32) -> Result<(PathBuf, Box<dyn BufRead + Send>), FileError> {
+/// A file of lines.
+struct Segment {
+    path: PathBuf,
+    file: Box<dyn BufRead + Send>,
+    /// Of the open one.
+    opened: Option<Metadata>,
+}
+
+fn open_segment(folder: &Path, number: u32, segments: u32) -> Result<Segment, FileError> {
     if number == segments {
         let path = folder.join(EVENTS_FILE);
-        let file = BufReader::new(File::open(&path).at(&path)?);
-        return Ok((path, Box::new(file)));
+        let file = File::open(&path).at(&path)?;
+        let opened = Some(file.metadata().at(&path)?);
+        let file = Box::new(BufReader::new(file));
+        return Ok(Segment { path, file, opened });
     }
     let path = closed_segment(folder, number);
     let decoder = File::open(&path).and_then(zstd::stream::Decoder::new).at(&path)?;
-    Ok((path, Box::new(BufReader::new(decoder))))
+    let file = Box::new(BufReader::new(decoder));
+    Ok(Segment {
+        path,
+        file,
+        opened: None,
+    })
 }
 
 #[cfg(test)]

@@ -128,3 +128,49 @@ fn a_record_that_is_cut_ends_there_and_the_rest_is_kept_aside() {
         assert_eq!(closed.count(), kept - 1);
     }
 }
+
+/// Whole lines that have come since the last time; headers are left out.
+fn followed(lines: &mut EventLines) -> Vec<String> {
+    let mut found = Vec::new();
+    while lines.follow().unwrap() {
+        let line = String::from_utf8(lines.line().to_vec()).unwrap();
+        found.extend((!line.contains("header")).then(|| line.trim_end().to_owned()));
+    }
+    found
+}
+
+#[test]
+fn a_record_that_grows_is_followed_over_the_ends_of_its_segments() {
+    let folder = record();
+    let open = folder.path().join(EVENTS_FILE);
+    let mut lines = EventLines::open(folder.path()).unwrap();
+    assert_eq!(followed(&mut lines), ALL);
+
+    append(&open, "{\"seq\":4}\n{\"se");
+    assert_eq!(followed(&mut lines), ["{\"seq\":4}"]);
+    append(&open, "q\":5}\n{\"seq\":6}\n");
+    close_segment(folder.path(), 3, &header_line("run", false, 3).unwrap()).unwrap();
+    append(&open, "{\"seq\":7}\n");
+
+    assert!(!lines.is_replaced());
+    assert_eq!(followed(&mut lines), ["{\"seq\":5}", "{\"seq\":6}", "{\"seq\":7}"]);
+    assert_eq!(lines.path(), open);
+    assert_eq!(lines.number(), 2);
+}
+
+#[test]
+fn a_record_that_was_cut_is_another_one_even_once_it_is_longer() {
+    let folder = record();
+    let open = folder.path().join(EVENTS_FILE);
+    let mut lines = EventLines::open(folder.path()).unwrap();
+    followed(&mut lines);
+    append(&open, "{\"seq\":4}\n");
+    let place = lines.place();
+    followed(&mut lines);
+    assert!(!lines.is_replaced());
+
+    cut_record(folder.path(), place).unwrap();
+    append(&open, "{\"seq\":4,\"again\":true}\n{\"seq\":5}\n");
+
+    assert!(lines.is_replaced());
+}
