@@ -17,6 +17,7 @@ mod import;
 mod keep;
 mod inside_rounds;
 mod language;
+mod phases;
 mod prior_art;
 mod recorded;
 mod regression_bands;

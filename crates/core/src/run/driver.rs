@@ -2,8 +2,9 @@
 
 use bevy_app::App;
 use bevy_ecs::prelude::*;
+use bevy_ecs::schedule::ScheduleLabel;
 
-use super::guarded::run;
+use super::guarded;
 use super::parts::check_parts;
 use super::{RoundLimit, StopRequest, StopSignal};
 use crate::clock::RunClock;
@@ -11,6 +12,7 @@ use crate::env::{EpisodeStats, Experiment};
 use crate::health::{EngineError, Position, RunHealth};
 use crate::scenario::StopAt;
 use crate::schedule::*;
+use crate::telemetry::{Phase, PhaseClock};
 use crate::unfinished::UnfinishedRound;
 
 /// Plays the run that an app holds, step by step.
@@ -68,18 +70,18 @@ impl Driver {
         let (next, moment) = match self {
             Self::Ready => {
                 check_parts(world).map_err(|failure| failure.during("start-up", Position::default()))?;
-                run(world, Startup);
+                guarded::run(world, Startup);
                 (Self::BetweenRounds, DriverStep::Started)
             }
             Self::BetweenRounds if begins_round(world) => {
-                run(world, RoundStart);
+                run(world, RoundStart, Phase::Reset);
                 if is_unfinished(world) {
-                    run(world, RestoreRound);
+                    run(world, RestoreRound, Phase::Checkpoint);
                 }
                 (Self::InRound, DriverStep::RoundBegun)
             }
             Self::BetweenRounds => {
-                run(world, Shutdown);
+                guarded::run(world, Shutdown);
                 (Self::Over, DriverStep::Over)
             }
             Self::InRound if begins_step(world) => {
@@ -87,7 +89,7 @@ impl Driver {
                 (Self::InRound, DriverStep::StepPlayed)
             }
             Self::InRound => {
-                run(world, RoundEnd);
+                run(world, RoundEnd, Phase::Update);
                 (Self::BetweenRounds, DriverStep::RoundEnded)
             }
             Self::Over => (Self::Over, DriverStep::Over),
@@ -126,16 +128,23 @@ fn begins_step(world: &mut World) -> bool {
 }
 
 fn play_step(world: &mut World) {
-    run(world, StepStart);
-    run(world, Batches);
-    run(world, StepSync);
-    run(world, Assess);
-    run(world, Decide);
-    run(world, Act);
-    run(world, StepEnd);
+    run(world, StepStart, Phase::Reset);
+    run(world, Batches, Phase::Train);
+    run(world, StepSync, Phase::Sync);
+    run(world, Assess, Phase::Assess);
+    run(world, Decide, Phase::Decide);
+    run(world, Act, Phase::Act);
+    run(world, StepEnd, Phase::Record);
     if is_unfinished(world) {
-        run(world, SaveRound);
+        run(world, SaveRound, Phase::Checkpoint);
     }
+}
+
+/// A schedule of a round. Its time is that of `phase`, but for what its systems know better.
+fn run(world: &mut World, schedule: impl ScheduleLabel, phase: Phase) {
+    world.resource_mut::<PhaseClock>().enter(phase);
+    guarded::run(world, schedule);
+    world.resource_mut::<PhaseClock>().enter(None);
 }
 
 /// Whether the current round is to be saved, or to be resumed from a checkpoint.
