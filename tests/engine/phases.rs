@@ -29,7 +29,9 @@ fn the_phases_of_a_round_explain_its_time() {
     let (mut wall, mut explained) = (0.0, 0.0);
     for perf in perfs(&lines) {
         let phases = perf["phases_ms"].as_object().expect("the phases");
-        let used = ["reset", "train", "validate", "sync", "assess", "decide", "act", "record"];
+        let used = [
+            "reset", "train", "validate", "sync", "assess", "decide", "act", "record",
+        ];
         for phase in used {
             assert!(number(&phases[phase]) > 0.0, "{phase} of {perf}");
         }

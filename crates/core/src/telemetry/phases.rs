@@ -44,8 +44,18 @@ impl RoundTime {
     /// For the round's event.
     pub fn phases(&self) -> PhaseTimes {
         let explained: Duration = self.phases.iter().sum();
-        let [reset, train, validate, sync, assess, decide, act, record, update, checkpoint] =
-            self.phases.map(milliseconds);
+        let [
+            reset,
+            train,
+            validate,
+            sync,
+            assess,
+            decide,
+            act,
+            record,
+            update,
+            checkpoint,
+        ] = self.phases.map(milliseconds);
         PhaseTimes {
             reset,
             train,
