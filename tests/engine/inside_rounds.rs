@@ -130,7 +130,7 @@ fn a_component_of_an_application_is_resumed_with_its_run() {
 }
 
 /// Rounds and steps of the checkpoints that the record tells of.
-fn told(run: &Path) -> Vec<(u64, Option<u64>)> {
+pub fn told(run: &Path) -> Vec<(u64, Option<u64>)> {
     let lines = lines(run);
     let saved = lines.iter().filter(|line| line["type"] == "checkpoint_saved");
     saved

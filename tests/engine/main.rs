@@ -3,6 +3,7 @@
 mod action_space;
 mod checkpoints;
 mod coalitions;
+mod commands;
 mod compute;
 mod custom_data;
 mod custom_names;

@@ -17,8 +17,9 @@ use crate::growth::Topology;
 use crate::health::Failure;
 use crate::learner::{LastUpdate, PolicyLearner, ValueUnits, is_between_rollouts};
 use crate::reward::{EpisodeReward, RewardHorizon, StepReward, episode_rewards, round_rewards};
+use crate::run::{CommandInbox, take_command};
 use crate::scenario::GateConfig;
-use crate::schedule::{AddWork, RoundEnd, RoundStart, Startup, StepEnd, Work};
+use crate::schedule::{AddWork, Paused, RoundEnd, RoundStart, Startup, StepEnd, Work};
 use crate::seed::{BlueprintRegistry, Growth};
 use crate::telemetry::statistics::Plateau;
 use crate::telemetry::{
@@ -60,6 +61,13 @@ impl Plugin for RecordPlugin {
             .add_work_if(RoundEnd, Work::StopEarly, stop_early, round_is_complete)
             .add_work(RoundStart, Work::BeginRound, begin_record)
             .add_work(StepEnd, Work::EmitStep, emit_step)
+            .add_work_if(
+                StepEnd,
+                Work::TakeCommand,
+                take_command,
+                resource_exists::<CommandInbox>,
+            )
+            .add_work_if(Paused, Work::TakeCommand, take_command, resource_exists::<CommandInbox>)
             .add_work(RoundEnd, Work::RecordEpisodes, record_episodes)
             .add_work_if(RoundEnd, Work::RoundStats, round_stats, round_is_complete)
             .add_work(RoundEnd, Work::StopIfRecordFails, stop_if_record_fails)
@@ -197,11 +205,7 @@ const UNMEASURED: ValMetrics = ValMetrics {
     accuracy_percent: f64::NAN,
 };
 
-pub(crate) fn record_episodes(
-    envs: Query<RecordedEnv>,
-    mut phases: ResMut<PhaseClock>,
-    mut record: RecordContext,
-) {
+pub(crate) fn record_episodes(envs: Query<RecordedEnv>, mut phases: ResMut<PhaseClock>, mut record: RecordContext) {
     phases.enter(Phase::Record);
     let success = record.experiment.task.success_accuracy;
     for env in &envs {
@@ -385,7 +389,11 @@ pub(crate) fn stop_early(
         rule.min_delta,
         plateau.length()
     );
-    outbox.push(Event::run(Note { text, author: None }));
+    outbox.push(Event::run(Note {
+        text,
+        author: None,
+        command: None,
+    }));
     hub.flush(&mut outbox);
 }
 

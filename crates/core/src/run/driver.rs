@@ -1,12 +1,14 @@
 //! The loop: which schedule runs when. All behaviour is in systems.
 
+use std::time::Duration;
+
 use bevy_app::App;
 use bevy_ecs::prelude::*;
 use bevy_ecs::schedule::ScheduleLabel;
 
 use super::guarded;
 use super::parts::check_parts;
-use super::{RoundLimit, StopRequest, StopSignal};
+use super::{CommandInbox, RoundLimit, StopRequest, StopSignal};
 use crate::clock::RunClock;
 use crate::env::{EpisodeStats, Experiment};
 use crate::health::{EngineError, Position, RunHealth};
@@ -14,6 +16,9 @@ use crate::scenario::StopAt;
 use crate::schedule::*;
 use crate::telemetry::{Phase, PhaseClock};
 use crate::unfinished::UnfinishedRound;
+
+/// How often a paused run looks for a command, or for a signal.
+const MOMENT: Duration = Duration::from_millis(100);
 
 /// Plays the run that an app holds, step by step.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -38,6 +43,8 @@ pub enum DriverStep {
     RoundBegun,
     /// A step of every env has been played.
     StepPlayed,
+    /// Nothing for a moment: a command has paused the run.
+    Paused,
     /// A round has ended.
     RoundEnded,
     /// `Shutdown` has run: nothing follows.
@@ -56,7 +63,7 @@ impl Driver {
             match self.advance(app)? {
                 DriverStep::StepPlayed => return Ok(true),
                 DriverStep::Over => return Ok(false),
-                DriverStep::Started | DriverStep::RoundBegun | DriverStep::RoundEnded => {}
+                DriverStep::Started | DriverStep::RoundBegun | DriverStep::Paused | DriverStep::RoundEnded => {}
             }
         }
     }
@@ -83,6 +90,10 @@ impl Driver {
             Self::BetweenRounds => {
                 guarded::run(world, Shutdown);
                 (Self::Over, DriverStep::Over)
+            }
+            Self::InRound if is_paused(world) => {
+                wait(world);
+                (Self::InRound, DriverStep::Paused)
             }
             Self::InRound if begins_step(world) => {
                 play_step(world);
@@ -135,9 +146,35 @@ fn play_step(world: &mut World) {
     run(world, Decide, Phase::Decide);
     run(world, Act, Phase::Act);
     run(world, StepEnd, Phase::Record);
+    save_if_asked(world);
+}
+
+fn save_if_asked(world: &mut World) {
     if is_unfinished(world) {
         run(world, SaveRound, Phase::Checkpoint);
     }
+}
+
+fn is_paused(world: &World) -> bool {
+    is_running(world)
+        && world
+            .get_resource::<CommandInbox>()
+            .is_some_and(|inbox| inbox.is_paused)
+}
+
+/// A moment of a pause, which belongs to no round. A stop ends the pause, and has the checkpoint that it has behind a step.
+fn wait(world: &mut World) {
+    std::thread::sleep(MOMENT);
+    guarded::run(world, Paused);
+    world.resource_mut::<PhaseClock>().skip();
+    if is_stopping(world) {
+        world.resource_mut::<CommandInbox>().is_paused = false;
+        let run = &world.resource::<Experiment>().scenario.run;
+        if run.stop_at == StopAt::Step && run.keeps_unfinished_rounds() && has_active_env(world) {
+            world.init_resource::<UnfinishedRound>();
+        }
+    }
+    save_if_asked(world);
 }
 
 /// A schedule of a round. Its time is that of `phase`, but for what its systems know better.

@@ -20,6 +20,8 @@ pub enum RunState {
     Starting,
     /// Rounds are played.
     Running,
+    /// It waits between two steps, as a command has asked it to.
+    Paused,
     /// It was asked to stop and ends its work.
     Stopping,
     /// All rounds were played.
@@ -247,6 +249,9 @@ pub struct Note {
     /// Who made it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub author: Option<String>,
+    /// The word of the command that it answers; only the process that plays the run writes such notes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub command: Option<String>,
 }
 
 /// A value of a plugin's event.
