@@ -21,6 +21,8 @@ const SEEDS_SHOWN: usize = 16;
 const TERMS_SHOWN: usize = 4;
 /// Hosts of the front of accuracy and size that are shown, the best and the smallest among them.
 const FRONT_SHOWN: usize = 5;
+/// Phases of a round shown, those that take longest.
+const PHASES_SHOWN: usize = 5;
 /// Before what a line is about.
 const LABEL_WIDTH: usize = 15;
 
@@ -352,11 +354,30 @@ fn footer(live: &LiveState, directory: &Path, width: usize) -> Option<String> {
             "throughput     {steps:.1} env-steps/s, {samples:.0} training samples/s{wall}"
         );
     }
+    text.extend(time(&live.rounds, width));
     if let Some(error) = live.finished.as_ref().and_then(|run| run.error.as_ref()) {
         text += &said("stopped by", error, width);
     }
     _ = writeln!(text, "run directory  {}", directory.display());
     Some(text)
+}
+
+/// `train 61 %, validate 22 %, …`: where the time of the rounds went.
+fn time(rounds: &[RoundResult], width: usize) -> Option<String> {
+    let mut measured = rounds.iter().filter_map(|round| round.data.perf.phases_ms);
+    let mut sums = measured.next()?.named();
+    for phases in measured {
+        for ((_, sum), (_, time)) in sums.iter_mut().zip(phases.named()) {
+            sum.0 += time.0;
+        }
+    }
+    let whole: f64 = sums.iter().map(|(_, time)| time.0).sum();
+    let mut shares = sums.map(|(name, time)| (name, 100.0 * time.0 / whole));
+    shares.sort_by(|(_, a), (_, b)| b.total_cmp(a));
+    // Shares that are not shown as 0 %.
+    let shown = shares.iter().take(PHASES_SHOWN).filter(|(_, share)| *share >= 0.5);
+    let entries: Vec<String> = shown.map(|(name, share)| format!("{name} {share:.0} %")).collect();
+    (!entries.is_empty()).then(|| listed("time", &entries, width))
 }
 
 #[cfg(test)]

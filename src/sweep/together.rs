@@ -95,7 +95,7 @@ impl<'a> Game<'a> {
         match engine.advance() {
             ControlFlow::Continue(DriverStep::RoundBegun) => self.is_in_round[arm] = true,
             ControlFlow::Continue(DriverStep::RoundEnded) => self.is_in_round[arm] = false,
-            ControlFlow::Continue(DriverStep::Started | DriverStep::StepPlayed | DriverStep::Over) => {}
+            ControlFlow::Continue(_) => {}
             ControlFlow::Break(report) => {
                 self.is_in_round[arm] = false;
                 if report.failure.is_some() {

@@ -14,7 +14,7 @@ use crate::support::{assert_same_run, lines};
 const STEPS: u32 = 8;
 
 /// Rollbacks, and seeds that come and go.
-fn scenario(intervals: &str) -> String {
+pub fn scenario(intervals: &str) -> String {
     format!(
         r#"(
             name: "inside",
@@ -31,13 +31,13 @@ fn scenario(intervals: &str) -> String {
     )
 }
 
-fn directory(report: &RunReport) -> PathBuf {
+pub fn directory(report: &RunReport) -> PathBuf {
     assert!(report.failure.is_none(), "{:?}", report.failure);
     report.record.as_ref().expect("it was recorded").directory.clone()
 }
 
 /// The run with what `extend` adds, asked to stop after a step of the second round.
-fn stopped_after(step: u32, scenario: &str, extend: fn(&mut App), out: &Path) -> PathBuf {
+pub fn stopped_after(step: u32, scenario: &str, extend: fn(&mut App), out: &Path) -> PathBuf {
     let stop = move |clock: Res<RunClock>, stop: Res<StopSignal>| {
         if (clock.round(), clock.step()) == (1, step) {
             stop.request(StopRequest::Interrupt);
@@ -130,7 +130,7 @@ fn a_component_of_an_application_is_resumed_with_its_run() {
 }
 
 /// Rounds and steps of the checkpoints that the record tells of.
-fn told(run: &Path) -> Vec<(u64, Option<u64>)> {
+pub fn told(run: &Path) -> Vec<(u64, Option<u64>)> {
     let lines = lines(run);
     let saved = lines.iter().filter(|line| line["type"] == "checkpoint_saved");
     saved

@@ -3,6 +3,7 @@
 mod action_space;
 mod checkpoints;
 mod coalitions;
+mod commands;
 mod compute;
 mod custom_data;
 mod custom_names;
@@ -17,6 +18,7 @@ mod import;
 mod keep;
 mod inside_rounds;
 mod language;
+mod phases;
 mod prior_art;
 mod recorded;
 mod regression_bands;

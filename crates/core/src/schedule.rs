@@ -10,6 +10,7 @@
 //!                  RoundEnd
 //! Shutdown
 //!
+//! between steps, while a command pauses the run:                           Paused
 //! between steps, if a checkpoint is due:                                   SaveRound
 //! after the RoundStart of a run that resumes from one inside the round:    RestoreRound
 //! ```
@@ -285,8 +286,16 @@ schedules! {
             EmitStep => "record",
         }
         Checkpoint {
+            /// Obeys the command that a person has sent to the run, if any: [`take_command`](crate::run::command::take_command).
+            TakeCommand => "command",
             /// Asks for a checkpoint inside the round, if one is due: [`plan_checkpoint`](crate::checkpoint::inside::plan_checkpoint).
             PlanCheckpoint => "checkpoint",
+        }
+    }
+    /// Over and over while a command has paused the run behind a step.
+    Paused {
+        Checkpoint {
+            again TakeCommand,
         }
     }
     /// Writes the current round to disk as it is, if a checkpoint is due. State to be kept is registered: plain components and

@@ -40,7 +40,7 @@ fn is_due(run: &RunConfig, step: u32, age: Duration, is_stopping: bool) -> bool 
     let by_steps = steps.is_some_and(|steps| step.is_multiple_of(steps));
     let by_time = minutes.is_some_and(|minutes| age.as_secs_f64() >= 60.0 * minutes);
     let leaves_the_round = is_stopping && run.stop_at == StopAt::Step;
-    by_steps || by_time || (leaves_the_round && (steps.is_some() || minutes.is_some()))
+    by_steps || by_time || (leaves_the_round && run.keeps_unfinished_rounds())
 }
 
 /// Writes the collected state of the round to disk. If that fails, the run continues: the previous checkpoint is unchanged.

@@ -12,7 +12,7 @@ use crate::env::{EnvPool, Experiment, HostParams, LoadedData, SelfTest};
 use crate::growth::Topology;
 use crate::health::Failure;
 use crate::learner::PolicyLearner;
-use crate::run::{ChosenResidency, Inventory, MissingPart};
+use crate::run::{ChosenResidency, CommandInbox, Inventory, MissingPart};
 use crate::scenario::resolved_ron;
 use crate::telemetry::sinks::Console;
 use crate::telemetry::{BigInteger, DatasetInfo, Event, RunStarted, Sinks, TaskKind, TelemetryHub, TelemetryOutbox};
@@ -100,6 +100,7 @@ fn begin_record(
     if recording.resume.is_none() {
         world.insert_resource(directory.claim()?);
     }
+    world.insert_resource(CommandInbox::open(directory.path()));
     let mut started = run_started(world, directory.scenario_hash(), recording.resume.as_ref());
     let mut info = directory.info();
     match &recording.resume {

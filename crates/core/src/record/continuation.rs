@@ -37,6 +37,7 @@ impl Continuation {
             Event::run(Note {
                 text: text.clone(),
                 author: None,
+                command: None,
             })
         });
         std::iter::once(Event::run(loaded)).chain(changes)

@@ -25,6 +25,7 @@ const SILENCE_MS: i64 = 60_000;
 pub enum ListedState {
     Starting,
     Running,
+    Paused,
     Stopping,
     Completed,
     Interrupted,
@@ -46,6 +47,7 @@ impl ListedState {
             RunState::Starting => Self::Starting,
             RunState::Stopping | RunState::Completed | RunState::Interrupted | RunState::Failed => Self::Stopping,
             RunState::Running => Self::Running,
+            RunState::Paused => Self::Paused,
         }
     }
 
@@ -62,6 +64,7 @@ impl ListedState {
         match self {
             Self::Starting => "starting",
             Self::Running => "running",
+            Self::Paused => "paused",
             Self::Stopping => "stopping",
             Self::Completed => "completed",
             Self::Interrupted => "interrupted",
@@ -73,7 +76,7 @@ impl ListedState {
 
     /// Whether a process says that it plays the run.
     pub const fn is_played(self) -> bool {
-        matches!(self, Self::Starting | Self::Running | Self::Stopping)
+        matches!(self, Self::Starting | Self::Running | Self::Paused | Self::Stopping)
     }
 }
 

@@ -10,8 +10,9 @@ use serde::{Deserialize, Serialize};
 
 use super::files::write_json;
 use crate::health::{AtPath, FileError};
+use crate::run::Command;
 use crate::telemetry::{
-    Event, LiveState, Num, Payload, RunFinished, RunInfo, RunState, Sink, SinkError, Timestamp, round_if_any,
+    Event, LiveState, Note, Num, Payload, RunFinished, RunInfo, RunState, Sink, SinkError, Timestamp, round_if_any,
 };
 
 /// Where a run says how far it is.
@@ -124,8 +125,10 @@ pub const fn is_legal_transition(from: RunState, to: RunState) -> bool {
     use RunState::*;
     match to {
         Starting => false,
-        Running => matches!(from, Starting),
-        Stopping | Completed => matches!(from, Running),
+        Running => matches!(from, Starting | Paused),
+        Paused => matches!(from, Running),
+        Stopping => matches!(from, Running | Paused),
+        Completed => matches!(from, Running),
         Interrupted => matches!(from, Stopping),
         Failed => !matches!(from, Completed | Interrupted | Failed),
     }
@@ -192,6 +195,16 @@ impl Sink for StatusSink {
             match &event.payload {
                 Payload::RunStarted(_) => {
                     self.enter(RunState::Running);
+                    is_milestone = true;
+                }
+                Payload::Note(Note {
+                    command: Some(word), ..
+                }) => {
+                    match Command::of_word(word) {
+                        Some(Command::Pause) => self.enter(RunState::Paused),
+                        Some(Command::Continue) => self.enter(RunState::Running),
+                        _ => {}
+                    }
                     is_milestone = true;
                 }
                 Payload::RoundFinished(_) => is_milestone = true,

@@ -1,12 +1,9 @@
 //! The events of a run: systems that turn the envs' plain numbers into events and hand them to the hub.
 
-use std::time::{Duration, Instant};
-
 use bevy_app::{App, Plugin};
 use bevy_ecs::prelude::*;
 use bevy_ecs::query::QueryData;
 use bevy_ecs::system::SystemParam;
-use serde::{Deserialize, Serialize};
 
 use super::announce::announce;
 use crate::clock::RunClock;
@@ -20,60 +17,31 @@ use crate::growth::Topology;
 use crate::health::Failure;
 use crate::learner::{LastUpdate, PolicyLearner, ValueUnits, is_between_rollouts};
 use crate::reward::{EpisodeReward, RewardHorizon, StepReward, episode_rewards, round_rewards};
+use crate::run::{CommandInbox, take_command};
 use crate::scenario::GateConfig;
-use crate::schedule::{AddWork, RoundEnd, RoundStart, Startup, StepEnd, Work};
+use crate::schedule::{AddWork, Paused, RoundEnd, RoundStart, Startup, StepEnd, Work};
 use crate::seed::{BlueprintRegistry, Growth};
 use crate::telemetry::statistics::Plateau;
 use crate::telemetry::{
     self as events, EnvContext, EpisodeEnd, EpisodeFinished, Event, Fallbacks, GovernorCounts, GrowthCounts,
-    LossScales, Note, Num, PerfRound, RecordFails, RoundFinished, SeedRow, TelemetryHub, TelemetryOutbox, statistics,
+    LossScales, Note, Num, PerfRound, Phase, PhaseClock, RecordFails, RoundFinished, RoundTime, SeedRow, TelemetryHub,
+    TelemetryOutbox, statistics,
 };
 use crate::telemetry::{MeasuredRound, measure_round};
 use crate::unfinished::UnfinishedRound;
 use crate::validation::{Counterfactual, TestResult, ValPlan};
 
-/// When the round began.
-#[derive(Resource)]
-pub struct RoundStarted {
-    at: Instant,
-    /// What the round had taken when the process took it up, if it did not begin it.
-    before: Duration,
-}
-
-impl RoundStarted {
-    fn now() -> Self {
-        Self {
-            at: Instant::now(),
-            before: Duration::ZERO,
-        }
-    }
-
-    /// So far.
-    fn taken(&self) -> Duration {
-        self.before + self.at.elapsed()
-    }
-}
-
 /// In a checkpoint inside a round.
 const TAKEN: &str = "taken";
 
-/// What a round has taken, as checkpoints keep it.
-#[derive(Serialize, Deserialize)]
-struct Taken {
-    time: Duration,
-}
-
 /// For a checkpoint inside the round.
-pub(crate) fn save_record(started: Res<RoundStarted>, mut round: ResMut<UnfinishedRound>) -> Result<(), Failure> {
-    let time = started.taken();
-    Ok(round.put(TAKEN, &Taken { time })?)
+pub(crate) fn save_record(mut phases: ResMut<PhaseClock>, mut round: ResMut<UnfinishedRound>) -> Result<(), Failure> {
+    Ok(round.put(TAKEN, phases.read())?)
 }
 
 /// What [`save_record`] has kept.
-pub(crate) fn restore_record(mut started: ResMut<RoundStarted>, round: Res<UnfinishedRound>) -> Result<(), Failure> {
-    let Taken { time: before } = round.get(TAKEN)?;
-    let at = Instant::now();
-    *started = RoundStarted { at, before };
+pub(crate) fn restore_record(mut phases: ResMut<PhaseClock>, round: Res<UnfinishedRound>) -> Result<(), Failure> {
+    phases.begin(round.get(TAKEN)?);
     Ok(())
 }
 
@@ -88,12 +56,18 @@ impl Plugin for RecordPlugin {
     fn build(&self, app: &mut App) {
         app.init_resource::<RoundHistory>()
             .init_resource::<MeasuredRound>()
-            .insert_resource(RoundStarted::now())
             .add_work(Startup, Work::Announce, announce)
             .add_work_if(Startup, Work::StopEarly, stop_early, resource_exists::<TelemetryHub>)
             .add_work_if(RoundEnd, Work::StopEarly, stop_early, round_is_complete)
             .add_work(RoundStart, Work::BeginRound, begin_record)
             .add_work(StepEnd, Work::EmitStep, emit_step)
+            .add_work_if(
+                StepEnd,
+                Work::TakeCommand,
+                take_command,
+                resource_exists::<CommandInbox>,
+            )
+            .add_work_if(Paused, Work::TakeCommand, take_command, resource_exists::<CommandInbox>)
             .add_work(RoundEnd, Work::RecordEpisodes, record_episodes)
             .add_work_if(RoundEnd, Work::RoundStats, round_stats, round_is_complete)
             .add_work(RoundEnd, Work::StopIfRecordFails, stop_if_record_fails)
@@ -109,8 +83,8 @@ impl Plugin for RecordPlugin {
     }
 }
 
-pub(crate) fn begin_record(mut started: ResMut<RoundStarted>) {
-    *started = RoundStarted::now();
+pub(crate) fn begin_record(mut phases: ResMut<PhaseClock>) {
+    phases.begin(RoundTime::default());
 }
 
 /// What every record of an env needs around it.
@@ -231,7 +205,8 @@ const UNMEASURED: ValMetrics = ValMetrics {
     accuracy_percent: f64::NAN,
 };
 
-pub(crate) fn record_episodes(envs: Query<RecordedEnv>, mut record: RecordContext) {
+pub(crate) fn record_episodes(envs: Query<RecordedEnv>, mut phases: ResMut<PhaseClock>, mut record: RecordContext) {
+    phases.enter(Phase::Record);
     let success = record.experiment.task.success_accuracy;
     for env in &envs {
         let growth = growth(env.host, env.slots);
@@ -293,7 +268,7 @@ pub struct RoundOfEnv {
 pub(crate) fn round_stats(
     envs: Query<RoundOfEnv>,
     mut history: ResMut<RoundHistory>,
-    started: Res<RoundStarted>,
+    mut phases: ResMut<PhaseClock>,
     update: Option<Res<LastUpdate>>,
     measured: Res<MeasuredRound>,
     mut record: RecordContext,
@@ -331,7 +306,7 @@ pub(crate) fn round_stats(
         .map(|env| env.stats.last_val.unwrap_or(UNMEASURED).loss)
         .collect();
     let perplexity = statistics::mean_and_std(&last_losses).map(|(loss, _)| Num(loss.exp()));
-    let perf = round_perf(env_steps, &started, &record);
+    let perf = round_perf(env_steps, phases.read(), &record);
     let rounds_left = record.experiment.rounds.end - record.clock.round() - 1;
     let payload = RoundFinished {
         accuracy_mean: Num(mean),
@@ -358,8 +333,8 @@ pub(crate) fn round_stats(
 }
 
 /// How fast a round of `env_steps` steps of all envs was played.
-fn round_perf(env_steps: u64, started: &RoundStarted, record: &RecordContext) -> PerfRound {
-    let wall_s = started.taken().as_secs_f64();
+fn round_perf(env_steps: u64, taken: &RoundTime, record: &RecordContext) -> PerfRound {
+    let wall_s = taken.time.as_secs_f64();
     let samples = env_steps * record.data.feed.train_samples() as u64;
     PerfRound {
         round_wall_s: Num(wall_s),
@@ -371,6 +346,8 @@ fn round_perf(env_steps: u64, started: &RoundStarted, record: &RecordContext) ->
             .readers
             .as_ref()
             .map(|readers| Num(readers.take_waited().as_secs_f64() * 1e3)),
+        phases_ms: Some(taken.phases()),
+        copy_ms: Some(taken.copy_ms()),
     }
 }
 
@@ -412,7 +389,11 @@ pub(crate) fn stop_early(
         rule.min_delta,
         plateau.length()
     );
-    outbox.push(Event::run(Note { text, author: None }));
+    outbox.push(Event::run(Note {
+        text,
+        author: None,
+        command: None,
+    }));
     hub.flush(&mut outbox);
 }
 

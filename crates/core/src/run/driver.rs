@@ -1,17 +1,24 @@
 //! The loop: which schedule runs when. All behaviour is in systems.
 
+use std::time::Duration;
+
 use bevy_app::App;
 use bevy_ecs::prelude::*;
+use bevy_ecs::schedule::ScheduleLabel;
 
-use super::guarded::run;
+use super::guarded;
 use super::parts::check_parts;
-use super::{RoundLimit, StopRequest, StopSignal};
+use super::{CommandInbox, RoundLimit, StopRequest, StopSignal};
 use crate::clock::RunClock;
 use crate::env::{EpisodeStats, Experiment};
 use crate::health::{EngineError, Position, RunHealth};
 use crate::scenario::StopAt;
 use crate::schedule::*;
+use crate::telemetry::{Phase, PhaseClock};
 use crate::unfinished::UnfinishedRound;
+
+/// How often a paused run looks for a command, or for a signal.
+const MOMENT: Duration = Duration::from_millis(100);
 
 /// Plays the run that an app holds, step by step.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -36,6 +43,8 @@ pub enum DriverStep {
     RoundBegun,
     /// A step of every env has been played.
     StepPlayed,
+    /// Nothing for a moment: a command has paused the run.
+    Paused,
     /// A round has ended.
     RoundEnded,
     /// `Shutdown` has run: nothing follows.
@@ -54,7 +63,7 @@ impl Driver {
             match self.advance(app)? {
                 DriverStep::StepPlayed => return Ok(true),
                 DriverStep::Over => return Ok(false),
-                DriverStep::Started | DriverStep::RoundBegun | DriverStep::RoundEnded => {}
+                DriverStep::Started | DriverStep::RoundBegun | DriverStep::Paused | DriverStep::RoundEnded => {}
             }
         }
     }
@@ -68,26 +77,30 @@ impl Driver {
         let (next, moment) = match self {
             Self::Ready => {
                 check_parts(world).map_err(|failure| failure.during("start-up", Position::default()))?;
-                run(world, Startup);
+                guarded::run(world, Startup);
                 (Self::BetweenRounds, DriverStep::Started)
             }
             Self::BetweenRounds if begins_round(world) => {
-                run(world, RoundStart);
+                run(world, RoundStart, Phase::Reset);
                 if is_unfinished(world) {
-                    run(world, RestoreRound);
+                    run(world, RestoreRound, Phase::Checkpoint);
                 }
                 (Self::InRound, DriverStep::RoundBegun)
             }
             Self::BetweenRounds => {
-                run(world, Shutdown);
+                guarded::run(world, Shutdown);
                 (Self::Over, DriverStep::Over)
+            }
+            Self::InRound if is_paused(world) => {
+                wait(world);
+                (Self::InRound, DriverStep::Paused)
             }
             Self::InRound if begins_step(world) => {
                 play_step(world);
                 (Self::InRound, DriverStep::StepPlayed)
             }
             Self::InRound => {
-                run(world, RoundEnd);
+                run(world, RoundEnd, Phase::Update);
                 (Self::BetweenRounds, DriverStep::RoundEnded)
             }
             Self::Over => (Self::Over, DriverStep::Over),
@@ -126,16 +139,49 @@ fn begins_step(world: &mut World) -> bool {
 }
 
 fn play_step(world: &mut World) {
-    run(world, StepStart);
-    run(world, Batches);
-    run(world, StepSync);
-    run(world, Assess);
-    run(world, Decide);
-    run(world, Act);
-    run(world, StepEnd);
+    run(world, StepStart, Phase::Reset);
+    run(world, Batches, Phase::Train);
+    run(world, StepSync, Phase::Sync);
+    run(world, Assess, Phase::Assess);
+    run(world, Decide, Phase::Decide);
+    run(world, Act, Phase::Act);
+    run(world, StepEnd, Phase::Record);
+    save_if_asked(world);
+}
+
+fn save_if_asked(world: &mut World) {
     if is_unfinished(world) {
-        run(world, SaveRound);
+        run(world, SaveRound, Phase::Checkpoint);
     }
+}
+
+fn is_paused(world: &World) -> bool {
+    is_running(world)
+        && world
+            .get_resource::<CommandInbox>()
+            .is_some_and(|inbox| inbox.is_paused)
+}
+
+/// A moment of a pause, which belongs to no round. A stop ends the pause, and has the checkpoint that it has behind a step.
+fn wait(world: &mut World) {
+    std::thread::sleep(MOMENT);
+    guarded::run(world, Paused);
+    world.resource_mut::<PhaseClock>().skip();
+    if is_stopping(world) {
+        world.resource_mut::<CommandInbox>().is_paused = false;
+        let run = &world.resource::<Experiment>().scenario.run;
+        if run.stop_at == StopAt::Step && run.keeps_unfinished_rounds() && has_active_env(world) {
+            world.init_resource::<UnfinishedRound>();
+        }
+    }
+    save_if_asked(world);
+}
+
+/// A schedule of a round. Its time is that of `phase`, but for what its systems know better.
+fn run(world: &mut World, schedule: impl ScheduleLabel, phase: Phase) {
+    world.resource_mut::<PhaseClock>().enter(phase);
+    guarded::run(world, schedule);
+    world.resource_mut::<PhaseClock>().enter(None);
 }
 
 /// Whether the current round is to be saved, or to be resumed from a checkpoint.

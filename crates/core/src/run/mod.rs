@@ -8,9 +8,12 @@ mod size;
 mod room;
 mod residency;
 mod stop;
+mod command;
 mod driver;
 pub(crate) mod startup;
 
+pub(crate) use command::take_command;
+pub use command::{COMMAND_FILE, Command, CommandInbox, send_command};
 pub use driver::{Driver, DriverStep};
 pub use inventory::{Inventory, PluginInfo};
 pub use parts::MissingPart;

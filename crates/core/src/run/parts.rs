@@ -8,7 +8,7 @@ use bevy_ecs::schedule::{InternedScheduleLabel, ScheduleLabel};
 use crate::env::Experiment;
 use crate::health::{Failure, RunHealth};
 use crate::schedule::*;
-use crate::telemetry::TelemetryOutbox;
+use crate::telemetry::{PhaseClock, TelemetryOutbox};
 
 /// A part without which nothing can be played.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -77,11 +77,14 @@ fn check_resources(world: &World) -> Result<(), MissingPart> {
             resource: "RunHealth",
         });
     }
-    if !world.contains_resource::<TelemetryOutbox>() {
-        return Err(MissingPart::Plugin {
-            plugin: "TelemetryPlugin",
-            resource: "TelemetryOutbox",
-        });
+    for (is_there, resource) in [
+        (world.contains_resource::<TelemetryOutbox>(), "TelemetryOutbox"),
+        (world.contains_resource::<PhaseClock>(), "PhaseClock"),
+    ] {
+        if !is_there {
+            let plugin = "TelemetryPlugin";
+            return Err(MissingPart::Plugin { plugin, resource });
+        }
     }
     if !world.contains_resource::<Experiment>() {
         return Err(MissingPart::Resource {

@@ -37,7 +37,9 @@ impl Confounders {
             Payload::RunStarted(run) if self.devices.last() != Some(&run.env_devices) => {
                 self.devices.push(run.env_devices.clone());
             }
-            Payload::Note(note) if note.author.is_none() => self.notes.push(note.text.clone()),
+            Payload::Note(note) if note.author.is_none() && note.command.is_none() => {
+                self.notes.push(note.text.clone())
+            }
             _ => {}
         }
     }
@@ -78,6 +80,7 @@ mod tests {
         let note = |author| Note {
             text: "run.rounds: 8 instead of 4".into(),
             author,
+            command: None,
         };
         confounders.apply(&Event::run(note(None)));
         confounders.apply(&Event::run(note(Some("a user".into()))));

@@ -199,6 +199,8 @@ impl LiveState {
                 self.latest_update = Some((self.round, update.clone()));
             }
             Payload::RoundFinished(round) => self.apply_round(event, round),
+            // The time of a pause says nothing about how fast the run is.
+            Payload::Note(note) if note.command.is_some() => self.marks.clear(),
             _ => {}
         }
     }

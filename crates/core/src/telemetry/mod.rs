@@ -11,6 +11,7 @@ mod mark;
 pub mod statistics;
 mod payload;
 mod event;
+mod phases;
 mod outbox;
 mod segments;
 mod reader;
@@ -51,6 +52,7 @@ pub use metrics::{Measure, Metrics};
 pub(crate) use metrics::{MeasuredRound, measure_round};
 pub use outbox::TelemetryOutbox;
 pub use payload::*;
+pub use phases::{Phase, PhaseClock, RoundTime};
 pub use reader::{EventReader, ReadError, find_last};
 pub use recording::{RecordEnd, RecordingError, finished_episode, read_recording, record_end};
 pub use seed_ends::{Ages, Refusals, SeedEnds};
@@ -73,6 +75,7 @@ impl Plugin for TelemetryPlugin {
     fn build(&self, app: &mut App) {
         app.insert_resource(TelemetryOutbox::new(&self.config))
             .init_resource::<Metrics>()
+            .init_resource::<PhaseClock>()
             .init_resource::<Sinks>();
     }
 }

@@ -32,7 +32,8 @@ const EVENTS: [&str; 2] = ["checkpoint_saved", "checkpoint_loaded"];
 /// ```
 pub fn strip_volatile(event: &Value) -> Option<Value> {
     let kind = event.get("type").and_then(Value::as_str);
-    if kind.is_some_and(|kind| EVENTS.contains(&kind)) || opens_a_resumed_part(event) {
+    let is_of_command = !event["data"]["command"].is_null() && kind == Some("note");
+    if kind.is_some_and(|kind| EVENTS.contains(&kind)) || is_of_command || opens_a_resumed_part(event) {
         return None;
     }
     let mut event = event.clone();

@@ -3,6 +3,8 @@
 //! Host and seeds learn in one backward pass but are never mixed: each is a group with its own norm, clip, guard and
 //! optimizer, so a diverged seed stalls only itself.
 
+use std::time::{Duration, Instant};
+
 use bevy_ecs::prelude::*;
 use bevy_ecs::query::QueryData;
 use bevy_ecs::system::SystemParam;
@@ -70,11 +72,13 @@ pub struct TrainingRules<'w> {
 }
 
 impl TrainingRules<'_> {
-    /// Batch `batch` of the step: gathered on the env's device, through the network and back, and learnt from.
+    /// Batch `batch` of the step: gathered on the env's device, through the network and back, and learnt from. Returns how
+    /// long this thread took to get it there.
     ///
     /// # Errors
     /// That of the first part that fails; it knows its batch.
-    pub fn train_on(&self, env: &mut TrainingEnvItem, stream: &Stream, batch: usize) -> Result<(), Failure> {
+    pub fn train_on(&self, env: &mut TrainingEnvItem, stream: &Stream, batch: usize) -> Result<Duration, Failure> {
+        let began = Instant::now();
         let mut samples = None;
         in_batch("fetch", batch, 0, || {
             samples = Some(env.feed.0.get().fetch(batch)?);
@@ -83,6 +87,7 @@ impl TrainingRules<'_> {
         let Some(mut samples) = samples else {
             return Err(Failure::message("no batch was fetched"));
         };
+        let copied = began.elapsed();
         let call = |point, env: &mut TrainingEnvItem, samples: &mut Batch| {
             let call = || {
                 self.hooks
@@ -94,7 +99,8 @@ impl TrainingRules<'_> {
         in_batch("train", batch, 0, || self.forward_backward(env, (batch, &samples)))?;
         call(BatchPoint::Backward, env, &mut samples)?;
         in_batch("optimize", batch, 0, || self.optimize(env, stream, batch))?;
-        call(BatchPoint::Updated, env, &mut samples)
+        call(BatchPoint::Updated, env, &mut samples)?;
+        Ok(copied)
     }
 
     /// Through the network and back; gradients of the whole batch are left in the parameters.

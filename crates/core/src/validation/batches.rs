@@ -1,12 +1,15 @@
 //! The loop over the batches of a step: every env trains on its own, then validates.
 
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
 use bevy_ecs::prelude::*;
 use tch::Device;
 
 use super::pass::{SteppingEnv, SteppingEnvItem, validate_on};
 use crate::env::{Devices, EnvId, EnvPool, EnvStream, StepStatus};
 use crate::health::Failure;
-use crate::telemetry::TelemetryOutbox;
+use crate::telemetry::{Phase, PhaseClock, TelemetryOutbox};
 use crate::torch::Stream;
 use crate::training::TrainingRules;
 
@@ -28,6 +31,20 @@ impl BatchOrder {
     }
 }
 
+/// Thread time of all envs, whose workers add to it side by side.
+#[derive(Default)]
+struct Spent(AtomicU64);
+
+impl Spent {
+    fn add(&self, time: Duration) {
+        self.0.fetch_add(time.as_nanos() as u64, Ordering::Relaxed);
+    }
+
+    fn taken(self) -> Duration {
+        Duration::from_nanos(self.0.into_inner())
+    }
+}
+
 /// Trains all envs on the batches of a step, then validates them; hooks are called inside. `order`: where an application
 /// has chosen it.
 pub fn play_batches(
@@ -35,12 +52,21 @@ pub fn play_batches(
     rules: TrainingRules,
     order: Option<Res<BatchOrder>>,
     (devices, pool): (Res<Devices>, Res<EnvPool>),
-    mut outbox: ResMut<TelemetryOutbox>,
+    (mut outbox, mut phases): (ResMut<TelemetryOutbox>, ResMut<PhaseClock>),
 ) -> Result<(), Failure> {
     let (train, val) = rules.clock.batches_per_step();
-    let play = |env: &mut SteppingEnvItem, stream: &Stream, nth: usize| match nth.checked_sub(train) {
-        None => rules.train_on(&mut env.training, stream, nth),
-        Some(batch) => validate_on(env, &rules, stream, batch),
+    let (trained, validated, copied) = (Spent::default(), Spent::default(), Spent::default());
+    let play = |env: &mut SteppingEnvItem, stream: &Stream, nth: usize| {
+        let began = Instant::now();
+        let (spent, played) = match nth.checked_sub(train) {
+            None => {
+                let trained_on = rules.train_on(&mut env.training, stream, nth);
+                (&trained, trained_on.map(|time| copied.add(time)))
+            }
+            Some(batch) => (&validated, validate_on(env, &rules, stream, batch)),
+        };
+        spent.add(began.elapsed());
+        played
     };
     let all = train + val;
     let played = match order.map_or_else(|| BatchOrder::on(&devices), |order| *order) {
@@ -51,6 +77,8 @@ pub fn play_batches(
             pool.for_each_active(envs.iter_mut(), |_, stream, mut env| play(&mut env, stream, nth))
         }),
     };
+    phases.divide([(Phase::Train, trained.taken()), (Phase::Validate, validated.taken())]);
+    phases.add_copied(copied.taken());
     // Told before the failure that may end the run.
     outbox.extend(rules.hooks.take_events());
     played

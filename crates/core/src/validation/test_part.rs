@@ -17,7 +17,7 @@ use crate::env::{
 };
 use crate::growth::SeedStage;
 use crate::health::{Failure, InEnv};
-use crate::telemetry::EpisodeEnd;
+use crate::telemetry::{EpisodeEnd, Phase, PhaseClock};
 use crate::torch::{HostSyncCounter, Inference, TorchError, read_f64};
 
 /// Accuracy (percent) and loss (nats) of the host with its committed seeds alone; `None` until the episode ends, and
@@ -44,9 +44,10 @@ pub fn evaluate_test(
     experiment: Res<Experiment>,
     devices: Res<Devices>,
     mut data: ResMut<LoadedData>,
-    syncs: Res<HostSyncCounter>,
-    guard: Res<FallbackGuard>,
+    (syncs, guard): (Res<HostSyncCounter>, Res<FallbackGuard>),
+    mut phases: ResMut<PhaseClock>,
 ) -> Result<(), Failure> {
+    phases.enter(Phase::Validate);
     for mut env in &mut envs {
         match env.stats.end {
             Some(end) if end.reason == EpisodeEnd::Failed => {
@@ -68,6 +69,7 @@ pub fn evaluate_test(
         let batches = set.batches(experiment.task.batch_size, usize::MAX);
         env.result.0 = Some(test(&mut env, &batches, &experiment, (&syncs, &guard)).in_env(env.id.index)?);
     }
+    phases.enter(Phase::Record);
     Ok(())
 }
 

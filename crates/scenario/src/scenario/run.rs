@@ -146,6 +146,11 @@ impl RunConfig {
         self.devices.iter().filter_map(index).collect()
     }
 
+    /// Whether a round that is not over is kept in checkpoints.
+    pub const fn keeps_unfinished_rounds(&self) -> bool {
+        self.checkpoint_every_steps.is_some() || self.checkpoint_every_minutes.is_some()
+    }
+
     /// Precision of float32 matrix products in this run: below `highest` on CUDA alone, and never where results must be
     /// the same bits every time.
     pub fn matmul_precision_in_force(&self) -> MatmulPrecision {

@@ -19,6 +19,7 @@ mod lifecycle;
 mod reward;
 mod decision;
 mod env;
+mod phases;
 mod run;
 
 pub use attribution::*;
@@ -27,5 +28,6 @@ pub use env::*;
 pub use governor::*;
 pub use learner::*;
 pub use lifecycle::*;
+pub use phases::*;
 pub use reward::*;
 pub use run::*;

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::env::GrowthCounts;
 use super::governor::GovernorCounts;
+use super::phases::PhaseTimes;
 use super::reward::RoundRewards;
 use crate::growth::SlotId;
 use crate::telemetry::encoding::{BigInteger, Num};
@@ -19,6 +20,8 @@ pub enum RunState {
     Starting,
     /// Rounds are played.
     Running,
+    /// It waits between two steps, as a command has asked it to.
+    Paused,
     /// It was asked to stop and ends its work.
     Stopping,
     /// All rounds were played.
@@ -246,6 +249,9 @@ pub struct Note {
     /// Who made it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub author: Option<String>,
+    /// The word of the command that it answers; only the process that plays the run writes such notes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub command: Option<String>,
 }
 
 /// A value of a plugin's event.
@@ -310,6 +316,13 @@ pub struct PerfRound {
     /// Time that all envs together waited for training batches; none where these are on the devices.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub feed_wait_ms: Option<Num>,
+    /// Where the time went; absent in records of versions that did not measure it, as is what follows.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub phases_ms: Option<PhaseTimes>,
+    /// Time that the threads of all envs spent on bringing training batches to where they are trained on, waiting for them
+    /// included: gathering on a CPU; on CUDA to queue that, as copies are not waited for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub copy_ms: Option<Num>,
 }
 
 /// The commit barrier of a round: once it is durable, the round is complete on disk.

@@ -1,0 +1,152 @@
+//! Commands to a run that another process plays: a file in its folder with one word, which the run takes when a step has ended.
+
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use bevy_ecs::prelude::*;
+
+use super::{StopRequest, StopSignal};
+use crate::env::{EpisodeStats, Experiment};
+use crate::health::{AtPath, FileError};
+use crate::storage;
+use crate::telemetry::{Event, Note, TelemetryHub, TelemetryOutbox};
+use crate::unfinished::UnfinishedRound;
+
+/// In the folder of a run.
+pub const COMMAND_FILE: &str = "command";
+/// Longer than any word: what somebody else has put there is not read whole.
+const LONGEST: u64 = 64;
+
+/// What a person may ask of a run that is being played.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Command {
+    /// To wait behind the current step.
+    Pause,
+    /// To play on after a pause.
+    Continue,
+    /// To write a checkpoint behind the current step.
+    Checkpoint,
+    /// To stop, as Ctrl-C does once.
+    Stop,
+}
+
+impl Command {
+    /// All of them.
+    pub const ALL: [Self; 4] = [Self::Pause, Self::Continue, Self::Checkpoint, Self::Stop];
+
+    /// As it is written.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Pause => "pause",
+            Self::Continue => "continue",
+            Self::Checkpoint => "checkpoint",
+            Self::Stop => "stop",
+        }
+    }
+
+    /// What `word` says; `None` if it is no command.
+    pub fn of_word(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|command| command.word() == word)
+    }
+}
+
+/// Asks the run in `folder` for something, in the place of what it was asked for and has not taken yet. A run that nobody
+/// plays never takes it: the next process that plays it throws it away.
+///
+/// # Errors
+/// If the file cannot be written.
+pub fn send_command(folder: &Path, command: Command) -> Result<(), FileError> {
+    let path = folder.join(COMMAND_FILE);
+    storage::replace_synced(&path, command.word().as_bytes()).at(&path)
+}
+
+/// Where the commands to a run come from, and what is left of them.
+#[derive(Resource, Debug)]
+pub struct CommandInbox {
+    file: PathBuf,
+    /// Whether the run waits.
+    pub(super) is_paused: bool,
+    /// Asked for behind the last step of a round, where there is none.
+    is_checkpoint_owed: bool,
+}
+
+impl CommandInbox {
+    /// That of the run in `folder`. What was sent to a process that has ended is thrown away.
+    pub fn open(folder: &Path) -> Self {
+        let inbox = Self {
+            file: folder.join(COMMAND_FILE),
+            is_paused: false,
+            is_checkpoint_owed: false,
+        };
+        inbox.take();
+        inbox
+    }
+
+    /// The word that was sent, if any. It is gone then, whatever it is.
+    fn take(&self) -> Option<String> {
+        // All that a step without a command costs.
+        if !self.file.exists() {
+            return None;
+        }
+        // One that is sent in this moment is not removed unread.
+        let taken = self.file.with_extension("taken");
+        let read = storage::rename(&self.file, &taken).and_then(|()| {
+            let mut word = Vec::new();
+            std::fs::File::open(&taken)?.take(LONGEST).read_to_end(&mut word)?;
+            storage::remove_file(&taken)?;
+            Ok(String::from_utf8_lossy(&word).trim().to_owned())
+        });
+        read.inspect_err(|error| tracing::warn!(%error, file = %self.file.display(), "a command was not taken"))
+            .ok()
+    }
+}
+
+/// Obeys the command that was sent, if any.
+pub(crate) fn take_command(
+    mut commands: Commands,
+    envs: Query<&EpisodeStats>,
+    (mut inbox, stop, experiment): (ResMut<CommandInbox>, Res<StopSignal>, Res<Experiment>),
+    (mut outbox, mut hub): (ResMut<TelemetryOutbox>, ResMut<TelemetryHub>),
+) {
+    let word = inbox.take();
+    let mut wants_checkpoint = std::mem::take(&mut inbox.is_checkpoint_owed);
+    let said = word.as_deref().and_then(|word| match Command::of_word(word) {
+        Some(Command::Pause) => (!std::mem::replace(&mut inbox.is_paused, true)).then(|| "paused by a command".into()),
+        Some(Command::Continue) => std::mem::take(&mut inbox.is_paused).then(|| "continued by a command".into()),
+        Some(Command::Checkpoint) if !experiment.scenario.run.keeps_unfinished_rounds() => Some(
+            "no checkpoint by a command: the run keeps none inside its rounds (run.checkpoint_every_steps and \
+             run.checkpoint_every_minutes are None)"
+                .into(),
+        ),
+        Some(Command::Checkpoint) => {
+            wants_checkpoint = true;
+            Some("a checkpoint by a command".into())
+        }
+        Some(Command::Stop) => {
+            stop.request(StopRequest::Interrupt);
+            Some("stopped by a command".into())
+        }
+        None => Some(format!(
+            "{word:?} in the file `{COMMAND_FILE}` is no command; commands are pause, continue, checkpoint and stop"
+        )),
+    });
+    if let Some(text) = said {
+        tracing::info!("{text}");
+        outbox.push(Event::run(Note {
+            text,
+            author: None,
+            command: word,
+        }));
+        // The run may wait now.
+        hub.flush(&mut outbox);
+    }
+    if wants_checkpoint {
+        match envs.iter().any(|stats| stats.end.is_none()) {
+            true => commands.insert_resource(UnfinishedRound::default()),
+            false => inbox.is_checkpoint_owed = true,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,158 @@
+//! The clock of a round: the driver says which phase begins, a few systems know better, and the record of the round reads where
+//! its time went. All time is some phase's, or none's, so that the parts add up to the whole.
+
+use std::time::{Duration, Instant};
+
+use bevy_ecs::prelude::Resource;
+use serde::{Deserialize, Serialize};
+
+use super::encoding::Num;
+use super::payload::PhaseTimes;
+
+/// What a run is doing; each is a field of [`PhaseTimes`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs, reason = "the fields of `PhaseTimes` say what they are")]
+pub enum Phase {
+    Reset,
+    Train,
+    Validate,
+    Sync,
+    Assess,
+    Decide,
+    Act,
+    Record,
+    Update,
+    Checkpoint,
+}
+
+const PHASES: usize = Phase::Checkpoint as usize + 1;
+
+/// What a round has taken so far, as checkpoints inside it keep it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RoundTime {
+    /// All of it.
+    pub time: Duration,
+    /// Checkpoints of older versions know the whole alone.
+    #[serde(default)]
+    phases: [Duration; PHASES],
+    /// Thread time that envs spent on bringing training batches to their devices.
+    #[serde(default)]
+    pub copied: Duration,
+}
+
+impl RoundTime {
+    /// For the round's event.
+    pub fn phases(&self) -> PhaseTimes {
+        let explained: Duration = self.phases.iter().sum();
+        let [
+            reset,
+            train,
+            validate,
+            sync,
+            assess,
+            decide,
+            act,
+            record,
+            update,
+            checkpoint,
+        ] = self.phases.map(milliseconds);
+        PhaseTimes {
+            reset,
+            train,
+            validate,
+            sync,
+            assess,
+            decide,
+            act,
+            record,
+            update,
+            checkpoint,
+            other: milliseconds(self.time.saturating_sub(explained)),
+        }
+    }
+
+    /// [`Self::copied`], for the round's event.
+    pub fn copy_ms(&self) -> Num {
+        milliseconds(self.copied)
+    }
+}
+
+fn milliseconds(time: Duration) -> Num {
+    Num(time.as_secs_f64() * 1e3)
+}
+
+/// Measures where the time of the running round goes.
+#[derive(Resource, Debug)]
+pub struct PhaseClock {
+    /// Up to `read_at`.
+    spent: RoundTime,
+    phase: Option<Phase>,
+    read_at: Instant,
+}
+
+impl Default for PhaseClock {
+    fn default() -> Self {
+        Self {
+            spent: RoundTime::default(),
+            phase: None,
+            read_at: Instant::now(),
+        }
+    }
+}
+
+impl PhaseClock {
+    /// From here on the time is that of `phase`; of none between the schedules.
+    pub fn enter(&mut self, phase: impl Into<Option<Phase>>) {
+        self.read();
+        self.phase = phase.into();
+    }
+
+    /// A round begins, or is taken up where it had `taken` so much. The phase stays.
+    pub fn begin(&mut self, taken: RoundTime) {
+        self.spent = taken;
+        self.skip();
+    }
+
+    /// What has passed since the clock was last read belongs to no round.
+    pub fn skip(&mut self) {
+        self.read_at = Instant::now();
+    }
+
+    /// Divides what has passed since the clock was last read in proportion of `shares`, thread time of two phases that were
+    /// mixed. Where both are nothing, all of it is the running phase's.
+    pub fn divide(&mut self, shares: [(Phase, Duration); 2]) {
+        let whole: Duration = shares.iter().map(|(_, share)| share).sum();
+        if whole.is_zero() {
+            return;
+        }
+        let passed = self.lap();
+        for (phase, share) in shares {
+            self.spent.phases[phase as usize] += passed.mul_f64(share.as_secs_f64() / whole.as_secs_f64());
+        }
+    }
+
+    /// Adds to what bringing batches to their devices has taken.
+    pub fn add_copied(&mut self, time: Duration) {
+        self.spent.copied += time;
+    }
+
+    /// What the round has taken up to now.
+    pub fn read(&mut self) -> &RoundTime {
+        let passed = self.lap();
+        if let Some(phase) = self.phase {
+            self.spent.phases[phase as usize] += passed;
+        }
+        &self.spent
+    }
+
+    /// Since the clock was last read.
+    fn lap(&mut self) -> Duration {
+        let now = Instant::now();
+        let passed = now - std::mem::replace(&mut self.read_at, now);
+        self.spent.time += passed;
+        passed
+    }
+}
+
+#[cfg(test)]
+mod tests;
