@@ -20,6 +20,7 @@ use crate::growth::Topology;
 use crate::health::Failure;
 use crate::learner::{LastUpdate, PolicyLearner, ValueUnits, is_between_rollouts};
 use crate::reward::{EpisodeReward, RewardHorizon, StepReward, episode_rewards, round_rewards};
+use crate::run::Room;
 use crate::scenario::GateConfig;
 use crate::schedule::{AddWork, RoundEnd, RoundStart, Startup, StepEnd, Work};
 use crate::seed::{BlueprintRegistry, Growth};
@@ -361,6 +362,7 @@ pub(crate) fn round_stats(
 fn round_perf(env_steps: u64, started: &RoundStarted, record: &RecordContext) -> PerfRound {
     let wall_s = started.taken().as_secs_f64();
     let samples = env_steps * record.data.feed.train_samples() as u64;
+    let (memory_bytes, memory_limit_bytes) = Room::in_use(&record.experiment.scenario.run).unzip();
     PerfRound {
         round_wall_s: Num(wall_s),
         env_steps_per_s: Num(env_steps as f64 / wall_s),
@@ -371,6 +373,8 @@ fn round_perf(env_steps: u64, started: &RoundStarted, record: &RecordContext) ->
             .readers
             .as_ref()
             .map(|readers| Num(readers.take_waited().as_secs_f64() * 1e3)),
+        memory_bytes,
+        memory_limit_bytes,
     }
 }
 

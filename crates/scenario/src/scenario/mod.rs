@@ -91,7 +91,7 @@ pub use reward::{
     CommittedReward, ContributionMode, LossPreset, LossReward, LossScale, RewardConfig, RewardName, SparseReward,
 };
 pub use run::{
-    DataConfig, EarlyStop, Keep, LearningRateCourse, OnEnvError, Residency, RunConfig, RunEarlyStop, StopAt,
+    AnomalyAnswer, DataConfig, EarlyStop, Keep, LearningRateCourse, OnAnomaly, OnEnvError, Residency, RunConfig, RunEarlyStop, StopAt,
     TelemetryConfig, TelemetryLevel, TensorBoard, TrainingConfig,
 };
 pub use task::{

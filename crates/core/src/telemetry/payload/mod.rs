@@ -12,6 +12,7 @@ macro_rules! added_by_field {
     };
 }
 
+mod anomaly;
 mod attribution;
 mod governor;
 mod learner;
@@ -21,6 +22,7 @@ mod decision;
 mod env;
 mod run;
 
+pub use anomaly::*;
 pub use attribution::*;
 pub use decision::*;
 pub use env::*;
