@@ -78,8 +78,7 @@ pub(crate) fn answer_anomalies(
             at.keep(&event, trail, &mut state);
         }
         if answer == AnomalyAnswer::Stop && !stop.is_requested() {
-            let severity = format!("{:?}", event.severity).to_lowercase();
-            let text = format!("the run stops: {} (run.on_anomaly.{severity})", anomaly.rule);
+            let text = format!("the run stops: {} (run.on_anomaly.{})", anomaly.rule, event.severity.name());
             tracing::warn!("{text}: {}", event.message.as_deref().unwrap_or_default());
             outbox.push(Event::run(Note { text, author: None }));
             stop.request(StopRequest::Anomaly);

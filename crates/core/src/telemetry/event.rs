@@ -37,6 +37,19 @@ pub enum Severity {
     Critical,
 }
 
+impl Severity {
+    /// As in records.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Debug => "debug",
+            Self::Info => "info",
+            Self::Warning => "warning",
+            Self::Error => "error",
+            Self::Critical => "critical",
+        }
+    }
+}
+
 /// A row of the catalogue of events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct EventKind {
