@@ -82,7 +82,13 @@ pub fn list(what: ListWhat, context: &Context) -> Outcome {
                     format!("{}: {}", row.summary, row.remedy),
                 ]
             });
-            let head = ["detector", "severity", "value", "in a row", "what is wrong, and what to do"];
+            let head = [
+                "detector",
+                "severity",
+                "value",
+                "in a row",
+                "what is wrong, and what to do",
+            ];
             print(&detectors, &head, rows, global)
         }
         ListWhat::Plugins => {
@@ -125,15 +131,18 @@ struct DetectorRow {
 
 fn detectors(registered: &Detectors) -> Vec<DetectorRow> {
     let summaries = registered.iter().map(|(_, summary)| summary.to_owned());
-    let rows = registered.parts().zip(summaries).map(|((name, detector), summary)| DetectorRow {
-        name: name.into(),
-        severity: detector.severity.name(),
-        comparison: detector.comparison.sign(),
-        threshold: detector.threshold,
-        window: detector.window.max(1),
-        summary,
-        remedy: detector.remedy.clone(),
-    });
+    let rows = registered
+        .parts()
+        .zip(summaries)
+        .map(|((name, detector), summary)| DetectorRow {
+            name: name.into(),
+            severity: detector.severity.name(),
+            comparison: detector.comparison.sign(),
+            threshold: detector.threshold,
+            window: detector.window.max(1),
+            summary,
+            remedy: detector.remedy.clone(),
+        });
     rows.collect()
 }
 

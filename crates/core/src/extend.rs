@@ -41,7 +41,9 @@ pub use crate::scenario::RewardConfig;
 pub use crate::telemetry::{Event, Payload, Sink, SinkError, Sinks, strip_volatile};
 
 // What looks for anomalies in events.
-pub use crate::telemetry::{Comparison, Detector, Detectors, ReadEvent, Reading, ReadingPlace, Recent, RecentRound, Severity};
+pub use crate::telemetry::{
+    Comparison, Detector, Detectors, ReadEvent, Reading, ReadingPlace, Recent, RecentRound, Severity,
+};
 
 // Networks that are taken home.
 pub use crate::graph::{Graph, LayerGraph, ModuleGraph, NamedLayer, SeedGraph, StackLayer};

@@ -78,7 +78,11 @@ pub(crate) fn answer_anomalies(
             at.keep(&event, trail, &mut state);
         }
         if answer == AnomalyAnswer::Stop && !stop.is_requested() {
-            let text = format!("the run stops: {} (run.on_anomaly.{})", anomaly.rule, event.severity.name());
+            let text = format!(
+                "the run stops: {} (run.on_anomaly.{})",
+                anomaly.rule,
+                event.severity.name()
+            );
             tracing::warn!("{text}: {}", event.message.as_deref().unwrap_or_default());
             outbox.push(Event::run(Note { text, author: None }));
             stop.request(StopRequest::Anomaly);
@@ -107,7 +111,10 @@ impl Circumstances<'_, '_> {
                 }
             }
             None if std::mem::replace(&mut state.has_all_anomalies, true) => {}
-            None => tracing::warn!("{} has {MOST} folders; what leads to further anomalies is not kept", folder.display()),
+            None => tracing::warn!(
+                "{} has {MOST} folders; what leads to further anomalies is not kept",
+                folder.display()
+            ),
         }
     }
 
@@ -121,7 +128,10 @@ impl Circumstances<'_, '_> {
             ("anomaly.json", serde_json::to_string_pretty(event)? + "\n"),
             ("steps.jsonl", lines(trail.steps())?),
             ("updates.jsonl", lines(trail.updates())?),
-            ("precision.json", serde_json::to_string_pretty(&self.precision(trail))? + "\n"),
+            (
+                "precision.json",
+                serde_json::to_string_pretty(&self.precision(trail))? + "\n",
+            ),
         ];
         replace_folder(place, &files.each_ref().map(|(name, text)| (*name, text.as_bytes())))
     }

@@ -15,7 +15,9 @@ use crate::learner::PolicyLearner;
 use crate::run::{ChosenResidency, Inventory, MissingPart};
 use crate::scenario::resolved_ron;
 use crate::telemetry::sinks::Console;
-use crate::telemetry::{BigInteger, DatasetInfo, DetectorBank, Detectors, Event, RunStarted, Sinks, TaskKind, TelemetryHub, TelemetryOutbox};
+use crate::telemetry::{
+    BigInteger, DatasetInfo, DetectorBank, Detectors, Event, RunStarted, Sinks, TaskKind, TelemetryHub, TelemetryOutbox,
+};
 use crate::torch::mixed_name;
 use crate::training::TrainingPrecision;
 
@@ -103,7 +105,12 @@ fn begin_record(
     let mut started = run_started(world, directory.scenario_hash(), recording.resume.as_ref());
     let mut info = directory.info();
     let mut detectors = DetectorBank::new(world.resource::<Detectors>());
-    let keeps_trail = world.resource::<Experiment>().scenario.run.on_anomaly.asks_for_checkpoints();
+    let keeps_trail = world
+        .resource::<Experiment>()
+        .scenario
+        .run
+        .on_anomaly
+        .asks_for_checkpoints();
     match &recording.resume {
         None => {
             manifest(world, recording, file, directory, &started).write(directory.path())?;

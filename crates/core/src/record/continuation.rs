@@ -4,8 +4,8 @@ use std::path::Path;
 
 use super::RunDirectory;
 use crate::telemetry::{
-    CheckpointLoaded, DetectorBank, EVENTS_FILE, Earlier, Event, EventReader, EventsHasher, LiveState, Note, Payload, Place,
-    ReadError, WrittenRecord, cut_record,
+    CheckpointLoaded, DetectorBank, EVENTS_FILE, Earlier, Event, EventReader, EventsHasher, LiveState, Note, Payload,
+    Place, ReadError, WrittenRecord, cut_record,
 };
 
 /// Where a record continues.

@@ -81,7 +81,10 @@ fn left(read: impl Fn(&Path) -> Option<String>) -> Option<Room> {
 fn taken(read: impl Fn(&Path) -> Option<String>) -> Option<(u64, u64)> {
     let bytes = |path: &str, name| read(Path::new(path)).and_then(|text| bytes_of(name, &text));
     let used = bytes("/proc/self/status", "VmRSS")?;
-    let most = bytes("/proc/meminfo", "MemTotal").into_iter().chain(allowed(&read)).min()?;
+    let most = bytes("/proc/meminfo", "MemTotal")
+        .into_iter()
+        .chain(allowed(&read))
+        .min()?;
     Some((used, most))
 }
 

@@ -40,7 +40,10 @@ use bevy_app::{App, Plugin};
 use crate::scenario::TelemetryConfig;
 
 pub use confounders::Confounders;
-pub use detect::{Comparison, Detector, DetectorBank, Detectors, EventTrail, Place as ReadingPlace, ReadEvent, Reading, Recent, RecentRound};
+pub use detect::{
+    Comparison, Detector, DetectorBank, Detectors, EventTrail, Place as ReadingPlace, ReadEvent, Reading, Recent,
+    RecentRound,
+};
 pub use encoding::round;
 pub(crate) use encoding::round_if_any;
 pub use encoding::{BigInteger, Num, Timestamp};

@@ -138,7 +138,9 @@ section! {
 impl OnAnomaly {
     /// Whether an anomaly of any severity leads to a checkpoint.
     pub fn asks_for_checkpoints(self) -> bool {
-        [self.warning, self.error, self.critical].into_iter().any(|answer| answer > AnomalyAnswer::Note)
+        [self.warning, self.error, self.critical]
+            .into_iter()
+            .any(|answer| answer > AnomalyAnswer::Note)
     }
 }
 

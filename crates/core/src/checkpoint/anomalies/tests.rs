@@ -32,5 +32,8 @@ fn folders_are_numbered_until_there_are_twenty() {
         numbers.push(name.file_name().unwrap().to_string_lossy().into_owned());
     }
 
-    assert_eq!((numbers.len(), numbers[0].as_str(), numbers[19].as_str()), (20, "1", "20"));
+    assert_eq!(
+        (numbers.len(), numbers[0].as_str(), numbers[19].as_str()),
+        (20, "1", "20")
+    );
 }

@@ -197,7 +197,8 @@ pub(super) fn report(update: &mut LearnerUpdate, measured: &UpdateMeasurements, 
             .filter(|reading| !reading.is_set(Scalar::Suppressed))
     };
     let mean = |scalar| mean_of(taken().map(|reading| reading.get(scalar)));
-    let extreme = |scalar, of: fn(f64, f64) -> f64| taken().map(|reading| reading.get(scalar)).reduce(of).and_then(finite);
+    let extreme =
+        |scalar, of: fn(f64, f64) -> f64| taken().map(|reading| reading.get(scalar)).reduce(of).and_then(finite);
     let first = measured.readings.first();
     let entropy = |&head: &Head| -> Option<(String, Num)> {
         let counted = taken().filter(|reading| reading.head(PerHead::Available, head as usize) > 0.0);

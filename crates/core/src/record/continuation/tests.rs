@@ -83,7 +83,10 @@ fn events_of_another_major_version_are_left_as_they_are() {
     let text = format!("{}{}{}", HEADER.replace("\"major\":2", "\"major\":4"), note(0), note(1));
     fs::write(&path, &text).unwrap();
 
-    assert!(matches!(cut_back(folder.path(), 1, &mut DetectorBank::default()), Err(ReadError::Major { .. })));
+    assert!(matches!(
+        cut_back(folder.path(), 1, &mut DetectorBank::default()),
+        Err(ReadError::Major { .. })
+    ));
 
     assert_eq!(fs::read_to_string(&path).unwrap(), text);
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);

@@ -35,11 +35,14 @@ impl DetectorBank {
     /// Nothing has happened yet.
     pub fn new(detectors: &Detectors) -> Self {
         let summaries = detectors.iter().map(|(_, summary)| summary.to_owned());
-        let rules = detectors.parts().zip(summaries).map(|((name, detector), summary)| Rule {
-            name: name.into(),
-            summary,
-            detector,
-        });
+        let rules = detectors
+            .parts()
+            .zip(summaries)
+            .map(|((name, detector), summary)| Rule {
+                name: name.into(),
+                summary,
+                detector,
+            });
         Self {
             rules: rules.collect(),
             ..Self::default()
@@ -84,11 +87,7 @@ impl DetectorBank {
 }
 
 /// The state after a reading, and what there is to tell; `None` if nothing was measured.
-fn step(
-    detector: &Detector,
-    reading: &Reading,
-    state: Option<State>,
-) -> Option<(Option<State>, Option<AnomalyState>)> {
+fn step(detector: &Detector, reading: &Reading, state: Option<State>) -> Option<(Option<State>, Option<AnomalyState>)> {
     if reading.value.is_nan() {
         return None;
     }
@@ -113,7 +112,12 @@ fn step(
 
 impl Rule {
     fn anomaly(&self, cause: &Event, reading: Reading, state: AnomalyState) -> Event {
-        let Detector { severity, remedy, threshold, .. } = &*self.detector;
+        let Detector {
+            severity,
+            remedy,
+            threshold,
+            ..
+        } = &*self.detector;
         let (severity, message) = match state {
             AnomalyState::Onset => (*severity, format!("{}: {remedy}", self.summary)),
             AnomalyState::Cleared => (Severity::Info, format!("no longer: {}", self.summary)),

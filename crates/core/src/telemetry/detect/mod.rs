@@ -143,7 +143,9 @@ impl Default for Detectors {
 
 /// Whether an anomaly by this rule follows from times or memory, and so differs between two runs with one seed.
 pub(super) fn is_about_the_machine(rule: &str) -> bool {
-    rules::BUILT_IN.iter().any(|built_in| built_in.name == rule && built_in.of_machine)
+    rules::BUILT_IN
+        .iter()
+        .any(|built_in| built_in.name == rule && built_in.of_machine)
 }
 
 #[cfg(test)]

@@ -87,7 +87,8 @@ impl Recent {
             Payload::EpisodeFinished(episode) => {
                 self.episodes += 1;
                 self.rolled_back += u32::from(episode.rollbacks > 0);
-                self.committed.extend(episode.committed_accuracy.map(|accuracy| accuracy.0));
+                self.committed
+                    .extend(episode.committed_accuracy.map(|accuracy| accuracy.0));
                 event.env.map(|env| self.envs.remove(&env));
             }
             Payload::RoundFinished(round) => self.apply_round(round),

@@ -167,7 +167,9 @@ fn degradation(event: &Event, recent: &Recent) -> Vec<Reading> {
 
 /// Normalised entropy by head, with a floor for each.
 fn entropy_collapse(event: &Event, _: &Recent) -> Vec<Reading> {
-    let heads = update(event).into_iter().flat_map(|update| &update.measured.head_entropy_avail);
+    let heads = update(event)
+        .into_iter()
+        .flat_map(|update| &update.measured.head_entropy_avail);
     let reading = |(head, entropy): (&String, &crate::telemetry::Num)| Reading {
         place: Place::Head(head.clone()),
         value: entropy.0,
@@ -231,9 +233,7 @@ fn numerical_instability(event: &Event, _: &Recent) -> Vec<Reading> {
 /// Rounds since the rolling accuracy rose by half a point, of a policy that learns.
 fn plateau(event: &Event, recent: &Recent) -> Vec<Reading> {
     match &event.payload {
-        Payload::RoundFinished(round) if recent.learns => {
-            measured([f64::from(recent.rolling_with(round).length())])
-        }
+        Payload::RoundFinished(round) if recent.learns => measured([f64::from(recent.rolling_with(round).length())]),
         _ => Vec::new(),
     }
 }
@@ -254,7 +254,10 @@ fn reward_hacking(event: &Event, recent: &Recent) -> Vec<Reading> {
         return Vec::new();
     };
     let rounds = recent.rounds_with(round);
-    let paid = rounds.iter().rev().map_while(|round| Some((round.reward?, round.committed_accuracy?)));
+    let paid = rounds
+        .iter()
+        .rev()
+        .map_while(|round| Some((round.reward?, round.committed_accuracy?)));
     let (rewards, accuracies): (Vec<_>, Vec<_>) = paid.take(2 * WINDOW).unzip();
     if !recent.learns || rewards.len() < 2 * WINDOW {
         return Vec::new();
@@ -281,7 +284,10 @@ fn stuck_seed(event: &Event, _: &Recent) -> Vec<Reading> {
     let (Payload::SeedGateEvaluated(gate), Some(slot)) = (&event.payload, event.slot) else {
         return Vec::new();
     };
-    let is_waiting = gate.checks.iter().any(|check| !check.passed && WAITS.contains(&check.name.as_str()));
+    let is_waiting = gate
+        .checks
+        .iter()
+        .any(|check| !check.passed && WAITS.contains(&check.name.as_str()));
     let reading = Reading {
         place: Place::Slot(slot),
         ..Reading::of(share(!gate.passed))
@@ -297,7 +303,12 @@ fn throughput_drop(event: &Event, recent: &Recent) -> Vec<Reading> {
     let Payload::RoundFinished(round) = &event.payload else {
         return Vec::new();
     };
-    let speeds: Vec<f64> = recent.rounds().rev().take(20).map(|round| round.env_steps_per_s).collect();
+    let speeds: Vec<f64> = recent
+        .rounds()
+        .rev()
+        .take(20)
+        .map(|round| round.env_steps_per_s)
+        .collect();
     let usual = median(&speeds).filter(|_| speeds.len() >= 5);
     measured(usual.map(|usual| round.perf.env_steps_per_s.0 / usual))
 }

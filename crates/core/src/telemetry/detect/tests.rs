@@ -18,7 +18,10 @@ impl Course {
     }
 
     fn round(&self) -> u32 {
-        let rounds = self.0.iter().filter(|event| matches!(event.payload, Payload::RoundFinished(_)));
+        let rounds = self
+            .0
+            .iter()
+            .filter(|event| matches!(event.payload, Payload::RoundFinished(_)));
         rounds.count() as u32
     }
 
@@ -31,7 +34,8 @@ impl Course {
         row.val_accuracy = Num(50.0 + f64::from(number));
         row.host_grad_norm = Some(Num(1.0));
         change(&mut row);
-        self.0.push(Event::env(examples::context_at(0, self.round(), number), row));
+        self.0
+            .push(Event::env(examples::context_at(0, self.round(), number), row));
         self
     }
 
@@ -43,7 +47,8 @@ impl Course {
         let mut episode = examples::episode_finished();
         episode.rollbacks = 0;
         change(&mut episode);
-        self.0.push(Event::env(examples::context_at(0, self.round(), 20), episode));
+        self.0
+            .push(Event::env(examples::context_at(0, self.round(), 20), episode));
         self
     }
 
@@ -95,7 +100,8 @@ impl Course {
                 value: None,
                 threshold: None,
             }];
-            self.0.push(Event::seed(examples::context_at(0, 0, 1), SLOT, "e0.r0c0.0", gate));
+            self.0
+                .push(Event::seed(examples::context_at(0, 0, 1), SLOT, "e0.r0c0.0", gate));
         }
         self
     }
@@ -153,7 +159,11 @@ fn plateau_speaks_once_the_rolling_accuracy_has_not_risen_for_ten_rounds() {
     assert_eq!(begins(Course::learning()).rounds(10, flat).told(), ["+plateau"]);
     assert_eq!(begins(Course::learning()).rounds(9, flat).told(), [""; 0]);
     assert_eq!(Course::learning().rounds(20, |_| {}).told(), [""; 0]);
-    assert_eq!(begins(Course::default()).rounds(20, flat).told(), [""; 0], "nothing learns");
+    assert_eq!(
+        begins(Course::default()).rounds(20, flat).told(),
+        [""; 0],
+        "nothing learns"
+    );
     assert_eq!(
         begins(Course::learning()).rounds(12, flat).rounds(9, |_| {}).told(),
         ["+plateau"],
@@ -168,8 +178,15 @@ fn degradation_speaks_a_tenth_below_the_best_three_rounds() {
 
     assert_eq!(good().rounds(3, at(71.0)).told(), ["+degradation"]);
     assert_eq!(good().rounds(3, at(73.0)).told(), [""; 0]);
-    assert_eq!(good().rounds(3, at(71.0)).rounds(3, at(80.0)).told(), ["+degradation", "-degradation"]);
-    assert_eq!(good().rounds(40, at(60.0)).told(), ["+degradation"], "the best is never forgotten");
+    assert_eq!(
+        good().rounds(3, at(71.0)).rounds(3, at(80.0)).told(),
+        ["+degradation", "-degradation"]
+    );
+    assert_eq!(
+        good().rounds(40, at(60.0)).told(),
+        ["+degradation"],
+        "the best is never forgotten"
+    );
 }
 
 #[test]
@@ -181,19 +198,39 @@ fn gradient_pathology_speaks_of_a_seed_in_the_third_step_of_a_row() {
     let found = course.anomalies();
 
     assert_eq!(course.told(), ["+gradient_pathology"]);
-    assert_eq!((found[0].slot, found[0].env, found[0].round), (Some(SLOT), Some(0), Some(0)));
-    assert_eq!(found[0].message.as_deref(), Some("a seed's gradients vanish or explode: change the seed's learning rate, or prune it"));
-    assert_eq!(Course::default().steps(2, &sick).steps(1, &well).steps(2, &sick).told(), [""; 0]);
+    assert_eq!(
+        (found[0].slot, found[0].env, found[0].round),
+        (Some(SLOT), Some(0), Some(0))
+    );
+    assert_eq!(
+        found[0].message.as_deref(),
+        Some("a seed's gradients vanish or explode: change the seed's learning rate, or prune it")
+    );
+    assert_eq!(
+        Course::default().steps(2, &sick).steps(1, &well).steps(2, &sick).told(),
+        [""; 0]
+    );
 }
 
 #[test]
 fn gradient_spike_speaks_where_a_norm_is_a_hundred_times_its_average() {
     let norm = |norm: f64| move |step: &mut crate::telemetry::EnvStep| step.host_grad_norm = Some(Num(norm));
 
-    assert_eq!(Course::default().step(norm(1.0)).step(norm(101.0)).told(), ["+gradient_spike"]);
+    assert_eq!(
+        Course::default().step(norm(1.0)).step(norm(101.0)).told(),
+        ["+gradient_spike"]
+    );
     assert_eq!(Course::default().step(norm(1.0)).step(norm(99.0)).told(), [""; 0]);
-    assert_eq!(Course::default().step(norm(1e-6)).step(norm(0.5)).told(), [""; 0], "tiny norms are no scale");
-    assert_eq!(Course::default().step(norm(500.0)).told(), [""; 0], "the first is compared with nothing");
+    assert_eq!(
+        Course::default().step(norm(1e-6)).step(norm(0.5)).told(),
+        [""; 0],
+        "tiny norms are no scale"
+    );
+    assert_eq!(
+        Course::default().step(norm(500.0)).told(),
+        [""; 0],
+        "the first is compared with nothing"
+    );
 }
 
 #[test]
@@ -217,21 +254,32 @@ fn value_collapse_speaks_in_the_third_update_of_a_row() {
     let loss = |loss: f64| move |update: &mut LearnerUpdate| update.measured.loss_value = Some(Num(loss));
 
     assert_eq!(Course::default().updates(3, loss(6.0)).told(), ["+value_collapse"]);
-    assert_eq!(Course::default().updates(2, loss(6.0)).updates(1, loss(4.0)).updates(2, loss(6.0)).told(), [""; 0]);
+    assert_eq!(
+        Course::default()
+            .updates(2, loss(6.0))
+            .updates(1, loss(4.0))
+            .updates(2, loss(6.0))
+            .told(),
+        [""; 0]
+    );
 }
 
 #[test]
 fn entropy_collapse_speaks_of_a_head_below_its_own_floor() {
     let entropy = |head: &'static str, entropy: f64| {
         move |update: &mut LearnerUpdate| {
-            update.measured.head_entropy_avail = BTreeMap::from([(head.into(), Num(entropy)), ("style".into(), Num(0.9))]);
+            update.measured.head_entropy_avail =
+                BTreeMap::from([(head.into(), Num(entropy)), ("style".into(), Num(0.9))]);
         }
     };
 
     let found = Course::default().updates(3, entropy("slot", 0.09)).anomalies();
 
     let found = found.iter().map(anomaly).collect::<Vec<_>>();
-    assert_eq!((found.len(), found[0].head.as_deref(), found[0].threshold), (1, Some("slot"), Num(0.1)));
+    assert_eq!(
+        (found.len(), found[0].head.as_deref(), found[0].threshold),
+        (1, Some("slot"), Num(0.1))
+    );
     assert_eq!(Course::default().updates(3, entropy("op", 0.09)).told(), [""; 0]);
     assert_eq!(Course::default().updates(2, entropy("slot", 0.09)).told(), [""; 0]);
 }
@@ -240,9 +288,18 @@ fn entropy_collapse_speaks_of_a_head_below_its_own_floor() {
 fn numerical_instability_speaks_of_batches_updates_and_the_policy_but_not_of_scaled_losses() {
     let skip = |reason| move |update: &mut LearnerUpdate| update.skip_reason = reason;
 
-    assert_eq!(Course::default().step(|step| step.nonfinite_batches = 1).told(), ["+numerical_instability"]);
-    assert_eq!(Course::default().step(seed(|row| row.skipped_updates = 2)).told(), ["+numerical_instability"]);
-    assert_eq!(Course::default().updates(1, skip(UpdateSkip::Mismatch)).told(), ["+numerical_instability"]);
+    assert_eq!(
+        Course::default().step(|step| step.nonfinite_batches = 1).told(),
+        ["+numerical_instability"]
+    );
+    assert_eq!(
+        Course::default().step(seed(|row| row.skipped_updates = 2)).told(),
+        ["+numerical_instability"]
+    );
+    assert_eq!(
+        Course::default().updates(1, skip(UpdateSkip::Mismatch)).told(),
+        ["+numerical_instability"]
+    );
     let scaled = Course::default().step(|step| (step.skipped_updates, step.loss_scale) = (3, Some(Num(1024.0))));
     assert_eq!(scaled.told(), [""; 0]);
     assert_eq!(Course::default().updates(1, skip(UpdateSkip::Kl)).told(), [""; 0]);
@@ -264,14 +321,28 @@ fn memory_speaks_at_nine_tenths_of_the_limit() {
 fn throughput_drop_speaks_in_the_third_round_at_less_than_half_the_usual_speed() {
     let speed = |speed: f64| move |round: &mut RoundFinished| round.perf.env_steps_per_s = Num(speed);
 
-    assert_eq!(Course::default().rounds(6, speed(10.0)).rounds(3, speed(4.9)).told(), ["+throughput_drop"]);
-    assert_eq!(Course::default().rounds(6, speed(10.0)).rounds(3, speed(5.1)).told(), [""; 0]);
-    assert_eq!(Course::default().rounds(2, speed(10.0)).rounds(3, speed(1.0)).told(), [""; 0], "too few to know");
+    assert_eq!(
+        Course::default().rounds(6, speed(10.0)).rounds(3, speed(4.9)).told(),
+        ["+throughput_drop"]
+    );
+    assert_eq!(
+        Course::default().rounds(6, speed(10.0)).rounds(3, speed(5.1)).told(),
+        [""; 0]
+    );
+    assert_eq!(
+        Course::default().rounds(2, speed(10.0)).rounds(3, speed(1.0)).told(),
+        [""; 0],
+        "too few to know"
+    );
 }
 
 #[test]
 fn reward_hacking_speaks_where_the_reward_rises_and_the_committed_accuracy_falls() {
-    let then = |reward, committed| Course::learning().paid_rounds(4, 10.0, 70.0).paid_rounds(4, reward, committed);
+    let then = |reward, committed| {
+        Course::learning()
+            .paid_rounds(4, 10.0, 70.0)
+            .paid_rounds(4, reward, committed)
+    };
 
     assert_eq!(then(12.0, 67.0).told(), ["+reward_hacking"]);
     assert_eq!(then(12.0, 69.0).told(), [""; 0], "within two points");
@@ -294,15 +365,28 @@ fn stuck_seed_speaks_of_the_tenth_refusal_of_a_seed_that_is_old_enough() {
 
     assert_eq!(refused(10).told(), ["+stuck_seed"]);
     assert_eq!(refused(9).told(), [""; 0]);
-    assert_eq!(Course::default().gates(30, "steps_in_stage", false).told(), [""; 0], "it waits");
-    assert_eq!(refused(9).germination().gates(9, "gradient_health", false).told(), [""; 0], "another seed");
-    assert_eq!(refused(10).gates(1, "gradient_health", true).told(), ["+stuck_seed", "-stuck_seed"]);
+    assert_eq!(
+        Course::default().gates(30, "steps_in_stage", false).told(),
+        [""; 0],
+        "it waits"
+    );
+    assert_eq!(
+        refused(9).germination().gates(9, "gradient_health", false).told(),
+        [""; 0],
+        "another seed"
+    );
+    assert_eq!(
+        refused(10).gates(1, "gradient_health", true).told(),
+        ["+stuck_seed", "-stuck_seed"]
+    );
 }
 
 #[test]
 fn rollback_storm_speaks_where_more_than_a_quarter_of_the_episodes_was_rolled_back() {
     let round = |sick: u32, well: u32| {
-        let course = (0..sick).fold(Course::default(), |course, _| course.episode(|episode| episode.rollbacks = 1));
+        let course = (0..sick).fold(Course::default(), |course, _| {
+            course.episode(|episode| episode.rollbacks = 1)
+        });
         (0..well).fold(course, |course, _| course.episode(|_| {})).ends(|_| {})
     };
 
@@ -316,7 +400,10 @@ fn what_is_not_measured_neither_breaks_nor_extends_a_row() {
     let loss = |loss: f64| move |update: &mut LearnerUpdate| update.measured.loss_value = Some(Num(loss));
     let skipped = |update: &mut LearnerUpdate| update.measured.loss_value = None;
 
-    let course = Course::default().updates(2, loss(6.0)).updates(5, skipped).updates(1, loss(f64::NAN));
+    let course = Course::default()
+        .updates(2, loss(6.0))
+        .updates(5, skipped)
+        .updates(1, loss(f64::NAN));
 
     assert_eq!(course.clone().told(), [""; 0]);
     assert_eq!(course.updates(1, loss(6.0)).told(), ["+value_collapse"]);
@@ -334,7 +421,10 @@ fn the_end_of_an_episode_forgets_what_was_wrong_with_its_env() {
 #[test]
 fn a_bank_that_has_read_the_record_continues_as_if_it_had_never_stopped() {
     let at = |accuracy: f64| move |round: &mut RoundFinished| round.accuracy_mean = Num(accuracy);
-    let course = Course::learning().rounds(3, at(80.0)).rounds(5, at(60.0)).steps(4, seed(|row| row.vanishing = true));
+    let course = Course::learning()
+        .rounds(3, at(80.0))
+        .rounds(5, at(60.0))
+        .steps(4, seed(|row| row.vanishing = true));
     let whole = course.told();
     for cut in 0..course.0.len() {
         let (before, after) = course.0.split_at(cut);
@@ -400,7 +490,9 @@ fn the_reference_lists_every_detector_as_it_is() {
             rule.summary,
             detector.remedy
         );
-        let found = page.lines().find(|line| line.starts_with(&format!("| `{}` |", rule.name)));
+        let found = page
+            .lines()
+            .find(|line| line.starts_with(&format!("| `{}` |", rule.name)));
         assert_eq!(found.map(without_value).as_deref(), Some(row.as_str()));
     }
 }

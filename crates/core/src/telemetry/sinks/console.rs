@@ -233,11 +233,21 @@ fn write_json(out: &mut dyn Write, event: &Event) -> Result<(), SinkError> {
 
 /// What happened, behind round (from 1), step, env and seed; `None` for rows that come every step.
 fn event_line(event: &Event) -> Option<String> {
-    let mut message = event.message.as_deref().map(|message| format!(" ({message})")).unwrap_or_default();
+    let mut message = event
+        .message
+        .as_deref()
+        .map(|message| format!(" ({message})"))
+        .unwrap_or_default();
     let what = match &event.payload {
         Payload::Anomaly(anomaly) => {
-            let of = event.slot.filter(|_| event.seed_id.is_none()).map(|slot| slot.to_string());
-            let of = of.or(anomaly.head.clone()).map(|part| format!(" {part}")).unwrap_or_default();
+            let of = event
+                .slot
+                .filter(|_| event.seed_id.is_none())
+                .map(|slot| slot.to_string());
+            let of = of
+                .or(anomaly.head.clone())
+                .map(|part| format!(" {part}"))
+                .unwrap_or_default();
             message = format!(": {}", event.message.as_deref().unwrap_or_default());
             format!("{}{of}", anomaly.rule)
         }
