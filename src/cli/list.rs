@@ -11,7 +11,7 @@ use crate::scenario::{
     Catalog, Entry, HostChoice, HostName, HostOutline, POLICY_PRESETS, TRAINING_PRESETS, TaskPreset, TaskSpec,
     TrainingPreset, data_forms, host_families, reward_forms,
 };
-use crate::telemetry::Payload;
+use crate::telemetry::{Detectors, Payload};
 
 /// Prints one of the lists.
 pub fn list(what: ListWhat, context: &Context) -> Outcome {
@@ -70,6 +70,27 @@ pub fn list(what: ListWhat, context: &Context) -> Outcome {
             });
             print(&Payload::CATALOGUE, &["event", "level", "what it says"], rows, global)
         }
+        ListWhat::Detectors => {
+            let detectors = detectors(&context.names.detectors);
+            let rows = detectors.iter().map(|row| {
+                let condition = format!("{} {}", row.comparison, row.threshold);
+                vec![
+                    row.name.clone(),
+                    row.severity.into(),
+                    condition,
+                    row.window.to_string(),
+                    format!("{}: {}", row.summary, row.remedy),
+                ]
+            });
+            let head = [
+                "detector",
+                "severity",
+                "value",
+                "in a row",
+                "what is wrong, and what to do",
+            ];
+            print(&detectors, &head, rows, global)
+        }
         ListWhat::Plugins => {
             let plugins = &context.names.plugins;
             let rows = plugins
@@ -94,6 +115,35 @@ fn print_entries(entries: &[Entry], global: &GlobalOptions) -> Outcome {
         .iter()
         .map(|entry| vec![entry.name.clone(), entry.summary.clone()]);
     print(&entries, &["name", "what it is"], rows, global)
+}
+
+/// A rule that looks for anomalies.
+#[derive(Serialize)]
+struct DetectorRow {
+    name: String,
+    severity: &'static str,
+    comparison: &'static str,
+    threshold: f64,
+    window: u32,
+    summary: String,
+    remedy: String,
+}
+
+fn detectors(registered: &Detectors) -> Vec<DetectorRow> {
+    let summaries = registered.iter().map(|(_, summary)| summary.to_owned());
+    let rows = registered
+        .parts()
+        .zip(summaries)
+        .map(|((name, detector), summary)| DetectorRow {
+            name: name.into(),
+            severity: detector.severity.name(),
+            comparison: detector.comparison.sign(),
+            threshold: detector.threshold,
+            window: detector.window.max(1),
+            summary,
+            remedy: detector.remedy.clone(),
+        });
+    rows.collect()
 }
 
 /// Values under a name, and the field that the name is given to.

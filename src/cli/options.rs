@@ -53,6 +53,7 @@ Exit codes:
   5         trained, but the record is incomplete
   6         check: it cannot be resumed, but eval, replay or compare can use it
   7         check: unusable
+  8         stopped because of an anomaly (run.on_anomaly)
   101, 134  the program itself failed (panic, abort): please report it
   129       stopped by SIGHUP
   130, 143  stopped by Ctrl-C (SIGINT) or SIGTERM";
@@ -348,6 +349,7 @@ pub enum ListWhat {
     Networks,
     Presets,
     Events,
+    Detectors,
     Plugins,
 }
 

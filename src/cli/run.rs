@@ -16,7 +16,7 @@ use crate::engine::{Engine, MemoryEstimate, Prepared, RunRecord, RunReport};
 use crate::env::Experiment;
 use crate::record::Labels;
 use crate::report::{merged, run_results, summary};
-use crate::run::{RoundLimit, StopSignal, stop_on_signals};
+use crate::run::{RoundLimit, StopRequest, StopSignal, stop_on_signals};
 use crate::scenario::{Loaded, Scenario, TaskSpec, resolved_ron};
 use crate::telemetry::RecordGap;
 
@@ -126,11 +126,13 @@ fn print(report: &RunReport, origins: &BTreeMap<String, String>, global: &Global
         print_note(remedy(&report.gaps, record));
     }
     match (report.stopped_by, &report.record) {
-        (Some(_), Some(record)) => {
+        (Some(request), Some(record)) => {
             let directory = record.directory.display();
-            print_note(format_args!(
-                "stopped as asked; continue with: simic-engine resume {directory}"
-            ));
+            let why = match request {
+                StopRequest::Anomaly => "stopped because of an anomaly (run.on_anomaly)",
+                _ => "stopped as asked",
+            };
+            print_note(format_args!("{why}; continue with: simic-engine resume {directory}"));
         }
         (Some(_), None) if report.failure.is_none() => print_note("stopped as asked, before anything was recorded"),
         _ => {}

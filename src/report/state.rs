@@ -4,6 +4,7 @@
 mod trace;
 mod episodes;
 mod choices;
+mod anomalies;
 mod feed;
 
 use std::collections::VecDeque;
@@ -13,6 +14,7 @@ use super::thinned::Thinned;
 use crate::telemetry::sinks::event_line;
 use crate::telemetry::{Event, LearnerUpdate, LiveState, Payload, Severity, Timestamp};
 
+pub use anomalies::Anomalies;
 pub use choices::{Choices, OpCounts};
 pub use episodes::{EpisodePoint, Episodes, ModalOrder};
 pub use feed::{Feed, FeedError};
@@ -47,6 +49,8 @@ pub struct ViewState {
     pub choices: Choices,
     /// Updates of the policy, with their round, thinned.
     pub updates: Thinned<(u32, LearnerUpdate)>,
+    /// What detectors have found.
+    pub anomalies: Anomalies,
     /// What growth did to losses and gradients.
     pub growth_effects: GrowthEffects,
     /// The newest events that people read, the newest last.
@@ -60,6 +64,7 @@ impl Default for ViewState {
             episodes: Episodes::default(),
             choices: Choices::default(),
             updates: Thinned::new(UPDATES),
+            anomalies: Anomalies::default(),
             growth_effects: GrowthEffects::default(),
             log: VecDeque::new(),
         }
@@ -72,6 +77,7 @@ impl ViewState {
         self.live.apply(event);
         self.episodes.apply(event);
         self.choices.apply(event);
+        self.anomalies.apply(event);
         match &event.payload {
             Payload::EpisodeFinished(_) => {
                 let ended = event.env.and_then(|env| self.episodes.playing.get(&env));

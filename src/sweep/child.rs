@@ -170,16 +170,17 @@ pub fn play(
             reason => Attempt::Failed {
                 reason,
                 timed_out: false,
-                is_final: matches!(status.code(), Some(REJECTED | HALTED)),
+                is_final: matches!(status.code(), Some(REJECTED | HALTED | ANOMALY)),
             },
         }),
         Err(attempt) => Some(attempt),
     })
 }
 
-/// Exit codes that come again: a scenario that is refused, a policy that diverged.
+/// Exit codes that come again: a scenario that is refused, a policy that diverged, an anomaly that ends the run.
 const REJECTED: i32 = 2;
 const HALTED: i32 = 4;
+const ANOMALY: i32 = 8;
 /// Exit codes of a run that was asked to stop: Ctrl-C reaches the processes of a terminal all at once.
 const STOPPED: [i32; 3] = [129, 130, 143];
 

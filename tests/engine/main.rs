@@ -1,6 +1,7 @@
 //! The engine as a library: runs played in this process, in memory or recorded, and watched by systems that tests add.
 
 mod action_space;
+mod anomalies;
 mod checkpoints;
 mod coalitions;
 mod commands;

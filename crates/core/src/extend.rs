@@ -40,6 +40,11 @@ pub use crate::scenario::RewardConfig;
 // Events and their sinks.
 pub use crate::telemetry::{Event, Payload, Sink, SinkError, Sinks, strip_volatile};
 
+// What looks for anomalies in events.
+pub use crate::telemetry::{
+    Comparison, Detector, Detectors, ReadEvent, Reading, ReadingPlace, Recent, RecentRound, Severity,
+};
+
 // Networks that are taken home.
 pub use crate::graph::{Graph, LayerGraph, ModuleGraph, NamedLayer, SeedGraph, StackLayer};
 pub use crate::keep::{KeptNetworks, NetworkShelf};

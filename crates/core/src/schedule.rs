@@ -288,6 +288,8 @@ schedules! {
         Checkpoint {
             /// Obeys the command that a person has sent to the run, if any: [`take_command`](crate::run::command::take_command).
             TakeCommand => "command",
+            /// Saves what anomalies are about and ends the run, where the scenario says so: [`answer_anomalies`](crate::checkpoint::anomalies::answer_anomalies).
+            AnswerAnomalies => "anomalies",
             /// Asks for a checkpoint inside the round, if one is due: [`plan_checkpoint`](crate::checkpoint::inside::plan_checkpoint).
             PlanCheckpoint => "checkpoint",
         }
@@ -337,6 +339,7 @@ schedules! {
             TeardownRound => "episode end",
         }
         Checkpoint {
+            again AnswerAnomalies,
             again WriteCheckpoint,
             again StopEarly,
             /// Ends a run whose record cannot be written, unless it may do without: [`stop_if_record_fails`](crate::record::systems::stop_if_record_fails).

@@ -9,7 +9,7 @@ use super::page::{Page, table};
 use super::svg::{Frame, Range};
 use crate::report::state::{EpisodePoint, ViewState};
 use crate::report::words::number;
-use crate::telemetry::{LearnerUpdate, Num, RoundResult};
+use crate::telemetry::{LearnerUpdate, Num, PerfRound, PhaseTimes, RoundResult};
 
 /// Rounds that a curve shows; of a longer run, as many evenly spread.
 const ROUNDS: usize = 400;
@@ -299,21 +299,49 @@ pub(super) fn policy(state: &ViewState, page: &mut Page) -> Markup {
 
 pub(super) fn speed(state: &ViewState, page: &mut Page) -> Markup {
     let rounds = rounds(state);
-    let chart = Chart::new(
+    let perf = |of: fn(&PerfRound) -> f64| by_round(&rounds, |round| of(&round.data.perf));
+    let speed = Chart::new(
         "speed",
         "Env-steps a second.",
         "A step of an env is one epoch of its host.",
         ("round", "env-steps/s"),
         x_of(&rounds),
     )
-    .line(
-        "env-steps/s",
-        by_round(&rounds, |round| round.data.perf.env_steps_per_s.0),
+    .line("env-steps/s", perf(|perf| perf.env_steps_per_s.0));
+    let mut phases = Chart::new(
+        "phases",
+        "Where the time goes.",
+        "Of each round.",
+        ("round", "share, %"),
+        x_of(&rounds),
     );
+    let named = rounds.iter().find_map(|round| round.data.perf.phases_ms);
+    for (place, (name, _)) in named.iter().flat_map(PhaseTimes::named).enumerate() {
+        let shares = by_round(&rounds, |round| {
+            let times = round
+                .data
+                .perf
+                .phases_ms
+                .map(|phases| phases.named().map(|(_, time)| time.0));
+            times.map_or(f64::NAN, |times| {
+                100.0 * times[place] / times.iter().sum::<f64>().max(1e-9)
+            })
+        });
+        // What is never a hundredth is not seen.
+        if shares.iter().any(|share| *share >= 1.0) {
+            phases = phases.stacked(name, shares);
+        }
+    }
+    let copied = rounds.iter().filter_map(|round| {
+        let perf = &round.data.perf;
+        Some((perf.copy_ms?.0, perf.env_steps_per_s.0 * perf.round_wall_s.0))
+    });
+    let (copy_ms, steps) = copied.fold((0.0, 0.0), |(all, sum), (ms, steps)| (all + ms, sum + steps));
     html! {
         @if let (Some(steps), Some(samples)) = (state.live.env_steps_per_s(), state.live.samples_per_s()) {
             p { (format!("{steps:.1} env-steps and {samples:.0} training samples a second.")) }
         }
-        (page.chart(&chart))
+        @if steps > 0.0 { p { (format!("Bringing batches to where they are trained on takes {:.2} ms an env-step.", copy_ms / steps)) } }
+        div.grid { (page.chart(&speed)) (page.chart(&phases)) }
     }
 }

@@ -99,6 +99,7 @@ fn head(run: &RunPage, name: &str) -> Markup {
         }
         @if let Some(problem) = run.problem { p.problem { (problem) "; what follows is from the events before" } }
         @if live.missing.events > 0 { p.problem { (live.missing.events) " events are missing in the record" } }
+        @for anomaly in run.state.anomalies.active() { p.problem { (anomaly.rule) ": " (anomaly.message) } }
         @for entry in live.confounders.entries() { p.problem { "to know: " (entry) } }
         div.tiles { (tiles(run.state)) }
     }
@@ -189,6 +190,7 @@ fn faults(state: &ViewState) -> Markup {
     ];
     html! {
         (table(&["what"], &["times"], rows.map(|(what, times)| vec![what.to_owned(), times.to_string()])))
+        (anomalies(state))
         @if !state.log.is_empty() {
             details {
                 summary { "the newest events" }
@@ -199,6 +201,45 @@ fn faults(state: &ViewState) -> Markup {
                 }
             }
         }
+    }
+}
+
+/// Anomalies that a table lists.
+const ANOMALIES: usize = 40;
+
+fn anomalies(state: &ViewState) -> Markup {
+    let found = &state.anomalies;
+    if found.counts.is_empty() {
+        return html! { p { "No detector has spoken." } };
+    }
+    let counts = found
+        .counts
+        .iter()
+        .map(|(rule, count)| vec![rule.clone(), count.to_string()]);
+    let rows = found.newest().take(ANOMALIES).map(|anomaly| {
+        let of = [
+            anomaly.round.map(|round| format!("round {}", round + 1)),
+            anomaly.step.map(|step| format!("step {step}")),
+            anomaly.env.map(|env| format!("env {env}")),
+            anomaly.slot.map(|slot| slot.to_string()),
+            anomaly.head.as_ref().map(|head| format!("head {head}")),
+        ];
+        let of: Vec<String> = of.into_iter().flatten().collect();
+        let standing = if anomaly.is_active { "holds" } else { "over" };
+        vec![
+            anomaly.rule.clone(),
+            format!("{:?}", anomaly.severity).to_lowercase(),
+            of.join(", "),
+            standing.to_owned(),
+            anomaly.message.clone(),
+            format!("{:.3}", anomaly.value),
+            format!("{:.3}", anomaly.threshold),
+        ]
+    });
+    html! {
+        h3 { "What detectors found" }
+        (table(&["detector"], &["times"], counts))
+        (table(&["detector", "severity", "where", "", "what is wrong, and what to do"], &["value", "threshold"], rows))
     }
 }
 

@@ -95,8 +95,10 @@ pub fn lanes(traces: &[&EpisodeTrace], slots: &[SlotId], steps: u32, title: &str
             y += LANE;
         }
         for (step, mark) in &trace.marks {
-            let Mark::Rollback(to) = mark;
-            let (sign, what) = ("⟲", format!("step {step}: rolled back to step {to}"));
+            let (sign, what) = match mark {
+                Mark::Rollback(to) => ("⟲", format!("step {step}: rolled back to step {to}")),
+                Mark::Anomaly(rule) => ("!", format!("step {step}: {rule}")),
+            };
             _ = write!(
                 body,
                 r#"<text class="mark bad" x="{:.1}" y="{:.1}" text-anchor="middle">{sign}<title>{}</title></text>"#,

@@ -4,7 +4,7 @@ use smallvec::SmallVec;
 
 use crate::growth::{Initiator, LifecycleOp, PruneReason, SeedStage, SlotId};
 use crate::telemetry::{
-    Contribution, CounterfactualMatrix, Decision, EnvContext, EnvStep, EpisodeFinished, Event, Payload,
+    AnomalyState, Contribution, CounterfactualMatrix, Decision, EnvContext, EnvStep, EpisodeFinished, Event, Payload,
 };
 
 /// Steps that a trace keeps: what an episode plays beyond them, only the last one shows.
@@ -148,6 +148,8 @@ impl SeedLife {
 pub enum Mark {
     /// It was restored to the state behind this step.
     Rollback(u32),
+    /// A detector spoke: its name.
+    Anomaly(String),
 }
 
 /// The course of an episode.
@@ -228,6 +230,9 @@ impl EpisodeTrace {
                 }
             }
             Payload::GovernorRollback(rollback) => self.marks.push((step, Mark::Rollback(rollback.snapshot_step))),
+            Payload::Anomaly(anomaly) if anomaly.state == AnomalyState::Onset => {
+                self.marks.push((step, Mark::Anomaly(anomaly.rule.clone())));
+            }
             Payload::EpisodeFinished(episode) => self.finished = Some(episode.clone()),
             _ => {}
         }

@@ -15,7 +15,7 @@ use crate::clock::RunClock;
 use crate::env::{EpisodeStats, Experiment};
 use crate::run::StopSignal;
 use crate::scenario::{RunConfig, StopAt};
-use crate::telemetry::{CheckpointReason, TelemetryOutbox};
+use crate::telemetry::TelemetryOutbox;
 use crate::unfinished::UnfinishedRound;
 
 /// Asks for a checkpoint where one is due. None is where the round is over: what follows is between rounds.
@@ -29,7 +29,8 @@ pub(crate) fn plan_checkpoint(
 ) {
     let age = state.last_attempt.get_or_insert_with(Instant::now).elapsed();
     let has_steps_left = envs.iter().any(|stats| stats.end.is_none());
-    if has_steps_left && is_due(&experiment.scenario.run, clock.step(), age, stop.is_requested()) {
+    let is_due = state.anomaly_asks || is_due(&experiment.scenario.run, clock.step(), age, stop.is_requested());
+    if has_steps_left && is_due {
         commands.insert_resource(UnfinishedRound::default());
     }
 }
@@ -45,10 +46,7 @@ fn is_due(run: &RunConfig, step: u32, age: Duration, is_stopping: bool) -> bool 
 
 /// Writes the collected state of the round to disk. If that fails, the run continues: the previous checkpoint is unchanged.
 pub(crate) fn write_round(mut commands: Commands, round: Res<UnfinishedRound>, mut writer: CheckpointWriter) {
-    let reason = match writer.is_stopping() {
-        true => CheckpointReason::Signal,
-        false => CheckpointReason::Periodic,
-    };
+    let reason = writer.reason_inside();
     writer.write_inside(&round, reason);
     commands.remove_resource::<UnfinishedRound>();
 }

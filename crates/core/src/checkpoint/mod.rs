@@ -7,11 +7,13 @@ mod shelf;
 mod frozen;
 mod resume;
 mod writer;
+pub(crate) mod anomalies;
 pub(crate) mod inside;
 pub(crate) mod systems;
 
 use bevy_app::{App, Plugin};
 use bevy_ecs::prelude::*;
+use bevy_ecs::schedule::ScheduleLabel;
 
 pub use checksums::ChecksumError;
 pub use frozen::{FrozenPolicy, FrozenPolicyError, PolicyOrigin};
@@ -58,6 +60,16 @@ impl Plugin for CheckpointPlugin {
             )
             .add_work(SaveRound, Work::WriteRound, inside::write_round)
             .add_work(RestoreRound, Work::EnterRound, inside::enter_round);
+        for end in [StepEnd.intern(), RoundEnd.intern()] {
+            // Systems that see anomalies come before it by their set: `Record` comes before `Checkpoint`.
+            app.add_systems(
+                end,
+                anomalies::answer_anomalies
+                    .in_set(Work::AnswerAnomalies)
+                    .ambiguous_with_all()
+                    .run_if(anomalies::has_onsets),
+            );
+        }
     }
 }
 

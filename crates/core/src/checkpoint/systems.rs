@@ -101,7 +101,8 @@ fn write_if_due(writer: &mut CheckpointWriter) {
     let at = CheckpointId::before(next_round);
     let progress = view.progress(at, hub, best, &trained.history.0);
     let has_diverged = trained.has_diverged();
-    let reason = view.reason(next_round, rollout, record.is_some(), has_diverged);
+    let anomaly_asks = trained.state.anomaly_asks;
+    let reason = view.reason(next_round, rollout, record.is_some(), has_diverged, anomaly_asks);
     trained.state.unsaved = Some(progress);
     if let Some(reason) = reason {
         writer.write(reason);

@@ -29,6 +29,10 @@ pub struct CheckpointState {
     /// How far the run has come, where its newest checkpoint is older. What else lasts is as it was then: controllers and
     /// learners change for good at the ends of rounds alone.
     pub(super) unsaved: Option<Progress>,
+    /// An anomaly asks for one, wherever the run stands.
+    pub(super) anomaly_asks: bool,
+    /// It was said that no more of them are kept.
+    pub(super) has_all_anomalies: bool,
     /// When it was last tried to write one; `None` before the first.
     pub(super) last_attempt: Option<Instant>,
     /// Why the newest checkpoint that was due is not on disk; `None` if it is.
@@ -126,12 +130,15 @@ impl RunView<'_> {
         rollout: u32,
         is_best: bool,
         has_diverged: bool,
+        anomaly_asks: bool,
     ) -> Option<CheckpointReason> {
         let scenario = &self.experiment.scenario;
         if has_diverged {
             Some(CheckpointReason::Emergency)
         } else if next_round == self.experiment.rounds.end {
             Some(CheckpointReason::Exit)
+        } else if anomaly_asks {
+            Some(CheckpointReason::Anomaly)
         } else if self.stop.is_requested() {
             Some(CheckpointReason::Signal)
         } else if is_best {
@@ -181,9 +188,13 @@ pub struct CheckpointWriter<'w> {
 }
 
 impl CheckpointWriter<'_> {
-    /// Whether the run is asked to stop.
-    pub(super) fn is_stopping(&self) -> bool {
-        self.view.stop.is_requested()
+    /// Why the round is left or saved.
+    pub(super) fn reason_inside(&self) -> CheckpointReason {
+        match self.view.stop.is_requested() {
+            _ if self.trained.state.anomaly_asks => CheckpointReason::Anomaly,
+            true => CheckpointReason::Signal,
+            false => CheckpointReason::Periodic,
+        }
     }
 
     /// Puts the state inside the round on disk; one that cannot be written is left out.
@@ -218,7 +229,8 @@ impl CheckpointWriter<'_> {
         let shelf = Checkpoints::of(self.view.folder.path());
         let id = progress.id();
         let put = self.put(&shelf, progress, round, reason);
-        self.trained.state.last_attempt = Some(started);
+        let state = &mut self.trained.state;
+        (state.last_attempt, state.anomaly_asks) = (Some(started), false);
         match put {
             Ok(size_bytes) => {
                 shelf.tidy(progress, self.view.experiment.scenario.run.keep_last);

@@ -18,7 +18,7 @@ use crate::run::{Inventory, PluginInfo};
 use crate::scenario::{Catalog, TelemetryConfig};
 use crate::schema::{NameError, Registry};
 use crate::seed::BlueprintRegistry;
-use crate::telemetry::Metrics;
+use crate::telemetry::{Detectors, Metrics};
 
 /// The plugins of an application, as they are added to every engine of a program: a sweep, an evaluation and a run with its
 /// control build several. They may register names, add systems and hold state.
@@ -63,6 +63,8 @@ pub struct Names {
     pub rewards: RewardModes,
     /// Data sets by name.
     pub data: DataRegistry,
+    /// Detectors by name.
+    pub detectors: Detectors,
     /// The plugins of a recorded run.
     pub plugins: Vec<PluginInfo>,
 }
@@ -126,6 +128,7 @@ impl Names {
             blueprints: world.resource::<BlueprintRegistry>().clone(),
             rewards: world.resource::<RewardModes>().clone(),
             data: world.resource::<DataRegistry>().clone(),
+            detectors: world.resource::<Detectors>().clone(),
             plugins: plugins.unwrap_or_default(),
         })
     }
@@ -149,7 +152,8 @@ pub(super) fn refused(world: &World) -> Result<(), NameError> {
         .or_else(|| world.get_resource::<ObservationFeatures>()?.refused())
         .or_else(|| first::<RewardModes, _>(world))
         .or_else(|| first::<RewardTerms, _>(world))
-        .or_else(|| first::<Metrics, _>(world));
+        .or_else(|| first::<Metrics, _>(world))
+        .or_else(|| first::<Detectors, _>(world));
     refused.map_or(Ok(()), |error| Err(error.clone()))
 }
 

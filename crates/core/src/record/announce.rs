@@ -15,7 +15,9 @@ use crate::learner::PolicyLearner;
 use crate::run::{ChosenResidency, CommandInbox, Inventory, MissingPart};
 use crate::scenario::resolved_ron;
 use crate::telemetry::sinks::Console;
-use crate::telemetry::{BigInteger, DatasetInfo, Event, RunStarted, Sinks, TaskKind, TelemetryHub, TelemetryOutbox};
+use crate::telemetry::{
+    BigInteger, DatasetInfo, DetectorBank, Detectors, Event, RunStarted, Sinks, TaskKind, TelemetryHub, TelemetryOutbox,
+};
 use crate::torch::mixed_name;
 use crate::training::TrainingPrecision;
 
@@ -103,17 +105,25 @@ fn begin_record(
     world.insert_resource(CommandInbox::open(directory.path()));
     let mut started = run_started(world, directory.scenario_hash(), recording.resume.as_ref());
     let mut info = directory.info();
+    let mut detectors = DetectorBank::new(world.resource::<Detectors>());
+    let keeps_trail = world
+        .resource::<Experiment>()
+        .scenario
+        .run
+        .on_anomaly
+        .asks_for_checkpoints();
     match &recording.resume {
         None => {
             manifest(world, recording, file, directory, &started).write(directory.path())?;
             started.file_hashes = directory.hashes()?;
         }
-        Some(point) => info.earlier = Some(point.cut_back()?),
+        Some(point) => info.earlier = Some(point.cut_back(&mut detectors)?),
     }
     recording.log.move_into(directory.path())?;
     tracing::info!(run = directory.run_id(), directory = %directory.path().display(), "a run begins");
     let sinks = world.resource_mut::<Sinks>().take();
-    let hub = TelemetryHub::start(&info, sinks, recording.outage_patience)?;
+    let mut hub = TelemetryHub::start(&info, sinks, recording.outage_patience)?;
+    hub.watch(detectors, keeps_trail);
     world.insert_resource(hub);
     world.resource_scope(|world, mut hub: Mut<TelemetryHub>| {
         let mut outbox = world.resource_mut::<TelemetryOutbox>();

@@ -4,8 +4,8 @@ use std::path::Path;
 
 use super::RunDirectory;
 use crate::telemetry::{
-    CheckpointLoaded, EVENTS_FILE, Earlier, Event, EventReader, EventsHasher, LiveState, Note, Payload, Place,
-    ReadError, WrittenRecord, cut_record,
+    CheckpointLoaded, DetectorBank, EVENTS_FILE, Earlier, Event, EventReader, EventsHasher, LiveState, Note, Payload,
+    Place, ReadError, WrittenRecord, cut_record,
 };
 
 /// Where a record continues.
@@ -43,12 +43,12 @@ impl Continuation {
         std::iter::once(Event::run(loaded)).chain(changes)
     }
 
-    /// Moves events after the checkpoint aside and folds the others.
+    /// Moves events after the checkpoint aside and folds the others, into `detectors` as well.
     ///
     /// # Errors
     /// Files that cannot be read, written or moved.
-    pub(super) fn cut_back(&self) -> Result<Earlier, ReadError> {
-        cut_back(self.directory.path(), self.next_seq)
+    pub(super) fn cut_back(&self, detectors: &mut DetectorBank) -> Result<Earlier, ReadError> {
+        cut_back(self.directory.path(), self.next_seq, detectors)
     }
 }
 
@@ -57,13 +57,13 @@ impl Continuation {
 ///
 /// # Errors
 /// Files that cannot be read or written.
-fn cut_back(directory: &Path, next_seq: u64) -> Result<Earlier, ReadError> {
+fn cut_back(directory: &Path, next_seq: u64, detectors: &mut DetectorBank) -> Result<Earlier, ReadError> {
     let Kept {
         place,
         hasher,
         live,
         recorded,
-    } = kept_part(directory, next_seq)?;
+    } = kept_part(directory, next_seq, detectors)?;
     cut_record(directory, place)?;
     if recorded < next_seq {
         tracing::warn!(
@@ -97,7 +97,7 @@ struct Kept {
 
 /// What belongs to the rounds before event `next_seq`. That the checkpoint of these rounds was saved belongs to them; a
 /// header that opens a part of which nothing is kept does not, and nothing behind a line that cannot be read.
-fn kept_part(directory: &Path, next_seq: u64) -> Result<Kept, ReadError> {
+fn kept_part(directory: &Path, next_seq: u64, detectors: &mut DetectorBank) -> Result<Kept, ReadError> {
     let mut events = EventReader::open(directory)?;
     let mut hasher = EventsHasher::default();
     let mut kept = Kept {
@@ -110,6 +110,8 @@ fn kept_part(directory: &Path, next_seq: u64) -> Result<Kept, ReadError> {
         match events.next_with(|line| hasher.take(line)) {
             Ok(Some(event)) if event.seq < next_seq || matches!(event.payload, Payload::CheckpointSaved(_)) => {
                 kept.live.apply(&event);
+                // What it says follows in the record.
+                let _ = detectors.fold(&event);
                 kept.recorded = event.seq + 1;
                 kept.place = events.place();
                 kept.hasher = hasher.clone();

@@ -17,7 +17,7 @@ use crate::growth::Topology;
 use crate::health::Failure;
 use crate::learner::{LastUpdate, PolicyLearner, ValueUnits, is_between_rollouts};
 use crate::reward::{EpisodeReward, RewardHorizon, StepReward, episode_rewards, round_rewards};
-use crate::run::{CommandInbox, take_command};
+use crate::run::{CommandInbox, Room, take_command};
 use crate::scenario::GateConfig;
 use crate::schedule::{AddWork, Paused, RoundEnd, RoundStart, Startup, StepEnd, Work};
 use crate::seed::{BlueprintRegistry, Growth};
@@ -336,6 +336,7 @@ pub(crate) fn round_stats(
 fn round_perf(env_steps: u64, taken: &RoundTime, record: &RecordContext) -> PerfRound {
     let wall_s = taken.time.as_secs_f64();
     let samples = env_steps * record.data.feed.train_samples() as u64;
+    let (memory_bytes, memory_limit_bytes) = Room::in_use(&record.experiment.scenario.run).unzip();
     PerfRound {
         round_wall_s: Num(wall_s),
         env_steps_per_s: Num(env_steps as f64 / wall_s),
@@ -348,6 +349,8 @@ fn round_perf(env_steps: u64, taken: &RoundTime, record: &RecordContext) -> Perf
             .map(|readers| Num(readers.take_waited().as_secs_f64() * 1e3)),
         phases_ms: Some(taken.phases()),
         copy_ms: Some(taken.copy_ms()),
+        memory_bytes,
+        memory_limit_bytes,
     }
 }
 

@@ -39,6 +39,12 @@ impl Room {
         Self::limit_of(run).or_else(|| left(read))
     }
 
+    /// Bytes that the process takes of the machine's memory, and the most that it may take.
+    pub(crate) fn in_use(run: &RunConfig) -> Option<(u64, u64)> {
+        let (used, most) = taken(|path| std::fs::read_to_string(path).ok())?;
+        Some((used, Self::limit_of(run).map_or(most, |room| room.bytes)))
+    }
+
     /// What the scenario allows, if it does not leave that to the machine.
     pub(crate) fn limit_of(run: &RunConfig) -> Option<Self> {
         run.memory_limit_gib.map(|gib| Self {
@@ -63,24 +69,37 @@ impl fmt::Display for Room {
 /// The lesser of what Linux calls available and what the control groups of the process allow.
 fn left(read: impl Fn(&Path) -> Option<String>) -> Option<Room> {
     let of = |source| move |bytes| Room { bytes, source };
-    let available = read(Path::new("/proc/meminfo")).and_then(|text| available_bytes(&text));
-    let groups = read(Path::new("/proc/self/cgroup")).unwrap_or_default();
-    let limits = limit_files(&groups).into_iter();
-    // A group without a limit says `max`, or a number that no machine has.
-    let allowed = limits.filter_map(|path| read(&path)?.trim().parse::<u64>().ok()).min();
+    let available = read(Path::new("/proc/meminfo")).and_then(|text| bytes_of("MemAvailable", &text));
     let rooms = [
         available.map(of(RoomSource::Available)),
-        allowed.map(of(RoomSource::ControlGroup)),
+        allowed(&read).map(of(RoomSource::ControlGroup)),
     ];
     rooms.into_iter().flatten().min_by_key(|room| room.bytes)
 }
 
+/// What the process takes of the machine, and what the machine has, or less where a control group allows less.
+fn taken(read: impl Fn(&Path) -> Option<String>) -> Option<(u64, u64)> {
+    let bytes = |path: &str, name| read(Path::new(path)).and_then(|text| bytes_of(name, &text));
+    let used = bytes("/proc/self/status", "VmRSS")?;
+    let most = bytes("/proc/meminfo", "MemTotal")
+        .into_iter()
+        .chain(allowed(&read))
+        .min()?;
+    Some((used, most))
+}
+
+/// By the control groups of the process.
+fn allowed(read: &impl Fn(&Path) -> Option<String>) -> Option<u64> {
+    let groups = read(Path::new("/proc/self/cgroup")).unwrap_or_default();
+    let limits = limit_files(&groups).into_iter();
+    // A group without a limit says `max`, or a number that no machine has.
+    limits.filter_map(|path| read(&path)?.trim().parse::<u64>().ok()).min()
+}
+
 /// `MemAvailable: 16252928 kB`
-fn available_bytes(meminfo: &str) -> Option<u64> {
-    let (_, value) = meminfo
-        .lines()
-        .filter_map(|line| line.split_once(':'))
-        .find(|(name, _)| name.trim() == "MemAvailable")?;
+fn bytes_of(name: &str, text: &str) -> Option<u64> {
+    let mut lines = text.lines().filter_map(|line| line.split_once(':'));
+    let (_, value) = lines.find(|(of, _)| of.trim() == name)?;
     let kibibytes: u64 = value.trim().strip_suffix(" kB")?.parse().ok()?;
     Some(kibibytes.saturating_mul(1024))
 }

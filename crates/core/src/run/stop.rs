@@ -15,17 +15,26 @@ pub enum StopRequest {
     Terminate,
     /// SIGHUP: the terminal was closed.
     HangUp,
+    /// The run itself, because of an anomaly: `run.on_anomaly`.
+    Anomaly,
     /// As many rounds are played as this part of the run was to have: see [`RoundLimit`].
     RoundLimit,
 }
 
 impl StopRequest {
-    const ALL: [Self; 4] = [Self::Interrupt, Self::Terminate, Self::HangUp, Self::RoundLimit];
+    const ALL: [Self; 5] = [
+        Self::Interrupt,
+        Self::Terminate,
+        Self::HangUp,
+        Self::Anomaly,
+        Self::RoundLimit,
+    ];
 
-    /// What the process ends with: 128 and the signal's number; 0 where it does what it was asked for.
+    /// What the process ends with: 128 and the signal's number; 0 where it does what it was asked for; 8 where it found a reason.
     pub const fn exit_code(self) -> u8 {
         match self {
             Self::RoundLimit => 0,
+            Self::Anomaly => 8,
             Self::Interrupt => 130,
             Self::Terminate => 143,
             Self::HangUp => 129,

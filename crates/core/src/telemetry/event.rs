@@ -19,7 +19,7 @@ pub const SCHEMA_MAJOR: u32 = 3;
 /// Readers refuse files of an older major version, and of a newer one.
 pub const OLDEST_SCHEMA: u32 = 2;
 /// Grows when fields or types of events are added.
-pub const SCHEMA_MINOR: u32 = 0;
+pub const SCHEMA_MINOR: u32 = 1;
 
 /// How much an event matters to a person.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -35,6 +35,19 @@ pub enum Severity {
     Error,
     /// Work was lost.
     Critical,
+}
+
+impl Severity {
+    /// As in records.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Debug => "debug",
+            Self::Info => "info",
+            Self::Warning => "warning",
+            Self::Error => "error",
+            Self::Critical => "critical",
+        }
+    }
 }
 
 /// A row of the catalogue of events.
@@ -128,6 +141,7 @@ payloads! {
     GovernorRollback => "governor_rollback", Lifecycle, Critical: "an env was restored to its last good state";
     LearnerUpdate => "learner_update", Lifecycle, Info: "an update of the policy, performed or skipped";
     RoundFinished => "round_finished", Lifecycle, Info: "the round over all envs";
+    Anomaly => "anomaly", Lifecycle, Warning: "a detector says that something has begun to go wrong, or is over";
 }
 
 impl Payload {

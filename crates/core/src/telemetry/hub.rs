@@ -6,15 +6,16 @@ use std::time::{Duration, Instant};
 
 use bevy_ecs::prelude::Resource;
 
+use super::detect::{DetectorBank, EventTrail};
 use super::encoding::{Num, Timestamp};
-use super::event::Event;
+use super::event::{Event, Payload};
 use super::event_log::EventLog;
 use super::gap::RecordGap;
 use super::lane::{Batch, Lane};
 use super::live::LiveState;
 use super::mark::EventsMark;
 use super::outbox::TelemetryOutbox;
-use super::payload::{BestEpisode, RunFinished, RunState};
+use super::payload::{AnomalyState, BestEpisode, RunFinished, RunState};
 use super::segments::EVENTS_FILE;
 use super::sink::{RunInfo, Sink, TelemetryError};
 
@@ -24,6 +25,9 @@ pub struct TelemetryHub {
     log: EventLog,
     lanes: Vec<Lane>,
     live: LiveState,
+    detectors: DetectorBank,
+    trail: Option<EventTrail>,
+    onsets: Vec<Arc<Event>>,
     next_seq: u64,
     started: Instant,
     late_events: u64,
@@ -60,12 +64,38 @@ impl TelemetryHub {
             log,
             lanes,
             live,
+            detectors: DetectorBank::default(),
+            trail: None,
+            onsets: Vec::new(),
             next_seq,
             started: Instant::now(),
             late_events: 0,
             outage_patience,
             is_finished: false,
         })
+    }
+
+    /// Looks for anomalies from here on, with detectors that know the run's earlier part; `keeps_trail`: so that there is a
+    /// [`Self::trail`].
+    pub fn watch(&mut self, detectors: DetectorBank, keeps_trail: bool) {
+        self.detectors = detectors;
+        self.trail = keeps_trail.then(EventTrail::default);
+    }
+
+    /// Anomalies that have begun in this step, or at the end of this round, until the run has responded to them
+    /// ([`Work::AnswerAnomalies`](crate::schedule::Work)).
+    pub fn onsets(&self) -> impl Iterator<Item = &Event> {
+        self.onsets.iter().map(|event| &**event)
+    }
+
+    /// As [`Self::onsets`], which are none then.
+    pub(crate) fn take_onsets(&mut self) -> Vec<Arc<Event>> {
+        std::mem::take(&mut self.onsets)
+    }
+
+    /// What led to an anomaly, where it is kept.
+    pub fn trail(&self) -> Option<&EventTrail> {
+        self.trail.as_ref()
     }
 
     /// Sends what the outbox holds, ordered by scope (run, round, env index), then by production.
@@ -163,19 +193,28 @@ impl TelemetryHub {
         }
     }
 
-    /// Stamps events and hands them to the live state, the record and every sink.
+    /// Stamps events, and the anomalies that they show behind them, and hands them to the live state, the record and every sink.
     fn send(&mut self, events: Vec<Event>) {
         let now = Timestamp::now();
-        let batch: Batch = events
-            .into_iter()
-            .map(|mut event| {
+        let mut batch = Batch::with_capacity(events.len());
+        for event in events {
+            let anomalies = self.detectors.fold(&event);
+            for mut event in std::iter::once(event).chain(anomalies) {
                 event.seq = self.next_seq;
                 event.t = now;
                 self.next_seq += 1;
                 self.live.apply(&event);
-                Arc::new(event)
-            })
-            .collect();
+                batch.push(Arc::new(event));
+            }
+        }
+        for event in &batch {
+            if let Some(trail) = &mut self.trail {
+                trail.note(event);
+            }
+            if matches!(&event.payload, Payload::Anomaly(anomaly) if anomaly.state == AnomalyState::Onset) {
+                self.onsets.push(event.clone());
+            }
+        }
         self.log.append(&batch);
         for lane in &mut self.lanes {
             lane.send(&batch);

@@ -18,6 +18,7 @@ mod reader;
 mod seed_ends;
 mod confounders;
 mod metrics;
+mod detect;
 mod live;
 mod sink;
 mod event_log;
@@ -40,6 +41,10 @@ use bevy_app::{App, Plugin};
 use crate::scenario::TelemetryConfig;
 
 pub use confounders::Confounders;
+pub use detect::{
+    Comparison, Detector, DetectorBank, Detectors, EventTrail, Place as ReadingPlace, ReadEvent, Reading, Recent,
+    RecentRound,
+};
 pub use encoding::round;
 pub(crate) use encoding::round_if_any;
 pub use encoding::{BigInteger, Num, Timestamp};
@@ -74,6 +79,7 @@ pub struct TelemetryPlugin {
 impl Plugin for TelemetryPlugin {
     fn build(&self, app: &mut App) {
         app.insert_resource(TelemetryOutbox::new(&self.config))
+            .init_resource::<Detectors>()
             .init_resource::<Metrics>()
             .init_resource::<PhaseClock>()
             .init_resource::<Sinks>();

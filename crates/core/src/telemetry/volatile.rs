@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use super::detect::is_about_the_machine;
 use super::event::{OF_PLUGINS, to_present_names};
 
 /// Envelope and header fields that differ by nature: order replaces `seq`, and names of earlier versions are replaced.
@@ -12,7 +13,7 @@ const OF_RECORD: [&str; 3] = ["dropped_events", "recorded", "file_hashes"];
 const SUFFIXES: [&str; 5] = ["_ms", "_s", "_per_s", "_per_hour", "_bytes"];
 /// Of curves and checkpoints: time, numbers of events, and what their lines were.
 const KEPT: [&str; 3] = ["run_id", "seconds", "next_seq"];
-/// Events that are about the machine and about interruptions, not about the experiment.
+/// Events that are about the machine and about interruptions, not about the experiment; so are anomalies of speed and memory.
 const EVENTS: [&str; 2] = ["checkpoint_saved", "checkpoint_loaded"];
 
 /// What of one event (or header) line must reproduce under a fixed seed; `None` if the whole event is volatile.
@@ -33,7 +34,9 @@ const EVENTS: [&str; 2] = ["checkpoint_saved", "checkpoint_loaded"];
 pub fn strip_volatile(event: &Value) -> Option<Value> {
     let kind = event.get("type").and_then(Value::as_str);
     let is_of_command = !event["data"]["command"].is_null() && kind == Some("note");
-    if kind.is_some_and(|kind| EVENTS.contains(&kind)) || is_of_command || opens_a_resumed_part(event) {
+    let is_of_machine = event["data"]["rule"].as_str().is_some_and(is_about_the_machine);
+    let is_left_out = is_of_command || is_of_machine || kind.is_some_and(|kind| EVENTS.contains(&kind));
+    if is_left_out || opens_a_resumed_part(event) {
         return None;
     }
     let mut event = event.clone();

@@ -91,8 +91,8 @@ pub use reward::{
     CommittedReward, ContributionMode, LossPreset, LossReward, LossScale, RewardConfig, RewardName, SparseReward,
 };
 pub use run::{
-    DataConfig, EarlyStop, Keep, LearningRateCourse, OnEnvError, Residency, RunConfig, RunEarlyStop, StopAt,
-    TelemetryConfig, TelemetryLevel, TensorBoard, TrainingConfig,
+    AnomalyAnswer, DataConfig, EarlyStop, Keep, LearningRateCourse, OnAnomaly, OnEnvError, Residency, RunConfig,
+    RunEarlyStop, StopAt, TelemetryConfig, TelemetryLevel, TensorBoard, TrainingConfig,
 };
 pub use task::{
     ArrayLayout, AugmentSpec, BYTE_VOCABULARY, BatchesPerStep, DataName, DataSource, HostWeights, ListedShape,

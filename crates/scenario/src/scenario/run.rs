@@ -71,6 +71,8 @@ section! {
         keep_limit_gib: f64 = 1.0, POSITIVE;
         /// What an error of one env in its batches leads to.
         on_env_error: OnEnvError = OnEnvError::AbortRun;
+        /// What an anomaly leads to, by its severity.
+        on_anomaly: OnAnomaly;
         /// Memory of the machine that the run may take. None: what is left when it begins.
         #[unit = "GiB"]
         memory_limit_gib: Option<f64>, POSITIVE;
@@ -104,6 +106,41 @@ choice! {
         AbortRun,
         /// the env sits out the rest of its round and starts afresh in the next; the run fails if no env is left
         DropEnv,
+    }
+}
+
+choice! {
+    /// What an anomaly leads to.
+    #[derive(Copy, Eq, PartialOrd, Ord)]
+    pub enum AnomalyAnswer {
+        /// it is recorded
+        Note,
+        /// it is recorded; the run is saved in a checkpoint, and what led to the anomaly in anomalies/ of the run
+        Checkpoint,
+        /// the same, and the run is asked to stop
+        Stop,
+    }
+}
+
+section! {
+    /// What anomalies lead to, by severity; those of severity info are recorded.
+    #[derive(Copy, Eq)]
+    pub struct OnAnomaly {
+        /// Something may be wrong.
+        warning: AnomalyAnswer = AnomalyAnswer::Note;
+        /// Something has failed.
+        error: AnomalyAnswer = AnomalyAnswer::Note;
+        /// Work was lost.
+        critical: AnomalyAnswer = AnomalyAnswer::Note;
+    }
+}
+
+impl OnAnomaly {
+    /// Whether an anomaly of any severity leads to a checkpoint.
+    pub fn asks_for_checkpoints(self) -> bool {
+        [self.warning, self.error, self.critical]
+            .into_iter()
+            .any(|answer| answer > AnomalyAnswer::Note)
     }
 }
 

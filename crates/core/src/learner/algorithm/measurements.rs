@@ -32,6 +32,8 @@ measurements! {
         EntropyFloorPenalty,
         Kl,
         Clipped,
+        RatioMax,
+        RatioMin,
         Drift,
         GradNorm,
         ValueGradSquares,
@@ -109,6 +111,9 @@ impl MinibatchStep<'_> {
             Scalar::EntropyFloorPenalty => self.losses.floor_penalty.shallow_clone(),
             Scalar::Kl => self.kl.shallow_clone(),
             Scalar::Clipped => mean(&self.is_clipped(&joint), actor),
+            // Excluded steps have ratio 1 by construction: they widen neither end.
+            Scalar::RatioMax => joint.max(),
+            Scalar::RatioMin => joint.min(),
             Scalar::Drift => mean(
                 &drift(&self.evaluation.log_probs, &self.minibatch.old_log_probs),
                 causal,

@@ -197,7 +197,8 @@ pub(super) fn report(update: &mut LearnerUpdate, measured: &UpdateMeasurements, 
             .filter(|reading| !reading.is_set(Scalar::Suppressed))
     };
     let mean = |scalar| mean_of(taken().map(|reading| reading.get(scalar)));
-    let grad_norm = taken().map(|reading| reading.get(Scalar::GradNorm)).reduce(f64::max);
+    let extreme =
+        |scalar, of: fn(f64, f64) -> f64| taken().map(|reading| reading.get(scalar)).reduce(of).and_then(finite);
     let first = measured.readings.first();
     let entropy = |&head: &Head| -> Option<(String, Num)> {
         let counted = taken().filter(|reading| reading.head(PerHead::Available, head as usize) > 0.0);
@@ -213,9 +214,11 @@ pub(super) fn report(update: &mut LearnerUpdate, measured: &UpdateMeasurements, 
         entropy_floor_penalty: mean(Scalar::EntropyFloorPenalty),
         approx_kl: mean(Scalar::Kl),
         clip_fraction: mean(Scalar::Clipped),
+        ratio_max: extreme(Scalar::RatioMax, f64::max),
+        ratio_min: extreme(Scalar::RatioMin, f64::min),
         logp_drift_mean: first.and_then(|first| finite(first.get(Scalar::Drift))),
         entropy_mean: mean_of_learnable(&head_entropy_avail, learnable),
-        grad_norm: grad_norm.and_then(finite),
+        grad_norm: extreme(Scalar::GradNorm, f64::max),
         head_entropy_avail,
     };
 }

@@ -22,7 +22,7 @@ fn saved(seq: u64) -> String {
 fn cut(text: &str, next_seq: u64) -> (tempfile::TempDir, Earlier) {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("events.jsonl"), text).unwrap();
-    let earlier = cut_back(folder.path(), next_seq).unwrap();
+    let earlier = cut_back(folder.path(), next_seq, &mut DetectorBank::default()).unwrap();
     (folder, earlier)
 }
 
@@ -50,7 +50,7 @@ fn a_damaged_end_of_any_kind_is_moved_aside() {
         let path = folder.path().join("events.jsonl");
         fs::write(&path, [whole.as_bytes(), damage].concat()).unwrap();
 
-        let earlier = cut_back(folder.path(), 1).unwrap();
+        let earlier = cut_back(folder.path(), 1, &mut DetectorBank::default()).unwrap();
 
         assert_eq!(earlier.next_seq, 1);
         assert_eq!(fs::read_to_string(&path).unwrap(), whole);
@@ -83,7 +83,10 @@ fn events_of_another_major_version_are_left_as_they_are() {
     let text = format!("{}{}{}", HEADER.replace("\"major\":2", "\"major\":4"), note(0), note(1));
     fs::write(&path, &text).unwrap();
 
-    assert!(matches!(cut_back(folder.path(), 1), Err(ReadError::Major { .. })));
+    assert!(matches!(
+        cut_back(folder.path(), 1, &mut DetectorBank::default()),
+        Err(ReadError::Major { .. })
+    ));
 
     assert_eq!(fs::read_to_string(&path).unwrap(), text);
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);

@@ -124,6 +124,12 @@ pub struct UpdateMeasures {
     /// Share of joint probability ratios beyond the clip.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub clip_fraction: Option<Num>,
+    /// Largest joint probability ratio of all steps.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ratio_max: Option<Num>,
+    /// Least joint probability ratio of all steps.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ratio_min: Option<Num>,
     /// Difference of stored and recomputed log-probabilities before the first step.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub logp_drift_mean: Option<Num>,

@@ -12,6 +12,7 @@ macro_rules! added_by_field {
     };
 }
 
+mod anomaly;
 mod attribution;
 mod governor;
 mod learner;
@@ -22,6 +23,7 @@ mod env;
 mod phases;
 mod run;
 
+pub use anomaly::*;
 pub use attribution::*;
 pub use decision::*;
 pub use env::*;

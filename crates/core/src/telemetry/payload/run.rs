@@ -180,6 +180,8 @@ pub enum CheckpointReason {
     Exit,
     /// The run was asked to stop.
     Signal,
+    /// An anomaly asked for it.
+    Anomaly,
     /// The run failed: the last state that is sound.
     Emergency,
 }
@@ -323,6 +325,12 @@ pub struct PerfRound {
     /// included: gathering on a CPU; on CUDA to queue that, as copies are not waited for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub copy_ms: Option<Num>,
+    /// Memory of the machine that the process uses at the end of the round; absent where the system does not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory_bytes: Option<u64>,
+    /// What it may use.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory_limit_bytes: Option<u64>,
 }
 
 /// The commit barrier of a round: once it is durable, the round is complete on disk.

@@ -12,7 +12,7 @@ use super::rounds::{header, round_line, short_duration};
 use crate::scenario::printable;
 use crate::telemetry::event::{Event, Payload, Severity};
 use crate::telemetry::live::LiveState;
-use crate::telemetry::payload::{RunFinished, RunStarted};
+use crate::telemetry::payload::{AnomalyState, RunFinished, RunStarted};
 use crate::telemetry::sink::{RunInfo, Sink, SinkError};
 
 /// `--progress`.
@@ -219,6 +219,7 @@ fn is_of_run(payload: &Payload) -> bool {
     match payload {
         Payload::RunStarted(_) | Payload::CheckpointLoaded(_) | Payload::Note(_) => true,
         Payload::LearnerUpdate(update) => !update.update_performed,
+        Payload::Anomaly(anomaly) => anomaly.state == AnomalyState::Onset,
         _ => false,
     }
 }
@@ -232,7 +233,24 @@ fn write_json(out: &mut dyn Write, event: &Event) -> Result<(), SinkError> {
 
 /// What happened, behind round (from 1), step, env and seed; `None` for rows that come every step.
 pub fn event_line(event: &Event) -> Option<String> {
+    let mut message = event
+        .message
+        .as_deref()
+        .map(|message| format!(" ({message})"))
+        .unwrap_or_default();
     let what = match &event.payload {
+        Payload::Anomaly(anomaly) => {
+            let of = event
+                .slot
+                .filter(|_| event.seed_id.is_none())
+                .map(|slot| slot.to_string());
+            let of = of
+                .or(anomaly.head.clone())
+                .map(|part| format!(" {part}"))
+                .unwrap_or_default();
+            message = format!(": {}", event.message.as_deref().unwrap_or_default());
+            format!("{}{of}", anomaly.rule)
+        }
         Payload::SeedGerminated(seed) => format!("germinated {}", seed.blueprint),
         Payload::SeedStageChanged(seed) => format!("{} -> {}", seed.from, seed.to),
         Payload::AlphaRampStarted(ramp) => {
@@ -284,11 +302,11 @@ pub fn event_line(event: &Event) -> Option<String> {
         .seed_id
         .as_ref()
         .map_or_else(String::new, |seed_id| format!("{seed_id} "));
-    let message = event
-        .message
-        .as_ref()
-        .map_or_else(String::new, |message| format!(" ({message})"));
-    Some(format!("{place}{seed}{what}{message}"))
+    let severity = match &event.payload {
+        Payload::Anomaly(_) => format!("{}: ", event.severity.name()),
+        _ => String::new(),
+    };
+    Some(format!("{severity}{place}{seed}{what}{message}"))
 }
 
 fn run_line(run: &RunStarted) -> String {

@@ -1,0 +1,31 @@
+//! What a detector found.
+
+use serde::{Deserialize, Serialize};
+
+use crate::telemetry::encoding::Num;
+
+/// Whether a condition has begun or is over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum AnomalyState {
+    /// It holds, and did not before.
+    Onset,
+    /// It holds no more.
+    Cleared,
+}
+
+/// A condition that a detector looks for has begun, or is over. The event's message says what it means and what to do.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Anomaly {
+    /// Name of the detector.
+    pub rule: String,
+    /// Whether it begins.
+    pub state: AnomalyState,
+    /// What was measured.
+    pub value: Num,
+    /// What it was compared with.
+    pub threshold: Num,
+    /// The head of the policy; absent for detectors that look at no head.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub head: Option<String>,
+}

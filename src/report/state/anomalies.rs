@@ -1,0 +1,104 @@
+//! What detectors have found: what holds now, and the newest of what held before.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use crate::growth::SlotId;
+use crate::telemetry::{AnomalyState, Event, Payload, Severity};
+
+/// Anomalies that are kept once they are over.
+const KEPT: usize = 200;
+
+/// A condition that a detector has found.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FoundAnomaly {
+    /// Name of the detector.
+    pub rule: String,
+    /// Its detector's.
+    pub severity: Severity,
+    /// From 0; absent for one of the run as a whole.
+    pub round: Option<u32>,
+    /// Index of the env, if it is about one.
+    pub env: Option<u32>,
+    /// From 1, if it is about an env.
+    pub step: Option<u32>,
+    /// If it is about a seed.
+    pub slot: Option<SlotId>,
+    /// Of the policy, if it is about one.
+    pub head: Option<String>,
+    /// What was measured.
+    pub value: f64,
+    /// What it was compared with.
+    pub threshold: f64,
+    /// What is wrong, and what to do.
+    pub message: String,
+    /// Whether it holds.
+    pub is_active: bool,
+}
+
+/// What detectors have found in a run.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Anomalies {
+    /// The newest, the newest last; those that hold among them.
+    found: VecDeque<FoundAnomaly>,
+    /// By detector: how often it has spoken.
+    pub counts: BTreeMap<String, u64>,
+}
+
+impl Anomalies {
+    /// Takes the next event.
+    pub fn apply(&mut self, event: &Event) {
+        match &event.payload {
+            Payload::Anomaly(anomaly) if anomaly.state == AnomalyState::Onset => {
+                *self.counts.entry(anomaly.rule.clone()).or_default() += 1;
+                if self.found.len() == KEPT {
+                    let oldest = self.found.iter().position(|found| !found.is_active).unwrap_or_default();
+                    self.found.remove(oldest);
+                }
+                self.found.push_back(FoundAnomaly {
+                    rule: anomaly.rule.clone(),
+                    severity: event.severity,
+                    round: event.round,
+                    env: event.env,
+                    step: event.step,
+                    slot: event.slot,
+                    head: anomaly.head.clone(),
+                    value: anomaly.value.0,
+                    threshold: anomaly.threshold.0,
+                    message: event.message.clone().unwrap_or_default(),
+                    is_active: true,
+                });
+            }
+            Payload::Anomaly(anomaly) => {
+                let is_it = |found: &FoundAnomaly| {
+                    (&found.rule, found.env, found.slot, &found.head)
+                        == (&anomaly.rule, event.env, event.slot, &anomaly.head)
+                };
+                self.clear(is_it);
+            }
+            // What was found of an env ends with its episode.
+            Payload::EpisodeFinished(_) => self.clear(|found| found.env.is_some() && found.env == event.env),
+            Payload::RunFinished(_) => self.clear(|_| true),
+            _ => {}
+        }
+    }
+
+    fn clear(&mut self, is_over: impl Fn(&FoundAnomaly) -> bool) {
+        let over = self.found.iter_mut().filter(|found| is_over(found));
+        over.for_each(|found| found.is_active = false);
+    }
+
+    /// Those that hold, the worst first, of equals the newest.
+    pub fn active(&self) -> Vec<&FoundAnomaly> {
+        let mut active: Vec<&FoundAnomaly> = self.found.iter().rev().filter(|found| found.is_active).collect();
+        active.sort_by_key(|found| std::cmp::Reverse(found.severity));
+        active
+    }
+
+    /// The newest of all, the newest first.
+    pub fn newest(&self) -> impl Iterator<Item = &FoundAnomaly> {
+        self.found.iter().rev()
+    }
+}
+
+#[cfg(test)]
+mod tests;
