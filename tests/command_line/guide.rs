@@ -218,6 +218,7 @@ pages! {
     your_own_host: "docs/guide/src/your-host.md",
     bring_a_network: "docs/guide/src/bring_a_network.md",
     read_a_run: "docs/guide/src/read-a-run.md",
+    look_at_a_run: "docs/guide/src/look.md",
     take_it_away: "docs/guide/src/take_it_away.md",
     grow_on_your_data: "docs/guide/src/grow.md",
     let_a_policy_learn: "docs/guide/src/policy.md",

@@ -23,6 +23,7 @@ mod new;
 mod opponents;
 mod program;
 mod progress;
+mod report;
 mod resume;
 mod reward_audit;
 mod run;

@@ -8,11 +8,12 @@ use serde_json::Value;
 
 use crate::program::{command, ended, engine, refused, succeeds, text};
 
-const COMMANDS: [&str; 18] = [
+const COMMANDS: [&str; 19] = [
     "run",
     "resume",
     "runs",
     "show",
+    "report",
     "check",
     "diff",
     "export-tables",
@@ -53,9 +54,18 @@ fn every_command_s_help_fits_on_a_screen_and_has_examples() {
 #[test]
 fn the_help_of_all_commands() {
     insta::assert_snapshot!(
-        ["resume", "runs", "show", "export-tables", "check", "diff", "eval"]
-            .map(|command| stdout(&[command, "--help"]))
-            .join("\n")
+        [
+            "resume",
+            "runs",
+            "show",
+            "report",
+            "export-tables",
+            "check",
+            "diff",
+            "eval"
+        ]
+        .map(|command| stdout(&[command, "--help"]))
+        .join("\n")
     );
     insta::assert_snapshot!(
         [

@@ -1,0 +1,142 @@
+//! `report`: the page of a run, from its record alone.
+
+use std::fs::{self, OpenOptions};
+use std::io::Write;
+use std::path::Path;
+
+use serde_json::Value;
+
+use crate::program::{command, ended, newest, refused, succeeds, text};
+
+/// Seeds grow and are decided over within a few steps; the name would be a script if it were not a text.
+const SCENARIO: &str = r#"(
+    name: "tiny",
+    task: preset("digits_minimal", (batches_per_step: count(2))),
+    run: (rounds: 3, n_envs: 2, max_steps: 8, seed: 7, keep: best),
+    policy: (controller: "actor_critic", preset: "lstm_small", net_cfg: (op_bias: (germinate: 4.0))),
+    lifecycle: (auto_forward: (g1: true, g2: true, g3: true), gates: (min_training_steps: 1, min_gradient_health: 0.0)),
+)"#;
+
+fn played(folder: &Path) {
+    fs::write(folder.join("tiny.ron"), SCENARIO).expect("the scenario is written");
+    succeeds(&ended(
+        command(&[
+            "run",
+            "tiny.ron",
+            "--progress",
+            "none",
+            "--tag",
+            "</script><script>alert(1)</script>",
+        ])
+        .current_dir(folder),
+    ));
+}
+
+fn report(folder: &Path) -> (String, String) {
+    let output = ended(command(&["report", "latest"]).current_dir(folder));
+    let said = text(&output.stderr);
+    assert_eq!(succeeds(&output), "written to report.html\n");
+    let page = fs::read_to_string(folder.join("report.html")).expect("the page is there");
+    (page, said)
+}
+
+/// The cells of the table below the chart of that id, row by row.
+fn cells(page: &str, chart: &str) -> Vec<Vec<String>> {
+    let figure = page
+        .split(&format!("data-chart=\"{chart}\""))
+        .nth(1)
+        .expect("the chart is there");
+    let table = figure.split("</table>").next().unwrap_or_default();
+    let rows = table.split("<tr>").skip(2);
+    let row = |row: &str| {
+        row.split("<td>")
+            .skip(1)
+            .filter_map(|cell| Some(cell.split('<').next()?.to_owned()))
+            .collect()
+    };
+    rows.map(row).collect()
+}
+
+#[test]
+fn the_page_of_a_run_has_its_numbers_and_asks_nothing_of_a_network() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    played(folder.path());
+
+    let (page, said) = report(folder.path());
+
+    assert_eq!(said, "");
+    let shown = succeeds(&ended(
+        command(&["show", "latest", "--json"]).current_dir(folder.path()),
+    ));
+    let shown: Value = serde_json::from_str(&shown).expect("one JSON document");
+    let rounds = shown["results"]["rounds"].as_array().expect("a list");
+    let table = cells(&page, "accuracy");
+    assert_eq!(table.len(), 3);
+    for (row, round) in table.iter().zip(rounds) {
+        let close = |cell: &str, number: &Value| {
+            let (cell, number) = (
+                cell.parse::<f64>().expect("a number"),
+                number.as_f64().expect("a number"),
+            );
+            assert!((cell - number).abs() < 1e-3, "{cell} {number}");
+        };
+        close(&row[2], &round["accuracy_mean"]);
+        close(&row[3], &round["accuracy_best"]);
+    }
+    let loads = ["src=\"", "href=\"http", "url(", "@import"];
+    assert!(
+        loads.iter().all(|load| !page.contains(load)),
+        "the page loads something"
+    );
+    assert!(page.contains("What is the grown network?"));
+    assert!(!page.contains("<script>alert"));
+    assert!(page.len() < 3 << 20, "{} bytes", page.len());
+}
+
+#[test]
+fn a_record_that_cannot_be_read_to_its_end_is_told_and_shown_as_far_as_it_goes() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    played(folder.path());
+    let events = newest(&folder.path().join("runs")).join("events.jsonl");
+    let whole = fs::read_to_string(&events).expect("the record is there");
+    let append = |line: &str| {
+        let file = OpenOptions::new().append(true).open(&events);
+        file.and_then(|mut file| file.write_all(line.as_bytes()))
+            .expect("it is written");
+    };
+
+    append("{\"seq\":99");
+    let (page, said) = report(folder.path());
+    assert!(
+        said.is_empty() && page.contains("3 of 3 rounds"),
+        "half a line is one that is being written: {said}"
+    );
+
+    append("}\n");
+    let (page, said) = report(folder.path());
+    assert!(
+        said.contains("events.jsonl:") && said.ends_with("the report is of the events before\n"),
+        "{said}"
+    );
+    assert!(page.contains("class=\"problem\"") && page.contains("3 of 3 rounds"));
+
+    fs::write(&events, whole.replacen("\"major\":3", "\"major\":9", 1)).expect("it is written");
+    let (page, said) = report(folder.path());
+    assert!(said.contains("written with telemetry schema 9"), "{said}");
+    assert!(page.contains("No episode has ended yet."));
+
+    fs::remove_file(&events).expect("it was there");
+    let (page, _) = report(folder.path());
+    assert!(page.contains("it has not begun"));
+}
+
+#[test]
+fn what_cannot_be_served_or_named_is_refused_in_a_sentence() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let complaint = |arguments: &[&str]| refused(&ended(command(arguments).current_dir(folder.path())));
+
+    assert!(complaint(&["report"]).contains("name a run, or give --http for the list of all"));
+    assert!(complaint(&["report", "--http", "0.0.0.0:7860"]).contains("not an address of this machine alone"));
+    assert!(complaint(&["report", "nothing"]).contains("nothing"));
+    assert!(!folder.path().join("report.html").exists());
+}
