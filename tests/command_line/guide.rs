@@ -25,7 +25,10 @@ use crate::program::{HEEDED, ended, text};
 const PROGRAM: &str = env!("CARGO_BIN_EXE_simic-engine");
 
 /// Commands that are not run, by how they begin, and why.
-const NOT_RUN: [(&str, &str); 11] = [
+const NOT_RUN: [(&str, &str); 14] = [
+    ("simic-engine watch", "needs a terminal; `watch.rs` plays it in one"),
+    ("simic-engine report latest --http", "serves until it is stopped"),
+    ("simic-engine report --http", "the same"),
     (
         "simic-engine grow --data photos/ --weights mine",
         "takes a network that somebody has trained",

@@ -1,0 +1,67 @@
+//! How fast the record of a run becomes what a view shows: 20 MB of it, lines of the kinds and in the proportions that runs write.
+//!
+//! A record of 1 GB takes fifty times as long.
+
+use std::fs;
+use std::hint::black_box;
+use std::path::Path;
+use std::time::Duration;
+
+use criterion::{Criterion, Throughput, criterion_group, criterion_main};
+use simic_engine::internals::report::Feed;
+use simic_engine::prelude::*;
+
+const BYTES: usize = 20 << 20;
+
+/// Plays a run and repeats the events of its rounds, with rounds counted on, until there are enough.
+fn write_record(folder: &Path) -> u64 {
+    let scenario = r#"(
+        name: "bench",
+        task: preset("digits_minimal", (batches_per_step: count(2))),
+        run: (rounds: 2, n_envs: 4, max_steps: 40, keep: none),
+        policy: (controller: "actor_critic", preset: "lstm_small", net_cfg: (op_bias: (germinate: 4.0))),
+        lifecycle: (auto_forward: (g1: true, g2: true, g3: true), gates: (min_training_steps: 1, min_gradient_health: 0.0)),
+    )"#;
+    let runs = folder.join("runs");
+    let mut engine = Engine::builder()
+        .recorded(&runs)
+        .from_ron(scenario)
+        .expect("the scenario is valid");
+    engine.run().expect("it plays");
+    let name = fs::read_to_string(runs.join("latest")).expect("it is recorded");
+    let events = fs::read_to_string(runs.join(name.trim()).join("events.jsonl")).expect("it is recorded");
+    let rounds: Vec<&str> = events.lines().filter(|line| line.contains("\"round\":1,")).collect();
+    let mut record: String = events.lines().take(2).map(|line| format!("{line}\n")).collect();
+    for round in 1.. {
+        for line in &rounds {
+            record.push_str(&line.replacen("\"round\":1,", &format!("\"round\":{round},"), 1));
+            record.push('\n');
+        }
+        if record.len() > BYTES {
+            break;
+        }
+    }
+    fs::write(folder.join("events.jsonl"), &record).expect("it is written");
+    record.len() as u64
+}
+
+fn read_record(criterion: &mut Criterion) {
+    let folder = std::env::temp_dir().join(format!("simic-read-record-{}", std::process::id()));
+    fs::create_dir_all(&folder).expect("a folder");
+    let bytes = write_record(&folder);
+    let mut group = criterion.benchmark_group("read_record");
+    group.sample_size(10).measurement_time(Duration::from_secs(10));
+    group.throughput(Throughput::Bytes(bytes));
+    group.bench_function("view_state", |bencher| {
+        bencher.iter(|| {
+            let mut feed = Feed::new(&folder);
+            feed.poll().expect("it is whole");
+            black_box(feed.state.live.rounds.len())
+        });
+    });
+    group.finish();
+    fs::remove_dir_all(&folder).expect("the folder is there");
+}
+
+criterion_group!(benches, read_record);
+criterion_main!(benches);
