@@ -172,3 +172,32 @@ fn the_log_has_what_people_read_and_is_bounded() {
     assert_eq!(state.log.len(), LOG);
     assert!(state.log[0].text.contains("rolled back"), "{:?}", state.log[0]);
 }
+
+/// What a round of one env is told in: a seed, and steps with decisions.
+fn round_of(round: u32, steps: u32) -> Vec<Event> {
+    let played = (1..=steps).flat_map(|step| {
+        let at = context_at(0, round, step);
+        [Event::env(at, env_step()), Event::env(at, decision())]
+    });
+    played.chain(grown(round, 70.0)).collect()
+}
+
+#[test]
+fn a_state_takes_little_more_memory_the_longer_its_run_is() {
+    let kept = |rounds: u32| {
+        let mut state = ViewState::default();
+        let taken = allocation_counter::measure(|| {
+            for round in 0..rounds {
+                for event in round_of(round, 60) {
+                    state.apply(&event);
+                }
+            }
+        });
+        taken.bytes_current
+    };
+
+    let (short, long) = (kept(100), kept(1000));
+
+    // Its rounds and its committed seeds are kept; of 900 rounds with 126 events each that is little.
+    assert!(long - short < 900 * 6_000, "{short} bytes, then {long}");
+}
