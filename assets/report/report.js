@@ -26,7 +26,7 @@
     }
 
     /** A number as people read it; a dash where there is none. */
-    function number(value, digits = 5) {
+    function number(value, digits = 4) {
         if (value === null || value === undefined) return "—";
         const size = Math.abs(value);
         if (size >= 1e4 || Number.isInteger(value)) return value.toLocaleString("en", { maximumFractionDigits: 0 });
@@ -188,6 +188,7 @@
             ctx.setLineDash([5 * devicePixelRatio, 4 * devicePixelRatio]);
             ctx.font = 11 * devicePixelRatio + "px system-ui, sans-serif";
             ctx.textAlign = "right";
+            ctx.textBaseline = "bottom";
             for (const { value, name } of chart.levels) {
                 const y = plot.valToPos(value, "y", true);
                 if (y < bbox.top || y > bbox.top + bbox.height) continue;
@@ -195,7 +196,7 @@
                 ctx.moveTo(bbox.left, y);
                 ctx.lineTo(bbox.left + bbox.width, y);
                 ctx.stroke();
-                ctx.fillText(name, bbox.left + bbox.width - 4, y - 4 * devicePixelRatio);
+                ctx.fillText(name, bbox.left + bbox.width - 4 * devicePixelRatio, y - 2 * devicePixelRatio);
             }
             ctx.restore();
         }
@@ -296,7 +297,7 @@
     const timeline = () => main.querySelector(".timeline");
     const inTimeline = (selector) => timeline().querySelector(selector);
     const lastStep = () => Number(inTimeline("input.step").max);
-    const group = () => [...timeline().querySelectorAll(".group")].find((element) => element.dataset.group === chosen.group);
+    const group = () => [...timeline().querySelectorAll("div.group")].find((element) => element.dataset.group === chosen.group);
     const episodesOf = (element) => [...element.querySelectorAll(".episode")].map((episode) => episode.dataset.episode);
 
     /** Takes a choice, and shows it. What does not exist is replaced by what is next to it. */
@@ -304,7 +305,7 @@
         if (!timeline()) return;
         const place = group() ? episodesOf(group()).indexOf(chosen.key) : 0;
         Object.assign(chosen, change);
-        const groups = [...timeline().querySelectorAll(".group")];
+        const groups = [...timeline().querySelectorAll("div.group")];
         if (!group()) chosen.group = groups[0]?.dataset.group;
         const holds = (element) => episodesOf(element).includes(chosen.key);
         if (change.key && !holds(group())) chosen.group = groups.find(holds)?.dataset.group ?? chosen.group;
@@ -322,7 +323,7 @@
         slider.setAttribute("aria-valuetext", "step " + chosen.step + " of " + lastStep());
         inTimeline("output.step").textContent = chosen.step + " of " + lastStep();
         inTimeline("button.play").textContent = player ? "❚❚ Pause" : "▶ Play";
-        for (const element of timeline().querySelectorAll(".group")) element.hidden = element.dataset.group !== chosen.group;
+        for (const element of timeline().querySelectorAll("div.group")) element.hidden = element.dataset.group !== chosen.group;
         for (const lanes of timeline().querySelectorAll(".lanes")) {
             const { left, width, steps } = lanes.dataset;
             const at = Number(left) + ((chosen.step - 0.5) / Number(steps)) * Number(width);
