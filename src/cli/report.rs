@@ -3,6 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use serde::Deserialize;
+
 use super::named::{Named, held_run};
 use super::output::{print_note, show};
 use super::rejection::Rejection;
@@ -10,8 +12,8 @@ use super::{Context, Outcome, ReportOptions, heeded_stop};
 use crate::health::AtPath;
 use crate::keep::NetworkShelf;
 use crate::network::GrownNetwork;
-use crate::record::{ListedState, MANIFEST_FILE, Manifest, RunEntry, SCENARIO_FILE};
-use crate::report::{Feed, FeedError, RunPage, run_page};
+use crate::record::{ListedState, MANIFEST_FILE, RunEntry, SOURCE_FILE};
+use crate::report::{Feed, RunPage, run_page};
 use crate::storage;
 
 /// How often a record is looked at while a report follows it.
@@ -29,7 +31,10 @@ pub fn report(options: &ReportOptions, context: &Context) -> Result<Outcome, Rej
     write(&output, &source.page(false))?;
     if options.follow {
         let stop = heeded_stop()?;
-        print_note(format_args!("{} is written anew as the run goes on; Ctrl-C ends it", output.display()));
+        print_note(format_args!(
+            "{} is written anew as the run goes on; Ctrl-C ends it",
+            output.display()
+        ));
         while source.goes_on() && !stop.is_requested() {
             std::thread::sleep(LOOK);
             if source.poll() {
@@ -59,12 +64,18 @@ pub struct RunSource {
 impl RunSource {
     /// Of the run in `place`; its events are not read yet.
     pub fn new(place: &Path) -> Self {
-        let command = Manifest::read(place).map_or_else(|_| String::new(), |manifest| manifest.command_line.join(" "));
+        #[derive(Default, Deserialize)]
+        struct Typed {
+            command_line: Vec<String>,
+        }
+        // Of a run that ended before it had written them there is nothing to show.
+        let text = |file: &str| std::fs::read_to_string(place.join(file)).unwrap_or_default();
+        let typed: Typed = serde_json::from_str(&text(MANIFEST_FILE)).unwrap_or_default();
         Self {
             feed: Feed::new(place),
             best: None,
-            command,
-            scenario: std::fs::read_to_string(place.join(SCENARIO_FILE)).unwrap_or_default(),
+            command: typed.command_line.join(" "),
+            scenario: text(SOURCE_FILE),
             problem: None,
         }
     }
@@ -91,7 +102,11 @@ impl RunSource {
     /// Whether more is to be expected: the run is played by a process that lives.
     pub fn goes_on(&self) -> bool {
         let state = RunEntry::read(self.feed.folder()).state;
-        self.problem.is_none() && matches!(state, ListedState::Starting | ListedState::Running | ListedState::Stopping)
+        self.problem.is_none()
+            && matches!(
+                state,
+                ListedState::Starting | ListedState::Running | ListedState::Stopping
+            )
     }
 
     /// The page as it stands. `is_live`: it is served.

@@ -16,7 +16,7 @@ pub use choices::{Choices, OpCounts};
 pub use episodes::{EpisodePoint, Episodes, ModalOrder};
 pub use feed::{Feed, FeedError};
 pub use thinned::Thinned;
-pub use trace::{DecisionPoint, EpisodeTrace, Mark, SeedEnd, SeedLife, SeedPoint, StepPoint};
+pub use trace::{EpisodeTrace, Mark, SeedEnd, SeedLife, StepPoint};
 
 /// Updates of the policy that are kept.
 const UPDATES: usize = 400;

@@ -81,7 +81,13 @@ impl Chart {
     fn with(mut self, name: &str, drawn: Drawn, values: Vec<f64>, high: Vec<f64>) -> Self {
         let colour = self.series.iter().filter(|series| series.drawn != Drawn::Band).count() % COLOURS;
         let name = name.into();
-        self.series.push(Series { name, drawn, colour, values, high });
+        self.series.push(Series {
+            name,
+            drawn,
+            colour,
+            values,
+            high,
+        });
         self
     }
 
@@ -93,7 +99,11 @@ impl Chart {
 
     /// Whether it has anything to show.
     pub fn is_empty(&self) -> bool {
-        self.x.is_empty() || self.series.iter().all(|series| !series.values.iter().any(|value| value.is_finite()))
+        self.x.is_empty()
+            || self
+                .series
+                .iter()
+                .all(|series| !series.values.iter().any(|value| value.is_finite()))
     }
 
     /// Its numbers for the script.
@@ -107,7 +117,10 @@ impl Chart {
                 "high": shortened(&series.high),
             })
         });
-        let levels = self.levels.iter().map(|(value, name)| json!({ "value": value, "name": name }));
+        let levels = self
+            .levels
+            .iter()
+            .map(|(value, name)| json!({ "value": value, "name": name }));
         let value = json!({
             "x": shortened(&self.x),
             "labels": [self.labels.0, self.labels.1],
@@ -135,7 +148,10 @@ impl Chart {
 
     fn picture(&self) -> Markup {
         let stacks = self.stacks();
-        let drawn = self.series.iter().flat_map(|series| series.values.iter().chain(&series.high));
+        let drawn = self
+            .series
+            .iter()
+            .flat_map(|series| series.values.iter().chain(&series.high));
         let unstacked = self.series.iter().all(|series| series.drawn != Drawn::Stacked);
         let levels = self.levels.iter().map(|(value, _)| *value);
         let y = match unstacked {
@@ -154,7 +170,10 @@ impl Chart {
             match series.drawn {
                 Drawn::Band => {
                     let ends = series.values.iter().zip(&series.high);
-                    frame.band(self.x.iter().zip(ends).map(|(&x, (&low, &high))| (x, low, high)), &class);
+                    frame.band(
+                        self.x.iter().zip(ends).map(|(&x, (&low, &high))| (x, low, high)),
+                        &class,
+                    );
                 }
                 Drawn::Line => {
                     frame.line(self.x.iter().copied().zip(series.values.iter().copied()), &class);
@@ -175,7 +194,11 @@ impl Chart {
 
     /// The usual distance of two x.
     fn step(&self) -> f64 {
-        let distances = self.x.windows(2).map(|pair| pair[1] - pair[0]).filter(|distance| *distance > 0.0);
+        let distances = self
+            .x
+            .windows(2)
+            .map(|pair| pair[1] - pair[0])
+            .filter(|distance| *distance > 0.0);
         let least = distances.fold(f64::INFINITY, f64::min);
         if least.is_finite() { least } else { 1.0 }
     }
@@ -243,7 +266,9 @@ fn entry(series: &Series, place: usize) -> String {
 /// For the script: with as many digits as a picture can show, `null` where there is none.
 pub fn shortened(values: &[f64]) -> Vec<Value> {
     let short = |value: &f64| match *value as f32 {
-        finite if finite.is_finite() => format!("{finite:.5e}").parse::<f64>().map_or(Value::Null, |value| json!(value)),
+        finite if finite.is_finite() => format!("{finite:.5e}")
+            .parse::<f64>()
+            .map_or(Value::Null, |value| json!(value)),
         _ => Value::Null,
     };
     values.iter().map(short).collect()

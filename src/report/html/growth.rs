@@ -19,7 +19,11 @@ const ENVS: usize = 24;
 const SEEDS: usize = 16;
 
 fn slots(state: &ViewState) -> Vec<SlotId> {
-    state.live.started.as_ref().map_or_else(Vec::new, |run| run.slots.clone())
+    state
+        .live
+        .started
+        .as_ref()
+        .map_or_else(Vec::new, |run| run.slots.clone())
 }
 
 pub(super) fn timeline(state: &ViewState, page: &mut Page) -> Markup {
@@ -68,7 +72,9 @@ pub(super) fn timeline(state: &ViewState, page: &mut Page) -> Markup {
 
 pub(super) fn worth(state: &ViewState) -> Markup {
     let mut seeds: Vec<_> = state.live.committed.iter().collect();
-    let points = |seed: &&crate::telemetry::CommittedSeed| seed.worth.contribution.map_or(f64::NEG_INFINITY, |worth| worth.points);
+    let points = |seed: &&crate::telemetry::CommittedSeed| {
+        seed.worth.contribution.map_or(f64::NEG_INFINITY, |worth| worth.points)
+    };
     seeds.sort_by(|a, b| points(b).total_cmp(&points(a)));
     let rows = seeds.iter().take(SEEDS).map(|seed| {
         vec![
@@ -78,7 +84,9 @@ pub(super) fn worth(state: &ViewState) -> Markup {
             seed.at.env.to_string(),
             seed.at.step.to_string(),
             seed.data.params_added.to_string(),
-            cell(seed.worth.contribution, |worth| format!("{:+.2} ± {}", worth.points, number(worth.standard_error, 2))),
+            cell(seed.worth.contribution, |worth| {
+                format!("{:+.2} ± {}", worth.points, number(worth.standard_error, 2))
+            }),
             signed(seed.worth.shapley, 2),
         ]
     });
@@ -112,13 +120,19 @@ fn waterfall(state: &ViewState) -> Markup {
     let Some(trace) = state.episodes.best.as_ref() else {
         return html! {};
     };
-    let Some((matrix, host, all)) = trace.matrix.as_ref().and_then(|matrix| {
-        Some((matrix, matrix.accuracy(0)?, matrix.accuracy(matrix.all_on())?))
-    }) else {
+    let Some((matrix, host, all)) = trace
+        .matrix
+        .as_ref()
+        .and_then(|matrix| Some((matrix, matrix.accuracy(0)?, matrix.accuracy(matrix.all_on())?)))
+    else {
         return html! {};
     };
     let alone = matrix.seed_ids.iter().enumerate().map(|(player, id)| {
-        let name = trace.seeds.iter().find(|seed| seed.id == *id).map_or_else(|| id.clone(), |seed| format!("{} {}", seed.slot, seed.blueprint));
+        let name = trace
+            .seeds
+            .iter()
+            .find(|seed| seed.id == *id)
+            .map_or_else(|| id.clone(), |seed| format!("{} {}", seed.slot, seed.blueprint));
         Some((name, matrix.accuracy(1_u64.checked_shl(player as u32)?)? - host))
     });
     let Some(alone) = alone.collect::<Option<Vec<(String, f64)>>>() else {
@@ -134,7 +148,15 @@ fn waterfall(state: &ViewState) -> Markup {
     bars.push(("all".to_owned(), 0.0, all));
     let width = bars.len() as f64;
     let y = Range::of(bars.iter().flat_map(|(_, from, to)| [*from, *to]));
-    let mut frame = Frame::new(Range { low: 0.5, high: width + 0.5 }, y.padded(0.03), 240.0, ("", "accuracy, %"));
+    let mut frame = Frame::new(
+        Range {
+            low: 0.5,
+            high: width + 0.5,
+        },
+        y.padded(0.03),
+        240.0,
+        ("", "accuracy, %"),
+    );
     for (place, (name, from, to)) in bars.iter().enumerate() {
         let whole = place == 0 || place + 1 == bars.len();
         let class = match () {
@@ -145,7 +167,9 @@ fn waterfall(state: &ViewState) -> Markup {
         let what = format!("{name}: {:+.2}", to - from);
         frame.bar(place as f64 + 1.0, 0.8, (*from, *to), class, &what);
     }
-    let rows = bars.iter().map(|(name, from, to)| vec![name.clone(), format!("{:+.2}", to - from), format!("{to:.2}")]);
+    let rows = bars
+        .iter()
+        .map(|(name, from, to)| vec![name.clone(), format!("{:+.2}", to - from), format!("{to:.2}")]);
     html! {
         figure.chart {
             figcaption {
@@ -168,7 +192,10 @@ pub(super) fn pruned(state: &ViewState) -> Markup {
         let youngest = ages.keys().next().copied().unwrap_or_default();
         vec![
             stage.to_string().to_lowercase(),
-            reason.map_or_else(|| "the episode was over".to_owned(), |reason| reason.to_string().replace('_', " ")),
+            reason.map_or_else(
+                || "the episode was over".to_owned(),
+                |reason| reason.to_string().replace('_', " "),
+            ),
             count(ages).to_string(),
             format!("{youngest} to {oldest}"),
         ]
@@ -201,15 +228,36 @@ pub(super) fn choices(state: &ViewState, page: &mut Page) -> Markup {
         0 => f64::NAN,
         all => 100.0 * counts[op.code()] as f64 / all as f64,
     };
-    let used: Vec<LifecycleOp> = LifecycleOp::ALL.into_iter().filter(|op| choices.by_step.iter().any(|counts| counts[op.code()] > 0)).collect();
+    let used: Vec<LifecycleOp> = LifecycleOp::ALL
+        .into_iter()
+        .filter(|op| choices.by_step.iter().any(|counts| counts[op.code()] > 0))
+        .collect();
     let steps = (1..=choices.by_step.len()).map(|step| step as f64).collect();
-    let mut by_step = Chart::new("op_by_step", "What is done when.", "Operations carried out, by step of an episode, over all rounds.", ("step", "share, %"), steps);
+    let mut by_step = Chart::new(
+        "op_by_step",
+        "What is done when.",
+        "Operations carried out, by step of an episode, over all rounds.",
+        ("step", "share, %"),
+        steps,
+    );
     let rounds: Vec<_> = choices.by_round.iter().collect();
     let x = rounds.iter().map(|(round, _)| f64::from(*round) + 1.0).collect();
-    let mut by_round = Chart::new("op_by_round", "What is done, round by round.", "Operations carried out.", ("round", "share, %"), x);
+    let mut by_round = Chart::new(
+        "op_by_round",
+        "What is done, round by round.",
+        "Operations carried out.",
+        ("round", "share, %"),
+        x,
+    );
     for op in used {
-        by_step = by_step.stacked(&op_name(op), choices.by_step.iter().map(|counts| shares(counts, op)).collect());
-        by_round = by_round.stacked(&op_name(op), rounds.iter().map(|(_, counts)| shares(counts, op)).collect());
+        by_step = by_step.stacked(
+            &op_name(op),
+            choices.by_step.iter().map(|counts| shares(counts, op)).collect(),
+        );
+        by_round = by_round.stacked(
+            &op_name(op),
+            rounds.iter().map(|(_, counts)| shares(counts, op)).collect(),
+        );
     }
     html! {
         @if let Some(modal) = state.episodes.modal_order() { (constancy(&modal)) }

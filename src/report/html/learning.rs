@@ -20,7 +20,9 @@ const TERMS: usize = 7;
 fn rounds(state: &ViewState) -> Vec<&RoundResult> {
     let rounds = &state.live.rounds;
     let shown = rounds.len().min(ROUNDS);
-    (0..shown).map(|place| &rounds[place * (rounds.len() - 1) / (shown - 1).max(1)]).collect()
+    (0..shown)
+        .map(|place| &rounds[place * (rounds.len() - 1) / (shown - 1).max(1)])
+        .collect()
 }
 
 /// Rounds as people count them.
@@ -34,7 +36,11 @@ fn by_round(rounds: &[&RoundResult], of: impl Fn(&RoundResult) -> f64) -> Vec<f6
 
 /// Between ordered values, linear between neighbours.
 fn quantile(values: &[Num], q: f64) -> f64 {
-    let mut finite: Vec<f64> = values.iter().map(|value| value.0).filter(|value| value.is_finite()).collect();
+    let mut finite: Vec<f64> = values
+        .iter()
+        .map(|value| value.0)
+        .filter(|value| value.is_finite())
+        .collect();
     finite.sort_by(f64::total_cmp);
     match finite.len() {
         0 => f64::NAN,
@@ -70,17 +76,36 @@ pub(super) fn size(state: &ViewState) -> Markup {
         return html! { p { "No episode has ended yet." } };
     }
     let front = &state.live.front;
-    let ratios = points.iter().map(|point| point.ratio).chain(front.iter().map(|host| host.committed_ratio()));
+    let ratios = points
+        .iter()
+        .map(|point| point.ratio)
+        .chain(front.iter().map(|host| host.committed_ratio()));
     let accuracies = points.iter().map(|point| point.accuracy);
     let last = points.iter().map(|point| point.round).max().unwrap_or_default();
     let labels = ("parameters over the host's", "accuracy, %");
-    let mut frame = Frame::new(Range::of(ratios).padded(0.03), Range::of(accuracies).padded(0.05), 300.0, labels);
+    let mut frame = Frame::new(
+        Range::of(ratios).padded(0.03),
+        Range::of(accuracies).padded(0.05),
+        300.0,
+        labels,
+    );
     for point in &points {
         let class = if point.round == last { "c0" } else { "faint" };
-        let title = format!("round {}, env {}: {:.1} % at {:.2}x", point.round + 1, point.env, point.accuracy, point.ratio);
+        let title = format!(
+            "round {}, env {}: {:.1} % at {:.2}x",
+            point.round + 1,
+            point.env,
+            point.accuracy,
+            point.ratio
+        );
         frame.point((point.ratio, point.accuracy), class, &title);
     }
-    frame.line(front.iter().map(|host| (host.committed_ratio(), host.committed_accuracy())), "c1");
+    frame.line(
+        front
+            .iter()
+            .map(|host| (host.committed_ratio(), host.committed_accuracy())),
+        "c1",
+    );
     let rows = front.iter().rev().map(|host| {
         vec![
             format!("round {}, env {}", host.at.round + 1, host.at.env),
@@ -129,23 +154,47 @@ pub(super) fn rewards(state: &ViewState, page: &mut Page) -> Markup {
         chart = chart.stacked(name, by_round(&rounds, |round| paid(round, name)));
     }
     if !rest.is_empty() {
-        chart = chart.stacked("others", by_round(&rounds, |round| rest.iter().map(|name| paid(round, name)).sum()));
+        chart = chart.stacked(
+            "others",
+            by_round(&rounds, |round| rest.iter().map(|name| paid(round, name)).sum()),
+        );
     }
     html! { (page.chart(&chart)) (calibration(state)) }
 }
 
 /// Whether what is paid is what is wanted: the reward of an episode against the accuracy that it ended with.
 fn calibration(state: &ViewState) -> Markup {
-    let points = state.episodes.points.iter().filter_map(|point| Some((point, point.reward?)));
-    let points: Vec<(&EpisodePoint, f64)> = points.filter(|(point, reward)| point.accuracy.is_finite() && reward.is_finite()).collect();
-    let Some(correlation) = correlation(&points.iter().map(|(point, reward)| (point.accuracy, *reward)).collect::<Vec<_>>()) else {
+    let points = state
+        .episodes
+        .points
+        .iter()
+        .filter_map(|point| Some((point, point.reward?)));
+    let points: Vec<(&EpisodePoint, f64)> = points
+        .filter(|(point, reward)| point.accuracy.is_finite() && reward.is_finite())
+        .collect();
+    let Some(correlation) = correlation(
+        &points
+            .iter()
+            .map(|(point, reward)| (point.accuracy, *reward))
+            .collect::<Vec<_>>(),
+    ) else {
         return html! {};
     };
     let x = Range::of(points.iter().map(|(point, _)| point.accuracy)).padded(0.03);
     let y = Range::of(points.iter().map(|(_, reward)| *reward)).padded(0.05);
-    let mut frame = Frame::new(x, y, 260.0, ("accuracy with committed seeds alone, %", "reward of the episode"));
+    let mut frame = Frame::new(
+        x,
+        y,
+        260.0,
+        ("accuracy with committed seeds alone, %", "reward of the episode"),
+    );
     for (point, reward) in &points {
-        let title = format!("round {}, env {}: {:.1} %, paid {reward:+.2}", point.round + 1, point.env, point.accuracy);
+        let title = format!(
+            "round {}, env {}: {:.1} %, paid {reward:+.2}",
+            point.round + 1,
+            point.env,
+            point.accuracy
+        );
         frame.point((point.accuracy, *reward), "c0", &title);
     }
     html! {
@@ -180,24 +229,65 @@ pub(super) fn policy(state: &ViewState, page: &mut Page) -> Markup {
     let updates: Vec<&(u32, LearnerUpdate)> = state.updates.iter().collect();
     let x: Vec<f64> = updates.iter().map(|(round, _)| f64::from(*round) + 1.0).collect();
     let series = |of: &dyn Fn(&LearnerUpdate) -> Option<Num>| -> Vec<f64> {
-        updates.iter().map(|(_, update)| of(update).map_or(f64::NAN, |value| value.0)).collect()
+        updates
+            .iter()
+            .map(|(_, update)| of(update).map_or(f64::NAN, |value| value.0))
+            .collect()
     };
-    let chart = |id: &str, title: &str, about: &str, unit: &str| Chart::new(id, title, about, ("round", unit), x.clone());
-    let heads: BTreeSet<&String> = updates.iter().flat_map(|(_, update)| update.measured.head_entropy_avail.keys()).collect();
-    let mut entropy = chart("entropy", "Entropy by head.", "1: every option is as likely; 0: one is certain.", "entropy, 0 to 1");
+    let chart =
+        |id: &str, title: &str, about: &str, unit: &str| Chart::new(id, title, about, ("round", unit), x.clone());
+    let heads: BTreeSet<&String> = updates
+        .iter()
+        .flat_map(|(_, update)| update.measured.head_entropy_avail.keys())
+        .collect();
+    let mut entropy = chart(
+        "entropy",
+        "Entropy by head.",
+        "1: every option is as likely; 0: one is certain.",
+        "entropy, 0 to 1",
+    );
     for head in heads {
-        entropy = entropy.line(head, series(&|update| update.measured.head_entropy_avail.get(head).copied()));
+        entropy = entropy.line(
+            head,
+            series(&|update| update.measured.head_entropy_avail.get(head).copied()),
+        );
     }
-    let critic = chart("critic", "The critic.", "Share of the returns' variance that its values explain; where there was a choice.", "share")
-        .line("all steps", series(&|update| update.data.map(|data| data.explained_variance)))
-        .line("steps with a choice", series(&|update| update.data?.explained_variance_free))
-        .level(Some(0.0), "as good as the mean");
-    let moved = chart("divergence", "How far an update moves the policy.", "KL divergence from the policy that acted.", "nats")
-        .line("KL", series(&|update| update.measured.approx_kl));
-    let clipped = chart("clipped", "Ratios beyond the clip.", "Share of the steps of an update.", "share")
-        .line("clipped", series(&|update| update.measured.clip_fraction));
-    let gradient = chart("gradient", "The gradient before clipping.", "The largest norm of an update's steps.", "norm")
-        .line("norm", series(&|update| update.measured.grad_norm));
+    let critic = chart(
+        "critic",
+        "The critic.",
+        "Share of the returns' variance that its values explain; where there was a choice.",
+        "share",
+    )
+    .line(
+        "all steps",
+        series(&|update| update.data.map(|data| data.explained_variance)),
+    )
+    .line(
+        "steps with a choice",
+        series(&|update| update.data?.explained_variance_free),
+    )
+    .level(Some(0.0), "as good as the mean");
+    let moved = chart(
+        "divergence",
+        "How far an update moves the policy.",
+        "KL divergence from the policy that acted.",
+        "nats",
+    )
+    .line("KL", series(&|update| update.measured.approx_kl));
+    let clipped = chart(
+        "clipped",
+        "Ratios beyond the clip.",
+        "Share of the steps of an update.",
+        "share",
+    )
+    .line("clipped", series(&|update| update.measured.clip_fraction));
+    let gradient = chart(
+        "gradient",
+        "The gradient before clipping.",
+        "The largest norm of an update's steps.",
+        "norm",
+    )
+    .line("norm", series(&|update| update.measured.grad_norm));
     let loss = chart("loss", "Losses.", "Means over an update's steps.", "loss")
         .line("policy", series(&|update| update.measured.loss_policy))
         .line("value", series(&|update| update.measured.loss_value));
@@ -209,8 +299,17 @@ pub(super) fn policy(state: &ViewState, page: &mut Page) -> Markup {
 
 pub(super) fn speed(state: &ViewState, page: &mut Page) -> Markup {
     let rounds = rounds(state);
-    let chart = Chart::new("speed", "Env-steps a second.", "A step of an env is one epoch of its host.", ("round", "env-steps/s"), x_of(&rounds))
-        .line("env-steps/s", by_round(&rounds, |round| round.data.perf.env_steps_per_s.0));
+    let chart = Chart::new(
+        "speed",
+        "Env-steps a second.",
+        "A step of an env is one epoch of its host.",
+        ("round", "env-steps/s"),
+        x_of(&rounds),
+    )
+    .line(
+        "env-steps/s",
+        by_round(&rounds, |round| round.data.perf.env_steps_per_s.0),
+    );
     html! {
         @if let (Some(steps), Some(samples)) = (state.live.env_steps_per_s(), state.live.samples_per_s()) {
             p { (format!("{steps:.1} env-steps and {samples:.0} training samples a second.")) }

@@ -9,4 +9,4 @@ mod learning;
 mod growth;
 mod run;
 
-pub use run::{RunPage, run_page, verdict};
+pub use run::{RunPage, run_page};

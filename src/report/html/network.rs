@@ -5,7 +5,7 @@ use std::fmt::Write;
 
 use maud::Markup;
 
-use super::svg::{WIDTH, escaped, picture};
+use super::svg::{escaped, picture};
 use crate::graph::LayerGraph;
 use crate::network::GrownNetwork;
 
@@ -31,8 +31,14 @@ pub fn network(network: &GrownNetwork) -> Markup {
         let (class, name, beside) = match &layer.layer {
             LayerGraph::Seed(seed) => {
                 let grown = network.growth.iter().rev().find(|grown| grown.slot == seed.slot);
-                let worth = grown.and_then(|grown| grown.contribution).map_or_else(String::new, worth);
-                ("seed", format!("{} in {}", seed.blueprint, seed.slot), format!("{beside}{worth}"))
+                let worth = grown
+                    .and_then(|grown| grown.contribution)
+                    .map_or_else(String::new, worth);
+                (
+                    "seed",
+                    format!("{} in {}", seed.blueprint, seed.slot),
+                    format!("{beside}{worth}"),
+                )
             }
             other => ("layer", format!("{}  {}", layer.name, describe(other)), beside),
         };
@@ -53,7 +59,11 @@ pub fn network(network: &GrownNetwork) -> Markup {
             _ = write!(body, r#"<path class="axis" d="M{x} {:.1}v{:.1}"/>"#, y + BOX, ROW - BOX);
         }
     }
-    picture(8.0 + ROW * layers.len() as f64, "the grown network, from input to output", &body)
+    picture(
+        8.0 + ROW * layers.len() as f64,
+        "the grown network, from input to output",
+        &body,
+    )
 }
 
 /// Trainable values of a layer; means and deviations that a norm keeps are none.
@@ -71,8 +81,18 @@ fn worth(points: f64) -> String {
 
 fn describe(layer: &LayerGraph) -> String {
     match layer {
-        LayerGraph::Conv { inputs, outputs, kernel, stride, .. } => {
-            let stride = if *stride > 1 { format!(", stride {stride}") } else { String::new() };
+        LayerGraph::Conv {
+            inputs,
+            outputs,
+            kernel,
+            stride,
+            ..
+        } => {
+            let stride = if *stride > 1 {
+                format!(", stride {stride}")
+            } else {
+                String::new()
+            };
             format!("conv {inputs}→{outputs}, {kernel}×{kernel}{stride}")
         }
         LayerGraph::Pool => "max pool 2×2".into(),

@@ -21,10 +21,8 @@ pub struct Section {
 }
 
 /// A page that is put together.
-#[derive(Default)]
 pub struct Page {
-    /// In the browser's title.
-    pub title: String,
+    title: String,
     /// Above all sections.
     pub head: Option<Markup>,
     sections: Vec<Section>,
@@ -33,6 +31,17 @@ pub struct Page {
 }
 
 impl Page {
+    /// One without sections; `title` is the browser's.
+    pub fn new(title: String) -> Self {
+        Self {
+            title,
+            head: None,
+            sections: Vec::new(),
+            charts: Map::new(),
+            episodes: Vec::new(),
+        }
+    }
+
     /// Draws curves, and keeps their numbers for the script; nothing where they are empty.
     pub fn chart(&mut self, chart: &Chart) -> Markup {
         if chart.is_empty() {
@@ -91,7 +100,10 @@ impl Page {
 
 /// JSON that no text in it can end the script element of.
 fn in_script(data: &Value) -> String {
-    data.to_string().replace('<', "\\u003c").replace('\u{2028}', "\\u2028").replace('\u{2029}', "\\u2029")
+    data.to_string()
+        .replace('<', "\\u003c")
+        .replace('\u{2028}', "\\u2028")
+        .replace('\u{2029}', "\\u2029")
 }
 
 /// A table: columns of texts, then of numbers.

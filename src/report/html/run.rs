@@ -33,8 +33,11 @@ pub struct RunPage<'a> {
 /// The page, whole.
 pub fn run_page(run: &RunPage) -> String {
     let state = run.state;
-    let name = run.folder.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
-    let mut page = Page { title: format!("{name}: simic-engine"), ..Page::default() };
+    let name = run
+        .folder
+        .file_name()
+        .map_or_else(String::new, |name| name.to_string_lossy().into_owned());
+    let mut page = Page::new(format!("{name}: simic-engine"));
     page.head = Some(head(run, &name));
     let body = learning::accuracy(state, &mut page);
     page.section("learning", "Does it learn?", body);
@@ -75,7 +78,10 @@ fn head(run: &RunPage, name: &str) -> Markup {
     let standing = match &live.finished {
         Some(end) => match end.status {
             RunState::Completed => "completed".to_owned(),
-            RunState::Failed => format!("failed: {}", end.error.as_deref().unwrap_or("its events do not say why")),
+            RunState::Failed => format!(
+                "failed: {}",
+                end.error.as_deref().unwrap_or("its events do not say why")
+            ),
             _ => "stopped before its end".to_owned(),
         },
         None if started.is_none() => "it has not begun".to_owned(),
@@ -99,7 +105,7 @@ fn head(run: &RunPage, name: &str) -> Markup {
 }
 
 /// Whether growth was worth it, in a sentence.
-pub fn verdict(state: &ViewState) -> String {
+fn verdict(state: &ViewState) -> String {
     let live = &state.live;
     let average = results::average(live);
     let still = live.baseline.as_ref().map(|baseline| baseline.val_accuracy.0);
@@ -108,7 +114,12 @@ pub fn verdict(state: &ViewState) -> String {
         (None, _) => "No episode has ended yet.".into(),
         (Some(_), _) if live.committed.is_empty() => "Nothing was committed: the hosts are as they began.".into(),
         (Some(_), _) if !has_grown => "No host was better with committed seeds than the best without any.".into(),
-        (Some(Average { accuracy, half_width, .. }), Some(still)) => {
+        (
+            Some(Average {
+                accuracy, half_width, ..
+            }),
+            Some(still),
+        ) => {
             let gain = accuracy - still;
             let growth = match () {
                 () if gain > half_width => "Growth pays",
@@ -119,8 +130,15 @@ pub fn verdict(state: &ViewState) -> String {
                 "{growth}: {accuracy:.1} ± {half_width:.1} % with committed seeds alone, {still:.1} % for the host that never grew."
             )
         }
-        (Some(Average { accuracy, half_width, .. }), None) => {
-            format!("{accuracy:.1} ± {half_width:.1} % with committed seeds alone; the host that never grew was not measured.")
+        (
+            Some(Average {
+                accuracy, half_width, ..
+            }),
+            None,
+        ) => {
+            format!(
+                "{accuracy:.1} ± {half_width:.1} % with committed seeds alone; the host that never grew was not measured."
+            )
         }
     }
 }
@@ -129,7 +147,11 @@ fn tiles(state: &ViewState) -> Markup {
     let live = &state.live;
     let average = results::average(live);
     let best = live.best_episode();
-    let committed = live.rounds.iter().map(|round| f64::from(round.data.growth.committed)).sum::<f64>();
+    let committed = live
+        .rounds
+        .iter()
+        .map(|round| f64::from(round.data.growth.committed))
+        .sum::<f64>();
     let episodes = live.episodes_done.max(1) as f64;
     html! {
         @if let Some(average) = average {

@@ -35,7 +35,10 @@ impl Range {
             () if high - low > 1e-12 * high.abs().max(1.0) => Self { low, high },
             () => {
                 let around = 0.5 * low.abs().max(1.0);
-                Self { low: low - around, high: high + around }
+                Self {
+                    low: low - around,
+                    high: high + around,
+                }
             }
         }
     }
@@ -43,18 +46,26 @@ impl Range {
     /// With room above and below, for marks at its ends.
     pub fn padded(self, share: f64) -> Self {
         let room = share * (self.high - self.low);
-        Self { low: self.low - room, high: self.high + room }
+        Self {
+            low: self.low - room,
+            high: self.high + room,
+        }
     }
 
     /// Round values inside, few enough to be read.
     pub fn ticks(self) -> Vec<f64> {
         let rough = (self.high - self.low) / TICKS;
         let power = 10_f64.powf(rough.log10().floor());
-        let step = [1.0, 2.0, 5.0, 10.0].into_iter().map(|factor| factor * power).find(|step| *step >= rough);
+        let step = [1.0, 2.0, 5.0, 10.0]
+            .into_iter()
+            .map(|factor| factor * power)
+            .find(|step| *step >= rough);
         let step = step.unwrap_or(rough);
         let first = (self.low / step).ceil() as i64;
         let last = (self.high / step).floor() as i64;
-        (first..=last.min(first.saturating_add(20))).map(|tick| tick as f64 * step).collect()
+        (first..=last.min(first.saturating_add(20)))
+            .map(|tick| tick as f64 * step)
+            .collect()
     }
 }
 
@@ -86,7 +97,12 @@ pub struct Frame {
 impl Frame {
     /// An empty one with axes.
     pub fn new(x: Range, y: Range, height: f64, labels: (&str, &str)) -> Self {
-        let mut frame = Self { x, y, height, body: String::new() };
+        let mut frame = Self {
+            x,
+            y,
+            height,
+            body: String::new(),
+        };
         frame.axes(labels);
         frame
     }
@@ -150,7 +166,9 @@ impl Frame {
 
     /// The area between two lines, where both are there.
     pub fn band(&mut self, points: impl Iterator<Item = (f64, f64, f64)>, class: &str) {
-        let points: Vec<_> = points.filter(|(_, low, high)| low.is_finite() && high.is_finite()).collect();
+        let points: Vec<_> = points
+            .filter(|(_, low, high)| low.is_finite() && high.is_finite())
+            .collect();
         let upper = points.iter().map(|&(x, _, high)| (x, high));
         let lower = points.iter().rev().map(|&(x, low, _)| (x, low));
         let mut path = String::new();

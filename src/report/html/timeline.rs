@@ -57,14 +57,19 @@ pub fn legend() -> Markup {
 pub fn lanes(traces: &[&EpisodeTrace], slots: &[SlotId], steps: u32, title: &str) -> Markup {
     let last = f64::from(steps.max(1));
     let across = |step: f64| LEFT + (step.min(last) - 0.5) / last * (WIDTH - LEFT - RIGHT);
-    let accuracies = traces.iter().flat_map(|trace| &trace.steps).map(|step| f64::from(step.accuracy));
+    let accuracies = traces
+        .iter()
+        .flat_map(|trace| &trace.steps)
+        .map(|step| f64::from(step.accuracy));
     let accuracies = Range::of(accuracies);
     let mut body = String::new();
     let mut y = TOP;
     for trace in traces {
         let from = y;
         let name = format!("round {}, env {}", trace.at.round + 1, trace.at.env);
-        let accuracy = trace.accuracy().map_or_else(String::new, |accuracy| format!("{accuracy:.1} %"));
+        let accuracy = trace
+            .accuracy()
+            .map_or_else(String::new, |accuracy| format!("{accuracy:.1} %"));
         _ = write!(
             body,
             r#"<g class="episode" data-episode="{}" tabindex="0"><title>{name}</title><text class="tick" x="4" y="{:.1}">{name}</text><text class="tick strong" x="4" y="{:.1}">{accuracy}</text>"#,
@@ -110,7 +115,11 @@ pub fn lanes(traces: &[&EpisodeTrace], slots: &[SlotId], steps: u32, title: &str
         y += BETWEEN_ENVS;
     }
     let height = y + BOTTOM;
-    for step in (Range { low: 0.0, high: last }).ticks().into_iter().filter(|step| *step >= 1.0) {
+    for step in (Range { low: 0.0, high: last })
+        .ticks()
+        .into_iter()
+        .filter(|step| *step >= 1.0)
+    {
         _ = write!(
             body,
             r#"<text class="tick" x="{:.1}" y="{:.1}" text-anchor="middle">{step}</text>"#,
@@ -118,7 +127,11 @@ pub fn lanes(traces: &[&EpisodeTrace], slots: &[SlotId], steps: u32, title: &str
             height - 8.0
         );
     }
-    _ = write!(body, r#"<line class="cursor" y1="0" y2="{:.1}" x1="{LEFT}" x2="{LEFT}"/>"#, y);
+    _ = write!(
+        body,
+        r#"<line class="cursor" y1="0" y2="{:.1}" x1="{LEFT}" x2="{LEFT}"/>"#,
+        y
+    );
     html! {
         div.lanes data-left=(LEFT) data-width=(WIDTH - LEFT - RIGHT) data-steps=(steps) {
             (picture(height, title, &body))
@@ -162,14 +175,22 @@ fn life(body: &mut String, seed: &SeedLife, newest: u32, top: f64, across: impl 
     let (x, right) = (across(f64::from(seed.first_step())), across(f64::from(end)));
     let name = escaped(&seed.blueprint);
     if seed.blueprint.chars().count() as f64 * CHARACTER + 14.0 < right - x {
-        _ = write!(body, r#"<text class="name" x="{:.1}" y="{:.1}">{name}</text>"#, x + 3.0, top + LANE - 4.0);
+        _ = write!(
+            body,
+            r#"<text class="name" x="{:.1}" y="{:.1}">{name}</text>"#,
+            x + 3.0,
+            top + LANE - 4.0
+        );
     }
     let sign = match seed.end {
         SeedEnd::Open => return,
         SeedEnd::Committed => "◆",
         SeedEnd::Pruned { .. } => "✕",
     };
-    let at = seed.commit_step().filter(|_| seed.end == SeedEnd::Committed).unwrap_or(end);
+    let at = seed
+        .commit_step()
+        .filter(|_| seed.end == SeedEnd::Committed)
+        .unwrap_or(end);
     _ = write!(
         body,
         r#"<text class="mark" x="{:.1}" y="{:.1}" text-anchor="middle">{sign}<title>{what}</title></text>"#,
@@ -180,12 +201,26 @@ fn life(body: &mut String, seed: &SeedLife, newest: u32, top: f64, across: impl 
 
 /// What a pointer shows of a seed.
 fn describe(seed: &SeedLife) -> String {
-    let mut text = format!("{} in {}, {} parameters, planted in step {}", seed.blueprint, seed.slot, seed.params, seed.first_step());
+    let mut text = format!(
+        "{} in {}, {} parameters, planted in step {}",
+        seed.blueprint,
+        seed.slot,
+        seed.params,
+        seed.first_step()
+    );
     match seed.end {
         SeedEnd::Open => {}
         SeedEnd::Committed => _ = write!(text, ", committed in step {}", seed.commit_step().unwrap_or_default()),
-        SeedEnd::Pruned { step, reason, initiator } => {
-            _ = write!(text, ", pruned in step {step} by {initiator} ({})", reason.to_string().replace('_', " "));
+        SeedEnd::Pruned {
+            step,
+            reason,
+            initiator,
+        } => {
+            _ = write!(
+                text,
+                ", pruned in step {step} by {initiator} ({})",
+                reason.to_string().replace('_', " ")
+            );
         }
     }
     if let Some(contribution) = seed.contribution {
@@ -200,8 +235,13 @@ pub fn replayed(trace: &EpisodeTrace, slots: &[SlotId]) -> Value {
         shortened(&trace.steps.iter().map(of).collect::<Vec<f64>>())
     };
     let of_slots = slots.iter().map(|slot| {
-        let seeds = trace.steps.iter().map(|step| step.seeds.iter().find(|seed| seed.slot == *slot));
-        let stages = seeds.clone().map(|seed| seed.map(|seed| seed.stage.name().to_lowercase()));
+        let seeds = trace
+            .steps
+            .iter()
+            .map(|step| step.seeds.iter().find(|seed| seed.slot == *slot));
+        let stages = seeds
+            .clone()
+            .map(|seed| seed.map(|seed| seed.stage.name().to_lowercase()));
         let alphas = seeds.map(|seed| seed.map(|seed| (f64::from(seed.alpha) * 1000.0).round() / 1000.0));
         let lives = trace.seeds.iter().filter(|seed| seed.slot == *slot);
         let lives = lives.map(|seed| json!([seed.first_step(), seed.blueprint]));

@@ -66,7 +66,11 @@ impl Choices {
         match (&event.payload, event.step) {
             (Payload::Decision(decision), Some(step)) => {
                 // What is refused counts as a wait, as it does for the run.
-                let op = if decision.blocked.is_some() { LifecycleOp::Wait } else { decision.op };
+                let op = if decision.blocked.is_some() {
+                    LifecycleOp::Wait
+                } else {
+                    decision.op
+                };
                 let place = (step.saturating_sub(1) as usize).min(STEPS - 1);
                 if self.by_step.len() <= place {
                     self.by_step.resize(place + 1, OpCounts::default());

@@ -95,7 +95,11 @@ impl Episodes {
         }
         let Some(at) = event.context() else { return };
         // An episode that did not end is played again by a run that was resumed from before it.
-        if self.playing.get(&at.env).is_some_and(|known| known.at.episode != at.episode) {
+        if self
+            .playing
+            .get(&at.env)
+            .is_some_and(|known| known.at.episode != at.episode)
+        {
             self.playing.remove(&at.env);
         }
         let trace = self.playing.entry(at.env).or_insert_with(|| EpisodeTrace::new(at));
@@ -105,7 +109,11 @@ impl Episodes {
         {
             self.points.push(EpisodePoint::of(at.round, at.env, episode));
             self.orders.push_back((at.round, trace.order()));
-            while self.orders.front().is_some_and(|(round, _)| round + ORDERED_ROUNDS <= at.round) {
+            while self
+                .orders
+                .front()
+                .is_some_and(|(round, _)| round + ORDERED_ROUNDS <= at.round)
+            {
                 self.orders.pop_front();
             }
         }
@@ -113,8 +121,15 @@ impl Episodes {
 
     fn end_round(&mut self) {
         self.latest = std::mem::take(&mut self.playing).into_values().collect();
-        let measured = self.latest.iter().filter(|trace| trace.accuracy().is_some_and(f64::is_finite));
-        let best = measured.max_by(|a, b| a.accuracy().unwrap_or_default().total_cmp(&b.accuracy().unwrap_or_default()));
+        let measured = self
+            .latest
+            .iter()
+            .filter(|trace| trace.accuracy().is_some_and(f64::is_finite));
+        let best = measured.max_by(|a, b| {
+            a.accuracy()
+                .unwrap_or_default()
+                .total_cmp(&b.accuracy().unwrap_or_default())
+        });
         let Some(best) = best else { return };
         if self.best.as_ref().and_then(EpisodeTrace::accuracy) < best.accuracy() {
             self.best = Some(best.clone());

@@ -59,7 +59,10 @@ impl EventReader {
     /// If there are none, or they cannot be opened.
     pub fn open(folder: &Path) -> Result<Self, FileError> {
         let lines = EventLines::open(folder)?;
-        Ok(Self { lines, major: SCHEMA_MAJOR })
+        Ok(Self {
+            lines,
+            major: SCHEMA_MAJOR,
+        })
     }
 
     /// Behind the event that was read last.

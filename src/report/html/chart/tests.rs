@@ -1,0 +1,59 @@
+use super::*;
+
+fn chart() -> Chart {
+    Chart::new("c", "A chart.", "It shows.", ("round", "%"), vec![1.0, 2.0])
+}
+
+#[test]
+fn a_chart_without_a_finite_number_is_empty() {
+    assert!(chart().is_empty());
+    assert!(chart().line("none", vec![f64::NAN, f64::NAN]).is_empty());
+    assert!(!chart().line("one", vec![f64::NAN, 0.0]).is_empty());
+}
+
+#[test]
+fn its_table_has_every_number_that_its_picture_shows() {
+    let chart = chart()
+        .band("half", vec![1.0, 2.0], vec![3.0, f64::NAN])
+        .line("mean", vec![2.5, f64::NAN]);
+
+    let table = chart.table().into_string();
+
+    let cells: Vec<&str> = table
+        .split("<td>")
+        .skip(1)
+        .filter_map(|rest| rest.split('<').next())
+        .collect();
+    assert_eq!(cells, ["1", "1 to 3", "2.5", "2", "2 to —", "—"]);
+}
+
+#[test]
+fn what_is_stacked_begins_where_the_last_ended_and_costs_grow_downwards() {
+    let chart = chart()
+        .stacked("a", vec![1.0, -1.0])
+        .stacked("b", vec![2.0, -2.0])
+        .stacked("c", vec![-4.0, 3.0]);
+
+    let ends = chart.stacks();
+
+    assert_eq!(
+        ends,
+        [
+            [(0.0, 1.0), (0.0, -1.0)],
+            [(1.0, 3.0), (-1.0, -3.0)],
+            [(0.0, -4.0), (0.0, 3.0)],
+        ]
+    );
+}
+
+#[test]
+fn the_script_is_given_null_for_what_is_missing() {
+    let (id, data) = chart()
+        .line("mean", vec![f64::NAN, 1.0 / 3.0])
+        .level(Some(2.0), "never grew")
+        .data();
+
+    assert_eq!(id, "c");
+    assert_eq!(data["series"][0]["values"], json!([null, 0.33333]));
+    assert_eq!(data["levels"], json!([{ "value": 2.0, "name": "never grew" }]));
+}
