@@ -11,11 +11,15 @@
 
     // Small helpers.
 
+    /** A text in which what turns the direction of reading, or cannot be seen, is shown as what it is. */
+    const plain = (text) =>
+        text.replace(/[\p{Cc}\u200e\u200f\u202a-\u202e\u2066-\u2069]/gu, (hidden) => "\\u{" + hidden.codePointAt(0).toString(16) + "}");
+
     /** An element; its attributes, and in it elements and texts. */
     function make(name, attributes, ...inside) {
         const element = document.createElement(name);
-        for (const [key, value] of Object.entries(attributes ?? {})) element.setAttribute(key, value);
-        element.append(...inside);
+        for (const [key, value] of Object.entries(attributes)) element.setAttribute(key, value);
+        element.append(...inside.map((each) => (typeof each === "string" ? plain(each) : each)));
         return element;
     }
 
@@ -126,7 +130,7 @@
         const [first, last] = [x[0], x[x.length - 1]];
         // Two columns of a band; what is stacked is drawn up to where it ends.
         const columns = chart.series.flatMap((series) => {
-            const column = { name: series.name, drawn: series.drawn, colour: "c" + series.colour, values: series.values };
+            const column = { name: plain(series.name), drawn: series.drawn, colour: "c" + series.colour, values: series.values };
             return series.drawn === "band" ? [{ ...column, high: series.high }, { ...column, drawn: "high", values: series.high }] : [column];
         });
         const off = hidden.get(id) ?? new Set();
@@ -196,7 +200,7 @@
                 ctx.moveTo(bbox.left, y);
                 ctx.lineTo(bbox.left + bbox.width, y);
                 ctx.stroke();
-                ctx.fillText(name, bbox.left + bbox.width - 4 * devicePixelRatio, y - 2 * devicePixelRatio);
+                ctx.fillText(plain(name), bbox.left + bbox.width - 4 * devicePixelRatio, y - 2 * devicePixelRatio);
             }
             ctx.restore();
         }
@@ -236,7 +240,7 @@
                 },
                 axes: [
                     { ...axis(about), size: 26, ...(x.every(Number.isInteger) ? { incrs: [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10000] } : {}) },
-                    { ...axis(chart.labels[1]), size: 46 },
+                    { ...axis(chart.labels[1]), size: (_, splits) => 12 + 6.5 * Math.max(3, ...(splits ?? []).map((split) => split.length)) },
                 ],
                 series: [{ label: about, value: (_, value, index, row) => number(x[row ?? x.length - 1]) }, ...columns.map(described)],
                 bands: columns.flatMap((column, index) => (column.drawn === "band" ? [{ series: [index + 2, index + 1], fill: () => colour(column.colour) + "2e" }] : [])),
@@ -607,7 +611,7 @@
 
     function listen() {
         const source = new EventSource("events");
-        source.addEventListener("open", () => lost(false));
+        source.addEventListener("open", () => document.querySelector("body > .lost") && refresh());
         source.addEventListener("page", refresh);
         source.addEventListener("gone", () => lost(true));
         source.addEventListener("error", () => {
