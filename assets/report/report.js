@@ -1,1 +1,636 @@
-"use strict";
+// What scripts add to a page of a report: curves that can be read off, zoomed and switched, numbers to take away, an episode that
+// is replayed step by step, and, where the page is served, the newest numbers as they come. Without it every picture and table is
+// there. Names in the data are anybody's: they reach the page as texts alone.
+(function () {
+    "use strict";
+
+    const root = document.documentElement;
+    const main = document.querySelector("main");
+    const nav = document.querySelector("nav");
+    let data = JSON.parse(document.getElementById("data").textContent);
+
+    // Small helpers.
+
+    /** A text in which what turns the direction of reading, or cannot be seen, is shown as what it is. */
+    const plain = (text) =>
+        text.replace(/[\p{Cc}\u200e\u200f\u202a-\u202e\u2066-\u2069]/gu, (hidden) => "\\u{" + hidden.codePointAt(0).toString(16) + "}");
+
+    /** An element; its attributes, and in it elements and texts. */
+    function make(name, attributes, ...inside) {
+        const element = document.createElement(name);
+        for (const [key, value] of Object.entries(attributes)) element.setAttribute(key, value);
+        element.append(...inside.map((each) => (typeof each === "string" ? plain(each) : each)));
+        return element;
+    }
+
+    function button(text, title, click) {
+        const element = make("button", { type: "button", title }, text);
+        element.addEventListener("click", click);
+        return element;
+    }
+
+    /** A number as people read it; a dash where there is none. */
+    function number(value, digits = 4) {
+        if (value === null || value === undefined) return "—";
+        const size = Math.abs(value);
+        if (size >= 1e4 || Number.isInteger(value)) return value.toLocaleString("en", { maximumFractionDigits: 0 });
+        return String(Number(value.toPrecision(digits)));
+    }
+
+    /** A colour of the style sheet, as it is now. */
+    const colour = (name) => getComputedStyle(root).getPropertyValue("--" + name).trim();
+
+    function save(name, type, text) {
+        const address = URL.createObjectURL(new Blob([text], { type }));
+        make("a", { href: address, download: name }).click();
+        setTimeout(() => URL.revokeObjectURL(address), 10000);
+    }
+
+    // Numbers and pictures to take away.
+
+    function csv(chart) {
+        const columns = [[chart.labels[0], chart.x]];
+        for (const series of chart.series) {
+            if (series.drawn === "band") {
+                columns.push([series.name + ", low", series.values], [series.name + ", high", series.high]);
+            } else {
+                columns.push([series.name, series.values]);
+            }
+        }
+        const field = (value) => (/[",\r\n]/.test(value) ? '"' + value.replaceAll('"', '""') + '"' : value);
+        const rows = chart.x.map((_, row) => columns.map(([, values]) => values[row] ?? ""));
+        return [columns.map(([name]) => field(name)), ...rows].map((row) => row.join(",") + "\n").join("");
+    }
+
+    const DRAWN_BY = ["fill", "stroke", "stroke-width", "stroke-dasharray", "stroke-linejoin", "paint-order", "opacity"];
+    const WRITTEN_BY = ["font-family", "font-size", "font-weight"];
+
+    /** A picture that needs no style sheet: every element carries what this page makes of it. */
+    function standalone(svg) {
+        const copy = svg.cloneNode(true);
+        const drawn = [...svg.querySelectorAll("*")];
+        [...copy.querySelectorAll("*")].forEach((element, place) => {
+            const style = getComputedStyle(drawn[place]);
+            if (style.display === "none") return element.remove();
+            const kept = element.localName === "text" ? [...DRAWN_BY, ...WRITTEN_BY] : DRAWN_BY;
+            if (element.localName !== "title") for (const key of kept) element.setAttribute(key, style.getPropertyValue(key));
+            for (const key of ["class", "tabindex", "role", "aria-pressed"]) element.removeAttribute(key);
+        });
+        const [, , width, height] = svg.getAttribute("viewBox").split(" ");
+        copy.setAttribute("width", width);
+        copy.setAttribute("height", height);
+        copy.setAttribute("style", "background: " + colour("page"));
+        return new XMLSerializer().serializeToString(copy);
+    }
+
+    function addTools(figure, place) {
+        const chart = data.charts[figure.dataset.chart];
+        const svg = figure.querySelector(".plot > svg");
+        const name = figure.dataset.chart ?? figure.closest("section").id + "-" + place;
+        const tools = make("div", { class: "tools" });
+        if (chart) tools.append(button("CSV", "save the numbers", () => save(name + ".csv", "text/csv", csv(chart))));
+        if (svg) tools.append(button("SVG", "save the picture", () => save(name + ".svg", "image/svg+xml", standalone(svg))));
+        figure.prepend(tools);
+    }
+
+    // Curves.
+
+    /** What is drawn, by the chart's id. */
+    const plots = new Map();
+    /** From where to where charts over the same thing are zoomed, by its name. */
+    const zooms = new Map();
+    /** Places of the columns that are switched off, by the chart's id. */
+    const hidden = new Map();
+
+    const heightFor = (width) => Math.round(Math.min(300, Math.max(190, 0.42 * width)));
+
+    /** From where to where the visible bars of stacked columns reach, by column and place. */
+    function stacked(columns, isShown, count) {
+        const ends = Array.from({ length: count }, () => [0, 0]);
+        return columns.map((column, index) => {
+            if (column.drawn !== "stacked") return null;
+            return ends.map((end, place) => {
+                const value = isShown(index) ? (column.values[place] ?? 0) : 0;
+                const side = value < 0 ? 0 : 1;
+                const from = end[side];
+                end[side] += value;
+                return [from, end[side]];
+            });
+        });
+    }
+
+    function draw(figure) {
+        const id = figure.dataset.chart;
+        const chart = data.charts[id];
+        const place = figure.querySelector(".plot");
+        if (!chart || !place || !window.uPlot) return;
+        const about = chart.labels[0];
+        const zoom = zooms.get(about);
+        const { x } = chart;
+        const [first, last] = [x[0], x[x.length - 1]];
+        // Two columns of a band; what is stacked is drawn up to where it ends.
+        const columns = chart.series.flatMap((series) => {
+            const column = { name: plain(series.name), drawn: series.drawn, colour: "c" + series.colour, values: series.values };
+            return series.drawn === "band" ? [{ ...column, high: series.high }, { ...column, drawn: "high", values: series.high }] : [column];
+        });
+        const off = hidden.get(id) ?? new Set();
+        hidden.set(id, off);
+        const isStacked = columns.some((column) => column.drawn === "stacked");
+        const distances = x.slice(1).map((value, index) => value - x[index]).filter((distance) => distance > 0);
+        const step = distances.length > 0 ? Math.min(...distances) : 1;
+        const around = isStacked ? step / 2 : first === last ? 0.5 : 0;
+        let stacks = stacked(columns, (index) => !off.has(index), x.length);
+        const drawnValues = () => [x, ...columns.map((column, index) => stacks[index]?.map(([, end]) => end) ?? column.values)];
+
+        function bars(plot, index) {
+            const { left, width } = plot.bbox;
+            const path = new Path2D();
+            x.forEach((at, row) => {
+                const [from, to] = stacks[index - 1][row];
+                if (from === to) return;
+                const across = (value) => Math.min(left + width, Math.max(left, plot.valToPos(value, "x", true)));
+                const [start, end] = [across(at - 0.45 * step), across(at + 0.45 * step)];
+                const [low, high] = [plot.valToPos(from, "y", true), plot.valToPos(to, "y", true)];
+                path.rect(start, Math.min(low, high), end - start, Math.abs(high - low));
+            });
+            return { fill: path, stroke: null };
+        }
+
+        function described(column) {
+            const value = (row) => {
+                const shown = number(column.values[row]);
+                return column.drawn === "band" ? shown + " to " + number(column.high[row]) : shown;
+            };
+            return {
+                label: column.name,
+                class: column.drawn,
+                show: !off.has(columns.indexOf(column)),
+                // Without a pointer the newest.
+                value: (plot, _, index, row) => value(row ?? x.length - 1),
+                stroke: column.drawn === "line" ? () => colour(column.colour) : null,
+                fill: column.drawn === "stacked" ? () => colour(column.colour) : null,
+                width: column.drawn === "line" ? 2 : 0,
+                points: column.drawn === "line" ? { size: 5, fill: () => colour(column.colour) } : { show: false },
+                paths: column.drawn === "stacked" ? bars : undefined,
+            };
+        }
+
+        function reach(plot, low, high) {
+            const ends = chart.levels.map((level) => level.value).concat(isStacked ? [0] : []);
+            if (low !== null) ends.push(low, high);
+            if (ends.length === 0) return [0, 1];
+            const [least, most] = [Math.min(...ends), Math.max(...ends)];
+            const room = most > least ? 0.05 * (most - least) : 0.5 * Math.max(1, Math.abs(most));
+            return [isStacked && least === 0 ? 0 : least - room, most + room];
+        }
+
+        function levels(plot) {
+            const { ctx, bbox } = plot;
+            ctx.save();
+            ctx.strokeStyle = ctx.fillStyle = colour("text");
+            ctx.lineWidth = devicePixelRatio;
+            ctx.setLineDash([5 * devicePixelRatio, 4 * devicePixelRatio]);
+            ctx.font = 11 * devicePixelRatio + "px system-ui, sans-serif";
+            ctx.textAlign = "right";
+            ctx.textBaseline = "bottom";
+            for (const { value, name } of chart.levels) {
+                const y = plot.valToPos(value, "y", true);
+                if (y < bbox.top || y > bbox.top + bbox.height) continue;
+                ctx.beginPath();
+                ctx.moveTo(bbox.left, y);
+                ctx.lineTo(bbox.left + bbox.width, y);
+                ctx.stroke();
+                ctx.fillText(plain(name), bbox.left + bbox.width - 4 * devicePixelRatio, y - 2 * devicePixelRatio);
+            }
+            ctx.restore();
+        }
+
+        function switched(plot, index, options) {
+            if (index === null || options.show === undefined) return;
+            options.show ? off.delete(index - 1) : off.add(index - 1);
+            if (columns[index - 1].drawn === "band") plot.setSeries(index + 1, { show: options.show });
+            if (isStacked) {
+                stacks = stacked(columns, (place) => !off.has(place), x.length);
+                plot.setData(drawnValues(), false);
+                plot.setScale("x", { min: plot.scales.x.min, max: plot.scales.x.max });
+            }
+            reachable(plot);
+        }
+
+        const axis = (label) => ({
+            label,
+            labelSize: 18,
+            labelFont: "12px system-ui, sans-serif",
+            font: "11px system-ui, sans-serif",
+            stroke: () => colour("muted"),
+            grid: { stroke: () => colour("grid"), width: 1 },
+            ticks: { show: false },
+            gap: 4,
+            values: (plot, splits) => splits.map((value) => number(value)),
+        });
+        const width = place.clientWidth;
+        const plot = new window.uPlot(
+            {
+                width,
+                height: heightFor(width),
+                padding: [8, 12, 0, 0],
+                scales: {
+                    x: { time: false, range: (_, low, high) => (low <= first && high >= last ? [first - around, last + around] : [low, high]) },
+                    y: { range: reach },
+                },
+                axes: [
+                    { ...axis(about), size: 26, ...(x.every(Number.isInteger) ? { incrs: [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10000] } : {}) },
+                    { ...axis(chart.labels[1]), size: (_, splits) => 12 + 6.5 * Math.max(3, ...(splits ?? []).map((split) => split.length)) },
+                ],
+                series: [{ label: about, value: (_, value, index, row) => number(x[row ?? x.length - 1]) }, ...columns.map(described)],
+                bands: columns.flatMap((column, index) => (column.drawn === "band" ? [{ series: [index + 2, index + 1], fill: () => colour(column.colour) + "2e" }] : [])),
+                legend: { markers: { width: 0, fill: (_, index) => (index > 0 ? "var(--" + columns[index - 1].colour + ")" : "none") } },
+                cursor: { y: false, sync: { key: about, scales: ["x", null] }, points: { size: 7 } },
+                hooks: {
+                    draw: [levels],
+                    setSeries: [switched],
+                    setScale: [
+                        (drawn, key) => {
+                            if (key !== "x") return;
+                            const { min, max } = drawn.scales.x;
+                            zooms.set(about, min <= first && max >= last ? null : { min, max });
+                        },
+                    ],
+                },
+            },
+            drawnValues(),
+            place,
+        );
+        if (zoom) plot.setScale("x", zoom);
+        reachable(plot);
+        figure.classList.add("plotted");
+        plots.set(id, { plot, place });
+        resized.observe(place);
+    }
+
+    /** Entries of a legend switch their curve, with the keyboard as well. */
+    function reachable(plot) {
+        plot.root.querySelectorAll(".u-series:not(:first-child) th").forEach((entry) => {
+            const isOff = entry.parentElement.classList.contains("u-off");
+            for (const [key, value] of [["tabindex", 0], ["role", "button"], ["aria-pressed", !isOff]]) entry.setAttribute(key, value);
+            entry.onkeydown = (event) => {
+                if (event.key !== "Enter" && event.key !== " ") return;
+                event.preventDefault();
+                entry.click();
+            };
+        });
+    }
+
+    const resized = new ResizeObserver((entries) => {
+        for (const { target } of entries) {
+            for (const { plot, place } of plots.values()) {
+                const width = place.clientWidth;
+                if (place === target && width > 0 && width !== plot.width) plot.setSize({ width, height: heightFor(width) });
+            }
+        }
+    });
+
+    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => {
+        for (const { plot } of plots.values()) plot.redraw();
+    });
+
+    // The timeline.
+
+    const chosen = { group: null, key: null, step: null };
+    let player = null;
+    const timeline = () => main.querySelector(".timeline");
+    const inTimeline = (selector) => timeline().querySelector(selector);
+    const lastStep = () => Number(inTimeline("input.step").max);
+    const group = () => [...timeline().querySelectorAll("div.group")].find((element) => element.dataset.group === chosen.group);
+    const episodesOf = (element) => [...element.querySelectorAll(".episode")].map((episode) => episode.dataset.episode);
+
+    /** Takes a choice, and shows it. What does not exist is replaced by what is next to it. */
+    function choose(change, isPlayed) {
+        if (!timeline()) return;
+        const place = group() ? episodesOf(group()).indexOf(chosen.key) : 0;
+        Object.assign(chosen, change);
+        const groups = [...timeline().querySelectorAll("div.group")];
+        if (!group()) chosen.group = groups[0]?.dataset.group;
+        const holds = (element) => episodesOf(element).includes(chosen.key);
+        if (change.key && !holds(group())) chosen.group = groups.find(holds)?.dataset.group ?? chosen.group;
+        const keys = episodesOf(group());
+        if (!keys.includes(chosen.key)) chosen.key = keys[Math.min(keys.length - 1, Math.max(0, place))];
+        chosen.step = Math.min(lastStep(), Math.max(1, Math.round(chosen.step) || lastStep()));
+        show();
+        if (!isPlayed) writeAddress();
+    }
+
+    function show() {
+        inTimeline("select.group").value = chosen.group;
+        const slider = inTimeline("input.step");
+        slider.value = chosen.step;
+        slider.setAttribute("aria-valuetext", "step " + chosen.step + " of " + lastStep());
+        inTimeline("output.step").textContent = chosen.step + " of " + lastStep();
+        inTimeline("button.play").textContent = player ? "❚❚ Pause" : "▶ Play";
+        for (const element of timeline().querySelectorAll("div.group")) element.hidden = element.dataset.group !== chosen.group;
+        for (const lanes of timeline().querySelectorAll(".lanes")) {
+            const { left, width, steps } = lanes.dataset;
+            const at = Number(left) + ((chosen.step - 0.5) / Number(steps)) * Number(width);
+            for (const end of ["x1", "x2"]) lanes.querySelector(".cursor").setAttribute(end, at);
+        }
+        for (const element of timeline().querySelectorAll(".episode")) {
+            const isChosen = element.dataset.episode === chosen.key;
+            element.classList.toggle("is-chosen", isChosen);
+            element.setAttribute("aria-pressed", isChosen);
+        }
+        const replay = inTimeline(".replay");
+        replay.setAttribute("aria-live", player ? "off" : "polite");
+        replay.replaceChildren(...replayed(data.episodes.find((episode) => episode.key === chosen.key)));
+    }
+
+    /** An episode in its step, in words and bars. */
+    function replayed(episode) {
+        if (!episode) return [make("p", { class: "note" }, "Of this episode no step is kept.")];
+        const row = episode.steps.findLastIndex((step) => step <= chosen.step);
+        if (row < 0) return [make("p", { class: "note" }, episode.name + ": nothing yet in step " + chosen.step + ".")];
+        const head = make("h3", {}, episode.name + ", step " + episode.steps[row]);
+        if (episode.steps[row] < chosen.step) head.append(make("span", { class: "note" }, " (its last so far)"));
+        return [head, measured(episode, row), grown(episode, row), decided(episode.decisions[row])];
+    }
+
+    function measured(episode, row) {
+        const list = make("dl", {});
+        const add = (name, values, unit = "", isBetterAbove = null) => {
+            const value = values[row];
+            const entry = make("dd", { "data-of": name }, number(value) + (value === null ? "" : unit));
+            const change = row > 0 && value !== null && values[row - 1] !== null ? Number((value - values[row - 1]).toPrecision(3)) : 0;
+            if (isBetterAbove !== null && change !== 0) {
+                const kind = change > 0 === isBetterAbove ? "up" : "down";
+                entry.append(" ", make("span", { class: kind }, (change > 0 ? "+" : "−") + number(Math.abs(change))));
+            }
+            list.append(make("dt", {}, name), entry);
+        };
+        add("accuracy", episode.accuracy, " %", true);
+        add("training accuracy", episode.train_accuracy, " %", true);
+        add("loss", episode.loss, "", false);
+        add("parameters", episode.params);
+        add("reward", episode.reward);
+        add("value, as the critic has it", episode.value);
+        return make("div", {}, make("h4", {}, "Reached"), list);
+    }
+
+    /** A share as a bar. */
+    function bar(name, share, kind) {
+        const filled = make("i", { class: kind });
+        filled.style.width = 100 * Math.min(1, Math.max(0, share)) + "%";
+        return make(
+            "div",
+            { class: "measure" },
+            make("span", { class: "of", title: name }, name),
+            make("span", { class: "track" }, filled),
+            make("span", { class: "share" }, (100 * share).toFixed(share > 0 && share < 0.0995 ? 1 : 0) + " %"),
+        );
+    }
+
+    function grown(episode, row) {
+        const slots = episode.slots.map((slot) => {
+            const stage = slot.stage[row];
+            if (stage === null) return make("div", { class: "slot" }, slot.slot + ": ", make("span", { class: "what" }, "empty"));
+            const planted = slot.seeds.findLast(([first]) => first <= episode.steps[row]);
+            const what = make("div", {}, slot.slot + ": " + (planted?.[1] ?? "a seed") + " ", make("span", { class: "what" }, stage.replaceAll("_", " ")));
+            return make("div", { class: "slot" }, what, bar("amplitude", slot.alpha[row] ?? 0, "stage-" + stage));
+        });
+        return make("div", {}, make("h4", {}, "Slots"), ...slots);
+    }
+
+    function decided(decision) {
+        const box = make("div", {}, make("h4", {}, "Decided"));
+        if (!decision) {
+            box.append(make("p", { class: "decision" }, "nothing is recorded"));
+            return box;
+        }
+        const did = make("p", { class: "decision" }, decision.did);
+        if (decision.refused) did.append(make("b", { class: "refused" }, ", refused: " + String(decision.refused).replaceAll("_", " ")));
+        if (decision.reason) did.append(": " + decision.reason);
+        box.append(did, ...decision.thought.map(([op, share]) => bar(op, share, "given")));
+        return box;
+    }
+
+    function pause() {
+        clearInterval(player);
+        player = null;
+    }
+
+    function play() {
+        if (player) {
+            pause();
+            return choose({});
+        }
+        if (chosen.step >= lastStep()) chosen.step = 1;
+        // Ten steps a second; who wants little motion sees them all at once, once a second.
+        const atOnce = matchMedia("(prefers-reduced-motion: reduce)").matches ? 10 : 1;
+        player = setInterval(() => {
+            if (!timeline() || chosen.step + atOnce >= lastStep()) pause();
+            choose({ step: chosen.step + atOnce }, player !== null);
+        }, 100 * atOnce);
+        show();
+    }
+
+    function setUpTimeline() {
+        if (!timeline()) return;
+        inTimeline("select.group").addEventListener("change", (event) => choose({ group: event.target.value }));
+        inTimeline("button.play").addEventListener("click", play);
+        inTimeline("input.step").addEventListener("input", (event) => choose({ step: Number(event.target.value) }));
+        const saveShown = () => save("growth-" + chosen.group + ".svg", "image/svg+xml", standalone(group().querySelector(".lanes svg")));
+        inTimeline(".controls").append(button("SVG", "save the picture", saveShown));
+        for (const lanes of timeline().querySelectorAll(".lanes")) {
+            const scrub = (event) => {
+                const episode = event.target.closest?.(".episode");
+                const { left, width, steps } = lanes.dataset;
+                const seen = lanes.querySelector("svg").getBoundingClientRect();
+                const across = ((event.clientX - seen.left) / seen.width) * lanes.querySelector("svg").viewBox.baseVal.width;
+                const step = Math.ceil(((across - Number(left)) / Number(width)) * Number(steps));
+                choose({ ...(episode ? { key: episode.dataset.episode } : {}), ...(across >= Number(left) ? { step } : {}) });
+            };
+            lanes.addEventListener("click", scrub);
+            lanes.addEventListener("pointermove", (event) => event.buttons === 1 && event.pointerType === "mouse" && scrub(event));
+        }
+        for (const episode of timeline().querySelectorAll(".episode")) {
+            episode.setAttribute("role", "button");
+            episode.setAttribute("aria-label", episode.querySelector("title")?.textContent ?? episode.dataset.episode);
+        }
+        timeline().addEventListener("keydown", steer);
+    }
+
+    function steer(event) {
+        const episode = event.target.closest(".episode");
+        if (!episode || event.ctrlKey || event.metaKey || event.altKey) return;
+        const keys = episodesOf(group());
+        const beside = { ArrowUp: -1, ArrowDown: 1 }[event.key];
+        const step = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
+        if (beside) {
+            const key = keys[keys.indexOf(episode.dataset.episode) + beside];
+            if (key) {
+                choose({ key });
+                group().querySelectorAll(".episode")[keys.indexOf(key)].focus();
+            }
+        } else if (step) {
+            choose({ step: chosen.step + step });
+        } else if (event.key === "Enter" || event.key === " ") {
+            choose({ key: episode.dataset.episode });
+        } else {
+            return;
+        }
+        event.preventDefault();
+    }
+
+    // The address: what is chosen can be sent to somebody.
+
+    let written = null;
+
+    function writeAddress() {
+        clearTimeout(written);
+        // Browsers allow so many in a time.
+        written = setTimeout(() => {
+            const named = new URLSearchParams({ episode: chosen.key ?? "", step: chosen.step, group: chosen.group });
+            try {
+                history.replaceState(null, "", "#growth&" + named);
+            } catch {
+                // The page works without.
+            }
+        }, 400);
+    }
+
+    function readAddress() {
+        const [section, ...rest] = location.hash.slice(1).split("&");
+        if (rest.length === 0) return {};
+        document.getElementById(section)?.scrollIntoView();
+        const named = new URLSearchParams(rest.join("&"));
+        const change = {};
+        if (named.get("group")) change.group = named.get("group");
+        if (named.get("episode")) change.key = named.get("episode");
+        if (named.get("step")) change.step = Number(named.get("step"));
+        return change;
+    }
+
+    // The page as a whole.
+
+    const seen = new IntersectionObserver(
+        (entries) => {
+            for (const { target, isIntersecting } of entries) target.toggleAttribute("data-seen", isIntersecting);
+            const current = main.querySelector("section[data-seen]")?.id;
+            for (const link of nav.querySelectorAll("a")) {
+                if (link.getAttribute("href") === "#" + current) link.setAttribute("aria-current", "true");
+                else link.removeAttribute("aria-current");
+            }
+        },
+        { rootMargin: "-10% 0px -60% 0px" },
+    );
+
+    function setUp() {
+        [...main.querySelectorAll("figure.chart")].forEach(addTools);
+        main.querySelectorAll("figure.chart[data-chart]").forEach(draw);
+        setUpTimeline();
+        for (const section of main.querySelectorAll("section")) seen.observe(section);
+        nav.append(button("? Keys", "what the keys do", help));
+    }
+
+    function help() {
+        const keys = [
+            ["↑ ↓", "on the timeline: the episode before or after"],
+            ["← →", "on the timeline or the slider: a step back or on"],
+            ["Enter", "chooses an episode; on a legend: shows or hides a curve"],
+            ["drag", "on a chart: zooms, and all charts over the same with it; a double click shows all again"],
+            ["?", "this list"],
+        ];
+        const entries = keys.flatMap(([key, what]) => [make("dt", {}, make("kbd", {}, key)), make("dd", {}, what)]);
+        const dialog = make("dialog", { "aria-label": "keys" }, make("h2", {}, "Keys"), make("dl", {}, ...entries));
+        dialog.append(button("Close", "", () => dialog.close()));
+        dialog.addEventListener("close", () => dialog.remove());
+        document.body.append(dialog);
+        dialog.showModal();
+    }
+
+    document.addEventListener("keydown", (event) => {
+        const isTyped = event.target.matches?.("input:not([type=range]), textarea");
+        if (event.key === "?" && !isTyped && !document.querySelector("dialog")) help();
+    });
+    addEventListener("hashchange", () => location.hash.includes("&") && choose(readAddress(), true));
+
+    // A page that is served: the newest numbers, and the reader's place in them.
+
+    const reached = "a, button, input, select, summary, [tabindex]";
+    const all = (selector) => [...main.querySelectorAll(selector)];
+    /** What stays the same of an element when the page is written anew: its section, and its place there. */
+    const placeOf = (element, selector) => {
+        const section = element.closest("section");
+        return section ? section.id + " " + [...section.querySelectorAll(selector)].indexOf(element) : null;
+    };
+
+    function renew(text) {
+        const next = new DOMParser().parseFromString(text, "text/html");
+        const numbers = next.getElementById("data");
+        if (!numbers) return;
+        const open = new Set(all("details[open]").map((element) => placeOf(element, "details")));
+        const focused = main.contains(document.activeElement) ? placeOf(document.activeElement, reached) : null;
+        const scrolled = all(".lanes, .scroll, .log").map((element) => [placeOf(element, ".lanes, .scroll, .log"), element.scrollTop]);
+        const at = scrollY;
+        for (const { plot } of plots.values()) plot.destroy();
+        plots.clear();
+        resized.disconnect();
+        seen.disconnect();
+        data = JSON.parse(numbers.textContent);
+        document.title = next.title;
+        nav.replaceChildren(...next.querySelector("nav").childNodes);
+        main.replaceChildren(...next.querySelector("main").childNodes);
+        for (const element of all("details")) element.open ||= open.has(placeOf(element, "details"));
+        setUp();
+        choose({}, true);
+        const places = new Map(scrolled);
+        for (const element of all(".lanes, .scroll, .log")) element.scrollTop = places.get(placeOf(element, ".lanes, .scroll, .log")) ?? 0;
+        if (focused) all(reached).find((element) => placeOf(element, reached) === focused)?.focus({ preventScroll: true });
+        scrollTo({ top: at, behavior: "instant" });
+    }
+
+    let isHeld = false;
+    let isBehind = false;
+
+    /** Fetches the page again; not under the reader's hand. */
+    async function refresh() {
+        isBehind = isHeld;
+        if (isHeld) return;
+        try {
+            const answer = await fetch(location.pathname + location.search, { cache: "no-store" });
+            if (!answer.ok) throw new Error(answer.statusText);
+            renew(await answer.text());
+            lost(false);
+        } catch {
+            lost(true);
+        }
+    }
+
+    function lost(isLost) {
+        document.querySelector("body > .lost")?.remove();
+        if (isLost) document.body.prepend(make("p", { class: "problem lost", role: "status" }, "The connection is lost: these are the numbers so far."));
+    }
+
+    function listen() {
+        const source = new EventSource("events");
+        source.addEventListener("open", () => document.querySelector("body > .lost") && refresh());
+        source.addEventListener("page", refresh);
+        source.addEventListener("gone", () => lost(true));
+        source.addEventListener("error", () => {
+            lost(true);
+            if (source.readyState === EventSource.CLOSED) setTimeout(listen, 5000);
+        });
+    }
+
+    root.classList.add("scripted");
+    setUp();
+    choose(readAddress(), true);
+    if (data.live) {
+        addEventListener("pointerdown", () => (isHeld = true));
+        for (const end of ["pointerup", "pointercancel"]) {
+            addEventListener(end, () => {
+                isHeld = false;
+                if (isBehind) refresh();
+            });
+        }
+        listen();
+    }
+})();

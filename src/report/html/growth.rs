@@ -153,7 +153,7 @@ fn waterfall(state: &ViewState) -> Markup {
             low: 0.5,
             high: width + 0.5,
         },
-        y.padded(0.03),
+        y.padded(0.08),
         240.0,
         ("", "accuracy, %"),
     );
@@ -164,8 +164,9 @@ fn waterfall(state: &ViewState) -> Markup {
             () if to < from => "c3",
             () => "c2",
         };
-        let what = format!("{name}: {:+.2}", to - from);
-        frame.bar(place as f64 + 1.0, 0.8, (*from, *to), class, &what);
+        let what = format!("{:+.2}", to - from);
+        frame.bar(place as f64 + 1.0, 0.8, (*from, *to), class, &format!("{name}: {what}"));
+        frame.bar_name(place as f64 + 1.0, from.max(*to), name, &what);
     }
     let rows = bars
         .iter()
@@ -174,7 +175,7 @@ fn waterfall(state: &ViewState) -> Markup {
         figure.chart {
             figcaption {
                 b { "From the host alone to the grown network: the best episode, round " (trace.at.round + 1) ", env " (trace.at.env) "." }
-                " Each seed added alone; together: what they gain, or lose, with each other. In the order of the table."
+                " Each seed added alone; together: what they gain, or lose, with each other."
             }
             div.plot { (frame.finish("what the host and each seed add")) }
             (table(&["from the left"], &["points", "accuracy, %"], rows))

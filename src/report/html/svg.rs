@@ -129,7 +129,9 @@ impl Frame {
                 at + 4.0
             );
         }
-        for x in self.x.ticks() {
+        // Without a label the places have names of their own.
+        let ticks = if x_label.is_empty() { Vec::new() } else { self.x.ticks() };
+        for x in ticks {
             let at = self.across(x);
             let label = tick_label(x);
             _ = write!(
@@ -206,6 +208,25 @@ impl Frame {
             (bottom - top).max(0.5),
             escaped(title)
         );
+    }
+
+    /// What a bar is, below the axis in a line for each word, and its value above the bar.
+    pub fn bar_name(&mut self, x: f64, top: f64, name: &str, value: &str) {
+        let (at, bottom) = (self.across(x), self.height - BOTTOM);
+        _ = write!(
+            self.body,
+            r#"<text class="tick" x="{at:.1}" y="{:.1}" text-anchor="middle">{}</text>"#,
+            self.down(top) - 4.0,
+            escaped(value)
+        );
+        for (line, word) in name.split(' ').enumerate() {
+            _ = write!(
+                self.body,
+                r#"<text class="tick strong" x="{at:.1}" y="{:.1}" text-anchor="middle">{}</text>"#,
+                bottom + 14.0 + 13.0 * line as f64,
+                escaped(word)
+            );
+        }
     }
 
     /// A level with a name.
