@@ -31,6 +31,7 @@ mod run;
 mod resume;
 mod show;
 mod report;
+mod watch;
 mod export;
 mod export_tables;
 mod validate;
@@ -43,7 +44,7 @@ use clap::Parser;
 
 use options::{
     Arguments, CheckRunOptions, Command, DiffOptions, EvalOptions, ExportOptions, ExportTablesOptions, GlobalOptions,
-    ListWhat, ReportOptions, ResumeOptions, RunOptions, RunsOptions, ShowOptions,
+    ListWhat, ReportOptions, ResumeOptions, RunOptions, RunsOptions, ShowOptions, WatchOptions,
 };
 use outcome::Outcome;
 use output::{print_note, refuse_in_json, shown};
@@ -154,6 +155,7 @@ fn execute(arguments: &Arguments, extension: &Extension) -> Result<Outcome, Reje
         Command::Runs(options) => runs::runs(options, &context),
         Command::Show(options) => show::show_run(options, &context),
         Command::Report(options) => report::report(options, &context),
+        Command::Watch(options) => watch::watch(options, &context),
         Command::Export(options) => export::export(options, &context),
         Command::ExportTables(options) => export_tables::export_tables(options, &context),
         Command::Check(options) => check::check(options, &context),

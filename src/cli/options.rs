@@ -109,6 +109,11 @@ Examples:
   simic-engine report latest --follow              written anew while the run plays
   simic-engine report latest --http                at http://127.0.0.1:7860, up to date
   simic-engine report 20260131-1200 -o mine.html";
+const WATCH_EXAMPLES: &str = "\
+Examples:
+  simic-engine watch                      the newest run; ? lists the keys
+  simic-engine watch 20260131-1200
+  simic-engine run my.ron --progress tui  the same view of the run that this process plays";
 const EXPORT_EXAMPLES: &str = "\
 Examples:
   simic-engine export latest -o grown/                        the best network that the newest run has kept
@@ -239,6 +244,9 @@ pub enum Command {
     /// Write a run as one HTML file: what grew where, when, worth what, and why the rest was pruned.
     #[command(after_help = REPORT_EXAMPLES)]
     Report(ReportOptions),
+    /// Show a run in the terminal, live or as a replay.
+    #[command(after_help = WATCH_EXAMPLES)]
+    Watch(WatchOptions),
     /// Write a grown network, or the policy that grew it, as plain PyTorch.
     #[command(after_help = EXPORT_EXAMPLES)]
     Export(ExportOptions),
@@ -558,6 +566,16 @@ pub struct ShowOptions {
     /// Show the effect of growth instead: losses and gradients around germinations and commits, by kind of seed.
     #[arg(long)]
     pub growth: bool,
+    /// Folder in which the run is looked for [default: $SIMIC_ENGINE_RUNS or runs].
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
+}
+
+#[derive(Clone, Debug, Args)]
+pub struct WatchOptions {
+    /// The run's folder, its name or the beginning of it, or latest.
+    #[arg(default_value = "latest")]
+    pub run: PathBuf,
     /// Folder in which the run is looked for [default: $SIMIC_ENGINE_RUNS or runs].
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,

@@ -6,6 +6,7 @@ use super::named::Named;
 use super::output::show;
 use super::rejection::Rejection;
 use super::run::{limit_rounds, play};
+use super::watch::show_while_playing;
 use super::{Context, Outcome, ResumeOptions, sweep};
 use crate::checkpoint::{PastRun, ResumePoint};
 use crate::engine::Prepared;
@@ -30,6 +31,7 @@ pub fn resume(options: &ResumeOptions, context: &Context) -> Result<Outcome, Rej
         .resumed(point)
         .build(&prepared)?;
     limit_rounds(&mut engine, options.until);
+    show_while_playing(&mut engine, options.progress, context);
     Ok(play(engine, &Default::default(), context.global))
 }
 

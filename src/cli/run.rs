@@ -10,6 +10,7 @@ use super::options::PlayOptions;
 use super::output::{print_error, print_note, refuse, show, show_json, width};
 use super::prepare::{explain_if_moved, prepare};
 use super::rejection::Rejection;
+use super::watch::show_while_playing;
 use super::{Context, GlobalOptions, Outcome, RunOptions, report_text, scenario_file, sweep};
 use crate::checkpoint::Checkpoints;
 use crate::engine::{Engine, MemoryEstimate, Prepared, RunRecord, RunReport};
@@ -45,6 +46,7 @@ pub fn run(options: &RunOptions, context: &Context) -> Result<Outcome, Rejection
     recording.id.clone_from(&options.id);
     let mut engine = context.engine().recording(recording).build(&prepared)?;
     limit_rounds(&mut engine, options.until);
+    show_while_playing(&mut engine, options.progress, context);
     Ok(play(engine, origins, context.global))
 }
 

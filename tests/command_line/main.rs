@@ -37,3 +37,5 @@ mod support;
 mod sweep;
 mod tables;
 mod usage;
+#[cfg(unix)]
+mod watch;

@@ -77,7 +77,7 @@ fn bars_that_are_asked_for_without_a_terminal_become_lines_and_that_is_said_once
 
     let told = lines(&run(&folder.path().join("runs"), &["--progress", "bar"]).stderr);
 
-    let said = "standard error is no terminal: a line a round instead of bars";
+    let said = "standard error is no terminal: a line a round instead";
     assert_eq!(told.iter().filter(|line| *line == said).count(), 1, "{told:#?}");
     assert!(told.iter().any(|line| line.starts_with("    2/2 ")), "{told:#?}");
 }

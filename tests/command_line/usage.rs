@@ -8,12 +8,13 @@ use serde_json::Value;
 
 use crate::program::{command, ended, engine, refused, succeeds, text};
 
-const COMMANDS: [&str; 19] = [
+const COMMANDS: [&str; 20] = [
     "run",
     "resume",
     "runs",
     "show",
     "report",
+    "watch",
     "check",
     "diff",
     "export-tables",

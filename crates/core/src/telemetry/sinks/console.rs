@@ -23,6 +23,8 @@ pub enum ProgressStyle {
     Auto,
     /// One line a round above two bars and a status line; plain lines where there is no terminal.
     Bar,
+    /// A view of the whole run on the screen; plain lines where there is no terminal.
+    Tui,
     /// One line a round.
     Plain,
     /// One JSON event a round.
@@ -104,14 +106,17 @@ impl ConsoleSink {
         let is_terminal = std::io::stderr().is_terminal();
         let view = match style {
             ProgressStyle::Auto | ProgressStyle::Bar if is_terminal => View::Bars(Bars::new(color, terminal)),
-            ProgressStyle::Auto | ProgressStyle::Bar | ProgressStyle::Plain => View::Plain(Box::new(std::io::stderr())),
+            ProgressStyle::Tui if is_terminal => View::Nothing,
+            ProgressStyle::Auto | ProgressStyle::Bar | ProgressStyle::Tui | ProgressStyle::Plain => {
+                View::Plain(Box::new(std::io::stderr()))
+            }
             ProgressStyle::Json => View::Json(Box::new(std::io::stderr())),
             ProgressStyle::None => View::Nothing,
         };
         let lines = Lines {
             tells_events,
             has_curves,
-            has_no_terminal: style == ProgressStyle::Bar && !is_terminal,
+            has_no_terminal: matches!(style, ProgressStyle::Bar | ProgressStyle::Tui) && !is_terminal,
             has_header: false,
         };
         Self {
@@ -195,7 +200,7 @@ impl Lines {
             lines.push(format!("curves         tensorboard --logdir {runs}"));
         }
         if self.has_no_terminal {
-            lines.push("standard error is no terminal: a line a round instead of bars".into());
+            lines.push("standard error is no terminal: a line a round instead".into());
         }
         lines
     }

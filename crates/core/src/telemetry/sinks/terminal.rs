@@ -2,6 +2,7 @@
 //! file is full. No one reads it then, and the run continues without it.
 
 use std::io::{self, IsTerminal, Write};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use console::Term;
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, TermLike};
@@ -13,7 +14,11 @@ const FRAMES_PER_S: u8 = 20;
 
 /// Standard error, shared by progress bars and log lines: what is written here appears above the bars.
 #[derive(Clone, Debug)]
-pub struct Terminal(MultiProgress);
+pub struct Terminal {
+    bars: MultiProgress,
+    /// What is said while something else has the screen.
+    held: Arc<Mutex<Option<Vec<u8>>>>,
+}
 
 impl Default for Terminal {
     fn default() -> Self {
@@ -22,25 +27,49 @@ impl Default for Terminal {
         } else {
             ProgressDrawTarget::hidden()
         };
-        Self(MultiProgress::with_draw_target(target))
+        Self {
+            bars: MultiProgress::with_draw_target(target),
+            held: Arc::default(),
+        }
     }
 }
 
 impl Terminal {
     /// Draws a bar below those that there are.
     pub fn add(&self, bar: ProgressBar) -> ProgressBar {
-        self.0.add(bar)
+        self.bars.add(bar)
+    }
+
+    fn held(&self) -> MutexGuard<'_, Option<Vec<u8>>> {
+        // Whole lines, whatever has panicked.
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Keeps what is written from now on, while something else has the screen.
+    pub fn hold(&self) {
+        self.held().get_or_insert_default();
+    }
+
+    /// Writes what was kept, and what follows at once.
+    pub fn release(&self) {
+        if let Some(held) = self.held().take() {
+            let _ = io::stderr().write_all(&held);
+        }
     }
 
     /// Writes a line above the bars; names in it are others', and what would steer the terminal is written as an escape.
     pub fn say(&self, line: &str) {
-        let _ = self.0.println(printable(line, &[]));
+        let _ = self.bars.println(printable(line, &[]));
     }
 }
 
 impl Write for Terminal {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let _ = self.0.suspend(|| io::stderr().write_all(bytes));
+        if let Some(held) = self.held().as_mut() {
+            held.extend_from_slice(bytes);
+        } else {
+            let _ = self.bars.suspend(|| io::stderr().write_all(bytes));
+        }
         Ok(bytes.len())
     }
 

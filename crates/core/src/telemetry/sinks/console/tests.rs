@@ -90,7 +90,7 @@ fn bars_that_cannot_be_drawn_are_said_to_be_lines() {
 
     assert_eq!(
         shown(View::Plain, lines, Vec::new()),
-        "run directory  runs/test\nstandard error is no terminal: a line a round instead of bars\n"
+        "run directory  runs/test\nstandard error is no terminal: a line a round instead\n"
     );
 }
 

@@ -1,0 +1,377 @@
+//! `watch`: a run in the terminal, live or as a replay, from its record; and the same view for a run that this process plays.
+
+use std::io::{self, IsTerminal, Stderr, stderr, stdin};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use ratatui::Terminal;
+use ratatui::crossterm::cursor::Show;
+use ratatui::crossterm::event::{self, Event as Input, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
+use ratatui::crossterm::execute;
+use ratatui::crossterm::terminal::{EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode};
+use ratatui::prelude::CrosstermBackend;
+
+use super::named::{Named, held_run};
+use super::rejection::Rejection;
+use super::{Context, Outcome, WatchOptions, heeded_stop};
+use crate::engine::Engine;
+use crate::record::{ListedState, RunEntry};
+use crate::report::{Feed, Panel, View, draw};
+use crate::run::{Command, StopRequest, StopSignal, send_command};
+use crate::telemetry::sinks::{ProgressStyle, Terminal as Lines};
+use crate::telemetry::{Event, RunFinished, RunInfo, Sink, SinkError, Sinks};
+use crate::torch::is_catching;
+
+/// How long a key is waited for before the record is looked at again.
+const TICK: Duration = Duration::from_millis(100);
+/// How often it is asked how the run stands.
+const ASK: Duration = Duration::from_secs(2);
+/// Two digits within this time are one number.
+const DIGITS: Duration = Duration::from_millis(500);
+/// Events that are read before the screen is drawn again.
+const MOST: usize = 20_000;
+/// Events of a replay between two looks.
+const SPEEDS: [usize; 6] = [1, 4, 16, 64, 256, 1024];
+
+/// Shows a run until the reader leaves.
+pub fn watch(options: &WatchOptions, context: &Context) -> Result<Outcome, Rejection> {
+    let place = match Named::find(&options.run, options.out.as_deref())? {
+        Named::Sweep(..) => {
+            return Err(Rejection::Usage(
+                "a sweep has no single run to watch: name one of its trials".into(),
+            ));
+        }
+        Named::Run(place) => held_run(place)?,
+    };
+    if !has_terminal() {
+        let name = options.run.display();
+        let message = format!("watch needs a terminal; simic-engine show {name} prints how the run stands");
+        return Err(Rejection::Usage(message));
+    }
+    let stop = heeded_stop()?;
+    let watcher = Watcher::new(&place, context.global.colour_stderr(), None);
+    play(watcher, || stop.is_requested()).map_err(Rejection::failed)?;
+    Ok(Outcome::Done)
+}
+
+/// Whether there is a terminal to draw on and to read keys from.
+fn has_terminal() -> bool {
+    stderr().is_terminal() && stdin().is_terminal()
+}
+
+/// Shows the run that `engine` plays, if that is asked for and there is a terminal.
+pub fn show_while_playing(engine: &mut Engine, progress: ProgressStyle, context: &Context) {
+    if progress != ProgressStyle::Tui || context.global.quiet || !has_terminal() {
+        return;
+    }
+    let world = engine.world_mut();
+    let view = OwnView {
+        stop: world.get_resource::<StopSignal>().cloned().unwrap_or_default(),
+        is_coloured: context.global.colour_stderr(),
+        lines: context.terminal.clone(),
+        is_over: Arc::default(),
+        drawing: None,
+    };
+    if let Some(mut sinks) = world.get_resource_mut::<Sinks>() {
+        sinks.add(view);
+    }
+}
+
+/// Draws on a thread of its own from the record, like any other watcher.
+struct OwnView {
+    stop: StopSignal,
+    is_coloured: bool,
+    /// Lines of the log, which would tear the screen.
+    lines: Lines,
+    is_over: Arc<AtomicBool>,
+    drawing: Option<JoinHandle<io::Result<()>>>,
+}
+
+impl Sink for OwnView {
+    fn name(&self) -> &str {
+        "view"
+    }
+
+    fn start(&mut self, run: &RunInfo) -> Result<(), SinkError> {
+        let watcher = Watcher::new(&run.directory, self.is_coloured, Some(self.stop.clone()));
+        let is_over = self.is_over.clone();
+        self.lines.hold();
+        let drawing = std::thread::Builder::new().name("view".into());
+        self.drawing = Some(drawing.spawn(move || play(watcher, || is_over.load(Ordering::Relaxed)))?);
+        Ok(())
+    }
+
+    fn write(&mut self, _: &[Arc<Event>]) -> Result<(), SinkError> {
+        Ok(())
+    }
+
+    fn finish(&mut self, _: &RunFinished) -> Result<(), SinkError> {
+        self.is_over.store(true, Ordering::Relaxed);
+        let drawn = self.drawing.take().map(JoinHandle::join);
+        self.lines.release();
+        match drawn {
+            None | Some(Ok(Ok(()))) => Ok(()),
+            Some(Ok(Err(error))) => Err(error.into()),
+            Some(Err(_)) => Err(io::Error::other("the view panicked").into()),
+        }
+    }
+}
+
+/// The terminal while it shows a view; it is left as it was.
+struct Screen(Terminal<CrosstermBackend<Stderr>>);
+
+impl Screen {
+    fn open() -> io::Result<Self> {
+        restore_before_panics();
+        enable_raw_mode()?;
+        execute!(stderr(), EnterAlternateScreen).inspect_err(|_| restore())?;
+        Terminal::new(CrosstermBackend::new(stderr()))
+            .map(Self)
+            .inspect_err(|_| restore())
+    }
+}
+
+impl Drop for Screen {
+    fn drop(&mut self) {
+        restore();
+    }
+}
+
+/// A terminal that is gone is no reason to fail.
+fn restore() {
+    let _ = disable_raw_mode();
+    let _ = execute!(stderr(), LeaveAlternateScreen, Show);
+}
+
+/// So that the message of a panic is on the screen that stays. Those that the engine catches are no concern of the terminal.
+fn restore_before_panics() {
+    let usual = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |panic| {
+        if !is_catching() {
+            restore();
+        }
+        usual(panic);
+    }));
+}
+
+fn play(mut watcher: Watcher, mut is_over: impl FnMut() -> bool) -> io::Result<()> {
+    let mut screen = Screen::open()?;
+    let mut is_stale = true;
+    while !is_over() {
+        is_stale |= watcher.look();
+        if std::mem::take(&mut is_stale) {
+            screen.0.draw(|frame| draw(&watcher.view(), frame))?;
+        }
+        if event::poll(TICK)? {
+            is_stale = true;
+            if let Input::Key(key) = event::read()?
+                && key.kind == KeyEventKind::Press
+                && watcher.press(key)
+            {
+                break;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// A replay of a record.
+struct Replay {
+    /// Of `SPEEDS`.
+    speed: usize,
+    is_held: bool,
+}
+
+/// Who looks at a run, and at what of it.
+struct Watcher {
+    feed: Feed,
+    name: String,
+    standing: String,
+    asked: Option<Instant>,
+    is_paused: bool,
+    /// Of the run that this process plays.
+    own: Option<StopSignal>,
+    replay: Option<Replay>,
+    message: Option<String>,
+    panel: Panel,
+    env: u32,
+    typed: Option<Instant>,
+    scroll: usize,
+    is_filtered: bool,
+    is_coloured: bool,
+}
+
+impl Watcher {
+    fn new(place: &Path, is_coloured: bool, own: Option<StopSignal>) -> Self {
+        let named: PathBuf = place.canonicalize().unwrap_or_else(|_| place.into());
+        Self {
+            feed: Feed::new(place),
+            name: named
+                .file_name()
+                .map_or_else(String::new, |name| name.to_string_lossy().into_owned()),
+            standing: String::new(),
+            asked: None,
+            is_paused: false,
+            own,
+            replay: None,
+            message: None,
+            panel: Panel::default(),
+            env: 0,
+            typed: None,
+            scroll: 0,
+            is_filtered: false,
+            is_coloured,
+        }
+    }
+
+    fn view(&self) -> View<'_> {
+        View {
+            state: &self.feed.state,
+            name: &self.name,
+            standing: &self.standing,
+            message: self.message.as_deref(),
+            panel: self.panel,
+            env: self.env,
+            scroll: self.scroll,
+            is_filtered: self.is_filtered,
+            is_coloured: self.is_coloured,
+        }
+    }
+
+    /// Reads what is new; whether there is anything to draw.
+    fn look(&mut self) -> bool {
+        let most = match &self.replay {
+            Some(replay) if replay.is_held => 0,
+            Some(replay) => SPEEDS[replay.speed],
+            None => MOST,
+        };
+        let is_new = match self.feed.poll_some(most) {
+            Ok(is_new) => is_new,
+            Err(error) => {
+                let message = error.to_string();
+                let is_new = self.message.as_ref() != Some(&message);
+                self.message = Some(message);
+                is_new
+            }
+        };
+        is_new | self.ask()
+    }
+
+    /// How the run stands, from time to time.
+    fn ask(&mut self) -> bool {
+        if self.asked.is_some_and(|asked| asked.elapsed() < ASK) {
+            return false;
+        }
+        self.asked = Some(Instant::now());
+        let state = RunEntry::read(self.feed.folder()).state;
+        self.is_paused = state == ListedState::Paused;
+        let standing = match &self.replay {
+            Some(replay) => format!("replay, {} events a tick", SPEEDS[replay.speed]),
+            None => state.name().into(),
+        };
+        std::mem::replace(&mut self.standing, standing) != self.standing
+    }
+
+    /// Does what a key asks for; whether to leave.
+    fn press(&mut self, key: KeyEvent) -> bool {
+        self.message = None;
+        let is_interrupt = key.code == KeyCode::Char('c') && key.modifiers.contains(KeyModifiers::CONTROL);
+        match key.code {
+            _ if is_interrupt => return self.leave(),
+            KeyCode::Char('q') => return self.leave(),
+            KeyCode::Tab => self.panel = self.panel.turned(1),
+            KeyCode::BackTab => self.panel = self.panel.turned(-1),
+            KeyCode::Char('?') => self.panel = Panel::Help,
+            KeyCode::Char('i') => self.panel = Panel::Info,
+            KeyCode::Esc => self.panel = Panel::Envs,
+            KeyCode::Char('/') => (self.is_filtered, self.scroll) = (!self.is_filtered, 0),
+            KeyCode::Up | KeyCode::Down => self.step(key.code == KeyCode::Up),
+            KeyCode::Char(digit) if digit.is_ascii_digit() => self.type_digit(digit),
+            KeyCode::Char('r') => self.replay_from_the_beginning(),
+            KeyCode::Char('e') => (self.replay, self.asked) = (None, None),
+            KeyCode::Char(' ') => {
+                if let Some(replay) = &mut self.replay {
+                    replay.is_held = !replay.is_held;
+                }
+            }
+            KeyCode::Char(sign @ ('+' | '-')) => {
+                if let Some(replay) = &mut self.replay {
+                    let faster = (replay.speed + 1).min(SPEEDS.len() - 1);
+                    replay.speed = if sign == '+' {
+                        faster
+                    } else {
+                        replay.speed.saturating_sub(1)
+                    };
+                    self.asked = None;
+                }
+            }
+            KeyCode::Char('p') if self.is_paused => self.send(Command::Continue),
+            KeyCode::Char('p') => self.send(Command::Pause),
+            KeyCode::Char('c') => self.send(Command::Checkpoint),
+            _ => {}
+        }
+        false
+    }
+
+    /// Of the run that this process plays: first it is asked to stop.
+    fn leave(&mut self) -> bool {
+        let Some(stop) = self.own.as_ref().filter(|stop| !stop.is_requested()) else {
+            return true;
+        };
+        stop.request(StopRequest::Interrupt);
+        self.message = Some("the run stops at the end of this step; q again leaves the view".into());
+        false
+    }
+
+    fn step(&mut self, is_up: bool) {
+        if self.panel == Panel::Log {
+            self.scroll = if is_up {
+                self.scroll + 1
+            } else {
+                self.scroll.saturating_sub(1)
+            };
+            return;
+        }
+        let envs: Vec<u32> = self
+            .feed
+            .state
+            .episodes
+            .current()
+            .iter()
+            .map(|trace| trace.at.env)
+            .collect();
+        let place = envs.iter().position(|env| *env == self.env).unwrap_or_default();
+        let next = if is_up { place.saturating_sub(1) } else { place + 1 };
+        self.env = envs.get(next).copied().unwrap_or(self.env);
+    }
+
+    fn type_digit(&mut self, digit: char) {
+        let digit = digit.to_digit(10).unwrap_or_default();
+        let goes_on = self.typed.is_some_and(|typed| typed.elapsed() < DIGITS) && self.env < 100;
+        self.env = if goes_on { 10 * self.env + digit } else { digit };
+        self.typed = Some(Instant::now());
+    }
+
+    fn replay_from_the_beginning(&mut self) {
+        self.feed = Feed::new(self.feed.folder());
+        let (speed, is_held) = (2, false);
+        (self.replay, self.asked) = (Some(Replay { speed, is_held }), None);
+    }
+
+    fn send(&mut self, command: Command) {
+        let is_played = RunEntry::read(self.feed.folder()).state.is_played();
+        let sent = is_played.then(|| send_command(self.feed.folder(), command));
+        self.message = Some(match sent {
+            None => format!("nobody plays this run: it cannot be asked for: {}", command.word()),
+            Some(Ok(())) => format!("asked the run for: {}", command.word()),
+            Some(Err(error)) => error.to_string(),
+        });
+        self.asked = None;
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,158 @@
+//! All envs in a table, and below it the slots of the chosen one with the course of its seeds.
+
+use ratatui::Frame;
+use ratatui::layout::{Constraint, Layout, Rect};
+use ratatui::style::{Modifier, Style};
+use ratatui::text::{Line, Span};
+use ratatui::widgets::{Cell, Paragraph, Row, Table};
+
+use super::View;
+use super::parts::{bar, curve, cut, framed, letter, number, of_stage};
+use crate::growth::{SeedStage, SlotId};
+use crate::report::state::{EpisodeTrace, StepPoint};
+
+/// Width of a slot's cell.
+const SLOT: u16 = 14;
+const COURSE: u16 = 9;
+
+pub(super) fn draw(view: &View, frame: &mut Frame, area: Rect) {
+    let slots = view.state.live.started.as_ref().map_or(&[][..], |run| &run.slots);
+    let traces = view.state.episodes.current();
+    let below = (slots.len() as u16 + 3).min(area.height / 2);
+    let [upper, lower] = Layout::vertical([Constraint::Min(3), Constraint::Length(below)]).areas(area);
+    table(view, &traces, slots, frame, upper);
+    if let Some(trace) = traces.iter().find(|trace| trace.at.env == view.env) {
+        chosen(view, trace, slots, frame, lower);
+    } else {
+        frame.render_widget(framed(&format!("no env {}", view.env)), lower);
+    }
+}
+
+fn table(view: &View, traces: &[&EpisodeTrace], slots: &[SlotId], frame: &mut Frame, area: Rect) {
+    let host = view.state.live.started.as_ref().map_or(0, |run| run.host_params).max(1);
+    // As many slots as there is room for.
+    let room = usize::from(area.width.saturating_sub(46) / (SLOT + 1));
+    let shown = &slots[..slots.len().min(room)];
+    let rows = traces.iter().map(|trace| {
+        let last = trace.steps.last();
+        let accuracies: Vec<f64> = trace.steps.iter().map(|step| f64::from(step.accuracy)).collect();
+        let is_chosen = trace.at.env == view.env;
+        let mut cells = vec![
+            Cell::from(format!("{}{}", if is_chosen { '>' } else { ' ' }, trace.at.env)),
+            Cell::from(number(last.map(|step| f64::from(step.accuracy)), 1)),
+            Cell::from(curve(&accuracies, COURSE.into())),
+            Cell::from(number(last.map(|step| f64::from(step.loss)), 2)),
+            Cell::from(number(last.map(|step| step.params as f64 / host as f64), 2) + "x"),
+        ];
+        cells.extend(shown.iter().map(|slot| slot_cell(view, trace, last, *slot)));
+        let decision = last.and_then(|step| step.decision.as_ref());
+        cells.push(Cell::from(decision.map_or_else(String::new, |decision| {
+            let refused = if decision.blocked.is_some() { "refused: " } else { "" };
+            cut(&format!("{refused}{}", decision.words()), 60)
+        })));
+        let style = if is_chosen {
+            Style::new().add_modifier(Modifier::BOLD)
+        } else {
+            Style::new()
+        };
+        Row::new(cells).style(style)
+    });
+    let mut widths = vec![4, 5, COURSE, 5, 6];
+    widths.extend(shown.iter().map(|_| SLOT));
+    let mut widths: Vec<Constraint> = widths.into_iter().map(Constraint::Length).collect();
+    widths.push(Constraint::Min(8));
+    let names = ["env", "acc %", "course", "loss", "size"]
+        .map(str::to_owned)
+        .into_iter();
+    let names = names
+        .chain(shown.iter().map(SlotId::to_string))
+        .chain(["last decision".to_owned()]);
+    let head = Row::new(names).style(Style::new().add_modifier(Modifier::UNDERLINED));
+    let hidden = match slots.len() - shown.len() {
+        0 => String::new(),
+        more => format!(", {more} more slots"),
+    };
+    let title = format!("envs{hidden}");
+    let chosen = traces
+        .iter()
+        .position(|trace| trace.at.env == view.env)
+        .unwrap_or_default();
+    let mut place = ratatui::widgets::TableState::default().with_selected(Some(chosen));
+    frame.render_stateful_widget(
+        Table::new(rows, widths).header(head).block(framed(&title)),
+        area,
+        &mut place,
+    );
+}
+
+/// `conv_li B 45%`
+fn slot_cell(view: &View, trace: &EpisodeTrace, last: Option<&StepPoint>, slot: SlotId) -> Cell<'static> {
+    let Some(seed) = trace.seed_in(slot) else {
+        return Cell::from("·");
+    };
+    let point = last.and_then(|step| step.seeds.iter().find(|seed| seed.slot == slot));
+    let stage = point.map_or_else(|| newest(seed.stages.last()), |point| point.stage);
+    let alpha = point.map_or_else(String::new, |point| format!("{:>4.0}%", 100.0 * point.alpha));
+    let sick = if point.is_some_and(|point| point.is_unhealthy) {
+        "!"
+    } else {
+        ""
+    };
+    let text = format!("{} {}{alpha}{sick}", cut(&seed.blueprint, 6), letter(stage));
+    Cell::from(text).style(of_stage(view, stage))
+}
+
+fn newest(entered: Option<&(u32, SeedStage)>) -> SeedStage {
+    entered.map_or(SeedStage::Dormant, |(_, stage)| *stage)
+}
+
+fn chosen(view: &View, trace: &EpisodeTrace, slots: &[SlotId], frame: &mut Frame, area: Rect) {
+    let last = trace.steps.last();
+    let lane = usize::from(area.width).saturating_sub(58);
+    let lines = slots.iter().map(|slot| {
+        let mut spans = vec![Span::from(format!("{:<6}", slot.to_string()))];
+        let point = last.and_then(|step| step.seeds.iter().find(|seed| seed.slot == *slot));
+        match trace.seed_in(*slot) {
+            None => spans.push(Span::from(format!("{:<49}", "empty"))),
+            Some(seed) => {
+                let stage = point.map_or_else(|| newest(seed.stages.last()), |point| point.stage);
+                let alpha = point.map_or(f64::NAN, |point| f64::from(point.alpha));
+                let age = trace.at.step.saturating_sub(seed.first_step());
+                let worth = seed.contribution.map_or_else(String::new, |worth| {
+                    format!("{:+.1} ± {}", worth.points, number(worth.standard_error, 1))
+                });
+                let name = cut(&seed.blueprint, 13);
+                let stage_name = stage.name().to_lowercase();
+                spans.push(Span::from(format!("{name:<14}")));
+                spans.push(Span::styled(format!("{stage_name:<11}"), of_stage(view, stage)));
+                spans.push(Span::from(format!(
+                    "{age:>3} {} {worth:<13} ",
+                    bar(if alpha.is_nan() { 0.0 } else { alpha }, 5)
+                )));
+            }
+        }
+        spans.extend(course(view, trace, *slot, lane));
+        Line::from(spans)
+    });
+    let title = format!(
+        "env {}: blueprint, stage, age in steps, amplitude, contribution in points, course to step {}",
+        trace.at.env, trace.at.step
+    );
+    frame.render_widget(Paragraph::new(lines.collect::<Vec<_>>()).block(framed(&title)), area);
+}
+
+/// The stages of a slot over the steps of the episode, a letter for each column.
+fn course(view: &View, trace: &EpisodeTrace, slot: SlotId, width: usize) -> Vec<Span<'static>> {
+    let steps = trace.steps.len();
+    let columns = width.min(steps);
+    let stages = (0..columns).map(|column| {
+        let step = &trace.steps[column * steps / columns];
+        step.seeds
+            .iter()
+            .find(|seed| seed.slot == slot)
+            .map_or(SeedStage::Dormant, |seed| seed.stage)
+    });
+    stages
+        .map(|stage| Span::styled(letter(stage).to_string(), of_stage(view, stage)))
+        .collect()
+}

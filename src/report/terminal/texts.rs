@@ -1,0 +1,185 @@
+//! The lines around the panels, the log, what the run is, and the keys.
+
+use ratatui::Frame;
+use ratatui::layout::Rect;
+use ratatui::style::{Color, Modifier, Style};
+use ratatui::text::{Line, Span};
+use ratatui::widgets::{Paragraph, Wrap};
+
+use super::parts::{bar, coloured, cut, framed, number, of_severity};
+use super::{Panel, View};
+use crate::report::words::signed;
+use crate::telemetry::sinks::short_duration;
+
+/// Keys and what they do.
+const KEYS: [(&str, &str); 12] = [
+    (
+        "q",
+        "leave; the run goes on (of a run that this process plays: ask it to stop)",
+    ),
+    ("Tab, Shift-Tab", "the next, the last panel"),
+    ("0-9", "choose an env; two digits in a row for those from 10 on"),
+    ("↑ ↓", "choose the env above, below; in the log: scroll"),
+    ("/", "the log of the chosen env alone, or of all"),
+    ("i", "what the run is: scenario, data, devices"),
+    ("r", "replay from the beginning"),
+    ("Space", "hold the replay, and go on"),
+    ("+ -", "replay faster, slower"),
+    ("e", "to the end of the record, and live from there"),
+    ("p c", "pause the run or let it go on; write a checkpoint now"),
+    ("?", "this list"),
+];
+
+pub(super) fn head(view: &View, frame: &mut Frame, area: Rect) {
+    let live = &view.state.live;
+    let progress = live.progress();
+    let bold = Style::new().add_modifier(Modifier::BOLD);
+    let planned = live
+        .started
+        .as_ref()
+        .map_or((0, 0), |run| (run.n_rounds, run.max_steps));
+    let done = live.rounds.len() as u32;
+    let share = f64::from(done) / f64::from(planned.0.max(1));
+    let left = live.eta_s().filter(|_| live.finished.is_none());
+    let left = left.map_or_else(String::new, |seconds| format!("  {} left", short_duration(seconds)));
+    let name = cut(view.name, usize::from(area.width).saturating_sub(30));
+    let title = Line::from(vec![
+        Span::styled(name, bold),
+        Span::from(format!("  {}", view.standing)),
+    ]);
+    let growth = live.growth_in_round;
+    let course = format!(
+        "round {}/{} {}  step {}/{}{left}  {} germinated, {} committed, {} pruned",
+        (progress.round + 1).min(planned.0.max(1)),
+        planned.0,
+        bar(share, 10),
+        progress.step,
+        planned.1,
+        growth.germinated,
+        growth.committed,
+        growth.pruned,
+    );
+    let still = live.baseline.as_ref().map(|baseline| baseline.val_accuracy.0);
+    let reached = format!(
+        "accuracy {} %  best {}  never grew {}  reward {}  {} env-steps/s",
+        number(progress.accuracy_mean, 1),
+        number(live.best_accuracy().map(|best| best.0), 1),
+        number(still, 1),
+        signed(live.rounds.last().and_then(|round| round.reward_mean()), 2),
+        number(progress.env_steps_per_s, 0),
+    );
+    frame.render_widget(
+        Paragraph::new(vec![title, Line::from(course), Line::from(reached)]),
+        area,
+    );
+}
+
+/// What is wrong now; else what the viewer was told last.
+pub(super) fn strip(view: &View, frame: &mut Frame, area: Rect) {
+    let active = view.state.anomalies.active();
+    let line = match (view.message, active.first()) {
+        (Some(message), _) => Line::styled(cut(message, area.width.into()), coloured(view, Color::LightCyan)),
+        (None, None) => Line::styled("all clear", coloured(view, Color::Green)),
+        (None, Some(worst)) => {
+            let place = worst.env.map_or_else(String::new, |env| format!(" env {env}"));
+            let more = match active.len() - 1 {
+                0 => String::new(),
+                more => format!("  (+{more})"),
+            };
+            let text = format!("! {}{place}: {}{more}", worst.rule, worst.message);
+            Line::styled(cut(&text, area.width.into()), of_severity(view, worst.severity))
+        }
+    };
+    frame.render_widget(Paragraph::new(line), area);
+}
+
+pub(super) fn foot(view: &View, frame: &mut Frame, area: Rect) {
+    let names = Panel::ALL.map(|panel| {
+        let name = format!(" {} ", panel.name());
+        match panel == view.panel {
+            true => Span::styled(format!("[{}]", panel.name()), Style::new().add_modifier(Modifier::BOLD)),
+            false => Span::from(name),
+        }
+    });
+    let mut spans = vec![Span::from("Tab ")];
+    spans.extend(names);
+    spans.push(Span::from("  ? keys  r replay  q leave"));
+    frame.render_widget(Paragraph::new(Line::from(spans)), area);
+}
+
+pub(super) fn log(view: &View, frame: &mut Frame, area: Rect) {
+    let rows = usize::from(area.height).saturating_sub(2);
+    let shown = view
+        .state
+        .log
+        .iter()
+        .filter(|line| !view.is_filtered || line.env == Some(view.env));
+    let shown: Vec<_> = shown.collect();
+    let end = shown
+        .len()
+        .saturating_sub(view.scroll.min(shown.len().saturating_sub(rows)));
+    let lines = shown[end.saturating_sub(rows)..end].iter().map(|line| {
+        let t = line.t.to_string();
+        let time = t.get(11..19).unwrap_or_default();
+        let text = cut(&format!("{time} {}", line.text), area.width.saturating_sub(2).into());
+        Line::styled(text, of_severity(view, line.severity))
+    });
+    let title = match view.is_filtered {
+        true => format!("log of env {}", view.env),
+        false => "log".into(),
+    };
+    frame.render_widget(Paragraph::new(lines.collect::<Vec<_>>()).block(framed(&title)), area);
+}
+
+pub(super) fn info(view: &View, frame: &mut Frame, area: Rect) {
+    let Some(run) = &view.state.live.started else {
+        frame.render_widget(Paragraph::new("the run has not begun").block(framed("run")), area);
+        return;
+    };
+    let rows = [
+        ("scenario", format!("{} ({})", run.scenario, run.scenario_hash)),
+        ("task", run.task.clone()),
+        ("controller", run.controller.clone()),
+        ("seed", run.seed.0.to_string()),
+        ("envs", format!("{} on {}", run.n_envs, run.env_devices.join(", "))),
+        ("rounds, steps", format!("{} of {} steps", run.n_rounds, run.max_steps)),
+        (
+            "data",
+            format!(
+                "{}: {} samples to train on, {} to validate",
+                run.dataset.name, run.dataset.train_n, run.dataset.val_n
+            ),
+        ),
+        ("precision", run.amp_dtype.clone().unwrap_or_else(|| "f32".into())),
+        ("host", format!("{} parameters", run.host_params)),
+        (
+            "policy",
+            run.policy_params
+                .map_or_else(|| "nothing learns".into(), |count| format!("{count} parameters")),
+        ),
+        (
+            "resumed from",
+            run.resumed_from.clone().unwrap_or_else(|| "no checkpoint".into()),
+        ),
+    ];
+    let lines = rows.map(|(name, value)| Line::from(format!("{name:<15}{}", cut(&value, 400))));
+    frame.render_widget(
+        Paragraph::new(lines.to_vec())
+            .wrap(Wrap { trim: false })
+            .block(framed("run")),
+        area,
+    );
+}
+
+pub(super) fn help(_: &View, frame: &mut Frame, area: Rect) {
+    let lines = KEYS.map(|(key, what)| Line::from(format!("{key:<16}{what}")));
+    let mut lines = lines.to_vec();
+    lines.push(Line::from(""));
+    lines.push(Line::from(
+        "Stages: G germinated, T training, B blending, H holding, C committed; ! sick gradients.",
+    ));
+    frame.render_widget(
+        Paragraph::new(lines).wrap(Wrap { trim: false }).block(framed("keys")),
+        area,
+    );
+}

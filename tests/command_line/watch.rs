@@ -1,0 +1,187 @@
+//! `watch` and `run --progress tui` in a terminal, as a person sees them.
+
+use std::io::{Read, Write};
+use std::num::NonZero;
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use portable_pty::{CommandBuilder, ExitStatus, PtySize, native_pty_system};
+use vt100::Parser;
+
+use crate::program::{HEEDED, command, ended, refused, succeeds};
+
+const SCENARIO: &str = r#"(
+    name: "tiny",
+    task: preset("digits_minimal", (batches_per_step: count(2))),
+    run: (rounds: 2, n_envs: 2, max_steps: 8, seed: 7, keep: none),
+    policy: (controller: "actor_critic", preset: "lstm_small", net_cfg: (op_bias: (germinate: 4.0))),
+    lifecycle: (auto_forward: (g1: true, g2: true, g3: true), gates: (min_training_steps: 1, min_gradient_health: 0.0)),
+)"#;
+
+/// What is on a screen, and everything that was ever on its first line while the view was shown.
+struct Screen {
+    parser: Parser,
+    first_lines: Vec<String>,
+    was_alternate: bool,
+}
+
+/// A program in a terminal of 80 columns and 24 lines.
+struct Watched {
+    screen: Arc<Mutex<Screen>>,
+    keys: Box<dyn Write + Send>,
+    child: Box<dyn portable_pty::Child + Send + Sync>,
+}
+
+impl Watched {
+    fn start(folder: &Path, arguments: &[&str]) -> Self {
+        const ROWS: NonZero<u16> = NonZero::new(24).expect("it is not 0");
+        const COLUMNS: NonZero<u16> = NonZero::new(80).expect("it is not 0");
+        let size = PtySize {
+            rows: 24,
+            cols: 80,
+            ..PtySize::default()
+        };
+        let pty = native_pty_system().openpty(size).expect("a terminal");
+        let mut program = CommandBuilder::new(env!("CARGO_BIN_EXE_simic-engine"));
+        program.args(arguments);
+        program.cwd(folder);
+        program.env("TERM", "xterm-256color");
+        HEEDED.iter().for_each(|variable| program.env_remove(variable));
+        let child = pty.slave.spawn_command(program).expect("the engine starts");
+        drop(pty.slave);
+        let screen = Arc::new(Mutex::new(Screen {
+            parser: Parser::new(ROWS, COLUMNS, 1000),
+            first_lines: Vec::new(),
+            was_alternate: false,
+        }));
+        let mut output = pty.master.try_clone_reader().expect("a reader");
+        let keys = pty.master.take_writer().expect("a writer");
+        let seen = screen.clone();
+        std::thread::spawn(move || {
+            let mut bytes = [0; 4096];
+            // The other end is closed when the program has ended.
+            while let Ok(read @ 1..) = output.read(&mut bytes) {
+                let mut screen = seen.lock().expect("no panic");
+                screen.parser.process(&bytes[..read]);
+                screen.was_alternate |= screen.parser.screen().alternate_screen();
+                if screen.parser.screen().alternate_screen() {
+                    let first = screen.parser.screen().rows(0, 80).next().unwrap_or_default();
+                    screen.first_lines.push(first);
+                }
+            }
+            // Kept open until then.
+            drop(pty.master);
+        });
+        Self { screen, keys, child }
+    }
+
+    fn text(&self) -> String {
+        self.screen.lock().expect("no panic").parser.screen().contents()
+    }
+
+    /// Until the screen shows `text`.
+    fn wait_for(&self, text: &str) {
+        let begun = Instant::now();
+        while !self.text().contains(text) {
+            assert!(
+                begun.elapsed() < Duration::from_secs(60),
+                "no {text:?} in:\n{}",
+                self.text()
+            );
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    fn press(&mut self, keys: &str) {
+        self.keys
+            .write_all(keys.as_bytes())
+            .and_then(|()| self.keys.flush())
+            .expect("it reads keys");
+    }
+
+    fn ended(&mut self) -> ExitStatus {
+        let status = self.child.wait().expect("it ends");
+        std::thread::sleep(Duration::from_millis(200));
+        status
+    }
+
+    /// That the terminal is as it was, and that no frame has scrolled: the name of the run never left the first line.
+    fn assert_left_well(&self) {
+        let screen = self.screen.lock().expect("no panic");
+        assert!(screen.was_alternate);
+        assert!(!screen.parser.screen().alternate_screen());
+        assert!(!screen.parser.screen().hide_cursor());
+        let whole = |line: &&String| !line.trim().is_empty();
+        assert!(
+            screen
+                .first_lines
+                .iter()
+                .filter(whole)
+                .all(|line| line.contains("tiny")),
+            "{:?}",
+            screen.first_lines
+        );
+    }
+}
+
+fn folder() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().expect("a folder");
+    std::fs::write(folder.path().join("tiny.ron"), SCENARIO).expect("the scenario is written");
+    folder
+}
+
+#[test]
+fn a_run_is_shown_while_it_plays_and_the_summary_follows_on_the_screen_that_stays() {
+    let folder = folder();
+    let mut run = Watched::start(folder.path(), &["run", "tiny.ron", "--progress", "tui"]);
+
+    run.wait_for("best grown host");
+    assert_eq!(run.ended().exit_code(), 0);
+
+    run.assert_left_well();
+}
+
+#[test]
+fn a_run_that_has_ended_is_watched_and_replayed() {
+    let folder = folder();
+    succeeds(&ended(
+        command(&["run", "tiny.ron", "--progress", "none"]).current_dir(folder.path()),
+    ));
+    let mut watch = Watched::start(folder.path(), &["watch"]);
+
+    watch.wait_for("completed");
+    watch.wait_for("round 2/2");
+    watch.wait_for(">0");
+    watch.press("1");
+    watch.wait_for(">1");
+    watch.press("\t");
+    watch.wait_for("2 updates");
+    watch.press("?");
+    watch.wait_for("replay from the beginning");
+    watch.press("r");
+    watch.wait_for("replay, 16 events a tick");
+    watch.press("e");
+    watch.wait_for("completed");
+    watch.press("p");
+    watch.wait_for("nobody plays this run");
+    watch.press("q");
+
+    assert_eq!(watch.ended().exit_code(), 0);
+    watch.assert_left_well();
+}
+
+#[test]
+fn without_a_terminal_it_is_said_what_prints_the_same() {
+    let folder = folder();
+    succeeds(&ended(
+        command(&["run", "tiny.ron", "--progress", "none"]).current_dir(folder.path()),
+    ));
+
+    let said = refused(&ended(command(&["watch"]).current_dir(folder.path())));
+
+    assert_eq!(
+        said,
+        "error: watch needs a terminal; simic-engine show latest prints how the run stands\n"
+    );
+}
