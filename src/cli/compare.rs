@@ -1,7 +1,7 @@
 //! `compare`: methods against each other, over the trainings of runs and sweeps.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::named::Named;
 use clap::ValueEnum;
@@ -13,7 +13,7 @@ use super::{Context, Outcome};
 use crate::compare::statistics::Criteria;
 use crate::compare::{ComparisonPlan, MethodComparison, MethodTraining, Metric, TrainingRecord};
 use crate::health::{AtPath, FileError};
-use crate::report::{Table, comparison_tables, comparison_text};
+use crate::report::{ListedTraining, Table, comparison_page, comparison_tables, comparison_text};
 use crate::scenario::written_values;
 use crate::storage::{self, replace_synced};
 use crate::sweep::{Collected, TrialEnd};
@@ -61,15 +61,32 @@ pub fn compare(options: &CompareOptions, context: &Context) -> Result<Outcome, R
     if let Some(folder) = &options.csv {
         write_tables(&comparison, folder).map_err(|error| Rejection::failed(format_args!("--csv: {error}")))?;
     }
+    if let Some(file) = &options.report {
+        let listed = trainings.iter().zip(&found.trainings);
+        let listed = listed.map(|(training, (.., folder))| ListedTraining {
+            name: training.method.clone(),
+            state: if training.record.is_complete {
+                "done"
+            } else {
+                "not ended"
+            }
+            .into(),
+            folder,
+            record: Some(&training.record),
+        });
+        let page = comparison_page("comparison", &comparison, &trainings, &listed.collect::<Vec<_>>());
+        let written = storage::replace_synced(file, page.as_bytes()).at(file);
+        written.map_err(|error| Rejection::failed(format_args!("--report: {error}")))?;
+    }
     Ok(show_either(context.global, &comparison, || {
         comparison_text(&comparison, width())
     }))
 }
 
-/// Trainings with what their scenarios say.
+/// Trainings with what their scenarios say, and their folders.
 #[derive(Default)]
 struct Found {
-    trainings: Vec<(TrainingRecord, BTreeMap<String, String>)>,
+    trainings: Vec<(TrainingRecord, BTreeMap<String, String>, PathBuf)>,
     /// Declared and not ended.
     outstanding: usize,
 }
@@ -104,7 +121,7 @@ impl Found {
         let path = run.join("resolved.ron");
         let text = std::fs::read_to_string(&path).at(&path)?;
         let values = written_values(&text).ok_or_else(|| format!("{}: this is no scenario", path.display()))?;
-        self.trainings.push((record, values));
+        self.trainings.push((record, values, run.into()));
         Ok(())
     }
 
@@ -114,7 +131,7 @@ impl Found {
             self.differing()
         } else {
             for path in by {
-                if let Some((record, _)) = self.trainings.iter().find(|(_, values)| !values.contains_key(path)) {
+                if let Some((record, ..)) = self.trainings.iter().find(|(_, values, _)| !values.contains_key(path)) {
                     let run = &record.run_id;
                     let message = format!(
                         "--by {path}: the scenario of {run} has no such field; `simic-engine explain` lists the fields"
@@ -142,7 +159,7 @@ impl Found {
         Ok(self
             .trainings
             .iter()
-            .map(|(record, values)| MethodTraining {
+            .map(|(record, values, _)| MethodTraining {
                 method: name(values),
                 record: record.clone(),
             })
@@ -154,10 +171,10 @@ impl Found {
         let paths: BTreeSet<&str> = self
             .trainings
             .iter()
-            .flat_map(|(_, values)| values.keys().map(String::as_str))
+            .flat_map(|(_, values, _)| values.keys().map(String::as_str))
             .collect();
         let differs = |path: &&str| {
-            let mut values = self.trainings.iter().map(|(_, values)| values.get(*path));
+            let mut values = self.trainings.iter().map(|(_, values, _)| values.get(*path));
             let first = values.next();
             values.any(|value| Some(value) != first)
         };

@@ -241,7 +241,7 @@ pub enum Command {
     /// Print the summary of a run again; of one that has not ended, what there is so far.
     #[command(after_help = SHOW_EXAMPLES)]
     Show(ShowOptions),
-    /// Write a run as one HTML file: what grew where, when, worth what, and why the rest was pruned.
+    /// Write a run or a sweep as one HTML file: what grew where, when, worth what, and why the rest was pruned.
     #[command(after_help = REPORT_EXAMPLES)]
     Report(ReportOptions),
     /// Show a run in the terminal, live or as a replay.
@@ -583,7 +583,7 @@ pub struct WatchOptions {
 
 #[derive(Clone, Debug, Args)]
 pub struct ReportOptions {
-    /// The run's folder, its name or the beginning of it, or latest.
+    /// Folder or name of a sweep; or the run's folder, its name or the beginning of it, or latest.
     pub run: Option<PathBuf>,
     /// The file to write [default: report.html]; what is there is replaced.
     #[arg(short = 'o', long = "output", value_name = "FILE")]

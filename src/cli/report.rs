@@ -1,4 +1,5 @@
-//! `report`: a run as one HTML file, once or again and again while it is played, or served to a browser on this machine.
+//! `report`: a run or a sweep as one HTML file; a run also again and again while it is played, or served to browsers on this
+//! machine.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -7,10 +8,13 @@ use super::named::{Named, held_run};
 use super::output::{print_error, print_note, show_either};
 use super::rejection::Rejection;
 use super::{Context, Outcome, ReportOptions, heeded_stop};
+use crate::compare::statistics::{Criteria, DecisionTest};
+use crate::compare::{ComparisonPlan, MethodComparison, Metric};
 use crate::health::AtPath;
 use crate::record::runs_root;
-use crate::report::{RunSource, Served, serve};
+use crate::report::{ListedTraining, RunSource, Served, comparison_page, serve};
 use crate::storage;
+use crate::sweep::{Collected, Plan, SweepFolder};
 
 /// How often a record is looked at while a report follows it.
 const LOOK: Duration = Duration::from_secs(2);
@@ -20,7 +24,7 @@ pub fn report(options: &ReportOptions, context: &Context) -> Result<Outcome, Rej
     let place = match &options.run {
         None => None,
         Some(run) => match Named::find(run, options.out.as_deref())? {
-            Named::Sweep(..) => return Err(Rejection::Usage("a report of a sweep is not there yet".into())),
+            Named::Sweep(folder, plan) => return sweep_report(&folder, &plan, options, context),
             Named::Run(place) => Some(held_run(place)?),
         },
     };
@@ -50,10 +54,66 @@ pub fn report(options: &ReportOptions, context: &Context) -> Result<Outcome, Rej
             format_args!("{problem}; the report is of the events before"),
         );
     }
-    let written = serde_json::json!({ "report": output });
-    Ok(show_either(context.global, &written, || {
-        format!("written to {}\n", output.display())
-    }))
+    Ok(written(&output, context))
+}
+
+fn written(output: &Path, context: &Context) -> Outcome {
+    let place = serde_json::json!({ "report": output });
+    show_either(context.global, &place, || format!("written to {}\n", output.display()))
+}
+
+/// A sweep's points against each other, by its judge if it has one.
+fn sweep_report(
+    folder: &SweepFolder,
+    plan: &Plan,
+    options: &ReportOptions,
+    context: &Context,
+) -> Result<Outcome, Rejection> {
+    if options.follow || options.http.is_some() {
+        let message = "--follow and --http are for runs: name a trial, or write the sweep's report again";
+        return Err(Rejection::Usage(message.into()));
+    }
+    let output = options.output.clone().unwrap_or_else(|| PathBuf::from("report.html"));
+    let collected = Collected::read(folder, plan)?.judged(plan);
+    let trainings = collected.trainings();
+    let comparison = collected.judgement.clone().unwrap_or_else(|| {
+        let metric = Metric::AccuracyMinusRent;
+        let criteria = Criteria {
+            test: DecisionTest::MannWhitney,
+            alpha: 0.05,
+            min_effect: metric.usual_effect(),
+        };
+        let usual = ComparisonPlan {
+            metric,
+            criteria,
+            control: None,
+            outstanding: collected.trials.iter().filter(|trial| trial.result.is_none()).count(),
+            side_by_side: false,
+        };
+        MethodComparison::new(&trainings, &usual)
+    });
+    let places: Vec<PathBuf> = collected
+        .trials
+        .iter()
+        .map(|trial| folder.trial(&trial.trial.id))
+        .collect();
+    let listed = collected
+        .trials
+        .iter()
+        .zip(&places)
+        .map(|(trial, place)| ListedTraining {
+            name: format!("{}, {}", trial.trial.id, trial.trial.label()),
+            state: trial
+                .result
+                .as_ref()
+                .map_or("not ended", |result| result.end.name())
+                .into(),
+            folder: place,
+            record: trial.result.as_ref().and_then(|result| result.training.as_ref()),
+        });
+    let page = comparison_page(&collected.name, &comparison, &trainings, &listed.collect::<Vec<_>>());
+    write(&output, &page)?;
+    Ok(written(&output, context))
 }
 
 fn follow(source: &mut RunSource, output: &Path) -> Result<(), Rejection> {

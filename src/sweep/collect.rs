@@ -75,17 +75,19 @@ impl Collected {
         })
     }
 
+    /// The trainings that have results, each under the name of its point.
+    pub fn trainings(&self) -> Vec<MethodTraining> {
+        let trainings = self.trials.iter().filter_map(|trial| {
+            let (method, record) = (trial.trial.label(), trial.training()?);
+            Some(MethodTraining { method, record })
+        });
+        trainings.collect()
+    }
+
     /// With the verdict of the plan's judge, if it has one.
     pub fn judged(mut self, plan: &Plan) -> Self {
         self.judgement = plan.sweep.judge.as_ref().map(|judge| {
-            let trainings: Vec<MethodTraining> = self
-                .trials
-                .iter()
-                .filter_map(|trial| {
-                    let (method, record) = (trial.trial.label(), trial.training()?);
-                    Some(MethodTraining { method, record })
-                })
-                .collect();
+            let trainings = self.trainings();
             let plan = ComparisonPlan {
                 metric: judge.metric,
                 criteria: Criteria {

@@ -140,3 +140,68 @@ fn what_cannot_be_served_or_named_is_refused_in_a_sentence() {
     assert!(complaint(&["report", "nothing"]).contains("nothing"));
     assert!(!folder.path().join("report.html").exists());
 }
+
+const SWEEP: &str = r#"(
+    name: "pair",
+    scenario: "tiny.ron",
+    points: [(name: "learned", set: []), (name: "rule", set: [(path: "policy.controller", value: "heuristic")])],
+    replicates: 3,
+)"#;
+
+/// The cells behind a heading, row by row.
+fn section_table(page: &str, id: &str) -> Vec<Vec<String>> {
+    let section = page
+        .split(&format!("<section id=\"{id}\""))
+        .nth(1)
+        .expect("the section is there");
+    let table = section
+        .split("<tbody>")
+        .nth(1)
+        .and_then(|rest| rest.split("</tbody>").next());
+    let cells = |row: &str| -> Vec<String> {
+        let cells = row.split("<td").skip(1);
+        cells
+            .filter_map(|cell| Some(cell.split_once('>')?.1.split('<').next()?.to_owned()))
+            .collect()
+    };
+    table.unwrap_or_default().split("<tr>").skip(1).map(cells).collect()
+}
+
+#[test]
+fn the_page_of_a_sweep_has_the_numbers_of_compare() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    fs::write(
+        folder.path().join("tiny.ron"),
+        SCENARIO.replace("rounds: 3", "rounds: 2"),
+    )
+    .expect("it is written");
+    fs::write(folder.path().join("pair.ron"), SWEEP).expect("it is written");
+    let run = |arguments: &[&str]| succeeds(&ended(command(arguments).current_dir(folder.path())));
+    run(&["sweep", "pair.ron", "-q"]);
+
+    assert_eq!(run(&["report", "pair", "-o", "sweep.html"]), "written to sweep.html\n");
+    let compared: Value =
+        serde_json::from_str(&run(&["compare", "pair", "--report", "pair.html", "--json"])).expect("one JSON document");
+
+    for file in ["sweep.html", "pair.html"] {
+        let page = fs::read_to_string(folder.path().join(file)).expect("the page is there");
+        let methods = section_table(&page, "methods");
+        let expected = compared["methods"].as_array().expect("a list");
+        assert_eq!(methods.len(), expected.len(), "{file}");
+        for (row, method) in methods.iter().zip(expected) {
+            let number = |value: &Value| format!("{:.2}", value.as_f64().expect("a number"));
+            assert_eq!(row[2], method["trainings"].to_string());
+            assert_eq!(
+                row[3..5],
+                [number(&method["mean"]["value"]), number(&method["iqm"]["value"])]
+            );
+        }
+        let differences = section_table(&page, "differences");
+        let expected = &compared["differences"].as_array().expect("a list")[0];
+        let difference = format!("{:+.2}", expected["iqm"]["value"].as_f64().expect("a number"));
+        assert_eq!(differences[0][3], difference, "{file}");
+        assert!(page.contains("data-chart=\"by_steps\"") && page.contains("Hypervolume"));
+    }
+    let page = fs::read_to_string(folder.path().join("sweep.html")).expect("the page is there");
+    assert_eq!(section_table(&page, "trainings").len(), 6);
+}

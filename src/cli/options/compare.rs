@@ -43,6 +43,9 @@ pub struct CompareOptions {
     /// Write scores.csv and differences.csv into this folder as well.
     #[arg(long, value_name = "DIR")]
     pub csv: Option<PathBuf>,
+    /// Write the comparison as one HTML file as well.
+    #[arg(long, value_name = "FILE")]
+    pub report: Option<PathBuf>,
     /// Folder in which runs and sweeps are looked for [default: $SIMIC_ENGINE_RUNS or runs].
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,

@@ -17,6 +17,7 @@
 mod multiple;
 mod sample;
 mod summary;
+mod curve;
 mod permutation;
 mod rank;
 mod student;
@@ -28,6 +29,7 @@ mod verdict;
 mod fixtures;
 
 pub use bootstrap::{Bootstrap, Design, Estimate, RESAMPLES, difference, estimate, policy_interval};
+pub use curve::{common_grid, interpolate};
 pub use improvement::probability_of_improvement;
 pub use multiple::holm;
 pub use permutation::sign_flip;

@@ -9,6 +9,8 @@ mod learning;
 mod growth;
 mod run;
 mod list;
+mod comparison;
 
+pub use comparison::{ListedTraining, comparison_page};
 pub use list::list_page;
 pub use run::{RunPage, run_page};

@@ -1,0 +1,322 @@
+//! The page of a comparison, or of a sweep: methods as curves with bands over their trainings, their intervals and verdicts, and
+//! what accuracy costs in parameters and compute. Its numbers are those of `compare`.
+
+use std::path::Path;
+
+use maud::{Markup, html};
+
+use super::chart::Chart;
+use super::page::{Page, table, tile};
+use super::svg::{Frame, Range};
+use crate::compare::statistics::{Arm, Verdict, common_grid, interpolate};
+use crate::compare::{MethodComparison, MethodDifference, MethodTraining, RoundPoint, TrainingRecord};
+use crate::report::comparison::{interval, verdict_words};
+use crate::report::words::number;
+use crate::telemetry::statistics::{mean, mean_and_interval};
+
+/// Places of a curve.
+const GRID: usize = 60;
+/// Of fewer trainings a band shows the least and the largest.
+const FEW: usize = 3;
+
+/// A training with its folder, which a page links to.
+pub struct ListedTraining<'a> {
+    /// Its name in the table.
+    pub name: String,
+    /// How it stands.
+    pub state: String,
+    /// Of the run, relative to the page if that is possible.
+    pub folder: &'a Path,
+    /// None where it has no results.
+    pub record: Option<&'a TrainingRecord>,
+}
+
+/// The page, whole. `trainings`: those that are compared; `listed`: all.
+pub fn comparison_page(
+    title: &str,
+    comparison: &MethodComparison,
+    trainings: &[MethodTraining],
+    listed: &[ListedTraining],
+) -> String {
+    let mut page = Page::new(format!("{title}: simic-engine"));
+    page.head = Some(head(title, comparison, trainings, listed));
+    let mut methods: Vec<&str> = Vec::new();
+    for training in trainings {
+        if !methods.contains(&training.method.as_str()) {
+            methods.push(&training.method);
+        }
+    }
+    let body = curves(&methods, trainings, &mut page);
+    page.section("learning", "How do they learn?", body);
+    page.section("methods", "How good are they?", scores(comparison));
+    page.section("differences", "Which is better?", differences(comparison));
+    let body = html! {
+        div.grid {
+            (costs(&methods, trainings, "parameters over the host's", |point| Some(point.param_ratio)))
+            (costs(&methods, trainings, "multiply-accumulates, billions", |point| point.gmacs))
+        }
+    };
+    page.section("costs", "What does it cost?", body);
+    page.section("trainings", "Which trainings are these?", list(listed));
+    page.render(false)
+}
+
+fn head(title: &str, comparison: &MethodComparison, trainings: &[MethodTraining], listed: &[ListedTraining]) -> Markup {
+    let missing = listed.iter().filter(|training| training.record.is_none()).count();
+    html! {
+        p.name { (title) }
+        h1 { (verdict(comparison)) }
+        p.note { (comparison.metric.words()) "; intervals: 95 %, over trainings" }
+        @for why in &comparison.objections { p.problem { "no valid comparison: " (why) } }
+        @for note in &comparison.notes { p.problem { "note: " (note) } }
+        @for left in &comparison.left_out { p.problem { "left out: " (left.run_id) " (" (left.method) "): " (left.reason) } }
+        div.tiles {
+            (tile(&trainings.len().to_string(), "trainings"))
+            (tile(&missing.to_string(), "without results yet"))
+            (tile(&comparison.differences.len().to_string(), "differences"))
+        }
+    }
+}
+
+/// What may be concluded, in a sentence.
+fn verdict(comparison: &MethodComparison) -> String {
+    let better: Vec<String> = comparison
+        .differences
+        .iter()
+        .filter_map(|difference| {
+            let (ahead, behind) = match difference.verdict? {
+                Verdict::Better(Arm::First) => (&difference.first, &difference.second),
+                Verdict::Better(Arm::Second) => (&difference.second, &difference.first),
+                _ => return None,
+            };
+            let task = difference
+                .task
+                .as_ref()
+                .map_or_else(String::new, |task| format!(" on {task}"));
+            Some(format!("{ahead} is better than {behind}{task}"))
+        })
+        .collect();
+    match () {
+        () if comparison.interim => "Trainings are outstanding: nothing is concluded yet.".into(),
+        () if comparison.differences.is_empty() => "One method: there is nothing to compare it with.".into(),
+        () if better.is_empty() => "No method is better than another by what was played.".into(),
+        () => format!("{}.", better.join("; ")),
+    }
+}
+
+fn curves(methods: &[&str], trainings: &[MethodTraining], page: &mut Page) -> Markup {
+    let charts = [
+        (
+            "by_steps",
+            "By env-steps.",
+            "env-steps",
+            (|point: &RoundPoint| point.env_steps as f64) as fn(&RoundPoint) -> f64,
+        ),
+        ("by_seconds", "By time.", "seconds", |point| point.seconds),
+    ];
+    let charts = charts.map(|(id, title, label, of)| {
+        let all = trainings.iter().map(|training| curve(&training.record, of)).collect::<Vec<_>>();
+        let grid = common_grid(&all, GRID);
+        let about = "Mean validation accuracy of a round: line, mean over trainings; band, its 95 % interval (t), of fewer than three their range.";
+        let mut chart = Chart::new(id, title, about, (label, "accuracy, %"), grid.clone());
+        for method in methods {
+            let of_method: Vec<_> = trainings.iter().zip(&all).filter(|(training, _)| training.method == *method).map(|(_, curve)| curve).collect();
+            let places = grid.iter().map(|&x| band(&of_method.iter().filter_map(|curve| interpolate(curve, x)).collect::<Vec<_>>()));
+            let places: Vec<[f64; 3]> = places.collect();
+            let ends = |end: usize| places.iter().map(|place| place[end]).collect::<Vec<f64>>();
+            chart = chart.band(&format!("{method}, band"), ends(0), ends(2)).line(method, ends(1));
+        }
+        page.chart(&chart)
+    });
+    html! { @for chart in charts { (chart) } }
+}
+
+fn curve(record: &TrainingRecord, of: fn(&RoundPoint) -> f64) -> Vec<(f64, f64)> {
+    record.curve.iter().map(|point| (of(point), point.accuracy)).collect()
+}
+
+/// Lower end, mean, upper end.
+fn band(values: &[f64]) -> [f64; 3] {
+    let ends = |fold: fn(f64, f64) -> f64| values.iter().copied().reduce(fold).unwrap_or(f64::NAN);
+    match mean_and_interval(values) {
+        Some((mean, half)) if values.len() >= FEW => [mean - half, mean, mean + half],
+        _ => [ends(f64::min), mean(values).unwrap_or(f64::NAN), ends(f64::max)],
+    }
+}
+
+fn scores(comparison: &MethodComparison) -> Markup {
+    let decimals = comparison.metric.decimals();
+    let rows = comparison.methods.iter().map(|method| {
+        vec![
+            method.method.clone(),
+            method.task.clone().unwrap_or_else(|| "all tasks".into()),
+            method.trainings.to_string(),
+            format!("{:.decimals$}", method.mean.value),
+            format!("{:.decimals$}", method.iqm.value),
+            interval(&method.iqm, decimals),
+            format!("{:.decimals$}", method.worst_tenth.value),
+        ]
+    });
+    let columns = ["n", "mean", "IQM", "95 % interval", "worst tenth"];
+    table(&["method", "task"], &columns, rows)
+}
+
+fn differences(comparison: &MethodComparison) -> Markup {
+    let decimals = comparison.metric.decimals();
+    let rows = comparison.differences.iter().map(|difference| {
+        vec![
+            format!("{} - {}", difference.first, difference.second),
+            difference.task.clone().unwrap_or_else(|| "all tasks".into()),
+            verdict_words(difference.verdict).to_owned(),
+            format!("{:+.decimals$}", difference.iqm.value),
+            interval(&difference.iqm, decimals),
+            number(difference.adjusted_p, 3),
+            number(difference.probability_of_improvement.map(|better| better.value), 2),
+        ]
+    });
+    html! {
+        @if comparison.differences.is_empty() { p { "There is one method." } } @else {
+            (forest(&comparison.differences))
+            (table(&["difference of IQMs", "task", "verdict"], &["", "95 % interval", "p", "P(better)"], rows))
+        }
+    }
+}
+
+/// Each difference as its interval around 0, in the order of the table.
+fn forest(differences: &[MethodDifference]) -> Markup {
+    let ends = differences.iter().flat_map(|difference| {
+        let interval = difference.iqm.interval;
+        [
+            Some(0.0),
+            Some(difference.iqm.value),
+            interval.map(|ends| ends.low),
+            interval.map(|ends| ends.high),
+        ]
+    });
+    let x = Range::of(ends.flatten()).padded(0.05);
+    let count = differences.len() as f64;
+    let y = Range {
+        low: 0.5,
+        high: count + 0.5,
+    };
+    let mut frame = Frame::new(x, y, 60.0 + 26.0 * count, ("difference of IQMs", ""));
+    frame.line([(0.0, 0.5), (0.0, count + 0.5)].into_iter(), "faint");
+    for (place, difference) in differences.iter().enumerate() {
+        let row = count - place as f64;
+        if let Some(ends) = difference.iqm.interval {
+            frame.line([(ends.low, row), (ends.high, row)].into_iter(), "c0");
+        }
+        let what = format!(
+            "{} - {}: {:+.2}",
+            difference.first, difference.second, difference.iqm.value
+        );
+        frame.point((difference.iqm.value, row), "c0", &what);
+    }
+    html! {
+        figure.chart {
+            figcaption { b { "Differences with their intervals." } " From the top in the order of the table; what touches 0 is not told from luck." }
+            div.plot { (frame.finish("differences of methods with their intervals")) }
+        }
+    }
+}
+
+/// Accuracy against what it costs, a point for each training; with the front and its hypervolume.
+fn costs(
+    methods: &[&str],
+    trainings: &[MethodTraining],
+    label: &str,
+    of: impl Fn(&RoundPoint) -> Option<f64>,
+) -> Markup {
+    let points = trainings.iter().filter_map(|training| {
+        let last = training.record.curve.last()?;
+        let cost = of(last).filter(|cost| cost.is_finite())?;
+        last.accuracy.is_finite().then_some((training, cost, last.accuracy))
+    });
+    let points: Vec<(&MethodTraining, f64, f64)> = points.collect();
+    if points.is_empty() {
+        return html! {};
+    }
+    let both: Vec<(f64, f64)> = points.iter().map(|(_, cost, accuracy)| (*cost, *accuracy)).collect();
+    let (front, volume) = front(&both);
+    let x = Range::of(both.iter().map(|point| point.0)).padded(0.05);
+    let y = Range::of(both.iter().map(|point| point.1)).padded(0.08);
+    let mut frame = Frame::new(x, y, 260.0, (label, "accuracy, %"));
+    frame.line(front.into_iter(), "faint");
+    for (training, cost, accuracy) in &points {
+        let colour = methods
+            .iter()
+            .position(|method| *method == training.method)
+            .unwrap_or_default();
+        let title = format!(
+            "{}, {}: {accuracy:.1} % at {cost:.2}",
+            training.method, training.record.run_id
+        );
+        frame.point(
+            (*cost, *accuracy),
+            &format!("c{}", colour % super::chart::COLOURS),
+            &title,
+        );
+    }
+    html! {
+        figure.chart {
+            figcaption {
+                b { "Accuracy against " (label) "." }
+                " A point for each training, its last round; line: those that none beats in both. Hypervolume "
+                (format!("{volume:.1}")) ", from 0 % and the largest cost."
+            }
+            ul.legend { @for (place, method) in methods.iter().enumerate() { li { i class={ "swatch c" (place % super::chart::COLOURS) } {} (method) } } }
+            div.plot { (frame.finish(&format!("accuracy against {label}"))) }
+        }
+    }
+}
+
+/// The points that none beats in both, by rising cost, and the area below them up to the largest cost of all.
+fn front(points: &[(f64, f64)]) -> (Vec<(f64, f64)>, f64) {
+    let mut sorted = points.to_vec();
+    sorted.sort_by(|a, b| a.0.total_cmp(&b.0).then(b.1.total_cmp(&a.1)));
+    let largest = sorted.last().map_or(0.0, |point| point.0);
+    let mut front: Vec<(f64, f64)> = Vec::new();
+    for point in sorted {
+        if front.last().is_none_or(|best| point.1 > best.1) {
+            front.push(point);
+        }
+    }
+    let ends = front.iter().skip(1).map(|point| point.0).chain([largest]);
+    let volume = front
+        .iter()
+        .zip(ends)
+        .map(|((from, accuracy), to)| (to - from) * accuracy)
+        .sum();
+    (front, volume)
+}
+
+fn list(listed: &[ListedTraining]) -> Markup {
+    html! {
+        div.scroll {
+            table {
+                thead { tr {
+                    th.text { "training" } th.text { "state" } th.text { "run" }
+                    th { "rounds" } th { "accuracy, %" } th { "parameters" } th { "GMAC" } th { "seconds" }
+                } }
+                tbody {
+                    @for training in listed {
+                        @let last = training.record.and_then(|record| record.curve.last());
+                        tr {
+                            td.text { (training.name) }
+                            td.text { (training.state) }
+                            td.text { a href=(training.folder.display()) { (training.folder.display()) } }
+                            td { (last.map_or(0, |last| last.round + 1)) }
+                            td { (number(last.map(|last| last.accuracy), 2)) }
+                            td { (number(last.map(|last| last.param_ratio), 2)) "x" }
+                            td { (number(last.and_then(|last| last.gmacs), 1)) }
+                            td { (number(last.map(|last| last.seconds), 1)) }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
