@@ -2,7 +2,7 @@
 
 use super::{Comparison, Detector, Place, Reading, Recent};
 use crate::telemetry::event::{Event, Payload, Severity};
-use crate::telemetry::payload::{LearnerUpdate, UpdateSkip};
+use crate::telemetry::payload::{LearnerUpdate, SeedRow, UpdateSkip};
 use crate::telemetry::statistics::{mean, mean_and_std, median};
 
 use Comparison::{Above, AtLeast, AtMost, Below};
@@ -165,7 +165,7 @@ fn degradation(event: &Event, recent: &Recent) -> Vec<Reading> {
     measured(mean(&newest).map(|mean| 1.0 - mean / best))
 }
 
-/// Normalised entropy by head, with a floor for each.
+/// Normalised entropy by head, with a floor for each; a head that never had a choice has exactly none.
 fn entropy_collapse(event: &Event, _: &Recent) -> Vec<Reading> {
     let heads = update(event)
         .into_iter()
@@ -180,28 +180,36 @@ fn entropy_collapse(event: &Event, _: &Recent) -> Vec<Reading> {
             _ => 0.09,
         }),
     };
-    heads.map(reading).collect()
+    heads.filter(|(_, entropy)| entropy.0 > 0.0).map(reading).collect()
 }
 
-/// 1 for each seed whose gradients vanish or explode, else 0.
+/// 1 for each growing seed whose gradients explode, or vanish as a whole, else 0: a single tensor without a gradient is usual.
 fn gradient_pathology(event: &Event, _: &Recent) -> Vec<Reading> {
+    const VANISHED: f64 = 1e-3;
     let Payload::EnvStep(row) = &event.payload else {
         return Vec::new();
     };
-    let seeds = row.seeds.iter().map(|seed| Reading {
-        place: Place::Slot(seed.slot),
-        ..Reading::of(share(seed.vanishing || seed.exploding))
-    });
-    seeds.collect()
+    let reading = |seed: &SeedRow| {
+        let ratio = seed.gradient_ratio?.0;
+        let has_vanished = seed.vanishing && ratio < VANISHED;
+        Some(Reading {
+            place: Place::Slot(seed.slot),
+            ..Reading::of(share(seed.exploding || has_vanished))
+        })
+    };
+    row.seeds.iter().filter_map(reading).collect()
 }
 
-/// The norm of the host's gradient over its moving average.
+/// The norm of the host's gradient over its moving average; one that is not finite is for `numerical_instability`.
 fn gradient_spike(event: &Event, recent: &Recent) -> Vec<Reading> {
     let Payload::EnvStep(row) = &event.payload else {
         return Vec::new();
     };
-    let norms = row.host_grad_norm.zip(recent.env(event).gradient);
-    measured(norms.map(|(norm, average)| norm.0 / average))
+    let norm = row.host_grad_norm.filter(|norm| norm.0.is_finite());
+    measured(
+        norm.zip(recent.env(event).gradient)
+            .map(|(norm, average)| norm.0 / average),
+    )
 }
 
 /// Used over allowed.

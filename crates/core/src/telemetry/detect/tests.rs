@@ -146,6 +146,7 @@ fn seed(change: impl Fn(&mut SeedRow)) -> impl Fn(&mut crate::telemetry::EnvStep
     move |step| {
         let mut row = examples::env_step().seeds.remove(0);
         (row.slot, row.vanishing, row.exploding, row.skipped_updates) = (SLOT, false, false, 0);
+        row.gradient_ratio = Some(Num(0.0));
         change(&mut row);
         step.seeds = vec![row];
     }
@@ -210,6 +211,13 @@ fn gradient_pathology_speaks_of_a_seed_in_the_third_step_of_a_row() {
         Course::default().steps(2, &sick).steps(1, &well).steps(2, &sick).told(),
         [""; 0]
     );
+    let vanishing = |ratio: Option<f64>| {
+        let steps = seed(move |row| (row.vanishing, row.gradient_ratio) = (true, ratio.map(Num)));
+        Course::default().steps(3, steps).told()
+    };
+    assert_eq!(vanishing(Some(1e-4)), ["+gradient_pathology"]);
+    assert_eq!(vanishing(Some(0.2)), [""; 0], "one tensor does not learn");
+    assert_eq!(vanishing(None), [""; 0], "it is committed");
 }
 
 #[test]
@@ -230,6 +238,11 @@ fn gradient_spike_speaks_where_a_norm_is_a_hundred_times_its_average() {
         Course::default().step(norm(500.0)).told(),
         [""; 0],
         "the first is compared with nothing"
+    );
+    assert_eq!(
+        Course::default().step(norm(1.0)).step(norm(f64::INFINITY)).told(),
+        [""; 0],
+        "no size"
     );
 }
 
@@ -281,6 +294,11 @@ fn entropy_collapse_speaks_of_a_head_below_its_own_floor() {
         (1, Some("slot"), Num(0.1))
     );
     assert_eq!(Course::default().updates(3, entropy("op", 0.09)).told(), [""; 0]);
+    assert_eq!(
+        Course::default().updates(3, entropy("op", 0.0)).told(),
+        [""; 0],
+        "no choice"
+    );
     assert_eq!(Course::default().updates(2, entropy("slot", 0.09)).told(), [""; 0]);
 }
 
