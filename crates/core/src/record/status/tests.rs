@@ -44,6 +44,33 @@ fn a_run_starts_runs_and_completes() {
 }
 
 #[test]
+fn a_run_that_a_command_has_paused_says_so_until_it_continues_or_ends() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut sink = started_in(folder.path());
+    let started = Event::run(examples::run_started());
+    sink.write(&[Arc::new(started)]).unwrap();
+    let mut told = |command: &str| {
+        let note = Note {
+            text: "by a command".into(),
+            author: None,
+            command: Some(command.into()),
+        };
+        sink.write(&[Arc::new(Event::run(note))]).unwrap();
+        read(folder.path()).state
+    };
+
+    assert_eq!(told("pause"), RunState::Paused);
+    assert_eq!(told("checkpoint"), RunState::Paused);
+    assert_eq!(told("continue"), RunState::Running);
+    assert_eq!(told("pause"), RunState::Paused);
+
+    let mut finished = examples::run_finished();
+    finished.status = RunState::Interrupted;
+    sink.finish(&finished).unwrap();
+    assert_eq!(read(folder.path()).state, RunState::Interrupted);
+}
+
+#[test]
 fn a_status_of_before_rounds_were_counted_can_be_read() {
     let folder = tempfile::tempdir().unwrap();
     let old = r#"{"state": "completed", "pid": 7, "heartbeat": "2026-01-01T00:00:00.000Z", "round": 2, "episodes": 9}"#;
@@ -72,10 +99,14 @@ fn a_failure_before_the_first_round_keeps_its_reason() {
 #[test]
 fn a_run_goes_from_state_to_state_as_documented_and_in_no_other_way() {
     use RunState::*;
-    let all = [Starting, Running, Stopping, Completed, Interrupted, Failed];
+    let all = [Starting, Running, Paused, Stopping, Completed, Interrupted, Failed];
     let legal = [
         (Starting, Running),
         (Starting, Failed),
+        (Running, Paused),
+        (Paused, Running),
+        (Paused, Stopping),
+        (Paused, Failed),
         (Running, Stopping),
         (Running, Completed),
         (Running, Failed),

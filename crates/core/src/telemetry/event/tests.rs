@@ -36,9 +36,13 @@ fn events_of_schema_2_are_read_as_what_they_are_called_now() {
     let old = include_str!("../examples/schema_2.jsonl");
     for line in old.lines() {
         let event: Event = serde_json::from_str(line).unwrap();
-        let present = examples::events()
+        let mut present = examples::events()
             .into_iter()
             .find(|present| present.payload.kind() == event.payload.kind());
+        if let Some(Payload::RoundFinished(round)) = present.as_mut().map(|event| &mut event.payload) {
+            // Not measured then.
+            (round.perf.phases_ms, round.perf.copy_ms) = (None, None);
+        }
         assert_eq!(Some(event), present, "{line}");
 
         let (old, present) = (

@@ -23,6 +23,13 @@ fn clocks_sizes_and_sequence_numbers_go_at_every_depth() {
 }
 
 #[test]
+fn remarks_of_people_are_compared() {
+    let note = json!({"type": "note", "data": {"text": "a remark"}});
+
+    assert_eq!(strip_volatile(&note), Some(note));
+}
+
+#[test]
 fn the_header_loses_its_run_id_only() {
     let header = json!({"type": "header", "schema": "simic.telemetry", "run_id": "a"});
 
@@ -53,7 +60,8 @@ fn what_an_interruption_adds_to_a_record_goes_whole() {
         json!({"type": "header", "resumed": true}),
         json!({"type": "checkpoint_loaded", "data": {}}),
         json!({"type": "run_started", "data": {"resumed_from": "checkpoints/round-000002"}}),
+        json!({"type": "note", "data": {"text": "paused by a command", "command": "pause"}}),
     ];
 
-    assert_eq!(added.each_ref().map(strip_volatile), [None, None, None]);
+    assert_eq!(added.each_ref().map(strip_volatile), [None, None, None, None]);
 }
