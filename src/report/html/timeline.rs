@@ -48,6 +48,7 @@ pub fn legend() -> Markup {
             li { i.mark { "◆" } "commit" }
             li { i.mark { "✕" } "prune" }
             li { i.mark.bad { "⟲" } "rollback" }
+            li { i.mark.bad { "!" } "anomaly" }
         }
     }
 }
