@@ -1,4 +1,4 @@
-//! A custom metric: a number of every round, which is recorded with it, drawn by TensorBoard and shown in the summary.
+//! A custom metric: a number of every round, which is recorded with it, drawn in reports and shown in the summary.
 //! It is a function of the world, measured when the episodes of the round are over.
 //!
 //! Run it with `cargo run --release --example custom_metric`.

@@ -221,7 +221,7 @@
 //!
 //! ## Metrics
 //!
-//! A function of [`Metrics`](prelude::Metrics) measures every round; its number is recorded, drawn by TensorBoard and shown in the
+//! A function of [`Metrics`](prelude::Metrics) measures every round; its number is recorded, drawn in reports and shown in the
 //! summary. `examples/custom_metric.rs`, and the example above.
 //!
 //! ## Sinks

@@ -46,7 +46,6 @@ fn small(folder: &Path, policy: &str) -> PathBuf {
             task: preset("digits_minimal", (batches_per_step: count(1))),
             run: (rounds: 2, n_envs: 1, max_steps: 3),
             policy: ({policy}),
-            telemetry: (tensorboard: off),
         )"#
     );
     fs::write(&scenario, text).expect("the scenario is written");
@@ -383,7 +382,6 @@ fn played_sweep(folder: &Path) -> PathBuf {
             task: preset("digits_minimal", (batches_per_step: count(1))),
             run: (rounds: 1, n_envs: 1, max_steps: 2),
             policy: (controller: "heuristic"),
-            telemetry: (tensorboard: off),
         )"#,
     )
     .expect("a scenario");

@@ -16,7 +16,6 @@ fn play(folder: &Path, name: &str, set: &[&str]) -> PathBuf {
         task: preset("digits_minimal", (batches_per_step: count(1))),
         run: (rounds: 2, n_envs: 1, max_steps: 3),
         policy: (controller: "actor_critic", preset: "lstm_small"),
-        telemetry: (tensorboard: off),
     )"#;
     fs::write(&scenario, learnt).expect("a scenario");
     let out = folder.join(name);

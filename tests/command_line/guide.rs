@@ -25,7 +25,7 @@ use crate::program::{HEEDED, ended, text};
 const PROGRAM: &str = env!("CARGO_BIN_EXE_simic-engine");
 
 /// Commands that are not run, by how they begin, and why.
-const NOT_RUN: [(&str, &str); 14] = [
+const NOT_RUN: [(&str, &str); 13] = [
     ("simic-engine watch", "needs a terminal; `watch.rs` plays it in one"),
     ("simic-engine report latest --http", "serves until it is stopped"),
     ("simic-engine report --http", "the same"),
@@ -42,7 +42,6 @@ const NOT_RUN: [(&str, &str); 14] = [
     ("proof/make", "takes hours"),
     ("python3 -m pip", "fetches packages"),
     ("pip install", "fetches packages"),
-    ("tensorboard", "serves until it is stopped, and need not be installed"),
     (
         "source <(COMPLETE=",
         "is for an interactive shell; see `completions.rs`",

@@ -15,7 +15,6 @@ const SCENARIO: &str = r#"(
     run: (rounds: 2, n_envs: 2, max_steps: 8, seed: 7),
     policy: (controller: "actor_critic", preset: "lstm_small", net_cfg: (op_bias: (germinate: 4.0))),
     lifecycle: (auto_forward: (g1: true, g2: true, g3: true), gates: (min_training_steps: 1, min_gradient_health: 0.0)),
-    telemetry: (tensorboard: off),
 )"#;
 
 const SWEEP: &str = r#"(

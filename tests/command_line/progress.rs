@@ -33,20 +33,16 @@ fn without_a_terminal_a_run_says_where_it_is_recorded_and_then_a_line_a_round() 
     assert_eq!(told[0], format!("run directory  {}", place.display()));
     assert_eq!(
         told[1],
-        format!("curves         tensorboard --logdir {}", out.display())
-    );
-    assert_eq!(
-        told[2],
         "digits_minimal: 2 envs, 2 rounds of 8 steps, controller heuristic"
     );
     let heads = "  round  mean rolling  best   reward     seeds steps/s   left";
-    assert_eq!(told[5], heads);
-    let rounds = &told[6..];
+    assert_eq!(told[4], heads);
+    let rounds = &told[5..];
     assert_eq!(rounds.len(), 2, "{told:#?}");
     for (line, round) in rounds.iter().zip(["    1/2 ", "    2/2 "]) {
         assert!(line.starts_with(round) && line.len() <= 80, "{line}");
     }
-    assert!(told[3..5].iter().all(|line| line.len() <= 80), "{told:#?}");
+    assert!(told[2..4].iter().all(|line| line.len() <= 80), "{told:#?}");
 }
 
 #[test]
@@ -59,16 +55,6 @@ fn those_who_want_more_get_a_line_an_event_and_those_who_want_nothing_none() {
     let episodes = verbose.iter().filter(|line| line.contains("episode finished")).count();
     assert_eq!(episodes, 4, "{verbose:#?}");
     assert!(silent.is_empty(), "{silent:#?}");
-}
-
-#[test]
-fn without_curves_no_command_that_shows_them_is_printed() {
-    let folder = tempfile::tempdir().expect("a folder");
-
-    let told = lines(&run(&folder.path().join("runs"), &["--set", "telemetry.tensorboard=off"]).stderr);
-
-    assert!(told[0].starts_with("run directory  "));
-    assert!(!told.iter().any(|line| line.contains("tensorboard")), "{told:#?}");
 }
 
 #[test]
@@ -120,30 +106,4 @@ fn a_resumed_run_says_where_it_is_recorded_as_well() {
     assert_eq!(told[0], format!("run directory  {}", run.display()));
     let summary = text(&output.stdout);
     assert!(summary.lines().any(|line| line.starts_with("      5  ")), "{summary}");
-}
-
-/// As TensorBoard looks for curves: below every folder, through links.
-fn curves_below(folder: &Path, found: &mut BTreeMap<PathBuf, usize>) {
-    for entry in std::fs::read_dir(folder).expect("a folder").flatten() {
-        let path = entry.path();
-        if path.is_dir() {
-            curves_below(&path, found);
-        } else if entry.file_name().to_string_lossy().contains("tfevents") {
-            *found.entry(path.canonicalize().expect("a file")).or_default() += 1;
-        }
-    }
-}
-
-#[test]
-fn curves_below_the_folder_of_runs_are_found_once_a_run() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let out = folder.path().join("runs");
-    run(&out, &[]);
-    run(&out, &[]);
-
-    let mut found = BTreeMap::new();
-    curves_below(&out, &mut found);
-
-    assert_eq!(found.len(), 2, "{found:?}");
-    assert!(found.values().all(|&times| times == 1), "{found:?}");
 }

@@ -262,12 +262,7 @@ fn run_with_small_files(root: &Path, rounds: &str) -> Command {
         .arg(env!("CARGO_BIN_EXE_simic-engine"))
         .args(["run", "--rounds", rounds, "--envs", "2", "--steps", "12"])
         .args(["--set", "task.batches_per_step=count(1)"])
-        .args([
-            "--set",
-            "policy.controller=heuristic",
-            "--set",
-            "telemetry.tensorboard=off",
-        ])
+        .args(["--set", "policy.controller=heuristic"])
         .args(["--progress", "none", "--out"])
         .arg(root);
     limited

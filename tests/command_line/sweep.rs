@@ -16,7 +16,6 @@ const SCENARIO: &str = r#"(
     task: preset("digits_minimal", (batches_per_step: count(1))),
     run: (rounds: 3, n_envs: 1, max_steps: 4, seed: 7),
     policy: (preset: "lstm_small"),
-    telemetry: (tensorboard: off),
 )"#;
 
 /// Two controllers, three trainings of each.

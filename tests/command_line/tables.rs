@@ -16,7 +16,6 @@ const SCENARIO: &str = r#"(
     task: preset("digits_minimal", (batches_per_step: count(1))),
     run: (rounds: 2, n_envs: 2, max_steps: 6),
     policy: (controller: "periodic"),
-    telemetry: (tensorboard: off),
 )"#;
 
 /// A run in a folder that ends with the test.

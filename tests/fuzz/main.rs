@@ -11,5 +11,4 @@ mod images;
 mod run_folder;
 mod scenarios;
 mod sweeps;
-mod tensorboard;
 mod texts;

@@ -66,7 +66,21 @@ pub(super) fn accuracy(state: &ViewState, page: &mut Page) -> Markup {
     html! {
         @if rounds.is_empty() { p { "No round has ended yet." } }
         (page.chart(&chart))
+        div.grid { @for chart in metrics(&rounds) { (page.chart(&chart)) } }
     }
+}
+
+/// What plugins measured of the rounds.
+fn metrics(rounds: &[&RoundResult]) -> Vec<Chart> {
+    let names: BTreeSet<&String> = rounds.iter().flat_map(|round| round.data.metrics.keys()).collect();
+    let chart = |name: &String| {
+        let values = by_round(rounds, |round| {
+            round.data.metrics.get(name).map_or(f64::NAN, |value| value.0)
+        });
+        let id = format!("metric {name}");
+        Chart::new(&id, name, "Measured by a plugin.", ("round", name), x_of(rounds)).line(name, values)
+    };
+    names.into_iter().map(chart).collect()
 }
 
 /// Accuracy against parameters of all episodes, those that none beats marked.

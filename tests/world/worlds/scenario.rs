@@ -167,10 +167,9 @@ fn draw_measuring(dice: &mut Dice) -> String {
     let (micro_batches, stride, step_stride) = (dice.number(1..=2), dice.number(1..=3), dice.number(1..=2));
     let course = dice.one_of(&["constant", "cosine(end: 0.1)", "cosine_after_growth(end: 0.1)"]);
     let level = dice.one_of(&["off", "lifecycle", "full", "full", "full"]);
-    let curves = dice.one_of(&["off", "main", "all"]);
     format!(
         "training: (micro_batches: {micro_batches}, grad_stats_stride: {stride}, host_lr: {course}),
-telemetry: (level: {level}, tensorboard: {curves}, step_stride: {step_stride}),"
+telemetry: (level: {level}, step_stride: {step_stride}),"
     )
 }
 

@@ -20,7 +20,7 @@ use crate::scenario::Override;
 use crate::schedule::{AddWork, Shutdown, Work};
 use crate::seed::BlueprintRegistry;
 use crate::telemetry::Sinks;
-use crate::telemetry::sinks::{ConsoleSink, HParam, TensorBoardSink};
+use crate::telemetry::sinks::ConsoleSink;
 use crate::torch::{self, FreeThreadBuffers};
 
 /// Settings of an engine, given before its scenario is read.
@@ -46,7 +46,6 @@ pub struct EngineBuilder {
     recording: Option<Recording>,
     resume: Option<ResumePoint>,
     leave_out: Vec<fn(PluginGroupBuilder) -> PluginGroupBuilder>,
-    hparams: BTreeMap<String, HParam>,
 }
 
 impl Default for EngineBuilder {
@@ -58,7 +57,6 @@ impl Default for EngineBuilder {
             recording: None,
             resume: None,
             leave_out: Vec::new(),
-            hparams: BTreeMap::new(),
         }
     }
 }
@@ -129,8 +127,7 @@ impl EngineBuilder {
     ///
     /// # Errors
     /// A plugin that registers what cannot be registered; a run that does not fit into the memory that is left.
-    pub fn build(mut self, prepared: &Prepared) -> Result<Engine, SetupError> {
-        self.hparams = hparams(&prepared.overrides);
+    pub fn build(self, prepared: &Prepared) -> Result<Engine, SetupError> {
         let mut experiment = prepared.experiment(self.threads)?;
         if let Some(point) = &self.resume {
             experiment.rounds.start = point.progress.next_round;
@@ -159,17 +156,12 @@ impl EngineBuilder {
         let leave_out = self.leave_out.iter();
         let mut app = App::new();
         app.add_plugins(leave_out.fold(plugins.build(), |plugins, disable| disable(plugins)));
-        let tensorboard = experiment.scenario.telemetry.tensorboard;
         app.insert_resource(experiment);
         app.add_plugins(self.extension);
         refused(app.world())?;
         if let Some(recording) = self.recording {
             app.add_work(Shutdown, Work::MeasureControl, measure_control);
-            add_sinks(
-                app.world_mut(),
-                &recording,
-                TensorBoardSink::new(tensorboard, self.hparams),
-            );
+            add_sinks(app.world_mut(), &recording);
             app.insert_resource(recording).init_resource::<ScenarioFile>();
         }
         if let Some(point) = self.resume {
@@ -205,19 +197,10 @@ pub fn all_cores() -> usize {
     available_parallelism().map_or(1, NonZero::get)
 }
 
-/// What the command line sets for this run, names aside: in a sweep what distinguishes its trials.
-fn hparams(overrides: &[Override]) -> BTreeMap<String, HParam> {
-    let set = overrides.iter().filter(|set| set.path != "name");
-    set.map(|set| (set.path.clone(), HParam::of_ron(&set.value))).collect()
-}
-
-fn add_sinks(world: &mut World, recording: &Recording, curves: Option<TensorBoardSink>) {
+fn add_sinks(world: &mut World, recording: &Recording) {
     let Some(mut sinks) = world.get_resource_mut::<Sinks>() else {
         return;
     };
     sinks.add(StatusSink::default());
-    sinks.add(ConsoleSink::new(recording.console.clone(), curves.is_some()));
-    if let Some(curves) = curves {
-        sinks.add(curves);
-    }
+    sinks.add(ConsoleSink::new(recording.console.clone()));
 }

@@ -92,7 +92,7 @@ pub use reward::{
 };
 pub use run::{
     AnomalyAnswer, DataConfig, EarlyStop, Keep, LearningRateCourse, OnAnomaly, OnEnvError, Residency, RunConfig,
-    RunEarlyStop, StopAt, TelemetryConfig, TelemetryLevel, TensorBoard, TrainingConfig,
+    RunEarlyStop, StopAt, TelemetryConfig, TelemetryLevel, TrainingConfig,
 };
 pub use task::{
     ArrayLayout, AugmentSpec, BYTE_VOCABULARY, BatchesPerStep, DataName, DataSource, HostWeights, ListedShape,

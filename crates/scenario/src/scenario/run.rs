@@ -266,19 +266,6 @@ choice! {
     }
 }
 
-choice! {
-    /// Which curves are written for TensorBoard.
-    #[derive(Copy, Eq)]
-    pub enum TensorBoard {
-        /// none
-        Off,
-        /// what people look at, over the rounds
-        Main,
-        /// every number of rounds and updates, and the steps of every env, as well
-        All,
-    }
-}
-
 section! {
     /// Section `telemetry`: what the run writes down.
     #[derive(Copy, Eq)]
@@ -289,7 +276,5 @@ section! {
         require: bool = true;
         /// Steps from one recorded step to the next; 1: all are.
         step_stride: u32 = 1, at_least(1);
-        /// Curves for TensorBoard, in tb/ of the run directory.
-        tensorboard: TensorBoard = TensorBoard::Main;
     }
 }

@@ -95,8 +95,8 @@ enum View {
 }
 
 impl ConsoleSink {
-    /// Shows progress on standard error. `has_curves`: the run writes curves for TensorBoard.
-    pub fn new(console: Console, has_curves: bool) -> Self {
+    /// Shows progress on standard error.
+    pub fn new(console: Console) -> Self {
         let Console {
             style,
             color,
@@ -115,7 +115,6 @@ impl ConsoleSink {
         };
         let lines = Lines {
             tells_events,
-            has_curves,
             has_no_terminal: matches!(style, ProgressStyle::Bar | ProgressStyle::Tui) && !is_terminal,
             has_header: false,
         };
@@ -184,7 +183,6 @@ impl Sink for ConsoleSink {
 /// What is printed in lines, on a terminal and elsewhere.
 struct Lines {
     tells_events: bool,
-    has_curves: bool,
     /// Bars were asked for.
     has_no_terminal: bool,
     /// The header of the rounds' lines was printed.
@@ -195,10 +193,6 @@ impl Lines {
     /// Where the run is recorded: printed first, so that it is known even if the run fails.
     fn of_start(&self, directory: &Path) -> Vec<String> {
         let mut lines = vec![format!("run directory  {}", directory.display())];
-        if self.has_curves {
-            let runs = directory.parent().unwrap_or(directory).display();
-            lines.push(format!("curves         tensorboard --logdir {runs}"));
-        }
         if self.has_no_terminal {
             lines.push("standard error is no terminal: a line a round instead".into());
         }

@@ -20,7 +20,6 @@ impl Write for Screen {
 
 const SILENT_ON_EVENTS: Lines = Lines {
     tells_events: false,
-    has_curves: true,
     has_no_terminal: false,
     has_header: false,
 };
@@ -84,7 +83,6 @@ fn what_a_round_shows_is_explained_once() {
 fn bars_that_cannot_be_drawn_are_said_to_be_lines() {
     let lines = Lines {
         has_no_terminal: true,
-        has_curves: false,
         ..SILENT_ON_EVENTS
     };
 
