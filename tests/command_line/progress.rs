@@ -1,7 +1,6 @@
 //! What is seen of a run while it plays: where it is recorded, then a line a round.
 
-use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Output};
 
 use crate::program::{command, ended, succeeds, text};

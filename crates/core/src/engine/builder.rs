@@ -1,6 +1,5 @@
 //! What an engine is made with beside its scenario.
 
-use std::collections::BTreeMap;
 use std::num::NonZero;
 use std::path::{Path, PathBuf};
 use std::thread::available_parallelism;
