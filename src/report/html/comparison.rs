@@ -68,7 +68,7 @@ fn head(title: &str, comparison: &MethodComparison, trainings: &[MethodTraining]
         h1 { (verdict(comparison)) }
         p.note { (comparison.metric.words()) "; intervals: 95 %, over trainings" }
         @for why in &comparison.objections { p.problem { "no valid comparison: " (why) } }
-        @for note in &comparison.notes { p.problem { "note: " (note) } }
+        @for note in &comparison.notes { p.note { "note: " (note) } }
         @for left in &comparison.left_out { p.problem { "left out: " (left.run_id) " (" (left.method) "): " (left.reason) } }
         div.tiles {
             (tile(&trainings.len().to_string(), "trainings"))

@@ -119,7 +119,9 @@ impl Frame {
 
     fn axes(&mut self, (x_label, y_label): (&str, &str)) {
         let (left, right, top, bottom) = (LEFT, WIDTH - RIGHT, TOP, self.height - BOTTOM);
-        for y in self.y.ticks() {
+        // Without a label the places have names of their own, or none.
+        let ticks = |range: Range, label: &str| if label.is_empty() { Vec::new() } else { range.ticks() };
+        for y in ticks(self.y, y_label) {
             let at = self.down(y);
             let label = tick_label(y);
             _ = write!(
@@ -129,9 +131,7 @@ impl Frame {
                 at + 4.0
             );
         }
-        // Without a label the places have names of their own.
-        let ticks = if x_label.is_empty() { Vec::new() } else { self.x.ticks() };
-        for x in ticks {
+        for x in ticks(self.x, x_label) {
             let at = self.across(x);
             let label = tick_label(x);
             _ = write!(
