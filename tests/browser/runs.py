@@ -11,15 +11,27 @@ REPOSITORY = Path(__file__).resolve().parents[2]
 PROGRAM = os.environ.get("SIMIC_ENGINE") or str(REPOSITORY / "target/debug/simic-engine")
 QUICKSTART = ["run", str(REPOSITORY / "scenarios/quickstart.ron"), "--envs", "3", "--steps", "20", "--progress", "none"]
 
+# Two arms of two trainings, each of a second or two.
+TINY = """(
+    name: "tiny",
+    task: preset("digits_minimal", (batches_per_step: count(2))),
+    run: (rounds: 2, n_envs: 2, max_steps: 8, seed: 7),
+)"""
+PAIR = """(
+    scenario: "tiny.ron",
+    axes: [(path: "policy.controller", values: list(["heuristic", "wait"]))],
+    replicates: 2,
+)"""
+
 ENDS_SCRIPT = "</script><script>alert(1)</script>"
 LOADS_PICTURE = "\"><img src=x onerror=\"alert('loaded')\">"
 TURNS_AROUND = "\u202eyako"
 LONG = "n" * 10_000
 
 
-def engine(*arguments):
+def engine(*arguments, folder=None):
     """What the program prints."""
-    ran = subprocess.run([PROGRAM, *map(str, arguments)], capture_output=True, text=True, check=False)
+    ran = subprocess.run([PROGRAM, *map(str, arguments)], capture_output=True, text=True, check=False, cwd=folder)
     if ran.returncode != 0:
         raise AssertionError(f"{arguments}: {ran.stderr}")
     return ran.stdout
@@ -72,3 +84,12 @@ class Run:
         scenario = folder / "scenario.ron"
         scenario.write_text(f"// {ENDS_SCRIPT} {TURNS_AROUND}\n// {LONG}\n{scenario.read_text()}")
         return self.report(folder, "harm.html")
+
+
+def sweep_page(folder):
+    """The page of a small sweep that is played in this folder."""
+    (folder / "tiny.ron").write_text(TINY)
+    (folder / "pair.ron").write_text(PAIR)
+    engine("sweep", "pair.ron", "-q", folder=folder)
+    engine("report", "pair", "-o", "sweep.html", folder=folder)
+    return folder / "sweep.html"

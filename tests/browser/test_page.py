@@ -2,8 +2,6 @@
 
 import csv
 import io
-import json
-import os
 import queue
 import re
 import subprocess
@@ -14,7 +12,7 @@ import xml.etree.ElementTree as xml
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 from browser import Browser, screenshots
-from runs import ENDS_SCRIPT, LONG, PROGRAM, QUICKSTART, Run, engine
+from runs import ENDS_SCRIPT, LONG, PROGRAM, QUICKSTART, Run, engine, sweep_page
 
 RIGHT, LEFT, DOWN, END, ENTER, ESCAPE = "\ue014", "\ue012", "\ue015", "\ue010", "\ue007", "\ue00c"
 WIDTHS = (360, 800, 1280, 1600)
@@ -272,6 +270,24 @@ class Page(unittest.TestCase):
             self.assertLessEqual(self.browser.run("return document.documentElement.scrollWidth"), width)
         self.browser.size(1280, 800)
         self.assertIn(LONG, text)
+
+
+class Sweep(unittest.TestCase):
+    """The page of a sweep, which has no timeline."""
+
+    def test_it_opens_with_its_charts_at_every_width(self):
+        page = sweep_page(run.root)
+        with Browser() as browser:
+            for width in WIDTHS:
+                browser.size(width, 800)
+                browser.open(page.as_uri())
+                browser.wait("return document.querySelector('figure[data-chart] canvas')")
+                self.assertLessEqual(browser.run("return document.documentElement.scrollWidth"), width)
+            if screenshots():
+                browser.screenshot(screenshots() / "sweep.png", whole=True)
+            methods = browser.run(TABLE, "#methods table")
+            self.assertEqual(len(methods), 3)
+            self.assertEqual(browser.errors(), [])
 
 
 class WithoutScripts(unittest.TestCase):
