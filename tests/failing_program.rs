@@ -145,8 +145,6 @@ fn names(root: &Path) -> BTreeSet<String> {
         for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
             let path = entry.path();
             match path.is_dir() && !path.is_symlink() {
-                // A file an attempt.
-                true if path.ends_with("tb") => {}
                 true => folders.push(path),
                 // And these but for their last digits.
                 false if path.parent().is_some_and(|folder| folder.ends_with("leases")) => {

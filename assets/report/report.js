@@ -610,7 +610,7 @@
     }
 
     function listen() {
-        const source = new EventSource("events");
+        const source = new EventSource(`events?after=${data.live}`);
         source.addEventListener("open", () => document.querySelector("body > .lost") && refresh());
         source.addEventListener("page", refresh);
         source.addEventListener("gone", () => lost(true));
@@ -623,7 +623,7 @@
     root.classList.add("scripted");
     setUp();
     choose(readAddress(), true);
-    if (data.live) {
+    if (data.live !== null) {
         addEventListener("pointerdown", () => (isHeld = true));
         for (const end of ["pointerup", "pointercancel"]) {
             addEventListener(end, () => {

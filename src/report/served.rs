@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::extract::{Path as PathOf, Request, State};
-use axum::http::{StatusCode, header};
+use axum::http::{StatusCode, Uri, header};
 use axum::middleware::{Next, from_fn};
 use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{Html, IntoResponse, Redirect, Response};
@@ -198,14 +198,16 @@ async fn page(State(shelf): State<Shelf>, PathOf(name): PathOf<String>) -> Respo
 }
 
 /// Says `page` whenever there is more to see; a reader that is slow misses some of them and sees the newest.
-async fn events(State(shelf): State<Shelf>, PathOf(name): PathOf<String>) -> Response {
+async fn events(State(shelf): State<Shelf>, PathOf(name): PathOf<String>, asked: Uri) -> Response {
     let Some(source) = shelf.source(&name) else {
         return no_run(&name);
     };
-    let seen = locked(&source).version();
+    // Of the page that asks: what has come since it was made is news at once.
+    let after = asked.query().and_then(|query| query.strip_prefix("after="));
+    let seen = after.and_then(|version| version.parse().ok());
+    let seen = seen.unwrap_or_else(|| locked(&source).version());
     let news = stream::unfold((source, seen), |(source, seen)| async move {
         loop {
-            tokio::time::sleep(LOOK).await;
             let looked = source.clone();
             let version = tokio::task::spawn_blocking(move || {
                 let mut source = locked(&looked);
@@ -217,6 +219,7 @@ async fn events(State(shelf): State<Shelf>, PathOf(name): PathOf<String>) -> Res
                 let news = Event::default().event("page").data(version.to_string());
                 return Some((Ok::<_, Infallible>(news), (source, version)));
             }
+            tokio::time::sleep(LOOK).await;
         }
     });
     Sse::new(news).keep_alive(KeepAlive::default()).into_response()

@@ -78,8 +78,8 @@ impl RunSource {
         self.problem.is_none() && RunEntry::read(self.feed.folder()).state.is_played()
     }
 
-    /// The page as it stands. `is_live`: it is served.
-    pub fn page(&self, is_live: bool) -> String {
+    /// The page as it stands. `is_served`: it asks for what is newer.
+    pub fn page(&self, is_served: bool) -> String {
         run_page(&RunPage {
             folder: self.feed.folder(),
             state: &self.feed.state,
@@ -87,7 +87,7 @@ impl RunSource {
             command: &self.command,
             scenario: &self.scenario,
             problem: self.problem(),
-            is_live,
+            version: is_served.then_some(self.version),
         })
     }
 }

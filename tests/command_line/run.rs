@@ -65,8 +65,7 @@ fn a_run_leaves_one_folder_with_its_whole_record() {
             "networks",
             "resolved.ron",
             "scenario.ron",
-            "status.json",
-            "tb"
+            "status.json"
         ]
     );
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("scenarios/quickstart.ron");

@@ -50,8 +50,6 @@ fn names(run: &Path) -> BTreeSet<String> {
         for entry in std::fs::read_dir(folder).expect("a folder").flatten() {
             let name = format!("{prefix}{}", entry.file_name().to_string_lossy());
             match entry.file_type().is_ok_and(|kind| kind.is_dir()) {
-                // A file an attempt.
-                true if name == "tb" => {}
                 true => collect(&entry.path(), &format!("{name}/"), names),
                 false => {
                     names.insert(name);

@@ -58,7 +58,7 @@ pub fn comparison_page(
     };
     page.section("costs", "What does it cost?", body);
     page.section("trainings", "Which trainings are these?", list(listed));
-    page.render(false)
+    page.render(None)
 }
 
 fn head(title: &str, comparison: &MethodComparison, trainings: &[MethodTraining], listed: &[ListedTraining]) -> Markup {
@@ -290,6 +290,12 @@ fn front(points: &[(f64, f64)]) -> (Vec<(f64, f64)>, f64) {
     (front, volume)
 }
 
+fn name_of(folder: &Path) -> String {
+    folder
+        .file_name()
+        .map_or_else(String::new, |name| name.to_string_lossy().into_owned())
+}
+
 fn list(listed: &[ListedTraining]) -> Markup {
     html! {
         div.scroll {
@@ -304,7 +310,7 @@ fn list(listed: &[ListedTraining]) -> Markup {
                         tr {
                             td.text { (training.name) }
                             td.text { (training.state) }
-                            td.text { a href=(training.folder.display()) { (training.folder.display()) } }
+                            td.text { a href=(training.folder.display()) { (name_of(training.folder)) } }
                             td { (last.map_or(0, |last| last.round + 1)) }
                             td { (number(last.map(|last| last.accuracy), 2)) }
                             td { (number(last.map(|last| last.param_ratio), 2)) "x" }

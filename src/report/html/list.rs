@@ -33,5 +33,5 @@ pub fn list_page(runs: &[RunEntry]) -> String {
         }
     };
     page.section("runs", "Runs", body);
-    page.render(false)
+    page.render(None)
 }

@@ -40,7 +40,12 @@ pub fn network(network: &GrownNetwork) -> Markup {
                     format!("{beside}{worth}"),
                 )
             }
-            other => ("layer", format!("{}  {}", layer.name, describe(other)), beside),
+            other => {
+                let what = describe(other);
+                // A name that says no more than that is left out.
+                let name = if what.contains(&layer.name) { "" } else { &layer.name };
+                ("layer", format!("{name} {what}").trim().to_owned(), beside)
+            }
         };
         let inset = if class == "seed" { 22.0 } else { 0.0 };
         _ = write!(

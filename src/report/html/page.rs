@@ -62,9 +62,9 @@ impl Page {
         self.sections.push(Section { id, title, body });
     }
 
-    /// The whole page. `is_live`: it is served, and asks for the newest numbers as they come.
-    pub fn render(self, is_live: bool) -> String {
-        let data = json!({ "charts": self.charts, "episodes": self.episodes, "live": is_live });
+    /// The whole page. `version`: of one that is served, and asks for what is newer.
+    pub fn render(self, version: Option<u64>) -> String {
+        let data = json!({ "charts": self.charts, "episodes": self.episodes, "live": version });
         let page = html! {
             (DOCTYPE)
             html lang="en" {

@@ -26,8 +26,8 @@ pub struct RunPage<'a> {
     pub scenario: &'a str,
     /// What kept some of its record from being read.
     pub problem: Option<&'a str>,
-    /// Whether it is served, and asks for newer numbers.
-    pub is_live: bool,
+    /// Of a page that is served, and asks for what is newer.
+    pub version: Option<u64>,
 }
 
 /// The page, whole.
@@ -69,7 +69,7 @@ pub fn run_page(run: &RunPage) -> String {
     page.section("speed", "How fast is it?", body);
     page.section("faults", "What went wrong?", faults(state));
     page.section("again", "How is it run again?", again(run));
-    page.render(run.is_live)
+    page.render(run.version)
 }
 
 fn head(run: &RunPage, name: &str) -> Markup {

@@ -131,7 +131,11 @@ impl Frame {
                 at + 4.0
             );
         }
-        for x in ticks(self.x, x_label) {
+        let is_counted = ["round", "step"].contains(&x_label);
+        let shown = ticks(self.x, x_label)
+            .into_iter()
+            .filter(|x| !is_counted || x.fract() == 0.0);
+        for x in shown {
             let at = self.across(x);
             let label = tick_label(x);
             _ = write!(
