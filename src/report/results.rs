@@ -1,6 +1,6 @@
 //! The results of a run as values: the content of its summary, for programs to read.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -72,6 +72,7 @@ pub fn run_results(live: &LiveState) -> Value {
         "env_steps_per_s": live.env_steps_per_s(),
         // Samples that were trained on.
         "samples_per_s": live.samples_per_s(),
+        "time_shares": time_shares(&live.rounds).map(BTreeMap::from),
     });
     if let Some(fields) = results.as_object_mut() {
         fields.retain(|_, value| !value.is_null());
@@ -143,6 +144,19 @@ pub(super) fn average(live: &LiveState) -> Option<Average> {
         hosts: values.len(),
         rounds: rounds.len(),
     })
+}
+
+/// What of the time of the rounds was spent on what, 0 to 1; `None` where it was not measured.
+pub(super) fn time_shares(rounds: &[RoundResult]) -> Option<[(&'static str, f64); 11]> {
+    let mut measured = rounds.iter().filter_map(|round| round.data.perf.phases_ms);
+    let mut sums = measured.next()?.named().map(|(name, time)| (name, time.0));
+    for phases in measured {
+        for ((_, sum), (_, time)) in sums.iter_mut().zip(phases.named()) {
+            *sum += time.0;
+        }
+    }
+    let whole: f64 = sums.iter().map(|(_, time)| time).sum();
+    Some(sums.map(|(name, time)| (name, time / whole)))
 }
 
 /// `None` where nothing was committed, or the host that never grew was not measured.

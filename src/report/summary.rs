@@ -364,19 +364,13 @@ fn footer(live: &LiveState, directory: &Path, width: usize) -> Option<String> {
 
 /// `train 61 %, validate 22 %, …`: where the time of the rounds went.
 fn time(rounds: &[RoundResult], width: usize) -> Option<String> {
-    let mut measured = rounds.iter().filter_map(|round| round.data.perf.phases_ms);
-    let mut sums = measured.next()?.named();
-    for phases in measured {
-        for ((_, sum), (_, time)) in sums.iter_mut().zip(phases.named()) {
-            sum.0 += time.0;
-        }
-    }
-    let whole: f64 = sums.iter().map(|(_, time)| time.0).sum();
-    let mut shares = sums.map(|(name, time)| (name, 100.0 * time.0 / whole));
+    let mut shares = results::time_shares(rounds)?;
     shares.sort_by(|(_, a), (_, b)| b.total_cmp(a));
     // Shares that are not shown as 0 %.
-    let shown = shares.iter().take(PHASES_SHOWN).filter(|(_, share)| *share >= 0.5);
-    let entries: Vec<String> = shown.map(|(name, share)| format!("{name} {share:.0} %")).collect();
+    let shown = shares.iter().take(PHASES_SHOWN).filter(|(_, share)| *share >= 0.005);
+    let entries: Vec<String> = shown
+        .map(|(name, share)| format!("{name} {:.0} %", 100.0 * share))
+        .collect();
     (!entries.is_empty()).then(|| listed("time", &entries, width))
 }
 
