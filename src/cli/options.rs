@@ -106,7 +106,7 @@ Examples:
 const REPORT_EXAMPLES: &str = "\
 Examples:
   simic-engine report latest                       report.html, which opens anywhere without a network
-  simic-engine report latest --follow              written anew while the run plays
+  simic-engine report latest --follow              written again and again while the run plays
   simic-engine report latest --http                at http://127.0.0.1:7860, up to date
   simic-engine report 20260131-1200 -o mine.html";
 const WATCH_EXAMPLES: &str = "\
@@ -588,7 +588,7 @@ pub struct ReportOptions {
     /// The file to write [default: report.html]; what is there is replaced.
     #[arg(short = 'o', long = "output", value_name = "FILE")]
     pub output: Option<PathBuf>,
-    /// Write it anew while the run plays, until it ends.
+    /// Write it again and again while the run plays, until it ends.
     #[arg(long)]
     pub follow: bool,
     /// Write nothing and show it to browsers on this machine, up to date, until Ctrl-C; without a run, the list of all.

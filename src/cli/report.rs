@@ -119,15 +119,15 @@ fn sweep_report(
 fn follow(source: &mut RunSource, output: &Path) -> Result<(), Rejection> {
     let stop = heeded_stop()?;
     print_note(format_args!(
-        "{} is written anew as the run goes on; Ctrl-C ends it",
+        "{} is written again and again while the run plays; Ctrl-C ends it",
         output.display()
     ));
     let mut written = source.version();
-    let mut goes_on = true;
-    while goes_on && !stop.is_requested() {
+    let mut is_played = true;
+    while is_played && !stop.is_requested() {
         std::thread::sleep(LOOK);
         // Asked first: what it writes last is there once it is gone.
-        goes_on = source.goes_on();
+        is_played = source.is_played();
         source.poll();
         if source.version() != written {
             written = source.version();

@@ -350,8 +350,8 @@ impl Watcher {
 
     fn type_digit(&mut self, digit: char) {
         let digit = digit.to_digit(10).unwrap_or_default();
-        let goes_on = self.typed.is_some_and(|typed| typed.elapsed() < DIGITS) && self.env < 100;
-        self.env = if goes_on { 10 * self.env + digit } else { digit };
+        let is_second = self.typed.is_some_and(|typed| typed.elapsed() < DIGITS) && self.env < 100;
+        self.env = if is_second { 10 * self.env + digit } else { digit };
         self.typed = Some(Instant::now());
     }
 
@@ -365,7 +365,7 @@ impl Watcher {
         let is_played = RunEntry::read(self.feed.folder()).state.is_played();
         let sent = is_played.then(|| send_command(self.feed.folder(), command));
         self.message = Some(match sent {
-            None => format!("nobody plays this run: it cannot be asked for: {}", command.word()),
+            None => format!("no process plays this run: it cannot be asked for: {}", command.word()),
             Some(Ok(())) => format!("asked the run for: {}", command.word()),
             Some(Err(error)) => error.to_string(),
         });

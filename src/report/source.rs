@@ -74,7 +74,7 @@ impl RunSource {
     }
 
     /// Whether more is to be expected: a process says that it plays the run.
-    pub fn goes_on(&self) -> bool {
+    pub fn is_played(&self) -> bool {
         self.problem.is_none() && RunEntry::read(self.feed.folder()).state.is_played()
     }
 

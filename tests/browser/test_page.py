@@ -68,7 +68,7 @@ class Page(unittest.TestCase):
     def plotted(self, chart):
         return self.browser.run("const at = document.querySelector(arguments[0] + ' .u-over').getBoundingClientRect(); return [at.x, at.y, at.width, at.height]", chart)
 
-    def test_it_opens_from_disk_and_asks_nobody_for_anything(self):
+    def test_it_opens_from_disk_and_asks_for_nothing_else(self):
         self.browser.wait("return document.querySelector('canvas')")
         asked = self.browser.requests()
         self.assertEqual([address.split(":")[0] for address in asked if not address.startswith("data:")], ["file"], asked)
@@ -154,7 +154,7 @@ class Page(unittest.TestCase):
         wanted = self.browser.run(REPLAY)
         self.open(address)
         self.assertEqual(self.browser.run(REPLAY), wanted)
-        self.open("#growth&episode=nobody&step=-7")
+        self.open("#growth&episode=none&step=-7")
         self.assertEqual(self.step(), 1)
         self.assertEqual(self.browser.errors(), [])
 
@@ -361,7 +361,7 @@ class News:
 
 
 class Followed(unittest.TestCase):
-    """A page that is served while its run goes on."""
+    """A page that is served while its run plays."""
 
     def test_the_newest_numbers_come_and_the_reader_stays_where_they_were(self):
         page = run.page.read_text().replace('"live":null', '"live":7')
@@ -394,7 +394,7 @@ class Followed(unittest.TestCase):
             news.close()
             browser.wait("return document.querySelector('body > .lost')")
 
-    def test_the_program_serves_a_run_that_goes_on(self):
+    def test_the_program_serves_a_run_that_plays(self):
         if "--http" not in engine("report", "--help"):
             self.skipTest("this program's report has no --http")
         playing = subprocess.Popen([PROGRAM, *QUICKSTART, "--rounds", "40", "--out", str(run.root / "played")], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)

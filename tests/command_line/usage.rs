@@ -60,6 +60,7 @@ fn the_help_of_all_commands() {
             "runs",
             "show",
             "report",
+            "watch",
             "export-tables",
             "check",
             "diff",

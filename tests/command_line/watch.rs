@@ -154,7 +154,7 @@ fn a_run_that_has_ended_is_watched_and_replayed() {
     watch.press("e");
     watch.wait_for("completed");
     watch.press("p");
-    watch.wait_for("nobody plays this run");
+    watch.wait_for("no process plays this run");
     watch.press("q");
 
     assert_eq!(watch.ended().exit_code(), 0);

@@ -59,7 +59,7 @@ fn leaving_another_process_is_one_key_and_ones_own_run_is_asked_to_stop_first() 
 }
 
 #[test]
-fn a_run_that_nobody_plays_is_not_asked_for_anything() {
+fn a_run_that_no_process_plays_is_not_asked_for_anything() {
     let folder = tempfile::tempdir().expect("a folder");
     let mut watcher = Watcher::new(folder.path(), false, None);
 
@@ -67,7 +67,7 @@ fn a_run_that_nobody_plays_is_not_asked_for_anything() {
 
     assert_eq!(
         watcher.message.as_deref(),
-        Some("nobody plays this run: it cannot be asked for: pause")
+        Some("no process plays this run: it cannot be asked for: pause")
     );
     assert_eq!(std::fs::read_dir(folder.path()).expect("it is there").count(), 0);
 }

@@ -1,4 +1,4 @@
-//! What is chosen where and when, and what comes of it: operations by round and by step of an episode, and by slot and
+//! What is chosen where and when, with what result: operations by round and by step of an episode, and by slot and
 //! blueprint how many seeds were planted and what the committed ones are worth.
 
 use std::collections::BTreeMap;

@@ -15,7 +15,7 @@ use crate::telemetry::sinks::short_duration;
 const KEYS: [(&str, &str); 12] = [
     (
         "q",
-        "leave; the run goes on (of a run that this process plays: ask it to stop)",
+        "leave; the run continues (one that this process plays: ask it to stop)",
     ),
     ("Tab, Shift-Tab", "the next, the last panel"),
     ("0-9", "choose an env; two digits in a row for those from 10 on"),
@@ -23,10 +23,10 @@ const KEYS: [(&str, &str); 12] = [
     ("/", "the log of the chosen env alone, or of all"),
     ("i", "what the run is: scenario, data, devices"),
     ("r", "replay from the beginning"),
-    ("Space", "hold the replay, and go on"),
+    ("Space", "hold the replay, and continue"),
     ("+ -", "replay faster, slower"),
     ("e", "to the end of the record, and live from there"),
-    ("p c", "pause the run or let it go on; write a checkpoint now"),
+    ("p c", "pause the run or let it continue; write a checkpoint now"),
     ("?", "this list"),
 ];
 

@@ -59,7 +59,9 @@ fn all_schedules_of_all_plugins_build_without_ambiguity() {
                 }
                 schedule.systems_len()
             });
-            assert!(systems > 0 || format!("{label:?}") == "Shutdown", "{label:?} is empty");
+            // A run without a record ends and waits without any.
+            let may_be_empty = ["Shutdown", "Paused"].contains(&format!("{label:?}").as_str());
+            assert!(systems > 0 || may_be_empty, "{label:?} is empty");
         }
     }
 }

@@ -19,7 +19,7 @@ use crate::training::TrainingPrecision;
 
 /// Folder of a run directory.
 const FOLDER: &str = "anomalies";
-/// Folders of anomalies in a run: whoever looks at more of them looks at the record.
+/// Folders of anomalies in a run: for more there is the record.
 const MOST: usize = 20;
 
 /// How much is computed in which precision, where an anomaly began.

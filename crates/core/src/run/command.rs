@@ -50,8 +50,8 @@ impl Command {
     }
 }
 
-/// Asks the run in `folder` for something, in the place of what it was asked for and has not taken yet. A run that nobody
-/// plays never takes it: the next process that plays it throws it away.
+/// Asks the run in `folder` for something, in the place of what it was asked for and has not taken yet. A run that no
+/// process plays never takes it: the next process that plays it throws it away.
 ///
 /// # Errors
 /// If the file cannot be written.
@@ -82,7 +82,7 @@ impl CommandInbox {
         inbox
     }
 
-    /// The word that was sent, if any. It is gone then, whatever it is.
+    /// The word that was sent, if any. It is gone then, a command or not.
     fn take(&self) -> Option<String> {
         // All that a step without a command costs.
         if !self.file.exists() {

@@ -13,7 +13,7 @@ fn ticks_are_round_and_lie_inside() {
 }
 
 #[test]
-fn a_range_has_a_width_whatever_it_is_made_of() {
+fn a_range_of_any_values_has_a_width() {
     assert_eq!(Range::of([]), Range { low: 0.0, high: 1.0 });
     assert_eq!(Range::of([f64::NAN, f64::INFINITY]), Range { low: 0.0, high: 1.0 });
     assert_eq!(Range::of([3.0, 3.0]), Range { low: 1.5, high: 4.5 });

@@ -25,7 +25,7 @@ struct Rule {
 
 #[derive(Clone, Copy)]
 enum State {
-    /// It holds for so many readings.
+    /// It holds for N readings.
     Pending(u32),
     /// It was told of.
     Active,

@@ -41,7 +41,7 @@ impl Terminal {
     }
 
     fn held(&self) -> MutexGuard<'_, Option<Vec<u8>>> {
-        // Whole lines, whatever has panicked.
+        // Lines are whole, also after a panic.
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
