@@ -286,7 +286,7 @@ schedules! {
             EmitStep => "record",
         }
         Checkpoint {
-            /// Obeys the command that a person has sent to the run, if any: [`take_command`](crate::run::command::take_command).
+            /// Obeys the command that a person has sent to the run, if any: [`take_command`](crate::run::take_command).
             TakeCommand => "command",
             /// Saves what anomalies are about and ends the run, where the scenario says so: [`answer_anomalies`](crate::checkpoint::anomalies::answer_anomalies).
             AnswerAnomalies => "anomalies",
