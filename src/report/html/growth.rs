@@ -7,7 +7,7 @@ use maud::{Markup, html};
 use super::chart::Chart;
 use super::page::{Page, table};
 use super::svg::{Frame, Range};
-use super::timeline::{key, lanes, legend, op_name, replayed};
+use super::timeline::{lanes, legend, op_name, replayed};
 use crate::growth::{LifecycleOp, SlotId};
 use crate::report::state::{EpisodeTrace, ModalOrder, OpCounts, ViewState};
 use crate::report::words::{cell, number, signed};
@@ -35,10 +35,9 @@ pub(super) fn timeline(state: &ViewState, page: &mut Page) -> Markup {
     highlights.extend(state.episodes.best_of_rounds.iter());
     let mut seen = BTreeSet::new();
     highlights.retain(|trace| seen.insert(trace.at.episode));
-    let replayable: BTreeSet<String> = current.iter().chain(&highlights).map(|trace| key(trace)).collect();
-    for key_of in replayable {
-        let trace = current.iter().chain(&highlights).find(|trace| key(trace) == key_of);
-        if let Some(trace) = trace.filter(|trace| !trace.steps.is_empty()) {
+    seen.clear();
+    for trace in current.iter().chain(&highlights) {
+        if seen.insert(trace.at.episode) && !trace.steps.is_empty() {
             page.episode(replayed(trace, &slots));
         }
     }

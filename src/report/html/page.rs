@@ -4,6 +4,7 @@ use maud::{DOCTYPE, Markup, PreEscaped, html};
 use serde_json::{Map, Value, json};
 
 use super::chart::Chart;
+use super::svg::is_direction;
 
 const STYLE: &str = include_str!("../../../assets/report/report.css");
 const SCRIPT: &str = include_str!("../../../assets/report/report.js");
@@ -94,16 +95,30 @@ impl Page {
                 }
             }
         };
-        page.into_string()
+        directed(&page.into_string(), |mark| format!("\\u{{{:x}}}", u32::from(mark)))
     }
 }
 
 /// JSON that no text in it can end the script element of.
 fn in_script(data: &Value) -> String {
-    data.to_string()
+    let data = data.to_string();
+    let data = data
         .replace('<', "\\u003c")
         .replace('\u{2028}', "\\u2028")
-        .replace('\u{2029}', "\\u2029")
+        .replace('\u{2029}', "\\u2029");
+    directed(&data, |mark| format!("\\u{:04x}", u32::from(mark)))
+}
+
+/// `text` with what would turn the direction of the text behind it written by its number.
+fn directed(text: &str, written: impl Fn(char) -> String) -> String {
+    let mut safe = String::with_capacity(text.len());
+    for character in text.chars() {
+        match is_direction(character) {
+            true => safe += &written(character),
+            false => safe.push(character),
+        }
+    }
+    safe
 }
 
 /// A table: columns of texts, then of numbers.
@@ -133,3 +148,6 @@ pub fn table(texts: &[&str], numbers: &[&str], rows: impl IntoIterator<Item = Ve
 pub fn tile(value: &str, meaning: &str) -> Markup {
     html! { div.tile { b { (value) } span { (meaning) } } }
 }
+
+#[cfg(test)]
+mod tests;

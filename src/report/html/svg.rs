@@ -282,7 +282,8 @@ pub fn escaped(text: &str) -> String {
     safe
 }
 
-const fn is_direction(character: char) -> bool {
+/// Whether it turns the direction of what follows.
+pub const fn is_direction(character: char) -> bool {
     matches!(character, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 

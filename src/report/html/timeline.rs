@@ -36,7 +36,7 @@ fn class_of(stage: SeedStage) -> Option<&'static str> {
 }
 
 /// What tells an episode from all others on the page.
-pub fn key(trace: &EpisodeTrace) -> String {
+fn key(trace: &EpisodeTrace) -> String {
     format!("e{}", trace.at.episode)
 }
 
