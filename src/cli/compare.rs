@@ -55,7 +55,7 @@ pub fn compare(options: &CompareOptions, context: &Context) -> Result<Outcome, R
             },
             control: options.control.clone(),
             outstanding: found.outstanding,
-            side_by_side: false,
+            is_judged: false,
         },
     );
     if let Some(folder) = &options.csv {

@@ -45,7 +45,7 @@ pub fn list(what: ListWhat, context: &Context) -> Outcome {
                     blueprint
                         .grows_in
                         .iter()
-                        .map(|form| form.topology.name())
+                        .map(|topology| topology.name())
                         .collect::<Vec<_>>()
                         .join(", "),
                     format!("{}{note}", blueprint.summary),

@@ -256,7 +256,7 @@ pub enum Command {
     /// Verify a run or a sweep: hashes, checkpoints, events, tables; and say what it can be used for.
     #[command(after_help = CHECK_EXAMPLES)]
     Check(CheckRunOptions),
-    /// Name the first field in which two runs differ: scenario, events, curves, checkpoints.
+    /// Name the first field in which two runs differ: scenario, events, checkpoints.
     #[command(after_help = DIFF_EXAMPLES)]
     Diff(DiffOptions),
     /// Play a run's policy as it is against baselines, on the same episodes.
@@ -563,9 +563,6 @@ pub struct RunsOptions {
 pub struct ShowOptions {
     /// Folder or name of a sweep; or the run's folder, its name or the beginning of it, or latest.
     pub run: PathBuf,
-    /// Show the effect of growth instead: losses and gradients around germinations and commits, by kind of seed.
-    #[arg(long)]
-    pub growth: bool,
     /// Folder in which the run is looked for [default: $SIMIC_ENGINE_RUNS or runs].
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,

@@ -17,7 +17,7 @@ use crate::record::FindRunError;
 use crate::report::ServeError;
 use crate::scenario::{Report, UnknownField};
 use crate::schema::NameError;
-use crate::sweep::{FolderError, LaunchError, PlanError, ReplicateError};
+use crate::sweep::{FolderError, LaunchError, PlanError};
 use crate::tables::TableError;
 use crate::telemetry::ReadError;
 
@@ -77,7 +77,7 @@ macro_rules! told {
 
 told! {
     String, FileError, NameError, UnknownField, DataError, NetworkError, PolicyError, FindRunError, ResumeError, FrozenPolicyError, ReadError,
-    ExportError, TableError, DiffError, FolderError, LaunchError, ReplicateError, ServeError
+    ExportError, TableError, DiffError, FolderError, LaunchError, ServeError
 }
 
 impl Rejection {

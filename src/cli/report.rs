@@ -88,7 +88,7 @@ fn sweep_report(
             criteria,
             control: None,
             outstanding: collected.trials.iter().filter(|trial| trial.result.is_none()).count(),
-            side_by_side: false,
+            is_judged: false,
         };
         MethodComparison::new(&trainings, &usual)
     });

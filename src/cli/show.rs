@@ -1,4 +1,4 @@
-//! `show`: the summary of a run again, or the effect of its growth.
+//! `show`: the summary of a run again.
 
 use std::path::Path;
 
@@ -6,7 +6,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::named::{Named, held_run};
-use super::output::{print_error, show, show_either, show_json, width};
+use super::output::{print_error, show, show_json, width};
 use super::rejection::Rejection;
 use super::{Context, Outcome, ShowOptions, sweep};
 use crate::keep::NetworkShelf;
@@ -88,12 +88,7 @@ pub fn show_run(options: &ShowOptions, context: &Context) -> Result<Outcome, Rej
             format_args!("{error}; what follows is from the events before"),
         );
     }
-    let (live, growth) = (&feed.state.live, &feed.state.growth_effects);
-    if options.growth {
-        return Ok(show_either(context.global, &growth.summaries(), || {
-            growth.table(width())
-        }));
-    }
+    let live = &feed.state.live;
     let entry = RunEntry::read(&place);
     let has_ended = matches!(
         entry.state,

@@ -10,15 +10,15 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use serde::Serialize;
 
 use super::options::{Begun, Pace, PlayOptions, SweepCommand, SweepOptions};
-use super::output::{print_error, print_note, show, show_either, width};
+use super::output::{print_note, show, show_either, width};
 use super::rejection::Rejection;
 use super::{Context, Outcome, heeded_stop};
 use crate::record::runs_root;
 use crate::report::{forecast_text, plan_table, sweep_text, write_sweep};
 use crate::scenario::Override;
 use crate::sweep::{
-    Collected, FolderError, Forecast, Plan, Planned, PlayedPoint, Results, Shard, SideBySide, SweepFolder, Trial,
-    TrialEnd, WorkOptions, plan, try_again, try_misplaced_again, work,
+    Collected, FolderError, Forecast, Plan, Planned, Results, Shard, SweepFolder, Trial, TrialEnd, WorkOptions, plan,
+    try_again, try_misplaced_again, work,
 };
 use launch::launch;
 use status::status;
@@ -56,7 +56,6 @@ pub fn sweep(options: &SweepOptions, context: &Context) -> Result<Outcome, Rejec
             let (folder, plan) = open(begun)?;
             collect(&folder, &plan, context)
         }
-        SweepCommand::SideBySide { sweep, replicate } => side_by_side(sweep, *replicate, context),
         SweepCommand::Retry { begun, trials } => retry(begun, trials),
     }
 }
@@ -223,47 +222,6 @@ pub(super) fn show_results(folder: &SweepFolder, plan: &Plan, context: &Context)
     }))
 }
 
-/// Plays a replicate, all of its points in this process.
-fn side_by_side(sweep: &Path, replicate: u32, context: &Context) -> Result<Outcome, Rejection> {
-    let (folder, plan) = SweepFolder::open(sweep, None)?;
-    let stop = heeded_stop()?;
-    let player = SideBySide {
-        folder: &folder,
-        plan: &plan,
-        catalog: &context.catalog,
-        extension: context.extension,
-        threads: context.threads(),
-        log: context.log.clone(),
-        ends_at: context.global.ends_at.clone(),
-    };
-    let played = player.play(replicate, &stop)?;
-    let mut outcome = Outcome::Done;
-    for PlayedPoint {
-        trial,
-        report,
-        requires_record,
-    } in &played
-    {
-        let Some(report) = report else { continue };
-        if let Some(failure) = &report.failure {
-            print_error(context.global, format_args!("{}: {failure}", trial.label()));
-        }
-        for gap in &report.gaps {
-            print_note(format_args!(
-                "{}: the record is missing something: {gap}",
-                trial.label()
-            ));
-        }
-        // The others were stopped by the one that failed.
-        outcome = match Outcome::of_run(report, *requires_record) {
-            Outcome::Stopped(request) => outcome.unless_done(Outcome::Stopped(request)),
-            Outcome::Done => outcome,
-            ended => ended,
-        };
-    }
-    Ok(outcome)
-}
-
 /// How a command ends when nothing is left to play: the same one again would play nothing.
 fn ended(has_failure: bool, folder: &SweepFolder) -> Outcome {
     if !has_failure {
@@ -293,16 +251,9 @@ fn retry(begun: &Begun, ids: &[String]) -> Result<Outcome, Rejection> {
             _ => return Err(format!("{} trials begin with {id}; write more of it", found.len()).into()),
         }
     }
-    // What was played as one is tried again as one.
     let is_chosen = |trial: &&Trial| ids.is_empty() || ids.iter().any(|id| trial.id.starts_with(id.as_str()));
-    let groups = plan.groups();
-    let chosen = groups.iter().filter(|group| group.iter().any(is_chosen));
     let mut count = 0;
-    // The first of a group last: its lease claims the group.
-    for trial in chosen
-        .flat_map(|group| group.iter().rev())
-        .filter(|trial| has_failed(trial))
-    {
+    for trial in plan.trials.iter().filter(is_chosen).filter(has_failed) {
         try_again(&folder, &trial.id, &results).map_err(Rejection::failed)?;
         count += 1;
     }

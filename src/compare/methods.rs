@@ -34,9 +34,9 @@ pub struct ComparisonPlan {
     pub control: Option<String>,
     /// Trainings that are declared and have neither ended nor failed for good.
     pub outstanding: usize,
-    /// Methods were played side by side, a training of each under every seed: what is left out of one is left out of all,
-    /// and unequal budgets forbid a verdict.
-    pub side_by_side: bool,
+    /// A judge compares the points of a sweep, a training of each under every seed: what is left out of one is left out of
+    /// all, and unequal budgets forbid a verdict.
+    pub is_judged: bool,
 }
 
 /// The score of one training.
@@ -123,7 +123,7 @@ pub struct MethodComparison {
     pub differences: Vec<MethodDifference>,
     /// What is not in the numbers.
     pub left_out: Vec<LeftOut>,
-    /// Why nothing may be concluded of methods that were played side by side.
+    /// Why nothing may be concluded of judged methods.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub objections: Vec<String>,
     /// What readers of the numbers should know.
@@ -142,7 +142,7 @@ impl MethodComparison {
         let mut sound: BTreeMap<&str, ByTask> = BTreeMap::new();
         let unsound: BTreeMap<u64, &str> = trainings
             .iter()
-            .filter(|training| plan.side_by_side && unfit(&training.record, metric).is_some())
+            .filter(|training| plan.is_judged && unfit(&training.record, metric).is_some())
             .map(|training| (training.record.seed.0, training.method.as_str()))
             .collect();
         for MethodTraining { method, record } in trainings {
@@ -189,11 +189,7 @@ impl MethodComparison {
             .collect();
         let tasks: Vec<&str> = tasks.into_iter().collect();
         let mut differences = differences(&arms, &tasks, plan);
-        let objections = if plan.side_by_side {
-            objections(&arms)
-        } else {
-            Vec::new()
-        };
+        let objections = if plan.is_judged { objections(&arms) } else { Vec::new() };
         if !objections.is_empty() {
             differences.iter_mut().for_each(|difference| difference.verdict = None);
         }
@@ -450,7 +446,7 @@ fn notes(arms: &[Arm], plan: &ComparisonPlan, left_out: &[LeftOut]) -> Vec<Strin
     if records().any(|record| record.is_evaluated) && records().any(|record| !record.is_evaluated) {
         notes.push("some trainings were evaluated and others were not: their scores are not of one kind".into());
     }
-    if plan.side_by_side && records().any(|record| record.scales_loss) {
+    if plan.is_judged && records().any(|record| record.scales_loss) {
         notes.push(
             "scaler_confound: each training scaled its fp16 losses by its own factor, which differs between methods"
                 .into(),

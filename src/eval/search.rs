@@ -79,7 +79,7 @@ fn growable(experiment: &Experiment, known: &[BlueprintEntry]) -> Vec<String> {
     let topology = experiment.task.data.topology();
     let selectable = known
         .iter()
-        .filter(|blueprint| blueprint.selectable && blueprint.inits_in(topology).is_some());
+        .filter(|blueprint| blueprint.selectable && blueprint.grows_in.contains(&topology));
     selectable
         .map(|blueprint| blueprint.name.clone())
         .filter(is_allowed)

@@ -5,7 +5,6 @@
 
 mod checkpoints;
 mod walk;
-mod curves;
 mod events;
 
 use std::fmt;
@@ -29,22 +28,19 @@ pub enum DiffKind {
     Scenario,
     /// `events.jsonl`.
     Events,
-    /// The results of each round.
-    Curves,
     /// Those that both runs have after equal rounds.
     Checkpoints,
 }
 
 impl DiffKind {
     /// All of them, in order.
-    pub const ALL: [Self; 4] = [Self::Scenario, Self::Events, Self::Curves, Self::Checkpoints];
+    pub const ALL: [Self; 3] = [Self::Scenario, Self::Events, Self::Checkpoints];
 
     /// As in JSON, and what is counted of it.
     const fn words(self) -> [&'static str; 2] {
         match self {
             Self::Scenario => ["scenario", "fields"],
             Self::Events => ["events", "events"],
-            Self::Curves => ["curves", "rounds"],
             Self::Checkpoints => ["checkpoints", "files"],
         }
     }
@@ -182,7 +178,7 @@ impl fmt::Display for Difference {
 pub struct Compared {
     /// What.
     pub kind: DiffKind,
-    /// Fields, events, rounds or files that both runs have.
+    /// Fields, events or files that both runs have.
     pub count: usize,
 }
 
@@ -297,7 +293,6 @@ pub fn diff(left: &Path, right: &Path, kinds: &[DiffKind], extent: Extent) -> Re
         let compare = match kind {
             DiffKind::Scenario => compare_scenarios,
             DiffKind::Events => events::compare,
-            DiffKind::Curves => curves::compare,
             DiffKind::Checkpoints => checkpoints::compare,
         };
         let count = compare([left, right], &mut found)?;

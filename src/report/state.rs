@@ -9,7 +9,6 @@ mod feed;
 
 use std::collections::VecDeque;
 
-use super::growth::GrowthEffects;
 use super::thinned::Thinned;
 use crate::telemetry::sinks::event_line;
 use crate::telemetry::{Event, LearnerUpdate, LiveState, Payload, Severity, Timestamp};
@@ -51,8 +50,6 @@ pub struct ViewState {
     pub updates: Thinned<(u32, LearnerUpdate)>,
     /// What detectors have found.
     pub anomalies: Anomalies,
-    /// What growth did to losses and gradients.
-    pub growth_effects: GrowthEffects,
     /// The newest events that people read, the newest last.
     pub log: VecDeque<LogLine>,
 }
@@ -65,7 +62,6 @@ impl Default for ViewState {
             choices: Choices::default(),
             updates: Thinned::new(UPDATES),
             anomalies: Anomalies::default(),
-            growth_effects: GrowthEffects::default(),
             log: VecDeque::new(),
         }
     }
@@ -85,7 +81,6 @@ impl ViewState {
                     self.choices.take(trace);
                 }
             }
-            Payload::GrowthEffect(effect) => self.growth_effects.take(effect.clone()),
             Payload::LearnerUpdate(update) => {
                 let round = event.round.unwrap_or_default();
                 self.updates.push((round, update.clone()));

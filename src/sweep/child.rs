@@ -19,8 +19,8 @@ const MIB: u64 = 1 << 20;
 
 /// How an attempt at a trial ended.
 pub enum Attempt {
-    /// The results of each trial that was played, in their order.
-    Done(Vec<TrainingRecord>),
+    /// What was trained.
+    Done(Box<TrainingRecord>),
     /// The machine did not let it play: its process was killed, as systems do when memory runs out.
     SetBack {
         /// How.
@@ -57,8 +57,7 @@ pub struct Limits {
 }
 
 /// The arguments that play a trial from where it stands up to the end of `segment`: `run` where nothing of it has lasted,
-/// else `resume`. What a process that was killed at once has left is set aside. Of a judged sweep they play the whole
-/// replicate of the trial. Once the file `fence` is there the trial is another worker's, and the process ends.
+/// else `resume`. What a process that was killed at once has left is set aside. Once the file `fence` is there the trial is another worker's, and the process ends.
 ///
 /// # Errors
 /// A folder that cannot be read or set aside.
@@ -70,21 +69,6 @@ pub fn arguments(
     (threads, fence): (usize, &Path),
 ) -> Result<Vec<String>, FileError> {
     let path = |path: &Path| path.to_string_lossy().into_owned();
-    if plan.sweep.judge.is_some() {
-        let (folder, replicate, threads) = (path(sweep.path()), trial.replicate.to_string(), threads.to_string());
-        let words = [
-            "sweep",
-            "side-by-side",
-            &folder,
-            &replicate,
-            "--threads",
-            &threads,
-            "--ends-with-input",
-            "--ends-at",
-            &path(fence),
-        ];
-        return Ok(words.map(String::from).to_vec());
-    }
     let directory = sweep.trial(&trial.id);
     let has_begun = directory.try_exists().at(&directory)?;
     // Of a checkpoint that is damaged `resume` says what is wrong with it.
@@ -119,7 +103,7 @@ pub fn arguments(
 }
 
 /// Moves a run of which nothing has lasted to `ID.discarded-N`.
-pub(super) fn set_aside(trials: &Path, id: &str) -> Result<(), FileError> {
+fn set_aside(trials: &Path, id: &str) -> Result<(), FileError> {
     let directory = trials.join(id);
     let place = (1_u32..)
         .map(|n| trials.join(format!("{id}.discarded-{n}")))

@@ -97,7 +97,7 @@ impl Collected {
                 },
                 control: judge.control.clone(),
                 outstanding: self.trials.iter().filter(|trial| trial.result.is_none()).count(),
-                side_by_side: true,
+                is_judged: true,
             };
             MethodComparison::new(&trainings, &plan)
         });

@@ -43,8 +43,7 @@ section! {
         /// What is played with the controller that came out of each training. None: the last rounds of the training are
         /// its score.
         evaluation: Option<Evaluation>;
-        /// How the points are compared once all of them are played. The trainings of a replicate, one of each point, are then
-        /// played side by side, step by step in one process. None: `compare` does.
+        /// How the points are compared once all of them are played. None: `compare` does.
         judge: Option<Judge>;
         /// Words that all trials can be found by.
         tags: Vec<String>;

@@ -133,7 +133,7 @@ impl Launch<'_> {
 
     /// Tasks of the job array.
     pub fn tasks(&self) -> usize {
-        let of_use = self.plan.groups().len().div_ceil(self.parallel).clamp(1, MOST_TASKS);
+        let of_use = self.plan.trials.len().div_ceil(self.parallel).clamp(1, MOST_TASKS);
         self.workers.unwrap_or(of_use)
     }
 
@@ -143,7 +143,7 @@ impl Launch<'_> {
             memory_mib,
             time_limit_s,
             ..
-        } = self.plan.budget_of_group();
+        } = self.plan.sweep.budget;
         let tasks = self.tasks();
         let parallel = self.parallel;
         let folder = self.folder.path();
@@ -168,7 +168,7 @@ impl Launch<'_> {
             option(format!("--mem={}M", memory * parallel as u64 + WORKER_MIB));
         }
         if let Some(limit) = time_limit_s {
-            let one_after_another = self.plan.groups().len().div_ceil(tasks).div_ceil(parallel);
+            let one_after_another = self.plan.trials.len().div_ceil(tasks).div_ceil(parallel);
             option(format!(
                 "--time={}",
                 (limit * one_after_another as u64).div_ceil(60) + 1
@@ -215,7 +215,7 @@ impl Launch<'_> {
     pub fn driver_command(&self, cluster: Cluster) -> Option<Vec<String>> {
         let (name, _) = driver(cluster)?;
         let text = |path: &Path| path.to_string_lossy().into_owned();
-        let budget = self.plan.budget_of_group();
+        let budget = self.plan.sweep.budget;
         let mut words = vec![
             text(&self.folder.file(name)),
             "--program".into(),

@@ -4,7 +4,7 @@
 //! ```text
 //! sweep.ron ──file──► axes ──space──► points ──plan──► trials ──folder──► SWEEP/plan.json
 //! launch: Slurm | Ray | HyperQueue ──► workers
-//! worker: state (leases, results) ──► a free trial ──lease──► child process: run | resume | side_by_side ──► outcome ──► collect
+//! worker: state (leases, results) ──► a free trial ──lease──► child process: run | resume ──► outcome ──► collect
 //! ```
 
 mod file;
@@ -21,8 +21,6 @@ mod outcome;
 mod collect;
 mod state;
 mod child;
-mod together;
-mod side_by_side;
 mod tidy;
 mod player;
 mod worker;
@@ -45,6 +43,5 @@ pub use place::{Place, Shelf};
 pub use plan::{Plan, PlanError, Planned, QUICKSTART, Trial, plan};
 pub use player::{Player, WorkError};
 pub use process::Worker;
-pub use side_by_side::{PlayedPoint, ReplicateError, SideBySide};
 pub use state::{Segment, SweepState, TrialState};
 pub use worker::{Shard, WorkOptions, WorkerEvent, work};

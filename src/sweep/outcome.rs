@@ -229,32 +229,22 @@ fn is_damaged(error: &FileError) -> bool {
     matches!(error.source.kind(), ErrorKind::InvalidData | ErrorKind::UnexpectedEof)
 }
 
-/// Sets results and scores at rungs aside that are damaged, with those of the trials that are played as one with theirs: the
-/// runs give them again.
+/// Sets results and scores at rungs aside that are damaged: the runs give them again.
 ///
 /// # Errors
 /// A file that can be neither read nor renamed.
 pub fn set_damaged_aside(place: &dyn Place, plan: &Plan) -> Result<(), FileError> {
     let results = Results::read(place)?;
-    for group in plan.groups() {
-        let ended = group
-            .iter()
-            .filter_map(|trial| Some((&trial.id, results.end(&trial.id)?)));
-        let ended: Vec<(&String, TrialEnd)> = ended.collect();
-        let mut damaged = false;
-        for (id, end) in &ended {
-            damaged |= read_sound(place, id, *end)?.is_none();
-        }
-        // The first stands for all: without its result all are to do.
-        for (id, end) in ended.into_iter().filter(|_| damaged) {
+    for id in plan.trials.iter().map(|trial| &trial.id) {
+        if let Some(end) = results.end(id)
+            && read_sound(place, id, end)?.is_none()
+        {
             put_aside(place, id, &result_name(id, end))?;
         }
-        for trial in &group {
-            for &rung in results.rungs.get(&trial.id).into_iter().flatten() {
-                match read_rung(place, &trial.id, rung) {
-                    Err(error) if is_damaged(&error) => put_aside(place, &trial.id, &rung_name(&trial.id, rung))?,
-                    read => _ = read?,
-                }
+        for &rung in results.rungs.get(id).into_iter().flatten() {
+            match read_rung(place, id, rung) {
+                Err(error) if is_damaged(&error) => put_aside(place, id, &rung_name(id, rung))?,
+                read => _ = read?,
             }
         }
     }
@@ -268,8 +258,7 @@ pub fn set_damaged_aside(place: &dyn Place, plan: &Plan) -> Result<(), FileError
 pub fn try_misplaced_again(place: &dyn Place, plan: &Plan) -> Result<usize, FileError> {
     let results = Results::read(place)?;
     let mut count = 0;
-    // The first of a group last: it stands for all.
-    for trial in plan.trials.iter().rev() {
+    for trial in &plan.trials {
         let failed = results.end(&trial.id).filter(|end| *end == TrialEnd::Failed);
         let failed = failed
             .map(|end| read_sound(place, &trial.id, end))

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
-use super::file::{Budget, Judge, Setting, SweepFile};
+use super::file::{Judge, Setting, SweepFile};
 use super::space::{Findings, Point, points};
 use crate::engine::{Prepared, SetupError, check_memory, read_text};
 use crate::record::{Machine, RunDirectoryError, ScenarioFile, scenario_folder};
@@ -26,8 +26,6 @@ const NAME: &str = "name";
 const FORMAT: u32 = 2;
 /// Digits of a trial's hash that make its id.
 const ID_DIGITS: usize = 16;
-/// Of a run that is played side by side with others.
-const FEWEST_CHECKPOINTS: u32 = 2;
 /// Differences, or broken trials, that are shown; the others are counted.
 const SHOWN: usize = 10;
 
@@ -156,8 +154,7 @@ pub fn plan(path: &Path, overrides: &[Override], catalog: &Catalog) -> Result<Pl
         })
         .collect();
     let seed = base.seed(&shared, catalog)?;
-    let together = sweep.budget.parallel * if sweep.judge.is_some() { points.len() } else { 1 };
-    let resolve = |draft: &Draft| draft.resolve(&base, seed, sweep, together, catalog);
+    let resolve = |draft: &Draft| draft.resolve(&base, seed, sweep, catalog);
     let resolved = sound(drafts.par_iter().map(resolve).collect())?;
     let gpus = resolved.iter().map(|resolved| resolved.gpus).max().unwrap_or(0);
     let env_steps = resolved.iter().map(|resolved| resolved.env_steps).sum();
@@ -242,14 +239,7 @@ struct Draft<'a> {
 }
 
 impl Draft<'_> {
-    fn resolve(
-        &self,
-        base: &Base,
-        seed: u64,
-        sweep: &SweepFile,
-        together: usize,
-        catalog: &Catalog,
-    ) -> Result<Resolved, Vec<String>> {
+    fn resolve(&self, base: &Base, seed: u64, sweep: &SweepFile, catalog: &Catalog) -> Result<Resolved, Vec<String>> {
         let seed = seed.wrapping_add(self.replicate.into());
         let mut overrides = self.shared.to_vec();
         let own = self.point.settings.iter().zip(&self.point.places);
@@ -257,7 +247,7 @@ impl Draft<'_> {
         let shown = format!("replicate {}: {SEED}={seed}", self.replicate);
         overrides.push(Override::argument(shown, SEED, seed.to_string()));
         let prepared = base.load(&overrides, catalog).map_err(problems_of)?;
-        check_budget(&prepared, sweep.budget.memory_mib, together).map_err(problems_of)?;
+        check_budget(&prepared, sweep.budget.memory_mib, sweep.budget.parallel).map_err(problems_of)?;
         if let Some(judge) = &sweep.judge {
             check_judged(&prepared, judge).map_err(|message| vec![message])?;
         }
@@ -370,20 +360,13 @@ fn check_judge(sweep: &SweepFile, points: &[Point]) -> Findings {
     findings
 }
 
-/// What a judge requires of every trial: equal budgets for all results, and checkpoints that all points share.
+/// What a judge requires of every trial: equal budgets for all results.
 fn check_judged(prepared: &Prepared, judge: &Judge) -> Result<(), String> {
     let Loaded { scenario, task, .. } = &prepared.loaded;
     let run = &scenario.run;
     let sizes = task.data.part_sizes(&task.split);
     if run.early_stop.is_some() || run.run_early_stop.is_some() {
         return Err("judged points have equal budgets; leave run.early_stop and run.run_early_stop out".into());
-    }
-    if run.keep_last < FEWEST_CHECKPOINTS {
-        return Err(format!(
-            "run.keep_last: {}; points that are played side by side are at most one round apart, and resume from a checkpoint \
-             that all have: write at least {FEWEST_CHECKPOINTS}",
-            run.keep_last
-        ));
     }
     if judge.metric.reads_test_part() && sizes.is_some_and(|sizes| sizes.test == 0) {
         let metric = judge.metric.name();
@@ -540,41 +523,6 @@ impl Plan {
         self.trials
             .iter()
             .find(|trial| !is_id(trial) || !seen.insert(&trial.id))
-    }
-
-    /// The trials that are played as one, the first of which stands for all in leases: the points of a replicate where a
-    /// judge compares them, else each trial alone.
-    pub fn groups(&self) -> Vec<Vec<&Trial>> {
-        if self.sweep.judge.is_none() {
-            return self.trials.iter().map(|trial| vec![trial]).collect();
-        }
-        let mut groups: BTreeMap<u32, Vec<&Trial>> = BTreeMap::new();
-        for trial in &self.trials {
-            groups.entry(trial.replicate).or_default().push(trial);
-        }
-        groups.into_values().collect()
-    }
-
-    /// The budget of a group: that of each of its trials, taken together.
-    pub fn budget_of_group(&self) -> Budget {
-        let size = self.groups().first().map_or(1, Vec::len) as u64;
-        let budget = self.sweep.budget;
-        Budget {
-            memory_mib: budget.memory_mib.map(|mib| mib.saturating_mul(size)),
-            time_limit_s: budget.time_limit_s.map(|seconds| seconds.saturating_mul(size)),
-            ..budget
-        }
-    }
-
-    /// The first trial of the group of a trial.
-    pub fn leader<'a>(&'a self, trial: &'a Trial) -> &'a Trial {
-        let is_first = |other: &&Trial| other.replicate == trial.replicate;
-        let first = self
-            .sweep
-            .judge
-            .as_ref()
-            .and_then(|_| self.trials.iter().find(is_first));
-        first.unwrap_or(trial)
     }
 
     /// The trial of that id.

@@ -46,11 +46,11 @@ pub enum WorkError {
 
 /// Plays trials that a worker holds the leases of.
 pub trait Player: Sync {
-    /// Plays a segment of a group of trials, for as long as the lease can be renewed.
+    /// Plays a segment of a trial, for as long as the lease can be renewed.
     ///
     /// # Errors
-    /// What is left of the trials, or the lease, cannot be read or written.
-    fn play(&self, group: &[&Trial], segment: Segment, lease: &mut Lease) -> Result<Attempt, WorkError>;
+    /// What is left of the trial, or the lease, cannot be read or written.
+    fn play(&self, trial: &Trial, segment: Segment, lease: &mut Lease) -> Result<Attempt, WorkError>;
 
     /// The newest checkpoint of a trial, if one can be read.
     fn newest_checkpoint(&self, trial: &Trial) -> Option<CheckpointId>;
@@ -75,14 +75,13 @@ pub struct Processes<'a> {
 }
 
 impl Player for Processes<'_> {
-    fn play(&self, group: &[&Trial], segment: Segment, lease: &mut Lease) -> Result<Attempt, WorkError> {
+    fn play(&self, trial: &Trial, segment: Segment, lease: &mut Lease) -> Result<Attempt, WorkError> {
         let waited = Instant::now();
-        let is_played = || group.iter().any(|trial| child::is_played(self.folder, trial));
-        while is_played() && waited.elapsed() < ORPHANS {
+        while child::is_played(self.folder, trial) && waited.elapsed() < ORPHANS {
             std::thread::sleep(PAUSE);
         }
         let fence = self.folder.path_of(Shelf::Leases, &lease.successor());
-        let arguments = child::arguments(self.folder, self.plan, group[0], segment, (self.threads, &fence));
+        let arguments = child::arguments(self.folder, self.plan, trial, segment, (self.threads, &fence));
         let arguments = match arguments {
             Ok(arguments) => arguments,
             Err(error) => {
@@ -90,31 +89,27 @@ impl Player for Processes<'_> {
                 return Ok(Attempt::SetBack { reason });
             }
         };
-        if let Some(ended) = self.run(group[0], &arguments, lease)? {
+        if let Some(ended) = self.run(trial, &arguments, lease)? {
             return Ok(ended);
         }
-        let mut trainings = Vec::with_capacity(group.len());
-        for trial in group {
-            let directory = self.folder.trial(&trial.id);
-            if let Some(reason) = unplanned(&directory, trial)? {
-                return Ok(Attempt::Failed {
-                    reason,
-                    timed_out: false,
-                    is_final: true,
-                });
-            }
-            let mut training = TrainingRecord::of_run(&directory)?;
-            if let (Some(evaluation), true) = (&self.plan.sweep.evaluation, segment.is_last) {
-                let place = directory.join("evaluation.json");
-                let arguments = evaluation.arguments(&directory, &place, self.threads);
-                if let Some(ended) = self.run(trial, &arguments, lease)? {
-                    return Ok(ended);
-                }
-                training.evaluated(read_episodes(&place)?);
-            }
-            trainings.push(training);
+        let directory = self.folder.trial(&trial.id);
+        if let Some(reason) = unplanned(&directory, trial)? {
+            return Ok(Attempt::Failed {
+                reason,
+                timed_out: false,
+                is_final: true,
+            });
         }
-        Ok(Attempt::Done(trainings))
+        let mut training = TrainingRecord::of_run(&directory)?;
+        if let (Some(evaluation), true) = (&self.plan.sweep.evaluation, segment.is_last) {
+            let place = directory.join("evaluation.json");
+            let arguments = evaluation.arguments(&directory, &place, self.threads);
+            if let Some(ended) = self.run(trial, &arguments, lease)? {
+                return Ok(ended);
+            }
+            training.evaluated(read_episodes(&place)?);
+        }
+        Ok(Attempt::Done(Box::new(training)))
     }
 
     fn newest_checkpoint(&self, trial: &Trial) -> Option<CheckpointId> {
@@ -130,7 +125,7 @@ impl Player for Processes<'_> {
 impl Processes<'_> {
     fn run(&self, trial: &Trial, arguments: &[String], lease: &mut Lease) -> Result<Option<Attempt>, WorkError> {
         let limits = Limits {
-            budget: self.plan.budget_of_group(),
+            budget: self.plan.sweep.budget,
             played_s: lease.content.played_s,
         };
         let mut renewed = Instant::now();

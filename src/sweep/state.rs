@@ -148,8 +148,7 @@ impl<'a> SweepState<'a> {
         if let Some(end) = self.results.end(&trial.id) {
             return Ok(TrialState::Ended(end));
         }
-        // Trials that are played side by side have one lease, that of the first.
-        if let Holder::Playing(lease) = self.leases.holder(&self.plan.leader(trial).id)? {
+        if let Holder::Playing(lease) = self.leases.holder(&trial.id)? {
             return Ok(TrialState::Playing(lease.worker.name()));
         }
         Ok(match self.next_segment(trial) {

@@ -123,32 +123,20 @@ pub(super) struct Worker<'a> {
     options: &'a WorkOptions,
     stop: &'a StopSignal,
     tell: &'a (dyn Fn(WorkerEvent) + Sync),
-    /// Groups of trials in the order in which they are looked for.
-    order: Vec<Group<'a>>,
+    /// Trials in the order in which they are looked for.
+    order: Vec<&'a Trial>,
     /// One thread at a time looks for a trial, and all of them use what it has seen.
     look: Mutex<Option<Look<'a>>>,
     /// Trials that the place did not let play since one was played.
     misplaced: AtomicU32,
 }
 
-/// Trials that are played as one, under the lease of the first: its result is the last to be written.
-type Group<'a> = Vec<&'a Trial>;
-
 /// The worker's own part, then what it can help with.
-fn order<'a>(plan: &'a Plan, options: &WorkOptions) -> Vec<Group<'a>> {
-    let is_meant = |group: &Group| {
-        options
-            .only
-            .as_ref()
-            .is_none_or(|only| group.iter().any(|trial| *only == trial.id))
-    };
-    let meant = plan
-        .groups()
-        .into_iter()
-        .enumerate()
-        .filter(|(_, group)| is_meant(group));
+fn order<'a>(plan: &'a Plan, options: &WorkOptions) -> Vec<&'a Trial> {
+    let is_meant = |trial: &Trial| options.only.as_ref().is_none_or(|only| *only == trial.id);
+    let meant = plan.trials.iter().enumerate().filter(|(_, trial)| is_meant(trial));
     let (own, others): (Vec<_>, Vec<_>) = meant.partition(|(index, _)| options.shard.holds(*index));
-    own.into_iter().chain(others).map(|(_, group)| group).collect()
+    own.into_iter().chain(others).map(|(_, trial)| trial).collect()
 }
 
 /// What was seen of the folder at once: the threads of a worker go through it together, each trial once. What others have
@@ -169,9 +157,9 @@ enum Next<'a> {
     Over,
 }
 
-/// A segment of a group of trials that this worker holds.
+/// A segment of a trial that this worker holds.
 struct Task<'a> {
-    group: Group<'a>,
+    trial: &'a Trial,
     segment: Segment,
     lease: Lease<'a>,
     /// How often it may fail for good.
@@ -205,7 +193,7 @@ impl<'a> Worker<'a> {
         while !self.stop.is_requested() {
             match self.next()? {
                 Next::Play(task) => {
-                    let trial = task.group[0];
+                    let trial = task.trial;
                     if let Some(reason) = self.play(*task)? {
                         self.wait_for_the_place(trial, reason)?;
                     }
@@ -241,8 +229,7 @@ impl<'a> Worker<'a> {
         if look.state.is_called_off() {
             return Ok(Next::Over);
         }
-        while let Some(group) = self.order.get(look.seen) {
-            let trial = group[0];
+        while let Some(&trial) = self.order.get(look.seen) {
             look.seen += 1;
             let state = look.state.of(trial)?;
             match state {
@@ -253,7 +240,7 @@ impl<'a> Worker<'a> {
                     Some(lease) if is_still_to_do(self.place, &trial.id, segment.rung)? => {
                         let retried = look.state.results.retried(&trial.id);
                         return Ok(Next::Play(Box::new(Task {
-                            group: group.clone(),
+                            trial,
                             segment,
                             lease,
                             chances: (retried + 1) * (self.plan.sweep.budget.retries + 1),
@@ -317,40 +304,34 @@ impl<'a> Worker<'a> {
     /// Plays a segment, as often as it may fail; the lease is let go at the end. Why, if the place did not let it play.
     fn play(&self, task: Task) -> Result<Option<String>, WorkError> {
         let Task {
-            group,
+            trial,
             segment,
             mut lease,
             chances,
         } = task;
-        let trial = group[0];
-        for trial in &group {
-            (self.tell)(WorkerEvent::Begun(trial));
-        }
+        (self.tell)(WorkerEvent::Begun(trial));
         let mut misplaced = None;
         loop {
             let began = self.place.elapsed();
-            let ended = self.player.play(&group, segment, &mut lease)?;
+            let ended = self.player.play(trial, segment, &mut lease)?;
             lease.content.played_s += (self.place.elapsed() - began).as_secs_f64();
-            let result = |end| TrialResult::new(end, lease.attempt(), lease.content.played_s / group.len() as f64);
+            let result = |end| TrialResult::new(end, lease.attempt(), lease.content.played_s);
             if matches!(ended, Attempt::Done(_)) {
                 self.misplaced.store(0, Ordering::Relaxed);
             }
             let (reason, end, pause) = match ended {
-                Attempt::Done(trainings) if segment.is_last => {
-                    for (trial, training) in group.iter().zip(trainings).rev() {
-                        let training = Some(training);
-                        self.end(
-                            trial,
-                            &TrialResult {
-                                training,
-                                ..result(TrialEnd::Done)
-                            },
-                        )?;
-                    }
+                Attempt::Done(training) if segment.is_last => {
+                    let training = Some(*training);
+                    self.end(
+                        trial,
+                        &TrialResult {
+                            training,
+                            ..result(TrialEnd::Done)
+                        },
+                    )?;
                     break;
                 }
-                Attempt::Done(trainings) => {
-                    let training = &trainings[0];
+                Attempt::Done(training) => {
                     let score = training.rolling_accuracy().unwrap_or(f64::NEG_INFINITY);
                     write_rung(self.place, &trial.id, segment.rung, score)?;
                     (self.tell)(WorkerEvent::Scored(trial, segment, score));
@@ -389,21 +370,14 @@ impl<'a> Worker<'a> {
                 }
                 break;
             }
-            let result = TrialResult::new(
-                TrialEnd::Failed,
-                lease.attempt(),
-                lease.content.played_s / group.len() as f64,
-            );
-            for trial in group.iter().rev() {
-                let result = TrialResult {
-                    reason: Some(reason.clone()),
-                    timed_out: end == Failed::InTime,
-                    by_place: end == Failed::ByPlace,
-                    training: self.player.training(trial).ok(),
-                    ..result.clone()
-                };
-                self.end(trial, &result)?;
-            }
+            let result = TrialResult {
+                reason: Some(reason),
+                timed_out: end == Failed::InTime,
+                by_place: end == Failed::ByPlace,
+                training: self.player.training(trial).ok(),
+                ..TrialResult::new(TrialEnd::Failed, lease.attempt(), lease.content.played_s)
+            };
+            self.end(trial, &result)?;
             break;
         }
         // What was played counts for any worker that continues it.

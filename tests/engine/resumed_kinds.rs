@@ -379,14 +379,7 @@ fn every_blueprint_and_birth_resumes_as_it_was() {
             ])"#
         );
     };
-    let seed_init = cases(&["zero_gain", "zero_output", "gradmax", "statistics"], |case, init| {
-        plants(case, "conv_light");
-        case.lifecycle = format!("blueprints: (conv_light: (init: {init}))");
-    });
-    cases(&blueprints, plants)
-        .iter()
-        .chain(&seed_init)
-        .for_each(Case::holds);
+    cases(&blueprints, plants).iter().for_each(Case::holds);
 }
 
 #[test]

@@ -80,19 +80,12 @@ fn options_of_blueprints_are_checked_alone_and_with_what_may_grow() {
     lifecycle: (blueprints: (
         attention: (reduction: 0),
         bottleneck: (reductoin: 2),
-        conv_lite: (init: gradmax),
-        norm: (init: gradmaks),
+        lara: (rank: 4),
+        norm: (init: gradmax),
     )),
 )"#,
         &[]
     ));
-    insta::assert_snapshot!(problems_of(
-        r#"(
-    lifecycle: (seed_init: zero_output, blueprints: (norm: (init: Some(statistics)))),
-)"#,
-        &[]
-    ));
-    insta::assert_snapshot!(problems_of(r#"(lifecycle: (seed_init: gradmax))"#, &[]));
     insta::assert_snapshot!(problems_of(
         r#"(
     task: preset("synth_tokens"),

@@ -144,9 +144,6 @@ schedules! {
             ResetLossScales => "round start",
             /// Germinates the seeds that episodes start with: [`apply_initial_topology`](crate::env::initial_topology::apply_initial_topology).
             ApplyInitialTopology => "initial topology",
-            /// Fits new seeds to a batch, where their init asks for one: [`init_first_seeds`](crate::training::seed_init::init_first_seeds),
-            /// [`init_new_seeds`](crate::training::seed_init::init_new_seeds).
-            InitNewSeeds => "seed init",
             /// Captures the fresh host as the first known good state: [`snapshot_initial`](crate::governor::systems::snapshot_initial).
             SnapshotInitial => "governor",
             /// Lets the controller forget the last episodes: [`begin_episodes`](crate::controller::systems::begin_episodes).
@@ -252,7 +249,6 @@ schedules! {
             ExecuteAction => "action",
         }
         Lifecycle {
-            again InitNewSeeds,
             /// Ticks every slot: ramps, gates, transitions: [`advance_lifecycle`](crate::env::lifecycle::advance_lifecycle).
             AdvanceLifecycle => "lifecycle",
         }
@@ -276,8 +272,6 @@ schedules! {
         Record {
             /// Ends the episodes that reached the horizon: [`end_episodes`](crate::env::episode::end_episodes).
             EndEpisodes => "episode end",
-            /// Writes `growth_effect`: [`emit_growth_effects`](crate::env::growth_effects::emit_growth_effects).
-            EmitGrowthEffects => "record",
             /// Closes the segments of episodes that ended: [`end_segments`](crate::learner::systems::episode_ends::end_segments).
             EndSegments => "rollout",
             /// Evaluates networks whose episode ended on the test part: [`evaluate_test`](crate::validation::test_part::evaluate_test).

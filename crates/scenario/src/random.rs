@@ -38,8 +38,6 @@ pub enum Domain {
     PolicyInit = 10,
     /// `0, r, t, e`
     RandomController = 11,
-    /// `r`: turns of the points of a judged sweep
-    LaunchOrder = 12,
     /// `class`; seeded by the data set
     StratifiedSplit = 13,
     /// `split, index`; seeded by the data set
@@ -58,8 +56,6 @@ pub enum Domain {
     SweepPoint = 21,
     /// `schedule`
     ScheduleSearch = 22,
-    /// `r, e, t`: the batch on which the step's seeds are initialized
-    InitBatch = 23,
 }
 
 /// SplitMix64's increment: the golden ratio in 64 bits.

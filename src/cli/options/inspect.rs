@@ -46,7 +46,7 @@ pub struct DiffOptions {
     /// The first N differences of every kind; 10 if N is left out. Without it, the first of all.
     #[arg(long, value_name = "N", num_args = 0..=1, default_missing_value = "10", require_equals = true, value_parser = clap::value_parser!(u32).range(1..))]
     pub all: Option<u32>,
-    /// Compare only these: scenario, events, curves, checkpoints.
+    /// Compare only these: scenario, events, checkpoints.
     #[arg(
         long,
         value_enum,

@@ -138,14 +138,6 @@ pub enum SweepCommand {
         #[command(flatten)]
         begun: Begun,
     },
-    /// Play a replicate of a judged sweep, all points in this process: a worker's child.
-    #[command(hide = true)]
-    SideBySide {
-        /// Folder of the sweep.
-        sweep: PathBuf,
-        /// From 0.
-        replicate: u32,
-    },
     /// Let trials that have failed for good be tried again.
     Retry {
         #[command(flatten)]

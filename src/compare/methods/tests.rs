@@ -58,7 +58,7 @@ fn plan(metric: Metric) -> ComparisonPlan {
         },
         control: None,
         outstanding: 0,
-        side_by_side: false,
+        is_judged: false,
     }
 }
 
@@ -178,13 +178,13 @@ fn with_a_control_only_it_is_compared_with() {
 
 fn judged() -> ComparisonPlan {
     ComparisonPlan {
-        side_by_side: true,
+        is_judged: true,
         ..plan(Metric::AccuracyMinusRent)
     }
 }
 
 #[test]
-fn methods_side_by_side_lose_a_whole_replicate_where_one_training_failed() {
+fn judged_methods_lose_a_whole_replicate_where_one_training_failed() {
     let mut trainings = trainings();
     trainings[0].record.is_complete = false;
 
@@ -207,7 +207,7 @@ fn methods_side_by_side_lose_a_whole_replicate_where_one_training_failed() {
 }
 
 #[test]
-fn unequal_budgets_side_by_side_forbid_a_verdict() {
+fn unequal_budgets_forbid_a_judge_s_verdict() {
     let mut trainings = trainings();
     trainings[2].record.updates = 4;
     trainings[3].record.updates = 5;

@@ -51,7 +51,7 @@ fn a_worker_begins_with_its_own_part() {
         ..leaving(None)
     };
 
-    let order: Vec<usize> = order(&plan, &options).iter().map(|group| group[0].point).collect();
+    let order: Vec<usize> = order(&plan, &options).iter().map(|trial| trial.point).collect();
 
     assert_eq!(order, [1, 3, 0, 2, 4]);
 }

@@ -1,7 +1,6 @@
 //! The training loop as a whole, played in memory on small tasks and watched by systems that these tests add.
 
 mod batch_order;
-mod seed_init;
 mod counterfactuals;
 mod edge_cases;
 mod fallbacks;

@@ -10,7 +10,6 @@ struct Ground {
     task: String,
     slots: &'static [&'static str],
     blueprints: &'static [&'static str],
-    inits: &'static [&'static str],
 }
 
 const IMAGE_BLUEPRINTS: &[&str] = &[
@@ -23,7 +22,6 @@ const IMAGE_BLUEPRINTS: &[&str] = &[
     "conv_heavy",
 ];
 const TOKEN_BLUEPRINTS: &[&str] = &["attention", "norm", "lora", "mlp_small", "mlp", "flex_attention"];
-const IMAGE_INITS: &[&str] = &["zero_gain", "zero_output", "gradmax", "statistics"];
 const STYLES: &[&str] = &["linear_add", "linear_multiply", "sigmoid_add", "gated_gate"];
 const CONTRIBUTION_MODES: &[&str] = &[
     "committed",
@@ -74,7 +72,7 @@ pub fn draw(seed: u64) -> Drawn {
         format!(r#"name: "world-{seed}", task: {},"#, ground.task),
         draw_run(dice, seed, [rounds, envs, steps]),
         draw_measuring(dice),
-        draw_lifecycle(dice, &ground, &slots),
+        draw_lifecycle(dice, &slots),
         draw_initial_seeds(dice, &ground, &slots),
         draw_governor(dice),
         draw_attribution(dice, is_paid_at_the_end),
@@ -106,7 +104,6 @@ fn draw_ground(dice: &mut Dice) -> Ground {
         task: String::new(),
         slots: &["r0c0", "r0c1", "r0c2"],
         blueprints: IMAGE_BLUEPRINTS,
-        inits: IMAGE_INITS,
     };
     match dice.index(3) {
         0 => {
@@ -135,7 +132,6 @@ fn draw_ground(dice: &mut Dice) -> Ground {
     host: transformer((width: 8, heads: 2, block: 16, positions: {positions}))))"#
             ),
             blueprints: TOKEN_BLUEPRINTS,
-            inits: &["zero_gain"],
             ..images
         },
     }
@@ -173,8 +169,7 @@ telemetry: (level: {level}, step_stride: {step_stride}),"
     )
 }
 
-fn draw_lifecycle(dice: &mut Dice, ground: &Ground, slots: &[&str]) -> String {
-    let init = dice.one_of(ground.inits);
+fn draw_lifecycle(dice: &mut Dice, slots: &[&str]) -> String {
     let on_commit = dice.one_of(&["reset_momentum", "keep", "freeze"]);
     let gates = dice.one_of(&["permissive", "strict"]);
     let holding = dice.one_of(&["None", "Some(1)", "Some(3)"]);
@@ -183,9 +178,8 @@ fn draw_lifecycle(dice: &mut Dice, ground: &Ground, slots: &[&str]) -> String {
     let [g1, g2, g3] = [(); 3].map(|()| !dice.one_in(3));
     let [embargo, prune_age, training, blending] = [(); 4].map(|()| dice.number(0..=1));
     let isolation = dice.one_of(&["isolated", "co_adapt"]);
-    // Norms have nothing that another init could start with.
     format!(
-        "lifecycle: (slots: Some({slots:?}), seed_init: {init}, blueprints: (norm: (init: Some(zero_gain))),
+        "lifecycle: (slots: Some({slots:?}),
     on_commit: {on_commit}, auto_forward: (g1: {g1}, g2: {g2}, g3: {g3}), embargo_steps: {embargo},
     min_prune_age: {prune_age}, max_holding_steps: {holding}, max_seeds: Some({max_seeds}),
     gates: (mode: {gates}, min_training_steps: {training}, min_blending_steps: {blending},

@@ -131,15 +131,6 @@ impl Ring {
         self.turn_to(batch + 1, plan)
     }
 
-    /// The same for a batch that is none of a step's. What is on its way stays so.
-    ///
-    /// # Errors
-    /// As [`Self::fetch`].
-    pub fn fetch_beside(&mut self, positions: &[i64], to: &Tensor) -> Result<(), DataError> {
-        let filled = self.ask(positions)?;
-        self.take(&filled, to)
-    }
-
     /// Lets go of what was asked for and never taken, as in a step that failed.
     fn forget(&mut self) -> Result<(), DataError> {
         while let Some((_, filled)) = self.asked.pop_front() {

@@ -145,34 +145,6 @@ impl StepFeed {
         })
     }
 
-    /// Gathers a batch of training data that is none of the step's, with its own order and augmentation, into the env's
-    /// kept buffer: for seeds that are created after the step's last batch. Waits for the upload of its positions.
-    ///
-    /// # Errors
-    /// Those of [`Self::fetch`].
-    pub fn fetch_init_batch(&mut self, key: StepKey) -> Result<Batch, DataError> {
-        let positions = self.plan.draw_init_batch(key);
-        if let Supply::Ring(ring, _) = &mut self.images {
-            let windows = &positions[..self.plan.arithmetic.batch_size];
-            ring.fetch_beside(windows, &self.pixels)?;
-        }
-        self.gather_init_batch(&positions)
-            .map_err(|cause| self.device_error(cause.into()))
-    }
-
-    fn gather_init_batch(&self, positions: &[i64]) -> Result<Batch, TchError> {
-        let n = self.plan.arithmetic.batch_size;
-        let positions = Tensor::f_from_slice(positions)?
-            .f_view([-1, n as i64])?
-            .f_to_device(self.rows.device())?;
-        self.gather(&positions)?;
-        Ok(Batch {
-            x: self.x.shallow_clone(),
-            y: self.train_labels.f_index_select(0, &positions.f_get(1)?)?,
-            n,
-        })
-    }
-
     /// Labels of all training positions of the step, `i64 [M·B]` in batch order.
     pub fn step_labels(&self) -> &Tensor {
         &self.labels

@@ -138,23 +138,6 @@ impl FeedPlan {
         }
     }
 
-    /// Positions of a batch of images beside the step's own, of its own stream (domain 23): different samples, augmented
-    /// as in training.
-    pub(super) fn draw_init_batch(&self, key: StepKey) -> Vec<i64> {
-        let batch_size = self.arithmetic.batch_size;
-        let mut rng = RunRng::new(key.seed, Domain::InitBatch, &[key.round, self.env, key.step]);
-        let mut order: Vec<u32> = (0..self.arithmetic.n_train as u32).collect();
-        rng.shuffle(&mut order);
-        let mut positions = vec![0; self.draws() * batch_size];
-        let (windows, others) = positions.split_at_mut(batch_size);
-        let (samples, squares) = others.split_at_mut(batch_size);
-        for (sample, &index) in samples.iter_mut().zip(&order) {
-            *sample = i64::from(index);
-        }
-        self.augment(&mut rng, samples, windows, squares);
-        positions
-    }
-
     /// One permutation a pass (domain 2); the incomplete tail of a pass is dropped.
     fn draw_order(&mut self, key: StepKey, samples: &mut [i64]) {
         let pass_samples = self.arithmetic.batches_per_pass * self.arithmetic.batch_size;

@@ -239,17 +239,6 @@ impl Feed {
         }
     }
 
-    /// Gathers a batch of training images that is none of the step's: for seeds whose init needs data.
-    ///
-    /// # Errors
-    /// Those of [`Self::fetch`]; `TextForImages`, as no init of a text's seeds needs data.
-    pub fn fetch_init_batch(&mut self, key: StepKey) -> Result<Batch, DataError> {
-        match self {
-            Self::Images(feed) => feed.fetch_init_batch(key),
-            Self::Tokens(_) => Err(DataError::TextForImages),
-        }
-    }
-
     /// What is to be predicted in the whole step, `i64`, flat, in batch order.
     pub fn step_labels(&self) -> &Tensor {
         match self {

@@ -13,7 +13,7 @@ use crate::growth::Topology;
 use crate::network::HostRegistry;
 use crate::policy::NetRegistry;
 use crate::reward::RewardModes;
-use crate::scenario::{BlueprintEntry, Catalog, Entry, GrowsIn, SeedInit, task_presets};
+use crate::scenario::{BlueprintEntry, Catalog, Entry, task_presets};
 use crate::schema::{Declared, Registry, Subject};
 use crate::seed::BlueprintRegistry;
 
@@ -72,11 +72,7 @@ fn blueprint_entries(blueprints: &BlueprintRegistry) -> Vec<BlueprintEntry> {
                 let (first, second) = (Topology::Image, topology);
                 entry.summary = [of(first, &entry.summary), of(second, blueprint.summary())].join("; ");
             }
-            let offered = SeedInit::ALL.into_iter().filter(|&init| blueprint.offers(init));
-            entry.grows_in.push(GrowsIn {
-                topology,
-                inits: offered.collect(),
-            });
+            entry.grows_in.push(topology);
         }
     }
     entries.into_values().collect()

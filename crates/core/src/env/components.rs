@@ -10,12 +10,11 @@ use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
 
 use super::Decisions;
-use super::growth_effect::PendingGrowthEffect;
 use crate::host::Host;
 use crate::nn::Optimizer;
 use crate::seed::GradientSums;
 use crate::telemetry::statistics::Plateau;
-use crate::telemetry::{BlueprintCounts, EpisodeCompute, EpisodeEnd, Fallbacks, GrowthCounts, Num, ValidatedAt};
+use crate::telemetry::{BlueprintCounts, EpisodeCompute, EpisodeEnd, Fallbacks, GrowthCounts};
 use crate::torch::{Backend, Stream};
 
 /// Which env an entity is, ordered by its index. Systems that other plugins add find envs by this component.
@@ -69,16 +68,7 @@ pub struct ValMetrics {
     pub accuracy_percent: f64,
 }
 
-impl ValMetrics {
-    /// As in events, measured in `step`.
-    pub fn at(self, step: u32) -> ValidatedAt {
-        ValidatedAt {
-            step,
-            loss: Num::short(self.loss),
-            accuracy: Num::short(self.accuracy_percent),
-        }
-    }
-}
+impl ValMetrics {}
 
 /// Gradients at the step's last sampled batch.
 #[derive(Component, Clone, Debug, Default, PartialEq)]
@@ -182,8 +172,6 @@ pub struct EpisodeStats {
     pub blueprints: BTreeMap<String, BlueprintCounts>,
     /// What the controller did in it.
     pub decisions: Decisions,
-    /// Growth events whose consequences are not all known yet.
-    pub growth_effects: Vec<PendingGrowthEffect>,
 }
 
 impl EpisodeStats {

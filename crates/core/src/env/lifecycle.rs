@@ -130,12 +130,6 @@ impl GrowthContext<'_> {
         };
         self.outbox.extend(change.events());
         count(&mut env.stats, &change, min_contribution);
-        if let (Some(_), Some(seed)) = (change.stage_entered(), change.after) {
-            let blueprint = self.blueprints.get(seed.identity.blueprint_index)?;
-            let before = env.stats.last_val.map(|val| val.at(context.step));
-            let growth_effect = PendingGrowthEffect::of(seed, change.slot, self.blueprints.init_of(blueprint), before);
-            env.stats.growth_effects.extend(growth_effect);
-        }
         Ok(())
     }
 }

@@ -4,14 +4,12 @@ mod events;
 mod decisions;
 mod fallbacks;
 pub mod grafted;
-mod growth_effect;
 mod components;
 mod parallel;
 mod setup;
 mod slots;
 pub(crate) mod starting_weights;
 pub(crate) mod episode;
-pub(crate) mod growth_effects;
 pub(crate) mod lifecycle;
 pub(crate) mod initial_topology;
 pub(crate) mod unfinished;
@@ -30,7 +28,6 @@ pub use components::{
 pub use decisions::Decisions;
 pub use episode::round_is_complete;
 pub use fallbacks::FallbackGuard;
-pub use growth_effect::PendingGrowthEffect;
 pub use initial_topology::{InitialSeeds, standing_seeds};
 use initial_topology::{apply_initial_topology, read_initial_topology};
 pub use lifecycle::{GrowingEnv, GrowingEnvItem, GrowthContext, SeedOrder};
@@ -174,7 +171,6 @@ impl Plugin for EnvPlugin {
             .add_work(Assess, Work::TrackSeeds, episode::track_seeds)
             .add_work(Act, Work::AdvanceLifecycle, lifecycle::advance_lifecycle)
             .add_work(StepEnd, Work::EndEpisodes, episode::end_episodes)
-            .add_work(StepEnd, Work::EmitGrowthEffects, growth_effects::emit_growth_effects)
             .add_work(RoundEnd, Work::TeardownRound, episode::teardown_round)
             .add_work(SaveRound, Work::KeepRound, unfinished::keep_round)
             .add_work(RestoreRound, Work::RestoreState, unfinished::restore_round)

@@ -8,18 +8,7 @@ use crate::growth::Topology;
 use crate::kernels::Onto;
 use crate::nn::{Mode, ParamSet};
 use crate::random::RunRng;
-use crate::scenario::SeedInit;
 use crate::torch::{Backend, TorchError};
-
-/// A batch of the env's training data as a new seed sees it in the current network.
-#[derive(Debug)]
-pub struct InitBatch {
-    /// The features at the slot, detached: `[batch, channels, height, width]`, f32, on the env's device.
-    pub features: Tensor,
-    /// Of the mean cross-entropy, in nats, with respect to the slot's output: `[batch, channels, height, width]`, f32, on the
-    /// env's device.
-    pub gradient: Tensor,
-}
 
 /// A module that grows in a slot, defined by its residual: the slot's full output is `x + δ(x)`. `x` is
 /// `[batch, channels, height, width]` for images and `[batch, tokens, channels]` for texts, f32 or the kind of autocast, on the
@@ -42,16 +31,6 @@ pub trait SeedModule: Send {
             return Ok(None);
         };
         Ok(Some(onto.enter(&fit_residual(delta, onto.features())?)?))
-    }
-
-    /// Fits the weights to the batch on which the seed is created, in place and without gradient, as an init that
-    /// [needs data](SeedInit::needs_data) asks. δ stays exactly 0. Only for an init that the blueprint
-    /// [offers](Blueprint::offers); by default there is none and nothing happens.
-    ///
-    /// # Errors
-    /// libtorch's.
-    fn adapt(&self, _init: SeedInit, _birth: &InitBatch) -> Result<(), TorchError> {
-        Ok(())
     }
 
     /// Every tensor of the module.
@@ -122,11 +101,6 @@ pub trait Blueprint: Send + Sync {
     /// with such a seed is kept but cannot be written as PyTorch.
     fn graph(&self, _dim: i64) -> ModuleGraph {
         ModuleGraph::Custom
-    }
-
-    /// Whether its seeds can have this init. [`SeedModule::adapt`] carries out one that needs data.
-    fn offers(&self, init: SeedInit) -> bool {
-        init == SeedInit::ZeroGain
     }
 
     /// Builds a module for `dim` channels, its weights drawn from `rng` in parameter order.

@@ -2,12 +2,11 @@
 
 use tch::{Kind, TchError, Tensor};
 
-use super::{Blueprint, BlueprintError, InitBatch, SeedModule};
+use super::{Blueprint, BlueprintError, SeedModule};
 use crate::growth::Topology;
 use crate::kernels::backward;
 use crate::nn::{Mode, ParamSet};
 use crate::random::{Domain, Draw, RunRng};
-use crate::scenario::SeedInit;
 use crate::torch::{Backend, HostSyncCounter, NoGrad, TorchError, read_f64};
 
 /// Samples, height and width of the images that modules are tried on: one is large, one uneven, one a single position.
@@ -25,12 +24,10 @@ const LEARNING_RATE: f64 = 0.1;
 /// Samples, height and width of the images that a module is trained on; a text has a token for each of their pixels.
 const LIFE: [i64; 3] = [2, 4, 4];
 
-/// What is wrong with a module of this width, in words; an error if it cannot even be tried. With `init`, an init that
-/// the blueprint offers and that needs data, the module is tried as it is after that.
+/// What is wrong with a module of this width, in words; an error if it cannot even be tried.
 pub fn breach_of_contract(
     blueprint: &dyn Blueprint,
     dim: i64,
-    init: Option<SeedInit>,
     backend: Backend,
     syncs: &HostSyncCounter,
 ) -> Result<Option<String>, BlueprintError> {
@@ -38,15 +35,6 @@ pub fn breach_of_contract(
     let (declared, actual) = (blueprint.param_count(dim), module.params().count());
     if declared != actual {
         return Ok(Some(format!("it declares {declared} parameters and has {actual}")));
-    }
-    if let Some(init) = init {
-        let noise = |draw| noise(blueprint.topology(), dim, draw, backend);
-        let (features, gradient) = (noise(0)?, noise(1)?);
-        module.adapt(init, &InitBatch { features, gradient })?;
-        if !is_finite(module.params(), syncs)? {
-            let why = format!("{} leaves weights that are not finite", init.name());
-            return Ok(Some(why));
-        }
     }
     for shape in shapes(blueprint.topology(), dim) {
         let probe = || probe(&shape, backend);
@@ -150,21 +138,6 @@ fn descend(params: &ParamSet) -> Result<Tensor, TorchError> {
         let _ = gradient.shallow_clone().f_zero_()?;
     }
     Ok(Tensor::f_stack(&largest, 0)?)
-}
-
-fn is_finite(params: &ParamSet, syncs: &HostSyncCounter) -> Result<bool, TorchError> {
-    let _no_grad = NoGrad::new();
-    let sums: Result<Vec<Tensor>, TchError> = params
-        .trainable()
-        .iter()
-        .map(|param| param.tensor.f_sum(Kind::Double))
-        .collect();
-    let sums = sums?;
-    if sums.is_empty() {
-        return Ok(true);
-    }
-    let sums = read_f64(&Tensor::f_stack(&sums, 0)?, syncs)?;
-    Ok(sums.iter().all(|sum| sum.is_finite()))
 }
 
 /// Features without two equal values.

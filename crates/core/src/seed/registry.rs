@@ -9,7 +9,6 @@ use bevy_ecs::resource::Resource;
 use super::contract::breach_of_contract;
 use super::{Blueprint, BlueprintError, MAX_BLUEPRINTS};
 use crate::growth::Topology;
-use crate::scenario::{BlueprintsConfig, LifecycleConfig, SeedInit};
 use crate::schema::NameError;
 use crate::torch::{Backend, HostSyncCounter};
 
@@ -25,8 +24,6 @@ const LISTING_WIDTH: i64 = 32;
 pub struct BlueprintRegistry {
     entries: Vec<Entry>,
     served: Topology,
-    seed_init: SeedInit,
-    options: BlueprintsConfig,
     refused: Option<NameError>,
 }
 
@@ -45,19 +42,12 @@ impl BlueprintRegistry {
         Self {
             entries,
             served: Topology::Image,
-            seed_init: SeedInit::ZeroGain,
-            options: BlueprintsConfig::default(),
             refused: None,
         }
     }
 
-    /// Takes over what a scenario says about inits, and these blueprints in the place of the built-in ones.
-    pub(super) fn replace_built_in(
-        &mut self,
-        lifecycle: &LifecycleConfig,
-        built_in: impl Iterator<Item = (usize, Arc<dyn Blueprint>)>,
-    ) {
-        (self.seed_init, self.options) = (lifecycle.seed_init, lifecycle.blueprints);
+    /// These in the place of the built-in ones.
+    pub(super) fn replace_built_in(&mut self, built_in: impl Iterator<Item = (usize, Arc<dyn Blueprint>)>) {
         for (index, blueprint) in built_in {
             let topology = blueprint.topology();
             self.entries[index][topology as usize] = Some(blueprint);
@@ -72,11 +62,6 @@ impl BlueprintRegistry {
     /// The features that these blueprints are for.
     pub const fn served(&self) -> Topology {
         self.served
-    }
-
-    /// The init of a blueprint's seeds.
-    pub fn init_of(&self, blueprint: &dyn Blueprint) -> SeedInit {
-        self.options.init_of(blueprint.id()).unwrap_or(self.seed_init)
     }
 
     /// Adds a plugin's blueprint, at the index of its id if there is one for other features. It is refused when the engine is
@@ -154,20 +139,16 @@ impl BlueprintRegistry {
             })
     }
 
-    /// Holds modules of every blueprint, with the run's options and inits, to the contract of
+    /// Holds modules of every blueprint, with the run's options, to the contract of
     /// [`SeedModule`](super::SeedModule) at every width that the run's slots have. Run once at start-up, so that
     /// germination need not; a test of a custom blueprint calls it with the widths that it is meant for.
-    ///
-    /// An init that the blueprint does not offer is no breach: a scenario in which such a seed may grow is refused
-    /// when it is loaded.
     ///
     /// # Errors
     /// [`BlueprintError::Unfit`] names the first blueprint that breaks it, the width and the breach.
     pub fn check(&self, dims: &[i64], backend: Backend, syncs: &HostSyncCounter) -> Result<(), BlueprintError> {
         for (_, blueprint) in self.iter() {
-            let init = Some(self.init_of(blueprint)).filter(|&init| init.needs_data() && blueprint.offers(init));
             for &dim in dims {
-                let breach = breach_of_contract(blueprint, dim, init, backend, syncs);
+                let breach = breach_of_contract(blueprint, dim, backend, syncs);
                 if let Some(why) = breach.unwrap_or_else(|error| Some(error.to_string())) {
                     let id = blueprint.id();
                     return Err(BlueprintError::Unfit { id, dim, why });

@@ -133,7 +133,6 @@ payloads! {
     AlphaRampStarted => "alpha_ramp_started", Lifecycle, Info: "a ramp of a seed was ordered";
     SeedGateEvaluated => "seed_gate_evaluated", Lifecycle, Debug: "a gate was checked: values and thresholds";
     SeedCommitted => "seed_committed", Lifecycle, Info: "a seed was committed";
-    GrowthEffect => "growth_effect", Lifecycle, Info: "loss, accuracy and gradients around a germination or a commit";
     SeedPruned => "seed_pruned", Lifecycle, Info: "a seed was removed";
     CounterfactualMatrix => "counterfactual_matrix", Full, Info: "accuracy and loss of every measured coalition of seeds";
     Shapley => "shapley", Full, Info: "how the seeds share what they add, at the end of an episode";

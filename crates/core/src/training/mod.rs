@@ -1,7 +1,6 @@
 //! The training half of a step: batches reach their env, host and seeds learn from them, sums are named.
 
 mod components;
-pub(crate) mod seed_init;
 mod hooks;
 pub(crate) mod precision;
 pub(crate) mod fetch;
@@ -20,7 +19,7 @@ pub use rates::LastGrowth;
 pub use step::{TrainingEnv, TrainingEnvItem, TrainingRules};
 
 use crate::env::{EnvId, KeepInRounds};
-use crate::schedule::{Act, AddWork, Assess, RoundStart, Startup, StepStart, StepSync, Work};
+use crate::schedule::{AddWork, Assess, RoundStart, Startup, StepStart, StepSync, Work};
 
 /// Feeds and trains all envs.
 pub struct TrainingPlugin;
@@ -33,8 +32,6 @@ impl Plugin for TrainingPlugin {
         app.add_work(Startup, Work::ChoosePrecision, precision::choose_precision)
             .add_work(Startup, Work::EquipTraining, fetch::equip_envs)
             .add_work(RoundStart, Work::ResetLossScales, precision::reset_loss_scales)
-            .add_work(RoundStart, Work::InitNewSeeds, seed_init::init_first_seeds)
-            .add_work(Act, Work::InitNewSeeds, seed_init::init_new_seeds)
             .add_work(StepStart, Work::PlanTrainBatches, fetch::plan_train_batches)
             .add_work(StepStart, Work::SetLearningRates, rates::set_learning_rates)
             .add_work(StepSync, Work::EnqueueReads, sums::reduce_sums)

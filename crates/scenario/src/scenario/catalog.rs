@@ -10,7 +10,6 @@ use std::sync::Arc;
 
 use serde::Serialize;
 
-use super::SeedInit;
 use super::host::{HostChoice, HostOutline};
 use super::needs::RewardProfile;
 use super::presets::TaskPreset;
@@ -50,24 +49,7 @@ pub struct BlueprintEntry {
     /// Whether scenarios and controllers may choose it.
     pub selectable: bool,
     /// The features that it grows in.
-    pub grows_in: Vec<GrowsIn>,
-}
-
-/// A kind of features that a recipe has seeds for.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct GrowsIn {
-    /// The features.
-    pub topology: Topology,
-    /// How the seeds can be initialized.
-    pub inits: Vec<SeedInit>,
-}
-
-impl BlueprintEntry {
-    /// How its seeds can be initialized in features of this kind; `None` if it does not grow there.
-    pub fn inits_in(&self, topology: Topology) -> Option<&[SeedInit]> {
-        let form = self.grows_in.iter().find(|form| form.topology == topology)?;
-        Some(&form.inits)
-    }
+    pub grows_in: Vec<Topology>,
 }
 
 /// Who knows hosts: `network::HostRegistry`, which scenarios are checked against.
@@ -146,7 +128,7 @@ impl Catalog {
             .blueprints
             .iter()
             .filter(|known| known.name.eq_ignore_ascii_case(blueprint));
-        namesakes.any(|known| known.inits_in(topology).is_none())
+        namesakes.any(|known| !known.grows_in.contains(&topology))
     }
 
     /// Names of the blueprints that grow in hosts with such features.
@@ -154,7 +136,7 @@ impl Catalog {
         let growing = self
             .blueprints
             .iter()
-            .filter(|known| known.selectable && known.inits_in(topology).is_some());
+            .filter(|known| known.selectable && known.grows_in.contains(&topology));
         growing.map(|known| known.name.as_str()).collect()
     }
 

@@ -1,6 +1,6 @@
 //! Section `lifecycle`: slots, gates, cool-down, isolation.
 
-use super::blueprints::{BlueprintsConfig, SeedInit};
+use super::blueprints::BlueprintsConfig;
 use crate::growth::{SlotId, Topology};
 use crate::schema::{choice, record, section};
 
@@ -37,17 +37,8 @@ section! {
         allow_operator_switch: bool = true;
         /// Stage changes that a seed's record remembers.
         history_len: usize = 100, at_least(1);
-        /// How seeds are initialized, of every blueprint for which `blueprints` says nothing else.
-        seed_init: SeedInit = SeedInit::ZeroGain;
         /// What is chosen about each built-in blueprint.
         blueprints: BlueprintsConfig;
-    }
-}
-
-impl LifecycleConfig {
-    /// How seeds of a blueprint are initialized.
-    pub fn init_of(&self, blueprint: &str) -> SeedInit {
-        self.blueprints.init_of(blueprint).unwrap_or(self.seed_init)
     }
 }
 

@@ -51,9 +51,9 @@ pub use arithmetic::{AmpMode, Kernels, MatmulPrecision, OptimizerConfig};
 pub use attribution::{AttributionConfig, AttributionStrategy, Cadence, FULL_FACTORIAL_LIMIT};
 pub use blueprints::{
     AttentionOptions, BlueprintsConfig, BottleneckOptions, FlexAttentionOptions, LoraLargeOptions, LoraOptions,
-    MlpOptions, MlpSmallOptions, NormOptions, SeedInit, StackOptions,
+    MlpOptions, MlpSmallOptions,
 };
-pub use catalog::{BlueprintEntry, Catalog, Entry, GrowsIn, KnownHosts, KnownImages, KnownRewards, host_families};
+pub use catalog::{BlueprintEntry, Catalog, Entry, KnownHosts, KnownImages, KnownRewards, host_families};
 pub use controllers::{
     BuiltinSchedule, HeuristicConfig, OpWeights, RandomConfig, ReplayConfig, ScheduleConfig, ScheduleEntry,
     ScheduledCommand,

@@ -50,7 +50,6 @@ pub fn validate(scenario: &Scenario, task: &TaskSpec, host: &HostOutline, catalo
     controller::check_controller(scenario, task, catalog, &mut findings);
     topology::check_topology(scenario, task, catalog, &mut findings);
     action_space::check_action_space(scenario, catalog, &mut findings);
-    blueprints::check_inits(scenario, task, catalog, &mut findings);
     blueprints::check_heads(scenario, task, host, catalog, &mut findings);
     faults::check_faults(scenario, task, &mut findings);
     reward::check_reward(scenario, &reward, &mut findings);

@@ -149,27 +149,6 @@ impl Conv2d {
         groups: i64,
     ) -> Result<Self, TchError> {
         let init = Init::FanIn(inputs / groups * kernel * kernel);
-        Self::with_init(params, name, [inputs, outputs, kernel, groups], init)
-    }
-
-    /// As [`new`](Self::new) with weights that are not drawn but start at 0.
-    pub fn silent(
-        params: &mut ParamSet,
-        name: String,
-        inputs: i64,
-        outputs: i64,
-        kernel: i64,
-        groups: i64,
-    ) -> Result<Self, TchError> {
-        Self::with_init(params, name, [inputs, outputs, kernel, groups], Init::Constant(0.0))
-    }
-
-    fn with_init(
-        params: &mut ParamSet,
-        name: String,
-        [inputs, outputs, kernel, groups]: [i64; 4],
-        init: Init,
-    ) -> Result<Self, TchError> {
         let own_kernels = params.backend().uses_own_kernels()
             && (groups == 1 || groups == inputs && inputs == outputs)
             && serves_convolution(inputs, outputs, kernel, groups > 1);

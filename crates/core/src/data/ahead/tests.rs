@@ -127,21 +127,6 @@ fn a_step_that_was_broken_off_leaves_nothing_behind() {
 }
 
 #[test]
-fn a_batch_beside_the_steps_own_leaves_those_on_their_way() {
-    let (mut plan, order) = plan();
-    let mut ring = ring(&readers(2, 3, 60.0), unevenly);
-    let to = buffer();
-
-    ring.fetch(0, &mut plan, &to).unwrap();
-    ring.fetch_beside(&[70, 80, 90], &to).unwrap();
-
-    assert_eq!(Vec::<Vec<u8>>::try_from(&to).unwrap(), [[70, 71], [80, 81], [90, 91]]);
-    assert_eq!(ring.asked.len(), 3);
-    ring.fetch(1, &mut plan, &to).unwrap();
-    assert_eq!(Vec::<u8>::try_from(to.select(1, 0)).unwrap(), order[ROWS..2 * ROWS]);
-}
-
-#[test]
 fn the_first_batches_of_the_upcoming_step_are_on_their_way_before_it_begins() {
     let (mut plan, first) = plan();
     let second = begin(&mut plan, NEXT, None);

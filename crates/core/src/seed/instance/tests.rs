@@ -191,7 +191,7 @@ fn the_catalog_of_scenarios_lists_the_registered_blueprints() {
     let listed: Vec<(&str, bool)> = catalog
         .blueprints
         .iter()
-        .filter(|entry| entry.inits_in(Topology::Image).is_some())
+        .filter(|entry| entry.grows_in.contains(&Topology::Image))
         .map(|entry| (entry.name.as_str(), entry.selectable))
         .collect();
     assert_eq!(listed, built);

@@ -1,10 +1,8 @@
 //! The built-in seed modules: here those for images, in [`tokens`] those for texts.
 //!
 //! Those for images are SiLU networks with GroupNorm; each ends in a factor or norm that starts at zero, so δ is exactly 0 at
-//! seed_init while the gradient already reaches that factor. Which factor, and what is before it, is chosen by
-//! [`SeedInit`].
+//! initialisation while the gradient already reaches that factor.
 
-mod seed_init;
 mod conv_stack;
 mod norm;
 mod squeeze_excite;
@@ -24,7 +22,7 @@ use crate::graph::{ModuleGraph, StackLayer};
 use crate::growth::{Topology, coded_enum};
 use crate::nn::{AttentionInit, CausalAttention, Init, Mode, ParamSet, Reach};
 use crate::random::RunRng;
-use crate::scenario::{BlueprintsConfig, BottleneckOptions, LifecycleConfig, SeedInit};
+use crate::scenario::{BlueprintsConfig, BottleneckOptions, LifecycleConfig};
 use crate::torch::Backend;
 
 coded_enum! {
@@ -53,7 +51,6 @@ coded_enum! {
 struct BuiltIn {
     kind: CnnBlueprint,
     options: BlueprintsConfig,
-    init: SeedInit,
 }
 
 impl BuiltIn {
@@ -62,7 +59,6 @@ impl BuiltIn {
             let blueprint = Self {
                 kind,
                 options: lifecycle.blueprints,
-                init: lifecycle.init_of(kind.name()),
             };
             (kind.code(), Arc::new(blueprint) as _)
         })
@@ -77,7 +73,7 @@ impl BuiltIn {
             is_silent: true,
             ..norm
         };
-        let mut layers = match self.kind {
+        match self.kind {
             CnnBlueprint::Noop | CnnBlueprint::Attention | CnnBlueprint::Norm => Vec::new(),
             CnnBlueprint::Depthwise => vec![Layer::conv(dim, dim, 3, dim), conv(1), silu, birth_norm],
             CnnBlueprint::Bottleneck => {
@@ -97,11 +93,7 @@ impl BuiltIn {
             CnnBlueprint::ConvSmall => vec![conv(1), silu, birth_norm],
             CnnBlueprint::ConvLight => vec![conv(3), silu, birth_norm],
             CnnBlueprint::ConvHeavy => vec![conv(3), norm, silu, conv(3), silu, birth_norm],
-        };
-        if self.init == SeedInit::ZeroOutput {
-            Layer::silence_output(&mut layers);
         }
-        layers
     }
 }
 
@@ -118,9 +110,9 @@ impl Default for BlueprintRegistry {
 }
 
 impl BlueprintRegistry {
-    /// Takes over what a scenario chooses about blueprints: options and inits.
+    /// Takes over what a scenario chooses about blueprints.
     pub fn configure(&mut self, lifecycle: &LifecycleConfig) {
-        self.replace_built_in(lifecycle, built_in(lifecycle));
+        self.replace_built_in(built_in(lifecycle));
     }
 }
 
@@ -154,14 +146,6 @@ impl Blueprint for BuiltIn {
                 hidden: (dim / self.options.attention.reduction).max(1),
             },
             _ => ModuleGraph::Stack(self.layers(dim).into_iter().map(|layer| layer.graph).collect()),
-        }
-    }
-
-    fn offers(&self, init: SeedInit) -> bool {
-        match self.kind {
-            // Neither has a linear map to start at 0, to turn or to scale.
-            CnnBlueprint::Noop | CnnBlueprint::Norm => init == SeedInit::ZeroGain,
-            _ => true,
         }
     }
 

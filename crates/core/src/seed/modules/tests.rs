@@ -1,3 +1,4 @@
+use proptest::prelude::*;
 use tch::{Device, Kind, Tensor};
 
 use crate::fixtures::{largest, perturb};
@@ -5,8 +6,9 @@ use crate::growth::Topology;
 use crate::kernels::incubate;
 use crate::nn::{GroupNormLayer, Mode, ParamSet, group_count};
 use crate::random::{Domain, RunRng};
+use crate::scenario::LifecycleConfig;
 use crate::seed::{BlueprintRegistry, GateNetwork, SeedModule};
-use crate::torch::{Backend, NoGrad, is_channels_last};
+use crate::torch::{Backend, HostSyncCounter, NoGrad, is_channels_last};
 
 const WIDTHS: [i64; 8] = [1, 2, 4, 8, 16, 32, 64, 128];
 
@@ -175,5 +177,55 @@ fn group_norm_is_the_same_with_few_and_many_channels() {
             largest(&(norm.forward(&x).unwrap() - expected)) < 1e-5,
             "{channels} channels"
         );
+    }
+}
+
+fn configured(change: impl FnOnce(&mut LifecycleConfig)) -> BlueprintRegistry {
+    let mut lifecycle = crate::scenario::fixtures::slow_lifecycle();
+    change(&mut lifecycle);
+    let mut registry = BlueprintRegistry::default();
+    registry.configure(&lifecycle);
+    registry
+}
+
+#[test]
+fn options_change_parameter_counts_exactly() {
+    let registry = configured(|lifecycle| {
+        lifecycle.blueprints.attention.reduction = 8;
+        lifecycle.blueprints.bottleneck.reduction = 2;
+        lifecycle.blueprints.bottleneck.min_waist = 4;
+    });
+
+    // 2·64·8 + 64; waist 32: 2·64·32 + 9·32² + 2·64; waist 4: 2·4·4 + 9·4² + 2·4.
+    for (id, dim, count) in [
+        ("attention", 64, 1_088),
+        ("bottleneck", 64, 13_440),
+        ("bottleneck", 4, 184),
+    ] {
+        let (_, blueprint) = registry.iter().find(|(_, blueprint)| blueprint.id() == id).unwrap();
+        let module = blueprint
+            .build(dim, &mut RunRng::new(5, Domain::SeedInit, &[]), Backend::CPU)
+            .unwrap();
+        assert_eq!(
+            (blueprint.param_count(dim), module.params().count()),
+            (count, count),
+            "{id}"
+        );
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
+    /// For any width and options: the contract that registered blueprints must keep.
+    #[test]
+    fn every_configuration_keeps_the_contract(dim in 1_i64..48, reduction in 1_i64..70, min_waist in 1_i64..20) {
+        let registry = configured(|lifecycle| {
+            lifecycle.blueprints.attention.reduction = reduction;
+            lifecycle.blueprints.bottleneck.reduction = reduction;
+            lifecycle.blueprints.bottleneck.min_waist = min_waist;
+        });
+        let checked = registry.check(&[dim], Backend::CPU, &HostSyncCounter::default());
+        prop_assert!(checked.is_ok(), "{:?}", checked);
     }
 }

@@ -5,7 +5,6 @@ use serde::{Deserialize, Serialize};
 use crate::growth::{
     AlphaAlgorithm, GateLevel, GateResult, GerminationStyle, Initiator, PruneReason, SeedStage, StageCause, Tempo,
 };
-use crate::scenario::SeedInit;
 use crate::telemetry::encoding::{Num, by_name};
 
 /// A seed was planted.
@@ -131,60 +130,6 @@ pub struct SeedCommitted {
     pub contribution: Option<Num>,
     /// The contribution reaches the lifecycle's threshold.
     pub contributing: bool,
-}
-
-/// How the network does on the validation part.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct ValidatedAt {
-    /// In whose validation, 1-based.
-    pub step: u32,
-    /// Nats per sample.
-    pub loss: Num,
-    /// Percent.
-    pub accuracy: Num,
-}
-
-/// Seed's over host's gradient, per parameter: √(Σ‖g_s‖²/n_s) / √(Σ‖g_h‖²/n_h) at the last sampled batch of a step, neither
-/// smoothed nor clamped.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct GradientRatios {
-    /// The step whose gradients were the seed's first.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub step: Option<u32>,
-    /// In that step.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub at_first: Option<Num>,
-    /// One step later.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub after_1: Option<Num>,
-    /// Five steps later.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub after_5: Option<Num>,
-}
-
-/// The effect of a growth event. Its `step` is the one in which all was known, or in which the seed or the episode ended.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct GrowthEffect {
-    /// `e{episode}.{slot}.{n}`.
-    pub seed: String,
-    /// Id of the blueprint.
-    pub blueprint: String,
-    /// The seed's initialization.
-    pub init: SeedInit,
-    /// The stage that the seed entered: `GERMINATED` or `COMMITTED`.
-    #[serde(with = "by_name")]
-    pub entered: SeedStage,
-    /// The network in the step of the event, without it.
-    pub before: ValidatedAt,
-    /// The network in the next step that it took part in; absent if there was none.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub after: Option<ValidatedAt>,
-    /// What a committed seed was last measured to add, points.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub contribution: Option<Num>,
-    /// Of a germinated seed.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub gradient_ratio: Option<GradientRatios>,
 }
 
 /// A seed was removed.

@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use crate::growth::{InjectionSpec, SlotId, Topology};
 use crate::scenario::{
-    BlueprintEntry, Catalog, ContributionMode, Entry, GrowsIn, HostChoice, HostOutline, KnownHosts, KnownRewards,
-    MeasurementNeed, RewardConfig, RewardProfile, SeedInit, task_presets,
+    BlueprintEntry, Catalog, ContributionMode, Entry, HostChoice, HostOutline, KnownHosts, KnownRewards,
+    MeasurementNeed, RewardConfig, RewardProfile, task_presets,
 };
 
 /// What an engine without plugins knows.
@@ -23,16 +23,12 @@ pub fn catalog() -> Catalog {
         "conv_small",
         "conv_heavy",
     ];
-    let grows_in = Topology::ALL.map(|topology| GrowsIn {
-        topology,
-        inits: SeedInit::ALL.into(),
-    });
     let blueprint = |(index, name): (usize, &str)| BlueprintEntry {
         index,
         name: name.into(),
         summary: "for tests".into(),
         selectable: index > 0,
-        grows_in: grows_in.to_vec(),
+        grows_in: Topology::ALL.to_vec(),
     };
     Catalog {
         tasks: task_presets(),

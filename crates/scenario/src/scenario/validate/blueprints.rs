@@ -1,40 +1,8 @@
-//! Whether every blueprint that may grow has the initialization that the scenario asks for, in the features of the task's slots.
+//! Whether the options of blueprints that may grow fit the task's slots.
 
 use super::Findings;
 use crate::growth::Topology;
-use crate::scenario::tree::listed;
-use crate::scenario::{BlueprintEntry, Catalog, HostOutline, InitialTopology, Scenario, SeedInit, TaskSpec};
-
-pub(super) fn check_inits(scenario: &Scenario, task: &TaskSpec, catalog: &Catalog, findings: &mut Findings) {
-    let topology = task.data.topology();
-    let lifecycle = &scenario.lifecycle;
-    for blueprint in catalog.blueprints.iter().filter(|blueprint| blueprint.selectable) {
-        let init = lifecycle.init_of(&blueprint.name);
-        let Some(inits) = blueprint.inits_in(topology) else {
-            continue;
-        };
-        if inits.contains(&init) || !may_grow(blueprint, scenario) {
-            continue;
-        }
-        let message = format!(
-            "seeds of \"{}\" cannot be initialized as {}; valid: {}",
-            blueprint.name,
-            init.name(),
-            listed(inits.iter().map(SeedInit::name))
-        );
-        let is_own = lifecycle.blueprints.init_of(&blueprint.name).is_some();
-        let own = format!("lifecycle.blueprints.{}.init", blueprint.name);
-        let path = if is_own { own } else { "lifecycle.seed_init".into() };
-        findings.error([path], message);
-        if !is_own {
-            findings.help(format!(
-                "leave it out of policy.masks.action_space.blueprint, or give it another init, as in \
-                 lifecycle.blueprints: (norm: (init: zero_gain)); instead of {} for all, each blueprint may name its own",
-                init.name()
-            ));
-        }
-    }
-}
+use crate::scenario::{BlueprintEntry, Catalog, HostOutline, InitialTopology, Scenario, TaskSpec};
 
 /// Attentions of texts whose heads do not divide the channels of a slot.
 pub(super) fn check_heads(
