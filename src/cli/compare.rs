@@ -9,7 +9,7 @@ use clap::ValueEnum;
 use super::options::CompareOptions;
 use super::output::{print_note, show, show_either, width};
 use super::rejection::Rejection;
-use super::{Context, Outcome};
+use super::{Context, Outcome, report};
 use crate::compare::statistics::Criteria;
 use crate::compare::{ComparisonPlan, MethodComparison, MethodTraining, Metric, TrainingRecord};
 use crate::health::{AtPath, FileError};
@@ -75,8 +75,7 @@ pub fn compare(options: &CompareOptions, context: &Context) -> Result<Outcome, R
             record: Some(&training.record),
         });
         let page = comparison_page("comparison", &comparison, &trainings, &listed.collect::<Vec<_>>());
-        let written = storage::replace_synced(file, page.as_bytes()).at(file);
-        written.map_err(|error| Rejection::failed(format_args!("--report: {error}")))?;
+        report::write(file, &page)?;
     }
     Ok(show_either(context.global, &comparison, || {
         comparison_text(&comparison, width())

@@ -7,11 +7,11 @@ use super::evaluated::Evaluated;
 use super::output::{print_error, print_note, refuse, show_either, width};
 use super::prepare::explain_if_moved;
 use super::rejection::Rejection;
-use super::{Context, EvalOptions, Outcome, heeded_stop};
+use super::{Context, EvalOptions, Outcome, heeded_stop, report};
 use crate::compare::{Episodes, TrainingRecord};
 use crate::eval::{Evaluation, Opponent, Search, Spent, Study, StudyError, StudyEvent};
 use crate::policy::DecideMode;
-use crate::report::evaluation_text;
+use crate::report::{evaluation_page, evaluation_text};
 use crate::run::StopSignal;
 
 /// Plays all episodes with the policy and its opponents; the tables go to stdout. A stop prints the results so far.
@@ -43,6 +43,9 @@ pub fn eval(options: &EvalOptions, context: &Context) -> Result<Outcome, Rejecti
     if let Some(place) = &options.save {
         let saved = evaluation.save(place);
         saved.map_err(|error| Rejection::failed(format_args!("--save: {error}")))?;
+    }
+    if let Some(file) = &options.report {
+        report::write(file, &evaluation_page(&evaluation))?;
     }
     let shown = show_either(context.global, &evaluation, || evaluation_text(&evaluation, width()));
     Ok(stopped.map_or(shown, Outcome::Stopped))

@@ -12,12 +12,12 @@ use super::{Context, Outcome, heeded_stop, init};
 use crate::controller::SavedFolder;
 use crate::data::{TaskData, survey};
 use crate::engine::{Prepared, SetupError, read_text};
-use crate::export::{self, GROWTH_FILE, SCENARIO_FILE, check_place, export_network};
+use crate::export::{self, GROWTH_FILE, REPORT_FILE, SCENARIO_FILE, check_place, export_network};
 use crate::grow::{Base, GrowError, GrowEvent, Growth, Order, Variant, grow};
 use crate::host::{Features, reading};
 use crate::network::{GivenWeights, GrownNetwork};
 use crate::record::{ScenarioFile, scenario_folder};
-use crate::report::growth_text;
+use crate::report::{growth_page, growth_text};
 use crate::run::StopSignal;
 use crate::scenario::{HostChoice, HostName, Normalise, Override, resolved_ron, ron_text};
 
@@ -264,6 +264,10 @@ fn write(growth: &Growth, options: &GrowOptions) -> Result<(), Rejection> {
     let mut files = export_network(network, kept, Some(&growth.choice.why))?;
     let table = serde_json::to_vec_pretty(growth).map_err(|error| failed(&error))?;
     let scenario = resolved_ron(&growth.scenario).map_err(|error| failed(&error))?;
-    files.extend([(GROWTH_FILE, table), (SCENARIO_FILE, scenario.into_bytes())]);
+    files.extend([
+        (GROWTH_FILE, table),
+        (SCENARIO_FILE, scenario.into_bytes()),
+        (REPORT_FILE, growth_page(growth).into_bytes()),
+    ]);
     Ok(export::write(&options.output, &files)?)
 }

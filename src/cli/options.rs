@@ -108,7 +108,7 @@ Examples:
   simic-engine report latest                       report.html, which opens anywhere without a network
   simic-engine report latest --follow              written again and again while the run plays
   simic-engine report latest --http                at http://127.0.0.1:7860, up to date
-  simic-engine report 20260131-1200 -o mine.html";
+  simic-engine report quick -o quick.html          of a sweep; eval and compare have --report";
 const WATCH_EXAMPLES: &str = "\
 Examples:
   simic-engine watch                      the newest run; ? lists the keys
@@ -635,6 +635,9 @@ pub struct EvalOptions {
     /// Also write what --json prints to this file.
     #[arg(long, value_name = "FILE")]
     pub save: Option<PathBuf>,
+    /// Write the evaluation as one HTML file as well.
+    #[arg(long, value_name = "FILE")]
+    pub report: Option<PathBuf>,
     /// The policy takes its likeliest actions; both ways if neither is asked for.
     #[arg(long)]
     pub greedy: bool,

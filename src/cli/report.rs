@@ -137,6 +137,7 @@ fn follow(source: &mut RunSource, output: &Path) -> Result<(), Rejection> {
     Ok(())
 }
 
-fn write(path: &Path, page: &str) -> Result<(), Rejection> {
+/// Puts a page in its place.
+pub(super) fn write(path: &Path, page: &str) -> Result<(), Rejection> {
     Ok(storage::replace_synced(path, page.as_bytes()).at(path)?)
 }

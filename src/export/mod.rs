@@ -24,12 +24,15 @@ pub use policy::export_policy;
 
 /// The table of a `grow`, beside the network that it chose.
 pub const GROWTH_FILE: &str = "grow.json";
+/// The same as a page.
+pub const REPORT_FILE: &str = "report.html";
 /// The scenario that plays that network again.
 pub const SCENARIO_FILE: &str = "scenario.ron";
 
 /// The names of all files that an export has, and what Python leaves beside them.
-const FILES: [&str; 10] = [
+const FILES: [&str; 11] = [
     GROWTH_FILE,
+    REPORT_FILE,
     SCENARIO_FILE,
     "network.py",
     "network.safetensors",

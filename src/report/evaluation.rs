@@ -51,36 +51,58 @@ pub fn evaluation_text(evaluation: &Evaluation, width: usize) -> String {
     for note in &evaluation.notes {
         _ = writeln!(text, "note: {note}");
     }
-    let players = &evaluation.comparison.players;
-    for table in [
-        estimates(evaluation, "final validation accuracy, %", |player| &player.accuracy),
-        estimates(evaluation, "accuracy minus rent, points", |player| {
-            &player.accuracy_minus_rent
-        }),
-        others(evaluation),
-        seed_table(players),
-        step_table(players),
-    ] {
+    for table in score_tables(evaluation).into_iter().chain(seed_tables(evaluation)) {
         _ = write!(text, "\n{}", table.render_within(width, &[]));
     }
     for commits in &evaluation.commits {
         _ = write!(text, "\n{}", commits_text(commits, width));
     }
-    let net = |pair: &Difference| pair.accuracy_minus_price;
-    let tables = [
-        verdicts(evaluation),
-        differences(evaluation, "accuracy minus rent, paired", |pair| {
-            Some(pair.accuracy_minus_rent)
-        }),
-        differences(evaluation, "J, paired", net),
-    ];
-    for table in tables.into_iter().take(2 + usize::from(evaluation.price.is_some())) {
+    for table in difference_tables(evaluation).into_iter().chain(cost_table(evaluation)) {
         _ = write!(text, "\n{}", table.render_within(width, &[]));
     }
-    let costs = costs(evaluation).map(|costs| {
-        _ = write!(text, "\n{}", costs.render_within(width, &[]));
-        COSTS_LEGEND.to_owned()
-    });
+    let lines = legend(evaluation).into_iter();
+    let lines: Vec<String> = lines.map(|line| wrapped(&line, width)).collect();
+    _ = writeln!(text, "\n{}", lines.join("\n"));
+    if evaluation.comparison.unmeasured > 0 {
+        _ = writeln!(
+            text,
+            "\n{} episodes are left out: a network was rolled back before it was measured",
+            evaluation.comparison.unmeasured
+        );
+    }
+    text
+}
+
+/// What each player reached.
+pub(super) fn score_tables(evaluation: &Evaluation) -> [Table; 3] {
+    [
+        estimates(evaluation, "final validation accuracy, %", |player| &player.accuracy),
+        estimates(evaluation, "accuracy minus rent, points", |player| {
+            &player.accuracy_minus_rent
+        }),
+        others(evaluation),
+    ]
+}
+
+/// What each player did with seeds.
+pub(super) fn seed_tables(evaluation: &Evaluation) -> [Table; 2] {
+    let players = &evaluation.comparison.players;
+    [seed_table(players), step_table(players)]
+}
+
+/// The policy less each opponent, by accuracy with what may be said, then by what counts its size.
+pub(super) fn difference_tables(evaluation: &Evaluation) -> Vec<Table> {
+    let rent = |pair: &Difference| Some(pair.accuracy_minus_rent);
+    let price = |_: &f64| differences(evaluation, "J, paired", |pair| pair.accuracy_minus_price);
+    let tables = [
+        verdicts(evaluation),
+        differences(evaluation, "accuracy minus rent, paired", rent),
+    ];
+    tables.into_iter().chain(evaluation.price.as_ref().map(price)).collect()
+}
+
+/// How the tables are read, line by line.
+pub(super) fn legend(evaluation: &Evaluation) -> Vec<String> {
     let price = evaluation
         .price
         .map(|price| format!("J: accuracy - {price:?} (params - 1)"));
@@ -92,22 +114,9 @@ pub fn evaluation_text(evaluation: &Evaluation, width: usize) -> String {
             schedule.entries.len()
         )
     });
-    let legend = LEGEND
-        .map(String::from)
-        .into_iter()
-        .chain(price)
-        .chain(blind)
-        .chain(costs);
-    let legend: Vec<String> = legend.map(|line| wrapped(&line, width)).collect();
-    _ = writeln!(text, "\n{}", legend.join("\n"));
-    if evaluation.comparison.unmeasured > 0 {
-        _ = writeln!(
-            text,
-            "\n{} episodes are left out: a network was rolled back before it was measured",
-            evaluation.comparison.unmeasured
-        );
-    }
-    text
+    let costs = has_costs(evaluation).then(|| COSTS_LEGEND.to_owned());
+    let legend = LEGEND.map(String::from).into_iter();
+    legend.chain(price).chain(blind).chain(costs).collect()
 }
 
 fn estimates(evaluation: &Evaluation, title: &str, of: fn(&ControllerSummary) -> &Summary) -> Table {
@@ -136,10 +145,15 @@ fn others(evaluation: &Evaluation) -> Table {
     Table::of(&["mean of an episode"], &numbers, rows)
 }
 
-/// What each player took; `None` where all are alike, as controllers on the scenario's hosts are.
-fn costs(evaluation: &Evaluation) -> Option<Table> {
+/// Whether players differ in what they took, as controllers on the scenario's hosts do not.
+fn has_costs(evaluation: &Evaluation) -> bool {
     let is_told = |cost: &Cost| cost.schedules.is_some() || cost.steps != evaluation.steps;
-    if !evaluation.costs.iter().any(is_told) {
+    evaluation.costs.iter().any(is_told)
+}
+
+/// What each player took; `None` where all are alike.
+pub(super) fn cost_table(evaluation: &Evaluation) -> Option<Table> {
+    if !has_costs(evaluation) {
         return None;
     }
     let rows = evaluation.costs.iter().map(|cost| {
@@ -245,7 +259,7 @@ fn commits_text(commits: &PolicyCommits, width: usize) -> String {
 }
 
 /// `conv_heavy 31, conv_light 9, nothing 8`: the most frequent first, equals by name.
-fn in_words(commits: &SlotCommits) -> String {
+pub(super) fn in_words(commits: &SlotCommits) -> String {
     let mut blueprints: Vec<_> = commits.blueprints.iter().collect();
     blueprints.sort_by_key(|&(_, &episodes)| Reverse(episodes));
     let nothing = (commits.nothing > 0).then(|| format!("nothing {}", commits.nothing));

@@ -11,7 +11,16 @@ const DROPPED: [&str; 6] = ["tried", "rate", "steps", "val %", "GMAC spent", "se
 
 /// The rows, the choice in a sentence, and where the result is; lines of at most `width` characters.
 pub fn growth_text(growth: &Growth, place: &Path, width: usize) -> String {
-    let has_old = growth.rows.iter().any(|row| row.old.is_some());
+    let rows = growth_table(&growth.rows).render_within(width, &DROPPED);
+    let grown = growth.rows.iter().find(|row| row.way == Way::Grown);
+    let seeds = grown.map_or_else(String::new, |row| format!("grown: {}\n", seeds(row)));
+    let why = wrapped(&capitalised(&growth.choice.why), width);
+    format!("{rows}{seeds}\n{why}\nwritten to {}\n", place.display())
+}
+
+/// Sizes, accuracies and differences of rows.
+pub(super) fn growth_table(rows: &[Row]) -> Table {
+    let has_old = rows.iter().any(|row| row.old.is_some());
     let mut numbers = vec![
         "parameters",
         "MMAC",
@@ -26,16 +35,7 @@ pub fn growth_text(growth: &Growth, place: &Path, width: usize) -> String {
         "grown ahead",
     ];
     numbers.extend(has_old.then_some("old %"));
-    let table = Table::of(
-        &["network"],
-        &numbers,
-        growth.rows.iter().map(|row| cells(row, has_old)),
-    );
-    let rows = table.render_within(width, &DROPPED);
-    let grown = growth.rows.iter().find(|row| row.way == Way::Grown);
-    let seeds = grown.map_or_else(String::new, |row| format!("grown: {}\n", seeds(row)));
-    let why = wrapped(&capitalised(&growth.choice.why), width);
-    format!("{rows}{seeds}\n{why}\nwritten to {}\n", place.display())
+    Table::of(&["network"], &numbers, rows.iter().map(|row| cells(row, has_old)))
 }
 
 fn cells(row: &Row, has_old: bool) -> Vec<String> {
@@ -65,7 +65,7 @@ fn seeds(row: &Row) -> String {
     seeds.collect::<Vec<_>>().join(", ")
 }
 
-fn capitalised(sentence: &str) -> String {
+pub(super) fn capitalised(sentence: &str) -> String {
     let mut characters = sentence.chars();
     let first = characters.next().map(|first| first.to_uppercase().to_string());
     format!("{}{}.", first.unwrap_or_default(), characters.as_str())

@@ -96,6 +96,11 @@ impl Table {
         }
     }
 
+    /// Heads of the columns, how many of them are of texts, and the rows: for a page.
+    pub fn parts(self) -> (Vec<String>, usize, Vec<Vec<String>>) {
+        (self.head, self.texts, self.rows)
+    }
+
     /// One line a row, columns two spaces apart.
     pub fn render(&self) -> String {
         let widths = self.widths();

@@ -58,6 +58,9 @@ fn small(folder: &Path, policy: &str) -> PathBuf {
 fn a_healthy_run_of_one_env_and_two_rounds_is_good_for_everything() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let run = small(folder.path(), RULES);
+    // Neither is a part of what was trained.
+    fs::write(run.join("command"), "pause").expect("a command that nothing has taken");
+    fs::create_dir_all(run.join("anomalies/3")).expect("what an anomaly left");
 
     let told = succeeds(&check(&run));
 

@@ -17,6 +17,7 @@ use simic_engine::internals::scenario::{ScheduleConfig, resolved_ron};
 use simic_engine::prelude::*;
 
 use crate::program::{command, ended, refused, succeeds, text};
+use crate::report::section_table;
 use crate::support::engine;
 
 /// Two envs of a few batches, in which a seed grows within a few steps.
@@ -136,8 +137,22 @@ fn programs_read_every_episode() {
         "--against",
         "wait",
         "--json",
+        "--report",
     ];
+    let place = root.path().join("eval.html");
+    let arguments = [&arguments[..], &[place.to_str().expect("text")]].concat();
     let read: Value = serde_json::from_str(&succeeds(&eval(root.path(), &arguments))).expect("JSON");
+    let page = fs::read_to_string(&place).expect("the page is there");
+    for (player, row) in section_table(&page, "players").iter().enumerate() {
+        let mean = &read["players"][player]["accuracy"]["mean"]["value"];
+        assert_eq!(row[1], format!("{:.2}", mean.as_f64().expect("a number")), "as in JSON");
+    }
+    let difference = &read["differences"][0]["accuracy"]["difference"]["mean"]["value"];
+    let difference = format!("{:+.2}", difference.as_f64().expect("a number"));
+    assert_eq!(
+        section_table(&page, "differences")[0][..2],
+        ["policy (sampled) - wait".to_owned(), difference]
+    );
 
     let names: Vec<&str> = read["players"]
         .as_array()

@@ -6,6 +6,7 @@ use std::path::Path;
 use serde_json::Value;
 
 use crate::program::{engine, refused, succeeds};
+use crate::report::section_table;
 
 /// Short rows of one try on the embedded digits.
 fn grow(place: &Path, more: &[&str]) -> std::process::Output {
@@ -66,6 +67,16 @@ fn rows_are_compared_at_equal_compute_and_the_chosen_network_is_written_with_its
     let why = growth["choice"]["why"].as_str().expect("a sentence");
     assert!(fs::read_to_string(folder.join("card.md")).expect("there").contains(why));
     assert!(printed.contains("grown"), "{printed}");
+    let page = fs::read_to_string(folder.join("report.html")).expect("the page is there");
+    let shown = section_table(&page, "better");
+    assert_eq!(shown.len(), rows.len());
+    for (row, shown) in rows.iter().zip(&shown) {
+        let test = format!("{:.2}", number(&row["test"], "mean"));
+        assert_eq!(
+            (&shown[0], &shown[9]),
+            (&row["name"].as_str().expect("a name").to_owned(), &test)
+        );
+    }
     // It can be played again.
     let scenario = folder.join("scenario.ron");
     succeeds(&engine(&["validate", scenario.to_str().expect("text")]));

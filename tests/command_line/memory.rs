@@ -1,12 +1,11 @@
 //! What a dry run says of memory, held against what the run then takes.
+#![cfg(target_os = "linux")]
 
 use std::path::Path;
-use std::process::Stdio;
 
 use serde_json::Value;
-use wait4::Wait4;
 
-use crate::program::{command, succeeds};
+use crate::program::{command, peak_memory, succeeds};
 
 /// Images as large as those of CIFAR in batches of 512, with seeds in all slots.
 const WIDE: &str = r#"(
@@ -39,10 +38,7 @@ fn estimate(scenario: &Path) -> u64 {
 /// The largest number of bytes that a run of the scenario had in memory.
 fn peak(scenario: &Path, out: &Path) -> u64 {
     let mut run = command(&["run", "--quiet", "--progress", "none", "--out"]);
-    run.arg(out).arg(scenario).args(WORKERS).stdout(Stdio::null());
-    let ended = run.spawn().and_then(|child| child.wait4()).expect("it runs");
-    assert!(ended.status.success());
-    ended.rusage.maxrss
+    peak_memory(run.arg(out).arg(scenario).args(WORKERS))
 }
 
 #[test]

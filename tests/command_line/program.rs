@@ -21,6 +21,27 @@ pub fn command(arguments: &[&str]) -> Command {
     command
 }
 
+/// Plays the program, which ends well, and gives the largest number of bytes that it had in memory. What a parent is told when
+/// a child has ended begins with the parent's own memory, so the child is asked while it plays.
+#[cfg(target_os = "linux")]
+pub fn peak_memory(command: &mut Command) -> u64 {
+    let mut child = command.stdout(std::process::Stdio::null()).spawn().expect("it starts");
+    let status = format!("/proc/{}/status", child.id());
+    let mut peak = 0;
+    let ended = loop {
+        let told = std::fs::read_to_string(&status).unwrap_or_default();
+        let line = told.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+        let kib = line.and_then(|line| line.trim().strip_suffix(" kB")?.trim().parse::<u64>().ok());
+        peak = peak.max(kib.unwrap_or_default() << 10);
+        if let Some(ended) = child.try_wait().expect("it is awaited") {
+            break ended;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(2));
+    };
+    assert!(ended.success());
+    peak
+}
+
 /// Output and exit code of a command.
 pub fn ended(command: &mut Command) -> Output {
     command.output().expect("the engine starts")

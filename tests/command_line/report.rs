@@ -148,8 +148,8 @@ const SWEEP: &str = r#"(
     replicates: 3,
 )"#;
 
-/// The cells behind a heading, row by row.
-fn section_table(page: &str, id: &str) -> Vec<Vec<String>> {
+/// The cells of the first table of a section, row by row.
+pub fn section_table(page: &str, id: &str) -> Vec<Vec<String>> {
     let section = page
         .split(&format!("<section id=\"{id}\""))
         .nth(1)

@@ -2,7 +2,6 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
 
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::record::Field;
@@ -166,17 +165,12 @@ fn repeated(run: &Path, into: &Path, bytes: usize) {
 #[cfg(target_os = "linux")]
 #[test]
 fn memory_does_not_grow_with_the_record() {
-    use wait4::Wait4;
     let (folder, run) = played();
     let peak = |megabytes: usize| {
         let long = folder.path().join(megabytes.to_string());
         repeated(&run, &long, megabytes << 20);
         let tables = folder.path().join(format!("tables-{megabytes}"));
-        let mut export = command(&["export-tables", "-o"]);
-        let child = export.arg(tables).arg(&long).stdout(Stdio::null()).spawn();
-        let ended = child.and_then(|child| child.wait4()).expect("it runs");
-        assert!(ended.status.success());
-        ended.rusage.maxrss
+        crate::program::peak_memory(command(&["export-tables", "-o"]).arg(tables).arg(&long))
     };
 
     let (short, long) = (peak(6), peak(18));

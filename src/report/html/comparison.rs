@@ -1,15 +1,16 @@
 //! The page of a comparison, or of a sweep: methods as curves with bands over their trainings, their intervals and verdicts, and
 //! what accuracy costs in parameters and compute. Its numbers are those of `compare`.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use maud::{Markup, html};
 
 use super::chart::Chart;
 use super::page::{Page, table, tile};
-use super::svg::{Frame, Range};
+use super::pictures::{Point, Spread, forest, scatter};
 use crate::compare::statistics::{Arm, Verdict, common_grid, interpolate};
-use crate::compare::{MethodComparison, MethodDifference, MethodTraining, RoundPoint, TrainingRecord};
+use crate::compare::{MethodComparison, MethodTraining, RoundPoint, TrainingRecord};
 use crate::report::comparison::{interval, verdict_words};
 use crate::report::words::number;
 use crate::telemetry::statistics::{mean, mean_and_interval};
@@ -62,7 +63,10 @@ pub fn comparison_page(
 }
 
 fn head(title: &str, comparison: &MethodComparison, trainings: &[MethodTraining], listed: &[ListedTraining]) -> Markup {
-    let missing = listed.iter().filter(|training| training.record.is_none()).count();
+    let mut states: BTreeMap<&str, usize> = BTreeMap::new();
+    for training in listed {
+        *states.entry(&training.state).or_default() += 1;
+    }
     html! {
         p.name { (title) }
         h1 { (verdict(comparison)) }
@@ -71,8 +75,8 @@ fn head(title: &str, comparison: &MethodComparison, trainings: &[MethodTraining]
         @for note in &comparison.notes { p.note { "note: " (note) } }
         @for left in &comparison.left_out { p.problem { "left out: " (left.run_id) " (" (left.method) "): " (left.reason) } }
         div.tiles {
-            (tile(&trainings.len().to_string(), "trainings"))
-            (tile(&missing.to_string(), "without results yet"))
+            (tile(&trainings.len().to_string(), "trainings with results"))
+            @for (state, count) in &states { (tile(&count.to_string(), state)) }
             (tile(&comparison.differences.len().to_string(), "differences"))
         }
     }
@@ -174,53 +178,25 @@ fn differences(comparison: &MethodComparison) -> Markup {
             number(difference.probability_of_improvement.map(|better| better.value), 2),
         ]
     });
+    let spreads = comparison.differences.iter().map(|difference| Spread {
+        name: format!(
+            "{} - {}: {}",
+            difference.first,
+            difference.second,
+            verdict_words(difference.verdict)
+        ),
+        value: difference.iqm.value,
+        ends: difference.iqm.interval.map(|interval| [interval.low, interval.high]),
+    });
     html! {
         @if comparison.differences.is_empty() { p { "There is one method." } } @else {
-            (forest(&comparison.differences))
+            (forest("Differences with their intervals.", "95 %, over trainings.", "difference of IQMs", &spreads.collect::<Vec<_>>()))
             (table(&["difference of IQMs", "task", "verdict"], &["", "95 % interval", "p", "P(better)"], rows))
         }
     }
 }
 
-/// Each difference as its interval around 0, in the order of the table.
-fn forest(differences: &[MethodDifference]) -> Markup {
-    let ends = differences.iter().flat_map(|difference| {
-        let interval = difference.iqm.interval;
-        [
-            Some(0.0),
-            Some(difference.iqm.value),
-            interval.map(|ends| ends.low),
-            interval.map(|ends| ends.high),
-        ]
-    });
-    let x = Range::of(ends.flatten()).padded(0.05);
-    let count = differences.len() as f64;
-    let y = Range {
-        low: 0.5,
-        high: count + 0.5,
-    };
-    let mut frame = Frame::new(x, y, 60.0 + 26.0 * count, ("difference of IQMs", ""));
-    frame.line([(0.0, 0.5), (0.0, count + 0.5)].into_iter(), "faint");
-    for (place, difference) in differences.iter().enumerate() {
-        let row = count - place as f64;
-        if let Some(ends) = difference.iqm.interval {
-            frame.line([(ends.low, row), (ends.high, row)].into_iter(), "c0");
-        }
-        let what = format!(
-            "{} - {}: {:+.2}",
-            difference.first, difference.second, difference.iqm.value
-        );
-        frame.point((difference.iqm.value, row), "c0", &what);
-    }
-    html! {
-        figure.chart {
-            figcaption { b { "Differences with their intervals." } " From the top in the order of the table; what touches 0 is not told from luck." }
-            div.plot { (frame.finish("differences of methods with their intervals")) }
-        }
-    }
-}
-
-/// Accuracy against what it costs, a point for each training; with the front and its hypervolume.
+/// What each training, a point, reached in its last round, against what it cost.
 fn costs(
     methods: &[&str],
     trainings: &[MethodTraining],
@@ -230,64 +206,15 @@ fn costs(
     let points = trainings.iter().filter_map(|training| {
         let last = training.record.curve.last()?;
         let cost = of(last).filter(|cost| cost.is_finite())?;
-        last.accuracy.is_finite().then_some((training, cost, last.accuracy))
+        last.accuracy.is_finite().then(|| Point {
+            group: &training.method,
+            name: format!("{}, {}", training.method, training.record.run_id),
+            cost,
+            accuracy: last.accuracy,
+        })
     });
-    let points: Vec<(&MethodTraining, f64, f64)> = points.collect();
-    if points.is_empty() {
-        return html! {};
-    }
-    let both: Vec<(f64, f64)> = points.iter().map(|(_, cost, accuracy)| (*cost, *accuracy)).collect();
-    let (front, volume) = front(&both);
-    let x = Range::of(both.iter().map(|point| point.0)).padded(0.05);
-    let y = Range::of(both.iter().map(|point| point.1)).padded(0.08);
-    let mut frame = Frame::new(x, y, 260.0, (label, "accuracy, %"));
-    frame.line(front.into_iter(), "faint");
-    for (training, cost, accuracy) in &points {
-        let colour = methods
-            .iter()
-            .position(|method| *method == training.method)
-            .unwrap_or_default();
-        let title = format!(
-            "{}, {}: {accuracy:.1} % at {cost:.2}",
-            training.method, training.record.run_id
-        );
-        frame.point(
-            (*cost, *accuracy),
-            &format!("c{}", colour % super::chart::COLOURS),
-            &title,
-        );
-    }
-    html! {
-        figure.chart {
-            figcaption {
-                b { "Accuracy against " (label) "." }
-                " A point for each training, its last round; line: those that none beats in both. Hypervolume "
-                (format!("{volume:.1}")) ", from 0 % and the largest cost."
-            }
-            ul.legend { @for (place, method) in methods.iter().enumerate() { li { i class={ "swatch c" (place % super::chart::COLOURS) } {} (method) } } }
-            div.plot { (frame.finish(&format!("accuracy against {label}"))) }
-        }
-    }
-}
-
-/// The points that none beats in both, by rising cost, and the area below them up to the largest cost of all.
-fn front(points: &[(f64, f64)]) -> (Vec<(f64, f64)>, f64) {
-    let mut sorted = points.to_vec();
-    sorted.sort_by(|a, b| a.0.total_cmp(&b.0).then(b.1.total_cmp(&a.1)));
-    let largest = sorted.last().map_or(0.0, |point| point.0);
-    let mut front: Vec<(f64, f64)> = Vec::new();
-    for point in sorted {
-        if front.last().is_none_or(|best| point.1 > best.1) {
-            front.push(point);
-        }
-    }
-    let ends = front.iter().skip(1).map(|point| point.0).chain([largest]);
-    let volume = front
-        .iter()
-        .zip(ends)
-        .map(|((from, accuracy), to)| (to - from) * accuracy)
-        .sum();
-    (front, volume)
+    let about = "A point for each training, its last round.";
+    scatter(label, about, methods, &points.collect::<Vec<_>>())
 }
 
 fn name_of(folder: &Path) -> String {

@@ -3,6 +3,7 @@
 mod svg;
 mod chart;
 mod page;
+mod pictures;
 mod timeline;
 mod network;
 mod learning;
@@ -10,7 +11,11 @@ mod growth;
 mod run;
 mod list;
 mod comparison;
+mod evaluation;
+mod grown;
 
 pub use comparison::{ListedTraining, comparison_page};
+pub use evaluation::evaluation_page;
+pub use grown::growth_page;
 pub use list::list_page;
 pub use run::{RunPage, run_page};

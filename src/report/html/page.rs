@@ -5,6 +5,7 @@ use serde_json::{Map, Value, json};
 
 use super::chart::Chart;
 use super::svg::is_direction;
+use crate::report::table::Table;
 
 const STYLE: &str = include_str!("../../../assets/report/report.css");
 const SCRIPT: &str = include_str!("../../../assets/report/report.js");
@@ -123,20 +124,20 @@ fn directed(text: &str, written: impl Fn(char) -> String) -> String {
 
 /// A table: columns of texts, then of numbers.
 pub fn table(texts: &[&str], numbers: &[&str], rows: impl IntoIterator<Item = Vec<String>>) -> Markup {
+    shown(Table::of(texts, numbers, rows))
+}
+
+/// A table of a text, as a page shows it.
+pub fn shown(table: Table) -> Markup {
+    let (head, texts, rows) = table.parts();
+    let class = |column: usize| (column < texts).then_some("text");
     html! {
         div.scroll {
             table {
-                thead { tr {
-                    @for name in texts { th.text { (name) } }
-                    @for name in numbers { th { (name) } }
-                } }
+                thead { tr { @for (column, name) in head.iter().enumerate() { th class=[class(column)] { (name) } } } }
                 tbody {
                     @for row in rows {
-                        tr {
-                            @for (column, cell) in row.into_iter().enumerate() {
-                                @if column < texts.len() { td.text { (cell) } } @else { td { (cell) } }
-                            }
-                        }
+                        tr { @for (column, cell) in row.iter().enumerate() { td class=[class(column)] { (cell) } } }
                     }
                 }
             }

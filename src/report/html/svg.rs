@@ -233,6 +233,16 @@ impl Frame {
         }
     }
 
+    /// What a row is, above it at the left end.
+    pub fn row_name(&mut self, y: f64, name: &str) {
+        let (left, above) = (LEFT + 6.0, self.down(y) - 8.0);
+        _ = write!(
+            self.body,
+            r#"<text class="tick" x="{left}" y="{above:.1}">{}</text>"#,
+            escaped(name)
+        );
+    }
+
     /// A level with a name.
     pub fn level(&mut self, y: f64, name: &str) {
         if y.is_finite() && y >= self.y.low && y <= self.y.high {

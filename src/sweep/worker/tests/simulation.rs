@@ -499,7 +499,7 @@ struct Outcome {
 }
 
 fn play(seed: u64, plan: &Plan, is_rough: bool) -> Outcome {
-    let workers = 2 + (seed / 3 % 3) as usize;
+    let workers = 2 + (seed / 2 % 3) as usize;
     let world = World::new(seed, workers, is_rough);
     std::thread::scope(|scope| {
         for me in 0..workers {
@@ -542,11 +542,11 @@ fn play(seed: u64, plan: &Plan, is_rough: bool) -> Outcome {
 
 #[test]
 fn in_a_thousand_worlds_every_trial_ends_as_if_nothing_had_gone_wrong() {
-    let calm: Vec<Outcome> = (0..3).map(|kind| play(kind, &sweep(kind), false)).collect();
+    let calm: Vec<Outcome> = (0..2).map(|kind| play(kind, &sweep(kind), false)).collect();
     let mut troubles = 0;
     for seed in 0..WORLDS {
         let plan = sweep(seed);
-        let undisturbed = &calm[(seed % 3) as usize];
+        let undisturbed = &calm[(seed % 2) as usize];
 
         let outcome = play(seed, &plan, true);
 
@@ -573,7 +573,7 @@ fn where_nothing_goes_wrong_every_round_is_played_once() {
         let outcome = play(seed, &sweep(seed), false);
 
         // Of four trials half continue after each of two rungs: 4 + 2 + 2 rounds and a last one.
-        let expected = if seed % 3 == 1 { 4 + 2 + 2 } else { 4 * ROUNDS };
+        let expected = if seed % 2 == 1 { 4 + 2 + 2 } else { 4 * ROUNDS };
         assert_eq!((outcome.begun, outcome.troubles), (expected, 0), "world {seed}");
     }
 }

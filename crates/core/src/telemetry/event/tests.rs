@@ -55,7 +55,7 @@ fn events_of_schema_2_are_read_as_what_they_are_called_now() {
             assert_eq!(old["data"].get(field), Some(value), "{field}: {line}");
         }
     }
-    assert_eq!(old.lines().count(), 9);
+    assert_eq!(old.lines().count(), 8);
 }
 
 #[test]

@@ -1,0 +1,66 @@
+//! The page of a `grow`: is the grown network better than what else the compute could have been spent on, and what is it?
+//! Its tables are those of the text.
+
+use maud::html;
+
+use super::network::network;
+use super::page::{Page, shown, tile};
+use super::pictures::{Point, Spread, forest, scatter};
+use crate::grow::Growth;
+use crate::report::grown::{capitalised, growth_table};
+
+/// The page, whole.
+pub fn growth_page(growth: &Growth) -> String {
+    let mut page = Page::new("a grown network: simic-engine".into());
+    let chosen = growth.rows.iter().find(|row| row.way == growth.choice.way);
+    page.head = Some(html! {
+        p.name { (growth.scenario.name) }
+        h1 { (capitalised(&growth.choice.why)) }
+        @for note in &growth.notes { p.note { "note: " (note) } }
+        @if let Some(row) = chosen {
+            div.tiles {
+                (tile(&row.name, "what is written"))
+                (tile(&format!("{:.2} %", row.test.mean), "of the test part"))
+                (tile(&row.parameters.to_string(), "parameters"))
+                (tile(&row.seeds.len().to_string(), "seeds"))
+            }
+        }
+    });
+    let spreads = growth.rows.iter().filter_map(|row| {
+        let ahead = row.grown_ahead?;
+        Some(Spread {
+            name: format!("grown - {}", row.name),
+            value: ahead.mean,
+            ends: Some([ahead.low, ahead.high]),
+        })
+    });
+    let spreads: Vec<Spread> = spreads.collect();
+    let about = "On the same samples of the test part, with 95 % intervals over them; all were trained for as many multiply-accumulates.";
+    let body = html! {
+        @if !spreads.is_empty() { (forest("How far the grown network is ahead.", about, "points of the test part", &spreads)) }
+        (shown(growth_table(&growth.rows)))
+    };
+    page.section("better", "Is it better?", body);
+    page.section("network", "What is written?", network(&growth.network));
+    let names: Vec<&str> = growth.rows.iter().map(|row| row.name.as_str()).collect();
+    let points = growth.rows.iter().map(|row| Point {
+        group: &row.name,
+        name: row.name.clone(),
+        cost: row.parameters as f64,
+        accuracy: row.test.mean,
+    });
+    let body = scatter("parameters", "Of the test part.", &names, &points.collect::<Vec<_>>());
+    page.section("size", "Is it worth its size?", body);
+    if !growth.tried.is_empty() {
+        page.section("tried", "What was grown?", shown(growth_table(&growth.tried)));
+    }
+    page.section(
+        "taken",
+        "How is it used?",
+        html! {
+            p { code { "python -c 'import network; print(network.load())'" } " in this folder, which needs nothing but torch; "
+                code { "simic-engine run scenario.ron" } " plays what was chosen again." }
+        },
+    );
+    page.render(None)
+}

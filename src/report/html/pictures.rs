@@ -1,0 +1,116 @@
+//! Pictures that several pages have: intervals below each other, and what was reached against what it cost.
+
+use maud::{Markup, html};
+
+use super::chart::COLOURS;
+use super::svg::{Frame, Range};
+
+/// Height of a row with an interval.
+const ROW: f64 = 34.0;
+
+/// A difference, and where it may lie.
+pub struct Spread {
+    /// Whose, and what may be said of it.
+    pub name: String,
+    /// Estimated.
+    pub value: f64,
+    /// Ends of its interval.
+    pub ends: Option<[f64; 2]>,
+}
+
+/// Differences as intervals around 0, in the order of `spreads`.
+pub fn forest(title: &str, about: &str, label: &str, spreads: &[Spread]) -> Markup {
+    let ends = spreads.iter().flat_map(|spread| spread.ends).flatten();
+    let x = Range::of(ends.chain(spreads.iter().map(|spread| spread.value)).chain([0.0])).padded(0.05);
+    let count = spreads.len() as f64;
+    let y = Range {
+        low: 0.5,
+        high: count + 0.5,
+    };
+    let mut frame = Frame::new(x, y, 50.0 + ROW * count, (label, ""));
+    frame.line([(0.0, 0.5), (0.0, count + 0.5)].into_iter(), "faint");
+    for (place, Spread { name, value, ends }) in spreads.iter().enumerate() {
+        let row = count - place as f64 - 0.2;
+        if let Some([low, high]) = *ends {
+            frame.line([(low, row), (high, row)].into_iter(), "c0");
+        }
+        frame.point((*value, row), "c0", &format!("{name}: {value:+.2}"));
+        frame.row_name(row, name);
+    }
+    html! {
+        figure.chart {
+            figcaption { b { (title) } " " (about) " What touches 0 is not told from luck." }
+            div.plot { (frame.finish(title)) }
+        }
+    }
+}
+
+/// Something that reached an accuracy at a cost.
+pub struct Point<'a> {
+    /// By which it is coloured.
+    pub group: &'a str,
+    /// What it is.
+    pub name: String,
+    /// In the unit of the label.
+    pub cost: f64,
+    /// Percent.
+    pub accuracy: f64,
+}
+
+/// Accuracy against what it costs, coloured by group in the order of `groups`, with the front and its hypervolume; nothing
+/// without points.
+pub fn scatter(label: &str, about: &str, groups: &[&str], points: &[Point]) -> Markup {
+    if points.is_empty() {
+        return html! {};
+    }
+    let both: Vec<(f64, f64)> = points.iter().map(|point| (point.cost, point.accuracy)).collect();
+    let (front, volume) = front(&both);
+    let x = Range::of(both.iter().map(|point| point.0)).padded(0.05);
+    let y = Range::of(both.iter().map(|point| point.1)).padded(0.08);
+    let mut frame = Frame::new(x, y, 260.0, (label, "accuracy, %"));
+    frame.line(front.into_iter(), "faint");
+    for Point {
+        group,
+        name,
+        cost,
+        accuracy,
+    } in points
+    {
+        let colour = groups.iter().position(|known| known == group).unwrap_or_default() % COLOURS;
+        let title = format!("{name}: {accuracy:.1} % at {cost:.2}");
+        frame.point((*cost, *accuracy), &format!("c{colour}"), &title);
+    }
+    html! {
+        figure.chart {
+            figcaption {
+                b { "Accuracy against " (label) "." }
+                " " (about) " Line: what none beats in both. Hypervolume " (format!("{volume:.1}")) ", from 0 % and the largest cost."
+            }
+            ul.legend { @for (place, group) in groups.iter().enumerate() { li { i class={ "swatch c" (place % COLOURS) } {} (group) } } }
+            div.plot { (frame.finish(&format!("accuracy against {label}"))) }
+        }
+    }
+}
+
+/// The points that none beats in both, by rising cost, and the area below them up to the largest cost of all.
+fn front(points: &[(f64, f64)]) -> (Vec<(f64, f64)>, f64) {
+    let mut sorted = points.to_vec();
+    sorted.sort_by(|a, b| a.0.total_cmp(&b.0).then(b.1.total_cmp(&a.1)));
+    let largest = sorted.last().map_or(0.0, |point| point.0);
+    let mut front: Vec<(f64, f64)> = Vec::new();
+    for point in sorted {
+        if front.last().is_none_or(|best| point.1 > best.1) {
+            front.push(point);
+        }
+    }
+    let ends = front.iter().skip(1).map(|point| point.0).chain([largest]);
+    let volume = front
+        .iter()
+        .zip(ends)
+        .map(|((from, accuracy), to)| (to - from) * accuracy)
+        .sum();
+    (front, volume)
+}
+
+#[cfg(test)]
+mod tests;
