@@ -321,7 +321,7 @@ pub use simic_core::{extend, prelude};
 use simic_core::{
     actions, checkpoint, clock, controller, data, engine, env, graph, growth, hash, health, host, keep, learner,
     network, policy, random, record, renamed, reward, run, scenario, schedule, schema, seed, storage, telemetry, torch,
-    unfinished, validation,
+    trajectory, unfinished, validation,
 };
 
 #[doc(hidden)]
@@ -352,7 +352,7 @@ pub mod internals {
     pub use simic_core::{
         actions, checkpoint, clock, controller, data, engine, env, faults, governor, growth, health, host, keep,
         kernels, learner, network, nn, policy, random, record, reward, run, scenario, schedule, schema, seed, storage,
-        telemetry, torch, training, unfinished, validation,
+        telemetry, torch, training, trajectory, unfinished, validation,
     };
 
     pub use crate::{compare, eval, export, inspect, prior_art, report, sweep, tables};

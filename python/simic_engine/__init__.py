@@ -2,6 +2,7 @@
 
 * :func:`grow` grows a network on your data, from fresh weights or yours, and says whether that was worth it.
 * :func:`run` plays a scenario, :func:`runs` lists what was played, and :class:`Run` has its events as Arrow tables.
+* :class:`Trajectories` has what controllers saw and did, as numpy arrays.
 * :func:`load_network` gives an exported network as an ``nn.Module``.
 * ``VectorEnv`` makes the engine an environment of Gymnasium; it needs ``pip install 'simic-engine[envs]'``.
 * :func:`program` and :func:`environment` say what is started, and with which variables.
@@ -16,11 +17,24 @@ from .errors import EngineError
 from .grow import Grown, grow
 from .networks import load_network
 from .runs import Run, run, runs
+from .trajectories import Trajectories
 
 if TYPE_CHECKING:
     from .envs import VectorEnv
 
-__all__ = ["EngineError", "Grown", "Run", "VectorEnv", "environment", "grow", "load_network", "program", "run", "runs"]
+__all__ = [
+    "EngineError",
+    "Grown",
+    "Run",
+    "Trajectories",
+    "VectorEnv",
+    "environment",
+    "grow",
+    "load_network",
+    "program",
+    "run",
+    "runs",
+]
 
 
 def __getattr__(name: str) -> object:

@@ -34,6 +34,7 @@ mod resume;
 mod show;
 mod export;
 mod export_tables;
+mod traj;
 mod validate;
 
 use std::path::Path;
@@ -164,6 +165,7 @@ fn execute(arguments: &Arguments, extension: &Extension) -> Result<Outcome, Reje
         Command::Validate { scenarios, no_data } => Ok(validate::validate(scenarios, *no_data, &context)),
         Command::RewardAudit { scenario, sets } => reward_audit::reward_audit(scenario, sets, &context),
         Command::Data { command } => data::data(command, &context),
+        Command::Traj { command } => traj::traj(command, &context),
         Command::ServeEnvs(options) => serve_envs::serve_envs(options, &context),
         Command::Init(options) => init::init(options),
         Command::List { what } => Ok(list::list(*what, &context)),

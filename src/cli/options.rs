@@ -4,6 +4,7 @@ mod compare;
 mod data;
 mod inspect;
 mod sweep;
+mod traj;
 
 use std::io::IsTerminal;
 use std::net::SocketAddr;
@@ -18,11 +19,13 @@ use crate::scenario::Override;
 use crate::telemetry::sinks::{ColorChoice, ProgressStyle};
 use crate::torch;
 use inspect::{CHECK_EXAMPLES, DIFF_EXAMPLES};
+use traj::TRAJ_EXAMPLES;
 
 pub use compare::CompareOptions;
 pub use data::{CheckOptions, DataCommand};
 pub use inspect::{CheckRunOptions, DiffOptions};
 pub use sweep::{Begun, Pace, PlayOptions, SweepCommand, SweepOptions};
+pub use traj::{SetOptions, TrajCommand};
 
 /// Trains networks that grow while they train.
 #[derive(Clone, Debug, Parser)]
@@ -298,6 +301,12 @@ pub enum Command {
     Data {
         #[command(subcommand)]
         command: DataCommand,
+    },
+    /// Look at recorded trajectories, data to learn from without playing.
+    #[command(after_help = TRAJ_EXAMPLES)]
+    Traj {
+        #[command(subcommand)]
+        command: TrajCommand,
     },
     /// List what this build knows.
     #[command(after_help = LIST_EXAMPLES)]

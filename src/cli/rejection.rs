@@ -20,6 +20,7 @@ use crate::schema::NameError;
 use crate::sweep::{FolderError, LaunchError, PlanError};
 use crate::tables::TableError;
 use crate::telemetry::ReadError;
+use crate::trajectory::TrajectoryError;
 
 /// Why a command is not done.
 #[derive(Debug, thiserror::Error)]
@@ -77,7 +78,7 @@ macro_rules! told {
 
 told! {
     String, FileError, NameError, UnknownField, DataError, NetworkError, PolicyError, FindRunError, ResumeError, FrozenPolicyError, ReadError,
-    ExportError, TableError, DiffError, FolderError, LaunchError, ServeError
+    ExportError, TableError, DiffError, FolderError, LaunchError, ServeError, TrajectoryError
 }
 
 impl Rejection {

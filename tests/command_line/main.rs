@@ -36,6 +36,7 @@ mod setup;
 mod support;
 mod sweep;
 mod tables;
+mod traj;
 mod usage;
 #[cfg(unix)]
 mod watch;

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::program::{command, ended, engine, refused, succeeds, text};
 
-const COMMANDS: [&str; 20] = [
+const COMMANDS: [&str; 21] = [
     "run",
     "resume",
     "runs",
@@ -21,6 +21,7 @@ const COMMANDS: [&str; 20] = [
     "eval",
     "validate",
     "data",
+    "traj",
     "list",
     "explain",
     "new",

@@ -33,6 +33,7 @@ pub mod learner;
 pub mod run;
 pub mod record;
 pub mod keep;
+pub mod trajectory;
 pub mod checkpoint;
 pub mod engine;
 pub mod prelude;

@@ -125,6 +125,8 @@ schedules! {
             Restore => "resume",
             /// Makes the run directory, starts the sinks, writes `run_started`: [`announce`](crate::record::announce::announce).
             Announce => "start-up",
+            /// Begins the set of trajectories, or continues it: [`begin_set`](crate::trajectory::TrajectoryPlugin).
+            BeginTrajectories => "trajectories",
             /// Ends the run if its rounds have nothing to gain any more: [`stop_early`](crate::record::systems::stop_early).
             StopEarly => "early stop",
         }
@@ -259,6 +261,8 @@ schedules! {
         Record {
             /// Completes the transitions with what they were paid: [`store_outcomes`](crate::learner::systems::transitions::store_outcomes).
             StoreOutcomes => "rollout",
+            /// Records what was seen and done: [`record_steps`](crate::trajectory::TrajectoryPlugin).
+            RecordTrajectories => "trajectories",
             /// Carries what was ordered over to the next observation: [`update_tracking`](crate::controller::systems::update_tracking).
             UpdateTracking => "tracking",
         }
@@ -274,6 +278,8 @@ schedules! {
             EndEpisodes => "episode end",
             /// Closes the segments of episodes that ended: [`end_segments`](crate::learner::systems::episode_ends::end_segments).
             EndSegments => "rollout",
+            /// Records what is seen behind the last step of an episode: [`end_trajectories`](crate::trajectory::TrajectoryPlugin).
+            EndTrajectories => "trajectories",
             /// Evaluates networks whose episode ended on the test part: [`evaluate_test`](crate::validation::test_part::evaluate_test).
             EvaluateTest => "final test",
             /// Writes `env_step` and `decision`: [`emit_step`](crate::record::systems::emit_step).
@@ -329,6 +335,8 @@ schedules! {
             /// Takes out the networks that the run keeps: [`keep_networks`](crate::keep::keep_networks),
             /// [`write_unsaved`](crate::keep::write_unsaved).
             KeepNetworks => "networks",
+            /// Writes the round's trajectories: [`write_trajectories`](crate::trajectory::TrajectoryPlugin).
+            WriteTrajectories => "trajectories",
             /// Removes all seeds and their optimizers: [`teardown_round`](crate::env::episode::teardown_round).
             TeardownRound => "episode end",
         }

@@ -24,7 +24,7 @@ pub use deciders::{
 pub use events::DecidedEnv;
 pub use execution::{Chosen, CommandOutcome};
 pub use saved::SavedFolder;
-pub use systems::{ActiveController, Masks, selectable};
+pub use systems::{ActiveController, Masks, ObserveAll, selectable};
 pub use view::{
     CLIP as OBSERVATION_CLIP, DecisionView, ElementScale, EnvRow, EnvView, Extract, Feedback, MIN_COUNT, Observation,
     ObservationFeature, ObservationFeatures, ObservationInput, ObservationNormaliser, ObservationSchema,

@@ -46,7 +46,12 @@ pub struct Offered<'w> {
     features: Res<'w, ObservationFeatures>,
     blueprints: Res<'w, BlueprintRegistry>,
     external: Option<Res<'w, ExternalCommands>>,
+    is_observed: Option<Res<'w, ObserveAll>>,
 }
+
+/// There where somebody else than the controller looks at observations.
+#[derive(Resource, Debug, Default)]
+pub struct ObserveAll;
 
 pub fn build_controller(
     mut commands: Commands,
@@ -79,7 +84,7 @@ pub fn build_controller(
     };
     let controller = offered.controllers.build(&context)?;
     // Its presence is what makes the envs' observations.
-    if controller.needs_observation() {
+    if controller.needs_observation() || offered.is_observed.is_some() {
         commands.insert_resource(context.schema());
     }
     commands.insert_resource(allowed);

@@ -18,6 +18,7 @@ use crate::scenario::{TelemetryConfig, TelemetryLevel};
 use crate::schedule::SchedulePlugin;
 use crate::telemetry::TelemetryPlugin;
 use crate::training::TrainingPlugin;
+use crate::trajectory::TrajectoryPlugin;
 use crate::validation::ValidationPlugin;
 
 /// The engine: every subject's plugin. Any of them can be disabled or replaced by an application's;
@@ -75,6 +76,10 @@ impl PluginGroup for SimicPlugins {
                 .add(CheckpointPlugin, "checkpoints and resumed runs")
         } else {
             plugins
+        };
+        let plugins = match self.is_recorded && self.telemetry.trajectories {
+            true => plugins.add(TrajectoryPlugin, "what controllers saw and did, as data to learn from"),
+            false => plugins,
         };
         plugins.group.add(InventoryPlugin(plugins.rows))
     }

@@ -11,6 +11,7 @@ use crate::keep::KeptNetworks;
 use crate::record::RunDirectory;
 use crate::run::{StopRequest, StopSignal};
 use crate::telemetry::{LiveState, RecordGap, RunFinished, RunState, TelemetryHub, TelemetryOutbox};
+use crate::trajectory::Recorder;
 
 /// How a run ended.
 #[derive(Debug)]
@@ -22,7 +23,7 @@ pub struct RunReport {
     /// Who ended the run before its end.
     pub stopped_by: Option<StopRequest>,
     /// What the record is missing: events, `checkpoint` if the newest one is not there, `networks` if those that were to be
-    /// kept are not.
+    /// kept are not, `trajectories` if some are not.
     pub gaps: Vec<RecordGap>,
     /// The networks that the run has kept, as values.
     pub networks: KeptNetworks,
@@ -70,6 +71,8 @@ pub(super) fn finish(app: &mut App, failure: Option<EngineError>) -> RunReport {
     let world = app.world_mut();
     let checkpoints = world.get_resource::<CheckpointState>();
     let missing_checkpoint = checkpoints.and_then(|state| state.failure.clone());
+    let recorder = world.get_resource::<Recorder>();
+    let missing_trajectories = recorder.and_then(|recorder| recorder.failure.clone());
     let stopped_by = world.get_resource::<StopSignal>().and_then(StopSignal::requested);
     let networks = world.get_resource::<KeptNetworks>().cloned().unwrap_or_default();
     let Some(directory) = world.get_resource::<RunDirectory>().cloned() else {
@@ -100,6 +103,7 @@ pub(super) fn finish(app: &mut App, failure: Option<EngineError>) -> RunReport {
     for (part, why) in [
         ("checkpoint", missing_checkpoint),
         ("networks", networks.failure.clone()),
+        ("trajectories", missing_trajectories),
     ] {
         gaps.extend(why.map(|why| RecordGap {
             part: part.into(),

@@ -6,10 +6,11 @@ use bevy_ecs::prelude::*;
 use serde::{Deserialize, Serialize};
 
 use super::breakdown::{RewardBreakdown, Term};
+use super::inputs::PARTS;
 use crate::telemetry::{Num, TermSummary};
 
 /// A rewarded step.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct RewardedStep {
     /// 1-based.
     pub step: u32,
@@ -17,6 +18,9 @@ pub struct RewardedStep {
     pub rent: f64,
     /// What was paid.
     pub breakdown: RewardBreakdown,
+    /// What any reward is made of: [`PARTS`].
+    #[serde(default)]
+    pub parts: [f64; PARTS.len()],
 }
 
 /// An env's raw rewards since the start of its episode.

@@ -10,6 +10,11 @@ use crate::schema::NameError;
 use crate::seed::SeedRecord;
 use crate::validation::{Counterfactual, ValPlan};
 
+/// What any reward is made of, by step: accuracy of the whole network, with committed seeds alone, and with those as well that
+/// are growing, percent; loss of the whole network, nats; parameters on the output path over the host's. NaN where it was not
+/// measured.
+pub const PARTS: [&str; 5] = ["accuracy", "committed_accuracy", "kept_accuracy", "loss", "growth"];
+
 /// A reward that cannot be computed; the run stops rather than store a substitute. Each variant says which part is to blame: the
 /// measurements, the mode, or a term of an application.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
@@ -277,6 +282,17 @@ impl RewardInputs {
             .filter(|seed| pays(seed.stage))
             .map(|seed| slot_share * self.host_params as f64 + seed.alpha * seed.params as f64)
             .fold(0.0, Add::add)
+    }
+
+    /// What [`PARTS`] names.
+    pub fn parts(&self) -> [f64; PARTS.len()] {
+        [
+            self.accuracy,
+            self.committed_accuracy.unwrap_or(f64::NAN),
+            self.kept_accuracy.unwrap_or(f64::NAN),
+            self.loss,
+            self.effective_params(0.0) / self.host_params.max(1) as f64,
+        ]
     }
 
     /// The accuracy with committed seeds alone, percent.

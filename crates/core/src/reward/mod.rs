@@ -8,8 +8,8 @@
 //! `docs/reference/rewards-and-attribution.md` has the formulas.
 
 mod breakdown;
-mod episode;
 mod inputs;
+mod episode;
 mod extension;
 mod potential;
 mod report;
@@ -48,7 +48,7 @@ pub use self::episode::{EpisodeReward, RewardedStep};
 pub use self::extension::{RewardTerm, RewardTerms};
 pub use self::function::RewardFunction;
 pub use self::inputs::{
-    EpisodeStatus, MeasuredContribution, RewardError, RewardInputs, SeedView, SlotInteraction, SlotStep,
+    EpisodeStatus, MeasuredContribution, PARTS, RewardError, RewardInputs, SeedView, SlotInteraction, SlotStep,
 };
 pub use self::mode::{RewardMode, RewardModes};
 pub use self::potential::Potential;

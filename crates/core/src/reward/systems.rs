@@ -139,6 +139,7 @@ pub(crate) fn compute_reward(
             step: inputs.step,
             rent: standard_rent(&inputs),
             breakdown,
+            parts: inputs.parts(),
         });
     }
     Ok(())

@@ -276,5 +276,8 @@ section! {
         require: bool = true;
         /// Steps from one recorded step to the next; 1: all are.
         step_stride: u32 = 1, at_least(1);
+        /// Record what the controller saw, could have done and did, and what followed, in `episodes.traj` of the run's folder:
+        /// data to learn from, about 1 KB a step of an env.
+        trajectories: bool;
     }
 }

@@ -161,6 +161,7 @@ impl<'a> World<'a> {
                 step: self.step,
                 rent: standard_rent(&inputs),
                 breakdown,
+                parts: inputs.parts(),
             });
         }
         let gamma = self.scenario.learner.gamma;

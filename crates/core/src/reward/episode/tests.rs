@@ -8,6 +8,7 @@ fn episode(rewards: &[f64]) -> EpisodeReward {
             step,
             rent: 0.0,
             breakdown,
+            ..RewardedStep::default()
         }
     });
     EpisodeReward { steps: steps.collect() }

@@ -11,6 +11,7 @@ fn episode(amounts: &[(Term, f64)]) -> EpisodeReward {
             step: 1,
             rent: 0.0,
             breakdown,
+            ..RewardedStep::default()
         }],
     }
 }

@@ -1,0 +1,216 @@
+//! A segment, an unbroken stretch of one env's episode, and segments as the tensors of a shard.
+
+use std::collections::HashMap;
+
+use safetensors::tensor::{Dtype, SafeTensors, TensorView, serialize};
+use serde::{Deserialize, Serialize};
+
+use crate::actions::HEADS;
+use crate::reward::PARTS;
+
+/// Exactly one action was possible.
+pub const FORCED: u8 = 1;
+/// The reward is what a rollback charged.
+pub const CHARGED: u8 = 2;
+
+/// What follows the last step of a segment.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[repr(i64)]
+pub enum SegmentFinish {
+    /// Not over yet: never written.
+    #[default]
+    Open = 0,
+    /// The env was rolled back: nothing follows.
+    RolledBack = 1,
+    /// The episode is over; the observation behind it is known.
+    Ended = 2,
+    /// The env failed: what was recorded before is whole, its end is not known.
+    Failed = 3,
+}
+
+/// Widths of what a step has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Sizes {
+    /// Elements of an observation.
+    pub observation: usize,
+    /// Slots of a host.
+    pub slots: usize,
+    /// Elements of the masks of all heads.
+    pub masks: usize,
+}
+
+/// A number of a shard.
+trait Element: Copy {
+    const KIND: Dtype;
+    fn put(self, bytes: &mut Vec<u8>);
+    fn of(bytes: &[u8]) -> Vec<Self>;
+}
+
+macro_rules! elements {
+    ($($number:ty => $kind:ident),+) => {$(
+        impl Element for $number {
+            const KIND: Dtype = Dtype::$kind;
+            fn put(self, bytes: &mut Vec<u8>) {
+                bytes.extend(self.to_le_bytes());
+            }
+            fn of(bytes: &[u8]) -> Vec<Self> {
+                bytes.as_chunks().0.iter().map(|&chunk| Self::from_le_bytes(chunk)).collect()
+            }
+        }
+    )+};
+}
+
+elements!(u8 => U8, i32 => I32, i64 => I64, f32 => F32, f64 => F64);
+
+/// Declares what a segment holds: for each name its type, whether it has a row a step or one a segment, and the row's width.
+macro_rules! columns {
+    ($($(#[$doc:meta])+ $name:ident: $number:ty, $rows:ident, $width:expr;)+) => {
+        /// An unbroken stretch of one env's episode, row after row in flat lists.
+        #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+        pub struct Segment {
+            $($(#[$doc])+ pub $name: Vec<$number>,)+
+        }
+
+        impl Segment {
+            /// The segments as one file of tensors.
+            pub(super) fn encode(segments: &[Self], sizes: Sizes) -> Result<Vec<u8>, safetensors::SafeTensorError> {
+                let lengths = segments.iter().map(Self::len);
+                let steps: usize = lengths.clone().sum();
+                let mut offset = 0;
+                let ends = lengths.map(|length| { offset += length as i64; offset });
+                let offsets: Vec<i64> = std::iter::once(0).chain(ends).collect();
+                let mut tensors: Vec<(&str, Dtype, Vec<usize>, Vec<u8>)> =
+                    vec![(OFFSETS, Dtype::I64, vec![offsets.len()], bytes_of(offsets.into_iter()))];
+                $({
+                    let rows = rows::$rows(steps, segments.len());
+                    let bytes = bytes_of(segments.iter().flat_map(|segment| segment.$name.iter().copied()));
+                    tensors.push((stringify!($name), <$number>::KIND, shape(rows, ($width)(sizes)), bytes));
+                })+
+                let views = tensors.iter().map(|(name, kind, shape, bytes)| Ok((*name, TensorView::new(*kind, shape.clone(), bytes)?)));
+                let views: Vec<_> = views.collect::<Result<_, safetensors::SafeTensorError>>()?;
+                serialize(views, None::<HashMap<String, String>>)
+            }
+
+            /// The segments of a file of tensors; else the tensor that is not as it should be, and why.
+            pub(super) fn decode(file: &SafeTensors, sizes: Sizes) -> Result<Vec<Self>, (&'static str, String)> {
+                let offsets: Vec<usize> = column::<i64>(file, OFFSETS, None)?.into_iter().map(|offset| offset as usize).collect();
+                let is_rising = offsets.first() == Some(&0) && offsets.windows(2).all(|pair| pair[0] < pair[1]);
+                let Some(&steps) = offsets.last().filter(|_| is_rising) else {
+                    return Err((OFFSETS, "does not rise from 0".into()));
+                };
+                let mut segments = vec![Self::default(); offsets.len() - 1];
+                $({
+                    let (width, name) = (($width)(sizes), stringify!($name));
+                    let rows = rows::$rows(steps, segments.len());
+                    let values = column::<$number>(file, name, Some(shape(rows, width)))?;
+                    for (index, segment) in segments.iter_mut().enumerate() {
+                        let range = rows::ranges::$rows(&offsets, index);
+                        segment.$name = values[range.start * width..range.end * width].to_vec();
+                    }
+                })+
+                Ok(segments)
+            }
+        }
+    };
+}
+
+columns! {
+    /// From 0.
+    round: i64, segment, |_| 1;
+    /// Index in the run.
+    env: i64, segment, |_| 1;
+    /// Updates that the policy had seen which acted.
+    policy_version: i64, segment, |_| 1;
+    /// What follows the last step: 1 nothing, as the env was rolled back; 2 the episode was over; 3 not known, as the env failed.
+    finish: i64, segment, |_| 1;
+    /// What was seen behind the last step; NaN where nothing follows, or it is not known.
+    final_observation: f32, segment, |sizes: Sizes| sizes.observation;
+    /// Blueprints behind the last step.
+    final_blueprints: i32, segment, |sizes: Sizes| sizes.slots;
+    /// Step of the episode, from 1.
+    step: i32, step, |_| 1;
+    /// As measured, before any normaliser.
+    observation: f32, step, |sizes: Sizes| sizes.observation;
+    /// Of each slot, by index; -1 where it is empty.
+    blueprints: i32, step, |sizes: Sizes| sizes.slots;
+    /// What was chosen, by head.
+    actions: i32, step, |_| HEADS;
+    /// What was executed.
+    effective_op: i32, step, |_| 1;
+    /// Of the behaviour, by head; NaN where it is not known, 0 where the head did not matter.
+    log_probs: f32, step, |_| HEADS;
+    /// What could have been chosen: op by slot, blueprint by slot, then the other heads.
+    masks: u8, step, |sizes: Sizes| sizes.masks;
+    /// 1 one action alone was possible; 2 the reward is what a rollback charged.
+    flags: u8, step, |_| 1;
+    /// As paid.
+    reward: f64, step, |_| 1;
+    /// What any reward is made of: [`PARTS`].
+    parts: f64, step, |_| PARTS.len();
+}
+
+/// First steps of the segments, and the number of all steps.
+const OFFSETS: &str = "offsets";
+
+impl Segment {
+    /// Steps.
+    pub fn len(&self) -> usize {
+        self.step.len()
+    }
+
+    /// Whether it has none.
+    pub fn is_empty(&self) -> bool {
+        self.step.is_empty()
+    }
+}
+
+fn shape(rows: usize, width: usize) -> Vec<usize> {
+    if width == 1 { vec![rows] } else { vec![rows, width] }
+}
+
+fn bytes_of<T: Element>(values: impl Iterator<Item = T>) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    values.for_each(|value| value.put(&mut bytes));
+    bytes
+}
+
+fn column<T: Element>(
+    file: &SafeTensors,
+    name: &'static str,
+    wanted: Option<Vec<usize>>,
+) -> Result<Vec<T>, (&'static str, String)> {
+    let tensor = file.tensor(name).map_err(|_| (name, "is missing".to_owned()))?;
+    let (kind, shape) = (tensor.dtype(), tensor.shape());
+    let is_fit = kind == T::KIND && wanted.as_deref().map_or(shape.len() == 1, |wanted| wanted == shape);
+    if !is_fit {
+        let wanted = wanted.map_or_else(|| "one dimension".into(), |wanted| format!("{wanted:?}"));
+        return Err((name, format!("is {kind:?} {shape:?}, expected {:?} {wanted}", T::KIND)));
+    }
+    Ok(T::of(tensor.data()))
+}
+
+/// How many rows a column has, and which are a segment's.
+mod rows {
+    pub fn step(steps: usize, _: usize) -> usize {
+        steps
+    }
+
+    pub fn segment(_: usize, segments: usize) -> usize {
+        segments
+    }
+
+    pub mod ranges {
+        use std::ops::Range;
+
+        pub fn step(offsets: &[usize], index: usize) -> Range<usize> {
+            offsets[index]..offsets[index + 1]
+        }
+
+        pub fn segment(_: &[usize], index: usize) -> Range<usize> {
+            index..index + 1
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,288 @@
+//! A set of trajectories: a folder `NAME.traj` with shards of whole segments and a manifest that names them.
+//!
+//! A shard is written whole under its name before the manifest names it, so that a killed writer leaves a readable set; files
+//! that the manifest does not name are none of it.
+
+use std::path::{Path, PathBuf};
+
+use safetensors::tensor::SafeTensors;
+use serde::{Deserialize, Serialize};
+
+use super::segment::{Segment, Sizes};
+use crate::hash::sha256;
+use crate::health::{AtPath, FileError};
+use crate::reward::PARTS;
+use crate::storage;
+use crate::telemetry::BigInteger;
+
+/// In the folder of a run that records them.
+pub const FOLDER: &str = "episodes.traj";
+/// In the folder of a set.
+pub const MANIFEST_FILE: &str = "manifest.json";
+/// Version of the format.
+const FORMAT: u32 = 1;
+
+/// A file of segments.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Shard {
+    /// Its name.
+    pub file: String,
+    /// Round of all of its segments, from 0.
+    pub round: u32,
+    /// In it.
+    pub segments: usize,
+    /// Of all segments.
+    pub steps: usize,
+    /// Of the file, in lower-case hexadecimal.
+    pub sha256: String,
+}
+
+/// What a set is of, and its shards.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Manifest {
+    /// Version of the format.
+    pub format: u32,
+    /// Version of the engine that wrote it.
+    pub engine: String,
+    /// Name of the scenario.
+    pub scenario: String,
+    /// SHA-256 of the scenario with everything resolved.
+    pub scenario_sha256: String,
+    /// Name of the task.
+    pub task: String,
+    /// The host, as a scenario writes it.
+    pub host: String,
+    /// Who decided.
+    pub controller: String,
+    /// Of the run.
+    pub seed: BigInteger,
+    /// Steps of an episode.
+    pub max_steps: u32,
+    /// Of the rewards.
+    pub gamma: f64,
+    /// The reward, as a scenario writes it.
+    pub reward: String,
+    /// What it charges for as many parameters as the host has, percentage points; `None` of other rents.
+    pub price: Option<f64>,
+    /// Names of the elements of an observation.
+    pub observation: Vec<String>,
+    /// Slots, in order.
+    pub slots: Vec<String>,
+    /// Blueprints by index; empty where there is none.
+    pub blueprints: Vec<String>,
+    /// Operations by index.
+    pub operations: Vec<String>,
+    /// Heads of an action in the order of its columns, with the number of their members.
+    pub heads: Vec<(String, usize)>,
+    /// Elements of the masks of a step.
+    pub masks: usize,
+    /// Columns of `parts`.
+    pub parts: Vec<String>,
+    /// In order of their rounds.
+    pub shards: Vec<Shard>,
+}
+
+impl Manifest {
+    /// Widths of what a step has.
+    pub fn sizes(&self) -> Sizes {
+        Sizes {
+            observation: self.observation.len(),
+            slots: self.slots.len(),
+            masks: self.masks,
+        }
+    }
+
+    /// The fields that decide whether two sets can be learnt from together, by name.
+    fn layout(&self) -> [(&'static str, String); 6] {
+        [
+            ("observation", self.observation.join(", ")),
+            ("slots", self.slots.join(", ")),
+            ("blueprints", self.blueprints.join(", ")),
+            ("operations", self.operations.join(", ")),
+            ("heads", format!("{:?}", self.heads)),
+            ("parts", self.parts.join(", ")),
+        ]
+    }
+
+    /// The first field in which the steps of `other` have another form, with what both say.
+    pub fn misfit(&self, other: &Self) -> Option<(&'static str, String, String)> {
+        let pairs = self.layout().into_iter().zip(other.layout());
+        pairs
+            .map(|((name, own), (_, other))| (name, own, other))
+            .find(|(_, own, other)| own != other)
+    }
+
+    /// An empty set's; the rest is the caller's.
+    pub(super) fn format() -> (u32, Vec<String>) {
+        (FORMAT, PARTS.map(String::from).into())
+    }
+}
+
+/// Why trajectories cannot be read.
+#[derive(Debug, thiserror::Error)]
+#[allow(missing_docs, reason = "the messages say what the fields are")]
+pub enum TrajectoryError {
+    #[error("{0} is no set of trajectories: it has no {MANIFEST_FILE}")]
+    None(PathBuf),
+    #[error("{path}: {why}")]
+    Manifest { path: PathBuf, why: String },
+    #[error("{0}: format {1}, and this version reads {FORMAT}")]
+    Format(PathBuf, u32),
+    #[error("{path}: `{field}` is {found}; expected {expected}")]
+    Field {
+        path: PathBuf,
+        field: &'static str,
+        found: String,
+        expected: String,
+    },
+    #[error("{0}: its SHA-256 is not that of the manifest: it was changed, or copied in part")]
+    Hash(PathBuf),
+    #[error("{path}: {why}")]
+    Shard { path: PathBuf, why: String },
+    #[error("{path}: `{tensor}` {why}")]
+    Tensor {
+        path: PathBuf,
+        tensor: &'static str,
+        why: String,
+    },
+    #[error(transparent)]
+    File(#[from] FileError),
+}
+
+/// A set on disk.
+#[derive(Clone, Debug)]
+pub struct TrajectorySet {
+    folder: PathBuf,
+    /// What it is of.
+    pub manifest: Manifest,
+}
+
+impl TrajectorySet {
+    /// The set in a folder; of a run the one that it has recorded.
+    ///
+    /// # Errors
+    /// There is none, or its manifest is none that this version reads; shards are not looked at.
+    pub fn open(place: &Path) -> Result<Self, TrajectoryError> {
+        let own = place.join(FOLDER);
+        let folder = if own.is_dir() { own } else { place.to_path_buf() };
+        let path = folder.join(MANIFEST_FILE);
+        let text = match std::fs::read(&path) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Err(TrajectoryError::None(folder)),
+            text => text.at(&path)?,
+        };
+        #[derive(Deserialize)]
+        struct Version {
+            format: u32,
+        }
+        let unreadable = |error: serde_json::Error| TrajectoryError::Manifest {
+            path: path.clone(),
+            why: error.to_string(),
+        };
+        let Version { format } = serde_json::from_slice(&text).map_err(unreadable)?;
+        if format != FORMAT {
+            return Err(TrajectoryError::Format(path, format));
+        }
+        let manifest: Manifest = serde_json::from_slice(&text).map_err(unreadable)?;
+        let (_, parts) = Manifest::format();
+        if manifest.parts != parts {
+            return Err(TrajectoryError::Field {
+                path,
+                field: "parts",
+                found: manifest.parts.join(", "),
+                expected: parts.join(", "),
+            });
+        }
+        Ok(Self { folder, manifest })
+    }
+
+    /// The segments of a shard, checked against the manifest.
+    ///
+    /// # Errors
+    /// A file that is missing, changed, or not as the manifest says.
+    pub fn read(&self, shard: &Shard) -> Result<Vec<Segment>, TrajectoryError> {
+        let path = self.folder.join(&shard.file);
+        let bytes = std::fs::read(&path).at(&path)?;
+        if sha256(&bytes) != shard.sha256 {
+            return Err(TrajectoryError::Hash(path));
+        }
+        let unreadable = |why: String| TrajectoryError::Shard {
+            path: path.clone(),
+            why,
+        };
+        let file = SafeTensors::deserialize(&bytes).map_err(|error| unreadable(error.to_string()))?;
+        let segments =
+            Segment::decode(&file, self.manifest.sizes()).map_err(|(tensor, why)| TrajectoryError::Tensor {
+                path: path.clone(),
+                tensor,
+                why,
+            })?;
+        let found = (segments.len(), segments.iter().map(Segment::len).sum::<usize>());
+        if found != (shard.segments, shard.steps) {
+            let (segments, steps) = found;
+            return Err(unreadable(format!(
+                "{segments} segments with {steps} steps, the manifest says {} with {}",
+                shard.segments, shard.steps
+            )));
+        }
+        Ok(segments)
+    }
+
+    /// A set in `folder` that continues with `round`: what it has of earlier rounds stays.
+    pub(super) fn begin(folder: PathBuf, manifest: Manifest, round: u32) -> Result<Self, TrajectoryError> {
+        let mut set = Self { folder, manifest };
+        match Self::open(&set.folder) {
+            Ok(earlier) => {
+                if let Some((field, found, expected)) = earlier.manifest.misfit(&set.manifest) {
+                    let path = set.folder.join(MANIFEST_FILE);
+                    return Err(TrajectoryError::Field {
+                        path,
+                        field,
+                        found,
+                        expected,
+                    });
+                }
+                set.manifest.shards = earlier.manifest.shards;
+                set.manifest.shards.retain(|shard| shard.round < round);
+            }
+            Err(TrajectoryError::None(_)) => {}
+            Err(error) => return Err(error),
+        }
+        storage::create_dir_all(&set.folder).at(&set.folder)?;
+        set.write_manifest()?;
+        Ok(set)
+    }
+
+    /// Puts the segments of a round there, in the place of what there is of it.
+    pub(super) fn put(&mut self, round: u32, segments: &[Segment]) -> Result<(), TrajectoryError> {
+        let file = format!("round-{round:06}.safetensors");
+        let path = self.folder.join(&file);
+        let bytes = Segment::encode(segments, self.manifest.sizes()).map_err(|error| TrajectoryError::Shard {
+            path: path.clone(),
+            why: error.to_string(),
+        })?;
+        storage::replace_synced(&path, &bytes).at(&path)?;
+        self.manifest.shards.retain(|shard| shard.round != round);
+        self.manifest.shards.push(Shard {
+            file,
+            round,
+            segments: segments.len(),
+            steps: segments.iter().map(Segment::len).sum(),
+            sha256: sha256(&bytes),
+        });
+        self.write_manifest()
+    }
+
+    fn write_manifest(&self) -> Result<(), TrajectoryError> {
+        let path = self.folder.join(MANIFEST_FILE);
+        let text = serde_json::to_vec_pretty(&self.manifest).map_err(|error| TrajectoryError::Manifest {
+            path: path.clone(),
+            why: error.to_string(),
+        })?;
+        Ok(storage::replace_synced(&path, &text).at(&path)?)
+    }
+}
+
+#[cfg(test)]
+mod tests;

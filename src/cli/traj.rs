@@ -1,0 +1,201 @@
+//! `traj`: what sets of trajectories hold, whether they are whole, and sets of runs that recorded none.
+
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+
+use super::named::held_run;
+use super::options::{SetOptions, TrajCommand};
+use super::output::{show, show_either};
+use super::prepare::prepare;
+use super::rejection::Rejection;
+use super::{Context, Outcome, RunOptions, heeded_stop};
+use crate::health::AtPath;
+use crate::inspect::{DiffKind, Extent, diff};
+use crate::record::{ListedState, Recording, RunEntry, find_run};
+use crate::run::StopSignal;
+use crate::storage::{self, sync_folder_of};
+use crate::telemetry::sinks::Console;
+use crate::trajectory::{FOLDER, MANIFEST_FILE, Manifest, SegmentFinish, TrajectoryPlugin, TrajectorySet};
+
+/// Does what the subcommand says.
+pub fn traj(command: &TrajCommand, context: &Context) -> Result<Outcome, Rejection> {
+    match command {
+        TrajCommand::Info(options) => {
+            let set = find(&options.set, options.out.as_deref())?;
+            let info = Info::of(&set)?;
+            Ok(show_either(context.global, &info, || info.text()))
+        }
+        TrajCommand::Check { sets, out } => check(sets, out.as_deref(), context),
+        TrajCommand::FromRun { run, output } => from_run(run, output, context),
+    }
+}
+
+/// A set by its folder, or that of a run by its folder or name.
+fn find(name: &Path, out: Option<&Path>) -> Result<TrajectorySet, Rejection> {
+    if name.join(MANIFEST_FILE).is_file() && !name.join("resolved.ron").is_file() {
+        return Ok(TrajectorySet::open(name)?);
+    }
+    Ok(TrajectorySet::open(&find_run(name, out)?)?)
+}
+
+/// What a set holds.
+#[derive(Serialize)]
+struct Info<'a> {
+    #[serde(flatten)]
+    manifest: &'a Manifest,
+    rounds: usize,
+    segments: usize,
+    steps: usize,
+    /// Segments by what follows them.
+    rolled_back: usize,
+    failed: usize,
+    /// Steps with one possible action.
+    forced: usize,
+    /// Steps of which the behaviour's probabilities are known.
+    with_probabilities: usize,
+}
+
+impl<'a> Info<'a> {
+    /// Reads, and with that verifies, every shard.
+    fn of(set: &'a TrajectorySet) -> Result<Self, Rejection> {
+        let manifest = &set.manifest;
+        let mut info = Self {
+            manifest,
+            rounds: manifest.shards.len(),
+            segments: 0,
+            steps: 0,
+            rolled_back: 0,
+            failed: 0,
+            forced: 0,
+            with_probabilities: 0,
+        };
+        for shard in &manifest.shards {
+            for segment in set.read(shard)? {
+                let finish = segment.finish[0];
+                info.segments += 1;
+                info.steps += segment.len();
+                info.rolled_back += usize::from(finish == SegmentFinish::RolledBack as i64);
+                info.failed += usize::from(finish == SegmentFinish::Failed as i64);
+                info.forced += segment.flags.iter().filter(|flags| **flags & 1 != 0).count();
+                let known = segment.log_probs.chunks(manifest.heads.len());
+                info.with_probabilities += known.filter(|heads| heads.iter().all(|log| log.is_finite())).count();
+            }
+        }
+        Ok(info)
+    }
+
+    fn text(&self) -> String {
+        let Manifest {
+            scenario,
+            task,
+            controller,
+            seed,
+            observation,
+            slots,
+            blueprints,
+            ..
+        } = self.manifest;
+        let known = blueprints.iter().filter(|name| !name.is_empty()).count();
+        format!(
+            "scenario       {scenario}, {task}, seed {}\ncontroller     {controller}\n\
+             recorded       {} steps in {} segments of {} rounds\n\
+             segments       {} ended by a rollback, {} by a failure\n\
+             steps          {} with one possible action, {} with known probabilities\n\
+             of a step      {} numbers seen, {} slots, {known} blueprints\n",
+            seed.0,
+            self.steps,
+            self.segments,
+            self.rounds,
+            self.rolled_back,
+            self.failed,
+            self.forced,
+            self.with_probabilities,
+            observation.len(),
+            slots.len(),
+        )
+    }
+}
+
+/// Every set whole, and all of one form.
+fn check(names: &[PathBuf], out: Option<&Path>, context: &Context) -> Result<Outcome, Rejection> {
+    let sets: Vec<TrajectorySet> = names.iter().map(|name| find(name, out)).collect::<Result<_, _>>()?;
+    let infos: Vec<Info> = sets.iter().map(Info::of).collect::<Result<_, _>>()?;
+    for (set, name) in sets.iter().zip(names).skip(1) {
+        if let Some((field, own, other)) = sets[0].manifest.misfit(&set.manifest) {
+            return Err(Rejection::Usage(format!(
+                "{} cannot be learnt from together with {}: `{field}` is {other}, and there {own}",
+                name.display(),
+                names[0].display()
+            )));
+        }
+    }
+    let (steps, segments) = infos.iter().fold((0, 0), |(steps, segments), info| {
+        (steps + info.steps, segments + info.segments)
+    });
+    Ok(show_either(context.global, &infos, || {
+        format!("ok: {steps} steps in {segments} segments of {} sets\n", infos.len())
+    }))
+}
+
+/// Plays a run once more, in a folder beside the output that is taken away again, and keeps its trajectories if all events came
+/// again.
+fn from_run(options: &SetOptions, output: &Path, context: &Context) -> Result<Outcome, Rejection> {
+    let run = held_run(find_run(&options.set, options.out.as_deref())?)?;
+    if RunEntry::read(&run).state != ListedState::Completed {
+        let message = format!(
+            "{} has not ended: resume it, so that there is a whole to compare with",
+            run.display()
+        );
+        return Err(Rejection::Usage(message));
+    }
+    if TrajectorySet::open(&run).is_ok() {
+        let message = format!("{} has recorded its trajectories: they are in {FOLDER}", run.display());
+        return Err(Rejection::Usage(message));
+    }
+    if output.try_exists().at(output)? {
+        return Err(Rejection::Usage(format!("{} is there already", output.display())));
+    }
+    let again = RunOptions {
+        scenario: Some(run.join("resolved.ron")),
+        ..RunOptions::default()
+    };
+    let prepared = prepare(&again, context)?;
+    let stop = heeded_stop()?;
+    let beside = output.with_extension(format!("playing-{}", std::process::id()));
+    storage::create_dir_all(&beside).at(&beside)?;
+    let recording = Recording {
+        console: Console::silent(),
+        log: context.log.clone(),
+        id: Some("again".into()),
+        ..Recording::under(beside.clone())
+    };
+    // Beside the scenario, so that all events may be the same.
+    let engine = context.engine().with(TrajectoryPlugin).recording(recording);
+    let mut engine = engine.build(&prepared)?;
+    engine.world_mut().insert_resource::<StopSignal>(stop.clone());
+    let report = engine.play();
+    drop(engine);
+    let kept = (|| match (report.into_result(), stop.requested()) {
+        (_, Some(request)) => Ok(Some(Outcome::Stopped(request))),
+        (Err(failure), None) => Err(Rejection::failed(failure)),
+        (Ok(_), None) => {
+            let place = beside.join("again");
+            let found = diff(&run, &place, &[DiffKind::Events], Extent::First)?;
+            if let Some(difference) = found.differences.first() {
+                return Err(Rejection::failed(format_args!(
+                    "this build does not repeat the run, so nothing is written\n{difference}"
+                )));
+            }
+            storage::rename(&place.join(FOLDER), output).at(output)?;
+            sync_folder_of(output).at(output)?;
+            Ok(None)
+        }
+    })();
+    let removed = std::fs::remove_dir_all(&beside).at(&beside);
+    if let Some(stopped) = kept? {
+        return Ok(stopped);
+    }
+    removed?;
+    Ok(show(format_args!("written to {}\n", output.display())))
+}
