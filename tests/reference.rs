@@ -113,6 +113,7 @@ fn own_defaults(kind: &Kind, catalog: &'static Catalog) -> Option<Declaration> {
         scenario::SparseReward,
         scenario::LossReward,
         scenario::CommittedReward,
+        scenario::CloneConfig,
         sweep::Judge,
     ];
     None

@@ -51,7 +51,7 @@ fn words_of(command: &str, argument: &str) -> Option<fn(&str, &Extension) -> Vec
         },
         ("compare", "by") | ("resume", "allowed") => |_, _| field_paths::<Scenario>(),
         (_, "sets") => settings,
-        ("compare" | "check" | "export-tables" | "resume" | "show", "sources" | "folder" | "run") => {
+        ("compare" | "check" | "export-tables" | "report" | "resume" | "show", "sources" | "folder" | "run") => {
             |_, _| [runs(), sweeps()].concat()
         }
         (_, SWEEP) => |_, _| sweeps(),

@@ -79,7 +79,7 @@ pub fn main(extension: Extension) -> ExitCode {
     let outcome = execute(&arguments, &extension).unwrap_or_else(|rejection| {
         let outcome = rejection.print(&arguments.global);
         match (&arguments.command, outcome) {
-            (Command::Run(_), Outcome::Rejected) => print_note("nothing was run"),
+            (Command::Run(_) | Command::Learn(_), Outcome::Rejected) => print_note("nothing was run"),
             (Command::Resume(_), Outcome::Rejected) => print_note("nothing was changed"),
             _ => {}
         }
@@ -150,6 +150,7 @@ fn execute(arguments: &Arguments, extension: &Extension) -> Result<Outcome, Reje
     };
     match &arguments.command {
         Command::Run(options) => run::run(options, &context),
+        Command::Learn(options) => run::learn(options, &context),
         Command::Resume(options) => resume::resume(options, &context),
         Command::Compare(options) => compare::compare(options, &context),
         Command::Sweep(options) => sweep::sweep(options, &context),

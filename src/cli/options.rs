@@ -67,6 +67,14 @@ Examples:
   simic-engine run my.ron --set task.batch_size=64 --set policy.controller=heuristic
   simic-engine run my.ron --dry-run       the scenario with all defaults; nothing is run
   simic-engine run - < my.ron             from standard input";
+const LEARN_EXAMPLES: &str = "\
+Examples:
+  simic-engine learn clone.ron
+  simic-engine learn clone.ron --rounds 40 --seed 8
+  simic-engine resume latest              it is a run like any other
+  simic-engine eval latest --against wait
+
+A round is an update. `simic-engine explain learner.algorithm` lists what is learnt from, and how.";
 const RESUME_EXAMPLES: &str = "\
 Examples:
   simic-engine resume latest
@@ -235,6 +243,9 @@ pub enum Command {
     /// Train what a scenario describes.
     #[command(after_help = RUN_EXAMPLES)]
     Run(Box<RunOptions>),
+    /// Train a policy on recorded trajectories: a run without envs, as the scenario's learner.algorithm says.
+    #[command(after_help = LEARN_EXAMPLES)]
+    Learn(Box<RunOptions>),
     /// Resume a run that was stopped or killed, from its newest checkpoint.
     #[command(after_help = RESUME_EXAMPLES)]
     Resume(ResumeOptions),

@@ -21,12 +21,29 @@ use crate::run::{RoundLimit, StopRequest, StopSignal, stop_on_signals};
 use crate::scenario::{Loaded, Scenario, TaskSpec, resolved_ron};
 use crate::telemetry::RecordGap;
 
+/// Trains a policy on recorded trajectories.
+pub fn learn(options: &RunOptions, context: &Context) -> Result<Outcome, Rejection> {
+    let prepared = prepare(options, context)?;
+    if prepared.loaded.scenario.learner.recordings().is_none() {
+        let message = format!(
+            "{}: learner.algorithm learns from rollouts, which `simic-engine run` plays; to learn from recordings write \
+             learner: (algorithm: clone((sets: [\"NAME.traj\"])))",
+            prepared.label()
+        );
+        return Err(Rejection::Usage(message));
+    }
+    begin(options, prepared, context)
+}
+
 /// Plays a scenario, or says what would be played.
 pub fn run(options: &RunOptions, context: &Context) -> Result<Outcome, Rejection> {
     if options.scenario.as_deref().is_some_and(scenario_file::is_sweep) {
         return run_sweep(options, context);
     }
-    let prepared = prepare(options, context)?;
+    begin(options, prepare(options, context)?, context)
+}
+
+fn begin(options: &RunOptions, prepared: Prepared, context: &Context) -> Result<Outcome, Rejection> {
     let Loaded { warnings, origins, .. } = &prepared.loaded;
     if !context.global.quiet && !warnings.problems.is_empty() {
         print_note(report_text(warnings, context.global));

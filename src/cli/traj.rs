@@ -12,22 +12,22 @@ use super::rejection::Rejection;
 use super::{Context, Outcome, RunOptions, heeded_stop};
 use crate::health::AtPath;
 use crate::inspect::{DiffKind, Extent, diff};
-use crate::record::{ListedState, Recording, RunEntry, find_run};
+use crate::record::{ListedState, Recording, RunEntry, TrajectoryPlugin, find_run};
 use crate::run::StopSignal;
 use crate::storage::{self, sync_folder_of};
 use crate::telemetry::sinks::Console;
-use crate::trajectory::{FOLDER, MANIFEST_FILE, Manifest, SegmentFinish, TrajectoryPlugin, TrajectorySet};
+use crate::trajectory::{FOLDER, FORCED, MANIFEST_FILE, Manifest, SegmentFinish, TrajectorySet};
 
 /// Does what the subcommand says.
 pub fn traj(command: &TrajCommand, context: &Context) -> Result<Outcome, Rejection> {
     match command {
         TrajCommand::Info(options) => {
-            let set = find(&options.set, options.out.as_deref())?;
+            let set = find(&options.run, options.out.as_deref())?;
             let info = Info::of(&set)?;
             Ok(show_either(context.global, &info, || info.text()))
         }
-        TrajCommand::Check { sets, out } => check(sets, out.as_deref(), context),
-        TrajCommand::FromRun { run, output } => from_run(run, output, context),
+        TrajCommand::Check { sources, out } => check(sources, out.as_deref(), context),
+        TrajCommand::FromRun { source, output } => from_run(source, output, context),
     }
 }
 
@@ -77,7 +77,7 @@ impl<'a> Info<'a> {
                 info.steps += segment.len();
                 info.rolled_back += usize::from(finish == SegmentFinish::RolledBack as i64);
                 info.failed += usize::from(finish == SegmentFinish::Failed as i64);
-                info.forced += segment.flags.iter().filter(|flags| **flags & 1 != 0).count();
+                info.forced += segment.flags.iter().filter(|flags| **flags & FORCED != 0).count();
                 let known = segment.log_probs.chunks(manifest.heads.len());
                 info.with_probabilities += known.filter(|heads| heads.iter().all(|log| log.is_finite())).count();
             }
@@ -122,9 +122,9 @@ fn check(names: &[PathBuf], out: Option<&Path>, context: &Context) -> Result<Out
     let sets: Vec<TrajectorySet> = names.iter().map(|name| find(name, out)).collect::<Result<_, _>>()?;
     let infos: Vec<Info> = sets.iter().map(Info::of).collect::<Result<_, _>>()?;
     for (set, name) in sets.iter().zip(names).skip(1) {
-        if let Some((field, own, other)) = sets[0].manifest.misfit(&set.manifest) {
+        if let Some(misfit) = set.manifest.misfit(&sets[0].manifest) {
             return Err(Rejection::Usage(format!(
-                "{} cannot be learnt from together with {}: `{field}` is {other}, and there {own}",
+                "{} cannot be learnt from together with {}: {misfit}",
                 name.display(),
                 names[0].display()
             )));
@@ -141,7 +141,7 @@ fn check(names: &[PathBuf], out: Option<&Path>, context: &Context) -> Result<Out
 /// Plays a run once more, in a folder beside the output that is taken away again, and keeps its trajectories if all events came
 /// again.
 fn from_run(options: &SetOptions, output: &Path, context: &Context) -> Result<Outcome, Rejection> {
-    let run = held_run(find_run(&options.set, options.out.as_deref())?)?;
+    let run = held_run(find_run(&options.run, options.out.as_deref())?)?;
     if RunEntry::read(&run).state != ListedState::Completed {
         let message = format!(
             "{} has not ended: resume it, so that there is a whole to compare with",

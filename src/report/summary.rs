@@ -28,6 +28,10 @@ const LABEL_WIDTH: usize = 15;
 
 /// The summary of a run whose files are in `directory`, in lines of at most `width` characters.
 pub fn summary(live: &LiveState, directory: &Path, width: usize) -> String {
+    if live.is_offline() {
+        let parts = [headline(live), learning(live, width), footer(live, directory, width)];
+        return parts.into_iter().flatten().collect::<Vec<_>>().join("\n");
+    }
     [
         headline(live),
         rounds_table(&live.rounds, width),
@@ -48,6 +52,12 @@ pub fn summary(live: &LiveState, directory: &Path, width: usize) -> String {
 
 fn headline(live: &LiveState) -> Option<String> {
     let run = live.started.as_ref()?;
+    if live.is_offline() {
+        let (task, controller) = (&run.task, &run.controller);
+        return Some(format!(
+            "{task}: a policy learns from recordings, controller {controller}\n"
+        ));
+    }
     Some(format!(
         "{}: {} envs, {} steps a round, controller {}\n",
         run.task, run.n_envs, run.max_steps, run.controller
@@ -203,7 +213,10 @@ fn policy_health(live: &LiveState, width: usize) -> Option<String> {
     let mut last = vec![
         format!("entropy {}", number(update.measured.entropy_mean, 2)),
         format!("KL {}", number(update.measured.approx_kl, 4)),
-        format!("clip fraction {}", number(update.measured.clip_fraction, 2)),
+        match live.is_offline() {
+            true => format!("loss {}", number(update.measured.loss_policy, 4)),
+            false => format!("clip fraction {}", number(update.measured.clip_fraction, 2)),
+        },
         format!(
             "explained variance where there was a choice {}{doubt}",
             number(update.data.and_then(|data| data.explained_variance_free), 2)
@@ -344,7 +357,7 @@ fn comparison(live: &LiveState) -> Option<String> {
 
 fn footer(live: &LiveState, directory: &Path, width: usize) -> Option<String> {
     let mut text = String::new();
-    if let (Some(steps), Some(samples)) = (live.env_steps_per_s(), live.samples_per_s()) {
+    if let (Some(steps), Some(samples), false) = (live.env_steps_per_s(), live.samples_per_s(), live.is_offline()) {
         let wall = live
             .finished
             .as_ref()

@@ -224,6 +224,7 @@ pages! {
     take_it_away: "docs/guide/src/take_it_away.md",
     grow_on_your_data: "docs/guide/src/grow.md",
     let_a_policy_learn: "docs/guide/src/policy.md",
+    learn_from_recordings: "docs/guide/src/recordings.md",
     decide_from_python: "docs/guide/src/python_envs.md",
     judge_a_claim: "docs/guide/src/judge.md",
     python: "docs/guide/src/python.md",

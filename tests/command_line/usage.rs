@@ -8,8 +8,9 @@ use serde_json::Value;
 
 use crate::program::{command, ended, engine, refused, succeeds, text};
 
-const COMMANDS: [&str; 21] = [
+const COMMANDS: [&str; 22] = [
     "run",
+    "learn",
     "resume",
     "runs",
     "show",

@@ -115,6 +115,8 @@ schedules! {
             BuildController => "start-up",
             /// Makes the learner of a controller that learns: [`build_learner`](crate::learner::systems::startup::build_learner).
             BuildLearner => "start-up",
+            /// Reads the trajectories that are learnt from, where no env is played: [`load_recordings`](crate::learner::systems::recordings::load_recordings).
+            LoadRecordings => "start-up",
             /// Gives every env its host, optimizer, slots and stream: [`spawn_envs`](crate::env::episode::spawn_envs).
             SpawnEnvs => "start-up",
             /// Gives every env its feed of batches and its sums: [`equip_envs`](crate::training::fetch::equip_envs).
@@ -125,7 +127,7 @@ schedules! {
             Restore => "resume",
             /// Makes the run directory, starts the sinks, writes `run_started`: [`announce`](crate::record::announce::announce).
             Announce => "start-up",
-            /// Begins the set of trajectories, or continues it: [`begin_set`](crate::trajectory::TrajectoryPlugin).
+            /// Begins the set of trajectories, or continues it: [`begin_set`](crate::record::trajectories::begin_set).
             BeginTrajectories => "trajectories",
             /// Ends the run if its rounds have nothing to gain any more: [`stop_early`](crate::record::systems::stop_early).
             StopEarly => "early stop",
@@ -261,7 +263,7 @@ schedules! {
         Record {
             /// Completes the transitions with what they were paid: [`store_outcomes`](crate::learner::systems::transitions::store_outcomes).
             StoreOutcomes => "rollout",
-            /// Records what was seen and done: [`record_steps`](crate::trajectory::TrajectoryPlugin).
+            /// Records what was seen and done: [`record_steps`](crate::record::trajectories::record_steps).
             RecordTrajectories => "trajectories",
             /// Carries what was ordered over to the next observation: [`update_tracking`](crate::controller::systems::update_tracking).
             UpdateTracking => "tracking",
@@ -278,7 +280,7 @@ schedules! {
             EndEpisodes => "episode end",
             /// Closes the segments of episodes that ended: [`end_segments`](crate::learner::systems::episode_ends::end_segments).
             EndSegments => "rollout",
-            /// Records what is seen behind the last step of an episode: [`end_trajectories`](crate::trajectory::TrajectoryPlugin).
+            /// Records what is seen behind the last step of an episode: [`end_trajectories`](crate::record::trajectories::end_trajectories).
             EndTrajectories => "trajectories",
             /// Evaluates networks whose episode ended on the test part: [`evaluate_test`](crate::validation::test_part::evaluate_test).
             EvaluateTest => "final test",
@@ -322,6 +324,8 @@ schedules! {
     /// Outcomes of the episodes.
     RoundEnd {
         PpoUpdate {
+            /// Fills the rollout from recordings, where no env is played: [`fill_rollout`](crate::learner::systems::recordings::fill_rollout).
+            FillRollout => "recordings",
             /// Updates the policy from its rollout: [`update_policy`](crate::learner::systems::updates::update_policy).
             UpdatePolicy => "policy update",
         }
@@ -335,7 +339,7 @@ schedules! {
             /// Takes out the networks that the run keeps: [`keep_networks`](crate::keep::keep_networks),
             /// [`write_unsaved`](crate::keep::write_unsaved).
             KeepNetworks => "networks",
-            /// Writes the round's trajectories: [`write_trajectories`](crate::trajectory::TrajectoryPlugin).
+            /// Writes the round's trajectories: [`write_trajectories`](crate::record::trajectories::write_trajectories).
             WriteTrajectories => "trajectories",
             /// Removes all seeds and their optimizers: [`teardown_round`](crate::env::episode::teardown_round).
             TeardownRound => "episode end",

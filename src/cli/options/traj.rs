@@ -21,7 +21,7 @@ pub enum TrajCommand {
     Check {
         /// Folders of sets or runs, or names of runs.
         #[arg(required = true, value_name = "SET|RUN")]
-        sets: Vec<PathBuf>,
+        sources: Vec<PathBuf>,
         /// Folder in which runs are looked for [default: $SIMIC_ENGINE_RUNS or runs].
         #[arg(long, value_name = "DIR")]
         out: Option<PathBuf>,
@@ -29,7 +29,7 @@ pub enum TrajCommand {
     /// Write the trajectories of a run that recorded none: it is played once more, and what it records must be the same.
     FromRun {
         #[command(flatten)]
-        run: SetOptions,
+        source: SetOptions,
         /// Folder to write, NAME.traj; it must not be there.
         #[arg(short = 'o', long, value_name = "DIR")]
         output: PathBuf,
@@ -40,7 +40,7 @@ pub enum TrajCommand {
 pub struct SetOptions {
     /// Folder of a set; or the run's folder, its name or the beginning of it, or latest.
     #[arg(value_name = "SET|RUN")]
-    pub set: PathBuf,
+    pub run: PathBuf,
     /// Folder in which the run is looked for [default: $SIMIC_ENGINE_RUNS or runs].
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,

@@ -39,6 +39,13 @@ pub fn run_page(run: &RunPage) -> String {
         .map_or_else(String::new, |name| name.to_string_lossy().into_owned());
     let mut page = Page::new(format!("{name}: simic-engine"));
     page.head = Some(head(run, &name));
+    if state.live.is_offline() {
+        let body = learning::policy(state, &mut page);
+        page.section("policy", "Is the policy healthy?", body);
+        page.section("faults", "What went wrong?", faults(state));
+        page.section("again", "How is it run again?", again(run));
+        return page.render(run.version);
+    }
     let body = learning::accuracy(state, &mut page);
     page.section("learning", "Does it learn?", body);
     let body = growth::timeline(state, &mut page);
@@ -110,6 +117,9 @@ fn verdict(state: &ViewState) -> String {
     let live = &state.live;
     let average = results::average(live);
     let still = live.baseline.as_ref().map(|baseline| baseline.val_accuracy.0);
+    if live.is_offline() {
+        return "A policy that learns from recordings: no env is played.".into();
+    }
     let has_grown = live.best_episode().is_some_and(|best| best.has_committed());
     match (average, still) {
         (None, _) => "No episode has ended yet.".into(),
@@ -171,8 +181,10 @@ fn tiles(state: &ViewState) -> Markup {
             ))
             @if let Some(test) = best.data.test_accuracy { (tile(&format!("{:.1} %", test.0), "the same on the test part")) }
         }
-        (tile(&format!("{:.1}", committed / episodes), "seeds committed an episode"))
-        @if let Some(speed) = live.env_steps_per_s() { (tile(&format!("{speed:.0}"), "env-steps a second")) }
+        @if live.is_offline() { (tile(&live.updates().to_string(), "updates")) } @else {
+            (tile(&format!("{:.1}", committed / episodes), "seeds committed an episode"))
+        }
+        @if let Some(speed) = live.env_steps_per_s().filter(|_| !live.is_offline()) { (tile(&format!("{speed:.0}"), "env-steps a second")) }
     }
 }
 

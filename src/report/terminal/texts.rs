@@ -141,7 +141,13 @@ pub(super) fn info(view: &View, frame: &mut Frame, area: Rect) {
         ("task", run.task.clone()),
         ("controller", run.controller.clone()),
         ("seed", run.seed.0.to_string()),
-        ("envs", format!("{} on {}", run.n_envs, run.env_devices.join(", "))),
+        (
+            "envs",
+            match run.n_envs {
+                0 => "none: it learns from recordings".into(),
+                envs => format!("{envs} on {}", run.env_devices.join(", ")),
+            },
+        ),
         ("rounds, steps", format!("{} of {} steps", run.n_rounds, run.max_steps)),
         (
             "data",

@@ -281,6 +281,25 @@ impl MaskSet {
         }
     }
 
+    /// The set that [`write_row`](Self::write_row) has written, without the reasons of refusals; `None` of a row of another length.
+    pub fn of_row(slots: usize, blueprints: usize, row: &[bool]) -> Option<Self> {
+        if row.len() != Self::row_width(slots, blueprints) {
+            return None;
+        }
+        let mut rest = row;
+        let mut next = |size: usize| -> Choices {
+            let (members, others) = rest.split_at(size);
+            rest = others;
+            (0..size).filter(|&member| members[member]).collect()
+        };
+        Some(Self {
+            slot_by_op: std::array::from_fn(|_| next(slots)),
+            blueprint_by_slot: (0..slots).map(|_| next(blueprints)).collect(),
+            parameters: Head::PARAMETERS.map(|head| next(head.size(slots, blueprints))),
+            refusals: SmallVec::new(),
+        })
+    }
+
     fn row(&self, row: MaskRow) -> Choices {
         match row {
             MaskRow::Slots(op) => self.slots_for(op),

@@ -11,14 +11,13 @@ use crate::faults::FaultPlugin;
 use crate::governor::GovernorPlugin;
 use crate::keep::KeepPlugin;
 use crate::learner::LearnerPlugin;
-use crate::record::RecordPlugin;
+use crate::record::{RecordPlugin, TrajectoryPlugin};
 use crate::reward::RewardPlugin;
 use crate::run::{Inventory, StartupPlugin};
 use crate::scenario::{TelemetryConfig, TelemetryLevel};
 use crate::schedule::SchedulePlugin;
 use crate::telemetry::TelemetryPlugin;
 use crate::training::TrainingPlugin;
-use crate::trajectory::TrajectoryPlugin;
 use crate::validation::ValidationPlugin;
 
 /// The engine: every subject's plugin. Any of them can be disabled or replaced by an application's;

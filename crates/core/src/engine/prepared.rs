@@ -146,7 +146,11 @@ impl Prepared {
             max_configurations: max_configurations(&scenario.attribution, layout.len()),
             folder: self.file.folder.clone(),
             threads,
-            envs: (0..scenario.run.n_envs).collect(),
+            // What learns from recordings plays none.
+            envs: match scenario.learner.recordings() {
+                None => (0..scenario.run.n_envs).collect(),
+                Some(_) => Vec::new(),
+            },
             rounds: 0..scenario.run.rounds,
             scenario: scenario.clone(),
             task: task.clone(),

@@ -8,10 +8,9 @@ use bevy_ecs::prelude::World;
 use crate::checkpoint::CheckpointState;
 use crate::health::EngineError;
 use crate::keep::KeptNetworks;
-use crate::record::RunDirectory;
+use crate::record::{Recorder, RunDirectory};
 use crate::run::{StopRequest, StopSignal};
 use crate::telemetry::{LiveState, RecordGap, RunFinished, RunState, TelemetryHub, TelemetryOutbox};
-use crate::trajectory::Recorder;
 
 /// How a run ended.
 #[derive(Debug)]

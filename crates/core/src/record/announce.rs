@@ -182,7 +182,7 @@ fn run_started(world: &mut World, scenario_hash: &str, resume: Option<&Continuat
         },
         controller: scenario.policy.controller.clone(),
         controller_hash,
-        n_envs: scenario.run.n_envs as u32,
+        n_envs: experiment.envs.len() as u32,
         n_rounds: scenario.run.rounds,
         max_steps: task.max_steps,
         slots: experiment.layout.slots().iter().map(|spec| spec.slot).collect(),

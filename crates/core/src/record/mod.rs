@@ -11,6 +11,7 @@ mod manifest;
 pub(crate) mod announce;
 mod listing;
 pub(crate) mod systems;
+pub(crate) mod trajectories;
 
 pub use announce::Recording;
 pub use claim::RunClaim;
@@ -25,3 +26,4 @@ pub use manifest::{Build, Labels, Libraries, Machine, Manifest};
 pub use status::STATUS_FILE;
 pub use status::{RunStatus, StatusSink, is_legal_transition};
 pub use systems::{RecordPlugin, RoundHistory};
+pub use trajectories::{Recorder, TrajectoryPlugin};

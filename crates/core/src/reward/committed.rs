@@ -9,10 +9,74 @@
 //! the discounted sum of an episode that terminates is 0: lent, never given (Ng, Harada, Russell 1999).
 
 use super::breakdown::{RewardBreakdown, Term};
-use super::inputs::{EpisodeStatus, RewardError, RewardInputs};
+use super::inputs::{EpisodeStatus, PARTS, RewardError, RewardInputs};
 use super::mode::RewardMode;
 use super::state::RewardState;
 use crate::scenario::{CommittedReward, MeasurementNeed, RewardProfile};
+
+/// Accuracies and size that a step is paid for.
+#[derive(Clone, Copy, Debug)]
+struct Reached {
+    /// With committed seeds alone, percent.
+    committed: f64,
+    /// With growing ones as well, percent.
+    whole: f64,
+    /// Parameters on the output path over the host's.
+    growth: f64,
+}
+
+/// Change of the committed accuracy, rent and loan; `before` and `lent` move on.
+fn amounts(
+    reward: &CommittedReward,
+    reached: Reached,
+    (max_steps, gamma, is_over): (u32, f64, bool),
+    before: &mut Option<f64>,
+    lent: &mut f64,
+) -> [(Term, f64); 3] {
+    let Reached {
+        committed,
+        whole,
+        growth,
+    } = reached;
+    let change = before.replace(committed).map_or(0.0, |before| committed - before);
+    let rent = reward.rent * growth / f64::from(max_steps.max(1));
+    let now = match is_over {
+        true => 0.0,
+        false => reward.weight * reward.loan * (whole - committed).max(0.0),
+    };
+    let loan = gamma * now - std::mem::replace(lent, now);
+    [
+        (Term::CommittedChange, reward.weight * change),
+        (Term::LinearRent, -reward.weight * rent),
+        (Term::Loan, loan),
+    ]
+}
+
+/// What the reward pays for each step of an unbroken stretch of an episode, from its [`PARTS`] row by row. `is_terminal`: its
+/// last step is the end of the episode, and nothing follows. `None` where the parts were not measured.
+pub fn committed_of_parts(
+    reward: &CommittedReward,
+    parts: &[[f64; PARTS.len()]],
+    (max_steps, gamma): (u32, f64),
+    is_terminal: bool,
+) -> Option<Vec<f64>> {
+    let (mut before, mut lent) = (None, 0.0);
+    let steps = parts
+        .iter()
+        .enumerate()
+        .map(|(step, &[_, committed, kept, _, growth])| {
+            let reached = Reached {
+                committed,
+                whole: if kept.is_nan() { committed } else { kept },
+                growth,
+            };
+            let is_over = is_terminal && step + 1 == parts.len();
+            let amounts = amounts(reward, reached, (max_steps, gamma, is_over), &mut before, &mut lent);
+            amounts.iter().map(|(_, amount)| amount).sum::<f64>()
+        });
+    let rewards: Vec<f64> = steps.collect();
+    rewards.iter().all(|reward| reward.is_finite()).then_some(rewards)
+}
 
 impl RewardMode for CommittedReward {
     fn pay(
@@ -23,20 +87,25 @@ impl RewardMode for CommittedReward {
         out: &mut RewardBreakdown,
     ) -> Result<(), RewardError> {
         let committed = inputs.committed_accuracy()?;
-        if let Some(before) = state.committed_accuracy.replace(committed) {
-            out.pay(Term::CommittedChange, self.weight * (committed - before));
-        }
-        let effective = inputs.effective_params(0.0);
-        out.pay(Term::LinearRent, -self.weight * rent_points(self, effective, inputs));
-        let lent = match inputs.status {
-            EpisodeStatus::Terminated => 0.0,
-            EpisodeStatus::Running | EpisodeStatus::Truncated => {
-                let whole = inputs.kept_accuracy.unwrap_or(committed);
-                self.weight * self.loan * (whole - committed).max(0.0)
-            }
+        let reached = Reached {
+            committed,
+            whole: inputs.kept_accuracy.unwrap_or(committed),
+            growth: inputs.effective_params(0.0) / inputs.host_params.max(1) as f64,
         };
-        out.pay(Term::Loan, gamma * lent - state.lent);
-        state.lent = lent;
+        let is_over = inputs.status == EpisodeStatus::Terminated;
+        let RewardState {
+            committed_accuracy,
+            lent,
+            ..
+        } = state;
+        let amounts = amounts(
+            self,
+            reached,
+            (inputs.max_steps, gamma, is_over),
+            committed_accuracy,
+            lent,
+        );
+        amounts.into_iter().for_each(|(term, amount)| out.pay(term, amount));
         Ok(())
     }
 
@@ -46,12 +115,6 @@ impl RewardMode for CommittedReward {
             ..RewardProfile::needing(MeasurementNeed::EveryStep)
         }
     }
-}
-
-/// What the parameters on the output path cost in this step, percentage points.
-fn rent_points(reward: &CommittedReward, effective: f64, inputs: &RewardInputs) -> f64 {
-    let growth = effective / inputs.host_params.max(1) as f64;
-    reward.rent * growth / f64::from(inputs.max_steps.max(1))
 }
 
 #[cfg(test)]

@@ -44,6 +44,7 @@ use bevy_app::{App, Plugin};
 pub use self::audit::tests as audited;
 pub use self::audit::{Audit, AuditRow, Strategy, audit};
 pub use self::breakdown::{RewardBreakdown, Term};
+pub use self::committed::committed_of_parts;
 pub use self::episode::{EpisodeReward, RewardedStep};
 pub use self::extension::{RewardTerm, RewardTerms};
 pub use self::function::RewardFunction;

@@ -172,6 +172,11 @@ pub struct LiveState {
 }
 
 impl LiveState {
+    /// Whether the run plays no env: its policy learns from recordings.
+    pub fn is_offline(&self) -> bool {
+        self.started.as_ref().is_some_and(|run| run.n_envs == 0)
+    }
+
     /// Takes the next event.
     pub fn apply(&mut self, event: &Event) {
         self.count_missing(event);

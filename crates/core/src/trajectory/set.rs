@@ -94,29 +94,54 @@ impl Manifest {
         }
     }
 
-    /// The fields that decide whether two sets can be learnt from together, by name.
-    fn layout(&self) -> [(&'static str, String); 6] {
-        [
-            ("observation", self.observation.join(", ")),
-            ("slots", self.slots.join(", ")),
-            ("blueprints", self.blueprints.join(", ")),
-            ("operations", self.operations.join(", ")),
-            ("heads", format!("{:?}", self.heads)),
-            ("parts", self.parts.join(", ")),
-        ]
-    }
-
     /// The first field in which the steps of `other` have another form, with what both say.
-    pub fn misfit(&self, other: &Self) -> Option<(&'static str, String, String)> {
-        let pairs = self.layout().into_iter().zip(other.layout());
-        pairs
-            .map(|((name, own), (_, other))| (name, own, other))
-            .find(|(_, own, other)| own != other)
+    pub fn misfit(&self, other: &Self) -> Option<Misfit> {
+        let heads =
+            |set: &Self| -> Vec<String> { set.heads.iter().map(|(head, size)| format!("{head} {size}")).collect() };
+        Misfit::of([
+            ("slots", &self.slots, &other.slots),
+            ("blueprints", &self.blueprints, &other.blueprints),
+            ("operations", &self.operations, &other.operations),
+            ("heads", &heads(self), &heads(other)),
+            ("observation", &self.observation, &other.observation),
+            ("parts", &self.parts, &other.parts),
+        ])
     }
 
-    /// An empty set's; the rest is the caller's.
-    pub(super) fn format() -> (u32, Vec<String>) {
+    /// Version and columns of `parts` of the sets that this version writes.
+    pub fn format() -> (u32, Vec<String>) {
         (FORMAT, PARTS.map(String::from).into())
+    }
+}
+
+/// A list of names in which two sets, or a set and a run, differ: they cannot be learnt from together.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("of `{field}` it has {found}, expected {expected}")]
+pub struct Misfit {
+    /// Of the manifest.
+    pub field: &'static str,
+    /// The first name that differs.
+    pub found: String,
+    /// What stands there in the other.
+    pub expected: String,
+}
+
+impl Misfit {
+    /// The first field whose names differ, each with what was found and what was expected.
+    pub fn of<const N: usize>(fields: [(&'static str, &[String], &[String]); N]) -> Option<Self> {
+        fields.into_iter().find_map(|(field, found, expected)| {
+            let differs = |&at: &usize| found.get(at) != expected.get(at);
+            let at = (0..found.len().max(expected.len())).find(differs)?;
+            let said = |names: &[String]| match names.get(at) {
+                Some(name) => format!("`{name}` in place {}", at + 1),
+                None => format!("{} names", names.len()),
+            };
+            Some(Self {
+                field,
+                found: said(found),
+                expected: said(expected),
+            })
+        })
     }
 }
 
@@ -130,13 +155,8 @@ pub enum TrajectoryError {
     Manifest { path: PathBuf, why: String },
     #[error("{0}: format {1}, and this version reads {FORMAT}")]
     Format(PathBuf, u32),
-    #[error("{path}: `{field}` is {found}; expected {expected}")]
-    Field {
-        path: PathBuf,
-        field: &'static str,
-        found: String,
-        expected: String,
-    },
+    #[error("{path}: {misfit}")]
+    Form { path: PathBuf, misfit: Misfit },
     #[error("{0}: its SHA-256 is not that of the manifest: it was changed, or copied in part")]
     Hash(PathBuf),
     #[error("{path}: {why}")]
@@ -186,13 +206,8 @@ impl TrajectorySet {
         }
         let manifest: Manifest = serde_json::from_slice(&text).map_err(unreadable)?;
         let (_, parts) = Manifest::format();
-        if manifest.parts != parts {
-            return Err(TrajectoryError::Field {
-                path,
-                field: "parts",
-                found: manifest.parts.join(", "),
-                expected: parts.join(", "),
-            });
+        if let Some(misfit) = Misfit::of([("parts", &manifest.parts, &parts)]) {
+            return Err(TrajectoryError::Form { path, misfit });
         }
         Ok(Self { folder, manifest })
     }
@@ -230,18 +245,16 @@ impl TrajectorySet {
     }
 
     /// A set in `folder` that continues with `round`: what it has of earlier rounds stays.
-    pub(super) fn begin(folder: PathBuf, manifest: Manifest, round: u32) -> Result<Self, TrajectoryError> {
+    ///
+    /// # Errors
+    /// A set of another form is there, or one that cannot be read; the folder cannot be written.
+    pub fn begin(folder: PathBuf, manifest: Manifest, round: u32) -> Result<Self, TrajectoryError> {
         let mut set = Self { folder, manifest };
         match Self::open(&set.folder) {
             Ok(earlier) => {
-                if let Some((field, found, expected)) = earlier.manifest.misfit(&set.manifest) {
+                if let Some(misfit) = earlier.manifest.misfit(&set.manifest) {
                     let path = set.folder.join(MANIFEST_FILE);
-                    return Err(TrajectoryError::Field {
-                        path,
-                        field,
-                        found,
-                        expected,
-                    });
+                    return Err(TrajectoryError::Form { path, misfit });
                 }
                 set.manifest.shards = earlier.manifest.shards;
                 set.manifest.shards.retain(|shard| shard.round < round);
@@ -255,7 +268,10 @@ impl TrajectorySet {
     }
 
     /// Puts the segments of a round there, in the place of what there is of it.
-    pub(super) fn put(&mut self, round: u32, segments: &[Segment]) -> Result<(), TrajectoryError> {
+    ///
+    /// # Errors
+    /// A file cannot be written; what was there before is whole.
+    pub fn put(&mut self, round: u32, segments: &[Segment]) -> Result<(), TrajectoryError> {
         let file = format!("round-{round:06}.safetensors");
         let path = self.folder.join(&file);
         let bytes = Segment::encode(segments, self.manifest.sizes()).map_err(|error| TrajectoryError::Shard {

@@ -110,8 +110,32 @@ impl EntropyMultipliers {
 }
 
 section! {
+    /// Which recorded trajectories are learnt from, and how.
+    pub struct CloneConfig {
+        /// Sets of trajectories, or folders of runs that recorded theirs; at least one.
+        sets: Vec<String>;
+        /// Share of the segments that are learnt from: those with the largest return under the scenario's reward.
+        best: f64 = 1.0, SHARE;
+        /// A step weighs e^(A/beta), at most 20, A its standardised advantage: advantage-weighted regression. None: all weigh alike.
+        beta: Option<f64>, POSITIVE;
+    }
+}
+
+choice! {
+    /// What the policy learns from, and how.
+    pub enum Algorithm {
+        /// its own rollouts, by proximal policy optimization
+        Ppo,
+        /// recorded trajectories, without an env: what they chose becomes likelier
+        Clone(CloneConfig),
+    }
+}
+
+section! {
     /// Section `learner`: how the policy is trained.
     pub struct LearnerConfig {
+        /// What the policy learns from, and how.
+        algorithm: Algorithm = Algorithm::Ppo;
         /// Episodes of each env between two updates.
         episodes_per_update: u32 = 1, integer(1, 64);
         /// What the end of a full-length episode means.
@@ -179,6 +203,14 @@ section! {
 }
 
 impl LearnerConfig {
+    /// Recorded trajectories that are learnt from in place of rollouts.
+    pub const fn recordings(&self) -> Option<&CloneConfig> {
+        match &self.algorithm {
+            Algorithm::Ppo => None,
+            Algorithm::Clone(config) => Some(config),
+        }
+    }
+
     /// Updates over which schedules run: as configured, else the rollouts of `rounds` episodes; at least 1.
     pub fn planned_updates(&self, rounds: u32) -> u64 {
         let rollouts = rounds / self.episodes_per_update.max(1);

@@ -340,6 +340,10 @@ impl LearningPolicy for ActorCriticController {
         self.mode = mode;
     }
 
+    fn updates(&self) -> u64 {
+        self.updates
+    }
+
     fn set_updates(&mut self, updates: u64) {
         self.updates = updates;
     }

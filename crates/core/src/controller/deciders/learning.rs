@@ -39,6 +39,9 @@ pub trait LearningPolicy: TrainablePolicy {
     /// Whether actions are drawn or the likeliest are taken.
     fn set_mode(&mut self, mode: DecideMode);
 
+    /// Updates that the weights have seen.
+    fn updates(&self) -> u64;
+
     /// Updates that the weights have seen: part of a saved policy.
     fn set_updates(&mut self, updates: u64);
 

@@ -126,6 +126,18 @@ pub(super) fn standardise(targets: &mut [Vec<StepTargets>], steps: &[(usize, usi
     }
 }
 
+/// Largest weight of a step that is cloned.
+const MOST_WEIGHT: f64 = 20.0;
+
+/// Turns standardised advantages into the weights with which steps are cloned: e^(A/β) (advantage-weighted regression, Peng et
+/// al. 2019), or 1.
+pub(super) fn weigh(targets: &mut [Vec<StepTargets>], steps: &[(usize, usize)], beta: Option<f64>) {
+    for &(env, step) in steps {
+        let StepTargets { advantage, .. } = &mut targets[env][step];
+        *advantage = beta.map_or(1.0, |beta| (*advantage / beta).exp().min(MOST_WEIGHT));
+    }
+}
+
 /// `(a − mean) / (max(deviation, least) + 1e-8)`.
 fn standardised(advantage: f64, mean: f64, deviation: f64) -> f64 {
     (advantage - mean) / (deviation.max(LEAST_DEVIATION) + ADVANTAGE_EPSILON)

@@ -1,7 +1,7 @@
 //! From a finished rollout to what an update learns from. The order of the steps matters: every statistic moves exactly
 //! once a rollout, and nothing is measured in a unit that changes later.
 
-use super::advantages::{standardise, step_targets, subtract_mean_of_others};
+use super::advantages::{standardise, step_targets, subtract_mean_of_others, weigh};
 use super::buffer::RolloutBuffer;
 use super::error::LearnerError;
 use super::metrics::{learnable_shares, rollout_data};
@@ -82,6 +82,9 @@ pub(super) fn finalize(
 
     // 7. Advantages are standardised over the steps that the actor learns from.
     standardise(&mut targets, &steps, &free);
+    if let Some(recordings) = config.recordings() {
+        weigh(&mut targets, &steps, recordings.beta);
+    }
     // With too few of them only the critic learns.
     let actor_learns = free.len() >= config.min_actor_steps as usize;
 

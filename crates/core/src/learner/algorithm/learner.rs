@@ -169,6 +169,11 @@ impl Learner {
 
         update.data = Some(rollout.data);
         report(update, &measured, &rollout.learnable);
+        if self.config.recordings().is_some() {
+            // Nothing holds what is cloned to the policy before.
+            let measured = &mut update.measured;
+            (measured.clip_fraction, measured.ratio_max, measured.ratio_min) = (None, None, None);
+        }
         Ok(())
     }
 

@@ -114,6 +114,11 @@ pub(super) fn per_head_policy_loss(
     -(sum_by_head(&surrogate, causal) / denominators)
 }
 
+/// Weighted log-likelihood of every head's choices with the sign of a loss; one loss per head, `[K]`.
+pub(super) fn cloning_loss(log_probs: &Tensor, weights: &Tensor, causal: &Tensor, denominators: &Tensor) -> Tensor {
+    -(sum_by_head(&(log_probs * weights.unsqueeze(-1)), causal) / denominators)
+}
+
 /// Schulman's unbiased, non-negative estimate `(r − 1) − ln r` of KL(old ‖ new).
 pub(super) fn kl_terms(ratio: &Tensor, log: &Tensor) -> Tensor {
     (ratio - 1.0) - log

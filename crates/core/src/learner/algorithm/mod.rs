@@ -25,6 +25,7 @@ mod metrics;
 mod finalize;
 mod learner;
 mod writing;
+mod reevaluation;
 #[cfg(test)]
 mod tests;
 

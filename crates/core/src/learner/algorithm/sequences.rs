@@ -70,7 +70,7 @@ pub(super) struct SequenceBatch {
     pub causal: Tensor,
     /// `[B, T, 8]`: and the head could have mattered.
     pub available: Tensor,
-    /// `[B, T]`, standardised.
+    /// `[B, T]`, standardised; of steps that are cloned their weights.
     pub advantages: Tensor,
     /// `[B, T]`, normalised units.
     pub targets: Tensor,

@@ -10,8 +10,8 @@ use tch::{Device, Kind, Tensor};
 
 use super::error::LearnerError;
 use super::loss::{
-    Gates, Losses, Ratios, drift, entropy_floor_penalty, head_denominators, head_entropies, mean, per_head_policy_loss,
-    value_loss,
+    Gates, Losses, Ratios, cloning_loss, drift, entropy_floor_penalty, head_denominators, head_entropies, mean,
+    per_head_policy_loss, value_loss,
 };
 use super::measurements::{MeasuredStep, MinibatchNumbers, MinibatchStep, UpdateMeasurements, read_all};
 use super::optimizer::PolicyOptimizer;
@@ -20,7 +20,7 @@ use super::sequences::{SequenceBatch, split};
 use crate::actions::HEADS;
 use crate::policy::{Evaluation, TrainablePolicy};
 use crate::random::Draw;
-use crate::scenario::LearnerConfig;
+use crate::scenario::{Algorithm, LearnerConfig};
 use crate::torch::{HostSyncCounter, TorchError, catch, read_f32};
 
 /// An update stops where the divergence exceeds the target by this factor.
@@ -106,7 +106,7 @@ impl Update<'_> {
             }
             // Divergence stop: from here on no step is taken.
             let kl = ratios.joint_kl(&minibatch.actor);
-            if let Some(target) = self.config.target_kl {
+            if let (Algorithm::Ppo, Some(target)) = (&self.config.algorithm, self.config.target_kl) {
                 let exceeded = kl.gt(KL_TOLERANCE * target).to_kind(Kind::Float);
                 stop.kl = stop.kl.maximum(&exceeded);
             }
@@ -157,9 +157,14 @@ impl Update<'_> {
         } = minibatch;
         let denominators = head_denominators(causal, actor, config.head_min_fraction);
 
-        // Clipped surrogate of each head.
-        let policy = per_head_policy_loss(ratios, &minibatch.advantages, causal, &denominators, config.clip_ratio)
-            .sum(Kind::Float);
+        let policy = match &config.algorithm {
+            // Clipped surrogate of each head.
+            Algorithm::Ppo => {
+                per_head_policy_loss(ratios, &minibatch.advantages, causal, &denominators, config.clip_ratio)
+            }
+            Algorithm::Clone(_) => cloning_loss(&evaluation.log_probs, &minibatch.advantages, causal, &denominators),
+        };
+        let policy = policy.sum(Kind::Float);
 
         // Value loss, in normalised units.
         let value = value_loss(&evaluation.value, &minibatch.targets, &minibatch.value_weights, valid);

@@ -2,6 +2,7 @@
 
 mod context;
 pub(crate) mod episode_ends;
+pub(crate) mod recordings;
 pub(crate) mod rollbacks;
 pub(crate) mod startup;
 pub(crate) mod transitions;
@@ -9,4 +10,5 @@ pub(crate) mod unfinished;
 pub(crate) mod updates;
 
 pub use context::PolicyLearner;
+pub use recordings::RecordingsError;
 pub use updates::{LastUpdate, PolicyDiverged, is_between_rollouts, rollout_rounds};

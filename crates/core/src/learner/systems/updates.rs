@@ -3,6 +3,7 @@
 use bevy_ecs::prelude::*;
 
 use super::context::{LearnerContext, PolicyLearner};
+use super::recordings::Recordings;
 use crate::clock::RunClock;
 use crate::controller::LearningPolicy;
 use crate::env::Experiment;
@@ -45,6 +46,7 @@ pub fn is_between_rollouts(learner: Option<&PolicyLearner>, experiment: &Experim
 pub(crate) fn update_policy(
     mut last: ResMut<LastUpdate>,
     mut context: LearnerContext,
+    recordings: Option<Res<Recordings>>,
     mut was_warned: Local<bool>,
 ) -> Result<(), Failure> {
     last.0 = None;
@@ -58,7 +60,7 @@ pub(crate) fn update_policy(
     let Some(policy) = context.controller.0.get().learned() else {
         return Ok(());
     };
-    let update = update(learner, buffer, policy, round, reads)?;
+    let update = update((learner, buffer), policy, (round, recordings.is_some()), reads)?;
     let decisions = update.data.map_or(FEW_DECISIONS, |data| data.steps_actor);
     if decisions < FEW_DECISIONS && !std::mem::replace(&mut *was_warned, true) {
         // No warning: most steps of a growing env leave nothing to decide.
@@ -72,14 +74,16 @@ pub(crate) fn update_policy(
 }
 
 fn update(
-    learner: &mut Learner,
-    buffer: &mut RolloutBuffer,
+    (learner, buffer): (&mut Learner, &mut RolloutBuffer),
     policy: &mut dyn LearningPolicy,
-    round: u32,
+    // Of what is recorded the statistics are known from the beginning.
+    (round, is_offline): (u32, bool),
     reads: &HostSyncCounter,
 ) -> Result<LearnerUpdate, Failure> {
     let update = learner.learn(buffer, policy, round.into(), reads)?;
-    commit_observations(buffer, policy, reads)?;
+    if !is_offline {
+        commit_observations(buffer, policy, reads)?;
+    }
     policy.set_updates(update.updates);
     buffer.clear()?;
     Ok(update)

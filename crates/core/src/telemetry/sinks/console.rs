@@ -309,6 +309,12 @@ pub fn event_line(event: &Event) -> Option<String> {
 }
 
 fn run_line(run: &RunStarted) -> String {
+    if run.n_envs == 0 {
+        return format!(
+            "{}: {} updates from recordings, controller {}",
+            run.task, run.n_rounds, run.controller
+        );
+    }
     format!(
         "{}: {} envs, {} rounds of {} steps, controller {}",
         run.task, run.n_envs, run.n_rounds, run.max_steps, run.controller

@@ -9,13 +9,14 @@ use crate::telemetry::live::{LiveState, RoundResult};
 const ABSENT: &str = "—";
 
 /// Heads of the columns, and how wide they are.
-const COLUMNS: [(&str, usize); 11] = [
+const COLUMNS: [(&str, usize); 12] = [
     ("round", 7),
     ("mean", 5),
     ("rolling", 7),
     ("best", 5),
     (PERPLEXITY, 10),
     ("reward", 8),
+    (LOSS, 8),
     (ENTROPY, 7),
     (KL, 6),
     ("seeds", 9),
@@ -25,6 +26,14 @@ const COLUMNS: [(&str, usize); 11] = [
 /// Columns of runs whose policy learns.
 const ENTROPY: &str = "entropy";
 const KL: &str = "KL";
+
+/// Column of runs that learn from recordings.
+const LOSS: &str = "loss";
+/// Columns of runs that play envs.
+const OF_ENVS: [&str; 6] = ["mean", "rolling", "best", "reward", "seeds", "steps/s"];
+/// What the heads of runs that learn from recordings do not say themselves.
+const OFFLINE_LEGEND: &str =
+    "loss: negative log-likelihood of what was recorded, nats; KL: by how far the update moves the policy";
 
 /// Column of runs that train language models.
 const PERPLEXITY: &str = "perplexity";
@@ -38,11 +47,11 @@ const LEGEND: [&str; 2] = [
 /// The header above the first round.
 pub fn header(live: &LiveState) -> Vec<String> {
     let heads = COLUMNS.map(|(head, _)| head.to_owned());
-    LEGEND
-        .map(String::from)
-        .into_iter()
-        .chain([aligned(&heads, live)])
-        .collect()
+    let legend = match live.is_offline() {
+        true => vec![OFFLINE_LEGEND.to_owned()],
+        false => LEGEND.map(String::from).into(),
+    };
+    legend.into_iter().chain([aligned(&heads, live)]).collect()
 }
 
 /// `  12/200  54.3    53.8  61.0    +1.92    0.71  0.008     3/1/2     6.4  1h12m`
@@ -63,6 +72,7 @@ pub fn round_line(round: &RoundResult, live: &LiveState) -> String {
         round
             .reward_mean()
             .map_or_else(|| ABSENT.into(), |reward| format!("{reward:+.2}")),
+        number(update.and_then(|update| Some(update.measured.loss_policy?.0)), 4),
         number(update.and_then(|update| Some(update.measured.entropy_mean?.0)), 2),
         number(update.and_then(|update| Some(update.measured.approx_kl?.0)), 4),
         format!("{}/{}/{}", growth.germinated, growth.committed, growth.pruned),
@@ -85,7 +95,9 @@ fn aligned(cells: &[String; COLUMNS.len()], live: &LiveState) -> String {
     let columns = COLUMNS.iter().zip(cells);
     let shown = columns.filter(|((head, _), _)| match *head {
         ENTROPY | KL => learns,
-        PERPLEXITY => is_text,
+        LOSS => live.is_offline(),
+        PERPLEXITY => is_text && !live.is_offline(),
+        head if OF_ENVS.contains(&head) => !live.is_offline(),
         _ => true,
     });
     let cells: Vec<String> = shown.map(|(&(_, width), cell)| format!("{cell:>width$}")).collect();

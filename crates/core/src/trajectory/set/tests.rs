@@ -110,5 +110,8 @@ fn a_set_of_another_form_is_not_continued_and_the_field_is_named() {
         .unwrap_err()
         .to_string();
 
-    assert!(error.ends_with("`slots` is r0c0; expected r0c1"), "{error}");
+    assert!(
+        error.ends_with("of `slots` it has `r0c0` in place 1, expected `r0c1` in place 1"),
+        "{error}"
+    );
 }

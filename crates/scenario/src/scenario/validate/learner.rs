@@ -20,6 +20,13 @@ pub(super) fn check_learner(scenario: &Scenario, task: &TaskSpec, findings: &mut
     } else {
         check_rollouts(scenario, findings);
     }
+    if learner
+        .recordings()
+        .is_some_and(|recordings| recordings.sets.is_empty())
+    {
+        let message = "no set of trajectories to learn from; name at least one";
+        findings.error(["learner.algorithm"], message.into());
+    }
     let (_, end) = learner.entropy_coefs();
     if end < LEAST_ENTROPY_COEF {
         let message = format!("the entropy bonus ends at {end}, but never falls below {LEAST_ENTROPY_COEF}");

@@ -1,26 +1,44 @@
-//! Collecting: each step of each env as it is decided and paid, its end, and a shard a round.
+//! Collecting trajectories: each step of each env as it is decided and paid, its end, and a shard a round.
 
+use bevy_app::{App, Plugin};
 use bevy_ecs::prelude::*;
 use bevy_ecs::query::QueryData;
 use serde::{Deserialize, Serialize};
 
-use super::segment::{CHARGED, FORCED, Segment, SegmentFinish};
-use super::set::{FOLDER, Manifest, TrajectorySet};
-use crate::actions::{HEADS, Head};
+use super::directory::RunDirectory;
+use crate::actions::{HEADS, Head, MaskSet};
 use crate::clock::RunClock;
 use crate::controller::{
-    Chosen, CommandOutcome, EnvRow, Feedback, Masks, Observation, ObservationInput, ObservationSchema, Signals,
+    ActiveController, Chosen, CommandOutcome, EnvRow, Feedback, Masks, Observation, ObservationInput,
+    ObservationSchema, ObserveAll, Signals,
 };
-use crate::env::{EnvId, EpisodeStats, Experiment, SeedSlots, StepStatus};
+use crate::env::{EnvId, EpisodeStats, Experiment, KeepInRounds, SeedSlots, StepStatus, round_is_complete};
 use crate::growth::LifecycleOp;
 use crate::hash::sha256;
 use crate::health::{Failure, InEnv};
-use crate::learner::PolicyLearner;
-use crate::record::RunDirectory;
 use crate::reward::{EpisodeReward, RewardHorizon, Term};
 use crate::scenario::{resolved_ron, ron_text};
+use crate::schedule::{Act, AddWork, RoundEnd, Startup, StepEnd, Work};
 use crate::seed::BlueprintRegistry;
 use crate::telemetry::{BigInteger, EpisodeEnd};
+use crate::trajectory::{CHARGED, FOLDER, FORCED, Manifest, Segment, SegmentFinish, TrajectorySet};
+
+/// Records trajectories of a run that has a folder; added where the scenario asks for them (`telemetry.trajectories`).
+#[derive(Clone)]
+pub struct TrajectoryPlugin;
+
+impl Plugin for TrajectoryPlugin {
+    fn build(&self, app: &mut App) {
+        app.init_resource::<Recorder>()
+            .init_resource::<ObserveAll>()
+            .register_required_components::<EnvId, EnvTrajectory>();
+        app.add_work(Startup, Work::BeginTrajectories, begin_set)
+            .add_work(Act, Work::RecordTrajectories, record_steps)
+            .add_work(StepEnd, Work::EndTrajectories, end_trajectories)
+            .add_work_if(RoundEnd, Work::WriteTrajectories, write_trajectories, round_is_complete)
+            .keep_in_rounds::<EnvTrajectory>("trajectory");
+    }
+}
 
 /// Where trajectories go; nothing until the run has a folder.
 #[derive(Resource, Debug, Default)]
@@ -32,7 +50,7 @@ pub struct Recorder {
 
 /// What an env has recorded of its episode.
 #[derive(Component, Debug, Default, Serialize, Deserialize)]
-pub(super) struct EnvTrajectory(Vec<Segment>);
+pub(crate) struct EnvTrajectory(Vec<Segment>);
 
 impl EnvTrajectory {
     /// The newest segment, if steps can still be added to it.
@@ -56,7 +74,7 @@ fn indices(blueprints: &[i64]) -> Vec<i32> {
 }
 
 /// Begins the set of the run, or continues it behind the rounds that it keeps.
-pub(super) fn begin_set(
+pub(crate) fn begin_set(
     mut recorder: ResMut<Recorder>,
     (experiment, horizon): (Res<Experiment>, Res<RewardHorizon>),
     (schema, blueprints): (Option<Res<ObservationSchema>>, Res<BlueprintRegistry>),
@@ -85,7 +103,7 @@ pub(super) fn begin_set(
         reward: ron_text(&scenario.reward),
         price: experiment.reward.price,
         observation: schema.names().to_vec(),
-        masks: crate::actions::MaskSet::row_width(slots.len(), names.len()),
+        masks: MaskSet::row_width(slots.len(), names.len()),
         slots,
         blueprints: names,
         operations: LifecycleOp::ALL.map(|op| op.name().to_owned()).into(),
@@ -101,7 +119,7 @@ pub(super) fn begin_set(
 /// What is recorded of an env's step.
 #[derive(QueryData)]
 #[query_data(mutable)]
-pub(super) struct SteppingEnv {
+pub(crate) struct SteppingEnv {
     id: &'static EnvId,
     status: &'static StepStatus,
     observation: &'static Observation,
@@ -112,15 +130,15 @@ pub(super) struct SteppingEnv {
 }
 
 /// Adds the step of every env that has decided; a rollback ends what came before it.
-pub(super) fn record_steps(
+pub(crate) fn record_steps(
     mut envs: Query<SteppingEnv>,
     recorder: Res<Recorder>,
     clock: Res<RunClock>,
-    learner: Option<ResMut<PolicyLearner>>,
+    mut controller: ResMut<ActiveController>,
 ) {
     let Some(set) = &recorder.set else { return };
     let sizes = set.manifest.sizes();
-    let version = learner.map_or(0, |mut learner| learner.learner.get().counters().updates);
+    let version = controller.0.get().learned().map_or(0, |policy| policy.updates());
     for mut env in &mut envs {
         if *env.status == StepStatus::RolledBack {
             env.trajectory.close(SegmentFinish::RolledBack, None);
@@ -157,7 +175,7 @@ pub(super) fn record_steps(
 /// What an env is in when its episode ends.
 #[derive(QueryData)]
 #[query_data(mutable)]
-pub(super) struct EndedEnv {
+pub(crate) struct EndedEnv {
     id: &'static EnvId,
     stats: &'static EpisodeStats,
     slots: &'static SeedSlots,
@@ -167,7 +185,7 @@ pub(super) struct EndedEnv {
 }
 
 /// Ends the segments of episodes that ended in this step, with what is seen behind their last one: the state after the tick.
-pub(super) fn end_trajectories(
+pub(crate) fn end_trajectories(
     mut envs: Query<EndedEnv>,
     (schema, blueprints): (Option<Res<ObservationSchema>>, Res<BlueprintRegistry>),
     (experiment, clock): (Res<Experiment>, Res<RunClock>),
@@ -196,7 +214,7 @@ pub(super) fn end_trajectories(
 }
 
 /// Writes the round's segments, with what their steps were paid in the end; a failure is a gap of the record.
-pub(super) fn write_trajectories(
+pub(crate) fn write_trajectories(
     mut envs: Query<(&EnvId, &EpisodeReward, &mut EnvTrajectory)>,
     mut recorder: ResMut<Recorder>,
     clock: Res<RunClock>,
