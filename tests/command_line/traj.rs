@@ -4,6 +4,8 @@ use std::fs;
 use std::path::Path;
 use std::process::Output;
 
+use simic_engine::internals::reward::committed_of_parts;
+use simic_engine::internals::scenario::CommittedReward;
 use simic_engine::internals::trajectory::{Segment, TrajectorySet};
 
 use crate::program::{command, ended, newest, refused, succeeds, text};
@@ -77,15 +79,16 @@ fn a_run_records_what_its_policy_saw_did_and_was_paid_and_plays_as_without() {
     assert!(info.contains("32 steps in 4 segments of 2 rounds"), "{info}");
 }
 
-/// With the change of committed accuracy, rent and loan of each step anew from its parts.
+/// With the change of committed accuracy, rent and loan of each step again from its parts, and by the same from a lower rent.
 #[test]
 fn rewards_follow_from_their_parts() {
     let place = place();
-    succeeds(&engine(place.path(), &RECORDED));
+    let longer = ["--set", "policy.controller=periodic", "--steps", "20"];
+    succeeds(&engine(place.path(), &[&RECORDED[..], &longer[..]].concat()));
     let run = newest(&place.path().join("runs"));
     let set = TrajectorySet::open(&run).expect("a set");
     let (gamma, price) = (set.manifest.gamma, set.manifest.price.expect("a price"));
-    let steps = f64::from(set.manifest.max_steps);
+    let mut all_lent = 0.0;
 
     for segment in segments(&run) {
         let (mut before, mut lent) = (None, 0.0);
@@ -95,17 +98,37 @@ fn rewards_follow_from_their_parts() {
             };
             let gained = before.map_or(0.0, |before| committed - before);
             before = Some(committed);
-            // The weight of accuracy is 0.1 and that of loans 1 by default; the last step of an episode is no end of it.
-            let kept = if kept.is_nan() { committed } else { kept };
-            let loan = 0.1 * 0.5 * (kept - committed).max(0.0);
-            let expected = 0.1 * gained - 0.1 * price * growth / steps + gamma * loan - lent;
-            lent = loan;
+            // The weight of accuracy is 0.1 by default, and nothing is lent in the last step.
+            let loan = if step == 19 {
+                0.0
+            } else {
+                0.1 * (kept - committed).max(0.0)
+            };
+            let expected = 0.1 * gained - 0.1 * price * growth / 20.0 + gamma * loan - lent;
+            (lent, all_lent) = (loan, all_lent + loan);
             assert!(
                 (reward - expected).abs() < 1e-9,
                 "step {step}: {reward}, from its parts {expected}"
             );
         }
+        let parts: Vec<[f64; 5]> = segment.parts.as_chunks().0.to_vec();
+        let paid = |rent: f64| {
+            let reward = CommittedReward {
+                rent,
+                ..CommittedReward::default()
+            };
+            committed_of_parts(&reward, &parts, (20, gamma), true).expect("all was measured")
+        };
+        assert_eq!(paid(price), segment.reward, "as it was paid");
+        let rents = segment.parts.chunks(5).map(|parts| 0.1 * 0.5 * price * parts[4] / 20.0);
+        for ((half, whole), rent) in paid(0.5 * price).iter().zip(&segment.reward).zip(rents) {
+            assert!(
+                (half - whole - rent).abs() < 1e-9,
+                "half of the rent: {half}, all of it: {whole}"
+            );
+        }
     }
+    assert!(all_lent > 0.0, "seeds grow");
 }
 
 #[test]

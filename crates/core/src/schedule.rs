@@ -115,8 +115,6 @@ schedules! {
             BuildController => "start-up",
             /// Makes the learner of a controller that learns: [`build_learner`](crate::learner::systems::startup::build_learner).
             BuildLearner => "start-up",
-            /// Reads the trajectories that are learnt from, where no env is played: [`load_recordings`](crate::learner::systems::recordings::load_recordings).
-            LoadRecordings => "start-up",
             /// Gives every env its host, optimizer, slots and stream: [`spawn_envs`](crate::env::episode::spawn_envs).
             SpawnEnvs => "start-up",
             /// Gives every env its feed of batches and its sums: [`equip_envs`](crate::training::fetch::equip_envs).
@@ -324,8 +322,6 @@ schedules! {
     /// Outcomes of the episodes.
     RoundEnd {
         PpoUpdate {
-            /// Fills the rollout from recordings, where no env is played: [`fill_rollout`](crate::learner::systems::recordings::fill_rollout).
-            FillRollout => "recordings",
             /// Updates the policy from its rollout: [`update_policy`](crate::learner::systems::updates::update_policy).
             UpdatePolicy => "policy update",
         }

@@ -100,7 +100,8 @@ fn head(run: &RunPage, name: &str) -> Markup {
         p.note {
             @if let Some(started) = started {
                 (started.task) ", " (started.controller) ", seed " (started.seed.0) ", "
-                (live.rounds.len()) " of " (started.n_rounds) " rounds of " (started.n_envs) " envs and " (started.max_steps) " steps; "
+                (live.rounds.len()) " of " (started.n_rounds)
+                @if live.is_offline() { " updates; " } @else { " rounds of " (started.n_envs) " envs and " (started.max_steps) " steps; " }
             }
             (standing)
         }

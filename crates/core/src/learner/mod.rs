@@ -13,11 +13,10 @@ pub use self::algorithm::{
     BufferShape, DecidedStep, Horizon, Learner, LearnerError, LearnerSchedules, LearnerState, RolloutBuffer,
     SegmentEnd, StepOutcome, StepTensors, ValueUnits,
 };
-use self::systems::recordings::Recordings;
 pub use self::systems::{
     LastUpdate, PolicyDiverged, PolicyLearner, RecordingsError, is_between_rollouts, rollout_rounds,
 };
-use self::systems::{episode_ends, recordings, rollbacks, startup, transitions, unfinished, updates};
+use self::systems::{episode_ends, rollbacks, startup, transitions, unfinished, updates};
 use crate::env::{KeepInRounds, round_is_complete};
 use crate::schedule::{Act, AddWork, Assess, Decide, RoundEnd, Startup, StepEnd, Work};
 
@@ -27,10 +26,7 @@ pub struct LearnerPlugin;
 impl Plugin for LearnerPlugin {
     fn build(&self, app: &mut App) {
         app.init_resource::<LastUpdate>();
-        app.add_work(Startup, Work::BuildLearner, startup::build_learner)
-            .add_work(Startup, Work::LoadRecordings, recordings::load_recordings);
-        let is_offline = resource_exists::<Recordings>;
-        app.add_work_if(RoundEnd, Work::FillRollout, recordings::fill_rollout, is_offline);
+        app.add_work(Startup, Work::BuildLearner, startup::build_learner);
         let learns = resource_exists::<PolicyLearner>;
         app.add_work_if(Assess, Work::CreditRollbacks, rollbacks::credit_rollbacks, learns)
             .add_work_if(Decide, Work::RememberStates, transitions::remember_states, learns)

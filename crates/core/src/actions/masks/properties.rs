@@ -9,6 +9,21 @@ use crate::seed::{SlotView, command_legal, legal};
 
 proptest! {
     #[test]
+    fn masks_are_read_as_they_were_written(reports in any_reports(3), limits in any_limits()) {
+        let masks = masks(&reports, &limits);
+        let mut row = vec![false; MaskSet::row_width(3, 8)];
+        masks.write_row(8, &mut row);
+
+        let read = MaskSet::of_row(3, 8, &row).unwrap();
+
+        let mut again = vec![false; row.len()];
+        read.write_row(8, &mut again);
+        prop_assert_eq!(again, row);
+        prop_assert_eq!((read.ops(), read.is_forced()), (masks.ops(), masks.is_forced()));
+        prop_assert!(MaskSet::of_row(2, 8, &[true; 3]).is_none());
+    }
+
+    #[test]
     fn masks_say_what_the_lifecycle_says(
         reports in any_reports(3),
         limits in any_limits(),

@@ -7,7 +7,7 @@ use tch::Tensor;
 
 use super::context::LearnerContext;
 use crate::actions::{HEADS, MaskSet};
-use crate::controller::{ActiveController, LearningPolicy};
+use crate::controller::LearningPolicy;
 use crate::env::Experiment;
 use crate::growth::LifecycleOp;
 use crate::health::Failure;
@@ -16,7 +16,7 @@ use crate::learner::algorithm::{
 };
 use crate::policy::{PolicyInput, RecurrentState};
 use crate::random::{Domain, Draw, RunRng};
-use crate::reward::{PARTS, RewardHorizon, committed_of_parts};
+use crate::reward::{PARTS, committed_of_parts};
 use crate::scenario::{CloneConfig, ContributionMode, EpisodeEnd, RewardConfig, ron_text};
 use crate::seed::BlueprintRegistry;
 use crate::torch::{TorchError, catch};
@@ -59,17 +59,17 @@ pub enum RecordingsError {
     Empty(String),
 }
 
-/// Reads the sets that the scenario names, and fits the normaliser of observations to them.
-pub(crate) fn load_recordings(
-    mut commands: Commands,
-    mut controller: ResMut<ActiveController>,
-    (experiment, horizon): (Res<Experiment>, Res<RewardHorizon>),
-    blueprints: Res<BlueprintRegistry>,
-) -> Result<(), Failure> {
+/// Reads the sets that the scenario names, and fits the normaliser of observations to them; `None` where it names none.
+pub(super) fn load_recordings(
+    policy: Option<&mut dyn LearningPolicy>,
+    experiment: &Experiment,
+    blueprints: &BlueprintRegistry,
+    gamma: f64,
+) -> Result<Option<Recordings>, Failure> {
     let Some(config) = experiment.scenario.learner.recordings() else {
-        return Ok(());
+        return Ok(None);
     };
-    let Some(policy) = controller.0.get().learned() else {
+    let Some(policy) = policy else {
         return Err(RecordingsError::NoLearner(experiment.scenario.policy.controller.clone()).into());
     };
     let names: Vec<String> = blueprints.names().map(String::from).collect();
@@ -88,7 +88,7 @@ pub(crate) fn load_recordings(
                 if segment.finish == [SegmentFinish::Failed as i64] {
                     continue;
                 }
-                let rewards = rewards(&segment, &set.manifest, &experiment, horizon.gamma);
+                let rewards = rewards(&segment, &set.manifest, experiment, gamma);
                 let rewards = rewards.ok_or_else(|| RecordingsError::Reward {
                     path: path.clone(),
                     found: set.manifest.reward.clone(),
@@ -97,7 +97,7 @@ pub(crate) fn load_recordings(
             }
         }
     }
-    keep_best(&mut recorded, config, horizon.gamma);
+    keep_best(&mut recorded, config, gamma);
     if recorded.is_empty() {
         return Err(RecordingsError::Empty(config.sets.join(", ")).into());
     }
@@ -106,8 +106,7 @@ pub(crate) fn load_recordings(
         .iter()
         .flat_map(|(segment, _)| segment.observation.chunks_exact(width));
     policy.normaliser_mut().commit(rows)?;
-    commands.insert_resource(Recordings(recorded));
-    Ok(())
+    Ok(Some(Recordings(recorded)))
 }
 
 /// The first name that the set has otherwise than the run.
@@ -162,7 +161,7 @@ fn keep_best(recorded: &mut Vec<(Segment, Vec<f64>)>, config: &CloneConfig, gamm
 
 /// Fills the rollout of this round from the recordings, each segment at most once, in an order of the round's own; values and
 /// probabilities are those of the policy as it is.
-pub(crate) fn fill_rollout(recordings: Res<Recordings>, mut context: LearnerContext) -> Result<(), Failure> {
+pub(super) fn fill_rollout(recordings: &Recordings, context: &mut LearnerContext) -> Result<(), Failure> {
     let scenario = &context.experiment.scenario;
     let (config, envs) = (&scenario.learner, scenario.run.n_envs);
     let mut order: Vec<usize> = (0..recordings.0.len()).collect();

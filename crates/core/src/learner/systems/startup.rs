@@ -5,22 +5,29 @@ use bevy_platform::cell::SyncCell;
 use tch::Tensor;
 
 use super::context::PolicyLearner;
+use super::recordings::load_recordings;
 use crate::controller::{ActiveController, LearningPolicy};
 use crate::env::{Experiment, SelfTest};
 use crate::health::Failure;
 use crate::learner::algorithm::{BufferShape, Horizon, Learner, RolloutBuffer};
 use crate::nn::Implementation;
 use crate::reward::RewardHorizon;
+use crate::seed::BlueprintRegistry;
 use crate::torch::Backend;
 
-/// Builds a learner and an empty rollout for the run's policy, if it learns.
+/// Builds a learner and an empty rollout for the run's policy, if it learns, and reads the recordings that it learns from.
 pub(crate) fn build_learner(
     mut commands: Commands,
     mut controller: ResMut<ActiveController>,
     experiment: Res<Experiment>,
-    tested: Res<SelfTest>,
+    (tested, blueprints): (Res<SelfTest>, Res<BlueprintRegistry>),
 ) -> Result<(), Failure> {
     commands.insert_resource(RewardHorizon::from(&experiment.scenario.learner));
+    let gamma = experiment.scenario.learner.gamma;
+    let recordings = load_recordings(controller.0.get().learned(), &experiment, &blueprints, gamma)?;
+    if let Some(recordings) = recordings {
+        commands.insert_resource(recordings);
+    }
     if let Some(policy) = controller.0.get().learned() {
         let backend = Backend::new(policy.net().params().device(), tested.kernels);
         let learner = policy_learner(policy, &experiment, tested.implementation(backend))?;

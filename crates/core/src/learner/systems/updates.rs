@@ -3,7 +3,7 @@
 use bevy_ecs::prelude::*;
 
 use super::context::{LearnerContext, PolicyLearner};
-use super::recordings::Recordings;
+use super::recordings::{Recordings, fill_rollout};
 use crate::clock::RunClock;
 use crate::controller::LearningPolicy;
 use crate::env::Experiment;
@@ -52,6 +52,9 @@ pub(crate) fn update_policy(
     last.0 = None;
     if !is_between_rollouts(Some(&context.policy), &context.experiment, &context.clock) {
         return Ok(());
+    }
+    if let Some(recordings) = &recordings {
+        fill_rollout(recordings, &mut context)?;
     }
     let round = context.clock.round();
     let reads = &*context.reads;

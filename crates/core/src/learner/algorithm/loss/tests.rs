@@ -121,3 +121,15 @@ fn a_mean_over_nothing_is_zero() {
     let nothing = flags(&[false; 2]);
     assert_close(&mean(&steps(&[f32::NAN, 3.0]), &nothing), &[0.0]);
 }
+
+#[test]
+fn cloning_weighs_the_log_likelihood_of_heads_that_mattered() {
+    let log_probs = heads(&[steps(&[-1.0, -2.0, -4.0]), steps(&[-3.0, -5.0, f32::NAN])]);
+    let causal = heads(&[flags(&[true, true, true]), flags(&[true, false, false])]);
+    let denominators = Tensor::from_slice(&[3.0_f32, 1.0]);
+
+    let loss = cloning_loss(&log_probs, &steps(&[1.0, 0.5, 2.0]), &causal, &denominators);
+
+    // (1 + 1 + 8) / 3 and 3 / 1.
+    assert_close(&loss, &[10.0 / 3.0, 3.0]);
+}
