@@ -25,7 +25,7 @@ struct Reached {
     growth: f64,
 }
 
-/// Change of the committed accuracy, rent and loan; `before` and `lent` move on.
+/// Change of the committed accuracy, loan and rent, in the order in which rewards are added up; `before` and `lent` move on.
 fn amounts(
     reward: &CommittedReward,
     reached: Reached,
@@ -47,8 +47,8 @@ fn amounts(
     let loan = gamma * now - std::mem::replace(lent, now);
     [
         (Term::CommittedChange, reward.weight * change),
-        (Term::LinearRent, -reward.weight * rent),
         (Term::Loan, loan),
+        (Term::LinearRent, -reward.weight * rent),
     ]
 }
 
