@@ -51,6 +51,16 @@ pub enum RecordingsError {
         /// Of the set.
         found: String,
     },
+    /// Episodes that do not fit into a rollout.
+    #[error("learner.algorithm: {}: its episodes have up to {found} steps; set run.max_steps, {most}, to that", path.display())]
+    Long {
+        /// Of the set.
+        path: PathBuf,
+        /// Of the set.
+        found: u32,
+        /// Of the run.
+        most: u32,
+    },
     /// Nothing would be trained.
     #[error("learner.algorithm: the controller `{0}` does not learn; write policy: (controller: \"actor_critic\")")]
     NoLearner(String),
@@ -82,6 +92,10 @@ pub(super) fn load_recordings(
         let set = TrajectorySet::open(&path).map_err(RecordingsError::from)?;
         if let Some(misfit) = misfit(&set.manifest, policy, &names) {
             return Err(RecordingsError::Misfit { path, misfit }.into());
+        }
+        let (found, most) = (set.manifest.max_steps, experiment.task.max_steps);
+        if found > most {
+            return Err(RecordingsError::Long { path, found, most }.into());
         }
         for shard in &set.manifest.shards {
             for segment in set.read(shard).map_err(RecordingsError::from)? {

@@ -27,6 +27,10 @@ pub(super) fn check_learner(scenario: &Scenario, task: &TaskSpec, findings: &mut
         let message = "no set of trajectories to learn from; name at least one";
         findings.error(["learner.algorithm"], message.into());
     }
+    if learner.recordings().is_some() && learner.chunk_length.is_some_and(|length| length < max_steps) {
+        let message = "recorded segments are learnt from whole: leave chunks out";
+        findings.error(["learner.chunk_length"], message.into());
+    }
     let (_, end) = learner.entropy_coefs();
     if end < LEAST_ENTROPY_COEF {
         let message = format!("the entropy bonus ends at {end}, but never falls below {LEAST_ENTROPY_COEF}");
