@@ -266,6 +266,16 @@ fn a_policy_that_clones_a_schedule_gives_its_orders_and_resumes_to_the_same_bits
     let told = engine(place.path(), &["learn", "clone.ron", "--out", "whole"]);
     succeeds(&told);
     let told = text(&told.stderr);
+    let short = refused(&engine(place.path(), &["learn", "clone.ron", "--steps", "4"]));
+    assert!(
+        short.contains("its episodes have up to 8 steps; set run.max_steps, 4"),
+        "{short}"
+    );
+    let cut = refused(&engine(
+        place.path(),
+        &["learn", "clone.ron", "--set", "learner.chunk_length=4"],
+    ));
+    assert!(cut.contains("recorded segments are learnt from whole"), "{cut}");
     assert!(
         told.contains("20 updates from recordings") && !told.contains("NaN"),
         "{told}"
