@@ -10,10 +10,11 @@ use super::output::{show, show_either};
 use super::prepare::prepare;
 use super::rejection::Rejection;
 use super::{Context, Outcome, RunOptions, heeded_stop};
+use crate::engine::Prepared;
 use crate::health::AtPath;
 use crate::inspect::{DiffKind, Extent, diff};
 use crate::record::{ListedState, Recording, RunEntry, TrajectoryPlugin, find_run};
-use crate::run::StopSignal;
+use crate::run::{StopRequest, StopSignal};
 use crate::storage::{self, sync_folder_of};
 use crate::telemetry::sinks::Console;
 use crate::trajectory::{FOLDER, FORCED, MANIFEST_FILE, Manifest, SegmentFinish, TrajectorySet};
@@ -161,41 +162,50 @@ fn from_run(options: &SetOptions, output: &Path, context: &Context) -> Result<Ou
         ..RunOptions::default()
     };
     let prepared = prepare(&again, context)?;
-    let stop = heeded_stop()?;
     let beside = output.with_extension(format!("playing-{}", std::process::id()));
     storage::create_dir_all(&beside).at(&beside)?;
+    let kept = played_once_more(&run, &prepared, &beside, output, context);
+    let removed = std::fs::remove_dir_all(&beside).at(&beside);
+    if let Some(request) = kept? {
+        return Ok(Outcome::Stopped(request));
+    }
+    removed?;
+    Ok(show(format_args!("written to {}\n", output.display())))
+}
+
+/// Plays what `run` played, in a folder of `beside`, and moves the trajectories to `output`; gives why it was stopped, if it was.
+fn played_once_more(
+    run: &Path,
+    prepared: &Prepared,
+    beside: &Path,
+    output: &Path,
+    context: &Context,
+) -> Result<Option<StopRequest>, Rejection> {
+    let stop = heeded_stop()?;
     let recording = Recording {
         console: Console::silent(),
         log: context.log.clone(),
         id: Some("again".into()),
-        ..Recording::under(beside.clone())
+        ..Recording::under(beside.to_path_buf())
     };
     // Beside the scenario, so that all events may be the same.
     let engine = context.engine().with(TrajectoryPlugin).recording(recording);
-    let mut engine = engine.build(&prepared)?;
+    let mut engine = engine.build(prepared)?;
     engine.world_mut().insert_resource::<StopSignal>(stop.clone());
     let report = engine.play();
     drop(engine);
-    let kept = (|| match (report.into_result(), stop.requested()) {
-        (_, Some(request)) => Ok(Some(Outcome::Stopped(request))),
-        (Err(failure), None) => Err(Rejection::failed(failure)),
-        (Ok(_), None) => {
-            let place = beside.join("again");
-            let found = diff(&run, &place, &[DiffKind::Events], Extent::First)?;
-            if let Some(difference) = found.differences.first() {
-                return Err(Rejection::failed(format_args!(
-                    "this build does not repeat the run, so nothing is written\n{difference}"
-                )));
-            }
-            storage::rename(&place.join(FOLDER), output).at(output)?;
-            sync_folder_of(output).at(output)?;
-            Ok(None)
-        }
-    })();
-    let removed = std::fs::remove_dir_all(&beside).at(&beside);
-    if let Some(stopped) = kept? {
-        return Ok(stopped);
+    if let Some(request) = stop.requested() {
+        return Ok(Some(request));
     }
-    removed?;
-    Ok(show(format_args!("written to {}\n", output.display())))
+    report.into_result().map_err(Rejection::failed)?;
+    let again = beside.join("again");
+    let found = diff(run, &again, &[DiffKind::Events], Extent::First)?;
+    if let Some(difference) = found.differences.first() {
+        return Err(Rejection::failed(format_args!(
+            "this build does not repeat the run, so nothing is written\n{difference}"
+        )));
+    }
+    storage::rename(&again.join(FOLDER), output).at(output)?;
+    sync_folder_of(output).at(output)?;
+    Ok(None)
 }

@@ -16,18 +16,11 @@ use simic_engine::internals::run::StopSignal;
 use simic_engine::internals::scenario::{ScheduleConfig, resolved_ron};
 use simic_engine::prelude::*;
 
-use crate::program::{command, ended, refused, succeeds, text};
+use crate::program::{command, ended, refused, succeeds, text, tiny};
 use crate::report::section_table;
 use crate::support::engine;
 
-/// Two envs of a few batches, in which a seed grows within a few steps.
-const SCENARIO: &str = r#"(
-    name: "tiny",
-    task: preset("digits_minimal", (batches_per_step: count(2))),
-    run: (rounds: 2, n_envs: 2, max_steps: 8),
-    policy: (controller: "actor_critic", preset: "lstm_small", net_cfg: (op_bias: (germinate: 4.0))),
-    lifecycle: (auto_forward: (g1: true, g2: true, g3: true), gates: (min_training_steps: 1, min_gradient_health: 0.0)),
-)"#;
+const RUN: &str = "rounds: 2, n_envs: 2, max_steps: 8";
 
 /// What a line begins with that continues the blueprints of a slot.
 const SLOT_CONTINUED: &str = "        ";
@@ -42,12 +35,12 @@ fn play(experiment: Experiment, candidate: &Candidate, episodes: &Episodes) -> P
 }
 
 fn experiment() -> Experiment {
-    engine(SCENARIO).world().resource::<Experiment>().clone()
+    engine(&tiny(RUN)).world().resource::<Experiment>().clone()
 }
 
 /// The run directory of a run of two rounds, with the policy that they trained.
 fn trained_run(root: &Path) {
-    let mut engine = engine(SCENARIO);
+    let mut engine = engine(&tiny(RUN));
     engine.run().expect("the run plays");
     let data_hash = engine.world().resource::<LoadedData>().set.hash().to_owned();
     let mut controller = engine.world_mut().resource_mut::<ActiveController>();
@@ -320,7 +313,7 @@ fn the_committed_policy_plays_to_the_committed_numbers() {
 #[test]
 fn waiting_is_the_host_alone() {
     let builder = Engine::builder().threads(2).set("policy.controller", "wait");
-    let mut engine = builder.from_ron(SCENARIO).expect("the scenario is sound");
+    let mut engine = builder.from_ron(&tiny(RUN)).expect("the scenario is sound");
     engine.run().expect("the run plays");
     let world = engine.world_mut();
     let mut alone: Vec<_> = world
@@ -465,7 +458,7 @@ fn a_policy_on_its_own_is_played_in_a_scenario_that_is_given() {
     let root = tempfile::tempdir().expect("a folder");
     trained_run(root.path());
     let scenario = root.path().join("mine.ron");
-    fs::write(&scenario, SCENARIO).expect("written");
+    fs::write(&scenario, tiny(RUN)).expect("written");
     let policy = root.path().join("checkpoints/round-000002/policy");
     let arguments = ["--episodes", "1", "--greedy", "--against", "wait", "--scenario"];
 

@@ -11,6 +11,19 @@ use crate::support::{latest, lines};
 /// What of the tests' own environment would change what the program does.
 pub const HEEDED: [&str; 4] = ["COMPLETE", "SIMIC_ENGINE_DATA", "SIMIC_ENGINE_RUNS", "RUST_LOG"];
 
+/// A scenario in which seeds grow and are decided over within a few batches; `run` holds the fields of its section `run`.
+pub fn tiny(run: &str) -> String {
+    format!(
+        r#"(
+    name: "tiny",
+    task: preset("digits_minimal", (batches_per_step: count(2))),
+    run: ({run}),
+    policy: (controller: "actor_critic", preset: "lstm_small", net_cfg: (op_bias: (germinate: 4.0))),
+    lifecycle: (auto_forward: (g1: true, g2: true, g3: true), gates: (min_training_steps: 1, min_gradient_health: 0.0)),
+)"#
+    )
+}
+
 /// The program in the root of the repository, not yet started.
 pub fn command(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_simic-engine"));

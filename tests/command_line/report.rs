@@ -6,19 +6,12 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use crate::program::{command, ended, newest, refused, succeeds, text};
+use crate::program::{command, ended, newest, refused, succeeds, text, tiny};
 
-/// Seeds grow and are decided over within a few steps; the name would be a script if it were not a text.
-const SCENARIO: &str = r#"(
-    name: "tiny",
-    task: preset("digits_minimal", (batches_per_step: count(2))),
-    run: (rounds: 3, n_envs: 2, max_steps: 8, seed: 7, keep: best),
-    policy: (controller: "actor_critic", preset: "lstm_small", net_cfg: (op_bias: (germinate: 4.0))),
-    lifecycle: (auto_forward: (g1: true, g2: true, g3: true), gates: (min_training_steps: 1, min_gradient_health: 0.0)),
-)"#;
+const RUN: &str = "rounds: 3, n_envs: 2, max_steps: 8, seed: 7, keep: best";
 
 fn played(folder: &Path) {
-    fs::write(folder.join("tiny.ron"), SCENARIO).expect("the scenario is written");
+    fs::write(folder.join("tiny.ron"), tiny(RUN)).expect("the scenario is written");
     succeeds(&ended(
         command(&[
             "run",
@@ -172,7 +165,7 @@ fn the_page_of_a_sweep_has_the_numbers_of_compare() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     fs::write(
         folder.path().join("tiny.ron"),
-        SCENARIO.replace("rounds: 3", "rounds: 2"),
+        tiny(RUN).replace("rounds: 3", "rounds: 2"),
     )
     .expect("it is written");
     fs::write(folder.path().join("pair.ron"), SWEEP).expect("it is written");

@@ -9,15 +9,9 @@ use std::time::{Duration, Instant};
 use portable_pty::{CommandBuilder, ExitStatus, PtySize, native_pty_system};
 use vt100::Parser;
 
-use crate::program::{HEEDED, command, ended, refused, succeeds};
+use crate::program::{HEEDED, command, ended, refused, succeeds, tiny};
 
-const SCENARIO: &str = r#"(
-    name: "tiny",
-    task: preset("digits_minimal", (batches_per_step: count(2))),
-    run: (rounds: 2, n_envs: 2, max_steps: 8, seed: 7, keep: none),
-    policy: (controller: "actor_critic", preset: "lstm_small", net_cfg: (op_bias: (germinate: 4.0))),
-    lifecycle: (auto_forward: (g1: true, g2: true, g3: true), gates: (min_training_steps: 1, min_gradient_health: 0.0)),
-)"#;
+const RUN: &str = "rounds: 2, n_envs: 2, max_steps: 8, seed: 7, keep: none";
 
 /// What is on a screen.
 struct Screen {
@@ -117,7 +111,7 @@ impl Watched {
 
 fn folder() -> tempfile::TempDir {
     let folder = tempfile::tempdir().expect("a folder");
-    std::fs::write(folder.path().join("tiny.ron"), SCENARIO).expect("the scenario is written");
+    std::fs::write(folder.path().join("tiny.ron"), tiny(RUN)).expect("the scenario is written");
     folder
 }
 
