@@ -114,6 +114,7 @@ fn own_defaults(kind: &Kind, catalog: &'static Catalog) -> Option<Declaration> {
         scenario::LossReward,
         scenario::CommittedReward,
         scenario::CloneConfig,
+        scenario::ImpalaConfig,
         sweep::Judge,
     ];
     None

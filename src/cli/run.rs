@@ -24,10 +24,10 @@ use crate::telemetry::RecordGap;
 /// Trains a policy on recorded trajectories.
 pub fn learn(options: &RunOptions, context: &Context) -> Result<Outcome, Rejection> {
     let prepared = prepare(options, context)?;
-    if prepared.loaded.scenario.learner.recordings().is_none() {
+    if !prepared.loaded.scenario.learner.is_offline() {
         let message = format!(
-            "{}: learner.algorithm learns from rollouts, which `simic-engine run` plays; to learn from recordings write \
-             learner: (algorithm: clone((sets: [\"NAME.traj\"])))",
+            "{}: learner.recordings names no sets, and rollouts are what `simic-engine run` plays; to learn from recordings \
+             write learner: (recordings: (sets: [\"NAME.traj\"]), algorithm: clone(()))",
             prepared.label()
         );
         return Err(Rejection::Usage(message));

@@ -17,6 +17,7 @@ mod judged;
 mod identity;
 mod init;
 mod json;
+mod learn;
 #[cfg(target_os = "linux")]
 mod memory;
 mod new;

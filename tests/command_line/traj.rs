@@ -12,11 +12,11 @@ use crate::program::{command, ended, newest, refused, succeeds, text, tiny};
 
 const RUN: &str = "rounds: 2, n_envs: 2, max_steps: 8";
 
-fn engine(at: &Path, arguments: &[&str]) -> Output {
+pub(crate) fn engine(at: &Path, arguments: &[&str]) -> Output {
     ended(command(&["--threads", "2"]).args(arguments).current_dir(at))
 }
 
-fn place() -> tempfile::TempDir {
+pub(crate) fn place() -> tempfile::TempDir {
     let folder = tempfile::tempdir().expect("a folder");
     fs::write(folder.path().join("tiny.ron"), tiny(RUN)).expect("written");
     folder
@@ -34,7 +34,7 @@ fn left_beside(folder: &Path) -> bool {
     entries.any(|entry| entry.file_name().to_string_lossy().contains("playing"))
 }
 
-const RECORDED: [&str; 5] = ["run", "tiny.ron", "-q", "--set", "telemetry.trajectories=true"];
+pub(crate) const RECORDED: [&str; 5] = ["run", "tiny.ron", "-q", "--set", "telemetry.trajectories=true"];
 
 #[test]
 fn a_run_records_what_its_policy_saw_did_and_was_paid_and_plays_as_without() {
@@ -202,170 +202,4 @@ fn sets_that_do_not_fit_together_or_are_damaged_are_refused_by_field_and_file() 
     assert!(damaged.contains("its SHA-256 is not that of the manifest"), "{damaged}");
     let none = refused(&engine(place.path(), &["traj", "info", "tiny.ron"]));
     assert!(none.contains("tiny.ron"), "{none}");
-}
-
-/// What `eval` says of the policies of runs: mean accuracies by player.
-fn accuracies(at: &Path, run: &str) -> Vec<(String, f64)> {
-    let arguments = [
-        "eval",
-        run,
-        "--against",
-        "none",
-        "--greedy",
-        "--episodes",
-        "4",
-        "--json",
-    ];
-    let read: serde_json::Value = serde_json::from_str(&succeeds(&engine(at, &arguments))).expect("JSON");
-    let players = read["players"].as_array().expect("players").iter();
-    players
-        .map(|player| {
-            let name = player["name"].as_str().expect("a name").to_owned();
-            (name, player["accuracy"]["mean"]["value"].as_f64().expect("a number"))
-        })
-        .collect()
-}
-
-/// Orders of a schedule, which a policy that imitates it gives as well.
-const TEACHER: &str = r#"(
-    name: "teacher",
-    task: preset("digits_minimal", (batches_per_step: count(2))),
-    run: (rounds: 4, n_envs: 4, max_steps: 8),
-    policy: (controller: "schedule", schedule: (wait_on_illegal: true, entries: [
-        (step: 2, command: germinate(slot: "r0c1", blueprint: "conv_light", style: "sigmoid_add", tempo: "fast", target: "full")),
-    ])),
-    lifecycle: (auto_forward: (g1: true, g2: true, g3: true), gates: (min_training_steps: 1, min_gradient_health: 0.0)),
-    telemetry: (trajectories: true),
-)"#;
-
-/// Another rent than the teacher was paid by: its rewards follow from their parts.
-const CLONE: &str = r#"(
-    name: "clone",
-    task: preset("digits_minimal", (batches_per_step: count(2))),
-    run: (rounds: 20, n_envs: 8, max_steps: 8),
-    policy: (controller: "actor_critic", preset: "lstm_small"),
-    reward: contribution(committed((rent: 0.25))),
-    lifecycle: (auto_forward: (g1: true, g2: true, g3: true), gates: (min_training_steps: 1, min_gradient_health: 0.0)),
-    learner: (algorithm: clone((sets: ["teacher"])), lr: 5e-3, entropy_coef: 0.01),
-)"#;
-
-#[test]
-fn a_policy_that_clones_a_schedule_gives_its_orders_and_resumes_to_the_same_bits() {
-    let place = place();
-    let write = |name: &str, text: &str| fs::write(place.path().join(name), text).expect("written");
-    write("teacher.ron", TEACHER);
-    write("clone.ron", CLONE);
-    succeeds(&engine(place.path(), &["run", "teacher.ron", "-q"]));
-    let taught = newest(&place.path().join("runs"));
-    fs::rename(taught.join("episodes.traj"), place.path().join("teacher")).expect("moved");
-    let told = engine(place.path(), &["learn", "clone.ron", "--out", "whole"]);
-    succeeds(&told);
-    let told = text(&told.stderr);
-    let short = refused(&engine(place.path(), &["learn", "clone.ron", "--steps", "4"]));
-    assert!(
-        short.contains("its episodes have up to 8 steps; set run.max_steps, 4"),
-        "{short}"
-    );
-    let cut = refused(&engine(
-        place.path(),
-        &["learn", "clone.ron", "--set", "learner.chunk_length=4"],
-    ));
-    assert!(cut.contains("recorded segments are learnt from whole"), "{cut}");
-    assert!(
-        told.contains("20 updates from recordings") && !told.contains("NaN"),
-        "{told}"
-    );
-    succeeds(&engine(
-        place.path(),
-        &[
-            "learn",
-            "clone.ron",
-            "-q",
-            "--out",
-            "halves",
-            "--until",
-            "9",
-            "--threads",
-            "1",
-        ],
-    ));
-    succeeds(&engine(place.path(), &["resume", "latest", "-q", "--out", "halves"]));
-
-    let (whole, halves) = (
-        newest(&place.path().join("whole")),
-        newest(&place.path().join("halves")),
-    );
-
-    let equal = engine(
-        place.path(),
-        &[
-            "diff",
-            &whole.to_string_lossy(),
-            &halves.to_string_lossy(),
-            "--only",
-            "events",
-        ],
-    );
-    assert_eq!(equal.status.code(), Some(0), "{}", text(&equal.stdout));
-    let updates = crate::program::reproducible_events(&whole);
-    let updates = updates.iter().filter(|event| event["type"] == "learner_update");
-    let losses: Vec<f64> = updates
-        .filter_map(|event| event["data"]["loss_policy"].as_f64())
-        .collect();
-    assert_eq!(losses.len(), 20);
-    assert!(losses[19] < 0.2 * losses[0], "{losses:?}");
-    let shown = succeeds(&engine(place.path(), &["show", &whole.to_string_lossy()]));
-    assert!(
-        shown.starts_with("digits_minimal: a policy learns from recordings") && !shown.contains("NaN"),
-        "{shown}"
-    );
-    succeeds(&engine(place.path(), &["check", &whole.to_string_lossy()]));
-    succeeds(&engine(place.path(), &["report", &whole.to_string_lossy()]));
-    let played = accuracies(place.path(), &whole.to_string_lossy());
-    assert_eq!(played.len(), 1, "{played:?}");
-    let told = succeeds(&engine(
-        place.path(),
-        &[
-            "eval",
-            &whole.to_string_lossy(),
-            "--against",
-            "none",
-            "--greedy",
-            "--episodes",
-            "4",
-        ],
-    ));
-    assert!(told.contains("r0c1"), "{told}");
-}
-
-#[test]
-fn recordings_that_cannot_be_learnt_from_are_refused_by_field() {
-    let place = place();
-    fs::write(place.path().join("clone.ron"), CLONE).expect("written");
-    succeeds(&engine(
-        place.path(),
-        &[&RECORDED[..], &["--set", "task.slots=Some([\"r0c0\"])"]].concat(),
-    ));
-    let run = newest(&place.path().join("runs"));
-
-    let none = refused(&engine(place.path(), &["learn", "clone.ron"]));
-    assert!(none.contains("teacher is no set of trajectories"), "{none}");
-    fs::rename(run.join("episodes.traj"), place.path().join("teacher")).expect("moved");
-    let misfit = refused(&engine(place.path(), &["learn", "clone.ron"]));
-    assert!(
-        misfit.contains("of `slots` it has `r0c0` in place 1") || misfit.contains("of `slots` it has 1 names"),
-        "{misfit}"
-    );
-    let idle = refused(&engine(
-        place.path(),
-        &["learn", "clone.ron", "--set", "policy.controller=wait"],
-    ));
-    assert!(idle.contains("the controller `wait` does not learn"), "{idle}");
-    let empty = refused(&engine(
-        place.path(),
-        &["learn", "clone.ron", "--set", "learner.algorithm=clone((sets: []))"],
-    ));
-    assert!(empty.contains("no set of trajectories to learn from"), "{empty}");
-    let online = refused(&engine(place.path(), &["learn", "tiny.ron"]));
-    assert!(online.contains("learner.algorithm learns from rollouts"), "{online}");
 }

@@ -261,7 +261,7 @@ schedules! {
         Record {
             /// Completes the transitions with what they were paid: [`store_outcomes`](crate::learner::systems::transitions::store_outcomes).
             StoreOutcomes => "rollout",
-            /// Records what was seen and done: [`record_steps`](crate::record::trajectories::record_steps).
+            /// Records what was seen and done: [`record_steps`](crate::trajectory::collect::record_steps).
             RecordTrajectories => "trajectories",
             /// Carries what was ordered over to the next observation: [`update_tracking`](crate::controller::systems::update_tracking).
             UpdateTracking => "tracking",
@@ -278,7 +278,7 @@ schedules! {
             EndEpisodes => "episode end",
             /// Closes the segments of episodes that ended: [`end_segments`](crate::learner::systems::episode_ends::end_segments).
             EndSegments => "rollout",
-            /// Records what is seen behind the last step of an episode: [`end_trajectories`](crate::record::trajectories::end_trajectories).
+            /// Records what is seen behind the last step of an episode: [`end_trajectories`](crate::trajectory::collect::end_trajectories).
             EndTrajectories => "trajectories",
             /// Evaluates networks whose episode ended on the test part: [`evaluate_test`](crate::validation::test_part::evaluate_test).
             EvaluateTest => "final test",

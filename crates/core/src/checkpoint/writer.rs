@@ -13,13 +13,17 @@ use super::shelf::{BestCheckpoint, CheckpointError, Checkpoints, POLICY_FOLDER, 
 use crate::clock::RunClock;
 use crate::controller::{ActiveController, SavedFolder};
 use crate::env::{Experiment, LoadedData, StartingWeights};
-use crate::health::Failure;
-use crate::learner::PolicyLearner;
+use crate::health::{AtPath, Failure};
+use crate::learner::{PolicyLearner, Recordings};
 use crate::record::{Recording, RoundHistory, RunClaim, RunDirectory};
 use crate::run::StopSignal;
+use crate::storage::write_synced;
 use crate::telemetry::statistics::rolling_mean;
 use crate::telemetry::{CheckpointReason, CheckpointSaved, Event, Num, TelemetryHub, TelemetryOutbox};
 use crate::unfinished::UnfinishedRound;
+
+/// The last rollouts, where updates learn from them as well, as segments of trajectories.
+const ROLLOUTS_FILE: &str = "rollouts.safetensors";
 
 /// What the run remembers of its checkpoints.
 #[derive(Resource, Debug, Default)]
@@ -44,6 +48,7 @@ pub struct CheckpointState {
 pub struct TrainedState<'w> {
     controller: ResMut<'w, ActiveController>,
     pub(super) learner: Option<ResMut<'w, PolicyLearner>>,
+    recordings: Option<ResMut<'w, Recordings>>,
     pub(super) history: ResMut<'w, RoundHistory>,
     pub(super) state: ResMut<'w, CheckpointState>,
 }
@@ -51,6 +56,9 @@ pub struct TrainedState<'w> {
 impl TrainedState<'_> {
     fn save(&mut self, folder: &Path, kind: CheckpointKind, scenario_hash: &str) -> Result<(), Failure> {
         self.controller.0.get().save(&folder.join(POLICY_FOLDER))?;
+        if let Some(kept) = self.recordings.as_ref().filter(|kept| kept.are_rollouts()) {
+            write_synced(&folder.join(ROLLOUTS_FILE), &kept.encode()?)?;
+        }
         match &mut self.learner {
             Some(learner) => save_learner(folder, learner.learner.get(), kind, scenario_hash),
             None => Ok(()),
@@ -63,6 +71,15 @@ impl TrainedState<'_> {
         let Some(learner) = &mut self.learner else {
             return Ok(());
         };
+        if let Some(kept) = self.recordings.as_mut().filter(|kept| kept.are_rollouts()) {
+            let path = folder.join(ROLLOUTS_FILE);
+            let bytes = std::fs::read(&path).at(&path)?;
+            let unreadable = |why| CheckpointError::Content {
+                path,
+                failure: Failure::message(why),
+            };
+            kept.decode(&bytes).map_err(unreadable)?;
+        }
         let loaded = load_learner(folder, learner.learner.get(), scenario_hash);
         let path = folder.into();
         Ok(loaded.map_err(|failure| CheckpointError::Content { path, failure })?)

@@ -21,6 +21,7 @@ use crate::seed::BlueprintRegistry;
 use crate::telemetry::Sinks;
 use crate::telemetry::sinks::ConsoleSink;
 use crate::torch::{self, FreeThreadBuffers};
+use crate::trajectory::CollectorPlugin;
 
 /// Settings of an engine, given before its scenario is read.
 ///
@@ -155,6 +156,9 @@ impl EngineBuilder {
         let leave_out = self.leave_out.iter();
         let mut app = App::new();
         app.add_plugins(leave_out.fold(plugins.build(), |plugins, disable| disable(plugins)));
+        if experiment.scenario.learner.kept_rollouts().is_some() {
+            CollectorPlugin::ensure(&mut app);
+        }
         app.insert_resource(experiment);
         app.add_plugins(self.extension);
         refused(app.world())?;

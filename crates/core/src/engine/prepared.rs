@@ -147,9 +147,9 @@ impl Prepared {
             folder: self.file.folder.clone(),
             threads,
             // What learns from recordings plays none.
-            envs: match scenario.learner.recordings() {
-                None => (0..scenario.run.n_envs).collect(),
-                Some(_) => Vec::new(),
+            envs: match scenario.learner.is_offline() {
+                false => (0..scenario.run.n_envs).collect(),
+                true => Vec::new(),
             },
             rounds: 0..scenario.run.rounds,
             scenario: scenario.clone(),

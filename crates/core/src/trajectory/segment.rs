@@ -73,7 +73,7 @@ macro_rules! columns {
 
         impl Segment {
             /// The segments as one file of tensors.
-            pub(super) fn encode(segments: &[Self], sizes: Sizes) -> Result<Vec<u8>, safetensors::SafeTensorError> {
+            pub(crate) fn encode(segments: &[Self], sizes: Sizes) -> Result<Vec<u8>, safetensors::SafeTensorError> {
                 let lengths = segments.iter().map(Self::len);
                 let steps: usize = lengths.clone().sum();
                 let mut offset = 0;
@@ -92,7 +92,7 @@ macro_rules! columns {
             }
 
             /// The segments of a file of tensors; else the tensor that is not as it should be, and why.
-            pub(super) fn decode(file: &SafeTensors, sizes: Sizes) -> Result<Vec<Self>, (&'static str, String)> {
+            pub(crate) fn decode(file: &SafeTensors, sizes: Sizes) -> Result<Vec<Self>, (&'static str, String)> {
                 let offsets: Vec<usize> = column::<i64>(file, OFFSETS, None)?.into_iter().map(|offset| offset as usize).collect();
                 let is_rising = offsets.first() == Some(&0) && offsets.windows(2).all(|pair| pair[0] < pair[1]);
                 let Some(&steps) = offsets.last().filter(|_| is_rising) else {

@@ -110,32 +110,60 @@ impl EntropyMultipliers {
 }
 
 section! {
-    /// Which recorded trajectories are learnt from, and how.
-    pub struct CloneConfig {
-        /// Sets of trajectories, or folders of runs that recorded theirs; at least one.
+    /// Recorded trajectories that are learnt from without an env.
+    pub struct RecordingsConfig {
+        /// Sets of trajectories, or folders of runs that recorded theirs. None: envs are played.
         sets: Vec<String>;
         /// Share of the segments that are learnt from: those with the largest return under the scenario's reward.
         best: f64 = 1.0, SHARE;
+    }
+}
+
+section! {
+    /// How what was recorded is imitated.
+    #[derive(Copy)]
+    pub struct CloneConfig {
         /// A step weighs e^(A/beta), at most 20, A its standardised advantage: advantage-weighted regression. None: all weigh alike.
         beta: Option<f64>, POSITIVE;
     }
 }
 
+section! {
+    /// What is learnt from beside the newest rollout.
+    #[derive(Copy)]
+    pub struct ImpalaConfig {
+        /// Rollouts that an update learns from, the newest included; recordings are learnt from as they are.
+        rollouts: u32 = 4, integer(1, 64);
+    }
+}
+
 choice! {
-    /// What the policy learns from, and how.
+    /// How the policy is improved.
+    #[derive(Copy)]
     pub enum Algorithm {
-        /// its own rollouts, by proximal policy optimization
+        /// proximal policy optimization, on rollouts or on recordings of policies near by
         Ppo,
-        /// recorded trajectories, without an env: what they chose becomes likelier
+        /// imitation of recordings: what they chose becomes likelier
         Clone(CloneConfig),
+        /// the same as ppo on what earlier policies did as well, corrected by V-trace
+        Impala(ImpalaConfig),
+    }
+}
+
+impl Algorithm {
+    /// Learns from how much likelier than the policy that acted the present one is to choose so.
+    pub const fn needs_behaviour(&self) -> bool {
+        !matches!(self, Self::Clone(_))
     }
 }
 
 section! {
     /// Section `learner`: how the policy is trained.
     pub struct LearnerConfig {
-        /// What the policy learns from, and how.
+        /// How the policy is improved.
         algorithm: Algorithm = Algorithm::Ppo;
+        /// Recorded trajectories that are learnt from without an env.
+        recordings: RecordingsConfig;
         /// Episodes of each env between two updates.
         episodes_per_update: u32 = 1, integer(1, 64);
         /// What the end of a full-length episode means.
@@ -203,12 +231,22 @@ section! {
 }
 
 impl LearnerConfig {
-    /// Recorded trajectories that are learnt from in place of rollouts.
-    pub const fn recordings(&self) -> Option<&CloneConfig> {
-        match &self.algorithm {
-            Algorithm::Ppo => None,
-            Algorithm::Clone(config) => Some(config),
+    /// Learns from recordings, without an env.
+    pub const fn is_offline(&self) -> bool {
+        !self.recordings.sets.is_empty()
+    }
+
+    /// Rollouts of envs that an update learns from in place of the newest alone; `None` if it does not look back.
+    pub const fn kept_rollouts(&self) -> Option<u32> {
+        match self.algorithm {
+            Algorithm::Impala(config) if !self.is_offline() => Some(config.rollouts),
+            _ => None,
         }
+    }
+
+    /// Episodes of each env that an update learns from at most.
+    pub fn episodes_learnt_from(&self) -> u32 {
+        self.episodes_per_update * self.kept_rollouts().unwrap_or(1)
     }
 
     /// Updates over which schedules run: as configured, else the rollouts of `rounds` episodes; at least 1.

@@ -71,8 +71,8 @@ pub use host::{
 };
 pub use layers::Override;
 pub use learner::{
-    AdvantageBaseline, Algorithm, CloneConfig, EntropyMultipliers, EpisodeEnd, LEAST_ENTROPY_COEF, LearnerConfig,
-    LrSchedule, NonfiniteObservations, ObservationNorm, ValueNorm,
+    AdvantageBaseline, Algorithm, CloneConfig, EntropyMultipliers, EpisodeEnd, ImpalaConfig, LEAST_ENTROPY_COEF,
+    LearnerConfig, LrSchedule, NonfiniteObservations, ObservationNorm, RecordingsConfig, ValueNorm,
 };
 pub use lifecycle::{
     AutoForward, GateConfig, GateMode, Isolation, IsolationConfig, LifecycleConfig, OnCommit, StageIsolation,

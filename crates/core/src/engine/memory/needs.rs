@@ -297,7 +297,7 @@ fn policy_needs(loaded: &Loaded) -> [Need; 2] {
     let observation = schema.len() as u128;
     // Observations are kept as they came and as the policy saw them.
     let rollout = product([
-        learner.episodes_per_update.into(),
+        learner.episodes_learnt_from().into(),
         task.max_steps.into(),
         observation,
         2,

@@ -1,11 +1,12 @@
 //! What each step of a rollout is worth: scaled reward, advantage, and the critic's target. Advantages are estimated
-//! segment by segment (generalised advantage estimation, Schulman et al. 2016).
+//! segment by segment (generalised advantage estimation, Schulman et al. 2016; V-trace, Espeholt et al. 2018).
 
 use std::collections::BTreeMap;
 
 use super::buffer::RolloutBuffer;
 use super::normalise::{ValueUnits, scaled_reward};
-use crate::scenario::LearnerConfig;
+use super::steps::StepRecord;
+use crate::scenario::{Algorithm, LearnerConfig};
 use crate::telemetry::statistics;
 
 /// Least deviation by which advantages are divided, in units of scaled reward: it keeps the noise of rollouts whose steps are
@@ -50,7 +51,12 @@ pub(super) fn step_targets(buffer: &RolloutBuffer, scale: f64, config: &LearnerC
             .collect();
         let values: Vec<f64> = records.iter().map(|record| record.value.into()).collect();
         let after = segment.closed.map_or(0.0, |end| end.bootstrap().into());
-        let found = gae(&rewards, &values, after, config.gamma, config.gae_lambda);
+        let likelier = |record: &StepRecord| match config.algorithm {
+            Algorithm::Impala(_) => record.log_ratio().exp(),
+            Algorithm::Ppo | Algorithm::Clone(_) => 1.0,
+        };
+        let ratios: Vec<f64> = records.iter().map(likelier).collect();
+        let found = gae((&rewards, &values, &ratios), after, config.gamma, config.gae_lambda);
         for (index, target) in targets[segment.env][segment.steps()].iter_mut().enumerate() {
             *target = StepTargets {
                 reward: rewards[index],
@@ -71,9 +77,17 @@ pub(super) struct Advantages {
     pub returns: Vec<f64>,
 }
 
-/// Advantages of one segment from its rewards and raw values, in f64. `after` is the value of what follows its last
-/// step: 0 if nothing does. The recursion never looks beyond the segment.
-pub(super) fn gae(rewards: &[f64], values: &[f64], after: f64, gamma: f64, lambda: f64) -> Advantages {
+/// Advantages of one segment from its rewards, its raw values, and how much likelier than the policy that acted the present one
+/// is to do each step; in f64. `after` is the value of what follows its last step: 0 if nothing does. The recursion never
+/// looks beyond the segment.
+///
+/// `A_t = min(1, ratio_t)·(δ_t + γλ·A_(t+1))`, where all ratios are 1 generalised advantages, else what V-trace adds to the values.
+pub(super) fn gae(
+    (rewards, values, ratios): (&[f64], &[f64], &[f64]),
+    after: f64,
+    gamma: f64,
+    lambda: f64,
+) -> Advantages {
     let steps = rewards.len();
     let mut result = Advantages {
         advantages: vec![0.0; steps],
@@ -82,7 +96,7 @@ pub(super) fn gae(rewards: &[f64], values: &[f64], after: f64, gamma: f64, lambd
     let (mut next_value, mut next_advantage) = (after, 0.0);
     for t in (0..steps).rev() {
         let error = rewards[t] + gamma * next_value - values[t];
-        let advantage = error + gamma * lambda * next_advantage;
+        let advantage = ratios[t].min(1.0) * (error + gamma * lambda * next_advantage);
         result.advantages[t] = advantage;
         result.returns[t] = advantage + values[t];
         (next_value, next_advantage) = (values[t], advantage);

@@ -4,12 +4,12 @@
 use super::advantages::{standardise, step_targets, subtract_mean_of_others, weigh};
 use super::buffer::RolloutBuffer;
 use super::error::LearnerError;
-use super::metrics::{learnable_shares, rollout_data};
+use super::metrics::{learnable_shares, off_policy, rollout_data};
 use super::normalise::{RewardNormalizer, ValueNormalizer};
 use super::sequences::{SequenceBatch, sequences};
 use crate::actions::HEADS;
 use crate::nn::Linear;
-use crate::scenario::{AdvantageBaseline, LearnerConfig};
+use crate::scenario::{AdvantageBaseline, Algorithm, CloneConfig, LearnerConfig};
 use crate::telemetry::RolloutData;
 
 /// A rollout that is ready to be learnt from.
@@ -69,7 +69,11 @@ pub(super) fn finalize(
     // 5. Metrics of the critic that acted, before anything moves.
     let free = free_steps.iter();
     let free: Vec<f64> = free.map(|&(env, step)| targets[env][step].advantage).collect();
-    let data = rollout_data(buffer, &targets, &free, scale);
+    let mut data = rollout_data(buffer, &targets, &free, scale);
+    let has_others = config.is_offline() || config.kept_rollouts().is_some();
+    if has_others && config.algorithm.needs_behaviour() {
+        data.off_policy = Some(off_policy(buffer));
+    }
 
     // 6. Value normaliser: statistics, head, targets.
     if !values.observe(&returns, config.value_norm.momentum, head)? {
@@ -82,8 +86,8 @@ pub(super) fn finalize(
 
     // 7. Advantages are standardised over the steps that the actor learns from.
     standardise(&mut targets, &steps, &free);
-    if let Some(recordings) = config.recordings() {
-        weigh(&mut targets, &steps, recordings.beta);
+    if let Algorithm::Clone(CloneConfig { beta }) = config.algorithm {
+        weigh(&mut targets, &steps, beta);
     }
     // With too few of them only the critic learns.
     let actor_learns = free.len() >= config.min_actor_steps as usize;

@@ -17,7 +17,7 @@ use super::update::Update;
 use crate::nn::Implementation;
 use crate::policy::TrainablePolicy;
 use crate::random::{Domain, RunRng};
-use crate::scenario::LearnerConfig;
+use crate::scenario::{Algorithm, LearnerConfig};
 use crate::telemetry::{FinitenessGate, LearnerUpdate, Num, UpdateSkip};
 use crate::torch::{HostSyncCounter, copy_into, mixed_name};
 
@@ -169,7 +169,7 @@ impl Learner {
 
         update.data = Some(rollout.data);
         report(update, &measured, &rollout.learnable);
-        if self.config.recordings().is_some() {
+        if matches!(self.config.algorithm, Algorithm::Clone(_)) {
             // Nothing holds what is cloned to the policy before.
             let measured = &mut update.measured;
             (measured.clip_fraction, measured.ratio_max, measured.ratio_min) = (None, None, None);

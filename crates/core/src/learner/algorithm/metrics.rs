@@ -11,7 +11,7 @@ use super::measurements::{PerHead, Reading, Scalar, UpdateMeasurements};
 use super::update::MAX_DRIFT;
 use crate::actions::{HEADS, Head};
 use crate::telemetry::{
-    FinitenessGate, LearnerUpdate, NonfiniteSource, Num, RolloutData, UpdateMeasures, UpdateSkip, statistics,
+    FinitenessGate, LearnerUpdate, NonfiniteSource, Num, OffPolicy, RolloutData, UpdateMeasures, UpdateSkip, statistics,
 };
 
 /// Variance of returns below which little is left to explain, in units of scaled reward.
@@ -43,6 +43,23 @@ pub(super) fn rollout_data(
         reward_scale: Num(scale),
         adv_pre_mean: advantages.map(|(mean, _)| Num(mean)),
         adv_pre_std: advantages.map(|(_, deviation)| Num(deviation)),
+        off_policy: None,
+    }
+}
+
+/// How far the steps that the actor learns from are from the policy before the update.
+pub(super) fn off_policy(buffer: &RolloutBuffer) -> OffPolicy {
+    let records = buffer.valid_steps().map(|(env, step)| &buffer.rows[env].steps[step]);
+    let ratios = records
+        .filter(|record| record.is_free())
+        .map(|record| record.log_ratio().exp());
+    let (count, sum, squares) = ratios.fold((0.0, 0.0, 0.0), |(count, sum, squares), ratio| {
+        (count + 1.0, sum + ratio, squares + ratio * ratio)
+    });
+    OffPolicy {
+        behaviour_ratio_mean: Num(sum / count),
+        effective_share: Num(sum * sum / (count * squares)),
+        stale_segments: buffer.segments().filter(|segment| !segment.valid).count() as u64,
     }
 }
 

@@ -13,7 +13,21 @@ use crate::policy::{RecurrentState, TrainablePolicy};
 use crate::scenario::LearnerConfig;
 use crate::torch::{HostSyncCounter, NoGrad, catch, read_f32};
 
+/// Mean of the ratios' magnitudes, in nats, from which on a segment says nothing about the present policy.
+const STALE: f64 = 2.0;
+
 impl RolloutBuffer {
+    /// Leaves out the segments that the present policy is by far less, or more, likely to play than the one that did.
+    pub fn leave_out_stale(&mut self) {
+        for row in &mut self.rows {
+            for segment in &mut row.segments {
+                let steps = &row.steps[segment.steps()];
+                let total: f64 = steps.iter().map(|record| record.log_ratio().abs()).sum();
+                segment.valid &= total <= STALE * steps.len() as f64;
+            }
+        }
+    }
+
     /// Puts the policy's log-probabilities of the stored choices, and its raw values, in the place of those that were stored.
     /// `behind` gives the value behind each segment, `[segments]`, f32, in the units of `units`, from the state in which it
     /// leaves the policy; truncated segments are credited with it. For buffers whose segments are not cut into chunks.

@@ -13,7 +13,7 @@ use super::buffer::RolloutBuffer;
 use super::steps::StepRecord;
 use crate::actions::{HEADS, Head};
 use crate::policy::{RecurrentState, SequenceInput};
-use crate::scenario::LearnerConfig;
+use crate::scenario::{Algorithm, LearnerConfig};
 use crate::torch::{TorchError, catch};
 
 /// A segment, or a chunk of one.
@@ -62,8 +62,10 @@ pub(super) struct SequenceBatch {
     pub masks: Tensor,
     pub valid: Tensor,
     pub initial: RecurrentState,
-    /// `[B, T, 8]`.
+    /// Of the policy before the update: `[B, T, 8]`.
     pub old_log_probs: Tensor,
+    /// Of the policy that acted, where the surrogate is held to another one than that before the update: `[B, T, 8]`.
+    pub behaviour: Option<Tensor>,
     /// `[B, T]`: the actor learns from the step.
     pub actor: Tensor,
     /// `[B, T, 8]`: and the head mattered to what was executed.
@@ -187,6 +189,11 @@ impl SequenceBatch {
                 old_log_probs: places.columns(HEADS, |place| {
                     place.map_or([0.0; HEADS], |place| record(place).log_probs)
                 }),
+                behaviour: (config.is_offline() && config.algorithm == Algorithm::Ppo).then(|| {
+                    places.columns(HEADS, |place| {
+                        place.map_or([0.0; HEADS], |place| record(place).behaviour)
+                    })
+                }),
                 actor: places.column(|place| place.is_some_and(learns)),
                 causal: places.columns(HEADS, |place| of_heads(place, &StepRecord::is_causal)),
                 available: places.columns(HEADS, |place| {
@@ -220,6 +227,7 @@ impl SequenceBatch {
             valid: pick(&self.valid),
             initial: RecurrentState(self.initial.0.iter().map(|t| t.index_select(1, &index)).collect()),
             old_log_probs: pick(&self.old_log_probs),
+            behaviour: self.behaviour.as_ref().map(pick),
             actor: pick(&self.actor),
             causal: pick(&self.causal),
             available: pick(&self.available),

@@ -61,7 +61,11 @@ pub(super) struct StepRecord {
     pub step: u32,
     pub indices: HeadIndices,
     pub effective_op: LifecycleOp,
+    /// Of the policy before the update.
     pub log_probs: [f32; HEADS],
+    /// Of the policy that acted: another one where steps are learnt from again, or are recorded.
+    #[serde(skip)]
+    pub behaviour: [f32; HEADS],
     /// Raw.
     pub value: f32,
     pub reward_raw: f32,
@@ -86,6 +90,7 @@ impl StepRecord {
             indices: decided.indices,
             effective_op: op,
             log_probs: decided.log_probs,
+            behaviour: decided.log_probs,
             value: decided.value,
             reward_raw: 0.0,
             forced: masks.is_forced(),
@@ -104,6 +109,16 @@ impl StepRecord {
     /// The head matters to what was executed.
     pub fn is_causal(&self, head: Head) -> bool {
         relevant(self.effective_op, head)
+    }
+
+    /// How much likelier the policy before the update is to do so than the one that acted was, in nats, within ±30; 0 where there was
+    /// no choice.
+    pub fn log_ratio(&self) -> f64 {
+        let difference = |head: Head| match self.is_free() && self.is_causal(head) {
+            true => f64::from(self.log_probs[head as usize]) - f64::from(self.behaviour[head as usize]),
+            false => 0.0,
+        };
+        Head::ALL.map(difference).iter().sum::<f64>().clamp(-30.0, 30.0)
     }
 
     /// Sampled by the policy among alternatives: the actor learns from it.

@@ -106,11 +106,14 @@ impl Update<'_> {
             }
             // Divergence stop: from here on no step is taken.
             let kl = ratios.joint_kl(&minibatch.actor);
-            if let (Algorithm::Ppo, Some(target)) = (&self.config.algorithm, self.config.target_kl) {
+            let is_held = !matches!(self.config.algorithm, Algorithm::Clone(_));
+            if let Some(target) = self.config.target_kl.filter(|_| is_held) {
                 let exceeded = kl.gt(KL_TOLERANCE * target).to_kind(Kind::Float);
                 stop.kl = stop.kl.maximum(&exceeded);
             }
-            let losses = self.objective(&evaluation, &ratios, minibatch);
+            let behaviour = minibatch.behaviour.as_ref();
+            let to_behaviour = behaviour.map(|old| Ratios::new(&evaluation.log_probs, old, &minibatch.causal));
+            let losses = self.objective(&evaluation, to_behaviour.as_ref().unwrap_or(&ratios), minibatch);
             (ratios, kl, losses)
         })?;
 
@@ -145,7 +148,7 @@ impl Update<'_> {
         })?)
     }
 
-    /// `L = L_policy + c_V·L_value + c_E·L_entropy + P_floor`.
+    /// `L = L_policy + c_V·L_value + c_E·L_entropy + P_floor`; `ratios` are those to the policy that acted.
     fn objective(&self, evaluation: &Evaluation, ratios: &Ratios, minibatch: &SequenceBatch) -> Losses {
         let (config, schedules) = (self.config, &self.schedules);
         let SequenceBatch {
@@ -159,7 +162,7 @@ impl Update<'_> {
 
         let policy = match &config.algorithm {
             // Clipped surrogate of each head.
-            Algorithm::Ppo => {
+            Algorithm::Ppo | Algorithm::Impala(_) => {
                 per_head_policy_loss(ratios, &minibatch.advantages, causal, &denominators, config.clip_ratio)
             }
             Algorithm::Clone(_) => cloning_loss(&evaluation.log_probs, &minibatch.advantages, causal, &denominators),

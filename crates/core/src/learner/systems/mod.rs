@@ -10,5 +10,5 @@ pub(crate) mod unfinished;
 pub(crate) mod updates;
 
 pub use context::PolicyLearner;
-pub use recordings::RecordingsError;
+pub use recordings::{Recordings, RecordingsError};
 pub use updates::{LastUpdate, PolicyDiverged, is_between_rollouts, rollout_rounds};

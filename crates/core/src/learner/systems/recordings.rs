@@ -1,39 +1,99 @@
-//! Recorded trajectories in the place of rollouts: they are read at start-up, and each round fills the buffer from them.
+//! Steps that the present policy has not just played, in the place of a rollout: recorded trajectories, which are read at start-up, or
+//! the last rollouts of the run's envs. Before an update the buffer is filled from them.
 
 use std::path::PathBuf;
 
 use bevy_ecs::prelude::*;
+use safetensors::{SafeTensorError, SafeTensors};
 use tch::Tensor;
 
-use super::context::LearnerContext;
+use super::context::{LearnerContext, PolicyLearner};
 use crate::actions::{HEADS, MaskSet};
 use crate::controller::LearningPolicy;
 use crate::env::Experiment;
 use crate::growth::LifecycleOp;
 use crate::health::Failure;
 use crate::learner::algorithm::{
-    BufferError, DecidedStep, LearnerError, RolloutBuffer, SegmentEnd, StepOutcome, StepTensors,
+    BufferError, DecidedStep, Learner, LearnerError, RolloutBuffer, SegmentEnd, StepOutcome, StepTensors,
 };
 use crate::policy::{PolicyInput, RecurrentState};
 use crate::random::{Domain, Draw, RunRng};
 use crate::reward::{PARTS, committed_of_parts};
-use crate::scenario::{CloneConfig, ContributionMode, EpisodeEnd, RewardConfig, ron_text};
+use crate::scenario::{Algorithm, ContributionMode, EpisodeEnd, RecordingsConfig, RewardConfig, ron_text};
 use crate::seed::BlueprintRegistry;
 use crate::torch::{TorchError, catch};
-use crate::trajectory::{CHARGED, Manifest, Misfit, Segment, SegmentFinish, TrajectoryError, TrajectorySet};
+use crate::trajectory::{CHARGED, Manifest, Misfit, Segment, SegmentFinish, Sizes, TrajectoryError, TrajectorySet};
 
-/// Segments that are learnt from, each with its rewards under the scenario's.
+/// A segment, with its rewards under the scenario's.
+type Rewarded = (Segment, Vec<f64>);
+
+/// Segments that are learnt from.
 #[derive(Resource)]
-pub(crate) struct Recordings(Vec<(Segment, Vec<f64>)>);
+pub struct Recordings {
+    segments: Vec<Rewarded>,
+    sizes: Sizes,
+    /// Of how many rounds they are, where envs play; `None` of recordings.
+    rounds: Option<u32>,
+}
+
+impl Recordings {
+    /// Takes in what envs did in this round, and lets go of what is too long ago.
+    pub(super) fn take_in(&mut self, round: u32, played: impl Iterator<Item = Segment>) {
+        let Some(rounds) = self.rounds else { return };
+        let played = played.filter(|segment| segment.finish != [SegmentFinish::Failed as i64]);
+        self.segments.extend(played.map(|segment| {
+            let rewards = segment.reward.clone();
+            (segment, rewards)
+        }));
+        let is_recent = |of: i64| of + i64::from(rounds) > round.into();
+        self.segments.retain(|(segment, _)| is_recent(segment.round[0]));
+    }
+
+    /// What was seen since `round`, a row a step; `None` of recordings, whose statistics do not move.
+    pub(super) fn seen_since(&self, round: u32) -> Option<Vec<f32>> {
+        self.rounds?;
+        let new = self
+            .segments
+            .iter()
+            .filter(|(segment, _)| segment.round[0] >= round.into());
+        Some(new.flat_map(|(segment, _)| segment.observation.clone()).collect())
+    }
+
+    /// They are what envs of this run did: else they are on disk.
+    pub const fn are_rollouts(&self) -> bool {
+        self.rounds.is_some()
+    }
+
+    /// As a file of tensors.
+    ///
+    /// # Errors
+    /// More than the format can describe.
+    pub fn encode(&self) -> Result<Vec<u8>, SafeTensorError> {
+        let segments = self.segments.iter().map(|(segment, _)| segment.clone());
+        Segment::encode(&segments.collect::<Vec<_>>(), self.sizes)
+    }
+
+    /// Takes back what [`encode`](Self::encode) has written.
+    ///
+    /// # Errors
+    /// The tensor that is not as it should be, and why.
+    pub fn decode(&mut self, file: &[u8]) -> Result<(), String> {
+        let file = SafeTensors::deserialize(file).map_err(|error| error.to_string())?;
+        let segments = Segment::decode(&file, self.sizes).map_err(|(tensor, why)| format!("`{tensor}` {why}"))?;
+        self.segments.clear();
+        self.take_in(0, segments.into_iter());
+        Ok(())
+    }
+}
 
 /// Why recordings cannot be learnt from.
 #[derive(Debug, thiserror::Error)]
 pub enum RecordingsError {
     /// A set that cannot be read.
-    #[error("learner.algorithm: {0}")]
+    #[error("learner.recordings: {0}")]
     Set(#[from] TrajectoryError),
     /// Steps of another form than the run's policy has them.
-    #[error("learner.algorithm: {}: {misfit} as in this run", path.display())]
+    #[error("learner.recordings: {}: {misfit} as in this run", path.display())]
     Misfit {
         /// Of the set.
         path: PathBuf,
@@ -42,7 +102,7 @@ pub enum RecordingsError {
     },
     /// The reward was another one, and its parts do not say what the scenario's would be.
     #[error(
-        "learner.algorithm: {}: it was paid by {found}, and this run's reward does not follow from its parts; only \
+        "learner.recordings: {}: it was paid by {found}, and this run's reward does not follow from its parts; only \
          `contribution(committed())` does", path.display()
     )]
     Reward {
@@ -52,7 +112,7 @@ pub enum RecordingsError {
         found: String,
     },
     /// Episodes that do not fit into a rollout.
-    #[error("learner.algorithm: {}: its episodes have up to {found} steps; set run.max_steps, {most}, to that", path.display())]
+    #[error("learner.recordings: {}: its episodes have up to {found} steps; set run.max_steps, {most}, to that", path.display())]
     Long {
         /// Of the set.
         path: PathBuf,
@@ -61,27 +121,51 @@ pub enum RecordingsError {
         /// Of the run.
         most: u32,
     },
+    /// How likely each choice was is not recorded.
+    #[error(
+        "learner.recordings: {}: `{controller}` has not drawn its choices, so that no ratio to it exists; imitate it with \
+         learner.algorithm: clone(())", path.display()
+    )]
+    Behaviour {
+        /// Of the set.
+        path: PathBuf,
+        /// Who decided.
+        controller: String,
+    },
     /// Nothing would be trained.
-    #[error("learner.algorithm: the controller `{0}` does not learn; write policy: (controller: \"actor_critic\")")]
+    #[error("learner.recordings: the controller `{0}` does not learn; write policy: (controller: \"actor_critic\")")]
     NoLearner(String),
     /// No segment is left.
-    #[error("learner.algorithm: there is nothing to learn from in {0}")]
+    #[error("learner.recordings: there is nothing to learn from in {0}")]
     Empty(String),
 }
 
-/// Reads the sets that the scenario names, and fits the normaliser of observations to them; `None` where it names none.
+/// Reads the sets that the scenario names, and fits the normaliser of observations to them; where it names none, a place for
+/// the last rollouts, or `None` where the newest alone is learnt from.
 pub(super) fn load_recordings(
     policy: Option<&mut dyn LearningPolicy>,
     experiment: &Experiment,
     blueprints: &BlueprintRegistry,
     gamma: f64,
 ) -> Result<Option<Recordings>, Failure> {
-    let Some(config) = experiment.scenario.learner.recordings() else {
-        return Ok(None);
+    let learner = &experiment.scenario.learner;
+    let config = &learner.recordings;
+    let rounds = learner.kept_rollouts().map(|_| learner.episodes_learnt_from());
+    let policy = match policy {
+        Some(policy) if learner.is_offline() || rounds.is_some() => policy,
+        None if learner.is_offline() => {
+            return Err(RecordingsError::NoLearner(experiment.scenario.policy.controller.clone()).into());
+        }
+        _ => return Ok(None),
     };
-    let Some(policy) = policy else {
-        return Err(RecordingsError::NoLearner(experiment.scenario.policy.controller.clone()).into());
-    };
+    let sizes = Sizes::of(policy.schema(), blueprints);
+    if rounds.is_some() {
+        return Ok(Some(Recordings {
+            segments: Vec::new(),
+            sizes,
+            rounds,
+        }));
+    }
     let names: Vec<String> = blueprints.names().map(String::from).collect();
     let mut recorded = Vec::new();
     for name in &config.sets {
@@ -102,6 +186,10 @@ pub(super) fn load_recordings(
                 if segment.finish == [SegmentFinish::Failed as i64] {
                     continue;
                 }
+                if learner.algorithm.needs_behaviour() && segment.log_probs.iter().any(|log_prob| log_prob.is_nan()) {
+                    let controller = set.manifest.controller.clone();
+                    return Err(RecordingsError::Behaviour { path, controller }.into());
+                }
                 let rewards = rewards(&segment, &set.manifest, experiment, gamma);
                 let rewards = rewards.ok_or_else(|| RecordingsError::Reward {
                     path: path.clone(),
@@ -120,7 +208,11 @@ pub(super) fn load_recordings(
         .iter()
         .flat_map(|(segment, _)| segment.observation.chunks_exact(width));
     policy.normaliser_mut().commit(rows)?;
-    Ok(Some(Recordings(recorded)))
+    Ok(Some(Recordings {
+        segments: recorded,
+        sizes,
+        rounds,
+    }))
 }
 
 /// The first name that the set has otherwise than the run.
@@ -162,7 +254,7 @@ fn rewards(segment: &Segment, manifest: &Manifest, experiment: &Experiment, gamm
 }
 
 /// Leaves the share with the largest discounted returns, in their order.
-fn keep_best(recorded: &mut Vec<(Segment, Vec<f64>)>, config: &CloneConfig, gamma: f64) {
+fn keep_best(recorded: &mut Vec<Rewarded>, config: &RecordingsConfig, gamma: f64) {
     let returned = |rewards: &[f64]| rewards.iter().rev().fold(0.0, |later, reward| reward + gamma * later);
     let mut returns: Vec<f64> = recorded.iter().map(|(_, rewards)| returned(rewards)).collect();
     let kept = (config.best * returns.len() as f64).ceil() as usize;
@@ -173,48 +265,72 @@ fn keep_best(recorded: &mut Vec<(Segment, Vec<f64>)>, config: &CloneConfig, gamm
     recorded.retain(|(_, rewards)| returned(rewards) >= least);
 }
 
-/// Fills the rollout of this round from the recordings, each segment at most once, in an order of the round's own; values and
-/// probabilities are those of the policy as it is.
+/// Fills the rollout of this round: with recordings, each segment at most once, in an order of the round's own, or with the last
+/// rollouts. Values and probabilities are those of the policy as it is.
 pub(super) fn fill_rollout(recordings: &Recordings, context: &mut LearnerContext) -> Result<(), Failure> {
     let scenario = &context.experiment.scenario;
     let (config, envs) = (&scenario.learner, scenario.run.n_envs);
-    let mut order: Vec<usize> = (0..recordings.0.len()).collect();
-    let pass = [0, u64::from(context.clock.round())];
-    RunRng::new(scenario.run.seed, Domain::ReplaySampling, &pass).shuffle(&mut order);
-    order.truncate(envs * config.episodes_per_update as usize);
+    let mut order: Vec<usize> = (0..recordings.segments.len()).collect();
+    if config.is_offline() {
+        let pass = [0, u64::from(context.clock.round())];
+        RunRng::new(scenario.run.seed, Domain::ReplaySampling, &pass).shuffle(&mut order);
+        order.truncate(envs * config.episodes_per_update as usize);
+    }
+    let mut rows: Vec<Vec<&Rewarded>> = vec![Vec::new(); envs];
+    for (place, index) in order.into_iter().enumerate() {
+        let segment = &recordings.segments[index];
+        // What an env did fits into its row.
+        let row = if config.is_offline() {
+            place % envs
+        } else {
+            segment.0.env[0] as usize
+        };
+        rows[row].push(segment);
+    }
     let Some(policy) = context.controller.0.get().learned() else {
         return Ok(());
     };
-    let buffer = context.policy.buffer.get();
-    for segments in order.chunks(envs) {
-        let segments: Vec<&(Segment, Vec<f64>)> = segments.iter().map(|&index| &recordings.0[index]).collect();
-        write(buffer, policy, &segments, config.episode_end)?;
+    let PolicyLearner { learner, buffer, .. } = &mut *context.policy;
+    let (learner, buffer) = (learner.get(), buffer.get());
+    buffer.clear()?;
+    for place in 0..rows.iter().map(Vec::len).max().unwrap_or(0) {
+        let side_by_side = rows
+            .iter()
+            .enumerate()
+            .filter_map(|(row, segments)| Some((row, *segments.get(place)?)));
+        write(
+            (learner, buffer),
+            policy,
+            &side_by_side.collect::<Vec<_>>(),
+            config.episode_end,
+        )?;
     }
-    // In the order of the buffer: row by row, in each as they were written.
-    let rows = (0..envs).flat_map(|row| order.iter().skip(row).step_by(envs));
-    let last: Vec<&Segment> = rows.map(|&index| &recordings.0[index].0).collect();
-    let units = context.policy.learner.get().value_units();
-    let behind = |state: &RecurrentState| value_behind(policy, &last, state);
-    let buffer = context.policy.buffer.get();
-    Ok(buffer.reevaluate(policy, (config, units), &context.reads, behind)?)
+    let segments: Vec<&Segment> = rows.iter().flatten().map(|(segment, _)| segment).collect();
+    let behind = |state: &RecurrentState| value_behind(policy, &segments, state);
+    buffer.reevaluate(policy, (config, learner.value_units()), &context.reads, behind)?;
+    if config.is_offline() && config.algorithm == Algorithm::Ppo {
+        buffer.leave_out_stale();
+    }
+    Ok(())
 }
 
-/// Writes segments side by side, one a row.
+/// Writes segments side by side, each into its row.
 fn write(
-    buffer: &mut RolloutBuffer,
+    (learner, buffer): (&Learner, &mut RolloutBuffer),
     policy: &dyn LearningPolicy,
-    segments: &[&(Segment, Vec<f64>)],
+    segments: &[(usize, &Rewarded)],
     episode_end: EpisodeEnd,
 ) -> Result<(), LearnerError> {
     let (width, shape) = (policy.schema().len(), buffer.shape().clone());
-    let longest = segments.iter().map(|(segment, _)| segment.len()).max().unwrap_or(0);
+    let longest = segments
+        .iter()
+        .map(|(_, (segment, _))| segment.len())
+        .max()
+        .unwrap_or(0);
     for step in 0..longest {
-        let live = segments
-            .iter()
-            .enumerate()
-            .filter(|(_, (segment, _))| step < segment.len());
+        let live = segments.iter().filter(|(_, (segment, _))| step < segment.len());
         let live: Vec<(usize, &Segment, &[f64])> = live
-            .map(|(row, (segment, rewards))| (row, segment, rewards.as_slice()))
+            .map(|(row, (segment, rewards))| (*row, segment, rewards.as_slice()))
             .collect();
         let masks: Vec<MaskSet> = live
             .iter()
@@ -236,8 +352,12 @@ fn write(
                 round: segment.round[0] as u32,
                 step: segment.step[step] as u32,
                 indices: std::array::from_fn(|head| segment.actions[step * HEADS + head] as u8),
+                // Of who acted; those of a rule are not known, nor asked for.
+                log_probs: std::array::from_fn(|head| {
+                    let log_prob = segment.log_probs[step * HEADS + head];
+                    if log_prob.is_nan() { 0.0 } else { log_prob }
+                }),
                 // Of the present policy, once all are written.
-                log_probs: [0.0; HEADS],
                 value: 0.0,
                 masks,
             })
@@ -270,15 +390,19 @@ fn write(
         });
         buffer.complete_steps(&outcomes.collect::<Vec<_>>())?;
     }
-    let ends = segments.iter().enumerate().map(|(row, (segment, _))| {
+    let mut ends = Vec::new();
+    for (row, (segment, rewards)) in segments {
+        let is_charged = segment.flags.last().is_some_and(|flags| flags & CHARGED != 0);
         let is_over = segment.finish == [SegmentFinish::RolledBack as i64] || episode_end == EpisodeEnd::Terminal;
-        let end = match is_over {
-            true => SegmentEnd::Terminal,
-            false => SegmentEnd::Truncated { bootstrap: 0.0 },
-        };
-        (row, end)
-    });
-    Ok(buffer.end_segments(&ends.collect::<Vec<_>>())?)
+        match rewards.last() {
+            Some(&charged) if is_charged => {
+                buffer.rollback(*row, learner.clamp_penalty(charged), u32::MAX)?;
+            }
+            _ if is_over => ends.push((*row, SegmentEnd::Terminal)),
+            _ => ends.push((*row, SegmentEnd::Truncated { bootstrap: 0.0 })),
+        }
+    }
+    Ok(buffer.end_segments(&ends)?)
 }
 
 /// Rows of observations on the buffer's device, as the policy sees them and as they were measured.

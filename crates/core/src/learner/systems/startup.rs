@@ -54,7 +54,7 @@ fn policy_learner(
     let spec = policy.net().spec();
     let shape = BufferShape {
         envs,
-        steps: (config.episodes_per_update as usize).saturating_mul(max_steps as usize),
+        steps: (config.episodes_learnt_from() as usize).saturating_mul(max_steps as usize),
         observation: spec.observation,
         slots: spec.slots,
         blueprints: spec.blueprints,

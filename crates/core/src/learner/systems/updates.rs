@@ -5,12 +5,12 @@ use bevy_ecs::prelude::*;
 use super::context::{LearnerContext, PolicyLearner};
 use super::recordings::{Recordings, fill_rollout};
 use crate::clock::RunClock;
-use crate::controller::LearningPolicy;
-use crate::env::Experiment;
+use crate::env::{EnvId, Experiment};
 use crate::health::Failure;
-use crate::learner::algorithm::{Learner, RolloutBuffer};
+use crate::reward::EpisodeReward;
 use crate::telemetry::LearnerUpdate;
-use crate::torch::{HostSyncCounter, read_f32};
+use crate::torch::read_f32;
+use crate::trajectory::EnvTrajectory;
 
 /// A rollout with fewer sampled steps is worth a remark.
 const FEW_DECISIONS: u64 = 256;
@@ -46,24 +46,40 @@ pub fn is_between_rollouts(learner: Option<&PolicyLearner>, experiment: &Experim
 pub(crate) fn update_policy(
     mut last: ResMut<LastUpdate>,
     mut context: LearnerContext,
-    recordings: Option<Res<Recordings>>,
+    mut recordings: Option<ResMut<Recordings>>,
+    envs: Query<(&EnvId, &EpisodeReward, &EnvTrajectory)>,
     mut was_warned: Local<bool>,
 ) -> Result<(), Failure> {
     last.0 = None;
+    let round = context.clock.round();
+    if let Some(recordings) = &mut recordings {
+        let envs = envs.iter().sort_unstable::<&EnvId>();
+        recordings.take_in(round, envs.flat_map(|(_, paid, did)| did.paid(round, paid)));
+    }
     if !is_between_rollouts(Some(&context.policy), &context.experiment, &context.clock) {
         return Ok(());
     }
     if let Some(recordings) = &recordings {
         fill_rollout(recordings, &mut context)?;
     }
-    let round = context.clock.round();
     let reads = &*context.reads;
+    let first = round + 1 - context.experiment.scenario.learner.episodes_per_update.min(round + 1);
     let PolicyLearner { learner, buffer, .. } = &mut *context.policy;
     let (learner, buffer) = (learner.get(), buffer.get());
     let Some(policy) = context.controller.0.get().learned() else {
         return Ok(());
     };
-    let update = update((learner, buffer), policy, (round, recordings.is_some()), reads)?;
+    let seen = match &recordings {
+        None => Some(read_f32(&buffer.valid_raw_observations()?, reads)?),
+        Some(recordings) => recordings.seen_since(first),
+    };
+    let update = learner.learn(buffer, policy, round.into(), reads)?;
+    if let Some(rows) = seen {
+        let width = policy.schema().len();
+        policy.normaliser_mut().commit(rows.chunks_exact(width))?;
+    }
+    policy.set_updates(update.updates);
+    buffer.clear()?;
     let decisions = update.data.map_or(FEW_DECISIONS, |data| data.steps_actor);
     if decisions < FEW_DECISIONS && !std::mem::replace(&mut *was_warned, true) {
         // No warning: most steps of a growing env leave nothing to decide.
@@ -74,33 +90,6 @@ pub(crate) fn update_policy(
     }
     last.0 = Some(update);
     Ok(())
-}
-
-fn update(
-    (learner, buffer): (&mut Learner, &mut RolloutBuffer),
-    policy: &mut dyn LearningPolicy,
-    // Of what is recorded the statistics are known from the beginning.
-    (round, is_offline): (u32, bool),
-    reads: &HostSyncCounter,
-) -> Result<LearnerUpdate, Failure> {
-    let update = learner.learn(buffer, policy, round.into(), reads)?;
-    if !is_offline {
-        commit_observations(buffer, policy, reads)?;
-    }
-    policy.set_updates(update.updates);
-    buffer.clear()?;
-    Ok(update)
-}
-
-fn commit_observations(
-    buffer: &RolloutBuffer,
-    policy: &mut dyn LearningPolicy,
-    reads: &HostSyncCounter,
-) -> Result<(), Failure> {
-    let observations = buffer.valid_raw_observations()?;
-    let width = policy.schema().len();
-    let rows = read_f32(&observations, reads)?;
-    Ok(policy.normaliser_mut().commit(rows.chunks_exact(width))?)
 }
 
 /// After the round's records, which show what went wrong, and after the checkpoint of the last good state.

@@ -98,6 +98,20 @@ pub struct RolloutData {
     /// Their deviation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub adv_pre_std: Option<Num>,
+    /// Where steps of other policies are learnt from, corrected by ratios.
+    #[serde(flatten)]
+    pub off_policy: Option<OffPolicy>,
+}
+
+/// How far what is learnt from is from what the policy before the update would do.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct OffPolicy {
+    /// Mean joint ratio of that policy to the one that acted; 1 where both are the same.
+    pub behaviour_ratio_mean: Num,
+    /// Steps that all of them are worth, as a share: (Σ ratio)² / (N · Σ ratio²).
+    pub effective_share: Num,
+    /// Segments that were too far from it, and left out.
+    pub stale_segments: u64,
 }
 
 /// Means over the optimizer steps taken, unless said otherwise. What is not finite is absent.

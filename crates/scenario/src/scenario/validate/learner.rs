@@ -1,7 +1,7 @@
 //! Whether rollouts, schedules and statistics of the learner fit the run.
 
 use super::Findings;
-use crate::scenario::{LEAST_ENTROPY_COEF, Scenario, TaskSpec};
+use crate::scenario::{Algorithm, LEAST_ENTROPY_COEF, Scenario, TaskSpec};
 
 pub(super) fn check_learner(scenario: &Scenario, task: &TaskSpec, findings: &mut Findings) {
     let learner = &scenario.learner;
@@ -20,15 +20,13 @@ pub(super) fn check_learner(scenario: &Scenario, task: &TaskSpec, findings: &mut
     } else {
         check_rollouts(scenario, findings);
     }
-    if learner
-        .recordings()
-        .is_some_and(|recordings| recordings.sets.is_empty())
-    {
-        let message = "no set of trajectories to learn from; name at least one";
+    if matches!(learner.algorithm, Algorithm::Clone(_)) && !learner.is_offline() {
+        let message = "there is nothing to imitate; name recordings: learner.recordings.sets";
         findings.error(["learner.algorithm"], message.into());
     }
-    if learner.recordings().is_some() && learner.chunk_length.is_some_and(|length| length < max_steps) {
-        let message = "recorded segments are learnt from whole: leave chunks out";
+    let looks_back = learner.is_offline() || learner.kept_rollouts().is_some();
+    if looks_back && learner.chunk_length.is_some_and(|length| length < max_steps) {
+        let message = "recorded segments and earlier rollouts are learnt from whole: leave chunks out";
         findings.error(["learner.chunk_length"], message.into());
     }
     let (_, end) = learner.entropy_coefs();

@@ -6,9 +6,9 @@ fn recorded(rewards: &[f64]) -> (Segment, Vec<f64>) {
 
 #[test]
 fn the_share_with_the_largest_returns_is_kept_in_order() {
-    let config = CloneConfig {
+    let config = RecordingsConfig {
         best: 0.5,
-        ..CloneConfig::default()
+        ..RecordingsConfig::default()
     };
     let mut segments = [[0.0, 1.0], [5.0, -4.0], [2.0, 2.0], [3.0, 0.0]]
         .map(|rewards| recorded(&rewards))

@@ -10,25 +10,64 @@ fn assert_close(actual: &[f64], expected: &[f64]) {
     }
 }
 
+/// Where the policy that acted is the present one.
+fn on_policy(rewards: &[f64], values: &[f64], after: f64, gamma: f64, lambda: f64) -> Advantages {
+    gae((rewards, values, &vec![1.0; rewards.len()]), after, gamma, lambda)
+}
+
+#[test]
+fn what_the_present_policy_would_hardly_do_counts_less_and_shields_what_came_before() {
+    let steps = (&[1.0, 0.0, 2.0][..], &[0.5, 1.0, 1.5][..], &[0.5, 3.0, 0.8][..]);
+
+    let found = gae(steps, 0.0, 0.9, 1.0);
+
+    // .8·.5, then .35 + .9·.4 with a ratio cut off at 1, then half of 1.4 + .9·.71.
+    assert_close(&found.advantages, &[1.0195, 0.71, 0.4]);
+    assert_close(&found.returns, &[1.5195, 1.71, 1.9]);
+}
+
 #[test]
 fn a_terminal_and_a_truncated_segment() {
     let (rewards, values) = ([1.0, 0.0, 2.0], [0.5, 1.0, 1.5]);
 
-    let terminal = gae(&rewards, &values, 0.0, 0.9, 0.8);
+    let terminal = on_policy(&rewards, &values, 0.0, 0.9, 0.8);
     assert_close(&terminal.advantages, &[1.9112, 0.71, 0.5]);
     assert_close(&terminal.returns, &[2.4112, 1.71, 2.0]);
 
-    let truncated = gae(&rewards, &values, 2.0, 0.9, 0.8);
+    let truncated = on_policy(&rewards, &values, 2.0, 0.9, 0.8);
     assert_close(&truncated.advantages, &[2.84432, 2.006, 2.3]);
 }
 
 #[test]
 fn the_default_discounts() {
-    let result = gae(&[0.1, 0.2, -0.3, 1.0], &[0.4, 0.5, 0.2, 0.6], 0.7, 0.995, 0.98);
+    let result = on_policy(&[0.1, 0.2, -0.3, 1.0], &[0.4, 0.5, 0.2, 0.6], 0.7, 0.995, 0.98);
     assert_close(&result.advantages, &[1.207_858_5, 1.036_158_8, 1.166_197_1, 1.096_5]);
 }
 
 proptest! {
+    /// `v_s − V_s = Σ_t γ^(t−s) · (Π_(s ≤ i < t) λ·c_i) · ρ_t · δ_t`, as the paper has it.
+    #[test]
+    fn returns_are_those_of_v_trace(
+        steps in prop::collection::vec((-5.0f64..5.0, -5.0f64..5.0, 0.0f64..3.0), 1..20),
+        after in -5.0f64..5.0,
+        gamma in 0.0f64..1.0,
+        lambda in 0.0f64..1.0,
+    ) {
+        let column = |of: fn(&(f64, f64, f64)) -> f64| steps.iter().map(of).collect::<Vec<f64>>();
+        let (rewards, values, ratios) = (column(|step| step.0), column(|step| step.1), column(|step| step.2));
+        let found = gae((&rewards, &values, &ratios), after, gamma, lambda);
+
+        let next = |t: usize| values.get(t + 1).copied().unwrap_or(after);
+        for s in 0..steps.len() {
+            let (mut sum, mut trace) = (0.0, 1.0);
+            for t in s..steps.len() {
+                sum += trace * ratios[t].min(1.0) * (rewards[t] + gamma * next(t) - values[t]);
+                trace *= gamma * lambda * ratios[t].min(1.0);
+            }
+            prop_assert!((found.returns[s] - values[s] - sum).abs() < 1e-9 * (1.0 + sum.abs()));
+        }
+    }
+
     /// `A_t = Σ_k (γλ)^k · δ_{t+k}`, summed as it is defined.
     #[test]
     fn advantages_are_the_discounted_sum_of_one_step_errors(
@@ -38,7 +77,7 @@ proptest! {
         lambda in 0.0f64..1.0,
     ) {
         let (rewards, values): (Vec<f64>, Vec<f64>) = steps.iter().copied().unzip();
-        let result = gae(&rewards, &values, after, gamma, lambda);
+        let result = on_policy(&rewards, &values, after, gamma, lambda);
 
         let n = rewards.len();
         let next = |t: usize| if t + 1 < n { values[t + 1] } else { after };
@@ -56,7 +95,7 @@ proptest! {
         after in -5.0f64..5.0,
     ) {
         let values: Vec<f64> = rewards.iter().map(|reward| reward * 3.0 - 1.0).collect();
-        let result = gae(&rewards, &values, after, 0.9, 1.0);
+        let result = on_policy(&rewards, &values, after, 0.9, 1.0);
 
         let discounted = rewards.iter().rev().fold(after, |sum, reward| reward + 0.9 * sum);
         prop_assert!((result.returns[0] - discounted).abs() < 1e-9);
