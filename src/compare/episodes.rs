@@ -173,6 +173,7 @@ pub fn play_until(
     scenario.run.seed = episodes.seed;
     scenario.policy.controller.clone_from(&candidate.controller);
     scenario.policy.init_from = None;
+    scenario.policy.teacher = None;
     scenario.telemetry.level = TelemetryLevel::Off;
     scenario.faults.clear();
     if candidate.seeds.is_some() {

@@ -72,7 +72,7 @@ fn a_policy_that_clones_a_schedule_gives_its_orders_and_resumes_to_the_same_bits
         place.path(),
         &["learn", "clone.ron", "--set", "learner.chunk_length=4"],
     ));
-    assert!(cut.contains("are learnt from whole: leave chunks out"), "{cut}");
+    assert!(cut.contains("need whole episodes: leave chunks out"), "{cut}");
     assert!(
         told.contains("20 updates from recordings") && !told.contains("NaN"),
         "{told}"
@@ -255,4 +255,52 @@ fn ppo_and_v_trace_learn_from_recordings_of_a_policy_but_not_of_a_rule() {
         let refusal = refused(&learnt(algorithm, &ruled.to_string_lossy()));
         assert!(refusal.contains("`schedule` has not drawn its choices"), "{refusal}");
     }
+}
+
+#[test]
+fn a_policy_that_is_held_to_its_teacher_leaves_it_once_the_critic_knows_its_returns() {
+    let place = place();
+    fs::write(place.path().join("rehearsing.ron"), REHEARSING).expect("written");
+    let played = |arguments: &[&str]| succeeds(&engine(place.path(), &[arguments, &["-q"]].concat()));
+    let own = [
+        "run",
+        "rehearsing.ron",
+        "--set",
+        "telemetry.trajectories=false",
+        "--set",
+        "learner.algorithm=ppo",
+    ];
+    played(&own);
+    let teacher = newest(&place.path().join("runs")).join("checkpoints/last/policy");
+    let from = format!("policy.init_from={}", teacher.display());
+    let held = format!("policy.teacher={}", teacher.display());
+    let taught = [
+        &own[..],
+        &["--set", &from, "--set", &held, "--set", "learner.teaching.updates=4"],
+    ]
+    .concat();
+    played(&[&taught[..], &["--out", "whole"]].concat());
+    played(&[&taught[..], &["--out", "halves", "--until", "3", "--threads", "1"]].concat());
+    played(&["resume", "latest", "--out", "halves"]);
+
+    let [whole, halves] = ["whole", "halves"].map(|runs| newest(&place.path().join(runs)));
+
+    let runs = [whole.to_string_lossy(), halves.to_string_lossy()];
+    succeeds(&engine(place.path(), &["diff", &runs[0], &runs[1], "--only", "events"]));
+    let [divergences, moves] = [0, 1].map(|at| -> Vec<f64> {
+        let measured = updates(&whole, ["teacher_kl", "approx_kl"]);
+        measured.iter().map(|update| update[at]).collect()
+    });
+    // Observation statistics move after each rollout, those of the teacher do not.
+    assert!(divergences[0] < 1e-6, "both are the same policy: {divergences:?}");
+    assert!(
+        moves[..2].iter().all(|moved| moved.abs() < 1e-7),
+        "the critic alone learns: {moves:?}"
+    );
+    assert!(moves[2..].iter().all(|moved| *moved > 1e-6), "{moves:?}");
+    assert!(divergences[3] > divergences[0], "{divergences:?}");
+    assert!(
+        divergences[4..].iter().all(|held| held.is_nan()),
+        "it is held no longer: {divergences:?}"
+    );
 }

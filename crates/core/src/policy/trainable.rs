@@ -86,6 +86,20 @@ pub trait TrainablePolicy {
     /// A stored action that its mask forbids, or a device error.
     fn evaluate(&self, input: &SequenceInput) -> Result<Evaluation, PolicyError>;
 
+    /// Whether it is held to another policy.
+    fn has_teacher(&self) -> bool {
+        false
+    }
+
+    /// Log-probabilities of the stored choices under the policy that this one is held to, in nats: `[B, T, 8]`, f32, on the policy's
+    /// device, without gradient; `None` if it is held to none. `raw`: the observations as they were measured, `[B, T, D]`, f32.
+    ///
+    /// # Errors
+    /// As of [`evaluate`](Self::evaluate).
+    fn teacher_log_probs(&self, _raw: &Tensor, _input: &SequenceInput) -> Result<Option<Tensor>, PolicyError> {
+        Ok(None)
+    }
+
     /// Probability floors are scaled by this, in [0, 1]; it may change between rollouts only.
     fn set_floor_scale(&mut self, scale: f64);
 }

@@ -71,6 +71,19 @@ section! {
 pub const LEAST_ENTROPY_COEF: f64 = 0.01;
 
 section! {
+    /// How a policy is held to its teacher, policy.teacher; without one it is not.
+    #[derive(Copy)]
+    pub struct TeachingConfig {
+        /// Weight of the divergence from the teacher at the first update.
+        coef: f64 = 1.0, NOT_NEGATIVE;
+        /// Updates over which the weight falls to 0.
+        updates: u32 = 20, at_least(1);
+        /// Updates at the beginning in which the critic alone learns.
+        critic_updates: u32 = 2;
+    }
+}
+
+section! {
     /// Weight of each head in the entropy bonus.
     #[derive(Copy)]
     pub struct EntropyMultipliers {
@@ -164,6 +177,8 @@ section! {
         algorithm: Algorithm = Algorithm::Ppo;
         /// Recorded trajectories that are learnt from without an env.
         recordings: RecordingsConfig;
+        /// How a policy is held to its teacher, policy.teacher; without one it is not.
+        teaching: TeachingConfig;
         /// Episodes of each env between two updates.
         episodes_per_update: u32 = 1, integer(1, 64);
         /// What the end of a full-length episode means.

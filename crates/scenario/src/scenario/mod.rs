@@ -72,7 +72,7 @@ pub use host::{
 pub use layers::Override;
 pub use learner::{
     AdvantageBaseline, Algorithm, CloneConfig, EntropyMultipliers, EpisodeEnd, ImpalaConfig, LEAST_ENTROPY_COEF,
-    LearnerConfig, LrSchedule, NonfiniteObservations, ObservationNorm, RecordingsConfig, ValueNorm,
+    LearnerConfig, LrSchedule, NonfiniteObservations, ObservationNorm, RecordingsConfig, TeachingConfig, ValueNorm,
 };
 pub use lifecycle::{
     AutoForward, GateConfig, GateMode, Isolation, IsolationConfig, LifecycleConfig, OnCommit, StageIsolation,

@@ -27,6 +27,8 @@ section! {
         masks: MaskConfig;
         /// Folder of a saved policy whose weights the learned controller starts with, relative to this file.
         init_from: Option<String>;
+        /// Folder of a saved policy that the learned controller is held to at first, as learner.teaching says, relative to this file.
+        teacher: Option<String>;
         /// Constants of the rule-based controller.
         heuristic: HeuristicConfig;
         /// How the `random` controller draws.

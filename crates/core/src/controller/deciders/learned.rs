@@ -23,7 +23,7 @@ use crate::policy::{
 };
 use crate::random::Domain;
 use crate::scenario::FloorConfig;
-use crate::torch::{HostSyncCounter, catch, copy_into, read_i64};
+use crate::torch::{HostSyncCounter, NoGrad, catch, copy_into, read_f32, read_i64};
 use crate::unfinished::UnfinishedRound;
 use rollout::Rollout;
 use storage::{FORMAT, PolicyManifest, VALUE_HEAD, action_space_hash, load_policy, save_policy};
@@ -53,16 +53,32 @@ pub struct ActorCriticController {
     updates: u64,
     /// Weights by name to fall back to where those in force put out nothing finite; used once.
     last_good: Vec<(String, Tensor)>,
+    /// What it is held to.
+    teacher: Option<Box<Self>>,
     /// Reads of evaluation and storage; those of a step are counted by the view's counter.
     reads: HostSyncCounter,
 }
 
 impl ActorCriticController {
-    /// Builds the network that `policy.net` names, on the context's device; loads `policy.init_from`.
+    /// Builds the network that `policy.net` names, on the context's device; loads `policy.init_from` and `policy.teacher`.
     ///
     /// # Errors
     /// An unknown network, a configuration that it refuses, a saved policy that does not fit, or a device error.
     pub fn new(context: &BuildContext) -> Result<Self, PolicyError> {
+        let policy = &context.scenario.policy;
+        let from = |folder: &Option<String>| Self::from_folder(context, folder.as_deref());
+        Ok(Self {
+            teacher: policy
+                .teacher
+                .as_ref()
+                .map(|_| from(&policy.teacher))
+                .transpose()?
+                .map(Box::new),
+            ..from(&policy.init_from)?
+        })
+    }
+
+    fn from_folder(context: &BuildContext, folder: Option<&str>) -> Result<Self, PolicyError> {
         let (policy, learner) = (&context.scenario.policy, &context.scenario.learner);
         let run = &context.scenario.run;
         let schema = context.schema();
@@ -96,9 +112,10 @@ impl ActorCriticController {
             seed: run.seed,
             updates: 0,
             last_good: Vec::new(),
+            teacher: None,
             reads: HostSyncCounter::default(),
         };
-        if let Some(folder) = &policy.init_from {
+        if let Some(folder) = folder {
             controller.load(&SavedFolder::read(&context.path(folder))?)?;
         }
         Ok(controller)
@@ -291,7 +308,31 @@ impl TrainablePolicy for ActorCriticController {
         Ok(evaluation)
     }
 
+    fn has_teacher(&self) -> bool {
+        self.teacher.is_some()
+    }
+
+    fn teacher_log_probs(&self, raw: &Tensor, input: &SequenceInput) -> Result<Option<Tensor>, PolicyError> {
+        let Some(teacher) = &self.teacher else { return Ok(None) };
+        let (mut observations, mut row) = (Vec::new(), Vec::new());
+        for raw in read_f32(raw, &self.reads)?.chunks_exact(self.schema.len()) {
+            teacher.normaliser.normalise(raw, &mut row);
+            observations.extend_from_slice(&row);
+        }
+        let observations = catch(|| Tensor::from_slice(&observations).view_as(raw).to_device(raw.device()))?;
+        let _no_grad = NoGrad::new();
+        let evaluation = teacher.evaluate(&SequenceInput {
+            observations: &observations,
+            ..*input
+        })?;
+        Ok(Some(evaluation.log_probs))
+    }
+
     fn set_floor_scale(&mut self, scale: f64) {
+        // What both explore alike is no divergence.
+        if let Some(teacher) = &mut self.teacher {
+            teacher.set_floor_scale(scale);
+        }
         self.floor_scale = scale;
         self.floors = Floor::of_heads(&self.floor, scale);
     }

@@ -119,7 +119,13 @@ impl Learner {
             ..LearnerUpdate::default()
         };
         match rollout {
-            Ok(rollout) => self.optimise(rollout, schedules, policy, round, reads, &mut update)?,
+            Ok(mut rollout) => {
+                if schedules.teacher_coef > 0.0 && policy.has_teacher() {
+                    let raw = rollout.batch.raw_observations(buffer)?;
+                    rollout.batch.teacher = policy.teacher_log_probs(&raw, &rollout.batch.input())?;
+                }
+                self.optimise(rollout, schedules, policy, round, reads, &mut update)?;
+            }
             Err(Unusable::Empty) => update.skip_reason = UpdateSkip::Empty,
             Err(Unusable::NonFinite(source)) => {
                 self.counters.consecutive_failures += 1;

@@ -79,7 +79,7 @@ pub(super) fn drift(log_probs: &Tensor, old_log_probs: &Tensor) -> Tensor {
     (log_probs - old_log_probs).abs()
 }
 
-/// `L = L_policy + c_V·L_value + c_E·L_entropy + P_floor`, and its terms; f32 scalars.
+/// `L = L_policy + c_V·L_value + c_E·L_entropy + P_floor + c_T·L_teacher`, and its terms; f32 scalars.
 #[derive(Debug)]
 pub(super) struct Losses {
     pub total: Tensor,
@@ -87,6 +87,8 @@ pub(super) struct Losses {
     pub value: Tensor,
     pub entropy: Tensor,
     pub floor_penalty: Tensor,
+    /// `None` without a teacher.
+    pub teacher: Option<Tensor>,
 }
 
 /// `min(r·A, clip(r, 1±ε)·A)`.
@@ -122,6 +124,12 @@ pub(super) fn cloning_loss(log_probs: &Tensor, weights: &Tensor, causal: &Tensor
 /// Schulman's unbiased, non-negative estimate `(r − 1) − ln r` of KL(old ‖ new).
 pub(super) fn kl_terms(ratio: &Tensor, log: &Tensor) -> Tensor {
     (ratio - 1.0) - log
+}
+
+/// Mean over the actor's steps of the joint divergence KL(policy ‖ teacher), by what the policy chose; f32 scalar.
+pub(super) fn divergence_from(teacher: &Tensor, log_probs: &Tensor, causal: &Tensor, actor: &Tensor) -> Tensor {
+    let ratios = Ratios::new(teacher, log_probs, causal);
+    mean(&kl_terms(&ratios.joint, &ratios.joint_log), actor)
 }
 
 /// `½·Σ w·q / max(Σw, 1)` with `q` the squared error.

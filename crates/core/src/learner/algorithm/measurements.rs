@@ -30,6 +30,8 @@ measurements! {
         LossValue,
         LossEntropy,
         EntropyFloorPenalty,
+        // Not a number without a teacher.
+        TeacherKl,
         Kl,
         Clipped,
         RatioMax,
@@ -103,12 +105,14 @@ impl MinibatchStep<'_> {
     fn scalar(&self, scalar: Scalar) -> Tensor {
         let SequenceBatch { actor, causal, .. } = self.minibatch;
         let joint = self.ratios.joint.detach();
+        let unknown = || Tensor::full([1], f64::NAN, (Kind::Double, joint.device()));
         match scalar {
             Scalar::LossTotal => self.losses.total.shallow_clone(),
             Scalar::LossPolicy => self.losses.policy.shallow_clone(),
             Scalar::LossValue => self.losses.value.shallow_clone(),
             Scalar::LossEntropy => self.losses.entropy.shallow_clone(),
             Scalar::EntropyFloorPenalty => self.losses.floor_penalty.shallow_clone(),
+            Scalar::TeacherKl => self.losses.teacher.as_ref().map_or_else(unknown, Tensor::shallow_clone),
             Scalar::Kl => self.kl.shallow_clone(),
             Scalar::Clipped => mean(&self.is_clipped(&joint), actor),
             // Excluded steps have ratio 1 by construction: they widen neither end.
@@ -120,10 +124,7 @@ impl MinibatchStep<'_> {
             ),
             Scalar::GradNorm => self.gradients.norm.shallow_clone(),
             Scalar::ValueGradSquares => self.gradients.value_squares.shallow_clone(),
-            Scalar::LossScale => match self.loss_scale {
-                Some(scale) => scale.shallow_clone(),
-                None => Tensor::full([1], f64::NAN, (Kind::Double, joint.device())),
-            },
+            Scalar::LossScale => self.loss_scale.map_or_else(unknown, Tensor::shallow_clone),
             Scalar::KlStop => self.kl_stop.shallow_clone(),
             Scalar::Mismatch => self.mismatch.shallow_clone(),
             Scalar::BadValue => self.gates.value.shallow_clone(),

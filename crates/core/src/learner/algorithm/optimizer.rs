@@ -21,6 +21,7 @@ const EPSILON: f64 = 1e-5;
 /// The parameters of one part of the policy.
 #[derive(Debug)]
 struct PartOptimizer {
+    part: ParamGroup,
     names: Vec<String>,
     optimizer: Optimizer,
 }
@@ -149,9 +150,11 @@ impl PolicyOptimizer {
         })
     }
 
-    /// Where `found_inf` (f32 scalar) is 1, neither parameters nor moments nor step counts change.
-    pub fn step(&mut self, found_inf: &Tensor) -> Result<(), TorchError> {
-        let groups = self.groups.iter_mut();
+    /// Where `found_inf` (f32 scalar) is 1, neither parameters nor moments nor step counts change; nor do, in any case, those of other
+    /// parts than the critic where that learns alone.
+    pub fn step(&mut self, found_inf: &Tensor, is_critic_alone: bool) -> Result<(), TorchError> {
+        let is_stepping = |group: &&mut PartOptimizer| !is_critic_alone || group.part == ParamGroup::Critic;
+        let groups = self.groups.iter_mut().filter(is_stepping);
         groups.into_iter().try_for_each(|group| group.optimizer.step(found_inf))
     }
 
@@ -239,6 +242,7 @@ fn part_optimizers(
         };
         let tensors = members.iter().map(|param| param.tensor.shallow_clone()).collect();
         groups.push(PartOptimizer {
+            part: group,
             names: members.iter().map(|param| param.name.clone()).collect(),
             optimizer: Optimizer::new(&rule, tensors, implementation)?,
         });

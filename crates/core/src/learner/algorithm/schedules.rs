@@ -35,6 +35,10 @@ pub struct LearnerSchedules {
     pub entropy_floor: f64,
     /// Factor of the probability floors in the rollout that follows.
     pub probability_floor: f64,
+    /// Weight of the divergence from a teacher, where there is one.
+    pub teacher_coef: f64,
+    /// Where there is a teacher, the critic alone learns.
+    pub is_critic_alone: bool,
 }
 
 impl LearnerSchedules {
@@ -47,6 +51,8 @@ impl LearnerSchedules {
             value_coef: value_coef(updates, config),
             entropy_floor: entropy_floor(progress),
             probability_floor: 1.0 + progress * (LAST_FLOOR - 1.0),
+            teacher_coef: config.teaching.coef * (1.0 - ramp(updates, config.teaching.updates.into())),
+            is_critic_alone: updates < config.teaching.critic_updates.into(),
         }
     }
 }

@@ -66,6 +66,8 @@ pub(super) struct SequenceBatch {
     pub old_log_probs: Tensor,
     /// Of the policy that acted, where the surrogate is held to another one than that before the update: `[B, T, 8]`.
     pub behaviour: Option<Tensor>,
+    /// Of a policy that this one is held to: `[B, T, 8]`.
+    pub teacher: Option<Tensor>,
     /// `[B, T]`: the actor learns from the step.
     pub actor: Tensor,
     /// `[B, T, 8]`: and the head mattered to what was executed.
@@ -194,6 +196,7 @@ impl SequenceBatch {
                         place.map_or([0.0; HEADS], |place| record(place).behaviour)
                     })
                 }),
+                teacher: None,
                 actor: places.column(|place| place.is_some_and(learns)),
                 causal: places.columns(HEADS, |place| of_heads(place, &StepRecord::is_causal)),
                 available: places.columns(HEADS, |place| {
@@ -203,6 +206,17 @@ impl SequenceBatch {
                 targets: places.column(|place| target(place, |target| target.target)),
                 value_weights: places.column(|place| value_weight(place.map(record), config)),
             }
+        })
+    }
+
+    /// Observations of all `sequences` of a buffer as they were measured, in the form of a batch's: `[B, T, D]`.
+    pub fn raw_observations(&self, buffer: &RolloutBuffer) -> Result<Tensor, TorchError> {
+        let size = self.observations.size();
+        let places = Places::new(&sequences(buffer), size[1] as usize, buffer.device());
+        catch(|| {
+            let cells = places.column(|place| cell(buffer, place) as i64).reshape([-1]);
+            let raw = &buffer.cells.raw_observations;
+            raw.index_select(0, &cells).reshape(size.as_slice())
         })
     }
 
@@ -228,6 +242,7 @@ impl SequenceBatch {
             initial: RecurrentState(self.initial.0.iter().map(|t| t.index_select(1, &index)).collect()),
             old_log_probs: pick(&self.old_log_probs),
             behaviour: self.behaviour.as_ref().map(pick),
+            teacher: self.teacher.as_ref().map(pick),
             actor: pick(&self.actor),
             causal: pick(&self.causal),
             available: pick(&self.available),

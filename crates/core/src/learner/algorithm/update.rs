@@ -10,8 +10,8 @@ use tch::{Device, Kind, Tensor};
 
 use super::error::LearnerError;
 use super::loss::{
-    Gates, Losses, Ratios, cloning_loss, drift, entropy_floor_penalty, head_denominators, head_entropies, mean,
-    per_head_policy_loss, value_loss,
+    Gates, Losses, Ratios, cloning_loss, divergence_from, drift, entropy_floor_penalty, head_denominators,
+    head_entropies, mean, per_head_policy_loss, value_loss,
 };
 use super::measurements::{MeasuredStep, MinibatchNumbers, MinibatchStep, UpdateMeasurements, read_all};
 use super::optimizer::PolicyOptimizer;
@@ -126,7 +126,8 @@ impl Update<'_> {
         // No step after a stop, none with a value that is not finite.
         let gates = catch(|| Gates::check(&evaluation, minibatch, &losses, &gradients))?;
         let suppressed = catch(|| gates.any().maximum(&stop.kl).maximum(&stop.mismatch))?;
-        optimizer.step(&suppressed)?;
+        let is_critic_alone = minibatch.teacher.is_some() && self.schedules.is_critic_alone;
+        optimizer.step(&suppressed, is_critic_alone)?;
         optimizer.update_scale(&gradients)?;
 
         Ok(catch(|| {
@@ -148,7 +149,7 @@ impl Update<'_> {
         })?)
     }
 
-    /// `L = L_policy + c_V·L_value + c_E·L_entropy + P_floor`; `ratios` are those to the policy that acted.
+    /// `L = L_policy + c_V·L_value + c_E·L_entropy + P_floor + c_T·L_teacher`; `ratios` are those to the policy that acted.
     fn objective(&self, evaluation: &Evaluation, ratios: &Ratios, minibatch: &SequenceBatch) -> Losses {
         let (config, schedules) = (self.config, &self.schedules);
         let SequenceBatch {
@@ -183,9 +184,17 @@ impl Update<'_> {
             &by_head(ENTROPY_FLOOR_COEFS),
         ) * schedules.entropy_floor;
 
+        // What it is held to.
+        let teacher = minibatch.teacher.as_ref();
+        let teacher = teacher.map(|teacher| divergence_from(teacher, &evaluation.log_probs, causal, actor));
+
         let total = &policy + &value * schedules.value_coef + &entropy * schedules.entropy_coef + &floor_penalty;
         Losses {
-            total,
+            total: match &teacher {
+                Some(divergence) => total + divergence * schedules.teacher_coef,
+                None => total,
+            },
+            teacher,
             policy,
             value,
             entropy,

@@ -132,6 +132,9 @@ pub struct UpdateMeasures {
     /// Of heads below their floor.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub entropy_floor_penalty: Option<Num>,
+    /// Joint divergence from the teacher, in nats; absent without one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub teacher_kl: Option<Num>,
     /// Joint divergence from the policy that acted, in nats.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub approx_kl: Option<Num>,

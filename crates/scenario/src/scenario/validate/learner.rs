@@ -24,9 +24,9 @@ pub(super) fn check_learner(scenario: &Scenario, task: &TaskSpec, findings: &mut
         let message = "there is nothing to imitate; name recordings: learner.recordings.sets";
         findings.error(["learner.algorithm"], message.into());
     }
-    let looks_back = learner.is_offline() || learner.kept_rollouts().is_some();
+    let looks_back = learner.is_offline() || learner.kept_rollouts().is_some() || scenario.policy.teacher.is_some();
     if looks_back && learner.chunk_length.is_some_and(|length| length < max_steps) {
-        let message = "recorded segments and earlier rollouts are learnt from whole: leave chunks out";
+        let message = "recordings, earlier rollouts and teachers need whole episodes: leave chunks out";
         findings.error(["learner.chunk_length"], message.into());
     }
     let (_, end) = learner.entropy_coefs();

@@ -133,3 +133,15 @@ fn cloning_weighs_the_log_likelihood_of_heads_that_mattered() {
     // (1 + 1 + 8) / 3 and 3 / 1.
     assert_close(&loss, &[10.0 / 3.0, 3.0]);
 }
+
+#[test]
+fn the_divergence_from_a_teacher_is_that_of_the_joint_choice() {
+    let causal = heads(&[flags(&[true, true]), flags(&[true, false])]);
+    let own = heads(&[steps(&[-1.0, -0.5]), steps(&[-2.0, -9.0])]);
+    let teacher = heads(&[steps(&[-1.2, -0.5]), steps(&[-2.1, -1.0])]);
+
+    let divergence = divergence_from(&teacher, &own, &causal, &flags(&[true, true]));
+
+    // (e^-0.3 − 1 + 0.3) / 2; in the second step they agree where it mattered.
+    assert_close(&divergence, &[0.020_409_1]);
+}
