@@ -214,7 +214,11 @@ fn policy_health(live: &LiveState, width: usize) -> Option<String> {
         format!("entropy {}", number(update.measured.entropy_mean, 2)),
         format!("KL {}", number(update.measured.approx_kl, 4)),
         match live.is_offline() {
-            true => format!("loss {}", number(update.measured.loss_policy, 4)),
+            true => format!(
+                "loss {}, held out {}",
+                number(update.measured.loss_policy, 4),
+                number(update.held_out_nll, 4)
+            ),
             false => format!("clip fraction {}", number(update.measured.clip_fraction, 2)),
         },
         format!(

@@ -116,6 +116,8 @@ fn a_policy_that_clones_a_schedule_gives_its_orders_and_resumes_to_the_same_bits
         .collect();
     assert_eq!(losses.len(), 20);
     assert!(losses[19] < 0.2 * losses[0], "{losses:?}");
+    let unlikely: Vec<f64> = updates_of(&whole, ["held_out_nll"]).iter().map(|[nll]| *nll).collect();
+    assert!(unlikely[19] < 0.2 * unlikely[0], "what was held out is imitated as well: {unlikely:?}");
     let shown = succeeds(&engine(place.path(), &["show", &whole.to_string_lossy()]));
     assert!(
         shown.starts_with("digits_minimal: a policy learns from recordings") && !shown.contains("NaN"),
@@ -183,7 +185,7 @@ const REHEARSING: &str = r#"(
 )"#;
 
 /// What the updates of a run say under these names.
-fn updates<const N: usize>(run: &Path, names: [&str; N]) -> Vec<[f64; N]> {
+fn updates_of<const N: usize>(run: &Path, names: [&str; N]) -> Vec<[f64; N]> {
     let events = reproducible_events(run);
     let updates = events.iter().filter(|event| event["type"] == "learner_update");
     updates
@@ -205,7 +207,7 @@ fn updates_from_the_last_rollouts_are_the_same_after_a_resume_and_with_any_numbe
 
     let runs = [whole.to_string_lossy(), halves.to_string_lossy()];
     played(&["diff", &runs[0], &runs[1], "--only", "events"]);
-    let measured = updates(&whole, ["steps_valid", "behaviour_ratio_mean", "effective_share"]);
+    let measured = updates_of(&whole, ["steps_valid", "behaviour_ratio_mean", "effective_share"]);
     let steps: Vec<f64> = measured.iter().map(|[steps, ..]| *steps).collect();
     assert_eq!(steps, [30.0, 60.0, 90.0, 90.0, 90.0, 90.0], "three rollouts at most");
     let [_, ratio, share] = measured[0];
@@ -244,7 +246,7 @@ fn ppo_and_v_trace_learn_from_recordings_of_a_policy_but_not_of_a_rule() {
         succeeds(&learnt(algorithm, &played.to_string_lossy()));
         let run = newest(&place.path().join("runs"));
         let names = ["effective_share", "stale_segments", "logp_drift_mean"];
-        let measured = updates(&run, names);
+        let measured = updates_of(&run, names);
         assert_eq!(measured.len(), 6);
         assert!(
             measured
@@ -288,7 +290,7 @@ fn a_policy_that_is_held_to_its_teacher_leaves_it_once_the_critic_knows_its_retu
     let runs = [whole.to_string_lossy(), halves.to_string_lossy()];
     succeeds(&engine(place.path(), &["diff", &runs[0], &runs[1], "--only", "events"]));
     let [divergences, moves] = [0, 1].map(|at| -> Vec<f64> {
-        let measured = updates(&whole, ["teacher_kl", "approx_kl"]);
+        let measured = updates_of(&whole, ["teacher_kl", "approx_kl"]);
         measured.iter().map(|update| update[at]).collect()
     });
     // Observation statistics move after each rollout, those of the teacher do not.

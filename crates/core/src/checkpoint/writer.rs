@@ -14,7 +14,7 @@ use crate::clock::RunClock;
 use crate::controller::{ActiveController, SavedFolder};
 use crate::env::{Experiment, LoadedData, StartingWeights};
 use crate::health::{AtPath, Failure};
-use crate::learner::{PolicyLearner, Recordings};
+use crate::learner::{KeptRollouts, PolicyLearner};
 use crate::record::{Recording, RoundHistory, RunClaim, RunDirectory};
 use crate::run::StopSignal;
 use crate::storage::write_synced;
@@ -48,7 +48,7 @@ pub struct CheckpointState {
 pub struct TrainedState<'w> {
     controller: ResMut<'w, ActiveController>,
     pub(super) learner: Option<ResMut<'w, PolicyLearner>>,
-    recordings: Option<ResMut<'w, Recordings>>,
+    rollouts: Option<ResMut<'w, KeptRollouts>>,
     pub(super) history: ResMut<'w, RoundHistory>,
     pub(super) state: ResMut<'w, CheckpointState>,
 }
@@ -56,7 +56,7 @@ pub struct TrainedState<'w> {
 impl TrainedState<'_> {
     fn save(&mut self, folder: &Path, kind: CheckpointKind, scenario_hash: &str) -> Result<(), Failure> {
         self.controller.0.get().save(&folder.join(POLICY_FOLDER))?;
-        if let Some(kept) = self.recordings.as_ref().filter(|kept| kept.are_rollouts()) {
+        if let Some(kept) = &self.rollouts {
             write_synced(&folder.join(ROLLOUTS_FILE), &kept.encode()?)?;
         }
         match &mut self.learner {
@@ -71,7 +71,7 @@ impl TrainedState<'_> {
         let Some(learner) = &mut self.learner else {
             return Ok(());
         };
-        if let Some(kept) = self.recordings.as_mut().filter(|kept| kept.are_rollouts()) {
+        if let Some(kept) = &mut self.rollouts {
             let path = folder.join(ROLLOUTS_FILE);
             let bytes = std::fs::read(&path).at(&path)?;
             let unreadable = |why| CheckpointError::Content {

@@ -14,7 +14,7 @@ pub use self::algorithm::{
     SegmentEnd, StepOutcome, StepTensors, ValueUnits,
 };
 pub use self::systems::{
-    LastUpdate, PolicyDiverged, PolicyLearner, Recordings, RecordingsError, is_between_rollouts, rollout_rounds,
+    KeptRollouts, LastUpdate, PolicyDiverged, PolicyLearner, RecordingsError, is_between_rollouts, rollout_rounds,
 };
 use self::systems::{episode_ends, rollbacks, startup, transitions, unfinished, updates};
 use crate::env::{KeepInRounds, round_is_complete};

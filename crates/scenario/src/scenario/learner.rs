@@ -129,6 +129,8 @@ section! {
         sets: Vec<String>;
         /// Share of the segments that are learnt from: those with the largest return under the scenario's reward.
         best: f64 = 1.0, SHARE;
+        /// Share of the episodes that are never learnt from: the policy is measured on them.
+        hold_out: f64 = 0.1, BELOW_ONE;
     }
 }
 

@@ -112,6 +112,18 @@ impl ObservationNormaliser {
     /// # Errors
     /// `NonFiniteStatistics`; nothing changes then.
     pub fn commit<'a>(&mut self, rows: impl Iterator<Item = &'a [f32]> + Clone) -> Result<(), PolicyError> {
+        self.merge(rows, MOMENTUM)
+    }
+
+    /// The same of rows that all weigh alike, however many come later.
+    ///
+    /// # Errors
+    /// As of [`commit`](Self::commit).
+    pub fn take_in<'a>(&mut self, rows: impl Iterator<Item = &'a [f32]> + Clone) -> Result<(), PolicyError> {
+        self.merge(rows, 1.0)
+    }
+
+    fn merge<'a>(&mut self, rows: impl Iterator<Item = &'a [f32]> + Clone, momentum: f64) -> Result<(), PolicyError> {
         let mut merged = self.statistics.clone();
         for (statistic, moments) in merged.iter_mut().enumerate() {
             let members = self.elements.iter().enumerate();
@@ -121,7 +133,7 @@ impl ObservationNormaliser {
                     .filter(move |(_, element)| statistic_of(element, row) == Some(statistic))
                     .map(|(index, _)| f64::from(row[index]))
             });
-            if !moments.merge(values, MOMENTUM) {
+            if !moments.merge(values, momentum) {
                 return Err(PolicyError::NonFiniteStatistics);
             }
         }

@@ -8,15 +8,28 @@ use super::error::LearnerError;
 use super::normalise::ValueUnits;
 use super::sequences::{SequenceBatch, sequences};
 use super::steps::SegmentEnd;
-use crate::actions::HEADS;
+use crate::actions::{HEADS, Head};
 use crate::policy::{RecurrentState, TrainablePolicy};
 use crate::scenario::LearnerConfig;
+use crate::telemetry::statistics;
 use crate::torch::{HostSyncCounter, NoGrad, catch, read_f32};
 
 /// Mean of the ratios' magnitudes, in nats, from which on a segment says nothing about the present policy.
 const STALE: f64 = 2.0;
 
 impl RolloutBuffer {
+    /// Mean over the steps with a choice of how unlikely the policy finds it, in nats; `None` if there are none.
+    pub fn negative_log_likelihood(&self) -> Option<f64> {
+        let records = self.valid_steps().map(|(env, step)| &self.rows[env].steps[step]);
+        let choices = records.filter(|record| record.is_free()).map(|record| {
+            let causal = Head::ALL.iter().filter(|&&head| record.is_causal(head));
+            -causal
+                .map(|&head| f64::from(record.log_probs[head as usize]))
+                .sum::<f64>()
+        });
+        statistics::mean_and_std(&choices.collect::<Vec<_>>()).map(|(mean, _)| mean)
+    }
+
     /// Leaves out the segments that the present policy is by far less, or more, likely to play than the one that did.
     pub fn leave_out_stale(&mut self) {
         for row in &mut self.rows {

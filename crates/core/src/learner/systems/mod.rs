@@ -2,6 +2,8 @@
 
 mod context;
 pub(crate) mod episode_ends;
+mod refill;
+mod kept;
 pub(crate) mod recordings;
 pub(crate) mod rollbacks;
 pub(crate) mod startup;
@@ -10,5 +12,6 @@ pub(crate) mod unfinished;
 pub(crate) mod updates;
 
 pub use context::PolicyLearner;
-pub use recordings::{Recordings, RecordingsError};
+pub use kept::KeptRollouts;
+pub use recordings::RecordingsError;
 pub use updates::{LastUpdate, PolicyDiverged, is_between_rollouts, rollout_rounds};

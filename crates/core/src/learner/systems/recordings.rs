@@ -1,88 +1,78 @@
-//! Steps that the present policy has not just played, in the place of a rollout: recorded trajectories, which are read at start-up, or
-//! the last rollouts of the run's envs. Before an update the buffer is filled from them.
+//! Recorded trajectories as updates learn from them: at start-up an index of their segments, whose shards are read when they are drawn,
+//! so that sets may be larger than memory.
 
 use std::path::PathBuf;
 
 use bevy_ecs::prelude::*;
-use safetensors::{SafeTensorError, SafeTensors};
-use tch::Tensor;
 
-use super::context::{LearnerContext, PolicyLearner};
-use crate::actions::{HEADS, MaskSet};
+use super::refill::Rewarded;
 use crate::controller::LearningPolicy;
 use crate::env::Experiment;
-use crate::growth::LifecycleOp;
 use crate::health::Failure;
-use crate::learner::algorithm::{
-    BufferError, DecidedStep, Learner, LearnerError, RolloutBuffer, SegmentEnd, StepOutcome, StepTensors,
-};
-use crate::policy::{PolicyInput, RecurrentState};
 use crate::random::{Domain, Draw, RunRng};
 use crate::reward::{PARTS, committed_of_parts};
-use crate::scenario::{Algorithm, ContributionMode, EpisodeEnd, RecordingsConfig, RewardConfig, ron_text};
+use crate::scenario::{ContributionMode, EpisodeEnd, RewardConfig, ron_text};
 use crate::seed::BlueprintRegistry;
-use crate::torch::{TorchError, catch};
-use crate::trajectory::{CHARGED, Manifest, Misfit, Segment, SegmentFinish, Sizes, TrajectoryError, TrajectorySet};
+use crate::trajectory::{CHARGED, Manifest, Misfit, Segment, SegmentFinish, TrajectoryError, TrajectorySet};
 
-/// A segment, with its rewards under the scenario's.
-type Rewarded = (Segment, Vec<f64>);
-
-/// Segments that are learnt from.
+/// Sets of recorded trajectories, and which of their segments are learnt from.
 #[derive(Resource)]
-pub struct Recordings {
-    segments: Vec<Rewarded>,
-    sizes: Sizes,
-    /// Of how many rounds they are, where envs play; `None` of recordings.
-    rounds: Option<u32>,
+pub(crate) struct Recordings {
+    sets: Vec<(PathBuf, TrajectorySet)>,
+    learnt: Vec<Place>,
+    held_out: Vec<Place>,
+    gamma: f64,
+}
+
+/// Where a segment lies, and what it has returned.
+#[derive(Clone, Copy, Debug)]
+struct Place {
+    set: usize,
+    shard: usize,
+    segment: usize,
+    returned: f64,
 }
 
 impl Recordings {
-    /// Takes in what envs did in this round, and lets go of what is too long ago.
-    pub(super) fn take_in(&mut self, round: u32, played: impl Iterator<Item = Segment>) {
-        let Some(rounds) = self.rounds else { return };
-        let played = played.filter(|segment| segment.finish != [SegmentFinish::Failed as i64]);
-        self.segments.extend(played.map(|segment| {
-            let rewards = segment.reward.clone();
-            (segment, rewards)
-        }));
-        let is_recent = |of: i64| of + i64::from(rounds) > round.into();
-        self.segments.retain(|(segment, _)| is_recent(segment.round[0]));
-    }
-
-    /// What was seen since `round`, a row a step; `None` of recordings, whose statistics do not move.
-    pub(super) fn seen_since(&self, round: u32) -> Option<Vec<f32>> {
-        self.rounds?;
-        let new = self
-            .segments
-            .iter()
-            .filter(|(segment, _)| segment.round[0] >= round.into());
-        Some(new.flat_map(|(segment, _)| segment.observation.clone()).collect())
-    }
-
-    /// They are what envs of this run did: else they are on disk.
-    pub const fn are_rollouts(&self) -> bool {
-        self.rounds.is_some()
-    }
-
-    /// As a file of tensors.
+    /// At most `count` of the segments that are learnt from, in an order of the round's own.
     ///
     /// # Errors
-    /// More than the format can describe.
-    pub fn encode(&self) -> Result<Vec<u8>, SafeTensorError> {
-        let segments = self.segments.iter().map(|(segment, _)| segment.clone());
-        Segment::encode(&segments.collect::<Vec<_>>(), self.sizes)
+    /// A shard that is no longer what it was.
+    pub fn drawn(&self, count: usize, round: u32, experiment: &Experiment) -> Result<Vec<Rewarded>, RecordingsError> {
+        let mut drawn = self.learnt.clone();
+        let pass = [0, u64::from(round)];
+        RunRng::new(experiment.scenario.run.seed, Domain::ReplaySampling, &pass).shuffle(&mut drawn);
+        drawn.truncate(count);
+        self.read(&drawn, experiment)
     }
 
-    /// Takes back what [`encode`](Self::encode) has written.
+    /// At most `count` of the segments that are never learnt from, the same each time.
     ///
     /// # Errors
-    /// The tensor that is not as it should be, and why.
-    pub fn decode(&mut self, file: &[u8]) -> Result<(), String> {
-        let file = SafeTensors::deserialize(file).map_err(|error| error.to_string())?;
-        let segments = Segment::decode(&file, self.sizes).map_err(|(tensor, why)| format!("`{tensor}` {why}"))?;
-        self.segments.clear();
-        self.take_in(0, segments.into_iter());
-        Ok(())
+    /// As of [`drawn`](Self::drawn).
+    pub fn held_out(&self, count: usize, experiment: &Experiment) -> Result<Vec<Rewarded>, RecordingsError> {
+        self.read(&self.held_out[..count.min(self.held_out.len())], experiment)
+    }
+
+    /// Reads each shard once.
+    fn read(&self, places: &[Place], experiment: &Experiment) -> Result<Vec<Rewarded>, RecordingsError> {
+        let shard = |at: &usize| (places[*at].set, places[*at].shard);
+        let mut order: Vec<usize> = (0..places.len()).collect();
+        order.sort_by_key(shard);
+        let mut found = vec![Rewarded::default(); places.len()];
+        for alike in order.chunk_by(|one, other| shard(one) == shard(other)) {
+            let (path, set) = &self.sets[places[alike[0]].set];
+            let segments = set.read(&set.manifest.shards[places[alike[0]].shard])?;
+            for &at in alike {
+                found[at] = rewarded(
+                    &segments[places[at].segment],
+                    (path, &set.manifest),
+                    experiment,
+                    self.gamma,
+                )?;
+            }
+        }
+        Ok(found)
     }
 }
 
@@ -140,35 +130,26 @@ pub enum RecordingsError {
     Empty(String),
 }
 
-/// Reads the sets that the scenario names, and fits the normaliser of observations to them; where it names none, a place for
-/// the last rollouts, or `None` where the newest alone is learnt from.
-pub(super) fn load_recordings(
+/// Reads the sets that the scenario names, and fits the normaliser of observations to them.
+pub(super) fn open_recordings(
     policy: Option<&mut dyn LearningPolicy>,
     experiment: &Experiment,
     blueprints: &BlueprintRegistry,
     gamma: f64,
-) -> Result<Option<Recordings>, Failure> {
+) -> Result<Recordings, Failure> {
     let learner = &experiment.scenario.learner;
-    let config = &learner.recordings;
-    let rounds = learner.kept_rollouts().map(|_| learner.episodes_learnt_from());
-    let policy = match policy {
-        Some(policy) if learner.is_offline() || rounds.is_some() => policy,
-        None if learner.is_offline() => {
-            return Err(RecordingsError::NoLearner(experiment.scenario.policy.controller.clone()).into());
-        }
-        _ => return Ok(None),
+    let Some(policy) = policy else {
+        return Err(RecordingsError::NoLearner(experiment.scenario.policy.controller.clone()).into());
     };
-    let sizes = Sizes::of(policy.schema(), blueprints);
-    if rounds.is_some() {
-        return Ok(Some(Recordings {
-            segments: Vec::new(),
-            sizes,
-            rounds,
-        }));
-    }
     let names: Vec<String> = blueprints.names().map(String::from).collect();
-    let mut recorded = Vec::new();
-    for name in &config.sets {
+    let width = policy.schema().len();
+    let mut recordings = Recordings {
+        sets: Vec::new(),
+        learnt: Vec::new(),
+        held_out: Vec::new(),
+        gamma,
+    };
+    for (index, name) in learner.recordings.sets.iter().enumerate() {
         let path = experiment
             .folder
             .as_ref()
@@ -181,38 +162,41 @@ pub(super) fn load_recordings(
         if found > most {
             return Err(RecordingsError::Long { path, found, most }.into());
         }
-        for shard in &set.manifest.shards {
-            for segment in set.read(shard).map_err(RecordingsError::from)? {
-                if segment.finish == [SegmentFinish::Failed as i64] {
-                    continue;
-                }
-                if learner.algorithm.needs_behaviour() && segment.log_probs.iter().any(|log_prob| log_prob.is_nan()) {
+        for (number, shard) in set.manifest.shards.iter().enumerate() {
+            let segments = set.read(shard).map_err(RecordingsError::from)?;
+            let is_whole = |segment: &&Segment| segment.finish != [SegmentFinish::Failed as i64];
+            let whole = segments.iter().filter(is_whole);
+            let rows = whole.flat_map(|segment| segment.observation.chunks_exact(width));
+            policy.normaliser_mut().take_in(rows)?;
+            for (segment, recorded) in segments.iter().enumerate().filter(|(_, segment)| is_whole(segment)) {
+                if learner.algorithm.needs_behaviour() && recorded.log_probs.iter().any(|log_prob| log_prob.is_nan()) {
                     let controller = set.manifest.controller.clone();
                     return Err(RecordingsError::Behaviour { path, controller }.into());
                 }
-                let rewards = rewards(&segment, &set.manifest, experiment, gamma);
-                let rewards = rewards.ok_or_else(|| RecordingsError::Reward {
-                    path: path.clone(),
-                    found: set.manifest.reward.clone(),
-                })?;
-                recorded.push((segment, rewards));
+                let (_, rewards) = rewarded(recorded, (&path, &set.manifest), experiment, gamma)?;
+                let place = Place {
+                    set: index,
+                    shard: number,
+                    segment,
+                    returned: rewards.iter().rev().fold(0.0, |later, reward| reward + gamma * later),
+                };
+                let episode = [1, recorded.round[0] as u64, recorded.env[0] as u64];
+                let mut own = RunRng::new(set.manifest.seed.0, Domain::ReplaySampling, &episode);
+                match own.uniform_f64() < learner.recordings.hold_out {
+                    true => recordings.held_out.push(place),
+                    false => recordings.learnt.push(place),
+                }
             }
         }
+        recordings.sets.push((path, set));
     }
-    keep_best(&mut recorded, config, gamma);
-    if recorded.is_empty() {
-        return Err(RecordingsError::Empty(config.sets.join(", ")).into());
+    for places in [&mut recordings.learnt, &mut recordings.held_out] {
+        keep_best(places, learner.recordings.best);
     }
-    let width = policy.schema().len();
-    let rows = recorded
-        .iter()
-        .flat_map(|(segment, _)| segment.observation.chunks_exact(width));
-    policy.normaliser_mut().commit(rows)?;
-    Ok(Some(Recordings {
-        segments: recorded,
-        sizes,
-        rounds,
-    }))
+    if recordings.learnt.is_empty() {
+        return Err(RecordingsError::Empty(learner.recordings.sets.join(", ")).into());
+    }
+    Ok(recordings)
 }
 
 /// The first name that the set has otherwise than the run.
@@ -223,6 +207,21 @@ fn misfit(manifest: &Manifest, policy: &dyn LearningPolicy, blueprints: &[String
         ("blueprints", &manifest.blueprints, blueprints),
         ("observation", &manifest.observation, policy.schema().names()),
     ])
+}
+
+/// A segment with its rewards under the scenario's.
+fn rewarded(
+    segment: &Segment,
+    (path, manifest): (&PathBuf, &Manifest),
+    experiment: &Experiment,
+    gamma: f64,
+) -> Result<Rewarded, RecordingsError> {
+    let rewards = rewards(segment, manifest, experiment, gamma);
+    let rewards = rewards.ok_or_else(|| RecordingsError::Reward {
+        path: path.clone(),
+        found: manifest.reward.clone(),
+    })?;
+    Ok((segment.clone(), rewards))
 }
 
 /// What the steps of a segment are paid by the scenario's reward: as recorded where that was the same, else from their parts.
@@ -253,203 +252,14 @@ fn rewards(segment: &Segment, manifest: &Manifest, experiment: &Experiment, gamm
     Some(rewards)
 }
 
-/// Leaves the share with the largest discounted returns, in their order.
-fn keep_best(recorded: &mut Vec<Rewarded>, config: &RecordingsConfig, gamma: f64) {
-    let returned = |rewards: &[f64]| rewards.iter().rev().fold(0.0, |later, reward| reward + gamma * later);
-    let mut returns: Vec<f64> = recorded.iter().map(|(_, rewards)| returned(rewards)).collect();
-    let kept = (config.best * returns.len() as f64).ceil() as usize;
+/// Leaves the share with the largest returns, in their order.
+fn keep_best(places: &mut Vec<Place>, best: f64) {
+    let mut returns: Vec<f64> = places.iter().map(|place| place.returned).collect();
+    let kept = (best * returns.len() as f64).ceil() as usize;
     returns.sort_by(|a, b| b.total_cmp(a));
-    let Some(&least) = kept.checked_sub(1).and_then(|last| returns.get(last)) else {
-        return;
-    };
-    recorded.retain(|(_, rewards)| returned(rewards) >= least);
-}
-
-/// Fills the rollout of this round: with recordings, each segment at most once, in an order of the round's own, or with the last
-/// rollouts. Values and probabilities are those of the policy as it is.
-pub(super) fn fill_rollout(recordings: &Recordings, context: &mut LearnerContext) -> Result<(), Failure> {
-    let scenario = &context.experiment.scenario;
-    let (config, envs) = (&scenario.learner, scenario.run.n_envs);
-    let mut order: Vec<usize> = (0..recordings.segments.len()).collect();
-    if config.is_offline() {
-        let pass = [0, u64::from(context.clock.round())];
-        RunRng::new(scenario.run.seed, Domain::ReplaySampling, &pass).shuffle(&mut order);
-        order.truncate(envs * config.episodes_per_update as usize);
+    if let Some(&least) = kept.checked_sub(1).and_then(|last| returns.get(last)) {
+        places.retain(|place| place.returned >= least);
     }
-    let mut rows: Vec<Vec<&Rewarded>> = vec![Vec::new(); envs];
-    for (place, index) in order.into_iter().enumerate() {
-        let segment = &recordings.segments[index];
-        // What an env did fits into its row.
-        let row = if config.is_offline() {
-            place % envs
-        } else {
-            segment.0.env[0] as usize
-        };
-        rows[row].push(segment);
-    }
-    let Some(policy) = context.controller.0.get().learned() else {
-        return Ok(());
-    };
-    let PolicyLearner { learner, buffer, .. } = &mut *context.policy;
-    let (learner, buffer) = (learner.get(), buffer.get());
-    buffer.clear()?;
-    for place in 0..rows.iter().map(Vec::len).max().unwrap_or(0) {
-        let side_by_side = rows
-            .iter()
-            .enumerate()
-            .filter_map(|(row, segments)| Some((row, *segments.get(place)?)));
-        write(
-            (learner, buffer),
-            policy,
-            &side_by_side.collect::<Vec<_>>(),
-            config.episode_end,
-        )?;
-    }
-    let segments: Vec<&Segment> = rows.iter().flatten().map(|(segment, _)| segment).collect();
-    let behind = |state: &RecurrentState| value_behind(policy, &segments, state);
-    buffer.reevaluate(policy, (config, learner.value_units()), &context.reads, behind)?;
-    if config.is_offline() && config.algorithm == Algorithm::Ppo {
-        buffer.leave_out_stale();
-    }
-    Ok(())
-}
-
-/// Writes segments side by side, each into its row.
-fn write(
-    (learner, buffer): (&Learner, &mut RolloutBuffer),
-    policy: &dyn LearningPolicy,
-    segments: &[(usize, &Rewarded)],
-    episode_end: EpisodeEnd,
-) -> Result<(), LearnerError> {
-    let (width, shape) = (policy.schema().len(), buffer.shape().clone());
-    let longest = segments
-        .iter()
-        .map(|(_, (segment, _))| segment.len())
-        .max()
-        .unwrap_or(0);
-    for step in 0..longest {
-        let live = segments.iter().filter(|(_, (segment, _))| step < segment.len());
-        let live: Vec<(usize, &Segment, &[f64])> = live
-            .map(|(row, (segment, rewards))| (*row, segment, rewards.as_slice()))
-            .collect();
-        let masks: Vec<MaskSet> = live
-            .iter()
-            .map(|(env, segment, _)| {
-                let row = &segment.masks[step * shape.mask_width()..][..shape.mask_width()];
-                let row: Vec<bool> = row.iter().map(|&valid| valid != 0).collect();
-                MaskSet::of_row(shape.slots, shape.blueprints, &row).ok_or(BufferError::ShapeMismatch {
-                    field: "masks",
-                    expected: shape.mask_width().to_string(),
-                    found: format!("those of row {env}"),
-                })
-            })
-            .collect::<Result<_, _>>()?;
-        let decided: Vec<DecidedStep> = live
-            .iter()
-            .zip(&masks)
-            .map(|((env, segment, _), masks)| DecidedStep {
-                env: *env,
-                round: segment.round[0] as u32,
-                step: segment.step[step] as u32,
-                indices: std::array::from_fn(|head| segment.actions[step * HEADS + head] as u8),
-                // Of who acted; those of a rule are not known, nor asked for.
-                log_probs: std::array::from_fn(|head| {
-                    let log_prob = segment.log_probs[step * HEADS + head];
-                    if log_prob.is_nan() { 0.0 } else { log_prob }
-                }),
-                // Of the present policy, once all are written.
-                value: 0.0,
-                masks,
-            })
-            .collect();
-        let raw: Vec<&[f32]> = live
-            .iter()
-            .map(|(_, segment, _)| &segment.observation[step * width..][..width])
-            .collect();
-        let blueprints: Vec<i64> = live
-            .iter()
-            .flat_map(|(_, segment, _)| &segment.blueprints[step * shape.slots..][..shape.slots])
-            .map(|&index| index.into())
-            .collect();
-        let (normalised, raw) = uploaded(buffer, policy, &raw)?;
-        let tensors = StepTensors {
-            observations: &normalised,
-            raw_observations: &raw,
-            blueprints: &catch(|| {
-                Tensor::from_slice(&blueprints)
-                    .view([live.len() as i64, -1])
-                    .to_device(buffer.device())
-            })?,
-            state: &catch(|| policy.net().zero_state(live.len() as i64))?,
-        };
-        buffer.begin_steps(&decided, &tensors)?;
-        let outcomes = live.iter().map(|(env, segment, rewards)| StepOutcome {
-            env: *env,
-            reward: rewards[step] as f32,
-            effective_op: LifecycleOp::from_code(segment.effective_op[step] as usize).unwrap_or(LifecycleOp::Wait),
-        });
-        buffer.complete_steps(&outcomes.collect::<Vec<_>>())?;
-    }
-    let mut ends = Vec::new();
-    for (row, (segment, rewards)) in segments {
-        let is_charged = segment.flags.last().is_some_and(|flags| flags & CHARGED != 0);
-        let is_over = segment.finish == [SegmentFinish::RolledBack as i64] || episode_end == EpisodeEnd::Terminal;
-        match rewards.last() {
-            Some(&charged) if is_charged => {
-                buffer.rollback(*row, learner.clamp_penalty(charged), u32::MAX)?;
-            }
-            _ if is_over => ends.push((*row, SegmentEnd::Terminal)),
-            _ => ends.push((*row, SegmentEnd::Truncated { bootstrap: 0.0 })),
-        }
-    }
-    Ok(buffer.end_segments(&ends)?)
-}
-
-/// Rows of observations on the buffer's device, as the policy sees them and as they were measured.
-fn uploaded(
-    buffer: &RolloutBuffer,
-    policy: &dyn LearningPolicy,
-    raw: &[&[f32]],
-) -> Result<(Tensor, Tensor), TorchError> {
-    let (mut normalised, mut row) = (Vec::new(), Vec::new());
-    for raw in raw {
-        policy.normaliser().normalise(raw, &mut row);
-        normalised.extend_from_slice(&row);
-    }
-    let upload = |values: &[f32]| {
-        Tensor::from_slice(values)
-            .view([raw.len() as i64, -1])
-            .to_device(buffer.device())
-    };
-    catch(|| (upload(&normalised), upload(&raw.concat())))
-}
-
-/// The policy's value of what was seen behind each segment, in normalised units; 0 where nothing was.
-fn value_behind(
-    policy: &dyn LearningPolicy,
-    segments: &[&Segment],
-    state: &RecurrentState,
-) -> Result<Tensor, LearnerError> {
-    let (mut observations, mut row) = (Vec::new(), Vec::new());
-    for segment in segments {
-        let raw: Vec<f32> = segment
-            .final_observation
-            .iter()
-            .map(|value| if value.is_nan() { 0.0 } else { *value })
-            .collect();
-        policy.normaliser().normalise(&raw, &mut row);
-        observations.extend_from_slice(&row);
-    }
-    let blueprints = segments.iter().flat_map(|segment| &segment.final_blueprints);
-    let blueprints: Vec<i64> = blueprints.map(|&index| index.into()).collect();
-    let device = policy.net().params().device();
-    let rows = segments.len() as i64;
-    let input = catch(|| PolicyInput {
-        observations: Tensor::from_slice(&observations).view([rows, -1]).to_device(device),
-        blueprints: Tensor::from_slice(&blueprints).view([rows, -1]).to_device(device),
-    })?;
-    let output = policy.net().step(&input, state).map_err(TorchError::from)?;
-    Ok(output.value)
 }
 
 #[cfg(test)]

@@ -5,7 +5,8 @@ use bevy_platform::cell::SyncCell;
 use tch::Tensor;
 
 use super::context::PolicyLearner;
-use super::recordings::load_recordings;
+use super::kept::KeptRollouts;
+use super::recordings::open_recordings;
 use crate::controller::{ActiveController, LearningPolicy};
 use crate::env::{Experiment, SelfTest};
 use crate::health::Failure;
@@ -14,6 +15,7 @@ use crate::nn::Implementation;
 use crate::reward::RewardHorizon;
 use crate::seed::BlueprintRegistry;
 use crate::torch::Backend;
+use crate::trajectory::Sizes;
 
 /// Builds a learner and an empty rollout for the run's policy, if it learns, and reads the recordings that it learns from.
 pub(crate) fn build_learner(
@@ -24,11 +26,16 @@ pub(crate) fn build_learner(
 ) -> Result<(), Failure> {
     commands.insert_resource(RewardHorizon::from(&experiment.scenario.learner));
     let gamma = experiment.scenario.learner.gamma;
-    let recordings = load_recordings(controller.0.get().learned(), &experiment, &blueprints, gamma)?;
-    if let Some(recordings) = recordings {
+    if experiment.scenario.learner.is_offline() {
+        let recordings = open_recordings(controller.0.get().learned(), &experiment, &blueprints, gamma)?;
         commands.insert_resource(recordings);
     }
     if let Some(policy) = controller.0.get().learned() {
+        let config = &experiment.scenario.learner;
+        if config.kept_rollouts().is_some() {
+            let sizes = Sizes::of(policy.schema(), &blueprints);
+            commands.insert_resource(KeptRollouts::new(sizes, config.episodes_learnt_from()));
+        }
         let backend = Backend::new(policy.net().params().device(), tested.kernels);
         let learner = policy_learner(policy, &experiment, tested.implementation(backend))?;
         commands.insert_resource(learner);

@@ -3,12 +3,15 @@
 use bevy_ecs::prelude::*;
 
 use super::context::{LearnerContext, PolicyLearner};
-use super::recordings::{Recordings, fill_rollout};
+use super::kept::KeptRollouts;
+use super::recordings::Recordings;
+use super::refill::refill;
 use crate::clock::RunClock;
 use crate::env::{EnvId, Experiment};
 use crate::health::Failure;
 use crate::reward::EpisodeReward;
-use crate::telemetry::LearnerUpdate;
+use crate::scenario::Algorithm;
+use crate::telemetry::{LearnerUpdate, Num};
 use crate::torch::read_f32;
 use crate::trajectory::EnvTrajectory;
 
@@ -46,22 +49,27 @@ pub fn is_between_rollouts(learner: Option<&PolicyLearner>, experiment: &Experim
 pub(crate) fn update_policy(
     mut last: ResMut<LastUpdate>,
     mut context: LearnerContext,
-    mut recordings: Option<ResMut<Recordings>>,
+    (recordings, mut kept): (Option<Res<Recordings>>, Option<ResMut<KeptRollouts>>),
     envs: Query<(&EnvId, &EpisodeReward, &EnvTrajectory)>,
     mut was_warned: Local<bool>,
 ) -> Result<(), Failure> {
     last.0 = None;
     let round = context.clock.round();
-    if let Some(recordings) = &mut recordings {
+    if let Some(kept) = &mut kept {
         let envs = envs.iter().sort_unstable::<&EnvId>();
-        recordings.take_in(round, envs.flat_map(|(_, paid, did)| did.paid(round, paid)));
+        kept.take_in(round, envs.flat_map(|(_, paid, did)| did.paid(round, paid)));
     }
     if !is_between_rollouts(Some(&context.policy), &context.experiment, &context.clock) {
         return Ok(());
     }
-    if let Some(recordings) = &recordings {
-        fill_rollout(recordings, &mut context)?;
-    }
+    let held_out = match (&recordings, &kept) {
+        (Some(recordings), _) => fill_from(recordings, &mut context)?,
+        (None, Some(kept)) => {
+            refill(&mut context, kept.by_env())?;
+            None
+        }
+        (None, None) => None,
+    };
     let reads = &*context.reads;
     let first = round + 1 - context.experiment.scenario.learner.episodes_per_update.min(round + 1);
     let PolicyLearner { learner, buffer, .. } = &mut *context.policy;
@@ -69,15 +77,18 @@ pub(crate) fn update_policy(
     let Some(policy) = context.controller.0.get().learned() else {
         return Ok(());
     };
-    let seen = match &recordings {
-        None => Some(read_f32(&buffer.valid_raw_observations()?, reads)?),
-        Some(recordings) => recordings.seen_since(first),
+    // Of recordings they are known from the beginning.
+    let seen = match (&recordings, &kept) {
+        (Some(_), _) => None,
+        (None, Some(kept)) => Some(kept.seen_since(first)),
+        (None, None) => Some(read_f32(&buffer.valid_raw_observations()?, reads)?),
     };
-    let update = learner.learn(buffer, policy, round.into(), reads)?;
+    let mut update = learner.learn(buffer, policy, round.into(), reads)?;
     if let Some(rows) = seen {
         let width = policy.schema().len();
         policy.normaliser_mut().commit(rows.chunks_exact(width))?;
     }
+    update.held_out_nll = held_out.map(Num);
     policy.set_updates(update.updates);
     buffer.clear()?;
     let decisions = update.data.map_or(FEW_DECISIONS, |data| data.steps_actor);
@@ -90,6 +101,23 @@ pub(crate) fn update_policy(
     }
     last.0 = Some(update);
     Ok(())
+}
+
+/// Fills the rollout with recordings; gives how unlikely the policy finds, in nats a choice, what it never learns from.
+fn fill_from(recordings: &Recordings, context: &mut LearnerContext) -> Result<Option<f64>, Failure> {
+    let experiment = &*context.experiment;
+    let (config, envs) = (&experiment.scenario.learner, experiment.scenario.run.n_envs);
+    let (algorithm, count) = (config.algorithm, envs * config.episodes_per_update as usize);
+    let held_out = recordings.held_out(count, experiment)?;
+    let drawn = recordings.drawn(count, context.clock.round(), experiment)?;
+    let by_row = |(place, segment)| (place % envs, segment);
+    refill(context, held_out.iter().enumerate().map(by_row))?;
+    let unlikely = context.policy.buffer.get().negative_log_likelihood();
+    refill(context, drawn.iter().enumerate().map(by_row))?;
+    if algorithm == Algorithm::Ppo {
+        context.policy.buffer.get().leave_out_stale();
+    }
+    Ok(unlikely)
 }
 
 /// After the round's records, which show what went wrong, and after the checkpoint of the last good state.

@@ -188,6 +188,9 @@ pub struct LearnerUpdate {
     pub entropy_coef: f64,
     /// Weight of the value loss.
     pub value_coef: f64,
+    /// Of recordings that are never learnt from: how unlikely the policy before the update finds a step's choices, in nats.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub held_out_nll: Option<Num>,
     /// What its minibatches measured.
     #[serde(flatten)]
     pub measured: UpdateMeasures,

@@ -1,22 +1,18 @@
 use super::*;
 
-fn recorded(rewards: &[f64]) -> (Segment, Vec<f64>) {
-    (Segment::default(), rewards.to_vec())
-}
-
 #[test]
 fn the_share_with_the_largest_returns_is_kept_in_order() {
-    let config = RecordingsConfig {
-        best: 0.5,
-        ..RecordingsConfig::default()
+    let place = |segment, returned| Place {
+        set: 0,
+        shard: 0,
+        segment,
+        returned,
     };
-    let mut segments = [[0.0, 1.0], [5.0, -4.0], [2.0, 2.0], [3.0, 0.0]]
-        .map(|rewards| recorded(&rewards))
-        .to_vec();
+    let mut places = vec![place(0, 0.5), place(1, 3.0), place(2, 4.0), place(3, 3.0)];
 
-    // Returns 0.5, 3, 3, 3: more than half are as good as the best.
-    keep_best(&mut segments, &config, 0.5);
+    // More than half are as good as the best.
+    keep_best(&mut places, 0.5);
 
-    let kept: Vec<f64> = segments.iter().map(|(_, rewards)| rewards[0]).collect();
-    assert_eq!(kept, [5.0, 2.0, 3.0]);
+    let kept: Vec<usize> = places.iter().map(|place| place.segment).collect();
+    assert_eq!(kept, [1, 2, 3]);
 }
