@@ -117,7 +117,10 @@ fn a_policy_that_clones_a_schedule_gives_its_orders_and_resumes_to_the_same_bits
     assert_eq!(losses.len(), 20);
     assert!(losses[19] < 0.2 * losses[0], "{losses:?}");
     let unlikely: Vec<f64> = updates_of(&whole, ["held_out_nll"]).iter().map(|[nll]| *nll).collect();
-    assert!(unlikely[19] < 0.2 * unlikely[0], "what was held out is imitated as well: {unlikely:?}");
+    assert!(
+        unlikely[19] < 0.2 * unlikely[0],
+        "what was held out is imitated as well: {unlikely:?}"
+    );
     let shown = succeeds(&engine(place.path(), &["show", &whole.to_string_lossy()]));
     assert!(
         shown.starts_with("digits_minimal: a policy learns from recordings") && !shown.contains("NaN"),
@@ -140,6 +143,27 @@ fn a_policy_that_clones_a_schedule_gives_its_orders_and_resumes_to_the_same_bits
         ],
     ));
     assert!(told.contains("r0c1"), "{told}");
+}
+
+#[test]
+fn a_network_that_looks_back_on_a_window_imitates_and_decides_with_envs() {
+    let place = place();
+    fs::write(place.path().join("teacher.ron"), TEACHER).expect("written");
+    fs::write(place.path().join("clone.ron"), CLONE).expect("written");
+    succeeds(&engine(place.path(), &["run", "teacher.ron", "-q"]));
+    let taught = newest(&place.path().join("runs"));
+    fs::rename(taught.join("episodes.traj"), place.path().join("teacher")).expect("moved");
+
+    succeeds(&engine(
+        place.path(),
+        &["learn", "clone.ron", "-q", "--set", "policy.net=window"],
+    ));
+
+    let run = newest(&place.path().join("runs"));
+    let unlikely = updates_of(&run, ["held_out_nll"]);
+    assert!(unlikely[19][0] < 0.3 * unlikely[0][0], "{unlikely:?}");
+    let played = accuracies(place.path(), &run.to_string_lossy());
+    assert_eq!(played.len(), 1, "{played:?}");
 }
 
 #[test]

@@ -14,6 +14,7 @@ mod actor_critic;
 mod precision;
 mod recurrent;
 mod cores;
+mod window;
 mod trunk;
 mod network;
 mod nets;

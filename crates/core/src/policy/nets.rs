@@ -7,6 +7,7 @@ use tch::TchError;
 use super::actor_critic::{ActorCritic, NetContext};
 use super::cores::{Lstm, NetCore, RecurrentCore};
 use super::network::Network;
+use super::window::WindowCore;
 use crate::actions::PolicyError;
 use crate::nn::ParamSet;
 use crate::scenario::NetConfig;
@@ -21,11 +22,14 @@ registry! {
 }
 
 impl Default for NetRegistry {
-    /// With the built-in network.
+    /// With the built-in networks.
     fn default() -> Self {
         let mut nets = Self(Registry::new("network"));
         nets.register_core("lstm", "residual LSTM layers", |config, params| {
             Ok(Box::new(RecurrentCore::<Lstm>::new(config, params)?))
+        });
+        nets.register_core("window", "attention to the last 16 steps", |config, params| {
+            Ok(Box::new(WindowCore::new(config, params)?))
         });
         nets
     }

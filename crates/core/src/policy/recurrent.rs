@@ -65,6 +65,8 @@ pub struct Packing {
     place: Tensor,
     /// Rows that have a first step, a second, and so on: `[steps of the longest row]`, i64, on the CPU, where the kernels read it.
     pub batch_sizes: Tensor,
+    /// Steps of each row: `[B]`, i64, on the device of what is packed.
+    pub lengths: Tensor,
     /// Flat `[B·T]` index of each packed step.
     steps: Tensor,
     shape: [i64; 2],
@@ -97,6 +99,7 @@ impl Packing {
             order: upload(&order),
             place: upload(&place),
             batch_sizes: Tensor::from_slice(&batch_sizes),
+            lengths: upload(&(0..rows).map(length).collect::<Vec<_>>()),
             steps: upload(&flat),
             shape: [rows, steps],
         })

@@ -178,7 +178,7 @@ fn an_lstm_starts_to_remember_by_its_forget_gate_alone() {
 #[test]
 fn a_fresh_policy_is_nearly_uniform_and_expects_little() {
     let mut rng = RunRng::from_seed(3);
-    for kind in ["lstm", "gru", "mlp"] {
+    for kind in ["lstm", "gru", "mlp", "window"] {
         let net = network(kind, small(), 1);
         let output = net.step(&input(&mut rng, 64), &net.zero_state(64)).unwrap();
         let ops = output.logits.narrow(1, 0, 6).softmax(-1, Kind::Float);
@@ -240,7 +240,25 @@ fn variants() -> Vec<(&'static str, NetConfig)> {
         ("lstm", two_layers),
         ("gru", two_layers),
         ("mlp", small()),
+        ("window", small()),
     ]
+}
+
+#[test]
+fn a_window_sees_sixteen_steps_and_none_before() {
+    let _no_grad = NoGrad::new();
+    let net = network("window", small(), 5);
+    let sequences = Sequences::new(1, 20, 6);
+    let lengths = [20];
+    let whole = sequences.run(&*net, &lengths, &net.zero_state(1));
+    let _ = sequences.observations.narrow(1, 0, 3).fill_(1.0);
+
+    let changed = sequences.run(&*net, &lengths, &net.zero_state(1));
+
+    // The third step is seen up to the eighteenth.
+    let difference = |step| distance(&whole.logits.select(1, step), &changed.logits.select(1, step));
+    assert!(difference(17) > 1e-6);
+    assert!(difference(18) == 0.0 && difference(19) == 0.0);
 }
 
 /// Rows of one length, and rows with padding, whose state is that after their last step.
