@@ -1,15 +1,15 @@
-//! What a policy update costs: alone, per transition, and as a share of the round that it learns from.
+//! What a policy update costs, algorithm by algorithm: alone, per transition, and as a share of the round that it learns from.
 //!
-//! Plays the quickstart (8 envs, 60 steps, the small recurrent policy) and times its rounds as a plugin does: a system
-//! before the update, one after it, one at either end of the round. Update and round come from the same run, so their
-//! ratio holds on any machine. `--rounds N` plays more than 5. Without `--bench`, which `cargo bench` adds, a few steps show
+//! Plays the quickstart (8 envs, 60 steps, the small recurrent policy), or learns from its recordings, and times the rounds as a plugin
+//! does: a system before the update, one after it, one at either end of the round. All rows come from one process, so their
+//! ratios hold on any machine. `--rounds N` plays more than 5. Without `--bench`, which `cargo bench` adds, a few steps show
 //! that it works.
 
 use std::time::{Duration, Instant};
 
 use bevy_app::{App, Plugin};
 use bevy_ecs::prelude::*;
-use simic_engine::internals::learner::{LastUpdate, PolicyLearner};
+use simic_engine::internals::learner::LastUpdate;
 use simic_engine::prelude::*;
 
 const QUICKSTART: &str = include_str!("../scenarios/quickstart.ron");
@@ -46,6 +46,8 @@ struct Lap {
     round: Duration,
     update: Duration,
     gradient_steps: u32,
+    /// That it learnt from.
+    transitions: u64,
 }
 
 fn begin_round(mut watch: ResMut<Stopwatch>) {
@@ -63,9 +65,19 @@ fn end_round(mut watch: ResMut<Stopwatch>, update: Res<LastUpdate>) {
             round: round.elapsed(),
             update: began.elapsed(),
             gradient_steps: update.steps_taken,
+            transitions: update.data.map_or(0, |data| data.steps_valid),
         });
     }
 }
+
+/// What is timed: a name, and what it changes of the quickstart.
+const ROWS: [(&str, &[(&str, &str)]); 5] = [
+    ("ppo", &[]),
+    ("ppo, window", &[("policy.net", "window")]),
+    ("impala, 4 rollouts", &[("learner.algorithm", "impala((rollouts: 4))")]),
+    ("clone", &[("learner.algorithm", "clone(())")]),
+    ("impala, recorded", &[("learner.algorithm", "impala(())")]),
+];
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let arguments: Vec<String> = std::env::args().collect();
@@ -73,52 +85,57 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         Some(at) => arguments.get(at + 1).ok_or("--rounds needs a number")?.parse::<u32>()?,
         None => 5,
     };
-    let settings = if arguments.iter().any(|argument| argument == "--bench") {
-        Engine::builder().set("run.rounds", rounds)
-    } else {
-        Engine::builder().set("run.rounds", 1).set("run.max_steps", 2)
+    let (rounds, steps) = match arguments.iter().any(|argument| argument == "--bench") {
+        true => (rounds, 60),
+        false => (1, 2),
     };
-    let mut engine = settings.with(StopwatchPlugin).from_ron(QUICKSTART)?;
-    engine.run()?;
+    let folder = tempfile::tempdir()?;
+    let settings = || {
+        let settings = Engine::builder().set("run.rounds", rounds).set("run.max_steps", steps);
+        settings.with(StopwatchPlugin)
+    };
+    let recording = settings().set("telemetry.trajectories", true).recorded(folder.path());
+    let mut recording = recording.from_ron(QUICKSTART)?;
+    recording.run()?;
+    let recorded = std::fs::read_to_string(folder.path().join("latest"))?;
+    let recorded = folder.path().join(recorded.trim());
 
-    let world = engine.world_mut();
-    let transitions = {
-        let mut learner = world.resource_mut::<PolicyLearner>();
-        let shape = learner.buffer.get().shape();
-        shape.envs * shape.steps
-    };
-    report(&world.resource::<Stopwatch>().laps, transitions);
+    println!(
+        "{:<18}  {:>9}  {:>9}  {:>8}  {:>14}  {:>14}",
+        "", "round s", "update ms", "share %", "gradient steps", "us/transition"
+    );
+    for (name, changes) in ROWS {
+        let mut settings = settings();
+        for (path, value) in changes {
+            settings = settings.set(path, value);
+        }
+        if ["clone", "impala, recorded"].contains(&name) {
+            let sets = format!("[{:?}]", recorded.to_string_lossy());
+            settings = settings
+                .set("learner.recordings.sets", sets)
+                .set("learner.recordings.hold_out", 0.0);
+        }
+        let mut engine = settings.from_ron(QUICKSTART)?;
+        engine.run()?;
+        report(name, &engine.world().resource::<Stopwatch>().laps);
+    }
     Ok(())
 }
 
-fn report(laps: &[Lap], transitions: usize) {
-    println!(
-        "{:>5}  {:>9}  {:>9}  {:>8}  {:>14}  {:>14}",
-        "round", "round s", "update ms", "share %", "gradient steps", "us/transition"
-    );
-    for (round, lap) in laps.iter().enumerate() {
-        print_line(&(round + 1).to_string(), lap, transitions);
-    }
-    let median = |of: fn(&Lap) -> Duration| {
-        let mut times: Vec<Duration> = laps.iter().map(of).collect();
-        times.sort_unstable();
-        times.get(times.len() / 2).copied().unwrap_or_default()
+/// The middle one of a row's rounds.
+fn report(name: &str, laps: &[Lap]) {
+    let middle = |of: fn(&Lap) -> f64| {
+        let mut values: Vec<f64> = laps.iter().map(of).collect();
+        values.sort_unstable_by(f64::total_cmp);
+        values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
     };
-    let median = Lap {
-        round: median(|lap| lap.round),
-        update: median(|lap| lap.update),
-        gradient_steps: laps.iter().map(|lap| lap.gradient_steps).max().unwrap_or_default(),
-    };
-    print_line("mid", &median, transitions);
-}
-
-fn print_line(name: &str, lap: &Lap, transitions: usize) {
-    let (round, update) = (lap.round.as_secs_f64(), lap.update.as_secs_f64());
+    let round = middle(|lap| lap.round.as_secs_f64());
+    let update = middle(|lap| lap.update.as_secs_f64());
     println!(
-        "{name:>5}  {round:>9.2}  {:>9.1}  {:>8.2}  {:>14}  {:>14.1}",
+        "{name:<18}  {round:>9.2}  {:>9.1}  {:>8.2}  {:>14.0}  {:>14.1}",
         1e3 * update,
         100.0 * update / round,
-        lap.gradient_steps,
-        1e6 * update / transitions as f64,
+        middle(|lap| lap.gradient_steps.into()),
+        middle(|lap| 1e6 * lap.update.as_secs_f64() / lap.transitions as f64),
     );
 }

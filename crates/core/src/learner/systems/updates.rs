@@ -65,6 +65,11 @@ pub(crate) fn update_policy(
     let held_out = match (&recordings, &kept) {
         (Some(recordings), _) => fill_from(recordings, &mut context)?,
         (None, Some(kept)) => {
+            if envs.is_empty() {
+                let message =
+                    "learner.algorithm: impala learns from trajectories, and none are collected; add `CollectorPlugin`";
+                return Err(Failure::message(message));
+            }
             refill(&mut context, kept.by_env())?;
             None
         }

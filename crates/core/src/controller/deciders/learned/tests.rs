@@ -270,6 +270,6 @@ fn an_unknown_network_lists_what_there_is() {
     let error = ActorCriticController::new(&ground.context()).err().unwrap();
     assert_eq!(
         error.to_string(),
-        "no network is called `oracle`; there are: gru, lstm, mlp"
+        "no network is called `oracle`; there are: gru, lstm, mlp, window"
     );
 }

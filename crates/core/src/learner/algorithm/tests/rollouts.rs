@@ -5,6 +5,7 @@ use super::read;
 use crate::actions::Head;
 use crate::learner::algorithm::finalize::{PreparedRollout, Unusable};
 use crate::learner::algorithm::*;
+use crate::scenario::{Algorithm, ImpalaConfig};
 use proptest::prelude::*;
 
 #[test]
@@ -33,6 +34,30 @@ fn segments_of_one_row_do_not_leak_into_each_other() {
         }
         assert_close(&bench.plain_rollout().batch.advantages, &expected);
     }
+}
+
+#[test]
+fn steps_of_another_policy_count_by_how_likely_they_are_now_and_far_ones_are_left_out() {
+    let mut bench = Bench::new(3, 1);
+    bench.config.algorithm = Algorithm::Impala(ImpalaConfig::default());
+    for env in 0..3 {
+        bench.step(env, 1.0, 0.0);
+        bench.end(env, SegmentEnd::Terminal);
+    }
+    // Half as likely as by the policy that acted, twice as likely, and hardly at all.
+    for (env, log_prob) in [(0, 0.5f32.ln()), (1, 2.0f32.ln()), (2, -3.0)] {
+        bench.buffer.rows[env].steps[0].log_probs[Head::Op as usize] = log_prob;
+    }
+
+    bench.buffer.leave_out_stale();
+    let rollout = bench.plain_rollout();
+
+    assert_close(&rollout.batch.advantages, &[0.5, 1.0]);
+    let others = rollout.data.off_policy.expect("of kept rollouts");
+    assert_eq!(others.stale_segments, 1);
+    assert!((others.behaviour_ratio_mean.0 - 1.25).abs() < 1e-6);
+    // 2.5² / (2 · 4.25)
+    assert!((others.effective_share.0 - 0.735_294).abs() < 1e-6);
 }
 
 #[test]
