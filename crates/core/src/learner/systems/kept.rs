@@ -16,7 +16,7 @@ pub struct KeptRollouts {
 }
 
 impl KeptRollouts {
-    /// None yet, of so many rounds at most.
+    /// None yet, of at most that number of rounds.
     pub(super) const fn new(sizes: Sizes, rounds: u32) -> Self {
         Self {
             segments: Vec::new(),
