@@ -71,8 +71,9 @@ fn end_round(mut watch: ResMut<Stopwatch>, update: Res<LastUpdate>) {
 }
 
 /// What is timed: a name, and what it changes of the quickstart.
-const ROWS: [(&str, &[(&str, &str)]); 5] = [
+const ROWS: [(&str, &[(&str, &str)]); 6] = [
     ("ppo", &[]),
+    ("ppo, libtorch", &[("run.kernels", "libtorch")]),
     ("ppo, window", &[("policy.net", "window")]),
     ("impala, 4 rollouts", &[("learner.algorithm", "impala((rollouts: 4))")]),
     ("clone", &[("learner.algorithm", "clone(())")]),
