@@ -269,6 +269,17 @@ fn ppo_and_v_trace_learn_from_recordings_of_a_policy_but_not_of_a_rule() {
     for algorithm in ["ppo", "impala(())"] {
         succeeds(&learnt(algorithm, &played.to_string_lossy()));
         let run = newest(&place.path().join("runs"));
+        let events = fs::read_to_string(run.join("events.jsonl")).expect("events");
+        let events = events
+            .lines()
+            .map(|line| serde_json::from_str::<serde_json::Value>(line).expect("JSON"));
+        let copied: Vec<f64> = events
+            .filter_map(|event| event["data"]["perf"]["copy_ms"].as_f64())
+            .collect();
+        assert!(
+            copied.len() == 6 && copied.iter().all(|copied| *copied > 0.0),
+            "{copied:?}"
+        );
         let names = ["effective_share", "stale_segments", "logp_drift_mean"];
         let measured = updates_of(&run, names);
         assert_eq!(measured.len(), 6);

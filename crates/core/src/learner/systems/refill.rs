@@ -1,5 +1,7 @@
 //! Filling the rollout with steps that the present policy has not just played: recordings, or earlier rollouts.
 
+use std::time::{Duration, Instant};
+
 use tch::Tensor;
 
 use super::context::{LearnerContext, PolicyLearner};
@@ -19,15 +21,17 @@ use crate::trajectory::{CHARGED, Segment, SegmentFinish};
 pub(super) type Rewarded = (Segment, Vec<f64>);
 
 /// Puts segments in the place of what the rollout holds, each into its row; values and probabilities are those of the policy as it is.
+/// Gives how long bringing them to the device took.
 pub(super) fn refill<'a>(
     context: &mut LearnerContext,
     segments: impl Iterator<Item = (usize, &'a Rewarded)>,
-) -> Result<(), Failure> {
+) -> Result<Duration, Failure> {
+    let began = Instant::now();
     let scenario = &context.experiment.scenario;
     let mut rows: Vec<Vec<&Rewarded>> = vec![Vec::new(); scenario.run.n_envs];
     segments.for_each(|(row, segment)| rows[row].push(segment));
     let Some(policy) = context.controller.0.get().learned() else {
-        return Ok(());
+        return Ok(Duration::ZERO);
     };
     let PolicyLearner { learner, buffer, .. } = &mut *context.policy;
     let (learner, buffer, config) = (learner.get(), buffer.get(), &scenario.learner);
@@ -42,9 +46,11 @@ pub(super) fn refill<'a>(
             config.episode_end,
         )?;
     }
+    let copied = began.elapsed();
     let segments: Vec<&Segment> = rows.iter().flatten().map(|(segment, _)| segment).collect();
     let behind = |state: &RecurrentState| value_behind(policy, &segments, state);
-    Ok(buffer.reevaluate(policy, (config, learner.value_units()), &context.reads, behind)?)
+    buffer.reevaluate(policy, (config, learner.value_units()), &context.reads, behind)?;
+    Ok(copied)
 }
 
 /// Writes segments side by side, each into its row.

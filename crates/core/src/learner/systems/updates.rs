@@ -11,7 +11,7 @@ use crate::env::{EnvId, Experiment};
 use crate::health::Failure;
 use crate::reward::EpisodeReward;
 use crate::scenario::Algorithm;
-use crate::telemetry::{LearnerUpdate, Num};
+use crate::telemetry::{LearnerUpdate, Num, PhaseClock};
 use crate::torch::read_f32;
 use crate::trajectory::EnvTrajectory;
 
@@ -51,7 +51,7 @@ pub(crate) fn update_policy(
     mut context: LearnerContext,
     (recordings, mut kept): (Option<Res<Recordings>>, Option<ResMut<KeptRollouts>>),
     envs: Query<(&EnvId, &EpisodeReward, &EnvTrajectory)>,
-    mut was_warned: Local<bool>,
+    (mut phases, mut was_warned): (ResMut<PhaseClock>, Local<bool>),
 ) -> Result<(), Failure> {
     last.0 = None;
     let round = context.clock.round();
@@ -63,14 +63,14 @@ pub(crate) fn update_policy(
         return Ok(());
     }
     let held_out = match (&recordings, &kept) {
-        (Some(recordings), _) => fill_from(recordings, &mut context)?,
+        (Some(recordings), _) => fill_from(recordings, &mut context, &mut phases)?,
         (None, Some(kept)) => {
             if envs.is_empty() {
                 let message =
                     "learner.algorithm: impala learns from trajectories, and none are collected; add `CollectorPlugin`";
                 return Err(Failure::message(message));
             }
-            refill(&mut context, kept.by_env())?;
+            phases.add_copied(refill(&mut context, kept.by_env())?);
             None
         }
         (None, None) => None,
@@ -109,16 +109,20 @@ pub(crate) fn update_policy(
 }
 
 /// Fills the rollout with recordings; gives how unlikely the policy finds, in nats a choice, what it never learns from.
-fn fill_from(recordings: &Recordings, context: &mut LearnerContext) -> Result<Option<f64>, Failure> {
+fn fill_from(
+    recordings: &Recordings,
+    context: &mut LearnerContext,
+    phases: &mut PhaseClock,
+) -> Result<Option<f64>, Failure> {
     let experiment = &*context.experiment;
     let (config, envs) = (&experiment.scenario.learner, experiment.scenario.run.n_envs);
     let (algorithm, count) = (config.algorithm, envs * config.episodes_per_update as usize);
     let held_out = recordings.held_out(count, experiment)?;
     let drawn = recordings.drawn(count, context.clock.round(), experiment)?;
     let by_row = |(place, segment)| (place % envs, segment);
-    refill(context, held_out.iter().enumerate().map(by_row))?;
+    phases.add_copied(refill(context, held_out.iter().enumerate().map(by_row))?);
     let unlikely = context.policy.buffer.get().negative_log_likelihood();
-    refill(context, drawn.iter().enumerate().map(by_row))?;
+    phases.add_copied(refill(context, drawn.iter().enumerate().map(by_row))?);
     if algorithm == Algorithm::Ppo {
         context.policy.buffer.get().leave_out_stale();
     }

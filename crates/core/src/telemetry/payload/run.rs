@@ -322,7 +322,7 @@ pub struct PerfRound {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub phases_ms: Option<PhaseTimes>,
     /// Time that the threads of all envs spent on bringing training batches to where they are trained on, waiting for them
-    /// included: gathering on a CPU; on CUDA to queue that, as copies are not waited for.
+    /// included: gathering on a CPU; on CUDA to queue that, as copies are not waited for. Recordings and earlier rollouts count as well.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub copy_ms: Option<Num>,
     /// Memory of the machine that the process uses at the end of the round; absent where the system does not say.
