@@ -10,13 +10,11 @@ use bevy_ecs::prelude::*;
 use bevy_ecs::schedule::ScheduleLabel;
 use criterion::{BenchmarkGroup, Criterion, criterion_group, criterion_main, measurement::WallTime};
 use simic_engine::internals::clock::RunClock;
-use simic_engine::internals::env::{GrowingEnv, GrowthContext};
-use simic_engine::internals::growth::{AlphaCurve, AlphaTarget, GerminationStyle, SeedStage, Tempo};
-use simic_engine::internals::seed::{
-    Change, Effect, GateNetwork, Germination, Plan, RampShape, Rules, SeedIdentity, germinate,
-};
 use simic_engine::internals::validation::ValPlan;
 use simic_engine::prelude::*;
+
+#[path = "support/grown.rs"]
+mod grown;
 
 const DIGITS: &str = r#"(
     name: "bench", task: preset("digits_baseline"),
@@ -30,76 +28,6 @@ const CIFAR_SHAPED: &str = r#"(
     )),
     run: (rounds: 1, n_envs: 4, max_steps: 100000), policy: (controller: "wait"),
 )"#;
-
-/// Envs in the middle of an episode, with `seeds` held at full amplitude in each.
-fn envs(text: &str, blueprint: &'static str, seeds: usize) -> Engine {
-    let mut engine = Engine::from_ron(text).expect("the scenario is valid");
-    let world = engine.world_mut();
-    world.run_schedule(Startup);
-    world.resource_mut::<RunClock>().next_round();
-    world.run_schedule(RoundStart);
-    world
-        .run_system_cached_with(grow, (blueprint, seeds))
-        .expect("growth is a system");
-    engine
-}
-
-/// Germinates the first `seeds` slots of every env and holds them, past the stages in between.
-fn grow(In((blueprint, seeds)): In<(&'static str, usize)>, mut envs: Query<GrowingEnv>, mut growth: GrowthContext) {
-    let limits = growth.experiment.limits();
-    let index = growth
-        .blueprints
-        .names()
-        .position(|name| name == blueprint)
-        .expect("the blueprint exists");
-    for mut env in &mut envs {
-        for slot in 0..seeds {
-            let spec = env.slots.0[slot].spec;
-            let identity = SeedIdentity {
-                seed_id: format!("e0.{}.0", spec.slot),
-                germination: slot as u32,
-                slot: spec.slot,
-                blueprint: blueprint.into(),
-                blueprint_index: index,
-                style: GerminationStyle::SigmoidAdd,
-                tempo: Tempo::Standard,
-                target: AlphaTarget::Full,
-                seed_params: growth
-                    .blueprints
-                    .get(index)
-                    .expect("it exists")
-                    .param_count(spec.channels),
-            };
-            let gate_params = GateNetwork::param_count(spec.channels);
-            let rules: Rules = growth.rules(&limits);
-            let plan = germinate(
-                Germination {
-                    identity,
-                    gate_params,
-                    accuracy: 0.0,
-                },
-                &rules,
-            )
-            .expect("slots are empty");
-            growth.apply(plan, slot, &mut env, false).expect("a seed can be built");
-            let mut held = env.slots.0[slot].record.clone();
-            if let Some(seed) = &mut held {
-                seed.previous_stage = SeedStage::Blending;
-                seed.stage = SeedStage::Holding;
-                seed.alpha
-                    .retarget(1.0, 0, RampShape::new(AlphaCurve::Linear, 1.0))
-                    .expect("alpha holds");
-            }
-            let change = Change {
-                effects: [Effect::CreateOptimizer].into_iter().collect(),
-                ..Change::default()
-            };
-            growth
-                .apply(Plan { next: held, change }, slot, &mut env, false)
-                .expect("an optimizer can be built");
-        }
-    }
-}
 
 /// Time that `iterations` steps spend in the part of a step that `part` names; in validation: what a worker would need for all
 /// envs.
@@ -140,7 +68,8 @@ enum Part {
 
 /// Times per env: of a batch for the parts of a step, of a step for the whole.
 fn measure(group: &mut BenchmarkGroup<WallTime>, text: &str, blueprint: &'static str, seeds: usize) {
-    let mut engine = envs(text, blueprint, seeds);
+    let engine = Engine::from_ron(text).expect("the scenario is valid");
+    let mut engine = grown::begun(engine, blueprint, seeds);
     // Lets the allocator settle.
     time_steps(engine.app_mut(), 8, Part::Step);
     let envs = engine.world().resource::<Experiment>().envs.len() as u32;

@@ -1,0 +1,219 @@
+//! What a device does with the engine's work: whether its numbers are the CPU's, and how fast it is.
+//!
+//! One process plays every row, those that decide most first. A row is one line of JSON in `rows.jsonl` and one of the
+//! table `table.md`; one that fails says why, and the next begins. What takes longer than the limit is cut off with what
+//! there is. `scripts/gpu-check.sh` carries this program to a machine with a GPU; `docs/guide/src/gpus.md` says how to read
+//! its table.
+//!
+//!     device_check --device cuda:0 --out FOLDER [--limit-s 480] [--first ROW] [--quick]
+
+mod play;
+mod rows;
+mod table;
+#[path = "../support/grown.rs"]
+mod grown;
+
+use std::fs::OpenOptions;
+use std::io::Write as _;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
+use std::thread;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use serde_json::{Value, json};
+use simic_engine::internals::torch::{device_of, fix_cublas_workspace, load_cuda};
+use simic_engine::prelude::*;
+
+use rows::Figures;
+
+/// What the rows are played with.
+#[derive(Clone, Debug)]
+pub struct Setting {
+    /// As scenarios name it.
+    device: String,
+    out: PathBuf,
+    /// For a look at the program itself: as little as shows that a row works.
+    is_quick: bool,
+    /// When everything has to be over, in seconds since 1970, so that a second process keeps to it.
+    deadline_s: f64,
+    /// The row to begin with.
+    first: usize,
+}
+
+fn now_s() -> f64 {
+    SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .map_or(0.0, |time| time.as_secs_f64())
+}
+
+impl Setting {
+    fn from_arguments(arguments: impl Iterator<Item = String>) -> Result<Self, String> {
+        let mut setting = Self {
+            device: "cpu".into(),
+            out: "device-check".into(),
+            is_quick: false,
+            deadline_s: now_s() + 480.0,
+            first: 0,
+        };
+        let mut arguments = arguments;
+        while let Some(name) = arguments.next() {
+            // `cargo bench` adds the first, `cargo test` none.
+            if name == "--bench" {
+                continue;
+            }
+            if name == "--quick" {
+                setting.is_quick = true;
+                continue;
+            }
+            let value = arguments.next().ok_or_else(|| format!("{name} needs a value"))?;
+            let number = || value.parse::<f64>().map_err(|error| format!("{name} {value}: {error}"));
+            match name.as_str() {
+                "--device" => setting.device = value,
+                "--out" => setting.out = value.into(),
+                "--limit-s" => setting.deadline_s = now_s() + number()?,
+                "--deadline-s" => setting.deadline_s = number()?,
+                "--first" => setting.first = number()? as usize,
+                _ => return Err(format!("unknown argument {name}")),
+            }
+        }
+        Ok(setting)
+    }
+}
+
+fn main() -> ExitCode {
+    let setting = match Setting::from_arguments(std::env::args().skip(1)) {
+        Ok(setting) => setting,
+        Err(problem) => {
+            eprintln!("device_check: {problem}");
+            return ExitCode::from(2);
+        }
+    };
+    // Before any thread: libtorch refuses reproducible products otherwise.
+    fix_cublas_workspace();
+    match play_all(&setting) {
+        Ok(code) => code,
+        Err(error) => {
+            eprintln!("device_check: {}: {error}", setting.out.display());
+            ExitCode::from(2)
+        }
+    }
+}
+
+/// Plays the rows from the first that was asked for and writes the table of all that are there.
+fn play_all(setting: &Setting) -> std::io::Result<ExitCode> {
+    std::fs::create_dir_all(&setting.out)?;
+    cut_off_at_the_deadline(setting.clone());
+    let all = rows::all(setting);
+    let count = all.len();
+    for (index, row) in all.into_iter().enumerate().skip(setting.first) {
+        let began = Instant::now();
+        let played = catch_unwind(AssertUnwindSafe(|| (row.play)(setting)));
+        let played = played.unwrap_or_else(|panic| {
+            let text = panic.downcast_ref::<String>().cloned();
+            Err(text.unwrap_or_else(|| "it panicked".into()))
+        });
+        let is_broken = played.is_err() && !device_works(&setting.device);
+        append(setting, &line(&row.name, played, began.elapsed()))?;
+        if is_broken && index + 1 < count {
+            // An error of CUDA that a process cannot get rid of: another one goes on.
+            return go_on(setting, index + 1);
+        }
+    }
+    let failed = table::write(&setting.out)?;
+    Ok(if failed == 0 {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    })
+}
+
+fn line(name: &str, played: Result<Figures, String>, took: Duration) -> Value {
+    let mut line = json!({"row": name, "ok": played.is_ok(), "seconds": took.as_secs_f64()});
+    match played {
+        Ok(figures) => line["figures"] = Value::Object(figures),
+        Err(why) => line["why"] = why.into(),
+    }
+    line
+}
+
+fn append(setting: &Setting, line: &Value) -> std::io::Result<()> {
+    println!("{line}");
+    let rows = setting.out.join("rows.jsonl");
+    let mut file = OpenOptions::new().create(true).append(true).open(rows)?;
+    writeln!(file, "{line}")
+}
+
+fn device_works(device: &str) -> bool {
+    device.parse().is_ok_and(|device| {
+        let ones = Tensor::f_ones([2], (tch::Kind::Float, device_of(device)));
+        ones.and_then(|ones| f64::try_from(ones.f_sum(tch::Kind::Float)?))
+            .is_ok_and(|sum| sum == 2.0)
+    })
+}
+
+fn go_on(setting: &Setting, first: usize) -> std::io::Result<ExitCode> {
+    let mut command = Command::new(std::env::current_exe()?);
+    command
+        .args(["--device", &setting.device])
+        .arg("--out")
+        .arg(&setting.out);
+    command.args(["--deadline-s", &setting.deadline_s.to_string()]);
+    command.args(["--first", &first.to_string()]);
+    if setting.is_quick {
+        command.arg("--quick");
+    }
+    command.status()?;
+    Ok(ExitCode::FAILURE)
+}
+
+/// Ends the process when its time is over: a row cannot be stopped, and one that hangs must not take the table with it.
+fn cut_off_at_the_deadline(setting: Setting) {
+    thread::spawn(move || {
+        let left = (setting.deadline_s - now_s()).max(0.0);
+        thread::sleep(Duration::from_secs_f64(left));
+        let cut = json!({"row": "the rest", "ok": false, "seconds": 0.0, "why": "the time was over"});
+        let written = append(&setting, &cut).and_then(|()| table::write(&setting.out));
+        if let Err(error) = written {
+            eprintln!("device_check: {error}");
+        }
+        std::process::exit(3);
+    });
+}
+
+/// Opens libtorch's part for the device, and says what was found.
+fn open_device(setting: &Setting) -> Result<Figures, String> {
+    let index: Vec<usize> = setting
+        .device
+        .strip_prefix("cuda:")
+        .and_then(|index| index.parse().ok())
+        .into_iter()
+        .collect();
+    let began = Instant::now();
+    load_cuda(&index, false).map_err(|error| error.to_string())?;
+    let opened = began.elapsed();
+    if !device_works(&setting.device) {
+        return Err("a sum of two ones does not come out as 2".into());
+    }
+    let mut figures = Figures::new();
+    figures.insert("opened s".into(), opened.as_secs_f64().into());
+    figures.insert("first sum s".into(), began.elapsed().as_secs_f64().into());
+    let query = [
+        "--query-gpu=name,driver_version,compute_cap,memory.total",
+        "--format=csv,noheader",
+    ];
+    if let Ok(answer) = Command::new("nvidia-smi").args(query).output() {
+        figures.insert("card".into(), String::from_utf8_lossy(&answer.stdout).trim().into());
+    }
+    figures.insert(
+        "cores".into(),
+        thread::available_parallelism().map_or(0, usize::from).into(),
+    );
+    Ok(figures)
+}
+
+/// The folder of a file beside this program, which is carried along with it.
+fn beside(name: &str) -> PathBuf {
+    let program = std::env::current_exe().unwrap_or_default();
+    program.parent().unwrap_or(Path::new(".")).join(name)
+}
