@@ -46,7 +46,7 @@ find_libtorch() {
 }
 
 run() {
-    local torch='' arguments=(--device cuda:0) scratch
+    local torch='' arguments=(--device cuda:0)
     while [ $# -gt 0 ]; do
         if [ "$1" = --torch ]; then
             [ $# -ge 2 ] || fail "--torch needs a value."

@@ -18,10 +18,12 @@ use std::io::Write as _;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
+use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use serde_json::{Value, json};
+use simic_engine::internals::run::{StopRequest, end_at_once};
 use simic_engine::internals::torch::{device_of, fix_cublas_workspace, load_cuda};
 use simic_engine::prelude::*;
 
@@ -103,11 +105,15 @@ fn main() -> ExitCode {
 /// Plays the rows from the first that was asked for and writes the table of all that are there.
 fn play_all(setting: &Setting) -> std::io::Result<ExitCode> {
     std::fs::create_dir_all(&setting.out)?;
-    cut_off_at_the_deadline(setting.clone());
+    let playing = Arc::new(Mutex::new(String::new()));
+    cut_off_at_the_deadline(setting.clone(), Arc::clone(&playing));
     let all = rows::all(setting);
     let count = all.len();
     for (index, row) in all.into_iter().enumerate().skip(setting.first) {
         let began = Instant::now();
+        if let Ok(mut playing) = playing.lock() {
+            playing.clone_from(&row.name);
+        }
         let played = catch_unwind(AssertUnwindSafe(|| (row.play)(setting)));
         let played = played.unwrap_or_else(|panic| {
             let text = panic.downcast_ref::<String>().cloned();
@@ -168,16 +174,18 @@ fn go_on(setting: &Setting, first: usize) -> std::io::Result<ExitCode> {
 }
 
 /// Ends the process when its time is over: a row cannot be stopped, and one that hangs must not take the table with it.
-fn cut_off_at_the_deadline(setting: Setting) {
+fn cut_off_at_the_deadline(setting: Setting, playing: Arc<Mutex<String>>) {
     thread::spawn(move || {
         let left = (setting.deadline_s - now_s()).max(0.0);
         thread::sleep(Duration::from_secs_f64(left));
-        let cut = json!({"row": "the rest", "ok": false, "seconds": 0.0, "why": "the time was over"});
+        let name = playing.lock().map(|name| name.clone()).unwrap_or_default();
+        let cut = line(&name, Err("the time was over".into()), Duration::ZERO);
         let written = append(&setting, &cut).and_then(|()| table::write(&setting.out));
         if let Err(error) = written {
             eprintln!("device_check: {error}");
         }
-        std::process::exit(3);
+        // Without destructors: the row is in the middle of its work.
+        end_at_once(StopRequest::Terminate);
     });
 }
 

@@ -162,10 +162,13 @@ pub fn speed(play: &Play, is_quick: bool) -> Result<Figures, String> {
     let device = play.devices[0].parse().map(simic_engine::internals::torch::device_of);
     let free = |device: &Result<tch::Device, _>| device.as_ref().ok().and_then(|device| free_bytes(*device));
     let before = free(&device);
+    let starting = Instant::now();
     let mut engine = play.begun()?;
+    let started = starting.elapsed().as_secs_f64();
     for _ in 0..warm_up {
         step(&mut engine)?;
     }
+    let warmed = starting.elapsed().as_secs_f64() - started;
     let began = Instant::now();
     let mut steps = 0;
     while steps < least || began.elapsed() < time {
@@ -179,6 +182,8 @@ pub fn speed(play: &Play, is_quick: bool) -> Result<Figures, String> {
     let batch = world.resource::<Experiment>().task.batch_size;
     let env_steps = (steps * envs) as f64 / seconds;
     let mut figures = Figures::new();
+    figures.insert("start s".into(), started.into());
+    figures.insert("warm-up s".into(), warmed.into());
     figures.insert("env-steps/s".into(), env_steps.into());
     figures.insert("samples/s".into(), (env_steps * (train * batch) as f64).into());
     if let (Some(before), Some(after)) = (before, free(&device)) {

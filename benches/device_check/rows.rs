@@ -91,163 +91,110 @@ const GROWN: &str = r#"(
 const LEARNT: &str = r#"(
     name: "learnt", preset: "digits",
     task: preset("digits_impaired", (batches_per_step: count(2))),
-    run: (rounds: 3, n_envs: 16, max_steps: 20),
+    run: (rounds: 3, n_envs: 4, max_steps: 20),
     policy: (controller: "actor_critic"),
 )"#;
 
 pub fn all(setting: &Setting) -> Vec<Row> {
     let mut rows = Vec::new();
-    let mut add = |name: String, play: Box<dyn Fn(&Setting) -> Played>| rows.push(Row { name, play });
-    add("the device opens".into(), Box::new(open_device));
-    for (name, task) in SMALL {
-        add(
-            format!("{name}: as on the CPU"),
-            Box::new(move |setting| agrees(setting, task, ("", 0))),
-        );
-    }
-    add(
-        "cnn on 8x8 digits, three conv_light: as on the CPU".into(),
-        Box::new(|setting| agrees(setting, SMALL[0].1, ("conv_light", 3))),
-    );
-    for (name, scenario) in [
+    let mut add = |name: &str, play: Box<dyn Fn(&Setting) -> Played>| {
+        let name = name.into();
+        rows.push(Row { name, play });
+    };
+    let on = |scenario: &'static str| Play::on(&setting.device, scenario);
+    let faster = |play: Play| -> Box<dyn Fn(&Setting) -> Played> { Box::new(move |setting| speed(setting, &play)) };
+    let whole = |play: Play| -> Box<dyn Fn(&Setting) -> Played> { Box::new(move |setting| round(&play, setting)) };
+    let workloads = [
         ("8x8 digits, 8 envs", DIGITS),
         ("32x32 images, batch 512, 4 envs", IMAGES),
         ("ResNet-20, batch 128, 4 envs", RESNET20),
         ("ResNet-18, batch 128, 4 envs", RESNET18),
         ("text, 4 envs", TEXT),
-    ] {
+    ];
+    let [digits, images, resnet20, resnet18, _] = workloads;
+
+    add("the device opens", Box::new(open_device));
+    for (name, task) in SMALL {
+        let play = move |setting: &Setting| agrees(setting, task, ("", 0));
+        add(&format!("{name}: as on the CPU"), Box::new(play));
+    }
+    let grown = |setting: &Setting| agrees(setting, SMALL[0].1, ("conv_light", 3));
+    add("cnn on 8x8 digits, three conv_light: as on the CPU", Box::new(grown));
+    for (name, scenario) in workloads {
+        add(name, faster(on(scenario)));
+    }
+    add("eager PyTorch", Box::new(eager));
+    for (name, scenario) in [digits, images] {
         add(
-            name.into(),
-            Box::new(move |setting| speed(setting, Play::on(&setting.device, scenario))),
+            &format!("{name}, 3 conv_light"),
+            faster(on(scenario).seeded("conv_light", 3)),
         );
     }
-    add("eager PyTorch".into(), Box::new(eager));
-    for (name, scenario) in [
-        ("8x8 digits, 8 envs, 3 conv_light", DIGITS),
-        ("32x32 images, batch 512, 4 envs, 3 conv_light", IMAGES),
-    ] {
-        add(
-            name.into(),
-            Box::new(move |setting| speed(setting, Play::on(&setting.device, scenario).seeded("conv_light", 3))),
-        );
-    }
-    for amp in ["bf16", "fp16"] {
-        for (name, scenario) in [
-            ("32x32 images, batch 512, 4 envs", IMAGES),
-            ("ResNet-18, batch 128, 4 envs", RESNET18),
-        ] {
+    for threads in [1, 2, 4] {
+        for (name, scenario) in [digits, resnet20] {
             add(
-                format!("{name}, amp {amp}"),
-                Box::new(move |setting| speed(setting, Play::on(&setting.device, scenario).with("training.amp", amp))),
+                &format!("{name}, {threads} host threads"),
+                faster(on(scenario).threads(threads)),
             );
         }
     }
-    add(
-        "seeds under rules, two rounds".into(),
-        Box::new(|setting| round(Play::on(&setting.device, GROWN), setting)),
-    );
-    add(
-        "a policy that learns, three rounds".into(),
-        Box::new(|setting| round(Play::on(&setting.device, LEARNT), setting)),
-    );
-    for amp in ["bf16", "fp16"] {
-        add(
-            format!("a policy that learns, learner.amp {amp}"),
-            Box::new(move |setting| round(Play::on(&setting.device, LEARNT).with("learner.amp", amp), setting)),
-        );
-        add(
-            format!("seeds under rules, amp {amp}"),
-            Box::new(move |setting| round(Play::on(&setting.device, GROWN).with("training.amp", amp), setting)),
-        );
+    add("seeds under rules, two rounds", whole(on(GROWN)));
+    add("a policy that learns, three rounds", whole(on(LEARNT)));
+    add("deterministic: twice, with many threads and one", Box::new(twice));
+    add("deterministic: resumed after a round", Box::new(resumed));
+    add("no memory: said as such, and work goes on", Box::new(out_of_memory));
+    for (name, scenario) in [images, resnet18] {
+        let play = on(scenario).with("run.matmul_precision", "highest");
+        add(&format!("{name}, matmul_precision highest"), faster(play));
     }
-    add("deterministic: twice, with 16 threads and one".into(), Box::new(twice));
-    add("deterministic: resumed after a round".into(), Box::new(resumed));
-    add(
-        "no memory: said as such, and work goes on".into(),
-        Box::new(out_of_memory),
-    );
     for envs in [2, 64] {
         add(
-            format!("8x8 digits, {envs} envs"),
-            Box::new(move |setting| speed(setting, Play::on(&setting.device, DIGITS).with("run.n_envs", envs))),
+            &format!("8x8 digits, {envs} envs"),
+            faster(on(DIGITS).with("run.n_envs", envs)),
         );
     }
-    for threads in [1, 4] {
-        for (name, scenario) in [
-            ("8x8 digits, 8 envs", DIGITS),
-            ("ResNet-20, batch 128, 4 envs", RESNET20),
-        ] {
+    add(
+        &format!("{}, data in the machine's memory", images.0),
+        faster(on(IMAGES).with("data.residency", "host")),
+    );
+    if setting.device != "cpu" {
+        let mut play = Play::on("cpu", DIGITS);
+        play.devices.push(setting.device.clone());
+        add("8x8 digits, 8 envs over the CPU and the device", faster(play));
+    }
+    add("memory stays as it is over 12 rounds", Box::new(memory_is_flat));
+    for (name, task) in SMALL {
+        let play = move |setting: &Setting| every_blueprint(setting, task);
+        add(&format!("{name}: every seed module as on the CPU"), Box::new(play));
+    }
+    add("64 envs under rules", whole(on(GROWN).with("run.n_envs", 64)));
+    for (name, scenario) in [digits, images, resnet20] {
+        add(&format!("{name}, on the CPU"), faster(Play::on("cpu", scenario)));
+    }
+    for amp in ["bf16", "fp16"] {
+        for (name, scenario) in [images, resnet18] {
             add(
-                format!("{name}, {threads} host threads"),
-                Box::new(move |setting| speed(setting, Play::on(&setting.device, scenario).threads(threads))),
+                &format!("{name}, amp {amp}"),
+                faster(on(scenario).with("training.amp", amp)),
             );
         }
-    }
-    for (name, scenario) in [
-        ("32x32 images, batch 512, 4 envs", IMAGES),
-        ("ResNet-18, batch 128, 4 envs", RESNET18),
-    ] {
         add(
-            format!("{name}, matmul_precision highest"),
-            Box::new(move |setting| {
-                speed(
-                    setting,
-                    Play::on(&setting.device, scenario).with("run.matmul_precision", "highest"),
-                )
-            }),
+            &format!("seeds under rules, amp {amp}"),
+            whole(on(GROWN).with("training.amp", amp)),
         );
-    }
-    for residency in ["host"] {
         add(
-            format!("32x32 images, batch 512, 4 envs, residency {residency}"),
-            Box::new(move |setting| {
-                speed(
-                    setting,
-                    Play::on(&setting.device, IMAGES).with("data.residency", residency),
-                )
-            }),
-        );
-    }
-    add(
-        "8x8 digits, 8 envs over cpu and the device".into(),
-        Box::new(|setting| {
-            let mut play = Play::on("cpu", DIGITS);
-            play.devices.push(setting.device.clone());
-            speed(setting, play)
-        }),
-    );
-    add(
-        "64 envs under rules".into(),
-        Box::new(|setting| round(Play::on(&setting.device, GROWN).with("run.n_envs", 64), setting)),
-    );
-    add("memory stays as it is over 12 rounds".into(), Box::new(memory_is_flat));
-    for (name, scenario) in [
-        ("8x8 digits, 8 envs", DIGITS),
-        ("32x32 images, batch 512, 4 envs", IMAGES),
-        ("ResNet-20, batch 128, 4 envs", RESNET20),
-    ] {
-        add(
-            format!("{name}, on the CPU"),
-            Box::new(move |setting| speed(setting, Play::on("cpu", scenario))),
-        );
-    }
-    for (name, task) in SMALL {
-        add(
-            format!("{name}: every seed module as on the CPU"),
-            Box::new(move |setting| every_blueprint(setting, task)),
+            &format!("a policy that learns, learner.amp {amp}"),
+            whole(on(LEARNT).with("learner.amp", amp)),
         );
     }
     if setting.is_quick {
         rows.retain(|row| !row.name.contains("ResNet-") && !row.name.contains("64 envs"));
     }
-    if setting.device == "cpu" {
-        rows.retain(|row| !row.name.contains("over cpu and"));
-    }
     rows
 }
 
-fn speed(setting: &Setting, play: Play) -> Played {
-    play::speed(&play, setting.is_quick)
+fn speed(setting: &Setting, play: &Play) -> Played {
+    play::speed(play, setting.is_quick)
 }
 
 fn two_envs(task: &str) -> String {
@@ -359,8 +306,8 @@ fn played(play: &Play) -> Result<(RunReport, tempfile::TempDir), String> {
     Ok((engine.play(), folder))
 }
 
-fn round(play: Play, setting: &Setting) -> Played {
-    let (report, _folder) = played(&shortened(play, setting))?;
+fn round(play: &Play, setting: &Setting) -> Played {
+    let (report, _folder) = played(&shortened(play.clone(), setting))?;
     last_round(&report)
 }
 
@@ -447,7 +394,7 @@ fn out_of_memory(setting: &Setting) -> Played {
     if !matches!(error, TorchError::OutOfMemory(_)) {
         return Err(format!("taken for another error: {error}"));
     }
-    round(Play::on(&setting.device, GROWN).with("run.rounds", 1), setting)
+    round(&Play::on(&setting.device, GROWN).with("run.rounds", 1), setting)
 }
 
 fn memory_is_flat(setting: &Setting) -> Played {

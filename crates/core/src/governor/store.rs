@@ -16,7 +16,7 @@ use crate::health::Failure;
 use crate::host::Host;
 use crate::nn::ParamSet;
 use crate::seed::SeedRecord;
-use crate::torch::{TorchError, copy_all, copy_into};
+use crate::torch::{TorchError, copy_all, copy_into, pinned};
 use crate::unfinished::{UnfinishedRound, UnfinishedRoundError};
 
 /// Snapshots up to this many bytes stay on the device; larger ones lie in pinned host memory.
@@ -124,7 +124,7 @@ impl Kept {
         Ok(match place {
             SnapshotPlace::Device => Self::OnDevice(Flat::new(table, elements, device)?),
             SnapshotPlace::PinnedHost => {
-                Self::OnHost(Tensor::f_empty([elements], (Kind::Float, Device::Cpu))?.f_pin_memory(device)?)
+                Self::OnHost(pinned(&Tensor::f_empty([elements], (Kind::Float, Device::Cpu))?)?)
             }
         })
     }

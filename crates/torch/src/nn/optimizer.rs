@@ -187,6 +187,10 @@ impl Optimizer {
     }
 }
 
+/// Largest difference from the formulas that is rounding, of parameters of at most 1 after two steps of rate 0.1. A CUDA device
+/// was measured at 3.1e-6; a wrong or missing term is above 1e-4.
+const TOLERANCE: f64 = 1e-5;
+
 /// Tries the kernels of an implementation on a tiny tensor of `device` and compares them with the plain formulas.
 ///
 /// Returns why they are refused, `None` if they agree; the caller announces it once. Run once at start per device; this
@@ -216,7 +220,7 @@ pub fn self_test(device: Device, implementation: Implementation) -> Option<Strin
     rules
         .iter()
         .find_map(|(name, rule)| match disagreement(rule, implementation, device) {
-            Ok(difference) if difference <= 1e-6 => None,
+            Ok(difference) if difference <= TOLERANCE => None,
             Ok(difference) => Some(format!(
                 "{kind} {name} differs from its formula by {difference:e} on {device:?}"
             )),

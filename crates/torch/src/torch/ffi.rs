@@ -221,6 +221,7 @@ unsafe extern "C" {
     ) -> *mut c_char;
 
     pub(crate) fn simic_copy_into(to: *mut C_tensor, from: *const C_tensor, non_blocking: bool) -> *mut c_char;
+    pub(crate) fn simic_pinned(tensor: *const C_tensor, out: *mut *mut C_tensor) -> *mut c_char;
     pub(crate) fn simic_channels_last(tensor: *const C_tensor, out: *mut *mut C_tensor) -> *mut c_char;
     pub(crate) fn simic_is_channels_last(tensor: *const C_tensor, out: *mut bool) -> *mut c_char;
 

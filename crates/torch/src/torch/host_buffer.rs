@@ -6,7 +6,7 @@ use std::ptr;
 use tch::{Device, Kind, Tensor};
 
 use super::ffi::{self, Opaque};
-use super::{TorchError, copy_into};
+use super::{TorchError, copy_into, pinned};
 
 /// Memory of the host that is filled, copied to a device and filled again: pinned where the device is CUDA, so that only the
 /// next fill waits for the copy.
@@ -27,7 +27,7 @@ impl HostBuffer {
     pub fn new(len: usize, device: Device) -> Result<Self, TorchError> {
         let mut bytes = Tensor::f_zeros([len as i64], (Kind::Uint8, Device::Cpu))?;
         if device.is_cuda() {
-            bytes = bytes.f_pin_memory(device)?;
+            bytes = pinned(&bytes)?;
         }
         Ok(Self {
             bytes,

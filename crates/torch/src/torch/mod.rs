@@ -33,7 +33,7 @@ pub use precision::{mixed_kind, mixed_name, set_deterministic, set_matmul_precis
 pub(crate) use read::copy_to_host;
 pub use read::{HostSyncCounter, peek, read_f32, read_f64, read_i64};
 pub use stream::{Stream, StreamGuard};
-pub use tensors::{channels_last, copy_all, copy_into, is_channels_last, synchronize, upload, zero_all};
+pub use tensors::{channels_last, copy_all, copy_into, is_channels_last, pinned, synchronize, upload, zero_all};
 pub use threads::set_intra_op_threads;
 pub use trace::{StreamTrace, TraceEntry, TraceOperation};
 pub use version::libtorch_version;

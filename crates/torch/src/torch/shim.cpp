@@ -218,6 +218,11 @@ char* simic_copy_into(Tensor* to, const Tensor* from, bool non_blocking) {
   });
 }
 
+// tch's call names the device, which libtorch has deprecated and warns of each time.
+char* simic_pinned(const Tensor* tensor, Tensor** out) {
+  return guarded([&] { *out = new Tensor(tensor->pin_memory()); });
+}
+
 char* simic_channels_last(const Tensor* tensor, Tensor** out) {
   return guarded([&] { *out = new Tensor(tensor->contiguous(at::MemoryFormat::ChannelsLast)); });
 }

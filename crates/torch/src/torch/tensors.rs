@@ -57,9 +57,22 @@ pub fn upload(to: &Tensor, values: &[i64]) -> Result<(), TorchError> {
     }
     let mut host = Tensor::f_from_slice(values)?.f_view_as(to)?;
     if to.device().is_cuda() {
-        host = host.f_pin_memory(to.device())?;
+        host = pinned(&host)?;
     }
     copy_into(to, &host, true)
+}
+
+/// A copy of a CPU tensor in pinned memory, which CUDA devices read without the processor; libtorch's CUDA part must be open.
+///
+/// # Errors
+/// No memory; no CUDA device.
+pub fn pinned(tensor: &Tensor) -> Result<Tensor, TorchError> {
+    let mut out = std::ptr::null_mut();
+    // SAFETY: `tensor` outlives the call, and on success `out` is a tensor of its own that tch takes over.
+    unsafe {
+        ffi::check(ffi::simic_pinned(tensor.as_ptr(), &mut out))?;
+        Ok(Tensor::from_ptr(out))
+    }
 }
 
 /// Waits on the host until all work that was queued on `device` so far is done, in all streams. A no-op on a CPU.
