@@ -65,25 +65,10 @@ fn a_libtorch_of_the_user_s_own_needs_no_mark_of_ours() {
     assert_eq!(set_up(root.path(), "opt"), Some(0));
 }
 
-/// Says where the programs lie that it was asked for; among those of the tests, as cargo does, the engine.
+/// Says where the program lies that it was asked for.
 const CARGO: &str = r#"#!/bin/sh
-case $1 in
-    build) programs=simic-engine ;;
-    test) programs="simic_engine-0123abcd engine-4567cdef simic-engine" ;;
-esac
-for program in $programs; do
-    echo '{"reason":"compiler-artifact","executable":"'"$BUILT/$program"'","fresh":true}'
-done
-echo '{"reason":"build-finished","success":true}'
-"#;
-
-/// Records one round in the folder that `--out` names.
-const ENGINE: &str = r#"#!/bin/sh
-if [ "$1" = --version ]; then echo simic-engine 0; exit; fi
-while [ "$1" != --out ]; do shift; done
-mkdir -p "$2/run"
-echo '{"type":"round_finished","data":{"accuracy_mean":50.5,"accuracy_env":[50,51],"env_steps_per_s":12.25}}' \
-    > "$2/run/events.jsonl"
+[ "$1" = bench ] || exit 101
+echo '{"reason":"compiler-artifact","executable":"'"$BUILT/device_check-0123abcd"'","fresh":true}'
 "#;
 
 fn gpu_check(script: &Path, root: &Path, arguments: &[&str]) -> Output {
@@ -98,74 +83,56 @@ fn gpu_check(script: &Path, root: &Path, arguments: &[&str]) -> Output {
         .expect("bash is there")
 }
 
-/// A folder with what a build would have left.
-fn built(root: &Path, cargo: &str, test: &str) {
+/// A folder with what a build would have left, and a `strip` that copies.
+fn built(root: &Path, cargo: &str, program: &str) {
     write(&root.join("torch/version.py"), "__version__ = '2.11.0+cu130'\n");
-    for (program, content) in [
+    for (path, content) in [
         ("bin/cargo", cargo),
-        ("built/simic-engine", ENGINE),
-        ("built/simic_engine-0123abcd", test),
-        ("built/engine-4567cdef", "#!/bin/sh\n"),
+        ("bin/strip", "#!/bin/sh\ncp \"$3\" \"$2\"\n"),
+        ("built/device_check-0123abcd", program),
     ] {
-        write(&root.join(program), content);
-        make_executable(&root.join(program));
+        write(&root.join(path), content);
+        make_executable(&root.join(path));
     }
 }
 
 #[test]
-fn what_is_collected_for_a_machine_with_a_gpu_can_be_tried_there() {
+fn what_is_collected_for_a_machine_with_a_gpu_is_played_there_with_the_libraries_of_its_torch() {
     let root = tempfile::tempdir().expect("a folder");
-    built(root.path(), CARGO, "#!/bin/sh\n");
+    let program = "#!/bin/sh\necho \"$LD_LIBRARY_PATH\"\necho \"$@\"\n[ -f \"$(dirname \"$0\")/eager.py\" ]\n";
+    built(root.path(), CARGO, program);
 
     let collected = gpu_check(&script("gpu-check.sh"), root.path(), &["collect", "carried"]);
 
     assert!(collected.status.success(), "{}", text(&collected.stderr));
-    let carried = root.path().join("carried");
-    let tests = ["simic_engine-0123abcd", "engine-4567cdef"].map(|test| carried.join("tests").join(test));
-    assert!(tests.iter().all(|test| test.is_file()));
-    assert!(!carried.join("tests/simic-engine").exists(), "it is no test");
     let again = gpu_check(&script("gpu-check.sh"), root.path(), &["collect", "carried"]);
     assert!(refused(&again).contains("carried is there already"));
-
-    let try_out = |more: &[&str]| {
-        let arguments = [&["run", "--device", "cpu", "--torch", "torch"], more].concat();
-        gpu_check(&carried.join("gpu-check.sh"), root.path(), &arguments)
-    };
-    let tried = try_out(&[]);
-    let table = text(&tried.stdout);
-    assert!(tried.status.success(), "{table}{}", text(&tried.stderr));
-    let rows = |begins: &str| table.lines().filter(|line| line.starts_with(begins)).count();
-    assert_eq!((rows("| tests: "), rows("| a policy that learns")), (2, 3), "{table}");
-    let played = table.lines().find(|line| line.starts_with("| seeds under rules  "));
-    let cells: Vec<&str> = played.expect("it is played").split('|').map(str::trim).collect();
-    assert_eq!(cells[2..5], ["ok", "12.25", "50.50"], "{table}");
-    assert!(table.contains("| both reached the same in every env"), "{table}");
-    assert!(!table.contains("FAILED"), "{table}");
-    assert_eq!(
-        text(&try_out(&["--torch"]).stderr),
-        "gpu-check: --torch needs a value.\n"
-    );
+    let carried = root.path().join("carried/gpu-check.sh");
+    let tried = gpu_check(&carried, root.path(), &["run", "--torch", "torch", "--limit-s", "9"]);
+    assert!(tried.status.success(), "{}", text(&tried.stderr));
+    let told = text(&tried.stdout);
+    assert!(told.starts_with("torch/lib"), "{told}");
+    assert!(told.ends_with("--device cuda:0 --limit-s 9\n"), "{told}");
+    let without_value = gpu_check(&carried, root.path(), &["run", "--torch"]);
+    assert_eq!(text(&without_value.stderr), "gpu-check: --torch needs a value.\n");
 }
 
 #[test]
-fn a_check_that_fails_fails_the_whole_and_is_quoted() {
+fn a_device_check_that_fails_fails_the_script() {
     let root = tempfile::tempdir().expect("a folder");
-    built(root.path(), CARGO, "#!/bin/sh\necho no such device\nexit 101\n");
+    built(root.path(), CARGO, "#!/bin/sh\nexit 1\n");
     gpu_check(&script("gpu-check.sh"), root.path(), &["collect", "carried"]);
 
-    let script = root.path().join("carried/gpu-check.sh");
-    let tried = gpu_check(&script, root.path(), &["run", "--device", "cpu", "--torch", "torch"]);
+    let carried = root.path().join("carried/gpu-check.sh");
+    let tried = gpu_check(&carried, root.path(), &["run", "--torch", "torch"]);
 
     assert_eq!(tried.status.code(), Some(1));
-    let table = text(&tried.stdout);
-    assert_eq!(table.matches("| FAILED |").count(), 1, "{table}");
-    assert!(table.ends_with("--- tests: simic_engine\nno such device\n"), "{table}");
 }
 
 #[test]
 fn a_build_that_fails_is_not_carried_anywhere() {
     let root = tempfile::tempdir().expect("a folder");
-    built(root.path(), "#!/bin/sh\n[ \"$1\" = test ] && exit 101\n", "");
+    built(root.path(), "#!/bin/sh\nexit 101\n", "");
 
     let collected = gpu_check(&script("gpu-check.sh"), root.path(), &["collect", "carried"]);
 
