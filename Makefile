@@ -9,13 +9,10 @@ CARGO ?= cargo
 .PHONY: run test build bench setup setup-cuda clean
 
 run: setup
-	$(CARGO) run --release --locked --quiet -- run scenarios/quickstart.ron
+	$(CARGO) run --release --locked -- run scenarios/quickstart.ron
 
-# `--all-targets` builds examples with the harness of tests; tests/examples.rs runs the programs themselves.
 test: setup
-	$(CARGO) build --locked --examples
-	$(CARGO) test --locked --workspace --all-targets
-	$(CARGO) test --locked --workspace --doc
+	$(CARGO) test --locked --workspace
 
 build: setup
 	$(CARGO) build --release --locked

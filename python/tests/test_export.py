@@ -1,6 +1,6 @@
 """Exported networks in plain PyTorch: the same logits as in the engine.
 
-SIMIC_ENGINE_EXPORTED names the folder that `cargo test --test exported` has filled with
+SIMIC_ENGINE_EXPORTED names the folder that `cargo test --test engine exported::` has filled with
 SIMIC_ENGINE_TEST_EXPORT=FOLDER; SIMIC_ENGINE_PROGRAM the program. With SIMIC_ENGINE_COMMIT_EXPORTED=FOLDER the logits of
 the networks that have a folder there are written into it, for the engine's own tests.
 """

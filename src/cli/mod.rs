@@ -172,7 +172,7 @@ fn execute(arguments: &Arguments, extension: &Extension) -> Result<Outcome, Reje
         Command::List { what } => Ok(list::list(*what, &context)),
         Command::Explain { path } => explain::explain(path.as_deref().unwrap_or(""), &context),
         Command::Grow(options) => grow::run(options, &context),
-        Command::New(options) => new::new(options),
+        Command::New(options) => new::new(options, &names.build),
     }
 }
 

@@ -37,11 +37,11 @@ const TAKEN: &str = "Self abstract alloc as async await become box break build c
 ///
 /// # Errors
 /// No name for a crate, something there already, no engine, a folder that cannot be written.
-pub fn new(options: &NewOptions) -> Result<Outcome, Rejection> {
+pub fn new(options: &NewOptions, build: &Build) -> Result<Outcome, Rejection> {
     let path = &options.path;
     let refuse = |why: String| Rejection::Usage(format!("new {}: {why}", path.display()));
     let name = crate_name(path).map_err(refuse)?;
-    let engine = dependency(options.engine.as_deref()).map_err(refuse)?;
+    let engine = dependency(options.engine.as_deref(), build).map_err(refuse)?;
     if path.symlink_metadata().is_ok() && !storage::read_dir(path).is_ok_and(|names| names.is_empty()) {
         return Err(refuse(
             "it is there already and is no empty folder; choose another name".into(),
@@ -94,11 +94,11 @@ fn crate_name(path: &Path) -> Result<&str, String> {
 }
 
 /// On the engine, as a manifest has it.
-fn dependency(engine: Option<&str>) -> Result<String, String> {
+fn dependency(engine: Option<&str>, build: &Build) -> Result<String, String> {
     let engine = engine.unwrap_or(env!("CARGO_MANIFEST_DIR"));
     if engine.contains("://") {
         // Of this program's own commit: what its documentation says is then true of the crate.
-        let commit = Build::current().git_commit.map(|commit| format!(", rev = {commit:?}"));
+        let commit = build.git_commit.map(|commit| format!(", rev = {commit:?}"));
         return Ok(format!("git = {engine:?}{}", commit.unwrap_or_default()));
     }
     let manifest = fs::read_to_string(Path::new(engine).join("Cargo.toml"));

@@ -88,6 +88,7 @@ fn pace_of(pace: &Pace, plan: &Plan, context: &Context) -> WorkOptions {
             .threads
             .map_or(budget.threads.unwrap_or(share), usize::from),
         leaves: false,
+        commit: context.names.build.git_commit,
     }
 }
 

@@ -68,9 +68,8 @@ pub struct TrialResult {
 }
 
 impl TrialResult {
-    /// A result of this build.
+    /// A result of a trial that has ended so.
     pub fn new(end: TrialEnd, attempts: u32, wall_s: f64) -> Self {
-        let build = Build::current();
         Self {
             end,
             reason: None,
@@ -78,8 +77,8 @@ impl TrialResult {
             by_place: false,
             attempts,
             wall_s,
-            engine: build.engine.into(),
-            commit: build.git_commit.map(str::to_owned),
+            engine: Build::UNKNOWN.engine.into(),
+            commit: None,
             training: None,
         }
     }

@@ -66,6 +66,8 @@ pub struct WorkOptions {
     pub threads: usize,
     /// Whether it ends when nothing is free, instead of waiting for trials whose workers may be lost.
     pub leaves: bool,
+    /// Commit of the program, which results name.
+    pub commit: Option<&'static str>,
 }
 
 /// Something that a worker tells.
@@ -273,7 +275,7 @@ impl<'a> Worker<'a> {
         let training = self.player.training(trial)?;
         let result = TrialResult {
             training: Some(training),
-            ..TrialResult::new(
+            ..self.result(
                 TrialEnd::GivenUp,
                 state.leases.newest(&trial.id),
                 lease.content.played_s,
@@ -315,7 +317,7 @@ impl<'a> Worker<'a> {
             let began = self.place.elapsed();
             let ended = self.player.play(trial, segment, &mut lease)?;
             lease.content.played_s += (self.place.elapsed() - began).as_secs_f64();
-            let result = |end| TrialResult::new(end, lease.attempt(), lease.content.played_s);
+            let result = |end| self.result(end, lease.attempt(), lease.content.played_s);
             if matches!(ended, Attempt::Done(_)) {
                 self.misplaced.store(0, Ordering::Relaxed);
             }
@@ -375,7 +377,7 @@ impl<'a> Worker<'a> {
                 timed_out: end == Failed::InTime,
                 by_place: end == Failed::ByPlace,
                 training: self.player.training(trial).ok(),
-                ..TrialResult::new(TrialEnd::Failed, lease.attempt(), lease.content.played_s)
+                ..self.result(TrialEnd::Failed, lease.attempt(), lease.content.played_s)
             };
             self.end(trial, &result)?;
             break;
@@ -384,6 +386,14 @@ impl<'a> Worker<'a> {
         lease.renew()?;
         lease.release()?;
         Ok(misplaced)
+    }
+
+    /// A result of this program.
+    fn result(&self, end: TrialEnd, attempts: u32, wall_s: f64) -> TrialResult {
+        TrialResult {
+            commit: self.options.commit.map(str::to_owned),
+            ..TrialResult::new(end, attempts, wall_s)
+        }
     }
 
     fn end(&self, trial: &Trial, result: &TrialResult) -> Result<(), FileError> {

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Instant;
 
-use crate::program::{command, ended, succeeds, text};
+use crate::program::{command, ended, repository, succeeds, text};
 
 /// What may follow these words, the last of which is being typed.
 fn completed(at: &Path, words: &[&str]) -> Vec<String> {
@@ -55,7 +55,7 @@ fn runs_and_sweeps_are_completed_by_their_names() {
 
 #[test]
 fn fields_and_what_they_may_be_are_completed() {
-    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let here = repository();
     let of = |words: &[&str]| completed(here, words);
 
     assert_eq!(of(&["explain", "run.n_e"]), ["run.n_envs"]);

@@ -4,13 +4,13 @@
 use std::path::Path;
 use std::process::Command;
 
-use crate::program::{command, ended, engine, newest, refused, succeeds, text};
+use crate::program::{command, ended, engine, newest, refused, repository, succeeds, text};
 use crate::support::lines;
 
 /// Generates a set in `folder`.
 fn generate(folder: &Path, format: &str, options: &[&str]) {
     let made = Command::new("python3")
-        .current_dir(env!("CARGO_MANIFEST_DIR"))
+        .current_dir(repository())
         .args(["scripts/fake-data.py", format])
         .arg(folder)
         .args(options)

@@ -16,7 +16,7 @@ use simic_engine::internals::run::StopSignal;
 use simic_engine::internals::scenario::{ScheduleConfig, resolved_ron};
 use simic_engine::prelude::*;
 
-use crate::program::{command, ended, refused, succeeds, text, tiny};
+use crate::program::{command, ended, refused, repository, succeeds, text, tiny};
 use crate::report::section_table;
 use crate::support::engine;
 
@@ -263,7 +263,7 @@ const EVALUATED_ON: &str = "avx512";
 /// The policy of a training of the proof, played where it was played before; `proof/policy/README.md` says what is what.
 #[test]
 fn the_committed_policy_plays_to_the_committed_numbers() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("proof/policy");
+    let folder = repository().join("proof/policy");
     let committed = fs::read(folder.join("evaluation.json")).expect("it is there");
     let committed: Value = serde_json::from_slice(&committed).expect("JSON");
     let scenario = folder.join("scenario.ron");

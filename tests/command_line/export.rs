@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use crate::program::{engine, newest, refused, succeeds, text};
+use crate::program::{engine, newest, refused, repository, succeeds, text};
 
 /// A run whose two envs plant a seed each and commit it, and keep all networks.
 fn play(out: &Path) {
@@ -180,7 +180,8 @@ fn the_policy_of_a_run_becomes_plain_pytorch_and_a_run_without_one_says_so() {
     let message = refused(&export(out.path(), &["--policy", "-o", folder]));
     assert!(message.contains("its controller does not learn"), "{message}");
     assert!(!to.exists());
-    let saved = concat!(env!("CARGO_MANIFEST_DIR"), "/proof/policy");
+    let saved = repository().join("proof/policy");
+    let saved = saved.to_str().expect("text");
 
     let printed = succeeds(&engine(&["export", saved, "--policy", "-o", folder]));
 

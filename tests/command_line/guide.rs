@@ -20,7 +20,7 @@ use std::process::Command;
 use std::time::Instant;
 
 use crate::init::photos;
-use crate::program::{HEEDED, ended, text};
+use crate::program::{HEEDED, ended, repository, text};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_simic-engine");
 
@@ -64,12 +64,8 @@ struct Block {
     lines: Vec<String>,
 }
 
-fn root() -> &'static Path {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
-}
-
 fn read(page: &str) -> String {
-    fs::read_to_string(root().join(page)).unwrap_or_else(|error| panic!("{page}: {error}"))
+    fs::read_to_string(repository().join(page)).unwrap_or_else(|error| panic!("{page}: {error}"))
 }
 
 /// The page's blocks, and its text without them.
@@ -99,7 +95,7 @@ fn parts(page: &str) -> (Vec<Block>, Vec<String>) {
 fn prepared() -> tempfile::TempDir {
     let folder = tempfile::tempdir().expect("a folder");
     for shared in ["scenarios", "scripts", "proof", "README.md"] {
-        symlink(root().join(shared), folder.path().join(shared)).expect("a link");
+        symlink(repository().join(shared), folder.path().join(shared)).expect("a link");
     }
     photos(&folder.path().join("photos"), ["apple", "pear", "plum"]);
     let story = "the seed grows, the host learns, and the seed is committed. ".repeat(400);
@@ -267,7 +263,7 @@ fn every_link_leads_to_a_file_and_a_heading_that_are_there() {
         "proof/README.md",
         "proof/policy/README.md",
     ];
-    let reference = fs::read_dir(root().join("docs/reference")).expect("a folder");
+    let reference = fs::read_dir(repository().join("docs/reference")).expect("a folder");
     let reference = reference
         .map(|entry| format!("docs/reference/{}", entry.expect("an entry").file_name().display()))
         .filter(|name| name.ends_with(".md"));
@@ -282,7 +278,7 @@ fn every_link_leads_to_a_file_and_a_heading_that_are_there() {
             } else {
                 folder.join(path)
             };
-            let is_there = root().join(&target).exists();
+            let is_there = repository().join(&target).exists();
             let target = target.to_string_lossy().into_owned();
             if !is_there || !anchor.is_empty() && !anchors(&target).iter().any(|there| there == anchor) {
                 broken.push(format!("{page}: {link}"));
@@ -297,7 +293,7 @@ fn every_link_leads_to_a_file_and_a_heading_that_are_there() {
 fn the_summary_lists_the_pages_that_there_are_and_each_is_followed() {
     let guide = PAGES.iter().filter_map(|page| page.strip_prefix("docs/guide/src/"));
     let guide: Vec<&str> = guide.collect();
-    let folder = fs::read_dir(root().join("docs/guide/src")).expect("a folder");
+    let folder = fs::read_dir(repository().join("docs/guide/src")).expect("a folder");
     let mut files: Vec<String> = folder
         .map(|entry| entry.expect("an entry").file_name().display().to_string())
         .filter(|name| name != "SUMMARY.md")
@@ -321,7 +317,7 @@ fn functions_that_the_guide_points_to_stand_in_the_files_that_it_links() {
         let code = links(&[file.to_owned()])
             .into_iter()
             .filter(|link| link.contains("/crates/"));
-        let files = code.map(|link| root().join(page).with_file_name(link));
+        let files = code.map(|link| repository().join(page).with_file_name(link));
         let files: Vec<PathBuf> = files.filter(|file| file.is_file()).collect();
         let (Some((name, _)), false) = (name, files.is_empty()) else {
             continue;

@@ -6,7 +6,7 @@ use std::process::Output;
 
 use simic_engine::internals::checkpoint::{CheckpointName, Checkpoints};
 
-use crate::program::{command, ended, newest, refused, succeeds};
+use crate::program::{command, ended, newest, refused, repository, succeeds};
 use crate::resume::{RULES, finished, resume};
 
 /// A scenario in `scenarios/` that learns from the files in `data/`, each named relative to it.
@@ -14,7 +14,7 @@ fn write_files(folder: &Path) {
     for name in ["scenarios", "data"] {
         fs::create_dir_all(folder.join(name)).expect("a folder");
     }
-    let digits = Path::new(env!("CARGO_MANIFEST_DIR")).join("assets/digits");
+    let digits = repository().join("assets/digits");
     for part in ["images", "labels"] {
         let dimensions = if part == "images" { 3 } else { 1 };
         let from = digits.join(format!("optdigits-{part}-idx{dimensions}-ubyte"));

@@ -5,7 +5,7 @@ use std::path::Path;
 use simic_engine::internals::scenario::{Input, load};
 use simic_engine::prelude::*;
 
-use crate::program::{command, ended, refused, succeeds};
+use crate::program::{command, ended, refused, repository, succeeds};
 
 #[path = "../../assets/crate/main.rs"]
 #[allow(dead_code, reason = "its `main` is for the crate that it is written into")]
@@ -25,7 +25,7 @@ fn a_crate_is_written_that_depends_on_the_engine_that_wrote_it() {
     let read = |file: &str| std::fs::read_to_string(at.path().join("mycrate").join(file)).expect("it is written");
     let manifest = read("Cargo.toml");
     assert!(manifest.contains("name = \"mycrate\""), "{manifest}");
-    let engine = format!("simic-engine = {{ path = {:?} }}", env!("CARGO_MANIFEST_DIR"));
+    let engine = format!("simic-engine = {{ path = {:?} }}", repository());
     assert!(manifest.contains(&engine), "{manifest}");
     let bevy = manifest
         .lines()

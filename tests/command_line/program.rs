@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
+use std::sync::LazyLock;
 
 use serde_json::Value;
 use simic_engine::internals::telemetry::strip_volatile;
@@ -24,10 +25,19 @@ pub fn tiny(run: &str) -> String {
     )
 }
 
+/// The root of the repository.
+pub fn repository() -> &'static Path {
+    static ROOT: LazyLock<PathBuf> = LazyLock::new(|| {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+        root.canonicalize().expect("the repository is there")
+    });
+    &ROOT
+}
+
 /// The program in the root of the repository, not yet started.
 pub fn command(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_simic-engine"));
-    command.current_dir(env!("CARGO_MANIFEST_DIR")).args(arguments);
+    command.current_dir(repository()).args(arguments);
     for variable in HEEDED {
         command.env_remove(variable);
     }

@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 
 use serde_json::Value;
 
-use crate::program::{command, ended, engine, refused, succeeds, text};
+use crate::program::{command, ended, engine, refused, repository, succeeds, text};
 use crate::support::latest;
 
 /// The smallest run there is, into `out`.
@@ -68,7 +68,7 @@ fn a_run_leaves_one_folder_with_its_whole_record() {
             "status.json"
         ]
     );
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("scenarios/quickstart.ron");
+    let source = repository().join("scenarios/quickstart.ron");
     assert_eq!(read(run.join("scenario.ron")), read(source));
     assert!(read(run.join("resolved.ron")).contains("rounds: 1"));
     assert_eq!(json(&read(run.join("status.json")))["state"], "completed");
@@ -256,7 +256,7 @@ fn a_folder_that_cannot_be_made_is_a_start_up_error() {
 fn run_with_small_files(root: &Path, rounds: &str) -> Command {
     let mut limited = Command::new("sh");
     limited
-        .current_dir(env!("CARGO_MANIFEST_DIR"))
+        .current_dir(repository())
         .args(["-c", "trap '' 25; ulimit -S -f 48; exec \"$@\"", "sh"])
         .arg(env!("CARGO_BIN_EXE_simic-engine"))
         .args(["run", "--rounds", rounds, "--envs", "2", "--steps", "12"])

@@ -1,12 +1,10 @@
 //! The command line around scenarios: validate, list, explain, and what `run` accepts and refuses.
 
-use std::path::Path;
-
-use crate::program::{engine, refused, succeeds, text};
+use crate::program::{engine, refused, repository, succeeds, text};
 
 #[test]
 fn all_shipped_scenarios_are_valid() {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let root = repository();
     let in_folder = |folder: &'static str| {
         std::fs::read_dir(root.join(folder))
             .expect("the folder exists")

@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use crate::program::{refused, text};
+use crate::program::{refused, repository, text};
 
 fn write(path: &Path, content: &str) {
     std::fs::create_dir_all(path.parent().expect("a folder")).expect("the folder can be made");
@@ -28,7 +28,7 @@ fn make_executable(path: &Path) {
 }
 
 fn script(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("scripts").join(name)
+    repository().join("scripts").join(name)
 }
 
 fn set_up(root: &Path, folder: &str) -> Option<i32> {

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use insta::assert_snapshot;
 use serde_json::Value;
 
-use crate::program::{command, ended, refused, succeeds};
+use crate::program::{command, ended, refused, repository, succeeds};
 
 /// Short trials, long enough for a kill to meet them at work.
 const SCENARIO: &str = r#"(
@@ -130,7 +130,7 @@ fn undisturbed() -> Vec<String> {
 #[test]
 fn all_shipped_sweeps_are_valid() {
     let place = Place::with(SWEEP);
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("scenarios/sweeps");
+    let folder = repository().join("scenarios/sweeps");
 
     for entry in std::fs::read_dir(folder).unwrap() {
         let file = entry.unwrap().path();

@@ -6,7 +6,7 @@ use std::process::{Output, Stdio};
 
 use serde_json::Value;
 
-use crate::program::{command, ended, engine, refused, succeeds, text};
+use crate::program::{command, ended, engine, refused, repository, succeeds, text};
 
 const COMMANDS: [&str; 22] = [
     "run",
@@ -100,7 +100,7 @@ fn exit_codes_are_listed_in_the_help_and_in_the_guide() {
 
 #[test]
 fn a_scenario_that_is_not_there_is_told_with_those_that_may_be_meant() {
-    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let here = repository();
     let scenarios = here.join("scenarios");
 
     for name in [
@@ -221,7 +221,7 @@ fn with_json_every_refusal_is_json() {
 
 #[test]
 fn errors_are_coloured_where_colours_are_asked_for() {
-    let at = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let at = repository();
     for arguments in [
         &["resume", "nope"][..],
         &["run", "nowhere.ron"],

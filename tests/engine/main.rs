@@ -33,3 +33,9 @@ mod scenario_errors;
 #[path = "../support/mod.rs"]
 mod support;
 mod training_loop;
+#[path = "../exported/main.rs"]
+mod exported;
+#[path = "../fuzz/main.rs"]
+mod fuzz;
+#[path = "../world/main.rs"]
+mod world;

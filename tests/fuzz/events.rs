@@ -9,9 +9,9 @@ use simic_engine::internals::compare::{Metric, TrainingRecord};
 use simic_engine::internals::report::{WIDTH, summary};
 use simic_engine::internals::telemetry::{Event, EventReader, LiveState, ReadError, SCHEMA_MAJOR, find_last};
 
-use crate::damage::{damaged, damages};
-use crate::found::{Folder, Whole, harms};
-use crate::harness::{fuzz, in_bounds, names};
+use super::damage::{damaged, damages};
+use super::found::{Folder, Whole, harms};
+use super::harness::{fuzz, in_bounds, names};
 
 /// One event of each kind, a line each.
 pub const EXAMPLES: &str = include_str!("../../crates/core/src/telemetry/examples/events.jsonl");

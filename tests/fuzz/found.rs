@@ -10,7 +10,7 @@ use proptest::prelude::*;
 use proptest::sample::Index;
 use tempfile::TempDir;
 
-use crate::damage::{Damage, damaged, damages};
+use super::damage::{Damage, damaged, damages};
 
 /// A file as it should be.
 pub struct Whole {

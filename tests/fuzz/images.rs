@@ -11,8 +11,8 @@ use simic_engine::internals::scenario::{ArrayLayout, DataSource};
 use zip::ZipWriter;
 use zip::write::SimpleFileOptions;
 
-use crate::found::{Folder, Whole, harms};
-use crate::harness::{fuzz, in_bounds, task};
+use super::found::{Folder, Whole, harms};
+use super::harness::{fuzz, in_bounds, task};
 
 /// Images of two classes, those of one part behind those of the other.
 #[derive(Clone, Debug)]

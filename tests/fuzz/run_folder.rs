@@ -18,8 +18,8 @@ use simic_engine::prelude::*;
 use tch::Tensor;
 use tempfile::TempDir;
 
-use crate::found::{Folder, harms};
-use crate::harness::{CATALOG, fuzz, in_bounds, names};
+use super::found::{Folder, harms};
+use super::harness::{CATALOG, fuzz, in_bounds, names};
 
 /// A run of two rounds of one env whose policy learns, and the folder that it is in.
 fn played() -> (TempDir, PathBuf) {

@@ -8,8 +8,8 @@ use proptest::sample::{Index, select};
 use simic_engine::internals::engine::Prepared;
 use simic_engine::internals::scenario::{Input, Override, load, resolved_ron};
 
-use crate::damage::{damaged, damages};
-use crate::harness::{CATALOG, fuzz, in_bounds, names};
+use super::damage::{damaged, damages};
+use super::harness::{CATALOG, fuzz, in_bounds, names};
 
 /// All scenarios that come with the engine.
 fn shipped() -> Vec<(PathBuf, Vec<u8>)> {

@@ -14,10 +14,10 @@ use simic_engine::internals::sweep::{
     plan, read_result,
 };
 
-use crate::damage::{damaged, damages};
-use crate::events::EXAMPLES;
-use crate::found::{Folder, harms};
-use crate::harness::{CATALOG, fuzz, in_bounds, names};
+use super::damage::{damaged, damages};
+use super::events::EXAMPLES;
+use super::found::{Folder, harms};
+use super::harness::{CATALOG, fuzz, in_bounds, names};
 
 const SWEEP: &str = r#"(
     name: "small",

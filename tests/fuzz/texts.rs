@@ -7,8 +7,8 @@ use proptest::prelude::*;
 use simic_engine::internals::data::{TokenSet, load_tokens};
 use simic_engine::internals::scenario::{BYTE_VOCABULARY, DataSource, TextFile, TokenFiles, TokenFormat};
 
-use crate::found::{Folder, Whole, harms};
-use crate::harness::{fuzz, in_bounds, task};
+use super::found::{Folder, Whole, harms};
+use super::harness::{fuzz, in_bounds, task};
 
 const VOCABULARY: i64 = 500;
 

@@ -6,8 +6,8 @@
 //! export SIMIC_ENGINE_TEST_WORLD=7          # the first world; 0 if left out
 //! export SIMIC_ENGINE_TEST_WORLDS=100       # those from there on; 1 if left out
 //! export SIMIC_ENGINE_TEST_MINUTES=30       # as many as fit, instead
-//! cargo test --release --test world -- --ignored --nocapture worlds_by_number
-//! SIMIC_ENGINE_TEST_EPISODES=2000 cargo test --release --test world -- --ignored --nocapture a_soak
+//! cargo test --release --test engine -- --ignored --nocapture worlds_by_number
+//! SIMIC_ENGINE_TEST_EPISODES=2000 cargo test --release --test engine -- --ignored --nocapture a_soak
 //! ```
 
 mod worlds;

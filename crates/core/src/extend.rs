@@ -55,6 +55,9 @@ pub use crate::engine::{EngineBuilder, RunRecord, RunReport, SetupError};
 pub use crate::health::EngineError;
 pub use crate::run::StopRequest;
 
+// What a run was made of, for its record.
+pub use crate::record::Build;
+
 // Plugins of the engine, to be left out or replaced.
 pub use crate::checkpoint::CheckpointPlugin;
 pub use crate::controller::ControllerPlugin;

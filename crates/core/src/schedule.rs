@@ -18,6 +18,7 @@
 //! To add a system, put it into a public set and order it against the [`Work`] it depends on:
 //!
 //! ```
+//! # extern crate simic_core as simic_engine;
 //! # use bevy_app::App;
 //! # use bevy_ecs::prelude::*;
 //! use simic_engine::prelude::*;

@@ -13,7 +13,6 @@ use std::time::{Duration, Instant};
 
 use simic_engine::internals::engine::Extension;
 use simic_engine::internals::inspect::{DiffKind, Extent, diff};
-use simic_engine::internals::record::Build;
 use simic_engine::internals::storage::Fault;
 
 pub use record::Sights;
@@ -115,11 +114,10 @@ impl World {
 
     /// Everything that was drawn, and of which build it is.
     fn whole(&self) -> String {
-        let commit = Build::current().git_commit.unwrap_or("unknown");
         let (scenario, [one, other]) = (&self.scenario.text, self.threads);
         format!(
-            "commit {commit}; {one} threads, then {other}; interruptions {:?}\n{scenario}\nplay it again with \
-             `SIMIC_ENGINE_TEST_WORLD={} cargo test --test world -- --ignored --nocapture worlds_by_number`",
+            "{one} threads, then {other}; interruptions {:?}\n{scenario}\nplay it again with \
+             `SIMIC_ENGINE_TEST_WORLD={} cargo test --test engine -- --ignored --nocapture worlds_by_number`",
             self.interruptions, self.seed
         )
     }

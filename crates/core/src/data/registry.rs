@@ -36,6 +36,7 @@ pub struct CustomImages {
 /// A data set of an application's. Functions of a [`DataRequest`] are data sets.
 ///
 /// ```
+/// # extern crate simic_core as simic_engine;
 /// use std::sync::Arc;
 ///
 /// use simic_engine::extend::Part;

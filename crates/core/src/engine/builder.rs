@@ -26,6 +26,7 @@ use crate::trajectory::CollectorPlugin;
 /// Settings of an engine, given before its scenario is read.
 ///
 /// ```no_run
+/// # extern crate simic_core as simic_engine;
 /// use simic_engine::prelude::*;
 ///
 /// let report = Engine::builder()

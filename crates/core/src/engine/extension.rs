@@ -13,6 +13,7 @@ use crate::controller::{ControllerRegistry, ObservationFeatures};
 use crate::data::DataRegistry;
 use crate::network::HostRegistry;
 use crate::policy::NetRegistry;
+use crate::record::Build;
 use crate::reward::{RewardModes, RewardTerms};
 use crate::run::{Inventory, PluginInfo};
 use crate::scenario::{Catalog, TelemetryConfig};
@@ -27,21 +28,21 @@ use crate::telemetry::{Detectors, Metrics};
 /// a system. The host that never grew is played with the run's names for data, hosts, seed modules and rewards, and without
 /// the application's systems: these see the rounds of the run alone.
 ///
-/// ```no_run
-/// use std::process::ExitCode;
-///
+/// ```
+/// # extern crate simic_core as simic_engine;
 /// use simic_engine::extend::WaitController;
-/// use simic_engine::{cli, prelude::*};
+/// use simic_engine::prelude::*;
 ///
 /// fn patience(app: &mut App) {
 ///     let mut controllers = app.world_mut().resource_mut::<ControllerRegistry>();
 ///     controllers.register("patience", "waits, under another name", Arc::new(|_| Ok(Box::new(WaitController))));
 /// }
 ///
-/// fn main() -> ExitCode {
-///     cli::main(Extension::new(patience))
-/// }
+/// let engine = Engine::builder().with(patience).from_ron(r#"(policy: (controller: "patience"))"#)?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
+///
+/// In a program of its own, `simic_engine::cli::main(Extension::new(patience))` is the whole command line.
 #[derive(Clone, Default)]
 pub struct Extension {
     plugins: Vec<AddPlugins>,
@@ -67,6 +68,8 @@ pub struct Names {
     pub detectors: Detectors,
     /// The plugins of a recorded run.
     pub plugins: Vec<PluginInfo>,
+    /// What the program was built from.
+    pub build: Build,
 }
 
 impl Extension {
@@ -130,6 +133,7 @@ impl Names {
             data: world.resource::<DataRegistry>().clone(),
             detectors: world.resource::<Detectors>().clone(),
             plugins: plugins.unwrap_or_default(),
+            build: *world.resource(),
         })
     }
 }

@@ -30,6 +30,7 @@ use crate::torch::FreeThreadBuffers;
 /// A run that can be played: an [`App`] of all plugins with an [`Experiment`](crate::env::Experiment) in it.
 ///
 /// ```
+/// # extern crate simic_core as simic_engine;
 /// use simic_engine::prelude::*;
 ///
 /// let mut engine = Engine::from_ron(

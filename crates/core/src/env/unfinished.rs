@@ -30,6 +30,7 @@ pub trait KeepInRounds {
     /// reads before it overwrites it; for anything else see [`keep_in_rounds_by`](Self::keep_in_rounds_by).
     ///
     /// ```
+    /// # extern crate simic_core as simic_engine;
     /// # use bevy_app::App;
     /// # use bevy_ecs::prelude::*;
     /// use serde::{Deserialize, Serialize};

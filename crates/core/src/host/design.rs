@@ -9,6 +9,7 @@ use crate::torch::PlainTensor;
 /// What lays out a host, for any number of classes. Functions from the number of classes to a [`HostPlan`] are designs.
 ///
 /// ```
+/// # extern crate simic_core as simic_engine;
 /// use std::sync::Arc;
 ///
 /// use simic_engine::extend::{Conv, HostChoice, HostName};

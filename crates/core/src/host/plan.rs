@@ -17,6 +17,7 @@ use crate::torch::{Backend, NoGrad};
 /// A host before it is built: what it reads, its ops in order, and where it can grow.
 ///
 /// ```
+/// # extern crate simic_core as simic_engine;
 /// use simic_engine::extend::Conv;
 /// use simic_engine::prelude::HostPlan;
 ///

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use bevy_ecs::prelude::*;
 
-use super::{Continuation, Labels, LogFile, Manifest, RunDirectory, ScenarioFile};
+use super::{Build, Continuation, Labels, LogFile, Manifest, RunDirectory, ScenarioFile};
 use crate::controller::ActiveController;
 use crate::env::{EnvPool, Experiment, HostParams, LoadedData, SelfTest};
 use crate::growth::Topology;
@@ -150,6 +150,7 @@ fn manifest(
     manifest.scenario_path = file.path.map(lossy);
     manifest.scenario_folder = file.folder.map(lossy);
     manifest.labels = recording.labels.clone();
+    manifest.build = world.get_resource().copied().unwrap_or(Build::UNKNOWN);
     manifest.plugins = versions.collect();
     manifest.env_workers = world.resource::<EnvPool>().threads();
     manifest

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::io::ErrorKind;
 use std::path::Path;
 
+use bevy_ecs::prelude::Resource;
 use serde::{Deserialize, Serialize};
 
 use super::directory::{MANIFEST_FILE, RunDirectory, RunDirectoryError};
@@ -21,8 +22,8 @@ const RECORDED_VARIABLES: [&str; 4] = [
 ];
 const RECORDED_PREFIX: &str = "SIMIC_ENGINE_";
 
-/// How this binary was built. What the build script could not find out is absent.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+/// How the program was built. The program itself says so: it inserts the resource, as any plugin of an application may.
+#[derive(Resource, Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Build {
     /// Version of the engine.
     pub engine: &'static str,
@@ -39,26 +40,28 @@ pub struct Build {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rustc: Option<&'static str>,
     /// Target triple.
-    pub target: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub target: Option<&'static str>,
     /// `debug` or `release`.
     pub profile: &'static str,
 }
 
 impl Build {
-    /// Of this binary.
-    pub fn current() -> Self {
-        Self {
-            engine: env!("CARGO_PKG_VERSION"),
-            git_commit: option_env!("SIMIC_ENGINE_GIT_COMMIT"),
-            git_diff: option_env!("SIMIC_ENGINE_GIT_DIFF"),
-            git_dirty: option_env!("SIMIC_ENGINE_GIT_DIRTY").map(|text| text == "true"),
-            rustc: option_env!("SIMIC_ENGINE_RUSTC"),
-            target: option_env!("SIMIC_ENGINE_TARGET").map_or_else(
-                || format!("{}-{}", std::env::consts::ARCH, std::env::consts::OS),
-                String::from,
-            ),
-            profile: if cfg!(debug_assertions) { "debug" } else { "release" },
-        }
+    /// What the engine knows where no program says more.
+    pub const UNKNOWN: Self = Self {
+        engine: env!("CARGO_PKG_VERSION"),
+        git_commit: None,
+        git_diff: None,
+        git_dirty: None,
+        rustc: None,
+        target: None,
+        profile: if cfg!(debug_assertions) { "debug" } else { "release" },
+    };
+}
+
+impl Default for Build {
+    fn default() -> Self {
+        Self::UNKNOWN
     }
 }
 
@@ -180,8 +183,8 @@ pub struct Manifest {
 }
 
 impl Manifest {
-    /// What the process itself knows, and the event of the run's start. The caller fills in what the user says, plugins and the
-    /// number of workers.
+    /// What the process itself knows, and the event of the run's start. The caller fills in what the user says, the build, plugins and
+    /// the number of workers.
     pub fn new(directory: &RunDirectory, started: &RunStarted) -> Self {
         let variables = std::env::vars_os()
             .filter_map(|(key, value)| Some((key.into_string().ok()?, value.to_string_lossy().into_owned())));
@@ -196,7 +199,7 @@ impl Manifest {
             labels: Labels::default(),
             scenario_hash: directory.scenario_hash().into(),
             seed: started.seed,
-            build: Build::current(),
+            build: Build::UNKNOWN,
             libraries: Libraries {
                 tch: "0.24",
                 libtorch: libtorch_version(),

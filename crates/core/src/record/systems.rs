@@ -5,6 +5,7 @@ use bevy_ecs::prelude::*;
 use bevy_ecs::query::QueryData;
 use bevy_ecs::system::SystemParam;
 
+use super::Build;
 use super::announce::announce;
 use crate::clock::RunClock;
 use crate::controller::{DecidedEnv, SlotReports};
@@ -54,7 +55,8 @@ pub struct RecordPlugin;
 
 impl Plugin for RecordPlugin {
     fn build(&self, app: &mut App) {
-        app.init_resource::<RoundHistory>()
+        app.init_resource::<Build>()
+            .init_resource::<RoundHistory>()
             .init_resource::<MeasuredRound>()
             .add_work(Startup, Work::Announce, announce)
             .add_work_if(Startup, Work::StopEarly, stop_early, resource_exists::<TelemetryHub>)

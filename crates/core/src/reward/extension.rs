@@ -11,6 +11,7 @@ registry! {
     /// The terms that plugins add, by name. Together they are the [`Term::Extension`] of a step.
     ///
     /// ```
+    /// # extern crate simic_core as simic_engine;
     /// use std::sync::Arc;
     ///
     /// use simic_engine::prelude::*;

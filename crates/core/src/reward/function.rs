@@ -10,6 +10,7 @@ use super::state::RewardState;
 /// A reward mode with the discount of the learner.
 ///
 /// ```
+/// # extern crate simic_core as simic_engine;
 /// use simic_engine::extend::{RewardConfig, RewardFunction};
 /// use simic_engine::prelude::{RewardInputs, RewardModes, RewardState, Term};
 ///

@@ -12,6 +12,7 @@ use crate::schema::{Registry, registry};
 /// A way to pay decisions: a pure function of what happened in a step and of what it remembers of the episode.
 ///
 /// ```
+/// # extern crate simic_core as simic_engine;
 /// use std::sync::Arc;
 ///
 /// use simic_engine::prelude::*;

@@ -17,6 +17,7 @@ pub struct PluginInfo {
 /// The plugins of an app. The engine's are found; others add themselves when they are built:
 ///
 /// ```
+/// # extern crate simic_core as simic_engine;
 /// # use bevy_app::{App, Plugin};
 /// use simic_engine::prelude::Inventory;
 ///

@@ -45,6 +45,7 @@ impl StopRequest {
 /// The way to ask a run to stop, from any thread. Clones ask the same run.
 ///
 /// ```
+/// # extern crate simic_core as simic_engine;
 /// # use bevy_ecs::prelude::*;
 /// use simic_engine::prelude::*;
 /// use simic_engine::extend::StopRequest;

@@ -47,6 +47,7 @@ pub trait SeedModule: Send {
 /// A kind of seed.
 ///
 /// ```
+/// # extern crate simic_core as simic_engine;
 /// use std::sync::Arc;
 ///
 /// use simic_engine::prelude::{Backend, Blueprint, BlueprintError, BlueprintRegistry, Init, Mode, ParamSet, RunRng, SeedModule};

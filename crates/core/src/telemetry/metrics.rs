@@ -16,6 +16,7 @@ registry! {
     /// The metrics that plugins add, by name. A summary names what is measured, and its unit.
     ///
     /// ```
+    /// # extern crate simic_core as simic_engine;
     /// use simic_engine::prelude::*;
     ///
     /// fn register(app: &mut App) {

@@ -71,6 +71,7 @@ pub enum TelemetryError {
 /// what it could not write. One that is slow misses step rows, and nothing else.
 ///
 /// ```
+/// # extern crate simic_core as simic_engine;
 /// use std::sync::Arc;
 /// use simic_engine::extend::{Event, Payload, Sink, SinkError, Sinks};
 ///

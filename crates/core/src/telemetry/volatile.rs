@@ -21,6 +21,7 @@ const EVENTS: [&str; 2] = ["checkpoint_saved", "checkpoint_loaded"];
 /// Two runs are equal if the lines that remain are, in order:
 ///
 /// ```
+/// # extern crate simic_core as simic_engine;
 /// use serde_json::json;
 /// use simic_engine::extend::strip_volatile;
 ///

@@ -100,6 +100,7 @@ pub trait OnTrainBatch {
     /// Calls `hook` at `point` of every training batch of every env.
     ///
     /// ```
+    /// # extern crate simic_core as simic_engine;
     /// # use bevy_app::App;
     /// use simic_engine::prelude::*;
     ///

@@ -15,6 +15,7 @@ use crate::unfinished::UnfinishedRound;
 /// state and its own random streams, so that runs with one seed are equal for any order of envs and threads.
 ///
 /// ```
+/// # extern crate simic_core as simic_engine;
 /// use std::sync::Arc;
 ///
 /// use simic_engine::prelude::{BuildContext, Controller, ControllerRegistry, Decision, DecisionView, LifecycleCommand, LifecycleOp, MaskSet, PolicyError};

@@ -15,6 +15,7 @@ use crate::growth::LifecycleCommand;
 /// fills it between `Work::BuildMasks` and `Work::Decide` of each step; there it sees all of the envs. Clones share the commands.
 ///
 /// ```
+/// # extern crate simic_core as simic_engine;
 /// use simic_engine::extend::{ExternalCommands, Masks};
 /// use simic_engine::prelude::*;
 ///

@@ -222,6 +222,7 @@ pub struct ObservationFeature {
 /// a slot at the end of each slot's block. Register before `Startup`; the schema is made there.
 ///
 /// ```
+/// # extern crate simic_core as simic_engine;
 /// use simic_engine::extend::{Extract, ObservationFeature, ObservationFeatures, Treatment};
 ///
 /// let mut features = ObservationFeatures::default();

@@ -110,6 +110,7 @@ registry! {
     /// The detectors of a run by name, with the engine's own. A summary says what is wrong, in half a sentence.
     ///
     /// ```
+    /// # extern crate simic_core as simic_engine;
     /// use simic_engine::extend::{Comparison, Detector, Detectors, Payload, Reading, Severity};
     /// use simic_engine::prelude::*;
     ///

@@ -1,6 +1,6 @@
 //! Every program of `examples/` is run as a user runs it, and what it prints is what it is to show.
 //!
-//! `make test` builds them first; by hand: `cargo build --examples && cargo test --test examples`.
+//! `cargo test` builds them; for this test alone: `cargo build --examples && cargo test --test repository examples::`.
 
 use std::collections::BTreeSet;
 use std::fs;

@@ -1,4 +1,4 @@
-//! Settings of the whole process: in a binary of their own, because they would change other tests' arithmetic.
+//! Settings and memory of libtorch.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 

@@ -1,7 +1,7 @@
 //! `docs/reference/scenario.md` is written from the declarations of the fields, by this test:
 //!
 //! ```text
-//! SIMIC_ENGINE_UPDATE=reference cargo test --test reference
+//! SIMIC_ENGINE_UPDATE=reference cargo test --test repository reference
 //! ```
 //! Without the variable the test fails where file and declarations differ.
 
@@ -28,7 +28,7 @@ a [sweep file](#sections-of-a-sweep-file) may have: its default, what it may be,
 shows one of them, `--set run.n_envs=8` sets it.
 
 This page is generated from the declarations that files are checked against: `SIMIC_ENGINE_UPDATE=reference cargo test --test
-reference` writes it, `cargo test --test reference` fails where it differs.
+repository reference` writes it, `cargo test --test repository reference` fails where it differs.
 
 - A field with a default may be left out; *required*: it must be written where its section is.
 - *None or …*: an option, which is written without `Some`, as in `max_steps: 30`.
@@ -432,7 +432,7 @@ fn the_page_of_fields_is_what_the_declarations_say() {
     let line = differing.unwrap_or_else(|| page.lines().count().min(written.lines().count()));
     assert!(
         page == written,
-        "{PAGE}:{}: the declarations say\n{}\nnot\n{}\nhelp: SIMIC_ENGINE_UPDATE=reference cargo test --test reference",
+        "{PAGE}:{}: the declarations say\n{}\nnot\n{}\nhelp: SIMIC_ENGINE_UPDATE=reference cargo test --test repository reference",
         line + 1,
         page.lines().nth(line).unwrap_or("(nothing more)"),
         written.lines().nth(line).unwrap_or("(nothing more)")

@@ -1,4 +1,4 @@
-//! The counterfactual pass draws nothing. In a process of its own, because libtorch has one generator for all threads.
+//! The counterfactual pass draws nothing from libtorch's generator.
 
 use simic_engine::internals::growth::AlphaAlgorithm;
 use simic_engine::internals::host;

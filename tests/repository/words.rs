@@ -4,7 +4,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-const GLOSSARY: &str = include_str!("../docs/glossary.md");
+const GLOSSARY: &str = include_str!("../../docs/glossary.md");
 
 /// Where old words have to be: what reads or lists them, and records of the past.
 const EXEMPT: [&str; 10] = [
