@@ -122,8 +122,8 @@ fn play_all(setting: &Setting) -> std::io::Result<ExitCode> {
         let is_broken = played.is_err() && !device_works(&setting.device);
         append(setting, &line(&row.name, played, began.elapsed()))?;
         if is_broken && index + 1 < count {
-            // An error of CUDA that a process cannot get rid of: another one goes on.
-            return go_on(setting, index + 1);
+            // An error of CUDA that a process cannot get rid of: another one continues.
+            return continue_from(setting, index + 1);
         }
     }
     let failed = table::write(&setting.out)?;
@@ -158,7 +158,7 @@ fn device_works(device: &str) -> bool {
     })
 }
 
-fn go_on(setting: &Setting, first: usize) -> std::io::Result<ExitCode> {
+fn continue_from(setting: &Setting, first: usize) -> std::io::Result<ExitCode> {
     let mut command = Command::new(std::env::current_exe()?);
     command
         .args(["--device", &setting.device])

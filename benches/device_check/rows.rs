@@ -142,7 +142,7 @@ pub fn all(setting: &Setting) -> Vec<Row> {
     add("a policy that learns, three rounds", whole(on(LEARNT)));
     add("deterministic: twice, with many threads and one", Box::new(twice));
     add("deterministic: resumed after a round", Box::new(resumed));
-    add("no memory: said as such, and work goes on", Box::new(out_of_memory));
+    add("no memory: said as such, and work continues", Box::new(out_of_memory));
     for (name, scenario) in [images, resnet18] {
         let play = on(scenario).with("run.matmul_precision", "highest");
         add(&format!("{name}, matmul_precision highest"), faster(play));

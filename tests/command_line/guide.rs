@@ -201,6 +201,7 @@ macro_rules! pages {
         const PAGES: &[&str] = &[$($page),*];
         $(
             #[test]
+            #[ignore = "long tier"]
             fn $test() {
                 follow($page);
             }
@@ -225,6 +226,7 @@ pages! {
     judge_a_claim: "docs/guide/src/judge.md",
     python: "docs/guide/src/python.md",
     many_trainings_many_machines: "docs/guide/src/many-machines.md",
+    gpus: "docs/guide/src/gpus.md",
     write_an_extension: "docs/guide/src/extensions.md",
     when_something_fails: "docs/guide/src/failures.md",
 }
