@@ -111,7 +111,7 @@ impl NetworkShelf {
         // In a run directory that is there: one that was taken away does not come back as a stump.
         match storage::create_dir(&self.0) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-            made => made.at(&self.0)?,
+            made => made.and_then(|()| storage::sync_folder_of(&self.0)).at(&self.0)?,
         }
         let limit = (limit_gib * (1_u64 << 30) as f64) as u64;
         let path = self.path_of(network.origin.round, network.origin.env);
