@@ -73,7 +73,8 @@ pub const KEPT: [Kept; 15] = [
         name: "record",
         shows: "learner_update",
         forms: &[r#"run: (rounds: 2, n_envs: 1, max_steps: 2, checkpoint_every_steps: 1)
-            policy: (controller: "actor_critic", net: "lstm", net_cfg: (feature_dim: 8, hidden_dim: 8))"#],
+            policy: (controller: "actor_critic", net: "lstm", net_cfg: (feature_dim: 8, hidden_dim: 8))
+            telemetry: (trajectories: true)"#],
     },
     Kept {
         name: "controller",

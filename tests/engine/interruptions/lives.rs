@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use simic_engine::internals::checkpoint::{CheckpointError, CheckpointId, CheckpointName, Checkpoints, ResumeError};
 use simic_engine::internals::engine::{Names, RunReport};
+use simic_engine::internals::keep::{KeptFile, NetworkShelf};
 use simic_engine::internals::record::Recording;
 use simic_engine::internals::run::{DriverStep, RoundLimit, StopRequest};
 use simic_engine::internals::storage::{Fault, StorageFaults};
@@ -20,6 +21,8 @@ use crate::support::{first_difference, lines};
 
 /// No one repairs a storage while the run waits.
 const BRIEF_PATIENCE: Duration = Duration::from_millis(1);
+/// More than a storage that works ever needs.
+const PATIENCE: Duration = Duration::from_secs(60);
 /// Folders whose files are the same byte for byte.
 const EXACT: [&str; 2] = ["networks/", "episodes.traj/"];
 
@@ -62,19 +65,28 @@ impl Interruption {
             Self::Dropped => "dropped twice",
             Self::TakenBack => "taken back",
             Self::OtherThreads => "other threads",
-            Self::Storage(fault) => fault_name(fault),
+            Self::Storage(Fault::InputOutput) => "failing operation",
+            Self::Storage(Fault::NoSpace) => "full disk",
+            Self::Storage(Fault::ReadOnly) => "read-only disk",
+            Self::Storage(Fault::Kill) => "killed",
+            Self::Storage(Fault::Torn) => "killed within a write",
+            Self::Storage(Fault::PowerCut) => "lost pages",
         }
     }
-}
 
-const fn fault_name(fault: Fault) -> &'static str {
-    match fault {
-        Fault::InputOutput => "failing operation",
-        Fault::NoSpace => "full disk",
-        Fault::ReadOnly => "read-only disk",
-        Fault::Kill => "killed",
-        Fault::Torn => "killed within a write",
-        Fault::PowerCut => "lost pages",
+    /// How the first life of a run ends, and the second if it is not the last; threads of the first, and of the others.
+    fn lives(self, whole: &Whole, when: Moment) -> (Until, Option<(Start, Until)>, [usize; 2]) {
+        let inside = when.among(whole.steps - 1);
+        // Behind the first round, so that there is something to forget.
+        let late = inside.max(whole.steps / whole.rounds + 1);
+        match self {
+            Self::StopInside => (Until::Stop(inside), None, [2, 2]),
+            Self::StopBetween => (Until::Rounds(when.among(whole.rounds - 1) as u32), None, [2, 2]),
+            Self::Dropped => (Until::Drop(inside), Some((Start::Newest, Until::Drop(2))), [2, 2]),
+            Self::TakenBack => (Until::Stop(late), Some((Start::Oldest, Until::Drop(1))), [2, 2]),
+            Self::OtherThreads => (Until::Stop(inside), None, [1, 3]),
+            Self::Storage(_) => (Until::End, None, [2, 2]),
+        }
     }
 }
 
@@ -92,6 +104,14 @@ impl Moment {
     }
 }
 
+/// The checkpoint that a life begins with.
+#[derive(Clone, Copy, Debug)]
+enum Start {
+    Newest,
+    /// Of those between rounds.
+    Oldest,
+}
+
 /// What keeps a life from being the last.
 #[derive(Clone, Copy, Debug)]
 enum Until {
@@ -99,7 +119,6 @@ enum Until {
     Stop(u64),
     Rounds(u32),
     Drop(u64),
-    Struck,
 }
 
 /// A run that was left alone.
@@ -125,6 +144,28 @@ impl Ended {
         let failure = self.report.as_ref()?.failure.as_ref()?;
         Some(failure.to_string())
     }
+
+    /// # Errors
+    /// It came to its end.
+    fn is_stopped(&self) -> Result<(), String> {
+        match &self.report {
+            Some(report) if report.stopped_by.is_none() => Err(format!("it was not stopped: {:?}", self.failure())),
+            _ => Ok(()),
+        }
+    }
+
+    /// # Errors
+    /// Something cannot be kept, and that is not told.
+    fn tells_of(&self, fault: Fault, storage: &Path) -> Result<(), String> {
+        let Some(failure) = self.failure() else { return Ok(()) };
+        let has_gaps = self.report.as_ref().is_some_and(|report| !report.gaps.is_empty());
+        let is_told = fault.is_deadly() || has_gaps || blames(&failure, storage);
+        is_told.then_some(()).ok_or(failure)
+    }
+}
+
+fn blames(failure: &str, storage: &Path) -> bool {
+    failure.contains(&*storage.to_string_lossy())
 }
 
 /// A scenario, and the names that it may use.
@@ -143,7 +184,7 @@ impl Stage<'_> {
     pub fn whole(&self, home: &Path) -> Result<Whole, String> {
         let faults = StorageFaults::under(home, u64::MAX, Fault::InputOutput);
         let run = home.join("runs/run");
-        let ended = live(self.begin(home, Duration::from_secs(60), 2)?, Until::End, &faults, &run)?;
+        let ended = live(self.begin(home, PATIENCE, 2)?, Until::End, &faults, &run)?;
         if let Some(failure) = ended.failure() {
             return Err(format!("left alone it fails: {failure}"));
         }
@@ -161,103 +202,85 @@ impl Stage<'_> {
     /// # Errors
     /// What is wrong, or differs.
     pub fn interrupted(&self, whole: &Whole, how: Interruption, when: Moment, home: &Path) -> Result<(), String> {
-        let inside = when.among(whole.steps - 1);
-        let (first, threads) = match how {
-            Interruption::StopInside => (Until::Stop(inside), 2),
-            Interruption::OtherThreads => (Until::Stop(inside), 1),
-            Interruption::StopBetween => (Until::Rounds(when.among(whole.rounds - 1) as u32), 2),
-            Interruption::Dropped => (Until::Drop(inside), 2),
-            // Behind the first round, so that there is something to forget.
-            Interruption::TakenBack => (Until::Stop(inside.max(whole.steps / whole.rounds + 1)), 2),
-            Interruption::Storage(_) => (Until::Struck, 2),
-        };
+        let (first, second, threads) = how.lives(whole, when);
         let life = home.join("life-0");
-        let (storage, run) = (life.join("runs"), life.join("runs/run"));
-        let faults = match how {
-            Interruption::Storage(fault) => StorageFaults::under(&storage, when.among(whole.operations - 1), fault),
-            _ => StorageFaults::under(&storage, u64::MAX, Fault::InputOutput),
+        let storage = life.join("runs");
+        let (fault, strikes_at) = match how {
+            Interruption::Storage(fault) => (Some(fault), when.among(whole.operations - 1)),
+            _ => (None, u64::MAX),
         };
-        let begun = self.begin(&life, BRIEF_PATIENCE, threads);
-        let ended = begun.and_then(|engine| live(engine, first, &faults, &run));
-        let struck = faults
-            .struck()
-            .map(|what| what.replace(&format!("{}/", storage.display()), ""));
-        let what = struck.clone().unwrap_or_else(|| format!("{first:?}"));
-        let what = |why: String| format!("{what}: {why}");
-        let kept = match (how, &ended) {
-            (Interruption::Storage(fault), Err(refusal)) => {
-                let is_told = fault.is_deadly() || refusal.contains(&*storage.to_string_lossy());
-                is_told
-                    .then_some(None)
-                    .ok_or_else(|| what(format!("nothing is told: {refusal}")))?
-            }
-            (Interruption::Storage(fault), Ok(ended)) => {
-                self.is_told(ended, fault, &storage).map_err(what)?;
-                ended.kept
-            }
-            (_, Err(failure)) => return Err(what(failure.clone())),
-            (_, Ok(ended)) => {
-                let is_stopped = ended.report.as_ref().is_none_or(|report| report.stopped_by.is_some());
-                if !is_stopped {
-                    return Err(what(format!("it was not interrupted: {:?}", ended.failure())));
+        let faults = StorageFaults::under(&storage, strikes_at, fault.unwrap_or(Fault::InputOutput));
+        let kept = match self.begin(&life, BRIEF_PATIENCE, threads[0]) {
+            Ok(engine) => {
+                let ended = live(engine, first, &faults, &storage.join("run"))?;
+                match fault {
+                    Some(fault) => ended.tells_of(fault, &storage)?,
+                    None => ended.is_stopped()?,
                 }
                 ended.kept
             }
+            Err(refusal) if blames(&refusal, &storage) || fault.is_some_and(Fault::is_deadly) => None,
+            Err(refusal) => return Err(refusal),
         };
-        if matches!(how, Interruption::Storage(_)) && struck.is_none() {
-            return Err("no operation was struck".into());
-        }
+        let what = match (fault, faults.struck()) {
+            (Some(_), None) => return Err(format!("operation {strikes_at} was not struck")),
+            (_, Some(struck)) => struck.replace(&format!("{}/", storage.display()), ""),
+            (None, None) => format!("{first:?}"),
+        };
         // Threads of an earlier life linger, and find their storage dead.
         drop(faults);
         let _dead = StorageFaults::under(&storage, 1, Fault::Kill);
         let next = home.join("life-1");
         std::fs::rename(&life, &next).map_err(|error| format!("{}: {error}", life.display()))?;
-        let run = self.resume(&next, how, kept).map_err(what)?;
-        self.compare(whole, &run).map_err(what)
-    }
-
-    /// Everything that cannot be kept is reported.
-    fn is_told(&self, ended: &Ended, fault: Fault, storage: &Path) -> Result<(), String> {
-        let Some(report) = ended.report.as_ref().filter(|report| report.failure.is_some()) else {
-            return Ok(());
-        };
-        let failure = ended.failure().unwrap_or_default();
-        let is_told = fault.is_deadly() || !report.gaps.is_empty() || failure.contains(&*storage.to_string_lossy());
-        is_told
-            .then_some(())
-            .ok_or_else(|| format!("nothing is told of the storage: {failure}"))
-    }
-
-    /// Resumes the run in `home` until it is over, and gives its folder.
-    fn resume(&self, home: &Path, how: Interruption, kept: Option<CheckpointId>) -> Result<PathBuf, String> {
-        let run = home.join("runs/run");
-        let there = Checkpoints::of(&run);
-        for id in there.ids() {
-            // A checkpoint appears whole under its name or not at all.
-            there
-                .open(id)
-                .map_err(|error| format!("half of a checkpoint is left: {error}"))?;
+        // A storage that fails may leave gaps; everything else, nothing that is half of it.
+        if kept.is_some()
+            && fault.is_none_or(Fault::is_deadly)
+            && let Some(problem) = record::problem(&next.join("runs/run"), &self.names.catalog)
+        {
+            return Err(format!("{what}: {problem}"));
         }
-        let newest = there.ids().first().copied();
-        if newest < kept {
-            return Err(format!("of the checkpoint {kept:?} {newest:?} is left"));
+        let resumed = self.resume(&next, second, threads[1], kept);
+        let compared = resumed.and_then(|run| self.compare(whole, &run));
+        compared.map_err(|why| format!("{what}: {why}"))
+    }
+
+    /// Resumes the run in `home` until it is over, and gives its folder; `kept` was on disk.
+    fn resume(
+        &self,
+        home: &Path,
+        again: Option<(Start, Until)>,
+        threads: usize,
+        kept: Option<CheckpointId>,
+    ) -> Result<PathBuf, String> {
+        let run = home.join("runs/run");
+        let shelf = Checkpoints::of(&run);
+        let there = shelf.ids();
+        for &id in &there {
+            // It appears whole under its name or not at all.
+            shelf
+                .open(id)
+                .map_err(|error| format!("half of a checkpoint: {error}"))?;
+        }
+        if there.first() < kept.as_ref() {
+            return Err(format!("a checkpoint is lost: {kept:?}, there are {there:?}"));
         }
         let faults = StorageFaults::under(home, u64::MAX, Fault::InputOutput);
-        let again = match how {
-            Interruption::TakenBack => {
-                let oldest = there
-                    .ids()
-                    .last()
-                    .map_or(CheckpointName::Last, |id| CheckpointName::Round(id.round));
-                Some((oldest, Until::Drop(1)))
-            }
-            Interruption::Dropped => Some((CheckpointName::Last, Until::Drop(2))),
-            _ => None,
-        };
-        let threads = if how == Interruption::OtherThreads { 3 } else { 2 };
-        if let Some((from, until)) = again {
+        if let Some((start, until)) = again {
+            let oldest = there.iter().rfind(|id| !id.is_inside_round());
+            let from = match (start, oldest) {
+                (Start::Oldest, Some(id)) => CheckpointName::Round(id.round),
+                _ => CheckpointName::Last,
+            };
             let engine = resumed(&run, from, register, threads).map_err(|error| error.to_string())?;
             live(engine, until, &faults, &run)?;
+            let networks = NetworkShelf::of(&run).list().map_err(|error| error.to_string())?;
+            let of_later = |file: &KeptFile| oldest.is_some_and(|id| file.round >= id.round);
+            if let (Start::Oldest, Some(file)) = (start, networks.into_iter().find(of_later)) {
+                return Err(format!(
+                    "a network of a round to be played is left: {}",
+                    file.path.display()
+                ));
+            }
         }
         let engine = match resumed(&run, CheckpointName::Last, register, threads) {
             Ok(engine) => engine,
@@ -272,14 +295,14 @@ impl Stage<'_> {
                 if run.exists() {
                     std::fs::remove_dir_all(&run).map_err(|error| format!("{}: {error}", run.display()))?;
                 }
-                self.begin(home, Duration::from_secs(60), threads)?
+                self.begin(home, PATIENCE, threads)?
             }
             Err(refusal) => return Err(refusal.to_string()),
         };
-        match live(engine, Until::End, &faults, &run)?.failure() {
-            Some(failure) => Err(format!("resumed it fails: {failure}")),
-            None => Ok(run),
-        }
+        let ended = live(engine, Until::End, &faults, &run)?;
+        ended
+            .failure()
+            .map_or(Ok(run), |failure| Err(format!("resumed it fails: {failure}")))
     }
 
     /// In a folder that is there, as its name is not watched and would be lost with the power.
@@ -296,16 +319,14 @@ impl Stage<'_> {
     }
 
     /// The laws of a record hold, and it tells what it is about.
-    fn check(&self, run: &Path) -> Result<Vec<serde_json::Value>, String> {
+    fn check(&self, run: &Path) -> Result<(), String> {
         let mut events = lines(run);
         events.retain(|event| event["type"] != "header");
         if !events.iter().any(|event| event["type"] == self.shows) {
             return Err(format!("the run tells no {}", self.shows));
         }
-        match record::broken_law(run, &events, &self.names.catalog) {
-            Some(broken) => Err(broken),
-            None => Ok(events),
-        }
+        let broken = record::broken_law(&events).or_else(|| record::problem(run, &self.names.catalog));
+        broken.map_or(Ok(()), Err)
     }
 
     /// Scenario, events, checkpoints, and the names of all files are the same; of some folders every byte.

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde_json::{Map, Value};
 use simic_engine::internals::growth::SeedStage;
-use simic_engine::internals::inspect::{Weight, check};
+use simic_engine::internals::inspect::{Finding, Weight, check};
 use simic_engine::internals::scenario::Catalog;
 use simic_engine::internals::seed::may_follow;
 
@@ -13,11 +13,16 @@ use simic_engine::internals::seed::may_follow;
 const ROUNDING: f64 = 1e-9;
 const SHORT_ROUNDING: f64 = 1e-6;
 
-/// The first law that the record of a run breaks, or the first thing that a look at its folder finds wrong.
-pub fn broken_law(run: &Path, events: &[Value], catalog: &Catalog) -> Option<String> {
-    let parts = check(run, catalog).parts.into_iter();
-    let findings = parts.flat_map(|part| part.findings);
-    let mut problems = findings.filter(|finding| finding.weight == Weight::Problem);
+/// The first thing that a look at the folder of a run finds wrong; that a seed module of an application cannot be built is none.
+pub fn problem(run: &Path, catalog: &Catalog) -> Option<String> {
+    let findings = check(run, catalog).parts.into_iter().flat_map(|part| part.findings);
+    let is_problem = |found: &Finding| found.weight == Weight::Problem && !found.what.contains("of an application's");
+    let mut problems = findings.filter(is_problem);
+    problems.next().map(|problem| format!("check: {problem}"))
+}
+
+/// The first law that the events of a run break.
+pub fn broken_law(events: &[Value]) -> Option<String> {
     let mut stages = BTreeMap::new();
     let mut matrix = &Value::Null;
     for (number, event) in events.iter().enumerate() {
@@ -36,7 +41,7 @@ pub fn broken_law(run: &Path, events: &[Value], catalog: &Catalog) -> Option<Str
             return broken;
         }
     }
-    problems.next().map(|problem| format!("check: {problem}"))
+    None
 }
 
 /// A seed goes from where it stands to where it may, and its alpha stays an amplitude.
