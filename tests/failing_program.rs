@@ -1,24 +1,30 @@
-//! The program on a storage that fails at its n-th operation: what it says and exits with, and that the same sweep, or
-//! `resume`, comes to the same end once the storage is repaired.
+//! What is kept × how it is interrupted, of processes: a run and a sweep of the program itself are killed, asked to stop, or meet
+//! a fault of their storage; the program says what it should and exits as documented, and the same sweep, or `resume`, comes
+//! to the same end. The rest of the matrix is `tests/engine/interruptions/`, which says which of the pairs are played.
 //!
 //! A sweep plays its trials with the program that it is itself, so this test is that program as well: with [`ORDER`] in its
-//! environment it does what its arguments say, on the storage that the order asks for. `SIMIC_ENGINE_TEST_STORAGE=long` lets
-//! every operation fail, not a sample of them.
+//! environment it does what its arguments say, on the storage that the order asks for. A pair that has failed is played again by
+//! `cargo test --test failing_program -- --include-ignored "ROW / COLUMN"`.
 
 #[path = "support/mod.rs"]
 #[allow(dead_code, unused_imports, reason = "this test plays no engine of its own")]
 mod support;
+#[path = "support/interruptions.rs"]
+mod shared;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode};
+use std::process::{Child, Command, ExitCode, Output, Stdio};
+use std::time::{Duration, Instant};
 
 use libtest_mimic::{Arguments, Trial};
 use simic_engine::cli;
 use simic_engine::internals::engine::Extension;
+use simic_engine::internals::random::{ContentRng, Draw};
 use simic_engine::internals::storage::{Fault, StorageFaults};
 
-use support::{first_difference, latest};
+use shared::{files, seed_of_commit, unpaired};
+use support::{first_difference, is_long, latest};
 
 /// `none`, or the subcommand whose storage fails, the fault, the operation and the folder: processes that a command starts are
 /// others.
@@ -27,39 +33,69 @@ const ORDER: &str = "SIMIC_ENGINE_TEST_FAULT";
 const SCENARIO: &str = r#"(
     name: "failing",
     task: preset("digits_minimal", (batches_per_step: count(1), val_batches_per_step: count(1))),
-    run: (rounds: 1, n_envs: 1, max_steps: 2, seed: 7),
-    policy: (controller: "heuristic"),
+    run: (rounds: 5, n_envs: 1, max_steps: 6, seed: 7),
+    policy: (controller: "actor_critic", preset: "lstm_small"),
 )"#;
+/// A trial that is killed has not failed: none may fail.
 const SWEEP: &str = r#"(
     name: "failing",
     scenario: "scenario.ron",
-    replicates: 2,
-    budget: (parallel: 1, threads: 1),
+    points: [(name: "learnt", set: []), (name: "wait", set: [(path: "policy.controller", value: "wait")])],
+    replicates: 1,
+    evaluation: (episodes: 1, seeds: [10007], mode: sample),
+    judge: (control: "wait"),
+    budget: (parallel: 1, threads: 1, retries: 0),
 )"#;
 /// What a trial took, by its tables: differs between two plays.
 const TIMES: [&str; 3] = ["train_s", "wall_s", "attempts"];
+/// Moments of a play at which it may be interrupted.
+const MOMENTS: u64 = 12;
+
+/// Columns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Interruption {
+    Storage(Fault),
+    /// Its process, by SIGKILL.
+    Killed,
+    /// The process that plays a trial of the sweep.
+    TrialKilled,
+    /// By SIGINT.
+    AskedToStop,
+}
+
+use Interruption::{AskedToStop, Killed, Storage, TrialKilled};
+
+/// Rows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Row {
+    Run,
+    Sweep,
+}
 
 fn main() -> ExitCode {
     if let Ok(order) = std::env::var(ORDER) {
         return play(&order);
     }
-    let of_fault = |fault: Fault| {
-        [
-            Trial::test(
-                format!("a_sweep_that_meets_{fault:?}_continues_to_the_same_tables"),
-                move || every_operation_fails::<Sweep>(fault),
-            ),
-            Trial::test(
-                format!("a_run_that_meets_{fault:?}_ends_as_documented_and_is_resumed"),
-                move || every_operation_fails::<Run>(fault),
-            ),
-        ]
+    let faults = Fault::ALL.into_iter().map(Storage);
+    let columns: Vec<Interruption> = faults.chain([Killed, AskedToStop, TrialKilled]).collect();
+    let rows = [Row::Run, Row::Sweep].into_iter();
+    let pairs = rows.flat_map(|row| columns.iter().map(move |&how| (row, how)));
+    let pairs: Vec<_> = pairs.filter(|&pair| pair != (Row::Run, TrialKilled)).collect();
+    let mut rng = ContentRng::from_seed(seed_of_commit());
+    // The column that the other half of the matrix does not have, and one that it has: every row, every column.
+    let drawn = [(Row::Sweep, TrialKilled), pairs[rng.below(columns.len() as u64 - 1) as usize]];
+    let moment = rng.below(MOMENTS);
+    let trial = |(row, how): (Row, Interruption)| {
+        let is_drawn = drawn.contains(&(row, how));
+        let moments = if is_long() { 0..MOMENTS } else { moment..moment + 1 };
+        let test = move || moments.into_iter().try_for_each(|moment| compare(row, how, moment));
+        Trial::test(format!("{row:?} / {how:?}"), test).with_ignored_flag(!is_drawn && !is_long())
     };
-    let trials = Fault::ALL.into_iter().flat_map(of_fault).collect();
+    let trials = pairs.into_iter().map(trial).collect();
     libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
 }
 
-/// Does what the process's arguments say, and leaves word of the operation that was struck.
+/// Does what the process's arguments say, and leaves word of the operation that was struck and of the number of all.
 fn play(order: &str) -> ExitCode {
     let words: Vec<&str> = order.splitn(4, ' ').collect();
     let &[command, fault, n, root] = words.as_slice() else {
@@ -69,22 +105,12 @@ fn play(order: &str) -> ExitCode {
         return cli::main(Extension::default());
     }
     let fault = Fault::ALL.into_iter().find(|known| format!("{known:?}") == fault);
-    let (fault, n, root) = (
-        fault.expect("a fault"),
-        n.parse().expect("a number"),
-        PathBuf::from(root),
-    );
-    let faults = StorageFaults::under(&root, n, fault);
+    let (fault, n) = (fault.expect("a fault"), n.parse().expect("a number"));
+    let faults = StorageFaults::under(Path::new(root), n, fault);
     let code = cli::main(Extension::default());
-    std::fs::write(root.with_extension("struck"), faults.struck().unwrap_or_default()).expect("it is written");
+    let told = format!("{} {}", faults.operations(), faults.struck().unwrap_or_default());
+    std::fs::write(Path::new(root).with_extension("struck"), told).expect("it is written");
     code
-}
-
-/// What a command came to.
-struct Ended {
-    code: Option<i32>,
-    shown: String,
-    said: String,
 }
 
 /// A folder with a scenario, a sweep of it, and what was played of them.
@@ -96,6 +122,8 @@ impl Place {
         for (name, text) in [("scenario.ron", SCENARIO), ("sweep.ron", SWEEP)] {
             std::fs::write(place.0.path().join(name), text).expect("a file");
         }
+        // Its name is not watched, and would be lost with the power.
+        std::fs::create_dir(place.runs()).expect("a folder");
         place
     }
 
@@ -103,203 +131,248 @@ impl Place {
         self.0.path().join("runs")
     }
 
-    fn ends(&self, arguments: &[&str], order: &str) -> Ended {
-        let program = std::env::current_exe().expect("this program");
-        let mut command = Command::new(program);
+    fn command(&self, arguments: &[&str], order: &str) -> Command {
+        let mut command = Command::new(std::env::current_exe().expect("this program"));
         command.args(arguments).current_dir(self.0.path()).env(ORDER, order);
         // Absolute, as the folder of the faults.
-        let output = command
-            .env("SIMIC_ENGINE_RUNS", self.runs())
-            .output()
-            .expect("it starts");
-        Ended {
-            code: output.status.code(),
-            shown: String::from_utf8_lossy(&output.stdout).into_owned(),
-            said: String::from_utf8_lossy(&output.stderr).into_owned(),
-        }
+        command.env("SIMIC_ENGINE_RUNS", self.runs());
+        command
+    }
+
+    fn ends(&self, arguments: &[&str]) -> Output {
+        self.command(arguments, "none").output().expect("it starts")
     }
 
     fn succeeds(&self, arguments: &[&str]) -> Result<(), String> {
-        let Ended { code, shown, said } = self.ends(arguments, "none");
-        let failed = format!("{arguments:?} ends with {code:?}: {said}{shown}");
-        if code == Some(0) { Ok(()) } else { Err(failed) }
+        let Output { status, stdout, stderr } = self.ends(arguments);
+        let [shown, said] = [stdout, stderr].map(|text| String::from_utf8_lossy(&text).into_owned());
+        let failed = format!("{arguments:?} ends with {status}: {said}{shown}");
+        if status.success() { Ok(()) } else { Err(failed) }
     }
 
-    /// The operation that failed, and how the command ended; `None` once there are no more operations.
-    fn is_struck(&self, arguments: &[&str], fault: Fault, n: u64) -> Option<(String, Ended)> {
-        let runs = self.runs();
-        let order = format!("{} {fault:?} {n} {}", arguments[0], runs.display());
-        let ended = self.ends(arguments, &order);
-        let place = runs.with_extension("struck");
-        let struck = std::fs::read_to_string(&place).unwrap_or_else(|_| panic!("{order}: {}", ended.said));
+    /// Plays a row on a storage that fails at its n-th operation: how it ended, the operation, and the number of all.
+    fn struck(&self, row: Row, fault: Fault, n: u64) -> (Output, String, u64) {
+        let order = format!("{} {fault:?} {n} {}", row.arguments()[0], self.runs().display());
+        let output = self.command(&row.arguments(), &order).output().expect("it starts");
+        let place = self.runs().with_extension("struck");
+        let told = std::fs::read_to_string(&place).expect("the program leaves word");
         std::fs::remove_file(place).expect("it was there");
-        (!struck.is_empty()).then_some((struck, ended))
+        let (operations, struck) = told.split_once(' ').expect("two words");
+        (output, struck.to_owned(), operations.parse().expect("a number"))
+    }
+
+    /// Runs that have come to the end of a round, in the order of their names; of a sweep those of trials.
+    fn begun(&self, row: Row, round: u64) -> Vec<PathBuf> {
+        let runs = match row {
+            Row::Run => vec![latest(&self.runs())],
+            Row::Sweep => folders(&row.folder(self).join("trials")),
+        };
+        let checkpoint = format!("checkpoints/round-{round:06}");
+        runs.into_iter().filter(|run| run.join(&checkpoint).exists()).collect()
     }
 }
 
-/// Files below `root`, but for what tells of interruptions.
-fn names(root: &Path) -> BTreeSet<String> {
-    let mut names = BTreeSet::new();
-    let mut folders = vec![root.to_path_buf()];
-    while let Some(folder) = folders.pop() {
-        for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
-            let path = entry.path();
-            match path.is_dir() && !path.is_symlink() {
-                true => folders.push(path),
-                // And these but for their last digits.
-                false if path.parent().is_some_and(|folder| folder.ends_with("leases")) => {
-                    _ = names.insert(below(root, &path.with_extension("")));
+impl Row {
+    fn arguments(self) -> [&'static str; 2] {
+        match self {
+            Self::Run => ["run", "scenario.ron"],
+            Self::Sweep => ["sweep", "sweep.ron"],
+        }
+    }
+
+    /// What it has left behind.
+    fn folder(self, place: &Place) -> PathBuf {
+        match self {
+            Self::Run => latest(&place.runs()),
+            Self::Sweep => place.runs().join("sweeps/failing"),
+        }
+    }
+
+    /// Plays it to its end after it was interrupted; `began`: something of it must have lasted.
+    fn resume(self, place: &Place, began: bool) -> Result<(), String> {
+        match self {
+            Self::Sweep => {
+                // By two workers at once, where there is a plan for certain.
+                let other = began.then(|| quietly(&mut place.command(&["sweep", "work", "failing"], "none")));
+                place.succeeds(&self.arguments())?;
+                if let Some(status) = other.map(|mut other| other.wait().expect("it ends")) {
+                    assert!(status.success(), "the other worker ends with {status}");
                 }
-                false => _ = names.insert(below(root, &path)),
+                place.succeeds(&["check", "failing"])
+            }
+            Self::Run => {
+                let resumed = place.ends(&["resume", "latest"]);
+                match resumed.status.code() {
+                    Some(0) => {}
+                    // Nothing of it had lasted: it is begun again.
+                    Some(2) if !began => place.succeeds(&self.arguments())?,
+                    code => {
+                        let said = String::from_utf8_lossy(&resumed.stderr);
+                        return Err(format!("resume ends with {code:?}: {said}"));
+                    }
+                }
+                place.succeeds(&["check", "latest"])
             }
         }
     }
-    names.retain(|name| !name.contains("discarded"));
-    names
-}
-
-fn below(root: &Path, path: &Path) -> String {
-    path.strip_prefix(root).unwrap_or(path).to_string_lossy().into_owned()
-}
-
-/// Something that is played, interrupted by a failure and continued.
-trait Played {
-    /// An ordinary test fails one of this number of operations.
-    const STRIDE: u64;
-    const ARGUMENTS: [&'static str; 2];
-
-    /// What it has left behind.
-    fn folder(place: &Place) -> PathBuf;
-
-    /// Plays it to its end after it was struck.
-    fn mend(place: &Place) -> Result<(), String>;
 
     /// The first thing in which two plays differ that are to be the same.
-    fn difference(one: &Place, other: &Place) -> Option<String>;
-}
-
-struct Sweep;
-
-impl Sweep {
-    /// Cells of `trials.csv` but for its times, by column.
-    fn table(place: &Place) -> BTreeMap<String, Vec<String>> {
-        let text = std::fs::read_to_string(Self::folder(place).join("trials.csv")).expect("trials.csv");
-        let mut lines = text.lines().map(|line| line.split(',').map(str::to_owned));
-        let columns: Vec<String> = lines.next().expect("a head").collect();
-        let rows: Vec<Vec<String>> = lines.map(Iterator::collect).collect();
-        let cells = |column: usize| rows.iter().map(|row| row[column].clone()).collect();
-        let columns = columns.into_iter().enumerate();
-        let columns = columns.filter(|(_, name)| !TIMES.contains(&name.as_str()));
-        columns.map(|(column, name)| (name, cells(column))).collect()
-    }
-
-    fn trials(place: &Place) -> Vec<PathBuf> {
-        let entries = std::fs::read_dir(Self::folder(place).join("trials")).expect("trials");
-        let mut trials: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
-        trials.retain(|trial| trial.join("events.jsonl").exists());
-        trials.sort();
-        trials
-    }
-}
-
-impl Played for Sweep {
-    const STRIDE: u64 = 29;
-    const ARGUMENTS: [&'static str; 2] = ["sweep", "sweep.ron"];
-
-    fn folder(place: &Place) -> PathBuf {
-        place.runs().join("sweeps/failing")
-    }
-
-    fn mend(place: &Place) -> Result<(), String> {
-        place.succeeds(&Self::ARGUMENTS)?;
-        place.succeeds(&["check", "failing"])
-    }
-
-    fn difference(one: &Place, other: &Place) -> Option<String> {
-        let (ours, theirs) = (Self::table(one), Self::table(other));
-        if ours != theirs {
-            return Some(format!("trials.csv: {ours:?} and {theirs:?}"));
+    fn difference(self, one: &Place, other: &Place) -> Option<String> {
+        let [ours, theirs] = [one, other].map(|place| self.folder(place));
+        if self == Self::Run {
+            return first_difference(&ours, &theirs).map(|difference| difference.to_string());
         }
-        let pairs = Self::trials(one).into_iter().zip(Self::trials(other));
-        let mut differences = pairs.filter_map(|(one, other)| first_difference(&one, &other));
+        let tables = [&ours, &theirs].map(|sweep| table(sweep));
+        if tables[0] != tables[1] {
+            return Some(format!("trials.csv: {tables:?}"));
+        }
+        let verdicts = [&ours, &theirs].map(|sweep| {
+            let text = std::fs::read(sweep.join("sweep.json")).expect("sweep.json");
+            serde_json::from_slice::<serde_json::Value>(&text).expect("JSON")["judgement"].take()
+        });
+        if verdicts[0] != verdicts[1] || verdicts[0].is_null() {
+            return Some(format!("sweep.json: {verdicts:?}"));
+        }
+        let trials = [&ours, &theirs].map(|sweep| folders(&sweep.join("trials")));
+        let pairs = trials[0].iter().zip(&trials[1]);
+        let mut differences = pairs.filter_map(|(one, other)| first_difference(one, other));
         differences.next().map(|difference| difference.to_string())
     }
 }
 
-struct Run;
+/// Begins a command that no one listens to.
+fn quietly(command: &mut Command) -> Child {
+    let silent = command.stdout(Stdio::null()).stderr(Stdio::null());
+    silent.spawn().expect("it starts")
+}
 
-impl Played for Run {
-    const STRIDE: u64 = 41;
-    const ARGUMENTS: [&'static str; 2] = ["run", "scenario.ron"];
+/// Runs in a folder, by name.
+fn folders(root: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(root).into_iter().flatten().flatten();
+    let mut runs: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
+    runs.retain(|run| run.join("events.jsonl").exists() && !run.to_string_lossy().contains("discarded"));
+    runs.sort();
+    runs
+}
 
-    fn folder(place: &Place) -> PathBuf {
-        latest(&place.runs())
-    }
+/// Cells of `trials.csv` but for its times, by column.
+fn table(sweep: &Path) -> BTreeMap<String, Vec<String>> {
+    let text = std::fs::read_to_string(sweep.join("trials.csv")).expect("trials.csv");
+    let mut lines = text.lines().map(|line| line.split(',').map(str::to_owned));
+    let columns: Vec<String> = lines.next().expect("a head").collect();
+    let rows: Vec<Vec<String>> = lines.map(Iterator::collect).collect();
+    let cells = |column: usize| rows.iter().map(|row| row[column].clone()).collect();
+    let columns = columns.into_iter().enumerate();
+    let columns = columns.filter(|(_, name)| !TIMES.contains(&name.as_str()));
+    columns.map(|(column, name)| (name, cells(column))).collect()
+}
 
-    fn mend(place: &Place) -> Result<(), String> {
-        let resumed = place.ends(&["resume", "latest"], "none");
-        match resumed.code {
-            Some(0) => {}
-            // Nothing of it had lasted: it is begun again.
-            Some(2) => place.succeeds(&Self::ARGUMENTS)?,
-            code => return Err(format!("resume ends with {code:?}: {}", resumed.said)),
-        }
-        place.succeeds(&["check", "latest"])
-    }
-
-    fn difference(one: &Place, other: &Place) -> Option<String> {
-        let difference = first_difference(&Self::folder(one), &Self::folder(other));
-        difference.map(|difference| difference.to_string())
-    }
+/// How often trials of a sweep were taken.
+fn leases(root: &Path) -> usize {
+    std::fs::read_dir(root.join("leases")).into_iter().flatten().count()
 }
 
 /// Exit codes and what goes with them; see docs/reference/training-loop.md. Of a killed process there is no exit code.
-fn is_as_documented(place: &Place, ended: &Ended, fault: Fault) -> bool {
-    let names_place = ended.said.contains(&*place.runs().to_string_lossy());
-    match ended.code {
+fn is_as_documented(place: &Place, ended: &Output, fault: Fault) -> bool {
+    let names_place = String::from_utf8_lossy(&ended.stderr).contains(&*place.runs().to_string_lossy());
+    match ended.status.code() {
         _ if fault.is_deadly() => true,
         Some(0) => true,
-        Some(2) => names_place && names(&place.runs()).is_empty(),
+        Some(2) => names_place && files(&place.runs()).is_empty(),
         Some(3 | 5) => names_place,
         _ => false,
     }
 }
 
-/// Lets operations fail, each in a play of its own, until a play gets through without meeting the fault.
-fn every_operation_fails<P: Played>(fault: Fault) -> Result<(), libtest_mimic::Failed> {
-    let undisturbed = Place::new();
-    undisturbed.succeeds(&P::ARGUMENTS)?;
-    let is_long = std::env::var("SIMIC_ENGINE_TEST_STORAGE").is_ok_and(|length| length == "long");
-    let stride = if is_long { 1 } else { P::STRIDE };
-    // Other operations for other faults.
-    let first = 1 + fault as u64 % stride;
-
-    let mut struck = 0;
-    for n in (first..).step_by(stride as usize) {
-        let place = Place::new();
-        let Some((operation, ended)) = place.is_struck(&P::ARGUMENTS, fault, n) else {
-            break;
-        };
-        let failed = |why: String| format!("{fault:?} at operation {n}, {operation}: {why}");
-        if !is_as_documented(&place, &ended, fault) {
-            let left = names(&place.runs());
-            let why = format!("exit code {:?}, {left:?} is left: {}", ended.code, ended.said);
-            return Err(failed(why).into());
-        }
-        P::mend(&place).map_err(failed)?;
-        if let Some(difference) = P::difference(&undisturbed, &place) {
-            return Err(failed(difference).into());
-        }
-        let (ours, theirs) = (names(&P::folder(&undisturbed)), names(&P::folder(&place)));
-        let left: Vec<&String> = ours.symmetric_difference(&theirs).collect();
-        if !left.is_empty() {
-            return Err(failed(format!("too many or too few of {left:?}")).into());
-        }
-        struck += 1;
+/// A row that is interrupted and resumed comes to the same end as one that is left alone.
+fn compare(row: Row, how: Interruption, moment: u64) -> Result<(), libtest_mimic::Failed> {
+    let (alone, place) = (Place::new(), Place::new());
+    let (ended, _, operations) = alone.struck(row, Fault::InputOutput, u64::MAX);
+    if !ended.status.success() {
+        return Err(String::from_utf8_lossy(&ended.stderr).into_owned().into());
     }
-    println!("{fault:?}: {struck} operations struck");
-    if struck * stride < 20 {
-        return Err(format!("only {struck} operations, one of {stride}, go through the storage").into());
+    let what = match how {
+        Storage(fault) => {
+            let n = 1 + (operations - 1) * moment / MOMENTS;
+            let (ended, operation, _) = place.struck(row, fault, n);
+            if operation.is_empty() {
+                return Err(format!("of {operations} operations {n} was not struck").into());
+            }
+            if !is_as_documented(&place, &ended, fault) {
+                return Err(format!("{operation}: {ended:?}, {:?} is left", files(&place.runs()).keys()).into());
+            }
+            operation
+        }
+        Killed | AskedToStop | TrialKilled => signal(&place, row, how, moment)?,
+    };
+    let failed = |why: String| format!("moment {moment}, {what}: {why}");
+    row.resume(&place, !matches!(how, Storage(_))).map_err(failed)?;
+    if let Some(difference) = row.difference(&alone, &place) {
+        return Err(failed(difference).into());
+    }
+    let folders = [&alone, &place].map(|place| row.folder(place));
+    let [ours, theirs] = folders.each_ref().map(|folder| {
+        let mut files = files(folder);
+        // Their numbers are compared.
+        files.retain(|name, _| !name.starts_with("leases/"));
+        files
+    });
+    let left = unpaired(&ours, &theirs);
+    if !left.is_empty() {
+        return Err(failed(format!("too many or too few of {left:?}")).into());
+    }
+    let [once, taken] = folders.each_ref().map(|folder| leases(folder));
+    if taken > once + 1 {
+        return Err(failed(format!("{taken} times a trial was taken, left alone {once}")).into());
     }
     Ok(())
+}
+
+/// Begins a row and sends a signal once a round is over, of a sweep in one of its trials.
+fn signal(place: &Place, row: Row, how: Interruption, moment: u64) -> Result<String, String> {
+    let round = 1 + moment % 3;
+    let trials = if row == Row::Sweep { 1 + moment as usize % 2 } else { 1 };
+    let mut child = quietly(&mut place.command(&row.arguments(), "none"));
+    let begun = Instant::now();
+    while place.begun(row, round).len() < trials {
+        if begun.elapsed() > Duration::from_secs(120) {
+            return Err("it never came so far".into());
+        }
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    let (name, id) = match how {
+        AskedToStop => ("INT", child.id()),
+        TrialKilled => ("KILL", player(place, row)?),
+        _ => ("KILL", child.id()),
+    };
+    let sent = Command::new("kill")
+        .args(["-s", name, &id.to_string()])
+        .status()
+        .expect("kill is there");
+    let code = child.wait().expect("it ends").code();
+    let expected = match how {
+        AskedToStop => Some(130),
+        TrialKilled => Some(0),
+        _ => None,
+    };
+    let what = format!("SIG{name} behind round {round} of {trials} runs");
+    if sent.success() && code == expected {
+        Ok(what)
+    } else {
+        Err(format!("{what}: it ends with {code:?}"))
+    }
+}
+
+/// The process that plays a trial, by its lease: the newest that names one.
+fn player(place: &Place, row: Row) -> Result<u32, String> {
+    let leases = std::fs::read_dir(row.folder(place).join("leases"))
+        .expect("leases")
+        .flatten();
+    let pids = leases.filter_map(|lease| {
+        let text = std::fs::read(lease.path()).ok()?;
+        let lease_of = serde_json::from_slice::<serde_json::Value>(&text).ok()?;
+        let pid = lease_of["player"]["pid"].as_u64()? as u32;
+        Path::new(&format!("/proc/{pid}")).exists().then_some(pid)
+    });
+    pids.last().ok_or_else(|| "no lease names its player".into())
 }

@@ -3,13 +3,12 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
+use std::process::Command;
 
 use serde_json::Value;
 
 use crate::program::{command, refused, succeeds, text};
-use crate::support::{assert_same_run, lines};
+use crate::support::lines;
 
 const WAIT_AND_RANDOM: &str =
     r#"(name: "wait", set: []), (name: "random", set: [(path: "policy.controller", value: "random")])"#;
@@ -78,24 +77,6 @@ fn json(file: &Path) -> Value {
     serde_json::from_str(&text).expect("JSON")
 }
 
-/// All that was collected without wall times: everything that must come again.
-fn reproducible(mut collected: Value) -> Value {
-    fn strip(value: &mut Value) {
-        match value {
-            Value::Object(fields) => {
-                for field in ["seconds", "wall_s", "attempts"] {
-                    fields.remove(field);
-                }
-                fields.values_mut().for_each(strip);
-            }
-            Value::Array(items) => items.iter_mut().for_each(strip),
-            _ => {}
-        }
-    }
-    strip(&mut collected);
-    collected
-}
-
 #[test]
 fn points_are_played_scored_and_judged() {
     let place = Place::with(WAIT_AND_RANDOM, 1, 2);
@@ -148,50 +129,6 @@ fn points_of_a_replicate_meet_the_same_hosts_and_data() {
     assert!(waiting[0][2].is_number(), "{waiting:?}");
     assert_eq!(waiting, first_steps("random", 0));
     assert_ne!(waiting, first_steps("wait", 1), "replicates are independent");
-}
-
-fn wait_until(mut condition: impl FnMut() -> bool) {
-    let started = Instant::now();
-    while !condition() {
-        assert!(started.elapsed() < Duration::from_secs(120), "it never came");
-        std::thread::sleep(Duration::from_millis(2));
-    }
-}
-
-#[test]
-fn a_judged_sweep_that_was_killed_twice_ends_as_if_left_alone() {
-    let points = r#"(name: "wait", set: [(path: "policy.controller", value: "heuristic")]),
-                    (name: "learnt", set: [(path: "policy.controller", value: "actor_critic")])"#;
-    let alone = Place::with(points, 4, 6);
-    let undisturbed = alone.play();
-
-    let killed = Place::with(points, 4, 6);
-    succeeds(
-        &killed
-            .engine(&["sweep", "ab.ron", "--plan-only"])
-            .output()
-            .expect("the binary starts"),
-    );
-    let runs = killed.runs();
-    for (name, replicate, round) in [("learnt", 0, 2), ("wait", 1, 3)] {
-        let mut worker = killed.engine(&["resume", "tiny"]);
-        let mut worker = worker
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()
-            .expect("the binary starts");
-        let checkpoint = format!("checkpoints/round-{round:06}");
-        wait_until(|| runs[&(name.to_owned(), replicate)].join(&checkpoint).exists());
-        worker.kill().expect("the worker is killed");
-        worker.wait().expect("it is gone");
-    }
-    let output = killed.engine(&["sweep", "work", "tiny", "--json"]).output();
-    let collected = serde_json::from_str(&succeeds(&output.expect("the binary starts"))).expect("JSON");
-
-    assert_eq!(reproducible(collected), reproducible(undisturbed));
-    for (trial, run) in alone.runs() {
-        assert_same_run(&runs[&trial], &run);
-    }
 }
 
 #[test]

@@ -1,16 +1,15 @@
-//! A sweep is a folder: if any of its processes is killed at any time, the trials end as if none had been.
+//! Sweeps as a user meets them: planned, played, collected, extended, and refused.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
-use std::time::{Duration, Instant};
+use std::process::{Command, Output};
 
 use insta::assert_snapshot;
 use serde_json::Value;
 
 use crate::program::{command, ended, refused, repository, succeeds};
 
-/// Short trials, long enough for a kill to meet them at work.
+/// Short trials.
 const SCENARIO: &str = r#"(
     name: "short",
     task: preset("digits_minimal", (batches_per_step: count(1))),
@@ -63,11 +62,6 @@ impl Place {
         refused(&self.run(arguments))
     }
 
-    fn spawn(&self, arguments: &[&str]) -> Child {
-        let mut command = self.command(arguments);
-        command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
-    }
-
     fn sweep(&self, name: &str) -> PathBuf {
         self.folder.path().join("runs/sweeps").join(name)
     }
@@ -85,46 +79,6 @@ fn without_ids(text: &str) -> String {
         .split(' ')
         .map(|word| if is_id(word) { "(an id)         " } else { word });
     words.collect::<Vec<_>>().join(" ")
-}
-
-/// `trials.csv` and `curves.csv` without times and attempts, and the policies that were trained.
-fn outcome(sweep: &Path) -> Vec<String> {
-    let (mut lines, mut policies) = (Vec::new(), Vec::new());
-    for (name, volatile) in [
-        ("trials.csv", &["train_s", "wall_s", "attempts"][..]),
-        ("curves.csv", &["seconds"]),
-    ] {
-        let text = std::fs::read_to_string(sweep.join(name)).unwrap();
-        let mut told = text.lines();
-        let head: Vec<&str> = told.next().unwrap().split(',').collect();
-        let kept = |line: &str| {
-            let fields = line
-                .split(',')
-                .zip(&head)
-                .filter(|(_, column)| !volatile.contains(column));
-            fields.map(|(field, _)| field.to_owned()).collect::<Vec<_>>().join(",")
-        };
-        lines.extend(told.map(kept));
-    }
-    let mut trials: Vec<PathBuf> = std::fs::read_dir(sweep.join("trials"))
-        .unwrap()
-        .map(|entry| entry.unwrap().path())
-        .collect();
-    trials.sort();
-    for trial in trials {
-        let policy = trial.join("checkpoints/round-000003/policy/policy.safetensors");
-        if let Ok(bytes) = std::fs::read(&policy) {
-            policies.push(blake3::hash(&bytes).to_hex().to_string());
-        }
-    }
-    assert_eq!(policies.len(), 3, "one controller of the two learns");
-    [lines, policies].concat()
-}
-
-fn undisturbed() -> Vec<String> {
-    let place = Place::with(SWEEP);
-    place.succeeds(&["sweep", "sweep.ron"]);
-    outcome(&place.sweep("pair"))
 }
 
 #[test]
@@ -165,68 +119,6 @@ fn a_sweep_is_planned_played_and_collected() {
         log,
         std::fs::read_to_string(place.sweep("pair").join("logs").join(id).with_extension("log")).unwrap()
     );
-}
-
-#[cfg(unix)]
-#[test]
-fn killing_any_process_at_any_time_changes_no_bit_of_the_results() {
-    let expected = undisturbed();
-    let place = Place::with(SWEEP);
-    place.succeeds(&["sweep", "sweep.ron", "--plan-only"]);
-    let began = Instant::now();
-    let mut wait_ms = 150;
-    while place.status("pair").get("done") != Some(&6) {
-        // Where its process was killed too often before it was once let to write a checkpoint.
-        place.succeeds(&["sweep", "retry", "pair"]);
-        assert!(began.elapsed() < Duration::from_secs(900), "{:?}", place.status("pair"));
-        let mut one = place.spawn(&["sweep", "work", "pair", "--shard", "1/2"]);
-        let mut other = place.spawn(&["sweep", "work", "pair", "--shard", "2/2"]);
-        std::thread::sleep(Duration::from_millis(wait_ms));
-        one.kill().unwrap();
-        kill_one_trial(&place.sweep("pair"));
-        std::thread::sleep(Duration::from_millis(wait_ms / 3));
-        other.kill().unwrap();
-        one.wait().unwrap();
-        other.wait().unwrap();
-        // From the start of a process to the middle of a round, in the end long enough for a trial.
-        wait_ms *= 2;
-    }
-
-    place.succeeds(&["sweep", "collect", "pair"]);
-
-    assert_eq!(outcome(&place.sweep("pair")), expected);
-}
-
-/// Of the processes that play trials of this sweep; whether there was one.
-#[cfg(unix)]
-fn kill_one_trial(sweep: &Path) -> bool {
-    let mut command = Command::new("pkill");
-    command
-        .args(["-9", "-o", "-f"])
-        .arg(format!("simic-engine (run|resume) .*{}", sweep.display()));
-    command.status().is_ok_and(|status| status.success())
-}
-
-#[cfg(unix)]
-#[test]
-fn a_trial_whose_process_was_killed_is_played_on_and_has_not_failed() {
-    let place = Place::with(&SWEEP.replace("lease_s: 5", "lease_s: 5, retries: 0"));
-    let began = Instant::now();
-    let mut sweep = place.spawn(&["sweep", "sweep.ron"]);
-    while !kill_one_trial(&place.sweep("pair")) {
-        assert!(began.elapsed() < Duration::from_secs(300), "no trial has begun");
-        std::thread::sleep(Duration::from_millis(20));
-    }
-
-    assert_eq!(sweep.wait().unwrap().code(), Some(0));
-
-    assert_eq!(place.status("pair"), BTreeMap::from([("done".into(), 6)]));
-    let trials = std::fs::read_to_string(place.sweep("pair").join("trials.csv")).unwrap();
-    assert_eq!(trials.matches(",done,").count(), 6, "{trials}");
-    let logs = std::fs::read_dir(place.sweep("pair").join("logs")).unwrap();
-    let logs = logs.map(|log| std::fs::read_to_string(log.unwrap().path()).unwrap());
-    let begun: usize = logs.map(|log| log.matches("$ simic-engine ").count()).sum();
-    assert_eq!(begun, 7, "one of them twice");
 }
 
 #[test]

@@ -109,30 +109,20 @@ fn stop(app: &mut App) {
     );
 }
 
-/// Nothing of a completed round is ever lost.
+/// Nothing of a completed round is ever lost; the checkpoint of a run that is stopped is the last round boundary.
 #[test]
-fn rounds_before_a_failure_are_kept_between_two_checkpoints_too() {
-    let folder = tempfile::tempdir().expect("a temporary folder");
+fn rounds_before_a_failure_or_a_stop_are_kept_between_two_checkpoints_too() {
+    for (extend, fails, reason) in [(fail as fn(&mut App), true, "emergency"), (stop, false, "signal")] {
+        let folder = tempfile::tempdir().expect("a temporary folder");
 
-    let report = crate::recorded::play(SCENARIO, folder.path(), fail);
+        let report = crate::recorded::play(SCENARIO, folder.path(), extend);
 
-    assert!(report.failure.is_some());
-    assert_eq!(newest(&report).next_round, 2);
-    let periodic = (0, "periodic".to_owned());
-    assert_eq!(told(&report).first(), Some(&periodic));
-    assert_eq!(told(&report).last(), Some(&(2, "emergency".to_owned())));
-}
-
-/// The checkpoint of a run that is stopped is the last round boundary.
-#[test]
-fn rounds_before_a_stop_are_kept_between_two_checkpoints_too() {
-    let folder = tempfile::tempdir().expect("a temporary folder");
-
-    let report = crate::recorded::play(SCENARIO, folder.path(), stop);
-
-    assert!(report.failure.is_none());
-    assert_eq!(newest(&report).next_round, 2);
-    assert_eq!(told(&report).last(), Some(&(2, "signal".to_owned())));
+        assert_eq!(report.failure.is_some(), fails);
+        assert_eq!(newest(&report).next_round, 2);
+        let told = told(&report);
+        let ends = [&told[0], &told[told.len() - 1]].map(|(round, reason)| (*round, reason.as_str()));
+        assert_eq!(ends, [(0, "periodic"), (2, reason)]);
+    }
 }
 
 /// What falls due inside a rollout of several rounds is not dropped: it waits for the rollout's end.

@@ -1,17 +1,9 @@
-//! Data sets of an application: scenarios name them, runs train on them and are resumed with them.
+//! Data sets of an application: scenarios name them.
 
-use std::path::Path;
-
-use simic_engine::internals::checkpoint::CheckpointName;
 use simic_engine::internals::data::Part;
-use simic_engine::internals::engine::RunReport;
-use simic_engine::internals::run::StopRequest;
 use simic_engine::internals::scenario::{self, Catalog, Input, Report, Scenario, data_forms, explain, resolved_ron};
 use simic_engine::prelude::*;
 use simic_engine::section;
-
-use crate::recorded::resumed;
-use crate::support::assert_same_run;
 
 section! {
     /// What may be set of the shades.
@@ -126,32 +118,4 @@ fn what_the_set_fails_with_ends_the_run_before_it_begins() {
 
     insta::assert_snapshot!(report.failure.expect("it cannot be made").failure);
     assert!(report.record.is_none());
-}
-
-fn stop_in_the_second_round(app: &mut App) {
-    let stop = |clock: Res<RunClock>, stop: Res<StopSignal>| {
-        if (clock.round(), clock.step()) == (1, 2) {
-            stop.request(StopRequest::Interrupt);
-        }
-    };
-    app.add_systems(StepEnd, stop.before(EngineSet::Record));
-    register(app)
-}
-
-fn directory(report: &RunReport) -> &Path {
-    &report.record.as_ref().expect("the run was recorded").directory
-}
-
-#[test]
-fn a_run_on_it_that_is_resumed_ends_with_the_bits_of_one_that_was_not_stopped() {
-    let folder = tempfile::tempdir().expect("a temporary folder");
-    let whole = crate::recorded::play(SCENARIO, &folder.path().join("whole"), register);
-    let root = folder.path().join("stopped");
-    let stopped = crate::recorded::play(SCENARIO, &root, stop_in_the_second_round);
-
-    let mut resumed = resumed(directory(&stopped), CheckpointName::Last, register, 2).expect("the run can be resumed");
-    let report = resumed.play();
-
-    assert!(report.failure.is_none(), "{:?}", report.failure);
-    assert_same_run(directory(&whole), directory(&report));
 }

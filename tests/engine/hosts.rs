@@ -1,13 +1,9 @@
 //! Hosts of an application, and the engine's own: seeds grow in every host that a scenario can name.
 
-use std::path::Path;
-
 use simic_engine::internals::growth::SeedStage;
 use simic_engine::internals::host::{Conv, ResidualBlock};
 use simic_engine::internals::scenario::{self, Input};
 use simic_engine::prelude::*;
-
-use crate::recorded::resumes_bit_for_bit;
 
 /// One convolution and two residual blocks, with a slot behind each block.
 fn forked(classes: i64) -> HostPlan {
@@ -43,11 +39,6 @@ const SCENARIO: &str = r#"(
         (step: 13, command: commit(slot: "r1c0")),
     ])),
 )"#;
-
-fn recorded(out: &Path) -> Engine {
-    let builder = Engine::builder().with(register).threads(1).recorded(out);
-    builder.from_ron(SCENARIO).expect("a sound scenario")
-}
 
 #[test]
 fn a_registered_host_is_listed_and_checked_by_its_name() {
@@ -122,11 +113,6 @@ fn seeds_grow_in_a_registered_host_until_they_are_committed() {
     for stats in envs.iter(engine.world()) {
         assert_eq!((stats.growth.germinated, stats.growth.committed), (2, 2));
     }
-}
-
-#[test]
-fn a_run_of_a_registered_host_resumes_bit_for_bit() {
-    resumes_bit_for_bit(recorded, register);
 }
 
 /// One step of each kind of network on a few images, seeds in training.

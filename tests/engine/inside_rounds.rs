@@ -1,15 +1,14 @@
-//! Checkpoints inside a round: when they are written, what stays of them, and that a run resumes from any of them.
+//! Checkpoints inside a round: when they are written, and what stays of them.
 
 use std::path::{Path, PathBuf};
 
-use serde::{Deserialize, Serialize};
-use simic_engine::internals::checkpoint::{CheckpointId, CheckpointName, Checkpoints};
+use simic_engine::internals::checkpoint::{CheckpointId, Checkpoints};
 use simic_engine::internals::engine::RunReport;
 use simic_engine::internals::run::StopRequest;
 use simic_engine::prelude::*;
 
-use crate::recorded::{NOTHING, resumed};
-use crate::support::{assert_same_run, lines};
+use crate::recorded::NOTHING;
+use crate::support::lines;
 
 const STEPS: u32 = 8;
 
@@ -49,84 +48,6 @@ pub fn stopped_after(step: u32, scenario: &str, extend: fn(&mut App), out: &Path
         .app_mut()
         .add_systems(StepEnd, stop.before(EngineSet::Checkpoint));
     directory(&engine.play())
-}
-
-#[test]
-fn a_run_resumes_from_any_step_of_a_round() {
-    let folder = tempfile::tempdir().expect("a temporary folder");
-    let scenario = scenario("early_stop: Some((min_steps: 3, patience: 3, min_delta: 0.0))");
-    let root = folder.path().join("whole");
-    let whole = directory(&crate::recorded::play(&scenario, &root, NOTHING));
-    let told = lines(&whole);
-    let of_type = |name: &'static str| {
-        told.iter()
-            .filter(move |line| line["type"] == name && line["round"] == 1)
-    };
-    assert_eq!(of_type("governor_rollback").count(), 2, "both faults are met");
-    let ends = of_type("episode_finished").filter_map(|line| line["data"]["length"].as_u64());
-    let ends: Vec<u32> = ends.map(|end| end as u32).collect();
-    let last = ends.iter().copied().max().expect("episodes end");
-    assert!(
-        ends.iter().any(|&end| end < last),
-        "an episode ends before the round: {ends:?}"
-    );
-
-    for step in 1..last {
-        let run = stopped_after(step, &scenario, NOTHING, &folder.path().join(step.to_string()));
-        let newest = Checkpoints::of(&run).ids()[0];
-        assert_eq!(newest, CheckpointId { round: 1, step });
-
-        let mut engine = resumed(&run, CheckpointName::Last, NOTHING, 1).expect("the run can be resumed");
-
-        directory(&engine.play());
-        assert_same_run(&whole, &run);
-    }
-}
-
-/// What an application counts over an episode.
-#[derive(Component, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-struct Rises {
-    last: f64,
-    count: u32,
-}
-
-fn count_rises(mut envs: Query<(&ValMetrics, &mut Rises)>, clock: Res<RunClock>) {
-    for (val, mut rises) in &mut envs {
-        if clock.step() == 1 {
-            *rises = Rises::default();
-        }
-        rises.count += u32::from(val.accuracy_percent > rises.last);
-        rises.last = val.accuracy_percent;
-    }
-}
-
-fn counting(app: &mut App) {
-    app.register_required_components::<EnvId, Rises>();
-    app.add_systems(StepEnd, count_rises.before(EngineSet::Record));
-    app.keep_in_rounds::<Rises>("rises");
-}
-
-fn counted(engine: &mut Engine) -> Vec<(usize, Rises)> {
-    let world = engine.world_mut();
-    let mut envs = world.query::<(&EnvId, &Rises)>();
-    let mut counted: Vec<_> = envs.iter(world).map(|(id, rises)| (id.index, rises.clone())).collect();
-    counted.sort_unstable_by_key(|(env, _)| *env);
-    counted
-}
-
-#[test]
-fn a_component_of_an_application_is_resumed_with_its_run() {
-    let folder = tempfile::tempdir().expect("a temporary folder");
-    let scenario = scenario("");
-    let builder = Engine::builder().with(counting).threads(2);
-    let mut whole = builder.from_ron(&scenario).expect("the scenario is sound");
-    whole.play();
-    let run = stopped_after(4, &scenario, counting, folder.path());
-
-    let mut engine = resumed(&run, CheckpointName::Last, counting, 2).expect("the run can be resumed");
-    engine.play();
-
-    assert_eq!(counted(&mut engine), counted(&mut whole));
 }
 
 /// Rounds and steps of the checkpoints that the record tells of.

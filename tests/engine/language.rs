@@ -1,13 +1,11 @@
-//! Language models: a host for text trains, grows and resumes, as one for images does.
-
-use std::path::Path;
+//! Language models: a host for text trains and grows, as one for images does.
 
 use simic_engine::internals::engine::Prepared;
 use simic_engine::internals::engine::built_in_names;
 use simic_engine::internals::growth::SeedStage;
 use simic_engine::prelude::*;
 
-use crate::recorded::{NOTHING, resumes_bit_for_bit, state};
+use crate::recorded::state;
 
 /// A tiny model of tiny texts; a seed is planted behind each of its two layers and committed as soon as it is held.
 const SCENARIO: &str = r#"(
@@ -34,11 +32,6 @@ const SCENARIO: &str = r#"(
 fn engine(scenario: &str, threads: usize) -> Engine {
     let builder = Engine::builder().threads(threads);
     builder.from_ron(scenario).expect("a sound scenario")
-}
-
-fn recorded(out: &Path) -> Engine {
-    let builder = Engine::builder().threads(1).recorded(out);
-    builder.from_ron(SCENARIO).expect("a sound scenario")
 }
 
 fn problems(scenario: &str) -> String {
@@ -75,11 +68,6 @@ fn seeds_grow_in_a_language_model_until_they_are_committed() {
     }
     // Guessing among 64 tokens costs 4.159 nats a token.
     assert!((losses[0] - 4.159).abs() < 0.1 && losses[13] < losses[0], "{losses:?}");
-}
-
-#[test]
-fn a_run_of_a_language_model_resumes_bit_for_bit() {
-    resumes_bit_for_bit(recorded, NOTHING);
 }
 
 #[test]

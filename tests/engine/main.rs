@@ -10,12 +10,12 @@ mod custom_data;
 mod custom_names;
 mod decisions;
 mod early_stop;
-mod failing_storage;
 mod failures;
 mod governor;
 mod growth;
 mod hosts;
 mod import;
+mod interruptions;
 mod keep;
 mod inside_rounds;
 mod language;
@@ -25,7 +25,6 @@ mod recorded;
 mod regression_bands;
 mod residency;
 mod resolved;
-mod resumed_kinds;
 mod rewards;
 mod rollouts;
 mod run_record;
@@ -37,5 +36,3 @@ mod training_loop;
 mod exported;
 #[path = "../fuzz/main.rs"]
 mod fuzz;
-#[path = "../world/main.rs"]
-mod world;

@@ -34,21 +34,6 @@ pub fn resumed(run: &Path, from: CheckpointName, extend: fn(&mut App), threads: 
     Ok(engine.resumed(point).build(&prepared).expect("the engine is made"))
 }
 
-/// A run that `recorded` begins in a folder, and the same from the checkpoint behind its first round, end alike.
-pub fn resumes_bit_for_bit(recorded: impl Fn(&Path) -> Engine, extend: fn(&mut App)) {
-    let folder = tempfile::tempdir().expect("a temporary folder");
-    let mut whole = recorded(&folder.path().join("whole"));
-    let report = whole.run().expect("it is played");
-    let expected = state(&mut whole);
-    let path = report.record.expect("it was recorded").directory;
-    drop(whole);
-
-    let mut resumed = resumed(&path, CheckpointName::Round(1), extend, 1).expect("it can be resumed");
-    resumed.run().expect("it is played");
-
-    assert_eq!(state(&mut resumed), expected);
-}
-
 /// Bits of the host's tensors and of the last loss, one entry an env.
 pub fn state(engine: &mut Engine) -> Vec<(u64, Vec<f32>)> {
     let mut envs = engine.world_mut().query::<(&ValMetrics, &mut HostModel)>();

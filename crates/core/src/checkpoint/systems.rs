@@ -58,9 +58,13 @@ pub(crate) fn restore(
     shelf.set_aside_after(id)?;
     let networks = NetworkShelf::of(point.directory.path());
     networks.forget_from(id.round)?;
+    let run = &experiment.scenario.run;
+    if id.round < run.rounds {
+        networks.forget_last_before(id.round, run.keep)?;
+    }
     kept.best = networks.best()?;
     shelf.sweep();
-    shelf.tidy(&point.progress, experiment.scenario.run.keep_last);
+    shelf.tidy(&point.progress, run.keep_last);
     if let Some(mut recording) = recording {
         recording.resume = Some(continuation);
     }

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use crate::health::{AtPath, FileError};
 use crate::network::{GrownNetwork, NetworkError};
+use crate::scenario::Keep;
 use crate::storage;
 
 /// Folder inside the run directory.
@@ -111,7 +112,7 @@ impl NetworkShelf {
         // In a run directory that is there: one that was taken away does not come back as a stump.
         match storage::create_dir(&self.0) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-            made => made.at(&self.0)?,
+            made => made.and_then(|()| storage::sync_folder_of(&self.0)).at(&self.0)?,
         }
         let limit = (limit_gib * (1_u64 << 30) as f64) as u64;
         let path = self.path_of(network.origin.round, network.origin.env);
@@ -141,6 +142,28 @@ impl NetworkShelf {
     /// A file that cannot be removed.
     pub fn forget_from(&self, round: u32) -> Result<(), FileError> {
         for file in self.list()?.into_iter().filter(|file| file.round >= round) {
+            storage::remove_file(&file.path).at(&file.path)?;
+        }
+        Ok(())
+    }
+
+    /// Removes what was kept as the last of a run that continues with `round`: of the round before it all but the best, or all,
+    /// where `keep` says that the last alone are kept.
+    ///
+    /// # Errors
+    /// A file that cannot be removed.
+    pub fn forget_last_before(&self, round: u32, keep: Keep) -> Result<(), FileError> {
+        let mut outdated = self.list()?;
+        outdated.retain(|file| file.round + 1 == round);
+        match keep {
+            Keep::Last => {}
+            Keep::Best => {
+                let best = Self::best_of(outdated.clone()).ok().flatten();
+                outdated.retain(|file| best.as_ref().is_some_and(|(path, _)| *path != file.path));
+            }
+            Keep::All | Keep::None => outdated.clear(),
+        }
+        for file in outdated {
             storage::remove_file(&file.path).at(&file.path)?;
         }
         Ok(())

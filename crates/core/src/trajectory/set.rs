@@ -262,7 +262,8 @@ impl TrajectorySet {
             Err(TrajectoryError::None(_)) => {}
             Err(error) => return Err(error),
         }
-        storage::create_dir_all(&set.folder).at(&set.folder)?;
+        let made = storage::create_dir_all(&set.folder).and_then(|()| storage::sync_folder_of(&set.folder));
+        made.at(&set.folder)?;
         set.write_manifest()?;
         Ok(set)
     }

@@ -1,0 +1,113 @@
+//! What must hold of the record of a run that is over.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use serde_json::{Map, Value};
+use simic_engine::internals::growth::SeedStage;
+use simic_engine::internals::inspect::{Finding, Weight, check};
+use simic_engine::internals::scenario::Catalog;
+use simic_engine::internals::seed::may_follow;
+
+/// Of shares, and of rewards with the digits of an f32: what sums may be off by, relative to the largest of their parts.
+const ROUNDING: f64 = 1e-9;
+const SHORT_ROUNDING: f64 = 1e-6;
+
+/// The first thing that a look at the folder of a run finds wrong; that a seed module of an application cannot be built is none.
+pub fn problem(run: &Path, catalog: &Catalog) -> Option<String> {
+    let findings = check(run, catalog).parts.into_iter().flat_map(|part| part.findings);
+    let is_problem = |found: &Finding| found.weight == Weight::Problem && !found.what.contains("of an application's");
+    let mut problems = findings.filter(is_problem);
+    problems.next().map(|problem| format!("check: {problem}"))
+}
+
+/// The first law that the events of a run break.
+pub fn broken_law(events: &[Value]) -> Option<String> {
+    let mut stages = BTreeMap::new();
+    let mut matrix = &Value::Null;
+    for (number, event) in events.iter().enumerate() {
+        let broken = match event["type"].as_str() {
+            _ if event["seq"] != number => Some(format!("event {} where {number} was expected", event["seq"])),
+            Some("seed_stage_changed") => broken_stage_law(event, &mut stages),
+            Some("decision") => broken_decision_law(event),
+            Some("counterfactual_matrix") => {
+                matrix = event;
+                None
+            }
+            Some("shapley") => broken_share_law(event, matrix),
+            _ => None,
+        };
+        if broken.is_some() {
+            return broken;
+        }
+    }
+    None
+}
+
+/// A seed goes from where it stands to where it may, and its alpha stays an amplitude.
+fn broken_stage_law<'a>(event: &'a Value, stages: &mut BTreeMap<&'a str, &'a str>) -> Option<String> {
+    let (seq, data) = (&event["seq"], &event["data"]);
+    let seed = event["seed_id"].as_str()?;
+    let (from, to) = (data["from"].as_str()?, data["to"].as_str()?);
+    // Those of the initial topology are committed before the first step.
+    let first = if event["step"] == 0 { "HOLDING" } else { "DORMANT" };
+    let stood = stages.insert(seed, to).unwrap_or(first);
+    let is_legal = stage(from)
+        .zip(stage(to))
+        .is_some_and(|(from, to)| may_follow(from, to));
+    if stood != from || !is_legal {
+        return Some(format!(
+            "event {seq}: seed {seed}, which is {stood}, went from {from} to {to}"
+        ));
+    }
+    let alpha = number(&data["alpha"]);
+    (!(0.0..=1.0).contains(&alpha)).then(|| format!("event {seq}: seed {seed} has alpha {alpha}"))
+}
+
+/// By its name in events.
+fn stage(name: &str) -> Option<SeedStage> {
+    serde_json::from_value(name.into()).ok()
+}
+
+/// The terms of a reward add up to it.
+fn broken_decision_law(event: &Value) -> Option<String> {
+    let (seq, data) = (&event["seq"], &event["data"]);
+    let terms = data["terms"].as_object().into_iter().flat_map(Map::values).map(number);
+    let (reward, sum, scale) = (
+        number(&data["reward"]),
+        terms.clone().sum::<f64>(),
+        terms.map(f64::abs).fold(1.0, f64::max),
+    );
+    ((reward - sum).abs() > SHORT_ROUNDING * scale)
+        .then(|| format!("event {seq}: reward {reward}, its terms come to {sum}"))
+}
+
+/// Efficiency: the shares of all add up to what they add together (Shapley 1953).
+fn broken_share_law(event: &Value, matrix: &Value) -> Option<String> {
+    let seq = &event["seq"];
+    let is_of_event = ["round", "step", "env"]
+        .iter()
+        .all(|field| matrix[field] == event[field]);
+    if !is_of_event {
+        return Some(format!("event {seq}: shares without a measurement"));
+    }
+    let rows = matrix["data"]["rows"].as_array()?;
+    let players = matrix["data"]["seed_ids"].as_array()?.len();
+    let accuracy = |mask: u64| {
+        let row = rows.iter().find(|row| row[0] == mask)?;
+        Some(100.0 * number(&row[1]) / number(&matrix["data"]["samples"]))
+    };
+    let gain = accuracy((1 << players) - 1)? - accuracy(0)?;
+    let shares = event["data"]["values"].as_array()?.iter();
+    let sum: f64 = shares.map(|share| number(&share["mean"])).sum();
+    differ(gain, sum, 100.0).then(|| format!("event {seq}: all seeds add {gain}, their shares come to {sum}"))
+}
+
+/// Values that are none are equal to nothing, and compared with nothing.
+fn differ(one: f64, other: f64, scale: f64) -> bool {
+    (one - other).abs() > ROUNDING * scale
+}
+
+fn number(value: &Value) -> f64 {
+    value.as_f64().unwrap_or(f64::NAN)
+}
