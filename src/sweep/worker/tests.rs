@@ -22,6 +22,7 @@ fn leaving(only: Option<&str>) -> WorkOptions {
         parallel: 1,
         threads: 1,
         leaves: true,
+        program: PathBuf::new(),
     }
 }
 

@@ -443,6 +443,7 @@ fn live(world: &World, plan: &Plan, me: usize, workers: usize) {
                 parallel: 1,
                 threads: 1,
                 leaves: false,
+                program: PathBuf::new(),
             };
             let stop = StopSignal::default();
             Worker::new(&mount, &mount, plan, &options, &stop, &|_| {}).play_all()
