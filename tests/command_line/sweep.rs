@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use insta::assert_snapshot;
 use serde_json::Value;
 
-use crate::program::{command, ended, refused, succeeds};
+use crate::program::{command, ended, engine_at, refused, succeeds};
 
 /// Short trials, long enough for a kill to meet them at work.
 const SCENARIO: &str = r#"(
@@ -52,15 +52,20 @@ impl Place {
     }
 
     fn run(&self, arguments: &[&str]) -> Output {
-        ended(&mut self.command(arguments))
+        engine_at(self.folder.path(), arguments)
     }
 
     fn succeeds(&self, arguments: &[&str]) -> String {
-        succeeds(&self.run(arguments))
+        self.relative(&succeeds(&self.run(arguments)))
     }
 
     fn refused(&self, arguments: &[&str]) -> String {
-        refused(&self.run(arguments))
+        self.relative(&refused(&self.run(arguments)))
+    }
+
+    /// The text with files by their places in the folder.
+    fn relative(&self, text: &str) -> String {
+        text.replace(&format!("{}/", self.folder.path().display()), "")
     }
 
     fn spawn(&self, arguments: &[&str]) -> Child {
