@@ -3,7 +3,6 @@
 use std::fmt::Write;
 use std::path::PathBuf;
 
-use super::output::show_either;
 use super::rejection::Rejection;
 use super::{CheckRunOptions, Context, Outcome};
 use crate::inspect::{Check, CheckVerdict, Part, Weight, check as look_through};
@@ -13,7 +12,7 @@ use crate::sweep::SweepFolder;
 /// Looks through the folder and prints a line a part.
 pub fn check(options: &CheckRunOptions, context: &Context) -> Result<Outcome, Rejection> {
     let found = look_through(&find(options)?, &context.catalog);
-    let shown = show_either(context.global, &found, || table(&found));
+    let shown = context.printer.show_either(&found, || table(&found));
     Ok(shown.unless_done(match found.verdict {
         CheckVerdict::Sound => Outcome::Done,
         CheckVerdict::Resumable => Outcome::Damaged,

@@ -3,11 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use super::named::Named;
 use clap::ValueEnum;
 
+use super::named::Named;
 use super::options::CompareOptions;
-use super::output::{print_note, show, show_either, width};
+use super::output::Printer;
 use super::rejection::Rejection;
 use super::{Context, Outcome, report};
 use crate::compare::statistics::Criteria;
@@ -24,6 +24,7 @@ const TASK: &str = "task.name";
 
 /// Reads all trainings, groups them into methods, and compares these.
 pub fn compare(options: &CompareOptions, context: &Context) -> Result<Outcome, Rejection> {
+    let printer = context.printer;
     if options.list_metrics {
         let row = |metric: &Metric| {
             let better = if metric.is_gain() { "more" } else { "less" };
@@ -31,11 +32,11 @@ pub fn compare(options: &CompareOptions, context: &Context) -> Result<Outcome, R
         };
         let rows = Metric::value_variants().iter().map(row);
         let table = Table::of(&["metric", "what it is", "better"], &[], rows);
-        return Ok(show(table.render_within(width(), &[])));
+        return Ok(printer.show(table.render_within(printer.width(), &[])));
     }
     let mut found = Found::default();
     for source in &options.sources {
-        found.add(source, options.out.as_deref())?;
+        found.add(source, options.out.as_deref(), printer)?;
     }
     let trainings = found.by_method(&options.by)?;
     let methods: BTreeSet<&str> = trainings.iter().map(|training| training.method.as_str()).collect();
@@ -77,9 +78,7 @@ pub fn compare(options: &CompareOptions, context: &Context) -> Result<Outcome, R
         let page = comparison_page("comparison", &comparison, &trainings, &listed.collect::<Vec<_>>());
         report::write(file, &page)?;
     }
-    Ok(show_either(context.global, &comparison, || {
-        comparison_text(&comparison, width())
-    }))
+    Ok(printer.show_either(&comparison, || comparison_text(&comparison, printer.width())))
 }
 
 /// Trainings with what their scenarios say, and their folders.
@@ -91,7 +90,7 @@ struct Found {
 }
 
 impl Found {
-    fn add(&mut self, source: &Path, out: Option<&Path>) -> Result<(), Rejection> {
+    fn add(&mut self, source: &Path, out: Option<&Path>, printer: &Printer) -> Result<(), Rejection> {
         let (folder, plan) = match Named::find(source, out)? {
             Named::Sweep(folder, plan) => (folder, plan),
             Named::Run(run) => return self.add_training(TrainingRecord::of_run(&run)?, &run),
@@ -99,13 +98,13 @@ impl Found {
         for trial in Collected::read(&folder, &plan)?.trials {
             match &trial.result {
                 None => self.outstanding += 1,
-                Some(result) if result.end == TrialEnd::GivenUp => print_note(format_args!(
+                Some(result) if result.end == TrialEnd::GivenUp => printer.note(format_args!(
                     "trial {} was given up early and is left out",
                     trial.trial.id
                 )),
                 Some(result) => match trial.training() {
                     Some(record) => self.add_training(record, &folder.trial(&trial.trial.id))?,
-                    None => print_note(format_args!(
+                    None => printer.note(format_args!(
                         "trial {} failed before its first round ended and is left out: {}",
                         trial.trial.id,
                         result.reason.as_deref().unwrap_or_default()

@@ -2,7 +2,7 @@
 //! of scenarios and what may be written to them. The shell asks the program, by way of the variable `COMPLETE`, and waits for
 //! it at every press of a key, so nothing here opens a device or reads more of a run than which files it has.
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
 use clap::{Command, CommandFactory};
@@ -17,30 +17,42 @@ use crate::scenario::{Scenario, field_paths, field_values};
 use crate::sweep::{SweepFile, SweepFolder};
 
 /// Answers a shell that asks, and ends the process; does nothing if none does.
-pub fn answer(extension: &Extension) {
+pub fn answer(arguments: &[OsString], extension: &Extension) {
     // A user's crate is another program, with its own completions.
-    let program = std::env::args_os().next().map(PathBuf::from).unwrap_or_default();
+    let program = arguments.first().map(PathBuf::from).unwrap_or_default();
     let program = program.file_name().unwrap_or_default().to_string_lossy();
-    let command = || knowing(Arguments::command(), extension).name(program.to_string());
+    let asked = Asked {
+        root: root(arguments),
+        extension: extension.clone(),
+    };
+    let command = || knowing(Arguments::command(), &asked).name(program.to_string());
     CompleteEnv::with_factory(command).bin(&*program).complete();
 }
 
+/// What words depend on beside what is typed.
+#[derive(Clone)]
+struct Asked {
+    /// The folder of all runs.
+    root: PathBuf,
+    extension: Extension,
+}
+
 /// The command with what its arguments may be.
-fn knowing(command: Command, extension: &Extension) -> Command {
+fn knowing(command: Command, asked: &Asked) -> Command {
     let name = command.get_name().to_owned();
     let command = command.mut_args(|argument| match words_of(&name, argument.get_id().as_str()) {
         Some(words) => {
-            let extension = extension.clone();
-            let complete = move |typed: &OsStr| candidates(typed, words(&typed.to_string_lossy(), &extension));
+            let asked = asked.clone();
+            let complete = move |typed: &OsStr| candidates(typed, words(&typed.to_string_lossy(), &asked));
             argument.add(ArgValueCompleter::new(complete))
         }
         None => argument,
     });
-    command.mut_subcommands(|below| knowing(below, extension))
+    command.mut_subcommands(|below| knowing(below, asked))
 }
 
 /// All words for an argument, given what is typed of it.
-fn words_of(command: &str, argument: &str) -> Option<fn(&str, &Extension) -> Vec<String>> {
+fn words_of(command: &str, argument: &str) -> Option<fn(&str, &Asked) -> Vec<String>> {
     Some(match (command, argument) {
         ("explain", "path") => |typed, _| {
             let of_sweep = field_paths::<SweepFile>();
@@ -52,39 +64,38 @@ fn words_of(command: &str, argument: &str) -> Option<fn(&str, &Extension) -> Vec
         ("compare", "by") | ("resume", "allowed") => |_, _| field_paths::<Scenario>(),
         (_, "sets") => settings,
         ("compare" | "check" | "export-tables" | "report" | "resume" | "show", "sources" | "folder" | "run") => {
-            |_, _| [runs(), sweeps()].concat()
+            |_, asked| [runs(asked), sweeps(asked)].concat()
         }
-        (_, SWEEP) => |_, _| sweeps(),
-        (_, "run" | "left" | "right") => |_, _| runs(),
+        (_, SWEEP) => |_, asked| sweeps(asked),
+        (_, "run" | "left" | "right") => |_, asked| runs(asked),
         _ => return None,
     })
 }
 
 /// `PATH=`, then `PATH=VALUE`; of a list up to the entry that is being written.
-fn settings(typed: &str, extension: &Extension) -> Vec<String> {
+fn settings(typed: &str, asked: &Asked) -> Vec<String> {
     let Some((path, value)) = typed.split_once('=') else {
         return field_paths::<Scenario>().into_iter().map(|path| path + "=").collect();
     };
-    let words = extension
-        .names()
-        .map_or_else(|_| Vec::new(), |names| field_values(path, &names.catalog));
+    let names = asked.extension.names();
+    let words = names.map_or_else(|_| Vec::new(), |names| field_values(path, &names.catalog));
     let (entries, opening) = value.rfind(',').map_or(("", ""), |comma| (&value[..=comma], "["));
     let entry = |word: &String| format!("{path}={entries}{}", word.strip_prefix(opening).unwrap_or(word));
     words.iter().map(entry).collect()
 }
 
 /// The folder of all runs, heeding the flag.
-fn root() -> PathBuf {
-    let mut words = std::env::args_os().skip_while(|word| word != "--out").skip(1);
-    runs_root(words.next().as_deref().map(Path::new))
+fn root(arguments: &[OsString]) -> PathBuf {
+    let mut words = arguments.iter().skip_while(|word| *word != "--out").skip(1);
+    runs_root(words.next().map(Path::new))
 }
 
-fn runs() -> Vec<String> {
-    [named(&root(), RunDirectory::is_at), vec!["latest".into()]].concat()
+fn runs(asked: &Asked) -> Vec<String> {
+    [named(&asked.root, RunDirectory::is_at), vec!["latest".into()]].concat()
 }
 
-fn sweeps() -> Vec<String> {
-    named(SweepFolder::of("", Some(&root())).path(), SweepFolder::is_at)
+fn sweeps(asked: &Asked) -> Vec<String> {
+    named(SweepFolder::of("", Some(&asked.root)).path(), SweepFolder::is_at)
 }
 
 /// Names in a folder, the newest run first.

@@ -2,7 +2,6 @@
 
 use super::init;
 use super::options::{CheckOptions, DataCommand};
-use super::output::{show, show_json, width};
 use super::rejection::Rejection;
 use super::{Context, Outcome};
 use crate::data::survey;
@@ -16,14 +15,15 @@ pub fn data(command: &DataCommand, context: &Context) -> Result<Outcome, Rejecti
 
 fn check(options: &CheckOptions, context: &Context) -> Result<Outcome, Rejection> {
     let surveyed = survey(&options.path, options.labels.as_deref(), options.known())?;
+    let printer = context.printer;
     if context.global.json {
-        return Ok(show_json(&surveyed));
+        return Ok(printer.show_json(&surveyed));
     }
-    init::warn(&surveyed);
-    let described = survey_text(&surveyed, width());
+    init::warn(&surveyed, printer);
+    let described = survey_text(&surveyed, printer.width());
     // No task where something has to be said or changed first; `init` names it.
     let task = init::task(&surveyed, options).map(|task| task.ron);
     let pasted = task.map(|ron| format!("\nfor a scenario (`simic-engine init` prints a whole one):\n\n{ron}"));
     let pasted = pasted.unwrap_or_default();
-    Ok(show(format_args!("{}: {described}{pasted}", options.path.display())))
+    Ok(printer.show(format_args!("{}: {described}{pasted}", options.path.display())))
 }

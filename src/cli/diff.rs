@@ -1,6 +1,5 @@
 //! `diff`: where two runs part.
 
-use super::output::{show, show_json};
 use super::rejection::Rejection;
 use super::{Context, DiffOptions, Outcome};
 use crate::inspect::diff as compare;
@@ -11,18 +10,19 @@ pub fn diff(options: &DiffOptions, context: &Context) -> Result<Outcome, Rejecti
     let find = |run| find_run(run, options.out.as_deref());
     let (left, right) = (find(&options.left)?, find(&options.right)?);
     let found = compare(&left, &right, &options.kinds(), options.extent())?;
+    let printer = context.printer;
     let shown = if context.global.json {
-        show_json(&found)
+        printer.show_json(&found)
     } else if found.differences.is_empty() {
         let compared: Vec<String> = found.compared.iter().map(ToString::to_string).collect();
-        show(format_args!("no difference in {}\n", compared.join(", ")))
+        printer.show(format_args!("no difference in {}\n", compared.join(", ")))
     } else {
         let lines: Vec<String> = found
             .differences
             .iter()
             .map(|difference| format!("{difference}\n"))
             .collect();
-        show(lines.concat())
+        printer.show(lines.concat())
     };
     Ok(shown.unless_done(match found.differences.is_empty() {
         true => Outcome::Done,

@@ -4,10 +4,9 @@ use std::path::Path;
 
 use super::eval_progress::{EvalProgress, Work};
 use super::evaluated::Evaluated;
-use super::output::{print_error, print_note, refuse, show_either, width};
 use super::prepare::explain_if_moved;
 use super::rejection::Rejection;
-use super::{Context, EvalOptions, Outcome, heeded_stop, report};
+use super::{Context, EvalOptions, Outcome, report};
 use crate::compare::{Episodes, TrainingRecord};
 use crate::eval::{Evaluation, Opponent, Search, Spent, Study, StudyError, StudyEvent};
 use crate::policy::DecideMode;
@@ -17,7 +16,7 @@ use crate::run::StopSignal;
 /// Plays all episodes with the policy and its opponents; the tables go to stdout. A stop prints the results so far.
 pub fn eval(options: &EvalOptions, context: &Context) -> Result<Outcome, Rejection> {
     let found = Evaluated::find(options, context)?;
-    let stop = heeded_stop()?;
+    let stop = context.heeded_stop()?;
     let study = study(options, &found, &stop, context)?;
     let blind = match study.take_blind() {
         Ok(blind) => blind,
@@ -36,7 +35,9 @@ pub fn eval(options: &EvalOptions, context: &Context) -> Result<Outcome, Rejecti
     };
     let stopped = stop.requested().filter(|_| !study.is_complete(&rows));
     if rows.is_empty() {
-        print_note("stopped before anything had played all episodes of a seed: there is nothing to compare");
+        context
+            .printer
+            .note("stopped before anything had played all episodes of a seed: there is nothing to compare");
         return Ok(stopped.map_or(Outcome::Done, Outcome::Stopped));
     }
     let evaluation = Evaluation::new(&study, found.subject(), rows, blind);
@@ -47,7 +48,8 @@ pub fn eval(options: &EvalOptions, context: &Context) -> Result<Outcome, Rejecti
     if let Some(file) = &options.report {
         report::write(file, &evaluation_page(&evaluation))?;
     }
-    let shown = show_either(context.global, &evaluation, || evaluation_text(&evaluation, width()));
+    let printer = context.printer;
+    let shown = printer.show_either(&evaluation, || evaluation_text(&evaluation, printer.width()));
     Ok(stopped.map_or(shown, Outcome::Stopped))
 }
 
@@ -119,10 +121,10 @@ fn work(study: &Study, found: &Evaluated) -> Work {
 /// Says why something could not play.
 fn unplayed(error: &StudyError, study: &Study, context: &Context) -> Outcome {
     if error.error.position.round.is_some() {
-        print_error(context.global, error);
+        context.printer.error(error);
         return Outcome::Failed;
     }
-    refuse(context.global, error);
-    explain_if_moved(study.experiment.folder.as_deref());
+    context.printer.refuse(error);
+    explain_if_moved(study.experiment.folder.as_deref(), context.printer);
     Outcome::Rejected
 }

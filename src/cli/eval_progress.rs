@@ -74,7 +74,7 @@ impl EvalProgress {
     pub fn begin(work: Work, context: &Context) -> Self {
         let progress = Progress::new(context);
         progress.say(&work.describe());
-        let is_colored = context.global.colour_stderr();
+        let is_colored = context.printer.is_coloured();
         let color = if is_colored { ".green/dim" } else { "" };
         let template = format!("{{bar:24{color}}} {{percent:>3}} %  {{msg}}");
         Self {

@@ -1,6 +1,5 @@
 //! `simic-engine explain PATH`.
 
-use super::output::show_either;
 use super::rejection::Rejection;
 use super::{Context, Outcome};
 use crate::scenario::{self, Catalog, Explanation, Scenario, UnknownField};
@@ -11,7 +10,7 @@ pub const SWEEP: &str = "sweep";
 
 pub fn explain(path: &str, context: &Context) -> Result<Outcome, Rejection> {
     let explanation = explanation(path, &context.catalog)?;
-    Ok(show_either(context.global, &explanation, || &explanation))
+    Ok(context.printer.show_either(&explanation, || &explanation))
 }
 
 /// Of a field of a scenario, or of a sweep file.

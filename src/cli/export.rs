@@ -7,7 +7,6 @@ use serde::Serialize;
 use serde_json::json;
 
 use super::named::held_run;
-use super::output::show_either;
 use super::rejection::Rejection;
 use super::{Context, ExportOptions, Outcome};
 use crate::checkpoint::{CheckpointName, FrozenPolicy};
@@ -57,7 +56,7 @@ pub fn export(options: &ExportOptions, context: &Context) -> Result<Outcome, Rej
         validation_accuracy: measures.validation.map(|part| part.accuracy),
         test_accuracy: measures.test.map(|part| part.accuracy),
     };
-    Ok(show_either(context.global, &exported, || text(&exported)))
+    Ok(context.printer.show_either(&exported, || text(&exported)))
 }
 
 fn text(exported: &Exported) -> String {
@@ -88,7 +87,7 @@ fn policy(options: &ExportOptions, context: &Context) -> Result<Outcome, Rejecti
     write(&options.to, &export_policy(&policy)?)?;
     let (folder, from, updates) = (&options.to, saved.path(), policy.updates);
     let exported = json!({ "folder": folder, "from": from, "updates": updates });
-    Ok(show_either(context.global, &exported, || {
+    Ok(context.printer.show_either(&exported, || {
         let (folder, from) = (folder.display(), from.display());
         format!("{folder}: the policy after {updates} updates, from {from}\n")
     }))

@@ -3,7 +3,6 @@
 use std::fmt::Write;
 
 use super::named::{Named, held_run};
-use super::output::show_either;
 use super::rejection::Rejection;
 use super::{Context, ExportTablesOptions, Outcome};
 use crate::sweep::Collected;
@@ -15,7 +14,7 @@ pub fn export_tables(options: &ExportTablesOptions, context: &Context) -> Result
         Named::Sweep(folder, plan) => export_sweep(&Collected::read(&folder, &plan)?, &options.output)?,
         Named::Run(place) => export_run(&held_run(place)?, &options.output)?,
     };
-    Ok(show_either(context.global, &tables, || lines(&tables)))
+    Ok(context.printer.show_either(&tables, || lines(&tables)))
 }
 
 fn lines(tables: &[ExportedTable]) -> String {

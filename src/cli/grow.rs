@@ -5,10 +5,9 @@ use std::path::Path;
 use indicatif::ProgressBar;
 
 use super::options::{CheckOptions, GrowOptions};
-use super::output::{print_note, show_either, width};
 use super::progress::Progress;
 use super::rejection::Rejection;
-use super::{Context, Outcome, heeded_stop, init};
+use super::{Context, Outcome, init};
 use crate::controller::SavedFolder;
 use crate::data::{TaskData, survey};
 use crate::engine::{Prepared, SetupError, read_text};
@@ -23,7 +22,7 @@ use crate::scenario::{HostChoice, HostName, Normalise, Override, resolved_ron, r
 
 /// Grows, compares, chooses, writes.
 pub fn run(options: &GrowOptions, context: &Context) -> Result<Outcome, Rejection> {
-    let stop = heeded_stop()?;
+    let stop = context.heeded_stop()?;
     check_place(&options.output, options.force)?;
     let order = order(options, context, &stop)?;
     let mut attempts = Attempts::new(context);
@@ -32,17 +31,17 @@ pub fn run(options: &GrowOptions, context: &Context) -> Result<Outcome, Rejectio
     let growth = match grown {
         Ok(growth) => growth,
         Err(GrowError::Stopped) => {
-            print_note(GrowError::Stopped);
+            context.printer.note(GrowError::Stopped);
             return Ok(stop.requested().map_or(Outcome::Failed, Outcome::Stopped));
         }
         Err(error) => return Err(error.into()),
     };
     for note in &growth.notes {
-        print_note(format_args!("note: {note}"));
+        context.printer.note(format_args!("note: {note}"));
     }
     write(&growth, options)?;
-    Ok(show_either(context.global, &growth, || {
-        growth_text(&growth, &options.output, width())
+    Ok(context.printer.show_either(&growth, || {
+        growth_text(&growth, &options.output, context.printer.width())
     }))
 }
 

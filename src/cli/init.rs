@@ -3,10 +3,10 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
-use super::Outcome;
 use super::options::CheckOptions;
-use super::output::{print_note, show};
+use super::output::Printer;
 use super::rejection::Rejection;
+use super::{Context, Outcome};
 use crate::data::{Survey, Surveyed, own_images, survey};
 use crate::scenario::{ArrayLayout, BYTE_VOCABULARY, DataSource, TextFile, TokenFiles, ron_text};
 
@@ -14,17 +14,17 @@ use crate::scenario::{ArrayLayout, BYTE_VOCABULARY, DataSource, TextFile, TokenF
 ///
 /// # Errors
 /// Those of [`survey`]; arrays of images that are not square.
-pub fn init(options: &CheckOptions) -> Result<Outcome, Rejection> {
+pub fn init(options: &CheckOptions, context: &Context) -> Result<Outcome, Rejection> {
     let surveyed = survey(&options.path, options.labels.as_deref(), options.known())?;
-    warn(&surveyed);
-    Ok(show(scenario(&task(&surveyed, options)?)))
+    warn(&surveyed, context.printer);
+    Ok(context.printer.show(scenario(&task(&surveyed, options)?)))
 }
 
 /// Says what is odd about the data.
-pub fn warn(surveyed: &Surveyed) {
+pub fn warn(surveyed: &Surveyed, printer: &Printer) {
     if let Surveyed::Images(survey) = surveyed {
         for note in &survey.notes {
-            print_note(format_args!("warning: {note}"));
+            printer.note(format_args!("warning: {note}"));
         }
     }
 }

@@ -2,9 +2,8 @@
 
 use serde::Serialize;
 
-use super::output::{show_either, width};
-
-use super::{Context, GlobalOptions, ListWhat, Outcome};
+use super::output::Printer;
+use super::{Context, ListWhat, Outcome};
 use crate::growth::SlotId;
 use crate::report::{Table, wrapped};
 use crate::scenario::{
@@ -15,26 +14,26 @@ use crate::telemetry::{Detectors, Payload};
 
 /// Prints one of the lists.
 pub fn list(what: ListWhat, context: &Context) -> Outcome {
-    let Context { global, catalog, .. } = context;
+    let Context { printer, catalog, .. } = context;
     match what {
         ListWhat::Tasks => {
             let rows = catalog.tasks.iter().map(|task| task_row(task, catalog));
             let head = [
                 "task", "host", "widths", "size", "batch", "episode", "slots", "question",
             ];
-            print(&catalog.tasks, &head, rows, global)
+            print(&catalog.tasks, &head, rows, printer)
         }
         ListWhat::Data => {
             let forms = data_forms(catalog);
             let rows = forms
                 .iter()
                 .map(|form| vec![form.form.clone(), form.summary.clone(), form.tasks.join(", ")]);
-            print(&forms, &["data", "what it is", "tasks"], rows, global)
+            print(&forms, &["data", "what it is", "tasks"], rows, printer)
         }
         ListWhat::Hosts => {
             let hosts = host_rows(catalog);
             let head = ["host", "size", "ops", "widths", "slots", "what it is"];
-            print(&hosts, &head, hosts.iter().map(HostRow::cells), global)
+            print(&hosts, &head, hosts.iter().map(HostRow::cells), printer)
         }
         ListWhat::Blueprints => {
             let rows = catalog.blueprints.iter().map(|blueprint| {
@@ -52,15 +51,16 @@ pub fn list(what: ListWhat, context: &Context) -> Outcome {
                 ]
             });
             let head = ["index", "blueprint", "grows in", "what it is"];
-            print(&catalog.blueprints, &head, rows, global)
+            print(&catalog.blueprints, &head, rows, printer)
         }
-        ListWhat::Rewards => print_entries(&reward_forms(catalog), global),
-        ListWhat::Controllers => print_entries(&catalog.controllers, global),
-        ListWhat::Networks => print_entries(&catalog.nets, global),
+        ListWhat::Rewards => print_entries(&reward_forms(catalog), printer),
+        ListWhat::Controllers => print_entries(&catalog.controllers, printer),
+        ListWhat::Networks => print_entries(&catalog.nets, printer),
         ListWhat::Presets => {
             let presets = presets();
-            show_either(global, &presets, || {
-                presets.iter().map(Preset::paragraph).collect::<String>()
+            printer.show_either(&presets, || {
+                let paragraphs = presets.iter().map(|preset| preset.paragraph(printer.width()));
+                paragraphs.collect::<String>()
             })
         }
         ListWhat::Events => {
@@ -68,7 +68,7 @@ pub fn list(what: ListWhat, context: &Context) -> Outcome {
                 let level = format!("{:?}", event.level).to_lowercase();
                 vec![event.name.into(), level, event.summary.into()]
             });
-            print(&Payload::CATALOGUE, &["event", "level", "what it says"], rows, global)
+            print(&Payload::CATALOGUE, &["event", "level", "what it says"], rows, printer)
         }
         ListWhat::Detectors => {
             let detectors = detectors(&context.names.detectors);
@@ -89,14 +89,14 @@ pub fn list(what: ListWhat, context: &Context) -> Outcome {
                 "in a row",
                 "what is wrong, and what to do",
             ];
-            print(&detectors, &head, rows, global)
+            print(&detectors, &head, rows, printer)
         }
         ListWhat::Plugins => {
             let plugins = &context.names.plugins;
             let rows = plugins
                 .iter()
                 .map(|plugin| vec![plugin.name.clone(), plugin.version.clone(), plugin.summary.clone()]);
-            print(plugins, &["plugin", "version", "what it does"], rows, global)
+            print(plugins, &["plugin", "version", "what it does"], rows, printer)
         }
     }
 }
@@ -105,16 +105,16 @@ fn print(
     items: &impl Serialize,
     head: &[&str],
     rows: impl IntoIterator<Item = Vec<String>>,
-    global: &GlobalOptions,
+    printer: &Printer,
 ) -> Outcome {
-    show_either(global, items, || Table::of(head, &[], rows).render())
+    printer.show_either(items, || Table::of(head, &[], rows).render())
 }
 
-fn print_entries(entries: &[Entry], global: &GlobalOptions) -> Outcome {
+fn print_entries(entries: &[Entry], printer: &Printer) -> Outcome {
     let rows = entries
         .iter()
         .map(|entry| vec![entry.name.clone(), entry.summary.clone()]);
-    print(&entries, &["name", "what it is"], rows, global)
+    print(&entries, &["name", "what it is"], rows, printer)
 }
 
 /// A rule that looks for anomalies.
@@ -156,8 +156,8 @@ struct Preset {
 }
 
 impl Preset {
-    fn paragraph(&self) -> String {
-        let values = wrapped(&self.values, width() - 4).replace('\n', "\n    ");
+    fn paragraph(&self, width: usize) -> String {
+        let values = wrapped(&self.values, width - 4).replace('\n', "\n    ");
         format!("{}: \"{}\"\n    {values}\n", self.field, self.name)
     }
 }

@@ -1,25 +1,41 @@
-//! The log of the process: warnings on the terminal, above the progress bars, and more of it in a file.
+//! The log of a command: warnings on the terminal, above the progress bars, and more of it in a file.
 
+use tracing::Dispatch;
+use tracing::dispatcher::{set_global_default, with_default};
 use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::layer::SubscriberExt;
-use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{Layer, fmt};
 
-use super::{GlobalOptions, panics};
+use super::{GlobalOptions, Outcome, Rejection, panics};
 use crate::record::LogFile;
 use crate::telemetry::sinks::Terminal;
 
-/// Starts the log. `RUST_LOG` wins over `-q` and `-v`; without either the file holds more than the terminal.
+/// Does what `command` does with a log: that of the whole process where it is the command's own, else of the command's threads.
 ///
 /// # Errors
-/// If `--log-file` cannot be opened, or `RUST_LOG` is no filter.
-pub fn start(global: &GlobalOptions, terminal: &Terminal) -> Result<LogFile, String> {
+/// If `--log-file` cannot be opened, or `RUST_LOG` is no filter; those of the command.
+pub fn logged(
+    global: &GlobalOptions,
+    terminal: &Terminal,
+    owns_process: bool,
+    command: impl FnOnce(LogFile) -> Result<Outcome, Rejection>,
+) -> Result<Outcome, Rejection> {
     let file = match &global.log_file {
         Some(path) => {
             LogFile::at(path).map_err(|error| format!("the log file {} cannot be opened: {error}", path.display()))?
         }
         None => LogFile::default(),
     };
+    let log = log(global, terminal.clone(), file.clone())?;
+    if !owns_process {
+        return with_default(&log, || command(file));
+    }
+    set_global_default(log).map_err(|error| format!("the log cannot be started: {error}"))?;
+    command(file)
+}
+
+/// `RUST_LOG` wins over `-q` and `-v`; without either the file holds more than the terminal.
+fn log(global: &GlobalOptions, terminal: Terminal, file: LogFile) -> Result<Dispatch, String> {
     let (on_terminal, in_file) = match (global.quiet, global.verbose) {
         (true, _) => ("error", "info"),
         (false, 0) => ("warn", "info"),
@@ -32,8 +48,7 @@ pub fn start(global: &GlobalOptions, terminal: &Terminal) -> Result<LogFile, Str
         let filter = chosen.parse::<Targets>();
         filter.map_err(|error| format!("RUST_LOG={directives} is no log filter: {error}"))
     };
-    let (terminal, lines) = (terminal.clone(), file.clone());
-    tracing_subscriber::registry()
+    let layers = tracing_subscriber::registry()
         .with(
             fmt::layer()
                 .without_time()
@@ -45,11 +60,8 @@ pub fn start(global: &GlobalOptions, terminal: &Terminal) -> Result<LogFile, Str
         .with(
             fmt::layer()
                 .log_internal_errors(false)
-                .with_writer(move || lines.clone())
+                .with_writer(move || file.clone())
                 .with_filter(filter(in_file)?),
-        )
-        .try_init()
-        .map_err(|error| format!("the log cannot be started: {error}"))?;
-    panics::send_to_log();
-    Ok(file)
+        );
+    Ok(layers.into())
 }

@@ -2,6 +2,7 @@
 
 mod outcome;
 mod options;
+mod surroundings;
 mod output;
 mod progress;
 mod rejection;
@@ -37,60 +38,102 @@ mod export_tables;
 mod traj;
 mod validate;
 
+use std::ffi::OsString;
 use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use clap::Parser;
+use clap::{CommandFactory, FromArgMatches};
 
 use options::{
     Arguments, CheckRunOptions, Command, DiffOptions, EvalOptions, ExportOptions, ExportTablesOptions, GlobalOptions,
     ListWhat, ReportOptions, ResumeOptions, RunOptions, RunsOptions, ShowOptions, WatchOptions,
 };
 use outcome::Outcome;
-use output::{print_note, refuse_in_json, shown};
+use output::Printer;
 use rejection::Rejection;
+
+pub use crate::telemetry::sinks::Output;
+pub use surroundings::{Input, Surroundings};
 
 use crate::engine::{Engine, EngineBuilder, Extension, Names, all_cores};
 use crate::prior_art::PriorArtPlugin;
 use crate::record::{LogFile, Recording, runs_root};
 use crate::run::{StopRequest, StopSignal, end_at_once, stop_on_signals};
-use crate::scenario::{Catalog, Report};
-use crate::telemetry::sinks::{Console, ProgressStyle, Terminal};
+use crate::scenario::Catalog;
+use crate::telemetry::sinks::{ColorChoice, Console, ProgressStyle, Terminal};
 
-/// Parses the process's arguments and does what they ask, with an engine that the prior art and `extension` add to.
+/// Does what the process's arguments ask, with an engine that the prior art and `extension` add to.
 pub fn main(extension: Extension) -> ExitCode {
-    let extension = Extension::new(PriorArtPlugin).with(extension);
-    completions::answer(&extension);
-    let arguments = match Arguments::try_parse() {
-        Ok(arguments) => arguments,
+    let arguments: Vec<OsString> = std::env::args_os().collect();
+    completions::answer(&arguments, &with_prior_art(&extension));
+    panics::send_to_log();
+    run(extension, &arguments, &Surroundings::of_process(&arguments)).into()
+}
+
+/// Does what `arguments` ask, as [`main`] does, and returns the exit code. The first of them is the name of the program.
+/// Others may do the same in this process at the same time.
+///
+/// ```
+/// use simic_engine::cli::{Input, Output, Surroundings, run};
+/// use simic_engine::prelude::Extension;
+///
+/// let surroundings = Surroundings {
+///     input: Input::of(std::io::empty()),
+///     out: Output::to(std::io::sink()),
+///     err: Output::to(std::io::sink()),
+///     program: "simic-engine".into(),
+///     owns_process: false,
+/// };
+/// let arguments = ["simic-engine", "explain", "run.rounds"].map(Into::into);
+/// assert_eq!(run(Extension::default(), &arguments, &surroundings), 0);
+/// ```
+pub fn run(extension: Extension, arguments: &[OsString], surroundings: &Surroundings) -> u8 {
+    let extension = with_prior_art(&extension);
+    let outcome = match parse(arguments, surroundings) {
+        Ok(arguments) => {
+            let GlobalOptions { color, json, .. } = arguments.global;
+            let printer = Printer::new(surroundings, color, json);
+            let done = execute(&arguments, &extension, surroundings, &printer);
+            done.unwrap_or_else(|rejection| reject(&rejection, &arguments.command, &printer))
+        }
         Err(error) => {
-            let printed = error.print();
-            return if error.use_stderr() {
-                if std::env::args_os().any(|argument| argument == "--json") {
-                    refuse_in_json(error.render());
-                }
-                Outcome::Rejected.into()
-            } else {
-                shown(printed).into()
-            };
+            let json = arguments.iter().any(|argument| argument == "--json");
+            Printer::new(surroundings, ColorChoice::Auto, json).answer(&error)
         }
     };
-    let outcome = execute(&arguments, &extension).unwrap_or_else(|rejection| {
-        let outcome = rejection.print(&arguments.global);
-        match (&arguments.command, outcome) {
-            (Command::Run(_) | Command::Learn(_), Outcome::Rejected) => print_note("nothing was run"),
-            (Command::Resume(_), Outcome::Rejected) => print_note("nothing was changed"),
-            _ => {}
-        }
-        outcome
-    });
-    outcome.into()
+    outcome.exit_code()
+}
+
+fn parse(arguments: &[OsString], surroundings: &Surroundings) -> Result<Arguments, clap::Error> {
+    let mut parser = Arguments::command();
+    if !surroundings.owns_process {
+        // The usual width: a terminal of the process has nothing to do with the command.
+        parser = parser.term_width(100);
+    }
+    let mut matches = parser.clone().try_get_matches_from(arguments)?;
+    Arguments::from_arg_matches_mut(&mut matches).map_err(|error| error.format(&mut parser))
+}
+
+fn with_prior_art(extension: &Extension) -> Extension {
+    Extension::new(PriorArtPlugin).with(extension.clone())
+}
+
+fn reject(rejection: &Rejection, command: &Command, printer: &Printer) -> Outcome {
+    let outcome = rejection.print(printer);
+    match (command, outcome) {
+        (Command::Run(_) | Command::Learn(_), Outcome::Rejected) => printer.note("nothing was run"),
+        (Command::Resume(_), Outcome::Rejected) => printer.note("nothing was changed"),
+        _ => {}
+    }
+    outcome
 }
 
 /// What every command works with.
 struct Context<'a> {
     global: &'a GlobalOptions,
+    surroundings: &'a Surroundings,
+    printer: &'a Printer,
     extension: &'a Extension,
     names: &'a Names,
     /// The names that scenarios may use.
@@ -126,61 +169,89 @@ impl Context<'_> {
             ..Recording::under(runs_root(out))
         }
     }
+
+    /// Lets Ctrl-C and the like ask for a stop, where they are meant for the command.
+    fn heed_signals(&self, stop: StopSignal) -> Result<(), String> {
+        if !self.surroundings.owns_process {
+            return Ok(());
+        }
+        stop_on_signals(stop).map_err(|error| format!("no handlers for signals: {error}"))
+    }
+
+    /// What Ctrl-C and the like ask of the command.
+    fn heeded_stop(&self) -> Result<StopSignal, Rejection> {
+        let stop = StopSignal::default();
+        self.heed_signals(stop.clone())?;
+        Ok(stop)
+    }
 }
 
 /// The outcome of a command, or why it was not even begun.
-fn execute(arguments: &Arguments, extension: &Extension) -> Result<Outcome, Rejection> {
+fn execute(
+    arguments: &Arguments,
+    extension: &Extension,
+    surroundings: &Surroundings,
+    printer: &Printer,
+) -> Result<Outcome, Rejection> {
     let global = &arguments.global;
-    let terminal = Terminal::default();
-    let log = log::start(global, &terminal)?;
-    if global.ends_with_input {
-        watch("input", end_with_input)?;
-    }
-    if let Some(file) = global.ends_at.clone() {
-        watch("successor", move || end_at(&file))?;
-    }
-    let names = extension.names()?;
-    let context = Context {
-        global,
-        extension,
-        names,
-        catalog: names.catalog.clone(),
-        terminal,
-        log,
-    };
-    match &arguments.command {
-        Command::Run(options) => run::run(options, &context),
-        Command::Learn(options) => run::learn(options, &context),
-        Command::Resume(options) => resume::resume(options, &context),
-        Command::Compare(options) => compare::compare(options, &context),
-        Command::Sweep(options) => sweep::sweep(options, &context),
-        Command::Runs(options) => runs::runs(options, &context),
-        Command::Show(options) => show::show_run(options, &context),
-        Command::Report(options) => report::report(options, &context),
-        Command::Watch(options) => watch::watch(options, &context),
-        Command::Export(options) => export::export(options, &context),
-        Command::ExportTables(options) => export_tables::export_tables(options, &context),
-        Command::Check(options) => check::check(options, &context),
-        Command::Diff(options) => diff::diff(options, &context),
-        Command::Eval(options) => eval::eval(options, &context),
-        Command::Validate { scenarios, no_data } => Ok(validate::validate(scenarios, *no_data, &context)),
-        Command::RewardAudit { scenario, sets } => reward_audit::reward_audit(scenario, sets, &context),
-        Command::Data { command } => data::data(command, &context),
-        Command::Traj { command } => traj::traj(command, &context),
-        Command::ServeEnvs(options) => serve_envs::serve_envs(options, &context),
-        Command::Init(options) => init::init(options),
-        Command::List { what } => Ok(list::list(*what, &context)),
-        Command::Explain { path } => explain::explain(path.as_deref().unwrap_or(""), &context),
-        Command::Grow(options) => grow::run(options, &context),
-        Command::New(options) => new::new(options, &names.build),
+    let terminal = Terminal::on(surroundings.err.clone());
+    log::logged(global, &terminal, surroundings.owns_process, |log| {
+        if global.ends_with_input {
+            let input = surroundings.input.clone();
+            watch("input", || end_with(input))?;
+        }
+        if let Some(file) = global.ends_at.clone() {
+            watch("successor", move || end_at(&file))?;
+        }
+        let names = extension.names()?;
+        let context = Context {
+            global,
+            surroundings,
+            printer,
+            extension,
+            names,
+            catalog: names.catalog.clone(),
+            terminal: terminal.clone(),
+            log,
+        };
+        perform(&arguments.command, &context)
+    })
+}
+
+fn perform(command: &Command, context: &Context) -> Result<Outcome, Rejection> {
+    match command {
+        Command::Run(options) => run::run(options, context),
+        Command::Learn(options) => run::learn(options, context),
+        Command::Resume(options) => resume::resume(options, context),
+        Command::Compare(options) => compare::compare(options, context),
+        Command::Sweep(options) => sweep::sweep(options, context),
+        Command::Runs(options) => runs::runs(options, context),
+        Command::Show(options) => show::show_run(options, context),
+        Command::Report(options) => report::report(options, context),
+        Command::Watch(options) => watch::watch(options, context),
+        Command::Export(options) => export::export(options, context),
+        Command::ExportTables(options) => export_tables::export_tables(options, context),
+        Command::Check(options) => check::check(options, context),
+        Command::Diff(options) => diff::diff(options, context),
+        Command::Eval(options) => eval::eval(options, context),
+        Command::Validate { scenarios, no_data } => Ok(validate::validate(scenarios, *no_data, context)),
+        Command::RewardAudit { scenario, sets } => reward_audit::reward_audit(scenario, sets, context),
+        Command::Data { command } => data::data(command, context),
+        Command::Traj { command } => traj::traj(command, context),
+        Command::ServeEnvs(options) => serve_envs::serve_envs(options, context),
+        Command::Init(options) => init::init(options, context),
+        Command::List { what } => Ok(list::list(*what, context)),
+        Command::Explain { path } => explain::explain(path.as_deref().unwrap_or(""), context),
+        Command::Grow(options) => grow::run(options, context),
+        Command::New(options) => new::new(options, context),
     }
 }
 
 /// Ends the process as a kill would once standard input is closed: the process at its other end is gone, and another one may
 /// already have taken over the work of this one.
-fn end_with_input() {
+fn end_with(mut input: Input) {
     // Nothing is ever written to it; an error is an end as well.
-    let _ = std::io::copy(&mut std::io::stdin().lock(), &mut std::io::sink());
+    let _ = std::io::copy(&mut input, &mut std::io::sink());
     end_at_once(StopRequest::Terminate);
 }
 
@@ -198,21 +269,4 @@ fn watch(name: &str, watch: impl FnOnce() + Send + 'static) -> Result<(), String
     thread
         .map(drop)
         .map_err(|error| format!("no thread can be started: {error}"))
-}
-
-/// What Ctrl-C and the like ask of a command.
-fn heeded_stop() -> Result<StopSignal, Rejection> {
-    let stop = StopSignal::default();
-    let handled = stop_on_signals(stop.clone());
-    handled.map_err(|error| Rejection::Usage(format!("no handlers for signals: {error}")))?;
-    Ok(stop)
-}
-
-/// A report as people read it, coloured where standard error shows colours.
-fn report_text(report: &Report, global: &GlobalOptions) -> String {
-    if global.colour_stderr() {
-        report.coloured().to_string()
-    } else {
-        report.to_string()
-    }
 }

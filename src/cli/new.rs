@@ -5,10 +5,9 @@ use std::ffi::OsStr;
 use std::path::Path;
 use std::{fs, io};
 
-use super::Outcome;
 use super::options::NewOptions;
-use super::output::show;
 use super::rejection::Rejection;
+use super::{Context, Outcome};
 use crate::record::Build;
 use crate::storage;
 
@@ -37,11 +36,11 @@ const TAKEN: &str = "Self abstract alloc as async await become box break build c
 ///
 /// # Errors
 /// No name for a crate, something there already, no engine, a folder that cannot be written.
-pub fn new(options: &NewOptions, build: &Build) -> Result<Outcome, Rejection> {
+pub fn new(options: &NewOptions, context: &Context) -> Result<Outcome, Rejection> {
     let path = &options.path;
     let refuse = |why: String| Rejection::Usage(format!("new {}: {why}", path.display()));
     let name = crate_name(path).map_err(refuse)?;
-    let engine = dependency(options.engine.as_deref(), build).map_err(refuse)?;
+    let engine = dependency(options.engine.as_deref(), &context.names.build).map_err(refuse)?;
     if path.symlink_metadata().is_ok() && !storage::read_dir(path).is_ok_and(|names| names.is_empty()) {
         return Err(refuse(
             "it is there already and is no empty folder; choose another name".into(),
@@ -62,7 +61,7 @@ pub fn new(options: &NewOptions, build: &Build) -> Result<Outcome, Rejection> {
         return Err(refuse(error.to_string()));
     }
     let path = path.display();
-    Ok(show(format!(
+    Ok(context.printer.show(format!(
         "{path} is a crate with a seed module, a system and a scenario:\n\n  cd {path}\n  cargo run -- run scenario.ron\n"
     )))
 }

@@ -6,7 +6,6 @@ mod inspect;
 mod sweep;
 mod traj;
 
-use std::io::IsTerminal;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
@@ -230,12 +229,6 @@ pub struct GlobalOptions {
     /// End at once when this file is there: another process plays what this one does.
     #[arg(long, global = true, hide = true, value_name = "FILE")]
     pub ends_at: Option<PathBuf>,
-}
-
-impl GlobalOptions {
-    pub fn colour_stderr(&self) -> bool {
-        self.color.is_colored(std::io::stderr().is_terminal())
-    }
 }
 
 #[derive(Clone, Debug, Subcommand)]

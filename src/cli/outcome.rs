@@ -1,7 +1,5 @@
 //! What a command ends with, and the exit code that says so.
 
-use std::process::ExitCode;
-
 use crate::checkpoint::RunDirectoryLost;
 use crate::engine::RunReport;
 use crate::learner::PolicyDiverged;
@@ -53,21 +51,20 @@ impl Outcome {
     pub fn unless_done(self, other: Self) -> Self {
         if self == Self::Done { other } else { self }
     }
-}
 
-impl From<Outcome> for ExitCode {
-    fn from(outcome: Outcome) -> Self {
-        ExitCode::from(match outcome {
-            Outcome::Done => 0,
-            Outcome::Exploitable | Outcome::Different | Outcome::Damaged => 1,
-            Outcome::Rejected => 2,
-            Outcome::Failed => 3,
-            Outcome::Halted => 4,
-            Outcome::RecordIncomplete => 5,
-            Outcome::OnlyUsable => 6,
-            Outcome::Useless => 7,
-            Outcome::Stopped(request) => request.exit_code(),
-        })
+    /// What the process ends with.
+    pub fn exit_code(self) -> u8 {
+        match self {
+            Self::Done => 0,
+            Self::Exploitable | Self::Different | Self::Damaged => 1,
+            Self::Rejected => 2,
+            Self::Failed => 3,
+            Self::Halted => 4,
+            Self::RecordIncomplete => 5,
+            Self::OnlyUsable => 6,
+            Self::Useless => 7,
+            Self::Stopped(request) => request.exit_code(),
+        }
     }
 }
 

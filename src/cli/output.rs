@@ -4,36 +4,25 @@
 //! standard output is coloured; on standard error the program's own codes are kept, which change a colour and nothing else.
 
 use std::fmt::Display;
-use std::io::{ErrorKind, IsTerminal, Write};
+use std::io::{ErrorKind, Result, Write};
 
-use console::Term;
 use serde::Serialize;
 
-use super::{GlobalOptions, Outcome};
+use super::{Outcome, Surroundings};
 use crate::report::WIDTH;
-use crate::scenario::{COLOURS, Severity, printable};
-use crate::telemetry::sinks::ColorChoice;
+use crate::scenario::{COLOURS, Report, Severity, printable};
+use crate::telemetry::sinks::{ColorChoice, Output};
 
 /// Longest line on any terminal: longer ones are hard to read.
 const WIDEST: usize = 100;
 
-/// Prints a message to standard error. An error of that is ignored: the command ends as it would have ended.
-pub fn print_note(text: impl Display) {
-    let text = printable(&text.to_string(), &COLOURS.codes());
-    let _ = writeln!(std::io::stderr().lock(), "{text}");
-}
-
-/// Says what went wrong.
-pub fn print_error(global: &GlobalOptions, message: impl Display) {
-    print_error_in(global.color, message);
-}
-
-fn print_error_in(color: ColorChoice, message: impl Display) {
-    if color.is_colored(std::io::stderr().is_terminal()) {
-        print_note(format_args!("{}error:{} {message}", COLOURS.error, COLOURS.off));
-    } else {
-        print_note(format_args!("error: {message}"));
-    }
+/// Where and how a command prints.
+#[derive(Clone, Debug)]
+pub struct Printer {
+    out: Output,
+    err: Output,
+    color: ColorChoice,
+    json: bool,
 }
 
 /// Why a command was not done, for programs to read: as a problem of a scenario, without a place.
@@ -43,73 +32,140 @@ struct Refusal {
     message: String,
 }
 
-/// Says why a command is not done: to people, or with `--json` to programs.
-pub fn refuse(global: &GlobalOptions, message: impl Display) {
-    if global.json {
-        refuse_in_json(message);
-    } else {
-        print_error(global, message);
+impl Printer {
+    pub fn new(surroundings: &Surroundings, color: ColorChoice, json: bool) -> Self {
+        let Surroundings { out, err, .. } = surroundings.clone();
+        Self { out, err, color, json }
     }
-}
 
-/// As [`refuse`] with `--json`. The command ends as rejected even if that cannot be printed.
-pub fn refuse_in_json(message: impl Display) {
-    _ = show_json(&[Refusal {
-        severity: Severity::Error,
-        message: message.to_string(),
-    }]);
-}
+    /// Prints a message to standard error. An error of that is ignored: the command ends as it would have ended.
+    pub fn note(&self, text: impl Display) {
+        let text = printable(&text.to_string(), &COLOURS.codes());
+        let _ = writeln!(self.err.clone(), "{text}");
+    }
 
-/// Characters that a line of results may have: as many as the terminal has columns, 80 in files.
-pub fn width() -> usize {
-    let columns = Term::stdout().size_checked().map(|(_, columns)| usize::from(columns));
-    columns.unwrap_or(WIDTH).clamp(WIDTH, WIDEST)
-}
-
-/// Writes a result.
-#[must_use]
-pub fn show(text: impl Display) -> Outcome {
-    show_unchanged(&printable(&text.to_string(), &[]))
-}
-
-/// Writes what steers no terminal, or must not be changed.
-fn show_unchanged(text: &str) -> Outcome {
-    let mut stdout = std::io::stdout().lock();
-    shown(write!(stdout, "{text}").and_then(|()| stdout.flush()))
-}
-
-/// The outcome of writing a result. A reader that has read enough (`| head`) is no error; a result that could not be
-/// written is a failure.
-pub fn shown(written: std::io::Result<()>) -> Outcome {
-    match written {
-        Err(error) if error.kind() != ErrorKind::BrokenPipe => {
-            print_error_in(
-                ColorChoice::Auto,
-                format_args!("standard output cannot be written: {error}"),
-            );
-            Outcome::Failed
+    /// Says what went wrong.
+    pub fn error(&self, message: impl Display) {
+        if self.is_coloured() {
+            self.note(format_args!("{}error:{} {message}", COLOURS.error, COLOURS.off));
+        } else {
+            self.note(format_args!("error: {message}"));
         }
-        _ => Outcome::Done,
     }
-}
 
-/// Writes a result: to people as a text, with `--json` to programs.
-#[must_use]
-pub fn show_either<T: Display>(global: &GlobalOptions, value: &impl Serialize, text: impl FnOnce() -> T) -> Outcome {
-    if global.json { show_json(value) } else { show(text()) }
-}
+    /// Says what is wrong with a scenario.
+    pub fn report(&self, report: &Report) {
+        if self.is_coloured() {
+            self.note(report.coloured());
+        } else {
+            self.note(report);
+        }
+    }
 
-/// Writes a result as one JSON document.
-#[must_use]
-pub fn show_json(value: &impl Serialize) -> Outcome {
-    match serde_json::to_string_pretty(value) {
-        Ok(text) => show_unchanged(&(text + "\n")),
-        Err(error) => {
-            print_error_in(
-                ColorChoice::Auto,
-                format_args!("the result cannot be written as JSON: {error}"),
-            );
-            Outcome::Failed
+    /// Whether standard error shows colours.
+    pub fn is_coloured(&self) -> bool {
+        self.color.is_colored(self.err.terminal().is_some())
+    }
+
+    /// Says why a command is not done: to people, or with `--json` to programs.
+    pub fn refuse(&self, message: impl Display) {
+        if self.json {
+            self.refuse_in_json(message);
+        } else {
+            self.error(message);
+        }
+    }
+
+    /// Says what is wrong with a scenario that is not played: to people, or with `--json` to programs.
+    pub fn refuse_scenario(&self, report: &Report) {
+        if self.json {
+            _ = self.show_json(&report.rows());
+        } else {
+            self.report(report);
+        }
+    }
+
+    /// As [`refuse`](Self::refuse) with `--json`. The command ends as rejected even if that cannot be printed.
+    fn refuse_in_json(&self, message: impl Display) {
+        _ = self.show_json(&[Refusal {
+            severity: Severity::Error,
+            message: message.to_string(),
+        }]);
+    }
+
+    /// Prints what the parser has to say in place of a command: help, or what is wrong with the arguments.
+    pub fn answer(&self, parsed: &clap::Error) -> Outcome {
+        let is_refused = parsed.use_stderr();
+        let mut stream = if is_refused { self.err.clone() } else { self.out.clone() };
+        let has_colours = stream
+            .terminal()
+            .is_some_and(|terminal| terminal.features().colors_supported());
+        let text = parsed.render();
+        let shown = if has_colours {
+            text.ansi().to_string()
+        } else {
+            text.to_string()
+        };
+        let written = stream.write_all(shown.as_bytes());
+        if !is_refused {
+            return self.shown(written);
+        }
+        if self.json {
+            self.refuse_in_json(text);
+        }
+        Outcome::Rejected
+    }
+
+    /// Characters that a line of results may have: as many as the terminal has columns, 80 in files.
+    pub fn width(&self) -> usize {
+        let size = self.out.terminal().and_then(|terminal| terminal.size_checked());
+        size.map_or(WIDTH, |(_, columns)| usize::from(columns))
+            .clamp(WIDTH, WIDEST)
+    }
+
+    /// Writes a result.
+    #[must_use]
+    pub fn show(&self, text: impl Display) -> Outcome {
+        self.show_unchanged(&printable(&text.to_string(), &[]))
+    }
+
+    /// Writes what steers no terminal, or must not be changed.
+    fn show_unchanged(&self, text: &str) -> Outcome {
+        let mut out = self.out.clone();
+        self.shown(write!(out, "{text}").and_then(|()| out.flush()))
+    }
+
+    /// The outcome of writing a result. A reader that has read enough (`| head`) is no error; a result that could not be
+    /// written is a failure.
+    fn shown(&self, written: Result<()>) -> Outcome {
+        match written {
+            Err(error) if error.kind() != ErrorKind::BrokenPipe => {
+                self.error(format_args!("standard output cannot be written: {error}"));
+                Outcome::Failed
+            }
+            _ => Outcome::Done,
+        }
+    }
+
+    /// Writes a result: to people as a text, with `--json` to programs.
+    #[must_use]
+    pub fn show_either<T: Display>(&self, value: &impl Serialize, text: impl FnOnce() -> T) -> Outcome {
+        if self.json {
+            self.show_json(value)
+        } else {
+            self.show(text())
+        }
+    }
+
+    /// Writes a result as one JSON document.
+    #[must_use]
+    pub fn show_json(&self, value: &impl Serialize) -> Outcome {
+        match serde_json::to_string_pretty(value) {
+            Ok(text) => self.show_unchanged(&(text + "\n")),
+            Err(error) => {
+                self.error(format_args!("the result cannot be written as JSON: {error}"));
+                Outcome::Failed
+            }
         }
     }
 }

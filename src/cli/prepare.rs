@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::output::print_note;
+use super::output::Printer;
 use super::rejection::Rejection;
 use super::{Context, RunOptions, scenario_file};
 use crate::engine::Prepared;
@@ -15,7 +15,7 @@ use crate::sweep::QUICKSTART;
 pub fn prepare(options: &RunOptions, context: &Context) -> Result<Prepared, Rejection> {
     let overrides = options.overrides()?;
     let mut prepared = match &options.scenario {
-        Some(path) => scenario_file::load(path, &overrides, &context.catalog)?,
+        Some(path) => scenario_file::load(path, &overrides, &context.catalog, &context.surroundings.input)?,
         None => Prepared::from_ron("quickstart.ron", QUICKSTART, &overrides, &context.catalog)?,
     };
     if let Some(folder) = &options.relative_to {
@@ -32,9 +32,9 @@ pub fn prepare(options: &RunOptions, context: &Context) -> Result<Prepared, Reje
 
 /// Says, of a start that failed, that the folder is gone in which the scenario's relative paths start: what it did not find
 /// there is not missing, but has moved along.
-pub fn explain_if_moved(folder: Option<&Path>) {
+pub fn explain_if_moved(folder: Option<&Path>, printer: &Printer) {
     if let Some(folder) = folder.filter(|folder| !folder.is_dir()) {
-        print_note(format_args!(
+        printer.note(format_args!(
             "the scenario's folder {} is not there any more; its relative paths start there: bring the folder back",
             folder.display()
         ));

@@ -1,17 +1,16 @@
 //! What long commands show on standard error while they work: bars on a terminal and lines above them, lines alone elsewhere,
 //! nothing with `--quiet`.
 
-use std::io::IsTerminal;
-
 use indicatif::{ProgressBar, ProgressStyle};
 
 use super::Context;
-use super::output::print_note;
+use super::output::Printer;
 use crate::telemetry::sinks::Terminal;
 
 /// Where it is shown.
 pub struct Progress {
     is_quiet: bool,
+    printer: Printer,
     /// Where bars are drawn.
     terminal: Option<Terminal>,
 }
@@ -19,9 +18,10 @@ pub struct Progress {
 impl Progress {
     pub fn new(context: &Context) -> Self {
         let is_quiet = context.global.quiet;
-        let is_drawn = !is_quiet && std::io::stderr().is_terminal();
+        let is_drawn = !is_quiet && context.surroundings.err.terminal().is_some();
         Self {
             is_quiet,
+            printer: context.printer.clone(),
             terminal: is_drawn.then(|| context.terminal.clone()),
         }
     }
@@ -46,7 +46,7 @@ impl Progress {
         match &self.terminal {
             _ if self.is_quiet => {}
             Some(terminal) => terminal.say(line),
-            None => print_note(line),
+            None => self.printer.note(line),
         }
     }
 }

@@ -2,8 +2,8 @@
 
 use std::fmt::Display;
 
-use super::output::{print_error, print_note, refuse, show_json};
-use super::{GlobalOptions, Outcome, report_text};
+use super::Outcome;
+use super::output::Printer;
 use crate::actions::PolicyError;
 use crate::checkpoint::{FrozenPolicyError, ResumeError};
 use crate::data::DataError;
@@ -87,12 +87,11 @@ impl Rejection {
     }
 
     /// Says why, and returns what the command ends with, even if that cannot be printed.
-    pub fn print(&self, global: &GlobalOptions) -> Outcome {
+    pub fn print(&self, printer: &Printer) -> Outcome {
         match self {
-            Self::Scenario(report) if global.json => _ = show_json(&report.rows()),
-            Self::Scenario(report) => print_note(report_text(report, global)),
-            Self::Usage(message) => refuse(global, message),
-            Self::Failed(message) => print_error(global, message),
+            Self::Scenario(report) => printer.refuse_scenario(report),
+            Self::Usage(message) => printer.refuse(message),
+            Self::Failed(message) => printer.error(message),
         }
         match self {
             Self::Failed(_) => Outcome::Failed,

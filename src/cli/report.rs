@@ -5,9 +5,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::named::{Named, held_run};
-use super::output::{print_error, print_note, show_either};
 use super::rejection::Rejection;
-use super::{Context, Outcome, ReportOptions, heeded_stop};
+use super::{Context, Outcome, ReportOptions};
 use crate::compare::statistics::{Criteria, DecisionTest};
 use crate::compare::{ComparisonPlan, MethodComparison, Metric};
 use crate::health::AtPath;
@@ -31,8 +30,8 @@ pub fn report(options: &ReportOptions, context: &Context) -> Result<Outcome, Rej
     if let Some(address) = options.http {
         let out = options.out.as_deref();
         let served = place.map_or_else(|| Served::All(runs_root(out)), Served::Run);
-        let stop = heeded_stop()?;
-        let announce = |address| print_note(format_args!("http://{address}/ shows it; Ctrl-C ends it"));
+        let (printer, stop) = (context.printer, context.heeded_stop()?);
+        let announce = |address| printer.note(format_args!("http://{address}/ shows it; Ctrl-C ends it"));
         serve(address, served, announce, || stop.is_requested())?;
         return Ok(Outcome::Done);
     }
@@ -46,20 +45,19 @@ pub fn report(options: &ReportOptions, context: &Context) -> Result<Outcome, Rej
     source.poll();
     write(&output, &source.page(false))?;
     if options.follow {
-        follow(&mut source, &output)?;
+        follow(&mut source, &output, context)?;
     }
     if let Some(problem) = source.problem() {
-        print_error(
-            context.global,
-            format_args!("{problem}; the report is of the events before"),
-        );
+        let message = format_args!("{problem}; the report is of the events before");
+        context.printer.error(message);
     }
     Ok(written(&output, context))
 }
 
 fn written(output: &Path, context: &Context) -> Outcome {
     let place = serde_json::json!({ "report": output });
-    show_either(context.global, &place, || format!("written to {}\n", output.display()))
+    let text = || format!("written to {}\n", output.display());
+    context.printer.show_either(&place, text)
 }
 
 /// A sweep's points against each other, by its judge if it has one.
@@ -116,9 +114,9 @@ fn sweep_report(
     Ok(written(&output, context))
 }
 
-fn follow(source: &mut RunSource, output: &Path) -> Result<(), Rejection> {
-    let stop = heeded_stop()?;
-    print_note(format_args!(
+fn follow(source: &mut RunSource, output: &Path, context: &Context) -> Result<(), Rejection> {
+    let stop = context.heeded_stop()?;
+    context.printer.note(format_args!(
         "{} is written again and again while the run plays; Ctrl-C ends it",
         output.display()
     ));

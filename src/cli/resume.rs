@@ -3,7 +3,6 @@
 use std::path::Path;
 
 use super::named::Named;
-use super::output::show;
 use super::rejection::Rejection;
 use super::run::{limit_rounds, play};
 use super::watch::show_while_playing;
@@ -20,7 +19,7 @@ pub fn resume(options: &ResumeOptions, context: &Context) -> Result<Outcome, Rej
         Named::Run(path) => path,
     };
     let Some((prepared, point)) = prepare(options, &path, &context.catalog)? else {
-        return Ok(show(format_args!(
+        return Ok(context.printer.show(format_args!(
             "{} has played all of its rounds: nothing is left to do (--extend N gives it more)\n",
             path.display()
         )));
@@ -32,7 +31,7 @@ pub fn resume(options: &ResumeOptions, context: &Context) -> Result<Outcome, Rej
         .build(&prepared)?;
     limit_rounds(&mut engine, options.until);
     show_while_playing(&mut engine, options.progress, context);
-    Ok(play(engine, &Default::default(), context.global))
+    Ok(play(engine, &Default::default(), context))
 }
 
 fn resume_sweep(

@@ -7,17 +7,16 @@ use serde::Serialize;
 use serde_json::json;
 
 use super::options::PlayOptions;
-use super::output::{print_error, print_note, refuse, show, show_json, width};
 use super::prepare::{explain_if_moved, prepare};
 use super::rejection::Rejection;
 use super::watch::show_while_playing;
-use super::{Context, GlobalOptions, Outcome, RunOptions, report_text, scenario_file, sweep};
+use super::{Context, Outcome, RunOptions, scenario_file, sweep};
 use crate::checkpoint::Checkpoints;
 use crate::engine::{Engine, MemoryEstimate, Prepared, RunRecord, RunReport};
 use crate::env::Experiment;
 use crate::record::Labels;
 use crate::report::{merged, run_results, summary};
-use crate::run::{RoundLimit, StopRequest, StopSignal, stop_on_signals};
+use crate::run::{RoundLimit, StopRequest, StopSignal};
 use crate::scenario::{Loaded, Scenario, TaskSpec, resolved_ron};
 use crate::telemetry::RecordGap;
 
@@ -46,7 +45,7 @@ pub fn run(options: &RunOptions, context: &Context) -> Result<Outcome, Rejection
 fn begin(options: &RunOptions, prepared: Prepared, context: &Context) -> Result<Outcome, Rejection> {
     let Loaded { warnings, origins, .. } = &prepared.loaded;
     if !context.global.quiet && !warnings.problems.is_empty() {
-        print_note(report_text(warnings, context.global));
+        context.printer.report(warnings);
     }
     let mut labels = Labels {
         tags: options.tags.clone(),
@@ -64,7 +63,7 @@ fn begin(options: &RunOptions, prepared: Prepared, context: &Context) -> Result<
     let mut engine = context.engine().recording(recording).build(&prepared)?;
     limit_rounds(&mut engine, options.until);
     show_while_playing(&mut engine, options.progress, context);
-    Ok(play(engine, origins, context.global))
+    Ok(play(engine, origins, context))
 }
 
 /// A sweep file is played as by `sweep`, with what the flags set laid over all of its trials.
@@ -97,24 +96,26 @@ pub fn limit_rounds(engine: &mut Engine, until: Option<u32>) {
 }
 
 /// Plays to the end; the summary goes to stdout. `origins` says where each value that is no default comes from.
-pub fn play(mut engine: Engine, origins: &BTreeMap<String, String>, global: &GlobalOptions) -> Outcome {
+pub fn play(mut engine: Engine, origins: &BTreeMap<String, String>, context: &Context) -> Outcome {
     let stop = engine.world().get_resource::<StopSignal>().cloned();
-    if let Err(error) = stop_on_signals(stop.unwrap_or_default()) {
-        refuse(global, format_args!("no handlers for signals: {error}"));
+    if let Err(message) = context.heed_signals(stop.unwrap_or_default()) {
+        context.printer.refuse(message);
         return Outcome::Rejected;
     }
     let requires_records = engine.world().resource::<Experiment>().scenario.telemetry.require;
     let report = engine.play();
-    let shown = print(&report, origins, global);
+    let shown = print(&report, origins, context);
     if report.failure.is_some() && report.record.is_none() {
-        explain_if_moved(engine.world().resource::<Experiment>().folder.as_deref());
+        let folder = engine.world().resource::<Experiment>().folder.as_deref();
+        explain_if_moved(folder, context.printer);
     }
     Outcome::of_run(&report, requires_records).unless_done(shown)
 }
 
-fn print(report: &RunReport, origins: &BTreeMap<String, String>, global: &GlobalOptions) -> Outcome {
+fn print(report: &RunReport, origins: &BTreeMap<String, String>, context: &Context) -> Outcome {
+    let printer = context.printer;
     let shown = match &report.record {
-        Some(record) if global.json => show_json(&merged(
+        Some(record) if context.global.json => printer.show_json(&merged(
             json!({
                 "run_id": record.run_id,
                 "directory": record.directory.display().to_string(),
@@ -130,19 +131,19 @@ fn print(report: &RunReport, origins: &BTreeMap<String, String>, global: &Global
             results: Some(results),
             directory,
             ..
-        }) => show(summary(results, directory, width())),
+        }) => printer.show(summary(results, directory, printer.width())),
         _ => Outcome::Done,
     };
     match &report.failure {
-        Some(failure) if report.record.is_none() => refuse(global, failure),
-        Some(failure) => print_error(global, failure),
+        Some(failure) if report.record.is_none() => printer.refuse(failure),
+        Some(failure) => printer.error(failure),
         None => {}
     }
     for gap in &report.gaps {
-        print_error(global, format_args!("the record is incomplete: {gap}"));
+        printer.error(format_args!("the record is incomplete: {gap}"));
     }
     if let (Some(record), false) = (&report.record, report.gaps.is_empty()) {
-        print_note(remedy(&report.gaps, record));
+        printer.note(remedy(&report.gaps, record));
     }
     match (report.stopped_by, &report.record) {
         (Some(request), Some(record)) => {
@@ -151,9 +152,9 @@ fn print(report: &RunReport, origins: &BTreeMap<String, String>, global: &Global
                 StopRequest::Anomaly => "stopped because of an anomaly (run.on_anomaly)",
                 _ => "stopped as asked",
             };
-            print_note(format_args!("{why}; continue with: simic-engine resume {directory}"));
+            printer.note(format_args!("{why}; continue with: simic-engine resume {directory}"));
         }
-        (Some(_), None) if report.failure.is_none() => print_note("stopped as asked, before anything was recorded"),
+        (Some(_), None) if report.failure.is_none() => printer.note("stopped as asked, before anything was recorded"),
         _ => {}
     }
     shown
@@ -190,10 +191,10 @@ struct Preview<'a> {
 
 /// Prints what would be played: the amount of work and of memory, then the scenario with everything resolved.
 fn dry_run(prepared: &Prepared, context: &Context) -> Result<Outcome, Rejection> {
-    let (loaded, global) = (&prepared.loaded, context.global);
+    let (loaded, printer) = (&prepared.loaded, context.printer);
     let memory = MemoryEstimate::of(loaded, &context.names.blueprints, context.threads());
-    if global.json {
-        return Ok(show_json(&Preview {
+    if context.global.json {
+        return Ok(printer.show_json(&Preview {
             scenario: &loaded.scenario,
             task: &loaded.task,
             samples_per_round: Samples::of(loaded).map(|work| work.samples),
@@ -203,11 +204,7 @@ fn dry_run(prepared: &Prepared, context: &Context) -> Result<Outcome, Rejection>
     }
     let text = resolved_ron(&loaded.scenario);
     let text = text.map_err(|error| Rejection::failed(format_args!("the scenario cannot be written: {error}")))?;
-    Ok(show(format_args!(
-        "{}\n{}{text}\n",
-        headline(loaded),
-        commented(&memory)
-    )))
+    Ok(printer.show(format_args!("{}\n{}{text}\n", headline(loaded), commented(&memory))))
 }
 
 /// Lines as RON comments.

@@ -1,6 +1,5 @@
 //! `runs`: what was run, how far it came and what it reached.
 
-use super::output::{print_note, show, show_json, width};
 use super::rejection::Rejection;
 use super::{Context, Outcome, RunsOptions};
 use crate::record::{list_runs, runs_root};
@@ -17,16 +16,17 @@ pub fn runs(options: &RunsOptions, context: &Context) -> Result<Outcome, Rejecti
         Err(error) => return Err(Rejection::Usage(format!("cannot list the runs in {error}"))),
     };
     runs.retain(|run| options.tags.iter().all(|tag| run.tags.contains(tag)));
+    let printer = context.printer;
     if context.global.json {
-        return Ok(show_json(&runs));
+        return Ok(printer.show_json(&runs));
     }
     if runs.is_empty() {
         let tagged = match &options.tags[..] {
             [] => String::new(),
             tags => format!(" tagged {}", tags.join(" and ")),
         };
-        print_note(format_args!("there is no run{tagged} in {}", root.display()));
+        printer.note(format_args!("there is no run{tagged} in {}", root.display()));
         return Ok(Outcome::Done);
     }
-    Ok(show(runs_table(&runs, width(), Timestamp::now())))
+    Ok(printer.show(runs_table(&runs, printer.width(), Timestamp::now())))
 }

@@ -4,6 +4,7 @@
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
+use super::Input;
 use super::rejection::Rejection;
 use crate::engine::{LARGEST_TEXT, Prepared, SetupError};
 use crate::scenario::{Catalog, Override, declares, nearest};
@@ -15,15 +16,15 @@ const FOLDER: &str = "scenarios";
 /// What `run` plays without a file.
 const BUILT_IN: &str = "quickstart";
 
-/// Reads and checks the scenario at `path`.
+/// Reads and checks the scenario at `path`, or in `input`.
 ///
 /// # Errors
 /// What cannot be read; every problem of the scenario.
-pub fn load(path: &Path, overrides: &[Override], catalog: &Catalog) -> Result<Prepared, Rejection> {
+pub fn load(path: &Path, overrides: &[Override], catalog: &Catalog, input: &Input) -> Result<Prepared, Rejection> {
     if path == Path::new(STANDARD_INPUT) {
         let mut bytes = Vec::new();
-        std::io::stdin()
-            .lock()
+        input
+            .clone()
             .take(LARGEST_TEXT + 1)
             .read_to_end(&mut bytes)
             .map_err(|error| Rejection::Usage(format!("cannot read the scenario from standard input: {error}")))?;

@@ -29,8 +29,13 @@ pub fn serve_envs(options: &ServeOptions, context: &Context) -> Result<Outcome, 
         },
         context,
     )?;
-    let ended = || end_at_once(StopRequest::Terminate);
-    let client = Client::new(std::io::stdin(), std::io::stdout(), ended)
+    let surroundings = context.surroundings.clone();
+    let ended = move || {
+        if surroundings.owns_process {
+            end_at_once(StopRequest::Terminate);
+        }
+    };
+    let client = Client::new(surroundings.input, surroundings.out, ended)
         .map_err(|error| Rejection::Usage(format!("no thread can be started: {error}")))?;
     let build = |seed: Option<u64>| {
         let mut prepared = prepared.clone();

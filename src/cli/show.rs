@@ -6,7 +6,6 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::named::{Named, held_run};
-use super::output::{print_error, show, show_json, width};
 use super::rejection::Rejection;
 use super::{Context, Outcome, ShowOptions, sweep};
 use crate::keep::NetworkShelf;
@@ -83,10 +82,8 @@ pub fn show_run(options: &ShowOptions, context: &Context) -> Result<Outcome, Rej
     };
     let mut feed = Feed::new(&place);
     if let Err(error) = feed.poll() {
-        print_error(
-            context.global,
-            format_args!("{error}; what follows is from the events before"),
-        );
+        let message = format_args!("{error}; what follows is from the events before");
+        context.printer.error(message);
     }
     let live = &feed.state.live;
     let entry = RunEntry::read(&place);
@@ -95,7 +92,7 @@ pub fn show_run(options: &ShowOptions, context: &Context) -> Result<Outcome, Rej
         ListedState::Completed | ListedState::Interrupted | ListedState::Failed
     );
     if context.global.json {
-        return Ok(show_json(&Shown {
+        return Ok(context.printer.show_json(&Shown {
             entry,
             results: run_results(live),
             networks: Networks::of(&place),
@@ -108,9 +105,9 @@ pub fn show_run(options: &ShowOptions, context: &Context) -> Result<Outcome, Rej
         false => standing(&entry),
     };
     let networks = Networks::of(&place).line();
-    Ok(show(format_args!(
+    Ok(context.printer.show(format_args!(
         "{standing}{}{networks}",
-        summary(live, &place, width())
+        summary(live, &place, context.printer.width())
     )))
 }
 

@@ -10,9 +10,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use serde::Serialize;
 
 use super::options::{Begun, Pace, PlayOptions, SweepCommand, SweepOptions};
-use super::output::{print_note, show, show_either, width};
+use super::output::Printer;
 use super::rejection::Rejection;
-use super::{Context, Outcome, heeded_stop};
+use super::{Context, Outcome};
 use crate::record::runs_root;
 use crate::report::{forecast_text, plan_table, sweep_text, write_sweep};
 use crate::scenario::Override;
@@ -56,7 +56,7 @@ pub fn sweep(options: &SweepOptions, context: &Context) -> Result<Outcome, Rejec
             let (folder, plan) = open(begun)?;
             collect(&folder, &plan, context)
         }
-        SweepCommand::Retry { begun, trials } => retry(begun, trials),
+        SweepCommand::Retry { begun, trials } => retry(begun, trials, context.printer),
     }
 }
 
@@ -89,6 +89,7 @@ fn pace_of(pace: &Pace, plan: &Plan, context: &Context) -> WorkOptions {
             .map_or(budget.threads.unwrap_or(share), usize::from),
         leaves: false,
         commit: context.names.build.git_commit,
+        program: context.surroundings.program.clone(),
     }
 }
 
@@ -109,14 +110,16 @@ pub(super) fn begin(options: &PlayOptions, overrides: &[Override], context: &Con
             plan,
             forecast: &forecast,
         };
-        return Ok(show_either(context.global, &preview, || {
-            let forecast = forecast_text(&forecast, width());
-            format!("{}\n{forecast}\n\n{}", headline(plan, &work), plan_table(plan, width()))
+        let printer = context.printer;
+        return Ok(printer.show_either(&preview, || {
+            let forecast = forecast_text(&forecast, printer.width());
+            let table = plan_table(plan, printer.width());
+            format!("{}\n{forecast}\n\n{table}", headline(plan, &work))
         }));
     }
     let (folder, plan) = begin_folder(options, &planned)?;
     if !context.global.quiet {
-        print_note(format_args!(
+        context.printer.note(format_args!(
             "{} in {}",
             headline(&plan, &work),
             folder.path().display()
@@ -167,7 +170,7 @@ fn headline(plan: &Plan, work: &WorkOptions) -> String {
 
 /// Works until nothing is left, then collects.
 fn play(folder: &SweepFolder, plan: &Plan, options: &WorkOptions, context: &Context) -> Result<Outcome, Rejection> {
-    let stop = heeded_stop()?;
+    let (printer, stop) = (context.printer, context.heeded_stop()?);
     let view = View::new(plan, context);
     let is_over = AtomicBool::new(false);
     let played = std::thread::scope(|scope| {
@@ -179,7 +182,7 @@ fn play(folder: &SweepFolder, plan: &Plan, options: &WorkOptions, context: &Cont
     view.clear();
     played.map_err(Rejection::failed)?;
     if let Some(request) = stop.requested() {
-        print_note(format_args!(
+        printer.note(format_args!(
             "stopped as asked; continue with: simic-engine sweep work {}",
             folder.path().display()
         ));
@@ -189,11 +192,11 @@ fn play(folder: &SweepFolder, plan: &Plan, options: &WorkOptions, context: &Cont
     let end = |trial: &Trial| results.end(&trial.id);
     if let Some(only) = &options.only {
         let has_failed = plan.trial(only).and_then(end) == Some(TrialEnd::Failed);
-        return Ok(ended(has_failed, folder));
+        return Ok(ended(has_failed, folder, printer));
     }
     let left = plan.trials.iter().filter(|trial| end(trial).is_none()).count();
     if options.leaves && left > 0 {
-        print_note(format_args!(
+        printer.note(format_args!(
             "nothing is free; {left} of {} trials have not ended: simic-engine sweep status {}",
             plan.trials.len(),
             folder.path().display()
@@ -206,36 +209,36 @@ fn play(folder: &SweepFolder, plan: &Plan, options: &WorkOptions, context: &Cont
 fn collect(folder: &SweepFolder, plan: &Plan, context: &Context) -> Result<Outcome, Rejection> {
     let collected = Collected::read(folder, plan).map_err(Rejection::failed)?.judged(plan);
     let files = write_sweep(&collected, folder).map_err(Rejection::failed)?;
-    let shown = show_either(context.global, &collected, || {
+    let printer = context.printer;
+    let shown = printer.show_either(&collected, || {
         let files: String = files.iter().map(|path| format!("{}\n", path.display())).collect();
-        sweep_text(&collected, width()) + &files
+        sweep_text(&collected, printer.width()) + &files
     });
     let failed = collected.trials.iter().filter_map(|trial| trial.result.as_ref());
     let has_failure = failed.into_iter().any(|result| result.end == TrialEnd::Failed);
-    Ok(ended(has_failure, folder).unless_done(shown))
+    Ok(ended(has_failure, folder, printer).unless_done(shown))
 }
 
 /// Shows what has ended so far, and writes nothing.
 pub(super) fn show_results(folder: &SweepFolder, plan: &Plan, context: &Context) -> Result<Outcome, Rejection> {
     let collected = Collected::read(folder, plan)?.judged(plan);
-    Ok(show_either(context.global, &collected, || {
-        sweep_text(&collected, width())
-    }))
+    let printer = context.printer;
+    Ok(printer.show_either(&collected, || sweep_text(&collected, printer.width())))
 }
 
 /// How a command ends when nothing is left to play: the same one again would play nothing.
-fn ended(has_failure: bool, folder: &SweepFolder) -> Outcome {
+fn ended(has_failure: bool, folder: &SweepFolder, printer: &Printer) -> Outcome {
     if !has_failure {
         return Outcome::Done;
     }
-    print_note(format_args!(
+    printer.note(format_args!(
         "what has failed is tried again after: simic-engine sweep retry {}",
         folder.path().display()
     ));
     Outcome::Failed
 }
 
-fn retry(begun: &Begun, ids: &[String]) -> Result<Outcome, Rejection> {
+fn retry(begun: &Begun, ids: &[String], printer: &Printer) -> Result<Outcome, Rejection> {
     let (folder, plan) = open(begun)?;
     let results = Results::read(&folder)?;
     let has_failed = |trial: &&Trial| results.end(&trial.id) == Some(TrialEnd::Failed);
@@ -258,7 +261,7 @@ fn retry(begun: &Begun, ids: &[String]) -> Result<Outcome, Rejection> {
         try_again(&folder, &trial.id, &results).map_err(Rejection::failed)?;
         count += 1;
     }
-    Ok(show(format_args!(
+    Ok(printer.show(format_args!(
         "to be tried again: {count}; play them with: simic-engine sweep work {}\n",
         folder.path().display()
     )))

@@ -6,10 +6,9 @@ use serde::Serialize;
 
 use super::named::held_run;
 use super::options::{SetOptions, TrajCommand};
-use super::output::{show, show_either};
 use super::prepare::prepare;
 use super::rejection::Rejection;
-use super::{Context, Outcome, RunOptions, heeded_stop};
+use super::{Context, Outcome, RunOptions};
 use crate::engine::Prepared;
 use crate::health::AtPath;
 use crate::inspect::{DiffKind, Extent, diff};
@@ -25,7 +24,7 @@ pub fn traj(command: &TrajCommand, context: &Context) -> Result<Outcome, Rejecti
         TrajCommand::Info(options) => {
             let set = find(&options.run, options.out.as_deref())?;
             let info = Info::of(&set)?;
-            Ok(show_either(context.global, &info, || info.text()))
+            Ok(context.printer.show_either(&info, || info.text()))
         }
         TrajCommand::Check { sources, out } => check(sources, out.as_deref(), context),
         TrajCommand::FromRun { source, output } => from_run(source, output, context),
@@ -134,7 +133,7 @@ fn check(names: &[PathBuf], out: Option<&Path>, context: &Context) -> Result<Out
     let (steps, segments) = infos.iter().fold((0, 0), |(steps, segments), info| {
         (steps + info.steps, segments + info.segments)
     });
-    Ok(show_either(context.global, &infos, || {
+    Ok(context.printer.show_either(&infos, || {
         format!("ok: {steps} steps in {segments} segments of {} sets\n", infos.len())
     }))
 }
@@ -170,7 +169,7 @@ fn from_run(options: &SetOptions, output: &Path, context: &Context) -> Result<Ou
         return Ok(Outcome::Stopped(request));
     }
     removed?;
-    Ok(show(format_args!("written to {}\n", output.display())))
+    Ok(context.printer.show(format_args!("written to {}\n", output.display())))
 }
 
 /// Plays what `run` played, in a folder of `beside`, and moves the trajectories to `output`; gives why it was stopped, if it was.
@@ -181,7 +180,7 @@ fn played_once_more(
     output: &Path,
     context: &Context,
 ) -> Result<Option<StopRequest>, Rejection> {
-    let stop = heeded_stop()?;
+    let stop = context.heeded_stop()?;
     let recording = Recording {
         console: Console::silent(),
         log: context.log.clone(),

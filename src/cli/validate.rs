@@ -4,9 +4,8 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
-use super::output::{print_note, show, show_json};
 use super::rejection::Rejection;
-use super::{Context, GlobalOptions, Outcome, report_text, scenario_file};
+use super::{Context, Outcome, scenario_file};
 use crate::engine::{Prepared, SetupError};
 use crate::run;
 use crate::scenario::ProblemRow;
@@ -40,7 +39,7 @@ pub fn validate(files: &[PathBuf], no_data: bool, context: &Context) -> Outcome 
         if scenario_file::is_sweep(path) {
             return Ok(Sound::Sweep(Box::new(plan(path, &[], &catalog)?.plan)));
         }
-        let prepared = scenario_file::load(path, &[], &catalog)?;
+        let prepared = scenario_file::load(path, &[], &catalog, &context.surroundings.input)?;
         if !no_data {
             check_place(path, &prepared, context)?;
         }
@@ -52,9 +51,9 @@ pub fn validate(files: &[PathBuf], no_data: bool, context: &Context) -> Outcome 
         .collect();
     let shown = if context.global.json {
         let verdicts: Vec<ValidateResult> = checked.iter().map(|(path, result)| verdict(path, result)).collect();
-        show_json(&verdicts)
+        context.printer.show_json(&verdicts)
     } else {
-        let printed = checked.iter().map(|(path, result)| print(path, result, context.global));
+        let printed = checked.iter().map(|(path, result)| print(path, result, context));
         printed.fold(Outcome::Done, Outcome::unless_done)
     };
     match checked.iter().all(|(_, result)| result.is_ok()) {
@@ -75,24 +74,25 @@ fn check_place(path: &Path, prepared: &Prepared, context: &Context) -> Result<()
     })
 }
 
-fn print(path: &Path, result: &Result<Sound, Rejection>, global: &GlobalOptions) -> Outcome {
+fn print(path: &Path, result: &Result<Sound, Rejection>, context: &Context) -> Outcome {
+    let (printer, is_quiet) = (context.printer, context.global.quiet);
     let loaded = match result {
         Ok(Sound::Scenario(prepared)) => &prepared.loaded,
-        Ok(Sound::Sweep(_)) if global.quiet => return Outcome::Done,
+        Ok(Sound::Sweep(_)) if is_quiet => return Outcome::Done,
         Ok(Sound::Sweep(plan)) => {
             let trials = plan.trials.len();
-            return show(format_args!("{}: ok, a sweep of {trials} trials\n", path.display()));
+            return printer.show(format_args!("{}: ok, a sweep of {trials} trials\n", path.display()));
         }
-        Err(rejection) => return rejection.print(global),
+        Err(rejection) => return rejection.print(printer),
     };
     if !loaded.warnings.problems.is_empty() {
-        print_note(report_text(&loaded.warnings, global));
+        printer.report(&loaded.warnings);
     }
-    if global.quiet {
+    if is_quiet {
         Outcome::Done
     } else {
         let run = &loaded.scenario.run;
-        show(format_args!(
+        printer.show(format_args!(
             "{}: ok, {} with {} envs, {} rounds of {} steps\n",
             path.display(),
             loaded.task.name,

@@ -1,6 +1,6 @@
 //! `watch`: a run in the terminal, live or as a replay, from its record; and the same view for a run that this process plays.
 
-use std::io::{self, IsTerminal, Stderr, stderr, stdin};
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -16,7 +16,7 @@ use ratatui::prelude::CrosstermBackend;
 
 use super::named::{Named, held_run};
 use super::rejection::Rejection;
-use super::{Context, Outcome, WatchOptions, heeded_stop};
+use super::{Context, Outcome, Output, WatchOptions};
 use crate::engine::Engine;
 use crate::record::{ListedState, RunEntry};
 use crate::report::{Feed, Panel, View, draw};
@@ -46,31 +46,31 @@ pub fn watch(options: &WatchOptions, context: &Context) -> Result<Outcome, Rejec
         }
         Named::Run(place) => held_run(place)?,
     };
-    if !has_terminal() {
+    if !has_terminal(context) {
         let name = options.run.display();
         let message = format!("watch needs a terminal; simic-engine show {name} prints how the run stands");
         return Err(Rejection::Usage(message));
     }
-    let stop = heeded_stop()?;
-    let watcher = Watcher::new(&place, context.global.colour_stderr(), None);
-    play(watcher, || stop.is_requested()).map_err(Rejection::failed)?;
+    let stop = context.heeded_stop()?;
+    let watcher = Watcher::new(&place, context.printer.is_coloured(), None);
+    play(watcher, &context.surroundings.err, || stop.is_requested()).map_err(Rejection::failed)?;
     Ok(Outcome::Done)
 }
 
 /// Whether there is a terminal to draw on and to read keys from.
-fn has_terminal() -> bool {
-    stderr().is_terminal() && stdin().is_terminal()
+fn has_terminal(context: &Context) -> bool {
+    context.surroundings.err.terminal().is_some() && context.surroundings.input.is_terminal()
 }
 
 /// Shows the run that `engine` plays, if that is asked for and there is a terminal.
 pub fn show_while_playing(engine: &mut Engine, progress: ProgressStyle, context: &Context) {
-    if progress != ProgressStyle::Tui || context.global.quiet || !has_terminal() {
+    if progress != ProgressStyle::Tui || context.global.quiet || !has_terminal(context) {
         return;
     }
     let world = engine.world_mut();
     let view = OwnView {
         stop: world.get_resource::<StopSignal>().cloned().unwrap_or_default(),
-        is_coloured: context.global.colour_stderr(),
+        is_coloured: context.printer.is_coloured(),
         lines: context.terminal.clone(),
         is_over: Arc::default(),
         drawing: None,
@@ -97,10 +97,10 @@ impl Sink for OwnView {
 
     fn start(&mut self, run: &RunInfo) -> Result<(), SinkError> {
         let watcher = Watcher::new(&run.directory, self.is_coloured, Some(self.stop.clone()));
-        let is_over = self.is_over.clone();
+        let (is_over, err) = (self.is_over.clone(), self.lines.stream().clone());
         self.lines.hold();
         let drawing = std::thread::Builder::new().name("view".into());
-        self.drawing = Some(drawing.spawn(move || play(watcher, || is_over.load(Ordering::Relaxed)))?);
+        self.drawing = Some(drawing.spawn(move || play(watcher, &err, || is_over.load(Ordering::Relaxed)))?);
         Ok(())
     }
 
@@ -121,44 +121,44 @@ impl Sink for OwnView {
 }
 
 /// The terminal while it shows a view; it is left as it was.
-struct Screen(Terminal<CrosstermBackend<Stderr>>);
+struct Screen(Terminal<CrosstermBackend<Output>>);
 
 impl Screen {
-    fn open() -> io::Result<Self> {
-        restore_before_panics();
+    fn open(err: &Output) -> io::Result<Self> {
+        restore_before_panics(err.clone());
         enable_raw_mode()?;
-        execute!(stderr(), EnterAlternateScreen).inspect_err(|_| restore())?;
-        Terminal::new(CrosstermBackend::new(stderr()))
+        execute!(err.clone(), EnterAlternateScreen).inspect_err(|_| restore(err.clone()))?;
+        Terminal::new(CrosstermBackend::new(err.clone()))
             .map(Self)
-            .inspect_err(|_| restore())
+            .inspect_err(|_| restore(err.clone()))
     }
 }
 
 impl Drop for Screen {
     fn drop(&mut self) {
-        restore();
+        restore(self.0.backend_mut());
     }
 }
 
 /// A terminal that is gone is no reason to fail.
-fn restore() {
+fn restore(mut err: impl Write) {
     let _ = disable_raw_mode();
-    let _ = execute!(stderr(), LeaveAlternateScreen, Show);
+    let _ = execute!(err, LeaveAlternateScreen, Show);
 }
 
 /// So that the message of a panic is on the screen that stays. Those that the engine catches are no concern of the terminal.
-fn restore_before_panics() {
+fn restore_before_panics(err: Output) {
     let usual = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {
         if !is_catching() {
-            restore();
+            restore(err.clone());
         }
         usual(panic);
     }));
 }
 
-fn play(mut watcher: Watcher, mut is_over: impl FnMut() -> bool) -> io::Result<()> {
-    let mut screen = Screen::open()?;
+fn play(mut watcher: Watcher, err: &Output, mut is_over: impl FnMut() -> bool) -> io::Result<()> {
+    let mut screen = Screen::open(err)?;
     let mut is_stale = true;
     while !is_over() {
         is_stale |= watcher.look();

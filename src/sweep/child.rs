@@ -119,14 +119,14 @@ pub fn is_played(sweep: &SweepFolder, trial: &Trial) -> bool {
     RunDirectory::is_at(&directory) && RunDirectory::open(&directory).is_ok_and(|directory| directory.claim().is_err())
 }
 
-/// Plays with `arguments` and watches; what the process prints is added to the trial's log. `None` if the process has ended well.
+/// Plays with a program and its arguments, and watches; what the process prints is added to the trial's log. `None` if the process has ended well.
 ///
 /// # Errors
 /// A log that cannot be written, a process that cannot be started; an error of `may_continue`, once the process has ended.
 pub fn play(
     sweep: &SweepFolder,
     id: &str,
-    arguments: &[String],
+    (program, arguments): (&Path, &[String]),
     limits: Limits,
     may_continue: &mut MayContinue,
 ) -> Result<Option<Attempt>, FileError> {
@@ -134,7 +134,7 @@ pub fn play(
     let mut log = File::append_or_create(&path).at(&path)?;
     let before = log.metadata().at(&path)?.len();
     writeln!(log, "$ simic-engine {}", arguments.join(" ")).at(&path)?;
-    let mut child = start(arguments, &log).at(&path)?;
+    let mut child = start(program, arguments, &log).at(&path)?;
     let ended = watch(&mut child, limits, may_continue);
     if !matches!(ended, Ok(Ok(_))) {
         // Gone already, perhaps.
@@ -198,8 +198,8 @@ fn is_killed(_: ExitStatus) -> bool {
     false
 }
 
-fn start(arguments: &[String], log: &File) -> std::io::Result<Child> {
-    let mut command = Command::new(std::env::current_exe()?);
+fn start(program: &Path, arguments: &[String], log: &File) -> std::io::Result<Child> {
+    let mut command = Command::new(program);
     // It would move the trial's folder.
     command.env_remove("SIMIC_ENGINE_RUNS");
     // The child's input stays open for as long as this process lives: it ends with it.

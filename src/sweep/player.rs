@@ -70,6 +70,8 @@ pub struct Processes<'a> {
     pub plan: &'a Plan,
     /// Worker threads of a trial.
     pub threads: usize,
+    /// This program.
+    pub program: &'a Path,
     /// Ends what is played.
     pub stop: &'a StopSignal,
 }
@@ -140,13 +142,8 @@ impl Processes<'_> {
             renewed = Instant::now();
             lease.renew()
         };
-        Ok(child::play(
-            self.folder,
-            &trial.id,
-            arguments,
-            limits,
-            &mut may_continue,
-        )?)
+        let command = (self.program, arguments);
+        Ok(child::play(self.folder, &trial.id, command, limits, &mut may_continue)?)
     }
 }
 

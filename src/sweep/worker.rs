@@ -1,5 +1,6 @@
 //! Workers: they take trials that are free, have them played, and write their results, until nothing is left.
 
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -15,6 +16,7 @@ use super::state::{Segment, SweepState, TrialState};
 use super::tidy::tidy;
 use crate::health::FileError;
 use crate::run::StopSignal;
+use crate::threads::in_this_log;
 
 /// Between two looks at a folder in which everything is being played by others.
 const PAUSE: Duration = Duration::from_millis(500);
@@ -68,6 +70,8 @@ pub struct WorkOptions {
     pub leaves: bool,
     /// Commit of the program, which results name.
     pub commit: Option<&'static str>,
+    /// This program, which plays the trials.
+    pub program: PathBuf,
 }
 
 /// Something that a worker tells.
@@ -104,12 +108,13 @@ pub fn work(
         folder,
         plan,
         threads: options.threads,
+        program: &options.program,
         stop,
     };
     let worker = Worker::new(folder, &player, plan, options, stop, tell);
     std::thread::scope(|scope| {
         let players: Vec<_> = (0..options.parallel)
-            .map(|_| scope.spawn(|| worker.play_all()))
+            .map(|_| scope.spawn(in_this_log(|| worker.play_all())))
             .collect();
         let ended = players
             .into_iter()

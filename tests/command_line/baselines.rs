@@ -5,15 +5,14 @@ use std::process::Output;
 
 use serde_json::Value;
 
-use crate::program::{command, ended, newest, refused, reproducible_events, succeeds, text};
+use crate::program::{call, ended, newest, refused, reproducible_events, succeeds, text};
 
 /// Rounds, envs and steps of the recorded runs.
 const LENGTH: [&str; 6] = ["--rounds", "2", "--envs", "2", "--steps", "22"];
 
 fn start(out: &Path, length: &[&str], set: &[&str]) -> Output {
-    let mut command = command(&["run", "scenarios/quickstart.ron", "--progress", "none"]);
-    command
-        .args(length)
+    let mut call = call(&["run", "scenarios/quickstart.ron", "--progress", "none"]);
+    call.args(length)
         .args([
             "--set",
             "task.batches_per_step=count(2)",
@@ -23,7 +22,7 @@ fn start(out: &Path, length: &[&str], set: &[&str]) -> Output {
         .args(set.iter().flat_map(|set| ["--set", set]))
         .arg("--out")
         .arg(out);
-    ended(&mut command)
+    ended(&mut call)
 }
 
 /// Plays a run to its end and returns its folder.

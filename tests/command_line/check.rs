@@ -12,13 +12,13 @@ use simic_engine::internals::engine::built_in_names;
 use simic_engine::internals::inspect::{CheckVerdict, Use, check as look_through};
 use simic_engine::internals::record::RunDirectory;
 
-use crate::program::{command, ended, engine, newest, refused, succeeds, text};
-use crate::resume::{RULES, begin, finished, wait_for_round};
+use crate::program::{call, command, ended, engine, refused, succeeds, text};
+use crate::resume::{RULES, begin, finished, play, wait_for_round};
 
 const EVERYTHING: &str = "good for: resume, eval, replay, compare";
 
 fn check(folder: &Path) -> Output {
-    ended(command(&["check"]).arg(folder))
+    ended(call(&["check"]).arg(folder))
 }
 
 fn copy(from: &Path, to: &Path) {
@@ -49,9 +49,7 @@ fn small(folder: &Path, policy: &str) -> PathBuf {
         )"#
     );
     fs::write(&scenario, text).expect("the scenario is written");
-    let out = folder.join("small");
-    begin(&scenario, &out).wait().expect("the run ends");
-    newest(&out)
+    play(&scenario, &folder.join("small"))
 }
 
 #[test]
@@ -67,7 +65,7 @@ fn a_healthy_run_of_one_env_and_two_rounds_is_good_for_everything() {
     assert_eq!(told.lines().last(), Some(EVERYTHING), "{told}");
     assert_eq!(told.matches("  ok  ").count(), 7, "{told}");
     assert!(told.contains("2 of 2 are played"), "{told}");
-    let found: Value = serde_json::from_str(&succeeds(&ended(command(&["check", "--json"]).arg(&run)))).expect("JSON");
+    let found: Value = serde_json::from_str(&succeeds(&ended(call(&["check", "--json"]).arg(&run)))).expect("JSON");
     assert_eq!(
         (&found["verdict"], &found["state"]),
         (&json!("sound"), &json!("completed"))
@@ -262,7 +260,7 @@ fn a_run_is_checked_while_it_is_played_and_once_it_was_killed_and_nothing_is_cha
     let run = wait_for_round(&out, 2);
 
     let listed = || {
-        let runs = succeeds(&ended(command(&["runs", "--json", "--out"]).arg(&out)));
+        let runs = succeeds(&ended(call(&["runs", "--json", "--out"]).arg(&out)));
         let runs: Value = serde_json::from_str(&runs).expect("JSON");
         runs[0]["state"].as_str().expect("a state").to_owned()
     };

@@ -4,7 +4,7 @@
 use std::path::Path;
 use std::process::Command;
 
-use crate::program::{command, ended, engine, newest, refused, repository, succeeds, text};
+use crate::program::{call, ended, engine, newest, refused, repository, succeeds, text};
 use crate::support::lines;
 
 /// Generates a set in `folder`.
@@ -20,7 +20,7 @@ fn generate(folder: &Path, format: &str, options: &[&str]) {
 }
 
 fn check(path: &Path, more: &[&str]) -> std::process::Output {
-    ended(command(&["data", "check"]).arg(path).args(more))
+    ended(call(&["data", "check"]).arg(path).args(more))
 }
 
 const SMALL: [&str; 6] = ["--train", "400", "--val", "50", "--test", "50"];
@@ -104,8 +104,8 @@ fn photographs_of_any_size_are_described_with_a_task_to_paste() {
     let scenario = folder.path().join("mine.ron");
     std::fs::write(&scenario, format!("({task})")).expect("it is written");
     // One image a class leaves nothing to validate on.
-    succeeds(&ended(command(&["validate", "--no-data"]).arg(&scenario)));
-    let said = refused(&ended(command(&["validate"]).arg(&scenario)));
+    succeeds(&ended(call(&["validate", "--no-data"]).arg(&scenario)));
+    let said = refused(&ended(call(&["validate"]).arg(&scenario)));
     assert!(said.contains("validation part is empty"), "{said}");
 }
 
@@ -184,7 +184,7 @@ fn presets_learn_from_the_files_that_they_are_given() {
         std::fs::write(&scenario, content).expect("a file");
         let runs = folder.path().join("runs");
 
-        let output = ended(command(&["run"]).arg(&scenario).arg("--out").arg(&runs));
+        let output = ended(call(&["run"]).arg(&scenario).arg("--out").arg(&runs));
 
         succeeds(&output);
         let events = lines(&newest(&runs));
@@ -223,7 +223,7 @@ fn a_language_model_learns_from_files_of_tokens() {
     std::fs::write(&scenario, content).expect("a file");
     let runs = folder.path().join("runs");
 
-    succeeds(&ended(command(&["run"]).arg(&scenario).arg("--out").arg(&runs)));
+    succeeds(&ended(call(&["run"]).arg(&scenario).arg("--out").arg(&runs)));
 
     let events = lines(&newest(&runs));
     let started = events.iter().find(|event| event["type"] == "run_started");
@@ -243,7 +243,7 @@ fn a_preset_without_its_files_says_where_they_are_published() {
     std::fs::write(&scenario, "(task: preset(\"cifar100_baseline\"))").expect("a file");
 
     let output = ended(
-        command(&["run"])
+        call(&["run"])
             .arg(&scenario)
             .arg("--out")
             .arg(folder.path().join("runs")),

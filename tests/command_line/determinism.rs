@@ -5,19 +5,18 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 use simic_engine::internals::inspect::{DiffKind, Extent, diff};
 
-use crate::program::{command, ended, newest, succeeds};
+use crate::program::{call, ended, newest, succeeds};
 use crate::support::{assert_same_run, lines};
 
 /// Runs a short quickstart into `out`, with some fields changed, and returns its run directory.
 fn play(out: &Path, threads: usize, seed: u64, set: &[&str]) -> PathBuf {
-    let mut command = command(&["run", "scenarios/quickstart.ron", "--progress", "none"]);
-    command
-        .args(["--rounds", "1", "--steps", "22", "--envs", "3"])
+    let mut call = call(&["run", "scenarios/quickstart.ron", "--progress", "none"]);
+    call.args(["--rounds", "1", "--steps", "22", "--envs", "3"])
         .args(["--threads", &threads.to_string(), "--seed", &seed.to_string()])
         .args(set.iter().flat_map(|set| ["--set", set]))
         .arg("--out")
         .arg(out);
-    succeeds(&ended(&mut command));
+    succeeds(&ended(&mut call));
     newest(out)
 }
 

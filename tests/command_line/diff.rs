@@ -6,7 +6,7 @@ use std::process::Output;
 
 use serde_json::Value;
 
-use crate::program::{command, ended, newest, refused, succeeds, text};
+use crate::program::{call, ended, newest, refused, succeeds, text};
 use crate::support::{assert_same_run, first_difference};
 
 fn play(folder: &Path, name: &str, set: &[&str]) -> PathBuf {
@@ -19,14 +19,14 @@ fn play(folder: &Path, name: &str, set: &[&str]) -> PathBuf {
     )"#;
     fs::write(&scenario, learnt).expect("a scenario");
     let out = folder.join(name);
-    let mut command = command(&["run", "--progress", "none", "--threads", "1"]);
-    command.arg(&scenario).arg("--out").arg(&out);
-    succeeds(&ended(command.args(set.iter().flat_map(|set| ["--set", set]))));
+    let mut call = call(&["run", "--progress", "none", "--threads", "1"]);
+    call.arg(&scenario).arg("--out").arg(&out);
+    succeeds(&ended(call.args(set.iter().flat_map(|set| ["--set", set]))));
     newest(&out)
 }
 
 fn diff(one: &Path, other: &Path, more: &[&str]) -> Output {
-    ended(command(&["diff"]).arg(one).arg(other).args(more))
+    ended(call(&["diff"]).arg(one).arg(other).args(more))
 }
 
 #[test]

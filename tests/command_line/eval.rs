@@ -16,7 +16,7 @@ use simic_engine::internals::run::StopSignal;
 use simic_engine::internals::scenario::{ScheduleConfig, resolved_ron};
 use simic_engine::prelude::*;
 
-use crate::program::{command, ended, refused, repository, succeeds, text, tiny};
+use crate::program::{call, command, ended, refused, repository, succeeds, text, tiny};
 use crate::report::section_table;
 use crate::support::engine;
 
@@ -26,7 +26,7 @@ const RUN: &str = "rounds: 2, n_envs: 2, max_steps: 8";
 const SLOT_CONTINUED: &str = "        ";
 
 fn eval(run: &Path, arguments: &[&str]) -> Output {
-    ended(command(&["eval", "--threads", "2"]).arg(run).args(arguments))
+    ended(call(&["eval", "--threads", "2"]).arg(run).args(arguments))
 }
 
 fn play(experiment: Experiment, candidate: &Candidate, episodes: &Episodes) -> PlayedEpisodes {

@@ -6,7 +6,7 @@ use std::path::Path;
 use insta::assert_snapshot;
 use serde_json::Value;
 
-use crate::program::{command, ended, succeeds, tiny};
+use crate::program::{engine_at, succeeds, tiny};
 
 const RUN: &str = "rounds: 2, n_envs: 2, max_steps: 8, seed: 7";
 
@@ -94,10 +94,7 @@ fn missing(text: &str, document: &str) -> Vec<String> {
 }
 
 fn both(folder: &Path, arguments: &[&str]) -> (String, String) {
-    let play = |more: &[&str]| {
-        let mut command = command(&[arguments, more].concat());
-        succeeds(&ended(command.current_dir(folder)))
-    };
+    let play = |more: &[&str]| succeeds(&engine_at(folder, &[arguments, more].concat()));
     (play(&[]), play(&["--json"]))
 }
 
@@ -106,7 +103,7 @@ fn json_holds_every_number_of_the_text_under_names_that_stay() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     std::fs::write(folder.path().join("tiny.ron"), tiny(RUN)).expect("the scenario is written");
     std::fs::write(folder.path().join("pair.ron"), SWEEP).expect("the sweep is written");
-    let run = |arguments: &[&str]| succeeds(&ended(command(arguments).current_dir(folder.path())));
+    let run = |arguments: &[&str]| succeeds(&engine_at(folder.path(), arguments));
     let ended_run = run(&["run", "tiny.ron", "--json", "--progress", "none"]);
     let preview = run(&["sweep", "pair.ron", "--dry-run"]);
     run(&["sweep", "pair.ron", "-q"]);

@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::Output;
 
 use serde_json::Value;
 
-use crate::program::{command, refused, succeeds, text};
+use crate::program::{engine, engine_at, refused, succeeds, text};
 use crate::support::lines;
 
 const WAIT_AND_RANDOM: &str =
@@ -43,10 +43,8 @@ impl Place {
         Self { folder }
     }
 
-    fn engine(&self, arguments: &[&str]) -> Command {
-        let mut command = command(&[&["--threads", "2"], arguments].concat());
-        command.current_dir(self.folder.path());
-        command
+    fn engine(&self, arguments: &[&str]) -> Output {
+        engine_at(self.folder.path(), &[&["--threads", "2"], arguments].concat())
     }
 
     fn sweep(&self) -> PathBuf {
@@ -54,8 +52,7 @@ impl Place {
     }
 
     fn play(&self) -> Value {
-        let output = self.engine(&["run", "ab.ron", "--json"]).output();
-        serde_json::from_str(&succeeds(&output.expect("the binary starts"))).expect("JSON")
+        serde_json::from_str(&succeeds(&self.engine(&["run", "ab.ron", "--json"]))).expect("JSON")
     }
 
     /// Runs by point and replicate.
@@ -94,16 +91,12 @@ fn points_are_played_scored_and_judged() {
     assert!(trials.starts_with("trial,point,replicate,seed,name,"), "{trials}");
     assert_eq!(trials.matches(",done,").count(), 4, "{trials}");
 
-    let shown = succeeds(&place.engine(&["show", "tiny"]).output().expect("the binary starts"));
+    let shown = succeeds(&place.engine(&["show", "tiny"]));
     assert!(shown.contains("random - wait") && shown.contains("too few"), "{shown}");
-    let valid = succeeds(
-        &place
-            .engine(&["validate", "ab.ron"])
-            .output()
-            .expect("the binary starts"),
-    );
-    assert_eq!(valid, "ab.ron: ok, a sweep of 4 trials\n");
-    succeeds(&place.engine(&["check", "tiny"]).output().expect("the binary starts"));
+    let file = place.folder.path().join("ab.ron").display().to_string();
+    let valid = succeeds(&engine(&["validate", &file]));
+    assert_eq!(valid, format!("{file}: ok, a sweep of 4 trials\n"));
+    succeeds(&place.engine(&["check", "tiny"]));
 }
 
 #[test]
@@ -137,7 +130,7 @@ fn a_point_that_fails_takes_its_replicate_out_of_the_comparison_and_is_tried_aga
                     (name: "broken", set: [(path: "faults", value: [(env: 0, round: 0, step: 2, fault: env_error)])])"#;
     let place = Place::with(points, 1, 2);
 
-    let output = place.engine(&["run", "ab.ron"]).output().expect("the binary starts");
+    let output = place.engine(&["run", "ab.ron"]);
 
     assert_eq!(output.status.code(), Some(3), "{}", text(&output.stderr));
     let shown = text(&output.stdout);
@@ -147,12 +140,7 @@ fn a_point_that_fails_takes_its_replicate_out_of_the_comparison_and_is_tried_aga
         .file_name()
         .expect("an id")
         .to_string_lossy();
-    let retried = succeeds(
-        &place
-            .engine(&["sweep", "retry", "tiny", &id])
-            .output()
-            .expect("the binary starts"),
-    );
+    let retried = succeeds(&place.engine(&["sweep", "retry", "tiny", &id]));
     assert!(retried.starts_with("to be tried again: 1;"), "{retried}");
 }
 
@@ -163,7 +151,7 @@ fn what_cannot_be_judged_is_refused_before_anything_runs() {
     let sweep = fs::read_to_string(&path).expect("the sweep");
     let refuses = |from: &str, to: &str| {
         fs::write(&path, sweep.replace(from, to)).expect("the sweep is written");
-        refused(&place.engine(&["run", "ab.ron"]).output().expect("the binary starts"))
+        refused(&place.engine(&["run", "ab.ron"]))
     };
 
     let unknown = refuses("control: \"wait\"", "control: \"other\"");
@@ -180,11 +168,6 @@ fn what_cannot_be_judged_is_refused_before_anything_runs() {
     assert!(unequal.contains("judged points have equal budgets"), "{unequal}");
     let twice = refuses("\"random\", set", "\"wait\", set");
     assert!(twice.contains("two points are called \"wait\""), "{twice}");
-    let alone = refused(
-        &place
-            .engine(&["run", "ab.ron", "--until", "1"])
-            .output()
-            .expect("the binary starts"),
-    );
+    let alone = refused(&place.engine(&["run", "ab.ron", "--until", "1"]));
     assert!(alone.contains("--until is for a single run"), "{alone}");
 }

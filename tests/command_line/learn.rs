@@ -127,7 +127,10 @@ fn a_policy_that_clones_a_schedule_gives_its_orders_and_resumes_to_the_same_bits
         "{shown}"
     );
     succeeds(&engine(place.path(), &["check", &whole.to_string_lossy()]));
-    succeeds(&engine(place.path(), &["report", &whole.to_string_lossy()]));
+    succeeds(&engine(
+        place.path(),
+        &["report", &whole.to_string_lossy(), "-o", "report.html"],
+    ));
     let played = accuracies(place.path(), &whole.to_string_lossy());
     assert_eq!(played.len(), 1, "{played:?}");
     let told = succeeds(&engine(

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use crate::program::{command, ended, newest, refused, succeeds, text};
+use crate::program::{call, ended, newest, refused, succeeds, text};
 
 /// Two envs of a few batches, in which seeds grow and are committed within a few steps.
 const SCENARIO: &str = r#"(
@@ -29,7 +29,7 @@ fn run(at: &Path) -> PathBuf {
     fs::write(&scenario, SCENARIO).expect("written");
     let runs = at.join("runs");
     let output = ended(
-        command(&["run", "--threads", "2", "--progress", "none"])
+        call(&["run", "--threads", "2", "--progress", "none"])
             .arg(&scenario)
             .arg("--out")
             .arg(&runs),
@@ -39,7 +39,7 @@ fn run(at: &Path) -> PathBuf {
 }
 
 fn eval(run: &Path, arguments: &[&str]) -> std::process::Output {
-    ended(command(&["eval", "--threads", "2"]).arg(run).args(arguments))
+    ended(call(&["eval", "--threads", "2"]).arg(run).args(arguments))
 }
 
 fn number(row: &Value, key: &str) -> f64 {

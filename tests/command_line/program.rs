@@ -1,11 +1,18 @@
-//! The program as these tests start it, what it says in the end, and the run that it leaves behind.
+//! The program as these tests call or start it, what it says in the end, and the run that it leaves behind.
+//!
+//! Commands are done in the process of the tests, all of them in the root of the repository. A process of its own is for what
+//! is about one: signals and kills, pipes and terminals, its environment, folder and memory, and what its manifest says of it.
 
+use std::ffi::{OsStr, OsString};
+use std::io::{self, Cursor, Write};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
-use std::sync::LazyLock;
+use std::process::{Command, ExitStatus, Output};
+use std::sync::{Arc, LazyLock, Mutex};
 
 use serde_json::Value;
+use simic_engine::cli::{self, Input, Surroundings};
 use simic_engine::internals::telemetry::strip_volatile;
+use simic_engine::prelude::Extension;
 
 use crate::support::{latest, lines};
 
@@ -34,9 +41,117 @@ pub fn repository() -> &'static Path {
     &ROOT
 }
 
-/// The program in the root of the repository, not yet started.
+const PROGRAM: &str = env!("CARGO_BIN_EXE_simic-engine");
+
+/// What these tests have done: a command in this process, or a process.
+pub trait Ends {
+    /// Output and exit code.
+    fn end(&mut self) -> Output;
+}
+
+/// A command that is done in this process.
+pub struct Call {
+    arguments: Vec<OsString>,
+    input: Vec<u8>,
+}
+
+/// A command in this process, not yet done.
+pub fn call(arguments: &[&str]) -> Call {
+    let mut call = Call {
+        arguments: vec!["simic-engine".into()],
+        input: Vec::new(),
+    };
+    call.args(arguments);
+    call
+}
+
+impl Call {
+    pub fn arg(&mut self, argument: impl AsRef<OsStr>) -> &mut Self {
+        self.arguments.push(argument.as_ref().into());
+        self
+    }
+
+    pub fn args(&mut self, arguments: impl IntoIterator<Item = impl AsRef<OsStr>>) -> &mut Self {
+        arguments.into_iter().for_each(|argument| _ = self.arg(argument));
+        self
+    }
+
+    /// What it reads on standard input.
+    pub fn input(&mut self, input: &[u8]) -> &mut Self {
+        self.input = input.into();
+        self
+    }
+}
+
+/// What is written to it.
+#[derive(Clone, Default)]
+struct Written(Arc<Mutex<Vec<u8>>>);
+
+impl Written {
+    fn take(&self) -> Vec<u8> {
+        std::mem::take(&mut self.0.lock().expect("no panic"))
+    }
+}
+
+impl Write for Written {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.lock().expect("no panic").write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Ends for Call {
+    fn end(&mut self) -> Output {
+        static AT_HOME: LazyLock<()> = LazyLock::new(|| {
+            std::env::set_current_dir(repository()).expect("the repository can be entered");
+        });
+        LazyLock::force(&AT_HOME);
+        for variable in HEEDED {
+            assert!(
+                std::env::var_os(variable).is_none(),
+                "{variable} is set: tests cannot unset it"
+            );
+        }
+        let [out, err] = [Written::default(), Written::default()];
+        let surroundings = Surroundings {
+            input: Input::of(Cursor::new(self.input.clone())),
+            out: cli::Output::to(out.clone()),
+            err: cli::Output::to(err.clone()),
+            program: PROGRAM.into(),
+            owns_process: false,
+        };
+        let code = cli::run(Extension::default(), &self.arguments, &surroundings);
+        Output {
+            status: ended_with(code),
+            stdout: out.take(),
+            stderr: err.take(),
+        }
+    }
+}
+
+/// The status of a process that ended with this exit code.
+#[cfg(unix)]
+fn ended_with(code: u8) -> ExitStatus {
+    std::os::unix::process::ExitStatusExt::from_raw(i32::from(code) << 8)
+}
+
+#[cfg(windows)]
+fn ended_with(code: u8) -> ExitStatus {
+    std::os::windows::process::ExitStatusExt::from_raw(code.into())
+}
+
+impl Ends for Command {
+    fn end(&mut self) -> Output {
+        self.output().expect("the engine starts")
+    }
+}
+
+/// The program in the root of the repository as a process of its own, not yet started.
 pub fn command(arguments: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_simic-engine"));
+    let mut command = Command::new(PROGRAM);
     command.current_dir(repository()).args(arguments);
     for variable in HEEDED {
         command.env_remove(variable);
@@ -66,13 +181,30 @@ pub fn peak_memory(command: &mut Command) -> u64 {
 }
 
 /// Output and exit code of a command.
-pub fn ended(command: &mut Command) -> Output {
-    command.output().expect("the engine starts")
+pub fn ended(command: &mut impl Ends) -> Output {
+    command.end()
 }
 
 /// Output and exit code of the engine with these arguments.
 pub fn engine(arguments: &[&str]) -> Output {
-    ended(&mut command(arguments))
+    ended(&mut call(arguments))
+}
+
+/// The same of what is in the folder `at` and named by its place there; its runs are in `runs`.
+pub fn engine_at(at: &Path, arguments: &[&str]) -> Output {
+    let mut call = call(&[]);
+    let mut is_written = false;
+    for argument in arguments {
+        match at.join(argument) {
+            path if is_written || path.exists() => call.arg(path),
+            _ => call.arg(argument),
+        };
+        is_written = ["-o", "--out", "--report", "--csv"].contains(argument);
+    }
+    if !arguments.contains(&"--out") {
+        call.arg("--out").arg(at.join("runs"));
+    }
+    ended(&mut call)
 }
 
 pub fn text(bytes: &[u8]) -> String {

@@ -3,16 +3,16 @@
 use std::path::Path;
 use std::process::{Command, Output};
 
-use crate::program::{command, ended, succeeds, text};
+use crate::program::{call, ended, succeeds, text};
 use crate::resume::{RULES, finished, write_scenario};
 use crate::support::latest;
 
 /// Two short rounds by rules, into `out`.
 fn run(out: &Path, arguments: &[&str]) -> Output {
     let scenario = write_scenario(out.parent().expect("a folder"), RULES, 2);
-    let mut command = command(&["run", "--threads", "2"]);
-    command.arg(scenario).arg("--out").arg(out).args(arguments);
-    let output = ended(&mut command);
+    let mut call = call(&["run", "--threads", "2"]);
+    call.arg(scenario).arg("--out").arg(out).args(arguments);
+    let output = ended(&mut call);
     succeeds(&output);
     output
 }
@@ -99,7 +99,7 @@ fn a_resumed_run_says_where_it_is_recorded_as_well() {
     let folder = tempfile::tempdir().expect("a folder");
     let run = finished(folder.path());
 
-    let output = ended(command(&["resume", "--extend", "1"]).arg(&run));
+    let output = ended(call(&["resume", "--extend", "1"]).arg(&run));
 
     let told = lines(&output.stderr);
     assert_eq!(told[0], format!("run directory  {}", run.display()));

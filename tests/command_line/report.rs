@@ -6,30 +6,24 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use crate::program::{command, ended, newest, refused, succeeds, text, tiny};
+use crate::program::{command, ended, engine_at, newest, refused, succeeds, text, tiny};
 
 const RUN: &str = "rounds: 3, n_envs: 2, max_steps: 8, seed: 7, keep: best";
 
 fn played(folder: &Path) {
     fs::write(folder.join("tiny.ron"), tiny(RUN)).expect("the scenario is written");
-    succeeds(&ended(
-        command(&[
-            "run",
-            "tiny.ron",
-            "--progress",
-            "none",
-            "--tag",
-            "</script><script>alert(1)</script>",
-        ])
-        .current_dir(folder),
+    let tag = "</script><script>alert(1)</script>";
+    succeeds(&engine_at(
+        folder,
+        &["run", "tiny.ron", "--progress", "none", "--tag", tag],
     ));
 }
 
 fn report(folder: &Path) -> (String, String) {
-    let output = ended(command(&["report", "latest"]).current_dir(folder));
-    let said = text(&output.stderr);
-    assert_eq!(succeeds(&output), "written to report.html\n");
-    let page = fs::read_to_string(folder.join("report.html")).expect("the page is there");
+    let output = engine_at(folder, &["report", "latest", "-o", "report.html"]);
+    let (page, said) = (folder.join("report.html"), text(&output.stderr));
+    assert_eq!(succeeds(&output), format!("written to {}\n", page.display()));
+    let page = fs::read_to_string(page).expect("the page is there");
     (page, said)
 }
 
@@ -58,9 +52,7 @@ fn the_page_of_a_run_has_its_numbers_and_asks_nothing_of_a_network() {
     let (page, said) = report(folder.path());
 
     assert_eq!(said, "");
-    let shown = succeeds(&ended(
-        command(&["show", "latest", "--json"]).current_dir(folder.path()),
-    ));
+    let shown = succeeds(&engine_at(folder.path(), &["show", "latest", "--json"]));
     let shown: Value = serde_json::from_str(&shown).expect("one JSON document");
     let rounds = shown["results"]["rounds"].as_array().expect("a list");
     let table = cells(&page, "accuracy");
@@ -169,10 +161,12 @@ fn the_page_of_a_sweep_has_the_numbers_of_compare() {
     )
     .expect("it is written");
     fs::write(folder.path().join("pair.ron"), SWEEP).expect("it is written");
-    let run = |arguments: &[&str]| succeeds(&ended(command(arguments).current_dir(folder.path())));
+    let run = |arguments: &[&str]| succeeds(&engine_at(folder.path(), arguments));
     run(&["sweep", "pair.ron", "-q"]);
 
-    assert_eq!(run(&["report", "pair", "-o", "sweep.html"]), "written to sweep.html\n");
+    let page = folder.path().join("sweep.html");
+    let told = run(&["report", "pair", "-o", "sweep.html"]);
+    assert_eq!(told, format!("written to {}\n", page.display()));
     let compared: Value =
         serde_json::from_str(&run(&["compare", "pair", "--report", "pair.html", "--json"])).expect("one JSON document");
 
@@ -195,6 +189,6 @@ fn the_page_of_a_sweep_has_the_numbers_of_compare() {
         assert_eq!(differences[0][3], difference, "{file}");
         assert!(page.contains("data-chart=\"by_steps\"") && page.contains("Hypervolume"));
     }
-    let page = fs::read_to_string(folder.path().join("sweep.html")).expect("the page is there");
+    let page = fs::read_to_string(page).expect("the page is there");
     assert_eq!(section_table(&page, "trainings").len(), 6);
 }

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use crate::program::{command, ended, newest, refused, reproducible_events, succeeds, text};
+use crate::program::{call, command, ended, newest, refused, reproducible_events, succeeds, text};
 use crate::support::latest;
 
 const LEARNED: &str = r#"controller: "actor_critic", preset: "lstm_small""#;
@@ -31,6 +31,13 @@ fn engine(arguments: &[&str]) -> Command {
     command(&[arguments, &["--threads", "2"]].concat())
 }
 
+/// Plays a run to its end, good or bad, and returns its folder.
+pub fn play(scenario: &Path, out: &Path) -> PathBuf {
+    let mut call = call(&["run", "--progress", "none", "--threads", "2"]);
+    ended(call.arg(scenario).arg("--out").arg(out));
+    newest(out)
+}
+
 pub fn begin(scenario: &Path, out: &Path) -> Child {
     engine(&["run", "--progress", "none"])
         .arg(scenario)
@@ -43,7 +50,8 @@ pub fn begin(scenario: &Path, out: &Path) -> Child {
 }
 
 pub fn resume(run: &Path, arguments: &[&str]) -> Output {
-    ended(engine(&["resume", "--progress", "none"]).arg(run).args(arguments))
+    let mut call = call(&["resume", "--progress", "none", "--threads", "2"]);
+    ended(call.arg(run).args(arguments))
 }
 
 fn begin_resumed(run: &Path) -> Child {
@@ -107,7 +115,7 @@ fn a_run_in_float16_says_so_and_acts_as_it_evaluates() {
     let rounds = reproducible_events(&run);
     let mut rounds = rounds.iter().filter(|event| event["type"] == "round_finished");
     assert!(rounds.all(|round| round["data"]["amp"]["scale"][1].is_number()));
-    let summary = succeeds(&ended(command(&["show"]).arg(&run)));
+    let summary = succeeds(&ended(call(&["show"]).arg(&run)));
     assert!(summary.contains("precision      fp16,"), "{summary}");
 }
 
@@ -200,9 +208,7 @@ fn the_end_of_its_terminal_stops_a_run_unless_it_was_told_to_outlive_it() {
 fn a_finished_run_has_nothing_left_to_do_but_may_be_given_more_rounds() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let scenario = write_scenario(folder.path(), RULES, 4);
-    let alone = folder.path().join("alone");
-    begin(&scenario, &alone).wait().expect("the run ends");
-    let run = newest(&alone);
+    let run = play(&scenario, &folder.path().join("alone"));
     let before = std::fs::read(run.join("events.jsonl")).expect("events.jsonl exists");
 
     succeeds(&resume(&run, &[]));
@@ -221,9 +227,7 @@ fn a_finished_run_has_nothing_left_to_do_but_may_be_given_more_rounds() {
 /// A run of four rounds that has come to its end.
 pub fn finished(folder: &Path) -> PathBuf {
     let scenario = write_scenario(folder, RULES, 4);
-    let out = folder.join("finished");
-    begin(&scenario, &out).wait().expect("the run ends");
-    newest(&out)
+    play(&scenario, &folder.join("finished"))
 }
 
 /// The first rollout of a resumed run begins with it, after rollouts of any length.
@@ -234,9 +238,7 @@ fn checkpoints_of_a_run_that_is_resumed_with_longer_rollouts_follow_these() {
     let text = std::fs::read_to_string(&scenario).expect("there is a scenario");
     let in_pairs = text.replace("policy:", "learner: (episodes_per_update: 2), policy:");
     std::fs::write(&scenario, in_pairs).expect("it is written");
-    let out = folder.path().join("out");
-    begin(&scenario, &out).wait().expect("the run ends");
-    let run = newest(&out);
+    let run = play(&scenario, &folder.path().join("out"));
     let longer = [
         "--set",
         "learner.episodes_per_update=3",
@@ -306,9 +308,7 @@ fn a_run_that_ran_out_of_memory_is_resumed_with_more_micro_batches() {
     let fault = "faults: [(env: 0, round: 1, step: 2, fault: out_of_memory)], policy:";
     let short = std::fs::read_to_string(&scenario).expect("there is a scenario");
     std::fs::write(&scenario, short.replace("policy:", fault)).expect("it is written");
-    let out = folder.path().join("short");
-    begin(&scenario, &out).wait().expect("the run ends");
-    let run = newest(&out);
+    let run = play(&scenario, &folder.path().join("short"));
 
     // As it is it fails again, and says what helps.
     let failed = resume(&run, &[]);

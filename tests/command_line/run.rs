@@ -5,21 +5,39 @@ use std::process::{Command, Stdio};
 
 use serde_json::Value;
 
-use crate::program::{command, ended, engine, refused, repository, succeeds, text};
+use crate::program::{Call, Ends, call, command, ended, engine, newest, refused, repository, succeeds, text};
 use crate::support::latest;
 
-/// The smallest run there is, into `out`.
-fn short_run(out: &Path) -> Command {
-    let mut command = command(&["run", "scenarios/quickstart.ron"]);
-    command
-        .args(["--rounds", "1", "--envs", "2", "--steps", "2"])
-        .args(["--set", "task.batches_per_step=count(1)", "--out"])
-        .arg(out);
+/// The smallest run there is, into the folder that follows.
+const SHORT: [&str; 11] = [
+    "run",
+    "scenarios/quickstart.ron",
+    "--rounds",
+    "1",
+    "--envs",
+    "2",
+    "--steps",
+    "2",
+    "--set",
+    "task.batches_per_step=count(1)",
+    "--out",
+];
+
+fn short_run(out: &Path) -> Call {
+    let mut call = call(&SHORT);
+    call.arg(out);
+    call
+}
+
+/// The same in a process of its own.
+fn short_process(out: &Path) -> Command {
+    let mut command = command(&SHORT);
+    command.arg(out);
     command
 }
 
 /// Standard output of a command that must succeed.
-fn stdout(command: &mut Command) -> String {
+fn stdout(command: &mut impl Ends) -> String {
     succeeds(&ended(command))
 }
 
@@ -78,7 +96,7 @@ fn a_run_leaves_one_folder_with_its_whole_record() {
 #[test]
 fn the_manifest_records_what_was_run_with_what_and_no_names_of_people_unasked() {
     let root = tempfile::tempdir().expect("a folder");
-    stdout(short_run(root.path()).args(["--tag", "first"]));
+    stdout(short_process(root.path()).args(["--tag", "first"]));
 
     let manifest = json(&read(latest(root.path()).join("manifest.json")));
 
@@ -102,12 +120,37 @@ fn the_manifest_records_what_was_run_with_what_and_no_names_of_people_unasked() 
 #[test]
 fn a_user_who_asks_to_be_named_is() {
     let root = tempfile::tempdir().expect("a folder");
-    stdout(short_run(root.path()).arg("--identify").env("USER", "ada"));
+    stdout(short_process(root.path()).arg("--identify").env("USER", "ada"));
 
     assert_eq!(
         json(&read(latest(root.path()).join("manifest.json")))["user_name"],
         "ada"
     );
+}
+
+#[test]
+fn runs_side_by_side_in_one_process_have_logs_of_their_own() {
+    let roots = [(); 2].map(|()| tempfile::tempdir().expect("a folder"));
+
+    std::thread::scope(|scope| {
+        for root in &roots {
+            scope.spawn(|| stdout(&mut short_run(root.path())));
+        }
+    });
+
+    for root in &roots {
+        let run = newest(root.path());
+        let begun = format!(
+            "a run begins run=\"{}\"",
+            run.file_name().expect("a name").to_string_lossy()
+        );
+        let log = read(run.join("log.txt"));
+        assert_eq!(
+            (log.matches(&begun).count(), log.matches("a run begins").count()),
+            (1, 1),
+            "{log}"
+        );
+    }
 }
 
 #[test]
@@ -129,7 +172,7 @@ fn a_second_run_touches_nothing_of_the_first() {
 fn a_rollout_of_few_decisions_is_told_once() {
     let root = tempfile::tempdir().expect("a folder");
     let size = ["--rounds", "2", "--envs", "2", "--steps", "2"];
-    let mut run = command(&["run", "scenarios/quickstart.ron", "--progress", "none", "-v"]);
+    let mut run = call(&["run", "scenarios/quickstart.ron", "--progress", "none", "-v"]);
     run.args(size)
         .args(["--set", "task.batches_per_step=count(1)", "--out"])
         .arg(root.path());
@@ -161,7 +204,7 @@ fn fallbacks_are_announced_once_and_summed_up() {
     );
     std::fs::write(&scenario, written).expect("the scenario is written");
 
-    let mut run = command(&["run", "--progress", "none", "-v"]);
+    let mut run = call(&["run", "--progress", "none", "-v"]);
     let ended = ended(run.arg(&scenario).arg("--out").arg(root.path().join("runs")));
 
     assert_eq!(ended.status.code(), Some(0), "{}", text(&ended.stderr));
@@ -199,7 +242,7 @@ fn the_runs_folder_is_the_flag_s_then_the_variable_s() {
     let root = tempfile::tempdir().expect("a folder");
     let (flag, variable) = (root.path().join("flag"), root.path().join("variable"));
 
-    stdout(short_run(&flag).env("SIMIC_ENGINE_RUNS", &variable));
+    stdout(short_process(&flag).env("SIMIC_ENGINE_RUNS", &variable));
     assert!(flag.join("latest").exists() && !variable.exists());
 
     let mut without_flag = command(&["run"]);
@@ -224,7 +267,7 @@ fn a_log_file_of_the_user_s_takes_the_place_of_the_run_s() {
 #[test]
 fn devices_are_given_one_or_many_and_checked() {
     let devices = |flags: &[&str]| {
-        let preview = json(&stdout(command(&["run", "--dry-run", "--json"]).args(flags)));
+        let preview = json(&stdout(call(&["run", "--dry-run", "--json"]).args(flags)));
         preview["scenario"]["run"]["devices"].clone()
     };
     assert_eq!(devices(&["--device", "cuda:1"]), json(r#"["cuda:1"]"#));
@@ -247,7 +290,7 @@ fn a_folder_that_cannot_be_made_is_a_start_up_error() {
     let folder = ended(&mut short_run(&file));
 
     assert!(refused(&folder).contains("error: start-up failed: run directory: "));
-    let log = ended(command(&["list", "tasks", "--log-file"]).arg(root.path()));
+    let log = ended(call(&["list", "tasks", "--log-file"]).arg(root.path()));
     assert!(refused(&log).contains("the log file"));
 }
 
@@ -370,11 +413,15 @@ fn standard_error_that_cannot_be_written_changes_no_ending() {
     let missing = code(&mut command(&["validate", "missing.ron"]));
     let refused = code(command(&["run", "--set", "run.rounds=0"]).stdout(Stdio::null()));
     let played = code(
-        short_run(root.path())
+        short_process(root.path())
             .args(["--progress", "plain", "-v"])
             .stdout(Stdio::null()),
     );
-    let drawn = code(short_run(root.path()).args(["--progress", "bar"]).stdout(Stdio::null()));
+    let drawn = code(
+        short_process(root.path())
+            .args(["--progress", "bar"])
+            .stdout(Stdio::null()),
+    );
 
     assert_eq!([missing, refused, played, drawn], [Some(2), Some(2), Some(0), Some(0)]);
 }
@@ -426,7 +473,7 @@ fn short_of_commits(folder: &Path, name: &str, steps: u32, policy: &str) -> Path
     std::fs::write(&scenario, text).expect("the scenario is written");
     let out = folder.join("out");
     let arguments = ["-q", "--threads", "1", "--id", name, "--out"];
-    stdout(command(&["run"]).args(arguments).arg(&out).arg(&scenario));
+    stdout(call(&["run"]).args(arguments).arg(&out).arg(&scenario));
     out.join(name)
 }
 
@@ -439,7 +486,7 @@ fn a_run_that_commits_nothing_says_why_and_what_to_change() {
     let over = short_of_commits(folder.path(), "over", 10, r#"controller: "heuristic""#);
 
     let [pruned, over] = [pruned, over].map(|run| {
-        let shown = stdout(command(&["show"]).arg(&run));
+        let shown = stdout(call(&["show"]).arg(&run));
         assert!(shown.contains("No seed was committed; "), "{shown}");
         shown
     });

@@ -10,7 +10,7 @@ use simic_engine::extend::HeadIndices;
 use simic_engine::internals::controller::Chosen;
 use simic_engine::prelude::*;
 
-use crate::program::{command, ended, refused, text};
+use crate::program::{call, command, ended, engine, refused, text};
 
 /// Three envs under a governor that has to roll two of them back; the third episode of a round is over by that.
 const SCENARIO: &str = r#"(
@@ -452,13 +452,13 @@ fn the_program_ends_with_the_pipe_also_in_the_middle_of_a_frame() {
 
 #[test]
 fn a_scenario_that_cannot_be_served_is_refused_as_by_any_command() {
-    let standard_input = ended(command(&["serve-envs", "-"]).stdin(Stdio::null()));
+    let standard_input = engine(&["serve-envs", "-"]);
     assert!(refused(&standard_input).contains("standard input is where requests come from"));
     let own = ["serve-envs", "--set", "policy.controller=wait"];
-    assert!(refused(&ended(command(&own).stdin(Stdio::null()))).contains("policy.controller"));
+    assert!(refused(&engine(&own)).contains("policy.controller"));
     // Alone nothing orders anything.
     let alone = ["run", "--set", "policy.controller=external", "--rounds", "1"];
     let folder = tempfile::tempdir().expect("a folder");
-    let run = ended(command(&alone).arg("--out").arg(folder.path()));
+    let run = ended(call(&alone).arg("--out").arg(folder.path()));
     assert!(refused(&run).contains("serve-envs"));
 }

@@ -7,7 +7,7 @@ use std::process::{Command, Output};
 use insta::assert_snapshot;
 use serde_json::Value;
 
-use crate::program::{command, ended, refused, repository, succeeds};
+use crate::program::{command, ended, engine_at, refused, repository, succeeds};
 
 /// Short trials.
 const SCENARIO: &str = r#"(
@@ -51,15 +51,20 @@ impl Place {
     }
 
     fn run(&self, arguments: &[&str]) -> Output {
-        ended(&mut self.command(arguments))
+        engine_at(self.folder.path(), arguments)
     }
 
     fn succeeds(&self, arguments: &[&str]) -> String {
-        succeeds(&self.run(arguments))
+        self.relative(&succeeds(&self.run(arguments)))
     }
 
     fn refused(&self, arguments: &[&str]) -> String {
-        refused(&self.run(arguments))
+        self.relative(&refused(&self.run(arguments)))
+    }
+
+    /// The text with files by their places in the folder.
+    fn relative(&self, text: &str) -> String {
+        text.replace(&format!("{}/", self.folder.path().display()), "")
     }
 
     fn sweep(&self, name: &str) -> PathBuf {

@@ -7,7 +7,7 @@ use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::record::Field;
 use serde_json::Value;
 
-use crate::program::{command, ended, engine, newest, refused, succeeds};
+use crate::program::{call, command, ended, engine, newest, refused, succeeds};
 use crate::support::lines;
 
 const SCENARIO: &str = r#"(
@@ -23,14 +23,14 @@ fn played() -> (tempfile::TempDir, PathBuf) {
     let scenario = folder.path().join("tiny.ron");
     fs::write(&scenario, SCENARIO).expect("it is written");
     let out = folder.path().join("runs");
-    let mut run = command(&["run", "--quiet", "--progress", "none", "--out"]);
+    let mut run = call(&["run", "--quiet", "--progress", "none", "--out"]);
     succeeds(&ended(run.arg(&out).arg(&scenario)));
     let run = newest(&out);
     (folder, run)
 }
 
 fn export(run: &Path, tables: &Path) -> std::process::Output {
-    ended(command(&["export-tables", "-o"]).arg(tables).arg(run))
+    ended(call(&["export-tables", "-o"]).arg(tables).arg(run))
 }
 
 fn numbers(table: &Path, column: &str) -> Vec<f64> {
@@ -183,9 +183,7 @@ fn memory_does_not_grow_with_the_record() {
 fn a_program_is_told_what_was_written() {
     let (folder, run) = played();
     let tables = folder.path().join("tables");
-    let document = succeeds(&ended(
-        command(&["export-tables", "--json", "-o"]).arg(&tables).arg(&run),
-    ));
+    let document = succeeds(&ended(call(&["export-tables", "--json", "-o"]).arg(&tables).arg(&run)));
 
     let written: Value = serde_json::from_str(&document).expect("JSON");
 

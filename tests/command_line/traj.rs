@@ -8,12 +8,12 @@ use simic_engine::internals::reward::committed_of_parts;
 use simic_engine::internals::scenario::CommittedReward;
 use simic_engine::internals::trajectory::{Segment, TrajectorySet};
 
-use crate::program::{command, ended, newest, refused, succeeds, text, tiny};
+use crate::program::{engine_at, newest, refused, succeeds, text, tiny};
 
 const RUN: &str = "rounds: 2, n_envs: 2, max_steps: 8";
 
 pub(crate) fn engine(at: &Path, arguments: &[&str]) -> Output {
-    ended(command(&["--threads", "2"]).args(arguments).current_dir(at))
+    engine_at(at, &[&["--threads", "2"], arguments].concat())
 }
 
 pub(crate) fn place() -> tempfile::TempDir {

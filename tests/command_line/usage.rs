@@ -6,7 +6,7 @@ use std::process::{Output, Stdio};
 
 use serde_json::Value;
 
-use crate::program::{command, ended, engine, refused, repository, succeeds, text};
+use crate::program::{call, command, ended, engine, refused, repository, succeeds, text};
 
 const COMMANDS: [&str; 22] = [
     "run",
@@ -178,14 +178,14 @@ fn a_scenario_can_come_from_standard_input() {
     let folder = at.path().canonicalize().expect("it is there");
     assert_eq!(manifest["scenario_folder"], folder.to_string_lossy().as_ref());
 
-    let output = with_input(at.path(), &["run", "-"], b"(\n  run: (rounds: 0),\n)");
+    let output = ended(call(&["run", "-"]).input(b"(\n  run: (rounds: 0),\n)"));
     assert_eq!(output.status.code(), Some(2));
     assert!(
         text(&output.stderr).starts_with("standard input:2:"),
         "{}",
         text(&output.stderr)
     );
-    let output = with_input(at.path(), &["validate", "-"], b"\xff");
+    let output = ended(call(&["validate", "-"]).input(b"\xff"));
     assert!(
         text(&output.stderr).contains("standard input:1:1 is not UTF-8"),
         "{}",
@@ -221,15 +221,15 @@ fn with_json_every_refusal_is_json() {
 
 #[test]
 fn errors_are_coloured_where_colours_are_asked_for() {
-    let at = repository();
+    let complaint = |arguments: &[&str]| refused(&engine(arguments));
     for arguments in [
         &["resume", "nope"][..],
         &["run", "nowhere.ron"],
         &["explain", "nothing"],
     ] {
-        let coloured = complaint(at, &[arguments, &["--color", "always"]].concat());
+        let coloured = complaint(&[arguments, &["--color", "always"]].concat());
         assert!(coloured.starts_with("\x1b[1;31merror:\x1b[0m "), "{coloured}");
-        assert!(complaint(at, arguments).starts_with("error: "));
+        assert!(complaint(arguments).starts_with("error: "));
     }
 }
 
@@ -242,7 +242,7 @@ fn a_file_that_no_scenario_can_be_is_refused_before_it_is_read() {
     assert!(complaint(at.path(), &["validate", "large.ron"]).contains("larger than 16 MiB"));
     assert!(complaint(at.path(), &["validate", "/dev/null"]).contains("no regular file"));
 
-    let output = with_input(at.path(), &["validate", "-"], &vec![b' '; (16 << 20) + 1]);
+    let output = ended(call(&["validate", "-"]).input(&vec![b' '; (16 << 20) + 1]));
     assert!(text(&output.stderr).contains("larger than 16 MiB"));
 }
 
@@ -268,10 +268,9 @@ fn a_name_cannot_steer_the_terminal() {
     let root = at.path().to_string_lossy();
 
     for listed in [
-        command(&["runs", "--out", &root]).output(),
-        command(&["check", &run.to_string_lossy()]).output(),
+        engine(&["runs", "--out", &root]),
+        engine(&["check", &run.to_string_lossy()]),
     ] {
-        let listed = listed.expect("the engine ends");
         let said = text(&listed.stdout) + &text(&listed.stderr);
         assert!(said.contains("\\u{1b}]0;mine"), "{said:?}");
         assert!(!said.contains(['\u{1b}', '\u{7}']), "{said:?}");

@@ -14,6 +14,7 @@ mod fixtures;
 pub mod schedule;
 pub mod unfinished;
 pub mod hash;
+pub mod threads;
 pub mod graph;
 pub mod host;
 pub mod seed;

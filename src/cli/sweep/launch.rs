@@ -2,7 +2,6 @@
 
 use super::{begin_folder, collect};
 use crate::cli::options::PlayOptions;
-use crate::cli::output::{print_note, show};
 use crate::cli::rejection::Rejection;
 use crate::cli::{Context, Outcome};
 use crate::sweep::{Cluster, Launch, Planned, SweepFolder, WorkOptions};
@@ -15,7 +14,7 @@ pub(super) fn launch(
     work: &WorkOptions,
     context: &Context,
 ) -> Result<Outcome, Rejection> {
-    let program = std::env::current_exe().map_err(|error| format!("this program has no path: {error}"))?;
+    let (printer, program) = (context.printer, context.surroundings.program.clone());
     let folder = SweepFolder::of(&planned.plan.name, options.out.as_deref());
     let folder = folder.absolute()?;
     for path in [folder.path(), &program] {
@@ -39,10 +38,10 @@ pub(super) fn launch(
     let command = launch.driver_command(cluster);
     if options.dry_run {
         let driver = command.map(|words| format!("python3 {}\n", words.join(" ")));
-        return Ok(show(driver.unwrap_or_else(|| launch.slurm_script())));
+        return Ok(printer.show(driver.unwrap_or_else(|| launch.slurm_script())));
     }
     if !context.global.quiet {
-        print_note(format_args!(
+        printer.note(format_args!(
             "{}: {} trials in {}",
             plan.name,
             plan.trials.len(),
@@ -58,7 +57,7 @@ pub(super) fn launch(
         .map_err(Rejection::failed)?;
     let sweep = folder.path().display();
     let script = launch.slurm_path();
-    print_note(format_args!(
+    printer.note(format_args!(
         "submitted as job {job}, {} workers\n\
          where it stands:      simic-engine sweep status {sweep}\n\
          its workers:          squeue --job {job}\n\
@@ -68,5 +67,5 @@ pub(super) fn launch(
         launch.tasks(),
         script.display(),
     ));
-    Ok(show(format_args!("{job}\n")))
+    Ok(printer.show(format_args!("{job}\n")))
 }

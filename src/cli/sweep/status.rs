@@ -7,7 +7,6 @@ use serde::Serialize;
 
 use super::open;
 use crate::cli::options::Begun;
-use crate::cli::output::{show, show_json, width};
 use crate::cli::rejection::Rejection;
 use crate::cli::{Context, Outcome};
 use crate::health::FileError;
@@ -53,8 +52,9 @@ pub(super) fn status(begun: &Begun, all: bool, context: &Context) -> Result<Outc
         counts,
         trials: rows,
     };
+    let printer = context.printer;
     if context.global.json {
-        return Ok(show_json(&status));
+        return Ok(printer.show_json(&status));
     }
     let counts: Vec<String> = status
         .counts
@@ -75,11 +75,11 @@ pub(super) fn status(begun: &Begun, all: bool, context: &Context) -> Result<Outc
     };
     let rows = status.trials.iter().filter(is_listed).map(cells);
     let table = Table::of(&["trial", "settings", "state", ""], &["seed"], rows);
-    Ok(show(format_args!(
+    Ok(printer.show(format_args!(
         "{}: {}\n\n{}",
         plan.name,
         counts.join(", "),
-        table.render_within(width(), &[])
+        table.render_within(printer.width(), &[])
     )))
 }
 

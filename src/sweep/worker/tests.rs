@@ -23,6 +23,7 @@ fn leaving(only: Option<&str>) -> WorkOptions {
         threads: 1,
         leaves: true,
         commit: None,
+        program: PathBuf::new(),
     }
 }
 

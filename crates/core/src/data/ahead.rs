@@ -21,6 +21,7 @@ use super::DataError;
 use super::formats::guarded;
 use super::plan::{Due, FeedPlan};
 use crate::scenario::DataConfig;
+use crate::threads::start_worker;
 use crate::torch::HostBuffer;
 
 /// What batches are gathered from, row by row, by any thread.
@@ -52,6 +53,7 @@ impl Readers {
         let pool = ThreadPoolBuilder::new()
             .num_threads(config.workers)
             .thread_name(|index| format!("reader {index}"))
+            .spawn_handler(start_worker)
             .build();
         Ok(Self {
             pool: Arc::new(pool.map_err(|error| DataError::NoReaders(error.to_string()))?),

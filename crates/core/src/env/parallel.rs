@@ -14,6 +14,7 @@ use super::fallbacks::is_of_device;
 use super::{EnvId, EnvStream, StepStatus};
 use crate::health::{BatchWork, Failure};
 use crate::scenario::OnEnvError;
+use crate::threads::start_worker;
 use crate::torch::{self, Stream};
 
 /// The workers that run the envs of a system.
@@ -40,6 +41,7 @@ impl EnvPool {
                 }
             })
             .exit_handler(|_| torch::free_thread_buffers())
+            .spawn_handler(start_worker)
             .build()
             .map_err(|error| Failure::message(format!("the {threads} env workers could not be started: {error}")))?;
         Ok(Self {

@@ -10,6 +10,7 @@ use bevy_platform::cell::SyncCell;
 use super::event::{Event, Severity};
 use super::payload::RunFinished;
 use super::sink::{Sink, SinkError, TelemetryError};
+use crate::threads::in_this_log;
 use crate::torch::catch;
 
 pub(super) type Batch = Vec<Arc<Event>>;
@@ -48,7 +49,7 @@ impl Lane {
         let (sender, receiver) = mpsc::channel();
         let (is_done, done) = mpsc::channel();
         let queued = Arc::<AtomicUsize>::default();
-        let thread = std::thread::Builder::new().name(format!("sink-{name}")).spawn({
+        let life = {
             let queued = Arc::clone(&queued);
             move || {
                 if let Err(panic) = catch(|| serve(&mut *sink, &receiver, &queued)) {
@@ -60,7 +61,10 @@ impl Lane {
                 // The hub no longer listens if it lost patience.
                 let _ = is_done.send(());
             }
-        });
+        };
+        let thread = std::thread::Builder::new()
+            .name(format!("sink-{name}"))
+            .spawn(in_this_log(life));
         Ok(Self {
             thread: Some(thread.map_err(|source| TelemetryError::Thread {
                 name: name.clone(),

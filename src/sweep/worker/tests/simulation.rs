@@ -444,6 +444,7 @@ fn live(world: &World, plan: &Plan, me: usize, workers: usize) {
                 threads: 1,
                 leaves: false,
                 commit: None,
+                program: PathBuf::new(),
             };
             let stop = StopSignal::default();
             Worker::new(&mount, &mount, plan, &options, &stop, &|_| {}).play_all()

@@ -1,14 +1,14 @@
 //! Progress: a line a round, on a terminal above two bars; JSON lines; or nothing. It goes to standard error; results go to
 //! standard output and are not this sink's business.
 
-use std::io::{IsTerminal, Write};
+use std::io::Write;
 use std::path::Path;
 use std::sync::Arc;
 
 use indicatif::{ProgressBar, ProgressStyle as BarStyle};
 
-use super::Terminal;
 use super::rounds::{header, round_line, short_duration};
+use super::{Output, Terminal};
 use crate::scenario::printable;
 use crate::telemetry::event::{Event, Payload, Severity};
 use crate::telemetry::live::LiveState;
@@ -89,13 +89,13 @@ pub struct ConsoleSink {
 
 enum View {
     Bars(Bars),
-    Plain(Box<dyn Write + Send>),
-    Json(Box<dyn Write + Send>),
+    Plain(Output),
+    Json(Output),
     Nothing,
 }
 
 impl ConsoleSink {
-    /// Shows progress on standard error.
+    /// Shows progress.
     pub fn new(console: Console) -> Self {
         let Console {
             style,
@@ -103,14 +103,13 @@ impl ConsoleSink {
             tells_events,
             terminal,
         } = console;
-        let is_terminal = std::io::stderr().is_terminal();
+        let err = terminal.stream().clone();
+        let is_terminal = err.terminal().is_some();
         let view = match style {
             ProgressStyle::Auto | ProgressStyle::Bar if is_terminal => View::Bars(Bars::new(color, terminal)),
             ProgressStyle::Tui if is_terminal => View::Nothing,
-            ProgressStyle::Auto | ProgressStyle::Bar | ProgressStyle::Tui | ProgressStyle::Plain => {
-                View::Plain(Box::new(std::io::stderr()))
-            }
-            ProgressStyle::Json => View::Json(Box::new(std::io::stderr())),
+            ProgressStyle::Auto | ProgressStyle::Bar | ProgressStyle::Tui | ProgressStyle::Plain => View::Plain(err),
+            ProgressStyle::Json => View::Json(err),
             ProgressStyle::None => View::Nothing,
         };
         let lines = Lines {
@@ -223,7 +222,7 @@ fn is_of_run(payload: &Payload) -> bool {
     }
 }
 
-fn write_json(out: &mut dyn Write, event: &Event) -> Result<(), SinkError> {
+fn write_json(out: &mut Output, event: &Event) -> Result<(), SinkError> {
     if matches!(event.payload, Payload::RoundFinished(_)) {
         writeln!(out, "{}", serde_json::to_string(event)?)?;
     }
@@ -331,7 +330,7 @@ struct Bars {
 
 impl Bars {
     fn new(color: ColorChoice, terminal: Terminal) -> Self {
-        let is_colored = color.is_colored(std::io::stderr().is_terminal());
+        let is_colored = color.is_colored(terminal.stream().terminal().is_some());
         let (rounds, steps) = if is_colored {
             ("{bar:32.green/dim}", "{bar:32.cyan/dim}")
         } else {

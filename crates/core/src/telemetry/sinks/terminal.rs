@@ -1,12 +1,13 @@
 //! Standard error as progress bars and the log share it. It may fail at any time: a window is closed, the disk under a log
 //! file is full. No one reads it then, and the run continues without it.
 
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, Write};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use console::Term;
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, TermLike};
 
+use super::Output;
 use crate::scenario::printable;
 
 /// How often bars are drawn at most, in a second.
@@ -15,26 +16,37 @@ const FRAMES_PER_S: u8 = 20;
 /// Standard error, shared by progress bars and log lines: what is written here appears above the bars.
 #[derive(Clone, Debug)]
 pub struct Terminal {
+    err: Output,
     bars: MultiProgress,
     /// What is said while something else has the screen.
     held: Arc<Mutex<Option<Vec<u8>>>>,
 }
 
 impl Default for Terminal {
+    /// That of the process.
     fn default() -> Self {
-        let target = if io::stderr().is_terminal() {
-            ProgressDrawTarget::term_like_with_hz(Box::new(Forgiving(Term::stderr())), FRAMES_PER_S)
-        } else {
-            ProgressDrawTarget::hidden()
-        };
-        Self {
-            bars: MultiProgress::with_draw_target(target),
-            held: Arc::default(),
-        }
+        Self::on(Output::stderr())
     }
 }
 
 impl Terminal {
+    /// `err` as standard error: bars are drawn where it ends in a terminal.
+    pub fn on(err: Output) -> Self {
+        let target = err.terminal().map_or_else(ProgressDrawTarget::hidden, |terminal| {
+            ProgressDrawTarget::term_like_with_hz(Box::new(Forgiving(terminal.clone())), FRAMES_PER_S)
+        });
+        Self {
+            err,
+            bars: MultiProgress::with_draw_target(target),
+            held: Arc::default(),
+        }
+    }
+
+    /// The stream itself, without regard to bars.
+    pub fn stream(&self) -> &Output {
+        &self.err
+    }
+
     /// Draws a bar below those that there are.
     pub fn add(&self, bar: ProgressBar) -> ProgressBar {
         self.bars.add(bar)
@@ -53,7 +65,7 @@ impl Terminal {
     /// Writes what was kept, and what follows at once.
     pub fn release(&self) {
         if let Some(held) = self.held().take() {
-            let _ = io::stderr().write_all(&held);
+            let _ = self.err.clone().write_all(&held);
         }
     }
 
@@ -68,7 +80,7 @@ impl Write for Terminal {
         if let Some(held) = self.held().as_mut() {
             held.extend_from_slice(bytes);
         } else {
-            let _ = self.bars.suspend(|| io::stderr().write_all(bytes));
+            let _ = self.bars.suspend(|| self.err.clone().write_all(bytes));
         }
         Ok(bytes.len())
     }

@@ -24,12 +24,12 @@ const SILENT_ON_EVENTS: Lines = Lines {
     has_header: false,
 };
 
-fn shown(view: impl Fn(Box<dyn Write + Send>) -> View, lines: Lines, events: Vec<Event>) -> String {
+fn shown(view: impl Fn(Output) -> View, lines: Lines, events: Vec<Event>) -> String {
     let screen = Screen::default();
     let mut sink = ConsoleSink {
         live: LiveState::default(),
         lines,
-        view: view(Box::new(screen.clone())),
+        view: view(Output::to(screen.clone())),
     };
     let run = RunInfo {
         run_id: "test".into(),
