@@ -6,7 +6,6 @@
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
-use bevy_ecs::prelude::*;
 use bevy_ecs::schedule::ScheduleLabel;
 use criterion::{BenchmarkGroup, Criterion, criterion_group, criterion_main, measurement::WallTime};
 use simic_engine::internals::clock::RunClock;

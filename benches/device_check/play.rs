@@ -128,7 +128,7 @@ pub fn state_after(play: &Play, steps: usize) -> Result<State, String> {
                 .tensor
                 .f_to_kind(tch::Kind::Double)
                 .and_then(|tensor| tensor.f_flatten(0, -1));
-            let values = values.and_then(|values| Vec::<f64>::try_from(values));
+            let values = values.and_then(Vec::<f64>::try_from);
             state.weights.extend(values.map_err(|error| error.to_string())?);
         }
     }
