@@ -12,7 +12,7 @@ use simic_engine::internals::engine::built_in_names;
 use simic_engine::internals::inspect::{CheckVerdict, Use, check as look_through};
 use simic_engine::internals::record::RunDirectory;
 
-use crate::program::{call, command, ended, engine, refused, succeeds, text};
+use crate::program::{call, ended, engine, engine_at, refused, succeeds, text};
 use crate::resume::{RULES, begin, finished, play, wait_for_round};
 
 const EVERYTHING: &str = "good for: resume, eval, replay, compare";
@@ -388,7 +388,7 @@ fn played_sweep(folder: &Path) -> PathBuf {
     .expect("a scenario");
     let sweep = r#"(name: "pair", scenario: "short.ron", axes: [], replicates: 2, budget: (parallel: 1, threads: 1))"#;
     fs::write(folder.join("sweep.ron"), sweep).expect("a sweep");
-    succeeds(&ended(command(&["sweep", "sweep.ron"]).current_dir(folder)));
+    succeeds(&engine_at(folder, &["sweep", "sweep.ron"]));
     folder.join("runs/sweeps/pair")
 }
 
@@ -400,7 +400,7 @@ fn a_sweep_is_checked_with_its_trials_results_and_tables() {
     let id = plan["trials"][0]["id"].as_str().expect("a trial").to_owned();
     let before = contents(&sweep);
 
-    let told = succeeds(&ended(command(&["check", "pair"]).current_dir(folder.path())));
+    let told = succeeds(&engine_at(folder.path(), &["check", "pair"]));
 
     assert_eq!(told.lines().last(), Some("good for: sweep work, compare"), "{told}");
     assert!(contents(&sweep) == before, "something has changed");

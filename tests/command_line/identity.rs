@@ -6,7 +6,7 @@ use std::process::Output;
 
 use simic_engine::internals::checkpoint::{CheckpointName, Checkpoints};
 
-use crate::program::{command, ended, newest, refused, repository, succeeds};
+use crate::program::{call, command, ended, newest, refused, repository, succeeds};
 use crate::resume::{RULES, finished, resume};
 
 /// A scenario in `scenarios/` that learns from the files in `data/`, each named relative to it.
@@ -196,10 +196,10 @@ fn a_scenario_may_have_a_name_that_is_no_text() {
     let name = folder.path().join(OsStr::from_bytes(b"scenarios/\xff.ron"));
     fs::rename(folder.path().join("scenarios/files.ron"), &name).expect("the scenario is renamed");
 
-    let mut command = command(&["run", "--progress", "none"]);
-    command.arg(&name).arg("--out").arg(folder.path().join("out"));
+    let mut call = call(&["run", "--progress", "none"]);
+    call.arg(&name).arg("--out").arg(folder.path().join("out"));
 
-    succeeds(&ended(&mut command));
+    succeeds(&ended(&mut call));
 }
 
 #[test]
