@@ -352,22 +352,28 @@ fn signal(place: &Place, row: Row, how: Interruption, moment: u64) -> Result<Str
     let trials = if row == Row::Sweep { 1 + moment as usize % 2 } else { 1 };
     let mut child = quietly(&mut place.command(&row.arguments(), "none"));
     let begun = Instant::now();
-    while place.begun(row, round).len() < trials {
+    let comes_so_far = || loop {
+        if place.begun(row, round).len() >= trials {
+            break true;
+        }
         if begun.elapsed() > PATIENCE {
-            return Err("it never came so far".into());
+            break false;
         }
         std::thread::sleep(Duration::from_millis(2));
-    }
-    let (name, id) = match how {
-        AskedToStop => ("INT", child.id()),
-        TrialKilled => ("KILL", player(place, row)?),
-        _ => ("KILL", child.id()),
     };
+    let (name, id) = match how {
+        _ if !comes_so_far() => ("KILL", Err("it never came so far".into())),
+        AskedToStop => ("INT", Ok(child.id())),
+        TrialKilled => ("KILL", player(place, row)),
+        _ => ("KILL", Ok(child.id())),
+    };
+    // A process that nobody can be found for is ended as well.
     let sent = Command::new("kill")
-        .args(["-s", name, &id.to_string()])
+        .args(["-s", name, &id.as_ref().unwrap_or(&child.id()).to_string()])
         .status()
         .expect("kill is there");
     let code = child.wait().expect("it ends").code();
+    id?;
     let expected = match how {
         AskedToStop => Some(130),
         TrialKilled => Some(0),

@@ -1,7 +1,7 @@
 //! Sweeps as a user meets them: planned, played, collected, extended, and refused.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Command, Output};
 
 use insta::assert_snapshot;
