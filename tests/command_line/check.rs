@@ -138,7 +138,7 @@ fn every_damage_is_told_with_its_file_and_what_the_run_is_still_good_for() {
                 ("checkpoints/round-000004/stray", Write("x"), "b3sums does not list it"),
                 (
                     "manifest.json",
-                    Replace("\"git_dirty\"", "\"git_dirtx\""),
+                    Replace("\"profile\"", "\"profilx\""),
                     "manifest.json: it is not what it was when the run began",
                 ),
                 (
