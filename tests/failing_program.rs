@@ -367,7 +367,7 @@ fn signal(place: &Place, row: Row, how: Interruption, moment: u64) -> Result<Str
         TrialKilled => ("KILL", player(place, row)),
         _ => ("KILL", Ok(child.id())),
     };
-    // A process that nobody can be found for is ended as well.
+    // Where none is found, the program itself is ended.
     let sent = Command::new("kill")
         .args(["-s", name, &id.as_ref().unwrap_or(&child.id()).to_string()])
         .status()
