@@ -172,8 +172,14 @@ impl Place {
             Row::Run => vec![latest(&self.runs())],
             Row::Sweep => folders(&row.folder(self).join("trials")),
         };
-        let checkpoint = format!("checkpoints/round-{round:06}");
-        runs.into_iter().filter(|run| run.join(&checkpoint).exists()).collect()
+        // A name is as long as every other; the first ones are pruned once there are many.
+        let checkpoint = format!("round-{round:06}");
+        let has_come = |run: &PathBuf| {
+            let names = std::fs::read_dir(run.join("checkpoints")).into_iter().flatten().flatten();
+            let mut rounds = names.filter_map(|entry| entry.file_name().into_string().ok());
+            rounds.any(|name| name.starts_with("round-") && name >= checkpoint)
+        };
+        runs.into_iter().filter(has_come).collect()
     }
 }
 
