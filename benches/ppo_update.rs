@@ -7,31 +7,18 @@
 
 use std::time::{Duration, Instant};
 
-use bevy_app::{App, Plugin};
-use bevy_ecs::prelude::*;
 use simic_engine::internals::learner::LastUpdate;
 use simic_engine::prelude::*;
 
 const QUICKSTART: &str = include_str!("../scenarios/quickstart.ron");
 
-#[derive(Clone)]
-struct StopwatchPlugin;
-
-impl Plugin for StopwatchPlugin {
-    fn build(&self, app: &mut App) {
-        app.init_resource::<Stopwatch>()
-            .add_systems(
-                RoundStart,
-                begin_round.in_set(EngineSet::Reset).before(Work::BeginRound),
-            )
-            .add_systems(
-                RoundEnd,
-                (
-                    begin_update.in_set(EngineSet::PpoUpdate).before(Work::UpdatePolicy),
-                    end_round.in_set(EngineSet::PpoUpdate).after(Work::UpdatePolicy),
-                ),
-            );
-    }
+fn time_rounds(app: &mut App) {
+    let begin_round = begin_round.in_set(EngineSet::Reset).before(Work::BeginRound);
+    let begin_update = begin_update.in_set(EngineSet::PpoUpdate).before(Work::UpdatePolicy);
+    let end_round = end_round.in_set(EngineSet::PpoUpdate).after(Work::UpdatePolicy);
+    app.init_resource::<Stopwatch>();
+    app.add_systems(RoundStart, begin_round);
+    app.add_systems(RoundEnd, (begin_update, end_round));
 }
 
 /// When the round and its update began, and how long those of earlier rounds took.
@@ -93,7 +80,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let folder = tempfile::tempdir()?;
     let settings = || {
         let settings = Engine::builder().set("run.rounds", rounds).set("run.max_steps", steps);
-        settings.with(StopwatchPlugin)
+        settings.with(time_rounds)
     };
     let recording = settings().set("telemetry.trajectories", true).recorded(folder.path());
     let mut recording = recording.from_ron(QUICKSTART)?;

@@ -23,11 +23,8 @@ fn write_record(folder: &Path) -> u64 {
         lifecycle: (auto_forward: (g1: true, g2: true, g3: true), gates: (min_training_steps: 1, min_gradient_health: 0.0)),
     )"#;
     let runs = folder.join("runs");
-    let mut engine = Engine::builder()
-        .recorded(&runs)
-        .from_ron(scenario)
-        .expect("the scenario is valid");
-    engine.run().expect("it plays");
+    let engine = Engine::builder().recorded(&runs).from_ron(scenario);
+    engine.expect("the scenario is valid").run().expect("it plays");
     let name = fs::read_to_string(runs.join("latest")).expect("it is recorded");
     let events = fs::read_to_string(runs.join(name.trim()).join("events.jsonl")).expect("it is recorded");
     let rounds: Vec<&str> = events.lines().filter(|line| line.contains("\"round\":1,")).collect();
@@ -46,21 +43,18 @@ fn write_record(folder: &Path) -> u64 {
 }
 
 fn read_record(criterion: &mut Criterion) {
-    let folder = std::env::temp_dir().join(format!("simic-read-record-{}", std::process::id()));
-    fs::create_dir_all(&folder).expect("a folder");
-    let bytes = write_record(&folder);
+    let folder = tempfile::tempdir().expect("a folder");
+    let bytes = write_record(folder.path());
     let mut group = criterion.benchmark_group("read_record");
     group.sample_size(10).measurement_time(Duration::from_secs(10));
     group.throughput(Throughput::Bytes(bytes));
     group.bench_function("view_state", |bencher| {
         bencher.iter(|| {
-            let mut feed = Feed::new(&folder);
+            let mut feed = Feed::new(folder.path());
             feed.poll().expect("it is whole");
             black_box(feed.state.live.rounds.len())
         });
     });
-    group.finish();
-    fs::remove_dir_all(&folder).expect("the folder is there");
 }
 
 criterion_group!(benches, read_record);

@@ -11,23 +11,23 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use criterion::{Criterion, criterion_group, criterion_main};
-use simic_engine::internals::clock::RunClock;
-use simic_engine::internals::data::{Feed, Readers, Resident, StepKey, TaskData};
+use simic_engine::internals::data::{Feed, Readers, Resident, StepKey};
 use simic_engine::internals::env::LoadedData;
 use simic_engine::internals::random::{Domain, Draw, RunRng};
 use simic_engine::internals::scenario::Residency;
 use simic_engine::internals::torch::Backend;
 use simic_engine::prelude::*;
 
+#[path = "support/grown.rs"]
+mod grown;
+
 const RESIDENCIES: [Residency; 3] = [Residency::Device, Residency::Host, Residency::Stream];
 
 /// Six files of 1000 records of noise.
 fn write_set(folder: &Path) {
     let mut rng = RunRng::new(7, Domain::ProceduralImage, &[]);
-    for name in (1..=5)
-        .map(|batch| format!("data_batch_{batch}.bin"))
-        .chain(["test_batch.bin".into()])
-    {
+    let batches = (1..=5).map(|batch| format!("data_batch_{batch}.bin"));
+    for name in batches.chain(["test_batch.bin".into()]) {
         let mut records = Vec::with_capacity(1000 * 3073);
         for record in 0..1000_u32 {
             records.push((record % 10) as u8);
@@ -52,26 +52,14 @@ fn scenario(folder: &Path, residency: Residency) -> String {
     )
 }
 
-/// An engine at the beginning of an episode.
-fn begun(folder: &Path, residency: Residency) -> Engine {
-    let mut engine = Engine::from_ron(&scenario(folder, residency)).expect("the scenario is valid");
-    let world = engine.world_mut();
-    world.run_schedule(Startup);
-    world.resource_mut::<RunClock>().next_round();
-    world.run_schedule(RoundStart);
-    engine
-}
-
 /// A feed of the kind that the engine gives its envs.
 fn feed(engine: &Engine, residency: Residency) -> (Feed, usize) {
-    let (experiment, data) = (
-        engine.world().resource::<Experiment>(),
-        engine.world().resource::<LoadedData>(),
-    );
+    let experiment = engine.world().resource::<Experiment>();
+    let data = engine.world().resource::<LoadedData>();
     let readers = Readers::new(experiment.scenario.data).expect("threads can be started");
     let readers = (residency != Residency::Device).then_some(&readers);
-    let set: &TaskData = &data.set;
-    let resident = Resident::upload(set, experiment.task.augment, Backend::CPU, readers).expect("there is memory");
+    let resident =
+        Resident::upload(&data.set, experiment.task.augment, Backend::CPU, readers).expect("there is memory");
     let feed = Feed::new(&resident, data.feed, 0).expect("there is memory");
     (feed, data.feed.batches)
 }
@@ -80,11 +68,8 @@ fn feed(engine: &Engine, residency: Residency) -> (Feed, usize) {
 fn fetch_all(feed: &mut Feed, batches: usize, steps: u64) -> Duration {
     let began = Instant::now();
     for step in 1..=steps {
-        let key = |step| StepKey {
-            seed: 42,
-            round: 0,
-            step,
-        };
+        let (seed, round) = (42, 0);
+        let key = |step| StepKey { seed, round, step };
         let upcoming = (step < steps).then_some(key(step + 1));
         feed.begin_step(key(step), upcoming).expect("it is planned");
         for batch in 0..batches {
@@ -114,7 +99,8 @@ fn cifar_shaped(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("cifar_shaped");
     group.sample_size(10);
     for residency in RESIDENCIES {
-        let mut engine = begun(folder.path(), residency);
+        let engine = Engine::from_ron(&scenario(folder.path(), residency)).expect("the scenario is valid");
+        let mut engine = grown::begun(engine, "", 0);
         let (mut feed, batches) = feed(&engine, residency);
         // Lets the allocator settle.
         fetch_all(&mut feed, batches, 1);

@@ -13,6 +13,8 @@ use simic_engine::internals::sweep::{
     Collected, Lease, Leases, Plan, SweepFolder, SweepState, Trial, TrialResult, TrialState, plan,
 };
 
+type Outcome<T> = Result<T, Box<dyn Error + Send + Sync>>;
+
 const TRIALS: u32 = 10_000;
 const SCENARIO: &str = r#"(
     task: preset("digits_minimal", (batches_per_step: count(1))),
@@ -25,24 +27,21 @@ const RESULT: &str = r#"{
     "training": {
         "run_id": "02c99115edc84ef8", "scenario": "tiny", "task": "digits_minimal", "controller": "wait", "seed": 42,
         "rounds": 2, "is_complete": true, "is_evaluated": false,
-        "episodes": [
-            {"seed": 42, "round": 0, "env": 0, "accuracy": 9.859154929577464, "committed_accuracy": 9.859154929577464,
-             "test_accuracy": 9.659090909090908, "rent": 0.0, "reward": 0.49295774647887325, "param_ratio": 1.0,
-             "rollbacks": 0},
-            {"seed": 42, "round": 1, "env": 0, "accuracy": 10.140845070422536, "committed_accuracy": 10.140845070422536,
-             "test_accuracy": 10.227272727272727, "rent": 0.0, "reward": 0.5070422535211269, "param_ratio": 1.0,
-             "rollbacks": 0}
-        ],
-        "curve": [
-            {"round": 0, "env_steps": 2, "seconds": 0.054938922, "accuracy": 9.859154929577464,
-             "accuracy_minus_rent": 9.859154929577464, "param_ratio": 1.0},
-            {"round": 1, "env_steps": 4, "seconds": 0.13701772, "accuracy": 10.140845070422536,
-             "accuracy_minus_rent": 10.140845070422536, "param_ratio": 1.0}
-        ]
+        "episodes": [EPISODE, EPISODE],
+        "curve": [POINT, POINT]
     }
 }"#;
+/// Of every round.
+const EPISODE: &str = r#"{
+    "seed": 42, "round": 1, "env": 0, "accuracy": 10.140845070422536, "committed_accuracy": 10.140845070422536,
+    "test_accuracy": 10.227272727272727, "rent": 0.0, "reward": 0.5070422535211269, "param_ratio": 1.0, "rollbacks": 0
+}"#;
+const POINT: &str = r#"{
+    "round": 1, "env_steps": 4, "seconds": 0.13701772, "accuracy": 10.140845070422536,
+    "accuracy_minus_rent": 10.140845070422536, "param_ratio": 1.0
+}"#;
 
-fn main() -> Result<(), Box<dyn Error + Send + Sync>> {
+fn main() -> Outcome<()> {
     let arguments: Vec<String> = std::env::args().collect();
     let trials = match arguments.iter().position(|argument| argument == "--trials") {
         Some(at) => arguments.get(at + 1).ok_or("--trials needs a number")?.parse::<u32>()?,
@@ -54,57 +53,47 @@ fn main() -> Result<(), Box<dyn Error + Send + Sync>> {
     std::fs::write(root.path().join("tiny.ron"), SCENARIO)?;
     std::fs::write(&file, format!("(scenario: \"tiny.ron\", replicates: {trials})"))?;
     println!("{trials} trials\n{:<58}  {:>10}  {:>12}", "", "s", "ms a trial");
-    let report = |what: &str, took: Duration| {
-        let seconds = took.as_secs_f64();
-        println!(
-            "{what:<58}  {seconds:>10.3}  {:>12.4}",
-            1e3 * seconds / f64::from(trials)
-        );
-    };
+    let watch = Stopwatch { trials };
 
     let catalog = built_in_names();
-    let (planned, took) = timed(|| plan(&file, &[], &catalog));
-    let planned = planned?;
-    report("planning and checking all trials", took);
+    let planned = watch.time("planning and checking all trials", || plan(&file, &[], &catalog))?;
     let folder = SweepFolder::of(&planned.plan.name, Some(root.path()));
-    let (begun, took) = timed(|| folder.begin(&planned, false));
-    begun?;
-    report("writing the plan", took);
-    let (opened, took) = timed(|| SweepFolder::open(folder.path(), None));
-    let (folder, plan) = opened?;
-    report("opening the folder, as each worker does once", took);
+    watch.time("writing the plan", || folder.begin(&planned, false))?;
+    let open = || SweepFolder::open(folder.path(), None);
+    let (folder, plan) = watch.time("opening the folder, as each worker does once", open)?;
 
-    let (free, took) = timed(|| free_trial(&folder, &plan));
-    free?.ok_or("all trials are free")?;
-    report("a look: all are free", took);
+    let look = || free_trial(&folder, &plan);
+    watch.time("a look: all are free", look)?.ok_or("all trials are free")?;
     let leases = take_all(&folder, &plan)?;
-    let (free, took) = timed(|| free_trial(&folder, &plan));
-    assert!(free?.is_none());
-    report("a look: all are being played", took);
-    let (ended, took) = timed(|| end_all(&folder, leases));
-    ended?;
-    report("ending all but the last: result, lease let go", took);
-    let (free, took) = timed(|| free_trial(&folder, &plan));
-    free?.ok_or("the last trial is free")?;
-    report("a look: all but the last have ended", took);
+    assert!(watch.time("a look: all are being played", look)?.is_none());
+    let end = || end_all(&folder, leases);
+    watch.time("ending all but the last: result, lease let go", end)?;
+    let free = watch.time("a look: all but the last have ended", look)?;
+    free.ok_or("the last trial is free")?;
 
-    let (collected, took) = timed(|| Collected::read(&folder, &plan));
-    let collected = collected?;
-    report("collecting: reading all results", took);
-    let (written, took) = timed(|| write_sweep(&collected, &folder));
-    written?;
-    report("collecting: writing the tables", took);
+    let collected = watch.time("collecting: reading all results", || Collected::read(&folder, &plan))?;
+    watch.time("collecting: writing the tables", || write_sweep(&collected, &folder))?;
     Ok(())
 }
 
-fn timed<T>(work: impl FnOnce() -> T) -> (T, Duration) {
-    let began = Instant::now();
-    let outcome = work();
-    (outcome, began.elapsed())
+/// Tells what each thing costs, in all and a trial.
+struct Stopwatch {
+    trials: u32,
+}
+
+impl Stopwatch {
+    fn time<T>(&self, what: &str, work: impl FnOnce() -> T) -> T {
+        let began = Instant::now();
+        let outcome = work();
+        let seconds = began.elapsed().as_secs_f64();
+        let ms = 1e3 * seconds / f64::from(self.trials);
+        println!("{what:<58}  {seconds:>10.3}  {ms:>12.4}");
+        outcome
+    }
 }
 
 /// What a worker does before it takes a trial.
-fn free_trial(folder: &SweepFolder, plan: &Plan) -> Result<Option<usize>, Box<dyn Error + Send + Sync>> {
+fn free_trial(folder: &SweepFolder, plan: &Plan) -> Outcome<Option<usize>> {
     let state = SweepState::read(folder, plan)?;
     for (index, trial) in plan.trials.iter().enumerate() {
         if let TrialState::Waiting(_) = state.of(trial)? {
@@ -114,10 +103,7 @@ fn free_trial(folder: &SweepFolder, plan: &Plan) -> Result<Option<usize>, Box<dy
     Ok(None)
 }
 
-fn take_all<'a>(
-    folder: &'a SweepFolder,
-    plan: &'a Plan,
-) -> Result<Vec<(&'a Trial, Lease<'a>)>, Box<dyn Error + Send + Sync>> {
+fn take_all<'a>(folder: &'a SweepFolder, plan: &'a Plan) -> Outcome<Vec<(&'a Trial, Lease<'a>)>> {
     let leases = Leases::read(folder, Duration::from_secs(3600))?;
     let taken = plan.trials.iter().map(|trial| {
         let lease = leases.take(&trial.id)?.ok_or("no other worker runs")?;
@@ -126,8 +112,9 @@ fn take_all<'a>(
     taken.collect()
 }
 
-fn end_all(folder: &SweepFolder, leases: Vec<(&Trial, Lease)>) -> Result<(), Box<dyn Error + Send + Sync>> {
-    let result: TrialResult = serde_json::from_str(RESULT)?;
+fn end_all(folder: &SweepFolder, leases: Vec<(&Trial, Lease)>) -> Outcome<()> {
+    let result = RESULT.replace("EPISODE", EPISODE).replace("POINT", POINT);
+    let result: TrialResult = serde_json::from_str(&result)?;
     let count = leases.len();
     for (index, (trial, lease)) in leases.into_iter().enumerate() {
         if index + 1 < count {

@@ -20,11 +20,8 @@ fn register(app: &mut App) {
         // Reading waits for the device: the last batch of a step is enough.
         if batch.index + 1 == batch.count {
             let norm = gradient_norm(batch.env.host.0.get().params())?;
-            println!(
-                "env {}, step {}: the gradient's norm is {norm:.3}",
-                batch.env.id.index,
-                batch.clock.step()
-            );
+            let (env, step) = (batch.env.id.index, batch.clock.step());
+            println!("env {env}, step {step}: the gradient's norm is {norm:.3}");
         }
         Ok(())
     });

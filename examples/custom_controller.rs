@@ -13,20 +13,16 @@ struct EagerController {
 impl EagerController {
     /// The first command that is legal now.
     fn command(&self, masks: &MaskSet) -> LifecycleCommand {
-        let commits = masks
-            .slots_for(LifecycleOp::Commit)
-            .iter()
-            .map(|slot| LifecycleCommand::Commit { slot });
-        let germinations = masks
-            .slots_for(LifecycleOp::Germinate)
-            .iter()
-            .map(|slot| LifecycleCommand::Germinate {
-                slot,
-                blueprint: self.blueprint,
-                style: GerminationStyle::SigmoidAdd,
-                tempo: Tempo::Fast,
-                target: AlphaTarget::Full,
-            });
+        let commits = masks.slots_for(LifecycleOp::Commit);
+        let commits = commits.iter().map(|slot| LifecycleCommand::Commit { slot });
+        let germinations = masks.slots_for(LifecycleOp::Germinate);
+        let germinations = germinations.iter().map(|slot| LifecycleCommand::Germinate {
+            slot,
+            blueprint: self.blueprint,
+            style: GerminationStyle::SigmoidAdd,
+            tempo: Tempo::Fast,
+            target: AlphaTarget::Full,
+        });
         let mut commands = commits.chain(germinations);
         let legal = commands.find(|command| masks.allows(command));
         legal.unwrap_or(LifecycleCommand::Wait)
@@ -69,11 +65,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut envs = engine.world_mut().query::<(&EnvId, &EpisodeStats)>();
     for (env, stats) in envs.iter(engine.world()) {
         let (germinated, committed) = (stats.growth.germinated, stats.growth.committed);
-        let best = stats.best_accuracy_percent;
-        println!(
-            "env {}: {germinated} germinated, {committed} committed, at best {best:.1} %",
-            env.index
-        );
+        let (env, best) = (env.index, stats.best_accuracy_percent);
+        println!("env {env}: {germinated} germinated, {committed} committed, at best {best:.1} %");
     }
     Ok(())
 }

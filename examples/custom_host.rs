@@ -48,11 +48,8 @@ fn scaled(classes: i64) -> HostPlan {
 
 fn register(app: &mut App) {
     let mut hosts = app.world_mut().resource_mut::<HostRegistry>();
-    hosts.register(
-        "scaled",
-        "a stem with learned factors, one residual block",
-        Arc::new(scaled),
-    );
+    let summary = "a stem with learned factors, one residual block";
+    hosts.register("scaled", summary, Arc::new(scaled));
 }
 
 const SCENARIO: &str = r#"(

@@ -8,11 +8,8 @@ use simic_engine::prelude::*;
 /// Slots that hold a seed, %.
 fn occupied(world: &mut World) -> f64 {
     let mut envs = world.query::<&SeedSlots>();
-    let slots: Vec<bool> = envs
-        .iter(world)
-        .flat_map(|slots| slots.records().map(|seed| seed.is_some()))
-        .collect();
-    100.0 * slots.iter().filter(|is_occupied| **is_occupied).count() as f64 / slots.len() as f64
+    let slots: Vec<_> = envs.iter(world).flat_map(|slots| slots.records()).collect();
+    100.0 * slots.iter().flatten().count() as f64 / slots.len() as f64
 }
 
 fn register(app: &mut App) {
@@ -32,17 +29,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let runs = tempfile::tempdir()?;
     let engine = Engine::builder().with(register).recorded(runs.path());
     let report = engine.from_ron(SCENARIO)?.run()?;
-    let results = report
-        .record
-        .and_then(|record| record.results)
-        .ok_or("nothing was recorded")?;
-    for round in &results.rounds {
-        let occupied = round.data.metrics.get("occupied").ok_or("it was not measured")?;
-        println!(
-            "round {}: {:.0} % of the slots hold a seed",
-            round.round + 1,
-            occupied.0
-        );
+    let results = report.record.and_then(|record| record.results);
+    for round in results.ok_or("nothing was recorded")?.rounds {
+        let occupied = round.data.metrics.get("occupied").ok_or("it was not measured")?.0;
+        println!("round {}: {occupied:.0} % of the slots hold a seed", round.round + 1);
     }
     Ok(())
 }

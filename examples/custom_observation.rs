@@ -26,10 +26,8 @@ impl Controller for Looks {
                 println!("step {}: element 23 of {elements} is {gap:+.3}", view.step);
             }
         }
-        let waits = masks
-            .iter()
-            .map(|masks| Decision::new(LifecycleCommand::Wait, masks, "looks on"));
-        Ok(waits.collect())
+        let wait = |masks| Decision::new(LifecycleCommand::Wait, masks, "looks on");
+        Ok(masks.iter().map(wait).collect())
     }
 }
 

@@ -29,16 +29,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     engine.run()?;
     let mut envs = engine.world_mut().query::<(&EnvId, &EpisodeReward)>();
     for (env, episode) in envs.iter(engine.world()) {
-        let own: f64 = episode
-            .steps
-            .iter()
-            .map(|step| step.breakdown.get(Term::Extension))
-            .sum();
-        println!(
-            "env {}: paid {:+.2}, {own:+.2} of it by the term of its own",
-            env.index,
-            episode.total()
-        );
+        let own = episode.steps.iter().map(|step| step.breakdown.get(Term::Extension));
+        let (env, paid, own) = (env.index, episode.total(), own.sum::<f64>());
+        println!("env {env}: paid {paid:+.2}, {own:+.2} of it by the term of its own");
     }
     Ok(())
 }

@@ -46,12 +46,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut envs = engine.world_mut().query::<(&EnvId, &EpisodeReward)>();
     for (env, episode) in envs.iter(engine.world()) {
         let records = episode.steps.iter().filter(|step| step.breakdown.total() > 0.0);
-        println!(
-            "env {}: {} records, paid {:.2}",
-            env.index,
-            records.count(),
-            episode.total()
-        );
+        let (env, records, paid) = (env.index, records.count(), episode.total());
+        println!("env {env}: {records} records, paid {paid:.2}");
     }
     Ok(())
 }

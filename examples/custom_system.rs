@@ -22,24 +22,16 @@ fn print_leader(envs: Query<(&EnvId, &ValMetrics, &SeedSlots)>, clock: Res<RunCl
     }
     let best = envs
         .iter()
-        .max_by(|a, b| a.1.accuracy_percent.total_cmp(&b.1.accuracy_percent));
+        .max_by(|(_, a, _), (_, b, _)| a.accuracy_percent.total_cmp(&b.accuracy_percent));
     if let Some((env, metrics, slots)) = best {
-        let seeds: Vec<String> = slots
-            .records()
-            .flatten()
-            .map(|seed| format!("{} {} in {}", seed.stage, seed.identity.blueprint, seed.identity.slot))
-            .collect();
-        println!(
-            "step {:3}: env {} leads with {:.1} % - {}",
-            clock.step(),
-            env.index,
-            metrics.accuracy_percent,
-            if seeds.is_empty() {
-                "nothing grows".into()
-            } else {
-                seeds.join(", ")
-            }
-        );
+        let seeds = slots.records().flatten();
+        let seeds = seeds.map(|seed| format!("{} {} in {}", seed.stage, seed.identity.blueprint, seed.identity.slot));
+        let seeds = match seeds.collect::<Vec<_>>().join(", ") {
+            none if none.is_empty() => "nothing grows".into(),
+            seeds => seeds,
+        };
+        let (step, env, accuracy) = (clock.step(), env.index, metrics.accuracy_percent);
+        println!("step {step:3}: env {env} leads with {accuracy:.1} % - {seeds}");
     }
 }
 

@@ -49,9 +49,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let world = engine.world_mut();
     world.insert_resource(UnfinishedRound::default());
     world.run_schedule(SaveRound);
-    let round = world
-        .remove_resource::<UnfinishedRound>()
-        .ok_or("the round was not kept")?;
+    let round = world.remove_resource::<UnfinishedRound>();
+    let round = round.ok_or("the round was not kept")?;
     let mut envs = world.query::<(&EnvId, &Standstill)>();
     for (env, live) in envs.iter(world) {
         let kept: Standstill = round.get(&format!("env{}.standstill", env.index))?;

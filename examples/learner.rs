@@ -94,11 +94,8 @@ fn masks() -> Result<[MaskSet; 2], PolicyError> {
         steps_in_stage: 19,
         ..SeedReport::at_rest(SlotId::new(0, 0), SeedStage::Training)
     };
-    let at = DecisionPoint {
-        env: 0,
-        episode: 0,
-        step: 1,
-    };
+    let (env, episode, step) = (0, 0, 1);
+    let at = DecisionPoint { env, episode, step };
     let mut recalling = MaskSet::build(at, &[Some(seed)], &[Choices::first_n(BLUEPRINTS)], &limits)?;
     for row in [MaskRow::AlphaSpeed, MaskRow::AlphaCurve] {
         recalling.keep(row, Choices::only(0))?;
@@ -203,10 +200,8 @@ fn main() -> Result<(), Box<dyn Error>> {
         epochs: 4,
         ..LearnerConfig::default()
     };
-    let horizon = Horizon {
-        total_updates: UPDATES.into(),
-        envs: ENVS,
-    };
+    let (total_updates, envs) = (UPDATES.into(), ENVS);
+    let horizon = Horizon { total_updates, envs };
     let mut learner = Learner::new(config, horizon, SEED, &policy, Implementation::Fused)?;
     for round in 0..UPDATES {
         let reward = play(&policy, &learner, &mut buffer, round)?;

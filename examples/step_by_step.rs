@@ -31,10 +31,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         if !engine.step()? {
             break engine.run()?;
         }
-        let (round, step) = {
-            let clock = engine.world().resource::<RunClock>();
-            (clock.round() + 1, clock.step())
-        };
+        let clock = engine.world().resource::<RunClock>();
+        let (round, step) = (clock.round() + 1, clock.step());
         println!("round {round}, step {step:2}: {:.1} %", best(&mut engine));
         if (round, step) == (2, 10) {
             engine.world().resource::<StopSignal>().request(StopRequest::Interrupt);
@@ -46,9 +44,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         println!("round {}: mean {:.1} %", round.round + 1, round.data.accuracy_mean.0);
     }
     let finished = record.finished().ok_or("the run has not ended")?;
-    println!(
-        "{} rounds, {} episodes; stopped by {:?}",
-        finished.rounds_done, finished.episodes_done, report.stopped_by
-    );
+    let (rounds, episodes) = (finished.rounds_done, finished.episodes_done);
+    let stopped_by = report.stopped_by;
+    println!("{rounds} rounds, {episodes} episodes; stopped by {stopped_by:?}");
     Ok(())
 }

@@ -85,10 +85,8 @@ fn main() -> ExitCode {
     let pairs: Vec<_> = pairs.filter(|&pair| pair != (Row::Run, TrialKilled)).collect();
     let mut rng = ContentRng::from_seed(seed_of_commit());
     // The column that the other half of the matrix does not have, and one that it has: every row, every column.
-    let drawn = [
-        (Row::Sweep, TrialKilled),
-        pairs[rng.below(columns.len() as u64 - 1) as usize],
-    ];
+    let drawn = pairs[rng.below(columns.len() as u64 - 1) as usize];
+    let drawn = [(Row::Sweep, TrialKilled), drawn];
     let moment = rng.below(MOMENTS);
     let trial = |(row, how): (Row, Interruption)| {
         let is_drawn = drawn.contains(&(row, how));
@@ -175,7 +173,8 @@ impl Place {
         // A name is as long as every other; the first ones are pruned once there are many.
         let checkpoint = format!("round-{round:06}");
         let has_come = |run: &PathBuf| {
-            let names = std::fs::read_dir(run.join("checkpoints")).into_iter().flatten().flatten();
+            let folder = std::fs::read_dir(run.join("checkpoints"));
+            let names = folder.into_iter().flatten().flatten();
             let mut rounds = names.filter_map(|entry| entry.file_name().into_string().ok());
             rounds.any(|name| name.starts_with("round-") && name >= checkpoint)
         };
@@ -236,10 +235,7 @@ impl Row {
         if tables[0] != tables[1] {
             return Some(format!("trials.csv: {tables:?}"));
         }
-        let verdicts = [&ours, &theirs].map(|sweep| {
-            let text = std::fs::read(sweep.join("sweep.json")).expect("sweep.json");
-            serde_json::from_slice::<serde_json::Value>(&text).expect("JSON")["judgement"].take()
-        });
+        let verdicts = [&ours, &theirs].map(|sweep| document(&sweep.join("sweep.json"))["judgement"].take());
         if verdicts[0] != verdicts[1] || verdicts[0].is_null() {
             return Some(format!("sweep.json: {verdicts:?}"));
         }
@@ -248,6 +244,11 @@ impl Row {
         let mut differences = pairs.filter_map(|(one, other)| first_difference(one, other));
         differences.next().map(|difference| difference.to_string())
     }
+}
+
+fn document(path: &Path) -> serde_json::Value {
+    let text = std::fs::read(path).expect("it is there");
+    serde_json::from_slice(&text).expect("JSON")
 }
 
 /// Begins a command that no one listens to.
@@ -287,8 +288,9 @@ fn table(sweep: &Path) -> BTreeMap<String, Vec<String>> {
     let rows: Vec<Vec<String>> = lines.map(Iterator::collect).collect();
     let cells = |column: usize| rows.iter().map(|row| row[column].clone()).collect();
     let columns = columns.into_iter().enumerate();
-    let columns = columns.filter(|(_, name)| !TIMES.contains(&name.as_str()));
-    columns.map(|(column, name)| (name, cells(column))).collect()
+    let mut table: BTreeMap<_, _> = columns.map(|(column, name)| (name, cells(column))).collect();
+    table.retain(|name, _| !TIMES.contains(&name.as_str()));
+    table
 }
 
 /// How often trials of a sweep were taken.
@@ -374,10 +376,9 @@ fn signal(place: &Place, row: Row, how: Interruption, moment: u64) -> Result<Str
         _ => ("KILL", Ok(child.id())),
     };
     // Where none is found, the program itself is ended.
-    let sent = Command::new("kill")
-        .args(["-s", name, &id.as_ref().unwrap_or(&child.id()).to_string()])
-        .status()
-        .expect("kill is there");
+    let target = id.as_ref().unwrap_or(&child.id()).to_string();
+    let sent = Command::new("kill").args(["-s", name, &target]).status();
+    let sent = sent.expect("kill is there");
     let code = child.wait().expect("it ends").code();
     id?;
     let expected = match how {

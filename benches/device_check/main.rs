@@ -12,6 +12,8 @@ mod rows;
 mod table;
 #[path = "../support/grown.rs"]
 mod grown;
+#[path = "../support/step.rs"]
+mod step;
 
 use std::fs::OpenOptions;
 use std::io::Write as _;
@@ -20,93 +22,61 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 use std::sync::{Arc, Mutex};
 use std::thread;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, UNIX_EPOCH};
 
+use clap::Parser;
 use serde_json::{Value, json};
 use simic_engine::internals::run::{StopRequest, end_at_once};
 use simic_engine::internals::torch::{device_of, fix_cublas_workspace, load_cuda};
 use simic_engine::prelude::*;
 
-use rows::Figures;
+use rows::Played;
 
 /// What the rows are played with.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Parser)]
 pub struct Setting {
     /// As scenarios name it.
+    #[arg(long, default_value = "cpu")]
     device: String,
+    #[arg(long, default_value = "device-check")]
     out: PathBuf,
     /// For a look at the program itself: as little as shows that a row works.
+    #[arg(long = "quick")]
     is_quick: bool,
-    /// When everything has to be over, in seconds since 1970, so that a second process keeps to it.
-    deadline_s: f64,
+    /// Seconds after which everything has to be over.
+    #[arg(long, default_value_t = 480.0)]
+    limit_s: f64,
+    /// When that is, in seconds since 1970, so that a second process keeps to it.
+    #[arg(long)]
+    deadline_s: Option<f64>,
     /// The row to begin with.
+    #[arg(long, default_value_t = 0)]
     first: usize,
+    /// Added by `cargo bench`.
+    #[arg(long = "bench", hide = true)]
+    _bench: bool,
 }
 
 fn now_s() -> f64 {
-    SystemTime::now()
-        .duration_since(UNIX_EPOCH)
-        .map_or(0.0, |time| time.as_secs_f64())
-}
-
-impl Setting {
-    fn from_arguments(arguments: impl Iterator<Item = String>) -> Result<Self, String> {
-        let mut setting = Self {
-            device: "cpu".into(),
-            out: "device-check".into(),
-            is_quick: false,
-            deadline_s: now_s() + 480.0,
-            first: 0,
-        };
-        let mut arguments = arguments;
-        while let Some(name) = arguments.next() {
-            // `cargo bench` adds the first, `cargo test` none.
-            if name == "--bench" {
-                continue;
-            }
-            if name == "--quick" {
-                setting.is_quick = true;
-                continue;
-            }
-            let value = arguments.next().ok_or_else(|| format!("{name} needs a value"))?;
-            let number = || value.parse::<f64>().map_err(|error| format!("{name} {value}: {error}"));
-            match name.as_str() {
-                "--device" => setting.device = value,
-                "--out" => setting.out = value.into(),
-                "--limit-s" => setting.deadline_s = now_s() + number()?,
-                "--deadline-s" => setting.deadline_s = number()?,
-                "--first" => setting.first = number()? as usize,
-                _ => return Err(format!("unknown argument {name}")),
-            }
-        }
-        Ok(setting)
-    }
+    UNIX_EPOCH.elapsed().map_or(0.0, |time| time.as_secs_f64())
 }
 
 fn main() -> ExitCode {
-    let setting = match Setting::from_arguments(std::env::args().skip(1)) {
-        Ok(setting) => setting,
-        Err(problem) => {
-            eprintln!("device_check: {problem}");
-            return ExitCode::from(2);
-        }
-    };
+    let setting = Setting::parse();
     // Before any thread: libtorch refuses reproducible products otherwise.
     fix_cublas_workspace();
-    match play_all(&setting) {
-        Ok(code) => code,
-        Err(error) => {
-            eprintln!("device_check: {}: {error}", setting.out.display());
-            ExitCode::from(2)
-        }
-    }
+    play_all(&setting).unwrap_or_else(|error| {
+        eprintln!("device_check: {}: {error}", setting.out.display());
+        ExitCode::from(2)
+    })
 }
 
 /// Plays the rows from the first that was asked for and writes the table of all that are there.
 fn play_all(setting: &Setting) -> std::io::Result<ExitCode> {
     std::fs::create_dir_all(&setting.out)?;
+    let deadline_s = setting.deadline_s.unwrap_or_else(|| now_s() + setting.limit_s);
     let playing = Arc::new(Mutex::new(String::new()));
-    cut_off_at_the_deadline(setting.clone(), Arc::clone(&playing));
+    cut_off_at(deadline_s, setting.clone(), Arc::clone(&playing));
     let all = rows::all(setting);
     let count = all.len();
     for (index, row) in all.into_iter().enumerate().skip(setting.first) {
@@ -117,28 +87,24 @@ fn play_all(setting: &Setting) -> std::io::Result<ExitCode> {
         let played = catch_unwind(AssertUnwindSafe(|| (row.play)(setting)));
         let played = played.unwrap_or_else(|panic| {
             let text = panic.downcast_ref::<String>().cloned();
-            Err(text.unwrap_or_else(|| "it panicked".into()))
+            Err(text.unwrap_or_else(|| "it panicked".into()).into())
         });
         let is_broken = played.is_err() && !device_works(&setting.device);
         append(setting, &line(&row.name, played, began.elapsed()))?;
         if is_broken && index + 1 < count {
             // An error of CUDA that a process cannot get rid of: another one continues.
-            return continue_from(setting, index + 1);
+            return continue_from(setting, index + 1, deadline_s);
         }
     }
     let failed = table::write(&setting.out)?;
-    Ok(if failed == 0 {
-        ExitCode::SUCCESS
-    } else {
-        ExitCode::FAILURE
-    })
+    Ok(ExitCode::from(u8::from(failed > 0)))
 }
 
-fn line(name: &str, played: Result<Figures, String>, took: Duration) -> Value {
+fn line(name: &str, played: Played, took: Duration) -> Value {
     let mut line = json!({"row": name, "ok": played.is_ok(), "seconds": took.as_secs_f64()});
     match played {
-        Ok(figures) => line["figures"] = Value::Object(figures),
-        Err(why) => line["why"] = why.into(),
+        Ok(figures) => line["figures"] = figures,
+        Err(why) => line["why"] = why.to_string().into(),
     }
     line
 }
@@ -158,14 +124,10 @@ fn device_works(device: &str) -> bool {
     })
 }
 
-fn continue_from(setting: &Setting, first: usize) -> std::io::Result<ExitCode> {
+fn continue_from(setting: &Setting, first: usize, deadline_s: f64) -> std::io::Result<ExitCode> {
     let mut command = Command::new(std::env::current_exe()?);
-    command
-        .args(["--device", &setting.device])
-        .arg("--out")
-        .arg(&setting.out);
-    command.args(["--deadline-s", &setting.deadline_s.to_string()]);
-    command.args(["--first", &first.to_string()]);
+    command.args(["--device", &setting.device, "--deadline-s", &deadline_s.to_string()]);
+    command.args(["--first", &first.to_string(), "--out"]).arg(&setting.out);
     if setting.is_quick {
         command.arg("--quick");
     }
@@ -174,10 +136,9 @@ fn continue_from(setting: &Setting, first: usize) -> std::io::Result<ExitCode> {
 }
 
 /// Ends the process when its time is over: a row cannot be stopped, and one that hangs must not take the table with it.
-fn cut_off_at_the_deadline(setting: Setting, playing: Arc<Mutex<String>>) {
+fn cut_off_at(deadline_s: f64, setting: Setting, playing: Arc<Mutex<String>>) {
     thread::spawn(move || {
-        let left = (setting.deadline_s - now_s()).max(0.0);
-        thread::sleep(Duration::from_secs_f64(left));
+        thread::sleep(Duration::from_secs_f64((deadline_s - now_s()).max(0.0)));
         let name = playing.lock().map(|name| name.clone()).unwrap_or_default();
         let cut = line(&name, Err("the time was over".into()), Duration::ZERO);
         let written = append(&setting, &cut).and_then(|()| table::write(&setting.out));
@@ -190,33 +151,22 @@ fn cut_off_at_the_deadline(setting: Setting, playing: Arc<Mutex<String>>) {
 }
 
 /// Opens libtorch's part for the device, and says what was found.
-fn open_device(setting: &Setting) -> Result<Figures, String> {
-    let index: Vec<usize> = setting
-        .device
-        .strip_prefix("cuda:")
-        .and_then(|index| index.parse().ok())
-        .into_iter()
-        .collect();
+fn open_device(setting: &Setting) -> Played {
+    let digits = setting.device.strip_prefix("cuda:");
+    let index: Option<usize> = digits.and_then(|digits| digits.parse().ok());
     let began = Instant::now();
-    load_cuda(&index, false).map_err(|error| error.to_string())?;
-    let opened = began.elapsed();
+    load_cuda(index.as_slice(), false)?;
+    let opened = began.elapsed().as_secs_f64();
     if !device_works(&setting.device) {
         return Err("a sum of two ones does not come out as 2".into());
     }
-    let mut figures = Figures::new();
-    figures.insert("opened s".into(), opened.as_secs_f64().into());
-    figures.insert("first sum s".into(), began.elapsed().as_secs_f64().into());
-    let query = [
-        "--query-gpu=name,driver_version,compute_cap,memory.total",
-        "--format=csv,noheader",
-    ];
-    if let Ok(answer) = Command::new("nvidia-smi").args(query).output() {
-        figures.insert("card".into(), String::from_utf8_lossy(&answer.stdout).trim().into());
+    let mut figures = json!({"opened s": opened, "first sum s": began.elapsed().as_secs_f64()});
+    let fields = "--query-gpu=name,driver_version,compute_cap,memory.total";
+    let mut query = Command::new("nvidia-smi");
+    if let Ok(answer) = query.args([fields, "--format=csv,noheader"]).output() {
+        figures["card"] = String::from_utf8_lossy(&answer.stdout).trim().into();
     }
-    figures.insert(
-        "cores".into(),
-        thread::available_parallelism().map_or(0, usize::from).into(),
-    );
+    figures["cores"] = thread::available_parallelism().map_or(0, usize::from).into();
     Ok(figures)
 }
 

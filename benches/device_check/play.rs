@@ -1,17 +1,18 @@
 //! Engines at work: what they come to, and how fast.
 
+use std::error::Error;
 use std::time::{Duration, Instant};
 
-use bevy_ecs::schedule::ScheduleLabel;
-use simic_engine::internals::clock::RunClock;
+use serde_json::json;
+use simic_engine::extend::EngineBuilder;
 use simic_engine::internals::env::SelfTest;
 use simic_engine::internals::health::RunHealth;
-use simic_engine::internals::torch::free_bytes;
+use simic_engine::internals::torch::{device_of, free_bytes};
 use simic_engine::internals::training::StepResult;
 use simic_engine::prelude::*;
 
-use crate::grown;
-use crate::rows::Figures;
+use crate::rows::Played;
+use crate::{grown, step};
 
 /// A scenario, where and how it is played.
 #[derive(Clone, Debug)]
@@ -27,11 +28,10 @@ pub struct Play {
 
 impl Play {
     pub fn on(device: &str, scenario: &str) -> Self {
-        let threads = std::thread::available_parallelism().map_or(1, usize::from);
         Self {
             scenario: scenario.into(),
             devices: vec![device.into()],
-            threads,
+            threads: std::thread::available_parallelism().map_or(1, usize::from),
             set: Vec::new(),
             seeds: ("", 0),
         }
@@ -43,59 +43,40 @@ impl Play {
         self
     }
 
-    pub fn seeded(mut self, blueprint: &'static str, seeds: usize) -> Self {
-        self.seeds = (blueprint, seeds);
-        self
+    pub fn seeded(self, blueprint: &'static str, seeds: usize) -> Self {
+        let seeds = (blueprint, seeds);
+        Self { seeds, ..self }
     }
 
-    pub fn threads(mut self, threads: usize) -> Self {
-        self.threads = threads;
-        self
+    pub fn threads(self, threads: usize) -> Self {
+        Self { threads, ..self }
     }
 
-    pub fn builder(&self) -> simic_engine::extend::EngineBuilder {
-        let devices: Vec<String> = self.devices.iter().map(|device| format!("{device:?}")).collect();
-        let builder = Engine::builder()
-            .threads(self.threads)
-            .set("run.devices", format!("[{}]", devices.join(", ")));
-        self.set
-            .iter()
-            .fold(builder, |builder, (field, value)| builder.set(field, value))
-    }
-
-    pub fn engine(&self) -> Result<Engine, String> {
-        self.builder()
-            .from_ron(&self.scenario)
-            .map_err(|error| error.to_string())
+    pub fn builder(&self) -> EngineBuilder {
+        let devices = format!("{:?}", self.devices);
+        let builder = Engine::builder().threads(self.threads).set("run.devices", devices);
+        let fields = self.set.iter();
+        fields.fold(builder, |builder, (field, value)| builder.set(field, value))
     }
 
     /// The engine in its first episode, with its seeds.
-    fn begun(&self) -> Result<Engine, String> {
-        let engine = grown::begun(self.engine()?, self.seeds.0, self.seeds.1);
+    fn begun(&self) -> Result<Engine, Box<dyn Error>> {
+        let engine = self.builder().from_ron(&self.scenario)?;
+        let engine = grown::begun(engine, self.seeds.0, self.seeds.1);
         health(&engine)?;
         Ok(engine)
     }
 }
 
-fn health(engine: &Engine) -> Result<(), String> {
+fn health(engine: &Engine) -> Result<(), Box<dyn Error>> {
     let failure = &engine.world().resource::<RunHealth>().failure;
-    failure.as_ref().map_or(Ok(()), |failure| Err(failure.to_string()))
+    failure
+        .as_ref()
+        .map_or(Ok(()), |failure| Err(failure.to_string().into()))
 }
 
-fn step(engine: &mut Engine) -> Result<(), String> {
-    let world = engine.world_mut();
-    world.resource_mut::<RunClock>().next_step();
-    for schedule in [
-        StepStart.intern(),
-        Batches.intern(),
-        StepSync.intern(),
-        Assess.intern(),
-        Decide.intern(),
-        Act.intern(),
-        StepEnd.intern(),
-    ] {
-        world.run_schedule(schedule);
-    }
+fn step(engine: &mut Engine) -> Result<(), Box<dyn Error>> {
+    step::step(engine.world_mut());
     health(engine)
 }
 
@@ -107,7 +88,7 @@ pub struct State {
     pub weights: Vec<f64>,
 }
 
-pub fn state_after(play: &Play, steps: usize) -> Result<State, String> {
+pub fn state_after(play: &Play, steps: usize) -> Result<State, Box<dyn Error>> {
     let mut engine = play.begun()?;
     for _ in 0..steps {
         step(&mut engine)?;
@@ -120,16 +101,11 @@ pub fn state_after(play: &Play, steps: usize) -> Result<State, String> {
     for (_, result, mut host) in envs {
         let numbers = result.0.as_ref().ok_or("an env has no result")?;
         state.losses.push(numbers.train_loss());
-        state
-            .losses
-            .extend(numbers.configs.iter().map(|config| config.loss_sum));
+        let validated = numbers.configs.iter().map(|config| config.loss_sum);
+        state.losses.extend(validated);
         for param in host.0.get().params().all() {
-            let values = param
-                .tensor
-                .f_to_kind(tch::Kind::Double)
-                .and_then(|tensor| tensor.f_flatten(0, -1));
-            let values = values.and_then(Vec::<f64>::try_from);
-            state.weights.extend(values.map_err(|error| error.to_string())?);
+            let values = param.tensor.f_to_kind(tch::Kind::Double)?.f_flatten(0, -1)?;
+            state.weights.extend(Vec::<f64>::try_from(values)?);
         }
     }
     Ok(state)
@@ -139,7 +115,8 @@ pub fn state_after(play: &Play, steps: usize) -> Result<State, String> {
 pub fn largest_difference(one: &[f64], other: &[f64]) -> f64 {
     let differ = |(one, other): (&f64, &f64)| (one - other).abs() / one.abs().max(other.abs()).max(1e-12);
     let largest = one.iter().zip(other).map(differ).fold(0.0, f64::max);
-    if one.len() == other.len() && one.iter().chain(other).all(|value| value.is_finite()) {
+    let are_finite = one.iter().chain(other).all(|value| value.is_finite());
+    if one.len() == other.len() && are_finite {
         largest
     } else {
         f64::NAN
@@ -154,14 +131,13 @@ pub fn norm_difference(one: &[f64], other: &[f64]) -> f64 {
 }
 
 /// Steps of all envs a second, in the steady state: after some that load, choose and settle.
-pub fn speed(play: &Play, is_quick: bool) -> Result<Figures, String> {
+pub fn speed(play: &Play, is_quick: bool) -> Played {
     let (warm_up, least, time) = match is_quick {
         true => (1, 1, Duration::ZERO),
         false => (3, 4, Duration::from_millis(2500)),
     };
-    let device = play.devices[0].parse().map(simic_engine::internals::torch::device_of);
-    let free = |device: &Result<tch::Device, _>| device.as_ref().ok().and_then(|device| free_bytes(*device));
-    let before = free(&device);
+    let device = play.devices[0].parse().map(device_of).ok();
+    let before = device.and_then(free_bytes);
     let starting = Instant::now();
     let mut engine = play.begun()?;
     let started = starting.elapsed().as_secs_f64();
@@ -177,21 +153,17 @@ pub fn speed(play: &Play, is_quick: bool) -> Result<Figures, String> {
     }
     let seconds = began.elapsed().as_secs_f64();
     let world = engine.world();
-    let envs = world.resource::<Experiment>().envs.len();
+    let experiment = world.resource::<Experiment>();
     let (train, _) = world.resource::<RunClock>().batches_per_step();
-    let batch = world.resource::<Experiment>().task.batch_size;
-    let env_steps = (steps * envs) as f64 / seconds;
-    let mut figures = Figures::new();
-    figures.insert("start s".into(), started.into());
-    figures.insert("warm-up s".into(), warmed.into());
-    figures.insert("env-steps/s".into(), env_steps.into());
-    figures.insert("samples/s".into(), (env_steps * (train * batch) as f64).into());
-    if let (Some(before), Some(after)) = (before, free(&device)) {
-        figures.insert("device MiB".into(), (before.saturating_sub(after) >> 20).into());
+    let env_steps = (steps * experiment.envs.len()) as f64 / seconds;
+    let samples = env_steps * (train * experiment.task.batch_size) as f64;
+    let mut figures = json!({"start s": started, "warm-up s": warmed, "env-steps/s": env_steps, "samples/s": samples});
+    if let (Some(before), Some(after)) = (before, device.and_then(free_bytes)) {
+        figures["device MiB"] = (before.saturating_sub(after) >> 20).into();
     }
     let fallbacks = &world.resource::<SelfTest>().fallbacks;
     if !fallbacks.is_empty() {
-        figures.insert("fallbacks".into(), fallbacks.join("; ").into());
+        figures["fallbacks"] = fallbacks.join("; ").into();
     }
     Ok(figures)
 }

@@ -10,29 +10,21 @@ use serde_json::Value;
 /// Writes `table.md` from `rows.jsonl`, prints it and returns how many rows have failed.
 pub fn write(out: &Path) -> io::Result<usize> {
     let text = fs::read_to_string(out.join("rows.jsonl"))?;
-    let rows: Vec<Value> = text
-        .lines()
-        .filter_map(|line| serde_json::from_str(line).ok())
-        .collect();
+    let rows: Vec<Value> = text.lines().flat_map(serde_json::from_str).collect();
     let mut table = String::from("| row | result | figures | s |\n| --- | --- | --- | ---: |\n");
     for row in &rows {
         let name = row["row"].as_str().unwrap_or_default();
-        let is_ok = row["ok"] == true;
         let told = match row["figures"].as_object() {
-            Some(figures) => figures
-                .iter()
-                .map(|(name, value)| format!("{name} {}", number(value)))
-                .collect::<Vec<_>>()
-                .join(" · "),
-            None => row["why"]
-                .as_str()
-                .unwrap_or_default()
-                .lines()
-                .next()
-                .unwrap_or_default()
-                .replace('|', "/"),
+            Some(figures) => {
+                let told = figures.iter().map(|(name, value)| format!("{name} {}", number(value)));
+                told.collect::<Vec<_>>().join(" · ")
+            }
+            None => {
+                let why = row["why"].as_str().and_then(|why| why.lines().next());
+                why.unwrap_or_default().replace('|', "/")
+            }
         };
-        let result = if is_ok { "ok" } else { "**failed**" };
+        let result = if row["ok"] == true { "ok" } else { "**failed**" };
         let seconds = row["seconds"].as_f64().unwrap_or_default();
         let _ = writeln!(table, "| {name} | {result} | {told} | {seconds:.1} |");
     }

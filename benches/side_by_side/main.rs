@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Parser;
 use play::Binary;
-use tables::{Play, Side};
+use tables::{Play, SIDES};
 use workloads::Workload;
 
 /// What a step costs, for one build of the engine or for two side by side.
@@ -78,7 +78,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut plays = Vec::new();
     for workload in &workloads {
         for pair in 0..pairs {
-            play_pair(workload, pair, &sides, folder.path(), &mut plays)?;
+            plays.extend(play_pair(workload, pair, &sides, folder.path())?);
         }
     }
     if let Some(file) = &options.csv {
@@ -92,47 +92,33 @@ fn main() -> Result<(), Box<dyn Error>> {
 }
 
 fn chosen(only: &[String]) -> Result<Vec<Workload>, String> {
-    let all = workloads::all();
-    let is_known = |name: &&String| all.iter().any(|workload| workload.name == name.as_str());
-    if let Some(unknown) = only.iter().find(|name| !is_known(name)) {
-        let names: Vec<_> = all.iter().map(|workload| workload.name).collect();
-        return Err(format!(
-            "--only {unknown}: no such workload; there are {}",
-            names.join(", ")
-        ));
+    let mut all = workloads::all();
+    let names: Vec<_> = all.iter().map(|workload| workload.name).collect();
+    if let Some(unknown) = only.iter().find(|name| !names.contains(&name.as_str())) {
+        let names = names.join(", ");
+        return Err(format!("--only {unknown}: no such workload; there are {names}"));
     }
-    let is_chosen = |workload: &Workload| only.is_empty() || only.iter().any(|name| name == workload.name);
-    Ok(all.into_iter().filter(is_chosen).collect())
+    all.retain(|workload| only.is_empty() || only.iter().any(|name| name == workload.name));
+    Ok(all)
 }
 
 /// Each program once; every other pair in the opposite order.
-fn play_pair(
-    workload: &Workload,
-    pair: u32,
-    sides: &[Binary],
-    folder: &Path,
-    plays: &mut Vec<Play>,
-) -> Result<(), Box<dyn Error>> {
-    let mut order: Vec<usize> = (0..sides.len()).collect();
+fn play_pair(workload: &Workload, pair: u32, sides: &[Binary], folder: &Path) -> Result<Vec<Play>, Box<dyn Error>> {
+    let mut plays = Vec::new();
+    let mut order: Vec<_> = SIDES.into_iter().zip(sides).collect();
     if pair % 2 == 1 {
         order.reverse();
     }
-    for index in order {
-        let figures = sides[index].play(workload, folder)?;
-        let side = if index == 0 { Side::First } else { Side::Second };
-        let rate = figures.env_steps_per_s();
-        eprintln!(
-            "{} pair {} {}: {rate:.1} env-steps/s",
-            workload.name,
-            pair + 1,
-            side.name()
-        );
+    for (side, binary) in order {
+        let figures = binary.play(workload, folder)?;
+        let (workload, number, rate) = (workload.name, pair + 1, figures.env_steps_per_s);
+        eprintln!("{workload} pair {number} {side}: {rate:.1} env-steps/s");
         plays.push(Play {
-            workload: workload.name,
+            workload,
             pair,
             side,
             figures,
         });
     }
-    Ok(())
+    Ok(plays)
 }

@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 use serde_json::Value;
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
-use wait4::Wait4;
+use wait4::{ResourceUsage, Wait4};
 
 use crate::workloads::{Span, Workload};
 
@@ -20,41 +20,24 @@ pub struct Binary {
     set: Vec<String>,
 }
 
-/// The figures of the measured part of a play.
+/// The figures of the measured part of a play; not a number where there is nothing of the kind.
 #[derive(Clone, Copy, Debug)]
 pub struct Figures {
     pub wall_s: f64,
-    pub env_steps: u64,
+    pub env_steps_per_s: f64,
     /// Training samples of all envs.
-    pub train_samples: u64,
+    pub train_samples_per_s: f64,
     /// Validation samples times coalitions, of all envs.
-    pub forwards: u64,
-    /// Mean time that the validation pass of an env's step takes; `None` where it has no coalitions.
-    pub coalition_ms: Option<f64>,
-    /// Mean time of a policy update; `None` where nothing learns.
-    pub update_ms: Option<f64>,
+    pub val_forwards_per_s: f64,
+    pub ms_per_env_step: f64,
+    /// Mean time that the validation pass of an env's step takes, of steps with coalitions.
+    pub coalition_ms: f64,
+    /// Mean time of a policy update.
+    pub update_ms: f64,
     /// Of the whole process.
     pub peak_rss_mib: f64,
     /// Processor time of the whole process.
     pub cpu_s: f64,
-}
-
-impl Figures {
-    pub fn env_steps_per_s(&self) -> f64 {
-        self.env_steps as f64 / self.wall_s
-    }
-
-    pub fn train_samples_per_s(&self) -> f64 {
-        self.train_samples as f64 / self.wall_s
-    }
-
-    pub fn forwards_per_s(&self) -> f64 {
-        self.forwards as f64 / self.wall_s
-    }
-
-    pub fn ms_per_env_step(&self) -> f64 {
-        1e3 * self.wall_s / self.env_steps as f64
-    }
 }
 
 impl Binary {
@@ -72,66 +55,51 @@ impl Binary {
 
     /// Whether the program finds nothing wrong with the workload's scenario.
     pub fn check(&self, workload: &Workload, folder: &Path) -> Result<(), Box<dyn Error>> {
-        let scenario = self.write(workload, folder)?;
-        let mut command = Command::new(&self.path);
-        command.arg("run").arg(scenario).arg("--dry-run").args(self.overrides());
-        self.run(command).map(drop)
+        self.run(workload, folder, None).map(drop)
     }
 
     /// Plays the workload in `folder` and reads its record.
     pub fn play(&self, workload: &Workload, folder: &Path) -> Result<Figures, Box<dyn Error>> {
-        let scenario = self.write(workload, folder)?;
         let runs = tempfile::tempdir_in(folder)?;
-        let mut command = Command::new(&self.path);
-        command.arg("run").arg(scenario).args(["--progress", "none", "--out"]);
-        command.arg(runs.path()).args(self.overrides());
-        let usage = self.run(command)?;
-        let record = only_folder(runs.path())?.join("events.jsonl");
-        let mut reading = Reading::new(workload);
-        for line in BufReader::new(File::open(record)?).lines() {
-            reading.take(&serde_json::from_str(&line?)?)?;
+        let usage = self.run(workload, folder, Some(runs.path()))?;
+        let mut entries = fs::read_dir(runs.path())?.flatten().map(|entry| entry.path());
+        let run = entries.find(|path| path.is_dir()).ok_or("the run has left no record")?;
+        let mut reading = Reading::default();
+        for line in BufReader::new(File::open(run.join("events.jsonl"))?).lines() {
+            reading.take(workload, &serde_json::from_str(&line?)?)?;
         }
-        reading.figures(&usage)
+        reading.figures(workload, &usage)
     }
 
-    fn overrides(&self) -> impl Iterator<Item = String> {
-        self.set.iter().flat_map(|set| ["--set".to_owned(), set.clone()])
-    }
-
-    fn write(&self, workload: &Workload, folder: &Path) -> Result<PathBuf, Box<dyn Error>> {
-        let file = folder.join(format!("{}.ron", workload.name));
-        fs::write(&file, &workload.scenario)?;
-        Ok(file)
-    }
-
-    fn run(&self, mut command: Command) -> Result<wait4::ResourceUsage, Box<dyn Error>> {
+    /// Records the run under `out`; without it the scenario is only checked.
+    fn run(&self, workload: &Workload, folder: &Path, out: Option<&Path>) -> Result<ResourceUsage, Box<dyn Error>> {
+        let scenario = folder.join(format!("{}.ron", workload.name));
+        fs::write(&scenario, &workload.scenario)?;
+        let mut command = Command::new(&self.path);
+        command.arg("run").arg(scenario);
+        match out {
+            Some(out) => command.args(["--progress", "none", "--out"]).arg(out),
+            None => command.arg("--dry-run"),
+        };
+        for field in &self.set {
+            command.args(["--set", field]);
+        }
         let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn()?;
         let mut told = String::new();
         if let Some(stderr) = &mut child.stderr {
             stderr.read_to_string(&mut told)?;
         }
         let end = child.wait4()?;
-        if end.status.success() {
-            Ok(end.rusage)
-        } else {
-            Err(format!("{}: {}\n{told}", self.path.display(), end.status).into())
+        match end.status.success() {
+            true => Ok(end.rusage),
+            false => Err(format!("{}: {}\n{told}", self.path.display(), end.status).into()),
         }
     }
-}
-
-fn only_folder(folder: &Path) -> Result<PathBuf, Box<dyn Error>> {
-    for entry in fs::read_dir(folder)? {
-        let entry = entry?;
-        if entry.file_type()?.is_dir() {
-            return Ok(entry.path());
-        }
-    }
-    Err("the run has left no record".into())
 }
 
 /// The events of a run, one after another.
-struct Reading<'a> {
-    workload: &'a Workload,
+#[derive(Default)]
+struct Reading {
     began: Option<OffsetDateTime>,
     ended: Option<OffsetDateTime>,
     env_steps: u64,
@@ -144,38 +112,16 @@ struct Reading<'a> {
     samples_per_env_step: f64,
 }
 
-impl<'a> Reading<'a> {
-    fn new(workload: &'a Workload) -> Self {
-        Self {
-            workload,
-            began: None,
-            ended: None,
-            env_steps: 0,
-            measured_steps: 0,
-            coalitions: 0,
-            coalition_ms: 0.0,
-            updates: 0,
-            update_ms: 0.0,
-            samples_per_env_step: 0.0,
-        }
-    }
-
-    fn take(&mut self, event: &Value) -> Result<(), Box<dyn Error>> {
-        let Some(kind) = event["type"].as_str() else {
-            return Ok(());
-        };
+impl Reading {
+    fn take(&mut self, workload: &Workload, event: &Value) -> Result<(), Box<dyn Error>> {
         let data = &event["data"];
-        let is_inside = match self.workload.span {
-            Span::Steps { after } => event["step"].as_u64().is_some_and(|step| step > after.into()),
-            Span::Rounds => event["round"].as_u64().is_some_and(|round| round > 0),
+        let (is_inside, moment) = match workload.span {
+            Span::Steps { after } => (event["step"].as_u64() > Some(after.into()), "env_step"),
+            Span::Rounds => (event["round"].as_u64() > Some(0), "round_finished"),
         };
+        let kind = event["type"].as_str().unwrap_or_default();
         match kind {
-            "env_step" => {
-                self.env_steps += u64::from(is_inside);
-                if let Span::Steps { .. } = self.workload.span {
-                    self.mark(is_inside, event)?;
-                }
-            }
+            "env_step" => self.env_steps += u64::from(is_inside),
             "counterfactual_matrix" if is_inside => {
                 self.measured_steps += 1;
                 self.coalitions += data["rows"].as_array().map_or(0, Vec::len) as u64;
@@ -189,51 +135,40 @@ impl<'a> Reading<'a> {
                 let perf = &data["perf"];
                 let rates = perf["samples_per_s"].as_f64().zip(perf["env_steps_per_s"].as_f64());
                 self.samples_per_env_step = rates.map_or(f64::NAN, |(samples, steps)| samples / steps);
-                if let Span::Rounds = self.workload.span {
-                    self.mark(is_inside, event)?;
-                }
             }
             _ => {}
         }
-        Ok(())
-    }
-
-    /// The last event before the measured part begins it, the last one inside ends it.
-    fn mark(&mut self, is_inside: bool, event: &Value) -> Result<(), Box<dyn Error>> {
-        let at = event["t"].as_str().ok_or("an event has no time")?;
-        let at = OffsetDateTime::parse(at, &Rfc3339)?;
-        if is_inside {
-            self.ended = Some(at);
-        } else {
-            self.began = Some(at);
+        if kind == moment {
+            let at = event["t"].as_str().ok_or("an event has no time")?;
+            // The last event before the measured part begins it, the last one inside ends it.
+            let end = if is_inside { &mut self.ended } else { &mut self.began };
+            *end = Some(OffsetDateTime::parse(at, &Rfc3339)?);
         }
         Ok(())
     }
 
-    fn figures(&self, usage: &wait4::ResourceUsage) -> Result<Figures, Box<dyn Error>> {
-        let name = self.workload.name;
-        let (began, ended) = self
-            .began
-            .zip(self.ended)
-            .ok_or_else(|| format!("{name}: the measured part is missing in the record"))?;
-        if let Some(seeds) = self.workload.seeds.filter(|&seeds| seeds > 0) {
-            let live = self.env_steps << seeds;
-            if self.coalitions != live {
-                let coalitions = self.coalitions;
-                return Err(
-                    format!("{name}: {coalitions} coalitions instead of {live}: not all seeds are live").into(),
-                );
-            }
+    fn figures(&self, workload: &Workload, usage: &ResourceUsage) -> Result<Figures, Box<dyn Error>> {
+        let name = workload.name;
+        let (Some(began), Some(ended)) = (self.began, self.ended) else {
+            return Err(format!("{name}: the measured part is missing in the record").into());
+        };
+        let live = workload.seeds.filter(|&seeds| seeds > 0);
+        if let Some(live) = live.map(|seeds| self.env_steps << seeds)
+            && self.coalitions != live
+        {
+            let told = format!("{} coalitions instead of {live}", self.coalitions);
+            return Err(format!("{name}: {told}: not all seeds are live").into());
         }
+        let (wall_s, env_steps) = ((ended - began).as_seconds_f64(), self.env_steps as f64);
         let configurations = self.coalitions + self.env_steps - self.measured_steps;
-        let mean = |sum: f64, count: u64| (count > 0).then(|| sum / count as f64);
         Ok(Figures {
-            wall_s: (ended - began).as_seconds_f64(),
-            env_steps: self.env_steps,
-            train_samples: (self.samples_per_env_step * self.env_steps as f64).round() as u64,
-            forwards: configurations * self.workload.val_samples,
-            coalition_ms: mean(self.coalition_ms, self.measured_steps),
-            update_ms: mean(self.update_ms, self.updates),
+            wall_s,
+            env_steps_per_s: env_steps / wall_s,
+            train_samples_per_s: (self.samples_per_env_step * env_steps).round() / wall_s,
+            val_forwards_per_s: (configurations * workload.val_samples) as f64 / wall_s,
+            ms_per_env_step: 1e3 * wall_s / env_steps,
+            coalition_ms: self.coalition_ms / self.measured_steps as f64,
+            update_ms: self.update_ms / self.updates as f64,
             peak_rss_mib: usage.maxrss as f64 / f64::from(1 << 20),
             cpu_s: (usage.utime + usage.stime).as_secs_f64(),
         })

@@ -6,28 +6,15 @@ use simic_engine::internals::compare::statistics::{Bootstrap, Estimate, Sample, 
 
 use crate::play::Figures;
 
-/// Which of the two programs played.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Side {
-    First,
-    Second,
-}
-
-impl Side {
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::First => "first",
-            Self::Second => "against",
-        }
-    }
-}
+/// The two programs, as tables and files name them.
+pub const SIDES: [&str; 2] = ["first", "against"];
 
 /// A workload played once by one program.
 #[derive(Debug)]
 pub struct Play {
     pub workload: &'static str,
     pub pair: u32,
-    pub side: Side,
+    pub side: &'static str,
     pub figures: Figures,
 }
 
@@ -35,18 +22,14 @@ type Column = fn(&Figures) -> f64;
 
 /// What the tables and the file tell of a play: a heading for people, a name for programs, digits, where it comes from.
 const COLUMNS: [(&str, &str, usize, Column); 8] = [
-    ("env-steps/s", "env_steps_per_s", 1, Figures::env_steps_per_s),
-    ("samples/s", "train_samples_per_s", 0, Figures::train_samples_per_s),
-    ("forwards/s", "val_forwards_per_s", 0, Figures::forwards_per_s),
-    ("ms/env-step", "ms_per_env_step", 2, Figures::ms_per_env_step),
-    ("coalitions", "coalition_ms", 2, |figures| {
-        figures.coalition_ms.unwrap_or(f64::NAN)
-    }),
-    ("update ms", "update_ms", 0, |figures| {
-        figures.update_ms.unwrap_or(f64::NAN)
-    }),
-    ("peak MiB", "peak_rss_mib", 0, |figures| figures.peak_rss_mib),
-    ("cpu s", "cpu_s", 1, |figures| figures.cpu_s),
+    ("env-steps/s", "env_steps_per_s", 1, |it| it.env_steps_per_s),
+    ("samples/s", "train_samples_per_s", 0, |it| it.train_samples_per_s),
+    ("forwards/s", "val_forwards_per_s", 0, |it| it.val_forwards_per_s),
+    ("ms/env-step", "ms_per_env_step", 2, |it| it.ms_per_env_step),
+    ("coalitions", "coalition_ms", 2, |it| it.coalition_ms),
+    ("update ms", "update_ms", 0, |it| it.update_ms),
+    ("peak MiB", "peak_rss_mib", 0, |it| it.peak_rss_mib),
+    ("cpu s", "cpu_s", 1, |it| it.cpu_s),
 ];
 
 /// A row per workload and program: medians over its plays.
@@ -56,15 +39,11 @@ pub fn costs(plays: &[Play]) -> String {
         _ = write!(table, " {heading:>width$}", width = width(heading));
     }
     for workload in workloads(plays) {
-        for side in [Side::First, Side::Second] {
+        for (side, label) in SIDES.into_iter().zip([workload, "  against"]) {
             let figures: Vec<&Figures> = of(plays, workload, side).map(|play| &play.figures).collect();
             if figures.is_empty() {
                 continue;
             }
-            let label = match side {
-                Side::First => workload,
-                Side::Second => "  against",
-            };
             _ = write!(table, "\n{label:<9}");
             for (heading, _, digits, column) in COLUMNS {
                 let value = median(&figures.iter().map(|figures| column(figures)).collect::<Vec<_>>());
@@ -92,17 +71,16 @@ pub fn ratios(plays: &[Play]) -> String {
     );
     for workload in workloads(plays) {
         let pairs = |column: Column| -> Vec<f64> {
-            let first = of(plays, workload, Side::First);
             let ratio = |play: &Play| {
-                let other = of(plays, workload, Side::Second).find(|other| other.pair == play.pair)?;
+                let other = of(plays, workload, SIDES[1]).find(|other| other.pair == play.pair)?;
                 Some(column(&play.figures) / column(&other.figures))
             };
-            first.filter_map(ratio).collect()
+            of(plays, workload, SIDES[0]).filter_map(ratio).collect()
         };
-        let speed = pairs(Figures::env_steps_per_s);
+        let speed = pairs(|it| it.env_steps_per_s);
         let count = speed.len();
-        let cpu = pairs(|figures| 1.0 / figures.cpu_s);
-        let memory = pairs(|figures| figures.peak_rss_mib);
+        let cpu = pairs(|it| 1.0 / it.cpu_s);
+        let memory = pairs(|it| it.peak_rss_mib);
         _ = write!(
             table,
             "\n{workload:<6} {count:>5} {:>28} {:>26} {:>18.2}",
@@ -125,12 +103,11 @@ fn shown(ratios: Vec<f64>) -> String {
 pub fn csv(plays: &[Play]) -> String {
     let mut text = String::from("workload,pair,side,wall_s");
     for (_, name, ..) in COLUMNS {
-        text += ",";
-        text += name;
+        _ = write!(text, ",{name}");
     }
     for play in plays {
         let wall = play.figures.wall_s;
-        _ = write!(text, "\n{},{},{},{wall}", play.workload, play.pair, play.side.name());
+        _ = write!(text, "\n{},{},{},{wall}", play.workload, play.pair, play.side);
         for (.., column) in COLUMNS {
             let value = column(&play.figures);
             _ = match value.is_nan() {
@@ -149,8 +126,7 @@ fn workloads(plays: &[Play]) -> Vec<&'static str> {
     names
 }
 
-fn of<'a>(plays: &'a [Play], workload: &'a str, side: Side) -> impl Iterator<Item = &'a Play> {
-    plays
-        .iter()
-        .filter(move |play| play.workload == workload && play.side == side)
+fn of<'a>(plays: &'a [Play], workload: &'a str, side: &'a str) -> impl Iterator<Item = &'a Play> {
+    let plays = plays.iter();
+    plays.filter(move |play| play.workload == workload && play.side == side)
 }

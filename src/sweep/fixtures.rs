@@ -1,7 +1,18 @@
-//! What the tests of sweeps share: trials that are not run.
+//! What the tests of sweeps share: folders, and trials that are not run.
 
-use super::{Plan, SweepFile, Trial};
+use tempfile::TempDir;
+
+use super::{Plan, SweepFile, SweepFolder, Trial};
 use crate::telemetry::BigInteger;
+
+/// A sweep's folder under a temporary one, with places for leases and results.
+pub fn folder() -> (TempDir, SweepFolder) {
+    let root = tempfile::tempdir().unwrap();
+    let folder = SweepFolder::of("work", Some(root.path()));
+    std::fs::create_dir_all(folder.leases()).unwrap();
+    std::fs::create_dir_all(folder.results()).unwrap();
+    (root, folder)
+}
 
 /// The `replicate`-th training at a point, of two rounds, that changes nothing.
 pub fn trial(id: impl Into<String>, point: usize, replicate: u32) -> Trial {

@@ -35,27 +35,15 @@ const NOT_IN_EXAMPLES: [&str; 16] = [
 /// A record of the examples: a germination before what follows it, the end of the round last.
 fn recorded(folder: &std::path::Path) {
     let header = json!({ "type": "header", "major": 3, "minor": 0, "run_id": "examples" });
-    let mut lines = vec![header.to_string()];
-    lines.extend(
-        examples::LINES
-            .replace("e0.r0c0.0", "e9.r0c0.0")
-            .lines()
-            .map(str::to_owned),
-    );
-    fs::write(folder.join("events.jsonl"), lines.join("\n") + "\n").expect("the events are written");
+    let lines = examples::LINES.replace("e0.r0c0.0", "e9.r0c0.0");
+    fs::write(folder.join("events.jsonl"), format!("{header}\n{lines}")).expect("the events are written");
 }
 
 fn rows(table: &ExportedTable) -> Vec<Vec<(String, Field)>> {
     let file = fs::File::open(&table.file).expect("the table is there");
     let reader = SerializedFileReader::new(file).expect("it is a table");
     let rows = reader.get_row_iter(None).expect("it has rows");
-    rows.map(|row| {
-        row.expect("a row")
-            .get_column_iter()
-            .map(|(name, cell)| (name.clone(), cell.clone()))
-            .collect()
-    })
-    .collect()
+    rows.map(|row| row.expect("a row").into_columns()).collect()
 }
 
 #[test]

@@ -2,215 +2,173 @@
 //! formats of public ones, from `scripts/fake-data.py`.
 
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Output};
+use std::sync::LazyLock;
 
-use crate::program::{call, ended, engine, newest, refused, repository, succeeds, text};
-use crate::support::lines;
+use serde_json::{Value, json};
+
+use crate::program::{
+    assert_has, copy_of, ends_with, engine, engine_at, events, folder, json, newest, played, refused, repository,
+    succeeds, text, write,
+};
 
 /// Generates a set in `folder`.
-fn generate(folder: &Path, format: &str, options: &[&str]) {
+fn generate(folder: &Path, format: &str, options: &str) {
     let made = Command::new("python3")
         .current_dir(repository())
         .args(["scripts/fake-data.py", format])
         .arg(folder)
-        .args(options)
+        .args(options.split(' '))
         .output()
         .expect("python3 starts");
-    assert!(made.status.success(), "{}", text(&made.stderr));
+    ends_with(0, &made);
 }
 
-fn check(path: &Path, more: &[&str]) -> std::process::Output {
-    ended(call(&["data", "check"]).arg(path).args(more))
+const SMALL: &str = "--train 400 --val 50 --test 50";
+
+/// A folder with a small set of every format.
+fn sets() -> tempfile::TempDir {
+    static SETS: LazyLock<Vec<u8>> = LazyLock::new(|| {
+        played(|folder| {
+            for format in ["cifar10", "cifar100", "npz"] {
+                generate(folder, format, SMALL);
+            }
+            generate(&folder.join("mnist"), "mnist", SMALL);
+            generate(&folder.join("photos"), "images", SMALL);
+        })
+    });
+    copy_of(&SETS)
 }
 
-const SMALL: [&str; 6] = ["--train", "400", "--val", "50", "--test", "50"];
+/// What `data check` does with a set in a folder.
+fn check(folder: &Path, set: &str) -> Output {
+    engine_at(folder, &format!("data check {set}"))
+}
+
+/// What the newest run of a folder says of its data.
+fn dataset(folder: &Path) -> Value {
+    events(&newest(&folder.join("runs")), "run_started")[0]["data"]["dataset"].take()
+}
 
 #[test]
 fn texts_are_described_by_their_tokens() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let (text_file, tokens) = (folder.path().join("a.txt"), folder.path().join("tokens.bin"));
-    std::fs::write(&text_file, "abab".repeat(100)).expect("it is written");
-    std::fs::write(&tokens, [7_u16, 500, 7, 7].map(u16::to_le_bytes).concat()).expect("it is written");
+    let folder = folder();
+    write(&folder.path().join("a.txt"), "abab".repeat(100));
+    let tokens = [7_u16, 500, 7, 7].map(u16::to_le_bytes).concat();
+    write(&folder.path().join("tokens.bin"), tokens);
 
-    let described = succeeds(&check(&text_file, &[]));
-    assert!(
-        described.contains(
-            "a.txt: text, 400 tokens, 2 different ones, the largest 98\n\n  \
-             knowing how often each is there, 0.693 nats a token (perplexity 2.0)\n\nfor a scenario"
-        ),
-        "{described}"
-    );
-    let described = succeeds(&check(&tokens, &["--format", "tokens", "--json"]));
-    let parsed: serde_json::Value = serde_json::from_str(&described).expect("JSON");
-    assert_eq!((&parsed["tokens"], &parsed["largest"]), (&4.into(), &500.into()));
-    let message = refused(&check(&tokens, &["--format", "tokens", "--vocab", "500"]));
-    assert!(message.contains("tokens.bin") && message.contains("500"), "{message}");
+    let described = succeeds(&check(folder.path(), "a.txt"));
+    let told = "a.txt: text, 400 tokens, 2 different ones, the largest 98\n\n  \
+                knowing how often each is there, 0.693 nats a token (perplexity 2.0)\n\nfor a scenario";
+    assert_has(&described, &[told]);
+    let described = json(&succeeds(&check(folder.path(), "tokens.bin --format tokens --json")));
+    assert_eq!([&described["tokens"], &described["largest"]], [4, 500]);
+    let message = refused(&check(folder.path(), "tokens.bin --format tokens --vocab 500"));
+    assert_has(&message, &["tokens.bin", "500"]);
 }
 
 #[test]
 fn every_format_is_recognised_and_described() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let at = |name: &str| folder.path().join(name);
-    generate(folder.path(), "cifar10", &SMALL);
-    generate(folder.path(), "cifar100", &SMALL);
-    generate(&at("mnist"), "mnist", &SMALL);
-    generate(&at("photos"), "images", &SMALL);
-    generate(folder.path(), "npz", &SMALL);
+    let folder = sets();
 
-    let described = ["cifar-10-binary.tar.gz", "mnist", "photos", "set.npz"].map(|name| {
-        let output = check(&at(name), &[]);
-        let table = succeeds(&output).replace(&format!("{}/", folder.path().display()), "");
-        format!("{table}{}", text(&output.stderr))
+    let described = ["cifar-10-binary.tar.gz", "mnist", "photos", "set.npz"].map(|set| {
+        let output = check(folder.path(), set);
+        format!("{}{}", succeeds(&output), text(&output.stderr))
     });
-    insta::assert_snapshot!(
-        described
-            .join("\n")
-            .replace(&format!("{}/", folder.path().display()), "")
-    );
+    let place = format!("{}/", folder.path().display());
+    insta::assert_snapshot!(described.join("\n").replace(&place, ""));
 
     // Too many classes to list each.
-    let hundred = succeeds(&check(&at("cifar-100-binary.tar.gz"), &[]));
-    assert!(
-        hundred.contains("cifar100, 32x32 pixels of 3 channels, 100 classes"),
-        "{hundred}"
-    );
-    assert!(hundred.contains("rarest"), "{hundred}");
-    let parsed: serde_json::Value =
-        serde_json::from_str(&succeeds(&check(&at("cifar-100-binary.tar.gz"), &["--json"]))).expect("JSON");
-    assert_eq!(parsed["classes"][7]["images"], serde_json::json!([4, 1]));
-    assert_eq!(parsed["classes"][7]["name"], "grating_07");
+    let hundred = succeeds(&check(folder.path(), "cifar-100-binary.tar.gz"));
+    let told = "cifar100, 32x32 pixels of 3 channels, 100 classes";
+    assert_has(&hundred, &[told, "rarest"]);
+    let hundred = json(&succeeds(&check(folder.path(), "cifar-100-binary.tar.gz --json")));
+    assert_eq!(hundred["classes"][7]["images"], json!([4, 1]));
+    assert_eq!(hundred["classes"][7]["name"], "grating_07");
 }
 
 #[test]
 fn photographs_of_any_size_are_described_with_a_task_to_paste() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let photos = folder.path().join("photos");
+    let folder = folder();
     for (class, width, height) in [("ant", 40, 30), ("cat", 50, 60)] {
-        std::fs::create_dir_all(photos.join(class)).expect("a folder");
+        let place = folder.path().join("photos").join(class);
+        std::fs::create_dir_all(&place).expect("a folder");
         let image = image::RgbImage::from_fn(width, height, |x, y| image::Rgb([x as u8, y as u8, 0]));
-        image.save(photos.join(class).join("1.png")).expect("it is written");
+        image.save(place.join("1.png")).expect("it is written");
     }
 
-    let output = check(&photos, &[]);
+    let output = check(folder.path(), "photos");
 
     let described = succeeds(&output);
-    let warned = text(&output.stderr);
-    assert!(
-        warned.contains("2 sizes, from 40x30 to 50x60 (width x height); 2 were cropped"),
-        "{warned}"
-    );
+    let warning = "2 sizes, from 40x30 to 50x60 (width x height); 2 were cropped";
+    assert_has(&text(&output.stderr), &[warning]);
     let (_, task) = described.split_once("prints a whole one):").expect("a task");
-    assert!(task.contains("// Classes: ant, cat."), "{task}");
-    let scenario = folder.path().join("mine.ron");
-    std::fs::write(&scenario, format!("({task})")).expect("it is written");
+    assert_has(task, &["// Classes: ant, cat."]);
+    write(&folder.path().join("mine.ron"), format!("({task})"));
     // One image a class leaves nothing to validate on.
-    succeeds(&ended(call(&["validate", "--no-data"]).arg(&scenario)));
-    let said = refused(&ended(call(&["validate"]).arg(&scenario)));
-    assert!(said.contains("validation part is empty"), "{said}");
+    succeeds(&engine_at(folder.path(), "validate --no-data mine.ron"));
+    let said = refused(&engine_at(folder.path(), "validate mine.ron"));
+    assert_has(&said, &["validation part is empty"]);
 }
 
 #[test]
 fn what_is_wrong_with_data_is_told_with_file_and_byte() {
-    let folder = tempfile::tempdir().expect("a folder");
-    generate(folder.path(), "mnist", &SMALL);
-    let images = folder.path().join("train-images-idx3-ubyte.gz");
+    let folder = sets();
+    let images = folder.path().join("mnist/train-images-idx3-ubyte.gz");
     let packed = std::fs::read(&images).expect("a file");
-    std::fs::write(&images, &packed[..packed.len() / 2]).expect("a file");
+    write(&images, &packed[..packed.len() / 2]);
 
-    let cut = refused(&check(folder.path(), &[]));
-    let missing = refused(&check(&folder.path().join("nothing"), &[]));
-    let other = refused(&check(
-        &folder.path().join("train-labels-idx1-ubyte.gz"),
-        &["--format", "npz"],
-    ));
+    let cut = refused(&check(folder.path(), "mnist"));
+    let missing = refused(&check(folder.path(), "nothing"));
+    let other = refused(&check(folder.path(), "mnist/train-labels-idx1-ubyte.gz --format npz"));
 
-    assert!(
-        cut.starts_with(&format!(
-            "error: data file {} (unpacked): reading failed at byte ",
-            images.display()
-        )),
-        "{cut}"
-    );
-    assert!(missing.contains("nothing' was not found"), "{missing}");
-    assert!(other.contains("is no zip archive"), "{other}");
-    let json = engine(&["data", "check", "no-such-file", "--json"]);
-    assert_eq!(json.status.code(), Some(2));
-    assert!(text(&json.stdout).contains("\"severity\": \"error\""));
+    let place = images.display();
+    let told = format!("error: data file {place} (unpacked): reading failed at byte ");
+    assert!(cut.starts_with(&told), "{cut}");
+    assert_has(&missing, &["nothing' was not found"]);
+    assert_has(&other, &["is no zip archive"]);
+    let json = engine("data check no-such-file --json");
+    ends_with(2, &json);
+    assert_has(&text(&json.stdout), &["\"severity\": \"error\""]);
 }
 
 #[test]
 fn presets_learn_from_the_files_that_they_are_given() {
-    let folder = tempfile::tempdir().expect("a folder");
-    generate(folder.path(), "cifar10", &SMALL);
-    generate(&folder.path().join("clothes"), "mnist", &SMALL);
-    generate(&folder.path().join("photos"), "images", &SMALL);
-    generate(folder.path(), "npz", &SMALL);
+    let folder = sets();
+    let cifar = r#"cifar10(path: "cifar-10-binary.tar.gz")"#;
+    let idx = r#"idx_folder(path: "mnist", scale: 255.0)"#;
+    let npz = r#"npz(path: "set.npz", layout: nhwc, scale: 255.0)"#;
 
-    for (task, data, name, sizes, notes) in [
-        (
-            "cifar_impaired",
-            "cifar10(path: \"cifar-10-binary.tar.gz\")",
-            "cifar10",
-            [380, 20, 50],
-            2,
-        ),
-        (
-            "fashion_baseline",
-            "idx_folder(path: \"clothes\", scale: 255.0)",
-            "idx_folder",
-            [380, 20, 50],
-            0,
-        ),
-        (
-            "cifar_baseline",
-            "image_folder(path: \"photos\")",
-            "image_folder",
-            [400, 50, 50],
-            0,
-        ),
-        (
-            "cifar_baseline",
-            "npz(path: \"set.npz\", layout: nhwc, scale: 255.0)",
-            "npz",
-            [400, 50, 50],
-            0,
-        ),
+    for (task, data, sizes, notes) in [
+        ("cifar_impaired", cifar, [380, 20, 50], 2),
+        ("fashion_baseline", idx, [380, 20, 50], 0),
+        ("cifar_baseline", r#"image_folder(path: "photos")"#, [400, 50, 50], 0),
+        ("cifar_baseline", npz, [400, 50, 50], 0),
     ] {
-        let scenario = folder.path().join("mine.ron");
-        let content = format!(
+        let scenario = format!(
             "(task: preset(\"{task}\", (data: {data}, batch_size: 32, batches_per_step: count(1))),
               run: (rounds: 1, n_envs: 1, max_steps: 2), policy: (controller: \"wait\"))"
         );
-        std::fs::write(&scenario, content).expect("a file");
-        let runs = folder.path().join("runs");
+        write(&folder.path().join("mine.ron"), scenario);
 
-        let output = ended(call(&["run"]).arg(&scenario).arg("--out").arg(&runs));
+        let said = ends_with(0, &engine_at(folder.path(), "run mine.ron"));
 
-        succeeds(&output);
-        let events = lines(&newest(&runs));
-        let started = events.iter().find(|event| event["type"] == "run_started");
-        let started = &started.expect("the run has begun")["data"]["dataset"];
-        assert_eq!(started["name"], name);
-        let found = ["train_n", "val_n", "test_n"].map(|part| started[part].as_u64().expect("a number"));
+        let dataset = dataset(folder.path());
+        assert_eq!(dataset["name"].as_str(), data.split('(').next());
+        let found = ["train_n", "val_n", "test_n"].map(|part| &dataset[part]);
         assert_eq!(found, sizes, "{task}");
-        assert_eq!(started["notes"].as_array().map_or(0, Vec::len), notes, "{started}");
-        assert_eq!(
-            text(&output.stderr).contains("400 training images; the published set has 50000"),
-            notes > 0
-        );
+        assert_eq!(dataset["notes"].as_array().map_or(0, Vec::len), notes, "{dataset}");
+        let is_small = said.contains("400 training images; the published set has 50000");
+        assert_eq!(is_small, notes > 0, "{said}");
     }
 }
 
 #[test]
 fn a_language_model_learns_from_files_of_tokens() {
-    let folder = tempfile::tempdir().expect("a folder");
-    generate(
-        &folder.path().join("tinystories"),
-        "tokens",
-        &["--train", "40", "--val", "8", "--vocab", "64"],
-    );
-    let scenario = folder.path().join("mine.ron");
-    let content = r#"(
+    let folder = folder();
+    let stories = folder.path().join("tinystories");
+    generate(&stories, "tokens", "--train 40 --val 8 --vocab 64");
+    let scenario = r#"(
         task: preset("tinystories", (
             batch_size: 4, batches_per_step: count(2), val_batch_size: 4, val_batches_per_step: full,
             data: token_files((
@@ -220,42 +178,23 @@ fn a_language_model_learns_from_files_of_tokens() {
         run: (rounds: 1, n_envs: 1, max_steps: 2),
         policy: (controller: "wait"),
     )"#;
-    std::fs::write(&scenario, content).expect("a file");
-    let runs = folder.path().join("runs");
+    write(&folder.path().join("mine.ron"), scenario);
 
-    succeeds(&ended(call(&["run"]).arg(&scenario).arg("--out").arg(&runs)));
+    succeeds(&engine_at(folder.path(), "run mine.ron"));
 
-    let events = lines(&newest(&runs));
-    let started = events.iter().find(|event| event["type"] == "run_started");
-    let started = &started.expect("the run has begun")["data"]["dataset"];
     // 40 and 8 texts of 64 tokens, 32 to a window, which needs one more.
-    assert_eq!(started["name"], "token_files");
-    assert_eq!(
-        ["train_n", "val_n", "test_n"].map(|part| started[part].as_u64()),
-        [Some(79), Some(15), Some(0)]
-    );
+    let dataset = dataset(folder.path());
+    assert_eq!(dataset["name"], "token_files");
+    assert_eq!(["train_n", "val_n", "test_n"].map(|part| &dataset[part]), [79, 15, 0]);
 }
 
 #[test]
 fn a_preset_without_its_files_says_where_they_are_published() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let scenario = folder.path().join("mine.ron");
-    std::fs::write(&scenario, "(task: preset(\"cifar100_baseline\"))").expect("a file");
+    let folder = folder();
+    write(&folder.path().join("mine.ron"), "(task: preset(\"cifar100_baseline\"))");
 
-    let output = ended(
-        call(&["run"])
-            .arg(&scenario)
-            .arg("--out")
-            .arg(folder.path().join("runs")),
-    );
+    let message = refused(&engine_at(folder.path(), "run mine.ron"));
 
-    let message = refused(&output);
-    assert!(
-        message.contains("data file 'cifar-100-binary.tar.gz' was not found"),
-        "{message}"
-    );
-    assert!(
-        message.contains("https://www.cs.toronto.edu/~kriz/cifar.html"),
-        "{message}"
-    );
+    let missing = "data file 'cifar-100-binary.tar.gz' was not found";
+    assert_has(&message, &[missing, "https://www.cs.toronto.edu/~kriz/cifar.html"]);
 }

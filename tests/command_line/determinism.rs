@@ -5,31 +5,21 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 use simic_engine::internals::inspect::{DiffKind, Extent, diff};
 
-use crate::program::{call, ended, newest, succeeds};
+use crate::program::{engine_at, folder, newest, succeeds};
 use crate::support::{assert_same_run, lines};
 
-/// Runs a short quickstart into `out`, with some fields changed, and returns its run directory.
-fn play(out: &Path, threads: usize, seed: u64, set: &[&str]) -> PathBuf {
-    let mut call = call(&["run", "scenarios/quickstart.ron", "--progress", "none"]);
-    call.args(["--rounds", "1", "--steps", "22", "--envs", "3"])
-        .args(["--threads", &threads.to_string(), "--seed", &seed.to_string()])
-        .args(set.iter().flat_map(|set| ["--set", set]))
-        .arg("--out")
-        .arg(out);
-    succeeds(&ended(&mut call));
-    newest(out)
+/// Runs a short quickstart into `out`, a place in the folder, and returns its run directory.
+fn play(folder: &Path, out: &str, words: &str) -> PathBuf {
+    let run = "run scenarios/quickstart.ron --progress none --rounds 1 --steps 22 --envs 3";
+    succeeds(&engine_at(folder, &format!("{run} --out {out} {words}")));
+    newest(&folder.join(out))
 }
 
 /// Beyond the seed that they began with: in what an env measured in a step.
 fn assert_events_differ(one: &Path, other: &Path) {
     let found = diff(one, other, &[DiffKind::Events], Extent::OfEvery(100)).expect("both runs can be read");
-    let is_measured = |event: &Option<String>| event.as_deref() == Some("env_step");
-    assert!(
-        found
-            .differences
-            .iter()
-            .any(|difference| is_measured(&difference.event))
-    );
+    let mut events = found.differences.iter().map(|difference| difference.event.as_deref());
+    assert!(events.any(|event| event == Some("env_step")));
 }
 
 fn kinds(events: &[Value], kind: &str) -> usize {
@@ -38,13 +28,16 @@ fn kinds(events: &[Value], kind: &str) -> usize {
 
 #[test]
 fn events_do_not_depend_on_threads_or_on_the_moment() {
-    let set = ["policy.controller=heuristic"];
-    let folder = tempfile::tempdir().expect("a temporary folder");
+    let folder = folder();
+    let play = |out: &str, words: &str| {
+        let rules = "--set policy.controller=heuristic";
+        play(folder.path(), out, &format!("{rules} {words}"))
+    };
 
-    let one = play(&folder.path().join("one"), 1, 42, &set);
-    let two = play(&folder.path().join("two"), 2, 42, &set);
-    let again = play(&folder.path().join("again"), 2, 42, &set);
-    let other = play(&folder.path().join("other"), 2, 43, &set);
+    let one = play("one", "--threads 1 --seed 42");
+    let two = play("two", "--threads 2 --seed 42");
+    let again = play("again", "--threads 2 --seed 42");
+    let other = play("other", "--threads 2 --seed 43");
 
     assert_same_run(&one, &two);
     assert_same_run(&two, &again);
@@ -61,12 +54,15 @@ fn events_do_not_depend_on_threads_or_on_the_moment() {
 /// The network's draws depend on seed, round, step and env alone.
 #[test]
 fn a_policy_network_decides_the_same_with_any_number_of_threads() {
-    let folder = tempfile::tempdir().expect("a temporary folder");
-    let set = ["policy.controller=actor_critic", "policy.preset=lstm_small"];
+    let folder = folder();
+    let play = |out: &str, words: &str| {
+        let learned = "--set policy.controller=actor_critic --set policy.preset=lstm_small";
+        play(folder.path(), out, &format!("{learned} {words}"))
+    };
 
-    let one = play(&folder.path().join("one"), 1, 42, &set);
-    let two = play(&folder.path().join("two"), 2, 42, &set);
-    let other = play(&folder.path().join("other"), 2, 43, &set);
+    let one = play("one", "--threads 1 --seed 42");
+    let two = play("two", "--threads 2 --seed 42");
+    let other = play("other", "--threads 2 --seed 43");
 
     assert_same_run(&one, &two);
     assert_events_differ(&one, &other);

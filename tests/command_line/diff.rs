@@ -1,72 +1,63 @@
 //! Where two runs part is named by round, step, env and field, with what each of them says.
 
 use std::fs;
-use std::path::{Path, PathBuf};
-use std::process::Output;
+use std::path::PathBuf;
+use std::sync::LazyLock;
 
-use serde_json::Value;
-
-use crate::program::{call, ended, newest, refused, succeeds, text};
+use crate::program::{
+    assert_has, copy_of, each, ends_with, engine_at, json, newest, played, read, succeeds, text, write,
+};
 use crate::support::{assert_same_run, first_difference};
 
-fn play(folder: &Path, name: &str, set: &[&str]) -> PathBuf {
-    let scenario = folder.join("learnt.ron");
-    let learnt = r#"(
-        name: "learnt",
-        task: preset("digits_minimal", (batches_per_step: count(1))),
-        run: (rounds: 2, n_envs: 1, max_steps: 3),
-        policy: (controller: "actor_critic", preset: "lstm_small"),
-    )"#;
-    fs::write(&scenario, learnt).expect("a scenario");
-    let out = folder.join(name);
-    let mut call = call(&["run", "--progress", "none", "--threads", "1"]);
-    call.arg(&scenario).arg("--out").arg(&out);
-    succeeds(&ended(call.args(set.iter().flat_map(|set| ["--set", set]))));
-    newest(&out)
-}
+const SCENARIO: &str = r#"(
+    task: preset("digits_minimal", (batches_per_step: count(1))),
+    run: (rounds: 2, n_envs: 1, max_steps: 3),
+    policy: (controller: "actor_critic", preset: "lstm_small"),
+)"#;
 
-fn diff(one: &Path, other: &Path, more: &[&str]) -> Output {
-    ended(call(&["diff"]).arg(one).arg(other).args(more))
+/// A run in `one`, the same again in `again`, and in `other` one of another seed.
+fn runs() -> (tempfile::TempDir, [PathBuf; 3]) {
+    const NAMES: [&str; 3] = ["one", "again", "other"];
+    static RUNS: LazyLock<Vec<u8>> = LazyLock::new(|| {
+        played(|folder| {
+            write(&folder.join("learnt.ron"), SCENARIO);
+            for (name, seed) in NAMES.into_iter().zip([42, 42, 43]) {
+                let run = format!("run learnt.ron --seed {seed} --out {name} --progress none --threads 1");
+                succeeds(&engine_at(folder, &run));
+            }
+        })
+    });
+    let folder = copy_of(&RUNS);
+    let runs = NAMES.map(|name| newest(&folder.path().join(name)));
+    (folder, runs)
 }
 
 #[test]
 fn runs_of_one_seed_are_equal_and_those_of_two_part_in_everything() {
-    let folder = tempfile::tempdir().expect("a temporary folder");
-    let one = play(folder.path(), "one", &[]);
-    let again = play(folder.path(), "again", &[]);
-    let other = play(folder.path(), "other", &["run.seed=43"]);
+    let (folder, _) = runs();
+    let diff = |words: &str| engine_at(folder.path(), &format!("diff {words}"));
 
-    let equal = succeeds(&diff(&one, &again, &[]));
-    let parted = diff(&one, &other, &[]);
-    let everywhere = diff(&one, &other, &["--all", "--json"]);
-    let learnt = diff(&one, &other, &["--only", "checkpoints"]);
+    let equal = succeeds(&diff("one/latest again/latest"));
+    let parted = diff("one/latest other/latest");
+    let everywhere = json(&text(&diff("one/latest other/latest --all --json").stdout));
+    let learnt = text(&diff("one/latest other/latest --only checkpoints").stdout);
 
     assert!(equal.starts_with("no difference in scenario ("), "{equal}");
-    assert!(equal.contains("checkpoints (15 files)"), "{equal}");
+    assert_has(&equal, &["checkpoints (15 files)"]);
+    ends_with(1, &parted);
     let first = text(&parted.stdout);
     assert!(first.starts_with("scenario: run.seed\n  42  ("), "{first}");
-    assert_eq!(parted.status.code(), Some(1));
-    let all: Value = serde_json::from_str(&text(&everywhere.stdout)).expect("JSON");
-    let kinds: Vec<&str> = all["differences"]
-        .as_array()
-        .expect("a list")
-        .iter()
-        .filter_map(|difference| difference["kind"].as_str())
-        .collect();
+    let kinds = each(&everywhere["differences"], "kind");
     for kind in ["scenario", "events", "checkpoints"] {
-        assert!(kinds.iter().filter(|found| **found == kind).count() <= 10);
-        assert!(kinds.contains(&kind), "{kind}: {kinds:?}");
+        let count = kinds.iter().filter(|found| **found == kind).count();
+        assert!((1..=10).contains(&count), "{kind}: {kinds:?}");
     }
-    let learnt = text(&learnt.stdout);
-    assert!(learnt.contains(" ulp apart\n"), "{learnt}");
-    assert!(learnt.contains("checkpoints/round-000000/"), "{learnt}");
+    assert_has(&learnt, &[" ulp apart\n", "checkpoints/round-000000/"]);
 }
 
 #[test]
 fn one_value_of_an_event_or_a_tensor_is_named() {
-    let folder = tempfile::tempdir().expect("a temporary folder");
-    let one = play(folder.path(), "one", &[]);
-    let other = play(folder.path(), "other", &[]);
+    let (_folder, [one, other, _]) = runs();
     assert_same_run(&one, &other);
 
     let weights = other.join("checkpoints/round-000002/policy/policy.safetensors");
@@ -74,30 +65,15 @@ fn one_value_of_an_event_or_a_tensor_is_named() {
     // The lowest bit of the last number.
     let last = bytes.len() - 4;
     bytes[last] ^= 1;
-    fs::write(&weights, bytes).expect("written");
+    write(&weights, bytes);
     let tensor = first_difference(&one, &other).expect("they differ");
     let events = other.join("events.jsonl");
-    let told = fs::read_to_string(&events).expect("events");
-    fs::write(&events, told.replacen("\"op\":\"", "\"op\":\"UN", 1)).expect("written");
+    write(&events, read(&events).replacen("\"op\":\"", "\"op\":\"UN", 1));
     let event = first_difference(&one, &other).expect("they differ");
 
     assert_eq!(tensor.ulp, Some(1), "{tensor}");
     assert!(tensor.field.ends_with(']'), "{tensor}");
     assert_eq!(event.field, "data.op");
-    assert_eq!(
-        (event.at.round, event.at.step, event.at.env),
-        (Some(0), Some(1), Some(0))
-    );
-}
-
-#[test]
-fn what_cannot_be_compared_is_refused() {
-    let folder = tempfile::tempdir().expect("a temporary folder");
-
-    let message = refused(&diff(folder.path(), folder.path(), &[]));
-
-    assert!(
-        message.contains("is no run directory: it has no resolved.ron"),
-        "{message}"
-    );
+    let at = (event.at.round, event.at.step, event.at.env);
+    assert_eq!(at, (Some(0), Some(1), Some(0)));
 }

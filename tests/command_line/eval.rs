@@ -1,22 +1,26 @@
 //! The command `eval` as a user meets it, and what it rests on: controllers that play the same episodes.
 
 use std::fs;
-use std::path::Path;
-use std::process::{Command, Output, Stdio};
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::process::Output;
+use std::sync::LazyLock;
 
 use serde_json::Value;
-use simic_engine::internals::checkpoint::{BestCheckpoint, CheckpointName, Checkpoints, FrozenPolicy, Progress};
-use simic_engine::internals::compare::{Candidate, Episodes, PlayedEpisodes, play_until};
-use simic_engine::internals::controller::{ActiveController, SavedFolder};
-use simic_engine::internals::env::LoadedData;
+use simic_engine::internals::checkpoint::{BestCheckpoint, CheckpointName, FrozenPolicy};
+use simic_engine::internals::compare::{Candidate, EpisodeOutcome, Episodes, play_until};
+use simic_engine::internals::controller::SavedFolder;
 use simic_engine::internals::growth::SlotId;
 use simic_engine::internals::kernels::kernel_levels;
 use simic_engine::internals::policy::DecideMode;
 use simic_engine::internals::run::StopSignal;
-use simic_engine::internals::scenario::{ScheduleConfig, resolved_ron};
+use simic_engine::internals::scenario::ScheduleConfig;
 use simic_engine::prelude::*;
 
-use crate::program::{call, command, ended, refused, repository, succeeds, text, tiny};
+use crate::program::{
+    assert_has, call, copy_of, each, ended, engine_at, json, played, put_again, read, refused, repository, succeeds,
+    text, tiny, write,
+};
 use crate::report::section_table;
 use crate::support::engine;
 
@@ -25,65 +29,65 @@ const RUN: &str = "rounds: 2, n_envs: 2, max_steps: 8";
 /// What a line begins with that continues the blueprints of a slot.
 const SLOT_CONTINUED: &str = "        ";
 
-fn eval(run: &Path, arguments: &[&str]) -> Output {
-    ended(call(&["eval", "--threads", "2"]).arg(run).args(arguments))
+/// A run of two rounds, with the policy that they trained.
+fn trained() -> (tempfile::TempDir, PathBuf) {
+    static TRAINED: LazyLock<Vec<u8>> = LazyLock::new(|| {
+        played(|folder| {
+            write(&folder.join("tiny.ron"), tiny(RUN));
+            succeeds(&engine_at(folder, "run tiny.ron --id tiny --progress none --threads 2"));
+        })
+    });
+    let folder = copy_of(&TRAINED);
+    let run = folder.path().join("runs/tiny");
+    (folder, run)
 }
 
-fn play(experiment: Experiment, candidate: &Candidate, episodes: &Episodes) -> PlayedEpisodes {
-    let stop = StopSignal::default();
-    play_until(experiment, &Extension::default(), candidate, episodes, &stop, |_| ()).expect("they are played")
+/// Evaluates a policy, with further words behind its place.
+pub fn eval(policy: &Path, more: &str) -> Output {
+    ended(call(&format!("eval --threads 2 {more}")).arg(policy))
+}
+
+/// The document that it prints.
+fn told(policy: &Path, more: &str) -> Value {
+    json(&succeeds(&eval(policy, &format!("{more} --json"))))
+}
+
+fn candidate(controller: &str, policy: Option<SavedFolder>, mode: DecideMode) -> Candidate {
+    Candidate {
+        controller: controller.into(),
+        policy,
+        mode,
+        seeds: None,
+    }
+}
+
+/// How rounds of two envs end under seed 42.
+fn play(experiment: Experiment, candidate: &Candidate, rounds: Range<u32>) -> Vec<EpisodeOutcome> {
+    let episodes = Episodes {
+        seed: 42,
+        rounds,
+        envs: 2,
+    };
+    let (extension, stop) = (Extension::default(), StopSignal::default());
+    let played = play_until(experiment, &extension, candidate, &episodes, &stop, |_| ());
+    played.expect("they are played").outcomes
 }
 
 fn experiment() -> Experiment {
     engine(&tiny(RUN)).world().resource::<Experiment>().clone()
 }
 
-/// The run directory of a run of two rounds, with the policy that they trained.
-fn trained_run(root: &Path) {
-    let mut engine = engine(&tiny(RUN));
-    engine.run().expect("the run plays");
-    let data_hash = engine.world().resource::<LoadedData>().set.hash().to_owned();
-    let mut controller = engine.world_mut().resource_mut::<ActiveController>();
-    let progress = Progress {
-        format: Progress::FORMAT,
-        engine: "test".into(),
-        scenario_hash: String::new(),
-        data_hash,
-        weights_hash: None,
-        rounds: 2,
-        next_round: 2,
-        step: 0,
-        next_seq: 0,
-        recorded: None,
-        n_envs: 2,
-        slots: Vec::new(),
-        controller: "actor_critic".into(),
-        changes: Vec::new(),
-        history: Vec::new(),
-        best: None,
-    };
-    let save = |folder: &Path| Ok(controller.0.get().save(&folder.join("policy"))?);
-    Checkpoints::of(root).put(&progress, save).expect("the policy is saved");
-    let resolved = resolved_ron(&experiment().scenario).expect("the scenario can be written");
-    fs::write(root.join("resolved.ron"), resolved).expect("written");
-    fs::write(root.join("manifest.json"), r#"{"run_id": "tiny"}"#).expect("written");
-}
-
 /// The text without what was measured or decided, and without gaps and rules, which depend on its width.
 fn shape(text: &str) -> String {
     let masked = |line: &str| {
         let is_difference = line.contains(" - ");
-        if let Some(slot) = line
-            .split_whitespace()
-            .next()
-            .filter(|word| word.parse::<SlotId>().is_ok())
-        {
-            return format!("{slot} #");
+        let first = line.split_whitespace().next().unwrap_or_default();
+        if first.parse::<SlotId>().is_ok() {
+            return format!("{first} #");
         }
         let words = line.split_whitespace().map(|word| {
-            let is_number = word
-                .trim_start_matches(['+', '-'])
-                .starts_with(|c: char| c.is_ascii_digit());
+            let digits = word.trim_start_matches(['+', '-']);
+            let is_number = digits.starts_with(|c: char| c.is_ascii_digit());
             match word {
                 _ if word.starts_with('─') => "──",
                 // No step, where it did not come to that.
@@ -101,212 +105,119 @@ fn shape(text: &str) -> String {
 
 #[test]
 fn a_policy_is_compared_with_the_baselines_on_the_same_episodes() {
-    let root = tempfile::tempdir().expect("a folder");
-    trained_run(root.path());
+    let (_folder, run) = trained();
 
-    let first = succeeds(&eval(root.path(), &["--episodes", "6"]));
+    let first = succeeds(&eval(&run, "--episodes 6"));
 
     insta::assert_snapshot!(shape(&first));
     let is_narrow = |line: &str| line.chars().count() <= 80 || line.starts_with("policy ");
     assert!(first.lines().all(is_narrow), "{first}");
-    assert_eq!(
-        first,
-        succeeds(&eval(root.path(), &["--episodes", "6", "--quiet"])),
-        "the same again"
-    );
+    let again = succeeds(&eval(&run, "--episodes 6 --quiet"));
+    assert_eq!(first, again, "the same again");
 }
 
 #[test]
 fn programs_read_every_episode() {
-    let root = tempfile::tempdir().expect("a folder");
-    trained_run(root.path());
+    let (folder, run) = trained();
+    let page = folder.path().join("eval.html");
 
-    let arguments = [
-        "--episodes",
-        "2",
-        "--seed",
-        "7,8",
-        "--sample",
-        "--against",
-        "wait",
-        "--json",
-        "--report",
-    ];
-    let place = root.path().join("eval.html");
-    let arguments = [&arguments[..], &[place.to_str().expect("text")]].concat();
-    let read: Value = serde_json::from_str(&succeeds(&eval(root.path(), &arguments))).expect("JSON");
-    let page = fs::read_to_string(&place).expect("the page is there");
-    for (player, row) in section_table(&page, "players").iter().enumerate() {
-        let mean = &read["players"][player]["accuracy"]["mean"]["value"];
-        assert_eq!(row[1], format!("{:.2}", mean.as_f64().expect("a number")), "as in JSON");
-    }
-    let difference = &read["differences"][0]["accuracy"]["difference"]["mean"]["value"];
-    let difference = format!("{:+.2}", difference.as_f64().expect("a number"));
-    assert_eq!(
-        section_table(&page, "differences")[0][..2],
-        ["policy (sampled) - wait".to_owned(), difference]
-    );
+    let asked = "--episodes 2 --seed 7,8 --sample --against wait --report";
+    let told = told(&run, &format!("{asked} '{}'", page.display()));
 
-    let names: Vec<&str> = read["players"]
-        .as_array()
-        .expect("players")
-        .iter()
-        .filter_map(|player| player["name"].as_str())
-        .collect();
-    assert_eq!(names, ["policy (sampled)", "wait"]);
-    let episode = |player: usize, key: &str| -> Vec<u64> {
-        let episodes = read["players"][player]["episodes"].as_array().expect("episodes");
-        episodes.iter().filter_map(|episode| episode[key].as_u64()).collect()
-    };
-    for player in [0, 1] {
-        assert_eq!(episode(player, "seed"), [7, 7, 8, 8]);
-        assert_eq!(
-            episode(player, "round"),
-            [2, 2, 2, 2],
-            "rounds that the policy was not trained in"
-        );
-        assert_eq!(episode(player, "env"), [0, 1, 0, 1]);
+    let page = read(&page);
+    let (players, difference) = (&told["players"], &told["differences"][0]["accuracy"]);
+    for (row, player) in section_table(&page, "players").iter().zip(each(players, "accuracy")) {
+        let mean = player["mean"]["value"].as_f64().expect("a number");
+        assert_eq!(row[1], format!("{mean:.2}"), "as in JSON");
     }
-    let waited = &read["players"][1]["decisions"];
-    assert_eq!(
-        (waited["germinated"].as_f64(), waited["without_commit"].as_f64()),
-        (Some(0.0), Some(1.0))
-    );
+    let mean = difference["difference"]["mean"]["value"].as_f64().expect("a number");
+    let shown = ["policy (sampled) - wait".to_owned(), format!("{mean:+.2}")];
+    assert_eq!(section_table(&page, "differences")[0][..2], shown);
+
+    assert_eq!(each(players, "name"), ["policy (sampled)", "wait"]);
+    for episodes in each(players, "episodes") {
+        assert_eq!(each(episodes, "seed"), [7, 7, 8, 8]);
+        assert_eq!(each(episodes, "round"), [2; 4], "the policy was not trained in it");
+        assert_eq!(each(episodes, "env"), [0, 1, 0, 1]);
+    }
+    let waited = &players[1]["decisions"];
+    assert_eq!([&waited["germinated"], &waited["without_commit"]], [0.0, 1.0]);
     assert!(waited["first_germination"].is_null());
-    let counted = &read["players"][0]["episodes"][0]["decisions"];
-    assert!(
-        counted["committed"].is_u64() && counted["blueprints"].is_object(),
-        "{counted}"
-    );
-    let commits = read["commits"].as_array().expect("the learned policies");
-    assert_eq!(commits.len(), 1);
-    assert_eq!(commits[0]["name"], "policy (sampled)");
-    for slot in commits[0]["slots"].as_array().expect("slots") {
+    let counted = &players[0]["episodes"][0]["decisions"];
+    let has_counts = counted["committed"].is_u64() && counted["blueprints"].is_object();
+    assert!(has_counts, "{counted}");
+    assert_eq!(each(&told["commits"], "name"), ["policy (sampled)"]);
+    for slot in told["commits"][0]["slots"].as_array().expect("slots") {
         let blueprints = slot["blueprints"].as_object().expect("blueprints").values();
-        let committed: u64 = blueprints.filter_map(Value::as_u64).sum();
-        assert_eq!(
-            slot["nothing"].as_u64().map(|nothing| nothing + committed),
-            Some(4),
-            "{slot}"
-        );
+        let episodes = blueprints.chain([&slot["nothing"]]).filter_map(Value::as_u64);
+        assert_eq!(episodes.sum::<u64>(), 4, "{slot}");
     }
-    let accuracy = &read["differences"][0]["accuracy"];
-    let pairs: u64 = ["wins", "ties", "losses"]
-        .iter()
-        .filter_map(|key| accuracy[key].as_u64())
-        .sum();
-    assert_eq!(pairs, 4);
-    assert!(accuracy["difference"]["mean"]["interval"].is_null(), "four are too few");
+    let pairs = ["wins", "ties", "losses"].map(|key| difference[key].as_u64().expect("a count"));
+    assert_eq!(pairs.iter().sum::<u64>(), 4);
+    let interval = &difference["difference"]["mean"]["interval"];
+    assert!(interval.is_null(), "four are too few");
 }
 
 /// A schedule of the policy's own decisions on other hosts, by the controller that plays schedules.
 #[test]
 fn what_looking_is_worth_stands_beside_every_learned_policy() {
-    let root = tempfile::tempdir().expect("a folder");
-    trained_run(root.path());
+    let (_folder, run) = trained();
 
-    let arguments = ["--episodes", "4", "--seed", "42,43", "--greedy", "--against", "blind"];
-    let json = succeeds(&eval(root.path(), &[&arguments[..], &["--json"]].concat()));
-    let read: Value = serde_json::from_str(&json).expect("JSON");
+    let asked = "--episodes 4 --seed 41,42 --greedy --against blind";
+    let told = told(&run, asked);
 
-    let blind = &read["blind"];
-    assert_eq!(
-        (blind["seed"].as_u64(), blind["hosts"].as_u64()),
-        (Some(44), Some(2)),
-        "hosts of its own"
-    );
+    let blind = &told["blind"];
+    assert_eq!([&blind["seed"], &blind["hosts"]], [43, 2], "hosts of its own");
     let schedule: ScheduleConfig = serde_json::from_value(blind["schedule"].clone()).expect("a schedule");
     assert!(schedule.wait_on_illegal && !schedule.entries.is_empty(), "{schedule:?}");
-    let difference = &read["differences"][0];
-    assert_eq!(
-        (difference["policy"].as_str(), difference["baseline"].as_str()),
-        (Some("policy (greedy)"), Some("blind"))
-    );
-    assert!(
-        difference["accuracy"]["difference"]["mean"]["interval"]["low"].is_number(),
-        "{difference}"
-    );
-    assert!(
-        difference["accuracy_minus_price"]["difference"]["mean"]["value"].is_number(),
-        "{difference}"
-    );
+    let difference = &told["differences"][0];
+    let names = [&difference["policy"], &difference["baseline"]];
+    assert_eq!(names, ["policy (greedy)", "blind"]);
+    let [accuracy, net] = ["accuracy", "accuracy_minus_price"].map(|of| &difference[of]["difference"]["mean"]);
+    let is_told = accuracy["interval"]["low"].is_number() && net["value"].is_number();
+    assert!(is_told, "{difference}");
     let mut experiment = experiment();
     experiment.scenario.policy.schedule = schedule;
-    let candidate = Candidate {
-        controller: "schedule".into(),
-        policy: None,
-        mode: DecideMode::Sample,
-        seeds: None,
-    };
-    let episodes = Episodes {
-        seed: 43,
-        rounds: 2..4,
-        envs: 2,
-    };
-    let played = play(experiment, &candidate, &episodes);
-    let told = read["players"][1]["episodes"].as_array().expect("episodes");
-    let told: Vec<Option<f64>> = told[4..].iter().map(|episode| episode["accuracy"].as_f64()).collect();
-    let accuracies: Vec<Option<f64>> = played.outcomes.iter().map(|outcome| outcome.accuracy).collect();
-    assert_eq!(told, accuracies);
+    let scheduled = candidate("schedule", None, DecideMode::Sample);
+    let outcomes = play(experiment, &scheduled, 2..4);
+    let accuracies: Vec<Option<f64>> = outcomes.iter().map(|outcome| outcome.accuracy).collect();
+    let episodes = each(&told["players"][1]["episodes"], "accuracy");
+    let second: Vec<Option<f64>> = episodes[4..].iter().map(|accuracy| accuracy.as_f64()).collect();
+    assert_eq!(second, accuracies);
 
-    let text = succeeds(&eval(root.path(), &arguments)).replace('\n', " ");
-    assert!(
-        text.contains("policy (greedy) - blind") && text.contains("2 other hosts (seed 44)"),
-        "{text}"
-    );
-    assert!(text.contains("J: accuracy - 1.0 (params - 1)"), "{text}");
+    let text = succeeds(&eval(&run, asked)).replace('\n', " ");
+    let blind = ["policy (greedy) - blind", "2 other hosts (seed 43)"];
+    assert_has(&text, &blind);
+    assert_has(&text, &["J: accuracy - 1.0 (params - 1)"]);
 }
 
 /// The kernels that `proof/policy/evaluation.json` was written with; others round otherwise.
 const EVALUATED_ON: &str = "avx512";
 
-/// The policy of a training of the proof, played where it was played before; `proof/policy/README.md` says what is what.
+/// The policy of a training of the proof, on its own, played where it was played before; `proof/policy/README.md` says what
+/// is what.
 #[test]
 fn the_committed_policy_plays_to_the_committed_numbers() {
     let folder = repository().join("proof/policy");
-    let committed = fs::read(folder.join("evaluation.json")).expect("it is there");
-    let committed: Value = serde_json::from_slice(&committed).expect("JSON");
-    let scenario = folder.join("scenario.ron");
-    let scenario = scenario.to_str().expect("a path in UTF-8");
+    let committed = json(&read(&folder.join("evaluation.json")));
 
-    let arguments = [
-        "--scenario",
-        scenario,
-        "--seed",
-        "921",
-        "--episodes",
-        "2",
-        "--greedy",
-        "--against",
-        "none",
-        "--json",
-    ];
-    let read: Value = serde_json::from_str(&succeeds(&eval(&folder, &arguments))).expect("JSON");
+    let asked = "--scenario proof/policy/scenario.ron --seed 921 --episodes 2 --greedy --against none";
+    let told = told(&folder, asked);
 
-    let [before, now] = [&committed, &read].map(|read| &read["players"][0]);
-    assert_eq!(
-        (before["name"].as_str(), now["name"].as_str()),
-        (Some("policy (greedy)"), Some("policy (greedy)"))
-    );
-    let mut levels = kernel_levels().into_iter();
-    let is_alike = levels
-        .find(|level| level.is_available)
-        .is_some_and(|level| level.name == EVALUATED_ON);
+    let [before, now] = [&committed, &told].map(|document| &document["players"][0]);
+    assert_eq!([&before["name"], &now["name"]], ["policy (greedy)"; 2]);
+    let level = kernel_levels().into_iter().find(|level| level.is_available);
+    let is_alike = level.is_some_and(|level| level.name == EVALUATED_ON);
+    let place = ["seed", "round", "env"];
+    let measured = ["accuracy", "test_accuracy", "param_ratio", "decisions"];
     for episode in [0, 1] {
         let [before, now] = [before, now].map(|player| &player["episodes"][episode]);
-        for key in ["seed", "round", "env"] {
+        for key in place.iter().chain(measured.iter().filter(|_| is_alike)) {
             assert_eq!(now[key], before[key], "{key} of episode {episode}");
         }
-        for key in ["accuracy", "test_accuracy", "param_ratio", "decisions"] {
-            if is_alike {
-                assert_eq!(now[key], before[key], "{key} of episode {episode}");
-            }
-        }
         let [before, now] = [before, now].map(|episode| episode["accuracy"].as_f64().expect("percent"));
-        assert!(
-            (now - before).abs() < 10.0,
-            "{now} in place of {before}, episode {episode}"
-        );
+        let distance = (now - before).abs();
+        assert!(distance < 10.0, "{now} in place of {before}, episode {episode}");
     }
 }
 
@@ -316,236 +227,123 @@ fn waiting_is_the_host_alone() {
     let mut engine = builder.from_ron(&tiny(RUN)).expect("the scenario is sound");
     engine.run().expect("the run plays");
     let world = engine.world_mut();
-    let mut alone: Vec<_> = world
-        .query::<(&EnvId, &ValMetrics)>()
-        .iter(world)
-        .map(|(id, metrics)| (id.index, Some(metrics.accuracy_percent)))
-        .collect();
+    let mut envs = world.query::<(&EnvId, &ValMetrics)>();
+    let accuracy = |(id, metrics): (&EnvId, &ValMetrics)| (id.index, Some(metrics.accuracy_percent));
+    let mut alone: Vec<_> = envs.iter(world).map(accuracy).collect();
     alone.sort_unstable_by_key(|(index, _)| *index);
-    let candidate = Candidate {
-        controller: "wait".into(),
-        policy: None,
-        mode: DecideMode::Sample,
-        seeds: None,
-    };
 
-    let last_round = Episodes {
-        seed: experiment().scenario.run.seed,
-        rounds: 1..2,
-        envs: 2,
-    };
-    let outcomes = play(experiment(), &candidate, &last_round);
+    let last_round = play(experiment(), &candidate("wait", None, DecideMode::Sample), 1..2);
 
-    let outcomes = outcomes.outcomes;
-    let shown: Vec<_> = outcomes.iter().map(|outcome| (outcome.env, outcome.accuracy)).collect();
-    assert_eq!(shown, alone);
-    assert!(
-        outcomes
-            .iter()
-            .all(|outcome| outcome.param_ratio == 1.0 && outcome.rent == Some(0.0))
-    );
+    let shown = last_round.iter().map(|outcome| (outcome.env, outcome.accuracy));
+    assert_eq!(shown.collect::<Vec<_>>(), alone);
+    for outcome in last_round {
+        assert_eq!((outcome.param_ratio, outcome.rent), (1.0, Some(0.0)));
+    }
 }
 
 #[test]
 fn playing_a_policy_does_not_change_it() {
-    let root = tempfile::tempdir().expect("a folder");
-    trained_run(root.path());
-    let policy = root.path().join("checkpoints/round-000002/policy");
-    let candidate = Candidate {
-        controller: "actor_critic".into(),
-        policy: Some(SavedFolder::read(&policy).expect("the policy is read")),
-        mode: DecideMode::Sample,
-        seeds: None,
-    };
-    let episodes = |rounds| Episodes {
-        seed: 42,
-        rounds,
-        envs: 2,
-    };
+    let (_folder, run) = trained();
+    let saved = SavedFolder::read(&run.join("checkpoints/round-000002/policy")).expect("the policy is read");
+    let candidate = candidate("actor_critic", Some(saved), DecideMode::Sample);
 
-    let both = play(experiment(), &candidate, &episodes(5..7));
-    let second = play(experiment(), &candidate, &episodes(6..7));
+    let both = play(experiment(), &candidate, 5..7);
+    let second = play(experiment(), &candidate, 6..7);
 
-    assert_eq!(
-        both.outcomes[2..],
-        second.outcomes,
-        "what is played before leaves no trace"
-    );
+    assert_eq!(both[2..], second, "what is played before leaves no trace");
 }
 
 /// As the run that trains it does with the checkpoints that it has no use for any more.
 #[test]
 fn a_policy_is_played_as_it_was_found_though_its_checkpoint_goes() {
-    let root = tempfile::tempdir().expect("a folder");
-    trained_run(root.path());
-    let found = FrozenPolicy::find(root.path(), CheckpointName::Last).expect("there is a policy");
-    let candidate = Candidate {
-        controller: "actor_critic".into(),
-        policy: found.saved,
-        mode: DecideMode::Greedy,
-        seeds: None,
-    };
-    let episodes = Episodes {
-        seed: 42,
-        rounds: 5..6,
-        envs: 1,
-    };
-    let before = play(experiment(), &candidate, &episodes);
+    let (_folder, run) = trained();
+    let found = FrozenPolicy::find(&run, CheckpointName::Last).expect("there is a policy");
+    let candidate = candidate("actor_critic", found.saved, DecideMode::Greedy);
+    let before = play(experiment(), &candidate, 5..6);
 
-    fs::remove_dir_all(root.path().join("checkpoints")).expect("the checkpoints are removed");
+    fs::remove_dir_all(run.join("checkpoints")).expect("the checkpoints are removed");
 
-    let after = play(experiment(), &candidate, &episodes);
-    assert_eq!(after.outcomes, before.outcomes);
+    assert_eq!(play(experiment(), &candidate, 5..6), before);
 }
 
 #[test]
 fn a_policy_that_was_trained_on_other_data_is_played_with_a_note() {
-    let root = tempfile::tempdir().expect("a folder");
-    trained_run(root.path());
-    let arguments = ["--episodes", "1", "--greedy", "--against", "wait"];
-    assert!(!succeeds(&eval(root.path(), &arguments)).contains("note:"));
+    let (_folder, run) = trained();
+    let asked = "--episodes 1 --greedy --against wait";
+    let note = "the policy was trained on other data: the hash of its data set was 0123, here it is ";
+    assert!(!succeeds(&eval(&run, asked)).contains("note:"));
 
-    let shelf = Checkpoints::of(root.path());
-    let (folder, mut progress) = shelf.find(CheckpointName::Last).expect("there is a checkpoint");
-    let found = FrozenPolicy::find(root.path(), CheckpointName::Last).expect("it is found");
-    let policy = found.saved.expect("there is a policy");
-    progress.data_hash = "0123".into();
-    let save = |fresh: &Path| {
-        fs::create_dir(fresh.join("policy"))?;
-        for name in ["policy.ron", "policy.safetensors"] {
-            fs::write(fresh.join("policy").join(name), policy.file(name)?)?;
-        }
-        Ok(())
-    };
-    shelf.put(&progress, save).expect("the checkpoint is replaced");
-    assert!(folder.is_dir());
+    put_again(&run, |progress| progress.data_hash = "0123".into());
 
-    let text = succeeds(&eval(root.path(), &arguments));
-    assert!(
-        text.contains("note: the policy was trained on other data: the hash of its data set was 0123, here it is ")
-    );
-    let json = succeeds(&eval(root.path(), &[&arguments[..], &["--json"]].concat()));
-    let read: Value = serde_json::from_str(&json).expect("JSON");
-    assert!(read["notes"][0].as_str().expect("a note").contains("0123"));
+    assert_has(&succeeds(&eval(&run, asked)), &[&format!("note: {note}")]);
+    assert_has(&told(&run, asked)["notes"][0].to_string(), &[note]);
 }
 
 #[test]
 fn what_cannot_be_played_is_refused() {
-    let root = tempfile::tempdir().expect("a folder");
-    assert!(refused(&eval(&root.path().join("gone"), &[])).starts_with("error: there is no run "));
-    assert!(refused(&eval(root.path(), &[])).contains("is neither a run directory"));
+    let (folder, run) = trained();
+    assert!(refused(&eval(&folder.path().join("gone"), "")).starts_with("error: there is no run "));
+    let alone = run.join("checkpoints/round-000002/policy");
 
-    trained_run(root.path());
-    let unknown = refused(&eval(root.path(), &["--against", "wait,oracle"]));
-    assert!(
-        unknown.contains("there is no opponent `oracle`; valid: none, actor_critic"),
-        "{unknown}"
-    );
-    let alone = refused(&eval(&root.path().join("checkpoints/round-000002/policy"), &[]));
-    assert!(alone.contains("say by --scenario FILE what it decides in"), "{alone}");
-    let misfit = refused(&eval(
-        root.path(),
-        &["--episodes", "1", "--set", "lifecycle.slots=[r0c1]"],
-    ));
-    assert!(
-        misfit.contains("slots: saved") && misfit.contains("action space: saved"),
-        "{misfit}"
-    );
-}
-
-#[test]
-fn a_policy_on_its_own_is_played_in_a_scenario_that_is_given() {
-    let root = tempfile::tempdir().expect("a folder");
-    trained_run(root.path());
-    let scenario = root.path().join("mine.ron");
-    fs::write(&scenario, tiny(RUN)).expect("written");
-    let policy = root.path().join("checkpoints/round-000002/policy");
-    let arguments = ["--episodes", "1", "--greedy", "--against", "wait", "--scenario"];
-
-    let scenario = scenario.to_string_lossy();
-    let text = succeeds(&eval(&policy, &[&arguments[..], &[&scenario]].concat()));
-
-    assert!(text.contains("policy (greedy) - wait"), "{text}");
-    assert!(!text.contains("policy (sampled)"), "{text}");
+    let opponent = "there is no opponent `oracle`; valid: none, actor_critic";
+    let misfit = ["slots: saved", "action space: saved"];
+    let cases: [(&Path, &str, &[&str]); 5] = [
+        (folder.path(), "", &["is neither a run directory"]),
+        (&run, "--against wait,oracle", &[opponent, "from_scratch"]),
+        (&run, "--against widened,widened", &["--against names `widened` twice"]),
+        (&run, "--episodes 1 --set lifecycle.slots=[r0c1]", &misfit),
+        (&alone, "", &["say by --scenario FILE what it decides in"]),
+    ];
+    for (policy, asked, parts) in cases {
+        assert_has(&refused(&eval(policy, asked)), parts);
+    }
 }
 
 #[test]
 fn how_much_there_is_to_play_is_said_first_and_then_who_has_played() {
-    let root = tempfile::tempdir().expect("a folder");
-    trained_run(root.path());
+    let (_folder, run) = trained();
     let status = r#"{"state": "completed", "pid": 1, "heartbeat": "2026-01-01T00:00:00.000Z", "episodes": 4,
         "env_steps_per_s": 16.0}"#;
-    fs::write(root.path().join("status.json"), status).expect("written");
+    write(&run.join("status.json"), status);
 
-    let output = eval(root.path(), &["--greedy", "--against", "wait", "--seed", "1,2"]);
+    let said = text(&eval(&run, "--greedy --against wait --seed 1,2").stderr);
 
-    let told: Vec<String> = text(&output.stderr).lines().map(String::from).collect();
-    assert_eq!(
-        told[..2],
-        [
-            "2 players x 2 seeds x 4 episodes x 8 steps: 128 env-steps",
-            "about 8s at the run's own 16.0 env-steps/s"
-        ],
-        "two episodes for each of two envs"
-    );
-    let names: Vec<&str> = told[2..].iter().filter_map(|line| line.split(':').next()).collect();
-    assert_eq!(
-        names,
-        [
-            "1/4 policy (greedy), seed 1",
-            "2/4 wait, seed 1",
-            "3/4 policy (greedy), seed 2",
-            "4/4 wait, seed 2"
-        ]
-    );
-    assert!(
-        told[2].contains(": accuracy ") && told[2].ends_with(" left"),
-        "{told:#?}"
-    );
-}
-
-#[test]
-fn a_run_to_evaluate_is_looked_for_in_the_folder_that_is_given() {
-    let root = tempfile::tempdir().expect("a folder");
-    let run = root.path().join("20260101-100000-tiny-ab12");
-    fs::create_dir(&run).expect("a folder");
-    trained_run(&run);
-    fs::write(root.path().join("latest"), "20260101-100000-tiny-ab12").expect("written");
-    let out = root.path().to_string_lossy();
-    let arguments = ["--episodes", "1", "--greedy", "--against", "wait", "--out", &out];
-
-    for name in ["latest", "20260101"] {
-        let text = succeeds(&eval(Path::new(name), &arguments));
-        assert!(text.contains("policy (greedy) - wait"), "{text}");
-    }
+    // Two episodes for each of two envs.
+    let work = "2 players x 2 seeds x 4 episodes x 8 steps: 128 env-steps\n\
+        about 8s at the run's own 16.0 env-steps/s\n";
+    let played = said.strip_prefix(work).unwrap_or_else(|| panic!("{said}"));
+    let names: Vec<&str> = played.lines().filter_map(|line| line.split(':').next()).collect();
+    let expected = [
+        "1/4 policy (greedy), seed 1",
+        "2/4 wait, seed 1",
+        "3/4 policy (greedy), seed 2",
+        "4/4 wait, seed 2",
+    ];
+    assert_eq!(names, expected);
+    let first = played.lines().next().unwrap_or_default();
+    assert!(first.contains(": accuracy ") && first.ends_with(" left"), "{said}");
 }
 
 #[cfg(unix)]
 #[test]
 fn an_evaluation_that_is_stopped_prints_the_results_so_far() {
     use std::io::{BufRead, BufReader};
+    use std::process::{Command, Stdio};
 
-    let root = tempfile::tempdir().expect("a folder");
-    trained_run(root.path());
-    let mut child = command(&["eval", "--threads", "2"])
-        .arg(root.path())
-        .args(["--greedy", "--against", "wait", "--episodes", "6", "--seed"])
-        .arg((1..2000).map(|seed| seed.to_string()).collect::<Vec<_>>().join(","))
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .expect("the engine starts");
+    let (_folder, run) = trained();
+    let seeds = (1..2000).map(|seed| seed.to_string()).collect::<Vec<_>>().join(",");
+    let line = format!("eval --threads 2 --greedy --against wait --episodes 6 --seed {seeds}");
+    let mut command = crate::program::command(&line);
+    let piped = command.arg(run).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = piped.spawn().expect("the engine starts");
     let told = BufReader::new(child.stderr.take().expect("it is piped")).lines();
     // The rest is read as well, or the engine would wait for its reader.
-    let reader = std::thread::spawn({
-        let id = child.id().to_string();
-        move || {
-            for line in told.map_while(Result::ok) {
-                if line.starts_with("3/") {
-                    let killed = Command::new("kill").args(["-s", "INT", &id]).status();
-                    assert!(killed.expect("kill is there").success());
-                }
-            }
+    let id = child.id().to_string();
+    let reader = std::thread::spawn(move || {
+        let lines = told.map_while(Result::ok).filter(|line| line.starts_with("3/"));
+        for _ in lines {
+            let killed = Command::new("kill").args(["-s", "INT", &id]).status();
+            assert!(killed.expect("kill is there").success());
         }
     });
 
@@ -553,90 +351,52 @@ fn an_evaluation_that_is_stopped_prints_the_results_so_far() {
 
     reader.join().expect("everything was read");
     assert_eq!(ended.status.code(), Some(130));
-    let text = text(&ended.stdout);
-    assert!(
-        text.contains("note: incomplete: stopped after 2 of 2 players and "),
-        "{text}"
-    );
-    assert!(text.contains(" of 1999 seeds\n"), "{text}");
-    assert!(text.contains("policy (greedy) - wait"), "{text}");
+    let shown = [
+        "note: incomplete: stopped after 2 of 2 players and ",
+        " of 1999 seeds\n",
+        "policy (greedy) - wait",
+    ];
+    assert_has(&text(&ended.stdout), &shown);
 }
 
 #[test]
 fn any_checkpoint_of_the_shelf_may_be_played() {
-    let root = tempfile::tempdir().expect("a folder");
-    trained_run(root.path());
-    let shelf = Checkpoints::of(root.path());
-    let (folder, mut progress) = shelf.find(CheckpointName::Last).expect("there is a checkpoint");
-    let policy = SavedFolder::read(&folder.join("policy")).expect("the policy is read");
-    let save = |fresh: &Path| {
-        fs::create_dir(fresh.join("policy"))?;
-        for name in ["policy.ron", "policy.safetensors"] {
-            fs::write(fresh.join("policy").join(name), policy.file(name)?)?;
-        }
-        Ok(())
-    };
-    progress.next_round = 5;
-    progress.best = Some(BestCheckpoint {
-        next_round: 2,
-        accuracy: 50.0,
+    let (_folder, run) = trained();
+    put_again(&run, |progress| {
+        progress.next_round = 5;
+        progress.best = Some(BestCheckpoint {
+            next_round: 2,
+            accuracy: 50.0,
+        });
     });
-    shelf.put(&progress, save).expect("there is a second checkpoint");
-    let arguments = |from: &'static str| ["--from", from, "--episodes", "1", "--greedy", "--against", "wait"];
+    let asked = |from: &str| format!("--from {from} --episodes 1 --greedy --against wait");
 
     for (from, rounds) in [("last", 5), ("best", 2), ("2", 2)] {
-        let text = succeeds(&eval(root.path(), &arguments(from)));
-        assert!(
-            text.contains(&format!("\ncheckpoint {from}: after {rounds} rounds\n")),
-            "{text}"
-        );
-        assert!(
-            text.contains(",\nfrom round 6 on,"),
-            "behind all that any policy was trained in: {text}"
-        );
+        let text = succeeds(&eval(&run, &asked(from)));
+        let checkpoint = format!("\ncheckpoint {from}: after {rounds} rounds\n");
+        // Behind all that any policy was trained in.
+        assert_has(&text, &[&checkpoint, ",\nfrom round 6 on,"]);
     }
-    let json = succeeds(&eval(root.path(), &[&arguments("best")[..], &["--json"]].concat()));
-    let read: Value = serde_json::from_str(&json).expect("JSON");
-    assert_eq!(
-        (&read["checkpoint"]["from"], &read["checkpoint"]["rounds"]),
-        (&"best".into(), &2.into())
-    );
-    let missing = refused(&eval(root.path(), &arguments("3")));
-    assert!(
-        missing.contains("holds no checkpoint after 3 rounds; there are those after 2, 5"),
-        "{missing}"
-    );
-    let alone = refused(&eval(&folder.join("policy"), &arguments("best")));
-    assert!(alone.contains("there is no checkpoint `best` beside it"), "{alone}");
+    let checkpoint = &told(&run, &asked("best"))["checkpoint"];
+    assert_eq!(checkpoint["from"], "best");
+    assert_eq!(checkpoint["rounds"], 2);
+    let missing = refused(&eval(&run, &asked("3")));
+    let listed = "holds no checkpoint after 3 rounds; there are those after ";
+    assert_has(&missing, &[listed, "2, 5"]);
+    let alone = refused(&eval(&run.join("checkpoints/round-000005/policy"), &asked("best")));
+    assert_has(&alone, &["there is no checkpoint `best` beside it"]);
 }
 
 #[test]
 fn published_schedules_are_baselines_as_any_other_controller() {
-    let root = tempfile::tempdir().expect("a folder");
-    trained_run(root.path());
-    let arguments = [
-        "--episodes",
-        "2",
-        "--greedy",
-        "--against",
-        "periodic,fragrow",
-        "--json",
-        "--set",
-    ];
+    let (_folder, run) = trained();
 
-    let json = succeeds(&eval(
-        root.path(),
-        &[&arguments[..], &["policy.periodic.period=2"]].concat(),
-    ));
+    let asked = "--episodes 2 --greedy --against periodic,fragrow --set policy.periodic.period=2";
+    let told = told(&run, asked);
 
-    let read: Value = serde_json::from_str(&json).expect("JSON");
     for player in [1, 2] {
-        let episodes = read["players"][player]["episodes"].as_array().expect("episodes");
-        assert!(
-            episodes
-                .iter()
-                .all(|episode| episode["param_ratio"].as_f64() > Some(1.0)),
-            "they grow: {episodes:#?}"
-        );
+        let ratios = each(&told["players"][player]["episodes"], "param_ratio");
+        let grow = ratios.iter().all(|ratio| ratio.as_f64() > Some(1.0));
+        assert!(grow, "{ratios:?}");
     }
 }

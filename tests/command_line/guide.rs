@@ -12,17 +12,13 @@
 //! | `python` | run by `python/tests/test_guide.py`, a part of `.ci/python` |
 //! | `text`, `json`, `yaml`, `toml` | shown |
 
-use std::ffi::OsString;
-use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Instant;
 
 use crate::init::photos;
-use crate::program::{HEEDED, ended, repository, text};
-
-const PROGRAM: &str = env!("CARGO_BIN_EXE_simic-engine");
+use crate::program::{HEEDED, PROGRAM, ended, ends_with, folder, names, repository, write};
 
 /// Commands that are not run, by how they begin, and why.
 const NOT_RUN: [(&str, &str); 13] = [
@@ -34,18 +30,12 @@ const NOT_RUN: [(&str, &str); 13] = [
         "takes a network that somebody has trained",
     ),
     ("make", "builds; `.ci/run` is made of it"),
-    (
-        "cargo",
-        "builds a crate that depends on the engine; `.ci/crate` does so",
-    ),
+    ("cargo", "builds a crate on the engine, as `.ci/crate` does"),
     (".ci/", "runs all tests, these among them"),
     ("proof/make", "takes hours"),
     ("python3 -m pip", "fetches packages"),
     ("pip install", "fetches packages"),
-    (
-        "source <(COMPLETE=",
-        "is for an interactive shell; see `completions.rs`",
-    ),
+    ("source <(COMPLETE=", "for an interactive shell: `completions.rs`"),
     ("sbatch", "needs Slurm; `.ci/cluster` has it"),
     ("scripts/gpu-check.sh", "builds, and needs a GPU to say anything"),
 ];
@@ -65,7 +55,7 @@ struct Block {
 }
 
 fn read(page: &str) -> String {
-    fs::read_to_string(repository().join(page)).unwrap_or_else(|error| panic!("{page}: {error}"))
+    crate::program::read(&repository().join(page))
 }
 
 /// The page's blocks, and its text without them.
@@ -76,10 +66,9 @@ fn parts(page: &str) -> (Vec<Block>, Vec<String>) {
         match (line.trim_start().strip_prefix("```"), &mut open) {
             (Some(_), Some(_)) => blocks.extend(open.take()),
             (Some(kind), None) => {
-                let (kind, line) = (kind.trim().to_owned(), index + 2);
                 open = Some(Block {
-                    kind,
-                    line,
+                    kind: kind.trim().to_owned(),
+                    line: index + 2,
                     lines: Vec::new(),
                 });
             }
@@ -93,13 +82,13 @@ fn parts(page: &str) -> (Vec<Block>, Vec<String>) {
 
 /// Where a page is followed: what a clone has, and data of the reader's own.
 fn prepared() -> tempfile::TempDir {
-    let folder = tempfile::tempdir().expect("a folder");
+    let folder = folder();
     for shared in ["scenarios", "scripts", "proof", "README.md"] {
         symlink(repository().join(shared), folder.path().join(shared)).expect("a link");
     }
     photos(&folder.path().join("photos"), ["apple", "pear", "plum"]);
     let story = "the seed grows, the host learns, and the seed is committed. ".repeat(400);
-    fs::write(folder.path().join("story.txt"), story).expect("a file");
+    write(&folder.path().join("story.txt"), story);
     folder
 }
 
@@ -123,21 +112,12 @@ fn run_lines(place: &str, block: &Block, at: &mut PathBuf, is_dry: bool) {
                 can_be_dry.iter().any(|verb| command.starts_with(verb)),
                 "{place}: no --dry-run for: {line}"
             );
-            let end = command
-                .find(" #")
-                .or_else(|| command.find(" -- "))
-                .unwrap_or(command.len());
-            command.insert_str(end, " --dry-run");
+            let end = command.find(" #").or_else(|| command.find(" -- "));
+            command.insert_str(end.unwrap_or(command.len()), " --dry-run");
         }
-        let expected = line.rsplit_once("# exit ").map_or(0, |(_, code)| {
-            code.trim()
-                .parse()
-                .unwrap_or_else(|_| panic!("{place}: no exit code: {line}"))
-        });
-        let programs = Path::new(PROGRAM).parent().expect("a folder");
-        let mut path = OsString::from(programs);
-        path.push(":");
-        path.push(std::env::var_os("PATH").unwrap_or_default());
+        let code = line.rsplit_once("# exit ").map_or("0", |(_, code)| code.trim());
+        let programs = Path::new(PROGRAM).parent().expect("a folder").display();
+        let path = format!("{programs}:{}", std::env::var("PATH").unwrap_or_default());
         let mut shell = Command::new("sh");
         shell.args(["-c", &command]).current_dir(&at).env("PATH", path);
         for variable in HEEDED {
@@ -146,13 +126,7 @@ fn run_lines(place: &str, block: &Block, at: &mut PathBuf, is_dry: bool) {
         let begun = Instant::now();
         let output = ended(&mut shell);
         println!("{place}: {:.1} s: {command}", begun.elapsed().as_secs_f64());
-        assert_eq!(
-            output.status.code(),
-            Some(expected),
-            "{place}: {command}\n{}{}",
-            text(&output.stdout),
-            text(&output.stderr)
-        );
+        ends_with(code.parse().expect("an exit code"), &output);
     }
 }
 
@@ -164,18 +138,16 @@ fn validate(place: &str, block: &Block, at: &Path) {
         Some(name) => (name, lines),
         None => ("fields.ron", format!("(\n{lines}\n)")),
     };
-    let file = at.join(name);
-    fs::write(&file, whole).expect("a file");
-    // A file may rely on the data of its page; fields stand for a reader's own.
-    let arguments: &[&str] = if named.is_some() {
-        &["validate", name]
+    write(&at.join(name), whole);
+    let mut validate = Command::new(PROGRAM);
+    validate.args(["validate", name]).current_dir(at);
+    println!("{place}: {name}");
+    if named.is_some() {
+        ends_with(0, &ended(&mut validate));
     } else {
-        &["validate", "--no-data", name]
-    };
-    let output = ended(Command::new(PROGRAM).args(arguments).current_dir(at));
-    assert_eq!(output.status.code(), Some(0), "{place}: {}", text(&output.stderr));
-    if named.is_none() {
-        fs::remove_file(&file).expect("it was written");
+        // A file may rely on the data of its page; fields stand for a reader's own.
+        ends_with(0, &ended(validate.arg("--no-data")));
+        std::fs::remove_file(at.join(name)).expect("it was written");
     }
 }
 
@@ -233,10 +205,8 @@ pages! {
 
 /// Targets of links, code left out.
 fn links(prose: &[String]) -> Vec<String> {
-    let without_code: String = prose
-        .iter()
-        .flat_map(|line| line.split('`').step_by(2).chain(["\n"]))
-        .collect();
+    let without_code = prose.iter().flat_map(|line| line.split('`').step_by(2).chain(["\n"]));
+    let without_code: String = without_code.collect();
     let targets = without_code.split("](").skip(1);
     let targets = targets.filter_map(|rest| rest.split_once(')').map(|(target, _)| target.to_owned()));
     targets.filter(|target| !target.contains("://")).collect()
@@ -247,9 +217,8 @@ fn anchors(page: &str) -> Vec<String> {
     let headings = parts(page).1.into_iter().filter(|line| line.starts_with('#'));
     let anchor = |heading: String| -> String {
         let words = heading.trim_start_matches('#').trim().to_lowercase();
-        let kept = words
-            .chars()
-            .filter(|letter| letter.is_alphanumeric() || " -_".contains(*letter));
+        let is_kept = |letter: &char| letter.is_alphanumeric() || " -_".contains(*letter);
+        let kept = words.chars().filter(is_kept);
         kept.map(|letter| if letter == ' ' { '-' } else { letter }).collect()
     };
     headings.map(anchor).collect()
@@ -265,20 +234,18 @@ fn every_link_leads_to_a_file_and_a_heading_that_are_there() {
         "proof/README.md",
         "proof/policy/README.md",
     ];
-    let reference = fs::read_dir(repository().join("docs/reference")).expect("a folder");
-    let reference = reference
-        .map(|entry| format!("docs/reference/{}", entry.expect("an entry").file_name().display()))
-        .filter(|name| name.ends_with(".md"));
+    let reference = names(&repository().join("docs/reference")).into_iter();
+    let reference = reference.filter(|name| name.ends_with(".md"));
+    let reference = reference.map(|name| format!("docs/reference/{name}"));
     let mut broken = Vec::new();
 
     for page in PAGES.iter().chain(&others).map(ToString::to_string).chain(reference) {
         for link in links(&parts(&page).1) {
             let (path, anchor) = link.split_once('#').unwrap_or((&link, ""));
-            let folder = Path::new(&page).parent().expect("a page is in a folder");
-            let target = if path.is_empty() {
-                PathBuf::from(&page)
-            } else {
-                folder.join(path)
+            let page_itself = PathBuf::from(&page);
+            let target = match path {
+                "" => page_itself,
+                path => page_itself.with_file_name(path),
             };
             let is_there = repository().join(&target).exists();
             let target = target.to_string_lossy().into_owned();
@@ -295,12 +262,8 @@ fn every_link_leads_to_a_file_and_a_heading_that_are_there() {
 fn the_summary_lists_the_pages_that_there_are_and_each_is_followed() {
     let guide = PAGES.iter().filter_map(|page| page.strip_prefix("docs/guide/src/"));
     let guide: Vec<&str> = guide.collect();
-    let folder = fs::read_dir(repository().join("docs/guide/src")).expect("a folder");
-    let mut files: Vec<String> = folder
-        .map(|entry| entry.expect("an entry").file_name().display().to_string())
-        .filter(|name| name != "SUMMARY.md")
-        .collect();
-    files.sort();
+    let mut files = names(&repository().join("docs/guide/src"));
+    files.retain(|name| name != "SUMMARY.md");
 
     assert_eq!(links(&parts("docs/guide/src/SUMMARY.md").1), guide);
     let mut followed = guide;
@@ -316,18 +279,18 @@ fn functions_that_the_guide_points_to_stand_in_the_files_that_it_links() {
         let cells: Vec<&str> = row.trim_matches('|').split('|').map(str::trim).collect();
         let [_, function, file] = cells[..] else { continue };
         let name = function.strip_prefix('`').and_then(|rest| rest.split_once('`'));
-        let code = links(&[file.to_owned()])
-            .into_iter()
-            .filter(|link| link.contains("/crates/"));
-        let files = code.map(|link| repository().join(page).with_file_name(link));
-        let files: Vec<PathBuf> = files.filter(|file| file.is_file()).collect();
-        let (Some((name, _)), false) = (name, files.is_empty()) else {
+        let mut code = links(&[file.to_owned()]);
+        code.retain(|link| link.contains("/crates/"));
+        let files = code.iter().map(|link| repository().join(page).with_file_name(link));
+        let texts = files.filter_map(|file| std::fs::read_to_string(file).ok());
+        let texts: Vec<String> = texts.collect();
+        let (Some((name, _)), false) = (name, texts.is_empty()) else {
             continue;
         };
         pointed += 1;
-        let is_there =
-            |file: &PathBuf| fs::read_to_string(file).is_ok_and(|text| text.contains(&format!("fn {name}(")));
-        assert!(files.iter().any(is_there), "{name} is not in {file}");
+        let begins = format!("fn {name}(");
+        let is_there = texts.iter().any(|text| text.contains(&begins));
+        assert!(is_there, "{name} is not in {file}");
     }
     assert!(pointed >= 6, "{pointed}");
 }

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use image::{Rgb, RgbImage};
 
-use crate::program::{command, ended, engine, refused, succeeds};
+use crate::program::{assert_has, engine, engine_at, folder, read, refused, succeeds, write};
 
 const CLASSES: [&str; 3] = ["apple", "pear \"green\"", "plum"];
 
@@ -24,44 +24,27 @@ pub fn photos(folder: &Path, classes: [&str; 3]) {
     }
 }
 
+/// The scenario for data in a folder, which is written there and is valid.
+fn scenario(at: &Path, data: &str) -> String {
+    let scenario = succeeds(&engine_at(at, &format!("init {data}")));
+    write(&at.join("mine.ron"), &scenario);
+    succeeds(&engine_at(at, "validate mine.ron"));
+    scenario
+}
+
 #[test]
 fn photos_of_any_size_are_trained_on_by_two_commands() {
-    let root = tempfile::tempdir().expect("a folder");
+    let root = folder();
     photos(&root.path().join("photos"), CLASSES);
-    let in_root = |arguments: &[&str]| {
-        let mut command = command(arguments);
-        command.current_dir(root.path());
-        ended(&mut command)
-    };
 
-    let scenario = succeeds(&in_root(&["init", "photos"]));
-    std::fs::write(root.path().join("photos.ron"), &scenario).expect("a file");
-    let short = [
-        "--rounds",
-        "1",
-        "--envs",
-        "2",
-        "--steps",
-        "3",
-        "--progress",
-        "none",
-        "--out",
-        "runs",
-    ];
-    let told = succeeds(&in_root(&[&["run", "photos.ron"], &short[..]].concat()));
+    let scenario = scenario(root.path(), "photos");
+    let run = "run mine.ron --rounds 1 --envs 2 --steps 3 --progress none";
+    let told = succeeds(&engine_at(root.path(), run));
 
-    assert!(
-        scenario.contains("// Classes: apple, pear \\\"green\\\", plum."),
-        "{scenario}"
-    );
-    assert!(
-        scenario.contains("image_folder(path: \"photos\", size: Some(32))"),
-        "{scenario}"
-    );
-    assert!(
-        told.contains("images: 2 envs, 3 steps a round, controller actor_critic"),
-        "{told}"
-    );
+    let classes = r#"// Classes: apple, pear \"green\", plum."#;
+    let data = "/photos\", size: Some(32))";
+    assert_has(&scenario, &[classes, "image_folder(path: ", data]);
+    assert_has(&told, &["images: 2 envs, 3 steps a round, controller actor_critic"]);
 }
 
 /// An NPY file of version 1.0.
@@ -73,87 +56,47 @@ fn npy(descr: &str, shape: &str, data: &[u8]) -> Vec<u8> {
 
 #[test]
 fn a_pair_of_arrays_needs_no_word_about_its_layout() {
-    let root = tempfile::tempdir().expect("a folder");
-    let pixels: Vec<u8> = (0..60 * 3 * 8 * 8)
-        .flat_map(|i| ((i % 97) as f32 / 96.0).to_le_bytes())
-        .collect();
+    let root = folder();
+    let pixels = (0..60 * 3 * 8 * 8).flat_map(|i| ((i % 97) as f32 / 96.0).to_le_bytes());
     let labels: Vec<u8> = (0..60_u8).map(|i| i % 3).collect();
-    let [images, targets] = ["images.npy", "labels.npy"].map(|name| root.path().join(name));
-    std::fs::write(&images, npy("<f4", "(60, 3, 8, 8)", &pixels)).expect("a file");
-    std::fs::write(&targets, npy("|u1", "(60,)", &labels)).expect("a file");
+    let images = npy("<f4", "(60, 3, 8, 8)", &pixels.collect::<Vec<u8>>());
+    write(&root.path().join("images.npy"), images);
+    write(&root.path().join("labels.npy"), npy("|u1", "(60,)", &labels));
 
-    let scenario = succeeds(&engine(&[
-        "init",
-        &images.to_string_lossy(),
-        &targets.to_string_lossy(),
-    ]));
-    let file = root.path().join("arrays.ron");
-    std::fs::write(&file, &scenario).expect("a file");
+    let scenario = scenario(root.path(), "images.npy labels.npy");
 
-    assert!(scenario.contains("layout: nchw, scale: 1.0"), "{scenario}");
-    assert!(
-        scenario.contains("in_channels: 3, base_channels: 4, pool_layers: 3, input_hw: 8"),
-        "{scenario}"
-    );
-    succeeds(&engine(&["validate", &file.to_string_lossy()]));
+    let host = "in_channels: 3, base_channels: 4, pool_layers: 3, input_hw: 8";
+    assert_has(&scenario, &["layout: nchw, scale: 1.0", host]);
 }
 
 #[test]
 fn a_scenario_that_names_only_a_folder_of_photos_runs_with_their_classes_and_resumes() {
-    let root = tempfile::tempdir().expect("a folder");
+    let root = folder();
     photos(&root.path().join("photos"), CLASSES);
     let scenario = r#"(
         task: preset("images", (data: image_folder(path: "photos"))),
         run: (rounds: 1, n_envs: 1, max_steps: 2),
         policy: (controller: "wait"),
     )"#;
-    std::fs::write(root.path().join("mine.ron"), scenario).expect("a file");
-    let in_root = |arguments: &[&str]| {
-        let mut command = command(arguments);
-        command.current_dir(root.path());
-        ended(&mut command)
-    };
+    write(&root.path().join("mine.ron"), scenario);
 
-    succeeds(&in_root(&[
-        "run",
-        "mine.ron",
-        "--out",
-        "runs",
-        "--id",
-        "mine",
-        "--progress",
-        "none",
-    ]));
+    succeeds(&engine_at(root.path(), "run mine.ron --id mine --progress none"));
 
-    let resolved = std::fs::read_to_string(root.path().join("runs/mine/resolved.ron")).expect("a run");
-    assert!(resolved.contains("classes: 3,"), "{resolved}");
-    succeeds(&in_root(&[
-        "resume",
-        "runs/mine",
-        "--extend",
-        "1",
-        "--progress",
-        "none",
-    ]));
+    let resolved = read(&root.path().join("runs/mine/resolved.ron"));
+    assert_has(&resolved, &["classes: 3,"]);
+    succeeds(&engine_at(root.path(), "resume mine --extend 1 --progress none"));
 }
 
 #[test]
 fn a_text_is_trained_on_by_two_commands() {
-    let root = tempfile::tempdir().expect("a folder");
+    let root = folder();
     let story = "the seed grows, the host learns, and so on and on. ".repeat(400);
-    std::fs::write(root.path().join("story.txt"), story).expect("a file");
-    let story = root.path().join("story.txt");
+    write(&root.path().join("story.txt"), story);
 
-    let scenario = succeeds(&engine(&["init", &story.to_string_lossy()]));
-    let file = root.path().join("story.ron");
-    std::fs::write(&file, scenario).expect("a file");
-
-    succeeds(&engine(&["validate", &file.to_string_lossy()]));
+    scenario(root.path(), "story.txt");
 }
 
 #[test]
 fn what_is_no_data_set_is_refused() {
-    let said = refused(&engine(&["init", "Cargo.toml"]));
-
-    assert!(said.contains("Cargo.toml"), "{said}");
+    assert_has(&refused(&engine("init Cargo.toml")), &["Cargo.toml"]);
 }

@@ -1,12 +1,11 @@
 //! `--json` says all that the text says: every number of it, under names that are a schema.
 
 use std::collections::BTreeSet;
-use std::path::Path;
 
 use insta::assert_snapshot;
 use serde_json::Value;
 
-use crate::program::{engine_at, succeeds, tiny};
+use crate::program::{assert_has, engine_at, folder, json, succeeds, tiny, write};
 
 const RUN: &str = "rounds: 2, n_envs: 2, max_steps: 8, seed: 7";
 
@@ -28,12 +27,7 @@ fn schema(value: &Value, at: &str, into: &mut BTreeSet<String>) {
     match value {
         Value::Object(fields) if !is_own => {
             for (name, field) in fields {
-                let path = if at.is_empty() {
-                    name.clone()
-                } else {
-                    format!("{at}.{name}")
-                };
-                schema(field, &path, into);
+                schema(field, format!("{at}.{name}").trim_start_matches('.'), into);
             }
         }
         Value::Array(items) => items.iter().for_each(|item| schema(item, &format!("{at}[]"), into)),
@@ -44,9 +38,8 @@ fn schema(value: &Value, at: &str, into: &mut BTreeSet<String>) {
 }
 
 fn schema_of(document: &str) -> String {
-    let value: Value = serde_json::from_str(document).expect("one JSON document");
     let mut paths = BTreeSet::new();
-    schema(&value, "", &mut paths);
+    schema(&json(document), "", &mut paths);
     paths.into_iter().collect::<Vec<_>>().join("\n")
 }
 
@@ -79,7 +72,7 @@ fn missing(text: &str, document: &str) -> Vec<String> {
     /// Of intervals, in explanations.
     const LEVEL: &str = "95";
     let mut there = Vec::new();
-    numbers(&serde_json::from_str(document).expect("one JSON document"), &mut there);
+    numbers(&json(document), &mut there);
     let is_there = |word: &String| {
         let decimals = word.split_once('.').map_or(0, |(_, decimals)| decimals.len());
         let scaled = |scale: f64| {
@@ -93,35 +86,27 @@ fn missing(text: &str, document: &str) -> Vec<String> {
     asked.filter(|word| !is_there(word)).collect()
 }
 
-fn both(folder: &Path, arguments: &[&str]) -> (String, String) {
-    let play = |more: &[&str]| succeeds(&engine_at(folder, &[arguments, more].concat()));
-    (play(&[]), play(&["--json"]))
-}
-
 #[test]
 fn json_holds_every_number_of_the_text_under_names_that_stay() {
-    let folder = tempfile::tempdir().expect("a temporary folder");
-    std::fs::write(folder.path().join("tiny.ron"), tiny(RUN)).expect("the scenario is written");
-    std::fs::write(folder.path().join("pair.ron"), SWEEP).expect("the sweep is written");
-    let run = |arguments: &[&str]| succeeds(&engine_at(folder.path(), arguments));
-    let ended_run = run(&["run", "tiny.ron", "--json", "--progress", "none"]);
-    let preview = run(&["sweep", "pair.ron", "--dry-run"]);
-    run(&["sweep", "pair.ron", "-q"]);
+    let folder = folder();
+    write(&folder.path().join("tiny.ron"), tiny(RUN));
+    write(&folder.path().join("pair.ron"), SWEEP);
+    let run = |line: &str| succeeds(&engine_at(folder.path(), line));
+    let ended_run = run("run tiny.ron --json --progress none");
+    let preview = run("sweep pair.ron --dry-run");
+    run("sweep pair.ron -q");
 
-    assert!(preview.contains("128 env-steps to train: about "), "{preview}");
+    assert_has(&preview, &["128 env-steps to train: about "]);
     assert_snapshot!("run", schema_of(&ended_run));
-    for (name, arguments) in [
-        ("show", &["show", "latest"][..]),
-        (
-            "eval",
-            &["eval", "latest", "--episodes", "4", "--against", "wait,heuristic"],
-        ),
-        ("preview", &["sweep", "pair.ron", "--dry-run"]),
-        ("sweep", &["sweep", "collect", "pair"]),
-        ("status", &["sweep", "status", "pair"]),
-        ("compare", &["compare", "pair"]),
+    for (name, line) in [
+        ("show", "show latest"),
+        ("eval", "eval latest --episodes 4 --against wait,heuristic"),
+        ("preview", "sweep pair.ron --dry-run"),
+        ("sweep", "sweep collect pair"),
+        ("status", "sweep status pair"),
+        ("compare", "compare pair"),
     ] {
-        let (text, json) = both(folder.path(), arguments);
+        let (text, json) = (run(line), run(&format!("{line} --json")));
         assert_eq!(missing(&text, &json), Vec::<String>::new(), "{name}:\n{text}");
         assert_snapshot!(name, schema_of(&json));
     }

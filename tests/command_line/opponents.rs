@@ -1,11 +1,14 @@
 //! `eval --against` what would have done as well: a wider host, networks from scratch, schedules that were drawn.
 
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
+use std::sync::LazyLock;
 
 use serde_json::Value;
 
-use crate::program::{call, ended, newest, refused, succeeds, text};
+use crate::eval::eval;
+use crate::program::{
+    assert_has, copy_of, each, ends_with, engine_at, json, newest, played, read, refused, succeeds, write,
+};
 
 /// Two envs of a few batches, in which seeds grow and are committed within a few steps.
 const SCENARIO: &str = r#"(
@@ -24,22 +27,16 @@ const SCENARIO: &str = r#"(
 )"#;
 
 /// A run of the scenario, played to its end.
-fn run(at: &Path) -> PathBuf {
-    let scenario = at.join("tiny.ron");
-    fs::write(&scenario, SCENARIO).expect("written");
-    let runs = at.join("runs");
-    let output = ended(
-        call(&["run", "--threads", "2", "--progress", "none"])
-            .arg(&scenario)
-            .arg("--out")
-            .arg(&runs),
-    );
-    succeeds(&output);
-    newest(&runs)
-}
-
-fn eval(run: &Path, arguments: &[&str]) -> std::process::Output {
-    ended(call(&["eval", "--threads", "2"]).arg(run).args(arguments))
+fn run() -> (tempfile::TempDir, PathBuf) {
+    static RUN: LazyLock<Vec<u8>> = LazyLock::new(|| {
+        played(|folder| {
+            write(&folder.join("tiny.ron"), SCENARIO);
+            succeeds(&engine_at(folder, "run tiny.ron --progress none --threads 2"));
+        })
+    });
+    let folder = copy_of(&RUN);
+    let run = newest(&folder.path().join("runs"));
+    (folder, run)
 }
 
 fn number(row: &Value, key: &str) -> f64 {
@@ -48,32 +45,14 @@ fn number(row: &Value, key: &str) -> f64 {
 
 #[test]
 fn a_policy_is_compared_with_what_would_have_done_as_well() {
-    let place = tempfile::tempdir().expect("a folder");
-    let run = run(place.path());
-    let saved = place.path().join("evaluation.json");
-    let against = "wait,periodic,widened,from_scratch,schedules";
+    let (folder, _) = run();
 
-    let output = eval(
-        &run,
-        &[
-            "--against",
-            against,
-            "--episodes",
-            "6",
-            "--schedules",
-            "2",
-            "--save",
-            &saved.to_string_lossy(),
-        ],
-    );
+    let asked = "eval latest --against wait,periodic,widened,from_scratch,schedules --episodes 6 --schedules 2";
+    let output = engine_at(folder.path(), &format!("{asked} --save evaluation.json --threads 2"));
 
-    let table = succeeds(&output);
-    let read: Value = serde_json::from_slice(&fs::read(saved).expect("it is written")).expect("JSON");
-    let [players, costs] = ["players", "costs"].map(|key| read[key].as_array().expect("a list"));
-    let names = |rows: &[Value]| -> Vec<String> {
-        let names = rows.iter().filter_map(|row| row["name"].as_str());
-        names.map(String::from).collect()
-    };
+    assert_has(&succeeds(&output), &["what it took", "verdict"]);
+    let told = json(&read(&folder.path().join("evaluation.json")));
+    let (players, costs) = (&told["players"], &told["costs"]);
     let expected = [
         "policy (greedy)",
         "policy (sampled)",
@@ -86,9 +65,8 @@ fn a_policy_is_compared_with_what_would_have_done_as_well() {
         "best schedule",
         "best schedule by net",
     ];
-    assert_eq!(names(players), expected);
-    assert_eq!(names(costs), expected);
-    assert!(table.contains("what it took") && table.contains("verdict"), "{table}");
+    assert_eq!(each(players, "name"), expected);
+    assert_eq!(each(costs, "name"), expected);
 
     let size = |index: usize| number(&players[index]["param_ratio"]["mean"], "value");
     assert_eq!((size(2), number(&costs[2], "steps")), (1.0, 8.0));
@@ -97,77 +75,49 @@ fn a_policy_is_compared_with_what_would_have_done_as_well() {
     // To half a step of the eight or more that a network from scratch takes.
     let [sampled, equal_epochs, equal_compute] = [1, 5, 6].map(|index| number(&players[index], "gmacs"));
     let difference = (equal_compute - sampled).abs();
-    assert!(
-        difference <= equal_epochs / 8.0 / 2.0 + 1e-12,
-        "{difference} against {equal_epochs}"
-    );
+    let half_a_step = equal_epochs / 8.0 / 2.0;
+    assert!(difference <= half_a_step + 1e-12, "{difference} against {half_a_step}");
     assert!(size(4) >= size(1), "a wider host is no smaller");
     assert!(size(3) > 1.0, "periodic grows");
-    assert_eq!(read["differences"].as_array().map(Vec::len), Some(2 * 8));
-    assert!(read["differences"][0]["adjusted_p"].is_number());
-    assert!(number(&costs[1]["found_by"], "gmacs") > 0.0, "what the training took");
-    assert!(number(&costs[8]["found_by"], "gmacs") > 0.0, "what the search took");
-    assert_eq!(
-        costs[8]["found_by"], costs[9]["found_by"],
-        "both were found by one search"
-    );
+    assert_eq!(told["differences"].as_array().map(Vec::len), Some(2 * 8));
+    assert!(told["differences"][0]["adjusted_p"].is_number());
+    // What the training took, and the search, which has found both.
+    assert!(number(&costs[1]["found_by"], "gmacs") > 0.0);
+    assert!(number(&costs[8]["found_by"], "gmacs") > 0.0);
+    assert_eq!(costs[8]["found_by"], costs[9]["found_by"]);
     // The scenario charges a point for as many parameters as the host has.
     let net = number(&players[4]["accuracy"]["mean"], "value") - (size(4) - 1.0);
-    let told = number(&players[4]["accuracy_minus_price"]["mean"], "value");
-    assert!((told - net).abs() < 1e-9, "{told} against {net}");
-    assert_eq!(
-        (read["seeds"][0].as_u64(), read["search_seed"].as_u64()),
-        (Some(42), Some(43))
-    );
+    let priced = number(&players[4]["accuracy_minus_price"]["mean"], "value");
+    assert!((priced - net).abs() < 1e-9, "{priced} against {net}");
+    assert_eq!([&told["seeds"][0], &told["search_seed"]], [42, 43]);
 
-    let told = text(&output.stderr);
-    assert!(told.starts_with("10 players x 1 seed x 6 episodes x 8 steps"), "{told}");
-    assert!(told.contains("schedule 2, seed 43: accuracy ") && told.contains("10/10 best schedule by net, seed 42: "));
+    let said = ends_with(0, &output);
+    assert!(said.starts_with("10 players x 1 seed x 6 episodes x 8 steps"), "{said}");
+    let last = "10/10 best schedule by net, seed 42: ";
+    assert_has(&said, &["schedule 2, seed 43: accuracy ", last]);
 }
 
 #[test]
 fn schedules_are_sought_for_what_the_training_took_under_a_seed_of_their_own() {
-    let place = tempfile::tempdir().expect("a folder");
-    let run = run(place.path());
-    let arguments = [
-        "--against",
-        "schedules",
-        "--seed",
-        "7,43",
-        "--episodes",
-        "2",
-        "--greedy",
-        "--json",
-    ];
+    let (_folder, run) = run();
 
-    let output = eval(&run, &arguments);
+    let output = eval(&run, "--against schedules --seed 7,43 --episodes 2 --greedy --json");
 
-    let read: Value = serde_json::from_str(&succeeds(&output)).expect("JSON");
-    assert_eq!(read["players"].as_array().map(Vec::len), Some(3));
-    assert_eq!(read["search_seed"], 44, "43 is evaluated under");
-    let (search, training) = (&read["costs"][1]["found_by"], &read["costs"][0]["found_by"]);
-    assert!(number(search, "gmacs") >= number(training, "gmacs"), "{read}");
-    assert_eq!(read["differences"][0]["verdict"], "insufficient_data");
+    let told = json(&succeeds(&output));
+    assert_eq!(told["players"].as_array().map(Vec::len), Some(3));
+    assert_eq!(told["search_seed"], 44, "43 is evaluated under");
+    let (search, training) = (&told["costs"][1]["found_by"], &told["costs"][0]["found_by"]);
+    assert!(number(search, "gmacs") >= number(training, "gmacs"), "{told}");
+    assert_eq!(told["differences"][0]["verdict"], "insufficient_data");
 }
 
 #[test]
-fn what_cannot_be_compared_is_refused() {
-    let place = tempfile::tempdir().expect("a folder");
-    let run = run(place.path());
+fn schedules_without_a_number_need_the_run_of_the_policy() {
+    let (folder, run) = run();
 
-    let scenario = place.path().join("tiny.ron");
-    let scenario = scenario.to_string_lossy();
-    let arguments = ["--scenario", &*scenario, "--against", "schedules"];
-    let alone = refused(&eval(&run.join("checkpoints/last/policy"), &arguments));
-    assert!(
-        alone.contains("is a policy without its run") && alone.contains("--schedules M"),
-        "{alone}"
-    );
-    let unknown = refused(&eval(&run, &["--against", "oracle"]));
-    assert!(
-        unknown.contains("there is no opponent `oracle`; valid: none, ") && unknown.contains("from_scratch"),
-        "{unknown}"
-    );
-    let twice = refused(&eval(&run, &["--against", "widened,widened"]));
-    assert!(twice.contains("--against names `widened` twice"), "{twice}");
+    let place = folder.path().display();
+    let asked = format!("--scenario '{place}/tiny.ron' --against schedules");
+    let alone = refused(&eval(&run.join("checkpoints/last/policy"), &asked));
+
+    assert_has(&alone, &["is a policy without its run", "--schedules M"]);
 }

@@ -4,6 +4,7 @@
 //! is about one: signals and kills, pipes and terminals, its environment, folder and memory, and what its manifest says of it.
 
 use std::ffi::{OsStr, OsString};
+use std::fs;
 use std::io::{self, Cursor, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Output};
@@ -11,6 +12,7 @@ use std::sync::{Arc, LazyLock, Mutex};
 
 use serde_json::Value;
 use simic_engine::cli::{self, Input, Surroundings};
+use simic_engine::internals::checkpoint::{CheckpointName, Checkpoints, Progress};
 use simic_engine::internals::telemetry::strip_volatile;
 use simic_engine::prelude::Extension;
 
@@ -41,7 +43,7 @@ pub fn repository() -> &'static Path {
     &ROOT
 }
 
-const PROGRAM: &str = env!("CARGO_BIN_EXE_simic-engine");
+pub const PROGRAM: &str = env!("CARGO_BIN_EXE_simic-engine");
 
 /// What these tests have done: a command in this process, or a process.
 pub trait Ends {
@@ -55,13 +57,23 @@ pub struct Call {
     input: Vec<u8>,
 }
 
-/// A command in this process, not yet done.
-pub fn call(arguments: &[&str]) -> Call {
+/// The words of a line, as a shell takes it apart: what stands in single quotes is one word.
+fn words(line: &str) -> Vec<&str> {
+    let parts = line.split('\'').enumerate();
+    let words = parts.map(|(index, part)| match index % 2 {
+        0 => part.split_whitespace().collect::<Vec<_>>(),
+        _ => vec![part],
+    });
+    words.collect::<Vec<_>>().concat()
+}
+
+/// A command in this process, not yet done: what is typed behind the name of the program.
+pub fn call(line: &str) -> Call {
     let mut call = Call {
         arguments: vec!["simic-engine".into()],
         input: Vec::new(),
     };
-    call.args(arguments);
+    call.args(words(line));
     call
 }
 
@@ -150,9 +162,9 @@ impl Ends for Command {
 }
 
 /// The program in the root of the repository as a process of its own, not yet started.
-pub fn command(arguments: &[&str]) -> Command {
+pub fn command(line: &str) -> Command {
     let mut command = Command::new(PROGRAM);
-    command.current_dir(repository()).args(arguments);
+    command.current_dir(repository()).args(words(line));
     for variable in HEEDED {
         command.env_remove(variable);
     }
@@ -167,7 +179,7 @@ pub fn peak_memory(command: &mut Command) -> u64 {
     let status = format!("/proc/{}/status", child.id());
     let mut peak = 0;
     let ended = loop {
-        let told = std::fs::read_to_string(&status).unwrap_or_default();
+        let told = fs::read_to_string(&status).unwrap_or_default();
         let line = told.lines().find_map(|line| line.strip_prefix("VmHWM:"));
         let kib = line.and_then(|line| line.trim().strip_suffix(" kB")?.trim().parse::<u64>().ok());
         peak = peak.max(kib.unwrap_or_default() << 10);
@@ -185,23 +197,26 @@ pub fn ended(command: &mut impl Ends) -> Output {
     command.end()
 }
 
-/// Output and exit code of the engine with these arguments.
-pub fn engine(arguments: &[&str]) -> Output {
-    ended(&mut call(arguments))
+/// Output and exit code of the engine, told this.
+pub fn engine(line: &str) -> Output {
+    ended(&mut call(line))
 }
 
+/// Commands that look for no runs.
+const WITHOUT_RUNS: [&str; 5] = ["data", "grow", "init", "reward-audit", "validate"];
+
 /// The same of what is in the folder `at` and named by its place there; its runs are in `runs`.
-pub fn engine_at(at: &Path, arguments: &[&str]) -> Output {
-    let mut call = call(&[]);
-    let mut is_written = false;
-    for argument in arguments {
-        match at.join(argument) {
-            path if is_written || path.exists() => call.arg(path),
-            _ => call.arg(argument),
+pub fn engine_at(at: &Path, line: &str) -> Output {
+    const WRITTEN: [&str; 6] = ["-o", "--out", "--report", "--csv", "--save", "--log-file"];
+    let words = words(line);
+    let mut call = call(words[0]);
+    for pair in words.windows(2) {
+        match at.join(pair[1]) {
+            path if WRITTEN.contains(&pair[0]) || path.exists() => call.arg(path),
+            _ => call.arg(pair[1]),
         };
-        is_written = ["-o", "--out", "--report", "--csv"].contains(argument);
     }
-    if !arguments.contains(&"--out") {
+    if !WITHOUT_RUNS.contains(&words[0]) && !words.contains(&"--out") {
         call.arg("--out").arg(at.join("runs"));
     }
     ended(&mut call)
@@ -211,22 +226,129 @@ pub fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
+/// Standard error of a command that must end with this code.
+#[track_caller]
+pub fn ends_with(code: i32, output: &Output) -> String {
+    let said = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(code), "{said}{}", text(&output.stdout));
+    said
+}
+
 /// Standard output of a command that must succeed.
+#[track_caller]
 pub fn succeeds(output: &Output) -> String {
-    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    ends_with(0, output);
     text(&output.stdout)
 }
 
 /// Standard error of a command that must be refused as wrong usage, a bad scenario or a failed start-up.
+#[track_caller]
 pub fn refused(output: &Output) -> String {
-    assert_eq!(output.status.code(), Some(2), "{}", text(&output.stdout));
+    let said = ends_with(2, output);
     assert!(output.stdout.is_empty(), "{}", text(&output.stdout));
-    text(&output.stderr)
+    said
+}
+
+/// The text has all of these parts.
+#[track_caller]
+pub fn assert_has(text: &str, parts: &[&str]) {
+    for part in parts {
+        assert!(text.contains(part), "{part:?} is not in: {text}");
+    }
+}
+
+/// The text as one JSON document.
+pub fn json(text: &str) -> Value {
+    serde_json::from_str(text).unwrap_or_else(|error| panic!("{error}: {text}"))
+}
+
+/// This field of all members of a list.
+pub fn each<'a>(list: &'a Value, field: &str) -> Vec<&'a Value> {
+    let members = list.as_array().unwrap_or_else(|| panic!("no list: {list}"));
+    members.iter().map(|member| &member[field]).collect()
+}
+
+pub fn read(file: &Path) -> String {
+    fs::read_to_string(file).unwrap_or_else(|error| panic!("{}: {error}", file.display()))
+}
+
+/// A file, in a folder that is made if it is not there.
+pub fn write(file: &Path, content: impl AsRef<[u8]>) {
+    let folder = file.parent().expect("a file is in a folder");
+    let written = fs::create_dir_all(folder).and_then(|()| fs::write(file, content));
+    written.unwrap_or_else(|error| panic!("{}: {error}", file.display()));
+}
+
+/// What is in a folder, in order.
+pub fn names(folder: &Path) -> Vec<String> {
+    let entries = fs::read_dir(folder).expect("a folder");
+    let names = entries.map(|entry| entry.expect("an entry").file_name().to_string_lossy().into_owned());
+    let mut names: Vec<String> = names.collect();
+    names.sort();
+    names
+}
+
+/// A folder that ends with the test.
+pub fn folder() -> tempfile::TempDir {
+    tempfile::tempdir().expect("a temporary folder")
+}
+
+/// Copies a folder with all that is in it to a place where there is none.
+pub fn copy(from: &Path, to: &Path) {
+    fs::create_dir(to).expect("a folder");
+    for entry in fs::read_dir(from).expect("a folder").flatten() {
+        let place = to.join(entry.file_name());
+        let kind = entry.file_type().expect("it is there");
+        if kind.is_dir() {
+            copy(&entry.path(), &place);
+        } else if kind.is_symlink() {
+            #[cfg(unix)]
+            std::os::unix::fs::symlink(fs::read_link(entry.path()).expect("a link"), place).expect("a link");
+        } else {
+            fs::copy(entry.path(), place).expect("it is copied");
+        }
+    }
+}
+
+/// What `play` leaves in a folder, kept in memory as an archive: many tests begin with what was played once.
+pub fn played(play: impl FnOnce(&Path)) -> Vec<u8> {
+    let folder = folder();
+    play(folder.path());
+    let mut archive = tar::Builder::new(Vec::new());
+    archive.follow_symlinks(false);
+    archive.append_dir_all("", folder.path()).expect("it is read");
+    archive.into_inner().expect("it is in memory")
+}
+
+/// A folder of the test's own with what was played.
+pub fn copy_of(played: &[u8]) -> tempfile::TempDir {
+    let folder = folder();
+    tar::Archive::new(played).unpack(folder.path()).expect("it is written");
+    folder
 }
 
 /// The folder of the newest run in `out`, by its own name.
 pub fn newest(out: &Path) -> PathBuf {
     latest(out).canonicalize().expect("latest names the run")
+}
+
+/// Puts the newest checkpoint of a run on its shelf again, with another progress.
+pub fn put_again(run: &Path, change: impl FnOnce(&mut Progress)) {
+    let shelf = Checkpoints::of(run);
+    let (newest, mut progress) = shelf.find(CheckpointName::Last).expect("there is a checkpoint");
+    change(&mut progress);
+    let fill = |fresh: &Path| {
+        copy(&newest.join("policy"), &fresh.join("policy"));
+        Ok(())
+    };
+    shelf.put(&progress, fill).expect("the checkpoint is written");
+}
+
+/// Events of a kind.
+pub fn events(run: &Path, kind: &str) -> Vec<Value> {
+    let mut events = lines(run);
+    events.retain(|event| event["type"] == kind);
+    events
 }
 
 /// What of a run's events must come again.

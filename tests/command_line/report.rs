@@ -1,113 +1,99 @@
 //! `report`: the page of a run, from its record alone.
 
-use std::fs::{self, OpenOptions};
-use std::io::Write;
+use std::fs;
 use std::path::Path;
+use std::sync::LazyLock;
 
 use serde_json::Value;
 
-use crate::program::{command, ended, engine_at, newest, refused, succeeds, text, tiny};
+use crate::program::{
+    assert_has, copy_of, ends_with, engine_at, folder, json, newest, played, read, refused, succeeds, tiny, write,
+};
 
 const RUN: &str = "rounds: 3, n_envs: 2, max_steps: 8, seed: 7, keep: best";
 
-fn played(folder: &Path) {
-    fs::write(folder.join("tiny.ron"), tiny(RUN)).expect("the scenario is written");
-    let tag = "</script><script>alert(1)</script>";
-    succeeds(&engine_at(
-        folder,
-        &["run", "tiny.ron", "--progress", "none", "--tag", tag],
-    ));
+/// A folder with a run that has a hostile tag.
+fn played_run() -> tempfile::TempDir {
+    static RUNS: LazyLock<Vec<u8>> = LazyLock::new(|| {
+        played(|folder| {
+            write(&folder.join("tiny.ron"), tiny(RUN));
+            let tag = "</script><script>alert(1)</script>";
+            succeeds(&engine_at(folder, &format!("run tiny.ron --progress none --tag {tag}")));
+        })
+    });
+    copy_of(&RUNS)
 }
 
+/// The page of the newest run, and what was said when it was written.
 fn report(folder: &Path) -> (String, String) {
-    let output = engine_at(folder, &["report", "latest", "-o", "report.html"]);
-    let (page, said) = (folder.join("report.html"), text(&output.stderr));
+    let output = engine_at(folder, "report latest -o report.html");
+    let page = folder.join("report.html");
     assert_eq!(succeeds(&output), format!("written to {}\n", page.display()));
-    let page = fs::read_to_string(page).expect("the page is there");
-    (page, said)
+    (read(&page), ends_with(0, &output))
 }
 
-/// The cells of the table below the chart of that id, row by row.
-fn cells(page: &str, chart: &str) -> Vec<Vec<String>> {
-    let figure = page
-        .split(&format!("data-chart=\"{chart}\""))
-        .nth(1)
-        .expect("the chart is there");
-    let table = figure.split("</table>").next().unwrap_or_default();
-    let rows = table.split("<tr>").skip(2);
-    let row = |row: &str| {
-        row.split("<td>")
-            .skip(1)
-            .filter_map(|cell| Some(cell.split('<').next()?.to_owned()))
-            .collect()
+/// The cells of the first table behind a mark, row by row.
+fn table_behind(page: &str, mark: &str) -> Vec<Vec<String>> {
+    let (_, behind) = page.split_once(mark).expect("the mark is there");
+    let (_, table) = behind.split_once("<tbody>").expect("a table");
+    let (table, _) = table.split_once("</tbody>").expect("its end");
+    let cells = |row: &str| {
+        let cells = row.split("<td").skip(1);
+        let text = |cell: &str| Some(cell.split_once('>')?.1.split('<').next()?.to_owned());
+        cells.filter_map(text).collect()
     };
-    rows.map(row).collect()
+    table.split("<tr>").skip(1).map(cells).collect()
+}
+
+/// Those of the first table of a section.
+pub fn section_table(page: &str, id: &str) -> Vec<Vec<String>> {
+    table_behind(page, &format!("<section id=\"{id}\""))
 }
 
 #[test]
 fn the_page_of_a_run_has_its_numbers_and_asks_nothing_of_a_network() {
-    let folder = tempfile::tempdir().expect("a temporary folder");
-    played(folder.path());
+    let folder = played_run();
 
     let (page, said) = report(folder.path());
 
     assert_eq!(said, "");
-    let shown = succeeds(&engine_at(folder.path(), &["show", "latest", "--json"]));
-    let shown: Value = serde_json::from_str(&shown).expect("one JSON document");
+    let shown = json(&succeeds(&engine_at(folder.path(), "show latest --json")));
     let rounds = shown["results"]["rounds"].as_array().expect("a list");
-    let table = cells(&page, "accuracy");
+    let table = table_behind(&page, "data-chart=\"accuracy\"");
     assert_eq!(table.len(), 3);
     for (row, round) in table.iter().zip(rounds) {
-        let close = |cell: &str, number: &Value| {
-            let (cell, number) = (
-                cell.parse::<f64>().expect("a number"),
-                number.as_f64().expect("a number"),
-            );
-            assert!((cell - number).abs() < 1e-3, "{cell} {number}");
-        };
-        close(&row[2], &round["accuracy_mean"]);
-        close(&row[3], &round["accuracy_best"]);
+        for (cell, name) in [(&row[2], "accuracy_mean"), (&row[3], "accuracy_best")] {
+            let shown: f64 = cell.parse().expect("a number");
+            let distance = (shown - round[name].as_f64().expect("a number")).abs();
+            assert!(distance < 1e-3, "{name}: {cell} {round}");
+        }
     }
-    let loads = ["src=\"", "href=\"http", "url(", "@import"];
-    assert!(
-        loads.iter().all(|load| !page.contains(load)),
-        "the page loads something"
-    );
+    for load in ["src=\"", "href=\"http", "url(", "@import", "<script>alert"] {
+        assert!(!page.contains(load), "the page loads something: {load}");
+    }
     assert!(page.contains("What is the grown network?"));
-    assert!(!page.contains("<script>alert"));
     assert!(page.len() < 3 << 20, "{} bytes", page.len());
 }
 
 #[test]
 fn a_record_that_cannot_be_read_to_its_end_is_told_and_shown_as_far_as_it_goes() {
-    let folder = tempfile::tempdir().expect("a temporary folder");
-    played(folder.path());
+    let folder = played_run();
     let events = newest(&folder.path().join("runs")).join("events.jsonl");
-    let whole = fs::read_to_string(&events).expect("the record is there");
-    let append = |line: &str| {
-        let file = OpenOptions::new().append(true).open(&events);
-        file.and_then(|mut file| file.write_all(line.as_bytes()))
-            .expect("it is written");
-    };
+    let whole = read(&events);
 
-    append("{\"seq\":99");
+    write(&events, format!("{whole}{{\"seq\":99"));
     let (page, said) = report(folder.path());
-    assert!(
-        said.is_empty() && page.contains("3 of 3 rounds"),
-        "half a line is one that is being written: {said}"
-    );
+    assert_eq!(said, "", "half a line is one that is being written");
+    assert!(page.contains("3 of 3 rounds"));
 
-    append("}\n");
+    write(&events, format!("{whole}{{\"seq\":99}}\n"));
     let (page, said) = report(folder.path());
-    assert!(
-        said.contains("events.jsonl:") && said.ends_with("the report is of the events before\n"),
-        "{said}"
-    );
+    assert_has(&said, &["events.jsonl:", "the report is of the events before\n"]);
     assert!(page.contains("class=\"problem\"") && page.contains("3 of 3 rounds"));
 
-    fs::write(&events, whole.replacen("\"major\":3", "\"major\":9", 1)).expect("it is written");
+    write(&events, whole.replacen("\"major\":3", "\"major\":9", 1));
     let (page, said) = report(folder.path());
-    assert!(said.contains("written with telemetry schema 9"), "{said}");
+    assert_has(&said, &["written with telemetry schema 9"]);
     assert!(page.contains("No episode has ended yet."));
 
     fs::remove_file(&events).expect("it was there");
@@ -117,12 +103,15 @@ fn a_record_that_cannot_be_read_to_its_end_is_told_and_shown_as_far_as_it_goes()
 
 #[test]
 fn what_cannot_be_served_or_named_is_refused_in_a_sentence() {
-    let folder = tempfile::tempdir().expect("a temporary folder");
-    let complaint = |arguments: &[&str]| refused(&ended(command(arguments).current_dir(folder.path())));
+    let folder = folder();
 
-    assert!(complaint(&["report"]).contains("name a run, or give --http for the list of all"));
-    assert!(complaint(&["report", "--http", "0.0.0.0:7860"]).contains("not an address of this machine alone"));
-    assert!(complaint(&["report", "nothing"]).contains("nothing"));
+    for (line, told) in [
+        ("report -o report.html", "name a run, or give --http for the list"),
+        ("report --http 0.0.0.0:7860", "not an address of this machine alone"),
+        ("report nothing -o report.html", "nothing"),
+    ] {
+        assert_has(&refused(&engine_at(folder.path(), line)), &[told]);
+    }
     assert!(!folder.path().join("report.html").exists());
 }
 
@@ -133,62 +122,45 @@ const SWEEP: &str = r#"(
     replicates: 3,
 )"#;
 
-/// The cells of the first table of a section, row by row.
-pub fn section_table(page: &str, id: &str) -> Vec<Vec<String>> {
-    let section = page
-        .split(&format!("<section id=\"{id}\""))
-        .nth(1)
-        .expect("the section is there");
-    let table = section
-        .split("<tbody>")
-        .nth(1)
-        .and_then(|rest| rest.split("</tbody>").next());
-    let cells = |row: &str| -> Vec<String> {
-        let cells = row.split("<td").skip(1);
-        cells
-            .filter_map(|cell| Some(cell.split_once('>')?.1.split('<').next()?.to_owned()))
-            .collect()
-    };
-    table.unwrap_or_default().split("<tr>").skip(1).map(cells).collect()
+/// A folder with a sweep of three trainings of a policy and three runs by rules.
+pub fn played_pair() -> tempfile::TempDir {
+    static PAIR: LazyLock<Vec<u8>> = LazyLock::new(|| {
+        played(|folder| {
+            write(&folder.join("tiny.ron"), tiny(RUN).replace("rounds: 3", "rounds: 2"));
+            write(&folder.join("pair.ron"), SWEEP);
+            succeeds(&engine_at(folder, "sweep pair.ron -q"));
+        })
+    });
+    copy_of(&PAIR)
 }
 
 #[test]
 fn the_page_of_a_sweep_has_the_numbers_of_compare() {
-    let folder = tempfile::tempdir().expect("a temporary folder");
-    fs::write(
-        folder.path().join("tiny.ron"),
-        tiny(RUN).replace("rounds: 3", "rounds: 2"),
-    )
-    .expect("it is written");
-    fs::write(folder.path().join("pair.ron"), SWEEP).expect("it is written");
-    let run = |arguments: &[&str]| succeeds(&engine_at(folder.path(), arguments));
-    run(&["sweep", "pair.ron", "-q"]);
+    let folder = played_pair();
+    let run = |line: &str| succeeds(&engine_at(folder.path(), line));
 
     let page = folder.path().join("sweep.html");
-    let told = run(&["report", "pair", "-o", "sweep.html"]);
+    let told = run("report pair -o sweep.html");
     assert_eq!(told, format!("written to {}\n", page.display()));
-    let compared: Value =
-        serde_json::from_str(&run(&["compare", "pair", "--report", "pair.html", "--json"])).expect("one JSON document");
+    let compared = json(&run("compare pair --report pair.html --json"));
 
+    let number = |value: &Value| format!("{:.2}", value.as_f64().expect("a number"));
     for file in ["sweep.html", "pair.html"] {
-        let page = fs::read_to_string(folder.path().join(file)).expect("the page is there");
-        let methods = section_table(&page, "methods");
-        let expected = compared["methods"].as_array().expect("a list");
-        assert_eq!(methods.len(), expected.len(), "{file}");
-        for (row, method) in methods.iter().zip(expected) {
-            let number = |value: &Value| format!("{:.2}", value.as_f64().expect("a number"));
-            assert_eq!(row[2], method["trainings"].to_string());
-            assert_eq!(
-                row[3..5],
-                [number(&method["mean"]["value"]), number(&method["iqm"]["value"])]
-            );
-        }
-        let differences = section_table(&page, "differences");
-        let expected = &compared["differences"].as_array().expect("a list")[0];
-        let difference = format!("{:+.2}", expected["iqm"]["value"].as_f64().expect("a number"));
-        assert_eq!(differences[0][3], difference, "{file}");
+        let page = read(&folder.path().join(file));
+        let methods = compared["methods"].as_array().expect("a list").iter();
+        let methods: Vec<_> = methods
+            .map(|method| {
+                let values = [&method["mean"]["value"], &method["iqm"]["value"]].map(number);
+                (method["trainings"].to_string(), values.to_vec())
+            })
+            .collect();
+        let shown = section_table(&page, "methods").into_iter();
+        let shown = shown.map(|row| (row[2].clone(), row[3..5].to_vec()));
+        assert_eq!(shown.collect::<Vec<_>>(), methods, "{file}");
+        let difference = compared["differences"][0]["iqm"]["value"].as_f64().expect("a number");
+        let shown = &section_table(&page, "differences")[0][3];
+        assert_eq!(*shown, format!("{difference:+.2}"), "{file}");
         assert!(page.contains("data-chart=\"by_steps\"") && page.contains("Hypervolume"));
     }
-    let page = fs::read_to_string(page).expect("the page is there");
-    assert_eq!(section_table(&page, "trainings").len(), 6);
+    assert_eq!(section_table(&read(&page), "trainings").len(), 6);
 }

@@ -5,75 +5,47 @@ use std::path::{Path, PathBuf};
 use serde_json::{Value, json};
 use simic_engine::internals::record::RunDirectory;
 
-use crate::program::{engine, refused, succeeds, text};
+use crate::program::{assert_has, each, engine, engine_at, folder, json, read, refused, succeeds, text, write};
 use crate::resume::finished;
 
 /// A run that was left in some state long ago.
-fn left(root: &Path, run_id: &str, created: &str, tags: &[&str], status: Value) -> PathBuf {
-    let folder = root.join(run_id);
-    std::fs::create_dir_all(&folder).expect("a folder");
-    let mut whole = json!({"pid": u32::MAX, "heartbeat": "2026-01-01T00:00:00.000Z", "episodes": 0});
-    let fields = status.as_object().expect("fields").clone();
-    whole.as_object_mut().expect("fields").extend(fields);
-    let manifest = json!({"run_id": run_id, "created": created, "tags": tags});
-    for (name, content) in [
-        ("status.json", whole),
-        ("manifest.json", manifest),
-        ("resolved.ron", json!({})),
-    ] {
-        std::fs::write(folder.join(name), content.to_string()).expect("written");
-    }
+fn left(root: &Path, name: &str, tags: &[&str], told: &Value) -> PathBuf {
+    let folder = root.join("runs").join(name);
+    let mut status = json!({"pid": u32::MAX, "heartbeat": "2026-01-01T00:00:00.000Z", "episodes": 0});
+    let fields = status.as_object_mut().expect("fields");
+    fields.extend(told.as_object().expect("fields").clone());
+    let created = format!("2026-01-{}T10:00:00.000Z", &name[6..8]);
+    let manifest = json!({"run_id": name, "created": created, "tags": tags});
+    write(&folder.join("status.json"), status.to_string());
+    write(&folder.join("manifest.json"), manifest.to_string());
+    write(&folder.join("resolved.ron"), "{}");
     folder
 }
 
-/// How the run in `folder` has ended.
-fn tell_end(folder: &Path, rounds: u32) {
-    let end = json!({"seq": 0, "t": "2026-01-01T00:00:00.000Z", "type": "run_finished", "sev": "info", "data": {
-        "status": "completed", "rounds_done": rounds, "episodes_done": 0, "updates": 0, "wall_s": 1.0, "rollbacks": 0,
-        "dropped_events": 0,
-    }});
-    std::fs::write(folder.join("events.jsonl"), format!("{end}\n")).expect("written");
-}
-
-/// One run of every fate.
-fn several(root: &Path) {
+/// One run of every fate, in the folder `runs`.
+fn several() -> tempfile::TempDir {
+    let root = folder();
+    let left = |name: &str, tags: &[&str], told: Value| left(root.path(), name, tags, &told);
     let played = json!({
         "state": "running", "scenario": "quickstart", "rounds": 7, "n_rounds": 8, "best_accuracy": 67.5
     });
-    let completed = left(
-        root,
-        "20260101-100000-quickstart-ab12",
-        "2026-01-01T10:00:00.000Z",
-        &["first"],
-        played,
-    );
-    tell_end(&completed, 8);
+    let completed = left("20260101-100000-quickstart-ab12", &["first"], played);
+    let end = json!({"seq": 0, "t": "2026-01-01T00:00:00.000Z", "type": "run_finished", "sev": "info", "data": {
+        "status": "completed", "rounds_done": 8, "episodes_done": 0, "updates": 0, "wall_s": 1.0, "rollbacks": 0,
+        "dropped_events": 0,
+    }});
+    write(&completed.join("events.jsonl"), format!("{end}\n"));
     let killed = json!({"state": "running", "scenario": "rescue", "rounds": 3, "n_rounds": 80, "best_accuracy": 41.0});
-    left(
-        root,
-        "20260102-100000-rescue-cd34",
-        "2026-01-02T10:00:00.000Z",
-        &["first", "long"],
-        killed,
-    );
-    left(
-        root,
-        "20260103-100000-rescue-cd34",
-        "2026-01-03T10:00:00.000Z",
-        &[],
-        json!({"state": "failed", "error": "out of memory", "rounds": 0}),
-    );
-    std::fs::create_dir(root.join("20260104-100000-half-made-ef56")).expect("a folder");
-    let broken = left(
-        root,
-        "20260105-100000-broken-ef56",
-        "2026-01-05T10:00:00.000Z",
-        &[],
-        json!({"state": "running"}),
-    );
-    std::fs::write(broken.join("status.json"), "{\"state\"").expect("written");
-    std::fs::write(root.join("latest"), "20260103-100000-rescue-cd34\n").expect("written");
-    std::fs::write(root.join("notes.txt"), "mine").expect("written");
+    left("20260102-100000-rescue-cd34", &["first", "long"], killed);
+    let failed = json!({"state": "failed", "error": "out of memory", "rounds": 0});
+    left("20260103-100000-rescue-cd34", &[], failed);
+    let broken = left("20260105-100000-broken-ef56", &[], json!({"state": "running"}));
+    write(&broken.join("status.json"), "{\"state\"");
+    let runs = root.path().join("runs");
+    std::fs::create_dir(runs.join("20260104-100000-half-made-ef56")).expect("a folder");
+    write(&runs.join("latest"), "20260103-100000-rescue-cd34\n");
+    write(&runs.join("notes.txt"), "mine");
+    root
 }
 
 /// The text without ages, which grow, and without gaps and rules, which depend on their width.
@@ -95,182 +67,130 @@ fn shape(table: &str) -> String {
 
 #[test]
 fn runs_are_listed_with_their_state_and_what_cannot_be_read_with_the_reason() {
-    let root = tempfile::tempdir().expect("a folder");
-    several(root.path());
-    let out = root.path().display().to_string();
+    let root = several();
 
-    let table = succeeds(&engine(&["runs", "--out", &out]));
+    let table = succeeds(&engine_at(root.path(), "runs"));
 
-    assert!(
-        table
-            .lines()
-            .all(|line| line.chars().count() <= 80 || line.contains("status.json")),
-        "{table}"
-    );
+    let is_narrow = |line: &str| line.chars().count() <= 80 || line.contains("status.json");
+    assert!(table.lines().all(is_narrow), "{table}");
     insta::assert_snapshot!(shape(&table));
 }
 
 #[test]
 fn runs_are_found_by_their_tags() {
-    let root = tempfile::tempdir().expect("a folder");
-    several(root.path());
-    let out = root.path().display().to_string();
-    let tagged = |tags: &[&str]| -> Vec<String> {
-        let arguments = [&["runs", "--out", &out, "--json"], tags].concat();
-        let runs: Value = serde_json::from_str(&succeeds(&engine(&arguments))).expect("JSON");
-        let runs = runs.as_array().expect("a list");
-        runs.iter()
-            .map(|run| run["run_id"].as_str().expect("a name")[..8].into())
-            .collect()
+    let root = several();
+    let tagged = |tags: &str| -> Vec<String> {
+        let runs = json(&succeeds(&engine_at(root.path(), &format!("runs --json {tags}"))));
+        let names = each(&runs, "run_id").into_iter();
+        names.map(|name| name.as_str().expect("a name")[..8].into()).collect()
     };
 
-    assert_eq!(tagged(&["--tag", "first"]), ["20260102", "20260101"]);
-    assert_eq!(tagged(&["--tag", "first", "--tag", "long"]), ["20260102"]);
-    assert!(tagged(&["--tag", "other"]).is_empty());
-    let none = engine(&["runs", "--out", &out, "--tag", "other"]);
-    assert_eq!(text(&none.stderr), format!("there is no run tagged other in {out}\n"));
+    assert_eq!(tagged("--tag first"), ["20260102", "20260101"]);
+    assert_eq!(tagged("--tag first --tag long"), ["20260102"]);
+    assert!(tagged("--tag other").is_empty());
+    let none = text(&engine_at(root.path(), "runs --tag other").stderr);
+    let runs = root.path().join("runs");
+    assert_eq!(none, format!("there is no run tagged other in {}\n", runs.display()));
 }
 
 #[test]
 fn programs_read_the_list_of_runs() {
-    let root = tempfile::tempdir().expect("a folder");
-    several(root.path());
+    let root = several();
 
-    let runs: Value = serde_json::from_str(&succeeds(&engine(&[
-        "runs",
-        "--out",
-        &root.path().to_string_lossy(),
-        "--json",
-    ])))
-    .expect("JSON");
+    let runs = json(&succeeds(&engine_at(root.path(), "runs --json")));
 
-    let states: Vec<&str> = runs
-        .as_array()
-        .expect("a list")
-        .iter()
-        .filter_map(|run| run["state"].as_str())
-        .collect();
-    assert_eq!(states, ["unreadable", "failed", "stale", "completed", "unreadable"]);
-    assert_eq!(runs[2]["rounds"], 3);
-    assert_eq!(runs[2]["n_rounds"], 80);
+    let states = ["unreadable", "failed", "stale", "completed", "unreadable"];
+    assert_eq!(each(&runs, "state"), states);
+    assert_eq!([&runs[2]["rounds"], &runs[2]["n_rounds"]], [3, 80]);
     assert_eq!(runs[3]["best_accuracy"], 67.5);
-    assert!(
-        runs[0]["problem"]
-            .as_str()
-            .expect("a reason")
-            .contains("status.json cannot be read")
-    );
+    assert_has(&runs[0]["problem"].to_string(), &["status.json cannot be read"]);
     assert_eq!(runs[1]["error"], "out of memory");
 }
 
 #[test]
 fn a_folder_without_runs_has_none_and_one_that_is_not_there_is_an_error() {
-    let root = tempfile::tempdir().expect("a folder");
+    let root = folder();
 
-    let none = engine(&["runs", "--out", &root.path().to_string_lossy()]);
-    assert_eq!((none.status.code(), none.stdout.len()), (Some(0), 0));
+    let none = engine_at(root.path(), "runs --out .");
+    assert_eq!(succeeds(&none), "");
     assert!(text(&none.stderr).starts_with("there is no run in "));
-    let gone = refused(&engine(&["runs", "--out", &root.path().join("gone").to_string_lossy()]));
+    let gone = refused(&engine_at(root.path(), "runs --out gone"));
     assert!(gone.starts_with("error: cannot list the runs in "), "{gone}");
 }
 
 /// One sentence in every command.
 #[test]
 fn every_command_says_the_same_of_a_run_that_is_not_there() {
-    let root = tempfile::tempdir().expect("a folder");
-    several(root.path());
-    let out = root.path().display().to_string();
-    let why = |run: &str| -> Vec<String> {
-        let told = ["show", "resume", "eval"].map(|command| {
-            let message = refused(&engine(&[command, run, "--out", &out]));
+    let root = several();
+    let out = root.path().join("runs").display().to_string();
+    let why = |run: &str| {
+        ["show", "resume", "eval"].map(|command| {
+            let message = refused(&engine_at(root.path(), &format!("{command} {run}")));
             message.lines().next().expect("a message").replace(&out, "RUNS")
-        });
-        told.into()
+        })
     };
 
-    for told in why("nope") {
-        assert_eq!(
-            told,
-            "error: there is no run nope in RUNS; `simic-engine runs --out RUNS` lists them all"
-        );
-    }
+    let none = "error: there is no run nope in RUNS; `simic-engine runs --out RUNS` lists them all";
+    assert_eq!(why("nope"), [none; 3]);
     for told in why("quikstart-ab12") {
-        assert!(told.contains("did you mean 20260101-100000-quickstart-ab12?"), "{told}");
+        assert_has(&told, &["did you mean 20260101-100000-quickstart-ab12?"]);
     }
+    let ambiguous = "2026010 may be any of 4 runs in RUNS: 20260105-100000-broken-ef56, ";
     for told in why("2026010") {
-        assert!(
-            told.contains("2026010 may be any of 4 runs in RUNS: 20260105-100000-broken-ef56, "),
-            "{told}"
-        );
+        assert_has(&told, &[ambiguous]);
+    }
+}
+
+#[test]
+fn every_command_says_the_same_of_a_folder_that_is_no_run() {
+    let root = folder();
+    let at = root.path().display();
+    let told = format!("{at} is no run directory: it has no resolved.ron");
+
+    for command in ["show", "resume", "export-tables -o tables", &format!("diff '{at}'")] {
+        assert_has(&refused(&engine(&format!("{command} '{at}'"))), &[&told]);
     }
 }
 
 #[test]
 fn a_run_is_shown_again_by_the_beginning_of_its_name() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let run = finished(folder.path());
-    let out = folder.path().join("finished");
-    let out = out.to_string_lossy();
-    let run_id = run.file_name().expect("a name").to_string_lossy().into_owned();
+    let (folder, run) = finished();
+    let beginning = &run.file_name().expect("a name").to_string_lossy()[..15];
+    let show = |words: &str| succeeds(&engine_at(folder.path(), &format!("show {words}")));
 
-    let shown = succeeds(&engine(&["show", &run_id[..15], "--out", &out]));
+    let shown = show(beginning);
 
     assert!(shown.starts_with("digits_minimal: 2 envs, 8 steps a round, controller heuristic\n"));
-    assert!(
-        shown
-            .lines()
-            .all(|line| line.chars().count() <= 80 || line.starts_with("run directory"))
-    );
-    assert_eq!(succeeds(&engine(&["show", "latest", "--out", &out])), shown);
-    let json: Value =
-        serde_json::from_str(&succeeds(&engine(&["show", "latest", "--out", &out, "--json"]))).expect("JSON");
-    assert_eq!(
-        (&json["state"], &json["finished"]["rounds_done"]),
-        (&"completed".into(), &4.into())
-    );
-    assert_eq!((&json["rounds"], &json["n_rounds"]), (&4.into(), &4.into()));
+    let is_narrow = |line: &str| line.chars().count() <= 80 || line.starts_with("run directory");
+    assert!(shown.lines().all(is_narrow), "{shown}");
+    assert_eq!(show("latest"), shown);
+    let json = json(&show("latest --json"));
+    assert_eq!(json["state"], "completed");
+    let rounds = [&json["finished"]["rounds_done"], &json["rounds"], &json["n_rounds"]];
+    assert_eq!(rounds, [4; 3]);
     assert!(json["best_accuracy"].as_f64().expect("it was measured") > 0.0);
 }
 
 /// As `kill -9` leaves it.
 #[test]
 fn a_run_that_has_not_ended_is_shown_as_it_stands() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let run = finished(folder.path());
+    let (folder, run) = finished();
     let path = run.join("events.jsonl");
-    let mut events = std::fs::read_to_string(&path).expect("events");
-    let end = events.rfind("{\"seq\"").expect("the run has ended");
-    assert!(events[end..].contains("run_finished"));
-    events.truncate(end);
-    std::fs::write(&path, events).expect("written");
+    let events = read(&path);
+    let (events, end) = events.split_at(events.rfind("{\"seq\"").expect("the run has ended"));
+    assert_has(end, &["run_finished"]);
+    write(&path, events);
     let status = run.join("status.json");
-    let text = std::fs::read_to_string(&status).expect("a status");
-    std::fs::write(&status, text.replace("completed", "running")).expect("written");
-    let place = run.to_string_lossy();
+    write(&status, read(&status).replace("completed", "running"));
+    let show = || succeeds(&engine_at(folder.path(), "show latest"));
 
     let claim = RunDirectory::open(&run).and_then(|run| run.claim());
-    let played = succeeds(&engine(&["show", &place]));
+    let played = show();
     drop(claim);
-    let stale = succeeds(&engine(&["show", &place]));
+    let stale = show();
 
-    assert!(
-        played.starts_with("the run has not ended: it is running, 4 of 4 rounds are played\n\ndigits_minimal: "),
-        "{played}"
-    );
-    assert!(
-        stale.starts_with("the run has not ended: its process is gone, 4 of 4 rounds are played; continue with: "),
-        "{stale}"
-    );
-}
-
-#[test]
-fn what_is_no_run_is_not_shown() {
-    let folder = tempfile::tempdir().expect("a folder");
-
-    let message = refused(&engine(&["show", &folder.path().to_string_lossy()]));
-
-    assert!(
-        message.contains("is no run directory: it has no resolved.ron"),
-        "{message}"
-    );
+    let told = "the run has not ended: it is running, 4 of 4 rounds are played\n\ndigits_minimal: ";
+    assert!(played.starts_with(told), "{played}");
+    let told = "the run has not ended: its process is gone, 4 of 4 rounds are played; continue with: ";
+    assert!(stale.starts_with(told), "{stale}");
 }

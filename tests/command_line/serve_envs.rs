@@ -10,7 +10,7 @@ use simic_engine::extend::HeadIndices;
 use simic_engine::internals::controller::Chosen;
 use simic_engine::prelude::*;
 
-use crate::program::{call, command, ended, engine, refused, text};
+use crate::program::{assert_has, command, engine, folder, refused, text, write};
 
 /// Three envs under a governor that has to roll two of them back; the third episode of a round is over by that.
 const SCENARIO: &str = r#"(
@@ -56,34 +56,27 @@ impl Answer {
         (0..row.len()).filter(|&action| row[action] == 1).collect()
     }
 
-    fn error(&self) -> (&str, bool) {
+    /// What it complains of.
+    fn error(&self, is_fatal: bool) -> &str {
         assert_eq!(self.header["kind"], "error", "{:?}", self.header);
-        (
-            self.header["message"].as_str().expect("a text"),
-            self.header["fatal"].as_bool().expect("a boolean"),
-        )
+        assert_eq!(self.header["fatal"], is_fatal, "{:?}", self.header);
+        self.header["message"].as_str().expect("a text")
     }
 }
 
 impl Served {
     fn start() -> Self {
-        let folder = tempfile::tempdir().expect("a folder");
+        let folder = folder();
         let scenario = folder.path().join("served.ron");
         // Whose controller is left to the program.
-        std::fs::write(&scenario, SCENARIO.replace("controller: \"random\", ", "")).expect("it is written");
-        let mut child = command(&["serve-envs", "--threads", "2"])
-            .arg(scenario)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .expect("the engine starts");
-        let input = child.stdin.take();
-        let output = child.stdout.take().expect("a pipe");
+        write(&scenario, SCENARIO.replace("controller: \"random\", ", ""));
+        let mut program = command("serve-envs --threads 2");
+        let piped = program.arg(scenario).stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut child = piped.stderr(Stdio::piped()).spawn().expect("the engine starts");
         Self {
+            input: child.stdin.take(),
+            output: child.stdout.take().expect("a pipe"),
             child,
-            input,
-            output,
             _folder: folder,
         }
     }
@@ -96,15 +89,16 @@ impl Served {
         (served, hello)
     }
 
-    fn send(&mut self, header: &[u8], body: &[u8]) {
+    fn write(&mut self, bytes: &[u8]) {
         let input = self.input.as_mut().expect("it is open");
-        let lengths = [
-            &(header.len() as u32).to_le_bytes()[..],
-            &(body.len() as u64).to_le_bytes(),
-        ];
-        input
-            .write_all(&[&lengths.concat(), header, body].concat())
-            .expect("it is read");
+        input.write_all(bytes).expect("it is read");
+    }
+
+    fn send(&mut self, header: &[u8], body: &[u8]) {
+        let (of_header, of_body) = (header.len() as u32, body.len() as u64);
+        self.write(&of_header.to_le_bytes());
+        self.write(&of_body.to_le_bytes());
+        self.write(&[header, body].concat());
     }
 
     fn receive(&mut self) -> Answer {
@@ -118,22 +112,16 @@ impl Served {
         let header: Value = serde_json::from_slice(&header).expect("JSON");
         let mut arrays = BTreeMap::new();
         for array in header["arrays"].as_array().expect("arrays") {
-            let count: u64 = array["shape"]
-                .as_array()
-                .expect("a shape")
-                .iter()
-                .flat_map(Value::as_u64)
-                .product();
+            let shape = array["shape"].as_array().expect("a shape").iter();
+            let count: u64 = shape.flat_map(Value::as_u64).product();
             let size = match array["dtype"].as_str() {
                 Some("f64" | "i64") => 8,
                 Some("f32") => 4,
                 _ => 1,
             };
             let rest = body.split_off(count as usize * size);
-            arrays.insert(
-                array["name"].as_str().expect("a name").into(),
-                std::mem::replace(&mut body, rest),
-            );
+            let name = array["name"].as_str().expect("a name").into();
+            arrays.insert(name, std::mem::replace(&mut body, rest));
         }
         assert!(body.is_empty(), "the arrays are all that there is");
         Answer { header, arrays }
@@ -163,28 +151,13 @@ impl Served {
     }
 }
 
-/// What an engine by itself did in a step of an env.
-#[derive(Clone, Debug, PartialEq)]
-struct Page {
-    indices: Option<HeadIndices>,
-    reward: f64,
-}
-
-#[derive(Clone, Debug, PartialEq)]
-struct Ending {
-    accuracy: f64,
-    test: Option<f64>,
-    total: f64,
-    length: u32,
-    rollbacks: u32,
-}
-
+/// What an engine by itself did, all envs in order.
 #[derive(Default)]
 struct Diary {
-    /// All envs of a step, in order.
-    steps: Vec<Vec<Page>>,
-    /// All envs of a round.
-    rounds: Vec<Vec<Ending>>,
+    /// Orders and rewards.
+    steps: Vec<Vec<(Option<HeadIndices>, f64)>>,
+    /// How each of them ended, as the program tells it.
+    rounds: Vec<Vec<Value>>,
 }
 
 type DiarizedEnv<'a> = (
@@ -204,22 +177,23 @@ fn played_inside() -> Diary {
         let mut diary = kept.lock().expect("no panic");
         let mut envs: Vec<_> = envs.iter().collect();
         envs.sort_by_key(|(id, ..)| id.index);
-        let page = |env: &<DiarizedEnv as bevy_ecs::query::QueryData>::Item<'_, '_>| Page {
-            indices: env.1.0.as_ref().map(|decision| decision.indices),
-            reward: env.2.0.map_or(0.0, |reward| reward.total()),
-        };
-        diary.steps.push(envs.iter().map(page).collect());
-        if envs.iter().any(|env| env.4.end.is_none()) {
-            return;
-        }
-        let ending = |env: &<DiarizedEnv as bevy_ecs::query::QueryData>::Item<'_, '_>| Ending {
-            accuracy: env.4.last_val.expect("it was measured").accuracy_percent,
-            test: env.5.0.map(|(accuracy, _)| accuracy),
-            total: env.3.total(),
-            length: env.4.end.expect("it has ended").step,
-            rollbacks: env.4.rollbacks,
-        };
-        diary.rounds.push(envs.iter().map(ending).collect());
+        let steps = envs.iter().map(|(_, chosen, reward, ..)| {
+            let indices = chosen.0.as_ref().map(|decision| decision.indices);
+            (indices, reward.0.map_or(0.0, |reward| reward.total()))
+        });
+        diary.steps.push(steps.collect());
+        let endings = envs.iter().map(|(.., paid, stats, test)| {
+            let (end, val) = (stats.end?, stats.last_val?);
+            Some(json!({
+                "final_accuracy": val.accuracy_percent,
+                "test_accuracy": test.0.map(|(accuracy, _)| accuracy),
+                "return": paid.total(),
+                "length": end.step,
+                "rollbacks": stats.rollbacks,
+            }))
+        });
+        // Once all have ended.
+        diary.rounds.extend(endings.collect::<Option<Vec<_>>>());
     };
     let mut engine = crate::support::engine(SCENARIO);
     engine
@@ -227,10 +201,8 @@ fn played_inside() -> Diary {
         .add_systems(StepEnd, keep.in_set(EngineSet::Record).after(Work::EvaluateTest));
     engine.run().expect("the run ends well");
     drop(engine);
-    Arc::into_inner(diary)
-        .expect("the engine is gone")
-        .into_inner()
-        .expect("no panic")
+    let diary = Arc::into_inner(diary).expect("the engine is gone");
+    diary.into_inner().expect("no panic")
 }
 
 #[test]
@@ -238,67 +210,52 @@ fn the_same_actions_over_the_pipe_come_to_the_same_numbers_as_inside() {
     let inside = played_inside();
     assert_eq!((inside.steps.len(), inside.rounds.len()), (2 * STEPS, 2));
     let has_waited = |env: usize| {
-        inside.steps[..STEPS]
-            .iter()
-            .filter(|step| step[env].indices.is_none())
-            .count()
+        let steps = inside.steps[..STEPS].iter();
+        steps.filter(|step| step[env].0.is_none()).count()
     };
     let out_of_it = [has_waited(0), has_waited(1), has_waited(2)];
-    assert_eq!(
-        out_of_it,
-        [0, 1, 6],
-        "one rollback, and one episode that ends with its second"
-    );
+    // One rollback, and one episode that ends with its second.
+    assert_eq!(out_of_it, [0, 1, 6]);
 
     let (mut served, _) = Served::greeted("factored");
     let mut shown = served.reset(None);
     let mut rounds = inside.rounds.iter();
     for (index, pages) in inside.steps.iter().enumerate() {
-        let decides: Vec<bool> = shown.arrays["decides"].iter().map(|&decides| decides == 1).collect();
-        let decided: Vec<bool> = pages.iter().map(|page| page.indices.is_some()).collect();
-        assert_eq!(decides, decided, "step {index}");
+        let decided: Vec<u8> = pages.iter().map(|(indices, _)| indices.is_some().into()).collect();
+        assert_eq!(shown.arrays["decides"], decided, "step {index}");
         let wait = [0, 0, 2, 1, 2, 0, 0, 0];
-        let actions = pages
-            .iter()
-            .flat_map(|page| page.indices.unwrap_or(wait).map(i64::from));
-        let actions: Vec<i64> = actions.collect();
+        let action = |(indices, _): &(Option<HeadIndices>, f64)| indices.unwrap_or(wait).map(i64::from);
 
-        shown = served.step(&actions, &[ENVS, 8]);
+        shown = served.step(&pages.iter().flat_map(action).collect::<Vec<_>>(), &[ENVS, 8]);
 
         assert_eq!(shown.header["kind"], "step", "{:?}", shown.header);
-        let rewards: Vec<f64> = pages.iter().map(|page| page.reward).collect();
+        let rewards: Vec<f64> = pages.iter().map(|(_, reward)| *reward).collect();
         assert_eq!(shown.f64s("rewards"), rewards, "step {index}");
         let is_last = (index + 1).is_multiple_of(STEPS);
         assert_eq!(shown.header.get("episodes").is_some(), is_last, "step {index}");
         if !is_last {
             continue;
         }
-        let told = shown.header["episodes"]
-            .as_array()
-            .expect("episodes")
-            .iter()
-            .map(|episode| Ending {
-                accuracy: episode["final_accuracy"].as_f64().expect("a number"),
-                test: episode["test_accuracy"].as_f64(),
-                total: episode["return"].as_f64().expect("a number"),
-                length: episode["length"].as_u64().expect("a count") as u32,
-                rollbacks: episode["rollbacks"].as_u64().expect("a count") as u32,
-            });
-        assert_eq!(told.collect::<Vec<_>>(), *rounds.next().expect("two rounds"));
+        let endings = rounds.next().expect("two rounds");
+        let episodes = shown.header["episodes"].as_array().expect("episodes");
+        assert_eq!(episodes.len(), ENVS);
+        for (told, ending) in episodes.iter().zip(endings) {
+            for (field, value) in ending.as_object().expect("fields") {
+                assert_eq!(told[field], *value, "{field}");
+            }
+        }
         // The next episodes have begun: the first step of the next round is due.
         assert_eq!(shown.header["step"], 1);
         assert_ne!(shown.arrays["final_observations"], shown.arrays["observations"]);
     }
     served.send(br#"{"kind":"close"}"#, &[]);
-    let (code, said) = served.end();
-    assert_eq!((code, said.as_str()), (Some(0), ""));
+    assert_eq!(served.end(), (Some(0), String::new()));
 }
 
 /// The highest legal action of every env: in the flat list the growing, not the waiting.
 fn highest(shown: &Answer) -> Vec<i64> {
-    (0..ENVS)
-        .map(|env| *shown.legal(env).last().expect("an action") as i64)
-        .collect()
+    let highest = |env| *shown.legal(env).last().expect("an action") as i64;
+    (0..ENVS).map(highest).collect()
 }
 
 /// The answers to a reset and to `count` steps of [`highest`].
@@ -326,74 +283,49 @@ fn a_reset_with_a_seed_gives_the_same_bytes_every_time() {
 }
 
 #[test]
-fn an_env_that_was_rolled_back_may_only_wait() {
+fn what_is_refused_is_named_and_nothing_of_it_is_done() {
     let (mut served, hello) = Served::greeted("flat");
     let names = hello.header["actions"]["names"].as_array().expect("names");
     assert_eq!(names[0], "wait");
+    let commit = names.iter().position(|name| name == "commit(r0c1)");
+    let commit = commit.expect("a commit of the slot in the middle") as i64;
 
     // Env 2 is rolled back in step 3, whose decision is due behind two steps.
     let shown = steps(&mut served, None, 2).pop().expect("three");
-
     assert_eq!(shown.arrays["decides"], [1, 1, 0]);
     assert_eq!(shown.legal(2), [0]);
-    let mut actions = vec![0; ENVS];
-    actions[2] = 1;
-    let answer = served.step(&actions, &[ENVS]);
     let said = format!(
         "env 2: action 1, {}, is masked: the env was rolled back in this step, and may only wait; nothing was done",
         names[1].as_str().expect("a name")
     );
-    assert_eq!(answer.error(), (said.as_str(), false));
-}
+    assert_eq!(served.step(&[0, 0, 1], &[ENVS]).error(false), said);
 
-#[test]
-fn what_is_refused_is_named_and_nothing_of_it_is_done() {
-    let (mut served, hello) = Served::greeted("flat");
     let undisturbed = steps(&mut served, Some(5), 3);
-
-    let answer = served.reset(Some(5));
-    assert_eq!(answer, undisturbed[0]);
-    let names = hello.header["actions"]["names"].as_array().expect("names");
-    let commit = names
-        .iter()
-        .position(|name| name == "commit(r0c1)")
-        .expect("a commit of the slot in the middle") as i64;
-    let count = names.len();
-    let refusals = [
+    assert_eq!(served.reset(Some(5)), undisturbed[0]);
+    let masked = format!("env 1: action {commit}, commit(r0c1), is masked: the slot is empty");
+    let [beyond, below] = [99_999, -1].map(|action| {
+        let count = names.len();
+        format!("env 2: action {action} is none of the {count} that there are")
+    });
+    let shape = "a step takes one array: actions, i64, [3], 24 bytes; this frame has";
+    let refusals: [(&[i64], usize, &str); 5] = [
         // Env 0 could germinate; that it does not is what is tested.
-        (
-            served.step(&[1, commit, 0], &[ENVS]),
-            format!("env 1: action {commit}, commit(r0c1), is masked: the slot is empty"),
-        ),
-        (
-            served.step(&[0, 0, 99_999], &[ENVS]),
-            format!("env 2: action 99999 is none of the {count} that there are"),
-        ),
-        (
-            served.step(&[0, 0, -1], &[ENVS]),
-            format!("env 2: action -1 is none of the {count} that there are"),
-        ),
-        (
-            served.step(&[0, 0], &[2]),
-            "a step takes one array: actions, i64, [3], 24 bytes; this frame has".into(),
-        ),
-        (
-            served.step(&[0, 0], &[ENVS]),
-            "a step takes one array: actions, i64, [3], 24 bytes; this frame has".into(),
-        ),
-        (
-            served.ask(&json!({"kind": "hello", "version": 1}), &[]),
-            "hello is said once".into(),
-        ),
-        (
-            served.ask(&json!({"kind": "jump"}), &[]),
-            "a frame's header is not understood: unknown variant `jump`".into(),
-        ),
+        (&[1, commit, 0], ENVS, &masked),
+        (&[0, 0, 99_999], ENVS, &beyond),
+        (&[0, 0, -1], ENVS, &below),
+        (&[0, 0], 2, shape),
+        (&[0, 0], ENVS, shape),
     ];
-    for (answer, begins) in &refusals {
-        let (message, is_fatal) = answer.error();
-        assert!(message.starts_with(begins.as_str()) && !is_fatal, "{message}");
+    for (actions, width, begins) in refusals {
+        let answer = served.step(actions, &[width]);
+        let message = answer.error(false);
+        assert!(message.starts_with(begins), "{message}");
     }
+    let again = served.ask(&json!({"kind": "hello", "version": 1}), &[]);
+    assert_has(again.error(false), &["hello is said once"]);
+    let unknown = served.ask(&json!({"kind": "jump"}), &[]);
+    let told = "a frame's header is not understood: unknown variant `jump`";
+    assert_has(unknown.error(false), &[told]);
     for pair in undisturbed.windows(2) {
         assert_eq!(served.step(&highest(&pair[0]), &[ENVS]), pair[1]);
     }
@@ -404,18 +336,14 @@ fn a_client_of_another_version_is_told_both() {
     let mut served = Served::start();
     let answer = served.ask(&json!({"kind": "hello", "version": 2, "novelty": []}), &[]);
 
-    let (message, is_fatal) = answer.error();
-    assert!(
-        is_fatal && message.contains("version 2") && message.contains("version 1"),
-        "{message}"
-    );
-    let message = message.to_owned();
-    let (code, said) = served.end();
-    assert_eq!((code, said), (Some(2), format!("error: {message}\n")));
+    let message = answer.error(true);
+    assert_has(message, &["version 2", "version 1"]);
+    assert_eq!(served.end(), (Some(2), format!("error: {message}\n")));
 
     let mut served = Served::start();
     let answer = served.reset(None);
-    assert!(answer.error().0.starts_with("the first frame has to be a hello"));
+    let first = "the first frame has to be a hello";
+    assert!(answer.error(true).starts_with(first), "{:?}", answer.header);
     assert_eq!(served.end().0, Some(2));
 }
 
@@ -426,39 +354,28 @@ fn the_program_ends_with_the_pipe_also_in_the_middle_of_a_frame() {
     assert_eq!(served.end().0, Some(143));
 
     let (mut served, _) = Served::greeted("flat");
-    served
-        .input
-        .as_mut()
-        .expect("it is open")
-        .write_all(&[80, 0, 0])
-        .expect("it is read");
+    served.write(&[80, 0, 0]);
     assert_eq!(served.end().0, Some(143));
 
     let (mut served, _) = Served::greeted("flat");
-    served
-        .input
-        .as_mut()
-        .expect("it is open")
-        .write_all(&[0xFF; 12])
-        .expect("it is read");
-    let answer = served.receive();
-    assert!(
-        answer.error().1 && answer.error().0.contains("announces 4294967295 bytes"),
-        "{:?}",
-        answer.header
-    );
+    served.write(&[0xFF; 12]);
+    assert_has(served.receive().error(true), &["announces 4294967295 bytes"]);
     assert_eq!(served.end().0, Some(2));
 }
 
 #[test]
 fn a_scenario_that_cannot_be_served_is_refused_as_by_any_command() {
-    let standard_input = engine(&["serve-envs", "-"]);
-    assert!(refused(&standard_input).contains("standard input is where requests come from"));
-    let own = ["serve-envs", "--set", "policy.controller=wait"];
-    assert!(refused(&engine(&own)).contains("policy.controller"));
+    let folder = folder();
     // Alone nothing orders anything.
-    let alone = ["run", "--set", "policy.controller=external", "--rounds", "1"];
-    let folder = tempfile::tempdir().expect("a folder");
-    let run = ended(call(&alone).arg("--out").arg(folder.path()));
-    assert!(refused(&run).contains("serve-envs"));
+    let alone = "run --set policy.controller=external --rounds 1";
+    let alone = format!("{alone} --out '{}'", folder.path().display());
+
+    let cases: [(&str, &str); 3] = [
+        ("serve-envs -", "standard input is where requests come from"),
+        ("serve-envs --set policy.controller=wait", "policy.controller"),
+        (&alone, "serve-envs"),
+    ];
+    for (line, told) in cases {
+        assert_has(&refused(&engine(line)), &[told]);
+    }
 }

@@ -1,68 +1,48 @@
 //! The scripts: the one that fetches libtorch, with a Python that has no network, and the one that tries a build on a GPU,
 //! with a `cargo` and an engine that do nothing.
 
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use crate::program::{refused, repository, text};
+use crate::program::{assert_has, ends_with, folder, refused, repository, succeeds, write};
 
-fn write(path: &Path, content: &str) {
-    std::fs::create_dir_all(path.parent().expect("a folder")).expect("the folder can be made");
-    std::fs::write(path, content).expect("the file can be written");
-}
-
-/// A folder with a libtorch that looks complete, and a Python whose pip cannot install.
-fn kit(root: &Path, folder: &str) {
-    write(
-        &root.join(folder).join("torch/version.py"),
-        "__version__ = '2.11.0+cpu'\n",
-    );
-    write(&root.join(folder).join("torch/lib/libtorch_cpu.so"), "");
-    write(&root.join("python"), "#!/bin/sh\n[ \"$3\" = --version ]\n");
-    make_executable(&root.join("python"));
-}
-
-fn make_executable(path: &Path) {
-    let made = Command::new("chmod").arg("+x").arg(path).status();
-    assert!(made.expect("chmod is there").success());
+fn write_program(path: &Path, content: &str) {
+    write(path, content);
+    std::fs::set_permissions(path, PermissionsExt::from_mode(0o755)).expect("it may be run");
 }
 
 fn script(name: &str) -> PathBuf {
     repository().join("scripts").join(name)
 }
 
+/// Asks for a libtorch in a folder that has one which looks complete, with a Python whose pip cannot install.
 fn set_up(root: &Path, folder: &str) -> Option<i32> {
-    let ended = Command::new("sh")
-        .arg(script("setup-libtorch.sh"))
-        .args([
-            root.join(folder).join("torch"),
-            "2.11.0".into(),
-            root.join("python"),
-            "cpu".into(),
-        ])
-        .output();
+    let torch = root.join(folder).join("torch");
+    write(&torch.join("version.py"), "__version__ = '2.11.0+cpu'\n");
+    write(&torch.join("lib/libtorch_cpu.so"), "");
+    let python = root.join("python");
+    write_program(&python, "#!/bin/sh\n[ \"$3\" = --version ]\n");
+    let mut sh = Command::new("sh");
+    sh.arg(script("setup-libtorch.sh")).arg(torch).arg("2.11.0");
+    let ended = sh.arg(python).arg("cpu").output();
     ended.expect("sh is there").status.code()
 }
 
 #[test]
 fn a_download_that_was_interrupted_is_not_taken_for_complete() {
-    let root = tempfile::tempdir().expect("a folder");
-    kit(root.path(), ".libtorch");
+    let root = folder();
 
     assert_eq!(set_up(root.path(), ".libtorch"), Some(1), "it is fetched again");
     assert!(!root.path().join(".libtorch/torch").exists());
 
-    kit(root.path(), ".libtorch");
     write(&root.path().join(".libtorch/.simic-engine-cpu"), "");
     assert_eq!(set_up(root.path(), ".libtorch"), Some(0));
 }
 
 #[test]
 fn a_libtorch_of_the_user_s_own_needs_no_mark_of_ours() {
-    let root = tempfile::tempdir().expect("a folder");
-    kit(root.path(), "opt");
-
-    assert_eq!(set_up(root.path(), "opt"), Some(0));
+    assert_eq!(set_up(folder().path(), "opt"), Some(0));
 }
 
 /// Says where the program lies that it was asked for.
@@ -71,70 +51,56 @@ const CARGO: &str = r#"#!/bin/sh
 echo '{"reason":"compiler-artifact","executable":"'"$BUILT/device_check-0123abcd"'","fresh":true}'
 "#;
 
-fn gpu_check(script: &Path, root: &Path, arguments: &[&str]) -> Output {
+fn gpu_check(script: &Path, root: &Path, arguments: &str) -> Output {
     let path = std::env::var("PATH").expect("there is a path");
-    Command::new("bash")
-        .arg(script)
-        .args(arguments)
-        .current_dir(root)
-        .env("PATH", format!("{}:{path}", root.join("bin").display()))
-        .env("BUILT", root.join("built"))
-        .output()
-        .expect("bash is there")
+    let mut bash = Command::new("bash");
+    bash.arg(script).args(arguments.split(' ')).current_dir(root);
+    bash.env("PATH", format!("{}:{path}", root.join("bin").display()));
+    bash.env("BUILT", root.join("built")).output().expect("bash is there")
 }
 
-/// A folder with what a build would have left, and a `strip` that copies.
-fn built(root: &Path, cargo: &str, program: &str) {
+/// What is collected in a folder with what a build would have left, and a `strip` that copies.
+fn collected(root: &Path, cargo: &str, program: &str) -> Output {
     write(&root.join("torch/version.py"), "__version__ = '2.11.0+cu130'\n");
-    for (path, content) in [
-        ("bin/cargo", cargo),
-        ("bin/strip", "#!/bin/sh\ncp \"$3\" \"$2\"\n"),
-        ("built/device_check-0123abcd", program),
-    ] {
-        write(&root.join(path), content);
-        make_executable(&root.join(path));
-    }
+    write_program(&root.join("bin/cargo"), cargo);
+    write_program(&root.join("bin/strip"), "#!/bin/sh\ncp \"$3\" \"$2\"\n");
+    write_program(&root.join("built/device_check-0123abcd"), program);
+    gpu_check(&script("gpu-check.sh"), root, "collect carried")
 }
 
 #[test]
 fn what_is_collected_for_a_machine_with_a_gpu_is_played_there_with_the_libraries_of_its_torch() {
-    let root = tempfile::tempdir().expect("a folder");
+    let root = folder();
     let program = "#!/bin/sh\necho \"$LD_LIBRARY_PATH\"\necho \"$@\"\n[ -f \"$(dirname \"$0\")/eager.py\" ]\n";
-    built(root.path(), CARGO, program);
 
-    let collected = gpu_check(&script("gpu-check.sh"), root.path(), &["collect", "carried"]);
+    succeeds(&collected(root.path(), CARGO, program));
 
-    assert!(collected.status.success(), "{}", text(&collected.stderr));
-    let again = gpu_check(&script("gpu-check.sh"), root.path(), &["collect", "carried"]);
-    assert!(refused(&again).contains("carried is there already"));
+    let again = refused(&collected(root.path(), CARGO, program));
+    assert_has(&again, &["carried is there already"]);
     let carried = root.path().join("carried/gpu-check.sh");
-    let tried = gpu_check(&carried, root.path(), &["run", "--torch", "torch", "--limit-s", "9"]);
-    assert!(tried.status.success(), "{}", text(&tried.stderr));
-    let told = text(&tried.stdout);
+    let told = succeeds(&gpu_check(&carried, root.path(), "run --torch torch --limit-s 9"));
     assert!(told.starts_with("torch/lib"), "{told}");
     assert!(told.ends_with("--device cuda:0 --limit-s 9\n"), "{told}");
-    let without_value = gpu_check(&carried, root.path(), &["run", "--torch"]);
-    assert_eq!(text(&without_value.stderr), "gpu-check: --torch needs a value.\n");
+    let without_value = gpu_check(&carried, root.path(), "run --torch").stderr;
+    assert_eq!(without_value, b"gpu-check: --torch needs a value.\n");
 }
 
 #[test]
 fn a_device_check_that_fails_fails_the_script() {
-    let root = tempfile::tempdir().expect("a folder");
-    built(root.path(), CARGO, "#!/bin/sh\nexit 1\n");
-    gpu_check(&script("gpu-check.sh"), root.path(), &["collect", "carried"]);
+    let root = folder();
+    collected(root.path(), CARGO, "#!/bin/sh\nexit 1\n");
 
     let carried = root.path().join("carried/gpu-check.sh");
-    let tried = gpu_check(&carried, root.path(), &["run", "--torch", "torch"]);
+    let tried = gpu_check(&carried, root.path(), "run --torch torch");
 
-    assert_eq!(tried.status.code(), Some(1));
+    ends_with(1, &tried);
 }
 
 #[test]
 fn a_build_that_fails_is_not_carried_anywhere() {
-    let root = tempfile::tempdir().expect("a folder");
-    built(root.path(), "#!/bin/sh\nexit 101\n", "");
+    let root = folder();
 
-    let collected = gpu_check(&script("gpu-check.sh"), root.path(), &["collect", "carried"]);
+    let collected = collected(root.path(), "#!/bin/sh\nexit 101\n", "");
 
     assert!(!collected.status.success());
     assert!(!root.path().join("carried").exists());

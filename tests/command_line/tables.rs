@@ -2,193 +2,134 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
 
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::record::Field;
-use serde_json::Value;
 
-use crate::program::{call, command, ended, engine, newest, refused, succeeds};
-use crate::support::lines;
+use crate::program::{
+    assert_has, copy_of, engine_at, events, json, names, newest, played, read, refused, succeeds, write,
+};
 
 const SCENARIO: &str = r#"(
-    name: "tiny",
     task: preset("digits_minimal", (batches_per_step: count(1))),
     run: (rounds: 2, n_envs: 2, max_steps: 6),
     policy: (controller: "periodic"),
 )"#;
 
 /// A run in a folder that ends with the test.
-fn played() -> (tempfile::TempDir, PathBuf) {
-    let folder = tempfile::tempdir().expect("a folder");
-    let scenario = folder.path().join("tiny.ron");
-    fs::write(&scenario, SCENARIO).expect("it is written");
-    let out = folder.path().join("runs");
-    let mut run = call(&["run", "--quiet", "--progress", "none", "--out"]);
-    succeeds(&ended(run.arg(&out).arg(&scenario)));
-    let run = newest(&out);
+fn run() -> (tempfile::TempDir, PathBuf) {
+    static RUN: LazyLock<Vec<u8>> = LazyLock::new(|| {
+        played(|folder| {
+            write(&folder.join("tiny.ron"), SCENARIO);
+            succeeds(&engine_at(folder, "run tiny.ron --quiet"));
+        })
+    });
+    let folder = copy_of(&RUN);
+    let run = newest(&folder.path().join("runs"));
     (folder, run)
 }
 
-fn export(run: &Path, tables: &Path) -> std::process::Output {
-    ended(call(&["export-tables", "-o"]).arg(tables).arg(run))
+fn export(folder: &Path, more: &str) -> std::process::Output {
+    engine_at(folder, &format!("export-tables latest -o new/tables {more}"))
 }
 
 fn numbers(table: &Path, column: &str) -> Vec<f64> {
     let reader = SerializedFileReader::new(fs::File::open(table).expect("it is there")).expect("a table");
     let rows = reader.get_row_iter(None).expect("rows");
     let number = |row: parquet::record::Row| {
-        let cell = row
-            .get_column_iter()
-            .find(|(name, _)| *name == column)
-            .map(|(_, cell)| cell.clone());
-        match cell {
-            Some(Field::Double(number)) => number,
+        let mut columns = row.get_column_iter();
+        match columns.find(|(name, _)| *name == column) {
+            Some((_, Field::Double(number))) => *number,
             other => panic!("{column} is no number: {other:?}"),
         }
     };
     rows.map(|row| number(row.expect("a row"))).collect()
 }
 
-fn names(folder: &Path) -> Vec<String> {
-    let entries = fs::read_dir(folder).expect("a folder");
-    let mut names: Vec<String> = entries
-        .map(|entry| entry.expect("an entry").file_name().display().to_string())
-        .collect();
-    names.sort();
-    names
-}
-
 #[test]
 fn a_run_becomes_tables_with_the_numbers_of_its_events() {
-    let (folder, run) = played();
+    let (folder, run) = run();
     let tables = folder.path().join("new/tables");
 
-    let said = succeeds(&export(&run, &tables));
+    let said = succeeds(&export(folder.path(), ""));
 
-    let files = [
-        "decisions",
-        "episodes",
-        "rounds",
-        "seed_steps",
-        "seeds",
-        "steps",
-        "updates",
-    ];
-    assert_eq!(names(&tables), files.map(|name| format!("{name}.parquet")));
-    assert!(
-        said.contains("rounds.parquet: 2 rows\n") && said.contains("steps.parquet: 24 rows\n"),
-        "{said}"
-    );
-    let of_events = lines(&run).into_iter().filter(|event| event["type"] == "env_step");
-    let of_events: Vec<f64> = of_events
-        .filter_map(|event| event["data"]["val_loss"].as_f64())
-        .collect();
-    assert_eq!(numbers(&tables.join("steps.parquet"), "val_loss"), of_events);
+    let files = "decisions episodes rounds seed_steps seeds steps updates".split(' ');
+    let files = files.map(|name| format!("{name}.parquet"));
+    assert_eq!(names(&tables), files.collect::<Vec<_>>());
+    assert_has(&said, &["rounds.parquet: 2 rows\n", "steps.parquet: 24 rows\n"]);
+    let steps = events(&run, "env_step").into_iter();
+    let losses: Vec<f64> = steps.filter_map(|event| event["data"]["val_loss"].as_f64()).collect();
+    assert_eq!(numbers(&tables.join("steps.parquet"), "val_loss"), losses);
 }
 
 #[test]
 fn an_earlier_export_is_replaced_and_another_program_s_file_is_not() {
-    let (folder, run) = played();
-    let tables = folder.path().join("tables");
-    succeeds(&export(&run, &tables));
-    succeeds(&export(&run, &tables));
+    let (folder, _) = run();
+    let tables = folder.path().join("new/tables");
+    succeeds(&export(folder.path(), ""));
+    let told = json(&succeeds(&export(folder.path(), "--json")));
+    let mut told = told.as_array().expect("a list").iter();
+    let rounds = told.find(|table| table["table"] == "rounds");
+    assert_eq!(rounds.expect("a program is told of it")["rows"], 2);
     let rounds = fs::read(tables.join("rounds.parquet")).expect("it is there");
-    fs::write(tables.join("steps.parquet"), "mine").expect("it is written");
+    write(&tables.join("steps.parquet"), "mine");
 
-    let complaint = refused(&export(&run, &tables));
+    let complaint = refused(&export(folder.path(), ""));
 
-    assert!(
-        complaint.contains("steps.parquet was not written by export-tables and is left as it is"),
-        "{complaint}"
-    );
-    assert_eq!(fs::read(tables.join("steps.parquet")).expect("it is there"), b"mine");
+    let mine = "steps.parquet was not written by export-tables and is left as it is";
+    assert_has(&complaint, &[mine]);
+    assert_eq!(read(&tables.join("steps.parquet")), "mine");
     assert_eq!(fs::read(tables.join("rounds.parquet")).expect("it is there"), rounds);
     assert_eq!(names(&tables).len(), 7, "no draft is left");
 }
 
 #[test]
 fn a_damaged_event_is_named_and_nothing_is_written() {
-    let (folder, run) = played();
-    let tables = folder.path().join("tables");
+    let (folder, run) = run();
     let events = run.join("events.jsonl");
-    let text = fs::read_to_string(&events).expect("it is there");
-    fs::write(&events, text.replacen("\"val_loss\"", "\"loss\"", 1)).expect("it is written");
+    write(&events, read(&events).replacen("\"val_loss\"", "\"loss\"", 1));
 
-    let complaint = refused(&export(&run, &tables));
+    let complaint = refused(&export(folder.path(), ""));
 
-    assert!(
-        complaint.contains("events.jsonl:") && complaint.contains("val_loss"),
-        "{complaint}"
-    );
-    assert_eq!(names(&tables), Vec::<String>::new());
+    assert_has(&complaint, &["events.jsonl:", "val_loss"]);
+    let tables = names(&folder.path().join("new/tables"));
+    assert!(tables.is_empty(), "{tables:?}");
 }
 
 #[test]
 fn a_torn_last_line_is_left_out() {
-    let (folder, run) = played();
+    let (folder, run) = run();
     let events = run.join("events.jsonl");
-    let text = fs::read_to_string(&events).expect("it is there");
+    let text = read(&events);
     let end = text.find("\"round_finished\"").expect("a round has ended") + 20;
-    fs::write(&events, &text[..end]).expect("it is written");
+    write(&events, &text[..end]);
 
-    let said = succeeds(&export(&run, &folder.path().join("tables")));
+    let said = succeeds(&export(folder.path(), ""));
 
-    assert!(
-        said.contains("rounds.parquet: 0 rows\n") && said.contains("steps.parquet: 12 rows\n"),
-        "{said}"
-    );
-}
-
-#[test]
-fn what_is_no_run_is_refused() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let at = folder.path().display().to_string();
-    let complaint = refused(&engine(&["export-tables", &at, "-o", "tables"]));
-    assert!(complaint.contains("is no run directory"), "{complaint}");
-}
-
-/// The record of a run many times over, in a folder of its own.
-fn repeated(run: &Path, into: &Path, bytes: usize) {
-    fs::create_dir(into).expect("a folder");
-    for file in ["manifest.json", "resolved.ron"] {
-        fs::copy(run.join(file), into.join(file)).expect("it is copied");
-    }
-    let text = fs::read_to_string(run.join("events.jsonl")).expect("it is there");
-    let (header, events) = text.split_once('\n').expect("a header");
-    let mut repeated = format!("{header}\n");
-    while repeated.len() < bytes {
-        repeated += events;
-    }
-    fs::write(into.join("events.jsonl"), repeated).expect("it is written");
+    assert_has(&said, &["rounds.parquet: 0 rows\n", "steps.parquet: 12 rows\n"]);
 }
 
 #[cfg(target_os = "linux")]
 #[test]
 fn memory_does_not_grow_with_the_record() {
-    let (folder, run) = played();
+    use crate::program::{command, copy, peak_memory};
+
+    let (folder, run) = run();
+    let text = read(&run.join("events.jsonl"));
+    let (header, events) = text.split_once('\n').expect("a header");
     let peak = |megabytes: usize| {
         let long = folder.path().join(megabytes.to_string());
-        repeated(&run, &long, megabytes << 20);
+        copy(&run, &long);
+        // The record many times over.
+        let repeated = events.repeat((megabytes << 20) / events.len() + 1);
+        write(&long.join("events.jsonl"), format!("{header}\n{repeated}"));
         let tables = folder.path().join(format!("tables-{megabytes}"));
-        crate::program::peak_memory(command(&["export-tables", "-o"]).arg(tables).arg(&long))
+        peak_memory(command("export-tables -o").arg(tables).arg(&long))
     };
 
     let (short, long) = (peak(6), peak(18));
 
     // Less than the events themselves.
     assert!(long < short + (12 << 20), "{short} bytes, then {long}");
-}
-
-#[test]
-fn a_program_is_told_what_was_written() {
-    let (folder, run) = played();
-    let tables = folder.path().join("tables");
-    let document = succeeds(&ended(call(&["export-tables", "--json", "-o"]).arg(&tables).arg(&run)));
-
-    let written: Value = serde_json::from_str(&document).expect("JSON");
-
-    let rounds = written
-        .as_array()
-        .and_then(|tables| tables.iter().find(|table| table["table"] == "rounds"));
-    assert_eq!(rounds.map(|table| &table["rows"]), Some(&2.into()));
 }

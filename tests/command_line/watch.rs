@@ -3,13 +3,13 @@
 use std::io::{Read, Write};
 use std::num::NonZero;
 use std::path::Path;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, LazyLock, Mutex};
 use std::time::{Duration, Instant};
 
 use portable_pty::{CommandBuilder, ExitStatus, PtySize, native_pty_system};
 use vt100::Parser;
 
-use crate::program::{HEEDED, command, ended, refused, succeeds, tiny};
+use crate::program::{HEEDED, PROGRAM, copy_of, engine_at, folder, played, refused, succeeds, tiny, write};
 
 const RUN: &str = "rounds: 2, n_envs: 2, max_steps: 8, seed: 7, keep: none";
 
@@ -31,12 +31,12 @@ impl Watched {
         const ROWS: NonZero<u16> = NonZero::new(24).expect("it is not 0");
         const COLUMNS: NonZero<u16> = NonZero::new(80).expect("it is not 0");
         let size = PtySize {
-            rows: 24,
-            cols: 80,
+            rows: ROWS.get(),
+            cols: COLUMNS.get(),
             ..PtySize::default()
         };
         let pty = native_pty_system().openpty(size).expect("a terminal");
-        let mut program = CommandBuilder::new(env!("CARGO_BIN_EXE_simic-engine"));
+        let mut program = CommandBuilder::new(PROGRAM);
         program.args(arguments);
         program.cwd(folder);
         program.env("TERM", "xterm-256color");
@@ -72,26 +72,19 @@ impl Watched {
     fn wait_for(&self, text: &str) {
         let begun = Instant::now();
         while !self.text().contains(text) {
-            assert!(
-                begun.elapsed() < Duration::from_secs(60),
-                "no {text:?} in:\n{}",
-                self.text()
-            );
+            let is_late = begun.elapsed() > Duration::from_secs(60);
+            assert!(!is_late, "no {text:?} in:\n{}", self.text());
             std::thread::sleep(Duration::from_millis(20));
         }
         let screen = self.screen.lock().expect("no panic");
-        let first = screen.parser.screen().rows(0, 80).next().unwrap_or_default();
-        assert!(
-            !screen.parser.screen().alternate_screen() || first.contains("tiny"),
-            "{first}"
-        );
+        let screen = screen.parser.screen();
+        let first = screen.rows(0, 80).next().unwrap_or_default();
+        assert!(!screen.alternate_screen() || first.contains("tiny"), "{first}");
     }
 
     fn press(&mut self, keys: &str) {
-        self.keys
-            .write_all(keys.as_bytes())
-            .and_then(|()| self.keys.flush())
-            .expect("it reads keys");
+        let written = self.keys.write_all(keys.as_bytes());
+        written.and_then(|()| self.keys.flush()).expect("it reads keys");
     }
 
     fn ended(&mut self) -> ExitStatus {
@@ -104,20 +97,26 @@ impl Watched {
     fn assert_left_well(&self) {
         let screen = self.screen.lock().expect("no panic");
         assert!(screen.was_alternate);
-        assert!(!screen.parser.screen().alternate_screen());
-        assert!(!screen.parser.screen().hide_cursor());
+        let screen = screen.parser.screen();
+        assert!(!screen.alternate_screen() && !screen.hide_cursor());
     }
 }
 
-fn folder() -> tempfile::TempDir {
-    let folder = tempfile::tempdir().expect("a folder");
-    std::fs::write(folder.path().join("tiny.ron"), tiny(RUN)).expect("the scenario is written");
-    folder
+/// A folder with a run that has ended.
+fn played_run() -> tempfile::TempDir {
+    static PLAYED: LazyLock<Vec<u8>> = LazyLock::new(|| {
+        played(|folder| {
+            write(&folder.join("tiny.ron"), tiny(RUN));
+            succeeds(&engine_at(folder, "run tiny.ron --progress none"));
+        })
+    });
+    copy_of(&PLAYED)
 }
 
 #[test]
 fn a_run_is_shown_while_it_plays_and_the_summary_follows_on_the_screen_that_stays() {
     let folder = folder();
+    write(&folder.path().join("tiny.ron"), tiny(RUN));
     let mut run = Watched::start(folder.path(), &["run", "tiny.ron", "--progress", "tui"]);
 
     run.wait_for("best grown host");
@@ -128,27 +127,23 @@ fn a_run_is_shown_while_it_plays_and_the_summary_follows_on_the_screen_that_stay
 
 #[test]
 fn a_run_that_has_ended_is_watched_and_replayed() {
-    let folder = folder();
-    succeeds(&ended(
-        command(&["run", "tiny.ron", "--progress", "none"]).current_dir(folder.path()),
-    ));
+    let folder = played_run();
     let mut watch = Watched::start(folder.path(), &["watch"]);
 
     watch.wait_for("completed");
     watch.wait_for("round 2/2");
     watch.wait_for(">0");
-    watch.press("1");
-    watch.wait_for(">1");
-    watch.press("\t");
-    watch.wait_for("2 updates");
-    watch.press("?");
-    watch.wait_for("replay from the beginning");
-    watch.press("r");
-    watch.wait_for("replay, 16 events a tick");
-    watch.press("e");
-    watch.wait_for("completed");
-    watch.press("p");
-    watch.wait_for("no process plays this run");
+    for (key, shown) in [
+        ("1", ">1"),
+        ("\t", "2 updates"),
+        ("?", "replay from the beginning"),
+        ("r", "replay, 16 events a tick"),
+        ("e", "completed"),
+        ("p", "no process plays this run"),
+    ] {
+        watch.press(key);
+        watch.wait_for(shown);
+    }
     watch.press("q");
 
     assert_eq!(watch.ended().exit_code(), 0);
@@ -157,12 +152,9 @@ fn a_run_that_has_ended_is_watched_and_replayed() {
 
 #[test]
 fn without_a_terminal_it_is_said_what_prints_the_same() {
-    let folder = folder();
-    succeeds(&ended(
-        command(&["run", "tiny.ron", "--progress", "none"]).current_dir(folder.path()),
-    ));
+    let folder = played_run();
 
-    let said = refused(&ended(command(&["watch"]).current_dir(folder.path())));
+    let said = refused(&engine_at(folder.path(), "watch"));
 
     assert_eq!(
         said,

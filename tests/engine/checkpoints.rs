@@ -2,22 +2,20 @@
 
 use std::path::Path;
 
-use bevy_app::App;
-use bevy_ecs::prelude::*;
-use serde_json::Value;
+use serde_json::json;
 use simic_engine::internals::checkpoint::{CheckpointName, Checkpoints, Progress, RunDirectoryLost};
 use simic_engine::internals::controller::ActiveController;
 use simic_engine::internals::engine::RunReport;
-use simic_engine::internals::health::{EngineError, Failure, Position, RunHealth};
+use simic_engine::internals::health::{Failure, RunHealth};
 use simic_engine::internals::learner::PolicyDiverged;
 use simic_engine::internals::policy::ParamGroup;
 use simic_engine::internals::record::{Recording, RoundHistory, RunDirectory};
-use simic_engine::internals::run::{StopRequest, StopSignal};
+use simic_engine::internals::run::StopRequest;
 use simic_engine::internals::torch::NoGrad;
 use simic_engine::prelude::*;
-use tch::{Device, Kind, Tensor};
+use tch::{Device, Kind};
 
-use crate::recorded::NOTHING;
+use crate::recorded::{self, NOTHING, play};
 
 /// Learns; its rounds are far fewer than a checkpoint takes, and none is the best of a run with faults, though this one
 /// ends before the fault comes.
@@ -40,13 +38,10 @@ fn newest(report: &RunReport) -> Progress {
 }
 
 /// Rounds and reasons of the checkpoints that the record tells of.
-fn told(report: &RunReport) -> Vec<(u64, String)> {
-    let lines = crate::support::lines(directory(report));
-    let saved = lines.iter().filter(|line| line["type"] == "checkpoint_saved");
-    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-    saved
-        .map(|line| (line["data"]["round"].as_u64().unwrap(), text(&line["data"]["reason"])))
-        .collect()
+fn told(report: &RunReport) -> Vec<serde_json::Value> {
+    let saved = recorded::told(directory(report), "checkpoint_saved").into_iter();
+    let told = saved.map(|line| json!([line["data"]["round"], line["data"]["reason"]]));
+    told.collect()
 }
 
 /// From the third round on the policy is another one than that which acted: no update may touch it.
@@ -70,13 +65,13 @@ fn swap_policies(app: &mut App) {
 fn a_policy_that_diverges_is_kept_as_it_last_was_good() {
     let folder = tempfile::tempdir().expect("a temporary folder");
 
-    let report = crate::recorded::play(SCENARIO, folder.path(), swap_policies);
+    let report = play(SCENARIO, folder.path(), swap_policies);
 
     let failure = report.failure.as_ref().expect("the run fails");
     let diverged = failure.failure.cause::<PolicyDiverged>();
     assert_eq!(diverged, Some(&PolicyDiverged { failures: 2 }), "{failure}");
     assert_eq!(newest(&report).next_round, 4, "the round of the second failure is over");
-    assert_eq!(told(&report).last(), Some(&(4, "emergency".to_owned())));
+    assert_eq!(told(&report).last(), Some(&json!([4, "emergency"])));
     let policy = directory(&report).join("checkpoints/round-000004/policy/policy.safetensors");
     let weights = Tensor::read_safetensors(policy).expect("the policy can be read");
     let is_finite = |tensor: &Tensor| bool::try_from(tensor.isfinite().all()).expect("one flag");
@@ -88,25 +83,17 @@ fn in_the_middle_of_the_third_round(clock: Res<RunClock>) -> bool {
 }
 
 fn fail(app: &mut App) {
-    let fail = |mut health: ResMut<RunHealth>| {
-        health.failure = Some(EngineError {
-            phase: "test",
-            position: Position::default(),
-            failure: Failure::message("it broke"),
-        });
+    let fail = |mut health: ResMut<RunHealth>, clock: Res<RunClock>| {
+        health.record(Failure::message("it broke").during("test", clock.position()));
     };
-    app.add_systems(
-        StepEnd,
-        fail.before(EngineSet::Record).run_if(in_the_middle_of_the_third_round),
-    );
+    let fail = fail.before(EngineSet::Record);
+    app.add_systems(StepEnd, fail.run_if(in_the_middle_of_the_third_round));
 }
 
 fn stop(app: &mut App) {
     let stop = |stop: Res<StopSignal>| stop.request(StopRequest::Interrupt);
-    app.add_systems(
-        StepEnd,
-        stop.before(EngineSet::Record).run_if(in_the_middle_of_the_third_round),
-    );
+    let stop = stop.before(EngineSet::Record);
+    app.add_systems(StepEnd, stop.run_if(in_the_middle_of_the_third_round));
 }
 
 /// Nothing of a completed round is ever lost; the checkpoint of a run that is stopped is the last round boundary.
@@ -115,13 +102,13 @@ fn rounds_before_a_failure_or_a_stop_are_kept_between_two_checkpoints_too() {
     for (extend, fails, reason) in [(fail as fn(&mut App), true, "emergency"), (stop, false, "signal")] {
         let folder = tempfile::tempdir().expect("a temporary folder");
 
-        let report = crate::recorded::play(SCENARIO, folder.path(), extend);
+        let report = play(SCENARIO, folder.path(), extend);
 
         assert_eq!(report.failure.is_some(), fails);
         assert_eq!(newest(&report).next_round, 2);
         let told = told(&report);
-        let ends = [&told[0], &told[told.len() - 1]].map(|(round, reason)| (*round, reason.as_str()));
-        assert_eq!(ends, [(0, "periodic"), (2, reason)]);
+        let ends = [&told[0], &told[told.len() - 1]];
+        assert_eq!(ends, [&json!([0, "periodic"]), &json!([2, reason])]);
     }
 }
 
@@ -134,12 +121,11 @@ fn a_checkpoint_that_falls_due_inside_a_rollout_is_on_disk_at_its_end() {
         .replace("learner: (", "learner: (episodes_per_update: 2, ");
     let folder = tempfile::tempdir().expect("a temporary folder");
 
-    let report = crate::recorded::play(&scenario, folder.path(), NOTHING);
+    let report = play(&scenario, folder.path(), NOTHING);
 
     assert!(report.failure.is_none(), "{:?}", report.failure);
-    let told = told(&report);
-    let told: Vec<_> = told.iter().map(|(round, reason)| (*round, reason.as_str())).collect();
-    assert_eq!(told, [(0, "periodic"), (4, "periodic"), (6, "periodic"), (8, "exit")]);
+    let expected = json!([[0, "periodic"], [4, "periodic"], [6, "periodic"], [8, "exit"]]);
+    assert_eq!(json!(told(&report)), expected);
 }
 
 /// Something else stands where the third checkpoint is filled, and the accuracy falls after it.
@@ -167,10 +153,9 @@ fn a_best_checkpoint_that_cannot_be_written_does_not_cost_the_run_the_one_before
     )"#;
     let folder = tempfile::tempdir().expect("a temporary folder");
 
-    let report = crate::recorded::play(scenario, folder.path(), spoil_the_best);
+    let report = play(scenario, folder.path(), spoil_the_best);
 
-    assert!(report.failure.is_none(), "{:?}", report.failure);
-    assert!(report.gaps.is_empty(), "{:?}", report.gaps);
+    assert!(report.failure.is_none() && report.gaps.is_empty(), "{report:?}");
     let shelf = Checkpoints::of(directory(&report));
     let (_, best) = shelf.find(CheckpointName::Best).expect("the best one is there");
     assert_eq!(best.next_round, 2);
@@ -179,15 +164,13 @@ fn a_best_checkpoint_that_cannot_be_written_does_not_cost_the_run_the_one_before
 
 /// In the third round another process takes the run over.
 fn hand_over(app: &mut App) {
-    fn hand_over(clock: Res<RunClock>, run: Res<RunDirectory>) {
+    let hand_over = |clock: Res<RunClock>, run: Res<RunDirectory>| {
         if clock.round() == 2 {
             std::fs::write(run.path().with_file_name("successor"), "").expect("the folder can be written");
         }
-    }
-    app.add_systems(
-        RoundEnd,
-        hand_over.after(Work::RoundStats).before(Work::WriteCheckpoint),
-    );
+    };
+    let hand_over = hand_over.after(Work::RoundStats);
+    app.add_systems(RoundEnd, hand_over.before(Work::WriteCheckpoint));
 }
 
 #[test]
@@ -237,16 +220,12 @@ fn nothing_is_written_into_what_has_taken_the_place_of_the_run_directory() {
             .replace("policy:", &format!("telemetry: (require: {require}), policy:"));
         let folder = tempfile::tempdir().expect("a temporary folder");
 
-        let report = crate::recorded::play(&scenario, folder.path(), replace_directory);
+        let report = play(&scenario, folder.path(), replace_directory);
 
         let failure = report.failure.as_ref();
         let lost = failure.and_then(|error| error.failure.cause::<RunDirectoryLost>());
         assert_eq!(lost.is_some(), require, "{report:?}");
-        assert!(
-            report.gaps.iter().any(|gap| gap.part == "checkpoint"),
-            "{:?}",
-            report.gaps
-        );
+        assert!(report.gaps.iter().any(|gap| gap.part == "checkpoint"), "{report:?}");
         let written = std::fs::read_dir(directory(&report).join("checkpoints")).expect("the folder is there");
         assert_eq!(written.count(), 0);
     }
@@ -256,7 +235,7 @@ fn nothing_is_written_into_what_has_taken_the_place_of_the_run_directory() {
 fn a_round_that_was_finished_while_the_run_directory_was_away_is_kept_if_it_is_back_in_the_end() {
     let folder = tempfile::tempdir().expect("a temporary folder");
 
-    let report = crate::recorded::play(SCENARIO, folder.path(), replace_directory_for_a_while);
+    let report = play(SCENARIO, folder.path(), replace_directory_for_a_while);
 
     assert!(report.failure.is_some() && report.gaps.is_empty(), "{report:?}");
     assert_eq!(newest(&report).next_round, 2);
@@ -270,11 +249,10 @@ fn a_run_that_is_stopped_while_it_starts_leaves_nothing() {
     }
     let folder = tempfile::tempdir().expect("a temporary folder");
 
-    let report = crate::recorded::play(SCENARIO, folder.path(), extend);
+    let report = play(SCENARIO, folder.path(), extend);
 
-    assert!(report.failure.is_none(), "{:?}", report.failure);
+    assert!(report.failure.is_none() && report.record.is_none(), "{report:?}");
     assert_eq!(report.stopped_by, Some(StopRequest::Terminate));
-    assert!(report.record.is_none());
     let entries = std::fs::read_dir(folder.path()).expect("the folder is there");
     assert_eq!(entries.count(), 0);
 }

@@ -1,9 +1,10 @@
 //! Data sets of an application: scenarios name them.
 
 use simic_engine::internals::data::Part;
-use simic_engine::internals::scenario::{self, Catalog, Input, Report, Scenario, data_forms, explain, resolved_ron};
+use simic_engine::internals::scenario::{Loaded, Report, Scenario, data_forms, explain, resolved_ron};
 use simic_engine::prelude::*;
-use simic_engine::section;
+
+use crate::recorded::catalog;
 
 section! {
     /// What may be set of the shades.
@@ -17,34 +18,31 @@ section! {
 }
 
 /// Images of one brightness, which is the class.
-fn shades(settings: &Shades) -> Result<CustomImages, &'static str> {
-    if !settings.is_whole {
-        return Err("half of the shades is missing");
-    }
-    let offset = settings.offset as u8;
+pub fn shades(offset: u8) -> CustomImages {
     let labels: Vec<i64> = (0..10).cycle().take(400).collect();
-    Ok(CustomImages {
+    let pixels = labels.iter().flat_map(|&label| [20 * label as u8 + offset; 64]);
+    let images = pixels.collect::<Vec<u8>>().into();
+    CustomImages {
         height: 8,
         width: 8,
         channels: 1,
         scale: 255.0,
-        train: Part {
-            images: labels
-                .iter()
-                .flat_map(|&label| [20 * label as u8 + offset; 64])
-                .collect::<Vec<u8>>()
-                .into(),
-            labels,
-        },
+        train: Part { images, labels },
         val: None,
         test: None,
-    })
+    }
 }
 
 fn register(app: &mut App) {
     let mut sets = app.world_mut().resource_mut::<DataRegistry>();
     sets.register_with("shades", "ten shades of gray", |settings: Shades| {
-        Arc::new(move |_: &DataRequest| shades(&settings))
+        Arc::new(move |_: &DataRequest| {
+            let images = shades(settings.offset as u8);
+            settings
+                .is_whole
+                .then_some(images)
+                .ok_or("half of the shades is missing")
+        })
     });
 }
 
@@ -55,30 +53,15 @@ const SCENARIO: &str = r#"(
     policy: (controller: "actor_critic", preset: "lstm_small"),
 )"#;
 
-fn catalog() -> Catalog {
-    let extension = Extension::new(register);
-    extension.names().expect("the name is free").catalog.clone()
-}
-
-fn check(text: &str) -> Result<scenario::Loaded, Report> {
-    let input = Input {
-        label: "shades.ron",
-        text,
-        overrides: &[],
-    };
-    scenario::load(&input, &catalog())
+fn check(text: &str) -> Result<Loaded, Report> {
+    crate::recorded::load("shades.ron", text, &[], &catalog(register))
 }
 
 #[test]
-fn a_registered_data_set_is_valid_and_listed() {
-    let forms = data_forms(&catalog());
-
-    let form = forms.last().expect("forms");
-    assert_eq!(
-        (form.form.as_str(), form.summary.as_str()),
-        (r#"custom(name: "shades", settings?)"#, "ten shades of gray")
-    );
-    assert!(check(SCENARIO).is_ok());
+fn a_registered_data_set_is_listed() {
+    let form = data_forms(&catalog(register)).pop().expect("forms");
+    assert_eq!(form.form, r#"custom(name: "shades", settings?)"#);
+    assert_eq!(form.summary, "ten shades of gray");
 }
 
 #[test]
@@ -93,28 +76,22 @@ fn settings_are_checked_where_they_stand_and_explained() {
     let wrong = SCENARIO.replace("(offset: 3)", "(offset: 41, offst: 1, is_whole: \"yes\")");
     insta::assert_snapshot!(check(&wrong).expect_err("three mistakes"));
 
-    let section = explain::<Scenario>("", "task.data.custom.settings.shades", &catalog());
-    let field = explain::<Scenario>("", "task.data.custom.settings.shades.offset", &catalog());
-    let [section, field] = [section, field].map(|told| told.expect("it is declared").to_string());
+    let paths = ["shades", "shades.offset"].map(|part| format!("task.data.custom.settings.{part}"));
+    let told = paths.map(|path| explain::<Scenario>("", &path, &catalog(register)));
+    let [section, field] = told.map(|told| told.expect("it is declared").to_string());
     insta::assert_snapshot!(format!("{section}\n{field}"));
 
     let loaded = check(SCENARIO).expect("it is sound");
-    assert!(
-        resolved_ron(&loaded.scenario)
-            .expect("prints")
-            .contains("settings: (offset: 3, is_whole: true)")
-    );
+    let resolved = resolved_ron(&loaded.scenario).expect("prints");
+    assert!(resolved.contains("settings: (offset: 3, is_whole: true)"), "{resolved}");
 }
 
 #[test]
 fn what_the_set_fails_with_ends_the_run_before_it_begins() {
     let folder = tempfile::tempdir().expect("a temporary folder");
+    let half = SCENARIO.replace("offset: 3", "is_whole: false");
 
-    let report = crate::recorded::play(
-        &SCENARIO.replace("offset: 3", "is_whole: false"),
-        folder.path(),
-        register,
-    );
+    let report = crate::recorded::play(&half, folder.path(), register);
 
     insta::assert_snapshot!(report.failure.expect("it cannot be made").failure);
     assert!(report.record.is_none());

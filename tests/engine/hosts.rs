@@ -1,9 +1,9 @@
 //! Hosts of an application, and the engine's own: seeds grow in every host that a scenario can name.
 
-use simic_engine::internals::growth::SeedStage;
 use simic_engine::internals::host::{Conv, ResidualBlock};
-use simic_engine::internals::scenario::{self, Input};
 use simic_engine::prelude::*;
+
+use crate::recorded::catalog;
 
 /// One convolution and two residual blocks, with a slot behind each block.
 fn forked(classes: i64) -> HostPlan {
@@ -26,7 +26,7 @@ fn register(app: &mut App) {
 const SCENARIO: &str = r#"(
     name: "forked",
     preset: "manual", task: preset("digits_baseline", (batches_per_step: count(2), host: named("Forked"))),
-    run: (rounds: 2, n_envs: 2, max_steps: 14, checkpoint_every: 1),
+    run: (rounds: 2, n_envs: 2, max_steps: 14),
     lifecycle: (
         slots: ["r0c0", "r1c0"],
         auto_forward: (g1: true, g2: true, g3: true),
@@ -42,25 +42,11 @@ const SCENARIO: &str = r#"(
 
 #[test]
 fn a_registered_host_is_listed_and_checked_by_its_name() {
-    let names = Extension::new(register)
-        .names()
-        .expect("the name is free")
-        .catalog
-        .clone();
-    let load = |text: &str| {
-        let input = Input {
-            label: "forked.ron",
-            text,
-            overrides: &[],
-        };
-        scenario::load(&input, &names)
-    };
+    let names = catalog(register);
+    let load = |text: &str| crate::recorded::load("forked.ron", text, &[], &names);
     let entries = names.hosts.entries();
-    let found = entries
-        .iter()
-        .find(|entry| entry.name == "forked")
-        .expect("it is registered");
-    assert_eq!(found.summary, "two residual blocks");
+    let found = entries.iter().find(|entry| entry.name == "forked");
+    assert_eq!(found.expect("it is registered").summary, "two residual blocks");
 
     let loaded = load(SCENARIO).expect("sound");
     // Stem 36 + 8, first block 2·144 + 16, second 288 + 576 + 32, head 90.
@@ -68,51 +54,44 @@ fn a_registered_host_is_listed_and_checked_by_its_name() {
     let slots: Vec<String> = loaded.slots.iter().map(ToString::to_string).collect();
     assert_eq!(slots, ["r0c0", "r1c0"]);
 
-    let slip = load(&SCENARIO.replace("Forked", "Forket"))
-        .expect_err("it is not registered")
-        .to_string();
-    assert!(slip.contains("did you mean `forked`?"), "{slip}");
-    let wrong_slot = load(&SCENARIO.replace("\"r0c0\", \"r1c0\"]", "\"r0c0\", \"r2c0\"]")).expect_err("no such slot");
-    assert!(
-        wrong_slot
-            .to_string()
-            .contains("the host has no slot r2c0; valid: r0c0, r1c0"),
-        "{wrong_slot}"
-    );
-    let coloured = SCENARIO.replace("digits_baseline", "synth_baseline");
-    let mismatch = load(&coloured).expect_err("the images are coloured").to_string();
-    assert!(
-        mismatch.contains("the host takes channels 1, the data has channels 3"),
-        "{mismatch}"
-    );
+    for (right, wrong, complaint) in [
+        ("Forked", "Forket", "did you mean `forked`?"),
+        ("r1c0\"]", "r2c0\"]", "no slot r2c0; valid: r0c0, r1c0"),
+        ("digits", "synth", "the host takes channels 1, the data has channels 3"),
+    ] {
+        let mistaken = load(&SCENARIO.replace(right, wrong));
+        let report = mistaken.expect_err("a mistake").to_string();
+        assert!(report.contains(complaint), "{report}");
+    }
 }
 
-#[test]
-fn seeds_grow_in_a_registered_host_until_they_are_committed() {
-    let mut engine = Engine::builder()
-        .with(register)
-        .from_ron(SCENARIO)
-        .expect("a sound scenario");
-    let mut seen = Vec::new();
+/// Plays the first episode, in which each env plants two seeds and commits them; its losses in validation.
+pub fn assert_grown(engine: &mut Engine) -> Vec<f64> {
+    use SeedStage::{Blending, Committed, Holding, Training};
+    let (mut seen, mut losses) = (Vec::new(), Vec::new());
     for _ in 0..14 {
         assert!(engine.step().expect("it is played"));
-        let mut envs = engine.world_mut().query::<&SeedSlots>();
-        let slots = envs.iter(engine.world()).next().expect("an env");
+        let mut envs = engine.world_mut().query::<(&SeedSlots, &ValMetrics)>();
+        let (slots, val) = envs.iter(engine.world()).next().expect("an env");
         seen.extend(slots.records().flatten().map(|seed| seed.stage));
+        losses.push(val.loss);
+        let contributions = slots.records().flatten().filter_map(|seed| seed.contribution.value);
+        assert!(contributions.map(f64::abs).all(f64::is_finite));
     }
-    seen.dedup();
-    for stage in [
-        SeedStage::Training,
-        SeedStage::Blending,
-        SeedStage::Holding,
-        SeedStage::Committed,
-    ] {
+    for stage in [Training, Blending, Holding, Committed] {
         assert!(seen.contains(&stage), "{stage}: {seen:?}");
     }
     let mut envs = engine.world_mut().query::<&EpisodeStats>();
     for stats in envs.iter(engine.world()) {
         assert_eq!((stats.growth.germinated, stats.growth.committed), (2, 2));
     }
+    losses
+}
+
+#[test]
+fn seeds_grow_in_a_registered_host_until_they_are_committed() {
+    let engine = Engine::builder().with(register).from_ron(SCENARIO);
+    assert_grown(&mut engine.expect("a sound scenario"));
 }
 
 /// One step of each kind of network on a few images, seeds in training.
@@ -132,12 +111,14 @@ fn the_engine_s_own_hosts_are_trained_by_their_tasks() {
                     slot: "{slot}", blueprint: "norm", style: "linear_add", tempo: "fast", target: "full"))])),
             )"#
         );
-        let mut engine = Engine::builder().from_ron(&scenario).expect("a sound scenario");
+        let mut engine = crate::support::engine(&scenario);
         while engine.step().expect("it is played") {
             let mut envs = engine.world_mut().query::<(&TrainMetrics, &ValMetrics)>();
-            for (train, val) in envs.iter(engine.world()) {
-                assert!(train.loss.is_finite() && val.loss.is_finite(), "{task}");
-            }
+            let mut envs = envs.iter(engine.world());
+            assert!(
+                envs.all(|(train, val)| train.loss.is_finite() && val.loss.is_finite()),
+                "{task}"
+            );
         }
     }
 }

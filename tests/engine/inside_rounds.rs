@@ -2,13 +2,11 @@
 
 use std::path::{Path, PathBuf};
 
+use serde_json::json;
 use simic_engine::internals::checkpoint::{CheckpointId, Checkpoints};
-use simic_engine::internals::engine::RunReport;
-use simic_engine::internals::run::StopRequest;
 use simic_engine::prelude::*;
 
-use crate::recorded::NOTHING;
-use crate::support::lines;
+use crate::recorded::{NOTHING, directory, stops_behind, told};
 
 const STEPS: u32 = 8;
 
@@ -30,38 +28,13 @@ pub fn scenario(intervals: &str) -> String {
     )
 }
 
-pub fn directory(report: &RunReport) -> PathBuf {
-    assert!(report.failure.is_none(), "{:?}", report.failure);
-    report.record.as_ref().expect("it was recorded").directory.clone()
-}
-
 /// The run with what `extend` adds, asked to stop after a step of the second round.
 pub fn stopped_after(step: u32, scenario: &str, extend: fn(&mut App), out: &Path) -> PathBuf {
-    let stop = move |clock: Res<RunClock>, stop: Res<StopSignal>| {
-        if (clock.round(), clock.step()) == (1, step) {
-            stop.request(StopRequest::Interrupt);
-        }
+    let stop = move |app: &mut App| {
+        app.add_systems(StepEnd, stops_behind(1, step).before(EngineSet::Checkpoint));
     };
-    let engine = Engine::builder().with(extend).threads(2).recorded(out);
-    let mut engine = engine.from_ron(scenario).expect("the scenario is sound");
-    engine
-        .app_mut()
-        .add_systems(StepEnd, stop.before(EngineSet::Checkpoint));
-    directory(&engine.play())
-}
-
-/// Rounds and steps of the checkpoints that the record tells of.
-pub fn told(run: &Path) -> Vec<(u64, Option<u64>)> {
-    let lines = lines(run);
-    let saved = lines.iter().filter(|line| line["type"] == "checkpoint_saved");
-    saved
-        .map(|line| {
-            (
-                line["data"]["round"].as_u64().expect("a round"),
-                line["data"]["step"].as_u64(),
-            )
-        })
-        .collect()
+    let engine = Engine::builder().with((extend, stop)).threads(2).recorded(out);
+    directory(&engine.from_ron(scenario).expect("the scenario is sound").play())
 }
 
 #[test]
@@ -71,9 +44,11 @@ fn one_is_written_every_n_steps_and_stays_until_the_next_of_any_kind() {
 
     let run = stopped_after(5, &scenario, NOTHING, folder.path());
 
-    let inside = |round, steps: &[u64]| -> Vec<_> { steps.iter().map(|&step| (round, Some(step))).collect() };
-    let expected = [vec![(0, None)], inside(0, &[3, 6]), vec![(1, None)], inside(1, &[3, 5])];
-    assert_eq!(told(&run), expected.concat());
+    let saved = told(&run, "checkpoint_saved").into_iter();
+    let saved = saved.map(|line| json!([line["data"]["round"], line["data"]["step"]]));
+    let saved: Vec<_> = saved.collect();
+    let expected = json!([[0, null], [0, 3], [0, 6], [1, null], [1, 3], [1, 5]]);
+    assert_eq!(json!(saved), expected);
     let ids = Checkpoints::of(&run).ids();
     let expected = [
         CheckpointId { round: 1, step: 5 },
@@ -89,8 +64,6 @@ fn without_an_interval_a_stop_leaves_the_last_boundary() {
 
     let run = stopped_after(5, &scenario("checkpoint_every_minutes: None"), NOTHING, folder.path());
 
-    assert_eq!(
-        Checkpoints::of(&run).ids(),
-        [CheckpointId::before(1), CheckpointId::before(0)]
-    );
+    let ids = Checkpoints::of(&run).ids();
+    assert_eq!(ids, [CheckpointId::before(1), CheckpointId::before(0)]);
 }

@@ -7,15 +7,8 @@ use serde_json::Value;
 use simic_engine::internals::checkpoint::CheckpointName;
 use simic_engine::prelude::*;
 
-use crate::inside_rounds::{directory, scenario, stopped_after};
-use crate::recorded::{NOTHING, play, resumed};
-use crate::support::lines;
-
-/// What the rounds cost.
-fn perfs(lines: &[Value]) -> Vec<&Value> {
-    let rounds = lines.iter().filter(|line| line["type"] == "round_finished");
-    rounds.map(|line| &line["data"]["perf"]).collect()
-}
+use crate::inside_rounds::{scenario, stopped_after};
+use crate::recorded::{NOTHING, directory, play, resumed, told};
 
 fn number(value: &Value) -> f64 {
     value.as_f64().expect("a number")
@@ -24,10 +17,11 @@ fn number(value: &Value) -> f64 {
 #[test]
 fn the_phases_of_a_round_explain_its_time() {
     let folder = tempfile::tempdir().expect("a temporary folder");
-    let lines = lines(&directory(&play(&scenario(""), folder.path(), NOTHING)));
+    let run = directory(&play(&scenario(""), folder.path(), NOTHING));
 
     let (mut wall, mut explained) = (0.0, 0.0);
-    for perf in perfs(&lines) {
+    for round in told(&run, "round_finished") {
+        let perf = &round["data"]["perf"];
         let phases = perf["phases_ms"].as_object().expect("the phases");
         let used = [
             "reset", "train", "validate", "sync", "assess", "decide", "act", "record",
@@ -57,8 +51,7 @@ fn a_round_that_is_resumed_continues_its_phases() {
     let mut engine = resumed(&run, CheckpointName::Last, NOTHING, 1).expect("the run can be resumed");
     directory(&engine.play());
 
-    let lines = lines(&run);
-    let perf = perfs(&lines)[1];
+    let perf = &told(&run, "round_finished")[1]["data"]["perf"];
     let decided = number(&perf["phases_ms"]["decide"]);
     assert!(decided >= 5.0 * DECIDES_FOR.as_secs_f64() * 1e3, "{perf}");
     assert!(1e3 * number(&perf["round_wall_s"]) > decided, "{perf}");

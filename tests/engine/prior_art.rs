@@ -5,11 +5,11 @@ use std::sync::LazyLock;
 use simic_engine::internals::actions::Head;
 use simic_engine::internals::controller::WaitController;
 use simic_engine::internals::prior_art::PriorArtPlugin;
-use simic_engine::internals::scenario::{
-    self, Catalog, Explanation, Input, Loaded, Override, Report, Scenario, explain,
-};
+use simic_engine::internals::scenario::{Catalog, Explanation, Loaded, Override, Report, Scenario, explain};
 use simic_engine::internals::schema::Settings;
 use simic_engine::prelude::*;
+
+use crate::recorded::{catalog, load};
 
 section! {
     /// What may be set of the parts of this test.
@@ -29,89 +29,72 @@ section! {
 
 /// A network and controllers with settings; the network is never built.
 fn register(app: &mut App) {
+    app.add_plugins(PriorArtPlugin);
     let world = app.world_mut();
-    world
-        .resource_mut::<NetRegistry>()
-        .register_with("wide", "a network", |_: Width| {
-            Arc::new(|_| Err(PolicyError::NothingLeft { head: Head::Op }))
-        });
-    world
-        .resource_mut::<ControllerRegistry>()
-        .register_with("wide", "a controller", |_: Width| {
-            Arc::new(|_| Ok(Box::new(WaitController)))
-        });
-    world
-        .resource_mut::<ControllerRegistry>()
-        .register_with("aged", "a controller", |_: Age| {
-            Arc::new(|_| Ok(Box::new(WaitController)))
-        });
+    let mut nets = world.resource_mut::<NetRegistry>();
+    nets.register_with("wide", "a network", |_: Width| {
+        Arc::new(|_| Err(PolicyError::NothingLeft { head: Head::Op }))
+    });
+    let mut controllers = world.resource_mut::<ControllerRegistry>();
+    controllers.register_with("wide", "a controller", |_: Width| {
+        Arc::new(|_| Ok(Box::new(WaitController)))
+    });
+    controllers.register_with("aged", "a controller", |_: Age| {
+        Arc::new(|_| Ok(Box::new(WaitController)))
+    });
 }
 
-static CATALOG: LazyLock<Catalog> = LazyLock::new(|| {
-    let extension = Extension::new((PriorArtPlugin, register));
-    extension.names().expect("the names are free").catalog.clone()
-});
+static CATALOG: LazyLock<Catalog> = LazyLock::new(|| catalog(register));
 
-fn load(text: &str, sets: &[&str]) -> Result<Loaded, Report> {
+fn read(text: &str, sets: &[&str]) -> Result<Loaded, Report> {
     let overrides = sets.iter().map(|set| Override::parse(set).expect("an assignment"));
-    let overrides = &overrides.collect::<Vec<_>>()[..];
-    let label = "mine.ron";
-    scenario::load(&Input { label, text, overrides }, &CATALOG)
+    load("mine.ron", text, &overrides.collect::<Vec<_>>(), &CATALOG)
+}
+
+fn sound(text: &str, sets: &[&str]) -> Scenario {
+    let loaded = read(text, sets).unwrap_or_else(|report| panic!("{report}"));
+    loaded.scenario
 }
 
 /// The reward that is loaded, as it prints itself: with all defaults.
 fn reward(text: &str, sets: &[&str]) -> String {
-    let loaded = load(text, sets).unwrap_or_else(|report| panic!("{report}"));
-    format!("{:?}", loaded.scenario.reward)
+    format!("{:?}", sound(text, sets).reward)
 }
 
 #[test]
 fn a_part_is_written_like_a_member_or_by_its_name() {
     let shaped = reward(r#"(reward: custom(name: "shaped", settings: (max_rent: 2.0)))"#, &[]);
-    assert!(
-        shaped.contains(r#"RewardName("shaped")"#) && shaped.contains("rent_weight: 0.5, max_rent: 2.0"),
-        "{shaped}"
-    );
+    assert!(shaped.contains(r#"RewardName("shaped")"#), "{shaped}");
+    assert!(shaped.contains("rent_weight: 0.5, max_rent: 2.0"), "{shaped}");
 
     let written = "(reward: contribution(shaped((max_rent: 2.0))))";
     assert_eq!(reward(written, &[]), shaped);
-    assert_eq!(
-        reward(written, &["reward=contribution(basic())"]),
-        reward("(reward: contribution(basic()))", &[])
-    );
+    let basic = reward("(reward: contribution(basic()))", &[]);
+    assert_eq!(reward(written, &["reward=contribution(basic())"]), basic);
 }
 
 #[test]
 fn a_part_may_call_a_setting_what_the_engine_once_called_a_field() {
-    let set = |text: &str, sets: &[&str]| {
-        let loaded = load(text, sets).unwrap_or_else(|report| panic!("{report}"));
-        format!("{:?}", loaded.scenario.policy.controller_settings)
-    };
-
-    let written = set(
-        r#"(policy: (controller: "aged", controller_settings: (age_epochs: 7)))"#,
-        &[],
-    );
-    assert!(written.contains("age_epochs: 7"), "{written}");
-    let by_default = set(r#"(policy: (controller: "aged"))"#, &[]);
-    assert!(by_default.contains("age_epochs: 4"), "{by_default}");
+    for (settings, age) in [("", 4), (", controller_settings: (age_epochs: 7)", 7)] {
+        let policy = sound(&format!(r#"(policy: (controller: "aged"{settings}))"#), &[]).policy;
+        let told = format!("{:?}", policy.controller_settings);
+        assert!(told.contains(&format!("age_epochs: {age}")), "{told}");
+    }
 }
 
 #[test]
 fn what_is_set_of_a_part_has_a_path() {
-    let written = "(reward: contribution(shaped((max_rent: 2.0))))";
     let both = reward(
         "(reward: contribution(shaped((max_rent: 2.0, rent_weight: 0.25))))",
         &[],
     );
     let escrow = reward("(reward: contribution(escrow((shaped: (max_rent: 2.0)))))", &[]);
 
+    let written = "(reward: contribution(shaped((max_rent: 2.0))))";
     assert_eq!(reward(written, &["reward.settings.rent_weight=0.25"]), both);
     assert_eq!(reward(written, &["reward.rent_weight=0.25"]), both);
-    assert_eq!(
-        reward("(reward: contribution(escrow()))", &["reward.shaped.max_rent=2"]),
-        escrow
-    );
+    let set = reward("(reward: contribution(escrow()))", &["reward.shaped.max_rent=2"]);
+    assert_eq!(set, escrow);
 
     // The part may be chosen behind what is set of it.
     let sets = [
@@ -119,18 +102,14 @@ fn what_is_set_of_a_part_has_a_path() {
         "policy.controller_settings.width=9",
         "policy.net=wide",
     ];
-    let policy = load(r#"(policy: (controller: "wide"))"#, &sets)
-        .expect("sound")
-        .scenario
-        .policy;
+    let policy = sound(r#"(policy: (controller: "wide"))"#, &sets).policy;
     let width = |settings: &Settings| settings.read::<Width>().expect("it was checked").width;
-    assert_eq!(width(&policy.net_settings), 8);
-    assert_eq!(width(&policy.controller_settings), 9);
+    assert_eq!([&policy.net_settings, &policy.controller_settings].map(width), [8, 9]);
 }
 
 #[test]
 fn mistakes_in_a_part_are_told_where_they_stand() {
-    let told = |text, sets: &[&str]| load(text, sets).expect_err("a mistake").to_string();
+    let told = |text, sets: &[&str]| read(text, sets).expect_err("a mistake").to_string();
 
     insta::assert_snapshot!(
         [

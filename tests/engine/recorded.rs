@@ -1,12 +1,18 @@
-//! Runs with a record, played in this process, with something added to them, and their results.
+//! Runs with a record, played in this process, with something added to them, and their results; scenarios of an application.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
 
+use serde_json::Value;
 use simic_engine::internals::checkpoint::{CheckpointName, PastRun, ResumeError};
 use simic_engine::internals::engine::{Prepared, RunReport};
-use simic_engine::internals::env::HostModel;
+use simic_engine::internals::prior_art::PriorArtPlugin;
+use simic_engine::internals::run::StopRequest;
+use simic_engine::internals::scenario::{self, Catalog, Input, Loaded, Override, Report};
 use simic_engine::prelude::*;
-use tch::Tensor;
+
+use crate::support::lines;
+use crate::training_loop::support::values;
 
 /// An application that adds nothing.
 pub const NOTHING: fn(&mut App) = |_| {};
@@ -15,6 +21,28 @@ pub const NOTHING: fn(&mut App) = |_| {};
 pub fn play(scenario: &str, out: &Path, extend: fn(&mut App)) -> RunReport {
     let engine = Engine::builder().with(extend).threads(2).recorded(out);
     engine.from_ron(scenario).expect("the scenario is sound").play()
+}
+
+/// The folder of a run that has not failed.
+pub fn directory(report: &RunReport) -> PathBuf {
+    assert!(report.failure.is_none(), "{:?}", report.failure);
+    report.record.as_ref().expect("it was recorded").directory.clone()
+}
+
+/// Lines of the record of a run, of one type.
+pub fn told(run: &Path, kind: &str) -> Vec<Value> {
+    let mut lines = lines(run);
+    lines.retain(|line| line["type"] == kind);
+    lines
+}
+
+/// A system that asks the run to stop behind a step.
+pub fn stops_behind(round: u32, step: u32) -> impl Fn(Res<RunClock>, Res<StopSignal>) + Copy {
+    move |clock, stop| {
+        if (clock.round(), clock.step()) == (round, step) {
+            stop.request(StopRequest::Interrupt);
+        }
+    }
 }
 
 /// The engine that resumes the run in `run`, unchanged, from one of its checkpoints; not yet started.
@@ -34,14 +62,36 @@ pub fn resumed(run: &Path, from: CheckpointName, extend: fn(&mut App), threads: 
     Ok(engine.resumed(point).build(&prepared).expect("the engine is made"))
 }
 
-/// Bits of the host's tensors and of the last loss, one entry an env.
-pub fn state(engine: &mut Engine) -> Vec<(u64, Vec<f32>)> {
-    let mut envs = engine.world_mut().query::<(&ValMetrics, &mut HostModel)>();
+/// Bits of the last losses in training and validation, and the host's tensors, one entry an env.
+pub type State = Vec<([u64; 2], Vec<f32>)>;
+
+/// What the run has come to.
+pub fn state(engine: &mut Engine) -> State {
+    let mut envs = engine
+        .world_mut()
+        .query::<(&TrainMetrics, &ValMetrics, &mut HostModel)>();
     let envs = envs.iter_mut(engine.world_mut());
-    let values = |tensor: &Tensor| Vec::<f32>::try_from(tensor.flatten(0, -1)).expect("numbers");
-    envs.map(|(metrics, mut host)| {
+    envs.map(|(train, val, mut host)| {
         let tensors = host.0.get().params().all().flat_map(|param| values(&param.tensor));
-        (metrics.loss.to_bits(), tensors.collect())
+        ([train.loss, val.loss].map(f64::to_bits), tensors.collect())
     })
     .collect()
+}
+
+/// The names that an application knows.
+pub fn catalog(extend: fn(&mut App)) -> Catalog {
+    let extension = Extension::new(extend);
+    extension.names().expect("the names are free").catalog.clone()
+}
+
+/// The names that the program knows.
+pub static CATALOG: LazyLock<Catalog> = LazyLock::new(|| catalog(|app| _ = app.add_plugins(PriorArtPlugin)));
+
+/// What becomes of a scenario, or all that is wrong with it.
+///
+/// # Errors
+/// What is wrong.
+pub fn load(label: &str, text: &str, overrides: &[Override], catalog: &Catalog) -> Result<Loaded, Report> {
+    let input = Input { label, text, overrides };
+    scenario::load(&input, catalog)
 }

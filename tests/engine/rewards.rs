@@ -1,8 +1,8 @@
 //! Every decision of a run is paid, the terms add up, and neither threads nor the plugin's absence change the rest.
 
-use bevy_ecs::prelude::*;
+use simic_engine::extend::EngineBuilder;
 use simic_engine::internals::prior_art::PriorArtPlugin;
-use simic_engine::internals::reward::{EpisodeReward, RewardBreakdown, RewardPlugin, StepReward, Term};
+use simic_engine::internals::reward::RewardPlugin;
 use simic_engine::prelude::*;
 
 const ROUNDS: usize = 2;
@@ -33,27 +33,21 @@ fn watch(envs: Query<(&EnvId, &ValMetrics, Option<&StepReward>)>, mut watched: R
     }
 }
 
-fn play(reward: &str, threads: usize, is_paid: bool) -> Engine {
-    let builder = Engine::builder().with(PriorArtPlugin).threads(threads);
-    let builder = if is_paid {
-        builder
-    } else {
-        builder.without::<RewardPlugin>()
-    };
-    let text = SCENARIO.replace("REWARD", reward);
-    let mut engine = builder.from_ron(&text).expect("the scenario is sound");
-    engine
-        .app_mut()
-        .init_resource::<Watched>()
-        .add_systems(StepEnd, watch.in_set(EngineSet::Record).after(Work::EmitStep));
+fn play(reward: &str, builder: EngineBuilder) -> Engine {
+    let engine = builder
+        .with(PriorArtPlugin)
+        .from_ron(&SCENARIO.replace("REWARD", reward));
+    let mut engine = engine.expect("the scenario is sound");
+    let watch = watch.in_set(EngineSet::Record).after(Work::EmitStep);
+    engine.app_mut().init_resource::<Watched>().add_systems(StepEnd, watch);
     engine.run().expect("the run completes");
     engine
 }
 
 #[test]
 fn every_step_of_every_env_is_paid_with_any_number_of_threads() {
-    let mut one = play("contribution(shaped())", 1, true);
-    let two = play("contribution(shaped())", 2, true);
+    let mut one = play("contribution(shaped())", Engine::builder().threads(1));
+    let two = play("contribution(shaped())", Engine::builder().threads(2));
 
     let paid = &one.world().resource::<Watched>().rewards;
     assert_eq!(paid.len(), ROUNDS * STEPS * ENVS);
@@ -63,19 +57,16 @@ fn every_step_of_every_env_is_paid_with_any_number_of_threads() {
         let total = breakdown.total();
         assert!(total.is_finite() && (total - terms).abs() <= 1e-9 * (1.0 + total.abs()));
     }
-    let commits = paid.iter().filter(|(_, paid)| paid.get(Term::CommitShaping) != 0.0);
-    assert_eq!(commits.count(), ROUNDS * ENVS);
-    let germinations = paid.iter().filter(|(_, paid)| paid.get(Term::Intervention) == -0.15);
-    assert_eq!(germinations.count(), ROUNDS * ENVS);
-    let ends = paid.iter().filter(|(_, paid)| paid.get(Term::TerminalAccuracy) > 0.0);
-    assert_eq!(ends.count(), ROUNDS * ENVS);
+    let count = |is_it: fn(&RewardBreakdown) -> bool| paid.iter().filter(|(_, paid)| is_it(paid)).count();
+    let commits = count(|paid| paid.get(Term::CommitShaping) != 0.0);
+    let germinations = count(|paid| paid.get(Term::Intervention) == -0.15);
+    let ends = count(|paid| paid.get(Term::TerminalAccuracy) > 0.0);
+    assert_eq!([commits, germinations, ends], [ROUNDS * ENVS; 3]);
 
-    let last_round: Vec<f64> = (0..ENVS)
-        .map(|env| {
-            let of_env = paid.iter().filter(|(index, _)| *index == env);
-            of_env.skip(STEPS).map(|(_, paid)| paid.total()).sum()
-        })
-        .collect();
+    let last_round: [f64; ENVS] = std::array::from_fn(|env| {
+        let of_env = paid.iter().filter(|(index, _)| *index == env);
+        of_env.skip(STEPS).map(|(_, paid)| paid.total()).sum()
+    });
     let mut episodes = one.world_mut().query::<(&EnvId, &EpisodeReward)>();
     for (id, episode) in episodes.iter(one.world()) {
         assert_eq!(episode.steps.len(), STEPS);
@@ -85,8 +76,8 @@ fn every_step_of_every_env_is_paid_with_any_number_of_threads() {
 
 #[test]
 fn the_engine_runs_alike_without_rewards() {
-    let paid = play("contribution(sparse())", 1, true);
-    let unpaid = play("contribution(sparse())", 1, false);
+    let [paid, unpaid] = [Engine::builder(), Engine::builder().without::<RewardPlugin>()];
+    let [paid, unpaid] = [paid, unpaid].map(|builder| play("contribution(sparse())", builder.threads(1)));
 
     let (paid, unpaid) = (paid.world().resource::<Watched>(), unpaid.world().resource::<Watched>());
     assert_eq!(paid.accuracies, unpaid.accuracies);
@@ -103,15 +94,11 @@ fn the_other_modes_pay_a_whole_run() {
         "contribution(simplified())",
         "contribution(basic())",
         "contribution(basic_plus())",
-        "contribution(sparse())",
         "contribution(minimal())",
         "loss((preset: cifar10))",
     ] {
-        let app = play(reward, 2, true);
-        assert_eq!(
-            app.world().resource::<Watched>().rewards.len(),
-            ROUNDS * STEPS * ENVS,
-            "{reward}"
-        );
+        let engine = play(reward, Engine::builder().threads(2));
+        let paid = engine.world().resource::<Watched>().rewards.len();
+        assert_eq!(paid, ROUNDS * STEPS * ENVS, "{reward}");
     }
 }

@@ -1,28 +1,16 @@
 //! What a user reads who made mistakes in a scenario: every problem at once, with its place and what would be right.
 
-use std::sync::LazyLock;
+use simic_engine::internals::scenario::Override;
 
-use simic_engine::internals::engine::Extension;
-use simic_engine::internals::prior_art::PriorArtPlugin;
-use simic_engine::internals::scenario::{Catalog, Input, Override, load};
+use crate::recorded::{CATALOG, load};
 
-/// The names that the program knows.
-static CATALOG: LazyLock<Catalog> = LazyLock::new(|| {
-    let extension = Extension::new(PriorArtPlugin);
-    extension.names().expect("its names are free").catalog.clone()
-});
+fn problems_of(text: &str) -> String {
+    problems_with(text, &[])
+}
 
-fn problems_of(text: &str, sets: &[&str]) -> String {
-    let overrides: Vec<Override> = sets
-        .iter()
-        .map(|set| Override::parse(set).expect("an assignment"))
-        .collect();
-    let input = Input {
-        label: "scenarios/mine.ron",
-        text,
-        overrides: &overrides,
-    };
-    match load(&input, &CATALOG) {
+fn problems_with(text: &str, sets: &[&str]) -> String {
+    let overrides = sets.iter().map(|set| Override::parse(set).expect("an assignment"));
+    match load("scenarios/mine.ron", text, &overrides.collect::<Vec<_>>(), &CATALOG) {
         Ok(loaded) => loaded.warnings.to_string(),
         Err(report) => report.to_string(),
     }
@@ -47,8 +35,7 @@ fn several_mistakes_of_all_kinds_are_reported_together() {
         schedule: (entries: [(step: 0, command: germinate(slot: "r0c0", blueprint: "norm"))]),
     ),
     rounds: 3,
-)"#,
-        &[]
+)"#
     ));
 }
 
@@ -68,8 +55,7 @@ fn values_that_do_not_fit_together_are_reported_where_the_user_wrote_them() {
             (step: 500, command: prune(slot: "r0c0", speed: "fast", curve: "linear")),
         ]),
     ),
-)"#,
-        &[]
+)"#
     ));
 }
 
@@ -83,8 +69,7 @@ fn options_of_blueprints_are_checked_alone_and_with_what_may_grow() {
         lara: (rank: 4),
         norm: (init: gradmax),
     )),
-)"#,
-        &[]
+)"#
     ));
     insta::assert_snapshot!(problems_of(
         r#"(
@@ -94,8 +79,7 @@ fn options_of_blueprints_are_checked_alone_and_with_what_may_grow() {
         lora: (rank: 0),
         mlp: (expansion: 17),
     )),
-)"#,
-        &[]
+)"#
     ));
     // Heads of what cannot grow do not matter.
     insta::assert_snapshot!(problems_of(
@@ -106,35 +90,7 @@ fn options_of_blueprints_are_checked_alone_and_with_what_may_grow() {
         attention: (heads: 7),
         flex_attention: (heads: 9),
     )),
-)"#,
-        &[]
-    ));
-}
-
-#[test]
-fn a_custom_task_is_checked_against_its_data_and_host() {
-    insta::assert_snapshot!(problems_of(
-        r#"(
-    task: custom((
-        name: "mine",
-        classes: 9,
-        data: digits,
-        split: (seed: 0, val_permille: 200, test_permille: 800),
-        normalise: constants(mean: [0.3, 0.3], std: [0.4]),
-        augment: (pad: 1, flip_p: 0.5),
-        host: cnn((in_channels: 3, base_channels: 4, n_blocks: 5, kernel_size: 2, pool_layers: 4, input_hw: 8)),
-        slots: [],
-        max_seeds: 3,
-        batch_size: 64,
-        batches_per_step: full,
-        val_batches_per_step: full,
-        max_steps: 10,
-        host_opt: sgd(lr: 0.01, momentum: 0.9, weight_decay: 0.0),
-        seed_opt: adam(lr: 0.01),
-        label_smoothing: 0.0,
-    )),
-)"#,
-        &[]
+)"#
     ));
 }
 
@@ -154,19 +110,18 @@ fn a_custom_task_that_is_complete_but_contradictory() {
         seed_opt: sgd(lr: 0.01, momentum: 0.9, weight_decay: 0.0),
         label_smoothing: 0.0, success_accuracy: 80.0,
     )),
-)"#,
-        &[]
+)"#
     ));
 }
 
 #[test]
 fn a_syntax_error_is_reported_where_it_stands() {
-    insta::assert_snapshot!(problems_of("(\n    run: (rounds: 3 n_envs: 4),\n)", &[]));
+    insta::assert_snapshot!(problems_of("(\n    run: (rounds: 3 n_envs: 4),\n)"));
 }
 
 #[test]
 fn overrides_are_typed_and_their_paths_checked() {
-    insta::assert_snapshot!(problems_of(
+    insta::assert_snapshot!(problems_with(
         "(run: (seed: 1))",
         &[
             "run.rounds=abc",
@@ -193,7 +148,7 @@ fn a_warning_does_not_stop_a_scenario() {
         seed_opt: sgd(lr: 0.01, momentum: 0.9, weight_decay: 0.0),
         label_smoothing: 0.0, success_accuracy: 80.0,
     )))"#;
-    insta::assert_snapshot!(problems_of(text, &[]));
+    insta::assert_snapshot!(problems_of(text));
 }
 
 #[test]
@@ -202,53 +157,42 @@ fn a_wrong_entry_of_a_list_does_not_hide_or_move_the_others() {
         r#"(
     lifecycle: (slots: [7, "r0c0", "r0c9"]),
     policy: (heuristic: (rotation: ["conv_lite", "norm", "noop"])),
-)"#,
-        &[]
+)"#
     ));
 }
 
 #[test]
 fn rewards_say_what_there_is_and_what_they_need() {
-    insta::assert_snapshot!(
-        [
-            problems_of("(reward: custom(()))", &[]),
-            problems_of("(reward: custom(\"mine\"))", &[]),
-            problems_of("(reward: contribution(commited()))", &[]),
-            problems_of("(reward: contribution(shaped((rent_weight: -1.0))))", &[]),
-            problems_of("(attribution: (cadence: every_k(3)))", &[]),
-            problems_of(
-                "(attribution: (cadence: every_k(3)), reward: contribution(shaped()))",
-                &[]
-            ),
-            problems_of("(attribution: (strategy: off), reward: contribution(basic()))", &[]),
-            problems_of("(reward: loss((preset: tiny_stories, baseline_loss: 3.0)))", &[]),
-        ]
-        .join("\n")
-    );
+    let problems = [
+        "(reward: custom(()))",
+        "(reward: custom(\"mine\"))",
+        "(reward: contribution(commited()))",
+        "(reward: contribution(shaped((rent_weight: -1.0))))",
+        "(attribution: (cadence: every_k(3)))",
+        "(attribution: (cadence: every_k(3)), reward: contribution(shaped()))",
+        "(attribution: (strategy: off), reward: contribution(basic()))",
+        "(reward: loss((preset: tiny_stories, baseline_loss: 3.0)))",
+    ];
+    insta::assert_snapshot!(problems.map(problems_of).join("\n"));
     // Met needs: nothing to report.
     for sound in [
         "(attribution: (cadence: every_k(3)), reward: contribution(shaped((max_staleness: 2))))",
         "(attribution: (cadence: terminal), reward: contribution(sparse()))",
         "(attribution: (cadence: terminal), reward: loss())",
     ] {
-        assert_eq!(problems_of(sound, &[]), "");
+        assert_eq!(problems_of(sound), "");
     }
 }
 
 #[test]
 fn limits_of_a_measurement_leave_what_the_reward_needs() {
-    insta::assert_snapshot!(
-        [
-            problems_of(
-                "(attribution: (cadence: on_change), reward: contribution(shaped()))",
-                &[]
-            ),
-            problems_of("(attribution: (max_configs: 5))", &[]),
-            problems_of("(attribution: (max_configs: 4), reward: loss())", &[]),
-            problems_of("(attribution: (strategy: permutations, shapley_permutations: 0))", &[]),
-        ]
-        .join("\n")
-    );
+    let problems = [
+        "(attribution: (cadence: on_change), reward: contribution(shaped()))",
+        "(attribution: (max_configs: 5))",
+        "(attribution: (max_configs: 4), reward: loss())",
+        "(attribution: (strategy: permutations, shapley_permutations: 0))",
+    ];
+    insta::assert_snapshot!(problems.map(problems_of).join("\n"));
     // Met needs: nothing to report.
     for sound in [
         "(attribution: (cadence: on_change), reward: contribution(basic()))",
@@ -258,7 +202,7 @@ fn limits_of_a_measurement_leave_what_the_reward_needs() {
         "(attribution: (max_configs: 5), reward: loss())",
         "(lifecycle: (max_seeds: 1), attribution: (max_configs: 2))",
     ] {
-        assert_eq!(problems_of(sound, &[]), "", "{sound}");
+        assert_eq!(problems_of(sound), "", "{sound}");
     }
 }
 
@@ -276,14 +220,13 @@ fn settings_of_the_learner_are_checked_alone_and_together() {
         entropy_coef_end: 0.001,
         value_norm: (momentum: 1.5),
     ),
-)"#,
-        &[]
+)"#
     ));
 }
 
 #[test]
 fn an_action_space_has_to_leave_something() {
-    insta::assert_snapshot!(problems_of(
+    insta::assert_snapshot!(problems_with(
         r#"(
     policy: (
         controller: "heuristic",
@@ -299,107 +242,75 @@ fn an_action_space_has_to_leave_something() {
     ));
 }
 
-/// What controllers and networks rely on and do not look at again.
+/// What controllers and networks rely on and do not look at again, among others.
 #[test]
-fn action_spaces_schedules_and_networks_that_cannot_be_played_are_refused() {
-    for (policy, complaint) in [
+fn what_cannot_be_played_is_refused_and_what_trains_nothing_is_warned_about() {
+    // Three pools leave the last block of 8 x 8 pixels 2 x 2; one more block and pool would see 1 x 1.
+    let deep = |batch: usize, parts: usize| {
+        format!(
+            "task: preset(\"digits_impaired\", (batch_size: {batch}, host: cnn((in_channels: 1, base_channels: 1, n_blocks: 4, \
+             kernel_size: 1, pool_layers: 3, input_hw: 8)))), training: (micro_batches: {parts})"
+        )
+    };
+    // Rounds that train nothing, and checkpoints that come later than asked for, are said before anything is played.
+    let rollouts = |rounds: u32, every: u32| {
+        format!(
+            "run: (rounds: {rounds}, checkpoint_every: {every}), learner: (episodes_per_update: 4), \
+             policy: (controller: \"actor_critic\")"
+        )
+    };
+    let single = "batch norm of block3 sees a single value per channel";
+    for (scenario, complaint) in [
         (
-            "masks: (action_space: (allowed_ops: [\"prune\"]))",
+            "policy: (masks: (action_space: (allowed_ops: [\"prune\"])))",
             "policy.masks.action_space.allowed_ops: \"wait\" is missing, which is always possible",
         ),
         (
-            "masks: (action_space: (style: []))",
+            "policy: (masks: (action_space: (style: [])))",
             "policy.masks.action_space.style: allows nothing",
         ),
         (
-            "masks: (action_space: (blueprint: [\"conv_odd\"]))",
+            "policy: (masks: (action_space: (blueprint: [\"conv_odd\"])))",
             "policy.masks.action_space.blueprint[0]: unknown blueprint \"conv_odd\"",
         ),
         (
-            "schedule: (builtin: \"grow_one_seed\", entries: [(step: 1, command: advance(slot: \"r0c0\"))])",
+            "policy: (schedule: (builtin: \"grow_one_seed\", entries: [(step: 1, command: advance(slot: \"r0c0\"))]))",
             "policy.schedule.builtin: a built-in schedule and entries exclude each other",
         ),
         (
-            "net: \"mlp\", net_cfg: (hidden_dim: 20)",
+            "policy: (net: \"mlp\", net_cfg: (hidden_dim: 20))",
             "policy.net_cfg.hidden_dim: 20 is no multiple of 8",
         ),
+        (
+            "run: (max_steps: 17), policy: (schedule: (builtin: \"grow_one_seed\"))",
+            "grow_one_seed needs 18 steps, an episode has 17",
+        ),
+        (
+            "task: preset(\"synth_baseline\", (data: synth_images((height: 12, width: 32))))",
+            "task.data.height: 12 is no multiple of 8",
+        ),
+        (
+            "task: preset(\"synth_baseline\", (data: synth_images((height: 16, width: 36))))",
+            "task.data.width: 36 is no multiple of 8",
+        ),
+        (deep(1, 1).as_str(), single),
+        (deep(3, 2).as_str(), single),
+        (deep(4, 4).as_str(), single),
+        (deep(4, 4).as_str(), "fewer micro-batches, or fewer pools"),
+        (
+            rollouts(42, 8).as_str(),
+            "42 rounds are no multiple of 4: the last 2 complete no rollout, and nothing is learnt from them",
+        ),
+        (
+            rollouts(40, 10).as_str(),
+            "run.checkpoint_every is 10, but a rollout takes 4 rounds: a checkpoint waits for its end",
+        ),
     ] {
-        let problems = problems_of(&format!("(policy: ({policy}))"), &[]);
+        let problems = problems_of(&format!("({scenario})"));
         assert!(problems.contains(complaint), "{problems}");
     }
-    let short = "(run: (max_steps: 17), policy: (schedule: (builtin: \"grow_one_seed\")))";
-    let problems = problems_of(short, &[]);
-    assert!(
-        problems.contains("grow_one_seed needs 18 steps, an episode has 17"),
-        "{problems}"
-    );
-}
-
-/// Rounds that train nothing, and checkpoints that come later than asked for, are said before anything is played.
-#[test]
-fn a_rollout_of_several_rounds_is_warned_about_with_its_numbers() {
-    let of = |rounds: u32, every: u32| {
-        problems_of(
-            &format!(
-                "(run: (rounds: {rounds}, checkpoint_every: {every}), learner: (episodes_per_update: 4), \
-                 policy: (controller: \"actor_critic\"))"
-            ),
-            &[],
-        )
-    };
-
-    assert_eq!(of(40, 8), "");
-    let left = of(42, 8);
-    assert!(
-        left.contains(
-            "42 rounds are no multiple of 4: the last 2 complete no rollout, and nothing is learnt from them"
-        ),
-        "{left}"
-    );
-    let late = of(40, 10);
-    assert!(
-        late.contains("run.checkpoint_every is 10, but a rollout takes 4 rounds: a checkpoint waits for its end"),
-        "{late}"
-    );
-}
-
-#[test]
-fn procedural_images_have_sides_of_whole_eights() {
-    let task = "preset(\"synth_baseline\", (data: synth_images((height: 12, width: 36))))";
-
-    let problems = problems_of(&format!("(task: {task})"), &[]);
-
-    assert!(
-        problems.contains("task.data.height: 12 is no multiple of 8"),
-        "{problems}"
-    );
-    assert!(
-        problems.contains("task.data.width: 36 is no multiple of 8"),
-        "{problems}"
-    );
-}
-
-#[test]
-fn batch_norm_over_a_single_value_is_refused() {
-    let of = |task: &str, micro_batches: usize| {
-        problems_of(
-            &format!("(task: preset({task}), training: (micro_batches: {micro_batches}))"),
-            &[],
-        )
-    };
-    // Three pools leave the last block of 8 x 8 pixels 2 x 2; one more block and pool would see 1 x 1.
-    let deep =
-        "host: cnn((in_channels: 1, base_channels: 1, n_blocks: 4, kernel_size: 1, pool_layers: 3, input_hw: 8))";
-    let task = |batch: usize| format!("\"digits_impaired\", (batch_size: {batch}, {deep})");
-
-    assert_eq!(of("\"digits_impaired\", (batch_size: 1)", 1), "");
-    assert_eq!(of(&task(2), 1), "");
-    for (batch, parts) in [(1, 1), (3, 2), (4, 4)] {
-        let problems = of(&task(batch), parts);
-        assert!(
-            problems.contains("batch norm of block3 sees a single value per channel"),
-            "{problems}"
-        );
-        assert!(problems.contains("fewer micro-batches, or fewer pools"), "{problems}");
+    let small = "task: preset(\"digits_impaired\", (batch_size: 1))";
+    for sound in [small, &deep(2, 1), &rollouts(40, 8)] {
+        assert_eq!(problems_of(&format!("({sound})")), "");
     }
 }

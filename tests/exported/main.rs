@@ -34,33 +34,36 @@ fn image_families() -> Designs {
     let mut designs: Designs = Vec::new();
     for norm in [HostNorm::Batch, HostNorm::Group] {
         let norm_name = format!("{norm:?}").to_lowercase();
-        for (name, base_channels, n_blocks, pool_layers, side) in [("small", 3, 2, 1, 8), ("wide", 16, 3, 3, 16)] {
+        for (name, base_channels, n_blocks, pool_layers, input_hw) in [("small", 3, 2, 1, 8), ("wide", 16, 3, 3, 16)] {
             let cnn = CnnSpec {
                 in_channels: 1,
                 base_channels,
                 n_blocks,
                 pool_layers,
-                input_hw: side,
+                input_hw,
                 norm,
                 ..CnnSpec::default()
             };
             designs.push((format!("cnn-{name}-{norm_name}"), Arc::new(cnn), 10));
         }
-        for shortcut in [Shortcut::Pad, Shortcut::Projection] {
-            for pre_activation in [false, true] {
-                let resnet = ResnetSpec {
-                    base_channels: 8,
-                    blocks: vec![1, 2],
-                    input_hw: 9,
-                    shortcut,
-                    pre_activation,
-                    norm,
-                    ..ResnetSpec::default()
-                };
-                let order = if pre_activation { "pre" } else { "post" };
-                let name = format!("resnet-{shortcut:?}-{order}-{norm_name}").to_lowercase();
-                designs.push((name, Arc::new(resnet), 7));
-            }
+        for (shortcut, pre_activation) in [
+            (Shortcut::Pad, false),
+            (Shortcut::Pad, true),
+            (Shortcut::Projection, false),
+            (Shortcut::Projection, true),
+        ] {
+            let resnet = ResnetSpec {
+                base_channels: 8,
+                blocks: vec![1, 2],
+                input_hw: 9,
+                shortcut,
+                pre_activation,
+                norm,
+                ..ResnetSpec::default()
+            };
+            let order = if pre_activation { "pre" } else { "post" };
+            let name = format!("resnet-{shortcut:?}-{order}-{norm_name}").to_lowercase();
+            designs.push((name, Arc::new(resnet), 7));
         }
         let vgg = VggSpec {
             base_channels: 4,
@@ -75,37 +78,28 @@ fn image_families() -> Designs {
 }
 
 fn text_families() -> Designs {
-    let text = |positions| TransformerSpec {
-        width: 16,
-        layers: 3,
-        block: 40,
-        positions,
-        ..TransformerSpec::default()
+    let positions = [Positions::Learned, Positions::Rotary];
+    let design = |positions| -> (String, Arc<dyn HostDesign>, i64) {
+        let text = TransformerSpec {
+            width: 16,
+            layers: 3,
+            block: 40,
+            positions,
+            ..TransformerSpec::default()
+        };
+        (format!("text-{positions:?}").to_lowercase(), Arc::new(text), 20)
     };
-    vec![
-        ("text-learned".into(), Arc::new(text(Positions::Learned)), 20),
-        ("text-rotary".into(), Arc::new(text(Positions::Rotary)), 20),
-    ]
+    positions.map(design).into()
 }
 
 fn presets() -> Designs {
     let hosts = HostRegistry::default();
-    let names = [
-        "resnet20",
-        "resnet20_projected",
-        "resnet32",
-        "resnet56",
-        "resnet18",
-        "vgg11",
-        "wrn28_1",
-    ];
+    let names = "resnet20 resnet20_projected resnet32 resnet56 resnet18 vgg11 wrn28_1".split(' ');
     let preset = |name: &str| {
-        let design = hosts
-            .of(&HostChoice::Named(HostName(name.into())), None)
-            .expect("it is known");
-        (name.to_owned(), design, 10)
+        let choice = HostChoice::Named(HostName(name.into()));
+        (name.to_owned(), hosts.of(&choice, None).expect("it is known"), 10)
     };
-    names.map(preset).into()
+    names.map(preset).collect()
 }
 
 /// An export with samples and the engine's logits.
@@ -118,11 +112,8 @@ fn put(folder: &Path, network: &GrownNetwork, count: i64) {
     let samples = samples(network, count);
     let logits = network.predict(&samples).expect("predicted");
     assert!(bool::try_from(logits.isfinite().all()).unwrap(), "{}", folder.display());
-    let tensors = [
-        ("samples".into(), samples.to_kind(Kind::Int64)),
-        ("logits".into(), logits),
-    ];
-    let engine = encode_tensors(&tensors).expect("encoded");
+    let samples = ("samples".into(), samples.to_kind(Kind::Int64));
+    let engine = encode_tensors(&[samples, ("logits".into(), logits)]).expect("encoded");
     fs::write(folder.join("engine.safetensors"), engine).expect("written");
 }
 
@@ -136,11 +127,8 @@ fn drawn_networks_are_exported_for_pytorch() {
     for (name, design, classes) in image_families().into_iter().chain(text_families()) {
         put(&folder.join(format!("{name}-all")), &grown(&design, classes), 24);
         for draw in 0..DRAWS {
-            put(
-                &folder.join(format!("{name}-{draw}")),
-                &drawn(&design, classes, draw),
-                24,
-            );
+            let network = drawn(&design, classes, draw);
+            put(&folder.join(format!("{name}-{draw}")), &network, 24);
         }
     }
     for (name, design, classes) in presets() {
@@ -151,12 +139,8 @@ fn drawn_networks_are_exported_for_pytorch() {
 fn committed() -> Vec<PathBuf> {
     let beside = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/exported");
     let entries = fs::read_dir(beside).expect("a folder");
-    let mut folders: Vec<PathBuf> = entries
-        .map(|entry| entry.expect("an entry").path())
-        .filter(|path| path.join("kept.safetensors").is_file())
-        .collect();
-    folders.sort_unstable();
-    folders
+    let folders = entries.map(|entry| entry.expect("an entry").path());
+    folders.filter(|path| path.join("kept.safetensors").is_file()).collect()
 }
 
 fn tensors(path: &Path) -> BTreeMap<String, Tensor> {
@@ -187,16 +171,21 @@ fn the_engine_computes_what_pytorch_has_computed() {
 }
 
 /// What PyTorch has computed, it has computed from the sources as they are now.
+fn assert_committed(folder: &Path, name: &str, files: &[(&'static str, Vec<u8>)]) {
+    let (_, source) = files.iter().find(|(file, _)| *file == name).expect("there");
+    let committed = fs::read_to_string(folder.join(name)).expect("there");
+    assert_eq!(String::from_utf8_lossy(source), committed, "{}", folder.display());
+}
+
 #[test]
 fn committed_sources_are_those_that_are_exported() {
     for folder in committed() {
-        let path = folder.join("kept.safetensors");
-        let network = GrownNetwork::load(&path).expect("kept");
+        let network = GrownNetwork::load(&folder.join("kept.safetensors")).expect("kept");
         let files = export_network(&network, Vec::new(), None).expect("exported");
-        let (_, source) = files.iter().find(|(name, _)| *name == "network.py").expect("there");
-        let committed = fs::read_to_string(folder.join("network.py")).expect("there");
-        assert_eq!(String::from_utf8_lossy(source), committed, "{}", folder.display());
+        assert_committed(&folder, "network.py", &files);
     }
+    let (policy, folder) = committed_policy();
+    assert_committed(&folder, "policy.py", &export_policy(&policy).expect("exported"));
 }
 
 fn committed_policy() -> (SavedPolicy, PathBuf) {
@@ -212,6 +201,7 @@ fn a_policy_computes_what_pytorch_has_computed() {
     let of_pytorch = tensors(&folder.join("pytorch.safetensors"));
     let (envs, steps) = of_pytorch["value"].size2().expect("[N, T]");
     let mut state = policy.net.zero_state(envs);
+    let is_close = |one: &Tensor, other: &Tensor| one.allclose(other, TOLERANCE, TOLERANCE, false);
     for step in 0..steps {
         let at = |name: &str| of_pytorch[name].select(1, step);
         let input = PolicyInput {
@@ -225,15 +215,9 @@ fn a_policy_computes_what_pytorch_has_computed() {
         for head in Head::ALL {
             let columns = layout.head(head);
             let logits = output.logits.narrow(1, columns.first as i64, columns.width() as i64);
-            assert!(
-                logits.allclose(&at(head.name()), TOLERANCE, TOLERANCE, false),
-                "{head} in step {step}"
-            );
+            assert!(is_close(&logits, &at(head.name())), "{head} in step {step}");
         }
-        assert!(
-            output.value.allclose(&at("value"), TOLERANCE, TOLERANCE, false),
-            "the value in step {step}"
-        );
+        assert!(is_close(&output.value, &at("value")), "the value in step {step}");
         state = output.state;
     }
 }
@@ -247,23 +231,12 @@ fn the_scales_of_a_policy_are_those_that_pytorch_has_applied() {
     let (raw, normalised) = (rows("observations"), rows("normalised"));
     for (element, scale) in policy.scales.iter().enumerate() {
         let is_empty = scale.occupied_by.is_some_and(|flag| raw[flag] == 0.0);
-        let scaled = if is_empty {
-            raw[element]
+        let (mean, deviation) = if is_empty {
+            (0.0, 1.0)
         } else {
-            (raw[element] - scale.mean) / scale.deviation
+            (scale.mean, scale.deviation)
         };
-        assert!(
-            (scaled.clamp(-10.0, 10.0) - normalised[element]).abs() < 1e-4,
-            "element {element}"
-        );
+        let scaled = ((raw[element] - mean) / deviation).clamp(-10.0, 10.0);
+        assert!((scaled - normalised[element]).abs() < 1e-4, "element {element}");
     }
-}
-
-#[test]
-fn the_committed_source_of_a_policy_is_what_is_exported() {
-    let (policy, folder) = committed_policy();
-    let files = export_policy(&policy).expect("exported");
-    let (_, source) = files.iter().find(|(name, _)| *name == "policy.py").expect("there");
-    let committed = fs::read_to_string(folder.join("policy.py")).expect("there");
-    assert_eq!(String::from_utf8_lossy(source), committed);
 }

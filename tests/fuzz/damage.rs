@@ -91,8 +91,7 @@ impl Damage {
                 bytes.splice(piece.end..piece.end, again);
             }
             Self::Swap(one, other, wanted) => {
-                let (one, other) = (piece(one, *wanted), piece(other, *wanted));
-                for (one, other) in one.zip(other) {
+                for (one, other) in piece(one, *wanted).zip(piece(other, *wanted)) {
                     bytes.swap(one, other);
                 }
             }
@@ -107,14 +106,8 @@ impl Damage {
                     bytes.splice(place, number.bytes());
                 }
             }
-            Self::Noise(at, noise) => {
-                bytes.truncate(at.index(length + 1));
-                bytes.extend(noise);
-            }
-            Self::Head(kept, noise) => {
-                bytes.truncate(*kept);
-                bytes.extend(noise);
-            }
+            Self::Noise(at, noise) => drop(bytes.splice(at.index(length + 1).., noise.iter().copied())),
+            Self::Head(kept, noise) => drop(bytes.splice(length.min(*kept).., noise.iter().copied())),
         }
     }
 }
@@ -127,10 +120,7 @@ fn numbers_in(text: &[u8]) -> Vec<std::ops::Range<usize>> {
     while at < text.len() {
         let length = text[at..].iter().take_while(|byte| is_part(byte)).count();
         let word = &text[at..at + length];
-        if word
-            .first()
-            .is_some_and(|first| first.is_ascii_digit() || *first == b'-')
-        {
+        if word.starts_with(b"-") || word.first().is_some_and(u8::is_ascii_digit) {
             numbers.push(at..at + length);
         }
         at += length.max(1);

@@ -23,13 +23,9 @@ fn header() -> String {
 
 /// Everything that a fold of events is asked for.
 fn look_at(live: &LiveState) {
-    let _ = (
-        live.progress(),
-        live.eta_s(),
-        live.env_steps_per_s(),
-        live.samples_per_s(),
-    );
-    let _ = (live.best_accuracy(), live.reward_terms(), live.updates());
+    let _ = (live.progress(), live.eta_s(), live.env_steps_per_s());
+    let _ = (live.samples_per_s(), live.best_accuracy());
+    let _ = (live.reward_terms(), live.updates());
 }
 
 fn fold(folder: &Path) -> Result<LiveState, ReadError> {
@@ -47,13 +43,11 @@ fn event_files() {
     fold(folder.path()).expect("the whole file can be read");
     fuzz(harms(), |harm| {
         let damaged = folder.damage(&harm);
-        let folded = in_bounds(damaged.bytes, || fold(folder.path()))?;
-        if let Err(error) = folded {
+        if let Err(error) = in_bounds(damaged.bytes, || fold(folder.path()))? {
             names(&error, &damaged.path)?;
         }
         in_bounds(damaged.bytes, || find_last(folder.path(), |event| Some(event.seq)))?.expect("the file is there");
-        let training = in_bounds(damaged.bytes, || TrainingRecord::of_run(folder.path()))?;
-        if let Ok(training) = training {
+        if let Ok(training) = in_bounds(damaged.bytes, || TrainingRecord::of_run(folder.path()))? {
             for metric in Metric::value_variants() {
                 let _ = training.score(*metric);
             }
@@ -75,9 +69,8 @@ pub fn events() -> impl Strategy<Value = Event> {
 #[test]
 fn what_is_written_of_an_event_is_read_as_the_same_event() {
     fuzz(events(), |event| {
-        let mut text = header();
-        text += &serde_json::to_string(&event).expect("it can be written");
-        text += "\n";
+        let text = serde_json::to_string(&event).expect("it can be written");
+        let text = format!("{}{text}\n", header());
         let folder = Folder::of(vec![Whole::new(FILE, text.into_bytes())]);
         let read: Result<Vec<Event>, ReadError> = EventReader::open(folder.path()).expect("it is there").collect();
         let read = read.map_err(|error| TestCaseError::fail(error.to_string()))?;

@@ -23,18 +23,13 @@ pub struct Whole {
 
 impl Whole {
     pub fn new(name: impl Into<String>, bytes: Vec<u8>) -> Self {
-        Self {
-            name: name.into(),
-            bytes,
-            is_packed: false,
-        }
+        let (name, is_packed) = (name.into(), false);
+        Self { name, bytes, is_packed }
     }
 
     pub fn packed(name: impl Into<String>, bytes: Vec<u8>) -> Self {
-        Self {
-            is_packed: true,
-            ..Self::new(name, bytes)
-        }
+        let (name, is_packed) = (name.into(), true);
+        Self { name, bytes, is_packed }
     }
 
     fn content(&self) -> Vec<u8> {
@@ -107,10 +102,9 @@ impl Folder {
 
     pub fn damage(&self, harm: &Harm) -> Damaged<'_> {
         let whole = &self.files[harm.which.index(self.files.len())];
-        let content = if harm.is_inside {
-            whole.content_of(&damaged(&whole.bytes, &harm.damages))
-        } else {
-            damaged(&whole.content(), &harm.damages)
+        let content = match harm.is_inside {
+            true => whole.content_of(&damaged(&whole.bytes, &harm.damages)),
+            false => damaged(&whole.content(), &harm.damages),
         };
         let path = self.path().join(&whole.name);
         fs::write(&path, &content).expect("it is written");

@@ -10,10 +10,9 @@ use std::time::{Duration, Instant};
 
 use proptest::prelude::*;
 use proptest::test_runner::{RngSeed, TestCaseResult, TestRunner};
+use simic_engine::internals::scenario::{DataSource, Normalise, TaskSpec};
 
-use simic_engine::internals::engine::Extension;
-use simic_engine::internals::prior_art::PriorArtPlugin;
-use simic_engine::internals::scenario::{Catalog, DataSource, Input, Normalise, TaskSpec, load};
+use crate::recorded::{CATALOG, load};
 
 /// Seconds that each target runs on fresh random values.
 const VARIABLE: &str = "SIMIC_ENGINE_FUZZ_SECONDS";
@@ -29,19 +28,9 @@ const ROOM: usize = 32 << 20;
 /// And for each byte of it: trees of small values, pixels that were packed.
 const ROOM_PER_BYTE: usize = 1 << 10;
 
-/// The names that the program knows.
-pub static CATALOG: LazyLock<Catalog> = LazyLock::new(|| {
-    let extension = Extension::new(PriorArtPlugin);
-    extension.names().expect("its names are free").catalog.clone()
-});
-
 static TASK: LazyLock<TaskSpec> = LazyLock::new(|| {
-    let input = Input {
-        label: "defaults",
-        text: "()",
-        overrides: &[],
-    };
-    load(&input, &CATALOG).expect("the defaults are sound").task
+    let defaults = load("defaults", "()", &[], &CATALOG);
+    defaults.expect("the defaults are sound").task
 });
 
 /// The default task on other data.
@@ -59,9 +48,8 @@ pub fn fuzz<S: Strategy>(drawn: S, check: impl Fn(S::Value) -> TestCaseResult)
 where
     S::Value: Debug,
 {
-    let asked: Option<u64> = std::env::var(VARIABLE)
-        .ok()
-        .map(|text| text.parse().expect("a number of seconds"));
+    let asked = std::env::var(VARIABLE).ok();
+    let asked: Option<u64> = asked.map(|text| text.parse().expect("a number of seconds"));
     let until = Instant::now() + Duration::from_secs(asked.unwrap_or(SECONDS));
     let config = |pass| ProptestConfig {
         cases: CASES,
@@ -102,26 +90,19 @@ pub fn in_bounds<T>(bytes: usize, read: impl FnOnce() -> T) -> Result<T, TestCas
     let mut outcome = None;
     // A panic must not pass through the measurement, which would never end.
     let used = allocation_counter::measure(|| outcome = Some(catch_unwind(AssertUnwindSafe(read))));
-    let value = match outcome {
-        Some(Ok(value)) => value,
-        Some(Err(panic)) => resume_unwind(panic),
-        None => return Err(TestCaseError::fail("nothing was read")),
+    let value = match outcome.expect("it was measured") {
+        Ok(value) => value,
+        Err(panic) => resume_unwind(panic),
     };
-    let limit = ROOM + ROOM_PER_BYTE * bytes;
-    prop_assert!(
-        used.bytes_max <= limit as u64,
-        "{} bytes of memory for a file of {bytes}",
-        used.bytes_max
-    );
+    let (used, limit) = (used.bytes_max, ROOM + ROOM_PER_BYTE * bytes);
+    prop_assert!(used <= limit as u64, "{used} bytes of memory for a file of {bytes}");
     Ok(value)
 }
 
 /// An error says which file it is about.
 pub fn names(error: &impl ToString, file: &Path) -> TestCaseResult {
-    let (message, name) = (
-        error.to_string(),
-        file.file_name().unwrap_or_default().to_string_lossy(),
-    );
+    let message = error.to_string();
+    let name = file.file_name().unwrap_or_default().to_string_lossy();
     prop_assert!(message.contains(&*name), "{name} is not named: {message}");
     Ok(())
 }

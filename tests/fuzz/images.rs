@@ -17,11 +17,27 @@ use super::harness::{fuzz, in_bounds, task};
 /// Images of two classes, those of one part behind those of the other.
 #[derive(Clone, Debug)]
 struct Drawn {
-    height: usize,
-    width: usize,
-    channels: usize,
+    /// Height, width, channels.
+    sizes: [usize; 3],
     /// Training, validation, test.
     parts: [Part; 3],
+}
+
+impl Drawn {
+    /// Values of an image.
+    fn size(&self) -> usize {
+        self.sizes.iter().product()
+    }
+
+    /// That is the same set.
+    fn is_read(&self, set: &DataSet) -> bool {
+        let mut parts = [&*set.train, &set.val, &set.test].into_iter().zip(&self.parts);
+        sizes(set) == self.sizes && parts.all(|(read, part)| is_same(read, part))
+    }
+}
+
+fn sizes(set: &DataSet) -> [usize; 3] {
+    [set.height, set.width, set.channels]
 }
 
 fn part(size: usize) -> impl Strategy<Value = Part> {
@@ -30,40 +46,28 @@ fn part(size: usize) -> impl Strategy<Value = Part> {
         // Each class has to be there, and folders of classes have theirs in order.
         (labels[0], labels[1]) = (0, 1);
         labels.sort_unstable();
-        Part {
-            images: images.concat().into(),
-            labels,
-        }
+        let images = images.concat().into();
+        Part { images, labels }
     })
 }
 
 fn drawn() -> impl Strategy<Value = Drawn> {
     (1_usize..5, 1_usize..5, prop_oneof![Just(1_usize), Just(3)]).prop_flat_map(|(height, width, channels)| {
-        let size = height * width * channels;
-        [part(size), part(size), part(size)].prop_map(move |parts| Drawn {
-            height,
-            width,
-            channels,
-            parts,
-        })
+        let sizes = [height, width, channels];
+        let part = || part(sizes.iter().product());
+        [part(), part(), part()].prop_map(move |parts| Drawn { sizes, parts })
     })
 }
 
 /// The same in every run.
 fn example() -> Drawn {
-    let part = |first: u8| Part {
-        images: (0..4 * 4 * 4 * 3)
-            .map(|index: u8| index.wrapping_mul(first))
-            .collect::<Vec<u8>>()
-            .into(),
-        labels: vec![0, 0, 1, 1],
-    };
-    Drawn {
-        height: 4,
-        width: 4,
-        channels: 3,
-        parts: [part(7), part(11), part(13)],
-    }
+    let parts = [7, 11, 13].map(|first: u8| {
+        let pixels: Vec<u8> = (0..4 * 4 * 4 * 3).map(|index: u8| index.wrapping_mul(first)).collect();
+        let (images, labels) = (pixels.into(), vec![0, 0, 1, 1]);
+        Part { images, labels }
+    });
+    let sizes = [4, 4, 3];
+    Drawn { sizes, parts }
 }
 
 fn read(source: DataSource, folder: &Path) -> Result<DataSet, String> {
@@ -82,12 +86,9 @@ fn holds(files: Vec<Whole>, entry: &str, labels: Option<&str>, format: &str, sou
     look().expect("the whole set can be read");
     fuzz(harms(), |harm| {
         let damaged = folder.damage(&harm);
-        let looked = in_bounds(damaged.bytes, look)?;
-        let loaded = in_bounds(damaged.bytes, || read(source.clone(), folder.path()))?;
-        for message in [looked.err().map(|error| error.to_string()), loaded.err()]
-            .into_iter()
-            .flatten()
-        {
+        let looked = in_bounds(damaged.bytes, look)?.err().map(|error| error.to_string());
+        let loaded = in_bounds(damaged.bytes, || read(source.clone(), folder.path()))?.err();
+        for message in [looked, loaded].into_iter().flatten() {
             prop_assert!(message.contains(&place) || message.contains(format), "{message}");
         }
         Ok(())
@@ -100,18 +101,10 @@ fn record(labels: &[u8]) -> Vec<u8> {
 
 #[test]
 fn folders_of_cifar_10() {
-    let names = [
-        "data_batch_1",
-        "data_batch_2",
-        "data_batch_3",
-        "data_batch_4",
-        "data_batch_5",
-        "test_batch",
-    ];
-    let mut files: Vec<Whole> = names
-        .iter()
-        .map(|name| Whole::new(format!("{name}.bin"), [record(&[3]), record(&[9])].concat()))
-        .collect();
+    let of_training = (1..=5).map(|number| format!("data_batch_{number}.bin"));
+    let names = of_training.chain(["test_batch.bin".into()]);
+    let batch = [record(&[3]), record(&[9])].concat();
+    let mut files: Vec<Whole> = names.map(|name| Whole::new(name, batch.clone())).collect();
     files.push(Whole::new("batches.meta.txt", b"airplane\nautomobile\n".to_vec()));
     holds(files, "", None, "cifar10", &DataSource::Cifar10 { path: ".".into() });
 }
@@ -127,16 +120,9 @@ fn archives_of_cifar_100() {
             .expect("memory takes it");
     }
     let bytes = tar.into_inner().expect("memory takes it");
-    let source = DataSource::Cifar100 {
-        path: "set.tar.gz".into(),
-    };
-    holds(
-        vec![Whole::packed("set.tar.gz", bytes)],
-        "set.tar.gz",
-        None,
-        "cifar100",
-        &source,
-    );
+    let name = "set.tar.gz";
+    let source = DataSource::Cifar100 { path: name.into() };
+    holds(vec![Whole::packed(name, bytes)], name, None, "cifar100", &source);
 }
 
 fn idx(sizes: &[usize], data: Vec<u8>) -> Vec<u8> {
@@ -150,25 +136,18 @@ fn bytes_of(labels: &[i64]) -> Vec<u8> {
 
 /// Images are stored plane by plane.
 fn planes(images: &[u8], channels: usize, pixels: usize) -> Vec<u8> {
-    let of_image = |image: &[u8]| -> Vec<u8> {
-        (0..channels * pixels)
-            .map(|at| image[at % pixels * channels + at / pixels])
-            .collect()
-    };
-    images.chunks_exact(channels * pixels).flat_map(of_image).collect()
+    let places = (0..channels * pixels).map(|at| at % pixels * channels + at / pixels);
+    let images = images.chunks_exact(channels * pixels);
+    let planes = images.flat_map(|image| places.clone().map(move |at| image[at]));
+    planes.collect()
 }
 
 /// The four files that MNIST is published as; what should be validation is not there.
 fn idx_files(drawn: &Drawn) -> Vec<Whole> {
-    let Drawn {
-        height,
-        width,
-        channels,
-        parts: [train, _, test],
-    } = drawn;
+    let ([height, width, channels], [train, _, test]) = (drawn.sizes, &drawn.parts);
     let images = |part: &Part| {
-        let sizes = [part.len(), *channels, *height, *width];
-        idx(&sizes, planes(&pixels(part), *channels, height * width))
+        let sizes = [part.len(), channels, height, width];
+        idx(&sizes, planes(&pixels(part), channels, height * width))
     };
     let labels = |part: &Part| idx(&[part.len()], bytes_of(&part.labels));
     vec![
@@ -202,12 +181,9 @@ fn what_is_written_as_idx_is_read() {
         let mut task = task(2, idx_folder());
         task.split.val_permille = 500;
         let set = load(&task, Some(folder.path()), &DataRegistry::default()).expect("it was written");
-        prop_assert_eq!(
-            (set.height, set.width, set.channels),
-            (drawn.height, drawn.width, drawn.channels)
-        );
+        prop_assert_eq!(sizes(&set), drawn.sizes);
         prop_assert!(is_same(&set.test, &drawn.parts[2]));
-        let size = drawn.height * drawn.width * drawn.channels;
+        let size = drawn.size();
         prop_assert_eq!(samples([&set.train, &set.val], size), samples([&drawn.parts[0]], size));
         Ok(())
     });
@@ -243,24 +219,20 @@ fn npy(descr: &str, sizes: &[usize], data: &[u8]) -> Vec<u8> {
 /// Images and labels of a part.
 fn arrays(drawn: &Drawn, part: &Part) -> [Vec<u8>; 2] {
     let labels: Vec<u8> = part.labels.iter().flat_map(|label| label.to_le_bytes()).collect();
-    [
-        npy(
-            "|u1",
-            &[part.len(), drawn.height, drawn.width, drawn.channels],
-            &pixels(part),
-        ),
-        npy("<i8", &[part.len()], &labels),
-    ]
+    let [height, width, channels] = drawn.sizes;
+    let images = npy("|u1", &[part.len(), height, width, channels], &pixels(part));
+    [images, npy("<i8", &[part.len()], &labels)]
 }
 
 #[test]
 fn pairs_of_npy_files() {
     let drawn = example();
     let [images, labels] = arrays(&drawn, &drawn.parts[0]);
-    let floats: Vec<u8> = pixels(&drawn.parts[1])[..64]
-        .iter()
-        .flat_map(|&pixel| (f32::from(pixel) / 255.0).to_le_bytes())
-        .collect();
+    let floats = pixels(&drawn.parts[1])
+        .into_iter()
+        .take(64)
+        .map(|pixel| f32::from(pixel) / 255.0);
+    let floats: Vec<u8> = floats.flat_map(f32::to_le_bytes).collect();
     let files = |images| vec![Whole::new("x.npy", images), Whole::new("y.npy", labels.clone())];
     for images in [images, npy("<f4", &[4, 4, 4], &floats)] {
         let source = DataSource::Npy {
@@ -284,10 +256,8 @@ fn npz(drawn: &Drawn) -> Vec<Whole> {
             zip.write_all(&array).expect("memory takes it");
         }
     }
-    vec![Whole::new(
-        "set.npz",
-        zip.finish().expect("memory takes it").into_inner(),
-    )]
+    let archive = zip.finish().expect("memory takes it");
+    vec![Whole::new("set.npz", archive.into_inner())]
 }
 
 fn npz_source() -> DataSource {
@@ -308,28 +278,19 @@ fn what_is_written_as_npz_is_read() {
     fuzz(drawn(), |drawn| {
         let folder = Folder::of(npz(&drawn));
         let set = read(npz_source(), folder.path()).expect("it was written");
-        prop_assert_eq!(
-            (set.height, set.width, set.channels),
-            (drawn.height, drawn.width, drawn.channels)
-        );
-        prop_assert!(
-            [&*set.train, &set.val, &set.test]
-                .into_iter()
-                .zip(&drawn.parts)
-                .all(|(read, part)| is_same(read, part))
-        );
+        prop_assert!(drawn.is_read(&set));
         Ok(())
     });
 }
 
 fn image_file(drawn: &Drawn, pixels: &[u8], format: ImageFormat) -> Vec<u8> {
     let mut bytes = Cursor::new(Vec::new());
-    let colour = if drawn.channels == 3 {
+    let [height, width, channels] = drawn.sizes.map(|size| size as u32);
+    let colour = if channels == 3 {
         ExtendedColorType::Rgb8
     } else {
         ExtendedColorType::L8
     };
-    let (width, height) = (drawn.width as u32, drawn.height as u32);
     image::write_buffer_with_format(&mut bytes, pixels, width, height, colour, format).expect("memory takes it");
     bytes.into_inner()
 }
@@ -337,7 +298,7 @@ fn image_file(drawn: &Drawn, pixels: &[u8], format: ImageFormat) -> Vec<u8> {
 /// Class folders in folders of parts.
 fn image_files(drawn: &Drawn, format: ImageFormat) -> Vec<Whole> {
     let extension = format.extensions_str()[0];
-    let size = drawn.height * drawn.width * drawn.channels;
+    let size = drawn.size();
     let mut files = Vec::new();
     for (name, part) in ["train", "val", "test"].iter().zip(&drawn.parts) {
         for (index, (image, label)) in pixels(part).chunks_exact(size).zip(&part.labels).enumerate() {
@@ -356,15 +317,11 @@ fn image_folder() -> DataSource {
 }
 
 #[test]
-fn folders_of_png_files() {
-    let files = image_files(&example(), ImageFormat::Png);
-    holds(files, "", None, "image_folder", &image_folder());
-}
-
-#[test]
-fn folders_of_jpeg_files() {
-    let files = image_files(&example(), ImageFormat::Jpeg);
-    holds(files, "", None, "image_folder", &image_folder());
+fn folders_of_png_and_jpeg_files() {
+    for format in [ImageFormat::Png, ImageFormat::Jpeg] {
+        let files = image_files(&example(), format);
+        holds(files, "", None, "image_folder", &image_folder());
+    }
 }
 
 #[test]
@@ -372,16 +329,7 @@ fn what_is_written_as_png_is_read() {
     fuzz(drawn(), |drawn| {
         let folder = Folder::of(image_files(&drawn, ImageFormat::Png));
         let set = read(image_folder(), folder.path()).expect("it was written");
-        prop_assert_eq!(
-            (set.height, set.width, set.channels),
-            (drawn.height, drawn.width, drawn.channels)
-        );
-        prop_assert!(
-            [&*set.train, &set.val, &set.test]
-                .into_iter()
-                .zip(&drawn.parts)
-                .all(|(read, part)| is_same(read, part))
-        );
+        prop_assert!(drawn.is_read(&set));
         Ok(())
     });
 }

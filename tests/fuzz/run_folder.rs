@@ -11,15 +11,15 @@ use simic_engine::internals::checkpoint::{
 };
 use simic_engine::internals::engine::Prepared;
 use simic_engine::internals::inspect::{DiffKind, Extent, check, diff};
-use simic_engine::internals::record::{Recording, RunStatus, find_run, list_runs};
+use simic_engine::internals::record::{RunStatus, list_runs};
 use simic_engine::internals::scenario::Override;
 use simic_engine::internals::telemetry::{Num, RunState, Timestamp};
 use simic_engine::prelude::*;
-use tch::Tensor;
 use tempfile::TempDir;
 
 use super::found::{Folder, harms};
-use super::harness::{CATALOG, fuzz, in_bounds, names};
+use super::harness::{fuzz, in_bounds, names};
+use crate::recorded::{CATALOG, NOTHING, directory, play};
 
 /// A run of two rounds of one env whose policy learns, and the folder that it is in.
 fn played() -> (TempDir, PathBuf) {
@@ -30,45 +30,28 @@ fn played() -> (TempDir, PathBuf) {
         run: (rounds: 2, n_envs: 1, max_steps: 3),
         policy: (controller: "actor_critic", net_cfg: (feature_dim: 8, hidden_dim: 8)),
     )"#;
-    let engine = Engine::builder().threads(1).recorded(place.path()).from_ron(text);
-    engine
-        .unwrap_or_else(|error| panic!("{error}"))
-        .run()
-        .expect("the run ends");
-    let run = find_run(&place.path().join("latest"), None).expect("there is one");
+    let run = directory(&play(text, place.path(), NOTHING));
     (place, run)
 }
 
 /// Everything that only reads a run, and the errors that name what is wrong with it.
 fn read_all(root: &Path, run: &Path) -> Vec<String> {
-    let mut errors: Vec<String> = Vec::new();
-    let mut note = |error: Option<String>| errors.extend(error);
-    note(RunStatus::read(run).err().map(|error| error.to_string()));
-    note(list_runs(root).err().map(|error| error.to_string()));
-    note(
-        FrozenPolicy::find(run, CheckpointName::Last)
-            .err()
-            .map(|error| error.to_string()),
-    );
-    note(
-        FrozenPolicy::find(run, CheckpointName::Best)
-            .err()
-            .map(|error| error.to_string()),
-    );
-    note(
-        diff(run, run, &DiffKind::ALL, Extent::OfEvery(3))
-            .err()
-            .map(|error| error.to_string()),
-    );
-    match PastRun::open(run, CheckpointName::Last) {
-        Ok(past) => {
-            note(past.earlier_changes().err());
-            note(past.is_finished(2).err().map(|error| error.to_string()));
-        }
-        Err(error) => note(Some(error.to_string())),
+    fn told<T, E: ToString>(read: Result<T, E>) -> Option<String> {
+        read.err().map(|error| error.to_string())
     }
+    let past = PastRun::open(run, CheckpointName::Last);
+    let errors = [
+        told(RunStatus::read(run)),
+        told(list_runs(root)),
+        told(FrozenPolicy::find(run, CheckpointName::Last)),
+        told(FrozenPolicy::find(run, CheckpointName::Best)),
+        told(diff(run, run, &DiffKind::ALL, Extent::OfEvery(3))),
+        past.as_ref().ok().and_then(|past| told(past.earlier_changes())),
+        past.as_ref().ok().and_then(|past| told(past.is_finished(2))),
+        told(past),
+    ];
     check(run, &CATALOG);
-    errors
+    errors.into_iter().flatten().collect()
 }
 
 #[test]
@@ -120,13 +103,8 @@ fn resume(root: &Path, run: &Path) -> Result<(), Box<dyn Error>> {
     let mut now = load(&more)?;
     now.file = past.file.clone();
     let point = past.resume(&before, &now.loaded, &more, &[])?;
-    let recording = Recording::under(root);
-    let mut engine = Engine::builder()
-        .threads(1)
-        .recording(recording)
-        .resumed(point)
-        .build(&now)?;
-    engine.step()?;
+    let engine = Engine::builder().threads(1).recorded(root).resumed(point);
+    engine.build(&now)?.step()?;
     Ok(())
 }
 
@@ -150,15 +128,12 @@ fn checkpoints_whose_hashes_vouch_for_the_damage() {
         let damaged = folder.damage(&harm);
         let resumed = resumed(!damaged.path.ends_with("b3sums"));
         // What can be read and says something else than the run is told field by field, without the file.
-        let is_told_by_field = |message: &str| {
-            let of_fields = [
-                "the run cannot be resumed as requested",
-                "the run has learnt from other data",
-            ];
-            of_fields.iter().any(|told| message.contains(told))
-        };
+        let of_fields = [
+            "the run cannot be resumed as requested",
+            "the run has learnt from other data",
+        ];
         if let Err(message) = resumed
-            && !is_told_by_field(&message)
+            && !of_fields.iter().any(|told| message.contains(told))
         {
             let folder = damaged.path.parent().unwrap_or(&damaged.path);
             names(&message, folder).or_else(|_| names(&message, &damaged.path))?;
@@ -270,9 +245,8 @@ fn a_status_is_read_as_it_was_written() {
 #[test]
 fn files_of_status() {
     let place = tempfile::tempdir().expect("a temporary folder");
-    RunStatus::new(RunState::Completed)
-        .write(place.path())
-        .expect("it is written");
+    let status = RunStatus::new(RunState::Completed);
+    status.write(place.path()).expect("it is written");
     let root = place.path().to_owned();
     let folder = Folder::taken(place, &root);
     fuzz(harms(), |harm| {

@@ -6,19 +6,19 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::{Index, select};
 use simic_engine::internals::engine::Prepared;
-use simic_engine::internals::scenario::{Input, Override, load, resolved_ron};
+use simic_engine::internals::scenario::{Override, resolved_ron};
 
 use super::damage::{damaged, damages};
-use super::harness::{CATALOG, fuzz, in_bounds, names};
+use super::harness::{fuzz, in_bounds, names};
+use crate::recorded::{CATALOG, load};
 
 /// All scenarios that come with the engine.
 fn shipped() -> Vec<(PathBuf, Vec<u8>)> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let folders = ["scenarios", "src/prior_art/scenarios/cifar"].map(|folder| root.join(folder));
-    let entries = folders
-        .iter()
-        .flat_map(|folder| std::fs::read_dir(folder).expect("a folder"));
-    let mut paths: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
+    let read = |folder: &PathBuf| std::fs::read_dir(folder).expect("a folder");
+    let entries = folders.iter().flat_map(read).flatten();
+    let mut paths: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
     paths.retain(|path| path.extension().is_some_and(|extension| extension == "ron"));
     paths.sort();
     let read = |path: PathBuf| (path.clone(), std::fs::read(path).expect("it is read"));
@@ -60,17 +60,13 @@ fn overrides() {
     let one = (select(&ASSIGNMENTS[..]), prop::option::of(damages()));
     fuzz(vec(one, 1..4), |drawn| {
         let texts = drawn.iter().map(|(text, damages)| {
-            let bytes = damages.as_ref().map(|damages| damaged(text.as_bytes(), damages));
-            bytes.map_or_else(
-                || (*text).to_owned(),
-                |bytes| String::from_utf8_lossy(&bytes).into_owned(),
-            )
+            let damages = damages.as_deref().unwrap_or_default();
+            String::from_utf8_lossy(&damaged(text.as_bytes(), damages)).into_owned()
         });
         let texts: Vec<String> = texts.collect();
         let overrides: Vec<Override> = texts.iter().filter_map(|text| Override::parse(text).ok()).collect();
         let bytes = texts.iter().map(String::len).sum();
-        let read = in_bounds(bytes, || Prepared::from_ron("x.ron", "()", &overrides, &CATALOG))?;
-        if let Err(error) = read {
+        if let Err(error) = in_bounds(bytes, || Prepared::from_ron("x.ron", "()", &overrides, &CATALOG))? {
             let message = error.to_string();
             prop_assert!(message.contains("--set ") || message.contains("x.ron"), "{message}");
         }
@@ -84,10 +80,7 @@ fn what_a_scenario_comes_to_is_read_as_the_same_scenario() {
     fuzz((any::<Index>(), damages()), |(which, damages)| {
         let (_, whole) = which.get(&shipped);
         let text = String::from_utf8_lossy(&damaged(whole, &damages)).into_owned();
-        let read = |label, text: &str| {
-            let overrides = &[];
-            load(&Input { label, text, overrides }, &CATALOG)
-        };
+        let read = |label, text: &str| load(label, text, &[], &CATALOG);
         if let Ok(first) = read("first.ron", &text) {
             let resolved = resolved_ron(&first.scenario).expect("it can be written");
             let second = read("resolved.ron", &resolved);

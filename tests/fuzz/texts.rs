@@ -23,10 +23,8 @@ fn tokens_16(tokens: &[u16]) -> Vec<u8> {
 
 /// As llm.c writes tokens of 32 bits.
 fn llm_c(tokens: &[u16]) -> Vec<u8> {
-    let mut bytes: Vec<u8> = [20_240_801, 7, tokens.len() as u32]
-        .into_iter()
-        .flat_map(u32::to_le_bytes)
-        .collect();
+    let header = [20_240_801, 7, tokens.len() as u32].into_iter();
+    let mut bytes: Vec<u8> = header.flat_map(u32::to_le_bytes).collect();
     bytes.resize(1024, 0);
     bytes.extend(tokens.iter().flat_map(|&token| u32::from(token).to_le_bytes()));
     bytes
@@ -56,8 +54,7 @@ fn files_of_tokens() {
         read(VOCABULARY, files(format), folder.path()).expect("the whole files can be read");
         fuzz(harms(), |harm| {
             let damaged = folder.damage(&harm);
-            let set = in_bounds(damaged.bytes, || read(VOCABULARY, files(format), folder.path()))?;
-            if let Err(message) = set {
+            if let Err(message) = in_bounds(damaged.bytes, || read(VOCABULARY, files(format), folder.path()))? {
                 prop_assert!(message.contains(&damaged.path.display().to_string()), "{message}");
             }
             Ok(())
@@ -78,11 +75,7 @@ fn any_text_is_read_byte_for_byte() {
                 let tokens = set.tokens.to_vec().expect("they can be read");
                 let (separator, tokens) = tokens.split_last().expect("a text has an end");
                 prop_assert_eq!(i64::from(*separator), BYTE_VOCABULARY - 1);
-                prop_assert!(
-                    tokens
-                        .iter()
-                        .eq(bytes.iter().map(|&byte| i32::from(byte)).collect::<Vec<_>>().iter())
-                );
+                prop_assert!(tokens.iter().copied().eq(bytes.iter().map(|&byte| i32::from(byte))));
             }
             Err(message) => prop_assert!(message.contains("text.txt"), "{message}"),
         }

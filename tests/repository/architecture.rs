@@ -56,11 +56,8 @@ fn module_file(parent: &Path, name: &str) -> PathBuf {
         Some(_) => parent.with_extension(""),
     };
     let flat = folder.join(format!("{name}.rs"));
-    if flat.exists() {
-        flat
-    } else {
-        folder.join(name).join("mod.rs")
-    }
+    let deep = folder.join(name).join("mod.rs");
+    if flat.exists() { flat } else { deep }
 }
 
 fn read(file: &Path, path: &[String], modules: &mut Modules) {
@@ -166,11 +163,8 @@ impl Visit<'_> for Module {
         let code = code.join(" ").replace(" :: ", "::");
         let words = code.split(|c: char| !(c.is_alphanumeric() || c == '_' || c == ':'));
         for word in words.filter(|word| !word.is_empty()) {
-            let path: Vec<String> = word
-                .split("::")
-                .filter(|word| !word.is_empty())
-                .map(String::from)
-                .collect();
+            let path = word.split("::").filter(|word| !word.is_empty());
+            let path: Vec<String> = path.map(String::from).collect();
             self.words.extend(path.first().cloned());
             if matches!(path.first().map(String::as_str), Some("crate" | "super")) {
                 self.paths.insert(path);
@@ -262,13 +256,9 @@ static FILES: LazyLock<Arrows> = LazyLock::new(|| {
     let mut arrows = Arrows::new();
     for (at, module) in modules {
         let is_keyword = |word: &str| matches!(word, "crate" | "self" | "super");
-        let served_by_globs = module
-            .words
-            .iter()
-            .filter(|word| !is_keyword(word) && !module.imported.contains_key(*word));
-        let words = served_by_globs
-            .filter(|_| !module.globs.is_empty())
-            .map(|word| vec![word.clone()]);
+        let is_served = |word: &&String| !is_keyword(word) && !module.imported.contains_key(*word);
+        let served_by_globs = module.words.iter().filter(|_| !module.globs.is_empty());
+        let words = served_by_globs.filter(is_served).map(|word| vec![word.clone()]);
         let longer = module.paths.iter().filter(|path| path.len() > 1).cloned();
         for path in longer.chain(words) {
             let Some(to) = resolve(modules, at, &path, &mut Asked::new()) else {
@@ -278,11 +268,8 @@ static FILES: LazyLock<Arrows> = LazyLock::new(|| {
             let is_own_child = to.starts_with(at);
             if module.file != target.file && !is_own_child {
                 let arrow = (path.join("::"), target.place > module.place);
-                arrows
-                    .entry(name(module))
-                    .or_default()
-                    .entry(name(target))
-                    .or_insert(arrow);
+                let from = arrows.entry(name(module)).or_default();
+                from.entry(name(target)).or_insert(arrow);
             }
         }
     }
@@ -296,13 +283,10 @@ fn a_file_names_only_what_is_declared_above_it() {
         targets.map(move |(into, (path, _))| format!("  {from} names {path} of {into}"))
     });
 
-    let down: Vec<String> = down.collect();
+    let down = down.collect::<Vec<String>>().join("\n");
 
-    assert!(
-        down.is_empty(),
-        "named above its `mod` line, or that of its room:\n{}",
-        down.join("\n")
-    );
+    // Named above its `mod` line, or that of its room.
+    assert_eq!(down, "");
 }
 
 #[test]
@@ -328,14 +312,10 @@ fn the_language_of_scenarios_links_no_tensors() {
 /// It becomes a crate of its own.
 #[test]
 fn the_prior_art_is_written_against_the_prelude_alone() {
-    let own: Vec<_> = MODULES
-        .iter()
-        .filter(|(path, _)| path.first().is_some_and(|room| room == "prior_art"))
-        .collect();
+    let is_own = |path: &[String]| path.first().is_some_and(|room| room == "prior_art");
+    let own: Vec<_> = MODULES.iter().filter(|(path, _)| is_own(path)).collect();
     let is_foreign = |at: &[String], path: &[String]| match path.first().map(String::as_str) {
-        Some("crate") => !path
-            .get(1)
-            .is_some_and(|room| matches!(room.as_str(), "prelude" | "prior_art")),
+        Some("crate") => !matches!(path.get(1).map(String::as_str), Some("prelude" | "prior_art")),
         // Out of the room: by as many steps up as lead to the crate.
         Some("super") => path.iter().take_while(|word| *word == "super").count() >= at.len(),
         _ => false,
@@ -352,19 +332,13 @@ fn the_prior_art_is_written_against_the_prelude_alone() {
 
 #[test]
 fn arrows_are_found_through_imports_globs_and_reexports() {
-    let arrows = &*FILES;
-
-    assert!(
-        arrows["crates/core/src/env/slots.rs"].contains_key("crates/core/src/seed/record.rs"),
-        "an import"
-    );
-    assert!(
-        arrows
-            .values()
-            .any(|targets| targets.contains_key("crates/torch/src/torch/error.rs")),
-        "a re-export"
-    );
-    let crosses = |targets: &BTreeMap<_, _>| targets.contains_key("crates/scenario/src/growth/slots.rs");
-    assert!(crosses(&arrows["crates/core/src/host/layout.rs"]), "into another crate");
-    assert!(arrows.len() > 100, "{} files name others", arrows.len());
+    let is_found = |from: &str, into: &str| FILES[from].contains_key(into);
+    let slots = "crates/core/src/env/slots.rs";
+    assert!(is_found(slots, "crates/core/src/seed/record.rs"), "an import");
+    let error = "crates/torch/src/torch/error.rs";
+    assert!(FILES.keys().any(|from| is_found(from, error)), "a re-export");
+    let layout = "crates/core/src/host/layout.rs";
+    let scenario = "crates/scenario/src/growth/slots.rs";
+    assert!(is_found(layout, scenario), "into another crate");
+    assert!(FILES.len() > 100, "{} files name others", FILES.len());
 }

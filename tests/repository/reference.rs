@@ -178,10 +178,7 @@ impl Page {
                 plain(&explained.doc)
             );
         }
-        for Pending { path, own, kind } in pending {
-            self.heading(level + 1, &path, &declaration.explain(&own).doc);
-            self.below(level + 1, &path, &own, &kind, declaration);
-        }
+        self.write_pending(level + 1, pending, declaration);
     }
 
     fn choice(&mut self, level: usize, path: &str, own: &str, variants: &[Variant], declaration: &Declaration) {
@@ -208,9 +205,13 @@ impl Page {
             };
             let _ = writeln!(self.text, "| `{}` | {takes} | {} |", form(variant), plain(variant.doc));
         }
+        self.write_pending(level + 1, pending, declaration);
+    }
+
+    fn write_pending(&mut self, level: usize, pending: Vec<Pending>, declaration: &Declaration) {
         for Pending { path, own, kind } in pending {
-            self.heading(level + 1, &path, &declaration.explain(&own).doc);
-            self.below(level + 1, &path, &own, &kind, declaration);
+            self.heading(level, &path, &declaration.explain(&own).doc);
+            self.below(level, &path, &own, &kind, declaration);
         }
     }
 
@@ -233,10 +234,8 @@ impl Page {
         // Sections of one form may have defaults of their own.
         let defaults: Vec<_> = match inner {
             Kind::Record(_) if own_defaults(&inner, self.catalog).is_none() => {
-                let below = declaration
-                    .defaults
-                    .iter()
-                    .filter_map(|(path, default)| Some((path.strip_prefix(own)?, default)));
+                let below = declaration.defaults.iter();
+                let below = below.filter_map(|(path, default)| Some((path.strip_prefix(own)?, default)));
                 below.collect()
             }
             _ => Vec::new(),
@@ -333,11 +332,7 @@ fn words(explained: &Explanation) -> String {
 }
 
 fn join(path: &str, name: &str) -> String {
-    [path, name]
-        .into_iter()
-        .filter(|part| !part.is_empty())
-        .collect::<Vec<_>>()
-        .join(".")
+    format!("{path}.{name}").trim_matches('.').to_owned()
 }
 
 /// GitHub's for a heading that is a path in code.
@@ -364,8 +359,7 @@ fn plain(doc: &str) -> String {
 /// The names of the program: those of the engine and of the prior art.
 fn catalog() -> &'static Catalog {
     let extension = Extension::new(PriorArtPlugin);
-    let names = extension.names().expect("the names are free");
-    Box::leak(Box::new(names.catalog.clone()))
+    Box::leak(Box::new(extension.names().expect("the names are free").catalog.clone()))
 }
 
 fn settings_of_parts(page: &mut Page, declaration: &Declaration) {
@@ -375,23 +369,17 @@ fn settings_of_parts(page: &mut Page, declaration: &Declaration) {
         if fields.is_empty() {
             continue;
         }
-        let section = match subject {
-            Subject::Rewards => "reward.custom.settings",
-            Subject::Data => "task.data.custom.settings",
-            Subject::Hosts => "task.host.custom.settings",
-            Subject::Controllers => "policy.controller_settings",
-            Subject::Networks => "policy.net_settings",
+        let (section, mut entries) = match subject {
+            Subject::Rewards => ("reward.custom.settings", catalog.rewards.iter()),
+            Subject::Data => ("task.data.custom.settings", catalog.data.iter()),
+            Subject::Hosts => ("task.host.custom.settings", catalog.nets.iter()),
+            Subject::Controllers => ("policy.controller_settings", catalog.controllers.iter()),
+            Subject::Networks => ("policy.net_settings", catalog.nets.iter()),
             Subject::Tasks | Subject::Blueprints => continue,
         };
         let path = join(section, name);
-        let summary = match subject {
-            Subject::Rewards => catalog.rewards.iter(),
-            Subject::Data => catalog.data.iter(),
-            Subject::Controllers => catalog.controllers.iter(),
-            _ => catalog.nets.iter(),
-        }
-        .find(|entry| entry.name.eq_ignore_ascii_case(name))
-        .map_or("", |entry| &entry.summary);
+        let entry = entries.find(|entry| entry.name.eq_ignore_ascii_case(name));
+        let summary = entry.map_or("", |entry| &entry.summary);
         page.heading(3, &path, summary);
         page.record(3, &path, &path, fields, declaration);
     }
@@ -425,11 +413,8 @@ fn the_page_of_fields_is_what_the_declarations_say() {
         std::fs::write(&file, &page).expect("the page can be written");
     }
     let written = std::fs::read_to_string(&file).unwrap_or_default();
-    let differing = page
-        .lines()
-        .zip(written.lines())
-        .position(|(declared, written)| declared != written);
-    let line = differing.unwrap_or_else(|| page.lines().count().min(written.lines().count()));
+    let lines = page.lines().zip(written.lines());
+    let line = lines.take_while(|(declared, written)| declared == written).count();
     assert!(
         page == written,
         "{PAGE}:{}: the declarations say\n{}\nnot\n{}\nhelp: SIMIC_ENGINE_UPDATE=reference cargo test --test repository reference",

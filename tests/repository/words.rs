@@ -21,8 +21,8 @@ const EXEMPT: [&str; 10] = [
 ];
 
 /// Kinds of files that people read.
-const READ: [&str; 12] = [
-    "rs", "md", "ron", "txt", "snap", "cpp", "hpp", "h", "py", "sh", "toml", "jsonl",
+const READ: [&str; 13] = [
+    "rs", "md", "ron", "txt", "snap", "cpp", "hpp", "h", "py", "sh", "toml", "jsonl", "Makefile",
 ];
 
 /// The words of the table, in lower case, with what is used instead.
@@ -30,35 +30,27 @@ fn words() -> Vec<(String, &'static str)> {
     let (_, table) = GLOSSARY
         .split_once("| not | but |")
         .expect("the glossary has its table of words");
-    let rows = table.lines().skip_while(|line| !line.starts_with("| `"));
-    let rows = rows.take_while(|line| line.starts_with("| `"));
-    rows.flat_map(|row| {
-        let mut cells = row.trim_matches('|').splitn(2, '|').map(str::trim);
-        let (words, instead) = (cells.next().unwrap_or_default(), cells.next().unwrap_or_default());
-        words
-            .split('`')
-            .skip(1)
-            .step_by(2)
-            .map(move |word| (word.to_lowercase(), instead))
+    let rows = table.lines().filter_map(|line| line.strip_prefix("| "));
+    let rows = rows.filter_map(|row| row.split_once('|'));
+    rows.flat_map(|(words, instead)| {
+        let words = words.split('`').skip(1).step_by(2);
+        words.map(move |word| (word.to_lowercase(), instead.trim_matches(['|', ' '])))
     })
     .collect()
 }
 
 /// Files of the repository, from its root.
-fn files() -> Vec<PathBuf> {
-    let mut files = Vec::new();
-    let mut folders = vec![PathBuf::new()];
+pub fn files() -> Vec<PathBuf> {
+    let (mut files, mut folders) = (Vec::new(), vec![PathBuf::new()]);
     while let Some(folder) = folders.pop() {
         for entry in fs::read_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join(&folder)).expect("a folder") {
             let entry = entry.expect("an entry");
-            let path = folder.join(entry.file_name());
-            let is_ours = !["target", "runs", "node_modules"]
-                .iter()
-                .any(|other| path.ends_with(other));
-            let is_hidden = entry.file_name().to_string_lossy().starts_with('.');
+            let name = entry.file_name().to_string_lossy().into_owned();
+            let is_ours = !["target", "runs", "node_modules"].contains(&name.as_str());
+            let is_seen = !name.starts_with('.') || name == ".ci";
             match entry.file_type().expect("a type") {
-                kind if kind.is_dir() && is_ours && (!is_hidden || path.ends_with(".ci")) => folders.push(path),
-                kind if kind.is_file() => files.push(path),
+                kind if kind.is_dir() && is_ours && is_seen => folders.push(folder.join(name)),
+                kind if kind.is_file() => files.push(folder.join(name)),
                 _ => {}
             }
         }
@@ -93,16 +85,13 @@ fn words_that_the_glossary_rules_out_are_nowhere_used() {
     let mut found = Vec::new();
     for file in files() {
         let name = file.to_string_lossy().replace('\\', "/");
-        let is_read = file
-            .extension()
-            .is_some_and(|kind| READ.iter().any(|read| kind == *read))
-            || name == "Makefile";
-        if !is_read || EXEMPT.iter().any(|exempt| name.starts_with(exempt)) {
-            continue;
+        let kind = file.extension().unwrap_or(file.as_os_str());
+        let is_read = READ.iter().any(|read| kind == *read);
+        if is_read && !EXEMPT.iter().any(|exempt| name.starts_with(exempt)) {
+            let text = fs::read(Path::new(env!("CARGO_MANIFEST_DIR")).join(&file)).expect("it is there");
+            let uses = uses(&String::from_utf8_lossy(&text), &words);
+            found.extend(uses.into_iter().map(|place| format!("{name}:{place}")));
         }
-        let text = fs::read(Path::new(env!("CARGO_MANIFEST_DIR")).join(&file)).expect("it is there");
-        let uses = uses(&String::from_utf8_lossy(&text), &words);
-        found.extend(uses.into_iter().map(|place| format!("{name}:{place}")));
     }
     assert!(found.is_empty(), "{} uses:\n{}", found.len(), found.join("\n"));
 }

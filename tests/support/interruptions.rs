@@ -22,10 +22,8 @@ pub fn files(root: &Path) -> BTreeMap<String, PathBuf> {
             if path.is_dir() && !path.is_symlink() {
                 folders.push(path);
             } else {
-                found.insert(
-                    path.strip_prefix(root).unwrap_or(&path).to_string_lossy().into_owned(),
-                    path,
-                );
+                let name = path.strip_prefix(root).unwrap_or(&path).to_string_lossy();
+                found.insert(name.into_owned(), path);
             }
         }
     }
@@ -35,12 +33,9 @@ pub fn files(root: &Path) -> BTreeMap<String, PathBuf> {
 
 /// Names that only one of two has.
 pub fn unpaired<T>(one: &BTreeMap<String, T>, other: &BTreeMap<String, T>) -> Vec<String> {
-    let alone = |these: &BTreeMap<String, T>, those: &BTreeMap<String, T>| {
-        these
-            .keys()
-            .filter(|name| !those.contains_key(*name))
-            .cloned()
-            .collect::<Vec<_>>()
+    let alone = |these: &BTreeMap<String, T>, those: &BTreeMap<String, T>| -> Vec<String> {
+        let names = these.keys().filter(|name| !those.contains_key(*name));
+        names.cloned().collect()
     };
     [alone(one, other), alone(other, one)].concat()
 }

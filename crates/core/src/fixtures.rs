@@ -1,6 +1,6 @@
-//! What the tests of several rooms share: tensors that are changed and compared.
+//! What the tests of several rooms share: tensors that are changed, numbers that are compared.
 
-use tch::Tensor;
+use tch::{Device, Kind, Tensor};
 
 use crate::nn::Param;
 use crate::torch::NoGrad;
@@ -8,6 +8,21 @@ use crate::torch::NoGrad;
 /// Largest magnitude in the tensor.
 pub fn largest(tensor: &Tensor) -> f64 {
     f64::try_from(tensor.abs().max()).unwrap()
+}
+
+/// As many numbers as expected, each no further away than `tolerance`.
+#[track_caller]
+pub fn assert_close(actual: &[f64], expected: &[f64], tolerance: f64) {
+    assert_eq!(actual.len(), expected.len());
+    for (a, e) in actual.iter().zip(expected) {
+        assert!((a - e).abs() < tolerance, "{actual:?} is not {expected:?}");
+    }
+}
+
+/// Normal noise, channels innermost in memory.
+pub fn images(batch: i64, channels: i64, side: i64) -> Tensor {
+    let nhwc = Tensor::randn([batch, side, side, channels], (Kind::Float, Device::Cpu));
+    nhwc.permute([0, 3, 1, 2])
 }
 
 /// Moves parameters away from where they started, as training would.

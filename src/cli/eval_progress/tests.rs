@@ -10,11 +10,9 @@ const WORK: Work = Work {
 
 #[test]
 fn the_amount_of_work_is_said_with_an_estimate_where_there_is_one() {
-    assert_eq!(
-        WORK.describe(),
-        "5 players x 3 seeds x 16 episodes x 60 steps: 14400 env-steps\n\
-         about 3m51s at the run's own 62.4 env-steps/s"
-    );
+    let told = "5 players x 3 seeds x 16 episodes x 60 steps: 14400 env-steps\n\
+                about 3m51s at the run's own 62.4 env-steps/s";
+    assert_eq!(WORK.describe(), told);
     let unknown = Work {
         seeds: 1,
         env_steps_per_s: None,

@@ -33,41 +33,29 @@ fn gap(part: &str) -> RecordGap {
 
 #[test]
 fn every_end_of_a_run_has_its_exit_code() {
-    let diverged = || Failure::from(PolicyDiverged { failures: 3 });
-    let broken = || Failure::message("out of memory");
+    let diverged = || Some(Failure::from(PolicyDiverged { failures: 3 }));
+    let broken = || Some(Failure::message("out of memory"));
+    let unrecorded = || Some(Failure::from(RecordFails(gap("jsonl"))));
     let interrupt = Some(StopRequest::Interrupt);
 
-    assert_eq!(Outcome::of_run(&report(None, None, &[]), true), Outcome::Done);
-    assert_eq!(
-        Outcome::of_run(&report(Some(broken()), None, &[]), true),
-        Outcome::Failed
-    );
-    assert_eq!(
-        Outcome::of_run(&report(Some(diverged()), None, &[]), true),
-        Outcome::Halted
-    );
-    assert_eq!(
-        Outcome::of_run(&report(None, None, &["jsonl"]), true),
-        Outcome::RecordIncomplete
-    );
-    assert_eq!(Outcome::of_run(&report(None, None, &["jsonl"]), false), Outcome::Done);
-    assert_eq!(
-        Outcome::of_run(&report(None, interrupt, &[]), true),
-        Outcome::Stopped(StopRequest::Interrupt)
-    );
-    let unrecorded = Failure::from(RecordFails(gap("jsonl")));
-    assert_eq!(
-        Outcome::of_run(&report(Some(unrecorded), None, &["jsonl"]), true),
-        Outcome::RecordIncomplete
-    );
-    let before_its_record = RunReport {
-        record: None,
-        ..report(Some(broken()), None, &[])
-    };
+    for (report, requires_records, outcome) in [
+        (report(None, None, &[]), true, Outcome::Done),
+        (report(broken(), None, &[]), true, Outcome::Failed),
+        (report(diverged(), None, &[]), true, Outcome::Halted),
+        (report(None, None, &["jsonl"]), true, Outcome::RecordIncomplete),
+        (report(None, None, &["jsonl"]), false, Outcome::Done),
+        (
+            report(None, interrupt, &[]),
+            true,
+            Outcome::Stopped(StopRequest::Interrupt),
+        ),
+        (report(unrecorded(), None, &["jsonl"]), true, Outcome::RecordIncomplete),
+        // The failure counts first.
+        (report(broken(), interrupt, &["jsonl"]), true, Outcome::Failed),
+    ] {
+        assert_eq!(Outcome::of_run(&report, requires_records), outcome, "{report:?}");
+    }
+    let mut before_its_record = report(broken(), None, &[]);
+    before_its_record.record = None;
     assert_eq!(Outcome::of_run(&before_its_record, true), Outcome::Rejected);
-    assert_eq!(
-        Outcome::of_run(&report(Some(broken()), interrupt, &["jsonl"]), true),
-        Outcome::Failed,
-        "the failure counts first"
-    );
 }

@@ -5,24 +5,31 @@ fn key(code: KeyCode) -> KeyEvent {
 }
 
 fn press(watcher: &mut Watcher, keys: &str) -> bool {
-    keys.chars()
-        .any(|character| watcher.press(key(KeyCode::Char(character))))
+    let mut keys = keys.chars().map(KeyCode::Char);
+    keys.any(|code| watcher.press(key(code)))
+}
+
+/// A watcher of a folder in which no run lies.
+fn watcher() -> (tempfile::TempDir, Watcher) {
+    let folder = tempfile::tempdir().expect("a folder");
+    let watcher = Watcher::new(folder.path(), false, None);
+    (folder, watcher)
 }
 
 #[test]
 fn keys_choose_what_is_shown() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let mut watcher = Watcher::new(folder.path(), false, None);
+    let (_folder, mut watcher) = watcher();
 
-    assert!(!watcher.press(key(KeyCode::Tab)));
-    assert_eq!(watcher.panel, Panel::Policy);
-    watcher.press(key(KeyCode::BackTab));
-    watcher.press(key(KeyCode::BackTab));
-    assert_eq!(watcher.panel, Panel::Help);
-    press(&mut watcher, "i");
-    assert_eq!(watcher.panel, Panel::Info);
-    watcher.press(key(KeyCode::Esc));
-    assert_eq!(watcher.panel, Panel::Envs);
+    for (code, panel) in [
+        (KeyCode::Tab, Panel::Policy),
+        (KeyCode::BackTab, Panel::Envs),
+        (KeyCode::BackTab, Panel::Help),
+        (KeyCode::Char('i'), Panel::Info),
+        (KeyCode::Esc, Panel::Envs),
+    ] {
+        assert!(!watcher.press(key(code)));
+        assert_eq!(watcher.panel, panel, "{code:?}");
+    }
 
     press(&mut watcher, "1");
     assert_eq!(watcher.env, 1);
@@ -43,49 +50,37 @@ fn keys_choose_what_is_shown() {
 
 #[test]
 fn leaving_another_process_is_one_key_and_ones_own_run_is_asked_to_stop_first() {
-    let folder = tempfile::tempdir().expect("a folder");
+    let (folder, mut other) = watcher();
     let stop = StopSignal::default();
 
-    assert!(press(&mut Watcher::new(folder.path(), false, None), "q"));
+    assert!(press(&mut other, "q"));
     let mut own = Watcher::new(folder.path(), false, Some(stop.clone()));
     assert!(!press(&mut own, "q"));
     assert!(stop.is_requested());
-    assert!(
-        own.message
-            .as_deref()
-            .is_some_and(|message| message.contains("stops at the end of this step"))
-    );
+    let told = own.message.clone().expect("it answers");
+    assert!(told.contains("stops at the end of this step"), "{told}");
     assert!(own.press(KeyEvent::new(KeyCode::Char('c'), KeyModifiers::CONTROL)));
 }
 
 #[test]
 fn a_run_that_no_process_plays_is_not_asked_for_anything() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let mut watcher = Watcher::new(folder.path(), false, None);
+    let (folder, mut watcher) = watcher();
 
     press(&mut watcher, "p");
 
-    assert_eq!(
-        watcher.message.as_deref(),
-        Some("no process plays this run: it cannot be asked for: pause")
-    );
+    let told = "no process plays this run: it cannot be asked for: pause";
+    assert_eq!(watcher.message.as_deref(), Some(told));
     assert_eq!(std::fs::read_dir(folder.path()).expect("it is there").count(), 0);
 }
 
 #[test]
 fn a_folder_that_vanishes_is_said_once_and_the_last_state_stays() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let mut watcher = Watcher::new(folder.path(), false, None);
+    let (folder, mut watcher) = watcher();
     watcher.look();
     drop(folder);
 
     assert!(watcher.look());
 
-    assert!(
-        watcher
-            .message
-            .as_deref()
-            .is_some_and(|message| message.contains("is gone"))
-    );
+    assert!(watcher.message.as_deref().unwrap_or_default().contains("is gone"));
     assert!(!watcher.look());
 }

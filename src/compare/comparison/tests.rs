@@ -1,35 +1,28 @@
 //! Made-up episodes, compared.
 
+use serde_json::json;
+
 use super::*;
 use crate::compare::statistics::{Arm, Interval};
-use crate::telemetry::BigInteger;
-
-fn outcome(env: usize, accuracy: Option<f64>, rent: f64) -> EpisodeOutcome {
-    EpisodeOutcome {
-        seed: BigInteger(42),
-        round: 0,
-        env,
-        accuracy,
-        committed_accuracy: None,
-        test_accuracy: accuracy,
-        loss: None,
-        test_loss: None,
-        rent: Some(rent),
-        reward: 1.0,
-        param_ratio: 1.5,
-        rollbacks: 0,
-        compute: None,
-        decisions: None,
-    }
-}
 
 fn played(name: &str, is_policy: bool, accuracies: &[f64], rent: f64) -> Played {
-    let episodes = accuracies.iter().enumerate();
+    let episodes = accuracies.iter().enumerate().map(|(env, accuracy)| {
+        let outcome = json!({
+            "seed": 42, "round": 0, "env": env, "accuracy": accuracy, "test_accuracy": accuracy, "rent": rent,
+            "reward": 1.0, "param_ratio": 1.5, "rollbacks": 0,
+        });
+        serde_json::from_value(outcome).expect("an outcome")
+    });
     Played {
         name: name.into(),
         is_policy,
-        episodes: vec![episodes.map(|(env, &value)| outcome(env, Some(value), rent)).collect()],
+        episodes: vec![episodes.collect()],
     }
+}
+
+#[track_caller]
+fn assert_close(actual: f64, expected: f64) {
+    assert!((actual - expected).abs() < 1e-9, "{actual} is not {expected}");
 }
 
 /// Five pairs whose interval was computed independently.
@@ -48,39 +41,32 @@ fn a_policy_is_compared_with_each_baseline_pair_by_pair() {
         panic!("{:?}", comparison.differences);
     };
     let paired = &difference.accuracy;
-    assert!((paired.difference.mean.value - 1.7).abs() < 1e-9);
-    let interval = paired.difference.mean.interval.expect("five pairs");
-    assert!(0.1 <= interval.low && interval.low < 1.7 && 1.7 < interval.high && interval.high <= 3.1);
+    assert_close(paired.difference.mean.value, 1.7);
+    let Interval { low, high } = paired.difference.mean.interval.expect("five pairs");
+    assert!((0.1..1.7).contains(&low) && 1.7 < high && high <= 3.1);
     assert_eq!((paired.wins, paired.ties, paired.losses), (5, 0, 0));
     let net = &difference.accuracy_minus_rent;
-    assert!((net.difference.mean.value - 1.2).abs() < 1e-9);
+    assert_close(net.difference.mean.value, 1.2);
     assert_eq!((net.wins, net.ties, net.losses), (4, 0, 1));
     // Half the host's size at 4 points a host.
     let own = comparison.players[0].accuracy_minus_price.expect("there is a price");
-    assert!((own.mean.value - (61.72 - 2.0)).abs() < 1e-9, "{own:?}");
+    assert_close(own.mean.value, 61.72 - 2.0);
+    // Both are of one size.
     let paired = difference.accuracy_minus_price.expect("there is a price");
-    assert!(
-        (paired.difference.mean.value - 1.7).abs() < 1e-9,
-        "both are of one size"
-    );
+    assert_close(paired.difference.mean.value, 1.7);
 }
 
 #[test]
 fn equals_tie_without_any_doubt() {
     let accuracies = [50.0, 60.0, 70.0, 80.0, 90.0];
-    let players = vec![
-        played("policy", true, &accuracies, 0.0),
-        played("wait", false, &accuracies, 0.0),
-    ];
+    let player = |name, is_policy| played(name, is_policy, &accuracies, 0.0);
 
+    let players = vec![player("policy", true), player("wait", false)];
     let paired = Comparison::new(players, 1, None).differences[0].accuracy;
 
     assert_eq!((paired.wins, paired.ties, paired.losses), (0, 5, 0));
-    let nothing = Estimate {
-        value: 0.0,
-        interval: Some(Interval { low: 0.0, high: 0.0 }),
-    };
-    assert_eq!(paired.difference.mean, nothing);
+    let Estimate { value, interval } = paired.difference.mean;
+    assert_eq!((value, interval), (0.0, Some(Interval { low: 0.0, high: 0.0 })));
 }
 
 #[test]
@@ -91,13 +77,8 @@ fn an_episode_that_one_controller_lost_is_left_out_for_all() {
 
     let comparison = Comparison::new(vec![policy, baseline], 1, None);
 
-    assert_eq!(comparison.unmeasured, 1);
-    let means: Vec<f64> = comparison
-        .players
-        .iter()
-        .map(|player| player.accuracy.mean.value)
-        .collect();
-    assert_eq!(means, [61.0, 50.0]);
+    let means = [0, 1].map(|player| comparison.players[player].accuracy.mean.value);
+    assert_eq!((comparison.unmeasured, means), (1, [61.0, 50.0]));
     assert_eq!(comparison.differences[0].accuracy.wins, 2);
 }
 
@@ -120,16 +101,10 @@ fn what_may_be_said_of_a_policy_is_corrected_for_all_its_opponents() {
 
     let comparison = Comparison::new(players(8), 1, None);
 
-    assert_eq!(
-        verdicts(&comparison),
-        [
-            Verdict::Better(Arm::First),
-            Verdict::Better(Arm::Second),
-            Verdict::Equivalent
-        ]
-    );
+    let [better, worse] = [Arm::First, Arm::Second].map(Verdict::Better);
+    assert_eq!(verdicts(&comparison), [better, worse, Verdict::Equivalent]);
     // 2 of the 256 assignments of signs are as extreme; three opponents are tested.
-    assert!((comparison.differences[0].adjusted_p - 3.0 * 2.0 / 256.0).abs() < 1e-12);
+    assert_close(comparison.differences[0].adjusted_p, 3.0 * 2.0 / 256.0);
     let few = Comparison::new(players(3), 1, None);
     assert_eq!(verdicts(&few), [Verdict::InsufficientData; 3]);
 }

@@ -1,58 +1,42 @@
 use super::*;
-use crate::telemetry::BigInteger;
 
 const FIRST: SlotId = SlotId::new(0, 0);
 const SECOND: SlotId = SlotId::new(0, 1);
+/// As in records of versions that wrote no decisions.
+const WITHOUT: &str = r#"{"seed":1,"round":0,"env":0,"accuracy":50.0,"committed_accuracy":null,"test_accuracy":null,"rent":null,"reward":0.0,"param_ratio":1.0,"rollbacks":0}"#;
 
 fn episode(decisions: Option<Decisions>) -> EpisodeOutcome {
     EpisodeOutcome {
-        seed: BigInteger(1),
-        round: 0,
-        env: 0,
-        accuracy: Some(50.0),
-        committed_accuracy: None,
-        test_accuracy: None,
-        loss: None,
-        test_loss: None,
-        rent: None,
-        reward: 0.0,
-        param_ratio: 1.0,
-        rollbacks: 0,
-        compute: None,
         decisions,
+        ..serde_json::from_str(WITHOUT).expect("it is an outcome")
     }
+}
+
+/// Seeds germinated, committed, pruned and lost; steps of the first germination, of the first and the last commit.
+fn decided(counts: [u32; 4], steps: [Option<u32>; 3], blueprints: &[(SlotId, &str)]) -> EpisodeOutcome {
+    let [germinated, committed, pruned, lost] = counts;
+    let [first_germination, first_commit, last_commit] = steps;
+    episode(Some(Decisions {
+        germinated,
+        committed,
+        pruned,
+        lost,
+        first_germination,
+        first_commit,
+        last_commit,
+        blueprints: blueprints.iter().map(|&(slot, name)| (slot, name.into())).collect(),
+    }))
 }
 
 /// Two episodes that commit, at steps 10 and 20 to 30, one that plants but never commits, one that waits.
 fn episodes() -> Vec<EpisodeOutcome> {
-    let early = Decisions {
-        germinated: 3,
-        committed: 1,
-        pruned: 2,
-        lost: 0,
-        first_germination: Some(1),
-        first_commit: Some(10),
-        last_commit: Some(10),
-        blueprints: [(FIRST, "norm".into())].into(),
-    };
-    let late = Decisions {
-        germinated: 2,
-        committed: 2,
-        first_germination: Some(3),
-        first_commit: Some(20),
-        last_commit: Some(30),
-        blueprints: [(FIRST, "conv_light".into()), (SECOND, "norm".into())].into(),
-        ..Decisions::default()
-    };
-    let in_vain = Decisions {
-        germinated: 1,
-        lost: 1,
-        first_germination: Some(5),
-        ..Decisions::default()
-    };
-    [early, late, in_vain, Decisions::default()]
-        .map(|decisions| episode(Some(decisions)))
-        .into()
+    let both = [(FIRST, "conv_light"), (SECOND, "norm")];
+    vec![
+        decided([3, 1, 2, 0], [Some(1), Some(10), Some(10)], &[(FIRST, "norm")]),
+        decided([2, 2, 0, 0], [Some(3), Some(20), Some(30)], &both),
+        decided([1, 0, 0, 1], [Some(5), None, None], &[]),
+        decided([0; 4], [None; 3], &[]),
+    ]
 }
 
 #[test]
@@ -87,19 +71,13 @@ fn a_controller_that_only_waits_has_no_steps() {
 fn every_slot_says_what_was_committed_in_it_and_how_often_nothing() {
     let slots = SlotCommits::by_slot(&[FIRST, SECOND], &episodes()).expect("decisions are recorded");
 
-    let expected = [
-        SlotCommits {
-            slot: FIRST,
-            blueprints: [("conv_light".into(), 1), ("norm".into(), 1)].into(),
-            nothing: 2,
-        },
-        SlotCommits {
-            slot: SECOND,
-            blueprints: [("norm".into(), 1)].into(),
-            nothing: 3,
-        },
-    ];
-    assert_eq!(slots, expected);
+    let commits = |slot, blueprints: &[(&str, u32)], nothing| SlotCommits {
+        slot,
+        blueprints: blueprints.iter().map(|&(name, count)| (name.into(), count)).collect(),
+        nothing,
+    };
+    let in_first = commits(FIRST, &[("conv_light", 1), ("norm", 1)], 2);
+    assert_eq!(slots, [in_first, commits(SECOND, &[("norm", 1)], 3)]);
 }
 
 #[test]
@@ -112,19 +90,11 @@ fn episodes_that_do_not_tell_their_decisions_are_not_summed_up() {
     assert_eq!(DecisionSummary::of(&[]), None);
 }
 
-/// As in records of versions that wrote no decisions.
 #[test]
-fn an_outcome_without_decisions_is_read_and_written_as_before() {
-    let text = r#"{"seed":1,"round":0,"env":0,"accuracy":50.0,"committed_accuracy":null,"test_accuracy":null,"rent":null,"reward":0.0,"param_ratio":1.0,"rollbacks":0}"#;
-
-    let read: EpisodeOutcome = serde_json::from_str(text).expect("it is an outcome");
-
-    assert_eq!(read, episode(None));
-    assert_eq!(serde_json::to_string(&read).expect("it is written"), text);
+fn an_outcome_is_written_as_it_was_read_and_without_decisions_as_before() {
+    assert_eq!(serde_json::to_string(&episode(None)).expect("it is written"), WITHOUT);
     let recorded = &episodes()[1];
     let text = serde_json::to_string(recorded).expect("it is written");
-    assert_eq!(
-        serde_json::from_str::<EpisodeOutcome>(&text).expect("it is read"),
-        *recorded
-    );
+    let read: EpisodeOutcome = serde_json::from_str(&text).expect("it is read");
+    assert_eq!(read, *recorded);
 }

@@ -1,20 +1,18 @@
 use super::*;
-use crate::telemetry::{EnvContext, Num, examples};
+use crate::telemetry::{Num, examples};
 
 fn episode(round: u32, env: u32, accuracy: f64) -> Event {
-    let context = EnvContext {
-        env,
-        episode: round * 2 + env,
-        round,
-        step: 4,
-    };
     let recorded = EpisodeFinished {
         final_accuracy: Num(accuracy),
         length: 4,
         end: EpisodeEnd::Horizon,
         ..examples::episode_finished()
     };
-    Event::env(context, recorded)
+    Event::env(examples::context_at(env, round, 4), recorded)
+}
+
+fn ended(round: u32) -> Event {
+    Event::round(round, examples::round_finished())
 }
 
 fn recorded(events: impl IntoIterator<Item = Event>) -> TrainingRecord {
@@ -27,15 +25,14 @@ fn recorded(events: impl IntoIterator<Item = Event>) -> TrainingRecord {
 
 #[test]
 fn a_training_is_scored_by_the_episodes_of_its_last_ten_rounds() {
-    let rounds = (0..12).flat_map(|round| {
+    let record = recorded((0..12).flat_map(|round| {
+        let accuracy = f64::from(round);
         [
-            episode(round, 0, f64::from(round)),
-            episode(round, 1, f64::from(round) + 1.0),
-            Event::round(round, examples::round_finished()),
+            episode(round, 0, accuracy),
+            episode(round, 1, accuracy + 1.0),
+            ended(round),
         ]
-    });
-
-    let record = recorded(rounds);
+    }));
 
     assert_eq!(record.episodes.len(), 20);
     // Rounds 2 to 11, and half a point for the second env.
@@ -52,19 +49,14 @@ fn a_failed_env_and_an_unfinished_round_have_no_score() {
     if let Payload::EpisodeFinished(recorded) = &mut failed.payload {
         recorded.end = EpisodeEnd::Failed;
     }
-    let record = recorded([
-        episode(0, 0, 50.0),
-        failed,
-        Event::round(0, examples::round_finished()),
-        episode(1, 0, 99.0),
-    ]);
+    let record = recorded([episode(0, 0, 50.0), failed, ended(0), episode(1, 0, 99.0)]);
 
     assert_eq!(record.score(Metric::Accuracy), Some(50.0));
 }
 
 #[test]
 fn scores_keep_the_evaluation_seeds_apart() {
-    let mut record = recorded([episode(0, 0, 1.0), Event::round(0, examples::round_finished())]);
+    let mut record = recorded([episode(0, 0, 1.0), ended(0)]);
     let outcome = record.episodes[0].clone();
     let under = |seed, accuracy| EpisodeOutcome {
         seed: BigInteger(seed),
@@ -93,7 +85,7 @@ fn losses_are_scores_of_which_less_is_better() {
         with_losses(0, 2.0, 2.25),
         with_losses(1, 1.5, 1.75),
         with_losses(2, f64::NAN, 2.0),
-        Event::round(0, examples::round_finished()),
+        ended(0),
     ]);
 
     assert_eq!(record.score(Metric::Loss), Some(1.75));
@@ -118,15 +110,13 @@ fn what_a_training_computed_is_added_up_round_by_round() {
     let record = recorded([
         episode(0, 0, 1.0),
         episode(0, 1, 1.0),
-        Event::round(0, examples::round_finished()),
+        ended(0),
         episode(1, 0, 1.0),
-        Event::round(1, examples::round_finished()),
+        ended(1),
     ]);
 
     let gmacs: Vec<f64> = record.curve.iter().filter_map(|point| point.gmacs).collect();
-    assert!(
-        (gmacs[0] - 0.64).abs() < 1e-12 && (gmacs[1] - 0.96).abs() < 1e-12,
-        "{gmacs:?}"
-    );
+    assert!((gmacs[0] - 0.64).abs() < 1e-12, "{gmacs:?}");
+    assert!((gmacs[1] - 0.96).abs() < 1e-12, "{gmacs:?}");
     assert_eq!(record.score(Metric::Gmacs), Some(0.32));
 }

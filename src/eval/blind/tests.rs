@@ -29,11 +29,8 @@ fn commands_are_written_by_the_names_of_slots_and_blueprints() {
     let commit = ScheduledCommand::Commit { slot: slots[1] };
     assert_eq!(written(LifecycleCommand::Commit { slot: 1 }), Some(commit));
     assert_eq!(written(LifecycleCommand::Wait), None);
-    assert_eq!(
-        written(LifecycleCommand::Commit { slot: 2 }),
-        None,
-        "there is no such slot"
-    );
+    // There is no such slot.
+    assert_eq!(written(LifecycleCommand::Commit { slot: 2 }), None);
 }
 
 #[test]
@@ -45,9 +42,8 @@ fn who_orders_nothing_waits() {
     };
     assert_eq!(blind.controller(), "wait");
 
-    let command = ScheduledCommand::Commit {
-        slot: SlotId::new(0, 0),
-    };
+    let slot = SlotId::new(0, 0);
+    let command = ScheduledCommand::Commit { slot };
     blind.schedule.entries.push(ScheduleEntry { step: 9, command });
 
     assert_eq!(blind.controller(), "schedule");

@@ -5,12 +5,11 @@ use crate::engine::Prepared;
 use crate::engine::built_in_names;
 use crate::host::{Conv, HostDesign, HostPlan};
 use crate::network::HostRegistry;
-use crate::scenario::{CnnSpec, HostChoice, HostName, Override};
+use crate::scenario::{CnnSpec, HostChoice, HostName};
 
 fn experiment() -> Experiment {
-    let catalog = built_in_names();
-    let nothing: [Override; 0] = [];
-    let prepared = Prepared::from_ron("test", r#"(task: preset("digits_minimal"))"#, &nothing, &catalog).unwrap();
+    let text = r#"(task: preset("digits_minimal"))"#;
+    let prepared = Prepared::from_ron("test", text, &[], &built_in_names()).unwrap();
     prepared.experiment(1).unwrap()
 }
 
@@ -22,30 +21,21 @@ fn a_host_is_widened_until_it_has_no_fewer_parameters() {
 
     let ratio = widen(&mut widened, &hosts, 3.0).unwrap();
 
-    let HostChoice::Cnn(base) = before.host else {
-        panic!("the task has a CNN")
+    let (HostChoice::Cnn(base), HostChoice::Cnn(host)) = (before.host, widened.task.host) else {
+        panic!("both are CNNs")
     };
-    let HostChoice::Cnn(host) = widened.task.host else {
-        panic!("the family stays")
-    };
-    let of = |base_channels| {
-        let count = |base_channels| {
-            let spec = CnnSpec {
-                base_channels,
-                ..base.clone()
-            };
-            spec.plan(before.classes).outline().parameters as f64
+    let count = |base_channels| {
+        let spec = CnnSpec {
+            base_channels,
+            ..base.clone()
         };
-        count(base_channels) / count(base.base_channels)
+        spec.plan(before.classes).outline().parameters as f64
     };
+    let of = |base_channels| count(base_channels) / count(base.base_channels);
     assert!(ratio >= 3.0 && of(host.base_channels - 1) < 3.0, "{ratio}");
     assert_eq!(ratio, of(host.base_channels));
-    let channels = widened.layout.slots()[0].channels;
-    assert_ne!(
-        channels,
-        experiment().layout.slots()[0].channels,
-        "slots are as wide as the host"
-    );
+    let [before, after] = [experiment().layout, widened.layout].map(|layout| layout.slots()[0].channels);
+    assert_ne!(before, after, "slots are as wide as the host");
 }
 
 #[test]
@@ -60,10 +50,8 @@ fn a_host_of_an_application_has_no_wider_form() {
     let mut own = experiment();
     let mut hosts = HostRegistry::default();
     let plan = |classes| {
-        HostPlan::new(1, 8)
-            .layer("block", Conv::new(4, 3))
-            .slot(0, 0)
-            .head(classes)
+        let block = HostPlan::new(1, 8).layer("block", Conv::new(4, 3));
+        block.slot(0, 0).head(classes)
     };
     hosts.register("own", "an application's", std::sync::Arc::new(plan));
     own.task.host = HostChoice::Named(HostName("own".into()));

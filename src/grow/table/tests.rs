@@ -1,11 +1,12 @@
 use super::*;
 
+const NOTHING: Bounded = Bounded {
+    mean: 0.0,
+    low: 0.0,
+    high: 0.0,
+};
+
 fn row(way: Way, validation: f64, ahead: Option<(f64, f64)>) -> Row {
-    let interval = Bounded {
-        mean: 0.0,
-        low: 0.0,
-        high: 0.0,
-    };
     Row {
         way,
         name: way.name(true).into(),
@@ -17,7 +18,7 @@ fn row(way: Way, validation: f64, ahead: Option<(f64, f64)>) -> Row {
         tried: 1,
         rate: 0.1,
         validation,
-        test: interval,
+        test: NOTHING,
         grown_ahead: ahead.map(|(low, high)| Bounded {
             mean: (low + high) / 2.0,
             low,
@@ -37,19 +38,16 @@ fn paired_differences_know_which_samples_differ() {
 
     assert!((ahead.mean - 25.0).abs() < 1e-9);
     // Variance of (0, 1, 0, -1, 1, 1, 0, 0) over its eight values, standard error of their mean.
-    let error = 100.0 * (0.4375_f64 / 8.0).sqrt();
-    assert!(
-        (ahead.high - ahead.mean - 1.959_963_985 * error).abs() < 1e-6,
-        "{ahead:?}"
-    );
-    assert_eq!(
-        paired(&one, &one),
-        Bounded {
-            mean: 0.0,
-            low: 0.0,
-            high: 0.0
-        }
-    );
+    let reach = 1.959_963_985 * 100.0 * (0.4375_f64 / 8.0).sqrt();
+    assert!((ahead.high - ahead.mean - reach).abs() < 1e-6, "{ahead:?}");
+    assert_eq!(paired(&one, &one), NOTHING);
+}
+
+#[track_caller]
+fn assert_choice(rows: &[Row], keeps_its_weights: bool, way: Way, why: &str) {
+    let choice = choose(rows, keeps_its_weights).unwrap();
+    assert_eq!(choice.way, way);
+    assert!(choice.why.contains(why), "{}", choice.why);
 }
 
 #[test]
@@ -59,13 +57,8 @@ fn growth_is_written_where_it_is_ahead_of_the_best_other_by_its_interval() {
         row(Way::Trained, 80.0, Some((0.5, 3.0))),
         row(Way::Grown, 82.0, None),
     ];
-    let choice = choose(&rows, false).unwrap();
-    assert_eq!(choice.way, Way::Grown);
-    assert!(
-        choice.why.contains("the best other that may be written, fine-tuned"),
-        "{}",
-        choice.why
-    );
+    let why = "the best other that may be written, fine-tuned";
+    assert_choice(&rows, false, Way::Grown, why);
 }
 
 #[test]
@@ -76,11 +69,9 @@ fn the_best_other_by_validation_is_written_where_growth_is_not_ahead() {
         row(Way::Widened, 79.0, Some((5.0, 6.0))),
         row(Way::Grown, 90.0, None),
     ];
-    assert_eq!(choose(&rows, false).unwrap().way, Way::Trained);
+    assert_choice(&rows, false, Way::Trained, "");
     let given = [row(Way::Given, 99.0, Some((-1.0, 1.0))), row(Way::Grown, 99.0, None)];
-    let choice = choose(&given, false).unwrap();
-    assert_eq!(choice.way, Way::Given);
-    assert!(choice.why.contains("unchanged"), "{}", choice.why);
+    assert_choice(&given, false, Way::Given, "unchanged");
 }
 
 #[test]
@@ -90,14 +81,11 @@ fn a_network_that_is_to_stay_as_it_is_is_never_replaced_by_a_fine_tuned_one() {
         row(Way::Trained, 95.0, Some((-9.0, -5.0))),
         row(Way::Grown, 82.0, None),
     ];
-    let choice = choose(&rows, true).unwrap();
-    assert_eq!(choice.way, Way::Grown);
-    assert!(choice.why.contains("-7.00 points from fine-tuned"), "{}", choice.why);
+    assert_choice(&rows, true, Way::Grown, "-7.00 points from fine-tuned");
 }
 
 #[test]
 fn without_a_committed_seed_the_best_other_is_written() {
-    let choice = choose(&[row(Way::Trained, 80.0, None)], false).unwrap();
-    assert_eq!(choice.way, Way::Trained);
-    assert!(choice.why.contains("was committed in the steps"), "{}", choice.why);
+    let trained = [row(Way::Trained, 80.0, None)];
+    assert_choice(&trained, false, Way::Trained, "was committed in the steps");
 }

@@ -30,31 +30,31 @@ fn between(left: &TempDir, right: &TempDir, extent: Extent) -> Vec<Difference> {
     diff(left.path(), right.path(), &kinds, extent).unwrap().differences
 }
 
+fn fields(differences: Vec<Difference>) -> Vec<String> {
+    differences.into_iter().map(|difference| difference.field).collect()
+}
+
 #[test]
 fn clocks_and_numbers_of_events_make_no_difference_and_neither_does_half_a_line() {
-    let left = run("(\n    seed: 1,\n)", &[step(0, 0, 0, 0.5), step(1, 0, 1, 0.5)], "");
+    let left = run("()", &[step(0, 0, 0, 0.5), step(1, 0, 1, 0.5)], "");
     let health = json!({"seq": 1, "type": "checkpoint_saved"});
-    let right = run(
-        "(\n    seed: 1,\n)",
-        &[step(0, 0, 0, 0.5), health, step(2, 0, 1, 0.5)],
-        "{\"se",
-    );
+    let right = run("()", &[step(0, 0, 0, 0.5), health, step(2, 0, 1, 0.5)], "{\"se");
 
     assert_eq!(between(&left, &right, Extent::OfEvery(9)), []);
 }
 
 #[test]
 fn the_first_difference_is_told_with_its_place_and_both_values() {
-    let left = run("(\n    seed: 1,\n)", &[step(0, 3, 0, 0.5), step(1, 3, 1, 0.5)], "");
-    let right = run("(\n    seed: 1,\n)", &[step(0, 3, 0, 0.5), step(1, 3, 1, 0.25)], "");
+    let left = run("()", &[step(0, 3, 0, 0.5), step(1, 3, 1, 0.5)], "");
+    let right = run("()", &[step(0, 3, 0, 0.5), step(1, 3, 1, 0.25)], "");
 
     let found = between(&left, &right, Extent::First);
 
-    let data = found[0].to_string().replace(&left.path().display().to_string(), "LEFT");
-    let data = data.replace(&right.path().display().to_string(), "RIGHT");
+    let [left, right] = [left, right].map(|run| run.path().join("events.jsonl").display().to_string());
+    let told = "events: round 4, step 1, env 1: env_step data.val_loss";
     assert_eq!(
-        data,
-        "events: round 4, step 1, env 1: env_step data.val_loss\n  0.5  (LEFT/events.jsonl:3)\n  0.25  (RIGHT/events.jsonl:3)"
+        found[0].to_string(),
+        format!("{told}\n  0.5  ({left}:3)\n  0.25  ({right}:3)")
     );
 }
 
@@ -63,10 +63,7 @@ fn a_scenario_that_differs_is_named_before_what_it_leads_to() {
     let left = run("(\n    seed: 1,\n    lr: 0.1,\n)", &[step(0, 0, 0, 0.5)], "");
     let right = run("(\n    seed: 2,\n    lr: 0.2,\n)", &[step(0, 0, 0, 0.75)], "");
 
-    let fields = |extent| -> Vec<String> {
-        let found = between(&left, &right, extent).into_iter();
-        found.map(|difference| difference.field).collect()
-    };
+    let fields = |extent| fields(between(&left, &right, extent));
 
     assert_eq!(fields(Extent::First), ["seed"]);
     assert_eq!(fields(Extent::OfEvery(1)), ["seed", "data.val_loss"]);
@@ -80,15 +77,13 @@ fn events_that_tell_of_different_things_end_the_comparison() {
     let shorter = run("()", &[step(0, 0, 0, 0.5)], "");
 
     let parted = between(&left, &right, Extent::OfEvery(5));
-    assert_eq!(parted.len(), 1);
-    assert_eq!((&*parted[0].field, parted[0].at.round), ("round", Some(0)));
+    assert_eq!(parted[0].at.round, Some(0));
+    assert_eq!(fields(parted), ["round"]);
     let ended = between(&left, &shorter, Extent::OfEvery(5));
-    assert_eq!(ended.len(), 1);
-    assert_eq!((&*ended[0].field, ended[0].at.env), ("type", Some(1)));
-    assert_eq!(
-        (&ended[0].left.value, &ended[0].right.value),
-        (&Some("env_step".into()), &None)
-    );
+    assert_eq!(ended[0].at.env, Some(1));
+    assert_eq!(ended[0].left.value, Some("env_step".into()));
+    assert_eq!(ended[0].right.value, None);
+    assert_eq!(fields(ended), ["type"]);
 }
 
 #[test]
@@ -99,12 +94,8 @@ fn what_cannot_be_read_is_an_error_that_names_the_line() {
     let error = diff(run.path(), run.path(), &[DiffKind::Events], Extent::First).unwrap_err();
     assert!(error.to_string().contains("events.jsonl:3: "), "{error}");
     let error = diff(run.path(), nothing.path(), &DiffKind::ALL, Extent::First).unwrap_err();
-    assert!(
-        error
-            .to_string()
-            .ends_with("is no run directory: it has no resolved.ron"),
-        "{error}"
-    );
+    let told = "is no run directory: it has no resolved.ron";
+    assert!(error.to_string().ends_with(told), "{error}");
 }
 
 #[test]
@@ -117,17 +108,14 @@ fn what_an_interruption_changes_in_a_checkpoint_is_left_out() {
         fs::write(folder.join("run.ron"), text).unwrap();
         run
     };
-    let fields = |left: &TempDir, right: &TempDir| -> Vec<String> {
-        let found = diff(left.path(), right.path(), &[DiffKind::Checkpoints], Extent::OfEvery(9)).unwrap();
-        assert_eq!(found.compared[0].count, 1);
-        found
-            .differences
-            .into_iter()
-            .map(|difference| difference.field)
-            .collect()
-    };
     let undisturbed = checkpoint("Some((\n        next_round: 2,\n    ))", "70.0");
+    let fields_of = |other: &TempDir| {
+        let kinds = [DiffKind::Checkpoints];
+        let found = diff(undisturbed.path(), other.path(), &kinds, Extent::OfEvery(9)).unwrap();
+        assert_eq!(found.compared[0].count, 1);
+        fields(found.differences)
+    };
 
-    assert_eq!(fields(&undisturbed, &checkpoint("None", "70.0")), [""; 0]);
-    assert_eq!(fields(&undisturbed, &checkpoint("None", "60.0")), ["history.0"]);
+    assert_eq!(fields_of(&checkpoint("None", "70.0")), [""; 0]);
+    assert_eq!(fields_of(&checkpoint("None", "60.0")), ["history.0"]);
 }

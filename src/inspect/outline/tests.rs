@@ -18,21 +18,25 @@ by_name: {
 none: [],
 )";
 
+fn shown(field: &Field) -> String {
+    format!("{} = {}", field.path, field.value)
+}
+
 #[test]
 fn every_line_with_a_value_is_a_field_by_its_path() {
     let fields = outline(TEXT);
 
-    let data: Vec<(&str, &str)> = fields.iter().map(|field| (&*field.path, &*field.value)).collect();
+    let data: Vec<String> = fields.iter().map(shown).collect();
     assert_eq!(
         data,
         [
-            ("format", "2"),
-            ("slots.0", "\"r0c0: a\""),
-            ("slots.1", "\"r0c1\""),
-            ("best.next_round", "3"),
-            ("rows.0", "(mean: 0.5, count: 4)"),
-            ("by_name.x.y", "1"),
-            ("none", "[]"),
+            "format = 2",
+            "slots.0 = \"r0c0: a\"",
+            "slots.1 = \"r0c1\"",
+            "best.next_round = 3",
+            "rows.0 = (mean: 0.5, count: 4)",
+            "by_name.x.y = 1",
+            "none = []",
         ]
     );
     assert_eq!(fields[3].line, 8);
@@ -44,20 +48,10 @@ fn texts_differ_in_values_and_in_fields_of_one_alone() {
 
     let pairs = differing(TEXT, &other);
 
-    let data: Vec<_> = pairs
-        .iter()
-        .map(|(left, right)| {
-            let value = |field: &Option<Field>| field.as_ref().map(|field| format!("{} {}", field.path, field.value));
-            (value(left), value(right))
-        })
-        .collect();
-    let text = |text: &str| Some(text.to_owned());
+    let shown = |field: &Option<Field>| field.as_ref().map_or("-".into(), shown);
+    let data: Vec<[String; 2]> = pairs.iter().map(|(left, right)| [left, right].map(shown)).collect();
     assert_eq!(
         data,
-        [
-            (text("format 2"), text("format 3")),
-            (text("none []"), None),
-            (None, text("more 1")),
-        ]
+        [["format = 2", "format = 3"], ["none = []", "-"], ["-", "more = 1"]]
     );
 }

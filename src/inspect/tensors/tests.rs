@@ -4,14 +4,11 @@ use safetensors::tensor::serialize_to_file;
 use super::*;
 
 fn write(path: &Path, tensors: &[(&str, Vec<usize>, Vec<f32>)]) {
-    let bytes: Vec<Vec<u8>> = tensors
-        .iter()
-        .map(|(.., values)| values.iter().flat_map(|value| value.to_le_bytes()).collect())
-        .collect();
-    let views = tensors
-        .iter()
-        .zip(&bytes)
-        .map(|((name, shape, _), bytes)| (*name, TensorView::new(Dtype::F32, shape.clone(), bytes).unwrap()));
+    let bytes = |values: &[f32]| values.iter().flat_map(|value| value.to_le_bytes()).collect();
+    let bytes: Vec<Vec<u8>> = tensors.iter().map(|(.., values)| bytes(values)).collect();
+    let view = |shape: &[usize], bytes| TensorView::new(Dtype::F32, shape.to_vec(), bytes).unwrap();
+    let views = tensors.iter().zip(&bytes);
+    let views = views.map(|((name, shape, _), bytes)| (*name, view(shape, bytes)));
     serialize_to_file(views, None, path).unwrap();
 }
 

@@ -43,10 +43,8 @@ proptest! {
 fn what_a_mode_needs_is_as_old_as_it_allows() {
     let needs = |name, settings| modes().of(&config(name, settings)).unwrap().profile().measurement;
 
-    assert_eq!(
-        needs("shaped", "(max_staleness: 3)"),
-        MeasurementNeed::Fresh { max_staleness: 3 }
-    );
+    let fresh = MeasurementNeed::Fresh { max_staleness: 3 };
+    assert_eq!(needs("shaped", "(max_staleness: 3)"), fresh);
     assert_eq!(needs("basic", "()"), MeasurementNeed::AtCommit { max_staleness: 0 });
     assert_eq!(needs("minimal", "()"), MeasurementNeed::AtTheEnd);
 }
@@ -54,9 +52,8 @@ fn what_a_mode_needs_is_as_old_as_it_allows() {
 #[test]
 fn committed_seeds_are_measured_for_rewards_that_pay_them_as_measured() {
     let measured = |attribution| {
-        shaped_with(|reward| reward.committed_attribution = attribution)
-            .profile()
-            .measures_committed
+        let reward = shaped_with(|reward| reward.committed_attribution = attribution);
+        reward.profile().measures_committed
     };
 
     assert!(measured(CommittedAttribution::Live));
@@ -73,15 +70,11 @@ fn no_reward_of_the_prior_art_can_be_exploited() {
 }
 
 #[test]
-fn pay_for_growing_seeds_is_found_out() {
+fn pay_for_growing_seeds_or_for_removing_harmful_ones_is_found_out() {
     let generous = config("shaped", "(contribution_weight: 1.0, growing_pay_steps: None)");
-    let failed = failures(generous, &modes());
-    assert!(failed.contains(&"hold_half"), "{failed:?}");
-}
-
-#[test]
-fn a_reward_for_removing_harmful_seeds_is_found_out() {
     let bounty = config("escrow", "(shaped: (prune_hurting_bonus: 20.0))");
-    let failed = failures(bounty, &modes());
-    assert!(failed.contains(&"degrade_recover"), "{failed:?}");
+    for (config, strategy) in [(generous, "hold_half"), (bounty, "degrade_recover")] {
+        let failed = failures(config, &modes());
+        assert!(failed.contains(&strategy), "{strategy}: {failed:?}");
+    }
 }

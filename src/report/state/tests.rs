@@ -1,7 +1,8 @@
 use super::*;
 use crate::growth::{LifecycleOp, PruneReason, SeedStage, SlotId};
 use crate::telemetry::examples::{
-    committed, context_at, decision, env_step, episode_finished, germinated, matrix, pruned, rollback, round_finished,
+    committed, context_at, decision, env_step, episode_finished, events, germinated, matrix, pruned, rollback,
+    round_finished,
 };
 use crate::telemetry::{EnvContext, Num, SeedStageChanged};
 
@@ -24,13 +25,6 @@ fn seed_id(at: EnvContext) -> String {
 fn grown(round: u32, accuracy: f64) -> Vec<Event> {
     let at = |step| context_at(0, round, step);
     let seed = |step, payload: Payload| Event::seed(at(step), SLOT, seed_id(at(step)), payload);
-    let entered = |to| SeedStageChanged {
-        to,
-        ..match changed() {
-            Payload::SeedStageChanged(change) => change,
-            other => panic!("{other:?}"),
-        }
-    };
     let mut measured = matrix();
     measured.seed_ids[0] = seed_id(at(5));
     let mut finished = episode_finished();
@@ -46,36 +40,29 @@ fn grown(round: u32, accuracy: f64) -> Vec<Event> {
     ]
 }
 
-fn changed() -> Payload {
-    let events = crate::telemetry::examples::events();
-    let change = events.into_iter().map(|event| event.payload);
-    change
-        .into_iter()
-        .find(|payload| matches!(payload, Payload::SeedStageChanged(_)))
-        .expect("there is an example")
+fn entered(to: SeedStage) -> SeedStageChanged {
+    let found = events().into_iter().find_map(|event| match event.payload {
+        Payload::SeedStageChanged(change) => Some(change),
+        _ => None,
+    });
+    let change = found.expect("there is an example");
+    SeedStageChanged { to, ..change }
 }
 
 #[test]
 fn the_life_of_a_seed_is_kept_with_its_stages_and_its_worth() {
+    use SeedStage::{Committed, Germinated, Training};
+
     let state = folded(grown(0, 70.0));
 
     let trace = &state.episodes.latest[0];
     let seed = trace.seed_in(SLOT).expect("it stands");
     assert_eq!(seed.end, SeedEnd::Committed);
-    assert_eq!(
-        seed.stages,
-        [
-            (2, SeedStage::Germinated),
-            (3, SeedStage::Training),
-            (5, SeedStage::Committed)
-        ]
-    );
+    assert_eq!(seed.stages, [(2, Germinated), (3, Training), (5, Committed)]);
     assert!(seed.contribution.is_some());
     let planted = &state.choices.planted[&(SLOT, germinated().blueprint)];
-    assert_eq!(
-        (planted.germinated, planted.committed, planted.contributions.0),
-        (1, 1, 1)
-    );
+    assert_eq!((planted.germinated, planted.committed), (1, 1));
+    assert_eq!(planted.contributions.0, 1);
 }
 
 #[test]
@@ -101,23 +88,19 @@ fn a_seed_that_is_pruned_counts_by_its_reason() {
 
 #[test]
 fn a_decision_that_was_refused_counts_as_a_wait() {
+    let at = context_at(0, 0, 1);
     let order = |blocked: Option<&str>| {
         let mut ordered = decision();
         ordered.op = LifecycleOp::Prune;
         ordered.blocked = blocked.map(str::to_owned);
-        [
-            Event::env(context_at(0, 0, 1), env_step()),
-            Event::env(context_at(0, 0, 1), ordered),
-        ]
+        [Event::env(at, env_step()), Event::env(at, ordered)]
     };
 
-    let state = folded([order(None), order(Some("too_young"))].into_iter().flatten());
+    let state = folded([order(None), order(Some("too_young"))].concat());
 
     let first = state.choices.by_step[0];
-    assert_eq!(
-        (first[LifecycleOp::Prune.code()], first[LifecycleOp::Wait.code()]),
-        (1, 1)
-    );
+    assert_eq!(first[LifecycleOp::Prune.code()], 1);
+    assert_eq!(first[LifecycleOp::Wait.code()], 1);
 }
 
 #[test]
@@ -127,13 +110,8 @@ fn the_best_episode_stays_when_later_ones_are_worse() {
     let best = state.episodes.best.as_ref().expect("there is one");
     assert_eq!((best.at.round, best.accuracy()), (1, Some(80.0)));
     assert_eq!(state.episodes.latest[0].at.round, 2);
-    let rounds: Vec<u32> = state
-        .episodes
-        .best_of_rounds
-        .iter()
-        .map(|trace| trace.at.round)
-        .collect();
-    assert_eq!(rounds, [0, 1, 2]);
+    let rounds = state.episodes.best_of_rounds.iter().map(|trace| trace.at.round);
+    assert_eq!(rounds.collect::<Vec<_>>(), [0, 1, 2]);
 }
 
 #[test]

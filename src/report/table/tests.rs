@@ -8,28 +8,16 @@ fn table() -> Table {
 
 #[test]
 fn a_table_gives_up_columns_then_parts_of_texts_to_fit() {
-    let lines = |width, droppable: &[&str]| -> Vec<String> {
+    let scenario: &[&str] = &["scenario"];
+    let full = "run              scenario     size";
+    for (width, droppable, head, row) in [
+        (40, scenario, full, "20260101-100000  quickstart  12345"),
+        (30, scenario, "run               size", "20260101-100000  12345"),
+        (30, &[], "run        scenario     size", "20260101…  quickstart  12345"),
+        (20, scenario, "run           size", "20260101-1…  12345"),
+    ] {
         let text = table().render_within(width, droppable);
-        [0, 2].map(|line| text.lines().nth(line).unwrap().to_owned()).into()
-    };
-
-    assert_eq!(
-        lines(40, &["scenario"]),
-        [
-            "  run              scenario     size",
-            "  20260101-100000  quickstart  12345"
-        ]
-    );
-    assert_eq!(
-        lines(30, &["scenario"]),
-        ["  run               size", "  20260101-100000  12345"]
-    );
-    assert_eq!(
-        lines(30, &[]),
-        ["  run        scenario     size", "  20260101…  quickstart  12345"]
-    );
-    assert_eq!(
-        lines(20, &["scenario"]),
-        ["  run           size", "  20260101-1…  12345"]
-    );
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!([lines[0], lines[2]], [format!("  {head}"), format!("  {row}")]);
+    }
 }

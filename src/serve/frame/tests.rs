@@ -1,28 +1,19 @@
 use super::*;
 
 fn frame(header: &[u8], body: &[u8]) -> Vec<u8> {
-    let lengths = [
-        &(header.len() as u32).to_le_bytes()[..],
-        &(body.len() as u64).to_le_bytes(),
-    ]
-    .concat();
-    [&lengths, header, body].concat()
+    let (of_header, of_body) = (header.len() as u32, body.len() as u64);
+    [&of_header.to_le_bytes()[..], &of_body.to_le_bytes(), header, body].concat()
 }
 
 #[test]
 fn a_frame_is_lengths_header_and_arrays() {
-    let bytes = frame(
-        br#"{"kind":"step","arrays":[{"name":"actions","dtype":"i64","shape":[1]}]}"#,
-        &7i64.to_le_bytes(),
-    );
-    let (request, body) = read(&mut &bytes[..]).unwrap();
+    let header = br#"{"kind":"step","arrays":[{"name":"actions","dtype":"i64","shape":[1]}]}"#;
+    let (request, body) = read(&mut &frame(header, &7i64.to_le_bytes())[..]).unwrap();
     let Request::Step { arrays } = request else {
         panic!("{request:?}")
     };
-    assert_eq!(
-        (arrays[0].shape.as_slice(), body),
-        (&[1][..], vec![7, 0, 0, 0, 0, 0, 0, 0])
-    );
+    assert_eq!(arrays[0].shape, [1]);
+    assert_eq!(body, [7, 0, 0, 0, 0, 0, 0, 0]);
 
     let mut written = Vec::new();
     let mut arrays = Arrays::default();
@@ -45,11 +36,8 @@ fn a_cut_frame_is_the_end_and_a_long_one_is_refused_before_it_is_read() {
 
 #[test]
 fn behind_a_header_that_is_not_understood_the_next_frame_is_read() {
-    let bytes = [
-        frame(br#"{"kind":"jump"}"#, &[1, 2]),
-        frame(br#"{"kind":"close"}"#, &[]),
-    ]
-    .concat();
+    let unknown = frame(br#"{"kind":"jump"}"#, &[1, 2]);
+    let bytes = [unknown, frame(br#"{"kind":"close"}"#, &[])].concat();
     let mut input = &bytes[..];
     let error = read(&mut input).unwrap_err();
     assert!(!error.is_fatal() && error.to_string().contains("jump"), "{error}");

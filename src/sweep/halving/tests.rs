@@ -3,9 +3,8 @@ use crate::sweep::SweepFile;
 use crate::sweep::fixtures::trial;
 
 fn plan(points: usize, replicates: u32) -> Plan {
-    let trials = (0..points).flat_map(|point| {
-        (0..replicates).map(move |replicate| trial(format!("{point}-{replicate}"), point, replicate))
-    });
+    let of = |point| (0..replicates).map(move |replicate| trial(format!("{point}-{replicate}"), point, replicate));
+    let trials = (0..points).flat_map(of);
     Plan::of_trials("halving", SweepFile::default(), trials.collect())
 }
 

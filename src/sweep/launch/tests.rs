@@ -1,12 +1,8 @@
 use super::*;
 use crate::sweep::{SweepFile, fixtures};
 
-fn plan(trials: usize, budget: Budget) -> Plan {
-    let sweep = SweepFile {
-        budget,
-        ..SweepFile::default()
-    };
-    fixtures::plan("lr", trials, sweep)
+fn plan(trials: usize) -> Plan {
+    fixtures::plan("lr", trials, SweepFile::default())
 }
 
 fn launch<'a>(folder: &'a SweepFolder, plan: &'a Plan) -> Launch<'a> {
@@ -25,7 +21,7 @@ fn launch<'a>(folder: &'a SweepFolder, plan: &'a Plan) -> Launch<'a> {
 #[test]
 fn a_job_array_has_a_task_for_each_trial_and_asks_for_nothing_that_was_not_given() {
     let folder = SweepFolder::of("lr", Some(Path::new("/shared/runs")));
-    let plan = plan(6, Budget::default());
+    let plan = plan(6);
 
     insta::assert_snapshot!(launch(&folder, &plan).slurm_script(), @r##"
     #!/bin/sh
@@ -41,12 +37,9 @@ fn a_job_array_has_a_task_for_each_trial_and_asks_for_nothing_that_was_not_given
 #[test]
 fn a_job_array_asks_for_what_its_trials_may_use() {
     let folder = SweepFolder::of("lr", Some(Path::new("/shared/50%")));
-    let budget = Budget {
-        memory_mib: Some(2000),
-        time_limit_s: Some(90),
-        ..Budget::default()
-    };
-    let plan = plan(100, budget);
+    let mut plan = plan(100);
+    plan.sweep.budget.memory_mib = Some(2000);
+    plan.sweep.budget.time_limit_s = Some(90);
     let launch = Launch {
         workers: Some(8),
         parallel: 2,
@@ -73,21 +66,17 @@ fn a_job_array_asks_for_what_its_trials_may_use() {
 
 #[test]
 fn a_job_array_is_no_larger_than_slurm_takes() {
-    let folder = SweepFolder::of("lr", None);
-    let plan = plan(10_000, Budget::default());
+    let plan = plan(10_000);
 
-    assert_eq!(launch(&folder, &plan).tasks(), 1000);
+    assert_eq!(launch(&SweepFolder::of("lr", None), &plan).tasks(), 1000);
 }
 
 #[test]
 fn a_driver_is_told_what_a_trial_needs() {
     let folder = SweepFolder::of("lr", Some(Path::new("/shared/runs")));
-    let budget = Budget {
-        memory_mib: Some(2000),
-        fail_fast: true,
-        ..Budget::default()
-    };
-    let plan = plan(2, budget);
+    let mut plan = plan(2);
+    plan.sweep.budget.memory_mib = Some(2000);
+    plan.sweep.budget.fail_fast = true;
     let few = launch(&folder, &plan);
     let many = Launch {
         workers: Some(8),
@@ -117,27 +106,23 @@ fn a_program_that_is_missing_is_named_with_what_installs_it() {
 
     let error = started(outcome, "sbatch", "apt-get install slurm-client").unwrap_err();
 
-    assert_eq!(
-        error.to_string(),
-        "sbatch is not on the PATH; apt-get install slurm-client; the sweep is planned and nothing was submitted"
-    );
+    let told =
+        "sbatch is not on the PATH; apt-get install slurm-client; the sweep is planned and nothing was submitted";
+    assert_eq!(error.to_string(), told);
 }
 
 #[test]
 fn a_path_that_an_engine_would_take_for_something_else_is_refused_by_name() {
-    let refusal = |folder: &str, cluster: Cluster| {
-        let refused = cluster.takes(Path::new(folder)).err();
-        refused.map(|error| error.to_string())
-    };
+    let refusal = |folder: &str, cluster: Cluster| cluster.takes(Path::new(folder)).err();
 
     for odd in ["/shared/p\ntouch PWNED #", "/shared/a\"b", "/shared/\u{1b}[2J"] {
-        let told = refusal(odd, Cluster::Slurm).expect("it is refused");
+        let told = refusal(odd, Cluster::Slurm).expect("it is refused").to_string();
         assert!(told.contains("Slurm cannot be given") && !told.contains('\n'), "{told}");
     }
     assert!(refusal("/shared/%{CWD}", Cluster::Hyperqueue).is_some());
     for sound in ["/shared/simic's $(x) `y` {z} 50%", "/shared/ä"] {
         for cluster in [Cluster::Slurm, Cluster::Hyperqueue, Cluster::Ray] {
-            assert_eq!(refusal(sound, cluster), None);
+            assert!(refusal(sound, cluster).is_none(), "{sound}");
         }
     }
 }

@@ -1,14 +1,13 @@
 use super::*;
 use crate::sweep::fixtures::trial;
-use crate::sweep::{Budget, SweepFile};
+use crate::sweep::{SuccessiveHalving, SweepFile};
 
 fn planned(ids: &[&str]) -> Plan {
-    let trials = ids.iter().zip(0..).map(|(&id, replicate)| Trial {
-        settings: vec![Setting {
-            path: "policy.controller".into(),
-            value: Written("\"wait\"".into()),
-        }],
-        ..trial(id, 0, replicate)
+    let trials = ids.iter().zip(0..).map(|(&id, replicate)| {
+        let (path, value) = ("policy.controller".into(), Written("\"wait\"".into()));
+        let mut trial = trial(id, 0, replicate);
+        trial.settings.push(Setting { path, value });
+        trial
     });
     Plan::of_trials("s", SweepFile::default(), trials.collect())
 }
@@ -17,20 +16,12 @@ fn planned(ids: &[&str]) -> Plan {
 fn a_plan_differs_by_trials_and_settings() {
     let old = planned(&["a", "b"]);
     let mut new = planned(&["a", "c"]);
-    new.sweep.budget = Budget {
-        parallel: 7,
-        ..new.sweep.budget
-    };
+    new.sweep.budget.parallel = 7;
 
     let difference = old.difference(&new);
 
-    assert_eq!(
-        difference[..2],
-        [
-            "- policy.controller=wait seed 1 (b)",
-            "+ policy.controller=wait seed 1 (c)"
-        ]
-    );
+    assert_eq!(difference[0], "- policy.controller=wait seed 1 (b)");
+    assert_eq!(difference[1], "+ policy.controller=wait seed 1 (c)");
     assert!(difference[2].starts_with("~ budget: "), "{difference:?}");
     assert!(old.difference(&old).is_empty());
 }
@@ -39,10 +30,8 @@ fn a_plan_differs_by_trials_and_settings() {
 fn only_what_adds_trials_extends_a_plan() {
     let old = planned(&["a", "b"]);
     let mut otherwise_judged = planned(&["a", "b", "c"]);
-    otherwise_judged.sweep.early_stop = Some(crate::sweep::SuccessiveHalving {
-        first_rounds: 1,
-        factor: 2,
-    });
+    let (first_rounds, factor) = (1, 2);
+    otherwise_judged.sweep.early_stop = Some(SuccessiveHalving { first_rounds, factor });
 
     assert!(old.is_extended_by(&planned(&["b", "a", "c"])));
     assert!(!old.is_extended_by(&planned(&["a", "c"])));

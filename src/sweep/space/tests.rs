@@ -8,64 +8,39 @@ fn read(text: &str) -> Declared<SweepFile> {
     read_declared("s.ron", text, &built_in_names()).unwrap_or_else(|report| panic!("{report}"))
 }
 
-fn values(points: &[Point]) -> Vec<Vec<&str>> {
-    points
-        .iter()
-        .map(|point| point.settings.iter().map(|setting| setting.value.0.as_str()).collect())
-        .collect()
+/// The values of every point, in the order of its settings.
+fn values(text: &str) -> Vec<String> {
+    let point = |point: &Point| {
+        let settings = point.settings.iter().map(|setting| setting.value.0.as_str());
+        settings.collect::<Vec<_>>().join(" ")
+    };
+    points(&read(text)).unwrap().iter().map(point).collect()
 }
 
 #[test]
 fn a_grid_tries_all_combinations_the_last_axis_fastest() {
-    let file = read(
-        r#"(axes: [
-            (path: "policy.controller", values: list(["wait", "random"])),
-            (path: "run.rounds", values: list([1, 2, 3])),
-        ])"#,
-    );
+    let text = r#"(axes: [
+        (path: "run.n_envs", values: list([4, 8])),
+        (path: "run.rounds", values: list([1, 2, 3])),
+    ])"#;
 
-    let points = points(&file).unwrap();
-
-    assert_eq!(
-        values(&points),
-        [
-            ["\"wait\"", "1"],
-            ["\"wait\"", "2"],
-            ["\"wait\"", "3"],
-            ["\"random\"", "1"],
-            ["\"random\"", "2"],
-            ["\"random\"", "3"],
-        ]
-    );
-    assert_eq!(points[0].places, ["s.ron:2:49", "s.ron:3:42"]);
+    assert_eq!(values(text), ["4 1", "4 2", "4 3", "8 1", "8 2", "8 3"]);
+    assert_eq!(points(&read(text)).unwrap()[0].places, ["s.ron:2:38", "s.ron:3:38"]);
 }
 
 #[test]
-fn listed_points_are_tried_with_every_combination_of_the_axes() {
-    let file = read(
-        r#"(
-            points: [
-                (name: "one", set: [(path: "run.rounds", value: 1)]),
-                (name: "two", set: [(path: "run.rounds", value: 2), (path: "name", value: "b")]),
-            ],
-            axes: [(path: "policy.controller", values: list(["wait", "random"]))],
-        )"#,
-    );
+fn listed_points_are_tried_with_every_combination_of_the_axes_and_without_both_there_is_one_point() {
+    let text = r#"(
+        points: [
+            (name: "one", set: [(path: "run.rounds", value: 1)]),
+            (name: "two", set: [(path: "run.rounds", value: 2), (path: "name", value: "b")]),
+        ],
+        axes: [(path: "policy.controller", values: list(["wait", "random"]))],
+    )"#;
 
-    assert_eq!(
-        values(&points(&file).unwrap()),
-        [
-            vec!["1", "\"wait\""],
-            vec!["1", "\"random\""],
-            vec!["2", "\"b\"", "\"wait\""],
-            vec!["2", "\"b\"", "\"random\""],
-        ]
-    );
-}
-
-#[test]
-fn without_axes_there_is_one_point() {
-    assert_eq!(values(&points(&read("()")).unwrap()), [Vec::<&str>::new()]);
+    let expected = [r#"1 "wait""#, r#"1 "random""#, r#"2 "b" "wait""#, r#"2 "b" "random""#];
+    assert_eq!(values(text), expected);
+    assert_eq!(values("()"), [""]);
 }
 
 #[test]
@@ -83,29 +58,32 @@ fn draws_are_the_same_every_time_and_never_twice_the_same_point() {
 
 #[test]
 fn what_no_sweep_can_try_is_named_with_its_place() {
-    let refused = |text: &str| {
+    for (text, told) in [
+        (
+            r#"(axes: [(path: "learner.lr", values: uniform(low: 0.1, high: 1.0))])"#,
+            "s.ron:1:38: axes[0].values: a grid tries all values",
+        ),
+        (
+            r#"(draw: random(points: 2, seed: 1), axes: [(path: "a", values: uniform(low: 2.0, high: 1.0))])"#,
+            "low 2 is not less than high 1",
+        ),
+        (
+            r#"(axes: [(path: "run.rounds", values: list([]))])"#,
+            "a list without values",
+        ),
+        (
+            r#"(points: [(name: "a", set: []), (name: "b", set: [])], draw: random(points: 999999, seed: 1))"#,
+            "a sweep has at most 1000000",
+        ),
+        (
+            r#"(draw: random(points: 1000, seed: 1), replicates: 1001)"#,
+            "1 x 1000 points, each trained 1001 times",
+        ),
+    ] {
         let file = read(text);
-        file.report(points(&file).unwrap_err()).to_string()
-    };
-
-    let range_in_grid = refused(r#"(axes: [(path: "learner.lr", values: uniform(low: 0.1, high: 1.0))])"#);
-    assert!(
-        range_in_grid.starts_with("s.ron:1:38: axes[0].values: a grid tries all values"),
-        "{range_in_grid}"
-    );
-    let upside_down =
-        refused(r#"(draw: random(points: 2, seed: 1), axes: [(path: "a", values: uniform(low: 2.0, high: 1.0))])"#);
-    assert!(upside_down.contains("low 2 is not less than high 1"), "{upside_down}");
-    let empty = refused(r#"(axes: [(path: "run.rounds", values: list([]))])"#);
-    assert!(empty.contains("a list without values"), "{empty}");
-    let too_many =
-        refused(r#"(points: [(name: "a", set: []), (name: "b", set: [])], draw: random(points: 999999, seed: 1))"#);
-    assert!(too_many.contains("a sweep has at most 1000000"), "{too_many}");
-    let too_often = refused(r#"(draw: random(points: 1000, seed: 1), replicates: 1001)"#);
-    assert!(
-        too_often.contains("1 x 1000 points, each trained 1001 times"),
-        "{too_often}"
-    );
+        let refused = file.report(points(&file).unwrap_err()).to_string();
+        assert!(refused.contains(told), "{refused}");
+    }
 }
 
 proptest! {

@@ -1,23 +1,17 @@
 use std::path::PathBuf;
 
 use super::*;
+use crate::sweep::fixtures::folder;
 
 /// A worker that was killed while it wrote leaves the file behind that was to become another.
 #[test]
 fn drafts_of_processes_that_are_gone_are_removed() {
-    let root = tempfile::tempdir().unwrap();
-    let folder = SweepFolder::of("killed", Some(root.path()));
-    std::fs::create_dir_all(folder.leases()).unwrap();
-    std::fs::create_dir_all(folder.results()).unwrap();
+    let (_root, folder) = folder();
     let this = Worker::this();
-    let gone = Worker {
-        started: Some(1),
-        ..this.clone()
-    };
-    let elsewhere = Worker {
-        machine: "elsewhere".into(),
-        ..gone.clone()
-    };
+    let mut gone = this.clone();
+    gone.started = Some(1);
+    let mut elsewhere = gone.clone();
+    elsewhere.machine = "elsewhere".into();
     let draft = |place: PathBuf, worker: &Worker| {
         let path = place.with_added_extension(worker.mark().to_string());
         std::fs::write(&path, "half").unwrap();

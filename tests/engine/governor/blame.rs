@@ -1,6 +1,6 @@
 //! Which seeds a rollback blames and prunes.
 
-use simic_engine::internals::growth::SeedStage;
+use simic_engine::prelude::*;
 
 use super::diary::{SEED_IN_LAST_SLOT, THREE_ENVS, nan_at_step, play, scenario_text};
 
@@ -14,12 +14,11 @@ fn a_seed_that_only_learns_from_the_host_survives_a_rollback_and_is_not_to_blame
     // Then it continues to train, with its momentum, and survives.
     assert!(!rollback.blamed && rollback.pruned.is_empty());
     assert_eq!(rollback.raw_penalty, 0.0);
-    assert_eq!(
-        [before, after].map(|page| page.stages[0]),
-        [Some(SeedStage::Training); 2]
-    );
+    let stages = [before, after].map(|page| page.stages[0]);
+    assert_eq!(stages, [Some(SeedStage::Training); 2]);
     assert!(!after.is_momentum_zero);
-    assert!(after.seeds[0].iter().all(|&bits| f32::from_bits(bits).is_finite()));
+    let mut seed = after.seeds[0].iter().flatten();
+    assert!(seed.all(|&bits| f32::from_bits(bits).is_finite()));
     assert_ne!(played.page(1, 9).seeds, after.seeds);
     assert!(played.page(1, 20).stages[0].is_some_and(SeedStage::is_occupied));
 }

@@ -1,18 +1,14 @@
 //! Plays a scenario and notes what every env was at the end of every step.
 
-use bevy_app::{App, Plugin};
-use bevy_ecs::prelude::*;
-use simic_engine::internals::clock::RunClock;
+use simic_engine::extend::EngineBuilder;
 use simic_engine::internals::controller::{Chosen, Feedback};
-use simic_engine::internals::engine::Engine;
-use simic_engine::internals::env::{
-    EnvId, EpisodeStats, HostModel, HostOptimizer, SeedOptimizers, SeedSlots, StepStatus, ValMetrics,
-};
-use simic_engine::internals::governor::{Governor, GovernorPlugin, Rollback, RollbackVerdict};
-use simic_engine::internals::growth::{LifecycleOp, PruneReason, SeedStage};
-use simic_engine::internals::schedule::{EngineSet, StepEnd, Work};
-use simic_engine::internals::torch::{HostSyncCounter, read_f32};
-use tch::Tensor;
+use simic_engine::internals::env::{HostOptimizer, SeedOptimizers};
+use simic_engine::internals::governor::Rollback;
+use simic_engine::internals::growth::PruneReason;
+use simic_engine::internals::torch::HostSyncCounter;
+use simic_engine::prelude::*;
+
+use crate::training_loop::support::{bits, host_bits};
 
 /// What one env was at the end of one step.
 #[derive(Clone, Debug, PartialEq)]
@@ -29,8 +25,8 @@ pub struct Page {
     pub stages: Vec<Option<SeedStage>>,
     pub prune_reasons: Vec<Option<PruneReason>>,
     /// Parameters and buffers of the host, then the parameters of every seed, as bits.
-    pub host: Vec<u32>,
-    pub seeds: Vec<Vec<u32>>,
+    pub host: Vec<Vec<u32>>,
+    pub seeds: Vec<Vec<Vec<u32>>>,
     pub is_momentum_zero: bool,
     pub rollback: Option<Rollback>,
     pub snapshot_step: Option<u32>,
@@ -51,23 +47,6 @@ pub struct Diary {
     pub reads: Vec<u64>,
 }
 
-struct DiaryPlugin;
-
-impl Plugin for DiaryPlugin {
-    fn build(&self, app: &mut App) {
-        app.init_resource::<Diary>()
-            .add_systems(StepEnd, write_page.in_set(EngineSet::Record).before(Work::EndEpisodes));
-    }
-}
-
-fn bits<'a>(tensors: impl IntoIterator<Item = &'a Tensor>) -> Vec<u32> {
-    let uncounted = HostSyncCounter::default();
-    let values = tensors
-        .into_iter()
-        .flat_map(|tensor| read_f32(tensor, &uncounted).unwrap());
-    values.map(f32::to_bits).collect()
-}
-
 #[expect(clippy::type_complexity, reason = "a diary notes everything")]
 fn write_page(
     mut envs: Query<(
@@ -82,15 +61,20 @@ fn write_page(
     let mut envs: Vec<_> = envs.iter_mut().collect();
     envs.sort_unstable_by_key(|((id, ..), ..)| id.index);
     for ((id, status, val, chosen, feedback), (host, optimizer, slots, optimizers), (verdict, governor)) in &mut envs {
-        let params = host.0.get().params();
-        diary
-            .addresses
-            .push(params.all().map(|param| param.tensor.data_ptr().addr()).collect());
+        let params = host.0.get().params().all();
+        let addresses = params.map(|param| param.tensor.data_ptr().addr());
+        diary.addresses.push(addresses.collect());
         let seed_optimizers = optimizers.0.iter_mut().flatten().map(|optimizer| optimizer.get());
-        let state = std::iter::once(optimizer.0.get())
+        let mut state = std::iter::once(optimizer.0.get())
             .chain(seed_optimizers)
-            .flat_map(|optimizer| bits(optimizer.state_tensors().into_iter().flat_map(|(_, list)| list)))
-            .collect::<Vec<_>>();
+            .flat_map(|optimizer| bits(optimizer.state_tensors().into_iter().flat_map(|(_, list)| list)));
+        let is_momentum_zero = state.all(|tensor| tensor.iter().all(|&bits| f32::from_bits(bits) == 0.0));
+        let seeds = slots.0.iter_mut().map(|slot| {
+            let module = slot.module.as_mut();
+            let seed = module.map(|module| bits(module.get().params().map(|param| &param.tensor)));
+            seed.unwrap_or_default()
+        });
+        let seeds = seeds.collect();
         let page = Page {
             env: id.index,
             round: clock.round(),
@@ -99,21 +83,11 @@ fn write_page(
             loss: val.loss.to_bits(),
             command: chosen.0.as_ref().map(|decision| decision.command.op()),
             feedback: (feedback.0.last_op, feedback.0.last_ok),
-            stages: slots.records().map(|record| record.map(|seed| seed.stage)).collect(),
-            prune_reasons: slots
-                .records()
-                .map(|record| record.and_then(|seed| seed.prune_reason))
-                .collect(),
-            host: bits(params.all().map(|param| &param.tensor)),
-            seeds: slots
-                .0
-                .iter_mut()
-                .map(|slot| match &mut slot.module {
-                    Some(module) => bits(module.get().params().map(|param| &param.tensor)),
-                    None => Vec::new(),
-                })
-                .collect(),
-            is_momentum_zero: state.iter().all(|&bits| f32::from_bits(bits) == 0.0),
+            stages: slots.records().map(|record| Some(record?.stage)).collect(),
+            prune_reasons: slots.records().map(|record| record?.prune_reason).collect(),
+            host: host_bits(host),
+            seeds,
+            is_momentum_zero,
             rollback: verdict.and_then(|verdict| verdict.0.clone()),
             snapshot_step: governor.map(|governor| governor.snapshots.known_good().step),
             panics: governor.map(|governor| governor.counts.panics),
@@ -135,6 +109,11 @@ impl Played {
         self.diary.pages.iter().filter(|page| page.env == env).collect()
     }
 
+    pub fn of_round(&self, env: usize, round: u32) -> Vec<&Page> {
+        let pages = self.of_env(env).into_iter();
+        pages.filter(|page| page.round == round).collect()
+    }
+
     pub fn page(&self, env: usize, step: u32) -> &Page {
         let mut pages = self.diary.pages.iter();
         pages.find(|page| page.env == env && page.step == step).unwrap()
@@ -153,19 +132,16 @@ pub fn scenario_text(run: &str, rest: &str) -> String {
     )
 }
 
-pub fn play_with(text: &str, threads: usize, has_governor: bool) -> Played {
-    let builder = Engine::builder().threads(threads);
-    let builder = if has_governor {
-        builder
-    } else {
-        builder.without::<GovernorPlugin>()
-    };
-    let engine = builder.from_ron(text).unwrap_or_else(|problems| panic!("{problems}"));
-    played(engine)
+pub fn play_with(builder: EngineBuilder, text: &str) -> Played {
+    played(builder.from_ron(text).unwrap_or_else(|problems| panic!("{problems}")))
 }
 
 pub fn played(mut engine: Engine) -> Played {
-    engine.app_mut().add_plugins(DiaryPlugin);
+    let write_page = write_page.in_set(EngineSet::Record).before(Work::EndEpisodes);
+    engine
+        .app_mut()
+        .init_resource::<Diary>()
+        .add_systems(StepEnd, write_page);
     engine.run().unwrap_or_else(|error| panic!("{error}"));
     let world = engine.world_mut();
     let mut envs: Vec<_> = world.query::<(&EnvId, &EpisodeStats)>().iter(world).collect();
@@ -178,7 +154,13 @@ pub fn played(mut engine: Engine) -> Played {
 }
 
 pub fn play(text: &str) -> Played {
-    play_with(text, 2, true)
+    play_with(Engine::builder().threads(2), text)
+}
+
+/// Steps of pages with that status.
+pub fn steps_with<'a>(pages: impl IntoIterator<Item = &'a Page>, status: StepStatus) -> Vec<u32> {
+    let pages = pages.into_iter().filter(|page| page.status == status);
+    pages.map(|page| page.step).collect()
 }
 
 pub const THREE_ENVS: &str = "n_envs: 3, rounds: 1, max_steps: 20";

@@ -1,9 +1,9 @@
 //! How often an env is rolled back before its episode ends, and what that leaves.
 
-use simic_engine::internals::env::StepStatus;
 use simic_engine::internals::telemetry::EpisodeEnd;
+use simic_engine::prelude::*;
 
-use super::diary::{play, scenario_text};
+use super::diary::{play, scenario_text, steps_with};
 
 #[test]
 fn at_the_limit_the_env_idles_and_the_others_finish() {
@@ -14,17 +14,14 @@ fn at_the_limit_the_env_idles_and_the_others_finish() {
     let faults = format!("{seed}, faults: [{faults}],");
     let played = play(&scenario_text("n_envs: 3, rounds: 2, max_steps: 20", &faults));
 
-    let first_round: Vec<_> = played.of_env(1).into_iter().filter(|page| page.round == 0).collect();
-    let with = |status| -> Vec<u32> {
-        let pages = first_round.iter().filter(|page| page.status == status);
-        pages.map(|page| page.step).collect()
-    };
+    let first_round = played.of_round(1, 0);
+    let with = |status| steps_with(first_round.iter().copied(), status);
     assert_eq!(with(StepStatus::RolledBack), [5, 8, 11]);
     assert_eq!(with(StepStatus::Idle), (12..=20).collect::<Vec<_>>());
     // Idle means idle: the restored host is left as it is.
     assert_eq!(first_round[19].host, first_round[10].host);
     // The next round begins afresh for all.
-    let second: Vec<_> = played.of_env(1).into_iter().filter(|page| page.round == 1).collect();
+    let second = played.of_round(1, 1);
     assert!(second.iter().all(|page| page.status == StepStatus::Participating));
     assert_eq!((second.len(), played.stats[1].rollbacks), (20, 0));
 }
@@ -36,12 +33,9 @@ fn a_round_ends_early_once_every_env_idles() {
         (env: 0, round: 0, step: 4, fault: nan_weight), (env: 1, round: 0, step: 6, fault: nan_weight)],";
     let played = play(&scenario_text("n_envs: 2, rounds: 2, max_steps: 18", faults));
 
-    let steps = |round| -> Vec<u32> {
-        let pages = played.of_env(0).into_iter().filter(|page| page.round == round);
-        pages.map(|page| page.step).collect()
-    };
-    assert_eq!(steps(0), (1..=6).collect::<Vec<_>>());
-    assert_eq!(steps(1), (1..=18).collect::<Vec<_>>());
+    for (round, steps) in [(0, 1..=6), (1, 1..=18)] {
+        assert!(played.of_round(0, round).iter().map(|page| page.step).eq(steps));
+    }
     assert_eq!(played.page(0, 5).status, StepStatus::Idle);
 }
 

@@ -5,36 +5,41 @@ mod diary;
 mod diverging;
 mod limits;
 
-use diary::{Played, SEED_IN_LAST_SLOT, THREE_ENVS, nan_at_step, play, play_with, scenario_text};
-use simic_engine::internals::env::StepStatus;
-use simic_engine::internals::growth::{LifecycleOp, PruneReason, SeedStage};
-use simic_engine::internals::telemetry::{AlarmKind, EpisodeEnd};
+use std::sync::LazyLock;
+
+use diary::{Played, SEED_IN_LAST_SLOT, THREE_ENVS, nan_at_step, play, play_with, scenario_text, steps_with};
+use simic_engine::extend::{EngineBuilder, GovernorPlugin};
+use simic_engine::internals::growth::PruneReason;
+use simic_engine::internals::telemetry::AlarmKind;
+use simic_engine::prelude::*;
+
+fn ungoverned() -> EngineBuilder {
+    Engine::builder().threads(2).without::<GovernorPlugin>()
+}
+
+static CALM: LazyLock<Played> = LazyLock::new(|| play(&scenario_text(THREE_ENVS, "")));
+/// In step 13, while the seed blends.
+static STRUCK: LazyLock<Played> = LazyLock::new(|| play(&scenario_text(THREE_ENVS, &nan_at_step(13))));
 
 #[test]
 fn a_nan_in_one_env_rolls_back_that_env_and_leaves_the_others_bit_for_bit() {
-    let calm = play(&scenario_text(THREE_ENVS, ""));
-    let struck = play(&scenario_text(THREE_ENVS, &nan_at_step(13)));
-    let again = play_with(&scenario_text(THREE_ENVS, &nan_at_step(13)), 1, true);
+    let one_thread = Engine::builder().threads(1);
+    let again = play_with(one_thread, &scenario_text(THREE_ENVS, &nan_at_step(13)));
 
     for env in [0, 2] {
-        assert_eq!(struck.of_env(env), calm.of_env(env), "env {env}");
+        assert_eq!(STRUCK.of_env(env), CALM.of_env(env), "env {env}");
     }
-    assert_eq!(struck.of_env(1)[..12], calm.of_env(1)[..12], "until the fault");
-    let rolled_back: Vec<u32> = struck
-        .of_env(1)
-        .iter()
-        .filter(|page| page.status == StepStatus::RolledBack)
-        .map(|page| page.step)
-        .collect();
-    assert_eq!(rolled_back, [13]);
+    let struck = STRUCK.of_env(1);
+    assert_eq!(struck[..12], CALM.of_env(1)[..12], "until the fault");
+    assert_eq!(steps_with(struck, StepStatus::RolledBack), [13]);
     // As text, in which a loss that is no number equals itself.
     let text = |played: &Played| format!("{:?}", played.diary.pages);
-    assert_eq!(text(&struck), text(&again), "two threads and one");
+    assert_eq!(text(&STRUCK), text(&again), "two threads and one");
 }
 
 #[test]
 fn a_rollback_restores_the_captured_network_in_place() {
-    let played = play(&scenario_text(THREE_ENVS, &nan_at_step(13)));
+    let played = &*STRUCK;
     let (before, after) = (played.page(1, 12), played.page(1, 13));
     let rollback = after.rollback.as_ref().expect("rolled back");
 
@@ -103,17 +108,6 @@ fn an_exploding_seed_is_rolled_back_and_the_host_recovers() {
 }
 
 #[test]
-fn the_shipped_scenario_shows_all_of_it() {
-    let played = play(include_str!("../../../scenarios/wrecked_on_purpose.ron"));
-
-    let rollbacks: Vec<u32> = played.stats.iter().map(|stats| stats.rollbacks).collect();
-    assert_eq!(rollbacks, [0, 1, 1, 3]);
-    let ends: Vec<_> = played.stats.iter().map(|stats| stats.end.unwrap().reason).collect();
-    assert_eq!(ends[..3], [EpisodeEnd::Horizon; 3]);
-    assert_eq!(ends[3], EpisodeEnd::GovernorLimit);
-}
-
-#[test]
 fn a_commit_is_captured_in_its_own_step() {
     // Given a seed that is committed in step 18 and a host that breaks in step 19.
     let played = play(&scenario_text(THREE_ENVS, &nan_at_step(19)));
@@ -137,63 +131,46 @@ fn a_divergence_is_suspected_twice_before_it_panics() {
 
     let statuses = [14, 15, 16].map(|step| played.page(0, step).status);
 
-    assert_eq!(
-        statuses,
-        [
-            StepStatus::Participating,
-            StepStatus::Participating,
-            StepStatus::RolledBack
-        ]
-    );
-    let rollback = played.page(0, 16).rollback.as_ref().unwrap();
-    assert_eq!(
-        (rollback.alarm.kind, rollback.alarm.consecutive),
-        (AlarmKind::Divergence, 3)
-    );
-    assert!(rollback.alarm.loss > rollback.alarm.threshold.unwrap());
+    use StepStatus::{Participating, RolledBack};
+    assert_eq!(statuses, [Participating, Participating, RolledBack]);
+    let alarm = &played.page(0, 16).rollback.as_ref().unwrap().alarm;
+    assert_eq!((alarm.kind, alarm.consecutive), (AlarmKind::Divergence, 3));
+    assert!(alarm.loss > alarm.threshold.unwrap());
 }
 
 #[test]
 fn a_nan_gradient_is_no_reason_to_panic() {
     let faults = "faults: [(env: 1, round: 0, step: 6, batch: 2, fault: nan_grad)],";
-    let played = play(
-        &scenario_text("n_envs: 2, rounds: 1, max_steps: 8", faults).replace("grow_one_seed", "germinate_first_slot"),
-    );
+    let text = scenario_text("n_envs: 2, rounds: 1, max_steps: 8", faults);
+    let played = play(&text.replace("grow_one_seed", "germinate_first_slot"));
 
-    assert!(
-        played
-            .diary
-            .pages
-            .iter()
-            .all(|page| page.status == StepStatus::Participating)
-    );
+    let mut pages = played.diary.pages.iter();
+    assert!(pages.all(|page| page.status == StepStatus::Participating));
     assert!(played.page(1, 8).loss().is_finite());
 }
 
 #[test]
 fn watching_costs_no_read_and_changes_nothing() {
-    let watched = play(&scenario_text(THREE_ENVS, ""));
     let disabled = play(&scenario_text(THREE_ENVS, "governor: (enabled: false),"));
-    let absent = play_with(&scenario_text(THREE_ENVS, ""), 2, false);
+    let absent = play_with(ungoverned(), &scenario_text(THREE_ENVS, ""));
 
     // Captures happened, and yet every step read as often as without.
-    assert_eq!(watched.page(0, 18).snapshot_step, Some(18));
-    assert_eq!(watched.diary.reads, disabled.diary.reads);
-    assert_eq!(watched.diary.reads, absent.diary.reads);
-    let trajectory = |played: &Played| -> Vec<_> {
+    assert_eq!(CALM.page(0, 18).snapshot_step, Some(18));
+    let trajectory = |played: &Played| {
         let pages = played.diary.pages.iter();
-        pages
-            .map(|page| (page.loss, page.command, page.host.clone(), page.seeds.clone()))
-            .collect()
+        let pages = pages.map(|page| (page.loss, page.command, page.host.clone(), page.seeds.clone()));
+        pages.collect::<Vec<_>>()
     };
-    assert_eq!(trajectory(&watched), trajectory(&disabled));
-    assert_eq!(trajectory(&watched), trajectory(&absent));
+    for unwatched in [disabled, absent] {
+        assert_eq!(CALM.diary.reads, unwatched.diary.reads);
+        assert_eq!(trajectory(&CALM), trajectory(&unwatched));
+    }
 }
 
 #[test]
 fn without_a_governor_a_wrecked_env_stays_wrecked_and_the_run_continues() {
     let text = scenario_text(THREE_ENVS, &nan_at_step(13)).replace("grow_one_seed", "germinate_first_slot");
-    let absent = play_with(&text, 2, false);
+    let absent = play_with(ungoverned(), &text);
     let disabled = play(&text.replace("faults:", "governor: (enabled: false), faults:"));
     // It looks and reports all the same.
     assert_eq!(disabled.page(1, 12).panics, Some(0));

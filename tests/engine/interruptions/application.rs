@@ -1,22 +1,20 @@
 //! An application, with something of its own in every place where the engine takes it: a controller, a host, a blueprint, a
 //! term of the reward, a data set, and a component of every env, which it tells of.
 
+use std::convert::Infallible;
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 use simic_engine::internals::controller::SavedFolder;
-use simic_engine::internals::data::Part;
-use simic_engine::internals::growth::{
-    AlphaCurveAction, AlphaSpeed, AlphaTarget, GerminationStyle, LifecycleOp, Tempo,
-};
+use simic_engine::internals::growth::{AlphaCurveAction, AlphaSpeed, AlphaTarget, GerminationStyle, Tempo};
 use simic_engine::internals::host::{Conv, ResidualBlock};
 use simic_engine::internals::prior_art::PriorArtPlugin;
-use simic_engine::internals::random::{ContentRng, Draw, mix};
-use simic_engine::internals::reward::{RewardInputs, RewardTerms};
+use simic_engine::internals::random::{ContentRng, mix};
 use simic_engine::internals::telemetry::{Event, Num, TelemetryOutbox, UserEvent, UserValue};
 use simic_engine::prelude::*;
 
 use super::laws::LawsPlugin;
+use crate::custom_data::shades;
 use crate::custom_names::ChannelScale;
 
 /// Adds all of it, and the systems that look whether the laws of growth hold.
@@ -42,16 +40,18 @@ pub fn register(app: &mut App) {
     );
     world
         .resource_mut::<BlueprintRegistry>()
-        .register(Arc::new(ChannelScale { seed_init: 0.0 }));
+        .register(Arc::new(ChannelScale::Sound));
     world
         .resource_mut::<HostRegistry>()
         .register("short", "a stem and a residual block", Arc::new(short));
     world
         .resource_mut::<RewardTerms>()
         .register("thrift", "a price on every seed", Arc::new(thrift));
-    world
-        .resource_mut::<DataRegistry>()
-        .register("shades", "ten shades of gray", Arc::new(|_: &DataRequest| shades()));
+    world.resource_mut::<DataRegistry>().register(
+        "shades",
+        "ten shades of gray",
+        Arc::new(|_: &DataRequest| Ok::<_, Infallible>(shades(0))),
+    );
     app.register_required_components::<EnvId, Rises>();
     app.add_systems(StepEnd, count_rises.before(EngineSet::Record));
     app.keep_in_rounds::<Rises>("rises");
@@ -64,21 +64,6 @@ fn short(classes: i64) -> HostPlan {
 
 fn thrift(inputs: &RewardInputs) -> f64 {
     -0.05 * inputs.slots.iter().filter(|slot| slot.after.is_some()).count() as f64
-}
-
-fn shades() -> Result<CustomImages, &'static str> {
-    let labels: Vec<i64> = (0..10).cycle().take(400).collect();
-    let pixels: Vec<u8> = labels.iter().flat_map(|&label| [20 * label as u8; 64]).collect();
-    let images = pixels.into();
-    Ok(CustomImages {
-        height: 8,
-        width: 8,
-        channels: 1,
-        scale: 255.0,
-        train: Part { images, labels },
-        val: None,
-        test: None,
-    })
 }
 
 /// How often the accuracy of an env has risen in its episode.
@@ -100,10 +85,8 @@ fn count_rises(
         rises.count += u32::from(val.accuracy_percent > rises.last);
         rises.last = val.accuracy_percent;
         let count = UserValue::Number(Num(f64::from(rises.count)));
-        let told = UserEvent {
-            name: "rises".into(),
-            fields: [("count".into(), count)].into_iter().collect(),
-        };
+        let (name, fields) = ("rises".into(), [("count".into(), count)].into_iter().collect());
+        let told = UserEvent { name, fields };
         outbox.push(Event::env(experiment.context(id, &clock), told));
     }
 }
@@ -161,27 +144,29 @@ impl Unruly {
             items[rng.below(items.len() as u64) as usize]
         }
         let slot = rng.below(slots as u64) as usize;
+        let blueprint = rng.below(self.blueprints as u64 + 1) as usize;
+        let style = one_of(rng, &GerminationStyle::ALL);
+        let tempo = one_of(rng, &Tempo::ALL);
+        let target = one_of(rng, &AlphaTarget::ALL);
+        let speed = one_of(rng, &AlphaSpeed::ALL);
+        let curve = one_of(rng, &AlphaCurveAction::ALL);
         match one_of(rng, &LifecycleOp::ALL) {
             LifecycleOp::Wait => LifecycleCommand::Wait,
             LifecycleOp::Germinate => LifecycleCommand::Germinate {
                 slot,
-                blueprint: rng.below(self.blueprints as u64 + 1) as usize,
-                style: one_of(rng, &GerminationStyle::ALL),
-                tempo: one_of(rng, &Tempo::ALL),
-                target: one_of(rng, &AlphaTarget::ALL),
+                blueprint,
+                style,
+                tempo,
+                target,
             },
             LifecycleOp::SetAlphaTarget => LifecycleCommand::SetAlphaTarget {
                 slot,
-                style: one_of(rng, &GerminationStyle::ALL),
-                target: one_of(rng, &AlphaTarget::ALL),
-                speed: one_of(rng, &AlphaSpeed::ALL),
-                curve: one_of(rng, &AlphaCurveAction::ALL),
+                style,
+                target,
+                speed,
+                curve,
             },
-            LifecycleOp::Prune => LifecycleCommand::Prune {
-                slot,
-                speed: one_of(rng, &AlphaSpeed::ALL),
-                curve: one_of(rng, &AlphaCurveAction::ALL),
-            },
+            LifecycleOp::Prune => LifecycleCommand::Prune { slot, speed, curve },
             LifecycleOp::Commit => LifecycleCommand::Commit { slot },
             LifecycleOp::Advance => LifecycleCommand::Advance { slot },
         }

@@ -3,12 +3,13 @@
 use std::collections::BTreeMap;
 
 use simic_engine::internals::controller::{Chosen, CommandOutcome, Masks};
-use simic_engine::internals::env::{HostModel, HostParams, SeedOptimizers, Slot};
+use simic_engine::internals::env::{HostParams, SeedOptimizers, Slot};
 use simic_engine::internals::health::running;
 use simic_engine::internals::nn::{Optimizer, Param};
 use simic_engine::internals::seed::{SeedInstance, SeedRecord, broken_law, has_optimizer};
-use simic_engine::internals::torch::{HostSyncCounter, TorchError, read_f32};
 use simic_engine::prelude::*;
+
+use crate::training_loop::support::bits;
 
 /// Adds the systems that look.
 #[derive(Clone)]
@@ -32,9 +33,9 @@ pub struct Broken(pub Vec<String>);
 
 impl Broken {
     fn add(&mut self, id: &EnvId, clock: &RunClock, what: impl std::fmt::Display) {
-        let (round, step) = (clock.round(), clock.step());
-        self.0
-            .push(format!("round {round}, step {step}, env {}: {what}", id.index));
+        let (round, step, env) = (clock.round(), clock.step(), id.index);
+        let law = format!("round {round}, step {step}, env {env}: {what}");
+        self.0.push(law);
     }
 }
 
@@ -47,44 +48,27 @@ struct Pictures(BTreeMap<usize, Picture>);
 struct Picture {
     /// As text: what is not a number equals itself.
     records: Vec<String>,
-    /// Bits, by slot.
-    weights: Vec<Vec<u32>>,
+    /// Bits, by slot that has a module.
+    weights: Vec<Vec<Vec<u32>>>,
     has_optimizer: Vec<bool>,
 }
 
 impl Picture {
-    fn of(slots: &mut SeedSlots, optimizers: &SeedOptimizers) -> Result<Self, TorchError> {
+    fn of(slots: &mut SeedSlots, optimizers: &SeedOptimizers) -> Self {
         let records = slots.records().map(|record| format!("{record:?}")).collect();
-        let weights = slots.0.iter_mut().map(|slot| {
-            let module = slot.module.as_mut().map(|module| &*module.get());
-            module.map_or(Ok(Vec::new()), bits)
-        });
-        Ok(Self {
+        let modules = slots.0.iter_mut().flat_map(|slot| &mut slot.module);
+        let weights = modules.map(|module| bits(module.get().params().map(|param| &param.tensor)));
+        Self {
             records,
-            weights: weights.collect::<Result<_, _>>()?,
+            weights: weights.collect(),
             has_optimizer: optimizers.0.iter().map(Option::is_some).collect(),
-        })
+        }
     }
 }
 
-fn bits(module: &SeedInstance) -> Result<Vec<u32>, TorchError> {
-    let counter = HostSyncCounter::default();
-    let values = module.params().map(|param| read_f32(&param.tensor, &counter));
-    let values = values.collect::<Result<Vec<_>, _>>()?;
-    Ok(values.into_iter().flatten().map(f32::to_bits).collect())
-}
-
-fn look_at_slots(
-    mut envs: Query<(&EnvId, &mut SeedSlots, &SeedOptimizers)>,
-    mut pictures: ResMut<Pictures>,
-    mut broken: ResMut<Broken>,
-    clock: Res<RunClock>,
-) {
+fn look_at_slots(mut envs: Query<(&EnvId, &mut SeedSlots, &SeedOptimizers)>, mut pictures: ResMut<Pictures>) {
     for (id, mut slots, optimizers) in &mut envs {
-        match Picture::of(&mut slots, optimizers) {
-            Ok(picture) => drop(pictures.0.insert(id.index, picture)),
-            Err(error) => broken.add(id, &clock, error),
-        }
+        pictures.0.insert(id.index, Picture::of(&mut slots, optimizers));
     }
 }
 
@@ -113,8 +97,7 @@ fn judge_commands(
         if executed.is_some_and(|command| command.op() != LifecycleOp::Wait) {
             continue;
         }
-        let is_as_before = Picture::of(&mut slots, optimizers).is_ok_and(|now| Some(&now) == pictures.0.get(&id.index));
-        if !is_as_before {
+        if pictures.0.get(&id.index) != Some(&Picture::of(&mut slots, optimizers)) {
             broken.add(id, &clock, format!("{command:?}, not carried out, changed a slot"));
         }
     }
@@ -131,11 +114,8 @@ fn judge_envs(
     for (id, told, mut host, mut slots, mut optimizers) in &mut envs {
         let found = elements(host.0.get().params().trainable().iter());
         if told.0 != found {
-            broken.add(
-                id,
-                &clock,
-                format!("the host has {found} parameters, {} are told", told.0),
-            );
+            let what = format!("the host has {found} parameters, {} are told", told.0);
+            broken.add(id, &clock, what);
         }
         let seeds = slots.records().flatten();
         let grown = seeds.filter(|seed| seed.stage.is_occupied()).count();
@@ -170,13 +150,10 @@ fn broken_tensor_law(
     optimizer: Option<&Optimizer>,
 ) -> Option<String> {
     let stage = seed.stage;
-    if module.is_some() != stage.is_occupied() {
-        return Some(format!("the seed is {stage}, its module there: {}", module.is_some()));
-    }
-    if optimizer.is_some() != has_optimizer(stage, seed.identity.seed_params) {
+    let is_there = [module.is_some(), optimizer.is_some()];
+    if is_there != [stage.is_occupied(), has_optimizer(stage, seed.identity.seed_params)] {
         return Some(format!(
-            "the seed is {stage}, its optimizer there: {}",
-            optimizer.is_some()
+            "the seed is {stage}, its module and optimizer there: {is_there:?}"
         ));
     }
     let module = module?;

@@ -43,35 +43,29 @@ pub enum Interruption {
     Storage(Fault),
 }
 
-impl Interruption {
-    pub const ALL: [Self; 11] = [
-        Self::StopInside,
-        Self::StopBetween,
-        Self::Dropped,
-        Self::TakenBack,
-        Self::OtherThreads,
-        Self::Storage(Fault::InputOutput),
-        Self::Storage(Fault::NoSpace),
-        Self::Storage(Fault::ReadOnly),
-        Self::Storage(Fault::Kill),
-        Self::Storage(Fault::Torn),
-        Self::Storage(Fault::PowerCut),
-    ];
+/// With their names.
+const COLUMNS: [(Interruption, &str); 11] = [
+    (Interruption::StopInside, "stopped inside a round"),
+    (Interruption::StopBetween, "stopped between rounds"),
+    (Interruption::Dropped, "dropped twice"),
+    (Interruption::TakenBack, "taken back"),
+    (Interruption::OtherThreads, "other threads"),
+    (Interruption::Storage(Fault::InputOutput), "failing operation"),
+    (Interruption::Storage(Fault::NoSpace), "full disk"),
+    (Interruption::Storage(Fault::ReadOnly), "read-only disk"),
+    (Interruption::Storage(Fault::Kill), "killed"),
+    (Interruption::Storage(Fault::Torn), "killed within a write"),
+    (Interruption::Storage(Fault::PowerCut), "lost pages"),
+];
 
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::StopInside => "stopped inside a round",
-            Self::StopBetween => "stopped between rounds",
-            Self::Dropped => "dropped twice",
-            Self::TakenBack => "taken back",
-            Self::OtherThreads => "other threads",
-            Self::Storage(Fault::InputOutput) => "failing operation",
-            Self::Storage(Fault::NoSpace) => "full disk",
-            Self::Storage(Fault::ReadOnly) => "read-only disk",
-            Self::Storage(Fault::Kill) => "killed",
-            Self::Storage(Fault::Torn) => "killed within a write",
-            Self::Storage(Fault::PowerCut) => "lost pages",
-        }
+impl Interruption {
+    pub fn all() -> [Self; 11] {
+        COLUMNS.map(|(column, _)| column)
+    }
+
+    pub fn name(self) -> &'static str {
+        let named = COLUMNS.into_iter().find(|(column, _)| *column == self);
+        named.map_or("", |(_, name)| name)
     }
 
     /// How the first life of a run ends, and the second if it is not the last; threads of the first, and of the others.
@@ -257,9 +251,8 @@ impl Stage<'_> {
         let there = shelf.ids();
         for &id in &there {
             // It appears whole under its name or not at all.
-            shelf
-                .open(id)
-                .map_err(|error| format!("half of a checkpoint: {error}"))?;
+            let opened = shelf.open(id);
+            opened.map_err(|error| format!("half of a checkpoint: {error}"))?;
         }
         if there.first() < kept.as_ref() {
             return Err(format!("a checkpoint is lost: {kept:?}, there are {there:?}"));
@@ -276,10 +269,7 @@ impl Stage<'_> {
             let networks = NetworkShelf::of(&run).list().map_err(|error| error.to_string())?;
             let of_later = |file: &KeptFile| oldest.is_some_and(|id| file.round >= id.round);
             if let (Start::Oldest, Some(file)) = (start, networks.into_iter().find(of_later)) {
-                return Err(format!(
-                    "a network of a round to be played is left: {}",
-                    file.path.display()
-                ));
+                return Err(format!("left of a round to be played: {}", file.path.display()));
             }
         }
         let engine = match resumed(&run, CheckpointName::Last, register, threads) {
@@ -299,10 +289,10 @@ impl Stage<'_> {
             }
             Err(refusal) => return Err(refusal.to_string()),
         };
-        let ended = live(engine, Until::End, &faults, &run)?;
-        ended
-            .failure()
-            .map_or(Ok(run), |failure| Err(format!("resumed it fails: {failure}")))
+        match live(engine, Until::End, &faults, &run)?.failure() {
+            Some(failure) => Err(format!("resumed it fails: {failure}")),
+            None => Ok(run),
+        }
     }
 
     /// In a folder that is there, as its name is not watched and would be lost with the power.
@@ -387,16 +377,12 @@ fn live(mut engine: Engine, until: Until, faults: &StorageFaults, run: &Path) ->
 
 /// The newest checkpoint, looked for beside the storage that is watched.
 fn on_disk(run: &Path) -> Option<CheckpointId> {
-    let names = std::fs::read_dir(run.join("checkpoints"))
-        .into_iter()
-        .flatten()
-        .flatten();
-    let ids = names.filter_map(|entry| {
+    let entries = std::fs::read_dir(run.join("checkpoints")).ok()?.flatten();
+    let ids = entries.filter_map(|entry| {
         let name = entry.file_name().into_string().ok()?;
-        let (round, step) = match name.strip_prefix("round-")?.split_once("-step-") {
-            Some((round, step)) => (round.parse().ok()?, step.parse().ok()?),
-            None => (name.strip_prefix("round-")?.parse().ok()?, 0),
-        };
+        let name = name.strip_prefix("round-")?;
+        let (round, step) = name.split_once("-step-").unwrap_or((name, "0"));
+        let (round, step) = (round.parse().ok()?, step.parse().ok()?);
         Some(CheckpointId { round, step })
     });
     ids.max()

@@ -1,7 +1,7 @@
 //! What is kept × how it is interrupted: a run that is interrupted and resumed ends with the same bits as one that was left
 //! alone.
 //!
-//! Rows are what a run keeps ([`KEPT`]), each in several forms; columns are how it is interrupted ([`Interruption::ALL`]), at
+//! Rows are what a run keeps ([`KEPT`]), each in several forms; columns are how it is interrupted ([`Interruption::all`]), at
 //! several moments. Every pair is played by the same means: whole; interrupted; resumed; compared ([`Stage`]). Ordinary tests play
 //! every row and every column at least once, in pairs that the commit draws, so that they move. With
 //! `SIMIC_ENGINE_TEST_TIER=long` all pairs are played with every form, and the smallest run meets a fault at every operation on its
@@ -24,7 +24,6 @@ use std::time::Instant;
 
 use simic_engine::internals::engine::{Extension, Prepared};
 use simic_engine::internals::random::{ContentRng, Draw};
-use simic_engine::internals::scenario::Catalog;
 
 use crate::support::is_long;
 use kept::KEPT;
@@ -65,12 +64,10 @@ impl fmt::Display for Case {
 
 /// Every case there is, form by form.
 fn grid() -> impl Iterator<Item = Case> {
-    let forms = KEPT
-        .iter()
-        .enumerate()
-        .flat_map(|(row, kept)| (0..kept.forms()).map(move |form| (row, form)));
+    let rows = KEPT.iter().enumerate();
+    let forms = rows.flat_map(|(row, kept)| (0..kept.forms()).map(move |form| (row, form)));
     forms.flat_map(|(row, form)| {
-        Interruption::ALL.into_iter().flat_map(move |how| {
+        Interruption::all().into_iter().flat_map(move |how| {
             let of = moments(row, how);
             let moments = (0..of).map(move |part| Moment { part, of });
             moments.map(move |when| Case { row, form, how, when })
@@ -80,14 +77,10 @@ fn grid() -> impl Iterator<Item = Case> {
 
 /// Every pair with every form, at a moment that differs from form to form; of the smallest run all moments.
 fn all() -> Vec<Case> {
-    let column = |how| {
-        Interruption::ALL
-            .iter()
-            .position(|&known| known == how)
-            .unwrap_or_default()
-    };
+    let columns = Interruption::all();
+    let column = |how| columns.iter().position(|&known| known == how);
     let is_meant = |case: &Case| {
-        let moment = 5 * case.form + 7 * column(case.how) + case.row;
+        let moment = 5 * case.form + 7 * column(case.how).unwrap_or_default() + case.row;
         case.row == 0 || case.when.part == moment as u64 % case.when.of
     };
     grid().filter(is_meant).collect()
@@ -96,7 +89,7 @@ fn all() -> Vec<Case> {
 /// Every row once; columns, each at least once, forms and moments as `seed` draws them.
 fn drawn(seed: u64) -> Vec<Case> {
     let mut rng = ContentRng::from_seed(seed);
-    let mut columns = Interruption::ALL;
+    let mut columns = Interruption::all();
     rng.shuffle(&mut columns);
     let of_row = |row: usize| {
         let of_pair = grid().filter(|case| (case.row, case.how) == (row, columns[row % columns.len()]));
@@ -113,7 +106,8 @@ fn play(cases: &[Case]) {
     let (begun, mut failures) = (Instant::now(), Vec::new());
     for of_form in cases.chunk_by(|one, other| (one.row, one.form) == (other.row, other.form)) {
         let kept = &KEPT[of_form[0].row];
-        let scenario = kept.scenario(of_form[0].form, |text| is_sound(text, &names.catalog));
+        let is_sound = |text: &str| Prepared::from_ron("drawn.ron", text, &[], &names.catalog).is_ok();
+        let scenario = kept.scenario(of_form[0].form, is_sound);
         let stage = Stage {
             scenario: &scenario,
             names,
@@ -139,21 +133,14 @@ fn play(cases: &[Case]) {
     assert!(failures.is_empty(), "{}\n{again}", failures.join("\n"));
 }
 
-fn is_sound(scenario: &str, catalog: &Catalog) -> bool {
-    Prepared::from_ron("drawn.ron", scenario, &[], catalog).is_ok()
-}
-
 #[test]
 fn what_is_kept_ends_with_the_same_bits_however_it_is_interrupted() {
-    match std::env::var(PAIR) {
-        Ok(name) => play(
-            &grid()
-                .filter(|case| case.to_string().starts_with(&name))
-                .collect::<Vec<_>>(),
-        ),
-        Err(_) if is_long() => play(&all()),
-        Err(_) => play(&drawn(seed_of_commit())),
-    }
+    let cases: Vec<Case> = match std::env::var(PAIR) {
+        Ok(name) => grid().filter(|case| case.to_string().starts_with(&name)).collect(),
+        Err(_) if is_long() => all(),
+        Err(_) => drawn(seed_of_commit()),
+    };
+    play(&cases);
 }
 
 #[test]
@@ -162,11 +149,8 @@ fn every_draw_has_every_row_and_every_column_and_another_draw_has_others() {
     for seed in 0..8 {
         let cases = drawn(seed);
         assert!((0..KEPT.len()).all(|row| cases.iter().any(|case| case.row == row)));
-        assert!(
-            Interruption::ALL
-                .into_iter()
-                .all(|how| cases.iter().any(|case| case.how == how))
-        );
+        let mut columns = Interruption::all().into_iter();
+        assert!(columns.all(|how| cases.iter().any(|case| case.how == how)));
         assert_ne!(names(&cases), names(&drawn(seed + 1)));
     }
 }

@@ -56,9 +56,8 @@ fn broken_stage_law<'a>(event: &'a Value, stages: &mut BTreeMap<&'a str, &'a str
         .zip(stage(to))
         .is_some_and(|(from, to)| may_follow(from, to));
     if stood != from || !is_legal {
-        return Some(format!(
-            "event {seq}: seed {seed}, which is {stood}, went from {from} to {to}"
-        ));
+        let change = format!("from {from} to {to}");
+        return Some(format!("event {seq}: seed {seed}, which is {stood}, went {change}"));
     }
     let alpha = number(&data["alpha"]);
     (!(0.0..=1.0).contains(&alpha)).then(|| format!("event {seq}: seed {seed} has alpha {alpha}"))
@@ -73,22 +72,19 @@ fn stage(name: &str) -> Option<SeedStage> {
 fn broken_decision_law(event: &Value) -> Option<String> {
     let (seq, data) = (&event["seq"], &event["data"]);
     let terms = data["terms"].as_object().into_iter().flat_map(Map::values).map(number);
-    let (reward, sum, scale) = (
-        number(&data["reward"]),
-        terms.clone().sum::<f64>(),
-        terms.map(f64::abs).fold(1.0, f64::max),
-    );
-    ((reward - sum).abs() > SHORT_ROUNDING * scale)
-        .then(|| format!("event {seq}: reward {reward}, its terms come to {sum}"))
+    let (reward, sum) = (number(&data["reward"]), terms.clone().sum::<f64>());
+    let scale = terms.map(f64::abs).fold(1.0, f64::max);
+    let is_off = (reward - sum).abs() > SHORT_ROUNDING * scale;
+    is_off.then(|| format!("event {seq}: reward {reward}, its terms come to {sum}"))
 }
 
 /// Efficiency: the shares of all add up to what they add together (Shapley 1953).
 fn broken_share_law(event: &Value, matrix: &Value) -> Option<String> {
     let seq = &event["seq"];
-    let is_of_event = ["round", "step", "env"]
+    if ["round", "step", "env"]
         .iter()
-        .all(|field| matrix[field] == event[field]);
-    if !is_of_event {
+        .any(|field| matrix[field] != event[field])
+    {
         return Some(format!("event {seq}: shares without a measurement"));
     }
     let rows = matrix["data"]["rows"].as_array()?;
@@ -100,12 +96,9 @@ fn broken_share_law(event: &Value, matrix: &Value) -> Option<String> {
     let gain = accuracy((1 << players) - 1)? - accuracy(0)?;
     let shares = event["data"]["values"].as_array()?.iter();
     let sum: f64 = shares.map(|share| number(&share["mean"])).sum();
-    differ(gain, sum, 100.0).then(|| format!("event {seq}: all seeds add {gain}, their shares come to {sum}"))
-}
-
-/// Values that are none are equal to nothing, and compared with nothing.
-fn differ(one: f64, other: f64, scale: f64) -> bool {
-    (one - other).abs() > ROUNDING * scale
+    // Values that are none are compared with nothing.
+    let is_off = (gain - sum).abs() > ROUNDING * 100.0;
+    is_off.then(|| format!("event {seq}: all seeds add {gain}, their shares come to {sum}"))
 }
 
 fn number(value: &Value) -> f64 {

@@ -1,25 +1,17 @@
 //! Host and seeds are groups of their own: what befalls one gradient changes no other's update.
 
-use bevy_app::App;
-use bevy_ecs::prelude::*;
+use std::sync::LazyLock;
+
 use simic_engine::prelude::*;
 
 use super::support::*;
 
 /// Bits of the host and of the seeds in the two slots.
-#[derive(Default, PartialEq)]
-struct Weights {
-    host: Vec<Vec<u32>>,
-    seeds: Vec<Vec<Vec<u32>>>,
-}
+type Weights = (Vec<Vec<u32>>, Vec<Vec<Vec<u32>>>);
 
-impl Weights {
-    fn of(batch: &mut HookedBatch) -> Self {
-        Self {
-            host: host_bits(&mut batch.env.host),
-            seeds: seed_bits(&mut batch.env.seed_optimizers),
-        }
-    }
+fn weights(batch: &mut HookedBatch) -> Weights {
+    let env = &mut batch.env;
+    (host_bits(&mut env.host), seed_bits(&mut env.seed_optimizers))
 }
 
 #[derive(Default)]
@@ -31,24 +23,23 @@ struct Notes {
     skipped: u64,
 }
 
-fn note_skipped(envs: Query<&TrainMetrics>, notes: Res<Shared<Notes>>) {
-    notes.lock().skipped = envs.single().expect("one env").skipped_updates;
-}
-
 /// Plays `text`, with notes around what happens between `point` of the last batch and its end; `tamper` meets the batch there.
 fn watch(text: &str, point: BatchPoint, tamper: impl Fn(&mut HookedBatch) + Send + Sync + Copy + 'static) -> Notes {
     play_hooked(app(text, move |app: &mut App| {
         hook(app, point, move |batch, notes: &mut Notes| {
             if is_last_batch(batch) {
-                notes.before = Weights::of(batch);
+                notes.before = weights(batch);
                 tamper(batch);
             }
         });
         hook(app, BatchPoint::Updated, |batch, notes: &mut Notes| {
             if is_last_batch(batch) {
-                notes.after = Weights::of(batch);
+                notes.after = weights(batch);
             }
         });
+        let note_skipped = |envs: Query<&TrainMetrics>, notes: Res<Shared<Notes>>| {
+            notes.lock().skipped = envs.single().expect("one env").skipped_updates;
+        };
         app.add_systems(StepEnd, note_skipped.after(Work::EmitStep));
     }))
 }
@@ -64,55 +55,50 @@ fn train(tamper: impl Fn(&mut HookedBatch) + Send + Sync + Copy + 'static) -> No
     watch(&scenario(MINIMAL, 1, 6, &policy), BatchPoint::Backward, tamper)
 }
 
-fn untouched() -> Notes {
-    let notes = train(|_| {});
-    // Given: without interference all three groups learn from the last batch.
-    assert!(notes.after.host != notes.before.host);
-    assert!(notes.after.seeds[0] != notes.before.seeds[0]);
-    assert!(notes.after.seeds[1] != notes.before.seeds[1]);
-    assert_eq!(notes.skipped, 0);
-    notes
+static UNTOUCHED: LazyLock<Notes> = LazyLock::new(|| train(|_| {}));
+
+#[test]
+fn without_interference_all_groups_learn_from_the_last_batch() {
+    let Notes { before, after, skipped } = &*UNTOUCHED;
+
+    assert!(after.0 != before.0);
+    assert!(after.1[0] != before.1[0] && after.1[1] != before.1[1]);
+    assert_eq!(*skipped, 0);
 }
 
 #[test]
 fn a_host_gradient_times_1000_changes_no_seed_s_update() {
-    let magnify = |batch: &mut HookedBatch| {
+    let magnified = train(|batch| {
         for mut gradient in host_gradients(&mut batch.env.host) {
             let _ = gradient.g_mul_scalar_(1000.0);
         }
-    };
+    });
 
-    let (plain, magnified) = (untouched(), train(magnify));
-
-    assert!(magnified.after.host != plain.after.host);
-    assert!(magnified.after.seeds == plain.after.seeds);
+    assert!(magnified.after.0 != UNTOUCHED.after.0);
+    assert!(magnified.after.1 == UNTOUCHED.after.1);
 }
 
 #[test]
 fn a_nan_in_one_seed_s_gradient_stalls_that_seed_alone() {
-    let spoil = |batch: &mut HookedBatch| {
+    let spoiled = train(|batch| {
         let seed = batch.env.seed_optimizers.0[0].as_mut().expect("the seed trains");
         let _ = seed.get().params()[0].grad().fill_(f64::NAN);
-    };
+    });
 
-    let (plain, spoiled) = (untouched(), train(spoil));
-
-    assert!(spoiled.after.seeds[0] == spoiled.before.seeds[0]);
-    assert!(spoiled.after.seeds[1] == plain.after.seeds[1]);
-    assert!(spoiled.after.host == plain.after.host);
+    assert!(spoiled.after.1[0] == spoiled.before.1[0]);
+    assert!(spoiled.after.1[1] == UNTOUCHED.after.1[1]);
+    assert!(spoiled.after.0 == UNTOUCHED.after.0);
     assert_eq!(spoiled.skipped, 0);
 }
 
 #[test]
 fn an_infinite_host_gradient_stalls_the_host_alone_and_is_counted() {
-    let spoil = |batch: &mut HookedBatch| {
+    let spoiled = train(|batch| {
         let _ = host_gradients(&mut batch.env.host)[0].fill_(f64::INFINITY);
-    };
+    });
 
-    let (plain, spoiled) = (untouched(), train(spoil));
-
-    assert!(spoiled.after.host == spoiled.before.host);
-    assert!(spoiled.after.seeds == plain.after.seeds);
+    assert!(spoiled.after.0 == spoiled.before.0);
+    assert!(spoiled.after.1 == UNTOUCHED.after.1);
     assert_eq!(spoiled.skipped, 1);
 }
 
@@ -124,6 +110,6 @@ fn a_batch_whose_features_are_no_numbers_leaves_weights_and_running_statistics_a
     };
     let notes = watch(&scenario(MINIMAL, 1, 2, WAIT), BatchPoint::Fetched, spoil);
 
-    assert!(notes.after.host == notes.before.host);
+    assert!(notes.after.0 == notes.before.0);
     assert_eq!(notes.skipped, 1);
 }

@@ -1,7 +1,6 @@
 //! Training is channels-last throughout: no op and no gradient falls back.
 
-use bevy_app::App;
-use simic_engine::internals::nn::Mode;
+use simic_engine::internals::seed::SeedInstance;
 use simic_engine::internals::torch::{NoGrad, is_channels_last};
 use simic_engine::prelude::*;
 
@@ -15,12 +14,12 @@ struct Layouts {
 }
 
 impl Layouts {
-    fn look(&mut self, tensor: &tch::Tensor, what: impl FnOnce() -> String) {
+    fn look(&mut self, tensor: &Tensor, what: &str) {
         self.seen += 1;
-        if !is_channels_last(tensor) {
-            self.fallen_back
-                .push(format!("{}: {:?} {:?}", what(), tensor.size(), tensor.stride()));
-        }
+        let (size, stride) = (tensor.size(), tensor.stride());
+        let is_wrong = !is_channels_last(tensor);
+        self.fallen_back
+            .extend(is_wrong.then(|| format!("{what}: {size:?} {stride:?}")));
     }
 }
 
@@ -30,11 +29,11 @@ fn look_at_features(batch: &mut HookedBatch, layouts: &mut Layouts) {
     }
     let _no_grad = NoGrad::new();
     let host = batch.env.host.0.get();
-    layouts.look(&batch.samples.x, || "batch".into());
+    layouts.look(&batch.samples.x, "batch");
     let mut features = batch.samples.x.shallow_clone();
     for op in 0..host.num_ops() - 1 {
         features = host.run(op..op + 1, &features, Mode::Train).expect("ops run");
-        layouts.look(&features, || format!("features after op {op}"));
+        layouts.look(&features, &format!("features after op {op}"));
     }
 }
 
@@ -44,11 +43,11 @@ fn look_at_gradients(batch: &mut HookedBatch, layouts: &mut Layouts) {
     }
     let env = &mut batch.env;
     let seeds = env.slots.0.iter_mut().filter_map(|slot| slot.module.as_mut());
-    let of_seeds = seeds.flat_map(|seed| (seed.get() as &simic_engine::internals::seed::SeedInstance).params());
+    let of_seeds = seeds.flat_map(|seed| (seed.get() as &SeedInstance).params());
     let convolutions = env.host.0.get().params().trainable().iter().chain(of_seeds);
     for param in convolutions.filter(|param| param.tensor.dim() == 4) {
-        layouts.look(&param.tensor, || param.name.clone());
-        layouts.look(&param.tensor.grad(), || format!("gradient of {}", param.name));
+        layouts.look(&param.tensor, &param.name);
+        layouts.look(&param.tensor.grad(), &format!("gradient of {}", param.name));
     }
 }
 
@@ -73,16 +72,10 @@ fn no_feature_and_no_gradient_of_a_training_step_falls_back_from_channels_last()
         batch_size: 8, batches_per_step: count(1), val_batch_size: 8,
         data: synth_images((train: 10, val: 10, test: 10)),
     ))"#;
-    let digits = |preset: &str| format!(r#"preset("{preset}", (batches_per_step: count(1)))"#);
-    let tasks = [
-        digits("digits_minimal"),
-        digits("digits_impaired"),
-        digits("digits_baseline"),
-        SYNTH.into(),
-    ];
-    for task in &tasks {
+    let digits = |host| format!(r#"preset("digits_{host}", (batches_per_step: count(1)))"#);
+    for task in [digits("minimal"), digits("impaired"), digits("baseline"), SYNTH.into()] {
         for blueprint in ["depthwise", "bottleneck", "conv_small"] {
-            let layouts = train(task, blueprint);
+            let layouts = train(&task, blueprint);
 
             // The batch, three blocks, and at least three weights of the host and one of each seed with gradients.
             assert!(layouts.seen >= 1 + 3 + 2 * (3 + 2), "{} seen", layouts.seen);

@@ -1,7 +1,5 @@
 //! A seed's life in the real loop keeps its timetable.
 
-use bevy_app::App;
-use bevy_ecs::prelude::*;
 use simic_engine::internals::growth::PruneReason;
 use simic_engine::internals::growth::SeedStage::{self, *};
 use simic_engine::internals::seed::SeedRecord;
@@ -9,45 +7,40 @@ use simic_engine::internals::telemetry::{Event, EventReader, Payload};
 use simic_engine::prelude::*;
 
 use super::support::*;
+use crate::recorded::NOTHING;
 
 /// Stage and alpha in the first slot at the end of every step; `Dormant` if it is empty.
-#[derive(Resource, Default)]
+#[derive(Default)]
 struct Life(Vec<(SeedStage, f64)>);
 
-fn note(envs: Query<&SeedSlots>, mut life: ResMut<Life>) {
+fn stage_and_alpha(record: &Option<SeedRecord>) -> (SeedStage, f64) {
+    let seed = record.as_ref();
+    seed.map_or((Dormant, 0.0), |seed| (seed.stage, seed.alpha.alpha()))
+}
+
+fn note(envs: Query<&SeedSlots>, mut life: ResMut<Notes<Life>>) {
     let slots = envs.single().expect("one env");
-    let record = slots.0[0].record.as_ref();
-    life.0
-        .push(record.map_or((Dormant, 0.0), |seed| (seed.stage, seed.alpha.alpha())));
+    life.0.0.push(stage_and_alpha(&slots.0[0].record));
 }
 
 fn live(policy: &str, steps: u32) -> Life {
-    play(app(&scenario(MINIMAL, 1, steps, policy), |app: &mut App| {
-        app.init_resource::<Life>()
-            .add_systems(StepEnd, note.after(Work::EmitStep));
-    }))
+    noted(app(&scenario(MINIMAL, 1, steps, policy), NOTHING), note)
 }
 
 impl Life {
     /// Each step at whose end the stage was another than before.
     fn changes(&self) -> Vec<(usize, SeedStage)> {
         let before = std::iter::once(Dormant).chain(self.0.iter().map(|step| step.0));
-        let steps = self.0.iter().zip(before).enumerate();
-        steps
-            .filter(|(_, (now, before))| now.0 != *before)
-            .map(|(index, (now, _))| (index + 1, now.0))
-            .collect()
+        let steps = (1..).zip(self.0.iter().map(|step| step.0)).zip(before);
+        let changes = steps.filter(|((_, now), before)| now != before);
+        changes.map(|(now, _)| now).collect()
     }
 
     #[track_caller]
     fn assert_alphas(&self, first_step: usize, expected: &[f64]) {
-        for (index, alpha) in expected.iter().enumerate() {
-            let step = first_step + index;
-            assert!(
-                (self.0[step - 1].1 - alpha).abs() < 5e-5,
-                "alpha {} at step {step}",
-                self.0[step - 1].1
-            );
+        for (step, expected) in (first_step..).zip(expected) {
+            let alpha = self.0[step - 1].1;
+            assert!((alpha - expected).abs() < 5e-5, "alpha {alpha} at step {step}");
         }
     }
 }
@@ -113,15 +106,13 @@ fn an_instant_prune_frees_the_slot_six_steps_later() {
 /// Its updates are suppressed, so nothing else would show that it has diverged.
 #[test]
 fn a_held_seed_with_gradients_that_are_no_numbers_is_not_committed_but_given_up() {
-    #[derive(Resource, Default)]
-    struct Records(Vec<Option<SeedRecord>>);
     let spoil = |batch: &mut HookedBatch, _: &mut ()| {
         if (18..=20).contains(&batch.clock.step()) {
             let seed = batch.env.seed_optimizers.0[0].as_mut().expect("the seed trains");
             let _ = seed.get().params()[0].grad().fill_(f64::NAN);
         }
     };
-    let note = |slots: Query<&SeedSlots>, mut records: ResMut<Records>| {
+    let note = |slots: Query<&SeedSlots>, mut records: ResMut<Notes<Vec<Option<SeedRecord>>>>| {
         records.0.push(slots.single().expect("one env").0[0].record.clone());
     };
     let policy = schedule(&[
@@ -132,11 +123,8 @@ fn a_held_seed_with_gradients_that_are_no_numbers_is_not_committed_but_given_up(
         (18, r#"commit(slot: "r0c0")"#),
     ]);
 
-    let Records(records) = play(app(&scenario(MINIMAL, 1, 20, &policy), move |app: &mut App| {
-        hook(app, BatchPoint::Backward, spoil);
-        app.init_resource::<Records>()
-            .add_systems(StepEnd, note.after(Work::EmitStep));
-    }));
+    let hooked = move |app: &mut App| hook(app, BatchPoint::Backward, spoil);
+    let records: Vec<Option<SeedRecord>> = noted(app(&scenario(MINIMAL, 1, 20, &policy), hooked), note);
 
     let seed = |step: usize| records[step - 1].as_ref().expect("the slot is not empty");
     assert_eq!((seed(17).stage, seed(17).gradient.skipped_updates), (Holding, Some(0)));
@@ -146,74 +134,75 @@ fn a_held_seed_with_gradients_that_are_no_numbers_is_not_committed_but_given_up(
     assert_eq!(seed(20).prune_reason, Some(PruneReason::SeedNonfinite));
 }
 
+/// What fades is not trained.
 #[test]
-fn growing_one_seed_ends_with_it_committed_at_step_18() {
-    let life = live(GROW_ONE_SEED, 20);
+fn a_seed_that_fades_keeps_its_parameters_bit_for_bit() {
+    /// Of a step: stage and alpha in the second slot, bits of the seed and of the host.
+    type Steps = Vec<(SeedStage, f64, Vec<Vec<u32>>, Vec<Vec<u32>>)>;
+    let note = |mut envs: Query<(&mut SeedSlots, &mut HostModel)>, mut steps: ResMut<Notes<Steps>>| {
+        let (mut slots, mut host) = envs.single_mut().expect("one env");
+        let slot = &mut slots.0[1];
+        let (stage, alpha) = stage_and_alpha(&slot.record);
+        let module = slot.module.as_mut();
+        let seed = module.map(|module| bits(module.get().params().map(|param| &param.tensor)));
+        let step = (stage, alpha, seed.unwrap_or_default(), host_bits(&mut host));
+        steps.0.push(step);
+    };
+    let germinate = germinate("r0c1", "conv_light").replace("sigmoid", "linear");
+    let policy = schedule(&[
+        (1, &germinate.replace("standard", "fast")),
+        (7, r#"prune(slot: "r0c1", speed: "fast", curve: "cosine")"#),
+    ]);
+    let lifecycle = "lifecycle: (
+        auto_forward: (g1: true, g2: true, g3: true), min_prune_age: 0,
+        gates: (min_training_steps: 1, min_gradient_health: 0.0),
+    ), run: (";
+    let text = scenario(&MINIMAL.replace("minimal", "impaired"), 1, 12, &policy).replace("run: (", lifecycle);
 
-    assert_eq!(
-        life.changes(),
-        [
-            (1, Germinated),
-            (2, Training),
-            (12, Blending),
-            (17, Holding),
-            (18, Committed)
-        ]
-    );
-    assert_eq!(life.0[19], (Committed, 1.0));
+    let steps: Steps = noted(app(&text, NOTHING), note);
+
+    let at = |step: usize| &steps[step - 1];
+    assert_eq!(at(6).0, Holding);
+    assert_ne!(at(6).2, at(5).2, "a held seed trains");
+    assert_eq!([at(7).1, at(8).1].map(|alpha| (alpha * 1e4).round()), [7500.0, 2500.0]);
+    assert_eq!(at(8).2, at(7).2);
+    assert_ne!(at(8).3, at(7).3, "the host continues to train");
+    assert_eq!((at(9).0, at(9).2.len()), (Pruned, 0));
 }
 
 #[test]
-fn a_growing_seed_is_told_step_by_step_in_order() {
+fn a_growing_seed_is_told_step_by_step_in_order_and_ends_committed() {
     let folder = tempfile::tempdir().expect("a temporary folder");
-    let engine = Engine::builder().threads(2).recorded(folder.path());
+    let watched = |app: &mut App| {
+        let app = app.init_resource::<Notes<Life>>();
+        app.add_systems(StepEnd, note.after(Work::EmitStep));
+    };
+    let engine = Engine::builder().threads(2).recorded(folder.path()).with(watched);
     let text = scenario(MINIMAL, 1, 20, GROW_ONE_SEED);
 
-    let played = engine.from_ron(&text).expect("the scenario is sound").run();
+    let Notes(life) = play::<Notes<Life>>(engine.from_ron(&text).expect("the scenario is sound"));
 
-    assert!(played.is_ok(), "{played:?}");
+    assert_eq!(life.0[19], (Committed, 1.0));
     let run = crate::support::latest(folder.path());
-    let events: Vec<Event> = EventReader::open(&run)
-        .expect("the run has events")
-        .collect::<Result<_, _>>()
-        .expect("events are readable");
-    let of_seed: Vec<(u32, &str)> = events
-        .iter()
-        .filter(|event| event.seed_id.is_some())
-        .map(|event| (event.step.expect("a seed's events have a step"), event.payload.kind()))
-        .collect();
-    assert_eq!(
-        of_seed,
-        [
-            (1, "seed_germinated"),
-            (1, "seed_gate_evaluated"),
-            (1, "seed_stage_changed"),
-            (2, "seed_gate_evaluated"),
-            (2, "seed_stage_changed"),
-            (12, "seed_gate_evaluated"),
-            (12, "seed_stage_changed"),
-            (17, "seed_gate_evaluated"),
-            (17, "seed_stage_changed"),
-            (18, "seed_gate_evaluated"),
-            (18, "seed_stage_changed"),
-            (18, "seed_committed"),
-        ]
-    );
-    let stages: Vec<_> = events
-        .iter()
-        .filter_map(|event| match &event.payload {
-            Payload::SeedStageChanged(change) => Some((change.from, change.to)),
-            _ => None,
-        })
-        .collect();
-    assert_eq!(
-        stages,
-        [
-            (Dormant, Germinated),
-            (Germinated, Training),
-            (Training, Blending),
-            (Blending, Holding),
-            (Holding, Committed),
-        ]
-    );
+    let events = EventReader::open(&run).expect("the run has events");
+    let events: Vec<Event> = events.collect::<Result<_, _>>().expect("events are readable");
+    let of_seed = events.iter().filter(|event| event.seed_id.is_some());
+    let of_seed: Vec<_> = of_seed.map(|event| (event.step, event.payload.kind())).collect();
+    let gate = |step: u32| [(Some(step), "seed_gate_evaluated"), (Some(step), "seed_stage_changed")];
+    let mut expected = vec![(Some(1), "seed_germinated")];
+    expected.extend([1, 2, 12, 17, 18].map(gate).concat());
+    expected.push((Some(18), "seed_committed"));
+    assert_eq!(of_seed, expected);
+    let stages = events.iter().filter_map(|event| match &event.payload {
+        Payload::SeedStageChanged(change) => Some((change.from, change.to)),
+        _ => None,
+    });
+    let expected = [
+        (Dormant, Germinated),
+        (Germinated, Training),
+        (Training, Blending),
+        (Blending, Holding),
+        (Holding, Committed),
+    ];
+    assert_eq!(stages.collect::<Vec<_>>(), expected);
 }

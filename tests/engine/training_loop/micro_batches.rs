@@ -1,11 +1,7 @@
 //! A batch in parts trains as the whole batch does.
 
-use bevy_app::App;
-use bevy_ecs::prelude::*;
-use simic_engine::internals::env::HostModel;
 use simic_engine::internals::torch::NoGrad;
 use simic_engine::prelude::*;
-use tch::Tensor;
 
 use super::support::*;
 
@@ -35,24 +31,19 @@ fn note_gradients(batch: &mut HookedBatch, trained: &mut Trained) {
 }
 
 fn note_params(mut envs: Query<(&mut HostModel, &TrainMetrics)>, trained: Res<Shared<Trained>>) {
+    let (mut host, metrics) = envs.single_mut().expect("one env");
+    let params = host.0.get().params().trainable();
     let mut trained = trained.lock();
-    for (mut host, metrics) in &mut envs {
-        let params = host.0.get().params().trainable();
-        trained.params = params.iter().map(|param| values(&param.tensor)).collect();
-        trained.loss = metrics.loss;
-    }
+    trained.params = params.iter().map(|param| values(&param.tensor)).collect();
+    trained.loss = metrics.loss;
 }
 
 /// One seed in training from step 3 on; batches of ten in `parts`.
 fn train(parts: usize) -> Trained {
     let policy = schedule(&[(1, &germinate("r0c1", "conv_small")), (2, &advance("r0c1"))]);
-    let text = format!(
-        r#"(
-            name: "test", policy: {policy}, training: (micro_batches: {parts}),
-            preset: "manual", task: preset("digits_minimal", (batch_size: 10, batches_per_step: count(1))),
-            run: (rounds: 1, n_envs: 1, max_steps: 5),
-        )"#
-    );
+    let task = r#"preset("digits_minimal", (batch_size: 10, batches_per_step: count(1)))"#;
+    let text = scenario(task, 1, 5, &policy);
+    let text = text.replace("run: (", &format!("training: (micro_batches: {parts}), run: ("));
     play_hooked(app(&text, |app: &mut App| {
         hook(app, BatchPoint::Fetched, repeat_first_image);
         hook(app, BatchPoint::Backward, note_gradients);
@@ -67,12 +58,8 @@ fn ten_samples_in_parts_of_3_3_2_2_give_the_gradients_of_the_whole() {
 
     // The host's tensors and the seed's: nothing is compared with nothing.
     assert!(whole.gradients.len() > whole.params.len());
-    assert!(
-        whole
-            .gradients
-            .iter()
-            .all(|gradient| gradient.iter().any(|value| *value != 0.0))
-    );
+    let mut gradients = whole.gradients.iter();
+    assert!(gradients.all(|gradient| gradient.iter().any(|value| *value != 0.0)));
     assert!(largest_difference(&whole.gradients, &parts.gradients) < 1e-6);
     assert!(largest_difference(&whole.params, &parts.params) < 1e-6);
     assert!((whole.loss - parts.loss).abs() < 1e-6);

@@ -1,46 +1,45 @@
 //! Mixed precision: what is asked for is what is computed, scales move as they should, and nothing else is touched.
 
-use bevy_app::App;
-use bevy_ecs::prelude::*;
-use simic_engine::internals::env::{EpisodeStats, GradReport, HostModel};
+use simic_engine::internals::env::GradReport;
 use simic_engine::internals::torch::NoGrad;
 use simic_engine::prelude::*;
 use tch::Kind;
 
 use super::support::*;
+use crate::recorded::NOTHING;
 
 /// Of every step: training and validation loss, and the scale of the loss.
-#[derive(Resource, Default, Debug, PartialEq)]
-struct Notes(Vec<(f64, f64, Option<f64>)>);
+type Steps = Vec<(f64, f64, Option<f64>)>;
 
-fn note(envs: Query<(&TrainMetrics, &ValMetrics)>, mut notes: ResMut<Notes>) {
-    let envs = envs.iter();
-    notes
-        .0
-        .extend(envs.map(|(train, val)| (train.loss, val.loss, train.loss_scale)));
+fn note(envs: Query<(&TrainMetrics, &ValMetrics)>, mut notes: ResMut<Notes<Steps>>) {
+    let steps = envs.iter().map(|(train, val)| (train.loss, val.loss, train.loss_scale));
+    notes.0.extend(steps);
 }
 
 /// By env, in the last step: the scale of the loss, and updates of the host that the episode has suppressed so far.
-#[derive(Resource, Default, Debug)]
-struct Scales(Vec<(f64, u64)>);
+type Scales = Vec<(Option<f64>, u64)>;
 
-fn note_scales(envs: Query<(&EnvId, &TrainMetrics, &EpisodeStats)>, mut scales: ResMut<Scales>) {
+fn note_scales(envs: Query<(&EnvId, &TrainMetrics, &EpisodeStats)>, mut scales: ResMut<Notes<Scales>>) {
     let envs = envs.iter().sort_unstable::<&EnvId>();
-    scales.0 = envs
-        .map(|(_, train, stats)| (train.loss_scale.expect("float16 has a scale"), stats.skipped_updates))
-        .collect();
+    let told = envs.map(|(_, train, stats)| (train.loss_scale, stats.skipped_updates));
+    scales.0 = told.collect();
 }
 
 /// Of every step: the norm of the host's gradient as gates and records see it, and the host's parameters at its end.
-#[derive(Resource, Default, Debug)]
-struct Descent(Vec<(f64, Vec<f32>)>);
+type Descent = Vec<(f64, Vec<f32>)>;
 
-fn note_descent(mut envs: Query<(&GradReport, &mut HostModel)>, mut notes: ResMut<Descent>) {
+fn note_descent(mut envs: Query<(&GradReport, &mut HostModel)>, mut notes: ResMut<Notes<Descent>>) {
     let (gradients, mut host) = envs.single_mut().expect("one env");
-    let params = host.0.get().params().trainable();
-    let params = params.iter().flat_map(|param| values(&param.tensor)).collect();
+    let params = host.0.get().params().trainable().iter();
     let norm = gradients.host.norm().expect("the step was sampled");
-    notes.0.push((norm, params));
+    notes
+        .0
+        .push((norm, params.flat_map(|param| values(&param.tensor)).collect()));
+}
+
+/// One env of `task` that waits, trained in this precision.
+fn waiting(task: &str, n_envs: usize, steps: u32, amp: &str) -> String {
+    scenario(task, n_envs, steps, WAIT).replace("run: (", &format!("training: (amp: {amp}), run: ("))
 }
 
 /// One seed that learns from the second step on and is blended in from the third.
@@ -56,36 +55,26 @@ fn grown(amp: &str, rounds: u32) -> String {
     )
 }
 
-fn train(text: &str, tamper: impl Fn(&mut HookedBatch) + Send + Sync + Copy + 'static) -> Notes {
-    play(app(text, move |app: &mut App| {
-        app.init_resource::<Notes>()
-            .add_systems(StepEnd, note.after(Work::EmitStep));
-        hook(app, BatchPoint::Backward, move |batch, _: &mut ()| tamper(batch));
-    }))
+fn train(text: &str, tamper: impl Fn(&mut HookedBatch) + Send + Sync + Copy + 'static) -> Steps {
+    let hooked = move |app: &mut App| hook(app, BatchPoint::Backward, move |batch, _: &mut ()| tamper(batch));
+    noted(app(text, hooked), note)
 }
 
-fn untouched(amp: &str) -> Notes {
+fn untouched(amp: &str) -> Steps {
     train(&grown(amp, 1), |_| {})
 }
 
 #[test]
-fn auto_on_a_cpu_is_f32_to_the_bit() {
-    assert_eq!(untouched("auto"), untouched("off"));
-}
-
-#[test]
-fn lower_precision_trains_as_f32_does_up_to_rounding() {
-    let Notes(exact) = untouched("off");
+fn lower_precision_trains_as_f32_does_up_to_rounding_and_auto_on_a_cpu_is_f32() {
+    let exact = untouched("off");
+    assert_eq!(untouched("auto"), exact);
     for (amp, tolerance) in [("bf16", 0.1), ("fp16", 0.02)] {
-        let Notes(rounded) = untouched(amp);
+        let rounded = untouched(amp);
 
         assert_ne!(rounded, exact, "{amp}");
         for ((train, val, scale), (exact_train, exact_val, none)) in rounded.into_iter().zip(&exact) {
-            assert!(
-                (train - exact_train).abs() < tolerance,
-                "{amp}: {train} and {exact_train}"
-            );
-            assert!((val - exact_val).abs() < tolerance, "{amp}: {val} and {exact_val}");
+            let is_close = (train - exact_train).abs() < tolerance && (val - exact_val).abs() < tolerance;
+            assert!(is_close, "{amp}: {train} and {exact_train}, {val} and {exact_val}");
             assert_eq!((scale.is_some(), *none), (amp == "fp16", None));
         }
     }
@@ -110,8 +99,8 @@ fn at_last(tamper: fn(&mut HookedBatch)) -> impl Fn(&mut HookedBatch) + Copy {
     }
 }
 
-fn last_scale(notes: &Notes) -> f64 {
-    let (.., scale) = notes.0.last().expect("steps were played");
+fn last_scale(steps: &Steps) -> f64 {
+    let (.., scale) = steps.last().expect("steps were played");
     scale.expect("float16 has a scale")
 }
 
@@ -126,25 +115,19 @@ fn an_overflow_of_the_host_halves_its_scale_and_a_seed_that_diverges_does_not() 
 
 #[test]
 fn every_env_has_a_scale_of_its_own_and_counts_the_updates_that_it_skipped() {
-    let text = scenario(MINIMAL, 3, 3, WAIT).replace("run: (", "training: (amp: fp16), run: (");
-    let played = |is_spoilt: bool| -> Scales {
-        let mut engine = app(&text, |app: &mut App| {
-            app.init_resource::<Scales>()
-                .add_systems(StepEnd, note_scales.after(Work::EmitStep));
-        });
-        hook(engine.app_mut(), BatchPoint::Backward, move |batch, _: &mut ()| {
+    let [plain, spoilt] = [false, true].map(|is_spoilt| -> Scales {
+        let spoil = move |batch: &mut HookedBatch, _: &mut ()| {
             if is_spoilt && is_last_batch(batch) && batch.env.id.index == 1 {
                 spoil_host(batch);
             }
-        });
-        play(engine)
-    };
-
-    let (Scales(plain), Scales(spoilt)) = (played(false), played(true));
+        };
+        let hooked = move |app: &mut App| hook(app, BatchPoint::Backward, spoil);
+        noted(app(&waiting(MINIMAL, 3, 3, "fp16"), hooked), note_scales)
+    });
 
     let (scale, skipped) = plain[1];
-    assert_eq!(spoilt[1], (scale / 2.0, skipped + 1));
-    assert_eq!((spoilt[0], spoilt[2]), (plain[0], plain[2]));
+    assert_eq!(spoilt[1], (scale.map(|scale| scale / 2.0), skipped + 1));
+    assert!(scale.is_some() && (spoilt[0], spoilt[2]) == (plain[0], plain[2]));
 }
 
 /// A gradient that were measured or clipped while it is still scaled would be tens of thousands of times too large, and
@@ -156,26 +139,16 @@ fn gradients_are_unscaled_before_they_are_measured_and_clipped() {
         "(batches_per_step",
         &format!("(max_grad_norm: {limit}, batches_per_step"),
     );
-    let played = |amp: &str| {
-        let text = scenario(&task, 1, 4, WAIT).replace("run: (", &format!("training: (amp: {amp}), run: ("));
-        let Descent(notes) = play(app(&text, |app: &mut App| {
-            app.init_resource::<Descent>()
-                .add_systems(StepEnd, note_descent.after(Work::EmitStep));
-        }));
+    let [(exact_norms, exact_way), (norms, way)] = ["off", "fp16"].map(|amp| {
+        let steps: Descent = noted(app(&waiting(&task, 1, 4, amp), NOTHING), note_descent);
         let distance = |(from, to): (&f32, &f32)| f64::from(to - from).powi(2);
-        let way: f64 = notes[0].1.iter().zip(&notes[3].1).map(distance).sum();
-        (
-            notes.into_iter().map(|(norm, _)| norm).collect::<Vec<f64>>(),
-            way.sqrt(),
-        )
-    };
+        let way: f64 = steps[0].1.iter().zip(&steps[3].1).map(distance).sum();
+        let norms: Vec<f64> = steps.into_iter().map(|(norm, _)| norm).collect();
+        (norms, way.sqrt())
+    });
 
-    let ((exact_norms, exact_way), (norms, way)) = (played("off"), played("fp16"));
-
-    assert!(
-        exact_norms.iter().all(|&norm| norm > limit),
-        "all are clipped: {exact_norms:?}"
-    );
+    let clipped = exact_norms.iter().filter(|&&norm| norm > limit);
+    assert_eq!(clipped.count(), 4, "{exact_norms:?}");
     for (norm, exact) in norms.iter().zip(&exact_norms) {
         assert!((norm / exact - 1.0).abs() < 0.05, "{norms:?} and {exact_norms:?}");
     }
@@ -190,14 +163,11 @@ fn every_episode_begins_with_a_fresh_scale() {
         }
     };
 
-    let Notes(notes) = train(&grown("fp16", 2), in_the_first_round);
+    let steps = train(&grown("fp16", 2), in_the_first_round);
 
-    let scales: Vec<f64> = notes.iter().map(|(.., scale)| scale.expect("a scale")).collect();
-    assert_eq!(
-        scales[5],
-        65536.0 / 2.0_f64.powi(12),
-        "two batches a step, halved in each"
-    );
+    let scales: Vec<f64> = steps.iter().map(|(.., scale)| scale.expect("a scale")).collect();
+    // Two batches a step, halved in each.
+    assert_eq!(scales[5], 65536.0 / 2.0_f64.powi(12));
     assert!(scales[6] > 1000.0 * scales[5], "{scales:?}");
 }
 
@@ -207,23 +177,15 @@ fn validation_does_not_know_in_which_precision_hosts_were_trained() {
     fn equalise(batch: &mut HookedBatch, _: &mut ()) {
         let _no_grad = NoGrad::new();
         for param in batch.env.host.0.get().params().all() {
-            let values = tch::Tensor::linspace(
-                0.1,
-                0.4,
-                param.tensor.numel() as i64,
-                (Kind::Float, param.tensor.device()),
-            );
-            param.tensor.shallow_clone().copy_(&values.view_as(&param.tensor));
+            let mut tensor = param.tensor.shallow_clone();
+            let values = Tensor::linspace(0.1, 0.4, tensor.numel() as i64, (Kind::Float, tensor.device()));
+            tensor.copy_(&values.view_as(&tensor));
         }
     }
     let val = |amp: &str| {
-        let text = scenario(MINIMAL, 1, 1, WAIT).replace("run: (", &format!("training: (amp: {amp}), run: ("));
-        let notes: Notes = play(app(&text, |app: &mut App| {
-            hook(app, BatchPoint::Updated, equalise);
-            app.init_resource::<Notes>()
-                .add_systems(StepEnd, note.after(Work::EmitStep));
-        }));
-        notes.0[0].1.to_bits()
+        let hooked = |app: &mut App| hook(app, BatchPoint::Updated, equalise);
+        let steps: Steps = noted(app(&waiting(MINIMAL, 1, 1, amp), hooked), note);
+        steps[0].1.to_bits()
     };
 
     assert_eq!(val("bf16"), val("off"));

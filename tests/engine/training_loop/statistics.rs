@@ -1,31 +1,27 @@
 //! Gradient statistics come from every tenth batch; the step's last sampled one is reported.
 
-use bevy_app::App;
-use bevy_ecs::prelude::*;
-use simic_engine::internals::env::{GradReport, SeedSlots};
-use simic_engine::internals::growth::{AlphaAlgorithm, SeedStage};
+use simic_engine::internals::env::GradReport;
+use simic_engine::internals::growth::AlphaAlgorithm;
 use simic_engine::internals::seed::SeedRecord;
 use simic_engine::prelude::*;
 
 use super::support::*;
+use crate::recorded::NOTHING;
 
 /// Squared gradient norms of host and seed at each batch of the last step, and the report on it.
 #[derive(Default)]
-struct Notes {
+struct Measured {
     host: Vec<f64>,
     seed: Vec<f64>,
     report: GradReport,
 }
 
-fn sum_of_squares(gradients: impl IntoIterator<Item = tch::Tensor>) -> f64 {
-    gradients
-        .into_iter()
-        .flat_map(|gradient| values(&gradient))
-        .map(|value| f64::from(value).powi(2))
-        .sum()
+fn sum_of_squares(gradients: impl IntoIterator<Item = Tensor>) -> f64 {
+    let values = gradients.into_iter().flat_map(|gradient| values(&gradient));
+    values.map(|value| f64::from(value).powi(2)).sum()
 }
 
-fn note_gradients(batch: &mut HookedBatch, notes: &mut Notes) {
+fn note_gradients(batch: &mut HookedBatch, notes: &mut Measured) {
     if !batch.clock.is_last_step() {
         return;
     }
@@ -37,7 +33,7 @@ fn note_gradients(batch: &mut HookedBatch, notes: &mut Notes) {
         .push(sum_of_squares(seed.params().map(|param| param.tensor.grad())));
 }
 
-fn note_report(envs: Query<&GradReport>, notes: Res<Shared<Notes>>) {
+fn note_report(envs: Query<&GradReport>, notes: Res<Shared<Measured>>) {
     notes.lock().report = envs.single().expect("one env").clone();
 }
 
@@ -46,7 +42,7 @@ fn of_24_batches_the_statistics_of_batch_20_are_reported_before_clipping() {
     let policy = schedule(&[(1, &germinate("r0c0", "conv_small")), (2, &advance("r0c0"))]);
     let task = r#"preset("digits_minimal", (batch_size: 16, batches_per_step: count(24), max_grad_norm: 1e-3))"#;
 
-    let notes: Notes = play_hooked(app(&scenario(task, 1, 3, &policy), |app: &mut App| {
+    let notes: Measured = play_hooked(app(&scenario(task, 1, 3, &policy), |app: &mut App| {
         hook(app, BatchPoint::Backward, note_gradients);
         app.add_systems(StepEnd, note_report.after(Work::EmitStep));
     }));
@@ -70,15 +66,10 @@ fn a_gated_seed_whose_gradients_have_all_vanished_does_not_pass_g2() {
     let policy = schedule(&[(1, &germinate), (2, &advance("r0c0")), (12, &advance("r0c0"))]);
     let text = scenario(MINIMAL, 1, 12, &policy).replace("policy:", "lifecycle: (vanishing: 1e30), policy:");
 
-    #[derive(Resource, Default)]
-    struct Seed(Option<SeedRecord>);
-    let note_seed = |slots: Query<&SeedSlots>, mut seed: ResMut<Seed>| {
+    let note = |slots: Query<&SeedSlots>, mut seed: ResMut<Notes<Option<SeedRecord>>>| {
         seed.0.clone_from(&slots.single().expect("one env").0[0].record);
     };
-    let Seed(seed) = play(app(&text, move |app: &mut App| {
-        app.init_resource::<Seed>()
-            .add_systems(StepEnd, note_seed.after(Work::EmitStep));
-    }));
+    let seed: Option<SeedRecord> = noted(app(&text, NOTHING), note);
 
     let seed = seed.expect("the seed is there");
     assert_eq!(seed.algorithm, AlphaAlgorithm::Gate);

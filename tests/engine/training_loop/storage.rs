@@ -2,13 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use bevy_app::App;
-use bevy_ecs::prelude::*;
-use simic_engine::internals::env::{HostModel, HostOptimizer, SeedOptimizers, SeedSlots};
+use simic_engine::internals::env::{HostOptimizer, SeedOptimizers};
 use simic_engine::internals::training::{EnvAccumulators, EnvFeed, GroupNorms};
 use simic_engine::internals::validation::ValBatches;
 use simic_engine::prelude::*;
-use tch::Tensor;
 
 use super::support::*;
 
@@ -29,16 +26,10 @@ impl Addresses {
 
     /// Names of what moved or was not there.
     fn moved(&self) -> Vec<&String> {
-        let is_moved = |addresses: &[usize]| {
-            addresses
-                .iter()
-                .any(|address| *address != addresses[0] || *address == 0)
-        };
-        self.0
-            .iter()
-            .filter(|(_, addresses)| is_moved(addresses))
-            .map(|(name, _)| name)
-            .collect()
+        let is_moved =
+            |addresses: &[usize]| addresses[0] == 0 || addresses.iter().any(|address| *address != addresses[0]);
+        let moved = self.0.iter().filter(|(_, addresses)| is_moved(addresses));
+        moved.map(|(name, _)| name).collect()
     }
 }
 
@@ -81,13 +72,10 @@ fn note_seed(mut envs: Query<(&EnvId, &mut SeedSlots, &mut SeedOptimizers)>, add
     let mut addresses = addresses.lock();
     for (id, mut slots, mut optimizers) in &mut envs {
         let Some(module) = &mut slots.0[0].module else { continue };
-        let module = module.get();
-        let params: Vec<&Tensor> = module.params().map(|param| &param.tensor).collect();
-        addresses.note_all(&format!("env {} seed parameter", id.index), params.iter().copied());
-        let Some(optimizer) = &mut optimizers.0[0] else {
-            continue;
-        };
-        for (kind, list) in optimizer.get().state_tensors() {
+        let params = module.get().params().map(|param| &param.tensor);
+        addresses.note_all(&format!("env {} seed parameter", id.index), params);
+        let optimizer = optimizers.0[0].iter_mut();
+        for (kind, list) in optimizer.flat_map(|optimizer| optimizer.get().state_tensors()) {
             addresses.note_all(&format!("env {} seed {kind}", id.index), list);
         }
     }
@@ -101,14 +89,9 @@ fn parameters_momenta_batches_and_sums_keep_their_storage_over_steps_and_rounds(
     ] {
         // Two hosts that take different kernels, three rounds, with seeds germinating and dying in each.
         for preset in ["digits_minimal", "digits_baseline"] {
-            let text = format!(
-                r#"(
-                    name: "test", policy: {policy},
-                    preset: "manual", task: preset("{preset}", (batches_per_step: count(2), host_opt: {optimizer})),
-                    run: (rounds: 3, n_envs: 2, max_steps: 4),
-                )"#,
-                policy = schedule(&[(1, &germinate("r0c0", "conv_small")), (2, &advance("r0c0"))]),
-            );
+            let task = format!(r#"preset("{preset}", (batches_per_step: count(2), host_opt: {optimizer}))"#);
+            let policy = schedule(&[(1, &germinate("r0c0", "conv_small")), (2, &advance("r0c0"))]);
+            let text = scenario(&task, 2, 4, &policy).replace("rounds: 1", "rounds: 3");
             let addresses: Addresses = play_hooked(app(&text, |app: &mut App| {
                 hook(app, BatchPoint::Fetched, note_batch);
                 app.add_systems(StepEnd, note_host.after(Work::EmitStep));

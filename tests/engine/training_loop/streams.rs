@@ -1,10 +1,10 @@
 //! Device work of an env lies in its stream's guard, and nothing waits between a step's start and its one sync.
 //! A recorder stands in for the device: streams are no-ops on CPU.
 
-use bevy_app::App;
-use bevy_ecs::prelude::*;
+use std::sync::LazyLock;
+
 use bevy_platform::cell::SyncCell;
-use simic_engine::internals::env::{EnvStream, HostModel};
+use simic_engine::internals::env::EnvStream;
 use simic_engine::internals::torch::{HostSyncCounter, Stream, StreamTrace, TraceEntry, TraceOperation};
 use simic_engine::internals::training::EnvAccumulators;
 use simic_engine::prelude::*;
@@ -61,8 +61,8 @@ fn note_synced(
     }
 }
 
-/// A run in which a seed passes through every stage up to its commit.
-fn record() -> Steps {
+/// Of a run in which a seed passes through every stage up to its commit.
+static STEPS_OF_GROWTH: LazyLock<Steps> = LazyLock::new(|| {
     play(app(&scenario(MINIMAL, ENVS, STEPS, GROW_ONE_SEED), |app: &mut App| {
         app.init_resource::<Recorder>()
             .init_resource::<Steps>()
@@ -71,7 +71,7 @@ fn record() -> Steps {
             .add_systems(StepSync, note_launched.before(Work::EnqueueReads))
             .add_systems(StepEnd, note_synced.after(Work::EmitStep));
     }))
-}
+});
 
 fn count(entries: &[TraceEntry], operation: TraceOperation, env: Option<usize>) -> usize {
     let is_it = |entry: &&TraceEntry| entry.operation == operation && entry.env == env;
@@ -80,7 +80,7 @@ fn count(entries: &[TraceEntry], operation: TraceOperation, env: Option<usize>) 
 
 #[test]
 fn a_step_waits_once_for_each_env_and_reads_once_from_each() {
-    let steps = record();
+    let steps = &*STEPS_OF_GROWTH;
 
     assert_eq!(steps.launched.len(), STEPS as usize);
     for launched in &steps.launched {
@@ -89,26 +89,21 @@ fn a_step_waits_once_for_each_env_and_reads_once_from_each() {
     }
     for (step, synced) in (1..).zip(&steps.synced) {
         for env in 0..ENVS {
-            assert_eq!(
-                count(synced, TraceOperation::Wait, Some(env)),
-                1,
-                "waits of step {step}"
-            );
+            let waits = count(synced, TraceOperation::Wait, Some(env));
+            assert_eq!(waits, 1, "waits of step {step}");
         }
         // The last step also reads what each committed network does on the test part.
         let reads = if step == STEPS { 2 * ENVS } else { ENVS };
         assert_eq!(count(synced, TraceOperation::Read, None), reads, "reads of step {step}");
     }
-    let expected: Vec<u64> = (1..STEPS)
-        .chain([STEPS + 1])
-        .map(|reads| u64::from(reads) * ENVS as u64)
-        .collect();
-    assert_eq!(steps.reads, expected);
+    let reads = (1..STEPS).chain([STEPS + 1]);
+    let reads = reads.map(|reads| u64::from(reads) * ENVS as u64);
+    assert!(reads.eq(steps.reads.iter().copied()), "{:?}", steps.reads);
 }
 
 #[test]
 fn an_env_s_tensors_are_written_inside_its_own_guard_alone() {
-    let steps = record();
+    let steps = &*STEPS_OF_GROWTH;
 
     for entries in steps.launched.iter().chain(&steps.synced) {
         let mut depth = [0_i32; ENVS];
@@ -127,12 +122,10 @@ fn an_env_s_tensors_are_written_inside_its_own_guard_alone() {
     for launched in &steps.launched {
         for (env, tensors) in steps.tensors.iter().enumerate() {
             for &tensor in tensors {
-                let writers: Vec<_> = launched
-                    .iter()
-                    .filter(|entry| entry.operation == TraceOperation::Write && entry.tensor == Some(tensor))
-                    .map(|entry| entry.env)
-                    .collect();
-                assert!(!writers.is_empty() && writers.iter().all(|writer| *writer == Some(env)));
+                let is_write =
+                    |entry: &&TraceEntry| entry.operation == TraceOperation::Write && entry.tensor == Some(tensor);
+                let mut writers = launched.iter().filter(is_write).map(|entry| entry.env).peekable();
+                assert!(writers.peek().is_some() && writers.all(|writer| writer == Some(env)));
             }
         }
     }

@@ -3,12 +3,11 @@
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use bevy_app::Plugins;
-use bevy_ecs::prelude::*;
-use simic_engine::internals::env::{HostModel, SeedOptimizers};
+use bevy_ecs::system::ScheduleSystem;
+use simic_engine::internals::env::SeedOptimizers;
 use simic_engine::internals::reward::RewardPlugin;
 use simic_engine::internals::torch::{HostSyncCounter, read_f32};
 use simic_engine::prelude::*;
-use tch::Tensor;
 
 /// A scenario as most tests need it: `task` and `policy` as written in a file, envs and steps of the only round.
 pub fn scenario(task: &str, n_envs: usize, max_steps: u32, policy: &str) -> String {
@@ -28,17 +27,9 @@ pub const GROW_ONE_SEED: &str = r#"(controller: "schedule", schedule: (builtin: 
 /// The policy that orders `entries`, each `(step, command)` with the command as written in a file. Seeds may grow side
 /// by side.
 pub fn schedule(entries: &[(u32, &str)]) -> String {
-    let entries: Vec<String> = entries
-        .iter()
-        .map(|(step, command)| format!("(step: {step}, command: {command})"))
-        .collect();
-    format!(
-        r#"(
-            controller: "schedule", schedule: (entries: [{}]),
-            masks: (sequential_germination: false),
-        )"#,
-        entries.join(", ")
-    )
+    let entry = |(step, command): &(u32, &str)| format!("(step: {step}, command: {command}), ");
+    let entries: String = entries.iter().map(entry).collect();
+    format!(r#"(controller: "schedule", schedule: (entries: [{entries}]), masks: (sequential_germination: false))"#)
 }
 
 /// The command that moves the seed in `slot` on to its next stage.
@@ -65,6 +56,20 @@ pub fn app<M>(text: &str, plugins: impl Plugins<M> + Clone + Send + Sync + 'stat
 pub fn play<T: Resource>(mut engine: Engine) -> T {
     engine.run().expect("the run succeeds");
     engine.world_mut().remove_resource().expect("notes were taken")
+}
+
+/// Notes that systems take.
+#[derive(Resource, Default)]
+pub struct Notes<T>(pub T);
+
+/// As [`play`], of what `note` notes at the end of every step.
+pub fn noted<T: Default + Send + Sync + 'static, M>(
+    mut engine: Engine,
+    note: impl IntoScheduleConfigs<ScheduleSystem, M>,
+) -> T {
+    let app = engine.app_mut().init_resource::<Notes<T>>();
+    app.add_systems(StepEnd, note.after(Work::EmitStep));
+    play::<Notes<T>>(engine).0
 }
 
 /// Notes that hooks of batches take, and systems with them.
@@ -109,10 +114,8 @@ pub fn values(tensor: &Tensor) -> Vec<f32> {
 
 /// Bits of a list of tensors: equal exactly if every value is.
 pub fn bits<'a>(tensors: impl IntoIterator<Item = &'a Tensor>) -> Vec<Vec<u32>> {
-    tensors
-        .into_iter()
-        .map(|tensor| values(tensor).into_iter().map(f32::to_bits).collect())
-        .collect()
+    let of_tensor = |tensor: &'a Tensor| values(tensor).into_iter().map(f32::to_bits).collect();
+    tensors.into_iter().map(of_tensor).collect()
 }
 
 /// Bits of the host's parameters and running statistics.
@@ -128,22 +131,15 @@ pub fn host_gradients(host: &mut HostModel) -> Vec<Tensor> {
 
 /// Bits of the parameters that each slot's optimizer trains; empty without one.
 pub fn seed_bits(optimizers: &mut SeedOptimizers) -> Vec<Vec<Vec<u32>>> {
-    optimizers
-        .0
-        .iter_mut()
-        .map(|optimizer| match optimizer {
-            Some(optimizer) => bits(optimizer.get().params()),
-            None => Vec::new(),
-        })
-        .collect()
+    let optimizers = optimizers.0.iter_mut().map(Option::as_mut);
+    let of_slot = optimizers.map(|optimizer| optimizer.map(|optimizer| bits(optimizer.get().params())));
+    of_slot.map(Option::unwrap_or_default).collect()
 }
 
 /// The largest difference between two lists of values.
 pub fn largest_difference(left: &[Vec<f32>], right: &[Vec<f32>]) -> f32 {
     let (left, right) = (left.concat(), right.concat());
     assert_eq!(left.len(), right.len());
-    left.iter()
-        .zip(right)
-        .map(|(left, right)| (left - right).abs())
-        .fold(0.0, f32::max)
+    let differences = left.iter().zip(right).map(|(left, right)| (left - right).abs());
+    differences.fold(0.0, f32::max)
 }

@@ -55,6 +55,17 @@ pub fn masks(reports: &[Option<SeedReport>], limits: &Limits) -> MaskSet {
     MaskSet::build(AT, reports, &CNN_BLUEPRINTS[..reports.len()], limits).unwrap()
 }
 
+/// With the placeholders of its other choices.
+pub fn germination(slot: usize, blueprint: usize) -> LifecycleCommand {
+    LifecycleCommand::Germinate {
+        slot,
+        blueprint,
+        style: GerminationStyle::SigmoidAdd,
+        tempo: Tempo::Standard,
+        target: AlphaTarget::Full,
+    }
+}
+
 /// One command of each op and slot.
 pub fn commands(slots: usize) -> Vec<LifecycleCommand> {
     let (style, target) = (GerminationStyle::SigmoidAdd, AlphaTarget::Full);
@@ -94,19 +105,16 @@ pub fn any_reports(slots: usize) -> impl Strategy<Value = Vec<Option<SeedReport>
         any::<bool>(),
     );
     prop::collection::vec(prop::option::of(seed), slots).prop_map(|seeds| {
-        seeds
-            .into_iter()
-            .enumerate()
-            .map(|(slot, seed)| {
-                let (stage, age_steps, mode, contribution, half) = seed?;
-                let mut report = report(slot, SeedStage::ALL[stage]);
-                report.age_steps = age_steps;
-                report.alpha_mode = AlphaMode::ALL[mode];
-                report.contribution = contribution;
-                report.alpha *= if half { 0.5 } else { 1.0 };
-                Some(report)
-            })
-            .collect()
+        let reports = seeds.into_iter().enumerate().map(|(slot, seed)| {
+            let (stage, age_steps, mode, contribution, half) = seed?;
+            let mut report = report(slot, SeedStage::ALL[stage]);
+            report.age_steps = age_steps;
+            report.alpha_mode = AlphaMode::ALL[mode];
+            report.contribution = contribution;
+            report.alpha *= if half { 0.5 } else { 1.0 };
+            Some(report)
+        });
+        reports.collect()
     })
 }
 

@@ -21,7 +21,6 @@ pub mod policies;
 pub struct Ground {
     pub scenario: Scenario,
     pub slots: Vec<SlotId>,
-    pub max_steps: u32,
     pub nets: NetRegistry,
     pub features: ObservationFeatures,
 }
@@ -33,7 +32,6 @@ impl Default for Ground {
         Self {
             scenario,
             slots: (0..3).map(|col| SlotId::new(0, col)).collect(),
-            max_steps: 150,
             nets: nets(),
             features: ObservationFeatures::default(),
         }
@@ -41,13 +39,19 @@ impl Default for Ground {
 }
 
 impl Ground {
+    pub fn with(change: impl FnOnce(&mut Scenario)) -> Self {
+        let mut ground = Self::default();
+        change(&mut ground.scenario);
+        ground
+    }
+
     pub fn context(&self) -> BuildContext<'_> {
         BuildContext {
             scenario: &self.scenario,
             slots: &self.slots,
             blueprints: &BLUEPRINT_NAMES,
             selectable: CNN_BLUEPRINTS[0],
-            max_steps: self.max_steps,
+            max_steps: 150,
             envs: &[0, 1, 2, 3, 4, 5, 6, 7],
             rounds: &(0..1),
             device: Device::Cpu,

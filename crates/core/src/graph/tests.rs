@@ -25,10 +25,8 @@ fn a_second_seed_of_a_slot_stands_behind_the_first_and_the_slot_behind_both() {
     let names: Vec<&str> = grown.layers.iter().map(|named| named.name.as_str()).take(5).collect();
     assert_eq!((first.as_str(), second.as_str()), ("r0c0", "r0c0_2"));
     assert_eq!(names, ["block0", "r0c0", "r0c0_2", "pool", "block1"]);
-    assert_eq!(
-        grown.slots[..3],
-        [(slot, 3), (SlotId::new(1, 0), 4), (SlotId::new(0, 1), 5)]
-    );
+    let slots = [(slot, 3), (SlotId::new(1, 0), 4), (SlotId::new(0, 1), 5)];
+    assert_eq!(grown.slots[..3], slots);
 }
 
 #[test]
@@ -41,8 +39,8 @@ fn sizes_and_costs_of_seed_modules_are_those_of_the_built_ones() {
         blueprints.serve(topology);
         for (_, blueprint) in blueprints.iter() {
             let graph = blueprint.graph(8);
-            let module = blueprint.build(8, &mut RunRng::new(0, Domain::SeedInit, &[]), Backend::CPU);
-            let module = module.unwrap();
+            let mut rng = RunRng::new(0, Domain::SeedInit, &[]);
+            let module = blueprint.build(8, &mut rng, Backend::CPU).unwrap();
             assert_eq!(graph.parameters(8), module.params().count(), "{}", blueprint.id());
             assert_eq!(graph.macs(8, 49), module.macs(49), "{}", blueprint.id());
         }

@@ -26,12 +26,21 @@ pub fn small() -> NetConfig {
 }
 
 pub fn network(kind: &str, config: NetConfig, seed: u64) -> Box<dyn ActorCritic> {
+    sized(kind, [FEATURES, SLOTS, BLUEPRINTS], config, seed)
+}
+
+pub fn sized(
+    kind: &str,
+    [observation, slots, blueprints]: [usize; 3],
+    config: NetConfig,
+    seed: u64,
+) -> Box<dyn ActorCritic> {
     let context = NetContext {
         spec: NetSpec {
             kind: kind.into(),
-            observation: FEATURES,
-            slots: SLOTS,
-            blueprints: BLUEPRINTS,
+            observation,
+            slots,
+            blueprints,
             config,
         },
         device: Device::Cpu,
@@ -51,6 +60,14 @@ pub fn values(tensor: &Tensor) -> Vec<f64> {
     read_f64(tensor, &HostSyncCounter::default()).unwrap()
 }
 
+#[track_caller]
+pub fn assert_close(found: &[f64], expected: &[f64], tolerance: f64) {
+    assert_eq!(found.len(), expected.len(), "{found:?}");
+    for (one, other) in found.iter().zip(expected) {
+        assert!((one - other).abs() < tolerance, "{found:?} is not {expected:?}");
+    }
+}
+
 /// The largest difference of two tensors of one shape.
 pub fn distance(left: &Tensor, right: &Tensor) -> f64 {
     assert_eq!(left.size(), right.size());
@@ -66,9 +83,6 @@ pub fn normal(rng: &mut RunRng, shape: &[i64]) -> Tensor {
 
 /// Blueprint indices from -1, the empty slot, on.
 pub fn blueprints(rng: &mut RunRng, shape: &[i64]) -> Tensor {
-    let count = shape.iter().product::<i64>();
-    let drawn: Vec<i64> = (0..count)
-        .map(|_| rng.below(BLUEPRINTS as u64 + 1) as i64 - 1)
-        .collect();
-    Tensor::from_slice(&drawn).view(shape)
+    let drawn = (0..shape.iter().product()).map(|_| rng.below(BLUEPRINTS as u64 + 1) as i64 - 1);
+    Tensor::from_slice(&drawn.collect::<Vec<_>>()).view(shape)
 }

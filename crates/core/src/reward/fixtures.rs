@@ -36,33 +36,25 @@ impl SeedView {
     }
 
     /// Measured in this step, percentage points.
-    pub fn worth(self, points: f64) -> Self {
-        Self {
-            contribution: Some(MeasuredContribution { points, age: 0 }),
-            ..self
-        }
+    pub fn worth(mut self, points: f64) -> Self {
+        self.contribution = Some(MeasuredContribution { points, age: 0 });
+        self
     }
 
-    pub fn withering(self) -> Self {
-        Self {
-            is_withering: true,
-            ..self
-        }
+    pub fn withering(mut self) -> Self {
+        self.is_withering = true;
+        self
     }
 
-    pub fn interacting(self, interaction_sum: f64) -> Self {
-        Self {
-            interaction_sum,
-            ..self
-        }
+    pub fn interacting(mut self, interaction_sum: f64) -> Self {
+        self.interaction_sum = interaction_sum;
+        self
     }
 
     /// A new seed in slot `index`.
-    fn in_slot(self, index: usize) -> Self {
-        Self {
-            seed_id: format!("e0.r0c{index}.0"),
-            ..self
-        }
+    fn in_slot(mut self, index: usize) -> Self {
+        self.seed_id = format!("e0.r0c{index}.0");
+        self
     }
 }
 

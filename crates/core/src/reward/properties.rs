@@ -55,32 +55,20 @@ prop_compose! {
         auto_pruned in 0u32..3,
     ) -> RewardInputs {
         let op = LifecycleOp::ALL[op];
-        let builder = slots.into_iter().fold(Step::new(step).host(host_params), |step, (before, after)| {
-            step.slot(before, after)
-        });
-        let mut inputs = builder
-            .accuracy(accuracy)
-            .loss(loss)
-            .committed(accuracy / 2.0)
-            .kept(accuracy / 3.0)
-            .committed_gain(points)
-            .interaction((0, 2), points)
-            .auto_pruned(auto_pruned)
-            .build();
-        inputs.delta_cf = delta_cf;
-        inputs.committed_loss = Some(loss);
-        inputs.slot = Some(slot);
+        let mut step = Step::new(step).host(host_params).accuracy(accuracy).loss(loss).committed(accuracy / 2.0);
+        step = step.kept(accuracy / 3.0).committed_gain(points).interaction((0, 2), points).auto_pruned(auto_pruned);
+        step = slots.into_iter().fold(step, |step, (before, after)| step.slot(before, after));
+        step = match (is_final, terminates) {
+            (false, _) => step,
+            (true, true) => step.last(EpisodeStatus::Terminated),
+            (true, false) => step.last(EpisodeStatus::Truncated),
+        };
+        let mut inputs = step.build();
+        (inputs.delta_cf, inputs.committed_loss, inputs.slot) = (delta_cf, Some(loss), Some(slot));
         (inputs.op, inputs.rejected) = match is_rejected {
             true => (LifecycleOp::Wait, Some(op)),
             false => (op, None),
         };
-        if is_final {
-            inputs.is_final = true;
-            inputs.status = match terminates {
-                true => EpisodeStatus::Terminated,
-                false => EpisodeStatus::Truncated,
-            };
-        }
         inputs
     }
 }

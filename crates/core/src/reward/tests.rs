@@ -6,30 +6,21 @@ use crate::scenario::*;
 
 #[test]
 fn what_is_no_number_is_named() {
-    let refusal = |step: Step| {
-        compute(&RewardConfig::default(), &step.build(), &mut RewardState::default())
-            .unwrap_err()
-            .to_string()
-    };
-    assert_eq!(refusal(Step::new(1).accuracy(f64::NAN)), "the accuracy is NaN");
-    assert_eq!(
-        refusal(Step::new(1).accuracy(140.0)),
-        "the accuracy 140 is no percentage"
-    );
-    assert_eq!(
-        refusal(Step::new(1).delta(f64::INFINITY)),
-        "the joint improvement is inf"
-    );
-    let broken = Step::new(1).before([held(1, f64::NAN)]);
-    assert_eq!(refusal(broken), "a seed's contribution is NaN");
-
-    let error = compute(
-        &loss(),
-        &Step::new(1).loss(f64::NAN).build(),
-        &mut RewardState::default(),
-    )
-    .unwrap_err();
-    assert_eq!(error.to_string(), "the validation loss is NaN");
+    let (default, step) = (RewardConfig::default(), || Step::new(1));
+    for (reward, step, why) in [
+        (&default, step().accuracy(f64::NAN), "the accuracy is NaN"),
+        (&default, step().accuracy(140.0), "the accuracy 140 is no percentage"),
+        (&default, step().delta(f64::INFINITY), "the joint improvement is inf"),
+        (
+            &default,
+            step().before([held(1, f64::NAN)]),
+            "a seed's contribution is NaN",
+        ),
+        (&loss(), step().loss(f64::NAN), "the validation loss is NaN"),
+    ] {
+        let error = compute(reward, &step.build(), &mut RewardState::default()).unwrap_err();
+        assert_eq!(error.to_string(), why);
+    }
 }
 
 #[test]

@@ -1,36 +1,52 @@
 //! Seeds and rules for the tests of this folder.
 
-use super::*;
-use crate::growth::*;
-use crate::scenario::{AutoForward, LifecycleConfig};
+use tch::{Kind, Tensor};
 
-pub const ALL_AUTOMATIC: AutoForward = AutoForward {
-    g1: true,
-    g2: true,
-    g3: true,
+use super::*;
+use crate::fixtures::largest;
+use crate::growth::*;
+use crate::kernels::incubate;
+use crate::nn::Mode;
+use crate::random::{Domain, RunRng};
+use crate::scenario::fixtures::{all_choices, slow_lifecycle};
+use crate::scenario::{AutoForward, LifecycleConfig};
+use crate::torch::{Backend, NoGrad, is_channels_last};
+
+pub const GOVERNOR: PruneOrder = PruneOrder {
+    reason: PruneReason::GovernorRollback,
+    initiator: Initiator::Governor,
 };
 
-pub fn limits(config: &LifecycleConfig) -> Limits {
-    Limits::new(config, &crate::scenario::fixtures::all_choices(), 0)
-}
-
-pub fn identity(style: GerminationStyle) -> SeedIdentity {
-    SeedIdentity {
-        seed_id: "e0.r0c0.0".into(),
-        germination: 0,
-        slot: SlotId::new(0, 0),
-        blueprint: "conv_light".into(),
-        blueprint_index: 1,
-        style,
-        tempo: Tempo::Standard,
-        target: AlphaTarget::Full,
-        seed_params: 592,
+/// Growth is slow, and the engine tries every gate itself.
+pub fn automatic() -> LifecycleConfig {
+    LifecycleConfig {
+        auto_forward: AutoForward {
+            g1: true,
+            g2: true,
+            g3: true,
+        },
+        ..slow_lifecycle()
     }
 }
 
-pub fn germination() -> Germination {
+pub fn limits(config: &LifecycleConfig) -> Limits {
+    Limits::new(config, &all_choices(), 0)
+}
+
+/// Of a seed that blends in by `style`.
+pub fn germination(style: GerminationStyle) -> Germination {
     Germination {
-        identity: identity(GerminationStyle::LinearAdd),
+        identity: SeedIdentity {
+            seed_id: "e0.r0c0.0".into(),
+            germination: 0,
+            slot: SlotId::new(0, 0),
+            blueprint: "conv_light".into(),
+            blueprint_index: 1,
+            style,
+            tempo: Tempo::Standard,
+            target: AlphaTarget::Full,
+            seed_params: 592,
+        },
         gate_params: 81,
         accuracy: 50.0,
     }
@@ -56,12 +72,13 @@ pub struct Life {
 }
 
 impl Life {
+    /// In the first step.
     pub fn new(config: LifecycleConfig) -> Self {
         let limits = limits(&config);
         Self {
             config,
             limits,
-            step: 0,
+            step: 1,
             slot: None,
         }
     }
@@ -93,12 +110,11 @@ impl Life {
     /// Starts the next step with a healthy measurement of everything.
     pub fn measure(&mut self) {
         self.step += 1;
-        let config = self.config.clone();
         if let Some(seed) = &mut self.slot {
             seed.record_step(50.0);
             if seed.stage.is_live() {
                 seed.note_sampled_batch(true);
-                seed.measure_gradients(&healthy_sums(), &healthy_sums(), &config);
+                seed.measure_gradients(&healthy_sums(), &healthy_sums(), &self.config);
             }
             if seed.alpha.alpha() > 0.0 {
                 seed.measure_contribution(2.0);
@@ -121,8 +137,7 @@ impl Life {
     }
 
     pub fn tick(&mut self) -> Change {
-        let plan = tick(self.slot.as_ref(), &self.rules());
-        let change = plan.commit(&mut self.slot);
+        let change = tick(self.slot.as_ref(), &self.rules()).commit(&mut self.slot);
         if let Some(seed) = &mut self.slot {
             assert_eq!(broken_law(seed), None);
             seed.age_measurements();
@@ -143,16 +158,76 @@ impl Life {
     }
 }
 
+/// The record of a linear seed that has just germinated.
+pub fn fresh() -> SeedRecord {
+    let mut life = Life::new(slow_lifecycle());
+    life.germinate(germination(GerminationStyle::LinearAdd));
+    life.slot.expect("a record")
+}
+
+/// A life at the end of its first step, in which a linear seed germinated.
+pub fn germinated(config: LifecycleConfig) -> Life {
+    let mut life = Life::new(config);
+    life.germinate(germination(GerminationStyle::LinearAdd));
+    life.tick();
+    life
+}
+
 /// A life at the end of the step in which its seed was first held: committed to full alpha, linear ramp.
 pub fn held(config: LifecycleConfig) -> Life {
-    let mut life = Life::new(LifecycleConfig {
-        auto_forward: ALL_AUTOMATIC,
+    let mut life = germinated(LifecycleConfig {
+        auto_forward: automatic().auto_forward,
         ..config
     });
-    life.measure();
-    life.germinate(germination());
-    life.tick();
     life.wait_until(16);
     assert_eq!(life.stage(), SeedStage::Holding);
     life
+}
+
+pub fn blueprint_named<'a>(registry: &'a BlueprintRegistry, id: &str) -> &'a dyn Blueprint {
+    let found = registry.iter().find(|(_, blueprint)| blueprint.id() == id);
+    found.unwrap_or_else(|| panic!("no {id}")).1
+}
+
+pub fn build(blueprint: &dyn Blueprint, dim: i64, draw: u64) -> Box<dyn SeedModule> {
+    let mut rng = RunRng::new(draw, Domain::SeedInit, &[]);
+    blueprint.build(dim, &mut rng, Backend::CPU).unwrap()
+}
+
+/// A module of this width, which has as many parameters as expected and declared.
+#[track_caller]
+pub fn build_counted(registry: &BlueprintRegistry, id: &str, dim: i64, count: u64) -> Box<dyn SeedModule> {
+    let blueprint = blueprint_named(registry, id);
+    let module = build(blueprint, dim, 0);
+    let counts = (blueprint.param_count(dim), module.params().count());
+    assert_eq!(counts, (count, count), "{id} at {dim}");
+    module
+}
+
+/// Identity at initialisation, life within three steps, shape kept; `what` it is stands in messages.
+#[track_caller]
+pub fn assert_new_and_alive(module: &dyn SeedModule, features: impl Fn() -> Tensor, what: &str) {
+    let params = module.params().trainable();
+    let mut untouched: Vec<&str> = params.iter().map(|param| param.name.as_str()).collect();
+    for step in 0..3 {
+        let h = features();
+        let delta = module.delta(&h, Mode::Train).unwrap().unwrap();
+        assert_eq!(delta.size(), h.size(), "{what}");
+        assert!(h.dim() != 4 || is_channels_last(&delta), "{what}");
+        assert!(step > 0 || largest(&delta) == 0.0, "{what}");
+        let error = incubate(&h, &delta).unwrap() - features();
+        error.square().mean(Kind::Float).backward();
+        let _no_grad = NoGrad::new();
+        for param in params {
+            let mut gradient = param.tensor.grad();
+            if gradient.defined() {
+                if largest(&gradient) > 0.0 {
+                    untouched.retain(|name| *name != param.name);
+                }
+                let _ = param.tensor.shallow_clone().g_sub_(&(&gradient * 0.1));
+                let _ = gradient.zero_();
+            }
+        }
+    }
+    assert!(untouched.is_empty(), "{what}: no gradient for {untouched:?}");
 }

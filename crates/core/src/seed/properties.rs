@@ -5,6 +5,7 @@ use proptest::prelude::*;
 use super::fixtures::*;
 use super::*;
 use crate::growth::*;
+use crate::scenario::fixtures::{all_choices, slow_gates, slow_lifecycle};
 use crate::scenario::{AutoForward, GateConfig, GateMode, LifecycleConfig, MaskConfig, OnCommit};
 
 /// What one step brings to one env.
@@ -24,45 +25,30 @@ fn any_of<T: Copy + std::fmt::Debug + 'static>(members: &'static [T]) -> impl St
     prop::sample::select(members)
 }
 
-fn any_command() -> impl Strategy<Value = LifecycleCommand> {
-    // Mostly the first slot, so that lives grow old; sometimes one that the env does not have.
-    let slot = prop_oneof![4 => Just(0usize), 1 => 0usize..5];
-    let speed = any_of(&AlphaSpeed::ALL);
-    let curve = any_of(&AlphaCurveAction::ALL);
-    let style = any_of(&GerminationStyle::ALL);
-    let target = any_of(&AlphaTarget::ALL);
-    let germinate =
-        (slot.clone(), style.clone(), any_of(&Tempo::ALL), target.clone()).prop_map(|(slot, style, tempo, target)| {
-            LifecycleCommand::Germinate {
-                slot,
-                blueprint: 1,
-                style,
-                tempo,
-                target,
-            }
-        });
-    let set_alpha_target =
-        (slot.clone(), style, target, speed.clone(), curve.clone()).prop_map(|(slot, style, target, speed, curve)| {
-            LifecycleCommand::SetAlphaTarget {
-                slot,
-                style,
-                target,
-                speed,
-                curve,
-            }
-        });
-    let prune =
-        (slot.clone(), speed, curve).prop_map(|(slot, speed, curve)| LifecycleCommand::Prune { slot, speed, curve });
-    let commit = slot.clone().prop_map(|slot| LifecycleCommand::Commit { slot });
-    let advance = slot.prop_map(|slot| LifecycleCommand::Advance { slot });
-    prop_oneof![
-        1 => Just(LifecycleCommand::Wait),
-        2 => germinate,
-        1 => set_alpha_target,
-        1 => prune,
-        1 => commit,
-        5 => advance,
-    ]
+prop_compose! {
+    fn any_command()(
+        op in prop_oneof![
+            5 => Just(LifecycleOp::Advance),
+            2 => Just(LifecycleOp::Germinate),
+            4 => any_of(&[LifecycleOp::Wait, LifecycleOp::SetAlphaTarget, LifecycleOp::Prune, LifecycleOp::Commit]),
+        ],
+        // Mostly the first slot, so that lives grow old; sometimes one that the env does not have.
+        slot in prop_oneof![4 => Just(0usize), 1 => 0usize..5],
+        style in any_of(&GerminationStyle::ALL),
+        tempo in any_of(&Tempo::ALL),
+        target in any_of(&AlphaTarget::ALL),
+        speed in any_of(&AlphaSpeed::ALL),
+        curve in any_of(&AlphaCurveAction::ALL),
+    ) -> LifecycleCommand {
+        match op {
+            LifecycleOp::Wait => LifecycleCommand::Wait,
+            LifecycleOp::Germinate => LifecycleCommand::Germinate { slot, blueprint: 1, style, tempo, target },
+            LifecycleOp::SetAlphaTarget => LifecycleCommand::SetAlphaTarget { slot, style, target, speed, curve },
+            LifecycleOp::Prune => LifecycleCommand::Prune { slot, speed, curve },
+            LifecycleOp::Commit => LifecycleCommand::Commit { slot },
+            LifecycleOp::Advance => LifecycleCommand::Advance { slot },
+        }
+    }
 }
 
 fn any_gradients() -> impl Strategy<Value = GradientSums> {
@@ -78,67 +64,47 @@ fn any_gradients() -> impl Strategy<Value = GradientSums> {
     ]
 }
 
-fn any_step() -> impl Strategy<Value = Step> {
-    (
-        prop_oneof![9 => 0.0..100.0f64, 1 => Just(f64::NAN)],
-        any_gradients(),
-        prop::bool::weighted(0.9),
-        -5.0..5.0f64,
-        prop::bool::weighted(0.8),
-        any_command(),
-        prop::option::weighted(0.02, 0usize..4),
-    )
-        .prop_map(
-            |(accuracy, gradients, gradient_is_finite, contribution, measured, command, cut)| Step {
-                accuracy,
-                gradients,
-                gradient_is_finite,
-                contribution,
-                measured,
-                command,
-                cut,
-            },
-        )
+prop_compose! {
+    fn any_step()(
+        accuracy in prop_oneof![9 => 0.0..100.0f64, 1 => Just(f64::NAN)],
+        gradients in any_gradients(),
+        gradient_is_finite in prop::bool::weighted(0.9),
+        contribution in -5.0..5.0f64,
+        measured in prop::bool::weighted(0.8),
+        command in any_command(),
+        cut in prop::option::weighted(0.02, 0usize..4),
+    ) -> Step {
+        Step { accuracy, gradients, gradient_is_finite, contribution, measured, command, cut }
+    }
 }
 
-fn any_config() -> impl Strategy<Value = LifecycleConfig> {
-    let on_commit = &[OnCommit::ResetMomentum, OnCommit::Keep, OnCommit::Freeze];
-    (
-        any::<(bool, bool, bool, bool, bool)>(),
-        (0u32..4, 0u32..4, 0u32..4, 0usize..5),
-        prop::option::of(0u32..6),
-        any_of(on_commit),
-    )
-        .prop_map(
-            |(
-                (g1, g2, g3, strict, allow_operator_switch),
-                (epochs, min_prune_age, embargo_steps, history_len),
-                max_holding_steps,
-                on_commit,
-            )| LifecycleConfig {
-                auto_forward: AutoForward { g1, g2, g3 },
-                gates: GateConfig {
-                    mode: if strict { GateMode::Strict } else { GateMode::Permissive },
-                    min_training_steps: epochs,
-                    min_blending_steps: epochs,
-                    ..crate::scenario::fixtures::slow_gates()
-                },
-                allow_operator_switch,
-                min_prune_age,
-                embargo_steps,
-                max_holding_steps,
-                on_commit,
-                history_len,
-                ..crate::scenario::fixtures::slow_lifecycle()
-            },
-        )
+prop_compose! {
+    fn any_config()(
+        (g1, g2, g3, strict, allow_operator_switch) in any::<(bool, bool, bool, bool, bool)>(),
+        (steps, min_prune_age, embargo_steps, history_len) in (0u32..4, 0u32..4, 0u32..4, 0usize..5),
+        max_holding_steps in prop::option::of(0u32..6),
+        on_commit in any_of(&[OnCommit::ResetMomentum, OnCommit::Keep, OnCommit::Freeze]),
+    ) -> LifecycleConfig {
+        let mode = if strict { GateMode::Strict } else { GateMode::Permissive };
+        LifecycleConfig {
+            auto_forward: AutoForward { g1, g2, g3 },
+            gates: GateConfig { mode, min_training_steps: steps, min_blending_steps: steps, ..slow_gates() },
+            allow_operator_switch,
+            min_prune_age,
+            embargo_steps,
+            max_holding_steps,
+            on_commit,
+            history_len,
+            ..slow_lifecycle()
+        }
+    }
 }
 
 fn any_masks() -> impl Strategy<Value = MaskConfig> {
     any::<(bool, bool)>().prop_map(|(sequential_germination, mask_structural_gates)| MaskConfig {
         sequential_germination,
         mask_structural_gates,
-        ..crate::scenario::fixtures::all_choices()
+        ..all_choices()
     })
 }
 
@@ -156,12 +122,8 @@ impl Tensors {
             Effect::InsertSeed => assert!(!std::mem::replace(&mut self.module, true)),
             Effect::AddGate => assert!(self.module && !std::mem::replace(&mut self.gate, true)),
             Effect::RemoveGate => assert!(std::mem::replace(&mut self.gate, false)),
-            Effect::CreateOptimizer => {
-                assert!(self.module && !std::mem::replace(&mut self.optimizer, true));
-            }
-            Effect::ResetMomentum | Effect::StopWeightDecay => {
-                assert!(self.optimizer);
-            }
+            Effect::CreateOptimizer => assert!(self.module && !std::mem::replace(&mut self.optimizer, true)),
+            Effect::ResetMomentum | Effect::StopWeightDecay => assert!(self.optimizer),
             Effect::DropSeed => {
                 assert!(self.module);
                 *self = Self::default();
@@ -234,12 +196,8 @@ impl Env {
             Germinate {
                 style, tempo, target, ..
             } => {
-                let mut seed = germination();
-                seed.identity = SeedIdentity {
-                    tempo,
-                    target,
-                    ..identity(style)
-                };
+                let mut seed = germination(style);
+                (seed.identity.tempo, seed.identity.target) = (tempo, target);
                 germinate(seed, &rules)
             }
             SetAlphaTarget {
@@ -249,18 +207,14 @@ impl Env {
                 curve,
                 ..
             } => {
-                let gate_params = 81;
-                set_alpha_target(
-                    seed?,
-                    &AlphaOrder {
-                        style,
-                        target,
-                        speed,
-                        curve,
-                        gate_params,
-                    },
-                    &rules,
-                )
+                let order = AlphaOrder {
+                    style,
+                    target,
+                    speed,
+                    curve,
+                    gate_params: 81,
+                };
+                set_alpha_target(seed?, &order, &rules)
             }
             Prune { speed, curve, .. } => prune(seed?, speed, curve, &rules),
             Commit { .. } => commit(seed?, &rules),
@@ -284,21 +238,15 @@ impl Env {
             ),
             (Err(_), None) => {}
             (Err(_), Some(_)) if command.op() == LifecycleOp::Germinate => {}
-            (Err(reason), Some(outcome)) => {
-                assert_eq!(outcome, Err(reason));
-            }
+            (Err(reason), Some(outcome)) => assert_eq!(outcome, Err(reason)),
         }
     }
 
     fn cut(&mut self, slot: usize) {
-        let order = PruneOrder {
-            reason: PruneReason::GovernorRollback,
-            initiator: Initiator::Governor,
-        };
         let Some(seed) = self.slots.get(slot).and_then(Option::as_ref) else {
             return;
         };
-        match prune_now(seed, order, &self.rules()) {
+        match prune_now(seed, GOVERNOR, &self.rules()) {
             Ok(plan) => self.commit(slot, plan),
             Err(_) => assert!(!seed.stage.is_live()),
         }
@@ -324,10 +272,8 @@ impl Env {
             let Some(seed) = slot else { continue };
             assert_eq!(broken_law(seed), None);
             assert!(seed.history.len() <= self.config.history_len);
-            assert_eq!(
-                SlotView::from(seed),
-                SlotView::from(&seed.report("conv_light", &crate::scenario::fixtures::slow_gates()))
-            );
+            let report = seed.report("conv_light", &slow_gates());
+            assert_eq!(SlotView::from(seed), SlotView::from(&report));
         }
     }
 }
@@ -353,13 +299,8 @@ proptest! {
         steps in prop::collection::vec(any_step(), 1..80),
     ) {
         let limits = Limits::new(&config, &masks, max_seeds);
-        let mut env = Env {
-            config,
-            limits,
-            step: 0,
-            slots: vec![None; slots],
-            tensors: vec![Tensors::default(); slots],
-        };
+        let (slots, tensors) = (vec![None; slots], vec![Tensors::default(); slots]);
+        let mut env = Env { config, limits, step: 0, slots, tensors };
         for step in &steps {
             env.measure(step);
             env.order(&step.command);

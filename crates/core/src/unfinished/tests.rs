@@ -38,8 +38,9 @@ fn what_is_written_is_read_back_to_the_bit() {
     round.write(folder.path()).unwrap();
     let read = UnfinishedRound::read(folder.path()).unwrap();
 
-    assert_eq!(read.get::<Odd>("env0.odd").unwrap(), odd());
-    assert!(read.get::<Odd>("env0.odd").unwrap().numbers[1].is_sign_negative());
+    let found: Odd = read.get("env0.odd").unwrap();
+    assert_eq!(found, odd());
+    assert!(found.numbers[1].is_sign_negative());
     assert!(read.get::<f64>("env0.nan").unwrap().is_nan());
     let target = Tensor::zeros([2, 2], (Kind::Float, Device::Cpu));
     read.copy_to("env0.weights", &target).unwrap();
@@ -51,10 +52,8 @@ fn what_is_written_is_read_back_to_the_bit() {
 fn what_is_missing_or_of_another_form_is_named() {
     let mut round = UnfinishedRound::default();
     round.put("count", &3_u32).unwrap();
-    round
-        .put_tensor("weights", &Tensor::zeros([2], (Kind::Float, Device::Cpu)))
-        .unwrap();
-    let target = Tensor::zeros([3], (Kind::Float, Device::Cpu));
+    let [weights, target] = [2, 3].map(|count| Tensor::zeros([count], (Kind::Float, Device::Cpu)));
+    round.put_tensor("weights", &weights).unwrap();
 
     let errors = [
         round.get::<u32>("other").unwrap_err().to_string(),
@@ -63,14 +62,9 @@ fn what_is_missing_or_of_another_form_is_named() {
         round.copy_to("weights", &target).unwrap_err().to_string(),
     ];
 
-    assert_eq!(
-        errors[0],
-        "`other` is missing in the checkpoint of the unfinished round"
-    );
+    let missing = "`other` is missing in the checkpoint of the unfinished round";
+    assert_eq!((errors[0].as_str(), errors[2].as_str()), (missing, missing));
     assert!(errors[1].starts_with("`count` of the unfinished round cannot be read: "));
-    assert_eq!(errors[2], errors[0]);
-    assert_eq!(
-        errors[3],
-        "tensor `weights` of the unfinished round is F32 [2], expected Float [3]"
-    );
+    let unfit = "tensor `weights` of the unfinished round is F32 [2], expected Float [3]";
+    assert_eq!(errors[3], unfit);
 }

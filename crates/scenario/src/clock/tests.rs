@@ -1,14 +1,18 @@
 use super::*;
 
-#[test]
-fn a_position_counts_as_people_do() {
-    let mut clock = RunClock::new(RunLength {
-        first_round: 3,
-        end_round: 4,
+fn clock(first_round: u32, end_round: u32) -> RunClock {
+    RunClock::new(RunLength {
+        first_round,
+        end_round,
         max_steps: 2,
         train_batches: 3,
         val_batches: 1,
-    });
+    })
+}
+
+#[test]
+fn a_position_counts_as_people_do() {
+    let mut clock = clock(3, 4);
     let mut told = vec![clock.position().to_string()];
     clock.next_round();
     told.push(clock.position().to_string());
@@ -20,14 +24,7 @@ fn a_position_counts_as_people_do() {
 
 #[test]
 fn a_clock_plays_every_step_of_every_round_once() {
-    let mut clock = RunClock::new(RunLength {
-        first_round: 2,
-        end_round: 4,
-        max_steps: 2,
-        train_batches: 3,
-        val_batches: 1,
-    });
-
+    let mut clock = clock(2, 4);
     let (mut played, mut announced) = (Vec::new(), Vec::new());
     while clock.next_round() {
         while clock.next_step() {

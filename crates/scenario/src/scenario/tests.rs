@@ -49,43 +49,38 @@ fn random_ron(kind: &'static Kind, catalog: &Catalog, draw: &mut Draw) -> String
         Kind::Text(names) => match (choices(*names, catalog), names) {
             (Some(choices), _) => format!("{:?}", choices[draw.below(choices.len() as u64) as usize]),
             (None, Names::Form { accepts, .. }) => {
-                let samples = ["r1c2", "cuda:1", "a.b-c_1"];
-                format!(
-                    "{:?}",
-                    samples.into_iter().find(|text| accepts(text)).expect("a sample")
-                )
+                let sample = ["r1c2", "cuda:1", "a.b-c_1"].into_iter().find(|text| accepts(text));
+                format!("{:?}", sample.expect("a sample"))
             }
             (None, _) => "\"a \\\"quoted\\\" \\\\ path\\n\"".into(),
         },
         Kind::Optional(_) if draw.below(3) == 0 => "None".into(),
-        Kind::Optional(inner) if draw.below(2) == 0 => {
-            format!("Some({})", random_ron(inner, catalog, draw))
-        }
+        Kind::Optional(inner) if draw.below(2) == 0 => format!("Some({})", random_ron(inner, catalog, draw)),
         Kind::Optional(inner) => random_ron(inner, catalog, draw),
         Kind::List(inner) => {
-            let items: Vec<_> = (0..draw.below(3)).map(|_| random_ron(inner, catalog, draw)).collect();
-            format!("[{}]", items.join(", "))
+            let count = draw.below(3) as usize;
+            format!("[{}]", random_items(std::iter::repeat_n(*inner, count), catalog, draw))
         }
-        Kind::Pair(inner) => {
-            let first = random_ron(inner, catalog, draw);
-            format!("({first}, {})", random_ron(inner, catalog, draw))
-        }
+        Kind::Pair(inner) => format!("({})", random_items([*inner; 2], catalog, draw)),
         Kind::Record(fields) => random_record(fields, catalog, draw),
         Kind::Written => "(a: [1, \"b\"])".into(),
         Kind::Choice(variants) => {
             let variant = &variants[draw.below(variants.len() as u64) as usize];
             match variant.content {
                 Content::Nothing => variant.name.into(),
-                Content::Fields(fields) => {
-                    format!("{}{}", variant.name, random_record(fields, catalog, draw))
-                }
+                Content::Fields(fields) => format!("{}{}", variant.name, random_record(fields, catalog, draw)),
                 Content::Items(items) => {
-                    let items: Vec<_> = items.iter().map(|item| random_ron(&item.kind, catalog, draw)).collect();
-                    format!("{}({})", variant.name, items.join(", "))
+                    let items = random_items(items.iter().map(|item| &item.kind), catalog, draw);
+                    format!("{}({items})", variant.name)
                 }
             }
         }
     }
+}
+
+fn random_items(kinds: impl IntoIterator<Item = &'static Kind>, catalog: &Catalog, draw: &mut Draw) -> String {
+    let items: Vec<_> = kinds.into_iter().map(|kind| random_ron(kind, catalog, draw)).collect();
+    items.join(", ")
 }
 
 fn random_record(fields: &'static [Field], catalog: &Catalog, draw: &mut Draw) -> String {
@@ -97,6 +92,18 @@ fn random_record(fields: &'static [Field], catalog: &Catalog, draw: &mut Draw) -
         }
     }
     format!("({})", written.join(", "))
+}
+
+/// Loads a scenario with settings of the command line.
+fn load_with(text: &str, sets: &[&str], catalog: &Catalog) -> Result<Loaded, Report> {
+    let parse = |set: &&str| Override::parse(set).expect("an assignment");
+    let overrides: Vec<_> = sets.iter().map(parse).collect();
+    let input = Input {
+        label: "x.ron",
+        text,
+        overrides: &overrides,
+    };
+    load(&input, catalog)
 }
 
 fn scenario_of(text: &str, catalog: &Catalog) -> Scenario {
@@ -129,8 +136,7 @@ proptest! {
 
     #[test]
     fn no_text_of_ron_tokens_makes_loading_panic(text in r#"(\(|\)|\[|\]|,|:|run|task|preset|Some|"|'|0x|-|1e5|\.| |//|/\*|\n|r#|é|None|rounds: |custom)*"#) {
-        let input = Input { label: "x.ron", text: &text, overrides: &[] };
-        if let Err(report) = load(&input, &catalog()) {
+        if let Err(report) = load_with(&text, &[], &catalog()) {
             prop_assert!(!report.to_string().is_empty());
         }
     }
@@ -146,20 +152,17 @@ proptest! {
     }
 }
 
-/// Paths of all fields that serde writes, for a value whose choices have the given content.
-fn written_fields(node: &tree::Node) -> Vec<String> {
-    match &node.value {
-        tree::Value::Record(_, fields) => fields.iter().map(|(key, _)| key.text.clone()).collect(),
-        _ => Vec::new(),
-    }
-}
-
 #[test]
 fn fields_are_described_in_the_order_in_which_they_are_written() {
     fn compare(kind: &Kind, node: &tree::Node, path: &str) {
         if let Kind::Record(fields) = kind {
+            let written = match &node.value {
+                tree::Value::Record(_, written) => written.as_slice(),
+                _ => &[],
+            };
+            let written: Vec<_> = written.iter().map(|(key, _)| key.text.as_str()).collect();
             let names: Vec<_> = fields.iter().map(|field| field.name).collect();
-            assert_eq!(written_fields(node), names, "at `{path}`");
+            assert_eq!(written, names, "at `{path}`");
             for field in fields.iter() {
                 let below = node.field(field.name).expect("compared above");
                 compare(&field.kind, below, &format!("{path}.{}", field.name));
@@ -176,10 +179,8 @@ fn every_field_is_explained() {
     for path in field_paths::<Scenario>() {
         let found = paths::lookup(&SCENARIO, &path).expect("a listed path");
         assert!(found.doc.ends_with('.'), "`{path}` has no proper doc");
-        assert_eq!(
-            explain::<Scenario>("", &path, &catalog).expect("explains").doc,
-            found.doc
-        );
+        let explanation = explain::<Scenario>("", &path, &catalog).expect("explains");
+        assert_eq!(explanation.doc, found.doc);
     }
 }
 
@@ -204,16 +205,9 @@ fn overrides_win_over_the_file_the_file_over_the_preset_the_preset_over_the_defa
 
 #[test]
 fn a_task_takes_its_preset_s_values_unless_the_scenario_says_otherwise() {
-    let overrides = [
-        Override::parse("task.batch_size=32").expect("an assignment"),
-        Override::parse("task.preset=Digits_Minimal").expect("an assignment"),
-    ];
-    let input = Input {
-        label: "x.ron",
-        text: "(lifecycle: (slots: [\"r0c2\", \"r0c0\"], max_seeds: 1))",
-        overrides: &overrides,
-    };
-    let loaded = load(&input, &catalog()).expect("sound");
+    let text = "(lifecycle: (slots: [\"r0c2\", \"r0c0\"], max_seeds: 1))";
+    let sets = ["task.batch_size=32", "task.preset=Digits_Minimal"];
+    let loaded = load_with(text, &sets, &catalog()).expect("sound");
     let task = &loaded.task;
     assert_eq!(task.name, "digits_minimal");
     assert_eq!((task.batch_size, task.val_batch_size), (32, Some(128)));
@@ -223,182 +217,105 @@ fn a_task_takes_its_preset_s_values_unless_the_scenario_says_otherwise() {
 }
 
 #[test]
-fn attribution_that_cannot_be_evaluated_is_refused() {
-    let report = |text: &str| {
-        let input = Input {
-            label: "x.ron",
-            text,
-            overrides: &[],
-        };
-        load(&input, &catalog()).err().map(|report| report.to_string())
-    };
-    let message = report("(attribution: (shapley_permutations: 7))").expect("refused");
-    assert!(message.contains("7 is odd"), "{message}");
-}
-
-#[test]
-fn a_slot_far_off_still_has_a_nearest_one() {
-    let input = Input {
-        label: "x.ron",
-        text: "(lifecycle: (slots: [\"r65535c65535\"]))",
-        overrides: &[],
-    };
-    let report = load(&input, &catalog()).expect_err("the host has no such slot");
-    assert!(report.to_string().contains("did you mean"), "{report}");
+fn what_cannot_be_is_refused_with_what_is_wrong_or_meant() {
+    for (text, answer) in [
+        ("(attribution: (shapley_permutations: 7))", "7 is odd"),
+        ("(lifecycle: (slots: [\"r65535c65535\"]))", "did you mean"),
+    ] {
+        let report = load_with(text, &[], &catalog()).expect_err(text).to_string();
+        assert!(report.contains(answer), "{report}");
+    }
 }
 
 #[test]
 fn reward_fields_are_set_one_by_one_within_the_mode_that_is_chosen() {
-    let load_with = |text: &str, sets: &[&str]| {
-        let overrides: Vec<_> = sets
-            .iter()
-            .map(|set| Override::parse(set).expect("an assignment"))
-            .collect();
-        let input = Input {
-            label: "x.ron",
-            text,
-            overrides: &overrides,
-        };
-        load(&input, &catalog()).map(|loaded| loaded.scenario)
-    };
-
-    let scenario = load_with("(reward: contribution(committed((loan: 0.5))))", &["reward.rent=0.25"]).expect("sound");
+    let reward = |text: &str, set| load_with(text, &[set], &catalog()).map(|loaded| loaded.scenario.reward);
     let committed = CommittedReward {
         loan: 0.5,
         rent: 0.25,
         ..CommittedReward::default()
     };
-    assert_eq!(
-        scenario.reward,
-        RewardConfig::Contribution(ContributionMode::Committed(committed))
-    );
-
-    let scenario = load_with("(reward: contribution(sparse()))", &["reward.param_budget=1000"]).expect("sound");
     let sparse = SparseReward {
         param_budget: 1000,
         ..SparseReward::default()
     };
-    assert_eq!(
-        scenario.reward,
-        RewardConfig::Contribution(ContributionMode::Sparse(sparse))
-    );
 
-    assert!(load_with("(reward: loss(()))", &["reward.rent=0.25"]).is_err());
-}
-
-#[test]
-fn every_reward_is_read_as_it_is_printed() {
-    let rewards = [
-        RewardConfig::Contribution(ContributionMode::Committed(CommittedReward::default())),
-        RewardConfig::Contribution(ContributionMode::Sparse(SparseReward::default())),
-        RewardConfig::Loss(LossReward::default()),
-    ];
-    for reward in rewards {
-        let text = ron_options().to_string(&reward).expect("prints");
-        let scenario = scenario_of(&format!("(reward: {text})"), &catalog());
-        assert_eq!(scenario.reward, reward);
-    }
+    let found = reward("(reward: contribution(committed((loan: 0.5))))", "reward.rent=0.25").expect("sound");
+    let expected = RewardConfig::Contribution(ContributionMode::Committed(committed));
+    assert_eq!(found, expected);
+    let found = reward("(reward: contribution(sparse()))", "reward.param_budget=1000").expect("sound");
+    assert_eq!(found, RewardConfig::Contribution(ContributionMode::Sparse(sparse)));
+    assert!(reward("(reward: loss(()))", "reward.rent=0.25").is_err());
 }
 
 #[test]
 fn a_policy_preset_lies_under_the_file_and_over_a_training_preset_that_may_choose_it() {
-    let widths = |text: &str, overrides: &[Override]| {
-        let input = Input {
-            label: "x.ron",
-            text,
-            overrides,
-        };
-        let policy = load(&input, &catalog()).expect("sound").scenario.policy;
+    let widths = |text: &str, sets: &[&str]| {
+        let policy = load_with(text, sets, &catalog()).expect("sound").scenario.policy;
         (policy.net_cfg.feature_dim, policy.net_cfg.hidden_dim)
     };
     assert_eq!(widths("(preset: \"digits\")", &[]), (128, 128));
 
-    let small = [Override::flag("--set", "policy.preset", "lstm_small")];
     let text = "(preset: \"cifar_steady\", policy: (net_cfg: (hidden_dim: 64)))";
-    assert_eq!((widths(text, &[]), widths(text, &small)), ((512, 64), (128, 64)));
-}
-
-fn help_of(text: &str, overrides: &[Override]) -> Option<String> {
-    let input = Input {
-        label: "x.ron",
-        text,
-        overrides,
-    };
-    let report = load(&input, &catalog()).expect_err("a mistake");
-    report.problems[0].help.clone()
+    assert_eq!(widths(text, &[]), (512, 64));
+    assert_eq!(widths(text, &["policy.preset=lstm_small"]), (128, 64));
 }
 
 #[test]
 fn a_hint_names_the_sibling_before_a_field_far_away_and_never_the_place_itself() {
     let sibling = explain::<Scenario>("", "run.round", &catalog()).expect_err("a slip");
     assert_eq!(sibling.suggestion.as_deref(), Some("run.rounds"));
-    let mode = help_of("(reward: contribution(sparse((rent: 2.0))))", &[]);
-    assert_eq!(mode.as_deref(), Some("`rent` belongs to `committed(..)`"));
-    let inner = help_of("()", &[Override::flag("--reward", "reward", "sparse")]);
-    assert_eq!(inner.as_deref(), Some("did you mean `contribution(sparse())`?"));
+    for (text, set, hint) in [
+        (
+            "(reward: contribution(sparse((rent: 2.0))))",
+            None,
+            "`rent` belongs to `committed(..)`",
+        ),
+        ("()", Some("reward=sparse"), "did you mean `contribution(sparse())`?"),
+    ] {
+        let report = load_with(text, set.as_slice(), &catalog()).expect_err("a mistake");
+        assert_eq!(report.problems[0].help.as_deref(), Some(hint));
+    }
 }
 
 #[test]
 fn members_of_choices_are_explained_with_their_own_fields_alone() {
     let catalog = catalog();
-    let fields = |path| {
-        let explanation = explain::<Scenario>("", path, &catalog).expect("a member");
-        explanation
-            .fields
-            .iter()
-            .map(|field| field.name.clone())
-            .collect::<Vec<_>>()
+    let explained = |path| explain::<Scenario>("", path, &catalog).expect("a member");
+    let fields = |path| -> Vec<String> {
+        let fields = explained(path).fields;
+        fields.iter().map(|field| field.name.clone()).collect()
     };
 
     assert!(fields("task.host.cnn").contains(&"n_blocks".into()));
     assert!(!fields("task.host.cnn").contains(&"heads".into()));
     assert_eq!(fields("reward.contribution.committed"), ["weight", "rent", "loan"]);
-    let contribution = explain::<Scenario>("", "reward.contribution", &catalog).expect("a member");
-    assert!(contribution.members.iter().any(|member| member.form == "committed(..)"));
+    let members = explained("reward.contribution").members;
+    assert!(members.iter().any(|member| member.form == "committed(..)"));
 }
 
 #[test]
 fn a_scenario_with_its_task_written_out_depends_on_no_preset() {
-    let load_with = |text: &str, sets: &[&str], catalog: &Catalog| {
-        let overrides: Vec<_> = sets
-            .iter()
-            .map(|set| Override::parse(set).expect("an assignment"))
-            .collect();
-        let input = Input {
-            label: "x.ron",
-            text,
-            overrides: &overrides,
-        };
-        load(&input, catalog)
-            .map_err(|report| report.to_string())
-            .expect("sound")
-    };
     let known = catalog();
     let written =
         "(task: preset(\"digits_baseline\", (batch_size: 16)), run: (max_steps: 7), lifecycle: (slots: [\"r0c1\"]))";
-    let first = load_with(written, &[], &known);
+    let first = load_with(written, &[], &known).expect("sound");
     let resolved = resolved_ron(&first.scenario).expect("prints");
 
     let nothing = Catalog {
         tasks: Vec::new(),
         ..catalog()
     };
-    let again = load_with(&resolved, &[], &nothing);
+    let again = load_with(&resolved, &[], &nothing).expect("sound");
     assert_eq!((&again.task, &again.slots), (&first.task, &first.slots));
     assert_eq!(again.scenario, first.scenario);
 
-    let changed = load_with(
-        &resolved,
-        &["task.batch_size=32", "task.host.base_channels=2"],
-        &nothing,
-    );
-    assert_eq!(
-        (changed.task.name.as_str(), changed.task.batch_size),
-        ("digits_baseline", 32)
-    );
-    let other = load_with(&resolved, &["task.preset=digits_minimal"], &known);
-    assert_eq!(
-        (other.task.name.as_str(), other.task.batch_size),
-        ("digits_minimal", 64)
-    );
+    let name_and_batch = |sets: &[&str], catalog| {
+        let task = load_with(&resolved, sets, catalog).expect("sound").task;
+        (task.name, task.batch_size)
+    };
+    let changed = name_and_batch(&["task.batch_size=32", "task.host.base_channels=2"], &nothing);
+    assert_eq!(changed, ("digits_baseline".to_owned(), 32));
+    let other = name_and_batch(&["task.preset=digits_minimal"], &known);
+    assert_eq!(other, ("digits_minimal".to_owned(), 64));
 }

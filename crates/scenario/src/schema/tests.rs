@@ -111,15 +111,9 @@ fn replacements_take_their_description_from_the_record() {
     assert!(matches!(size.kind, Kind::Optional(Kind::Integer { min: 1, max: 8 })));
     assert!(matches!(limit.kind, Kind::Optional(Kind::Float(_))));
 
-    let mut base = Base {
-        size: 1,
-        limit: None,
-        fixed: true,
-    };
-    let replacements = Replacements {
-        size: None,
-        limit: Some(0.5),
-    };
-    replacements.apply(&mut base);
+    let (size, limit, fixed) = (1, None, true);
+    let mut base = Base { size, limit, fixed };
+    let (size, limit) = (None, Some(0.5));
+    Replacements { size, limit }.apply(&mut base);
     assert_eq!((base.size, base.limit), (1, Some(0.5)));
 }

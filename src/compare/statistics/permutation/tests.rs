@@ -21,14 +21,6 @@ fn exact_tests_are_scipy_s() {
     }
 }
 
-#[test]
-fn five_pairs() {
-    let first = [71.2, 72.5, 70.8, 73.1, 71.9];
-    let second = [69.9, 70.4, 71.0, 70.1, 69.5];
-    let differences: Vec<f64> = first.iter().zip(second).map(|(first, second)| first - second).collect();
-    assert_close(p(&differences), 0.125);
-}
-
 /// The numbers behind the fewest pairs that a verdict takes.
 #[test]
 fn the_least_p_of_few_pairs() {

@@ -30,10 +30,8 @@ fn interval_of(sample: &Sample) -> Interval {
 fn quantiles_are_those_of_scipy() {
     for (freedom, expected) in reference::<Vec<(f64, f64)>>("quantiles") {
         let actual = quantile(freedom);
-        assert!(
-            (actual / expected - 1.0).abs() < 1e-6,
-            "{freedom}: {actual} is not {expected}"
-        );
+        let error = actual / expected - 1.0;
+        assert!(error.abs() < 1e-6, "{freedom}: {actual} is not {expected}");
     }
 }
 
@@ -51,9 +49,9 @@ fn means_of_trainings_on_shared_hosts_have_the_interval_of_scipy() {
 #[test]
 fn many_trainings_on_many_hosts_are_resampled() {
     let layout = |rows: usize, columns: usize| {
-        let table: Vec<Vec<f64>> = (0..rows)
-            .map(|row| (0..columns).map(|column| (row * row + column) as f64).collect())
-            .collect();
+        let number = |row: usize, column: usize| (row * row + column) as f64;
+        let row = |row| -> Vec<f64> { (0..columns).map(|column| number(row, column)).collect() };
+        let table: Vec<Vec<f64>> = (0..rows).map(row).collect();
         Layout::of(&crossed_sample(&table)).expect("finite numbers")
     };
 
@@ -80,24 +78,18 @@ fn intervals_cover_what_they_promise_where_those_of_hosts_drawn_by_training_do_n
     let (mut crossed, mut nested) = (0, 0);
     for experiment in 0..EXPERIMENTS {
         let hosts: Vec<f64> = (0..3).map(|_| 1.9 * normal(&mut rng)).collect();
-        let table: Vec<Vec<f64>> = (0..5)
-            .map(|_| {
-                let training = 2.1 * normal(&mut rng);
-                hosts
-                    .iter()
-                    .map(|host| training + host + 1.2 * normal(&mut rng))
-                    .collect()
-            })
-            .collect();
-        let mut sample = crossed_sample(&table);
+        let mut row = || -> Vec<f64> {
+            let training = 2.1 * normal(&mut rng);
+            let scores = hosts.iter().map(|host| training + host + 1.2 * normal(&mut rng));
+            scores.collect()
+        };
+        let mut sample = crossed_sample(&[row(), row(), row(), row(), row()]);
         let covers = |interval: Interval| u32::from(interval.low <= 0.0 && 0.0 <= interval.high);
         crossed += covers(interval_of(&sample));
         sample.shares_hosts = false;
         let layout = Layout::of(&sample).expect("finite numbers");
-        let few = Bootstrap {
-            resamples: 300,
-            ..Bootstrap::seeded(experiment.into())
-        };
+        let mut few = Bootstrap::seeded(experiment.into());
+        few.resamples = 300;
         nested += covers(resampled(&layout, Statistic::Mean, few));
     }
     let share = |count: u32| f64::from(count) / f64::from(EXPERIMENTS);

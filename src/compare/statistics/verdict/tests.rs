@@ -21,85 +21,50 @@ fn judge(evidence: Evidence) -> Option<Verdict> {
 }
 
 #[test]
-fn better_takes_a_test_an_interval_and_a_size() {
-    assert_eq!(judge(CLEAR), Some(Verdict::Better(Arm::First)));
-    let mirrored = Evidence {
-        difference: -2.0,
-        interval: Some(Interval { low: -3.0, high: -1.0 }),
-        ..CLEAR
-    };
-    assert_eq!(judge(mirrored), Some(Verdict::Better(Arm::Second)));
-
-    let insignificant = Evidence {
-        adjusted_p: 0.05,
-        ..CLEAR
-    };
-    assert_eq!(judge(insignificant), Some(Verdict::Inconclusive));
-    let about_zero = Evidence {
-        interval: Some(Interval { low: 0.0, high: 3.0 }),
-        ..CLEAR
-    };
-    assert_eq!(judge(about_zero), Some(Verdict::Inconclusive));
-    let small = Evidence {
-        difference: 0.4,
-        interval: Some(Interval { low: 0.1, high: 0.8 }),
-        ..CLEAR
-    };
-    assert_eq!(judge(small), Some(Verdict::Inconclusive));
-}
-
-#[test]
-fn arms_are_equivalent_when_no_difference_in_the_interval_matters() {
-    // Significant, and still of no importance.
-    let tiny = Evidence {
-        difference: 0.3,
-        interval: Some(Interval { low: 0.1, high: 0.45 }),
-        ..CLEAR
-    };
-    assert_eq!(judge(tiny), Some(Verdict::Equivalent));
-    let open = Evidence {
-        difference: 0.0,
-        adjusted_p: 1.0,
-        interval: Some(Interval { low: -0.4, high: 0.51 }),
-        ..CLEAR
-    };
-    assert_eq!(judge(open), Some(Verdict::Inconclusive));
+fn a_verdict_takes_a_test_an_interval_and_a_size() {
+    for (adjusted_p, difference, low, high, expected) in [
+        (0.01, 2.0, 1.0, 3.0, Verdict::Better(Arm::First)),
+        (0.01, -2.0, -3.0, -1.0, Verdict::Better(Arm::Second)),
+        (0.05, 2.0, 1.0, 3.0, Verdict::Inconclusive),
+        (0.01, 2.0, 0.0, 3.0, Verdict::Inconclusive),
+        (0.01, 0.4, 0.1, 0.8, Verdict::Inconclusive),
+        // Significant, and still of no importance.
+        (0.01, 0.3, 0.1, 0.45, Verdict::Equivalent),
+        (1.0, 0.0, -0.4, 0.51, Verdict::Inconclusive),
+    ] {
+        let evidence = Evidence {
+            adjusted_p,
+            difference,
+            interval: Some(Interval { low, high }),
+            ..CLEAR
+        };
+        assert_eq!(judge(evidence), Some(expected), "{evidence:?}");
+    }
 }
 
 #[test]
 fn four_trainings_are_too_few_however_far_apart() {
-    let few = Evidence {
-        trainings: [4, 40],
-        ..CLEAR
-    };
-    assert_eq!(judge(few), Some(Verdict::InsufficientData));
-    let no_interval = Evidence {
-        interval: None,
-        ..CLEAR
-    };
-    assert_eq!(judge(no_interval), Some(Verdict::InsufficientData));
+    let of = |trainings| Evidence { trainings, ..CLEAR };
+    let interval = None;
+    let test = DecisionTest::PairedSignFlip;
+    let pairs = Criteria { test, ..CRITERIA };
 
-    let of_pairs = Criteria {
-        test: DecisionTest::PairedSignFlip,
-        ..CRITERIA
-    };
-    assert_eq!(verdict(&CLEAR, &of_pairs), Some(Verdict::InsufficientData));
-    let six = Evidence {
-        trainings: [6, 6],
-        ..CLEAR
-    };
-    assert_eq!(verdict(&six, &of_pairs), Some(Verdict::Better(Arm::First)));
+    assert_eq!(judge(of([4, 40])), Some(Verdict::InsufficientData));
+    assert_eq!(judge(Evidence { interval, ..CLEAR }), Some(Verdict::InsufficientData));
+    assert_eq!(verdict(&of([5, 5]), &pairs), Some(Verdict::InsufficientData));
+    assert_eq!(verdict(&of([6, 6]), &pairs), Some(Verdict::Better(Arm::First)));
 }
 
 #[test]
 fn nothing_is_said_before_all_trainings_are_done() {
-    assert_eq!(judge(Evidence { interim: true, ..CLEAR }), None);
-    let early = Evidence {
-        interim: true,
-        trainings: [1, 0],
-        ..CLEAR
-    };
-    assert_eq!(judge(early), None);
+    for trainings in [[5, 5], [1, 0]] {
+        let evidence = Evidence {
+            trainings,
+            interim: true,
+            ..CLEAR
+        };
+        assert_eq!(judge(evidence), None);
+    }
 }
 
 #[test]
@@ -131,18 +96,15 @@ fn equal_arms_rarely_have_a_winner() {
             continue;
         }
         let [first, second] = [first, second].map(|arm| Sample::of_numbers(&[arm.to_vec()]));
-        let bootstrap = Bootstrap {
-            resamples: 1000,
-            ..Bootstrap::seeded(experiment)
-        };
+        let mut bootstrap = Bootstrap::seeded(experiment);
+        bootstrap.resamples = 1000;
         let estimate = difference(&first, &second, Statistic::Iqm, Design::Independent, bootstrap);
         let estimate = estimate.expect("arms that fit");
         let evidence = Evidence {
-            trainings: [10, 10],
-            interim: false,
             adjusted_p: p,
             difference: estimate.value,
             interval: estimate.interval,
+            ..CLEAR
         };
         winners += usize::from(matches!(verdict(&evidence, &criteria), Some(Verdict::Better(_))));
     }

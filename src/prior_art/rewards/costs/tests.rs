@@ -5,11 +5,6 @@ fn config() -> ShapedReward {
     ShapedReward::default()
 }
 
-fn rent_of(inputs: &RewardInputs) -> (f64, f64) {
-    let effective = inputs.effective_params(0.0039);
-    (effective, compute_rent(&config(), inputs, effective))
-}
-
 #[test]
 fn rent_grows_with_the_logarithm_of_growth_up_to_a_cap() {
     let inputs = Step::new(40).host(100_000).build();
@@ -21,27 +16,23 @@ fn rent_grows_with_the_logarithm_of_growth_up_to_a_cap() {
 #[test]
 fn rent_is_charged_for_alpha_weighted_parameters_on_the_output_path() {
     let blending = seed(SeedStage::Blending, 3).alpha(0.5).params(10_000);
-    let (effective, rent) = rent_of(&Step::new(40).host(100_000).after([blending]).build());
-    assert_close(effective, 5_390.0);
-    assert_close(rent, -0.026248784478877022);
-
     let held = seed(SeedStage::Holding, 3).alpha(1.0).params(500);
-    let (effective, rent) = rent_of(&Step::new(40).host(17).after([held]).build());
-    assert_close(effective, 500.0663);
-    assert_close(rent, -0.6264288391479838);
-
     let training = seed(SeedStage::Training, 3).params(10_000);
-    let (_, rent) = rent_of(&Step::new(40).host(100_000).after([training]).build());
-    assert_eq!(rent, 0.0);
+    for (seed, host, effective, rent) in [
+        (blending, 100_000, 5_390.0, -0.026248784478877022),
+        (held, 17, 500.0663, -0.6264288391479838),
+        (training, 100_000, 0.0, 0.0),
+    ] {
+        let inputs = Step::new(40).host(host).after([seed]).build();
+        assert_close(inputs.effective_params(0.0039), effective);
+        assert_close(compute_rent(&config(), &inputs, effective), rent);
+    }
 }
 
 #[test]
 fn occupied_slots_beyond_the_free_one_cost() {
-    let seeds = [
-        seed(SeedStage::Germinated, 1),
-        seed(SeedStage::Committed, 4),
-        seed(SeedStage::Training, 1),
-    ];
+    let stages = [SeedStage::Germinated, SeedStage::Committed, SeedStage::Training];
+    let seeds = stages.map(|stage| seed(stage, 1));
     let inputs = Step::new(40).after(seeds.clone()).build();
     assert_close(occupancy_rent(&inputs), -0.02);
     assert_close(committed_rent(&inputs), -0.002);
@@ -66,15 +57,16 @@ fn moving_alpha_costs_by_its_square_up_to_a_cap() {
 
 #[test]
 fn every_operation_has_its_price() {
-    let price = |op, stage| {
+    for (op, stage, price) in [
+        (LifecycleOp::Wait, SeedStage::Training, 0.0),
+        (LifecycleOp::Germinate, SeedStage::Training, -0.15),
+        (LifecycleOp::SetAlphaTarget, SeedStage::Blending, -0.005),
+        (LifecycleOp::Prune, SeedStage::Training, -0.005),
+        (LifecycleOp::Commit, SeedStage::Holding, -0.01),
+        (LifecycleOp::Advance, SeedStage::Germinated, 0.0),
+        (LifecycleOp::Advance, SeedStage::Training, -0.1),
+    ] {
         let inputs = Step::new(40).before([seed(stage, 2)]).act(op, 0).build();
-        intervention(&inputs)
-    };
-    assert_eq!(price(LifecycleOp::Wait, SeedStage::Training), 0.0);
-    assert_eq!(price(LifecycleOp::Germinate, SeedStage::Training), -0.15);
-    assert_eq!(price(LifecycleOp::SetAlphaTarget, SeedStage::Blending), -0.005);
-    assert_eq!(price(LifecycleOp::Prune, SeedStage::Training), -0.005);
-    assert_eq!(price(LifecycleOp::Commit, SeedStage::Holding), -0.01);
-    assert_eq!(price(LifecycleOp::Advance, SeedStage::Germinated), 0.0);
-    assert_eq!(price(LifecycleOp::Advance, SeedStage::Training), -0.1);
+        assert_eq!(intervention(&inputs), price, "{op:?} of {stage:?}");
+    }
 }

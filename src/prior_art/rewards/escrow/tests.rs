@@ -13,50 +13,39 @@ fn escrow() -> Arc<dyn RewardMode> {
 
 /// A step in which the seed is worth `points`, far beyond the env's start.
 fn worth(step: u32, points: f64) -> Step {
-    let held = held(6, points);
-    Step::new(step)
-        .accuracy(90.0)
-        .delta(points.abs())
-        .slot(held.clone(), held)
+    let step = Step::new(step).accuracy(90.0).delta(points.abs());
+    step.slot(held(6, points), held(6, points))
 }
 
-/// The escrow payments of targets, one a step, the last step being the episode's.
-fn payments(config: &Arc<dyn RewardMode>, targets: &[f64], ends: bool) -> Vec<f64> {
+/// Plays targets, one a step, of which the last ends as `end` says, and asserts what is paid; returns its discounted sum.
+fn discounted(targets: &[f64], end: impl Fn(Step) -> Step, expected: &[f64]) -> f64 {
     let mut state = RewardState::default();
-    let last = targets.len() as u32;
-    (1..)
-        .zip(targets)
-        .map(|(step, &target)| {
-            let inputs = match (step == last, ends) {
-                (true, true) => worth(step, target).last(EpisodeStatus::Terminated),
-                (true, false) => worth(step, target).act(LifecycleOp::Commit, 0),
-                _ => worth(step, target),
-            };
-            pay(config, &inputs.build(), &mut state).get(Term::EscrowPayment)
-        })
-        .collect()
-}
-
-fn discounted(payments: &[f64]) -> f64 {
-    payments.iter().rev().fold(0.0, |later, paid| paid + GAMMA * later)
+    let (mut sum, last) = (0.0, targets.len() as u32);
+    for ((step, &target), &expected) in (1..).zip(targets).zip(expected) {
+        let inputs = worth(step, target);
+        let inputs = if step == last { end(inputs) } else { inputs };
+        let paid = pay(&escrow(), &inputs.build(), &mut state).get(Term::EscrowPayment);
+        assert_close(paid, expected);
+        sum += GAMMA.powi(step as i32 - 1) * paid;
+    }
+    sum
 }
 
 #[test]
 fn a_credit_that_is_not_kept_is_worth_nothing() {
-    let paid = payments(&escrow(), &[1.0, 3.0, 6.0, 6.0, 2.0, 2.0], true);
-    for (paid, expected) in paid.iter().zip([0.995, 1.985, 1.975, 0.97, -2.02, -4.0]) {
-        assert_close(*paid, expected);
-    }
-    assert!(discounted(&paid).abs() < 1e-12);
+    let end = |step: Step| step.last(EpisodeStatus::Terminated);
+    let targets = [1.0, 3.0, 6.0, 6.0, 2.0, 2.0];
+    assert_close(
+        discounted(&targets, end, &[0.995, 1.985, 1.975, 0.97, -2.02, -4.0]),
+        0.0,
+    );
 }
 
 #[test]
 fn a_commit_keeps_the_credit() {
-    let paid = payments(&escrow(), &[1.0, 3.0, 6.0, 6.0], false);
-    for (paid, expected) in paid.iter().zip([0.995, 1.985, 1.975, 1.0]) {
-        assert_close(*paid, expected);
-    }
-    assert_close(discounted(&paid), GAMMA.powi(3) * 6.0);
+    let end = |step: Step| step.act(LifecycleOp::Commit, 0);
+    let sum = discounted(&[1.0, 3.0, 6.0, 6.0], end, &[0.995, 1.985, 1.975, 1.0]);
+    assert_close(sum, GAMMA.powi(3) * 6.0);
 }
 
 /// With a credit of 1.25.
@@ -68,29 +57,31 @@ fn credited() -> RewardState {
 
 #[test]
 fn harm_empties_the_account_and_is_charged() {
-    let harmful = worth(2, -0.25).build();
-    let paid = pay(&escrow(), &harmful, &mut credited());
+    let paid = pay(&escrow(), &worth(2, -0.25).build(), &mut credited());
     assert_close(paid.get(Term::EscrowHarm), -0.25);
     assert_close(paid.get(Term::EscrowPayment), -1.25);
 }
 
 #[test]
 fn any_end_of_a_seed_but_a_commit_empties_its_account() {
-    let gone = |op| {
-        let step = Step::new(2).accuracy(90.0).delta(1.25);
-        let step = step.slot(held(6, 1.25), seed(SeedStage::Pruned, 1)).act(op, 0);
-        pay(&escrow(), &step.build(), &mut credited()).get(Term::EscrowPayment)
-    };
-    assert_close(gone(LifecycleOp::Prune), -1.25);
-    assert_close(gone(LifecycleOp::Wait), -1.25);
+    for op in [LifecycleOp::Prune, LifecycleOp::Wait] {
+        let step = Step::new(2).accuracy(90.0).delta(1.25).act(op, 0);
+        let step = step.slot(held(6, 1.25), seed(SeedStage::Pruned, 1));
+        let paid = pay(&escrow(), &step.build(), &mut credited());
+        assert_close(paid.get(Term::EscrowPayment), -1.25);
+    }
+}
+
+/// The next step, in which the seed is not measured.
+fn unmeasured() -> RewardInputs {
+    let seed = || seed(SeedStage::Holding, 6).alpha(1.0);
+    Step::new(2).accuracy(90.0).slot(seed(), seed()).build()
 }
 
 #[test]
 fn an_unmeasured_seed_keeps_its_credit() {
-    let unmeasured = seed(SeedStage::Holding, 6).alpha(1.0);
-    let step = Step::new(2).accuracy(90.0).slot(unmeasured.clone(), unmeasured).build();
-    let paid = pay(&escrow(), &step, &mut credited()).get(Term::EscrowPayment);
-    assert_close(paid, (GAMMA - 1.0) * 1.25);
+    let paid = pay(&escrow(), &unmeasured(), &mut credited());
+    assert_close(paid.get(Term::EscrowPayment), (GAMMA - 1.0) * 1.25);
 }
 
 #[test]
@@ -105,21 +96,22 @@ fn a_spike_of_the_accuracy_earns_nothing() {
 
 #[test]
 fn what_is_on_account_can_be_asked_for_until_it_is_kept() {
-    let mut state = RewardState::default();
-    let config = escrow();
-    pay(&config, &worth(1, 2.0).build(), &mut state);
-    assert_close(state.account(0), 2.0);
+    let mut state = credited();
+    assert_close(state.account(0), 1.25);
     assert_eq!(state.account(1), 0.0, "no seed, no account");
 
-    pay(&config, &worth(2, 3.0).act(LifecycleOp::Commit, 0).build(), &mut state);
+    pay(
+        &escrow(),
+        &worth(2, 3.0).act(LifecycleOp::Commit, 0).build(),
+        &mut state,
+    );
     assert_eq!(state.account(0), 0.0, "kept is paid");
 }
 
 #[test]
 fn another_seed_takes_over_nothing() {
     let mut state = credited();
-    let unmeasured = seed(SeedStage::Holding, 6).alpha(1.0);
-    let mut inputs = Step::new(2).accuracy(90.0).slot(unmeasured.clone(), unmeasured).build();
+    let mut inputs = unmeasured();
     let slot = &mut inputs.slots[0];
     for seed in [&mut slot.before, &mut slot.after].into_iter().flatten() {
         seed.seed_id = "e0.r0c0.1".into();
@@ -127,6 +119,5 @@ fn another_seed_takes_over_nothing() {
 
     let paid = pay(&escrow(), &inputs, &mut state);
 
-    assert_eq!(paid.get(Term::EscrowPayment), 0.0);
-    assert_eq!(state.account(0), 0.0);
+    assert_eq!((paid.get(Term::EscrowPayment), state.account(0)), (0.0, 0.0));
 }

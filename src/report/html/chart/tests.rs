@@ -19,39 +19,24 @@ fn its_table_has_every_number_that_its_picture_shows() {
 
     let table = chart.table().into_string();
 
-    let cells: Vec<&str> = table
-        .split("<td>")
-        .skip(1)
-        .filter_map(|rest| rest.split('<').next())
-        .collect();
-    assert_eq!(cells, ["1", "1 to 3", "2.5", "2", "2 to —", "—"]);
+    let cells = table.split("<td>").skip(1).filter_map(|rest| rest.split('<').next());
+    assert_eq!(cells.collect::<Vec<_>>(), ["1", "1 to 3", "2.5", "2", "2 to —", "—"]);
 }
 
 #[test]
 fn what_is_stacked_begins_where_the_last_ended_and_costs_grow_downwards() {
-    let chart = chart()
-        .stacked("a", vec![1.0, -1.0])
-        .stacked("b", vec![2.0, -2.0])
-        .stacked("c", vec![-4.0, 3.0]);
+    let chart = chart().stacked("a", vec![1.0, -1.0]).stacked("b", vec![2.0, -2.0]);
+    let ends = chart.stacked("c", vec![-4.0, 3.0]).stacks();
 
-    let ends = chart.stacks();
-
-    assert_eq!(
-        ends,
-        [
-            [(0.0, 1.0), (0.0, -1.0)],
-            [(1.0, 3.0), (-1.0, -3.0)],
-            [(0.0, -4.0), (0.0, 3.0)],
-        ]
-    );
+    assert_eq!(ends[0], [(0.0, 1.0), (0.0, -1.0)]);
+    assert_eq!(ends[1], [(1.0, 3.0), (-1.0, -3.0)]);
+    assert_eq!(ends[2], [(0.0, -4.0), (0.0, 3.0)]);
 }
 
 #[test]
 fn the_script_is_given_null_for_what_is_missing() {
-    let (id, data) = chart()
-        .line("mean", vec![f64::NAN, 1.0 / 3.0])
-        .level(Some(2.0), "never grew")
-        .data();
+    let chart = chart().line("mean", vec![f64::NAN, 1.0 / 3.0]);
+    let (id, data) = chart.level(Some(2.0), "never grew").data();
 
     assert_eq!(id, "c");
     assert_eq!(data["series"][0]["values"], json!([null, 0.333333]));

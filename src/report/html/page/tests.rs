@@ -16,10 +16,8 @@ fn names_stay_text_in_tables_titles_and_numbers() {
     assert_eq!(scripts(&page), scripts(&plain));
     assert!(!page.contains("<b>") && !page.contains('\u{202e}'));
     assert!(page.contains("&lt;/script&gt;&lt;b&gt;\\u{202e}name"));
-    let data = page
-        .split("id=\"data\">")
-        .nth(1)
-        .and_then(|rest| rest.split("</script>").next());
-    let data: Value = serde_json::from_str(data.expect("it has data")).expect("JSON");
+    let (_, data) = page.split_once("id=\"data\">").expect("it has data");
+    let (data, _) = data.split_once("</script>").expect("it ends");
+    let data: Value = serde_json::from_str(data).expect("JSON");
     assert_eq!(data["episodes"][0]["name"], HOSTILE);
 }

@@ -8,12 +8,20 @@ const HEADER: &str =
     "{\"type\":\"header\",\"schema\":\"simic.telemetry\",\"major\":3,\"minor\":0,\"run_id\":\"r\",\"engine\":\"0\"}\n";
 
 fn append(folder: &Path, text: &str) {
-    let file = OpenOptions::new()
-        .create(true)
-        .append(true)
-        .open(folder.join(EVENTS_FILE));
-    file.and_then(|mut file| file.write_all(text.as_bytes()))
-        .expect("it is written");
+    let mut options = OpenOptions::new();
+    let file = options.create(true).append(true).open(folder.join(EVENTS_FILE));
+    let written = file.and_then(|mut file| file.write_all(text.as_bytes()));
+    written.expect("it is written");
+}
+
+/// A record that begins with a header and `lines`, and what a feed has made of it.
+fn watched(lines: &str) -> (tempfile::TempDir, Feed) {
+    let folder = tempfile::tempdir().expect("a folder");
+    append(folder.path(), HEADER);
+    append(folder.path(), lines);
+    let mut feed = Feed::new(folder.path());
+    feed.poll().expect("nothing is wrong");
+    (folder, feed)
 }
 
 #[test]
@@ -31,28 +39,18 @@ fn a_run_without_events_has_nothing_to_show_yet() {
 
 #[test]
 fn a_line_that_is_half_written_is_waited_for() {
-    let folder = tempfile::tempdir().expect("a folder");
     let (half, rest) = LINES.split_at(LINES.len() / 2);
-    let mut feed = Feed::new(folder.path());
-    append(folder.path(), HEADER);
-    append(folder.path(), half);
-    feed.poll().expect("nothing is wrong");
+    let (folder, mut feed) = watched(half);
     append(folder.path(), rest);
 
     feed.poll().expect("nothing is wrong");
 
-    let mut whole = Feed::new(folder.path());
-    whole.poll().expect("nothing is wrong");
-    assert_eq!(feed.state, whole.state);
+    assert_eq!(feed.state, watched(LINES).1.state);
 }
 
 #[test]
 fn a_record_that_was_cut_by_a_resume_is_read_again_from_its_beginning() {
-    let folder = tempfile::tempdir().expect("a folder");
-    append(folder.path(), HEADER);
-    append(folder.path(), LINES);
-    let mut feed = Feed::new(folder.path());
-    feed.poll().expect("nothing is wrong");
+    let (folder, mut feed) = watched(LINES);
     assert!(feed.state.live.finished.is_some());
     let first = LINES.lines().next().expect("there is a line");
     fs::write(folder.path().join(EVENTS_FILE), format!("{HEADER}{first}\n")).expect("it is written");
@@ -64,11 +62,7 @@ fn a_record_that_was_cut_by_a_resume_is_read_again_from_its_beginning() {
 
 #[test]
 fn what_was_read_stays_when_the_folder_vanishes_or_a_line_is_no_event() {
-    let folder = tempfile::tempdir().expect("a folder");
-    append(folder.path(), HEADER);
-    append(folder.path(), LINES);
-    let mut feed = Feed::new(folder.path());
-    feed.poll().expect("nothing is wrong");
+    let (folder, mut feed) = watched(LINES);
     append(folder.path(), "no event\n");
 
     let damaged = feed.poll().unwrap_err().to_string();
@@ -77,10 +71,8 @@ fn what_was_read_stays_when_the_folder_vanishes_or_a_line_is_no_event() {
 
     let line = LINES.lines().count() + 2;
     assert!(damaged.contains(&format!("{EVENTS_FILE}:{line}: ")), "{damaged}");
-    assert!(
-        gone.ends_with("is gone: the run's folder was moved or removed while it was watched"),
-        "{gone}"
-    );
+    let told = "is gone: the run's folder was moved or removed while it was watched";
+    assert!(gone.ends_with(told), "{gone}");
     assert!(feed.state.live.started.is_some());
 }
 

@@ -18,9 +18,8 @@ fn live(controller: &str, germinated: u64) -> LiveState {
 }
 
 fn ends(live: &mut LiveState, stage: SeedStage, reason: Option<PruneReason>, ages: &[(u32, u64)]) {
-    live.seed_ends
-        .ends
-        .insert((stage, reason), ages.iter().copied().collect());
+    let ages = ages.iter().copied().collect();
+    live.seed_ends.ends.insert((stage, reason), ages);
 }
 
 fn refuses(live: &mut LiveState, gate: GateLevel, check: &str, count: u64, asked: f64, most: f64) {
@@ -37,12 +36,8 @@ fn a_policy_that_prunes_before_a_gate_opens_is_told_of_both() {
     let mut live = live("actor_critic", 115);
     let young = [(5, 40), (6, 38), (8, 15), (10, 5)];
     ends(&mut live, SeedStage::Training, Some(PruneReason::Policy), &young);
-    ends(
-        &mut live,
-        SeedStage::Training,
-        Some(PruneReason::GovernorDivergence),
-        &[(7, 2)],
-    );
+    let diverged = Some(PruneReason::GovernorDivergence);
+    ends(&mut live, SeedStage::Training, diverged, &[(7, 2)]);
     ends(&mut live, SeedStage::Training, None, &[(1, 8), (12, 7)]);
     refuses(&mut live, GateLevel::G2, "gradient_health", 21, 0.7, 0.412);
     refuses(&mut live, GateLevel::G2, "not_exploding", 20, 0.0, 1.0);
@@ -67,86 +62,29 @@ fn each_end_has_its_setting() {
     use PruneReason::{GovernorNan, HoldingTimeout, Policy, SeedNonfinite};
     use SeedStage::{Blending, Germinated, Holding, Training};
 
-    let cases = [
-        (
-            "actor_critic",
-            Training,
-            Some(Policy),
-            6,
-            "raise lifecycle.min_prune_age to 11",
-        ),
-        (
-            "actor_critic",
-            Training,
-            Some(Policy),
-            11,
-            "lower policy.net_cfg.op_bias.prune",
-        ),
-        (
-            "heuristic",
-            Blending,
-            Some(Policy),
-            9,
-            "raise policy.heuristic.prune_if_accuracy_drops_by",
-        ),
-        (
-            "random",
-            Holding,
-            Some(Policy),
-            20,
-            "lower policy.random.op_weights.prune",
-        ),
-        (
-            "schedule",
-            Blending,
-            Some(Policy),
-            20,
-            "choose another policy.controller",
-        ),
-        (
-            "actor_critic",
-            Holding,
-            Some(HoldingTimeout),
-            20,
-            "raise lifecycle.max_holding_steps",
-        ),
-        ("actor_critic", Holding, None, 20, "raise policy.net_cfg.op_bias.commit"),
-        (
-            "heuristic",
-            Holding,
-            None,
-            20,
-            "lower policy.heuristic.min_improvement_to_commit",
-        ),
+    let (learnt, policy) = ("actor_critic", Some(Policy));
+    let asks = "min_training_steps asks 10 steps of training";
+    let drops = "raise policy.heuristic.prune_if_accuracy_drops_by";
+    let improvement = "lower policy.heuristic.min_improvement_to_commit";
+    let holding = "raise lifecycle.max_holding_steps";
+    let diverged = "lower the rates of task.host_opt and task.seed_opt";
+    for (controller, stage, reason, age, setting) in [
+        (learnt, Training, policy, 6, "raise lifecycle.min_prune_age to 11"),
+        (learnt, Training, policy, 11, "lower policy.net_cfg.op_bias.prune"),
+        ("heuristic", Blending, policy, 9, drops),
+        ("random", Holding, policy, 20, "lower policy.random.op_weights.prune"),
+        ("schedule", Blending, policy, 20, "choose another policy.controller"),
+        (learnt, Holding, Some(HoldingTimeout), 20, holding),
+        (learnt, Holding, None, 20, "raise policy.net_cfg.op_bias.commit"),
+        ("heuristic", Holding, None, 20, improvement),
         ("random", Germinated, None, 20, "set lifecycle.auto_forward"),
         ("random", Blending, None, 20, "raise run.max_steps"),
-        (
-            "heuristic",
-            Training,
-            None,
-            6,
-            "min_training_steps asks 10 steps of training",
-        ),
+        ("heuristic", Training, None, 6, asks),
         ("heuristic", Training, None, 10, "episodes were over before"),
-        (
-            "random",
-            Training,
-            Some(SeedNonfinite),
-            3,
-            "lower the rates of task.host_opt and task.seed_opt",
-        ),
-        (
-            "random",
-            Training,
-            Some(GovernorNan),
-            3,
-            "lower the rates of task.host_opt and task.seed_opt",
-        ),
-    ];
-    for (controller, stage, reason, age, setting) in cases {
-        let live = live(controller, 1);
-
-        let data = remedy(&live, stage, reason, &[(age, 1)].into());
+        ("random", Training, Some(SeedNonfinite), 3, diverged),
+        ("random", Training, Some(GovernorNan), 3, diverged),
+    ] {
+        let data = remedy(&live(controller, 1), stage, reason, &[(age, 1)].into());
 
         assert!(data.contains(setting), "{controller}, {stage}, {reason:?}: {data}");
     }
@@ -174,27 +112,20 @@ fn a_gate_that_refused_all_that_ended_before_it_is_what_to_change() {
 fn every_setting_that_is_proposed_exists() {
     use crate::scenario::{Scenario, explain};
 
-    let all_ends = SeedStage::ALL.into_iter().flat_map(|stage| {
-        let reasons = PruneReason::ALL.into_iter().map(Some).chain([None]);
-        reasons.map(move |reason| (stage, reason))
-    });
-    let ends = all_ends
-        .flat_map(|(stage, reason)| [6, 30].map(|age| remedy(&live("wait", 1), stage, reason, &[(age, 1)].into())));
-    let controllers = ["actor_critic", "random", "heuristic", "wait"];
-    let ops = [LifecycleOp::Germinate, LifecycleOp::Prune, LifecycleOp::Commit];
-    let data: Vec<String> = ends
-        .chain(CHECKS.map(|(.., data)| data.to_owned()))
-        .chain(
-            controllers
-                .iter()
-                .flat_map(|controller| ops.map(|op| setting(controller, op))),
-        )
-        .collect();
+    let mut data = CHECKS.map(|(.., data)| data.to_owned()).to_vec();
+    for stage in SeedStage::ALL {
+        for reason in PruneReason::ALL.into_iter().map(Some).chain([None]) {
+            data.extend([6, 30].map(|age| remedy(&live("wait", 1), stage, reason, &[(age, 1)].into())));
+        }
+    }
+    for controller in ["actor_critic", "random", "heuristic", "wait"] {
+        let ops = [LifecycleOp::Germinate, LifecycleOp::Prune, LifecycleOp::Commit];
+        data.extend(ops.map(|op| setting(controller, op)));
+    }
 
     let words = data.iter().flat_map(|text| text.split([' ', ',', ';', ':']));
-    let paths: std::collections::BTreeSet<&str> = words
-        .filter(|word| word.contains('.') && !word.starts_with(char::is_numeric))
-        .collect();
+    let is_path = |word: &&str| word.contains('.') && !word.starts_with(char::is_numeric);
+    let paths: std::collections::BTreeSet<&str> = words.filter(is_path).collect();
     assert!(paths.len() > 20, "{paths:?}");
     for path in paths {
         assert!(explain::<Scenario>("", path, &built_in_names()).is_ok(), "{path}");
@@ -203,11 +134,7 @@ fn every_setting_that_is_proposed_exists() {
 
 #[test]
 fn where_nothing_germinated_it_is_said_who_planted_nothing() {
-    let text = uncommitted(&live("heuristic", 0), 80);
-
-    assert_eq!(
-        text,
-        "No seed was committed; 0 germinated\n\
-         to change      raise policy.tracker.stabilization_threshold\n"
-    );
+    let told = "No seed was committed; 0 germinated\n\
+                to change      raise policy.tracker.stabilization_threshold\n";
+    assert_eq!(uncommitted(&live("heuristic", 0), 80), told);
 }

@@ -7,28 +7,16 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::path::PathBuf;
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, SystemTime};
+use std::sync::{Condvar, MutexGuard};
+use std::time::SystemTime;
 
 use serde_json::json;
 
+use super::*;
 use crate::checkpoint::CheckpointId;
 use crate::compare::TrainingRecord;
-use crate::health::FileError;
 use crate::random::{Domain, Draw, RunRng};
-use crate::run::StopSignal;
-use crate::sweep::Attempt;
-use crate::sweep::fixtures::trial;
-use crate::sweep::lease::Lease;
-use crate::sweep::outcome::{Results, TrialEnd, read_result, set_damaged_aside, try_misplaced_again};
-use crate::sweep::place::{Place, Shelf};
-use crate::sweep::plan::{Plan, Trial};
-use crate::sweep::player::{Player, WorkError};
-use crate::sweep::process::Worker as Process;
-use crate::sweep::state::Segment;
-use crate::sweep::worker::{Shard, WorkOptions, Worker};
-use crate::sweep::{SuccessiveHalving, SweepFile};
+use crate::sweep::{Shelf, SuccessiveHalving, Worker as Process, read_result};
 use crate::telemetry::ReadError;
 
 const WORLDS: u64 = 1000;
@@ -58,6 +46,7 @@ struct SimulatedRun {
     begun: u32,
 }
 
+#[derive(Default)]
 struct Actor {
     due: Duration,
     incarnation: u64,
@@ -77,8 +66,6 @@ struct State {
     turn: usize,
     /// What has gone wrong, each of which may cost a round.
     troubles: u32,
-    /// Of names that were given to other files.
-    renamed: u32,
 }
 
 struct World {
@@ -110,11 +97,6 @@ impl State {
 
 impl World {
     fn new(seed: u64, workers: usize, is_rough: bool) -> Self {
-        let actor = |_| Actor {
-            due: Duration::ZERO,
-            incarnation: 0,
-            is_over: false,
-        };
         Self {
             state: Mutex::new(State {
                 rng: RunRng::new(seed, Domain::FaultInjection, &[0]),
@@ -122,10 +104,9 @@ impl World {
                 skew_s: 0,
                 files: BTreeMap::new(),
                 runs: BTreeMap::new(),
-                actors: (0..workers).map(actor).collect(),
+                actors: (0..workers).map(|_| Actor::default()).collect(),
                 turn: 0,
                 troubles: 0,
-                renamed: 0,
             }),
             turns: (0..workers).map(|_| Condvar::new()).collect(),
             is_rough,
@@ -232,6 +213,12 @@ impl Mount<'_> {
         });
         (file.content, file.modified) = (content.to_vec(), modified);
     }
+
+    fn set(&self, shelf: Shelf, name: &str, content: &[u8]) -> Result<(), FileError> {
+        let mut state = self.touch(shelf, name)?;
+        self.put(&mut state, shelf, name, content);
+        Ok(())
+    }
 }
 
 impl Place for Mount<'_> {
@@ -245,16 +232,11 @@ impl Place for Mount<'_> {
 
     fn names(&self, shelf: Shelf) -> Result<BTreeSet<String>, FileError> {
         let mut state = self.touch(shelf, "")?;
-        let late = if self.world.is_rough && state.happens(4) {
-            state.seconds(0, 30)
-        } else {
-            Duration::ZERO
-        };
+        let is_late = self.world.is_rough && state.happens(4);
+        let late = if is_late { state.seconds(0, 30) } else { Duration::ZERO };
         let is_seen = |file: &SimulatedFile| file.named.1 == self.me || file.named.0 + late <= state.now;
-        let on_shelf = state
-            .files
-            .iter()
-            .filter(|((other, _), file)| *other == shelf && is_seen(file));
+        let files = state.files.iter();
+        let on_shelf = files.filter(|((other, _), file)| *other == shelf && is_seen(file));
         Ok(on_shelf.map(|((_, name), _)| name.clone()).collect())
     }
 
@@ -282,13 +264,9 @@ impl Place for Mount<'_> {
     }
 
     fn write(&self, shelf: Shelf, name: &str, content: &[u8]) -> Result<(), FileError> {
-        let mut state = self.touch(shelf, name)?;
         // Truncated first: who is killed or fails in between leaves half of it.
-        self.put(&mut state, shelf, name, &content[..content.len() / 2]);
-        drop(state);
-        let mut state = self.touch(shelf, name)?;
-        self.put(&mut state, shelf, name, content);
-        Ok(())
+        self.set(shelf, name, &content[..content.len() / 2])?;
+        self.set(shelf, name, content)
     }
 
     fn age(&self, shelf: Shelf, name: &str) -> Result<(), FileError> {
@@ -300,21 +278,17 @@ impl Place for Mount<'_> {
     }
 
     fn replace(&self, shelf: Shelf, name: &str, content: &[u8]) -> Result<(), FileError> {
-        let mut state = self.touch(shelf, name)?;
-        self.put(&mut state, shelf, name, content);
-        drop(state);
+        self.set(shelf, name, content)?;
         // It may have been written and fail nevertheless.
         self.touch(shelf, name).map(drop)
     }
 
     fn rename(&self, shelf: Shelf, from: &str, to: &str) -> Result<bool, FileError> {
         let mut state = self.touch(shelf, from)?;
-        let Some(file) = state.files.remove(&(shelf, from.to_owned())) else {
-            return Ok(false);
-        };
-        state.renamed += 1;
-        state.files.insert((shelf, to.to_owned()), file);
-        Ok(true)
+        let file = state.files.remove(&(shelf, from.to_owned()));
+        let is_there = file.is_some();
+        state.files.extend(file.map(|file| ((shelf, to.to_owned()), file)));
+        Ok(is_there)
     }
 
     /// Two workers a machine.
@@ -401,16 +375,11 @@ impl Player for Mount<'_> {
         let is_there = |shelf, name: String| state.files.contains_key(&(shelf, name));
         let is_mine = !is_there(Shelf::Leases, lease.successor());
         let has_ended = is_there(Shelf::Results, format!("{}.done.json", trial.id));
-        assert!(
-            !(is_mine && has_ended),
-            "trial {} has ended and is begun again",
-            trial.id
-        );
+        let id = &trial.id;
+        assert!(!(is_mine && has_ended), "trial {id} has ended and is begun again");
         drop(state);
-        if let Some(end) = self.play_trial(trial, segment.until, lease)? {
-            return Ok(end);
-        }
-        Ok(Attempt::Done(Box::new(training_of(&trial.id, segment.until))))
+        let done = || Attempt::Done(Box::new(training_of(id, segment.until)));
+        Ok(self.play_trial(trial, segment.until, lease)?.unwrap_or_else(done))
     }
 
     fn newest_checkpoint(&self, trial: &Trial) -> Option<CheckpointId> {
@@ -434,64 +403,48 @@ fn live(world: &World, plan: &Plan, me: usize, workers: usize) {
         let command = || {
             set_damaged_aside(&mount, plan)?;
             try_misplaced_again(&mount, plan)?;
+            let (index, count) = (me + 1, workers);
             let options = WorkOptions {
-                shard: Shard {
-                    index: me + 1,
-                    count: workers,
-                },
-                only: None,
-                parallel: 1,
-                threads: 1,
+                shard: Shard { index, count },
                 leaves: false,
-                commit: None,
-                program: PathBuf::new(),
+                ..leaving(None)
             };
             let stop = StopSignal::default();
             Worker::new(&mount, &mount, plan, &options, &stop, &|_| {}).play_all()
         };
-        let ended = catch_unwind(AssertUnwindSafe(command));
-        if let Err(panic) = &ended
-            && !panic.is::<Killed>()
-        {
-            let mut state = world.lock();
-            state.actors[me].is_over = true;
-            drop(world.hand_over(state, me));
-            if let Err(panic) = ended {
-                resume_unwind(panic);
-            }
-            return;
-        }
+        let (is_over, panic) = match catch_unwind(AssertUnwindSafe(command)) {
+            Ok(ended) => (ended.is_ok(), None),
+            Err(panic) => (!panic.is::<Killed>(), Some(panic)),
+        };
         let mut state = world.lock();
-        state.actors[me].incarnation += 1;
-        if matches!(ended, Ok(Ok(()))) {
-            state.actors[me].is_over = true;
-            drop(world.hand_over(state, me));
-            return;
+        if !is_over {
+            let later = state.seconds(1, 3 * LEASE_S);
+            state.actors[me].due = state.now + later;
         }
-        let later = state.seconds(1, 3 * LEASE_S);
-        state.actors[me].due = state.now + later;
+        state.actors[me].incarnation += 1;
+        state.actors[me].is_over = is_over;
         drop(world.hand_over(state, me));
+        match panic {
+            Some(panic) if is_over => resume_unwind(panic),
+            _ if is_over => return,
+            _ => {}
+        }
     }
 }
 
 /// A sweep of one of the kinds that there are.
 fn sweep(seed: u64) -> Plan {
-    let mut file = SweepFile::default();
-    file.budget.lease_s = LEASE_S;
-    let mut trials: Vec<Trial> = (0..4).map(|point| trial(format!("{point:016x}"), point, 0)).collect();
-    if seed % 2 == 1 {
-        file.early_stop = Some(SuccessiveHalving {
-            first_rounds: 1,
-            factor: 2,
-        });
-    }
-    for trial in &mut trials {
-        trial.rounds = ROUNDS;
-    }
-    Plan::of_trials("simulated", file, trials)
+    let (first_rounds, factor) = (1, 2);
+    let halving = SuccessiveHalving { first_rounds, factor };
+    let mut plan = plan("simulated", 4, SweepFile::default());
+    plan.sweep.budget.lease_s = LEASE_S;
+    plan.sweep.early_stop = (seed % 2 == 1).then_some(halving);
+    plan.trials.iter_mut().for_each(|trial| trial.rounds = ROUNDS);
+    plan
 }
 
 /// How every trial ended, and with what training; what was played for it; what went wrong.
+#[derive(Debug, PartialEq)]
 struct Outcome {
     ends: Vec<(TrialEnd, Option<TrainingRecord>)>,
     begun: u32,
@@ -512,33 +465,24 @@ fn play(seed: u64, plan: &Plan, is_rough: bool) -> Outcome {
     let begun = world.lock().runs.values().map(|run| run.begun).sum();
     let troubles = world.lock().troubles;
     world.lock().actors[0].is_over = false;
-    let calm = World {
-        is_rough: false,
-        ..world
-    };
-    let mount = Mount {
-        world: &calm,
-        me: 0,
-        incarnation: 0,
-    };
+    let is_rough = false;
+    let world = &World { is_rough, ..world };
+    let (me, incarnation) = (0, 0);
+    let mount = Mount { world, me, incarnation };
     let results = Results::read(&mount).unwrap();
-    let is_end = |name: &String| {
-        [".done.json", ".given_up.json", ".failed.json"]
-            .iter()
-            .any(|end| name.ends_with(end))
-    };
+    let suffixes = [".done.json", ".given_up.json", ".failed.json"];
+    let is_end = |name: &&String| suffixes.iter().any(|end| name.ends_with(end));
     let names = mount.names(Shelf::Results).unwrap();
     let ends = plan.trials.iter().map(|trial| {
-        let end = results
-            .end(&trial.id)
-            .unwrap_or_else(|| panic!("world {seed}: trial {} has no result", trial.id));
+        let end = results.end(&trial.id);
+        let end = end.unwrap_or_else(|| panic!("world {seed}: trial {} has no result", trial.id));
         (end, read_result(&mount, &trial.id, end).unwrap().training)
     });
     Outcome {
         ends: ends.collect(),
         begun,
         troubles,
-        results: names.iter().filter(|name| is_end(name)).count(),
+        results: names.iter().filter(is_end).count(),
     }
 }
 
@@ -554,19 +498,14 @@ fn in_a_thousand_worlds_every_trial_ends_as_if_nothing_had_gone_wrong() {
 
         assert_eq!(outcome.ends, undisturbed.ends, "world {seed}");
         assert_eq!(outcome.results, plan.trials.len(), "world {seed}: one result a trial");
+        let (begun, wrong, played) = (outcome.begun, outcome.troubles, undisturbed.begun);
         assert!(
-            outcome.begun <= undisturbed.begun + outcome.troubles,
-            "world {seed}: {} rounds were begun where {} are to be played and {} things went wrong",
-            outcome.begun,
-            undisturbed.begun,
-            outcome.troubles
+            begun <= played + wrong,
+            "world {seed}: {begun} rounds were begun where {played} are to be played and {wrong} things went wrong"
         );
-        troubles += outcome.troubles;
+        troubles += wrong;
     }
-    assert!(
-        troubles > WORLDS as u32,
-        "{troubles} things went wrong in all worlds together"
-    );
+    assert!(troubles > WORLDS as u32, "{troubles} things went wrong in all worlds");
 }
 
 #[test]
@@ -584,6 +523,5 @@ fn where_nothing_goes_wrong_every_round_is_played_once() {
 fn a_world_is_the_same_whenever_it_is_played() {
     let [one, other] = [7, 7].map(|seed| play(seed, &sweep(seed), true));
 
-    assert_eq!((one.begun, one.troubles), (other.begun, other.troubles));
-    assert_eq!(one.ends, other.ends);
+    assert_eq!(one, other);
 }

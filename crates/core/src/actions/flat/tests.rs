@@ -1,5 +1,6 @@
 use super::*;
-use crate::growth::{AlphaSpeed, AlphaTarget, GerminationStyle, Tempo};
+use crate::actions::fixtures::germination;
+use crate::growth::{AlphaCurveAction, AlphaSpeed, GerminationStyle};
 
 #[test]
 fn what_a_scenario_leaves_open_keeps_its_placeholder() {
@@ -8,14 +9,7 @@ fn what_a_scenario_leaves_open_keeps_its_placeholder() {
     // Wait, then 3 slots with 3 blueprints each, then a prune and a commit for each slot.
     assert_eq!(commands.len(), 1 + 3 * 3 + 3 + 3);
     assert_eq!(commands[0], LifecycleCommand::Wait);
-    let last_germination = LifecycleCommand::Germinate {
-        slot: 2,
-        blueprint: 5,
-        style: GerminationStyle::SigmoidAdd,
-        tempo: Tempo::Standard,
-        target: AlphaTarget::Full,
-    };
-    assert_eq!(commands[9], last_germination);
+    assert_eq!(commands[9], germination(2, 5));
     assert_eq!(commands[15], LifecycleCommand::Commit { slot: 2 });
 }
 
@@ -29,16 +23,14 @@ fn what_a_scenario_lists_is_enumerated() {
 
     let commands = flat_commands(&space, 2, Choices::NONE).unwrap();
 
-    let speeds: Vec<_> = commands
-        .iter()
-        .filter_map(|command| match command {
-            LifecycleCommand::Prune { slot, speed, .. } => Some((*slot, *speed)),
-            _ => None,
-        })
-        .collect();
+    let prune = |(slot, speed)| LifecycleCommand::Prune {
+        slot,
+        speed,
+        curve: AlphaCurveAction::Linear,
+    };
     let [instant, slow] = [AlphaSpeed::Instant, AlphaSpeed::Slow];
-    assert_eq!(speeds, [(0, instant), (0, slow), (1, instant), (1, slow)]);
-    assert_eq!(commands.len(), 5);
+    let pruning = [(0, instant), (0, slow), (1, instant), (1, slow)].map(prune);
+    assert_eq!(commands, [&[LifecycleCommand::Wait][..], &pruning].concat());
 }
 
 #[test]
@@ -52,9 +44,7 @@ fn no_command_stands_twice() {
 
     let commands = flat_commands(&everything, 3, Choices::first_n(4)).unwrap();
 
-    let repeated = commands
-        .iter()
-        .enumerate()
-        .find(|(index, command)| commands[..*index].contains(command));
-    assert_eq!(repeated, None);
+    for (index, command) in commands.iter().enumerate() {
+        assert!(!commands[..index].contains(command), "{command:?}");
+    }
 }

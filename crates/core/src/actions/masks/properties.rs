@@ -24,10 +24,7 @@ proptest! {
     }
 
     #[test]
-    fn masks_say_what_the_lifecycle_says(
-        reports in any_reports(3),
-        limits in any_limits(),
-    ) {
+    fn masks_say_what_the_lifecycle_says(reports in any_reports(3), limits in any_limits()) {
         let masks = masks(&reports, &limits);
         let views: Vec<_> = reports.iter().map(|r| r.as_ref().map(SlotView::from)).collect();
         for op in LifecycleOp::ALL.iter().copied() {
@@ -74,10 +71,8 @@ proptest! {
         for op in LifecycleOp::ALL.iter().copied() {
             prop_assert_eq!(after.slots_for(op) & before.slots_for(op), after.slots_for(op));
         }
-        let has_empty_blueprints = after
-            .slots_for(LifecycleOp::Germinate)
-            .iter()
-            .any(|slot| after.blueprints_for(slot).is_empty());
+        let mut germinating = after.slots_for(LifecycleOp::Germinate).iter();
+        let has_empty_blueprints = germinating.any(|slot| after.blueprints_for(slot).is_empty());
         let is_empty = after.ops().is_empty() || has_empty_blueprints;
         prop_assert_eq!(after.check(AT, &reports).is_err(), is_empty);
     }

@@ -2,22 +2,15 @@ use super::*;
 
 #[test]
 fn an_answer_is_by_severity_and_information_is_noted() {
-    let answers = OnAnomaly {
-        warning: AnomalyAnswer::Note,
-        error: AnomalyAnswer::Checkpoint,
-        critical: AnomalyAnswer::Stop,
-    };
-    let severities = [
-        Severity::Debug,
-        Severity::Info,
-        Severity::Warning,
-        Severity::Error,
-        Severity::Critical,
-    ];
-
-    let answer = severities.map(|severity| answer_to(severity, answers));
-
+    use Severity::{Critical, Debug, Error, Info, Warning};
     let (note, checkpoint, stop) = (AnomalyAnswer::Note, AnomalyAnswer::Checkpoint, AnomalyAnswer::Stop);
+    let answers = OnAnomaly {
+        warning: note,
+        error: checkpoint,
+        critical: stop,
+    };
+
+    let answer = [Debug, Info, Warning, Error, Critical].map(|severity| answer_to(severity, answers));
     assert_eq!(answer, [note, note, note, checkpoint, stop]);
     assert!(answers.asks_for_checkpoints() && !OnAnomaly::default().asks_for_checkpoints());
 }
@@ -32,8 +25,6 @@ fn folders_are_numbered_until_there_are_twenty() {
         numbers.push(name.file_name().unwrap().to_string_lossy().into_owned());
     }
 
-    assert_eq!(
-        (numbers.len(), numbers[0].as_str(), numbers[19].as_str()),
-        (20, "1", "20")
-    );
+    let expected: Vec<String> = (1..=20).map(|number| number.to_string()).collect();
+    assert_eq!(numbers, expected);
 }

@@ -17,19 +17,14 @@ fn a_checkpoint_is_due_by_steps_by_time_and_before_a_stop() {
     assert!(is_due(&run(None, Some(2.0)), 7, 2 * minute, false));
     assert!(!is_due(&run(None, Some(2.0)), 6, minute, false));
     assert!(is_due(&run(None, Some(2.0)), 6, minute, true));
-}
-
-#[test]
-fn without_either_interval_no_step_has_a_checkpoint() {
+    // Without either interval no step has one.
     assert!(!is_due(&run(None, None), 6, Duration::MAX, true));
 }
 
 #[test]
 fn a_run_that_plays_its_round_to_the_end_needs_none_before_it_stops() {
-    let run = RunConfig {
-        stop_at: StopAt::Round,
-        ..run(Some(5), None)
-    };
+    let mut run = run(Some(5), None);
+    run.stop_at = StopAt::Round;
 
     assert!(!is_due(&run, 6, Duration::ZERO, true));
     assert!(is_due(&run, 5, Duration::ZERO, true));

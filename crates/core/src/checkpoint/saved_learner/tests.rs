@@ -2,36 +2,22 @@ use super::*;
 use crate::controller::{ActorCriticController, fixtures::Ground};
 use crate::learner::Horizon;
 use crate::nn::Implementation;
-use crate::scenario::NetConfig;
 use crate::torch::{HostSyncCounter, NoGrad, read_f64};
 
 fn learner() -> Learner {
     let mut ground = Ground::default();
-    ground.scenario.policy.net_cfg = NetConfig {
-        feature_dim: 24,
-        hidden_dim: 32,
-        ..NetConfig::default()
-    };
+    let net = &mut ground.scenario.policy.net_cfg;
+    (net.feature_dim, net.hidden_dim) = (24, 32);
     let policy = ActorCriticController::new(&ground.context()).unwrap();
-    let horizon = Horizon {
-        total_updates: 4,
-        envs: 2,
-    };
-    Learner::new(
-        ground.scenario.learner.clone(),
-        horizon,
-        1,
-        &policy,
-        Implementation::Plain,
-    )
-    .unwrap()
+    let (total_updates, envs) = (4, 2);
+    let horizon = Horizon { total_updates, envs };
+    let config = ground.scenario.learner.clone();
+    Learner::new(config, horizon, 1, &policy, Implementation::Plain).unwrap()
 }
 
 fn moments(learner: &Learner) -> Vec<f64> {
-    let tensors = learner.state_tensors().into_iter();
-    tensors
-        .flat_map(|(_, tensor)| read_f64(&tensor, &HostSyncCounter::default()).unwrap())
-        .collect()
+    let values = |(_, tensor)| read_f64(&tensor, &HostSyncCounter::default()).unwrap();
+    learner.state_tensors().into_iter().flat_map(values).collect()
 }
 
 /// A checkpoint of a learner whose moments are not zero.
@@ -110,13 +96,9 @@ fn a_learner_of_another_run_version_or_format_is_refused_and_nothing_changes() {
     let foreign = "learner.ron belongs to a run of the scenario abcd, its checkpoint to one of ef01";
     assert_eq!(why(&text, "ef01"), foreign);
     let newer = text.replace("format: 1", "format: 2, novelty: true");
-    assert_eq!(
-        why(&newer, "abcd"),
-        "learner.ron has format 2; this version reads format 1"
-    );
+    let format = "learner.ron has format 2; this version reads format 1";
+    assert_eq!(why(&newer, "abcd"), format);
     let older = why(&text.replace("kind: best,", ""), "abcd");
-    assert!(
-        older.contains("kind") && older.contains("earlier versions wrote no"),
-        "{older}"
-    );
+    assert!(older.contains("kind"), "{older}");
+    assert!(older.contains("earlier versions wrote no"), "{older}");
 }

@@ -2,6 +2,7 @@ use super::*;
 use crate::storage::{Fault, StorageFaults};
 
 pub fn progress(next_round: u32, best: Option<u32>) -> Progress {
+    let accuracy = 50.0;
     Progress {
         format: Progress::FORMAT,
         engine: "0.1.0".into(),
@@ -18,94 +19,95 @@ pub fn progress(next_round: u32, best: Option<u32>) -> Progress {
         controller: "random".into(),
         changes: Vec::new(),
         history: vec![0.1 + 0.2; next_round as usize],
-        best: best.map(|next_round| BestCheckpoint {
-            next_round,
-            accuracy: 50.0,
-        }),
+        best: best.map(|next_round| BestCheckpoint { next_round, accuracy }),
     }
 }
 
 fn put(shelf: &Checkpoints, progress: &Progress) {
-    shelf
-        .put(progress, |folder| Ok(fs::write(folder.join("state"), "1")?))
-        .unwrap();
+    let put = shelf.put(progress, |folder| Ok(fs::write(folder.join("state"), "1")?));
+    put.unwrap();
+}
+
+/// The shelf of a new run with checkpoints before these rounds.
+fn with(rounds: impl IntoIterator<Item = u32>) -> (tempfile::TempDir, Checkpoints) {
+    let root = tempfile::tempdir().unwrap();
+    let shelf = Checkpoints::of(root.path());
+    for next_round in rounds {
+        put(&shelf, &progress(next_round, None));
+    }
+    (root, shelf)
 }
 
 fn names(shelf: &Checkpoints) -> Vec<String> {
-    let mut names: Vec<String> = fs::read_dir(&shelf.0)
-        .unwrap()
-        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
-        .collect();
+    let entries = fs::read_dir(&shelf.0).unwrap().map(Result::unwrap);
+    let mut names: Vec<String> = entries.map(|entry| entry.file_name().into_string().unwrap()).collect();
     names.sort_unstable();
     names
 }
 
+/// What is left once all but the newest `keep` are thrown away.
+fn put_and_tidy(shelf: &Checkpoints, progress: &Progress, keep: u32) -> Vec<String> {
+    put(shelf, progress);
+    shelf.tidy(progress, keep);
+    names(shelf)
+}
+
+fn target(shelf: &Checkpoints, link: &str) -> PathBuf {
+    fs::read_link(shelf.0.join(link)).unwrap()
+}
+
+fn replace(path: &Path, text: &str, with: &str) {
+    let whole = fs::read_to_string(path).unwrap();
+    fs::write(path, whole.replace(text, with)).unwrap();
+}
+
 #[test]
 fn the_newest_checkpoint_is_found_as_it_was_put() {
-    let root = tempfile::tempdir().unwrap();
-    let shelf = Checkpoints::of(root.path());
-    assert!(shelf.newest().is_err());
-
-    put(&shelf, &progress(2, None));
-    put(&shelf, &progress(3, None));
+    assert!(with([]).1.newest().is_err());
+    let (root, shelf) = with([2, 3]);
 
     let (folder, found) = shelf.newest().unwrap();
+
     assert_eq!(found, progress(3, None));
-    assert_eq!(folder, root.path().join("checkpoints/round-000003"));
-    assert_eq!(
-        Checkpoints::relative_path(CheckpointId::before(3)),
-        "checkpoints/round-000003"
-    );
+    let relative = Checkpoints::relative_path(CheckpointId::before(3));
+    assert_eq!(relative, "checkpoints/round-000003");
+    assert_eq!(folder, root.path().join(relative));
 }
 
 #[test]
 fn the_newest_few_and_the_best_stay() {
-    let root = tempfile::tempdir().unwrap();
-    let shelf = Checkpoints::of(root.path());
+    let (_root, shelf) = with([]);
 
     for next_round in 0..6 {
-        let progress = progress(next_round, Some(next_round.min(1)));
-        put(&shelf, &progress);
-        shelf.tidy(&progress, 2);
+        put_and_tidy(&shelf, &progress(next_round, Some(next_round.min(1))), 2);
     }
 
     let expected = ["best", "last", "round-000001", "round-000004", "round-000005"];
     assert_eq!(names(&shelf), expected);
-    let target = |link: &str| fs::read_link(shelf.0.join(link)).unwrap();
-    assert_eq!(target("best"), Path::new("round-000001"));
-    assert_eq!(target("last"), Path::new("round-000005"));
+    assert_eq!(target(&shelf, "best"), Path::new("round-000001"));
+    assert_eq!(target(&shelf, "last"), Path::new("round-000005"));
 }
 
 /// As where it was thrown away by hand, or was never written.
 #[cfg(unix)]
 #[test]
 fn the_best_that_is_there_stays_where_a_better_one_is_not() {
-    let root = tempfile::tempdir().unwrap();
-    let shelf = Checkpoints::of(root.path());
-    let first = progress(1, Some(1));
-    put(&shelf, &first);
-    shelf.tidy(&first, 1);
+    let (_root, shelf) = with([]);
 
-    for next_round in [3, 4] {
-        let progress = progress(next_round, Some(2));
-        put(&shelf, &progress);
-        shelf.tidy(&progress, 1);
+    for (next_round, best) in [(1, 1), (3, 2), (4, 2)] {
+        put_and_tidy(&shelf, &progress(next_round, Some(best)), 1);
     }
 
     assert_eq!(names(&shelf), ["best", "last", "round-000001", "round-000004"]);
-    assert_eq!(fs::read_link(shelf.0.join("best")).unwrap(), Path::new("round-000001"));
+    assert_eq!(target(&shelf, "best"), Path::new("round-000001"));
 }
 
 #[test]
 fn a_checkpoint_is_found_by_its_name() {
-    let root = tempfile::tempdir().unwrap();
-    let shelf = Checkpoints::of(root.path());
-    let round_of = |name: &str| {
-        shelf
-            .find(name.parse().unwrap())
-            .map(|(_, progress)| progress.next_round)
-    };
-    let why = |name: &str| round_of(name).unwrap_err().to_string();
+    let (_root, shelf) = with([]);
+    let find = |name: &str| shelf.find(name.parse().unwrap());
+    let round_of = |name: &str| find(name).unwrap().1.next_round;
+    let why = |name: &str| find(name).unwrap_err().to_string();
     assert!(why("last").ends_with("holds no checkpoint"));
     put(&shelf, &progress(0, None));
     assert!(why("best").contains("holds no best checkpoint"));
@@ -113,64 +115,48 @@ fn a_checkpoint_is_found_by_its_name() {
     put(&shelf, &progress(2, Some(2)));
     put(&shelf, &progress(3, Some(2)));
 
-    assert_eq!(round_of("last").unwrap(), 3);
-    assert_eq!(round_of("best").unwrap(), 2);
-    assert_eq!(round_of("0").unwrap(), 0);
+    assert_eq!(["last", "best", "0"].map(round_of), [3, 2, 0]);
     let missing = "holds no checkpoint after 1 rounds; there are those after 0, 2, 3";
     assert!(why("1").ends_with(missing), "{}", why("1"));
     assert!("newest".parse::<CheckpointName>().is_err());
 }
 
 fn inside(next_round: u32, step: u32) -> Progress {
-    Progress {
-        step,
-        ..progress(next_round, None)
-    }
+    let mut progress = progress(next_round, None);
+    progress.step = step;
+    progress
 }
 
 #[test]
 fn one_inside_a_round_is_the_newest_until_there_is_a_newer_one() {
-    let root = tempfile::tempdir().unwrap();
-    let shelf = Checkpoints::of(root.path());
-    let put = |progress: &Progress| {
-        put(&shelf, progress);
-        shelf.tidy(progress, 2);
-        names(&shelf)
-    };
-    put(&progress(0, None));
-    put(&inside(0, 7));
+    let (_root, shelf) = with([0]);
+    put_and_tidy(&shelf, &inside(0, 7), 2);
 
-    assert_eq!(put(&inside(0, 12)), ["last", "round-000000", "round-000000-step-0012"]);
+    let left = put_and_tidy(&shelf, &inside(0, 12), 2);
+
+    assert_eq!(left, ["last", "round-000000", "round-000000-step-0012"]);
     assert_eq!(shelf.newest().unwrap().1, inside(0, 12));
     assert_eq!(shelf.find(CheckpointName::Round(0)).unwrap().1, progress(0, None));
-    assert_eq!(put(&progress(1, None)), ["last", "round-000000", "round-000001"]);
+    let left = put_and_tidy(&shelf, &progress(1, None), 2);
+    assert_eq!(left, ["last", "round-000000", "round-000001"]);
 }
 
 /// A run that stops inside a round writes the boundary that it still owes after it.
 #[test]
 fn a_boundary_that_comes_later_leaves_a_newer_one_inside_the_round() {
-    let root = tempfile::tempdir().unwrap();
-    let shelf = Checkpoints::of(root.path());
+    let (_root, shelf) = with([]);
     for progress in [inside(3, 5), progress(3, None)] {
-        put(&shelf, &progress);
-        shelf.tidy(&progress, 1);
+        put_and_tidy(&shelf, &progress, 1);
     }
 
     assert_eq!(shelf.newest().unwrap().1, inside(3, 5));
     #[cfg(unix)]
-    assert_eq!(
-        fs::read_link(shelf.0.join("last")).unwrap(),
-        Path::new("round-000003-step-0005")
-    );
+    assert_eq!(target(&shelf, "last"), Path::new("round-000003-step-0005"));
 }
 
 #[test]
 fn what_a_run_turns_its_back_on_is_kept_beside_it() {
-    let root = tempfile::tempdir().unwrap();
-    let shelf = Checkpoints::of(root.path());
-    for next_round in [2, 3, 4] {
-        put(&shelf, &progress(next_round, None));
-    }
+    let (_root, shelf) = with([2, 3, 4]);
 
     shelf.set_aside_after(CheckpointId::before(2)).unwrap();
 
@@ -182,11 +168,7 @@ fn what_a_run_turns_its_back_on_is_kept_beside_it() {
 /// As a process that is killed would: the way back takes the newest away last.
 #[test]
 fn a_way_back_that_breaks_off_leaves_the_run_where_it_stood() {
-    let root = tempfile::tempdir().unwrap();
-    let shelf = Checkpoints::of(root.path());
-    for next_round in [1, 2, 4] {
-        put(&shelf, &progress(next_round, None));
-    }
+    let (_root, shelf) = with([1, 2, 4]);
     // Counts as the third, and cannot be moved under its name.
     fs::create_dir(shelf.0.join("round-3")).unwrap();
 
@@ -197,31 +179,22 @@ fn a_way_back_that_breaks_off_leaves_the_run_where_it_stood() {
 
 #[test]
 fn where_no_checkpoint_is_sound_the_fault_of_the_newest_is_named() {
-    let root = tempfile::tempdir().unwrap();
-    let shelf = Checkpoints::of(root.path());
-    for next_round in [1, 2] {
-        put(&shelf, &progress(next_round, None));
-        let path = shelf
-            .0
-            .join(CheckpointId::before(next_round).name())
-            .join(PROGRESS_FILE);
-        let text = fs::read_to_string(&path).unwrap();
-        fs::write(&path, text.replace("format: 2", "format: 1")).unwrap();
+    let (_root, shelf) = with([1, 2]);
+    for name in ["round-000001", "round-000002"] {
+        let path = shelf.0.join(name).join(PROGRESS_FILE);
+        replace(&path, "format: 2", "format: 1, novelty: 1");
     }
 
     let why = shelf.find(CheckpointName::Last).unwrap_err().to_string();
 
-    assert!(
-        why.ends_with("round-000002/run.ron has format 1; this version reads format 2"),
-        "{why}"
-    );
+    let fault = "round-000002/run.ron has format 1; this version reads format 2";
+    assert!(why.ends_with(fault), "{why}");
 }
 
 #[test]
-fn what_a_killed_writer_left_is_no_checkpoint() {
-    let root = tempfile::tempdir().unwrap();
-    let shelf = Checkpoints::of(root.path());
-    put(&shelf, &progress(2, None));
+fn what_a_killed_writer_left_is_no_checkpoint_and_files_of_others_do_no_harm() {
+    let (_root, shelf) = with([2]);
+    fs::write(shelf.0.join("round-000002/notes.txt"), "mine").unwrap();
     fs::create_dir(shelf.0.join(".round-000003.new")).unwrap();
     fs::create_dir(shelf.0.join("round-000004")).unwrap();
     fs::write(shelf.0.join("round-000004/run.ron"), "(format: 1, eng").unwrap();
@@ -236,26 +209,18 @@ fn what_a_killed_writer_left_is_no_checkpoint() {
 
 #[test]
 fn a_checkpoint_that_cannot_be_filled_leaves_the_older_one_and_nothing_of_itself() {
-    let root = tempfile::tempdir().unwrap();
-    let shelf = Checkpoints::of(root.path());
-    put(&shelf, &progress(2, None));
+    let (_root, shelf) = with([2]);
 
     let error = shelf.put(&progress(2, None), |_| Err(Failure::message("disk full")));
 
     assert!(error.unwrap_err().to_string().ends_with("disk full"));
     assert_eq!(shelf.newest().unwrap().1.next_round, 2);
-    assert_eq!(
-        names(&shelf),
-        ["round-000002"],
-        "nothing is left of the one that failed"
-    );
+    assert_eq!(names(&shelf), ["round-000002"]);
 }
 
 #[test]
 fn a_checkpoint_that_cannot_be_filled_is_tried_once_more() {
-    let root = tempfile::tempdir().unwrap();
-    let shelf = Checkpoints::of(root.path());
-    put(&shelf, &progress(2, None));
+    let (_root, shelf) = with([2]);
     let mut attempts = 0;
 
     let put = shelf.put(&progress(2, Some(2)), |folder| {
@@ -274,9 +239,7 @@ fn a_checkpoint_that_cannot_be_filled_is_tried_once_more() {
 /// Something that cannot be removed lies where the old one would go.
 #[test]
 fn a_checkpoint_that_cannot_get_its_name_leaves_the_one_that_has_it() {
-    let root = tempfile::tempdir().unwrap();
-    let shelf = Checkpoints::of(root.path());
-    put(&shelf, &progress(2, None));
+    let (_root, shelf) = with([2]);
     fs::write(shelf.0.join(".round-000002.old"), "").unwrap();
 
     let error = shelf.put(&progress(2, Some(2)), |_| Ok(())).unwrap_err().to_string();
@@ -285,51 +248,31 @@ fn a_checkpoint_that_cannot_get_its_name_leaves_the_one_that_has_it() {
     assert_eq!(shelf.newest().unwrap().1, progress(2, None));
 }
 
-#[test]
-fn another_format_is_named() {
-    let root = tempfile::tempdir().unwrap();
-    fs::write(root.path().join("run.ron"), "(format: 7, novelty: 1)").unwrap();
-
-    let error = read(root.path()).unwrap_err().to_string();
-
-    assert!(error.ends_with("has format 7; this version reads format 2"), "{error}");
+fn cut(path: &Path, length: u64) {
+    let file = fs::File::options().write(true).open(path).unwrap();
+    file.set_len(length).unwrap();
 }
 
-fn edit(path: &Path, change: impl FnOnce(&mut Vec<u8>)) {
-    let mut bytes = fs::read(path).unwrap();
-    change(&mut bytes);
-    fs::write(path, bytes).unwrap();
-}
-
-/// One flipped bit, a truncated file, a missing file, numbers edited by hand: in every file, and in the list of checksums.
+/// In every file, and in the list of checksums.
 #[test]
 fn a_damaged_checkpoint_is_passed_over_and_named_where_it_is_asked_for() {
     type Damage = (&'static str, fn(&Path));
-    let root = tempfile::tempdir().unwrap();
-    let shelf = Checkpoints::of(root.path());
-    let newest = shelf.0.join("round-000003");
     let damages: [Damage; 7] = [
-        ("state", |path| edit(path, |bytes| bytes[0] ^= 1)),
-        ("state", |path| edit(path, Vec::clear)),
+        // One flipped bit.
+        ("state", |path| fs::write(path, "0").unwrap()),
+        ("state", |path| cut(path, 0)),
         ("state", |path| fs::remove_file(path).unwrap()),
-        ("run.ron", |path| {
-            let text = fs::read_to_string(path).unwrap();
-            fs::write(path, text.replace("next_seq: 100", "next_seq: 18446744073709551615")).unwrap();
-        }),
-        ("b3sums", |path| edit(path, Vec::clear)),
-        ("b3sums", |path| edit(path, |bytes| bytes.truncate(70))),
+        ("run.ron", |path| replace(path, "next_seq: 100", "next_seq: 99")),
+        ("b3sums", |path| cut(path, 0)),
+        ("b3sums", |path| cut(path, 70)),
         // A file without an end, if it were read.
-        ("b3sums", |path| {
-            let text = fs::read_to_string(path).unwrap();
-            fs::write(path, text.replace("  state", "  /dev/zero")).unwrap();
-        }),
+        ("b3sums", |path| replace(path, "  state", "  /dev/zero")),
     ];
     for (file, damage) in damages {
-        put(&shelf, &progress(2, None));
-        put(&shelf, &progress(3, None));
+        let (_root, shelf) = with([2, 3]);
         assert_eq!(shelf.newest().unwrap().1.next_round, 3);
 
-        damage(&newest.join(file));
+        damage(&shelf.0.join("round-000003").join(file));
 
         assert_eq!(shelf.newest().unwrap().1.next_round, 2, "{file}");
         let why = shelf.find(CheckpointName::Round(3)).unwrap_err().to_string();
@@ -337,40 +280,20 @@ fn a_damaged_checkpoint_is_passed_over_and_named_where_it_is_asked_for() {
     }
 }
 
-/// Files that no run has written are ignored.
-#[test]
-fn files_that_others_put_into_a_checkpoint_do_no_harm() {
-    let root = tempfile::tempdir().unwrap();
-    let shelf = Checkpoints::of(root.path());
-    put(&shelf, &progress(3, None));
-
-    fs::write(shelf.0.join("round-000003/notes.txt"), "mine").unwrap();
-
-    assert_eq!(shelf.newest().unwrap().1.next_round, 3);
-}
-
 #[test]
 fn a_run_directory_that_was_deleted_does_not_come_back() {
-    let root = tempfile::tempdir().unwrap();
-    let run = root.path().join("run");
-    fs::create_dir(&run).unwrap();
-    let shelf = Checkpoints::of(&run);
-    put(&shelf, &progress(2, None));
+    let (root, shelf) = with([2]);
 
-    fs::remove_dir_all(&run).unwrap();
+    fs::remove_dir_all(root.path()).unwrap();
 
     assert!(shelf.put(&progress(3, None), |_| Ok(())).is_err());
-    assert!(!run.exists());
+    assert!(!root.path().exists());
 }
 
 #[cfg(unix)]
 #[test]
 fn what_a_killed_process_left_is_swept_and_the_links_are_set_again() {
-    let root = tempfile::tempdir().unwrap();
-    let shelf = Checkpoints::of(root.path());
-    for next_round in [1, 2, 3] {
-        put(&shelf, &progress(next_round, Some(9)));
-    }
+    let (_root, shelf) = with([1, 2, 3]);
     point_at(&shelf.0, "last", "round-000002");
     for leftover in [".round-000004.new", ".round-000001.old"] {
         fs::create_dir(shelf.0.join(leftover)).unwrap();
@@ -382,17 +305,13 @@ fn what_a_killed_process_left_is_swept_and_the_links_are_set_again() {
     shelf.tidy(&progress(3, Some(9)), 2);
 
     assert_eq!(names(&shelf), ["last", "round-000002", "round-000003"]);
-    assert_eq!(fs::read_link(shelf.0.join("last")).unwrap(), Path::new("round-000003"));
+    assert_eq!(target(&shelf, "last"), Path::new("round-000003"));
 }
 
 /// The newest of several is damaged and the run resumes from an older one: that one must stay.
 #[test]
 fn checkpoints_after_the_one_in_use_do_not_push_it_out() {
-    let root = tempfile::tempdir().unwrap();
-    let shelf = Checkpoints::of(root.path());
-    for next_round in [1, 2, 3] {
-        put(&shelf, &progress(next_round, None));
-    }
+    let (_root, shelf) = with([1, 2, 3]);
 
     shelf.tidy(&progress(2, None), 1);
 
@@ -402,14 +321,10 @@ fn checkpoints_after_the_one_in_use_do_not_push_it_out() {
 /// As on a file system over a network in a bad minute: what is there must not be taken for nothing.
 #[test]
 fn a_folder_that_cannot_be_read_is_an_error_that_names_it_and_not_an_empty_one() {
-    let root = tempfile::tempdir().unwrap();
-    let run = root.path().join("run");
-    fs::create_dir(&run).unwrap();
-    let shelf = Checkpoints::of(&run);
-    assert_eq!(shelf.list().unwrap(), []);
-    put(&shelf, &progress(2, None));
+    assert_eq!(with([]).1.list().unwrap(), []);
+    let (root, shelf) = with([2]);
 
-    let faults = StorageFaults::under(&run, 1, Fault::InputOutput);
+    let faults = StorageFaults::under(root.path(), 1, Fault::InputOutput);
     let error = shelf.find(CheckpointName::Last).unwrap_err();
     drop(faults);
 

@@ -1,18 +1,10 @@
 use super::*;
-use crate::actions::{Choices, DecisionPoint};
-use crate::scenario::{LifecycleConfig, MaskConfig};
-use crate::seed::Limits;
+use crate::actions::fixtures::{empty, limits, masks};
 
 #[test]
 fn a_readout_tells_of_the_heads_that_mattered_and_of_what_could_have_been_done() {
-    // One empty slot: nothing but waiting and germinating is allowed.
-    let limits = Limits::new(&LifecycleConfig::default(), &MaskConfig::default(), 0);
-    let at = DecisionPoint {
-        env: 0,
-        episode: 0,
-        step: 1,
-    };
-    let masks = MaskSet::build(at, &[None], &[Choices::first_n(3)], &limits).unwrap();
+    // Nothing but waiting and germinating is allowed.
+    let masks = masks(&empty(1), &limits());
     let mut sample = Sample {
         log_probs: [0.0; HEADS],
         entropies: [0.5; HEADS],
@@ -30,8 +22,8 @@ fn a_readout_tells_of_the_heads_that_mattered_and_of_what_could_have_been_done()
     assert_eq!(waiting.p, BTreeMap::from([("op".into(), Num(0.75))]));
     assert_eq!(waiting.value, Num(-0.5), "in units of reward");
     assert_eq!(waiting.op_probs, [Num(0.75), Num(0.25)], "of those that are allowed");
-    assert_eq!(germinating.p.get("slot"), None, "there was nothing to choose");
-    assert_eq!(germinating.h.get("slot"), None);
+    let of_slot = (germinating.p.get("slot"), germinating.h.get("slot"));
+    assert_eq!(of_slot, (None, None), "there was nothing to choose");
     assert_eq!(germinating.h.get("blueprint"), Some(&Num(0.5)));
     assert_eq!(germinating.p.get("alpha_speed"), None, "it does not matter");
 }

@@ -15,10 +15,6 @@ fn read(accumulators: &Accumulators, configs: usize) -> StepNumbers {
     LAYOUT.unpack(&pack, &Vec::from_iter(0..configs), 0)
 }
 
-fn mean_loss(value: f32) -> Tensor {
-    Tensor::from(value)
-}
-
 #[test]
 fn validation_loss_is_weighted_by_samples_and_not_by_batches() {
     // Given 100 samples of loss 1 and 20 samples of loss 4.
@@ -53,7 +49,7 @@ fn training_batches_with_a_non_finite_loss_are_counted_and_left_out() {
     let mut sums = accumulators(3, 2);
     let logits = Tensor::from_slice2(&[[0.0f32, 1.0], [0.0, 1.0]]).set_requires_grad(true);
     for (batch, loss) in [1.0, f32::NAN, 4.0].into_iter().enumerate() {
-        sums.record_train(batch, 0, &logits, &mean_loss(loss)).unwrap();
+        sums.record_train(batch, 0, &logits, &Tensor::from(loss)).unwrap();
     }
 
     sums.finish_train(&Tensor::from_slice(&[1i64, 1, 1, 0, 0, 0])).unwrap();
@@ -69,15 +65,14 @@ fn micro_batches_add_up_to_their_batch() {
     // Given a batch of four in parts of three and one.
     let mut sums = accumulators(1, 4);
     let logits = Tensor::from_slice2(&[[1.0f32, 0.0], [1.0, 0.0], [0.0, 1.0]]);
-    sums.record_train(0, 0, &logits, &mean_loss(2.0)).unwrap();
-    sums.record_train(0, 3, &logits.narrow(0, 0, 1), &mean_loss(6.0))
-        .unwrap();
+    sums.record_train(0, 0, &logits, &Tensor::from(2.0_f32)).unwrap();
+    let last = logits.narrow(0, 0, 1);
+    sums.record_train(0, 3, &last, &Tensor::from(6.0_f32)).unwrap();
 
     sums.finish_train(&Tensor::from_slice(&[0i64, 0, 1, 1])).unwrap();
 
     let numbers = read(&sums, 1);
-    assert_eq!(numbers.train_loss(), 3.0);
-    assert_eq!(numbers.correct, 3);
+    assert_eq!((numbers.train_loss(), numbers.correct), (3.0, 3));
 }
 
 #[test]
@@ -97,9 +92,7 @@ fn a_new_step_starts_from_zero_in_the_same_storage() {
 #[test]
 fn agreement_with_the_main_configuration_is_counted_per_configuration() {
     let mut sums = accumulators(1, 1);
-    let is_correct = Tensor::from_slice(&[1u8, 1, 1, 0, 0, 1, 0, 1])
-        .view([2, 4])
-        .to_kind(Kind::Bool);
+    let is_correct = Tensor::from_slice2(&[[true, true, true, false], [false, true, false, true]]);
     let losses = Tensor::zeros([2, 4], (Kind::Float, Device::Cpu));
 
     sums.add_rows(&losses, &is_correct, 0).unwrap();
@@ -117,15 +110,9 @@ fn summed(kernels: Kernels) -> Vec<f64> {
     let labels = Tensor::from_slice(&[0i64, 0, 2, 2]);
     for batch in 0..3 {
         for (first, rows) in if batch == 1 { vec![(0, 3), (3, 1)] } else { vec![(0, 4)] } {
-            let part = logits.narrow(0, first + batch, rows);
-            let objective = sums
-                .train_loss(
-                    (batch as usize, first as usize),
-                    &part,
-                    &labels.narrow(0, first, rows),
-                    0.1,
-                )
-                .unwrap();
+            let (part, of_part) = (logits.narrow(0, first + batch, rows), labels.narrow(0, first, rows));
+            let place = (batch as usize, first as usize);
+            let objective = sums.train_loss(place, &part, &of_part, 0.1).unwrap();
             assert!(f64::try_from(objective).unwrap().is_finite());
         }
     }
@@ -140,9 +127,7 @@ fn own_kernels_add_up_what_libtorch_s_operators_do() {
 
     assert!(libtorch[PackLayout::CORRECT] > 0.0 && libtorch[LAYOUT.val_both_correct().start] > 0.0);
     for (column, (own, libtorch)) in own.iter().zip(&libtorch).enumerate() {
-        assert!(
-            (own - libtorch).abs() <= 1e-6 * libtorch.abs(),
-            "column {column}: {own} and {libtorch}"
-        );
+        let bound = 1e-6 * libtorch.abs();
+        assert!((own - libtorch).abs() <= bound, "column {column}: {own} and {libtorch}");
     }
 }

@@ -4,17 +4,14 @@ use std::thread;
 use tch::Kind;
 
 use super::*;
+use crate::data::dataset::tests::FIRST_STEP;
+use crate::data::locate::tests::assert_refused;
 use crate::data::plan::StepKey;
 use crate::data::{FeedArithmetic, Sharing};
 
 const ROWS: usize = 3;
 const BATCHES: usize = 5;
-const KEY: StepKey = StepKey {
-    seed: 42,
-    round: 0,
-    step: 1,
-};
-const NEXT: StepKey = StepKey { step: 2, ..KEY };
+const NEXT: StepKey = StepKey { step: 2, ..FIRST_STEP };
 
 /// What reading the row at a position does.
 type Deed = fn(i64) -> Result<(), DataError>;
@@ -65,7 +62,7 @@ fn plan() -> (FeedPlan, Vec<u8>) {
         units_per_sample: 1,
     };
     let mut plan = FeedPlan::of_order(arithmetic, 4);
-    let order = begin(&mut plan, KEY, None);
+    let order = begin(&mut plan, FIRST_STEP, None);
     (plan, order)
 }
 
@@ -97,33 +94,17 @@ fn unevenly(position: i64) -> Result<(), DataError> {
 }
 
 #[test]
-fn batches_are_those_of_the_plan_for_any_timing() {
+fn batches_are_those_of_the_plan_for_any_timing_and_behind_a_step_that_was_broken_off() {
     let (mut plan, order) = plan();
     for (workers, prefetch) in [(1, 1), (1, 3), (4, 2), (3, 9)] {
         let mut ring = ring(&readers(workers, prefetch, 60.0), unevenly);
+        ring.fetch(0, &mut plan, &buffer()).unwrap();
         for _ in 0..2 {
-            ring.turn_to(0, &mut plan).unwrap();
-            assert_eq!(
-                fetched(&mut ring, &mut plan, BATCHES).unwrap(),
-                order,
-                "{workers}, {prefetch}"
-            );
+            let firsts = fetched(&mut ring, &mut plan, BATCHES).unwrap();
+            assert_eq!(firsts, order, "{workers}, {prefetch}");
         }
         assert!(ring.free.len() <= prefetch, "buffers are kept");
     }
-}
-
-#[test]
-fn a_step_that_was_broken_off_leaves_nothing_behind() {
-    let (mut plan, order) = plan();
-    let mut ring = ring(&readers(2, 3, 60.0), unevenly);
-    let to = buffer();
-
-    ring.turn_to(0, &mut plan).unwrap();
-    ring.fetch(0, &mut plan, &to).unwrap();
-    ring.turn_to(0, &mut plan).unwrap();
-
-    assert_eq!(fetched(&mut ring, &mut plan, BATCHES).unwrap(), order);
 }
 
 #[test]
@@ -133,7 +114,7 @@ fn the_first_batches_of_the_upcoming_step_are_on_their_way_before_it_begins() {
     for (prefetch, expected) in [(1, 1), (2, 2), (3 * BATCHES, BATCHES)] {
         let mut ring = ring(&readers(2, prefetch, 60.0), unevenly);
 
-        assert_eq!(begin(&mut plan, KEY, Some(NEXT)), first);
+        assert_eq!(begin(&mut plan, FIRST_STEP, Some(NEXT)), first);
         assert_eq!(fetched(&mut ring, &mut plan, BATCHES).unwrap(), first);
         let on_their_way = ring.asked.len();
         begin(&mut plan, NEXT, None);
@@ -150,45 +131,34 @@ fn another_step_than_the_announced_one_gets_its_own_batches() {
     let (mut plan, first) = plan();
     let mut ring = ring(&readers(2, 2, 60.0), unevenly);
 
-    begin(&mut plan, NEXT, Some(StepKey { round: 1, ..KEY }));
+    begin(&mut plan, NEXT, Some(StepKey { round: 1, ..FIRST_STEP }));
     fetched(&mut ring, &mut plan, BATCHES).unwrap();
-    begin(&mut plan, KEY, None);
+    begin(&mut plan, FIRST_STEP, None);
 
     assert_eq!(fetched(&mut ring, &mut plan, BATCHES).unwrap(), first);
 }
 
-/// A position of batch 2.
-fn is_bad(position: i64) -> bool {
+/// Where in the order the row at a position is.
+fn place_of(position: i64) -> Option<usize> {
     let (_, order) = plan();
-    i64::from(order[2 * ROWS + 1]) == position
+    order.iter().position(|&sample| i64::from(sample) == position)
 }
 
-/// The first position of all.
-fn is_in_front(position: i64) -> bool {
-    let (_, order) = plan();
-    i64::from(order[0]) == position
-}
+/// A row of batch 2.
+const BAD: Option<usize> = Some(2 * ROWS + 1);
 
 #[test]
 fn what_a_batch_could_not_be_read_for_is_told_when_it_is_due() {
-    let cut_short = |position| match is_bad(position) {
-        true => Err(DataError::TruncatedRecord {
-            file: "train.bin".into(),
-            record: position as usize,
-            byte: 77,
-            found: 1,
-            expected: 2,
-        }),
-        false => Ok(()),
+    let cut_short = |position| match place_of(position) {
+        BAD => Err(DataError::NoReaders("cut short".into())),
+        _ => Ok(()),
     };
     let (mut plan, order) = plan();
     let mut ring = ring(&readers(2, 4, 60.0), cut_short);
 
-    ring.turn_to(0, &mut plan).unwrap();
     assert_eq!(fetched(&mut ring, &mut plan, 2).unwrap(), order[..2 * ROWS]);
-    let error = ring.fetch(2, &mut plan, &buffer()).unwrap_err();
 
-    assert!(matches!(error, DataError::TruncatedRecord { byte: 77, .. }), "{error}");
+    assert_refused(ring.fetch(2, &mut plan, &buffer()), "(cut short)");
 }
 
 #[test]
@@ -197,14 +167,12 @@ fn a_batch_that_can_be_read_the_second_time_is_as_it_would_have_been() {
     let (mut plan, order) = plan();
     let mut shaky = ring(&readers(2, 4, 60.0), |position| {
         let is_first = |attempt: usize| !ATTEMPTS[attempt].swap(true, Ordering::Relaxed);
-        assert!(!is_in_front(position) || !is_first(0), "the first row panics once");
-        if is_bad(position) && is_first(1) {
-            return Err(DataError::NoReaders("away for a moment".into()));
+        match place_of(position) {
+            Some(0) if is_first(0) => panic!("the first row panics once"),
+            BAD if is_first(1) => Err(DataError::NoReaders("away for a moment".into())),
+            _ => Ok(()),
         }
-        Ok(())
     });
-
-    shaky.turn_to(0, &mut plan).unwrap();
 
     assert_eq!(fetched(&mut shaky, &mut plan, BATCHES).unwrap(), order);
     assert!(ATTEMPTS.iter().all(|attempt| attempt.load(Ordering::Relaxed)));
@@ -219,7 +187,6 @@ fn the_time_that_batches_were_waited_for_is_told_once() {
         Ok(())
     });
 
-    slow.turn_to(0, &mut plan).unwrap();
     fetched(&mut slow, &mut plan, 1).unwrap();
     slow.forget().unwrap();
 
@@ -232,16 +199,12 @@ fn a_panic_of_a_thread_is_an_error_of_the_batch_and_the_threads_continue() {
     let (mut plan, order) = plan();
     let readers = readers(1, 4, 60.0);
     let mut failing = ring(&readers, |position| {
-        assert!(!is_bad(position), "position {position} is bad");
+        assert!(place_of(position) != BAD, "position {position} is bad");
         Ok(())
     });
 
-    let error = fetched(&mut failing, &mut plan, 3).unwrap_err().to_string();
-
-    assert!(
-        error.starts_with("the batch feed of env 4: the thread that gathered the batch was lost (position "),
-        "{error}"
-    );
+    let lost = "the batch feed of env 4: the thread that gathered the batch was lost (position ";
+    assert_refused(fetched(&mut failing, &mut plan, 3), lost);
     let mut sound = ring(&readers, |_| Ok(()));
     assert_eq!(fetched(&mut sound, &mut plan, BATCHES).unwrap(), order);
 }
@@ -257,10 +220,10 @@ fn storage_that_does_not_answer_is_given_up_on() {
         Ok(())
     });
 
-    let error = fetched(&mut stalled, &mut plan, 1).unwrap_err();
+    let given_up = fetched(&mut stalled, &mut plan, 1);
     MAY_END.store(true, Ordering::Relaxed);
 
-    assert!(matches!(error, DataError::FeedStalled { env: 4, .. }), "{error}");
+    assert_refused(given_up, "the batch feed of env 4: a batch was not read within 0.05 s");
 }
 
 #[test]

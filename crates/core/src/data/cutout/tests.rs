@@ -20,15 +20,11 @@ proptest! {
         let masks = masks(shape, side, Device::Cpu).unwrap();
         for (row, column) in (0..height).flat_map(|row| (0..width).map(move |column| (row, column))) {
             let mask = masks.get(place(shape, row, column)).contiguous().view(-1);
-            let expected: Vec<bool> = (0..height * width * 3)
-                .map(|value| (value / 3 / width, value / 3 % width))
-                .map(|(y, x)| {
-                    let is_near = |at: usize, centre: usize| {
-                        let first = centre as i64 - (side / 2) as i64;
-                        (first..first + side as i64).contains(&(at as i64))
-                    };
-                    is_near(y, row) && is_near(x, column)
-                })
+            // From `side / 2` before the centre on.
+            let is_near = |at: usize, centre: usize| (centre..centre + side).contains(&(at + side / 2));
+            let pixels = (0..height * width * 3).map(|value| value / 3);
+            let expected: Vec<bool> = pixels
+                .map(|pixel| is_near(pixel / width, row) && is_near(pixel % width, column))
                 .collect();
             prop_assert_eq!(Vec::<bool>::try_from(mask).unwrap(), expected);
         }

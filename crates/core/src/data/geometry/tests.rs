@@ -1,18 +1,12 @@
 use super::*;
-use crate::data::dataset::tests::small_colour_task;
-use crate::data::{DataRegistry, load};
+use crate::data::dataset::tests::{augmentation, loaded, small_colour_task};
 
 #[test]
 fn a_crop_that_is_cut_shows_what_its_window_shows() {
-    let data = load(&small_colour_task(), None, &DataRegistry::default()).unwrap();
+    let data = loaded(&small_colour_task());
     // Also of less padding than none, and of more than the image is wide.
     for (pad, flip_p) in [(0, 0.0), (0, 0.5), (1, 0.5), (4, 0.5), (9, 0.5), (3, 0.0)] {
-        let augment = AugmentSpec {
-            pad,
-            flip_p,
-            cutout: None,
-        };
-        let geometry = Geometry::new(&data, Some(augment));
+        let geometry = Geometry::new(&data, Some(augmentation(pad, flip_p, None)));
         let stored = Tensor::from_slice(&geometry.lay_out(&data.train).unwrap());
         assert_eq!(stored.numel() as u128, geometry.stored_bytes());
         let windows = geometry.windows(&stored).unwrap();

@@ -1,21 +1,22 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::data::locate::tests::assert_refused;
 
-fn file(sizes: &[[u8; 4]], data: &[u8]) -> Vec<u8> {
-    let mut bytes = vec![0, 0, 8, sizes.len() as u8];
-    bytes.extend(sizes.concat());
-    bytes.extend(data);
-    bytes
+/// A file of unsigned bytes.
+fn file<const DIMENSIONS: usize>(sizes: [u32; DIMENSIONS], data: &[u8]) -> Vec<u8> {
+    let sizes = sizes.map(u32::to_be_bytes).concat();
+    [&[0, 0, 8, DIMENSIONS as u8][..], &sizes, data].concat()
+}
+
+fn pool(images: &[u8], labels: &[u8]) -> Result<Pool, DataError> {
+    labelled(read_images("i", images).unwrap(), ("l", labels))
 }
 
 #[test]
 fn images_with_planes_become_channels_last() {
     // Given one 2x2 image of two channels, stored plane by plane.
-    let bytes = file(
-        &[[0, 0, 0, 1], [0, 0, 0, 2], [0, 0, 0, 2], [0, 0, 0, 2]],
-        &[1, 2, 3, 4, 5, 6, 7, 8],
-    );
+    let bytes = file([1, 2, 2, 2], &[1, 2, 3, 4, 5, 6, 7, 8]);
 
     let images = read_images("planes", &bytes[..]).unwrap();
 
@@ -26,93 +27,47 @@ fn images_with_planes_become_channels_last() {
 
 #[test]
 fn a_file_with_little_endian_sizes_is_refused_without_allocating() {
-    let bytes = file(&[[5, 7, 0, 0], [8, 0, 0, 0], [8, 0, 0, 0]], &[0; 64]);
-
-    let error = read_images("little", &bytes[..]).unwrap_err();
+    let bytes = file([1797, 8, 8].map(u32::swap_bytes), &[0; 64]);
 
     // 84 344 832 images of 134 217 728 squared: beyond u64, reported all the same.
-    let DataError::SizeMismatch { expected, found, .. } = error else {
-        panic!("{error}");
-    };
-    assert_eq!(expected, 1_519_421_415_863_308_347_506_704);
-    assert_eq!(found, 80);
+    let told = "data file little has 80 bytes, its header implies 1519421415863308347506704 bytes";
+    assert_refused(read_images("little", &bytes[..]), told);
 }
 
 #[test]
-fn a_file_one_byte_short_or_long_is_refused() {
-    for (length, found) in [(3, 11), (5, 13)] {
-        let bytes = file(&[[0, 0, 0, 4]], &vec![0; length]);
-
-        let error = read_labels("labels", &bytes[..]).unwrap_err();
-
-        assert!(
-            matches!(error, DataError::SizeMismatch { expected: 12, found: f, .. } if f == found),
-            "{error}"
-        );
+fn labels_of_other_lengths_types_and_dimensions_are_refused() {
+    for (bytes, told) in [
+        (file([4], &[0; 3]), " has 11 bytes, its header implies 12 bytes"),
+        (file([4], &[0; 5]), " after the 12 that its header implies, found 13 "),
+        (vec![0, 0, 8, 1, 0, 0], " has 6 bytes, its header implies 8 bytes"),
+        (vec![0, 0, 0x0D, 1, 0, 0, 0, 0], " is not an IDX file of unsigned bytes"),
+        (file([1, 1], &[0]), " has 2 dimensions, labels need "),
+    ] {
+        assert_refused(read_labels("l", &bytes[..]), told);
     }
-}
-
-#[test]
-fn a_header_cut_short_is_a_size_mismatch() {
-    let error = read_labels("labels", &[0, 0, 8, 1, 0, 0][..]).unwrap_err();
-
-    assert!(matches!(
-        error,
-        DataError::SizeMismatch {
-            expected: 8,
-            found: 6,
-            ..
-        }
-    ));
-}
-
-#[test]
-fn other_types_and_swapped_files_are_named() {
-    assert!(matches!(
-        read("floats", &[0, 0, 0x0D, 1, 0, 0, 0, 0][..]),
-        Err(DataError::BadMagic { .. })
-    ));
-    assert!(matches!(
-        read_labels("images as labels", &file(&[[0, 0, 0, 1], [0, 0, 0, 1]], &[0])[..]),
-        Err(DataError::Dimensions { found: 2, .. })
-    ));
 }
 
 #[test]
 fn sizes_without_a_byte_behind_them_are_no_images() {
     // 0 images of 4 294 967 295 squared pixels: the product of the sizes is 0, those of two sizes would not fit.
-    let bytes = file(&[[0; 4], [0xff; 4], [0xff; 4], [0xff; 4]], &[]);
+    let bytes = file([0, u32::MAX, u32::MAX, u32::MAX], &[]);
 
-    assert!(matches!(
-        read_images("none", &bytes[..]),
-        Err(DataError::NoImages { .. })
-    ));
+    assert_refused(read_images("none", &bytes[..]), "none holds no image");
 }
 
 #[test]
 fn images_and_labels_of_different_numbers_are_refused() {
-    let images = file(&[[0, 0, 0, 2], [0, 0, 0, 1], [0, 0, 0, 1]], &[7, 8]);
-    let labels = file(&[[0, 0, 0, 3]], &[0, 1, 2]);
+    let refused = pool(&file([2, 1, 1], &[7, 8]), &file([3], &[0, 1, 2]));
 
-    let error = labelled(read_images("i", &images[..]).unwrap(), ("l", &labels[..]))
-        .unwrap_err()
-        .to_string();
-
-    assert!(error.starts_with("data file i has 2 images, l has 3 labels"), "{error}");
+    assert_refused(refused, "data file i has 2 images, l has 3 labels");
 }
 
 #[test]
 fn a_label_out_of_range_is_named_with_its_byte() {
-    let images = file(&[[0, 0, 0, 3], [0, 0, 0, 1], [0, 0, 0, 1]], &[7, 8, 9]);
-    let labels = file(&[[0, 0, 0, 3]], &[0, 12, 2]);
-    let pool = labelled(read_images("i", &images[..]).unwrap(), ("l", &labels[..])).unwrap();
+    let pool = pool(&file([3, 1, 1], &[7, 8, 9]), &file([3], &[0, 12, 2])).unwrap();
 
-    let error = pool.check_labels("mine", 10).unwrap_err().to_string();
-
-    assert!(
-        error.starts_with("data 'l': label 12 of sample 1 (byte 9) is outside 0..10"),
-        "{error}"
-    );
+    let told = "data 'l': label 12 of sample 1 (byte 9) is outside 0..10";
+    assert_refused(pool.check_labels("mine", 10), told);
     assert!(pool.check_labels("mine", 13).is_ok());
 }
 
@@ -121,7 +76,7 @@ proptest! {
     fn what_was_written_is_read(height in 1u8..5, width in 1u8..5, count in 1u8..9, seed: u8) {
         let size = usize::from(height) * usize::from(width);
         let pixels: Vec<u8> = (0..usize::from(count) * size).map(|i| (i as u8).wrapping_mul(31).wrapping_add(seed)).collect();
-        let bytes = file(&[[0, 0, 0, count], [0, 0, 0, height], [0, 0, 0, width]], &pixels);
+        let bytes = file([count, height, width].map(u32::from), &pixels);
 
         let images = read_images("any", &bytes[..]).unwrap();
 
@@ -141,7 +96,7 @@ proptest! {
 
     #[test]
     fn a_file_cut_anywhere_is_refused(cut in 0usize..20) {
-        let bytes = file(&[[0, 0, 0, 2], [0, 0, 0, 2], [0, 0, 0, 1]], &[1, 2, 3, 4]);
+        let bytes = file([2, 2, 1], &[1, 2, 3, 4]);
         prop_assert!(read_images("cut", &bytes[..cut]).is_err());
     }
 }

@@ -12,6 +12,22 @@ pub(crate) fn packed(bytes: &[u8]) -> Vec<u8> {
     encoder.finish().unwrap()
 }
 
+/// A new folder with these files.
+pub(crate) fn folder_of(files: impl IntoIterator<Item = (impl AsRef<Path>, impl AsRef<[u8]>)>) -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    for (name, bytes) in files {
+        std::fs::write(folder.path().join(name), bytes).unwrap();
+    }
+    folder
+}
+
+/// That it was refused in these words.
+#[track_caller]
+pub(crate) fn assert_refused<T>(result: Result<T, DataError>, words: &str) {
+    let why = result.err().expect("it is refused").to_string();
+    assert!(why.contains(words), "{why}");
+}
+
 fn content(path: &Path) -> (String, Vec<u8>) {
     let mut input = open(path).unwrap();
     let mut bytes = Vec::new();
@@ -21,66 +37,41 @@ fn content(path: &Path) -> (String, Vec<u8>) {
 
 #[test]
 fn a_packed_file_is_read_like_a_plain_one_under_any_name() {
-    let folder = tempfile::tempdir().unwrap();
-    let (plain, gzip) = (folder.path().join("plain"), folder.path().join("also-plain"));
-    std::fs::write(&plain, b"the same").unwrap();
-    std::fs::write(&gzip, packed(b"the same")).unwrap();
+    let folder = folder_of([("plain", b"the same".to_vec()), ("also-plain", packed(b"the same"))]);
+    let [plain, gzip] = ["plain", "also-plain"].map(|name| folder.path().join(name));
 
-    assert_eq!(content(&plain), (plain.display().to_string(), b"the same".to_vec()));
-    assert_eq!(
-        content(&gzip),
-        (format!("{} (unpacked)", gzip.display()), b"the same".to_vec())
-    );
+    let same = b"the same".to_vec();
+    assert_eq!(content(&plain), (plain.display().to_string(), same.clone()));
+    assert_eq!(content(&gzip), (format!("{} (unpacked)", gzip.display()), same));
 }
 
 #[test]
 fn a_packed_file_that_is_cut_short_is_told_with_the_byte_that_was_reached() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("cut.gz");
     let bytes: Vec<u8> = (0..100_000u64).map(|i| ((i * i) >> 7) as u8).collect();
     let all = packed(&bytes);
-    std::fs::write(&path, &all[..all.len() / 2]).unwrap();
+    let folder = folder_of([("cut.gz", &all[..all.len() / 2])]);
 
-    let mut input = open(&path).unwrap();
+    let mut input = open(&folder.path().join("cut.gz")).unwrap();
     let error = rest(&input.name, &mut input.bytes, 100_000, 0).unwrap_err();
 
-    let DataError::Unreadable { byte, .. } = error else {
-        panic!("{error}");
-    };
-    assert!((1..100_000).contains(&byte), "{byte}");
+    let reached = 1..100_000;
+    assert!(matches!(&error, DataError::Unreadable { byte, .. } if reached.contains(byte)));
 }
 
 #[test]
 fn a_missing_file_is_told_with_every_place_and_where_it_is_published() {
-    let error = find("no-such-set", Some(Path::new("/scenario")), Some("https://example.org"))
-        .unwrap_err()
-        .to_string();
+    let find = || find("no-such-set", Some(Path::new("/scenario")), Some("https://example.org"));
 
-    assert!(
-        error.starts_with("data file 'no-such-set' was not found; looked at /scenario/no-such-set, "),
-        "{error}"
-    );
-    assert!(
-        error.contains("data/no-such-set. Place the file there (published at https://example.org)"),
-        "{error}"
-    );
+    let places = "data file 'no-such-set' was not found; looked at /scenario/no-such-set, ";
+    assert_refused(find(), places);
+    let published = "data/no-such-set. Place the file there (published at https://example.org)";
+    assert_refused(find(), published);
 }
 
 #[test]
 fn a_file_longer_than_its_header_says_is_not_read_to_its_end() {
-    let mut endless = std::io::repeat(7);
+    let endless = rest("endless", &mut std::io::repeat(7), 1000, 16);
 
-    let error = rest("endless", &mut endless, 1000, 16).unwrap_err();
-
-    assert!(
-        matches!(
-            error,
-            DataError::SizeMismatch {
-                expected: 1016,
-                found: 1017,
-                ..
-            }
-        ),
-        "{error}"
-    );
+    let told = "data file endless continues after the 1016 that its header implies, found 1017 or more";
+    assert_refused(endless, told);
 }

@@ -27,8 +27,7 @@ fn smoothing_changes_the_objective_and_not_the_report() {
 
     close(&loss.mean, 0.781_490_5);
     close(&loss.objective, 0.9 * 0.781_490_5 + 0.1 * 1.198_157_2);
-    assert!(loss.objective.requires_grad());
-    assert!(!loss.mean.requires_grad());
+    assert!(loss.objective.requires_grad() && !loss.mean.requires_grad());
 }
 
 #[test]
@@ -50,10 +49,7 @@ fn rows_of_every_configuration_meet_the_same_targets() {
     assert_eq!(losses.size(), [2, 2]);
     close(&losses.get(0).get(0), 0.464_368_8);
     // A tie goes to the lowest index, so the constant row is right about class 0.
-    assert_eq!(
-        Vec::<bool>::try_from(is_correct.view(-1)).unwrap(),
-        [true, true, true, true]
-    );
+    assert_eq!(Vec::<bool>::try_from(is_correct.view(-1)).unwrap(), [true; 4]);
     let (_, is_correct) = evaluate_rows(&both, &Tensor::from_slice(&[2i64, 1])).unwrap();
     assert_eq!(Vec::<bool>::try_from(is_correct.view(-1)).unwrap(), [false; 4]);
 }

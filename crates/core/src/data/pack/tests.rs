@@ -24,20 +24,11 @@ fn each_group_is_read_from_the_columns_that_it_writes() {
 
     let numbers = layout.unpack(&pack, &[0], 0);
 
-    let expected = SlotNumbers {
-        group: GroupNumbers {
-            gradients: GradientSums {
-                sum_squares: 2.5,
-                vanishing: 1,
-                exploding: 2,
-                tensors: 3,
-                elements: 40,
-            },
-            skipped_updates: 4,
-        },
-        nonfinite_streak: 5,
-    };
-    assert_eq!(numbers.slots[1], expected);
+    let seed = numbers.slots[1];
+    let sums = seed.group.gradients;
+    assert_eq!((sums.sum_squares, sums.vanishing, sums.exploding), (2.5, 1, 2));
+    assert_eq!((sums.tensors, sums.elements), (3, 40));
+    assert_eq!((seed.group.skipped_updates, seed.nonfinite_streak), (4, 5));
     assert_eq!(numbers.slots[0].group, GroupNumbers::default());
     assert_eq!(numbers.host.skipped_updates, 6);
 }
@@ -69,11 +60,7 @@ fn configurations_are_named_by_their_places() {
 
     let numbers = layout.unpack(&pack, &[1, 2, 0], 0);
 
-    let losses: Vec<f64> = numbers.configs.iter().map(|config| config.loss_sum).collect();
-    assert_eq!(losses, [10.0, 20.0, 30.0]);
-    let discordant = numbers
-        .configs
-        .iter()
-        .map(|config| (config.only_main_correct, config.only_this_correct));
-    assert_eq!(discordant.collect::<Vec<_>>(), [(0, 0), (3, 0), (7, 1)]);
+    let told = |config: &ConfigNumbers| (config.loss_sum, config.only_main_correct, config.only_this_correct);
+    let configs: Vec<_> = numbers.configs.iter().map(told).collect();
+    assert_eq!(configs, [(10.0, 0, 0), (20.0, 3, 0), (30.0, 7, 1)]);
 }

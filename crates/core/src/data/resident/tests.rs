@@ -1,44 +1,17 @@
 use super::*;
-use crate::data::dataset::tests::digits_task;
-use crate::data::geometry::Crop;
-use crate::data::{DataRegistry, load};
-
-const PAD: usize = 4;
-
-fn window(resident: &ResidentData, crop: Crop) -> Vec<Vec<u8>> {
-    let TrainImages::Windows(windows) = &resident.train else {
-        panic!("they are on the device");
-    };
-    let pixels = windows.get(resident.geometry.window(3, crop));
-    Vec::<Vec<u8>>::try_from(pixels.contiguous()).unwrap()
-}
+use crate::data::dataset::tests::{digits_task, loaded};
 
 #[test]
-fn a_centred_crop_is_the_image_and_a_corner_crop_has_a_black_edge() {
-    let data = load(&digits_task(), None, &DataRegistry::default()).unwrap();
-    let augment = AugmentSpec {
-        pad: PAD as u32,
-        flip_p: 0.5,
-        cutout: None,
-    };
-    let resident = ResidentData::upload(&data, Some(augment), Backend::CPU, None).unwrap();
-    let image: Vec<Vec<u8>> = data.train.pixels().unwrap()[3 * 64..4 * 64]
-        .chunks(8)
-        .map(<[u8]>::to_vec)
-        .collect();
+fn validation_is_the_data_in_order_with_a_short_last_batch() {
+    let data = loaded(&digits_task());
+    let resident = ResidentData::upload(&data, None, Backend::CPU, None).unwrap();
 
-    let centred = Crop {
-        top: PAD,
-        left: PAD,
-        is_flipped: false,
-    };
-    assert_eq!(window(&resident, centred), image);
+    let batches = resident.val.batches(256, 2);
 
-    let corner = window(&resident, Crop::default());
-    for (y, row) in corner.iter().enumerate() {
-        for (x, &pixel) in row.iter().enumerate() {
-            let expected = if y < PAD || x < PAD { 0 } else { image[y - PAD][x - PAD] };
-            assert_eq!(pixel, expected, "row {y}, column {x}");
-        }
-    }
+    assert_eq!(batches.iter().map(|b| b.n).collect::<Vec<_>>(), [256, 99]);
+    assert_eq!(batches[1].x.size(), [99, 1, 8, 8]);
+    assert_eq!(Vec::<i64>::try_from(&batches[1].y).unwrap(), data.val.labels[256..]);
+    // A black corner pixel is -mean/std.
+    let corner = f32::try_from(batches[0].x.get(0).view(-1).get(0)).unwrap();
+    assert!((corner + 0.811_17).abs() < 1e-5, "{corner}");
 }

@@ -22,6 +22,10 @@ impl KnownImages for Shapes {
 
 /// With `fields` of the task behind the data.
 fn loaded(path: &str, fields: &str) -> Result<Loaded, String> {
+    overridden(path, fields, &[])
+}
+
+fn overridden(path: &str, fields: &str, overrides: &[Override]) -> Result<Loaded, String> {
     let catalog = Catalog {
         images: Some(Arc::new(Shapes)),
         ..built_in_names()
@@ -30,7 +34,7 @@ fn loaded(path: &str, fields: &str) -> Result<Loaded, String> {
     let input = Input {
         label: "x.ron",
         text: &text,
-        overrides: &[],
+        overrides,
     };
     load(&input, &catalog).map_err(|report| report.to_string())
 }
@@ -67,17 +71,9 @@ fn what_the_file_says_stands_field_by_field() {
 
 #[test]
 fn a_field_of_the_host_can_be_set_where_the_data_choose_it() {
-    let catalog = Catalog {
-        images: Some(Arc::new(Shapes)),
-        ..built_in_names()
-    };
-    let input = Input {
-        label: "x.ron",
-        text: "(task: preset(\"images\", (data: image_folder(path: \"shapes\"))))",
-        overrides: &[Override::flag("--set", "task.host.base_channels", 5)],
-    };
+    let width = Override::flag("--set", "task.host.base_channels", 5);
 
-    let loaded = load(&input, &catalog).unwrap_or_else(|refused| panic!("{refused}"));
+    let loaded = overridden("shapes", "", &[width]).unwrap();
 
     assert_eq!((loaded.host.channels, loaded.host.widths()), (1, "1->5,10,20".into()));
 }

@@ -1,19 +1,14 @@
 use super::built_in_names;
-use crate::scenario::{TaskSpec, task_presets};
+use crate::scenario::task_presets;
 
 #[test]
 fn hosts_have_known_parameter_counts() {
     let hosts = built_in_names().hosts;
-    let parameters = |task: &TaskSpec| {
-        hosts
-            .outline(&task.host, task.classes, None)
-            .ok()
-            .map(|host| host.parameters)
-    };
-    let counts: Vec<_> = task_presets()
-        .iter()
-        .map(|task| (task.spec.name.clone(), parameters(&task.spec)))
-        .collect();
+    let counts = task_presets().into_iter().map(|task| {
+        let host = hosts.outline(&task.spec.host, task.spec.classes, None);
+        (task.spec.name, host.ok().map(|host| host.parameters))
+    });
+    let counts: Vec<_> = counts.collect();
     let expected = [
         ("digits_baseline", 1_702),
         ("digits_impaired", 75),

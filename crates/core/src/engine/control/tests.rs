@@ -39,10 +39,8 @@ fn systems_of_an_application_see_the_rounds_of_the_run_alone_and_its_host_is_kno
     let folder = tempfile::tempdir().expect("a temporary folder");
     let builder = Engine::builder().with(extend).threads(1).recorded(folder.path());
 
-    let report = builder
-        .from_ron(SCENARIO)
-        .unwrap_or_else(|refused| panic!("{refused}"))
-        .play();
+    let mut engine = builder.from_ron(SCENARIO).unwrap_or_else(|refused| panic!("{refused}"));
+    let report = engine.play();
 
     assert!(report.failure.is_none(), "{:?}", report.failure);
     let run = report.record.expect("it was recorded").directory;

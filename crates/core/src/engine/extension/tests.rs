@@ -31,19 +31,14 @@ fn names_are_learnt_once_from_plugins_with_state() {
     let plugin = OwnHost::called("bare");
     let extension = Extension::new(plugin.clone());
 
-    let hosts = |extension: &Extension| {
-        let names = extension.names().expect("the name is free");
-        names
-            .catalog
-            .hosts
-            .entries()
-            .into_iter()
-            .any(|host| host.name == "bare")
+    let knows_it = |extension: &Extension| {
+        let hosts = extension.names().expect("the name is free").catalog.hosts.entries();
+        hosts.into_iter().any(|host| host.name == "bare")
     };
 
-    assert!(hosts(&extension) && hosts(&extension.clone()));
+    assert!(knows_it(&extension) && knows_it(&extension.clone()));
     assert_eq!(plugin.built.load(Ordering::Relaxed), 1);
-    assert!(!hosts(&Extension::default()));
+    assert!(!knows_it(&Extension::default()));
 }
 
 #[test]

@@ -1,46 +1,44 @@
 use super::*;
 use crate::engine::built_in_names;
-use crate::scenario::Override;
+use crate::scenario::{Input, Override, load};
 
 const GIB: u64 = 1 << 30;
+/// More than any machine has.
+const LARGE: &[(&str, &str)] = &[("run.n_envs", "4096"), ("run.max_steps", "4294967295")];
 
-fn loaded(changes: &[(&str, &str)]) -> Loaded {
-    let overrides: Vec<Override> = changes
-        .iter()
-        .map(|(path, value)| Override::flag("set", path, value))
-        .collect();
-    let text = r#"(task: preset("synth_scale"), policy: (controller: "actor_critic"))"#;
-    let catalog = built_in_names();
-    let input = crate::scenario::Input {
+/// A scenario with these settings.
+pub(super) fn loaded_of(text: &str, changes: &[(&str, &str)]) -> Loaded {
+    let overrides = changes.iter().map(|(path, value)| Override::flag("set", path, value));
+    let input = Input {
         label: "x.ron",
         text,
-        overrides: &overrides,
+        overrides: &overrides.collect::<Vec<_>>(),
     };
-    crate::scenario::load(&input, &catalog).unwrap_or_else(|report| panic!("{report}"))
+    load(&input, &built_in_names()).unwrap_or_else(|report| panic!("{report}"))
+}
+
+fn loaded(changes: &[(&str, &str)]) -> Loaded {
+    let text = r#"(task: preset("synth_scale"), policy: (controller: "actor_critic"))"#;
+    loaded_of(text, changes)
 }
 
 #[test]
 fn what_fits_is_not_refused_and_nothing_is_where_the_machine_does_not_tell() {
-    let small = loaded(&[]);
-    let large = loaded(&[("run.n_envs", "4096"), ("run.max_steps", "4294967295")]);
-
-    assert_eq!(check_memory(&small, Some(GIB)), Ok(()));
-    assert_eq!(check_memory(&large, None), Ok(()));
+    assert_eq!(check_memory(&loaded(&[]), Some(GIB)), Ok(()));
+    assert_eq!(check_memory(&loaded(LARGE), None), Ok(()));
 }
 
 #[test]
 fn what_cannot_fit_is_refused_with_what_takes_the_memory() {
-    let large = loaded(&[("run.n_envs", "4096"), ("run.max_steps", "4294967295")]);
+    let refusal = |changes| check_memory(&loaded(changes), Some(16 * GIB)).unwrap_err().to_string();
+    let (large, capped) = (refusal(LARGE), refusal(&[("run.memory_limit_gib", "0.001")]));
 
-    let error = check_memory(&large, Some(16 * GIB)).unwrap_err().to_string();
-
-    assert!(error.starts_with("the run needs at least "), "{error}");
-    assert!(error.contains("this machine has 16.0 GiB"), "{error}");
-    assert!(error.contains("\n  a rollout "), "{error}");
-    assert!(
-        error.ends_with("(smaller with run.n_envs, run.max_steps, learner.episodes_per_update)"),
-        "{error}"
-    );
+    assert!(large.starts_with("the run needs at least "), "{large}");
+    assert!(large.contains("this machine has 16.0 GiB"), "{large}");
+    assert!(large.contains("\n  a rollout "), "{large}");
+    let fields = "(smaller with run.n_envs, run.max_steps, learner.episodes_per_update)";
+    assert!(large.ends_with(fields), "{large}");
+    assert!(capped.contains("run.memory_limit_gib allows 1.0 MiB"), "{capped}");
 }
 
 #[test]
@@ -62,18 +60,15 @@ fn estimate(changes: &[(&str, &str)]) -> MemoryEstimate {
 
 #[test]
 fn a_run_that_does_not_fit_is_told_how_many_envs_would() {
-    let many = estimate(&[("run.n_envs", "4096")]);
+    let with = |envs: usize| estimate(&[("run.n_envs", &envs.to_string())]).check(room(2 * GIB));
 
-    let error = many.check(room(2 * GIB)).unwrap_err();
+    let error = with(4096).unwrap_err();
 
     let text = error.to_string();
     assert!(text.starts_with("the run needs up to "), "{text}");
-    assert!(
-        text.contains("this machine has 2.0 GiB left; it would fit with run.n_envs: "),
-        "{text}"
-    );
+    let advice = "this machine has 2.0 GiB left; it would fit with run.n_envs: ";
+    assert!(text.contains(advice), "{text}");
     let envs = error.most_envs.unwrap();
-    let with = |envs: usize| estimate(&[("run.n_envs", &envs.to_string())]).check(room(2 * GIB));
     assert_eq!(with(envs), Ok(()));
     assert!(with(envs + 1).is_err(), "{envs} is the largest number that fits");
 }
@@ -89,42 +84,20 @@ fn where_not_even_one_env_fits_that_is_said() {
 fn an_estimate_is_a_table_of_what_takes_how_much() {
     let table = estimate(&[("run.n_envs", "8")]).to_string();
 
-    let lines: Vec<&str> = table.lines().collect();
-    assert!(lines[0].starts_with("memory of cpu, 8 envs: up to "), "{table}");
-    for what in [
-        "hosts",
-        "seeds",
-        "snapshots",
-        "activations",
-        "batches",
-        "a rollout",
-        "the policy",
-        "data",
-    ] {
-        let is_told = lines
-            .iter()
-            .any(|line| line.contains(&format!(" {what} (smaller with ")));
-        assert!(is_told, "no {what} in {table}");
+    assert!(table.starts_with("memory of cpu, 8 envs: up to "), "{table}");
+    for what in "hosts,seeds,snapshots,activations,batches,a rollout,the policy,data".split(',') {
+        let told = format!(" {what} (smaller with ");
+        assert!(table.lines().any(|line| line.contains(&told)), "no {what} in {table}");
     }
-}
-
-#[test]
-fn a_scenario_may_set_a_limit_of_its_own() {
-    let capped = loaded(&[("run.memory_limit_gib", "0.001")]);
-
-    let error = check_memory(&capped, Some(16 * GIB)).unwrap_err().to_string();
-
-    assert!(error.contains("run.memory_limit_gib allows 1.0 MiB"), "{error}");
 }
 
 #[test]
 fn data_that_stay_in_the_machine_s_memory_take_none_of_the_device_s_but_buffers() {
     let lines = |residency: &str| -> Vec<String> {
         let table = estimate(&[("data.residency", residency)]).to_string();
-        let of_data = table
-            .lines()
-            .filter(|line| line.contains("data") || line.contains("gathered"));
-        of_data.map(|line| line.trim().to_owned()).collect()
+        let is_of_data = |line: &&str| line.contains("data") || line.contains("gathered");
+        let lines = table.lines().filter(is_of_data);
+        lines.map(|line| line.trim().to_owned()).collect()
     };
 
     let (device, host) = (lines("device"), lines("host"));
@@ -132,11 +105,7 @@ fn data_that_stay_in_the_machine_s_memory_take_none_of_the_device_s_but_buffers(
     assert_eq!(device[0], host[0], "the data as they are loaded");
     assert!(!device.iter().any(|line| line.contains("gathered")), "{device:?}");
     // Four envs, two batches each and one for the init of seeds, 128 images of 32x32x3 bytes.
-    assert!(
-        host.contains(
-            &"4.5 MiB    batches gathered ahead (smaller with data.prefetch, run.n_envs, task.batch_size)".into()
-        ),
-        "{host:?}"
-    );
+    let ahead = "4.5 MiB    batches gathered ahead (smaller with data.prefetch, run.n_envs, task.batch_size)";
+    assert!(host.iter().any(|line| line == ahead), "{host:?}");
     assert_ne!(device.last(), host.last());
 }

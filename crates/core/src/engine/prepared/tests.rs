@@ -4,10 +4,8 @@ use super::*;
 fn what_is_no_file_or_too_large_for_a_scenario_is_refused_unread() {
     let folder = tempfile::tempdir().unwrap();
     let large = folder.path().join("large.ron");
-    std::fs::File::create(&large)
-        .unwrap()
-        .set_len(LARGEST_TEXT + 1)
-        .unwrap();
+    let file = std::fs::File::create(&large).unwrap();
+    file.set_len(LARGEST_TEXT + 1).unwrap();
 
     let large = read_text(&large).unwrap_err().to_string();
     let device = read_text(Path::new("/dev/zero")).unwrap_err().to_string();

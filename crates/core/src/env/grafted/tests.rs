@@ -1,7 +1,7 @@
-use tch::{Device, Kind, Tensor};
+use tch::Kind;
 
 use super::{Graft, GraftKind, forward, graft_kind};
-use crate::fixtures::{largest, perturb};
+use crate::fixtures::{images, largest, perturb};
 use crate::growth::{AlphaAlgorithm, SeedStage};
 use crate::host::{self, Host};
 use crate::nn::Mode;
@@ -14,9 +14,6 @@ fn host() -> Box<dyn Host> {
     let spec = CnnSpec {
         in_channels: 1,
         base_channels: 4,
-        n_blocks: 3,
-        kernel_size: 3,
-        pool_layers: 3,
         input_hw: 8,
         ..CnnSpec::default()
     };
@@ -30,14 +27,6 @@ fn seed(id: &str, dim: i64) -> SeedInstance {
     let seed = SeedInstance::germinate(&registry, index, dim, AlphaAlgorithm::Gate, &mut rng, Backend::CPU).unwrap();
     perturb(seed.params());
     seed
-}
-
-fn gradients(host: &dyn Host) -> Vec<Tensor> {
-    host.params()
-        .trainable()
-        .iter()
-        .map(|param| param.tensor.grad().copy())
-        .collect()
 }
 
 #[test]
@@ -54,13 +43,12 @@ fn the_table_of_contributions_is_documented() {
     };
 
     for stage in [Unknown, Dormant, Germinated, Pruned, Embargoed, Resetting] {
-        assert_eq!(kind(stage, 0.5, Mode::Train), None);
-        assert_eq!(kind(stage, 0.5, Mode::Eval), None);
+        assert_eq!([Mode::Train, Mode::Eval].map(|mode| kind(stage, 0.5, mode)), [None; 2]);
     }
-    assert_eq!(kind(Training, 0.0, Mode::Train), Some(GraftKind::StraightThrough));
-    assert_eq!(kind(Training, 0.0, Mode::Eval), None);
-    assert_eq!(kind(Blending, 0.0, Mode::Train), Some(GraftKind::StraightThrough));
-    assert_eq!(kind(Blending, 0.0, Mode::Eval), None);
+    for stage in [Training, Blending] {
+        let kinds = [Mode::Train, Mode::Eval].map(|mode| kind(stage, 0.0, mode));
+        assert_eq!(kinds, [Some(GraftKind::StraightThrough), None]);
+    }
     for mode in [Mode::Train, Mode::Eval] {
         assert_eq!(kind(Blending, 0.3, mode), blend(0.3, true));
         assert_eq!(kind(Holding, 0.7, mode), blend(0.7, true));
@@ -71,7 +59,7 @@ fn the_table_of_contributions_is_documented() {
 #[test]
 fn without_seeds_the_grafted_forward_is_the_hosts() {
     let host = host();
-    let x = Tensor::randn([4, 8, 8, 1], (Kind::Float, Device::Cpu)).permute([0, 3, 1, 2]);
+    let x = images(4, 1, 8);
 
     let grafted = forward(&*host, &[], &x, Mode::Eval).unwrap();
     assert!(grafted.equal(&host.run(0..host.num_ops(), &x, Mode::Eval).unwrap()));
@@ -80,7 +68,7 @@ fn without_seeds_the_grafted_forward_is_the_hosts() {
 /// An incubating seed changes neither logits nor any host gradient.
 #[test]
 fn incubation_leaves_the_host_bit_for_bit_alone() {
-    let x = Tensor::randn([16, 8, 8, 1], (Kind::Float, Device::Cpu)).permute([0, 3, 1, 2]);
+    let x = images(16, 1, 8);
     let (alone, incubating) = (host(), host());
     let seed = seed("conv_light", 8);
     let slots = [Graft {
@@ -95,8 +83,9 @@ fn incubation_leaves_the_host_bit_for_bit_alone() {
     logits.square().sum(Kind::Float).backward();
 
     assert!(logits.equal(&expected));
-    for (gradient, expected) in gradients(&*incubating).iter().zip(gradients(&*alone)) {
-        assert!(gradient.equal(&expected));
+    let [own, expected] = [&incubating, &alone].map(|host| host.params().trainable());
+    for (own, expected) in own.iter().zip(expected) {
+        assert!(own.tensor.grad().equal(&expected.tensor.grad()));
     }
     for param in seed.module.params().trainable() {
         assert!(largest(&param.tensor.grad()) > 0.0, "{}", param.name);
@@ -106,16 +95,9 @@ fn incubation_leaves_the_host_bit_for_bit_alone() {
 #[test]
 fn no_blend_falls_back_from_channels_last() {
     let host = host();
-    let x = Tensor::randn([16, 8, 8, 1], (Kind::Float, Device::Cpu)).permute([0, 3, 1, 2]);
-    for id in [
-        "norm",
-        "attention",
-        "depthwise",
-        "bottleneck",
-        "conv_small",
-        "conv_light",
-        "conv_heavy",
-    ] {
+    let x = images(16, 1, 8);
+    let convolutions = ["depthwise", "bottleneck", "conv_small", "conv_light", "conv_heavy"];
+    for id in ["norm", "attention"].into_iter().chain(convolutions) {
         let seed = seed(id, 4);
         for mode in [Mode::Train, Mode::Eval] {
             let features = || host.run(0..1, &x, mode).unwrap();
@@ -130,18 +112,10 @@ fn no_blend_falls_back_from_channels_last() {
                 }
             }
         }
-        let convolutions = seed
-            .module
-            .params()
-            .trainable()
-            .iter()
-            .filter(|param| param.tensor.dim() == 4);
-        for param in convolutions {
-            assert!(
-                is_channels_last(&param.tensor.grad()),
-                "gradient of {id} {}",
-                param.name
-            );
+        let params = seed.module.params().trainable();
+        for param in params.iter().filter(|param| param.tensor.dim() == 4) {
+            let is_kept = is_channels_last(&param.tensor.grad());
+            assert!(is_kept, "gradient of {id} {}", param.name);
         }
     }
 }

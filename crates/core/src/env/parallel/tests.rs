@@ -4,10 +4,7 @@ use crate::health::Position;
 #[test]
 fn of_several_failures_that_of_the_earliest_batch_counts_and_training_comes_before_validation() {
     let pool = EnvPool::new(2, OnEnvError::AbortRun).expect("two workers");
-    let envs = [0, 1, 2].map(|index| {
-        let id = EnvId { index };
-        (id, ())
-    });
+    let envs = [0, 1, 2].map(|index| (EnvId { index }, ()));
     let broken = || Err(Failure::message("it broke"));
 
     // Three training batches come before the first validation batch.

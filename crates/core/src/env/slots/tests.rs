@@ -2,10 +2,8 @@
 
 use super::*;
 use crate::fixtures::largest;
-use crate::growth::{
-    AlphaCurveAction, AlphaSpeed, AlphaTarget, FailureReason, GerminationStyle, SeedStage, SlotId, Tempo,
-};
-use crate::scenario::{AutoForward, GateConfig, LifecycleConfig};
+use crate::growth::*;
+use crate::scenario::{LifecycleConfig, fixtures};
 use crate::seed::{
     AlphaOrder, Germination, Limits, Rules, germinate, germinate_committed, prune, set_alpha_target, tick,
 };
@@ -15,8 +13,8 @@ const CHANNELS: i64 = 8;
 
 /// One slot of one env, driven as the schedule drives it.
 struct Plot {
-    registry: BlueprintRegistry,
     config: LifecycleConfig,
+    limits: Limits,
     env: usize,
     step: u32,
     slot: Slot,
@@ -31,39 +29,44 @@ impl Plot {
             boundary: 1,
             order: 0,
         };
-        let mut slots = SeedSlots::new(&[spec]);
+        let mut config = fixtures::slow_lifecycle();
+        let automatic = &mut config.auto_forward;
+        (automatic.g1, automatic.g2, automatic.g3) = (true, true, true);
+        (config.gates.min_training_steps, config.min_prune_age) = (0, 0);
         Self {
-            registry: BlueprintRegistry::default(),
-            config: LifecycleConfig {
-                auto_forward: AutoForward {
-                    g1: true,
-                    g2: true,
-                    g3: true,
-                },
-                gates: GateConfig {
-                    min_training_steps: 0,
-                    ..crate::scenario::fixtures::slow_gates()
-                },
-                min_prune_age: 0,
-                ..crate::scenario::fixtures::slow_lifecycle()
-            },
+            limits: Limits::new(&config, &fixtures::all_choices(), 0),
+            config,
             env,
             step: 1,
-            slot: slots.0.remove(0),
+            slot: SeedSlots::new(&[spec]).0.remove(0),
             optimizer: None,
         }
     }
 
-    fn carry_out(&mut self, plan: impl FnOnce(Option<&SeedRecord>, &Rules) -> Plan) -> Result<Change, Failure> {
-        let limits = Limits::new(&self.config, &crate::scenario::fixtures::all_choices(), 0);
-        let rules = Rules {
-            config: &self.config,
-            limits: &limits,
-            step: self.step,
-        };
-        let plan = plan(self.slot.record.as_ref(), &rules);
+    /// With a seed.
+    fn grown(env: usize, blueprint: usize, style: GerminationStyle) -> Self {
+        let mut slot = Self::new(env);
+        slot.germinate(blueprint, style).expect("the tensors can be made");
+        slot
+    }
+
+    /// With a seed that is held.
+    fn held(blueprint: usize, style: GerminationStyle) -> Self {
+        let mut slot = Self::grown(0, blueprint, style);
+        while slot.stage() != SeedStage::Holding {
+            slot.tick();
+        }
+        slot
+    }
+
+    fn rules(&self) -> Rules<'_> {
+        let (config, limits, step) = (&self.config, &self.limits, self.step);
+        Rules { config, limits, step }
+    }
+
+    fn carry_out(&mut self, plan: Plan) -> Result<Change, Failure> {
         let builder = SeedBuilder {
-            blueprints: &self.registry,
+            blueprints: &BlueprintRegistry::default(),
             optimizer: OptimizerConfig::Sgd {
                 lr: 0.01,
                 momentum: 0.9,
@@ -79,13 +82,8 @@ impl Plot {
     }
 
     fn germinate(&mut self, blueprint: usize, style: GerminationStyle) -> Result<Change, Failure> {
-        let germination = Self::germination(blueprint, style);
-        self.carry_out(|_, rules| germinate(germination, rules).expect("the slot is empty"))
-    }
-
-    fn plant(&mut self, blueprint: usize, style: GerminationStyle) -> Result<Change, Failure> {
-        let germination = Self::germination(blueprint, style);
-        self.carry_out(|_, rules| germinate_committed(germination, rules).expect("the slot is empty"))
+        let plan = germinate(Self::germination(blueprint, style), &self.rules());
+        self.carry_out(plan.expect("the slot is empty"))
     }
 
     fn germination(blueprint: usize, style: GerminationStyle) -> Germination {
@@ -107,8 +105,9 @@ impl Plot {
     }
 
     fn order(&mut self, operation: impl FnOnce(&SeedRecord, &Rules) -> Result<Plan, FailureReason>) -> Change {
-        self.carry_out(|seed, rules| operation(seed.expect("a seed"), rules).expect("a legal order"))
-            .expect("the tensors can be made")
+        let plan = operation(self.slot.record.as_ref().expect("a seed"), &self.rules());
+        let change = self.carry_out(plan.expect("a legal order"));
+        change.expect("the tensors can be made")
     }
 
     /// Switches the operator of the seed at full amplitude, in place.
@@ -128,13 +127,8 @@ impl Plot {
         if let Some(seed) = &mut self.slot.record {
             (seed.gradient.health, seed.gradient.has_exploding) = (Some(1.0), Some(false));
         }
-        self.carry_out(tick).expect("ticks succeed");
-    }
-
-    fn hold(&mut self) {
-        while self.stage() != SeedStage::Holding {
-            self.tick();
-        }
+        let plan = tick(self.slot.record.as_ref(), &self.rules());
+        self.carry_out(plan).expect("ticks succeed");
     }
 
     fn stage(&self) -> SeedStage {
@@ -173,9 +167,7 @@ fn equal(left: &[Tensor], right: &[Tensor]) -> bool {
 
 #[test]
 fn an_operator_switched_to_a_gate_and_back_leaves_the_seeds_momentum_alone() {
-    let mut slot = Plot::new(0);
-    slot.germinate(1, GerminationStyle::LinearAdd).unwrap();
-    slot.hold();
+    let mut slot = Plot::held(1, GerminationStyle::LinearAdd);
     slot.train();
     let (storage, velocities) = slot.optimized();
     assert!(velocities.iter().any(|velocity| largest(velocity) > 0.0));
@@ -193,9 +185,7 @@ fn an_operator_switched_to_a_gate_and_back_leaves_the_seeds_momentum_alone() {
 
 #[test]
 fn a_gate_learns_as_soon_as_its_seed_adds_something() {
-    let mut slot = Plot::new(0);
-    slot.germinate(1, GerminationStyle::GatedGate).unwrap();
-    slot.hold();
+    let mut slot = Plot::held(1, GerminationStyle::GatedGate);
     // The residual is 0 at initialisation, and so is the gate's gradient; the first update wakes the module.
     slot.train();
     let before = slot.weights();
@@ -210,9 +200,7 @@ fn a_gate_learns_as_soon_as_its_seed_adds_something() {
 
 #[test]
 fn a_prune_drops_module_and_optimizer_at_once_and_keeps_the_report_until_the_slot_is_free() {
-    let mut slot = Plot::new(0);
-    slot.germinate(1, GerminationStyle::LinearAdd).unwrap();
-    slot.hold();
+    let mut slot = Plot::held(1, GerminationStyle::LinearAdd);
 
     slot.order(|seed, rules| prune(seed, AlphaSpeed::Instant, AlphaCurveAction::Linear, rules));
 
@@ -228,11 +216,7 @@ fn a_prune_drops_module_and_optimizer_at_once_and_keeps_the_report_until_the_slo
 
 #[test]
 fn a_seed_is_drawn_from_its_own_stream() {
-    let drawn = |env: usize| {
-        let mut slot = Plot::new(env);
-        slot.germinate(1, GerminationStyle::GatedGate).unwrap();
-        slot.weights()
-    };
+    let drawn = |env: usize| Plot::grown(env, 1, GerminationStyle::GatedGate).weights();
     assert!(equal(&drawn(0), &drawn(0)));
     assert!(!equal(&drawn(0), &drawn(1)));
 }
@@ -241,9 +225,7 @@ fn a_seed_is_drawn_from_its_own_stream() {
 #[test]
 fn a_later_gate_is_drawn_from_its_own_stream() {
     let gate_beside = |blueprint: usize| {
-        let mut slot = Plot::new(0);
-        slot.germinate(blueprint, GerminationStyle::LinearAdd).unwrap();
-        slot.hold();
+        let mut slot = Plot::held(blueprint, GerminationStyle::LinearAdd);
         slot.blend_as(GerminationStyle::GatedGate);
         let mut weights = slot.weights();
         weights.split_off(weights.len() - 4)
@@ -265,17 +247,11 @@ fn a_germination_that_fails_leaves_the_slot_empty_and_usable() {
 
 #[test]
 fn an_order_that_is_refused_touches_nothing() {
-    let mut slot = Plot::new(0);
-    slot.germinate(1, GerminationStyle::LinearAdd).unwrap();
+    let mut slot = Plot::grown(0, 1, GerminationStyle::LinearAdd);
     let (record, weights) = (slot.slot.record.clone(), slot.weights());
-    let limits = Limits::new(&slot.config, &crate::scenario::fixtures::all_choices(), 0);
-    let rules = Rules {
-        config: &slot.config,
-        limits: &limits,
-        step: 2,
-    };
+    slot.step = 2;
 
-    let refusal = crate::seed::commit(slot.slot.record.as_ref().unwrap(), &rules).unwrap_err();
+    let refusal = crate::seed::commit(slot.slot.record.as_ref().unwrap(), &slot.rules()).unwrap_err();
 
     let stage = SeedStage::Germinated;
     assert_eq!(refusal, FailureReason::WrongStage { stage });
@@ -285,38 +261,26 @@ fn an_order_that_is_refused_touches_nothing() {
 
 #[test]
 fn a_slot_whose_tensors_do_not_fit_its_record_is_found() {
-    let mut slot = Plot::new(0);
-    slot.germinate(1, GerminationStyle::LinearAdd).unwrap();
+    let mut slot = Plot::grown(0, 1, GerminationStyle::LinearAdd);
     slot.tick();
     assert_eq!(broken_slot_law(&mut slot.slot, &slot.optimizer), None);
 
-    assert_eq!(
-        broken_slot_law(&mut slot.slot, &None),
-        Some("an optimizer is present exactly from TRAINING to COMMITTED for seeds with parameters")
-    );
+    let of_optimizers = "an optimizer is present exactly from TRAINING to COMMITTED for seeds with parameters";
+    assert_eq!(broken_slot_law(&mut slot.slot, &None), Some(of_optimizers));
     slot.slot.record = None;
-    assert_eq!(
-        broken_slot_law(&mut slot.slot, &slot.optimizer),
-        Some("a module is present exactly in occupied stages")
-    );
+    let of_modules = "a module is present exactly in occupied stages";
+    assert_eq!(broken_slot_law(&mut slot.slot, &slot.optimizer), Some(of_modules));
 }
 
 #[test]
 fn a_committed_seed_has_module_optimizer_and_gate_at_once() {
     for style in [GerminationStyle::SigmoidAdd, GerminationStyle::GatedGate] {
         let mut slot = Plot::new(0);
-        slot.plant(1, style).expect("the tensors can be made");
+        let plan = germinate_committed(Plot::germination(1, style), &slot.rules());
+        slot.carry_out(plan.expect("the slot is empty")).unwrap();
         assert_eq!(slot.stage(), SeedStage::Committed);
         assert_eq!(broken_slot_law(&mut slot.slot, &slot.optimizer), None);
         // Seeds that take the whole way start from the same weights.
-        let committed = slot.weights();
-        let mut grown = Plot::new(0);
-        grown.germinate(1, style).expect("the tensors can be made");
-        assert!(
-            committed
-                .iter()
-                .zip(grown.weights())
-                .all(|(committed, grown)| committed.equal(&grown))
-        );
+        assert!(equal(&slot.weights(), &Plot::grown(0, 1, style).weights()));
     }
 }

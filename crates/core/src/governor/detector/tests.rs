@@ -1,6 +1,7 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::fixtures::assert_close;
 
 /// Ten classes.
 const LN_10: f64 = std::f64::consts::LN_10;
@@ -37,8 +38,8 @@ fn a_loss_must_pass_all_three_limits_to_be_an_anomaly() {
         panic!("15.7 is an anomaly");
     };
     let (mean, std) = alarm.healthy.unwrap();
-    assert!((mean - 5.2).abs() < 1e-12 && (std - 0.509_901_95).abs() < 1e-8);
-    assert!((alarm.threshold.unwrap() - (5.2 + 6.0 * 0.509_901_95)).abs() < 1e-7);
+    let found = [mean, std, alarm.threshold.unwrap()];
+    assert_close(&found, &[5.2, 0.509_901_95, 5.2 + 6.0 * 0.509_901_95], 1e-7);
 }
 
 #[test]
@@ -55,10 +56,7 @@ fn only_anomalies_in_a_row_make_a_panic_and_none_is_remembered() {
 #[test]
 fn an_early_spike_is_judged_by_the_median_and_never_remembered() {
     let mut nine = after([1.0; 9]);
-    assert_eq!(
-        words(&mut nine, LN_10, &[1e6, 1e6, 1e6]),
-        ["suspect", "suspect", "panic"]
-    );
+    assert_eq!(words(&mut nine, LN_10, &[1e6; 3]), ["suspect", "suspect", "panic"]);
     assert_eq!(nine.history, [1.0; 9]);
 
     let mut two = after([1.0; 2]);
@@ -70,11 +68,8 @@ fn an_early_spike_is_judged_by_the_median_and_never_remembered() {
     assert_eq!(below_the_limit.history.back(), Some(&11.9));
 
     let mut even = after([1.0, 5.0, 1.0, 5.0]);
-    assert_eq!(
-        words(&mut even, 1e9, &[12.5]),
-        ["suspect"],
-        "three times the median is 9"
-    );
+    // Three times the median is 9.
+    assert_eq!(words(&mut even, 1e9, &[12.5]), ["suspect"]);
 }
 
 #[test]
@@ -95,11 +90,8 @@ fn a_loss_that_is_no_number_panics_at_any_time_and_leaves_the_streak() {
     assert_eq!(words(&mut LossMonitor::default(), LN_10, &[f64::NAN]), ["panic"]);
     assert_eq!(words(&mut LossMonitor::default(), LN_10, &[f64::INFINITY]), ["panic"]);
 
-    let mut monitor = calm();
-    assert_eq!(
-        words(&mut monitor, LN_10, &[50.0, f64::NAN, 50.0, 50.0]),
-        ["suspect", "panic", "suspect", "panic"]
-    );
+    let words = words(&mut calm(), LN_10, &[50.0, f64::NAN, 50.0, 50.0]);
+    assert_eq!(words, ["suspect", "panic", "suspect", "panic"]);
 }
 
 proptest! {
@@ -116,10 +108,7 @@ proptest! {
             match verdict {
                 LossVerdict::Healthy => anomalies = 0,
                 LossVerdict::Suspect(_) => anomalies += 1,
-                LossVerdict::Panic(alarm) if alarm.kind == AlarmKind::Divergence => {
-                    anomalies += 1;
-                    prop_assert!(anomalies >= 3);
-                }
+                LossVerdict::Panic(alarm) if alarm.kind == AlarmKind::Divergence => prop_assert!(anomalies >= 2),
                 LossVerdict::Panic(_) => {}
             }
         }

@@ -45,26 +45,17 @@ fn holding() -> Option<SlotView> {
     })
 }
 
-fn veto(
-    val: &ValMetrics,
-    slots: &[Option<SlotView>],
-    verdict: &LossVerdict,
-    command: LifecycleCommand,
-) -> Option<&'static str> {
-    super::veto(&command, verdict, val, slots, 3)
-}
-
 #[test]
 fn under_suspicion_nothing_is_planted_or_committed_but_seeds_can_be_removed() {
-    let slots = [holding(), None];
-
-    let veto = |command| veto(&GOOD, &slots, &SUSPECT, command);
-
-    assert_eq!(veto(LifecycleCommand::Commit { slot: 0 }), Some("pending_anomaly"));
-    assert_eq!(veto(germinate(1)), Some("pending_anomaly"));
-    assert_eq!(veto(prune(0)), None);
-    assert_eq!(veto(LifecycleCommand::Advance { slot: 0 }), None);
-    assert_eq!(veto(LifecycleCommand::Wait), None);
+    for (command, expected) in [
+        (LifecycleCommand::Commit { slot: 0 }, Some("pending_anomaly")),
+        (germinate(1), Some("pending_anomaly")),
+        (prune(0), None),
+        (LifecycleCommand::Advance { slot: 0 }, None),
+        (LifecycleCommand::Wait, None),
+    ] {
+        assert_eq!(veto(&command, &SUSPECT, &GOOD, &[holding(), None], 3), expected);
+    }
 }
 
 #[test]
@@ -75,37 +66,22 @@ fn numbers_that_are_none_forbid_every_change() {
         ..GOOD
     };
 
-    assert_eq!(
-        veto(&no_loss, &[holding()], &SUSPECT, prune(0)),
-        Some("val_loss_finite")
-    );
-    assert_eq!(
-        veto(&no_accuracy, &[holding()], &LossVerdict::Healthy, prune(0)),
-        Some("val_accuracy_finite")
-    );
-    assert_eq!(
-        veto(&no_loss, &[holding()], &LossVerdict::Healthy, LifecycleCommand::Wait),
-        None
-    );
+    for (val, verdict, command, expected) in [
+        (no_loss, SUSPECT, prune(0), Some("val_loss_finite")),
+        (no_accuracy, LossVerdict::Healthy, prune(0), Some("val_accuracy_finite")),
+        (no_loss, LossVerdict::Healthy, LifecycleCommand::Wait, None),
+    ] {
+        assert_eq!(veto(&command, &verdict, &val, &[holding()], 3), expected);
+    }
 }
 
 #[test]
 fn a_full_env_takes_no_seed_but_its_seeds_advance() {
     let full = [holding(), holding(), holding(), None];
 
-    assert_eq!(
-        veto(&GOOD, &full, &LossVerdict::Healthy, germinate(3)),
-        Some("active_seed_capacity")
-    );
-    assert_eq!(
-        veto(
-            &GOOD,
-            &full,
-            &LossVerdict::Healthy,
-            LifecycleCommand::Advance { slot: 0 }
-        ),
-        None
-    );
+    let veto = |command| veto(&command, &LossVerdict::Healthy, &GOOD, &full, 3);
+    assert_eq!(veto(germinate(3)), Some("active_seed_capacity"));
+    assert_eq!(veto(LifecycleCommand::Advance { slot: 0 }), None);
 }
 
 #[test]
@@ -116,10 +92,7 @@ fn a_slot_must_be_empty_to_be_planted() {
     });
     let slots = [holding(), cooling, None];
 
-    let veto = |slot| veto(&GOOD, &slots, &LossVerdict::Healthy, germinate(slot));
+    let vetoes = [0, 1, 2].map(|slot| veto(&germinate(slot), &LossVerdict::Healthy, &GOOD, &slots, 3));
 
-    assert_eq!(
-        [veto(0), veto(1), veto(2)],
-        [Some("slot_empty"), Some("slot_empty"), None]
-    );
+    assert_eq!(vetoes, [Some("slot_empty"), Some("slot_empty"), None]);
 }

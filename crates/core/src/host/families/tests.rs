@@ -1,6 +1,6 @@
 //! What holds for every host of the engine, and what is known of those of the literature.
 
-use tch::{Device, Kind, Reduction, Tensor};
+use tch::{Kind, Reduction, Tensor};
 
 use crate::fixtures::largest;
 use crate::host::{self, Host, HostDesign};
@@ -10,21 +10,13 @@ use crate::random::{Domain, RunRng};
 use crate::scenario::{CnnSpec, HostChoice, HostName, HostNorm, KnownHosts, ResnetSpec, Shortcut, VggSpec};
 use crate::torch::{Backend, NoGrad, copy_into, is_channels_last};
 
-fn build(design: &dyn HostDesign) -> Box<dyn Host> {
+pub(super) fn build(design: &dyn HostDesign) -> Box<dyn Host> {
     host::build(design, 10, &mut RunRng::new(3, Domain::HostInit, &[0]), Backend::CPU).unwrap()
 }
 
-fn images(batch: i64, host: &dyn HostDesign) -> Tensor {
+pub(super) fn images(batch: i64, host: &dyn HostDesign) -> Tensor {
     let input = host.plan(10).input();
-    let nhwc = Tensor::randn(
-        [batch, input.side, input.side, input.channels],
-        (Kind::Float, Device::Cpu),
-    );
-    nhwc.permute([0, 3, 1, 2])
-}
-
-fn named(name: &str) -> HostChoice {
-    HostChoice::Named(HostName(name.into()))
+    crate::fixtures::images(batch, input.channels, input.side)
 }
 
 /// Every kind of block, small.
@@ -40,11 +32,15 @@ fn small_hosts() -> Vec<(&'static str, Box<dyn HostDesign>)> {
             ..ResnetSpec::default()
         })
     };
-    let grouped = CnnSpec {
-        base_channels: 16,
-        input_hw: 8,
-        norm: HostNorm::Group,
-        ..CnnSpec::default()
+    let cnn = |base_channels, kernel_size, pool_layers, norm| {
+        Box::new(CnnSpec {
+            base_channels,
+            kernel_size,
+            pool_layers,
+            input_hw: 8,
+            norm,
+            ..CnnSpec::default()
+        })
     };
     let vgg = VggSpec {
         base_channels: 4,
@@ -52,26 +48,24 @@ fn small_hosts() -> Vec<(&'static str, Box<dyn HostDesign>)> {
         input_hw: 8,
         ..VggSpec::default()
     };
+    use HostNorm::{Batch, Group};
+    use Shortcut::{Pad, Projection};
     vec![
-        ("padded", resnet(Shortcut::Pad, false, HostNorm::Batch)),
-        ("projected", resnet(Shortcut::Projection, false, HostNorm::Batch)),
-        ("padded, pre-activated", resnet(Shortcut::Pad, true, HostNorm::Batch)),
-        (
-            "projected, pre-activated",
-            resnet(Shortcut::Projection, true, HostNorm::Batch),
-        ),
-        (
-            "projected, group norm",
-            resnet(Shortcut::Projection, false, HostNorm::Group),
-        ),
-        ("CNN with group norm", Box::new(grouped)),
+        ("padded", resnet(Pad, false, Batch)),
+        ("projected", resnet(Projection, false, Batch)),
+        ("padded, pre-activated", resnet(Pad, true, Batch)),
+        ("projected, pre-activated", resnet(Projection, true, Batch)),
+        ("projected, group norm", resnet(Projection, false, Group)),
+        ("CNN", cnn(8, 3, 3, Batch)),
+        ("CNN of 1x1 kernels without pools", cnn(2, 1, 0, Batch)),
+        ("CNN with group norm", cnn(16, 3, 3, Group)),
         ("VGG", Box::new(vgg)),
     ]
 }
 
-/// The counts of the papers' networks with ten classes.
+/// The counts of the papers' networks with ten classes. A step on each of two batches, with plain gradient descent.
 #[test]
-fn networks_of_the_literature_have_their_parameters() {
+fn networks_of_the_literature_have_their_parameters_and_learn_with_all_of_them() {
     let table = [
         ("resnet20", 269_722),
         ("resnet20_projected", 272_474),
@@ -85,35 +79,24 @@ fn networks_of_the_literature_have_their_parameters() {
     let names: Vec<String> = hosts.entries().into_iter().map(|entry| entry.name).collect();
     assert_eq!(names.len(), table.len(), "{names:?}");
     for (name, count) in table {
-        let choice = named(name);
+        let choice = HostChoice::Named(HostName(name.into()));
         let outline = hosts.outline(&choice, 10, None).unwrap();
-        assert_eq!(outline.parameters, count, "{name}");
-        assert_eq!(outline.problems, [], "{name}");
-        let built = build(&*hosts.of(&choice, None).unwrap());
-        assert_eq!(built.params().count(), count, "{name}");
-    }
-}
-
-/// A step on each of two batches, with plain gradient descent.
-#[test]
-fn networks_of_the_literature_learn_with_all_their_parameters() {
-    let hosts = HostRegistry::default();
-    for entry in hosts.entries() {
-        let choice = named(&entry.name);
+        assert_eq!((outline.parameters, outline.problems), (count, vec![]), "{name}");
         let design = &*hosts.of(&choice, None).unwrap();
         let host = build(design);
+        assert_eq!(host.params().count(), count, "{name}");
         for _ in 0..2 {
             let (x, labels) = (images(4, design), Tensor::from_slice(&[0_i64, 3, 5, 9]));
             let logits = host.run(0..host.num_ops(), &x, Mode::Train).unwrap();
             let loss = logits.cross_entropy_loss::<&Tensor>(&labels, None, Reduction::Mean, -100, 0.0);
-            assert!(f64::try_from(&loss).unwrap().is_finite(), "{}", entry.name);
+            assert!(f64::try_from(&loss).unwrap().is_finite(), "{name}");
             loss.backward();
             for param in host.params().trainable() {
                 let mut grad = param.tensor.grad();
-                assert!(grad.defined(), "{} of {}", param.name, entry.name);
+                assert!(grad.defined(), "{} of {name}", param.name);
                 // A bias in front of a norm learns nothing that is not rounding.
                 let learns = param.name.ends_with("conv.bias") || largest(&grad) > 0.0;
-                assert!(learns, "{} of {}", param.name, entry.name);
+                assert!(learns, "{} of {name}", param.name);
                 let _no_grad = NoGrad::new();
                 let mut value = param.tensor.shallow_clone();
                 let _ = value.f_sub_(&(&grad * 0.01)).unwrap();
@@ -123,6 +106,7 @@ fn networks_of_the_literature_learn_with_all_their_parameters() {
     }
 }
 
+/// And slots tell the channels and the size of the features there.
 #[test]
 fn every_op_keeps_channels_last_and_a_line_can_be_split_anywhere() {
     for (name, design) in small_hosts() {
@@ -133,6 +117,12 @@ fn every_op_keeps_channels_last_and_a_line_can_be_split_anywhere() {
             for op in 0..host.num_ops() - 1 {
                 features = host.run(op..op + 1, &features, mode).unwrap();
                 assert!(is_channels_last(&features), "op {op} of {name} in {mode:?}");
+                let (_, channels, height, width) = features.size4().unwrap();
+                let positions = host.op_costs()[op].positions;
+                assert_eq!(positions, (height * width) as u64, "op {op} of {name}");
+                for place in host.injection_specs().iter().filter(|place| place.boundary == op + 1) {
+                    assert_eq!(place.channels, channels, "{} of {name}", place.slot);
+                }
             }
         }
         let whole = host.run(0..host.num_ops(), &x, Mode::Eval).unwrap();
@@ -140,21 +130,6 @@ fn every_op_keeps_channels_last_and_a_line_can_be_split_anywhere() {
             let front = host.run(0..split, &x, Mode::Eval).unwrap();
             let logits = host.run(split..host.num_ops(), &front, Mode::Eval).unwrap();
             assert!(logits.equal(&whole), "{name} split at {split}");
-        }
-    }
-}
-
-#[test]
-fn slots_tell_the_channels_and_the_size_of_the_features_there() {
-    for (name, design) in small_hosts() {
-        let host = build(&*design);
-        let x = images(2, &*design);
-        for place in host.injection_specs() {
-            let features = host.run(0..place.boundary, &x, Mode::Eval).unwrap();
-            let (_, channels, height, width) = features.size4().unwrap();
-            assert_eq!(channels, place.channels, "{} of {name}", place.slot);
-            let positions = host.op_costs()[place.boundary - 1].positions;
-            assert_eq!(positions, (height * width) as u64, "{} of {name}", place.slot);
         }
     }
 }
@@ -182,25 +157,25 @@ fn folding_changes_no_more_than_rounding_and_follows_training() {
 }
 
 /// Weights of the parts of a block, from the host's own parameters.
-struct Parts<'a>(&'a dyn Host);
+pub(super) struct Parts<'a>(pub &'a dyn Host);
 
 impl Parts<'_> {
-    fn tensor(&self, name: &str) -> Tensor {
+    pub fn tensor(&self, name: &str) -> Tensor {
         let found = self.0.params().all().find(|param| param.name == name);
         found.unwrap_or_else(|| panic!("no {name}")).tensor.contiguous()
     }
 
-    fn conv(&self, x: &Tensor, name: &str, stride: i64) -> Tensor {
+    pub fn conv(&self, x: &Tensor, name: &str, stride: i64) -> Tensor {
         let weight = self.tensor(name);
         let padding = weight.size()[2] / 2;
         x.contiguous().conv2d(&weight, None::<&Tensor>, stride, padding, 1, 1)
     }
 
     /// Batch norm of `x` by its own statistics.
-    fn norm(&self, x: &Tensor, name: &str) -> Tensor {
-        let over = [0_i64, 2, 3];
-        let mean = x.mean_dim(over.as_slice(), true, Kind::Float);
-        let variance = (x - &mean).square().mean_dim(over.as_slice(), true, Kind::Float);
+    pub fn norm(&self, x: &Tensor, name: &str) -> Tensor {
+        let mean_of = |of: &Tensor| of.mean_dim([0_i64, 2, 3].as_slice(), true, Kind::Float);
+        let mean = mean_of(x);
+        let variance = mean_of(&(x - &mean).square());
         let per_channel = |part: &str| self.tensor(&format!("{name}.{part}")).view([1, -1, 1, 1]);
         (x - &mean) / (variance + 1e-5).sqrt() * per_channel("weight") + per_channel("bias")
     }
@@ -226,14 +201,12 @@ fn residual_blocks_compute_the_papers_formulas() {
         let x = host.run(0..2, &images(6, &*design), Mode::Eval).unwrap();
         let pre_activated = name.contains("pre-activated");
 
-        let entry = if pre_activated {
-            parts.norm(&x.contiguous(), &of("entry")).relu()
-        } else {
-            x.contiguous()
+        let entry = match pre_activated {
+            true => parts.norm(&x.contiguous(), &of("entry")).relu(),
+            false => x.contiguous(),
         };
-        let inner = parts
-            .norm(&parts.conv(&entry, &of("first.conv.weight"), 2), &of("first.norm"))
-            .relu();
+        let first = parts.conv(&entry, &of("first.conv.weight"), 2);
+        let inner = parts.norm(&first, &of("first.norm")).relu();
         let outer = parts.conv(&inner, &of("second.conv.weight"), 1);
         let around = if name.starts_with("padded") {
             let kept = x.slice(2, None, None, 2).slice(3, None, None, 2).contiguous();
@@ -241,12 +214,11 @@ fn residual_blocks_compute_the_papers_formulas() {
         } else {
             parts.conv(&entry, &of("shortcut.conv.weight"), 2)
         };
+        let normed = || parts.norm(&outer, &of("second.norm"));
         let expected = match (pre_activated, name.starts_with("padded")) {
-            (true, _) => outer + around,
-            (false, true) => (parts.norm(&outer, &of("second.norm")) + around).relu(),
-            (false, false) => {
-                (parts.norm(&outer, &of("second.norm")) + parts.norm(&around, &of("shortcut.norm"))).relu()
-            }
+            (true, _) => &outer + around,
+            (false, true) => (normed() + around).relu(),
+            (false, false) => (normed() + parts.norm(&around, &of("shortcut.norm"))).relu(),
         };
 
         let features = host.run(2..3, &x, Mode::Train).unwrap();
@@ -270,42 +242,37 @@ fn group_norm_computes_the_same_in_training_and_evaluation() {
     let evaluated = host.run(0..host.num_ops(), &x, Mode::Eval).unwrap();
 
     assert!(largest(&(trained - evaluated)) < 1e-5);
-    assert_eq!(
-        host.params().all().count(),
-        host.params().trainable().len(),
-        "no buffers"
-    );
-    let batch = CnnSpec {
-        norm: HostNorm::Batch,
-        ..spec.clone()
-    };
-    assert_eq!(host.params().count(), build(&batch).params().count());
+    let (all, trainable) = (host.params().all().count(), host.params().trainable().len());
+    assert_eq!(all, trainable, "no buffers");
+    let norm = HostNorm::Batch;
+    let batch = build(&CnnSpec { norm, ..spec });
+    assert_eq!(host.params().count(), batch.params().count());
 }
 
 #[test]
 fn stages_and_pools_that_cannot_be_are_named() {
     let hosts = HostRegistry::default();
-    let problems = |choice: HostChoice| {
-        let outline = hosts.outline(&choice, 10, None).unwrap();
-        outline.problems.iter().map(ToString::to_string).collect::<Vec<_>>()
-    };
-    let stages = |blocks| {
-        HostChoice::Resnet(ResnetSpec {
-            blocks,
-            ..ResnetSpec::default()
-        })
+    let stages = |count| ResnetSpec {
+        blocks: vec![1; count],
+        ..ResnetSpec::default()
     };
     let vgg = VggSpec {
         input_hw: 16,
         ..VggSpec::default()
     };
 
-    assert_eq!(problems(stages(vec![])), ["blocks: 0 stages; valid: 1 to 8"]);
-    assert_eq!(problems(stages(vec![1; 9])), ["blocks: 9 stages; valid: 1 to 8"]);
-    assert_eq!(
-        problems(HostChoice::Vgg(vgg)),
-        ["blocks: 5 pools shrink 16x16 pixels to nothing; at most 4 fit"]
-    );
+    for (choice, problem) in [
+        (HostChoice::Resnet(stages(0)), "0 stages; valid: 1 to 8"),
+        (HostChoice::Resnet(stages(9)), "9 stages; valid: 1 to 8"),
+        (
+            HostChoice::Vgg(vgg),
+            "5 pools shrink 16x16 pixels to nothing; at most 4 fit",
+        ),
+    ] {
+        let problems = hosts.outline(&choice, 10, None).unwrap().problems;
+        let problems: Vec<String> = problems.iter().map(ToString::to_string).collect();
+        assert_eq!(problems, [format!("blocks: {problem}")]);
+    }
 }
 
 /// A scenario's single values are checked elsewhere; here any must do.
@@ -321,11 +288,12 @@ fn absurd_values_still_have_an_outline() {
         input_hw: -1,
         norm: HostNorm::Batch,
     });
-    assert!(!hosts.outline(&absurd, 10, None).unwrap().problems.is_empty());
     let deep = HostChoice::Resnet(ResnetSpec {
         base_channels: i64::MAX,
         blocks: vec![usize::MAX; 20],
         ..ResnetSpec::default()
     });
-    assert!(!hosts.outline(&deep, 10, None).unwrap().problems.is_empty());
+    for choice in [absurd, deep] {
+        assert!(!hosts.outline(&choice, 10, None).unwrap().problems.is_empty());
+    }
 }

@@ -2,7 +2,7 @@ use super::*;
 use crate::host::{HostDesign, build};
 use crate::network::HostRegistry;
 use crate::random::{Domain, RunRng};
-use crate::scenario::KnownHosts;
+use crate::scenario::{CnnSpec, KnownHosts, task_presets};
 use crate::torch::Backend;
 
 fn slots(names: &[&str]) -> Vec<SlotId> {
@@ -10,16 +10,7 @@ fn slots(names: &[&str]) -> Vec<SlotId> {
 }
 
 fn injections() -> Vec<InjectionSpec> {
-    let spec = crate::scenario::CnnSpec {
-        in_channels: 3,
-        base_channels: 8,
-        n_blocks: 3,
-        kernel_size: 3,
-        pool_layers: 3,
-        input_hw: 32,
-        ..crate::scenario::CnnSpec::default()
-    };
-    spec.plan(10).injection_specs()
+    CnnSpec::default().plan(10).injection_specs()
 }
 
 #[test]
@@ -49,25 +40,17 @@ fn mistakes_name_the_slot_and_what_there_is() {
 #[test]
 fn a_host_has_the_slots_that_its_outline_promises() {
     let hosts = HostRegistry::default();
-    for preset in crate::scenario::task_presets() {
+    for preset in task_presets() {
         let task = preset.spec;
         let outline = hosts.outline(&task.host, task.classes, None).unwrap();
         let design = hosts.of(&task.host, None).unwrap();
-        let host = build(
-            &*design,
-            task.classes,
-            &mut RunRng::new(1, Domain::HostInit, &[0]),
-            Backend::CPU,
-        )
-        .unwrap();
+        let mut rng = RunRng::new(1, Domain::HostInit, &[0]);
+        let host = build(&*design, task.classes, &mut rng, Backend::CPU).unwrap();
 
-        assert_eq!(outline.problems, [], "{}", task.name);
-        assert_eq!(outline.injections, host.injection_specs(), "{}", task.name);
-        assert_eq!(outline.parameters, host.params().count(), "{}", task.name);
-        assert!(
-            SlotLayout::new(&outline.injections, &task.slots).is_ok(),
-            "{}",
-            task.name
-        );
+        let name = &task.name;
+        assert_eq!(outline.problems, [], "{name}");
+        assert_eq!(outline.injections, host.injection_specs(), "{name}");
+        assert_eq!(outline.parameters, host.params().count(), "{name}");
+        assert!(SlotLayout::new(&outline.injections, &task.slots).is_ok(), "{name}");
     }
 }

@@ -5,6 +5,7 @@ use crate::host::{Conv, Layer};
 use crate::network::HostRegistry;
 use crate::nn::Init;
 use crate::random::Domain;
+use crate::scenario::{HostChoice, HostName};
 
 fn problems(plan: &HostPlan) -> Vec<String> {
     let problems = plan.outline().problems;
@@ -13,16 +14,14 @@ fn problems(plan: &HostPlan) -> Vec<String> {
 
 #[test]
 fn a_line_with_a_fault_is_told_what_it_is() {
-    let block = || HostPlan::new(1, 4).layer("block", Conv::new(4, 3));
+    let with_block = |plan: HostPlan| plan.layer("block", Conv::new(4, 3));
+    let block = || with_block(HostPlan::new(1, 4));
     let table = [
         (HostPlan::new(1, 4).head(10), "a host of 1 ops; at least 2 are needed"),
-        (
-            block().layer("block", Conv::new(4, 3)).head(10),
-            "two ops of the host are called block",
-        ),
+        (with_block(block()).head(10), "two ops of the host are called block"),
         (block().pool().pool().pool().head(10), "leaves 4 channels of 0x0 pixels"),
         (
-            HostPlan::new(1, 4).slot(0, 0).layer("block", Conv::new(4, 3)).head(10),
+            with_block(HostPlan::new(1, 4).slot(0, 0)).head(10),
             "before its first op",
         ),
         (block().head(10).slot(0, 0), "behind its head"),
@@ -32,11 +31,8 @@ fn a_line_with_a_fault_is_told_what_it_is() {
     for (plan, fault) in table {
         let found = problems(&plan);
         assert!(found.len() == 1 && found[0].contains(fault), "{fault}: {found:?}");
-        let mut rng = RunRng::new(1, Domain::HostInit, &[]);
-        assert!(
-            matches!(plan.build(&mut rng, Backend::CPU), Err(HostError::Broken(_))),
-            "{fault}"
-        );
+        let built = plan.build(&mut RunRng::new(1, Domain::HostInit, &[]), Backend::CPU);
+        assert!(matches!(built, Err(HostError::Broken(_))), "{fault}");
     }
     assert_eq!(problems(&block().slot(0, 0).head(10)), [""; 0]);
 }
@@ -84,14 +80,17 @@ fn a_layer_is_held_to_its_design() {
     };
 
     assert_eq!(build(3, false), Ok(()));
-    assert_eq!(
-        build(4, false).unwrap_err(),
-        "the host cannot be built: op scale declares 4 parameters and has 3"
-    );
-    assert_eq!(
-        build(3, true).unwrap_err(),
-        "the host cannot be built: op scale declares an output of [1, 4, 4, 4] for one sample and makes [1, 3, 4, 4]"
-    );
+    for (declared, grows, why) in [
+        (4, false, "4 parameters and has 3"),
+        (
+            3,
+            true,
+            "an output of [1, 4, 4, 4] for one sample and makes [1, 3, 4, 4]",
+        ),
+    ] {
+        let error = format!("the host cannot be built: op scale declares {why}");
+        assert_eq!(build(declared, grows), Err(error));
+    }
 }
 
 #[test]
@@ -100,17 +99,9 @@ fn a_name_is_found_in_either_case() {
     let design = |classes| HostPlan::new(1, 4).layer("block", Conv::new(4, 3)).head(classes);
     hosts.register("mine", "one block", Arc::new(design));
 
-    let choice = |name: &str| crate::scenario::HostChoice::Named(crate::scenario::HostName(name.into()));
-    assert_eq!(
-        hosts.of(&choice("MINE"), None).unwrap().plan(5).outline().parameters,
-        36 + 8 + 25
-    );
-    let Err(unknown) = hosts.of(&choice("yours"), None) else {
-        panic!("`yours` is not registered")
-    };
-    assert!(
-        unknown
-            .to_string()
-            .starts_with("no host is called `yours`; there are: mine, resnet18")
-    );
+    let named = |name: &str| hosts.of(&HostChoice::Named(HostName(name.into())), None);
+    assert_eq!(named("MINE").unwrap().plan(5).outline().parameters, 36 + 8 + 25);
+    let unknown = named("yours").map(|_| ()).unwrap_err().to_string();
+    let told = "no host is called `yours`; there are: mine, resnet18";
+    assert!(unknown.starts_with(told), "{unknown}");
 }

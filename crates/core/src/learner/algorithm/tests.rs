@@ -3,10 +3,9 @@
 mod policy;
 mod tasks;
 mod training;
-mod bench;
+pub(super) mod bench;
 mod credit;
 mod failures;
-mod faulty;
 mod padding;
 mod rollouts;
 mod scaling;
@@ -15,11 +14,11 @@ mod updates;
 
 use policy::Core;
 use tasks::{BanditTask, CueTask};
-use tch::Tensor;
 use training::{Training, final_score, small_config};
 
+use crate::policy::TrainablePolicy;
+use crate::policy::fixtures::values;
 use crate::scenario::LearnerConfig;
-use crate::torch::{HostSyncCounter, read_f64};
 
 const UPDATES: u64 = 100;
 
@@ -27,20 +26,24 @@ fn cue(config: LearnerConfig) -> Training<CueTask> {
     Training::new(CueTask::new(8), Core::Lstm, config, UPDATES, 7)
 }
 
-fn read(tensor: &Tensor) -> Vec<f64> {
-    read_f64(tensor, &HostSyncCounter::default()).expect("read")
+fn params(policy: &dyn TrainablePolicy) -> Vec<f64> {
+    policy.params().iter().flat_map(|param| values(&param.tensor)).collect()
 }
 
 /// The unit of reward does not matter.
 #[test]
 fn a_recurrent_policy_learns_to_recall_a_cue() {
-    let score = final_score(CueTask::new(32).paying(100.0), Core::Lstm, small_config(), 80, 1);
+    let mut task = CueTask::new(32);
+    task.reward = 100.0;
+    let score = final_score(task, Core::Lstm, small_config(), 80, 1);
     assert!(score >= 0.9, "{score}");
 }
 
 #[test]
 fn a_policy_without_memory_cannot_recall_a_cue() {
-    let score = final_score(CueTask::new(32).paying_late(), Core::FeedForward, small_config(), 30, 1);
+    let mut task = CueTask::new(32);
+    task.pays_late = true;
+    let score = final_score(task, Core::FeedForward, small_config(), 30, 1);
     assert!((0.35..0.65).contains(&score), "{score}");
 }
 

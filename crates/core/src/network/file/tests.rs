@@ -1,12 +1,10 @@
 use std::fs;
 use std::sync::Arc;
 
-use tch::{Kind, Tensor};
-
 use crate::graph::{Graph, ModuleGraph, SeedGraph};
-use crate::growth::{AlphaAlgorithm, SlotId, Topology};
+use crate::growth::{AlphaAlgorithm, SlotId};
 use crate::host::HostDesign;
-use crate::network::fixtures::grown;
+use crate::network::fixtures::{grown, samples};
 use crate::network::{GrownNetwork, HostRegistry, NetworkError};
 use crate::scenario::{CnnSpec, HostChoice, HostNorm, TransformerSpec};
 use crate::torch::Backend;
@@ -22,22 +20,22 @@ fn tiny() -> CnnSpec {
     }
 }
 
-fn images(count: i64, side: i64, channels: i64) -> Tensor {
-    Tensor::randint(256, [count, side, side, channels], (Kind::Uint8, tch::Device::Cpu))
+fn tiny_network() -> GrownNetwork {
+    grown(&(Arc::new(tiny()) as Arc<dyn HostDesign>), 3)
 }
 
 #[test]
 fn a_network_with_every_kind_of_seed_comes_back_from_its_file_with_the_same_logits() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("network.safetensors");
-    let network = grown(&(Arc::new(tiny()) as Arc<dyn HostDesign>), 3);
+    let network = tiny_network();
     assert_eq!(network.graph.seeds().count(), 8);
     network.save(&path).unwrap();
 
     let read = GrownNetwork::load(&path).unwrap();
 
     assert_eq!(read, network);
-    let samples = images(5, 8, 1);
+    let samples = samples(&network, 5);
     assert_eq!(read.predict(&samples).unwrap(), network.predict(&samples).unwrap());
     let written = fs::read(&path).unwrap();
     network.save(&path).unwrap();
@@ -49,10 +47,8 @@ fn networks_of_all_hosts_are_built_from_their_descriptions() {
     let hosts = HostRegistry::default();
     let named = ["resnet20", "resnet20_projected", "wrn28_1", "vgg11"];
     let named = named.map(|name| HostChoice::Named(crate::scenario::HostName(name.into())));
-    let group = HostChoice::Cnn(CnnSpec {
-        norm: HostNorm::Group,
-        ..tiny()
-    });
+    let norm = HostNorm::Group;
+    let group = HostChoice::Cnn(CnnSpec { norm, ..tiny() });
     for choice in named.into_iter().chain([group]) {
         let design = hosts.of(&choice, None).unwrap();
         let plan = design.plan(10);
@@ -67,7 +63,7 @@ fn networks_of_all_hosts_are_built_from_their_descriptions() {
     });
     let network = grown(&text, 20);
     assert!(network.graph.seeds().count() >= 7);
-    let texts = Tensor::randint(20, [2, 9], (Kind::Int64, tch::Device::Cpu));
+    let texts = samples(&network, 2).narrow(1, 0, 9).contiguous();
     assert_eq!(network.predict(&texts).unwrap().size(), [2, 9, 20]);
 }
 
@@ -75,15 +71,10 @@ fn networks_of_all_hosts_are_built_from_their_descriptions() {
 fn a_changed_byte_of_tensors_or_description_is_noticed() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("network.safetensors");
-    grown(&(Arc::new(tiny()) as Arc<dyn HostDesign>), 3)
-        .save(&path)
-        .unwrap();
+    tiny_network().save(&path).unwrap();
     let whole = fs::read(&path).unwrap();
-    let places = [
-        whole.len() - 3,
-        whole.windows(9).position(|part| part == b"amplitude").unwrap(),
-    ];
-    for place in places {
+    let described = whole.windows(9).position(|part| part == b"amplitude").unwrap();
+    for place in [whole.len() - 3, described] {
         let mut changed = whole.clone();
         changed[place] ^= 1;
         fs::write(&path, changed).unwrap();
@@ -96,7 +87,7 @@ fn a_changed_byte_of_tensors_or_description_is_noticed() {
 
 #[test]
 fn tensors_that_do_not_fit_are_all_named() {
-    let mut network = grown(&(Arc::new(tiny()) as Arc<dyn HostDesign>), 3);
+    let mut network = tiny_network();
     let bias = network.parameters.remove("head.bias").unwrap();
     network.parameters.insert("head.weight".into(), bias.clone());
     network.parameters.insert("tail.bias".into(), bias);
@@ -108,7 +99,7 @@ fn tensors_that_do_not_fit_are_all_named() {
 
 #[test]
 fn sizes_that_cannot_be_are_refused_before_anything_is_allocated() {
-    let graph = grown(&(Arc::new(tiny()) as Arc<dyn HostDesign>), 3).graph;
+    let graph = tiny_network().graph;
     let with = |change: fn(&mut Graph)| {
         let mut graph = graph.clone();
         change(&mut graph);
@@ -127,7 +118,6 @@ fn sizes_that_cannot_be_are_refused_before_anything_is_allocated() {
                 operator: AlphaAlgorithm::Add,
                 amplitude: 1.0,
             };
-            graph.topology = Topology::Image;
             *graph = graph.clone().with_seed(seed).0;
         }),
     ].join("\n"), @r"

@@ -11,15 +11,17 @@ fn logit_vectors_have_known_sizes() {
 #[test]
 fn an_op_has_its_own_row_of_every_head_that_several_ops_use() {
     let layout = LogitLayout::new(HeadConditioning::PerOp, 3, 13);
-    assert_eq!(layout.columns(Head::Op, LifecycleOp::Prune, 0), 0..6);
-    assert_eq!(layout.columns(Head::Slot, LifecycleOp::Germinate, 0), 6..9);
-    assert_eq!(layout.columns(Head::Slot, LifecycleOp::Advance, 0), 18..21);
-    assert_eq!(layout.columns(Head::Blueprint, LifecycleOp::Germinate, 0), 21..34);
-    assert_eq!(layout.columns(Head::Style, LifecycleOp::SetAlphaTarget, 0), 38..42);
-    assert_eq!(layout.columns(Head::AlphaCurve, LifecycleOp::Prune, 0), 64..69);
-
+    for (head, op, expected) in [
+        (Head::Op, LifecycleOp::Prune, 0..6),
+        (Head::Slot, LifecycleOp::Germinate, 6..9),
+        (Head::Slot, LifecycleOp::Advance, 18..21),
+        (Head::Blueprint, LifecycleOp::Germinate, 21..34),
+        (Head::Style, LifecycleOp::SetAlphaTarget, 38..42),
+        (Head::AlphaCurve, LifecycleOp::Prune, 64..69),
+    ] {
+        assert_eq!(layout.columns(head, op, 0), expected, "{head} of {op}");
+    }
     let shared = LogitLayout::new(HeadConditioning::Shared, 3, 13);
-    assert_eq!(shared.columns(Head::Slot, LifecycleOp::Germinate, 0), 6..9);
     assert_eq!(shared.columns(Head::Slot, LifecycleOp::Advance, 0), 6..9);
 }
 

@@ -5,37 +5,24 @@ use std::collections::BTreeMap;
 use tch::{Device, Kind, Tensor};
 
 use super::*;
-use crate::policy::fixtures::{FEATURES, SLOTS, blueprints, distance, nets, network, normal, small, values};
-use crate::policy::{ParamGroup, RecurrentState};
+use crate::policy::ParamGroup;
+use crate::policy::fixtures::{
+    FEATURES, SLOTS, assert_close, blueprints, distance, network, normal, sized, small, values,
+};
 use crate::random::RunRng;
-use crate::scenario::{HeadConditioning, NetConfig, OpBias};
+use crate::scenario::{HeadConditioning, NetConfig};
 use crate::torch::NoGrad;
 
-fn sized(kind: &str, slots: usize, config: NetConfig) -> Box<dyn ActorCritic> {
-    let context = NetContext {
-        spec: NetSpec {
-            kind: kind.into(),
-            observation: 23 + 31 * slots,
-            slots,
-            blueprints: 13,
-            config,
-        },
-        device: Device::Cpu,
-        seed: 42,
-    };
-    nets().build(context, &crate::schema::Settings::default()).unwrap()
+fn known(kind: &str, slots: usize, config: NetConfig) -> Box<dyn ActorCritic> {
+    sized(kind, [23 + 31 * slots, slots, 13], config, 42)
 }
 
 /// Values by the first part of their names.
 fn parts(net: &dyn ActorCritic) -> BTreeMap<String, usize> {
     let mut parts = BTreeMap::new();
     for param in net.params().iter() {
-        let mut names = param.name.split('.');
-        let part = match (names.next(), names.next()) {
-            (Some("head"), Some("blueprint")) => "blueprint",
-            (Some(first), _) => first,
-            _ => "",
-        };
+        let name = param.name.replace("head.blueprint", "blueprint");
+        let part = name.split('.').next().unwrap_or_default();
         *parts.entry(part.to_string()).or_insert(0) += param.tensor.numel();
     }
     parts
@@ -51,11 +38,8 @@ fn wide() -> NetConfig {
     }
 }
 
-/// Of the sizes that do not need the large matrices of many slots.
 #[test]
-fn a_wide_network_has_a_known_number_of_parameters() {
-    let net = sized("lstm", 3, wide());
-    assert_eq!(net.params().count(), 3_673_726);
+fn networks_have_known_numbers_of_parameters_in_all_and_in_each_part() {
     let expected = [
         ("blueprint", 397_325),
         ("core", 2_102_272),
@@ -64,47 +48,33 @@ fn a_wide_network_has_a_known_number_of_parameters() {
         ("head", 933_688),
         ("value", 173_313),
     ];
-    assert_eq!(
-        parts(&*net),
-        expected.map(|(part, count)| (part.to_string(), count)).into()
-    );
-    assert_eq!(parts(&*sized("gru", 3, wide()))["core"], 1_576_960);
-}
+    let expected = expected.map(|(part, count)| (part.to_string(), count));
+    assert_eq!(parts(&*known("lstm", 3, wide())), expected.into());
+    assert_eq!(parts(&*known("gru", 3, wide()))["core"], 1_576_960);
 
-#[test]
-fn other_numbers_of_slots_and_layers_have_known_numbers_of_parameters() {
-    for (slots, count) in [(1, 3_635_316), (5, 3_712_136), (10, 3_808_161)] {
-        assert_eq!(sized("lstm", slots, wide()).params().count(), count);
-    }
     let four = NetConfig { layers: 4, ..wide() };
-    assert_eq!(sized("lstm", 3, four).params().count(), 9_980_542);
-    let small = NetConfig {
-        feature_dim: 128,
-        hidden_dim: 128,
-        ..wide()
-    };
-    assert_eq!(sized("lstm", 3, small).params().count(), 247_294);
+    let mut small = wide();
+    (small.feature_dim, small.hidden_dim) = (128, 128);
+    for (slots, config, count) in [
+        (1, wide(), 3_635_316),
+        (5, wide(), 3_712_136),
+        (10, wide(), 3_808_161),
+        (3, four, 9_980_542),
+        (3, small, 247_294),
+    ] {
+        assert_eq!(known("lstm", slots, config).params().count(), count);
+    }
 }
 
 #[test]
 fn names_are_stable_and_every_tensor_has_the_group_of_its_part() {
     let net = network("lstm", small(), 1);
     let names: Vec<String> = net.params().iter().map(|param| param.name).collect();
-    for name in [
-        "emb.weight",
-        "feature.0.weight",
-        "feature.1.bias",
-        "core.in.weight",
-        "core.0.lstm.weight_ih",
-        "core.0.ln.weight",
-        "head.op.2.bias",
-        "head.blueprint.4.weight",
-        "value.8.weight",
-    ] {
-        assert!(
-            names.iter().any(|found| found == name),
-            "{name} is missing from {names:?}"
-        );
+    let stable = "emb.weight feature.0.weight feature.1.bias core.in.weight core.0.lstm.weight_ih core.0.ln.weight \
+                  head.op.2.bias head.blueprint.4.weight value.8.weight";
+    for name in stable.split(' ') {
+        let is_there = names.iter().any(|found| found == name);
+        assert!(is_there, "{name} is missing from {names:?}");
     }
     for param in net.params().iter() {
         let expected = match param.name.split('.').next() {
@@ -124,13 +94,9 @@ fn param(net: &dyn ActorCritic, name: &str) -> Tensor {
 
 /// `W·Wᵀ` over the shorter side.
 fn gram(weight: &Tensor) -> Tensor {
-    let [rows, columns] = weight.size()[..] else {
-        panic!("no matrix")
-    };
-    if rows <= columns {
-        weight.matmul(&weight.tr())
-    } else {
-        weight.tr().matmul(weight)
+    match weight.size()[..] {
+        [rows, columns] if rows <= columns => weight.matmul(&weight.tr()),
+        _ => weight.tr().matmul(weight),
     }
 }
 
@@ -156,23 +122,13 @@ fn weights_start_orthogonal_with_the_gain_of_their_place() {
 #[test]
 fn an_lstm_starts_to_remember_by_its_forget_gate_alone() {
     for (layers, forget) in [(1, 1.0), (4, 2.386_294)] {
-        let config = NetConfig { layers, ..small() };
-        let net = network("lstm", config, 1);
-        let bias = values(&param(&*net, "core.0.lstm.bias_ih"));
-        assert!(bias[32..64].iter().all(|value| (value - forget).abs() < 1e-6));
-        assert!(bias[..32].iter().chain(&bias[64..]).all(|&value| value == 0.0));
-        assert!(
-            values(&param(&*net, "core.0.lstm.bias_hh"))
-                .iter()
-                .all(|&value| value == 0.0)
-        );
+        let net = network("lstm", NetConfig { layers, ..small() }, 1);
+        let expected = [[0.0; 32], [forget; 32], [0.0; 32], [0.0; 32]].concat();
+        assert_close(&values(&param(&*net, "core.0.lstm.bias_ih")), &expected, 1e-6);
+        assert_eq!(values(&param(&*net, "core.0.lstm.bias_hh")), [0.0; 128]);
     }
     let gru = network("gru", small(), 1);
-    assert!(
-        values(&param(&*gru, "core.0.gru.bias_ih"))
-            .iter()
-            .all(|&value| value == 0.0)
-    );
+    assert_eq!(values(&param(&*gru, "core.0.gru.bias_ih")), [0.0; 96]);
 }
 
 #[test]
@@ -180,7 +136,7 @@ fn a_fresh_policy_is_nearly_uniform_and_expects_little() {
     let mut rng = RunRng::from_seed(3);
     for kind in ["lstm", "gru", "mlp", "window"] {
         let net = network(kind, small(), 1);
-        let output = net.step(&input(&mut rng, 64), &net.zero_state(64)).unwrap();
+        let output = net.step(&input(&mut rng, &[64]), &net.zero_state(64)).unwrap();
         let ops = output.logits.narrow(1, 0, 6).softmax(-1, Kind::Float);
         assert!(values(&ops).iter().all(|p| (p - 1.0 / 6.0).abs() < 0.02), "{kind}");
         assert!(values(&output.value).iter().all(|value| value.abs() < 1.0), "{kind}");
@@ -194,43 +150,34 @@ fn one_seed_gives_one_network_and_seeds_differ() {
     assert!(!build(1).equal(&build(2)));
 }
 
-fn input(rng: &mut RunRng, rows: i64) -> PolicyInput {
+/// Of one step where `shape` is a number of rows, of sequences where it is rows and steps.
+fn input(rng: &mut RunRng, shape: &[i64]) -> PolicyInput {
     PolicyInput {
-        observations: normal(rng, &[rows, FEATURES as i64]),
-        blueprints: blueprints(rng, &[rows, SLOTS as i64]),
+        observations: normal(rng, &[shape, &[FEATURES as i64]].concat()),
+        blueprints: blueprints(rng, &[shape, &[SLOTS as i64]].concat()),
     }
 }
 
-struct Sequences {
-    observations: Tensor,
-    blueprints: Tensor,
+fn sequences(rows: i64, steps: i64, stream: u64) -> PolicyInput {
+    input(&mut RunRng::from_seed(stream), &[rows, steps])
 }
 
-impl Sequences {
-    fn new(rows: i64, steps: i64, stream: u64) -> Self {
-        let mut rng = RunRng::from_seed(stream);
-        Self {
-            observations: normal(&mut rng, &[rows, steps, FEATURES as i64]),
-            blueprints: blueprints(&mut rng, &[rows, steps, SLOTS as i64]),
-        }
+fn at(sequences: &PolicyInput, step: i64) -> PolicyInput {
+    PolicyInput {
+        observations: sequences.observations.select(1, step),
+        blueprints: sequences.blueprints.select(1, step),
     }
+}
 
-    fn at(&self, step: i64) -> PolicyInput {
-        PolicyInput {
-            observations: self.observations.select(1, step),
-            blueprints: self.blueprints.select(1, step),
-        }
-    }
-
-    fn run(&self, net: &dyn ActorCritic, lengths: &[i64], initial: &RecurrentState) -> SequenceOutput {
-        net.sequence(&NetSequence {
-            observations: &self.observations,
-            blueprints: &self.blueprints,
-            lengths,
-            initial,
-        })
-        .unwrap()
-    }
+/// From the state of a fresh episode.
+fn run(net: &dyn ActorCritic, sequences: &PolicyInput, lengths: &[i64]) -> SequenceOutput {
+    let sequences = NetSequence {
+        observations: &sequences.observations,
+        blueprints: &sequences.blueprints,
+        lengths,
+        initial: &net.zero_state(lengths.len() as i64),
+    };
+    net.sequence(&sequences).unwrap()
 }
 
 fn variants() -> Vec<(&'static str, NetConfig)> {
@@ -248,12 +195,11 @@ fn variants() -> Vec<(&'static str, NetConfig)> {
 fn a_window_sees_sixteen_steps_and_none_before() {
     let _no_grad = NoGrad::new();
     let net = network("window", small(), 5);
-    let sequences = Sequences::new(1, 20, 6);
-    let lengths = [20];
-    let whole = sequences.run(&*net, &lengths, &net.zero_state(1));
+    let sequences = sequences(1, 20, 6);
+    let whole = run(&*net, &sequences, &[20]);
     let _ = sequences.observations.narrow(1, 0, 3).fill_(1.0);
 
-    let changed = sequences.run(&*net, &lengths, &net.zero_state(1));
+    let changed = run(&*net, &sequences, &[20]);
 
     // The third step is seen up to the eighteenth.
     let difference = |step| distance(&whole.logits.select(1, step), &changed.logits.select(1, step));
@@ -267,24 +213,22 @@ fn steps_one_after_another_equal_the_sequence() {
     let _no_grad = NoGrad::new();
     for (kind, config) in variants() {
         let net = network(kind, config, 5);
-        let sequences = Sequences::new(4, 20, 6);
+        let sequences = sequences(4, 20, 6);
         for lengths in [[20, 20, 20, 20], [7, 20, 1, 13]] {
-            let whole = sequences.run(&*net, &lengths, &net.zero_state(4));
+            let whole = run(&*net, &sequences, &lengths);
             let mut state = net.zero_state(4);
             for step in 0..20 {
-                let output = net.step(&sequences.at(step), &state).unwrap();
+                let output = net.step(&at(&sequences, step), &state).unwrap();
                 for row in (0..4).filter(|&row| step < lengths[row as usize]) {
-                    let pairs = [
-                        (whole.logits.select(1, step), &output.logits),
-                        (whole.value.select(1, step), &output.value),
-                    ];
-                    for (whole, single) in pairs {
-                        assert!(distance(&whole.select(0, row), &single.select(0, row)) < 1e-4, "{kind}");
-                    }
+                    let assert_equal = |whole: &Tensor, single: &Tensor, dim| {
+                        let difference = distance(&whole.select(dim, row), &single.select(dim, row));
+                        assert!(difference < 1e-4, "{kind}: {difference}");
+                    };
+                    assert_equal(&whole.logits.select(1, step), &output.logits, 0);
+                    assert_equal(&whole.value.select(1, step), &output.value, 0);
                     if step + 1 == lengths[row as usize] {
-                        for (whole, single) in whole.state.0.iter().zip(&output.state.0) {
-                            assert!(distance(&whole.select(1, row), &single.select(1, row)) < 1e-4, "{kind}");
-                        }
+                        let pairs = whole.state.0.iter().zip(&output.state.0);
+                        pairs.for_each(|(whole, single)| assert_equal(whole, single, 1));
                     }
                 }
                 state = output.state;
@@ -298,14 +242,14 @@ fn a_forgotten_row_continues_as_a_new_segment() {
     let _no_grad = NoGrad::new();
     for (kind, config) in variants() {
         let net = network(kind, config, 5);
-        let sequences = Sequences::new(2, 8, 7);
+        let sequences = sequences(2, 8, 7);
         let mut state = net.zero_state(2);
         for step in 0..4 {
-            state = net.step(&sequences.at(step), &state).unwrap().state;
+            state = net.step(&at(&sequences, step), &state).unwrap().state;
         }
         state.reset(&[1]);
-        let after = net.step(&sequences.at(4), &state).unwrap();
-        let fresh = net.step(&sequences.at(4), &net.zero_state(2)).unwrap();
+        let after = net.step(&at(&sequences, 4), &state).unwrap();
+        let fresh = net.step(&at(&sequences, 4), &net.zero_state(2)).unwrap();
         assert!(distance(&after.logits.select(0, 1), &fresh.logits.select(0, 1)) < 1e-6);
         if kind != "mlp" {
             assert!(distance(&after.logits.select(0, 0), &fresh.logits.select(0, 0)) > 1e-6);
@@ -318,23 +262,21 @@ fn rows_do_not_influence_each_other() {
     let _no_grad = NoGrad::new();
     for (kind, config) in variants() {
         let net = network(kind, config, 5);
-        let sequences = Sequences::new(3, 6, 8);
+        let sequences = sequences(3, 6, 8);
         let lengths = [6, 4, 6];
-        let before = sequences.run(&*net, &lengths, &net.zero_state(3));
+        let before = run(&*net, &sequences, &lengths);
 
         let order = Tensor::from_slice(&[2i64, 0, 1]);
-        let permuted = Sequences {
+        let permuted = PolicyInput {
             observations: sequences.observations.index_select(0, &order),
             blueprints: sequences.blueprints.index_select(0, &order),
         };
-        let after = permuted.run(&*net, &[6, 6, 4], &net.zero_state(3));
-        assert!(
-            distance(&before.logits.index_select(0, &order), &after.logits) < 1e-5,
-            "{kind}"
-        );
+        let after = run(&*net, &permuted, &[6, 6, 4]);
+        let moved = distance(&before.logits.index_select(0, &order), &after.logits);
+        assert!(moved < 1e-5, "{kind}: {moved}");
 
         let _ = sequences.observations.select(0, 0).fill_(0.5);
-        let changed = sequences.run(&*net, &lengths, &net.zero_state(3));
+        let changed = run(&*net, &sequences, &lengths);
         let others = |output: &SequenceOutput| output.logits.narrow(0, 1, 2);
         let moved = distance(&others(&before), &others(&changed));
         let allowed = if kind == "mlp" { 0.0 } else { 1e-5 };
@@ -346,8 +288,8 @@ fn rows_do_not_influence_each_other() {
 #[test]
 fn every_parameter_gets_a_gradient() {
     let net = network("lstm", small(), 5);
-    let sequences = Sequences::new(2, 5, 9);
-    let output = sequences.run(&*net, &[5, 3], &net.zero_state(2));
+    let sequences = sequences(2, 5, 9);
+    let output = run(&*net, &sequences, &[5, 3]);
     let total = output.logits.square().sum(Kind::Float) + output.value.sum(Kind::Float);
     total.backward();
     for param in net.params().iter() {
@@ -358,27 +300,14 @@ fn every_parameter_gets_a_gradient() {
 
 #[test]
 fn a_fresh_network_prefers_the_ops_that_its_configuration_prefers() {
-    let config = NetConfig {
-        op_bias: OpBias {
-            wait: 2.0,
-            prune: -1.0,
-            commit: 0.0,
-            ..OpBias::default()
-        },
-        ..small()
-    };
+    let mut config = small();
+    (config.op_bias.wait, config.op_bias.prune) = (2.0, -1.0);
     let logits_of = |config: NetConfig| {
         let net = network("lstm", config, 3);
-        let input = PolicyInput {
-            observations: normal(&mut RunRng::from_seed(5), &[2, FEATURES as i64]),
-            blueprints: Tensor::full([2, SLOTS as i64], -1, (Kind::Int64, Device::Cpu)),
-        };
+        let input = input(&mut RunRng::from_seed(5), &[2]);
         let output = net.step(&input, &net.zero_state(2)).unwrap();
-        values(&output.logits.narrow(-1, 0, 6).select(0, 0))
+        output.logits.narrow(-1, 0, 6).select(0, 0)
     };
-    let pairs = logits_of(config).into_iter().zip(logits_of(small()));
-    let shifts: Vec<f64> = pairs.map(|(biased, plain)| biased - plain).collect();
-    for (shift, expected) in shifts.iter().zip([2.0, 0.0, 0.0, -1.0, 0.0, 0.0]) {
-        assert!((shift - expected).abs() < 1e-5, "{shifts:?}");
-    }
+    let shifts = logits_of(config) - logits_of(small());
+    assert_close(&values(&shifts), &[2.0, 0.0, 0.0, -1.0, 0.0, 0.0], 1e-5);
 }

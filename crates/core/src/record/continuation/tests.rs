@@ -4,61 +4,49 @@ use std::fs;
 const HEADER: &str = "{\"type\":\"header\",\"schema\":\"simic.telemetry\",\"major\":2,\"minor\":0}\n";
 const RESUMED: &str = "{\"type\":\"header\",\"schema\":\"simic.telemetry\",\"major\":2,\"resumed\":true}\n";
 
+/// An event of a kind, with this number and this content.
+fn event(seq: u64, kind: &str, data: &str) -> String {
+    format!(
+        "{{\"seq\":{seq},\"t\":\"2026-01-01T00:00:00.000Z\",\"type\":\"{kind}\",\"sev\":\"info\",\"data\":{data}}}\n"
+    )
+}
+
 fn note(seq: u64) -> String {
-    format!(
-        "{{\"seq\":{seq},\"t\":\"2026-01-01T00:00:00.000Z\",\"type\":\"note\",\"sev\":\"info\",\
-         \"data\":{{\"text\":\"{seq}\"}}}}\n"
-    )
+    event(seq, "note", &format!("{{\"text\":\"{seq}\"}}"))
 }
 
-fn saved(seq: u64) -> String {
-    format!(
-        "{{\"seq\":{seq},\"t\":\"2026-01-01T00:00:00.000Z\",\"type\":\"checkpoint_saved\",\"sev\":\"info\",\
-         \"data\":{{\"path\":\"checkpoints/round-000001\",\"round\":1,\"reason\":\"periodic\",\"size_bytes\":1,\
-         \"wall_ms\":1.0}}}}\n"
-    )
-}
-
-fn cut(text: &str, next_seq: u64) -> (tempfile::TempDir, Earlier) {
+/// That a record of which events below `next_seq` are known is cut between what is kept and what is moved aside, and that the
+/// next event has the number `found`.
+#[track_caller]
+fn assert_cut(kept: &str, aside: &[u8], next_seq: u64, found: u64) {
     let folder = tempfile::tempdir().unwrap();
-    fs::write(folder.path().join("events.jsonl"), text).unwrap();
+    let [events, discarded] = ["events.jsonl", "events.discarded-1.jsonl"].map(|name| folder.path().join(name));
+    fs::write(&events, [kept.as_bytes(), aside].concat()).unwrap();
+
     let earlier = cut_back(folder.path(), next_seq, &mut DetectorBank::default()).unwrap();
-    (folder, earlier)
+
+    assert_eq!(earlier.next_seq, found);
+    assert_eq!(fs::read_to_string(events).unwrap(), kept);
+    assert_eq!(fs::read(discarded).unwrap_or_default(), aside);
+    let files = fs::read_dir(folder.path()).unwrap().count();
+    assert_eq!(files, 1 + usize::from(!aside.is_empty()));
 }
 
 #[test]
 fn events_of_a_round_that_will_be_played_again_are_moved_aside() {
-    let (before, after) = (
-        format!("{HEADER}{}{}{}", note(0), note(1), saved(2)),
-        format!("{}{}", note(3), note(4)),
-    );
+    let saved = r#"{"path":"checkpoints/round-000001","round":1,"reason":"periodic","size_bytes":1,"wall_ms":1.0}"#;
+    let saved = event(2, "checkpoint_saved", saved);
+    let after = format!("{}{}{{\"seq\":5,\"ty", note(3), note(4));
+    let before = format!("{HEADER}{}{}{saved}", note(0), note(1));
 
-    let (folder, earlier) = cut(&format!("{before}{after}{{\"seq\":5,\"ty"), 2);
-
-    let read = |name: &str| fs::read_to_string(folder.path().join(name)).unwrap();
-    assert_eq!(read("events.jsonl"), before);
-    assert_eq!(read("events.discarded-1.jsonl"), format!("{after}{{\"seq\":5,\"ty"));
-    assert_eq!(earlier.next_seq, 3);
+    assert_cut(&before, after.as_bytes(), 2, 3);
 }
 
 /// Bytes that no text has, an empty line, a text that ends in the middle of a character.
 #[test]
 fn a_damaged_end_of_any_kind_is_moved_aside() {
-    let whole = format!("{HEADER}{}", note(0));
     for damage in [&b"\xff\xfe\n"[..], b"\n", b"\0\0", b"{\"seq\":1,\"msg\":\"\xc3"] {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("events.jsonl");
-        fs::write(&path, [whole.as_bytes(), damage].concat()).unwrap();
-
-        let earlier = cut_back(folder.path(), 1, &mut DetectorBank::default()).unwrap();
-
-        assert_eq!(earlier.next_seq, 1);
-        assert_eq!(fs::read_to_string(&path).unwrap(), whole);
-        assert_eq!(
-            fs::read(folder.path().join("events.discarded-1.jsonl")).unwrap(),
-            damage
-        );
-        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2);
+        assert_cut(&format!("{HEADER}{}", note(0)), damage, 1, 1);
     }
 }
 
@@ -66,14 +54,10 @@ fn a_damaged_end_of_any_kind_is_moved_aside() {
 #[test]
 fn a_damaged_event_is_moved_aside_with_all_that_stands_behind_it() {
     let damaged = note(1).replace("\"text\"", "\"tex\"");
-    let (before, after) = (format!("{HEADER}{}", note(0)), format!("{damaged}{}", note(2)));
+    let after = format!("{damaged}{}", note(2));
 
-    let (folder, earlier) = cut(&format!("{before}{after}"), 3);
-
-    let read = |name: &str| fs::read_to_string(folder.path().join(name)).unwrap();
-    assert_eq!(read("events.jsonl"), before);
-    assert_eq!(read("events.discarded-1.jsonl"), after);
-    assert_eq!(earlier.next_seq, 3, "the checkpoint knows of more");
+    // The checkpoint knows of more.
+    assert_cut(&format!("{HEADER}{}", note(0)), after.as_bytes(), 3, 3);
 }
 
 #[test]
@@ -83,29 +67,21 @@ fn events_of_another_major_version_are_left_as_they_are() {
     let text = format!("{}{}{}", HEADER.replace("\"major\":2", "\"major\":4"), note(0), note(1));
     fs::write(&path, &text).unwrap();
 
-    assert!(matches!(
-        cut_back(folder.path(), 1, &mut DetectorBank::default()),
-        Err(ReadError::Major { .. })
-    ));
+    let refused = cut_back(folder.path(), 1, &mut DetectorBank::default());
 
+    assert!(matches!(refused, Err(ReadError::Major { .. })));
     assert_eq!(fs::read_to_string(&path).unwrap(), text);
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
 }
 
 #[test]
 fn a_part_of_which_nothing_is_kept_loses_its_header_too() {
-    let before = format!("{HEADER}{}", note(0));
+    let after = format!("{RESUMED}{}", note(1));
 
-    let (folder, earlier) = cut(&format!("{before}{RESUMED}{}", note(1)), 1);
-
-    assert_eq!(fs::read_to_string(folder.path().join("events.jsonl")).unwrap(), before);
-    assert_eq!(earlier.next_seq, 1);
+    assert_cut(&format!("{HEADER}{}", note(0)), after.as_bytes(), 1, 1);
 }
 
 #[test]
 fn nothing_is_moved_where_nothing_is_too_much() {
-    let (folder, earlier) = cut(&format!("{HEADER}{}{RESUMED}{}", note(0), note(1)), 2);
-
-    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
-    assert_eq!(earlier.next_seq, 2);
+    assert_cut(&format!("{HEADER}{}{RESUMED}{}", note(0), note(1)), b"", 2, 2);
 }

@@ -6,22 +6,28 @@ fn create(root: &Path) -> RunDirectory {
     RunDirectory::create_at(root, None, "Quick start!", b"// mine\n()", "(seed: 42)", NOW).unwrap()
 }
 
-#[test]
-fn a_run_is_named_by_time_scenario_and_hash() {
+/// A run, and the folder that it is in.
+fn created() -> (tempfile::TempDir, RunDirectory) {
     let root = tempfile::tempdir().unwrap();
-
     let run = create(root.path());
+    (root, run)
+}
+
+#[test]
+fn a_run_is_named_by_time_scenario_and_hash_and_those_of_one_second_are_numbered() {
+    let (root, run) = created();
 
     let hash = blake3::hash(b"(seed: 42)").to_hex();
-    assert_eq!(run.run_id(), format!("20231114-221320-quick-start-{}", &hash[..4]));
-    assert_eq!(run.scenario_hash(), hash.as_str());
+    let id = format!("20231114-221320-quick-start-{}", &hash[..4]);
+    assert_eq!((run.run_id(), run.scenario_hash()), (id.as_str(), hash.as_str()));
+    for number in [2, 3] {
+        assert_eq!(create(root.path()).run_id(), format!("{id}-{number}"));
+    }
 }
 
 #[test]
 fn the_scenario_is_kept_as_written_and_as_resolved() {
-    let root = tempfile::tempdir().unwrap();
-
-    let run = create(root.path());
+    let (_root, run) = created();
 
     let read = |name| std::fs::read_to_string(run.path().join(name)).unwrap();
     assert_eq!(read("scenario.ron"), "// mine\n()");
@@ -30,20 +36,10 @@ fn the_scenario_is_kept_as_written_and_as_resolved() {
 }
 
 #[test]
-fn runs_of_one_second_get_directories_of_their_own() {
-    let root = tempfile::tempdir().unwrap();
-
-    let runs = [create(root.path()), create(root.path()), create(root.path())];
-
-    assert_eq!(runs[1].run_id(), format!("{}-2", runs[0].run_id()));
-    assert_eq!(runs[2].run_id(), format!("{}-3", runs[0].run_id()));
-}
-
-#[test]
 fn latest_names_the_newest_run() {
-    let root = tempfile::tempdir().unwrap();
+    let (root, first) = created();
 
-    create(root.path()).become_latest();
+    first.become_latest();
     let second = create(root.path());
     second.become_latest();
 
@@ -56,8 +52,7 @@ fn latest_names_the_newest_run() {
 #[cfg(unix)]
 #[test]
 fn a_link_named_latest_becomes_a_file() {
-    let root = tempfile::tempdir().unwrap();
-    let first = create(root.path());
+    let (root, first) = created();
     std::os::unix::fs::symlink(first.run_id(), root.path().join("latest")).unwrap();
 
     create(root.path()).become_latest();
@@ -79,8 +74,7 @@ fn a_folder_named_latest_is_left_alone() {
 
 #[test]
 fn a_run_is_played_by_one_process_at_a_time() {
-    let root = tempfile::tempdir().unwrap();
-    let run = create(root.path());
+    let (_root, run) = created();
 
     let claim = run.claim().unwrap();
     let clone = claim.clone();
@@ -97,8 +91,7 @@ fn a_run_is_played_by_one_process_at_a_time() {
 #[cfg(unix)]
 #[test]
 fn a_run_directory_that_is_gone_or_another_is_noticed() {
-    let root = tempfile::tempdir().unwrap();
-    let run = create(root.path());
+    let (root, run) = created();
     let claim = run.claim().unwrap();
     assert!(claim.is_in_place());
 
@@ -117,11 +110,8 @@ fn a_run_s_copies_of_its_scenario_keep_the_folder_of_the_original() {
     let folders = || copies.each_ref().map(|copy| scenario_folder(copy).unwrap().unwrap());
     assert_eq!(folders(), [run.path(), run.path()], "nothing is known of another");
 
-    std::fs::write(
-        run.path().join("manifest.json"),
-        r#"{"scenario_folder": "/experiments"}"#,
-    )
-    .unwrap();
+    let manifest = r#"{"scenario_folder": "/experiments"}"#;
+    std::fs::write(run.path().join("manifest.json"), manifest).unwrap();
 
     assert_eq!(folders(), ["/experiments", "/experiments"].map(PathBuf::from));
     let own = scenario_folder(&run.path().join("other.ron")).unwrap();

@@ -39,11 +39,8 @@ fn a_run_is_found_by_folder_by_name_by_its_beginning_and_as_the_latest() {
     assert_eq!(found("20260102-10…"), NAMES[1]);
     assert_eq!(found("latest"), NAMES[0]);
     assert_eq!(found(&root.path().join("latest").display().to_string()), NAMES[0]);
-    let beginning = root.path().join("20260102-11").display().to_string();
-    assert_eq!(
-        find_run(Path::new(&beginning), None).unwrap(),
-        root.path().join(NAMES[2])
-    );
+    let beginning = find_run(&root.path().join("20260102-11"), None).unwrap();
+    assert_eq!(beginning, root.path().join(NAMES[2]));
 }
 
 /// As older engines noted the newest run.
@@ -55,10 +52,8 @@ fn a_link_named_latest_is_followed() {
 
     let found = find_run(Path::new("latest"), Some(root.path())).unwrap();
 
-    assert_eq!(
-        found.canonicalize().unwrap(),
-        root.path().join(NAMES[1]).canonicalize().unwrap()
-    );
+    let linked = root.path().join(NAMES[1]);
+    assert_eq!(found.canonicalize().unwrap(), linked.canonicalize().unwrap());
     assert_eq!(runs_in(root.path()).len(), 3);
 }
 
@@ -66,10 +61,8 @@ fn a_link_named_latest_is_followed() {
 fn a_run_that_is_not_there_is_told_with_those_that_look_like_it() {
     let root = runs(&NAMES);
 
-    assert_eq!(
-        why("nope", root.path()),
-        "there is no run nope in RUNS; `simic-engine runs --out RUNS` lists them all"
-    );
+    let nothing_like_it = "there is no run nope in RUNS; `simic-engine runs --out RUNS` lists them all";
+    assert_eq!(why("nope", root.path()), nothing_like_it);
     assert!(why("Quickstart", root.path()).contains(&format!("did you mean {} or {}?", NAMES[2], NAMES[0])));
     assert!(why("digits-resque-cd34", root.path()).contains(&format!("did you mean {}?", NAMES[1])));
     let gone = root.path().join("gone");
@@ -82,11 +75,7 @@ fn a_run_that_is_not_there_is_told_with_those_that_look_like_it() {
 fn a_beginning_of_several_runs_lists_them() {
     let root = runs(&NAMES);
 
-    assert_eq!(
-        why("20260102", root.path()),
-        format!(
-            "20260102 may be any of 2 runs in RUNS: {}, {}; write more of the one that you mean",
-            NAMES[2], NAMES[1]
-        )
-    );
+    let runs = format!("{}, {}", NAMES[2], NAMES[1]);
+    let told = format!("20260102 may be any of 2 runs in RUNS: {runs}; write more of the one that you mean");
+    assert_eq!(why("20260102", root.path()), told);
 }

@@ -4,24 +4,21 @@ use crate::scenario::fixtures::slow_scenario;
 use crate::scenario::{AutoForward, Cadence, ContributionMode, LossReward, RewardConfig, Scenario, task_presets};
 
 fn task() -> TaskSpec {
-    let preset = task_presets()
-        .into_iter()
-        .find(|preset| preset.spec.name == "digits_impaired");
-    TaskSpec {
-        max_steps: 60,
-        ..preset.expect("a task of the engine").spec
-    }
+    let mut presets = task_presets().into_iter();
+    let preset = presets.find(|preset| preset.spec.name == "digits_impaired");
+    let mut task = preset.expect("a task of the engine").spec;
+    task.max_steps = 60;
+    task
 }
 
 fn scenario(reward: RewardConfig) -> Scenario {
-    Scenario {
-        reward,
-        ..slow_scenario()
-    }
+    let mut scenario = slow_scenario();
+    scenario.reward = reward;
+    scenario
 }
 
-fn audited(scenario: &Scenario) -> Audit {
-    audit(scenario, &task(), &RewardModes::default()).expect("a reward that can be computed")
+fn audited(scenario: &Scenario, modes: &RewardModes) -> Audit {
+    audit(scenario, &task(), modes).expect("a reward that can be computed")
 }
 
 /// A reward as shipped, for seeds that train for ten steps, with automatic and ordered gates, with and without a limit of
@@ -35,19 +32,15 @@ pub fn check_strategies(reward: &RewardConfig, modes: &RewardModes) {
             g3: automatic,
         };
         scenario.lifecycle.max_holding_steps = max_holding_steps;
-        let audit = audit(&scenario, &task(), modes).expect("a reward that can be computed");
-        assert_eq!(
-            audit.first_failure(),
-            None,
-            "{automatic} {max_holding_steps:?} {audit:#?}"
-        );
+        let (audit, holding) = (audited(&scenario, modes), max_holding_steps);
+        assert_eq!(audit.first_failure(), None, "{automatic} {holding:?} {audit:#?}");
     }
 }
 
 /// The strategies that earn what they should not.
 pub fn failures(reward: RewardConfig, modes: &RewardModes) -> Vec<&'static str> {
-    let audit = audit(&scenario(reward), &task(), modes).expect("a reward that can be computed");
-    let failed = audit.rows.iter().filter(|row| !row.passes);
+    let rows = audited(&scenario(reward), modes).rows.into_iter();
+    let failed = rows.filter(|row| !row.passes);
     failed.map(|row| row.strategy).collect()
 }
 
@@ -71,7 +64,7 @@ fn a_loss_whose_rise_costs_less_than_its_fall_pays_is_found_out() {
     };
     let mut scenario = scenario(RewardConfig::Loss(farmable));
     scenario.attribution.cadence = Cadence::Terminal;
-    let audit = audited(&scenario);
+    let audit = audited(&scenario, &RewardModes::default());
     let farmed = audit.rows.iter().find(|row| row.strategy == "degrade_recover");
     assert!(farmed.is_some_and(|row| !row.passes), "{audit:#?}");
 }
@@ -82,29 +75,16 @@ fn the_committed_mode_pays_the_committed_accuracy_gained_less_rent() {
     let scenario = scenario(RewardConfig::default());
     let (modes, task) = (RewardModes::default(), task());
     let mode = modes.of(&scenario.reward).expect("a mode of the engine");
-    for strategy in [Strategy::Wait, Strategy::HonestGrowth]
-        .iter()
-        .chain(Strategy::EXPLOITERS)
-    {
-        let played = World::new(&scenario, &task, mode.clone())
-            .play(|world| strategy.order(world))
-            .expect("a reward");
-        let of = |term| {
-            played
-                .rewards
-                .steps
-                .iter()
-                .map(|step| step.breakdown.get(term))
-                .sum::<f64>()
-        };
+    let honest = [Strategy::Wait, Strategy::HonestGrowth];
+    for strategy in honest.iter().chain(Strategy::EXPLOITERS) {
+        let world = World::new(&scenario, &task, mode.clone());
+        let played = world.play(|world| strategy.order(world)).expect("a reward");
+        let of = |term| played.rewards.steps.iter().map(move |step| step.breakdown.get(term));
+        let charged = of(Term::Loan).chain(of(Term::LinearRent)).sum::<f64>();
         let gained = 0.1 * (played.committed_at_end - 30.0);
-        assert!(
-            (played.rewards.total() - of(Term::Loan) - of(Term::LinearRent) - gained).abs() < 1e-9,
-            "{strategy:?}"
-        );
+        assert!((played.rewards.total() - charged - gained).abs() < 1e-9, "{strategy:?}");
         let gamma = scenario.learner.gamma;
-        let lent = played.rewards.steps.iter().rev();
-        let lent = lent.fold(0.0, |later, step| step.breakdown.get(Term::Loan) + gamma * later);
+        let lent = of(Term::Loan).rev().fold(0.0, |later, loan| loan + gamma * later);
         assert!(lent.abs() < 1e-9, "{strategy:?} keeps {lent} of its loan");
     }
 }
@@ -112,27 +92,17 @@ fn the_committed_mode_pays_the_committed_accuracy_gained_less_rent() {
 /// Otherwise nothing of the audit says anything.
 #[test]
 fn strategies_do_what_they_are_called() {
-    let scenario = scenario(RewardConfig::default());
-    let reached = |strategy| {
-        let row = audited(&scenario)
-            .rows
-            .into_iter()
-            .find(|row: &AuditRow| row.strategy == strategy);
+    let audit = audited(&scenario(RewardConfig::default()), &RewardModes::default());
+    let reached = |strategy: &str| {
+        let row = audit.rows.iter().find(|row| row.strategy == strategy);
         row.expect("a strategy").committed_accuracy
     };
     assert_eq!(reached("wait"), 30.0);
     assert!(reached("honest_growth") > 40.0);
     assert!(reached("commit_at_once") > 35.0);
     assert!((reached("ransom") - 28.0).abs() < 1e-9);
-    for uncommitted in [
-        "hold_full",
-        "hold_half",
-        "germinate_prune",
-        "toggle",
-        "timeout_regrow",
-        "degrade_recover",
-        "late_seed",
-    ] {
+    let uncommitted = "hold_full hold_half germinate_prune toggle timeout_regrow degrade_recover late_seed";
+    for uncommitted in uncommitted.split(' ') {
         assert_eq!(reached(uncommitted), 30.0, "{uncommitted}");
     }
 }

@@ -2,14 +2,12 @@ use super::*;
 
 fn episode(rewards: &[f64]) -> EpisodeReward {
     let steps = rewards.iter().zip(1..).map(|(&reward, step)| {
-        let mut breakdown = RewardBreakdown::default();
-        breakdown.pay(Term::Attribution, reward);
-        RewardedStep {
+        let mut rewarded = RewardedStep {
             step,
-            rent: 0.0,
-            breakdown,
             ..RewardedStep::default()
-        }
+        };
+        rewarded.breakdown.pay(Term::Attribution, reward);
+        rewarded
     });
     EpisodeReward { steps: steps.collect() }
 }
@@ -20,16 +18,8 @@ fn an_episode_sums_its_steps_and_terms() {
 
     assert_eq!(episode.total(), 3.0);
     assert_eq!(episode.discounted(0.5), 1.0 - 1.0 + 0.5);
-    assert_eq!(
-        episode.terms()[&Term::Attribution],
-        TermSummary {
-            n: 3,
-            sum: Num(3.0),
-            abs: Num(7.0),
-            min: Num(-2.0),
-            max: Num(4.0)
-        }
-    );
+    let TermSummary { n, sum, abs, min, max } = episode.terms()[&Term::Attribution];
+    assert_eq!((n, [sum, abs, min, max]), (3, [3.0, 7.0, -2.0, 4.0].map(Num)));
 }
 
 #[test]

@@ -18,20 +18,16 @@ fn the_loss_family_pays_for_a_falling_loss() {
 
 #[test]
 fn a_rising_loss_costs_what_a_falling_one_pays() {
-    let rise = |scale| {
-        let config = RewardConfig::Loss(LossReward {
-            regression_penalty_scale: scale,
-            ..LossReward::default()
-        });
-        let mut state = RewardState::default();
-        pay(&config, &Step::new(1).loss(1.0).build(), &mut state);
-        pay(&config, &Step::new(2).loss(1.2).build(), &mut state)
+    let halved = LossReward {
+        regression_penalty_scale: 0.5,
+        ..LossReward::default()
     };
-    assert_terms(
-        &rise(LossReward::default().regression_penalty_scale),
-        &[(Term::LossDelta, -10.0)],
-    );
-    assert_terms(&rise(0.5), &[(Term::LossDelta, -5.0)]);
+    for (reward, expected) in [(LossReward::default(), -10.0), (halved, -5.0)] {
+        let (config, mut state) = (RewardConfig::Loss(reward), RewardState::default());
+        pay(&config, &Step::new(1).loss(1.0).build(), &mut state);
+        let paid = pay(&config, &Step::new(2).loss(1.2).build(), &mut state);
+        assert_terms(&paid, &[(Term::LossDelta, expected)]);
+    }
 }
 
 /// A spike is charged and refunded in full, however far it is beyond what one step may pay.

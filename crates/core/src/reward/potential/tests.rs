@@ -2,9 +2,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::growth::SeedStage::*;
-use crate::reward::fixtures::assert_close;
-
-const GAMMA: f64 = 0.995;
+use crate::reward::fixtures::{GAMMA, assert_close};
 
 fn phi(stage: SeedStage, n: u32) -> f64 {
     Potential::default().of_stage(stage, n)
@@ -43,42 +41,6 @@ fn shaping_pays_for_progress_and_takes_it_back_at_a_prune() {
     assert_close(shaping(phi(Training, 5), 0.0), -0.96);
 }
 
-fn discounted(potentials: &[f64]) -> f64 {
-    let steps = potentials.windows(2).zip(0..);
-    steps.map(|(pair, t)| GAMMA.powi(t) * shaping(pair[0], pair[1])).sum()
-}
-
-#[test]
-fn a_whole_life_adds_nothing_once_the_episode_terminates() {
-    let mut potentials = vec![0.0];
-    for (stage, steps) in [
-        (Germinated, 2),
-        (Training, 11),
-        (Blending, 6),
-        (Holding, 5),
-        (Committed, 4),
-    ] {
-        potentials.extend((1..=steps).map(|n| phi(stage, n)));
-    }
-    assert_eq!(potentials.len(), 29);
-    assert_close(discounted(&potentials), 1.5642953919814673);
-
-    potentials.push(0.0);
-    assert_close(discounted(&potentials), 0.0);
-}
-
-#[test]
-fn germinating_and_pruning_again_earns_nothing() {
-    let potentials = [0.0, phi(Germinated, 1), phi(Germinated, 2), phi(Germinated, 3), 0.0];
-
-    let paid: Vec<f64> = potentials.windows(2).map(|pair| shaping(pair[0], pair[1])).collect();
-
-    for (actual, expected) in paid.iter().zip([0.2985, 0.08805, 0.0876, -0.48]) {
-        assert_close(*actual, expected);
-    }
-    assert_close(discounted(&potentials), 0.0);
-}
-
 proptest! {
     /// For any histories of seeds in several slots.
     #[test]
@@ -93,9 +55,10 @@ proptest! {
         if terminates {
             potentials.push(0.0);
         }
-        let last = potentials[potentials.len() - 1];
-        let steps = potentials.len() as i32 - 1;
+        let steps = potentials.windows(2).zip(0..);
+        let paid: f64 = steps.map(|(pair, t)| GAMMA.powi(t) * shaping(pair[0], pair[1])).sum();
 
-        prop_assert!((discounted(&potentials) - 0.3 * GAMMA.powi(steps) * last).abs() < 1e-9);
+        let (last, steps) = (potentials[potentials.len() - 1], potentials.len() as i32 - 1);
+        prop_assert!((paid - 0.3 * GAMMA.powi(steps) * last).abs() < 1e-9);
     }
 }

@@ -2,18 +2,11 @@ use super::*;
 use crate::reward::{RewardedStep, Term};
 
 fn episode(amounts: &[(Term, f64)]) -> EpisodeReward {
-    let mut breakdown = RewardBreakdown::default();
+    let mut step = RewardedStep::default();
     for &(term, amount) in amounts {
-        breakdown.pay(term, amount);
+        step.breakdown.pay(term, amount);
     }
-    EpisodeReward {
-        steps: vec![RewardedStep {
-            step: 1,
-            rent: 0.0,
-            breakdown,
-            ..RewardedStep::default()
-        }],
-    }
+    EpisodeReward { steps: vec![step] }
 }
 
 #[test]
@@ -24,9 +17,7 @@ fn a_round_tells_the_mean_sum_of_each_term() {
     let round = round_rewards(&[&one, &two]).unwrap();
 
     assert_eq!((round.reward_mean, round.reward_std), (Num(1.5), Num(0.5)));
-    assert_eq!(
-        round.reward_terms_mean,
-        BTreeMap::from([("attribution".into(), Num(2.0)), ("compute_rent".into(), Num(-0.5))])
-    );
+    let terms = [("attribution".into(), Num(2.0)), ("compute_rent".into(), Num(-0.5))];
+    assert_eq!(round.reward_terms_mean, BTreeMap::from(terms));
     assert_eq!(round_rewards(&[]), None);
 }

@@ -17,8 +17,6 @@ fn sparse_pays_committed_accuracy_less_committed_parameters_at_the_end() {
     let mut unmeasured = Step::new(150).last(EpisodeStatus::Truncated).build();
     unmeasured.committed_accuracy = None;
     let error = compute(&config, &unmeasured, &mut RewardState::default()).unwrap_err();
-    assert_eq!(
-        error,
-        RewardError::MissingMeasurement("the accuracy with committed seeds alone")
-    );
+    let missing = "the accuracy with committed seeds alone";
+    assert_eq!(error, RewardError::MissingMeasurement(missing));
 }

@@ -1,4 +1,5 @@
 use bevy_app::App;
+use bevy_ecs::schedule::ScheduleLabel;
 
 use super::*;
 use crate::governor::{Alarm, Rollback};
@@ -9,22 +10,25 @@ use crate::scenario::RewardConfig;
 use crate::schedule::{Assess, RoundStart, SchedulePlugin};
 use crate::telemetry::AlarmKind;
 
+/// An env with these components, and what the schedule makes of it.
+fn after(schedule: impl ScheduleLabel, components: impl Bundle) -> (App, Entity) {
+    let mut app = App::new();
+    app.add_plugins((SchedulePlugin, RewardPlugin));
+    let entity = app.world_mut().spawn((EnvId { index: 0 }, components)).id();
+    app.world_mut().run_schedule(schedule);
+    (app, entity)
+}
+
 /// An env starts every episode like a fresh one.
 #[test]
 fn a_round_starts_without_a_past() {
-    let mut app = App::new();
-    app.add_plugins((SchedulePlugin, RewardPlugin));
     let mut state = RewardState::default();
-    let inputs = Step::new(3)
-        .committed(50.0)
-        .slot(seed(SeedStage::Training, 2), seed(SeedStage::Training, 3));
+    let [before, now] = [2, 3].map(|step| seed(SeedStage::Training, step));
+    let inputs = Step::new(3).committed(50.0).slot(before, now);
     let breakdown = pay(&RewardConfig::default(), &inputs.build(), &mut state);
     assert_ne!(state, RewardState::default());
-    let env = EnvId { index: 0 };
-    let used = (env, state, StepReward(Some(breakdown)));
-    let entity = app.world_mut().spawn(used).id();
 
-    app.world_mut().run_schedule(RoundStart);
+    let (app, entity) = after(RoundStart, (state, StepReward(Some(breakdown))));
 
     let env = app.world().entity(entity);
     assert_eq!(env.get::<RewardState>(), Some(&RewardState::default()));
@@ -34,8 +38,6 @@ fn a_round_starts_without_a_past() {
 /// The network is another than the one that was paid for.
 #[test]
 fn a_rollback_makes_the_reward_forget_what_it_has_paid_for() {
-    let mut app = App::new();
-    app.add_plugins((SchedulePlugin, RewardPlugin));
     let mut state = RewardState::default();
     let inputs = Step::new(3).committed(50.0).kept(60.0);
     pay(&RewardConfig::default(), &inputs.build(), &mut state);
@@ -56,13 +58,8 @@ fn a_rollback_makes_the_reward_forget_what_it_has_paid_for() {
         pruned: smallvec::smallvec![1],
         is_charged: false,
     };
-    let env = EnvId { index: 0 };
-    let entity = app
-        .world_mut()
-        .spawn((env, state, RollbackVerdict(Some(rollback))))
-        .id();
 
-    app.world_mut().run_schedule(Assess);
+    let (app, entity) = after(Assess, (state, RollbackVerdict(Some(rollback))));
 
     let state = app.world().get::<RewardState>(entity).unwrap();
     assert_eq!((state.committed_accuracy, state.lent), (None, 0.0));

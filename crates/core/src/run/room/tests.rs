@@ -32,9 +32,9 @@ fn a_lower_limit_of_a_control_group_counts_in_both_versions_and_at_any_level() {
         ("/sys/fs/cgroup/memory/memory.limit_in_bytes", "2147483648\n"),
     ]);
 
-    assert_eq!(version_2.map(|room| room.bytes), Some(1 << 30));
-    assert_eq!(version_1.map(|room| room.bytes), Some(2 << 30));
-    assert_eq!(version_1.map(|room| room.source), Some(RoomSource::ControlGroup));
+    let source = RoomSource::ControlGroup;
+    let rooms = [1 << 30, 2 << 30].map(|bytes| Some(Room { bytes, source }));
+    assert_eq!([version_2, version_1], rooms);
 }
 
 #[test]

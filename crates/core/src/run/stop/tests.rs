@@ -32,9 +32,8 @@ fn the_first_signal_ends_nothing_at_once_even_where_a_system_has_asked_for_a_sto
 
 #[test]
 fn exit_codes_are_those_of_the_signals() {
-    assert_eq!(StopRequest::Interrupt.exit_code(), 130);
-    assert_eq!(StopRequest::Terminate.exit_code(), 143);
-    assert_eq!(StopRequest::HangUp.exit_code(), 129);
+    let requests = [StopRequest::Interrupt, StopRequest::Terminate, StopRequest::HangUp];
+    assert_eq!(requests.map(|request| request.exit_code()), [130, 143, 129]);
 }
 
 #[cfg(unix)]
@@ -42,8 +41,6 @@ fn exit_codes_are_those_of_the_signals() {
 fn a_process_knows_whether_it_ignores_the_end_of_its_terminal() {
     assert!(!ignores_first_signal("Name:\tengine\nSigIgn:\t0000000000001000\n"));
     assert!(ignores_first_signal("SigIgn:\t0000000000000001\nSigCgt:\t0\n"));
-    assert!(
-        ignores_first_signal("Name:\tengine\n"),
-        "what is not known is left as it is"
-    );
+    // What is not known is left as it is.
+    assert!(ignores_first_signal("Name:\tengine\n"));
 }

@@ -1,8 +1,9 @@
 use super::*;
+use crate::scenario::fixtures::slow_lifecycle;
 use crate::seed::fixtures::limits;
 
 fn strict_limits() -> Limits {
-    limits(&crate::scenario::fixtures::slow_lifecycle())
+    limits(&slow_lifecycle())
 }
 
 /// An old, resting, measured seed at the alpha of its stage.
@@ -33,6 +34,7 @@ fn each_stage_admits_exactly_its_ops() {
     use LifecycleOp::{Advance, Commit, Germinate, Prune, SetAlphaTarget, Wait};
     use SeedStage::*;
     let limits = strict_limits();
+    assert_eq!(command_legal(&LifecycleCommand::Wait, &[], &limits), Ok(()));
     assert_eq!(ops(None, &limits), [Wait, Germinate]);
     let table: [(SeedStage, &[LifecycleOp]); 8] = [
         (Germinated, &[Wait, Prune, Advance]),
@@ -62,15 +64,10 @@ fn automatic_gates_take_their_advance_away_one_by_one() {
 
 #[test]
 fn attempts_without_hope_are_hidden_unless_the_masks_are_to_show_them() {
-    let unmeasured = SlotView {
-        contribution_known: false,
-        ..at(SeedStage::Holding)
-    };
-    let half = SlotView {
-        alpha: 0.5,
-        alpha_target: 0.5,
-        ..at(SeedStage::Blending)
-    };
+    let mut unmeasured = at(SeedStage::Holding);
+    unmeasured.contribution_known = false;
+    let mut half = at(SeedStage::Blending);
+    (half.alpha, half.alpha_target) = (0.5, 0.5);
     let mut limits = strict_limits();
     let commit = |limits: &Limits| legal(LifecycleOp::Commit, 0, &[Some(unmeasured)], limits);
     let advance = |limits: &Limits| legal(LifecycleOp::Advance, 0, &[Some(half)], limits);
@@ -84,16 +81,12 @@ fn attempts_without_hope_are_hidden_unless_the_masks_are_to_show_them() {
 fn a_moving_alpha_and_a_young_age_forbid_pruning() {
     let limits = strict_limits();
     let prune = |seed| legal(LifecycleOp::Prune, 0, &[Some(seed)], &limits);
-    let moving = SlotView {
-        alpha_mode: AlphaMode::Up,
-        ..at(SeedStage::Blending)
-    };
+    let mut moving = at(SeedStage::Blending);
+    moving.alpha_mode = AlphaMode::Up;
     let busy = FailureReason::AlphaBusy { mode: AlphaMode::Up };
     assert_eq!(prune(moving), Err(busy));
-    let young = SlotView {
-        age: 4,
-        ..at(SeedStage::Training)
-    };
+    let mut young = at(SeedStage::Training);
+    young.age = 4;
     assert_eq!(prune(young), Err(FailureReason::TooYoung { age: 4, min: 5 }));
     assert_eq!(prune(SlotView { age: 5, ..young }), Ok(()));
 }
@@ -116,29 +109,19 @@ fn germination_waits_for_developing_neighbours_but_not_for_blended_ones() {
 #[test]
 fn a_germination_is_refused_by_name() {
     let mut limits = strict_limits();
-    let germinate =
-        |slot, slots: &[Option<SlotView>], limits: &Limits| legal(LifecycleOp::Germinate, slot, slots, limits);
     let held = Some(at(SeedStage::Holding));
-    let cooling = Some(SlotView {
-        cooldown_left: 3,
-        ..at(SeedStage::Embargoed)
-    });
-    let cooldown = FailureReason::Cooldown {
-        stage: SeedStage::Embargoed,
-        left: 3,
-    };
-    assert_eq!(germinate(0, &[held, None], &limits), Err(FailureReason::SlotOccupied));
-    assert_eq!(germinate(0, &[cooling, None], &limits), Err(cooldown));
-    limits.max_seeds = 1;
-    assert_eq!(germinate(1, &[held, None], &limits), Err(FailureReason::SeedLimit));
-    assert_eq!(
-        germinate(1, &[cooling, None], &limits),
-        Err(FailureReason::DevelopingSeed)
-    );
-    assert_eq!(germinate(2, &[None, None], &limits), Err(FailureReason::SlotDisabled));
-}
-
-#[test]
-fn waiting_is_always_a_legal_command() {
-    assert_eq!(command_legal(&LifecycleCommand::Wait, &[], &strict_limits()), Ok(()));
+    let mut cooling = at(SeedStage::Embargoed);
+    cooling.cooldown_left = 3;
+    let (cooling, stage, left) = (Some(cooling), SeedStage::Embargoed, 3);
+    for (max_seeds, slot, first, refusal) in [
+        (0, 0, held, FailureReason::SlotOccupied),
+        (0, 0, cooling, FailureReason::Cooldown { stage, left }),
+        (1, 1, held, FailureReason::SeedLimit),
+        (1, 1, cooling, FailureReason::DevelopingSeed),
+        (1, 2, None, FailureReason::SlotDisabled),
+    ] {
+        limits.max_seeds = max_seeds;
+        let outcome = legal(LifecycleOp::Germinate, slot, &[first, None], &limits);
+        assert_eq!(outcome, Err(refusal));
+    }
 }

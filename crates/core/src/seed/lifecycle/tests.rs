@@ -1,15 +1,13 @@
 //! The life of a seed, step by step.
 
 use super::*;
+use crate::growth::AlphaMode;
+use crate::growth::SeedStage::{Blending, Committed, Dormant, Embargoed, Holding, Pruned, Resetting, Training};
+use crate::scenario::fixtures::slow_lifecycle;
 use crate::seed::fixtures::*;
+use crate::seed::{broken_law, trains};
 
-fn config(auto_forward: bool) -> LifecycleConfig {
-    let mut config = crate::scenario::fixtures::slow_lifecycle();
-    if auto_forward {
-        config.auto_forward = ALL_AUTOMATIC;
-    }
-    config
-}
+type Outcome = Result<Plan, FailureReason>;
 
 #[track_caller]
 fn assert_alpha(life: &Life, expected: f64) {
@@ -17,206 +15,138 @@ fn assert_alpha(life: &Life, expected: f64) {
     assert!((alpha - expected).abs() < 1e-4, "alpha {alpha} is not {expected}");
 }
 
-fn cut(order: PruneOrder) -> impl Fn(&SeedRecord, &Rules) -> Result<Plan, FailureReason> {
-    move |seed, rules| prune_now(seed, order, rules)
+/// A step with an order that is legal.
+#[track_caller]
+fn step(life: &mut Life, order: impl FnOnce(&SeedRecord, &Rules) -> Outcome) {
+    life.measure();
+    life.order(order).expect("it is legal");
+    life.tick();
 }
 
-const GOVERNOR: PruneOrder = PruneOrder {
-    reason: PruneReason::GovernorRollback,
-    initiator: Initiator::Governor,
-};
+fn cut(seed: &SeedRecord, rules: &Rules) -> Outcome {
+    prune_now(seed, GOVERNOR, rules)
+}
 
-fn prune_slowly(seed: &SeedRecord, rules: &Rules) -> Result<Plan, FailureReason> {
+fn prune_slowly(seed: &SeedRecord, rules: &Rules) -> Outcome {
     prune(seed, AlphaSpeed::Fast, AlphaCurveAction::Cosine, rules)
 }
 
-fn prune_instantly(seed: &SeedRecord, rules: &Rules) -> Result<Plan, FailureReason> {
+fn prune_instantly(seed: &SeedRecord, rules: &Rules) -> Outcome {
     prune(seed, AlphaSpeed::Instant, AlphaCurveAction::Linear, rules)
 }
 
-fn retarget(style: GerminationStyle, target: AlphaTarget) -> AlphaOrder {
-    AlphaOrder {
+fn retarget(style: GerminationStyle, target: AlphaTarget) -> impl Fn(&SeedRecord, &Rules) -> Outcome {
+    let order = AlphaOrder {
         style,
         target,
         speed: AlphaSpeed::Medium,
         curve: AlphaCurveAction::Linear,
         gate_params: 81,
-    }
+    };
+    move |seed, rules| set_alpha_target(seed, &order, rules)
 }
 
 #[test]
 fn a_seed_left_to_the_gates_blends_at_step_11_and_is_held_at_step_16() {
-    let mut life = Life::new(config(true));
-    life.measure();
-    life.germinate(germination());
-    life.tick();
-    assert_eq!(life.stage(), SeedStage::Training);
+    let mut life = germinated(automatic());
+    assert_eq!(life.stage(), Training);
 
     life.wait_until(10);
-    assert_eq!(life.stage(), SeedStage::Training);
+    assert_eq!(life.stage(), Training);
     life.wait();
-    assert_eq!((life.stage(), life.alpha()), (SeedStage::Blending, 0.0));
+    assert_eq!((life.stage(), life.alpha()), (Blending, 0.0));
 
     for alpha in [0.2, 0.4, 0.6, 0.8, 1.0] {
         life.wait();
         assert_alpha(&life, alpha);
     }
-    assert_eq!(life.stage(), SeedStage::Holding);
-}
-
-#[test]
-fn an_ordered_advance_lets_the_same_tick_begin_the_ramp() {
-    let mut life = Life::new(LifecycleConfig {
-        auto_forward: crate::scenario::AutoForward {
-            g1: true,
-            g2: false,
-            g3: false,
-        },
-        ..config(false)
-    });
-    life.measure();
-    life.germinate(germination());
-    life.tick();
-    life.wait_until(10);
-
-    life.measure();
-    life.order(advance).expect("ten steps have been trained");
-    life.tick();
-
-    assert_eq!(life.stage(), SeedStage::Blending);
-    assert_alpha(&life, 0.2);
+    assert_eq!(life.stage(), Holding);
 }
 
 #[test]
 fn a_life_ordered_as_early_as_possible_keeps_the_timetable() {
-    let mut life = Life::new(config(false));
-    let mut sigmoid = germination();
-    sigmoid.identity = identity(GerminationStyle::SigmoidAdd);
-
-    life.measure();
-    life.germinate(sigmoid);
+    let mut life = Life::new(slow_lifecycle());
+    life.germinate(germination(GerminationStyle::SigmoidAdd));
     life.tick();
-    life.measure();
-    life.order(advance).expect("germinated");
-    life.tick();
-    assert_eq!(life.stage(), SeedStage::Training);
+    step(&mut life, advance);
+    assert_eq!(life.stage(), Training);
     life.wait_until(11);
-    life.measure();
-    life.order(advance).expect("trained");
-    life.tick();
+    // The same tick begins the ramp.
+    step(&mut life, advance);
     for (step, alpha) in [(12, 0.0242), (13, 0.2301), (14, 0.7699), (15, 0.9758), (16, 1.0)] {
         life.wait_until(step);
         assert_alpha(&life, alpha);
-        assert_eq!(life.stage(), SeedStage::Blending);
+        assert_eq!(life.stage(), Blending);
     }
-    life.measure();
-    life.order(advance).expect("blended");
-    life.tick();
-    assert_eq!((life.step, life.stage()), (17, SeedStage::Holding));
+    step(&mut life, advance);
+    assert_eq!((life.step, life.stage()), (17, Holding));
 
     life.wait_until(19);
-    life.measure();
-    life.order(|seed, rules| prune(seed, AlphaSpeed::Fast, AlphaCurveAction::Sigmoid, rules))
-        .expect("held seeds may be pruned");
-    life.tick();
+    step(&mut life, |seed, rules| {
+        prune(seed, AlphaSpeed::Fast, AlphaCurveAction::Sigmoid, rules)
+    });
     assert_alpha(&life, 0.8827);
     life.wait();
     assert_alpha(&life, 0.1173);
-    let stages: Vec<_> = (22..=29)
-        .map(|_| {
-            life.wait();
-            life.stage()
-        })
-        .collect();
-    use SeedStage::{Dormant, Embargoed, Pruned, Resetting};
-    assert_eq!(
-        stages,
-        [
-            Pruned, Embargoed, Embargoed, Embargoed, Embargoed, Embargoed, Resetting, Dormant
-        ]
-    );
+    for stage in [Pruned].into_iter().chain([Embargoed; 5]).chain([Resetting, Dormant]) {
+        life.wait();
+        assert_eq!(life.stage(), stage, "step {}", life.step);
+    }
 }
 
 #[test]
 fn an_instant_prune_frees_the_slot_in_the_seventh_tick() {
-    let mut life = held(config(true));
+    let mut life = held(automatic());
     life.measure();
-    let pruned_at = life.step;
     let change = life.order(prune_instantly).expect("held seeds may be pruned");
     assert_eq!(change.effects.as_slice(), [Effect::DropSeed]);
-    assert_eq!(life.stage(), SeedStage::Pruned);
-    let accuracy = life.seed().accuracy.current;
+    assert_eq!(life.stage(), Pruned);
+    let age = life.seed().age_steps;
 
-    let mut stages = Vec::new();
-    life.tick();
-    stages.push(life.stage());
-    for _ in 0..6 {
-        life.measure();
-        assert_eq!(life.seed().accuracy.current, accuracy);
+    for stage in [Embargoed; 5].into_iter().chain([Resetting, Dormant]) {
+        assert_eq!(life.seed().age_steps, age);
         life.tick();
-        stages.push(life.stage());
+        assert_eq!(life.stage(), stage, "step {}", life.step);
+        life.measure();
     }
-
-    use SeedStage::{Dormant, Embargoed, Resetting};
-    assert_eq!(
-        stages,
-        [
-            Embargoed, Embargoed, Embargoed, Embargoed, Embargoed, Resetting, Dormant
-        ]
-    );
-    assert_eq!(life.step, pruned_at + 6);
     assert_eq!(life.slot, None);
 }
 
 #[test]
 fn a_scheduled_prune_ramps_down_and_cannot_be_called_off() {
-    let mut life = held(config(true));
+    let mut life = held(automatic());
     life.measure();
     let change = life.order(prune_slowly).expect("held seeds may be pruned");
-    let transition = change.transition.expect("it blends again");
-    assert_eq!(
-        (transition.to, transition.cause),
-        (SeedStage::Blending, StageCause::ScheduledPrune)
-    );
+    let transition = change.transition.map(|t| (t.to, t.cause));
+    assert_eq!(transition, Some((Blending, StageCause::ScheduledPrune)));
     assert!(life.seed().is_fading());
-    assert!(!crate::seed::trains(
-        life.stage(),
-        life.seed().alpha.mode(),
-        OnCommit::Keep
-    ));
+    assert!(!trains(life.stage(), life.seed().alpha.mode(), OnCommit::Keep));
     life.tick();
     assert_alpha(&life, 0.75);
 
     life.measure();
-    let busy = FailureReason::AlphaBusy {
-        mode: crate::growth::AlphaMode::Down,
-    };
-    let again = life.order(prune_slowly).expect_err("alpha moves");
-    assert_eq!(again, busy);
-    let order = retarget(GerminationStyle::LinearAdd, AlphaTarget::Full);
-    let rescue = life.order(|seed, rules| set_alpha_target(seed, &order, rules));
-    assert_eq!(rescue.expect_err("alpha moves"), busy);
+    let busy = FailureReason::AlphaBusy { mode: AlphaMode::Down };
+    assert_eq!(life.order(prune_slowly), Err(busy.clone()));
+    let rescue = retarget(GerminationStyle::LinearAdd, AlphaTarget::Full);
+    assert_eq!(life.order(rescue), Err(busy));
     life.tick();
     assert_alpha(&life, 0.25);
 
     let change = life.wait();
-    assert_eq!(life.stage(), SeedStage::Pruned);
+    assert_eq!((life.stage(), life.alpha()), (Pruned, 0.0));
     assert_eq!(change.pruned.map(|order| order.reason), Some(PruneReason::Policy));
     assert_eq!(change.transition.map(|t| t.cause), Some(StageCause::ScheduledPrune));
     assert!(!life.seed().auto_pruned);
-    assert_eq!(life.alpha(), 0.0);
 }
 
 #[test]
 fn the_governor_cuts_a_scheduled_prune_short() {
-    let mut life = held(config(true));
-    life.measure();
-    life.order(prune_slowly).expect("held seeds may be pruned");
-    life.tick();
+    let mut life = held(automatic());
+    step(&mut life, prune_slowly);
 
-    let change = life.order(cut(GOVERNOR)).expect("live seeds may be cut");
+    let change = life.order(cut).expect("live seeds may be cut");
 
-    assert_eq!(life.stage(), SeedStage::Pruned);
+    assert_eq!(life.stage(), Pruned);
     assert_eq!(change.pruned, Some(GOVERNOR));
     assert_eq!(change.transition.map(|t| t.cause), Some(StageCause::Governor));
     assert!(life.seed_mut().take_auto_pruned());
@@ -224,102 +154,76 @@ fn the_governor_cuts_a_scheduled_prune_short() {
 }
 
 #[test]
-fn young_seeds_are_spared_by_the_controller_but_not_by_the_governor() {
-    let mut life = Life::new(config(true));
-    life.measure();
-    life.germinate(germination());
-    life.tick();
-    let refusal = life.order(prune_instantly).expect_err("too young");
-    assert_eq!(refusal, FailureReason::TooYoung { age: 0, min: 5 });
-    life.order(cut(GOVERNOR)).expect("live seeds may be cut");
-    assert_eq!(life.stage(), SeedStage::Pruned);
-}
+fn a_training_seed_is_pruned_at_once_at_any_speed_and_by_the_governor_at_any_age() {
+    let mut life = germinated(automatic());
+    let refusal = FailureReason::TooYoung { age: 0, min: 5 };
+    assert_eq!(life.order(prune_instantly), Err(refusal));
+    life.order(cut).expect("live seeds may be cut");
+    assert_eq!(life.stage(), Pruned);
 
-#[test]
-fn a_training_seed_is_pruned_at_once_at_any_speed() {
-    let mut life = Life::new(config(true));
-    life.measure();
-    life.germinate(germination());
-    life.tick();
+    let mut life = germinated(automatic());
     life.wait_until(6);
     let change = life.order(prune_slowly).expect("old enough");
-    assert_eq!(life.stage(), SeedStage::Pruned);
-    assert_eq!(change.retarget, None);
+    assert_eq!((life.stage(), change.retarget), (Pruned, None));
 }
 
 #[test]
 fn committing_is_for_ever() {
-    let mut life = held(config(true));
+    let mut life = held(automatic());
     life.measure();
     let change = life.order(commit).expect("measured and healthy");
-    assert_eq!(life.stage(), SeedStage::Committed);
-    assert_eq!(
-        change.effects.as_slice(),
-        [Effect::ResetMomentum, Effect::StopWeightDecay]
-    );
+    assert_eq!(life.stage(), Committed);
+    let effects = [Effect::ResetMomentum, Effect::StopWeightDecay];
+    assert_eq!(change.effects.as_slice(), effects);
     life.tick();
 
-    for _ in 0..20 {
-        life.wait();
+    life.wait_until(37);
+    assert_eq!((life.stage(), life.alpha()), (Committed, 1.0));
+    for order in [prune_instantly, cut, advance] {
+        assert_eq!(life.order(order), Err(FailureReason::WrongStage { stage: Committed }));
     }
-    assert_eq!((life.stage(), life.alpha()), (SeedStage::Committed, 1.0));
-    let wrong_stage = FailureReason::WrongStage {
-        stage: SeedStage::Committed,
-    };
-    assert_eq!(life.order(prune_instantly).expect_err("terminal"), wrong_stage);
-    assert_eq!(life.order(cut(GOVERNOR)).expect_err("terminal"), wrong_stage);
-    assert_eq!(life.order(advance).expect_err("terminal"), wrong_stage);
 }
 
 #[test]
 fn a_failed_gate_changes_nothing() {
-    let mut life = held(config(true));
+    let mut life = held(automatic());
     life.seed_mut().contribution.age = Some(2);
     let before = life.slot.clone();
-    let refusal = life.order(commit).expect_err("the contribution is stale");
-    assert_eq!(refusal, FailureReason::GateFailed { gate: GateLevel::G5 });
+    let refusal = FailureReason::GateFailed { gate: GateLevel::G5 };
+    assert_eq!(life.order(commit), Err(refusal), "the contribution is stale");
     assert_eq!(life.slot, before);
 }
 
 #[test]
 fn a_held_seed_sent_lower_blends_again_and_keeps_its_blending_start() {
-    let mut life = held(config(true));
+    let mut life = held(automatic());
     let start = life.seed().accuracy.at_blending_start;
     life.measure();
-    let order = retarget(GerminationStyle::LinearAdd, AlphaTarget::Half);
-    let change = life
-        .order(|seed, rules| set_alpha_target(seed, &order, rules))
-        .expect("alpha rests");
-    assert_eq!(
-        change.transition.map(|t| (t.to, t.cause)),
-        Some((SeedStage::Blending, StageCause::Policy))
-    );
+    let lower = retarget(GerminationStyle::LinearAdd, AlphaTarget::Half);
+    let change = life.order(lower).expect("alpha rests");
+    let transition = change.transition.map(|t| (t.to, t.cause));
+    assert_eq!(transition, Some((Blending, StageCause::Policy)));
     assert_eq!(life.seed().accuracy.at_blending_start, start);
     life.tick();
     assert_alpha(&life, 0.9);
-    for _ in 0..6 {
-        life.wait();
-    }
-    assert_eq!((life.stage(), life.alpha()), (SeedStage::Blending, 0.5));
+    life.wait_until(23);
+    assert_eq!((life.stage(), life.alpha()), (Blending, 0.5));
 }
 
 #[test]
 fn a_gate_comes_and_goes_with_the_operator() {
-    let mut life = held(config(true));
+    let mut life = held(automatic());
     life.measure();
     for (style, effect, gate_params) in [
         (GerminationStyle::GatedGate, Effect::AddGate, 81),
         (GerminationStyle::LinearMultiply, Effect::RemoveGate, 0),
     ] {
-        let order = retarget(style, AlphaTarget::Full);
-        let change = life
-            .order(|seed, rules| set_alpha_target(seed, &order, rules))
-            .expect("alpha rests");
+        let change = life.order(retarget(style, AlphaTarget::Full)).expect("alpha rests");
         assert_eq!(change.effects.as_slice(), [effect]);
         assert_eq!(change.retarget.map(|ramp| ramp.operator_to), Some(style.algorithm()));
-        assert_eq!(life.seed().gate_params, gate_params);
-        assert_eq!(life.seed().algorithm, style.algorithm());
-        assert_eq!(life.stage(), SeedStage::Holding);
+        let seed = life.seed();
+        assert_eq!((seed.gate_params, seed.algorithm), (gate_params, style.algorithm()));
+        assert_eq!(seed.stage, Holding);
     }
 }
 
@@ -327,23 +231,18 @@ fn a_gate_comes_and_goes_with_the_operator() {
 fn operators_stay_where_the_scenario_forbids_switching() {
     let mut life = held(LifecycleConfig {
         allow_operator_switch: false,
-        ..config(true)
+        ..automatic()
     });
-    let order = retarget(GerminationStyle::LinearMultiply, AlphaTarget::Half);
-    let refusal = life.order(|seed, rules| set_alpha_target(seed, &order, rules));
-    assert_eq!(refusal.expect_err("forbidden"), FailureReason::InvalidTarget);
-    let order = retarget(GerminationStyle::SigmoidAdd, AlphaTarget::Half);
-    life.order(|seed, rules| set_alpha_target(seed, &order, rules))
-        .expect("same operator");
+    let other = retarget(GerminationStyle::LinearMultiply, AlphaTarget::Half);
+    assert_eq!(life.order(other), Err(FailureReason::InvalidTarget));
+    let same = retarget(GerminationStyle::SigmoidAdd, AlphaTarget::Half);
+    life.order(same).expect("same operator");
 }
 
 #[test]
 fn germination_brings_the_gate_with_a_gated_style_and_an_optimizer_with_training() {
-    let mut life = Life::new(config(true));
-    life.measure();
-    let mut gated = germination();
-    gated.identity = identity(GerminationStyle::GatedGate);
-    let change = life.germinate(gated);
+    let mut life = Life::new(automatic());
+    let change = life.germinate(germination(GerminationStyle::GatedGate));
     assert_eq!(change.effects.as_slice(), [Effect::InsertSeed, Effect::AddGate]);
     assert_eq!(life.seed().previous_stage, SeedStage::Unknown);
     assert_eq!(life.seed().params(), 592 + 81);
@@ -353,51 +252,39 @@ fn germination_brings_the_gate_with_a_gated_style_and_an_optimizer_with_training
 }
 
 #[test]
-fn a_placebo_germinates_only_where_the_scenario_allows_it() {
-    let mut placebo = germination();
+fn a_nameless_seed_never_germinates_and_a_placebo_only_where_the_scenario_allows_it() {
+    let mut nameless = germination(GerminationStyle::LinearAdd);
+    nameless.identity.seed_id.clear();
+    let mut placebo = germination(GerminationStyle::LinearAdd);
     placebo.identity.seed_params = 0;
-    let life = Life::new(config(true));
-    let refusal = germinate(placebo.clone(), &life.rules()).expect_err("no parameters");
-    assert_eq!(refusal, FailureReason::NoTrainableParams);
+    let mut life = Life::new(automatic());
+    let refusal = FailureReason::GateFailed { gate: GateLevel::G0 };
+    assert_eq!(germinate(nameless, &life.rules()), Err(refusal));
+    let refusal = FailureReason::NoTrainableParams;
+    assert_eq!(germinate(placebo.clone(), &life.rules()), Err(refusal));
 
-    let mut life = Life::new(LifecycleConfig {
-        allow_parameterless_seeds: true,
-        ..config(true)
-    });
+    life.config.allow_parameterless_seeds = true;
     life.germinate(placebo);
     let change = life.tick();
-    assert_eq!(life.stage(), SeedStage::Training);
+    assert_eq!(life.stage(), Training);
     assert!(change.effects.is_empty());
 }
 
 #[test]
-fn a_seed_without_a_name_fails_the_first_gate() {
-    let mut nameless = germination();
-    nameless.identity.seed_id.clear();
-    let refusal = germinate(nameless, &Life::new(config(true)).rules()).expect_err("nameless");
-    assert_eq!(refusal, FailureReason::GateFailed { gate: GateLevel::G0 });
-}
-
-#[test]
 fn three_non_finite_batches_in_a_row_end_a_live_seed_in_the_tick() {
-    let mut life = held(config(true));
+    let mut life = held(automatic());
     life.measure();
     for finite in [false, false, true, false, false] {
         life.seed_mut().note_sampled_batch(finite);
     }
     life.tick();
-    assert_eq!(life.stage(), SeedStage::Holding);
+    assert_eq!(life.stage(), Holding);
 
     life.seed_mut().note_sampled_batch(false);
     let change = life.tick();
-    assert_eq!(life.stage(), SeedStage::Pruned);
-    assert_eq!(
-        change.pruned,
-        Some(PruneOrder {
-            reason: PruneReason::SeedNonfinite,
-            initiator: Initiator::Auto
-        })
-    );
+    assert_eq!(life.stage(), Pruned);
+    let pruned = change.pruned.map(|order| (order.reason, order.initiator));
+    assert_eq!(pruned, Some((PruneReason::SeedNonfinite, Initiator::Auto)));
     assert!(life.seed().auto_pruned);
 }
 
@@ -405,24 +292,17 @@ fn three_non_finite_batches_in_a_row_end_a_live_seed_in_the_tick() {
 fn a_seed_held_too_long_is_given_up() {
     let mut life = held(LifecycleConfig {
         max_holding_steps: Some(2),
-        ..config(true)
+        ..automatic()
     });
-    life.wait();
-    life.wait();
-    assert_eq!(life.stage(), SeedStage::Holding);
-    let change = life.wait();
-    assert_eq!(
-        change.pruned.map(|order| order.reason),
-        Some(PruneReason::HoldingTimeout)
-    );
+    life.wait_until(18);
+    assert_eq!(life.stage(), Holding);
+    let pruned = life.wait().pruned.map(|order| order.reason);
+    assert_eq!(pruned, Some(PruneReason::HoldingTimeout));
 }
 
 #[test]
 fn automatic_gates_tell_a_failure_once_and_a_pass_as_a_flip() {
-    let mut life = Life::new(config(true));
-    life.measure();
-    life.germinate(germination());
-    life.tick();
+    let mut life = germinated(automatic());
     life.wait_until(10);
     life.measure();
     life.seed_mut().gradient.health = Some(0.1);
@@ -435,54 +315,35 @@ fn automatic_gates_tell_a_failure_once_and_a_pass_as_a_flip() {
 
     let passed = life.wait().gate.expect("a pass is news");
     assert!(passed.result.passed && passed.flipped);
-    assert_eq!(life.stage(), SeedStage::Blending);
+    assert_eq!(life.stage(), Blending);
 }
 
 #[test]
 fn history_is_a_ring() {
     let mut life = held(LifecycleConfig {
         history_len: 2,
-        ..config(true)
+        ..automatic()
     });
-    assert_eq!(
-        life.seed().history,
-        [(SeedStage::Blending, 11), (SeedStage::Holding, 16)]
-    );
+    assert_eq!(life.seed().history, [(Blending, 11), (Holding, 16)]);
     life.order(commit).expect("measured and healthy");
-    assert_eq!(
-        life.seed().history,
-        [(SeedStage::Holding, 16), (SeedStage::Committed, 16)]
-    );
+    assert_eq!(life.seed().history, [(Holding, 16), (Committed, 16)]);
 }
 
 #[test]
 fn an_initial_topology_is_committed_before_its_first_step_and_sound() {
     for style in GerminationStyle::ALL {
-        let mut germination = germination();
-        germination.identity.style = style;
-        let config = config(false);
-        let limits = limits(&config);
-        let rules = Rules {
-            config: &config,
-            limits: &limits,
-            step: 0,
-        };
+        let mut life = Life::new(slow_lifecycle());
+        let plan = germinate_committed(germination(style), &life.rules()).unwrap();
 
-        let plan = germinate_committed(germination, &rules).unwrap();
+        let effects = plan.commit(&mut life.slot).effects;
 
-        let seed = plan.next.unwrap();
-        assert_eq!(
-            (seed.stage, seed.alpha.alpha(), seed.age_steps),
-            (SeedStage::Committed, 1.0, 0)
-        );
-        assert_eq!(crate::seed::broken_law(&seed), None);
-        assert!(plan.change.effects.contains(&Effect::InsertSeed));
-        assert!(plan.change.effects.contains(&Effect::CreateOptimizer));
-        assert_eq!(plan.change.effects.last(), Some(&Effect::StopWeightDecay));
-        let has_gate = seed.algorithm == AlphaAlgorithm::Gate;
-        assert_eq!(
-            (has_gate, seed.gate_params > 0),
-            (style == GerminationStyle::GatedGate, has_gate)
-        );
+        let seed = life.seed();
+        assert_eq!((seed.stage, life.alpha(), seed.age_steps), (Committed, 1.0, 0));
+        assert_eq!(broken_law(seed), None);
+        assert!(effects.contains(&Effect::InsertSeed) && effects.contains(&Effect::CreateOptimizer));
+        assert_eq!(effects.last(), Some(&Effect::StopWeightDecay));
+        let has_gate = style == GerminationStyle::GatedGate;
+        assert_eq!(seed.algorithm == AlphaAlgorithm::Gate, has_gate);
+        assert_eq!(seed.gate_params > 0, has_gate);
     }
 }

@@ -1,29 +1,16 @@
 use proptest::prelude::*;
-use tch::{Device, Kind, Tensor};
 
-use crate::fixtures::{largest, perturb};
+use crate::fixtures::{images, largest, perturb};
 use crate::growth::Topology;
-use crate::kernels::incubate;
 use crate::nn::{GroupNormLayer, Mode, ParamSet, group_count};
 use crate::random::{Domain, RunRng};
 use crate::scenario::LifecycleConfig;
-use crate::seed::{BlueprintRegistry, GateNetwork, SeedModule};
-use crate::torch::{Backend, HostSyncCounter, NoGrad, is_channels_last};
+use crate::scenario::fixtures::slow_lifecycle;
+use crate::seed::fixtures::{assert_new_and_alive, blueprint_named, build, build_counted};
+use crate::seed::{BlueprintRegistry, GateNetwork};
+use crate::torch::{Backend, HostSyncCounter};
 
 const WIDTHS: [i64; 8] = [1, 2, 4, 8, 16, 32, 64, 128];
-
-fn build(id: &str, dim: i64, draw: u64) -> Box<dyn SeedModule> {
-    let registry = BlueprintRegistry::default();
-    let index = registry.names().position(|name| name == id).unwrap();
-    let mut rng = RunRng::new(draw, Domain::SeedInit, &[]);
-    let blueprint = registry.get(index).unwrap();
-    blueprint.build(dim, &mut rng, Backend::CPU).unwrap()
-}
-
-fn random_features(batch: i64, channels: i64, side: i64) -> Tensor {
-    let nhwc = Tensor::randn([batch, side, side, channels], (Kind::Float, Device::Cpu));
-    nhwc.permute([0, 3, 1, 2])
-}
 
 #[test]
 fn parameter_counts_are_those_of_the_table() {
@@ -39,10 +26,8 @@ fn parameter_counts_are_those_of_the_table() {
     let registry = BlueprintRegistry::default();
 
     for (id, counts) in table {
-        let (_, blueprint) = registry.iter().find(|(_, blueprint)| blueprint.id() == id).unwrap();
         for (width, count) in WIDTHS.into_iter().zip(counts) {
-            assert_eq!(blueprint.param_count(width), count, "{id} at {width}");
-            assert_eq!(build(id, width, 0).params().count(), count, "{id} built at {width}");
+            build_counted(&registry, id, width, count);
         }
     }
 }
@@ -60,34 +45,16 @@ fn gate_parameter_counts_are_those_of_the_table() {
 
 #[test]
 fn groups_leave_at_least_sixteen_channels_each() {
-    let table = [
-        (1, 1),
-        (2, 1),
-        (4, 1),
-        (8, 1),
-        (16, 1),
-        (24, 1),
-        (32, 2),
-        (48, 2),
-        (64, 4),
-        (80, 4),
-        (96, 4),
-        (128, 8),
-        (256, 16),
-        (512, 32),
-    ];
+    let widths = [1, 2, 4, 8, 16, 24, 32, 48, 64, 80, 96, 128, 256, 512];
 
-    for (channels, expected) in table {
-        assert_eq!(group_count(channels), expected, "{channels} channels");
-    }
+    assert_eq!(widths.map(group_count), [1, 1, 1, 1, 1, 1, 2, 2, 4, 4, 4, 8, 16, 32]);
 }
 
 #[test]
 fn noop_has_no_residual_and_no_parameters() {
-    let noop = build("noop", 8, 0);
+    let noop = build_counted(&BlueprintRegistry::default(), "noop", 8, 0);
 
-    assert!(noop.delta(&random_features(2, 8, 4), Mode::Train).unwrap().is_none());
-    assert_eq!(noop.params().count(), 0);
+    assert!(noop.delta(&images(2, 8, 4), Mode::Train).unwrap().is_none());
 }
 
 /// Identity at initialisation, life within three steps, shape and layout kept.
@@ -102,61 +69,24 @@ fn every_new_seed_is_an_identity_and_alive() {
                 // Wide modules take long, and their draws differ in nothing that matters here.
                 let draws = if width <= 16 { 100 } else { 4 };
                 for draw in 0..draws {
-                    let module = build(blueprint.id(), width, draw);
-                    assert_alive_at_birth(&*module, width, side, blueprint.id());
+                    let what = format!("{} at width {width}, side {side}", blueprint.id());
+                    let features = || images(4, width, side);
+                    assert_new_and_alive(&*build(blueprint, width, draw), features, &what);
                 }
             }
         }
     }
-}
-
-fn assert_alive_at_birth(module: &dyn SeedModule, width: i64, side: i64, id: &str) {
-    let mut untouched: Vec<&str> = module
-        .params()
-        .trainable()
-        .iter()
-        .map(|param| param.name.as_str())
-        .collect();
-    for step in 0..3 {
-        let h = random_features(4, width, side);
-        let delta = module.delta(&h, Mode::Train).unwrap().unwrap();
-        assert_eq!(delta.size(), h.size());
-        assert!(is_channels_last(&delta), "{id} at width {width}, side {side}");
-        if step == 0 {
-            assert_eq!(largest(&delta), 0.0, "{id} at width {width}");
-        }
-        let target = random_features(4, width, side);
-        let loss = (incubate(&h, &delta).unwrap() - target).square().mean(Kind::Float);
-        loss.backward();
-        let _no_grad = NoGrad::new();
-        for param in module.params().trainable() {
-            let mut gradient = param.tensor.grad();
-            if gradient.defined() {
-                if largest(&gradient) > 0.0 {
-                    untouched.retain(|name| *name != param.name);
-                }
-                let _ = param.tensor.shallow_clone().g_sub_(&(&gradient * 0.1));
-                let _ = gradient.zero_();
-            }
-        }
-    }
-    assert!(
-        untouched.is_empty(),
-        "{id} at width {width}, side {side}: no gradient for {untouched:?}"
-    );
 }
 
 #[test]
 fn one_key_always_draws_the_same_weights() {
-    let (first, second, other) = (
-        build("conv_heavy", 8, 3),
-        build("conv_heavy", 8, 3),
-        build("conv_heavy", 8, 4),
-    );
+    let registry = BlueprintRegistry::default();
+    let [first, second, other] = [3, 3, 4].map(|draw| {
+        let module = build(blueprint_named(&registry, "conv_heavy"), 8, draw);
+        module.params().trainable()[0].tensor.shallow_clone()
+    });
 
-    let weights = |module: &dyn SeedModule| module.params().trainable()[0].tensor.shallow_clone();
-    assert!(weights(&*first).equal(&weights(&*second)));
-    assert!(!weights(&*first).equal(&weights(&*other)));
+    assert!(first.equal(&second) && !first.equal(&other));
 }
 
 /// Few channels take another kernel; the values must not show it.
@@ -167,21 +97,18 @@ fn group_norm_is_the_same_with_few_and_many_channels() {
         let norm = GroupNormLayer::new(&mut params, "norm", channels, 1.0).unwrap();
         params.initialise(&mut RunRng::new(0, Domain::SeedInit, &[])).unwrap();
         perturb(params.trainable());
-        let x = random_features(3, channels, 5);
+        let x = images(3, channels, 5);
 
         let [weight, bias] = [0, 1].map(|index| &params.trainable()[index].tensor);
-        let expected = x
-            .contiguous()
-            .group_norm(group_count(channels), Some(weight), Some(bias), 1e-5, true);
-        assert!(
-            largest(&(norm.forward(&x).unwrap() - expected)) < 1e-5,
-            "{channels} channels"
-        );
+        let groups = group_count(channels);
+        let expected = x.contiguous().group_norm(groups, Some(weight), Some(bias), 1e-5, true);
+        let difference = largest(&(norm.forward(&x).unwrap() - expected));
+        assert!(difference < 1e-5, "{channels} channels");
     }
 }
 
 fn configured(change: impl FnOnce(&mut LifecycleConfig)) -> BlueprintRegistry {
-    let mut lifecycle = crate::scenario::fixtures::slow_lifecycle();
+    let mut lifecycle = slow_lifecycle();
     change(&mut lifecycle);
     let mut registry = BlueprintRegistry::default();
     registry.configure(&lifecycle);
@@ -202,15 +129,7 @@ fn options_change_parameter_counts_exactly() {
         ("bottleneck", 64, 13_440),
         ("bottleneck", 4, 184),
     ] {
-        let (_, blueprint) = registry.iter().find(|(_, blueprint)| blueprint.id() == id).unwrap();
-        let module = blueprint
-            .build(dim, &mut RunRng::new(5, Domain::SeedInit, &[]), Backend::CPU)
-            .unwrap();
-        assert_eq!(
-            (blueprint.param_count(dim), module.params().count()),
-            (count, count),
-            "{id}"
-        );
+        build_counted(&registry, id, dim, count);
     }
 }
 

@@ -1,40 +1,22 @@
 use super::*;
-use crate::seed::fixtures::{Life, germination, healthy_sums};
+use crate::fixtures::assert_close;
+use crate::scenario::fixtures::slow_lifecycle;
+use crate::seed::fixtures::{fresh, healthy_sums};
 
-fn fresh() -> SeedRecord {
-    let mut life = Life::new(crate::scenario::fixtures::slow_lifecycle());
-    life.germinate(germination());
-    life.seed().clone()
-}
-
-/// Velocities after measuring `points` one step apart.
-fn velocities(points: &[f64]) -> Vec<f64> {
-    let mut seed = fresh();
-    let measure = |&points: &f64| {
-        seed.measure_contribution(points);
-        seed.age_measurements();
-        seed.contribution.velocity
-    };
-    points.iter().map(measure).collect()
-}
-
-#[track_caller]
-fn assert_all_close(actual: &[f64], expected: &[f64]) {
-    assert_eq!(actual.len(), expected.len());
-    for (a, e) in actual.iter().zip(expected) {
-        assert!((a - e).abs() < 1e-9, "{actual:?} is not {expected:?}");
+#[test]
+fn velocity_smooths_the_change_per_step_between_measurements() {
+    for (points, expected) in [
+        ([1.0, 2.0, 1.5, 3.0], [0.0, 0.3, 0.06, 0.492]),
+        ([1.0, 2.0, 1.5, 1.5], [0.0, 0.3, 0.06, 0.042]),
+    ] {
+        let mut seed = fresh();
+        let velocities = points.map(|points| {
+            seed.measure_contribution(points);
+            seed.age_measurements();
+            seed.contribution.velocity
+        });
+        assert_close(&velocities, &expected, 1e-9);
     }
-}
-
-#[test]
-fn velocity_smooths_the_change_per_step() {
-    assert_all_close(&velocities(&[1.0, 2.0, 1.5, 3.0]), &[0.0, 0.3, 0.06, 0.492]);
-    assert_all_close(&velocities(&[1.0, 3.0, 2.0]), &[0.0, 0.6, 0.12]);
-    assert_all_close(&velocities(&[1.0, 2.0, 1.5, 1.5]), &[0.0, 0.3, 0.06, 0.042]);
-}
-
-#[test]
-fn velocity_divides_by_the_steps_between_measurements() {
     for (gap, change) in [(2, 1.0), (4, 2.0)] {
         let mut seed = fresh();
         seed.measure_contribution(1.0);
@@ -43,7 +25,7 @@ fn velocity_divides_by_the_steps_between_measurements() {
         }
         assert_eq!(seed.contribution.age, Some(gap));
         seed.measure_contribution(1.0 + change);
-        assert_all_close(&[seed.contribution.velocity], &[0.15]);
+        assert_close(&[seed.contribution.velocity], &[0.15], 1e-9);
         assert_eq!(seed.contribution.age, Some(0));
     }
 }
@@ -71,39 +53,27 @@ fn a_step_without_a_finite_accuracy_only_counts() {
 
 #[test]
 fn the_gradient_ratio_starts_at_its_first_value() {
-    let config = crate::scenario::fixtures::slow_lifecycle();
-    let host = GradientSums {
-        sum_squares: 1.0,
-        ..healthy_sums()
-    };
     let mut seed = fresh();
-    let ratios: Vec<f64> = [0.2, 0.4, 0.1]
-        .iter()
-        .map(|ratio: &f64| {
-            let sums = GradientSums {
-                sum_squares: ratio * ratio,
-                ..host
-            };
-            seed.measure_gradients(&sums, &host, &config);
-            seed.gradient.ratio.expect("measured")
-        })
-        .collect();
-    for (ratio, expected) in ratios.iter().zip([0.2, 0.22, 0.208]) {
-        assert!((ratio - expected).abs() < 1e-6);
-    }
+    let ratios = [0.2, 0.4, 0.1].map(|ratio| {
+        let sums = GradientSums {
+            sum_squares: ratio * ratio,
+            ..healthy_sums()
+        };
+        seed.measure_gradients(&sums, &healthy_sums(), &slow_lifecycle());
+        seed.gradient.ratio.expect("measured")
+    });
+    assert_close(&ratios, &[0.2, 0.22, 0.208], 1e-6);
 }
 
 #[test]
 fn a_measurement_without_gradients_leaves_nothing_measured() {
-    let config = crate::scenario::fixtures::slow_lifecycle();
     let mut seed = fresh();
-    seed.measure_gradients(&healthy_sums(), &healthy_sums(), &config);
+    seed.measure_gradients(&healthy_sums(), &healthy_sums(), &slow_lifecycle());
     assert!(seed.healthy());
     seed.age_measurements();
-    seed.measure_gradients(&GradientSums::default(), &healthy_sums(), &config);
-    let previous_health = Some(1.0);
+    seed.measure_gradients(&GradientSums::default(), &healthy_sums(), &slow_lifecycle());
     let nothing = GradientTrack {
-        previous_health,
+        previous_health: Some(1.0),
         ..GradientTrack::default()
     };
     assert_eq!(seed.gradient, nothing);
@@ -111,18 +81,16 @@ fn a_measurement_without_gradients_leaves_nothing_measured() {
 
 #[test]
 fn a_diverged_gradient_is_worthless_but_keeps_the_average() {
-    let config = crate::scenario::fixtures::slow_lifecycle();
     let mut seed = fresh();
-    seed.measure_gradients(&healthy_sums(), &healthy_sums(), &config);
-    let ratio = seed.gradient.ratio;
+    seed.measure_gradients(&healthy_sums(), &healthy_sums(), &slow_lifecycle());
+    let before = seed.gradient;
     let diverged = GradientSums {
         sum_squares: f64::NAN,
         exploding: 1,
         ..healthy_sums()
     };
-    seed.measure_gradients(&diverged, &healthy_sums(), &config);
-    assert_eq!(seed.gradient.norm, Some(f64::INFINITY));
-    assert_eq!(seed.gradient.health, Some(0.0));
-    assert_eq!(seed.gradient.ratio, ratio);
+    seed.measure_gradients(&diverged, &healthy_sums(), &slow_lifecycle());
+    let found = (seed.gradient.norm, seed.gradient.health, seed.gradient.ratio);
+    assert_eq!(found, (Some(f64::INFINITY), Some(0.0), before.ratio));
     assert!(!seed.healthy());
 }

@@ -6,38 +6,37 @@ use crate::random::RunRng;
 use crate::seed::SeedModule;
 use crate::torch::TorchError;
 
-/// Multiplies by a weight that starts at `seed_init`, and may lie about its parameters or crop its input.
-#[derive(Clone, Copy)]
-struct Scale {
-    seed_init: f32,
-    declared: u64,
-    crops: bool,
+/// A blueprint of modules that multiply by a weight, with at most one flaw.
+#[derive(Clone, Copy, PartialEq)]
+enum Scale {
+    Sound,
+    Changes,
+    Miscounts,
+    Crops,
+    /// No gradient ever reaches a second weight.
+    HalfDead,
+    Writes,
 }
 
-const SOUND: Scale = Scale {
-    seed_init: 0.0,
-    declared: 1,
-    crops: false,
-};
-
 struct ScaleModule {
-    weight: Tensor,
+    weights: Vec<Tensor>,
     params: ParamSet,
-    crops: bool,
+    blueprint: Scale,
 }
 
 impl SeedModule for ScaleModule {
     fn delta(&self, x: &Tensor, _: Mode) -> Result<Option<Tensor>, TchError> {
-        let rows = if self.crops { 1 } else { x.size()[2] };
-        Ok(Some(x.f_narrow(2, 0, rows)?.f_mul(&self.weight)?))
+        let scaled = |x: &Tensor| x.f_mul(&self.weights[0]);
+        Ok(Some(match self.blueprint {
+            Scale::Sound | Scale::Changes | Scale::Miscounts => scaled(x)?,
+            Scale::Crops => scaled(&x.f_narrow(2, 0, 1)?)?,
+            Scale::HalfDead => scaled(x)?.f_add(&self.weights[1].f_relu()?.f_mul(&self.weights[1])?)?,
+            Scale::Writes => scaled(&x.shallow_clone().f_relu_()?)?,
+        }))
     }
 
     fn params(&self) -> &ParamSet {
         &self.params
-    }
-
-    fn macs(&self, positions: u64) -> u64 {
-        positions
     }
 }
 
@@ -51,140 +50,56 @@ impl Blueprint for Scale {
     }
 
     fn param_count(&self, _: i64) -> u64 {
-        self.declared
+        match self {
+            Self::Miscounts => 9,
+            Self::HalfDead => 2,
+            _ => 1,
+        }
     }
 
     fn build(&self, dim: i64, rng: &mut RunRng, backend: Backend) -> Result<Box<dyn SeedModule>, BlueprintError> {
-        let mut params = ParamSet::new(backend);
         // A convolution's weight that fits widths divisible by four.
         if dim % 4 != 0 {
             return Err(TorchError::Other("the width is no multiple of 4".into()).into());
         }
-        let weight = params.add("weight", &[1], Init::Constant(self.seed_init))?;
+        let mut params = ParamSet::new(backend);
+        let first = if *self == Self::Changes { 0.5 } else { 0.0 };
+        let mut weights = vec![params.add("weight", &[1], Init::Constant(first))?];
+        if *self == Self::HalfDead {
+            weights.push(params.add("dead", &[1], Init::Constant(0.0))?);
+        }
         params.initialise(rng)?;
+        let blueprint = *self;
         Ok(Box::new(ScaleModule {
-            weight,
+            weights,
             params,
-            crops: self.crops,
+            blueprint,
         }))
     }
-}
-
-fn checked(blueprint: Scale, dim: i64) -> Result<(), String> {
-    let mut registry = BlueprintRegistry::default();
-    registry.register(Arc::new(blueprint));
-    registry
-        .check(&[dim], Backend::CPU, &HostSyncCounter::default())
-        .map_err(|error| error.to_string())
-}
-
-#[test]
-fn a_sound_seed_module_may_grow() {
-    assert_eq!(checked(SOUND, 8), Ok(()));
 }
 
 #[test]
 fn a_seed_module_that_breaks_the_contract_is_named_with_the_width_and_the_breach() {
-    let unfit = |blueprint, dim, why: &str| {
-        assert_eq!(
-            checked(blueprint, dim),
-            Err(format!(
-                "blueprint `scale` cannot grow in a slot of {dim} channels: {why}"
-            ))
-        );
+    let checked = |blueprint: Scale, dim: i64| {
+        let mut registry = BlueprintRegistry::default();
+        registry.register(Arc::new(blueprint));
+        let checked = registry.check(&[dim], Backend::CPU, &HostSyncCounter::default());
+        checked.map_err(|error| error.to_string())
+    };
+    let assert_unfit = |blueprint, dim, why: &str| {
+        let error = format!("blueprint `scale` cannot grow in a slot of {dim} channels: {why}");
+        assert_eq!(checked(blueprint, dim), Err(error));
     };
 
-    unfit(
-        Scale {
-            seed_init: 0.5,
-            ..SOUND
-        },
-        8,
-        "it changes the network at initialisation; its residual must start at exactly 0",
-    );
-    unfit(Scale { declared: 9, ..SOUND }, 8, "it declares 9 parameters and has 1");
-    unfit(
-        Scale { crops: true, ..SOUND },
-        8,
-        "it turns Float [1, 8, 8, 8] into Float [1, 8, 1, 8]; a seed must keep its input's shape and type",
-    );
-    unfit(SOUND, 6, "the width is no multiple of 4");
-}
-
-/// A second factor that no gradient ever reaches, or a module that writes to its input.
-#[derive(Clone, Copy)]
-enum Flaw {
-    Dead,
-    Writes,
-}
-
-struct FlawedModule {
-    weights: [Tensor; 2],
-    params: ParamSet,
-    flaw: Flaw,
-}
-
-impl SeedModule for FlawedModule {
-    fn delta(&self, x: &Tensor, _: Mode) -> Result<Option<Tensor>, TchError> {
-        let [weight, dead] = &self.weights;
-        Ok(Some(match self.flaw {
-            Flaw::Dead => x.f_mul(weight)?.f_add(&dead.f_relu()?.f_mul(dead)?)?,
-            Flaw::Writes => x.shallow_clone().f_relu_()?.f_mul(weight)?,
-        }))
-    }
-
-    fn params(&self) -> &ParamSet {
-        &self.params
-    }
-
-    fn macs(&self, positions: u64) -> u64 {
-        positions
-    }
-}
-
-impl Blueprint for Flaw {
-    fn id(&self) -> &'static str {
-        "flawed"
-    }
-
-    fn summary(&self) -> &'static str {
-        "breaks the contract"
-    }
-
-    fn param_count(&self, _: i64) -> u64 {
-        2
-    }
-
-    fn build(&self, _: i64, rng: &mut RunRng, backend: Backend) -> Result<Box<dyn SeedModule>, BlueprintError> {
-        let mut params = ParamSet::new(backend);
-        let weights = [
-            params.add("weight", &[1], Init::Constant(0.0))?,
-            params.add("dead", &[1], Init::Constant(0.0))?,
-        ];
-        params.initialise(rng)?;
-        Ok(Box::new(FlawedModule {
-            weights,
-            params,
-            flaw: *self,
-        }))
-    }
-}
-
-#[test]
-fn a_seed_that_is_dead_at_birth_or_spoils_its_input_is_refused() {
-    for (flaw, why) in [
-        (
-            Flaw::Dead,
-            "no gradient reaches `dead` within 3 steps of SGD; a seed must be alive at initialisation",
-        ),
-        (Flaw::Writes, "it writes to its input; a seed must leave that as it is"),
-    ] {
-        let mut registry = BlueprintRegistry::default();
-        registry.register(Arc::new(flaw));
-
-        let checked = registry.check(&[8], Backend::CPU, &HostSyncCounter::default());
-
-        let expected = format!("blueprint `flawed` cannot grow in a slot of 8 channels: {why}");
-        assert_eq!(checked.map_err(|error| error.to_string()), Err(expected));
-    }
+    assert_eq!(checked(Scale::Sound, 8), Ok(()));
+    assert_unfit(Scale::Sound, 6, "the width is no multiple of 4");
+    assert_unfit(Scale::Miscounts, 8, "it declares 9 parameters and has 1");
+    let why = "it changes the network at initialisation; its residual must start at exactly 0";
+    assert_unfit(Scale::Changes, 8, why);
+    let why = "it turns Float [1, 8, 8, 8] into Float [1, 8, 1, 8]; a seed must keep its input's shape and type";
+    assert_unfit(Scale::Crops, 8, why);
+    let why = "no gradient reaches `dead` within 3 steps of SGD; a seed must be alive at initialisation";
+    assert_unfit(Scale::HalfDead, 8, why);
+    let why = "it writes to its input; a seed must leave that as it is";
+    assert_unfit(Scale::Writes, 8, why);
 }

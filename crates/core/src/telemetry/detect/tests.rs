@@ -1,8 +1,8 @@
 use std::collections::BTreeMap;
 
 use super::*;
-use crate::telemetry::payload::{Anomaly, AnomalyState, GateCheckRow, RoundRewards, UpdateSkip};
-use crate::telemetry::{EpisodeFinished, LearnerUpdate, Num, Payload, RoundFinished, SeedRow, examples};
+use crate::telemetry::payload::{Anomaly, AnomalyState, UpdateSkip};
+use crate::telemetry::{EnvStep, EpisodeFinished, LearnerUpdate, Num, Payload, RoundFinished, SeedRow, examples};
 
 const SLOT: SlotId = SlotId { row: 0, col: 0 };
 
@@ -10,23 +10,28 @@ const SLOT: SlotId = SlotId { row: 0, col: 0 };
 #[derive(Clone, Default)]
 struct Course(Vec<Event>);
 
+/// Of a run in which nothing learns.
+fn course() -> Course {
+    Course::default()
+}
+
 impl Course {
     fn learning() -> Self {
-        let mut started = examples::run_started();
-        started.policy_params = Some(1);
-        Self(vec![Event::run(started)])
+        Self(vec![Event::run(examples::run_started())])
+    }
+
+    fn and(mut self, event: Event) -> Self {
+        self.0.push(event);
+        self
     }
 
     fn round(&self) -> u32 {
-        let rounds = self
-            .0
-            .iter()
-            .filter(|event| matches!(event.payload, Payload::RoundFinished(_)));
+        let rounds = self.0.iter().filter(|event| event.payload.kind() == "round_finished");
         rounds.count() as u32
     }
 
     /// A step of an env that is well, but for what `change` does.
-    fn step(mut self, change: impl FnOnce(&mut crate::telemetry::EnvStep)) -> Self {
+    fn step(self, change: impl FnOnce(&mut EnvStep)) -> Self {
         let number = self.0.len() as u32;
         let mut row = examples::env_step();
         (row.nonfinite_batches, row.skipped_updates, row.loss_scale) = (0, 0, None);
@@ -34,34 +39,30 @@ impl Course {
         row.val_accuracy = Num(50.0 + f64::from(number));
         row.host_grad_norm = Some(Num(1.0));
         change(&mut row);
-        self.0
-            .push(Event::env(examples::context_at(0, self.round(), number), row));
-        self
+        let at = examples::context_at(0, self.round(), number);
+        self.and(Event::env(at, row))
     }
 
-    fn steps(self, count: u32, change: impl Fn(&mut crate::telemetry::EnvStep)) -> Self {
+    fn steps(self, count: u32, change: impl Fn(&mut EnvStep)) -> Self {
         (0..count).fold(self, |course, _| course.step(&change))
     }
 
-    fn episode(mut self, change: impl FnOnce(&mut EpisodeFinished)) -> Self {
+    fn episode(self, change: impl FnOnce(&mut EpisodeFinished)) -> Self {
         let mut episode = examples::episode_finished();
         episode.rollbacks = 0;
         change(&mut episode);
-        self.0
-            .push(Event::env(examples::context_at(0, self.round(), 20), episode));
-        self
+        let at = examples::context_at(0, self.round(), 20);
+        self.and(Event::env(at, episode))
     }
 
     /// A round that is well, but for what `change` does.
-    fn ends(mut self, change: impl FnOnce(&mut RoundFinished)) -> Self {
+    fn ends(self, change: impl FnOnce(&mut RoundFinished)) -> Self {
         let (number, mut round) = (self.round(), examples::round_finished());
-        round.rolling_accuracy = Some(Num(40.0 + f64::from(number)));
         round.accuracy_mean = Num(40.0 + f64::from(number));
+        round.rolling_accuracy = Some(round.accuracy_mean);
         round.perf.env_steps_per_s = Num(10.0);
-        (round.perf.memory_bytes, round.perf.memory_limit_bytes) = (None, None);
         change(&mut round);
-        self.0.push(Event::round(number, round));
-        self
+        self.and(Event::round(number, round))
     }
 
     fn rounds(self, count: u32, change: impl Fn(&mut RoundFinished)) -> Self {
@@ -72,44 +73,25 @@ impl Course {
         (0..count).fold(self, |course, _| {
             let course = course.episode(|episode| episode.committed_accuracy = Some(Num(committed)));
             course.ends(|round| {
-                round.paid = Some(RoundRewards {
-                    reward_mean: Num(reward),
-                    reward_std: Num(1.0),
-                    reward_terms_mean: BTreeMap::new(),
-                });
+                let paid = round.paid.as_mut().expect("the example's policy is paid");
+                (paid.reward_mean, paid.reward_std) = (Num(reward), Num(1.0));
             })
         })
     }
 
-    fn updates(mut self, count: u32, change: impl Fn(&mut LearnerUpdate)) -> Self {
-        for _ in 0..count {
-            let mut update = LearnerUpdate::default();
-            change(&mut update);
-            self.0.push(Event::round(self.round(), update));
-        }
-        self
+    fn updates(self, count: u32, change: impl Fn(&mut LearnerUpdate)) -> Self {
+        let (round, mut update) = (self.round(), LearnerUpdate::default());
+        change(&mut update);
+        (0..count).fold(self, |course, _| course.and(Event::round(round, update.clone())))
     }
 
-    fn gates(mut self, count: u32, check: &str, passed: bool) -> Self {
-        for _ in 0..count {
-            let mut gate = examples::gate_evaluated();
-            gate.passed = passed;
-            gate.checks = vec![GateCheckRow {
-                name: check.into(),
-                passed,
-                value: None,
-                threshold: None,
-            }];
-            self.0
-                .push(Event::seed(examples::context_at(0, 0, 1), SLOT, "e0.r0c0.0", gate));
-        }
-        self
-    }
-
-    fn germination(mut self) -> Self {
-        let germinated = Event::seed(examples::context_at(0, 0, 1), SLOT, "e0.r0c0.1", examples::germinated());
-        self.0.push(germinated);
-        self
+    fn gates(self, count: u32, check: &str, passed: bool) -> Self {
+        let mut gate = examples::gate_evaluated();
+        gate.checks.truncate(1);
+        gate.checks[0].name = check.into();
+        (gate.checks[0].passed, gate.passed) = (passed, passed);
+        let evaluated = Event::seed(examples::context_at(0, 0, 1), SLOT, "e0.r0c0.0", gate);
+        (0..count).fold(self, |course, _| course.and(evaluated.clone()))
     }
 
     fn anomalies(&self) -> Vec<Event> {
@@ -135,14 +117,11 @@ fn anomaly(event: &Event) -> &Anomaly {
 
 fn told(event: &Event) -> String {
     let anomaly = anomaly(event);
-    let sign = match anomaly.state {
-        AnomalyState::Onset => '+',
-        AnomalyState::Cleared => '-',
-    };
-    format!("{sign}{}", anomaly.rule)
+    let is_onset = anomaly.state == AnomalyState::Onset;
+    format!("{}{}", if is_onset { '+' } else { '-' }, anomaly.rule)
 }
 
-fn seed(change: impl Fn(&mut SeedRow)) -> impl Fn(&mut crate::telemetry::EnvStep) {
+fn seed(change: impl Fn(&mut SeedRow)) -> impl Fn(&mut EnvStep) {
     move |step| {
         let mut row = examples::env_step().seeds.remove(0);
         (row.slot, row.vanishing, row.exploding, row.skipped_updates) = (SLOT, false, false, 0);
@@ -154,66 +133,44 @@ fn seed(change: impl Fn(&mut SeedRow)) -> impl Fn(&mut crate::telemetry::EnvStep
 
 #[test]
 fn plateau_speaks_once_the_rolling_accuracy_has_not_risen_for_ten_rounds() {
-    let flat = |round: &mut RoundFinished| round.rolling_accuracy = Some(Num(70.4));
-    let begins = |course: Course| course.ends(|round| round.rolling_accuracy = Some(Num(70.0)));
+    let at = |accuracy: f64| move |round: &mut RoundFinished| round.rolling_accuracy = Some(Num(accuracy));
+    let flat = |course: Course, count: u32| course.ends(at(70.0)).rounds(count, at(70.4));
 
-    assert_eq!(begins(Course::learning()).rounds(10, flat).told(), ["+plateau"]);
-    assert_eq!(begins(Course::learning()).rounds(9, flat).told(), [""; 0]);
+    assert_eq!(flat(Course::learning(), 10).told(), ["+plateau"]);
+    assert_eq!(flat(Course::learning(), 9).told(), [""; 0]);
     assert_eq!(Course::learning().rounds(20, |_| {}).told(), [""; 0]);
-    assert_eq!(
-        begins(Course::default()).rounds(20, flat).told(),
-        [""; 0],
-        "nothing learns"
-    );
-    assert_eq!(
-        begins(Course::learning()).rounds(12, flat).rounds(9, |_| {}).told(),
-        ["+plateau"],
-        "below the top is no rise"
-    );
+    assert_eq!(flat(course(), 20).told(), [""; 0], "nothing learns");
+    let below = flat(Course::learning(), 12).rounds(9, |_| {});
+    assert_eq!(below.told(), ["+plateau"], "below the top is no rise");
 }
 
 #[test]
 fn degradation_speaks_a_tenth_below_the_best_three_rounds() {
     let at = |accuracy: f64| move |round: &mut RoundFinished| round.accuracy_mean = Num(accuracy);
-    let good = || Course::default().rounds(3, at(80.0));
+    let then = |count: u32, accuracy: f64| course().rounds(3, at(80.0)).rounds(count, at(accuracy));
 
-    assert_eq!(good().rounds(3, at(71.0)).told(), ["+degradation"]);
-    assert_eq!(good().rounds(3, at(73.0)).told(), [""; 0]);
-    assert_eq!(
-        good().rounds(3, at(71.0)).rounds(3, at(80.0)).told(),
-        ["+degradation", "-degradation"]
-    );
-    assert_eq!(
-        good().rounds(40, at(60.0)).told(),
-        ["+degradation"],
-        "the best is never forgotten"
-    );
+    assert_eq!(then(3, 71.0).told(), ["+degradation"]);
+    assert_eq!(then(3, 73.0).told(), [""; 0]);
+    assert_eq!(then(40, 60.0).told(), ["+degradation"], "the best is never forgotten");
+    let recovered = then(3, 71.0).rounds(3, at(80.0));
+    assert_eq!(recovered.told(), ["+degradation", "-degradation"]);
 }
 
 #[test]
 fn gradient_pathology_speaks_of_a_seed_in_the_third_step_of_a_row() {
     let sick = seed(|row| row.exploding = true);
-    let well = seed(|_| {});
+    let three = course().steps(3, &sick);
+    let interrupted = course().steps(2, &sick).steps(1, seed(|_| {})).steps(2, &sick);
 
-    let course = Course::default().steps(3, &sick);
-    let found = course.anomalies();
-
-    assert_eq!(course.told(), ["+gradient_pathology"]);
-    assert_eq!(
-        (found[0].slot, found[0].env, found[0].round),
-        (Some(SLOT), Some(0), Some(0))
-    );
-    assert_eq!(
-        found[0].message.as_deref(),
-        Some("a seed's gradients vanish or explode: change the seed's learning rate, or prune it")
-    );
-    assert_eq!(
-        Course::default().steps(2, &sick).steps(1, &well).steps(2, &sick).told(),
-        [""; 0]
-    );
+    assert_eq!(three.told(), ["+gradient_pathology"]);
+    assert_eq!(interrupted.told(), [""; 0]);
+    let found = &three.anomalies()[0];
+    assert_eq!((found.slot, found.env, found.round), (Some(SLOT), Some(0), Some(0)));
+    let remedy = "a seed's gradients vanish or explode: change the seed's learning rate, or prune it";
+    assert_eq!(found.message.as_deref(), Some(remedy));
     let vanishing = |ratio: Option<f64>| {
         let steps = seed(move |row| (row.vanishing, row.gradient_ratio) = (true, ratio.map(Num)));
-        Course::default().steps(3, steps).told()
+        course().steps(3, steps).told()
     };
     assert_eq!(vanishing(Some(1e-4)), ["+gradient_pathology"]);
     assert_eq!(vanishing(Some(0.2)), [""; 0], "one tensor does not learn");
@@ -222,216 +179,160 @@ fn gradient_pathology_speaks_of_a_seed_in_the_third_step_of_a_row() {
 
 #[test]
 fn gradient_spike_speaks_where_a_norm_is_a_hundred_times_its_average() {
-    let norm = |norm: f64| move |step: &mut crate::telemetry::EnvStep| step.host_grad_norm = Some(Num(norm));
+    let told = |norms: &[f64]| {
+        let step = |course: Course, &norm: &f64| course.step(|step| step.host_grad_norm = Some(Num(norm)));
+        norms.iter().fold(course(), step).told()
+    };
 
-    assert_eq!(
-        Course::default().step(norm(1.0)).step(norm(101.0)).told(),
-        ["+gradient_spike"]
-    );
-    assert_eq!(Course::default().step(norm(1.0)).step(norm(99.0)).told(), [""; 0]);
-    assert_eq!(
-        Course::default().step(norm(1e-6)).step(norm(0.5)).told(),
-        [""; 0],
-        "tiny norms are no scale"
-    );
-    assert_eq!(
-        Course::default().step(norm(500.0)).told(),
-        [""; 0],
-        "the first is compared with nothing"
-    );
-    assert_eq!(
-        Course::default().step(norm(1.0)).step(norm(f64::INFINITY)).told(),
-        [""; 0],
-        "no size"
-    );
+    assert_eq!(told(&[1.0, 101.0]), ["+gradient_spike"]);
+    assert_eq!(told(&[1.0, 99.0]), [""; 0]);
+    assert_eq!(told(&[1e-6, 0.5]), [""; 0], "tiny norms are no scale");
+    assert_eq!(told(&[500.0]), [""; 0], "the first is compared with nothing");
+    assert_eq!(told(&[1.0, f64::INFINITY]), [""; 0], "no size");
 }
 
 #[test]
-fn ratio_explosion_speaks_above_five() {
-    let largest = |ratio: f64| move |update: &mut LearnerUpdate| update.measured.ratio_max = Some(Num(ratio));
+fn ratio_explosion_speaks_above_five_and_ratio_collapse_below_a_tenth() {
+    let told = |least: f64, largest: f64| {
+        let ratios = (Some(Num(least)), Some(Num(largest)));
+        let change = |update: &mut LearnerUpdate| (update.measured.ratio_min, update.measured.ratio_max) = ratios;
+        course().updates(1, change).told()
+    };
 
-    assert_eq!(Course::default().updates(1, largest(5.1)).told(), ["+ratio_explosion"]);
-    assert_eq!(Course::default().updates(1, largest(4.9)).told(), [""; 0]);
+    assert_eq!(told(0.11, 5.1), ["+ratio_explosion"]);
+    assert_eq!(told(0.09, 4.9), ["+ratio_collapse"]);
+    assert_eq!(told(0.11, 4.9), [""; 0]);
 }
 
 #[test]
-fn ratio_collapse_speaks_below_a_tenth() {
-    let least = |ratio: f64| move |update: &mut LearnerUpdate| update.measured.ratio_min = Some(Num(ratio));
+fn value_collapse_speaks_in_the_third_update_of_a_row_which_unmeasured_ones_neither_break_nor_extend() {
+    let told = |losses: &[Option<f64>]| {
+        let losses = losses.iter().map(|loss| loss.map(Num));
+        let update = |course: Course, loss| course.updates(1, |update| update.measured.loss_value = loss);
+        losses.fold(course(), update).told()
+    };
+    let (high, low) = (Some(6.0), Some(4.0));
 
-    assert_eq!(Course::default().updates(1, least(0.09)).told(), ["+ratio_collapse"]);
-    assert_eq!(Course::default().updates(1, least(0.11)).told(), [""; 0]);
-}
-
-#[test]
-fn value_collapse_speaks_in_the_third_update_of_a_row() {
-    let loss = |loss: f64| move |update: &mut LearnerUpdate| update.measured.loss_value = Some(Num(loss));
-
-    assert_eq!(Course::default().updates(3, loss(6.0)).told(), ["+value_collapse"]);
-    assert_eq!(
-        Course::default()
-            .updates(2, loss(6.0))
-            .updates(1, loss(4.0))
-            .updates(2, loss(6.0))
-            .told(),
-        [""; 0]
-    );
+    assert_eq!(told(&[high; 3]), ["+value_collapse"]);
+    assert_eq!(told(&[high, high, low, high, high]), [""; 0]);
+    let unmeasured = [high, high, None, None, Some(f64::NAN)];
+    assert_eq!(told(&unmeasured), [""; 0]);
+    assert_eq!(told(&[&unmeasured[..], &[high]].concat()), ["+value_collapse"]);
 }
 
 #[test]
 fn entropy_collapse_speaks_of_a_head_below_its_own_floor() {
-    let entropy = |head: &'static str, entropy: f64| {
-        move |update: &mut LearnerUpdate| {
-            update.measured.head_entropy_avail =
-                BTreeMap::from([(head.into(), Num(entropy)), ("style".into(), Num(0.9))]);
-        }
+    let updates = |count: u32, head: &str, entropy: f64| {
+        let entropies = BTreeMap::from([(head.to_owned(), Num(entropy)), ("style".to_owned(), Num(0.9))]);
+        course().updates(count, |update| update.measured.head_entropy_avail = entropies.clone())
     };
 
-    let found = Course::default().updates(3, entropy("slot", 0.09)).anomalies();
+    let slot = updates(3, "slot", 0.09);
 
-    let found = found.iter().map(anomaly).collect::<Vec<_>>();
-    assert_eq!(
-        (found.len(), found[0].head.as_deref(), found[0].threshold),
-        (1, Some("slot"), Num(0.1))
-    );
-    assert_eq!(Course::default().updates(3, entropy("op", 0.09)).told(), [""; 0]);
-    assert_eq!(
-        Course::default().updates(3, entropy("op", 0.0)).told(),
-        [""; 0],
-        "no choice"
-    );
-    assert_eq!(Course::default().updates(2, entropy("slot", 0.09)).told(), [""; 0]);
+    assert_eq!(slot.told(), ["+entropy_collapse"]);
+    let anomalies = slot.anomalies();
+    let found = anomaly(&anomalies[0]);
+    assert_eq!((found.head.as_deref(), found.threshold), (Some("slot"), Num(0.1)));
+    assert_eq!(updates(3, "op", 0.09).told(), [""; 0]);
+    assert_eq!(updates(3, "op", 0.0).told(), [""; 0], "no choice");
+    assert_eq!(updates(2, "slot", 0.09).told(), [""; 0]);
 }
 
 #[test]
 fn numerical_instability_speaks_of_batches_updates_and_the_policy_but_not_of_scaled_losses() {
-    let skip = |reason| move |update: &mut LearnerUpdate| update.skip_reason = reason;
+    let skip = |reason| course().updates(1, move |update| update.skip_reason = reason);
+    let of_batches = course().step(|step| step.nonfinite_batches = 1);
+    let of_updates = course().step(seed(|row| row.skipped_updates = 2));
+    let scaled = course().step(|step| (step.skipped_updates, step.loss_scale) = (3, Some(Num(1024.0))));
 
-    assert_eq!(
-        Course::default().step(|step| step.nonfinite_batches = 1).told(),
-        ["+numerical_instability"]
-    );
-    assert_eq!(
-        Course::default().step(seed(|row| row.skipped_updates = 2)).told(),
-        ["+numerical_instability"]
-    );
-    assert_eq!(
-        Course::default().updates(1, skip(UpdateSkip::Mismatch)).told(),
-        ["+numerical_instability"]
-    );
-    let scaled = Course::default().step(|step| (step.skipped_updates, step.loss_scale) = (3, Some(Num(1024.0))));
-    assert_eq!(scaled.told(), [""; 0]);
-    assert_eq!(Course::default().updates(1, skip(UpdateSkip::Kl)).told(), [""; 0]);
+    for course in [of_batches, of_updates, skip(UpdateSkip::Mismatch)] {
+        assert_eq!(course.told(), ["+numerical_instability"]);
+    }
+    for course in [scaled, skip(UpdateSkip::Kl)] {
+        assert_eq!(course.told(), [""; 0]);
+    }
 }
 
 #[test]
 fn memory_speaks_at_nine_tenths_of_the_limit() {
-    let uses = |bytes: u64| {
-        move |round: &mut RoundFinished| {
-            (round.perf.memory_bytes, round.perf.memory_limit_bytes) = (Some(bytes), Some(1000));
-        }
+    let told = |bytes: u64| {
+        let used = (Some(bytes), Some(1000));
+        let round = course().ends(|round| (round.perf.memory_bytes, round.perf.memory_limit_bytes) = used);
+        round.told()
     };
 
-    assert_eq!(Course::default().ends(uses(900)).told(), ["+memory"]);
-    assert_eq!(Course::default().ends(uses(899)).told(), [""; 0]);
+    assert_eq!(told(900), ["+memory"]);
+    assert_eq!(told(899), [""; 0]);
 }
 
 #[test]
 fn throughput_drop_speaks_in_the_third_round_at_less_than_half_the_usual_speed() {
-    let speed = |speed: f64| move |round: &mut RoundFinished| round.perf.env_steps_per_s = Num(speed);
+    let told = |usual: u32, now: f64| {
+        let speed = |speed: f64| move |round: &mut RoundFinished| round.perf.env_steps_per_s = Num(speed);
+        course().rounds(usual, speed(10.0)).rounds(3, speed(now)).told()
+    };
 
-    assert_eq!(
-        Course::default().rounds(6, speed(10.0)).rounds(3, speed(4.9)).told(),
-        ["+throughput_drop"]
-    );
-    assert_eq!(
-        Course::default().rounds(6, speed(10.0)).rounds(3, speed(5.1)).told(),
-        [""; 0]
-    );
-    assert_eq!(
-        Course::default().rounds(2, speed(10.0)).rounds(3, speed(1.0)).told(),
-        [""; 0],
-        "too few to know"
-    );
+    assert_eq!(told(6, 4.9), ["+throughput_drop"]);
+    assert_eq!(told(6, 5.1), [""; 0]);
+    assert_eq!(told(2, 1.0), [""; 0], "too few to know");
 }
 
 #[test]
 fn reward_hacking_speaks_where_the_reward_rises_and_the_committed_accuracy_falls() {
-    let then = |reward, committed| {
-        Course::learning()
-            .paid_rounds(4, 10.0, 70.0)
-            .paid_rounds(4, reward, committed)
+    let told = |reward, committed| {
+        let before = Course::learning().paid_rounds(4, 10.0, 70.0);
+        before.paid_rounds(4, reward, committed).told()
     };
 
-    assert_eq!(then(12.0, 67.0).told(), ["+reward_hacking"]);
-    assert_eq!(then(12.0, 69.0).told(), [""; 0], "within two points");
-    assert_eq!(then(10.5, 67.0).told(), [""; 0], "within the reward's deviation");
-    assert_eq!(then(8.0, 67.0).told(), [""; 0], "both fall");
+    assert_eq!(told(12.0, 67.0), ["+reward_hacking"]);
+    assert_eq!(told(12.0, 69.0), [""; 0], "within two points");
+    assert_eq!(told(10.5, 67.0), [""; 0], "within the reward's deviation");
+    assert_eq!(told(8.0, 67.0), [""; 0], "both fall");
 }
 
 #[test]
 fn dead_host_speaks_after_ten_steps_without_any_change_unless_nothing_is_wrong() {
-    let at = |accuracy: f64| move |step: &mut crate::telemetry::EnvStep| step.val_accuracy = Num(accuracy);
+    let told = |count: u32, accuracy: f64| course().steps(count, |step| step.val_accuracy = Num(accuracy)).told();
 
-    assert_eq!(Course::default().steps(11, at(10.0)).told(), ["+dead_host"]);
-    assert_eq!(Course::default().steps(10, at(10.0)).told(), [""; 0]);
-    assert_eq!(Course::default().steps(30, at(100.0)).told(), [""; 0]);
+    assert_eq!(told(11, 10.0), ["+dead_host"]);
+    assert_eq!(told(10, 10.0), [""; 0]);
+    assert_eq!(told(30, 100.0), [""; 0]);
 }
 
 #[test]
 fn stuck_seed_speaks_of_the_tenth_refusal_of_a_seed_that_is_old_enough() {
-    let refused = |count| Course::default().gates(count, "gradient_health", false);
+    let refused = |course: Course, count| course.gates(count, "gradient_health", false);
+    let another = Event::seed(examples::context_at(0, 0, 1), SLOT, "e0.r0c0.1", examples::germinated());
 
-    assert_eq!(refused(10).told(), ["+stuck_seed"]);
-    assert_eq!(refused(9).told(), [""; 0]);
-    assert_eq!(
-        Course::default().gates(30, "steps_in_stage", false).told(),
-        [""; 0],
-        "it waits"
-    );
-    assert_eq!(
-        refused(9).germination().gates(9, "gradient_health", false).told(),
-        [""; 0],
-        "another seed"
-    );
-    assert_eq!(
-        refused(10).gates(1, "gradient_health", true).told(),
-        ["+stuck_seed", "-stuck_seed"]
-    );
+    let waiting = course().gates(30, "steps_in_stage", false);
+    let of_two = refused(refused(course(), 9).and(another), 9);
+    let passed = refused(course(), 10).gates(1, "gradient_health", true);
+
+    assert_eq!(refused(course(), 10).told(), ["+stuck_seed"]);
+    assert_eq!(refused(course(), 9).told(), [""; 0]);
+    assert_eq!(waiting.told(), [""; 0]);
+    assert_eq!(of_two.told(), [""; 0]);
+    assert_eq!(passed.told(), ["+stuck_seed", "-stuck_seed"]);
 }
 
 #[test]
 fn rollback_storm_speaks_where_more_than_a_quarter_of_the_episodes_was_rolled_back() {
-    let round = |sick: u32, well: u32| {
-        let course = (0..sick).fold(Course::default(), |course, _| {
-            course.episode(|episode| episode.rollbacks = 1)
-        });
-        (0..well).fold(course, |course, _| course.episode(|_| {})).ends(|_| {})
+    let told = |sick: usize, well: usize| {
+        let rollbacks = [vec![1; sick], vec![0; well]].concat().into_iter();
+        let episode = |course: Course, rollbacks| course.episode(|episode| episode.rollbacks = rollbacks);
+        rollbacks.fold(course(), episode).ends(|_| {}).told()
     };
 
-    assert_eq!(round(2, 4).told(), ["+rollback_storm"]);
-    assert_eq!(round(2, 6).told(), [""; 0]);
-    assert_eq!(round(1, 1).told(), [""; 0], "one is no storm");
-}
-
-#[test]
-fn what_is_not_measured_neither_breaks_nor_extends_a_row() {
-    let loss = |loss: f64| move |update: &mut LearnerUpdate| update.measured.loss_value = Some(Num(loss));
-    let skipped = |update: &mut LearnerUpdate| update.measured.loss_value = None;
-
-    let course = Course::default()
-        .updates(2, loss(6.0))
-        .updates(5, skipped)
-        .updates(1, loss(f64::NAN));
-
-    assert_eq!(course.clone().told(), [""; 0]);
-    assert_eq!(course.updates(1, loss(6.0)).told(), ["+value_collapse"]);
+    assert_eq!(told(2, 4), ["+rollback_storm"]);
+    assert_eq!(told(2, 6), [""; 0]);
+    assert_eq!(told(1, 1), [""; 0], "one is no storm");
 }
 
 #[test]
 fn the_end_of_an_episode_forgets_what_was_wrong_with_its_env() {
-    let sick = |step: &mut crate::telemetry::EnvStep| step.nonfinite_batches = 1;
+    let sick = |step: &mut EnvStep| step.nonfinite_batches = 1;
 
-    let course = Course::default().steps(2, sick).episode(|_| {}).ends(|_| {}).step(sick);
+    let course = course().steps(2, sick).episode(|_| {}).ends(|_| {}).step(sick);
 
     assert_eq!(course.told(), ["+numerical_instability"; 2]);
 }
@@ -439,20 +340,15 @@ fn the_end_of_an_episode_forgets_what_was_wrong_with_its_env() {
 #[test]
 fn a_bank_that_has_read_the_record_continues_as_if_it_had_never_stopped() {
     let at = |accuracy: f64| move |round: &mut RoundFinished| round.accuracy_mean = Num(accuracy);
-    let course = Course::learning()
-        .rounds(3, at(80.0))
-        .rounds(5, at(60.0))
-        .steps(4, seed(|row| row.vanishing = true));
+    let course = Course::learning().rounds(3, at(80.0)).rounds(5, at(60.0));
+    let course = course.steps(4, seed(|row| row.vanishing = true));
     let whole = course.told();
     for cut in 0..course.0.len() {
         let (before, after) = course.0.split_at(cut);
-        let mut bank = DetectorBank::new(&Detectors::default());
-        let first = anomalies(&mut bank, before);
+        let first = anomalies(&mut DetectorBank::new(&Detectors::default()), before);
         // What is read again holds the anomalies as well.
         let mut resumed = DetectorBank::new(&Detectors::default());
-        let mut record = before.to_vec();
-        record.extend(first.clone());
-        anomalies(&mut resumed, &record);
+        anomalies(&mut resumed, &[before, &first].concat());
 
         let then = anomalies(&mut resumed, after);
 
@@ -498,20 +394,13 @@ proptest::proptest! {
 fn the_reference_lists_every_detector_as_it_is() {
     let page = include_str!("../../../../../docs/reference/telemetry-and-runs.md");
     for rule in &rules::BUILT_IN {
-        let detector = rule.detector();
+        let (name, detector) = (rule.name, rule.detector());
         let (comparison, threshold) = (detector.comparison.sign(), detector.threshold);
-        let row = format!(
-            "| `{}` | {comparison} {threshold} | {} | {} | {}: {} |",
-            rule.name,
-            detector.window,
-            detector.severity.name(),
-            rule.summary,
-            detector.remedy
-        );
-        let found = page
-            .lines()
-            .find(|line| line.starts_with(&format!("| `{}` |", rule.name)));
-        assert_eq!(found.map(without_value).as_deref(), Some(row.as_str()));
+        let (window, severity) = (detector.window, detector.severity.name());
+        let told = format!("{severity} | {}: {}", rule.summary, detector.remedy);
+        let row = format!("| `{name}` | {comparison} {threshold} | {window} | {told} |");
+        let found = page.lines().find(|line| line.starts_with(&format!("| `{name}` |")));
+        assert_eq!(found.map(without_value), Some(row));
     }
 }
 

@@ -1,9 +1,19 @@
+use std::fmt::Debug;
+
 use super::*;
 
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 struct Optional {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     value: Option<Num>,
+}
+
+/// That a value is written so, and is itself again when it is read.
+#[track_caller]
+fn assert_written<T: Serialize + for<'a> Deserialize<'a> + PartialEq + Debug>(value: T, expected: &str) {
+    let text = serde_json::to_string(&value).unwrap();
+    assert_eq!(text, expected);
+    assert_eq!(serde_json::from_str::<T>(&text).unwrap(), value);
 }
 
 #[test]
@@ -16,12 +26,8 @@ fn a_number_is_itself_again_after_json() {
         (Some(0.1 + 0.2), r#"{"value":0.30000000000000004}"#),
         (None, "{}"),
     ] {
-        let original = Optional { value: value.map(Num) };
-
-        let text = serde_json::to_string(&original).unwrap();
-
-        assert_eq!(text, expected);
-        assert_eq!(serde_json::from_str::<Optional>(&text).unwrap(), original);
+        let value = value.map(Num);
+        assert_written(Optional { value }, expected);
     }
 }
 
@@ -41,26 +47,16 @@ fn words_that_are_no_numbers_are_refused() {
 
 #[test]
 fn integers_beyond_two_to_the_53_are_strings() {
-    for (value, expected) in [
-        (42, "42"),
-        (9_007_199_254_740_992, "9007199254740992"),
-        (9_007_199_254_740_993, "\"9007199254740993\""),
-        (u64::MAX, "\"18446744073709551615\""),
-    ] {
-        let text = serde_json::to_string(&BigInteger(value)).unwrap();
-
-        assert_eq!(text, expected);
-        assert_eq!(serde_json::from_str::<BigInteger>(&text).unwrap(), BigInteger(value));
-    }
+    assert_written(BigInteger(42), "42");
+    assert_written(BigInteger(1 << 53), "9007199254740992");
+    assert_written(BigInteger((1 << 53) + 1), "\"9007199254740993\"");
+    assert_written(BigInteger(u64::MAX), "\"18446744073709551615\"");
 }
 
 #[test]
 fn timestamps_are_rfc_3339_with_milliseconds() {
     let moment = Timestamp::from_milliseconds(1_700_000_000_005);
 
-    let text = serde_json::to_string(&moment).unwrap();
-
-    assert_eq!(text, "\"2023-11-14T22:13:20.005Z\"");
-    assert_eq!(serde_json::from_str::<Timestamp>(&text).unwrap(), moment);
+    assert_written(moment, "\"2023-11-14T22:13:20.005Z\"");
     assert_eq!(moment.compact(), "20231114-221320");
 }

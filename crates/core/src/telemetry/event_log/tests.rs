@@ -1,9 +1,15 @@
 use super::*;
 use crate::storage::{Fault, StorageFaults};
-use crate::telemetry::{EventReader, LiveState, examples};
-use crate::telemetry::{SCHEMA_MAJOR, SCHEMA_MINOR};
+use crate::telemetry::{EventReader, SCHEMA_MAJOR, SCHEMA_MINOR, examples};
 
 const RUN_ID: &str = "20260101-000000-test-abcd";
+
+/// The log of a new run, and its folder.
+fn begun() -> (tempfile::TempDir, EventLog) {
+    let folder = tempfile::tempdir().unwrap();
+    let log = EventLog::create(folder.path(), RUN_ID).unwrap();
+    (folder, log)
+}
 
 fn numbered(events: Vec<Event>) -> Vec<Arc<Event>> {
     let numbered = events.into_iter().zip(0..).map(|(event, seq)| Event { seq, ..event });
@@ -15,56 +21,48 @@ fn steps(count: u32) -> Vec<Arc<Event>> {
     numbered((1..=count).map(row).collect())
 }
 
-fn read(folder: &Path) -> Vec<Event> {
-    EventReader::open(folder).unwrap().collect::<Result<_, _>>().unwrap()
+fn read(folder: &Path) -> Vec<Arc<Event>> {
+    let events = EventReader::open(folder).unwrap();
+    events.map(|event| Arc::new(event.unwrap())).collect()
 }
 
 fn text(folder: &Path) -> String {
     std::fs::read_to_string(folder.join("events.jsonl")).unwrap()
 }
 
+/// So that folding the file gives the state of the run.
 #[test]
-fn folding_the_file_gives_the_state_of_the_run() {
-    let folder = tempfile::tempdir().unwrap();
+fn every_event_is_read_as_it_was_written() {
+    let (folder, mut log) = begun();
     let events = numbered(examples::events());
-    let mut watched = LiveState::default();
-    events.iter().for_each(|event| watched.apply(event));
 
-    EventLog::create(folder.path(), RUN_ID).unwrap().append(&events);
+    log.append(&events);
 
-    let mut replayed = LiveState::default();
-    read(folder.path()).iter().for_each(|event| replayed.apply(event));
-    assert_eq!(replayed, watched);
+    assert_eq!(read(folder.path()), events);
 }
 
 #[test]
 fn the_header_comes_first_and_at_once() {
-    let folder = tempfile::tempdir().unwrap();
-
-    EventLog::create(folder.path(), RUN_ID).unwrap();
+    let (folder, _log) = begun();
 
     let engine = env!("CARGO_PKG_VERSION");
-    assert_eq!(
-        text(folder.path()),
-        format!(
-            "{{\"type\":\"header\",\"schema\":\"simic.telemetry\",\"major\":{SCHEMA_MAJOR},\"minor\":{SCHEMA_MINOR},\
-             \"run_id\":\"{RUN_ID}\",\"engine\":\"{engine}\"}}\n",
-        )
+    let header = format!(
+        "{{\"type\":\"header\",\"schema\":\"simic.telemetry\",\"major\":{SCHEMA_MAJOR},\"minor\":{SCHEMA_MINOR},\
+         \"run_id\":\"{RUN_ID}\",\"engine\":\"{engine}\"}}\n",
     );
+    assert_eq!(text(folder.path()), header);
 }
 
 #[test]
 fn a_flush_is_in_the_file_when_it_is_over_and_its_mark_is_that_of_the_file() {
-    let folder = tempfile::tempdir().unwrap();
-    let mut log = EventLog::create(folder.path(), RUN_ID).unwrap();
+    let (folder, mut log) = begun();
 
     log.append(&steps(2));
 
     let text = text(folder.path());
     assert_eq!(text.lines().count(), 3);
-    let mark = log.mark();
-    assert_eq!(mark.bytes, text.len() as u64);
-    assert_eq!(mark.blake3, blake3::hash(text.as_bytes()).to_hex().to_string());
+    let blake3 = blake3::hash(text.as_bytes()).to_hex().to_string();
+    assert_eq!((log.mark().bytes, log.mark().blake3), (text.len() as u64, blake3));
 }
 
 #[test]
@@ -80,8 +78,7 @@ fn an_existing_file_is_never_overwritten() {
 
 #[test]
 fn a_resumed_record_continues_behind_a_header_that_says_so() {
-    let folder = tempfile::tempdir().unwrap();
-    let mut log = EventLog::create(folder.path(), RUN_ID).unwrap();
+    let (folder, mut log) = begun();
     log.append(&steps(1));
     let written = WrittenRecord {
         hasher: log.hasher.clone(),
@@ -102,8 +99,7 @@ fn a_resumed_record_continues_behind_a_header_that_says_so() {
 
 #[test]
 fn what_a_disk_has_not_taken_is_written_once_it_takes_it() {
-    let folder = tempfile::tempdir().unwrap();
-    let mut log = EventLog::create(folder.path(), RUN_ID).unwrap();
+    let (folder, mut log) = begun();
     let events = steps(3);
     let faults = StorageFaults::under(folder.path(), 1, Fault::ReadOnly);
 
@@ -121,19 +117,15 @@ fn what_a_disk_has_not_taken_is_written_once_it_takes_it() {
 /// Linux marks pages clean that it could not write, so the next call succeeds without them.
 #[test]
 fn what_a_failed_synchronisation_may_have_lost_is_written_again() {
-    let folder = tempfile::tempdir().unwrap();
-    let mut log = EventLog::create(folder.path(), RUN_ID).unwrap();
+    let (folder, mut log) = begun();
     log.settle(Duration::ZERO);
     // The write, then the synchronisation.
     let faults = StorageFaults::under(folder.path(), 2, Fault::InputOutput);
 
     log.append(&steps(2));
     log.settle(Duration::ZERO);
-    assert_eq!(
-        log.gap().map(|gap| gap.lost_events),
-        Some(2),
-        "the content of the device is unknown"
-    );
+    // The content of the device is unknown.
+    assert_eq!(log.gap().map(|gap| gap.lost_events), Some(2));
     let after_failure = std::fs::read(folder.path().join("events.jsonl")).unwrap();
     log.settle(Duration::ZERO);
 
@@ -145,17 +137,14 @@ fn what_a_failed_synchronisation_may_have_lost_is_written_again() {
 
 #[test]
 fn a_file_that_is_deleted_replaced_or_cut_under_a_run_is_a_gap() {
-    let harms: [fn(&Path); 3] = [
-        |path| std::fs::remove_file(path).unwrap(),
-        |path| {
-            std::fs::remove_file(path).unwrap();
-            std::fs::write(path, "").unwrap();
-        },
-        |path| std::fs::write(path, "").unwrap(),
-    ];
-    for harm in harms {
-        let folder = tempfile::tempdir().unwrap();
-        let mut log = EventLog::create(folder.path(), RUN_ID).unwrap();
+    let remove = |path: &Path| std::fs::remove_file(path).unwrap();
+    let cut = |path: &Path| std::fs::write(path, "").unwrap();
+    let replace = |path: &Path| {
+        remove(path);
+        cut(path);
+    };
+    for harm in [&remove as &dyn Fn(&Path), &replace, &cut] {
+        let (folder, mut log) = begun();
         let events = steps(2);
         log.append(&events[..1]);
         log.settle(Duration::ZERO);
@@ -174,8 +163,7 @@ fn a_file_that_is_deleted_replaced_or_cut_under_a_run_is_a_gap() {
 
 #[test]
 fn a_disk_that_fails_for_long_costs_no_more_memory_than_is_set_aside_for_it() {
-    let folder = tempfile::tempdir().unwrap();
-    let mut log = EventLog::create(folder.path(), RUN_ID).unwrap();
+    let (folder, mut log) = begun();
     let _faults = StorageFaults::under(folder.path(), 1, Fault::ReadOnly);
     log.unsynced.resize(KEPT_BYTES, b' ');
 
@@ -188,8 +176,7 @@ fn a_disk_that_fails_for_long_costs_no_more_memory_than_is_set_aside_for_it() {
 
 #[test]
 fn a_long_segment_is_closed_and_read_as_if_it_were_not() {
-    let folder = tempfile::tempdir().unwrap();
-    let mut log = EventLog::create(folder.path(), RUN_ID).unwrap();
+    let (folder, mut log) = begun();
     let events = steps(6);
 
     for pair in events.chunks(2) {
@@ -200,8 +187,7 @@ fn a_long_segment_is_closed_and_read_as_if_it_were_not() {
 
     assert_eq!(text(folder.path()).lines().count(), 1, "a header");
     assert!(folder.path().join("events-0003.jsonl.zst").exists());
-    let read: Vec<Arc<Event>> = read(folder.path()).into_iter().map(Arc::new).collect();
-    assert_eq!(read, events);
+    assert_eq!(read(folder.path()), events);
     let last = crate::telemetry::find_last(folder.path(), |event| Some(event.seq));
     assert_eq!(last.unwrap(), Some(5), "the open segment has none");
     let mut hasher = EventsHasher::default();

@@ -1,22 +1,23 @@
+use std::path::Path;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::*;
 use crate::scenario::TelemetryConfig;
-use crate::telemetry::Payload;
 use crate::telemetry::{Earlier, EventReader, SinkError, WrittenRecord, examples};
 
 type Seen = Arc<Mutex<Vec<Arc<Event>>>>;
 
-/// Remembers what it was given; can be slow, broken, or refuse to start.
-#[derive(Default)]
-struct Probe {
-    delay: Duration,
-    is_broken: Arc<AtomicBool>,
-    fails_to_start: bool,
-    panics: bool,
-    seen: Seen,
+/// What a probe does with events, but for remembering them.
+#[derive(Clone, Copy)]
+enum Deed {
+    Nothing,
+    TakeEach(Duration),
+    Fail,
+    Panic,
+    FailToStart,
 }
+
+struct Probe(Deed, Seen);
 
 impl Sink for Probe {
     fn name(&self) -> &str {
@@ -24,19 +25,20 @@ impl Sink for Probe {
     }
 
     fn start(&mut self, _run: &RunInfo) -> Result<(), SinkError> {
-        if self.fails_to_start {
-            return Err(SinkError::Other("no room".into()));
+        match self.0 {
+            Deed::FailToStart => Err(SinkError::Other("no room".into())),
+            _ => Ok(()),
         }
-        Ok(())
     }
 
     fn write(&mut self, events: &[Arc<Event>]) -> Result<(), SinkError> {
-        assert!(!self.panics, "a bug");
-        if self.is_broken.load(Ordering::SeqCst) {
-            return Err(SinkError::Other("out of ink".into()));
+        match self.0 {
+            Deed::Fail => return Err(SinkError::Other("out of ink".into())),
+            Deed::Panic => panic!("a bug"),
+            Deed::TakeEach(time) => std::thread::sleep(time * events.len() as u32),
+            Deed::Nothing | Deed::FailToStart => {}
         }
-        std::thread::sleep(self.delay * events.len() as u32);
-        self.seen.lock().unwrap().extend_from_slice(events);
+        self.1.lock().unwrap().extend_from_slice(events);
         Ok(())
     }
 }
@@ -46,28 +48,27 @@ struct Scene {
     folder: tempfile::TempDir,
     hub: TelemetryHub,
     outbox: TelemetryOutbox,
+    seen: Seen,
 }
 
-fn start(
-    folder: &tempfile::TempDir,
-    sinks: Vec<Probe>,
-    earlier: Option<Earlier>,
-) -> Result<TelemetryHub, TelemetryError> {
+/// A hub with a sink for each deed, all of which remember into `seen`.
+fn start(folder: &Path, deeds: &[Deed], seen: &Seen, earlier: Option<Earlier>) -> Result<TelemetryHub, TelemetryError> {
     let run = RunInfo {
         run_id: "test".into(),
-        directory: folder.path().into(),
+        directory: folder.into(),
         earlier,
     };
-    let sinks = sinks.into_iter().map(|sink| Box::new(sink) as Box<dyn Sink>);
-    TelemetryHub::start(&run, sinks.collect(), Duration::from_secs(5))
+    let probe = |&deed| Box::new(Probe(deed, seen.clone())) as Box<dyn Sink>;
+    TelemetryHub::start(&run, deeds.iter().map(probe).collect(), Duration::from_secs(5))
 }
 
-fn scene(sinks: Vec<Probe>) -> Scene {
-    let folder = tempfile::tempdir().unwrap();
+fn scene(deeds: &[Deed]) -> Scene {
+    let (folder, seen) = (tempfile::tempdir().unwrap(), Seen::default());
     Scene {
-        hub: start(&folder, sinks, None).unwrap(),
+        hub: start(folder.path(), deeds, &seen, None).unwrap(),
         outbox: TelemetryOutbox::new(&TelemetryConfig::default()),
         folder,
+        seen,
     }
 }
 
@@ -84,104 +85,79 @@ impl Scene {
         self.hub.finish(RunState::Completed, None)
     }
 
-    fn recorded(&self) -> Vec<Event> {
-        let events = EventReader::open(self.folder.path()).unwrap();
-        events.collect::<Result<_, _>>().unwrap()
+    /// Events of a kind that the sinks have seen.
+    fn seen(&self, kind: &str) -> u64 {
+        let seen = self.seen.lock().unwrap();
+        seen.iter().filter(|event| event.payload.kind() == kind).count() as u64
     }
 }
 
-fn kinds<'a>(events: impl IntoIterator<Item = &'a Event>) -> Vec<&'static str> {
-    events.into_iter().map(|event| event.payload.kind()).collect()
+fn recorded(folder: &tempfile::TempDir) -> Vec<Event> {
+    let events = EventReader::open(folder.path()).unwrap();
+    events.collect::<Result<_, _>>().unwrap()
 }
 
-fn count(seen: &Seen, kind: &str) -> usize {
-    let seen = seen.lock().unwrap();
-    seen.iter().filter(|event| event.payload.kind() == kind).count()
+fn kinds(events: &[Event]) -> Vec<&'static str> {
+    events.iter().map(|event| event.payload.kind()).collect()
 }
 
 /// P10.
 #[test]
 fn a_flush_orders_by_scope_then_production_and_numbers_without_gaps() {
-    let mut scene = scene(vec![]);
+    let mut scene = scene(&[]);
+    let [first, second] = [0, 1].map(|env| examples::context_at(env, 0, 1));
 
-    for (env, event) in [
-        (1, Event::env(examples::context_at(1, 0, 1), examples::env_step())),
-        (0, Event::run(examples::note())),
-    ] {
-        let context = examples::context_at(env, 0, 1);
-        scene.outbox.push(event);
-        scene.outbox.push(Event::env(context, examples::decision()));
-    }
+    scene.outbox.push(Event::env(second, examples::env_step()));
+    scene.outbox.push(Event::env(second, examples::decision()));
+    scene.outbox.push(Event::run(examples::note()));
+    scene.outbox.push(Event::env(first, examples::decision()));
     scene.hub.flush(&mut scene.outbox);
     scene.complete();
 
-    let recorded = scene.recorded();
-    let order: Vec<_> = recorded
-        .iter()
-        .map(|event| (event.seq, event.payload.kind(), event.env))
-        .collect();
-    assert_eq!(
-        order,
-        [
-            (0, "note", None),
-            (1, "decision", Some(0)),
-            (2, "env_step", Some(1)),
-            (3, "decision", Some(1)),
-            (4, "run_finished", None),
-        ]
-    );
+    let recorded = recorded(&scene.folder);
+    let place = |event: &Event| (event.seq, event.payload.kind(), event.env);
+    let expected = [
+        (0, "note", None),
+        (1, "decision", Some(0)),
+        (2, "env_step", Some(1)),
+        (3, "decision", Some(1)),
+        (4, "run_finished", None),
+    ];
+    assert_eq!(recorded.iter().map(place).collect::<Vec<_>>(), expected);
     assert!(recorded.iter().all(|event| event.t > Timestamp::EPOCH));
 }
 
 #[test]
 fn a_slow_sink_misses_step_rows_only_and_the_record_nothing() {
-    let seen = Seen::default();
-    let mut scene = scene(vec![Probe {
-        delay: Duration::from_millis(1),
-        seen: Arc::clone(&seen),
-        ..Probe::default()
-    }]);
-    let steps = 600;
+    let mut scene = scene(&[Deed::TakeEach(Duration::from_millis(1))]);
 
-    for step in 1..=steps {
+    for step in 1..=600 {
         scene.flush_step(step);
     }
     scene.complete();
 
-    assert_eq!(kinds(&scene.recorded()).len() as u32, 2 * steps + 1);
-    assert_eq!(count(&seen, "host_stabilized") as u32, steps);
+    assert_eq!(recorded(&scene.folder).len(), 2 * 600 + 1);
+    assert_eq!(scene.seen("host_stabilized"), 600);
     let dropped = scene.hub.live().finished.as_ref().unwrap().dropped_events;
     assert!(dropped > 0);
-    assert_eq!(count(&seen, "env_step") as u64 + dropped, u64::from(steps));
+    assert_eq!(scene.seen("env_step") + dropped, 600);
 }
 
 #[test]
 fn a_sink_that_fails_or_panics_costs_neither_the_record_nor_other_sinks_anything() {
-    let seen = Seen::default();
-    let broken = Probe::default();
-    broken.is_broken.store(true, Ordering::SeqCst);
-    let panicking = Probe {
-        panics: true,
-        ..Probe::default()
-    };
-    let sound = Probe {
-        seen: Arc::clone(&seen),
-        ..Probe::default()
-    };
-    let mut scene = scene(vec![broken, panicking, sound]);
+    let mut scene = scene(&[Deed::Fail, Deed::Panic, Deed::Nothing]);
 
     scene.flush_step(1);
     scene.flush_step(2);
-    let gaps = scene.complete();
 
-    assert_eq!(gaps, []);
-    assert_eq!(seen.lock().unwrap().len(), 5);
-    assert_eq!(scene.recorded().len(), 5);
+    assert_eq!(scene.complete(), []);
+    assert_eq!(scene.seen.lock().unwrap().len(), 5);
+    assert_eq!(recorded(&scene.folder).len(), 5);
 }
 
 #[test]
 fn the_end_of_a_run_vouches_for_all_that_was_told_before() {
-    let mut scene = scene(vec![]);
+    let mut scene = scene(&[]);
     scene.flush_step(1);
 
     scene.complete();
@@ -196,18 +172,18 @@ fn the_end_of_a_run_vouches_for_all_that_was_told_before() {
 #[test]
 fn what_an_earlier_part_of_a_run_has_lost_is_told_at_its_end() {
     let folder = tempfile::tempdir().unwrap();
-    drop(start(&folder, vec![], None).unwrap());
+    let start = |earlier| start(folder.path(), &[], &Seen::default(), earlier).unwrap();
+    drop(start(None));
     let mut live = LiveState::default();
-    live.apply(&Event {
-        seq: 6,
-        ..Event::round(3, examples::round_finished())
-    });
+    let mut last = Event::round(3, examples::round_finished());
+    last.seq = 6;
+    live.apply(&last);
     let earlier = Earlier {
         live,
         next_seq: 10,
         written: WrittenRecord::default(),
     };
-    let mut hub = start(&folder, vec![], Some(earlier)).unwrap();
+    let mut hub = start(Some(earlier));
     let mut outbox = TelemetryOutbox::new(&TelemetryConfig::default());
     outbox.push(Event::run(examples::note()));
     hub.flush(&mut outbox);
@@ -220,10 +196,7 @@ fn what_an_earlier_part_of_a_run_has_lost_is_told_at_its_end() {
 
 #[test]
 fn a_stuck_sink_does_not_hold_up_the_end_for_ever() {
-    let mut scene = scene(vec![Probe {
-        delay: Duration::from_secs(60),
-        ..Probe::default()
-    }]);
+    let mut scene = scene(&[Deed::TakeEach(Duration::from_secs(60))]);
     scene.hub.outage_patience = Duration::from_millis(20);
     let began = Instant::now();
 
@@ -231,51 +204,41 @@ fn a_stuck_sink_does_not_hold_up_the_end_for_ever() {
     scene.complete();
 
     assert!(began.elapsed() < Duration::from_secs(30));
-    assert_eq!(scene.recorded().len(), 3);
+    assert_eq!(recorded(&scene.folder).len(), 3);
 }
 
 #[test]
 fn a_sink_that_cannot_start_stops_the_run_by_name() {
     let folder = tempfile::tempdir().unwrap();
-    let sink = Probe {
-        fails_to_start: true,
-        ..Probe::default()
-    };
 
-    let error = start(&folder, vec![sink], None).err().unwrap();
+    let refused = start(folder.path(), &[Deed::FailToStart], &Seen::default(), None);
 
-    assert_eq!(error.to_string(), "telemetry sink `probe` could not start: no room");
+    let why = refused.err().unwrap().to_string();
+    assert_eq!(why, "telemetry sink `probe` could not start: no room");
 }
 
 #[test]
 fn an_abandoned_run_still_writes_its_end() {
-    let Scene { folder, hub, .. } = scene(vec![]);
+    let Scene { folder, hub, .. } = scene(&[]);
 
     drop(hub);
 
-    let events: Vec<Event> = EventReader::open(folder.path()).unwrap().flatten().collect();
-    let [
-        Event {
-            payload: Payload::RunFinished(finished),
-            ..
-        },
-    ] = &events[..]
-    else {
+    let events = recorded(&folder);
+    assert_eq!(kinds(&events), ["run_finished"]);
+    let Payload::RunFinished(finished) = &events[0].payload else {
         panic!("{events:?}");
     };
-    assert_eq!(finished.status, RunState::Failed);
-    assert!(finished.error.is_some());
+    assert_eq!((finished.status, finished.error.is_some()), (RunState::Failed, true));
 }
 
 #[test]
 fn finishing_twice_writes_one_end_and_late_events_are_refused() {
-    let mut scene = scene(vec![]);
+    let mut scene = scene(&[]);
 
     let first = scene.complete();
     scene.flush_step(1);
-    let second = scene.complete();
 
-    assert_eq!(first, second);
+    assert_eq!(scene.complete(), first);
     assert_eq!(scene.hub.late_events, 2);
-    assert_eq!(kinds(&scene.recorded()), ["run_finished"]);
+    assert_eq!(kinds(&recorded(&scene.folder)), ["run_finished"]);
 }

@@ -3,11 +3,11 @@ use crate::growth::SlotId;
 use crate::telemetry::payload::CoalitionRow;
 use crate::telemetry::{BigInteger, Num, examples};
 
+const SLOT: SlotId = SlotId::new(0, 0);
+
 fn fold(events: &[Event]) -> LiveState {
     let mut live = LiveState::default();
-    for event in events {
-        live.apply(event);
-    }
+    events.iter().for_each(|event| live.apply(event));
     live
 }
 
@@ -31,21 +31,15 @@ fn progress_is_the_mean_over_envs_and_its_speed_comes_from_event_times() {
         at(1500, step_row(1, 2, 70.0)),
     ]);
 
-    assert_eq!(
-        live.progress(),
-        StepProgress {
-            round: 0,
-            step: 2,
-            accuracy_mean: Some(65.0),
-            env_steps_per_s: Some(4.0),
-        }
-    );
+    let progress = live.progress();
+    assert_eq!((progress.round, progress.step), (0, 2));
+    assert_eq!(progress.accuracy_mean, Some(65.0));
+    assert_eq!(progress.env_steps_per_s, Some(4.0));
 }
 
 #[test]
 fn a_committed_seed_carries_its_last_measurement_and_its_shapley_value() {
     let context = examples::context_at(0, 0, 9);
-    let slot = SlotId::new(0, 0);
     let row = |mask, accuracy, discordant| CoalitionRow {
         mask: BigInteger(mask),
         accuracy: Num(accuracy),
@@ -60,7 +54,7 @@ fn a_committed_seed_carries_its_last_measurement_and_its_shapley_value() {
 
     let live = fold(&[
         Event::env(context, matrix),
-        Event::seed(context, slot, "e0.r0c0.0", examples::committed()),
+        Event::seed(context, SLOT, "e0.r0c0.0", examples::committed()),
         Event::env(context, shapley),
     ]);
 
@@ -75,28 +69,36 @@ fn a_committed_seed_carries_its_last_measurement_and_its_shapley_value() {
 
 #[test]
 fn without_a_matrix_the_contribution_is_that_of_the_commit() {
-    let seed = Event::seed(
-        examples::context(),
-        SlotId::new(0, 0),
-        "e0.r0c0.0",
-        examples::committed(),
-    );
+    let committed = examples::committed();
 
-    let live = fold(&[seed]);
+    let live = fold(&[Event::seed(examples::context(), SLOT, "e0.r0c0.0", committed)]);
 
     let contribution = live.committed[0].worth.contribution.unwrap();
-    assert_eq!(contribution.points, 2.25);
-    assert_eq!(contribution.standard_error, None);
+    assert_eq!((contribution.points, contribution.standard_error), (2.25, None));
+}
+
+fn episode(env: u32, round: u32, change: impl FnOnce(&mut EpisodeFinished)) -> Event {
+    let mut episode = examples::episode_finished();
+    change(&mut episode);
+    Event::env(examples::context_at(env, round, 5), episode)
+}
+
+fn finish(env: u32, round: u32, validation: f64, committed_ratio: f64) -> Event {
+    episode(env, round, |episode| {
+        episode.committed_accuracy = Some(Num(validation));
+        episode.committed_ratio = Some(Num(committed_ratio));
+        // Seeds that were not committed do not count.
+        episode.param_ratio = Num(9.0 - committed_ratio);
+    })
 }
 
 #[test]
 fn the_best_episode_is_chosen_by_validation_of_what_it_committed_never_by_test() {
     let finish = |env, validation, test| {
-        let mut episode = examples::episode_finished();
-        episode.final_accuracy = Num(100.0 - validation);
-        episode.committed_accuracy = Some(Num(validation));
-        episode.test_accuracy = Some(Num(test));
-        Event::env(examples::context_at(env, 0, 5), episode)
+        episode(env, 0, |episode| {
+            episode.final_accuracy = Num(100.0 - validation);
+            (episode.committed_accuracy, episode.test_accuracy) = (Some(Num(validation)), Some(Num(test)));
+        })
     };
 
     let live = fold(&[finish(0, 70.0, 99.0), finish(1, 80.0, 60.0), finish(2, f64::NAN, 100.0)]);
@@ -107,48 +109,18 @@ fn the_best_episode_is_chosen_by_validation_of_what_it_committed_never_by_test()
 }
 
 #[test]
-fn of_equally_good_episodes_the_one_with_the_smallest_committed_size_is_the_best() {
-    let finish = |env, committed_ratio| {
-        let mut episode = examples::episode_finished();
-        episode.committed_accuracy = Some(Num(80.0));
-        // Seeds that were not committed do not count.
-        episode.param_ratio = Num(9.0 - committed_ratio);
-        episode.committed_ratio = Some(Num(committed_ratio));
-        Event::env(examples::context_at(env, 0, 5), episode)
-    };
-
-    let live = fold(&[finish(0, 7.11), finish(1, 2.31), finish(2, 2.31)]);
-
-    let best = live.best_episode().unwrap();
-    assert_eq!((best.at.env, best.data.committed_ratio), (1, Some(Num(2.31))));
-}
-
-fn finish(env: u32, round: u32, validation: f64, committed_ratio: f64) -> Event {
-    let mut episode = examples::episode_finished();
-    episode.end = EpisodeEnd::Horizon;
-    episode.committed_accuracy = Some(Num(validation));
-    episode.committed_ratio = Some(Num(committed_ratio));
-    Event::env(examples::context_at(env, round, 5), episode)
-}
-
-#[test]
 fn accuracies_are_kept_of_the_latest_rounds_alone() {
-    let live = fold(&[
-        finish(0, 0, 10.0, 1.0),
-        finish(0, 1, 20.0, 1.0),
-        finish(0, 2, 30.0, 1.0),
-    ]);
+    let live = fold(&[0, 1, 2].map(|round| finish(0, round, f64::from(10 * round), 1.0)));
 
-    assert_eq!(live.latest_accuracies, [(1, 20.0), (2, 30.0)]);
+    assert_eq!(live.latest_accuracies, [(1, 10.0), (2, 20.0)]);
 }
 
 #[test]
 fn an_env_that_failed_is_neither_averaged_nor_the_best() {
-    let mut failed = finish(1, 0, 99.0, 1.0);
-    let Payload::EpisodeFinished(episode) = &mut failed.payload else {
-        unreachable!("it was made so")
-    };
-    episode.end = EpisodeEnd::Failed;
+    let failed = episode(1, 0, |episode| {
+        episode.committed_accuracy = Some(Num(99.0));
+        episode.end = EpisodeEnd::Failed;
+    });
 
     let live = fold(&[finish(0, 0, 60.0, 1.0), failed]);
 
@@ -168,12 +140,15 @@ fn the_front_holds_what_none_beats_in_both_accuracy_and_size() {
         finish(0, 1, 80.0, 6.0),
         // As good as another: the first stays.
         finish(1, 1, 80.0, 6.0),
-        // Beats the first.
+        // Beat the first, which is as large, and the second, which is as accurate.
         finish(2, 1, 75.0, 3.0),
+        finish(3, 1, 50.0, 0.5),
     ]);
 
     let front: Vec<(u32, u32)> = live.front.iter().map(|one| (one.at.round, one.at.env)).collect();
-    assert_eq!(front, [(0, 1), (1, 2), (1, 0)]);
+    assert_eq!(front, [(1, 3), (1, 2), (1, 0)]);
+    let best = live.best_episode().unwrap();
+    assert_eq!((best.at.round, best.at.env), (1, 0));
 }
 
 #[test]
@@ -191,33 +166,23 @@ fn what_a_rollback_has_undone_was_not_committed() {
 
 #[test]
 fn learning_is_known_by_its_latest_update_and_the_rewards_of_the_rounds() {
-    let skipped = LearnerUpdate {
-        update_performed: false,
-        updates: 1,
-        ..examples::learner_update()
-    };
-    let performed = LearnerUpdate {
-        updates: 2,
-        ..examples::learner_update()
-    };
-    let rollback = Event::env(examples::context_at(0, 1, 3), examples::rollback());
+    let mut skipped = examples::learner_update();
+    (skipped.update_performed, skipped.updates) = (false, 1);
+    let performed = examples::learner_update();
 
     let live = fold(&[
         Event::round(0, skipped),
         Event::round(0, examples::round_finished()),
-        rollback,
+        Event::env(examples::context_at(0, 1, 3), examples::rollback()),
         Event::round(1, performed.clone()),
         Event::round(1, examples::round_finished()),
     ]);
 
     assert_eq!(live.latest_update(), Some(&performed));
     assert_eq!(live.update_of_round(0), None);
-    assert_eq!((live.updates(), live.skipped_updates), (2, 1));
-    let rounds: Vec<_> = live
-        .rounds
-        .iter()
-        .map(|round| (round.reward_mean(), round.rollbacks))
-        .collect();
+    assert_eq!((live.updates(), live.skipped_updates), (3, 1));
+    let told = |round: &RoundResult| (round.reward_mean(), round.rollbacks);
+    let rounds: Vec<_> = live.rounds.iter().map(told).collect();
     assert_eq!(rounds, [(Some(12.0), 0), (Some(12.0), 1)]);
     assert_eq!(live.reward_terms().unwrap()["pbrs"], Num(-0.5));
 }

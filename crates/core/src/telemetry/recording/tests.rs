@@ -7,10 +7,7 @@ fn what_is_missing_is_named() {
 
     assert!(why(&root.path().join("gone")).starts_with("there is no run "));
     assert!(why(root.path()).contains("holds no events of a run"));
-    std::fs::write(
-        root.path().join("events.jsonl"),
-        "{\"type\":\"header\",\"schema\":\"simic.telemetry\",\"major\":2,\"minor\":0}\n",
-    )
-    .unwrap();
+    let header = "{\"type\":\"header\",\"schema\":\"simic.telemetry\",\"major\":2,\"minor\":0}\n";
+    std::fs::write(root.path().join("events.jsonl"), header).unwrap();
     assert!(why(root.path()).contains("holds no events of a run"));
 }

@@ -1,6 +1,6 @@
 use super::*;
 use crate::growth::StageCause;
-use crate::telemetry::{EnvContext, SeedStageChanged, examples};
+use crate::telemetry::{SeedStageChanged, examples};
 
 const SLOT: SlotId = SlotId::new(0, 0);
 
@@ -17,10 +17,10 @@ fn enters(to: SeedStage) -> SeedStageChanged {
     }
 }
 
-fn over(context: EnvContext, end: EpisodeEnd) -> Event {
+fn over(env: u32, step: u32, end: EpisodeEnd) -> Event {
     let mut episode = examples::episode_finished();
-    (episode.end, episode.length) = (end, context.step);
-    Event::env(context, episode)
+    (episode.end, episode.length) = (end, step);
+    Event::env(examples::context_at(env, 0, step), episode)
 }
 
 fn fold(events: &[Event]) -> SeedEnds {
@@ -41,9 +41,9 @@ fn a_seed_ends_where_it_was_pruned_or_where_the_episode_left_it() {
         seed(0, 8, pruned),
         seed(2, 9, enters(SeedStage::Committed)),
         seed(2, 9, examples::committed()),
-        over(examples::context_at(0, 0, 20), EpisodeEnd::Horizon),
-        over(examples::context_at(1, 0, 20), EpisodeEnd::Horizon),
-        over(examples::context_at(2, 0, 20), EpisodeEnd::Horizon),
+        over(0, 20, EpisodeEnd::Horizon),
+        over(1, 20, EpisodeEnd::Horizon),
+        over(2, 20, EpisodeEnd::Horizon),
     ]);
 
     assert_eq!(ends.germinated, 3);
@@ -58,10 +58,7 @@ fn a_seed_ends_where_it_was_pruned_or_where_the_episode_left_it() {
 #[test]
 fn an_episode_that_was_stopped_or_failed_has_ended_no_seed() {
     for end in [EpisodeEnd::Stopped, EpisodeEnd::Failed] {
-        let ends = fold(&[
-            seed(0, 2, examples::germinated()),
-            over(examples::context_at(0, 0, 5), end),
-        ]);
+        let ends = fold(&[seed(0, 2, examples::germinated()), over(0, 5, end)]);
 
         assert!(ends.ends.is_empty() && ends.growing.is_empty(), "{ends:?}");
     }
@@ -79,18 +76,10 @@ fn refusals_are_counted_by_check_with_the_best_that_was_found() {
         seed(0, 3, gate)
     };
 
-    let ends = fold(&[
-        tried(0.3, false),
-        tried(0.5, false),
-        tried(f64::NAN, false),
-        tried(0.9, true),
-    ]);
+    let refused = [0.3, 0.5, f64::NAN].map(|value| tried(value, false));
+    let ends = fold(&[&refused[..], &[tried(0.9, true)]].concat());
 
-    let refused = Refusals {
-        count: 3,
-        asked: Some(Num(0.7)),
-        most: Some(Num(0.5)),
-    };
+    let (count, asked, most) = (3, Some(Num(0.7)), Some(Num(0.5)));
     let key = (GateLevel::G2, "gradient_health".to_owned());
-    assert_eq!(ends.refusals, [(key, refused)].into());
+    assert_eq!(ends.refusals, [(key, Refusals { count, asked, most })].into());
 }

@@ -5,9 +5,7 @@ fn rolling_values_are_absent_in_round_0_and_span_ten_rounds() {
     assert_eq!(rolling_mean(&[50.0]), None);
     assert_eq!(rolling_mean(&[50.0, 60.0]), Some(55.0));
 
-    let mut values = vec![0.0; 5];
-    values.extend([40.0; 10]);
-    assert_eq!(rolling_mean(&values), Some(40.0));
+    assert_eq!(rolling_mean(&[[0.0; 10], [40.0; 10]].concat()), Some(40.0));
 }
 
 #[test]

@@ -52,6 +52,13 @@ fn begun(folder: &Path, round: u32) -> TrajectorySet {
     TrajectorySet::begin(folder.join("a.traj"), manifest(), round).unwrap()
 }
 
+/// That it was refused with a message that ends so.
+#[track_caller]
+fn assert_refused<T>(result: Result<T, TrajectoryError>, end: &str) {
+    let why = result.err().expect("it is refused").to_string();
+    assert!(why.ends_with(end), "{why}");
+}
+
 #[test]
 fn a_set_is_read_as_it_was_written_and_continues_behind_the_rounds_that_are_kept() {
     let folder = tempfile::tempdir().unwrap();
@@ -80,38 +87,24 @@ fn what_is_damaged_is_named() {
 
     std::fs::write(&path, &whole[..whole.len() / 2]).unwrap();
     assert!(matches!(set.read(&shard), Err(TrajectoryError::Hash(_))));
-    let renamed = Shard {
-        segments: 2,
-        ..shard.clone()
-    };
+    let mut renamed = shard.clone();
+    renamed.segments = 2;
     std::fs::write(&path, &whole).unwrap();
-    let error = set.read(&renamed).unwrap_err().to_string();
-    assert!(
-        error.ends_with("1 segments with 2 steps, the manifest says 2 with 2"),
-        "{error}"
-    );
-    let error = TrajectorySet::open(folder.path()).unwrap_err().to_string();
-    assert!(
-        error.ends_with("is no set of trajectories: it has no manifest.json"),
-        "{error}"
-    );
+    let count = "1 segments with 2 steps, the manifest says 2 with 2";
+    assert_refused(set.read(&renamed), count);
+    let none = "is no set of trajectories: it has no manifest.json";
+    assert_refused(TrajectorySet::open(folder.path()), none);
 }
 
 #[test]
 fn a_set_of_another_form_is_not_continued_and_the_field_is_named() {
     let folder = tempfile::tempdir().unwrap();
     begun(folder.path(), 0);
-    let other = Manifest {
-        slots: vec!["r0c1".into()],
-        ..manifest()
-    };
+    let mut other = manifest();
+    other.slots = vec!["r0c1".into()];
 
-    let error = TrajectorySet::begin(folder.path().join("a.traj"), other, 1)
-        .unwrap_err()
-        .to_string();
+    let refused = TrajectorySet::begin(folder.path().join("a.traj"), other, 1);
 
-    assert!(
-        error.ends_with("of `slots` it has `r0c0` in place 1, expected `r0c1` in place 1"),
-        "{error}"
-    );
+    let field = "of `slots` it has `r0c0` in place 1, expected `r0c1` in place 1";
+    assert_refused(refused, field);
 }

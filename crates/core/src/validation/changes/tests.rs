@@ -1,54 +1,44 @@
 use super::*;
-use crate::growth::{AlphaAlgorithm, AlphaCurve, AlphaTarget, GerminationStyle, SlotId, Tempo};
+use crate::growth::{AlphaCurve, AlphaTarget, GerminationStyle, SlotId, Tempo};
+use crate::scenario::fixtures::{all_choices, slow_lifecycle};
 use crate::seed::{Germination, Limits, RampShape, Rules, SeedIdentity, germinate_committed};
-
-const ON_CHANGE: AttributionConfig = AttributionConfig {
-    cadence: Cadence::OnChange,
-    strategy: AttributionStrategy::Auto,
-    full_factorial_max: 4,
-    pairs_max: 8,
-    shapley_permutations: 20,
-    include_committed: false,
-    max_configs: None,
-};
 
 /// A seed at full amplitude.
 fn seed(stage: SeedStage, germination: u32) -> SeedRecord {
-    let config = crate::scenario::fixtures::slow_lifecycle();
-    let limits = Limits::new(&config, &crate::scenario::fixtures::all_choices(), 0);
+    let config = slow_lifecycle();
+    let limits = Limits::new(&config, &all_choices(), 0);
     let rules = Rules {
         config: &config,
         limits: &limits,
         step: 1,
     };
-    let identity = SeedIdentity {
-        seed_id: format!("e0.r0c0.{germination}"),
-        germination,
-        slot: SlotId::new(0, 0),
-        blueprint: "norm".into(),
-        blueprint_index: 3,
-        style: GerminationStyle::LinearAdd,
-        tempo: Tempo::Standard,
-        target: AlphaTarget::Full,
-        seed_params: 10,
-    };
     let order = Germination {
-        identity,
+        identity: SeedIdentity {
+            seed_id: format!("e0.r0c0.{germination}"),
+            germination,
+            slot: SlotId::new(0, 0),
+            blueprint: "norm".into(),
+            blueprint_index: 3,
+            style: GerminationStyle::LinearAdd,
+            tempo: Tempo::Standard,
+            target: AlphaTarget::Full,
+            seed_params: 10,
+        },
         gate_params: 0,
         accuracy: 50.0,
     };
-    let mut slot = None;
-    let plan = germinate_committed(order, &rules).unwrap();
-    plan.commit(&mut slot);
-    let mut seed = slot.unwrap();
+    let mut seed = germinate_committed(order, &rules).unwrap().next.unwrap();
     seed.stage = stage;
-    assert_eq!(seed.algorithm, AlphaAlgorithm::Add);
     seed
 }
 
 /// Whether a step with these seeds is measured.
 fn is_measured(last: &mut LastMeasured, seeds: &[SeedRecord], is_final: bool) -> bool {
-    let (players, config) = last.find(seeds.iter().map(Some), true, &ON_CHANGE, is_final);
+    let on_change = AttributionConfig {
+        cadence: Cadence::OnChange,
+        ..AttributionConfig::default()
+    };
+    let (players, config) = last.find(seeds.iter().map(Some), true, &on_change, is_final);
     assert_eq!(players.len(), seeds.len());
     config.strategy != AttributionStrategy::Off
 }
@@ -70,6 +60,10 @@ fn seeds_are_measured_when_they_have_changed_and_not_again_before_they_do() {
     let both = [seed(SeedStage::Committed, 1), seed(SeedStage::Blending, 2)];
     assert!(is_measured(&mut last, &both, false), "one more");
     assert!(is_measured(&mut last, &other, false), "one fewer");
+    assert!(!is_measured(&mut last, &other, false), "as it was");
+
+    last.forget();
+    assert!(is_measured(&mut last, &other, false), "forgotten");
 }
 
 #[test]
@@ -97,17 +91,6 @@ fn a_held_seed_is_measured_at_every_step_and_the_last_step_in_any_case() {
     assert!(is_measured(&mut last, &committed, false));
     assert!(!is_measured(&mut last, &committed, false));
     assert!(is_measured(&mut last, &committed, true), "the last step");
-}
-
-#[test]
-fn what_is_forgotten_is_measured_again() {
-    let mut last = LastMeasured::default();
-    let committed = [seed(SeedStage::Committed, 0)];
-    assert!(is_measured(&mut last, &committed, false));
-
-    last.forget();
-
-    assert!(is_measured(&mut last, &committed, false));
 }
 
 #[test]

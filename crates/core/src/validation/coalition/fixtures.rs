@@ -6,8 +6,9 @@ use crate::env::grafted::{Graft, GraftKind, forward};
 use crate::growth::AlphaAlgorithm;
 use crate::host::{Host, InjectionSpec};
 use crate::nn::Mode;
-use crate::seed::SeedInstance;
-use crate::torch::NoGrad;
+use crate::random::{Domain, RunRng};
+use crate::seed::{BlueprintRegistry, SeedInstance};
+use crate::torch::{Backend, NoGrad};
 use crate::validation::{CoalitionPlan, LiveSlot};
 
 /// A seed on the output path.
@@ -18,6 +19,22 @@ pub struct Planted {
     pub instance: SeedInstance,
     pub algorithm: AlphaAlgorithm,
     pub alpha: f64,
+}
+
+impl Planted {
+    /// As a seed of this blueprint is at first.
+    pub fn new(slot: usize, place: InjectionSpec, index: usize, algorithm: AlphaAlgorithm, alpha: f64) -> Self {
+        let mut rng = RunRng::new(2, Domain::SeedInit, &[index as u64]);
+        let (registry, dim) = (BlueprintRegistry::default(), place.channels);
+        let instance = SeedInstance::germinate(&registry, index, dim, algorithm, &mut rng, Backend::CPU);
+        Self {
+            slot,
+            place,
+            instance: instance.unwrap(),
+            algorithm,
+            alpha,
+        }
+    }
 }
 
 pub fn live(seeds: &[Planted]) -> Vec<LiveSlot<'_>> {

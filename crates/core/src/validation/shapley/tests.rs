@@ -1,5 +1,7 @@
-use super::*;
 use proptest::prelude::*;
+
+use super::*;
+use crate::fixtures::assert_close;
 
 /// Accuracy by mask, bit 0 = player 0.
 const THREE_SEEDS: [f64; 8] = [60.0, 62.0, 63.0, 67.0, 60.5, 62.0, 64.0, 68.0];
@@ -8,62 +10,39 @@ fn lookup(table: &[f64]) -> impl Fn(u64) -> Option<f64> + '_ {
     |mask| table.get(mask as usize).copied()
 }
 
-fn assert_close(actual: &[f64], expected: &[f64]) {
-    assert_eq!(actual.len(), expected.len());
-    for (a, e) in actual.iter().zip(expected) {
-        assert!((a - e).abs() < 1e-9, "{actual:?} is not {expected:?}");
-    }
-}
-
 fn values(shapley: &[ShapleyValue]) -> Vec<f64> {
     shapley.iter().map(|share| share.mean.0).collect()
 }
 
+/// In the third game each of two players needs the other, and together they are worse than none.
 #[test]
-fn exact_values_of_three_players() {
-    let shares = exact_shapley(3, lookup(&THREE_SEEDS)).unwrap();
-    assert_close(
-        &values(&shares),
-        &[2.916_666_666_666_667, 4.416_666_666_666_667, 0.666_666_666_666_667],
-    );
-    assert!(shares.iter().all(|share| (share.std, share.n) == (Some(Num(0.0)), 0)));
-}
-
-/// Tables by mask.
-#[test]
-fn exact_values_add_up_to_what_all_players_add_together() {
-    let two = exact_shapley(2, lookup(&[50.0, 53.0, 52.0, 57.0])).unwrap();
-    assert_close(&values(&two), &[4.0, 3.0]);
-
-    let table = [50.0, 52.0, 51.0, 55.0, 50.0, 52.5, 51.0, 56.0];
-    let three = exact_shapley(3, lookup(&table)).unwrap();
-    assert_close(
-        &values(&three),
-        &[3.416_666_666_666_667, 2.166_666_666_666_667, 0.416_666_666_666_667],
-    );
-}
-
-#[test]
-fn a_coalition_ransom_gives_both_players_a_negative_share() {
-    let table = [70.0, 60.0, 60.0, 68.0];
-    assert_close(&values(&exact_shapley(2, lookup(&table)).unwrap()), &[-1.0, -1.0]);
+fn exact_values_of_two_and_three_players() {
+    let three = [2.916_666_666_666_667, 4.416_666_666_666_667, 0.666_666_666_666_667];
+    let games: [(&[f64], &[f64]); 4] = [
+        (&THREE_SEEDS, &three),
+        (&[50.0, 53.0, 52.0, 57.0], &[4.0, 3.0]),
+        (&[70.0, 60.0, 60.0, 68.0], &[-1.0, -1.0]),
+        (&[60.0], &[]),
+    ];
+    for (table, expected) in games {
+        let shares = exact_shapley(expected.len(), lookup(table)).unwrap();
+        assert_close(&values(&shares), expected, 1e-9);
+        assert!(shares.iter().all(|share| (share.std, share.n) == (Some(Num(0.0)), 0)));
+    }
 }
 
 #[test]
 fn sampled_values_use_the_given_orders() {
     let orders = [[0, 1, 2], [2, 1, 0], [1, 0, 2], [2, 0, 1]].map(Vec::from);
     let shares = sampled_shapley(3, &orders, lookup(&THREE_SEEDS)).unwrap();
-    assert_close(&values(&shares), &[2.875, 4.375, 0.75]);
+    assert_close(&values(&shares), &[2.875, 4.375, 0.75], 1e-9);
     let errors: Vec<f64> = shares.iter().filter_map(|share| share.std).map(|std| std.0).collect();
-    assert_close(&errors, &[0.125, 0.125, 0.0]);
+    assert_close(&errors, &[0.125, 0.125, 0.0], 1e-9);
     assert_eq!(values(&shares).iter().sum::<f64>(), 8.0);
     assert_eq!(shares[0].n, 2);
-}
 
-#[test]
-fn one_pair_of_orders_has_no_standard_error() {
-    let shares = sampled_shapley(2, &[vec![0, 1], vec![1, 0]], lookup(&THREE_SEEDS)).unwrap();
-    assert_eq!(shares[0].std, None);
+    let of_one_pair = sampled_shapley(3, &orders[..2], lookup(&THREE_SEEDS)).unwrap();
+    assert_eq!(of_one_pair[0].std, None);
 }
 
 #[test]
@@ -71,11 +50,6 @@ fn a_missing_coalition_gives_no_value() {
     let all_but_one = |mask| (mask != 5).then_some(1.0);
     assert_eq!(exact_shapley(3, all_but_one), None);
     assert_eq!(sampled_shapley(3, &[vec![0, 2, 1], vec![1, 2, 0]], all_but_one), None);
-}
-
-#[test]
-fn without_players_there_are_no_shares() {
-    assert_eq!(exact_shapley(0, |_| Some(60.0)), Some(vec![]));
 }
 
 /// A random game of two to five players.

@@ -9,17 +9,12 @@ fn the_nearest_name_is_a_plausible_slip_or_nothing() {
 }
 
 #[test]
-fn columns_count_characters_not_bytes() {
+fn columns_count_characters_not_bytes_nor_a_mark_of_their_order() {
     let mut cursor = Cursor::new("(\n  näme: 3)");
     assert_eq!(cursor.position(10), (2, 8));
     assert_eq!(cursor.position(2), (2, 1), "a step back");
     assert_eq!(cursor.position(99), (2, 11), "behind the end");
-}
-
-#[test]
-fn a_mark_of_the_byte_order_is_no_column() {
-    let mut cursor = Cursor::new("\u{feff}(a)");
-    assert_eq!(cursor.position(4), (1, 2));
+    assert_eq!(Cursor::new("\u{feff}(a)").position(4), (1, 2));
 }
 
 fn report(text: &str, spans: &[(usize, usize)]) -> Report {
@@ -33,7 +28,7 @@ fn report(text: &str, spans: &[(usize, usize)]) -> Report {
 }
 
 #[test]
-fn of_a_long_line_the_part_around_the_problem_is_shown() {
+fn of_a_long_line_the_part_around_the_problem_is_shown_and_one_that_fits_as_a_whole() {
     let text = format!("{}wrong{}", "<".repeat(1000), ">".repeat(1000));
 
     let printed = report(&text, &[(1000, 1005)]).to_string();
@@ -45,14 +40,9 @@ fn of_a_long_line_the_part_around_the_problem_is_shown() {
         " ".repeat(61)
     );
     assert_eq!(printed, expected);
-}
 
-#[test]
-fn a_line_that_fits_is_shown_as_a_whole() {
     let text = format!("{}wrong", "<".repeat(115));
-
     let printed = report(&text, &[(115, 120)]).to_string();
-
     assert!(printed.contains(&format!("    1 | {text}\n")), "{printed}");
 }
 
@@ -61,7 +51,6 @@ fn many_problems_are_counted_and_the_first_are_shown() {
     let text = "x\n".repeat(1000);
     let spans: Vec<_> = (0..1000).map(|line| (2 * line, 2 * line + 1)).collect();
     let report = report(&text, &spans);
-
     let printed = report.to_string();
 
     assert_eq!(printed.matches("a.b: wrong").count(), 50);

@@ -13,16 +13,7 @@ use crate::scenario::{
 /// What an engine without plugins knows.
 pub fn catalog() -> Catalog {
     let entries = |names: &[&str]| names.iter().map(|name| Entry::new(*name, "for tests")).collect();
-    let blueprints = [
-        "noop",
-        "conv_light",
-        "attention",
-        "norm",
-        "depthwise",
-        "bottleneck",
-        "conv_small",
-        "conv_heavy",
-    ];
+    let blueprints = "noop conv_light attention norm depthwise bottleneck conv_small conv_heavy";
     let blueprint = |(index, name): (usize, &str)| BlueprintEntry {
         index,
         name: name.into(),
@@ -35,7 +26,7 @@ pub fn catalog() -> Catalog {
         data: Vec::new(),
         images: None,
         hosts: Arc::new(Blocks),
-        blueprints: blueprints.into_iter().enumerate().map(blueprint).collect(),
+        blueprints: blueprints.split(' ').enumerate().map(blueprint).collect(),
         controllers: entries(&["actor_critic", "heuristic", "random", "schedule", "wait"]),
         nets: entries(&["gru", "lstm", "mlp"]),
         rewards: Vec::new(),

@@ -1,4 +1,4 @@
-use tch::{Device, Kind};
+use tch::{Device, Kind, Reduction};
 
 use super::*;
 use crate::kernels::{ForcedKernels, kernel_levels};
@@ -23,8 +23,13 @@ fn targets(rows: i64, classes: i64) -> Tensor {
     (Tensor::arange(rows, (Kind::Int64, Device::Cpu)) * 3).remainder(classes)
 }
 
-/// Objective, gradient, predictions, mean loss.
-fn own_loss(logits: &Tensor, targets: &Tensor, smoothing: f64) -> (Tensor, Tensor, Vec<i64>, f64) {
+/// Of rows that are a share of their batch: objective, gradient, predictions, mean loss.
+fn loss_of_share(
+    share: f64,
+    logits: &Tensor,
+    targets: &Tensor,
+    smoothing: f64,
+) -> Result<(Tensor, Tensor, Vec<i64>, f64), TchError> {
     let logits = logits.copy().set_requires_grad(true);
     let rows = targets.numel();
     let predictions = Tensor::zeros([rows as i64 + 2], (Kind::Int64, Device::Cpu));
@@ -34,17 +39,17 @@ fn own_loss(logits: &Tensor, targets: &Tensor, smoothing: f64) -> (Tensor, Tenso
         first: 2,
         losses: &losses,
         batch: 1,
-        share: 1.0,
+        share,
     };
-    let objective = cross_entropy(&logits, targets, smoothing, &record).expect("loss");
-    objective.backward();
+    let objective = cross_entropy(&logits, targets, smoothing, &record)?;
+    (&objective * share).backward();
     let predicted = read_i64(&predictions, &HostSyncCounter::default()).expect("read");
-    (
-        objective.detach(),
-        logits.grad(),
-        predicted[2..].to_vec(),
-        read(&losses)[1],
-    )
+    let mean = read(&losses)[1];
+    Ok((objective.detach(), logits.grad(), predicted[2..].to_vec(), mean))
+}
+
+fn own_loss(logits: &Tensor, targets: &Tensor, smoothing: f64) -> (Tensor, Tensor, Vec<i64>, f64) {
+    loss_of_share(1.0, logits, targets, smoothing).expect("loss")
 }
 
 #[test]
@@ -55,39 +60,27 @@ fn the_cross_entropy_and_its_gradient_are_those_of_f64() {
         let (objective, gradient, predictions, mean) = own_loss(&logits, &targets, smoothing);
 
         let exact = logits.to_kind(Kind::Double).set_requires_grad(true);
-        let expected = exact.cross_entropy_loss::<Tensor>(&targets, None, tch::Reduction::Mean, -100, smoothing);
+        let loss = |smoothing| exact.cross_entropy_loss::<Tensor>(&targets, None, Reduction::Mean, -100, smoothing);
+        let (expected, plain) = (loss(smoothing), loss(0.0));
         expected.backward();
-        let plain = exact.cross_entropy_loss::<Tensor>(&targets, None, tch::Reduction::Mean, -100, 0.0);
         assert!((read(&objective)[0] / read(&expected)[0] - 1.0).abs() < 1e-6);
         assert!((mean / read(&plain)[0] - 1.0).abs() < 1e-6);
-        assert!(
-            gradient
-                .to_kind(Kind::Double)
-                .allclose(&exact.grad(), 1e-5, 1e-9, false)
-        );
+        let gradient = gradient.to_kind(Kind::Double);
+        assert!(gradient.allclose(&exact.grad(), 1e-5, 1e-9, false));
         let argmax = read_i64(&logits.argmax(1, false), &HostSyncCounter::default()).expect("read");
         assert_eq!(predictions, argmax);
     }
 }
 
 #[test]
-fn the_share_of_a_batch_scales_the_gradient() {
-    let (logits, targets) = (logits(6, 4).set_requires_grad(true), targets(6, 4));
-    let (_, whole, ..) = own_loss(&logits.detach(), &targets, 0.0);
-    let room = Tensor::zeros([6], (Kind::Int64, Device::Cpu));
-    let record = LossRecord {
-        predictions: &room,
-        first: 0,
-        losses: &Tensor::zeros([1], (Kind::Double, Device::Cpu)),
-        batch: 0,
-        share: 0.25,
-    };
+fn the_share_of_a_batch_scales_the_gradient_and_the_mean() {
+    let (logits, targets) = (logits(6, 4), targets(6, 4));
+    let (_, whole, _, mean) = own_loss(&logits, &targets, 0.0);
 
-    let objective = cross_entropy(&logits, &targets, 0.0, &record).expect("loss");
-    (objective * 0.25).backward();
+    let (_, gradient, _, mean_of_share) = loss_of_share(0.25, &logits, &targets, 0.0).expect("loss");
 
-    assert_eq!(bits(&logits.grad()), bits(&(whole * 0.25)));
-    assert!(read(record.losses)[0] > 0.0);
+    assert_eq!(bits(&gradient), bits(&(whole * 0.25)));
+    assert_eq!(mean_of_share, 0.25 * mean);
 }
 
 #[test]
@@ -105,16 +98,9 @@ fn what_is_no_number_makes_no_loss_and_counts_as_the_largest() {
 
 #[test]
 fn a_target_that_is_no_class_is_refused() {
-    let room = Tensor::zeros([3], (Kind::Int64, Device::Cpu));
-    let record = LossRecord {
-        predictions: &room,
-        first: 0,
-        losses: &Tensor::zeros([1], (Kind::Double, Device::Cpu)),
-        batch: 0,
-        share: 1.0,
-    };
+    let targets = Tensor::from_slice(&[0i64, 4, 1]);
 
-    let error = cross_entropy(&logits(3, 4), &Tensor::from_slice(&[0i64, 4, 1]), 0.0, &record).expect_err("no class");
+    let error = loss_of_share(1.0, &logits(3, 4), &targets, 0.0).expect_err("no class");
 
     assert!(error.to_string().contains("label is 4"), "{error}");
 }
@@ -144,7 +130,7 @@ fn sums_over_validation_are_those_of_f64_for_every_configuration() {
 
     for k in 0..3 {
         let exact = all.narrow(0, k * rows, rows).to_kind(Kind::Double);
-        let loss = exact.cross_entropy_loss::<Tensor>(&targets, None, tch::Reduction::Sum, -100, 0.0);
+        let loss = exact.cross_entropy_loss::<Tensor>(&targets, None, Reduction::Sum, -100, 0.0);
         let both = is_correct(k).logical_and(&is_correct(1));
         let expected = [&loss, &is_correct(k).sum(Kind::Double), &both.sum(Kind::Double)].map(|sum| 2.0 * read(sum)[0]);
         let k = k as usize;
@@ -166,15 +152,13 @@ fn more_configurations_than_there_is_room_for_are_refused() {
 #[test]
 fn images_are_gathered_as_libtorch_s_operators_gather_them() {
     // Overlapping windows of 5 rows of 9 values, 12 apart, and dense ones.
-    let stored = (Tensor::arange(600, (Kind::Int64, Device::Cpu)) * 37)
-        .remainder(251)
-        .to_kind(Kind::Uint8);
+    let numbers = Tensor::arange(600, (Kind::Int64, Device::Cpu)) * 37;
+    let stored = numbers.remainder(251).to_kind(Kind::Uint8);
     let positions = Tensor::from_slice(&[7i64, 0, 90, 7]);
     for (rows, run, pitch, step) in [(5, 9, 12, 3), (4, 6, 6, 1)] {
         let windows = stored.as_strided([100, rows, run], [step, pitch, 1], 0);
-        let a = (Tensor::arange(rows * run, (Kind::Float, Device::Cpu)) * 0.3)
-            .sin()
-            .view([rows, run]);
+        let angles = Tensor::arange(rows * run, (Kind::Float, Device::Cpu)) * 0.3;
+        let a = angles.sin().view([rows, run]);
         let b = &a * 1.7;
         let out = Tensor::zeros([4, rows, run], (Kind::Float, Device::Cpu));
 
@@ -186,10 +170,8 @@ fn images_are_gathered_as_libtorch_s_operators_gather_them() {
         let beyond = gather_images([&windows, &none], None, [&a, &b], &out);
         assert!(beyond.expect_err("no window").to_string().contains("no window 100"));
 
-        let masks = stored
-            .remainder(3)
-            .eq(0)
-            .as_strided([50, rows, run], [2, run + 4, 1], 0);
+        let thirds = stored.remainder(3).eq(0);
+        let masks = thirds.as_strided([50, rows, run], [2, run + 4, 1], 0);
         let places = Tensor::from_slice(&[3i64, 49, 0, 3]);
         gather_images([&windows, &positions], Some([&masks, &places]), [&a, &b], &out).expect("gather");
 

@@ -34,17 +34,12 @@ fn values(shape: &[i64], draw: u64) -> Tensor {
     }
 }
 
+type Operator<'a> = &'a dyn Fn(&[Tensor]) -> Tensor;
+
 /// Result and gradients of an operator over inputs, weighted by `slope`; inputs in `kind`.
-fn result_and_gradients(
-    operator: &dyn Fn(&[Tensor]) -> Tensor,
-    inputs: &[Tensor],
-    slope: &Tensor,
-    kind: Kind,
-) -> Vec<Tensor> {
-    let leaves: Vec<Tensor> = inputs
-        .iter()
-        .map(|input| input.to_kind(kind).copy().set_requires_grad(true))
-        .collect();
+fn result_and_gradients(operator: Operator, inputs: &[Tensor], slope: &Tensor, kind: Kind) -> Vec<Tensor> {
+    let leaf = |input: &Tensor| input.to_kind(kind).copy().set_requires_grad(true);
+    let leaves: Vec<Tensor> = inputs.iter().map(leaf).collect();
     let out = operator(&leaves);
     (&out * slope.to_kind(kind)).sum(kind).backward();
     let gradients = leaves.iter().map(Tensor::grad);
@@ -56,38 +51,25 @@ fn largest(tensor: &Tensor) -> f64 {
 }
 
 /// The engine's operator against the same in libtorch, in f32 and in f64: result and every gradient lie at most twice as
-/// far from the f64 ones as libtorch's own f32, or within the rounding of values of their size.
-fn assert_as_exact_as_libtorch(
-    own: &dyn Fn(&[Tensor]) -> Tensor,
-    libtorch: &dyn Fn(&[Tensor]) -> Tensor,
-    inputs: &[Tensor],
-    out_shape: &[i64],
-) -> Result<(), TestCaseError> {
+/// far from the f64 ones as libtorch's own f32, or within the rounding of values of their size. They are the same bits at
+/// every level.
+fn assert_kernel(own: Operator, libtorch: Operator, inputs: &[Tensor], out_shape: &[i64]) -> Result<(), TestCaseError> {
     let slope = values(out_shape, 77);
     let exact = result_and_gradients(libtorch, inputs, &slope, Kind::Double);
     let theirs = result_and_gradients(libtorch, inputs, &slope, Kind::Float);
     let ours = result_and_gradients(own, inputs, &slope, Kind::Float);
     for (index, ((ours, theirs), exact)) in ours.iter().zip(&theirs).zip(&exact).enumerate() {
         prop_assert_eq!(ours.size(), exact.size());
-        let error = |tensor: &Tensor| largest(&(tensor.to_kind(Kind::Double) - exact));
+        let [ours, theirs] = [ours, theirs].map(|tensor| largest(&(tensor.to_kind(Kind::Double) - exact)));
         let rounding = 64.0 * f64::from(f32::EPSILON) * largest(exact).max(1.0);
-        prop_assert!(
-            error(ours) <= 2.0 * error(theirs) + rounding,
-            "tensor {}: {:e} away, libtorch {:e}",
-            index,
-            error(ours),
-            error(theirs)
-        );
+        let is_exact = ours <= 2.0 * theirs + rounding;
+        prop_assert!(is_exact, "tensor {index}: {ours:e} away, libtorch {theirs:e}");
     }
-    Ok(())
+    assert_same_bits_at_every_level(own, inputs, out_shape)
 }
 
 /// The same bits at every level that this CPU has; levels that it does not have are printed.
-fn assert_same_bits_at_every_level(
-    own: &dyn Fn(&[Tensor]) -> Tensor,
-    inputs: &[Tensor],
-    out_shape: &[i64],
-) -> Result<(), TestCaseError> {
+fn assert_same_bits_at_every_level(own: Operator, inputs: &[Tensor], out_shape: &[i64]) -> Result<(), TestCaseError> {
     let slope = values(out_shape, 78);
     let mut first: Option<Vec<Tensor>> = None;
     for level in kernel_levels() {
@@ -97,21 +79,13 @@ fn assert_same_bits_at_every_level(
         };
         let results = result_and_gradients(own, inputs, &slope, Kind::Float);
         let expected = first.get_or_insert_with(|| results.iter().map(Tensor::shallow_clone).collect());
-        for (result, expected) in results.iter().zip(expected.iter()) {
-            prop_assert!(result.equal(expected), "{} differs", level.name);
-        }
+        let are_equal = results
+            .iter()
+            .zip(&*expected)
+            .all(|(result, expected)| result.equal(expected));
+        prop_assert!(are_equal, "{} differs", level.name);
     }
     Ok(())
-}
-
-fn assert_kernel(
-    own: &dyn Fn(&[Tensor]) -> Tensor,
-    libtorch: &dyn Fn(&[Tensor]) -> Tensor,
-    inputs: &[Tensor],
-    out_shape: &[i64],
-) -> Result<(), TestCaseError> {
-    assert_as_exact_as_libtorch(own, libtorch, inputs, out_shape)?;
-    assert_same_bits_at_every_level(own, inputs, out_shape)
 }
 
 /// The seed draws; sizes small enough for many cases.
@@ -132,59 +106,92 @@ fn images() -> impl Strategy<Value = Images> {
     let width = || prop::sample::select(WIDTHS.as_slice());
     (1..6_i64, 1..9_i64, 1..9_i64, width(), width(), 0..2_i64, any::<u64>()).prop_map(
         |(batch, height, width, inputs, outputs, half, draw)| Images {
-            batch,
-            height,
             width,
-            inputs,
-            outputs,
-            kernel: 2 * half + 1,
-            stride: 1,
-            draw,
+            ..Images::square([batch, height, inputs, outputs, 2 * half + 1], draw)
         },
     )
 }
 
 impl Images {
+    fn square([batch, side, inputs, outputs, kernel]: [i64; 5], draw: u64) -> Self {
+        Self {
+            batch,
+            height: side,
+            width: side,
+            inputs,
+            outputs,
+            kernel,
+            stride: 1,
+            draw,
+        }
+    }
+
+    /// Another for each `which`.
+    fn tensor(&self, shape: &[i64], which: u64) -> Tensor {
+        values(shape, self.draw.wrapping_add(which))
+    }
+
     fn x(&self) -> Tensor {
-        values(&[self.batch, self.inputs, self.height, self.width], self.draw)
+        self.tensor(&[self.batch, self.inputs, self.height, self.width], 0)
     }
 
     fn weight(&self) -> Tensor {
         let fan_in = (self.inputs * self.kernel * self.kernel) as f64;
-        let drawn = values(
-            &[self.outputs, self.inputs, self.kernel, self.kernel],
-            self.draw.wrapping_add(1),
-        );
+        let drawn = self.tensor(&[self.outputs, self.inputs, self.kernel, self.kernel], 1);
         // None is close to zero: a norm would blow up what such a weight lets through, and its rounding.
         (&drawn + drawn.sign() * 0.25) / fan_in.sqrt()
     }
 
     fn per_output(&self, which: u64) -> Tensor {
-        values(&[self.outputs], self.draw.wrapping_add(which))
+        self.tensor(&[self.outputs], which)
     }
 
     fn out_shape(&self, pooled: bool) -> [i64; 4] {
-        let side = |side: i64| match pooled {
-            true => (side + self.stride - 1) / self.stride / 2,
-            false => (side + self.stride - 1) / self.stride,
-        };
+        let side = |side: i64| (side + self.stride - 1) / self.stride / (1 + i64::from(pooled));
         [self.batch, self.outputs, side(self.height), side(self.width)]
     }
 }
 
-fn statistics(channels: i64, kind: Kind) -> [Tensor; 2] {
-    let options = (kind, Device::Cpu);
-    [Tensor::zeros([channels], options), Tensor::ones([channels], options)]
-}
-
 /// With statistics as at initialisation.
 fn new_norm(scale: &Tensor, shift: &Tensor) -> BatchNorm {
-    let [running_mean, running_var] = statistics(scale.size1().expect("a vector"), Kind::Float);
     BatchNorm {
         scale: scale.shallow_clone(),
         shift: shift.shallow_clone(),
-        running_mean,
-        running_var,
+        running_mean: scale.zeros_like(),
+        running_var: scale.ones_like(),
+    }
+}
+
+fn block_end(residual: Option<&Tensor>, pooled: bool) -> BlockEnd<'_> {
+    match residual {
+        Some(residual) => BlockEnd::AddAndRelu(residual),
+        None if pooled => BlockEnd::ReluAndPool,
+        None => BlockEnd::Relu,
+    }
+}
+
+/// A block in front of its ReLU, in the kind of `x`; by the statistics of the batch or by the running ones.
+fn before_relu_by_libtorch(
+    [x, weight]: [&Tensor; 2],
+    stride: i64,
+    norm: &BatchNorm,
+    by_batch: bool,
+    residual: Option<&Tensor>,
+) -> Tensor {
+    let convolved = x.conv2d(weight, None::<&Tensor>, stride, weight.size()[2] / 2, 1, 1);
+    let [scale, shift, mean, var] =
+        [&norm.scale, &norm.shift, &norm.running_mean, &norm.running_var].map(|of| Some(of.to_kind(x.kind())));
+    let normalised = convolved.batch_norm(scale, shift, mean, var, by_batch, MOMENTUM, NORM_EPS, false);
+    match residual {
+        Some(residual) => normalised + residual,
+        None => normalised,
+    }
+}
+
+fn relu_and_pool_by_libtorch(y: &Tensor, pooled: bool) -> Tensor {
+    match pooled {
+        true => y.relu().max_pool2d(2, 2, 0, 1, false),
+        false => y.relu(),
     }
 }
 
@@ -242,68 +249,55 @@ fn what_does_not_fit_is_refused() {
     assert!(!refused(values(&[8, 4, 3, 3], 0)));
 }
 
+/// What every operator makes of images; with the weight where it has one.
+fn of_every_operator(x: &Tensor, weight: &Tensor) -> [(&'static str, Result<Tensor, TchError>); 7] {
+    let channels = x.size()[1];
+    let of_channels = |rows: i64| values(&[rows, channels], 1);
+    let eight = values(&[8], 2);
+    let [scale, shift] = [3, 4].map(|draw| values(&[channels], draw));
+    let group_norm = GroupNormOf {
+        scale: &scale,
+        shift: &shift,
+        groups: 1,
+        epsilon: NORM_EPS,
+    };
+    let block = conv_block(
+        x,
+        weight,
+        1,
+        &new_norm(&eight, &eight),
+        MOMENTUM,
+        NORM_EPS,
+        BlockEnd::Relu,
+    );
+    let folded = FoldedBlock::new(weight).and_then(|block| block.forward(x, BlockEnd::Relu));
+    let gated = squeeze_excite(x, &of_channels(2), &values(&[channels, 2], 2), &shift);
+    [
+        ("block", block),
+        ("folded block", folded),
+        ("layer", conv_layer(x, weight, None, Silu::default(), None)),
+        ("norm", norm_residual(x, group_norm, &values(&[1], 0))),
+        ("gate", gated),
+        ("head", head(x, &of_channels(8), &eight)),
+        ("pool", max_pool(x)),
+    ]
+}
+
 #[test]
 fn images_without_positions_or_channels_are_refused_where_kernels_would_divide_by_them() {
-    let [scale, shift] = statistics(8, Kind::Float);
-    let block = |x: &Tensor, weight: &Tensor| {
-        let norm = new_norm(&scale, &shift);
-        conv_block(x, weight, 1, &norm, MOMENTUM, NORM_EPS, BlockEnd::Relu)
-    };
-    let folded = |x: &Tensor, weight: &Tensor| {
-        let block = FoldedBlock::new(weight)?;
-        block.forward(x, BlockEnd::Relu)
-    };
-    let layer = |x: &Tensor, weight: &Tensor| conv_layer(x, weight, None, Silu::default(), None);
-    let norm = |x: &Tensor, _: &Tensor| {
-        let channels = x.size()[1];
-        let [scale, shift] = statistics(channels, Kind::Float);
-        let norm = GroupNormOf {
-            scale: &scale,
-            shift: &shift,
-            groups: 1,
-            epsilon: NORM_EPS,
-        };
-        norm_residual(x, norm, &values(&[1], 0))
-    };
-    let gate = |x: &Tensor, _: &Tensor| {
-        let channels = x.size()[1];
-        squeeze_excite(
-            x,
-            &values(&[2, channels], 1),
-            &values(&[channels, 2], 2),
-            &values(&[channels], 3),
-        )
-    };
-    let head = |x: &Tensor, _: &Tensor| head(x, &values(&[8, x.size()[1]], 1), &shift);
-    let pool = |x: &Tensor, _: &Tensor| max_pool(x);
-    type Operator<'a> = &'a dyn Fn(&Tensor, &Tensor) -> Result<Tensor, TchError>;
-    let operators: [(&str, Operator); 7] = [
-        ("block", &block),
-        ("folded block", &folded),
-        ("layer", &layer),
-        ("norm", &norm),
-        ("gate", &gate),
-        ("head", &head),
-        ("pool", &pool),
-    ];
-    for (name, operator) in operators {
-        for sizes in [[2, 4, 0, 0], [2, 4, 0, 3], [2, 4, 3, 0], [2, 0, 3, 3]] {
-            let x = Tensor::zeros(sizes, (Kind::Float, Device::Cpu));
-            let weight = values(&[8, sizes[1], 3, 3], 1);
-            let error = operator(&x, &weight).expect_err(name).to_string();
-            assert!(
-                error.contains("images with channels and positions"),
-                "{name} of {sizes:?}: {error}"
-            );
+    let images = |sizes: [i64; 4]| Tensor::zeros(sizes, (Kind::Float, Device::Cpu));
+    for sizes in [[2, 4, 0, 0], [2, 4, 0, 3], [2, 4, 3, 0], [2, 0, 3, 3]] {
+        for (name, result) in of_every_operator(&images(sizes), &values(&[8, sizes[1], 3, 3], 1)) {
+            let error = result.expect_err(name).to_string();
+            let is_named = error.contains("images with channels and positions");
+            assert!(is_named, "{name} of {sizes:?}: {error}");
         }
-        let none = Tensor::zeros([0, 4, 4, 4], (Kind::Float, Device::Cpu));
-        assert!(
-            operator(&none, &values(&[8, 4, 3, 3], 1)).is_ok(),
-            "{name} of an empty batch"
-        );
     }
-    let without_outputs = Tensor::zeros([0, 4, 3, 3], (Kind::Float, Device::Cpu));
-    assert!(layer(&values(&[2, 4, 4, 4], 0), &without_outputs).is_err());
+    for (name, result) in of_every_operator(&images([0, 4, 4, 4]), &values(&[8, 4, 3, 3], 1)) {
+        assert!(result.is_ok(), "{name} of an empty batch");
+    }
+    let without_outputs = images([0, 4, 3, 3]);
+    assert!(conv_layer(&values(&[2, 4, 4, 4], 0), &without_outputs, None, Silu::default(), None).is_err());
 }
 
 #[test]

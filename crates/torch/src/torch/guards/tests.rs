@@ -15,40 +15,38 @@ fn product_kind() -> Kind {
     x.matmul(&x).kind()
 }
 
+/// Panics while the guard is held.
+fn panic_under<T>(guard: impl FnOnce() -> T) {
+    let result = catch(|| {
+        let _guard = guard();
+        panic!("inside");
+    });
+    assert!(result.is_err());
+}
+
 #[test]
 fn gradients_are_recorded_again_after_the_guard_and_after_a_panic() {
     {
         let _outer = NoGrad::new();
-        {
-            let _inner = NoGrad::new();
-        }
+        drop(NoGrad::new());
         assert!(!records_gradients());
     }
     assert!(records_gradients());
 
-    let result = catch(|| {
-        let _guard = NoGrad::new();
-        panic!("inside");
-    });
-    assert!(result.is_err());
+    panic_under(NoGrad::new);
     assert!(records_gradients());
 }
 
 #[test]
 fn inference_mode_ends_with_its_guard_and_with_a_panic() {
-    let inside = {
+    {
         let _guard = Inference::new().expect("inference mode");
         assert!(!records_gradients());
-        Tensor::ones([1], CPU).is_inference()
-    };
-    assert!(inside);
+        assert!(Tensor::ones([1], CPU).is_inference());
+    }
     assert!(!Tensor::ones([1], CPU).is_inference());
 
-    let result = catch(|| {
-        let _guard = Inference::new().expect("inference mode");
-        panic!("inside");
-    });
-    assert!(result.is_err());
+    panic_under(|| Inference::new().expect("inference mode"));
     assert!(records_gradients());
     assert!(!Tensor::ones([1], CPU).is_inference());
 }
@@ -66,11 +64,7 @@ fn products_are_bf16_inside_autocast_and_f32_outside() {
     }
     assert_eq!(product_kind(), Kind::Float);
 
-    let result = catch(|| {
-        let _guard = Autocast::new(Device::Cpu, Kind::BFloat16).expect("autocast");
-        panic!("inside");
-    });
-    assert!(result.is_err());
+    panic_under(|| Autocast::new(Device::Cpu, Kind::BFloat16).expect("autocast"));
     assert_eq!(product_kind(), Kind::Float);
 }
 

@@ -26,7 +26,6 @@ fn a_read_in_a_forbidden_phase_panics_and_afterwards_reads_are_free_again() {
     counter.forbid();
     assert!(catch(|| read_f64(&tensor, &counter)).is_err());
     counter.allow();
-
     assert_eq!(read_f64(&tensor, &counter), Ok(vec![1.0]));
     assert_eq!(counter.count(), 1);
 }

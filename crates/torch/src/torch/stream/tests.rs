@@ -9,8 +9,7 @@ fn on_cpu_a_stream_changes_nothing() {
 
     let sum = {
         let _guard = stream.enter().expect("guard");
-        let x = Tensor::ones([3], (Kind::Float, Device::Cpu));
-        x.sum(Kind::Float)
+        Tensor::ones([3], (Kind::Float, Device::Cpu)).sum(Kind::Float)
     };
     stream.synchronize().expect("synchronize");
 
@@ -33,15 +32,8 @@ fn a_trace_shows_writes_inside_their_env_s_guard_also_when_it_is_left_by_a_panic
     assert!(result.is_err());
     let entries = trace.take();
     let operations: Vec<_> = entries.iter().map(|entry| entry.operation).collect();
-    assert_eq!(
-        operations,
-        [
-            TraceOperation::EnterGuard,
-            TraceOperation::Write,
-            TraceOperation::LeaveGuard,
-            TraceOperation::Wait
-        ]
-    );
+    use TraceOperation::{EnterGuard, LeaveGuard, Wait, Write};
+    assert_eq!(operations, [EnterGuard, Write, LeaveGuard, Wait]);
     assert!(entries.iter().all(|entry| entry.env == Some(3)));
     assert_eq!(entries[1].tensor, Some(x.data_ptr().addr()));
     assert!(trace.take().is_empty());

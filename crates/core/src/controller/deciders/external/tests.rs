@@ -1,24 +1,17 @@
 use super::*;
+use crate::actions::fixtures::{empty, germination};
 use crate::controller::fixtures::Scene;
-use crate::growth::{AlphaTarget, GerminationStyle, Tempo};
 
 #[test]
 fn an_order_is_decided_once() {
     let commands = ExternalCommands::default();
     let mut controller = ExternalController::new(Some(&commands)).unwrap();
-    let germinate = LifecycleCommand::Germinate {
-        slot: 0,
-        blueprint: 1,
-        style: GerminationStyle::SigmoidAdd,
-        tempo: Tempo::Standard,
-        target: AlphaTarget::Full,
-    };
 
-    commands.order([(0, germinate)]);
+    commands.order([(0, germination(0, 1))]);
 
-    let empty = Scene::new(1, vec![None, None, None]);
-    assert_eq!(empty.decide(&mut controller).command, germinate);
-    assert_eq!(empty.decide(&mut controller).command, LifecycleCommand::Wait);
+    let scene = Scene::new(1, empty(3));
+    let decided = [0, 1].map(|_| scene.decide(&mut controller).command);
+    assert_eq!(decided, [germination(0, 1), LifecycleCommand::Wait]);
 }
 
 #[test]
@@ -28,9 +21,7 @@ fn an_order_that_is_not_legal_is_an_error_that_names_it() {
 
     commands.order([(0, LifecycleCommand::Commit { slot: 1 })]);
 
-    let error = Scene::new(4, vec![None, None, None])
-        .try_decide(&mut controller)
-        .unwrap_err();
+    let error = Scene::new(4, empty(3)).try_decide(&mut controller).unwrap_err();
     let said = "env 0, episode 0, step 4: the program outside orders COMMIT, which is not legal: the slot is empty";
     assert_eq!(error.to_string(), said);
 }

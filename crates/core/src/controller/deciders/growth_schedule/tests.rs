@@ -1,161 +1,133 @@
 //! When the schedules grow, what they grow, and that they advance every seed that may advance.
 
 use super::*;
-use crate::actions::fixtures::{empty, report};
+use crate::actions::fixtures::{empty, germination, report};
 use crate::controller::fixtures::{Ground, Scene};
-use crate::growth::{GerminationStyle, SlotId, Tempo};
+use crate::scenario::Scenario;
+use LifecycleCommand::Wait;
 
-fn periodic(period: u32, blueprints: &[&str]) -> GrowthScheduleController {
-    let mut ground = Ground::default();
-    let config = &mut ground.scenario.policy.periodic;
-    config.period = period;
-    config.growth.blueprints = blueprints.iter().map(|&name| name.into()).collect();
-    GrowthScheduleController::periodic(&ground.context()).unwrap()
+fn periodic(change: impl FnOnce(&mut Scenario)) -> Result<GrowthScheduleController, PolicyError> {
+    GrowthScheduleController::periodic(&Ground::with(change).context())
 }
 
-fn germination(slot: usize, blueprint: usize) -> LifecycleCommand {
-    LifecycleCommand::Germinate {
-        slot,
-        blueprint,
-        style: GerminationStyle::SigmoidAdd,
-        tempo: Tempo::Standard,
-        target: AlphaTarget::Full,
-    }
+fn every(period: u32, blueprints: &[&str]) -> GrowthScheduleController {
+    let blueprints: Vec<String> = blueprints.iter().map(ToString::to_string).collect();
+    let growing = periodic(|scenario| {
+        scenario.policy.periodic.period = period;
+        scenario.policy.periodic.growth.blueprints = blueprints;
+    });
+    growing.unwrap()
 }
 
-fn aged(slot: usize, stage: SeedStage, steps_in_stage: u32) -> SeedReport {
+fn aged(stage: SeedStage, steps_in_stage: u32) -> SeedReport {
     SeedReport {
         age_steps: 30,
         steps_in_stage,
         contribution: Some(-1.0),
-        ..report(slot, stage)
+        ..report(0, stage)
     }
 }
 
-fn with_seeds(step: u32, seeds: impl IntoIterator<Item = SeedReport>) -> Scene {
-    let mut scene = Scene::new(step, empty(3));
-    for seed in seeds {
-        let slot = (0..3).find(|&col| SlotId::new(0, col) == seed.slot).unwrap();
-        scene.reports[usize::from(slot)] = Some(seed);
-    }
-    scene
+/// The command in a step with these seeds in the first slots.
+fn command(controller: &mut GrowthScheduleController, step: u32, seeds: &[Option<SeedReport>]) -> LifecycleCommand {
+    let mut reports = empty(3);
+    reports[..seeds.len()].clone_from_slice(seeds);
+    Scene::new(step, reports).decide(controller).command
 }
 
 /// `i_max / (1 + exp(4 − gap))` of hand-computed values.
 #[test]
 fn the_interval_grows_with_the_gap_between_training_and_validation() {
-    assert_eq!(fragrow_interval(20, 4.0), 10);
-    assert_eq!(fragrow_interval(100, 0.0), 2);
-    assert_eq!(fragrow_interval(100, 2.0), 12);
-    assert_eq!(fragrow_interval(100, 6.0), 88);
-    assert_eq!(fragrow_interval(20, 30.0), 20);
-    assert_eq!(fragrow_interval(20, -50.0), 1);
-    assert_eq!(fragrow_interval(20, 100.0), 20);
+    for (i_max, gap, expected) in [
+        (20, 4.0, 10),
+        (100, 0.0, 2),
+        (100, 2.0, 12),
+        (100, 6.0, 88),
+        (20, 30.0, 20),
+        (20, -50.0, 1),
+        (20, 100.0, 20),
+    ] {
+        assert_eq!(fragrow_interval(i_max, gap), expected, "{i_max} and {gap}");
+    }
 }
 
 #[test]
 fn a_seed_germinates_every_period_and_blueprints_take_turns() {
-    let mut controller = periodic(5, &["conv_light", "norm"]);
-    let early = with_seeds(4, []).decide(&mut controller);
-    assert_eq!(
-        (early.command, &*early.reason),
-        (LifecycleCommand::Wait, "nothing is due")
-    );
-    assert_eq!(with_seeds(5, []).decide(&mut controller).command, germination(0, 1));
-
-    let held = || aged(0, SeedStage::Committed, 1);
-    assert_eq!(
-        with_seeds(9, [held()]).decide(&mut controller).command,
-        LifecycleCommand::Wait
-    );
-    assert_eq!(
-        with_seeds(10, [held()]).decide(&mut controller).command,
-        germination(1, 3)
-    );
-    let two = [held(), aged(1, SeedStage::Committed, 1)];
-    assert_eq!(with_seeds(15, two).decide(&mut controller).command, germination(2, 1));
+    let mut controller = every(5, &["conv_light", "norm"]);
+    let early = Scene::new(4, empty(3)).decide(&mut controller);
+    assert_eq!((early.command, &*early.reason), (Wait, "nothing is due"));
+    let held = || Some(aged(SeedStage::Committed, 1));
+    for (step, seeds, expected) in [
+        (5, vec![], germination(0, 1)),
+        (9, vec![held()], Wait),
+        (10, vec![held()], germination(1, 3)),
+        (15, vec![held(), held()], germination(2, 1)),
+    ] {
+        assert_eq!(command(&mut controller, step, &seeds), expected, "step {step}");
+    }
 }
 
 #[test]
 fn nothing_grows_beyond_the_most_that_is_asked_for() {
-    let mut ground = Ground::default();
-    ground.scenario.policy.periodic.growth.max_growths = Some(1);
-    let mut controller = GrowthScheduleController::periodic(&ground.context()).unwrap();
-    assert_eq!(with_seeds(10, []).decide(&mut controller).command, germination(0, 1));
-    assert_eq!(
-        with_seeds(20, []).decide(&mut controller).command,
-        LifecycleCommand::Wait
-    );
+    let mut controller = periodic(|scenario| scenario.policy.periodic.growth.max_growths = Some(1)).unwrap();
+    let commands = [10, 20].map(|step| command(&mut controller, step, &[]));
+    assert_eq!(commands, [germination(0, 1), Wait]);
 }
 
 #[test]
 fn a_growth_that_is_not_legal_stays_due() {
-    let mut controller = periodic(5, &["conv_light"]);
+    let mut controller = every(5, &["conv_light"]);
     // Sequential germination: nothing germinates beside a seed in training.
-    let training = aged(0, SeedStage::Training, 3);
-    assert_eq!(
-        with_seeds(5, [training]).decide(&mut controller).command,
-        LifecycleCommand::Wait
-    );
-    let blending = aged(0, SeedStage::Blending, 1);
-    assert_eq!(
-        with_seeds(6, [blending]).decide(&mut controller).command,
-        germination(1, 1)
-    );
+    let training = [Some(aged(SeedStage::Training, 3))];
+    assert_eq!(command(&mut controller, 5, &training), Wait);
+    let blending = [Some(aged(SeedStage::Blending, 1))];
+    assert_eq!(command(&mut controller, 6, &blending), germination(1, 1));
     assert_eq!(controller.states[&0].last_growth, 6);
 }
 
 #[test]
 fn seeds_are_moved_on_as_soon_as_they_may_be() {
-    let command = |seed: SeedReport| {
-        let mut controller = periodic(100, &["conv_light"]);
-        with_seeds(30, [seed]).decide(&mut controller).command
-    };
+    let mut unmeasured = aged(SeedStage::Holding, 1);
+    unmeasured.contribution = None;
     let advance = LifecycleCommand::Advance { slot: 1 };
-    assert_eq!(command(aged(1, SeedStage::Germinated, 1)), advance);
-    assert_eq!(command(aged(1, SeedStage::Training, 9)), LifecycleCommand::Wait);
-    assert_eq!(command(aged(1, SeedStage::Training, 10)), advance);
-    assert_eq!(command(aged(1, SeedStage::Blending, 3)), advance);
-    assert_eq!(
-        command(aged(1, SeedStage::Holding, 1)),
-        LifecycleCommand::Commit { slot: 1 }
-    );
-    let unmeasured = SeedReport {
-        contribution: None,
-        ..aged(1, SeedStage::Holding, 1)
-    };
-    assert_eq!(command(unmeasured), LifecycleCommand::Wait);
+    for (seed, expected) in [
+        (aged(SeedStage::Germinated, 1), advance),
+        (aged(SeedStage::Training, 9), Wait),
+        (aged(SeedStage::Training, 10), advance),
+        (aged(SeedStage::Blending, 3), advance),
+        (aged(SeedStage::Holding, 1), LifecycleCommand::Commit { slot: 1 }),
+        (unmeasured, Wait),
+    ] {
+        let found = command(&mut every(100, &["conv_light"]), 30, &[None, Some(seed.clone())]);
+        assert_eq!(found, expected, "{seed:?}");
+    }
 }
 
 #[test]
 fn seeds_take_turns_so_that_a_gate_that_stays_shut_does_not_hold_up_others() {
-    let mut controller = periodic(100, &["conv_light"]);
-    let mut command = || {
-        let seeds = [aged(0, SeedStage::Holding, 9), aged(2, SeedStage::Training, 12)];
-        with_seeds(30, seeds).decide(&mut controller).command
-    };
-    let (commit, advance) = (
-        LifecycleCommand::Commit { slot: 0 },
-        LifecycleCommand::Advance { slot: 2 },
-    );
-    assert_eq!([command(), command(), command()], [commit, advance, commit]);
+    let mut controller = every(100, &["conv_light"]);
+    let [held, trained] = [aged(SeedStage::Holding, 9), aged(SeedStage::Training, 12)].map(Some);
+    let commands = [30; 3].map(|step| command(&mut controller, step, &[held.clone(), None, trained.clone()]));
+    let commit = LifecycleCommand::Commit { slot: 0 };
+    assert_eq!(commands, [commit, LifecycleCommand::Advance { slot: 2 }, commit]);
 }
 
 #[test]
 fn fragrow_waits_longer_where_the_host_overfits() {
-    let mut ground = Ground::default();
-    ground.scenario.policy.fragrow.i_max = Some(20);
-    let command = |train: f64, val: f64, step: u32| {
+    let ground = Ground::with(|scenario| scenario.policy.fragrow.i_max = Some(20));
+    for (train, val, step, expected) in [
+        (40.0, 41.0, 1, germination(0, 1)),
+        (60.0, 56.0, 9, Wait),
+        (60.0, 56.0, 10, germination(0, 1)),
+        (90.0, 60.0, 19, Wait),
+        (90.0, 60.0, 20, germination(0, 1)),
+    ] {
         let mut controller = GrowthScheduleController::fragrow(&ground.context()).unwrap();
-        let mut scene = with_seeds(step, []);
+        let mut scene = Scene::new(step, empty(3));
         (scene.signals.train_accuracy, scene.signals.val_accuracy) = (train, val);
-        scene.decide(&mut controller).command
-    };
-    assert_eq!(command(40.0, 41.0, 1), germination(0, 1));
-    assert_eq!(command(60.0, 56.0, 9), LifecycleCommand::Wait);
-    assert_eq!(command(60.0, 56.0, 10), germination(0, 1));
-    assert_eq!(command(90.0, 60.0, 19), LifecycleCommand::Wait);
-    assert_eq!(command(90.0, 60.0, 20), germination(0, 1));
+        let found = scene.decide(&mut controller).command;
+        assert_eq!(found, expected, "{train}, {val}, step {step}");
+    }
 }
 
 /// 150 steps less 37, shared out among three slots.
@@ -167,27 +139,19 @@ fn the_longest_interval_follows_from_episode_and_slots() {
 
 #[test]
 fn blueprints_are_checked_before_the_run() {
-    let why = |change: fn(&mut Ground)| {
-        let mut ground = Ground::default();
-        change(&mut ground);
-        GrowthScheduleController::periodic(&ground.context())
-            .unwrap_err()
-            .to_string()
-    };
-    let unknown = why(|ground| ground.scenario.policy.periodic.growth.blueprints = vec!["lora".into()]);
+    let refusal = |change: fn(&mut Scenario)| periodic(change).unwrap_err().to_string();
+    let unknown = refusal(|scenario| scenario.policy.periodic.growth.blueprints = vec!["lora".into()]);
     assert!(unknown.contains("`policy.periodic.growth.blueprints`") && unknown.contains("can grow `lora`"));
-    assert!(why(|ground| ground.scenario.policy.periodic.growth.blueprints.clear()).contains("is empty"));
-    let excluded = why(|ground| ground.scenario.policy.masks.action_space.blueprint = Some(vec!["norm".into()]));
-    assert!(
-        excluded.contains("`conv_light` is not in the action space"),
-        "{excluded}"
-    );
+    assert!(refusal(|scenario| scenario.policy.periodic.growth.blueprints.clear()).contains("is empty"));
+    let excluded = refusal(|scenario| scenario.policy.masks.action_space.blueprint = Some(vec!["norm".into()]));
+    let why = "`conv_light` is not in the action space";
+    assert!(excluded.contains(why), "{excluded}");
 }
 
 #[test]
 fn a_saved_state_resumes_where_it_was_and_a_new_episode_resets_it() {
     let mut round = UnfinishedRound::default();
-    let mut saved = periodic(5, &["conv_light"]);
+    let mut saved = every(5, &["conv_light"]);
     let state = GrowthState {
         last_growth: 10,
         ordered: 2,
@@ -196,10 +160,10 @@ fn a_saved_state_resumes_where_it_was_and_a_new_episode_resets_it() {
     saved.states.insert(0, state);
     saved.save_episodes(&mut round).unwrap();
 
-    let mut loaded = periodic(5, &["conv_light"]);
+    let mut loaded = every(5, &["conv_light"]);
     loaded.restore_episodes(&round).unwrap();
     assert_eq!(loaded.states, saved.states);
 
-    loaded.begin_episode(&[with_seeds(1, []).env_view(0).row]);
+    loaded.begin_episode(&[Scene::new(1, empty(3)).env_view(0).row]);
     assert_eq!(loaded.states[&0], GrowthState::default());
 }

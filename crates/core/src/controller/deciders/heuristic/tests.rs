@@ -1,11 +1,16 @@
 //! When the rules germinate, move on, commit and prune.
 
 use super::*;
-use crate::actions::fixtures::{BLUEPRINT_NAMES, empty, report};
+use crate::actions::fixtures::{BLUEPRINT_NAMES, empty, germination, report};
 use crate::controller::fixtures::{Ground, Scene};
+use crate::scenario::Scenario;
 
 fn heuristic() -> HeuristicController {
-    HeuristicController::new(&Ground::default().context()).unwrap()
+    configured(|_| ()).unwrap()
+}
+
+fn configured(change: impl FnOnce(&mut Scenario)) -> Result<HeuristicController, PolicyError> {
+    HeuristicController::new(&Ground::with(change).context())
 }
 
 /// A host that has stabilised and not improved for `plateau` steps.
@@ -16,9 +21,9 @@ fn plateau(step: u32, plateau: u32) -> Scene {
     scene
 }
 
-fn with_seed(step: u32, slot: usize, seed: SeedReport) -> Scene {
+fn with_seed(step: u32, seed: SeedReport) -> Scene {
     let mut scene = plateau(step, 3);
-    scene.reports[slot] = Some(seed);
+    scene.reports[0] = Some(seed);
     scene
 }
 
@@ -30,259 +35,191 @@ fn aged(stage: SeedStage, steps_in_stage: u32) -> SeedReport {
     }
 }
 
-fn held(contribution: Option<f64>, total_improvement: f64) -> LifecycleOp {
-    let seed = SeedReport {
+fn losing(points: f64) -> SeedReport {
+    SeedReport {
+        improvement_since_stage_start: -points,
+        ..aged(SeedStage::Training, 5)
+    }
+}
+
+fn blending(alpha_mode: AlphaMode, alpha: f64, alpha_target: f64) -> SeedReport {
+    SeedReport {
+        alpha_mode,
+        alpha,
+        alpha_target,
+        ..aged(SeedStage::Blending, 3)
+    }
+}
+
+fn held(contribution: Option<f64>, total_improvement: f64) -> SeedReport {
+    SeedReport {
         contribution,
         total_improvement,
         ..aged(SeedStage::Holding, 2)
-    };
-    with_seed(30, 0, seed).decide(&mut heuristic()).command.op()
+    }
 }
 
 fn penalised(penalties: &[(&str, f64)], rotation_index: usize) -> HeuristicState {
-    let index = |name: &str| BLUEPRINT_NAMES.iter().position(|&n| n == name).unwrap();
+    let index = |name| BLUEPRINT_NAMES.iter().position(|&known| known == name).unwrap();
+    let penalties = penalties.iter().map(|&(name, penalty)| (index(name), penalty));
     HeuristicState {
         rotation_index,
-        penalties: penalties
-            .iter()
-            .map(|&(name, penalty)| (index(name), penalty))
-            .collect(),
+        penalties: penalties.collect(),
         ..Default::default()
     }
 }
 
 #[test]
-fn germinates_in_the_lowest_slot_after_a_plateau() {
-    let decision = plateau(10, 3).decide(&mut heuristic());
-    assert_eq!(
-        decision.command,
-        LifecycleCommand::Germinate {
-            slot: 0,
-            blueprint: 1,
-            style: GerminationStyle::SigmoidAdd,
-            tempo: Tempo::Standard,
-            target: AlphaTarget::Full,
-        }
-    );
-    let early = plateau(10, 2).decide(&mut heuristic());
-    assert_eq!(early.command, LifecycleCommand::Wait);
-    assert_eq!(early.reason, "still improving");
-}
-
-#[test]
-fn says_why_it_does_not_germinate() {
+fn germinates_in_the_lowest_slot_after_a_plateau_or_says_why_not() {
+    let decide = |scene: Scene| scene.decide(&mut heuristic());
+    assert_eq!(decide(plateau(10, 3)).command, germination(0, 1));
     let mut unstable = plateau(10, 3);
     unstable.signals.host_stabilized = false;
-    assert_eq!(unstable.decide(&mut heuristic()).reason, "host not stabilised");
-    assert_eq!(plateau(4, 3).decide(&mut heuristic()).reason, "too early");
-    let cooling = with_seed(10, 0, report(0, SeedStage::Embargoed));
-    assert_eq!(cooling.decide(&mut heuristic()).reason, "no slot");
+    let cooling = with_seed(10, report(0, SeedStage::Embargoed));
+    for (scene, why) in [
+        (plateau(10, 2), "still improving"),
+        (unstable, "host not stabilised"),
+        (plateau(4, 3), "too early"),
+        (cooling, "no slot"),
+    ] {
+        let decision = decide(scene);
+        assert_eq!((decision.command, &*decision.reason), (LifecycleCommand::Wait, why));
+    }
 }
 
 #[test]
 fn a_prune_is_followed_by_an_embargo() {
     let mut controller = heuristic();
-    let failing = SeedReport {
-        improvement_since_stage_start: -9.0,
-        ..aged(SeedStage::Training, 5)
-    };
-    let pruned = with_seed(12, 0, failing).decide(&mut controller);
+    let pruned = with_seed(12, losing(9.0)).decide(&mut controller);
     assert_eq!(pruned.command.op(), LifecycleOp::Prune);
     for step in 13..=16 {
         assert_eq!(plateau(step, 3).decide(&mut controller).reason, "embargo");
     }
-    let next = plateau(17, 3).decide(&mut controller);
     // The pruned blueprint sits out: conv_heavy follows conv_light.
-    assert!(matches!(next.command, LifecycleCommand::Germinate { blueprint: 7, .. }));
+    assert_eq!(plateau(17, 3).decide(&mut controller).command, germination(0, 7));
 }
 
 #[test]
-fn a_failing_seed_has_to_lose_more_than_two_points() {
-    let op = |improvement_since_stage_start| {
-        let seed = SeedReport {
-            improvement_since_stage_start,
-            ..aged(SeedStage::Training, 5)
-        };
-        with_seed(30, 0, seed).decide(&mut heuristic()).command.op()
-    };
-    assert_eq!(op(-2.0), LifecycleOp::Wait);
-    assert_eq!(op(-2.01), LifecycleOp::Prune);
-}
-
-#[test]
-fn a_held_seed_is_committed_for_its_contribution_only() {
-    assert_eq!(held(Some(3.0), 5.0), LifecycleOp::Commit);
-    assert_eq!(held(Some(1.0), -0.5), LifecycleOp::Prune);
-    assert_eq!(held(Some(0.3), 1.0), LifecycleOp::Prune);
-    assert_eq!(held(None, 1.0), LifecycleOp::Wait);
+fn a_seed_is_moved_on_when_its_time_has_come_and_judged_by_what_it_is_worth() {
+    use LifecycleOp::*;
+    for (seed, expected) in [
+        (aged(SeedStage::Germinated, 1), Advance),
+        (aged(SeedStage::Training, 9), Wait),
+        (aged(SeedStage::Training, 10), Advance),
+        (losing(2.0), Wait),
+        (losing(2.01), Prune),
+        (aged(SeedStage::Blending, 1), Advance),
+        (blending(AlphaMode::Up, 0.4, 1.0), Wait),
+        (blending(AlphaMode::Hold, 0.5, 0.5), SetAlphaTarget),
+        (held(Some(3.0), 5.0), Commit),
+        (held(Some(0.8), 1.0), Commit),
+        (held(Some(1.0), -0.5), Prune),
+        (held(Some(0.3), 1.0), Prune),
+        (held(None, 1.0), Wait),
+    ] {
+        let decision = with_seed(30, seed.clone()).decide(&mut heuristic());
+        assert_eq!(decision.command.op(), expected, "{seed:?}");
+    }
 }
 
 #[test]
 fn strict_gates_raise_what_a_commit_needs() {
-    let mut ground = Ground::default();
-    ground.scenario.lifecycle.gates.mode = GateMode::Strict;
-    let mut strict = HeuristicController::new(&ground.context()).unwrap();
-    let seed = SeedReport {
-        contribution: Some(0.8),
-        total_improvement: 1.0,
-        ..aged(SeedStage::Holding, 2)
-    };
-    let decision = with_seed(30, 0, seed).decide(&mut strict);
+    let mut strict = configured(|scenario| scenario.lifecycle.gates.mode = GateMode::Strict).unwrap();
+    let decision = with_seed(30, held(Some(0.8), 1.0)).decide(&mut strict);
     assert_eq!(decision.command.op(), LifecycleOp::Prune);
-}
-
-#[test]
-fn seeds_are_moved_on_when_their_time_has_come() {
-    let op = |seed| with_seed(30, 0, seed).decide(&mut heuristic()).command.op();
-    assert_eq!(op(aged(SeedStage::Germinated, 1)), LifecycleOp::Advance);
-    assert_eq!(op(aged(SeedStage::Training, 9)), LifecycleOp::Wait);
-    assert_eq!(op(aged(SeedStage::Training, 10)), LifecycleOp::Advance);
-    assert_eq!(op(aged(SeedStage::Blending, 1)), LifecycleOp::Advance);
-    let rising = SeedReport {
-        alpha_mode: AlphaMode::Up,
-        alpha: 0.4,
-        ..aged(SeedStage::Blending, 3)
-    };
-    assert_eq!(op(rising), LifecycleOp::Wait);
-    let halfway = SeedReport {
-        alpha: 0.5,
-        alpha_target: 0.5,
-        ..aged(SeedStage::Blending, 3)
-    };
-    assert_eq!(op(halfway), LifecycleOp::SetAlphaTarget);
 }
 
 #[test]
 fn the_most_urgent_proposal_wins_and_then_the_lowest_slot() {
     let mut scene = plateau(30, 3);
-    let committable = SeedReport {
-        contribution: Some(3.0),
-        ..aged(SeedStage::Holding, 2)
-    };
-    scene.reports[0] = Some(aged(SeedStage::Blending, 1));
-    scene.reports[1] = Some(committable.clone());
-    scene.reports[2] = Some(committable);
-    assert_eq!(
-        scene.decide(&mut heuristic()).command,
-        LifecycleCommand::Commit { slot: 1 }
-    );
+    let committable = || Some(held(Some(3.0), 0.0));
+    scene.reports = vec![Some(aged(SeedStage::Blending, 1)), committable(), committable()];
+    let decision = scene.decide(&mut heuristic());
+    assert_eq!(decision.command, LifecycleCommand::Commit { slot: 1 });
 }
 
 #[test]
 fn an_illegal_proposal_becomes_a_wait_that_keeps_its_reason() {
-    let young = SeedReport {
-        age_steps: 4,
-        improvement_since_stage_start: -9.0,
-        ..aged(SeedStage::Training, 5)
-    };
+    let mut young = losing(9.0);
+    young.age_steps = 4;
     let mut controller = heuristic();
-    let decision = with_seed(30, 0, young).decide(&mut controller);
+    let decision = with_seed(30, young).decide(&mut controller);
     assert_eq!(decision.command, LifecycleCommand::Wait);
-    assert_eq!(
-        decision.reason,
-        "failing (PRUNE is not legal: the seed is 4 steps old, 5 are needed)"
-    );
+    let why = "failing (PRUNE is not legal: the seed is 4 steps old, 5 are needed)";
+    assert_eq!(decision.reason, why);
     assert_eq!(controller.states[&0].last_prune_step, None);
 }
 
 #[test]
-fn the_rotation_skips_penalised_blueprints() {
-    let rules = heuristic().rules;
-    let mut state = penalised(&[("conv_light", 1.5), ("conv_heavy", 1.2)], 0);
-    assert_eq!(BLUEPRINT_NAMES[rules.next_blueprint(&mut state)], "attention");
-    assert_eq!(state.rotation_index, 3);
-}
-
-#[test]
-fn with_all_penalised_the_least_penalised_take_turns() {
-    let rules = heuristic().rules;
-    let penalties = [
+fn the_rotation_skips_penalised_blueprints_unless_all_are() {
+    let some = [("conv_light", 1.5), ("conv_heavy", 1.2)];
+    let all = [
         ("conv_light", 3.0),
         ("conv_heavy", 1.0),
         ("attention", 2.0),
         ("norm", 1.0),
         ("depthwise", 5.0),
     ];
-    let mut state = penalised(&penalties, 1);
-    assert_eq!(BLUEPRINT_NAMES[rules.next_blueprint(&mut state)], "norm");
-    assert_eq!(state.rotation_index, 2);
+    // The least penalised take turns.
+    for (mut state, blueprint, next) in [(penalised(&some, 0), "attention", 3), (penalised(&all, 1), "norm", 2)] {
+        let found = heuristic().rules.next_blueprint(&mut state);
+        assert_eq!((BLUEPRINT_NAMES[found], state.rotation_index), (blueprint, next));
+    }
 }
 
 #[test]
 fn a_pruned_blueprint_sits_out_ten_steps() {
     let mut state = penalised(&[("conv_light", 2.0)], 0);
     state.last_decay_step = Some(20);
-    state.decay_penalties(29, 0.93);
-    assert!((state.penalty(1) - 1.0408).abs() < 1e-4);
-    state.decay_penalties(30, 0.93);
-    assert!((state.penalty(1) - 0.9680).abs() < 1e-4);
+    for (step, expected) in [(29, 1.0408), (30, 0.9680)] {
+        state.decay_penalties(step, 0.93);
+        assert!((state.penalty(1) - expected).abs() < 1e-4);
+    }
     state.decay_penalties(70, 0.93);
     assert!(state.penalties.is_empty());
 }
 
 #[test]
-fn a_saved_state_resumes_where_it_was() {
+fn a_saved_state_resumes_where_it_was_and_a_new_episode_starts_with_a_clean_slate() {
     let mut round = UnfinishedRound::default();
-    let mut saved = HeuristicController::new(&Ground::default().context()).unwrap();
+    let mut saved = heuristic();
     let state = HeuristicState {
         rotation_index: 3,
         last_prune_step: Some(12),
         last_decay_step: Some(14),
         penalties: [(1, 1.7298)].into(),
     };
-    saved.states.insert(5, state);
+    saved.states.insert(0, state);
     saved.save_episodes(&mut round).unwrap();
 
-    let mut loaded = HeuristicController::new(&Ground::default().context()).unwrap();
+    let mut loaded = heuristic();
     loaded.restore_episodes(&round).unwrap();
-
     assert_eq!(loaded.states, saved.states);
+
+    loaded.begin_episode(&[plateau(1, 0).env_view(0).row]);
+    assert_eq!(loaded.states[&0], HeuristicState::default());
 }
 
 #[test]
-fn an_episode_starts_with_a_clean_slate() {
-    let mut controller = heuristic();
-    controller.states.insert(0, penalised(&[("norm", 2.0)], 4));
-    let scene = plateau(1, 0);
-    controller.begin_episode(&[scene.env_view(0).row]);
-    assert_eq!(controller.states[&0], HeuristicState::default());
-}
+fn the_rotation_is_checked_before_the_run_and_passes_over_what_the_action_space_excludes() {
+    let unknown = configured(|scenario| scenario.policy.heuristic.rotation = vec!["conv_light".into(), "lora".into()]);
+    let why = unknown.unwrap_err().to_string();
+    assert!(why.contains("no slot of this host can grow `lora`"), "{why}");
 
-#[test]
-fn the_rotation_is_checked_before_the_run() {
-    let mut ground = Ground::default();
-    ground.scenario.policy.heuristic.rotation = vec!["conv_light".into(), "lora".into()];
-    let error = HeuristicController::new(&ground.context()).unwrap_err();
-    assert!(error.to_string().contains("no slot of this host can grow `lora`"));
-}
-
-#[test]
-fn the_rotation_passes_over_what_the_action_space_excludes() {
-    let mut ground = Ground::default();
-    ground.scenario.policy.masks.action_space.blueprint = Some(vec!["norm".into(), "conv_small".into()]);
-    let controller = HeuristicController::new(&ground.context()).unwrap();
-    assert_eq!(controller.rules.rotation, [3]);
-    assert_eq!(controller.rules.config.rotation, ["norm"]);
-
-    ground.scenario.policy.masks.action_space.blueprint = Some(vec!["conv_small".into()]);
-    let error = HeuristicController::new(&ground.context()).unwrap_err();
-    assert_eq!(
-        error.to_string(),
-        "`policy.heuristic.rotation`: no blueprint of the rotation is in the action space"
-    );
+    let allowing = |names: &[&str]| {
+        let names: Vec<String> = names.iter().map(ToString::to_string).collect();
+        configured(|scenario| scenario.policy.masks.action_space.blueprint = Some(names))
+    };
+    let Rules { rotation, config, .. } = allowing(&["norm", "conv_small"]).unwrap().rules;
+    assert_eq!((rotation, config.rotation), (vec![3], vec!["norm".to_string()]));
+    let why = "`policy.heuristic.rotation`: no blueprint of the rotation is in the action space";
+    assert_eq!(allowing(&["conv_small"]).unwrap_err().to_string(), why);
 }
 
 /// 10 steps by the gate's minimum, none where the scenario says so.
 #[test]
 fn a_seed_trains_as_long_as_configured_or_as_the_gate_demands() {
-    let wait_for = |ground: &Ground| {
-        HeuristicController::new(&ground.context())
-            .unwrap()
-            .rules
-            .min_training_steps
-    };
-    let mut ground = Ground::default();
-    assert_eq!(wait_for(&ground), 10);
-    ground.scenario.policy.heuristic.min_training_steps = Some(0);
-    assert_eq!(wait_for(&ground), 0);
+    assert_eq!(heuristic().rules.min_training_steps, 10);
+    let hasty = configured(|scenario| scenario.policy.heuristic.min_training_steps = Some(0)).unwrap();
+    assert_eq!(hasty.rules.min_training_steps, 0);
 }

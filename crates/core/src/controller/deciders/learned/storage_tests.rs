@@ -1,293 +1,241 @@
 //! Policies on disk.
 
 use std::fs;
-use std::path::Path;
+
+use tempfile::{TempDir, tempdir};
 
 use super::*;
-use crate::actions::PolicyError;
 use crate::actions::fixtures::BLUEPRINT_NAMES;
-use crate::controller::deciders::Controller;
-use crate::controller::deciders::learned::storage::{MANIFEST_FILE, WEIGHTS_FILE};
 use crate::controller::fixtures::Ground;
 use crate::controller::fixtures::policies::{Crowd, controller};
-use crate::controller::saved::SavedFolder;
 use crate::growth::SlotId;
 use crate::hash::sha256;
-use crate::policy::TrainablePolicy;
-use crate::policy::fixtures::small;
+use crate::policy::fixtures::{small, values};
 
-fn other(change: impl FnOnce(&mut Ground)) -> ActorCriticController {
+fn ground(change: impl FnOnce(&mut Ground)) -> Ground {
     let mut ground = Ground::default();
     ground.scenario.policy.net_cfg = small();
     change(&mut ground);
-    ActorCriticController::new(&ground.context()).unwrap()
+    ground
 }
 
-fn load(controller: &mut ActorCriticController, folder: &Path) -> Result<(), PolicyError> {
-    controller.load(&SavedFolder::read(folder)?)
+fn other(change: impl FnOnce(&mut Ground)) -> ActorCriticController {
+    ActorCriticController::new(&ground(change).context()).unwrap()
 }
 
-fn differences(controller: &mut ActorCriticController, folder: &Path) -> Vec<String> {
-    match load(controller, folder) {
+/// The policy in a folder of this name.
+fn saved(controller: &ActorCriticController) -> TempDir {
+    let root = tempdir().unwrap();
+    controller.save(&root.path().join("policy")).unwrap();
+    root
+}
+
+fn load(controller: &mut ActorCriticController, root: &TempDir) -> Result<(), PolicyError> {
+    controller.load(&SavedFolder::read(&root.path().join("policy"))?)
+}
+
+fn differences(controller: &mut ActorCriticController, root: &TempDir) -> Vec<String> {
+    match load(controller, root) {
         Err(PolicyError::IncompatiblePolicy { diffs, .. }) => diffs,
         other => panic!("{other:?}"),
     }
 }
 
+/// One difference begins with each of these.
+#[track_caller]
+fn assert_named(diffs: &[String], beginnings: &[&str]) {
+    for beginning in beginnings {
+        let is_named = diffs.iter().any(|diff| diff.starts_with(*beginning));
+        assert!(is_named, "{beginning}: {diffs:?}");
+    }
+}
+
+fn edit_manifest(root: &TempDir, edits: &[(&str, &str)]) {
+    let path = root.path().join("policy").join(MANIFEST_FILE);
+    let text = fs::read_to_string(&path).unwrap();
+    let edited = edits.iter().fold(text, |text, &(old, new)| text.replacen(old, new, 1));
+    fs::write(path, edited).unwrap();
+}
+
+fn weights(controller: &ActorCriticController) -> Vec<Vec<f64>> {
+    controller.params().iter().map(|param| values(&param.tensor)).collect()
+}
+
 #[test]
 fn a_saved_policy_continues_with_the_same_bits() {
-    let root = tempfile::tempdir().unwrap();
-    let folder = root.path().join("policy");
     let crowd = Crowd::new(8, 1);
-    let places: Vec<usize> = (0..8).collect();
-    let mut saved = controller("lstm");
-    saved.set_updates(17);
-    saved.set_floor_scale(0.4);
+    let mut running = controller("lstm");
+    running.set_updates(17);
+    running.set_floor_scale(0.4);
     let rows = crowd.observations.iter().map(|observation| observation.raw.as_slice());
-    saved.normaliser_mut().commit(rows).unwrap();
-    saved.save(&folder).unwrap();
+    running.normaliser_mut().commit(rows).unwrap();
+    let root = saved(&running);
 
     let mut loaded = other(|_| ());
-    let storage: Vec<_> = loaded
-        .params()
-        .iter()
-        .map(|param| param.tensor.data_ptr() as usize)
-        .collect();
-    load(&mut loaded, &folder).unwrap();
+    let addresses = |controller: &ActorCriticController| -> Vec<usize> {
+        let params = controller.params().into_iter();
+        params.map(|param| param.tensor.data_ptr() as usize).collect()
+    };
+    let before = addresses(&loaded);
+    load(&mut loaded, &root).unwrap();
 
-    let moved: Vec<_> = loaded
-        .params()
-        .iter()
-        .map(|param| param.tensor.data_ptr() as usize)
-        .collect();
-    assert_eq!(storage, moved, "weights are copied in place");
+    assert_eq!(addresses(&loaded), before, "weights are copied in place");
     assert_eq!(loaded.updates, 17);
-    assert_eq!(loaded.normaliser(), saved.normaliser());
+    assert_eq!(loaded.normaliser(), running.normaliser());
     for step in 1..4 {
-        let expected = crowd.decide(&mut saved, step, &places);
-        assert_eq!(crowd.decide(&mut loaded, step, &places), expected);
+        let [expected, found] =
+            [&mut running, &mut loaded].map(|policy| crowd.decide(policy, step, &[0, 1, 2, 3, 4, 5, 6, 7]));
+        assert_eq!(found, expected);
     }
 }
 
 #[test]
 fn a_policy_may_be_where_a_run_starts() {
-    let root = tempfile::tempdir().unwrap();
-    let saved = controller("lstm");
-    saved.save(&root.path().join("policy")).unwrap();
-    let mut ground = Ground::default();
-    ground.scenario.policy.net_cfg = small();
-    ground.scenario.policy.init_from = Some("policy".into());
-    let context = crate::controller::BuildContext {
+    let policy = controller("lstm");
+    let root = saved(&policy);
+    let ground = ground(|ground| ground.scenario.policy.init_from = Some("policy".into()));
+    let context = BuildContext {
         folder: Some(root.path()),
         ..ground.context()
     };
     let started = ActorCriticController::new(&context).unwrap();
-    let pairs = started.params().into_iter().zip(saved.params());
-    assert!(
-        pairs
-            .into_iter()
-            .all(|(started, saved)| started.tensor.equal(&saved.tensor))
-    );
+    assert!(weights(&started) == weights(&policy));
 }
 
 #[test]
 fn every_difference_is_named_at_once_and_nothing_changes() {
-    let root = tempfile::tempdir().unwrap();
-    let folder = root.path().join("policy");
-    controller("lstm").save(&folder).unwrap();
-
-    let mut reordered = other(|ground| ground.slots.swap(0, 2));
-    let before: Vec<_> = reordered.params().iter().map(|param| param.tensor.copy()).collect();
-    let diffs = differences(&mut reordered, &folder);
-    for what in ["slots:", "action space:", "observation schema hash:"] {
-        assert!(diffs.iter().any(|diff| diff.starts_with(what)), "{what} {diffs:?}");
+    let root = saved(&controller("lstm"));
+    let slots = ["slots:", "action space:", "observation schema hash:"];
+    let observations = ["weight feature.0.weight", "observation size: saved 116, running 147"];
+    let nets = [
+        "net: saved \"lstm\", running \"gru\"",
+        "weight core.0.gru.bias_hh is not in the file",
+    ];
+    let running = [
+        (other(|ground| ground.slots.swap(0, 2)), &slots[..]),
+        (other(|ground| ground.slots.push(SlotId::new(1, 0))), &observations),
+        (other(|ground| ground.scenario.policy.net = "gru".into()), &nets),
+    ];
+    for (mut running, expected) in running {
+        let before = weights(&running);
+        assert_named(&differences(&mut running, &root), expected);
+        assert!(weights(&running) == before);
     }
-    for (param, before) in reordered.params().iter().zip(before) {
-        assert!(param.tensor.equal(&before));
-    }
-
-    let mut wider = other(|ground| ground.slots.push(SlotId::new(1, 0)));
-    let diffs = differences(&mut wider, &folder);
-    assert!(
-        diffs.iter().any(|diff| diff.starts_with("weight feature.0.weight")),
-        "{diffs:?}"
-    );
-    assert!(
-        diffs
-            .iter()
-            .any(|diff| diff.starts_with("observation size: saved 116, running 147"))
-    );
-
-    let mut gated = other(|ground| ground.scenario.policy.net = "gru".into());
-    let diffs = differences(&mut gated, &folder);
-    assert!(diffs.iter().any(|diff| diff == "net: saved \"lstm\", running \"gru\""));
-    assert!(
-        diffs
-            .iter()
-            .any(|diff| diff == "weight core.0.gru.bias_hh is not in the file")
-    );
-}
-
-#[test]
-fn another_blueprint_list_or_schema_is_refused() {
-    let root = tempfile::tempdir().unwrap();
-    let folder = root.path().join("policy");
-    controller("lstm").save(&folder).unwrap();
-    let manifest = folder.join(MANIFEST_FILE);
-    let text = fs::read_to_string(&manifest).unwrap();
-    let edited = text
-        .replace("\"conv_small\"", "\"conv_odd\"")
-        .replace("schema_hash: \"", "schema_hash: \"0");
-    fs::write(&manifest, edited).unwrap();
-    let diffs = differences(&mut other(|_| ()), &folder);
-    assert!(diffs.iter().any(|diff| diff.starts_with("blueprints:")));
-    assert!(diffs.iter().any(|diff| diff.starts_with("observation schema hash:")));
 }
 
 /// An embedding has its row of the empty slot at the end, the blueprint's head a block a slot.
 #[test]
 fn blueprints_that_were_added_leave_an_old_policy_loadable() {
-    let root = tempfile::tempdir().unwrap();
-    let folder = root.path().join("policy");
-    let saved = controller("lstm");
-    saved.save(&folder).unwrap();
-    let mut ground = Ground::default();
-    ground.scenario.policy.net_cfg = small();
+    let old = controller("lstm");
+    let root = saved(&old);
+    let ground = ground(|_| ());
     let names = [&BLUEPRINT_NAMES[..], &["moss", "fern"]].concat();
     let known = BLUEPRINT_NAMES.len() as i64;
-    let context = crate::controller::BuildContext {
+    let context = BuildContext {
         blueprints: &names,
         ..ground.context()
     };
     let mut grown = ActorCriticController::new(&context).unwrap();
     let fresh: Vec<Tensor> = grown.params().iter().map(|param| param.tensor.copy()).collect();
 
-    load(&mut grown, &folder).unwrap();
+    load(&mut grown, &root).unwrap();
 
     let mut changed = 0;
-    for ((grown, saved), fresh) in grown.params().iter().zip(saved.params()).zip(fresh) {
-        let [grown, saved] = [&grown.tensor, &saved.tensor];
-        if grown.size() == saved.size() {
-            assert!(grown.equal(saved));
+    for ((grown, old), fresh) in grown.params().iter().zip(old.params()).zip(fresh) {
+        let [grown, old] = [&grown.tensor, &old.tensor];
+        if grown.size() == old.size() {
+            assert!(grown.equal(old));
             continue;
         }
         changed += 1;
         let slots = grown.size()[0] / (known + 2);
         let blocks = |tensor: &Tensor, rows: i64| tensor.narrow(0, 0, slots * rows).unflatten(0, [slots, rows]);
-        let (all, old) = (blocks(grown, known + 2), blocks(saved, known));
-        assert!(all.narrow(1, 0, known).equal(&old), "rows that were learnt");
-        assert!(
-            all.narrow(1, known, 2)
-                .equal(&blocks(&fresh, known + 2).narrow(1, known, 2)),
-            "rows that are new"
-        );
+        let [all, fresh] = [grown, &fresh].map(|tensor| blocks(tensor, known + 2));
+        let learnt = all.narrow(1, 0, known);
+        assert!(learnt.equal(&blocks(old, known)), "rows that were learnt");
+        let [added, expected] = [all, fresh].map(|tensor| tensor.narrow(1, known, 2));
+        assert!(added.equal(&expected), "rows that are new");
         if slots == 1 {
-            assert!(grown.get(-1).equal(&saved.get(-1)), "the row of the empty slot");
+            assert!(grown.get(-1).equal(&old.get(-1)), "the row of the empty slot");
         }
     }
     assert_eq!(changed, 3, "the embedding, and weight and bias of a head");
-    let moved = root.path().join("moved");
-    grown.save(&moved).unwrap();
-    let diffs = differences(&mut other(|_| ()), &moved);
-    assert!(
-        diffs.iter().any(|diff| diff.starts_with("blueprints:")),
-        "none may be taken away: {diffs:?}"
-    );
+    // None may be taken away.
+    assert_named(&differences(&mut other(|_| ()), &saved(&grown)), &["blueprints:"]);
 }
 
 /// What was never allowed was never learnt.
 #[test]
 fn another_action_space_is_refused_with_what_it_excludes() {
-    let root = tempfile::tempdir().unwrap();
-    let folder = root.path().join("policy");
     let narrow = |ground: &mut Ground| {
         ground.scenario.policy.masks.action_space.tempo =
             Some(vec![crate::growth::Tempo::Fast, crate::growth::Tempo::Standard]);
     };
-    other(narrow).save(&folder).unwrap();
-    assert_eq!(load(&mut other(narrow), &folder), Ok(()));
-    assert_eq!(
-        differences(&mut other(|_| ()), &folder),
-        ["excluded choices: saved [\"tempo:SLOW\"], running []"]
-    );
+    let root = saved(&other(narrow));
+    assert_eq!(load(&mut other(narrow), &root), Ok(()));
+    let excluded = "excluded choices: saved [\"tempo:SLOW\"], running []";
+    assert_eq!(differences(&mut other(|_| ()), &root), [excluded]);
 }
 
 #[test]
 fn weights_of_another_save_are_noticed() {
-    let root = tempfile::tempdir().unwrap();
-    let (first, second) = (root.path().join("a"), root.path().join("b"));
-    controller("lstm").save(&first).unwrap();
-    other(|_| ()).save(&second).unwrap();
-    fs::copy(first.join(WEIGHTS_FILE), second.join(WEIGHTS_FILE)).unwrap();
+    let [first, second] = [controller("lstm"), other(|_| ())].map(|policy| saved(&policy));
+    let [from, to] = [&first, &second].map(|root| root.path().join("policy").join(WEIGHTS_FILE));
+    fs::copy(from, to).unwrap();
     let diffs = differences(&mut other(|_| ()), &second);
     assert_eq!(diffs.len(), 1);
-    assert!(diffs[0].starts_with("weights file:"));
+    assert_named(&diffs, &["weights file:"]);
 }
 
 #[test]
 fn numbers_that_are_not_finite_are_refused_and_nothing_changes() {
-    let root = tempfile::tempdir().unwrap();
-    let folder = root.path().join("policy");
-    controller("lstm").save(&folder).unwrap();
-    let weights = folder.join(WEIGHTS_FILE);
-    let mut bytes = fs::read(&weights).unwrap();
+    let root = saved(&controller("lstm"));
+    let path = root.path().join("policy").join(WEIGHTS_FILE);
+    let mut bytes = fs::read(&path).unwrap();
     let before = sha256(&bytes);
     let last = bytes.len() - 4;
     bytes[last..].copy_from_slice(&f32::NAN.to_le_bytes());
-    fs::write(&weights, &bytes).unwrap();
-    let manifest = folder.join(MANIFEST_FILE);
-    let text = fs::read_to_string(&manifest).unwrap();
-    let edited = text
-        .replace(&before, &sha256(&bytes))
-        .replacen("mean: 0.0", "mean: NaN", 1);
-    fs::write(&manifest, edited).unwrap();
+    fs::write(path, &bytes).unwrap();
+    let after = sha256(&bytes);
+    edit_manifest(&root, &[(before.as_str(), after.as_str()), ("mean: 0.0", "mean: NaN")]);
     let mut running = other(|_| ());
-    let untouched: Vec<_> = running.params().iter().map(|param| param.tensor.copy()).collect();
+    let untouched = weights(&running);
 
-    let diffs = differences(&mut running, &folder);
+    let diffs = differences(&mut running, &root);
 
     assert_eq!(diffs.len(), 2, "{diffs:?}");
     assert!(diffs[0].contains("statistic 0: mean NaN"), "{diffs:?}");
     assert!(diffs[1].ends_with("holds values that are not finite"), "{diffs:?}");
-    let params = running.params();
-    assert!(
-        params
-            .iter()
-            .zip(&untouched)
-            .all(|(param, before)| param.tensor.equal(before))
-    );
+    assert!(weights(&running) == untouched);
 }
 
 #[test]
 fn a_folder_that_is_not_there_is_named() {
-    let error = load(&mut controller("mlp"), Path::new("/nowhere/policy")).unwrap_err();
+    let error = SavedFolder::read(Path::new("/nowhere/policy")).unwrap_err();
     assert!(error.to_string().starts_with("/nowhere/policy: "), "{error}");
 }
 
 #[test]
 fn a_policy_is_read_without_a_run_and_one_of_an_application_s_own_is_refused_by_name() {
-    let root = tempfile::tempdir().unwrap();
-    let folder = root.path().join("policy");
-    let mut saved = controller("lstm");
-    saved.set_floor_scale(0.5);
-    saved.save(&folder).unwrap();
-    let read = |folder: &Path| SavedPolicy::read(&SavedFolder::read(folder).unwrap());
+    let mut policy = controller("lstm");
+    policy.set_floor_scale(0.5);
+    let read = |root: &TempDir| SavedPolicy::read(&SavedFolder::read(&root.path().join("policy")).unwrap());
 
-    let policy = read(&folder).unwrap();
+    let found = read(&saved(&policy)).unwrap();
 
-    assert_eq!(policy.net.spec(), saved.net().spec());
-    assert_eq!(policy.scales.len(), saved.schema().len());
-    assert_eq!(policy.floors, saved.floors.map(|floor| floor.epsilon));
-    let manifest = fs::read_to_string(folder.join(MANIFEST_FILE)).unwrap();
-    let hash = saved.schema().hash();
+    assert_eq!(found.net.spec(), policy.net().spec());
+    assert_eq!(found.scales.len(), policy.schema().len());
+    assert_eq!(found.floors, policy.floors.map(|floor| floor.epsilon));
+    let hash = policy.schema().hash();
     for (old, new, why) in [
         ("net: \"lstm\"", "net: \"mine\"", "`mine`"),
         (hash.as_str(), "0", "features of an application's own"),
         ("feature_dim: 24", "feature_dim: 65536", "too short"),
         ("hidden_dim: 32", "hidden_dim: 40", "weight core"),
     ] {
-        fs::write(folder.join(MANIFEST_FILE), manifest.replace(old, new)).unwrap();
-        let error = read(&folder).err().expect(why).to_string();
+        let root = saved(&policy);
+        edit_manifest(&root, &[(old, new)]);
+        let error = read(&root).err().expect(why).to_string();
         assert!(error.contains(why), "{error}");
     }
 }

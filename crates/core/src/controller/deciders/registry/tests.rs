@@ -8,16 +8,7 @@ fn every_builtin_builds_under_its_own_name() {
     let mut ground = Ground::default();
     ground.scenario.policy.schedule.builtin = Some(crate::scenario::BuiltinSchedule::GerminateFirstSlot);
     ground.scenario.initial_topology = InitialTopology::Seeds(Vec::new());
-    for name in [
-        "actor_critic",
-        "fragrow",
-        "heuristic",
-        "periodic",
-        "random",
-        "schedule",
-        "static",
-        "wait",
-    ] {
+    for name in "actor_critic fragrow heuristic periodic random schedule static wait".split(' ') {
         ground.scenario.policy.controller = name.into();
         assert_eq!(registry.build(&ground.context()).unwrap().name(), name);
     }
@@ -25,12 +16,9 @@ fn every_builtin_builds_under_its_own_name() {
 
 #[test]
 fn an_unknown_name_lists_what_there_is() {
-    let mut ground = Ground::default();
-    ground.scenario.policy.controller = "oracle".into();
+    let ground = Ground::with(|scenario| scenario.policy.controller = "oracle".into());
     let error = ControllerRegistry::default().build(&ground.context()).err().unwrap();
-    assert_eq!(
-        error.to_string(),
-        "no controller is called `oracle`; there are: actor_critic, external, fragrow, heuristic, periodic, random, \
-         replay, schedule, static, wait"
-    );
+    let why = "no controller is called `oracle`; there are: actor_critic, external, fragrow, heuristic, periodic, \
+               random, replay, schedule, static, wait";
+    assert_eq!(error.to_string(), why);
 }

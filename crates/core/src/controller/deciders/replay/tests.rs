@@ -1,5 +1,5 @@
 use super::*;
-use crate::actions::fixtures::{BLUEPRINT_NAMES, commands};
+use crate::actions::fixtures::{BLUEPRINT_NAMES, commands, germination};
 use crate::controller::fixtures::Ground;
 use crate::growth::LifecycleOp;
 use crate::telemetry::Choice;
@@ -29,15 +29,10 @@ fn every_command_survives_its_recording() {
 
 #[test]
 fn a_host_without_the_slot_or_the_blueprint_is_told_apart() {
-    let original = commands(3)
-        .into_iter()
-        .rfind(|command| command.op() == LifecycleOp::Germinate);
-    let wide = recorded(&original.unwrap(), &Ground::default());
+    let wide = recorded(&germination(2, 3), &Ground::default());
     let mut narrow = Ground::default();
     narrow.slots.truncate(2);
 
-    assert_eq!(
-        command(&wide, &narrow.context()).unwrap_err().to_string(),
-        "`policy.replay`: slot `r0c2` is not enabled; enabled are r0c0, r0c1"
-    );
+    let why = "`policy.replay`: slot `r0c2` is not enabled; enabled are r0c0, r0c1";
+    assert_eq!(command(&wide, &narrow.context()).unwrap_err().to_string(), why);
 }

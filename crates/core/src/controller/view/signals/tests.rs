@@ -1,74 +1,46 @@
 use super::*;
 
-fn update(
-    tracker: &mut SignalTracker,
-    step: u32,
-    loss: f64,
-    accuracy_percent: f64,
-) -> Result<TrainingSignals, AccuracyOutOfRange> {
-    let train = TrainMetrics {
-        loss,
-        accuracy_percent: accuracy_percent.clamp(0.0, 100.0),
-        ..TrainMetrics::default()
-    };
+type Updated = Result<TrainingSignals, AccuracyOutOfRange>;
+
+fn update(tracker: &mut SignalTracker, step: u32, loss: f64, accuracy_percent: f64) -> Updated {
     let val = ValMetrics { loss, accuracy_percent };
-    tracker.update(step, &train, &val)
+    tracker.update(step, &TrainMetrics::default(), &val)
 }
 
 /// The signals of each step, with the stable steps in a row.
 fn run(losses: &[f64], accuracies: &[f64]) -> Vec<(TrainingSignals, u32)> {
     let mut tracker = SignalTracker::new(TrackerConfig::default());
-    (1..)
-        .zip(losses.iter().zip(accuracies))
-        .map(|(step, (&loss, &accuracy))| {
-            let signals = update(&mut tracker, step, loss, accuracy).unwrap();
-            (signals, tracker.stable_count)
-        })
-        .collect()
+    let steps = (1..).zip(losses.iter().zip(accuracies));
+    let signals = steps.map(|(step, (&loss, &accuracy))| {
+        let signals = update(&mut tracker, step, loss, accuracy).unwrap();
+        (signals, tracker.stable_count)
+    });
+    signals.collect()
 }
 
-fn latches(signals: &[(TrainingSignals, u32)]) -> Vec<(u32, bool, u32)> {
-    signals
-        .iter()
-        .map(|(signals, stable)| (*stable, signals.host_stabilized, signals.plateau_steps))
-        .collect()
+/// Steps in a row: stable ones, and those of a plateau.
+#[track_caller]
+fn assert_counts(signals: &[(TrainingSignals, u32)], stable: &[u32], plateau: &[u32]) {
+    let (plateaus, stables): (Vec<u32>, Vec<u32>) =
+        signals.iter().map(|(s, stable)| (s.plateau_steps, *stable)).unzip();
+    assert_eq!((&stables[..], &plateaus[..]), (stable, plateau));
 }
 
 #[test]
 fn three_stable_steps_latch_and_a_later_jump_does_not_unlatch() {
-    let signals = run(
-        &[2.3, 1.8, 1.77, 1.75, 1.74, 1.5],
-        &[30.0, 40.0, 40.4, 41.0, 41.2, 41.3],
-    );
-    assert_eq!(
-        latches(&signals),
-        [
-            (0, false, 0),
-            (0, false, 0),
-            (1, false, 1),
-            (2, false, 0),
-            (3, true, 1),
-            (3, true, 2)
-        ]
-    );
-    let announced: Vec<bool> = signals.iter().map(|(s, _)| s.just_stabilized).collect();
-    assert_eq!(announced, [false, false, false, false, true, false]);
+    let accuracies = [30.0, 40.0, 40.4, 41.0, 41.2, 41.3];
+    let signals = run(&[2.3, 1.8, 1.77, 1.75, 1.74, 1.5], &accuracies);
+    assert_counts(&signals, &[0, 0, 1, 2, 3, 3], &[0, 0, 1, 0, 1, 2]);
+    let (no, at_first, later) = ((false, false), (true, true), (true, false));
+    let stabilised = signals.iter().map(|(s, _)| (s.host_stabilized, s.just_stabilized));
+    assert_eq!(stabilised.collect::<Vec<_>>(), [no, no, no, no, at_first, later]);
 }
 
 #[test]
 fn regressions_and_recoveries_restart_the_count() {
     let signals = run(&[2.0, 2.0, 2.11, 2.0, 2.0, 2.0], &[30.0, 30.0, 30.0, 30.5, 30.6, 30.7]);
-    assert_eq!(
-        latches(&signals),
-        [
-            (0, false, 0),
-            (1, false, 1),
-            (0, false, 2),
-            (0, false, 0),
-            (1, false, 1),
-            (2, false, 2)
-        ]
-    );
+    assert_counts(&signals, &[0, 1, 0, 0, 1, 2], &[0, 1, 2, 0, 1, 2]);
+    assert!(!signals.iter().any(|(signals, _)| signals.host_stabilized));
 }
 
 #[test]

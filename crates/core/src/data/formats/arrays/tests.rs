@@ -5,6 +5,7 @@ use zip::{CompressionMethod, ZipWriter};
 
 use super::*;
 use crate::data::formats::npy::tests::npy;
+use crate::data::locate::tests::{assert_refused, folder_of};
 
 /// An archive as `numpy.savez` or `numpy.savez_compressed` writes it.
 pub(crate) fn npz(arrays: &[(&str, Vec<u8>)], method: CompressionMethod) -> Vec<u8> {
@@ -17,19 +18,28 @@ pub(crate) fn npz(arrays: &[(&str, Vec<u8>)], method: CompressionMethod) -> Vec<
     writer.finish().unwrap().into_inner()
 }
 
-fn read_npz(bytes: &[u8], stated: Stated) -> Result<Found, DataError> {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("set.npz");
-    std::fs::write(&path, bytes).unwrap();
-    read_archive(&path, &mut { stated })
+fn read_npz(bytes: &[u8]) -> Result<Found, DataError> {
+    let folder = folder_of([("set.npz", bytes)]);
+    read_archive(&folder.path().join("set.npz"), &mut Stated::default())
 }
 
-fn read_pair(images: &[u8], labels: &[u8], stated: Stated) -> Result<Found, DataError> {
-    let folder = tempfile::tempdir().unwrap();
+fn read_stated(images: &[u8], labels: &[u8], mut stated: Stated) -> Result<Found, DataError> {
+    let folder = folder_of([("images.npy", images), ("labels.npy", labels)]);
     let paths = ["images.npy", "labels.npy"].map(|name| folder.path().join(name));
-    std::fs::write(&paths[0], images).unwrap();
-    std::fs::write(&paths[1], labels).unwrap();
-    read_pairs(paths, None, &mut { stated })
+    read_pairs(paths, None, &mut stated)
+}
+
+/// Images and two labels, of which nothing else is known.
+fn read_two(images: &[u8]) -> Result<Found, DataError> {
+    read_stated(images, &two_labels(), Stated::default())
+}
+
+fn pixels(found: &Found) -> Vec<u8> {
+    found.train.part.pixels().unwrap().into_owned()
+}
+
+fn two_images() -> Vec<u8> {
+    npy("|u1", "(2, 1, 1)", &[7, 8])
 }
 
 fn floats(values: &[f32]) -> Vec<u8> {
@@ -46,128 +56,85 @@ fn channels_first_become_channels_last_if_stated_or_likely() {
     let labels = npy("|u1", "(1, 1)", &[4]);
     for layout in [Some(ArrayLayout::Nchw), None] {
         let stated = Stated { layout, scale: None };
-        let found = read_pair(&images, &labels, stated).unwrap();
+        let found = read_stated(&images, &labels, stated).unwrap();
 
         assert_eq!(found.train.shape.channels, 3);
-        assert_eq!(
-            found.train.part.pixels().unwrap()[..],
-            [1, 5, 9, 2, 6, 10, 3, 7, 11, 4, 8, 12]
-        );
+        assert_eq!(pixels(&found), [1, 5, 9, 2, 6, 10, 3, 7, 11, 4, 8, 12]);
         assert_eq!((found.train.part.labels, found.scale), (vec![4], 255.0));
     }
-    let as_stated = Stated {
-        layout: Some(ArrayLayout::Nhwc),
-        scale: Some(16.0),
-    };
-    let found = read_pair(&images, &labels, as_stated).unwrap();
+    let (layout, scale) = (Some(ArrayLayout::Nhwc), Some(16.0));
+    let found = read_stated(&images, &labels, Stated { layout, scale }).unwrap();
     assert_eq!((found.train.shape.channels, found.scale), (2, 16.0));
 }
 
 #[test]
-fn floats_are_kept_as_bytes_and_rounding_is_told() {
-    let labels = two_labels();
-    let exact = npy("<f4", "(2, 1, 1)", &floats(&[1.0, 51.0 / 255.0]));
-    let rounded = npy("<f4", "(2, 1, 1)", &floats(&[0.5, 0.25]));
+fn floats_of_both_widths_are_kept_as_bytes_and_rounding_is_told() {
+    let read = |values: [f32; 2]| {
+        let doubles = values.map(|value| f64::from(value).to_le_bytes()).concat();
+        let found = read_two(&npy("<f4", "(2, 1, 1)", &floats(&values))).unwrap();
+        let of_doubles = read_two(&npy("<f8", "(2, 1, 1)", &doubles)).unwrap();
+        assert_eq!(found.train.part, of_doubles.train.part);
+        found
+    };
 
-    let exact = read_pair(&exact, &labels, Stated::default()).unwrap();
-    let rounded = read_pair(&rounded, &labels, Stated::default()).unwrap();
+    let exact = read([1.0, 51.0 / 255.0]);
+    let rounded = read([0.5, 0.25]);
 
-    assert_eq!(
-        (exact.train.part.pixels().unwrap().to_vec(), exact.scale),
-        (vec![255, 51], 255.0)
-    );
+    assert_eq!((pixels(&exact), exact.scale), (vec![255, 51], 255.0));
     assert!(exact.notes.is_empty(), "{:?}", exact.notes);
-    assert_eq!(rounded.train.part.pixels().unwrap()[..], [128, 64]);
-    assert!(
-        rounded.notes[0].contains("rounded to the nearest"),
-        "{:?}",
-        rounded.notes
-    );
-}
-
-#[test]
-fn doubles_are_read_as_floats_are() {
-    let values = [0.5_f32, 51.0 / 255.0];
-    let doubles: Vec<u8> = values
-        .iter()
-        .flat_map(|&value| f64::from(value).to_le_bytes())
-        .collect();
-    let read = |images: &[u8]| read_pair(images, &two_labels(), Stated::default()).unwrap().train.part;
-
-    let doubles = read(&npy("<f8", "(2, 1, 1)", &doubles));
-
-    assert_eq!(doubles.pixels().unwrap()[..], [128, 51]);
-    assert_eq!(doubles, read(&npy("<f4", "(2, 1, 1)", &floats(&values))));
+    assert_eq!(pixels(&rounded), [128, 64]);
+    let notes = rounded.notes;
+    assert!(notes[0].contains("rounded to the nearest"), "{notes:?}");
 }
 
 #[test]
 fn a_float_that_is_no_pixel_is_named_by_its_byte() {
-    let labels = two_labels();
     for bad in [f32::NAN, -0.5, 1.5] {
         let images = npy("<f4", "(2, 1, 1)", &floats(&[0.5, bad]));
-        let stated = Stated {
-            layout: None,
-            scale: Some(1.0),
-        };
-        let error = read_pair(&images, &labels, stated).unwrap_err().to_string();
-        assert!(
-            error.contains(&format!("the value {bad} at byte 132 is outside 0..=1")),
-            "{error}"
-        );
+        let (layout, scale) = (None, Some(1.0));
+        let refused = read_stated(&images, &two_labels(), Stated { layout, scale });
+        assert_refused(refused, &format!("the value {bad} at byte 132 is outside 0..=1"));
     }
 }
 
 #[test]
 fn arrays_that_are_no_images_or_labels_are_refused() {
-    let (images, labels) = (npy("|u1", "(2, 1, 1)", &[7, 8]), two_labels());
-    let wide_integers = npy("<i8", "(2, 1, 1)", &[0; 16]);
+    let wide = npy("<i8", "(2, 1, 1)", &[0; 16]);
     let flat = npy("|u1", "(2,)", &[7, 8]);
     let one_hot = npy("|u1", "(2, 2)", &[0, 1, 1, 0]);
     let three = npy("|u1", "(3,)", &[0, 1, 2]);
-    let none = npy("|u1", "(0, 1, 1)", &[]);
-    let no_labels = npy("|u1", "(0,)", &[]);
+    let (none, no_labels) = (npy("|u1", "(0, 1, 1)", &[]), npy("|u1", "(0,)", &[]));
 
-    let refused = |images: &[u8], labels: &[u8]| read_pair(images, labels, Stated::default()).unwrap_err();
-
-    assert!(matches!(refused(&wide_integers, &labels), DataError::NpyType { .. }));
-    assert!(matches!(refused(&flat, &labels), DataError::NpyShape { .. }));
-    assert!(matches!(refused(&images, &one_hot), DataError::NpyShape { .. }));
-    assert!(matches!(refused(&images, &three), DataError::LengthMismatch { .. }));
-    assert!(matches!(refused(&none, &no_labels), DataError::NoImages { .. }));
+    for (images, labels, told) in [
+        (wide, two_labels(), "has elements of type '<i8', which "),
+        (flat, two_labels(), "has the sizes [2]; valid: "),
+        (two_images(), one_hot, "has the sizes [2, 2]; valid: "),
+        (two_images(), three, "labels.npy has 3 labels; "),
+        (none, no_labels, "holds no image"),
+    ] {
+        assert_refused(read_stated(&images, &labels, Stated::default()), told);
+    }
 }
 
 #[test]
 fn a_label_out_of_range_is_named_by_its_byte() {
-    let images = npy("|u1", "(2, 1, 1)", &[7, 8]);
-    let found = read_pair(&images, &two_labels(), Stated::default()).unwrap();
+    let found = read_two(&two_images()).unwrap();
 
-    let error = found.train.check_labels("npy", 1).unwrap_err().to_string();
-
-    assert!(
-        error.contains("labels.npy': label 1 of sample 0 (byte 128) is outside 0..1"),
-        "{error}"
-    );
+    let told = "labels.npy': label 1 of sample 0 (byte 128) is outside 0..1";
+    assert_refused(found.train.check_labels("npy", 1), told);
 }
 
 #[test]
 fn archives_bring_the_parts_that_their_names_say() {
-    let (images, labels) = (npy("|u1", "(2, 1, 1)", &[7, 8]), two_labels());
-    let keras = [
-        ("x_train", images.clone()),
-        ("y_train", labels.clone()),
-        ("x_test", images.clone()),
-        ("y_test", labels.clone()),
-    ];
-    let medical = [
-        ("train_images", images.clone()),
-        ("train_labels", labels.clone()),
-        ("val_images", images),
-        ("val_labels", labels),
-    ];
+    let read = |names: [&str; 4], method| {
+        let arrays = [two_images(), two_labels(), two_images(), two_labels()];
+        let arrays: Vec<_> = names.into_iter().zip(arrays).collect();
+        read_npz(&npz(&arrays, method)).unwrap()
+    };
 
     for method in [CompressionMethod::Stored, CompressionMethod::Deflated] {
-        let keras = read_npz(&npz(&keras, method), Stated::default()).unwrap();
-        let medical = read_npz(&npz(&medical, method), Stated::default()).unwrap();
+        let keras = read(["x_train", "y_train", "x_test", "y_test"], method);
+        let medical = read(["train_images", "train_labels", "val_images", "val_labels"], method);
 
         assert_eq!(keras.train.part.labels, [1, 0]);
         assert!(keras.val.is_none() && keras.test.is_some());
@@ -177,33 +144,31 @@ fn archives_bring_the_parts_that_their_names_say() {
 
 #[test]
 fn what_is_missing_in_an_archive_is_named_with_what_it_has() {
-    let (images, labels) = (npy("|u1", "(2, 1, 1)", &[7, 8]), two_labels());
-    let half = npz(&[("x_train", images.clone())], CompressionMethod::Stored);
-    let other = npz(&[("pictures", images), ("y_test", labels)], CompressionMethod::Stored);
+    let half = [("x_train", two_images())];
+    let other = [("pictures", two_images()), ("y_test", two_labels())];
 
-    for (bytes, name) in [(&half, "y_train"), (&other, "x_test")] {
-        let error = read_npz(bytes, Stated::default()).unwrap_err();
-        assert!(
-            matches!(&error, DataError::MissingArray { name: missing, .. } if missing == name),
-            "{error}"
-        );
+    for (arrays, told) in [
+        (&half[..], "has no array 'y_train', but x_train.npy; valid names: "),
+        (&other, "has no array 'x_test', but "),
+    ] {
+        assert_refused(read_npz(&npz(arrays, CompressionMethod::Stored)), told);
     }
 }
 
 #[test]
 fn a_damaged_archive_is_an_error_wherever_it_is_damaged() {
-    let arrays = [("x_train", npy("|u1", "(2, 1, 1)", &[7, 8])), ("y_train", two_labels())];
+    let arrays = [("x_train", two_images()), ("y_train", two_labels())];
     let whole = npz(&arrays, CompressionMethod::Deflated);
 
     for cut in 0..whole.len() {
-        assert!(read_npz(&whole[..cut], Stated::default()).is_err(), "{cut}");
+        assert!(read_npz(&whole[..cut]).is_err(), "{cut}");
     }
     for at in 0..whole.len() {
         let mut bytes = whole.clone();
         bytes[at] ^= 0xff;
         // Dates and the like may change unnoticed; what counts is that nothing panics and no pixel changes.
-        if let Ok(found) = read_npz(&bytes, Stated::default()) {
-            assert_eq!(found.train.part.pixels().unwrap()[..], [7, 8], "{at}");
+        if let Ok(found) = read_npz(&bytes) {
+            assert_eq!(pixels(&found), [7, 8], "{at}");
         }
     }
 }

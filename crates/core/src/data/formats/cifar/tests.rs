@@ -3,7 +3,7 @@ use std::io::Cursor;
 use proptest::prelude::*;
 
 use super::*;
-use crate::data::locate::tests::packed;
+use crate::data::locate::tests::{assert_refused, folder_of, packed};
 
 /// A record whose red, green and blue planes begin with 1, 2 and 3 and end with 4, 5 and 6; all else is 0.
 fn record(labels: &[u8]) -> Vec<u8> {
@@ -18,9 +18,8 @@ fn record(labels: &[u8]) -> Vec<u8> {
 }
 
 fn records(count: usize, classes: usize) -> Vec<u8> {
-    (0..count)
-        .flat_map(|index| record(&[(index % classes) as u8]))
-        .collect()
+    let labels = (0..count).map(|index| (index % classes) as u8);
+    labels.flat_map(|label| record(&[label])).collect()
 }
 
 /// CIFAR-10 with `each` records in each file.
@@ -30,120 +29,66 @@ pub(crate) fn write_folder(folder: &Path, each: usize, classes: usize) {
     }
 }
 
-fn tar_of(files: &[(&str, &[u8])]) -> Vec<u8> {
+fn tar_of(files: &[(&str, Vec<u8>)]) -> Vec<u8> {
     let mut builder = tar::Builder::new(Vec::new());
     for (name, bytes) in files {
         let mut header = tar::Header::new_ustar();
         header.set_size(bytes.len() as u64);
         header.set_mode(0o644);
-        builder
-            .append_data(&mut header, format!("cifar-10-batches-bin/{name}"), *bytes)
-            .unwrap();
+        let path = format!("cifar-10-batches-bin/{name}");
+        builder.append_data(&mut header, path, &bytes[..]).unwrap();
     }
     builder.into_inner().unwrap()
 }
 
 /// An archive with 10 records in each file, in an order like that of the published one.
 fn archive() -> Vec<(&'static str, Vec<u8>)> {
-    let order = [4, 0, 2, 5, 1, 3];
     let names: Vec<&str> = CIFAR10.members().collect();
-    let mut files: Vec<_> = order.map(|index| (names[index], records(10, 10))).into();
-    files.push((
-        "batches.meta.txt",
-        b"airplane\nautomobile\nbird\ncat\ndeer\ndog\nfrog\nhorse\nship\ntruck\n\n".to_vec(),
-    ));
+    let classes = "airplane\nautomobile\nbird\ncat\ndeer\ndog\nfrog\nhorse\nship\ntruck\n\n";
+    let mut files: Vec<_> = [4, 0, 2, 5, 1, 3].map(|index| (names[index], records(10, 10))).into();
+    files.push(("batches.meta.txt", classes.into()));
     files
 }
 
-fn read_files(files: &[(&'static str, Vec<u8>)]) -> Result<Found, DataError> {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("set.tar.gz");
-    let files: Vec<(&str, &[u8])> = files.iter().map(|(name, bytes)| (*name, &bytes[..])).collect();
-    std::fs::write(&path, packed(&tar_of(&files))).unwrap();
-    CIFAR10.read(&path)
+fn read_archive(name: &str, bytes: &[u8]) -> Result<Found, DataError> {
+    let folder = folder_of([(name, bytes)]);
+    CIFAR10.read(&folder.path().join(name))
+}
+
+fn read_files(files: &[(&str, Vec<u8>)]) -> Result<Found, DataError> {
+    read_archive("set.tar.gz", &packed(&tar_of(files)))
 }
 
 #[test]
-fn planes_become_pixels() {
-    let found = read_files(&archive()).unwrap();
-    let pixels = found.train.part.pixels().unwrap();
+fn records_that_are_cut_short_or_have_a_label_out_of_range_are_refused_with_their_place() {
+    let read = |set: &Cifar, bytes: &[u8]| set.read_records("batch", &mut { bytes }, |_| ());
+    let ten = [record(&[0]), record(&[9]), record(&[10])].concat();
 
-    assert_eq!(pixels.len(), 50 * 3072);
-    // The first pixel is red, green, blue at row 0, column 0, the last at row 31, column 31.
-    assert_eq!((&pixels[..3], &pixels[3069..3072]), (&[1, 2, 3][..], &[4, 5, 6][..]));
-}
-
-#[test]
-fn a_label_out_of_range_is_refused_with_record_and_byte() {
-    let bytes: Vec<u8> = [0, 9, 10].into_iter().flat_map(|label| record(&[label])).collect();
-
-    let error = CIFAR10.read_records("batch", &mut &bytes[..], |_| ()).unwrap_err();
-
-    assert!(
-        matches!(
-            error,
-            DataError::LabelOutOfRange {
-                index: 2,
-                byte: Some(6146),
-                label: 10,
-                classes: 10,
-                ..
-            }
-        ),
-        "{error}"
-    );
-}
-
-#[test]
-fn a_record_cut_short_is_refused_with_its_place() {
-    let bytes = &records(3, 10)[..9218];
-
-    let error = CIFAR10
-        .read_records("batch", &mut &bytes[..], |_| ())
-        .unwrap_err()
-        .to_string();
-
-    assert!(
-        error.starts_with("data file batch: record 2 at byte 6146 has 3072 of 3073 bytes"),
-        "{error}"
-    );
-}
-
-#[test]
-fn cifar_100_learns_the_fine_label_and_checks_both() {
-    let read = |coarse: u8, fine: u8| CIFAR100.read_records("train", &mut &record(&[coarse, fine])[..], |_| ());
-
-    assert_eq!(read(19, 99).unwrap(), [99]);
-    for (coarse, fine, wrong) in [(20, 0, 0), (0, 100, 1)] {
-        let error = read(coarse, fine).unwrap_err();
-        assert!(
-            matches!(error, DataError::LabelOutOfRange { byte: Some(byte), .. } if byte == wrong),
-            "{error}"
-        );
-    }
+    let cut = "data file batch: record 2 at byte 6146 has 3072 of 3073 bytes";
+    assert_refused(read(&CIFAR10, &ten[..9218]), cut);
+    let label = "data 'batch': label 10 of sample 2 (byte 6146) is outside 0..10";
+    assert_refused(read(&CIFAR10, &ten), label);
+    let [coarse, fine] = [[20, 0], [0, 100]].map(|labels| read(&CIFAR100, &record(&labels)));
+    assert_refused(coarse, "label 20 of sample 0 (byte 0) is outside 0..20");
+    assert_refused(fine, "label 100 of sample 0 (byte 1) is outside 0..100");
+    // The fine label is learnt.
+    assert_eq!(read(&CIFAR100, &record(&[19, 99])).unwrap(), [99]);
 }
 
 #[test]
 fn damage_that_only_the_checksum_of_gzip_shows_is_refused() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("set.tar.gz");
-    let files = archive();
-    let files: Vec<(&str, &[u8])> = files.iter().map(|(name, bytes)| (*name, &bytes[..])).collect();
-    let mut bytes = packed(&tar_of(&files));
+    let mut bytes = packed(&tar_of(&archive()));
     // The checksum of what is unpacked, then its length.
     let checksum = bytes.len() - 8;
     bytes[checksum] ^= 1;
-    std::fs::write(&path, bytes).unwrap();
 
-    let error = CIFAR10.read(&path).unwrap_err();
+    let error = read_archive("set.tar.gz", &bytes).unwrap_err();
 
     assert!(matches!(error, DataError::Unreadable { .. }), "{error}");
 }
 
 #[test]
 fn names_that_an_archive_stores_as_entries_are_not_read() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("set.tar");
     let mut header = tar::Header::new_gnu();
     let name = vec![b'x'; 1 << 20];
     header.set_entry_type(tar::EntryType::GNULongName);
@@ -153,26 +98,19 @@ fn names_that_an_archive_stores_as_entries_are_not_read() {
     let mut bytes = builder.into_inner().unwrap();
     // Without the blocks that end an archive.
     bytes.truncate(bytes.len() - 1024);
-    let files = archive();
-    let files: Vec<(&str, &[u8])> = files.iter().map(|(name, bytes)| (*name, &bytes[..])).collect();
-    bytes.extend(tar_of(&files));
-    std::fs::write(&path, bytes).unwrap();
+    bytes.extend(tar_of(&archive()));
 
-    assert_eq!(CIFAR10.read(&path).unwrap().train.part.len(), 50);
+    assert_eq!(read_archive("set.tar", &bytes).unwrap().train.part.len(), 50);
 }
 
 #[test]
 fn a_folder_of_pickles_is_named_with_the_archive_to_fetch() {
-    let folder = tempfile::tempdir().unwrap();
-    std::fs::write(folder.path().join("data_batch_1"), "").unwrap();
+    let folder = folder_of([("data_batch_1", "")]);
 
     assert!(CIFAR10.is_in(folder.path()));
-    let error = CIFAR10.read(folder.path()).unwrap_err().to_string();
-    assert!(
-        error.contains("is the cifar10 set in its version with Python pickles")
-            && error.contains("cifar-10-binary.tar.gz, from https://"),
-        "{error}"
-    );
+    let read = || CIFAR10.read(folder.path());
+    assert_refused(read(), "is the cifar10 set in its version with Python pickles");
+    assert_refused(read(), "cifar-10-binary.tar.gz, from https://");
 }
 
 #[test]
@@ -186,15 +124,17 @@ fn an_archive_is_read_in_the_order_of_its_batches_and_unusual_counts_are_told() 
 
     assert_eq!(found.train.part.labels[..3], [9, 1, 2]);
     assert_eq!(found.train.part.labels[10], 0);
+    let pixels = found.train.part.pixels().unwrap();
+    assert_eq!(pixels.len(), 50 * 3072);
+    // The first pixel is red, green, blue at row 0, column 0, the last at row 31, column 31.
+    assert_eq!((&pixels[..3], &pixels[3069..3072]), (&[1, 2, 3][..], &[4, 5, 6][..]));
     assert_eq!((found.train.part.len(), found.test.unwrap().part.len()), (50, 10));
     assert_eq!(found.class_names[9], "truck");
-    assert_eq!(
-        found.notes,
-        [
-            "cifar10: 50 training images; the published set has 50000",
-            "cifar10: 10 test images; the published set has 10000"
-        ]
-    );
+    let told = [
+        "cifar10: 50 training images; the published set has 50000",
+        "cifar10: 10 test images; the published set has 10000",
+    ];
+    assert_eq!(found.notes, told);
 }
 
 #[test]
@@ -206,16 +146,13 @@ fn a_folder_is_read_like_the_archive_that_it_came_from() {
         std::fs::write(inner.join(name), bytes).unwrap();
     }
 
-    let [outer, inner] = [folder.path(), &inner].map(|path| CIFAR10.read(path).unwrap());
+    let [outer, mut inner] = [folder.path(), &inner].map(|path| CIFAR10.read(path).unwrap());
 
     assert_eq!(outer, inner);
-    let in_memory = |mut found: Found| {
-        for pool in [Some(&mut found.train), found.test.as_mut()].into_iter().flatten() {
-            pool.part = pool.part.clone().in_memory().unwrap();
-        }
-        found
-    };
-    assert!(in_memory(inner) == read_files(&archive()).unwrap());
+    for pool in [Some(&mut inner.train), inner.test.as_mut()].into_iter().flatten() {
+        pool.part = pool.part.clone().in_memory().unwrap();
+    }
+    assert!(inner == read_files(&archive()).unwrap());
 }
 
 #[test]
@@ -226,55 +163,31 @@ fn what_is_missing_in_an_archive_or_twice_in_it_is_named() {
     twice.push(("test_batch.bin", records(10, 10)));
     let pickles = [("data_batch_1", b"\x80\x02}q\x01".to_vec())];
 
-    let [incomplete, twice, pickles] =
-        [&incomplete[..], &twice, &pickles].map(|files| read_files(files).unwrap_err().to_string());
-
-    assert!(
-        incomplete.contains("has no file data_batch_4.bin, which cifar10 needs"),
-        "{incomplete}"
-    );
-    assert!(twice.contains("set.tar.gz: test_batch.bin is there twice"), "{twice}");
-    assert!(pickles.contains("Python pickles"), "{pickles}");
+    let missing = "has no file data_batch_4.bin, which cifar10 needs";
+    assert_refused(read_files(&incomplete), missing);
+    assert_refused(read_files(&twice), "set.tar.gz: test_batch.bin is there twice");
+    assert_refused(read_files(&pickles), "Python pickles");
 }
 
 #[test]
 fn a_plain_archive_that_ends_between_two_records_is_refused() {
-    let (name, bytes) = ("data_batch_1.bin", records(10, 10));
-    let tar = tar_of(&[(name, &bytes)]);
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("set.tar");
+    let tar = tar_of(&[("data_batch_1.bin", records(10, 10))]);
+
     // The header of the archive has 512 bytes.
-    std::fs::write(&path, &tar[..512 + 3 * 3073]).unwrap();
+    let cut = read_archive("set.tar", &tar[..512 + 3 * 3073]);
 
-    let error = CIFAR10.read(&path).unwrap_err();
-
-    assert!(
-        matches!(
-            error,
-            DataError::SizeMismatch {
-                expected: 30_730,
-                found: 9219,
-                ..
-            }
-        ),
-        "{error}"
-    );
+    assert_refused(cut, " has 9219 bytes, its header implies 30730 bytes");
 }
 
 proptest! {
     #[test]
     fn what_was_written_is_read(labels in prop::collection::vec(0u8..10, 0..6), pixel: u8) {
-        let bytes: Vec<u8> = labels
-            .iter()
-            .flat_map(|&label| std::iter::once(label).chain(std::iter::repeat_n(pixel, PIXELS)))
-            .collect();
+        let bytes: Vec<u8> = labels.iter().flat_map(|&label| [vec![label], vec![pixel; PIXELS]].concat()).collect();
 
         let mut read = Vec::new();
-        let targets = CIFAR10
-            .read_records("any", &mut Cursor::new(bytes), |planes| read.extend_from_slice(planes))
-            .unwrap();
+        let targets = CIFAR10.read_records("any", &mut Cursor::new(bytes), |planes| read.extend_from_slice(planes));
 
-        prop_assert_eq!(targets, labels.iter().map(|&label| i64::from(label)).collect::<Vec<_>>());
+        prop_assert_eq!(targets.unwrap(), labels.iter().map(|&label| i64::from(label)).collect::<Vec<_>>());
         prop_assert!(read.iter().all(|&value| value == pixel));
     }
 
@@ -287,13 +200,10 @@ proptest! {
 
     #[test]
     fn no_archive_makes_the_reader_fail_otherwise_than_by_an_error(at in 0usize..31_744, with: u8, cut in 0usize..31_744) {
-        let mut bytes = tar_of(&[("data_batch_1.bin", &records(10, 10))]);
+        let mut bytes = tar_of(&[("data_batch_1.bin", records(10, 10))]);
         let (at, cut) = (at % bytes.len(), cut % bytes.len());
         bytes[at] = with;
         bytes.truncate(cut);
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("damaged.tar");
-        std::fs::write(&path, bytes).unwrap();
-        prop_assert!(CIFAR10.read(&path).is_err());
+        prop_assert!(read_archive("damaged.tar", &bytes).is_err());
     }
 }

@@ -2,15 +2,13 @@ use super::*;
 
 /// Four images of 1x2 pixels in two classes.
 pub fn four() -> CustomImages {
+    let (images, labels) = (vec![0, 1, 1, 0, 0, 1, 1, 0].into(), vec![0, 1, 0, 1]);
     CustomImages {
         height: 1,
         width: 2,
         channels: 1,
         scale: 1.0,
-        train: Part {
-            images: vec![0, 1, 1, 0, 0, 1, 1, 0].into(),
-            labels: vec![0, 1, 0, 1],
-        },
+        train: Part { images, labels },
         val: None,
         test: None,
     }
@@ -28,22 +26,13 @@ fn a_set_is_known_by_its_name() {
 }
 
 #[test]
-fn sizes_beyond_any_memory_are_refused_too() {
-    let huge = CustomImages {
-        width: usize::MAX,
-        height: usize::MAX,
-        ..four()
-    };
-
-    assert!(message(huge).contains("8 bytes and 4 labels"));
-}
-
-#[test]
 fn images_that_do_not_fit_their_sizes_are_refused_by_part() {
-    let short = Part {
-        images: vec![0; 7].into(),
-        labels: vec![0; 4],
-    };
+    // Sizes beyond any memory are refused too.
+    let mut huge = four();
+    (huge.width, huge.height) = (usize::MAX, usize::MAX);
+    assert!(message(huge).contains("8 bytes and 4 labels"));
+    let (images, labels) = (vec![0; 7].into(), vec![0; 4]);
+    let short = Part { images, labels };
     insta::assert_snapshot!(message(CustomImages { val: Some(short.clone()), ..four() }), @"data 'four' of the application: the validation part has 7 bytes and 4 labels, where 4 1x2 images of 1 channels take 8 bytes; correct what it returns");
     insta::assert_snapshot!(message(CustomImages { train: short, ..four() }), @"data 'four' of the application: the train part has 7 bytes and 4 labels, where 4 1x2 images of 1 channels take 8 bytes; correct what it returns");
     insta::assert_snapshot!(message(CustomImages { height: 0, train: Part::default(), ..four() }), @"data 'four' of the application: the train part has 0x2 images of 1 channels, which hold nothing; correct what it returns");

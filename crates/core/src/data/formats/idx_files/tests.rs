@@ -1,14 +1,6 @@
 use super::*;
 use crate::data::digits;
-use crate::data::locate::tests::packed;
-
-fn folder_with(files: &[(&str, Vec<u8>)]) -> tempfile::TempDir {
-    let folder = tempfile::tempdir().unwrap();
-    for (name, bytes) in files {
-        std::fs::write(folder.path().join(name), bytes).unwrap();
-    }
-    folder
-}
+use crate::data::locate::tests::{assert_refused, folder_of, packed};
 
 fn train() -> [(&'static str, Vec<u8>); 2] {
     [
@@ -23,48 +15,37 @@ fn the_four_published_files_are_found_packed_or_not() {
         ("t10k-images-idx3-ubyte.gz", packed(digits::IMAGES)),
         ("t10k-labels-idx1-ubyte", digits::LABELS.to_vec()),
     ];
-    let folder = folder_with(&[train(), test].concat());
+    let folder = folder_of([train(), test].concat());
 
     let found = read_folder(folder.path(), 16.0).unwrap();
 
     assert_eq!(found.train.part.len(), 1797);
     let [train, test] = [found.train.part, found.test.unwrap().part];
-    assert_eq!(
-        (train.pixels().unwrap(), &train.labels),
-        (test.pixels().unwrap(), &test.labels)
-    );
+    assert_eq!(train.pixels().unwrap(), test.pixels().unwrap());
+    assert_eq!(train.labels, test.labels);
     assert!(found.notes.is_empty() && found.val.is_none());
 }
 
 #[test]
 fn without_test_files_the_test_part_is_drawn_and_that_is_told() {
-    let folder = folder_with(&train());
+    let folder = folder_of(train());
 
     let found = read_folder(folder.path(), 16.0).unwrap();
 
     assert!(found.test.is_none());
-    assert!(
-        found.notes[0].ends_with("has no t10k-images-idx3-ubyte; the test part is drawn from the training files"),
-        "{:?}",
-        found.notes
-    );
+    let told = "has no t10k-images-idx3-ubyte; the test part is drawn from the training files";
+    assert!(found.notes[0].ends_with(told), "{:?}", found.notes);
 }
 
 #[test]
 fn half_a_pair_is_reported_with_the_file_that_is_missing() {
     let labels = [("t10k-labels-idx1-ubyte", digits::LABELS.to_vec())];
-    let without_images = folder_with(&[&train()[..], &labels].concat());
-    let without_train = folder_with(&labels);
+    let without_images = folder_of([&train()[..], &labels].concat());
+    let without_train = folder_of(labels);
 
-    for (folder, member) in [
-        (without_images, "t10k-images-idx3-ubyte"),
-        (without_train, "t10k-images-idx3-ubyte"),
-    ] {
-        let error = read_folder(folder.path(), 16.0).unwrap_err();
-        assert!(
-            matches!(error, DataError::MissingMember { member: found, .. } if found == member),
-            "{error}"
-        );
+    for folder in [without_images, without_train] {
+        let half = read_folder(folder.path(), 16.0);
+        assert_refused(half, "has no file t10k-images-idx3-ubyte, which idx_folder needs");
     }
 }
 
@@ -72,13 +53,11 @@ fn half_a_pair_is_reported_with_the_file_that_is_missing() {
 fn a_packed_label_out_of_range_is_named_by_its_unpacked_byte() {
     let mut labels = digits::LABELS.to_vec();
     labels[8 + 5] = 77;
-    let folder = folder_with(&[train()[0].clone(), ("train-labels-idx1-ubyte.gz", packed(&labels))]);
+    let [images, _] = train();
+    let folder = folder_of([images, ("train-labels-idx1-ubyte.gz", packed(&labels))]);
 
     let found = read_folder(folder.path(), 16.0).unwrap();
-    let error = found.train.check_labels("idx_folder", 10).unwrap_err().to_string();
 
-    assert!(
-        error.contains("train-labels-idx1-ubyte.gz (unpacked)': label 77 of sample 5 (byte 13)"),
-        "{error}"
-    );
+    let told = "train-labels-idx1-ubyte.gz (unpacked)': label 77 of sample 5 (byte 13)";
+    assert_refused(found.train.check_labels("idx_folder", 10), told);
 }

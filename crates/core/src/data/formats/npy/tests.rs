@@ -1,13 +1,12 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::data::locate::tests::assert_refused;
 
 /// A file as NumPy writes it: version 1.0, the header padded with blanks to a multiple of 64 bytes.
 pub(crate) fn npy(descr: &str, shape: &str, data: &[u8]) -> Vec<u8> {
-    with_header(
-        &format!("{{'descr': '{descr}', 'fortran_order': False, 'shape': {shape}, }}"),
-        data,
-    )
+    let header = format!("{{'descr': '{descr}', 'fortran_order': False, 'shape': {shape}, }}");
+    with_header(&header, data)
 }
 
 fn with_header(text: &str, data: &[u8]) -> Vec<u8> {
@@ -18,17 +17,12 @@ fn with_header(text: &str, data: &[u8]) -> Vec<u8> {
     bytes
 }
 
-fn refused(bytes: &[u8]) -> String {
-    read("array", bytes).unwrap_err().to_string()
-}
-
 #[test]
 fn an_array_is_read_with_its_sizes_and_the_byte_of_its_first_element() {
     let array = read("array", &npy("|u1", "(2, 3)", &[1, 2, 3, 4, 5, 6])[..]).unwrap();
 
-    assert_eq!(array.shape, [2, 3]);
+    assert_eq!((&array.shape[..], array.data_at), (&[2, 3][..], 128));
     assert_eq!(array.data, [1, 2, 3, 4, 5, 6]);
-    assert_eq!(array.data_at, 128);
     assert_eq!(array.integers().unwrap(), [1, 2, 3, 4, 5, 6]);
 }
 
@@ -68,51 +62,38 @@ fn versions_2_and_3_have_a_longer_length() {
 
 #[test]
 fn what_is_wrong_in_a_header_is_told_by_its_byte() {
-    assert!(refused(b"PK").contains("at byte 0 expected the magic number"));
-    assert!(refused(b"\x93NUMPY\x07\x00").contains("at byte 6 expected version 1, 2 or 3"));
-    assert!(refused(b"\x93NUMPY\x02\x00\xff\xff\xff\xff").contains("at byte 8 expected the length of the header"));
     let fortran = with_header("{'descr': '|u1', 'fortran_order': True, 'shape': (1,), }", &[0]);
-    let fortran = refused(&fortran);
-    assert!(
-        fortran.contains("at byte 44 expected False: save np.ascontiguousarray"),
-        "{fortran}"
-    );
-    let records = with_header(
-        "{'descr': [('a', '<i4')], 'fortran_order': False, 'shape': (1,), }",
-        &[0; 4],
-    );
-    assert!(refused(&records).contains("expected one type in quotes"));
-    assert!(refused(&npy("|u1", "(-1,)", &[])).contains("expected a size"));
-    assert!(refused(&with_header("{'descr': '|u1', }", &[])).contains("expected both descr and shape"));
-    assert!(refused(&npy("|O", "(1,)", &[0; 8])).contains("elements of type '|O'"));
+    let records = "{'descr': [('a', '<i4')], 'fortran_order': False, 'shape': (1,), }";
+    let length = "at byte 8 expected the length of the header";
+    for (bytes, told) in [
+        (&b"PK"[..], "at byte 0 expected the magic number"),
+        (b"\x93NUMPY\x07\x00", "at byte 6 expected version 1, 2 or 3"),
+        (b"\x93NUMPY\x02\x00\xff\xff\xff\xff", length),
+        (&fortran, "at byte 44 expected False: save np.ascontiguousarray"),
+        (&with_header(records, &[0; 4]), "expected one type in quotes"),
+        (&npy("|u1", "(-1,)", &[]), "expected a size"),
+        (&with_header("{'descr': '|u1', }", &[]), "expected both descr and shape"),
+        (&npy("|O", "(1,)", &[0; 8]), "elements of type '|O'"),
+    ] {
+        assert_refused(read("array", bytes), told);
+    }
 }
 
 #[test]
 fn sizes_that_the_file_does_not_have_are_refused_without_allocating() {
-    let error = read("array", &npy("<f4", "(99999999999, 99999999999)", &[0; 8])[..]).unwrap_err();
+    let huge = read("array", &npy("<f4", "(99999999999, 99999999999)", &[0; 8])[..]);
 
-    assert!(
-        matches!(
-            error,
-            DataError::SizeMismatch {
-                expected: 39_999_999_999_200_000_000_132,
-                found: 136,
-                ..
-            }
-        ),
-        "{error}"
-    );
+    let told = "data file array has 136 bytes, its header implies 39999999999200000000132 bytes";
+    assert_refused(huge, told);
 }
 
 #[test]
 fn sizes_whose_product_no_number_holds_are_refused() {
     let largest = usize::MAX;
-    let error = refused(&npy("<f4", &format!("({largest}, {largest}, {largest})"), &[0; 8]));
+    let sizes = format!("({largest}, {largest}, {largest})");
 
-    assert!(
-        error.starts_with("data file array has 200 bytes, its header implies 34028236692093846346"),
-        "{error}"
-    );
+    let told = "data file array has 200 bytes, its header implies 34028236692093846346";
+    assert_refused(read("array", &npy("<f4", &sizes, &[0; 8])[..]), told);
 }
 
 proptest! {

@@ -1,12 +1,9 @@
 use proptest::prelude::*;
 
 use super::*;
-
-const SPLIT: SplitSpec = SplitSpec {
-    seed: 0,
-    val_permille: 200,
-    test_permille: 100,
-};
+use crate::data::dataset::tests::digits_task;
+use crate::data::locate::tests::{assert_refused, folder_of};
+use crate::scenario::PartSizes;
 
 fn bits_16(tokens: impl IntoIterator<Item = u16>) -> Vec<u8> {
     tokens.into_iter().flat_map(u16::to_le_bytes).collect()
@@ -21,13 +18,9 @@ fn header(magic: u32, version: u32, count: u32) -> Vec<u8> {
 
 /// Files `train`, `val` and `test` in a new folder, in windows of 4 tokens below 100.
 fn load_files(contents: [Option<&[u8]>; 3], format: TokenFormat) -> Result<TokenSet, DataError> {
-    let folder = tempfile::tempdir().unwrap();
     let [train, val, test] = ["train", "val", "test"].map(String::from);
-    for (name, content) in [&train, &val, &test].into_iter().zip(contents) {
-        if let Some(content) = content {
-            std::fs::write(folder.path().join(name), content).unwrap();
-        }
-    }
+    let named = [&train, &val, &test].into_iter().zip(contents);
+    let folder = folder_of(named.filter_map(|(name, content)| Some((name, content?))));
     let files = TokenFiles {
         train,
         val: contents[1].map(|_| val),
@@ -36,7 +29,7 @@ fn load_files(contents: [Option<&[u8]>; 3], format: TokenFormat) -> Result<Token
         vocab: 100,
         block: 4,
     };
-    load(&files, SPLIT, Some(folder.path()))
+    load(&files, digits_task().split, Some(folder.path()))
 }
 
 /// The error of a training file, without its folder.
@@ -51,40 +44,25 @@ fn message(content: &[u8], format: TokenFormat) -> String {
 fn one_file_is_split_into_windows_for_training_then_validation_then_test() {
     let set = load_files([Some(&bits_16(0..41)), None, None], TokenFormat::U16).unwrap();
 
-    assert_eq!(
-        (set.train.clone(), set.val.clone(), set.test.clone()),
-        (0..7, 7..9, 9..10)
-    );
+    assert_eq!([&set.train, &set.val, &set.test], [&(0..7), &(7..9), &(9..10)]);
     assert_eq!(set.tokens.to_vec().unwrap(), (0..41).collect::<Vec<i32>>());
     assert_eq!(set.window(9).unwrap(), (vec![36, 37, 38, 39], vec![37, 38, 39, 40]));
 }
 
 #[test]
 fn each_file_is_windows_of_its_own() {
-    let files = [bits_16(0..11), bits_16(50..59), bits_16(80..90)];
-    let [train, val, test] = files.each_ref().map(|file| Some(file.as_slice()));
-    let set = load_files([train, val, test], TokenFormat::U16).unwrap();
+    let [train, val, test] = [bits_16(0..11), bits_16(50..59), bits_16(80..90)];
+    let set = load_files([Some(&train), Some(&val), Some(&test)], TokenFormat::U16).unwrap();
 
-    assert_eq!(
-        set.sizes(),
-        crate::scenario::PartSizes {
-            train: 2,
-            val: 2,
-            test: 2
-        }
-    );
-    assert_eq!(
-        set.window(set.train.end - 1).unwrap(),
-        (vec![4, 5, 6, 7], vec![5, 6, 7, 8])
-    );
-    assert_eq!(
-        set.window(set.val.start).unwrap(),
-        (vec![50, 51, 52, 53], vec![51, 52, 53, 54])
-    );
-    assert_eq!(
-        set.window(set.test.end - 1).unwrap(),
-        (vec![84, 85, 86, 87], vec![85, 86, 87, 88])
-    );
+    let (train, val, test) = (2, 2, 2);
+    assert_eq!(set.sizes(), PartSizes { train, val, test });
+    for (window, input, targets) in [
+        (set.train.end - 1, [4, 5, 6, 7], [5, 6, 7, 8]),
+        (set.val.start, [50, 51, 52, 53], [51, 52, 53, 54]),
+        (set.test.end - 1, [84, 85, 86, 87], [85, 86, 87, 88]),
+    ] {
+        assert_eq!(set.window(window).unwrap(), (input.to_vec(), targets.to_vec()));
+    }
 }
 
 #[test]
@@ -138,10 +116,7 @@ fn what_is_wrong_with_a_file_is_reported_with_its_place() {
 
 #[test]
 fn a_file_for_validation_that_has_no_window_is_named() {
-    let error = load_files([Some(&bits_16(0..41)), Some(&bits_16(0..4)), None], TokenFormat::U16).unwrap_err();
+    let few = load_files([Some(&bits_16(0..41)), Some(&bits_16(0..4)), None], TokenFormat::U16);
 
-    assert!(
-        matches!(&error, DataError::FewTokens { file, tokens: 4, windows: 0, .. } if file.ends_with("val")),
-        "{error}"
-    );
+    assert_refused(few, "val has 4 tokens, which are 0 windows of 4: too few for ");
 }

@@ -1,4 +1,5 @@
 use super::*;
+use crate::data::locate::tests::{assert_refused, folder_of};
 
 const SPLIT: SplitSpec = SplitSpec {
     seed: 0,
@@ -8,13 +9,9 @@ const SPLIT: SplitSpec = SplitSpec {
 
 /// A file of `content` in a new folder.
 fn load_bytes(content: &[u8], block: usize, split: SplitSpec) -> Result<TokenSet, DataError> {
-    let folder = tempfile::tempdir().unwrap();
-    std::fs::write(folder.path().join("a.txt"), content).unwrap();
-    let text = TextFile {
-        path: "a.txt".into(),
-        block,
-    };
-    load(&text, split, Some(folder.path()))
+    let folder = folder_of([("a.txt", content)]);
+    let path = "a.txt".into();
+    load(&TextFile { path, block }, split, Some(folder.path()))
 }
 
 #[test]
@@ -38,11 +35,8 @@ fn the_last_windows_are_for_test_and_those_before_them_for_validation() {
 
 #[test]
 fn tokens_are_bytes_and_a_separator_ends_the_file() {
-    let every_value = SplitSpec {
-        val_permille: 500,
-        test_permille: 0,
-        ..SPLIT
-    };
+    let mut every_value = SPLIT;
+    (every_value.val_permille, every_value.test_permille) = (500, 0);
 
     let set = load_bytes(&[0, 255, 128], 1, every_value).unwrap();
 
@@ -52,20 +46,12 @@ fn tokens_are_bytes_and_a_separator_ends_the_file() {
 
 #[test]
 fn a_file_that_is_too_short_or_absent_is_refused_with_its_name_and_size() {
-    let short = load_bytes(b"hello", 64, SPLIT).unwrap_err().to_string();
-    assert!(
-        short.contains("a.txt") && short.contains("5 bytes") && short.contains("64"),
-        "{short}"
-    );
+    let short = load_bytes(b"hello", 64, SPLIT);
+    assert_refused(short, "a.txt' has 5 bytes, which are 0 windows of 64 tokens: ");
 
-    let absent = TextFile {
-        path: "absent.txt".into(),
-        block: 64,
-    };
-    assert!(matches!(
-        load(&absent, SPLIT, None),
-        Err(DataError::MissingFile { name, .. }) if name == "absent.txt"
-    ));
+    let path = "absent.txt".into();
+    let absent = load(&TextFile { path, block: 64 }, SPLIT, None);
+    assert_refused(absent, "data file 'absent.txt' was not found");
 }
 
 #[test]

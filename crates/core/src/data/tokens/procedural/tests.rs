@@ -21,13 +21,9 @@ fn successors_are_the_published_ones() {
 fn texts_are_the_published_ones() {
     let first = text(0, 0);
 
-    assert_eq!(
-        first[..16],
-        [49, 0, 15, 34, 32, 24, 17, 28, 37, 24, 17, 9, 28, 37, 26, 17]
-    );
-    assert_eq!(first.iter().map(|&token| u64::from(token)).sum::<u64>(), 2037);
+    let begins = [49, 0, 15, 34, 32, 24, 17, 28, 37, 24, 17, 9, 28, 37, 26, 17];
+    assert_eq!(first[..16], begins);
     assert_eq!(fnv1a(&first), 0x21CA_9C90_8DED_E3B6);
-    assert_eq!(first.iter().filter(|&&token| token == 63).count(), 3);
     assert_eq!(fnv1a(&text(0, 1)), 0xFCE8_BFDD_01FB_9F4C);
     assert_eq!(fnv1a(&text(1, 0)), 0x22C8_27E6_6BE2_B202);
 }
@@ -44,12 +40,9 @@ fn frequencies_of_tokens_tell_next_to_nothing() {
     let mut counts = [1.0_f64; 64];
     targets(set.train.clone()).for_each(|token| counts[token] += 1.0);
     let total: f64 = counts.iter().sum();
-    let losses: Vec<f64> = targets(set.val.clone())
-        .map(|token| -(counts[token] / total).ln())
-        .collect();
-
-    assert_eq!(losses.len(), 32_768);
-    let mean = losses.iter().sum::<f64>() / losses.len() as f64;
+    assert_eq!(targets(set.val.clone()).count(), 32_768);
+    let losses = targets(set.val.clone()).map(|token| -(counts[token] / total).ln());
+    let mean = losses.sum::<f64>() / 32_768.0;
     assert!((mean - 4.1112).abs() < 1e-3, "{mean}");
 }
 

@@ -1,13 +1,13 @@
 use std::io::Write;
 
 use super::*;
+use crate::data::locate::tests::assert_refused;
 
 /// Tokens of 16 bits behind a header of 3 bytes.
 fn file(tokens: &[u16]) -> TokenFile {
     let mut file = tempfile::tempfile().unwrap();
-    file.write_all(&[0; 3]).unwrap();
     let bytes: Vec<u8> = tokens.iter().flat_map(|token| token.to_le_bytes()).collect();
-    file.write_all(&bytes).unwrap();
+    file.write_all(&[&[0; 3][..], &bytes].concat()).unwrap();
     TokenFile {
         name: "tokens".into(),
         file,
@@ -18,16 +18,16 @@ fn file(tokens: &[u16]) -> TokenFile {
     }
 }
 
-fn two_pieces() -> Tokens {
+fn stream_of(file: TokenFile) -> Tokens {
     let mut tokens = Tokens::default();
-    tokens.push(0, Piece::File(file(&[300, 301, 302])));
-    tokens.push(4, Piece::Memory(vec![7, 8]));
+    tokens.push(0, Piece::File(file));
     tokens
 }
 
 #[test]
 fn pieces_are_read_as_one_stream_with_zeros_between_them() {
-    let tokens = two_pieces();
+    let mut tokens = stream_of(file(&[300, 301, 302]));
+    tokens.push(4, Piece::Memory(vec![7, 8]));
     let mut middle = [9; 3];
 
     tokens.read(2, &mut middle, &mut Vec::new()).unwrap();
@@ -40,8 +40,7 @@ fn pieces_are_read_as_one_stream_with_zeros_between_them() {
 #[test]
 fn a_long_stream_is_looked_at_a_chunk_at_a_time() {
     let all: Vec<u16> = (0..CHUNK as u32 + 10).map(|index| (index % 500) as u16).collect();
-    let mut tokens = Tokens::default();
-    tokens.push(0, Piece::File(file(&all)));
+    let tokens = stream_of(file(&all));
     let mut lengths = Vec::new();
 
     let look = |first, chunk: &[i32]| {
@@ -56,23 +55,12 @@ fn a_long_stream_is_looked_at_a_chunk_at_a_time() {
 
 #[test]
 fn what_becomes_of_a_file_is_told_with_token_and_byte() {
+    let read = |file| stream_of(file).read(1, &mut [0; 2], &mut Vec::new());
     let cut = file(&[300, 301, 302]);
     cut.file.set_len(8).unwrap();
-    let mut tokens = Tokens::default();
-    tokens.push(0, Piece::File(cut));
-    let read = |tokens: &Tokens| tokens.read(1, &mut [0; 2], &mut Vec::new()).unwrap_err().to_string();
 
-    let error = read(&tokens);
-    assert!(
-        error.starts_with("data file tokens: record 1 at byte 5 has 3 of 4 bytes"),
-        "{error}"
-    );
-
-    let mut tokens = Tokens::default();
-    tokens.push(0, Piece::File(file(&[300, 301, 500])));
-    let error = read(&tokens);
-    assert!(
-        error.starts_with("data file tokens: token 2 at byte 7 is 500, outside 0..500"),
-        "{error}"
-    );
+    assert_refused(read(cut), "data file tokens: record 1 at byte 5 has 3 of 4 bytes");
+    let large = file(&[300, 301, 500]);
+    let told = "data file tokens: token 2 at byte 7 is 500, outside 0..500";
+    assert_refused(read(large), told);
 }

@@ -1,14 +1,14 @@
 use tch::Device;
 
 use super::*;
-use crate::torch::{HostSyncCounter, read_f64};
+use crate::learner::algorithm::tests::bench::assert_close;
 
 fn steps(values: &[f32]) -> Tensor {
-    Tensor::from_slice(values).reshape([1, values.len() as i64])
+    Tensor::from_slice(values).reshape([1, -1])
 }
 
 fn flags(values: &[bool]) -> Tensor {
-    Tensor::from_slice(values).reshape([1, values.len() as i64])
+    Tensor::from_slice(values).reshape([1, -1])
 }
 
 /// `[1, T, K]` from one column per head.
@@ -16,60 +16,23 @@ fn heads(columns: &[Tensor]) -> Tensor {
     Tensor::stack(columns, -1)
 }
 
-fn read(tensor: &Tensor) -> Vec<f64> {
-    read_f64(tensor, &HostSyncCounter::default()).expect("read")
-}
-
-#[track_caller]
-fn assert_close(tensor: &Tensor, expected: &[f64]) {
-    let actual = read(tensor);
-    assert_eq!(actual.len(), expected.len());
-    for (a, e) in actual.iter().zip(expected) {
-        assert!((a - e).abs() < 1e-5, "{actual:?} != {expected:?}");
-    }
-}
-
-struct TwoHeads {
-    ratios: Ratios,
-    advantages: Tensor,
-    actor: Tensor,
-    causal: Tensor,
-}
-
 /// An op head and a slot head that matters in two of three steps.
-fn two_heads() -> TwoHeads {
+#[test]
+fn every_head_has_its_own_surrogate_and_only_steps_that_count_diverge_and_are_clipped() {
+    let actor = flags(&[true; 3]);
     let causal = heads(&[flags(&[true; 3]), flags(&[true, false, true])]);
     let logs = heads(&[steps(&[0.1, -0.3, 0.25]), steps(&[0.2, 0.0, -0.1])]);
-    TwoHeads {
-        ratios: Ratios::new(&logs, &logs.zeros_like(), &causal),
-        advantages: steps(&[1.0, -1.0, 2.0]),
-        actor: flags(&[true; 3]),
-        causal,
-    }
-}
+    let ratios = Ratios::new(&logs, &logs.zeros_like(), &causal);
 
-#[test]
-fn every_head_has_its_own_clipped_surrogate() {
-    let case = two_heads();
-    let denominators = head_denominators(&case.causal, &case.actor, 0.0);
-    let loss = per_head_policy_loss(&case.ratios, &case.advantages, &case.causal, &denominators, 0.2);
+    let denominators = head_denominators(&causal, &actor, 0.0);
+    let loss = per_head_policy_loss(&ratios, &steps(&[1.0, -1.0, 2.0]), &causal, &denominators, 0.2);
     assert_close(&loss, &[-0.901_723_6, -1.504_837_4]);
-    assert_close(&loss.sum(Kind::Float), &[-2.406_561_1]);
-}
 
-#[test]
-fn divergence_and_clipping_are_those_of_the_steps_that_count() {
-    let TwoHeads {
-        ratios, actor, causal, ..
-    } = two_heads();
-    assert_close(
-        &mean(&kl_terms(&ratios.joint, &ratios.joint_log), &actor),
-        &[0.034_170_4],
-    );
-    let clipped = (&ratios.heads - 1.0).abs().gt(0.2).to_kind(Kind::Float);
-    assert_close(&mean_by_head(&clipped, &causal), &[2.0 / 3.0, 0.5]);
-    let joint = (&ratios.joint - 1.0).abs().gt(0.2).to_kind(Kind::Float);
-    assert_close(&mean(&joint, &actor), &[2.0 / 3.0]);
+    let divergence = mean(&kl_terms(&ratios.joint, &ratios.joint_log), &actor);
+    assert_close(&divergence, &[0.034_170_4]);
+    let clipped = |ratios: &Tensor| (ratios - 1.0).abs().gt(0.2).to_kind(Kind::Float);
+    assert_close(&mean_by_head(&clipped(&ratios.heads), &causal), &[2.0 / 3.0, 0.5]);
+    assert_close(&mean(&clipped(&ratios.joint), &actor), &[2.0 / 3.0]);
 }
 
 #[test]
@@ -101,25 +64,21 @@ fn entropy_below_its_floor_is_penalised_where_the_head_was_available() {
 
 #[test]
 fn what_a_mask_excludes_has_neither_value_nor_gradient() {
-    let values = Tensor::from_slice(&[0.1f32, f32::NAN, 1000.0])
-        .reshape([1, 3, 1])
-        .set_requires_grad(true);
-    let mask = flags(&[true, false, false]).unsqueeze(-1);
-    let ratios = Ratios::new(&values, &values.detach().zeros_like(), &mask);
-    let denominators = head_denominators(&mask, &flags(&[true, false, false]), 0.05);
+    let values = Tensor::from_slice(&[0.1f32, f32::NAN, 1000.0]).reshape([1, 3, 1]);
+    let values = values.set_requires_grad(true);
+    let mask = flags(&[true, false, false]);
+    let causal = mask.unsqueeze(-1);
+    let ratios = Ratios::new(&values, &values.detach().zeros_like(), &causal);
+    let denominators = head_denominators(&causal, &mask, 0.05);
 
     let advantages = steps(&[1.0, f32::NAN, 1.0]);
-    let loss = per_head_policy_loss(&ratios, &advantages, &mask, &denominators, 0.2).sum(Kind::Float);
+    let loss = per_head_policy_loss(&ratios, &advantages, &causal, &denominators, 0.2).sum(Kind::Float);
     loss.backward();
 
     assert_close(&loss, &[-1.105_170_9]);
     assert_close(&values.grad(), &[-1.105_170_9, 0.0, 0.0]);
-}
-
-#[test]
-fn a_mean_over_nothing_is_zero() {
-    let nothing = flags(&[false; 2]);
-    assert_close(&mean(&steps(&[f32::NAN, 3.0]), &nothing), &[0.0]);
+    let nothing = flags(&[false; 3]);
+    assert_close(&mean(&advantages, &nothing), &[0.0]);
 }
 
 #[test]

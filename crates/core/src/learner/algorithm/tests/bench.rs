@@ -2,7 +2,6 @@
 
 use tch::{Device, Kind, Tensor};
 
-use super::read;
 use super::tasks::{BLUEPRINTS, CueTask, Task};
 use crate::actions::{HEADS, HeadIndices};
 use crate::growth::LifecycleOp;
@@ -11,8 +10,9 @@ use crate::learner::algorithm::finalize::{PreparedRollout, Unusable, finalize};
 use crate::learner::algorithm::*;
 use crate::nn::Linear;
 use crate::policy::RecurrentState;
+use crate::policy::fixtures;
 use crate::scenario::LearnerConfig;
-use crate::telemetry::{Num, RolloutData};
+use crate::telemetry::Num;
 
 pub const PRUNE: [u8; HEADS] = [0, 0, 2, 1, 2, 0, 0, LifecycleOp::Prune.code() as u8];
 
@@ -61,28 +61,26 @@ impl Bench {
         indices: HeadIndices,
         is_free: bool,
     ) -> Result<(), BufferError> {
-        let at = self.buffer.len(env) as f64;
-        let observation = Tensor::full([1, 2], at, (Kind::Float, Device::Cpu));
-        let state = RecurrentState(vec![Tensor::full([1, 1, 1], at, (Kind::Float, Device::Cpu))]);
+        let at = self.buffer.len(env);
+        let full = |shape: &[i64]| Tensor::full(shape, at as f64, (Kind::Float, Device::Cpu));
+        let observation = &full(&[1, 2]);
         let decided = DecidedStep {
             env,
             round: 0,
-            step: self.buffer.len(env) as u32 + 1,
+            step: at as u32 + 1,
             indices,
             log_probs: [0.0; HEADS],
             value,
             // Step 5 of a cue task leaves a choice, step 0 does not.
             masks: self.task.masks(0, if is_free { 5 } else { 0 }),
         };
-        self.buffer.begin_steps(
-            &[decided],
-            &StepTensors {
-                observations: &observation,
-                raw_observations: &observation,
-                blueprints: &Tensor::full([1, 1], -1, (Kind::Int64, Device::Cpu)),
-                state: &state,
-            },
-        )
+        let tensors = StepTensors {
+            observations: observation,
+            raw_observations: observation,
+            blueprints: &Tensor::full([1, 1], -1, (Kind::Int64, Device::Cpu)),
+            state: &RecurrentState(vec![full(&[1, 1, 1])]),
+        };
+        self.buffer.begin_steps(&[decided], &tensors)
     }
 
     pub fn begin(&mut self, env: usize, value: f32) {
@@ -108,6 +106,13 @@ impl Bench {
         }])
     }
 
+    pub fn segment(&mut self, env: usize, steps: &[(f32, f32)], end: SegmentEnd) {
+        for &(reward, value) in steps {
+            self.step(env, reward, value);
+        }
+        self.end(env, end);
+    }
+
     pub fn end(&mut self, env: usize, end: SegmentEnd) {
         self.buffer.end_segments(&[(env, end)]).expect("an open segment");
     }
@@ -117,13 +122,8 @@ impl Bench {
             weight: Tensor::ones([1, 2], (Kind::Float, Device::Cpu)),
             bias: Some(Tensor::zeros([1], (Kind::Float, Device::Cpu))),
         };
-        finalize(
-            &mut self.buffer,
-            &mut self.rewards,
-            &mut self.values,
-            &head,
-            &self.config,
-        )
+        let (rewards, values) = (&mut self.rewards, &mut self.values);
+        finalize(&mut self.buffer, rewards, values, &head, &self.config)
     }
 
     pub fn rollout(&mut self) -> PreparedRollout {
@@ -133,12 +133,8 @@ impl Bench {
     /// The same with advantages as they were before they were standardised.
     pub fn plain_rollout(&mut self) -> PreparedRollout {
         let mut rollout = self.rollout();
-        let RolloutData {
-            adv_pre_mean,
-            adv_pre_std,
-            ..
-        } = rollout.data;
-        let [mean, deviation] = [adv_pre_mean, adv_pre_std].map(|known| known.map_or(0.0, |Num(known)| known));
+        let known = [rollout.data.adv_pre_mean, rollout.data.adv_pre_std];
+        let [mean, deviation] = known.map(|known| known.map_or(0.0, |Num(known)| known));
         let plain = &rollout.batch.advantages * deviation.max(LEAST_DEVIATION) + mean;
         rollout.batch.advantages = plain * &rollout.batch.valid;
         rollout
@@ -147,11 +143,7 @@ impl Bench {
 
 #[track_caller]
 pub fn assert_close(tensor: &Tensor, expected: &[f64]) {
-    let actual = read(tensor);
-    assert_eq!(actual.len(), expected.len(), "{actual:?}");
-    for (a, e) in actual.iter().zip(expected) {
-        assert!((a - e).abs() < 1e-5, "{actual:?} != {expected:?}");
-    }
+    fixtures::assert_close(&fixtures::values(tensor), expected, 1e-5);
 }
 
 pub const TRUNCATED: SegmentEnd = SegmentEnd::Truncated { bootstrap: 0.0 };

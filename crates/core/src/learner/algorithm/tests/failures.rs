@@ -2,55 +2,40 @@
 
 use tch::{Kind, Tensor};
 
-use super::faulty::{learn_with, params, spoil_gradient};
-use super::training::small_config;
-use super::{cue, read};
+use super::training::{small_config, spoil_gradient};
+use super::{cue, params};
+use crate::policy::fixtures::values;
 use crate::policy::{Evaluation, TrainablePolicy};
-use crate::scenario::LearnerConfig;
 use crate::telemetry::{FinitenessGate, UpdateSkip};
 
 #[test]
 fn another_floor_in_the_update_than_in_the_rollout_is_a_mismatch() {
     let mut training = cue(small_config());
-    for param in training
-        .policy
-        .params()
-        .iter()
-        .filter(|param| param.name == "head.op.0.bias")
-    {
-        // Far from uniform, so that a floor matters.
-        let bias = Tensor::from_slice(&[0.0f32, 0.0, 0.0, 6.0, 0.0, 0.0]);
-        crate::torch::copy_into(&param.tensor, &bias, false).expect("copy");
-    }
+    // Far from uniform, so that a floor matters.
+    let bias = Tensor::from_slice(&[0.0f32, 0.0, 0.0, 6.0, 0.0, 0.0]);
+    let mut named = training.policy.params().into_iter();
+    let op = named.find(|param| param.name == "head.op.0.bias").expect("its head");
+    crate::torch::copy_into(&op.tensor, &bias, false).expect("copy");
     training.play();
     training.policy.floor = 0.2;
     let before = params(&training.policy);
     let record = training.learn();
 
     assert_eq!(record.skip_reason, UpdateSkip::Mismatch);
-    assert_eq!(
-        (record.steps_taken, record.updates, record.consecutive_failures),
-        (0, 0, 1)
-    );
-    let is_value = |index: usize| index + 33 >= before.len();
-    for (index, (old, new)) in before.iter().zip(params(&training.policy)).enumerate() {
-        assert!(
-            is_value(index) || *old == new,
-            "only the value head's units may have moved"
-        );
-    }
+    assert_eq!((record.steps_taken, record.updates), (0, 0));
+    assert_eq!(record.consecutive_failures, 1);
+    // Only the value head's units may have moved.
+    let others = ..before.len() - 33;
+    assert!(before[others] == params(&training.policy)[others]);
 }
 
 /// One bad minibatch is passed over, the others step.
 #[test]
 fn a_minibatch_with_a_gradient_that_is_not_finite_takes_no_step() {
-    let config = LearnerConfig {
-        num_minibatches: 2,
-        epochs: 1,
-        ..small_config()
-    };
+    let mut config = small_config();
+    (config.num_minibatches, config.epochs) = (2, 1);
     let mut training = cue(config);
-    let record = learn_with(&mut training, &|index, evaluation| {
+    let record = training.learn_with(|index, evaluation| {
         if index == 0 {
             spoil_gradient(evaluation);
         }
@@ -59,19 +44,14 @@ fn a_minibatch_with_a_gradient_that_is_not_finite_takes_no_step() {
     assert!(record.update_performed);
     assert_eq!((record.steps_taken, record.nonfinite_sources.len()), (1, 1));
     let skip = &record.nonfinite_sources[0];
-    assert_eq!(
-        (skip.epoch, skip.minibatch, skip.gate),
-        (Some(0), Some(0), FinitenessGate::G3)
-    );
+    assert_eq!((skip.epoch, skip.minibatch), (Some(0), Some(0)));
+    assert_eq!(skip.gate, FinitenessGate::G3);
     assert!(params(&training.policy).iter().all(|value| value.is_finite()));
 }
 
 #[test]
 fn outputs_that_are_not_finite_are_named() {
-    let mut training = cue(small_config());
-    let record = learn_with(&mut training, &|_, evaluation| {
-        evaluation.value = &evaluation.value * f64::NAN;
-    });
+    let record = cue(small_config()).learn_with(|_, evaluation| evaluation.value = &evaluation.value * f64::NAN);
 
     assert_eq!(record.skip_reason, UpdateSkip::Nonfinite);
     assert_eq!(record.nonfinite_sources[0].gate, FinitenessGate::G1);
@@ -82,66 +62,50 @@ fn outputs_that_are_not_finite_are_named() {
 #[test]
 fn failures_in_a_row_are_counted_and_a_success_ends_the_row() {
     let mut training = cue(small_config());
-    let bad = |_: usize, evaluation: &mut Evaluation| spoil_gradient(evaluation);
-    for failures in 1..=2 {
-        let record = learn_with(&mut training, &bad);
-        assert_eq!(
-            (record.update_performed, record.consecutive_failures),
-            (false, failures)
-        );
-    }
-    let good = learn_with(&mut training, &|_, _| {});
-    assert_eq!(
-        (good.update_performed, good.updates, good.consecutive_failures),
-        (true, 1, 0)
-    );
-    assert!(!training.learner.has_diverged());
-    for _ in 0..3 {
-        learn_with(&mut training, &bad);
+    let rows = [(true, 1), (true, 2), (false, 0), (true, 1), (true, 2), (true, 3)];
+    for (is_bad, failures) in rows {
+        assert!(!training.learner.has_diverged());
+        let record = match is_bad {
+            true => training.learn_with(|_, evaluation| spoil_gradient(evaluation)),
+            false => training.learn_with(|_, _| ()),
+        };
+        assert_eq!(record.update_performed, !is_bad);
+        assert_eq!(record.consecutive_failures, failures);
     }
     assert!(training.learner.has_diverged());
     assert_eq!(training.learner.counters().updates, 1);
 }
 
-/// A stop before the first step is no failure, a later one keeps the steps before it.
+/// Of the ops that were chosen: padding and single choices stay at 0.
+fn nudge(evaluation: &mut Evaluation, by: f64) {
+    let is_choice = evaluation.log_probs.lt(-1e-3).to_kind(Kind::Float);
+    evaluation.log_probs = &evaluation.log_probs + is_choice * by;
+}
+
+/// A later stop keeps the steps before it.
 #[test]
 fn divergence_stops_an_update_without_undoing_it() {
     let mut training = cue(small_config());
-    let nudge = |evaluation: &mut Evaluation| {
-        // Chosen ops only: the padding and single choices stay at 0.
-        let is_choice = evaluation.log_probs.lt(-1e-3).to_kind(Kind::Float);
-        evaluation.log_probs = &evaluation.log_probs + is_choice * 0.9;
-    };
-    let stops_from = |first: usize| {
-        move |index: usize, evaluation: &mut Evaluation| {
-            if index >= first {
-                nudge(evaluation);
-            }
+    let later = training.learn_with(|index, evaluation| {
+        if index >= 2 {
+            nudge(evaluation, 0.9);
         }
-    };
-    let later = learn_with(&mut training, &stops_from(2));
+    });
     assert!(later.update_performed);
     assert_eq!((later.steps_taken, later.early_stop_epoch), (2, Some(2)));
-    assert!(
-        later.measured.approx_kl.is_some_and(|kl| kl.0 < 0.045),
-        "of the steps taken"
-    );
+    // Of the steps taken.
+    assert!(later.measured.approx_kl.is_some_and(|kl| kl.0 < 0.045));
 
     // At the first minibatch the same difference is a mismatch as well, which weighs more.
-    let first = learn_with(&mut training, &stops_from(0));
+    let first = training.learn_with(|_, evaluation| nudge(evaluation, 0.9));
     assert_eq!(first.skip_reason, UpdateSkip::Mismatch);
 }
 
 #[test]
 fn a_stop_before_the_first_step_is_no_failure() {
-    let config = LearnerConfig {
-        target_kl: Some(1e-12),
-        ..small_config()
-    };
-    let mut training = cue(config);
-    let record = learn_with(&mut training, &|_, evaluation| {
-        evaluation.log_probs = &evaluation.log_probs + evaluation.log_probs.lt(-1e-3).to_kind(Kind::Float) * 0.01;
-    });
+    let mut config = small_config();
+    config.target_kl = Some(1e-12);
+    let record = cue(config).learn_with(|_, evaluation| nudge(evaluation, 0.01));
 
     assert_eq!(record.skip_reason, UpdateSkip::Kl);
     assert_eq!((record.updates, record.consecutive_failures), (0, 0));
@@ -150,33 +114,22 @@ fn a_stop_before_the_first_step_is_no_failure() {
 /// Gate G4: what spoils parameters is undone.
 #[test]
 fn parameters_that_are_not_finite_are_restored() {
-    let mut training = cue(LearnerConfig {
-        num_minibatches: 1,
-        epochs: 1,
-        max_grad_norm: None,
-        ..small_config()
-    });
+    let mut config = small_config();
+    (config.num_minibatches, config.epochs, config.max_grad_norm) = (1, 1, None);
+    let mut training = cue(config);
     training.learner.config.lr = f64::MAX;
     // Units that stay as they are: the value head is not rewritten for new ones.
-    (
-        training.learner.values.moments.count,
-        training.learner.rewards.moments.count,
-    ) = (1 << 60, 1 << 60);
+    training.learner.values.moments.count = 1 << 60;
+    training.learner.rewards.moments.count = 1 << 60;
     training.learner.config.value_norm.momentum = 1.0;
     let before = params(&training.policy);
 
-    let record = learn_with(&mut training, &|_, _| {});
+    let record = training.learn_with(|_, _| ());
 
     assert_eq!(record.skip_reason, UpdateSkip::Nonfinite);
-    assert_eq!(
-        record.nonfinite_sources.last().map(|skip| skip.gate),
-        Some(FinitenessGate::G4)
-    );
+    let last = record.nonfinite_sources.last();
+    assert_eq!(last.map(|skip| skip.gate), Some(FinitenessGate::G4));
     assert_eq!(params(&training.policy), before);
-    let moments = training.learner.state_tensors();
-    assert!(
-        moments
-            .iter()
-            .all(|(_, tensor)| read(tensor).iter().all(|&value| value == 0.0))
-    );
+    let mut moments = training.learner.state_tensors().into_iter();
+    assert!(moments.all(|(_, tensor)| values(&tensor).iter().all(|&value| value == 0.0)));
 }

@@ -1,37 +1,24 @@
 //! Rollouts in, targets out: segments, rollbacks, normalisation, errors.
 
 use super::bench::{Bench, PRUNE, TRUNCATED, assert_close};
-use super::read;
 use crate::actions::Head;
 use crate::learner::algorithm::finalize::{PreparedRollout, Unusable};
 use crate::learner::algorithm::*;
+use crate::policy::fixtures::{self, distance, values};
 use crate::scenario::{Algorithm, ImpalaConfig};
 use proptest::prelude::*;
 
 #[test]
 fn segments_of_one_row_do_not_leak_into_each_other() {
-    let rows = [
-        (
-            [SegmentEnd::Terminal, SegmentEnd::Truncated { bootstrap: 4.0 }],
-            [1.0625, 0.75, 11.8575, 4.85],
-        ),
-        (
-            [SegmentEnd::Truncated { bootstrap: 3.0 }, SegmentEnd::Terminal],
-            [2.2775, 3.45, 10.2375, 1.25],
-        ),
-    ];
-    for (ends, expected) in rows {
+    let truncated = |bootstrap| SegmentEnd::Truncated { bootstrap };
+    for (ends, expected) in [
+        ([SegmentEnd::Terminal, truncated(4.0)], [1.0625, 0.75, 11.8575, 4.85]),
+        ([truncated(3.0), SegmentEnd::Terminal], [2.2775, 3.45, 10.2375, 1.25]),
+    ] {
         let mut bench = Bench::new(1, 4);
         (bench.config.gamma, bench.config.gae_lambda) = (0.9, 0.5);
-        for (index, (reward, value)) in [(1.0, 0.5), (1.0, 0.25), (10.0, 1.0), (2.0, 0.75)]
-            .into_iter()
-            .enumerate()
-        {
-            bench.step(0, reward, value);
-            if index % 2 == 1 {
-                bench.end(0, ends[index / 2]);
-            }
-        }
+        bench.segment(0, &[(1.0, 0.5), (1.0, 0.25)], ends[0]);
+        bench.segment(0, &[(10.0, 1.0), (2.0, 0.75)], ends[1]);
         assert_close(&bench.plain_rollout().batch.advantages, &expected);
     }
 }
@@ -41,8 +28,7 @@ fn steps_of_another_policy_count_by_how_likely_they_are_now_and_far_ones_are_lef
     let mut bench = Bench::new(3, 1);
     bench.config.algorithm = Algorithm::Impala(ImpalaConfig::default());
     for env in 0..3 {
-        bench.step(env, 1.0, 0.0);
-        bench.end(env, SegmentEnd::Terminal);
+        bench.segment(env, &[(1.0, 0.0)], SegmentEnd::Terminal);
     }
     // Half as likely as by the policy that acted, twice as likely, and hardly at all.
     for (env, log_prob) in [(0, 0.5f32.ln()), (1, 2.0f32.ln()), (2, -3.0)] {
@@ -55,9 +41,9 @@ fn steps_of_another_policy_count_by_how_likely_they_are_now_and_far_ones_are_lef
     assert_close(&rollout.batch.advantages, &[0.5, 1.0]);
     let others = rollout.data.off_policy.expect("of kept rollouts");
     assert_eq!(others.stale_segments, 1);
-    assert!((others.behaviour_ratio_mean.0 - 1.25).abs() < 1e-6);
-    // 2.5² / (2 · 4.25)
-    assert!((others.effective_share.0 - 0.735_294).abs() < 1e-6);
+    // The share: 2.5² / (2 · 4.25)
+    let found = [others.behaviour_ratio_mean.0, others.effective_share.0];
+    fixtures::assert_close(&found, &[1.25, 0.735_294], 1e-6);
 }
 
 #[test]
@@ -84,42 +70,34 @@ fn a_rollback_is_charged_to_the_segment_it_ends() {
         &[-9.508_200_1, -9.751, -10.0, 0.0, 0.0, 3.915_549, 2.99, 0.0, 0.0, 0.0],
     );
 
-    let untouched = play(None);
-    assert_eq!(
-        read(&rolled_back.batch.advantages.select(0, 2)),
-        read(&untouched.batch.advantages.select(0, 1)),
+    let of_other = rolled_back.batch.advantages.select(0, 2);
+    assert!(
+        of_other.equal(&play(None).batch.advantages.select(0, 1)),
         "the other env's row"
     );
 
     // Steps 1 to 3 of the episode, of which the first was restored.
-    let lost = play(Some(1));
-    assert_close(
-        &lost.batch.advantages.narrow(0, 0, 1),
-        &[-8.508_200_1, -9.751, -10.0, 0.0, 0.0],
-    );
+    let lost = play(Some(1)).batch.advantages.narrow(0, 0, 1);
+    assert_close(&lost, &[-8.508_200_1, -9.751, -10.0, 0.0, 0.0]);
 }
 
 #[test]
 fn the_segment_of_an_env_that_has_failed_counts_for_nothing() {
-    let config = Bench::new(1, 5).config;
-    let mut with = Bench::with(1, 5, config.clone());
+    let mut with = Bench::new(1, 5);
     for reward in [70.0, -30.0, 5.0] {
         with.step(0, reward, 9.0);
     }
     with.buffer.abandon_segment(0).expect("env 0");
-    let mut without = Bench::with(1, 5, config);
+    let mut without = Bench::new(1, 5);
     for bench in [&mut with, &mut without] {
-        bench.step(0, 1.0, 0.5);
-        bench.step(0, 2.0, 0.25);
-        bench.end(0, SegmentEnd::Truncated { bootstrap: 2.0 });
+        bench.segment(0, &[(1.0, 0.5), (2.0, 0.25)], SegmentEnd::Truncated { bootstrap: 2.0 });
     }
 
     let (a, b) = (with.rollout(), without.rollout());
 
-    assert_eq!(read(&a.batch.advantages), read(&b.batch.advantages));
-    assert_eq!(read(&a.batch.targets), read(&b.batch.targets));
-    assert_eq!(with.rewards, without.rewards);
-    assert_eq!(with.values, without.values);
+    assert_eq!(values(&a.batch.advantages), values(&b.batch.advantages));
+    assert_eq!(values(&a.batch.targets), values(&b.batch.targets));
+    assert_eq!((with.rewards, with.values), (without.rewards, without.values));
     assert_eq!(a.data.steps_valid, 2);
 }
 
@@ -128,11 +106,8 @@ fn a_rollback_with_nothing_but_a_pending_step_charges_no_transition() {
     let mut bench = Bench::new(1, 5);
     bench.begin(0, 0.0);
 
-    let forfeited = bench.buffer.rollback(0, -10.0, 0);
-
-    assert_eq!(forfeited, Ok(None));
-    assert_eq!(bench.buffer.len(0), 0);
-    assert_eq!(bench.buffer.segments().count(), 0);
+    assert_eq!(bench.buffer.rollback(0, -10.0, 0), Ok(None));
+    assert_eq!((bench.buffer.len(0), bench.buffer.segments().count()), (0, 0));
 }
 
 #[test]
@@ -188,77 +163,57 @@ fn chunks_start_from_stored_states_and_segments_from_zero() {
     let mut bench = Bench::new(1, 7);
     bench.config.chunk_length = Some(2);
     bench = Bench::with(1, 7, bench.config);
-    for _ in 0..5 {
-        bench.step(0, 1.0, 0.0);
+    for steps in [5, 2] {
+        bench.segment(0, &vec![(1.0, 0.0); steps], TRUNCATED);
     }
-    bench.end(0, TRUNCATED);
-    for _ in 0..2 {
-        bench.step(0, 1.0, 0.0);
-    }
-    bench.end(0, TRUNCATED);
 
     let rollout = bench.plain_rollout();
 
     // The bench's state at a step is the step's number in its row.
     assert_close(&rollout.batch.initial.0[0], &[0.0, 2.0, 4.0, 0.0]);
     assert_close(&rollout.batch.valid, &[1.0, 1.0, 1.0, 1.0, 1.0, 0.0, 1.0, 1.0]);
-    assert_close(
-        &rollout.batch.observations.select(2, 0),
-        &[0.0, 1.0, 2.0, 3.0, 4.0, 0.0, 5.0, 6.0],
-    );
+    let observed = rollout.batch.observations.select(2, 0);
+    assert_close(&observed, &[0.0, 1.0, 2.0, 3.0, 4.0, 0.0, 5.0, 6.0]);
 }
 
 #[test]
 fn what_must_not_enter_is_refused_by_name_and_changes_nothing() {
+    fn refusal<T, E: ToString>(result: Result<T, E>) -> String {
+        result.err().map(|error| error.to_string()).unwrap_or_default()
+    }
     let mut bench = Bench::new(1, 2);
-    let (env, step) = (0, 0);
-    assert_eq!(
-        bench.try_begin(9, 0.0, PRUNE, true),
-        Err(BufferError::UnknownEnv { env: 9, envs: 1 })
-    );
-    let field = "value";
-    assert_eq!(
-        bench.try_begin(0, f32::NAN, PRUNE, true),
-        Err(BufferError::NonFinite { env, step, field })
-    );
-    let head = Head::Op;
-    assert_eq!(
-        bench.try_begin(0, 0.0, PRUNE, false),
-        Err(BufferError::IllegalAction { env, step, head }),
-        "only waiting was allowed"
-    );
+    let mut refused = vec![
+        refusal(bench.try_begin(9, 0.0, PRUNE, true)),
+        refusal(bench.try_begin(0, f32::NAN, PRUNE, true)),
+        refusal(bench.try_begin(0, 0.0, PRUNE, false)),
+        refusal(bench.complete(0, 1.0)),
+    ];
     assert_eq!(bench.buffer.len(0), 0);
-
-    assert_eq!(bench.complete(0, 1.0), Err(BufferError::NoPendingStep { env }));
     bench.begin(0, 0.0);
-    assert_eq!(
-        bench.try_begin(0, 0.0, PRUNE, true),
-        Err(BufferError::PendingStep { env, step })
-    );
-    let field = "reward";
-    assert_eq!(
-        bench.complete(0, f32::INFINITY),
-        Err(BufferError::NonFinite { env, step, field })
-    );
-    assert_eq!(bench.buffer.clear(), Err(BufferError::PendingStep { env, step }));
+    refused.extend([
+        refusal(bench.try_begin(0, 0.0, PRUNE, true)),
+        refusal(bench.complete(0, f32::INFINITY)),
+        refusal(bench.buffer.clear()),
+    ]);
     bench.complete(0, 1.0).expect("pending");
-
     bench.step(0, 1.0, 0.0);
-    let capacity = 2;
-    assert_eq!(
-        bench.try_begin(0, 0.0, PRUNE, true),
-        Err(BufferError::RowFull { env, capacity })
-    );
-    let start = 0;
-    assert_eq!(
-        bench.finalize().map(|_| ()),
-        Err(LearnerError::Buffer(BufferError::OpenSegment { env, start }))
-    );
+    refused.extend([refusal(bench.try_begin(0, 0.0, PRUNE, true)), refusal(bench.finalize())]);
     bench.end(0, TRUNCATED);
-    assert_eq!(
-        bench.buffer.end_segments(&[(0, TRUNCATED)]),
-        Err(BufferError::SegmentClosed { env })
-    );
+    refused.push(refusal(bench.buffer.end_segments(&[(0, TRUNCATED)])));
+
+    let expected = [
+        "env 9 is unknown; the buffer has 1 rows",
+        "env 0, step 0: value is not finite",
+        "env 0, step 0: the op chosen is not allowed by its own mask",
+        "env 0: an outcome was reported, but no step waits for one",
+        "env 0, step 0: the last step has no outcome yet",
+        "env 0, step 0: reward is not finite",
+        "env 0, step 0: the last step has no outcome yet",
+        "env 0: its row of 2 steps is full",
+        "env 0: the segment from step 0 on has not ended",
+        "env 0: no segment is open",
+    ];
+    assert_eq!(refused, expected);
 }
 
 /// Every env was rolled back before its first decision.
@@ -276,8 +231,7 @@ fn a_rollout_without_a_step_is_no_mistake() {
 fn with_few_free_steps_only_the_critic_learns() {
     let mut bench = Bench::new(1, 4);
     bench.config.min_actor_steps = 8;
-    bench.step(0, 1.0, 0.0);
-    bench.end(0, TRUNCATED);
+    bench.segment(0, &[(1.0, 0.0)], TRUNCATED);
 
     let rollout = bench.plain_rollout();
 
@@ -305,16 +259,13 @@ proptest! {
             }
             bench.plain_rollout().batch
         };
-        let straight: Vec<usize> = (0..envs).collect();
-        let reversed: Vec<usize> = straight.iter().rev().copied().collect();
 
-        let (a, b) = (run(&straight), run(&reversed));
+        let a = run(&(0..envs).collect::<Vec<_>>());
+        let b = run(&(0..envs).rev().collect::<Vec<_>>());
 
         for (one, other) in [(&a.advantages, &b.advantages), (&a.targets, &b.targets)] {
-            let turned = read(&other.flip([0]));
-            for (x, y) in read(one).iter().zip(turned) {
-                prop_assert!((x - y).abs() < 1e-4, "{x} {y}");
-            }
+            let difference = distance(one, &other.flip([0]));
+            prop_assert!(difference < 1e-4, "{difference}");
         }
     }
 }

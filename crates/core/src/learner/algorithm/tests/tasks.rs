@@ -1,22 +1,23 @@
 //! Two small tasks with known optima, in the engine's own action space.
 
-use crate::extend::{
-    AutoForward, Choices, DecisionPoint, Head, HeadIndices, LifecycleConfig, Limits, MaskConfig, MaskRow, SeedReport,
-    SlotId,
-};
-use crate::prelude::{Draw, LifecycleOp, MaskSet, RunRng, SeedStage};
+use crate::actions::fixtures::{empty, limits, masks, report};
+use crate::actions::{Choices, Head, HeadIndices, MaskRow, MaskSet};
+use crate::growth::{LifecycleOp, SeedStage};
+use crate::random::{Draw, RunRng};
+use crate::seed::SeedReport;
 
 pub const BLUEPRINTS: usize = 8;
 
 /// Several envs that play episodes of a fixed length side by side.
 pub trait Task {
-    fn envs(&self) -> usize;
-    fn slots(&self) -> usize;
-    fn observation_len(&self) -> usize;
+    const SLOTS: usize;
+    /// Length of an observation.
+    const OBSERVATION: usize;
     /// Heads that have a choice, those that others depend on first.
-    fn heads(&self) -> &'static [Head];
-    /// Steps of an episode.
-    fn steps(&self) -> usize;
+    const HEADS: &'static [Head];
+    /// Of an episode.
+    const STEPS: usize;
+    fn envs(&self) -> usize;
     fn begin_episode(&mut self, rng: &mut RunRng);
     fn observation(&self, env: usize, step: usize) -> Vec<f32>;
     fn masks(&self, env: usize, step: usize) -> &MaskSet;
@@ -24,36 +25,13 @@ pub trait Task {
     fn play(&mut self, env: usize, step: usize, action: &HeadIndices) -> (f32, Option<f64>);
 }
 
-fn masks_of(reports: &[Option<SeedReport>]) -> MaskSet {
-    let lifecycle = LifecycleConfig {
-        auto_forward: AutoForward {
-            g1: false,
-            g2: false,
-            g3: false,
-        },
-        ..LifecycleConfig::default()
-    };
-    let masks = MaskConfig {
-        sequential_germination: true,
-        ..MaskConfig::default()
-    };
-    let limits = Limits::new(&lifecycle, &masks, 0);
-    let blueprints = vec![Choices::first_n(BLUEPRINTS).without(0); reports.len()];
-    let at = DecisionPoint {
-        env: 0,
-        episode: 0,
-        step: 1,
-    };
-    MaskSet::build(at, reports, &blueprints, &limits).expect("waiting is always possible")
-}
-
 /// A cue is shown at phase 0 of each of two rounds and must be recalled at phase 5: waiting is all there is in between.
 pub struct CueTask {
     cues: Vec<[usize; 2]>,
     /// Reward of a right answer.
-    reward: f32,
+    pub reward: f32,
     /// Rewards are paid at the last step of the episode.
-    pays_late: bool,
+    pub pays_late: bool,
     /// By env: rewards of this episode that are still to be paid.
     owed: Vec<f32>,
     waiting: MaskSet,
@@ -65,7 +43,13 @@ impl CueTask {
     const ANSWERS: [LifecycleOp; 2] = [LifecycleOp::Prune, LifecycleOp::Advance];
 
     pub fn new(envs: usize) -> Self {
-        let mut deciding = masks_of(&[Some(training_seed())]);
+        // It may be pruned or moved on.
+        let seed = SeedReport {
+            age_steps: 20,
+            steps_in_stage: 19,
+            ..report(0, SeedStage::Training)
+        };
+        let mut deciding = masks(&[Some(seed)], &limits());
         for row in [MaskRow::AlphaSpeed, MaskRow::AlphaCurve] {
             deciding.keep(row, Choices::only(0)).expect("0 is a member");
         }
@@ -81,41 +65,19 @@ impl CueTask {
         }
     }
 
-    pub fn paying(self, reward: f32) -> Self {
-        Self { reward, ..self }
-    }
-
-    pub fn paying_late(self) -> Self {
-        Self {
-            pays_late: true,
-            ..self
-        }
-    }
-
     fn is_decision(step: usize) -> bool {
         step % Self::PHASES == Self::PHASES - 1
     }
 }
 
 impl Task for CueTask {
+    const SLOTS: usize = 1;
+    const OBSERVATION: usize = 4;
+    const HEADS: &'static [Head] = &[Head::Op];
+    const STEPS: usize = 2 * Self::PHASES;
+
     fn envs(&self) -> usize {
         self.cues.len()
-    }
-
-    fn slots(&self) -> usize {
-        1
-    }
-
-    fn observation_len(&self) -> usize {
-        4
-    }
-
-    fn heads(&self) -> &'static [Head] {
-        &[Head::Op]
-    }
-
-    fn steps(&self) -> usize {
-        2 * Self::PHASES
     }
 
     fn begin_episode(&mut self, rng: &mut RunRng) {
@@ -125,11 +87,11 @@ impl Task for CueTask {
     }
 
     fn observation(&self, env: usize, step: usize) -> Vec<f32> {
-        let mut observation = vec![0.0; 4];
-        if step.is_multiple_of(Self::PHASES) && step < self.steps() {
+        let mut observation = vec![0.0; Self::OBSERVATION];
+        if step.is_multiple_of(Self::PHASES) && step < Self::STEPS {
             observation[self.cues[env][step / Self::PHASES]] = 1.0;
         }
-        observation[2] = step as f32 / self.steps() as f32;
+        observation[2] = step as f32 / Self::STEPS as f32;
         observation[3] = f32::from(u8::from(Self::is_decision(step)));
         observation
     }
@@ -150,13 +112,10 @@ impl Task for CueTask {
         let is_right = usize::from(action[Head::Op as usize]) == answer.code();
         let score = f64::from(u8::from(is_right));
         self.owed[env] += self.reward * score as f32;
-        let is_due = !self.pays_late || step + 1 == self.steps();
-        let reward = if is_due {
-            std::mem::take(&mut self.owed[env])
-        } else {
-            0.0
-        };
-        (reward, Some(score))
+        if self.pays_late && step + 1 < Self::STEPS {
+            return (0.0, Some(score));
+        }
+        (std::mem::take(&mut self.owed[env]), Some(score))
     }
 }
 
@@ -170,25 +129,23 @@ pub struct BanditTask {
 impl BanditTask {
     const CONTEXTS: usize = 4;
     const WAIT_REWARD: f64 = 0.4;
-    /// Slot, blueprint, style, tempo, target.
+    /// What is best of `PARTS`.
     const BEST: [[u8; 5]; Self::CONTEXTS - 1] = [[0, 3, 1, 0, 2], [2, 5, 3, 2, 0], [1, 7, 0, 1, 1]];
     const PARTS: [Head; 5] = [Head::Slot, Head::Blueprint, Head::Style, Head::Tempo, Head::AlphaTarget];
 
     pub fn new(envs: usize) -> Self {
         let masks = (0..Self::CONTEXTS).map(|context| {
-            let mut masks = masks_of(&[None, None, None]);
-            if let Some(best) = Self::BEST.get(context) {
+            let mut masks = masks(&empty(Self::SLOTS), &limits());
+            if let Some(&[_, blueprint, style, ..]) = Self::BEST.get(context) {
                 // Half of what is wrong is not even offered.
-                let blueprint = usize::from(best[1]);
+                let (blueprint, style) = (usize::from(blueprint), usize::from(style));
                 let offered = [blueprint, 1 + blueprint % 7, 1 + (blueprint + 3) % 7];
-                for slot in 0..3 {
+                for slot in 0..Self::SLOTS {
                     let row = MaskRow::Blueprints { slot };
                     masks.keep(row, offered.into_iter().collect()).expect("offered");
                 }
-                let styles = [usize::from(best[2]), (usize::from(best[2]) + 1) % 4];
-                masks
-                    .keep(MaskRow::Style, styles.into_iter().collect())
-                    .expect("offered");
+                let styles = [style, (style + 1) % 4].into_iter().collect();
+                masks.keep(MaskRow::Style, styles).expect("offered");
             }
             masks
         });
@@ -202,53 +159,29 @@ impl BanditTask {
         if usize::from(action[Head::Op as usize]) == LifecycleOp::Wait.code() {
             return Self::WAIT_REWARD;
         }
-        match Self::BEST.get(context) {
-            None => 0.0,
-            Some(best) => {
-                let right = Self::PARTS
-                    .iter()
-                    .zip(best)
-                    .filter(|(part, best)| action[**part as usize] == **best);
-                (1 + right.count()) as f64 / 6.0
-            }
-        }
-    }
-
-    fn optimum(context: usize) -> f64 {
-        if context < Self::BEST.len() {
-            1.0
-        } else {
-            Self::WAIT_REWARD
-        }
+        Self::BEST.get(context).map_or(0.0, |best| {
+            let parts = Self::PARTS.iter().zip(best);
+            let right = parts.filter(|(part, best)| action[**part as usize] == **best);
+            (1 + right.count()) as f64 / 6.0
+        })
     }
 }
 
 impl Task for BanditTask {
+    const SLOTS: usize = 3;
+    const OBSERVATION: usize = Self::CONTEXTS;
+    const HEADS: &'static [Head] = &[
+        Head::Op,
+        Head::Slot,
+        Head::Blueprint,
+        Head::Style,
+        Head::Tempo,
+        Head::AlphaTarget,
+    ];
+    const STEPS: usize = 1;
+
     fn envs(&self) -> usize {
         self.contexts.len()
-    }
-
-    fn slots(&self) -> usize {
-        3
-    }
-
-    fn observation_len(&self) -> usize {
-        Self::CONTEXTS
-    }
-
-    fn heads(&self) -> &'static [Head] {
-        &[
-            Head::Op,
-            Head::Slot,
-            Head::Blueprint,
-            Head::Style,
-            Head::Tempo,
-            Head::AlphaTarget,
-        ]
-    }
-
-    fn steps(&self) -> usize {
-        1
     }
 
     fn begin_episode(&mut self, rng: &mut RunRng) {
@@ -270,16 +203,8 @@ impl Task for BanditTask {
     fn play(&mut self, env: usize, _step: usize, action: &HeadIndices) -> (f32, Option<f64>) {
         let context = self.contexts[env];
         let value = Self::value(context, action);
-        (value as f32, Some(value / Self::optimum(context)))
-    }
-}
-
-/// A seed in training that may be pruned or moved on.
-fn training_seed() -> SeedReport {
-    SeedReport {
-        age_steps: 20,
-        steps_in_stage: 19,
-        seed_params: 592,
-        ..SeedReport::at_rest(SlotId::new(0, 0), SeedStage::Training)
+        let is_growth_best = context < Self::BEST.len();
+        let optimum = if is_growth_best { 1.0 } else { Self::WAIT_REWARD };
+        (value as f32, Some(value / optimum))
     }
 }

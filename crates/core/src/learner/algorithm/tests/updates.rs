@@ -1,54 +1,41 @@
 //! Rollouts in, parameters out: agreement with acting, what an update reports, checkpoints.
 
-use tch::{Kind, Tensor};
-
-use super::faulty::{learn_and_listen, params};
 use super::policy::Core;
 use super::tasks::{BanditTask, CueTask};
 use super::training::{Training, small_config};
-use super::{UPDATES, cue};
+use super::{UPDATES, cue, params};
 use crate::learner::algorithm::*;
-use crate::policy::{Evaluation, TrainablePolicy};
-use crate::scenario::LearnerConfig;
+use crate::policy::TrainablePolicy;
+use crate::policy::fixtures::assert_close;
 use crate::telemetry::{LearnerUpdate, Num};
 
-#[test]
-fn before_the_first_step_evaluation_repeats_what_was_said_when_acting() {
-    let mut cue = cue(small_config());
-    cue.play();
-    let record = cue.learn();
-    assert!(record.update_performed);
-    assert!(record.measured.logp_drift_mean.is_some_and(|drift| drift.0 <= 1e-5));
-
-    let mut bandit = Training::new(BanditTask::new(8), Core::FeedForward, small_config(), UPDATES, 7);
-    bandit.policy.floor = 0.03;
-    bandit.play();
-    assert!(
-        bandit
-            .learn()
-            .measured
-            .logp_drift_mean
-            .is_some_and(|drift| drift.0 <= 1e-5)
-    );
+#[track_caller]
+fn assert_repeated(update: &LearnerUpdate) {
+    let drift = update.measured.logp_drift_mean;
+    assert!(drift.is_some_and(|drift| drift.0 <= 1e-5), "{drift:?}");
 }
 
 /// A chunk starts from the state that entered it, and before the first step that state is no
 /// approximation.
 #[test]
-fn chunks_of_a_rollout_evaluate_as_the_whole_of_it() {
-    let mut cue = cue(LearnerConfig {
-        chunk_length: Some(5),
-        epochs: 1,
-        ..small_config()
-    });
-    // So that the outputs depend on the memory of the cells.
-    for _ in 0..3 {
-        cue.play();
-        let record = cue.learn();
-        assert!(record.update_performed);
-        let drift = record.measured.logp_drift_mean;
-        assert!(drift.is_some_and(|drift| drift.0 <= 1e-5), "{drift:?}");
+fn before_the_first_step_evaluation_repeats_what_was_said_when_acting() {
+    let mut chunked = small_config();
+    (chunked.chunk_length, chunked.epochs) = (Some(5), 1);
+    // Later rollouts, so that the outputs depend on the memory of the cells.
+    for (config, rollouts) in [(small_config(), 1), (chunked, 3)] {
+        let mut cue = cue(config);
+        for _ in 0..rollouts {
+            cue.play();
+            let update = cue.learn();
+            assert!(update.update_performed);
+            assert_repeated(&update);
+        }
     }
+
+    let mut bandit = Training::new(BanditTask::new(8), Core::FeedForward, small_config(), UPDATES, 7);
+    bandit.policy.floor = 0.03;
+    bandit.play();
+    assert_repeated(&bandit.learn());
 }
 
 /// Floors of probability fall from rollout to rollout, and only with updates that were performed.
@@ -57,61 +44,46 @@ fn a_performed_update_lowers_the_floors_of_the_next_rollout() {
     let mut training = Training::new(CueTask::new(8), Core::Lstm, small_config(), 4, 7);
     training.policy.floor = 0.1;
     for expected in [0.8, 0.6, 0.4] {
-        let (record, floor_scale) = learn_and_listen(&mut training, &|_, _| ());
-        assert!(record.update_performed);
-        assert!(record.measured.logp_drift_mean.is_some_and(|drift| drift.0 <= 1e-5));
-        assert!(
-            floor_scale.is_some_and(|scale| (scale - expected).abs() < 1e-12),
-            "{floor_scale:?}"
-        );
+        training.play();
+        let update = training.learn();
+        assert!(update.update_performed);
+        assert_repeated(&update);
+        assert_close(&[training.policy.floor_scale], &[expected], 1e-12);
     }
 
-    let spoil = |_: usize, evaluation: &mut Evaluation| evaluation.value = &evaluation.value * f64::NAN;
-    let (record, floor_scale) = learn_and_listen(&mut training, &spoil);
-    assert!(!record.update_performed);
-    assert!(
-        floor_scale.is_some_and(|scale| (scale - 0.4).abs() < 1e-12),
-        "{floor_scale:?}"
-    );
+    let update = training.learn_with(|_, evaluation| evaluation.value = &evaluation.value * f64::NAN);
+    assert!(!update.update_performed);
+    assert_close(&[training.policy.floor_scale], &[0.4], 1e-12);
 }
 
 #[test]
 fn a_restored_learner_continues_exactly() {
-    let config = LearnerConfig {
-        entropy_anneal_episodes: 100,
-        entropy_coef_start: Some(0.1),
-        num_minibatches: 2,
-        ..small_config()
-    };
-    let copy = |tensors: Vec<(String, Tensor)>| -> Vec<(String, Tensor)> {
-        let copied = tensors.into_iter().map(|(name, tensor)| (name, tensor.detach().copy()));
-        copied.collect()
-    };
+    let mut config = small_config();
+    (config.entropy_anneal_episodes, config.entropy_coef_start) = (100, Some(0.1));
+    config.num_minibatches = 2;
     let mut first = cue(config.clone());
     for _ in 0..2 {
         first.play();
         first.learn();
     }
-    let weights: Vec<Tensor> = first.policy.params().iter().map(|p| p.tensor.detach().copy()).collect();
-    let (state, moments) = (first.learner.state(), copy(first.learner.state_tensors()));
-    let saved = serde_json::to_string(&state).expect("plain data");
 
     let mut second = cue(config);
-    for (param, weight) in second.policy.params().iter().zip(&weights) {
-        crate::torch::copy_into(&param.tensor, weight, false).expect("copy");
+    for (param, weight) in second.policy.params().iter().zip(first.policy.params()) {
+        crate::torch::copy_into(&param.tensor, &weight.tensor.detach(), false).expect("copy");
     }
+    let saved = serde_json::to_string(&first.learner.state()).expect("plain data");
     let state: LearnerState = serde_json::from_str(&saved).expect("plain data");
+    let moments = first.learner.state_tensors();
     second.learner.restore(&state, &moments).expect("the same learner");
     second.round = first.round;
 
     for _ in 0..2 {
-        let records = [&mut first, &mut second].map(|training| {
+        let [one, two] = [&mut first, &mut second].map(|training| {
             training.play();
-            training.learn()
-        });
-        let [one, two] = records.map(|record| LearnerUpdate {
-            update_ms: Num(0.0),
-            ..record
+            LearnerUpdate {
+                update_ms: Num(0.0),
+                ..training.learn()
+            }
         });
         assert_eq!(one, two);
     }
@@ -126,24 +98,17 @@ fn a_state_that_does_not_fit_is_refused_with_every_difference() {
     training.learn();
     let state = training.learner.state();
     let mut tensors = training.learner.state_tensors();
-    let (renamed, _) = tensors.remove(0);
-    tensors.push((
-        "exp_avg.other".into(),
-        Tensor::zeros([1], (Kind::Float, tch::Device::Cpu)),
-    ));
-    let before = training.learner.state();
+    let (renamed, tensor) = tensors.remove(0);
+    tensors.push(("exp_avg.other".into(), tensor));
 
-    let error = training.learner.restore(&state, &tensors).expect_err("does not fit");
+    let refused = training.learner.restore(&cue(small_config()).learner.state(), &tensors);
 
-    let LearnerError::Incompatible(differences) = error else {
-        panic!("{error}");
-    };
-    let expected = [
+    let differences = vec![
         format!("`{renamed}` is missing"),
         "`exp_avg.other` is no tensor of this learner".into(),
     ];
-    assert_eq!(differences, expected);
-    assert_eq!(training.learner.state(), before);
+    assert_eq!(refused, Err(LearnerError::Incompatible(differences)));
+    assert_eq!(training.learner.state(), state);
 }
 
 #[test]

@@ -1,10 +1,13 @@
+use std::ops::Range;
+
 use tch::{Device, Kind, Tensor};
 
 use crate::fixtures::{largest, perturb};
 use crate::growth::{AlphaAlgorithm, Topology};
-use crate::kernels::incubate;
 use crate::nn::Mode;
 use crate::random::{Domain, RunRng};
+use crate::scenario::fixtures::slow_lifecycle;
+use crate::seed::fixtures::{assert_new_and_alive, blueprint_named, build, build_counted};
 use crate::seed::{BlueprintError, BlueprintRegistry, GateNetwork, SeedInstance, SeedModule};
 use crate::torch::{Backend, HostSyncCounter, NoGrad};
 
@@ -24,36 +27,22 @@ fn registry() -> BlueprintRegistry {
     registry
 }
 
-fn build(id: &str, dim: i64, draw: u64) -> Box<dyn SeedModule> {
-    let registry = registry();
-    let index = registry.names().position(|name| name == id).unwrap();
-    let mut rng = RunRng::new(draw, Domain::SeedInit, &[]);
-    registry.get(index).unwrap().build(dim, &mut rng, Backend::CPU).unwrap()
-}
-
 fn random_text(rows: i64, tokens: i64, dim: i64) -> Tensor {
     Tensor::randn([rows, tokens, dim], (Kind::Float, Device::Cpu))
 }
 
 #[test]
 fn parameter_counts_are_those_of_the_table() {
-    let registry = registry();
     for (id, narrow, wide) in IDS {
-        let (_, blueprint) = registry.iter().find(|(_, blueprint)| blueprint.id() == id).unwrap();
-        for (dim, count) in [(64, narrow), (384, wide)] {
-            assert_eq!(blueprint.param_count(dim), count, "{id} at {dim}");
-            assert_eq!(build(id, dim, 0).params().count(), count, "{id} built at {dim}");
-        }
+        build_counted(&registry(), id, 64, narrow);
+        build_counted(&registry(), id, 384, wide);
     }
 }
 
 #[test]
 fn indices_are_those_of_the_table_and_shared_with_images() {
     let registry = registry();
-    let indices: Vec<(usize, &str)> = registry
-        .iter()
-        .map(|(index, blueprint)| (index, blueprint.id()))
-        .collect();
+    let indices = registry.iter().map(|(index, blueprint)| (index, blueprint.id()));
 
     let expected = [
         (0, "noop"),
@@ -65,96 +54,56 @@ fn indices_are_those_of_the_table_and_shared_with_images() {
         (11, "mlp"),
         (12, "flex_attention"),
     ];
-    assert_eq!(indices, expected);
+    assert_eq!(indices.collect::<Vec<_>>(), expected);
     assert_eq!(registry.len(), BlueprintRegistry::default().len());
     assert_eq!(registry.name_of(1), "");
-    registry
-        .check(&[16, 64], Backend::CPU, &HostSyncCounter::default())
-        .unwrap();
+    let checked = registry.check(&[16, 64], Backend::CPU, &HostSyncCounter::default());
+    assert!(checked.is_ok(), "{checked:?}");
 }
 
-/// Identity at initialisation, life within three steps, shape kept.
 #[test]
 fn every_new_seed_is_an_identity_and_alive() {
     tch::manual_seed(7);
+    let registry = registry();
     for (id, ..) in IDS {
-        for dim in [4, 8, 64] {
-            for draw in 0..if dim == 64 { 3 } else { 50 } {
-                assert_alive_at_birth(&*build(id, dim, draw), dim, id);
+        for (dim, draws) in [(4, 50), (8, 50), (64, 3)] {
+            for draw in 0..draws {
+                let module = build(blueprint_named(&registry, id), dim, draw);
+                assert_new_and_alive(&*module, || random_text(3, 6, dim), &format!("{id} at width {dim}"));
             }
         }
     }
 }
 
-fn assert_alive_at_birth(module: &dyn SeedModule, dim: i64, id: &str) {
-    let params = module.params().trainable();
-    let mut untouched: Vec<&str> = params.iter().map(|param| param.name.as_str()).collect();
-    for step in 0..3 {
-        let h = random_text(3, 6, dim);
-        let delta = module.delta(&h, Mode::Train).unwrap().unwrap();
-        assert_eq!(delta.size(), h.size());
-        if step == 0 {
-            assert_eq!(largest(&delta), 0.0, "{id} at width {dim}");
-        }
-        let loss = (incubate(&h, &delta).unwrap() - random_text(3, 6, dim))
-            .square()
-            .mean(Kind::Float);
-        loss.backward();
-        let _no_grad = NoGrad::new();
-        for param in params {
-            let mut gradient = param.tensor.grad();
-            if gradient.defined() {
-                if largest(&gradient) > 0.0 {
-                    untouched.retain(|name| *name != param.name);
-                }
-                let _ = param.tensor.shallow_clone().g_sub_(&(&gradient * 0.1));
-                let _ = gradient.zero_();
-            }
-        }
-    }
-    assert!(
-        untouched.is_empty(),
-        "{id} at width {dim}: no gradient for {untouched:?}"
-    );
+/// The difference that a change of these positions makes to δ of a text, `[1, tokens, channels]`.
+fn reached(module: &dyn SeedModule, [tokens, dim]: [i64; 2], changed: Range<i64>) -> Tensor {
+    let _no_grad = NoGrad::new();
+    perturb(module.params().trainable());
+    let x = random_text(1, tokens, dim);
+    let other = x.copy();
+    let _ = other.narrow(1, changed.start, changed.end - changed.start).fill_(0.5);
+    let [before, after] = [x, other].map(|text| module.delta(&text, Mode::Eval).unwrap().unwrap());
+    after - before
 }
 
 #[test]
 fn what_stands_behind_a_position_does_not_touch_it() {
-    let _no_grad = NoGrad::new();
     for (id, ..) in IDS {
-        let module = build(id, 8, 1);
-        perturb(module.params().trainable());
-        let x = random_text(2, 10, 8);
-        let changed = x.copy();
-        let _ = changed.narrow(1, 6, 4).fill_(0.5);
-        let delta = |x: &Tensor| module.delta(x, Mode::Eval).unwrap().unwrap().narrow(1, 0, 6);
-
-        assert!(largest(&(delta(&x) - delta(&changed))) < 1e-6, "{id}");
+        let module = build(blueprint_named(&registry(), id), 8, 1);
+        let difference = reached(&*module, [10, 8], 6..10);
+        assert!(largest(&difference.narrow(1, 0, 6)) < 1e-6, "{id}");
     }
 }
 
 #[test]
 fn a_window_shows_its_own_positions_only() {
-    let _no_grad = NoGrad::new();
-    let far_and_near = |id: &str| {
-        let module = build(id, 8, 1);
-        perturb(module.params().trainable());
-        let x = random_text(1, 70, 8);
-        let changed = x.copy();
-        let _ = changed.narrow(1, 0, 1).fill_(0.5);
-        let delta = |x: &Tensor| module.delta(x, Mode::Eval).unwrap().unwrap();
-        let difference = delta(&x) - delta(&changed);
-        // The first position is the 64th up to number 63 and beyond the window from number 64 on.
-        (
-            largest(&difference.narrow(1, 63, 1)),
-            largest(&difference.narrow(1, 64, 6)),
-        )
-    };
-
-    let (near, far) = far_and_near("flex_attention");
-    assert!(near > 0.0 && far == 0.0, "{near} {far}");
-    let (near, far) = far_and_near("attention");
-    assert!(near > 0.0 && far > 0.0, "{near} {far}");
+    // The first position is the 64th up to number 63 and beyond the window from number 64 on.
+    for (id, is_seen_from_afar) in [("flex_attention", false), ("attention", true)] {
+        let module = build(blueprint_named(&registry(), id), 8, 1);
+        let difference = reached(&*module, [70, 8], 0..1);
+        let [near, far] = [(63, 1), (64, 6)].map(|(first, count)| largest(&difference.narrow(1, first, count)));
+        assert!(near > 0.0 && (far > 0.0) == is_seen_from_afar, "{id}: {near} {far}");
+    }
 }
 
 #[test]
@@ -169,9 +118,7 @@ fn heads_that_do_not_divide_the_width_are_refused() {
 
 #[test]
 fn options_change_what_is_built_and_its_exact_count() {
-    const DIM: i64 = 6;
-    let _no_grad = NoGrad::new();
-    let mut lifecycle = crate::scenario::fixtures::slow_lifecycle();
+    let mut lifecycle = slow_lifecycle();
     let options = &mut lifecycle.blueprints;
     (options.lora.rank, options.lora_large.rank) = (3, 5);
     (options.mlp_small.expansion, options.mlp.expansion) = (1, 3);
@@ -188,18 +135,8 @@ fn options_change_what_is_built_and_its_exact_count() {
         ("attention", 168),
         ("flex_attention", 168),
     ] {
-        let (_, blueprint) = registry.iter().find(|(_, blueprint)| blueprint.id() == id).unwrap();
-        let mut rng = RunRng::new(1, Domain::SeedInit, &[]);
-        let module = blueprint.build(DIM, &mut rng, Backend::CPU).unwrap();
-        assert_eq!(blueprint.param_count(DIM), count, "{id}");
-        assert_eq!(module.params().count(), count, "{id}");
-
-        perturb(module.params().trainable());
-        let x = random_text(1, 4, DIM);
-        let changed = x.copy();
-        let _ = changed.narrow(1, 0, 1).fill_(0.5);
-        let delta = |x: &Tensor| module.delta(x, Mode::Eval).unwrap().unwrap();
-        let difference = delta(&x) - delta(&changed);
+        let module = build_counted(&registry, id, 6, count);
+        let difference = reached(&*module, [4, 6], 0..1);
         let reached = [1, 2].map(|position| largest(&difference.narrow(1, position, 1)) > 0.0);
         let expected = match id {
             "attention" => [true, true],

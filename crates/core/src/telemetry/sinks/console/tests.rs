@@ -1,35 +1,24 @@
-use std::sync::Mutex;
+use std::io::Seek;
 
 use super::*;
-use crate::telemetry::UpdateSkip;
-use crate::telemetry::examples;
-
-#[derive(Clone, Default)]
-struct Screen(Arc<Mutex<Vec<u8>>>);
-
-impl Write for Screen {
-    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        self.0.lock().unwrap().extend_from_slice(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> std::io::Result<()> {
-        Ok(())
-    }
-}
+use crate::telemetry::{UpdateSkip, examples};
 
 const SILENT_ON_EVENTS: Lines = Lines {
     tells_events: false,
     has_no_terminal: false,
     has_header: false,
 };
+const TELLING: Lines = Lines {
+    tells_events: true,
+    ..SILENT_ON_EVENTS
+};
 
 fn shown(view: impl Fn(Output) -> View, lines: Lines, events: Vec<Event>) -> String {
-    let screen = Screen::default();
+    let mut screen = tempfile::tempfile().unwrap();
     let mut sink = ConsoleSink {
         live: LiveState::default(),
         lines,
-        view: view(Output::to(screen.clone())),
+        view: view(Output::to(screen.try_clone().unwrap())),
     };
     let run = RunInfo {
         run_id: "test".into(),
@@ -40,8 +29,12 @@ fn shown(view: impl Fn(Output) -> View, lines: Lines, events: Vec<Event>) -> Str
     let events: Vec<_> = events.into_iter().map(Arc::new).collect();
     sink.write(&events).unwrap();
     sink.finish(&examples::run_finished()).unwrap();
-    let bytes = screen.0.lock().unwrap();
-    String::from_utf8(bytes.clone()).unwrap()
+    screen.rewind().unwrap();
+    std::io::read_to_string(screen).unwrap()
+}
+
+fn plain(events: Vec<Event>) -> String {
+    shown(View::Plain, SILENT_ON_EVENTS, events)
 }
 
 #[test]
@@ -51,10 +44,7 @@ fn plain_progress_is_a_line_a_round_and_what_concerns_the_whole_run() {
 
 #[test]
 fn plain_progress_of_those_who_want_more_is_a_line_for_everything_but_step_rows() {
-    let lines = Lines {
-        tells_events: true,
-        ..SILENT_ON_EVENTS
-    };
+    let lines = TELLING;
 
     insta::assert_snapshot!(shown(View::Plain, lines, examples::events()));
 }
@@ -64,7 +54,7 @@ fn a_first_round_has_no_rolling_accuracy_and_one_without_rewards_no_reward() {
     let mut round = examples::round_finished();
     (round.rolling_accuracy, round.paid) = (None, None);
 
-    let text = shown(View::Plain, SILENT_ON_EVENTS, vec![Event::round(0, round)]);
+    let text = plain(vec![Event::round(0, round)]);
 
     let last = text.lines().last().unwrap();
     assert_eq!(last, "    1/?  54.3       —  81.0        —     3/1/2     6.4      —");
@@ -74,7 +64,7 @@ fn a_first_round_has_no_rolling_accuracy_and_one_without_rewards_no_reward() {
 fn what_a_round_shows_is_explained_once() {
     let rounds = [0, 1].map(|round| Event::round(round, examples::round_finished()));
 
-    let text = shown(View::Plain, SILENT_ON_EVENTS, rounds.into());
+    let text = plain(rounds.into());
 
     assert_eq!(text.matches("accuracy in %").count(), 1, "{text}");
 }
@@ -86,10 +76,8 @@ fn bars_that_cannot_be_drawn_are_said_to_be_lines() {
         ..SILENT_ON_EVENTS
     };
 
-    assert_eq!(
-        shown(View::Plain, lines, Vec::new()),
-        "run directory  runs/test\nstandard error is no terminal: a line a round instead\n"
-    );
+    let told = "run directory  runs/test\nstandard error is no terminal: a line a round instead\n";
+    assert_eq!(shown(View::Plain, lines, Vec::new()), told);
 }
 
 #[test]
@@ -97,12 +85,10 @@ fn an_update_that_was_not_performed_is_said_so() {
     let mut update = examples::learner_update();
     (update.update_performed, update.skip_reason) = (false, UpdateSkip::Nonfinite);
 
-    let text = shown(View::Plain, SILENT_ON_EVENTS, vec![Event::round(0, update)]);
+    let text = plain(vec![Event::round(0, update)]);
 
-    assert!(
-        text.ends_with("the policy was not updated: something was not finite\n"),
-        "{text}"
-    );
+    let told = "the policy was not updated: something was not finite\n";
+    assert!(text.ends_with(told), "{text}");
 }
 
 /// A scenario's name, a note, the error of a round: their authors are unknown.
@@ -113,20 +99,13 @@ fn what_others_wrote_cannot_steer_the_terminal() {
     started.task = hostile.into();
     let mut note = examples::note();
     note.text = hostile.into();
-    let lines = Lines {
-        tells_events: true,
-        ..SILENT_ON_EVENTS
-    };
 
-    let text = shown(View::Plain, lines, vec![Event::run(started), Event::run(note)]);
+    let text = shown(View::Plain, TELLING, vec![Event::run(started), Event::run(note)]);
 
     let steers = |character: char| character.is_control() && character != '\n' || character == '\u{202e}';
     assert!(!text.contains(steers), "{text:?}");
-    assert_eq!(
-        text.matches("\\u{1b}[2J\\u{9b}31m\\u{202e}quickstart\\u{7}").count(),
-        2,
-        "{text}"
-    );
+    let escaped = "\\u{1b}[2J\\u{9b}31m\\u{202e}quickstart\\u{7}";
+    assert_eq!(text.matches(escaped).count(), 2, "{text}");
 }
 
 #[test]
@@ -140,12 +119,8 @@ fn json_progress_is_one_event_a_round() {
 #[test]
 fn the_status_line_shows_accuracy_and_growth() {
     let mut live = LiveState::default();
-    for event in examples::events() {
-        live.apply(&event);
-    }
+    examples::events().iter().for_each(|event| live.apply(event));
 
-    assert_eq!(
-        status_line(&live),
-        "accuracy 50.0 %  germinated 1, committed 1, pruned 1"
-    );
+    let told = "accuracy 50.0 %  germinated 1, committed 1, pruned 1";
+    assert_eq!(status_line(&live), told);
 }

@@ -22,36 +22,17 @@ fn assert_folding(images: Images, pooled: bool, adds: bool) -> Result<(), TestCa
         running_var: images.per_output(5).abs() + 0.1,
     };
     let (x, weight) = (images.x(), images.weight());
+    let residual = adds.then(|| images.tensor(&images.out_shape(false), 0));
     let block = FoldedBlock::new(&weight).expect("memory");
     block.refill(&weight, &norm, NORM_EPS).expect("shapes fit");
-    let residual = values(&images.out_shape(false), images.draw);
-    let end = match (adds, pooled) {
-        (true, _) => BlockEnd::AddAndRelu(&residual),
-        (false, true) => BlockEnd::ReluAndPool,
-        (false, false) => BlockEnd::Relu,
-    };
+    let end = block_end(residual.as_ref(), pooled);
+
     let ours = block.forward(&x, end).expect("shapes fit");
 
-    let double = |tensor: &Tensor| tensor.to_kind(Kind::Double);
-    let exact = double(&x)
-        .conv2d(&double(&weight), None::<&Tensor>, 1, images.kernel / 2, 1, 1)
-        .batch_norm(
-            Some(&double(&norm.scale)),
-            Some(&double(&norm.shift)),
-            Some(&double(&norm.running_mean)),
-            Some(&double(&norm.running_var)),
-            false,
-            MOMENTUM,
-            NORM_EPS,
-            false,
-        );
-    let exact = if adds { exact + double(&residual) } else { exact }.relu();
-    let exact = if pooled {
-        exact.max_pool2d(2, 2, 0, 1, false)
-    } else {
-        exact
-    };
-    prop_assert!(largest(&(double(&ours) - &exact)) <= 1e-5 * largest(&exact).max(1.0));
+    let [x, weight] = [x, weight].map(|tensor| tensor.to_kind(Kind::Double));
+    let exact = before_relu_by_libtorch([&x, &weight], 1, &norm, false, residual.as_ref());
+    let exact = relu_and_pool_by_libtorch(&exact, pooled);
+    prop_assert!(largest(&(&ours - &exact)) <= 1e-5 * largest(&exact).max(1.0));
     prop_assert!(is_channels_last(&ours));
     Ok(())
 }
@@ -59,16 +40,7 @@ fn assert_folding(images: Images, pooled: bool, adds: bool) -> Result<(), TestCa
 #[test]
 fn a_folded_block_over_large_images_equals_the_block_in_evaluation() {
     for (side, channels) in [(32, 16), (16, 32), (8, 64)] {
-        let images = Images {
-            batch: 3,
-            height: side,
-            width: side,
-            inputs: channels,
-            outputs: channels,
-            kernel: 3,
-            stride: 1,
-            draw: 5,
-        };
+        let images = Images::square([3, side, channels, channels, 3], 5);
         for (pooled, adds) in [(true, false), (false, false), (false, true)] {
             assert_folding(images, pooled, adds).expect("equal");
         }
@@ -79,21 +51,11 @@ fn a_folded_block_over_large_images_equals_the_block_in_evaluation() {
 /// value's sign; but only where these read it too.
 #[test]
 fn by_tiles_an_infinite_value_breaks_more_of_the_outputs_that_read_it_and_no_others() {
-    let images = Images {
-        batch: 2,
-        height: 32,
-        width: 32,
-        inputs: 16,
-        outputs: 16,
-        kernel: 3,
-        stride: 1,
-        draw: 5,
-    };
+    let images = Images::square([2, 32, 16, 16, 3], 5);
     let (x, weight, scale, shift) = (images.x(), images.weight(), images.per_output(2), images.per_output(3));
     let block = FoldedBlock::new(&weight).expect("memory");
-    block
-        .refill(&weight, &new_norm(&scale, &shift), NORM_EPS)
-        .expect("shapes fit");
+    let norm = new_norm(&scale, &shift);
+    block.refill(&weight, &norm, NORM_EPS).expect("shapes fit");
     let of = |x: &Tensor| block.forward(x, BlockEnd::Relu).expect("shapes fit");
     let sound = of(&x);
     let one = x.narrow(0, 1, 1).narrow(1, 3, 1).narrow(2, 10, 1).narrow(3, 10, 1);

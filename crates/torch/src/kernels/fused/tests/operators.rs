@@ -55,7 +55,7 @@ proptest! {
                 &shape,
             )?;
         }
-        inputs.push(values(&shape, images.draw.wrapping_add(9)));
+        inputs.push(images.tensor(&shape, 9));
         assert_kernel(
             &|inputs| result(inputs, Some(Onto::Added { features: &inputs[inputs.len() - 1], alpha })),
             &|inputs| &inputs[inputs.len() - 1] + by_libtorch(inputs) * alpha,
@@ -77,19 +77,18 @@ proptest! {
     fn a_norm_alone_is_as_exact_as_libtorchs_operators(images in images()) {
         prop_assume!(images.height * images.width >= 4);
         let groups = [4, 3, 2].into_iter().find(|groups| images.inputs % groups == 0).unwrap_or(1);
-        let per_input = |which: u64| values(&[images.inputs], images.draw.wrapping_add(which));
-        let inputs = [images.x(), per_input(1), per_input(2), values(&[1], images.draw)];
+        let per_input = |which: u64| images.tensor(&[images.inputs], which);
+        let inputs = [images.x(), per_input(1), per_input(2), images.tensor(&[1], 0)];
         let own = |inputs: &[Tensor]| {
             let norm = GroupNormOf { scale: &inputs[1], shift: &inputs[2], groups, epsilon: NORM_EPS };
             norm_residual(&inputs[0], norm, &inputs[3]).expect("shapes fit")
         };
         let libtorch = |inputs: &[Tensor]| {
-            let normalised = inputs[0]
-                .contiguous()
-                .group_norm(groups, Some(&inputs[1]), Some(&inputs[2]), NORM_EPS, false);
+            let x = inputs[0].contiguous();
+            let normalised = x.group_norm(groups, Some(&inputs[1]), Some(&inputs[2]), NORM_EPS, false);
             (normalised - &inputs[0]) * inputs[3].tanh()
         };
-        assert_kernel(&own, &libtorch, &inputs, &Images { outputs: images.inputs, ..images }.out_shape(false))?;
+        assert_kernel(&own, &libtorch, &inputs, &inputs[0].size())?;
     }
 
     #[test]
@@ -97,31 +96,27 @@ proptest! {
         let hidden = (images.inputs / 4).max(1);
         let inputs = [
             images.x(),
-            values(&[hidden, images.inputs], images.draw.wrapping_add(1)),
-            values(&[images.inputs, hidden], images.draw.wrapping_add(2)),
-            values(&[images.inputs], images.draw.wrapping_add(3)),
+            images.tensor(&[hidden, images.inputs], 1),
+            images.tensor(&[images.inputs, hidden], 2),
+            images.tensor(&[images.inputs], 3),
         ];
         let own = |inputs: &[Tensor]| {
             squeeze_excite(&inputs[0], &inputs[1], &inputs[2], &inputs[3]).expect("shapes fit")
         };
         let libtorch = |inputs: &[Tensor]| {
-            let gate = inputs[0]
-                .mean_dim([2_i64, 3].as_slice(), false, None)
-                .linear(&inputs[1], None::<&Tensor>)
-                .silu()
-                .linear(&inputs[2], Some(&inputs[3]))
-                .tanh();
-            &inputs[0] * gate.unsqueeze(-1).unsqueeze(-1)
+            let means = inputs[0].mean_dim([2_i64, 3].as_slice(), false, None);
+            let gate = means.linear(&inputs[1], None::<&Tensor>).silu().linear(&inputs[2], Some(&inputs[3]));
+            &inputs[0] * gate.tanh().unsqueeze(-1).unsqueeze(-1)
         };
-        assert_kernel(&own, &libtorch, &inputs, &Images { outputs: images.inputs, ..images }.out_shape(false))?;
+        assert_kernel(&own, &libtorch, &inputs, &inputs[0].size())?;
     }
 
     #[test]
     fn a_head_is_as_exact_as_libtorchs_operators(images in images(), classes in 2..40_i64) {
         let inputs = [
             images.x(),
-            values(&[classes, images.inputs], images.draw.wrapping_add(1)),
-            values(&[classes], images.draw.wrapping_add(2)),
+            images.tensor(&[classes, images.inputs], 1),
+            images.tensor(&[classes], 2),
         ];
         let own = |inputs: &[Tensor]| head(&inputs[0], &inputs[1], &inputs[2]).expect("shapes fit");
         let libtorch = |inputs: &[Tensor]| {
@@ -138,9 +133,7 @@ proptest! {
         let libtorch = |inputs: &[Tensor]| inputs[0].max_pool2d(2, 2, 0, 1, false);
         let shape = Images { outputs: images.inputs, ..images }.out_shape(true);
         let slope = values(&shape, 5);
-        let results = |operator: &dyn Fn(&[Tensor]) -> Tensor| {
-            result_and_gradients(operator, &[images.x()], &slope, Kind::Float)
-        };
+        let results = |operator: Operator| result_and_gradients(operator, &[images.x()], &slope, Kind::Float);
         for (ours, theirs) in results(&own).iter().zip(&results(&libtorch)) {
             prop_assert!(ours.equal(theirs));
         }

@@ -2,8 +2,9 @@ use tch::{Device, Kind, Tensor};
 
 use super::*;
 use crate::kernels::{GradientThresholds, GroupColumns};
+use crate::nn::fixtures::read;
 use crate::scenario::OptimizerConfig;
-use crate::torch::{HostSyncCounter, channels_last, read_f64};
+use crate::torch::channels_last;
 
 const ALL: [Implementation; 3] = [Implementation::Own, Implementation::Fused, Implementation::Plain];
 
@@ -30,26 +31,18 @@ fn numbers(count: i64, step: f64) -> Tensor {
     (Tensor::arange(count, (Kind::Float, Device::Cpu)) * step).sin()
 }
 
-fn read(tensor: &Tensor) -> Vec<f64> {
-    read_f64(tensor, &HostSyncCounter::default()).expect("read")
-}
-
 /// A channels-last weight, a vector whose length is no multiple of any vector's, and one that never has a gradient.
 fn params() -> Vec<Tensor> {
-    let weight = channels_last(&numbers(72, 0.7).view([4, 2, 3, 3]))
-        .expect("weight")
-        .copy();
-    [weight, numbers(19, 1.3), numbers(3, 0.3)]
-        .map(|values| values.set_requires_grad(true))
-        .into()
+    let weight = channels_last(&numbers(72, 0.7).view([4, 2, 3, 3])).expect("weight");
+    let params = [weight.copy(), numbers(19, 1.3), numbers(3, 0.3)];
+    params.map(|values| values.set_requires_grad(true)).into()
 }
 
-/// What six batches leave: the parameters, the pack, the last norm. The fourth gradient is infinite.
-fn train(
-    config: &OptimizerConfig,
-    implementation: Implementation,
-    max_norm: Option<f64>,
-) -> (Vec<Vec<f64>>, Vec<f64>, f64) {
+/// The parameters, the pack, the last norm.
+type Left = (Vec<Vec<f64>>, Vec<f64>, f64);
+
+/// What six batches leave. The fourth gradient is infinite.
+fn train(config: &OptimizerConfig, implementation: Implementation, max_norm: Option<f64>) -> Left {
     let params = params();
     let handles = params.iter().map(Tensor::shallow_clone).collect();
     let mut optimizer = Optimizer::new(config, handles, implementation).expect("optimizer");
@@ -57,11 +50,7 @@ fn train(
     let mut found = GroupNorm::new(Device::Cpu);
     for batch in 0..6 {
         optimizer.drop_gradients().expect("drop");
-        let slope = if batch == 3 {
-            f64::INFINITY
-        } else {
-            1.0 + f64::from(batch)
-        };
+        let slope = [1.0, 2.0, 3.0, f64::INFINITY, 5.0, 6.0][batch];
         // Rows of a gradient in another layout than the weight's.
         let weight = (&params[0] * numbers(72, 0.11).view([4, 2, 3, 3])).sum(Kind::Float);
         (weight + (&params[1] * slope).sum(Kind::Float)).backward();
@@ -122,11 +111,8 @@ fn every_level_of_kernels_updates_to_the_same_bits() {
             let Some(_forced) = crate::kernels::ForcedKernels::new(level) else {
                 continue;
             };
-            assert!(
-                train(&config, Implementation::Own, Some(2.0)) == expected,
-                "{}",
-                level.name
-            );
+            let trained = train(&config, Implementation::Own, Some(2.0));
+            assert!(trained == expected, "{}", level.name);
         }
     }
 }
@@ -137,9 +123,7 @@ fn the_own_step_refuses_what_is_not_float32() {
     let mut optimizer = Optimizer::new(&SGD, vec![param.shallow_clone()], Implementation::Own).expect("optimizer");
     (&param * 2.0).sum(Kind::Double).backward();
 
-    let error = optimizer
-        .step(&Tensor::zeros([0i64; 0], (Kind::Float, Device::Cpu)))
-        .expect_err("no kernel");
+    let error = optimizer.step(&Tensor::from(0.0_f32)).expect_err("no kernel");
 
     assert!(error.to_string().contains("float32"), "{error}");
 }
