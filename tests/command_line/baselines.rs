@@ -78,6 +78,7 @@ fn a_replay_is_the_recorded_run_again() {
 }
 
 #[test]
+#[ignore = "long tier"]
 fn a_run_that_cannot_be_replayed_is_refused_with_every_reason() {
     let (folder, original) = original();
     let folder = folder.path();

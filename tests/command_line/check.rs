@@ -270,6 +270,7 @@ fn verdict_with_flipped_bit(run: &Path, file: &str, length: usize, place: f64, b
 }
 
 #[test]
+#[ignore = "long tier"]
 fn any_flipped_bit_of_a_checkpoint_or_of_the_events_that_it_has_seen_is_found() {
     const FILES: [&str; 6] = [
         "run.ron",
@@ -309,6 +310,7 @@ fn any_flipped_bit_of_a_checkpoint_or_of_the_events_that_it_has_seen_is_found() 
 }
 
 #[test]
+#[ignore = "long tier"]
 fn a_sweep_is_checked_with_its_trials_results_and_tables() {
     let folder = folder();
     write_scenario(folder.path(), RULES, 1);

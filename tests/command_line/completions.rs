@@ -31,6 +31,7 @@ fn runs() -> tempfile::TempDir {
 }
 
 #[test]
+#[ignore = "long tier"]
 fn runs_and_sweeps_are_completed_by_their_names() {
     let at = runs();
     let of = |words: &str| completed(at.path(), words);
@@ -57,6 +58,7 @@ fn runs_and_sweeps_are_completed_by_their_names() {
 }
 
 #[test]
+#[ignore = "long tier"]
 fn fields_and_what_they_may_be_are_completed() {
     for (words, whole) in [
         ("explain run.n_e", "run.n_envs"),
@@ -81,6 +83,7 @@ fn fields_and_what_they_may_be_are_completed() {
 }
 
 #[test]
+#[ignore = "long tier"]
 fn bash_completes_the_program_under_any_name() {
     let at = runs();
     std::os::unix::fs::symlink(PROGRAM, at.path().join("mycrate")).expect("a link");

@@ -68,6 +68,7 @@ fn texts_are_described_by_their_tokens() {
 }
 
 #[test]
+#[ignore = "long tier"]
 fn every_format_is_recognised_and_described() {
     let folder = sets();
 
@@ -133,6 +134,7 @@ fn what_is_wrong_with_data_is_told_with_file_and_byte() {
 }
 
 #[test]
+#[ignore = "long tier"]
 fn presets_learn_from_the_files_that_they_are_given() {
     let folder = sets();
     let cifar = r#"cifar10(path: "cifar-10-binary.tar.gz")"#;
@@ -164,6 +166,7 @@ fn presets_learn_from_the_files_that_they_are_given() {
 }
 
 #[test]
+#[ignore = "long tier"]
 fn a_language_model_learns_from_files_of_tokens() {
     let folder = folder();
     let stories = folder.path().join("tinystories");

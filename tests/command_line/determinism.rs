@@ -53,6 +53,7 @@ fn events_do_not_depend_on_threads_or_on_the_moment() {
 
 /// The network's draws depend on seed, round, step and env alone.
 #[test]
+#[ignore = "long tier"]
 fn a_policy_network_decides_the_same_with_any_number_of_threads() {
     let folder = folder();
     let play = |out: &str, words: &str| {

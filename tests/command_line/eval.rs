@@ -104,6 +104,7 @@ fn shape(text: &str) -> String {
 }
 
 #[test]
+#[ignore = "long tier"]
 fn a_policy_is_compared_with_the_baselines_on_the_same_episodes() {
     let (_folder, run) = trained();
 
@@ -160,6 +161,7 @@ fn programs_read_every_episode() {
 
 /// A schedule of the policy's own decisions on other hosts, by the controller that plays schedules.
 #[test]
+#[ignore = "long tier"]
 fn what_looking_is_worth_stands_beside_every_learned_policy() {
     let (_folder, run) = trained();
 
@@ -197,6 +199,7 @@ const EVALUATED_ON: &str = "avx512";
 /// The policy of a training of the proof, on its own, played where it was played before; `proof/policy/README.md` says what
 /// is what.
 #[test]
+#[ignore = "long tier"]
 fn the_committed_policy_plays_to_the_committed_numbers() {
     let folder = repository().join("proof/policy");
     let committed = json(&read(&folder.join("evaluation.json")));
@@ -255,6 +258,7 @@ fn playing_a_policy_does_not_change_it() {
 
 /// As the run that trains it does with the checkpoints that it has no use for any more.
 #[test]
+#[ignore = "long tier"]
 fn a_policy_is_played_as_it_was_found_though_its_checkpoint_goes() {
     let (_folder, run) = trained();
     let found = FrozenPolicy::find(&run, CheckpointName::Last).expect("there is a policy");
@@ -300,6 +304,7 @@ fn what_cannot_be_played_is_refused() {
 }
 
 #[test]
+#[ignore = "long tier"]
 fn how_much_there_is_to_play_is_said_first_and_then_who_has_played() {
     let (_folder, run) = trained();
     let status = r#"{"state": "completed", "pid": 1, "heartbeat": "2026-01-01T00:00:00.000Z", "episodes": 4,
@@ -326,6 +331,7 @@ fn how_much_there_is_to_play_is_said_first_and_then_who_has_played() {
 
 #[cfg(unix)]
 #[test]
+#[ignore = "long tier"]
 fn an_evaluation_that_is_stopped_prints_the_results_so_far() {
     use std::io::{BufRead, BufReader};
     use std::process::{Command, Stdio};

@@ -93,6 +93,7 @@ fn a_given_network_that_is_frozen_is_inside_what_is_written_bit_for_bit() {
 
 /// With a policy for the slots and blueprints of the task, and what was known before measured again.
 #[test]
+#[ignore = "long tier"]
 fn a_policy_may_decide_and_what_is_read_of_old_data_is_measured() {
     let place = given();
     let train = r#"(task: preset("digits_baseline", (batches_per_step: count(2))), policy: (controller: "actor_critic", preset: "lstm_small"),
@@ -123,6 +124,7 @@ fn a_policy_may_decide_and_what_is_read_of_old_data_is_measured() {
 }
 
 #[test]
+#[ignore = "long tier"]
 fn what_cannot_be_grown_is_refused_before_anything_is_played_and_nothing_is_written() {
     let place = folder();
     // One tensor of no known network: the length of the header, the header, its bytes.

@@ -68,6 +68,7 @@ impl Place {
 }
 
 #[test]
+#[ignore = "long tier"]
 fn points_are_played_scored_by_episodes_that_nothing_was_trained_on_and_judged() {
     let place = Place::with(WAIT_AND_RANDOM);
 
@@ -104,6 +105,7 @@ fn points_are_played_scored_by_episodes_that_nothing_was_trained_on_and_judged()
 }
 
 #[test]
+#[ignore = "long tier"]
 fn a_point_that_fails_takes_its_replicate_out_of_the_comparison_and_is_tried_again() {
     let points = r#"(name: "wait", set: []),
                     (name: "broken", set: [(path: "faults", value: [(env: 0, round: 0, step: 2, fault: env_error)])])"#;

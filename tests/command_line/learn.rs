@@ -64,6 +64,7 @@ fn updates_of<const N: usize>(run: &Path, names: [&str; N]) -> Vec<[f64; N]> {
 }
 
 #[test]
+#[ignore = "long tier"]
 fn a_policy_that_clones_a_schedule_gives_its_orders_and_resumes_to_the_same_bits() {
     let place = place();
     let run = |line: &str| succeeds(&engine_at(place.path(), line));
@@ -97,6 +98,7 @@ fn a_policy_that_clones_a_schedule_gives_its_orders_and_resumes_to_the_same_bits
 }
 
 #[test]
+#[ignore = "long tier"]
 fn a_network_that_looks_back_on_a_window_imitates_and_decides_with_envs() {
     let place = place();
 
@@ -110,6 +112,7 @@ fn a_network_that_looks_back_on_a_window_imitates_and_decides_with_envs() {
 }
 
 #[test]
+#[ignore = "long tier"]
 fn recordings_that_cannot_be_learnt_from_are_refused_by_field() {
     let place = runs();
     write(&place.path().join("none.ron"), CLONE);
@@ -128,6 +131,7 @@ fn recordings_that_cannot_be_learnt_from_are_refused_by_field() {
 }
 
 #[test]
+#[ignore = "long tier"]
 fn updates_from_the_last_rollouts_are_the_same_after_a_resume_and_with_any_number_of_threads() {
     let place = place();
     let run = |line: &str| succeeds(&engine_at(place.path(), line));
@@ -176,6 +180,7 @@ fn ppo_and_v_trace_learn_from_recordings_of_a_policy_but_not_of_a_rule() {
 }
 
 #[test]
+#[ignore = "long tier"]
 fn a_policy_that_is_held_to_its_teacher_leaves_it_once_the_critic_knows_its_returns() {
     let place = place();
     let run = |line: &str| succeeds(&engine_at(place.path(), line));

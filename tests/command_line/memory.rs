@@ -29,6 +29,7 @@ fn total(preview: &Value) -> u64 {
 }
 
 #[test]
+#[ignore = "long tier"]
 fn a_run_with_seeds_takes_no_more_memory_than_was_reckoned_and_not_much_less() {
     let folder = folder();
     write(&folder.path().join("wide.ron"), WIDE);

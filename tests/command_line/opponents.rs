@@ -44,6 +44,7 @@ fn number(row: &Value, key: &str) -> f64 {
 }
 
 #[test]
+#[ignore = "long tier"]
 fn a_policy_is_compared_with_what_would_have_done_as_well() {
     let (folder, _) = run();
 
@@ -98,6 +99,7 @@ fn a_policy_is_compared_with_what_would_have_done_as_well() {
 }
 
 #[test]
+#[ignore = "long tier"]
 fn schedules_are_sought_for_what_the_training_took_under_a_seed_of_their_own() {
     let (_folder, run) = run();
 

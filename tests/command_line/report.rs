@@ -135,6 +135,7 @@ pub fn played_pair() -> tempfile::TempDir {
 }
 
 #[test]
+#[ignore = "long tier"]
 fn the_page_of_a_sweep_has_the_numbers_of_compare() {
     let folder = played_pair();
     let run = |line: &str| succeeds(&engine_at(folder.path(), line));

@@ -134,6 +134,7 @@ fn code(mut child: Child) -> Option<i32> {
 
 #[cfg(unix)]
 #[test]
+#[ignore = "long tier"]
 fn a_signal_stops_a_run_cleanly_and_it_can_be_resumed() {
     let folder = folder();
     let out = folder.path().join("stopped");
@@ -211,6 +212,7 @@ fn a_finished_run_has_nothing_left_to_do_but_may_be_given_more_rounds() {
 
 /// The first rollout of a resumed run begins with it, after rollouts of any length.
 #[test]
+#[ignore = "long tier"]
 fn checkpoints_of_a_run_that_is_resumed_with_longer_rollouts_follow_these() {
     let folder = folder();
     let in_pairs = format!("{LEARNED}, learner: (episodes_per_update: 2)");

@@ -96,6 +96,7 @@ fn runs_side_by_side_in_one_process_have_logs_of_their_own() {
 }
 
 #[test]
+#[ignore = "long tier"]
 fn a_second_run_touches_nothing_of_the_first() {
     let root = folder();
     succeeds(&short_run(root.path(), ""));
@@ -158,6 +159,7 @@ fn results_go_to_standard_output_and_everything_else_does_not() {
 }
 
 #[test]
+#[ignore = "long tier"]
 fn the_runs_folder_is_the_flag_s_then_the_variable_s() {
     let root = folder();
     let (flag, variable) = (root.path().join("flag"), root.path().join("variable"));
@@ -211,6 +213,7 @@ fn run_with_small_files(root: &Path, rounds: u32) -> Command {
 /// The record is what a run is for: it ends at the round's end, with what has been trained, and says what is gone.
 #[cfg(target_os = "linux")]
 #[test]
+#[ignore = "long tier"]
 fn a_run_whose_record_cannot_be_written_stops_after_its_round_with_5() {
     let root = folder();
 
@@ -240,6 +243,7 @@ fn heard(command: &mut Command) -> std::process::Child {
 }
 
 #[test]
+#[ignore = "long tier"]
 fn a_run_whose_events_are_deleted_while_it_writes_them_stops_after_its_round_with_5() {
     let root = folder();
     let mut run = command("run scenarios/quickstart.ron --rounds 200 --out");
@@ -290,6 +294,7 @@ fn full_disk() -> Stdio {
 
 #[cfg(target_os = "linux")]
 #[test]
+#[ignore = "long tier"]
 fn standard_error_that_cannot_be_written_changes_no_ending() {
     let root = folder();
 

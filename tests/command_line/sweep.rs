@@ -180,6 +180,7 @@ fn everything_that_is_wrong_with_a_sweep_is_said_before_anything_runs() {
 }
 
 #[test]
+#[ignore = "long tier"]
 fn a_trial_that_fails_keeps_its_reason_and_its_log_and_the_others_continue() {
     let sweep = r#"(
         name: "faulty",
@@ -216,6 +217,7 @@ fn a_trial_that_fails_keeps_its_reason_and_its_log_and_the_others_continue() {
 }
 
 #[test]
+#[ignore = "long tier"]
 fn a_trial_that_takes_too_long_is_ended_and_marked() {
     let place = Place::with(
         r#"(
@@ -235,6 +237,7 @@ fn a_trial_that_takes_too_long_is_ended_and_marked() {
 }
 
 #[test]
+#[ignore = "long tier"]
 fn only_the_better_half_continues_after_a_rung() {
     let place = Place::with(
         r#"(

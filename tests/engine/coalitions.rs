@@ -45,6 +45,7 @@ fn dropped(matrix: &Value) -> Vec<u64> {
 }
 
 #[test]
+#[ignore = "long tier"]
 fn shapley_values_of_ten_seeds_are_sampled_at_every_step_and_add_up() {
     let text = scenario(10, "strategy: permutations, shapley_permutations: 6", ONE_ENV);
     let folder = tempfile::tempdir().expect("a temporary folder");
@@ -64,6 +65,7 @@ fn shapley_values_of_ten_seeds_are_sampled_at_every_step_and_add_up() {
 }
 
 #[test]
+#[ignore = "long tier"]
 fn no_more_configurations_are_measured_than_allowed_and_the_others_are_told() {
     let all = matrices(&scenario(5, "", ONE_ENV)).pop().expect("a matrix");
     let few = scenario(5, "max_configs: 22", &format!("{ONE_ENV}, reward: loss()"));
@@ -121,6 +123,7 @@ fn seeds_that_do_not_change_are_measured_at_the_first_and_the_last_step_and_thei
 
 /// What a resumed run of ten slots does equals what an uninterrupted one does: policy, masks, observations, plans.
 #[test]
+#[ignore = "long tier"]
 fn ten_slots_go_through_policy_plans_and_a_resumed_run_and_one_pair_of_orders_has_no_standard_error() {
     let learns = r#"run: (rounds: 2, n_envs: 2), policy: (controller: "actor_critic", preset: "lstm_small")"#;
     let text = scenario(8, "strategy: permutations, shapley_permutations: 2", learns);

@@ -96,6 +96,7 @@ fn seeds_grow_in_a_registered_host_until_they_are_committed() {
 
 /// One step of each kind of network on a few images, seeds in training.
 #[test]
+#[ignore = "long tier"]
 fn the_engine_s_own_hosts_are_trained_by_their_tasks() {
     for (task, slot) in [
         ("synth_resnet20", "r1c2"),

@@ -58,6 +58,7 @@ fn assert_measured(kept: &KeptNetworks, data: &TaskData) {
 }
 
 #[test]
+#[ignore = "long tier"]
 fn the_field_keep_says_whose_networks_stay_as_values_and_as_files() {
     for (keep, values, files) in [("best", 3, 4), ("last", 3, 3), ("all", 3, 6), ("none", 0, 0)] {
         let runs = tempfile::tempdir().unwrap();

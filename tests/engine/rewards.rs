@@ -87,6 +87,7 @@ fn the_engine_runs_alike_without_rewards() {
 }
 
 #[test]
+#[ignore = "long tier"]
 fn the_other_modes_pay_a_whole_run() {
     for reward in [
         "contribution(committed())",

@@ -105,6 +105,7 @@ fn a_loss_that_f32_cannot_hold_is_no_fallback() {
 
 /// Kernels serve in every task whose data need no files, as one that serves can fail, and none fails of itself.
 #[test]
+#[ignore = "long tier"]
 fn no_task_falls_back_and_kernels_serve_in_all_of_them() {
     for task in [
         "digits_baseline",
@@ -168,6 +169,7 @@ fn stopping_behind_the_fallback(app: &mut App) {
 }
 
 #[test]
+#[ignore = "long tier"]
 fn a_round_tells_of_its_fallbacks_and_neither_threads_nor_a_resume_show() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     for (training, faults, [kernel, autocast]) in [
