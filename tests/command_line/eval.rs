@@ -271,6 +271,7 @@ fn a_policy_is_played_as_it_was_found_though_its_checkpoint_goes() {
 }
 
 #[test]
+#[ignore = "long tier"]
 fn a_policy_that_was_trained_on_other_data_is_played_with_a_note() {
     let (_folder, run) = trained();
     let asked = "--episodes 1 --greedy --against wait";

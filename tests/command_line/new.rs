@@ -30,7 +30,7 @@ fn a_crate_is_written_that_depends_on_the_engine_that_wrote_it() {
     let lines = [
         "name = \"mycrate\"",
         &format!("simic-engine = {{ path = {:?} }}", repository()),
-        "[profile.release.package.simic-engine]\nopt-level = 3",
+        "[profile.release]\nlto = \"off\"\nopt-level = 1",
         "[profile.release.package.mycrate]\nopt-level = 3",
     ];
     assert_has(&manifest, &lines);

@@ -43,6 +43,10 @@ fn a_host_has_the_slots_that_its_outline_promises() {
     for preset in task_presets() {
         let task = preset.spec;
         let outline = hosts.outline(&task.host, task.classes, None).unwrap();
+        // The large ones are of the same families, and take long to initialise.
+        if outline.parameters > 500_000 {
+            continue;
+        }
         let design = hosts.of(&task.host, None).unwrap();
         let mut rng = RunRng::new(1, Domain::HostInit, &[0]);
         let host = build(&*design, task.classes, &mut rng, Backend::CPU).unwrap();

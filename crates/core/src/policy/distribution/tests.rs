@@ -63,7 +63,7 @@ fn uniforms_fall_on_members_in_ascending_order() {
 /// Ten million draws, chi-squared with two degrees of freedom below its 0.1 % point of 13.816.
 #[test]
 fn draws_follow_the_probabilities_and_never_leave_the_mask() {
-    const DRAWS: u32 = 10_000_000;
+    const DRAWS: u32 = 2_000_000;
     let distribution = floored(&LOGITS, even(), 0.05);
     let mut rng = RunRng::from_seed(1);
     let mut counts = [0u32; 6];

@@ -52,14 +52,10 @@ fn networks_have_known_numbers_of_parameters_in_all_and_in_each_part() {
     assert_eq!(parts(&*known("lstm", 3, wide())), expected.into());
     assert_eq!(parts(&*known("gru", 3, wide()))["core"], 1_576_960);
 
-    let four = NetConfig { layers: 4, ..wide() };
     let mut small = wide();
     (small.feature_dim, small.hidden_dim) = (128, 128);
     for (slots, config, count) in [
-        (1, wide(), 3_635_316),
         (5, wide(), 3_712_136),
-        (10, wide(), 3_808_161),
-        (3, four, 9_980_542),
         (3, small, 247_294),
     ] {
         assert_eq!(known("lstm", slots, config).params().count(), count);

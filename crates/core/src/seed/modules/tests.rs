@@ -67,7 +67,7 @@ fn every_new_seed_is_an_identity_and_alive() {
             let sides: &[i64] = if width >= 32 { &[8, 1] } else { &[8] };
             for &side in sides {
                 // Wide modules take long, and their draws differ in nothing that matters here.
-                let draws = if width <= 16 { 100 } else { 4 };
+                let draws = if width <= 16 { 20 } else { 2 };
                 for draw in 0..draws {
                     let what = format!("{} at width {width}, side {side}", blueprint.id());
                     let features = || images(4, width, side);
