@@ -86,7 +86,11 @@ fn networks_of_the_literature_have_their_parameters_and_learn_with_all_of_them()
         let host = build(design);
         assert_eq!(host.params().count(), count, "{name}");
         // Deeper and wider ones are made of the same blocks.
-        let batches = if matches!(name, "resnet32" | "resnet56" | "resnet18") { 0 } else { 2 };
+        let batches = if matches!(name, "resnet32" | "resnet56" | "resnet18") {
+            0
+        } else {
+            2
+        };
         for _ in 0..batches {
             let (x, labels) = (images(4, design), Tensor::from_slice(&[0_i64, 3, 5, 9]));
             let logits = host.run(0..host.num_ops(), &x, Mode::Train).unwrap();

@@ -54,10 +54,7 @@ fn networks_have_known_numbers_of_parameters_in_all_and_in_each_part() {
 
     let mut small = wide();
     (small.feature_dim, small.hidden_dim) = (128, 128);
-    for (slots, config, count) in [
-        (5, wide(), 3_712_136),
-        (3, small, 247_294),
-    ] {
+    for (slots, config, count) in [(5, wide(), 3_712_136), (3, small, 247_294)] {
         assert_eq!(known("lstm", slots, config).params().count(), count);
     }
 }
