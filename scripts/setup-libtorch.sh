@@ -53,6 +53,18 @@ fi
 command -v "$python" >/dev/null 2>&1 || fail "$python was not found." "Install it: sudo apt-get install python3 python3-pip"
 "$python" -m pip --version >/dev/null 2>&1 || fail "$python has no pip." "Install it: sudo apt-get install python3-pip"
 
+if [ "$kind" = cuda ]; then
+    # CUDA 13 needs a driver of the 580 series or later.
+    driver=$(nvidia-smi --query-gpu=driver_version --format=csv,noheader 2>/dev/null || cat /sys/module/nvidia/version 2>/dev/null) || driver=
+    driver=$(echo "$driver" | head -n 1)
+    case ${driver%%.*} in
+        "" | *[!0-9]*) fail "no NVIDIA driver was found, which the 3 GB to be downloaded are of no use without." \
+            "Install driver 580 or later, or use a CPU: make setup" ;;
+    esac
+    [ "${driver%%.*}" -ge 580 ] || fail "NVIDIA's driver here is $driver, but libtorch $version with CUDA 13 needs 580 or later." \
+        "Update the driver, or use a CPU: make setup"
+fi
+
 mkdir -p "$target" || fail "$target cannot be created."
 needed_kib=2500000
 [ "$kind" = cuda ] && needed_kib=9000000
@@ -62,7 +74,9 @@ free_kib=$(df -Pk "$target" | awk 'NR == 2 { print $4 }')
 
 # Without its marker an interrupted download is incomplete to the next call, which starts over.
 rm -f "$target"/.simic-engine-*
-echo "setup: downloading libtorch $version into $target (about 540 MB, once)"
+size="540 MB"
+[ "$kind" = cuda ] && size="3 GB"
+echo "setup: downloading libtorch $version into $target (about $size, once)"
 if [ "$kind" = cuda ]; then
     set -- "torch==$version"
 else

@@ -45,6 +45,35 @@ fn a_libtorch_of_the_user_s_own_needs_no_mark_of_ours() {
     assert_eq!(set_up(folder().path(), "opt"), Some(0));
 }
 
+/// What is said where CUDA is wanted and `nvidia-smi` does this.
+fn refused_beside(nvidia_smi: &str) -> String {
+    let root = folder();
+    write_program(&root.path().join("bin/nvidia-smi"), nvidia_smi);
+    write_program(&root.path().join("bin/cat"), "#!/bin/sh\nexit 1\n");
+    let python = root.path().join("python");
+    write_program(&python, "#!/bin/sh\n[ \"$3\" = --version ]\n");
+    let path = std::env::var("PATH").expect("there is a path");
+    let mut sh = Command::new("sh");
+    sh.env("PATH", format!("{}:{path}", root.path().join("bin").display()));
+    sh.arg(script("setup-libtorch.sh"))
+        .arg(root.path().join(".libtorch/torch"));
+    let ended = sh.arg("2.11.0").arg(python).arg("cuda").output().expect("sh is there");
+    assert_eq!(ended.status.code(), Some(1));
+    assert!(!root.path().join(".libtorch").exists(), "nothing was begun");
+    String::from_utf8(ended.stderr).expect("text")
+}
+
+#[test]
+fn three_gigabytes_are_not_downloaded_for_a_driver_that_is_missing_or_too_old() {
+    let missing = refused_beside("#!/bin/sh\nexit 9\n");
+    assert_has(&missing, &["no NVIDIA driver was found", "or use a CPU: make setup"]);
+    let old = refused_beside("#!/bin/sh\necho 570.86.15\necho 570.86.15\n");
+    assert_has(
+        &old,
+        &["driver here is 570.86.15, but libtorch 2.11.0 with CUDA 13 needs 580 or later"],
+    );
+}
+
 /// Says where the program lies that it was asked for.
 const CARGO: &str = r#"#!/bin/sh
 [ "$1" = bench ] || exit 101
