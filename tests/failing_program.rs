@@ -26,9 +26,12 @@ use simic_engine::internals::storage::{Fault, StorageFaults};
 use shared::{files, seed_of_commit, unpaired};
 use support::{first_difference, is_long, latest};
 
-/// `none`, or the subcommand whose storage fails, the fault, the operation and the folder: processes that a command starts are
-/// others.
+/// `none`; [`WORKSPACE`]; or the subcommand whose storage fails, the fault, the operation and the folder: processes that a
+/// command starts are others.
 const ORDER: &str = "SIMIC_ENGINE_TEST_FAULT";
+/// Tells the variable after the command, in the last line.
+const WORKSPACE: &str = "workspace";
+const VARIABLE: &str = "CUBLAS_WORKSPACE_CONFIG";
 
 const SCENARIO: &str = r#"(
     name: "failing",
@@ -94,12 +97,19 @@ fn main() -> ExitCode {
         let test = move || moments.into_iter().try_for_each(|moment| compare(row, how, moment));
         Trial::test(format!("{row:?} / {how:?}"), test).with_ignored_flag(!is_drawn && !is_long())
     };
-    let trials = pairs.into_iter().map(trial).collect();
+    let mut trials: Vec<Trial> = pairs.into_iter().map(trial).collect();
+    let name = "the workspace of cuBLAS is fixed before a command has threads";
+    trials.push(Trial::test(name, fixes_workspace));
     libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
 }
 
 /// Does what the process's arguments say, and leaves word of the operation that was struck and of the number of all.
 fn play(order: &str) -> ExitCode {
+    if order == WORKSPACE {
+        let code = cli::main(Extension::default());
+        println!("{}", std::env::var(VARIABLE).unwrap_or_default());
+        return code;
+    }
     let words: Vec<&str> = order.splitn(4, ' ').collect();
     let &[command, fault, n, root] = words.as_slice() else {
         return cli::main(Extension::default());
@@ -114,6 +124,16 @@ fn play(order: &str) -> ExitCode {
     let told = format!("{} {}", faults.operations(), faults.struck().unwrap_or_default());
     std::fs::write(Path::new(root).with_extension("struck"), told).expect("it is written");
     code
+}
+
+fn fixes_workspace() -> Result<(), libtest_mimic::Failed> {
+    let place = Place::new();
+    let mut command = place.command(&["list"], WORKSPACE);
+    let output = command.env_remove(VARIABLE).output().expect("it starts");
+    match String::from_utf8_lossy(&output.stdout).lines().next_back() {
+        Some(":4096:8") => Ok(()),
+        other => Err(format!("{other:?}").into()),
+    }
 }
 
 /// A folder with a scenario, a sweep of it, and what was played of them.

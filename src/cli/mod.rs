@@ -62,9 +62,12 @@ use crate::record::{LogFile, Recording, runs_root};
 use crate::run::{StopRequest, StopSignal, end_at_once, stop_on_signals};
 use crate::scenario::Catalog;
 use crate::telemetry::sinks::{ColorChoice, Console, ProgressStyle, Terminal};
+use crate::torch::fix_cublas_workspace;
 
 /// Does what the process's arguments ask, with an engine that the prior art and `extension` add to.
 pub fn main(extension: Extension) -> ExitCode {
+    // Some commands have a second thread before they know whether the run is on CUDA.
+    fix_cublas_workspace();
     let arguments: Vec<OsString> = std::env::args_os().collect();
     completions::answer(&arguments, &with_prior_art(&extension));
     panics::send_to_log();

@@ -159,6 +159,19 @@ pub(super) fn time_shares(rounds: &[RoundResult]) -> Option<[(&'static str, f64)
     Some(sums.map(|(name, time)| (name, time / whole)))
 }
 
+/// The most memory in bytes that a round ended with in the process, and that it had in tensors of each device, where that was measured.
+pub(super) fn memory(rounds: &[RoundResult]) -> Vec<(&str, u64)> {
+    let perfs = rounds.iter().map(|round| &round.data.perf);
+    let process = perfs.clone().filter_map(|perf| perf.memory_bytes).max();
+    let mut peaks: BTreeMap<&str, u64> = BTreeMap::new();
+    for (device, memory) in perfs.flat_map(|perf| &perf.device_memory_bytes) {
+        let peak = peaks.entry(device).or_default();
+        *peak = memory.peak.max(*peak);
+    }
+    let process = process.map(|bytes| ("process", bytes));
+    process.into_iter().chain(peaks).collect()
+}
+
 /// `None` where nothing was committed, or the host that never grew was not measured.
 pub(super) fn gains(live: &LiveState) -> Option<Gains> {
     let best = live.best_episode().filter(|best| best.has_committed())?;

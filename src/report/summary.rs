@@ -8,6 +8,7 @@ use std::path::Path;
 use super::results::{self, Average, Gains, Learning};
 use super::table::Table;
 use super::words::{cell, filled, number, signed, wrapped};
+use crate::run::size;
 use crate::telemetry::{CommittedSeed, EpisodeResult, Fallbacks, LiveState, Num, RoundResult};
 use uncommitted::uncommitted;
 
@@ -372,6 +373,7 @@ fn footer(live: &LiveState, directory: &Path, width: usize) -> Option<String> {
         );
     }
     text.extend(time(&live.rounds, width));
+    text.extend(memory(&live.rounds, width));
     if let Some(error) = live.finished.as_ref().and_then(|run| run.error.as_ref()) {
         text += &said("stopped by", error, width);
     }
@@ -389,6 +391,15 @@ fn time(rounds: &[RoundResult], width: usize) -> Option<String> {
         .map(|(name, share)| format!("{name} {:.0} %", 100.0 * share))
         .collect();
     (!entries.is_empty()).then(|| listed("time", &entries, width))
+}
+
+/// `process 1.2 GiB, cuda:0 9.3 GiB`: the most of any round.
+fn memory(rounds: &[RoundResult], width: usize) -> Option<String> {
+    let most = results::memory(rounds).into_iter();
+    let entries: Vec<String> = most
+        .map(|(place, bytes)| format!("{place} {}", size(bytes.into())))
+        .collect();
+    (!entries.is_empty()).then(|| listed("memory", &entries, width))
 }
 
 #[cfg(test)]

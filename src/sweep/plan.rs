@@ -275,7 +275,7 @@ impl Draft<'_> {
         let (run, steps) = (&scenario.run, prepared.loaded.task.max_steps);
         Ok(Resolved {
             trial,
-            gpus: run.cuda_devices().len(),
+            gpus: scenario.cuda_devices().len(),
             env_steps: u64::from(run.rounds) * run.n_envs as u64 * u64::from(steps),
             scenario: scenario.name.clone(),
         })

@@ -12,7 +12,7 @@ use super::{ExportedTable, export_run};
 use crate::telemetry::examples;
 
 /// Columns whose values the examples leave out: no event has all of them.
-const NOT_IN_EXAMPLES: [&str; 16] = [
+const NOT_IN_EXAMPLES: [&str; 18] = [
     "decisions.alpha_target",
     "decisions.blueprint",
     "decisions.contribution",
@@ -20,6 +20,8 @@ const NOT_IN_EXAMPLES: [&str; 16] = [
     "decisions.tempo",
     "episodes.error",
     "episodes.rent",
+    "rounds.device_memory",
+    "rounds.memory_bytes",
     "rounds.metrics",
     "rounds.perplexity",
     // The seed of the row that has one has none, and the other way round; a slot's seed germinates in a later line.

@@ -263,6 +263,9 @@ fn a_run_that_ran_out_of_memory_is_resumed_with_more_micro_batches() {
     let folder = folder();
     let fault = format!("{RULES}, faults: [(env: 0, round: 1, step: 2, fault: out_of_memory)]");
     let run = play(&write_scenario(folder.path(), &fault, 2), &folder.path().join("short"));
+    let memory = json(&read(&run.join("memory.json")));
+    assert_eq!(memory["memory_bytes"].is_u64(), cfg!(target_os = "linux"), "{memory}");
+    assert_eq!(memory.get("device_memory_bytes"), None);
 
     // As it is it fails again, and says what helps.
     let message = ends_with(3, &resume(&run, ""));

@@ -10,7 +10,7 @@ use simic_engine::internals::telemetry::{TelemetryHub, strip_volatile};
 use simic_engine::prelude::*;
 
 use crate::recorded::{NOTHING, directory, play, resumed};
-use crate::support::lines;
+use crate::support::{builder, lines};
 use crate::training_loop::support::Notes;
 
 /// Env 1 breaks in step 3 and is rolled back.
@@ -29,7 +29,7 @@ fn scenario(answer: &str) -> String {
 static NOTED: LazyLock<(Vec<Value>, bool, u32)> = LazyLock::new(|| {
     let watch = |hub: Res<TelemetryHub>, mut seen: ResMut<Notes<u32>>| seen.0 += hub.onsets().count() as u32;
     let folder = tempfile::tempdir().expect("a temporary folder");
-    let builder = Engine::builder().threads(2).recorded(folder.path());
+    let builder = builder().threads(2).recorded(folder.path());
     let mut engine = builder.from_ron(&scenario("note")).expect("the scenario is sound");
     let app = engine.app_mut().init_resource::<Notes<u32>>();
     app.add_systems(StepEnd, watch.in_set(EngineSet::Record).after(Work::EmitStep));
@@ -93,6 +93,8 @@ fn a_checkpoint_and_what_led_to_the_anomaly_are_kept_where_the_scenario_asks_for
     assert_eq!(precision["matmul_precision"], "highest");
     let nonfinite = precision["envs"][1]["nonfinite_batches"].as_u64();
     assert!(nonfinite > Some(0), "{precision}");
+    let memory = &rows(&anomaly.join("memory.json"))[0];
+    assert_eq!(memory["memory_bytes"].is_u64(), cfg!(target_os = "linux"), "{memory}");
     assert!(!run.join("anomalies/2").exists());
     // What is trained does not depend on it.
     assert_eq!(of_type(&lines, "env_step"), of_type(&NOTED.0, "env_step"));

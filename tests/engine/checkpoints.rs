@@ -13,9 +13,10 @@ use simic_engine::internals::record::{Recording, RoundHistory, RunDirectory};
 use simic_engine::internals::run::StopRequest;
 use simic_engine::internals::torch::NoGrad;
 use simic_engine::prelude::*;
-use tch::{Device, Kind};
+use tch::Kind;
 
 use crate::recorded::{self, NOTHING, play};
+use crate::support::builder;
 
 /// Learns; its rounds are far fewer than a checkpoint takes, and none is the best of a run with faults, though this one
 /// ends before the fault comes.
@@ -51,8 +52,8 @@ fn swap_policies(app: &mut App) {
         let _no_grad = NoGrad::new();
         for param in policy.params() {
             if clock.round() >= 2 && param.group == ParamGroup::ActorHeads {
-                let offset = Tensor::linspace(-3.0, 3.0, param.tensor.numel() as i64, (Kind::Float, Device::Cpu));
                 let mut tensor = param.tensor;
+                let offset = Tensor::linspace(-3.0, 3.0, tensor.numel() as i64, (Kind::Float, tensor.device()));
                 let _ = tensor.g_add_(&offset.view_as(&tensor));
             }
         }
@@ -180,7 +181,7 @@ fn a_run_that_another_process_has_taken_over_writes_no_checkpoint_any_more() {
         ends_at: Some(folder.path().join("successor")),
         ..Recording::under(folder.path())
     };
-    let engine = Engine::builder().with(hand_over).threads(2).recording(recording);
+    let engine = builder().with(hand_over).threads(2).recording(recording);
     let scenario = SCENARIO.replace("checkpoint_every: 100", "checkpoint_every: 1");
 
     let report = engine.from_ron(&scenario).expect("the scenario is sound").play();

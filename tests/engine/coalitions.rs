@@ -9,6 +9,7 @@ use simic_engine::internals::seed::ContributionTrack;
 use simic_engine::prelude::*;
 
 use crate::recorded::{NOTHING, directory, play, resumed, told};
+use crate::support::builder;
 use crate::training_loop::support::Notes;
 
 /// The preset with ten slots on made-up images, committed seeds in the first `standing` of them, a little data; every seed plays.
@@ -98,7 +99,7 @@ fn seeds_that_do_not_change_are_measured_at_the_first_and_the_last_step_and_thei
     let rest = format!("{ONE_ENV}, reward: loss()");
     let always = matrices(&scenario(2, "cadence: every_step", &rest));
     let folder = tempfile::tempdir().expect("a temporary folder");
-    let engine = Engine::builder().threads(2).recorded(folder.path());
+    let engine = builder().threads(2).recorded(folder.path());
     let engine = engine.from_ron(&scenario(2, "cadence: on_change", &rest));
     let mut engine = engine.expect("the scenario is sound");
     let note = note.after(Work::Attribute).before(Work::TrackSeeds);

@@ -13,7 +13,7 @@ use simic_engine::prelude::*;
 
 use crate::inside_rounds::scenario;
 use crate::recorded::{NOTHING, directory, play, resumed, told};
-use crate::support::assert_same_run;
+use crate::support::{assert_same_run, builder};
 
 /// Behind which step commands are sent: of the second round.
 const STEP: u32 = 3;
@@ -143,7 +143,7 @@ fn a_command_stops_a_run_as_ctrl_c_does_and_the_process_that_resumes_it_does_not
 #[test]
 fn a_signal_ends_a_pause_and_the_step_before_it_is_kept() {
     let folder = tempfile::tempdir().expect("a temporary folder");
-    let engine = Engine::builder().with(|app: &mut App| sends(app, Command::Pause));
+    let engine = builder().with(|app: &mut App| sends(app, Command::Pause));
     let engine = engine.recorded(folder.path()).from_ron(&scenario(""));
     let mut engine = engine.expect("the scenario is sound");
     let stop = engine.world().resource::<StopSignal>().clone();

@@ -4,6 +4,7 @@ use simic_engine::internals::host::{Conv, ResidualBlock};
 use simic_engine::prelude::*;
 
 use crate::recorded::catalog;
+use crate::support::builder;
 
 /// One convolution and two residual blocks, with a slot behind each block.
 fn forked(classes: i64) -> HostPlan {
@@ -90,7 +91,7 @@ pub fn assert_grown(engine: &mut Engine) -> Vec<f64> {
 
 #[test]
 fn seeds_grow_in_a_registered_host_until_they_are_committed() {
-    let engine = Engine::builder().with(register).from_ron(SCENARIO);
+    let engine = builder().with(register).from_ron(SCENARIO);
     assert_grown(&mut engine.expect("a sound scenario"));
 }
 

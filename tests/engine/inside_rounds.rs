@@ -7,6 +7,7 @@ use simic_engine::internals::checkpoint::{CheckpointId, Checkpoints};
 use simic_engine::prelude::*;
 
 use crate::recorded::{NOTHING, directory, stops_behind, told};
+use crate::support::builder;
 
 const STEPS: u32 = 8;
 
@@ -33,7 +34,7 @@ pub fn stopped_after(step: u32, scenario: &str, extend: fn(&mut App), out: &Path
     let stop = move |app: &mut App| {
         app.add_systems(StepEnd, stops_behind(1, step).before(EngineSet::Checkpoint));
     };
-    let engine = Engine::builder().with((extend, stop)).threads(2).recorded(out);
+    let engine = builder().with((extend, stop)).threads(2).recorded(out);
     directory(&engine.from_ron(scenario).expect("the scenario is sound").play())
 }
 

@@ -1,9 +1,8 @@
 //! Language models: a host for text trains and grows, as one for images does.
 
-use simic_engine::prelude::*;
-
 use crate::hosts::assert_grown;
 use crate::recorded::{NOTHING, catalog, load, state};
+use crate::support::builder;
 
 /// A tiny model of tiny texts; a seed is planted behind each of its two layers and committed as soon as it is held.
 const SCENARIO: &str = r#"(
@@ -30,7 +29,7 @@ const SCENARIO: &str = r#"(
 #[test]
 fn seeds_grow_in_a_language_model_until_they_are_committed_and_threads_change_no_bit() {
     let [mut one, mut two] = [1, 2].map(|threads| {
-        let engine = Engine::builder().threads(threads).from_ron(SCENARIO);
+        let engine = builder().threads(threads).from_ron(SCENARIO);
         engine.expect("a sound scenario")
     });
     let losses = assert_grown(&mut one);

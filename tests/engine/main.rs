@@ -8,6 +8,7 @@ mod commands;
 mod custom_data;
 mod custom_names;
 mod decisions;
+mod devices;
 mod early_stop;
 mod failures;
 mod governor;

@@ -11,7 +11,7 @@ use simic_engine::internals::run::StopRequest;
 use simic_engine::internals::scenario::{self, Catalog, Input, Loaded, Override, Report};
 use simic_engine::prelude::*;
 
-use crate::support::lines;
+use crate::support::{builder, lines};
 use crate::training_loop::support::values;
 
 /// An application that adds nothing.
@@ -19,7 +19,7 @@ pub const NOTHING: fn(&mut App) = |_| {};
 
 /// Plays `scenario` with what `extend` adds; its folder goes into `out`.
 pub fn play(scenario: &str, out: &Path, extend: fn(&mut App)) -> RunReport {
-    let engine = Engine::builder().with(extend).threads(2).recorded(out);
+    let engine = builder().with(extend).threads(2).recorded(out);
     engine.from_ron(scenario).expect("the scenario is sound").play()
 }
 

@@ -12,7 +12,7 @@ use simic_engine::internals::run::ChosenResidency;
 use simic_engine::prelude::*;
 
 use crate::recorded::{NOTHING, State, catalog, directory, load, resumed, state, told};
-use crate::support::engine;
+use crate::support::{builder, engine};
 
 const IMAGES: &str = "assets/digits/optdigits-images-idx3-ubyte";
 const LABELS: &str = "assets/digits/optdigits-labels-idx1-ubyte";
@@ -129,7 +129,7 @@ fn generated_data_may_lie_in_the_machine_s_memory() {
 fn a_run_on_streamed_data_resumes_bit_for_bit_and_its_record_says_where_they_are() {
     let folder = tempfile::tempdir().expect("a folder");
     let text = scenario(&images(folder.path()), "(residency: stream)");
-    let whole = Engine::builder().threads(1).recorded(folder.path().join("runs"));
+    let whole = builder().threads(1).recorded(folder.path().join("runs"));
     let mut whole = whole.from_ron(&text).expect("a sound scenario");
     let run = directory(&whole.play());
     let expected = state(&mut whole);

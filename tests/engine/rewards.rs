@@ -5,6 +5,8 @@ use simic_engine::internals::prior_art::PriorArtPlugin;
 use simic_engine::internals::reward::RewardPlugin;
 use simic_engine::prelude::*;
 
+use crate::support::builder;
+
 const ROUNDS: usize = 2;
 const STEPS: usize = 20;
 const ENVS: usize = 2;
@@ -46,8 +48,8 @@ fn play(reward: &str, builder: EngineBuilder) -> Engine {
 
 #[test]
 fn every_step_of_every_env_is_paid_with_any_number_of_threads() {
-    let mut one = play("contribution(shaped())", Engine::builder().threads(1));
-    let two = play("contribution(shaped())", Engine::builder().threads(2));
+    let mut one = play("contribution(shaped())", builder().threads(1));
+    let two = play("contribution(shaped())", builder().threads(2));
 
     let paid = &one.world().resource::<Watched>().rewards;
     assert_eq!(paid.len(), ROUNDS * STEPS * ENVS);
@@ -76,7 +78,7 @@ fn every_step_of_every_env_is_paid_with_any_number_of_threads() {
 
 #[test]
 fn the_engine_runs_alike_without_rewards() {
-    let [paid, unpaid] = [Engine::builder(), Engine::builder().without::<RewardPlugin>()];
+    let [paid, unpaid] = [builder(), builder().without::<RewardPlugin>()];
     let [paid, unpaid] = [paid, unpaid].map(|builder| play("contribution(sparse())", builder.threads(1)));
 
     let (paid, unpaid) = (paid.world().resource::<Watched>(), unpaid.world().resource::<Watched>());
@@ -98,7 +100,7 @@ fn the_other_modes_pay_a_whole_run() {
         "contribution(minimal())",
         "loss((preset: cifar10))",
     ] {
-        let engine = play(reward, Engine::builder().threads(2));
+        let engine = play(reward, builder().threads(2));
         let paid = engine.world().resource::<Watched>().rewards.len();
         assert_eq!(paid, ROUNDS * STEPS * ENVS, "{reward}");
     }

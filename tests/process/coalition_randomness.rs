@@ -5,9 +5,9 @@ use simic_engine::internals::host;
 use simic_engine::internals::random::{Domain, RunRng};
 use simic_engine::internals::scenario::CnnSpec;
 use simic_engine::internals::seed::{BlueprintRegistry, SeedInstance};
-use simic_engine::internals::torch::Backend;
+use simic_engine::internals::torch::fixtures::{test_backend, test_device};
 use simic_engine::internals::validation::{CoalitionPlan, CoalitionTree, LiveSlot, coalition_forward};
-use tch::{Device, Kind, Tensor};
+use tch::{Kind, Tensor};
 
 /// The state of the generator is the same before and after.
 #[test]
@@ -22,7 +22,7 @@ fn the_pass_leaves_the_random_generator_alone() {
         ..CnnSpec::default()
     };
     let mut rng = RunRng::new(1, Domain::HostInit, &[]);
-    let mut host = host::build(&spec, 10, &mut rng, Backend::CPU).expect("the host is sound");
+    let mut host = host::build(&spec, 10, &mut rng, test_backend()).expect("the host is sound");
     host.refill().expect("it can be folded");
     let seed = SeedInstance::germinate(
         &BlueprintRegistry::default(),
@@ -30,7 +30,7 @@ fn the_pass_leaves_the_random_generator_alone() {
         4,
         AlphaAlgorithm::Gate,
         &mut rng,
-        Backend::CPU,
+        test_backend(),
     )
     .expect("the blueprint exists");
     let live = [LiveSlot {
@@ -45,11 +45,11 @@ fn the_pass_leaves_the_random_generator_alone() {
         masks: vec![1, 0],
     };
     let tree = CoalitionTree::new(&plan, &live);
-    let x = Tensor::ones([2, 1, 8, 8], (Kind::Float, Device::Cpu));
+    let x = Tensor::ones([2, 1, 8, 8], (Kind::Float, test_device()));
 
     tch::manual_seed(5);
-    let expected = Tensor::rand([4], (Kind::Float, Device::Cpu));
+    let expected = Tensor::rand([4], (Kind::Float, test_device()));
     tch::manual_seed(5);
     let _ = coalition_forward(&*host, &live, &tree, &x).expect("the pass succeeds");
-    assert!(Tensor::rand([4], (Kind::Float, Device::Cpu)).equal(&expected));
+    assert!(Tensor::rand([4], (Kind::Float, test_device())).equal(&expected));
 }

@@ -3,12 +3,25 @@
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
+use simic_engine::extend::EngineBuilder;
 use simic_engine::internals::inspect::{DiffKind, Difference, Extent, diff};
 use simic_engine::prelude::*;
 
+/// What engines are made with: on the device that `SIMIC_ENGINE_TEST_DEVICE` names, with the same bits every time.
+pub fn builder() -> EngineBuilder {
+    let builder = Engine::builder();
+    match std::env::var("SIMIC_ENGINE_TEST_DEVICE") {
+        Ok(device) if device != "cpu" => {
+            let builder = builder.set("run.devices", format!("[{device:?}]"));
+            builder.set("run.deterministic", true)
+        }
+        _ => builder,
+    }
+}
+
 /// The engine in memory with the scenario of `text` and two workers, not yet started.
 pub fn engine(text: &str) -> Engine {
-    let engine = Engine::builder().threads(2).from_ron(text);
+    let engine = builder().threads(2).from_ron(text);
     engine.unwrap_or_else(|problems| panic!("{problems}"))
 }
 

@@ -1,9 +1,10 @@
 //! What the tests of several rooms share: tensors that are changed, numbers that are compared.
 
-use tch::{Device, Kind, Tensor};
+use tch::{Kind, Tensor};
 
 use crate::nn::Param;
 use crate::torch::NoGrad;
+use crate::torch::fixtures::test_device;
 
 /// Largest magnitude in the tensor.
 pub fn largest(tensor: &Tensor) -> f64 {
@@ -21,7 +22,7 @@ pub fn assert_close(actual: &[f64], expected: &[f64], tolerance: f64) {
 
 /// Normal noise, channels innermost in memory.
 pub fn images(batch: i64, channels: i64, side: i64) -> Tensor {
-    let nhwc = Tensor::randn([batch, side, side, channels], (Kind::Float, Device::Cpu));
+    let nhwc = Tensor::randn([batch, side, side, channels], (Kind::Float, test_device()));
     nhwc.permute([0, 3, 1, 2])
 }
 

@@ -353,6 +353,10 @@ schedules! {
     }
     /// Always runs, also after an error or a stop.
     Shutdown {
+        Record {
+            /// Writes what memory was in use, if the run ends because none was left: [`keep_memory`](crate::record::memory::keep_memory).
+            KeepMemory => "record",
+        }
         Checkpoint {
             again WriteCheckpoint,
             again KeepNetworks,

@@ -2,6 +2,7 @@ use super::super::words::WIDTH;
 use super::*;
 use crate::growth::SlotId;
 use crate::telemetry::{EpisodeEnd, Event, UpdateSkip, examples};
+use crate::torch::DeviceMemory;
 
 fn finished_run(n_rounds: u32) -> LiveState {
     let mut live = LiveState::default();
@@ -60,6 +61,28 @@ fn fallbacks_are_summed_up_over_rounds_where_there_are_any() {
 
     let text = summary(&live, "runs/test");
     let line = "\nfallbacks      4 batches by libtorch's operators, 2 in f32\n";
+    assert!(text.contains(line), "{text}");
+}
+
+#[test]
+fn the_most_memory_of_any_round_is_said_of_each_device_where_it_was_measured() {
+    let mut live = finished_run(2);
+    assert!(!summary(&live, "runs/test").contains("\nmemory"));
+
+    for (round, process, peak) in [(2, 700, 2048), (3, 512, 1024)] {
+        let mut result = examples::round_finished();
+        result.perf.memory_bytes = Some(process << 20);
+        let memory = DeviceMemory {
+            allocated: 0,
+            peak: peak << 20,
+            reserved: 0,
+        };
+        result.perf.device_memory_bytes.insert("cuda:0".into(), memory);
+        live.apply(&Event::round(round, result));
+    }
+
+    let text = summary(&live, "runs/test");
+    let line = "\nmemory         process 700.0 MiB, cuda:0 2.0 GiB\n";
     assert!(text.contains(line), "{text}");
 }
 

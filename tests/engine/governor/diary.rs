@@ -8,6 +8,7 @@ use simic_engine::internals::growth::PruneReason;
 use simic_engine::internals::torch::HostSyncCounter;
 use simic_engine::prelude::*;
 
+use crate::support::builder;
 use crate::training_loop::support::{bits, host_bits};
 
 /// What one env was at the end of one step.
@@ -154,7 +155,7 @@ pub fn played(mut engine: Engine) -> Played {
 }
 
 pub fn play(text: &str) -> Played {
-    play_with(Engine::builder().threads(2), text)
+    play_with(builder().threads(2), text)
 }
 
 /// Steps of pages with that status.

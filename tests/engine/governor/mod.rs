@@ -13,8 +13,10 @@ use simic_engine::internals::growth::PruneReason;
 use simic_engine::internals::telemetry::AlarmKind;
 use simic_engine::prelude::*;
 
+use crate::support::builder;
+
 fn ungoverned() -> EngineBuilder {
-    Engine::builder().threads(2).without::<GovernorPlugin>()
+    builder().threads(2).without::<GovernorPlugin>()
 }
 
 static CALM: LazyLock<Played> = LazyLock::new(|| play(&scenario_text(THREE_ENVS, "")));
@@ -23,7 +25,7 @@ static STRUCK: LazyLock<Played> = LazyLock::new(|| play(&scenario_text(THREE_ENV
 
 #[test]
 fn a_nan_in_one_env_rolls_back_that_env_and_leaves_the_others_bit_for_bit() {
-    let one_thread = Engine::builder().threads(1);
+    let one_thread = builder().threads(1);
     let again = play_with(one_thread, &scenario_text(THREE_ENVS, &nan_at_step(13)));
 
     for env in [0, 2] {

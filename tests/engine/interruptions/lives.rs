@@ -17,7 +17,7 @@ use super::laws::Broken;
 use super::record;
 use super::shared::{files, unpaired};
 use crate::recorded::resumed;
-use crate::support::{first_difference, lines};
+use crate::support::{builder, first_difference, lines};
 
 /// No one repairs a storage while the run waits.
 const BRIEF_PATIENCE: Duration = Duration::from_millis(1);
@@ -304,7 +304,7 @@ impl Stage<'_> {
             outage_patience,
             ..Recording::under(&root)
         };
-        let builder = Engine::builder().with(register).threads(threads).recording(recording);
+        let builder = builder().with(register).threads(threads).recording(recording);
         builder.from_ron(self.scenario).map_err(|problems| problems.to_string())
     }
 

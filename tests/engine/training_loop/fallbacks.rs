@@ -1,4 +1,5 @@
-//! What fails in arithmetic is computed in another way, for its batch alone: counted, and to the bits of that way.
+//! What fails in arithmetic is computed in another way, for its batch alone: counted, and to the bits of that way. On a CPU,
+//! which has the engine's own kernels and knows a loss as soon as it is there.
 
 use serde_json::{Value, json};
 use simic_engine::internals::checkpoint::CheckpointName;
@@ -34,12 +35,12 @@ const LIBTORCH: &str = "run: (kernels: libtorch,";
 /// One env of `task` for three steps, with `rest` beside it.
 fn played(task: &str, rest: &str) -> Steps {
     let text = scenario(task, 1, 3, WAIT).replace("run: (", &format!("{rest} run: ("));
-    noted(app(&text, NOTHING), note)
+    noted(app_of(Engine::builder(), &text, NOTHING), note)
 }
 
 fn played_by_libtorch() -> Steps {
     let text = scenario(ONE_BATCH, 1, 3, WAIT).replace("run: (", LIBTORCH);
-    noted(app(&text, NOTHING), note)
+    noted(app_of(Engine::builder(), &text, NOTHING), note)
 }
 
 fn fault(step: u32, fault: &str) -> String {
@@ -129,7 +130,7 @@ fn kernels_that_fail_their_test_compute_nothing_of_the_run() {
         let app = app.init_resource::<Notes<Steps>>();
         app.add_systems(StepEnd, note.after(Work::EmitStep));
     };
-    let mut engine = app(&scenario(ONE_BATCH, 1, 3, WAIT), watched);
+    let mut engine = app_of(Engine::builder(), &scenario(ONE_BATCH, 1, 3, WAIT), watched);
 
     // Start-up is played on this thread.
     let failing = ForcedKernels::failing(20);

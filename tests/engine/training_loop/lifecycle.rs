@@ -8,6 +8,7 @@ use simic_engine::prelude::*;
 
 use super::support::*;
 use crate::recorded::NOTHING;
+use crate::support::builder;
 
 /// Stage and alpha in the first slot at the end of every step; `Dormant` if it is empty.
 #[derive(Default)]
@@ -177,7 +178,7 @@ fn a_growing_seed_is_told_step_by_step_in_order_and_ends_committed() {
         let app = app.init_resource::<Notes<Life>>();
         app.add_systems(StepEnd, note.after(Work::EmitStep));
     };
-    let engine = Engine::builder().threads(2).recorded(folder.path()).with(watched);
+    let engine = builder().threads(2).recorded(folder.path()).with(watched);
     let text = scenario(MINIMAL, 1, 20, GROW_ONE_SEED);
 
     let Notes(life) = play::<Notes<Life>>(engine.from_ron(&text).expect("the scenario is sound"));

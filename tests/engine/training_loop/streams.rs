@@ -1,14 +1,14 @@
 //! Device work of an env lies in its stream's guard, and nothing waits between a step's start and its one sync.
-//! A recorder stands in for the device: streams are no-ops on CPU.
+//! A recorder notes it; on a CPU, where streams are no-ops, it stands in for the device.
 
 use std::sync::LazyLock;
 
 use bevy_platform::cell::SyncCell;
 use simic_engine::internals::env::EnvStream;
+use simic_engine::internals::torch::fixtures::test_device;
 use simic_engine::internals::torch::{HostSyncCounter, Stream, StreamTrace, TraceEntry, TraceOperation};
 use simic_engine::internals::training::EnvAccumulators;
 use simic_engine::prelude::*;
-use tch::Device;
 
 use super::support::*;
 
@@ -30,7 +30,7 @@ struct Steps {
 
 fn install(mut envs: Query<(&EnvId, &mut EnvStream)>, mut syncs: ResMut<HostSyncCounter>, recorder: Res<Recorder>) {
     for (id, mut stream) in &mut envs {
-        let traced = Stream::from_pool(Device::Cpu)
+        let traced = Stream::from_pool(test_device())
             .expect("a stream")
             .traced(id.index, recorder.0.clone());
         stream.0 = SyncCell::new(traced);

@@ -4,10 +4,13 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use bevy_app::Plugins;
 use bevy_ecs::system::ScheduleSystem;
+use simic_engine::extend::EngineBuilder;
 use simic_engine::internals::env::SeedOptimizers;
 use simic_engine::internals::reward::RewardPlugin;
 use simic_engine::internals::torch::{HostSyncCounter, read_f32};
 use simic_engine::prelude::*;
+
+use crate::support::builder;
 
 /// A scenario as most tests need it: `task` and `policy` as written in a file, envs and steps of the only round.
 pub fn scenario(task: &str, n_envs: usize, max_steps: u32, policy: &str) -> String {
@@ -46,8 +49,17 @@ pub fn germinate(slot: &str, blueprint: &str) -> String {
 
 /// The engine with `plugins` beside it, ready to be driven through the scenario `text`.
 pub fn app<M>(text: &str, plugins: impl Plugins<M> + Clone + Send + Sync + 'static) -> Engine {
+    app_of(builder(), text, plugins)
+}
+
+/// As [`app`], of another builder: that of an engine on the CPU for what a CPU alone does.
+pub fn app_of<M>(
+    builder: EngineBuilder,
+    text: &str,
+    plugins: impl Plugins<M> + Clone + Send + Sync + 'static,
+) -> Engine {
     // Rewards assume that only the engine changes a seed, and some of these tests change one.
-    let builder = Engine::builder().threads(2).without::<RewardPlugin>();
+    let builder = builder.threads(2).without::<RewardPlugin>();
     let engine = builder.with(plugins).from_ron(text);
     engine.unwrap_or_else(|problems| panic!("{problems}"))
 }

@@ -10,6 +10,7 @@ use serde::Serialize;
 use super::writer::CheckpointState;
 use crate::env::{EnvId, EpisodeStats, Experiment, TrainMetrics};
 use crate::record::RunDirectory;
+use crate::record::memory::{MEMORY_FILE, MemoryInUse};
 use crate::run::{StopRequest, StopSignal};
 use crate::scenario::{AnomalyAnswer, OnAnomaly};
 use crate::storage::{create_dir_all, replace_folder};
@@ -128,6 +129,7 @@ impl Circumstances<'_, '_> {
             return Err(io::ErrorKind::NotFound.into());
         }
         create_dir_all(folder)?;
+        let memory = MemoryInUse::now(&self.experiment.scenario);
         let files = [
             ("anomaly.json", serde_json::to_string_pretty(event)? + "\n"),
             ("steps.jsonl", lines(trail.steps())?),
@@ -136,6 +138,7 @@ impl Circumstances<'_, '_> {
                 "precision.json",
                 serde_json::to_string_pretty(&self.precision(trail))? + "\n",
             ),
+            (MEMORY_FILE, serde_json::to_string_pretty(&memory)? + "\n"),
         ];
         replace_folder(place, &files.each_ref().map(|(name, text)| (*name, text.as_bytes())))
     }

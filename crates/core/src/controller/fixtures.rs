@@ -2,8 +2,6 @@
 
 use std::sync::LazyLock;
 
-use tch::Device;
-
 use crate::actions::fixtures::{BLUEPRINT_NAMES, CNN_BLUEPRINTS, limits, masks};
 use crate::actions::{Decision, PolicyError};
 use crate::controller::deciders::{BuildContext, Controller};
@@ -14,6 +12,7 @@ use crate::policy::fixtures::nets;
 use crate::scenario::Scenario;
 use crate::seed::SeedReport;
 use crate::torch::HostSyncCounter;
+use crate::torch::fixtures::test_device;
 
 pub mod policies;
 
@@ -54,7 +53,7 @@ impl Ground {
             max_steps: 150,
             envs: &[0, 1, 2, 3, 4, 5, 6, 7],
             rounds: &(0..1),
-            device: Device::Cpu,
+            device: test_device(),
             nets: &self.nets,
             features: &self.features,
             external: None,

@@ -13,12 +13,12 @@ use crate::controller::view::{
     DecisionView, EnvRow, EnvView, Feedback, Observation, ObservationFeatures, SignalTracker, Signals, SlotReports,
     Tracker,
 };
-use crate::env::{Devices, EnvId, Experiment, SeedSlots, StepStatus, participating};
+use crate::env::{EnvId, Experiment, SeedSlots, StepStatus, participating};
 use crate::growth::LifecycleOp;
 use crate::health::{Failure, InEnv};
 use crate::policy::NetRegistry;
 use crate::seed::BlueprintRegistry;
-use crate::torch::HostSyncCounter;
+use crate::torch::{HostSyncCounter, device_of};
 use crate::unfinished::UnfinishedRound;
 
 /// The run's controller.
@@ -53,12 +53,7 @@ pub struct Offered<'w> {
 #[derive(Resource, Debug, Default)]
 pub struct ObserveAll;
 
-pub fn build_controller(
-    mut commands: Commands,
-    experiment: Res<Experiment>,
-    devices: Res<Devices>,
-    offered: Offered,
-) -> Result<(), Failure> {
+pub fn build_controller(mut commands: Commands, experiment: Res<Experiment>, offered: Offered) -> Result<(), Failure> {
     let scenario = &experiment.scenario;
     let slots: Vec<_> = experiment.layout.slots().iter().map(|spec| spec.slot).collect();
     let names: Vec<&str> = offered.blueprints.names().collect();
@@ -76,7 +71,7 @@ pub fn build_controller(
         max_steps: experiment.task.max_steps,
         envs: &experiment.envs,
         rounds: &experiment.rounds,
-        device: devices.of_env(0).device,
+        device: device_of(scenario.policy_device()),
         nets: &offered.nets,
         features: &offered.features,
         external: offered.external.as_deref(),

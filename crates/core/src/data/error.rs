@@ -386,7 +386,10 @@ pub enum DataError {
     BatchCount { asked: usize, available: usize },
 
     #[error("data '{name}': placing it on the device failed ({cause}); free device memory or use fewer samples")]
-    Device { name: String, cause: tch::TchError },
+    Device {
+        name: String,
+        cause: crate::torch::TorchError,
+    },
 
     #[error(
         "data.residency: stream is not possible, as the training part of '{name}' cannot be read from its files as it is \

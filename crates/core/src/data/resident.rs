@@ -15,7 +15,7 @@ use std::sync::Arc;
 use tch::{Device, Kind, TchError, Tensor};
 
 use crate::scenario::AugmentSpec;
-use crate::torch::Backend;
+use crate::torch::{Backend, TorchError, upload};
 
 use super::ahead::{Readers, Rows};
 use super::geometry::{Geometry, per_pixel};
@@ -97,7 +97,8 @@ impl ResidentData {
             }
             None => {
                 let stored = geometry.lay_out(&data.train)?;
-                let windows = upload_bytes(&stored, device).and_then(|stored| geometry.windows(&stored));
+                let windows =
+                    upload_bytes(&stored, device).and_then(|stored| geometry.windows(&stored).map_err(Into::into));
                 TrainImages::Windows(windows.map_err(|cause| device_error(data, cause))?)
             }
         };
@@ -126,8 +127,8 @@ impl ResidentData {
     }
 }
 
-fn device_error(data: &DataSet, cause: TchError) -> DataError {
-    let name = data.name.clone();
+fn device_error(data: &DataSet, cause: impl Into<TorchError>) -> DataError {
+    let (name, cause) = (data.name.clone(), cause.into());
     DataError::Device { name, cause }
 }
 
@@ -154,7 +155,7 @@ impl EvalSet {
     /// `Device` when the device cannot hold the part; those of reading images.
     pub fn upload(data: &DataSet, part: &Part, device: Device) -> Result<Self, DataError> {
         let pixels = part.pixels()?;
-        let tensors = || -> Result<(Tensor, Tensor), TchError> {
+        let tensors = || -> Result<(Tensor, Tensor), TorchError> {
             let x = normalised(data, &pixels, device)?.f_view([
                 part.len() as i64,
                 data.height as i64,
@@ -190,17 +191,35 @@ impl EvalSet {
 }
 
 /// `pixels·a + b` in f32, `[images, height·width·channels]`.
-fn normalised(data: &DataSet, pixels: &[u8], device: Device) -> Result<Tensor, TchError> {
+fn normalised(data: &DataSet, pixels: &[u8], device: Device) -> Result<Tensor, TorchError> {
     let area = data.height * data.width;
     let mut x = upload_bytes(pixels, device)?
         .f_view([-1, (area * data.channels) as i64])?
         .f_to_kind(Kind::Float)?;
     x = x.f_mul_(&per_pixel(&data.a, area, device)?)?;
-    x.f_add_(&per_pixel(&data.b, area, device)?)
+    Ok(x.f_add_(&per_pixel(&data.b, area, device)?)?)
 }
 
-fn upload_bytes(bytes: &[u8], device: Device) -> Result<Tensor, TchError> {
-    Tensor::f_from_slice(bytes)?.f_to_device(device)
+/// Bytes that go to a CUDA device at a time: pinned memory is taken for these, not for all data.
+const PIECE: usize = 32 << 20;
+
+/// `u8 [n]`.
+fn upload_bytes(bytes: &[u8], device: Device) -> Result<Tensor, TorchError> {
+    if !device.is_cuda() {
+        return Ok(Tensor::f_from_slice(bytes)?.f_to_device(device)?);
+    }
+    let to = Tensor::f_empty([bytes.len() as i64], (Kind::Uint8, device))?;
+    upload_pieces(&to, bytes, PIECE)?;
+    Ok(to)
+}
+
+/// Uploads `piece` bytes at a time; on CUDA the next are laid out while these are on their way.
+fn upload_pieces(to: &Tensor, bytes: &[u8], piece: usize) -> Result<(), TorchError> {
+    for (index, bytes) in bytes.chunks(piece).enumerate() {
+        let place = to.f_narrow(0, (index * piece) as i64, bytes.len() as i64)?;
+        upload(&place, bytes)?;
+    }
+    Ok(())
 }
 
 fn upload_labels(part: &Part, device: Device) -> Result<Tensor, TchError> {

@@ -145,8 +145,8 @@ impl EngineBuilder {
     /// # Errors
     /// A plugin that registers what cannot be registered.
     pub fn build_experiment(self, experiment: Experiment) -> Result<Engine, SetupError> {
-        let run = &experiment.scenario.run;
-        if run.deterministic && !run.cuda_devices().is_empty() {
+        let scenario = &experiment.scenario;
+        if scenario.run.deterministic && !scenario.cuda_devices().is_empty() {
             // While this may still be the only thread; start-up refuses the run where it is not.
             torch::fix_cublas_workspace();
         }

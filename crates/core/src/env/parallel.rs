@@ -13,14 +13,16 @@ use bevy_ecs::prelude::*;
 use super::fallbacks::is_of_device;
 use super::{EnvId, EnvStream, StepStatus};
 use crate::health::{BatchWork, Failure};
-use crate::scenario::OnEnvError;
+use crate::scenario::{DeviceSpec, OnEnvError};
 use crate::threads::start_worker;
-use crate::torch::{self, Stream};
+use crate::torch::{self, POOL_STREAMS, Stream};
 
 /// The workers that run the envs of a system.
 #[derive(Resource)]
 pub struct EnvPool {
     pool: rayon::ThreadPool,
+    /// The worker of each env on CUDA, by env: no other plays it.
+    workers: BTreeMap<usize, usize>,
     on_env_error: OnEnvError,
     /// Envs that have failed in this step, where that does not end the run: nothing more is computed for them.
     failed: Mutex<BTreeMap<usize, Failure>>,
@@ -29,8 +31,13 @@ pub struct EnvPool {
 }
 
 impl EnvPool {
-    /// `threads` workers, at least one; each gives libtorch one thread inside an op.
-    pub fn new(threads: usize, on_env_error: OnEnvError) -> Result<Self, Failure> {
+    /// `threads` workers, at least one; each gives libtorch one thread inside an op. They play `envs`, which live on `devices` in
+    /// turn.
+    pub fn new(
+        threads: usize,
+        on_env_error: OnEnvError,
+        (envs, devices): (&[usize], &[DeviceSpec]),
+    ) -> Result<Self, Failure> {
         let pool = rayon::ThreadPoolBuilder::new()
             .num_threads(threads.max(1))
             .thread_name(|index| format!("env-worker-{index}"))
@@ -45,6 +52,7 @@ impl EnvPool {
             .build()
             .map_err(|error| Failure::message(format!("the {threads} env workers could not be started: {error}")))?;
         Ok(Self {
+            workers: workers_on_cuda(envs, devices, pool.current_num_threads()),
             pool,
             on_env_error,
             failed: Mutex::default(),
@@ -104,8 +112,8 @@ impl EnvPool {
         lock(&self.failed)
     }
 
-    /// Runs `work` for every env, in parallel. Panics of libtorch become errors that name the env; of several
-    /// failures the one of the lowest env index is reported.
+    /// Runs `work` for every env, in parallel, an env on CUDA always on the same worker. Panics of libtorch become errors that
+    /// name the env; of several failures the one of the lowest env index is reported.
     pub fn for_each<T: Send>(
         &self,
         envs: impl IntoIterator<Item = (EnvId, T)>,
@@ -123,12 +131,19 @@ impl EnvPool {
         envs: impl IntoIterator<Item = (EnvId, T)>,
         work: impl Fn(&EnvId, T) -> Result<(), Failure> + Sync,
     ) -> Vec<(usize, Failure)> {
-        let queue = Mutex::new(self.longest_first(envs).into_iter());
-        let next = || lock(&queue).next();
+        // One a worker, and the last for all of them.
+        let shared = self.threads();
+        let mut queues: Vec<_> = (0..=shared).map(|_| Vec::new()).collect();
+        for (id, env) in self.longest_first(envs) {
+            let queue = self.workers.get(&id.index).copied().unwrap_or(shared);
+            queues[queue].push((id, env));
+        }
+        let queues: Vec<_> = queues.into_iter().map(|queue| Mutex::new(queue.into_iter())).collect();
+        let next = |worker: usize| lock(&queues[worker]).next().or_else(|| lock(&queues[shared]).next());
         let failures = Mutex::new(Vec::new());
-        // Each free worker takes one env at a time: no worker waits while an env does.
-        self.pool.broadcast(|_| {
-            while let Some((id, env)) = next() {
+        // Each free worker takes one env at a time: no worker waits while an env does that it may play.
+        self.pool.broadcast(|worker| {
+            while let Some((id, env)) = next(worker.index()) {
                 let began = Instant::now();
                 let result = torch::catch(|| work(&id, env)).map_err(Failure::from).flatten();
                 let mut recent = lock(&self.recent);
@@ -153,6 +168,16 @@ impl EnvPool {
         envs.sort_by_cached_key(|(id, _)| (Reverse(recent.get(&id.index).copied().unwrap_or_default()), *id));
         envs
     }
+}
+
+/// The worker of each of `envs` that lives on CUDA. cuBLAS keeps a workspace for every thread and stream, cuDNN its plans for
+/// every thread: so envs that share a stream share a worker.
+fn workers_on_cuda(envs: &[usize], devices: &[DeviceSpec], workers: usize) -> BTreeMap<usize, usize> {
+    let is_cuda = |env: &usize| devices[env % devices.len()] != DeviceSpec::Cpu;
+    let cuda_devices = devices.iter().filter(|&&device| device != DeviceSpec::Cpu).count();
+    let worker = |place: usize| place % (POOL_STREAMS * cuda_devices) % workers;
+    let on_cuda = envs.iter().copied().filter(is_cuda).enumerate();
+    on_cuda.map(|(place, env)| (env, worker(place))).collect()
 }
 
 /// One part of what an env does with a batch: its failure, or libtorch's panic, says which and of which batch. `phase`: what

@@ -1,6 +1,6 @@
 //! Which samples of a test part a kept network gets right: for paired comparisons of networks.
 
-use tch::{Kind, Tensor};
+use tch::{Kind, TchError, Tensor};
 
 use crate::data::{DataError, TaskData};
 use crate::network::{GrownNetwork, NetworkError};
@@ -44,9 +44,9 @@ impl TestPart {
             }
         };
         let name = data.name();
-        let device = |cause| DataError::Device {
+        let device = |cause: TchError| DataError::Device {
             name: name.into(),
-            cause,
+            cause: cause.into(),
         };
         Ok(Some(Self {
             samples: samples.map_err(device)?,

@@ -3,11 +3,12 @@
 #[path = "../../../../src/prior_art/networks.rs"]
 mod networks;
 
-use tch::{Device, Tensor};
+use tch::Tensor;
 
 use super::{ActorCritic, NetContext, NetRegistry, NetSpec};
 use crate::random::{Draw, RunRng};
 use crate::scenario::NetConfig;
+use crate::torch::fixtures::test_device;
 use crate::torch::{HostSyncCounter, read_f64};
 
 /// Elements of an observation of a host with three slots.
@@ -43,7 +44,7 @@ pub fn sized(
             blueprints,
             config,
         },
-        device: Device::Cpu,
+        device: test_device(),
         seed,
     };
     nets().build(context, &crate::schema::Settings::default()).unwrap()

@@ -13,12 +13,12 @@ use crate::growth::Topology;
 use crate::health::Failure;
 use crate::learner::PolicyLearner;
 use crate::run::{ChosenResidency, CommandInbox, Inventory, MissingPart};
-use crate::scenario::resolved_ron;
+use crate::scenario::{DeviceSpec, resolved_ron};
 use crate::telemetry::sinks::Console;
 use crate::telemetry::{
     BigInteger, DatasetInfo, DetectorBank, Detectors, Event, RunStarted, Sinks, TaskKind, TelemetryHub, TelemetryOutbox,
 };
-use crate::torch::mixed_name;
+use crate::torch::{gpu, mixed_name};
 use crate::training::TrainingPrecision;
 
 /// How a run is recorded.
@@ -152,6 +152,9 @@ fn manifest(
     manifest.labels = recording.labels.clone();
     manifest.build = world.get_resource().copied().unwrap_or(Build::UNKNOWN);
     manifest.plugins = versions.collect();
+    let gpus = world.resource::<Experiment>().scenario.cuda_devices().into_iter();
+    let described = |index| Some((DeviceSpec::Cuda(index).to_string(), gpu(index)?));
+    manifest.machine.gpus = gpus.filter_map(described).collect();
     manifest.env_workers = world.resource::<EnvPool>().threads();
     manifest
 }

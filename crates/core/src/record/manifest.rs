@@ -10,11 +10,13 @@ use serde::{Deserialize, Serialize};
 use super::directory::{MANIFEST_FILE, RunDirectory, RunDirectoryError};
 use super::files::write_json;
 use crate::health::{AtPath, FileError};
+use crate::kernels::kernel_levels;
 use crate::telemetry::{BigInteger, DatasetInfo, RunStarted, Timestamp};
-use crate::torch::libtorch_version;
+use crate::torch::{Gpu, libtorch_version};
 
 /// Environment variables that may change how a run behaves; no others are recorded.
-const RECORDED_VARIABLES: [&str; 4] = [
+const RECORDED_VARIABLES: [&str; 5] = [
+    "CUBLAS_WORKSPACE_CONFIG",
     "CUDA_VISIBLE_DEVICES",
     "PYTORCH_ALLOC_CONF",
     "OMP_NUM_THREADS",
@@ -113,6 +115,12 @@ pub struct Machine {
     pub ram_bytes: Option<u64>,
     /// Operating system.
     pub os: String,
+    /// The engine's kernels that this CPU computes with, by their instructions.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub kernels: Option<&'static str>,
+    /// CUDA devices of the run, as scenarios name them.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub gpus: BTreeMap<String, Gpu>,
 }
 
 impl Machine {
@@ -125,6 +133,11 @@ impl Machine {
             ram_bytes: Self::ram_bytes(),
             os: value_of(&read("/etc/os-release"), "PRETTY_NAME", '=')
                 .map_or_else(|| std::env::consts::OS.into(), |name| name.replace('"', "")),
+            kernels: kernel_levels()
+                .into_iter()
+                .find(|level| level.is_available)
+                .map(|level| level.name),
+            gpus: BTreeMap::new(),
         }
     }
 
@@ -183,8 +196,8 @@ pub struct Manifest {
 }
 
 impl Manifest {
-    /// What the process itself knows, and the event of the run's start. The caller fills in what the user says, the build, plugins and
-    /// the number of workers.
+    /// What the process itself knows, and the event of the run's start. The caller fills in what the user says, the build, plugins,
+    /// CUDA devices and the number of workers.
     pub fn new(directory: &RunDirectory, started: &RunStarted) -> Self {
         let variables = std::env::vars_os()
             .filter_map(|(key, value)| Some((key.into_string().ok()?, value.to_string_lossy().into_owned())));

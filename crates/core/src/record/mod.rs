@@ -8,6 +8,7 @@ mod directory;
 mod continuation;
 mod find;
 mod manifest;
+pub(crate) mod memory;
 pub(crate) mod announce;
 mod listing;
 pub(crate) mod systems;

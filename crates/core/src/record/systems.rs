@@ -5,8 +5,9 @@ use bevy_ecs::prelude::*;
 use bevy_ecs::query::QueryData;
 use bevy_ecs::system::SystemParam;
 
-use super::Build;
 use super::announce::announce;
+use super::memory::{MemoryInUse, keep_memory};
+use super::{Build, RunDirectory};
 use crate::clock::RunClock;
 use crate::controller::{DecidedEnv, SlotReports};
 use crate::env::{
@@ -18,9 +19,9 @@ use crate::growth::Topology;
 use crate::health::Failure;
 use crate::learner::{LastUpdate, PolicyLearner, ValueUnits, is_between_rollouts};
 use crate::reward::{EpisodeReward, RewardHorizon, StepReward, episode_rewards, round_rewards};
-use crate::run::{CommandInbox, Room, take_command};
+use crate::run::{CommandInbox, take_command};
 use crate::scenario::GateConfig;
-use crate::schedule::{AddWork, Paused, RoundEnd, RoundStart, Startup, StepEnd, Work};
+use crate::schedule::{AddWork, Paused, RoundEnd, RoundStart, Shutdown, Startup, StepEnd, Work};
 use crate::seed::{BlueprintRegistry, Growth};
 use crate::telemetry::statistics::Plateau;
 use crate::telemetry::{
@@ -29,6 +30,7 @@ use crate::telemetry::{
     TelemetryOutbox, statistics,
 };
 use crate::telemetry::{MeasuredRound, measure_round};
+use crate::torch::{self, device_of};
 use crate::unfinished::UnfinishedRound;
 use crate::validation::{Counterfactual, TestResult, ValPlan};
 
@@ -81,6 +83,7 @@ impl Plugin for RecordPlugin {
                     .ambiguous_with_all()
                     .run_if(round_is_complete),
             )
+            .add_work_if(Shutdown, Work::KeepMemory, keep_memory, resource_exists::<RunDirectory>)
             .keep_in_rounds_by(save_record, restore_record);
     }
 }
@@ -334,11 +337,14 @@ pub(crate) fn round_stats(
     record.flush();
 }
 
-/// How fast a round of `env_steps` steps of all envs was played.
+/// How fast a round of `env_steps` steps of all envs was played, and in how much memory; the peaks of the next round begin.
 fn round_perf(env_steps: u64, taken: &RoundTime, record: &RecordContext) -> PerfRound {
     let wall_s = taken.time.as_secs_f64();
     let samples = env_steps * record.data.feed.train_samples() as u64;
-    let (memory_bytes, memory_limit_bytes) = Room::in_use(&record.experiment.scenario.run).unzip();
+    let scenario = &record.experiment.scenario;
+    let memory = MemoryInUse::now(scenario);
+    let devices = scenario.devices().into_iter().map(device_of);
+    devices.for_each(torch::reset_peak_memory);
     PerfRound {
         round_wall_s: Num(wall_s),
         env_steps_per_s: Num(env_steps as f64 / wall_s),
@@ -351,8 +357,9 @@ fn round_perf(env_steps: u64, taken: &RoundTime, record: &RecordContext) -> Perf
             .map(|readers| Num(readers.take_waited().as_secs_f64() * 1e3)),
         phases_ms: Some(taken.phases()),
         copy_ms: Some(taken.copy_ms()),
-        memory_bytes,
-        memory_limit_bytes,
+        memory_bytes: memory.memory_bytes,
+        memory_limit_bytes: memory.memory_limit_bytes,
+        device_memory_bytes: memory.device_memory_bytes,
     }
 }
 

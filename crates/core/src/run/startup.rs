@@ -23,28 +23,28 @@ use crate::torch::{self, Backend};
 /// Process-wide switches, set once before the first tensor and the first worker. CUDA is loaded here, and only if it is
 /// listed: libtorch looks for it once.
 pub(crate) fn init_backend(mut commands: Commands, experiment: Res<Experiment>) -> Result<(), Failure> {
-    let run = &experiment.scenario.run;
-    torch::load_cuda(&run.cuda_devices(), run.deterministic).map_err(|error| Failure::message(error.to_string()))?;
+    let (cuda_devices, run) = (experiment.scenario.cuda_devices(), &experiment.scenario.run);
+    torch::load_cuda(&cuda_devices, run.deterministic).map_err(|error| Failure::message(error.to_string()))?;
     torch::keep_freed_blocks();
     torch::set_intra_op_threads(NonZero::<u16>::MIN)?;
     torch::set_deterministic(run.deterministic)?;
     torch::set_matmul_precision(run.matmul_precision_in_force())?;
     let threads = experiment.threads.min(experiment.envs.len());
-    commands.insert_resource(EnvPool::new(threads, run.on_env_error)?);
+    let envs = (&experiment.envs[..], &run.devices[..]);
+    commands.insert_resource(EnvPool::new(threads, run.on_env_error, envs)?);
     commands.insert_resource(torch::HostSyncCounter::default());
     Ok(())
 }
 
 /// Opens what the scenario lists, and tries the engine's own kernels and the fused optimizers there.
 pub(crate) fn open_devices(mut commands: Commands, experiment: Res<Experiment>) -> Result<(), Failure> {
-    let run = &experiment.scenario.run;
-    let uses_own = run.kernels == Kernels::Own && run.devices.contains(&DeviceSpec::Cpu);
+    let (all, run) = (experiment.scenario.devices(), &experiment.scenario.run);
+    let uses_own = run.kernels == Kernels::Own && all.contains(&DeviceSpec::Cpu);
     let refused = uses_own.then(kernel_test::refusal).flatten();
     let kernels = refused.as_ref().map_or(run.kernels, |_| Kernels::Libtorch);
     let open = |device: &DeviceSpec| Backend::new(torch::device_of(*device), kernels);
-    let devices: Vec<Backend> = run.devices.iter().map(open).collect();
-    let tested = |backend: &Backend| nn::self_test(backend.device, Implementation::Fused);
-    let mut fallbacks: Vec<String> = devices.iter().filter_map(tested).collect();
+    let tested = |device: &DeviceSpec| nn::self_test(torch::device_of(*device), Implementation::Fused);
+    let mut fallbacks: Vec<String> = all.iter().filter_map(tested).collect();
     let optimizer = if fallbacks.is_empty() {
         Implementation::Fused
     } else {
@@ -59,7 +59,7 @@ pub(crate) fn open_devices(mut commands: Commands, experiment: Res<Experiment>) 
         optimizer,
         fallbacks,
     });
-    commands.insert_resource(Devices(devices));
+    commands.insert_resource(Devices(run.devices.iter().map(open).collect()));
     Ok(())
 }
 
@@ -72,7 +72,7 @@ pub fn check_place(world: &World) -> Result<(), Failure> {
     let experiment = world.resource::<Experiment>();
     let Experiment { scenario, task, .. } = experiment;
     // Reproducible products are fixed by the process that computes them.
-    torch::load_cuda(&scenario.run.cuda_devices(), false).map_err(|error| Failure::message(error.to_string()))?;
+    torch::load_cuda(&scenario.cuda_devices(), false).map_err(|error| Failure::message(error.to_string()))?;
     if task.data.part_sizes(&task.split).is_none() {
         read_data(experiment, world.resource(), world.resource())?;
     }

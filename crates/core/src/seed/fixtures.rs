@@ -10,7 +10,8 @@ use crate::nn::Mode;
 use crate::random::{Domain, RunRng};
 use crate::scenario::fixtures::{all_choices, slow_lifecycle};
 use crate::scenario::{AutoForward, LifecycleConfig};
-use crate::torch::{Backend, NoGrad, is_channels_last};
+use crate::torch::fixtures::test_backend;
+use crate::torch::{NoGrad, is_channels_last};
 
 pub const GOVERNOR: PruneOrder = PruneOrder {
     reason: PruneReason::GovernorRollback,
@@ -191,7 +192,7 @@ pub fn blueprint_named<'a>(registry: &'a BlueprintRegistry, id: &str) -> &'a dyn
 
 pub fn build(blueprint: &dyn Blueprint, dim: i64, draw: u64) -> Box<dyn SeedModule> {
     let mut rng = RunRng::new(draw, Domain::SeedInit, &[]);
-    blueprint.build(dim, &mut rng, Backend::CPU).unwrap()
+    blueprint.build(dim, &mut rng, test_backend()).unwrap()
 }
 
 /// A module of this width, which has as many parameters as expected and declared.

@@ -19,7 +19,7 @@ pub const SCHEMA_MAJOR: u32 = 3;
 /// Readers refuse files of an older major version, and of a newer one.
 pub const OLDEST_SCHEMA: u32 = 2;
 /// Grows when fields or types of events are added.
-pub const SCHEMA_MINOR: u32 = 1;
+pub const SCHEMA_MINOR: u32 = 2;
 
 /// How much an event matters to a person.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]

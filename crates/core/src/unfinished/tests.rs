@@ -1,8 +1,9 @@
 use serde::{Deserialize, Serialize};
-use tch::{Device, Kind};
+use tch::Kind;
 
 use super::*;
 use crate::telemetry::Num;
+use crate::torch::fixtures::{on_device, test_device};
 
 /// Values that are hard to serialize.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -29,7 +30,7 @@ fn odd() -> Odd {
 #[test]
 fn what_is_written_is_read_back_to_the_bit() {
     let folder = tempfile::tempdir().unwrap();
-    let tensor = Tensor::from_slice(&[f32::NAN, -0.0, 1.0 / 3.0, f32::MIN_POSITIVE]).view([2, 2]);
+    let tensor = on_device(Tensor::from_slice(&[f32::NAN, -0.0, 1.0 / 3.0, f32::MIN_POSITIVE])).view([2, 2]);
     let mut round = UnfinishedRound::default();
     round.put("env0.odd", &odd()).unwrap();
     round.put("env0.nan", &f64::NAN).unwrap();
@@ -42,7 +43,7 @@ fn what_is_written_is_read_back_to_the_bit() {
     assert_eq!(found, odd());
     assert!(found.numbers[1].is_sign_negative());
     assert!(read.get::<f64>("env0.nan").unwrap().is_nan());
-    let target = Tensor::zeros([2, 2], (Kind::Float, Device::Cpu));
+    let target = Tensor::zeros([2, 2], (Kind::Float, test_device()));
     read.copy_to("env0.weights", &target).unwrap();
     let bits = |tensor: &Tensor| Vec::<i32>::try_from(tensor.view_dtype(Kind::Int).flatten(0, -1)).unwrap();
     assert_eq!(bits(&target), bits(&tensor));
@@ -52,7 +53,7 @@ fn what_is_written_is_read_back_to_the_bit() {
 fn what_is_missing_or_of_another_form_is_named() {
     let mut round = UnfinishedRound::default();
     round.put("count", &3_u32).unwrap();
-    let [weights, target] = [2, 3].map(|count| Tensor::zeros([count], (Kind::Float, Device::Cpu)));
+    let [weights, target] = [2, 3].map(|count| Tensor::zeros([count], (Kind::Float, test_device())));
     round.put_tensor("weights", &weights).unwrap();
 
     let errors = [

@@ -1,7 +1,9 @@
 //! Section `policy`: who decides what to grow, and within which limits.
 
 use super::presets::POLICY_PRESET;
-use super::{ActionSpace, FragrowConfig, HeuristicConfig, PeriodicConfig, RandomConfig, ReplayConfig, ScheduleConfig};
+use super::{
+    ActionSpace, DeviceSpec, FragrowConfig, HeuristicConfig, PeriodicConfig, RandomConfig, ReplayConfig, ScheduleConfig,
+};
 use crate::schema::{Settings, choice, section};
 
 section! {
@@ -19,6 +21,8 @@ section! {
         net_settings: Settings, settings_of("net");
         /// Sizes of the network.
         net_cfg: NetConfig;
+        /// Device on which the network acts and learns, with the rollouts that it learns from. None: the first of run.devices.
+        device: Option<DeviceSpec>;
         /// What the learned controller sees.
         obs: ObservationConfig;
         /// Probability that every valid choice of the learned controller keeps.

@@ -1,6 +1,6 @@
 //! Sections `data`, `run`, `training` and `telemetry`: how big the run is, where it takes place, what it writes down.
 
-use crate::scenario::{AmpMode, DeviceSpec, Kernels, MatmulPrecision};
+use crate::scenario::{AmpMode, DeviceSpec, Kernels, MatmulPrecision, Scenario};
 use crate::schema::{choice, record, section};
 
 choice! {
@@ -173,25 +173,44 @@ record! {
     }
 }
 
-impl RunConfig {
-    /// Indices of the CUDA devices that are listed.
-    pub fn cuda_devices(&self) -> Vec<usize> {
-        let index = |device: &DeviceSpec| match device {
-            DeviceSpec::Cuda(index) => Some(*index),
-            DeviceSpec::Cpu => None,
-        };
-        self.devices.iter().filter_map(index).collect()
+impl Scenario {
+    /// Where the policy acts and learns.
+    pub fn policy_device(&self) -> DeviceSpec {
+        let first = self.run.devices.first().copied();
+        self.policy.device.or(first).unwrap_or(DeviceSpec::Cpu)
     }
 
+    /// The devices of envs and policy, each once.
+    pub fn devices(&self) -> Vec<DeviceSpec> {
+        let mut devices = Vec::new();
+        for device in self.run.devices.iter().copied().chain(self.policy.device) {
+            if !devices.contains(&device) {
+                devices.push(device);
+            }
+        }
+        devices
+    }
+
+    /// Indices of the CUDA devices among them.
+    pub fn cuda_devices(&self) -> Vec<usize> {
+        let index = |device| match device {
+            DeviceSpec::Cuda(index) => Some(index),
+            DeviceSpec::Cpu => None,
+        };
+        self.devices().into_iter().filter_map(index).collect()
+    }
+}
+
+impl RunConfig {
     /// Whether a round that is not over is kept in checkpoints.
     pub const fn keeps_unfinished_rounds(&self) -> bool {
         self.checkpoint_every_steps.is_some() || self.checkpoint_every_minutes.is_some()
     }
 
-    /// Precision of float32 matrix products in this run: below `highest` on CUDA alone, and never where results must be
-    /// the same bits every time.
+    /// Precision of float32 matrix products in this run: below `highest` only with envs on CUDA, and never where results must
+    /// be the same bits every time.
     pub fn matmul_precision_in_force(&self) -> MatmulPrecision {
-        if self.deterministic || self.cuda_devices().is_empty() {
+        if self.deterministic || self.devices.iter().all(|&device| device == DeviceSpec::Cpu) {
             MatmulPrecision::Highest
         } else {
             self.matmul_precision
@@ -281,3 +300,6 @@ section! {
         trajectories: bool;
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -13,7 +13,7 @@ mod topology;
 use super::catalog::Catalog;
 use super::problem::Severity;
 use super::tree::listed;
-use super::{HostOutline, RunConfig, Scenario, TaskSpec};
+use super::{DeviceSpec, HostOutline, RunConfig, Scenario, TaskSpec};
 use crate::growth::{SlotId, Topology};
 
 /// Values that do not fit together.
@@ -141,7 +141,8 @@ fn check_devices(run: &RunConfig, findings: &mut Findings) {
         findings.error(["run.devices"], "no device is listed; write [\"cpu\"]".into());
     }
     for (index, device) in run.devices.iter().enumerate() {
-        if run.devices[..index].contains(device) {
+        // Two entries of the CPU do what two devices do, where there is one.
+        if *device != DeviceSpec::Cpu && run.devices[..index].contains(device) {
             findings.error(
                 [format!("run.devices[{index}]")],
                 format!("\"{device}\" is listed twice"),

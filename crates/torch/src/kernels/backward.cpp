@@ -1,8 +1,9 @@
-// The backward pass of a graph on a CPU, on the calling thread.
+// The backward pass of a graph, on the calling thread.
 //
 // libtorch's own engine serves many devices and threads; its locks, thread-local states, callbacks and checks cost small
-// networks more than their arithmetic. Here the nodes are called one after another, those furthest from the leaves
-// first. Nodes of libtorch's operators are called as its engine calls them; hooks are refused.
+// networks more than their arithmetic, and on CUDA one of its threads serves all envs of a device. Here the nodes are
+// called one after another, those furthest from the leaves first, in the stream that is current: the one in which the
+// graph was made. Nodes of libtorch's operators are called as its engine calls them; hooks are refused.
 
 #include <ATen/core/grad_mode.h>
 #include <torch/csrc/autograd/engine.h>
@@ -39,7 +40,7 @@ void add_to_leaf(AccumulateGrad& leaf, Tensor grad) {
 void refuse_hooks(Node& node) {
   TORCH_CHECK(node.pre_hooks().empty() && node.tensor_pre_hooks().empty() && node.post_hooks().empty() &&
                   node.retains_grad_hooks().empty() && !node.tensor_post_acc_grad_hooks(),
-              "the backward pass on a CPU calls no hooks, and ", node.name(), " has one");
+              "the engine's backward pass calls no hooks, and ", node.name(), " has one");
 }
 
 variable_list through(Node& node, variable_list&& grads) {
@@ -94,7 +95,7 @@ void run_backward(const Tensor& objective) {
 
 extern "C" {
 
-// Adds to the gradients of all parameters from which `objective`, a number on a CPU, was computed. Releases the graph.
+// Adds to the gradients of all parameters from which `objective`, a number, was computed. Releases the graph.
 char* simic_backward(const Tensor* objective) {
   return guarded([&] { run_backward(*objective); });
 }

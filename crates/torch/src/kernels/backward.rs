@@ -1,18 +1,18 @@
 //! From an objective back to the parameters it was computed from.
 
-use tch::Tensor;
+use tch::{Device, Tensor};
 
 use crate::torch::{Backend, TorchError, ffi};
 
 /// Adds the gradients of `objective`, a single number, to those of all parameters it was computed from, and releases
-/// the graph. Where the engine's own kernels compute, its own pass walks the graph, on this thread (`backward.cpp`);
-/// elsewhere libtorch's engine does.
+/// the graph. The engine's own pass walks the graph, on this thread and in its current stream (`backward.cpp`). On a CPU
+/// without the engine's own kernels libtorch's engine does: nothing of the engine's own computes there.
 ///
 /// # Errors
-/// libtorch's; an objective without a graph, a graph that was walked before, and with own kernels a hook on one of its
-/// tensors.
+/// libtorch's; an objective without a graph, a graph that was walked before, and for the engine's own pass a hook on one of
+/// the graph's tensors.
 pub fn backward(objective: &Tensor, backend: Backend) -> Result<(), TorchError> {
-    if !backend.uses_own_kernels() {
+    if backend.device == Device::Cpu && !backend.uses_own_kernels() {
         return Ok(objective.f_backward()?);
     }
     // SAFETY: `objective` outlives the call, which checks what it is.

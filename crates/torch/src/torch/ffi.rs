@@ -336,6 +336,8 @@ unsafe extern "C" {
     pub(crate) fn simic_event_wait(event: *const Opaque) -> *mut c_char;
     pub(crate) fn simic_event_free(event: *mut Opaque);
     pub(crate) fn simic_free_bytes(device_type: i64, index: i64, out: *mut u64) -> *mut c_char;
+    pub(crate) fn simic_device_memory(device_type: i64, index: i64, out: *mut u64) -> *mut c_char;
+    pub(crate) fn simic_reset_peak_memory(device_type: i64, index: i64) -> *mut c_char;
 
     pub(crate) fn simic_set_matmul_precision(precision: *const c_char) -> *mut c_char;
     pub(crate) fn simic_set_deterministic(on: bool) -> *mut c_char;

@@ -1,5 +1,6 @@
-//! Memory: on CPU, freed blocks of tensors are kept in the process; of other devices, how much is left.
+//! Memory: on CPU, freed blocks of tensors are kept in the process; of other devices, how much is left and in use.
 
+use serde::{Deserialize, Serialize};
 use tch::Device;
 
 use super::ffi;
@@ -43,12 +44,58 @@ impl Drop for FreeThreadBuffers {
 /// Bytes that a device has left for all processes. `None` for the CPU, whose memory is the machine's, and for devices that do
 /// not tell.
 pub fn free_bytes(device: Device) -> Option<u64> {
-    let index = match device {
-        Device::Cuda(index) => index as i64,
-        _ => return None,
-    };
+    let index = index_of(device)?;
     let mut bytes = 0;
     // SAFETY: `bytes` lives through the call.
     let asked = unsafe { ffi::check(ffi::simic_free_bytes(ffi::device_type(device), index, &mut bytes)) };
     asked.ok().map(|()| bytes)
 }
+
+/// Memory that the process has of a device, in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DeviceMemory {
+    /// In tensors.
+    pub allocated: u64,
+    /// The most that was in tensors at once since [`reset_peak_memory`].
+    pub peak: u64,
+    /// Held by libtorch for tensors, in use or not.
+    pub reserved: u64,
+}
+
+/// What libtorch's allocator says of a device. `None` for the CPU, for which it does not count, and for devices that are not in use.
+pub fn device_memory(device: Device) -> Option<DeviceMemory> {
+    let index = index_of(device)?;
+    let mut bytes = [0; 3];
+    // SAFETY: three numbers are written to `bytes`, which lives through the call.
+    let asked = unsafe {
+        ffi::check(ffi::simic_device_memory(
+            ffi::device_type(device),
+            index,
+            bytes.as_mut_ptr(),
+        ))
+    };
+    let [allocated, peak, reserved] = bytes;
+    asked.ok().map(|()| DeviceMemory {
+        allocated,
+        peak,
+        reserved,
+    })
+}
+
+/// Lets the peak of [`device_memory`] begin again; nothing where there is none.
+pub fn reset_peak_memory(device: Device) {
+    if let Some(index) = index_of(device) {
+        // SAFETY: libtorch changes a number of its own, or says that it has none of this device.
+        let _ = unsafe { ffi::check(ffi::simic_reset_peak_memory(ffi::device_type(device), index)) };
+    }
+}
+
+fn index_of(device: Device) -> Option<i64> {
+    match device {
+        Device::Cuda(index) => Some(index as i64),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests;

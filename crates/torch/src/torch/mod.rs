@@ -6,6 +6,7 @@
 
 mod backend;
 mod cuda;
+mod gpu;
 mod error;
 mod encode;
 pub(crate) mod ffi;
@@ -20,15 +21,21 @@ mod trace;
 mod read;
 mod stream;
 mod version;
+#[cfg(any(test, feature = "testing"))]
+pub mod fixtures;
 
 pub use backend::{Backend, device_of};
-pub use cuda::{CudaError, fix_cublas_workspace, load_cuda};
+pub use cuda::{CudaError, POOL_STREAMS, fix_cublas_workspace, load_cuda};
 pub use encode::{PlainTensor, decode_described, decode_plain, encode_described, encode_plain, encode_tensors};
 pub use error::{TorchError, catch, is_catching};
 pub use finite_guard::FiniteGuard;
+pub use gpu::{Gpu, gpu};
 pub use guards::{Autocast, Inference, NoGrad};
 pub use host_buffer::HostBuffer;
-pub use memory::{FreeThreadBuffers, free_bytes, free_thread_buffers, keep_freed_blocks, kept_bytes};
+pub use memory::{
+    DeviceMemory, FreeThreadBuffers, device_memory, free_bytes, free_thread_buffers, keep_freed_blocks, kept_bytes,
+    reset_peak_memory,
+};
 pub use precision::{mixed_kind, mixed_name, set_deterministic, set_matmul_precision};
 pub(crate) use read::copy_to_host;
 pub use read::{HostSyncCounter, peek, read_f32, read_f64, read_i64};

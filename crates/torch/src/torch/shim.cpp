@@ -324,6 +324,25 @@ char* simic_free_bytes(int64_t type, int64_t index, uint64_t* out) {
   });
 }
 
+// Bytes that tensors have there, the most that they had at once, and what libtorch holds for them.
+char* simic_device_memory(int64_t type, int64_t index, uint64_t* out) {
+  return guarded([&] {
+    auto* allocator = c10::getDeviceAllocator(static_cast<c10::DeviceType>(type));
+    const auto stats = allocator->getDeviceStats(static_cast<c10::DeviceIndex>(index));
+    constexpr auto all = static_cast<size_t>(c10::CachingAllocator::StatType::AGGREGATE);
+    out[0] = static_cast<uint64_t>(stats.allocated_bytes[all].current);
+    out[1] = static_cast<uint64_t>(stats.allocated_bytes[all].peak);
+    out[2] = static_cast<uint64_t>(stats.reserved_bytes[all].current);
+  });
+}
+
+char* simic_reset_peak_memory(int64_t type, int64_t index) {
+  return guarded([&] {
+    auto* allocator = c10::getDeviceAllocator(static_cast<c10::DeviceType>(type));
+    allocator->resetPeakStats(static_cast<c10::DeviceIndex>(index));
+  });
+}
+
 // ---- process-wide switches
 
 char* simic_set_matmul_precision(const char* precision) {

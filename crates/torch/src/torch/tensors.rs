@@ -1,5 +1,6 @@
 //! Copies in place and memory formats, which tch does not offer.
 
+use tch::kind::Element;
 use tch::{Cuda, Device, Tensor};
 
 use super::ffi::{self, pointer, pointers};
@@ -48,7 +49,7 @@ pub fn copy_into(to: &Tensor, from: &Tensor, non_blocking: bool) -> Result<(), T
 ///
 /// # Errors
 /// `Shape` if their numbers differ; a device error.
-pub fn upload(to: &Tensor, values: &[i64]) -> Result<(), TorchError> {
+pub fn upload<T: Element>(to: &Tensor, values: &[T]) -> Result<(), TorchError> {
     if to.numel() != values.len() {
         let (room, count) = (to.numel(), values.len());
         return Err(TorchError::Shape(format!(

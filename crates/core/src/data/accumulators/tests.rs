@@ -3,11 +3,12 @@ use tch::Device;
 use super::*;
 use crate::data::StepNumbers;
 use crate::scenario::Kernels;
+use crate::torch::fixtures::{on_device, test_backend, test_device};
 
 const LAYOUT: PackLayout = PackLayout { configs: 2, slots: 1 };
 
 fn accumulators(batches: usize, batch_size: usize) -> Accumulators {
-    Accumulators::new(Backend::CPU, LAYOUT, batches, batch_size).unwrap()
+    Accumulators::new(test_backend(), LAYOUT, batches, batch_size).unwrap()
 }
 
 fn read(accumulators: &Accumulators, configs: usize) -> StepNumbers {
@@ -20,8 +21,8 @@ fn validation_loss_is_weighted_by_samples_and_not_by_batches() {
     // Given 100 samples of loss 1 and 20 samples of loss 4.
     let mut sums = accumulators(1, 1);
     for (samples, loss) in [(100, 1.0), (20, 4.0)] {
-        let losses = Tensor::full([1, samples], loss, (Kind::Float, Device::Cpu));
-        let is_correct = Tensor::ones([1, samples], (Kind::Bool, Device::Cpu));
+        let losses = Tensor::full([1, samples], loss, (Kind::Float, test_device()));
+        let is_correct = Tensor::ones([1, samples], (Kind::Bool, test_device()));
         sums.add_rows(&losses, &is_correct, 0).unwrap();
     }
 
@@ -37,7 +38,7 @@ fn counts_stay_exact_beyond_the_integers_of_f32() {
     let mut sums = accumulators(1, 1);
     let _ = sums.columns(LAYOUT.val_correct()).fill_(f64::from(1 << 24));
 
-    let row = Tensor::zeros([1, 1], (Kind::Float, Device::Cpu));
+    let row = Tensor::zeros([1, 1], (Kind::Float, test_device()));
     sums.add_rows(&row, &row.eq(0.0), 0).unwrap();
 
     assert_eq!(read(&sums, 1).configs[0].correct, 16_777_217);
@@ -47,12 +48,14 @@ fn counts_stay_exact_beyond_the_integers_of_f32() {
 fn training_batches_with_a_non_finite_loss_are_counted_and_left_out() {
     // Given three batches of two samples, predicted as class 1, the second with a NaN loss.
     let mut sums = accumulators(3, 2);
-    let logits = Tensor::from_slice2(&[[0.0f32, 1.0], [0.0, 1.0]]).set_requires_grad(true);
+    let logits = on_device(Tensor::from_slice2(&[[0.0f32, 1.0], [0.0, 1.0]])).set_requires_grad(true);
     for (batch, loss) in [1.0, f32::NAN, 4.0].into_iter().enumerate() {
-        sums.record_train(batch, 0, &logits, &Tensor::from(loss)).unwrap();
+        let loss = on_device(Tensor::from(loss));
+        sums.record_train(batch, 0, &logits, &loss).unwrap();
     }
 
-    sums.finish_train(&Tensor::from_slice(&[1i64, 1, 1, 0, 0, 0])).unwrap();
+    let labels = on_device(Tensor::from_slice(&[1i64, 1, 1, 0, 0, 0]));
+    sums.finish_train(&labels).unwrap();
 
     let numbers = read(&sums, 1);
     assert_eq!((numbers.loss_sum, numbers.finite_units), (10.0, 4));
@@ -64,12 +67,14 @@ fn training_batches_with_a_non_finite_loss_are_counted_and_left_out() {
 fn micro_batches_add_up_to_their_batch() {
     // Given a batch of four in parts of three and one.
     let mut sums = accumulators(1, 4);
-    let logits = Tensor::from_slice2(&[[1.0f32, 0.0], [1.0, 0.0], [0.0, 1.0]]);
-    sums.record_train(0, 0, &logits, &Tensor::from(2.0_f32)).unwrap();
+    let logits = on_device(Tensor::from_slice2(&[[1.0f32, 0.0], [1.0, 0.0], [0.0, 1.0]]));
+    let [first, second] = [2.0_f32, 6.0].map(|loss| on_device(Tensor::from(loss)));
+    sums.record_train(0, 0, &logits, &first).unwrap();
     let last = logits.narrow(0, 0, 1);
-    sums.record_train(0, 3, &last, &Tensor::from(6.0_f32)).unwrap();
+    sums.record_train(0, 3, &last, &second).unwrap();
 
-    sums.finish_train(&Tensor::from_slice(&[0i64, 0, 1, 1])).unwrap();
+    let labels = on_device(Tensor::from_slice(&[0i64, 0, 1, 1]));
+    sums.finish_train(&labels).unwrap();
 
     let numbers = read(&sums, 1);
     assert_eq!((numbers.train_loss(), numbers.correct), (3.0, 3));
@@ -93,9 +98,9 @@ fn a_new_step_starts_from_zero_in_the_same_storage() {
 fn agreement_with_the_main_configuration_is_counted_per_configuration() {
     let mut sums = accumulators(1, 1);
     let is_correct = Tensor::from_slice2(&[[true, true, true, false], [false, true, false, true]]);
-    let losses = Tensor::zeros([2, 4], (Kind::Float, Device::Cpu));
+    let losses = Tensor::zeros([2, 4], (Kind::Float, test_device()));
 
-    sums.add_rows(&losses, &is_correct, 0).unwrap();
+    sums.add_rows(&losses, &on_device(is_correct), 0).unwrap();
 
     let without = read(&sums, 2).configs[1];
     assert_eq!((without.only_main_correct, without.only_this_correct), (2, 1));

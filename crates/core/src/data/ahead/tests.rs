@@ -8,6 +8,7 @@ use crate::data::dataset::tests::FIRST_STEP;
 use crate::data::locate::tests::assert_refused;
 use crate::data::plan::StepKey;
 use crate::data::{FeedArithmetic, Sharing};
+use crate::torch::fixtures::test_device;
 
 const ROWS: usize = 3;
 const BATCHES: usize = 5;
@@ -45,7 +46,7 @@ fn readers(workers: usize, prefetch: usize, stall_timeout_s: f64) -> Readers {
 
 fn ring(readers: &Readers, deed: Deed) -> Ring {
     let rows: Arc<dyn Rows> = Arc::new(Numbers(deed));
-    Ring::new(readers, &rows, 2, Device::Cpu, 4)
+    Ring::new(readers, &rows, 2, test_device(), 4)
 }
 
 /// A plan whose first step, the only one, was drawn, and its order.
@@ -73,7 +74,7 @@ fn begin(plan: &mut FeedPlan, key: StepKey, upcoming: Option<StepKey>) -> Vec<u8
 }
 
 fn buffer() -> Tensor {
-    Tensor::zeros([ROWS as i64, 2], (Kind::Uint8, Device::Cpu))
+    Tensor::zeros([ROWS as i64, 2], (Kind::Uint8, test_device()))
 }
 
 /// First bytes of the rows of batches 0 to `count`.

@@ -1,6 +1,7 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::torch::fixtures::test_device;
 
 const fn shape(height: usize, width: usize) -> Shape {
     Shape {
@@ -17,7 +18,7 @@ proptest! {
         side in 1_usize..12,
     ) {
         let shape = shape(height, width);
-        let masks = masks(shape, side, Device::Cpu).unwrap();
+        let masks = masks(shape, side, test_device()).unwrap();
         for (row, column) in (0..height).flat_map(|row| (0..width).map(move |column| (row, column))) {
             let mask = masks.get(place(shape, row, column)).contiguous().view(-1);
             // From `side / 2` before the centre on.

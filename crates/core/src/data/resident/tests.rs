@@ -1,10 +1,11 @@
 use super::*;
 use crate::data::dataset::tests::{digits_task, loaded};
+use crate::torch::fixtures::test_backend;
 
 #[test]
 fn validation_is_the_data_in_order_with_a_short_last_batch() {
     let data = loaded(&digits_task());
-    let resident = ResidentData::upload(&data, None, Backend::CPU, None).unwrap();
+    let resident = ResidentData::upload(&data, None, test_backend(), None).unwrap();
 
     let batches = resident.val.batches(256, 2);
 
@@ -14,4 +15,15 @@ fn validation_is_the_data_in_order_with_a_short_last_batch() {
     // A black corner pixel is -mean/std.
     let corner = f32::try_from(batches[0].x.get(0).view(-1).get(0)).unwrap();
     assert!((corner + 0.811_17).abs() < 1e-5, "{corner}");
+}
+
+#[test]
+fn bytes_that_are_uploaded_in_pieces_arrive_in_their_order() {
+    let bytes: Vec<u8> = (0..10).collect();
+    let to = Tensor::zeros([10], (Kind::Uint8, Device::Cpu));
+
+    upload_pieces(&to, &bytes, 4).unwrap();
+
+    assert!(to.equal(&upload_bytes(&bytes, Device::Cpu).unwrap()));
+    assert_eq!(Vec::<u8>::try_from(&to).unwrap(), bytes);
 }

@@ -92,24 +92,21 @@ impl ResidentTokens {
     }
 }
 
-fn device_error(set: &TokenSet, cause: TchError) -> DataError {
-    let name = set.name.clone();
+fn device_error(set: &TokenSet, cause: impl Into<TorchError>) -> DataError {
+    let (name, cause) = (set.name.clone(), cause.into());
     DataError::Device { name, cause }
 }
 
 /// Uploads a part, some tokens at a time; its inputs and targets, `[windows, block]`, as views.
 fn views(set: &TokenSet, windows: &Range<usize>, backend: Backend) -> Result<[Tensor; 2], DataError> {
-    let error = |cause| device_error(set, cause);
+    let error = |cause: TchError| device_error(set, cause);
     let places = set.places(windows);
     let stream = Tensor::f_zeros([places.len() as i64], (Kind::Int, backend.device)).map_err(error)?;
     let start = places.start;
     set.tokens.for_each_chunk(places, |first, chunk| {
-        let place = |part: Tensor| {
-            stream
-                .f_narrow(0, (first - start) as i64, chunk.len() as i64)?
-                .f_copy_(&part)
-        };
-        Tensor::f_from_slice(chunk).and_then(place).map_err(error)
+        let (first, count) = ((first - start) as i64, chunk.len() as i64);
+        let place = stream.f_narrow(0, first, count).map_err(error)?;
+        upload(&place, chunk).map_err(|cause| device_error(set, cause))
     })?;
     let size = [windows.len() as i64, set.block as i64];
     let view = |first| stream.f_as_strided(size, [set.stride as i64, 1], first).map_err(error);

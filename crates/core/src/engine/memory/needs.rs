@@ -11,6 +11,7 @@ use serde::Serialize;
 use crate::controller::{ObservationFeatures, ObservationSchema};
 use crate::growth::SlotId;
 use crate::scenario::{DeviceSpec, ImageShape, Loaded, OptimizerConfig, PartSizes, Residency};
+use crate::torch::POOL_STREAMS;
 use crate::validation::max_configurations;
 
 /// Bytes of an element of most tensors.
@@ -31,6 +32,10 @@ const CPU_VALIDATION_ROWS: u128 = 1024;
 const CUDA_VALIDATION_ROWS: u128 = 8192;
 /// As measured on a CPU run of small hosts: libtorch, its threads, and what it keeps for itself.
 const PROGRAM_BYTES: u128 = 256 << 20;
+/// What CUDA takes before the first tensor, roughly: its context, and the kernels of libtorch and its libraries.
+const CUDA_BYTES: u128 = 500 << 20;
+/// What cuBLAS takes for a thread and a stream: see [`fix_cublas_workspace`](crate::torch::fix_cublas_workspace).
+const WORKSPACE_BYTES: u128 = 32 << 20;
 /// The controller whose policy is trained.
 const LEARNED: &str = "actor_critic";
 
@@ -137,50 +142,67 @@ impl PlaceMemory {
 
 /// What a run takes of the machine's memory, then of that of each other device, given the largest seed of each slot.
 pub(super) fn estimate(loaded: &Loaded, largest: &[Grown], threads: usize) -> Vec<PlaceMemory> {
-    let run = &loaded.scenario.run;
-    let workers = threads.max(1);
-    let mut machine = PlaceMemory {
-        device: DeviceSpec::Cpu,
-        envs: 0,
-        workers: 0,
-        needs: vec![
-            Need::fixed("data", "the sizes of its parts in task.data", data_bytes(loaded)),
-            Need::fixed("the program", "nothing", PROGRAM_BYTES).uncertain(),
-        ],
+    let mut devices = loaded.scenario.devices();
+    devices.retain(|&device| device != DeviceSpec::Cpu);
+    devices.insert(0, DeviceSpec::Cpu);
+    let places = devices
+        .into_iter()
+        .map(|device| place(loaded, largest, (device, threads)));
+    places.collect()
+}
+
+/// What the process takes of one memory, then the envs and the policy that are there.
+fn place(loaded: &Loaded, largest: &[Grown], (device, threads): (DeviceSpec, usize)) -> PlaceMemory {
+    let scenario = &loaded.scenario;
+    let entries = &scenario.run.devices;
+    let is_here = |listed: &&DeviceSpec| **listed == device;
+    let copies = entries.iter().filter(is_here).count();
+    let envs = entries.iter().cycle().take(scenario.run.n_envs).filter(is_here).count();
+    let mut needs = match device {
+        DeviceSpec::Cpu => machine_needs(loaded),
+        DeviceSpec::Cuda(_) => cuda_needs(envs),
     };
+    if copies > 0 {
+        needs.extend(env_needs(loaded, largest, (device, copies)));
+    }
+    if scenario.policy.controller == LEARNED && scenario.policy_device() == device {
+        needs.extend(policy_needs(loaded, scenario.run.n_envs - envs));
+    }
+    PlaceMemory {
+        device,
+        envs,
+        workers: threads.max(1).min(envs),
+        needs,
+    }
+}
+
+/// What a run takes of the machine wherever its envs are.
+fn machine_needs(loaded: &Loaded) -> Vec<Need> {
+    let mut needs = vec![
+        Need::fixed("data", "the sizes of its parts in task.data", data_bytes(loaded)),
+        Need::fixed("the program", "nothing", PROGRAM_BYTES).uncertain(),
+    ];
     if run_gathers_ahead(loaded) {
-        machine.needs.push(Need::fixed(
+        needs.push(Need::fixed(
             "batches gathered ahead",
             "data.prefetch, run.n_envs, task.batch_size",
             gathered_bytes(loaded),
         ));
     }
-    let mut others = Vec::new();
-    for (index, &device) in run.devices.iter().enumerate() {
-        let envs = run.n_envs.saturating_sub(index).div_ceil(run.devices.len());
-        let mut needs = env_needs(loaded, largest, device);
-        if index == 0 && loaded.scenario.policy.controller == LEARNED {
-            needs.extend(policy_needs(loaded));
-        }
-        let workers = workers.min(envs);
-        if device == DeviceSpec::Cpu {
-            (machine.envs, machine.workers) = (envs, workers);
-            machine.needs.extend(needs);
-        } else {
-            others.push(PlaceMemory {
-                device,
-                envs,
-                workers,
-                needs,
-            });
-        }
-    }
-    others.insert(0, machine);
-    others
+    needs
 }
 
-/// What the envs of a device take there.
-fn env_needs(loaded: &Loaded, largest: &[Grown], device: DeviceSpec) -> Vec<Need> {
+/// What the libraries take of a CUDA device. Envs of one stream share a workspace.
+fn cuda_needs(envs: usize) -> Vec<Need> {
+    let workspaces = product([envs.min(POOL_STREAMS) as u128, WORKSPACE_BYTES]);
+    vec![
+        Need::fixed("CUDA's context and kernels", "nothing", CUDA_BYTES).uncertain(),
+        Need::fixed("workspaces of cuBLAS", "run.n_envs", workspaces).uncertain(),
+    ]
+}
+
+/// What the envs of a device take there; the data are there once for each time that it is listed.
+fn env_needs(loaded: &Loaded, largest: &[Grown], (device, copies): (DeviceSpec, usize)) -> Vec<Need> {
     let (scenario, task) = (&loaded.scenario, &loaded.task);
     let parameters = u128::from(loaded.host.parameters);
     let seeds = seed_parameters(loaded, largest);
@@ -188,7 +210,7 @@ fn env_needs(loaded: &Loaded, largest: &[Grown], device: DeviceSpec) -> Vec<Need
         Need::fixed(
             "data on the device",
             "the sizes of its parts in task.data, task.augment",
-            resident_bytes(loaded),
+            product([copies as u128, resident_bytes(loaded)]),
         )
         .uncertain(),
         Need::per_env(
@@ -285,8 +307,8 @@ fn activation_bytes(loaded: &Loaded, largest: &[Grown], device: DeviceSpec) -> u
     training.max(validation)
 }
 
-/// The rollout and the policy that learns from it.
-fn policy_needs(loaded: &Loaded) -> [Need; 2] {
+/// The rollout of all envs and the policy that learns from it; `elsewhere`: envs on other devices.
+fn policy_needs(loaded: &Loaded, elsewhere: usize) -> [Need; 2] {
     let (policy, learner, task) = (&loaded.scenario.policy, &loaded.scenario.learner, &loaded.task);
     let schema = ObservationSchema::new(
         &loaded.slots,
@@ -308,11 +330,14 @@ fn policy_needs(loaded: &Loaded) -> [Need; 2] {
     // What every kind of network has; a recurrent core has a few times as much.
     let weights = product([features, observation.saturating_add(hidden)]);
     [
-        Need::per_env(
-            "a rollout",
-            "run.n_envs, run.max_steps, learner.episodes_per_update",
-            rollout,
-        ),
+        Need {
+            fixed: product([elsewhere as u128, rollout]),
+            ..Need::per_env(
+                "a rollout",
+                "run.n_envs, run.max_steps, learner.episodes_per_update",
+                rollout,
+            )
+        },
         Need::fixed(
             "the policy",
             "policy.net_cfg",

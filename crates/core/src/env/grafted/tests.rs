@@ -8,7 +8,8 @@ use crate::nn::Mode;
 use crate::random::{Domain, RunRng};
 use crate::scenario::{CnnSpec, IsolationConfig};
 use crate::seed::{BlueprintRegistry, SeedInstance};
-use crate::torch::{Backend, is_channels_last};
+use crate::torch::fixtures::test_backend;
+use crate::torch::is_channels_last;
 
 fn host() -> Box<dyn Host> {
     let spec = CnnSpec {
@@ -17,14 +18,16 @@ fn host() -> Box<dyn Host> {
         input_hw: 8,
         ..CnnSpec::default()
     };
-    host::build(&spec, 10, &mut RunRng::new(1, Domain::HostInit, &[0]), Backend::CPU).unwrap()
+    let mut rng = RunRng::new(1, Domain::HostInit, &[0]);
+    host::build(&spec, 10, &mut rng, test_backend()).unwrap()
 }
 
 fn seed(id: &str, dim: i64) -> SeedInstance {
     let registry = BlueprintRegistry::default();
     let index = registry.names().position(|name| name == id).unwrap();
     let mut rng = RunRng::new(2, Domain::SeedInit, &[0]);
-    let seed = SeedInstance::germinate(&registry, index, dim, AlphaAlgorithm::Gate, &mut rng, Backend::CPU).unwrap();
+    let backend = test_backend();
+    let seed = SeedInstance::germinate(&registry, index, dim, AlphaAlgorithm::Gate, &mut rng, backend).unwrap();
     perturb(seed.params());
     seed
 }

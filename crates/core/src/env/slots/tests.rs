@@ -7,7 +7,8 @@ use crate::scenario::{LifecycleConfig, fixtures};
 use crate::seed::{
     AlphaOrder, Germination, Limits, Rules, germinate, germinate_committed, prune, set_alpha_target, tick,
 };
-use tch::{Device, Kind};
+use crate::torch::fixtures::{test_backend, test_device};
+use tch::Kind;
 
 const CHANNELS: i64 = 8;
 
@@ -73,7 +74,7 @@ impl Plot {
                 weight_decay: 0.0,
             },
             implementation: Implementation::Plain,
-            backend: Backend::CPU,
+            backend: test_backend(),
             run_seed: 42,
             round: 0,
             env: self.env,
@@ -144,10 +145,10 @@ impl Plot {
     fn train(&mut self) {
         let module = self.slot.module.as_mut().expect("a module").get();
         let algorithm = self.slot.record.as_ref().expect("a seed").algorithm;
-        let h = Tensor::randn([4, CHANNELS, 6, 6], (Kind::Float, Device::Cpu));
+        let h = Tensor::randn([4, CHANNELS, 6, 6], (Kind::Float, test_device()));
         let y = module.blend(&h, 1.0, algorithm, true, crate::nn::Mode::Train).unwrap();
         y.square().sum(Kind::Float).backward();
-        let is_sound = Tensor::zeros([0i64; 0], (Kind::Float, Device::Cpu));
+        let is_sound = Tensor::zeros([0i64; 0], (Kind::Float, test_device()));
         let optimizer = self.optimizer.as_mut().expect("an optimizer").get();
         optimizer.step(&is_sound).unwrap();
     }

@@ -1,4 +1,4 @@
-use tch::{Device, Tensor};
+use tch::Tensor;
 
 use super::{CapturedNetwork, GovernorError, SnapshotStore};
 use crate::env::SeedSlots;
@@ -6,7 +6,7 @@ use crate::fixtures::perturb;
 use crate::host::{self, Host};
 use crate::random::{Domain, RunRng};
 use crate::scenario::CnnSpec;
-use crate::torch::Backend;
+use crate::torch::fixtures::{test_backend, test_device};
 use crate::unfinished::UnfinishedRound;
 
 fn host(base_channels: i64) -> Box<dyn Host> {
@@ -16,7 +16,8 @@ fn host(base_channels: i64) -> Box<dyn Host> {
         input_hw: 8,
         ..CnnSpec::default()
     };
-    host::build(&spec, 10, &mut RunRng::new(1, Domain::HostInit, &[0, 0]), Backend::CPU).unwrap()
+    let mut rng = RunRng::new(1, Domain::HostInit, &[0, 0]);
+    host::build(&spec, 10, &mut rng, test_backend()).unwrap()
 }
 
 fn no_slots() -> SeedSlots {
@@ -25,7 +26,7 @@ fn no_slots() -> SeedSlots {
 
 fn capture(store: &mut SnapshotStore, host: &dyn Host) {
     let live = CapturedNetwork::of(host, &mut no_slots());
-    store.capture(live, Device::Cpu).unwrap();
+    store.capture(live, test_device()).unwrap();
 }
 
 /// All values of a host, and where they lie.
@@ -56,12 +57,12 @@ fn a_restore_puts_back_every_value_of_the_capture_that_was_promoted_last() {
     // Not promoted: the first state comes back, time and again.
     for _ in 0..2 {
         perturb(host.params().all());
-        store.restore(&*host, &mut no_slots(), Device::Cpu).unwrap();
+        store.restore(&*host, &mut no_slots(), test_device()).unwrap();
         assert_eq!(state(&*host), first);
     }
 
     store.promote();
-    store.restore(&*host, &mut no_slots(), Device::Cpu).unwrap();
+    store.restore(&*host, &mut no_slots(), test_device()).unwrap();
     assert_eq!(state(&*host), second);
 }
 
@@ -82,14 +83,14 @@ fn values_that_are_no_numbers_are_counted_once_per_capture() {
 #[test]
 fn another_network_is_refused_and_left_as_it_is() {
     let mut store = SnapshotStore::default();
-    let unknown = store.restore(&*host(4), &mut no_slots(), Device::Cpu).unwrap_err();
+    let unknown = store.restore(&*host(4), &mut no_slots(), test_device()).unwrap_err();
     assert_eq!(unknown.cause(), Some(&GovernorError::NoSnapshot));
     capture(&mut store, &*host(4));
     store.promote();
     let other = host(6);
     let before = state(&*other);
 
-    let error = store.restore(&*other, &mut no_slots(), Device::Cpu).unwrap_err();
+    let error = store.restore(&*other, &mut no_slots(), test_device()).unwrap_err();
 
     let Some(GovernorError::SnapshotMismatch { missing, unexpected }) = error.cause() else {
         panic!("{error}");
@@ -109,7 +110,7 @@ fn a_buffer_that_is_not_on_probation_is_no_part_of_a_checkpoint() {
         let mut round = UnfinishedRound::default();
         store.save("env0", has_probation, &mut round).unwrap();
         let mut restored = SnapshotStore::default();
-        restored.restore_kept("env0", &round, Device::Cpu).unwrap();
+        restored.restore_kept("env0", &round, test_device()).unwrap();
         (restored.known_good.is_some(), restored.other.is_some())
     };
 

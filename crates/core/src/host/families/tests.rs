@@ -8,10 +8,12 @@ use crate::network::HostRegistry;
 use crate::nn::Mode;
 use crate::random::{Domain, RunRng};
 use crate::scenario::{CnnSpec, HostChoice, HostName, HostNorm, KnownHosts, ResnetSpec, Shortcut, VggSpec};
-use crate::torch::{Backend, NoGrad, copy_into, is_channels_last};
+use crate::torch::fixtures::{on_device, test_backend};
+use crate::torch::{NoGrad, copy_into, is_channels_last};
 
 pub(super) fn build(design: &dyn HostDesign) -> Box<dyn Host> {
-    host::build(design, 10, &mut RunRng::new(3, Domain::HostInit, &[0]), Backend::CPU).unwrap()
+    let mut rng = RunRng::new(3, Domain::HostInit, &[0]);
+    host::build(design, 10, &mut rng, test_backend()).unwrap()
 }
 
 pub(super) fn images(batch: i64, host: &dyn HostDesign) -> Tensor {
@@ -92,7 +94,7 @@ fn networks_of_the_literature_have_their_parameters_and_learn_with_all_of_them()
             2
         };
         for _ in 0..batches {
-            let (x, labels) = (images(4, design), Tensor::from_slice(&[0_i64, 3, 5, 9]));
+            let (x, labels) = (images(4, design), on_device(Tensor::from_slice(&[0_i64, 3, 5, 9])));
             let logits = host.run(0..host.num_ops(), &x, Mode::Train).unwrap();
             let loss = logits.cross_entropy_loss::<&Tensor>(&labels, None, Reduction::Mean, -100, 0.0);
             assert!(f64::try_from(&loss).unwrap().is_finite(), "{name}");

@@ -3,7 +3,7 @@ use crate::host::{HostDesign, build};
 use crate::network::HostRegistry;
 use crate::random::{Domain, RunRng};
 use crate::scenario::{CnnSpec, KnownHosts, task_presets};
-use crate::torch::Backend;
+use crate::torch::fixtures::test_backend;
 
 fn slots(names: &[&str]) -> Vec<SlotId> {
     names.iter().map(|name| name.parse().unwrap()).collect()
@@ -49,7 +49,7 @@ fn a_host_has_the_slots_that_its_outline_promises() {
         }
         let design = hosts.of(&task.host, None).unwrap();
         let mut rng = RunRng::new(1, Domain::HostInit, &[0]);
-        let host = build(&*design, task.classes, &mut rng, Backend::CPU).unwrap();
+        let host = build(&*design, task.classes, &mut rng, test_backend()).unwrap();
 
         let name = &task.name;
         assert_eq!(outline.problems, [], "{name}");

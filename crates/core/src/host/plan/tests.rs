@@ -6,6 +6,7 @@ use crate::network::HostRegistry;
 use crate::nn::Init;
 use crate::random::Domain;
 use crate::scenario::{HostChoice, HostName};
+use crate::torch::fixtures::test_backend;
 
 fn problems(plan: &HostPlan) -> Vec<String> {
     let problems = plan.outline().problems;
@@ -31,7 +32,7 @@ fn a_line_with_a_fault_is_told_what_it_is() {
     for (plan, fault) in table {
         let found = problems(&plan);
         assert!(found.len() == 1 && found[0].contains(fault), "{fault}: {found:?}");
-        let built = plan.build(&mut RunRng::new(1, Domain::HostInit, &[]), Backend::CPU);
+        let built = plan.build(&mut RunRng::new(1, Domain::HostInit, &[]), test_backend());
         assert!(matches!(built, Err(HostError::Broken(_))), "{fault}");
     }
     assert_eq!(problems(&block().slot(0, 0).head(10)), [""; 0]);
@@ -75,7 +76,7 @@ impl Layer for FactorLayer {
 fn a_layer_is_held_to_its_design() {
     let build = |declared, grows| {
         let plan = HostPlan::new(3, 4).layer("scale", Factor { declared, grows }).head(2);
-        let built = plan.build(&mut RunRng::new(1, Domain::HostInit, &[]), Backend::CPU);
+        let built = plan.build(&mut RunRng::new(1, Domain::HostInit, &[]), test_backend());
         built.map(|_| ()).map_err(|error| error.to_string())
     };
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use tch::{Device, Kind, Tensor};
+use tch::{Kind, Tensor};
 
 use super::*;
 use crate::policy::ParamGroup;
@@ -12,6 +12,7 @@ use crate::policy::fixtures::{
 use crate::random::RunRng;
 use crate::scenario::{HeadConditioning, NetConfig};
 use crate::torch::NoGrad;
+use crate::torch::fixtures::{on_device, test_device};
 
 fn known(kind: &str, slots: usize, config: NetConfig) -> Box<dyn ActorCritic> {
     sized(kind, [23 + 31 * slots, slots, 13], config, 42)
@@ -107,7 +108,7 @@ fn weights_start_orthogonal_with_the_gain_of_their_place() {
         ("value.8.weight", 1e-2),
     ] {
         let found = gram(&param(&*net, name));
-        let identity = Tensor::eye(found.size()[0], (Kind::Float, Device::Cpu)) * squared_gain;
+        let identity = Tensor::eye(found.size()[0], (Kind::Float, test_device())) * squared_gain;
         assert!(distance(&found, &identity) < 1e-4 * squared_gain, "{name}");
     }
 }
@@ -146,8 +147,8 @@ fn one_seed_gives_one_network_and_seeds_differ() {
 /// Of one step where `shape` is a number of rows, of sequences where it is rows and steps.
 fn input(rng: &mut RunRng, shape: &[i64]) -> PolicyInput {
     PolicyInput {
-        observations: normal(rng, &[shape, &[FEATURES as i64]].concat()),
-        blueprints: blueprints(rng, &[shape, &[SLOTS as i64]].concat()),
+        observations: on_device(normal(rng, &[shape, &[FEATURES as i64]].concat())),
+        blueprints: on_device(blueprints(rng, &[shape, &[SLOTS as i64]].concat())),
     }
 }
 
@@ -259,7 +260,7 @@ fn rows_do_not_influence_each_other() {
         let lengths = [6, 4, 6];
         let before = run(&*net, &sequences, &lengths);
 
-        let order = Tensor::from_slice(&[2i64, 0, 1]);
+        let order = on_device(Tensor::from_slice(&[2i64, 0, 1]));
         let permuted = PolicyInput {
             observations: sequences.observations.index_select(0, &order),
             blueprints: sequences.blueprints.index_select(0, &order),

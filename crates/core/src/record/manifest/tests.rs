@@ -23,7 +23,10 @@ fn a_manifest_says_what_a_run_was_made_of_and_is_never_edited() {
     assert_eq!(read["seed"], "18446744073709551615");
     assert_eq!(read["libraries"]["libtorch"], "2.11.0");
     assert_eq!(read["dataset"]["train_n"], 3000);
-    assert!(read["machine"]["cores"].as_u64().unwrap() >= 1);
+    let machine = &read["machine"];
+    assert!(machine["cores"].as_u64().unwrap() >= 1);
+    assert!(machine["kernels"].is_string(), "{machine}");
+    assert_eq!(machine.get("gpus"), None);
     assert!(!directory.path().join("manifest.json.tmp").exists());
     let head = ManifestHead::read(directory.path()).unwrap();
     assert_eq!((head.created, head.tags), (Some(manifest.created), vec![]));

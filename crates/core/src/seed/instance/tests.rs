@@ -1,6 +1,6 @@
 use std::sync::Arc;
 
-use tch::{Device, Kind, TchError, Tensor};
+use tch::{Kind, TchError, Tensor};
 
 use crate::engine::built_in_names;
 use crate::fixtures::{assert_close, largest, perturb};
@@ -12,6 +12,7 @@ use crate::seed::{
     SeedModule,
 };
 use crate::torch::Backend;
+use crate::torch::fixtures::{on_device, test_backend, test_device};
 
 /// δ is the function of the input.
 struct Formula {
@@ -30,11 +31,15 @@ impl SeedModule for Formula {
 }
 
 fn seed(delta: fn(&Tensor) -> Tensor) -> SeedInstance {
-    let params = ParamSet::new(Backend::CPU);
+    let params = ParamSet::new(test_backend());
     SeedInstance {
         module: Box::new(Formula { delta, params }),
         gate: None,
     }
+}
+
+fn vector<const N: usize>(values: [f32; N]) -> Tensor {
+    on_device(Tensor::from_slice(&values))
 }
 
 fn values(tensor: &Tensor) -> Vec<f32> {
@@ -43,9 +48,9 @@ fn values(tensor: &Tensor) -> Vec<f32> {
 
 #[test]
 fn operators_blend_by_their_formulas() {
-    let h = Tensor::from_slice(&[1.0_f32, 2.0]);
-    let delta = || Tensor::from_slice(&[0.5_f32, -1.0]);
-    let half = Tensor::from_slice(&[0.5_f32]);
+    let h = vector([1.0, 2.0]);
+    let delta = || vector([0.5, -1.0]);
+    let half = vector([0.5]);
     for (algorithm, gate, expected) in [
         (AlphaAlgorithm::Add, None, [1.2, 1.6]),
         (AlphaAlgorithm::Multiply, None, [1.184_846_9, 1.390_724_7]),
@@ -61,8 +66,8 @@ fn operators_blend_by_their_formulas() {
 
 #[test]
 fn amplitude_zero_leaves_the_features_for_any_values_of_the_seed() {
-    let broken = seed(|_| Tensor::from_slice(&[f32::INFINITY, f32::NAN]));
-    let h = Tensor::from_slice(&[1.0_f32, 2.0]);
+    let broken = seed(|_| vector([f32::INFINITY, f32::NAN]));
+    let h = vector([1.0, 2.0]);
 
     for algorithm in [AlphaAlgorithm::Add, AlphaAlgorithm::Multiply, AlphaAlgorithm::Gate] {
         let y = broken.blend(&h, 0.0, algorithm, false, Mode::Eval).unwrap();
@@ -75,7 +80,7 @@ fn amplitude_zero_leaves_the_features_for_any_values_of_the_seed() {
 fn isolation_cuts_only_the_path_through_the_seed() {
     let halver = seed(|x| x * 0.5);
     let run = |alpha: f64, isolated: bool| {
-        let w = Tensor::from_slice(&[2.0_f32]).set_requires_grad(true);
+        let w = vector([2.0]).set_requires_grad(true);
         let h = &w * 3.0;
         let y = halver
             .blend(&h, alpha, AlphaAlgorithm::Add, isolated, Mode::Train)
@@ -93,7 +98,7 @@ fn isolation_cuts_only_the_path_through_the_seed() {
 #[test]
 fn a_module_that_changes_the_shape_is_named() {
     let stretcher = seed(|x| Tensor::cat(&[x, x], 0));
-    let h = Tensor::from_slice(&[1.0_f32, 2.0]);
+    let h = vector([1.0, 2.0]);
 
     let result = stretcher.blend(&h, 1.0, AlphaAlgorithm::Add, true, Mode::Train);
     assert!(matches!(result, Err(BlendError::ShapeMismatch { .. })));
@@ -104,9 +109,10 @@ fn a_gate_starts_at_half_and_learns_from_the_first_blended_step() {
     let registry = BlueprintRegistry::default();
     let mut rng = RunRng::new(5, Domain::SeedInit, &[0]);
     let light = registry.names().position(|name| name == "conv_light").unwrap();
-    let seed = SeedInstance::germinate(&registry, light, 8, AlphaAlgorithm::Gate, &mut rng, Backend::CPU).unwrap();
+    let backend = test_backend();
+    let seed = SeedInstance::germinate(&registry, light, 8, AlphaAlgorithm::Gate, &mut rng, backend).unwrap();
     perturb(seed.module.params().trainable());
-    let h = Tensor::randn([4, 8, 6, 6], (Kind::Float, Device::Cpu));
+    let h = Tensor::randn([4, 8, 6, 6], (Kind::Float, test_device()));
     let gate: &GateNetwork = seed.gate.as_ref().unwrap();
     assert_eq!(values(&gate.forward(&h).unwrap().view([-1])), [0.5; 4]);
 
@@ -123,13 +129,14 @@ fn a_gate_starts_at_half_and_learns_from_the_first_blended_step() {
 fn gate_parameters_follow_the_modules_and_leave_with_the_gate() {
     let registry = BlueprintRegistry::default();
     let mut rng = RunRng::new(5, Domain::SeedInit, &[0]);
-    let mut seed = SeedInstance::germinate(&registry, 3, 8, AlphaAlgorithm::Add, &mut rng, Backend::CPU).unwrap();
+    let backend = test_backend();
+    let mut seed = SeedInstance::germinate(&registry, 3, 8, AlphaAlgorithm::Add, &mut rng, backend).unwrap();
     let names = |seed: &SeedInstance| seed.params().map(|param| param.name.clone()).collect::<Vec<_>>();
     let storage = |seed: &SeedInstance| seed.params().map(|param| param.tensor.data_ptr()).collect::<Vec<_>>();
     let before = storage(&seed);
     assert_eq!(names(&seed), ["strength", "norm.weight", "norm.bias"]);
 
-    seed.gate = Some(GateNetwork::new(Topology::Image, 8, &mut rng, Backend::CPU).unwrap());
+    seed.gate = Some(GateNetwork::new(Topology::Image, 8, &mut rng, backend).unwrap());
     assert_eq!(names(&seed).len(), 7);
     assert_eq!(names(&seed)[..3], ["strength", "norm.weight", "norm.bias"]);
 

@@ -8,7 +8,8 @@ use crate::scenario::LifecycleConfig;
 use crate::scenario::fixtures::slow_lifecycle;
 use crate::seed::fixtures::{assert_new_and_alive, blueprint_named, build, build_counted};
 use crate::seed::{BlueprintRegistry, GateNetwork};
-use crate::torch::{Backend, HostSyncCounter};
+use crate::torch::HostSyncCounter;
+use crate::torch::fixtures::test_backend;
 
 const WIDTHS: [i64; 8] = [1, 2, 4, 8, 16, 32, 64, 128];
 
@@ -38,7 +39,7 @@ fn gate_parameter_counts_are_those_of_the_table() {
 
     for (width, count) in WIDTHS.into_iter().zip(counts) {
         let mut rng = RunRng::new(0, Domain::SeedInit, &[]);
-        let gate = GateNetwork::new(Topology::Image, width, &mut rng, Backend::CPU).unwrap();
+        let gate = GateNetwork::new(Topology::Image, width, &mut rng, test_backend()).unwrap();
         assert_eq!((GateNetwork::param_count(width), gate.params().count()), (count, count));
     }
 }
@@ -93,7 +94,7 @@ fn one_key_always_draws_the_same_weights() {
 #[test]
 fn group_norm_is_the_same_with_few_and_many_channels() {
     for channels in [1, 4, 8, 32] {
-        let mut params = ParamSet::new(Backend::CPU);
+        let mut params = ParamSet::new(test_backend());
         let norm = GroupNormLayer::new(&mut params, "norm", channels, 1.0).unwrap();
         params.initialise(&mut RunRng::new(0, Domain::SeedInit, &[])).unwrap();
         perturb(params.trainable());
@@ -144,7 +145,7 @@ proptest! {
             lifecycle.blueprints.bottleneck.reduction = reduction;
             lifecycle.blueprints.bottleneck.min_waist = min_waist;
         });
-        let checked = registry.check(&[dim], Backend::CPU, &HostSyncCounter::default());
+        let checked = registry.check(&[dim], test_backend(), &HostSyncCounter::default());
         prop_assert!(checked.is_ok(), "{:?}", checked);
     }
 }

@@ -5,6 +5,7 @@ use crate::nn::{Init, Mode, ParamSet};
 use crate::random::RunRng;
 use crate::seed::SeedModule;
 use crate::torch::TorchError;
+use crate::torch::fixtures::test_backend;
 
 /// A blueprint of modules that multiply by a weight, with at most one flaw.
 #[derive(Clone, Copy, PartialEq)]
@@ -83,7 +84,7 @@ fn a_seed_module_that_breaks_the_contract_is_named_with_the_width_and_the_breach
     let checked = |blueprint: Scale, dim: i64| {
         let mut registry = BlueprintRegistry::default();
         registry.register(Arc::new(blueprint));
-        let checked = registry.check(&[dim], Backend::CPU, &HostSyncCounter::default());
+        let checked = registry.check(&[dim], test_backend(), &HostSyncCounter::default());
         checked.map_err(|error| error.to_string())
     };
     let assert_unfit = |blueprint, dim, why: &str| {

@@ -11,6 +11,7 @@ use super::reward::RoundRewards;
 use crate::growth::SlotId;
 use crate::telemetry::encoding::{BigInteger, Num};
 use crate::telemetry::mark::EventsMark;
+use crate::torch::DeviceMemory;
 
 /// State of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -305,7 +306,7 @@ impl Fallbacks {
 }
 
 /// What a round cost.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PerfRound {
     /// Duration in seconds.
     pub round_wall_s: Num,
@@ -331,6 +332,9 @@ pub struct PerfRound {
     /// What it may use.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory_limit_bytes: Option<u64>,
+    /// Memory of devices other than the CPU at the end of the round, its peaks since the one before; by the device as scenarios name it.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub device_memory_bytes: BTreeMap<String, DeviceMemory>,
 }
 
 /// The commit barrier of a round: once it is durable, the round is complete on disk.

@@ -8,7 +8,8 @@ use crate::host::{Host, InjectionSpec};
 use crate::nn::Mode;
 use crate::random::{Domain, RunRng};
 use crate::seed::{BlueprintRegistry, SeedInstance};
-use crate::torch::{Backend, NoGrad};
+use crate::torch::NoGrad;
+use crate::torch::fixtures::test_backend;
 use crate::validation::{CoalitionPlan, LiveSlot};
 
 /// A seed on the output path.
@@ -26,7 +27,7 @@ impl Planted {
     pub fn new(slot: usize, place: InjectionSpec, index: usize, algorithm: AlphaAlgorithm, alpha: f64) -> Self {
         let mut rng = RunRng::new(2, Domain::SeedInit, &[index as u64]);
         let (registry, dim) = (BlueprintRegistry::default(), place.channels);
-        let instance = SeedInstance::germinate(&registry, index, dim, algorithm, &mut rng, Backend::CPU);
+        let instance = SeedInstance::germinate(&registry, index, dim, algorithm, &mut rng, test_backend());
         Self {
             slot,
             place,

@@ -12,14 +12,14 @@ use crate::host::{self, Host};
 use crate::nn::Mode;
 use crate::random::{Domain, Draw, RunRng};
 use crate::scenario::CnnSpec;
-use crate::torch::{Backend, NoGrad};
+use crate::torch::NoGrad;
+use crate::torch::fixtures::{on_device, test_backend, tolerance};
 use crate::validation::{CoalitionPlan, CoalitionTree, LiveSlot, coalition_forward};
 
 const SIDE: i64 = 16;
 const CLASSES: i64 = 5;
 /// Not a multiple of any chunk below, so that the last chunk is short.
 const SAMPLES: i64 = 7;
-const TOLERANCE: f64 = 1e-5;
 
 /// A seed as it is drawn.
 #[derive(Clone, Debug)]
@@ -52,7 +52,7 @@ fn any_seeds() -> impl Strategy<Value = Vec<Drawn>> {
 fn draw(rng: &mut RunRng, shape: &[i64]) -> Tensor {
     let mut values = vec![0.0; shape.iter().product::<i64>() as usize];
     rng.fill_uniform(&mut values, 3.0_f64.sqrt());
-    Tensor::from_slice(&values).view(shape)
+    on_device(Tensor::from_slice(&values)).view(shape)
 }
 
 fn images(rng: &mut RunRng, count: i64) -> Tensor {
@@ -77,7 +77,7 @@ impl Grown {
             ..CnnSpec::default()
         };
         let (mut rng, mut weights) = (RunRng::from_seed(key), RunRng::new(key, Domain::HostInit, &[]));
-        let host = host::build(&spec, CLASSES, &mut weights, Backend::CPU).unwrap();
+        let host = host::build(&spec, CLASSES, &mut weights, test_backend()).unwrap();
         let specs = host.injection_specs().to_vec();
         drawn.sort_by_key(|seed| specs[seed.slot].boundary);
 
@@ -98,7 +98,7 @@ impl Grown {
         let labels: Vec<i64> = (0..SAMPLES).map(|_| rng.below(CLASSES as u64) as i64).collect();
         Self {
             x: images(&mut rng, SAMPLES),
-            labels: Tensor::from_slice(&labels),
+            labels: on_device(Tensor::from_slice(&labels)),
             host,
             seeds,
             players,
@@ -166,7 +166,7 @@ proptest! {
         let tree = CoalitionTree::new(&plan, &grown.live());
         for (k, &mask) in plan.masks.iter().enumerate() {
             let expected = grown.separate(&plan, mask);
-            let bound = TOLERANCE * largest(&expected).max(1.0);
+            let bound = tolerance(1e-5, 1e-4) * largest(&expected).max(1.0);
             for logits in &fused {
                 let block = logits.narrow(0, tree.places()[k] as i64 * SAMPLES, SAMPLES);
                 let difference = largest(&(block - &expected));

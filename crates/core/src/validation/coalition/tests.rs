@@ -7,7 +7,8 @@ use crate::growth::AlphaAlgorithm;
 use crate::host::{self, Host};
 use crate::random::{Domain, RunRng};
 use crate::scenario::CnnSpec;
-use crate::torch::{Backend, NoGrad};
+use crate::torch::NoGrad;
+use crate::torch::fixtures::test_backend;
 use crate::validation::coalition_tree::{BlockRun, Stop};
 use crate::validation::{CoalitionPlan, CoalitionTree, LiveSlot, coalition_forward};
 
@@ -23,7 +24,8 @@ impl Grown {
             base_channels: 4,
             ..CnnSpec::default()
         };
-        let host = host::build(&spec, 10, &mut RunRng::new(1, Domain::HostInit, &[0]), Backend::CPU).unwrap();
+        let mut rng = RunRng::new(1, Domain::HostInit, &[0]);
+        let host = host::build(&spec, 10, &mut rng, test_backend()).unwrap();
         let places = host.injection_specs().iter().zip(AlphaAlgorithm::ALL).enumerate();
         let plant = |(slot, (&place, algorithm))| Planted::new(slot, place, slot + 1, algorithm, 0.4);
         let seeds = places.take(seeds).map(plant).collect();
@@ -129,7 +131,8 @@ fn work_is_counted_per_distinct_prefix() {
         base_channels: 8,
         ..CnnSpec::default()
     };
-    let host = host::build(&spec, 10, &mut RunRng::new(1, Domain::HostInit, &[0]), Backend::CPU).unwrap();
+    let mut rng = RunRng::new(1, Domain::HostInit, &[0]);
+    let host = host::build(&spec, 10, &mut rng, test_backend()).unwrap();
     let place = host.injection_specs()[1];
     let seeds = [Planted::new(1, place, 1, AlphaAlgorithm::Add, 1.0)];
     let live = live(&seeds);

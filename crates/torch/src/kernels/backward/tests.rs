@@ -93,6 +93,45 @@ fn gradients_are_those_of_libtorchs_engine_and_laid_out_as_their_parameters() {
     }
 }
 
+/// As on CUDA, where the engine has no kernels.
+#[test]
+fn a_graph_of_libtorchs_operators_alone_is_walked_as_by_libtorchs_engine() {
+    let shapes: [&[i64]; 6] = [&[3, 4, 6, 6], &[4, 4, 3, 3], &[4], &[4], &[5, 4], &[7, 5]];
+    for kind in [Kind::Float, Kind::Double] {
+        let params = || -> Vec<Tensor> {
+            let leaves = shapes.iter().zip(1..).map(|(shape, seed)| leaf(shape, seed).detach());
+            leaves.map(|leaf| leaf.to_kind(kind).set_requires_grad(true)).collect()
+        };
+        let objective = |params: &[Tensor]| {
+            let [x, conv, gain, bias, weight, table] = params else {
+                panic!("six tensors")
+            };
+            let features = x.conv2d(conv, None::<&Tensor>, 1, 1, 1, 1);
+            let features = features
+                .contiguous()
+                .group_norm(2, Some(gain), Some(bias), NORM_EPS, false)
+                .silu()
+                + x;
+            let pooled = features
+                .max_pool2d(2, 2, 0, 1, false)
+                .mean_dim([2_i64, 3].as_slice(), false, kind);
+            let read = table.index_select(0, &Tensor::from_slice(&[6_i64, 0, 6]));
+            let logits = pooled.matmul(&weight.transpose(0, 1)) * read.sigmoid();
+            logits.log_softmax(1, kind).square().mean(kind) + (weight * weight).sum(kind)
+        };
+        let (ours, theirs) = (params(), params());
+
+        backward(&objective(&ours), Backend::CPU).expect("a graph");
+        objective(&theirs).f_backward().expect("a graph");
+
+        for (index, (ours, theirs)) in ours.iter().zip(&theirs).enumerate() {
+            let size = largest(&theirs.grad());
+            assert!(size > 1e-4, "tensor {index} has no gradient to speak of");
+            assert!(largest(&(ours.grad() - theirs.grad())) <= 1e-6 * size, "tensor {index}");
+        }
+    }
+}
+
 /// The gradient of a sum reaches a view and another operand, both of which see one tensor.
 #[test]
 fn a_gradient_that_several_see_is_not_added_to_in_place() {

@@ -1,10 +1,11 @@
 use super::*;
+use crate::torch::fixtures::{on_device, test_device};
 use crate::torch::{HostSyncCounter, read_f64};
 
 /// Parameters whose gradients are the given values.
 fn params(kind: Kind, grads: &[&[f64]]) -> Vec<Tensor> {
     let param = |grad: &&[f64]| {
-        let slope = Tensor::from_slice(grad).to_kind(kind);
+        let slope = on_device(Tensor::from_slice(grad).to_kind(kind));
         let param = slope.zeros_like().set_requires_grad(true);
         (&param * slope).sum(kind).backward();
         param
@@ -13,7 +14,7 @@ fn params(kind: Kind, grads: &[&[f64]]) -> Vec<Tensor> {
 }
 
 fn without_gradient() -> Tensor {
-    Tensor::ones([4], (Kind::Float, Device::Cpu)).set_requires_grad(true)
+    Tensor::ones([4], (Kind::Float, test_device())).set_requires_grad(true)
 }
 
 fn read(tensor: &Tensor) -> Vec<f64> {
@@ -21,7 +22,7 @@ fn read(tensor: &Tensor) -> Vec<f64> {
 }
 
 fn clip(params: &[Tensor], max_norm: Option<f64>) -> (f64, f64) {
-    let mut found = GroupNorm::new(Device::Cpu);
+    let mut found = GroupNorm::new(test_device());
     clip_group(params, max_norm, &mut found).expect("clip");
     (read(&found.norm)[0], read(&found.bad)[0])
 }
@@ -78,7 +79,7 @@ fn nan_and_infinity_make_a_group_bad_with_and_without_clipping() {
 
 #[test]
 fn a_group_without_gradients_has_norm_zero_and_overwrites_what_was_found_before() {
-    let mut found = GroupNorm::new(Device::Cpu);
+    let mut found = GroupNorm::new(test_device());
     let bad = params(Kind::Float, &[&[f64::NAN]]);
     clip_group(&bad, None, &mut found).expect("clip");
     clip_group(&[without_gradient()], Some(1.0), &mut found).expect("clip");

@@ -1,7 +1,8 @@
 use super::*;
 use crate::nn::fixtures::largest;
 use crate::random::{Domain, RunRng};
-use crate::torch::{Backend, NoGrad};
+use crate::torch::NoGrad;
+use crate::torch::fixtures::{on_device, test_backend, test_device};
 
 const INIT: AttentionInit = AttentionInit {
     weight: Init::FanIn(4),
@@ -10,7 +11,7 @@ const INIT: AttentionInit = AttentionInit {
 };
 
 fn attention(reach: Reach, rotary: Option<Rotary>) -> CausalAttention {
-    let mut params = ParamSet::new(Backend::CPU);
+    let mut params = ParamSet::new(test_backend());
     let attention = CausalAttention::new(&mut params, "attention", (8, 2), INIT, (reach, rotary)).unwrap();
     params.initialise(&mut RunRng::new(5, Domain::SeedInit, &[])).unwrap();
     assert_eq!(params.count(), CausalAttention::param_count(8));
@@ -18,7 +19,7 @@ fn attention(reach: Reach, rotary: Option<Rotary>) -> CausalAttention {
 }
 
 fn text(tokens: i64) -> Tensor {
-    let angles = Tensor::arange(2 * tokens * 8, (Kind::Float, Device::Cpu)) * 0.7;
+    let angles = Tensor::arange(2 * tokens * 8, (Kind::Float, test_device())) * 0.7;
     angles.sin().view([2, tokens, 8])
 }
 
@@ -55,9 +56,9 @@ fn every_position_sees_those_up_to_its_own_or_a_window_of_them_in_texts_of_any_l
 
 #[test]
 fn products_of_turned_vectors_depend_on_their_distance_alone() {
-    let rotary = Rotary::new(16, 4, Device::Cpu).unwrap();
+    let rotary = Rotary::new(16, 4, test_device()).unwrap();
     let vectors = [[0.3_f32, -1.0, 0.7, 0.2], [1.1, 0.4, -0.6, 0.9]];
-    let constant = vectors.map(|values| Tensor::from_slice(&values).expand([1, 1, 16, 4], true));
+    let constant = vectors.map(|values| on_device(Tensor::from_slice(&values)).expand([1, 1, 16, 4], true));
 
     let [q, k] = constant.map(|vectors| rotary.turn(&vectors).unwrap().reshape([16, 4]));
 

@@ -3,16 +3,16 @@ use tch::Kind;
 use super::*;
 use crate::nn::fixtures::largest;
 use crate::random::{Domain, RunRng};
-use crate::torch::Backend;
+use crate::torch::fixtures::{test_backend, test_device};
 
 #[test]
 fn a_1x1_convolution_of_many_positions_is_the_product_over_channels_forward_and_backward() {
     for stride in [1, 2] {
-        let mut params = ParamSet::new(Backend::CPU);
+        let mut params = ParamSet::new(test_backend());
         let convolution = Conv2d::new(&mut params, "pointwise".into(), 3, 5, 1, 1).unwrap();
         let convolution = convolution.strided(stride);
         params.initialise(&mut RunRng::new(5, Domain::SeedInit, &[])).unwrap();
-        let x = (Tensor::arange(4 * 96 * 96 * 3, (Kind::Float, Device::Cpu)) * 0.7).sin();
+        let x = (Tensor::arange(4 * 96 * 96 * 3, (Kind::Float, test_device())) * 0.7).sin();
         let x = x.view([4, 96, 96, 3]).permute([0, 3, 1, 2]);
 
         let computed = convolution.by_libtorch(&x, None).unwrap();

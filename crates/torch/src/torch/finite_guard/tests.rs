@@ -1,13 +1,15 @@
 use tch::Kind;
 
 use super::*;
+use crate::torch::fixtures::on_device;
 use crate::torch::{HostSyncCounter, read_f64};
 
 /// f32 takes the flat path on CPU, f64 libtorch's operators, as on CUDA.
 const BOTH_PATHS: [Kind; 2] = [Kind::Float, Kind::Double];
 
 fn guarded(kind: Kind) -> (FiniteGuard, Vec<Tensor>) {
-    let tensors = [[1.0, 2.0].as_slice(), &[3.0]].map(|values: &[f64]| Tensor::from_slice(values).to_kind(kind));
+    let tensor = |values: &[f64]| on_device(Tensor::from_slice(values).to_kind(kind));
+    let tensors = [[1.0, 2.0].as_slice(), &[3.0]].map(tensor);
     let handles = tensors.iter().map(Tensor::shallow_clone).collect();
     (FiniteGuard::new(handles).expect("memory"), tensors.into())
 }

@@ -1,11 +1,12 @@
-use tch::{Device, Kind, Tensor};
+use tch::{Kind, Tensor};
 
 use super::*;
+use crate::torch::fixtures::test_device;
 
 #[test]
 fn a_buffer_is_filled_copied_and_filled_again() {
-    let mut buffer = HostBuffer::new(6, Device::Cpu).unwrap();
-    let to = Tensor::zeros([2, 3], (Kind::Uint8, Device::Cpu));
+    let mut buffer = HostBuffer::new(6, test_device()).unwrap();
+    let to = Tensor::zeros([2, 3], (Kind::Uint8, test_device()));
 
     buffer.bytes_mut().unwrap().copy_from_slice(&[1, 2, 3, 4, 5, 6]);
     buffer.copy_to(&to).unwrap();
@@ -18,8 +19,10 @@ fn a_buffer_is_filled_copied_and_filled_again() {
 
 #[test]
 fn a_tensor_of_another_size_is_refused() {
-    let mut buffer = HostBuffer::new(6, Device::Cpu).unwrap();
+    let mut buffer = HostBuffer::new(6, test_device()).unwrap();
 
-    assert!(buffer.copy_to(&Tensor::zeros([5], (Kind::Uint8, Device::Cpu))).is_err());
-    assert_eq!(HostBuffer::new(0, Device::Cpu).unwrap().bytes_mut().unwrap(), [0_u8; 0]);
+    let of_five = Tensor::zeros([5], (Kind::Uint8, test_device()));
+    assert!(buffer.copy_to(&of_five).is_err());
+    let mut empty = HostBuffer::new(0, test_device()).unwrap();
+    assert_eq!(empty.bytes_mut().unwrap(), [0_u8; 0]);
 }

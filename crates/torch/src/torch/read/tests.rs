@@ -1,11 +1,10 @@
-use tch::Device;
-
 use super::*;
+use crate::torch::fixtures::test_device;
 
 #[test]
 fn elements_of_any_layout_arrive_in_row_order_and_each_read_counts_once() {
     let counter = HostSyncCounter::default();
-    let table = Tensor::arange(6, (Kind::Int64, Device::Cpu)).reshape([2, 3]);
+    let table = Tensor::arange(6, (Kind::Int64, test_device())).reshape([2, 3]);
 
     let turned = read_f64(&table.transpose(0, 1), &counter).expect("read");
     let rows = read_i64(&table, &counter).expect("read");
@@ -21,7 +20,7 @@ fn elements_of_any_layout_arrive_in_row_order_and_each_read_counts_once() {
 #[cfg(debug_assertions)]
 fn a_read_in_a_forbidden_phase_panics_and_afterwards_reads_are_free_again() {
     let counter = HostSyncCounter::default();
-    let tensor = Tensor::ones([1], (Kind::Float, Device::Cpu));
+    let tensor = Tensor::ones([1], (Kind::Float, test_device()));
 
     counter.forbid();
     assert!(catch(|| read_f64(&tensor, &counter)).is_err());

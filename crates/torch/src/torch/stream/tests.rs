@@ -2,25 +2,27 @@ use tch::Kind;
 
 use super::*;
 use crate::torch::catch;
+use crate::torch::fixtures::{on_device, test_device};
 
 #[test]
-fn on_cpu_a_stream_changes_nothing() {
-    let stream = Stream::from_pool(Device::Cpu).expect("stream");
+fn a_stream_changes_no_result() {
+    let stream = Stream::from_pool(test_device()).expect("stream");
 
     let sum = {
         let _guard = stream.enter().expect("guard");
-        Tensor::ones([3], (Kind::Float, Device::Cpu)).sum(Kind::Float)
+        Tensor::ones([3], (Kind::Float, test_device())).sum(Kind::Float)
     };
     stream.synchronize().expect("synchronize");
 
-    assert!(sum.equal(&Tensor::from(3.0f32)));
+    assert!(sum.equal(&on_device(Tensor::from(3.0f32))));
 }
 
 #[test]
 fn a_trace_shows_writes_inside_their_env_s_guard_also_when_it_is_left_by_a_panic() {
     let trace = StreamTrace::default();
-    let stream = Stream::from_pool(Device::Cpu).expect("stream").traced(3, trace.clone());
-    let x = Tensor::ones([1], (Kind::Float, Device::Cpu));
+    let stream = Stream::from_pool(test_device()).expect("stream");
+    let stream = stream.traced(3, trace.clone());
+    let x = Tensor::ones([1], (Kind::Float, test_device()));
 
     let result = catch(|| {
         let _guard = stream.enter().expect("guard");

@@ -1,7 +1,6 @@
 //! A policy among its envs: what it does, what it remembers, and that evaluating it says the same.
 
 use proptest::prelude::*;
-use tch::Device;
 
 use super::*;
 use crate::actions::fixtures::empty;
@@ -10,6 +9,7 @@ use crate::controller::fixtures::policies::{Crowd, controller, stored_masks};
 use crate::controller::fixtures::{Scene, view_of};
 use crate::policy::fixtures::{FEATURES, SLOTS, distance, values};
 use crate::scenario::AmpMode;
+use crate::torch::fixtures::{on_device, test_device};
 
 const EVERY_ENV: [usize; 8] = [0, 1, 2, 3, 4, 5, 6, 7];
 
@@ -31,11 +31,11 @@ fn evaluate(
     let blueprints: Vec<i64> = seen.iter().flat_map(|seen| seen.blueprints.to_vec()).collect();
     let indices = decisions.iter().flat_map(|decision| decision.indices.map(i64::from));
     controller.evaluate(&SequenceInput {
-        observations: &Tensor::from_slice(&observations).view([rows, 1, FEATURES as i64]),
-        blueprints: &Tensor::from_slice(&blueprints).view([rows, 1, SLOTS as i64]),
-        actions: &Tensor::from_slice(&indices.collect::<Vec<_>>()).view([rows, 1, HEADS as i64]),
+        observations: &on_device(Tensor::from_slice(&observations)).view([rows, 1, FEATURES as i64]),
+        blueprints: &on_device(Tensor::from_slice(&blueprints)).view([rows, 1, SLOTS as i64]),
+        actions: &on_device(Tensor::from_slice(&indices.collect::<Vec<_>>())).view([rows, 1, HEADS as i64]),
         masks,
-        valid: &Tensor::ones([rows, 1], (Kind::Bool, Device::Cpu)),
+        valid: &Tensor::ones([rows, 1], (Kind::Bool, test_device())),
         initial: &controller.net().zero_state(rows),
     })
 }
@@ -104,7 +104,7 @@ fn a_policy_in_mixed_precision_acts_as_it_is_evaluated() {
     ] {
         let crowd = Crowd::new(8, 3);
         let mut controller = controller(kind);
-        controller.precision = PolicyPrecision::new(amp, Device::Cpu);
+        controller.precision = PolicyPrecision::new(amp, test_device());
         let decisions = crowd.decide(&mut controller, 1, &EVERY_ENV);
         let acted = decisions.iter().flat_map(|d| d.sample.as_ref().unwrap().log_probs);
         let acted = Tensor::from_slice(&acted.collect::<Vec<f32>>());
@@ -114,7 +114,7 @@ fn a_policy_in_mixed_precision_acts_as_it_is_evaluated() {
         };
 
         let same = drift(&controller);
-        controller.precision = PolicyPrecision::new(AmpMode::Off, Device::Cpu);
+        controller.precision = PolicyPrecision::new(AmpMode::Off, test_device());
         let other = drift(&controller);
         // It is coarse enough to be seen.
         assert!(other > 0.2 * rounding, "{kind}, {amp:?}: {other}");

@@ -1,7 +1,5 @@
 //! Sampling and evaluation of whole actions, from logits.
 
-use tch::Device;
-
 use super::*;
 use crate::actions::fixtures::{empty, limits, masks, report};
 use crate::actions::{Choices, HeadIndices, MaskRow, Sample};
@@ -10,6 +8,7 @@ use crate::growth::{LifecycleOp, SeedStage};
 use crate::policy::HeadTerms;
 use crate::policy::fixtures::{BLUEPRINTS, SLOTS, assert_close, values};
 use crate::scenario::HeadConditioning;
+use crate::torch::fixtures::{on_device, test_device};
 
 fn layout(conditioning: HeadConditioning) -> LogitLayout {
     LogitLayout::new(conditioning, SLOTS, BLUEPRINTS)
@@ -102,9 +101,9 @@ fn evaluate(
     indices: HeadIndices,
     floors: &[Floor; HEADS],
 ) -> Evaluated {
-    let tables = OpTables::new(Device::Cpu);
-    let logits = Tensor::from_slice(logits).view([1, 1, -1]).set_requires_grad(true);
-    let actions = Tensor::from_slice(&indices.map(i64::from)).view([1, 1, 8]);
+    let tables = OpTables::new(test_device());
+    let logits = on_device(Tensor::from_slice(logits).view([1, 1, -1])).set_requires_grad(true);
+    let actions = on_device(Tensor::from_slice(&indices.map(i64::from))).view([1, 1, 8]);
     let stored = Stored::new(&stored_masks(&[masks], [1, 1]), &actions, SLOTS, BLUEPRINTS, &tables);
     let terms = head_terms(&logits, layout, &stored, &tables, floors);
     Evaluated { logits, terms }

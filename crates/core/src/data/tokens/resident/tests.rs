@@ -1,10 +1,9 @@
-use tch::Device;
-
 use super::*;
 use crate::data::dataset::tests::{FIRST_STEP, task};
 use crate::data::{Accumulators, DataRegistry, PackLayout, TaskData};
 use crate::random::{Domain, Draw, RunRng};
 use crate::scenario::{BatchesPerStep, DataSource, Kernels, SynthTokens};
+use crate::torch::fixtures::{test_backend, test_device};
 
 /// Seven short texts to train on, in batches of three.
 fn small_set() -> (TokenSet, FeedArithmetic) {
@@ -27,7 +26,7 @@ fn small_set() -> (TokenSet, FeedArithmetic) {
 }
 
 fn resident(set: &TokenSet) -> ResidentTokens {
-    ResidentTokens::upload(set, Backend::CPU, None).unwrap()
+    ResidentTokens::upload(set, test_backend(), None).unwrap()
 }
 
 fn rows(tensor: &Tensor) -> Vec<Vec<i32>> {
@@ -98,9 +97,9 @@ fn a_step_counts_tokens_where_it_counts_predictions() {
 #[test]
 fn sums_are_over_tokens() {
     let (classes, block) = (5_i64, 4_i64);
-    let logits = (Tensor::arange(2 * block * classes, (Kind::Float, Device::Cpu)) * 1.3).sin();
+    let logits = (Tensor::arange(2 * block * classes, (Kind::Float, test_device())) * 1.3).sin();
     let logits = logits.view([2, block, classes]);
-    let targets = Tensor::arange(2 * block, (Kind::Int64, Device::Cpu)) * 3;
+    let targets = Tensor::arange(2 * block, (Kind::Int64, test_device())) * 3;
     let targets = targets.remainder(classes).view([2, block]);
     let flat = logits.view([-1, classes]).log_softmax(-1, Kind::Double);
     let losses = -flat.gather(1, &targets.view([-1, 1]), false);
@@ -108,7 +107,7 @@ fn sums_are_over_tokens() {
     let correct = value(&flat.argmax(1, false).eq_tensor(&targets.view([-1])).sum(Kind::Double));
     for kernels in [Kernels::Own, Kernels::Libtorch] {
         let layout = PackLayout { configs: 1, slots: 0 };
-        let backend = Backend::new(Device::Cpu, kernels);
+        let backend = Backend::new(test_device(), kernels);
         let mut sums = Accumulators::of_units(backend, layout, 1, (2, block as usize)).unwrap();
         sums.zero().unwrap();
 

@@ -86,6 +86,48 @@ fn envs_on_other_devices_take_none_of_the_machine() {
 }
 
 #[test]
+fn a_device_that_is_listed_twice_has_its_envs_once_and_its_data_twice() {
+    let once = estimated(&[("run.n_envs", "5")], 4);
+    let twice = estimated(&[("run.n_envs", "5"), ("run.devices", "[\"cpu\", \"cpu\"]")], 4);
+
+    assert_eq!(twice.len(), 1);
+    assert_eq!((twice[0].envs, twice[0].workers), (5, 4));
+    let copy = need(&once, "data on the device").fixed;
+    assert_eq!(need(&twice, "data on the device").fixed, 2 * copy);
+    assert_eq!(twice[0].bytes(), once[0].bytes() + copy);
+}
+
+#[test]
+fn a_cuda_device_takes_its_context_and_a_workspace_of_cublas_a_stream() {
+    let of_libraries = |envs: &str| {
+        let places = estimated(&[("run.devices", "[\"cuda:0\"]"), ("run.n_envs", envs)], 8);
+        let needs = &places[1].needs[..2];
+        [needs[0], needs[1]].map(|need| (need.what, need.bytes(places[1].envs, 8) >> 20, need.is_certain))
+    };
+
+    let context = ("CUDA's context and kernels", 500, false);
+    assert_eq!(of_libraries("3"), [context, ("workspaces of cuBLAS", 3 * 32, false)]);
+    assert_eq!(of_libraries("64"), [context, ("workspaces of cuBLAS", 32 * 32, false)]);
+}
+
+#[test]
+fn a_policy_on_a_device_of_its_own_has_the_rollout_of_all_envs_there() {
+    let learnt = ("policy.controller", "\"actor_critic\"");
+    let here = estimated(&[learnt], 1);
+    let elsewhere = estimated(&[learnt, ("policy.device", "\"cuda:1\"")], 1);
+
+    assert_eq!((elsewhere[1].device, elsewhere[1].envs), (DeviceSpec::Cuda(1), 0));
+    for what in ["a rollout", "the policy"] {
+        let of = |place: &PlaceMemory| {
+            let found = place.needs.iter().find(|need| need.what == what);
+            found.map(|need| need.bytes(place.envs, place.workers))
+        };
+        assert_eq!(of(&elsewhere[0]), None, "{what}");
+        assert_eq!(of(&elsewhere[1]), of(&here[0]), "{what}");
+    }
+}
+
+#[test]
 fn a_policy_that_learns_takes_a_rollout_and_its_network() {
     let places = estimated(&[("policy.controller", "\"actor_critic\"")], 1);
 

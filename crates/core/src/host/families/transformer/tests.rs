@@ -1,4 +1,4 @@
-use tch::{Device, Kind, Tensor};
+use tch::{Kind, Tensor};
 
 use crate::fixtures::largest;
 use crate::growth::SlotId;
@@ -6,7 +6,8 @@ use crate::host::{self, Host, HostDesign, HostError};
 use crate::nn::Mode;
 use crate::random::{Domain, RunRng};
 use crate::scenario::{Positions, TransformerSpec};
-use crate::torch::{Backend, NoGrad};
+use crate::torch::NoGrad;
+use crate::torch::fixtures::{test_backend, test_device};
 
 /// Of the reference system: 50 257 tokens, 256 at a time.
 fn stories() -> TransformerSpec {
@@ -31,11 +32,12 @@ fn tiny(positions: Positions) -> TransformerSpec {
 }
 
 fn build(design: &TransformerSpec, vocab: i64) -> Box<dyn Host> {
-    host::build(design, vocab, &mut RunRng::new(3, Domain::HostInit, &[0]), Backend::CPU).unwrap()
+    let mut rng = RunRng::new(3, Domain::HostInit, &[0]);
+    host::build(design, vocab, &mut rng, test_backend()).unwrap()
 }
 
 fn text(rows: i64, tokens: i64, vocab: i64) -> Tensor {
-    let count = Tensor::arange(rows * tokens, (Kind::Int, Device::Cpu)) * 7;
+    let count = Tensor::arange(rows * tokens, (Kind::Int, test_device())) * 7;
     count.remainder(vocab).to_kind(Kind::Int).view([rows, tokens])
 }
 

@@ -1,14 +1,13 @@
-use tch::Device;
-
 use super::*;
 use crate::learner::algorithm::tests::bench::assert_close;
+use crate::torch::fixtures::{on_device, test_device};
 
 fn steps(values: &[f32]) -> Tensor {
-    Tensor::from_slice(values).reshape([1, -1])
+    on_device(Tensor::from_slice(values)).reshape([1, -1])
 }
 
 fn flags(values: &[bool]) -> Tensor {
-    Tensor::from_slice(values).reshape([1, -1])
+    on_device(Tensor::from_slice(values)).reshape([1, -1])
 }
 
 /// `[1, T, K]` from one column per head.
@@ -37,7 +36,7 @@ fn every_head_has_its_own_surrogate_and_only_steps_that_count_diverge_and_are_cl
 
 #[test]
 fn a_rare_head_is_divided_by_a_share_of_all_steps() {
-    let actor = Tensor::ones([1, 100], (Kind::Bool, Device::Cpu));
+    let actor = Tensor::ones([1, 100], (Kind::Bool, test_device()));
     let mut once = [false; 100];
     once[7] = true;
     let causal = heads(&[flags(&[true; 100]), flags(&once)]);
@@ -58,13 +57,13 @@ fn the_value_loss_is_weighted() {
 fn entropy_below_its_floor_is_penalised_where_the_head_was_available() {
     let entropy = heads(&[steps(&[0.05, 0.15, 0.9]), steps(&[0.0, 0.0, 0.0])]);
     let available = heads(&[flags(&[true, true, false]), flags(&[false; 3])]);
-    let (floors, coefs) = (Tensor::from_slice(&[0.3f32, 0.2]), Tensor::from_slice(&[0.3f32, 0.3]));
+    let [floors, coefs] = [[0.3f32, 0.2], [0.3, 0.3]].map(|values| on_device(Tensor::from_slice(&values)));
     assert_close(&entropy_floor_penalty(&entropy, &available, &floors, &coefs), &[0.012]);
 }
 
 #[test]
 fn what_a_mask_excludes_has_neither_value_nor_gradient() {
-    let values = Tensor::from_slice(&[0.1f32, f32::NAN, 1000.0]).reshape([1, 3, 1]);
+    let values = steps(&[0.1, f32::NAN, 1000.0]).reshape([1, 3, 1]);
     let values = values.set_requires_grad(true);
     let mask = flags(&[true, false, false]);
     let causal = mask.unsqueeze(-1);
@@ -85,7 +84,7 @@ fn what_a_mask_excludes_has_neither_value_nor_gradient() {
 fn cloning_weighs_the_log_likelihood_of_heads_that_mattered() {
     let log_probs = heads(&[steps(&[-1.0, -2.0, -4.0]), steps(&[-3.0, -5.0, f32::NAN])]);
     let causal = heads(&[flags(&[true, true, true]), flags(&[true, false, false])]);
-    let denominators = Tensor::from_slice(&[3.0_f32, 1.0]);
+    let denominators = on_device(Tensor::from_slice(&[3.0_f32, 1.0]));
 
     let loss = cloning_loss(&log_probs, &steps(&[1.0, 0.5, 2.0]), &causal, &denominators);
 

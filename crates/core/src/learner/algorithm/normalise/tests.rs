@@ -2,6 +2,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::policy::fixtures::{assert_close, values};
+use crate::torch::fixtures::on_device;
 
 fn normalizer(batches: &[&[f64]]) -> RewardNormalizer {
     let mut normalizer = RewardNormalizer::default();
@@ -36,8 +37,8 @@ fn scaled_rewards_are_clamped() {
 
 fn head(weight: [f32; 2], bias: f32) -> Linear {
     Linear {
-        weight: Tensor::from_slice(&weight).reshape([1, 2]).set_requires_grad(true),
-        bias: Some(Tensor::from_slice(&[bias]).set_requires_grad(true)),
+        weight: on_device(Tensor::from_slice(&weight).reshape([1, 2])).set_requires_grad(true),
+        bias: Some(on_device(Tensor::from_slice(&[bias])).set_requires_grad(true)),
     }
 }
 

@@ -1,6 +1,6 @@
 //! Rows of decisions as a test wants them.
 
-use tch::{Device, Kind, Tensor};
+use tch::{Kind, Tensor};
 
 use super::tasks::{BLUEPRINTS, CueTask, Task};
 use crate::actions::{HEADS, HeadIndices};
@@ -13,6 +13,7 @@ use crate::policy::RecurrentState;
 use crate::policy::fixtures;
 use crate::scenario::LearnerConfig;
 use crate::telemetry::Num;
+use crate::torch::fixtures::test_device;
 
 pub const PRUNE: [u8; HEADS] = [0, 0, 2, 1, 2, 0, 0, LifecycleOp::Prune.code() as u8];
 
@@ -46,7 +47,7 @@ impl Bench {
             chunk_length: config.chunk_length.map_or(steps, |length| length as usize),
         };
         Self {
-            buffer: RolloutBuffer::new(shape, Device::Cpu).expect("memory"),
+            buffer: RolloutBuffer::new(shape, test_device()).expect("memory"),
             task: CueTask::new(envs),
             rewards: RewardNormalizer::default(),
             values: ValueNormalizer::default(),
@@ -62,7 +63,7 @@ impl Bench {
         is_free: bool,
     ) -> Result<(), BufferError> {
         let at = self.buffer.len(env);
-        let full = |shape: &[i64]| Tensor::full(shape, at as f64, (Kind::Float, Device::Cpu));
+        let full = |shape: &[i64]| Tensor::full(shape, at as f64, (Kind::Float, test_device()));
         let observation = &full(&[1, 2]);
         let decided = DecidedStep {
             env,
@@ -77,7 +78,7 @@ impl Bench {
         let tensors = StepTensors {
             observations: observation,
             raw_observations: observation,
-            blueprints: &Tensor::full([1, 1], -1, (Kind::Int64, Device::Cpu)),
+            blueprints: &Tensor::full([1, 1], -1, (Kind::Int64, test_device())),
             state: &RecurrentState(vec![full(&[1, 1, 1])]),
         };
         self.buffer.begin_steps(&[decided], &tensors)
@@ -119,8 +120,8 @@ impl Bench {
 
     pub fn finalize(&mut self) -> Result<Result<PreparedRollout, Unusable>, LearnerError> {
         let head = Linear {
-            weight: Tensor::ones([1, 2], (Kind::Float, Device::Cpu)),
-            bias: Some(Tensor::zeros([1], (Kind::Float, Device::Cpu))),
+            weight: Tensor::ones([1, 2], (Kind::Float, test_device())),
+            bias: Some(Tensor::zeros([1], (Kind::Float, test_device()))),
         };
         let (rewards, values) = (&mut self.rewards, &mut self.values);
         finalize(&mut self.buffer, rewards, values, &head, &self.config)

@@ -5,7 +5,7 @@
 use std::cell::Cell;
 use std::f64::consts::SQRT_2;
 
-use tch::{Device, Kind, Tensor};
+use tch::{Kind, Tensor};
 
 use super::tasks::{BLUEPRINTS, Task};
 use crate::actions::{HEADS, Head, HeadIndices, MaskSet, PolicyError};
@@ -18,6 +18,7 @@ use crate::policy::{
 };
 use crate::random::{Domain, Draw, RunRng};
 use crate::scenario::HeadConditioning;
+use crate::torch::fixtures::{on_device, test_device};
 use crate::torch::{HostSyncCounter, NoGrad, read_f32};
 
 /// Width of every layer.
@@ -105,7 +106,7 @@ impl SmallPolicy {
     pub fn zero_state(&self, rows: usize) -> RecurrentState {
         let shapes = self.state_shape().into_iter();
         let shapes: Vec<_> = shapes.map(|[layers, width]| [layers, rows as i64, width]).collect();
-        RecurrentState::zeros(&shapes, Device::Cpu)
+        RecurrentState::zeros(&shapes, test_device())
     }
 
     /// One step of the core: features `[n, H]` and the state after it.
@@ -136,7 +137,7 @@ impl SmallPolicy {
         let rows = features.size()[0];
         let columns = order.map(|head| match &self.heads[head as usize] {
             Some(layer) => forward(layer, features),
-            None => Tensor::zeros([rows, self.layout.head(head).size as i64], (Kind::Float, Device::Cpu)),
+            None => Tensor::zeros([rows, self.layout.head(head).size as i64], (Kind::Float, test_device())),
         });
         Tensor::cat(&columns, -1)
     }
@@ -162,7 +163,7 @@ impl SmallPolicy {
                 row[head as usize] = rng.uniform_f64();
             }
         }
-        let read = |tensor: &Tensor| read_f32(tensor, &HostSyncCounter::default()).expect("CPU");
+        let read = |tensor: &Tensor| read_f32(tensor, &HostSyncCounter::default()).expect("read");
         let (logits, values) = (read(&self.logits(&features)), read(&forward(&self.value, &features)));
         let (floors, mode) = (self.floors(), DecideMode::Sample);
         let rows = logits.chunks(self.layout.width()).zip(masks).zip(&uniforms).zip(values);
@@ -228,7 +229,7 @@ impl TrainablePolicy for SmallPolicy {
         }
         let features = Tensor::stack(&features, 1).flatten(0, 1);
         let logits = self.logits(&features).reshape([rows, steps, -1]);
-        let tables = OpTables::new(Device::Cpu);
+        let tables = OpTables::new(test_device());
         let stored = Stored::new(input.masks, input.actions, self.slots, BLUEPRINTS, &tables);
         let terms = head_terms(&logits, &self.layout, &stored, &tables, &self.floors());
         let mut evaluation = Evaluation {
@@ -252,8 +253,8 @@ fn linear([inputs, outputs]: [i64; 2], gain: f64, rng: &mut RunRng) -> Linear {
     let (columns, _) = Tensor::linalg_qr(&normal(rng, &[inputs.max(outputs), inputs.min(outputs)]), "reduced");
     let weight = if outputs >= inputs { columns } else { columns.tr() };
     Linear {
-        weight: (weight * gain).contiguous().set_requires_grad(true),
-        bias: Some(Tensor::zeros([outputs], (Kind::Float, Device::Cpu)).set_requires_grad(true)),
+        weight: on_device((weight * gain).contiguous()).set_requires_grad(true),
+        bias: Some(Tensor::zeros([outputs], (Kind::Float, test_device())).set_requires_grad(true)),
     }
 }
 

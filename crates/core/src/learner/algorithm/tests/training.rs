@@ -1,6 +1,6 @@
 //! The loop around a learner: act, store, learn.
 
-use tch::{Device, Kind, Tensor};
+use tch::{Kind, Tensor};
 
 use super::policy::{Chosen, Core, SmallPolicy};
 use super::tasks::{BLUEPRINTS, Task};
@@ -12,6 +12,7 @@ use crate::random::{Domain, RunRng};
 use crate::scenario::{EpisodeEnd, LearnerConfig, ValueNorm};
 use crate::telemetry::LearnerUpdate;
 use crate::torch::HostSyncCounter;
+use crate::torch::fixtures::{on_device, test_device};
 
 /// A task, a policy and all that is needed to improve it.
 pub struct Training<T> {
@@ -55,7 +56,7 @@ impl<T: Task> Training<T> {
         };
         let learner = Learner::new(config, horizon, seed, &policy, Implementation::Fused).expect("a sound policy");
         Self {
-            buffer: RolloutBuffer::new(shape, Device::Cpu).expect("memory"),
+            buffer: RolloutBuffer::new(shape, test_device()).expect("memory"),
             task,
             policy,
             learner,
@@ -119,7 +120,7 @@ impl<T: Task> Training<T> {
         let tensors = StepTensors {
             observations,
             raw_observations: observations,
-            blueprints: &Tensor::full([chosen.len() as i64, T::SLOTS as i64], -1, (Kind::Int64, Device::Cpu)),
+            blueprints: &Tensor::full([chosen.len() as i64, T::SLOTS as i64], -1, (Kind::Int64, test_device())),
             state,
         };
         let decided: Vec<_> = decided.collect();
@@ -160,7 +161,7 @@ impl<T: Task> Training<T> {
 
     fn observations(&self, step: usize) -> Tensor {
         let rows = (0..self.task.envs()).flat_map(|env| self.task.observation(env, step));
-        Tensor::from_slice(&rows.collect::<Vec<_>>()).reshape([-1, T::OBSERVATION as i64])
+        on_device(Tensor::from_slice(&rows.collect::<Vec<_>>())).reshape([-1, T::OBSERVATION as i64])
     }
 }
 

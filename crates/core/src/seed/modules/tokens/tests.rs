@@ -1,6 +1,6 @@
 use std::ops::Range;
 
-use tch::{Device, Kind, Tensor};
+use tch::{Kind, Tensor};
 
 use crate::fixtures::{largest, perturb};
 use crate::growth::{AlphaAlgorithm, Topology};
@@ -9,7 +9,8 @@ use crate::random::{Domain, RunRng};
 use crate::scenario::fixtures::slow_lifecycle;
 use crate::seed::fixtures::{assert_new_and_alive, blueprint_named, build, build_counted};
 use crate::seed::{BlueprintError, BlueprintRegistry, GateNetwork, SeedInstance, SeedModule};
-use crate::torch::{Backend, HostSyncCounter, NoGrad};
+use crate::torch::fixtures::{test_backend, test_device};
+use crate::torch::{HostSyncCounter, NoGrad};
 
 const IDS: [(&str, u64, u64); 7] = [
     ("norm", 129, 769),
@@ -28,7 +29,7 @@ fn registry() -> BlueprintRegistry {
 }
 
 fn random_text(rows: i64, tokens: i64, dim: i64) -> Tensor {
-    Tensor::randn([rows, tokens, dim], (Kind::Float, Device::Cpu))
+    Tensor::randn([rows, tokens, dim], (Kind::Float, test_device()))
 }
 
 #[test]
@@ -57,7 +58,7 @@ fn indices_are_those_of_the_table_and_shared_with_images() {
     assert_eq!(indices.collect::<Vec<_>>(), expected);
     assert_eq!(registry.len(), BlueprintRegistry::default().len());
     assert_eq!(registry.name_of(1), "");
-    let checked = registry.check(&[16, 64], Backend::CPU, &HostSyncCounter::default());
+    let checked = registry.check(&[16, 64], test_backend(), &HostSyncCounter::default());
     assert!(checked.is_ok(), "{checked:?}");
 }
 
@@ -111,7 +112,7 @@ fn heads_that_do_not_divide_the_width_are_refused() {
     let registry = registry();
     let mut rng = RunRng::new(0, Domain::SeedInit, &[]);
     for index in [2, 12] {
-        let refused = registry.get(index).unwrap().build(6, &mut rng, Backend::CPU);
+        let refused = registry.get(index).unwrap().build(6, &mut rng, test_backend());
         assert!(matches!(refused, Err(BlueprintError::Unfit { dim: 6, .. })));
     }
 }
@@ -151,7 +152,7 @@ fn options_change_what_is_built_and_its_exact_count() {
 fn a_gate_has_a_value_a_token_from_that_token_alone() {
     let _no_grad = NoGrad::new();
     let mut rng = RunRng::new(0, Domain::SeedInit, &[]);
-    let gate = GateNetwork::new(Topology::Tokens, 8, &mut rng, Backend::CPU).unwrap();
+    let gate = GateNetwork::new(Topology::Tokens, 8, &mut rng, test_backend()).unwrap();
     assert_eq!(gate.params().count(), GateNetwork::param_count(8));
     perturb(gate.params().trainable());
     let x = random_text(2, 5, 8);
@@ -172,7 +173,7 @@ fn every_operator_blends_texts_by_its_formula() {
     let h = random_text(2, 5, 8);
     for algorithm in AlphaAlgorithm::ALL {
         let mut rng = RunRng::new(4, Domain::SeedInit, &[]);
-        let seed = SeedInstance::germinate(&registry(), 10, 8, algorithm, &mut rng, Backend::CPU).unwrap();
+        let seed = SeedInstance::germinate(&registry(), 10, 8, algorithm, &mut rng, test_backend()).unwrap();
         assert!(seed.blend(&h, 0.4, algorithm, true, Mode::Eval).unwrap().equal(&h));
         perturb(seed.module.params().trainable());
         let delta = seed.module.delta(&h, Mode::Eval).unwrap().unwrap();

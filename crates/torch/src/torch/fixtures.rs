@@ -1,0 +1,64 @@
+//! The device that tests of tensors are played on: `SIMIC_ENGINE_TEST_DEVICE`, spelt as in a scenario; the CPU by default.
+//! Elsewhere libtorch keeps to reproducible kernels and to f32. What is no device ends the tests.
+
+use std::sync::LazyLock;
+
+use tch::{Device, Tensor};
+
+use super::{Backend, device_of, load_cuda, set_deterministic, set_matmul_precision};
+use crate::scenario::{DeviceSpec, Kernels, MatmulPrecision};
+
+const VARIABLE: &str = "SIMIC_ENGINE_TEST_DEVICE";
+
+static DEVICE: LazyLock<Device> = LazyLock::new(|| {
+    let Some(text) = std::env::var_os(VARIABLE) else {
+        return Device::Cpu;
+    };
+    let spec: Result<DeviceSpec, _> = text.to_string_lossy().parse();
+    let spec = spec.unwrap_or_else(|error| panic!("{VARIABLE}: {error}"));
+    if let DeviceSpec::Cuda(index) = spec {
+        open_cuda(index).unwrap_or_else(|error| panic!("{VARIABLE}: {error}"));
+    }
+    device_of(spec)
+});
+
+fn open_cuda(index: usize) -> Result<(), String> {
+    load_cuda(&[index], true).map_err(|error| error.to_string())?;
+    let settings = set_deterministic(true).and_then(|()| set_matmul_precision(MatmulPrecision::Highest));
+    settings.map_err(|error| error.to_string())
+}
+
+/// In front of `main`: libtorch looks for CUDA once, which the first test on the CPU would have it do, and the workspace of
+/// cuBLAS is fixed while there is one thread.
+#[cfg(target_os = "linux")]
+#[used]
+#[unsafe(link_section = ".init_array")]
+static IN_FRONT_OF_MAIN: extern "C" fn() = {
+    extern "C" fn open() {
+        test_device();
+    }
+    open
+};
+
+/// Where tests have their tensors.
+pub fn test_device() -> Device {
+    *DEVICE
+}
+
+/// The same with the engine's own kernels, which compute on a CPU alone.
+pub fn test_backend() -> Backend {
+    Backend::new(test_device(), Kernels::Own)
+}
+
+/// An input on the device of the tests: itself where that is the CPU.
+pub fn on_device(tensor: Tensor) -> Tensor {
+    tensor.to_device(test_device())
+}
+
+/// How far results may lie from what is expected: `cpu`, which is 0 where bits are compared, and `other` on other devices.
+pub fn tolerance(cpu: f64, other: f64) -> f64 {
+    match test_device() {
+        Device::Cpu => cpu,
+        _ => other,
+    }
+}
