@@ -18,7 +18,7 @@ mod step;
 use std::fs::OpenOptions;
 use std::io::Write as _;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Command, ExitCode};
 use std::sync::{Arc, Mutex};
 use std::thread;
@@ -170,8 +170,10 @@ fn open_device(setting: &Setting) -> Played {
     Ok(figures)
 }
 
-/// The folder of a file beside this program, which is carried along with it.
-fn beside(name: &str) -> PathBuf {
+/// The PyTorch script: carried along beside this program, or where it is kept.
+fn eager_script() -> PathBuf {
     let program = std::env::current_exe().unwrap_or_default();
-    program.parent().unwrap_or(Path::new(".")).join(name)
+    let carried = program.with_file_name("eager.py");
+    let kept = concat!(env!("CARGO_MANIFEST_DIR"), "/benches/device_check/eager.py");
+    if carried.exists() { carried } else { kept.into() }
 }

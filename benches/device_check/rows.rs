@@ -12,7 +12,7 @@ use simic_engine::internals::torch::{TorchError, device_of, free_bytes};
 use simic_engine::prelude::*;
 
 use crate::play::{self, Play, largest_difference, norm_difference};
-use crate::{Setting, beside, open_device};
+use crate::{Setting, eager_script, open_device};
 
 /// Named numbers and texts.
 pub type Played = Result<Value, Box<dyn Error>>;
@@ -27,13 +27,15 @@ pub struct Row {
 const TOLERANCE: f64 = 2e-3;
 
 /// Words of rows that a quick look leaves out.
-const LONG: [&str; 6] = [
+const LONG: [&str; 8] = [
     "ResNet-",
     "64 envs",
     "vgg11",
     "resnet20",
     "host threads",
     ", on the CPU",
+    "batch 512",
+    "text,",
 ];
 
 const GROWN: &str = r#"(
@@ -230,7 +232,7 @@ fn every_blueprint(setting: &Setting, task: &str) -> Played {
 fn eager(setting: &Setting) -> Played {
     let device = setting.device.split(':').next().unwrap_or("cpu");
     let mut script = Command::new("python3");
-    script.arg(beside("eager.py")).args(["--device", device]);
+    script.arg(eager_script()).args(["--device", device]);
     if setting.is_quick {
         script.arg("--quick");
     }
