@@ -149,6 +149,8 @@ pub fn all(setting: &Setting) -> Vec<Row> {
         let mut play = Play::on("cpu", &digits.1);
         play.devices.push(setting.device.clone());
         add("8x8 digits, 8 envs over the CPU and the device", speed(play));
+        let apart = Play::on("cpu", LEARNT).with("policy.device", format!("{:?}", setting.device));
+        add("envs on the CPU, their policy on the device", rounds(apart));
     }
     add("memory stays as it is over 20 rounds", Box::new(memory_is_flat));
     for (name, task) in small() {

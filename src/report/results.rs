@@ -49,6 +49,7 @@ pub fn run_results(live: &LiveState) -> Value {
         // `most`: that a refused seed had.
         json!({ "gate": gate, "check": check, "count": refused.count, "asked": refused.asked, "most": refused.most })
     });
+    let memory: BTreeMap<&str, u64> = memory(&live.rounds).into_iter().collect();
     let mut results = json!({
         "rounds": rounds.collect::<Vec<_>>(),
         // Means over the episodes of the last round.
@@ -73,6 +74,7 @@ pub fn run_results(live: &LiveState) -> Value {
         // Samples that were trained on.
         "samples_per_s": live.samples_per_s(),
         "time_shares": time_shares(&live.rounds).map(BTreeMap::from),
+        "memory_bytes": (!memory.is_empty()).then_some(memory),
     });
     if let Some(fields) = results.as_object_mut() {
         fields.retain(|_, value| !value.is_null());

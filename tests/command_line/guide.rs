@@ -21,7 +21,8 @@ use crate::init::photos;
 use crate::program::{HEEDED, PROGRAM, ended, ends_with, folder, names, repository, write};
 
 /// Commands that are not run, by how they begin, and why.
-const NOT_RUN: [(&str, &str); 13] = [
+const NOT_RUN: [(&str, &str); 14] = [
+    ("SIMIC_ENGINE_TEST_DEVICE=", "plays the tests on a GPU"),
     ("simic-engine watch", "needs a terminal; `watch.rs` plays it in one"),
     ("simic-engine report latest --http", "serves until it is stopped"),
     ("simic-engine report --http", "the same"),

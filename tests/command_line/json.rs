@@ -67,7 +67,7 @@ fn numbers_in(text: &str) -> Vec<String> {
     words.map(str::to_owned).collect()
 }
 
-/// Numbers of a text that a document does not have, as they are, in percent or in thousands.
+/// Numbers of a text that a document does not have, as they are, in percent, in thousands or in multiples of 1024.
 fn missing(text: &str, document: &str) -> Vec<String> {
     /// Of intervals, in explanations.
     const LEVEL: &str = "95";
@@ -80,7 +80,8 @@ fn missing(text: &str, document: &str) -> Vec<String> {
                 .iter()
                 .any(|number| format!("{:.decimals$}", (number * scale).abs()) == *word)
         };
-        [1.0, 100.0, 1e-3, 1e-6, 1e-9].into_iter().any(scaled)
+        let binary = [1.0 / 1024.0, 1.0 / f64::from(1 << 20), 1.0 / f64::from(1 << 30)];
+        [1.0, 100.0, 1e-3, 1e-6, 1e-9].into_iter().chain(binary).any(scaled)
     };
     let asked = numbers_in(text).into_iter().filter(|word| word != LEVEL);
     asked.filter(|word| !is_there(word)).collect()

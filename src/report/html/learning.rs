@@ -357,7 +357,7 @@ pub(super) fn speed(state: &ViewState, page: &mut Page) -> Markup {
         @if let (Some(steps), Some(samples)) = (state.live.env_steps_per_s(), state.live.samples_per_s()) {
             p { (format!("{steps:.1} env-steps and {samples:.0} training samples a second.")) }
         }
-        @for (place, bytes) in results::memory(&state.live.rounds) { p { (format!("Memory of {place}: at most {}.", run::size(bytes.into()))) } }
+        @for (place, bytes) in results::memory(&state.live.rounds) { p { (format!("Memory of {place}: up to {}.", run::size(bytes.into()))) } }
         @if steps > 0.0 { p { (format!("Bringing batches to where they are trained on takes {:.2} ms an env-step.", copy_ms / steps)) } }
         div.grid { (page.chart(&speed)) (page.chart(&phases)) }
     }

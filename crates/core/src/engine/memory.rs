@@ -62,16 +62,16 @@ impl MemoryEstimate {
             is_certain: place.needs.iter().all(|need| need.is_certain),
             most_envs: match place.envs {
                 0 => None,
-                _ => Some(place.most_envs(room.bytes) * self.env_places()),
+                _ => Some(place.most_envs(room.bytes) * self.envs() / place.envs),
             },
             needs,
             room,
         })
     }
 
-    /// Devices over which envs are spread.
-    fn env_places(&self) -> usize {
-        self.places.iter().filter(|place| place.envs > 0).count()
+    /// On all devices.
+    fn envs(&self) -> usize {
+        self.places.iter().map(|place| place.envs).sum()
     }
 
     /// Only what every run allocates, whether its hosts grow or not.

@@ -12,6 +12,7 @@ use crate::env::Experiment;
 use crate::health::{EngineError, RunHealth};
 use crate::run::Room;
 use crate::scenario::{DeviceSpec, Scenario};
+use crate::storage::remove_file;
 use crate::torch::{DeviceMemory, TorchError, device_memory, device_of};
 
 /// Name of the file.
@@ -42,13 +43,17 @@ impl MemoryInUse {
 }
 
 /// If the run has failed because no memory was left: writes what was in use, with the peaks since the last round, into its folder.
+/// Otherwise an earlier life's file has lost its reason.
 pub(crate) fn keep_memory(health: Res<RunHealth>, experiment: Res<Experiment>, directory: Res<RunDirectory>) {
     let names_memory =
         |error: &EngineError| matches!(TorchError::classify(error.to_string()), TorchError::OutOfMemory(_));
+    let file = directory.path().join(MEMORY_FILE);
     if !health.failure.as_ref().is_some_and(names_memory) {
+        if file.exists() {
+            _ = remove_file(&file);
+        }
         return;
     }
-    let file = directory.path().join(MEMORY_FILE);
     if let Err(error) = write_json(&file, &MemoryInUse::now(&experiment.scenario)) {
         tracing::warn!(%error, file = %file.display(), "the memory in use could not be written");
     }

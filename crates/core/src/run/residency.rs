@@ -40,8 +40,11 @@ impl ChosenResidency {
             Device::Cpu => machine_bytes,
             device => free_bytes(device).map(u128::from),
         });
+        // Each entry has a copy, and a device may be listed more than once.
+        let copies = |one: &Backend| devices.iter().filter(|other| other.device == one.device).count();
+        let copies = devices.iter().map(copies).max().unwrap_or(1) as u128;
         let needs = Needs {
-            on_device: set.resident_bytes(augment),
+            on_device: copies * set.resident_bytes(augment),
             on_host: set.train_bytes(),
             is_in_files: set.is_in_files(),
         };

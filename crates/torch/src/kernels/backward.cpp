@@ -48,6 +48,8 @@ variable_list through(Node& node, variable_list&& grads) {
   if (auto* ours = dynamic_cast<KernelNode*>(&node)) {
     out = ours->apply(std::move(grads));
   } else {
+    // The graph is walked once: what a node has kept it need not copy.
+    node.will_release_variables();
     out = node(std::move(grads));
     torch::autograd::validate_outputs(node.next_edges(), out, [&](const std::string& text) { return node.name() + ": " + text; });
   }

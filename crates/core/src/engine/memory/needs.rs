@@ -166,7 +166,7 @@ fn place(loaded: &Loaded, largest: &[Grown], (device, threads): (DeviceSpec, usi
         needs.extend(env_needs(loaded, largest, (device, copies)));
     }
     if scenario.policy.controller == LEARNED && scenario.policy_device() == device {
-        needs.extend(policy_needs(loaded, scenario.run.n_envs - envs));
+        needs.extend(policy_needs(loaded, envs));
     }
     PlaceMemory {
         device,
@@ -192,9 +192,10 @@ fn machine_needs(loaded: &Loaded) -> Vec<Need> {
     needs
 }
 
-/// What the libraries take of a CUDA device. Envs of one stream share a workspace.
+/// What the libraries take of a CUDA device. Envs of one stream share a workspace, in training and on the test part, which another
+/// thread measures; the policy has one.
 fn cuda_needs(envs: usize) -> Vec<Need> {
-    let workspaces = product([envs.min(POOL_STREAMS) as u128, WORKSPACE_BYTES]);
+    let workspaces = product([2 * envs.min(POOL_STREAMS) as u128 + 1, WORKSPACE_BYTES]);
     vec![
         Need::fixed("CUDA's context and kernels", "nothing", CUDA_BYTES).uncertain(),
         Need::fixed("workspaces of cuBLAS", "run.n_envs", workspaces).uncertain(),
@@ -307,8 +308,8 @@ fn activation_bytes(loaded: &Loaded, largest: &[Grown], device: DeviceSpec) -> u
     training.max(validation)
 }
 
-/// The rollout of all envs and the policy that learns from it; `elsewhere`: envs on other devices.
-fn policy_needs(loaded: &Loaded, elsewhere: usize) -> [Need; 2] {
+/// The rollout of all envs, of which there are `envs` on this device, and the policy that learns from it.
+fn policy_needs(loaded: &Loaded, envs: usize) -> [Need; 2] {
     let (policy, learner, task) = (&loaded.scenario.policy, &loaded.scenario.learner, &loaded.task);
     let schema = ObservationSchema::new(
         &loaded.slots,
@@ -329,14 +330,13 @@ fn policy_needs(loaded: &Loaded, elsewhere: usize) -> [Need; 2] {
     let (features, hidden) = (net.feature_dim as u128, net.hidden_dim as u128);
     // What every kind of network has; a recurrent core has a few times as much.
     let weights = product([features, observation.saturating_add(hidden)]);
+    let all = product([loaded.scenario.run.n_envs as u128, rollout]);
+    let fields = "run.n_envs, run.max_steps, learner.episodes_per_update";
     [
-        Need {
-            fixed: product([elsewhere as u128, rollout]),
-            ..Need::per_env(
-                "a rollout",
-                "run.n_envs, run.max_steps, learner.episodes_per_update",
-                rollout,
-            )
+        // Those elsewhere become fewer with those that are here.
+        match envs {
+            0 => Need::fixed("a rollout", fields, all),
+            envs => Need::per_env("a rollout", fields, all.div_ceil(envs as u128)),
         },
         Need::fixed(
             "the policy",

@@ -106,8 +106,8 @@ fn a_cuda_device_takes_its_context_and_a_workspace_of_cublas_a_stream() {
     };
 
     let context = ("CUDA's context and kernels", 500, false);
-    assert_eq!(of_libraries("3"), [context, ("workspaces of cuBLAS", 3 * 32, false)]);
-    assert_eq!(of_libraries("64"), [context, ("workspaces of cuBLAS", 32 * 32, false)]);
+    assert_eq!(of_libraries("3"), [context, ("workspaces of cuBLAS", 7 * 32, false)]);
+    assert_eq!(of_libraries("64"), [context, ("workspaces of cuBLAS", 65 * 32, false)]);
 }
 
 #[test]
