@@ -58,6 +58,7 @@ fn replay(run: &Path) -> String {
 }
 
 #[test]
+#[ignore = "long tier"]
 fn a_replay_is_the_recorded_run_again() {
     let (folder, original) = original();
 

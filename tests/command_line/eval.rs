@@ -367,6 +367,7 @@ fn an_evaluation_that_is_stopped_prints_the_results_so_far() {
 }
 
 #[test]
+#[ignore = "long tier"]
 fn any_checkpoint_of_the_shelf_may_be_played() {
     let (_folder, run) = trained();
     put_again(&run, |progress| {

@@ -125,6 +125,7 @@ fn rewards_follow_from_their_parts() {
 }
 
 #[test]
+#[ignore = "long tier"]
 fn a_run_that_recorded_none_is_played_once_more() {
     let place = runs();
     succeeds(&engine(place.path(), "traj from-run plain -o old.traj"));

@@ -127,6 +127,7 @@ fn a_run_is_shown_while_it_plays_and_the_summary_follows_on_the_screen_that_stay
 }
 
 #[test]
+#[ignore = "long tier"]
 fn a_run_that_has_ended_is_watched_and_replayed() {
     let folder = played_run();
     let mut watch = Watched::start(folder.path(), &["watch"]);
