@@ -61,7 +61,7 @@ impl TrainablePolicy for Recall {
         let sequence = NetSequence {
             observations: input.observations,
             blueprints: input.blueprints,
-            lengths: &vec![steps; rows as usize],
+            lengths: input.lengths,
             initial: input.initial,
         };
         let output = self.0.sequence(&sequence).map_err(TorchError::from)?;

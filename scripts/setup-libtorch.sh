@@ -78,10 +78,12 @@ rm -f "$target"/.simic-engine-*
 size="540 MB"
 [ "$kind" = cuda ] && size="3 GB"
 echo "setup: downloading libtorch $version into $target (about $size, once)"
+# The headers that CUDA graphs are compiled with; libtorch itself needs none of them.
+headers=nvidia-cuda-crt==13.0.88
 if [ "$kind" = cuda ]; then
-    set -- "torch==$version"
+    set -- "torch==$version" "$headers"
 else
-    set -- --no-deps "torch==$version" nvidia-cuda-runtime==13.0.96 nvidia-cuda-cupti==13.0.85
+    set -- --no-deps "torch==$version" nvidia-cuda-runtime==13.0.96 nvidia-cuda-cupti==13.0.85 "$headers"
 fi
 if ! PIP_ROOT_USER_ACTION=ignore "$python" -m pip install --quiet --disable-pip-version-check --upgrade --target "$target" "$@"; then
     rm -rf "$target"

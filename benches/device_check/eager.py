@@ -3,7 +3,8 @@
     python3 eager.py --device cuda [--quick]
 
 One training after the other on one stream, which is what a script does. A batch does what the engine's does: rows of a
-resident data set are gathered and normalised, cross entropy, backward, gradients clipped to norm 1, SGD with momentum.
+resident data set are gathered and normalised, cross entropy, backward, gradients clipped to norm 1, SGD with momentum,
+of texts AdamW.
 """
 
 import argparse
@@ -56,22 +57,69 @@ def resnet(base, blocks):
     return nn.Sequential(*layers, *head(inputs))
 
 
+class Layer(nn.Module):
+    """A pre-norm layer of GPT-2: causal attention, then an MLP four times as wide."""
+
+    def __init__(self, width, heads):
+        super().__init__()
+        self.heads = heads
+        self.norms = nn.ModuleList(nn.LayerNorm(width) for _ in range(2))
+        self.qkv, self.out = nn.Linear(width, 3 * width), nn.Linear(width, width)
+        self.mlp = nn.Sequential(nn.Linear(width, 4 * width), nn.GELU(approximate="tanh"), nn.Linear(4 * width, width))
+
+    def forward(self, x):
+        rows, tokens, width = x.shape
+        qkv = self.qkv(self.norms[0](x)).view(rows, tokens, 3, self.heads, width // self.heads)
+        mixed = F.scaled_dot_product_attention(*qkv.permute(2, 0, 3, 1, 4), is_causal=True)
+        x = x + self.out(mixed.transpose(1, 2).reshape(rows, tokens, width))
+        return x + self.mlp(self.norms[1](x))
+
+
+class Transformer(nn.Module):
+    """The host of `synth_tokens`: its head is tied to the embedding."""
+
+    def __init__(self, vocab=64, block=64, width=64, heads=4, layers=3):
+        super().__init__()
+        self.tokens, self.places = nn.Embedding(vocab, width), nn.Embedding(block, width)
+        self.layers = nn.Sequential(*(Layer(width, heads) for _ in range(layers)))
+        self.norm = nn.LayerNorm(width)
+
+    def forward(self, tokens):
+        x = self.layers(self.tokens(tokens) + self.places.weight)
+        return F.linear(self.norm(x), self.tokens.weight)
+
+
 MODELS = {
     "8x8 digits": (lambda: cnn(1, 4), (1, 8), 64),
     "32x32 images": (lambda: cnn(3, 8), (3, 32), 512),
     "ResNet-20": (lambda: resnet(16, (3, 3, 3)), (3, 32), 128),
     "ResNet-18": (lambda: resnet(64, (2, 2, 2, 2)), (3, 32), 128),
+    "text": (Transformer, None, 64),
 }
+
+
+def images(shape, device):
+    """A resident data set, and what makes inputs of its rows."""
+    channels, side = shape
+    data = torch.randint(0, 256, (2048, channels, side, side), dtype=torch.uint8, device=device)
+    labels = torch.randint(0, 10, (2048,), device=device)
+    return data.to(memory_format=torch.channels_last), labels, lambda rows: rows.to(torch.float32).div_(127.5).sub_(1.0)
+
+
+def texts(device):
+    """The same of texts, whose labels are the tokens that follow."""
+    data = torch.randint(0, 64, (2048, 65), device=device)
+    return data[:, :-1], data[:, 1:], lambda rows: rows
 
 
 def samples_per_second(model, shape, batch, device, amp, seconds):
     torch.manual_seed(0)
-    channels, side = shape
     model = model().to(device, memory_format=torch.channels_last).train()
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9, weight_decay=5e-4, fused=True)
-    images = torch.randint(0, 256, (2048, channels, side, side), dtype=torch.uint8, device=device)
-    images = images.to(memory_format=torch.channels_last)
-    labels = torch.randint(0, 10, (2048,), device=device)
+    if shape:
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9, weight_decay=5e-4, fused=True)
+    else:
+        optimizer = torch.optim.AdamW(model.parameters(), lr=0.001, betas=(0.9, 0.95), weight_decay=0.1, fused=True)
+    data, labels, inputs_of = images(shape, device) if shape else texts(device)
 
     def wait():
         if device == "cuda":
@@ -79,10 +127,10 @@ def samples_per_second(model, shape, batch, device, amp, seconds):
 
     def play(batches):
         for _ in range(batches):
-            rows = torch.randint(0, len(images), (batch,), device=device)
-            inputs = images[rows].to(torch.float32).div_(127.5).sub_(1.0)
+            rows = torch.randint(0, len(data), (batch,), device=device)
+            inputs = inputs_of(data[rows])
             with torch.autocast(device, torch.bfloat16, enabled=amp):
-                loss = F.cross_entropy(model(inputs), labels[rows])
+                loss = F.cross_entropy(model(inputs).flatten(0, -2), labels[rows].flatten())
             optimizer.zero_grad(set_to_none=True)
             loss.backward()
             nn.utils.clip_grad_norm_(model.parameters(), 1.0, foreach=True)

@@ -52,6 +52,9 @@ pub struct Setting {
     /// The row to begin with.
     #[arg(long, default_value_t = 0)]
     first: usize,
+    /// Plays the run that a row kills, into this folder, and nothing else.
+    #[arg(long, hide = true)]
+    victim: Option<PathBuf>,
     /// Added by `cargo bench`.
     #[arg(long = "bench", hide = true)]
     _bench: bool,
@@ -65,6 +68,10 @@ fn main() -> ExitCode {
     let setting = Setting::parse();
     // Before any thread: libtorch refuses reproducible products otherwise.
     fix_cublas_workspace();
+    if let Some(folder) = &setting.victim {
+        let played = rows::play_victim(&setting, folder);
+        return played.map_or(ExitCode::FAILURE, |()| ExitCode::SUCCESS);
+    }
     play_all(&setting).unwrap_or_else(|error| {
         eprintln!("device_check: {}: {error}", setting.out.display());
         ExitCode::from(2)

@@ -86,6 +86,8 @@ pub struct State {
     /// Losses: of training, then of every configuration in validation.
     pub losses: Vec<f64>,
     pub weights: Vec<f64>,
+    /// Batches that could not be recorded as graphs.
+    pub refused: u32,
 }
 
 pub fn state_after(play: &Play, steps: usize) -> Result<State, Box<dyn Error>> {
@@ -95,10 +97,11 @@ pub fn state_after(play: &Play, steps: usize) -> Result<State, Box<dyn Error>> {
     }
     let mut state = State::default();
     let world = engine.world_mut();
-    let mut envs = world.query::<(&EnvId, &StepResult, &mut HostModel)>();
+    let mut envs = world.query::<(&EnvId, &StepResult, &EpisodeStats, &mut HostModel)>();
     let mut envs: Vec<_> = envs.iter_mut(world).collect();
     envs.sort_unstable_by_key(|(id, ..)| **id);
-    for (_, result, mut host) in envs {
+    for (_, result, stats, mut host) in envs {
+        state.refused += stats.fallbacks.graph;
         let numbers = result.0.as_ref().ok_or("an env has no result")?;
         state.losses.push(numbers.train_loss());
         let validated = numbers.configs.iter().map(|config| config.loss_sum);
@@ -160,6 +163,11 @@ pub fn speed(play: &Play, is_quick: bool) -> Played {
     let mut figures = json!({"start s": started, "warm-up s": warmed, "env-steps/s": env_steps, "samples/s": samples});
     if let (Some(before), Some(after)) = (before, device.and_then(free_bytes)) {
         figures["device MiB"] = (before.saturating_sub(after) >> 20).into();
+    }
+    let mut envs = world.try_query::<&EpisodeStats>().ok_or("there are no envs")?;
+    let refused: u32 = envs.iter(world).map(|stats| stats.fallbacks.graph).sum();
+    if refused > 0 {
+        figures["batches that could not be recorded"] = refused.into();
     }
     let fallbacks = &world.resource::<SelfTest>().fallbacks;
     if !fallbacks.is_empty() {

@@ -119,6 +119,19 @@ pub fn all(setting: &Setting) -> Vec<Row> {
         add(name, speed(on(scenario)));
     }
     add("eager PyTorch", Box::new(eager));
+    for (name, preset) in [
+        ("cnn on 8x8 digits", "digits_baseline"),
+        ("transformer", "synth_tokens"),
+    ] {
+        let play = move |setting: &Setting| graphs_agree(setting, preset);
+        add(&format!("{name}: CUDA graphs as without"), Box::new(play));
+    }
+    for (name, scenario) in &workloads {
+        let play = on(scenario).with("run.cuda_graphs", true);
+        add(&format!("{name}, CUDA graphs"), speed(play));
+    }
+    let play = on(GROWN).with("run.cuda_graphs", true);
+    add("seeds under rules, CUDA graphs", rounds(play));
     for (name, scenario) in [digits, images] {
         let play = on(scenario).seeded("conv_light", 3);
         add(&format!("{name}, 3 conv_light"), speed(play));
@@ -134,6 +147,10 @@ pub fn all(setting: &Setting) -> Vec<Row> {
     add("a policy's first update: as on the CPU", Box::new(first_update));
     add("deterministic: twice, with many threads and one", Box::new(twice));
     add("deterministic: resumed after a round", Box::new(resumed));
+    add(
+        "deterministic: killed in its second round and resumed",
+        Box::new(killed),
+    );
     add("no memory: said as such, and work continues", Box::new(out_of_memory));
     for (name, scenario) in [images, resnet18] {
         let play = on(scenario).with("run.matmul_precision", "highest");
@@ -144,7 +161,12 @@ pub fn all(setting: &Setting) -> Vec<Row> {
         add(&format!("8x8 digits, {envs} envs"), speed(play));
     }
     let play = on(&images.1).with("data.residency", "host");
-    add(&format!("{}, data in the machine's memory", images.0), speed(play));
+    add(
+        &format!("{}, data in the machine's memory", images.0),
+        speed(play.clone()),
+    );
+    let play = play.with("run.max_steps", 10);
+    add(&format!("{}, a round with such data", images.0), rounds(play));
     if setting.device != "cpu" {
         let mut play = Play::on("cpu", &digits.1);
         play.devices.push(setting.device.clone());
@@ -206,6 +228,28 @@ fn agrees(setting: &Setting, task: &str, (blueprint, seeds): (&'static str, usiz
     let (cpu, device) = (&cpu.losses, &device.losses);
     let by = format!("losses differ by {losses:.2e}, weights by {weights:.2e}");
     Err(format!("{by}; CPU {cpu:.4?}, device {device:.4?}").into())
+}
+
+/// Two steps on the device, of which most batches are replayed, with recorded batches and without. Fails where none can be recorded.
+fn graphs_agree(setting: &Setting, preset: &str) -> Played {
+    let task = format!("preset({preset:?}, (batches_per_step: count(8), val_batches_per_step: count(1)))");
+    let state = |graphs: bool| {
+        let play = Play::on(&setting.device, &trained(&task, 2))
+            .with("training.grad_stats_stride", 2)
+            .with("run.cuda_graphs", graphs)
+            .seeded("conv_light", if preset == "synth_tokens" { 0 } else { 1 });
+        play::state_after(&play, 2)
+    };
+    let (eager, graphs) = (state(false)?, state(true)?);
+    let losses = largest_difference(&eager.losses, &graphs.losses);
+    let weights = norm_difference(&eager.weights, &graphs.weights);
+    if graphs.refused > 0 && setting.device != "cpu" {
+        return Err(format!("{} batches could not be recorded", graphs.refused).into());
+    }
+    match losses <= TOLERANCE && weights <= TOLERANCE {
+        true => Ok(json!({"losses differ by": losses, "weights by": weights, "refused": graphs.refused})),
+        false => Err(format!("losses differ by {losses:.2e}, weights by {weights:.2e}").into()),
+    }
 }
 
 /// [`agrees`] for each seed module that the host may grow, alone in its first slot.
@@ -276,6 +320,12 @@ fn last_round(play: &Play, setting: &Setting) -> Played {
         figures["train ms"] = phases.train.0.into();
         figures["validate ms"] = phases.validate.0.into();
         figures["sync ms"] = phases.sync.0.into();
+    }
+    if let Some(copy) = data.perf.copy_ms {
+        figures["copy ms"] = copy.0.into();
+    }
+    if let Some(fallbacks) = data.fallbacks.filter(|fallbacks| fallbacks.graph > 0) {
+        figures["batches that could not be recorded"] = fallbacks.graph.into();
     }
     Ok(figures)
 }
@@ -367,16 +417,57 @@ fn resumed(setting: &Setting) -> Played {
     let play = deterministic(setting);
     let (whole, _folder) = recorded(&play)?;
     let expected = reached(&whole)?;
-    let past = PastRun::open(&whole.directory, CheckpointName::Round(1))?;
+    same(&continued(&play, &whole.directory)?, &expected)
+}
+
+/// A child plays the run and is killed as soon as its first round is kept.
+fn killed(setting: &Setting) -> Played {
+    let play = deterministic(setting);
+    let (whole, _folder) = recorded(&play)?;
+    let folder = tempfile::tempdir()?;
+    let mut child = Command::new(std::env::current_exe()?);
+    child.args(["--device", &setting.device, "--victim"]).arg(folder.path());
+    if setting.is_quick {
+        child.arg("--quick");
+    }
+    let mut child = child.spawn()?;
+    let run = loop {
+        let runs = std::fs::read_dir(folder.path())?.flatten().map(|entry| entry.path());
+        let kept = runs
+            .into_iter()
+            .find(|run| PastRun::open(run, CheckpointName::Round(1)).is_ok());
+        match (kept, child.try_wait()?) {
+            (Some(run), _) => break run,
+            (None, Some(status)) => {
+                return Err(format!("the run ended before its first round was kept: {status}").into());
+            }
+            (None, None) => std::thread::sleep(std::time::Duration::from_millis(20)),
+        }
+    };
+    child.kill()?;
+    child.wait()?;
+    same(&continued(&play, &run)?, &reached(&whole)?)
+}
+
+/// The run that [`killed`] kills, into `folder`.
+pub fn play_victim(setting: &Setting, folder: &std::path::Path) -> Result<(), Box<dyn Error>> {
+    let play = deterministic(setting);
+    play.builder().recorded(folder).from_ron(&play.scenario)?.run()?;
+    Ok(())
+}
+
+/// What the envs of a run reach that is resumed after its first round.
+fn continued(play: &Play, run: &std::path::Path) -> Result<Vec<String>, Box<dyn Error>> {
+    let past = PastRun::open(run, CheckpointName::Round(1))?;
     let extension = Extension::default();
     let mut prepared = Prepared::from_ron("resolved.ron", &past.resolved, &[], &extension.names()?.catalog)?;
     prepared.file = past.file.clone();
     let loaded = &prepared.loaded;
     let point = past.resume(&loaded.scenario, loaded, &[], &[])?;
-    let root = whole.directory.parent().ok_or("a run lies in a folder")?;
+    let root = run.parent().ok_or("a run lies in a folder")?;
     let builder = Engine::builder().threads(play.threads).recorded(root).resumed(point);
     let report = builder.build(&prepared)?.run()?;
-    same(&reached(&report.record.ok_or("nothing was recorded")?)?, &expected)
+    reached(&report.record.ok_or("nothing was recorded")?)
 }
 
 fn out_of_memory(setting: &Setting) -> Played {

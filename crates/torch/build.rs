@@ -5,6 +5,8 @@ use std::{env, fs};
 
 /// The unit that knows libtorch; it includes the others.
 const SHIM: &str = "src/kernels/native.cpp";
+/// The unit that knows libtorch's CUDA part: a library of its own, whose bytes are in the engine.
+const GRAPHS: &str = "src/torch/graphs.cpp";
 /// The kernels, compiled once for each set of instructions: the unit, and the compiler's flags for x86-64. `-march` leaves
 /// standing what a flag of its own has asked for, as `-mavx2`: wider vectors are taken back by name. The plain unit, for
 /// processors of before 2013, takes longest to compile, so it is optimised less; the bits are the same.
@@ -33,7 +35,12 @@ fn main() {
         )
     });
 
-    compile(&lib.with_file_name("include"), &sources);
+    let Some(out) = env::var_os("OUT_DIR").map(PathBuf::from) else {
+        panic!("cargo names no OUT_DIR");
+    };
+    let include = lib.with_file_name("include");
+    compile(&include, &sources, &out);
+    compile_graphs(&include, &out);
     println!("cargo:rustc-link-search=native={}", lib.display());
     println!("cargo:rustc-link-lib=torch_cpu");
     println!("cargo:rustc-link-lib=c10");
@@ -62,19 +69,16 @@ fn sources() -> Vec<PathBuf> {
 }
 
 /// Compiles the C++, unless what is at hand was made from the same text: this script also runs where only Rust changed.
-fn compile(include: &Path, sources: &[PathBuf]) {
-    let Some(out) = env::var_os("OUT_DIR").map(PathBuf::from) else {
-        panic!("cargo names no OUT_DIR");
-    };
+fn compile(include: &Path, sources: &[PathBuf], out: &Path) {
     let text: String = sources
         .iter()
+        .filter(|source| !source.ends_with(GRAPHS))
         .map(|source| fs::read_to_string(source).unwrap_or_default())
         .collect();
     let recipe = format!("{}\n{LEVELS:?}\n{ROUNDING:?}\n{text}", include.display());
     let made_from = out.join("shim.recipe");
     let is_made = out.join("libsimic_shim.a").exists();
     if !(is_made && fs::read_to_string(&made_from).is_ok_and(|made| made == recipe)) {
-        let out = out.as_path();
         std::thread::scope(|scope| {
             scope.spawn(|| {
                 let mut build = compiler();
@@ -99,6 +103,47 @@ fn compile(include: &Path, sources: &[PathBuf]) {
     }
     let is_apple = env::var("TARGET").is_ok_and(|target| target.contains("apple"));
     println!("cargo:rustc-link-lib={}", if is_apple { "c++" } else { "stdc++" });
+}
+
+/// Compiles [`GRAPHS`], unless what is at hand was made from the same text; an empty file stands for it where CUDA's headers are
+/// missing. Nothing of CUDA is linked, as machines that build have none: what the library takes from it is looked for when it
+/// is opened.
+fn compile_graphs(include: &Path, out: &Path) {
+    let has = |folder: &Path, headers: [&str; 2]| headers.iter().all(|header| folder.join(header).exists());
+    // The second is made where libtorch is compiled with CUDA.
+    let is_for_cuda = has(include, ["ATen/cuda/CUDAGraph.h", "c10/cuda/impl/cuda_cmake_macros.h"]);
+    let beside = include.join("../../nvidia/cu13/include");
+    let cuda = [beside, "/usr/local/cuda/include".into()]
+        .into_iter()
+        .filter(|folder| is_for_cuda && folder.exists())
+        .inspect(|folder| println!("cargo:rerun-if-changed={}", folder.display()))
+        .find(|folder| has(folder, ["cuda_runtime_api.h", "crt/host_defines.h"]));
+    let text = fs::read_to_string(GRAPHS).unwrap_or_default();
+    let recipe = format!("{}\n{cuda:?}\n{text}", include.display());
+    let (library, made_from) = (out.join("libsimic_graphs.so"), out.join("graphs.recipe"));
+    let is_made = library.metadata().is_ok_and(|file| file.len() > 0);
+    if is_made && fs::read_to_string(&made_from).is_ok_and(|made| made == recipe) {
+        return;
+    }
+    let is_compiled = cuda.is_some_and(|cuda| {
+        let mut build = compiler();
+        build.include(include).include(cuda).opt_level(1);
+        let mut command = build.define("_GLIBCXX_USE_CXX11_ABI", "1").get_compiler().to_command();
+        command.args(["-shared", "-Wl,-z,now", GRAPHS, "-o"]).arg(&library);
+        let is_compiled = command.status().is_ok_and(|status| status.success());
+        if !is_compiled {
+            println!("cargo:warning=the engine is built without CUDA graphs, as {command:?} failed");
+        }
+        is_compiled
+    });
+    let written = if is_compiled {
+        fs::write(&made_from, recipe)
+    } else {
+        fs::write(&library, "")
+    };
+    if let Err(error) = written {
+        panic!("{} cannot be written: {error}", out.display());
+    }
 }
 
 /// Optimised under every Rust profile, for tests and debug builds a little less: it compiles twice as fast, to the same bits.

@@ -173,9 +173,17 @@ fn fallbacks(live: &LiveState, width: usize) -> Option<String> {
     let mut all = Fallbacks::default();
     let data = live.rounds.iter().filter_map(|round| round.data.fallbacks);
     data.for_each(|of_round| all += of_round);
-    let Fallbacks { kernel, autocast } = all.any()?;
-    let kernel = format!("{kernel} batches by libtorch's operators");
-    Some(listed("fallbacks", &[kernel, format!("{autocast} in f32")], width))
+    let Fallbacks {
+        kernel,
+        autocast,
+        graph,
+    } = all.any()?;
+    let entries = [
+        format!("{kernel} batches by libtorch's operators"),
+        format!("{autocast} in f32"),
+        format!("{graph} not as CUDA graphs"),
+    ];
+    Some(listed("fallbacks", &entries, width))
 }
 
 /// What readers of the numbers should know.

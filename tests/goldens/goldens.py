@@ -59,7 +59,9 @@ def leaves(value, path):
             for name, (place, leaf) in leaves(item, f"{path}[]"):
                 yield name, ([index, *place], leaf)
     else:
-        yield path, ([], FIRST.get(value, value) if isinstance(value, str) else value)
+        # A reason is a text, which may be a word that is a name elsewhere.
+        is_name = isinstance(value, str) and not path.endswith(".reason")
+        yield path, ([], FIRST.get(value, value) if is_name else value)
 
 
 def events(run):

@@ -112,6 +112,8 @@ schedules! {
             ReadInitialTopology => "start-up",
             /// Reads the weights that every episode starts from: [`read_weights`](crate::env::starting_weights::read_weights).
             ReadWeights => "start-up",
+            /// Adds the hook that does the scenario's damage, where there is any: [`arm_faults`](crate::faults::arm_faults).
+            ArmFaults => "fault injection",
             /// Makes the controller that the scenario names: [`build_controller`](crate::controller::systems::build_controller).
             BuildController => "start-up",
             /// Makes the learner of a controller that learns: [`build_learner`](crate::learner::systems::startup::build_learner).

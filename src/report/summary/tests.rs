@@ -55,12 +55,16 @@ fn fallbacks_are_summed_up_over_rounds_where_there_are_any() {
 
     for (round, kernel, autocast) in [(2, 3, 0), (3, 1, 2)] {
         let mut result = examples::round_finished();
-        result.fallbacks = Some(Fallbacks { kernel, autocast });
+        result.fallbacks = Some(Fallbacks {
+            kernel,
+            autocast,
+            graph: autocast + 1,
+        });
         live.apply(&Event::round(round, result));
     }
 
     let text = summary(&live, "runs/test");
-    let line = "\nfallbacks      4 batches by libtorch's operators, 2 in f32\n";
+    let line = "\nfallbacks      4 batches by libtorch's operators, 2 in f32, 4 not as CUDA graphs\n";
     assert!(text.contains(line), "{text}");
 }
 

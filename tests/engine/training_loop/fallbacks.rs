@@ -19,6 +19,8 @@ struct Steps {
     losses: Vec<u64>,
     /// The episode's fallbacks so far, of kernels and of autocast.
     counts: Vec<[u32; 2]>,
+    /// Those of graphs.
+    graphs: u32,
     host: Vec<Vec<u32>>,
 }
 
@@ -26,6 +28,7 @@ fn note(mut envs: Query<(&TrainMetrics, &EpisodeStats, &mut HostModel)>, mut ste
     let (train, stats, mut host) = envs.single_mut().expect("one env");
     steps.0.losses.push(train.loss.to_bits());
     steps.0.counts.push([stats.fallbacks.kernel, stats.fallbacks.autocast]);
+    steps.0.graphs = stats.fallbacks.graph;
     steps.0.host = host_bits(&mut host);
 }
 
@@ -64,6 +67,17 @@ fn a_batch_on_which_a_kernel_fails_has_the_bits_of_libtorch() {
     let second = played(ONE_BATCH, &fault(2, "kernel_error(1)"));
     assert_eq!(second.counts, [[0, 0], [1, 0], [1, 0]]);
     assert_eq!(second.losses[0], own.losses[0]);
+}
+
+/// A step is one batch: two are played before one would be recorded.
+#[test]
+fn batches_that_cannot_be_recorded_as_graphs_have_the_bits_that_they_have_as_usual_and_are_counted() {
+    let usual = played(ONE_BATCH, "");
+    let text = scenario(ONE_BATCH, 1, 3, WAIT).replace("run: (", "run: (cuda_graphs: true, ");
+    let refused: Steps = noted(app_of(Engine::builder(), &text, NOTHING), note);
+
+    assert_eq!((usual.graphs, refused.graphs), (0, 1));
+    assert_eq!(Steps { graphs: 0, ..refused }, usual);
 }
 
 /// Running statistics and losses of the parts before are forgotten.

@@ -82,7 +82,7 @@ pub enum PolicyError {
     /// The weights have diverged; `None` is the value head. Resume from an earlier checkpoint with a smaller `learner.lr`.
     #[error("{at}: the policy's {} is not finite", .head.map_or("value".to_string(), |head| format!("logit of {head}")))]
     PolicyNonFinite { at: DecisionPoint, head: Option<Head> },
-    /// A custom policy has chosen outside its masks, or a rollout was filled with masks other than those it decided under.
+    /// A rollout holds masks other than those it was decided under: resume from an earlier checkpoint.
     #[error("{count} stored steps hold an action that their masks forbid")]
     MaskedActionEvaluated { count: u64 },
     /// A network puts out another shape than [`NetSpec`](crate::policy::NetSpec) asks for, or is fed another.

@@ -19,12 +19,13 @@ pub struct Accumulators {
     /// Predictions a sample, and a batch.
     units_per_sample: usize,
     batch_units: usize,
+    batches: usize,
     /// `f64 [layout.columns()]`.
     pack: Tensor,
-    /// `f64 [M]`: mean loss of each training batch.
+    /// `f64 [M + 1]`: mean loss of each training batch, and the place aside.
     losses: Tensor,
     batch_losses: Vec<Tensor>,
-    /// `i64 [M · predictions a batch]`.
+    /// `i64 [(M + 1) · predictions a batch]`.
     predictions: Tensor,
 }
 
@@ -49,18 +50,20 @@ impl Accumulators {
     ) -> Result<Self, TchError> {
         let batch_units = batch_size * units_per_sample;
         let device = backend.device;
-        let losses = Tensor::f_zeros([batches as i64], (Kind::Double, device))?;
+        let places = batches + 1;
+        let losses = Tensor::f_zeros([places as i64], (Kind::Double, device))?;
         Ok(Self {
             layout,
             own_kernels: backend.uses_own_kernels(),
             units_per_sample,
             batch_units,
+            batches,
             pack: Tensor::f_zeros([layout.columns() as i64], (Kind::Double, device))?,
-            batch_losses: (0..batches as i64)
+            batch_losses: (0..places as i64)
                 .map(|batch| losses.f_get(batch))
                 .collect::<Result<_, _>>()?,
             losses,
-            predictions: Tensor::f_zeros([(batches * batch_units) as i64], (Kind::Int64, device))?,
+            predictions: Tensor::f_zeros([(places * batch_units) as i64], (Kind::Int64, device))?,
         })
     }
 
@@ -119,6 +122,24 @@ impl Accumulators {
         Ok(loss.objective)
     }
 
+    /// The number under which a recorded batch puts its results down, whichever of the step it is.
+    pub fn aside(&self) -> usize {
+        self.batches
+    }
+
+    /// Takes what lies aside for the results of batch `batch`.
+    ///
+    /// # Errors
+    /// libtorch's.
+    pub fn take_aside(&mut self, batch: usize) -> Result<(), TchError> {
+        let units = self.batch_units as i64;
+        let predictions = |batch: usize| self.predictions.f_narrow(0, batch as i64 * units, units);
+        predictions(batch)?.f_copy_(&predictions(self.batches)?)?;
+        let loss = self.batch_losses[self.batches].shallow_clone();
+        self.batch_losses[batch].f_copy_(&loss)?;
+        self.forget_batch(self.batches)
+    }
+
     /// Clears the loss of batch `batch`, which is computed again.
     ///
     /// # Errors
@@ -156,15 +177,16 @@ impl Accumulators {
     /// libtorch's.
     pub fn finish_train(&mut self, targets: &Tensor) -> Result<(), TchError> {
         let units = self.batch_units as f64;
-        let batches = self.batch_losses.len() as f64;
-        let is_finite = self.losses.f_isfinite()?;
+        let batches = self.batches as f64;
+        let losses = self.losses.f_narrow(0, 0, self.batches as i64)?;
+        let predictions = self.predictions.f_narrow(0, 0, targets.numel() as i64)?;
+        let is_finite = losses.f_isfinite()?;
         let finite_batches = is_finite.f_sum(Kind::Double)?;
-        let loss_sum = self
-            .losses
+        let loss_sum = losses
             .f_where_scalarother(&is_finite, 0.0)?
             .f_sum(Kind::Double)?
             .f_mul_scalar(units)?;
-        let correct = self.predictions.f_eq_tensor(targets)?.f_sum(Kind::Double)?;
+        let correct = predictions.f_eq_tensor(targets)?.f_sum(Kind::Double)?;
         for (column, value) in [
             (PackLayout::LOSS_SUM, &loss_sum),
             (PackLayout::CORRECT, &correct),

@@ -1,6 +1,6 @@
 //! The one guarded path for failing arithmetic: a batch on which the engine's kernels fail is computed again by libtorch's
-//! operators, a batch whose loss overflows in lower precision again in f32. Each fallback is announced once a run and
-//! counted per episode.
+//! operators, a batch whose loss overflows in lower precision again in f32, a batch that can't be recorded as a graph is
+//! played as usual. Each fallback is announced once a run and counted per episode.
 
 use std::sync::OnceLock;
 
@@ -17,6 +17,7 @@ use crate::torch::{Backend, TorchError};
 pub struct FallbackGuard {
     of_kernel: OnceLock<()>,
     of_autocast: OnceLock<()>,
+    of_graph: OnceLock<()>,
 }
 
 impl FallbackGuard {
@@ -57,6 +58,17 @@ impl FallbackGuard {
             tracing::warn!(
                 "a loss in lower precision was not finite, so a batch is computed in f32; from here on round_finished \
                  counts it (fallbacks.autocast)"
+            );
+        });
+    }
+
+    /// Takes note of a training batch that is played as usual because its like could not be recorded, for `reason`.
+    pub fn note_graph(&self, fallbacks: &mut Fallbacks, reason: &str) {
+        fallbacks.graph += 1;
+        self.of_graph.get_or_init(|| {
+            tracing::warn!(
+                "run.cuda_graphs: a batch could not be recorded, so batches of its kind are played as usual; from here on \
+                 round_finished counts them (fallbacks.graph): {reason}"
             );
         });
     }

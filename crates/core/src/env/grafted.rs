@@ -28,6 +28,22 @@ pub enum GraftKind {
     },
 }
 
+impl GraftKind {
+    /// The same at another amplitude, where it has one.
+    pub fn at_amplitude(self, alpha: f64) -> Self {
+        match self {
+            Self::StraightThrough => self,
+            Self::Blend {
+                algorithm, isolated, ..
+            } => Self::Blend {
+                alpha,
+                algorithm,
+                isolated,
+            },
+        }
+    }
+}
+
 /// What a slot contributes to a pass in `mode`, or nothing: by the stage of its seed.
 pub fn graft_kind(
     stage: SeedStage,

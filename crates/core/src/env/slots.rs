@@ -29,6 +29,8 @@ pub struct Slot {
     pub module: Option<SyncCell<SeedInstance>>,
     /// Seeds germinated here in this episode.
     pub germinations: u32,
+    /// Plans with effects that were carried out here in the run: as long as it stays, so do the tensors of module and optimizer.
+    pub revision: u64,
 }
 
 /// All slots of an env, in policy order.
@@ -47,6 +49,7 @@ impl SeedSlots {
             record: None,
             module: None,
             germinations: 0,
+            revision: 0,
         };
         Self(specs.iter().map(empty).collect())
     }
@@ -205,6 +208,7 @@ pub fn carry_out(
     builder: &SeedBuilder,
 ) -> Result<Change, Failure> {
     let mut parts = Parts::build(&plan, slot, builder)?;
+    slot.revision += u64::from(!plan.change.effects.is_empty());
     for effect in &plan.change.effects {
         match effect {
             Effect::InsertSeed => {

@@ -12,27 +12,29 @@ use crate::env::{EnvId, Experiment, StepStatus, ValMetrics};
 use crate::health::Failure;
 use crate::nn::Param;
 use crate::scenario::{Fault, FaultEntry};
-use crate::schedule::{AddWork, Assess, Work};
+use crate::schedule::{AddWork, Assess, Startup, Work};
 use crate::telemetry::{Event, Num, TelemetryOutbox, UserEvent, UserValue};
 use crate::torch::{NoGrad, TorchError};
-use crate::training::{BatchPoint, HookedBatch, OnTrainBatch, TrainingEnvItem};
+use crate::training::{BatchHooks, BatchPoint, HookedBatch, TrainingEnvItem};
 
 /// Applies the scenario's faults; does nothing where there are none.
 pub struct FaultPlugin;
 
 impl Plugin for FaultPlugin {
     fn build(&self, app: &mut App) {
-        app.on_train_batch(BatchPoint::Backward, inject_faults).add_work_if(
-            Assess,
-            Work::SpikeLosses,
-            spike_losses,
-            has_faults,
-        );
+        app.init_resource::<BatchHooks>()
+            .add_work_if(Startup, Work::ArmFaults, arm_faults, has_faults)
+            .add_work_if(Assess, Work::SpikeLosses, spike_losses, has_faults);
     }
 }
 
 fn has_faults(experiment: Res<Experiment>) -> bool {
     !experiment.scenario.faults.is_empty()
+}
+
+/// Batches of a scenario without faults call nothing.
+fn arm_faults(mut hooks: ResMut<BatchHooks>) {
+    hooks.add_first(BatchPoint::Backward, inject_faults);
 }
 
 /// Weights and gradients of the batch, between backward and update.

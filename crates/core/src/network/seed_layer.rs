@@ -66,7 +66,7 @@ impl LayerDesign for SeedDesign {
             params.adopt(name, gate.params())?;
         }
         Ok(Box::new(SeedLayer {
-            instance: SeedInstance { module, gate },
+            instance: SeedInstance::new(module, gate),
             operator: self.graph.operator,
             amplitude: self.graph.amplitude,
         }))

@@ -103,13 +103,6 @@ impl Stored {
         }
     }
 
-    /// Number of valid steps whose action lies outside its masks, as a scalar on the device.
-    pub fn masked_actions(&self, valid: &Tensor) -> Tensor {
-        let legal = Head::ALL.map(|head| self.chosen[head as usize].gather(-1, &self.action(head), false));
-        let illegal = Tensor::cat(&legal, -1).logical_not().logical_and(&self.relevant);
-        illegal.any_dim(-1, false).logical_and(valid).sum(Kind::Int64)
-    }
-
     /// `[.., 1]`.
     fn action(&self, head: Head) -> Tensor {
         self.actions.narrow(-1, head as i64, 1)

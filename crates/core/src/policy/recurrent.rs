@@ -1,9 +1,9 @@
 //! Rows of recurrent state: taken out, put back, forgotten.
 
-use tch::{Device, Kind, Tensor};
+use tch::{Device, Kind, TchError, Tensor};
 
 use super::trainable::RecurrentState;
-use crate::torch::NoGrad;
+use crate::torch::{NoGrad, upload};
 
 /// The dimension that counts rows.
 const ROWS: i64 = 1;
@@ -73,10 +73,13 @@ pub struct Packing {
 }
 
 impl Packing {
-    /// `lengths`: valid steps of each row, of `steps`. `None` if no row has padding.
-    pub fn new(lengths: &[i64], steps: i64, device: Device) -> Option<Self> {
+    /// `lengths`: valid steps of each row, of `steps`. `None` if no row has padding. Does not wait for the device.
+    ///
+    /// # Errors
+    /// libtorch's.
+    pub fn new(lengths: &[i64], steps: i64, device: Device) -> Result<Option<Self>, TchError> {
         if lengths.iter().all(|&length| length >= steps) {
-            return None;
+            return Ok(None);
         }
         // A row of padding alone keeps one step: the kernels know no empty rows.
         let length = |row: i64| lengths[row as usize].clamp(1, steps);
@@ -94,15 +97,19 @@ impl Packing {
             flat.extend(living.map(|&row| row * steps + step));
             batch_sizes.push((flat.len() - before) as i64);
         }
-        let upload = |values: &[i64]| Tensor::from_slice(values).to_device(device);
-        Some(Self {
-            order: upload(&order),
-            place: upload(&place),
+        let on_device = |values: &[i64]| {
+            let to = Tensor::f_empty([values.len() as i64], (Kind::Int64, device))?;
+            let queued = upload(&to, values).map_err(|error| TchError::Torch(error.to_string()));
+            queued.map(|()| to)
+        };
+        Ok(Some(Self {
+            order: on_device(&order)?,
+            place: on_device(&place)?,
             batch_sizes: Tensor::from_slice(&batch_sizes),
-            lengths: upload(&(0..rows).map(length).collect::<Vec<_>>()),
-            steps: upload(&flat),
+            lengths: on_device(&(0..rows).map(length).collect::<Vec<_>>())?,
+            steps: on_device(&flat)?,
             shape: [rows, steps],
-        })
+        }))
     }
 
     /// `[B, T, F]` to `[steps, F]`.

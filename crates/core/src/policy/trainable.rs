@@ -28,6 +28,8 @@ pub struct SequenceInput<'a> {
     pub masks: &'a Tensor,
     /// Whether a step is no padding: `[B, T]`, bool, on the policy's device.
     pub valid: &'a Tensor,
+    /// Steps of each sequence that are no padding, on the host: `[B]`.
+    pub lengths: &'a [i64],
     /// State that enters step 0 of each sequence.
     pub initial: &'a RecurrentState,
 }
@@ -83,7 +85,7 @@ pub trait TrainablePolicy {
     }
 
     /// # Errors
-    /// A stored action that its mask forbids, or a device error.
+    /// A device error.
     fn evaluate(&self, input: &SequenceInput) -> Result<Evaluation, PolicyError>;
 
     /// Whether it is held to another policy.

@@ -76,7 +76,7 @@ impl Trunk {
         let frames = self.frames(input.observations, input.blueprints);
         let (steps, device) = (frames.size()[1], frames.device());
         let packing = self.has_memory.then(|| Packing::new(input.lengths, steps, device));
-        let packing = packing.flatten();
+        let packing = packing.transpose()?.flatten();
         let frames = packing.as_ref().map_or(frames.shallow_clone(), |p| p.pack(&frames));
         let (x, state) = self
             .core

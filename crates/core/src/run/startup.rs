@@ -28,6 +28,10 @@ pub(crate) fn init_backend(mut commands: Commands, experiment: Res<Experiment>) 
     torch::keep_freed_blocks();
     torch::set_intra_op_threads(NonZero::<u16>::MIN)?;
     torch::set_deterministic(run.deterministic)?;
+    if run.cuda_graphs {
+        // Trying its kernels waits for the device, which ends what another thread records.
+        tch::Cuda::cudnn_set_benchmark(false);
+    }
     torch::set_matmul_precision(run.matmul_precision_in_force())?;
     let threads = experiment.threads.min(experiment.envs.len());
     let envs = (&experiment.envs[..], &run.devices[..]);

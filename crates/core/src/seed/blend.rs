@@ -35,6 +35,24 @@ impl From<TchError> for BlendError {
     }
 }
 
+/// The share of δ that enters.
+#[derive(Clone, Copy, Debug)]
+pub enum Amplitude<'a> {
+    /// In (0, 1].
+    Number(f64),
+    /// The same on the device, f32 `[]`: a batch that is recorded once and replayed reads what it is by then.
+    OnDevice(&'a Tensor),
+}
+
+impl Amplitude<'_> {
+    fn scale(self, tensor: &Tensor) -> Result<Tensor, TchError> {
+        match self {
+            Self::Number(value) => tensor.f_mul_scalar(value),
+            Self::OnDevice(value) => tensor.f_mul(&value.f_to_kind(tensor.kind())?),
+        }
+    }
+}
+
 /// What is added to `h`: the product of two terms.
 #[allow(missing_docs, reason = "each variant says what its fields are")]
 pub enum Residual {
@@ -47,26 +65,28 @@ pub enum Residual {
 }
 
 impl Residual {
-    /// Prepares δ for amplitude `alpha` in (0, 1]; `gate` is the gate network's value.
+    /// Prepares δ for its amplitude; `gate` is the gate network's value.
     ///
     /// # Errors
     /// [`BlendError::NoGate`] if the operator is Gate and there is none.
     pub fn new(
         delta: Tensor,
-        alpha: f64,
+        amplitude: Amplitude,
         algorithm: AlphaAlgorithm,
         gate: Option<&Tensor>,
     ) -> Result<Self, BlendError> {
-        Ok(match algorithm {
-            AlphaAlgorithm::Add => Self::Add {
-                amplitude: alpha,
+        Ok(match (algorithm, amplitude) {
+            (AlphaAlgorithm::Add, Amplitude::Number(amplitude)) => Self::Add { amplitude, delta },
+            // A gate that is as far open for every sample.
+            (AlphaAlgorithm::Add, Amplitude::OnDevice(value)) => Self::Gate {
+                gate: value.f_to_kind(delta.kind())?,
                 delta,
             },
-            AlphaAlgorithm::Multiply => Self::Multiply {
-                factor: delta.f_tanh()?.f_mul_scalar(alpha)?,
+            (AlphaAlgorithm::Multiply, _) => Self::Multiply {
+                factor: amplitude.scale(&delta.f_tanh()?)?,
             },
-            AlphaAlgorithm::Gate => Self::Gate {
-                gate: gate.ok_or(BlendError::NoGate)?.f_mul_scalar(alpha)?,
+            (AlphaAlgorithm::Gate, _) => Self::Gate {
+                gate: amplitude.scale(gate.ok_or(BlendError::NoGate)?)?,
                 delta,
             },
         })

@@ -1,13 +1,15 @@
 //! The content of an occupied slot: a module and, for the Gate operator, its gate network.
 
-use tch::Tensor;
+use tch::{Device, Kind, Tensor};
 
-use super::{BlendError, BlueprintError, BlueprintRegistry, GateNetwork, Residual, SeedModule, fit_residual};
+use super::{
+    Amplitude, BlendError, BlueprintError, BlueprintRegistry, GateNetwork, Residual, SeedModule, fit_residual,
+};
 use crate::growth::AlphaAlgorithm;
 use crate::kernels::Onto;
 use crate::nn::{Mode, Param};
 use crate::random::RunRng;
-use crate::torch::Backend;
+use crate::torch::{Backend, TorchError};
 
 /// The tensors of one seed.
 pub struct SeedInstance {
@@ -15,9 +17,36 @@ pub struct SeedInstance {
     pub module: Box<dyn SeedModule>,
     /// Present exactly while the seed's operator is Gate.
     pub gate: Option<GateNetwork>,
+    /// Where training reads the amplitude, `[]`, and what is there; `None`: from the call.
+    placed_amplitude: Option<(f64, Tensor)>,
 }
 
 impl SeedInstance {
+    /// A seed of these parts.
+    pub fn new(module: Box<dyn SeedModule>, gate: Option<GateNetwork>) -> Self {
+        Self {
+            module,
+            gate,
+            placed_amplitude: None,
+        }
+    }
+
+    /// Puts the amplitude of the training batches that follow on `device`, where a recorded one reads it.
+    ///
+    /// # Errors
+    /// The device's.
+    pub fn place_amplitude(&mut self, alpha: f64, device: Device) -> Result<(), TorchError> {
+        match &mut self.placed_amplitude {
+            Some((placed, _)) if *placed == alpha => {}
+            Some((placed, tensor)) => {
+                let _ = tensor.f_fill_(alpha)?;
+                *placed = alpha;
+            }
+            None => self.placed_amplitude = Some((alpha, Tensor::f_full([0i64; 0], alpha, (Kind::Float, device))?)),
+        }
+        Ok(())
+    }
+
     /// Builds blueprint `index` for `dim` channels, at least 1, with a gate if the operator needs one. `rng` is the stream of
     /// this germination; the gate draws after the module.
     ///
@@ -37,7 +66,7 @@ impl SeedInstance {
             AlphaAlgorithm::Gate => Some(GateNetwork::new(blueprint.topology(), dim, rng, backend)?),
             AlphaAlgorithm::Add | AlphaAlgorithm::Multiply => None,
         };
-        Ok(Self { module, gate })
+        Ok(Self::new(module, gate))
     }
 
     /// Trainable parameters: the module's, then the gate's.
@@ -64,10 +93,11 @@ impl SeedInstance {
         algorithm: AlphaAlgorithm,
         mode: Mode,
     ) -> Result<Option<Residual>, BlendError> {
-        let alpha = alpha.clamp(0.0, 1.0);
-        if alpha == 0.0 {
-            return Ok(None);
-        }
+        let amplitude = match &self.placed_amplitude {
+            _ if alpha <= 0.0 => return Ok(None),
+            Some((_, placed)) if mode == Mode::Train => Amplitude::OnDevice(placed),
+            _ => Amplitude::Number(alpha.clamp(0.0, 1.0)),
+        };
         let Some(delta) = self.module.delta(x, mode)? else {
             return Ok(None);
         };
@@ -76,7 +106,7 @@ impl SeedInstance {
             (AlphaAlgorithm::Gate, Some(gate)) => Some(gate.forward(x)?.f_to_kind(x.kind())?),
             _ => None,
         };
-        Residual::new(delta, alpha, algorithm, gate.as_ref()).map(Some)
+        Residual::new(delta, amplitude, algorithm, gate.as_ref()).map(Some)
     }
 
     /// The slot's output at amplitude `alpha` for features `h` (`[batch, channels, height, width]`, of texts
@@ -100,7 +130,8 @@ impl SeedInstance {
             h
         };
         let alpha = alpha.clamp(0.0, 1.0);
-        let blended = if algorithm == AlphaAlgorithm::Add && alpha > 0.0 {
+        let is_placed = self.placed_amplitude.is_some() && mode == Mode::Train;
+        let blended = if algorithm == AlphaAlgorithm::Add && alpha > 0.0 && !is_placed {
             self.module.delta_onto(x, Onto::Added { features: h, alpha }, mode)?
         } else {
             let residual = self.residual(x, alpha, algorithm, mode)?;

@@ -27,7 +27,7 @@ mod properties;
 
 pub use alpha::{ALPHA_TOLERANCE, AlphaController, RampShape};
 pub(crate) use blend::fit_residual;
-pub use blend::{BlendError, Residual};
+pub use blend::{Amplitude, BlendError, Residual};
 pub use blueprint::{Blueprint, BlueprintError, MAX_BLUEPRINTS, SeedModule};
 pub use change::{Change, Effect, GateReport, Plan, Retarget, Transition};
 pub use gate_network::GateNetwork;

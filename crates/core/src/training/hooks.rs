@@ -63,6 +63,20 @@ pub struct BatchHooks {
 }
 
 impl BatchHooks {
+    /// Whether nothing is called in any batch.
+    pub(super) fn is_empty(&self) -> bool {
+        self.hooks.is_empty()
+    }
+
+    /// Adds one before those that there are.
+    pub(crate) fn add_first(
+        &mut self,
+        point: BatchPoint,
+        hook: impl Fn(&mut HookedBatch) -> Result<(), Failure> + Send + Sync + 'static,
+    ) {
+        self.hooks.insert(0, (point, Box::new(hook)));
+    }
+
     /// Calls those of `point`, if there are any.
     pub(super) fn call<'a, 'w, 's>(
         &'a self,

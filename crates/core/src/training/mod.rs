@@ -1,6 +1,7 @@
 //! The training half of a step: batches reach their env, host and seeds learn from them, sums are named.
 
 mod components;
+pub(crate) mod graphs;
 mod hooks;
 pub(crate) mod precision;
 pub(crate) mod fetch;
@@ -13,6 +14,7 @@ use bevy_app::{App, Plugin};
 
 pub use components::{EnvAccumulators, EnvFeed, EnvLossScaler, GroupNorms, StepResult};
 pub use cost::macs_of_training;
+pub use graphs::EnvGraphs;
 pub use hooks::{BatchHooks, BatchPoint, HookedBatch, OnTrainBatch};
 pub use precision::TrainingPrecision;
 pub use rates::LastGrowth;
@@ -28,7 +30,8 @@ impl Plugin for TrainingPlugin {
     fn build(&self, app: &mut App) {
         app.init_resource::<BatchHooks>()
             .register_required_components::<EnvId, StepResult>()
-            .register_required_components::<EnvId, LastGrowth>();
+            .register_required_components::<EnvId, LastGrowth>()
+            .register_required_components::<EnvId, EnvGraphs>();
         app.add_work(Startup, Work::ChoosePrecision, precision::choose_precision)
             .add_work(Startup, Work::EquipTraining, fetch::equip_envs)
             .add_work(RoundStart, Work::ResetLossScales, precision::reset_loss_scales)

@@ -6,8 +6,10 @@ use bevy_ecs::prelude::*;
 use serde::{Deserialize, Serialize};
 
 use crate::clock::RunClock;
-use crate::env::{Experiment, HostOptimizer, SeedOptimizers, SeedSlots, StepStatus};
+use crate::env::{EnvId, EnvStream, Experiment, HostOptimizer, SeedOptimizers, SeedSlots, StepStatus};
+use crate::health::{Failure, InEnv};
 use crate::scenario::{LearningRateCourse, OptimizerConfig};
+use crate::torch::TorchError;
 
 /// The last step of the episode that began while a seed developed; 0 before there was one.
 #[derive(Component, Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -16,6 +18,8 @@ pub struct LastGrowth(pub u32);
 /// Gives every optimizer the rate of the step. Nothing is touched where the rate is constant.
 pub fn set_learning_rates(
     mut envs: Query<(
+        &EnvId,
+        &mut EnvStream,
         &StepStatus,
         &SeedSlots,
         &mut LastGrowth,
@@ -24,10 +28,10 @@ pub fn set_learning_rates(
     )>,
     clock: Res<RunClock>,
     experiment: Res<Experiment>,
-) {
+) -> Result<(), Failure> {
     let (training, task) = (&experiment.scenario.training, &experiment.task);
     let steps = clock.length().max_steps;
-    for (status, slots, mut last_growth, mut host, mut seeds) in &mut envs {
+    for (id, mut stream, status, slots, mut last_growth, mut host, mut seeds) in &mut envs {
         if *status != StepStatus::Participating {
             continue;
         }
@@ -41,15 +45,20 @@ pub fn set_learning_rates(
             (course != LearningRateCourse::Constant)
                 .then(|| rule.lr() * factor(course, clock.step(), steps, last_growth.0))
         };
-        if let Some(rate) = rate(training.host_lr, &task.host_opt) {
-            host.0.get().set_lr(rate);
-        }
-        if let Some(rate) = rate(training.seed_lr, &task.seed_opt) {
-            for seed in seeds.0.iter_mut().flatten() {
-                seed.get().set_lr(rate);
+        let mut set_rates = || -> Result<(), TorchError> {
+            let _guard = stream.0.get().enter()?;
+            if let Some(rate) = rate(training.host_lr, &task.host_opt) {
+                host.0.get().set_lr(rate)?;
             }
-        }
+            if let Some(rate) = rate(training.seed_lr, &task.seed_opt) {
+                let mut seeds = seeds.0.iter_mut().flatten();
+                seeds.try_for_each(|seed| seed.get().set_lr(rate))?;
+            }
+            Ok(())
+        };
+        set_rates().in_env(id.index)?;
     }
+    Ok(())
 }
 
 /// What the rate is multiplied by in step `step`, from 1, of an episode of `steps`.

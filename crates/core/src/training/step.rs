@@ -12,11 +12,12 @@ use smallvec::SmallVec;
 use tch::{Kind, Tensor};
 
 use super::components::{EnvAccumulators, EnvFeed, EnvLossScaler, GroupNorms};
+use super::graphs::{EnvGraphs, Topology};
 use super::hooks::{BatchHooks, BatchPoint};
 use super::precision::TrainingPrecision;
 use crate::clock::RunClock;
 use crate::data::{Batch, PackLayout};
-use crate::env::grafted::{self, Graft, graft_kind};
+use crate::env::grafted::{self, Graft, GraftKind, graft_kind};
 use crate::env::{
     EnvBackend, EnvId, EpisodeStats, Experiment, FallbackGuard, HostModel, HostOptimizer, SeedOptimizers, SeedSlots,
     Slot, TrainMetrics, in_batch,
@@ -24,7 +25,7 @@ use crate::env::{
 use crate::growth::SeedStage;
 use crate::health::Failure;
 use crate::kernels::{ForcedKernels, GradientThresholds, GroupNorm, GroupUpdate, backward};
-use crate::nn::{LossScaler, Mode, Optimizer};
+use crate::nn::{Implementation, LossScaler, Mode, Optimizer};
 use crate::scenario::{Fault, StageIsolation};
 use crate::seed::{SeedInstance, SeedRecord, trains};
 use crate::telemetry::Fallbacks;
@@ -51,6 +52,7 @@ pub struct TrainingEnv {
     pub sums: &'static mut EnvAccumulators,
     norms: &'static mut GroupNorms,
     scaler: &'static mut EnvLossScaler,
+    graphs: &'static mut EnvGraphs,
     /// Of its last step.
     train: &'static TrainMetrics,
     /// Of its episode.
@@ -88,6 +90,15 @@ impl TrainingRules<'_> {
             return Err(Failure::message("no batch was fetched"));
         };
         let copied = began.elapsed();
+        let backend = env.backend.0;
+        if self.experiment.scenario.run.cuda_graphs && !backend.uses_own_kernels() {
+            // Seeds read them there from now on, in a batch that is not recorded as well.
+            place_amplitudes(&mut env.slots.0, self.experiment.isolation(), backend)?;
+        }
+        if self.may_be_recorded(env) {
+            in_batch("train", batch, 0, || self.play_recorded(env, stream, (batch, &samples)))?;
+            return Ok(copied);
+        }
         let call = |point, env: &mut TrainingEnvItem, samples: &mut Batch| {
             let call = || {
                 self.hooks
@@ -98,17 +109,72 @@ impl TrainingRules<'_> {
         call(BatchPoint::Fetched, env, &mut samples)?;
         in_batch("train", batch, 0, || self.forward_backward(env, (batch, &samples)))?;
         call(BatchPoint::Backward, env, &mut samples)?;
-        in_batch("optimize", batch, 0, || self.optimize(env, stream, batch))?;
+        in_batch("optimize", batch, 0, || {
+            self.optimize(env, stream, self.is_sampled(batch))
+        })?;
         call(BatchPoint::Updated, env, &mut samples)?;
         Ok(copied)
+    }
+
+    /// Whether nothing but the env's own tensors tells a batch from the next.
+    fn may_be_recorded(&self, env: &mut TrainingEnvItem) -> bool {
+        let scenario = &self.experiment.scenario;
+        scenario.run.cuda_graphs
+            && scenario.training.micro_batches == 1
+            && scenario.faults.is_empty()
+            && self.hooks.is_empty()
+            && self.first_precision(env) == self.precision.0
+            // Tensor by tensor the learning rate is a number.
+            && env.optimizer.0.get().implementation() != Implementation::Plain
+    }
+
+    /// The batch by its recording; as usual, but with results put aside first, where there is none yet or can be none.
+    fn play_recorded(
+        &self,
+        env: &mut TrainingEnvItem,
+        stream: &Stream,
+        (batch, samples): (usize, &Batch),
+    ) -> Result<(), Failure> {
+        let rules = (
+            self.experiment.isolation(),
+            self.experiment.scenario.lifecycle.on_commit,
+        );
+        let topology = Topology::of(samples, self.precision.0, &env.slots.0, rules);
+        let (aside, is_sampled) = (env.sums.0.get().aside(), self.is_sampled(batch));
+        let mut graphs = std::mem::take(env.graphs.0.get());
+        let played = graphs.in_place(samples).map_err(Failure::from).and_then(|samples| {
+            let refused = graphs.play(topology, is_sampled, || {
+                self.forward_backward(env, (aside, &samples))?;
+                self.optimize(env, stream, is_sampled)
+            })?;
+            if let Some(reason) = refused {
+                let mut fallbacks = Fallbacks::default();
+                self.fallbacks.note_graph(&mut fallbacks, reason);
+                env.stats.fallbacks += fallbacks;
+            }
+            Ok(())
+        });
+        *env.graphs.0.get() = graphs;
+        played?;
+        Ok(env.sums.0.get().take_aside(batch)?)
+    }
+
+    /// Whether statistics of the gradients are taken in batch `batch` of a step.
+    fn is_sampled(&self, batch: usize) -> bool {
+        batch.is_multiple_of(self.experiment.scenario.training.grad_stats_stride)
+    }
+
+    /// What the env's batches are computed in unless one turns out to be beyond it.
+    fn first_precision(&self, env: &TrainingEnvItem) -> Option<Kind> {
+        let is_first_step = self.clock.step() == 1;
+        let nonfinite_batches = if is_first_step { 0 } else { env.train.nonfinite_batches };
+        self.precision.at_first(env.backend.0.device, nonfinite_batches)
     }
 
     /// Through the network and back; gradients of the whole batch are left in the parameters.
     fn forward_backward(&self, env: &mut TrainingEnvItem, (batch, samples): (usize, &Batch)) -> Result<(), Failure> {
         let backend = env.backend.0;
-        let is_first_step = self.clock.step() == 1;
-        let nonfinite_batches = if is_first_step { 0 } else { env.train.nonfinite_batches };
-        let precision = self.precision.at_first(backend.device, nonfinite_batches);
+        let precision = self.first_precision(env);
         let (mut fallbacks, mut fault) = (Fallbacks::default(), self.due_fault(env, batch));
         let mut begun = None;
         let mut compute = |precision, fallbacks: &mut Fallbacks| {
@@ -216,11 +282,10 @@ impl TrainingRules<'_> {
     }
 
     /// Unscaling, statistics, clip, guard and update of each group, in this order and host first; then the scale moves.
-    fn optimize(&self, env: &mut TrainingEnvItem, stream: &Stream, batch: usize) -> Result<(), Failure> {
+    fn optimize(&self, env: &mut TrainingEnvItem, stream: &Stream, is_sampled: bool) -> Result<(), Failure> {
         let lifecycle = &self.experiment.scenario.lifecycle;
         let max_norm = self.experiment.task.max_grad_norm;
         let thresholds = GradientThresholds::new(lifecycle.vanishing, lifecycle.exploding_factor, max_norm);
-        let is_sampled = batch.is_multiple_of(self.experiment.scenario.training.grad_stats_stride);
         let sums = env.sums.0.get();
         let layout = sums.layout();
         let scaler = env.scaler.0.get();
@@ -304,6 +369,20 @@ pub(super) fn training_slots<'a>(slots: &'a mut [Slot], isolation: &StageIsolati
         .collect();
     uses.sort_unstable_by_key(|slot| slot.boundary);
     uses
+}
+
+/// Puts the amplitudes of seeds that are blended where recorded batches read them.
+fn place_amplitudes(slots: &mut [Slot], isolation: &StageIsolation, backend: Backend) -> Result<(), TorchError> {
+    for slot in slots {
+        let (Some(seed), Some(module)) = (&slot.record, &mut slot.module) else {
+            continue;
+        };
+        let kind = graft_kind(seed.stage, seed.alpha.alpha(), seed.algorithm, isolation, Mode::Train);
+        if let Some(GraftKind::Blend { alpha, .. }) = kind {
+            module.get().place_amplitude(alpha, backend.device)?;
+        }
+    }
+    Ok(())
 }
 
 /// Divides the gradients of a group by the scale of their loss, before anything looks at them.

@@ -53,6 +53,9 @@ section! {
         matmul_precision: MatmulPrecision = MatmulPrecision::High;
         /// Which kernels train and validate.
         kernels: Kernels = Kernels::Own;
+        /// On CUDA, records training batches, once for each topology, and the policy's updates as graphs and replays them. Where
+        /// that can't be, they are played as usual.
+        cuda_graphs: bool = false;
         /// What is played to its end when the run is asked to stop, e.g. by Ctrl-C.
         stop_at: StopAt = StopAt::Step;
         /// Rounds from one checkpoint to the next; the last round has one in any case.

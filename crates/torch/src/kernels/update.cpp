@@ -119,8 +119,9 @@ char* simic_own_step(Tensor* const* params, size_t n, const SimicRule* rule, con
   });
 }
 
-// The same by libtorch's kernels, on any device that has them.
-char* simic_fused_step(Tensor* const* params, size_t n, const SimicRule* rule, const Tensor* found_inf) {
+// The same by libtorch's kernels, on any device that has them. `rate`, a scalar there, is read when they run, so that a
+// recorded step follows it.
+char* simic_fused_step(Tensor* const* params, size_t n, const SimicRule* rule, const Tensor* rate, const Tensor* found_inf) {
   return guarded([&] {
     at::NoGradGuard no_grad;
     Tensors weights, grads, first, second, counts;
@@ -136,13 +137,13 @@ char* simic_fused_step(Tensor* const* params, size_t n, const SimicRule* rule, c
     }
     if (weights.empty()) return;
     if (!rule->is_adamw) {
-      at::_fused_sgd_(weights, grads, first, rule->weight_decay, /*momentum=*/rule->beta1, rule->lr, /*dampening=*/0,
+      at::_fused_sgd_(weights, grads, first, rule->weight_decay, /*momentum=*/rule->beta1, *rate, /*dampening=*/0,
                       /*nesterov=*/false, /*maximize=*/false, /*is_first_step=*/false, {}, *found_inf);
       return;
     }
     // The kernel expects the count of the step it makes; a suppressed step does not count.
     at::_foreach_add_(counts, found_inf->neg().add(1));
-    at::_fused_adamw_(weights, grads, first, second, {}, counts, rule->lr, rule->beta1, rule->beta2, rule->weight_decay,
+    at::_fused_adamw_(weights, grads, first, second, {}, counts, *rate, rule->beta1, rule->beta2, rule->weight_decay,
                       rule->eps, /*amsgrad=*/false, /*maximize=*/false, {}, *found_inf);
   });
 }

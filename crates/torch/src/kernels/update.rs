@@ -59,17 +59,19 @@ impl Trained<'_> {
         })
     }
 
-    /// The same by libtorch's kernels.
+    /// The same by libtorch's kernels, at the learning rate that `rate` holds when they run: `[]`, on the parameters' device, f32
+    /// on CUDA and f64 on a CPU.
     ///
     /// # Errors
     /// libtorch's; a state that is not the parameters'.
-    pub fn fused_step(self, found_inf: &Tensor) -> Result<(), TorchError> {
-        // SAFETY: `with_rule`'s.
+    pub fn fused_step(self, rate: &Tensor, found_inf: &Tensor) -> Result<(), TorchError> {
+        // SAFETY: `with_rule`'s; libtorch checks where the rate lies.
         self.with_rule(|params, rule| unsafe {
             ffi::check(ffi::simic_fused_step(
                 params.as_ptr(),
                 params.len(),
                 rule,
+                rate.as_ptr(),
                 found_inf.as_ptr(),
             ))
         })

@@ -32,6 +32,8 @@ pub enum Implementation {
 pub struct Optimizer {
     implementation: Implementation,
     config: OptimizerConfig,
+    /// The learning rate, `[]`, on the parameters' device, where libtorch's kernels read it: f32 on CUDA, f64 on a CPU.
+    rate: Tensor,
     params: Vec<Tensor>,
     /// By kind: the name, and one tensor per parameter in the parameters' order. SGD keeps `velocity` (empty without
     /// momentum), AdamW `exp_avg`, `exp_avg_sq` and `step`, f32 scalars that count the updates of each parameter.
@@ -53,9 +55,16 @@ impl Optimizer {
             OptimizerConfig::Sgd { .. } => &["velocity"],
             OptimizerConfig::Adamw { .. } => &["exp_avg", "exp_avg_sq", STEP],
         };
+        let device = params.first().map_or(Device::Cpu, Tensor::device);
+        let kind = if device == Device::Cpu {
+            Kind::Double
+        } else {
+            Kind::Float
+        };
         let mut optimizer = Self {
             implementation,
             config: *config,
+            rate: Tensor::f_full([0i64; 0], config.lr(), (kind, device))?,
             params: Vec::with_capacity(params.len()),
             state: kinds.iter().map(|&kind| (kind, Vec::new())).collect(),
         };
@@ -138,10 +147,21 @@ impl Optimizer {
     }
 
     /// Changes the learning rate, e.g. to follow a schedule.
-    pub fn set_lr(&mut self, lr: f64) {
-        match &mut self.config {
-            OptimizerConfig::Sgd { lr: value, .. } | OptimizerConfig::Adamw { lr: value, .. } => *value = lr,
+    ///
+    /// # Errors
+    /// The device's.
+    pub fn set_lr(&mut self, lr: f64) -> Result<(), TorchError> {
+        let (OptimizerConfig::Sgd { lr: value, .. } | OptimizerConfig::Adamw { lr: value, .. }) = &mut self.config;
+        if *value != lr {
+            *value = lr;
+            let _ = self.rate.f_fill_(lr)?;
         }
+        Ok(())
+    }
+
+    /// How steps are computed.
+    pub fn implementation(&self) -> Implementation {
+        self.implementation
     }
 
     /// The state by name, one tensor per parameter (velocities only where there is momentum): of its shape, `step` a scalar `[]`;
@@ -157,7 +177,7 @@ impl Optimizer {
     pub fn step(&mut self, found_inf: &Tensor) -> Result<(), TorchError> {
         match self.implementation {
             Implementation::Own => self.trained().own_step(found_inf),
-            Implementation::Fused => self.trained().fused_step(found_inf),
+            Implementation::Fused => self.trained().fused_step(&self.rate, found_inf),
             Implementation::Plain => catch(|| self.plain_step(found_inf)),
         }
     }

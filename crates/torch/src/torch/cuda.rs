@@ -85,13 +85,8 @@ fn open_libtorch_cuda() -> Result<(), String> {
 
     // SAFETY: the initialisers of libtorch_cuda register kernels and expect nothing but a loaded libtorch_cpu, which
     // this binary is linked with.
-    let library = unsafe { Library::open(Some("libtorch_cuda.so"), RTLD_NOW | RTLD_GLOBAL) }.map_err(|error| {
-        match std::error::Error::source(&error) {
-            // libloading's own text says only that it failed; the loader's names the file that is missing.
-            Some(cause) => cause.to_string(),
-            None => error.to_string(),
-        }
-    })?;
+    let library = unsafe { Library::open(Some("libtorch_cuda.so"), RTLD_NOW | RTLD_GLOBAL) };
+    let library = library.map_err(|error| reason_of(&error))?;
     std::mem::forget(library);
     Ok(())
 }
@@ -99,6 +94,14 @@ fn open_libtorch_cuda() -> Result<(), String> {
 #[cfg(not(unix))]
 fn open_libtorch_cuda() -> Result<(), String> {
     Err("CUDA devices are supported on Linux only".into())
+}
+
+/// Why a library cannot be opened: libloading's own text says only that it failed, the loader's names what is missing.
+pub(super) fn reason_of(error: &libloading::Error) -> String {
+    match std::error::Error::source(error) {
+        Some(cause) => cause.to_string(),
+        None => error.to_string(),
+    }
 }
 
 #[cfg(test)]

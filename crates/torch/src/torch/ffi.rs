@@ -173,6 +173,7 @@ unsafe extern "C" {
         params: *const *mut C_tensor,
         n: usize,
         rule: *const RawRule,
+        rate: *const C_tensor,
         found_inf: *const C_tensor,
     ) -> *mut c_char;
     pub(crate) fn simic_own_update(

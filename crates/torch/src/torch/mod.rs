@@ -1,8 +1,8 @@
 //! Safe additions to tch: guards, streams, memory, copies in one call, the door for reads, CUDA at run time.
 //!
 //! Everything unsafe of the engine lives in this folder and in `kernels`, over C++ that uses libtorch's device-generic
-//! headers only: the engine compiles against a CPU-only libtorch and finds CUDA at run time. C++ exceptions arrive as
-//! [`TorchError`].
+//! headers only: the engine compiles against a CPU-only libtorch and finds CUDA at run time. CUDA graphs alone have no such
+//! headers, and are a library of their own. C++ exceptions arrive as [`TorchError`].
 
 mod backend;
 mod cuda;
@@ -20,6 +20,7 @@ mod threads;
 mod trace;
 mod read;
 mod stream;
+mod graphs;
 mod version;
 #[cfg(any(test, feature = "testing"))]
 pub mod fixtures;
@@ -30,6 +31,7 @@ pub use encode::{PlainTensor, decode_described, decode_plain, encode_described, 
 pub use error::{TorchError, catch, is_catching};
 pub use finite_guard::FiniteGuard;
 pub use gpu::{Gpu, gpu};
+pub use graphs::{Graph, capture_error, graphs_unavailable};
 pub use guards::{Autocast, Inference, NoGrad};
 pub use host_buffer::HostBuffer;
 pub use memory::{
@@ -38,7 +40,7 @@ pub use memory::{
 };
 pub use precision::{mixed_kind, mixed_name, set_deterministic, set_matmul_precision};
 pub(crate) use read::copy_to_host;
-pub use read::{HostSyncCounter, peek, read_f32, read_f64, read_i64};
+pub use read::{HostSyncCounter, peek, read_f32, read_f64};
 pub use stream::{Stream, StreamGuard};
 pub use tensors::{channels_last, copy_all, copy_into, is_channels_last, pinned, synchronize, upload, zero_all};
 pub use threads::set_intra_op_threads;

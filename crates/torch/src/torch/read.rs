@@ -65,11 +65,6 @@ pub fn read_f32(tensor: &Tensor, counter: &HostSyncCounter) -> Result<Vec<f32>, 
     read(tensor, Kind::Float, counter)
 }
 
-/// All elements of `tensor` as i64, row by row; fractions are cut off. Waits for the device.
-pub fn read_i64(tensor: &Tensor, counter: &HostSyncCounter) -> Result<Vec<i64>, TorchError> {
-    read(tensor, Kind::Int64, counter)
-}
-
 fn read<T: kind::Element + Copy + Default>(
     tensor: &Tensor,
     kind: Kind,

@@ -23,7 +23,7 @@ use crate::policy::{
 };
 use crate::random::Domain;
 use crate::scenario::FloorConfig;
-use crate::torch::{HostSyncCounter, NoGrad, catch, copy_into, read_f32, read_i64};
+use crate::torch::{HostSyncCounter, NoGrad, catch, copy_into, read_f32};
 use crate::unfinished::UnfinishedRound;
 use rollout::Rollout;
 use storage::{FORMAT, PolicyManifest, VALUE_HEAD, action_space_hash, load_policy, save_policy};
@@ -55,7 +55,7 @@ pub struct ActorCriticController {
     last_good: Vec<(String, Tensor)>,
     /// What it is held to.
     teacher: Option<Box<Self>>,
-    /// Reads of evaluation and storage; those of a step are counted by the view's counter.
+    /// Reads for storage and for the teacher; those of a step are counted by the view's counter.
     reads: HostSyncCounter,
 }
 
@@ -277,25 +277,15 @@ impl TrainablePolicy for ActorCriticController {
 
     fn evaluate(&self, input: &SequenceInput) -> Result<Evaluation, PolicyError> {
         let spec = self.net.spec();
-        let (stored, facts) = catch(|| {
-            let stored = Stored::new(input.masks, input.actions, spec.slots, spec.blueprints, &self.tables);
-            let masked = stored.masked_actions(input.valid).view([1]);
-            let lengths = input.valid.sum_dim_intlist(1, false, Kind::Int64);
-            (stored, Tensor::cat(&[masked, lengths], 0))
-        })?;
-        let facts = read_i64(&facts, &self.reads)?;
-        let (masked, lengths) = facts.split_first().map_or((0, &[][..]), |(first, rest)| (*first, rest));
-        if masked > 0 {
-            return Err(PolicyError::MaskedActionEvaluated { count: masked as u64 });
-        }
         let sequence = NetSequence {
             observations: input.observations,
             blueprints: input.blueprints,
-            lengths,
+            lengths: input.lengths,
             initial: input.initial,
         };
         let output = self.precision.sequence(&*self.net, &sequence)?;
         let evaluation = catch(|| {
+            let stored = Stored::new(input.masks, input.actions, spec.slots, spec.blueprints, &self.tables);
             let terms = head_terms(&output.logits, &self.layout, &stored, &self.tables, &self.floors);
             Evaluation {
                 log_probs: terms.log_probs,

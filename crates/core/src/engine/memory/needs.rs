@@ -238,6 +238,10 @@ fn env_needs(loaded: &Loaded, largest: &[Grown], (device, copies): (DeviceSpec, 
             ..Need::fixed("activations", "task.batch_size, training.micro_batches, --threads", 0).uncertain()
         },
     ];
+    if scenario.run.cuda_graphs && device != DeviceSpec::Cpu {
+        let bytes = activation_bytes(loaded, largest, device);
+        needs.push(Need::per_env("recorded batches", "run.cuda_graphs, task.batch_size", bytes).uncertain());
+    }
     if scenario.governor.enabled {
         let bytes = product([parameters.saturating_add(seeds), SNAPSHOTS, F32_BYTES]);
         needs.push(Need::per_env("snapshots", "run.n_envs, governor.enabled", bytes).uncertain());

@@ -11,9 +11,10 @@ use super::finalize::{PreparedRollout, Unusable, finalize};
 use super::metrics::{announce_drift, judge, outside_minibatches, report};
 use super::normalise::{CLIP, RewardNormalizer, ValueNormalizer, ValueUnits};
 use super::optimizer::{PolicyOptimizer, SCALER};
+use super::recorded::RecordedSteps;
 use super::schedules::{Horizon, LearnerSchedules};
 use super::state::{Counters, LearnerState, differences_of_tensors, impossible_tensors, nonfinite_numbers};
-use super::update::Update;
+use super::update::{Update, by_head};
 use crate::nn::Implementation;
 use crate::policy::TrainablePolicy;
 use crate::random::{Domain, RunRng};
@@ -31,6 +32,7 @@ pub struct Learner {
     pub(super) rewards: RewardNormalizer,
     pub(super) values: ValueNormalizer,
     counters: Counters,
+    recorded: Option<RecordedSteps>,
 }
 
 impl Learner {
@@ -53,7 +55,14 @@ impl Learner {
             config,
             horizon,
             seed,
+            recorded: None,
         })
+    }
+
+    /// Records the steps of an update as CUDA graphs, from the second minibatch on; where that can't be, they are played as usual.
+    pub fn with_cuda_graphs(self, are_recorded: bool) -> Self {
+        let recorded = are_recorded.then(RecordedSteps::default);
+        Self { recorded, ..self }
     }
 
     /// What it learns with.
@@ -154,9 +163,10 @@ impl Learner {
             config: &self.config,
             schedules,
             batch: &rollout.batch,
+            by_head: by_head(&self.config, rollout.batch.device())?,
             reads,
         }
-        .run(policy, &mut self.optimizer, &mut rng)?;
+        .run(policy, &mut self.optimizer, &mut self.recorded, &mut rng)?;
 
         announce_drift(&measured, policy.precision());
         judge(update, &measured);

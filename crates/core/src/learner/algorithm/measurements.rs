@@ -89,6 +89,15 @@ pub(super) struct MinibatchNumbers {
     packed: Tensor,
 }
 
+impl MinibatchNumbers {
+    /// The same where no later step writes.
+    pub fn kept(&self) -> Self {
+        Self {
+            packed: self.packed.copy(),
+        }
+    }
+}
+
 impl MinibatchStep<'_> {
     /// Measures the step after it has been taken or suppressed.
     pub fn measure(&self) -> MinibatchNumbers {

@@ -19,6 +19,7 @@ mod advantages;
 mod sequences;
 mod loss;
 mod measurements;
+mod recorded;
 mod state;
 mod update;
 mod metrics;

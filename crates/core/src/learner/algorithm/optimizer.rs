@@ -100,10 +100,9 @@ impl PolicyOptimizer {
         Ok(optimizer)
     }
 
-    pub fn set_lr(&mut self, lr: f64) {
-        for group in &mut self.groups {
-            group.optimizer.set_lr(lr);
-        }
+    pub fn set_lr(&mut self, lr: f64) -> Result<(), TorchError> {
+        let mut groups = self.groups.iter_mut();
+        groups.try_for_each(|group| group.optimizer.set_lr(lr))
     }
 
     pub fn zero_grad(&self) -> Result<(), TorchError> {

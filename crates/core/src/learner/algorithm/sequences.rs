@@ -10,8 +10,9 @@ use tch::{Device, Tensor};
 
 use super::advantages::StepTargets;
 use super::buffer::RolloutBuffer;
+use super::error::LearnerError;
 use super::steps::StepRecord;
-use crate::actions::{HEADS, Head};
+use crate::actions::{HEADS, Head, MaskSet, PolicyError, command_of};
 use crate::policy::{RecurrentState, SequenceInput};
 use crate::scenario::{Algorithm, LearnerConfig};
 use crate::torch::{TorchError, catch};
@@ -61,6 +62,8 @@ pub(super) struct SequenceBatch {
     pub actions: Tensor,
     pub masks: Tensor,
     pub valid: Tensor,
+    /// Steps of each sequence, on the host.
+    pub lengths: Vec<i64>,
     pub initial: RecurrentState,
     /// Of the policy before the update: `[B, T, 8]`.
     pub old_log_probs: Tensor,
@@ -147,9 +150,25 @@ fn entering_states(buffer: &RolloutBuffer, sequences: &[Sequence]) -> RecurrentS
     RecurrentState(buffer.cells.states.iter().map(entering).collect())
 }
 
+/// # Errors
+/// `MaskedActionEvaluated` if steps that are learnt from chose what their masks forbid, by a head that matters to their op.
+fn check_actions(buffer: &RolloutBuffer) -> Result<(), PolicyError> {
+    let (shape, width) = (buffer.shape(), buffer.shape().mask_width());
+    let is_masked = |&(env, step): &(usize, usize)| {
+        let row = &buffer.masks[buffer.cell(env, step) * width..][..width];
+        let masks = MaskSet::of_row(shape.slots, shape.blueprints, row);
+        let chosen = masks.zip(command_of(&buffer.rows[env].steps[step].indices).ok());
+        chosen.is_none_or(|(masks, command)| !masks.allows(&command))
+    };
+    match buffer.valid_steps().filter(is_masked).count() as u64 {
+        0 => Ok(()),
+        count => Err(PolicyError::MaskedActionEvaluated { count }),
+    }
+}
+
 impl SequenceBatch {
     /// Gathers `sequences` padded to `steps`; `targets` by env and step. Without `learns_actor` only the critic has
-    /// something to learn.
+    /// something to learn. Fails too on a stored choice that its masks forbid.
     pub fn gather(
         buffer: &RolloutBuffer,
         targets: &[Vec<StepTargets>],
@@ -157,7 +176,8 @@ impl SequenceBatch {
         steps: usize,
         learns_actor: bool,
         config: &LearnerConfig,
-    ) -> Result<Self, TorchError> {
+    ) -> Result<Self, LearnerError> {
+        check_actions(buffer)?;
         let mask_width = buffer.shape().mask_width();
         let record = |(env, step): (usize, usize)| &buffer.rows[env].steps[step];
         let learns = |place| learns_actor && record(place).is_free();
@@ -167,7 +187,7 @@ impl SequenceBatch {
         let of_heads = |place: Option<(usize, usize)>, is: &dyn Fn(&StepRecord, Head) -> bool| {
             Head::ALL.map(|head| place.is_some_and(|place| learns(place) && is(record(place), head)))
         };
-        catch(|| {
+        Ok(catch(|| {
             let places = Places::new(sequences, steps, buffer.device());
             let cells = places.column(|place| cell(buffer, place) as i64).reshape([-1]);
             let gathered = |field: &Tensor| {
@@ -187,6 +207,7 @@ impl SequenceBatch {
                         .copied()
                 }),
                 valid: places.column(|place| place.is_some()),
+                lengths: sequences.iter().map(|sequence| sequence.len as i64).collect(),
                 initial: entering_states(buffer, sequences),
                 old_log_probs: places.columns(HEADS, |place| {
                     place.map_or([0.0; HEADS], |place| record(place).log_probs)
@@ -206,7 +227,7 @@ impl SequenceBatch {
                 targets: places.column(|place| target(place, |target| target.target)),
                 value_weights: places.column(|place| value_weight(place.map(record), config)),
             }
-        })
+        })?)
     }
 
     /// Observations of all `sequences` of a buffer as they were measured, in the form of a batch's: `[B, T, D]`.
@@ -229,9 +250,10 @@ impl SequenceBatch {
         self.valid.device()
     }
 
-    /// Some of the sequences, by index. Panics on a device error.
-    pub fn select(&self, sequences: &[i64]) -> Self {
-        let index = Tensor::from_slice(sequences).to_device(self.device());
+    /// The sequences `order[part]`; `on_device` holds all of `order`. Panics on a device error.
+    pub fn select(&self, order: &[i64], on_device: &Tensor, part: Range<usize>) -> Self {
+        let index = on_device.narrow(0, part.start as i64, part.len() as i64);
+        let lengths = order[part].iter().map(|&sequence| self.lengths[sequence as usize]);
         let pick = |tensor: &Tensor| tensor.index_select(0, &index);
         Self {
             observations: pick(&self.observations),
@@ -239,6 +261,7 @@ impl SequenceBatch {
             actions: pick(&self.actions),
             masks: pick(&self.masks),
             valid: pick(&self.valid),
+            lengths: lengths.collect(),
             initial: RecurrentState(self.initial.0.iter().map(|t| t.index_select(1, &index)).collect()),
             old_log_probs: pick(&self.old_log_probs),
             behaviour: self.behaviour.as_ref().map(pick),
@@ -252,6 +275,43 @@ impl SequenceBatch {
         }
     }
 
+    /// Whether no step of a sequence is padding.
+    pub fn is_full(&self) -> bool {
+        self.lengths.iter().all(|&length| length == self.valid.size()[1])
+    }
+
+    /// Overwrites all tensors with those of a batch of the same size, in place. Panics on a device error.
+    pub fn copy_from(&mut self, other: &Self) {
+        let pairs = self.tensors().into_iter().zip(other.tensors());
+        for (mut to, from) in pairs {
+            to.copy_(&from);
+        }
+        self.lengths.clone_from(&other.lengths);
+    }
+
+    fn tensors(&self) -> Vec<Tensor> {
+        let always = [
+            &self.observations,
+            &self.blueprints,
+            &self.actions,
+            &self.masks,
+            &self.valid,
+            &self.old_log_probs,
+            &self.actor,
+            &self.causal,
+            &self.available,
+            &self.advantages,
+            &self.targets,
+            &self.value_weights,
+        ];
+        let all = always
+            .into_iter()
+            .chain(&self.initial.0)
+            .chain(&self.behaviour)
+            .chain(&self.teacher);
+        all.map(Tensor::shallow_clone).collect()
+    }
+
     /// What the policy evaluates.
     pub fn input(&self) -> SequenceInput<'_> {
         SequenceInput {
@@ -260,6 +320,7 @@ impl SequenceBatch {
             actions: &self.actions,
             masks: &self.masks,
             valid: &self.valid,
+            lengths: &self.lengths,
             initial: &self.initial,
         }
     }

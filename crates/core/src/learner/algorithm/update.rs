@@ -15,13 +15,14 @@ use super::loss::{
 };
 use super::measurements::{MeasuredStep, MinibatchNumbers, MinibatchStep, UpdateMeasurements, read_all};
 use super::optimizer::PolicyOptimizer;
+use super::recorded::RecordedSteps;
 use super::schedules::LearnerSchedules;
 use super::sequences::{SequenceBatch, split};
 use crate::actions::HEADS;
 use crate::policy::{Evaluation, TrainablePolicy};
 use crate::random::Draw;
 use crate::scenario::{Algorithm, LearnerConfig};
-use crate::torch::{HostSyncCounter, TorchError, catch, read_f32};
+use crate::torch::{HostSyncCounter, Stream, TorchError, catch, read_f32, upload};
 
 /// An update stops where the divergence exceeds the target by this factor.
 const KL_TOLERANCE: f64 = 1.5;
@@ -44,34 +45,63 @@ pub(super) struct Update<'a> {
     pub config: &'a LearnerConfig,
     pub schedules: LearnerSchedules,
     pub batch: &'a SequenceBatch,
+    /// As [`by_head`] makes them.
+    pub by_head: [Tensor; 3],
     pub reads: &'a HostSyncCounter,
 }
 
 impl Update<'_> {
-    /// Optimises `policy` in place. The caller judges what was measured.
+    /// Optimises `policy` in place, with its steps recorded if asked for. The caller judges what was measured.
     pub fn run(
         &self,
         policy: &dyn TrainablePolicy,
         optimizer: &mut PolicyOptimizer,
+        recorded: &mut Option<RecordedSteps>,
         rng: &mut impl Draw,
     ) -> Result<UpdateMeasurements, LearnerError> {
-        optimizer.remember()?;
-        optimizer.set_lr(self.schedules.lr);
+        let stream = recorded
+            .as_mut()
+            .map(|steps| steps.begin(self.batch.device()))
+            .transpose()?;
+        let measured = {
+            let _guard = stream.as_ref().map(Stream::enter).transpose()?;
+            self.optimise(policy, optimizer, recorded, rng)?
+        };
+        stream.as_ref().map_or(Ok(()), Stream::synchronize)?;
+        Ok(measured)
+    }
+
+    fn optimise(
+        &self,
+        policy: &dyn TrainablePolicy,
+        optimizer: &mut PolicyOptimizer,
+        recorded: &mut Option<RecordedSteps>,
+        rng: &mut impl Draw,
+    ) -> Result<UpdateMeasurements, LearnerError> {
         let device = self.batch.device();
+        optimizer.remember()?;
+        optimizer.set_lr(self.schedules.lr)?;
         let zero = || catch(|| Tensor::zeros([0i64; 0], (Kind::Float, device)));
         let mut stop = StopFlags {
             kl: zero()?,
             mismatch: zero()?,
         };
         let mut order: Vec<i64> = (0..self.batch.len() as i64).collect();
+        let on_device = catch(|| Tensor::zeros([order.len() as i64], (Kind::Int64, device)))?;
         let mut steps = Vec::new();
 
         'epochs: for epoch in 0..self.config.epochs {
             // Whole sequences are shuffled, never single steps: the recurrent core replays each from its start.
             rng.shuffle(&mut order);
+            upload(&on_device, &order)?;
             for (index, part) in split(order.len(), self.config.num_minibatches as usize).enumerate() {
-                let minibatch = catch(|| self.batch.select(&order[part]))?;
-                let numbers = self.step(&minibatch, policy, optimizer, &mut stop, steps.is_empty())?;
+                let minibatch = catch(|| self.batch.select(&order, &on_device, part))?;
+                let is_first = steps.is_empty();
+                let mut step = |minibatch: &SequenceBatch| self.step(minibatch, policy, optimizer, &mut stop, is_first);
+                let numbers = match recorded {
+                    Some(recorded) if !is_first && recorded.takes(&minibatch) => recorded.play(minibatch, &mut step)?,
+                    _ => step(&minibatch)?,
+                };
                 steps.push(MeasuredStep {
                     epoch,
                     minibatch: index as u32,
@@ -109,7 +139,9 @@ impl Update<'_> {
             let is_held = !matches!(self.config.algorithm, Algorithm::Clone(_));
             if let Some(target) = self.config.target_kl.filter(|_| is_held) {
                 let exceeded = kl.gt(KL_TOLERANCE * target).to_kind(Kind::Float);
-                stop.kl = stop.kl.maximum(&exceeded);
+                // In place, where a recorded step reads it again.
+                let exceeded = stop.kl.maximum(&exceeded);
+                stop.kl.copy_(&exceeded);
             }
             let behaviour = minibatch.behaviour.as_ref();
             let to_behaviour = behaviour.map(|old| Ratios::new(&evaluation.log_probs, old, &minibatch.causal));
@@ -174,15 +206,11 @@ impl Update<'_> {
         let value = value_loss(&evaluation.value, &minibatch.targets, &minibatch.value_weights, valid);
 
         // Entropy bonus of the branches chosen, and penalty of heads that collapse.
-        let by_head = |values| by_head(values, minibatch.device());
+        let [multipliers, floors, floor_coefs] = &self.by_head;
         let entropies = head_entropies(&evaluation.entropy_causal, causal, &denominators);
-        let entropy = -(entropies * by_head(config.entropy_head_mult.values())).sum(Kind::Float);
-        let floor_penalty = entropy_floor_penalty(
-            &evaluation.entropy_available,
-            available,
-            &by_head(ENTROPY_FLOORS),
-            &by_head(ENTROPY_FLOOR_COEFS),
-        ) * schedules.entropy_floor;
+        let entropy = -(entropies * multipliers).sum(Kind::Float);
+        let floor_penalty = entropy_floor_penalty(&evaluation.entropy_available, available, floors, floor_coefs);
+        let floor_penalty = floor_penalty * schedules.entropy_floor;
 
         // What it is held to.
         let teacher = minibatch.teacher.as_ref();
@@ -203,10 +231,10 @@ impl Update<'_> {
     }
 }
 
-/// `f32 [K]` on `device`.
-fn by_head(values: [f64; HEADS], device: Device) -> Tensor {
-    let values = values.map(|value| value as f32);
-    Tensor::from_slice(&values).to_device(device)
+/// Multipliers of the entropy bonus, entropy floors and strengths of their penalty, `f32 [K]` each on `device`.
+pub(super) fn by_head(config: &LearnerConfig, device: Device) -> Result<[Tensor; 3], TorchError> {
+    let values = [config.entropy_head_mult.values(), ENTROPY_FLOORS, ENTROPY_FLOOR_COEFS];
+    catch(|| values.map(|values| Tensor::from_slice(&values.map(|value| value as f32)).to_device(device)))
 }
 
 /// No step will be taken any more.

@@ -55,7 +55,8 @@ fn policy_learner(
         total_updates: config.planned_updates(scenario.run.rounds),
         envs,
     };
-    let learner = Learner::new(config.clone(), horizon, scenario.run.seed, policy, implementation)?;
+    let learner = Learner::new(config.clone(), horizon, scenario.run.seed, policy, implementation)?
+        .with_cuda_graphs(scenario.run.cuda_graphs);
     policy.set_floor_scale(learner.schedules().probability_floor);
     policy.set_last_good(learner.last_good_params());
     let spec = policy.net().spec();

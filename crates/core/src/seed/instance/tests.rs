@@ -8,8 +8,8 @@ use crate::growth::{AlphaAlgorithm, Topology};
 use crate::nn::{Mode, ParamSet};
 use crate::random::{Domain, RunRng};
 use crate::seed::{
-    BlendError, Blueprint, BlueprintError, BlueprintRegistry, FIRST_PLUGIN_INDEX, GateNetwork, Residual, SeedInstance,
-    SeedModule,
+    Amplitude, BlendError, Blueprint, BlueprintError, BlueprintRegistry, FIRST_PLUGIN_INDEX, GateNetwork, Residual,
+    SeedInstance, SeedModule,
 };
 use crate::torch::Backend;
 use crate::torch::fixtures::{on_device, test_backend, test_device};
@@ -32,10 +32,7 @@ impl SeedModule for Formula {
 
 fn seed(delta: fn(&Tensor) -> Tensor) -> SeedInstance {
     let params = ParamSet::new(test_backend());
-    SeedInstance {
-        module: Box::new(Formula { delta, params }),
-        gate: None,
-    }
+    SeedInstance::new(Box::new(Formula { delta, params }), None)
 }
 
 fn vector<const N: usize>(values: [f32; N]) -> Tensor {
@@ -56,11 +53,16 @@ fn operators_blend_by_their_formulas() {
         (AlphaAlgorithm::Multiply, None, [1.184_846_9, 1.390_724_7]),
         (AlphaAlgorithm::Gate, Some(&half), [1.1, 1.8]),
     ] {
-        let residual = Residual::new(delta(), 0.4, algorithm, gate).unwrap();
-        let blended = values(&residual.apply(&h).unwrap()).into_iter().map(f64::from);
-        assert_close(&blended.collect::<Vec<_>>(), &expected, 1e-6);
+        for amplitude in [
+            Amplitude::Number(0.4),
+            Amplitude::OnDevice(&on_device(Tensor::from(0.4f32))),
+        ] {
+            let residual = Residual::new(delta(), amplitude, algorithm, gate).unwrap();
+            let blended = values(&residual.apply(&h).unwrap()).into_iter().map(f64::from);
+            assert_close(&blended.collect::<Vec<_>>(), &expected, 1e-6);
+        }
     }
-    let gateless = Residual::new(delta(), 0.4, AlphaAlgorithm::Gate, None);
+    let gateless = Residual::new(delta(), Amplitude::Number(0.4), AlphaAlgorithm::Gate, None);
     assert!(matches!(gateless, Err(BlendError::NoGate)));
 }
 

@@ -294,9 +294,12 @@ pub struct Fallbacks {
     pub kernel: u32,
     /// Training batches computed in f32, because a loss in lower precision was not finite.
     pub autocast: u32,
+    /// Training batches played as usual, because their like could not be recorded as a CUDA graph.
+    #[serde(default)]
+    pub graph: u32,
 }
 
-added_by_field!(Fallbacks: kernel, autocast);
+added_by_field!(Fallbacks: kernel, autocast, graph);
 
 impl Fallbacks {
     /// `None` without any.

@@ -142,7 +142,7 @@ fn adamw_follows_its_rule_and_a_bad_step_does_not_count() {
     for implementation in implementations() {
         let p = param(0.8);
         let mut optimizer = optimizer(adamw(1.0, 1e-5, 0.5), &[&p], implementation);
-        optimizer.set_lr(0.05);
+        optimizer.set_lr(0.05).expect("a new rate");
         optimizer.set_weight_decay(0.1);
         let mut reference = ScalarAdamW {
             p: 0.8,

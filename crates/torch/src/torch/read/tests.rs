@@ -7,11 +7,11 @@ fn elements_of_any_layout_arrive_in_row_order_and_each_read_counts_once() {
     let table = Tensor::arange(6, (Kind::Int64, test_device())).reshape([2, 3]);
 
     let turned = read_f64(&table.transpose(0, 1), &counter).expect("read");
-    let rows = read_i64(&table, &counter).expect("read");
+    let rows = read_f64(&table, &counter).expect("read");
     let empty = read_f32(&table.narrow(0, 0, 0), &counter).expect("read");
 
     assert_eq!(turned, [0.0, 3.0, 1.0, 4.0, 2.0, 5.0]);
-    assert_eq!(rows, [0, 1, 2, 3, 4, 5]);
+    assert_eq!(rows, [0.0, 1.0, 2.0, 3.0, 4.0, 5.0]);
     assert!(empty.is_empty());
     assert_eq!(counter.count(), 3);
 }

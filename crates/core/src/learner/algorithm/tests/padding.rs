@@ -10,7 +10,7 @@ use crate::learner::algorithm::finalize::finalize;
 use crate::learner::algorithm::measurements::Scalar;
 use crate::learner::algorithm::optimizer::PolicyOptimizer;
 use crate::learner::algorithm::sequences::{Sequence, SequenceBatch, sequences};
-use crate::learner::algorithm::update::Update;
+use crate::learner::algorithm::update::{Update, by_head};
 use crate::nn::Implementation;
 use crate::policy::TrainablePolicy;
 use crate::policy::fixtures::{assert_close, values};
@@ -30,6 +30,7 @@ fn gradients(training: &Training<CueTask>, batch: &SequenceBatch) -> (Vec<f64>, 
             ..training.learner.schedules()
         },
         batch,
+        by_head: by_head(&config, batch.device()).expect("memory"),
         reads: &HostSyncCounter::default(),
     };
     let mut params = training.policy.params();
@@ -37,7 +38,9 @@ fn gradients(training: &Training<CueTask>, batch: &SequenceBatch) -> (Vec<f64>, 
         param.tensor.zero_grad();
     }
     let mut rng = RunRng::from_seed(1);
-    let measured = update.run(&training.policy, &mut optimizer, &mut rng).expect("runs");
+    let measured = update
+        .run(&training.policy, &mut optimizer, &mut None, &mut rng)
+        .expect("runs");
     let numbers = [Scalar::LossTotal, Scalar::Kl, Scalar::LossValue].map(|scalar| measured.readings[0].get(scalar));
     let gradients = params.iter().map(|param| param.tensor.grad());
     let gradients = gradients.filter(Tensor::defined).flat_map(|gradient| values(&gradient));

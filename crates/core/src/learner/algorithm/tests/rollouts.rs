@@ -1,7 +1,8 @@
 //! Rollouts in, targets out: segments, rollbacks, normalisation, errors.
 
 use super::bench::{Bench, PRUNE, TRUNCATED, assert_close};
-use crate::actions::Head;
+use super::tasks::BLUEPRINTS;
+use crate::actions::{Head, OPS, PolicyError};
 use crate::learner::algorithm::finalize::{PreparedRollout, Unusable};
 use crate::learner::algorithm::*;
 use crate::policy::fixtures::{self, distance, values};
@@ -214,6 +215,25 @@ fn what_must_not_enter_is_refused_by_name_and_changes_nothing() {
         "env 0: no segment is open",
     ];
     assert_eq!(refused, expected);
+}
+
+/// Of a damaged checkpoint: what is begun with such masks is refused at once.
+#[test]
+fn an_action_that_its_masks_forbid_is_an_error_and_not_a_small_number() {
+    let mut bench = Bench::new(3, 2);
+    for env in 0..3 {
+        bench.segment(env, &[(1.0, 0.0), (1.0, 0.0)], TRUNCATED);
+    }
+    let width = bench.buffer.shape().mask_width();
+    // Which blueprints there are does not matter to pruning.
+    bench.buffer.masks[OPS..OPS + BLUEPRINTS].fill(false);
+    // Of the second env nothing is left.
+    bench.buffer.masks[2 * width..4 * width].fill(false);
+
+    let refusal = bench.finalize().err();
+
+    let masked = PolicyError::MaskedActionEvaluated { count: 2 };
+    assert_eq!(refusal, Some(LearnerError::Policy(masked)));
 }
 
 /// Every env was rolled back before its first decision.

@@ -65,6 +65,14 @@ impl<T: Task> Training<T> {
         }
     }
 
+    /// The same with a learner whose updates are recorded, or not.
+    pub fn with_cuda_graphs(self, are_recorded: bool) -> Self {
+        Self {
+            learner: self.learner.with_cuda_graphs(are_recorded),
+            ..self
+        }
+    }
+
     /// Plays one rollout of whole episodes; returns how well the choices were made, from 0 to 1.
     pub fn play(&mut self) -> f64 {
         let mut scores = Vec::new();

@@ -56,6 +56,27 @@ fn a_performed_update_lowers_the_floors_of_the_next_rollout() {
     assert_close(&[training.policy.floor_scale], &[0.4], 1e-12);
 }
 
+/// Where there are no graphs, minibatches are still brought to one place.
+#[test]
+fn an_update_that_is_recorded_comes_to_the_same() {
+    let played = |is_recorded: bool| {
+        let mut config = small_config();
+        (config.num_minibatches, config.target_kl) = (2, None);
+        let mut training = cue(config).with_cuda_graphs(is_recorded);
+        for _ in 0..2 {
+            training.play();
+            assert!(training.learn().update_performed);
+        }
+        params(&training.policy)
+    };
+
+    assert_close(
+        &played(true),
+        &played(false),
+        crate::torch::fixtures::tolerance(1e-12, 1e-5),
+    );
+}
+
 #[test]
 fn a_restored_learner_continues_exactly() {
     let mut config = small_config();
