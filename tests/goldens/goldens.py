@@ -13,6 +13,7 @@ goldens do not have is new, which is said and no failure.
 """
 
 import argparse
+import concurrent.futures
 import csv
 import fnmatch
 import hashlib
@@ -100,8 +101,13 @@ def table(sweep):
                     yield f"trials: {column}", cell
 
 
-def play(program, scenario, threads, folder):
+def play(program, scenario, threads):
     """The hash of everything that a play of `scenario` comes to, by name."""
+    with tempfile.TemporaryDirectory() as folder:
+        return hashes_of(program, scenario, threads, pathlib.Path(folder))
+
+
+def hashes_of(program, scenario, threads, folder):
     if scenario.stem == "sweep":
         command = [program, "sweep", scenario, "--parallel", str(threads), "--out", folder]
         read = lambda: table(next(folder.glob("sweeps/*")))
@@ -168,13 +174,16 @@ def main():
     unknown = set(chosen.names) - {path.stem for path in scenarios}
     if unknown:
         arguments.error(f"no such experiment: {', '.join(sorted(unknown))}")
-    for scenario in scenarios:
-        if chosen.names and scenario.stem not in chosen.names:
-            continue
-        golden = goldens / f"{scenario.stem}.txt"
-        for threads in (1, 2):
-            with tempfile.TemporaryDirectory() as folder:
-                played = play(chosen.program, scenario, threads, pathlib.Path(folder))
+    scenarios = [path for path in scenarios if not chosen.names or path.stem in chosen.names]
+
+    def played_with(threads):
+        # At one thread two at a time.
+        with concurrent.futures.ThreadPoolExecutor(3 - threads) as plays:
+            yield from plays.map(lambda scenario: play(chosen.program, scenario, threads), scenarios)
+
+    for threads in (1, 2):
+        for scenario, played in zip(scenarios, played_with(threads)):
+            golden = goldens / f"{scenario.stem}.txt"
             if chosen.record and threads == 1:
                 golden.write_text("".join(f"{name} {value}\n" for name, value in sorted(played.items())))
             found = list(compare(golden, played))

@@ -20,6 +20,7 @@ mod shared;
 
 use std::collections::BTreeSet;
 use std::fmt;
+use std::sync::Mutex;
 use std::time::Instant;
 
 use simic_engine::internals::engine::{Extension, Prepared};
@@ -99,35 +100,43 @@ fn drawn(seed: u64) -> Vec<Case> {
     (0..KEPT.len()).map(of_row).collect()
 }
 
-/// Plays cases in the order of their rows and forms, each of which is played whole once; all that is wrong is told.
-fn play(cases: &[Case]) {
+/// Plays cases of one row and form, which is played whole once; returns all that is wrong.
+fn play_form(cases: &[Case]) -> Vec<String> {
     let extension = Extension::new(application::register);
     let names = extension.names().expect("names are free");
-    let (begun, mut failures) = (Instant::now(), Vec::new());
-    for of_form in cases.chunk_by(|one, other| (one.row, one.form) == (other.row, other.form)) {
-        let kept = &KEPT[of_form[0].row];
-        let is_sound = |text: &str| Prepared::from_ron("drawn.ron", text, &[], &names.catalog).is_ok();
-        let scenario = kept.scenario(of_form[0].form, is_sound);
-        let stage = Stage {
-            scenario: &scenario,
-            names,
-            shows: kept.shows,
-        };
-        let folder = tempfile::tempdir().expect("a temporary folder");
-        let whole = match stage.whole(&folder.path().join("whole")) {
-            Ok(whole) => whole,
-            Err(failure) => {
-                failures.push(format!("{}: {failure}\n{scenario}", of_form[0]));
-                continue;
-            }
-        };
-        for case in of_form {
-            let home = tempfile::tempdir().expect("a temporary folder");
-            if let Err(failure) = stage.interrupted(&whole, case.how, case.when, home.path()) {
-                failures.push(format!("{case}: {failure}"));
-            }
-        }
-    }
+    let kept = &KEPT[cases[0].row];
+    let is_sound = |text: &str| Prepared::from_ron("drawn.ron", text, &[], &names.catalog).is_ok();
+    let scenario = kept.scenario(cases[0].form, is_sound);
+    let stage = Stage {
+        scenario: &scenario,
+        names,
+        shows: kept.shows,
+    };
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let whole = match stage.whole(&folder.path().join("whole")) {
+        Ok(whole) => whole,
+        Err(failure) => return vec![format!("{}: {failure}\n{scenario}", cases[0])],
+    };
+    let failure = |case: &Case| {
+        let home = tempfile::tempdir().expect("a temporary folder");
+        let played = stage.interrupted(&whole, case.how, case.when, home.path());
+        played.err().map(|failure| format!("{case}: {failure}"))
+    };
+    cases.iter().filter_map(failure).collect()
+}
+
+/// Plays cases, those of two forms at a time.
+fn play(cases: &[Case]) {
+    let begun = Instant::now();
+    let forms = Mutex::new(cases.chunk_by(|one, other| (one.row, one.form) == (other.row, other.form)));
+    let next = || forms.lock().expect("nobody panics here").next();
+    let work = || std::iter::from_fn(next).flat_map(play_form).collect::<Vec<String>>();
+    let failures = std::thread::scope(|scope| {
+        let other = scope.spawn(work);
+        let mut failures = work();
+        failures.extend(other.join().expect("its failures are texts"));
+        failures
+    });
     println!("{} cases in {:.1} s", cases.len(), begun.elapsed().as_secs_f64());
     let again = format!("again: {PAIR}=\"ROW / COLUMN\" cargo test --test engine interruptions::");
     assert!(failures.is_empty(), "{}\n{again}", failures.join("\n"));

@@ -67,6 +67,7 @@ fn small_hosts() -> Vec<(&'static str, Box<dyn HostDesign>)> {
 
 /// The counts of the papers' networks with ten classes. A step on each of two batches, with plain gradient descent.
 #[test]
+#[ignore = "long tier"]
 fn networks_of_the_literature_have_their_parameters_and_learn_with_all_of_them() {
     let table = [
         ("resnet20", 269_722),

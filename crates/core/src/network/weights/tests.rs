@@ -32,6 +32,7 @@ fn said(refused: Result<GivenWeights, NetworkError>) -> String {
 }
 
 #[test]
+#[ignore = "long tier"]
 fn every_tensor_of_the_resnet18_of_torchvision_has_its_place() {
     let spec = ResnetSpec {
         base_channels: 64,
@@ -64,6 +65,7 @@ fn every_tensor_of_the_resnet18_of_torchvision_has_its_place() {
 }
 
 #[test]
+#[ignore = "long tier"]
 fn the_convolutions_of_a_vgg_are_taken_and_its_classifier_is_not() {
     let spec = VggSpec {
         base_channels: 2,
