@@ -82,6 +82,7 @@ impl Plugin for ControllerPlugin {
             .add_work(Act, Work::UpdateTracking, update_tracking)
             .keep_in_rounds_by(save_episodes, restore_episodes)
             .keep_in_rounds::<Tracker>("tracker")
+            .keep_in_rounds::<Signals>("signals")
             .keep_in_rounds::<Feedback>("feedback");
     }
 }

@@ -82,7 +82,7 @@ pub(crate) fn begin_set(
     Ok(())
 }
 
-/// Writes the round's segments, with what their steps were paid in the end; a failure is a gap of the record.
+/// Writes the round's segments, with what their steps were paid in the end; what fails twice is a gap of the record.
 pub(crate) fn write_trajectories(
     envs: Query<(&EnvId, &EpisodeReward, &EnvTrajectory)>,
     mut recorder: ResMut<Recorder>,
@@ -92,7 +92,8 @@ pub(crate) fn write_trajectories(
     let Some(set) = set else { return };
     let envs = envs.iter().sort_unstable::<&EnvId>();
     let segments: Vec<_> = envs.flat_map(|(_, paid, did)| did.paid(clock.round(), paid)).collect();
-    if let Err(error) = set.put(clock.round(), &segments) {
+    let mut put = || set.put(clock.round(), &segments);
+    if let Err(error) = put().or_else(|_| put()) {
         tracing::warn!(%error, "trajectories are not on disk");
         *failure = Some(error.to_string());
     }

@@ -29,7 +29,7 @@ pub struct AccuracyOutOfRange {
 }
 
 /// One step of an env as controllers see it. Losses in nats, accuracies in percent, all finite.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct TrainingSignals {
     /// 1-based.
     pub step: u32,

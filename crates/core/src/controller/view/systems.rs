@@ -26,8 +26,8 @@ use crate::validation::{Counterfactual, ValPlan};
 #[derive(Component, Serialize, Deserialize)]
 pub struct Tracker(pub SignalTracker);
 
-/// What a controller sees of the env's numbers.
-#[derive(Component, Default)]
+/// What a controller sees of the env's numbers; a step that was rolled back leaves those of the step before.
+#[derive(Component, Default, Serialize, Deserialize)]
 pub struct Signals(pub TrainingSignals);
 
 /// The env's slots after the step's measurements, in policy order; `None` is an empty slot.
