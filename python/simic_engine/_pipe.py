@@ -8,6 +8,7 @@ import os
 import struct
 import subprocess
 import tempfile
+import weakref
 from collections.abc import Mapping
 from typing import Any
 
@@ -26,6 +27,7 @@ class Pipe:
 
     def __init__(self, arguments: list[str], actions: str) -> None:
         self._log = tempfile.TemporaryFile()
+        weakref.finalize(self, self._log.close)
         # In a session of its own: Ctrl-C is for this process alone, whose end is the engine's as well.
         self._process = subprocess.Popen(
             [program(), "serve-envs", *arguments],
@@ -35,6 +37,8 @@ class Pipe:
             env=environment(),
             start_new_session=True,
         )
+        # When nothing refers to the pipe any longer, and at the latest when Python ends: a process that is forgotten would stay.
+        self._finalizer = weakref.finalize(self, _end, self._process)
         try:
             self.spaces, _ = self.ask({"kind": "hello", "version": VERSION, "actions": actions})
             if self.spaces["version"] != VERSION:
@@ -47,20 +51,30 @@ class Pipe:
     def ask(
         self, header: Mapping[str, Any], actions: np.ndarray | None = None
     ) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        """Sends a request and returns the answer's header and arrays."""
+        """Sends a request, with actions as 64-bit integers, and returns the answer's header and arrays."""
         body = b""
         if actions is not None:
-            body = np.ascontiguousarray(actions, dtype="<i8").tobytes()
+            body = actions.tobytes()
             header = {**header, "arrays": [{"name": "actions", "dtype": "i64", "shape": list(actions.shape)}]}
         text = json.dumps(header).encode()
         try:
-            assert self._process.stdin is not None
-            self._process.stdin.write(_LENGTHS.pack(len(text), len(body)) + text + body)
+            self._send(_LENGTHS.pack(len(text), len(body)) + text + body)
+            return self._answer()
+        except EngineError:
+            raise
+        except BaseException:
+            # What is left of an answer after an interrupt would be taken for that to the next request.
+            self.kill()
+            raise
+
+    def _send(self, frame: bytes) -> None:
+        assert self._process.stdin is not None
+        try:
+            self._process.stdin.write(frame)
             self._process.stdin.flush()
         except (OSError, ValueError):
             # It has ended, or was closed: it may have said why, and that is what is read now.
             pass
-        return self._answer()
 
     def _answer(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         header_length, body_length = _LENGTHS.unpack(self._read(_LENGTHS.size))
@@ -103,7 +117,7 @@ class Pipe:
         return self._process.pid
 
     def close(self) -> None:
-        """Lets the engine end."""
+        """Lets the engine end; once it has, nothing is done."""
         if self._process.poll() is None:
             try:
                 text = b'{"kind":"close"}'
@@ -116,11 +130,15 @@ class Pipe:
 
     def kill(self) -> None:
         """Ends the engine at once, if it runs."""
-        self._process.kill()
-        self._process.wait()
-        for stream in (self._process.stdin, self._process.stdout):
-            try:
-                if stream is not None:
-                    stream.close()
-            except OSError:
-                pass
+        self._finalizer()
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    process.kill()
+    process.wait()
+    for stream in (process.stdin, process.stdout):
+        try:
+            if stream is not None:
+                stream.close()
+        except OSError:
+            pass

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+import operator
 import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal
@@ -13,6 +13,7 @@ from gymnasium.vector import AutoresetMode
 from gymnasium.vector.utils import batch_space
 
 from ._pipe import Pipe
+from ._values import integers, settings
 
 if TYPE_CHECKING:
     from .sb3 import SB3VecEnv
@@ -29,7 +30,8 @@ class VectorEnv(gymnasium.vector.VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
     step has the first observations of the next episodes (``SAME_STEP``); ``infos["final_obs"]`` and ``infos["final_info"]``
     are those of the episodes that ended. Which actions are legal is in ``infos["action_mask"]`` and :meth:`action_masks`;
     any other raises :class:`~simic_engine.errors.EngineError`, and nothing is done. An env that was rolled back by the governor,
-    or whose episode ended before those of the others, may only wait: ``infos["decides"]`` is false there.
+    or whose episode ended before those of the others, may only wait: ``infos["decides"]`` is false there. The engine is a process
+    that ends with :meth:`close`, at the end of a ``with`` block, or when nothing refers to the envs any longer.
 
     Args:
         scenario: A scenario file; the built-in quickstart if left out.
@@ -52,9 +54,7 @@ class VectorEnv(gymnasium.vector.VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
         threads: int | None = None,
     ) -> None:
         arguments = [] if scenario is None else [os.fspath(scenario)]
-        settings = dict(set or {}) | ({} if num_envs is None else {"run.n_envs": num_envs})
-        for path, value in settings.items():
-            arguments += ["--set", f"{path}={_ron(value)}"]
+        arguments += settings(dict(set or {}) | ({} if num_envs is None else {"run.n_envs": num_envs}))
         if threads is not None:
             arguments += ["--threads", str(threads)]
         self._pipe = Pipe(arguments, actions)
@@ -83,6 +83,7 @@ class VectorEnv(gymnasium.vector.VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[np.ndarray, Infos]:
         """Begins new episodes in all envs. The same seed gives the same bits; without one the first reset takes the scenario's
         seed, and later ones draw theirs. ``options`` are ignored."""
+        seed = None if seed is None else operator.index(seed)
         super().reset(seed=seed)
         if seed is None and self._mask is not None:
             seed = int(self.np_random.integers(2**32))
@@ -92,22 +93,28 @@ class VectorEnv(gymnasium.vector.VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
         return arrays["observations"], self._infos(arrays)
 
     def step(self, actions: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, Infos]:
-        """Decides for all envs, and trains them up to the next decision."""
-        header, arrays = self._pipe.ask({"kind": "step"}, np.asarray(actions))
+        """Decides for all envs, and trains them up to the next decision. Actions that are no integers raise ``TypeError``."""
+        header, arrays = self._pipe.ask({"kind": "step"}, integers(actions, "actions"))
         infos = self._infos(arrays)
         ended = "episodes" in header
         terminated = arrays["terminated"].astype(bool) if ended else np.zeros(self.num_envs, bool)
         if ended:
-            ones = np.ones(self.num_envs, bool)
-            infos |= {"final_obs": arrays["final_observations"], "_final_obs": ones}
-            infos |= {"final_info": {"episode": _columns(header["episodes"]), "_episode": ones}, "_final_info": ones}
+            episode = {"episode": _columns(header["episodes"]), "_episode": np.ones(self.num_envs, bool)}
+            infos |= {"final_obs": arrays["final_observations"], "_final_obs": np.ones(self.num_envs, bool)}
+            infos |= {"final_info": episode, "_final_info": np.ones(self.num_envs, bool)}
         return arrays["observations"], arrays["rewards"], terminated, ended & ~terminated, infos
 
     def action_masks(self) -> np.ndarray:
-        """The legal actions of each env, as in ``infos["action_mask"]``."""
+        """The legal actions of each env: ``infos["action_mask"]`` as booleans, which ``MaskablePPO`` of sb3-contrib expects."""
         if self._mask is None:
             raise gymnasium.error.ResetNeeded("action_masks() needs a reset() before it")
-        return self._mask
+        return self._mask.copy()
+
+    def __enter__(self) -> VectorEnv:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
     def close_extras(self, **_: Any) -> None:
         """Ends the engine."""
@@ -116,7 +123,8 @@ class VectorEnv(gymnasium.vector.VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
     def _infos(self, arrays: dict[str, np.ndarray]) -> Infos:
         self._mask = arrays["action_mask"].astype(bool)
         return {
-            "action_mask": self._mask,
+            # What is legal is known from a copy of its own.
+            "action_mask": self._mask.astype(np.int8),
             "decides": arrays["decides"].astype(bool),
             "blueprints": arrays["blueprints"],
         }
@@ -127,12 +135,6 @@ def sb3_env(*args: Any, **kwargs: Any) -> SB3VecEnv:
     from .sb3 import SB3VecEnv
 
     return SB3VecEnv(VectorEnv(*args, **kwargs))
-
-
-def _ron(value: Any) -> str:
-    if value is None:
-        return "None"
-    return value if isinstance(value, str) else json.dumps(value)
 
 
 def _columns(episodes: list[dict[str, Any]]) -> dict[str, np.ndarray]:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import sys
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -14,9 +15,9 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy
 
 from ._program import call
+from ._values import integers, number, settings, table, written
 from .errors import EngineError
 from .networks import load_network
-from .runs import written
 
 if TYPE_CHECKING:
     import torch
@@ -41,10 +42,25 @@ class Grown:
         """Which network it is, and why, in a sentence."""
         return str(self.report["choice"]["why"])
 
+    def __repr__(self) -> str:
+        return f"Grown({str(self.folder)!r}, {self.report['choice']['name']!r})"
+
+    def __str__(self) -> str:
+        """The rows, with percent of the parts and 95 % intervals, notes, and the choice."""
+        head = ("network", "parameters", "MMAC", "seconds", "val %", "test %", "95 %", "grown ahead")
+        why = self.why[:1].upper() + self.why[1:]
+        return "\n".join([table(head, map(_cells, self.table)), *self.report["notes"], f"{why}.", f"It is in {self.folder}"])
+
     @property
     def network(self) -> torch.nn.Module:
-        """The network, in evaluation mode. It reads what its ``normalise`` makes of images as bytes."""
+        """The network, in evaluation mode. It reads what :attr:`normalise` makes of images as bytes."""
         return load_network(self.folder)
+
+    @property
+    def normalise(self) -> Callable[[torch.Tensor], torch.Tensor]:
+        """Makes what the network reads of images as bytes, ``[n, height, width, channels]``."""
+        module = sys.modules[type(self.network).__module__]
+        return cast("Callable[[torch.Tensor], torch.Tensor]", module.normalise)
 
 
 def grow(
@@ -106,11 +122,24 @@ def grow(
         for flag, value in (("--steps", steps), ("--seed", seed), ("--threads", threads)):
             arguments += [flag, str(value)] if value is not None else []
         arguments += ["--rates", ",".join(map(str, rates))] if rates else []
-        for path, field in (set or {}).items():
-            arguments += ["--set", f"{path}={field if isinstance(field, str) else written(field)}"]
+        arguments += settings(set)
         arguments += ["--force"] if out is None else []
         call(arguments, progress)
     return Grown(folder, json.loads((folder / "grow.json").read_text()))
+
+
+def _cells(row: dict[str, Any]) -> tuple[str, ...]:
+    test, ahead = row["test"], row.get("grown_ahead")
+    return (
+        row["name"],
+        str(row["parameters"]),
+        number(row["macs"] / 1e6, ".3f"),
+        number(row["seconds"], ".1f"),
+        number(row["validation"], ".2f"),
+        number(test["mean"], ".2f"),
+        " to ".join(number(test[end], ".1f") for end in ("low", "high")),
+        "{} ({} to {})".format(*(number(ahead[part], "+.2f") for part in ("mean", "low", "high"))) if ahead else "",
+    )
 
 
 def _shape(x: numpy.ndarray | str | os.PathLike[str]) -> tuple[int, int, int]:
@@ -132,13 +161,14 @@ def _write_data(
     parts = {"train": (x, y)} if test is None else {"train": (x, y), "test": test}
     arrays: dict[str, Any] = {}
     for part, (images, labels) in parts.items():
-        images = numpy.asarray(images)
+        images, labels = numpy.asarray(images), integers(labels, f"the labels of the {part} part")
         if images.ndim == 3:
             images = images[..., numpy.newaxis]
-        if images.ndim != 4 or len(images) != len(labels):
-            raise EngineError(f"images {images.shape} and labels {numpy.shape(labels)}; expected [n, height, width, channels] and [n]")
-        arrays[f"x_{part}"] = images if images.dtype == numpy.uint8 else images.astype(numpy.float32)
-        arrays[f"y_{part}"] = numpy.asarray(labels).astype(numpy.int64)
+        if images.ndim != 4 or labels.shape != images.shape[:1]:
+            raise EngineError(f"images {images.shape} and labels {labels.shape}; expected [n, height, width, channels] and [n]")
+        # The program reads row-major arrays alone; of a transposed one, numpy would write the other order.
+        arrays[f"x_{part}"] = numpy.ascontiguousarray(images, None if images.dtype == numpy.uint8 else numpy.float32)
+        arrays[f"y_{part}"] = labels
     file = folder / "data.npz"
     numpy.savez(file, **arrays)
     return str(file)

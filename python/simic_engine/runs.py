@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import tempfile
 from collections.abc import Mapping
@@ -13,6 +12,7 @@ import pyarrow
 import pyarrow.parquet
 
 from ._program import call
+from ._values import number, settings, table
 from .errors import EngineError
 
 
@@ -30,9 +30,7 @@ def run(
     ``runs`` if left out; ``threads`` are all cores. ``progress`` shows how far it is. Raises :class:`EngineError` if it is
     refused or fails.
     """
-    arguments = ["run", os.fspath(scenario)]
-    for path, value in (set or {}).items():
-        arguments += ["--set", f"{path}={value if isinstance(value, str) else written(value)}"]
+    arguments = ["run", os.fspath(scenario), *settings(set)]
     if out is not None:
         arguments += ["--out", os.fspath(out)]
     if threads is not None:
@@ -66,6 +64,26 @@ class Run:
 
     def __repr__(self) -> str:
         return f"Run({str(self.path)!r})"
+
+    def __str__(self) -> str:
+        """How far it is, and its best networks beside the host that never grew."""
+        try:
+            said = self.results
+        except EngineError as error:
+            return f"{self!r}: {error}"
+        if "trials" in said:
+            done = sum(trial.get("result") is not None for trial in said["trials"])
+            return f"{said['name']}: {done} of {len(said['trials'])} trials"
+        text = f"{said.get('scenario')}, {said['state']}: {said.get('rounds')} of {said.get('n_rounds')} rounds"
+        results = said.get("results") or {}
+        hosts = [
+            (f"round {host['round'] + 1}, env {host['env']}", host["test_accuracy"], host["accuracy"], host["param_ratio"])
+            for host in (results.get("front") or [])[:5]
+        ]
+        if still := results.get("baseline"):
+            hosts.append(("never grown", still["test_accuracy"], still["val_accuracy"], 1.0))
+        rows = [(name, number(test, ".2f"), number(val, ".2f"), number(size, ".2f") + "x") for name, test, val, size in hosts]
+        return f"{text}\n{table(('network', 'test %', 'val %', 'parameters'), rows)}" if rows else text
 
     @property
     def results(self) -> dict[str, Any]:
@@ -141,14 +159,3 @@ class Run:
 
 def _root(out: str | os.PathLike[str] | None) -> Path:
     return Path(out if out is not None else os.environ.get("SIMIC_ENGINE_RUNS", "runs"))
-
-
-def written(value: object) -> str:
-    """A value as a scenario has it."""
-    if value is None:
-        return "None"
-    if isinstance(value, Mapping):
-        return f"({', '.join(f'{name}: {written(field)}' for name, field in value.items())})"
-    if isinstance(value, (list, tuple)):
-        return f"[{', '.join(map(written, value))}]"
-    return json.dumps(value)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import pathlib
 import signal
@@ -141,6 +142,44 @@ def test_a_masked_action_raises_by_name_and_nothing_is_done(env: VectorEnv) -> N
     assert data_equivalence(env.step(action), undisturbed[1], exact=True)
 
 
+@pytest.mark.parametrize("actions", [[0.9] * ENVS, np.full(ENVS, 0.9), np.zeros(ENVS, bool), [0, 0, True], np.zeros(ENVS)])
+def test_actions_that_are_no_integers_are_refused_and_nothing_is_done(env: VectorEnv, actions: Any) -> None:
+    undisturbed = play(env, 2, 1)
+    env.reset(seed=2)
+    with pytest.raises(TypeError, match="^actions were given as (float|bool)"):
+        env.step(actions)
+    action = drawn(env.action_masks(), np.random.default_rng(0))
+    assert data_equivalence(env.step(action), undisturbed[1], exact=True)
+
+
+def test_numbers_of_numpy_are_taken_where_those_of_python_are(env: VectorEnv) -> None:
+    settings = SMALL | {"run.max_steps": np.int64(5)}
+    with VectorEnv(num_envs=np.int64(ENVS), set=settings, threads=np.int64(1)) as same:  # type: ignore[arg-type]
+        for seed in (8, np.uint8(8)):
+            assert (same.reset(seed=seed)[0] == env.reset(seed=8)[0]).all()  # type: ignore[arg-type]
+        taken = same.step([np.int64(0), 0, np.uint8(0)])  # type: ignore[arg-type]
+        assert data_equivalence(taken, env.step(np.zeros(ENVS, int)), exact=True)
+        with pytest.raises(TypeError):
+            same.reset(seed=0.9)  # type: ignore[arg-type]
+
+
+def test_masks_are_those_of_gymnasium_and_the_caller_s_own(env: VectorEnv) -> None:
+    _, infos = env.reset(seed=1)
+    legal = env.action_masks()
+    assert infos["action_mask"].dtype == np.int8 and legal.dtype == bool
+    drawn_by_gymnasium = env.action_space.sample(mask=tuple(infos["action_mask"]))
+    assert legal[np.arange(ENVS), drawn_by_gymnasium].all()
+    assert legal[0, env.single_action_space.sample(mask=infos["action_mask"][0])]
+
+    infos["action_mask"][:] = 0
+    env.action_masks()[:] = False
+    assert (env.action_masks() == legal).all() and legal.any()
+    for _ in range(5):
+        *_, infos = env.step(np.zeros(ENVS, int))
+    infos["_final_obs"][0] = False
+    assert infos["_final_info"].all() and infos["final_info"]["_episode"].all()
+
+
 def test_factored_actions_are_legal_by_operation() -> None:
     env = VectorEnv(num_envs=ENVS, set=SMALL, actions="factored", threads=1)
     sizes = [len(members) for members in env.heads.values()]
@@ -209,6 +248,61 @@ def test_an_engine_that_fails_raises_with_its_message() -> None:
     with pytest.raises(EngineError, match="round 1, step 2, batch 1, env 0: the scenario.s faults ask for an error"):
         env.step(np.zeros(1, int))
     env.close()
+
+
+def test_an_interrupted_step_leaves_no_answer_behind(env: VectorEnv, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(length: int) -> bytearray:
+        raise KeyboardInterrupt
+
+    env.reset()
+    with monkeypatch.context() as during, pytest.raises(KeyboardInterrupt):
+        during.setattr(env._pipe, "_read", interrupted)
+        env.step(np.zeros(ENVS, int))
+    with pytest.raises(EngineError, match="the engine was killed"):
+        env.step(np.zeros(ENVS, int))
+
+
+def test_an_engine_ends_with_its_envs() -> None:
+    def engine(env: VectorEnv) -> int:
+        env.reset()
+        return env._pipe.process_id
+
+    forgotten = VectorEnv(num_envs=1, set=SMALL, threads=1)
+    process = engine(forgotten)
+    assert is_running(process)
+    del forgotten
+    gc.collect()
+    assert not is_running(process)
+
+    wrapped = RecordEpisodeStatistics(VectorEnv(num_envs=1, set=SMALL, threads=1))
+    process = engine(wrapped.unwrapped)
+    wrapped.myself = wrapped
+    del wrapped
+    gc.collect()
+    assert not is_running(process)
+
+    with pytest.raises(ZeroDivisionError), VectorEnv(num_envs=1, set=SMALL, threads=1) as env:
+        process = engine(env)
+        raise ZeroDivisionError
+    assert env.closed and not is_running(process)
+    for _ in range(2):
+        env.close()
+        env._pipe.close()
+
+
+@pytest.mark.parametrize("end", ["pass", "raise SystemExit", "1 / 0"])
+def test_no_engine_is_left_when_python_ends(end: str) -> None:
+    code = f"""
+from simic_engine.envs import VectorEnv
+env = VectorEnv(num_envs=1, set={SMALL!r}, threads=1)
+env.myself = env
+print(env._pipe.process_id, flush=True)
+{end}
+"""
+    package = pathlib.Path(__file__).parents[1]
+    python = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=package, timeout=120)
+    assert not is_running(int(python.stdout))
+    assert "Exception ignored" not in python.stderr
 
 
 def test_an_engine_ends_with_the_python_that_started_it() -> None:

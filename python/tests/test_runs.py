@@ -80,6 +80,24 @@ def test_results_and_status_are_those_of_show(tiny: se.Run) -> None:
     assert results["front"][0]["test_accuracy"] > 0
 
 
+def test_a_run_prints_as_its_best_networks(tiny: se.Run, folder: Path) -> None:
+    lines = str(tiny).splitlines()
+    assert lines[0] == "tiny, completed: 2 of 2 rounds"
+    assert lines[1].split() == ["network", "test", "%", "val", "%", "parameters"]
+    results = tiny.results["results"]
+    best, still = results["front"][0], results["baseline"]
+    name = f"round {best['round'] + 1}, env {best['env']}"
+    assert lines[2].split() == [*name.split(), f"{best['test_accuracy']:.2f}", f"{best['accuracy']:.2f}", f"{best['param_ratio']:.2f}x"]
+    assert lines[-1].split() == ["never", "grown", f"{still['test_accuracy']:.2f}", f"{still['val_accuracy']:.2f}", "1.00x"]
+    assert len(lines) == 3 + min(5, len(results["front"]))
+    assert repr(tiny) == f"Run({str(tiny.path)!r})"
+
+
+def test_a_sweep_and_an_unreadable_run_print_in_a_line(pair: se.Run, tmp_path: Path) -> None:
+    assert str(pair) == "pair: 2 of 2 trials"
+    assert str(se.Run(tmp_path)).startswith(f"Run({str(tmp_path)!r}): ")
+
+
 def test_runs_are_listed_and_the_newest_is_latest(tiny: se.Run) -> None:
     out = tiny.path.parent
     assert tiny.path in [run.path for run in se.runs(out)]

@@ -14,11 +14,11 @@ use crate::engine::{Prepared, SetupError, read_text};
 use crate::export::{self, GROWTH_FILE, REPORT_FILE, SCENARIO_FILE, check_place, export_network};
 use crate::grow::{Base, GrowError, GrowEvent, Growth, Order, Variant, grow};
 use crate::host::{Features, reading};
-use crate::network::{GivenWeights, GrownNetwork};
+use crate::network::{GivenWeights, GrownNetwork, NetworkError};
 use crate::record::{ScenarioFile, scenario_folder};
 use crate::report::{growth_page, growth_text};
 use crate::run::StopSignal;
-use crate::scenario::{HostChoice, HostName, Normalise, Override, resolved_ron, ron_text};
+use crate::scenario::{HostChoice, HostName, Normalise, Override, Stem, resolved_ron, ron_text};
 
 /// Grows, compares, chooses, writes.
 pub fn run(options: &GrowOptions, context: &Context) -> Result<Outcome, Rejection> {
@@ -198,24 +198,38 @@ fn host_value(host: &str, base: &Base, context: &Context) -> Result<String, Reje
     Ok(ron_text(&reading(family, input.channels, input.side)))
 }
 
-/// The known host, for the data's channels and side, that weights without a name are of.
+/// The known host, for the data's channels and side, that weights without a name are of: all of it, but a head perhaps.
 fn host_of_weights(path: &str, base: &Base, context: &Context) -> Result<String, Rejection> {
     let hosts = &context.names.hosts;
     let (input, classes) = read_by_host(base, context)?;
     let names: Vec<String> = hosts.iter().map(|(name, _)| name.to_owned()).collect();
-    for name in &names {
+    let (mut nearest, mut most) = (String::new(), 0);
+    for (name, stem) in names.iter().flat_map(|name| [(name, Stem::Small), (name, Stem::Large)]) {
         let known = HostChoice::Named(HostName(name.clone()));
         let Ok(design) = hosts.of(&known, None) else { continue };
-        let choice = reading(design.family().unwrap_or(known), input.channels, input.side);
+        let mut choice = reading(design.family().unwrap_or(known), input.channels, input.side);
+        match &mut choice {
+            HostChoice::Resnet(resnet) => resnet.stem = stem,
+            _ if stem == Stem::Large => continue,
+            _ => {}
+        }
         let Ok(design) = hosts.of(&choice, None) else { continue };
-        let given = GivenWeights::read(path, None, &design.plan(classes));
-        if given.is_ok_and(|given| given.notes.is_empty()) {
-            return Ok(ron_text(&choice));
+        let plan = design.plan(classes);
+        let (fitting, why) = match GivenWeights::read(path, None, &plan) {
+            Ok(given) if given.has_body(&plan) => return Ok(ron_text(&choice)),
+            Ok(given) => (given.tensors.len(), given.notes.join("; ")),
+            Err(NetworkError::Weights { fitting, wrong, .. }) => (fitting, wrong[..wrong.len().min(2)].join("; ")),
+            Err(NetworkError::Host(_) | NetworkError::Torch(_)) => continue,
+            Err(error) => return Err(error.into()),
+        };
+        if fitting > most {
+            let large = ["", " with a large stem"][usize::from(stem == Stem::Large)];
+            (nearest, most) = (format!("; nearest is {name}{large}: {why}"), fitting);
         }
     }
     let names = names.join(", ");
     Err(Rejection::Usage(format!(
-        "--weights {path}: they are of none of {names} with {classes} classes; say of which host they are by --host"
+        "--weights {path}: they are of none of {names} with {classes} classes{nearest}; say of which host they are by --host"
     )))
 }
 

@@ -5,7 +5,8 @@ use std::path::Path;
 use super::output::Printer;
 use super::rejection::Rejection;
 use super::{Context, RunOptions, scenario_file};
-use crate::engine::Prepared;
+use crate::engine::{Prepared, read_text};
+use crate::record::ScenarioFile;
 use crate::sweep::QUICKSTART;
 
 /// Reads and checks the scenario under the flags.
@@ -13,21 +14,25 @@ use crate::sweep::QUICKSTART;
 /// # Errors
 /// An unreadable file, a malformed `--set`, or a scenario with problems.
 pub fn prepare(options: &RunOptions, context: &Context) -> Result<Prepared, Rejection> {
-    let overrides = options.overrides()?;
-    let mut prepared = match &options.scenario {
-        Some(path) => scenario_file::load(path, &overrides, &context.catalog, &context.surroundings.input)?,
-        None => Prepared::from_ron("quickstart.ron", QUICKSTART, &overrides, &context.catalog)?,
+    let (overrides, catalog) = (options.overrides()?, &context.catalog);
+    let (Some(path), Some(folder)) = (&options.scenario, &options.relative_to) else {
+        return match &options.scenario {
+            Some(path) => scenario_file::load(path, &overrides, catalog, &context.surroundings.input),
+            None => Ok(Prepared::from_ron("quickstart.ron", QUICKSTART, &overrides, catalog)?),
+        };
     };
-    if let Some(folder) = &options.relative_to {
-        let found = folder.canonicalize().map_err(|error| {
-            Rejection::Usage(format!(
-                "--relative-to {}: there is no such folder: {error}",
-                folder.display()
-            ))
-        })?;
-        prepared.file.folder = Some(found);
-    }
-    Ok(prepared)
+    let found = folder.canonicalize().map_err(|error| {
+        Rejection::Usage(format!(
+            "--relative-to {}: there is no such folder: {error}",
+            folder.display()
+        ))
+    })?;
+    let file = ScenarioFile {
+        path: Some(path.clone()),
+        folder: Some(found),
+        text: read_text(path)?,
+    };
+    Ok(Prepared::new(&path.display().to_string(), file, &overrides, catalog)?)
 }
 
 /// Says, of a start that failed, that the folder is gone in which the scenario's relative paths start: what it did not find

@@ -9,6 +9,7 @@ use super::watch::show_while_playing;
 use super::{Context, Outcome, ResumeOptions, sweep};
 use crate::checkpoint::{PastRun, ResumePoint};
 use crate::engine::Prepared;
+use crate::record::ScenarioFile;
 use crate::scenario::{Catalog, Override};
 use crate::sweep::{Plan, SweepFolder};
 
@@ -57,7 +58,11 @@ fn prepare(
     let past = PastRun::open(path, options.from)?;
     let load = |overrides: &[Override]| -> Result<Prepared, Rejection> {
         let label = path.join("resolved.ron").display().to_string();
-        let mut prepared = Prepared::from_ron(&label, &past.resolved, overrides, &catalog.without_images())?;
+        let file = ScenarioFile {
+            text: past.resolved.clone(),
+            ..past.file.clone()
+        };
+        let mut prepared = Prepared::new(&label, file, overrides, &catalog.without_images())?;
         if !overrides.iter().any(|change| change.path == "run.rounds") {
             // The run may have been given more rounds when it was resumed before.
             prepared.loaded.scenario.run.rounds = past.point.progress.rounds;

@@ -21,11 +21,10 @@ use crate::controller::SavedFolder;
 use crate::data::TaskData;
 use crate::engine::Names;
 use crate::eval::wider;
-use crate::graph::LayerGraph;
 use crate::growth::SlotId;
 use crate::host::HostPlan;
 use crate::keep::TestPart;
-use crate::network::{GrownNetwork, NetworkError};
+use crate::network::{GivenWeights, GrownNetwork, NetworkError};
 use crate::scenario::{HostChoice, OptimizerConfig, Scenario, TaskSpec, ron_text};
 use table::{Tested, choose};
 
@@ -100,10 +99,15 @@ pub fn grow(order: &Order, report: &mut Report) -> Result<Growth, GrowError> {
     let data = TaskData::load(task, folder, &order.names.data)?;
     let test = TestPart::of(&data)?.ok_or(GrowError::NoTestPart)?;
     let plan = order.names.hosts.of(&task.host, folder)?.plan(task.classes);
+    let given = match &task.weights {
+        Some(weights) => GivenWeights::read(&weights.path, folder, &plan)?,
+        None => GivenWeights::default(),
+    };
     let (mut rows, mut notes) = (Vec::new(), Vec::new());
-    let plantings = order.grow((&plan, &prepared.loaded.slots), task, report)?;
+    let plantings = order.grow((&plan, &prepared.loaded.slots, &given), task, report)?;
     let grown = Attempt::best(plantings.iter().map(|(_, attempt)| attempt));
-    let mut others = order.others((&plan, folder), task, (grown.as_ref(), &data), (&mut notes, report))?;
+    let host = (&plan, &given, folder);
+    let mut others = order.others(host, task, (grown.as_ref(), &data), (&mut notes, report))?;
     others.extend(grown.map(|attempt| (Way::Grown, attempt)));
     others.sort_by_key(|(way, _)| *way as u8);
     let old = order.old.as_ref().map(TestPart::of).transpose()?.flatten();
@@ -146,15 +150,27 @@ pub fn grow(order: &Order, report: &mut Report) -> Result<Growth, GrowError> {
     })
 }
 
+/// All layers with parameters but the last, the head, as `task.freeze` has them.
+fn body(plan: &HostPlan) -> String {
+    let mut layers = plan.outline().layers;
+    layers.pop();
+    ron_text(&layers)
+}
+
 impl Order<'_> {
     /// What each planting, or the policy, comes to, if it has committed anything, within the budget.
     fn grow(
         &self,
-        (plan, slots): (&HostPlan, &[SlotId]),
+        (plan, slots, given): (&HostPlan, &[SlotId], &GivenWeights),
         task: &TaskSpec,
         report: &mut Report,
     ) -> Result<Vec<(String, Attempt)>, GrowError> {
-        let freeze = || self.is_frozen.then(|| ("task.freeze", "[\"all\"]".to_owned()));
+        // A head that is drawn learns; of other layers that are not given start-up says that they cannot stay.
+        let frozen: String = match given.absent.is_empty() || !given.has_body(plan) {
+            true => "[\"all\"]".into(),
+            false => body(plan),
+        };
+        let freeze = || self.is_frozen.then(|| ("task.freeze", frozen.clone()));
         let mut variants: Vec<(String, Variant)> = Vec::new();
         if let Some(policy) = &self.policy {
             let variant = Variant {
@@ -165,8 +181,8 @@ impl Order<'_> {
             };
             variants.push(("what the policy grows".into(), variant));
         } else {
-            let given = (self.budget, self.is_given);
-            for planting in plantings(plan, slots, &self.names.blueprints, given) {
+            let within = (self.budget, self.is_given);
+            for planting in plantings(plan, slots, &self.names.blueprints, within) {
                 let (slots, blueprints): (Vec<&str>, Vec<&str>) = planting
                     .iter()
                     .map(|(slot, blueprint)| (slot.as_str(), *blueprint))
@@ -210,7 +226,7 @@ impl Order<'_> {
     /// Everything else that the compute of `grown` could have been spent on.
     fn others(
         &self,
-        (plan, folder): (&HostPlan, Option<&Path>),
+        (plan, given, folder): (&HostPlan, &GivenWeights, Option<&Path>),
         task: &TaskSpec,
         (grown, data): (Option<&Attempt>, &TaskData),
         (notes, report): (&mut Vec<String>, &mut Report),
@@ -233,20 +249,15 @@ impl Order<'_> {
             variants.push((way, variant));
         };
         if self.is_given {
-            let as_it_is = vec![("task.freeze", "[\"all\"]".into()), ("run.max_steps", "1".into())];
-            add(Way::Given, as_it_is, None);
-            let layers = plan.graph().layers;
-            let body = layers
-                .iter()
-                .rev()
-                .skip(1)
-                .filter(|named| named.layer != LayerGraph::Pool);
-            let body: Vec<&str> = body.map(|named| named.name.as_str()).collect();
-            add(
-                Way::Head,
-                vec![("task.freeze", ron_text(&body)), equal(host.macs)],
-                None,
-            );
+            if let Some(name) = given.absent.first() {
+                notes.push(format!("no row `as given`: the weights have nothing for {name}"));
+            } else {
+                let as_it_is = vec![("task.freeze", "[\"all\"]".into()), ("run.max_steps", "1".into())];
+                add(Way::Given, as_it_is, None);
+            }
+            if given.has_body(plan) {
+                add(Way::Head, vec![("task.freeze", body(plan)), equal(host.macs)], None);
+            }
         }
         add(Way::Trained, vec![equal(host.macs)], None);
         if let HostChoice::Grown(_) = task.host {

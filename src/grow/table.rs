@@ -162,9 +162,9 @@ impl Row {
 }
 
 /// Growth, if it is ahead of the best of the others by its interval; else that one. Where the given network is to stay as it
-/// is, it is the only other that may be written.
+/// is, it is the only other that may be written; where it has no head, the one that has trained just that.
 pub fn choose(rows: &[Row], is_frozen: bool) -> Option<Choice> {
-    let is_other = |row: &&Row| row.way != Way::Grown && (!is_frozen || row.way == Way::Given);
+    let is_other = |row: &&Row| row.way != Way::Grown && (!is_frozen || keeps(row.way, rows));
     let others = rows.iter().filter(is_other);
     // By validation: the test part chooses nothing.
     let best = others.max_by(|a, b| {
@@ -213,11 +213,16 @@ pub fn choose(rows: &[Row], is_frozen: bool) -> Option<Choice> {
     })
 }
 
+/// Whether all that was given stays in a row.
+fn keeps(way: Way, rows: &[Row]) -> bool {
+    way == Way::Given || (way == Way::Head && rows.iter().all(|row| row.way != Way::Given))
+}
+
 /// Where the given network is to stay: how growth does beside the best row that changes it, which the choice leaves out.
 fn beside_changed(rows: &[Row], is_frozen: bool) -> String {
     let changed = rows
         .iter()
-        .filter(|row| is_frozen && !matches!(row.way, Way::Given | Way::Grown));
+        .filter(|row| is_frozen && row.way != Way::Grown && !keeps(row.way, rows));
     let best = changed.max_by(|a, b| a.validation.total_cmp(&b.validation));
     let beside = best.and_then(|row| Some((&row.name, row.grown_ahead?.mean)));
     beside.map_or_else(String::new, |(name, points)| {

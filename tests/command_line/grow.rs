@@ -5,7 +5,10 @@ use std::path::Path;
 use std::sync::LazyLock;
 
 use serde_json::Value;
-use simic_engine::extend::GrownNetwork;
+use simic_engine::extend::{GrownNetwork, HostDesign};
+use simic_engine::internals::scenario::{ResnetSpec, Stem};
+use simic_engine::internals::torch::encode_tensors;
+use simic_engine::prelude::{Backend, Domain, RunRng, Tensor};
 
 use crate::program::{
     assert_has, copy_of, each, engine, engine_at, folder, json, played, read, refused, succeeds, write,
@@ -92,6 +95,80 @@ fn a_given_network_that_is_frozen_is_inside_what_is_written_bit_for_bit() {
     }
 }
 
+/// Weights of a small residual network with a stem for large images, but for layers whose names begin with `without`.
+fn write_weights(place: &Path, without: &str) {
+    let spec = ResnetSpec {
+        in_channels: 1,
+        base_channels: 4,
+        blocks: vec![1, 1],
+        stem: Stem::Large,
+        input_hw: 8,
+        ..ResnetSpec::default()
+    };
+    let mut rng = RunRng::new(0, Domain::HostInit, &[]);
+    let host = spec.plan(10).build(&mut rng, Backend::CPU).expect("a host");
+    let given = host.params().all().filter(|param| !param.name.starts_with(without));
+    let given = given.map(|param| (param.name.clone(), param.tensor.shallow_clone()));
+    let given: Vec<(String, Tensor)> = given.collect();
+    let bytes = encode_tensors(&given).expect("it is a file");
+    write(&place.join("w.safetensors"), bytes);
+}
+
+#[test]
+fn layers_without_parameters_are_frozen_by_no_name_and_layers_without_weights_by_none_either() {
+    let place = folder();
+    let slots = r#"slots: ["r0c0", "r1c0"]"#;
+    let scenario = format!(r#"(task: preset("digits_baseline", (batches_per_step: count(2), {slots})))"#);
+    write(&place.path().join("stem.ron"), scenario);
+    let host = "--host 'resnet((in_channels: 1, base_channels: 4, blocks: [1, 1], stem: large, input_hw: 8))'";
+    let line = format!("grow --scenario stem.ron -o grown --steps 2 --tries 1 --seed 3 --budget 3x {host}");
+    let grow = |more: &str| engine_at(place.path(), &format!("{line} --weights w.safetensors {more}"));
+    let ways = || -> Vec<String> {
+        let rows = growth(place.path());
+        let ways = each(&rows["rows"], "way").into_iter();
+        ways.map(|way| way.as_str().expect("a way").to_owned()).collect()
+    };
+
+    write_weights(place.path(), "no layer");
+    succeeds(&grow(""));
+    assert_eq!(ways()[..3], ["given", "trained", "head"]);
+    // A head for other classes is drawn, and trained around a body that stays.
+    write_weights(place.path(), "head");
+    succeeds(&grow("--freeze --force"));
+    assert_eq!(ways()[..2], ["trained", "head"]);
+    assert_has(&growth(place.path())["notes"].to_string(), &["nothing for head.bias"]);
+
+    write_weights(place.path(), "stage1");
+    let said = refused(&grow("--freeze --force"));
+    assert_has(
+        &said,
+        &["task.freeze", "stage1.block0.first.conv.weight", "stay as drawn"],
+    );
+}
+
+/// From another folder, by a run, what looks into it, and the trials of a sweep.
+#[test]
+fn a_network_beside_its_scenario_is_found_by_every_command() {
+    let place = given();
+    let scenario = r#"(
+        task: preset("digits_baseline", (host: grown("given.safetensors"), batches_per_step: count(1))),
+        run: (rounds: 2, n_envs: 1, max_steps: 2),
+        policy: (controller: "wait"),
+    )"#;
+    write(&place.path().join("further.ron"), scenario);
+    let sweep =
+        r#"(name: "both", scenario: "further.ron", replicates: 2, budget: (parallel: 2, threads: 1, lease_s: 5))"#;
+    write(&place.path().join("sweep.ron"), sweep);
+    let done = |line: &str| succeeds(&engine_at(place.path(), line));
+
+    done("run further.ron --id first --until 1 --progress none");
+    done("check first");
+    done("resume first --progress none");
+    let table = done("sweep sweep.ron");
+
+    assert_eq!(table.matches(" done ").count(), 2, "{table}");
+}
+
 /// With a policy for the slots and blueprints of the task, and what was known before measured again.
 #[test]
 #[ignore = "long tier"]
@@ -139,6 +216,7 @@ fn what_cannot_be_grown_is_refused_before_anything_is_played_and_nothing_is_writ
         ("--budget 1.0001x", "raise it"),
         ("--host resnet21", "resnet20"),
         ("--weights missing.safetensors", "missing.safetensors"),
+        ("--weights /dev/zero", "no regular file"),
         ("--weights mine.safetensors", "resnet20"),
         ("--weights mine.safetensors", "--host"),
         ("--freeze", "--weights"),

@@ -7,6 +7,7 @@ use simic_engine::extend::LayerGraph;
 use simic_engine::internals::checkpoint::CheckpointName;
 use simic_engine::internals::env::grafted::{self, Graft, graft_kind};
 use simic_engine::internals::network::GrownNetwork;
+use simic_engine::internals::torch::PlainTensor;
 use simic_engine::prelude::*;
 use tch::Kind;
 
@@ -157,6 +158,41 @@ fn given_weights_are_where_the_first_envs_start_and_frozen_layers_stay() {
     let (tuned, _) = played(&task, "");
     assert!(tuned.parameters["block1.conv.weight"] == given.parameters["block1.conv.weight"]);
     assert!(tuned.parameters["head.weight"] != given.parameters["head.weight"]);
+}
+
+#[test]
+fn frozen_layers_that_are_not_given_and_values_of_no_network_end_the_run_at_start_up() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("given.safetensors");
+    let scenario = |task: &str| SCENARIO.replace("TASK", task).replace("RUN", "");
+    let weights = format!("weights: (path: {path:?}), freeze: [\"block1\"]");
+    let refused = |network: &GrownNetwork, told: [&str; 3]| {
+        network.save(&path).unwrap();
+        let failure = play(&scenario(&weights), folder.path(), NOTHING).failure;
+        let said = failure.expect("it is refused").to_string();
+        assert!(told.iter().all(|told| said.contains(told)), "{said}");
+    };
+
+    let mut part = without_seed(&GIVEN.0);
+    part.parameters.remove("head.weight");
+    part.parameters.remove("block1.conv.weight");
+    refused(
+        &part,
+        ["task.freeze: ", "nothing for block1.conv.weight, ", "stay as drawn"],
+    );
+
+    let mut diverged = without_seed(&GIVEN.0);
+    let variance = diverged.parameters.get_mut("block1.norm.running_var").unwrap();
+    *variance = PlainTensor::of(&(variance.to_tensor().unwrap() * -1.0)).unwrap();
+    let told = [
+        "given.safetensors: ",
+        "`block1.norm.running_var` has -",
+        "variances of 0 or more",
+    ];
+    refused(&diverged, told);
+    let as_host = Engine::builder().from_ron(&scenario(&grown(&path))).err();
+    let said = as_host.expect("it is refused").to_string();
+    assert!(told.iter().all(|told| said.contains(told)), "{said}");
 }
 
 #[test]

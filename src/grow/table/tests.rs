@@ -85,6 +85,16 @@ fn a_network_that_is_to_stay_as_it_is_is_never_replaced_by_a_fine_tuned_one() {
 }
 
 #[test]
+fn of_a_network_without_a_head_the_one_that_has_trained_just_that_keeps_what_was_given() {
+    let rows = [
+        row(Way::Head, 70.0, Some((-3.0, 1.0))),
+        row(Way::Trained, 95.0, Some((-9.0, -5.0))),
+        row(Way::Grown, 69.0, None),
+    ];
+    assert_choice(&rows, true, Way::Head, "growth is not ahead of head alone");
+}
+
+#[test]
 fn without_a_committed_seed_the_best_other_is_written() {
     let trained = [row(Way::Trained, 80.0, None)];
     assert_choice(&trained, false, Way::Trained, "was committed in the steps");

@@ -6,8 +6,8 @@ use std::path::Path;
 use serde_json::Value;
 
 use super::Part;
-use crate::record::{MANIFEST_FILE, RESOLVED_FILE, SOURCE_FILE};
-use crate::scenario::{Catalog, Input, Scenario, load};
+use crate::record::{MANIFEST_FILE, RESOLVED_FILE, SOURCE_FILE, scenario_folder};
+use crate::scenario::{Catalog, Input, Scenario, load_beside};
 
 /// What is known of the scenario.
 pub(super) struct ScenarioFacts {
@@ -30,7 +30,11 @@ pub(super) fn check(folder: &Path, catalog: &Catalog) -> ScenarioFacts {
     if let Err(error) = &source {
         part.problem(SOURCE_FILE, format!("{error}; a resume needs it"));
     }
-    let scenario = text.as_ref().and_then(|text| read(text, catalog, &mut part));
+    // What is wrong with a manifest that does not say it is told of the manifest.
+    let beside = scenario_folder(&folder.join(RESOLVED_FILE)).ok().flatten();
+    let scenario = text
+        .as_ref()
+        .and_then(|text| read(text, beside.as_deref(), catalog, &mut part));
     if let Some(scenario) = &scenario {
         let run = &scenario.run;
         part.seen = format!(
@@ -47,13 +51,13 @@ pub(super) fn check(folder: &Path, catalog: &Catalog) -> ScenarioFacts {
     }
 }
 
-fn read(text: &str, catalog: &Catalog, part: &mut Part) -> Option<Scenario> {
+fn read(text: &str, folder: Option<&Path>, catalog: &Catalog, part: &mut Part) -> Option<Scenario> {
     let input = Input {
         label: RESOLVED_FILE,
         text,
         overrides: &[],
     };
-    match load(&input, catalog) {
+    match load_beside(&input, folder, catalog) {
         Ok(loaded) => Some(loaded.scenario),
         Err(report) => {
             for row in report.rows() {

@@ -129,7 +129,7 @@ fn play_form(cases: &[Case]) -> Vec<String> {
 fn play(cases: &[Case]) {
     let begun = Instant::now();
     let forms = Mutex::new(cases.chunk_by(|one, other| (one.row, one.form) == (other.row, other.form)));
-    let next = || forms.lock().expect("nobody panics here").next();
+    let next = || forms.lock().expect("no thread panics here").next();
     let work = || std::iter::from_fn(next).flat_map(play_form).collect::<Vec<String>>();
     let failures = std::thread::scope(|scope| {
         let other = scope.spawn(work);

@@ -1,5 +1,6 @@
 //! What can go wrong with data. Every message says what was asked, what is wrong, and what to do.
 
+use std::fmt::Display;
 use std::path::{Path, PathBuf};
 
 use thiserror::Error;
@@ -14,7 +15,7 @@ pub enum DataError {
     #[error(
         "data file '{name}' was not found; looked at {}. \
          Place the file there{}, or choose a task that needs none (digits_*, synth_*)",
-        .looked_at.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(", "),
+        listed(.looked_at.iter().map(|path| path.display())),
         .origin.map(|origin| format!(" (published at {origin})")).unwrap_or_default()
     )]
     MissingFile {
@@ -279,7 +280,13 @@ pub enum DataError {
     #[error("{} is a class that is missing in the training part; remove it, or add it there", .folder.display())]
     UnknownClass { folder: PathBuf },
 
-    #[error("image {} cannot be read ({cause}); valid: PNG and JPEG files", .file.display())]
+    #[error("{} and {} are the same part by their names; join them, or rename one", .first.display(), .second.display())]
+    PartTwice { first: PathBuf, second: PathBuf },
+
+    #[error("{} is a link that leads nowhere ({cause}); bring what it links to, or remove it", .path.display())]
+    BrokenLink { path: PathBuf, cause: std::io::Error },
+
+    #[error("image {} cannot be read ({cause}); valid: PNG, JPEG and BMP files", .file.display())]
     UnreadableImage { file: PathBuf, cause: String },
 
     #[error("image {}: the worker that read it panicked ({cause}); remove the image or save it again", .file.display())]
@@ -301,7 +308,7 @@ pub enum DataError {
         valid: &'static str,
     },
 
-    #[error("data file {file} has the sizes {found:?}; valid: {valid}")]
+    #[error("data file {file} has the sizes [{}]; valid: {valid}", listed(.found))]
     NpyShape {
         file: String,
         found: Vec<usize>,
@@ -316,12 +323,18 @@ pub enum DataError {
         scale: f64,
     },
 
+    #[error(
+        "data file {file}: the largest of its floats is {largest}, from which the value that means 1.0 cannot be seen; give it \
+         to `init` or `data check`: --scale 1 if rounding alone has made values larger than 1, --scale 255 for bytes"
+    )]
+    UnclearScale { file: String, largest: f32 },
+
     #[error("data file {file} is no zip archive that can be read ({cause}); save it again with numpy.savez")]
     Archive { file: String, cause: String },
 
     #[error(
         "data file {} has no array '{name}', but {}; valid names: {valid}",
-        .file.display(), if .found.is_empty() { "nothing at all".into() } else { .found.join(", ") }
+        .file.display(), if .found.is_empty() { "nothing at all".into() } else { listed(.found) }
     )]
     MissingArray {
         file: PathBuf,
@@ -332,6 +345,9 @@ pub enum DataError {
 
     #[error("{} is no data set of a known format: {what}; name it with --format", .path.display())]
     UnknownFormat { path: PathBuf, what: String },
+
+    #[error("{}: {flag} says nothing of data in its format; leave it out, or name another with --format", .path.display())]
+    FlagWithoutUse { path: PathBuf, flag: &'static str },
 
     #[error("{} holds images without labels; name the file of the labels after it", .path.display())]
     LabelsNotNamed { path: PathBuf },
@@ -418,6 +434,18 @@ pub enum DataError {
 
     #[error("the batch feed of env {env}: a device operation failed ({cause}); see the device's own message")]
     FeedDevice { env: u64, cause: crate::torch::TorchError },
+}
+
+/// The first of a list, and how many more there are: a message fits on a screen.
+pub(super) fn listed<T: Display>(items: impl IntoIterator<Item = T>) -> String {
+    const NAMED: usize = 10;
+    let mut items = items.into_iter();
+    let named: Vec<String> = items.by_ref().take(NAMED).map(|item| item.to_string()).collect();
+    let named = named.join(", ");
+    match items.count() {
+        0 => named,
+        more => format!("{named} and {more} more"),
+    }
 }
 
 impl DataError {

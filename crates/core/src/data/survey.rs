@@ -6,8 +6,9 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
+use super::error::listed;
 use super::formats::arrays::{self, Stated};
-use super::formats::cifar::{CIFAR10, CIFAR100, Cifar};
+use super::formats::cifar::{CIFAR10, CIFAR100, Cifar, PICKLE};
 use super::formats::{Found, idx_files, image_folder, npy};
 use super::part::Pool;
 use super::tokens::{self, TextSurvey, survey_text, survey_tokens};
@@ -16,8 +17,6 @@ use crate::scenario::{ArrayLayout, TokenFormat};
 
 /// How a zip archive begins.
 const ZIP: &[u8] = b"PK";
-/// How a Python pickle begins.
-const PICKLE: &[u8] = b"\x80";
 /// A tar archive says so here.
 const TAR_MAGIC_AT: usize = 257;
 const TAR_MAGIC: &[u8] = b"ustar";
@@ -144,6 +143,7 @@ pub fn survey(path: &Path, labels: Option<&Path>, known: Known) -> Result<Survey
             None => Err(DataError::LabelsNotNamed { path: path.into() }),
         }
     };
+    check_flags(path, labels, known, format)?;
     let mut stated = Stated { layout, scale };
     let found = match format {
         Format::Cifar10 => CIFAR10.read(path)?,
@@ -153,10 +153,31 @@ pub fn survey(path: &Path, labels: Option<&Path>, known: Known) -> Result<Survey
         Format::ImageFolder => image_folder::read(path, None)?,
         Format::Npy => arrays::read_pairs(pair()?, None, &mut stated)?,
         Format::Npz => arrays::read_archive(path, &mut stated)?,
-        Format::Text => return survey_text(path).map(Surveyed::Text),
+        Format::Text => return survey_text(path, known.vocab).map(Surveyed::Text),
         Format::Tokens(written) => return survey_tokens(path, written, known.vocab).map(Surveyed::Text),
     };
     Ok(Surveyed::Images(Survey { stated, ..of(&found)? }))
+}
+
+/// What is given beside the path has to say something of the format: nothing is ignored in silence.
+fn check_flags(path: &Path, labels: Option<&Path>, known: Known, format: Format) -> Result<(), DataError> {
+    let is_array = matches!(format, Format::Npy | Format::Npz);
+    let is_text = matches!(format, Format::Text | Format::Tokens(_));
+    let is_pair = format == Format::Npy || (format == Format::Idx && !path.is_dir());
+    let given = [
+        ("a second file", labels.is_some() && !is_pair),
+        ("--layout", known.layout.is_some() && !is_array),
+        ("--scale", known.scale.is_some() && !is_array && format != Format::Idx),
+        ("--vocab", known.vocab.is_some() && !is_text),
+    ];
+    let unused = given.into_iter().find(|(_, is_unused)| *is_unused);
+    let refused = unused.map(|(flag, _)| {
+        Err(DataError::FlagWithoutUse {
+            path: path.into(),
+            flag,
+        })
+    });
+    refused.unwrap_or(Ok(()))
 }
 
 /// All about what was found.
@@ -183,12 +204,12 @@ pub(super) fn of(found: &Found) -> Result<Survey, DataError> {
         .collect();
     let mut notes = found.notes.clone();
     let absent = classes.iter().filter(|class| class.images.first() == Some(&0));
-    let absent: Vec<String> = absent.map(|class| class.label.to_string()).collect();
+    let absent: Vec<usize> = absent.map(|class| class.label).collect();
     if !absent.is_empty() {
         notes.push(format!(
             "{}: no training image has the label {}",
             found.format,
-            absent.join(", ")
+            listed(absent)
         ));
     }
     let shape = found.train.shape;
@@ -242,7 +263,7 @@ fn guess(path: &Path) -> Result<Format, DataError> {
             .or_else(|| idx_files::is_in(path).then_some(Format::Idx))
             .or_else(|| of_cifar(&CIFAR100, Format::Cifar100))
             .or_else(|| image_folder::has_folders(path).then_some(Format::ImageFolder))
-            .ok_or_else(|| unknown("the folder has neither files of CIFAR or MNIST nor folders of classes"));
+            .ok_or_else(|| unknown("the folder has neither files of CIFAR or MNIST nor folders of classes; of texts and tokens give a file"));
     }
     let mut input = locate::open(path)?;
     let mut head = Vec::new();
@@ -260,7 +281,7 @@ fn guess(path: &Path) -> Result<Format, DataError> {
         Ok(Format::Npz)
     } else if head.get(TAR_MAGIC_AT..).is_some_and(|tail| tail.starts_with(TAR_MAGIC)) {
         guess_archive(path)
-    } else if let (true, Some(set)) = (head.starts_with(PICKLE), pickled) {
+    } else if let (true, Some(set)) = (head.starts_with(&PICKLE), pickled) {
         Err(set.refusal(path))
     } else if tokens::has_header(&head) {
         Ok(Format::Tokens(TokenFormat::LlmC))
@@ -283,10 +304,10 @@ fn guess_archive(path: &Path) -> Result<Format, DataError> {
         let entry = entry.map_err(damaged)?;
         let name = String::from_utf8_lossy(&entry.path_bytes()).into_owned();
         let base = name.rsplit('/').next().unwrap_or_default();
-        if CIFAR10.owns(base) {
+        if CIFAR10.owns(base, entry.size()) {
             return Ok(Format::Cifar10);
         }
-        if CIFAR100.owns(base) {
+        if CIFAR100.owns(base, entry.size()) {
             return Ok(Format::Cifar100);
         }
     }

@@ -11,6 +11,7 @@ use crate::health::Failure;
 use crate::host::HostDesign;
 use crate::network::{GivenWeights, HostRegistry, NetworkError};
 use crate::nn::ParamSet;
+use crate::scenario::stands_for;
 use crate::torch::{PlainTensor, TorchError, copy_into};
 
 /// What is laid over the drawn weights of a new episode, later ones over earlier ones.
@@ -28,13 +29,20 @@ impl StartingWeights {
     /// Reads what the scenario names, and says what of it is not used.
     ///
     /// # Errors
-    /// Files that are missing or do not fit the host.
+    /// Files that are missing or do not fit the host; frozen layers that they have nothing for.
     pub fn read(experiment: &Experiment, hosts: &HostRegistry) -> Result<Self, NetworkError> {
         let (task, folder) = (&experiment.task, experiment.folder.as_deref());
         let design = hosts.of(&task.host, folder)?;
         let mut given = BTreeMap::new();
         if let Some(weights) = &task.weights {
             let read = GivenWeights::read(&weights.path, folder, &design.plan(task.classes))?;
+            let is_frozen = |name: &str| task.freeze.iter().flatten().any(|layer| stands_for(layer, name));
+            let is_drawn = |name: &str| design.weights().is_none_or(|own| !own.contains_key(name));
+            let drawn = read.absent.iter().filter(|name| is_frozen(name) && is_drawn(name));
+            let (weights, drawn) = (weights.path.clone(), drawn.cloned().collect::<Vec<_>>());
+            if !drawn.is_empty() {
+                return Err(NetworkError::Frozen { weights, drawn });
+            }
             for note in &read.notes {
                 tracing::warn!("{note}");
             }

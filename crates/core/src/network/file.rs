@@ -2,11 +2,13 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::io::Read;
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
 use super::{DataCard, GrownNetwork, Measures, NetworkError, Origin, SeedHistory};
+use crate::data::open_file;
 use crate::graph::Graph;
 use crate::hash::sha256_of;
 use crate::health::AtPath;
@@ -72,9 +74,9 @@ impl GrownNetwork {
             path: path.into(),
             why: why.to_string(),
         };
-        let bytes = std::fs::read(path).at(path)?;
+        let bytes = read_tensors(path)?;
         let (parameters, text) = decode_described(&bytes, KEY).map_err(|error| not_one(&error))?;
-        let text = text.ok_or_else(|| not_one(&"it is a safetensors file that this engine did not write"))?;
+        let text = text.ok_or_else(|| not_one(&"it has weights alone; name it in task.weights"))?;
         let (sum, description) = text.split_once(' ').unwrap_or(("", &text));
         if checksum(description, &parameters) != sum {
             return Err(NetworkError::Damaged(path.into()));
@@ -101,6 +103,52 @@ impl GrownNetwork {
             origin,
             growth,
         })
+    }
+}
+
+/// The bytes of a file of tensors; of a pipe or a device, which may never begin or never end, none.
+pub(super) fn read_tensors(path: &Path) -> Result<Vec<u8>, NetworkError> {
+    let file = open_file(path).at(path)?;
+    let length = file.metadata().at(path)?.len();
+    let mut bytes = Vec::new();
+    file.take(length).read_to_end(&mut bytes).at(path)?;
+    // Behind the eight bytes of its length a safetensors file has JSON.
+    let is_pickle = bytes.get(8) != Some(&b'{') && (bytes.starts_with(b"PK\x03\x04") || bytes.starts_with(&[0x80]));
+    if is_pickle {
+        return Err(NetworkError::Pickle(path.into()));
+    }
+    let length = bytes.first_chunk::<8>().map_or(0, |length| u64::from_le_bytes(*length));
+    let header = bytes.get(8..).and_then(|rest| rest.get(..length as usize));
+    let header = header.unwrap_or_default();
+    let tensors = header.windows(7).filter(|part| *part == b"\"dtype\"").count();
+    // The names of more alone would take minutes to read.
+    if header.len() > 64 << 20 || tensors > 1 << 16 {
+        let why = format!("a header of {length} bytes and {tensors} tensors; valid: up to 64 MiB and 65536 tensors");
+        return Err(NetworkError::NotOne { path: path.into(), why });
+    }
+    Ok(bytes)
+}
+
+/// Refuses a tensor, f32, with a value that is not finite, or a variance below 0.
+pub(super) fn check_values(path: &Path, name: &str, tensor: &PlainTensor) -> Result<(), NetworkError> {
+    let is_variance = name.ends_with("running_var");
+    let (values, _) = tensor.bytes().as_chunks::<4>();
+    let mut values = values.iter().map(|bytes| f32::from_le_bytes(*bytes));
+    let wrong = values.find(|value| !value.is_finite() || (is_variance && *value < 0.0));
+    wrong.map_or(Ok(()), |value| {
+        let (path, name) = (path.into(), name.into());
+        Err(NetworkError::Value { path, name, value })
+    })
+}
+
+/// The first of them, each a line at most, and how many more there are.
+pub(super) fn some_of<T: AsRef<str>>(texts: &[T], separator: &str) -> String {
+    let short = |text: &T| text.as_ref().chars().take(200).collect::<String>();
+    let listed: Vec<String> = texts.iter().take(8).map(short).collect();
+    match texts.len() - listed.len() {
+        _ if texts.is_empty() => "none".into(),
+        0 => listed.join(separator),
+        more => format!("{} and {more} more", listed.join(separator)),
     }
 }
 

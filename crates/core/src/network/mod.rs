@@ -26,6 +26,7 @@ use tch::TchError;
 use crate::health::FileError;
 use crate::host::HostError;
 use crate::torch::TorchError;
+use file::some_of;
 
 /// Why a network cannot be built, applied, written or read. Of a scenario's host or weights it ends the run before anything is
 /// trained; what was to be written is not there, or is there as it was.
@@ -42,7 +43,7 @@ pub enum NetworkError {
     #[error("layer `{name}` of the network cannot be: {why}")]
     Impossible { name: String, why: String },
     /// Tensors that do not belong to the layers, all of them.
-    #[error("the tensors of the network do not fit its layers: {}", .0.join("; "))]
+    #[error("the tensors of the network do not fit its layers: {}", some_of(.0, "; "))]
     Tensors(Vec<String>),
     /// Samples of another shape than the network reads.
     #[error("the network reads {expected}, not {found:?}")]
@@ -53,17 +54,27 @@ pub enum NetworkError {
         .looked_at.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(", ")
     )]
     Missing { name: String, looked_at: Vec<PathBuf> },
-    /// Given weights that are of another host, all that does not fit.
+    /// Given weights that are of another host: what that is, where it can be told, and all that does not fit.
     #[error(
-        "the weights in {} do not fit the host: {}; not given: {absent}. Leave out of the file what the host is to draw; \
+        "the weights in {} do not fit the host: {}; not given: {}. Leave out of the file what the host is to draw; \
          its names are in docs/reference/hosts.md",
-        path.display(), .wrong.join("; ")
+        path.display(), some_of(.wrong, "; "), some_of(.absent, ", ")
     )]
     Weights {
         path: PathBuf,
+        fitting: usize,
         wrong: Vec<String>,
-        absent: String,
+        absent: Vec<String>,
     },
+    /// Weights of a training that has diverged, or damaged ones.
+    #[error("no network can start from {path}: `{name}` has {value}; valid: finite numbers, variances of 0 or more")]
+    Value { path: PathBuf, name: String, value: f32 },
+    /// Layers would be frozen as they are drawn.
+    #[error(
+        "task.freeze: {weights} has nothing for {}, which would stay as drawn; freeze layers that it has",
+        some_of(.drawn, ", ")
+    )]
+    Frozen { weights: String, drawn: Vec<String> },
     /// Reading a pickle runs what is in it.
     #[error(
         "{} is a PyTorch pickle, which is a program; save the weights as tensors: \
@@ -72,7 +83,7 @@ pub enum NetworkError {
     )]
     Pickle(PathBuf),
     /// A file of another kind, or of a later version.
-    #[error("{path} is no network that this version reads: {why}")]
+    #[error("{path} is no network that this version reads: {}", .why.chars().take(200).collect::<String>())]
     NotOne { path: PathBuf, why: String },
     /// The file is not what was written.
     #[error("{0} is damaged: it is not what was written")]

@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use bevy_ecs::resource::Resource;
 
+use super::file::check_values;
 use super::{GrownNetwork, NetworkError};
 use crate::data::locate;
 use crate::host::{HostDesign, HostError, HostPlan, presets};
@@ -76,6 +77,8 @@ impl HostRegistry {
         let network = GrownNetwork::load(&path)?;
         // Its tensors fit its layers.
         network.build(Backend::CPU)?;
+        let mut tensors = network.parameters.iter();
+        tensors.try_for_each(|(name, tensor)| check_values(&path, name, tensor))?;
         let host = Arc::new(GrownHost {
             plan: network.graph.plan()?,
             weights: network.parameters,

@@ -1,29 +1,27 @@
 //! Given weights: a safetensors file whose tensors are called as the host calls them, or as torchvision calls those of its
 //! residual networks and of its VGG with batch norm.
 
-use std::collections::BTreeMap;
-use std::io::Read;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use tch::Kind;
 
 use super::NetworkError;
+use super::file::{check_values, read_tensors, some_of};
 use super::registry::find;
-use crate::data::open_file;
 use crate::graph::{Graph, LayerGraph};
-use crate::health::AtPath;
 use crate::host::{Host, HostPlan};
 use crate::random::{Domain, RunRng};
+use crate::scenario::stands_for;
 use crate::torch::{Backend, PlainTensor, decode_plain};
 
-/// Names that a message lists at most.
-const LISTED: usize = 8;
-
 /// Weights of a host, all of its tensors or some.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct GivenWeights {
     /// By the host's own names; f32, of its shapes.
     pub tensors: BTreeMap<String, PlainTensor>,
+    /// What the host has besides.
+    pub absent: Vec<String>,
     /// What is not given, and what of the file is not taken.
     pub notes: Vec<String>,
 }
@@ -32,12 +30,22 @@ impl GivenWeights {
     /// What the file called `name` has for the host; relative paths begin in `folder`.
     ///
     /// # Errors
-    /// A file that is missing or is none; all tensors that do not fit.
+    /// A file that is missing or is none; all tensors that do not fit; one from whose values no network can start.
     pub fn read(name: &str, folder: Option<&Path>, plan: &HostPlan) -> Result<Self, NetworkError> {
         let path = find(name, folder)?;
-        let file = tensors_in(&path)?;
+        let file = decode_plain(&read_tensors(&path)?).map_err(|error| NetworkError::NotOne {
+            path: path.clone(),
+            why: error.to_string(),
+        })?;
         let host = plan.build(&mut RunRng::new(0, Domain::HostInit, &[]), Backend::CPU)?;
         Self::fit(path, file, &*host, &plan.graph())
+    }
+
+    /// Whether nothing is absent but of the last layer, the head.
+    pub fn has_body(&self, plan: &HostPlan) -> bool {
+        let layers = plan.outline().layers;
+        let is_of_head = |name: &String| layers.last().is_some_and(|head| stands_for(head, name));
+        self.absent.iter().all(is_of_head)
     }
 
     fn fit(
@@ -48,91 +56,117 @@ impl GivenWeights {
     ) -> Result<Self, NetworkError> {
         let expected: BTreeMap<&str, _> = host.params().all().map(|param| (&*param.name, &param.tensor)).collect();
         let (torchvision, is_vgg) = (torchvision_names(graph), is_vgg(graph));
-        let (mut tensors, mut wrong, mut ignored) = (BTreeMap::new(), Vec::new(), Vec::new());
+        let own_name = |name: &str| {
+            if expected.contains_key(name) {
+                return Some(name.to_owned());
+            }
+            let (layer, part) = name.rsplit_once('.')?;
+            let own = format!("{}.{part}", torchvision.get(layer)?);
+            expected.contains_key(&*own).then_some(own)
+        };
+        let is_ignored = |name: &str| is_vgg && name.starts_with("classifier.");
+        let prefix = prefix_of(&file, |name| is_ignored(name) || own_name(name).is_some()).to_owned();
+        let layers = expected.keys().filter_map(|name| Some(name.rsplit_once('.')?.0));
+        let layers: BTreeSet<&str> = layers.chain(torchvision.keys().map(String::as_str)).collect();
+        let alike: BTreeSet<String> = layers.iter().map(|layer| uncounted(layer)).collect();
+        let (mut tensors, mut ignored) = (BTreeMap::new(), Vec::new());
+        let (mut kinds, mut wrong) = (BTreeSet::new(), Vec::new());
         for (name, tensor) in file {
-            if name.ends_with("num_batches_tracked") {
+            let known = &name[prefix.len()..];
+            if known.ends_with("num_batches_tracked") {
                 continue;
             }
-            let translated = || {
-                let (layer, part) = name.rsplit_once('.')?;
-                Some(format!("{}.{part}", torchvision.get(layer)?))
-            };
-            let own = match expected.contains_key(&*name) {
-                true => name.clone(),
-                false => translated().unwrap_or_else(|| name.clone()),
-            };
-            let Some(place) = expected.get(&*own) else {
-                match is_vgg && name.starts_with("classifier.") {
+            let Some(own) = own_name(known) else {
+                let layer = known.rsplit_once('.').map_or("", |(layer, _)| layer);
+                if !layers.contains(layer) && alike.contains(&uncounted(layer)) {
+                    kinds.insert("it is of another depth, with layers that the host has not".to_owned());
+                }
+                match is_ignored(known) {
                     true => ignored.push(name),
                     false => wrong.push(format!("`{name}` belongs to no layer")),
                 }
                 continue;
             };
+            let place = expected[&*own];
             match as_f32(&tensor)?.filter(|tensor| tensor.fits(place)) {
                 Some(tensor) => {
+                    check_values(&path, &name, &tensor)?;
                     if tensors.insert(own, tensor).is_some() {
                         wrong.push(format!("`{name}` is there under another name, too"));
                     }
                 }
-                None => wrong.push(format!("`{name}` is {tensor:?}, expected F32 {:?}", place.size())),
+                None => {
+                    kinds.extend(kind_of(&own, tensor.shape(), graph));
+                    wrong.push(format!("`{name}` is {tensor:?}, expected F32 {:?}", place.size()));
+                }
             }
         }
         let is_absent = |name: &&str| !tensors.contains_key(*name);
-        let absent: Vec<&str> = expected.keys().copied().filter(is_absent).collect();
+        let absent = expected.keys().copied().filter(is_absent).map(String::from);
+        let absent: Vec<String> = absent.collect();
         if tensors.is_empty() {
-            wrong.push("it has nothing for this host".into());
+            kinds.insert("it has nothing for this host".into());
         }
+        let wrong: Vec<String> = kinds.into_iter().chain(wrong).collect();
         if !wrong.is_empty() {
-            let absent = if absent.is_empty() {
-                "none".into()
-            } else {
-                some_of(&absent)
-            };
-            return Err(NetworkError::Weights { path, wrong, absent });
+            return Err(NetworkError::Weights {
+                path,
+                fitting: tensors.len(),
+                wrong,
+                absent,
+            });
         }
-        let mut notes = Vec::new();
+        let (mut notes, path) = (Vec::new(), path.display());
+        if !prefix.is_empty() {
+            notes.push(format!("`{prefix}` before every name in {path} is passed over"));
+        }
         if !absent.is_empty() {
+            let some = some_of(&absent, ", ");
             notes.push(format!(
-                "{} has nothing for {}: episodes start as without it there",
-                path.display(),
-                some_of(&absent)
+                "{path} has nothing for {some}: episodes start as without it there"
             ));
         }
         if !ignored.is_empty() {
-            let ignored: Vec<&str> = ignored.iter().map(String::as_str).collect();
             notes.push(format!(
-                "{} of {} are not taken: the host has one linear layer in place of three",
-                some_of(&ignored),
-                path.display()
+                "{} of {path} are not taken: the host has one linear layer in place of three",
+                some_of(&ignored, ", ")
             ));
         }
-        Ok(Self { tensors, notes })
+        Ok(Self { tensors, absent, notes })
     }
 }
 
-/// The first names, and how many more there are.
-fn some_of(names: &[&str]) -> String {
-    let listed = names.iter().take(LISTED).copied().collect::<Vec<_>>().join(", ");
-    match names.len().saturating_sub(LISTED) {
-        0 => listed,
-        more => format!("{listed} and {more} more"),
-    }
+/// What stands before every name, up to a dot, if nothing is known with it and something without it: what wraps a network
+/// puts it there.
+fn prefix_of(file: &BTreeMap<String, PlainTensor>, is_known: impl Fn(&str) -> bool) -> &str {
+    let first = file.keys().next().map_or("", String::as_str);
+    let ends = first.match_indices('.').map(move |(end, _)| &first[..=end]);
+    let shared = ends.take_while(|prefix| file.keys().all(|name| name.starts_with(*prefix)));
+    let serves = |prefix: &&str| file.keys().any(|name| is_known(&name[prefix.len()..]));
+    std::iter::once("").chain(shared).find(serves).unwrap_or_default()
 }
 
-fn tensors_in(path: &Path) -> Result<BTreeMap<String, PlainTensor>, NetworkError> {
-    let mut bytes = Vec::new();
-    open_file(path)
-        .and_then(|mut file| file.read_to_end(&mut bytes))
-        .at(path)?;
-    // Behind the eight bytes of its length a safetensors file has JSON.
-    let is_pickle = bytes.get(8) != Some(&b'{') && (bytes.starts_with(b"PK\x03\x04") || bytes.starts_with(&[0x80]));
-    if is_pickle {
-        return Err(NetworkError::Pickle(path.into()));
+/// The name of a layer without the numbers that count its like, but for those of its parts: a third convolution in a block
+/// makes no network deeper.
+fn uncounted(layer: &str) -> String {
+    let (place, part) = layer.rsplit_once('.').unwrap_or((layer, ""));
+    let part = if part.parse::<u32>().is_ok() { "" } else { part };
+    format!("{}.{part}", place.replace(|digit: char| digit.is_ascii_digit(), ""))
+}
+
+/// What kind of network a tensor of another shape is of, where that can be told.
+fn kind_of(own: &str, shape: &[usize], graph: &Graph) -> Option<String> {
+    let named = graph.layers.iter().find(|named| stands_for(&named.name, own))?;
+    let shape: Vec<i64> = shape.iter().map(|&size| size as i64).collect();
+    match (&named.layer, &shape[..]) {
+        (LayerGraph::Conv { inputs, .. }, [_, reads, _, _]) if *inputs == graph.channels && reads != inputs => {
+            Some(format!("it reads {reads} channels, the host {inputs}"))
+        }
+        (LayerGraph::Head { inputs, classes }, [told, width]) if width == inputs && told != classes => Some(format!(
+            "it tells {told} classes apart, the host {classes}: without its head in the file one is drawn"
+        )),
+        _ => None,
     }
-    decode_plain(&bytes).map_err(|error| NetworkError::NotOne {
-        path: path.into(),
-        why: error.to_string(),
-    })
 }
 
 /// `None` of other numbers than f32, f16 and bf16.

@@ -38,16 +38,16 @@ const BYTE_SCALE: f64 = 255.0;
 /// What arrays do not say themselves. A value that is `None` is guessed, and the guess noted.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Stated {
-    /// Guessed: channels first where the second size looks like a number of channels and the last does not.
+    /// Guessed: channels are the size of 1 to 4; where two are, that which leaves squares.
     pub layout: Option<ArrayLayout>,
-    /// Value that means 1.0. Guessed: 1 for floats none of which is above it, else 255.
+    /// Value that means 1.0. Guessed: 1 for floats none of which is above it, 255 for bytes and for floats above 2.
     pub scale: Option<f64>,
 }
 
 /// Reads a pair of arrays, and one of the test part if there is one.
 ///
 /// # Errors
-/// `Io`; those of [`npy::read`]; `NpyType`, `NpyShape`, `PixelOutOfRange`, `LengthMismatch`, `NoImages`.
+/// `Io`; those of [`npy::read`]; `NpyType`, `NpyShape`, `UnclearScale`, `PixelOutOfRange`, `LengthMismatch`, `NoImages`.
 pub fn read_pairs(train: [PathBuf; 2], test: Option<[PathBuf; 2]>, stated: &mut Stated) -> Result<Found, DataError> {
     let packed = |path: &Path| -> Result<Array, DataError> {
         let input = open(path)?;
@@ -121,11 +121,8 @@ fn found(format: &'static str, parts: [Option<[Array; 2]>; 3], stated: &mut Stat
             valid: "the type that the images of the training part have",
         });
     }
-    let scale = stated.scale.unwrap_or_else(|| {
-        let is_small = |images: &Array| is_float(images.element) && images.floats().all(|value| value <= 1.0);
-        if images().all(is_small) { 1.0 } else { BYTE_SCALE }
-    });
-    let layout = stated.layout.unwrap_or_else(|| likely_layout(&first.shape));
+    let scale = stated.scale.map_or_else(|| likely_scale(images()), Ok)?;
+    let layout = stated.layout.map_or_else(|| likely_layout(first), Ok)?;
     *stated = Stated {
         layout: Some(layout),
         scale: Some(scale),
@@ -156,10 +153,41 @@ fn is_float(element: Element) -> bool {
     element.kind == ElementKind::Float && matches!(element.bytes, 4 | 8)
 }
 
-fn likely_layout(shape: &[usize]) -> ArrayLayout {
-    match *shape {
-        [_, 1 | 3, _, last] if !matches!(last, 1 | 3) => ArrayLayout::Nchw,
-        _ => ArrayLayout::Nhwc,
+/// By the largest value of all images. Just above 1 it may be of floats up to 1 that were rounded, or of others.
+fn likely_scale<'a>(images: impl Iterator<Item = &'a Array>) -> Result<f64, DataError> {
+    let largest = |array: &Array| match is_float(array.element) {
+        true => array.floats().fold(0.0, f32::max),
+        false => f32::INFINITY,
+    };
+    let images = images.map(|array| (largest(array), array));
+    match images.max_by(|one, other| one.0.total_cmp(&other.0)) {
+        Some((largest, _)) if largest <= 1.0 => Ok(1.0),
+        Some((largest, array)) if largest <= 2.0 => Err(DataError::UnclearScale {
+            file: array.file.clone(),
+            largest,
+        }),
+        _ => Ok(BYTE_SCALE),
+    }
+}
+
+fn likely_layout(array: &Array) -> Result<ArrayLayout, DataError> {
+    let [_, second, third, last] = array.shape[..] else {
+        return Ok(ArrayLayout::Nhwc);
+    };
+    let first = (ArrayLayout::Nchw, second, third == last);
+    let behind = (ArrayLayout::Nhwc, last, second == third);
+    let mut likely = vec![first, behind];
+    likely.retain(|(_, channels, _)| (1..=4).contains(channels));
+    if likely.len() > 1 {
+        likely.retain(|(.., is_square)| *is_square);
+    }
+    match likely[..] {
+        [(layout, ..)] => Ok(layout),
+        _ => Err(DataError::NpyShape {
+            file: array.file.clone(),
+            found: array.shape.clone(),
+            valid: "1 to 4 channels, first or last; if that cannot be seen, --layout nchw or nhwc of `init` or `data check`",
+        }),
     }
 }
 
@@ -276,13 +304,15 @@ fn label_values(array: &Array) -> Result<Vec<i64>, DataError> {
     }
 }
 
-/// Floats from 0 to `scale` as bytes, and whether any lay between two of them.
+/// Floats from 0 to `scale` as bytes, and whether any lay between two of them. What lies outside by no more than rounding
+/// does is taken.
 fn in_bytes(array: &Array, scale: f64) -> Result<(Vec<u8>, bool), DataError> {
     let mut is_rounded = false;
     let mut pixels = Vec::with_capacity(array.data.len() / array.element.bytes);
     for (index, value) in array.floats().enumerate() {
         let value = f64::from(value);
-        if !(0.0..=scale).contains(&value) {
+        let level = value * BYTE_SCALE / scale;
+        if !(-ROUNDING..=BYTE_SCALE + ROUNDING).contains(&level) {
             return Err(DataError::PixelOutOfRange {
                 file: array.file.clone(),
                 byte: array.data_at + (index * array.element.bytes) as u64,
@@ -290,7 +320,6 @@ fn in_bytes(array: &Array, scale: f64) -> Result<(Vec<u8>, bool), DataError> {
                 scale,
             });
         }
-        let level = value * BYTE_SCALE / scale;
         is_rounded |= (level - level.round()).abs() > ROUNDING;
         pixels.push(level.round() as u8);
     }

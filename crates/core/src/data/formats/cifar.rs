@@ -10,7 +10,7 @@ use std::path::Path;
 
 use super::Found;
 use crate::data::DataError;
-use crate::data::locate::{Counted, fill, open, open_unpacked};
+use crate::data::locate::{Counted, fill, open, open_file, open_unpacked};
 use crate::data::part::{Images, Part, Pool};
 use crate::data::records::{RecordFile, Records};
 use crate::data::shape::{Shape, interleave};
@@ -25,6 +25,8 @@ const SHAPE: Shape = Shape {
 };
 const PLANE: usize = 32 * 32;
 const PIXELS: usize = 3 * PLANE;
+/// How a Python pickle begins.
+pub const PICKLE: [u8; 1] = [0x80];
 /// Names of classes are a few bytes each; a longer file is no list of them.
 const LONGEST_NAMES: u64 = 1 << 16;
 
@@ -86,15 +88,31 @@ impl Cifar {
         self.labels.len() + PIXELS
     }
 
-    /// Whether a file of this name belongs to the set.
-    pub fn owns(&self, file: &str) -> bool {
-        self.members().any(|member| member == file) || self.pickles().any(|pickle| pickle == file)
+    /// Whether a file of this name and size belongs to the set.
+    pub fn owns(&self, file: &str, bytes: u64) -> bool {
+        let is_member = self.members().any(|member| member == file) && self.is_whole(bytes);
+        is_member || self.pickles().any(|pickle| pickle == file)
+    }
+
+    /// Whether that many bytes are records: others call their files train.bin and test.bin as well.
+    fn is_whole(&self, bytes: u64) -> bool {
+        bytes > 0 && bytes.is_multiple_of(self.record() as u64)
     }
 
     /// Whether the folder is the set's, or has it in it.
     pub fn is_in(&self, folder: &Path) -> bool {
-        let of = |name: &str| folder.join(name).exists();
-        of(self.folder) || self.members().any(of) || self.pickles().any(|pickle| folder.join(pickle).is_file())
+        let is_member = |name: &str| match open_unpacked(&folder.join(name)) {
+            Ok(Some(file)) => file.metadata().is_ok_and(|metadata| self.is_whole(metadata.len())),
+            // Of a packed file nothing but its name is known.
+            Ok(None) => true,
+            Err(_) => false,
+        };
+        let is_pickle = |name: &str| {
+            let mut start = PICKLE.map(|_| 0);
+            let read = open_file(&folder.join(name)).and_then(|mut file| file.read_exact(&mut start));
+            read.is_ok() && start == PICKLE
+        };
+        folder.join(self.folder).is_dir() || self.members().any(is_member) || self.pickles().any(is_pickle)
     }
 
     fn members(&self) -> impl Iterator<Item = &'static str> {

@@ -1,4 +1,4 @@
-//! PNG and JPEG images as pixels of 8 bits, from any source.
+//! PNG, JPEG and BMP images as pixels of 8 bits, from any source.
 
 use std::any::Any;
 use std::io::{BufRead, Seek};
@@ -6,9 +6,13 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use image::imageops::FilterType;
 use image::metadata::Orientation;
-use image::{DynamicImage, ImageDecoder, ImageReader};
+use image::{DynamicImage, ImageDecoder, ImageFormat, ImageReader};
 
 use crate::data::shape::Shape;
+
+/// Bytes that an image may have when it is decoded: 89 megapixels in colour, more than cameras deliver, and few enough for
+/// every thread to hold an image.
+const MOST_DECODED: u64 = 256 << 20;
 
 /// What an image says of itself before its pixels; width and height as it is looked at, not as it is stored.
 pub struct Head {
@@ -22,10 +26,16 @@ pub struct Head {
 /// Reads the head of an image whose format is known.
 ///
 /// # Errors
-/// What the decoder says.
+/// What the decoder says; an image that is too large to be decoded.
 pub fn head<R: BufRead + Seek>(reader: ImageReader<R>) -> Result<Head, String> {
     let mut decoder = reader.into_decoder().map_err(|error| error.to_string())?;
     let (mut width, mut height) = decoder.dimensions();
+    let bytes = decoder.total_bytes();
+    if bytes > MOST_DECODED {
+        return Err(format!(
+            "its header claims {width}x{height} pixels, {bytes} bytes when they are decoded; valid: at most {MOST_DECODED}"
+        ));
+    }
     if is_on_its_side(decoder.orientation().map_err(|error| error.to_string())?) {
         (width, height) = (height, width);
     }
@@ -45,13 +55,50 @@ fn is_on_its_side(orientation: Orientation) -> bool {
     )
 }
 
+/// The same reader, for an image that is there to its end: the decoder of JPEG makes up what is missing.
+fn complete<R: BufRead + Seek>(reader: ImageReader<R>) -> Result<ImageReader<R>, String> {
+    if reader.format() != Some(ImageFormat::Jpeg) {
+        return Ok(reader);
+    }
+    let mut input = reader.into_inner();
+    let mut bytes = Vec::new();
+    let read = input.read_to_end(&mut bytes).and_then(|_| input.rewind());
+    read.map_err(|error| error.to_string())?;
+    check_jpeg(&bytes)?;
+    Ok(ImageReader::with_format(input, ImageFormat::Jpeg))
+}
+
+/// Walks the segments of a JPEG (ITU T.81, annex B) to the marker that ends it; anything may follow.
+fn check_jpeg(bytes: &[u8]) -> Result<(), &'static str> {
+    const CUT_SHORT: &str = "it is cut short: the marker that ends a JPEG is missing; copy or save it again";
+    const DAMAGED: &str = "it is damaged: among its pixels is a marker that cannot be there; copy or save it again";
+    let (mut at, mut has_pixels) = (2, false);
+    loop {
+        // Compressed pixels lie between segments; a 0xff among them is followed by 0.
+        let rest = bytes.get(at..).unwrap_or_default();
+        at += rest.iter().position(|&byte| byte == 0xff).ok_or(CUT_SHORT)?;
+        match *bytes.get(at + 1).ok_or(CUT_SHORT)? {
+            0xff => at += 1,
+            0x00 | 0x01 | 0xd0..=0xd8 => at += 2,
+            0xd9 => return has_pixels.then_some(()).ok_or(CUT_SHORT),
+            // Between scans there are tables and comments, but no second frame and nothing that is reserved.
+            0x02..=0xc3 | 0xc5..=0xcf | 0xf0..=0xfd if has_pixels => return Err(DAMAGED),
+            marker => {
+                has_pixels |= marker == 0xda;
+                let length = bytes.get(at + 2..at + 4).ok_or(CUT_SHORT)?;
+                at += 2 + usize::from(u16::from_be_bytes([length[0], length[1]]));
+            }
+        }
+    }
+}
+
 /// Writes the pixels of an image into `out`, gray if the shape has one channel. Of an image of another size, the largest
 /// square in its centre is scaled to that shape.
 ///
 /// # Errors
-/// What the decoder says; an image with transparent pixels.
+/// What the decoder says; a JPEG that is cut short, an image with transparent pixels.
 pub fn pixels<R: BufRead + Seek>(reader: ImageReader<R>, shape: Shape, out: &mut [u8]) -> Result<(), String> {
-    let mut decoder = reader.into_decoder().map_err(|error| error.to_string())?;
+    let mut decoder = complete(reader)?.into_decoder().map_err(|error| error.to_string())?;
     let orientation = decoder.orientation().map_err(|error| error.to_string())?;
     let mut image = DynamicImage::from_decoder(decoder).map_err(|error| error.to_string())?;
     image.apply_orientation(orientation);

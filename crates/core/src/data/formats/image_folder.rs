@@ -1,13 +1,13 @@
-//! Folders of PNG and JPEG files: a class is a folder, its label the place of its name in sorted order. The folder may hold
-//! `train`, `val` and `test`, each with such class folders.
+//! Folders of PNG, JPEG and BMP files: a class is a folder, its label the place of its name in sorted order. The folder may
+//! hold `train`, `val` and `test`, each with such class folders. What is not read is named, with the reason.
 //!
 //! All headers are read before any pixel is, and the pixels are decoded, by all threads, into the one buffer that is kept.
-//! Images of several sizes are cropped and scaled to one.
+//! Images of several sizes, and large ones, are cropped and scaled to one: each thread holds one as it was.
 
 use std::collections::BTreeMap;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
-use std::io::BufReader;
+use std::io::{self, BufReader};
 use std::path::{Path, PathBuf};
 
 use image::ImageReader;
@@ -16,43 +16,55 @@ use rayon::prelude::*;
 use super::Found;
 use super::decode::{self, Head};
 use crate::data::DataError;
+use crate::data::error::listed;
 use crate::data::part::{Part, Pool, room_for};
 use crate::data::shape::Shape;
 
-/// Folders of the parts; any of the names will do.
-const TRAIN: &[&str] = &["train"];
-const VAL: &[&str] = &["val", "valid", "validation"];
-const TEST: &[&str] = &["test"];
-const EXTENSIONS: [&str; 3] = ["png", "jpg", "jpeg"];
+/// Folders of the parts; any of the names will do, in capitals or not.
+const TRAIN: &[&str] = &["train", "training", "seg_train"];
+const VAL: &[&str] = &["val", "valid", "validation", "seg_val"];
+const TEST: &[&str] = &["test", "testing", "seg_test"];
+const READ: &[&str] = &["png", "jpg", "jpeg", "bmp"];
+/// Images as well, for which there is no decoder here.
+const UNREAD: &[&str] = &["webp", "gif", "tif", "tiff", "avif", "heic", "heif", "jxl"];
+/// What systems leave behind, beside hidden files.
+const LEFT_BEHIND: &[&str] = &["__MACOSX", "@eaDir"];
+/// Why a folder in that of a class is not read.
+const INNER: &str = "folders in that of a class (give that one, if they are classes or the parts train, val and test)";
+
 /// More bytes of pixels than a byte of a file can encode: deflate makes at most 1032 bytes of one, a PNG has 8 pixels in
-/// one of those, and a pixel becomes 3 bytes. JPEG stays below that.
+/// one of those, and a pixel becomes 3 bytes. JPEG and BMP stay below that.
 const MOST_EXPANSION: u64 = 1032 * 8 * 3;
-/// Rows and columns of images that have several sizes.
+/// Rows and columns of images that have several sizes, or a large one.
 const USUAL_SIZE: usize = 32;
+/// Images of one size keep it if it has no more rows and columns: photographs as they were taken would fill any memory.
+const LARGEST_KEPT: u32 = 512;
 
 /// Reads a folder of class folders, or of parts. Images get `size` rows and columns, or keep the size that all have.
 ///
 /// # Errors
-/// `NotAFolder`, `Io`, `NoClasses`, `NoImages`, `UnknownClass`, `UnreadableImage`, `OutOfMemory`, `WorkerLost`.
+/// `NotAFolder`, `Io`, `BrokenLink`, `NoClasses`, `NoImages`, `PartTwice`, `UnknownClass`, `UnreadableImage`, `OutOfMemory`,
+/// `WorkerLost`.
 pub fn read(path: &Path, size: Option<usize>) -> Result<Found, DataError> {
     if !path.is_dir() {
         return Err(DataError::NotAFolder { path: path.into() });
     }
-    let part = |names: &[&str]| {
-        names
-            .iter()
-            .map(|name| path.join(name))
-            .find(|folder| has_folders(folder))
+    let mut root = Entries::of(path)?;
+    let train = if root.is_flat() { None } else { root.take_part(TRAIN)? };
+    let (train, val, test) = match train {
+        // Without a training part the others would be classes that happen to be called so.
+        None => (Listing::of(path, root)?, None, None),
+        Some(folder) => {
+            let mut train = Listing::of(&folder, Entries::of(&folder)?)?;
+            let mut part = |names: &[&str]| -> Result<Option<Listing>, DataError> {
+                let folder = root.take_part(names)?;
+                folder.map(|folder| Listing::beside(&train, &folder)).transpose()
+            };
+            let (val, test) = (part(VAL)?, part(TEST)?);
+            train.pass_over_rest(root);
+            (train, val, test)
+        }
     };
-    let train = part(TRAIN);
-    // Without a training part these would be classes that happen to be called so.
-    let (val, test) = match train {
-        Some(_) => (part(VAL), part(TEST)),
-        None => (None, None),
-    };
-    let train = Listing::of(train.as_deref().unwrap_or(path))?;
-    let listed = |folder: Option<PathBuf>| folder.map(|folder| Listing::beside(&train, &folder)).transpose();
-    let (val, test) = (listed(val)?, listed(test)?);
 
     let all = || [Some(&train), val.as_ref(), test.as_ref()].into_iter().flatten();
     let heads = read_heads(all().flat_map(|listing| &listing.files), size)?;
@@ -75,20 +87,93 @@ pub fn read(path: &Path, size: Option<usize>) -> Result<Found, DataError> {
 
 /// Whether there is a folder with folders in it.
 pub fn has_folders(folder: &Path) -> bool {
-    entries(folder).is_ok_and(|entries| entries.values().any(|path| path.is_dir()))
+    any_in(folder, Path::is_dir)
+}
+
+fn any_in(folder: &Path, is_it: impl Fn(&Path) -> bool) -> bool {
+    let is_seen = |entry: fs::DirEntry| !is_left_behind(&entry.file_name()) && is_it(&entry.path());
+    fs::read_dir(folder).is_ok_and(|entries| entries.flatten().any(is_seen))
+}
+
+fn is_left_behind(name: &OsStr) -> bool {
+    name.as_encoded_bytes().starts_with(b".") || is_one_of(name, LEFT_BEHIND)
+}
+
+fn is_one_of(name: &OsStr, names: &[&str]) -> bool {
+    names.iter().any(|known| name.eq_ignore_ascii_case(known))
+}
+
+/// Why a file is not read, by its name; `None` of one that is.
+fn refusal(path: &Path) -> Option<&'static str> {
+    let is = |known| is_one_of(path.extension().unwrap_or_default(), known);
+    match (is(READ), is(UNREAD)) {
+        (true, _) => None,
+        (_, true) => Some("images of a format that is not read (save them as PNG)"),
+        _ => Some("no PNG, JPEG or BMP by their names"),
+    }
 }
 
 /// What is in a folder, by name, without hidden files.
-fn entries(folder: &Path) -> Result<BTreeMap<OsString, PathBuf>, DataError> {
-    let io = |cause| DataError::io(folder, cause);
-    let mut found = BTreeMap::new();
-    for entry in fs::read_dir(folder).map_err(io)? {
-        let entry = entry.map_err(io)?;
-        if !entry.file_name().as_encoded_bytes().starts_with(b".") {
-            found.insert(entry.file_name(), entry.path());
+#[derive(Default)]
+struct Entries {
+    folders: BTreeMap<OsString, PathBuf>,
+    files: Vec<PathBuf>,
+    /// What is neither, or holds nothing for us, with the reason.
+    others: Vec<(&'static str, PathBuf)>,
+}
+
+impl Entries {
+    fn of(folder: &Path) -> Result<Self, DataError> {
+        let io = |cause| DataError::io(folder, cause);
+        let names = fs::read_dir(folder).map_err(io)?.map(|entry| Ok(entry?.file_name()));
+        let mut names = names.collect::<io::Result<Vec<OsString>>>().map_err(io)?;
+        names.sort_unstable();
+        let mut found = Self::default();
+        for name in names {
+            let path = folder.join(&name);
+            if is_left_behind(&name) {
+                found
+                    .others
+                    .extend(path.is_dir().then_some(("hidden, or left by a system", path)));
+                continue;
+            }
+            match path.metadata() {
+                Ok(metadata) if metadata.is_dir() => _ = found.folders.insert(name, path),
+                Ok(metadata) if metadata.is_file() => found.files.push(path),
+                Ok(_) => found.others.push(("neither files nor folders", path)),
+                Err(cause) if path.is_symlink() => return Err(DataError::BrokenLink { path, cause }),
+                Err(cause) => return Err(DataError::io(&path, cause)),
+            }
+        }
+        Ok(found)
+    }
+
+    /// Whether a folder called train is a class: it has images in it, as other folders beside it have.
+    fn is_flat(&self) -> bool {
+        let have_images = |is_asked: fn(&OsStr) -> bool| {
+            let mut folders = self.folders.iter().filter(|(name, _)| is_asked(name));
+            folders.any(|(_, folder)| any_in(folder, |path| path.is_file() && refusal(path).is_none()))
+        };
+        let is_no_part = |name: &OsStr| ![TRAIN, VAL, TEST].iter().any(|part| is_one_of(name, part));
+        have_images(|name| is_one_of(name, TRAIN)) && have_images(is_no_part)
+    }
+
+    /// Takes out the folder of a part that has folders of classes in it, or in the one folder in it that is called as it is:
+    /// archives have `seg_train/seg_train`.
+    fn take_part(&mut self, names: &[&str]) -> Result<Option<PathBuf>, DataError> {
+        let is_part = |name: &&OsString| is_one_of(name, names) && has_folders(&self.folders[*name]);
+        let found: Vec<OsString> = self.folders.keys().filter(is_part).cloned().collect();
+        let mut found = found.iter().filter_map(|name| self.folders.remove(name));
+        match (found.next(), found.next()) {
+            (Some(first), Some(second)) => Err(DataError::PartTwice { first, second }),
+            (None, _) => Ok(None),
+            (Some(folder), None) => {
+                let inner = folder.join(folder.file_name().unwrap_or_default());
+                let is_wrapped = has_folders(&inner) && Self::of(&folder)?.folders.len() == 1;
+                Ok(Some(if is_wrapped { inner } else { folder }))
+            }
         }
     }
-    Ok(found)
 }
 
 struct ImageFile {
@@ -100,73 +185,89 @@ struct ImageFile {
 struct Listing {
     classes: Vec<OsString>,
     files: Vec<ImageFile>,
-    /// Files that are no images by their names.
-    passed_over: Vec<PathBuf>,
+    /// What is not read, with the reason.
+    passed_over: Vec<(&'static str, PathBuf)>,
 }
 
 impl Listing {
-    fn of(folder: &Path) -> Result<Self, DataError> {
-        let folders = entries(folder)?.into_iter().filter(|(_, path)| path.is_dir());
-        let classes: Vec<OsString> = folders.map(|(name, _)| name).collect();
+    /// Each folder in it is a class.
+    fn of(folder: &Path, mut entries: Entries) -> Result<Self, DataError> {
+        let classes: Vec<OsString> = std::mem::take(&mut entries.folders).into_keys().collect();
         if classes.is_empty() {
             return Err(DataError::NoClasses { folder: folder.into() });
         }
-        let listing = Self::list(folder, classes)?;
+        let mut listing = Self::list(folder, classes)?;
+        listing.pass_over_rest(entries);
         let has_images = |class: usize| listing.files.iter().any(|file| file.label == class as i64);
         match (0..listing.classes.len()).find(|&class| !has_images(class)) {
             None => Ok(listing),
-            Some(class) => {
-                let folder = folder.join(&listing.classes[class]);
-                let advice = if has_folders(&folder) {
-                    " (it holds folders: give it itself, if they are classes, or parts called train, val and test)"
-                } else {
-                    ""
-                };
-                let place = format!("{}{advice}", folder.display());
-                Err(DataError::NoImages { place })
-            }
+            Some(class) => Err(listing.no_images(&folder.join(&listing.classes[class]))),
         }
     }
 
     /// A part beside the training part: its classes are those of the training part, or some of them.
     fn beside(train: &Self, folder: &Path) -> Result<Self, DataError> {
-        for (name, path) in entries(folder)? {
-            if path.is_dir() && !train.classes.contains(&name) {
-                return Err(DataError::UnknownClass { folder: path });
+        let mut entries = Entries::of(folder)?;
+        for (name, folder) in std::mem::take(&mut entries.folders) {
+            if !train.classes.contains(&name) {
+                return Err(DataError::UnknownClass { folder });
             }
         }
-        let listing = Self::list(folder, train.classes.clone())?;
+        let mut listing = Self::list(folder, train.classes.clone())?;
+        listing.pass_over_rest(entries);
         if listing.files.is_empty() {
-            return Err(DataError::NoImages {
-                place: folder.display().to_string(),
-            });
+            return Err(listing.no_images(folder));
         }
         Ok(listing)
     }
 
     fn list(folder: &Path, classes: Vec<OsString>) -> Result<Self, DataError> {
-        let (mut files, mut passed_over) = (Vec::new(), Vec::new());
-        for (label, class) in classes.iter().enumerate() {
-            let folder = folder.join(class);
+        let mut listing = Self {
+            classes,
+            files: Vec::new(),
+            passed_over: Vec::new(),
+        };
+        for label in 0..listing.classes.len() {
+            let folder = folder.join(&listing.classes[label]);
             if !folder.is_dir() {
                 continue;
             }
-            for (_, path) in entries(&folder)? {
-                let extension = path.extension().and_then(|extension| extension.to_str()).unwrap_or("");
-                let is_image = EXTENSIONS.iter().any(|known| extension.eq_ignore_ascii_case(known));
-                if is_image && path.is_file() {
-                    let label = label as i64;
-                    files.push(ImageFile { path, label });
-                } else {
-                    passed_over.push(path);
+            let label = label as i64;
+            let entries = Entries::of(&folder)?;
+            for path in entries.files {
+                match refusal(&path) {
+                    None => listing.files.push(ImageFile { path, label }),
+                    Some(reason) => listing.passed_over.push((reason, path)),
                 }
             }
+            let inner = entries.folders.into_values();
+            listing.passed_over.extend(inner.map(|folder| (INNER, folder)));
+            listing.passed_over.extend(entries.others);
         }
-        Ok(Self {
-            classes,
-            files,
-            passed_over,
-        })
+        Ok(listing)
+    }
+
+    /// That there are none in a folder, and what there is.
+    fn no_images(&self, folder: &Path) -> DataError {
+        let other = self.passed_over.iter().find(|(_, path)| path.starts_with(folder));
+        let why = other.map(|(reason, path)| format!(" ({} and the like are {reason})", path.display()));
+        let place = format!("{}{}", folder.display(), why.unwrap_or_default());
+        DataError::NoImages { place }
+    }
+
+    /// What lies beside the folders that are read.
+    fn pass_over_rest(&mut self, entries: Entries) {
+        let beside = "beside the folders that are read";
+        let reason = |name: &OsStr| match is_one_of(name, VAL) || is_one_of(name, TEST) {
+            true => "called like a part, but without folders of classes",
+            false => beside,
+        };
+        let folders = entries.folders.into_iter();
+        self.passed_over
+            .extend(folders.map(|(name, folder)| (reason(&name), folder)));
+        self.passed_over
+            .extend(entries.files.into_iter().map(|file| (beside, file)));
+        self.passed_over.extend(entries.others);
     }
 
     fn decode(&self, shape: Shape) -> Result<Pool, DataError> {
@@ -224,8 +325,9 @@ fn read_heads<'a>(files: impl Iterator<Item = &'a ImageFile>, size: Option<usize
     let (Some(&smallest), Some(&largest)) = (sizes.first(), sizes.last()) else {
         return Err(DataError::NoImages { place: String::new() });
     };
+    let is_kept = sizes.len() == 1 && smallest.0.max(smallest.1) <= LARGEST_KEPT;
     let target = match size {
-        None if sizes.len() == 1 => (smallest.0 as usize, smallest.1 as usize),
+        None if is_kept => (smallest.0 as usize, smallest.1 as usize),
         size => (size.unwrap_or(USUAL_SIZE), size.unwrap_or(USUAL_SIZE)),
     };
     let is_coloured = heads.iter().any(|head| head.is_coloured);
@@ -290,11 +392,14 @@ fn guarded<T>(path: &Path, work: impl FnOnce() -> Result<T, DataError>) -> Resul
 
 fn notes<'a>(listings: impl Iterator<Item = &'a Listing>, heads: &Heads) -> Vec<String> {
     let mut notes = Vec::new();
-    let passed_over: Vec<&PathBuf> = listings.flat_map(|listing| &listing.passed_over).collect();
-    if let Some(first) = passed_over.first() {
-        let (count, first) = (passed_over.len(), first.display());
+    let mut passed_over: BTreeMap<&str, Vec<&PathBuf>> = BTreeMap::new();
+    for (reason, path) in listings.flat_map(|listing| &listing.passed_over) {
+        passed_over.entry(reason).or_default().push(path);
+    }
+    for (reason, paths) in passed_over {
+        let (count, named) = (paths.len(), listed(paths.iter().map(|path| path.display())));
         notes.push(format!(
-            "image_folder: {count} entries are no PNG or JPEG by their names and were passed over, the first {first}"
+            "image_folder: {count} entries were passed over, as they are {reason}: {named}"
         ));
     }
     if let Some((count, first)) = &heads.deep {

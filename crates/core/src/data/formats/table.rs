@@ -1,4 +1,4 @@
-//! Tables of images in Parquet files: a column of labels, and one of images, as PNG or JPEG files or as lists of bytes.
+//! Tables of images in Parquet files: a column of labels, and one of images, as PNG, JPEG or BMP files or as lists of bytes.
 
 use std::fmt::Display;
 use std::fs::File;
@@ -15,6 +15,7 @@ use rayon::prelude::*;
 use super::Found;
 use super::decode::{self, Head};
 use crate::data::DataError;
+use crate::data::error::listed;
 use crate::data::locate::open_file;
 use crate::data::part::{Part, Pool, room_for};
 use crate::data::shape::Shape;
@@ -152,7 +153,7 @@ impl Table {
             _ => Err(DataError::TableColumn {
                 file: self.file.clone(),
                 column: name.into(),
-                fault: format!("is not there; valid: {}", paths.join(", ")),
+                fault: format!("is not there; valid: {}", listed(paths)),
             }),
         }
     }
@@ -258,7 +259,7 @@ impl Table {
         Ok(images)
     }
 
-    /// Images that are PNG or JPEG files.
+    /// Images that are PNG, JPEG or BMP files.
     fn files(&self, column: &Column) -> Result<Vec<ImageCell>, DataError> {
         let mut files = Vec::new();
         for group in self.groups() {
@@ -267,7 +268,7 @@ impl Table {
                     let rows = self.flat(column, group, reader)?.into_iter().enumerate();
                     files.extend(rows.map(|(row, bytes)| ImageCell { group, row, bytes }));
                 }
-                _ => return Err(column.wrong_kind("PNG or JPEG files; lists of bytes need task.data.shape")),
+                _ => return Err(column.wrong_kind("PNG, JPEG or BMP files; lists of bytes need task.data.shape")),
             }
         }
         Ok(files)
@@ -373,7 +374,7 @@ fn work<'a, T>(
         decode(reader.map_err(|error| error.to_string())?)
     });
     outcome.and_then(|outcome| outcome).map_err(|cause| {
-        let fault = format!("is no image that can be read ({cause}); valid: PNG and JPEG files");
+        let fault = format!("is no image that can be read ({cause}); valid: PNG, JPEG and BMP files");
         column.cell(file.group, file.row, fault)
     })
 }

@@ -100,8 +100,49 @@ fn a_pickle_and_a_folder_around_the_data_are_named_for_what_they_are() {
     for part in ["train", "val"] {
         std::fs::create_dir_all(around.path().join("pets").join(part).join("cat")).unwrap();
     }
-    let told = "pets (it holds folders: give it itself, if they are classes, or parts called train, val and test) holds no image";
+    let told = "pets/train and the like are folders in that of a class (give that one, if ";
     assert_refused(look(around.path()), told);
+}
+
+#[test]
+fn a_folder_of_tokens_is_no_set_of_images() {
+    let tokens = [7_u16, 8, 9].map(u16::to_le_bytes).concat();
+    let folder = folder_of([("train.bin", &tokens), ("val.bin", &tokens)]);
+
+    assert_refused(look(folder.path()), "of texts and tokens give a file");
+}
+
+#[test]
+fn a_list_of_labels_that_are_not_there_fits_on_a_screen() {
+    let labels = [7_u32, 1001, 40_000].map(u32::to_le_bytes).concat();
+    let (images, labels) = (npy("|u1", "(3, 1, 1)", &[1, 2, 3]), npy("<u4", "(3,)", &labels));
+
+    let notes = pair(images, labels, Known::default()).unwrap().notes;
+
+    let told = "npy: no training image has the label 0, 1, 2, 3, 4, 5, 6, 8, 9, 10 and 39988 more";
+    assert_eq!(notes, [told]);
+}
+
+#[test]
+fn what_is_given_without_use_is_refused() {
+    let folder = folder_of([("a.txt", b"a text")]);
+    let path = folder.path().join("a.txt");
+    let default = Known::default();
+    let (scale, vocab, layout) = (Some(1.0), Some(300), Some(ArrayLayout::Nchw));
+    let of_images = Known { scale, ..default };
+    let of_arrays = Known { layout, ..default };
+    let of_text = Known { vocab, ..default };
+    let check = |labels: Option<&Path>, known| survey(&path, labels, known);
+
+    assert_refused(
+        check(None, of_images),
+        "a.txt: --scale says nothing of data in its format",
+    );
+    assert_refused(check(None, of_arrays), "--layout says nothing");
+    assert_refused(check(Some(&path), default), "a second file says nothing");
+    assert!(check(None, of_text).is_ok());
+    let pair = pair(packed(digits::IMAGES), digits::LABELS.to_vec(), of_text);
+    assert_refused(pair, "--vocab says nothing");
 }
 
 #[cfg(unix)]

@@ -13,7 +13,7 @@ const SEPARATOR: i32 = 256;
 
 /// Cuts a file into windows. The last ones are the test part, those before them validation.
 pub fn load(text: &TextFile, split: SplitSpec, scenario_dir: Option<&Path>) -> Result<TokenSet, DataError> {
-    let file = open(&find(&text.path, scenario_dir, None)?)?;
+    let file = open(&find(&text.path, scenario_dir, None)?, BYTE_VOCABULARY)?;
     let bytes = file.count;
     let mut tokens = Tokens::default();
     tokens.push(0, Piece::File(file));
@@ -36,8 +36,8 @@ pub fn load(text: &TextFile, split: SplitSpec, scenario_dir: Option<&Path>) -> R
     )
 }
 
-/// Every byte of a file as a token.
-pub(super) fn open(path: &Path) -> Result<TokenFile, DataError> {
+/// Every byte of a file as a token, each of which is to be below `vocab`.
+pub(super) fn open(path: &Path, vocab: i64) -> Result<TokenFile, DataError> {
     let opened = open_file(path).and_then(|file| Ok((file.metadata()?.len() as usize, file)));
     let (count, file) = opened.map_err(|cause| DataError::io(path, cause))?;
     Ok(TokenFile {
@@ -46,7 +46,7 @@ pub(super) fn open(path: &Path) -> Result<TokenFile, DataError> {
         first: 0,
         each: 1,
         count,
-        vocab: BYTE_VOCABULARY,
+        vocab,
     })
 }
 

@@ -27,12 +27,13 @@ pub struct TextSurvey {
     pub entropy: f64,
 }
 
-/// Looks at a text file, one token a byte.
+/// Looks at a text file, one token a byte; `vocab` if it is to be smaller than that of bytes.
 ///
 /// # Errors
-/// A file that cannot be read.
-pub fn survey_text(path: &Path) -> Result<TextSurvey, DataError> {
-    of("text", Piece::File(file::open(path)?), BYTE_VOCABULARY)
+/// A file that cannot be read; a byte that is not below `vocab`.
+pub fn survey_text(path: &Path, vocab: Option<i64>) -> Result<TextSurvey, DataError> {
+    let vocab = vocab.unwrap_or(BYTE_VOCABULARY);
+    of("text", Piece::File(file::open(path, vocab)?), vocab)
 }
 
 /// Looks at a file of tokens; `vocab` if it is known.

@@ -1,6 +1,8 @@
 use std::fs;
+use std::path::Path;
 use std::sync::Arc;
 
+use super::{read_tensors, some_of};
 use crate::graph::{Graph, ModuleGraph, SeedGraph};
 use crate::growth::{AlphaAlgorithm, SlotId};
 use crate::host::HostDesign;
@@ -126,4 +128,55 @@ fn sizes_that_cannot_be_are_refused_before_anything_is_allocated() {
     the host cannot be built: slot r0c0 of the host is before its first op or behind its head; valid: between two ops
     layer `r0c0_3` of the network cannot be: 4 channels do not divide into 3 heads
     ");
+}
+
+#[cfg(unix)]
+#[test]
+fn pipes_and_devices_are_not_opened() {
+    let folder = tempfile::tempdir().unwrap();
+    let pipe = folder.path().join("pipe.safetensors");
+    let made = std::process::Command::new("mkfifo").arg(&pipe).status();
+    assert!(made.expect("there is mkfifo").success());
+    for path in [pipe.as_path(), Path::new("/dev/zero")] {
+        let refused = GrownNetwork::load(path).unwrap_err().to_string();
+        assert!(refused.ends_with(": it is no regular file"), "{refused}");
+    }
+}
+
+/// What is said of a file with this header and nothing behind it.
+fn said_of(header: &str) -> String {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("w.safetensors");
+    let length = (header.len() as u64).to_le_bytes();
+    fs::write(&path, [&length[..], header.as_bytes()].concat()).unwrap();
+    GrownNetwork::load(&path).unwrap_err().to_string()
+}
+
+#[test]
+fn headers_are_bounded_and_what_is_said_of_them_is_short() {
+    let tensor = |name: &str| format!(r#""{name}":{{"dtype":"F32","shape":[0],"data_offsets":[0,0]}}"#);
+    let many: Vec<String> = (0..65_537).map(|index| tensor(&index.to_string())).collect();
+    let many = said_of(&format!("{{{}}}", many.join(",")));
+    assert!(
+        many.contains("65537 tensors; valid: up to 64 MiB and 65536 tensors"),
+        "{many}"
+    );
+    let long = "n".repeat(100_000);
+    let said = said_of(&format!(
+        r#"{{"a":{{"dtype":"{long}","shape":[0],"data_offsets":[0,0]}}}}"#
+    ));
+    assert!(said.contains("w.safetensors") && said.len() < 500, "{}", said.len());
+    // Weights alone are no network.
+    let alone = said_of(&format!("{{{}}}", tensor("a")));
+    assert!(alone.contains("name it in task.weights"), "{alone}");
+    assert!(matches!(read_tensors(Path::new("none")), Err(NetworkError::File(_))));
+}
+
+#[test]
+fn lists_end_after_eight_each_a_line() {
+    let names: Vec<String> = (0..20).map(|index| format!("n{index}")).collect();
+    assert_eq!(some_of(&names[..2], ", "), "n0, n1");
+    assert_eq!(some_of(&names, "; "), "n0; n1; n2; n3; n4; n5; n6; n7 and 12 more");
+    assert_eq!(some_of::<String>(&[], ", "), "none");
+    assert_eq!(some_of(&["n".repeat(1000)], ", ").len(), 200);
 }

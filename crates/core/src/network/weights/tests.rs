@@ -7,8 +7,20 @@ use crate::torch::encode_plain;
 
 mod torchvision;
 
+/// Of values that a variance may have as well.
 fn tensor(shape: &[i64], kind: Kind) -> PlainTensor {
-    PlainTensor::of(&tch::Tensor::randn(shape, (Kind::Float, tch::Device::Cpu)).to_kind(kind)).unwrap()
+    let values = tch::Tensor::randn(shape, (Kind::Float, tch::Device::Cpu)).abs();
+    PlainTensor::of(&values.to_kind(kind)).unwrap()
+}
+
+/// Two blocks, of 4 and 8 channels.
+fn small() -> HostPlan {
+    let spec = CnnSpec {
+        n_blocks: 2,
+        base_channels: 4,
+        ..CnnSpec::default()
+    };
+    spec.plan(10)
 }
 
 /// The weights in a file of these bytes.
@@ -84,7 +96,7 @@ fn the_convolutions_of_a_vgg_are_taken_and_its_classifier_is_not() {
     }
     give("classifier.0.weight".into(), &[4096, 25088]);
 
-    let GivenWeights { tensors, notes } = read(&given, &spec.plan(10)).unwrap();
+    let GivenWeights { tensors, notes, .. } = read(&given, &spec.plan(10)).unwrap();
 
     let last = &given["features.8.running_var"];
     assert_eq!(&tensors["stage1.conv1.norm.running_var"], last);
@@ -95,12 +107,7 @@ fn the_convolutions_of_a_vgg_are_taken_and_its_classifier_is_not() {
 
 #[test]
 fn halves_become_floats_and_everything_that_does_not_fit_is_said_at_once() {
-    let spec = CnnSpec {
-        n_blocks: 2,
-        base_channels: 4,
-        ..CnnSpec::default()
-    };
-    let plan = spec.plan(10);
+    let plan = small();
     let half = tensor(&[10, 8], Kind::Half);
     let weights = read(&BTreeMap::from([("head.weight", half.clone())]), &plan).unwrap();
     let values = weights.tensors["head.weight"].to_tensor().unwrap();
@@ -116,6 +123,7 @@ fn halves_become_floats_and_everything_that_does_not_fit_is_said_at_once() {
         ("block0.norm.num_batches_tracked", tensor(&[], Kind::Int64)),
     ];
     let said = said(read(&BTreeMap::from(wrong), &plan));
+    assert!(said.contains("it tells 12 classes apart, the host 10"), "{said}");
     let shapes = "`head.weight` is F32 [12, 8], expected F32 [10, 8]; `tail.bias` belongs to no layer";
     assert!(said.contains(shapes), "{said}");
     assert!(said.contains("`head.bias` is I64 [10], expected F32 [10]"), "{said}");
@@ -139,4 +147,124 @@ fn files_of_other_kinds_are_refused_with_what_to_do() {
     let missing = said(GivenWeights::read("other.safetensors", None, &plan));
     let looked = "no file or folder other.safetensors; looked at ";
     assert!(missing.starts_with(looked), "{missing}");
+}
+
+#[test]
+fn what_wraps_a_network_puts_before_every_name_is_passed_over() {
+    let (weight, bias) = (tensor(&[10, 8], Kind::Float), tensor(&[10], Kind::Float));
+    for prefix in ["module.", "_orig_mod.", "model.", "net.module."] {
+        let given = [("head.weight", &weight), ("head.bias", &bias)];
+        let given = given.map(|(name, tensor)| (format!("{prefix}{name}"), tensor.clone()));
+
+        let weights = read(&BTreeMap::from(given), &small()).unwrap();
+
+        let said = format!("`{prefix}` before every name in ");
+        assert!(weights.notes[0].starts_with(&said), "{:?}", weights.notes);
+        let own: Vec<&String> = weights.tensors.keys().collect();
+        assert_eq!(own, ["head.bias", "head.weight"]);
+    }
+    // Before some of them it is none.
+    let mixed = [("head.bias", bias), ("model.head.weight", weight)];
+    let refused = said(read(&BTreeMap::from(mixed), &small()));
+    assert!(refused.contains("`model.head.weight` belongs to no layer"), "{refused}");
+}
+
+#[test]
+fn values_that_no_network_can_start_from_are_refused_by_file_and_tensor() {
+    let filled = |shape: &[i64], value: f64| {
+        let values = tch::Tensor::full(shape, value, (Kind::Float, tch::Device::Cpu));
+        PlainTensor::of(&values).unwrap()
+    };
+    for (name, shape, value, told) in [
+        ("module.head.bias", vec![10_i64], f64::NAN, "`module.head.bias` has NaN"),
+        ("head.weight", vec![10, 8], f64::INFINITY, "`head.weight` has inf"),
+        (
+            "block0.norm.running_var",
+            vec![4],
+            -0.5,
+            "`block0.norm.running_var` has -0.5",
+        ),
+    ] {
+        let given = BTreeMap::from([(name, filled(&shape, value))]);
+        let refused = said(read(&given, &small()));
+        for part in ["w.safetensors", told, "valid: finite numbers"] {
+            assert!(refused.contains(part), "{refused}");
+        }
+    }
+    let mean = BTreeMap::from([("block0.norm.running_mean", filled(&[4], -0.5))]);
+    assert!(read(&mean, &small()).is_ok());
+}
+
+#[test]
+fn what_kind_of_network_weights_are_of_is_said_where_it_can_be_told() {
+    let padded = ResnetSpec::default().plan(10);
+    for (plan, name, shape, told) in [
+        (
+            &small(),
+            "block0.conv.weight",
+            vec![4_i64, 1, 3, 3],
+            "it reads 1 channels, the host 3",
+        ),
+        (
+            &small(),
+            "head.weight",
+            vec![1000, 8],
+            "it tells 1000 classes apart, the host 10",
+        ),
+        (
+            &small(),
+            "block2.conv.weight",
+            vec![16, 8, 3, 3],
+            "it is of another depth",
+        ),
+        (
+            &padded,
+            "layer1.7.conv1.weight",
+            vec![16, 16, 3, 3],
+            "it is of another depth",
+        ),
+    ] {
+        // With a head, so that no part of the name is one of all.
+        let head = if name.starts_with("layer") {
+            "fc.bias"
+        } else {
+            "head.bias"
+        };
+        let file = [(name, tensor(&shape, Kind::Float)), (head, tensor(&[10], Kind::Float))];
+        let refused = said(read(&BTreeMap::from(file), plan));
+        assert!(refused.contains(told), "{refused}");
+    }
+    // Neither a third convolution of a block nor another shortcut makes a network deeper.
+    for name in ["layer1.0.conv3.weight", "layer2.0.downsample.0.weight"] {
+        let refused = said(read(&BTreeMap::from([(name, tensor(&[4], Kind::Float))]), &padded));
+        assert!(!refused.contains("another depth"), "{refused}");
+    }
+    let many = (0..500).map(|index| (format!("other{index}.weight"), tensor(&[1], Kind::Float)));
+    let refused = said(read(&many.collect(), &small()));
+    assert!(
+        refused.contains("it has nothing for this host; `other0.weight`"),
+        "{refused}"
+    );
+    assert!(refused.contains(" and 493 more") && refused.len() < 1000, "{refused}");
+}
+
+#[test]
+fn weights_without_a_head_are_all_of_the_body() {
+    let all = |plan: &HostPlan| -> BTreeMap<String, PlainTensor> {
+        let host = plan
+            .build(&mut RunRng::new(1, Domain::HostInit, &[]), Backend::CPU)
+            .unwrap();
+        let params = host.params().all();
+        params
+            .map(|param| (param.name.clone(), PlainTensor::of(&param.tensor).unwrap()))
+            .collect()
+    };
+    let mut given = all(&small());
+    assert!(read(&given, &small()).unwrap().absent.is_empty());
+    given.remove("head.weight");
+    let weights = read(&given, &small()).unwrap();
+    assert_eq!(weights.absent, ["head.weight"]);
+    assert!(weights.has_body(&small()));
+    given.remove("block1.conv.weight");
+    assert!(!read(&given, &small()).unwrap().has_body(&small()));
 }

@@ -68,6 +68,45 @@ fn channels_first_become_channels_last_if_stated_or_likely() {
 }
 
 #[test]
+fn a_layout_is_guessed_where_one_alone_is_likely() {
+    let layout = |sizes: [usize; 3]| {
+        let [a, b, c] = sizes;
+        let images = npy("|u1", &format!("(2, {a}, {b}, {c})"), &vec![0; 2 * a * b * c]);
+        let mut stated = Stated::default();
+        let folder = folder_of([("images.npy", images), ("labels.npy", two_labels())]);
+        let paths = ["images.npy", "labels.npy"].map(|name| folder.path().join(name));
+        read_pairs(paths, None, &mut stated).map(|_| stated.layout.unwrap())
+    };
+
+    for first in [[4, 12, 12], [1, 4, 4], [2, 12, 9], [3, 2, 2]] {
+        assert_eq!(layout(first).unwrap(), ArrayLayout::Nchw, "{first:?}");
+    }
+    for last in [[12, 12, 4], [4, 4, 1], [9, 12, 2], [2, 2, 3]] {
+        assert_eq!(layout(last).unwrap(), ArrayLayout::Nhwc, "{last:?}");
+    }
+    for unclear in [[4, 4, 4], [12, 12, 12], [2, 3, 4], [8, 12, 12]] {
+        assert_refused(layout(unclear), "images.npy has the sizes [2, ");
+        assert_refused(layout(unclear), "--layout nchw or nhwc");
+    }
+}
+
+#[test]
+fn the_scale_of_floats_just_above_1_is_asked_for_and_rounding_is_no_reason_to_refuse_them() {
+    let read = |values: [f32; 2], scale| {
+        let (layout, images) = (None, npy("<f4", "(2, 1, 1)", &floats(&values)));
+        read_stated(&images, &two_labels(), Stated { layout, scale })
+    };
+
+    for largest in [1.000_000_1, 1.5, 2.0] {
+        let told = format!("images.npy: the largest of its floats is {largest}, from which ");
+        assert_refused(read([0.2, largest], None), &told);
+    }
+    assert_eq!(pixels(&read([0.2, 1.000_000_1], Some(1.0)).unwrap()), [51, 255]);
+    assert_eq!(pixels(&read([0.2, 1.0], None).unwrap()), [51, 255]);
+    assert_eq!(pixels(&read([3.0, 254.0], None).unwrap()), [3, 254]);
+}
+
+#[test]
 fn floats_of_both_widths_are_kept_as_bytes_and_rounding_is_told() {
     let read = |values: [f32; 2]| {
         let doubles = values.map(|value| f64::from(value).to_le_bytes()).concat();

@@ -105,12 +105,26 @@ fn names_that_an_archive_stores_as_entries_are_not_read() {
 
 #[test]
 fn a_folder_of_pickles_is_named_with_the_archive_to_fetch() {
-    let folder = folder_of([("data_batch_1", "")]);
+    let folder = folder_of([("data_batch_1", b"\x80\x02}q\x01")]);
 
     assert!(CIFAR10.is_in(folder.path()));
     let read = || CIFAR10.read(folder.path());
     assert_refused(read(), "is the cifar10 set in its version with Python pickles");
     assert_refused(read(), "cifar-10-binary.tar.gz, from https://");
+}
+
+#[test]
+fn files_of_other_programs_with_the_same_names_are_not_the_set() {
+    let tokens = vec![7; 50_000];
+    let others = folder_of([("train.bin", &tokens[..]), ("test.bin", &tokens), ("train", b"a text")]);
+    assert!(!CIFAR100.is_in(others.path()));
+    assert!(!CIFAR100.owns("train.bin", 50_000));
+
+    // One of them is enough: what is wrong with the other is reported when it is read.
+    let cut = folder_of([("train.bin", record(&[1, 2])), ("test.bin", tokens)]);
+    assert!(CIFAR100.is_in(cut.path()));
+    assert!(CIFAR100.owns("train.bin", 2 * 3074));
+    assert!(CIFAR100.is_in(folder_of([("train.bin", packed(b"of unknown size"))]).path()));
 }
 
 #[test]

@@ -1,4 +1,6 @@
-use image::{GrayImage, ImageBuffer, Luma, LumaA, Rgb, RgbImage};
+use std::io::Cursor;
+
+use image::{GrayImage, ImageBuffer, ImageFormat, Luma, LumaA, Rgb, RgbImage};
 
 use super::*;
 use crate::data::locate::tests::{assert_refused, folder_of};
@@ -76,6 +78,160 @@ fn an_image_that_is_none_or_is_cut_short_is_named() {
     }
 }
 
+/// No two pixels beside each other are alike.
+fn photograph(width: u32, height: u32) -> RgbImage {
+    RgbImage::from_fn(width, height, |x, y| {
+        Rgb([x * 37 + y * 101, x * y * 7, x ^ (y * 59)].map(|value| value as u8))
+    })
+}
+
+fn jpeg(image: &RgbImage) -> Vec<u8> {
+    let mut bytes = Cursor::new(Vec::new());
+    image.write_to(&mut bytes, ImageFormat::Jpeg).unwrap();
+    bytes.into_inner()
+}
+
+#[test]
+fn a_jpeg_that_is_cut_short_or_damaged_is_named_and_what_lies_behind_its_end_is_not_looked_at() {
+    let folder = folder_with("a/1.jpg", photograph(64, 64));
+    let path = folder.path().join("a/1.jpg");
+    let (whole, expected) = (fs::read(&path).unwrap(), pixels(&folder, None));
+    // With a preview, which is a whole JPEG, in a segment of its own.
+    let preview = jpeg(&photograph(8, 8));
+    let length = (preview.len() as u16 + 2).to_be_bytes();
+    let with_preview = [&whole[..2], &[0xff, 0xe2], &length, &preview, &whole[2..]].concat();
+
+    for percent in [5, 20, 40, 60, 80, 99] {
+        for bytes in [&whole, &with_preview] {
+            fs::write(&path, &bytes[..bytes.len() * percent / 100]).unwrap();
+            assert_refused(read(folder.path(), None), "a/1.jpg cannot be read (");
+        }
+    }
+    fs::write(&path, &with_preview[..with_preview.len() - 2]).unwrap();
+    assert_refused(read(folder.path(), None), "a/1.jpg cannot be read (it is cut short: ");
+    let mut damaged = whole.clone();
+    let middle = whole.len() * 3 / 4;
+    damaged[middle..middle + 2].copy_from_slice(&[0xff, 0xc8]);
+    fs::write(&path, damaged).unwrap();
+    assert_refused(read(folder.path(), None), "a/1.jpg cannot be read (it is damaged: ");
+    for whole in [[&with_preview[..], b"\xff\xd8 and a video"].concat(), with_preview] {
+        fs::write(&path, whole).unwrap();
+        assert_eq!(pixels(&folder, None), expected);
+    }
+}
+
+#[test]
+fn windows_bitmaps_are_read_and_images_of_other_formats_named_for_what_they_are() {
+    let folder = folder_with("a/1.bmp", colour(9));
+    assert_eq!(pixels(&folder, None).0, colour(9).into_raw());
+
+    fs::create_dir(folder.path().join("b")).unwrap();
+    for name in ["1.webp", "2.GIF"] {
+        fs::write(folder.path().join("b").join(name), "RIFF").unwrap();
+    }
+    let other = "images of a format that is not read (save them as PNG)";
+    let none = format!("/b/1.webp and the like are {other}) holds no image");
+    assert_refused(read(folder.path(), None), &none);
+    save(&folder, "b/3.png", colour(8));
+    let named = format!("image_folder: 2 entries were passed over, as they are {other}: b/1.webp, b/2.GIF");
+    assert_eq!(notes_of(&folder), [named]);
+}
+
+/// What `read` notes, without the place of the folder.
+fn notes_of(folder: &tempfile::TempDir) -> Vec<String> {
+    let place = format!("{}/", folder.path().display());
+    let notes = read(folder.path(), None).unwrap().notes;
+    notes.iter().map(|note| note.replace(&place, "")).collect()
+}
+
+#[test]
+fn everything_beside_the_parts_is_named_with_the_reason() {
+    let folder = folder_with("train/cat/1.png", colour(9));
+    for name in [
+        "validation/cat/1.png",
+        "extra/cat/1.png",
+        "test/1.png",
+        "train/loose.png",
+        "train/cat/old/1.png",
+        "__MACOSX/cat/1.png",
+        ".cache/1.png",
+    ] {
+        save(&folder, name, colour(9));
+    }
+    fs::write(folder.path().join("labels.csv"), "").unwrap();
+
+    let expected = [
+        "3 entries were passed over, as they are beside the folders that are read: train/loose.png, extra, labels.csv",
+        "1 entries were passed over, as they are called like a part, but without folders of classes: test",
+        &format!("1 entries were passed over, as they are {INNER}: train/cat/old"),
+        "2 entries were passed over, as they are hidden, or left by a system: .cache, __MACOSX",
+    ];
+    assert_eq!(notes_of(&folder), expected.map(|note| format!("image_folder: {note}")));
+    assert!(read(folder.path(), None).unwrap().val.is_some());
+
+    save(&folder, "Val/cat/1.png", colour(9));
+    assert_refused(read(folder.path(), None), "/Val and ");
+    let twice = "/validation are the same part by their names";
+    assert_refused(read(folder.path(), None), twice);
+}
+
+#[test]
+fn a_long_list_of_what_is_not_read_ends_with_a_number() {
+    let folder = two_classes();
+    for number in 10..40 {
+        fs::write(folder.path().join(format!("cat/{number}.txt")), "").unwrap();
+    }
+
+    let notes = notes_of(&folder);
+
+    assert!(notes[0].contains(" 30 entries "), "{notes:?}");
+    assert!(notes[0].ends_with(", cat/18.txt, cat/19.txt and 20 more"), "{notes:?}");
+}
+
+#[test]
+fn parts_have_the_names_that_published_sets_give_them() {
+    let of_intel = ["seg_train/seg_train", "seg_test/seg_test"];
+    for [train, test] in [["Training", "Testing"], of_intel, ["TRAIN", "Test"]] {
+        let folder = folder_with(&format!("{train}/cat/1.png"), colour(9));
+        save(&folder, &format!("{test}/cat/1.png"), colour(9));
+
+        let found = read(folder.path(), None).unwrap();
+
+        assert_eq!(found.class_names, ["cat"], "{train}");
+        assert!(found.test.is_some() && found.notes.is_empty(), "{:?}", found.notes);
+    }
+}
+
+#[test]
+fn a_class_that_is_called_train_is_a_class_beside_others() {
+    let folder = folder_with("train/1.png", colour(9));
+    for name in ["bus/1.png", "car/1.png", "train/steam/1.png"] {
+        save(&folder, name, colour(9));
+    }
+
+    assert_eq!(read(folder.path(), None).unwrap().class_names, ["bus", "car", "train"]);
+    let inner = format!("image_folder: 1 entries were passed over, as they are {INNER}: train/steam");
+    assert_eq!(notes_of(&folder), [inner]);
+}
+
+#[cfg(unix)]
+#[test]
+fn links_are_followed_and_those_that_lead_nowhere_are_named() {
+    let link = |to: &str, at: &Path| std::os::unix::fs::symlink(to, at).unwrap();
+    for name in ["cat/c.png", "cow", "cat/notes"] {
+        let folder = two_classes();
+        link("a.png", &folder.path().join("cat/d.png"));
+        assert_eq!(read(folder.path(), None).unwrap().train.part.len(), 4);
+
+        link("nothing", &folder.path().join(name));
+
+        assert_refused(
+            read(folder.path(), None),
+            &format!("{name} is a link that leads nowhere ("),
+        );
+    }
+}
+
 #[test]
 fn transparent_pixels_are_refused_and_opaque_ones_taken() {
     let with_alpha = |alpha: u8| folder_with("a/1.png", ImageBuffer::from_pixel(2, 2, LumaA([7, alpha])));
@@ -98,7 +254,10 @@ fn what_is_unusual_is_told() {
     let [names, depths, channels] = &notes[..] else {
         panic!("{notes:?}");
     };
-    assert!(names.starts_with("image_folder: 1 entries are no PNG or JPEG by their names"));
+    assert!(
+        names.starts_with("image_folder: 1 entries were passed over, as they are no PNG, JPEG or BMP by their names: ")
+    );
+    assert!(names.ends_with("cat/README.txt"));
     assert!(depths.starts_with("image_folder: 1 images of more than 8 bits a channel"));
     let gray = "image_folder: 1 gray images among coloured ones have three equal channels";
     assert_eq!(channels, gray);
@@ -128,29 +287,44 @@ fn a_worker_that_panics_is_an_error_that_names_its_image() {
 }
 
 #[test]
-fn a_header_that_claims_more_pixels_than_its_file_can_hold_is_refused_before_room_is_made() {
+fn a_header_that_claims_more_pixels_than_its_file_or_the_memory_can_hold_is_refused_before_room_is_made() {
     let folder = folder_with("cat/a.png", colour(1));
     let path = folder.path().join("cat/a.png");
     let mut bytes = fs::read(&path).unwrap();
-    // Width and height in the header, and its checksum.
-    bytes[16..20].copy_from_slice(&65_535_u32.to_be_bytes());
-    bytes[20..24].copy_from_slice(&65_535_u32.to_be_bytes());
-    let mut checksum = flate2::Crc::new();
-    checksum.update(&bytes[12..29]);
-    bytes[29..33].copy_from_slice(&checksum.sum().to_be_bytes());
-    fs::write(&path, bytes).unwrap();
+    let few = format!(
+        "claims 9000x9000 pixels, for which its {} bytes are too few",
+        bytes.len()
+    );
+    let large = "claims 30000x30000 pixels, 2700000000 bytes when they are decoded; valid: at most 268435456";
+    for (side, told) in [
+        (9000_u32, &*few),
+        (30_000, large),
+        (65_535, "claims 65535x65535 pixels"),
+    ] {
+        // Width and height in the header, and its checksum.
+        bytes[16..20].copy_from_slice(&side.to_be_bytes());
+        bytes[20..24].copy_from_slice(&side.to_be_bytes());
+        let mut checksum = flate2::Crc::new();
+        checksum.update(&bytes[12..29]);
+        bytes[29..33].copy_from_slice(&checksum.sum().to_be_bytes());
+        fs::write(&path, &bytes).unwrap();
 
-    let refused = || read(folder.path(), None);
-
-    assert_refused(refused(), "a.png");
-    assert_refused(refused(), "claims 65535x65535 pixels");
+        assert_refused(read(folder.path(), None), "a.png");
+        assert_refused(read(folder.path(), None), told);
+    }
 }
 
 #[test]
-fn an_image_of_one_colour_is_not_taken_for_a_claim() {
-    let folder = folder_with("cat/a.png", GrayImage::from_pixel(2000, 1000, Luma([0])));
+fn an_image_of_one_colour_is_not_taken_for_a_claim_and_large_images_of_one_size_are_scaled() {
+    let folder = folder_with("cat/a.png", GrayImage::from_pixel(2000, 1000, Luma([7])));
 
-    assert_eq!(pixels(&folder, None).0.len(), 2_000_000);
+    assert_eq!(pixels(&folder, None), (vec![7; 32 * 32], [32, 32, 1]));
+    let told = "image_folder: the images have one size, 2000x1000 (width x height); 1 were cropped to their central \
+                square and scaled to 32x32";
+    assert_eq!(notes_of(&folder), [told]);
+    assert_eq!(pixels(&folder, Some(600)).1, [600, 600, 1]);
+    let kept = folder_with("cat/a.png", GrayImage::from_pixel(512, 4, Luma([7])));
+    assert_eq!(pixels(&kept, None).1, [4, 512, 1]);
 }
 
 #[test]

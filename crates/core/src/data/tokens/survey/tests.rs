@@ -9,15 +9,26 @@ fn written(bytes: &[u8]) -> tempfile::NamedTempFile {
 
 #[test]
 fn a_text_is_told_with_the_entropy_of_its_bytes() {
-    let survey = survey_text(written(b"abababab").path()).unwrap();
+    let survey = survey_text(written(b"abababab").path(), None).unwrap();
 
     assert_eq!((survey.format, survey.tokens, survey.distinct), ("text", 8, 2));
     assert_eq!(survey.largest, Some(usize::from(b'b')));
     assert!((survey.entropy - std::f64::consts::LN_2).abs() < 1e-12);
-    let uniform = survey_text(written(b"aaaa").path()).unwrap();
+    let uniform = survey_text(written(b"aaaa").path(), None).unwrap();
     assert_eq!((uniform.distinct, uniform.entropy), (1, 0.0));
-    let empty = survey_text(written(b"").path()).unwrap();
+    let empty = survey_text(written(b"").path(), None).unwrap();
     assert_eq!((empty.tokens, empty.largest, empty.entropy), (0, None, 0.0));
+}
+
+#[test]
+fn a_byte_beyond_the_vocabulary_is_named_with_its_place() {
+    let file = written(b"\x01\x02z");
+
+    assert_refused(
+        survey_text(file.path(), Some(50)),
+        "token 2 at byte 2 is 122, outside 0..50",
+    );
+    assert_eq!(survey_text(file.path(), Some(123)).unwrap().largest, Some(122));
 }
 
 #[test]
