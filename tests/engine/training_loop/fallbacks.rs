@@ -207,7 +207,7 @@ fn a_round_tells_of_its_fallbacks_and_neither_threads_nor_a_resume_show() {
         assert_same_run(&one, &stopped);
         let rounds = told(&one, "round_finished");
         let fallbacks: Vec<_> = rounds.iter().map(|event| &event["data"]["fallbacks"]).collect();
-        let once = json!({"kernel": kernel, "autocast": autocast});
+        let once = json!({"kernel": kernel, "autocast": autocast, "graph": 0});
         assert_eq!(fallbacks, [&once, &once, &Value::Null]);
     }
 }
