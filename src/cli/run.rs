@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Display;
+use std::path::Path;
 
 use serde::Serialize;
 use serde_json::json;
@@ -147,12 +148,11 @@ fn print(report: &RunReport, origins: &BTreeMap<String, String>, context: &Conte
     }
     match (report.stopped_by, &report.record) {
         (Some(request), Some(record)) => {
-            let directory = record.directory.display();
             let why = match request {
                 StopRequest::Anomaly => "stopped because of an anomaly (run.on_anomaly)",
                 _ => "stopped as asked",
             };
-            printer.note(format_args!("{why}; continue with: simic-engine resume {directory}"));
+            printer.note(format_args!("{why}; {}", way_on(&record.directory)));
         }
         (Some(_), None) if report.failure.is_none() => printer.note("stopped as asked, before anything was recorded"),
         _ => {}
@@ -160,12 +160,21 @@ fn print(report: &RunReport, origins: &BTreeMap<String, String>, context: &Conte
     shown
 }
 
+/// How a run that has ended early can be continued; one without a checkpoint has nothing to resume from.
+pub fn way_on(directory: &Path) -> String {
+    let place = directory.display();
+    match Checkpoints::of(directory).ids().is_empty() {
+        true => format!("it has no checkpoint, so begin again with: simic-engine run {place}/resolved.ron"),
+        false => format!("continue with: simic-engine resume {place}"),
+    }
+}
+
 /// What can be done about an incomplete record.
 fn remedy(gaps: &[RecordGap], record: &RunRecord) -> String {
     let directory = record.directory.display();
     let lost = gaps.iter().filter(|gap| gap.lost_events > 0);
     let Some(first) = lost.map(|gap| gap.round.unwrap_or_default()).min() else {
-        return format!("remove the cause, then continue with: simic-engine resume {directory}");
+        return format!("remove the cause, then {}", way_on(&record.directory));
     };
     match Checkpoints::of(&record.directory).newest_until(first) {
         Some(rounds) => format!(

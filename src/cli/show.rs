@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use super::named::{Named, held_run};
 use super::rejection::Rejection;
+use super::run::way_on;
 use super::{Context, Outcome, ShowOptions, sweep};
 use crate::keep::NetworkShelf;
 use crate::record::{ListedState, RunEntry};
@@ -70,7 +71,7 @@ impl Networks {
                 format!("round {round}, env {env}, {accuracy:.2} %, {parameters} parameters: simic-engine export")
             }
         };
-        format!("networks       {kept} kept, {kib} KiB\nbest network   {best}\n")
+        format!("\nnetworks       {kept} kept, {kib} KiB\nbest network   {best}\n")
     }
 }
 
@@ -125,10 +126,7 @@ fn standing(entry: &RunEntry) -> String {
         _ => String::new(),
     };
     let state = match entry.state {
-        ListedState::Stale => format!(
-            "its process is gone{rounds}; continue with: simic-engine resume {}",
-            entry.directory.display()
-        ),
+        ListedState::Stale => format!("its process is gone{rounds}; {}", way_on(&entry.directory)),
         ListedState::Unreadable => entry.problem.clone().unwrap_or_default(),
         state => format!("it is {}{rounds}", state.name()),
     };

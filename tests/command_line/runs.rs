@@ -161,7 +161,8 @@ fn a_run_is_shown_again_by_the_beginning_of_its_name() {
     let shown = show(beginning);
 
     assert!(shown.starts_with("digits_minimal: 2 envs, 8 steps a round, controller heuristic\n"));
-    let is_narrow = |line: &str| line.chars().count() <= 80 || line.starts_with("run directory");
+    // Paths are as long as they are.
+    let is_narrow = |line: &str| line.chars().count() <= 80 || line.contains(beginning);
     assert!(shown.lines().all(is_narrow), "{shown}");
     assert_eq!(show("latest"), shown);
     let json = json(&show("latest --json"));
@@ -193,4 +194,7 @@ fn a_run_that_has_not_ended_is_shown_as_it_stands() {
     assert!(played.starts_with(told), "{played}");
     let told = "the run has not ended: its process is gone, 4 of 4 rounds are played; continue with: ";
     assert!(stale.starts_with(told), "{stale}");
+    std::fs::remove_dir_all(run.join("checkpoints")).expect("they are there");
+    let told = "are played; it has no checkpoint, so begin again with: simic-engine run ";
+    assert_has(&show(), &[told]);
 }
