@@ -15,7 +15,7 @@ pub(super) struct Learning {
     pub accuracy: [f64; 2],
 }
 
-/// Hosts of the last rounds with their committed seeds alone, validation: the best of them is the luckiest of many.
+/// Hosts and their committed seeds alone, validation: the best of them is the luckiest of many.
 #[derive(Clone, Copy, Serialize)]
 pub(super) struct Average {
     pub accuracy: f64,
@@ -23,13 +23,8 @@ pub(super) struct Average {
     pub half_width: f64,
     pub hosts: usize,
     pub rounds: usize,
-}
-
-/// The best grown host less the one that never grew, points.
-#[derive(Clone, Copy, Serialize)]
-pub(super) struct Gains {
-    pub test: Option<f64>,
-    pub validation: f64,
+    /// Mean of parameters over the host's.
+    pub param_ratio: f64,
 }
 
 /// The results of a run, from the state that its events fold into. Accuracies are in percent, differences in points; rounds and
@@ -60,20 +55,24 @@ pub fn run_results(live: &LiveState) -> Value {
         "last_update": live.latest_update(),
         "learning": learning(&live.rounds),
         "committed": live.committed.iter().map(commit).collect::<Vec<_>>(),
+        "committed_seeds": live.committed.len(),
         "germinated": live.seed_ends.germinated,
         "ends": ends.collect::<Vec<_>>(),
         "refusals": refusals.collect::<Vec<_>>(),
         "confounders": live.confounders,
+        // What detectors have found, by cause: how often, in how many episodes, and with how many seeds.
+        "anomalies": live.anomalies.run,
+        // Hosts of the last rounds.
         "average": average(live),
+        // Hosts that never grew.
+        "alone": alone(live),
         // Grown hosts that none beats in both accuracy and size, the best first.
         "front": live.front.iter().rev().map(grown_host).collect::<Vec<_>>(),
-        // The host that never grew.
+        // The best host again, without growth.
         "baseline": live.baseline,
-        "gains": gains(live),
         "env_steps_per_s": live.env_steps_per_s(),
         // Samples that were trained on.
         "samples_per_s": live.samples_per_s(),
-        "time_shares": time_shares(&live.rounds).map(BTreeMap::from),
         "memory_bytes": (!memory.is_empty()).then_some(memory),
     });
     if let Some(fields) = results.as_object_mut() {
@@ -136,29 +135,32 @@ pub(super) fn learning(rounds: &[RoundResult]) -> Option<Learning> {
     })
 }
 
+/// `None` of fewer than two hosts.
 pub(super) fn average(live: &LiveState) -> Option<Average> {
-    let values: Vec<f64> = live.latest_accuracies.iter().map(|&(_, accuracy)| accuracy).collect();
-    let rounds: BTreeSet<u32> = live.latest_accuracies.iter().map(|&(round, _)| round).collect();
-    let (accuracy, half_width) = statistics::mean_and_interval(&values)?;
+    let rounds: BTreeSet<u32> = live.latest_hosts.iter().map(|&(round, ..)| round).collect();
+    let (accuracies, ratios): (Vec<f64>, Vec<f64>) = live
+        .latest_hosts
+        .iter()
+        .map(|&(_, accuracy, ratio)| (accuracy, ratio))
+        .unzip();
+    average_of(&accuracies, rounds.len(), statistics::mean(&ratios)?)
+}
+
+/// Of hosts that never grew; `None` where fewer than two were measured.
+pub(super) fn alone(live: &LiveState) -> Option<Average> {
+    let hosts: Vec<f64> = live.baseline.as_ref()?.hosts.iter().map(|host| host.0).collect();
+    average_of(&hosts, 1, 1.0)
+}
+
+fn average_of(accuracies: &[f64], rounds: usize, param_ratio: f64) -> Option<Average> {
+    let (accuracy, half_width) = statistics::mean_and_interval(accuracies)?;
     Some(Average {
         accuracy,
         half_width,
-        hosts: values.len(),
-        rounds: rounds.len(),
+        hosts: accuracies.len(),
+        rounds,
+        param_ratio,
     })
-}
-
-/// What of the time of the rounds was spent on what, 0 to 1; `None` where it was not measured.
-pub(super) fn time_shares(rounds: &[RoundResult]) -> Option<[(&'static str, f64); 11]> {
-    let mut measured = rounds.iter().filter_map(|round| round.data.perf.phases_ms);
-    let mut sums = measured.next()?.named().map(|(name, time)| (name, time.0));
-    for phases in measured {
-        for ((_, sum), (_, time)) in sums.iter_mut().zip(phases.named()) {
-            *sum += time.0;
-        }
-    }
-    let whole: f64 = sums.iter().map(|(_, time)| time).sum();
-    Some(sums.map(|(name, time)| (name, time / whole)))
 }
 
 /// The most memory in bytes that a round ended with in the process, and that it had in tensors of each device, where that was measured.
@@ -172,15 +174,4 @@ pub(super) fn memory(rounds: &[RoundResult]) -> Vec<(&str, u64)> {
     }
     let process = process.map(|bytes| ("process", bytes));
     process.into_iter().chain(peaks).collect()
-}
-
-/// `None` where nothing was committed, or the host that never grew was not measured.
-pub(super) fn gains(live: &LiveState) -> Option<Gains> {
-    let best = live.best_episode().filter(|best| best.has_committed())?;
-    let still = live.baseline.as_ref()?;
-    let test = best.data.test_accuracy.zip(still.test_accuracy);
-    Some(Gains {
-        test: test.map(|(grown, still)| grown.0 - still.0),
-        validation: best.committed_accuracy() - still.val_accuracy.0,
-    })
 }

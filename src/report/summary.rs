@@ -1,68 +1,65 @@
-//! The summary of a run: what grew, what it was worth, and beside it a host that never grew. Plain text that fits into a
-//! terminal, drawn from the live state alone.
+//! The summary of a run: what it reached and how sure that is, what that may be compared with, what was wrong, where to go from
+//! there, and tables last. Plain text that fits into a terminal, drawn from the live state alone.
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::path::Path;
 
-use super::results::{self, Average, Gains, Learning};
+use super::results::{self, Average, Learning};
 use super::table::Table;
 use super::words::{cell, filled, number, signed, wrapped};
 use crate::run::size;
-use crate::telemetry::{CommittedSeed, EpisodeResult, Fallbacks, LiveState, Num, RoundResult};
+use crate::telemetry::{CommittedSeed, Fallbacks, LiveState, RoundResult};
 use uncommitted::uncommitted;
 
 mod uncommitted;
 
 /// Rounds shown in full; of a longer run the first and the last ones.
-const ROUNDS_SHOWN: usize = 20;
+const ROUNDS_SHOWN: usize = 10;
 /// Committed seeds shown, those that contribute most.
-const SEEDS_SHOWN: usize = 16;
+const SEEDS_SHOWN: usize = 5;
 /// Reward terms shown.
 const TERMS_SHOWN: usize = 4;
-/// Hosts of the front of accuracy and size that are shown, the best and the smallest among them.
-const FRONT_SHOWN: usize = 5;
-/// Phases of a round shown, those that take longest.
-const PHASES_SHOWN: usize = 5;
 /// Before what a line is about.
 const LABEL_WIDTH: usize = 15;
 
-/// The summary of a run whose files are in `directory`, in lines of at most `width` characters.
+/// The summary of a run whose files are in `directory`, in lines of at most `width` characters, but for those with its path.
 pub fn summary(live: &LiveState, directory: &Path, width: usize) -> String {
-    if live.is_offline() {
-        let parts = [headline(live), learning(live, width), footer(live, directory, width)];
-        return parts.into_iter().flatten().collect::<Vec<_>>().join("\n");
-    }
-    [
-        headline(live),
-        rounds_table(&live.rounds, width),
-        learning(live, width),
+    let error = live.finished.as_ref().and_then(|run| run.error.as_ref());
+    let told = [
+        error.map(|error| said("stopped by", error, width)),
+        result(live, width),
+        anomalies(live, width),
+        confounders(live, width),
+        next(live, directory),
+    ];
+    let course = [
+        best_host(live, width),
+        reward_terms(live, width),
+        policy_health(live, width),
         precision(live, width),
         fallbacks(live, width),
-        confounders(live, width),
-        Some(seeds_table(live, width)),
-        latest_rounds(live, width),
-        comparison(live),
-        footer(live, directory, width),
-    ]
-    .into_iter()
-    .flatten()
-    .collect::<Vec<_>>()
-    .join("\n")
+        throughput(live),
+        memory(&live.rounds, width),
+        Some(labelled("run directory", &directory.display().to_string())),
+    ];
+    let lines = [&told[..], &course].map(|lines| lines.iter().flatten().map(String::as_str).collect::<String>());
+    let lines = lines.into_iter().filter(|lines| !lines.is_empty());
+    let mut parts: Vec<String> = headline(live).into_iter().chain(lines).collect();
+    if !live.is_offline() {
+        parts.extend(rounds_table(&live.rounds, width));
+        parts.push(seeds_table(live, width));
+    }
+    parts.join("\n")
 }
 
 fn headline(live: &LiveState) -> Option<String> {
     let run = live.started.as_ref()?;
-    if live.is_offline() {
-        let (task, controller) = (&run.task, &run.controller);
-        return Some(format!(
-            "{task}: a policy learns from recordings, controller {controller}\n"
-        ));
-    }
-    Some(format!(
-        "{}: {} envs, {} steps a round, controller {}\n",
-        run.task, run.n_envs, run.max_steps, run.controller
-    ))
+    let played = match live.is_offline() {
+        true => "a policy learns from recordings".into(),
+        false => format!("{} envs, {} steps a round", run.n_envs, run.max_steps),
+    };
+    Some(format!("{}: {played}, controller {}\n", run.task, run.controller))
 }
 
 /// Lines behind a label, indented below each other.
@@ -85,12 +82,80 @@ fn said(label: &str, sentence: &str, width: usize) -> String {
     labelled(label, &wrapped(sentence, width - LABEL_WIDTH))
 }
 
+/// What the last hosts reached, what a host reaches alone, and why the one is no measure of the other.
+fn result(live: &LiveState, width: usize) -> Option<String> {
+    let best = live.best_episode()?;
+    let has_grown = !live.committed.is_empty();
+    let how = ["without a committed seed", "with committed seeds alone"][usize::from(has_grown)];
+    let interval = |of: &Average| format!("{:.2} ± {:.2} %", of.accuracy, of.half_width);
+    let reached = match results::average(live) {
+        Some(average) => format!(
+            "{} {how}, at {:.2}x the host's parameters: validation, mean and its 95 % interval (t) over the last {} hosts of this \
+             training; another seed may differ by more",
+            interval(&average),
+            average.param_ratio,
+            average.hosts
+        ),
+        None => format!("{:.2} % {how}: validation of a single host", best.committed_accuracy()),
+    };
+    let mut text = said("result", &reached, width);
+    // Where nothing grew, the result is that of hosts alone.
+    let has_other = has_grown || live.seed_ends.germinated > 0;
+    if let Some(still) = live.baseline.as_ref().filter(|_| has_other) {
+        let (alone, hosts) = match results::alone(live) {
+            Some(alone) => (interval(&alone), format!("{} hosts", alone.hosts)),
+            None => (format!("{:.2} %", still.val_accuracy.0), "a single host".into()),
+        };
+        let told = format!("{alone}: {hosts} trained for as long without seeds");
+        text += &said("host alone", &told, width);
+    }
+    if has_grown {
+        let fair = "the host alone is smaller than what grew: no fair opponent. A host as large from the start is one, and so are \
+                    the grown forms from fresh weights: the `eval` below";
+        text += &said("to compare", fair, width);
+    }
+    Some(text)
+}
+
+/// The luckiest host of the run, with what it committed.
+fn best_host(live: &LiveState, width: usize) -> Option<String> {
+    let best = live.best_episode().filter(|best| best.has_committed())?;
+    let (round, env, of) = (best.at.round + 1, best.at.env, live.episodes_done);
+    let test = number(best.data.test_accuracy, 2);
+    let (accuracy, ratio) = (best.committed_accuracy(), best.committed_ratio());
+    let told = format!(
+        "{test} % on the test part, {accuracy:.2} % in validation, at {ratio:.2}x parameters (round {round}, env {env}): the \
+         luckiest of {of}"
+    );
+    Some(said("best host", &told, width))
+}
+
+/// What detectors have found.
+fn anomalies(live: &LiveState, width: usize) -> Option<String> {
+    let found = live.anomalies.run.iter();
+    let found = found.map(|(cause, count)| count.describe(cause, live.episodes_done));
+    let found = found.collect::<Vec<_>>().join(", ");
+    (!found.is_empty()).then(|| said("anomalies", &format!("{found}; `report` says where"), width))
+}
+
+/// Commands that lead on. They can be copied, so they are broken where a shell allows it alone.
+fn next(live: &LiveState, directory: &Path) -> Option<String> {
+    let run = directory.display();
+    let of_grown = match live.committed.is_empty() {
+        true => String::new(),
+        false => format!(
+            "\nsimic-engine export {run} -o best\nsimic-engine eval {run} \\\n    --against widened,from_scratch"
+        ),
+    };
+    (!live.rounds.is_empty()).then(|| labelled("next", &format!("simic-engine report {run}{of_grown}")))
+}
+
 fn rounds_table(rounds: &[RoundResult], width: usize) -> Option<String> {
     if rounds.is_empty() {
         return None;
     }
     let is_paid = rounds.iter().any(|round| round.data.paid.is_some());
-    let mut columns = vec!["round", "mean %", "best %"];
+    let mut columns = vec!["round", "mean %"];
     let is_text = rounds.iter().any(|round| round.data.perplexity.is_some());
     columns.extend(is_text.then_some("perplexity"));
     columns.extend(is_paid.then_some("reward"));
@@ -100,7 +165,7 @@ fn rounds_table(rounds: &[RoundResult], width: usize) -> Option<String> {
         .flat_map(|round| round.data.metrics.keys().map(String::as_str))
         .collect();
     columns.extend(&own);
-    columns.extend(["germinated", "committed", "pruned", "rollbacks", SPEED]);
+    columns.extend(["germinated", "committed", "pruned", "rollbacks"]);
     let mut table = Table::new(&[], &columns);
     let skipped = rounds.len().saturating_sub(ROUNDS_SHOWN);
     let head = if skipped > 0 { ROUNDS_SHOWN / 2 } else { 0 };
@@ -108,7 +173,6 @@ fn rounds_table(rounds: &[RoundResult], width: usize) -> Option<String> {
         let mut cells = vec![
             (round.round + 1).to_string(),
             format!("{:.2}", round.data.accuracy_mean.0),
-            format!("{:.2}", round.data.accuracy_best.0),
         ];
         cells.extend(is_text.then(|| number(round.data.perplexity, 2)));
         cells.extend(is_paid.then(|| signed(round.reward_mean(), 2)));
@@ -118,7 +182,6 @@ fn rounds_table(rounds: &[RoundResult], width: usize) -> Option<String> {
             round.data.growth.committed.to_string(),
             round.data.growth.pruned.to_string(),
             round.rollbacks.to_string(),
-            format!("{:.1}", round.data.perf.env_steps_per_s.0),
         ]);
         cells
     };
@@ -127,24 +190,12 @@ fn rounds_table(rounds: &[RoundResult], width: usize) -> Option<String> {
         table.push(vec!["…".into()]);
     }
     rounds[head + skipped..].iter().for_each(|round| table.push(row(round)));
-    let text = table.render_within(width, &[SPEED]);
+    let text = table.render_within(width, &[]);
     let meaning = match is_text {
-        true => "final and best share of validation tokens that the envs predict; perplexity: exp of their mean loss",
-        false => "final and best validation accuracy of the envs",
+        true => "share of validation tokens predicted in the last step; perplexity: exp of the mean loss",
+        false => "validation accuracy of the envs in the last step",
     };
-    Some(format!("{text}  mean, best: {meaning}\n"))
-}
-
-/// The column of the rounds that the footer sums up.
-const SPEED: &str = "env-steps/s";
-
-/// What the last round was paid for, and the health of the policy that was trained on it.
-fn learning(live: &LiveState, width: usize) -> Option<String> {
-    let lines: Vec<String> = [reward_terms(live, width), policy_health(live, width)]
-        .into_iter()
-        .flatten()
-        .collect();
-    (!lines.is_empty()).then(|| lines.concat())
+    Some(format!("{text}  mean: {meaning}\n"))
 }
 
 /// What lower precision than f32 hosts were trained in, and what it cost.
@@ -160,10 +211,7 @@ fn precision(live: &LiveState, width: usize) -> Option<String> {
     });
     if let Some((least, most)) = range {
         entries.push(format!("{skipped} host updates skipped"));
-        entries.push(match least == most {
-            true => format!("last loss scale {least}"),
-            false => format!("last loss scales {least} to {most}"),
-        });
+        entries.push(format!("last loss scales {least} to {most}"));
     }
     Some(listed("precision", &entries, width))
 }
@@ -282,8 +330,7 @@ fn seeds_table(live: &LiveState, width: usize) -> String {
     let numbers = ["env", "round", "step", "params", "contributes", "Shapley"];
     let mut text = Table::of(&["committed seed", "blueprint"], &numbers, rows).render_within(width, &[]);
     if seeds.len() > SEEDS_SHOWN {
-        let hidden = seeds.len() - SEEDS_SHOWN;
-        _ = writeln!(text, "  … and {hidden} more (see events.jsonl)");
+        _ = writeln!(text, "  … of {} in all (see events.jsonl)", seeds.len());
     }
     text.push_str("  contributes: validation accuracy lost without it, points ± standard error\n");
     text
@@ -302,103 +349,17 @@ fn contribution(seed: &CommittedSeed) -> String {
     })
 }
 
-fn latest_rounds(live: &LiveState, width: usize) -> Option<String> {
-    let Average {
-        accuracy,
-        half_width,
-        hosts,
-        rounds,
-    } = results::average(live)?;
-    let sentence = format!(
-        "{accuracy:.2} ± {half_width:.2} % with committed seeds alone: validation, mean and its 95 % interval (t) over the {hosts} hosts \
-         of {} of this training; another seed may differ by more",
-        match rounds {
-            1 => "the last round".into(),
-            rounds => format!("the last {rounds} rounds"),
-        }
-    );
-    Some(said("on average", &sentence, width))
-}
-
-/// The best grown host and smaller ones that none beats in both accuracy and size, with their committed seeds alone, beside
-/// the one that never grew.
-fn comparison(live: &LiveState) -> Option<String> {
-    let (best, baseline) = (live.best_episode(), live.baseline.as_ref());
-    if best.is_none() && baseline.is_none() {
-        return None;
-    }
-    let accuracy = |value: Option<Num>| number(value, 2);
-    if let Some(best) = best.filter(|best| !best.has_committed()) {
-        let still = baseline.map_or_else(String::new, |still| {
-            let (test, validation) = (accuracy(still.test_accuracy), accuracy(Some(still.val_accuracy)));
-            format!("The host that never grew: {test} % on the test part, {validation} % in validation.\n")
-        });
-        return Some(format!(
-            "No host was better with committed seeds than the best without any:\n{} % on the test part, {} % in validation.\n{still}",
-            accuracy(best.data.test_accuracy),
-            accuracy(Some(Num(best.committed_accuracy()))),
-        ));
-    }
-    let mut table = Table::new(&["with committed seeds alone"], &["test acc %", "val acc %", "params"]);
-    let front: Vec<&EpisodeResult> = live.front.iter().rev().collect();
-    let shown = FRONT_SHOWN.min(front.len());
-    for place in 0..shown {
-        // Evenly, from the best to the smallest.
-        let host = front[place * (front.len() - 1) / (shown - 1).max(1)];
-        let name = if place == 0 { "best grown host" } else { "smaller" };
-        let (at, ratio) = (host.at, host.data.committed_ratio);
-        table.push(vec![
-            format!("{name} (e{}: env {}, round {})", at.episode, at.env, at.round + 1),
-            accuracy(host.data.test_accuracy),
-            accuracy(Some(Num(host.committed_accuracy()))),
-            cell(ratio, |ratio| format!("{:.2}x", ratio.0)),
-        ]);
-    }
-    if let Some(still) = baseline {
-        let [test, validation] = [still.test_accuracy, Some(still.val_accuracy)].map(accuracy);
-        table.push(vec!["host that never grew".into(), test, validation, "1.00x".into()]);
-    }
-    if let Some(Gains { test, validation }) = results::gains(live) {
-        table.push(vec![
-            "growth gains".into(),
-            signed(test, 2),
-            signed(Some(validation), 2),
-        ]);
-    }
-    Some(table.render())
-}
-
-fn footer(live: &LiveState, directory: &Path, width: usize) -> Option<String> {
-    let mut text = String::new();
-    if let (Some(steps), Some(samples), false) = (live.env_steps_per_s(), live.samples_per_s(), live.is_offline()) {
-        let wall = live
-            .finished
-            .as_ref()
-            .map_or_else(String::new, |run| format!(" in {:.1} s", run.wall_s.0));
-        _ = writeln!(
-            text,
-            "throughput     {steps:.1} env-steps/s, {samples:.0} training samples/s{wall}"
-        );
-    }
-    text.extend(time(&live.rounds, width));
-    text.extend(memory(&live.rounds, width));
-    if let Some(error) = live.finished.as_ref().and_then(|run| run.error.as_ref()) {
-        text += &said("stopped by", error, width);
-    }
-    _ = writeln!(text, "run directory  {}", directory.display());
-    Some(text)
-}
-
-/// `train 61 %, validate 22 %, …`: where the time of the rounds went.
-fn time(rounds: &[RoundResult], width: usize) -> Option<String> {
-    let mut shares = results::time_shares(rounds)?;
-    shares.sort_by(|(_, a), (_, b)| b.total_cmp(a));
-    // Shares that are not shown as 0 %.
-    let shown = shares.iter().take(PHASES_SHOWN).filter(|(_, share)| *share >= 0.005);
-    let entries: Vec<String> = shown
-        .map(|(name, share)| format!("{name} {:.0} %", 100.0 * share))
-        .collect();
-    (!entries.is_empty()).then(|| listed("time", &entries, width))
+fn throughput(live: &LiveState) -> Option<String> {
+    let (steps, samples) = live
+        .env_steps_per_s()
+        .zip(live.samples_per_s())
+        .filter(|_| !live.is_offline())?;
+    let finished = live.finished.as_ref();
+    let wall = finished.map_or_else(String::new, |run| format!(" in {:.1} s", run.wall_s.0));
+    Some(labelled(
+        "throughput",
+        &format!("{steps:.1} env-steps/s, {samples:.0} training samples/s{wall}"),
+    ))
 }
 
 /// `process 1.2 GiB, cuda:0 9.3 GiB`: the most of any round.

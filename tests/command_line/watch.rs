@@ -120,7 +120,7 @@ fn a_run_is_shown_while_it_plays_and_the_summary_follows_on_the_screen_that_stay
     write(&folder.path().join("tiny.ron"), tiny(RUN));
     let mut run = Watched::start(folder.path(), &["run", "tiny.ron", "--progress", "tui"]);
 
-    run.wait_for("best grown host");
+    run.wait_for("contributes: validation accuracy lost");
     assert_eq!(run.ended().exit_code(), 0);
 
     run.assert_left_well();

@@ -1,4 +1,4 @@
-//! The host that never grew, played after the run for comparison.
+//! Hosts that never grew, played after the run for comparison.
 
 use bevy_ecs::prelude::*;
 
@@ -17,8 +17,11 @@ use crate::telemetry::{
 };
 use crate::validation::TestResult;
 
-/// Plays the best env's best episode again with a controller that only waits: the same host, data, order and number of
-/// steps, never grown. A configuration of the same loop, without a record and without the application's systems,
+/// Hosts that are played at most.
+const HOSTS: usize = 8;
+
+/// Plays the best episode, and others of its round, again with a controller that only waits: the same hosts, data, order and
+/// number of steps, never grown. A configuration of the same loop, without a record and without the application's systems,
 /// which have seen the end of the run.
 pub(crate) fn measure_control(world: &mut World) {
     let stop = world.resource::<StopSignal>().clone();
@@ -30,8 +33,9 @@ pub(crate) fn measure_control(world: &mut World) {
     let Some((best, episode)) = live.best_episode().map(|best| (best.at, best.data.clone())) else {
         return;
     };
+    let nothing_grew = live.seed_ends.germinated == 0;
     let mut experiment = world.resource::<Experiment>().clone();
-    if has_never_grown(&episode, &experiment) {
+    if nothing_grew && has_never_grown(&episode, &experiment) {
         let params = world
             .query::<&HostParams>()
             .iter(world)
@@ -50,9 +54,13 @@ pub(crate) fn measure_control(world: &mut World) {
     experiment.scenario.telemetry.level = TelemetryLevel::Off;
     experiment.scenario.faults.clear();
     experiment.scenario.run.keep = Keep::None;
-    experiment.envs = vec![best.env as usize];
+    let best_env = best.env as usize;
+    let others = experiment.envs.iter().copied().filter(|&env| env != best_env);
+    let mut envs: Vec<usize> = std::iter::once(best_env).chain(others).take(HOSTS).collect();
+    envs.sort_unstable();
+    experiment.envs = envs;
     experiment.rounds = best.round..best.round + 1;
-    match play_control(experiment, world, &stop) {
+    match play_control(experiment, best_env, world) {
         // A part of an episode is no measurement.
         _ if stop.is_requested() => {}
         Ok(baseline) => emit_baseline(world, baseline),
@@ -76,7 +84,7 @@ fn has_never_grown(episode: &EpisodeFinished, experiment: &Experiment) -> bool {
 }
 
 /// The episode as a measured control of a host of `params` parameters.
-const fn baseline_of(episode: &EpisodeFinished, params: u64) -> BaselineMeasured {
+fn baseline_of(episode: &EpisodeFinished, params: u64) -> BaselineMeasured {
     BaselineMeasured {
         val_accuracy: episode.final_accuracy,
         val_loss: episode.final_loss,
@@ -85,10 +93,12 @@ const fn baseline_of(episode: &EpisodeFinished, params: u64) -> BaselineMeasured
         test_loss: episode.test_loss,
         steps: episode.length,
         params,
+        hosts: vec![episode.final_accuracy],
     }
 }
 
-fn play_control(experiment: Experiment, run: &mut World, stop: &StopSignal) -> Result<BaselineMeasured, EngineError> {
+fn play_control(experiment: Experiment, best_env: usize, run: &mut World) -> Result<BaselineMeasured, EngineError> {
+    let stop = run.resource::<StopSignal>().clone();
     let failed = |failure: Failure| failure.during("control", Position::default());
     let mut engine = Engine::builder()
         .build_experiment(experiment)
@@ -102,17 +112,27 @@ fn play_control(experiment: Experiment, run: &mut World, stop: &StopSignal) -> R
     }
     let world = engine.world_mut();
     let steps = world.resource::<RunClock>().length().max_steps;
-    let mut envs = world.query_filtered::<(&ValMetrics, &EpisodeStats, &TestResult, &HostParams), With<EnvId>>();
-    let (val, stats, test, params) = envs.single(world).map_err(|error| failed(error.into()))?;
-    let shown = stats.last_val.unwrap_or(*val);
+    let mut envs = world.query::<(&EnvId, &ValMetrics, &EpisodeStats, &TestResult, &HostParams)>();
+    let mut hosts: Vec<_> = envs
+        .iter(world)
+        .filter(|(_, _, stats, ..)| stats.error.is_none())
+        .collect();
+    hosts.sort_unstable_by_key(|(id, ..)| id.index);
+    let shown = |val: &ValMetrics, stats: &EpisodeStats| stats.last_val.unwrap_or(*val);
+    let ends = hosts.iter().map(|&(_, val, stats, ..)| shown(val, stats));
+    let accuracies = ends.map(|end| Num(end.accuracy_percent)).collect();
+    let best = hosts.into_iter().find(|(id, ..)| id.index == best_env);
+    let (_, val, stats, test, params) = best.ok_or_else(|| failed(Failure::message("its env has failed")))?;
+    let last = shown(val, stats);
     Ok(BaselineMeasured {
-        val_accuracy: Num(shown.accuracy_percent),
-        val_loss: Num(shown.loss),
+        val_accuracy: Num(last.accuracy_percent),
+        val_loss: Num(last.loss),
         best_val_accuracy: Num(stats.best_accuracy_percent),
         test_accuracy: test.0.map(|(accuracy, _)| Num(accuracy)),
         test_loss: test.0.map(|(_, loss)| Num(loss)),
         steps,
         params: params.0,
+        hosts: accuracies,
     })
 }
 

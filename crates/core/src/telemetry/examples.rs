@@ -49,6 +49,7 @@ payloads! {
     rollback: GovernorRollback,
     learner_update: LearnerUpdate,
     round_finished: RoundFinished,
+    anomaly: Anomaly,
 }
 
 /// Position of the examples of an env's events.

@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
+use super::anomaly_counts::AnomalyCounts;
 use super::confounders::Confounders;
 use super::encoding::{Num, Timestamp};
 use super::event::{EnvContext, Event, Payload};
@@ -125,6 +126,8 @@ pub struct Missing {
 struct EnvLive {
     step: u32,
     accuracy: f64,
+    /// Accuracy of the episode's first step, percent.
+    first: Option<f64>,
 }
 
 /// Everything a view shows. Memory grows with rounds, committed seeds and the front of accuracy and size only.
@@ -149,12 +152,15 @@ pub struct LiveState {
     /// The episodes that none beats in both accuracy and size of what it committed, by rising accuracy: of equals the first.
     /// Those of envs that failed are left out.
     pub front: Vec<EpisodeResult>,
-    /// Round, from 0, and committed accuracy in percent of each episode of the last two rounds whose env did not fail.
-    pub latest_accuracies: Vec<(u32, f64)>,
+    /// Round, from 0, committed accuracy in percent and committed ratio of each episode of the last two rounds whose env did
+    /// not fail.
+    pub latest_hosts: Vec<(u32, f64, f64)>,
     /// What became of seeds that were not committed.
     pub seed_ends: SeedEnds,
     /// What readers of the numbers should know.
     pub confounders: Confounders,
+    /// What detectors have found.
+    pub anomalies: AnomalyCounts,
     /// In the order in which they were committed.
     pub committed: Vec<CommittedSeed>,
     /// Number of the next event.
@@ -185,10 +191,12 @@ impl LiveState {
         }
         self.seed_ends.apply(event);
         self.confounders.apply(event);
+        let first = event.env.and_then(|env| self.envs.get(&env)?.first);
+        self.anomalies.apply(event, first);
         match &event.payload {
             Payload::RunStarted(run) => self.started = Some(run.clone()),
             Payload::RunFinished(run) => self.finished = Some(run.clone()),
-            Payload::BaselineMeasured(baseline) => self.baseline = Some(*baseline),
+            Payload::BaselineMeasured(baseline) => self.baseline = Some(baseline.clone()),
             Payload::EnvStep(step) => self.apply_step(event, step),
             Payload::SeedGerminated(_) => self.growth_in_round.germinated += 1,
             Payload::SeedPruned(_) => self.growth_in_round.pruned += 1,
@@ -226,6 +234,7 @@ impl LiveState {
             self.worths.clear();
             self.growth_in_round = GrowthCounts::default();
             self.rollbacks_in_round = 0;
+            self.anomalies.round.clear();
         }
     }
 
@@ -237,6 +246,7 @@ impl LiveState {
         self.env_steps += u64::from(step.saturating_sub(live.step));
         live.step = step;
         live.accuracy = row.val_accuracy.0;
+        live.first.get_or_insert(live.accuracy);
         match self.marks.back_mut() {
             Some((t, env_steps)) if *t == event.t => *env_steps = self.env_steps,
             _ => self.marks.push_back((event.t, self.env_steps)),
@@ -302,9 +312,9 @@ impl LiveState {
         if episode.end == EpisodeEnd::Failed || accuracy.is_nan() || ratio.is_nan() {
             return;
         }
-        self.latest_accuracies
-            .retain(|&(round, _)| round + LATEST_ROUNDS > at.round);
-        self.latest_accuracies.push((at.round, accuracy));
+        self.latest_hosts
+            .retain(|&(round, ..)| round + LATEST_ROUNDS > at.round);
+        self.latest_hosts.push((at.round, accuracy, ratio));
         let beats = |one: &EpisodeResult, other: &EpisodeResult| {
             one.committed_accuracy() >= other.committed_accuracy() && one.committed_ratio() <= other.committed_ratio()
         };

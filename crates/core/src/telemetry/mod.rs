@@ -16,6 +16,7 @@ mod outbox;
 mod segments;
 mod reader;
 mod seed_ends;
+mod anomaly_counts;
 mod confounders;
 mod metrics;
 mod detect;
@@ -40,6 +41,7 @@ use bevy_app::{App, Plugin};
 
 use crate::scenario::TelemetryConfig;
 
+pub use anomaly_counts::{AnomalyCount, AnomalyCounts};
 pub use confounders::Confounders;
 pub use detect::{
     Comparison, Detector, DetectorBank, Detectors, EventTrail, Place as ReadingPlace, ReadEvent, Reading, Recent,

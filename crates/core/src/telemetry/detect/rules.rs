@@ -65,7 +65,7 @@ pub(super) const BUILT_IN: [BuiltIn; 15] = [
     BuiltIn::new(
         ("dead_host", "the validation accuracy does not change at all"),
         (AtMost, 0.0), 10, Warning,
-        "lower the learning rate, or look for activations that are all zero", dead_host,
+        "leave it where few do so from their first step, by their initial weights; else lower the rate of task.host_opt", dead_host,
     ),
     BuiltIn::new(
         ("degradation", "the accuracy has fallen far below what it was"),
@@ -80,7 +80,7 @@ pub(super) const BUILT_IN: [BuiltIn; 15] = [
     BuiltIn::new(
         ("gradient_pathology", "a seed's gradients vanish or explode"),
         (AtLeast, 1.0), 3, Warning,
-        "change the seed's learning rate, or prune it", gradient_pathology,
+        "leave it to the controller where few do; else lower the rate of task.seed_opt", gradient_pathology,
     ),
     BuiltIn::new(
         ("gradient_spike", "the host's gradient is far beyond its usual size"),
@@ -125,7 +125,7 @@ pub(super) const BUILT_IN: [BuiltIn; 15] = [
     BuiltIn::new(
         ("stuck_seed", "a gate refuses the same seed again and again"),
         (AtLeast, 1.0), 10, Info,
-        "loosen the threshold of the check that refuses it, or prune the seed", stuck_seed,
+        "loosen the threshold of the check that refuses it", stuck_seed,
     ),
     BuiltIn::new(
         ("throughput_drop", "the run is far slower than before"),

@@ -112,7 +112,7 @@ fn the_best_episode_is_chosen_by_validation_of_what_it_committed_never_by_test()
 fn accuracies_are_kept_of_the_latest_rounds_alone() {
     let live = fold(&[0, 1, 2].map(|round| finish(0, round, f64::from(10 * round), 1.0)));
 
-    assert_eq!(live.latest_accuracies, [(1, 10.0), (2, 20.0)]);
+    assert_eq!(live.latest_hosts, [(1, 10.0, 1.0), (2, 20.0, 1.0)]);
 }
 
 #[test]
@@ -124,7 +124,7 @@ fn an_env_that_failed_is_neither_averaged_nor_the_best() {
 
     let live = fold(&[finish(0, 0, 60.0, 1.0), failed]);
 
-    assert_eq!(live.latest_accuracies, [(0, 60.0)]);
+    assert_eq!(live.latest_hosts, [(0, 60.0, 1.0)]);
     assert_eq!(live.best_episode().unwrap().at.env, 0);
     assert_eq!(live.episodes_done, 2);
 }

@@ -223,8 +223,8 @@ pub struct CheckpointLoaded {
     pub step: Option<u32>,
 }
 
-/// A host with the same data and number of steps that never grew: what growth is measured against.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+/// The best host again, with the same data and number of steps, that never grew.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct BaselineMeasured {
     /// After the last step, in percent.
     pub val_accuracy: Num,
@@ -242,6 +242,10 @@ pub struct BaselineMeasured {
     pub steps: u32,
     /// Trainable parameters.
     pub params: u64,
+    /// Validation accuracies after the last step, percent, of this and up to seven other hosts of its round, by env; of this
+    /// one alone if nothing germinated in the run. Absent in records of versions that measured no other.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub hosts: Vec<Num>,
 }
 
 /// A person's annotation.

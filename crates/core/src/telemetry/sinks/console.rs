@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use indicatif::{ProgressBar, ProgressStyle as BarStyle};
 
-use super::rounds::{header, round_line, short_duration};
+use super::rounds::{anomaly_lines, header, round_line, short_duration};
 use super::{Output, Terminal};
 use crate::scenario::printable;
 use crate::telemetry::event::{Event, Payload, Severity};
@@ -204,20 +204,22 @@ impl Lines {
             if !std::mem::replace(&mut self.has_header, true) {
                 lines.extend(header(live));
             }
+            lines.extend(anomaly_lines(round, live));
             lines.push(round_line(round, live));
             return lines;
         }
-        let is_told = is_of_run(&event.payload) || self.tells_events && event.severity >= Severity::Info;
+        let is_told = is_of_run(event) || self.tells_events && event.severity >= Severity::Info;
         is_told.then(|| event_line(event)).flatten().into_iter().collect()
     }
 }
 
-/// The few lines about the run as a whole: how it begins, and what changes its course.
-fn is_of_run(payload: &Payload) -> bool {
-    match payload {
+/// The few lines about the run as a whole: how it begins, and what changes its course. What is found of envs waits for the
+/// end of their round.
+fn is_of_run(event: &Event) -> bool {
+    match &event.payload {
         Payload::RunStarted(_) | Payload::CheckpointLoaded(_) | Payload::Note(_) => true,
         Payload::LearnerUpdate(update) => !update.update_performed,
-        Payload::Anomaly(anomaly) => anomaly.state == AnomalyState::Onset,
+        Payload::Anomaly(anomaly) => anomaly.state == AnomalyState::Onset && event.env.is_none(),
         _ => false,
     }
 }

@@ -54,6 +54,13 @@ pub fn header(live: &LiveState) -> Vec<String> {
     legend.into_iter().chain([aligned(&heads, live)]).collect()
 }
 
+/// What was found of the round's hosts, a line for one cause.
+pub fn anomaly_lines(round: &RoundResult, live: &LiveState) -> impl Iterator<Item = String> {
+    let (number, hosts) = (round.round + 1, round.data.accuracy_env.len() as u64);
+    let found = live.anomalies.round.iter();
+    found.map(move |(cause, count)| format!("round {number}: {}", count.describe(cause, hosts)))
+}
+
 /// `  12/200  54.3    53.8  61.0    +1.92    0.71  0.008     3/1/2     6.4  1h12m`
 pub fn round_line(round: &RoundResult, live: &LiveState) -> String {
     let total = live

@@ -61,12 +61,19 @@ fn a_first_round_has_no_rolling_accuracy_and_one_without_rewards_no_reward() {
 }
 
 #[test]
-fn what_a_round_shows_is_explained_once() {
+fn what_a_round_shows_is_explained_once_and_what_was_found_of_its_hosts_is_a_line_above_it() {
+    let at = examples::context_at(0, 0, 4);
+    let mut spike = examples::anomaly();
+    (spike.rule, spike.state) = ("gradient_spike".into(), AnomalyState::Onset);
+    let found = [spike.clone(), spike].map(|spike| Event::env(at, spike));
+    let ended = Event::env(at, examples::episode_finished());
     let rounds = [0, 1].map(|round| Event::round(round, examples::round_finished()));
 
-    let text = plain(rounds.into());
+    let text = plain(found.into_iter().chain([ended]).chain(rounds).collect());
 
     assert_eq!(text.matches("accuracy in %").count(), 1, "{text}");
+    let told = "left\nround 1: gradient_spike 2x in 1 of 2 hosts\n    1/?  ";
+    assert!(text.contains(told) && text.matches("spike").count() == 1, "{text}");
 }
 
 #[test]
