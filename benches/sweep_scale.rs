@@ -94,7 +94,7 @@ impl Stopwatch {
 
 /// What a worker does before it takes a trial.
 fn free_trial(folder: &SweepFolder, plan: &Plan) -> Outcome<Option<usize>> {
-    let state = SweepState::read(folder, plan)?;
+    let state = SweepState::read(folder, plan, Leases::read(folder, plan.lease())?)?;
     for (index, trial) in plan.trials.iter().enumerate() {
         if let TrialState::Waiting(_) = state.of(trial)? {
             return Ok(Some(index));

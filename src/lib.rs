@@ -319,7 +319,7 @@ pub use simic_core::{choice, section};
 pub use simic_core::{extend, prelude};
 // What the rooms below name.
 use simic_core::{
-    actions, checkpoint, clock, controller, data, engine, env, graph, growth, hash, health, host, keep, learner,
+    actions, checkpoint, clock, controller, data, engine, env, files, graph, growth, hash, health, host, keep, learner,
     network, policy, random, record, renamed, reward, run, scenario, schedule, schema, seed, storage, telemetry,
     threads, torch, trajectory, unfinished, validation,
 };

@@ -1,17 +1,25 @@
 //! `check`: whether a run or a sweep is whole, and what it is good for.
 
 use std::fmt::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
+use super::prepare::prepare;
 use super::rejection::Rejection;
-use super::{CheckRunOptions, Context, Outcome};
-use crate::inspect::{Check, CheckVerdict, Part, Weight, check as look_through};
-use crate::record::find_run;
+use super::{CheckRunOptions, Context, Outcome, RunOptions};
+use crate::checkpoint::{CheckpointName, Checkpoints, compare_inputs};
+use crate::inspect::{Check, CheckVerdict, Part, Use, Weight, check as look_through};
+use crate::record::{RESOLVED_FILE, find_run};
 use crate::sweep::SweepFolder;
 
 /// Looks through the folder and prints a line a part.
 pub fn check(options: &CheckRunOptions, context: &Context) -> Result<Outcome, Rejection> {
-    let found = look_through(&find(options)?, &context.catalog);
+    let mut found = look_through(&find(options)?, &context.catalog);
+    if found.good_for.contains(&Use::Resume)
+        && !found.is_played
+        && let Err(why) = compare_with_place(&found.folder, context)
+    {
+        found = found.not_resumable(&why.to_string());
+    }
     let shown = context.printer.show_either(&found, || table(&found));
     Ok(shown.unless_done(match found.verdict {
         CheckVerdict::Sound => Outcome::Done,
@@ -28,6 +36,22 @@ fn find(options: &CheckRunOptions) -> Result<PathBuf, Rejection> {
         sweep if !folder.is_dir() && SweepFolder::is_at(sweep.path()) => Ok(sweep.path().into()),
         _ => Ok(find_run(folder, out)?),
     }
+}
+
+/// Asks what a resume will ask of weights and recordings outside of the run's folder.
+fn compare_with_place(run: &Path, context: &Context) -> Result<(), Rejection> {
+    let newest = Checkpoints::of(run).find(CheckpointName::Last);
+    let (checkpoint, progress) = newest.map_err(|error| error.to_string())?;
+    let again = RunOptions {
+        scenario: Some(run.join(RESOLVED_FILE)),
+        sets: progress.changes.clone(),
+        ..RunOptions::default()
+    };
+    let mut prepared = prepare(&again, context)?;
+    prepared.loaded.scenario.run.rounds = progress.rounds;
+    let mut engine = context.engine().build(&prepared)?;
+    let compared = compare_inputs(engine.world_mut(), &checkpoint, &progress);
+    Ok(compared.map_err(|failure| failure.to_string())?)
 }
 
 fn table(found: &Check) -> String {

@@ -117,7 +117,7 @@ impl Found {
 
     fn add_training(&mut self, record: TrainingRecord, run: &Path) -> Result<(), Rejection> {
         let path = run.join("resolved.ron");
-        let text = std::fs::read_to_string(&path).at(&path)?;
+        let text = crate::files::read_text(&path).at(&path)?;
         let values = written_values(&text).ok_or_else(|| format!("{}: this is no scenario", path.display()))?;
         self.trainings.push((record, values, run.into()));
         Ok(())

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use super::rejection::Rejection;
-use crate::checkpoint::ResumeError;
+use crate::checkpoint::{PastRun, ResumeError};
 use crate::record::{RunDirectory, find_run};
 use crate::sweep::{FolderError, Plan, SweepFolder};
 
@@ -23,6 +23,14 @@ impl Named {
             Err(FolderError::Missing { .. }) => Ok(Self::Run(find_run(name, out)?)),
             Err(error) => Err(error.into()),
         }
+    }
+}
+
+/// How the run in `folder` is continued, or why it cannot be: no command is advised that would refuse it.
+pub fn way_on(folder: &Path) -> String {
+    match PastRun::can_continue(folder) {
+        Ok(()) => format!("continue with: simic-engine resume {}", folder.display()),
+        Err(error) => format!("it cannot be continued: {error}"),
     }
 }
 

@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Display;
-use std::path::Path;
 
 use serde::Serialize;
 use serde_json::json;
 
+use super::named::way_on;
 use super::options::PlayOptions;
 use super::prepare::{explain_if_moved, prepare};
 use super::rejection::Rejection;
@@ -160,21 +160,12 @@ fn print(report: &RunReport, origins: &BTreeMap<String, String>, context: &Conte
     shown
 }
 
-/// How a run that has ended early can be continued; one without a checkpoint has nothing to resume from.
-pub fn way_on(directory: &Path) -> String {
-    let place = directory.display();
-    match Checkpoints::of(directory).ids().is_empty() {
-        true => format!("it has no checkpoint, so begin again with: simic-engine run {place}/resolved.ron"),
-        false => format!("continue with: simic-engine resume {place}"),
-    }
-}
-
 /// What can be done about an incomplete record.
 fn remedy(gaps: &[RecordGap], record: &RunRecord) -> String {
     let directory = record.directory.display();
     let lost = gaps.iter().filter(|gap| gap.lost_events > 0);
     let Some(first) = lost.map(|gap| gap.round.unwrap_or_default()).min() else {
-        return format!("remove the cause, then {}", way_on(&record.directory));
+        return format!("remove the cause; {}", way_on(&record.directory));
     };
     match Checkpoints::of(&record.directory).newest_until(first) {
         Some(rounds) => format!(

@@ -5,9 +5,8 @@ use std::path::Path;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::named::{Named, held_run};
+use super::named::{Named, held_run, way_on};
 use super::rejection::Rejection;
-use super::run::way_on;
 use super::{Context, Outcome, ShowOptions, sweep};
 use crate::keep::NetworkShelf;
 use crate::record::{ListedState, RunEntry};

@@ -12,11 +12,14 @@ use super::{Context, Outcome, RunOptions};
 use crate::engine::Prepared;
 use crate::health::AtPath;
 use crate::inspect::{DiffKind, Extent, diff};
-use crate::record::{ListedState, Recording, RunEntry, TrajectoryPlugin, find_run};
+use crate::record::{ListedState, Recording, RunDirectory, RunEntry, TrajectoryPlugin, find_run};
 use crate::run::{StopRequest, StopSignal};
 use crate::storage::{self, sync_folder_of};
 use crate::telemetry::sinks::Console;
 use crate::trajectory::{FOLDER, FORCED, MANIFEST_FILE, Manifest, SegmentFinish, TrajectorySet};
+
+/// The run that is played once more.
+const AGAIN: &str = "again";
 
 /// Does what the subcommand says.
 pub fn traj(command: &TrajCommand, context: &Context) -> Result<Outcome, Rejection> {
@@ -161,7 +164,13 @@ fn from_run(options: &SetOptions, output: &Path, context: &Context) -> Result<Ou
         ..RunOptions::default()
     };
     let prepared = prepare(&again, context)?;
-    let beside = output.with_extension(format!("playing-{}", std::process::id()));
+    let beside = output.with_extension("playing");
+    match RunDirectory::is_claimed(&beside.join(AGAIN)) {
+        // What a process has left that was killed.
+        Some(false) => std::fs::remove_dir_all(&beside).at(&beside)?,
+        Some(true) => return Err(format!("another process plays the run, in {}", beside.display()).into()),
+        None => {}
+    }
     storage::create_dir_all(&beside).at(&beside)?;
     let kept = played_once_more(&run, &prepared, &beside, output, context);
     let removed = std::fs::remove_dir_all(&beside).at(&beside);
@@ -184,7 +193,7 @@ fn played_once_more(
     let recording = Recording {
         console: Console::silent(),
         log: context.log.clone(),
-        id: Some("again".into()),
+        id: Some(AGAIN.into()),
         ..Recording::under(beside.to_path_buf())
     };
     // Beside the scenario, so that all events may be the same.
@@ -197,7 +206,7 @@ fn played_once_more(
         return Ok(Some(request));
     }
     report.into_result().map_err(Rejection::failed)?;
-    let again = beside.join("again");
+    let again = beside.join(AGAIN);
     let found = diff(run, &again, &[DiffKind::Events], Extent::First)?;
     if let Some(difference) = found.differences.first() {
         return Err(Rejection::failed(format_args!(

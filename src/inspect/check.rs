@@ -18,11 +18,13 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 
 use crate::record::{ListedState, RunDirectory, RunEntry};
-use crate::scenario::Catalog;
+use crate::scenario::{Catalog, visible};
 use crate::sweep::SweepFolder;
 
 /// Findings of a part that are listed one by one.
 const TOLD: usize = 8;
+/// Characters of one.
+const LONGEST: usize = 600;
 
 /// How much a finding matters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -102,6 +104,7 @@ impl Part {
         self.add(Weight::Note, file.into(), None, what.into());
     }
 
+    /// A line at most: names in a damaged file may have any length.
     fn add(&mut self, weight: Weight, file: String, place: Option<(usize, u64)>, what: String) {
         if self.findings.len() >= TOLD {
             self.omitted += 1;
@@ -112,7 +115,7 @@ impl Part {
             file,
             line: place.map(|(line, _)| line),
             byte: place.map(|(_, byte)| byte),
-            what,
+            what: visible(&what.replace('\n', " "), LONGEST),
         });
     }
 }
@@ -194,6 +197,19 @@ impl Check {
             },
             good_for,
             parts,
+        }
+    }
+
+    /// The same of a run that a resume refuses for what its scenario names outside of the folder.
+    #[must_use]
+    pub fn not_resumable(mut self, why: &str) -> Self {
+        let mut part = Part::new("inputs");
+        part.problem("", why);
+        self.parts.push(part);
+        self.good_for.retain(|good| *good != Use::Resume);
+        Self {
+            state: self.state,
+            ..Self::new(&self.folder, self.parts, self.good_for, self.is_played)
         }
     }
 

@@ -18,6 +18,7 @@ use super::outline;
 use super::tensors::TensorsError;
 use crate::health::{AtPath, FileError, Position};
 use crate::record::{RESOLVED_FILE, RunDirectory};
+use crate::scenario::visible;
 use crate::telemetry::ReadError;
 
 /// What of two runs is compared, in this order.
@@ -45,6 +46,9 @@ impl DiffKind {
         }
     }
 }
+
+/// Characters of a value or a name that are shown.
+const SHOWN: usize = 200;
 
 /// How much of the differences is looked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -103,16 +107,12 @@ impl Side {
 
 impl fmt::Display for Side {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        /// Characters of a value that are shown.
-        const SHOWN: usize = 200;
         let value = match &self.value {
             None => "(nothing)".into(),
             Some(Value::String(text)) => text.clone(),
             Some(value) => value.to_string(),
         };
-        let shown: String = value.chars().take(SHOWN).collect();
-        let more = if shown.len() < value.len() { "…" } else { "" };
-        write!(f, "{shown}{more}  ({}", self.file.display())?;
+        write!(f, "{}  ({}", visible(&value, SHOWN), self.file.display())?;
         self.line.map_or(Ok(()), |line| write!(f, ":{line}"))?;
         f.write_str(")")
     }
@@ -165,7 +165,7 @@ impl fmt::Display for Difference {
         if let Some(event) = &self.event {
             write!(f, "{event} ")?;
         }
-        f.write_str(&self.field)?;
+        f.write_str(&visible(&self.field, SHOWN))?;
         if let Some(ulp) = self.ulp {
             write!(f, ", {ulp} ulp apart")?;
         }
@@ -315,7 +315,7 @@ fn compare_scenarios(runs: [&Path; 2], found: &mut Found) -> Result<usize, DiffE
 }
 
 fn read(path: &Path) -> Result<String, FileError> {
-    std::fs::read_to_string(path).at(path)
+    crate::files::read_text(path).at(path)
 }
 
 #[cfg(test)]

@@ -85,7 +85,7 @@ pub(super) fn differing(left: &Path, right: &Path) -> Result<Vec<TensorDifferenc
 }
 
 fn with_tensors<T>(path: &Path, read: impl FnOnce(&SafeTensors) -> T) -> Result<T, TensorsError> {
-    let bytes = fs::read(path).at(path)?;
+    let bytes = crate::files::read(path).at(path)?;
     let tensors = SafeTensors::deserialize(&bytes).map_err(|error| TensorsError::Content {
         path: path.into(),
         problem: error.to_string(),

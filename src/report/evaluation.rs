@@ -46,7 +46,13 @@ pub fn evaluation_text(evaluation: &Evaluation, width: usize) -> String {
         evaluation.subject.policy.display()
     );
     if let Some(PlayedCheckpoint { from, rounds }) = &evaluation.subject.checkpoint {
-        _ = writeln!(text, "checkpoint {from}: after {rounds} rounds");
+        _ = match rounds {
+            0 => writeln!(
+                text,
+                "checkpoint {from}: after 0 rounds: the run has taught the policy nothing yet"
+            ),
+            rounds => writeln!(text, "checkpoint {from}: after {rounds} rounds"),
+        };
     }
     for note in &evaluation.notes {
         _ = writeln!(text, "note: {note}");

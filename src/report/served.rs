@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::extract::{Path as PathOf, Request, State};
-use axum::http::{StatusCode, Uri, header};
+use axum::http::{HeaderValue, StatusCode, Uri, header};
 use axum::middleware::{Next, from_fn};
 use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{Html, IntoResponse, Redirect, Response};
@@ -145,24 +145,31 @@ fn router(served: Served) -> Router {
 
 /// A page of another site could be made to stand for this one by its name; it cannot be by its address.
 async fn for_this_machine(request: Request, next: Next) -> Response {
-    let host = request
-        .headers()
-        .get(header::HOST)
-        .and_then(|host| host.to_str().ok())
-        .unwrap_or_default();
-    let name = host
-        .rsplit_once(':')
-        .map_or(host, |(name, _)| name)
-        .trim_matches(['[', ']']);
-    let is_here = name == "localhost" || name.parse::<IpAddr>().is_ok_and(|address| address.is_loopback());
-    match is_here {
+    let mut hosts = request.headers().get_all(header::HOST).iter();
+    let host = hosts.next().and_then(|host| host.to_str().ok());
+    let mut response = match host.is_some_and(is_here) && hosts.next().is_none() {
         true => next.run(request).await,
-        false => (
-            StatusCode::FORBIDDEN,
-            "this server answers to 127.0.0.1 and localhost\n",
-        )
-            .into_response(),
-    }
+        false => {
+            let told = "this server answers to 127.0.0.1, [::1] and localhost\n";
+            (StatusCode::FORBIDDEN, told).into_response()
+        }
+    };
+    // What a run calls itself is shown as a text, and no browser is to take it for something else.
+    let nosniff = HeaderValue::from_static("nosniff");
+    response.headers_mut().insert(header::X_CONTENT_TYPE_OPTIONS, nosniff);
+    response
+}
+
+/// Whether a host, with a port or without, is an address of this machine alone.
+fn is_here(host: &str) -> bool {
+    let name = match host.rsplit_once(':') {
+        Some((name, port)) if port.parse::<u16>().is_ok() => name,
+        _ => host,
+    };
+    // In brackets, as its colons would be taken for that of a port.
+    let address = name.strip_prefix('[').map_or(Some(name), |six| six.strip_suffix(']'));
+    let address = address.and_then(|address| address.parse::<IpAddr>().ok());
+    name.eq_ignore_ascii_case("localhost") || address.is_some_and(|address| address.is_loopback())
 }
 
 async fn front(State(shelf): State<Shelf>) -> Response {

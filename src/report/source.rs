@@ -28,7 +28,7 @@ impl RunSource {
             command_line: Vec<String>,
         }
         // Of a run that ended before it had written them there is nothing to show.
-        let text = |file: &str| std::fs::read_to_string(place.join(file)).unwrap_or_default();
+        let text = |file: &str| crate::files::read_text(&place.join(file)).unwrap_or_default();
         let typed: Typed = serde_json::from_str(&text(MANIFEST_FILE)).unwrap_or_default();
         Self {
             feed: Feed::new(place),

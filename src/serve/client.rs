@@ -9,6 +9,7 @@ use std::thread;
 use serde::Serialize;
 
 use super::frame::{self, Arrays, FrameError, Request};
+use crate::scenario::visible;
 
 type Received = Result<(Request, Vec<u8>), FrameError>;
 
@@ -34,11 +35,14 @@ pub enum ClientError {
     Refused(String),
 }
 
+/// Characters of a refusal: what a client has sent may be part of it, and is not sent back whole.
+const LONGEST: usize = 600;
+
 /// Why a request was not done; `fatal`: nothing more will be.
 #[derive(Serialize)]
 #[serde(tag = "kind", rename = "error")]
-struct Refusal<'a> {
-    message: &'a str,
+struct Refusal {
+    message: String,
     fatal: bool,
 }
 
@@ -109,13 +113,18 @@ impl Client {
     /// # Errors
     /// The other end was closed.
     pub fn refuse(&self, message: &str) -> Result<(), ClientError> {
-        self.send(&Refusal { message, fatal: false }, &Arrays::default())
+        self.say(message, false)
+    }
+
+    fn say(&self, message: &str, fatal: bool) -> Result<(), ClientError> {
+        let message = visible(&message.replace('\n', " "), LONGEST);
+        self.send(&Refusal { message, fatal }, &Arrays::default())
     }
 
     /// Says why nothing more will be done, if it is read.
     pub fn give_up(&self, message: &str) {
         self.is_over.store(true, Ordering::SeqCst);
         // The process ends with the same message.
-        let _ = self.send(&Refusal { message, fatal: true }, &Arrays::default());
+        let _ = self.say(message, true);
     }
 }

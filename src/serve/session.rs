@@ -27,7 +27,9 @@ pub fn serve(client: &Client, build: &Build) -> Result<(), ServeError> {
 }
 
 fn converse(client: &Client, build: &Build) -> Result<(), ServeError> {
-    let is_factored = greeted(client)?;
+    let Some(is_factored) = greeted(client)? else {
+        return Ok(());
+    };
     let engine = start(build, None)?;
     let spaces = Spaces::of(engine.world(), is_factored)?;
     client.send(&spaces, &Arrays::default())?;
@@ -45,24 +47,29 @@ fn converse(client: &Client, build: &Build) -> Result<(), ServeError> {
     Ok(())
 }
 
-/// Whether the client wants factored actions.
-fn greeted(client: &Client) -> Result<bool, ClientError> {
-    let why = match client.receive()? {
-        (Request::Hello { version, .. }, _) if version != VERSION => {
-            let program = env!("CARGO_PKG_VERSION");
-            format!(
-                "the client speaks version {version} of serve-envs, simic-engine {program} speaks version {VERSION}; install \
-                 a client and a program of the same release"
-            )
-        }
-        (Request::Hello { actions, .. }, _) => match actions.as_deref() {
-            None | Some("flat") => return Ok(false),
-            Some("factored") => return Ok(true),
-            Some(other) => format!("there are no {other} actions; ask for flat or factored"),
-        },
-        (request, _) => format!("the first frame has to be a hello; this one is {request:?}"),
-    };
-    Err(ClientError::Refused(why))
+/// Whether the client wants factored actions; `None` if it closes instead.
+fn greeted(client: &Client) -> Result<Option<bool>, ClientError> {
+    loop {
+        let why = match client.receive()? {
+            (Request::Hello { version, .. }, _) if version != VERSION => {
+                let program = env!("CARGO_PKG_VERSION");
+                return Err(ClientError::Refused(format!(
+                    "the client speaks version {version} of serve-envs, simic-engine {program} speaks version {VERSION}; \
+                     install a client and a program of the same release"
+                )));
+            }
+            (Request::Hello { actions, .. }, _) => match actions.as_deref() {
+                None | Some("flat") => return Ok(Some(false)),
+                Some("factored") => return Ok(Some(true)),
+                Some(other) => format!("there are no {other} actions; ask for flat or factored"),
+            },
+            (Request::Close, _) => return Ok(None),
+            (Request::Reset { .. } | Request::Step { .. }, _) => {
+                "the first frame has to be a hello; nothing was done".into()
+            }
+        };
+        client.refuse(&why)?;
+    }
 }
 
 /// An engine that has started, and plays round after round.

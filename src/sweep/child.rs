@@ -265,7 +265,7 @@ fn resident_mib(pid: u32) -> Option<u64> {
 
 /// The last error in the part of a log that begins at `from`; else how the process ended.
 fn reason(log: &Path, from: u64, status: ExitStatus) -> String {
-    let text = std::fs::read(log).unwrap_or_default();
+    let text = crate::files::read(log).unwrap_or_default();
     let text = text
         .get(usize::try_from(from).unwrap_or(usize::MAX)..)
         .unwrap_or_default();

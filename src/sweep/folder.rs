@@ -193,7 +193,7 @@ impl SweepFolder {
 
     fn plan(&self) -> Result<Plan, FolderError> {
         let path = self.0.join(PLAN);
-        let plan: Plan = serde_json::from_slice(&std::fs::read(&path).at(&path)?).at(&path)?;
+        let plan: Plan = serde_json::from_slice(&crate::files::read(&path).at(&path)?).at(&path)?;
         if !plan.is_known() {
             return Err(FolderError::Format(path));
         }

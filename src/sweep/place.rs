@@ -84,7 +84,7 @@ impl Place for SweepFolder {
 
     fn read(&self, shelf: Shelf, name: &str) -> Result<Vec<u8>, FileError> {
         let path = self.path_of(shelf, name);
-        std::fs::read(&path).at(&path)
+        crate::files::read(&path).at(&path)
     }
 
     fn modified(&self, shelf: Shelf, name: &str) -> Result<SystemTime, FileError> {

@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::{self, Write};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
@@ -451,6 +452,11 @@ fn repetitions(trials: &[Trial], points: &[Point]) -> String {
 }
 
 impl Plan {
+    /// Without a sign of life for so long a worker counts as gone.
+    pub fn lease(&self) -> Duration {
+        Duration::from_secs(self.sweep.budget.lease_s)
+    }
+
     /// What playing `other` instead of this plan would change, in lines; empty if nothing.
     pub fn difference(&self, other: &Self) -> Vec<String> {
         let mut lines = Vec::new();

@@ -131,7 +131,7 @@ impl Processes<'_> {
             played_s: lease.content.played_s,
         };
         let mut renewed = Instant::now();
-        let interval = Duration::from_secs(self.plan.sweep.budget.lease_s) / 5;
+        let interval = self.plan.lease() / 5;
         let mut may_continue = |pid| {
             if self.stop.is_requested() {
                 return Ok(false);
@@ -150,7 +150,7 @@ impl Processes<'_> {
 /// Why the run at `directory` is not the one that was planned.
 fn unplanned(directory: &Path, trial: &Trial) -> Result<Option<String>, FileError> {
     let resolved = directory.join("resolved.ron");
-    let hash = blake3::hash(&std::fs::read(&resolved).at(&resolved)?).to_hex();
+    let hash = blake3::hash(&crate::files::read(&resolved).at(&resolved)?).to_hex();
     Ok((hash.as_str() != trial.hash).then(|| {
         format!(
             "{} is not the scenario that was planned: this is another version of simic-engine than the one that planned the \
@@ -198,7 +198,7 @@ fn read_episodes(place: &Path) -> Result<Vec<EpisodeOutcome>, FileError> {
     struct Player {
         episodes: Vec<EpisodeOutcome>,
     }
-    let evaluated: Evaluated = serde_json::from_slice(&std::fs::read(place).at(place)?).at(place)?;
+    let evaluated: Evaluated = serde_json::from_slice(&crate::files::read(place).at(place)?).at(place)?;
     Ok(evaluated
         .players
         .into_iter()

@@ -1,7 +1,6 @@
 //! Where a sweep stands: what its folder says of every trial, and what is to be done next.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::time::Duration;
 
 use super::halving::{AtRung, promoted, rungs};
 use super::lease::{Holder, Leases};
@@ -47,16 +46,15 @@ pub struct SweepState<'a> {
 }
 
 impl<'a> SweepState<'a> {
-    /// Reads the folder.
+    /// Reads the folder, of which the leases were read before: those who only look write nothing for that.
     ///
     /// # Errors
     /// A file of it that cannot be read.
-    pub fn read(place: &'a dyn Place, plan: &'a Plan) -> Result<Self, FileError> {
-        let expiry = Duration::from_secs(plan.sweep.budget.lease_s);
+    pub fn read(place: &'a dyn Place, plan: &'a Plan, leases: Leases<'a>) -> Result<Self, FileError> {
         let mut state = Self {
             plan,
             place,
-            leases: Leases::read(place, expiry)?,
+            leases,
             results: Results::read(place)?,
             decided: Vec::new(),
         };

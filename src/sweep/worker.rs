@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use super::child::Attempt;
 use super::folder::SweepFolder;
-use super::lease::{Lease, Setbacks};
+use super::lease::{Lease, Leases, Setbacks};
 use super::outcome::{TrialEnd, TrialResult, is_still_to_do, set_damaged_aside, write_rung};
 use super::place::Place;
 use super::plan::{Plan, Trial};
@@ -102,7 +102,7 @@ pub fn work(
     stop: &StopSignal,
     tell: &(dyn Fn(WorkerEvent) + Sync),
 ) -> Result<(), WorkError> {
-    tidy(folder, Duration::from_secs(plan.sweep.budget.lease_s))?;
+    tidy(folder, plan.lease())?;
     set_damaged_aside(folder, plan)?;
     let player = Processes {
         folder,
@@ -221,7 +221,7 @@ impl<'a> Worker<'a> {
             Some(look) => look,
             None => Look {
                 at: now,
-                state: SweepState::read(self.place, self.plan)?,
+                state: SweepState::read(self.place, self.plan, Leases::read(self.place, self.plan.lease())?)?,
                 seen: 0,
                 have_ended: true,
             },

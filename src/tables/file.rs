@@ -1,6 +1,5 @@
 //! A Parquet file that is written row by row: cells wait in memory until they are a row group.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -23,7 +22,7 @@ const CREATOR: &str = "simic-engine ";
 
 /// Whether a file was written by this program, of any version.
 pub(super) fn is_own(path: &Path) -> bool {
-    let file = fs::File::open(path).map_err(ParquetError::from);
+    let file = crate::files::open(path).map_err(ParquetError::from);
     let reader = file.and_then(SerializedFileReader::new);
     let creator = reader.map(|reader| reader.metadata().file_metadata().created_by().map(str::to_owned));
     creator.is_ok_and(|creator| creator.is_some_and(|creator| creator.starts_with(CREATOR)))

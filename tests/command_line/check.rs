@@ -59,6 +59,7 @@ enum Damage {
     Swap(usize, usize),
     Duplicate(usize),
     Write(&'static str),
+    Pipe,
 }
 
 /// A file, what is done to it, and what is said of that.
@@ -81,6 +82,11 @@ fn damage(path: &Path, damage: &Damage) {
         Damage::Swap(one, other) => lines(&|lines| lines.swap(*one, *other)),
         Damage::Duplicate(line) => lines(&|lines| lines.insert(*line, lines[*line].clone())),
         Damage::Write(text) => (*text).to_owned(),
+        Damage::Pipe => {
+            fs::remove_file(path).expect("it goes");
+            let made = std::process::Command::new("mkfifo").arg(path).status();
+            return assert!(made.is_ok_and(|made| made.success()));
+        }
     };
     write(path, text);
 }
@@ -99,6 +105,7 @@ fn every_damage_is_told_with_its_file_and_what_the_run_is_still_good_for() {
                 ("checkpoints/last/run.ron", Truncate(40), "round-000004"),
                 ("checkpoints/last/policy/controller.ron", Delete, "/controller.ron"),
                 ("checkpoints/last/b3sums", Truncate(80), "of its files is not whole"),
+                ("checkpoints/last/run.ron", Pipe, "it is no regular file"),
                 ("checkpoints/last/stray", Write("x"), "b3sums does not list it"),
                 (
                     "manifest.json",
@@ -136,6 +143,7 @@ fn every_damage_is_told_with_its_file_and_what_the_run_is_still_good_for() {
             &[
                 ("checkpoints", Delete, "there is none"),
                 ("manifest.json", Truncate(100), "manifest.json: it is no JSON"),
+                ("manifest.json", Pipe, "manifest.json: it is no regular file"),
                 ("resolved.ron", Delete, "resolved.ron: "),
                 ("resolved.ron", Replace("n_envs: 2", "n_envs: -2"), "play it: line"),
             ],
@@ -153,6 +161,7 @@ fn every_damage_is_told_with_its_file_and_what_the_run_is_still_good_for() {
             "good for: eval",
             &[
                 ("events.jsonl", Delete, "events.jsonl: "),
+                ("events.jsonl", Pipe, "events.jsonl: it is no regular file"),
                 ("events.jsonl", Replace("\"major\":3", "\"major\":4"), "schema 4"),
             ],
         ),

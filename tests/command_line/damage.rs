@@ -5,7 +5,7 @@ use std::path::Path;
 
 use simic_engine::internals::record::RunDirectory;
 
-use crate::program::{assert_has, ends_with, engine_at, read, refused, succeeds, text, write};
+use crate::program::{assert_has, ends_with, engine, engine_at, read, refused, succeeds, text, write};
 use crate::resume::{RULES, begin, finished, resume, wait_for_round, write_scenario};
 
 fn rounds_done(run: &Path) -> u64 {
@@ -87,6 +87,10 @@ fn a_run_that_another_process_plays_is_left_alone_before_anything_of_it_is_read(
     drop(claim);
     let message = text(&resume(&run, "--extend 1").stderr);
     assert_has(&message, &["has no checkpoint"]);
+    fs::rename(run.join("hidden"), run.join("checkpoints")).expect("they are back");
+    fs::remove_file(run.join("events.jsonl")).expect("they go");
+    let shown = succeeds(&engine(&format!("show '{}'", run.display())));
+    assert_has(&shown, &["without its events a run cannot be continued"]);
 }
 
 #[cfg(unix)]

@@ -195,6 +195,6 @@ fn a_run_that_has_not_ended_is_shown_as_it_stands() {
     let told = "the run has not ended: its process is gone, 4 of 4 rounds are played; continue with: ";
     assert!(stale.starts_with(told), "{stale}");
     std::fs::remove_dir_all(run.join("checkpoints")).expect("they are there");
-    let told = "are played; it has no checkpoint, so begin again with: simic-engine run ";
+    let told = "has no checkpoint that it could be continued from; start it again with `simic-engine run ";
     assert_has(&show(), &[told]);
 }

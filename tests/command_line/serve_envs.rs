@@ -332,7 +332,7 @@ fn what_is_refused_is_named_and_nothing_of_it_is_done() {
 }
 
 #[test]
-fn a_client_of_another_version_is_told_both() {
+fn a_client_of_another_version_is_told_both_and_one_without_a_hello_in_a_line() {
     let mut served = Served::start();
     let answer = served.ask(&json!({"kind": "hello", "version": 2, "novelty": []}), &[]);
 
@@ -343,8 +343,11 @@ fn a_client_of_another_version_is_told_both() {
     let mut served = Served::start();
     let answer = served.reset(None);
     let first = "the first frame has to be a hello";
-    assert!(answer.error(true).starts_with(first), "{:?}", answer.header);
-    assert_eq!(served.end().0, Some(2));
+    assert!(answer.error(false).starts_with(first), "{:?}", answer.header);
+    let unknown = served.ask(&json!({"kind": "x".repeat(1 << 19)}), &[]);
+    assert!(unknown.error(false).len() < 1000);
+    served.send(br#"{"kind": "close"}"#, &[]);
+    assert_eq!(served.end().0, Some(0));
 }
 
 #[test]

@@ -128,7 +128,8 @@ fn read_all(folder: &Path) -> Vec<String> {
         Ok(opened) => opened,
         Err(error) => return vec![error.to_string()],
     };
-    match SweepState::read(&sweep, &plan) {
+    let leases = Leases::look(&sweep, plan.lease());
+    match leases.and_then(|leases| SweepState::read(&sweep, &plan, leases)) {
         Ok(state) => {
             for trial in &plan.trials {
                 errors.extend(state.of(trial).err().map(|error| error.to_string()));

@@ -5,7 +5,6 @@
 //! seed, round and step, so there is no random state in it.
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use bevy_ecs::prelude::Resource;
@@ -13,7 +12,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tch::Tensor;
 
-use crate::files::{RonError, read_ron};
+use crate::files::{self, RonError, read_ron};
 use crate::health::{AtPath, Failure, FileError};
 use crate::storage::write_synced;
 use crate::torch::{PlainTensor, TorchError, copy_into, decode_plain, encode_plain};
@@ -147,7 +146,7 @@ impl UnfinishedRound {
     /// A file that cannot be read, or holds something else.
     pub fn read(folder: &Path) -> Result<Self, UnfinishedRoundError> {
         let path = folder.join(VALUES_FILE);
-        let text = fs::read_to_string(&path).at(&path)?;
+        let text = files::read_text(&path).at(&path)?;
         let values = text.lines().enumerate().map(|(line, text)| {
             let (name, value) = text.split_once(SEPARATOR).ok_or(UnfinishedRoundError::Line {
                 path: path.clone(),
@@ -157,7 +156,7 @@ impl UnfinishedRound {
         });
         let values = values.collect::<Result<_, UnfinishedRoundError>>()?;
         let path = folder.join(TENSORS_FILE);
-        let tensors = decode_plain(&fs::read(&path).at(&path)?);
+        let tensors = decode_plain(&files::read(&path).at(&path)?);
         let tensors = tensors.map_err(|why| UnfinishedRoundError::Tensors { path, why })?;
         Ok(Self { values, tensors })
     }

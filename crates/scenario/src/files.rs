@@ -1,5 +1,7 @@
-//! What programs read: the folder that `latest` names, and what is wrong with a RON text, in words for people.
+//! What programs read: files, the folder that `latest` names, and what is wrong with a RON text, in words for people.
 
+use std::fs::File;
+use std::io::{self, ErrorKind, Read};
 use std::path::{Component, Path, PathBuf};
 
 use ron::Options;
@@ -13,12 +15,48 @@ use crate::renamed;
 /// would find those of the newest twice.
 pub const LATEST: &str = "latest";
 
+/// Opens a file for reading, but no pipe or device: in the folder of a run, which may be anyone's, either is a trap that never
+/// begins or never ends.
+///
+/// # Errors
+/// What the system says; `InvalidInput` where it is no regular file.
+pub fn open(path: &Path) -> io::Result<File> {
+    if path.metadata()?.is_file() {
+        File::open(path)
+    } else {
+        Err(not_regular())
+    }
+}
+
+/// What is said of a pipe, a device or a folder in the place of a file.
+pub(crate) fn not_regular() -> io::Error {
+    io::Error::new(ErrorKind::InvalidInput, "it is no regular file")
+}
+
+/// All of a file that [`open`] opens.
+///
+/// # Errors
+/// Those of [`open`], and of reading.
+pub fn read(path: &Path) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    open(path)?.read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// The same as a text.
+///
+/// # Errors
+/// Those of [`read`]; `InvalidData` where it is no UTF-8.
+pub fn read_text(path: &Path) -> io::Result<String> {
+    io::read_to_string(open(path)?)
+}
+
 /// Where `path` leads: a file called [`LATEST`] to the folder beside it that it names, everything else to itself.
 pub fn follow_latest(path: &Path) -> PathBuf {
     if !(path.ends_with(LATEST) && path.is_file()) {
         return path.into();
     }
-    let named = std::fs::read_to_string(path).unwrap_or_default();
+    let named = read_text(path).unwrap_or_default();
     let named = Path::new(named.trim());
     match named.components().next() {
         Some(Component::Normal(_)) if named.components().count() == 1 => path.with_file_name(named),

@@ -13,6 +13,8 @@ use std::io::{self, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
+use crate::files::not_regular;
+
 #[cfg(any(test, feature = "testing"))]
 pub use faults::{Fault, StorageFaults};
 
@@ -61,12 +63,20 @@ impl File {
         }
     }
 
+    /// [`Self::append_or_create`] of what a user names, which may also be a link or a device.
+    ///
+    /// # Errors
+    /// If it can neither be opened nor created.
+    pub fn append_to_any(path: &Path) -> io::Result<Self> {
+        Self::open(path, OpenOptions::new().append(true).create(true))
+    }
+
     /// A file that is there and grows.
     ///
     /// # Errors
     /// If it cannot be opened.
     pub fn append(path: &Path) -> io::Result<Self> {
-        Self::open(path, OpenOptions::new().append(true))
+        Self::open_own(path, OpenOptions::new().append(true))
     }
 
     /// A file that is there, to be locked, cut or touched.
@@ -75,7 +85,15 @@ impl File {
     /// If it cannot be opened.
     pub fn change(path: &Path) -> io::Result<Self> {
         // NFS locks only what is open for writing.
-        Self::open(path, OpenOptions::new().read(true).write(true))
+        Self::open_own(path, OpenOptions::new().read(true).write(true))
+    }
+
+    /// In a folder that came from elsewhere a link may lead to any file, and a pipe may never be read: nothing is written there.
+    fn open_own(path: &Path, options: &OpenOptions) -> io::Result<Self> {
+        match path.symlink_metadata() {
+            Ok(there) if !there.is_file() => Err(not_regular()),
+            _ => Self::open(path, options),
+        }
     }
 
     fn open(path: &Path, options: &OpenOptions) -> io::Result<Self> {
@@ -87,7 +105,7 @@ impl File {
 
     fn make(path: &Path, options: &OpenOptions) -> io::Result<Self> {
         in_tests!(faults::creates(path)?;);
-        Self::open(path, options)
+        Self::open_own(path, options)
     }
 
     /// Cuts the file, or fills it with zeros, to `length` bytes.
@@ -381,12 +399,18 @@ pub fn replace_folder(folder: &Path, files: &[(&str, &[u8])]) -> io::Result<()> 
             remove_dir_all(leftover)?;
         }
     }
-    create_dir_all(&fresh)?;
-    for (name, content) in files {
-        write_synced(&fresh.join(name), content)?;
-    }
-    // A power cut after the rename must not leave a name without its content.
-    sync_folder(&fresh)?;
+    let fill = || {
+        create_dir_all(&fresh)?;
+        for (name, content) in files {
+            write_synced(&fresh.join(name), content)?;
+        }
+        // A power cut after the rename must not leave a name without its content.
+        sync_folder(&fresh)
+    };
+    fill().inspect_err(|_| {
+        // On a full disk every byte counts.
+        let _ = remove_dir_all(&fresh);
+    })?;
     if folder.exists() {
         rename(folder, &old)?;
     }

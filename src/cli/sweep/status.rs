@@ -12,7 +12,7 @@ use crate::cli::{Context, Outcome};
 use crate::health::FileError;
 use crate::record::RunStatus;
 use crate::report::{Table, short_id};
-use crate::sweep::{SweepFolder, SweepState, Trial, TrialState, read_sound};
+use crate::sweep::{Leases, SweepFolder, SweepState, Trial, TrialState, read_sound};
 
 /// Trials that are listed one by one; of more only those are that play or have failed.
 const LISTED: usize = 40;
@@ -39,7 +39,7 @@ struct StatusRow {
 /// Shows it; all trials of a large sweep with `all`.
 pub(super) fn status(begun: &Begun, all: bool, context: &Context) -> Result<Outcome, Rejection> {
     let (folder, plan) = open(begun)?;
-    let state = SweepState::read(&folder, &plan)?;
+    let state = SweepState::read(&folder, &plan, Leases::look(&folder, plan.lease())?)?;
     let rows = plan.trials.iter().map(|trial| row(&folder, &state, trial));
     let rows: Vec<StatusRow> = rows.collect::<Result<_, _>>()?;
     let mut counts = BTreeMap::new();

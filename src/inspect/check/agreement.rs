@@ -89,7 +89,7 @@ pub(super) fn check_hashes(folder: &Path, data: &EventFacts, manifest: &mut Part
             &mut *scenario
         };
         // One that cannot be read was reported already.
-        if let Ok(content) = std::fs::read(folder.join(name))
+        if let Ok(content) = crate::files::read(&folder.join(name))
             && blake3::hash(&content).to_hex().as_str() != hash
         {
             part.problem(name, "it is not what it was when the run began");

@@ -41,7 +41,7 @@ pub(super) fn check(folder: &Path, hash: Option<&str>, is_played: bool) -> Shelf
         }
     }
     if there.is_empty() && !is_played {
-        part.problem("checkpoints", "there is none: the run ended before its first round");
+        part.problem("checkpoints", "there is none: the run cannot be continued");
     }
     part.seen = format!("{}; {tensors} tensors", seen(&sound));
     ShelfFacts {

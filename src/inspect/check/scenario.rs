@@ -1,11 +1,11 @@
 //! The scenario of a run and its manifest: what the run is.
 
-use std::fs;
 use std::path::Path;
 
 use serde_json::Value;
 
 use super::Part;
+use crate::files;
 use crate::record::{MANIFEST_FILE, RESOLVED_FILE, SOURCE_FILE, scenario_folder};
 use crate::scenario::{Catalog, Input, Scenario, load_beside};
 
@@ -23,10 +23,10 @@ pub(super) struct ScenarioFacts {
 
 pub(super) fn check(folder: &Path, catalog: &Catalog) -> ScenarioFacts {
     let mut part = Part::new("scenario");
-    let text = fs::read_to_string(folder.join(RESOLVED_FILE))
+    let text = files::read_text(&folder.join(RESOLVED_FILE))
         .inspect_err(|error| part.problem(RESOLVED_FILE, error.to_string()))
         .ok();
-    let source = fs::read_to_string(folder.join(SOURCE_FILE));
+    let source = files::read_text(&folder.join(SOURCE_FILE));
     if let Err(error) = &source {
         part.problem(SOURCE_FILE, format!("{error}; a resume needs it"));
     }
@@ -83,7 +83,7 @@ pub(super) struct ManifestFacts {
 pub(super) fn check_manifest(folder: &Path, hash: Option<&str>) -> ManifestFacts {
     let mut part = Part::new("manifest");
     let path = folder.join(MANIFEST_FILE);
-    let text = fs::read(&path).inspect_err(|error| part.problem(MANIFEST_FILE, error.to_string()));
+    let text = files::read(&path).inspect_err(|error| part.problem(MANIFEST_FILE, error.to_string()));
     let manifest: Option<Value> = text.ok().and_then(|text| {
         serde_json::from_slice(&text)
             .inspect_err(|error| part.problem(MANIFEST_FILE, format!("it is no JSON: {error}")))

@@ -3,7 +3,6 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
-use std::time::Duration;
 
 use super::{Check, CheckVerdict, Part, Use, check_run};
 use crate::checkpoint::Checkpoints;
@@ -20,7 +19,7 @@ pub(super) fn check(path: &Path, catalog: &Catalog) -> Check {
     let mut part = Part::new("plan");
     part.seen = format!("{}: {} trials", plan.name, plan.trials.len());
     for file in ["sweep.ron", "scenario.ron"] {
-        if let Err(error) = fs::read_to_string(path.join(file)) {
+        if let Err(error) = crate::files::read_text(&path.join(file)) {
             part.problem(file, error.to_string());
         }
     }
@@ -49,7 +48,7 @@ pub(super) fn check(path: &Path, catalog: &Catalog) -> Check {
 fn check_leases(folder: &SweepFolder, plan: &Plan, results: &Results) -> (Part, BTreeSet<String>) {
     let mut part = Part::new("leases");
     let mut players = BTreeSet::new();
-    let leases = match Leases::look(folder, Duration::from_secs(plan.sweep.budget.lease_s)) {
+    let leases = match Leases::look(folder, plan.lease()) {
         Ok(leases) => leases,
         Err(error) => {
             part.problem("leases", error.to_string());
@@ -203,7 +202,7 @@ fn check_tables(folder: &SweepFolder, plan: &Plan, is_played: bool) -> Part {
         }
     };
     for (file, expected) in sweep_tables(&collected) {
-        let what = match fs::read_to_string(folder.path().join(file)) {
+        let what = match crate::files::read_text(&folder.path().join(file)) {
             Ok(kept) if kept == expected => continue,
             Ok(kept) => {
                 let line = kept

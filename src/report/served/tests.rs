@@ -38,10 +38,16 @@ fn runs_are_listed_to_this_machine_alone_and_nothing_can_be_changed() {
             ("GET", "/", own.as_str(), "HTTP/1.1 200", "0 runs"),
             ("GET", "/runs/..%2f..%2fetc/", own.as_str(), "HTTP/1.1 404", ""),
             ("POST", "/", own.as_str(), "HTTP/1.1 405", ""),
+            ("GET", "/", "LocalHost", "HTTP/1.1 200", ": nosniff\r\n"),
+            ("GET", "/", "[::1]", "HTTP/1.1 200", ""),
             ("GET", "/", "example.org", "HTTP/1.1 403", ""),
+            ("GET", "/", "127.0.0.1\r\nHost: example.org", "HTTP/1.1 403", ""),
         ] {
             let answer = ask(address, method, path, host);
-            assert!(answer.starts_with(begins) && answer.contains(has), "{path}: {answer}");
+            assert!(
+                answer.starts_with(begins) && answer.contains(has),
+                "{host}{path}: {answer}"
+            );
         }
     });
 }

@@ -1,9 +1,10 @@
 //! `b3sums`: the blake3 of every file of a checkpoint, by which a later reader sees that each is as it was written.
 
-use std::fs::{self, File};
+use std::fs;
 use std::io;
 use std::path::{Component, Path, PathBuf};
 
+use crate::files;
 use crate::health::{AtPath, FileError};
 use crate::storage::write_synced;
 
@@ -39,7 +40,7 @@ pub(super) fn write(folder: &Path, last: &str) -> io::Result<()> {
 pub(super) fn verify(folder: &Path, last: &str) -> Result<(), ChecksumError> {
     let path = folder.join(FILE);
     let incomplete = || ChecksumError::Incomplete(path.clone());
-    let list = fs::read(&path).at(&path)?;
+    let list = files::read(&path).at(&path)?;
     let list = std::str::from_utf8(&list).map_err(|_| incomplete())?;
     let files = parse(list).filter(|files| files.last().is_some_and(|(_, file)| *file == last));
     for (sum, file) in files.ok_or_else(incomplete)? {
@@ -56,7 +57,7 @@ pub(super) fn verify(folder: &Path, last: &str) -> Result<(), ChecksumError> {
 /// # Errors
 /// A folder or a list that cannot be read.
 pub(super) fn unlisted(folder: &Path) -> io::Result<Vec<String>> {
-    let list = fs::read_to_string(folder.join(FILE))?;
+    let list = files::read_text(&folder.join(FILE))?;
     let listed = parse(&list).unwrap_or_default();
     let is_listed = |name: &String| name == FILE || listed.iter().any(|(_, file)| file == name);
     let mut files = files_in(folder)?;
@@ -94,6 +95,6 @@ fn files_in(folder: &Path) -> io::Result<Vec<String>> {
 
 fn blake3_of(path: &Path) -> io::Result<blake3::Hash> {
     let mut hasher = blake3::Hasher::new();
-    hasher.update_reader(File::open(path)?)?;
+    hasher.update_reader(files::open(path)?)?;
     Ok(hasher.finalize())
 }

@@ -2,17 +2,21 @@
 //! its record is cut back to its newest checkpoint and continued in place.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 use std::path::{Path, PathBuf};
-use std::{fmt, fs};
 
-use bevy_ecs::prelude::Resource;
+use bevy_ecs::prelude::{Resource, World};
+use bevy_ecs::system::RunSystemOnce;
 use serde_json::Value;
 
-use super::shelf::{CheckpointError, CheckpointName, Checkpoints, Progress};
-use crate::health::{AtPath, FileError};
+use super::shelf::{CheckpointError, CheckpointName, Checkpoints, POLICY_FOLDER, Progress};
+use crate::controller::systems::build_controller;
+use crate::controller::{ActiveController, CONTROLLER_FILE, SavedFolder};
+use crate::env::StartingWeights;
+use crate::health::{AtPath, Failure, FileError};
 use crate::record::{Continuation, RunClaim, RunDirectory, RunDirectoryError, ScenarioFile};
 use crate::scenario::{Loaded, Override, Scenario};
-use crate::telemetry::{RunState, record_end};
+use crate::telemetry::{EVENTS_FILE, RunState, record_end};
 
 /// Fields that may change without further ado: they touch neither what a round is nor what is learnt from it.
 const MAY_CHANGE: [&str; 7] = [
@@ -39,10 +43,14 @@ pub enum ResumeError {
     #[error(transparent)]
     File(#[from] FileError),
     #[error(
-        "{0} has no checkpoint: the run ended before its first round; start it again with `simic-engine run \
-         {0}/resolved.ron`"
+        "{0} has no checkpoint that it could be continued from; start it again with `simic-engine run {0}/resolved.ron`"
     )]
     NoCheckpoint(PathBuf),
+    #[error(
+        "{record}: without its events a run cannot be continued; `simic-engine check {run}` says what it is still good for, \
+         `simic-engine run {run}/resolved.ron` starts it again"
+    )]
+    NoEvents { run: PathBuf, record: FileError },
     #[error(
         "the run has learnt from other data: the hash of its data set was {saved}, now it is {now}; restore that data \
          set, or continue with this one by --allow {DATA}"
@@ -84,15 +92,7 @@ impl ResumePoint {
     /// # Errors
     /// The run has learnt from other data and may not continue with this one; its episodes started from other weights.
     pub fn continuation(&self, data_hash: &str, weights_hash: Option<&str>) -> Result<Continuation, ResumeError> {
-        if let Some(saved) = &self.progress.weights_hash
-            && let now = weights_hash.unwrap_or("none")
-            && saved != now
-        {
-            return Err(ResumeError::OtherWeights {
-                saved: saved.clone(),
-                now: now.into(),
-            });
-        }
+        compare_weights(&self.progress, weights_hash)?;
         let saved = &self.progress.data_hash;
         let has_other_data = saved != data_hash;
         if has_other_data && !self.allows_other_data {
@@ -138,14 +138,10 @@ impl PastRun {
         let directory = RunDirectory::open(path)?;
         // First of all: what another process still changes must not be read.
         let claim = directory.claim()?;
-        let path = directory.path();
-        let (checkpoint, progress) = Checkpoints::of(path).find(from).map_err(|error| match error {
-            CheckpointError::None(_) => ResumeError::NoCheckpoint(path.into()),
-            other => ResumeError::Checkpoint(other),
-        })?;
+        let (checkpoint, progress, file) = start_of(&directory, from)?;
         Ok(Self {
-            file: directory.scenario_file()?,
-            resolved: read(&directory.resolved_path())?,
+            file,
+            resolved: crate::files::read_text(&directory.resolved_path()).at(&directory.resolved_path())?,
             point: ResumePoint {
                 directory,
                 checkpoint,
@@ -156,6 +152,14 @@ impl PastRun {
             },
             from,
         })
+    }
+
+    /// Whether the folder of a run has what a resume starts from, for those who advise one. Nothing is claimed or changed.
+    ///
+    /// # Errors
+    /// What is not there, or cannot be read.
+    pub fn can_continue(path: &Path) -> Result<(), ResumeError> {
+        start_of(&RunDirectory::open(path)?, CheckpointName::Last).map(drop)
     }
 
     /// What the run was changed by when it was resumed before.
@@ -268,6 +272,53 @@ impl PastRun {
     }
 }
 
+/// The checkpoint that a run resumes from, how far it had come, and the scenario file. Its events have to be there as well.
+fn start_of(directory: &RunDirectory, from: CheckpointName) -> Result<(PathBuf, Progress, ScenarioFile), ResumeError> {
+    let path = directory.path();
+    let (checkpoint, progress) = Checkpoints::of(path).find(from).map_err(|error| match error {
+        CheckpointError::None(_) => ResumeError::NoCheckpoint(path.into()),
+        other => ResumeError::Checkpoint(other),
+    })?;
+    let file = directory.scenario_file()?;
+    let events = path.join(EVENTS_FILE);
+    let opened = crate::files::open(&events).at(&events);
+    opened.map_err(|record| ResumeError::NoEvents {
+        run: path.into(),
+        record,
+    })?;
+    Ok((checkpoint, progress, file))
+}
+
+fn compare_weights(progress: &Progress, now: Option<&str>) -> Result<(), ResumeError> {
+    let now = now.unwrap_or("none");
+    match &progress.weights_hash {
+        Some(saved) if saved != now => Err(ResumeError::OtherWeights {
+            saved: saved.clone(),
+            now: now.into(),
+        }),
+        _ => Ok(()),
+    }
+}
+
+/// Whether an engine of the run's scenario finds the weights and the recording that a checkpoint was played with, as a resume will
+/// ask. Neither data nor the weights of a policy are read.
+///
+/// # Errors
+/// What is missing, or is another one.
+pub fn compare_inputs(world: &mut World, checkpoint: &Path, progress: &Progress) -> Result<(), Failure> {
+    if progress.weights_hash.is_some() {
+        let weights = StartingWeights::read(world.resource(), world.resource())?;
+        compare_weights(progress, weights.hash.as_deref())?;
+    }
+    let saved = SavedFolder::read(&checkpoint.join(POLICY_FOLDER))?;
+    if saved.file(CONTROLLER_FILE).is_ok() {
+        let built = world.run_system_once::<_, Result<(), Failure>, _>(build_controller);
+        built.map_err(|error| Failure::message(error.to_string()))??;
+        world.resource_mut::<ActiveController>().0.get().load(&saved)?;
+    }
+    Ok(())
+}
+
 /// Whether `path` is `allowed` or inside of it.
 fn covers(allowed: &str, path: &str) -> bool {
     path.strip_prefix(allowed)
@@ -337,10 +388,6 @@ fn fields(scenario: &Scenario) -> BTreeMap<String, Value> {
     let mut into = BTreeMap::new();
     flatten("", value, &mut into);
     into
-}
-
-fn read(path: &Path) -> Result<String, FileError> {
-    fs::read_to_string(path).at(path)
 }
 
 #[cfg(test)]

@@ -1,14 +1,13 @@
 //! The learner's part of a checkpoint: what it counts and normalises by in `learner.ron`, the moments of its
 //! optimizer in `optim.safetensors`.
 
-use std::fs;
 use std::path::Path;
 
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Deserializer, Serialize};
 use tch::Tensor;
 
-use crate::files::{RonError, read_ron};
+use crate::files::{self, RonError, read_ron};
 use crate::health::{AtPath, Failure};
 use crate::learner::{Learner, LearnerState};
 use crate::scenario::LearnerConfig;
@@ -98,7 +97,7 @@ pub(super) fn save_learner(
 /// then nothing has changed.
 pub(super) fn load_learner(folder: &Path, learner: &mut Learner, scenario_hash: &str) -> Result<(), Failure> {
     let path = folder.join(STATE_FILE);
-    let saved = read(&fs::read_to_string(&path).at(&path)?)?;
+    let saved = read(&files::read_text(&path).at(&path)?)?;
     if saved.scenario_hash != scenario_hash {
         return Err(SavedLearnerError::OtherScenario {
             saved: saved.scenario_hash,

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::checksums::{self, ChecksumError};
 use super::id::{CheckpointId, PREFIX};
-use crate::files::{RonError, read_ron};
+use crate::files::{self, RonError, read_ron};
 use crate::health::{AtPath, Failure, FileError};
 use crate::record::{bytes_below, point_at};
 use crate::storage::{self, sync_folder, sync_folder_of, write_synced};
@@ -364,6 +364,7 @@ impl Checkpoints {
             let name = later.name();
             storage::rename(&self.0.join(&name), &place.join(&name)).at(&place)?;
         }
+        tracing::warn!(folder = %place.display(), "later checkpoints were set aside, as their rounds are played again; they can be removed");
         // Where they went first: a power cut must not find them in neither place.
         sync_folder(&place).at(&place)?;
         Ok(sync_folder(&self.0).at(&self.0)?)
@@ -506,7 +507,7 @@ fn read(folder: &Path) -> Result<Progress, CheckpointError> {
     }
 
     let path = folder.join(PROGRESS_FILE);
-    let text = fs::read_to_string(&path).at(&path)?;
+    let text = files::read_text(&path).at(&path)?;
     let content = |error: RonError| CheckpointError::Content {
         path: path.clone(),
         failure: error.into(),

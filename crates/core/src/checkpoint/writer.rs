@@ -73,7 +73,7 @@ impl TrainedState<'_> {
         };
         if let Some(kept) = &mut self.rollouts {
             let path = folder.join(ROLLOUTS_FILE);
-            let bytes = std::fs::read(&path).at(&path)?;
+            let bytes = crate::files::read(&path).at(&path)?;
             let unreadable = |why| CheckpointError::Content {
                 path,
                 failure: Failure::message(why),

@@ -23,7 +23,7 @@ pub use deciders::{
 };
 pub use events::DecidedEnv;
 pub use execution::{Chosen, CommandOutcome};
-pub use saved::SavedFolder;
+pub use saved::{CONTROLLER_FILE, SavedFolder};
 pub use systems::{ActiveController, Masks, ObserveAll, selectable};
 pub use view::{
     CLIP as OBSERVATION_CLIP, DecisionView, ElementScale, EnvRow, EnvView, Extract, Feedback, MIN_COUNT, Observation,

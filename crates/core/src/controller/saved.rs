@@ -14,7 +14,7 @@ use crate::files::read_ron;
 use crate::storage::replace_folder;
 
 /// What a controller without a network saves.
-const CONTROLLER_FILE: &str = "controller.ron";
+pub const CONTROLLER_FILE: &str = "controller.ron";
 const FORMAT: u32 = 1;
 
 /// The files of a saved controller, read into memory together: a later load gets what was there then, even if the folder

@@ -11,7 +11,7 @@ use serde::Deserialize;
 
 use super::claim::RunClaim;
 use super::status::RunStatus;
-use crate::files::LATEST;
+use crate::files::{self, LATEST};
 use crate::health::{AtPath, FileError};
 use crate::storage::{self, create_synced, sync_folder, sync_folder_of};
 use crate::telemetry::{RunInfo, RunState, Timestamp};
@@ -177,7 +177,7 @@ impl RunDirectory {
         // `latest` and `.` are no names of runs.
         let path = path.canonicalize().at(path)?;
         let resolved = path.join(RESOLVED_FILE);
-        let scenario = std::fs::read(&resolved).at(&resolved)?;
+        let scenario = files::read(&resolved).at(&resolved)?;
         Ok(Self {
             run_id: path.file_name().unwrap_or_default().to_string_lossy().into_owned(),
             scenario_hash: blake3::hash(&scenario).to_hex().to_string(),
@@ -196,7 +196,7 @@ impl RunDirectory {
     /// Whether a process has claimed the run at `path`; `None` where that is unknown, as on a file system without locks.
     /// Only a claim that is made in the very moment of the question may be refused for it.
     pub fn is_claimed(path: &Path) -> Option<bool> {
-        let file = std::fs::File::open(path.join(RESOLVED_FILE)).ok()?;
+        let file = files::open(&path.join(RESOLVED_FILE)).ok()?;
         match file.try_lock_shared() {
             Ok(()) => Some(false),
             Err(TryLockError::WouldBlock) => Some(true),
@@ -237,13 +237,13 @@ impl RunDirectory {
         Ok(ScenarioFile {
             path: scenario_path,
             folder: scenario_folder,
-            text: std::fs::read_to_string(&path).at(&path)?,
+            text: files::read_text(&path).at(&path)?,
         })
     }
 
     fn origin(&self) -> Result<Origin, RunDirectoryError> {
         let path = self.path.join(MANIFEST_FILE);
-        let text = std::fs::read(&path).at(&path)?;
+        let text = files::read(&path).at(&path)?;
         Ok(serde_json::from_slice(&text).at(&path)?)
     }
 
@@ -254,7 +254,7 @@ impl RunDirectory {
     pub(super) fn hashes(&self) -> Result<BTreeMap<String, String>, RunDirectoryError> {
         let hash = |name: &str| {
             let path = self.path.join(name);
-            let content = std::fs::read(&path).at(&path)?;
+            let content = files::read(&path).at(&path)?;
             Ok((name.to_owned(), blake3::hash(&content).to_hex().to_string()))
         };
         [MANIFEST_FILE, SOURCE_FILE].into_iter().map(hash).collect()

@@ -31,7 +31,7 @@ impl LogFile {
     /// # Errors
     /// If it cannot be opened.
     pub fn at(path: &Path) -> std::io::Result<Self> {
-        let file = File::append_or_create(path)?;
+        let file = File::append_to_any(path)?;
         Ok(Self(Arc::new(Mutex::new(Target::Open(file)))))
     }
 

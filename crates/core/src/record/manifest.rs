@@ -254,7 +254,7 @@ impl ManifestHead {
     /// If there is no manifest, or none that can be read.
     pub fn read(directory: &Path) -> Result<Self, FileError> {
         let path = directory.join(MANIFEST_FILE);
-        let text = std::fs::read(&path).at(&path)?;
+        let text = crate::files::read(&path).at(&path)?;
         serde_json::from_slice(&text).at(&path)
     }
 }

@@ -115,7 +115,7 @@ impl RunStatus {
     /// If there is none, or none that can be read.
     pub fn read(directory: &Path) -> Result<Self, FileError> {
         let path = directory.join(STATUS_FILE);
-        let text = std::fs::read(&path).at(&path)?;
+        let text = crate::files::read(&path).at(&path)?;
         serde_json::from_slice(&text).at(&path)
     }
 }

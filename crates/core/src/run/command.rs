@@ -92,7 +92,7 @@ impl CommandInbox {
         let taken = self.file.with_extension("taken");
         let read = storage::rename(&self.file, &taken).and_then(|()| {
             let mut word = Vec::new();
-            std::fs::File::open(&taken)?.take(LONGEST).read_to_end(&mut word)?;
+            crate::files::open(&taken)?.take(LONGEST).read_to_end(&mut word)?;
             storage::remove_file(&taken)?;
             Ok(String::from_utf8_lossy(&word).trim().to_owned())
         });

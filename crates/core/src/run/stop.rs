@@ -92,10 +92,10 @@ pub struct RoundLimit(pub u32);
 /// If the operating system refuses the handlers or their thread.
 #[cfg(unix)]
 pub fn stop_on_signals(stop: StopSignal) -> std::io::Result<()> {
-    use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+    use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
     use signal_hook::iterator::Signals;
 
-    let mut signals = Signals::new([SIGINT, SIGTERM])?;
+    let mut signals = Signals::new([SIGINT, SIGTERM, SIGXFSZ])?;
     if !ignores_hang_up() {
         signals.add_signal(SIGHUP)?;
     }
@@ -103,6 +103,8 @@ pub fn stop_on_signals(stop: StopSignal) -> std::io::Result<()> {
         let mut is_first = true;
         for signal in signals.forever() {
             let request = match signal {
+                // A write beyond the limit of `ulimit -f`: it fails, as on a full disk.
+                SIGXFSZ => continue,
                 SIGTERM => StopRequest::Terminate,
                 SIGHUP => StopRequest::HangUp,
                 _ => StopRequest::Interrupt,

@@ -1,7 +1,6 @@
 //! Reads the events of a run back, line by line, so that records of any size need little memory: the same major version only,
 //! unknown types and a torn last line passed over, every other fault named by file and line.
 
-use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
@@ -165,7 +164,7 @@ pub fn find_last<T>(folder: &Path, wanted: impl Fn(&Event) -> Option<T>) -> Resu
         events.into_iter().find_map(|event| wanted(&event))
     };
     let path = &folder.join(EVENTS_FILE);
-    let mut file = File::open(path).at(path)?;
+    let mut file = crate::files::open(path).at(path)?;
     let mut start = file.metadata().at(path)?.len();
     // Of the line that began before `start`.
     let mut tail = Vec::new();

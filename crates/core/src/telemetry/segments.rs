@@ -1,13 +1,14 @@
 //! Where a run keeps its events: one a line in `events.jsonl`, and what stood there before it grew too long in closed
 //! segments, `events-0001.jsonl.zst` and on. Readers see the lines of all of them in order, one in memory at a time.
 
-use std::fs::{File, Metadata};
+use std::fs::Metadata;
 use std::io::{self, BufRead, BufReader, ErrorKind, Read};
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
 use super::event::{SCHEMA_MAJOR, SCHEMA_MINOR};
+use crate::files;
 use crate::health::{AtPath, FileError};
 use crate::storage::{self, rename, sync_folder};
 
@@ -69,7 +70,7 @@ fn closed_segments(folder: &Path) -> Result<u32, FileError> {
         closed_segments: u32,
     }
     let path = folder.join(EVENTS_FILE);
-    let file = File::open(&path).at(&path)?;
+    let file = files::open(&path).at(&path)?;
     let mut line = Vec::new();
     BufReader::new(file.take(LINE_BYTES))
         .read_until(b'\n', &mut line)
@@ -97,7 +98,7 @@ pub(super) fn close_segment(folder: &Path, number: u32, header: &[u8]) -> Result
     let compress = |draft: &Path| {
         let mut encoder = zstd::stream::Encoder::new(storage::File::create(draft)?, LEVEL)?;
         encoder.include_checksum(true)?;
-        io::copy(&mut File::open(&open)?, &mut encoder)?;
+        io::copy(&mut files::open(&open)?, &mut encoder)?;
         encoder.finish()?.sync()
     };
     let draft = closed.with_extension("zst.tmp");
@@ -332,13 +333,13 @@ struct Segment {
 fn open_segment(folder: &Path, number: u32, segments: u32) -> Result<Segment, FileError> {
     if number == segments {
         let path = folder.join(EVENTS_FILE);
-        let file = File::open(&path).at(&path)?;
+        let file = files::open(&path).at(&path)?;
         let opened = Some(file.metadata().at(&path)?);
         let file = Box::new(BufReader::new(file));
         return Ok(Segment { path, file, opened });
     }
     let path = closed_segment(folder, number);
-    let decoder = File::open(&path).and_then(zstd::stream::Decoder::new).at(&path)?;
+    let decoder = files::open(&path).and_then(zstd::stream::Decoder::new).at(&path)?;
     let file = Box::new(BufReader::new(decoder));
     Ok(Segment {
         path,

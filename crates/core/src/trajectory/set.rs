@@ -188,7 +188,7 @@ impl TrajectorySet {
         let own = place.join(FOLDER);
         let folder = if own.is_dir() { own } else { place.to_path_buf() };
         let path = folder.join(MANIFEST_FILE);
-        let text = match std::fs::read(&path) {
+        let text = match crate::files::read(&path) {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Err(TrajectoryError::None(folder)),
             text => text.at(&path)?,
         };
@@ -218,7 +218,7 @@ impl TrajectorySet {
     /// A file that is missing, changed, or not as the manifest says.
     pub fn read(&self, shard: &Shard) -> Result<Vec<Segment>, TrajectoryError> {
         let path = self.folder.join(&shard.file);
-        let bytes = std::fs::read(&path).at(&path)?;
+        let bytes = crate::files::read(&path).at(&path)?;
         if sha256(&bytes) != shard.sha256 {
             return Err(TrajectoryError::Hash(path));
         }

@@ -94,7 +94,7 @@ const WHOLE: usize = 600;
 
 /// A text as it may be printed: what would move the cursor, change colours or hide is written as an escape, and of a long
 /// text only the beginning is there.
-fn visible(text: &str, limit: usize) -> String {
+pub fn visible(text: &str, limit: usize) -> String {
     let mut shown: String = text
         .chars()
         .take(limit)
@@ -107,7 +107,7 @@ fn visible(text: &str, limit: usize) -> String {
     shown
 }
 
-/// As `visible`, of a text of any length and with its line breaks; `kept` are sequences that may stay as they are.
+/// As [`visible`], of a text of any length and with its line breaks; `kept` are sequences that may stay as they are.
 pub fn printable(text: &str, kept: &[&str]) -> String {
     let mut shown = String::with_capacity(text.len());
     let mut rest = text;

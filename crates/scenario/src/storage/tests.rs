@@ -13,6 +13,18 @@ fn a_file_that_cannot_be_replaced_is_as_it_was_and_nothing_lies_beside_it() {
     assert!(path.is_dir());
 }
 
+#[cfg(unix)]
+#[test]
+fn nothing_is_written_through_a_link() {
+    let folder = tempfile::tempdir().unwrap();
+    let [other, link] = ["other", "status.json.tmp"].map(|name| folder.path().join(name));
+    fs::write(&other, "kept").unwrap();
+    symlink("other", &link).unwrap();
+
+    assert!(write_synced(&link, b"new").is_err());
+    assert_eq!(fs::read(&other).unwrap(), b"kept");
+}
+
 #[test]
 fn a_file_without_a_folder_is_in_the_present_one() {
     assert!(sync_folder_of(Path::new("status.json")).is_ok());

@@ -1,3 +1,5 @@
+use std::fs;
+
 use super::*;
 use crate::controller::{ActorCriticController, fixtures::Ground};
 use crate::learner::Horizon;

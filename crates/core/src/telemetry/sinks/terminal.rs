@@ -75,12 +75,14 @@ impl Terminal {
     }
 }
 
+/// Lines of the log, of which the same is true as of what is [said](Terminal::say).
 impl Write for Terminal {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let shown = printable(&String::from_utf8_lossy(bytes), &[]).into_bytes();
         if let Some(held) = self.held().as_mut() {
-            held.extend_from_slice(bytes);
+            held.extend(shown);
         } else {
-            let _ = self.bars.suspend(|| self.err.clone().write_all(bytes));
+            let _ = self.bars.suspend(|| self.err.clone().write_all(&shown));
         }
         Ok(bytes.len())
     }
