@@ -176,7 +176,10 @@ impl Draft<'_> {
 
     fn add(&mut self, name: &'static str, columns: Vec<Column>) -> Result<(), TableError> {
         let there = self.place(name);
-        if there.symlink_metadata().is_ok() && !is_own(&there) {
+        if there
+            .symlink_metadata()
+            .is_ok_and(|at| !at.is_file() || !is_own(&there))
+        {
             return Err(TableError::Foreign(there));
         }
         let path = self.hidden.join(name);

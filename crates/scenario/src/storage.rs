@@ -320,7 +320,7 @@ fn write_all_synced(mut file: File, content: &[u8]) -> io::Result<()> {
 /// Replaces `path` in one step: a reader sees the old content or the new, never half of either, also after a power cut.
 ///
 /// # Errors
-/// If it cannot be written; the old content is there then.
+/// If it cannot be written, or is a device, a link or a folder; what was there is there then.
 pub fn replace_synced(path: &Path, content: &[u8]) -> io::Result<()> {
     replace_by_way_of("tmp", path, content)
 }
@@ -329,8 +329,9 @@ pub fn replace_synced(path: &Path, content: &[u8]) -> io::Result<()> {
 /// a word of its own, are not in the way; the last one counts.
 ///
 /// # Errors
-/// If it cannot be written; the old content is there then.
+/// As [`replace_synced`].
 pub fn replace_by_way_of(draft: &str, path: &Path, content: &[u8]) -> io::Result<()> {
+    is_replaceable(path, Metadata::is_file)?;
     let mut name = path.file_name().unwrap_or_default().to_owned();
     name.push(".");
     name.push(draft);
@@ -342,6 +343,18 @@ pub fn replace_by_way_of(draft: &str, path: &Path, content: &[u8]) -> io::Result
     }
     replaced?;
     sync_folder_of(path)
+}
+
+/// That nothing is at `path`, or something of the kind that is to take its place. A rename would put a file in the place of a
+/// device, and would leave what a link leads to as it was.
+fn is_replaceable(path: &Path, is_kind: fn(&Metadata) -> bool) -> io::Result<()> {
+    match fs::symlink_metadata(path) {
+        Ok(there) if !is_kind(&there) => Err(io::Error::new(
+            ErrorKind::AlreadyExists,
+            "what is there, as a device or a link, is not replaced: give another name",
+        )),
+        _ => Ok(()),
+    }
 }
 
 /// Names survive a power cut only once their folder is on disk. A folder that may be written but not read, and a file system
@@ -387,8 +400,9 @@ pub fn sync_folder_of(path: &Path) -> io::Result<()> {
 /// place; what was there before goes last.
 ///
 /// # Errors
-/// If anything cannot be written; `folder` is then what it was.
+/// If anything cannot be written, or `folder` is a link or a file; it is then what it was.
 pub fn replace_folder(folder: &Path, files: &[(&str, &[u8])]) -> io::Result<()> {
+    is_replaceable(folder, Metadata::is_dir)?;
     let beside = |suffix: &str| {
         let name = folder.file_name().unwrap_or_default().to_string_lossy();
         folder.with_file_name(format!(".{name}.{suffix}"))

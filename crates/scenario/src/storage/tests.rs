@@ -1,16 +1,18 @@
 use super::*;
 
 #[test]
-fn a_file_that_cannot_be_replaced_is_as_it_was_and_nothing_lies_beside_it() {
+fn what_is_no_plain_file_or_folder_is_not_replaced_and_nothing_lies_beside_it() {
     let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("status.json");
-    fs::create_dir(&path).unwrap();
+    let [file, link] = ["status.json", "linked.json"].map(|name| folder.path().join(name));
+    fs::create_dir(&file).unwrap();
+    symlink("status.json", &link).unwrap();
 
-    assert!(replace_synced(&path, b"new").is_err());
+    assert!(replace_synced(&file, b"new").is_err());
+    assert!(replace_synced(&link, b"new").is_err() && replace_folder(&link, &[]).is_err());
 
     let names: Vec<_> = fs::read_dir(folder.path()).unwrap().flatten().collect();
-    assert_eq!(names.len(), 1);
-    assert!(path.is_dir());
+    assert_eq!(names.len(), 2);
+    assert!(file.is_dir() && link.is_symlink());
 }
 
 #[cfg(unix)]
