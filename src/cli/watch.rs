@@ -1,22 +1,22 @@
 //! `watch`: a run in the terminal, live or as a replay, from its record; and the same view for a run that this process plays.
 
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use ratatui::Terminal;
 use ratatui::crossterm::cursor::Show;
-use ratatui::crossterm::event::{self, Event as Input, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 use ratatui::crossterm::execute;
 use ratatui::crossterm::terminal::{EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode};
 use ratatui::prelude::CrosstermBackend;
 
 use super::named::{Named, held_run};
 use super::rejection::Rejection;
-use super::{Context, Outcome, Output, WatchOptions};
+use super::{Context, Input, Outcome, Output, WatchOptions};
 use crate::engine::Engine;
 use crate::record::{ListedState, RunEntry};
 use crate::report::{Feed, Panel, View, draw};
@@ -25,6 +25,10 @@ use crate::telemetry::sinks::{ProgressStyle, Terminal as Lines};
 use crate::telemetry::{Event, RunFinished, RunInfo, Sink, SinkError, Sinks};
 use crate::torch::is_catching;
 
+/// In raw mode it is a character like others.
+const CTRL_C: char = '\x03';
+/// What terminals send for keys that are no characters, and what they are here.
+const KEYS: [(&str, &str); 3] = [("\x1b[A", "↑"), ("\x1b[B", "↓"), ("\x1b[Z", "↹")];
 /// How long a key is waited for before the record is looked at again.
 const TICK: Duration = Duration::from_millis(100);
 /// How often it is asked how the run stands.
@@ -53,7 +57,8 @@ pub fn watch(options: &WatchOptions, context: &Context) -> Result<Outcome, Rejec
     }
     let stop = context.heeded_stop()?;
     let watcher = Watcher::new(&place, context.printer.is_coloured(), None);
-    play(watcher, &context.surroundings.err, || stop.is_requested()).map_err(Rejection::failed)?;
+    let (err, input) = (&context.surroundings.err, context.surroundings.input.clone());
+    play(watcher, err, input, || stop.is_requested()).map_err(Rejection::failed)?;
     Ok(Outcome::Done)
 }
 
@@ -72,6 +77,7 @@ pub fn show_while_playing(engine: &mut Engine, progress: ProgressStyle, context:
         stop: world.get_resource::<StopSignal>().cloned().unwrap_or_default(),
         is_coloured: context.printer.is_coloured(),
         lines: context.terminal.clone(),
+        input: context.surroundings.input.clone(),
         is_over: Arc::default(),
         drawing: None,
     };
@@ -86,6 +92,7 @@ struct OwnView {
     is_coloured: bool,
     /// Lines of the log, which would tear the screen.
     lines: Lines,
+    input: Input,
     is_over: Arc<AtomicBool>,
     drawing: Option<JoinHandle<io::Result<()>>>,
 }
@@ -97,10 +104,10 @@ impl Sink for OwnView {
 
     fn start(&mut self, run: &RunInfo) -> Result<(), SinkError> {
         let watcher = Watcher::new(&run.directory, self.is_coloured, Some(self.stop.clone()));
-        let (is_over, err) = (self.is_over.clone(), self.lines.stream().clone());
+        let (is_over, err, input) = (self.is_over.clone(), self.lines.stream().clone(), self.input.clone());
         self.lines.hold();
         let drawing = std::thread::Builder::new().name("view".into());
-        self.drawing = Some(drawing.spawn(move || play(watcher, &err, || is_over.load(Ordering::Relaxed)))?);
+        self.drawing = Some(drawing.spawn(move || play(watcher, &err, input, || is_over.load(Ordering::Relaxed)))?);
         Ok(())
     }
 
@@ -157,25 +164,49 @@ fn restore_before_panics(err: Output) {
     }));
 }
 
-fn play(mut watcher: Watcher, err: &Output, mut is_over: impl FnMut() -> bool) -> io::Result<()> {
+/// Until the reader leaves, `is_over` or the terminal is gone.
+fn play(mut watcher: Watcher, err: &Output, input: Input, mut is_over: impl FnMut() -> bool) -> io::Result<()> {
     let mut screen = Screen::open(err)?;
-    let mut is_stale = true;
+    let keys = keys(input)?;
+    let (mut is_stale, mut size) = (true, None);
     while !is_over() {
         is_stale |= watcher.look();
-        if std::mem::take(&mut is_stale) {
+        let before = std::mem::replace(&mut size, screen.0.size().ok());
+        if std::mem::take(&mut is_stale) || before != size {
             screen.0.draw(|frame| draw(&watcher.view(), frame))?;
         }
-        if event::poll(TICK)? {
-            is_stale = true;
-            if let Input::Key(key) = event::read()?
-                && key.kind == KeyEventKind::Press
-                && watcher.press(key)
-            {
-                break;
-            }
+        match keys.recv_timeout(TICK) {
+            Ok(key) if !watcher.press(key) => is_stale = true,
+            Err(RecvTimeoutError::Timeout) => {}
+            _ => break,
         }
     }
     Ok(())
+}
+
+/// What is typed. It ends with the terminal, of which crossterm's own reader would ask for ever.
+fn keys(mut input: Input) -> io::Result<Receiver<char>> {
+    let (typed, keys) = channel();
+    let read = move || {
+        let mut bytes = [0; 256];
+        while let Ok(count @ 1..) = input.read(&mut bytes) {
+            let keys = keys_of(&String::from_utf8_lossy(&bytes[..count]));
+            // No one looks any more.
+            let Ok(()) = keys.chars().try_for_each(|key| typed.send(key)) else {
+                break;
+            };
+        }
+    };
+    std::thread::Builder::new().name("keys".into()).spawn(read)?;
+    Ok(keys)
+}
+
+/// What a terminal in raw mode sends, with a character for each sequence that is a key of the view, and without others.
+fn keys_of(sent: &str) -> String {
+    let keys = KEYS
+        .iter()
+        .fold(sent.to_owned(), |sent, (sequence, key)| sent.replace(sequence, key));
+    keys.split("\x1b[").next().unwrap_or_default().into()
 }
 
 /// A replay of a record.
@@ -209,9 +240,7 @@ impl Watcher {
         let named: PathBuf = place.canonicalize().unwrap_or_else(|_| place.into());
         Self {
             feed: Feed::new(place),
-            name: named
-                .file_name()
-                .map_or_else(String::new, |name| name.to_string_lossy().into_owned()),
+            name: named.file_name().unwrap_or_default().to_string_lossy().into_owned(),
             standing: String::new(),
             asked: None,
             is_paused: false,
@@ -276,41 +305,36 @@ impl Watcher {
     }
 
     /// Does what a key asks for; whether to leave.
-    fn press(&mut self, key: KeyEvent) -> bool {
+    fn press(&mut self, key: char) -> bool {
         self.message = None;
-        let is_interrupt = key.code == KeyCode::Char('c') && key.modifiers.contains(KeyModifiers::CONTROL);
-        match key.code {
-            _ if is_interrupt => return self.leave(),
-            KeyCode::Char('q') => return self.leave(),
-            KeyCode::Tab => self.panel = self.panel.turned(1),
-            KeyCode::BackTab => self.panel = self.panel.turned(-1),
-            KeyCode::Char('?') => self.panel = Panel::Help,
-            KeyCode::Char('i') => self.panel = Panel::Info,
-            KeyCode::Esc => self.panel = Panel::Envs,
-            KeyCode::Char('/') => (self.is_filtered, self.scroll) = (!self.is_filtered, 0),
-            KeyCode::Up | KeyCode::Down => self.step(key.code == KeyCode::Up),
-            KeyCode::Char(digit) if digit.is_ascii_digit() => self.type_digit(digit),
-            KeyCode::Char('r') => self.replay_from_the_beginning(),
-            KeyCode::Char('e') => (self.replay, self.asked) = (None, None),
-            KeyCode::Char(' ') => {
+        match key {
+            'q' | CTRL_C => return self.leave(),
+            '\t' => self.panel = self.panel.turned(1),
+            '↹' => self.panel = self.panel.turned(-1),
+            '?' => self.panel = Panel::Help,
+            'i' => self.panel = Panel::Info,
+            '\x1b' => self.panel = Panel::Envs,
+            '/' => (self.is_filtered, self.scroll) = (!self.is_filtered, 0),
+            '↑' | '↓' => self.step(key == '↑'),
+            '0'..='9' => self.type_digit(key),
+            'r' => self.replay_from_the_beginning(),
+            'e' => (self.replay, self.asked) = (None, None),
+            ' ' => {
                 if let Some(replay) = &mut self.replay {
                     replay.is_held = !replay.is_held;
                 }
             }
-            KeyCode::Char(sign @ ('+' | '-')) => {
+            '+' | '-' => {
                 if let Some(replay) = &mut self.replay {
                     let faster = (replay.speed + 1).min(SPEEDS.len() - 1);
-                    replay.speed = if sign == '+' {
-                        faster
-                    } else {
-                        replay.speed.saturating_sub(1)
-                    };
+                    let slower = replay.speed.saturating_sub(1);
+                    replay.speed = if key == '+' { faster } else { slower };
                     self.asked = None;
                 }
             }
-            KeyCode::Char('p') if self.is_paused => self.send(Command::Continue),
-            KeyCode::Char('p') => self.send(Command::Pause),
-            KeyCode::Char('c') => self.send(Command::Checkpoint),
+            'p' if self.is_paused => self.send(Command::Continue),
+            'p' => self.send(Command::Pause),
+            'c' => self.send(Command::Checkpoint),
             _ => {}
         }
         false
@@ -335,14 +359,8 @@ impl Watcher {
             };
             return;
         }
-        let envs: Vec<u32> = self
-            .feed
-            .state
-            .episodes
-            .current()
-            .iter()
-            .map(|trace| trace.at.env)
-            .collect();
+        let current = self.feed.state.episodes.current();
+        let envs: Vec<u32> = current.iter().map(|trace| trace.at.env).collect();
         let place = envs.iter().position(|env| *env == self.env).unwrap_or_default();
         let next = if is_up { place.saturating_sub(1) } else { place + 1 };
         self.env = envs.get(next).copied().unwrap_or(self.env);

@@ -1,12 +1,14 @@
 use super::*;
 
-fn key(code: KeyCode) -> KeyEvent {
-    KeyEvent::new(code, KeyModifiers::NONE)
+fn press(watcher: &mut Watcher, sent: &str) -> bool {
+    keys_of(sent).chars().any(|key| watcher.press(key))
 }
 
-fn press(watcher: &mut Watcher, keys: &str) -> bool {
-    let mut keys = keys.chars().map(KeyCode::Char);
-    keys.any(|code| watcher.press(key(code)))
+#[test]
+fn the_keys_end_with_the_terminal() {
+    let typed = keys(Input::of(&b"q\x1b[A\x1b[1;5C"[..])).expect("a thread");
+
+    assert_eq!(typed.iter().collect::<String>(), "q↑");
 }
 
 /// A watcher of a folder in which no run lies.
@@ -20,15 +22,15 @@ fn watcher() -> (tempfile::TempDir, Watcher) {
 fn keys_choose_what_is_shown() {
     let (_folder, mut watcher) = watcher();
 
-    for (code, panel) in [
-        (KeyCode::Tab, Panel::Policy),
-        (KeyCode::BackTab, Panel::Envs),
-        (KeyCode::BackTab, Panel::Help),
-        (KeyCode::Char('i'), Panel::Info),
-        (KeyCode::Esc, Panel::Envs),
+    for (keys, panel) in [
+        ("\t", Panel::Policy),
+        ("\x1b[Z", Panel::Envs),
+        ("\x1b[Z", Panel::Help),
+        ("i", Panel::Info),
+        ("\x1b", Panel::Envs),
     ] {
-        assert!(!watcher.press(key(code)));
-        assert_eq!(watcher.panel, panel, "{code:?}");
+        assert!(!press(&mut watcher, keys));
+        assert_eq!(watcher.panel, panel, "{keys:?}");
     }
 
     press(&mut watcher, "1");
@@ -59,7 +61,7 @@ fn leaving_another_process_is_one_key_and_ones_own_run_is_asked_to_stop_first() 
     assert!(stop.is_requested());
     let told = own.message.clone().expect("it answers");
     assert!(told.contains("stops at the end of this step"), "{told}");
-    assert!(own.press(KeyEvent::new(KeyCode::Char('c'), KeyModifiers::CONTROL)));
+    assert!(press(&mut own, "\x03"));
 }
 
 #[test]

@@ -9,10 +9,11 @@ use ratatui::widgets::{Cell, Paragraph, Row, Table};
 use super::View;
 use super::parts::{bar, curve, cut, framed, letter, number, of_stage};
 use crate::growth::{SeedStage, SlotId};
-use crate::report::state::{EpisodeTrace, StepPoint};
+use crate::report::state::EpisodeTrace;
 
-/// Width of a slot's cell.
+/// Least width of a slot's cell, and of what it shows beside the name.
 const SLOT: u16 = 14;
+const BESIDE_NAME: u16 = 8;
 const COURSE: u16 = 9;
 
 pub(super) fn draw(view: &View, frame: &mut Frame, area: Rect) {
@@ -30,9 +31,14 @@ pub(super) fn draw(view: &View, frame: &mut Frame, area: Rect) {
 
 fn table(view: &View, traces: &[&EpisodeTrace], slots: &[SlotId], frame: &mut Frame, area: Rect) {
     let host = view.state.live.started.as_ref().map_or(0, |run| run.host_params).max(1);
-    // As many slots as there is room for.
-    let room = usize::from(area.width.saturating_sub(46) / (SLOT + 1));
-    let shown = &slots[..slots.len().min(room)];
+    // As many slots as there is room for, then as much of the names.
+    let room = area.width.saturating_sub(46);
+    let shown = &slots[..slots.len().min(usize::from(room / (SLOT + 1)))];
+    let names = traces.iter().flat_map(|trace| &trace.seeds);
+    let longest = names.map(|seed| seed.blueprint.chars().count() as u16).max();
+    let whole = longest.unwrap_or_default().saturating_add(BESIDE_NAME);
+    let most = (room / shown.len().max(1) as u16).saturating_sub(1);
+    let slot_width = whole.min(most).max(SLOT);
     let rows = traces.iter().map(|trace| {
         let last = trace.steps.last();
         let accuracies: Vec<f64> = trace.steps.iter().map(|step| f64::from(step.accuracy)).collect();
@@ -44,7 +50,7 @@ fn table(view: &View, traces: &[&EpisodeTrace], slots: &[SlotId], frame: &mut Fr
             Cell::from(number(last.map(|step| f64::from(step.loss)), 2)),
             Cell::from(number(last.map(|step| step.params as f64 / host as f64), 2) + "x"),
         ];
-        cells.extend(shown.iter().map(|slot| slot_cell(view, trace, last, *slot)));
+        cells.extend(shown.iter().map(|slot| slot_cell(view, trace, *slot, slot_width)));
         let decision = last.and_then(|step| step.decision.as_ref());
         cells.push(Cell::from(decision.map_or_else(String::new, |decision| {
             let refused = if decision.blocked.is_some() { "refused: " } else { "" };
@@ -58,7 +64,7 @@ fn table(view: &View, traces: &[&EpisodeTrace], slots: &[SlotId], frame: &mut Fr
         Row::new(cells).style(style)
     });
     let mut widths = vec![4, 5, COURSE, 5, 6];
-    widths.extend(shown.iter().map(|_| SLOT));
+    widths.extend(shown.iter().map(|_| slot_width));
     let mut widths: Vec<Constraint> = widths.into_iter().map(Constraint::Length).collect();
     widths.push(Constraint::Min(8));
     let names = ["env", "acc %", "course", "loss", "size"]
@@ -85,11 +91,12 @@ fn table(view: &View, traces: &[&EpisodeTrace], slots: &[SlotId], frame: &mut Fr
     );
 }
 
-/// `conv_li B 45%`
-fn slot_cell(view: &View, trace: &EpisodeTrace, last: Option<&StepPoint>, slot: SlotId) -> Cell<'static> {
+/// `conv_light B  45%`
+fn slot_cell(view: &View, trace: &EpisodeTrace, slot: SlotId, width: u16) -> Cell<'static> {
     let Some(seed) = trace.seed_in(slot) else {
         return Cell::from("·");
     };
+    let last = trace.steps.last();
     let point = last.and_then(|step| step.seeds.iter().find(|seed| seed.slot == slot));
     let stage = point.map_or_else(|| newest(seed.stages.last()), |point| point.stage);
     let alpha = point.map_or_else(String::new, |point| format!("{:>4.0}%", 100.0 * point.alpha));
@@ -98,7 +105,8 @@ fn slot_cell(view: &View, trace: &EpisodeTrace, last: Option<&StepPoint>, slot: 
     } else {
         ""
     };
-    let text = format!("{} {}{alpha}{sick}", cut(&seed.blueprint, 6), letter(stage));
+    let name = cut(&seed.blueprint, (width - BESIDE_NAME).into());
+    let text = format!("{name} {}{alpha}{sick}", letter(stage));
     Cell::from(text).style(of_stage(view, stage))
 }
 

@@ -4,7 +4,7 @@ use ratatui::style::Color;
 
 use super::*;
 use crate::growth::SlotId;
-use crate::telemetry::examples::{context_at, events, germinated};
+use crate::telemetry::examples::{context_at, events, germinated, run_finished};
 use crate::telemetry::{Anomaly, AnomalyState, Event, Num, Payload, Severity};
 
 /// The examples, twice over: two rounds of which the second is played, with envs 1 and 2.
@@ -85,11 +85,15 @@ fn panels_stand_beside_each_other_where_there_is_room() {
 }
 
 #[test]
-fn a_run_that_has_not_begun_and_a_terminal_that_is_too_small_are_said() {
+fn a_run_that_has_not_begun_or_is_over_and_a_terminal_that_is_too_small_are_said() {
+    let mut over = self::state();
+    over.apply(&Event::run(run_finished()));
     let state = ViewState::default();
     let text = |size| drawn(&view(&state), size).to_string();
 
     assert!(text((80, 24)).contains("all clear"));
+    let over = drawn(&view(&over), (80, 24)).to_string();
+    assert!(over.contains("no anomaly now; 1 before; sick gradients (!) in 1 envs"));
     assert!(text((79, 24)).contains("79x24 is too small: 80x24 or more"));
     assert!(text((3, 1)).len() < 60);
 }

@@ -8,6 +8,7 @@ use ratatui::widgets::{Paragraph, Wrap};
 
 use super::parts::{bar, coloured, cut, framed, number, of_severity};
 use super::{Panel, View};
+use crate::report::state::EpisodeTrace;
 use crate::report::words::signed;
 use crate::telemetry::sinks::short_duration;
 
@@ -79,7 +80,7 @@ pub(super) fn strip(view: &View, frame: &mut Frame, area: Rect) {
     let active = view.state.anomalies.active();
     let line = match (view.message, active.first()) {
         (Some(message), _) => Line::styled(cut(message, area.width.into()), coloured(view, Color::LightCyan)),
-        (None, None) => Line::styled("all clear", coloured(view, Color::Green)),
+        (None, None) => before(view),
         (None, Some(worst)) => {
             let place = worst.env.map_or_else(String::new, |env| format!(" env {env}"));
             let more = match active.len() - 1 {
@@ -91,6 +92,19 @@ pub(super) fn strip(view: &View, frame: &mut Frame, area: Rect) {
         }
     };
     frame.render_widget(Paragraph::new(line), area);
+}
+
+/// What was wrong before, and in how many envs seeds are marked.
+fn before(view: &View) -> Line<'static> {
+    let found: u64 = view.state.anomalies.counts.values().sum();
+    let is_marked = |trace: &&EpisodeTrace| {
+        let mut seeds = trace.steps.last().into_iter().flat_map(|step| &step.seeds);
+        seeds.any(|seed| seed.is_unhealthy && trace.seed_in(seed.slot).is_some())
+    };
+    match view.state.episodes.current().into_iter().filter(is_marked).count() {
+        0 if found == 0 => Line::styled("all clear", coloured(view, Color::Green)),
+        marked => format!("no anomaly now; {found} before; sick gradients (!) in {marked} envs").into(),
+    }
 }
 
 pub(super) fn foot(view: &View, frame: &mut Frame, area: Rect) {
