@@ -66,13 +66,8 @@ pub fn compare(options: &CompareOptions, context: &Context) -> Result<Outcome, R
         let listed = trainings.iter().zip(&found.trainings);
         let listed = listed.map(|(training, (.., folder))| ListedTraining {
             name: training.method.clone(),
-            state: if training.record.is_complete {
-                "done"
-            } else {
-                "not ended"
-            }
-            .into(),
-            folder,
+            state: ["not ended", "done"][usize::from(training.record.is_complete)].into(),
+            folder: folder.clone(),
             record: Some(&training.record),
         });
         let page = comparison_page("comparison", &comparison, &trainings, &listed.collect::<Vec<_>>());

@@ -13,7 +13,7 @@ use crate::health::AtPath;
 use crate::record::runs_root;
 use crate::report::{ListedTraining, RunSource, Served, comparison_page, serve};
 use crate::storage;
-use crate::sweep::{Collected, Plan, SweepFolder};
+use crate::sweep::{Collected, CollectedTrial, Plan, SweepFolder};
 
 /// How often a record is looked at while a report follows it.
 const LOOK: Duration = Duration::from_secs(2);
@@ -90,25 +90,15 @@ fn sweep_report(
         };
         MethodComparison::new(&trainings, &usual)
     });
-    let places: Vec<PathBuf> = collected
-        .trials
-        .iter()
-        .map(|trial| folder.trial(&trial.trial.id))
-        .collect();
-    let listed = collected
-        .trials
-        .iter()
-        .zip(&places)
-        .map(|(trial, place)| ListedTraining {
-            name: format!("{}, {}", trial.trial.id, trial.trial.label()),
-            state: trial
-                .result
-                .as_ref()
-                .map_or("not ended", |result| result.end.name())
-                .into(),
-            folder: place,
-            record: trial.result.as_ref().and_then(|result| result.training.as_ref()),
-        });
+    let listed = collected.trials.iter().map(|CollectedTrial { trial, result, .. }| {
+        let state = result.as_ref().map_or("not ended", |result| result.end.name());
+        ListedTraining {
+            name: format!("{}, {}", trial.id, trial.label()),
+            state: state.into(),
+            folder: folder.trial(&trial.id),
+            record: result.as_ref().and_then(|result| result.training.as_ref()),
+        }
+    });
     let page = comparison_page(&collected.name, &comparison, &trainings, &listed.collect::<Vec<_>>());
     write(&output, &page)?;
     Ok(written(&output, context))

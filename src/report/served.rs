@@ -96,9 +96,7 @@ impl Shelf {
 }
 
 fn name_of(folder: &Path) -> String {
-    folder
-        .file_name()
-        .map_or_else(String::new, |name| name.to_string_lossy().into_owned())
+    folder.file_name().unwrap_or_default().to_string_lossy().into_owned()
 }
 
 /// Serves at `address` until `is_over`; `announce` is told the address once it is open.

@@ -6,6 +6,7 @@ use serde::Deserialize;
 
 use super::html::{RunPage, run_page};
 use super::state::{Feed, ViewState};
+use crate::health::FileError;
 use crate::keep::NetworkShelf;
 use crate::network::GrownNetwork;
 use crate::record::{MANIFEST_FILE, RunEntry, SOURCE_FILE};
@@ -13,7 +14,7 @@ use crate::record::{MANIFEST_FILE, RunEntry, SOURCE_FILE};
 /// A run of which pages are made.
 pub struct RunSource {
     feed: Feed,
-    best: Option<GrownNetwork>,
+    best: Result<Option<GrownNetwork>, FileError>,
     command: String,
     scenario: String,
     problem: Option<String>,
@@ -32,7 +33,7 @@ impl RunSource {
         let typed: Typed = serde_json::from_str(&text(MANIFEST_FILE)).unwrap_or_default();
         Self {
             feed: Feed::new(place),
-            best: None,
+            best: Ok(None),
             command: typed.command_line.join(" "),
             scenario: text(SOURCE_FILE),
             problem: None,
@@ -52,9 +53,9 @@ impl RunSource {
         );
         self.version += u64::from(problem != self.problem);
         self.problem = problem;
-        if self.best.is_none() || rounds != self.feed.state.live.rounds.len() {
-            // None of a folder or of files that cannot be read; `check` says why.
-            self.best = NetworkShelf::of(self.feed.folder()).best().ok().flatten();
+        if !matches!(self.best, Ok(Some(_))) || rounds != self.feed.state.live.rounds.len() {
+            // None of files that cannot be read; `check` says why.
+            self.best = NetworkShelf::of(self.feed.folder()).best();
         }
     }
 
@@ -83,7 +84,7 @@ impl RunSource {
         run_page(&RunPage {
             folder: self.feed.folder(),
             state: &self.feed.state,
-            best: self.best.as_ref(),
+            best: &self.best,
             command: &self.command,
             scenario: &self.scenario,
             problem: self.problem(),

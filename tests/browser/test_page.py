@@ -15,7 +15,7 @@ from browser import Browser, screenshots
 from runs import ENDS_SCRIPT, LONG, PROGRAM, QUICKSTART, Run, engine, sweep_page
 
 RIGHT, LEFT, DOWN, END, ENTER, ESCAPE = "\ue014", "\ue012", "\ue015", "\ue010", "\ue007", "\ue00c"
-WIDTHS = (360, 800, 1280, 1600)
+WIDTHS = (360, 420, 800, 1200, 1600)
 TABLE = """
     const rows = [...document.querySelector(arguments[0]).querySelectorAll("tr")];
     return rows.map((row) => [...row.children].map((cell) => cell.textContent));
@@ -65,6 +65,9 @@ class Page(unittest.TestCase):
     def step(self):
         return self.browser.run("return Number(document.querySelector('input.step').value)")
 
+    def show(self, group):
+        self.browser.run("const select = document.querySelector('select.group'); select.value = arguments[0]; select.dispatchEvent(new Event('change', { bubbles: true }))", group)
+
     def plotted(self, chart):
         return self.browser.run("const at = document.querySelector(arguments[0] + ' .u-over').getBoundingClientRect(); return [at.x, at.y, at.width, at.height]", chart)
 
@@ -89,9 +92,11 @@ class Page(unittest.TestCase):
 
     def test_an_episode_is_replayed_as_the_record_has_it(self):
         episodes = [episode["episode"] for episode in run.events("episode_finished") if episode["round"] == 2]
+        self.show("round")
         for episode in episodes:
-            self.browser.run("document.querySelector(arguments[0]).scrollIntoView({ block: 'center' })", f".episode[data-episode=e{episode}]")
-            self.browser.click(f"div.group:not([hidden]) .episode[data-episode=e{episode}] .chosen")
+            place = f"div.group:not([hidden]) .episode[data-episode=e{episode}]"
+            self.browser.run("document.querySelector(arguments[0]).scrollIntoView({ block: 'center' })", place)
+            self.browser.click(place + " .chosen")
             self.browser.keys("input.step", END)
             steps = {each["step"]: each["data"] for each in run.events("env_step") if each["episode"] == episode}
             decisions = {each["step"]: each["data"] for each in run.events("decision") if each["episode"] == episode}
@@ -143,9 +148,16 @@ class Page(unittest.TestCase):
 
     def test_the_groups_are_shown_one_at_a_time(self):
         seen = "return [...document.querySelectorAll('div.group')].filter((group) => group.checkVisibility()).map((group) => group.dataset.group)"
-        self.assertEqual(self.browser.run(seen), ["round"])
-        self.browser.run("const select = document.querySelector('select.group'); select.value = 'best'; select.dispatchEvent(new Event('change', { bubbles: true }))")
         self.assertEqual(self.browser.run(seen), ["best"])
+        self.show("round")
+        self.assertEqual(self.browser.run(seen), ["round"])
+
+    def test_it_opens_on_the_episode_whose_network_it_shows(self):
+        chosen = self.browser.run("return document.querySelector('.is-chosen > title').textContent")
+        network = self.browser.run("return document.querySelector('#network .note').textContent")
+        parts = self.browser.run("return document.querySelector('#worth figcaption').textContent")
+        self.assertIn(chosen + ";", network)
+        self.assertIn(chosen + ".", parts)
 
     def test_an_address_shows_the_episode_and_step_again(self):
         self.browser.keys("input.step", LEFT * 4)

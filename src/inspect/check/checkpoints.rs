@@ -22,7 +22,10 @@ pub(super) struct ShelfFacts {
 pub(super) fn check(folder: &Path, hash: Option<&str>, is_played: bool) -> ShelfFacts {
     let mut part = Part::new("checkpoints");
     let shelf = Checkpoints::of(folder);
-    let there = shelf.ids();
+    let there = shelf.list().unwrap_or_else(|error| {
+        part.problem("checkpoints", error.to_string());
+        Vec::new()
+    });
     let (mut sound, mut tensors) = (Vec::new(), 0);
     for &id in &there {
         let file = Checkpoints::relative_path(id);
@@ -40,7 +43,7 @@ pub(super) fn check(folder: &Path, hash: Option<&str>, is_played: bool) -> Shelf
             Err(why) => part.problem(&file, why.replace(&format!("{}/", folder.display()), "")),
         }
     }
-    if there.is_empty() && !is_played {
+    if there.is_empty() && part.findings.is_empty() && !is_played {
         part.problem("checkpoints", "there is none: the run cannot be continued");
     }
     part.seen = format!("{}; {tensors} tensors", seen(&sound));

@@ -2,7 +2,7 @@
 //! what accuracy costs in parameters and compute. Its numbers are those of `compare`.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use maud::{Markup, html};
 
@@ -27,7 +27,7 @@ pub struct ListedTraining<'a> {
     /// How it stands.
     pub state: String,
     /// Of the run, relative to the page if that is possible.
-    pub folder: &'a Path,
+    pub folder: PathBuf,
     /// None where it has no results.
     pub record: Option<&'a TrainingRecord>,
 }
@@ -162,7 +162,10 @@ fn scores(comparison: &MethodComparison) -> Markup {
         ]
     });
     let columns = ["n", "mean", "IQM", "95 % interval", "worst tenth"];
-    table(&["method", "task"], &columns, rows)
+    html! {
+        (table(&["method", "task"], &columns, rows))
+        p.note { "IQM: mean of the middle half of the trainings. P(better), below: how often a training of the first beats one of the second." }
+    }
 }
 
 fn differences(comparison: &MethodComparison) -> Markup {
@@ -218,9 +221,7 @@ fn costs(
 }
 
 fn name_of(folder: &Path) -> String {
-    folder
-        .file_name()
-        .map_or_else(String::new, |name| name.to_string_lossy().into_owned())
+    folder.file_name().unwrap_or_default().to_string_lossy().into_owned()
 }
 
 fn list(listed: &[ListedTraining]) -> Markup {
@@ -237,7 +238,7 @@ fn list(listed: &[ListedTraining]) -> Markup {
                         tr {
                             td.text { (training.name) }
                             td.text { (training.state) }
-                            td.text { a href=(training.folder.display()) { (name_of(training.folder)) } }
+                            td.text { a href=(training.folder.display()) { (name_of(&training.folder)) } }
                             td { (last.map_or(0, |last| last.round + 1)) }
                             td { (number(last.map(|last| last.accuracy), 2)) }
                             td { (number(last.map(|last| last.param_ratio), 2)) "x" }

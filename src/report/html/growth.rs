@@ -7,16 +7,20 @@ use maud::{Markup, html};
 use super::chart::Chart;
 use super::page::{Page, table};
 use super::svg::{Frame, Range};
-use super::timeline::{lanes, legend, op_name, replayed};
-use crate::growth::{LifecycleOp, SlotId};
-use crate::report::state::{EpisodeTrace, ModalOrder, OpCounts, ViewState};
+use super::timeline::{class_of, lanes, legend, op_name, replayed, why_ended};
+use crate::growth::{LifecycleOp, PruneReason, SlotId};
+use crate::report::state::{DecisionPoint, EpisodeTrace, ModalOrder, OpCounts, SeedEnd, SeedLife, ViewState};
 use crate::report::words::{cell, number, signed};
-use crate::telemetry::{Ages, Num};
+use crate::telemetry::{Ages, Contribution, EnvContext, Num};
 
 /// Envs of a round that the timeline shows.
 const ENVS: usize = 24;
 /// Committed seeds that a table lists.
 const SEEDS: usize = 16;
+/// Why one seed has different numbers in different places.
+const THREE_WORTHS: &str = "A seed has three worths: what it adds to the host as its only seed (the bars); what is lost when it alone is \
+     taken out of the whole (contributes, ± standard error), which adds up to more than there is where seeds rest on each other; and its share \
+     of the whole, a mean over all orders of adding them (Shapley), which adds up.";
 
 fn slots(state: &ViewState) -> Vec<SlotId> {
     state
@@ -26,12 +30,13 @@ fn slots(state: &ViewState) -> Vec<SlotId> {
         .map_or_else(Vec::new, |run| run.slots.clone())
 }
 
-pub(super) fn timeline(state: &ViewState, page: &mut Page) -> Markup {
+/// It opens on `shown`.
+pub(super) fn timeline(state: &ViewState, shown: Option<&EpisodeTrace>, page: &mut Page) -> Markup {
     let slots = slots(state);
     let steps = state.live.started.as_ref().map_or(1, |run| run.max_steps);
     let current = state.episodes.current();
     let (current, hidden) = current.split_at(current.len().min(ENVS));
-    let mut highlights: Vec<&EpisodeTrace> = state.episodes.best.iter().collect();
+    let mut highlights: Vec<&EpisodeTrace> = shown.into_iter().chain(&state.episodes.best).collect();
     highlights.extend(state.episodes.best_of_rounds.iter());
     let mut seen = BTreeSet::new();
     highlights.retain(|trace| seen.insert(trace.at.episode));
@@ -50,26 +55,30 @@ pub(super) fn timeline(state: &ViewState, page: &mut Page) -> Markup {
         div.timeline {
             div.controls {
                 label { "Show " select.group {
+                    @if !highlights.is_empty() { option value="best" { "the best episode of all, and of rounds" } }
                     option value="round" { "all envs of round " (round) }
-                    option value="best" { "the best episode of all, and of rounds" }
                 } }
                 button.play type="button" { "▶ Play" }
                 label.grow { "Step " input.step type="range" min="1" max=(steps) value=(steps); output.step {} }
             }
+            @if !highlights.is_empty() {
+                div.group data-group="best" {
+                    h3 { "The best episode of all, and of rounds" }
+                    (lanes(&highlights, &slots, steps, "growth in the best episodes"))
+                }
+            }
             div.group data-group="round" {
+                h3 { "All envs of round " (round) }
                 (lanes(current, &slots, steps, &format!("growth in all envs of round {round}")))
                 @if !hidden.is_empty() { p.note { "and " (hidden.len()) " more envs" } }
-            }
-            div.group data-group="best" {
-                h3 { "The best episode of all, and of rounds" }
-                (lanes(&highlights, &slots, steps, "growth in the best episodes"))
             }
             div.replay aria-live="polite" {}
         }
     }
 }
 
-pub(super) fn worth(state: &ViewState) -> Markup {
+/// `shown`: the episode of which the parts of the accuracy are drawn.
+pub(super) fn worth(state: &ViewState, shown: Option<&EpisodeTrace>) -> Markup {
     let mut seeds: Vec<_> = state.live.committed.iter().collect();
     let points = |seed: &&crate::telemetry::CommittedSeed| {
         seed.worth.contribution.map_or(f64::NEG_INFINITY, |worth| worth.points)
@@ -83,9 +92,7 @@ pub(super) fn worth(state: &ViewState) -> Markup {
             seed.at.env.to_string(),
             seed.at.step.to_string(),
             seed.data.params_added.to_string(),
-            cell(seed.worth.contribution, |worth| {
-                format!("{:+.2} ± {}", worth.points, number(worth.standard_error, 2))
-            }),
+            worth_cell(seed.worth.contribution),
             signed(seed.worth.shapley, 2),
         ]
     });
@@ -100,7 +107,8 @@ pub(super) fn worth(state: &ViewState) -> Markup {
         ]
     });
     html! {
-        (waterfall(state))
+        @if let Some(parts) = shown.and_then(waterfall) { (parts) }
+        p.note { (THREE_WORTHS) }
         @if state.choices.planted.is_empty() { p { "No seed of an episode that has ended." } } @else {
             h3 { "By slot and blueprint" }
             (table(&["slot", "blueprint"], &["germinated", "committed", "contributes, points", "pruned"], planted))
@@ -109,34 +117,20 @@ pub(super) fn worth(state: &ViewState) -> Markup {
             h3 { "Committed seeds, by what they contribute" }
             (table(&["blueprint", "seed"], &["round", "env", "step", "parameters", "contributes, points", "Shapley"], rows))
             @if seeds.len() > SEEDS { p.note { "and " (seeds.len() - SEEDS) " more" } }
-            p.note { "contributes: validation accuracy lost without it, ± standard error. Seeds that rest on each other add up to more than there is; Shapley values add up." }
         }
     }
 }
 
-/// From the host alone to the whole network, seed by seed, of the best episode.
-fn waterfall(state: &ViewState) -> Markup {
-    let Some(trace) = state.episodes.best.as_ref() else {
-        return html! {};
-    };
-    let Some((matrix, host, all)) = trace
-        .matrix
-        .as_ref()
-        .and_then(|matrix| Some((matrix, matrix.accuracy(0)?, matrix.accuracy(matrix.all_on())?)))
-    else {
-        return html! {};
-    };
+/// From the host alone to the whole network, seed by seed.
+fn waterfall(trace: &EpisodeTrace) -> Option<Markup> {
+    let matrix = trace.matrix.as_ref()?;
+    let (host, all) = (matrix.accuracy(0)?, matrix.accuracy(matrix.all_on())?);
     let alone = matrix.seed_ids.iter().enumerate().map(|(player, id)| {
-        let name = trace
-            .seeds
-            .iter()
-            .find(|seed| seed.id == *id)
-            .map_or_else(|| id.clone(), |seed| format!("{} {}", seed.slot, seed.blueprint));
+        let seed = trace.seeds.iter().find(|seed| seed.id == *id);
+        let name = seed.map_or_else(|| id.clone(), |seed| format!("{} {}", seed.slot, seed.blueprint));
         Some((name, matrix.accuracy(1_u64.checked_shl(player as u32)?)? - host))
     });
-    let Some(alone) = alone.collect::<Option<Vec<(String, f64)>>>() else {
-        return html! {};
-    };
+    let alone = alone.collect::<Option<Vec<(String, f64)>>>()?;
     let together = all - host - alone.iter().map(|(_, gain)| gain).sum::<f64>();
     let mut bars = vec![("host alone".to_owned(), 0.0, host)];
     let mut level = host;
@@ -170,16 +164,16 @@ fn waterfall(state: &ViewState) -> Markup {
     let rows = bars
         .iter()
         .map(|(name, from, to)| vec![name.clone(), format!("{:+.2}", to - from), format!("{to:.2}")]);
-    html! {
+    Some(html! {
         figure.chart {
             figcaption {
-                b { "From the host alone to the grown network: the best episode, round " (trace.at.round + 1) ", env " (trace.at.env) "." }
-                " Each seed added alone; together: what they gain, or lose, with each other."
+                b { "From the host alone to the grown network of round " (trace.at.round + 1) ", env " (trace.at.env) "." }
+                " Host alone: trained with its seeds, which are off; then what each adds alone; together: what they gain, or lose, with each other."
             }
             div.plot { (frame.finish("what the host and each seed add")) }
             (table(&["from the left"], &["points", "accuracy, %"], rows))
         }
-    }
+    })
 }
 
 pub(super) fn pruned(state: &ViewState) -> Markup {
@@ -192,21 +186,9 @@ pub(super) fn pruned(state: &ViewState) -> Markup {
         let youngest = ages.keys().next().copied().unwrap_or_default();
         vec![
             stage.to_string().to_lowercase(),
-            reason.map_or_else(
-                || "the episode was over".to_owned(),
-                |reason| reason.to_string().replace('_', " "),
-            ),
+            why_ended(*reason).to_owned(),
             count(ages).to_string(),
             format!("{youngest} to {oldest}"),
-        ]
-    });
-    let refusals = ends.refusals.iter().map(|((gate, check), refused)| {
-        vec![
-            gate.to_string(),
-            check.replace('_', " "),
-            refused.count.to_string(),
-            number(refused.asked, 2),
-            number(refused.most, 2),
         ]
     });
     html! {
@@ -215,11 +197,45 @@ pub(super) fn pruned(state: &ViewState) -> Markup {
         } @else {
             (table(&["in stage", "why"], &["seeds", "age, steps"], rows))
         }
-        @if !ends.refusals.is_empty() {
-            h3 { "What gates refused" }
-            (table(&["gate", "check"], &["times", "asked for", "most that a refused seed had"], refusals))
+        @if !state.choices.uncommitted.is_empty() {
+            h3 { "Seed by seed, the newest first" }
+            (table(&["seed", "why", "the gate that refused it"], &["round", "age, steps", "worth, points"], state.choices.uncommitted.iter().map(uncommitted)))
+            p.note { "worth: validation accuracy lost without it, when it was last measured: above 0 it helped all the same." }
         }
     }
+}
+
+fn uncommitted((at, seed, decision): &(EnvContext, SeedLife, Option<DecisionPoint>)) -> Vec<String> {
+    let stage = seed.stages.iter().rev().find_map(|(_, stage)| class_of(*stage));
+    let reason = match seed.end {
+        SeedEnd::Pruned { reason, .. } => Some(reason),
+        SeedEnd::Open | SeedEnd::Committed => None,
+    };
+    let mut why = why_ended(reason).to_owned();
+    if let (Some(PruneReason::Policy), Some(decision)) = (reason, decision) {
+        let mut given = decision.probabilities.iter();
+        let given = given.find(|(op, _)| *op == LifecycleOp::Prune);
+        why.extend(given.map(|(_, share)| format!(", at a probability of {:.1} %", 100.0 * share)));
+        why.extend(decision.reason.iter().map(|reason| format!(": {reason}")));
+    }
+    let refused = cell(seed.refused.as_ref(), |(gate, check)| {
+        let (had, asked) = (number(check.value, 2), number(check.threshold, 2));
+        format!("{gate}: {} was {had}, asked for {asked}", check.name.replace('_', " "))
+    });
+    vec![
+        format!("{} {}, {}", seed.blueprint, seed.id, stage.unwrap_or_default()),
+        why,
+        refused,
+        (at.round + 1).to_string(),
+        at.step.saturating_sub(seed.first_step()).to_string(),
+        worth_cell(seed.contribution),
+    ]
+}
+
+fn worth_cell(worth: Option<Contribution>) -> String {
+    cell(worth, |worth| {
+        format!("{:+.2} ± {}", worth.points, number(worth.standard_error, 2))
+    })
 }
 
 pub(super) fn choices(state: &ViewState, page: &mut Page) -> Markup {

@@ -38,11 +38,8 @@ fn by_round(rounds: &[&RoundResult], of: impl Fn(&RoundResult) -> f64) -> Vec<f6
 
 /// Between ordered values, linear between neighbours.
 fn quantile(values: &[Num], q: f64) -> f64 {
-    let mut finite: Vec<f64> = values
-        .iter()
-        .map(|value| value.0)
-        .filter(|value| value.is_finite())
-        .collect();
+    let finite = values.iter().map(|value| value.0).filter(|value| value.is_finite());
+    let mut finite: Vec<f64> = finite.collect();
     finite.sort_by(f64::total_cmp);
     match finite.len() {
         0 => f64::NAN,
@@ -180,20 +177,12 @@ pub(super) fn rewards(state: &ViewState, page: &mut Page) -> Markup {
 
 /// Whether what is paid is what is wanted: the reward of an episode against the accuracy that it ended with.
 fn calibration(state: &ViewState) -> Markup {
-    let points = state
-        .episodes
-        .points
-        .iter()
-        .filter_map(|point| Some((point, point.reward?)));
-    let points: Vec<(&EpisodePoint, f64)> = points
-        .filter(|(point, reward)| point.accuracy.is_finite() && reward.is_finite())
-        .collect();
-    let Some(correlation) = correlation(
-        &points
-            .iter()
-            .map(|(point, reward)| (point.accuracy, *reward))
-            .collect::<Vec<_>>(),
-    ) else {
+    let points = state.episodes.points.iter();
+    let points = points.filter_map(|point| Some((point, point.reward?)));
+    let is_measured = |(point, reward): &(&EpisodePoint, f64)| point.accuracy.is_finite() && reward.is_finite();
+    let points: Vec<(&EpisodePoint, f64)> = points.filter(is_measured).collect();
+    let pairs: Vec<[f64; 2]> = points.iter().map(|(point, reward)| [point.accuracy, *reward]).collect();
+    let Some(correlation) = correlation(&pairs) else {
         return html! {};
     };
     let x = Range::of(points.iter().map(|(point, _)| point.accuracy)).padded(0.03);
@@ -226,19 +215,35 @@ fn calibration(state: &ViewState) -> Markup {
 }
 
 /// Pearson's; `None` of fewer than three pairs, or where one of both does not vary.
-fn correlation(pairs: &[(f64, f64)]) -> Option<f64> {
-    if pairs.len() < 3 {
-        return None;
+fn correlation(pairs: &[[f64; 2]]) -> Option<f64> {
+    let means = [0, 1].map(|of| pairs.iter().map(|pair| pair[of]).sum::<f64>() / pairs.len() as f64);
+    let product = |pair: &[f64; 2], a: usize, b: usize| (pair[a] - means[a]) * (pair[b] - means[b]);
+    let sum = |a, b| pairs.iter().map(|pair| product(pair, a, b)).sum::<f64>();
+    let scale = (sum(0, 0) * sum(1, 1)).sqrt();
+    (pairs.len() >= 3 && scale > 1e-12).then(|| sum(0, 1) / scale)
+}
+
+/// Detectors that watch the policy and what it is paid.
+const OF_POLICY: &str = "entropy_collapse ratio_collapse ratio_explosion reward_hacking value_collapse";
+
+/// Whether the policy is healthy, in a sentence.
+fn health(state: &ViewState) -> String {
+    let (updates, skipped) = (state.live.updates(), state.live.skipped_updates);
+    let found = state.anomalies.counts.iter();
+    let found = found.filter(|(rule, _)| OF_POLICY.split(' ').any(|of| of == rule.as_str()));
+    let mut wrong: Vec<String> = found
+        .map(|(rule, count)| format!("{rule} was found {count}x"))
+        .collect();
+    wrong.extend((skipped > 0).then(|| format!("{skipped} updates were not performed")));
+    let newest = state.updates.last().and_then(|(_, update)| update.data);
+    let explained = newest.and_then(|data| data.explained_variance_free);
+    if explained.is_some_and(|share| share.0 <= 0.0) {
+        wrong.push("its critic predicts what is paid no better than a mean would".into());
     }
-    let n = pairs.len() as f64;
-    let (sum_x, sum_y) = pairs.iter().fold((0.0, 0.0), |(x, y), pair| (x + pair.0, y + pair.1));
-    let (x, y) = (sum_x / n, sum_y / n);
-    let sums = pairs.iter().fold((0.0, 0.0, 0.0), |(xy, xx, yy), pair| {
-        let (dx, dy) = (pair.0 - x, pair.1 - y);
-        (xy + dx * dy, xx + dx * dx, yy + dy * dy)
-    });
-    let scale = (sums.1 * sums.2).sqrt();
-    (scale > 1e-12).then(|| sums.0 / scale)
+    match wrong.is_empty() {
+        true => format!("Healthy, by its {updates} updates: no detector spoke, and none was skipped."),
+        false => format!("Not healthy in all of its {updates} updates: {}.", wrong.join("; ")),
+    }
 }
 
 pub(super) fn policy(state: &ViewState, page: &mut Page) -> Markup {
@@ -308,7 +313,7 @@ pub(super) fn policy(state: &ViewState, page: &mut Page) -> Markup {
         .line("policy", series(&|update| update.measured.loss_policy))
         .line("value", series(&|update| update.measured.loss_value));
     html! {
-        p { (state.live.updates()) " updates, " (state.live.skipped_updates) " skipped." }
+        p { b { (health(state)) } }
         div.grid { @for chart in [entropy, critic, moved, clipped, gradient, loss] { (page.chart(&chart)) } }
     }
 }

@@ -57,18 +57,16 @@ pub struct Point<'a> {
     pub accuracy: f64,
 }
 
-/// Accuracy against what it costs, coloured by group in the order of `groups`, with the front and its hypervolume; nothing
-/// without points.
+/// Accuracy against what it costs, coloured by group in the order of `groups`, with the front; nothing without points.
 pub fn scatter(label: &str, about: &str, groups: &[&str], points: &[Point]) -> Markup {
     if points.is_empty() {
         return html! {};
     }
     let both: Vec<(f64, f64)> = points.iter().map(|point| (point.cost, point.accuracy)).collect();
-    let (front, volume) = front(&both);
     let x = Range::of(both.iter().map(|point| point.0)).padded(0.05);
     let y = Range::of(both.iter().map(|point| point.1)).padded(0.08);
     let mut frame = Frame::new(x, y, 260.0, (label, "accuracy, %"));
-    frame.line(front.into_iter(), "faint");
+    frame.line(front(both).into_iter(), "faint");
     for Point {
         group,
         name,
@@ -84,7 +82,7 @@ pub fn scatter(label: &str, about: &str, groups: &[&str], points: &[Point]) -> M
         figure.chart {
             figcaption {
                 b { "Accuracy against " (label) "." }
-                " " (about) " Line: what none beats in both. Hypervolume " (format!("{volume:.1}")) ", from 0 % and the largest cost."
+                " " (about) " Line: what none beats in both."
             }
             ul.legend { @for (place, group) in groups.iter().enumerate() { li { i class={ "swatch c" (place % COLOURS) } {} (group) } } }
             div.plot { (frame.finish(&format!("accuracy against {label}"))) }
@@ -92,24 +90,16 @@ pub fn scatter(label: &str, about: &str, groups: &[&str], points: &[Point]) -> M
     }
 }
 
-/// The points that none beats in both, by rising cost, and the area below them up to the largest cost of all.
-fn front(points: &[(f64, f64)]) -> (Vec<(f64, f64)>, f64) {
-    let mut sorted = points.to_vec();
-    sorted.sort_by(|a, b| a.0.total_cmp(&b.0).then(b.1.total_cmp(&a.1)));
-    let largest = sorted.last().map_or(0.0, |point| point.0);
-    let mut front: Vec<(f64, f64)> = Vec::new();
-    for point in sorted {
-        if front.last().is_none_or(|best| point.1 > best.1) {
-            front.push(point);
-        }
-    }
-    let ends = front.iter().skip(1).map(|point| point.0).chain([largest]);
-    let volume = front
-        .iter()
-        .zip(ends)
-        .map(|((from, accuracy), to)| (to - from) * accuracy)
-        .sum();
-    (front, volume)
+/// The points that none beats in both, by rising cost.
+fn front(mut points: Vec<(f64, f64)>) -> Vec<(f64, f64)> {
+    points.sort_by(|a, b| a.0.total_cmp(&b.0).then(b.1.total_cmp(&a.1)));
+    let mut best = f64::NEG_INFINITY;
+    points.retain(|&(_, accuracy)| {
+        let is_ahead = accuracy > best;
+        best = best.max(accuracy);
+        is_ahead
+    });
+    points
 }
 
 #[cfg(test)]

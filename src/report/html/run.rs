@@ -6,8 +6,10 @@ use maud::{Markup, html};
 
 use super::page::{Page, table, tile};
 use super::{growth, learning, network};
+use crate::compare::statistics::wilson;
+use crate::health::FileError;
 use crate::network::GrownNetwork;
-use crate::report::results::{self, Average};
+use crate::report::results;
 use crate::report::state::ViewState;
 use crate::report::words::number;
 use crate::telemetry::{Num, RunState};
@@ -18,8 +20,8 @@ pub struct RunPage<'a> {
     pub folder: &'a Path,
     /// Its events.
     pub state: &'a ViewState,
-    /// The best network that it has kept.
-    pub best: Option<&'a GrownNetwork>,
+    /// The best network that it has kept, or why they cannot be listed.
+    pub best: &'a Result<Option<GrownNetwork>, FileError>,
     /// How it was begun, as typed; empty where that is not known.
     pub command: &'a str,
     /// The scenario as it was written.
@@ -33,10 +35,7 @@ pub struct RunPage<'a> {
 /// The page, whole.
 pub fn run_page(run: &RunPage) -> String {
     let state = run.state;
-    let name = run
-        .folder
-        .file_name()
-        .map_or_else(String::new, |name| name.to_string_lossy().into_owned());
+    let name = run.folder.file_name().unwrap_or_default().to_string_lossy();
     let mut page = Page::new(format!("{name}: simic-engine"));
     page.head = Some(head(run, &name));
     if state.live.is_offline() {
@@ -48,17 +47,26 @@ pub fn run_page(run: &RunPage) -> String {
     }
     let body = learning::accuracy(state, &mut page);
     page.section("learning", "Does it learn?", body);
-    let body = growth::timeline(state, &mut page);
+    let best = run.best.as_ref().map(Option::as_ref);
+    let kept = best.ok().flatten().map(|best| &best.origin);
+    let kept = kept.and_then(|origin| state.episodes.of(origin.round, origin.env));
+    let shown = kept.or(state.episodes.best.as_ref());
+    let body = growth::timeline(state, shown, &mut page);
     page.section("growth", "What grew where, and when?", body);
-    if let Some(best) = run.best {
-        let (round, env) = (best.origin.round + 1, best.origin.env);
-        let body = html! {
-            p.note { "The best network that was kept, of round " (round) ", env " (env) ". Take it away: " code { "simic-engine export " (name) } }
-            (network::network(best))
-        };
+    let body = match best {
+        Ok(best) => best.map(|best| {
+            let (round, env) = (best.origin.round + 1, best.origin.env);
+            html! {
+                p.note { "The best network that was kept, of round " (round) ", env " (env) "; contributes: what is lost without the seed. Take it away: " code { "simic-engine export " (name) } }
+                (network::network(best))
+            }
+        }),
+        Err(error) => Some(html! { p.problem { "The networks that were kept cannot be listed: " (error) } }),
+    };
+    if let Some(body) = body {
         page.section("network", "What is the grown network?", body);
     }
-    page.section("worth", "What is it worth?", growth::worth(state));
+    page.section("worth", "What is it worth?", growth::worth(state, shown));
     page.section("pruned", "Why was the rest pruned?", growth::pruned(state));
     let body = learning::size(state);
     page.section("size", "Is it worth its size?", body);
@@ -97,6 +105,12 @@ fn head(run: &RunPage, name: &str) -> Markup {
     html! {
         p.name { (name) }
         h1 { (verdict(run.state)) }
+        @if live.baseline.is_some() && started.is_some_and(|run| run.policy_params.is_some() && run.n_envs > 0) {
+            p.note {
+                "A host that is too small gains by anything that is added. Whether growth is what pays: "
+                code { "simic-engine eval " (name) " --against widened,from_scratch" }
+            }
+        }
         p.note {
             @if let Some(started) = started {
                 (started.task) ", " (started.controller) ", seed " (started.seed.0) ", "
@@ -113,44 +127,29 @@ fn head(run: &RunPage, name: &str) -> Markup {
     }
 }
 
-/// Whether growth was worth it, in a sentence.
+/// What was reached, and what the host alone has, in a sentence. Whether growth is what made it better, only networks of the same
+/// size can show.
 fn verdict(state: &ViewState) -> String {
     let live = &state.live;
-    let average = results::average(live);
-    let still = live.baseline.as_ref().map(|baseline| baseline.val_accuracy.0);
     if live.is_offline() {
         return "A policy that learns from recordings: no env is played.".into();
     }
+    let Some(average) = results::average(live) else {
+        return "No episode has ended yet.".into();
+    };
+    let (accuracy, half_width) = (average.accuracy, average.half_width);
+    let reached = format!("{accuracy:.1} ± {half_width:.1} % with committed seeds alone");
     let has_grown = live.best_episode().is_some_and(|best| best.has_committed());
-    match (average, still) {
-        (None, _) => "No episode has ended yet.".into(),
-        (Some(_), _) if live.committed.is_empty() => "Nothing was committed: the hosts are as they began.".into(),
-        (Some(_), _) if !has_grown => "No host was better with committed seeds than the best without any.".into(),
-        (
-            Some(Average {
-                accuracy, half_width, ..
-            }),
-            Some(still),
-        ) => {
-            let gain = accuracy - still;
-            let growth = match () {
-                () if gain > half_width => "Growth pays",
-                () if gain < -half_width => "Growth costs",
-                () => "Growth makes no clear difference",
-            };
-            format!(
-                "{growth}: {accuracy:.1} ± {half_width:.1} % with committed seeds alone, {still:.1} % for the host that never grew."
-            )
-        }
-        (
-            Some(Average {
-                accuracy, half_width, ..
-            }),
-            None,
-        ) => {
-            format!(
-                "{accuracy:.1} ± {half_width:.1} % with committed seeds alone; the host that never grew was not measured."
-            )
+    match &live.baseline {
+        _ if live.committed.is_empty() => "Nothing was committed: the hosts are as they began.".into(),
+        _ if !has_grown => "No host was better with committed seeds than the best without any.".into(),
+        None => format!("{reached}; the host that never grew was not measured."),
+        Some(baseline) => {
+            let still = baseline.val_accuracy.0;
+            let samples = live.started.as_ref().map_or(1, |run| run.dataset.val_n);
+            let ends = wilson(still / 100.0, samples);
+            let ends = format!("{:.1} to {:.1}", 100.0 * ends.low, 100.0 * ends.high);
+            format!("{reached}; the host that never grew has {still:.1} % ({ends}).")
         }
     }
 }

@@ -227,7 +227,7 @@ impl Frame {
             _ = write!(
                 self.body,
                 r#"<text class="tick strong" x="{at:.1}" y="{:.1}" text-anchor="middle">{}</text>"#,
-                bottom + 14.0 + 13.0 * line as f64,
+                bottom + 13.0 + 15.0 * line as f64,
                 escaped(word)
             );
         }

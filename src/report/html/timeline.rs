@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::chart::shortened;
 use super::svg::{Range, WIDTH, escaped, picture};
-use crate::growth::{LifecycleOp, SeedStage, SlotId};
+use crate::growth::{LifecycleOp, PruneReason, SeedStage, SlotId};
 use crate::report::state::{EpisodeTrace, Mark, SeedEnd, SeedLife};
 
 const LEFT: f64 = 96.0;
@@ -31,7 +31,8 @@ const STAGES: [(SeedStage, &str); 5] = [
     (SeedStage::Committed, "committed"),
 ];
 
-fn class_of(stage: SeedStage) -> Option<&'static str> {
+/// What a stage is called; `None` of a slot in which nothing grows.
+pub fn class_of(stage: SeedStage) -> Option<&'static str> {
     STAGES.iter().find(|(of, _)| *of == stage).map(|(_, name)| *name)
 }
 
@@ -213,17 +214,7 @@ fn describe(seed: &SeedLife) -> String {
     match seed.end {
         SeedEnd::Open => {}
         SeedEnd::Committed => _ = write!(text, ", committed in step {}", seed.commit_step().unwrap_or_default()),
-        SeedEnd::Pruned {
-            step,
-            reason,
-            initiator,
-        } => {
-            _ = write!(
-                text,
-                ", pruned in step {step} by {initiator} ({})",
-                reason.to_string().replace('_', " ")
-            );
-        }
+        SeedEnd::Pruned { step, reason } => _ = write!(text, ", pruned in step {step}: {}", why_ended(Some(reason))),
     }
     if let Some(contribution) = seed.contribution {
         _ = write!(text, ", contributes {:+.2} points", contribution.points);
@@ -278,6 +269,20 @@ pub fn replayed(trace: &EpisodeTrace, slots: &[SlotId]) -> Value {
         "slots": of_slots.collect::<Vec<_>>(),
         "decisions": decided.collect::<Vec<_>>(),
     })
+}
+
+/// Why a seed was pruned, in words; `None`: it was not.
+pub const fn why_ended(reason: Option<PruneReason>) -> &'static str {
+    match reason {
+        None => "the episode was over",
+        Some(PruneReason::Policy) => "the controller chose so",
+        Some(PruneReason::GovernorNan) => "its env's loss was not finite",
+        Some(PruneReason::GovernorChanceCollapse) => "its env fell back to guessing",
+        Some(PruneReason::GovernorDivergence) => "its env's loss diverged",
+        Some(PruneReason::GovernorRollback) => "its env was rolled back",
+        Some(PruneReason::SeedNonfinite) => "its own numbers were not finite",
+        Some(PruneReason::HoldingTimeout) => "it was held for too long",
+    }
 }
 
 /// An operation in lower case, with spaces.

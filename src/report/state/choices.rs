@@ -1,17 +1,19 @@
 //! What is chosen where and when, with what result: operations by round and by step of an episode, and by slot and
 //! blueprint how many seeds were planted and what the committed ones are worth.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
-use super::trace::{EpisodeTrace, SeedEnd};
+use super::trace::{DecisionPoint, EpisodeTrace, SeedEnd, SeedLife};
 use crate::growth::{LifecycleOp, PruneReason, SlotId};
 use crate::report::thinned::Thinned;
-use crate::telemetry::{Event, Payload};
+use crate::telemetry::{EnvContext, Event, Payload};
 
 /// Steps of an episode that are told apart; later ones count as the last.
 const STEPS: usize = 256;
 /// Rounds whose operations are kept.
 const ROUNDS: usize = 200;
+/// Seeds that are kept after they ended without a commit.
+const UNCOMMITTED: usize = 24;
 
 /// How often each operation was carried out, in the order of their codes.
 pub type OpCounts = [u64; LifecycleOp::ALL.len()];
@@ -42,6 +44,8 @@ impl Planted {
 pub struct Choices {
     /// By slot and blueprint: seeds of episodes that have ended.
     pub planted: BTreeMap<(SlotId, String), Planted>,
+    /// Seeds of ended episodes that were not committed, the newest first: where each ended, its life, and the decision of that step.
+    pub uncommitted: VecDeque<(EnvContext, SeedLife, Option<DecisionPoint>)>,
     /// By step of an episode, from the first: what was carried out in it.
     pub by_step: Vec<OpCounts>,
     /// By round, thinned.
@@ -53,6 +57,7 @@ impl Default for Choices {
     fn default() -> Self {
         Self {
             planted: BTreeMap::new(),
+            uncommitted: VecDeque::new(),
             by_step: Vec::new(),
             by_round: Thinned::new(ROUNDS),
             round: OpCounts::default(),
@@ -91,6 +96,7 @@ impl Choices {
         for seed in &trace.seeds {
             let planted = self.planted.entry((seed.slot, seed.blueprint.clone())).or_default();
             planted.germinated += 1;
+            let mut at = trace.at;
             match seed.end {
                 SeedEnd::Open => {}
                 SeedEnd::Committed => {
@@ -100,7 +106,16 @@ impl Choices {
                         planted.contributions.1 += contribution.points;
                     }
                 }
-                SeedEnd::Pruned { reason, .. } => *planted.pruned.entry(reason).or_default() += 1,
+                SeedEnd::Pruned { step, reason } => {
+                    *planted.pruned.entry(reason).or_default() += 1;
+                    at.step = step;
+                }
+            }
+            if seed.end != SeedEnd::Committed {
+                let last = trace.steps.iter().find(|point| point.step == at.step);
+                let decision = last.and_then(|point| point.decision.clone());
+                self.uncommitted.push_front((at, seed.clone(), decision));
+                self.uncommitted.truncate(UNCOMMITTED);
             }
         }
     }

@@ -23,14 +23,10 @@ pub struct EpisodePoint {
     pub env: u32,
     /// With committed seeds alone, in validation, percent.
     pub accuracy: f64,
-    /// The same network on the test part.
-    pub test_accuracy: Option<f64>,
     /// Parameters of host and committed seeds over the host's.
     pub ratio: f64,
     /// Sum of rewards; absent where nothing pays.
     pub reward: Option<f64>,
-    /// Multiply-accumulates of its training and validation.
-    pub macs: Option<u64>,
 }
 
 impl EpisodePoint {
@@ -39,10 +35,8 @@ impl EpisodePoint {
             round,
             env,
             accuracy: episode.committed_accuracy.unwrap_or(episode.final_accuracy).0,
-            test_accuracy: episode.test_accuracy.map(|accuracy| accuracy.0),
             ratio: episode.committed_ratio.unwrap_or(episode.param_ratio).0,
             reward: episode.paid.as_ref().map(|paid| paid.reward.0),
-            macs: episode.compute.map(|compute| compute.macs()),
         }
     }
 }
@@ -143,6 +137,12 @@ impl Episodes {
             true => self.latest.iter().collect(),
             false => self.playing.values().collect(),
         }
+    }
+
+    /// The episode of that round and env, where its course is kept.
+    pub fn of(&self, round: u32, env: u32) -> Option<&EpisodeTrace> {
+        let mut kept = self.latest.iter().chain(self.best_of_rounds.iter()).chain(&self.best);
+        kept.find(|trace| (trace.at.round, trace.at.env) == (round, env))
     }
 
     /// Over the episodes of the last two rounds that ended; `None` without any.

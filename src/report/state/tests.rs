@@ -1,8 +1,8 @@
 use super::*;
-use crate::growth::{LifecycleOp, PruneReason, SeedStage, SlotId};
+use crate::growth::{GateLevel, LifecycleOp, PruneReason, SeedStage, SlotId};
 use crate::telemetry::examples::{
-    committed, context_at, decision, env_step, episode_finished, events, germinated, matrix, pruned, rollback,
-    round_finished,
+    committed, context_at, decision, env_step, episode_finished, events, gate_evaluated, germinated, matrix, pruned,
+    rollback, round_finished,
 };
 use crate::telemetry::{EnvContext, Num, SeedStageChanged};
 
@@ -73,6 +73,7 @@ fn a_seed_that_is_pruned_counts_by_its_reason() {
 
     let state = folded([
         Event::seed(at(2), SLOT, "e0.r0c0.0", germinated()),
+        Event::seed(at(3), SLOT, "e0.r0c0.0", gate_evaluated()),
         Event::seed(at(4), SLOT, "e0.r0c0.0", gone),
         Event::env(at(4), rollback()),
         Event::env(at(6), episode_finished()),
@@ -84,6 +85,9 @@ fn a_seed_that_is_pruned_counts_by_its_reason() {
     assert_eq!(trace.marks, [(4, Mark::Rollback(rollback().snapshot_step))]);
     let planted = &state.choices.planted[&(SLOT, germinated().blueprint)];
     assert_eq!(planted.pruned[&PruneReason::HoldingTimeout], 1);
+    let (_, seed, _) = &state.choices.uncommitted[0];
+    let refused = seed.refused.as_ref().map(|(gate, check)| (*gate, check.name.as_str()));
+    assert_eq!(refused, Some((GateLevel::G2, "improvement")));
 }
 
 #[test]

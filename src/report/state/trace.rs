@@ -2,9 +2,10 @@
 
 use smallvec::SmallVec;
 
-use crate::growth::{Initiator, LifecycleOp, PruneReason, SeedStage, SlotId};
+use crate::growth::{GateLevel, LifecycleOp, PruneReason, SeedStage, SlotId};
 use crate::telemetry::{
-    AnomalyState, Contribution, CounterfactualMatrix, Decision, EnvContext, EnvStep, EpisodeFinished, Event, Payload,
+    AnomalyState, Contribution, CounterfactualMatrix, Decision, EnvContext, EnvStep, EpisodeFinished, Event,
+    GateCheckRow, Payload,
 };
 
 /// Steps that a trace keeps: what an episode plays beyond them, only the last one shows.
@@ -104,8 +105,6 @@ pub enum SeedEnd {
         step: u32,
         /// Why.
         reason: PruneReason,
-        /// By whom.
-        initiator: Initiator,
     },
 }
 
@@ -126,8 +125,8 @@ pub struct SeedLife {
     pub end: SeedEnd,
     /// Accuracy with it minus accuracy without it, as last measured.
     pub contribution: Option<Contribution>,
-    /// From the last `shapley` event, points.
-    pub shapley: Option<f64>,
+    /// The gate that it came to last and the first check that failed there; `None` where it passed.
+    pub refused: Option<(GateLevel, GateCheckRow)>,
 }
 
 impl SeedLife {
@@ -203,11 +202,15 @@ impl EpisodeTrace {
                         stages: vec![(step, SeedStage::Germinated)],
                         end: SeedEnd::Open,
                         contribution: None,
-                        shapley: None,
+                        refused: None,
                     });
                 }
             }
             Payload::SeedStageChanged(change) => self.with_seed(event, |seed| seed.stages.push((step, change.to))),
+            Payload::SeedGateEvaluated(gate) => self.with_seed(event, |seed| {
+                let failed = gate.checks.iter().find(|check| !check.passed);
+                seed.refused = failed.map(|check| (gate.gate, check.clone()));
+            }),
             Payload::SeedCommitted(_) => self.with_seed(event, |seed| {
                 seed.end = SeedEnd::Committed;
                 if seed.commit_step().is_none() {
@@ -215,20 +218,10 @@ impl EpisodeTrace {
                 }
             }),
             Payload::SeedPruned(pruned) => self.with_seed(event, |seed| {
-                seed.end = SeedEnd::Pruned {
-                    step,
-                    reason: pruned.reason,
-                    initiator: pruned.initiator,
-                };
+                let reason = pruned.reason;
+                seed.end = SeedEnd::Pruned { step, reason };
             }),
             Payload::CounterfactualMatrix(matrix) => self.measure(matrix),
-            Payload::Shapley(shapley) => {
-                for (id, value) in shapley.seed_ids.iter().zip(&shapley.values) {
-                    if let Some(seed) = self.seeds.iter_mut().find(|seed| seed.id == *id) {
-                        seed.shapley = Some(value.mean.0);
-                    }
-                }
-            }
             Payload::GovernorRollback(rollback) => self.marks.push((step, Mark::Rollback(rollback.snapshot_step))),
             Payload::Anomaly(anomaly) if anomaly.state == AnomalyState::Onset => {
                 self.marks.push((step, Mark::Anomaly(anomaly.rule.clone())));
