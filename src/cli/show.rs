@@ -1,5 +1,6 @@
 //! `show`: the summary of a run again.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use serde::Serialize;
@@ -9,6 +10,7 @@ use super::named::{Named, held_run, way_on};
 use super::rejection::Rejection;
 use super::{Context, Outcome, ShowOptions, sweep};
 use crate::keep::NetworkShelf;
+use crate::network::{SeedHistory, SeedMeasures};
 use crate::record::{ListedState, RunEntry};
 use crate::report::{Feed, run_results, summary};
 use crate::telemetry::RunFinished;
@@ -42,6 +44,8 @@ struct BestNetwork {
     parameters: u64,
     /// Percent.
     validation_accuracy: Option<f64>,
+    /// What its seeds are worth to it, by slot.
+    seeds: BTreeMap<String, SeedMeasures>,
 }
 
 impl Networks {
@@ -50,11 +54,13 @@ impl Networks {
         let files = NetworkShelf::of(place).list().unwrap_or_default();
         let (kept, bytes) = (files.len(), files.iter().map(|file| file.bytes).sum());
         let best = NetworkShelf::best_of(files).ok().flatten();
+        let worth = |seed: &SeedHistory| Some((seed.slot.to_string(), seed.measures?));
         let best = best.map(|(_, network)| BestNetwork {
             round: u64::from(network.origin.round) + 1,
             env: network.origin.env,
             parameters: network.measures.parameters,
             validation_accuracy: network.measures.validation.map(|part| part.accuracy),
+            seeds: network.growth.iter().filter_map(worth).collect(),
         });
         Self { kept, bytes, best }
     }
@@ -65,9 +71,11 @@ impl Networks {
             None if kept == 0 => return String::new(),
             None => "none can be read: simic-engine check says why".into(),
             Some(best) => {
-                let (round, env, parameters) = (best.round, best.env, best.parameters);
+                let (round, env, size) = (best.round, best.env, best.parameters);
                 let accuracy = best.validation_accuracy.unwrap_or(f64::NAN);
-                format!("round {round}, env {env}, {accuracy:.2} %, {parameters} parameters: simic-engine export")
+                let seed = |(slot, worth): (&String, &SeedMeasures)| format!("\n               {slot} {worth}");
+                let seeds: String = best.seeds.iter().map(seed).collect();
+                format!("round {round}, env {env}, {accuracy:.2} %, {size} parameters: simic-engine export{seeds}")
             }
         };
         format!("\nnetworks       {kept} kept, {kib} KiB\nbest network   {best}\n")

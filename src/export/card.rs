@@ -162,7 +162,8 @@ impl<'a> Card<'a> {
             return;
         }
         text.push_str(
-            "| slot | blueprint | parameters | contribution | stages, by step |\n| --- | --- | --- | --- | --- |\n",
+            "| slot | blueprint | parameters | contribution | Shapley value | stages, by step |\n\
+             | --- | --- | --- | --- | --- | --- |\n",
         );
         for seed in self.growth {
             let stages: Vec<String> = seed
@@ -170,20 +171,21 @@ impl<'a> Card<'a> {
                 .iter()
                 .map(|(stage, step)| format!("{step} {}", stage.name()))
                 .collect();
-            let contribution = seed.contribution;
+            let points = |value: Option<f64>| value.map_or_else(|| "-".into(), |points| format!("{points:+.2}"));
             _ = writeln!(
                 text,
-                "| {} | {} | {} | {} | {} |",
+                "| {} | {} | {} | {} | {} | {} |",
                 seed.slot,
                 code(&seed.blueprint),
                 seed.parameters,
-                contribution.map_or_else(|| "-".into(), |points| format!("{points:+.2}")),
+                points(seed.measures.map(|measures| measures.contribution)),
+                points(seed.measures.and_then(|measures| measures.shapley)),
                 stages.join(", ")
             );
         }
         text.push_str(
-            "\nContribution: validation accuracy with the seed minus without it, in percentage points, when it was last \
-             measured.\n",
+            "\nContribution: validation accuracy of this network minus that without the seed; Shapley value: the seed's share \
+             of what all of them add together. Percentage points, measured of these weights.\n",
         );
     }
 

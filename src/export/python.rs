@@ -181,20 +181,16 @@ fn class_of(network: &GrownNetwork, names: &Names) -> String {
     )
 }
 
-/// What is known of a seed: of this growth, if it is the last in its slot and was measured.
+/// What is known of a seed.
 fn comment(network: &GrownNetwork, index: usize, seed: &SeedGraph) -> String {
-    let later = &network.graph.layers[index + 1..];
-    let is_last = !later
-        .iter()
-        .any(|layer| matches!(&layer.layer, LayerGraph::Seed(other) if other.slot == seed.slot));
-    let of_slot = network.growth.iter().find(|known| known.slot == seed.slot && is_last);
+    let known = network.history_of(index, seed);
     let mut text = format!("grew in slot {}: {}", seed.slot, plain(&seed.blueprint));
-    match of_slot {
+    match known {
         Some(known) => _ = write!(text, ", {} parameters", known.parameters),
         None => text.push_str(", in an earlier growth"),
     }
-    if let Some(points) = of_slot.and_then(|known| known.contribution) {
-        _ = write!(text, ", contributes {points:+.2} percentage points");
+    if let Some(measures) = known.and_then(|known| known.measures) {
+        _ = write!(text, ", {measures}");
     }
     text
 }

@@ -332,7 +332,8 @@ fn seeds_table(live: &LiveState, width: usize) -> String {
     if seeds.len() > SEEDS_SHOWN {
         _ = writeln!(text, "  … of {} in all (see events.jsonl)", seeds.len());
     }
-    text.push_str("  contributes: validation accuracy lost without it, points ± standard error\n");
+    text.push_str("  contributes: validation accuracy lost without it, points ± standard error,\n");
+    text.push_str("  when it was last measured\n");
     text
 }
 

@@ -48,7 +48,7 @@ pub use crate::telemetry::{
 // Networks that are taken home.
 pub use crate::graph::{Graph, LayerGraph, ModuleGraph, NamedLayer, SeedGraph, StackLayer};
 pub use crate::keep::{KeptNetworks, NetworkShelf};
-pub use crate::network::{DataCard, GrownNetwork, Measured, Measures, NetworkError, Origin, SeedHistory};
+pub use crate::network::{DataCard, GrownNetwork, Measured, Measures, NetworkError, Origin, SeedHistory, SeedMeasures};
 
 // An engine and how it ends.
 pub use crate::engine::{EngineBuilder, RunRecord, RunReport, SetupError};

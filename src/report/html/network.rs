@@ -1,5 +1,5 @@
 //! The network that was grown, as a picture: its layers from input to output, and beside each seed its parameters and what it
-//! contributes.
+//! contributes to just these weights.
 
 use std::fmt::Write;
 
@@ -30,10 +30,8 @@ pub fn network(network: &GrownNetwork) -> Markup {
         };
         let (class, name, beside) = match &layer.layer {
             LayerGraph::Seed(seed) => {
-                let grown = network.growth.iter().rev().find(|grown| grown.slot == seed.slot);
-                let worth = grown
-                    .and_then(|grown| grown.contribution)
-                    .map_or_else(String::new, worth);
+                let measures = network.history_of(row, seed).and_then(|known| known.measures);
+                let worth = measures.map_or_else(String::new, |measures| format!(", {measures}"));
                 (
                     "seed",
                     format!("{} in {}", seed.blueprint, seed.slot),
@@ -78,10 +76,6 @@ fn parameters(network: &GrownNetwork, layer: &str) -> u64 {
         rest.is_some_and(|rest| !rest.contains("running_") && !rest.contains("num_batches"))
     });
     tensors.map(|(_, tensor)| tensor.bytes().len() as u64 / 4).sum()
-}
-
-fn worth(points: f64) -> String {
-    format!(", contributes {points:+.2} points")
 }
 
 fn describe(layer: &LayerGraph) -> String {

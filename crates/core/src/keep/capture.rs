@@ -3,33 +3,36 @@
 use std::collections::BTreeMap;
 
 use bevy_ecs::query::QueryData;
-use smallvec::SmallVec;
 
 use crate::clock::RunClock;
 use crate::data::TaskData;
-use crate::env::{EnvId, EnvStream, EpisodeStats, Experiment, HostModel, LoadedData, SeedSlots, Slot};
+use crate::env::{EnvBackend, EnvId, EnvStream, EpisodeStats, Experiment, HostModel, LoadedData, SeedSlots, Slot};
 use crate::graph::{Graph, ModuleGraph, SeedGraph};
 use crate::growth::SeedStage;
 use crate::health::Failure;
 use crate::host::OpCost;
-use crate::network::{DataCard, GrownNetwork, HostRegistry, Measured, Measures, Origin, SeedHistory};
+use crate::network::{DataCard, GrownNetwork, HostRegistry, Measured, Measures, Origin, SeedHistory, SeedMeasures};
 use crate::nn::ParamSet;
 use crate::record::RunDirectory;
-use crate::scenario::{PartSizes, resolved_ron};
+use crate::scenario::resolved_ron;
 use crate::seed::{BlueprintRegistry, SeedRecord};
 use crate::telemetry::EpisodeEnd;
 use crate::torch::PlainTensor;
-use crate::validation::{Counterfactual, TestResult, ValPlan};
+use crate::validation::{
+    CommittedNetwork, Counterfactual, PlanMoment, Reached, TestResult, Tools, ValBatches, ValPlan,
+};
 
 /// What a network is taken out of.
 #[derive(QueryData)]
 #[query_data(mutable)]
 pub struct EndedNetwork {
     id: &'static EnvId,
+    backend: &'static EnvBackend,
     stats: &'static EpisodeStats,
     stream: &'static mut EnvStream,
     host: &'static mut HostModel,
     slots: &'static mut SeedSlots,
+    batches: &'static mut ValBatches,
     plan: &'static ValPlan,
     counterfactual: &'static Counterfactual,
     test: &'static TestResult,
@@ -41,21 +44,13 @@ impl EndedNetworkItem<'_, '_> {
         self.id.index
     }
 
-    /// Accuracy, in percent, and loss, in nats, of the committed network on the validation part; `None` if they were not
-    /// measured.
-    fn validated(&self) -> Option<(f64, f64)> {
-        let last = self.stats.last_val?;
-        let records: SmallVec<[_; 4]> = self.slots.records().collect();
-        let whole = (last.accuracy_percent, last.loss);
-        self.counterfactual.with_seeds(self.plan, &records, whole, is_committed)
-    }
-
     /// The order in which networks are kept: by accuracy, of equals the smallest, then the first env. `None` of an env that
     /// failed, or was never measured.
     pub(super) fn rank(&self) -> Option<(f64, u64, usize)> {
         self.stats.end.filter(|end| end.reason != EpisodeEnd::Failed)?;
         let shown = self.stats.last_val?.accuracy_percent;
-        let accuracy = self.validated().map_or(shown, |(accuracy, _)| accuracy);
+        let accuracy = self.counterfactual.committed_accuracy(self.plan, &self.slots, shown);
+        let accuracy = accuracy.unwrap_or(shown);
         let committed = self.slots.records().flatten().filter(|seed| is_committed(seed));
         let parameters = committed.map(SeedRecord::params).sum();
         (!accuracy.is_nan()).then_some((-accuracy, parameters, self.id.index))
@@ -73,19 +68,22 @@ pub(super) struct Surroundings<'a> {
     host_parameters: u64,
     blueprints: &'a BlueprintRegistry,
     data: DataCard,
-    sizes: PartSizes,
-    /// Predictions of a sample.
-    per_sample: u64,
+    /// Predictions of a step's validation, and of the test part.
+    validated: u64,
+    tested: u64,
+    experiment: &'a Experiment,
+    tools: Tools<'a>,
     /// Without the env's.
     origin: Origin,
 }
 
 impl<'a> Surroundings<'a> {
     pub(super) fn new(
-        (experiment, clock): (&Experiment, &RunClock),
+        (experiment, clock): (&'a Experiment, &RunClock),
         (hosts, blueprints): (&HostRegistry, &'a BlueprintRegistry),
         data: &LoadedData,
         directory: Option<&RunDirectory>,
+        tools: Tools<'a>,
     ) -> Result<Self, Failure> {
         let Experiment { scenario, task, .. } = experiment;
         let plan = hosts.of(&task.host, experiment.folder.as_deref())?.plan(task.classes);
@@ -98,11 +96,10 @@ impl<'a> Surroundings<'a> {
             costs: plan.op_costs(),
             host_parameters: plan.outline().parameters,
             blueprints,
-            sizes: data.set.sizes(),
-            per_sample: match &data.set {
-                TaskData::Images(_) => 1,
-                TaskData::Tokens(set) => set.block as u64,
-            },
+            validated: data.feed.val_units() as u64,
+            tested: (data.set.sizes().test * data.feed.units_per_sample) as u64,
+            experiment,
+            tools,
             data: card(&task.name, &data.set),
             origin: Origin {
                 engine: env!("CARGO_PKG_VERSION").into(),
@@ -118,16 +115,25 @@ impl<'a> Surroundings<'a> {
         })
     }
 
-    /// The host with its committed seeds, by execution order.
+    /// The host with its committed seeds, by execution order, and what just these weights reach.
     pub(super) fn capture(&self, env: &mut EndedNetworkItem) -> Result<GrownNetwork, Failure> {
-        let validated = env.validated();
+        let step = env.stats.end.map_or(0, |end| end.step);
+        let moment = PlanMoment::new(self.origin.seed, (self.origin.round, env.id.index, step), true);
         let _guard = env.stream.0.get().enter()?;
+        let isolation = self.experiment.isolation();
+        let attribution = &self.experiment.scenario.attribution;
+        let (whole, seeds) = CommittedNetwork::of(&mut env.host, &mut env.slots, isolation, env.backend.0)?.measure(
+            attribution,
+            moment,
+            env.batches.0.get(),
+            self.tools,
+        )?;
         let mut parameters = BTreeMap::new();
         take("", env.host.0.get().params(), &mut parameters)?;
         let (mut graph, mut growth) = (self.host.clone(), Vec::new());
         let host_macs = self.costs.iter().map(|cost| cost.macs).sum();
         let (mut macs, mut seed_parameters) = (host_macs, 0);
-        for slot in &mut env.slots.0 {
+        for (index, slot) in env.slots.0.iter_mut().enumerate() {
             let Slot {
                 spec, record, module, ..
             } = slot;
@@ -143,18 +149,15 @@ impl<'a> Surroundings<'a> {
             }
             seed_parameters += seed.params();
             macs += instance.macs(self.costs[spec.boundary - 1].positions);
-            growth.push(history(seed));
+            growth.push(history(seed, seeds.get(&index).copied()));
         }
         let stats = env.stats;
         Ok(GrownNetwork {
             graph,
             parameters,
             measures: Measures {
-                validation: validated.map(|(accuracy, loss)| self.measured(accuracy, loss, self.sizes.val)),
-                test: env
-                    .test
-                    .0
-                    .map(|(accuracy, loss)| self.measured(accuracy, loss, self.sizes.test)),
+                validation: Some(measured(whole, self.validated)),
+                test: env.test.0.map(|reached| measured(reached, self.tested)),
                 parameters: self.host_parameters + seed_parameters,
                 macs,
                 host_parameters: self.host_parameters,
@@ -183,13 +186,13 @@ impl<'a> Surroundings<'a> {
             amplitude: seed.alpha.alpha(),
         }
     }
+}
 
-    fn measured(&self, accuracy: f64, loss: f64, samples: usize) -> Measured {
-        Measured {
-            accuracy,
-            loss: Some(loss).filter(|loss| loss.is_finite()),
-            samples: samples as u64 * self.per_sample,
-        }
+fn measured((accuracy, loss): Reached, samples: u64) -> Measured {
+    Measured {
+        accuracy,
+        loss: Some(loss).filter(|loss| loss.is_finite()),
+        samples,
     }
 }
 
@@ -200,12 +203,12 @@ fn take(prefix: &str, params: &ParamSet, into: &mut BTreeMap<String, PlainTensor
     Ok(())
 }
 
-fn history(seed: &SeedRecord) -> SeedHistory {
+fn history(seed: &SeedRecord, measures: Option<SeedMeasures>) -> SeedHistory {
     SeedHistory {
         slot: seed.identity.slot,
         blueprint: seed.identity.blueprint.clone(),
         parameters: seed.params(),
-        contribution: seed.contribution.value,
+        measures,
         stages: seed.history.iter().copied().collect(),
     }
 }

@@ -1,7 +1,8 @@
 //! Which networks a run keeps: taken out of their envs at the end of a round, as values and, of a recorded run, as files.
 //!
 //! `run.keep` says which. `Work::KeepNetworks` comes behind everything that is measured of an episode and before its seeds
-//! go. The best network and those of the last round are there as values when the run is over; the folder `networks` of a run
+//! go. A network is measured when it is taken out: its accuracy and what its seeds are worth are those of the weights that stay.
+//! The best network and those of the last round are there as values when the run is over; the folder `networks` of a run
 //! directory has all that are kept.
 
 mod capture;
@@ -17,7 +18,7 @@ pub use shelf::{KeptFile, NetworkShelf};
 pub use test_part::TestPart;
 
 use crate::clock::RunClock;
-use crate::env::{Experiment, LoadedData, round_is_complete};
+use crate::env::{Experiment, FallbackGuard, LoadedData, round_is_complete};
 use crate::health::{Failure, InEnv};
 use crate::network::{GrownNetwork, HostRegistry};
 use crate::record::RunDirectory;
@@ -25,6 +26,7 @@ use crate::run::StopSignal;
 use crate::scenario::Keep;
 use crate::schedule::{AddWork, RoundEnd, Shutdown, Work};
 use crate::seed::BlueprintRegistry;
+use crate::torch::HostSyncCounter;
 use capture::{EndedNetwork, Surroundings};
 
 /// Keeps networks.
@@ -65,6 +67,7 @@ pub(crate) fn keep_networks(
     (experiment, clock, stop): (Res<Experiment>, Res<RunClock>, Res<StopSignal>),
     (hosts, blueprints, data): (Res<HostRegistry>, Res<BlueprintRegistry>, Res<LoadedData>),
     directory: Option<Res<RunDirectory>>,
+    (syncs, guard): (Res<HostSyncCounter>, Res<FallbackGuard>),
 ) {
     let keep = experiment.scenario.run.keep;
     let is_last = clock.upcoming_round().is_none() || stop.is_requested();
@@ -81,16 +84,17 @@ pub(crate) fn keep_networks(
         (&hosts, &blueprints),
         &data,
         directory.as_deref(),
+        (&syncs, &guard),
     );
     let taken = surroundings.and_then(|surroundings| take_out(&mut envs, whole_round, &surroundings));
     let mut networks = match taken {
         Ok(networks) => networks,
         Err(error) => return kept.note(&error),
     };
-    if let Some(first) = networks.first()
-        && kept.best.as_ref().is_none_or(|best| first.is_better_than(best))
-    {
-        kept.best = Some(first.clone());
+    for network in &networks {
+        if kept.best.as_ref().is_none_or(|best| network.is_better_than(best)) {
+            kept.best = Some(network.clone());
+        }
     }
     if let Some(directory) = directory {
         kept.unsaved.extend(networks.iter().cloned());

@@ -1,12 +1,13 @@
 //! A network with its tensors, what it was measured to be, and what made it.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use serde::{Deserialize, Serialize};
 use tch::{Kind, Tensor};
 
 use super::NetworkError;
-use crate::graph::Graph;
+use crate::graph::{Graph, LayerGraph, SeedGraph};
 use crate::growth::{SeedStage, SlotId, Topology};
 use crate::host::Host;
 use crate::nn::Mode;
@@ -110,6 +111,25 @@ pub struct Origin {
     pub rollbacks: u32,
 }
 
+/// What a seed is worth to the network, with just the weights that are kept, percentage points of the validation part.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SeedMeasures {
+    /// Accuracy of the network minus that without the seed.
+    pub contribution: f64,
+    /// Its Shapley value, its share of what all seeds of this growth add together; `None` where no orders were sampled of many.
+    pub shapley: Option<f64>,
+    /// Standard error of the sampling: 0 if exact.
+    pub shapley_error: Option<f64>,
+}
+
+impl fmt::Display for SeedMeasures {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        write!(f, "contributes {:+.2} points at the end", self.contribution)?;
+        self.shapley.map_or(Ok(()), |share| write!(f, " (Shapley {share:+.2})"))
+    }
+}
+
 /// How a seed became a part of the network.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -120,8 +140,8 @@ pub struct SeedHistory {
     pub blueprint: String,
     /// Trainable values, with those of a gate.
     pub parameters: u64,
-    /// Accuracy with it minus accuracy without it when that was last measured, percentage points.
-    pub contribution: Option<f64>,
+    /// What it is worth to the network; `None` where its amplitude is 0.
+    pub measures: Option<SeedMeasures>,
     /// Stages and the steps in which they were entered, from germination on.
     pub stages: Vec<(SeedStage, u32)>,
 }
@@ -139,6 +159,13 @@ impl GrownNetwork {
         let rest = |network: &Self| (network.measures.parameters, network.origin.round, network.origin.env);
         let by_accuracy = accuracy(other).total_cmp(&accuracy(self));
         by_accuracy.then_with(|| rest(self).cmp(&rest(other))).is_lt()
+    }
+
+    /// What is known of `seed`, which is layer `index`: of this growth, if it is the last in its slot.
+    pub fn history_of(&self, index: usize, seed: &SeedGraph) -> Option<&SeedHistory> {
+        let mut later = self.graph.layers.iter().skip(index + 1);
+        let is_last = !later.any(|layer| matches!(&layer.layer, LayerGraph::Seed(other) if other.slot == seed.slot));
+        self.growth.iter().find(|known| known.slot == seed.slot && is_last)
     }
 
     /// Bytes of its tensors.

@@ -14,7 +14,7 @@ mod weights;
 #[allow(clippy::unwrap_used, reason = "of tests alone, which fail where it does")]
 pub mod fixtures;
 
-pub use grown::{DataCard, GrownNetwork, Measured, Measures, Origin, SeedHistory};
+pub use grown::{DataCard, GrownNetwork, Measured, Measures, Origin, SeedHistory, SeedMeasures};
 
 pub use registry::HostRegistry;
 pub use weights::GivenWeights;

@@ -2,7 +2,8 @@
 //!
 //! Pure parts: `plan` (which configurations), `changes` (whether any), `limits` (which not after all), `attribution` and
 //! `shapley` (what they say). Tensors: `coalition_tree`
-//! and `coalition` (one forward for all configurations). `pass`, `sync`, `assess` and `test_part` are the systems.
+//! and `coalition` (one forward for all configurations). `pass`, `sync`, `assess` and `test_part` are the systems, `committed` is
+//! what an episode ends with.
 
 mod plan;
 mod changes;
@@ -16,6 +17,7 @@ mod shapley;
 mod attribution;
 pub(crate) mod assess;
 pub(crate) mod sync;
+mod committed;
 pub(crate) mod test_part;
 
 use bevy_app::{App, Plugin};
@@ -29,6 +31,7 @@ pub use batches::BatchOrder;
 pub use changes::LastMeasured;
 pub use coalition::coalition_forward;
 pub use coalition_tree::{CoalitionError, CoalitionTree, LiveSlot};
+pub(crate) use committed::{CommittedNetwork, Reached, Tools};
 pub use pass::{ValBatches, ValPlan};
 pub use plan::{
     AttributionPlan, CoalitionPlan, PlanMoment, Player, Players, find_players, max_configurations, plan_coalitions,

@@ -18,7 +18,6 @@ use crate::env::grafted::{GraftKind, graft_kind};
 use crate::env::{EnvId, EnvSetup, EnvStream, Experiment, HostModel, Slot, in_batch};
 use crate::health::Failure;
 use crate::nn::Mode;
-use crate::random::{Domain, derive};
 use crate::scenario::StageIsolation;
 use crate::torch::{Inference, Stream, TorchError, catch};
 use crate::training::{TrainingEnv, TrainingRules};
@@ -153,16 +152,8 @@ fn plan(env: &mut SteppingEnvItem, clock: &RunClock, experiment: &Experiment) ->
         &scenario.attribution,
         is_final,
     );
-    let indices = [
-        u64::from(clock.round()),
-        env.training.id.index as u64,
-        u64::from(clock.step()),
-    ];
-    let moment = PlanMoment {
-        step: clock.step(),
-        is_final,
-        permutation_seed: derive(scenario.run.seed, Domain::AttributionPermutations, &indices),
-    };
+    let place = (clock.round(), env.training.id.index, clock.step());
+    let moment = PlanMoment::new(scenario.run.seed, place, is_final);
     let mut plan = plan_coalitions(&players, &attribution, moment);
     if let Some(most) = attribution.max_configs {
         plan.limit(most, reward.required_masks(is_final));
@@ -212,7 +203,7 @@ fn evaluate(env: &mut SteppingEnvItem, rules: &TrainingRules, stream: &Stream, b
 
 /// Evaluates `samples` in chunks of at most `chunk`. A chunk that the device has no room for is halved, once per batch:
 /// what was evaluated before it counts.
-fn in_chunks(
+pub(super) fn in_chunks(
     samples: i64,
     chunk: i64,
     mut evaluate: impl FnMut(i64, i64) -> Result<(), Failure>,

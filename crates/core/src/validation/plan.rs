@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
 
 use crate::growth::SeedStage;
-use crate::random::{Draw, RunRng};
+use crate::random::{Domain, Draw, RunRng, derive};
 use crate::scenario::{AttributionConfig, AttributionStrategy, Cadence, FULL_FACTORIAL_LIMIT};
 
 /// A slot whose seed is on the output path and can be switched off in a coalition.
@@ -95,6 +95,18 @@ pub struct PlanMoment {
     pub is_final: bool,
     /// `derive(seed, AttributionPermutations, [round, env, step])`.
     pub permutation_seed: u64,
+}
+
+impl PlanMoment {
+    /// That of a round, an env and a step.
+    pub fn new(seed: u64, (round, env, step): (u32, usize, u32), is_final: bool) -> Self {
+        let indices = [u64::from(round), env as u64, u64::from(step)];
+        Self {
+            step,
+            is_final,
+            permutation_seed: derive(seed, Domain::AttributionPermutations, &indices),
+        }
+    }
 }
 
 /// Plans one env's validation pass.

@@ -3,22 +3,16 @@
 use bevy_ecs::prelude::*;
 use bevy_ecs::query::QueryData;
 use serde::{Deserialize, Serialize};
-use smallvec::SmallVec;
-use tch::{Kind, Tensor};
 
-use super::coalition::coalition_forward;
-use super::coalition_tree::CoalitionTree;
-use super::pass::live_slots;
-use super::plan::CoalitionPlan;
+use super::committed::{CommittedNetwork, Tools};
 use crate::clock::RunClock;
-use crate::data::evaluate_rows;
+use crate::data::Batch;
 use crate::env::{
     Devices, EnvBackend, EnvId, EnvStream, EpisodeStats, Experiment, FallbackGuard, HostModel, LoadedData, SeedSlots,
 };
-use crate::growth::SeedStage;
 use crate::health::{Failure, InEnv};
 use crate::telemetry::{EpisodeEnd, Phase, PhaseClock};
-use crate::torch::{HostSyncCounter, Inference, TorchError, read_f64};
+use crate::torch::HostSyncCounter;
 
 /// Accuracy (percent) and loss (nats) of the host with its committed seeds alone; `None` until the episode ends, and
 /// where the task has no test part.
@@ -75,38 +69,12 @@ pub fn evaluate_test(
 
 fn test(
     env: &mut TestedEnvItem,
-    batches: &[crate::data::Batch],
+    batches: &[Batch],
     experiment: &Experiment,
-    (syncs, guard): (&HostSyncCounter, &FallbackGuard),
+    tools: Tools,
 ) -> Result<(f64, f64), Failure> {
     let _guard = env.stream.0.get().enter()?;
-    // A rollback may have changed the host since this step's validation folded it.
-    env.host.0.get().refill()?;
-    let is_committed: SmallVec<[bool; 4]> = env
-        .slots
-        .records()
-        .map(|record| record.is_some_and(|seed| seed.stage == SeedStage::Committed))
-        .collect();
-    let mut live = live_slots(&mut env.slots.0, experiment.isolation());
-    live.retain(|slot| is_committed[slot.slot]);
-    let plan = CoalitionPlan {
-        players: SmallVec::new(),
-        masks: vec![0],
-    };
-    let tree = CoalitionTree::new(&plan, &live);
-    let _inference = Inference::new()?;
-    let mut sums = Vec::with_capacity(2 * batches.len());
-    for batch in batches {
-        let logits = guard.compute(env.backend.0, &mut env.stats.fallbacks, |_| {
-            Ok(coalition_forward(&**env.host.0.get(), &live, &tree, &batch.x)?)
-        })?;
-        let (losses, is_correct) = evaluate_rows(&logits, &batch.y).map_err(TorchError::from)?;
-        for values in [is_correct, losses] {
-            sums.push(values.f_sum(Kind::Double).map_err(TorchError::from)?);
-        }
-    }
-    let sums = read_f64(&Tensor::f_stack(&sums, 0).map_err(TorchError::from)?, syncs)?;
-    let total = |first: usize| sums[first..].iter().step_by(2).sum::<f64>();
-    let predictions = batches.iter().map(|batch| batch.y.numel()).sum::<usize>() as f64;
-    Ok((100.0 * total(0) / predictions, total(1) / predictions))
+    let isolation = experiment.isolation();
+    let network = CommittedNetwork::of(&mut env.host, &mut env.slots, isolation, env.backend.0)?;
+    network.evaluate(batches, tools, &mut env.stats.fallbacks)
 }
