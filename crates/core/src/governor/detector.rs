@@ -21,8 +21,9 @@ const HISTORY_WINDOW: usize = 20;
 const SENSITIVITY: f64 = 6.0;
 /// A loss above this multiple of the healthy mean is suspicious.
 const MULTIPLIER: f64 = 3.0;
-/// A loss up to this, in nats, is never suspicious; guessing among 10 classes costs 2.3.
-const ABSOLUTE_LIMIT: f64 = 12.0;
+/// A loss up to this multiple of that of guessing is never suspicious: a network may begin worse than chance, but one that was
+/// better and then costs twice as much has diverged, at any number of classes.
+const HARMLESS: f64 = 2.0;
 /// Suspicious steps in a row after which the env is rolled back.
 pub const MIN_PANICS: u32 = 3;
 /// A network was better than chance where its healthy mean lies below this share of the loss of guessing.
@@ -118,7 +119,7 @@ impl LossMonitor {
         if was_armed && (loss - random).abs() < COLLAPSE_BAND * random {
             return LossVerdict::Panic(alarm(AlarmKind::ChanceCollapse, Some(random), self.streak));
         }
-        if loss <= ABSOLUTE_LIMIT {
+        if loss <= HARMLESS * random {
             return self.healthy(loss);
         }
         match exceeded_by(loss, &remembered) {

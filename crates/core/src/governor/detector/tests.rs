@@ -29,8 +29,10 @@ fn calm() -> LossMonitor {
 
 #[test]
 fn a_loss_must_pass_all_three_limits_to_be_an_anomaly() {
-    assert_eq!(words(&mut calm(), LN_10, &[12.0]), ["healthy"]);
-    assert_eq!(words(&mut calm(), LN_10, &[12.0001]), ["suspect"]);
+    // Twice ln 10 is 4.60517.
+    assert_eq!(words(&mut calm(), LN_10, &[4.6051]), ["healthy"]);
+    assert_eq!(words(&mut calm(), LN_10, &[4.6052]), ["suspect"]);
+    assert_eq!(words(&mut calm(), f64::from(257).ln(), &[11.0]), ["healthy"]);
 
     let spread = || after([5.0, 5.5, 6.0, 4.5, 5.0, 5.5, 6.0, 4.5, 5.0, 5.0]);
     assert_eq!(words(&mut spread(), LN_10, &[14.0]), ["healthy"]);
@@ -64,12 +66,12 @@ fn an_early_spike_is_judged_by_the_median_and_never_remembered() {
     assert_eq!(two.history, [1.0; 2]);
 
     let mut below_the_limit = after([1.0; 9]);
-    assert_eq!(words(&mut below_the_limit, LN_10, &[11.9]), ["healthy"]);
-    assert_eq!(below_the_limit.history.back(), Some(&11.9));
+    assert_eq!(words(&mut below_the_limit, LN_10, &[4.6]), ["healthy"]);
+    assert_eq!(below_the_limit.history.back(), Some(&4.6));
 
     let mut even = after([1.0, 5.0, 1.0, 5.0]);
     // Three times the median is 9.
-    assert_eq!(words(&mut even, 1e9, &[12.5]), ["suspect"]);
+    assert_eq!(words(&mut even, LN_10, &[9.5]), ["suspect"]);
 }
 
 #[test]
