@@ -321,7 +321,7 @@ pub use simic_core::{extend, prelude};
 use simic_core::{
     actions, checkpoint, clock, controller, data, engine, env, files, graph, growth, hash, health, host, keep, learner,
     network, policy, random, record, renamed, reward, run, scenario, schedule, schema, seed, storage, telemetry,
-    threads, torch, trajectory, unfinished, validation,
+    threads, torch, training, trajectory, unfinished, validation,
 };
 
 #[doc(hidden)]

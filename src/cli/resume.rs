@@ -8,10 +8,11 @@ use super::run::{limit_rounds, play};
 use super::watch::show_while_playing;
 use super::{Context, Outcome, ResumeOptions, sweep};
 use crate::checkpoint::{PastRun, ResumePoint};
-use crate::engine::Prepared;
+use crate::engine::{Prepared, SetupError};
 use crate::record::ScenarioFile;
 use crate::scenario::{Catalog, Override};
 use crate::sweep::{Plan, SweepFolder};
+use crate::training::with_environment;
 
 /// Finds the run, checks whether it can be resumed, and plays what is left of it.
 pub fn resume(options: &ResumeOptions, context: &Context) -> Result<Outcome, Rejection> {
@@ -62,7 +63,7 @@ fn prepare(
             text: past.resolved.clone(),
             ..past.file.clone()
         };
-        let mut prepared = Prepared::new(&label, file, overrides, &catalog.without_images())?;
+        let mut prepared = Prepared::recorded(&label, file, overrides, &catalog.without_images())?;
         if !overrides.iter().any(|change| change.path == "run.rounds") {
             // The run may have been given more rounds when it was resumed before.
             prepared.loaded.scenario.run.rounds = past.point.progress.rounds;
@@ -72,7 +73,7 @@ fn prepare(
     };
     let earlier = past.earlier_changes()?;
     let before = load(&earlier)?.loaded.scenario;
-    let asked = options.overrides(before.run.rounds)?;
+    let asked = with_environment(&options.overrides(before.run.rounds)?).map_err(SetupError::from)?;
     let stands = |change: &&Override| !asked.iter().any(|asked| asked.overlaps(change));
     let changes: Vec<Override> = earlier.iter().filter(stands).chain(&asked).cloned().collect();
     let now = load(&changes)?;

@@ -200,8 +200,8 @@ fn is_killed(_: ExitStatus) -> bool {
 
 fn start(program: &Path, arguments: &[String], log: &File) -> std::io::Result<Child> {
     let mut command = Command::new(program);
-    // It would move the trial's folder.
-    command.env_remove("SIMIC_ENGINE_RUNS");
+    // They would move the trial's folder, and make it another trial than was planned.
+    command.env_remove("SIMIC_ENGINE_RUNS").env_remove("SIMIC_ENGINE_AMP");
     // The child's input stays open for as long as this process lives: it ends with it.
     command
         .args(arguments)

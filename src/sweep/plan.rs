@@ -41,7 +41,7 @@ pub struct Plan {
     pub sweep: SweepFile,
     /// Relative paths of the scenario start here; absolute.
     pub folder: Option<PathBuf>,
-    /// In the order in which they are begun.
+    /// Point by point; they are begun replicate by replicate.
     pub trials: Vec<Trial>,
 }
 
@@ -252,7 +252,7 @@ impl Draft<'_> {
         if let Some(judge) = &sweep.judge {
             check_judged(&prepared, judge).map_err(|message| vec![message])?;
         }
-        let scenario = &prepared.loaded.scenario;
+        let (scenario, mut overrides) = (&prepared.loaded.scenario, prepared.overrides.clone());
         if overrides.iter().all(|over| over.path != NAME) {
             // The sweep's copy of the scenario has another file name.
             overrides.push(Override::flag("--set", NAME, format!("{:?}", scenario.name)));

@@ -138,12 +138,14 @@ pub(super) struct Worker<'a> {
     misplaced: AtomicU32,
 }
 
-/// The worker's own part, then what it can help with.
+/// The worker's own part, then what it can help with; of both all points of a replicate before the next, so that what changes on
+/// a machine meanwhile meets all points alike.
 fn order<'a>(plan: &'a Plan, options: &WorkOptions) -> Vec<&'a Trial> {
     let is_meant = |trial: &Trial| options.only.as_ref().is_none_or(|only| *only == trial.id);
     let meant = plan.trials.iter().enumerate().filter(|(_, trial)| is_meant(trial));
-    let (own, others): (Vec<_>, Vec<_>) = meant.partition(|(index, _)| options.shard.holds(*index));
-    own.into_iter().chain(others).map(|(_, trial)| trial).collect()
+    let mut order: Vec<_> = meant.collect();
+    order.sort_by_key(|(index, trial)| (!options.shard.holds(*index), trial.replicate));
+    order.into_iter().map(|(_, trial)| trial).collect()
 }
 
 /// What was seen of the folder at once: the threads of a worker go through it together, each trial once. What others have

@@ -34,16 +34,20 @@ fn a_worker_that_is_to_play_one_trial_leaves_it_to_who_plays_it_and_says_so() {
 }
 
 #[test]
-fn a_worker_begins_with_its_own_part() {
-    let plan = plan("work", 5, SweepFile::default());
+fn a_worker_begins_with_its_own_part_and_plays_replicate_by_replicate() {
+    let mut plan = plan("work", 6, SweepFile::default());
+    for (index, trial) in plan.trials.iter_mut().enumerate() {
+        (trial.point, trial.replicate) = (index / 3, index as u32 % 3);
+    }
     let options = WorkOptions {
         shard: Shard { index: 2, count: 2 },
         ..leaving(None)
     };
 
-    let order: Vec<usize> = order(&plan, &options).iter().map(|trial| trial.point).collect();
+    let order = order(&plan, &options).into_iter();
+    let order: Vec<_> = order.map(|trial| (trial.point, trial.replicate)).collect();
 
-    assert_eq!(order, [1, 3, 0, 2, 4]);
+    assert_eq!(order, [(1, 0), (0, 1), (1, 2), (0, 0), (1, 1), (0, 2)]);
 }
 
 #[test]

@@ -11,6 +11,7 @@ use crate::host::{LayoutError, SlotLayout};
 use crate::record::{Machine, RunDirectoryError, ScenarioFile, scenario_folder};
 use crate::scenario::{self, Catalog, Input, Loaded, Override, Report};
 use crate::schema::NameError;
+use crate::training::{UnknownPrecision, with_environment};
 use crate::validation::max_configurations;
 
 /// Most bytes of a scenario file: a larger file was named by mistake.
@@ -66,6 +67,9 @@ pub enum SetupError {
     /// A plugin registers what cannot be registered, or what is registered already: give it another name.
     #[error(transparent)]
     Name(#[from] NameError),
+    /// The environment says what it can't say.
+    #[error(transparent)]
+    Environment(#[from] UnknownPrecision),
 }
 
 impl Prepared {
@@ -77,11 +81,24 @@ impl Prepared {
         Self::new(label, ScenarioFile::of_text(text), overrides, catalog)
     }
 
-    /// Checks a scenario file that has been read; problems name it by `label`.
+    /// Checks a scenario file that has been read; problems name it by `label`. What the environment says lies over `overrides`.
+    ///
+    /// # Errors
+    /// Every problem of the scenario; one that needs more memory than the machine has; an environment that is not understood.
+    pub fn new(label: &str, file: ScenarioFile, overrides: &[Override], catalog: &Catalog) -> Result<Self, SetupError> {
+        Self::recorded(label, file, &with_environment(overrides)?, catalog)
+    }
+
+    /// As [`Self::new`], of what was played before: the environment says nothing about that.
     ///
     /// # Errors
     /// Every problem of the scenario; one that needs more memory than the machine has.
-    pub fn new(label: &str, file: ScenarioFile, overrides: &[Override], catalog: &Catalog) -> Result<Self, SetupError> {
+    pub fn recorded(
+        label: &str,
+        file: ScenarioFile,
+        overrides: &[Override],
+        catalog: &Catalog,
+    ) -> Result<Self, SetupError> {
         let text = &file.text;
         let input = Input { label, text, overrides };
         let loaded = scenario::load_beside(&input, file.folder.as_deref(), catalog).map_err(SetupError::Scenario)?;

@@ -1,12 +1,12 @@
 //! The one guarded path for failing arithmetic: a batch on which the engine's kernels fail is computed again by libtorch's
-//! operators, a batch whose loss overflows in lower precision again in f32, a batch that can't be recorded as a graph is
+//! operators, and so is a minibatch of the policy's update; a batch whose loss overflows in lower precision again in f32, a batch that can't be recorded as a graph is
 //! played as usual. Each fallback is announced once a run and counted per episode.
 
+use std::fmt::Display;
 use std::sync::OnceLock;
 
 use bevy_ecs::prelude::*;
 
-use crate::health::Failure;
 use crate::kernels::ForcedKernels;
 use crate::scenario::Kernels;
 use crate::telemetry::Fallbacks;
@@ -27,12 +27,12 @@ impl FallbackGuard {
     /// # Errors
     /// The first attempt's, where the second fails as well, where there are no own kernels, or where the device as a whole
     /// is at fault.
-    pub fn compute<T>(
+    pub fn compute<T, E: Display>(
         &self,
         backend: Backend,
         fallbacks: &mut Fallbacks,
-        mut attempt: impl FnMut(Backend) -> Result<T, Failure>,
-    ) -> Result<T, Failure> {
+        mut attempt: impl FnMut(Backend) -> Result<T, E>,
+    ) -> Result<T, E> {
         let failure = match attempt(backend) {
             Err(failure) if backend.uses_own_kernels() && !is_of_device(&failure) => failure,
             outcome => return outcome,
@@ -75,7 +75,7 @@ impl FallbackGuard {
 }
 
 /// Whether the whole device is concerned: a batch that is computed in another way would not help.
-pub(super) fn is_of_device(failure: &Failure) -> bool {
+pub(super) fn is_of_device(failure: &impl Display) -> bool {
     let class = TorchError::classify(failure.to_string());
     matches!(class, TorchError::OutOfMemory(_) | TorchError::DeviceFault(_))
 }

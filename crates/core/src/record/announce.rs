@@ -19,7 +19,7 @@ use crate::telemetry::{
     BigInteger, DatasetInfo, DetectorBank, Detectors, Event, RunStarted, Sinks, TaskKind, TelemetryHub, TelemetryOutbox,
 };
 use crate::torch::{gpu, mixed_name};
-use crate::training::TrainingPrecision;
+use crate::training::{TrainingPrecision, with_environment};
 
 /// How a run is recorded.
 #[derive(Resource, Clone, Debug)]
@@ -128,7 +128,12 @@ fn begin_record(
     world.resource_scope(|world, mut hub: Mut<TelemetryHub>| {
         let mut outbox = world.resource_mut::<TelemetryOutbox>();
         outbox.extend(recording.resume.iter().flat_map(Continuation::loaded));
-        outbox.push(Event::run(started));
+        let said = with_environment(&[]).unwrap_or_default();
+        let event = Event::run(started);
+        outbox.push(match said.first() {
+            Some(said) => event.message(format!("{}: f32 throughout", said.shown)),
+            None => event,
+        });
         hub.flush(&mut outbox);
     });
     Ok(())

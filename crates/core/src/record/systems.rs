@@ -279,7 +279,9 @@ pub(crate) fn round_stats(
     mut record: RecordContext,
 ) {
     let round = record.clock.round();
+    let mut fallbacks = Fallbacks::default();
     if let Some(update) = update.as_ref().and_then(|update| update.0.as_ref()) {
+        fallbacks.kernel = update.kernel_fallbacks;
         record.outbox.push(Event::round(round, update.clone()));
     }
     let mut envs: Vec<_> = envs.iter().collect();
@@ -296,7 +298,6 @@ pub(crate) fn round_stats(
     history.0.push(mean);
     let mut growth = GrowthCounts::default();
     let mut governor = GovernorCounts::default();
-    let mut fallbacks = Fallbacks::default();
     let mut env_steps = 0;
     let rewards: Vec<_> = envs.iter().filter_map(|env| env.reward).collect();
     for env in &envs {

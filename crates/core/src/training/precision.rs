@@ -1,6 +1,8 @@
 //! In which precision hosts train: decided once, announced if it is not what was asked for; and the scale of each env's
 //! loss where that is float16.
 
+use std::ffi::OsString;
+
 use bevy_ecs::prelude::*;
 use tch::{Device, Kind};
 
@@ -9,9 +11,38 @@ use crate::env::unfinished::name_of;
 use crate::env::{EnvId, EnvPool, EnvStream, Experiment};
 use crate::health::{Failure, InEnv};
 use crate::nn::LossScaler;
-use crate::scenario::{AmpMode, DeviceSpec};
+use crate::scenario::{AmpMode, DeviceSpec, Override};
 use crate::torch;
 use crate::unfinished::UnfinishedRound;
+
+/// Turns mixed precision off, in one place for every scenario.
+const AMP_VARIABLE: &str = "SIMIC_ENGINE_AMP";
+
+/// The environment asks for a precision that it can't ask for.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the environment variable SIMIC_ENGINE_AMP is {0:?}; valid: off, which is f32 throughout; or unset it")]
+pub struct UnknownPrecision(OsString);
+
+/// What a scenario is overridden with once the environment has been asked, which lies over all else.
+///
+/// # Errors
+/// It says another word than `off`.
+pub fn with_environment(overrides: &[Override]) -> Result<Vec<Override>, UnknownPrecision> {
+    with_word(overrides, std::env::var_os(AMP_VARIABLE))
+}
+
+fn with_word(overrides: &[Override], word: Option<OsString>) -> Result<Vec<Override>, UnknownPrecision> {
+    let mut all = overrides.to_vec();
+    let Some(word) = word else { return Ok(all) };
+    if word != "off" {
+        return Err(UnknownPrecision(word));
+    }
+    for path in ["training.amp", "learner.amp"] {
+        all.retain(|other| other.path != path);
+        all.push(Override::argument(format!("{AMP_VARIABLE}=off"), path, "off".into()));
+    }
+    Ok(all)
+}
 
 /// `None`: f32 throughout; else the type that autocast computes in.
 #[derive(Resource, Clone, Copy, Debug, Default, PartialEq)]

@@ -120,7 +120,7 @@ impl<'a> CommittedNetwork<'a> {
                 let x = batch.x.f_narrow(0, first, count)?;
                 let y = batch.y.f_narrow(0, first, count)?;
                 let logits = guard.compute(self.backend, fallbacks, |_| {
-                    Ok(coalition_forward(self.host, &self.live, &tree, &x)?)
+                    coalition_forward(self.host, &self.live, &tree, &x)
                 })?;
                 let (losses, is_correct) = evaluate_rows(&logits, &y)?;
                 let [correct, loss] =

@@ -192,7 +192,7 @@ fn evaluate(env: &mut SteppingEnvItem, rules: &TrainingRules, stream: &Stream, b
             .fallbacks
             .compute(env.training.backend.0, &mut env.training.stats.fallbacks, |_| {
                 let logits = coalition_forward(host, &live, tree, &x)?;
-                Ok(sums.add_val(&logits, &y, tree.places()[MAIN])?)
+                sums.add_val(&logits, &y, tree.places()[MAIN]).map_err(Failure::from)
             })?;
         stream.note_write(sums.pack());
         Ok(())

@@ -1,4 +1,5 @@
 use super::*;
+use crate::health::Failure;
 
 /// What is computed, what was counted, and with which kernels it was tried.
 type Computed = (Result<u8, String>, u32, Vec<Kernels>);

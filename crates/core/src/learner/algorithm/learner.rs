@@ -15,6 +15,7 @@ use super::recorded::RecordedSteps;
 use super::schedules::{Horizon, LearnerSchedules};
 use super::state::{Counters, LearnerState, differences_of_tensors, impossible_tensors, nonfinite_numbers};
 use super::update::{Update, by_head};
+use crate::env::FallbackGuard;
 use crate::nn::Implementation;
 use crate::policy::TrainablePolicy;
 use crate::random::{Domain, RunRng};
@@ -33,6 +34,7 @@ pub struct Learner {
     pub(super) values: ValueNormalizer,
     counters: Counters,
     recorded: Option<RecordedSteps>,
+    guard: FallbackGuard,
 }
 
 impl Learner {
@@ -56,6 +58,7 @@ impl Learner {
             horizon,
             seed,
             recorded: None,
+            guard: FallbackGuard::default(),
         })
     }
 
@@ -165,6 +168,7 @@ impl Learner {
             batch: &rollout.batch,
             by_head: by_head(&self.config, rollout.batch.device())?,
             reads,
+            guard: &self.guard,
         }
         .run(policy, &mut self.optimizer, &mut self.recorded, &mut rng)?;
 
@@ -184,6 +188,7 @@ impl Learner {
         policy.set_floor_scale(self.schedules().probability_floor);
 
         update.data = Some(rollout.data);
+        update.kernel_fallbacks = measured.fallbacks.kernel;
         report(update, &measured, &rollout.learnable);
         if matches!(self.config.algorithm, Algorithm::Clone(_)) {
             // Nothing holds what is cloned to the policy before.

@@ -7,6 +7,7 @@ use super::optimizer::Gradients;
 use super::sequences::SequenceBatch;
 use crate::actions::HEADS;
 use crate::policy::Evaluation;
+use crate::telemetry::Fallbacks;
 use crate::torch::{HostSyncCounter, NoGrad, TorchError, catch, read_f64};
 
 /// An enum whose members index an array of measurements.
@@ -200,6 +201,8 @@ pub(super) struct UpdateMeasurements {
     pub readings: Vec<Reading>,
     /// Squared norms of the parameters and of their change.
     parameter_squares: [f64; 2],
+    /// Of its minibatches.
+    pub fallbacks: Fallbacks,
 }
 
 impl UpdateMeasurements {
@@ -231,5 +234,6 @@ pub(super) fn read_all(
     Ok(UpdateMeasurements {
         readings: steps.iter().zip(readings.chunks(WIDTH)).map(reading).collect(),
         parameter_squares: [rest[0], rest[1]],
+        fallbacks: Fallbacks::default(),
     })
 }

@@ -43,7 +43,6 @@ pub(super) struct Gradients {
 #[derive(Debug)]
 pub(super) struct PolicyOptimizer {
     groups: Vec<PartOptimizer>,
-    /// Where gradients are computed, by kernels as own as the steps.
     backend: Backend,
     /// All parameters, which are clipped together.
     params: Vec<Tensor>,
@@ -109,12 +108,17 @@ impl PolicyOptimizer {
         zero_grads(&self.params)
     }
 
-    /// Leaves the gradients of `loss` in the parameters.
-    pub fn backward(&self, loss: &Tensor) -> Result<(), TorchError> {
+    /// Where gradients are computed, by kernels as own as the steps.
+    pub fn backend(&self) -> Backend {
+        self.backend
+    }
+
+    /// Leaves the gradients of `loss` in the parameters, computed on `backend`.
+    pub fn backward(&self, loss: &Tensor, backend: Backend) -> Result<(), TorchError> {
         let Some(scaler) = &self.scaler else {
-            return backward(loss, self.backend);
+            return backward(loss, backend);
         };
-        backward(&scaler.scaled(loss)?, self.backend)?;
+        backward(&scaler.scaled(loss)?, backend)?;
         scaler.unscale(&self.params, &self.norm.bad)
     }
 

@@ -19,9 +19,11 @@ use super::recorded::RecordedSteps;
 use super::schedules::LearnerSchedules;
 use super::sequences::{SequenceBatch, split};
 use crate::actions::HEADS;
+use crate::env::FallbackGuard;
 use crate::policy::{Evaluation, TrainablePolicy};
 use crate::random::Draw;
 use crate::scenario::{Algorithm, LearnerConfig};
+use crate::telemetry::Fallbacks;
 use crate::torch::{HostSyncCounter, Stream, TorchError, catch, read_f32, upload};
 
 /// An update stops where the divergence exceeds the target by this factor.
@@ -48,6 +50,7 @@ pub(super) struct Update<'a> {
     /// As [`by_head`] makes them.
     pub by_head: [Tensor; 3],
     pub reads: &'a HostSyncCounter,
+    pub guard: &'a FallbackGuard,
 }
 
 impl Update<'_> {
@@ -88,7 +91,7 @@ impl Update<'_> {
         };
         let mut order: Vec<i64> = (0..self.batch.len() as i64).collect();
         let on_device = catch(|| Tensor::zeros([order.len() as i64], (Kind::Int64, device)))?;
-        let mut steps = Vec::new();
+        let (mut steps, mut fallbacks) = (Vec::new(), Fallbacks::default());
 
         'epochs: for epoch in 0..self.config.epochs {
             // Whole sequences are shuffled, never single steps: the recurrent core replays each from its start.
@@ -97,7 +100,9 @@ impl Update<'_> {
             for (index, part) in split(order.len(), self.config.num_minibatches as usize).enumerate() {
                 let minibatch = catch(|| self.batch.select(&order, &on_device, part))?;
                 let is_first = steps.is_empty();
-                let mut step = |minibatch: &SequenceBatch| self.step(minibatch, policy, optimizer, &mut stop, is_first);
+                let mut step = |minibatch: &SequenceBatch| {
+                    self.step(minibatch, policy, optimizer, (&mut stop, &mut fallbacks), is_first)
+                };
                 let numbers = match recorded {
                     Some(recorded) if !is_first && recorded.takes(&minibatch) => recorded.play(minibatch, &mut step)?,
                     _ => step(&minibatch)?,
@@ -112,48 +117,35 @@ impl Update<'_> {
                 }
             }
         }
-        Ok(read_all(&steps, &optimizer.change()?, self.reads)?)
+        let mut measured = read_all(&steps, &optimizer.change()?, self.reads)?;
+        measured.fallbacks = fallbacks;
+        Ok(measured)
     }
 
-    /// One minibatch: evaluate, descend where nothing forbids it, measure.
+    /// One minibatch: evaluate and differentiate, on the guarded path; descend where nothing forbids it; measure.
     fn step(
         &self,
         minibatch: &SequenceBatch,
         policy: &dyn TrainablePolicy,
         optimizer: &mut PolicyOptimizer,
-        stop: &mut StopFlags,
+        (stop, fallbacks): (&mut StopFlags, &mut Fallbacks),
         is_first: bool,
     ) -> Result<MinibatchNumbers, LearnerError> {
-        // The stored actions under the current weights.
-        let evaluation = catch(|| policy.evaluate(&minibatch.input()))??;
-        let (ratios, kl, losses) = catch(|| {
-            let ratios = Ratios::new(&evaluation.log_probs, &minibatch.old_log_probs, &minibatch.causal);
+        let backend = optimizer.backend();
+        let (evaluation, (ratios, kl, losses), loss_scale, gradients) =
+            self.guard
+                .compute(backend, fallbacks, |backend| -> Result<_, LearnerError> {
+                    // The stored actions under the current weights.
+                    let evaluation = catch(|| policy.evaluate(&minibatch.input()))??;
+                    let (ratios, kl, losses) = catch(|| self.losses(&evaluation, minibatch, stop, is_first))?;
 
-            // Before any parameter has moved, evaluation must repeat the policy's outputs of acting.
-            if is_first {
-                let drift = drift(&evaluation.log_probs, &minibatch.old_log_probs);
-                stop.mismatch = mean(&drift, &minibatch.causal).gt(MAX_DRIFT).to_kind(Kind::Float);
-            }
-            // Divergence stop: from here on no step is taken.
-            let kl = ratios.joint_kl(&minibatch.actor);
-            let is_held = !matches!(self.config.algorithm, Algorithm::Clone(_));
-            if let Some(target) = self.config.target_kl.filter(|_| is_held) {
-                let exceeded = kl.gt(KL_TOLERANCE * target).to_kind(Kind::Float);
-                // In place, where a recorded step reads it again.
-                let exceeded = stop.kl.maximum(&exceeded);
-                stop.kl.copy_(&exceeded);
-            }
-            let behaviour = minibatch.behaviour.as_ref();
-            let to_behaviour = behaviour.map(|old| Ratios::new(&evaluation.log_probs, old, &minibatch.causal));
-            let losses = self.objective(&evaluation, to_behaviour.as_ref().unwrap_or(&ratios), minibatch);
-            (ratios, kl, losses)
-        })?;
-
-        // Gradients, clipped by their norm.
-        optimizer.zero_grad()?;
-        let loss_scale = optimizer.loss_scale();
-        optimizer.backward(&losses.total)?;
-        let gradients = optimizer.clip(self.config.max_grad_norm)?;
+                    // Gradients, clipped by their norm.
+                    optimizer.zero_grad()?;
+                    let loss_scale = optimizer.loss_scale();
+                    optimizer.backward(&losses.total, backend)?;
+                    let gradients = optimizer.clip(self.config.max_grad_norm)?;
+                    Ok((evaluation, (ratios, kl, losses), loss_scale, gradients))
+                })?;
 
         // No step after a stop, none with a value that is not finite.
         let gates = catch(|| Gates::check(&evaluation, minibatch, &losses, &gradients))?;
@@ -179,6 +171,36 @@ impl Update<'_> {
             }
             .measure()
         })?)
+    }
+
+    /// What the evaluation says of the policy that acted, and what is minimised. Only sets flags: it may be done again.
+    fn losses(
+        &self,
+        evaluation: &Evaluation,
+        minibatch: &SequenceBatch,
+        stop: &mut StopFlags,
+        is_first: bool,
+    ) -> (Ratios, Tensor, Losses) {
+        let ratios = Ratios::new(&evaluation.log_probs, &minibatch.old_log_probs, &minibatch.causal);
+
+        // Before any parameter has moved, evaluation must repeat the policy's outputs of acting.
+        if is_first {
+            let drift = drift(&evaluation.log_probs, &minibatch.old_log_probs);
+            stop.mismatch = mean(&drift, &minibatch.causal).gt(MAX_DRIFT).to_kind(Kind::Float);
+        }
+        // Divergence stop: from here on no step is taken.
+        let kl = ratios.joint_kl(&minibatch.actor);
+        let is_held = !matches!(self.config.algorithm, Algorithm::Clone(_));
+        if let Some(target) = self.config.target_kl.filter(|_| is_held) {
+            let exceeded = kl.gt(KL_TOLERANCE * target).to_kind(Kind::Float);
+            // In place, where a recorded step reads it again.
+            let exceeded = stop.kl.maximum(&exceeded);
+            stop.kl.copy_(&exceeded);
+        }
+        let behaviour = minibatch.behaviour.as_ref();
+        let to_behaviour = behaviour.map(|old| Ratios::new(&evaluation.log_probs, old, &minibatch.causal));
+        let losses = self.objective(evaluation, to_behaviour.as_ref().unwrap_or(&ratios), minibatch);
+        (ratios, kl, losses)
     }
 
     /// `L = L_policy + c_V·L_value + c_E·L_entropy + P_floor + c_T·L_teacher`; `ratios` are those to the policy that acted.

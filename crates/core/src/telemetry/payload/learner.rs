@@ -201,6 +201,9 @@ pub struct LearnerUpdate {
     pub update_ms: Num,
     /// What the policy is evaluated in: `f32`, `bf16` or `fp16`.
     pub amp_dtype: String,
+    /// Minibatches that libtorch computed as the engine's own kernels failed: recorded by the round, with the batches of its envs.
+    #[serde(skip)]
+    pub kernel_fallbacks: u32,
 }
 
 #[cfg(test)]

@@ -294,7 +294,7 @@ pub struct LossScales {
 /// Batches whose arithmetic failed as it was first done, and was done in a slower and safer way.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Fallbacks {
-    /// Computed by libtorch's operators, because the engine's own kernels failed; of validation batches by chunk.
+    /// Computed by libtorch's operators, because the engine's own kernels failed; of validation batches by chunk, of updates by minibatch.
     pub kernel: u32,
     /// Training batches computed in f32, because a loss in lower precision was not finite.
     pub autocast: u32,

@@ -4,9 +4,13 @@ use tch::{Kind, Tensor};
 
 use super::training::{small_config, spoil_gradient};
 use super::{cue, params};
+use crate::kernels::ForcedKernels;
+use crate::learner::algorithm::optimizer::PolicyOptimizer;
+use crate::nn::Implementation;
 use crate::policy::fixtures::values;
 use crate::policy::{Evaluation, TrainablePolicy};
 use crate::telemetry::{FinitenessGate, UpdateSkip};
+use crate::torch::fixtures::test_backend;
 
 #[test]
 fn another_floor_in_the_update_than_in_the_rollout_is_a_mismatch() {
@@ -132,4 +136,25 @@ fn parameters_that_are_not_finite_are_restored() {
     assert_eq!(params(&training.policy), before);
     let mut moments = training.learner.state_tensors().into_iter();
     assert!(moments.all(|(_, tensor)| values(&tensor).iter().all(|&value| value == 0.0)));
+}
+
+#[test]
+fn a_minibatch_on_which_a_kernel_fails_is_computed_again_and_counted() {
+    let is_own = test_backend().uses_own_kernels();
+    let implementation = if is_own {
+        Implementation::Own
+    } else {
+        Implementation::Fused
+    };
+    let mut training = cue(small_config());
+    training.learner.optimizer =
+        PolicyOptimizer::new(&training.policy, &small_config(), implementation).expect("a sound policy");
+    training.play();
+
+    // The first that they compute is the norm of a gradient.
+    let _failing = ForcedKernels::failing(1);
+    let record = training.learn();
+
+    assert!(record.update_performed);
+    assert_eq!(record.kernel_fallbacks, u32::from(is_own));
 }

@@ -5,6 +5,7 @@ use tch::Tensor;
 use super::cue;
 use super::tasks::CueTask;
 use super::training::{Training, small_config};
+use crate::env::FallbackGuard;
 use crate::learner::algorithm::LearnerSchedules;
 use crate::learner::algorithm::finalize::finalize;
 use crate::learner::algorithm::measurements::Scalar;
@@ -32,6 +33,7 @@ fn gradients(training: &Training<CueTask>, batch: &SequenceBatch) -> (Vec<f64>, 
         batch,
         by_head: by_head(&config, batch.device()).expect("memory"),
         reads: &HostSyncCounter::default(),
+        guard: &FallbackGuard::default(),
     };
     let mut params = training.policy.params();
     for param in &mut params {
