@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use crate::telemetry::event::{Event, Payload};
-use crate::telemetry::payload::{EnvStep, RoundFinished};
+use crate::telemetry::payload::{Decision, EnvStep, RoundFinished};
 use crate::telemetry::statistics::{Plateau, mean};
 
 /// Rounds that are remembered.
@@ -12,6 +12,8 @@ const ROUNDS: usize = 32;
 const GRADIENT_WEIGHT: f64 = 0.1;
 /// The least that a moving average of gradient norms begins with.
 const LEAST_GRADIENT: f64 = 0.01;
+/// Choices of a round from which on they tell what they depend on.
+const LEAST_CHOICES: f64 = 16.0;
 /// Rise of the rolling accuracy that counts, points.
 const MIN_RISE: f64 = 0.5;
 
@@ -39,6 +41,24 @@ pub struct Recent {
     pub(super) rolled_back: u32,
     committed: Vec<f64>,
     envs: BTreeMap<u32, RecentEnv>,
+    /// Of the round, by the operations that were allowed.
+    choices: BTreeMap<Vec<usize>, Choices>,
+}
+
+/// Choices among the same operations.
+#[derive(Clone, Debug, Default)]
+struct Choices {
+    count: f64,
+    /// Sums of the operations' probabilities.
+    sums: Vec<f64>,
+    /// Sum of their entropies, nats.
+    entropy: f64,
+}
+
+/// Nats.
+fn entropy(probabilities: &[f64]) -> f64 {
+    let possible = probabilities.iter().filter(|probability| **probability > 0.0);
+    -possible.map(|probability| probability * probability.ln()).sum::<f64>()
 }
 
 /// A running episode.
@@ -74,6 +94,17 @@ impl Recent {
         rolling
     }
 
+    /// Nats a choice that the round's operations tell about what the policy has seen, what was allowed aside: the mean divergence of its
+    /// probabilities from their mean. Absent with few choices.
+    pub(super) fn information(&self) -> Option<f64> {
+        let count: f64 = self.choices.values().map(|choices| choices.count).sum();
+        let told = self.choices.values().map(|choices| {
+            let means: Vec<f64> = choices.sums.iter().map(|sum| sum / choices.count).collect();
+            choices.count * entropy(&means) - choices.entropy
+        });
+        (count >= LEAST_CHOICES).then(|| told.sum::<f64>() / count)
+    }
+
     /// The env of an event.
     pub(super) fn env(&self, event: &Event) -> RecentEnv {
         let env = event.env.and_then(|env| self.envs.get(&env));
@@ -84,6 +115,7 @@ impl Recent {
         match &event.payload {
             Payload::RunStarted(run) => self.learns = run.policy_params.is_some(),
             Payload::EnvStep(row) => self.apply_step(event, row),
+            Payload::Decision(decision) => self.apply_decision(decision),
             Payload::EpisodeFinished(episode) => {
                 self.episodes += 1;
                 self.rolled_back += u32::from(episode.rollbacks > 0);
@@ -109,6 +141,21 @@ impl Recent {
         }
     }
 
+    fn apply_decision(&mut self, decision: &Decision) {
+        let Some(readout) = decision.policy.as_ref().filter(|readout| !readout.op_probs.is_empty()) else {
+            return;
+        };
+        let probabilities: Vec<f64> = readout.op_probs.iter().map(|probability| probability.0).collect();
+        let allowed = decision.allowed.iter().map(|op| op.code()).collect();
+        let choices = self.choices.entry(allowed).or_default();
+        choices.sums.resize(probabilities.len(), 0.0);
+        choices.count += 1.0;
+        choices.entropy += entropy(&probabilities);
+        for (sum, probability) in choices.sums.iter_mut().zip(probabilities) {
+            *sum += probability;
+        }
+    }
+
     fn apply_round(&mut self, round: &RoundFinished) {
         self.rolling = self.rolling_with(round);
         self.rounds = self.rounds_with(round).into();
@@ -120,5 +167,6 @@ impl Recent {
         self.best_of_three = self.best_of_three.into_iter().chain(of_three).reduce(f64::max);
         (self.episodes, self.rolled_back) = (0, 0);
         self.committed.clear();
+        self.choices.clear();
     }
 }

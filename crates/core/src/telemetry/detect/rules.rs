@@ -61,7 +61,12 @@ impl BuiltIn {
 }
 
 #[rustfmt::skip]
-pub(super) const BUILT_IN: [BuiltIn; 15] = [
+pub(super) const BUILT_IN: [BuiltIn; 17] = [
+    BuiltIn::new(
+        ("blind_policy", "the policy decides the same whatever it sees"),
+        (Below, 0.0005), 10, Info,
+        "train it longer and with more envs, or see by `simic-engine eval` whether a schedule does as well", blind_policy,
+    ),
     BuiltIn::new(
         ("dead_host", "the validation accuracy does not change at all"),
         (AtMost, 0.0), 10, Warning,
@@ -86,6 +91,11 @@ pub(super) const BUILT_IN: [BuiltIn; 15] = [
         ("gradient_spike", "the host's gradient is far beyond its usual size"),
         (Above, 100.0), 1, Warning,
         "lower the host's learning rate, or look at the seed that was just blended in", gradient_spike,
+    ),
+    BuiltIn::new(
+        ("idle_critic", "the critic explains nothing of what follows where there is a choice"),
+        (AtMost, 0.02), 10, Info,
+        "train it with more envs or episodes an update, or look at what the policy observes", idle_critic,
     ),
     BuiltIn::new(
         ("memory", "the process has used most of the memory it may take"),
@@ -141,6 +151,14 @@ pub(super) const BUILT_IN: [BuiltIn; 15] = [
 
 fn measured(value: impl IntoIterator<Item = f64>) -> Vec<Reading> {
     value.into_iter().map(Reading::of).collect()
+}
+
+/// What the operations of the round's choices tell about what was seen, of a policy that learns.
+fn blind_policy(event: &Event, recent: &Recent) -> Vec<Reading> {
+    match event.payload {
+        Payload::RoundFinished(_) if recent.learns => measured(recent.information()),
+        _ => Vec::new(),
+    }
 }
 
 /// By how much the accuracy differs from that of the step before, points. A host that makes no mistake is not dead.
@@ -210,6 +228,13 @@ fn gradient_spike(event: &Event, recent: &Recent) -> Vec<Reading> {
         norm.zip(recent.env(event).gradient)
             .map(|(norm, average)| norm.0 / average),
     )
+}
+
+/// Share of the returns' variance that values explain where there is a choice and returns vary.
+fn idle_critic(event: &Event, _: &Recent) -> Vec<Reading> {
+    let data = update(event).and_then(|update| update.data);
+    let data = data.filter(|data| !data.ev_low_return_variance);
+    measured(data.and_then(|data| Some(data.explained_variance_free?.0)))
 }
 
 /// Used over allowed.

@@ -2,7 +2,9 @@ use std::collections::BTreeMap;
 
 use super::*;
 use crate::telemetry::payload::{Anomaly, AnomalyState, UpdateSkip};
-use crate::telemetry::{EnvStep, EpisodeFinished, LearnerUpdate, Num, Payload, RoundFinished, SeedRow, examples};
+use crate::telemetry::{
+    EnvStep, EpisodeFinished, LearnerUpdate, Num, Payload, RolloutData, RoundFinished, SeedRow, examples,
+};
 
 const SLOT: SlotId = SlotId { row: 0, col: 0 };
 
@@ -219,6 +221,32 @@ fn value_collapse_speaks_in_the_third_update_of_a_row_which_unmeasured_ones_neit
     let unmeasured = [high, high, None, None, Some(f64::NAN)];
     assert_eq!(told(&unmeasured), [""; 0]);
     assert_eq!(told(&[&unmeasured[..], &[high]].concat()), ["+value_collapse"]);
+}
+
+#[test]
+fn idle_critic_speaks_in_the_tenth_update_and_blind_policy_in_the_tenth_round_without_a_difference() {
+    let updates = |explained: f64| {
+        let data = RolloutData {
+            explained_variance_free: Some(Num(explained)),
+            ..RolloutData::default()
+        };
+        course().updates(10, |update| update.data = Some(data)).told()
+    };
+    let rounds = |count: u32, probabilities: [[f64; 2]; 2]| {
+        let choice = |course: Course, index: usize| {
+            let mut decision = examples::decision();
+            decision.policy.as_mut().expect("a policy").op_probs = probabilities[index % 2].map(Num).into();
+            course.and(Event::env(examples::context_at(0, 0, 1), decision))
+        };
+        let round = |course, _| (0..16).fold(course, choice).ends(|_| {});
+        (0..count).fold(Course::learning(), round).told()
+    };
+
+    assert_eq!(updates(-0.01), ["+idle_critic"]);
+    assert_eq!(updates(0.1), [""; 0]);
+    assert_eq!(rounds(10, [[0.3, 0.7]; 2]), ["+blind_policy"]);
+    assert_eq!(rounds(10, [[0.3, 0.7], [0.4, 0.6]]), [""; 0], "0.0055 nats");
+    assert_eq!(rounds(9, [[0.3, 0.7]; 2]), [""; 0]);
 }
 
 #[test]
