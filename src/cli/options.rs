@@ -418,7 +418,7 @@ pub struct RunOptions {
     /// Same as --set run.max_steps=…
     #[arg(long, value_name = "N")]
     pub steps: Option<String>,
-    /// Same as --set run.devices=[…]; auto: cuda:0 or cpu.
+    /// Device of envs and policy; auto: cuda:0 or cpu.
     #[arg(long, value_name = "auto|cpu|cuda:N")]
     pub device: Option<String>,
     /// Several devices, over which the envs are spread.
@@ -683,7 +683,7 @@ impl RunOptions {
         ];
         let flags = flags.into_iter().filter_map(|(flag, path, value)| {
             let value = value.as_ref()?;
-            Some(Ok(Override::flag(flag, path, value)))
+            Some(Override::flag(flag, path, value))
         });
         let device = self.device.as_ref().map(|device| {
             let name = if device == "auto" { automatic_device() } else { device };
@@ -693,10 +693,14 @@ impl RunOptions {
             let names: Vec<&str> = self.devices.iter().map(String::as_str).collect();
             devices(format!("--devices {}", self.devices.join(",")), &names)
         });
-        flags
-            .chain(device.into_iter().chain(several).map(Ok))
-            .chain(self.sets.iter().map(|assignment| Override::parse(assignment)))
-            .collect()
+        let sets = self.sets.iter().map(|assignment| Override::parse(assignment));
+        let sets = sets.collect::<Result<Vec<_>, _>>()?;
+        // One device is the policy's as well, unless another is asked for.
+        let nowhere_else = |device: &Override| Override::argument(device.shown.clone(), "policy.device", "None".into());
+        let policy = device.as_ref().map(nowhere_else);
+        let policy = policy.filter(|policy| !sets.iter().any(|set| set.overlaps(policy)));
+        let devices = device.into_iter().chain(several).chain(policy);
+        Ok(flags.chain(devices).chain(sets).collect())
     }
 }
 

@@ -8,7 +8,7 @@ use super::run::{limit_rounds, play};
 use super::watch::show_while_playing;
 use super::{Context, Outcome, ResumeOptions, sweep};
 use crate::checkpoint::{PastRun, ResumePoint};
-use crate::engine::{Prepared, SetupError};
+use crate::engine::Prepared;
 use crate::record::ScenarioFile;
 use crate::scenario::{Catalog, Override};
 use crate::sweep::{Plan, SweepFolder};
@@ -63,7 +63,7 @@ fn prepare(
             text: past.resolved.clone(),
             ..past.file.clone()
         };
-        let mut prepared = Prepared::recorded(&label, file, overrides, &catalog.without_images())?;
+        let mut prepared = Prepared::past(&label, file, overrides, &catalog.without_images())?;
         if !overrides.iter().any(|change| change.path == "run.rounds") {
             // The run may have been given more rounds when it was resumed before.
             prepared.loaded.scenario.run.rounds = past.point.progress.rounds;
@@ -73,7 +73,7 @@ fn prepare(
     };
     let earlier = past.earlier_changes()?;
     let before = load(&earlier)?.loaded.scenario;
-    let asked = with_environment(&options.overrides(before.run.rounds)?).map_err(SetupError::from)?;
+    let asked = with_environment(&options.overrides(before.run.rounds)?)?;
     let stands = |change: &&Override| !asked.iter().any(|asked| asked.overlaps(change));
     let changes: Vec<Override> = earlier.iter().filter(stands).chain(&asked).cloned().collect();
     let now = load(&changes)?;

@@ -13,7 +13,7 @@ use crate::checkpoint::Checkpoints;
 use crate::compare::TrainingRecord;
 use crate::health::{AtPath, FileError};
 use crate::record::RunDirectory;
-use crate::storage::{self, File, sync_folder, sync_folder_of};
+use crate::storage::{self, ErrorClass, File, sync_folder, sync_folder_of};
 
 const MIB: u64 = 1 << 20;
 
@@ -170,18 +170,11 @@ const STOPPED: [i32; 3] = [129, 130, 143];
 
 /// Exit code of a run whose record could not be written.
 const RECORD_INCOMPLETE: i32 = 5;
-/// What the system says of a place: a device fails (5), no room (28), only readable (30), stale (116), over quota (122).
-const OF_THE_PLACE: [&str; 5] = [
-    "(os error 5)",
-    "(os error 28)",
-    "(os error 30)",
-    "(os error 116)",
-    "(os error 122)",
-];
-
 /// Whether a trial ended because of the machine or folder in which it was played, not by itself.
 fn is_of_place(code: Option<i32>, reason: &str) -> bool {
-    code == Some(RECORD_INCOMPLETE) || OF_THE_PLACE.iter().any(|told| reason.contains(told))
+    let class = |rest: &str| ErrorClass::of(rest.split_once(')')?.0.parse().ok()?);
+    let mut classes = reason.split("(os error ").skip(1).filter_map(class);
+    code == Some(RECORD_INCOMPLETE) || classes.any(|class| class == ErrorClass::Place)
 }
 
 #[cfg(unix)]

@@ -19,13 +19,8 @@ use simic_engine::prelude::Extension;
 use crate::support::{latest, lines};
 
 /// What of the tests' own environment would change what the program does.
-pub const HEEDED: [&str; 5] = [
-    "COMPLETE",
-    "SIMIC_ENGINE_AMP",
-    "SIMIC_ENGINE_DATA",
-    "SIMIC_ENGINE_RUNS",
-    "RUST_LOG",
-];
+#[rustfmt::skip]
+pub const HEEDED: [&str; 5] = ["COMPLETE", "SIMIC_ENGINE_AMP", "SIMIC_ENGINE_DATA", "SIMIC_ENGINE_RUNS", "RUST_LOG"];
 
 /// A scenario in which seeds grow and are decided over within a few batches; `run` holds the fields of its section `run`.
 pub fn tiny(run: &str) -> String {

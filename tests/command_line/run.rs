@@ -182,10 +182,23 @@ fn a_log_file_of_the_user_s_takes_the_place_of_the_run_s() {
 }
 
 #[test]
+fn the_environment_turns_mixed_precision_off_over_all_flags() {
+    let dry = |word| ended(command("run --dry-run --json --amp bf16").env("SIMIC_ENGINE_AMP", word));
+    assert_eq!(json(&succeeds(&dry("off")))["scenario"]["training"]["amp"], "off");
+    assert_has(&refused(&dry("on")), &["SIMIC_ENGINE_AMP is \"on\"; valid: off"]);
+}
+
+#[test]
 fn devices_are_given_one_or_many_and_checked() {
     let dry = |flags: &str| engine(&format!("run --dry-run {flags}"));
-    let devices = |flags: &str| json(&succeeds(&dry(&format!("{flags} --json"))))["scenario"]["run"]["devices"].take();
+    let scenario = |flags: &str| json(&succeeds(&dry(&format!("{flags} --json"))))["scenario"].take();
+    let devices = |flags: &str| scenario(flags)["run"]["devices"].take();
     assert_eq!(devices("--device cuda:1"), json!(["cuda:1"]));
+    let elsewhere = folder();
+    let file = elsewhere.path().join("placed.ron");
+    write(&file, r#"(policy: (device: "cuda:0"))"#);
+    let policy = scenario(&format!("'{}' --device cpu", file.display()))["policy"]["device"].take();
+    assert_eq!(policy, json!(null));
     assert_eq!(devices("--devices cpu,cuda:0"), json!(["cpu", "cuda:0"]));
     let automatic = devices("--device auto");
     assert!(automatic == json!(["cpu"]) || automatic == json!(["cuda:0"]));

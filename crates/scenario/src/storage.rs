@@ -6,6 +6,7 @@
 
 #[cfg(any(test, feature = "testing"))]
 mod faults;
+mod errors;
 
 use std::ffi::OsString;
 use std::fs::{self, Metadata, OpenOptions, TryLockError};
@@ -14,7 +15,7 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use crate::files::not_regular;
-
+pub use errors::ErrorClass;
 #[cfg(any(test, feature = "testing"))]
 pub use faults::{Fault, StorageFaults};
 

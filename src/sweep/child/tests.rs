@@ -72,6 +72,7 @@ fn a_full_disk_is_told_from_a_trial_that_fails() {
         (3, "trials/b/checkpoints: No space left on device (os error 28)", true),
         (2, "trials/b/checkpoints: No space left on device (os error 28)", true),
         (5, "the record could not be written", true),
+        (3, "trials/b/log.txt: Too many open files (os error 24)", true),
         (3, "data/train.npy: No such file or directory (os error 2)", false),
         (4, "the policy diverged", false),
     ] {

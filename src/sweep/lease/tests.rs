@@ -58,14 +58,6 @@ fn the_trial_of_a_process_that_is_gone_is_free_at_once_and_one_of_another_machin
 }
 
 #[test]
-fn a_lease_that_is_let_go_can_be_taken_at_once() {
-    let (_root, folder) = folder();
-    taken(&folder).release().unwrap();
-
-    assert_eq!(taken(&folder).attempt(), 2);
-}
-
-#[test]
 fn half_a_lease_belongs_to_somebody_until_it_is_old() {
     let (_root, folder) = folder();
     std::fs::write(folder.leases().join("a.0001"), "{\"wor").unwrap();

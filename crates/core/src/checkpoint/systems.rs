@@ -11,15 +11,18 @@ use bevy_ecs::prelude::*;
 use super::id::CheckpointId;
 use super::resume::ResumePoint;
 use super::shelf::{BestCheckpoint, CheckpointError, Checkpoints};
-use super::writer::{CheckpointWriter, RunDirectoryLost, TrainedState};
+use super::writer::{CheckpointWriter, TrainedState};
 use crate::env::{Experiment, LoadedData, StartingWeights};
 use crate::health::{Failure, RunHealth};
 use crate::keep::{KeptNetworks, NetworkShelf};
 use crate::learner::{is_between_rollouts, rollout_rounds};
 use crate::record::Recording;
-use crate::telemetry::CheckpointReason;
 use crate::telemetry::statistics::rolling_mean;
+use crate::telemetry::{CheckpointReason, RecordFails, RecordGap};
 use crate::unfinished::{UnfinishedRound, UnfinishedRoundError};
+
+/// Checkpoints in a row that can't be written, of a run without any, after which it stops.
+const MOST_FAILURES: u32 = 3;
 
 /// Restores a resumed run from its checkpoint; nothing on disk changes before that has succeeded. Then moves later
 /// checkpoints aside, before the later events: a run killed in between resumes from this checkpoint as well.
@@ -74,8 +77,8 @@ pub(crate) fn restore(
 /// At a boundary between rounds: writes what lasts if it is due, else remembers that it is not on disk.
 ///
 /// # Errors
-/// The run has lost its directory, and its scenario requires a record.
-pub(crate) fn write_checkpoint(mut writer: CheckpointWriter) -> Result<(), RunDirectoryLost> {
+/// The run has lost its directory, or can't write a first checkpoint, and its scenario requires a record.
+pub(crate) fn write_checkpoint(mut writer: CheckpointWriter) -> Result<(), Failure> {
     if is_between_rollouts(
         writer.trained.learner.as_deref(),
         &writer.view.experiment,
@@ -86,6 +89,19 @@ pub(crate) fn write_checkpoint(mut writer: CheckpointWriter) -> Result<(), RunDi
     // After the round is remembered: where the directory is found again by the end, so is the round.
     if writer.view.experiment.scenario.telemetry.require {
         writer.view.find_directory()?;
+        let (state, shelf) = (&writer.trained.state, Checkpoints::of(writer.view.folder.path()));
+        if let Some(why) = state.failure.clone().filter(|_| state.failures >= MOST_FAILURES)
+            && shelf.list().is_ok_and(|there| there.is_empty())
+        {
+            let why = format!("{why}; none of the run is on disk, so nothing that it learns would last");
+            return Err(RecordFails(RecordGap {
+                part: "checkpoint".into(),
+                lost_events: 0,
+                round: None,
+                why,
+            })
+            .into());
+        }
     }
     Ok(())
 }

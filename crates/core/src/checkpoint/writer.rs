@@ -41,6 +41,8 @@ pub struct CheckpointState {
     pub(super) last_attempt: Option<Instant>,
     /// Why the newest checkpoint that was due is not on disk; `None` if it is.
     pub failure: Option<String>,
+    /// Those in a row that are not on disk.
+    pub(super) failures: u32,
 }
 
 /// All that lasts from round to round.
@@ -103,7 +105,7 @@ pub struct RunView<'w> {
     pub(super) clock: Res<'w, RunClock>,
     data: Res<'w, LoadedData>,
     weights: Option<Res<'w, StartingWeights>>,
-    folder: Res<'w, RunDirectory>,
+    pub(super) folder: Res<'w, RunDirectory>,
     claim: Res<'w, RunClaim>,
     pub(super) stop: Res<'w, StopSignal>,
     resumed: Option<Res<'w, ResumePoint>>,
@@ -262,12 +264,13 @@ impl CheckpointWriter<'_> {
                     wall_ms: Num(started.elapsed().as_secs_f64() * 1e3),
                 }));
                 self.hub.flush(&mut self.outbox);
-                self.trained.state.failure = None;
+                (self.trained.state.failure, self.trained.state.failures) = (None, 0);
                 true
             }
             Err(error) => {
                 tracing::warn!(%error, "no checkpoint {id}; the older ones are unchanged");
                 self.trained.state.failure = Some(error.to_string());
+                self.trained.state.failures += 1;
                 false
             }
         }

@@ -11,7 +11,7 @@ use crate::host::{LayoutError, SlotLayout};
 use crate::record::{Machine, RunDirectoryError, ScenarioFile, scenario_folder};
 use crate::scenario::{self, Catalog, Input, Loaded, Override, Report};
 use crate::schema::NameError;
-use crate::training::{UnknownPrecision, with_environment};
+use crate::training::with_environment;
 use crate::validation::max_configurations;
 
 /// Most bytes of a scenario file: a larger file was named by mistake.
@@ -68,8 +68,8 @@ pub enum SetupError {
     #[error(transparent)]
     Name(#[from] NameError),
     /// The environment says what it can't say.
-    #[error(transparent)]
-    Environment(#[from] UnknownPrecision),
+    #[error("{0}")]
+    Environment(String),
 }
 
 impl Prepared {
@@ -86,22 +86,18 @@ impl Prepared {
     /// # Errors
     /// Every problem of the scenario; one that needs more memory than the machine has; an environment that is not understood.
     pub fn new(label: &str, file: ScenarioFile, overrides: &[Override], catalog: &Catalog) -> Result<Self, SetupError> {
-        Self::recorded(label, file, &with_environment(overrides)?, catalog)
+        let overrides = with_environment(overrides).map_err(SetupError::Environment)?;
+        Self::past(label, file, &overrides, catalog)
     }
 
     /// As [`Self::new`], of what was played before: the environment says nothing about that.
     ///
     /// # Errors
     /// Every problem of the scenario; one that needs more memory than the machine has.
-    pub fn recorded(
-        label: &str,
-        file: ScenarioFile,
-        overrides: &[Override],
-        catalog: &Catalog,
-    ) -> Result<Self, SetupError> {
+    pub fn past(label: &str, file: ScenarioFile, overrides: &[Override], names: &Catalog) -> Result<Self, SetupError> {
         let text = &file.text;
         let input = Input { label, text, overrides };
-        let loaded = scenario::load_beside(&input, file.folder.as_deref(), catalog).map_err(SetupError::Scenario)?;
+        let loaded = scenario::load_beside(&input, file.folder.as_deref(), names).map_err(SetupError::Scenario)?;
         check_memory(&loaded, Machine::ram_bytes()).map_err(|shortage| SetupError::Memory {
             label: label.into(),
             shortage,

@@ -18,14 +18,9 @@ pub struct PolicyPrecision {
 impl PolicyPrecision {
     /// What `learner.amp` means on `device`.
     pub fn new(amp: AmpMode, device: Device) -> Self {
-        if amp == AmpMode::Auto && !device.is_cuda() {
-            tracing::warn!(
-                "learner.amp: auto means f32 except on CUDA; bf16 or fp16, asked for by name, are used elsewhere too"
-            );
-        }
         Self {
             device,
-            kind: mixed_kind(amp, device.is_cuda()),
+            kind: mixed_kind("learner.amp", amp, device.is_cuda()),
         }
     }
 

@@ -129,11 +129,9 @@ fn begin_record(
         let mut outbox = world.resource_mut::<TelemetryOutbox>();
         outbox.extend(recording.resume.iter().flat_map(Continuation::loaded));
         let said = with_environment(&[]).unwrap_or_default();
+        let message = said.first().map(|said| format!("{}: f32 throughout", said.shown));
         let event = Event::run(started);
-        outbox.push(match said.first() {
-            Some(said) => event.message(format!("{}: f32 throughout", said.shown)),
-            None => event,
-        });
+        outbox.push(Event { message, ..event });
         hub.flush(&mut outbox);
     });
     Ok(())

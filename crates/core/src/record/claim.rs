@@ -8,7 +8,7 @@ use std::sync::Arc;
 use bevy_ecs::prelude::Resource;
 
 use crate::health::{AtPath, FileError};
-use crate::storage;
+use crate::storage::{self, ErrorClass};
 
 /// Keeps other processes from the run directory for as long as it, or a clone of it, lives: a file, locked where the file
 /// system has locks.
@@ -51,11 +51,7 @@ impl RunClaim {
 /// Whether the file system, rather than another process, refuses a lock: as Lustre and FUSE may, and NFS without its lock
 /// daemon.
 fn has_no_locks(error: &Error) -> bool {
-    /// `ENOLCK` has different numbers on Linux and macOS, and no `ErrorKind`.
-    const NO_LOCKS_AVAILABLE: i32 = if cfg!(target_os = "linux") { 37 } else { 77 };
-    /// `EOPNOTSUPP`, in the same way.
-    const NOT_SUPPORTED: i32 = if cfg!(target_os = "linux") { 95 } else { 102 };
-    error.kind() == ErrorKind::Unsupported || matches!(error.raw_os_error(), Some(NO_LOCKS_AVAILABLE | NOT_SUPPORTED))
+    error.kind() == ErrorKind::Unsupported || error.raw_os_error().and_then(ErrorClass::of) == Some(ErrorClass::Locks)
 }
 
 #[cfg(all(test, target_os = "linux"))]

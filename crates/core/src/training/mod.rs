@@ -16,7 +16,7 @@ pub use components::{EnvAccumulators, EnvFeed, EnvLossScaler, GroupNorms, StepRe
 pub use cost::macs_of_training;
 pub use graphs::EnvGraphs;
 pub use hooks::{BatchHooks, BatchPoint, HookedBatch, OnTrainBatch};
-pub use precision::{TrainingPrecision, UnknownPrecision, with_environment};
+pub use precision::{TrainingPrecision, with_environment};
 pub use rates::LastGrowth;
 pub use step::{TrainingEnv, TrainingEnvItem, TrainingRules};
 

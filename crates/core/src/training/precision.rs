@@ -1,8 +1,6 @@
 //! In which precision hosts train: decided once, announced if it is not what was asked for; and the scale of each env's
 //! loss where that is float16.
 
-use std::ffi::OsString;
-
 use bevy_ecs::prelude::*;
 use tch::{Device, Kind};
 
@@ -11,34 +9,27 @@ use crate::env::unfinished::name_of;
 use crate::env::{EnvId, EnvPool, EnvStream, Experiment};
 use crate::health::{Failure, InEnv};
 use crate::nn::LossScaler;
-use crate::scenario::{AmpMode, DeviceSpec, Override};
+use crate::scenario::{DeviceSpec, Override};
 use crate::torch;
 use crate::unfinished::UnfinishedRound;
 
 /// Turns mixed precision off, in one place for every scenario.
 const AMP_VARIABLE: &str = "SIMIC_ENGINE_AMP";
 
-/// The environment asks for a precision that it can't ask for.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the environment variable SIMIC_ENGINE_AMP is {0:?}; valid: off, which is f32 throughout; or unset it")]
-pub struct UnknownPrecision(OsString);
-
 /// What a scenario is overridden with once the environment has been asked, which lies over all else.
 ///
 /// # Errors
 /// It says another word than `off`.
-pub fn with_environment(overrides: &[Override]) -> Result<Vec<Override>, UnknownPrecision> {
-    with_word(overrides, std::env::var_os(AMP_VARIABLE))
-}
-
-fn with_word(overrides: &[Override], word: Option<OsString>) -> Result<Vec<Override>, UnknownPrecision> {
+pub fn with_environment(overrides: &[Override]) -> Result<Vec<Override>, String> {
     let mut all = overrides.to_vec();
-    let Some(word) = word else { return Ok(all) };
-    if word != "off" {
-        return Err(UnknownPrecision(word));
+    let word = std::env::var_os(AMP_VARIABLE);
+    if let Some(other) = word.as_ref().filter(|word| *word != "off") {
+        return Err(format!(
+            "{AMP_VARIABLE} is {other:?}; valid: off, which is f32 throughout; or unset it"
+        ));
     }
-    for path in ["training.amp", "learner.amp"] {
-        all.retain(|other| other.path != path);
+    for path in ["training.amp", "learner.amp"].iter().filter(|_| word.is_some()) {
+        all.retain(|other| other.path != *path);
         all.push(Override::argument(format!("{AMP_VARIABLE}=off"), path, "off".into()));
     }
     Ok(all)
@@ -61,12 +52,7 @@ pub fn choose_precision(mut commands: Commands, experiment: Res<Experiment>) {
     let amp = experiment.scenario.training.amp;
     let devices = &experiment.scenario.run.devices;
     let on_cuda = devices.iter().all(|device| matches!(device, DeviceSpec::Cuda(_)));
-    if amp == AmpMode::Auto && !on_cuda {
-        tracing::warn!(
-            "training.amp: auto means f32 except on CUDA; bf16 or fp16, asked for by name, are used elsewhere too"
-        );
-    }
-    commands.insert_resource(TrainingPrecision(torch::mixed_kind(amp, on_cuda)));
+    commands.insert_resource(TrainingPrecision(torch::mixed_kind("training.amp", amp, on_cuda)));
 }
 
 /// Every episode begins with a fresh scale: an env's training does not depend on what was played before.

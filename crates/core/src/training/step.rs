@@ -120,6 +120,8 @@ impl TrainingRules<'_> {
     fn may_be_recorded(&self, env: &mut TrainingEnvItem) -> bool {
         let scenario = &self.experiment.scenario;
         scenario.run.cuda_graphs
+            // Beside envs on CUDA those on a CPU are as they were meant to be.
+            && (env.backend.0.device.is_cuda() || scenario.cuda_devices().is_empty())
             && scenario.training.micro_batches == 1
             && scenario.faults.is_empty()
             && self.hooks.is_empty()

@@ -27,13 +27,18 @@ pub fn set_deterministic(on: bool) -> Result<(), TorchError> {
 }
 
 /// What mixed precision computes in, on CUDA or on a CPU; `None`: f32 throughout. `auto` is f32 on a CPU; what is asked for
-/// by name is honoured wherever it runs. Call it only once CUDA has been loaded if there is any.
-pub fn mixed_kind(mode: AmpMode, on_cuda: bool) -> Option<Kind> {
+/// by name is honoured wherever it runs. `field` asks for it. Call it only once CUDA has been loaded if there is any.
+pub fn mixed_kind(field: &str, mode: AmpMode, on_cuda: bool) -> Option<Kind> {
     match mode {
         AmpMode::Off => None,
         AmpMode::Bf16 => Some(Kind::BFloat16),
         AmpMode::Fp16 => Some(Kind::Half),
-        AmpMode::Auto if !on_cuda => None,
+        AmpMode::Auto if !on_cuda => {
+            tracing::warn!(
+                "{field}: auto means f32 except on CUDA; bf16 or fp16, asked for by name, are used elsewhere too"
+            );
+            None
+        }
         AmpMode::Auto if ffi::simic_cuda_computes_bf16() => Some(Kind::BFloat16),
         AmpMode::Auto => Some(Kind::Half),
     }

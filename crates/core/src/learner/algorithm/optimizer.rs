@@ -43,7 +43,8 @@ pub(super) struct Gradients {
 #[derive(Debug)]
 pub(super) struct PolicyOptimizer {
     groups: Vec<PartOptimizer>,
-    backend: Backend,
+    /// Where gradients are computed, by kernels as own as the steps.
+    pub backend: Backend,
     /// All parameters, which are clipped together.
     params: Vec<Tensor>,
     /// By head, in storage order: its own parameters.
@@ -106,11 +107,6 @@ impl PolicyOptimizer {
 
     pub fn zero_grad(&self) -> Result<(), TorchError> {
         zero_grads(&self.params)
-    }
-
-    /// Where gradients are computed, by kernels as own as the steps.
-    pub fn backend(&self) -> Backend {
-        self.backend
     }
 
     /// Leaves the gradients of `loss` in the parameters, computed on `backend`.

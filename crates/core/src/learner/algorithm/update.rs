@@ -24,7 +24,7 @@ use crate::policy::{Evaluation, TrainablePolicy};
 use crate::random::Draw;
 use crate::scenario::{Algorithm, LearnerConfig};
 use crate::telemetry::Fallbacks;
-use crate::torch::{HostSyncCounter, Stream, TorchError, catch, read_f32, upload};
+use crate::torch::{Backend, HostSyncCounter, Stream, TorchError, catch, read_f32, upload};
 
 /// An update stops where the divergence exceeds the target by this factor.
 const KL_TOLERANCE: f64 = 1.5;
@@ -131,21 +131,42 @@ impl Update<'_> {
         (stop, fallbacks): (&mut StopFlags, &mut Fallbacks),
         is_first: bool,
     ) -> Result<MinibatchNumbers, LearnerError> {
-        let backend = optimizer.backend();
-        let (evaluation, (ratios, kl, losses), loss_scale, gradients) =
-            self.guard
-                .compute(backend, fallbacks, |backend| -> Result<_, LearnerError> {
-                    // The stored actions under the current weights.
-                    let evaluation = catch(|| policy.evaluate(&minibatch.input()))??;
-                    let (ratios, kl, losses) = catch(|| self.losses(&evaluation, minibatch, stop, is_first))?;
+        let backend = optimizer.backend;
+        let attempt = |backend: Backend| -> Result<_, LearnerError> {
+            // The stored actions under the current weights.
+            let evaluation = catch(|| policy.evaluate(&minibatch.input()))??;
+            let (ratios, kl, losses) = catch(|| {
+                let ratios = Ratios::new(&evaluation.log_probs, &minibatch.old_log_probs, &minibatch.causal);
 
-                    // Gradients, clipped by their norm.
-                    optimizer.zero_grad()?;
-                    let loss_scale = optimizer.loss_scale();
-                    optimizer.backward(&losses.total, backend)?;
-                    let gradients = optimizer.clip(self.config.max_grad_norm)?;
-                    Ok((evaluation, (ratios, kl, losses), loss_scale, gradients))
-                })?;
+                // Before any parameter has moved, evaluation must repeat the policy's outputs of acting.
+                if is_first {
+                    let drift = drift(&evaluation.log_probs, &minibatch.old_log_probs);
+                    stop.mismatch = mean(&drift, &minibatch.causal).gt(MAX_DRIFT).to_kind(Kind::Float);
+                }
+                // Divergence stop: from here on no step is taken.
+                let kl = ratios.joint_kl(&minibatch.actor);
+                let is_held = !matches!(self.config.algorithm, Algorithm::Clone(_));
+                if let Some(target) = self.config.target_kl.filter(|_| is_held) {
+                    let exceeded = kl.gt(KL_TOLERANCE * target).to_kind(Kind::Float);
+                    // In place, where a recorded step reads it again.
+                    let exceeded = stop.kl.maximum(&exceeded);
+                    stop.kl.copy_(&exceeded);
+                }
+                let behaviour = minibatch.behaviour.as_ref();
+                let to_behaviour = behaviour.map(|old| Ratios::new(&evaluation.log_probs, old, &minibatch.causal));
+                let losses = self.objective(&evaluation, to_behaviour.as_ref().unwrap_or(&ratios), minibatch);
+                (ratios, kl, losses)
+            })?;
+
+            // Gradients, clipped by their norm.
+            optimizer.zero_grad()?;
+            let loss_scale = optimizer.loss_scale();
+            optimizer.backward(&losses.total, backend)?;
+            let gradients = optimizer.clip(self.config.max_grad_norm)?;
+            Ok((evaluation, ratios, kl, losses, loss_scale, gradients))
+        };
+        let (evaluation, ratios, kl, losses, loss_scale, gradients) =
+            self.guard.compute(backend, fallbacks, attempt)?;
 
         // No step after a stop, none with a value that is not finite.
         let gates = catch(|| Gates::check(&evaluation, minibatch, &losses, &gradients))?;
@@ -171,36 +192,6 @@ impl Update<'_> {
             }
             .measure()
         })?)
-    }
-
-    /// What the evaluation says of the policy that acted, and what is minimised. Only sets flags: it may be done again.
-    fn losses(
-        &self,
-        evaluation: &Evaluation,
-        minibatch: &SequenceBatch,
-        stop: &mut StopFlags,
-        is_first: bool,
-    ) -> (Ratios, Tensor, Losses) {
-        let ratios = Ratios::new(&evaluation.log_probs, &minibatch.old_log_probs, &minibatch.causal);
-
-        // Before any parameter has moved, evaluation must repeat the policy's outputs of acting.
-        if is_first {
-            let drift = drift(&evaluation.log_probs, &minibatch.old_log_probs);
-            stop.mismatch = mean(&drift, &minibatch.causal).gt(MAX_DRIFT).to_kind(Kind::Float);
-        }
-        // Divergence stop: from here on no step is taken.
-        let kl = ratios.joint_kl(&minibatch.actor);
-        let is_held = !matches!(self.config.algorithm, Algorithm::Clone(_));
-        if let Some(target) = self.config.target_kl.filter(|_| is_held) {
-            let exceeded = kl.gt(KL_TOLERANCE * target).to_kind(Kind::Float);
-            // In place, where a recorded step reads it again.
-            let exceeded = stop.kl.maximum(&exceeded);
-            stop.kl.copy_(&exceeded);
-        }
-        let behaviour = minibatch.behaviour.as_ref();
-        let to_behaviour = behaviour.map(|old| Ratios::new(&evaluation.log_probs, old, &minibatch.causal));
-        let losses = self.objective(evaluation, to_behaviour.as_ref().unwrap_or(&ratios), minibatch);
-        (ratios, kl, losses)
     }
 
     /// `L = L_policy + c_V·L_value + c_E·L_entropy + P_floor + c_T·L_teacher`; `ratios` are those to the policy that acted.

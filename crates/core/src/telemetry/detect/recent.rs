@@ -13,7 +13,7 @@ const GRADIENT_WEIGHT: f64 = 0.1;
 /// The least that a moving average of gradient norms begins with.
 const LEAST_GRADIENT: f64 = 0.01;
 /// Choices of a round from which on they tell what they depend on.
-const LEAST_CHOICES: f64 = 16.0;
+const LEAST_CHOICES: usize = 16;
 /// Rise of the rolling accuracy that counts, points.
 const MIN_RISE: f64 = 0.5;
 
@@ -41,18 +41,8 @@ pub struct Recent {
     pub(super) rolled_back: u32,
     committed: Vec<f64>,
     envs: BTreeMap<u32, RecentEnv>,
-    /// Of the round, by the operations that were allowed.
-    choices: BTreeMap<Vec<usize>, Choices>,
-}
-
-/// Choices among the same operations.
-#[derive(Clone, Debug, Default)]
-struct Choices {
-    count: f64,
-    /// Sums of the operations' probabilities.
-    sums: Vec<f64>,
-    /// Sum of their entropies, nats.
-    entropy: f64,
+    /// Probabilities of the round's choices, by the operations that were allowed.
+    choices: BTreeMap<Vec<usize>, Vec<Vec<f64>>>,
 }
 
 /// Nats.
@@ -97,12 +87,17 @@ impl Recent {
     /// Nats a choice that the round's operations tell about what the policy has seen, what was allowed aside: the mean divergence of its
     /// probabilities from their mean. Absent with few choices.
     pub(super) fn information(&self) -> Option<f64> {
-        let count: f64 = self.choices.values().map(|choices| choices.count).sum();
-        let told = self.choices.values().map(|choices| {
-            let means: Vec<f64> = choices.sums.iter().map(|sum| sum / choices.count).collect();
-            choices.count * entropy(&means) - choices.entropy
+        let count: usize = self.choices.values().map(Vec::len).sum();
+        let told = self.choices.iter().flat_map(|(allowed, choices)| {
+            let (mut means, size) = (vec![0.0; allowed.len()], choices.len() as f64);
+            for choice in choices {
+                let sums = means.iter_mut().zip(choice);
+                sums.for_each(|(mean, probability)| *mean += probability / size);
+            }
+            let whole = entropy(&means);
+            choices.iter().map(move |choice| whole - entropy(choice))
         });
-        (count >= LEAST_CHOICES).then(|| told.sum::<f64>() / count)
+        (count >= LEAST_CHOICES).then(|| told.sum::<f64>() / count as f64)
     }
 
     /// The env of an event.
@@ -142,17 +137,11 @@ impl Recent {
     }
 
     fn apply_decision(&mut self, decision: &Decision) {
-        let Some(readout) = decision.policy.as_ref().filter(|readout| !readout.op_probs.is_empty()) else {
-            return;
-        };
-        let probabilities: Vec<f64> = readout.op_probs.iter().map(|probability| probability.0).collect();
-        let allowed = decision.allowed.iter().map(|op| op.code()).collect();
-        let choices = self.choices.entry(allowed).or_default();
-        choices.sums.resize(probabilities.len(), 0.0);
-        choices.count += 1.0;
-        choices.entropy += entropy(&probabilities);
-        for (sum, probability) in choices.sums.iter_mut().zip(probabilities) {
-            *sum += probability;
+        let probabilities = decision.policy.iter().flat_map(|readout| &readout.op_probs);
+        let probabilities: Vec<f64> = probabilities.map(|probability| probability.0).collect();
+        if !probabilities.is_empty() {
+            let allowed = decision.allowed.iter().map(|op| op.code()).collect();
+            self.choices.entry(allowed).or_default().push(probabilities);
         }
     }
 

@@ -63,7 +63,7 @@ impl BuiltIn {
 #[rustfmt::skip]
 pub(super) const BUILT_IN: [BuiltIn; 17] = [
     BuiltIn::new(
-        ("blind_policy", "the policy decides the same whatever it sees"),
+        ("blind_policy", "the policy decides regardless of what it sees"),
         (Below, 0.0005), 10, Info,
         "train it longer and with more envs, or see by `simic-engine eval` whether a schedule does as well", blind_policy,
     ),

@@ -2,9 +2,7 @@ use std::collections::BTreeMap;
 
 use super::*;
 use crate::telemetry::payload::{Anomaly, AnomalyState, UpdateSkip};
-use crate::telemetry::{
-    EnvStep, EpisodeFinished, LearnerUpdate, Num, Payload, RolloutData, RoundFinished, SeedRow, examples,
-};
+use crate::telemetry::{EnvStep, EpisodeFinished, LearnerUpdate, Num, Payload, RoundFinished, SeedRow, examples};
 
 const SLOT: SlotId = SlotId { row: 0, col: 0 };
 
@@ -224,29 +222,32 @@ fn value_collapse_speaks_in_the_third_update_of_a_row_which_unmeasured_ones_neit
 }
 
 #[test]
-fn idle_critic_speaks_in_the_tenth_update_and_blind_policy_in_the_tenth_round_without_a_difference() {
-    let updates = |explained: f64| {
-        let data = RolloutData {
-            explained_variance_free: Some(Num(explained)),
-            ..RolloutData::default()
+fn idle_critic_speaks_in_the_tenth_update_that_explains_nothing() {
+    let told = |count: u32, share: f64| {
+        let update = |update: &mut LearnerUpdate| {
+            update.data.get_or_insert_default().explained_variance_free = Some(Num(share));
         };
-        course().updates(10, |update| update.data = Some(data)).told()
-    };
-    let rounds = |count: u32, probabilities: [[f64; 2]; 2]| {
-        let choice = |course: Course, index: usize| {
-            let mut decision = examples::decision();
-            decision.policy.as_mut().expect("a policy").op_probs = probabilities[index % 2].map(Num).into();
-            course.and(Event::env(examples::context_at(0, 0, 1), decision))
-        };
-        let round = |course, _| (0..16).fold(course, choice).ends(|_| {});
-        (0..count).fold(Course::learning(), round).told()
+        course().updates(count, update).told()
     };
 
-    assert_eq!(updates(-0.01), ["+idle_critic"]);
-    assert_eq!(updates(0.1), [""; 0]);
-    assert_eq!(rounds(10, [[0.3, 0.7]; 2]), ["+blind_policy"]);
-    assert_eq!(rounds(10, [[0.3, 0.7], [0.4, 0.6]]), [""; 0], "0.0055 nats");
-    assert_eq!(rounds(9, [[0.3, 0.7]; 2]), [""; 0]);
+    assert_eq!(told(10, -0.01), ["+idle_critic"]);
+    assert_eq!([told(10, 0.1), told(9, -0.01)], [[""; 0]; 2]);
+}
+
+#[test]
+fn blind_policy_speaks_after_ten_rounds_in_which_choices_differ_by_less_than_half_a_thousandth_of_a_nat() {
+    let told = |odd: f64| {
+        let choice = |course: Course, first: f64| {
+            let mut decision = examples::decision();
+            decision.policy.as_mut().expect("a policy").op_probs = vec![Num(first), Num(1.0 - first)];
+            course.and(Event::env(examples::context_at(0, 0, 1), decision))
+        };
+        let round = |course: Course, _: u32| [[0.3, odd]; 8].concat().into_iter().fold(course, choice).ends(|_| {});
+        (0..10).fold(Course::learning(), round).told()
+    };
+
+    assert_eq!(told(0.3), ["+blind_policy"]);
+    assert_eq!(told(0.4), [""; 0], "0.0055 nats");
 }
 
 #[test]

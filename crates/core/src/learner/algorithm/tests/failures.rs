@@ -140,21 +140,17 @@ fn parameters_that_are_not_finite_are_restored() {
 
 #[test]
 fn a_minibatch_on_which_a_kernel_fails_is_computed_again_and_counted() {
-    let is_own = test_backend().uses_own_kernels();
-    let implementation = if is_own {
-        Implementation::Own
-    } else {
-        Implementation::Fused
-    };
+    if !test_backend().uses_own_kernels() {
+        return;
+    }
     let mut training = cue(small_config());
-    training.learner.optimizer =
-        PolicyOptimizer::new(&training.policy, &small_config(), implementation).expect("a sound policy");
+    let own = PolicyOptimizer::new(&training.policy, &small_config(), Implementation::Own);
+    training.learner.optimizer = own.expect("a sound policy");
     training.play();
 
     // The first that they compute is the norm of a gradient.
     let _failing = ForcedKernels::failing(1);
     let record = training.learn();
 
-    assert!(record.update_performed);
-    assert_eq!(record.kernel_fallbacks, u32::from(is_own));
+    assert_eq!((record.update_performed, record.kernel_fallbacks), (true, 1));
 }
