@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Display;
-use std::path::Path;
 
 use serde::Serialize;
 use serde_json::json;
