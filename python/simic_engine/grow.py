@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import sys
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
@@ -15,7 +14,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy
 
 from ._program import call
-from ._values import integers, number, settings, table, written
+from ._values import integers, number, settings, table
 from .errors import EngineError
 from .networks import load_network
 
@@ -49,7 +48,9 @@ class Grown:
         """The rows, with percent of the parts and 95 % intervals, notes, and the choice."""
         head = ("network", "parameters", "MMAC", "seconds", "val %", "test %", "95 %", "grown ahead")
         why = self.why[:1].upper() + self.why[1:]
-        return "\n".join([table(head, map(_cells, self.table)), *self.report["notes"], f"{why}.", f"It is in {self.folder}"])
+        notes = [f"{row['name']}: compute {row['note']}" for row in self.table if "note" in row]
+        notes += self.report["notes"]
+        return "\n".join([table(head, map(_cells, self.table)), *notes, f"{why}.", f"It is in {self.folder}"])
 
     @property
     def network(self) -> torch.nn.Module:
@@ -71,12 +72,13 @@ def grow(
     weights: Mapping[str, torch.Tensor] | str | os.PathLike[str] | None = None,
     freeze: bool = False,
     budget: str = "2x",
-    normalise: tuple[Sequence[float], Sequence[float]] | None = None,
+    normalise: tuple[Sequence[float], Sequence[float]] | str | os.PathLike[str] | None = None,
     test: tuple[numpy.ndarray, numpy.ndarray] | None = None,
     rates: Sequence[float] = (),
     tries: int = 4,
     steps: int | None = None,
     seed: int | None = None,
+    keep: str = "best",
     set: Mapping[str, object] | None = None,
     out: str | os.PathLike[str] | None = None,
     threads: int | None = None,
@@ -87,10 +89,12 @@ def grow(
     ``x`` are images ``[n, height, width]`` or ``[n, height, width, channels]``, bytes or floats from 0 to 1, with labels ``y``; or
     the path of data that ``simic-engine data check`` reads. ``host`` is a family or a name of ``simic-engine list hosts``, or a
     module that :func:`to_host` understands, which is then the given network; ``weights`` a ``state_dict`` or a safetensors file to
-    begin with, ``freeze`` leaves it as it is. ``normalise`` is mean and deviation of each channel, of pixels from 0 to 1, as the
-    given network was trained; without it a given network reads pixels from 0 to 1 as they are, and a fresh one by the moments of
-    the training part. ``test`` is a test part; without one it is drawn. ``out`` is a folder that must not
-    be there yet, one of its own in the temporary folder if left out. Raises :class:`EngineError` if it is refused or fails.
+    begin with, ``freeze`` leaves it as it is. ``normalise`` says how the given network was trained to read pixels, and is asked for
+    where a network is given: mean and deviation of each channel, of pixels from 0 to 1; ``"0..1"``: those as they are;
+    ``"imagenet"``; or the path of a ``card.json`` or kept network. A network that the program has kept knows it, and a fresh one
+    reads by the moments of the training part. ``test`` is a test part; without one it is drawn. ``keep="grown"`` writes the grown network,
+    also where others are better. ``out`` is a folder, one of its own in the temporary folder if left out; where the same call was
+    interrupted, it continues. Raises :class:`EngineError` if it is refused or fails.
     """
     folder = Path(out if out is not None else tempfile.mkdtemp(prefix="simic-engine-grown-"))
     with tempfile.TemporaryDirectory(prefix="simic-engine-data-") as scratch:
@@ -98,8 +102,7 @@ def grow(
         place = folder.with_name(f"{folder.name}-data") if out is not None else Path(scratch)
         place.mkdir(parents=True, exist_ok=True)
         data = os.fspath(x) if isinstance(x, (str, os.PathLike)) else _write_data(place, x, y, test)
-        arguments = ["grow", "--data", data, "--budget", budget, "--tries", str(tries), "-o", str(folder)]
-        is_given = weights is not None or not isinstance(host, (str, type(None)))
+        arguments = ["grow", "--data", data, "--budget", budget, "--tries", str(tries), "--keep", keep, "-o", str(folder)]
         if host is not None and not isinstance(host, str):
             if weights is not None:
                 raise EngineError("a module brings its own weights; leave out weights=, or name the host")
@@ -114,16 +117,14 @@ def grow(
         arguments += ["--host", host] if host is not None else []
         arguments += ["--weights", os.fspath(weights)] if weights is not None else []
         arguments += ["--freeze"] if freeze else []
-        if normalise is not None:
-            mean, deviation = (written(list(values)) for values in normalise)
-            arguments += ["--set", f"task.normalise=constants(mean: {mean}, std: {deviation})"]
-        elif is_given:
-            arguments += ["--set", "task.normalise=none"]
+        if isinstance(normalise, tuple):
+            arguments += [f"--normalise={','.join(str(float(value)) for values in normalise for value in values)}"]
+        elif normalise is not None:
+            arguments += ["--normalise", os.fspath(normalise)]
         for flag, value in (("--steps", steps), ("--seed", seed), ("--threads", threads)):
             arguments += [flag, str(value)] if value is not None else []
         arguments += ["--rates", ",".join(map(str, rates))] if rates else []
         arguments += settings(set)
-        arguments += ["--force"] if out is None else []
         call(arguments, progress)
     return Grown(folder, json.loads((folder / "grow.json").read_text()))
 

@@ -57,7 +57,7 @@ def test_a_frozen_module_is_inside_the_grown_network_bit_for_bit():
     test = images(90, 2)
     given = module()
 
-    grown = se.grow(x, y, host=given, freeze=True, budget="4x", test=test, **QUICK)
+    grown = se.grow(x, y, host=given, freeze=True, normalise="0..1", budget="4x", test=test, **QUICK)
 
     rows = {row["way"]: row for row in grown.table}
     with torch.no_grad():
@@ -76,5 +76,7 @@ def test_what_does_not_fit_together_is_said():
         se.grow(x)
     with pytest.raises(se.EngineError, match="brings its own weights"):
         se.grow(x, y, host=module(), weights=module().state_dict())
+    with pytest.raises(se.EngineError, match="needs --normalise"):
+        se.grow(x, y, host=module(), freeze=True)
     with pytest.raises(se.EngineError, match="no budget"):
         se.grow(x, y, budget="lots")

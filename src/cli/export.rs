@@ -42,7 +42,7 @@ pub fn export(options: &ExportOptions, context: &Context) -> Result<Outcome, Rej
         return policy(options, context);
     }
     let (from, network) = find(options)?;
-    let kept = crate::files::read(&from).at(&from)?;
+    let kept = network.to_bytes().at(&from)?;
     let files = export_network(&network, kept, None)?;
     write(&options.to, &files)?;
     let measures = &network.measures;

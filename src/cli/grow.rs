@@ -1,10 +1,12 @@
 //! `grow`: a network on a user's data within a budget, beside what else the compute could have been spent on.
 
+mod given;
+
 use std::path::Path;
 
 use indicatif::ProgressBar;
 
-use super::options::{CheckOptions, GrowOptions};
+use super::options::{ArrayOptions, CheckOptions, GrowOptions};
 use super::progress::Progress;
 use super::rejection::Rejection;
 use super::{Context, Outcome, init};
@@ -13,32 +15,32 @@ use crate::data::{TaskData, survey};
 use crate::engine::{Prepared, SetupError, read_text};
 use crate::export::{self, GROWTH_FILE, REPORT_FILE, SCENARIO_FILE, check_place, export_network};
 use crate::grow::{Base, GrowError, GrowEvent, Growth, Order, Variant, grow};
+use crate::growth::Topology;
 use crate::host::{Features, reading};
-use crate::network::{GivenWeights, GrownNetwork, NetworkError};
+use crate::network::{GivenWeights, NetworkError};
 use crate::record::{ScenarioFile, scenario_folder};
 use crate::report::{growth_page, growth_text};
 use crate::run::StopSignal;
-use crate::scenario::{HostChoice, HostName, Normalise, Override, Stem, resolved_ron, ron_text};
+use crate::scenario::{HostChoice, HostName, Override, Stem, resolved_ron, ron_text};
+use given::{Given, NORMALISES, normalise};
 
 /// Grows, compares, chooses, writes.
 pub fn run(options: &GrowOptions, context: &Context) -> Result<Outcome, Rejection> {
     let stop = context.heeded_stop()?;
-    check_place(&options.output, options.force)?;
+    check_place(&options.output, true)?;
     let order = order(options, context, &stop)?;
+    context.terminal.say_once();
     let mut attempts = Attempts::new(context);
     let grown = grow(&order, &mut |event| attempts.show(event));
     attempts.bar.finish_and_clear();
     let growth = match grown {
         Ok(growth) => growth,
-        Err(GrowError::Stopped) => {
-            context.printer.note(GrowError::Stopped);
+        Err(stopped @ GrowError::Stopped(_)) => {
+            context.printer.note(stopped);
             return Ok(stop.requested().map_or(Outcome::Failed, Outcome::Stopped));
         }
         Err(error) => return Err(error.into()),
     };
-    for note in &growth.notes {
-        context.printer.note(format_args!("note: {note}"));
-    }
     write(&growth, options)?;
     Ok(context.printer.show_either(&growth, || {
         growth_text(&growth, &options.output, context.printer.width())
@@ -50,7 +52,7 @@ fn order<'a>(options: &GrowOptions, context: &'a Context, stop: &'a StopSignal) 
     let has_host = options.host.is_some();
     let (label, file) = match (&options.data, &options.scenario) {
         (Some(data), _) => {
-            let text = text_of_data(data, options.labels.as_deref())?;
+            let text = text_of_data(data, options.labels.as_deref(), options.arrays)?;
             ("grow".into(), ScenarioFile::of_text(&text))
         }
         (None, Some(path)) => {
@@ -75,11 +77,16 @@ fn order<'a>(options: &GrowOptions, context: &'a Context, stop: &'a StopSignal) 
     sets.extend(options.seed.map(|seed| ("run.seed", seed.to_string())));
     sets.extend(given.iter().flat_map(|given| given.sets(has_host)));
     let overrides = options.sets.iter().map(|set| Override::parse(set));
+    let mut overrides = overrides.collect::<Result<Vec<_>, _>>()?;
+    if let Some(text) = &options.normalise {
+        let shown = format!("--normalise {text}");
+        overrides.push(Override::argument(shown, "task.normalise", normalise(text)?));
+    }
     let mut base = Base {
         label,
         file,
         sets,
-        overrides: overrides.collect::<Result<_, _>>()?,
+        overrides,
         catalog: &context.catalog,
         extension: context.extension,
         threads: context.threads(),
@@ -92,6 +99,11 @@ fn order<'a>(options: &GrowOptions, context: &'a Context, stop: &'a StopSignal) 
         let value = host_of_weights(path, &base, context)?;
         base.sets.push(("task.host", value));
     }
+    if given.is_some() && !says_normalisation(&base, options.scenario.is_some())? {
+        return Err(Rejection::Usage(format!(
+            "--weights needs --normalise: pixels have to be read as they were when the weights were trained; valid: {NORMALISES}"
+        )));
+    }
     let policy = options.policy.as_deref().map(SavedFolder::read).transpose();
     let old = options.old.as_deref().map(|path| old_data(path, context)).transpose()?;
     Ok(Order {
@@ -103,56 +115,24 @@ fn order<'a>(options: &GrowOptions, context: &'a Context, stop: &'a StopSignal) 
         rates: options.rates.clone(),
         policy: policy.map_err(|error| Rejection::Usage(format!("--policy: {error}")))?,
         old,
+        keep: options.keep,
+        place: options.output.clone(),
+        is_forced: options.force,
     })
 }
 
-/// A network that somebody has trained.
-struct Given {
-    path: String,
-    /// One of this engine's files, which bring their architecture, and how images were normalised.
-    kept: Option<GrownNetwork>,
-}
-
-impl Given {
-    fn read(path: &Path) -> Result<Self, String> {
-        let place = path.canonicalize();
-        let place = place.map_err(|error| format!("--weights {}: {error}", path.display()))?;
-        Ok(Self {
-            // What is wrong with other files is said where they are read.
-            kept: GrownNetwork::load(&place).ok(),
-            path: place.display().to_string(),
-        })
-    }
-
-    /// `has_host`: it is said of which host they are.
-    fn sets(&self, has_host: bool) -> Vec<(&'static str, String)> {
-        let path = ron_text(&self.path);
-        let weights = ("task.weights", format!("(path: {path})"));
-        let Some(network) = &self.kept else {
-            return vec![weights];
-        };
-        let mut sets = vec![if has_host {
-            weights
-        } else {
-            ("task.host", format!("grown({path})"))
-        }];
-        let (scale, offset) = (&network.data.scale, &network.data.offset);
-        if !scale.is_empty() {
-            // Pixels p are read as p·scale + offset, which is (p/255 - mean)/std.
-            let std: Vec<f64> = scale.iter().map(|&scale| 1.0 / (255.0 * f64::from(scale))).collect();
-            let mean = offset
-                .iter()
-                .zip(&std)
-                .map(|(&offset, std)| -f64::from(offset) * std)
-                .collect();
-            sets.push(("task.normalise", ron_text(&Normalise::Constants { mean, std })));
-        }
-        sets
-    }
+/// Whether anybody has said how images are normalised; of texts there is nothing to say.
+fn says_normalisation(base: &Base, has_scenario: bool) -> Result<bool, Rejection> {
+    let loaded = base.prepare(&Variant::default())?.loaded;
+    let is_of_it = |path: &str| path.starts_with("task.normalise");
+    let is_set =
+        base.overrides.iter().any(|set| is_of_it(&set.path)) || base.sets.iter().any(|(path, _)| is_of_it(path));
+    let is_written = has_scenario && loaded.origins.keys().any(|path| is_of_it(path));
+    Ok(is_set || is_written || loaded.task.data.topology() == Topology::Tokens)
 }
 
 /// A scenario for the data, as `init` writes it.
-fn text_of_data(path: &Path, labels: Option<&Path>) -> Result<String, Rejection> {
+fn text_of_data(path: &Path, labels: Option<&Path>, arrays: ArrayOptions) -> Result<String, Rejection> {
     let absolute = |path: &Path| {
         let place = path.canonicalize();
         place.map_err(|error| Rejection::Usage(format!("cannot read the data {}: {error}", path.display())))
@@ -160,6 +140,7 @@ fn text_of_data(path: &Path, labels: Option<&Path>) -> Result<String, Rejection>
     let check = CheckOptions {
         path: absolute(path)?,
         labels: labels.map(absolute).transpose()?,
+        arrays,
         ..CheckOptions::default()
     };
     let surveyed = survey(&check.path, check.labels.as_deref(), check.known())?;
@@ -168,7 +149,7 @@ fn text_of_data(path: &Path, labels: Option<&Path>) -> Result<String, Rejection>
 
 /// Other data, at their path.
 fn old_data(path: &Path, context: &Context) -> Result<TaskData, Rejection> {
-    let text = text_of_data(path, None)?;
+    let text = text_of_data(path, None, ArrayOptions::default())?;
     let prepared = Prepared::from_ron("--old", &text, &[], &context.catalog)?;
     Ok(TaskData::load(&prepared.loaded.task, None, &context.names.data)?)
 }
@@ -233,37 +214,58 @@ fn host_of_weights(path: &str, base: &Base, context: &Context) -> Result<String,
     )))
 }
 
-/// What is being tried.
+/// Of a network's training, on the bar.
+const PARTS: u64 = 1 << 20;
+
+/// What is being tried, of all that will be.
 struct Attempts {
     progress: Progress,
     bar: ProgressBar,
+    /// `3/17 growing r0c0 norm`
     name: String,
+    /// By how much a step moves the bar, and where it stands after the attempt.
+    step: u64,
+    end: u64,
 }
 
 impl Attempts {
     fn new(context: &Context) -> Self {
         let progress = Progress::new(context);
         Self {
-            bar: progress.bar(1, "{bar:24} {percent:>3} %  {msg}"),
+            bar: progress.bar(1, "{bar:24} {percent:>3} %  {msg}, {eta} left"),
             progress,
             name: String::new(),
+            step: 0,
+            end: 0,
         }
     }
 
     fn show(&mut self, event: GrowEvent) {
         match event {
-            GrowEvent::Begins { name, steps } => {
-                name.clone_into(&mut self.name);
-                self.bar.set_length(steps);
-                self.bar.set_position(0);
+            GrowEvent::Note(note) => self.progress.say(&format!("note: {note}")),
+            GrowEvent::Begins {
+                name,
+                number: [number, of],
+                networks: [networks, all],
+                steps,
+            } => {
+                self.name = format!("{number}/{of} {name}");
+                self.step = networks * PARTS / steps.max(1);
+                self.end += networks * PARTS;
+                self.bar.set_length(all * PARTS);
                 self.bar.set_message(self.name.clone());
             }
-            GrowEvent::Step => self.bar.inc(1),
-            GrowEvent::Ends { validation } => {
+            GrowEvent::Step => self.bar.inc(self.step),
+            GrowEvent::Ends { validation, is_kept } => {
+                self.bar.set_position(self.end);
+                if is_kept {
+                    self.bar.reset_eta();
+                }
                 let accuracy = validation.map_or("nothing was measured".into(), |accuracy| {
                     format!("{accuracy:.2} % of the validation part")
                 });
-                self.progress.say(&format!("{}: {accuracy}", self.name));
+                let kept = if is_kept { ", played before" } else { "" };
+                self.progress.say(&format!("{}: {accuracy}{kept}", self.name));
             }
         }
     }

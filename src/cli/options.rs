@@ -13,7 +13,7 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::checkpoint::CheckpointName;
-use crate::grow::Budget;
+use crate::grow::{Budget, Keep};
 use crate::scenario::Override;
 use crate::telemetry::sinks::{ColorChoice, ProgressStyle};
 use crate::torch;
@@ -21,7 +21,7 @@ use inspect::{CHECK_EXAMPLES, DIFF_EXAMPLES};
 use traj::TRAJ_EXAMPLES;
 
 pub use compare::CompareOptions;
-pub use data::{CheckOptions, DataCommand};
+pub use data::{ArrayOptions, CheckOptions, DataCommand};
 pub use inspect::{CheckRunOptions, DiffOptions};
 pub use sweep::{Begun, Pace, PlayOptions, SweepCommand, SweepOptions};
 pub use traj::{SetOptions, TrajCommand};
@@ -189,7 +189,8 @@ Examples:
   simic-engine grow --data photos/ --weights mine.safetensors --freeze -o grown/
   simic-engine grow --scenario my.ron --budget 120k --tries 8 --rates 0.01,0.03,0.1 -o grown/
 
-All rows of the table are trained for as many multiply-accumulates, chosen by the validation part, and compared on the test part.";
+All rows have as many networks of as much compute each, chosen by validation and compared on the test part. What has been played is
+kept: after Ctrl-C or a kill, the same command continues.";
 const NEW_EXAMPLES: &str = "\
 Examples:
   simic-engine new mycrate && cd mycrate && cargo run -- run scenario.ron
@@ -446,7 +447,7 @@ pub struct RunOptions {
 
 #[derive(Clone, Debug, Args)]
 pub struct GrowOptions {
-    /// Images in class folders, an NPY or NPZ file, a published set, or a text: what `simic-engine data check` reads.
+    /// Images in folders or arrays, or a text, as `data check` reads them.
     #[arg(
         long,
         value_name = "PATH",
@@ -457,28 +458,33 @@ pub struct GrowOptions {
     /// Labels, where they are in a file of their own.
     #[arg(long, value_name = "FILE", requires = "data")]
     pub labels: Option<PathBuf>,
+    #[command(flatten)]
+    pub arrays: ArrayOptions,
     /// A scenario whose task is taken, in place of --data.
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["layout", "scale"])]
     pub scenario: Option<PathBuf>,
-    /// A family (cnn, resnet, vgg), a known network, or one in RON; the task's if left out.
+    /// A family (cnn, resnet, vgg), a known host, or RON [default: the task's].
     #[arg(long, value_name = "HOST")]
     pub host: Option<String>,
-    /// A trained network to begin with: weights of the host as safetensors, or a network that was kept.
+    /// A trained network to begin with: weights of the host, or a kept network.
     #[arg(long, value_name = "FILE")]
     pub weights: Option<PathBuf>,
+    /// How pixels are read, which weights ask for: imagenet, 0..1, means and deviations M,S, or a card.json or kept network.
+    #[arg(long, value_name = "HOW")]
+    pub normalise: Option<String>,
     /// The trained network stays as it is: seeds alone learn.
     #[arg(long, requires = "weights")]
     pub freeze: bool,
     /// The most that it may have: 2x, 120k or 1.5M parameters, or multiply-accumulates, e.g. 2xmacs.
     #[arg(long, value_name = "AMOUNT", default_value = "2x")]
     pub budget: Budget,
-    /// Folder of a saved policy that decides what grows, in place of blind schedules.
+    /// Folder of a saved policy that decides what grows, not blind schedules.
     #[arg(long, value_name = "DIR")]
     pub policy: Option<PathBuf>,
-    /// Networks that are trained side by side for everything that is tried.
+    /// Networks of a planting; others have as many as all of them.
     #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub tries: u16,
-    /// Steps of the grown network; the others take as long as its compute lasts [default: the task's].
+    /// Steps of the grown network; others by compute [default: the task's].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub steps: Option<u32>,
     /// Learning rates, of which each row takes the one that is best on validation [default: the task's].
@@ -487,16 +493,25 @@ pub struct GrowOptions {
     /// Same as --set run.seed=…
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
-    /// Data that the given network was trained on: what is still read of them is measured as well.
+    /// Data that the given network was trained on: what it still reads of them.
     #[arg(long, value_name = "PATH")]
     pub old: Option<PathBuf>,
     /// Set a field of the scenario; may be given often.
     #[arg(long = "set", value_name = "PATH=VALUE")]
     pub sets: Vec<String>,
-    /// Folder for the result.
+    /// Which network is written: the best, or the grown one.
+    #[arg(
+        long,
+        value_enum,
+        default_value_t,
+        hide_possible_values = true,
+        value_name = "best|grown"
+    )]
+    pub keep: Keep,
+    /// Folder for the result; what is played until then is kept there.
     #[arg(short, long, value_name = "DIR")]
     pub output: PathBuf,
-    /// Write over an earlier result.
+    /// Begin again: all that the folder holds is removed.
     #[arg(long)]
     pub force: bool,
 }

@@ -1,4 +1,4 @@
-//! The card of a network: what it is, what was measured, what it has learnt from and how it has grown, for programs and people.
+//! The card of a network: what it is, what was measured, what it has learnt from and what has grown in it, for programs and people.
 
 use std::fmt::Write;
 
@@ -27,6 +27,9 @@ pub(super) struct Card<'a> {
     data: &'a DataCard,
     origin: &'a Origin,
     growth: &'a [SeedHistory],
+    /// Whether a seed has grown into it.
+    #[serde(skip)]
+    has_grown: bool,
 }
 
 /// Trainable values, and multiply-accumulates of a sample.
@@ -84,6 +87,7 @@ impl<'a> Card<'a> {
             data: &network.data,
             origin: &network.origin,
             growth: &network.growth,
+            has_grown: network.has_grown(),
         }
     }
 
@@ -98,8 +102,12 @@ impl<'a> Card<'a> {
             host_parameters,
             host_macs,
         } = self.sizes;
+        let (title, host) = match self.has_grown {
+            true => ("A grown network", "the host that it has grown from"),
+            false => ("A network", "its host alone"),
+        };
         let mut text = format!(
-            "# A grown network\n\n| | network | the host that it has grown from |\n| --- | --- | --- |\n\
+            "# {title}\n\n| | network | {host} |\n| --- | --- | --- |\n\
              | parameters | {parameters} | {host_parameters} |\n\
              | multiply-accumulates of a sample | {macs} | {host_macs} |\n\n\
              ## Accuracy\n\n| part | accuracy | 95 % interval | loss | samples |\n| --- | --- | --- | --- | --- |\n"
@@ -156,11 +164,11 @@ impl<'a> Card<'a> {
     }
 
     fn add_growth(&self, text: &mut String) {
-        text.push_str("\n## Growth\n\n");
         if self.growth.is_empty() {
-            text.push_str("No seed was committed.\n");
+            text.push_str("\n## Growth\n\nNo seed was committed.\n");
             return;
         }
+        text.push_str("\n## Seeds\n\n");
         text.push_str(
             "| slot | blueprint | parameters | contribution | Shapley value | stages, by step |\n\
              | --- | --- | --- | --- | --- | --- |\n",
@@ -172,6 +180,10 @@ impl<'a> Card<'a> {
                 .map(|(stage, step)| format!("{step} {}", stage.name()))
                 .collect();
             let points = |value: Option<f64>| value.map_or_else(|| "-".into(), |points| format!("{points:+.2}"));
+            let stages = match seed.was_there() {
+                true => "there from the first step on".into(),
+                false => stages.join(", "),
+            };
             _ = writeln!(
                 text,
                 "| {} | {} | {} | {} | {} | {} |",
@@ -180,7 +192,7 @@ impl<'a> Card<'a> {
                 seed.parameters,
                 points(seed.measures.map(|measures| measures.contribution)),
                 points(seed.measures.and_then(|measures| measures.shapley)),
-                stages.join(", ")
+                stages
             );
         }
         text.push_str(

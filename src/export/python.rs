@@ -5,7 +5,7 @@ use std::fmt::Write;
 use super::library::{self, classes_for};
 use crate::graph::{Graph, LayerGraph, ModuleGraph, NamedLayer, SeedGraph, StackLayer};
 use crate::growth::{AlphaAlgorithm, Topology};
-use crate::network::GrownNetwork;
+use crate::network::{GrownNetwork, SeedHistory};
 use crate::scenario::{HostNorm, Positions, Shortcut};
 
 /// Words of Python and attributes of `torch.nn.Module`, which no layer may be called by.
@@ -105,13 +105,14 @@ fn doc(network: &GrownNetwork) -> String {
     let measures = &network.measures;
     let seeds = network.graph.seeds().count();
     format!(
-        r#""""A network that simic-engine {} has grown: {} parameters, {} of them in {seeds} seed{}.
+        r#""""A network that simic-engine {} has {}: {} parameters, {} of them in {seeds} seed{}.
 
 `load()` returns it with its weights, `normalise(samples)` turns samples as files hold them into what it reads.
 `python network.py` measures its accuracy again; card.md says what is known of it. It needs torch alone.
 """
 "#,
         plain(&network.origin.engine),
+        if network.has_grown() { "grown" } else { "written" },
         measures.parameters,
         measures.parameters.saturating_sub(measures.host_parameters),
         if seeds == 1 { "" } else { "s" },
@@ -184,7 +185,11 @@ fn class_of(network: &GrownNetwork, names: &Names) -> String {
 /// What is known of a seed.
 fn comment(network: &GrownNetwork, index: usize, seed: &SeedGraph) -> String {
     let known = network.history_of(index, seed);
-    let mut text = format!("grew in slot {}: {}", seed.slot, plain(&seed.blueprint));
+    let verb = match known.is_some_and(SeedHistory::was_there) {
+        true => "in",
+        false => "grew in",
+    };
+    let mut text = format!("{verb} slot {}: {}", seed.slot, plain(&seed.blueprint));
     match known {
         Some(known) => _ = write!(text, ", {} parameters", known.parameters),
         None => text.push_str(", in an earlier growth"),

@@ -21,7 +21,7 @@ pub enum Budget {
 /// A number, or a multiple of what the host has.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Amount {
-    /// Of the host's, at least 1.
+    /// Of the host's, above 1.
     Times(f64),
     /// In all.
     Total(f64),
@@ -80,7 +80,13 @@ impl FromStr for Budget {
                 .filter(|value| value.is_finite() && *value > 0.0)
         };
         let amount = if let Some(factor) = number.strip_suffix('x') {
-            Amount::Times(parse(factor).filter(|factor| *factor >= 1.0).ok_or_else(wrong)?)
+            let factor = parse(factor).ok_or_else(wrong)?;
+            if factor <= 1.0 {
+                return Err(format!(
+                    "`{text}` leaves no room for a seed: it must exceed 1x, the host itself; valid: e.g. 2x"
+                ));
+            }
+            Amount::Times(factor)
         } else {
             let units = [("k", 1e3), ("M", 1e6), ("G", 1e9), ("", 1.0)];
             let scaled = units

@@ -1,21 +1,24 @@
-//! Plays one way to spend the compute: the scenario with what is set for it, `tries` networks side by side, and takes the best.
+//! Plays one way to spend the compute: the scenario with what is set for it, a number of networks, and takes the best.
+
+use std::ops::AddAssign;
+use std::path::PathBuf;
 
 use bevy_ecs::world::World;
+use serde::{Deserialize, Serialize};
 
 use super::budget::Budget;
-use crate::compare::{Candidate, Episodes, play_until};
+use crate::compare::{Candidate, EpisodeOutcome, Episodes, play_until};
 use crate::controller::SavedFolder;
-use crate::data::DataError;
+use crate::data::{DataError, TaskData};
 use crate::engine::{Extension, Prepared, SetupError};
-use crate::env::{InitialSeeds, SeedOrder};
-use crate::growth::SlotId;
-use crate::health::EngineError;
+use crate::growth::GerminationStyle;
+use crate::health::{EngineError, FileError};
 use crate::host::HostError;
 use crate::network::{GrownNetwork, NetworkError};
 use crate::policy::DecideMode;
 use crate::record::ScenarioFile;
 use crate::run::StopSignal;
-use crate::scenario::{Catalog, Override, Scenario};
+use crate::scenario::{Catalog, InitialSeed, InitialTopology, Loaded, Override};
 
 /// What every attempt begins with.
 pub struct Base<'a> {
@@ -46,31 +49,50 @@ pub struct Variant {
     pub controller: &'static str,
     /// Weights of a policy that decides.
     pub policy: Option<SavedFolder>,
-    /// Seeds that are there from the first step on, with fresh weights.
-    pub seeds: Option<Vec<SeedOrder>>,
+    /// One network says it all.
+    pub is_single: bool,
 }
 
-/// The best network of an attempt.
+/// What was spent on all networks that were tried.
+#[derive(Clone, Copy, Default, Serialize, Deserialize)]
+pub struct Effort {
+    /// How many.
+    pub tried: usize,
+    /// Multiply-accumulates of their training and validation.
+    pub macs: u64,
+    /// Wall time.
+    pub seconds: f64,
+}
+
+impl AddAssign for Effort {
+    fn add_assign(&mut self, other: Self) {
+        self.tried += other.tried;
+        self.macs += other.macs;
+        self.seconds += other.seconds;
+    }
+}
+
+/// What was played of a variant.
+#[derive(Serialize, Deserialize)]
+pub struct Played {
+    /// All of it.
+    pub effort: Effort,
+    /// Multiply-accumulates of the training and validation of the best network, if one was measured.
+    pub macs: Option<u64>,
+    /// That network.
+    #[serde(skip)]
+    pub network: Option<GrownNetwork>,
+}
+
+/// The best network of those that were tried.
 #[derive(Clone)]
 pub struct Attempt {
     /// The network.
     pub network: GrownNetwork,
-    /// The seeds that are part of it, their slots counted as in `slots`.
-    pub committed: Vec<SeedOrder>,
-    /// The slots that were enabled.
-    pub slots: Vec<SlotId>,
     /// Multiply-accumulates of its training and validation.
     pub macs: u64,
-    /// Wall time of everything that was tried for it.
-    pub seconds: f64,
-    /// Steps of its training.
-    pub steps: u32,
-    /// Learning rate.
-    pub rate: f64,
-    /// How many networks were trained for it.
-    pub tried: usize,
     /// What was played.
-    pub scenario: Scenario,
+    pub loaded: Loaded,
 }
 
 impl Attempt {
@@ -79,26 +101,75 @@ impl Attempt {
         self.network.measures.validation.map_or(f64::NAN, |part| part.accuracy)
     }
 
-    /// The best of several, with the effort of all; `None` of none.
-    pub fn best<'a>(attempts: impl Iterator<Item = &'a Self>) -> Option<Self> {
-        attempts.fold(None, |best, attempt| Some(attempt.clone().or(best)))
-    }
-
-    /// The better of two attempts at the same thing, with the effort of both.
+    /// The better of two attempts at the same thing.
+    #[must_use]
     pub fn or(self, other: Option<Self>) -> Self {
-        let Some(other) = other else { return self };
-        let (seconds, tried) = (self.seconds + other.seconds, self.tried + other.tried);
-        let better = if self.network.is_better_than(&other.network) {
-            self
-        } else {
-            other
-        };
-        Self {
-            seconds,
-            tried,
-            ..better
+        match other {
+            Some(other) if !self.network.is_better_than(&other.network) => other,
+            _ => self,
         }
     }
+
+    /// What of it has grown, as it is written of episodes that begin with it.
+    pub fn topology(&self) -> InitialTopology {
+        let network = &self.network;
+        let seeds = network.growth.iter().map(|seed| {
+            let graphs = network.graph.seeds().filter(|graph| graph.slot == seed.slot);
+            let operator = graphs.last().map(|graph| graph.operator);
+            let mut styles = GerminationStyle::ALL.into_iter();
+            InitialSeed {
+                slot: seed.slot,
+                blueprint: seed.blueprint.clone(),
+                style: styles.find(|style| Some(style.algorithm()) == operator),
+            }
+        });
+        InitialTopology::Seeds(seeds.collect())
+    }
+}
+
+/// A way to spend the compute.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Way {
+    /// The given network as it is.
+    Given,
+    /// The same host trained without growth: fine-tuned, where its weights were given.
+    Trained,
+    /// Its head alone.
+    Head,
+    /// A wider host of the grown network's size from fresh weights.
+    Widened,
+    /// The grown network's architecture from fresh weights.
+    FromScratch,
+    /// Growth.
+    Grown,
+}
+
+impl Way {
+    /// As tables call it.
+    pub const fn name(self, is_given: bool) -> &'static str {
+        match self {
+            Self::Given => "as given",
+            Self::Trained if is_given => "fine-tuned",
+            Self::Trained => "trained",
+            Self::Head => "head alone",
+            Self::Widened => "widened",
+            Self::FromScratch => "from scratch",
+            Self::Grown => "grown",
+        }
+    }
+}
+
+/// The best network of a way to spend the compute.
+pub struct Entry {
+    /// Which one.
+    pub way: Way,
+    /// With its network.
+    pub attempt: Attempt,
+    /// Of all networks that were tried for it.
+    pub effort: Effort,
+    /// What of the compute it could not use.
+    pub note: Option<String>,
 }
 
 /// Why nothing could be grown.
@@ -125,9 +196,20 @@ pub enum GrowError {
     /// A network that cannot be applied.
     #[error(transparent)]
     Network(#[from] NetworkError),
+    /// Its folder holds something else.
+    #[error("{} {why}", folder.display())]
+    Occupied {
+        /// As it was given.
+        folder: PathBuf,
+        /// What, and what can be done.
+        why: String,
+    },
+    /// A file of its folder.
+    #[error(transparent)]
+    File(#[from] FileError),
     /// It was stopped.
-    #[error("stopped before all rows were played; nothing was written")]
-    Stopped,
+    #[error("stopped; what has been played is kept in {}, and the same command continues", .0.display())]
+    Stopped(PathBuf),
 }
 
 impl Base<'_> {
@@ -147,18 +229,23 @@ impl Base<'_> {
         Prepared::new(&self.label, self.file.clone(), &overrides, self.catalog)
     }
 
-    /// Plays it. `None` if it was stopped, or no network was measured.
+    /// Plays `prepared`, the scenario with what is set for `variant`, on data that have been loaded. `None` if it was stopped.
     ///
     /// # Errors
-    /// A scenario that cannot be, or the first failure of a system.
-    pub fn play(&self, variant: &Variant, stepped: impl FnMut(&mut World)) -> Result<Option<Attempt>, GrowError> {
-        let prepared = self.prepare(variant)?;
-        let experiment = prepared.experiment(self.threads).map_err(SetupError::from)?;
+    /// The first failure of a system.
+    pub fn play(
+        &self,
+        (prepared, variant): (&Prepared, &Variant),
+        data: &TaskData,
+        stepped: impl FnMut(&mut World),
+    ) -> Result<Option<Played>, GrowError> {
+        let mut experiment = prepared.experiment(self.threads).map_err(SetupError::from)?;
+        experiment.data = Some(data.clone());
         let run = &experiment.scenario.run;
         let episodes = Episodes {
             seed: run.seed,
-            rounds: 0..1,
-            envs: run.n_envs,
+            rounds: 0..run.rounds,
+            envs: if variant.is_single { 1 } else { run.n_envs },
         };
         let candidate = Candidate {
             controller: match variant.controller {
@@ -167,31 +254,27 @@ impl Base<'_> {
             },
             policy: variant.policy.clone(),
             mode: DecideMode::Greedy,
-            seeds: variant.seeds.clone().map(InitialSeeds::Same),
+            seeds: None,
         };
-        let (rate, scenario) = (experiment.task.host_opt.lr(), experiment.scenario.clone());
-        let slots: Vec<SlotId> = experiment.layout.slots().iter().map(|spec| spec.slot).collect();
         let mut played = play_until(experiment, self.extension, &candidate, &episodes, self.stop, stepped)?;
-        let Some(network) = played.networks.best.take().filter(|_| !self.stop.is_requested()) else {
+        if self.stop.is_requested() {
             return Ok(None);
+        }
+        let macs = |outcome: &EpisodeOutcome| outcome.compute.map_or(0, |compute| compute.macs());
+        let network = played.networks.best.take();
+        let is_best = |outcome: &&EpisodeOutcome| {
+            let place = (outcome.round, outcome.env);
+            network
+                .as_ref()
+                .is_some_and(|best| place == (best.origin.round, best.origin.env as usize))
         };
-        let mut episodes = played.outcomes.iter().zip(&played.standing);
-        let Some((outcome, standing)) = episodes.find(|(outcome, _)| outcome.env == network.origin.env as usize) else {
-            return Ok(None);
-        };
-        let is_committed = |order: &&SeedOrder| {
-            let slot = slots.get(order.slot);
-            network.growth.iter().any(|seed| Some(&seed.slot) == slot)
-        };
-        Ok(Some(Attempt {
-            macs: outcome.compute.map_or(0, |compute| compute.macs()),
-            committed: standing.iter().filter(is_committed).cloned().collect(),
-            slots,
-            seconds: played.seconds,
-            steps: network.origin.steps,
-            rate,
-            tried: played.outcomes.len(),
-            scenario,
+        Ok(Some(Played {
+            effort: Effort {
+                tried: played.outcomes.len(),
+                macs: played.outcomes.iter().map(macs).sum(),
+                seconds: played.seconds,
+            },
+            macs: played.outcomes.iter().find(is_best).map(macs),
             network,
         }))
     }

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::play::Attempt;
+use super::play::{Entry, Way};
 use crate::compare::statistics::{Z, wilson};
 use crate::telemetry::statistics::paired_standard_error;
 
@@ -14,37 +14,14 @@ pub struct Tested {
     pub old: Option<Vec<bool>>,
 }
 
-/// A way to spend the compute.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Way {
-    /// The given network as it is.
-    Given,
-    /// The same host trained without growth: fine-tuned, where its weights were given.
-    Trained,
-    /// Its head alone.
-    Head,
-    /// A wider host of the grown network's size from fresh weights.
-    Widened,
-    /// The grown network's architecture from fresh weights.
-    FromScratch,
-    /// Growth.
+/// Which row is written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+pub enum Keep {
+    /// The one that is better than the others, as far as that can be told.
+    #[default]
+    Best,
+    /// The grown one, also where others are better.
     Grown,
-}
-
-impl Way {
-    /// As tables call it.
-    pub const fn name(self, is_given: bool) -> &'static str {
-        match self {
-            Self::Given => "as given",
-            Self::Trained if is_given => "fine-tuned",
-            Self::Trained => "trained",
-            Self::Head => "head alone",
-            Self::Widened => "widened",
-            Self::FromScratch => "from scratch",
-            Self::Grown => "grown",
-        }
-    }
 }
 
 /// A mean with the bounds of its 95 % interval.
@@ -71,11 +48,16 @@ pub struct Row {
     pub macs: u64,
     /// Those of its training and validation, in billions.
     pub gmacs: f64,
+    /// The same of all networks that were tried.
+    pub gmacs_in_all: f64,
+    /// What of the compute of the others it could not use.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
     /// Steps of its training.
     pub steps: u32,
     /// Wall time of everything that was tried for it.
     pub seconds: f64,
-    /// How many times it was tried.
+    /// How many networks were tried, of which this is the best by validation.
     pub tried: usize,
     /// The learning rate that was best on validation.
     pub rate: f64,
@@ -135,19 +117,22 @@ pub fn paired(one: &[bool], other: &[bool]) -> Bounded {
 }
 
 impl Row {
-    /// The best attempt of a way; `grown` is what it is compared with.
-    pub fn new(way: Way, is_given: bool, attempt: &Attempt, tested: &Tested, grown: Option<&Tested>) -> Self {
+    /// The best network of a way; `grown` is what it is compared with.
+    pub fn new(entry: &Entry, is_given: bool, tested: &Tested, grown: Option<&Tested>) -> Self {
+        let (attempt, effort) = (&entry.attempt, entry.effort);
         let network = &attempt.network;
         Self {
-            way,
-            name: way.name(is_given).into(),
+            way: entry.way,
+            name: entry.way.name(is_given).into(),
             parameters: network.measures.parameters,
             macs: network.measures.macs,
             gmacs: attempt.macs as f64 / 1e9,
-            steps: attempt.steps,
-            seconds: attempt.seconds,
-            tried: attempt.tried,
-            rate: attempt.rate,
+            gmacs_in_all: effort.macs as f64 / 1e9,
+            note: entry.note.clone(),
+            steps: network.origin.steps,
+            seconds: effort.seconds,
+            tried: effort.tried,
+            rate: attempt.loaded.task.host_opt.lr(),
             validation: attempt.validation(),
             test: share(&tested.new),
             grown_ahead: grown.map(|grown| paired(&grown.new, &tested.new)),
@@ -161,73 +146,86 @@ impl Row {
     }
 }
 
-/// Growth, if it is ahead of the best of the others by its interval; else that one. Where the given network is to stay as it
-/// is, it is the only other that may be written; where it has no head, the one that has trained just that.
-pub fn choose(rows: &[Row], is_frozen: bool) -> Option<Choice> {
-    let is_other = |row: &&Row| row.way != Way::Grown && (!is_frozen || keeps(row.way, rows));
-    let others = rows.iter().filter(is_other);
-    // By validation: the test part chooses nothing.
-    let best = others.max_by(|a, b| {
-        a.validation
-            .total_cmp(&b.validation)
-            .then(b.parameters.cmp(&a.parameters))
-    });
+/// Of the rows that may be written one that is ahead of growth by its interval; else growth, if it is ahead of the best of the others
+/// by its own; else that one. Where the given network is to stay as it is, it is the only other that may be written; where it has
+/// no head, the one that has trained just that. All that are ahead of growth are named, written or not.
+pub fn choose(rows: &[Row], is_frozen: bool, keep: Keep) -> Option<Choice> {
+    let may_be_written = |row: &&Row| !is_frozen || keeps(row.way, rows);
+    let others = || rows.iter().filter(|row| row.way != Way::Grown);
+    let best = best_of(others().filter(may_be_written));
     let grown = rows.iter().find(|row| row.way == Way::Grown);
-    let choice = |row: &Row, why| Choice {
-        way: row.way,
-        name: row.name.clone(),
-        why,
-    };
     let (Some(grown), Some(best)) = (grown, best) else {
-        let only = grown.or(best)?;
-        let why = match only.way {
-            Way::Grown => "there was nothing else to compare with".into(),
-            _ => format!(
-                "no seed within the budget was committed in the steps that there were: what is written is the network {}",
-                only.name
-            ),
+        let row = grown.or(best)?;
+        let why = match row.way {
+            Way::Grown => "there was nothing else to compare with",
+            _ => "no seed within the budget was committed in the steps that there were",
         };
-        return Some(choice(only, why));
+        return Some(row.chosen(vec![why.into()], ""));
     };
-    let ahead = best.grown_ahead?;
-    let by = format!(
-        "{:+.2} points on the test part, 95 % interval {:+.2} to {:+.2}",
-        ahead.mean, ahead.low, ahead.high
-    );
-    Some(if ahead.low > 0.0 {
-        let name = &best.name;
-        let rest = beside_changed(rows, is_frozen);
-        let why = format!("growth is ahead of the best other that may be written, {name}, by {by}{rest}");
-        choice(grown, why)
-    } else if best.way == Way::Given {
-        choice(
-            best,
-            format!("growth is not ahead ({by}): the given network is written unchanged"),
-        )
-    } else {
-        let name = &best.name;
-        choice(
-            best,
-            format!("growth is not ahead of {name} ({by}): what is written is the network {name}"),
-        )
+    let is_ahead = |row: &&Row| row.grown_ahead.is_some_and(|ahead| ahead.high < 0.0);
+    let mut reasons: Vec<String> = others()
+        .filter(is_ahead)
+        .filter_map(|row| {
+            let Bounded { mean, low, high } = row.grown_ahead?;
+            let by = points(-mean, -high, -low);
+            let changed = if may_be_written(&row) {
+                ""
+            } else {
+                ", which does not keep the given network,"
+            };
+            Some(format!("{}{changed} is ahead of growth by {by}", row.name))
+        })
+        .collect();
+    let ahead = best_of(others().filter(may_be_written).filter(is_ahead));
+    let Bounded { mean, low, high } = best.grown_ahead?;
+    let (by, name) = (points(mean, low, high), &best.name);
+    let (row, reason) = match ahead {
+        Some(row) => (row, None),
+        None if low > 0.0 => (
+            grown,
+            Some(format!(
+                "growth is ahead of the best other that may be written, {name}, by {by}"
+            )),
+        ),
+        None => (best, Some(format!("growth is not ahead of {name} ({by})"))),
+    };
+    reasons.extend(reason);
+    Some(match keep {
+        Keep::Grown => grown.chosen(reasons, ", as --keep grown asks"),
+        Keep::Best => row.chosen(reasons, ""),
     })
+}
+
+impl Row {
+    fn chosen(&self, mut reasons: Vec<String>, asked: &str) -> Choice {
+        let written = match self.way {
+            Way::Given => "the given network, unchanged".into(),
+            _ => format!("the network {}", self.name),
+        };
+        reasons.push(format!("what is written is {written}{asked}"));
+        Choice {
+            way: self.way,
+            name: self.name.clone(),
+            why: reasons.join("; "),
+        }
+    }
+}
+
+/// By validation: the test part chooses nothing.
+fn best_of<'a>(rows: impl Iterator<Item = &'a Row>) -> Option<&'a Row> {
+    rows.max_by(|a, b| {
+        let by_validation = a.validation.total_cmp(&b.validation);
+        by_validation.then(b.parameters.cmp(&a.parameters))
+    })
+}
+
+fn points(mean: f64, low: f64, high: f64) -> String {
+    format!("{mean:+.2} points on the test part, 95 % interval {low:+.2} to {high:+.2}")
 }
 
 /// Whether all that was given stays in a row.
 fn keeps(way: Way, rows: &[Row]) -> bool {
     way == Way::Given || (way == Way::Head && rows.iter().all(|row| row.way != Way::Given))
-}
-
-/// Where the given network is to stay: how growth does beside the best row that changes it, which the choice leaves out.
-fn beside_changed(rows: &[Row], is_frozen: bool) -> String {
-    let changed = rows
-        .iter()
-        .filter(|row| is_frozen && row.way != Way::Grown && !keeps(row.way, rows));
-    let best = changed.max_by(|a, b| a.validation.total_cmp(&b.validation));
-    let beside = best.and_then(|row| Some((&row.name, row.grown_ahead?.mean)));
-    beside.map_or_else(String::new, |(name, points)| {
-        format!("; it is {points:+.2} points from {name}, which does not keep the given network")
-    })
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! The table of a `grow`: what was grown, beside what else the compute could have been spent on.
+//! The tables of a `grow`: what was grown, beside what else the compute could have been spent on, and what each row took.
 
 use std::path::Path;
 
@@ -7,50 +7,40 @@ use super::words::{number, wrapped};
 use crate::grow::{Bounded, Growth, Row, Way};
 
 /// Columns that go first where there is no room for them.
-const DROPPED: [&str; 6] = ["tried", "rate", "steps", "val %", "GMAC spent", "seconds"];
+const DROPPED: [&str; 5] = ["val %", "rate", "seconds", "GMAC in all", "MMAC"];
 
 /// The rows, the choice in a sentence, and where the result is; lines of at most `width` characters.
 pub fn growth_text(growth: &Growth, place: &Path, width: usize) -> String {
-    let rows = growth_table(&growth.rows).render_within(width, &DROPPED);
+    let tables = growth_tables(&growth.rows).map(|table| table.render_within(width, &DROPPED));
     let grown = growth.rows.iter().find(|row| row.way == Way::Grown);
     let seeds = grown.map_or_else(String::new, |row| format!("grown: {}\n", seeds(row)));
     let why = wrapped(&capitalised(&growth.choice.why), width);
-    format!("{rows}{seeds}\n{why}\nwritten to {}\n", place.display())
+    format!(
+        "{}\n{seeds}\n{why}\nwritten to {}\n",
+        tables.join("\n"),
+        place.display()
+    )
 }
 
-/// Sizes, accuracies and differences of rows.
-pub(super) fn growth_table(rows: &[Row]) -> Table {
+/// How good rows are, and what they took.
+pub(super) fn growth_tables(rows: &[Row]) -> [Table; 2] {
     let has_old = rows.iter().any(|row| row.old.is_some());
-    let mut numbers = vec![
-        "parameters",
-        "MMAC",
-        "GMAC spent",
-        "seconds",
-        "steps",
-        "tried",
-        "rate",
-        "val %",
-        "test %",
-        "95 %",
-        "grown ahead",
-    ];
+    let mut numbers = vec!["parameters", "val %", "test %", "95 %", "grown ahead"];
     numbers.extend(has_old.then_some("old %"));
-    Table::of(&["network"], &numbers, rows.iter().map(|row| cells(row, has_old)))
+    let took = ["MMAC", "steps", "tried", "rate", "GMAC each", "GMAC in all", "seconds"];
+    [
+        Table::of(&["network"], &numbers, rows.iter().map(|row| accuracies(row, has_old))),
+        Table::of(&["network", "compute"], &took, rows.iter().map(effort)),
+    ]
 }
 
-fn cells(row: &Row, has_old: bool) -> Vec<String> {
+fn accuracies(row: &Row, has_old: bool) -> Vec<String> {
     let ahead = row.grown_ahead.map_or_else(String::new, |Bounded { mean, low, high }| {
         format!("{mean:+.2} ({low:+.2} to {high:+.2})")
     });
     let mut cells = vec![
         row.name.clone(),
         row.parameters.to_string(),
-        format!("{:.3}", row.macs as f64 / 1e6),
-        format!("{:.1}", row.gmacs),
-        format!("{:.1}", row.seconds),
-        row.steps.to_string(),
-        row.tried.to_string(),
-        format!("{}", row.rate),
         format!("{:.2}", row.validation),
         format!("{:.2}", row.test.mean),
         format!("{:.1} to {:.1}", row.test.low, row.test.high),
@@ -58,6 +48,20 @@ fn cells(row: &Row, has_old: bool) -> Vec<String> {
     ];
     cells.extend(has_old.then(|| number(row.old.map(|old| old.mean), 2)));
     cells
+}
+
+fn effort(row: &Row) -> Vec<String> {
+    vec![
+        row.name.clone(),
+        row.note.clone().unwrap_or_else(|| "equal".into()),
+        format!("{:.3}", row.macs as f64 / 1e6),
+        row.steps.to_string(),
+        row.tried.to_string(),
+        row.rate.to_string(),
+        format!("{:.1}", row.gmacs),
+        format!("{:.1}", row.gmacs_in_all),
+        format!("{:.1}", row.seconds),
+    ]
 }
 
 fn seeds(row: &Row) -> String {

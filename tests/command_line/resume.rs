@@ -68,7 +68,7 @@ pub fn resume(run: &Path, more: &str) -> Output {
     engine(&format!("resume '{run}' --progress none --threads 2 {more}"))
 }
 
-fn wait_until(mut condition: impl FnMut() -> bool) {
+pub fn wait_until(mut condition: impl FnMut() -> bool) {
     let started = Instant::now();
     while !condition() {
         assert!(started.elapsed() < Duration::from_secs(120), "it never came");
@@ -120,7 +120,7 @@ fn a_run_in_float16_says_so_and_acts_as_it_evaluates() {
 }
 
 #[cfg(unix)]
-fn signal(child: &Child, name: &str) {
+pub fn signal(child: &Child, name: &str) {
     let id = child.id().to_string();
     let sent = Command::new("kill").args(["-s", name, &id]).status();
     assert!(sent.expect("kill is there").success());

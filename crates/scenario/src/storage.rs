@@ -414,27 +414,34 @@ pub fn replace_folder(folder: &Path, files: &[(&str, &[u8])]) -> io::Result<()> 
             remove_dir_all(leftover)?;
         }
     }
-    let fill = || {
-        create_dir_all(&fresh)?;
-        for (name, content) in files {
-            write_synced(&fresh.join(name), content)?;
+    let replaced = fill(&fresh, files).and_then(|()| {
+        if folder.exists() {
+            rename(folder, &old)?;
         }
-        // A power cut after the rename must not leave a name without its content.
-        sync_folder(&fresh)
-    };
-    fill().inspect_err(|_| {
-        // On a full disk every byte counts.
+        rename(&fresh, folder)
+    });
+    if replaced.is_err() {
+        // As of a file that cannot be replaced: the error that is returned is the one above.
         let _ = remove_dir_all(&fresh);
-    })?;
-    if folder.exists() {
-        rename(folder, &old)?;
+        if !folder.exists() && old.exists() {
+            let _ = rename(&old, folder);
+        }
     }
-    rename(&fresh, folder)?;
+    replaced?;
     sync_folder_of(folder)?;
     if old.exists() {
         remove_dir_all(&old)?;
     }
     Ok(())
+}
+
+fn fill(folder: &Path, files: &[(&str, &[u8])]) -> io::Result<()> {
+    create_dir_all(folder)?;
+    for (name, content) in files {
+        write_synced(&folder.join(name), content)?;
+    }
+    // A power cut after the rename must not leave a name without its content.
+    sync_folder(folder)
 }
 
 #[cfg(test)]

@@ -35,23 +35,29 @@ pub struct CheckOptions {
     /// cifar10, cifar100, idx, image-folder, npy, npz, text, tokens (llm.c's, or 16 bits each) or tokens32 [default: guessed].
     #[arg(long, value_parser = one_of(&FORMATS), hide_possible_values = true, value_name = "FORMAT")]
     pub format: Option<Format>,
+    #[command(flatten)]
+    pub arrays: ArrayOptions,
+    /// Different tokens of a text, each below it [default: 65536].
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(i64).range(2..=65_536))]
+    pub vocab: Option<i64>,
+}
+
+#[derive(Clone, Copy, Debug, Default, Args)]
+pub struct ArrayOptions {
     /// Sizes of arrays: images, then rows, columns and channels (nhwc), or channels first [default: guessed].
     #[arg(long, value_parser = one_of(&LAYOUTS), hide_possible_values = true, value_name = "nhwc|nchw")]
     pub layout: Option<ArrayLayout>,
     /// Pixel value that means 1.0 [default: 255, or 1 for floats none of which is above it].
     #[arg(long, value_name = "VALUE", value_parser = positive)]
     pub scale: Option<f64>,
-    /// Different tokens of a text, each below it [default: 65536].
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(i64).range(2..=65_536))]
-    pub vocab: Option<i64>,
 }
 
 impl CheckOptions {
     pub fn known(&self) -> Known {
         Known {
             format: self.format,
-            layout: self.layout,
-            scale: self.scale,
+            layout: self.arrays.layout,
+            scale: self.arrays.scale,
             vocab: self.vocab,
         }
     }

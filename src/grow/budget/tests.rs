@@ -29,8 +29,12 @@ fn budgets_are_multiples_or_totals_of_parameters_or_multiply_accumulates() {
     ] {
         assert_eq!(text.parse(), Ok(budget), "{text}");
     }
-    for wrong in ["", "x", "0.5x", "-3", "2y", "nan", "1e400", "macs"] {
+    for wrong in ["", "x", "-3", "2y", "nan", "1e400", "macs"] {
         assert!(wrong.parse::<Budget>().unwrap_err().contains("valid: 2x"), "{wrong}");
+    }
+    for small in ["0.5x", "1x", "0.9xmacs"] {
+        let said = small.parse::<Budget>().unwrap_err();
+        assert!(said.contains("must exceed 1x"), "{said}");
     }
 }
 

@@ -13,6 +13,8 @@ fn row(way: Way, validation: f64, ahead: Option<(f64, f64)>) -> Row {
         parameters: 100,
         macs: 100,
         gmacs: 1.0,
+        gmacs_in_all: 1.0,
+        note: None,
         steps: 1,
         seconds: 1.0,
         tried: 1,
@@ -45,7 +47,7 @@ fn paired_differences_know_which_samples_differ() {
 
 #[track_caller]
 fn assert_choice(rows: &[Row], keeps_its_weights: bool, way: Way, why: &str) {
-    let choice = choose(rows, keeps_its_weights).unwrap();
+    let choice = choose(rows, keeps_its_weights, Keep::Best).unwrap();
     assert_eq!(choice.way, way);
     assert!(choice.why.contains(why), "{}", choice.why);
 }
@@ -75,13 +77,29 @@ fn the_best_other_by_validation_is_written_where_growth_is_not_ahead() {
 }
 
 #[test]
-fn a_network_that_is_to_stay_as_it_is_is_never_replaced_by_a_fine_tuned_one() {
+fn what_is_ahead_of_growth_is_named_first_also_where_it_may_not_be_written() {
     let rows = [
         row(Way::Given, 50.0, Some((20.0, 30.0))),
         row(Way::Trained, 95.0, Some((-9.0, -5.0))),
+        row(Way::Head, 96.0, Some((-4.0, 1.0))),
         row(Way::Grown, 82.0, None),
     ];
-    assert_choice(&rows, true, Way::Grown, "-7.00 points from fine-tuned");
+    let free = "fine-tuned is ahead of growth by +7.00 points on the test part, 95 % interval +5.00 to +9.00; what is written \
+                is the network fine-tuned";
+    assert_eq!(choose(&rows, false, Keep::Best).unwrap().why, free);
+    let kept = "fine-tuned, which does not keep the given network, is ahead of growth by +7.00 points on the test part, 95 % \
+                interval +5.00 to +9.00; growth is ahead of the best other that may be written, as given, by +25.00 points on \
+                the test part, 95 % interval +20.00 to +30.00; what is written is the network grown";
+    assert_eq!(choose(&rows, true, Keep::Best).unwrap().why, kept);
+}
+
+#[test]
+fn a_person_may_keep_growth_where_it_is_not_ahead() {
+    let rows = [row(Way::Trained, 80.0, Some((-0.5, 3.0))), row(Way::Grown, 79.0, None)];
+    let choice = choose(&rows, false, Keep::Grown).unwrap();
+    assert_eq!(choice.way, Way::Grown);
+    let why = "(+1.25 points on the test part, 95 % interval -0.50 to +3.00); what is written is the network grown, as --keep grown asks";
+    assert!(choice.why.ends_with(why), "{}", choice.why);
 }
 
 #[test]

@@ -1,17 +1,17 @@
-//! The page of a `grow`: is the grown network better than what else the compute could have been spent on, and what is it?
+//! The page of a `grow`: is the grown network better than what else the compute could have been spent on, and what is written?
 //! Its tables are those of the text.
 
-use maud::html;
+use maud::{Markup, html};
 
 use super::network::network;
 use super::page::{Page, shown, tile};
 use super::pictures::{Point, Spread, forest, scatter};
-use crate::grow::Growth;
-use crate::report::grown::{capitalised, growth_table};
+use crate::grow::{Growth, Row};
+use crate::report::grown::{capitalised, growth_tables};
 
 /// The page, whole.
 pub fn growth_page(growth: &Growth) -> String {
-    let mut page = Page::new("a grown network: simic-engine".into());
+    let mut page = Page::new(format!("the network {}: simic-engine", growth.choice.name));
     let chosen = growth.rows.iter().find(|row| row.way == growth.choice.way);
     page.head = Some(html! {
         p.name { (growth.scenario.name) }
@@ -35,10 +35,10 @@ pub fn growth_page(growth: &Growth) -> String {
         })
     });
     let spreads: Vec<Spread> = spreads.collect();
-    let about = "On the same samples of the test part, with 95 % intervals over them; all were trained for as many multiply-accumulates.";
+    let about = "On the same samples of the test part, with 95 % intervals over them.";
     let body = html! {
         @if !spreads.is_empty() { (forest("How far the grown network is ahead.", about, "points of the test part", &spreads)) }
-        (shown(growth_table(&growth.rows)))
+        (tables(&growth.rows))
     };
     page.section("better", "Is it better?", body);
     page.section("network", "What is written?", network(&growth.network));
@@ -52,7 +52,7 @@ pub fn growth_page(growth: &Growth) -> String {
     let body = scatter("parameters", "Of the test part.", &names, &points.collect::<Vec<_>>());
     page.section("size", "Is it worth its size?", body);
     if !growth.tried.is_empty() {
-        page.section("tried", "What was grown?", shown(growth_table(&growth.tried)));
+        page.section("tried", "What was grown?", tables(&growth.tried));
     }
     page.section(
         "taken",
@@ -63,4 +63,8 @@ pub fn growth_page(growth: &Growth) -> String {
         },
     );
     page.render(None)
+}
+
+fn tables(rows: &[Row]) -> Markup {
+    html! { @for table in growth_tables(rows) { (shown(table)) } }
 }

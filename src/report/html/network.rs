@@ -64,7 +64,7 @@ pub fn network(network: &GrownNetwork) -> Markup {
     }
     picture(
         8.0 + ROW * layers.len() as f64,
-        "the grown network, from input to output",
+        "the network, from input to output",
         &body,
     )
 }

@@ -18,7 +18,7 @@ use bevy_ecs::schedule::ScheduleLabel;
 pub use checksums::ChecksumError;
 pub use frozen::{FrozenPolicy, FrozenPolicyError, PolicyOrigin};
 pub use id::CheckpointId;
-pub use resume::{PastRun, ResumeError, ResumePoint, compare_inputs};
+pub use resume::{PastRun, ResumeError, ResumePoint, compare_inputs, scenario_fields};
 pub use shelf::{BestCheckpoint, CheckpointError, CheckpointName, Checkpoints, Progress};
 pub use writer::{CheckpointState, RunDirectoryLost};
 

@@ -352,7 +352,7 @@ impl Differences {
 
 /// Dotted paths at which two scenarios differ, with both values.
 fn changed_fields(before: &Scenario, now: &Scenario) -> Vec<(String, Value, Value)> {
-    let (before, now) = (fields(before), fields(now));
+    let (before, now) = (scenario_fields(before), scenario_fields(now));
     let paths: BTreeSet<&String> = before.keys().chain(now.keys()).collect();
     let value = |fields: &BTreeMap<String, Value>, path| fields.get(path).cloned().unwrap_or_default();
     paths
@@ -362,7 +362,8 @@ fn changed_fields(before: &Scenario, now: &Scenario) -> Vec<(String, Value, Valu
         .collect()
 }
 
-fn fields(scenario: &Scenario) -> BTreeMap<String, Value> {
+/// The values of a scenario by their dotted paths.
+pub fn scenario_fields(scenario: &Scenario) -> BTreeMap<String, Value> {
     fn flatten(path: &str, value: Value, into: &mut BTreeMap<String, Value>) {
         match value {
             Value::Object(fields) => {

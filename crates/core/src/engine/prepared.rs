@@ -157,6 +157,7 @@ impl Prepared {
         let layout = SlotLayout::new(&host.injections, slots)?;
         Ok(Experiment {
             max_configurations: max_configurations(&scenario.attribution, layout.len()),
+            data: None,
             folder: self.file.folder.clone(),
             threads,
             // What learns from recordings plays none.

@@ -70,6 +70,8 @@ pub struct Experiment {
     pub rounds: Range<u32>,
     /// Most configurations of an env's seeds that a step evaluates.
     pub max_configurations: usize,
+    /// The data of the task, where they have been loaded already: of several runs on the same.
+    pub data: Option<TaskData>,
 }
 
 impl Experiment {

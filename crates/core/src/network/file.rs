@@ -70,13 +70,26 @@ impl GrownNetwork {
     /// # Errors
     /// A file that cannot be read, is none, is damaged, or was written by a later version.
     pub fn load(path: &Path) -> Result<Self, NetworkError> {
+        Self::load_any(path)?.map_err(|_| NetworkError::NotOne {
+            path: path.into(),
+            why: "it has weights alone; name it in task.weights".into(),
+        })
+    }
+
+    /// The network in the file at `path`, or the tensors of a file that has weights alone.
+    ///
+    /// # Errors
+    /// Those of [`Self::load`], but for weights alone.
+    pub fn load_any(path: &Path) -> Result<Result<Self, BTreeMap<String, PlainTensor>>, NetworkError> {
         let not_one = |why: &dyn std::fmt::Display| NetworkError::NotOne {
             path: path.into(),
             why: why.to_string(),
         };
         let bytes = read_tensors(path)?;
         let (parameters, text) = decode_described(&bytes, KEY).map_err(|error| not_one(&error))?;
-        let text = text.ok_or_else(|| not_one(&"it has weights alone; name it in task.weights"))?;
+        let Some(text) = text else {
+            return Ok(Err(parameters));
+        };
         let (sum, description) = text.split_once(' ').unwrap_or(("", &text));
         if checksum(description, &parameters) != sum {
             return Err(NetworkError::Damaged(path.into()));
@@ -95,19 +108,19 @@ impl GrownNetwork {
             growth,
             ..
         } = serde_json::from_str(description).map_err(|error| not_one(&error))?;
-        Ok(Self {
+        Ok(Ok(Self {
             graph,
             parameters,
             measures,
             data,
             origin,
             growth,
-        })
+        }))
     }
 }
 
 /// The bytes of a file of tensors; of a pipe or a device, which may never begin or never end, none.
-pub(super) fn read_tensors(path: &Path) -> Result<Vec<u8>, NetworkError> {
+fn read_tensors(path: &Path) -> Result<Vec<u8>, NetworkError> {
     let file = open_file(path).at(path)?;
     let length = file.metadata().at(path)?.len();
     let mut bytes = Vec::new();

@@ -146,7 +146,20 @@ pub struct SeedHistory {
     pub stages: Vec<(SeedStage, u32)>,
 }
 
+impl SeedHistory {
+    /// Whether it was a part of the network from the first step on, and has not grown into it.
+    pub fn was_there(&self) -> bool {
+        let ends = (self.stages.first(), self.stages.last());
+        matches!(ends, (Some((_, first)), Some((SeedStage::Committed, last))) if first == last)
+    }
+}
+
 impl GrownNetwork {
+    /// Whether it has a seed that has grown into it.
+    pub fn has_grown(&self) -> bool {
+        self.graph.seeds().count() > self.growth.iter().filter(|seed| seed.was_there()).count()
+    }
+
     /// Whether it is the one to take of the two: by validation accuracy, of equals the smaller, then the first that was
     /// trained.
     pub fn is_better_than(&self, other: &Self) -> bool {

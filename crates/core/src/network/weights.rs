@@ -6,14 +6,14 @@ use std::path::{Path, PathBuf};
 
 use tch::Kind;
 
-use super::NetworkError;
-use super::file::{check_values, read_tensors, some_of};
+use super::file::{check_values, some_of};
 use super::registry::find;
+use super::{GrownNetwork, NetworkError};
 use crate::graph::{Graph, LayerGraph};
 use crate::host::{Host, HostPlan};
 use crate::random::{Domain, RunRng};
 use crate::scenario::stands_for;
-use crate::torch::{Backend, PlainTensor, decode_plain};
+use crate::torch::{Backend, PlainTensor};
 
 /// Weights of a host, all of its tensors or some.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -33,10 +33,7 @@ impl GivenWeights {
     /// A file that is missing or is none; all tensors that do not fit; one from whose values no network can start.
     pub fn read(name: &str, folder: Option<&Path>, plan: &HostPlan) -> Result<Self, NetworkError> {
         let path = find(name, folder)?;
-        let file = decode_plain(&read_tensors(&path)?).map_err(|error| NetworkError::NotOne {
-            path: path.clone(),
-            why: error.to_string(),
-        })?;
+        let file = GrownNetwork::load_any(&path)?.map_or_else(|weights| weights, |network| network.parameters);
         let host = plan.build(&mut RunRng::new(0, Domain::HostInit, &[]), Backend::CPU)?;
         Self::fit(path, file, &*host, &plan.graph())
     }

@@ -94,10 +94,16 @@ fn read_data(
     if scenario.data.residency == Residency::Stream {
         refuse_packed(&task.data, experiment.folder.as_deref())?;
     }
-    let set = TaskData::load(task, experiment.folder.as_deref(), sets)?;
-    for note in set.notes() {
-        tracing::warn!("{note}");
-    }
+    let set = match &experiment.data {
+        Some(set) => set.clone(),
+        None => {
+            let set = TaskData::load(task, experiment.folder.as_deref(), sets)?;
+            for note in set.notes() {
+                tracing::warn!("{note}");
+            }
+            set
+        }
+    };
     let host = hosts.of(&task.host, experiment.folder.as_deref())?.plan(task.classes);
     set.check_host(host.topology(), host.input())?;
     let feed = set.arithmetic(task, scenario.run.n_envs)?;

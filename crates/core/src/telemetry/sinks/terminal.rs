@@ -1,6 +1,7 @@
 //! Standard error as progress bars and the log share it. It may fail at any time: a window is closed, the disk under a log
 //! file is full. No one reads it then, and the run continues without it.
 
+use std::collections::HashSet;
 use std::io::{self, Write};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -20,6 +21,8 @@ pub struct Terminal {
     bars: MultiProgress,
     /// What is said while something else has the screen.
     held: Arc<Mutex<Option<Vec<u8>>>>,
+    /// What has been written, where nothing is written twice.
+    said: Arc<Mutex<Option<HashSet<Vec<u8>>>>>,
 }
 
 impl Default for Terminal {
@@ -39,6 +42,7 @@ impl Terminal {
             err,
             bars: MultiProgress::with_draw_target(target),
             held: Arc::default(),
+            said: Arc::default(),
         }
     }
 
@@ -55,6 +59,15 @@ impl Terminal {
     fn held(&self) -> MutexGuard<'_, Option<Vec<u8>>> {
         // Lines are whole, also after a panic.
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn said(&self) -> MutexGuard<'_, Option<HashSet<Vec<u8>>>> {
+        self.said.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Writes a line of the log once from now on: of many runs that warn of the same.
+    pub fn say_once(&self) {
+        self.said().get_or_insert_default();
     }
 
     /// Keeps what is written from now on, while something else has the screen.
@@ -79,6 +92,10 @@ impl Terminal {
 impl Write for Terminal {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let shown = printable(&String::from_utf8_lossy(bytes), &[]).into_bytes();
+        let is_said = self.said().as_mut().is_some_and(|said| !said.insert(shown.clone()));
+        if is_said {
+            return Ok(bytes.len());
+        }
         if let Some(held) = self.held().as_mut() {
             held.extend(shown);
         } else {

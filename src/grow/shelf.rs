@@ -1,0 +1,93 @@
+//! The folder of a `grow` while it is under way: what was ordered, and what every attempt came to. The result takes its place.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
+use super::play::{GrowError, Played};
+use crate::health::AtPath;
+use crate::network::GrownNetwork;
+use crate::storage::{read_dir, replace_folder, replace_synced};
+
+/// What was ordered, by name.
+pub type Ordered = BTreeMap<String, String>;
+
+/// Its presence says that a folder holds no result yet.
+const ORDER: &str = "order.json";
+
+/// Begins in `folder`, in the place of all that it holds if that is `forced`, or continues what the same order has begun.
+///
+/// # Errors
+/// A folder with something else, in which another order was begun, or that cannot be written.
+pub fn open(folder: &Path, ordered: &Ordered, is_forced: bool) -> Result<(), GrowError> {
+    let order = folder.join(ORDER);
+    let held = match read_dir(folder) {
+        Err(error) if error.kind() == ErrorKind::NotFound => Vec::new(),
+        names => names.at(folder)?,
+    };
+    let occupied = |why| GrowError::Occupied {
+        folder: folder.into(),
+        why,
+    };
+    match held.first().filter(|_| !is_forced) {
+        // As the result is written in the end: if it cannot be, that is known now.
+        None => {
+            let text = serde_json::to_vec_pretty(ordered).at(&order)?;
+            Ok(replace_folder(folder, &[(ORDER, text.as_slice())]).at(folder)?)
+        }
+        Some(_) if order.is_file() => {
+            let text = fs::read_to_string(&order).at(&order)?;
+            let differing = differing(&serde_json::from_str(&text).at(&order)?, ordered).join("\n  ");
+            match differing.is_empty() {
+                true => Ok(()),
+                false => Err(occupied(format!(
+                    "holds the attempts of another order:\n  {differing}\nrepeat that one to continue it, give another folder, or \
+                     --force to begin again"
+                ))),
+            }
+        }
+        Some(name) => Err(occupied(format!(
+            "holds {}; give another folder, or --force to begin again: all that is in it is removed then",
+            name.display()
+        ))),
+    }
+}
+
+fn files(folder: &Path, number: usize) -> [PathBuf; 2] {
+    ["json", "safetensors"].map(|ending| folder.join(format!("attempt{number}.{ending}")))
+}
+
+/// Attempt `number`, if it was put there whole.
+pub fn read(folder: &Path, number: usize) -> Option<Played> {
+    let [about, network] = files(folder, number);
+    let mut played: Played = serde_json::from_str(&fs::read_to_string(about).ok()?).ok()?;
+    if played.macs.is_some() {
+        played.network = Some(GrownNetwork::load(&network).ok()?);
+    }
+    Some(played)
+}
+
+/// Puts it there, its network first: what is said of it says that it is whole.
+///
+/// # Errors
+/// Files that cannot be written.
+pub fn put(folder: &Path, number: usize, played: &Played) -> Result<(), GrowError> {
+    let [about, place] = files(folder, number);
+    if let Some(network) = &played.network {
+        network.save(&place)?;
+    }
+    let text = serde_json::to_vec_pretty(played).at(&about)?;
+    Ok(replace_synced(&about, &text).at(&about)?)
+}
+
+/// What differs, with both values.
+fn differing(begun: &Ordered, now: &Ordered) -> Vec<String> {
+    let names: BTreeSet<&String> = begun.keys().chain(now.keys()).collect();
+    let names = names.into_iter().filter(|name| begun.get(*name) != now.get(*name));
+    let told = names.map(|name| {
+        let [was, is] = [begun, now].map(|order| order.get(name).map_or("nothing", String::as_str));
+        format!("{name} was {was}, now {is}")
+    });
+    told.collect()
+}
