@@ -16,7 +16,7 @@ pub type Ordered = BTreeMap<String, String>;
 /// Its presence says that a folder holds no result yet.
 const ORDER: &str = "order.json";
 
-/// Begins in `folder`, in the place of all that it holds if that is `forced`, or continues what the same order has begun.
+/// Begins in `folder`, in the place of all that it holds if `is_forced`, or continues what the same order has begun.
 ///
 /// # Errors
 /// A folder with something else, in which another order was begun, or that cannot be written.
