@@ -5,16 +5,18 @@
 use std::fs;
 use std::hint::black_box;
 use std::path::Path;
-use std::time::Duration;
+use std::time::Instant;
 
-use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use simic_engine::internals::report::Feed;
 use simic_engine::prelude::*;
+
+#[path = "support/timed.rs"]
+mod timed;
 
 const BYTES: usize = 20 << 20;
 
 /// Plays a run and repeats the events of its rounds, with rounds counted on, until there are enough.
-fn write_record(folder: &Path) -> u64 {
+fn write_record(folder: &Path) {
     let scenario = r#"(
         name: "bench",
         task: preset("digits_minimal", (batches_per_step: count(2))),
@@ -39,23 +41,16 @@ fn write_record(folder: &Path) -> u64 {
         }
     }
     fs::write(folder.join("events.jsonl"), &record).expect("it is written");
-    record.len() as u64
 }
 
-fn read_record(criterion: &mut Criterion) {
+fn main() {
     let folder = tempfile::tempdir().expect("a folder");
-    let bytes = write_record(folder.path());
-    let mut group = criterion.benchmark_group("read_record");
-    group.sample_size(10).measurement_time(Duration::from_secs(10));
-    group.throughput(Throughput::Bytes(bytes));
-    group.bench_function("view_state", |bencher| {
-        bencher.iter(|| {
-            let mut feed = Feed::new(folder.path());
-            feed.poll().expect("it is whole");
-            black_box(feed.state.live.rounds.len())
-        });
+    write_record(folder.path());
+    timed::report("view_state", 1, || {
+        let began = Instant::now();
+        let mut feed = Feed::new(folder.path());
+        feed.poll().expect("it is whole");
+        black_box(feed.state.live.rounds.len());
+        began.elapsed()
     });
 }
-
-criterion_group!(benches, read_record);
-criterion_main!(benches);

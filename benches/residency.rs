@@ -10,7 +10,6 @@ use std::hint::black_box;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use criterion::{Criterion, criterion_group, criterion_main};
 use simic_engine::internals::data::{Feed, Readers, Resident, StepKey};
 use simic_engine::internals::env::LoadedData;
 use simic_engine::internals::random::{Domain, Draw, RunRng};
@@ -20,7 +19,11 @@ use simic_engine::prelude::*;
 
 #[path = "support/grown.rs"]
 mod grown;
+#[path = "support/timed.rs"]
+mod timed;
 
+/// That are timed as one: a feed looks ahead within them.
+const STEPS: u64 = 4;
 const RESIDENCIES: [Residency; 3] = [Residency::Device, Residency::Host, Residency::Stream];
 
 /// Six files of 1000 records of noise.
@@ -93,11 +96,9 @@ fn train(engine: &mut Engine, steps: u64) -> Duration {
     spent
 }
 
-fn cifar_shaped(criterion: &mut Criterion) {
+fn main() {
     let folder = tempfile::tempdir().expect("there is a temporary folder");
     write_set(folder.path());
-    let mut group = criterion.benchmark_group("cifar_shaped");
-    group.sample_size(10);
     for residency in RESIDENCIES {
         let engine = Engine::from_ron(&scenario(folder.path(), residency)).expect("the scenario is valid");
         let mut engine = grown::begun(engine, "", 0);
@@ -105,15 +106,11 @@ fn cifar_shaped(criterion: &mut Criterion) {
         // Lets the allocator settle.
         fetch_all(&mut feed, batches, 1);
         train(&mut engine, 1);
-        group.bench_function(format!("fetch/{}", residency.name()), |bencher| {
-            bencher.iter_custom(|steps| fetch_all(&mut feed, batches, steps) / batches as u32);
+        let [fetch, step] = ["fetch", "step"].map(|part| format!("{part}/{}", residency.name()));
+        timed::report(&fetch, STEPS as usize * batches, || {
+            fetch_all(&mut feed, batches, STEPS)
         });
         let envs = engine.world().resource::<Experiment>().envs.len();
-        group.bench_function(format!("step/{}", residency.name()), |bencher| {
-            bencher.iter_custom(|steps| train(&mut engine, steps) / (batches * envs) as u32);
-        });
+        timed::report(&step, STEPS as usize * batches * envs, || train(&mut engine, STEPS));
     }
 }
-
-criterion_group!(benches, cifar_shaped);
-criterion_main!(benches);

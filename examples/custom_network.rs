@@ -68,7 +68,7 @@ impl ActorCritic for Mlp {
 
 const SCENARIO: &str = r#"(
     task: preset("digits_impaired", (batches_per_step: count(4))),
-    run: (rounds: 2, n_envs: 4, max_steps: 30),
+    run: (rounds: 2, n_envs: 4, max_steps: 15),
     policy: (controller: "actor_critic", net: "perceptron"),
 )"#;
 

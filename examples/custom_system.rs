@@ -37,8 +37,9 @@ fn print_leader(envs: Query<(&EnvId, &ValMetrics, &SeedSlots)>, clock: Res<RunCl
 
 const SCENARIO: &str = r#"(
     name: "custom-system",
-    task: preset("digits_impaired"),
+    task: preset("digits_impaired", (batches_per_step: count(4))),
     run: (rounds: 1, n_envs: 4, max_steps: 40),
+    policy: (controller: "random"),
 )"#;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {

@@ -29,7 +29,7 @@ fn controllers_choose_within_the_action_space() {
     for controller in ["actor_critic", "random", "heuristic"] {
         let mut engine = engine(&format!(
             r#"(
-                preset: "manual", task: preset("digits_impaired"),
+                preset: "manual", task: preset("digits_impaired", (batches_per_step: count(2), val_batches_per_step: count(1))),
                 run: (rounds: 1, n_envs: 4, max_steps: 24),
                 policy: (controller: "{controller}", preset: "lstm_small", masks: (action_space: (
                     allowed_ops: ["wait", "germinate", "commit", "advance"], blueprint: ["norm", "conv_small"],

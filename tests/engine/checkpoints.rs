@@ -29,6 +29,14 @@ const SCENARIO: &str = r#"(
     faults: [(env: 0, round: 4, step: 4, fault: nan_grad)],
 )"#;
 
+/// The same of a controller that does not learn, where a policy would cost time and show nothing.
+fn waiting() -> String {
+    SCENARIO.replace(
+        r#"controller: "actor_critic", preset: "lstm_small""#,
+        r#"controller: "wait""#,
+    )
+}
+
 fn directory(report: &RunReport) -> &Path {
     &report.record.as_ref().expect("the run was recorded").directory
 }
@@ -103,7 +111,7 @@ fn rounds_before_a_failure_or_a_stop_are_kept_between_two_checkpoints_too() {
     for (extend, fails, reason) in [(fail as fn(&mut App), true, "emergency"), (stop, false, "signal")] {
         let folder = tempfile::tempdir().expect("a temporary folder");
 
-        let report = play(SCENARIO, folder.path(), extend);
+        let report = play(&waiting(), folder.path(), extend);
 
         assert_eq!(report.failure.is_some(), fails);
         assert_eq!(newest(&report).next_round, 2);
@@ -182,7 +190,7 @@ fn a_run_that_another_process_has_taken_over_writes_no_checkpoint_any_more() {
         ..Recording::under(folder.path())
     };
     let engine = builder().with(hand_over).threads(2).recording(recording);
-    let scenario = SCENARIO.replace("checkpoint_every: 100", "checkpoint_every: 1");
+    let scenario = waiting().replace("checkpoint_every: 100", "checkpoint_every: 1");
 
     let report = engine.from_ron(&scenario).expect("the scenario is sound").play();
 
@@ -214,7 +222,7 @@ fn replace_directory_for_a_while(app: &mut App) {
 #[test]
 fn nothing_is_written_into_what_has_taken_the_place_of_the_run_directory() {
     for (require, every) in [(true, 1), (true, 100), (false, 1), (false, 100)] {
-        let scenario = SCENARIO
+        let scenario = waiting()
             .replace("rounds: 5", "rounds: 3")
             .replace("round: 4", "round: 2")
             .replace("checkpoint_every: 100", &format!("checkpoint_every: {every}"))
@@ -236,7 +244,7 @@ fn nothing_is_written_into_what_has_taken_the_place_of_the_run_directory() {
 fn a_round_that_was_finished_while_the_run_directory_was_away_is_kept_if_it_is_back_in_the_end() {
     let folder = tempfile::tempdir().expect("a temporary folder");
 
-    let report = play(SCENARIO, folder.path(), replace_directory_for_a_while);
+    let report = play(&waiting(), folder.path(), replace_directory_for_a_while);
 
     assert!(report.failure.is_some() && report.gaps.is_empty(), "{report:?}");
     assert_eq!(newest(&report).next_round, 2);

@@ -12,17 +12,19 @@ use crate::recorded::{NOTHING, directory, play, resumed, told};
 use crate::support::builder;
 use crate::training_loop::support::Notes;
 
-/// The preset with ten slots on made-up images, committed seeds in the first `standing` of them, a little data; every seed plays.
-fn scenario(standing: usize, attribution: &str, rest: &str) -> String {
-    let seed = |at: usize| format!(r#"(slot: "r{}c{}", blueprint: "norm"), "#, at / 5, at % 5);
+/// The preset with ten slots on made-up images, a little data.
+const TEN: &str = r#""cifar_deep_multichannel", (
+    batch_size: 32, batches_per_step: count(1), max_steps: 4, data: synth_images((train: 64, val: 256, test: 16)),
+)"#;
+
+/// Committed seeds in the first `standing` slots; every seed plays.
+fn scenario(preset: &str, (standing, blueprint): (usize, &str), attribution: &str, rest: &str) -> String {
+    let seed = |at: usize| format!(r#"(slot: "r{}c{}", blueprint: "{blueprint}"), "#, at / 5, at % 5);
     let seeds: String = (0..standing).map(seed).collect();
     format!(
         r#"(
-            name: "ten",
-            preset: "manual", task: preset("cifar_deep_multichannel", (
-                batch_size: 32, batches_per_step: count(1), max_steps: 4,
-                data: synth_images((train: 64, val: 256, test: 16)),
-            )),
+            name: "seeds",
+            preset: "manual", task: preset({preset}),
             lifecycle: (max_seeds: 0, auto_forward: (g1: true, g2: true, g3: true)),
             initial_topology: seeds([{seeds}]),
             attribution: (include_committed: true, {attribution}),
@@ -48,7 +50,12 @@ fn dropped(matrix: &Value) -> Vec<u64> {
 #[test]
 #[ignore = "long tier"]
 fn shapley_values_of_ten_seeds_are_sampled_at_every_step_and_add_up() {
-    let text = scenario(10, "strategy: permutations, shapley_permutations: 6", ONE_ENV);
+    let text = scenario(
+        TEN,
+        (10, "norm"),
+        "strategy: permutations, shapley_permutations: 6",
+        ONE_ENV,
+    );
     let folder = tempfile::tempdir().expect("a temporary folder");
     let run = directory(&play(&text, folder.path(), NOTHING));
 
@@ -68,8 +75,15 @@ fn shapley_values_of_ten_seeds_are_sampled_at_every_step_and_add_up() {
 #[test]
 #[ignore = "long tier"]
 fn no_more_configurations_are_measured_than_allowed_and_the_others_are_told() {
-    let all = matrices(&scenario(5, "", ONE_ENV)).pop().expect("a matrix");
-    let few = scenario(5, "max_configs: 22", &format!("{ONE_ENV}, reward: loss()"));
+    let all = matrices(&scenario(TEN, (5, "norm"), "", ONE_ENV))
+        .pop()
+        .expect("a matrix");
+    let few = scenario(
+        TEN,
+        (5, "norm"),
+        "max_configs: 22",
+        &format!("{ONE_ENV}, reward: loss()"),
+    );
     let few = matrices(&few).pop().expect("a matrix");
 
     // A row has its mask, the samples that were right and the loss.
@@ -96,11 +110,16 @@ fn note(envs: Query<&SeedSlots>, mut notes: ResMut<Notes<Tracks>>) {
 /// The change of three steps counts as three steps'.
 #[test]
 fn seeds_that_do_not_change_are_measured_at_the_first_and_the_last_step_and_their_velocity_knows() {
-    let rest = format!("{ONE_ENV}, reward: loss()");
-    let always = matrices(&scenario(2, "cadence: every_step", &rest));
+    const DIGITS: &str =
+        r#""digits_impaired", (batches_per_step: count(4), val_batches_per_step: count(1), max_steps: 4)"#;
+    let with = |cadence: &str| {
+        let rest = format!("{ONE_ENV}, reward: loss()");
+        scenario(DIGITS, (2, "conv_light"), &format!("cadence: {cadence}"), &rest)
+    };
+    let always = matrices(&with("every_step"));
     let folder = tempfile::tempdir().expect("a temporary folder");
     let engine = builder().threads(2).recorded(folder.path());
-    let engine = engine.from_ron(&scenario(2, "cadence: on_change", &rest));
+    let engine = engine.from_ron(&with("on_change"));
     let mut engine = engine.expect("the scenario is sound");
     let note = note.after(Work::Attribute).before(Work::TrackSeeds);
     engine
@@ -127,7 +146,8 @@ fn seeds_that_do_not_change_are_measured_at_the_first_and_the_last_step_and_thei
 #[ignore = "long tier"]
 fn ten_slots_go_through_policy_plans_and_a_resumed_run_and_one_pair_of_orders_has_no_standard_error() {
     let learns = r#"run: (rounds: 2, n_envs: 2), policy: (controller: "actor_critic", preset: "lstm_small")"#;
-    let text = scenario(8, "strategy: permutations, shapley_permutations: 2", learns);
+    let orders = "strategy: permutations, shapley_permutations: 2";
+    let text = scenario(TEN, (8, "norm"), orders, learns);
     let folder = tempfile::tempdir().expect("a temporary folder");
     let whole = directory(&play(&text, &folder.path().join("whole"), NOTHING));
     let one_round = |app: &mut App| _ = app.insert_resource(RoundLimit(1));

@@ -94,33 +94,3 @@ fn seeds_grow_in_a_registered_host_until_they_are_committed() {
     let engine = builder().with(register).from_ron(SCENARIO);
     assert_grown(&mut engine.expect("a sound scenario"));
 }
-
-/// One step of each kind of network on a few images, seeds in training.
-#[test]
-#[ignore = "long tier"]
-fn the_engine_s_own_hosts_are_trained_by_their_tasks() {
-    for (task, slot) in [
-        ("synth_resnet20", "r1c2"),
-        ("synth_wrn28_1", "r0c3"),
-        ("synth_vgg11", "r4c1"),
-    ] {
-        let scenario = format!(
-            r#"(
-                preset: "manual", task: preset("{task}", (batch_size: 8, batches_per_step: count(2), val_batch_size: 32,
-                    data: synth_images((seed: 1, train: 64, val: 32, test: 32)))),
-                run: (rounds: 1, n_envs: 1, max_steps: 2),
-                policy: (controller: "schedule", schedule: (entries: [(step: 1, command: germinate(
-                    slot: "{slot}", blueprint: "norm", style: "linear_add", tempo: "fast", target: "full"))])),
-            )"#
-        );
-        let mut engine = crate::support::engine(&scenario);
-        while engine.step().expect("it is played") {
-            let mut envs = engine.world_mut().query::<(&TrainMetrics, &ValMetrics)>();
-            let mut envs = envs.iter(engine.world());
-            assert!(
-                envs.all(|(train, val)| train.loss.is_finite() && val.loss.is_finite()),
-                "{task}"
-            );
-        }
-    }
-}

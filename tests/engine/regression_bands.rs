@@ -31,12 +31,14 @@ fn a_capable_host_reads_digits_alone() {
 }
 
 #[test]
+#[ignore = "long tier"]
 fn an_impaired_host_fails_alone() {
     let accuracy = accuracy_after("digits_impaired", WAIT);
     assert!(accuracy <= 35.0, "{accuracy}");
 }
 
 #[test]
+#[ignore = "long tier"]
 fn three_convolutions_rescue_an_impaired_host() {
     let conv = r#"blueprint: "conv_heavy", style: "linear_add", tempo: "fast", target: "full""#;
     let entries = [(1, "r0c0"), (2, "r0c1"), (3, "r0c2")]

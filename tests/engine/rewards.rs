@@ -87,21 +87,3 @@ fn the_engine_runs_alike_without_rewards() {
     let outcomes = paid.rewards.iter().filter(|(_, paid)| paid.total() != 0.0);
     assert_eq!(outcomes.count(), ROUNDS * ENVS);
 }
-
-#[test]
-#[ignore = "long tier"]
-fn the_other_modes_pay_a_whole_run() {
-    for reward in [
-        "contribution(committed())",
-        "contribution(escrow())",
-        "contribution(simplified())",
-        "contribution(basic())",
-        "contribution(basic_plus())",
-        "contribution(minimal())",
-        "loss((preset: cifar10))",
-    ] {
-        let engine = play(reward, builder().threads(2));
-        let paid = engine.world().resource::<Watched>().rewards.len();
-        assert_eq!(paid, ROUNDS * STEPS * ENVS, "{reward}");
-    }
-}

@@ -5,6 +5,7 @@
 //! ```
 //! Without the variable the test fails where file and declarations differ.
 
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::path::Path;
@@ -43,6 +44,8 @@ type Explain = dyn Fn(&str) -> Result<Explanation, UnknownField>;
 /// One declaration: what is said of each path in it, and its defaults.
 struct Declaration {
     explain: Box<Explain>,
+    /// What was explained: each explanation computes all defaults, once for itself and for each field below.
+    explained: RefCell<BTreeMap<String, Explanation>>,
     defaults: BTreeMap<String, String>,
 }
 
@@ -55,17 +58,24 @@ impl Declaration {
                 let path = path.strip_prefix(name).unwrap_or(path).trim_start_matches('.');
                 scenario::explain::<T>(name, path, catalog)
             }),
+            explained: RefCell::default(),
             defaults: written_values(&defaults).expect("defaults can be read"),
         }
     }
 
     fn explain(&self, path: &str) -> Explanation {
-        (self.explain)(path).unwrap_or_else(|unknown| panic!("{path}: {unknown}"))
+        let mut explained = self.explained.borrow_mut();
+        let told = explained
+            .entry(path.into())
+            .or_insert_with(|| (self.explain)(path).unwrap_or_else(|unknown| panic!("{path}: {unknown}")));
+        told.clone()
     }
 
     /// What the field is where it is not written; `None` where that is told nowhere.
-    fn default_of(&self, path: &str, field: &Field, explained: &Explanation) -> Option<String> {
-        let told = explained.default.as_deref();
+    fn default_of(&self, path: &str, field: &Field) -> Option<String> {
+        // Of a section none is told.
+        let told = (!is_section(&field.kind)).then(|| self.explain(path).default).flatten();
+        let told = told.as_deref();
         if field.must_be_written() {
             let written = told.filter(|told| *told != "None" && !told.starts_with("none:"));
             return Some(written.map_or_else(
@@ -138,6 +148,7 @@ struct Pending {
     path: String,
     /// In the declaration.
     own: String,
+    doc: &'static str,
     kind: Kind,
 }
 
@@ -166,16 +177,15 @@ impl Page {
         let mut pending = Vec::new();
         for field in fields {
             let (place, below) = (join(path, field.name), join(own, field.name));
-            let explained = declaration.explain(&below);
-            let valid = self.valid(&place, &below, &field.kind, declaration, &mut pending);
-            let default = declaration.default_of(&below, field, &explained).unwrap_or_else(|| {
+            let valid = self.valid(&place, &below, field, declaration, &mut pending);
+            let default = declaration.default_of(&below, field).unwrap_or_else(|| {
                 panic!("no one tells the default of {place}: `own_defaults` has to name its section")
             });
             let _ = writeln!(
                 self.text,
                 "| `{}` | {default} | {valid} | {} |",
                 field.name,
-                plain(&explained.doc)
+                plain(field.doc)
             );
         }
         self.write_pending(level + 1, pending, declaration);
@@ -193,13 +203,17 @@ impl Page {
                     pending.push(Pending {
                         path: place.clone(),
                         own: below,
+                        doc: variant.doc,
                         kind: Kind::Record(fields),
                     });
                     format!("[fields](#{})", anchor(&place))
                 }
                 Content::Items(items) => match (items, replaced(items, variants)) {
                     (_, Some(fields)) => fields,
-                    ([item], None) => self.valid(&place, &below, &item.kind, declaration, &mut pending),
+                    ([item], None) => {
+                        let doc = variant.doc;
+                        self.valid(&place, &below, &Field { doc, ..*item }, declaration, &mut pending)
+                    }
                     _ => panic!("{place}: what it takes has no words"),
                 },
             };
@@ -209,8 +223,8 @@ impl Page {
     }
 
     fn write_pending(&mut self, level: usize, pending: Vec<Pending>, declaration: &Declaration) {
-        for Pending { path, own, kind } in pending {
-            self.heading(level, &path, &declaration.explain(&own).doc);
+        for Pending { path, own, doc, kind } in pending {
+            self.heading(level, &path, doc);
             self.below(level, &path, &own, &kind, declaration);
         }
     }
@@ -220,16 +234,15 @@ impl Page {
         &mut self,
         place: &str,
         own: &str,
-        kind: &Kind,
+        &Field { kind, doc, .. }: &Field,
         declaration: &Declaration,
         pending: &mut Vec<Pending>,
     ) -> String {
-        let explained = declaration.explain(own);
-        let inner = innermost(*kind);
+        let inner = innermost(kind);
         let noun = match inner {
-            Kind::Record(fields) if !fields.is_empty() => "section",
+            _ if is_section(&inner) => "section",
             Kind::Choice(_) => "choice",
-            _ => return words(&explained),
+            _ => return words(&declaration.explain(own)),
         };
         // Sections of one form may have defaults of their own.
         let defaults: Vec<_> = match inner {
@@ -247,6 +260,7 @@ impl Page {
             pending.push(Pending {
                 path: place.into(),
                 own: own.into(),
+                doc,
                 kind: inner,
             });
             place.into()
@@ -259,7 +273,7 @@ impl Page {
             }
             _ => String::new(),
         };
-        match *kind {
+        match kind {
             Kind::Optional(Kind::List(_)) => format!("None or a list [..], each a {link}{members}"),
             Kind::Optional(_) => format!("None or a {link}{members}"),
             Kind::List(_) => format!("a list [..], each a {link}{members}"),
@@ -274,6 +288,11 @@ fn innermost(kind: Kind) -> Kind {
         wrapped @ (Kind::Optional(_) | Kind::List(_) | Kind::Pair(_)) => innermost(wrapped),
         inner => inner,
     }
+}
+
+/// Or several of one.
+fn is_section(kind: &Kind) -> bool {
+    matches!(innermost(*kind), Kind::Record(fields) if !fields.is_empty())
 }
 
 /// Of a member that takes a name and replacements for fields of another member: which fields.

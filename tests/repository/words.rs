@@ -62,16 +62,14 @@ pub fn files() -> Vec<PathBuf> {
 /// `line: word; use ..` for each use of one of `words` in `text`.
 fn uses(text: &str, words: &[(String, &str)]) -> Vec<String> {
     let is_part = |c: Option<char>| c.is_some_and(char::is_alphanumeric);
+    let text = text.to_lowercase().replace('_', " ");
     let mut found = Vec::new();
-    for (number, line) in text.lines().enumerate() {
-        let line = line.to_lowercase().replace('_', " ");
-        for (word, instead) in words {
-            let is_used = line.match_indices(word.as_str()).any(|(at, _)| {
-                let (before, after) = (&line[..at], &line[at + word.len()..]);
-                !is_part(before.chars().next_back()) && !is_part(after.chars().next())
-            });
-            if is_used {
-                found.push(format!("{}: `{word}`; use: {instead}", number + 1));
+    for (word, instead) in words {
+        for (at, _) in text.match_indices(word.as_str()) {
+            let (before, after) = (&text[..at], &text[at + word.len()..]);
+            if !is_part(before.chars().next_back()) && !is_part(after.chars().next()) {
+                let line = 1 + before.matches('\n').count();
+                found.push(format!("{line}: `{word}`; use: {instead}"));
             }
         }
     }

@@ -1,11 +1,6 @@
 use super::*;
 
 #[test]
-fn this_process_knows_when_it_started() {
-    assert!(!cfg!(target_os = "linux") || Worker::this().started.is_some());
-}
-
-#[test]
 fn a_file_tells_by_its_name_whose_it_is() {
     let this = Worker::this().mark();
     for mark in [Worker::this().mark(), Worker::of(1).mark(), Worker::of(u32::MAX).mark()] {

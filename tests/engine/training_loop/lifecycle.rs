@@ -79,31 +79,6 @@ fn a_life_ordered_as_early_as_possible_keeps_the_timetable() {
     life.assert_alphas(20, &[0.8827, 0.1173, 0.0]);
 }
 
-#[test]
-fn an_instant_prune_frees_the_slot_six_steps_later() {
-    let life = live(
-        &schedule(&[
-            (1, &germinate("r0c0", "conv_small")),
-            (2, &advance("r0c0")),
-            (8, r#"prune(slot: "r0c0", speed: "instant", curve: "linear")"#),
-            (15, &germinate("r0c0", "conv_small")),
-        ]),
-        15,
-    );
-
-    assert_eq!(
-        life.changes(),
-        [
-            (1, Germinated),
-            (2, Training),
-            (8, Embargoed),
-            (13, Resetting),
-            (14, Dormant),
-            (15, Germinated),
-        ]
-    );
-}
-
 /// Its updates are suppressed, so nothing else would show that it has diverged.
 #[test]
 fn a_held_seed_with_gradients_that_are_no_numbers_is_not_committed_but_given_up() {

@@ -7,7 +7,6 @@ mod fallbacks;
 mod groups;
 mod incubation;
 mod independence;
-mod kernels;
 mod layout;
 mod lifecycle;
 mod micro_batches;

@@ -195,11 +195,4 @@ proptest! {
         prop_assert!((estimate.value - shift).abs() < 1e-9);
         prop_assert!((interval.low - shift).abs() < 1e-9 && (interval.high - shift).abs() < 1e-9);
     }
-
-    #[test]
-    fn equal_inputs_give_equal_bits(trainings in trainings(), seed: u64) {
-        let sample = shifted(&trainings, 0.0);
-        let of = || estimate(&sample, Statistic::Iqm, few(seed));
-        prop_assert_eq!(of(), of());
-    }
 }

@@ -247,20 +247,6 @@ fn a_germination_that_fails_leaves_the_slot_empty_and_usable() {
 }
 
 #[test]
-fn an_order_that_is_refused_touches_nothing() {
-    let mut slot = Plot::grown(0, 1, GerminationStyle::LinearAdd);
-    let (record, weights) = (slot.slot.record.clone(), slot.weights());
-    slot.step = 2;
-
-    let refusal = crate::seed::commit(slot.slot.record.as_ref().unwrap(), &slot.rules()).unwrap_err();
-
-    let stage = SeedStage::Germinated;
-    assert_eq!(refusal, FailureReason::WrongStage { stage });
-    assert_eq!(slot.slot.record, record);
-    assert!(equal(&slot.weights(), &weights));
-}
-
-#[test]
 fn a_slot_whose_tensors_do_not_fit_its_record_is_found() {
     let mut slot = Plot::grown(0, 1, GerminationStyle::LinearAdd);
     slot.tick();

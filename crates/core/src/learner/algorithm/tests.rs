@@ -14,7 +14,7 @@ mod updates;
 
 use policy::Core;
 use tasks::{BanditTask, CueTask};
-use training::{Training, final_score, small_config};
+use training::{Training, score_reached};
 
 use crate::policy::TrainablePolicy;
 use crate::policy::fixtures::values;
@@ -30,26 +30,28 @@ fn params(policy: &dyn TrainablePolicy) -> Vec<f64> {
     policy.params().iter().flat_map(|param| values(&param.tensor)).collect()
 }
 
-/// The unit of reward does not matter.
+/// The unit of reward does not matter. The example `learner` recalls a cue in the gate.
 #[test]
+#[ignore = "long tier"]
 fn a_recurrent_policy_learns_to_recall_a_cue() {
     let mut task = CueTask::new(32);
     task.reward = 100.0;
-    let score = final_score(task, Core::Lstm, small_config(), 80, 1);
+    let score = score_reached(task, Core::Lstm, 80, 0.9);
     assert!(score >= 0.9, "{score}");
 }
 
 #[test]
+#[ignore = "long tier"]
 fn a_policy_without_memory_cannot_recall_a_cue() {
     let mut task = CueTask::new(32);
     task.pays_late = true;
-    let score = final_score(task, Core::FeedForward, small_config(), 30, 1);
+    let score = score_reached(task, Core::FeedForward, 30, f64::INFINITY);
     assert!((0.35..0.65).contains(&score), "{score}");
 }
 
 /// Six heads, masks that depend on the context, and a context in which waiting is best.
 #[test]
 fn every_head_of_a_masked_action_learns_its_part() {
-    let score = final_score(BanditTask::new(256), Core::FeedForward, small_config(), 80, 1);
+    let score = score_reached(BanditTask::new(256), Core::FeedForward, 80, 0.95);
     assert!(score >= 0.95, "{score}");
 }

@@ -180,20 +180,6 @@ fn a_row_that_is_reset_starts_from_the_initial_state() {
 }
 
 #[test]
-fn one_seed_gives_the_same_decisions_and_greedy_ones_twice() {
-    let crowd = Crowd::new(8, 5);
-    let run = |mode| {
-        let mut controller = controller("lstm");
-        controller.set_mode(mode);
-        let decisions = (1..6).map(|step| crowd.decide(&mut controller, step, &EVERY_ENV));
-        decisions.collect::<Vec<_>>()
-    };
-    for mode in [DecideMode::Sample, DecideMode::Greedy] {
-        assert_eq!(run(mode), run(mode));
-    }
-}
-
-#[test]
 fn a_greedy_choice_is_the_likeliest_of_each_head() {
     let crowd = Crowd::new(8, 6);
     let mut controller = controller("mlp");

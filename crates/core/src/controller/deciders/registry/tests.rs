@@ -1,5 +1,6 @@
 use super::*;
 use crate::controller::fixtures::Ground;
+use crate::policy::fixtures::small;
 use crate::scenario::InitialTopology;
 
 #[test]
@@ -8,6 +9,7 @@ fn every_builtin_builds_under_its_own_name() {
     let mut ground = Ground::default();
     ground.scenario.policy.schedule.builtin = Some(crate::scenario::BuiltinSchedule::GerminateFirstSlot);
     ground.scenario.initial_topology = InitialTopology::Seeds(Vec::new());
+    ground.scenario.policy.net_cfg = small();
     for name in "actor_critic fragrow heuristic periodic random schedule static wait".split(' ') {
         ground.scenario.policy.controller = name.into();
         assert_eq!(registry.build(&ground.context()).unwrap().name(), name);

@@ -179,15 +179,14 @@ pub fn spoil_gradient(evaluation: &mut Evaluation) {
     evaluation.value = &evaluation.value + nothing;
 }
 
-/// Trains for `updates`; returns the mean score of the last 20 rollouts.
-pub fn final_score<T: Task>(task: T, core: Core, config: LearnerConfig, updates: u64, seed: u64) -> f64 {
-    let mut training = Training::new(task, core, config, updates, seed);
-    let scores = (0..updates).map(|_| {
-        let score = training.play();
+/// Trains until the mean score of the last 20 rollouts is at least `aim`, for `updates` at most; returns that mean.
+pub fn score_reached<T: Task>(task: T, core: Core, updates: u64, aim: f64) -> f64 {
+    let mut training = Training::new(task, core, small_config(), updates, 1);
+    let mut scores: Vec<f64> = Vec::new();
+    let mean = |scores: &[f64]| scores.iter().rev().take(20).sum::<f64>() / 20.0;
+    while scores.len() < updates as usize && mean(&scores) < aim {
+        scores.push(training.play());
         training.learn();
-        score
-    });
-    let scores: Vec<f64> = scores.collect();
-    let last = &scores[scores.len().saturating_sub(20)..];
-    last.iter().sum::<f64>() / last.len() as f64
+    }
+    mean(&scores)
 }
