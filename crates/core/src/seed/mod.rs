@@ -21,7 +21,7 @@ mod report;
 mod legality;
 mod lifecycle;
 #[cfg(test)]
-mod fixtures;
+pub(crate) mod fixtures;
 #[cfg(test)]
 mod properties;
 

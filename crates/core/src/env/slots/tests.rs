@@ -3,9 +3,9 @@
 use super::*;
 use crate::fixtures::largest;
 use crate::growth::*;
-use crate::scenario::{LifecycleConfig, fixtures};
+use crate::scenario::LifecycleConfig;
 use crate::seed::{
-    AlphaOrder, Germination, Limits, Rules, germinate, germinate_committed, prune, set_alpha_target, tick,
+    AlphaOrder, Germination, Limits, Rules, fixtures, germinate, germinate_committed, prune, set_alpha_target, tick,
 };
 use crate::torch::fixtures::{test_backend, test_device};
 use tch::Kind;
@@ -30,12 +30,10 @@ impl Plot {
             boundary: 1,
             order: 0,
         };
-        let mut config = fixtures::slow_lifecycle();
-        let automatic = &mut config.auto_forward;
-        (automatic.g1, automatic.g2, automatic.g3) = (true, true, true);
+        let mut config = fixtures::automatic();
         (config.gates.min_training_steps, config.min_prune_age) = (0, 0);
         Self {
-            limits: Limits::new(&config, &fixtures::all_choices(), 0),
+            limits: fixtures::limits(&config),
             config,
             env,
             step: 1,
@@ -88,21 +86,10 @@ impl Plot {
     }
 
     fn germination(blueprint: usize, style: GerminationStyle) -> Germination {
-        Germination {
-            identity: SeedIdentity {
-                seed_id: "e0.r0c0.0".into(),
-                germination: 0,
-                slot: SlotId::new(0, 0),
-                blueprint: "conv_light".into(),
-                blueprint_index: blueprint,
-                style,
-                tempo: Tempo::Fast,
-                target: AlphaTarget::Full,
-                seed_params: 592,
-            },
-            gate_params: 81,
-            accuracy: 50.0,
-        }
+        let mut germination = fixtures::germination(style);
+        let identity = &mut germination.identity;
+        (identity.blueprint_index, identity.tempo) = (blueprint, Tempo::Fast);
+        germination
     }
 
     fn order(&mut self, operation: impl FnOnce(&SeedRecord, &Rules) -> Result<Plan, FailureReason>) -> Change {

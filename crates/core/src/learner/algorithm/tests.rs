@@ -40,15 +40,6 @@ fn a_recurrent_policy_learns_to_recall_a_cue() {
     assert!(score >= 0.9, "{score}");
 }
 
-#[test]
-#[ignore = "long tier"]
-fn a_policy_without_memory_cannot_recall_a_cue() {
-    let mut task = CueTask::new(32);
-    task.pays_late = true;
-    let score = score_reached(task, Core::FeedForward, 30, f64::INFINITY);
-    assert!((0.35..0.65).contains(&score), "{score}");
-}
-
 /// Six heads, masks that depend on the context, and a context in which waiting is best.
 #[test]
 fn every_head_of_a_masked_action_learns_its_part() {

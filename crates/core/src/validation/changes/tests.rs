@@ -1,33 +1,15 @@
 use super::*;
-use crate::growth::{AlphaCurve, AlphaTarget, GerminationStyle, SlotId, Tempo};
-use crate::scenario::fixtures::{all_choices, slow_lifecycle};
-use crate::seed::{Germination, Limits, RampShape, Rules, SeedIdentity, germinate_committed};
+use crate::growth::{AlphaCurve, GerminationStyle};
+use crate::scenario::fixtures::slow_lifecycle;
+use crate::seed::fixtures::{Life, germination};
+use crate::seed::{RampShape, germinate_committed};
 
 /// A seed at full amplitude.
-fn seed(stage: SeedStage, germination: u32) -> SeedRecord {
-    let config = slow_lifecycle();
-    let limits = Limits::new(&config, &all_choices(), 0);
-    let rules = Rules {
-        config: &config,
-        limits: &limits,
-        step: 1,
-    };
-    let order = Germination {
-        identity: SeedIdentity {
-            seed_id: format!("e0.r0c0.{germination}"),
-            germination,
-            slot: SlotId::new(0, 0),
-            blueprint: "norm".into(),
-            blueprint_index: 3,
-            style: GerminationStyle::LinearAdd,
-            tempo: Tempo::Standard,
-            target: AlphaTarget::Full,
-            seed_params: 10,
-        },
-        gate_params: 0,
-        accuracy: 50.0,
-    };
-    let mut seed = germinate_committed(order, &rules).unwrap().next.unwrap();
+fn seed(stage: SeedStage, number: u32) -> SeedRecord {
+    let mut order = germination(GerminationStyle::LinearAdd);
+    (order.identity.seed_id, order.identity.germination) = (format!("e0.r0c0.{number}"), number);
+    let plan = germinate_committed(order, &Life::new(slow_lifecycle()).rules());
+    let mut seed = plan.unwrap().next.unwrap();
     seed.stage = stage;
     seed
 }

@@ -7,7 +7,7 @@ use crate::host::{Host, HostDesign, HostError};
 use crate::nn::Mode;
 use crate::random::{Domain, RunRng};
 use crate::scenario::CnnSpec;
-use crate::torch::{NoGrad, is_channels_last};
+use crate::torch::is_channels_last;
 
 fn spec(base_channels: i64, n_blocks: usize, kernel_size: i64, pool_layers: usize) -> CnnSpec {
     CnnSpec {
@@ -152,25 +152,4 @@ fn blocks_equal_the_plain_formula_for_any_shape() {
         let features = host.run(0..1, &x, Mode::Train).unwrap();
         assert!(largest(&(features - expected)) < 1e-4, "{spec:?}");
     }
-}
-
-#[test]
-fn a_folded_host_is_what_it_was_until_it_is_folded_again() {
-    let spec = spec(8, 3, 3, 3);
-    let mut host = build(&spec);
-    host.refill().unwrap();
-    let x = images(8, &spec);
-    let _no_grad = NoGrad::new();
-    let difference = |host: &dyn Host| {
-        let expected = host.run(0..7, &x, Mode::Eval).unwrap();
-        largest(&(host.evaluate(0..7, &x).unwrap() - expected))
-    };
-    assert!(difference(&*host) <= 1e-5);
-
-    for _ in 0..5 {
-        let _ = host.run(0..7, &(images(32, &spec) * 3.0), Mode::Train).unwrap();
-    }
-    assert!(difference(&*host) > 1e-3);
-    host.refill().unwrap();
-    assert!(difference(&*host) <= 1e-5);
 }

@@ -30,10 +30,6 @@ pub struct CueTask {
     cues: Vec<[usize; 2]>,
     /// Reward of a right answer.
     pub reward: f32,
-    /// Rewards are paid at the last step of the episode.
-    pub pays_late: bool,
-    /// By env: rewards of this episode that are still to be paid.
-    owed: Vec<f32>,
     waiting: MaskSet,
     deciding: MaskSet,
 }
@@ -58,8 +54,6 @@ impl CueTask {
         Self {
             cues: vec![[0; 2]; envs],
             reward: 1.0,
-            pays_late: false,
-            owed: vec![0.0; envs],
             waiting,
             deciding,
         }
@@ -111,11 +105,7 @@ impl Task for CueTask {
         let answer = Self::ANSWERS[self.cues[env][step / Self::PHASES]];
         let is_right = usize::from(action[Head::Op as usize]) == answer.code();
         let score = f64::from(u8::from(is_right));
-        self.owed[env] += self.reward * score as f32;
-        if self.pays_late && step + 1 < Self::STEPS {
-            return (0.0, Some(score));
-        }
-        (std::mem::take(&mut self.owed[env]), Some(score))
+        (self.reward * score as f32, Some(score))
     }
 }
 
