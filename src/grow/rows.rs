@@ -22,6 +22,9 @@ const ALL: &str = "[\"all\"]";
 /// By how much of the grown network's compute a row may miss it without saying so: steps are whole.
 const WHOLE_STEPS: f64 = 0.05;
 
+/// A planting by its name, and what it came to.
+type Planted = (String, Entry);
+
 impl Order<'_> {
     /// All that the attempts follow from, by name: where it differs, they do.
     pub(super) fn ordered<'w>(
@@ -137,7 +140,7 @@ impl Playing<'_, '_> {
     }
 
     /// What each planting, or the policy, comes to that has grown within the budget, and the best of them with the effort of all.
-    pub fn grow(&mut self) -> Result<(Vec<(String, Entry)>, Option<Entry>), GrowError> {
+    pub fn grow(&mut self) -> Result<(Vec<Planted>, Option<Entry>), GrowError> {
         let (host, budget) = (Size::of(self.plan), self.order.budget);
         let is_grown = |attempt: &Attempt| {
             let measures = &attempt.network.measures;

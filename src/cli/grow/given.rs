@@ -6,7 +6,6 @@ use std::path::Path;
 use serde::Deserialize;
 
 use crate::cli::rejection::Rejection;
-use crate::data::open_file;
 use crate::health::AtPath;
 use crate::network::{DataCard, GrownNetwork};
 use crate::scenario::{Normalise, ron_text};
@@ -73,7 +72,7 @@ fn card(path: &Path) -> Result<DataCard, Rejection> {
         data: DataCard,
     }
     if path.extension().is_some_and(|ending| ending == "json") {
-        let file = BufReader::new(open_file(path).at(path)?);
+        let file = BufReader::new(crate::files::open(path).at(path)?);
         let card: Card = serde_json::from_reader(file).at(path)?;
         return Ok(card.data);
     }
