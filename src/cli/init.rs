@@ -7,13 +7,13 @@ use super::options::CheckOptions;
 use super::output::Printer;
 use super::rejection::Rejection;
 use super::{Context, Outcome};
-use crate::data::{Survey, Surveyed, own_images, survey};
+use crate::data::{Survey, Surveyed, check_own_images, own_images, survey};
 use crate::scenario::{ArrayLayout, BYTE_VOCABULARY, DataSource, TextFile, TokenFiles, ron_text};
 
 /// Prints a scenario for the data set at `options.path`.
 ///
 /// # Errors
-/// Those of [`survey`]; arrays of images that are not square.
+/// Those of [`survey`] and [`task`].
 pub fn init(options: &CheckOptions, context: &Context) -> Result<Outcome, Rejection> {
     let surveyed = survey(&options.path, options.labels.as_deref(), options.known())?;
     warn(&surveyed, context.printer);
@@ -32,7 +32,8 @@ pub fn warn(surveyed: &Surveyed, printer: &Printer) {
 /// What a scenario says to train on such data.
 ///
 /// # Errors
-/// Arrays of images that are not square.
+/// Data that a run of it would refuse: arrays of images that are not square, a class without images for validation, a text that is
+/// too short.
 pub fn task(surveyed: &Surveyed, options: &CheckOptions) -> Result<Task, Rejection> {
     let survey = match surveyed {
         Surveyed::Images(survey) => return images(survey, options),
@@ -40,10 +41,9 @@ pub fn task(surveyed: &Surveyed, options: &CheckOptions) -> Result<Task, Rejecti
     };
     let path = text_of(&options.path);
     let (bytes, files) = (TextFile::default(), TokenFiles::default());
-    Ok(if survey.format == "text" {
-        let block = bytes.block;
+    let (preset, block, data) = if survey.format == "text" {
         let data = DataSource::Text(TextFile { path, ..bytes });
-        text(("bytes_lm", BYTE_VOCABULARY, 100), &data, survey.tokens / block)
+        (("bytes_lm", BYTE_VOCABULARY, 100), bytes.block, data)
     } else {
         let (block, vocab) = (files.block, options.vocab.unwrap_or(files.vocab));
         let data = DataSource::TokenFiles(TokenFiles {
@@ -51,8 +51,15 @@ pub fn task(surveyed: &Surveyed, options: &CheckOptions) -> Result<Task, Rejecti
             vocab,
             ..files
         });
-        text(("tinystories", vocab, 5), &data, survey.tokens / block)
-    })
+        (("tinystories", vocab, 5), block, data)
+    };
+    let windows = survey.tokens / block;
+    if windows * preset.2 < 1000 {
+        let (file, tokens) = (options.path.display(), survey.tokens);
+        let few = format!("data file {file}: {tokens} tokens are too few windows of {block} to validate on; give more");
+        return Err(few.into());
+    }
+    Ok(text(preset, &data, windows))
 }
 
 /// What is trained, and for how long.
@@ -64,8 +71,8 @@ pub struct Task {
 }
 
 fn images(survey: &Survey, options: &CheckOptions) -> Result<Task, Rejection> {
-    let fields = own_images(survey, images_source(survey, options), "cnn");
-    let fields = fields.map_err(|error| Rejection::Usage(error.to_string()))?;
+    let fields = own_images(survey, images_source(survey, options), "cnn")?;
+    check_own_images(survey)?;
     let named = survey.classes.iter().filter_map(|class| class.name.as_deref());
     let names: Vec<String> = named.map(|name| name.escape_debug().to_string()).collect();
     let mut ron = String::new();

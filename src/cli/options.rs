@@ -163,7 +163,7 @@ simic_engine.VectorEnv, of the Python package, is such a program: it starts this
 docs/reference/serve_envs.md says what the frames are. Exit code 143: standard input was closed.";
 const INIT_EXAMPLES: &str = "\
 Examples:
-  simic-engine init photos/ > photos.ron               class folders of PNG and JPEG files, of any size
+  simic-engine init photos/ > photos.ron               class folders of PNG, JPEG, WebP, BMP and GIF files
   simic-engine run photos.ron
   simic-engine init images.npy labels.npy --layout nhwc > arrays.ron
   simic-engine init story.txt > story.ron";

@@ -53,12 +53,12 @@ fn dataset(folder: &Path) -> Value {
 #[test]
 fn texts_are_described_by_their_tokens() {
     let folder = folder();
-    write(&folder.path().join("a.txt"), "abab".repeat(100));
+    write(&folder.path().join("a.txt"), "abab".repeat(1000));
     let tokens = [7_u16, 500, 7, 7].map(u16::to_le_bytes).concat();
     write(&folder.path().join("tokens.bin"), tokens);
 
     let described = succeeds(&check(folder.path(), "a.txt"));
-    let told = "a.txt: text, 400 tokens, 2 different ones, the largest 98\n\n  \
+    let told = "a.txt: text, 4000 tokens, 2 different ones, the largest 98\n\n  \
                 knowing how often each is there, 0.693 nats a token (perplexity 2.0)\n\nfor a scenario";
     assert_has(&described, &[told]);
     let described = json(&succeeds(&check(folder.path(), "tokens.bin --format tokens --json")));
@@ -94,22 +94,28 @@ fn photographs_of_any_size_are_described_with_a_task_to_paste() {
     for (class, width, height) in [("ant", 40, 30), ("cat", 50, 60)] {
         let place = folder.path().join("photos").join(class);
         std::fs::create_dir_all(&place).expect("a folder");
-        let image = image::RgbImage::from_fn(width, height, |x, y| image::Rgb([x as u8, y as u8, 0]));
-        image.save(place.join("1.png")).expect("it is written");
+        for number in 0..5 {
+            let image = image::RgbImage::from_fn(width, height, |x, y| image::Rgb([x as u8, y as u8, number]));
+            image.save(place.join(format!("{number}.png"))).expect("it is written");
+        }
     }
 
     let output = check(folder.path(), "photos");
 
     let described = succeeds(&output);
-    let warning = "2 sizes, from 40x30 to 50x60 (width x height); 2 were cropped";
+    let warning = "2 sizes, from 40x30 to 50x60 (width x height); 10 were cropped";
     assert_has(&text(&output.stderr), &[warning]);
     let (_, task) = described.split_once("prints a whole one):").expect("a task");
     assert_has(task, &["// Classes: ant, cat."]);
     write(&folder.path().join("mine.ron"), format!("({task})"));
-    // One image a class leaves nothing to validate on.
+    succeeds(&engine_at(folder.path(), "validate mine.ron"));
+    // Of four images a fifth is none.
+    std::fs::remove_file(folder.path().join("photos/ant/4.png")).expect("it is removed");
     succeeds(&engine_at(folder.path(), "validate --no-data mine.ron"));
-    let said = refused(&engine_at(folder.path(), "validate mine.ron"));
-    assert_has(&said, &["validation part is empty"]);
+    let told = ["class 0 (ant) has no sample in the validation part"];
+    assert_has(&refused(&engine_at(folder.path(), "validate mine.ron")), &told);
+    assert_has(&refused(&engine_at(folder.path(), "init photos")), &told);
+    assert_has(&text(&check(folder.path(), "photos").stderr), &told);
 }
 
 #[test]

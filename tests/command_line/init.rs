@@ -4,7 +4,7 @@ use std::path::Path;
 
 use image::{Rgb, RgbImage};
 
-use crate::program::{assert_has, engine, engine_at, folder, read, refused, succeeds, write};
+use crate::program::{assert_has, engine_at, folder, read, succeeds, write};
 
 const CLASSES: [&str; 3] = ["apple", "pear \"green\"", "plum"];
 
@@ -94,9 +94,4 @@ fn a_text_is_trained_on_by_two_commands() {
     write(&root.path().join("story.txt"), story);
 
     scenario(root.path(), "story.txt");
-}
-
-#[test]
-fn what_is_no_data_set_is_refused() {
-    assert_has(&refused(&engine("init Cargo.toml")), &["Cargo.toml"]);
 }

@@ -103,7 +103,7 @@ fn record(labels: &[u8]) -> Vec<u8> {
 fn folders_of_cifar_10() {
     let of_training = (1..=5).map(|number| format!("data_batch_{number}.bin"));
     let names = of_training.chain(["test_batch.bin".into()]);
-    let batch = [record(&[3]), record(&[9])].concat();
+    let batch: Vec<u8> = (0..10).flat_map(|label| record(&[label])).collect();
     let mut files: Vec<Whole> = names.map(|name| Whole::new(name, batch.clone())).collect();
     files.push(Whole::new("batches.meta.txt", b"airplane\nautomobile\n".to_vec()));
     holds(files, "", None, "cifar10", &DataSource::Cifar10 { path: ".".into() });
@@ -114,7 +114,7 @@ fn archives_of_cifar_100() {
     let mut tar = tar::Builder::new(Vec::new());
     for name in ["fine_label_names.txt", "train.bin", "test.bin"] {
         let mut header = tar::Header::new_ustar();
-        let bytes = [record(&[19, 99]), record(&[0, 0])].concat();
+        let bytes: Vec<u8> = (0..100).flat_map(|label| record(&[0, label])).collect();
         header.set_size(bytes.len() as u64);
         tar.append_data(&mut header, format!("cifar-100-binary/{name}"), &bytes[..])
             .expect("memory takes it");
@@ -317,8 +317,8 @@ fn image_folder() -> DataSource {
 }
 
 #[test]
-fn folders_of_png_and_jpeg_files() {
-    for format in [ImageFormat::Png, ImageFormat::Jpeg] {
+fn folders_of_image_files() {
+    for format in [ImageFormat::Png, ImageFormat::Jpeg, ImageFormat::WebP, ImageFormat::Gif] {
         let files = image_files(&example(), format);
         holds(files, "", None, "image_folder", &image_folder());
     }

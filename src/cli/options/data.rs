@@ -19,7 +19,7 @@ const CHECK_EXAMPLES: &str = "\
 Examples:
   simic-engine data check cifar-10-binary.tar.gz
   simic-engine data check data/mnist                   a folder with the four IDX files
-  simic-engine data check photos/                      class folders of PNG and JPEG files
+  simic-engine data check photos/                      class folders of PNG, JPEG, WebP, BMP and GIF files
   simic-engine data check images.npy labels.npy --layout nchw --scale 1
   simic-engine data check set.npz --json
   simic-engine data check train.bin --format tokens --vocab 50257

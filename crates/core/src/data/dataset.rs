@@ -6,6 +6,7 @@ use std::sync::Arc;
 use crate::host::Features;
 use crate::scenario::{SplitSpec, TaskSpec};
 
+use super::error::listed;
 use super::formats::{self, Found};
 use super::part::{Images, Part};
 use super::shape::Shape;
@@ -109,7 +110,7 @@ pub fn load(task: &TaskSpec, scenario_dir: Option<&Path>, sets: &DataRegistry) -
     let class_names = found.class_names.clone();
     let (parts, drawn) = divide(found, task);
     for (part_name, part) in [("train", &parts.train), ("validation", &parts.val)] {
-        check_classes(&name, part_name, part, task.classes)?;
+        check_classes(&name, part_name, &part.histogram(task.classes as usize), &class_names)?;
     }
     let affine = normalise::resolve(&name, &task.normalise, &parts.train, shape.channels, scale)?;
     Ok(DataSet {
@@ -208,23 +209,31 @@ fn take_bytes(mut images: Vec<u8>, size: usize, split: &Split) -> [Vec<u8>; 3] {
     [images, val, test]
 }
 
-fn check_classes(name: &str, part_name: &'static str, part: &Part, classes: i64) -> Result<(), DataError> {
-    if part.is_empty() {
-        return Err(DataError::EmptyPart {
-            name: name.into(),
-            part: part_name,
-        });
-    }
-    let mut present = vec![false; classes as usize];
-    for &label in &part.labels {
-        present[label as usize] = true;
-    }
-    match present.iter().position(|&is_present| !is_present) {
-        None => Ok(()),
-        Some(class) => Err(DataError::EmptyClass {
-            name: name.into(),
-            class: class as i64,
-            part: part_name,
+/// Whether every class has samples in a part; `counts` are those of the classes.
+///
+/// # Errors
+/// `EmptyPart`, `EmptyClass`.
+pub(super) fn check_classes(
+    name: &str,
+    part: &'static str,
+    counts: &[usize],
+    class_names: &[String],
+) -> Result<(), DataError> {
+    let empty = (0..counts.len()).filter(|&class| counts[class] == 0);
+    let empty: Vec<String> = empty
+        .map(|class| match class_names.get(class) {
+            Some(name) => format!("{class} ({name})"),
+            None => class.to_string(),
+        })
+        .collect();
+    let name = name.into();
+    match empty.len() {
+        0 => Ok(()),
+        all if all == counts.len() => Err(DataError::EmptyPart { name, part }),
+        _ => Err(DataError::EmptyClass {
+            name,
+            classes: listed(empty),
+            part,
         }),
     }
 }

@@ -139,6 +139,10 @@ pub enum DataError {
         fault: String,
     },
 
+    /// Each byte of a text is a token: those of a packed file or of UTF-16 are none.
+    #[error("data file {file} {fault}")]
+    NotText { file: String, fault: &'static str },
+
     /// The host reads images: choose `transformer` as `task.host`, or images as `task.data`.
     #[error("task.data is a text where images are needed")]
     TextForImages,
@@ -286,11 +290,9 @@ pub enum DataError {
     #[error("{} is a link that leads nowhere ({cause}); bring what it links to, or remove it", .path.display())]
     BrokenLink { path: PathBuf, cause: std::io::Error },
 
-    #[error("image {} cannot be read ({cause}); valid: PNG, JPEG and BMP files", .file.display())]
-    UnreadableImage { file: PathBuf, cause: String },
-
-    #[error("image {}: the worker that read it panicked ({cause}); remove the image or save it again", .file.display())]
-    WorkerLost { file: PathBuf, cause: String },
+    /// Images that are damaged or of another format: save them again, or remove them.
+    #[error("image {images}; valid: PNG, JPEG, WebP, BMP and GIF files")]
+    UnreadableImages { images: String },
 
     /// A file that `task.data` names as NPY is something else, or of a version that is not known here: save it again with `numpy.save`.
     #[error("data file {file} is no NPY file that can be read: at byte {byte} expected {expected}")]
@@ -352,12 +354,18 @@ pub enum DataError {
     #[error("{} holds images without labels; name the file of the labels after it", .path.display())]
     LabelsNotNamed { path: PathBuf },
 
-    #[error("data '{name}': class {class} has no sample in the {part} part; give more samples or another split")]
+    #[error(
+        "data '{name}': class {classes} has no sample in the {part} part; number the labels from 0 without a gap, give more \
+         samples or another split"
+    )]
     EmptyClass {
         name: String,
-        class: i64,
+        classes: String,
         part: &'static str,
     },
+
+    #[error("data '{name}' has images of one class; valid: at least two")]
+    OneClass { name: String },
 
     #[error("data '{name}': the {part} part is empty; give more samples or change task.split")]
     EmptyPart { name: String, part: &'static str },
@@ -438,9 +446,13 @@ pub enum DataError {
 
 /// The first of a list, and how many more there are: a message fits on a screen.
 pub(super) fn listed<T: Display>(items: impl IntoIterator<Item = T>) -> String {
-    const NAMED: usize = 10;
+    listed_first(10, items)
+}
+
+/// The first `count` of a list, and how many more there are.
+pub(super) fn listed_first<T: Display>(count: usize, items: impl IntoIterator<Item = T>) -> String {
     let mut items = items.into_iter();
-    let named: Vec<String> = items.by_ref().take(NAMED).map(|item| item.to_string()).collect();
+    let named: Vec<String> = items.by_ref().take(count).map(|item| item.to_string()).collect();
     let named = named.join(", ");
     match items.count() {
         0 => named,

@@ -12,7 +12,8 @@ use super::DataError;
 
 /// Where relative data paths are looked up after the scenario's own folder.
 const DATA_FOLDER_VARIABLE: &str = "SIMIC_ENGINE_DATA";
-const GZIP_MAGIC: [u8; 2] = [0x1f, 0x8b];
+/// How a file begins that gzip has packed.
+pub const GZIP_MAGIC: [u8; 2] = [0x1f, 0x8b];
 /// Large, because images are read in pieces of a few kilobytes.
 const BUFFER: usize = 1 << 16;
 

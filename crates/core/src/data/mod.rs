@@ -42,7 +42,7 @@ pub use error::DataError;
 pub use feed::StepFeed;
 pub(crate) use locate::{locate, open_file};
 pub use loss::{TrainLoss, evaluate_rows, train_loss};
-pub use own_images::{ImagesOnDisk, own_images};
+pub use own_images::{ImagesOnDisk, check_own_images, own_images};
 pub use pack::{ConfigNumbers, GroupNumbers, PackLayout, SlotNumbers, StepNumbers};
 pub(crate) use packed::refuse_packed;
 pub use part::{Images, Part};

@@ -4,9 +4,9 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
-use super::formats;
+use super::dataset::check_classes;
 use super::survey::{Survey, of};
-use super::{DataError, DataRegistry};
+use super::{DataError, DataRegistry, formats};
 use crate::scenario::{DataSource, KnownImages, ron_text};
 
 /// Training images up to which a step is one pass over them; of more it is a part.
@@ -45,14 +45,8 @@ pub fn own_images(survey: &Survey, mut data: DataSource, family: &str) -> Result
         "resnet" | "vgg" => format!("\n        host: {family}((in_channels: {channels}, input_hw: {side})),"),
         _ => String::new(),
     };
-    let held = |part: &str| survey.parts.iter().find(|found| found.part == part);
-    // What `split` takes of the training files, where they bring no part of that name.
-    let (val_permille, test_permille) = match (held("validation"), held("test")) {
-        (Some(_), _) => (0, 0),
-        (None, Some(_)) => (150, 0),
-        (None, None) => (200, 100),
-    };
-    let left = held("train").map_or(0, |part| part.images) * (1000 - val_permille - test_permille) / 1000;
+    let (val_permille, test_permille) = permilles(survey);
+    let left = survey.parts.first().map_or(0, |train| train.images) * (1000 - val_permille - test_permille) / 1000;
     let batches = if left <= PASS_AT_MOST {
         "full".into()
     } else {
@@ -71,6 +65,31 @@ pub fn own_images(survey: &Survey, mut data: DataSource, family: &str) -> Result
         survey.classes.len(),
         BATCH.min((left / 8).max(1)),
     ))
+}
+
+/// What `split` takes of the training files for validation and test, where they bring no part of that name.
+fn permilles(survey: &Survey) -> (usize, usize) {
+    let brings = |part: &str| survey.parts.iter().any(|found| found.part == part);
+    match (brings("validation"), brings("test")) {
+        (true, _) => (0, 0),
+        (false, true) => (150, 0),
+        (false, false) => (200, 100),
+    }
+}
+
+/// Whether the split that [`own_images`] writes leaves every class something to validate on.
+///
+/// # Errors
+/// `EmptyPart`, `EmptyClass`.
+pub fn check_own_images(survey: &Survey) -> Result<(), DataError> {
+    let brought = survey.parts.iter().position(|part| part.part == "validation");
+    let validated = survey.classes.iter().map(|class| match brought {
+        Some(part) => class.images[part],
+        None => class.images[0] * permilles(survey).0 / 1000,
+    });
+    let counts: Vec<usize> = validated.collect();
+    let names: Vec<String> = survey.classes.iter().filter_map(|class| class.name.clone()).collect();
+    check_classes(&survey.format, "validation", &counts, &names)
 }
 
 /// Looks at data where a scenario leaves something to them, once at each: a sweep asks for every trial.

@@ -47,6 +47,15 @@ impl Part {
         self.labels.is_empty()
     }
 
+    /// How many samples each of `classes` classes has; all labels are among them.
+    pub(super) fn histogram(&self, classes: usize) -> Vec<usize> {
+        let mut counts = vec![0; classes];
+        for &label in &self.labels {
+            counts[label as usize] += 1;
+        }
+        counts
+    }
+
     /// Bytes of an image; 0 if there is none.
     pub fn image_bytes(&self) -> usize {
         match &self.images {

@@ -1,16 +1,16 @@
 //! What lies under a path: which format it has, how many images of which class and how bright they are, or how many tokens.
 //! For people who want to know before a run does.
 
+use std::collections::HashMap;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
-use super::error::listed;
+use super::dataset::check_classes;
 use super::formats::arrays::{self, Stated};
 use super::formats::cifar::{CIFAR10, CIFAR100, Cifar, PICKLE};
 use super::formats::{Found, idx_files, image_folder, npy};
-use super::part::Pool;
 use super::tokens::{self, TextSurvey, survey_text, survey_tokens};
 use super::{DataError, idx, locate, normalise};
 use crate::scenario::{ArrayLayout, TokenFormat};
@@ -194,7 +194,12 @@ pub(super) fn of(found: &Found) -> Result<Survey, DataError> {
         .parts()
         .try_for_each(|(_, pool)| pool.check_labels(&found.format, classes as i64))?;
 
-    let histograms: Vec<Vec<usize>> = found.parts().map(|(_, pool)| histogram(pool, classes)).collect();
+    let histograms: Vec<Vec<usize>> = found.parts().map(|(_, pool)| pool.part.histogram(classes)).collect();
+    check_classes(&found.format, "train", &histograms[0], &found.class_names)?;
+    if classes < 2 {
+        let name = found.format.clone();
+        return Err(DataError::OneClass { name });
+    }
     let classes: Vec<ClassSurvey> = (0..classes)
         .map(|label| ClassSurvey {
             label,
@@ -203,15 +208,7 @@ pub(super) fn of(found: &Found) -> Result<Survey, DataError> {
         })
         .collect();
     let mut notes = found.notes.clone();
-    let absent = classes.iter().filter(|class| class.images.first() == Some(&0));
-    let absent: Vec<usize> = absent.map(|class| class.label).collect();
-    if !absent.is_empty() {
-        notes.push(format!(
-            "{}: no training image has the label {}",
-            found.format,
-            listed(absent)
-        ));
-    }
+    notes.extend(repeated(found)?);
     let shape = found.train.shape;
     let parts = found.parts().map(|(part, pool)| {
         let moments = normalise::measure(&pool.part, shape.channels, found.scale)?;
@@ -243,12 +240,23 @@ fn seen_classes(largest: i64) -> usize {
     usize::try_from(largest).map_or(1, |largest| largest.saturating_add(1).min(MOST_CLASSES))
 }
 
-fn histogram(pool: &Pool, classes: usize) -> Vec<usize> {
-    let mut counts = vec![0; classes];
-    for count in pool.part.labels.iter().filter_map(|&label| usize::try_from(label).ok()) {
-        counts[count] += 1;
+/// Says how many images of a part are in an earlier one as well.
+fn repeated(found: &Found) -> Result<Vec<String>, DataError> {
+    let (mut seen, mut notes) = (HashMap::new(), Vec::new());
+    for (part, pool) in found.parts() {
+        let mut repeated = 0_usize;
+        pool.part.for_each_image(|image| {
+            let first = *seen.entry(*blake3::hash(image).as_bytes()).or_insert(part);
+            repeated += usize::from(first != part);
+        })?;
+        if repeated > 0 {
+            let (name, images) = (&found.format, pool.part.len());
+            notes.push(format!(
+                "{name}: {repeated} of the {images} images of the {part} part are in an earlier part as well"
+            ));
+        }
     }
-    counts
+    Ok(notes)
 }
 
 /// The format by the names in a folder, or by the first bytes of a file.

@@ -175,7 +175,7 @@ choice! {
             /// Pixel value that means 1.0.
             scale: f64, POSITIVE;
         },
-        /// PNG and JPEG files in a folder a class; train, val and test folders are optional
+        /// PNG, JPEG, WebP, BMP and GIF files in a folder a class; train, val and test folders are optional
         ImageFolder {
             /// Path of the folder.
             path: String;
@@ -316,11 +316,11 @@ section! {
     pub struct ParquetTable {
         /// Path of the file.
         path: String;
-        /// Column of the images: PNG or JPEG files, or lists of bytes. A column in a group is named with it, as image.bytes.
+        /// Column of the images: files, as in a folder, or lists of bytes. A column in a group is named with it, as image.bytes.
         image: String = "image".into();
         /// Column of the labels: integers.
         label: String = "label".into();
-        /// Sizes of images that are lists of bytes. None: the column holds PNG or JPEG files.
+        /// Sizes of images that are lists of bytes. None: the column holds files.
         shape: Option<ListedShape>;
         /// Path of the test part. None: drawn from the table, as task.split says.
         test_path: Option<String>;

@@ -1,4 +1,4 @@
-//! PNG, JPEG and BMP images as pixels of 8 bits, from any source.
+//! Images as pixels of 8 bits, from any source: PNG, JPEG, WebP, BMP and GIF, of animations the first frame.
 
 use std::any::Any;
 use std::io::{BufRead, Seek};
@@ -6,7 +6,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use image::imageops::FilterType;
 use image::metadata::Orientation;
-use image::{DynamicImage, ImageDecoder, ImageFormat, ImageReader};
+use image::{DynamicImage, ImageDecoder, ImageFormat, ImageReader, Limits};
 
 use crate::data::shape::Shape;
 
@@ -55,17 +55,28 @@ fn is_on_its_side(orientation: Orientation) -> bool {
     )
 }
 
-/// The same reader, for an image that is there to its end: the decoder of JPEG makes up what is missing.
+/// The same reader, for an image that is there to its end: the decoders of JPEG and WebP make up what is missing.
 fn complete<R: BufRead + Seek>(reader: ImageReader<R>) -> Result<ImageReader<R>, String> {
-    if reader.format() != Some(ImageFormat::Jpeg) {
+    let Some(format @ (ImageFormat::Jpeg | ImageFormat::WebP)) = reader.format() else {
         return Ok(reader);
-    }
+    };
     let mut input = reader.into_inner();
     let mut bytes = Vec::new();
     let read = input.read_to_end(&mut bytes).and_then(|_| input.rewind());
     read.map_err(|error| error.to_string())?;
-    check_jpeg(&bytes)?;
-    Ok(ImageReader::with_format(input, ImageFormat::Jpeg))
+    match format {
+        ImageFormat::Jpeg => check_jpeg(&bytes)?,
+        _ => check_webp(&bytes)?,
+    }
+    Ok(ImageReader::with_format(input, format))
+}
+
+/// A WebP says in its header how many bytes follow its first eight.
+fn check_webp(bytes: &[u8]) -> Result<(), &'static str> {
+    match bytes.get(4..).and_then(|bytes| bytes.first_chunk::<4>()) {
+        Some(&size) if bytes.len() as u64 >= 8 + u64::from(u32::from_le_bytes(size)) => Ok(()),
+        _ => Err("it is cut short: it has fewer bytes than its header says; copy or save it again"),
+    }
 }
 
 /// Walks the segments of a JPEG (ITU T.81, annex B) to the marker that ends it; anything may follow.
@@ -96,10 +107,14 @@ fn check_jpeg(bytes: &[u8]) -> Result<(), &'static str> {
 /// square in its centre is scaled to that shape.
 ///
 /// # Errors
-/// What the decoder says; a JPEG that is cut short, an image with transparent pixels.
+/// What the decoder says; a JPEG or WebP that is cut short, an image with transparent pixels.
 pub fn pixels<R: BufRead + Seek>(reader: ImageReader<R>, shape: Shape, out: &mut [u8]) -> Result<(), String> {
     let mut decoder = complete(reader)?.into_decoder().map_err(|error| error.to_string())?;
     let orientation = decoder.orientation().map_err(|error| error.to_string())?;
+    // A frame of a GIF may claim to be larger than the image that it is a part of.
+    let mut limits = Limits::no_limits();
+    limits.max_alloc = Some(decoder.total_bytes());
+    decoder.set_limits(limits).map_err(|error| error.to_string())?;
     let mut image = DynamicImage::from_decoder(decoder).map_err(|error| error.to_string())?;
     image.apply_orientation(orientation);
     if image.color().has_alpha() && image.to_rgba8().pixels().any(|pixel| pixel.0[3] != u8::MAX) {

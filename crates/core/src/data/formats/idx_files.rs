@@ -32,7 +32,7 @@ pub fn read_pairs(train: [PathBuf; 2], test: Option<[PathBuf; 2]>, scale: f64) -
     })
 }
 
-/// Reads the four files by the names that they are published under, each with or without `.gz`.
+/// Reads the four files by the names and in the folders that they are published under, each with or without `.gz`.
 ///
 /// # Errors
 /// `MissingMember` for a training file, or for one test file without the other; `Io`, and those of [`open_images`] and [`labelled`].
@@ -75,8 +75,11 @@ pub fn training_images(folder: &Path) -> Option<PathBuf> {
 }
 
 fn published(folder: &Path, name: &str) -> Option<PathBuf> {
-    let names = [name.to_owned(), format!("{name}.gz")];
-    names.iter().map(|name| folder.join(name)).find(|path| path.is_file())
+    // Mirrors have a dot in the names, or a folder around each file; torchvision has folders around all.
+    let names = [name, &name.replace("-idx", ".idx")];
+    let names = names.map(|name| [name.into(), format!("{name}.gz"), format!("{name}/{name}")]);
+    let in_places = |name: &String| ["", "raw", "MNIST/raw"].map(|place| folder.join(place).join(name));
+    names.iter().flatten().flat_map(in_places).find(|path| path.is_file())
 }
 
 fn pool([images, labels]: &[PathBuf; 2]) -> Result<Pool, DataError> {

@@ -1,4 +1,4 @@
-//! Folders of PNG, JPEG and BMP files: a class is a folder, its label the place of its name in sorted order. The folder may
+//! Folders of image files: a class is a folder, its label the place of its name in sorted order. The folder may
 //! hold `train`, `val` and `test`, each with such class folders. What is not read is named, with the reason.
 //!
 //! All headers are read before any pixel is, and the pixels are decoded, by all threads, into the one buffer that is kept.
@@ -10,13 +10,14 @@ use std::fs::{self, File};
 use std::io::{self, BufReader};
 use std::path::{Path, PathBuf};
 
+use image::ImageFormat::{Gif, Jpeg, Png, WebP};
 use image::ImageReader;
 use rayon::prelude::*;
 
 use super::Found;
 use super::decode::{self, Head};
 use crate::data::DataError;
-use crate::data::error::listed;
+use crate::data::error::{listed, listed_first};
 use crate::data::part::{Part, Pool, room_for};
 use crate::data::shape::Shape;
 
@@ -24,17 +25,19 @@ use crate::data::shape::Shape;
 const TRAIN: &[&str] = &["train", "training", "seg_train"];
 const VAL: &[&str] = &["val", "valid", "validation", "seg_val"];
 const TEST: &[&str] = &["test", "testing", "seg_test"];
-const READ: &[&str] = &["png", "jpg", "jpeg", "bmp"];
+const READ: &[&str] = &["png", "jpg", "jpeg", "webp", "bmp", "gif"];
 /// Images as well, for which there is no decoder here.
-const UNREAD: &[&str] = &["webp", "gif", "tif", "tiff", "avif", "heic", "heif", "jxl"];
+const UNREAD: &[&str] = &["tif", "tiff", "avif", "heic", "heif", "jxl"];
 /// What systems leave behind, beside hidden files.
 const LEFT_BEHIND: &[&str] = &["__MACOSX", "@eaDir"];
 /// Why a folder in that of a class is not read.
 const INNER: &str = "folders in that of a class (give that one, if they are classes or the parts train, val and test)";
 
 /// More bytes of pixels than a byte of a file can encode: deflate makes at most 1032 bytes of one, a PNG has 8 pixels in
-/// one of those, and a pixel becomes 3 bytes. JPEG and BMP stay below that.
+/// one of those, and a pixel becomes 3 bytes. Other formats stay below that, but for a WebP of one colour.
 const MOST_EXPANSION: u64 = 1032 * 8 * 3;
+/// Pixels that any file may claim to have.
+const FEW_PIXELS: u64 = 1 << 20;
 /// Rows and columns of images that have several sizes, or a large one.
 const USUAL_SIZE: usize = 32;
 /// Images of one size keep it if it has no more rows and columns: photographs as they were taken would fill any memory.
@@ -43,8 +46,7 @@ const LARGEST_KEPT: u32 = 512;
 /// Reads a folder of class folders, or of parts. Images get `size` rows and columns, or keep the size that all have.
 ///
 /// # Errors
-/// `NotAFolder`, `Io`, `BrokenLink`, `NoClasses`, `NoImages`, `PartTwice`, `UnknownClass`, `UnreadableImage`, `OutOfMemory`,
-/// `WorkerLost`.
+/// `NotAFolder`, `Io`, `BrokenLink`, `NoClasses`, `NoImages`, `PartTwice`, `UnknownClass`, `UnreadableImages`, `OutOfMemory`.
 pub fn read(path: &Path, size: Option<usize>) -> Result<Found, DataError> {
     if !path.is_dir() {
         return Err(DataError::NotAFolder { path: path.into() });
@@ -69,7 +71,7 @@ pub fn read(path: &Path, size: Option<usize>) -> Result<Found, DataError> {
     let all = || [Some(&train), val.as_ref(), test.as_ref()].into_iter().flatten();
     let heads = read_heads(all().flat_map(|listing| &listing.files), size)?;
     let shape = heads.shape;
-    Ok(Found {
+    let mut found = Found {
         format: "image_folder".into(),
         scale: 255.0,
         classes: Some(train.classes.len()),
@@ -82,7 +84,14 @@ pub fn read(path: &Path, size: Option<usize>) -> Result<Found, DataError> {
         train: train.decode(shape)?,
         val: val.map(|listing| listing.decode(shape)).transpose()?,
         test: test.map(|listing| listing.decode(shape)).transpose()?,
-    })
+    };
+    let largest = |pool: &Pool| pool.part.pixels().ok()?.iter().copied().max();
+    // What 4095 of 65 535 is of 255.
+    if heads.deep.is_some() && found.parts().all(|(_, pool)| largest(pool) <= Some(16)) {
+        let told = "image_folder: no value is above 16 of 255, as of 12 bits in files of 16: save 16 times the values";
+        found.notes.push(told.into());
+    }
+    Ok(found)
 }
 
 /// Whether there is a folder with folders in it.
@@ -103,13 +112,16 @@ fn is_one_of(name: &OsStr, names: &[&str]) -> bool {
     names.iter().any(|known| name.eq_ignore_ascii_case(known))
 }
 
-/// Why a file is not read, by its name; `None` of one that is.
+/// Why a file is not read; `None` of one that is called like an image, or begins as one.
 fn refusal(path: &Path) -> Option<&'static str> {
     let is = |known| is_one_of(path.extension().unwrap_or_default(), known);
+    // BMP begins with two letters, as any text may.
+    let begins = || reader(path).is_ok_and(|reader| matches!(reader.format(), Some(Png | Jpeg | WebP | Gif)));
     match (is(READ), is(UNREAD)) {
         (true, _) => None,
         (_, true) => Some("images of a format that is not read (save them as PNG)"),
-        _ => Some("no PNG, JPEG or BMP by their names"),
+        _ if begins() => None,
+        _ => Some("no PNG, JPEG, WebP, BMP or GIF"),
     }
 }
 
@@ -278,13 +290,17 @@ impl Listing {
         while done < self.files.len() {
             let end = self.files.len().min(2 * done + 1);
             images.resize(end * size, 0);
-            let decoded: Vec<_> = images[done * size..]
+            let outcomes: Vec<_> = images[done * size..]
                 .par_chunks_exact_mut(size)
                 .zip(&self.files[done..end])
-                .map(|(out, file)| guarded(&file.path, || decode(&file.path, shape, out)))
+                .map(|(out, file)| guarded(|| decode(&file.path, shape, out)))
                 .collect();
-            // In the order of the files, so that the same damage is always reported for the same file.
-            decoded.into_iter().collect::<Result<(), _>>()?;
+            if outcomes.iter().any(Result::is_err) {
+                // The others are looked at as well, to be told together.
+                let look = |file: &ImageFile| guarded(|| decode(&file.path, shape, &mut vec![0_u8; size]));
+                let rest: Vec<_> = self.files[end..].par_iter().map(look).collect();
+                check_read(self.files[done..].iter().zip(outcomes.iter().chain(&rest)))?;
+            }
             done = end;
         }
         Ok(Pool {
@@ -313,11 +329,9 @@ struct Heads {
 
 fn read_heads<'a>(files: impl Iterator<Item = &'a ImageFile>, size: Option<usize>) -> Result<Heads, DataError> {
     let files: Vec<&ImageFile> = files.collect();
-    let heads: Vec<_> = files
-        .par_iter()
-        .map(|file| guarded(&file.path, || read_head(&file.path)))
-        .collect();
-    let heads = heads.into_iter().collect::<Result<Vec<Head>, _>>()?;
+    let heads: Vec<_> = files.par_iter().map(|file| guarded(|| read_head(&file.path))).collect();
+    check_read(files.iter().copied().zip(&heads))?;
+    let heads: Vec<Head> = heads.into_iter().flatten().collect();
     let size_of = |head: &Head| (head.width, head.height);
     let mut sizes: Vec<(u32, u32)> = heads.iter().map(size_of).collect();
     sizes.sort_unstable_by_key(|&(width, height)| (u64::from(width) * u64::from(height), width));
@@ -352,42 +366,47 @@ fn read_heads<'a>(files: impl Iterator<Item = &'a ImageFile>, size: Option<usize
     })
 }
 
-fn reader(path: &Path) -> Result<ImageReader<BufReader<File>>, DataError> {
-    let io = |cause| DataError::io(path, cause);
-    ImageReader::open(path).map_err(io)?.with_guessed_format().map_err(io)
+fn reader(path: &Path) -> Result<ImageReader<BufReader<File>>, String> {
+    let opened = ImageReader::open(path).and_then(ImageReader::with_guessed_format);
+    opened.map_err(|cause| cause.to_string())
 }
 
-fn unreadable(path: &Path, cause: String) -> DataError {
-    DataError::UnreadableImage {
-        file: path.into(),
-        cause,
-    }
-}
-
-fn read_head(path: &Path) -> Result<Head, DataError> {
-    let head = decode::head(reader(path)?).map_err(|cause| unreadable(path, cause))?;
+fn read_head(path: &Path) -> Result<Head, String> {
+    let head = decode::head(reader(path)?)?;
     let Head { width, height, .. } = head;
     let bytes = fs::metadata(path).map_or(0, |metadata| metadata.len());
     // Room for an image is made before it is decoded.
-    if u64::from(width) * u64::from(height) > bytes.saturating_mul(MOST_EXPANSION) / 3 {
-        let claim = format!("its header claims {width}x{height} pixels, for which its {bytes} bytes are too few");
-        return Err(unreadable(path, claim));
+    if u64::from(width) * u64::from(height) > FEW_PIXELS.max(bytes.saturating_mul(MOST_EXPANSION) / 3) {
+        return Err(format!(
+            "its header claims {width}x{height} pixels, for which its {bytes} bytes are too few"
+        ));
     }
     Ok(head)
 }
 
-fn decode(path: &Path, shape: Shape, out: &mut [u8]) -> Result<(), DataError> {
-    decode::pixels(reader(path)?, shape, out).map_err(|cause| unreadable(path, cause))
+fn decode(path: &Path, shape: Shape, out: &mut [u8]) -> Result<(), String> {
+    decode::pixels(reader(path)?, shape, out)
 }
 
-/// A panic of a decoder as an error.
-fn guarded<T>(path: &Path, work: impl FnOnce() -> Result<T, DataError>) -> Result<T, DataError> {
-    decode::guarded(work).unwrap_or_else(|cause| {
-        Err(DataError::WorkerLost {
-            file: path.into(),
-            cause,
-        })
-    })
+/// A panic of a decoder as a reason.
+fn guarded<T>(work: impl FnOnce() -> Result<T, String>) -> Result<T, String> {
+    decode::guarded(work).unwrap_or_else(|panic| Err(format!("the worker that read it panicked: {panic}")))
+}
+
+/// Whether all images were read; otherwise five that were not, in the order of the files: the same damage is always told in the
+/// same words.
+fn check_read<'a, T: 'a>(
+    outcomes: impl Iterator<Item = (&'a ImageFile, &'a Result<T, String>)>,
+) -> Result<(), DataError> {
+    let told = |file: &ImageFile, cause: &str| format!("{} cannot be read ({cause})", file.path.display());
+    let images = listed_first(
+        5,
+        outcomes.filter_map(|(file, outcome)| Some(told(file, outcome.as_ref().err()?))),
+    );
+    match images.is_empty() {
+        true => Ok(()),
+        false => Err(DataError::UnreadableImages { images }),
+    }
 }
 
 fn notes<'a>(listings: impl Iterator<Item = &'a Listing>, heads: &Heads) -> Vec<String> {

@@ -1,4 +1,4 @@
-//! Tables of images in Parquet files: a column of labels, and one of images, as PNG, JPEG or BMP files or as lists of bytes.
+//! Tables of images in Parquet files: a column of labels, and one of images, as image files or as lists of bytes.
 
 use std::fmt::Display;
 use std::fs::File;
@@ -259,7 +259,7 @@ impl Table {
         Ok(images)
     }
 
-    /// Images that are PNG, JPEG or BMP files.
+    /// Images that are files.
     fn files(&self, column: &Column) -> Result<Vec<ImageCell>, DataError> {
         let mut files = Vec::new();
         for group in self.groups() {
@@ -268,7 +268,7 @@ impl Table {
                     let rows = self.flat(column, group, reader)?.into_iter().enumerate();
                     files.extend(rows.map(|(row, bytes)| ImageCell { group, row, bytes }));
                 }
-                _ => return Err(column.wrong_kind("PNG, JPEG or BMP files; lists of bytes need task.data.shape")),
+                _ => return Err(column.wrong_kind("image files; lists of bytes need task.data.shape")),
             }
         }
         Ok(files)
@@ -374,7 +374,7 @@ fn work<'a, T>(
         decode(reader.map_err(|error| error.to_string())?)
     });
     outcome.and_then(|outcome| outcome).map_err(|cause| {
-        let fault = format!("is no image that can be read ({cause}); valid: PNG, JPEG and BMP files");
+        let fault = format!("is no image that can be read ({cause}); valid: PNG, JPEG, WebP, BMP and GIF files");
         column.cell(file.group, file.row, fault)
     })
 }

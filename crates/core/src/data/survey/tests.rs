@@ -41,7 +41,7 @@ fn formats_are_told_apart_by_their_content() {
     let mut llm_c: Vec<u8> = [20_240_520_u32, 1, 3].map(u32::to_le_bytes).concat();
     llm_c.resize(1024, 0);
     llm_c.extend([1, 0, 2, 0, 1, 0]);
-    let (images, labels) = (npy("|u1", "(2, 1, 1)", &[7, 8]), npy("|u1", "(2,)", &[1, 2]));
+    let (images, labels) = (npy("|u1", "(2, 1, 1)", &[7, 8]), npy("|u1", "(2,)", &[0, 1]));
     let folder = folder_of([
         ("i", images.clone()),
         ("text", b"not data".to_vec()),
@@ -53,7 +53,6 @@ fn formats_are_told_apart_by_their_content() {
     let arrays = pair(images, labels, Known::default()).unwrap();
 
     assert_eq!(arrays.format, "npy");
-    assert_eq!(arrays.notes, ["npy: no training image has the label 0"]);
     assert!(matches!(look(&at("i")), Err(DataError::LabelsNotNamed { .. })));
     assert!(matches!(look(&at("text")), Err(DataError::UnknownFormat { .. })));
     assert!(matches!(look(&at("nothing")), Err(DataError::MissingFile { .. })));
@@ -77,6 +76,8 @@ fn a_folder_of_cifar_is_told_with_its_test_part() {
     let images: Vec<usize> = survey.parts.iter().map(|part| part.images).collect();
     assert_eq!(images, [50, 10]);
     assert_eq!(survey.classes[3].images, [5, 1]);
+    let told = "cifar10: 10 of the 10 images of the test part are in an earlier part as well";
+    assert_eq!(survey.notes.last().map(String::as_str), Some(told));
 }
 
 #[test]
@@ -113,14 +114,14 @@ fn a_folder_of_tokens_is_no_set_of_images() {
 }
 
 #[test]
-fn a_list_of_labels_that_are_not_there_fits_on_a_screen() {
+fn labels_with_gaps_are_refused_with_a_list_that_fits_on_a_screen_and_so_is_one_class() {
     let labels = [7_u32, 1001, 40_000].map(u32::to_le_bytes).concat();
     let (images, labels) = (npy("|u1", "(3, 1, 1)", &[1, 2, 3]), npy("<u4", "(3,)", &labels));
 
-    let notes = pair(images, labels, Known::default()).unwrap().notes;
-
-    let told = "npy: no training image has the label 0, 1, 2, 3, 4, 5, 6, 8, 9, 10 and 39988 more";
-    assert_eq!(notes, [told]);
+    let told = "class 0, 1, 2, 3, 4, 5, 6, 8, 9, 10 and 39988 more has no sample in the train part";
+    assert_refused(pair(images.clone(), labels, Known::default()), told);
+    let labels = npy("|u1", "(3,)", &[0; 3]);
+    assert_refused(pair(images, labels, Known::default()), "of one class");
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::path::Path;
 use super::stream::{Piece, TokenFile, Tokens};
 use super::{TokenSet, in_order};
 use crate::data::DataError;
-use crate::data::locate::{find, open_file};
+use crate::data::locate::{GZIP_MAGIC, fill_at, find, open_file};
 use crate::scenario::{BYTE_VOCABULARY, PartSizes, SplitSpec, TextFile};
 
 /// The token that ends a file.
@@ -40,8 +40,19 @@ pub fn load(text: &TextFile, split: SplitSpec, scenario_dir: Option<&Path>) -> R
 pub(super) fn open(path: &Path, vocab: i64) -> Result<TokenFile, DataError> {
     let opened = open_file(path).and_then(|file| Ok((file.metadata()?.len() as usize, file)));
     let (count, file) = opened.map_err(|cause| DataError::io(path, cause))?;
+    let name = path.display().to_string();
+    let mut head = [0; 2];
+    fill_at(&name, &file, &mut head, 0)?;
+    let fault = match head {
+        GZIP_MAGIC => Some("is packed with gzip, and a text is read as it lies in its file; unpack it"),
+        [0xff, 0xfe] | [0xfe, 0xff] => Some("is in UTF-16, two bytes for a letter; save it as UTF-8"),
+        _ => None,
+    };
+    if let Some(fault) = fault {
+        return Err(DataError::NotText { file: name, fault });
+    }
     Ok(TokenFile {
-        name: path.display().to_string(),
+        name,
         file,
         first: 0,
         each: 1,

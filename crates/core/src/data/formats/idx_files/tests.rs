@@ -10,20 +10,29 @@ fn train() -> [(&'static str, Vec<u8>); 2] {
 }
 
 #[test]
-fn the_four_published_files_are_found_packed_or_not() {
+fn the_four_published_files_are_found_packed_or_not_and_where_mirrors_have_them() {
     let test = [
         ("t10k-images-idx3-ubyte.gz", packed(digits::IMAGES)),
         ("t10k-labels-idx1-ubyte", digits::LABELS.to_vec()),
     ];
-    let folder = folder_of([train(), test].concat());
+    let files = [train(), test].concat();
+    for (place, idx) in [("NAME", "-idx"), ("MNIST/raw/BARE", "-idx"), ("BARE/BARE", ".idx")] {
+        let folder = tempfile::tempdir().unwrap();
+        for (name, bytes) in &files {
+            let name = name.replace("-idx", idx);
+            let place = place.replace("BARE", name.trim_end_matches(".gz"));
+            let path = folder.path().join(place.replace("NAME", &name));
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, bytes).unwrap();
+        }
 
-    let found = read_folder(folder.path(), 16.0).unwrap();
+        let found = read_folder(folder.path(), 16.0).unwrap();
 
-    assert_eq!(found.train.part.len(), 1797);
-    let [train, test] = [found.train.part, found.test.unwrap().part];
-    assert_eq!(train.pixels().unwrap(), test.pixels().unwrap());
-    assert_eq!(train.labels, test.labels);
-    assert!(found.notes.is_empty() && found.val.is_none());
+        assert!(is_in(folder.path()) && found.notes.is_empty() && found.val.is_none());
+        let [train, test] = [found.train.part, found.test.unwrap().part];
+        assert_eq!(train.pixels().unwrap(), test.pixels().unwrap());
+        assert_eq!((train.len(), train.labels), (1797, test.labels));
+    }
 }
 
 #[test]

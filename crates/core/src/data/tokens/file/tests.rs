@@ -1,5 +1,5 @@
 use super::*;
-use crate::data::locate::tests::{assert_refused, folder_of};
+use crate::data::locate::tests::{assert_refused, folder_of, packed};
 
 const SPLIT: SplitSpec = SplitSpec {
     seed: 0,
@@ -49,6 +49,8 @@ fn a_file_that_is_too_short_or_absent_is_refused_with_its_name_and_size() {
     let short = load_bytes(b"hello", 64, SPLIT);
     assert_refused(short, "a.txt' has 5 bytes, which are 0 windows of 64 tokens: ");
 
+    assert_refused(load_bytes(&packed(b"hello"), 2, SPLIT), "a.txt is packed with gzip");
+    assert_refused(load_bytes(b"\xff\xfeh\0i\0", 2, SPLIT), "a.txt is in UTF-16");
     let path = "absent.txt".into();
     let absent = load(&TextFile { path, block: 64 }, SPLIT, None);
     assert_refused(absent, "data file 'absent.txt' was not found");
