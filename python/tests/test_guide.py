@@ -44,6 +44,11 @@ def test_an_exported_network_is_loaded_as_the_guide_says(
     exec(compile(source, "take_it_away.md", "exec"), names)
     logits = names["logits"]
     assert isinstance(logits, torch.Tensor) and logits.shape == (2, 10)
+    with pytest.raises(ValueError, match="torch.uint8 .n, height, width, 1., not as torch.float32"):
+        names["network"].normalise(torch.zeros(2, 1, 8, 8))  # type: ignore[attr-defined]
+    pytest.importorskip("onnxscript", reason="the guide shows ONNX")
+    exec(compile(blocks("take_it_away.md")[1], "take_it_away.md", "exec"), names)
+    assert (tmp_path / "network.onnx").stat().st_size > 0
 
 
 def test_an_exported_policy_decides_as_the_guide_says(

@@ -205,6 +205,8 @@ class Network(nn.Module):
 
 def normalise(tokens):
     """Integers [n, tokens] as the network reads them."""
+    if tokens.dtype.is_floating_point or tokens.ndim != 2:
+        raise ValueError(f"tokens are given as integers [n, tokens], not as {tokens.dtype} {list(tokens.shape)}")
     return tokens.long()
 
 
