@@ -183,9 +183,13 @@ fn a_log_file_of_the_user_s_takes_the_place_of_the_run_s() {
 
 #[test]
 fn the_environment_turns_mixed_precision_off_over_all_flags() {
-    let dry = |word| ended(command("run --dry-run --json --amp bf16").env("SIMIC_ENGINE_AMP", word));
-    assert_eq!(json(&succeeds(&dry("off")))["scenario"]["training"]["amp"], "off");
-    assert_has(&refused(&dry("on")), &["SIMIC_ENGINE_AMP is \"on\"; valid: off"]);
+    let dry =
+        |flags: &str, word| ended(command(&format!("run --dry-run --amp bf16 {flags}")).env("SIMIC_ENGINE_AMP", word));
+    assert_eq!(
+        json(&succeeds(&dry("--json", "off")))["scenario"]["training"]["amp"],
+        "off"
+    );
+    assert_has(&refused(&dry("", "on")), &["SIMIC_ENGINE_AMP is \"on\"; valid: off"]);
 }
 
 #[test]

@@ -9,6 +9,7 @@ use std::rc::Rc;
 use flate2::bufread::MultiGzDecoder;
 
 use super::DataError;
+use crate::files;
 
 /// Where relative data paths are looked up after the scenario's own folder.
 const DATA_FOLDER_VARIABLE: &str = "SIMIC_ENGINE_DATA";
@@ -56,25 +57,13 @@ pub struct Input {
     pub bytes: Counted<Box<dyn Read>>,
 }
 
-/// Opens a file, but no pipe or device: those may block for ever or never end.
-///
-/// # Errors
-/// What the system says; `InvalidInput` where it is no regular file.
-pub fn open_file(path: &Path) -> io::Result<File> {
-    if path.metadata()?.is_file() {
-        File::open(path)
-    } else {
-        Err(io::Error::new(ErrorKind::InvalidInput, "it is no regular file"))
-    }
-}
-
 /// Opens a file for reading, through a decoder if it is gzip.
 ///
 /// # Errors
 /// `Io`.
 pub fn open(path: &Path) -> Result<Input, DataError> {
     let io = |cause| DataError::io(path, cause);
-    let mut file = BufReader::with_capacity(BUFFER, open_file(path).map_err(io)?);
+    let mut file = BufReader::with_capacity(BUFFER, files::open(path).map_err(io)?);
     let is_packed = file.fill_buf().map_err(io)?.starts_with(&GZIP_MAGIC);
     let name = path.display().to_string();
     Ok(if is_packed {
@@ -97,7 +86,7 @@ pub fn open(path: &Path) -> Result<Input, DataError> {
 /// `Io`, `Unreadable`.
 pub fn open_unpacked(path: &Path) -> Result<Option<File>, DataError> {
     let io = |cause| DataError::io(path, cause);
-    let file = open_file(path).map_err(io)?;
+    let file = files::open(path).map_err(io)?;
     let mut start = GZIP_MAGIC.map(|_| 0);
     fill_at(&path.display().to_string(), &file, &mut start, 0)?;
     Ok((start != GZIP_MAGIC).then_some(file))

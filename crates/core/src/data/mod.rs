@@ -40,7 +40,7 @@ pub use arithmetic::{FeedArithmetic, Sharing};
 pub use dataset::{DataSet, Drawn, load};
 pub use error::DataError;
 pub use feed::StepFeed;
-pub(crate) use locate::{locate, open_file};
+pub(crate) use locate::locate;
 pub use loss::{TrainLoss, evaluate_rows, train_loss};
 pub use own_images::{ImagesOnDisk, check_own_images, own_images};
 pub use pack::{ConfigNumbers, GroupNumbers, PackLayout, SlotNumbers, StepNumbers};

@@ -4,7 +4,6 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use super::memory::{MemoryShortage, check_memory};
-use crate::data::open_file;
 use crate::env::Experiment;
 use crate::health::{AtPath, FileError};
 use crate::host::{LayoutError, SlotLayout};
@@ -180,7 +179,7 @@ impl Prepared {
 /// A file that cannot be read, is none or is too large, or is no text.
 pub fn read_text(path: &Path) -> Result<String, SetupError> {
     let mut bytes = Vec::new();
-    let file = open_file(path).at(path)?;
+    let file = crate::files::open(path).at(path)?;
     file.take(LARGEST_TEXT + 1).read_to_end(&mut bytes).at(path)?;
     text_of(path, bytes)
 }

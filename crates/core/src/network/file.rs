@@ -8,7 +8,6 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use super::{DataCard, GrownNetwork, Measures, NetworkError, Origin, SeedHistory};
-use crate::data::open_file;
 use crate::graph::Graph;
 use crate::hash::sha256_of;
 use crate::health::AtPath;
@@ -121,7 +120,7 @@ impl GrownNetwork {
 
 /// The bytes of a file of tensors; of a pipe or a device, which may never begin or never end, none.
 fn read_tensors(path: &Path) -> Result<Vec<u8>, NetworkError> {
-    let file = open_file(path).at(path)?;
+    let file = crate::files::open(path).at(path)?;
     let length = file.metadata().at(path)?.len();
     let mut bytes = Vec::new();
     file.take(length).read_to_end(&mut bytes).at(path)?;

@@ -12,10 +12,11 @@ use zip::result::ZipError;
 use super::Found;
 use super::npy::{self, Array, Element, ElementKind};
 use crate::data::DataError;
-use crate::data::locate::{open, open_file, open_unpacked};
+use crate::data::locate::{open, open_unpacked};
 use crate::data::part::{Images, LabelsAt, Part, Pool};
 use crate::data::records::{RecordFile, Records};
 use crate::data::shape::{Shape, channels_last};
+use crate::files;
 use crate::scenario::ArrayLayout;
 
 /// Names of the images and labels of a part in an NPZ archive, as Keras, MedMNIST and people write them.
@@ -74,7 +75,7 @@ pub fn read_archive(path: &Path, stated: &mut Stated) -> Result<Found, DataError
         file: path.display().to_string(),
         cause: cause.to_string(),
     };
-    let file = BufReader::new(open_file(path).map_err(io)?);
+    let file = BufReader::new(files::open(path).map_err(io)?);
     let mut archive = ZipArchive::new(file).map_err(damaged)?;
     let names = archive.file_names().map(|name| Ok(name?.into_owned()));
     let present = names.collect::<Result<Vec<String>, ZipError>>().map_err(damaged)?;

@@ -10,10 +10,11 @@ use std::path::Path;
 
 use super::Found;
 use crate::data::DataError;
-use crate::data::locate::{Counted, fill, open, open_file, open_unpacked};
+use crate::data::locate::{Counted, fill, open, open_unpacked};
 use crate::data::part::{Images, Part, Pool};
 use crate::data::records::{RecordFile, Records};
 use crate::data::shape::{Shape, interleave};
+use crate::files;
 
 /// Where both sets are published.
 pub const ORIGIN: &str = "https://www.cs.toronto.edu/~kriz/cifar.html";
@@ -109,7 +110,7 @@ impl Cifar {
         };
         let is_pickle = |name: &str| {
             let mut start = PICKLE.map(|_| 0);
-            let read = open_file(&folder.join(name)).and_then(|mut file| file.read_exact(&mut start));
+            let read = files::open(&folder.join(name)).and_then(|mut file| file.read_exact(&mut start));
             read.is_ok() && start == PICKLE
         };
         folder.join(self.folder).is_dir() || self.members().any(is_member) || self.pickles().any(is_pickle)

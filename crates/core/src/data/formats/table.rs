@@ -16,9 +16,9 @@ use super::Found;
 use super::decode::{self, Head};
 use crate::data::DataError;
 use crate::data::error::listed;
-use crate::data::locate::open_file;
 use crate::data::part::{Part, Pool, room_for};
 use crate::data::shape::Shape;
+use crate::files;
 
 /// Value that means 1.0.
 const SCALE: f64 = 255.0;
@@ -127,7 +127,7 @@ impl Column<'_> {
 
 impl Table {
     fn open(path: &Path) -> Result<Self, DataError> {
-        let file = open_file(path).map_err(|cause| DataError::io(path, cause))?;
+        let file = files::open(path).map_err(|cause| DataError::io(path, cause))?;
         let name = path.display().to_string();
         match SerializedFileReader::new(file) {
             Ok(reader) => Ok(Self { file: name, reader }),

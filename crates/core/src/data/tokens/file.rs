@@ -5,7 +5,8 @@ use std::path::Path;
 use super::stream::{Piece, TokenFile, Tokens};
 use super::{TokenSet, in_order};
 use crate::data::DataError;
-use crate::data::locate::{GZIP_MAGIC, fill_at, find, open_file};
+use crate::data::locate::{GZIP_MAGIC, fill_at, find};
+use crate::files;
 use crate::scenario::{BYTE_VOCABULARY, PartSizes, SplitSpec, TextFile};
 
 /// The token that ends a file.
@@ -38,7 +39,7 @@ pub fn load(text: &TextFile, split: SplitSpec, scenario_dir: Option<&Path>) -> R
 
 /// Every byte of a file as a token, each of which is to be below `vocab`.
 pub(super) fn open(path: &Path, vocab: i64) -> Result<TokenFile, DataError> {
-    let opened = open_file(path).and_then(|file| Ok((file.metadata()?.len() as usize, file)));
+    let opened = files::open(path).and_then(|file| Ok((file.metadata()?.len() as usize, file)));
     let (count, file) = opened.map_err(|cause| DataError::io(path, cause))?;
     let name = path.display().to_string();
     let mut head = [0; 2];
