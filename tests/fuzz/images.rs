@@ -37,7 +37,7 @@ impl Drawn {
 }
 
 fn sizes(set: &DataSet) -> [usize; 3] {
-    [set.height, set.width, set.channels]
+    [set.shape.height, set.shape.width, set.shape.channels]
 }
 
 fn part(size: usize) -> impl Strategy<Value = Part> {

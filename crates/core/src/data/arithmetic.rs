@@ -1,8 +1,8 @@
 //! How many batches a step has, and of what: decided once, before anything is allocated.
 
-use crate::scenario::{BatchesPerStep, PartSizes, TaskSpec, ValBatches};
+use crate::scenario::{BatchesPerStep, TaskSpec, ValBatches};
 
-use super::{DataError, DataSet};
+use super::DataError;
 
 /// Which envs see the same samples in a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,25 +37,11 @@ pub struct FeedArithmetic {
 }
 
 impl FeedArithmetic {
+    /// Of so many training and validation samples, each with one prediction.
+    ///
     /// # Errors
     /// `TooSmall` with the largest legal batch size, `BatchCount`.
-    pub fn new(task: &TaskSpec, data: &DataSet, n_envs: usize) -> Result<Self, DataError> {
-        Self::from_counts(task, (data.train.len(), data.val.len()), n_envs)
-    }
-
-    /// The same for samples of a text, with `block` targets each.
-    pub(super) fn of_texts(
-        task: &TaskSpec,
-        sizes: PartSizes,
-        (n_envs, block): (usize, usize),
-    ) -> Result<Self, DataError> {
-        Ok(Self {
-            units_per_sample: block,
-            ..Self::from_counts(task, (sizes.train, sizes.val), n_envs)?
-        })
-    }
-
-    fn from_counts(task: &TaskSpec, (n_train, n_val): (usize, usize), n_envs: usize) -> Result<Self, DataError> {
+    pub fn new(task: &TaskSpec, (n_train, n_val): (usize, usize), n_envs: usize) -> Result<Self, DataError> {
         let batch_size = task.batch_size;
         let (sharing, shards) = match task.batches_per_step {
             BatchesPerStep::Shard => (Sharing::Shard, n_envs.max(1)),

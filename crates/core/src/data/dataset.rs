@@ -18,12 +18,8 @@ use super::{DataError, DataRegistry, normalise};
 pub struct DataSet {
     /// As errors and manifests call it.
     pub name: String,
-    /// Channels of an image.
-    pub channels: usize,
-    /// Rows of an image.
-    pub height: usize,
-    /// Columns of an image.
-    pub width: usize,
+    /// Of an image.
+    pub shape: Shape,
     /// Updates parameters; shared with the threads that read it while a run trains.
     pub train: Arc<Part>,
     /// Feeds reward, observation and governor.
@@ -67,18 +63,23 @@ impl DataSet {
                 data,
             })
         };
-        if input.channels != self.channels as i64 {
+        let Shape {
+            channels,
+            height,
+            width,
+        } = self.shape;
+        if input.channels != channels as i64 {
             return mismatch(
                 "in_channels",
                 format!("{} input channels", input.channels),
-                format!("{}", self.channels),
+                channels.to_string(),
             );
         }
-        if (self.height as i64, self.width as i64) != (input.side, input.side) {
+        if (height as i64, width as i64) != (input.side, input.side) {
             return mismatch(
                 "input_hw",
                 format!("{0}x{0} images", input.side),
-                format!("{}x{} images", self.height, self.width),
+                format!("{height}x{width} images"),
             );
         }
         Ok(())
@@ -116,9 +117,7 @@ pub fn load(task: &TaskSpec, scenario_dir: Option<&Path>, sets: &DataRegistry) -
     Ok(DataSet {
         hash: content_hash(&name, shape, &parts)?,
         name,
-        channels: shape.channels,
-        height: shape.height,
-        width: shape.width,
+        shape,
         train: Arc::new(parts.train),
         val: parts.val,
         test: parts.test,

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use thiserror::Error;
 
 use crate::schema::NameError;
+use crate::torch::TorchError;
 
 /// Start-up errors of loading and planning, and device errors of the feed. Those of start-up name the file and the place in it
 /// that is wrong, and nothing was trained; those of the feed end the env's episode, or the run, as `run.on_env_error` says.
@@ -410,10 +411,7 @@ pub enum DataError {
     BatchCount { asked: usize, available: usize },
 
     #[error("data '{name}': placing it on the device failed ({cause}); free device memory or use fewer samples")]
-    Device {
-        name: String,
-        cause: crate::torch::TorchError,
-    },
+    Device { name: String, cause: TorchError },
 
     #[error(
         "data.residency: stream is not possible, as the training part of '{name}' cannot be read from its files as it is \
@@ -441,7 +439,7 @@ pub enum DataError {
     FeedStalled { env: u64, seconds: f64 },
 
     #[error("the batch feed of env {env}: a device operation failed ({cause}); see the device's own message")]
-    FeedDevice { env: u64, cause: crate::torch::TorchError },
+    FeedDevice { env: u64, cause: TorchError },
 }
 
 /// The first of a list, and how many more there are: a message fits on a screen.
@@ -474,5 +472,15 @@ impl DataError {
             byte,
             cause,
         }
+    }
+
+    pub(super) fn device(name: &str, cause: impl Into<TorchError>) -> Self {
+        let (name, cause) = (name.into(), cause.into());
+        Self::Device { name, cause }
+    }
+
+    pub(super) fn feed_device(env: u64, cause: impl Into<TorchError>) -> Self {
+        let cause = cause.into();
+        Self::FeedDevice { env, cause }
     }
 }

@@ -57,15 +57,12 @@ impl StepFeed {
     /// `FeedDevice` when the device cannot hold the buffers.
     pub fn new(resident: &ResidentData, arithmetic: FeedArithmetic, env: u64) -> Result<Self, DataError> {
         let plan = FeedPlan::of_crops((resident.augment, resident.geometry), arithmetic, env);
-        Self::allocate(resident, plan).map_err(|error| DataError::FeedDevice {
-            env,
-            cause: error.into(),
-        })
+        Self::allocate(resident, plan).map_err(|cause| DataError::feed_device(env, cause))
     }
 
     fn allocate(resident: &ResidentData, plan: FeedPlan) -> Result<Self, TchError> {
         let (device, geometry) = (resident.backend.device, resident.geometry);
-        let (height, width, channels) = (geometry.height as i64, geometry.width as i64, geometry.channels as i64);
+        let [height, width, channels] = geometry.shape.dimensions();
         let batch_size = plan.arithmetic.batch_size as i64;
         let batches = plan.arithmetic.batches as i64;
         let row_shape = [batch_size, height, width * channels];
@@ -76,7 +73,7 @@ impl StepFeed {
         let images = match &resident.train {
             TrainImages::Windows(windows) => Supply::Windows(windows.shallow_clone()),
             TrainImages::Elsewhere(cuts, readers) => {
-                let ring = Ring::new(readers, cuts, geometry.shape().size(), device, plan.env);
+                let ring = Ring::new(readers, cuts, geometry.shape.size(), device, plan.env);
                 Supply::Ring(ring, Tensor::f_arange(batch_size, (Kind::Int64, device))?)
             }
         };
@@ -112,7 +109,8 @@ impl StepFeed {
     /// # Errors
     /// `FeedDevice`; `FeedStalled`, where images come from elsewhere.
     pub fn begin_step(&mut self, key: StepKey, upcoming: Option<StepKey>) -> Result<(), DataError> {
-        self.upload(key, upcoming).map_err(|cause| self.device_error(cause))?;
+        self.upload(key, upcoming)
+            .map_err(|cause| DataError::feed_device(self.plan.env, cause))?;
         match &mut self.images {
             Supply::Windows(_) => Ok(()),
             Supply::Ring(ring, _) => ring.turn_to(0, &mut self.plan),
@@ -137,7 +135,7 @@ impl StepFeed {
             ring.fetch(batch, &mut self.plan, &self.pixels)?;
         }
         self.gather(&self.batch_positions[batch])
-            .map_err(|cause| self.device_error(cause.into()))?;
+            .map_err(|cause| DataError::feed_device(self.plan.env, cause))?;
         Ok(Batch {
             x: self.x.shallow_clone(),
             y: self.batch_labels[batch].shallow_clone(),
@@ -175,13 +173,6 @@ impl StepFeed {
             let _ = rows.f_masked_fill_(&masks.f_index_select(0, &places)?, 0.0)?;
         }
         Ok(())
-    }
-
-    fn device_error(&self, cause: TorchError) -> DataError {
-        DataError::FeedDevice {
-            env: self.plan.env,
-            cause,
-        }
     }
 }
 

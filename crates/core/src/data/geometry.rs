@@ -14,9 +14,8 @@ use super::{DataError, DataSet, Part};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Geometry {
     count: usize,
-    pub height: usize,
-    pub width: usize,
-    pub channels: usize,
+    /// Of an image as networks see it.
+    pub shape: Shape,
     pad: usize,
     is_mirrored: bool,
 }
@@ -33,29 +32,18 @@ impl Geometry {
     pub fn new(data: &DataSet, augment: Option<AugmentSpec>) -> Self {
         Self {
             count: data.train.len(),
-            height: data.height,
-            width: data.width,
-            channels: data.channels,
+            shape: data.shape,
             pad: augment.map_or(0, |augment| augment.pad as usize),
             is_mirrored: augment.is_some_and(|augment| augment.flip_p > 0.0),
         }
     }
 
-    /// Of an image as networks see it.
-    pub fn shape(&self) -> Shape {
-        Shape {
-            channels: self.channels,
-            height: self.height,
-            width: self.width,
-        }
-    }
-
     fn padded_height(&self) -> usize {
-        self.height + 2 * self.pad
+        self.shape.height + 2 * self.pad
     }
 
     fn padded_width(&self) -> usize {
-        self.width + 2 * self.pad
+        self.shape.width + 2 * self.pad
     }
 
     /// Pixels of one stored image.
@@ -93,13 +81,17 @@ impl Geometry {
     /// Writes what a crop shows of `image` into `row`, both `[height, width, channels]`; outside the image that is pixel
     /// value 0.
     pub fn cut(&self, image: &[u8], crop: Crop, row: &mut [u8]) {
-        let (width, channels) = (self.width, self.channels);
+        let Shape {
+            channels,
+            height,
+            width,
+        } = self.shape;
         // Columns of the crop that lie on the image, counted before it is mirrored.
         let first = self.pad.saturating_sub(crop.left).min(width);
         let end = (width + self.pad).saturating_sub(crop.left).clamp(first, width);
         row.fill(0);
         for (y, line) in row.chunks_exact_mut(width * channels).enumerate() {
-            let source = (y + crop.top).checked_sub(self.pad).filter(|&y| y < self.height);
+            let source = (y + crop.top).checked_sub(self.pad).filter(|&y| y < height);
             let (Some(source), true) = (source, first < end) else {
                 continue;
             };
@@ -117,7 +109,7 @@ impl Geometry {
 
     /// Bytes of what [`Self::lay_out`] makes.
     pub fn stored_bytes(&self) -> u128 {
-        [self.stored_images(), self.area(), self.channels]
+        [self.stored_images(), self.area(), self.shape.channels]
             .into_iter()
             .fold(1, |bytes, size| bytes.saturating_mul(size as u128))
     }
@@ -127,18 +119,19 @@ impl Geometry {
     /// # Errors
     /// Those of reading images.
     pub fn lay_out(&self, part: &Part) -> Result<Vec<u8>, DataError> {
-        let (row, padded_row) = (self.width * self.channels, self.padded_width() * self.channels);
-        let image_size = self.area() * self.channels;
+        let Shape { channels, width, .. } = self.shape;
+        let (row, padded_row) = (width * channels, self.padded_width() * channels);
+        let image_size = self.area() * channels;
         let mut stored = vec![0; self.stored_images() * image_size];
         let (upright, mirrored) = stored.split_at_mut(self.count * image_size);
         let mut starts = (0..self.count).map(|sample| sample * image_size);
         part.for_each_image(|image| {
             let sample = starts.next().unwrap_or_default();
             for (y, pixels) in image.chunks_exact(row).enumerate() {
-                let start = sample + (y + self.pad) * padded_row + self.pad * self.channels;
+                let start = sample + (y + self.pad) * padded_row + self.pad * channels;
                 upright[start..start + row].copy_from_slice(pixels);
                 if self.is_mirrored {
-                    let reversed = pixels.rchunks_exact(self.channels).flatten();
+                    let reversed = pixels.rchunks_exact(channels).flatten();
                     for (target, &pixel) in mirrored[start..].iter_mut().zip(reversed) {
                         *target = pixel;
                     }
@@ -150,11 +143,11 @@ impl Geometry {
 
     /// The view that has a window at every pixel from which one fits into the storage.
     pub fn windows(&self, stored: &Tensor) -> Result<Tensor, TchError> {
-        let last_window = (self.height - 1) * self.padded_width() + self.width;
+        let [height, width, channels] = self.shape.dimensions();
+        let last_window = (self.shape.height - 1) * self.padded_width() + self.shape.width;
         let count = self.stored_images() * self.area() - last_window + 1;
-        let channels = self.channels as i64;
         stored.f_as_strided(
-            [count as i64, self.height as i64, (self.width * self.channels) as i64],
+            [count as i64, height, width * channels],
             [channels, self.padded_width() as i64 * channels, 1],
             0,
         )
@@ -162,8 +155,8 @@ impl Geometry {
 
     /// Channel values laid out as a window.
     pub fn window_of(&self, values: &[f32], device: Device) -> Result<Tensor, TchError> {
-        per_pixel(values, self.height * self.width, device)?
-            .f_view([self.height as i64, (self.width * self.channels) as i64])
+        let [height, width, channels] = self.shape.dimensions();
+        per_pixel(values, (height * width) as usize, device)?.f_view([height, width * channels])
     }
 }
 

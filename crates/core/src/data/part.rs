@@ -155,6 +155,15 @@ pub struct Pool {
 }
 
 impl Pool {
+    /// Whose labels came with the images.
+    pub fn of(shape: Shape, part: Part) -> Self {
+        Self {
+            shape,
+            part,
+            labels_at: None,
+        }
+    }
+
     /// # Errors
     /// `LabelOutOfRange` with file and byte of the first label outside `0..classes`.
     pub fn check_labels(&self, name: &str, classes: i64) -> Result<(), DataError> {

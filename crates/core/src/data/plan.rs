@@ -178,7 +178,7 @@ impl FeedPlan {
             *window = geometry.window(sample as usize, crop);
         }
         for square in squares {
-            *square = cutout::draw(rng, geometry.shape());
+            *square = cutout::draw(rng, geometry.shape);
         }
     }
 

@@ -1,5 +1,5 @@
-//! Images that stay in their files: records of one size, each read when it is asked for, so that a set may be larger than
-//! the memory.
+//! Images and tokens that stay in their files: records of one size, read when they are asked for, so that a set may be larger
+//! than the memory.
 //!
 //! Files are read, not mapped: one that is cut short while a run trains on it is an error with its place, where a mapped one
 //! would end the process.
@@ -11,17 +11,17 @@ use super::DataError;
 use super::locate::fill_at;
 use super::shape::{Shape, interleave};
 
-/// A file that holds an image in each of its records.
+/// A file that holds an image or a token in each of its records.
 #[derive(Debug)]
 pub struct RecordFile {
     /// As errors name it.
     pub name: String,
     pub file: File,
-    /// Byte at which the first image begins.
+    /// Byte at which the first begins.
     pub first: u64,
-    /// Bytes from the beginning of an image to that of the next.
+    /// Bytes from the beginning of one to that of the next.
     pub each: u64,
-    /// Number of images.
+    /// Their number.
     pub count: usize,
 }
 
@@ -102,10 +102,19 @@ impl Records {
 }
 
 impl RecordFile {
-    fn read(&self, record: usize, image: &mut [u8]) -> Result<(), DataError> {
-        let byte = self.first + record as u64 * self.each;
-        let found = fill_at(&self.name, &self.file, image, byte)?;
-        if found == image.len() {
+    /// Byte at which a record begins.
+    pub fn place(&self, record: usize) -> u64 {
+        self.first + record as u64 * self.each
+    }
+
+    /// Fills `bytes` from the beginning of a record on.
+    ///
+    /// # Errors
+    /// `TruncatedRecord` for a file that has become shorter, `Unreadable`.
+    pub fn read(&self, record: usize, bytes: &mut [u8]) -> Result<(), DataError> {
+        let byte = self.place(record);
+        let found = fill_at(&self.name, &self.file, bytes, byte)?;
+        if found == bytes.len() {
             return Ok(());
         }
         Err(DataError::TruncatedRecord {
@@ -113,7 +122,7 @@ impl RecordFile {
             record,
             byte,
             found,
-            expected: image.len(),
+            expected: bytes.len(),
         })
     }
 }

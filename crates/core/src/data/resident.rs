@@ -99,7 +99,7 @@ impl ResidentData {
                 let stored = geometry.lay_out(&data.train)?;
                 let windows =
                     upload_bytes(&stored, device).and_then(|stored| geometry.windows(&stored).map_err(Into::into));
-                TrainImages::Windows(windows.map_err(|cause| device_error(data, cause))?)
+                TrainImages::Windows(windows.map_err(|cause| DataError::device(&data.name, cause))?)
             }
         };
         let constants = || -> Result<[Tensor; 3], TchError> {
@@ -109,10 +109,10 @@ impl ResidentData {
                 upload_labels(&data.train, device)?,
             ])
         };
-        let [a, b, train_labels] = constants().map_err(|cause| device_error(data, cause))?;
+        let [a, b, train_labels] = constants().map_err(|cause| DataError::device(&data.name, cause))?;
         let masks = augment
             .and_then(|augment| augment.cutout)
-            .map(|side| cutout::masks(geometry.shape(), side as usize, device));
+            .map(|side| cutout::masks(geometry.shape, side as usize, device));
         Ok(Self {
             backend,
             augment,
@@ -120,16 +120,13 @@ impl ResidentData {
             train,
             a,
             b,
-            masks: masks.transpose().map_err(|cause| device_error(data, cause))?,
+            masks: masks
+                .transpose()
+                .map_err(|cause| DataError::device(&data.name, cause))?,
             train_labels,
             val: EvalSet::upload(data, &data.val, device)?,
         })
     }
-}
-
-fn device_error(data: &DataSet, cause: impl Into<TorchError>) -> DataError {
-    let (name, cause) = (data.name.clone(), cause.into());
-    DataError::Device { name, cause }
 }
 
 /// A part in data order, without augmentation: validation, and test for the final evaluation.
@@ -156,15 +153,11 @@ impl EvalSet {
     pub fn upload(data: &DataSet, part: &Part, device: Device) -> Result<Self, DataError> {
         let pixels = part.pixels()?;
         let tensors = || -> Result<(Tensor, Tensor), TorchError> {
-            let x = normalised(data, &pixels, device)?.f_view([
-                part.len() as i64,
-                data.height as i64,
-                data.width as i64,
-                data.channels as i64,
-            ])?;
+            let [height, width, channels] = data.shape.dimensions();
+            let x = normalised(data, &pixels, device)?.f_view([part.len() as i64, height, width, channels])?;
             Ok((x.f_permute([0, 3, 1, 2])?, upload_labels(part, device)?))
         };
-        let (x, y) = tensors().map_err(|cause| device_error(data, cause))?;
+        let (x, y) = tensors().map_err(|cause| DataError::device(&data.name, cause))?;
         Ok(Self { x, y, len: part.len() })
     }
 
@@ -192,9 +185,9 @@ impl EvalSet {
 
 /// `pixels·a + b` in f32, `[images, height·width·channels]`.
 fn normalised(data: &DataSet, pixels: &[u8], device: Device) -> Result<Tensor, TorchError> {
-    let area = data.height * data.width;
+    let area = data.shape.height * data.shape.width;
     let mut x = upload_bytes(pixels, device)?
-        .f_view([-1, (area * data.channels) as i64])?
+        .f_view([-1, (area * data.shape.channels) as i64])?
         .f_to_kind(Kind::Float)?;
     x = x.f_mul_(&per_pixel(&data.a, area, device)?)?;
     Ok(x.f_add_(&per_pixel(&data.b, area, device)?)?)

@@ -3,8 +3,11 @@
 /// What all images of a set look like.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shape {
+    /// Values of a pixel.
     pub channels: usize,
+    /// Rows.
     pub height: usize,
+    /// Columns.
     pub width: usize,
 }
 
@@ -14,7 +17,12 @@ impl Shape {
         self.channels * self.height * self.width
     }
 
-    /// The same for sizes that have not been checked.
+    /// Height, width and channels, as the values of an image lie in memory.
+    pub fn dimensions(self) -> [i64; 3] {
+        [self.height, self.width, self.channels].map(|size| size as i64)
+    }
+
+    /// [`Self::size`] for sizes that have not been checked.
     pub fn bytes(self) -> u128 {
         let sizes = [self.channels, self.height, self.width];
         sizes

@@ -139,10 +139,14 @@ impl TaskData {
     /// # Errors
     /// Those of [`FeedArithmetic::new`].
     pub fn arithmetic(&self, task: &TaskSpec, n_envs: usize) -> Result<FeedArithmetic, DataError> {
-        match self {
-            Self::Images(set) => FeedArithmetic::new(task, set, n_envs),
-            Self::Tokens(set) => FeedArithmetic::of_texts(task, set.sizes(), (n_envs, set.block)),
-        }
+        let sizes = self.sizes();
+        Ok(FeedArithmetic {
+            units_per_sample: match self {
+                Self::Images(_) => 1,
+                Self::Tokens(set) => set.block,
+            },
+            ..FeedArithmetic::new(task, (sizes.train, sizes.val), n_envs)?
+        })
     }
 }
 

@@ -23,7 +23,7 @@ impl TestPart {
                 if set.test.is_empty() {
                     return Ok(None);
                 }
-                let (height, width, channels) = (set.height as i64, set.width as i64, set.channels as i64);
+                let [height, width, channels] = set.shape.dimensions();
                 let pixels = Tensor::f_from_slice(&set.test.pixels()?)
                     .and_then(|pixels| pixels.f_view([set.test.len() as i64, height, width, channels]));
                 (pixels, Tensor::f_from_slice(&set.test.labels))

@@ -11,13 +11,13 @@ use crate::torch::fixtures::{test_backend, test_device, tolerance};
 fn small_set() -> (DataSet, FeedArithmetic) {
     let task = small_colour_task();
     let data = loaded(&task);
-    let arithmetic = FeedArithmetic::new(&task, &data, 1).unwrap();
+    let arithmetic = FeedArithmetic::new(&task, (data.train.len(), data.val.len()), 1).unwrap();
     (data, arithmetic)
 }
 
 /// The definition of cropping, flipping and normalising, pixel by pixel.
 fn augmented(data: &DataSet, sample: usize, pad: usize, crop: Crop) -> Vec<f32> {
-    let (h, w, c) = (data.height, data.width, data.channels);
+    let (h, w, c) = (data.shape.height, data.shape.width, data.shape.channels);
     let image = &data.train.pixels().unwrap()[sample * h * w * c..][..h * w * c];
     let mut pixels = Vec::new();
     for channel in 0..c {

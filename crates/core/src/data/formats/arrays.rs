@@ -139,14 +139,10 @@ fn found(format: &'static str, parts: [Option<[Array; 2]>; 3], stated: &mut Stat
         return Err(DataError::NoImages { place: format.into() });
     };
     Ok(Found {
-        format: format.into(),
-        train,
         val: val?,
         test: test?,
-        scale: stored_scale,
-        classes: None,
-        class_names: Vec::new(),
         notes,
+        ..Found::of(format, stored_scale, train)
     })
 }
 

@@ -12,16 +12,9 @@ use crate::scenario::SynthImages;
 /// # Errors
 /// None but a damaged program's.
 pub fn digits() -> Result<Found, DataError> {
-    Ok(Found {
-        format: "digits".into(),
-        scale: digits::SCALE,
-        classes: None,
-        class_names: Vec::new(),
-        train: idx::labelled(idx::read_images("digits", digits::IMAGES)?, ("digits", digits::LABELS))?,
-        val: None,
-        test: None,
-        notes: Vec::new(),
-    })
+    let images = idx::read_images("digits", digits::IMAGES)?;
+    let train = idx::labelled(images, ("digits", digits::LABELS))?;
+    Ok(Found::of("digits", digits::SCALE, train))
 }
 
 /// Generated images, which come in three parts.
@@ -30,27 +23,20 @@ pub fn digits() -> Result<Found, DataError> {
 /// `OutOfMemory`.
 pub fn synth_images(params: &SynthImages) -> Result<Found, DataError> {
     let pool = |part: SynthPart, count: usize| -> Result<Pool, DataError> {
-        Ok(Pool {
-            shape: Shape {
-                channels: params.channels,
-                height: params.height,
-                width: params.width,
-            },
-            part: Part {
-                images: synth::generate(params, part, count)?.into(),
-                labels: (0..count).map(|index| synth::label(params, index)).collect(),
-            },
-            labels_at: None,
-        })
+        let shape = Shape {
+            channels: params.channels,
+            height: params.height,
+            width: params.width,
+        };
+        let images = synth::generate(params, part, count)?.into();
+        let labels = (0..count).map(|index| synth::label(params, index)).collect();
+        Ok(Pool::of(shape, Part { images, labels }))
     };
+    let train = pool(SynthPart::Train, params.train)?;
     Ok(Found {
-        format: "synth_images".into(),
-        scale: synth::SCALE,
         classes: usize::try_from(params.classes).ok(),
-        class_names: Vec::new(),
-        train: pool(SynthPart::Train, params.train)?,
         val: Some(pool(SynthPart::Val, params.val)?),
         test: Some(pool(SynthPart::Test, params.test)?),
-        notes: Vec::new(),
+        ..Found::of("synth_images", synth::SCALE, train)
     })
 }

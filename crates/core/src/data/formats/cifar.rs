@@ -362,20 +362,13 @@ impl<'a> Gathered<'a> {
             notes.push(format!("{}: {file} names {found} classes, not {classes}", set.name));
             self.class_names.clear();
         }
-        let pool = |part| Pool {
-            shape: SHAPE,
-            part,
-            labels_at: None,
-        };
+        let pool = |part| Pool::of(SHAPE, part);
         Ok(Found {
-            format: set.name.into(),
-            scale: 255.0,
             classes: Some(classes),
             class_names: self.class_names,
-            train: pool(train),
-            val: None,
             test: Some(pool(test)),
             notes,
+            ..Found::of(set.name, 255.0, pool(train))
         })
     }
 }

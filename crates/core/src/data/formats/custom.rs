@@ -35,21 +35,13 @@ pub fn found(name: &str, images: CustomImages) -> Result<Found, DataError> {
             let fault = format!("{found} bytes and {count} labels, where {count} {shape} take {expected} bytes");
             return Err(faulty(place, fault));
         }
-        Ok(Pool {
-            shape,
-            part,
-            labels_at: None,
-        })
+        Ok(Pool::of(shape, part))
     };
+    let train = pool("train", images.train)?;
     Ok(Found {
-        format: name.into(),
-        scale: images.scale,
-        classes: None,
-        class_names: Vec::new(),
-        train: pool("train", images.train)?,
         val: images.val.map(|part| pool("validation", part)).transpose()?,
         test: images.test.map(|part| pool("test", part)).transpose()?,
-        notes: Vec::new(),
+        ..Found::of(name, images.scale, train)
     })
 }
 

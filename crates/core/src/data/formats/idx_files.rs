@@ -20,15 +20,10 @@ const TEST: [&str; 2] = ["t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte"];
 /// # Errors
 /// `Io`, and those of [`open_images`] and [`labelled`].
 pub fn read_pairs(train: [PathBuf; 2], test: Option<[PathBuf; 2]>, scale: f64) -> Result<Found, DataError> {
+    let train = pool(&train)?;
     Ok(Found {
-        format: "idx".into(),
-        scale,
-        classes: None,
-        class_names: Vec::new(),
-        train: pool(&train)?,
-        val: None,
         test: test.map(|pair| pool(&pair)).transpose()?,
-        notes: Vec::new(),
+        ..Found::of("idx", scale, train)
     })
 }
 

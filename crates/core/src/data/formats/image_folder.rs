@@ -303,14 +303,9 @@ impl Listing {
             }
             done = end;
         }
-        Ok(Pool {
-            shape,
-            part: Part {
-                images: images.into(),
-                labels: self.files.iter().map(|file| file.label).collect(),
-            },
-            labels_at: None,
-        })
+        let images = images.into();
+        let labels = self.files.iter().map(|file| file.label).collect();
+        Ok(Pool::of(shape, Part { images, labels }))
     }
 }
 

@@ -43,6 +43,20 @@ pub struct Found {
 }
 
 impl Found {
+    /// Of files that bring one part, and neither fix nor name classes.
+    fn of(format: &str, scale: f64, train: Pool) -> Self {
+        Self {
+            format: format.into(),
+            scale,
+            classes: None,
+            class_names: Vec::new(),
+            train,
+            val: None,
+            test: None,
+            notes: Vec::new(),
+        }
+    }
+
     /// Parts by their names.
     pub fn parts(&self) -> impl Iterator<Item = (&'static str, &Pool)> {
         let others = [("validation", self.val.as_ref()), ("test", self.test.as_ref())];

@@ -108,7 +108,13 @@ fn head(file: &str, input: &mut impl Read) -> Result<(Array, u128), DataError> {
     if fill(file, input, &mut header, header_at as u64)? < length {
         return Err(wrong(file, header_at, "the whole header"));
     }
-    let Header { descr, shape } = Cursor::new(file, &header, header_at).header()?;
+    let cursor = Cursor {
+        file,
+        text: &header,
+        at: 0,
+        start: header_at,
+    };
+    let (descr, shape) = cursor.header()?;
     let element = element(file, &descr)?;
     let expected = shape
         .iter()
@@ -208,12 +214,6 @@ impl Array {
     }
 }
 
-/// What a header says.
-struct Header {
-    descr: String,
-    shape: Vec<usize>,
-}
-
 /// Walks the header, which is a Python literal of a known form.
 struct Cursor<'a> {
     file: &'a str,
@@ -224,20 +224,12 @@ struct Cursor<'a> {
 }
 
 impl<'a> Cursor<'a> {
-    fn new(file: &'a str, text: &'a [u8], start: usize) -> Self {
-        Self {
-            file,
-            text,
-            at: 0,
-            start,
-        }
-    }
-
     fn wrong(&self, expected: &'static str) -> DataError {
         wrong(self.file, self.start + self.at, expected)
     }
 
-    fn header(mut self) -> Result<Header, DataError> {
+    /// The type and the sizes that it says.
+    fn header(mut self) -> Result<(String, Vec<usize>), DataError> {
         let (mut descr, mut shape) = (None, None);
         self.expect(b'{', "a dictionary: {")?;
         while !self.take(b'}') {
@@ -254,10 +246,7 @@ impl<'a> Cursor<'a> {
             }
         }
         match (descr, shape) {
-            (Some(descr), Some(shape)) => Ok(Header {
-                descr: String::from_utf8_lossy(descr).into_owned(),
-                shape,
-            }),
+            (Some(descr), Some(shape)) => Ok((String::from_utf8_lossy(descr).into_owned(), shape)),
             _ => Err(self.wrong("both descr and shape before the }")),
         }
     }

@@ -38,15 +38,11 @@ pub struct Columns<'a> {
 /// `Io`; `Table` for a file that is damaged, `TableColumn` and `TableCell` for what is in it; `NoImages`, `OutOfMemory`.
 pub fn read(train: &Path, test: Option<PathBuf>, columns: Columns) -> Result<Found, DataError> {
     let mut notes = Vec::new();
+    let train = pool(train, columns, &mut notes)?;
     Ok(Found {
-        format: "parquet".into(),
-        scale: SCALE,
-        classes: None,
-        class_names: Vec::new(),
-        train: pool(train, columns, &mut notes)?,
-        val: None,
         test: test.map(|path| pool(&path, columns, &mut notes)).transpose()?,
         notes,
+        ..Found::of("parquet", SCALE, train)
     })
 }
 
@@ -61,14 +57,8 @@ fn pool(path: &Path, columns: Columns, notes: &mut Vec<String>) -> Result<Pool, 
         Some(shape) => (shape, table.lists(&column, shape)?),
         None => decoded(&column, &table.files(&column)?, notes)?,
     };
-    Ok(Pool {
-        shape,
-        part: Part {
-            images: images.into(),
-            labels,
-        },
-        labels_at: None,
-    })
+    let images = images.into();
+    Ok(Pool::of(shape, Part { images, labels }))
 }
 
 /// An open file.

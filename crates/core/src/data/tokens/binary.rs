@@ -11,6 +11,7 @@ use super::file::{part_sizes, windows};
 use super::stream::{Piece, TokenFile, Tokens, known, with_room};
 use crate::data::DataError;
 use crate::data::locate::{check_length, fill, fill_at, find, open, open_unpacked, rest};
+use crate::data::records::RecordFile;
 use crate::scenario::{SplitSpec, TokenFiles, TokenFormat};
 
 /// Bytes of llm.c's header: 256 numbers, of which the first are magic number, version and count of tokens.
@@ -114,14 +115,14 @@ fn unread(path: &Path, file: File, format: TokenFormat, vocab: i64) -> Result<To
             (0, each, bytes / each)
         }
     };
-    Ok(TokenFile {
+    let records = RecordFile {
         name,
         file,
         first: first as u64,
-        each,
+        each: each as u64,
         count,
-        vocab,
-    })
+    };
+    Ok(TokenFile { records, vocab })
 }
 
 /// All tokens of a packed file, each in `0..vocab`.

@@ -6,6 +6,7 @@ use super::stream::{Piece, TokenFile, Tokens};
 use super::{TokenSet, in_order};
 use crate::data::DataError;
 use crate::data::locate::{GZIP_MAGIC, fill_at, find};
+use crate::data::records::RecordFile;
 use crate::files;
 use crate::scenario::{BYTE_VOCABULARY, PartSizes, SplitSpec, TextFile};
 
@@ -15,7 +16,7 @@ const SEPARATOR: i32 = 256;
 /// Cuts a file into windows. The last ones are the test part, those before them validation.
 pub fn load(text: &TextFile, split: SplitSpec, scenario_dir: Option<&Path>) -> Result<TokenSet, DataError> {
     let file = open(&find(&text.path, scenario_dir, None)?, BYTE_VOCABULARY)?;
-    let bytes = file.count;
+    let bytes = file.records.count;
     let mut tokens = Tokens::default();
     tokens.push(0, Piece::File(file));
     tokens.push(bytes, Piece::Memory(vec![SEPARATOR]));
@@ -52,14 +53,14 @@ pub(super) fn open(path: &Path, vocab: i64) -> Result<TokenFile, DataError> {
     if let Some(fault) = fault {
         return Err(DataError::NotText { file: name, fault });
     }
-    Ok(TokenFile {
+    let records = RecordFile {
         name,
         file,
         first: 0,
         each: 1,
         count,
-        vocab,
-    })
+    };
+    Ok(TokenFile { records, vocab })
 }
 
 /// Number of whole windows in `tokens` tokens.

@@ -80,7 +80,10 @@ impl ResidentTokens {
             let [inputs, targets] = views(set, windows, backend)?;
             // Losses are reckoned on whole numbers of 64 bits.
             let targets = targets.f_to_kind(Kind::Int64).and_then(|wide| wide.f_contiguous());
-            Ok(EvalSet::of(inputs, targets.map_err(|cause| device_error(set, cause))?))
+            Ok(EvalSet::of(
+                inputs,
+                targets.map_err(|cause| DataError::device(&set.name, cause))?,
+            ))
         };
         Ok(Self {
             backend,
@@ -92,21 +95,16 @@ impl ResidentTokens {
     }
 }
 
-fn device_error(set: &TokenSet, cause: impl Into<TorchError>) -> DataError {
-    let (name, cause) = (set.name.clone(), cause.into());
-    DataError::Device { name, cause }
-}
-
 /// Uploads a part, some tokens at a time; its inputs and targets, `[windows, block]`, as views.
 fn views(set: &TokenSet, windows: &Range<usize>, backend: Backend) -> Result<[Tensor; 2], DataError> {
-    let error = |cause: TchError| device_error(set, cause);
+    let error = |cause: TchError| DataError::device(&set.name, cause);
     let places = set.places(windows);
     let stream = Tensor::f_zeros([places.len() as i64], (Kind::Int, backend.device)).map_err(error)?;
     let start = places.start;
     set.tokens.for_each_chunk(places, |first, chunk| {
         let (first, count) = ((first - start) as i64, chunk.len() as i64);
         let place = stream.f_narrow(0, first, count).map_err(error)?;
-        upload(&place, chunk).map_err(|cause| device_error(set, cause))
+        upload(&place, chunk).map_err(|cause| DataError::device(&set.name, cause))
     })?;
     let size = [windows.len() as i64, set.block as i64];
     let view = |first| stream.f_as_strided(size, [set.stride as i64, 1], first).map_err(error);
@@ -154,10 +152,7 @@ impl TokenFeed {
     /// `FeedDevice` when the device cannot hold the buffers.
     pub fn new(resident: &ResidentTokens, arithmetic: FeedArithmetic, env: u64) -> Result<Self, DataError> {
         let plan = FeedPlan::of_order(arithmetic, env);
-        Self::allocate(resident, plan).map_err(|error| DataError::FeedDevice {
-            env,
-            cause: error.into(),
-        })
+        Self::allocate(resident, plan).map_err(|cause| DataError::feed_device(env, cause))
     }
 
     fn allocate(resident: &ResidentTokens, plan: FeedPlan) -> Result<Self, TchError> {
@@ -215,7 +210,7 @@ impl TokenFeed {
                 stored_targets,
                 ..
             } => gather_targets(order, [targets, positions, stored_targets, &self.step_targets])
-                .map_err(|cause| self.device_error(cause)),
+                .map_err(|cause| DataError::feed_device(self.plan.env, cause)),
         }
     }
 
@@ -228,7 +223,8 @@ impl TokenFeed {
         if let Supply::Ring { ring, bytes, .. } = &mut self.windows {
             ring.fetch(batch, &mut self.plan, bytes)?;
         }
-        self.gather(batch).map_err(|cause| self.device_error(cause.into()))?;
+        self.gather(batch)
+            .map_err(|cause| DataError::feed_device(self.plan.env, cause))?;
         Ok(Batch {
             x: self.x.shallow_clone(),
             y: self.batch_targets[batch].shallow_clone(),
@@ -259,13 +255,6 @@ impl TokenFeed {
     /// batches were fetched.
     pub fn step_labels(&self) -> &Tensor {
         &self.step_targets
-    }
-
-    fn device_error(&self, cause: TorchError) -> DataError {
-        DataError::FeedDevice {
-            env: self.plan.env,
-            cause,
-        }
     }
 }
 

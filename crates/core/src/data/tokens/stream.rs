@@ -1,11 +1,10 @@
 //! The tokens of a text, one behind the other: in memory, or in the files that they came in, from which they are read when
 //! they are asked for.
 
-use std::fs::File;
 use std::ops::Range;
 
 use crate::data::DataError;
-use crate::data::locate::fill_at;
+use crate::data::records::RecordFile;
 
 /// Tokens that are looked at in one go.
 const CHUNK: usize = 1 << 16;
@@ -24,28 +23,12 @@ pub(super) enum Piece {
     File(TokenFile),
 }
 
-/// A file of tokens.
-#[derive(Debug)]
+/// A file of tokens, little-endian.
+#[derive(Debug, PartialEq)]
 pub(super) struct TokenFile {
-    /// As errors name it.
-    pub name: String,
-    pub file: File,
-    /// Byte of the first token.
-    pub first: u64,
-    /// Bytes of a token, little-endian.
-    pub each: usize,
-    /// Number of tokens.
-    pub count: usize,
+    pub records: RecordFile,
     /// Tokens are below it.
     pub vocab: i64,
-}
-
-/// Two are the same if they are the same places of files of one name.
-impl PartialEq for TokenFile {
-    fn eq(&self, other: &Self) -> bool {
-        let places = |of: &Self| (of.first, of.each, of.count, of.vocab);
-        self.name == other.name && places(self) == places(other)
-    }
 }
 
 impl From<Vec<i32>> for Tokens {
@@ -131,7 +114,7 @@ impl Piece {
     pub fn len(&self) -> usize {
         match self {
             Self::Memory(tokens) => tokens.len(),
-            Self::File(file) => file.count,
+            Self::File(file) => file.records.count,
         }
     }
 
@@ -148,26 +131,17 @@ impl Piece {
 
 impl TokenFile {
     fn read(&self, first: usize, out: &mut [i32], scratch: &mut Vec<u8>) -> Result<(), DataError> {
-        let byte = self.first + (first * self.each) as u64;
-        scratch.resize(out.len() * self.each, 0);
-        let found = fill_at(&self.name, &self.file, scratch, byte)?;
-        if found < scratch.len() {
-            return Err(DataError::TruncatedRecord {
-                file: self.name.clone(),
-                record: first,
-                byte,
-                found,
-                expected: scratch.len(),
-            });
-        }
-        let numbers = scratch.chunks_exact(self.each).enumerate();
-        for ((index, number), token) in numbers.zip(out) {
-            *token = known(number, self.vocab).map_err(|token| DataError::TokenOutOfRange {
-                file: self.name.clone(),
-                index: first + index,
-                byte: byte + (index * self.each) as u64,
+        let Self { records, vocab } = self;
+        let each = records.each as usize;
+        scratch.resize(out.len() * each, 0);
+        records.read(first, scratch)?;
+        for ((index, number), token) in (first..).zip(scratch.chunks_exact(each)).zip(out) {
+            *token = known(number, *vocab).map_err(|token| DataError::TokenOutOfRange {
+                file: records.name.clone(),
+                index,
+                byte: records.place(index),
                 token,
-                vocab: self.vocab,
+                vocab: *vocab,
             })?;
         }
         Ok(())

@@ -8,14 +8,14 @@ fn file(tokens: &[u16]) -> TokenFile {
     let mut file = tempfile::tempfile().unwrap();
     let bytes: Vec<u8> = tokens.iter().flat_map(|token| token.to_le_bytes()).collect();
     file.write_all(&[&[0; 3][..], &bytes].concat()).unwrap();
-    TokenFile {
+    let records = RecordFile {
         name: "tokens".into(),
         file,
         first: 3,
         each: 2,
         count: tokens.len(),
-        vocab: 500,
-    }
+    };
+    TokenFile { records, vocab: 500 }
 }
 
 fn stream_of(file: TokenFile) -> Tokens {
@@ -57,7 +57,7 @@ fn a_long_stream_is_looked_at_a_chunk_at_a_time() {
 fn what_becomes_of_a_file_is_told_with_token_and_byte() {
     let read = |file| stream_of(file).read(1, &mut [0; 2], &mut Vec::new());
     let cut = file(&[300, 301, 302]);
-    cut.file.set_len(8).unwrap();
+    cut.records.file.set_len(8).unwrap();
 
     assert_refused(read(cut), "data file tokens: record 1 at byte 5 has 3 of 4 bytes");
     let large = file(&[300, 301, 500]);
