@@ -56,9 +56,9 @@ impl ActorCritic for Mlp {
         self.value.share()
     }
 
-    fn sequence(&self, input: &NetSequence) -> Result<SequenceOutput, TchError> {
+    fn sequence(&self, input: &NetSequence) -> Result<NetOutput, TchError> {
         let hidden = self.trunk.forward(input.observations)?;
-        Ok(SequenceOutput {
+        Ok(NetOutput {
             logits: self.logits.forward(&hidden)?,
             value: self.value.forward(&hidden)?.squeeze_dim(-1),
             state: RecurrentState::default(),

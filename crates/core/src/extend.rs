@@ -19,8 +19,8 @@ pub use crate::scenario::{HostChoice, HostName};
 // Networks, and the tensors of all parts.
 pub use crate::nn::{Implementation, Optimizer, Param, Stack};
 pub use crate::policy::{
-    ActorCritic, DecideMode, Evaluation, LogitLayout, NetContext, NetSequence, NetSpec, ParamGroup, PolicyInput,
-    PolicyParam, PolicyParams, SequenceInput, SequenceOutput, StepOutput, TrainablePolicy,
+    ActorCritic, DecideMode, Evaluation, LogitLayout, NetContext, NetOutput, NetSequence, NetSpec, ParamGroup,
+    PolicyInput, PolicyParam, PolicyParams, SequenceInput, TrainablePolicy,
 };
 pub use crate::torch::{HostSyncCounter, NoGrad, TorchError, keep_freed_blocks, read_f32, set_intra_op_threads};
 

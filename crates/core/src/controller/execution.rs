@@ -58,49 +58,45 @@ pub fn execute_action(
         };
         let command = decision.command;
         let governor = governor.as_deref_mut();
-        let result = execute(&command, val, governor, env, &mut growth).in_env(env.id.index)?;
-        **outcome = match result {
-            Ok(()) => CommandOutcome {
-                effective_op: command.op(),
-                slot: command.slot(),
-                refusal: None,
+        let refusal = execute(&command, val, governor, env, &mut growth).in_env(env.id.index)?;
+        **outcome = CommandOutcome {
+            effective_op: match refusal {
+                None => command.op(),
+                Some(_) => LifecycleOp::Wait,
             },
-            Err(refusal) => CommandOutcome {
-                effective_op: LifecycleOp::Wait,
-                slot: command.slot(),
-                refusal: Some(refusal),
-            },
+            slot: command.slot(),
+            refusal,
         };
     }
     Ok(())
 }
 
-/// Validates, asks the governor, plans and applies. The outer error ends the run; the inner one is the env's failed command.
+/// Validates, asks the governor, plans and applies; why the env's command was refused. An error ends the run.
 fn execute(
     command: &LifecycleCommand,
     val: &ValMetrics,
     governor: Option<&mut Governor>,
     env: &mut GrowingEnvItem,
     growth: &mut GrowthContext,
-) -> Result<Result<(), FailureReason>, Failure> {
+) -> Result<Option<FailureReason>, Failure> {
     let limits = growth.experiment.limits();
     let views: Vec<_> = env.slots.records().map(|record| record.map(SlotView::from)).collect();
     if let Err(reason) = command_legal(command, &views, &limits) {
-        return Ok(Err(reason));
+        return Ok(Some(reason));
     }
     if let Some(governor) = governor
         && let Some(factor) = governor.veto(command, val, &views, limits.max_seeds)
     {
-        return Ok(Err(FailureReason::GovernorVeto { factor }));
+        return Ok(Some(FailureReason::GovernorVeto { factor }));
     }
     let (slot, plan) = match plan(command, val.accuracy_percent, env, growth, &growth.rules(&limits)) {
         Ok(Some(planned)) => planned,
-        Ok(None) => return Ok(Ok(())),
-        Err(refusal) => return Ok(Err(refusal)),
+        Ok(None) => return Ok(None),
+        Err(refusal) => return Ok(Some(refusal)),
     };
     match growth.apply(plan, slot, env, true) {
-        Ok(()) => Ok(Ok(())),
-        Err(failure) => recoverable(failure).map(Err),
+        Ok(()) => Ok(None),
+        Err(failure) => recoverable(failure).map(Some),
     }
 }
 

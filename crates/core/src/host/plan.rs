@@ -87,14 +87,8 @@ impl HostPlan {
     /// As [`Self::layer`].
     #[must_use]
     pub fn layer_of(mut self, name: impl Into<String>, layer: Arc<dyn LayerDesign>) -> Self {
-        let input = self.features();
-        self.ops.push(PlannedOp {
-            name: name.into(),
-            input,
-            output: layer.output(input),
-            layer: Some(layer),
-            is_frozen: false,
-        });
+        let output = layer.output(self.features());
+        self.push(name.into(), output, Some(layer));
         self
     }
 
@@ -103,14 +97,19 @@ impl HostPlan {
     pub fn pool(mut self) -> Self {
         let input = self.features();
         let side = input.side / 2;
+        self.push("pool".into(), Features { side, ..input }, None);
+        self
+    }
+
+    fn push(&mut self, name: String, output: Features, layer: Option<Arc<dyn LayerDesign>>) {
+        let input = self.features();
         self.ops.push(PlannedOp {
-            name: "pool".into(),
+            name,
             input,
-            output: Features { side, ..input },
-            layer: None,
+            output,
+            layer,
             is_frozen: false,
         });
-        self
     }
 
     /// A seed may grow here, behind the ops so far, in the slot `r{row}c{col}`.

@@ -39,17 +39,6 @@ pub struct PolicyInput {
     pub blueprints: Tensor,
 }
 
-/// Output of a network for one step of `N` envs.
-#[derive(Debug)]
-pub struct StepOutput {
-    /// `[N, A]`, f32 or the kind of autocast, on the policy's device; laid out as [`LogitLayout`] says.
-    pub logits: Tensor,
-    /// `[N]`, f32 or the kind of autocast, on the policy's device; in normalised units.
-    pub value: Tensor,
-    /// State after the step.
-    pub state: RecurrentState,
-}
-
 /// Padded sequences of steps.
 #[derive(Debug)]
 pub struct NetSequence<'a> {
@@ -63,14 +52,15 @@ pub struct NetSequence<'a> {
     pub initial: &'a RecurrentState,
 }
 
-/// Output of a network for padded sequences.
+/// Output of a network for one step of `N` envs, or for `B` padded sequences of `T` steps.
 #[derive(Debug)]
-pub struct SequenceOutput {
-    /// `[B, T, A]`, f32 or the kind of autocast, on the policy's device; anything finite in padded steps.
+pub struct NetOutput {
+    /// `[N, A]` or `[B, T, A]`, f32 or the kind of autocast, on the policy's device; laid out as [`LogitLayout`] says. Anything
+    /// finite in padded steps.
     pub logits: Tensor,
-    /// `[B, T]`, f32 or the kind of autocast, on the policy's device; in normalised units.
+    /// `[N]` or `[B, T]`, f32 or the kind of autocast, on the policy's device; in normalised units.
     pub value: Tensor,
-    /// After the last step of each row that is no padding.
+    /// After the step, or after the last step of each row that is no padding.
     pub state: RecurrentState,
 }
 
@@ -98,17 +88,17 @@ pub trait ActorCritic: Send {
     ///
     /// # Errors
     /// libtorch's.
-    fn step(&self, input: &PolicyInput, state: &RecurrentState) -> Result<StepOutput, TchError> {
+    fn step(&self, input: &PolicyInput, state: &RecurrentState) -> Result<NetOutput, TchError> {
         let output = self.sequence(&NetSequence {
             observations: &input.observations.unsqueeze(1),
             blueprints: &input.blueprints.unsqueeze(1),
             lengths: &vec![1; input.observations.size()[0] as usize],
             initial: state,
         })?;
-        Ok(StepOutput {
+        Ok(NetOutput {
             logits: output.logits.squeeze_dim(1),
             value: output.value.squeeze_dim(1),
-            state: output.state,
+            ..output
         })
     }
 
@@ -116,7 +106,7 @@ pub trait ActorCritic: Send {
     ///
     /// # Errors
     /// libtorch's.
-    fn sequence(&self, input: &NetSequence) -> Result<SequenceOutput, TchError>;
+    fn sequence(&self, input: &NetSequence) -> Result<NetOutput, TchError>;
 }
 
 /// Where and from what random numbers a network is built.

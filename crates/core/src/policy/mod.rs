@@ -21,7 +21,7 @@ mod nets;
 #[cfg(test)]
 pub(crate) mod fixtures;
 
-pub use actor_critic::{ActorCritic, NetContext, NetSequence, NetSpec, PolicyInput, SequenceOutput, StepOutput};
+pub use actor_critic::{ActorCritic, NetContext, NetOutput, NetSequence, NetSpec, PolicyInput};
 pub use cores::{Lstm, NetCore, RecurrentCell, RecurrentCore};
 pub(crate) use distribution::Floor;
 #[cfg(test)]

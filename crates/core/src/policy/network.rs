@@ -2,7 +2,7 @@
 
 use tch::{TchError, Tensor};
 
-use super::actor_critic::{ActorCritic, NetContext, NetSequence, NetSpec, PolicyInput, SequenceOutput, StepOutput};
+use super::actor_critic::{ActorCritic, NetContext, NetOutput, NetSequence, NetSpec, PolicyInput};
 use super::cores::BuildCore;
 use super::parameters::PolicyParams;
 use super::trainable::{ParamGroup, RecurrentState};
@@ -68,8 +68,14 @@ impl Network {
         Tensor::f_cat(&heads.collect::<Result<Vec<_>, _>>()?, -1)
     }
 
-    fn value(&self, core: &Tensor) -> Result<Tensor, TchError> {
-        self.value_output.forward(&self.value.forward(core)?)?.f_squeeze_dim(-1)
+    /// What follows from the core's features.
+    fn output(&self, core: &Tensor, state: RecurrentState) -> Result<NetOutput, TchError> {
+        let value = self.value_output.forward(&self.value.forward(core)?)?;
+        Ok(NetOutput {
+            value: value.f_squeeze_dim(-1)?,
+            logits: self.logits(core)?,
+            state,
+        })
     }
 }
 
@@ -90,23 +96,14 @@ impl ActorCritic for Network {
         RecurrentState::zeros(&self.trunk.state_shapes(rows), self.params.device())
     }
 
-    fn step(&self, input: &PolicyInput, state: &RecurrentState) -> Result<StepOutput, TchError> {
+    fn step(&self, input: &PolicyInput, state: &RecurrentState) -> Result<NetOutput, TchError> {
         let (core, state) = self.trunk.step(input, state)?;
-        Ok(StepOutput {
-            logits: self.logits(&core)?,
-            value: self.value(&core)?,
-            state,
-        })
+        self.output(&core, state)
     }
 
-    fn sequence(&self, input: &NetSequence) -> Result<SequenceOutput, TchError> {
+    fn sequence(&self, input: &NetSequence) -> Result<NetOutput, TchError> {
         let (core, state) = self.trunk.sequence(input)?;
-        let value = self.value(&core)?;
-        Ok(SequenceOutput {
-            logits: self.logits(&core)?,
-            value,
-            state: state.detach(),
-        })
+        self.output(&core, state.detach())
     }
 }
 

@@ -1,9 +1,9 @@
 //! In what a policy's network computes: the same when it acts, when it estimates a value and when a learner evaluates what
 //! it did, so that probabilities of one and the same action are comparable.
 
-use tch::{Device, Kind, Tensor};
+use tch::{Device, Kind, TchError, Tensor};
 
-use super::actor_critic::{ActorCritic, NetSequence, PolicyInput, SequenceOutput, StepOutput};
+use super::actor_critic::{ActorCritic, NetOutput, NetSequence, PolicyInput};
 use super::trainable::RecurrentState;
 use crate::scenario::AmpMode;
 use crate::torch::{Autocast, TorchError, catch, mixed_kind};
@@ -38,46 +38,33 @@ impl PolicyPrecision {
         net: &dyn ActorCritic,
         input: &PolicyInput,
         state: &RecurrentState,
-    ) -> Result<StepOutput, TorchError> {
-        let _autocast = self.autocast()?;
-        let step = || {
-            let output = net.step(input, state)?;
-            Ok(StepOutput {
-                logits: in_f32(&output.logits),
-                value: in_f32(&output.value),
-                state: state_in_f32(&output.state),
-            })
-        };
-        catch(step)?
+    ) -> Result<NetOutput, TorchError> {
+        self.run(|| net.step(input, state))
     }
 
     /// [`ActorCritic::sequence`] in this precision.
     ///
     /// # Errors
     /// libtorch's.
-    pub fn sequence(self, net: &dyn ActorCritic, input: &NetSequence) -> Result<SequenceOutput, TorchError> {
-        let _autocast = self.autocast()?;
-        let sequence = || {
-            let output = net.sequence(input)?;
-            Ok(SequenceOutput {
-                logits: in_f32(&output.logits),
-                value: in_f32(&output.value),
-                state: state_in_f32(&output.state),
-            })
-        };
-        catch(sequence)?
+    pub fn sequence(self, net: &dyn ActorCritic, input: &NetSequence) -> Result<NetOutput, TorchError> {
+        self.run(|| net.sequence(input))
     }
 
-    fn autocast(self) -> Result<Option<Autocast>, TorchError> {
-        self.kind.map(|kind| Autocast::new(self.device, kind)).transpose()
+    fn run(self, net: impl FnOnce() -> Result<NetOutput, TchError>) -> Result<NetOutput, TorchError> {
+        let _autocast = self.kind.map(|kind| Autocast::new(self.device, kind)).transpose()?;
+        let whole = || {
+            let output = net()?;
+            Ok(NetOutput {
+                logits: in_f32(&output.logits),
+                value: in_f32(&output.value),
+                state: RecurrentState(output.state.0.iter().map(in_f32).collect()),
+            })
+        };
+        catch(whole)?
     }
 }
 
 /// Itself where it is f32 already.
 fn in_f32(tensor: &Tensor) -> Tensor {
     tensor.to_kind(Kind::Float)
-}
-
-fn state_in_f32(state: &RecurrentState) -> RecurrentState {
-    RecurrentState(state.0.iter().map(in_f32).collect())
 }

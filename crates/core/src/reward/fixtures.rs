@@ -105,11 +105,6 @@ impl Step {
         self
     }
 
-    pub fn reject(mut self, op: LifecycleOp) -> Self {
-        self.0.rejected = Some(op);
-        self
-    }
-
     pub fn delta(mut self, delta_cf: f64) -> Self {
         self.0.delta_cf = Some(delta_cf);
         self

@@ -182,8 +182,6 @@ pub struct RewardInputs {
     pub op: LifecycleOp,
     /// The slot that the command named.
     pub slot: Option<usize>,
-    /// The command that was refused.
-    pub rejected: Option<LifecycleOp>,
     /// Percent, of the network as it is.
     pub accuracy: f64,
     /// Nats, of the network as it is.

@@ -65,10 +65,7 @@ prop_compose! {
         };
         let mut inputs = step.build();
         (inputs.delta_cf, inputs.committed_loss, inputs.slot) = (delta_cf, Some(loss), Some(slot));
-        (inputs.op, inputs.rejected) = match is_rejected {
-            true => (LifecycleOp::Wait, Some(op)),
-            false => (op, None),
-        };
+        inputs.op = if is_rejected { LifecycleOp::Wait } else { op };
         inputs
     }
 }

@@ -105,7 +105,6 @@ pub(crate) struct RewardedEnv {
     val: &'static ValMetrics,
     plan: &'static ValPlan,
     counterfactual: &'static Counterfactual,
-    chosen: &'static Chosen,
     outcome: &'static CommandOutcome,
     slots: &'static mut SeedSlots,
     before: &'static mut BeforeAction,
@@ -154,8 +153,6 @@ fn reward_inputs(
 ) -> RewardInputs {
     let auto_pruned = take_auto_pruned(env.slots.0.iter_mut().filter_map(|slot| slot.record.as_mut()));
     let after: SmallVec<[_; 4]> = env.slots.records().collect();
-    let refused = env.outcome.refusal.is_some();
-    let ordered = env.chosen.0.as_ref().map(|decision| decision.command.op());
     let network = (env.val.accuracy_percent, env.val.loss);
     let is_final = clock.is_last_step();
     RewardInputs {
@@ -169,7 +166,6 @@ fn reward_inputs(
         },
         op: env.outcome.effective_op,
         slot: env.outcome.slot,
-        rejected: ordered.filter(|_| refused),
         host_params: env.host.0,
         auto_pruned,
         ..RewardInputs::of_seeds(env.plan, env.counterfactual, (before, &after), network)

@@ -6,7 +6,7 @@
 
 use smallvec::SmallVec;
 
-use super::{PruneOrder, RampShape, SeedRecord};
+use super::{PruneOrder, SeedRecord};
 use crate::growth::{AlphaAlgorithm, AlphaSpeed, GateResult, SeedStage, StageCause};
 
 /// The record as it will be (`None` = slot empty), and what changes with it.
@@ -63,8 +63,6 @@ pub struct Retarget {
     pub to: f64,
     /// Length of the ramp.
     pub speed: AlphaSpeed,
-    /// Easing of the ramp.
-    pub shape: RampShape,
     /// Blend operator from now on.
     pub operator_to: AlphaAlgorithm,
 }

@@ -390,7 +390,6 @@ impl Draft {
             from: seed.alpha.alpha(),
             to: target,
             speed,
-            shape,
             operator_to: seed.algorithm,
         });
         seed.alpha.retarget(target, speed.ticks(), shape)

@@ -35,15 +35,13 @@ impl BlueprintRegistry {
     pub(super) fn of(built_in: impl Iterator<Item = (usize, Arc<dyn Blueprint>)>) -> Self {
         let mut entries = Vec::new();
         entries.resize_with(FIRST_PLUGIN_INDEX, Entry::default);
-        for (index, blueprint) in built_in {
-            let topology = blueprint.topology();
-            entries[index][topology as usize] = Some(blueprint);
-        }
-        Self {
+        let mut registry = Self {
             entries,
             served: Topology::Image,
             refused: None,
-        }
+        };
+        registry.replace_built_in(built_in);
+        registry
     }
 
     /// These in the place of the built-in ones.

@@ -59,8 +59,6 @@ pub struct SeedReport {
     pub contribution_velocity: f64,
     /// Sum of the pairwise interactions, percentage points.
     pub interaction_sum: f64,
-    /// The largest positive interaction.
-    pub boost_received: f64,
 
     /// L2 norm over all tensors of the seed.
     pub gradient_norm: Option<f64>,
@@ -85,8 +83,6 @@ pub struct SeedReport {
 
     /// Trainable elements without the gate.
     pub seed_params: u64,
-    /// Something other than the controller pruned it, and it has not been charged for yet.
-    pub auto_pruned: bool,
 }
 
 impl SeedReport {
@@ -122,7 +118,6 @@ impl SeedReport {
             contribution_age: None,
             contribution_velocity: 0.0,
             interaction_sum: 0.0,
-            boost_received: 0.0,
             gradient_norm: None,
             gradient_ratio: None,
             gradient_health: None,
@@ -133,7 +128,6 @@ impl SeedReport {
             seed_params: 1,
             gate_readiness: None,
             account: 0.0,
-            auto_pruned: false,
         }
     }
 }
@@ -169,7 +163,6 @@ impl SeedRecord {
             contribution_age: self.contribution.age,
             contribution_velocity: self.contribution.velocity,
             interaction_sum: self.interactions.sum,
-            boost_received: self.interactions.boost_received,
 
             gradient_norm: self.gradient.norm,
             gradient_ratio: self.gradient.ratio,
@@ -183,7 +176,6 @@ impl SeedRecord {
             account: self.account,
 
             seed_params: self.identity.seed_params,
-            auto_pruned: self.auto_pruned,
         }
     }
 }

@@ -250,7 +250,7 @@ impl Controller for ActorCriticController {
     }
 
     fn save(&self, folder: &Path) -> Result<(), PolicyError> {
-        save_policy(folder, &self.manifest(), self.net.params(), &self.reads)
+        save_policy(folder, &self.manifest(), self.net.params())
     }
 
     fn load(&mut self, saved: &SavedFolder) -> Result<(), PolicyError> {

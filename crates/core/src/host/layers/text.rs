@@ -1,6 +1,6 @@
 //! Layers of a decoder-only language model: embedding, pre-norm block, tied head (Radford et al. 2019, GPT-2).
 
-use tch::{TchError, Tensor};
+use tch::Tensor;
 
 use crate::graph::LayerGraph;
 use crate::host::{Features, HostError, Layer, LayerDesign};
@@ -228,14 +228,9 @@ struct TextHeadLayer {
     weight: Tensor,
 }
 
-impl TextHeadLayer {
-    fn logits(&self, x: &Tensor) -> Result<Tensor, TchError> {
-        self.norm.forward(x)?.f_linear(&self.weight, None::<&Tensor>)
-    }
-}
-
 impl Layer for TextHeadLayer {
     fn forward(&self, x: &Tensor, _: Mode) -> Result<Tensor, HostError> {
-        Ok(self.logits(x)?)
+        let features = self.norm.forward(x)?;
+        Ok(features.f_linear(&self.weight, None::<&Tensor>)?)
     }
 }

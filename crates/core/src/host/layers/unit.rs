@@ -43,7 +43,16 @@ impl UnitDesign {
 
     /// Adds `{name}conv.weight`, the bias and `{name}norm.*`.
     pub(super) fn build(&self, params: &mut ParamSet, name: &str, inputs: i64) -> Result<ConvUnit, TchError> {
-        ConvUnit::new(params, name, inputs, self)
+        let Self { outputs, kernel, .. } = *self;
+        let conv = Conv2d::new(params, format!("{name}conv.weight"), inputs, outputs, kernel, 1)?;
+        let fan_in = Init::FanIn(inputs * kernel * kernel);
+        let mut bias = || params.add(format!("{name}conv.bias"), &[outputs], fan_in);
+        Ok(ConvUnit {
+            conv: conv.strided(self.stride),
+            bias: self.has_bias.then(&mut bias).transpose()?,
+            norm: Norm::new(params, &format!("{name}norm"), outputs, self.norm)?,
+            folded: None,
+        })
     }
 }
 
@@ -151,19 +160,6 @@ pub(super) struct ConvUnit {
 }
 
 impl ConvUnit {
-    fn new(params: &mut ParamSet, name: &str, inputs: i64, design: &UnitDesign) -> Result<Self, TchError> {
-        let UnitDesign { outputs, kernel, .. } = *design;
-        let conv = Conv2d::new(params, format!("{name}conv.weight"), inputs, outputs, kernel, 1)?;
-        let fan_in = Init::FanIn(inputs * kernel * kernel);
-        let mut bias = || params.add(format!("{name}conv.bias"), &[outputs], fan_in);
-        Ok(Self {
-            conv: conv.strided(design.stride),
-            bias: design.has_bias.then(&mut bias).transpose()?,
-            norm: Norm::new(params, &format!("{name}norm"), outputs, design.norm)?,
-            folded: None,
-        })
-    }
-
     /// `[B, inputs, H, W]` to `[B, outputs, ⌈H/stride⌉, ⌈W/stride⌉]`, before the pool. Without an end the norm is the last.
     pub(super) fn forward(&self, x: &Tensor, run: Run, end: Option<BlockEnd>) -> Result<Tensor, TorchError> {
         let mode = run.mode();

@@ -166,7 +166,7 @@ fn at(sequences: &PolicyInput, step: i64) -> PolicyInput {
 }
 
 /// From the state of a fresh episode.
-fn run(net: &dyn ActorCritic, sequences: &PolicyInput, lengths: &[i64]) -> SequenceOutput {
+fn run(net: &dyn ActorCritic, sequences: &PolicyInput, lengths: &[i64]) -> NetOutput {
     let sequences = NetSequence {
         observations: &sequences.observations,
         blueprints: &sequences.blueprints,
@@ -273,7 +273,7 @@ fn rows_do_not_influence_each_other() {
 
         let _ = sequences.observations.select(0, 0).fill_(0.5);
         let changed = run(&*net, &sequences, &lengths);
-        let others = |output: &SequenceOutput| output.logits.narrow(0, 1, 2);
+        let others = |output: &NetOutput| output.logits.narrow(0, 1, 2);
         let moved = distance(&others(&before), &others(&changed));
         let allowed = if kind == "mlp" { 0.0 } else { 1e-5 };
         assert!(moved <= allowed, "{kind}: {moved}");

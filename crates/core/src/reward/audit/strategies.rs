@@ -81,8 +81,8 @@ impl Strategy {
     pub(super) fn order(self, world: &World) -> Order {
         match self {
             Self::Wait => Order::WAIT,
-            Self::HonestGrowth => one_after_another(world, HELD),
-            Self::CommitAtOnce => one_after_another(world, 1),
+            Self::HonestGrowth => one_after_another(world, world.slots(), Nature::Helpful, HELD),
+            Self::CommitAtOnce => one_after_another(world, world.slots(), Nature::Helpful, 1),
             Self::HoldFull => once(world, AlphaTarget::Full),
             Self::HoldHalf => once(world, AlphaTarget::Half),
             Self::TimeoutRegrow => grow(world, 0, Nature::Helpful, AlphaTarget::Full),
@@ -90,16 +90,16 @@ impl Strategy {
                 true => grow(world, 0, Nature::Helpful, AlphaTarget::Full),
                 false => Order::WAIT,
             },
-            Self::GerminatePrune => match removal(world, 0) {
-                Some(order) => order,
-                None => grow(world, 0, Nature::Helpful, AlphaTarget::Full),
-            },
+            Self::GerminatePrune => {
+                removal(world, 0).unwrap_or_else(|| grow(world, 0, Nature::Helpful, AlphaTarget::Full))
+            }
             Self::DegradeRecover => match removal(world, 0).filter(|_| stands_at(world, 0, AlphaTarget::Full)) {
                 Some(order) => order,
                 None => grow(world, 0, Nature::Harmful, AlphaTarget::Full),
             },
             Self::Toggle => toggle(world),
-            Self::Ransom => ransom(world),
+            // Commits one, then the one that it makes valuable.
+            Self::Ransom => one_after_another(world, 2, Nature::Hostage, 1),
         }
     }
 }
@@ -130,16 +130,13 @@ fn once(world: &World, target: AlphaTarget) -> Order {
     }
 }
 
-/// Grows and commits slot by slot; each seed is held for `held` steps.
-fn one_after_another(world: &World, held: u32) -> Order {
+/// Grows and commits in one of the first `slots` after the other; each seed is held for `held` steps.
+fn one_after_another(world: &World, slots: usize, nature: Nature, held: u32) -> Order {
     let is_committed = |slot: &usize| world.seed(*slot).is_some_and(|seed| seed.stage == SeedStage::Committed);
-    let Some(slot) = (0..world.slots()).find(|slot| !is_committed(slot)) else {
+    let Some(slot) = (0..slots).find(|slot| !is_committed(slot)) else {
         return Order::WAIT;
     };
-    match commit(world, slot, held) {
-        Some(order) => order,
-        None => grow(world, slot, Nature::Helpful, AlphaTarget::Full),
-    }
+    commit(world, slot, held).unwrap_or_else(|| grow(world, slot, nature, AlphaTarget::Full))
 }
 
 /// Commits a seed that has been held for `held` steps.
@@ -178,13 +175,4 @@ fn toggle(world: &World) -> Order {
         true => Order::of(command),
         false => grow(world, 0, Nature::Helpful, AlphaTarget::Full),
     }
-}
-
-/// Commits one, then the one that it makes valuable.
-fn ransom(world: &World) -> Order {
-    let is_committed = |slot: &usize| world.seed(*slot).is_some_and(|seed| seed.stage == SeedStage::Committed);
-    let Some(slot) = (0..2).find(|slot| !is_committed(slot)) else {
-        return Order::WAIT;
-    };
-    commit(world, slot, 1).unwrap_or_else(|| grow(world, slot, Nature::Hostage, AlphaTarget::Full))
 }

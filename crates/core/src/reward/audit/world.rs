@@ -357,8 +357,8 @@ impl<'a> World<'a> {
             limits: &self.limits,
             step: self.step,
         };
-        if let LifecycleCommand::Germinate { .. } = command {
-            return germinate(self.germination(command, slot), &rules);
+        if let LifecycleCommand::Germinate { target, .. } = *command {
+            return germinate(self.germination(target, slot), &rules);
         }
         let Some(seed) = &self.slots[slot] else {
             return Err(FailureReason::SlotEmpty);
@@ -386,11 +386,7 @@ impl<'a> World<'a> {
         }
     }
 
-    fn germination(&self, command: &LifecycleCommand, slot: usize) -> Germination {
-        let target = match command {
-            LifecycleCommand::Germinate { target, .. } => *target,
-            _ => AlphaTarget::Full,
-        };
+    fn germination(&self, target: AlphaTarget, slot: usize) -> Germination {
         Germination {
             identity: SeedIdentity {
                 seed_id: format!("e0.{}.{}", slot_id(slot), self.germinations),

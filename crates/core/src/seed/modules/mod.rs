@@ -54,14 +54,10 @@ struct BuiltIn {
 }
 
 impl BuiltIn {
-    fn all(lifecycle: &LifecycleConfig) -> impl Iterator<Item = (usize, Arc<dyn Blueprint>)> {
-        CnnBlueprint::ALL.iter().map(|&kind| {
-            let blueprint = Self {
-                kind,
-                options: lifecycle.blueprints,
-            };
-            (kind.code(), Arc::new(blueprint) as _)
-        })
+    fn all(options: BlueprintsConfig) -> impl Iterator<Item = (usize, Arc<dyn Blueprint>)> {
+        CnnBlueprint::ALL
+            .iter()
+            .map(move |&kind| (kind.code(), Arc::new(Self { kind, options }) as _))
     }
 
     /// The layers of the kinds that are plain stacks.
@@ -98,21 +94,21 @@ impl BuiltIn {
 }
 
 /// All built-in blueprints with their indices, as a scenario wants them.
-fn built_in(lifecycle: &LifecycleConfig) -> impl Iterator<Item = (usize, Arc<dyn Blueprint>)> {
-    BuiltIn::all(lifecycle).chain(tokens::BuiltIn::all(lifecycle.blueprints))
+fn built_in(options: BlueprintsConfig) -> impl Iterator<Item = (usize, Arc<dyn Blueprint>)> {
+    BuiltIn::all(options).chain(tokens::BuiltIn::all(options))
 }
 
 impl Default for BlueprintRegistry {
     /// The built-in blueprints with their default options.
     fn default() -> Self {
-        Self::of(built_in(&LifecycleConfig::default()))
+        Self::of(built_in(LifecycleConfig::default().blueprints))
     }
 }
 
 impl BlueprintRegistry {
     /// Takes over what a scenario chooses about blueprints.
     pub fn configure(&mut self, lifecycle: &LifecycleConfig) {
-        self.replace_built_in(built_in(lifecycle));
+        self.replace_built_in(built_in(lifecycle.blueprints));
     }
 }
 

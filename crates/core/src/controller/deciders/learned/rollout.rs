@@ -4,7 +4,7 @@ use tch::{Kind, Tensor};
 
 use crate::actions::PolicyError;
 use crate::controller::view::{DecisionView, EnvRow};
-use crate::policy::{ActorCritic, PolicyInput, PolicyPrecision, RecurrentState, StepOutput};
+use crate::policy::{ActorCritic, NetOutput, PolicyInput, PolicyPrecision, RecurrentState};
 use crate::torch::{NoGrad, TorchError, catch, read_f32};
 
 /// The recurrent state of a run's envs, and the storage that steps reuse.
@@ -87,7 +87,7 @@ impl Rollout {
         net: &dyn ActorCritic,
         precision: PolicyPrecision,
         view: &DecisionView,
-    ) -> Result<(Tensor, RecurrentState, StepOutput), PolicyError> {
+    ) -> Result<(Tensor, RecurrentState, NetOutput), PolicyError> {
         self.state()?;
         let (input, rows) = self.upload(net, view)?;
         let _no_grad = NoGrad::new();

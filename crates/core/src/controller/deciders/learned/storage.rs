@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use safetensors::tensor::{Dtype, SafeTensors, TensorView, serialize};
+use safetensors::tensor::{Dtype, SafeTensors};
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 use tch::{Device, Tensor};
@@ -16,7 +16,7 @@ use crate::hash::sha256;
 use crate::policy::{PolicyParam, PolicyParams};
 use crate::renamed::as_first_written;
 use crate::scenario::{FloorConfig, NetConfig};
-use crate::torch::{HostSyncCounter, catch, copy_all, read_f32};
+use crate::torch::{catch, copy_all, encode_tensors};
 
 /// File of the weights in the folder of a saved policy, in safetensors.
 pub const WEIGHTS_FILE: &str = "policy.safetensors";
@@ -138,13 +138,9 @@ pub fn action_space_hash(slots: &[String], blueprints: &[String]) -> String {
 ///
 /// # Errors
 /// A device error, or `Storage`.
-pub fn save_policy(
-    folder: &Path,
-    manifest: &PolicyManifest,
-    params: &PolicyParams,
-    reads: &HostSyncCounter,
-) -> Result<(), PolicyError> {
-    let weights = weights_file(folder, params, reads)?;
+pub fn save_policy(folder: &Path, manifest: &PolicyManifest, params: &PolicyParams) -> Result<(), PolicyError> {
+    let weights: Vec<(String, Tensor)> = params.iter().map(|param| (param.name, param.tensor)).collect();
+    let weights = encode_tensors(&weights)?;
     let manifest = PolicyManifest {
         weights: sha256(&weights),
         ..manifest.clone()
@@ -154,26 +150,6 @@ pub fn save_policy(
         folder,
         &[(WEIGHTS_FILE, &weights[..]), (MANIFEST_FILE, text.as_bytes())],
     )
-}
-
-/// What a file of `params` holds.
-fn weights_file(folder: &Path, params: &PolicyParams, reads: &HostSyncCounter) -> Result<Vec<u8>, PolicyError> {
-    let mut contents = Vec::new();
-    for param in params.iter() {
-        let bytes: Vec<u8> = read_f32(&param.tensor, reads)?
-            .iter()
-            .flat_map(|value| value.to_le_bytes())
-            .collect();
-        contents.push((param, bytes));
-    }
-    let views = contents.iter().map(|(param, bytes)| {
-        let view = TensorView::new(Dtype::F32, shape_of(param), bytes)?;
-        Ok((param.name.as_str(), view))
-    });
-    views
-        .collect::<Result<Vec<_>, safetensors::SafeTensorError>>()
-        .and_then(|views| serialize(views, None))
-        .map_err(|error| storage(folder, &error))
 }
 
 /// Copies the saved weights into `params`, in place, and returns the saved manifest. Blueprints that were added behind those
