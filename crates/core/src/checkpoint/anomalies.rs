@@ -85,11 +85,7 @@ pub(crate) fn answer_anomalies(
                 event.severity.name()
             );
             tracing::warn!("{text}: {}", event.message.as_deref().unwrap_or_default());
-            outbox.push(Event::run(Note {
-                text,
-                author: None,
-                command: None,
-            }));
+            outbox.push(Event::run(Note::of_engine(text)));
             stop.request(StopRequest::Anomaly);
         }
     }

@@ -15,7 +15,7 @@ use crate::files::{self, RonError, read_ron};
 use crate::health::{AtPath, Failure, FileError};
 use crate::record::{bytes_below, point_at};
 use crate::storage::{self, sync_folder, sync_folder_of, write_synced};
-use crate::telemetry::EventsMark;
+use crate::telemetry::{EventsMark, is_default};
 
 /// Folder inside the run directory.
 const FOLDER: &str = "checkpoints";
@@ -54,7 +54,7 @@ pub struct Progress {
     /// To be played next: as many have been played to their end.
     pub next_round: u32,
     /// Steps of this round that have been played; 0: it has not begun.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub step: u32,
     /// Events below belong to what has been played.
     pub next_seq: u64,
@@ -74,11 +74,6 @@ pub struct Progress {
     pub history: Vec<f64>,
     /// The best checkpoint so far; `None` before the first round.
     pub best: Option<BestCheckpoint>,
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for it")]
-fn is_zero(steps: &u32) -> bool {
-    *steps == 0
 }
 
 impl Progress {

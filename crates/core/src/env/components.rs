@@ -14,7 +14,7 @@ use crate::host::Host;
 use crate::nn::Optimizer;
 use crate::seed::GradientSums;
 use crate::telemetry::statistics::Plateau;
-use crate::telemetry::{BlueprintCounts, EpisodeCompute, EpisodeEnd, Fallbacks, GrowthCounts};
+use crate::telemetry::{EpisodeCompute, EpisodeEnd, Fallbacks, GrowthCounts};
 use crate::torch::{Backend, Stream};
 
 /// Which env an entity is, ordered by its index. Systems that other plugins add find envs by this component.
@@ -169,7 +169,7 @@ pub struct EpisodeStats {
     /// Of an episode that ended because its env failed.
     pub error: Option<String>,
     /// By blueprint id.
-    pub blueprints: BTreeMap<String, BlueprintCounts>,
+    pub blueprints: BTreeMap<String, GrowthCounts>,
     /// What the controller did in it.
     pub decisions: Decisions,
 }

@@ -16,7 +16,8 @@ use crate::run::{ChosenResidency, CommandInbox, Inventory, MissingPart};
 use crate::scenario::{DeviceSpec, resolved_ron};
 use crate::telemetry::sinks::Console;
 use crate::telemetry::{
-    BigInteger, DatasetInfo, DetectorBank, Detectors, Event, RunStarted, Sinks, TaskKind, TelemetryHub, TelemetryOutbox,
+    BigInteger, DatasetInfo, DetectorBank, Detectors, Event, RunStarted, Sinks, TaskKind, TelemetryHub,
+    TelemetryOutbox, Timestamp,
 };
 use crate::torch::{gpu, mixed_name};
 use crate::training::{TrainingPrecision, with_environment};
@@ -80,6 +81,7 @@ pub fn announce(world: &mut World) -> Result<(), Failure> {
             &scenario.name,
             file.text.as_bytes(),
             &resolved_ron(scenario)?,
+            Timestamp::now(),
         )?,
         Some(point) => point.directory.clone(),
     };

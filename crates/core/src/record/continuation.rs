@@ -33,13 +33,7 @@ impl Continuation {
             round: self.next_round,
             step: (self.step > 0).then_some(self.step),
         };
-        let changes = self.changed.iter().map(|text| {
-            Event::run(Note {
-                text: text.clone(),
-                author: None,
-                command: None,
-            })
-        });
+        let changes = self.changed.iter().cloned().map(Note::of_engine).map(Event::run);
         std::iter::once(Event::run(loaded)).chain(changes)
     }
 

@@ -60,7 +60,7 @@ pub fn scenario_folder(path: &Path) -> Result<Option<PathBuf>, RunDirectoryError
     let folder = parent.canonicalize().at(parent)?;
     let is_copy = [SOURCE_FILE, RESOLVED_FILE].iter().any(|name| path.ends_with(name));
     if is_copy && RunDirectory::is_at(&folder) && folder.join(MANIFEST_FILE).is_file() {
-        let origin = RunDirectory::open(&folder)?.origin()?;
+        let origin = ManifestHead::read(RunDirectory::open(&folder)?.path())?;
         return Ok(origin.scenario_folder.or(Some(folder)));
     }
     Ok(Some(folder))
@@ -88,11 +88,26 @@ impl ScenarioFile {
     }
 }
 
-/// What a manifest says of the scenario file.
+/// What is read of a manifest: what a list of runs shows, and where the scenario file was.
 #[derive(Deserialize)]
-struct Origin {
+pub(super) struct ManifestHead {
+    pub created: Option<Timestamp>,
+    #[serde(default)]
+    pub tags: Vec<String>,
     scenario_path: Option<PathBuf>,
     scenario_folder: Option<PathBuf>,
+}
+
+impl ManifestHead {
+    /// Of the run in `directory`.
+    ///
+    /// # Errors
+    /// If there is no manifest, or none that can be read.
+    pub fn read(directory: &Path) -> Result<Self, FileError> {
+        let path = directory.join(MANIFEST_FILE);
+        let text = files::read(&path).at(&path)?;
+        serde_json::from_slice(&text).at(&path)
+    }
 }
 
 /// A directory that belongs to one run: of the app's, once anything is written there.
@@ -112,16 +127,6 @@ impl RunDirectory {
     /// # Errors
     /// If a folder or file cannot be created; if there is a run of that `id`.
     pub fn create(
-        root: &Path,
-        id: Option<&str>,
-        name: &str,
-        source: &[u8],
-        resolved: &str,
-    ) -> Result<Self, RunDirectoryError> {
-        Self::create_at(root, id, name, source, resolved, Timestamp::now())
-    }
-
-    fn create_at(
         root: &Path,
         id: Option<&str>,
         name: &str,
@@ -229,22 +234,13 @@ impl RunDirectory {
     /// # Errors
     /// A manifest or a copy of the scenario that cannot be read.
     pub fn scenario_file(&self) -> Result<ScenarioFile, RunDirectoryError> {
-        let Origin {
-            scenario_path,
-            scenario_folder,
-        } = self.origin()?;
+        let origin = ManifestHead::read(&self.path)?;
         let path = self.path.join(SOURCE_FILE);
         Ok(ScenarioFile {
-            path: scenario_path,
-            folder: scenario_folder,
+            path: origin.scenario_path,
+            folder: origin.scenario_folder,
             text: files::read_text(&path).at(&path)?,
         })
-    }
-
-    fn origin(&self) -> Result<Origin, RunDirectoryError> {
-        let path = self.path.join(MANIFEST_FILE);
-        let text = files::read(&path).at(&path)?;
-        Ok(serde_json::from_slice(&text).at(&path)?)
     }
 
     /// blake3 of the files that nothing changes once the run has begun, besides the resolved scenario.

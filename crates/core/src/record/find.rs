@@ -15,7 +15,7 @@ const NAMED: usize = 3;
 #[allow(missing_docs, reason = "the messages say what the fields are")]
 pub enum FindRunError {
     /// Nothing is called so.
-    #[error("there is no run {run}{}", Missing { folder, near, has_folder: *has_folder })]
+    #[error("there is no run {run}{}", missing(folder, near, *has_folder))]
     None {
         run: String,
         folder: PathBuf,
@@ -34,28 +34,16 @@ pub enum FindRunError {
     LatestGone { id: String, folder: PathBuf },
 }
 
-/// What follows where nothing was found.
-struct Missing<'a> {
-    folder: &'a Path,
-    near: &'a [String],
-    has_folder: bool,
-}
-
-impl std::fmt::Display for Missing<'_> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let folder = self.folder.display();
-        if !self.has_folder {
-            return write!(
-                f,
-                ": the folder {folder} is not there; --out DIR names another folder of runs"
-            );
-        }
-        write!(f, " in {folder}; ")?;
-        if !self.near.is_empty() {
-            write!(f, "did you mean {}? ", self.near.join(" or "))?;
-        }
-        f.write_str(&way_to_list(self.folder))
+fn missing(folder: &Path, near: &[String], has_folder: bool) -> String {
+    let place = folder.display();
+    if !has_folder {
+        return format!(": the folder {place} is not there; --out DIR names another folder of runs");
     }
+    let meant = match near {
+        [] => String::new(),
+        near => format!("did you mean {}? ", near.join(" or ")),
+    };
+    format!(" in {place}; {meant}{}", way_to_list(folder))
 }
 
 /// The command that lists the runs of a folder.

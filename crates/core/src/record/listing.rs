@@ -8,9 +8,8 @@ use std::path::{Path, PathBuf};
 use rayon::prelude::*;
 use serde::Serialize;
 
-use super::directory::{MANIFEST_FILE, RESOLVED_FILE, RunDirectory, SOURCE_FILE};
+use super::directory::{MANIFEST_FILE, ManifestHead, RESOLVED_FILE, RunDirectory, SOURCE_FILE};
 use super::files::bytes_below;
-use super::manifest::ManifestHead;
 use super::status::{RunStatus, STATUS_FILE};
 use crate::health::{AtPath, FileError};
 use crate::telemetry::{EVENTS_FILE, Num, RunState, Timestamp, record_end};

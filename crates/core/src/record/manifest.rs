@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::directory::{MANIFEST_FILE, RunDirectory, RunDirectoryError};
 use super::files::write_json;
-use crate::health::{AtPath, FileError};
+use crate::health::AtPath;
 use crate::kernels::kernel_levels;
 use crate::telemetry::{BigInteger, DatasetInfo, RunStarted, Timestamp};
 use crate::torch::{Gpu, libtorch_version};
@@ -235,27 +235,6 @@ impl Manifest {
             Err::<(), _>(ErrorKind::AlreadyExists).at(&path)?;
         }
         Ok(write_json(&path, self).at(&path)?)
-    }
-}
-
-/// What a list of runs shows of their manifests.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
-pub(super) struct ManifestHead {
-    #[serde(default)]
-    pub created: Option<Timestamp>,
-    #[serde(default)]
-    pub tags: Vec<String>,
-}
-
-impl ManifestHead {
-    /// Of the run in `directory`.
-    ///
-    /// # Errors
-    /// If there is no manifest, or none that can be read.
-    pub fn read(directory: &Path) -> Result<Self, FileError> {
-        let path = directory.join(MANIFEST_FILE);
-        let text = crate::files::read(&path).at(&path)?;
-        serde_json::from_slice(&text).at(&path)
     }
 }
 

@@ -402,11 +402,7 @@ pub(crate) fn stop_early(
         rule.min_delta,
         plateau.length()
     );
-    outbox.push(Event::run(Note {
-        text,
-        author: None,
-        command: None,
-    }));
+    outbox.push(Event::run(Note::of_engine(text)));
     hub.flush(&mut outbox);
 }
 

@@ -133,9 +133,8 @@ pub(crate) fn take_command(
     if let Some(text) = said {
         tracing::info!("{text}");
         outbox.push(Event::run(Note {
-            text,
-            author: None,
             command: word,
+            ..Note::of_engine(text)
         }));
         // The run may wait now.
         hub.flush(&mut outbox);

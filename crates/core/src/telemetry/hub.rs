@@ -105,7 +105,13 @@ impl TelemetryHub {
             return;
         }
         if self.is_finished {
-            self.refuse(&events);
+            if self.late_events == 0 {
+                tracing::warn!(
+                    kind = events[0].payload.kind(),
+                    "an event came after telemetry was closed; it and all later ones are lost"
+                );
+            }
+            self.late_events += events.len() as u64;
             return;
         }
         events.sort_by_key(Event::scope);
@@ -219,18 +225,6 @@ impl TelemetryHub {
         for lane in &mut self.lanes {
             lane.send(&batch);
         }
-    }
-
-    fn refuse(&mut self, events: &[Event]) {
-        if self.late_events == 0
-            && let Some(first) = events.first()
-        {
-            tracing::warn!(
-                kind = first.payload.kind(),
-                "an event came after telemetry was closed; it and all later ones are lost"
-            );
-        }
-        self.late_events += events.len() as u64;
     }
 }
 

@@ -201,9 +201,7 @@ impl LiveState {
             Payload::SeedGerminated(_) => self.growth_in_round.germinated += 1,
             Payload::SeedPruned(_) => self.growth_in_round.pruned += 1,
             Payload::SeedCommitted(seed) => self.apply_committed(event, seed),
-            Payload::GovernorRollback(_) => {
-                self.rollbacks_in_round += 1;
-            }
+            Payload::GovernorRollback(_) => self.rollbacks_in_round += 1,
             Payload::CounterfactualMatrix(matrix) => self.apply_matrix(matrix),
             Payload::Shapley(shapley) => self.apply_shapley(shapley),
             Payload::EpisodeFinished(episode) => self.apply_episode(event, episode),
@@ -211,7 +209,11 @@ impl LiveState {
                 self.skipped_updates += u64::from(!update.update_performed);
                 self.latest_update = Some((self.round, update.clone()));
             }
-            Payload::RoundFinished(round) => self.apply_round(event, round),
+            Payload::RoundFinished(round) => self.rounds.push(RoundResult {
+                round: event.round.unwrap_or_default(),
+                rollbacks: self.rollbacks_in_round,
+                data: round.clone(),
+            }),
             // The time of a pause says nothing about how fast the run is.
             Payload::Note(note) if note.command.is_some() => self.marks.clear(),
             _ => {}
@@ -331,14 +333,6 @@ impl LiveState {
     /// The one with the highest committed accuracy, of equals the smallest network, then the first.
     pub fn best_episode(&self) -> Option<&EpisodeResult> {
         self.front.last()
-    }
-
-    fn apply_round(&mut self, event: &Event, round: &RoundFinished) {
-        self.rounds.push(RoundResult {
-            round: event.round.unwrap_or_default(),
-            rollbacks: self.rollbacks_in_round,
-            data: round.clone(),
-        });
     }
 
     /// Mean sums per episode of the last finished round that was paid, by term; absent where none was.

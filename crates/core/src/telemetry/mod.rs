@@ -48,8 +48,8 @@ pub use detect::{
     RecentRound,
 };
 pub use encoding::round;
-pub(crate) use encoding::round_if_any;
 pub use encoding::{BigInteger, Num, Timestamp};
+pub(crate) use encoding::{is_default, round_if_any};
 pub use event::{EnvContext, Event, EventKind, OLDEST_SCHEMA, Payload, SCHEMA_MAJOR, SCHEMA_MINOR, Severity};
 pub use gap::{RecordFails, RecordGap};
 pub use hub::TelemetryHub;
@@ -59,7 +59,7 @@ pub use metrics::{Measure, Metrics};
 pub(crate) use metrics::{MeasuredRound, measure_round};
 pub use outbox::TelemetryOutbox;
 pub use payload::*;
-pub use phases::{Phase, PhaseClock, RoundTime};
+pub use phases::{PhaseClock, RoundTime};
 pub use reader::{EventReader, ReadError, find_last};
 pub use recording::{RecordEnd, RecordingError, finished_episode, read_recording, record_end};
 pub use seed_ends::{Ages, Refusals, SeedEnds};

@@ -7,25 +7,7 @@ use bevy_ecs::prelude::Resource;
 use serde::{Deserialize, Serialize};
 
 use super::encoding::Num;
-use super::payload::PhaseTimes;
-
-/// What a run is doing; each is a field of [`PhaseTimes`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(missing_docs, reason = "the fields of `PhaseTimes` say what they are")]
-pub enum Phase {
-    Reset,
-    Train,
-    Validate,
-    Sync,
-    Assess,
-    Decide,
-    Act,
-    Record,
-    Update,
-    Checkpoint,
-}
-
-const PHASES: usize = Phase::Checkpoint as usize + 1;
+use super::payload::{Phase, PhaseTimes};
 
 /// What a round has taken so far, as checkpoints inside it keep it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -34,7 +16,7 @@ pub struct RoundTime {
     pub time: Duration,
     /// Checkpoints of older versions know the whole alone.
     #[serde(default)]
-    phases: [Duration; PHASES],
+    phases: [Duration; Phase::COUNT],
     /// Thread time that envs spent on bringing training batches to their devices.
     #[serde(default)]
     pub copied: Duration,
@@ -44,31 +26,8 @@ impl RoundTime {
     /// For the round's event.
     pub fn phases(&self) -> PhaseTimes {
         let explained: Duration = self.phases.iter().sum();
-        let [
-            reset,
-            train,
-            validate,
-            sync,
-            assess,
-            decide,
-            act,
-            record,
-            update,
-            checkpoint,
-        ] = self.phases.map(milliseconds);
-        PhaseTimes {
-            reset,
-            train,
-            validate,
-            sync,
-            assess,
-            decide,
-            act,
-            record,
-            update,
-            checkpoint,
-            other: milliseconds(self.time.saturating_sub(explained)),
-        }
+        let of_phase = |phase| milliseconds(self.phases[phase as usize]);
+        PhaseTimes::of(of_phase, milliseconds(self.time.saturating_sub(explained)))
     }
 
     /// [`Self::copied`], for the round's event.

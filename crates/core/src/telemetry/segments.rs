@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+use super::encoding::is_default;
 use super::event::{SCHEMA_MAJOR, SCHEMA_MINOR};
 use crate::files;
 use crate::health::{AtPath, FileError};
@@ -36,13 +37,8 @@ pub(super) struct Header<'a> {
     engine: &'static str,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     resumed: bool,
-    #[serde(skip_serializing_if = "is_zero")]
+    #[serde(skip_serializing_if = "is_default")]
     closed_segments: u32,
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
-const fn is_zero(count: &u32) -> bool {
-    *count == 0
 }
 
 /// The line that opens a segment behind `closed_segments` others, or a resumed part.

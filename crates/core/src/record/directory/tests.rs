@@ -3,7 +3,7 @@ use super::*;
 const NOW: Timestamp = Timestamp::from_milliseconds(1_700_000_000_005);
 
 fn create(root: &Path) -> RunDirectory {
-    RunDirectory::create_at(root, None, "Quick start!", b"// mine\n()", "(seed: 42)", NOW).unwrap()
+    RunDirectory::create(root, None, "Quick start!", b"// mine\n()", "(seed: 42)", NOW).unwrap()
 }
 
 /// A run, and the folder that it is in.

@@ -1,8 +1,9 @@
 use super::*;
+use crate::record::directory::ManifestHead;
 use crate::telemetry::examples;
 
 fn manifest(root: &Path) -> (RunDirectory, Manifest) {
-    let directory = RunDirectory::create(root, None, "quickstart", b"()", "()").unwrap();
+    let directory = RunDirectory::create(root, None, "quickstart", b"()", "()", Timestamp::now()).unwrap();
     let mut started = examples::run_started();
     started.seed = BigInteger(u64::MAX);
     let manifest = Manifest::new(&directory, &started);

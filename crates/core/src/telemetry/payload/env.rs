@@ -100,7 +100,7 @@ pub struct HostStabilized {
     pub val_loss: Num,
 }
 
-/// What grew: per episode, summed over envs per round.
+/// What grew: per episode, in all or of one blueprint; summed over envs per round.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GrowthCounts {
     /// Seeds planted.
@@ -112,17 +112,6 @@ pub struct GrowthCounts {
 }
 
 added_by_field!(GrowthCounts: germinated, committed, pruned);
-
-/// What became of the seeds of one blueprint.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct BlueprintCounts {
-    /// Seeds planted.
-    pub germinated: u32,
-    /// Seeds committed.
-    pub committed: u32,
-    /// Seeds removed.
-    pub pruned: u32,
-}
 
 /// Why an episode ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -214,7 +203,7 @@ pub struct EpisodeFinished {
     #[serde(flatten)]
     pub growth: GrowthCounts,
     /// By blueprint id.
-    pub blueprints: BTreeMap<String, BlueprintCounts>,
+    pub blueprints: BTreeMap<String, GrowthCounts>,
 }
 
 #[cfg(test)]

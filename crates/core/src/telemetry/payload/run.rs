@@ -9,7 +9,7 @@ use super::governor::GovernorCounts;
 use super::phases::PhaseTimes;
 use super::reward::RoundRewards;
 use crate::growth::SlotId;
-use crate::telemetry::encoding::{BigInteger, Num};
+use crate::telemetry::encoding::{BigInteger, Num, is_default};
 use crate::telemetry::mark::EventsMark;
 use crate::torch::DeviceMemory;
 
@@ -155,7 +155,7 @@ pub struct RunFinished {
     /// Step rows that slow sinks have missed.
     pub dropped_events: u64,
     /// Events that the record is missing, those of earlier parts of a resumed run among them. Absent if it is whole.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub missing_events: u64,
     /// The record up to this event.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -163,10 +163,6 @@ pub struct RunFinished {
     /// Of a failed run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
-}
-
-fn is_zero(count: &u64) -> bool {
-    *count == 0
 }
 
 /// Why a checkpoint was written.
@@ -259,6 +255,17 @@ pub struct Note {
     /// The word of the command that it answers; only the process that plays the run writes such notes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub command: Option<String>,
+}
+
+impl Note {
+    /// What the engine itself remarks.
+    pub const fn of_engine(text: String) -> Self {
+        Self {
+            text,
+            author: None,
+            command: None,
+        }
+    }
 }
 
 /// A value of a plugin's event.
