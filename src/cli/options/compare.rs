@@ -1,12 +1,71 @@
-//! Of `compare`.
+//! Of `eval` and `compare`.
 
 use std::path::PathBuf;
 
 use clap::Args;
 
 use super::one_of;
+use crate::checkpoint::CheckpointName;
 use crate::compare::Metric;
 use crate::compare::statistics::DecisionTest;
+
+pub const EVAL_EXAMPLES: &str = "\
+Examples:
+  simic-engine eval latest
+  simic-engine eval latest --seed 1,2,3 --episodes 40 --against heuristic,wait
+  simic-engine eval latest --against wait,widened,from_scratch,schedules
+  simic-engine eval my-policy --scenario my.ron
+
+Ctrl-C prints the results so far.";
+pub const COMPARE_EXAMPLES: &str = "\
+Examples:
+  simic-engine compare quick --by policy.controller
+  simic-engine compare quick --metric test_accuracy --csv tables
+  simic-engine compare 20260102-0304 20260102-0305 --json";
+
+#[derive(Clone, Debug, Args)]
+pub struct EvalOptions {
+    /// A run, finished or not: its folder, its name or the beginning of it, or latest; or the folder of a saved policy.
+    pub run: PathBuf,
+    /// Folder in which the run is looked for [default: $SIMIC_ENGINE_RUNS or runs].
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
+    /// Scenario to play instead of the run's own; its slots, steps and network must be those of the policy.
+    #[arg(long, value_name = "FILE")]
+    pub scenario: Option<PathBuf>,
+    /// Checkpoint of the policy: the newest, the one with the best rolling accuracy, or the one after this number of
+    /// rounds.
+    #[arg(long, value_name = "last|best|ROUND", default_value = "last")]
+    pub from: CheckpointName,
+    /// Episodes of each controller under each seed, rounded up to whole rounds [default: 2 for every env].
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub episodes: Option<u32>,
+    /// What to compare the policy with, or none [default: heuristic,random,wait,blind]: a controller; blind: its usual decisions
+    /// without looking; widened: a wider host; from_scratch: the grown networks; schedules: the best of many.
+    #[arg(long, value_name = "A,B", value_delimiter = ',')]
+    pub against: Option<Vec<String>>,
+    /// Schedules to try [default: as many as the policy's training would have paid for].
+    #[arg(long, value_name = "M", value_parser = clap::value_parser!(u32).range(1..))]
+    pub schedules: Option<u32>,
+    /// Also write what --json prints to this file.
+    #[arg(long, value_name = "FILE")]
+    pub save: Option<PathBuf>,
+    /// Write the evaluation as one HTML file as well.
+    #[arg(long, value_name = "FILE")]
+    pub report: Option<PathBuf>,
+    /// The policy takes its likeliest actions; both ways if neither is asked for.
+    #[arg(long)]
+    pub greedy: bool,
+    /// The policy draws its actions.
+    #[arg(long)]
+    pub sample: bool,
+    /// Play under other seeds than the run's.
+    #[arg(long = "seed", value_name = "N,M", value_delimiter = ',')]
+    pub seeds: Vec<u64>,
+    /// Set a field of the scenario, e.g. run.n_envs=4; may be given often.
+    #[arg(long = "set", value_name = "PATH=VALUE")]
+    pub sets: Vec<String>,
+}
 
 #[derive(Clone, Debug, Args)]
 pub struct CompareOptions {

@@ -1,4 +1,4 @@
-//! Of `data`.
+//! Of `init` and `data`.
 
 use std::path::PathBuf;
 
@@ -7,6 +7,18 @@ use clap::{Args, Subcommand};
 use super::one_of;
 use crate::data::{Format, Known};
 use crate::scenario::{ArrayLayout, TokenFormat};
+
+pub const INIT_EXAMPLES: &str = "\
+Examples:
+  simic-engine init photos/ > photos.ron               class folders of PNG, JPEG, WebP, BMP and GIF files
+  simic-engine run photos.ron
+  simic-engine init images.npy labels.npy --layout nhwc > arrays.ron
+  simic-engine init story.txt > story.ron";
+pub const DATA_EXAMPLES: &str = "\
+Examples:
+  simic-engine data check cifar-10-binary.tar.gz
+  simic-engine data check data/mnist
+  simic-engine data check photos/ --json";
 
 #[derive(Clone, Debug, Subcommand)]
 pub enum DataCommand {

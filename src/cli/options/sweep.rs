@@ -6,6 +6,15 @@ use clap::{Args, Subcommand};
 
 use crate::sweep::{Cluster, Shard};
 
+pub const SWEEP_EXAMPLES: &str = "\
+Examples:
+  simic-engine sweep scenarios/sweeps/quick.ron
+  simic-engine sweep scenarios/sweeps/quick.ron --dry-run
+  simic-engine sweep status quick
+  simic-engine sweep work quick --shard 2/8
+
+All state of a sweep is in its folder, runs/sweeps/NAME: after a kill, the same command resumes it.";
+
 /// `sweep FILE`, or one of its subcommands.
 #[derive(Clone, Debug, Args)]
 #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
