@@ -64,7 +64,7 @@ fn reward(text: &str, sets: &[&str]) -> String {
 #[test]
 fn a_part_is_written_like_a_member_or_by_its_name() {
     let shaped = reward(r#"(reward: custom(name: "shaped", settings: (max_rent: 2.0)))"#, &[]);
-    assert!(shaped.contains(r#"RewardName("shaped")"#), "{shaped}");
+    assert!(shaped.contains(r#"name: "shaped""#), "{shaped}");
     assert!(shaped.contains("rent_weight: 0.5, max_rent: 2.0"), "{shaped}");
 
     let written = "(reward: contribution(shaped((max_rent: 2.0))))";

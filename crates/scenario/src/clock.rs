@@ -109,8 +109,7 @@ impl RunClock {
         Position {
             round: self.round,
             step: (self.step > 0).then_some(self.step),
-            batch: None,
-            env: None,
+            ..Position::default()
         }
     }
 }

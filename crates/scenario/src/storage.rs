@@ -138,7 +138,7 @@ impl File {
     /// # Errors
     /// If it cannot be synchronised.
     pub fn sync(&self) -> io::Result<()> {
-        in_tests!(faults::syncs(&self.path)?;);
+        in_tests!(faults::does(faults::Operation::Sync, &self.path)?;);
         self.file.sync_all()?;
         in_tests!(faults::has_synced(&self.path, &self.file)?;);
         Ok(())
@@ -149,7 +149,7 @@ impl File {
     /// # Errors
     /// `WouldBlock` if another process has it; what else the file system says.
     pub fn try_lock(&self) -> Result<(), TryLockError> {
-        in_tests!(faults::locks(&self.path).map_err(TryLockError::Error)?;);
+        in_tests!(faults::does(faults::Operation::Lock, &self.path).map_err(TryLockError::Error)?;);
         self.file.try_lock()
     }
 
@@ -158,7 +158,7 @@ impl File {
     /// # Errors
     /// If it cannot be set.
     pub fn set_modified(&self, time: SystemTime) -> io::Result<()> {
-        in_tests!(faults::touches(&self.path)?;);
+        in_tests!(faults::does(faults::Operation::Touch, &self.path)?;);
         self.file.set_modified(time)
     }
 
@@ -223,7 +223,7 @@ pub fn create_dir(path: &Path) -> io::Result<()> {
 /// # Errors
 /// If there is no such folder, or it cannot be read to its end.
 pub fn read_dir(path: &Path) -> io::Result<Vec<OsString>> {
-    in_tests!(faults::reads_folder(path)?;);
+    in_tests!(faults::does(faults::Operation::ReadFolder, path)?;);
     fs::read_dir(path)?.map(|entry| Ok(entry?.file_name())).collect()
 }
 
@@ -364,7 +364,7 @@ fn is_replaceable(path: &Path, is_kind: fn(&Metadata) -> bool) -> io::Result<()>
 /// # Errors
 /// If the folder cannot be synchronised.
 pub fn sync_folder(folder: &Path) -> io::Result<()> {
-    in_tests!(faults::syncs_folder(folder)?;);
+    in_tests!(faults::does(faults::Operation::SyncFolder, folder)?;);
     sync_names(folder)?;
     in_tests!(faults::has_synced_folder(folder)?;);
     Ok(())

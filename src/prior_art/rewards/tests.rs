@@ -7,7 +7,7 @@ use super::settings::CommittedAttribution;
 use super::*;
 use crate::reward::audited::{check_strategies, failures};
 use crate::reward::properties::{any_inputs, check_sum};
-use crate::scenario::{RewardConfig, RewardName};
+use crate::scenario::RewardConfig;
 use crate::schema::Settings;
 
 const NAMES: [&str; 6] = ["shaped", "escrow", "simplified", "basic", "basic_plus", "minimal"];
@@ -21,7 +21,7 @@ fn modes() -> RewardModes {
 /// One of them with settings in RON.
 fn config(name: &str, settings: &str) -> RewardConfig {
     RewardConfig::Custom {
-        name: RewardName(name.into()),
+        name: name.into(),
         settings: ron::from_str::<Settings>(settings).unwrap(),
     }
 }

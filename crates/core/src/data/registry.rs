@@ -4,7 +4,6 @@ use std::error::Error;
 use std::path::Path;
 
 use super::{DataError, Part};
-use crate::scenario::DataName;
 use crate::schema::{Registry, Settings, registry};
 
 /// Where a scenario asks for a data set: `custom(name: "..", settings: (..))`. What it sets has gone into the set before.
@@ -98,7 +97,7 @@ impl DataRegistry {
     /// [`DataError::Name`], or what the set fails with.
     pub(super) fn load(
         &self,
-        DataName(name): &DataName,
+        name: &str,
         settings: &Settings,
         request: &DataRequest,
     ) -> Result<(&str, CustomImages), DataError> {

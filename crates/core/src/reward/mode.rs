@@ -89,7 +89,7 @@ impl RewardModes {
                 ContributionMode::Sparse(config) => Arc::new(*config),
             },
             RewardConfig::Loss(config) => Arc::new(config.clone()),
-            RewardConfig::Custom { name, settings } => self.get(&name.0, settings)?.1,
+            RewardConfig::Custom { name, settings } => self.get(name, settings)?.1,
         })
     }
 }

@@ -6,8 +6,8 @@ use std::ops::RangeInclusive;
 
 use super::catalog::Catalog;
 use super::parts::{Guest, form_inside};
-use super::paths::{lookup, member_with, path_ending_in};
-use super::problem::{Problem, did_you_mean, slip_of};
+use super::paths::{join, lookup, member_with, path_ending_in};
+use super::problem::{Problem, Source, SourceKind, did_you_mean, slip_of};
 use super::reader;
 use super::removed;
 use super::tree::{Name, Node, Span, Value, listed};
@@ -51,19 +51,12 @@ impl Checked {
     }
 }
 
-/// Checks `node` against `kind`. `texts` are the sources that spans point into; `bare` says of a source whether
-/// text may stand in it without quotes, as on a command line.
-pub fn check(
-    kind: &'static Kind,
-    node: &Node,
-    catalog: &Catalog,
-    texts: &[&str],
-    bare: &dyn Fn(usize) -> bool,
-) -> Checked {
+/// Checks `node` against `kind`. `sources` are those that spans point into; in one of the command line text may stand
+/// without quotes.
+pub fn check(kind: &'static Kind, node: &Node, catalog: &Catalog, sources: &[Source]) -> Checked {
     let mut checker = Checker {
         catalog,
-        texts,
-        bare,
+        sources,
         checked: Checked::default(),
     };
     checker.checked.clean = checker.value(kind, node, "");
@@ -72,8 +65,7 @@ pub fn check(
 
 struct Checker<'a> {
     catalog: &'a Catalog,
-    texts: &'a [&'a str],
-    bare: &'a dyn Fn(usize) -> bool,
+    sources: &'a [Source],
     checked: Checked,
 }
 
@@ -89,7 +81,8 @@ impl Checker<'_> {
     /// The text of a value, shortened to fit a message.
     fn found(&self, node: &Node) -> String {
         let span = node.span;
-        let text = self.texts[span.source].get(span.start..span.end).unwrap_or_default();
+        let text = &self.sources[span.source].text;
+        let text = text.get(span.start..span.end).unwrap_or_default();
         let line = text.lines().next().unwrap_or_default();
         if line.chars().count() > 40 || line.len() < text.len() {
             let start: String = line.chars().take(40).collect();
@@ -119,10 +112,7 @@ impl Checker<'_> {
             Kind::Optional(_) if node.is_none() => Some(node.clone()),
             Kind::Optional(inner) => {
                 let value = self.value(inner, node, path)?;
-                let some = Name {
-                    text: "Some".into(),
-                    span: node.span,
-                };
+                let some = Name::new("Some", node.span);
                 Some(Node::new(Value::Tuple(Some(some), vec![value]), node.span))
             }
             Kind::Bool => match node.value {
@@ -197,7 +187,7 @@ impl Checker<'_> {
     fn text(&mut self, kind: &Kind, names: Names, node: &Node, path: &str) -> Option<Node> {
         let text = match &node.value {
             Value::Text(text) => text,
-            Value::Word(word) if (self.bare)(node.span.source) => word,
+            Value::Word(word) if self.sources[node.span.source].kind == SourceKind::Argument => word,
             Value::Word(word) => {
                 return self.mismatch(kind, node, path, Some(format!("write it in quotes: \"{word}\"")));
             }
@@ -413,16 +403,9 @@ impl Checker<'_> {
 
 /// Settings of which none is written.
 fn nothing_set(field: &Field) -> (Name, Node) {
-    let (text, span) = (field.name.into(), Span::start_of(DEFAULTS));
-    (Name { text, span }, Node::new(Value::Tuple(None, Vec::new()), span))
-}
-
-fn join(path: &str, segment: &str) -> String {
-    if path.is_empty() {
-        segment.into()
-    } else {
-        format!("{path}.{segment}")
-    }
+    let span = Span::start_of(DEFAULTS);
+    let nothing = Node::new(Value::Tuple(None, Vec::new()), span);
+    (Name::new(field.name, span), nothing)
 }
 
 /// Whether a name of the vocabulary is written as `text`, in either case, or as earlier versions called it.

@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::catalog::{Catalog, Entry};
 use super::reward::RewardConfig;
-use super::task::{BYTE_VOCABULARY, BatchesPerStep, DataSource, SplitSpec, TaskSpec};
+use super::task::{BYTE_VOCABULARY, BatchesPerStep, DataSource, SplitSpec, SynthImages, SynthTokens, TaskSpec};
 use crate::growth::{SlotId, Topology};
 use crate::schema::{Content, Described, Kind};
 
@@ -143,43 +143,34 @@ impl DataSource {
 
     /// `None` for images.
     pub fn text(&self) -> Option<TextShape> {
-        match self {
-            Self::SynthTokens(synth) => Some(TextShape {
-                vocab: i64::try_from(synth.vocab).unwrap_or(i64::MAX),
-                block: synth.block,
-            }),
-            Self::Text(file) => Some(TextShape {
-                vocab: BYTE_VOCABULARY,
-                block: file.block,
-            }),
-            Self::TokenFiles(files) => Some(TextShape {
-                vocab: files.vocab,
-                block: files.block,
-            }),
-            _ => None,
-        }
+        let (vocab, block) = match self {
+            Self::SynthTokens(synth) => (i64::try_from(synth.vocab).unwrap_or(i64::MAX), synth.block),
+            Self::Text(file) => (BYTE_VOCABULARY, file.block),
+            Self::TokenFiles(files) => (files.vocab, files.block),
+            _ => return None,
+        };
+        Some(TextShape { vocab, block })
     }
 
     /// Of images; `None` for texts, and where only the files can tell.
     pub fn shape(&self) -> Option<ImageShape> {
         let signed = |size: usize| i64::try_from(size).unwrap_or(i64::MAX);
-        match self {
-            Self::Digits => Some(ImageShape {
-                classes: 10,
-                channels: 1,
-                height: 8,
-                width: 8,
-            }),
-            Self::SynthImages(synth) => Some(ImageShape {
-                classes: i64::try_from(synth.classes).unwrap_or(i64::MAX),
-                channels: signed(synth.channels),
-                height: signed(synth.height),
-                width: signed(synth.width),
-            }),
-            Self::Cifar10 { .. } => Some(cifar_shape(10)),
-            Self::Cifar100 { .. } => Some(cifar_shape(100)),
-            _ => None,
-        }
+        let (classes, [channels, height, width]) = match self {
+            Self::Digits => (10, [1, 8, 8]),
+            Self::SynthImages(synth) => (
+                i64::try_from(synth.classes).unwrap_or(i64::MAX),
+                [synth.channels, synth.height, synth.width].map(signed),
+            ),
+            Self::Cifar10 { .. } => (10, [3, 32, 32]),
+            Self::Cifar100 { .. } => (100, [3, 32, 32]),
+            _ => return None,
+        };
+        Some(ImageShape {
+            classes,
+            channels,
+            height,
+            width,
+        })
     }
 
     /// Part sizes under `split`, `None` where only the files can tell.
@@ -195,27 +186,10 @@ impl DataSource {
                     test: test as usize,
                 })
             }
-            Self::SynthImages(synth) => Some(PartSizes {
-                train: synth.train,
-                val: synth.val,
-                test: synth.test,
-            }),
-            Self::SynthTokens(synth) => Some(PartSizes {
-                train: synth.train,
-                val: synth.val,
-                test: synth.test,
-            }),
+            &(Self::SynthImages(SynthImages { train, val, test, .. })
+            | Self::SynthTokens(SynthTokens { train, val, test, .. })) => Some(PartSizes { train, val, test }),
             _ => None,
         }
-    }
-}
-
-fn cifar_shape(classes: i64) -> ImageShape {
-    ImageShape {
-        classes,
-        channels: 3,
-        height: 32,
-        width: 32,
     }
 }
 

@@ -7,7 +7,7 @@ use serde::de::DeserializeOwned;
 use super::SCENARIO;
 use super::catalog::Catalog;
 use super::check::check;
-use super::paths::children;
+use super::paths::{children, join};
 use super::problem::{Cursor, Problem, Report, Severity, Source, SourceKind};
 use super::reader::{self, Document};
 use super::tree::{Node, Span, Value};
@@ -34,15 +34,11 @@ pub fn read_declared<T: Described + DeserializeOwned>(
     catalog: &Catalog,
 ) -> Result<Declared<T>, Report> {
     const FILE: usize = 0;
-    let source = Source {
-        label: label.into(),
-        text: text.into(),
-        kind: SourceKind::File,
-    };
+    let source = Source::new(label, text, SourceKind::File);
     let refused = |problems: Vec<Problem>| Report::new(vec![source.clone()], problems);
     let Document { root, noted } = reader::read(text, FILE).map_err(|problem| refused(vec![problem]))?;
     let kind: &'static Kind = const { &T::KIND };
-    let checked = check(kind, &root, catalog, &[text], &|_| false);
+    let checked = check(kind, &root, catalog, std::slice::from_ref(&source));
     let mut problems = noted;
     problems.retain(|problem| problem.severity == Severity::Error);
     problems.extend(checked.problems);
@@ -112,29 +108,14 @@ pub fn written_values(text: &str) -> Option<BTreeMap<String, String>> {
 }
 
 fn collect_values(node: &Node, path: String, values: &mut BTreeMap<String, String>) {
-    let below = |key: &str| {
-        if path.is_empty() {
-            key.to_owned()
-        } else {
-            format!("{path}.{key}")
-        }
-    };
     match &node.value {
         Value::Record(name, fields) => {
             values.extend(name.as_ref().map(|name| (path.clone(), name.text.clone())));
             for (key, value) in fields {
-                collect_values(value, below(&key.text), values);
+                collect_values(value, join(&path, &key.text), values);
             }
         }
-        Value::Tuple(Some(name), items)
-            if matches!(
-                items[..],
-                [Node {
-                    value: Value::Record(None, _),
-                    ..
-                }]
-            ) =>
-        {
+        Value::Tuple(Some(name), items) if items.len() == 1 && matches!(items[0].value, Value::Record(None, _)) => {
             values.insert(path.clone(), name.text.clone());
             collect_values(&items[0], path, values);
         }

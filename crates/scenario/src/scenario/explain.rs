@@ -8,7 +8,8 @@ use super::SCENARIO;
 use super::catalog::Catalog;
 use super::check::check;
 use super::parts::spelled_path;
-use super::paths::{self, UnknownField, children};
+use super::paths::{self, UnknownField, children, join};
+use super::problem::{Source, SourceKind};
 use super::reader;
 use super::resolve::resolved_ron;
 use super::tree::Node;
@@ -180,17 +181,12 @@ fn member(variant: &Variant) -> Member {
 }
 
 fn explained(path: &str, field: &Field, default_of: &dyn Fn(&str) -> Option<String>) -> ExplainedField {
-    let below = if path.is_empty() {
-        field.name.to_string()
-    } else {
-        format!("{path}.{}", field.name)
-    };
-    let is_leaf = paths::children(&field.kind).is_empty();
+    let is_leaf = children(&field.kind).is_empty();
     ExplainedField {
         name: field.name.into(),
         doc: field.doc.into(),
         unit: field.unit.map(String::from),
-        default: is_leaf.then(|| default_of(&below)).flatten(),
+        default: is_leaf.then(|| default_of(&join(path, field.name))).flatten(),
     }
 }
 
@@ -240,7 +236,8 @@ fn line(f: &mut fmt::Formatter<'_>, label: &str, value: &str) -> fmt::Result {
 fn default_of<T: Described + Default + Serialize>(path: &str, catalog: &Catalog) -> Option<String> {
     let text = resolved_ron(&T::default()).ok()?;
     let root = reader::read(&text, 0).ok()?.root;
-    let places = check(const { &T::KIND }, &root, catalog, &[&text], &|_| false).places;
+    let source = Source::new("defaults", &text, SourceKind::Defaults);
+    let places = check(const { &T::KIND }, &root, catalog, &[source]).places;
     let span = places.get(path)?;
     let node = reader::read(text.get(span.start..span.end)?, 0).ok()?.root;
     Some(node.to_string())

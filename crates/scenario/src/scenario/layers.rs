@@ -77,9 +77,8 @@ pub fn put(kind: &'static Kind, root: &mut Node, path: &str, value: Node, catalo
         Problem::error(span, path, unknown.message("the scenario", "")).with_help(unknown.help())
     };
     let unknown = paths::lookup(kind, path).err();
-    match &unknown {
-        Some(unknown) if !takes_part(kind, &unknown.below) => return Err(refuse(unknown)),
-        _ => {}
+    if let Some(unknown) = unknown.as_ref().filter(|unknown| !takes_part(kind, &unknown.below)) {
+        return Err(refuse(unknown));
     }
     let put = descend(kind, root, &paths::segments(path), value, catalog);
     put.map_err(|miss| match &unknown {
@@ -151,8 +150,8 @@ fn descend(
                 && rest.is_empty()
                 && variants.iter().any(|v| v.name == segment && is_told_by(v.content))
             {
-                let (text, span) = (segment.into(), value.span);
-                *node = Node::new(Value::Tuple(Some(Name { text, span }), vec![value]), span);
+                let span = value.span;
+                *node = Node::new(Value::Tuple(Some(Name::new(segment, span)), vec![value]), span);
                 return Ok(());
             }
             let variant = variants.iter().find(|variant| variant.name == chosen);
@@ -220,13 +219,9 @@ fn descend_into_field(
     let result = match fields.iter_mut().find(|(key, _)| key.text == field.name) {
         Some((_, child)) => descend(kind, child, rest, value, catalog),
         None => {
-            let key = Name {
-                text: field.name.into(),
-                span,
-            };
             let mut child = Node::new(placeholder, span);
             let result = descend(kind, &mut child, rest, value, catalog);
-            fields.push((key, child));
+            fields.push((Name::new(field.name, span), child));
             result
         }
     };

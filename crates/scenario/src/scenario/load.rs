@@ -118,11 +118,7 @@ impl Layering {
     }
 
     fn add_source(&mut self, label: &str, text: &str, kind: SourceKind) -> usize {
-        self.sources.push(Source {
-            label: label.into(),
-            text: text.into(),
-            kind,
-        });
+        self.sources.push(Source::new(label, text, kind));
         self.sources.len() - 1
     }
 
@@ -161,12 +157,7 @@ impl Layering {
     /// Lays everything over each other and checks the result.
     fn resolve(&mut self, layers: &Layers, label: &str, catalog: &Catalog) -> Option<Loaded> {
         let root = self.merge(layers, catalog)?;
-        let checked = {
-            let texts: Vec<&str> = self.sources.iter().map(|source| source.text.as_str()).collect();
-            let kinds: Vec<SourceKind> = self.sources.iter().map(|source| source.kind).collect();
-            let bare = |source: usize| kinds[source] == SourceKind::Argument;
-            check(&SCENARIO, &root, catalog, &texts, &bare)
-        };
+        let checked = check(&SCENARIO, &root, catalog, &self.sources);
         self.problems.extend(checked.problems.iter().cloned());
         let read = checked
             .clean

@@ -87,17 +87,15 @@ pub use policy::{
 pub use presets::{POLICY_PRESETS, TRAINING_PRESETS, TaskPreset, TrainingPreset, task_presets};
 pub use problem::{COLOURS, Problem, ProblemRow, Report, Severity, Source, SourceKind, nearest, printable, visible};
 pub use resolve::{resolved_ron, ron_text};
-pub use reward::{
-    CommittedReward, ContributionMode, LossPreset, LossReward, LossScale, RewardConfig, RewardName, SparseReward,
-};
+pub use reward::{CommittedReward, ContributionMode, LossPreset, LossReward, LossScale, RewardConfig, SparseReward};
 pub use run::{
     AnomalyAnswer, DataConfig, EarlyStop, Keep, LearningRateCourse, OnAnomaly, OnEnvError, Residency, RunConfig,
     RunEarlyStop, StopAt, TelemetryConfig, TelemetryLevel, TrainingConfig,
 };
 pub use task::{
-    ArrayLayout, AugmentSpec, BYTE_VOCABULARY, BatchesPerStep, DataName, DataSource, HostWeights, ListedShape,
-    Normalise, ParquetTable, SplitSpec, SynthImages, SynthTokens, TaskChoice, TaskOverrides, TaskSpec, TextFile,
-    TokenFiles, TokenFormat, ValBatches,
+    ArrayLayout, AugmentSpec, BYTE_VOCABULARY, BatchesPerStep, DataSource, HostWeights, ListedShape, Normalise,
+    ParquetTable, SplitSpec, SynthImages, SynthTokens, TaskChoice, TaskOverrides, TaskSpec, TextFile, TokenFiles,
+    TokenFormat, ValBatches,
 };
 pub use topology::{InitialSeed, InitialTopology};
 

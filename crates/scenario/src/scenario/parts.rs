@@ -92,31 +92,23 @@ impl<'a> Guest<'a> {
             Value::Record(Some(name), fields) => (name.span, Node::new(Value::Record(None, fields.clone()), span)),
             _ => (span, Node::new(Value::Tuple(None, Vec::new()), span)),
         };
-        let key = |text: &str, span| Name {
-            text: text.into(),
-            span,
-        };
         let named_node = Node::new(Value::Text(self.name.into()), named);
         let fields = vec![
-            (key(of, named), named_node),
-            (key(self.holder.settings.name, span), settings),
+            (Name::new(of, named), named_node),
+            (Name::new(self.holder.settings.name, span), settings),
         ];
-        Some(Node::new(Value::Record(Some(key(name, span)), fields), span))
+        Some(Node::new(Value::Record(Some(Name::new(name, span)), fields), span))
     }
 }
 
 /// The members of the choice that the member `name` holds.
 fn held_choice(variants: &[Variant], name: &str) -> Option<&'static [Variant]> {
     let outer = variants.iter().find(|variant| variant.name == name)?;
-    match outer.content {
-        Content::Items(
-            [
-                Field {
-                    kind: Kind::Choice(members),
-                    ..
-                },
-            ],
-        ) => Some(*members),
+    let Content::Items([held]) = outer.content else {
+        return None;
+    };
+    match held.kind {
+        Kind::Choice(members) => Some(members),
         _ => None,
     }
 }

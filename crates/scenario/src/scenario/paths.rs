@@ -39,14 +39,10 @@ fn named_item(kind: &Kind, name: &str) -> Option<&'static Field> {
     let Kind::Choice(variants) = kind else {
         return None;
     };
-    variants
-        .iter()
-        .filter_map(|variant| match variant.content {
-            Content::Items(items) => Some(items),
-            _ => None,
-        })
-        .flatten()
-        .find(|item| item.name == name)
+    variants.iter().find_map(|variant| match variant.content {
+        Content::Items(items) => items.iter().find(|item| item.name == name),
+        _ => None,
+    })
 }
 
 /// A path that no scenario has: the part up to the unknown segment, and what may have been meant.
@@ -99,6 +95,15 @@ pub fn segments(path: &str) -> Vec<&str> {
         .collect()
 }
 
+/// The path of what is called `segment` below `path`; empty is the whole.
+pub fn join(path: &str, segment: &str) -> String {
+    if path.is_empty() {
+        segment.into()
+    } else {
+        format!("{path}.{segment}")
+    }
+}
+
 /// Finds a dotted path; indices of list entries may be left out.
 pub fn lookup(root: &'static Kind, path: &str) -> Result<Field, UnknownField> {
     walk(root, path, false).map(|(found, _)| found)
@@ -118,13 +123,11 @@ pub fn settings<'a>(
     path: &'a str,
     catalog: &'a Catalog,
 ) -> Option<(&'a str, &'a Declared, &'a str)> {
-    let ends = path.match_indices('.').map(|(end, _)| end);
-    let (end, of) = ends
-        .filter_map(|end| match lookup_with_members(root, &path[..end]).ok()?.0.kind {
-            Kind::Settings(of) => Some((end, of)),
-            _ => None,
-        })
-        .next()?;
+    let mut ends = path.match_indices('.').map(|(end, _)| end);
+    let (end, of) = ends.find_map(|end| match lookup_with_members(root, &path[..end]).ok()?.0.kind {
+        Kind::Settings(of) => Some((end, of)),
+        _ => None,
+    })?;
     let (name, below) = path[end + 1..].split_once('.').unwrap_or((&path[end + 1..], ""));
     let (section, _) = path[..end].rsplit_once('.').unwrap_or(("", ""));
     let fields = children(&lookup_with_members(root, section).ok()?.0.kind);
@@ -216,7 +219,7 @@ pub fn member_with(kind: &Kind, name: &str) -> Option<&'static str> {
 
 /// A sibling of which it is a slip, else a field of that very name elsewhere, else a sibling that is spelled alike.
 fn suggest(root: &'static Kind, below: &[&str], segment: &str, siblings: &[&'static str]) -> Option<String> {
-    let sibling = |name: &str| [below, &[name]].concat().join(".");
+    let sibling = |name: &str| join(&below.join("."), name);
     slip_of(segment, siblings.iter().copied())
         .map(sibling)
         .or_else(|| path_ending_in(root, segment))
@@ -234,11 +237,7 @@ pub fn path_ending_in(root: &'static Kind, name: &str) -> Option<String> {
 pub fn paths(root: &'static Kind) -> Vec<String> {
     fn collect(kind: &'static Kind, below: &str, all: &mut Vec<String>) {
         for field in children(kind) {
-            let path = if below.is_empty() {
-                field.name.into()
-            } else {
-                format!("{below}.{}", field.name)
-            };
+            let path = join(below, field.name);
             all.push(path.clone());
             collect(&field.kind, &path, all);
         }

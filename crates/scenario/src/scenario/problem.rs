@@ -31,6 +31,11 @@ pub enum SourceKind {
 }
 
 impl Source {
+    pub(crate) fn new(label: &str, text: &str, kind: SourceKind) -> Self {
+        let (label, text) = (label.into(), text.into());
+        Self { label, text, kind }
+    }
+
     /// A place in the text: `file:line:column`, or the argument itself.
     pub(crate) fn place(&self, (line, column): (usize, usize)) -> String {
         let label = visible(&self.label, WHOLE);
@@ -95,50 +100,40 @@ const WHOLE: usize = 600;
 /// A text as it may be printed: what would move the cursor, change colours or hide is written as an escape, and of a long
 /// text only the beginning is there.
 pub fn visible(text: &str, limit: usize) -> String {
-    let mut shown: String = text
-        .chars()
-        .take(limit)
-        .map(Shown)
-        .map(|shown| shown.to_string())
-        .collect();
+    let mut beginning: String = text.chars().take(limit).map(shown).collect();
     if text.chars().nth(limit).is_some() {
-        shown.push('…');
+        beginning.push('…');
     }
-    shown
+    beginning
 }
 
 /// As [`visible`], of a text of any length and with its line breaks; `kept` are sequences that may stay as they are.
 pub fn printable(text: &str, kept: &[&str]) -> String {
-    let mut shown = String::with_capacity(text.len());
+    let mut printed = String::with_capacity(text.len());
     let mut rest = text;
     while let Some(character) = rest.chars().next() {
         let sequence = kept.iter().find(|sequence| rest.starts_with(**sequence));
         let length = sequence.map_or(character.len_utf8(), |sequence| sequence.len());
         match sequence {
-            Some(sequence) => shown.push_str(sequence),
-            None if character == '\n' => shown.push(character),
-            None => shown.push_str(&Shown(character).to_string()),
+            Some(sequence) => printed.push_str(sequence),
+            None if character == '\n' => printed.push(character),
+            None => printed.push_str(&shown(character)),
         }
         rest = &rest[length..];
     }
-    shown
+    printed
 }
 
 /// A character as it may be printed.
-struct Shown(char);
-
-impl fmt::Display for Shown {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self(character) = *self;
-        // Control characters but the tab; what reverses the direction of writing or has no width.
-        let is_harmless = character == '\t'
-            || !(character.is_control()
-                || matches!(character, '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | BYTE_ORDER_MARK));
-        if is_harmless {
-            write!(f, "{character}")
-        } else {
-            write!(f, "{}", character.escape_unicode())
-        }
+fn shown(character: char) -> String {
+    // Control characters but the tab; what reverses the direction of writing or has no width.
+    let is_harmless = character == '\t'
+        || !(character.is_control()
+            || matches!(character, '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | BYTE_ORDER_MARK));
+    if is_harmless {
+        character.into()
+    } else {
+        character.escape_unicode().to_string()
     }
 }
 
@@ -172,18 +167,13 @@ impl Excerpt {
         let marked = text
             .get(start..end)
             .map_or(1, |marked| marked.chars().take(room).count());
-        let width = |characters: &[char]| {
-            characters
-                .iter()
-                .map(|&c| Shown(c).to_string().chars().count())
-                .sum::<usize>()
-        };
+        let show = |characters: &[char]| characters.iter().copied().map(shown).collect::<String>();
+        let width = |characters: &[char]| show(characters).chars().count();
         let blank = |character: &char| match character {
             '\t' => "\t".into(),
             &other => " ".repeat(width(&[other])),
         };
         let ellipsis = |is_cut: bool| if is_cut { "…" } else { "" };
-        let show = |characters: &[char]| characters.iter().map(|&c| Shown(c).to_string()).collect::<String>();
         let indent: String = before.iter().map(blank).collect();
         Self {
             indent: " ".repeat(usize::from(is_cut_before)) + &indent,

@@ -170,15 +170,9 @@ impl<'a> Reader<'a> {
         let (written, span) = (&self.text[start..self.at], self.span_from(start));
         let present = renamed::present(written);
         if present.is_some() && self.renamed.iter().all(|name| name.text != written) {
-            self.renamed.push(Name {
-                text: written.into(),
-                span,
-            });
+            self.renamed.push(Name::new(written, span));
         }
-        Name {
-            text: present.unwrap_or(written).into(),
-            span,
-        }
+        Name::new(present.unwrap_or(written), span)
     }
 
     /// One warning for all names of earlier versions, at the first of them.

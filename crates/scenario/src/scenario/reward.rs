@@ -9,9 +9,7 @@ mod loss;
 pub use contribution::{CommittedReward, SparseReward};
 pub use loss::{LossPreset, LossReward, LossScale};
 
-use serde::{Deserialize, Serialize};
-
-use crate::schema::{Described, Kind, Settings, choice, range};
+use crate::schema::{Settings, choice};
 
 choice! {
     /// `contribution(committed(( rent: 0.5 )))` or `loss(( preset: cifar10 ))`.
@@ -23,20 +21,11 @@ choice! {
         /// a mode that a plugin has registered, with its settings
         Custom {
             /// Name of the mode.
-            name: RewardName;
+            name: String, REWARD;
             /// Its settings, as it declares them.
             settings: Settings;
         },
     }
-}
-
-/// The name under which an application has registered a mode.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(transparent)]
-pub struct RewardName(pub String);
-
-impl Described for RewardName {
-    const KIND: Kind = range::REWARD;
 }
 
 impl Default for RewardConfig {
@@ -62,7 +51,7 @@ impl RewardConfig {
         match self {
             Self::Contribution(mode) => mode.name(),
             Self::Loss(_) => self.name(),
-            Self::Custom { name, .. } => &name.0,
+            Self::Custom { name, .. } => name,
         }
     }
 }

@@ -212,7 +212,7 @@ choice! {
         /// images of an application's, by the name that they are registered under
         Custom {
             /// Name of the data set; `simic-engine list data` shows all.
-            name: DataName;
+            name: String, DATA;
             /// Its settings, as it declares them.
             settings: Settings;
         },
@@ -223,15 +223,6 @@ choice! {
         /// files of tokens that another program has made of texts
         TokenFiles(TokenFiles),
     }
-}
-
-/// The name under which an application has registered a data set.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(transparent)]
-pub struct DataName(pub String);
-
-impl Described for DataName {
-    const KIND: Kind = range::DATA;
 }
 
 choice! {

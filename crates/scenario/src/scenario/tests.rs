@@ -108,7 +108,8 @@ fn load_with(text: &str, sets: &[&str], catalog: &Catalog) -> Result<Loaded, Rep
 
 fn scenario_of(text: &str, catalog: &Catalog) -> Scenario {
     let root = reader::read(text, 0).expect("reads").root;
-    let checked = check(&SCENARIO, &root, catalog, &[text], &|_| false);
+    let source = Source::new("text", text, SourceKind::File);
+    let checked = check(&SCENARIO, &root, catalog, &[source]);
     assert_eq!(checked.problems, [], "in {text}");
     let clean = checked.clean.expect("nothing was removed").to_string();
     ron_options()

@@ -28,6 +28,13 @@ pub struct Name {
     pub span: Span,
 }
 
+impl Name {
+    pub fn new(text: impl Into<String>, span: Span) -> Self {
+        let text = text.into();
+        Self { text, span }
+    }
+}
+
 #[derive(Clone, Debug, PartialEq)]
 pub struct Node {
     pub value: Value,

@@ -60,16 +60,16 @@ pub fn validate(scenario: &Scenario, task: &TaskSpec, host: &HostOutline, catalo
 struct Findings(Vec<Finding>);
 
 impl Findings {
-    fn error<S: Into<String>>(&mut self, paths: impl IntoIterator<Item = S>, message: String) {
+    fn error<S: Into<String>>(&mut self, paths: impl IntoIterator<Item = S>, message: impl Into<String>) {
         self.0.push(Finding {
             severity: Severity::Error,
             paths: paths.into_iter().map(Into::into).collect(),
-            message,
+            message: message.into(),
             help: None,
         });
     }
 
-    fn warning<S: Into<String>>(&mut self, paths: impl IntoIterator<Item = S>, message: String) {
+    fn warning<S: Into<String>>(&mut self, paths: impl IntoIterator<Item = S>, message: impl Into<String>) {
         self.error(paths, message);
         if let Some(last) = self.0.last_mut() {
             last.severity = Severity::Warning;
@@ -138,15 +138,13 @@ fn check_early_stop(run: &RunConfig, task: &TaskSpec, findings: &mut Findings) {
 
 fn check_devices(run: &RunConfig, findings: &mut Findings) {
     if run.devices.is_empty() {
-        findings.error(["run.devices"], "no device is listed; write [\"cpu\"]".into());
+        findings.error(["run.devices"], "no device is listed; write [\"cpu\"]");
     }
     for (index, device) in run.devices.iter().enumerate() {
         // Two entries of the CPU do what two devices do, where there is one.
         if *device != DeviceSpec::Cpu && run.devices[..index].contains(device) {
-            findings.error(
-                [format!("run.devices[{index}]")],
-                format!("\"{device}\" is listed twice"),
-            );
+            let message = format!("\"{device}\" is listed twice");
+            findings.error([format!("run.devices[{index}]")], message);
         }
     }
     if run.n_envs < run.devices.len() {

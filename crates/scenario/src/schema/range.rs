@@ -63,8 +63,11 @@ pub const fn settings_of(name: &'static str) -> Kind {
 pub const RUN_NAME: Kind = Kind::Text(Names::Form {
     noun: "run name",
     form: "1 to 64 letters, digits, `.`, `_` or `-`, starting with a letter or digit",
-    accepts: |text| {
-        let part = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
-        text.len() <= 64 && text.chars().all(part) && text.chars().next().is_none_or(|c| c.is_ascii_alphanumeric())
-    },
+    accepts: |text| text.is_empty() || is_plain_name(text, 64),
 });
+
+/// Whether a text is 1 to `longest` letters, digits, `.`, `_` or `-`, starting with a letter or digit.
+pub fn is_plain_name(text: &str, longest: usize) -> bool {
+    let part = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
+    text.len() <= longest && text.starts_with(|c: char| c.is_ascii_alphanumeric()) && text.chars().all(part)
+}

@@ -51,7 +51,7 @@ impl Fault {
 
 /// What a program does to its storage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Operation {
+pub(super) enum Operation {
     Create,
     Write,
     Resize,
@@ -152,10 +152,15 @@ fn watcher(path: &Path) -> Option<Arc<Watched>> {
     all.iter().find(|watched| path.starts_with(&watched.root)).cloned()
 }
 
-/// `path` is about to be created, or emptied.
+/// That an operation is about to be done of which nothing else is to be known.
 ///
 /// # Errors
 /// Here and below: what the operation is to fail with.
+pub(super) fn does(operation: Operation, path: &Path) -> io::Result<()> {
+    consult(operation, path).map(drop)
+}
+
+/// `path` is about to be created, or emptied.
 pub(super) fn creates(path: &Path) -> io::Result<()> {
     consult(Operation::Create, path)?;
     if path.symlink_metadata().is_ok() {
@@ -181,20 +186,8 @@ pub(super) fn writes<'a>(path: &Path, file: &fs::File, bytes: &'a [u8]) -> io::R
     })
 }
 
-pub(super) fn syncs(path: &Path) -> io::Result<()> {
-    consult(Operation::Sync, path).map(drop)
-}
-
 pub(super) fn has_synced(path: &Path, file: &fs::File) -> io::Result<()> {
     note_data(path, |journal| journal.synced(file))
-}
-
-pub(super) fn locks(path: &Path) -> io::Result<()> {
-    consult(Operation::Lock, path).map(drop)
-}
-
-pub(super) fn touches(path: &Path) -> io::Result<()> {
-    consult(Operation::Touch, path).map(drop)
 }
 
 pub(super) fn makes_folder(path: &Path) -> io::Result<()> {
@@ -203,10 +196,6 @@ pub(super) fn makes_folder(path: &Path) -> io::Result<()> {
         return Ok(());
     }
     note_created(path)
-}
-
-pub(super) fn reads_folder(path: &Path) -> io::Result<()> {
-    consult(Operation::ReadFolder, path).map(drop)
 }
 
 pub(super) fn renames(from: &Path, to: &Path) -> io::Result<()> {
@@ -236,10 +225,6 @@ pub(super) fn removes(path: &Path) -> io::Result<bool> {
 pub(super) fn links(link: &Path) -> io::Result<()> {
     consult(Operation::Link, link)?;
     note_created(link)
-}
-
-pub(super) fn syncs_folder(folder: &Path) -> io::Result<()> {
-    consult(Operation::SyncFolder, folder).map(drop)
 }
 
 pub(super) fn has_synced_folder(folder: &Path) -> io::Result<()> {
@@ -275,9 +260,10 @@ fn note_name(path: &Path, change: impl FnOnce(&mut Journal, &Path) -> io::Result
     }
 }
 
+/// A name is about to be given.
 fn note_created(path: &Path) -> io::Result<()> {
     note_name(path, |journal, _| {
-        journal.created(path);
+        journal.push(path, Undo::Remove(path.into()));
         Ok(())
     })
 }
@@ -376,11 +362,6 @@ enum Durable {
 }
 
 impl Journal {
-    /// `path` is about to be created.
-    fn created(&mut self, path: &Path) {
-        self.push(path, Undo::Remove(path.into()));
-    }
-
     /// `file`, of that length, is about to grow.
     fn grows(&mut self, file: &fs::File) -> io::Result<()> {
         let length = file.metadata()?.len();

@@ -9,7 +9,7 @@ fn what_a_set_fails_with_arrives() {
     sets.register("colours", "by colour", Arc::new(fail));
     let request = DataRequest { folder: None };
 
-    let refused = sets.load(&DataName("colours".into()), &Settings::default(), &request);
+    let refused = sets.load("colours", &Settings::default(), &request);
 
     insta::assert_snapshot!(refused.unwrap_err(), @"data 'colours': the application could not provide it (no such colour: mauve); see task.data.settings");
 }

@@ -19,11 +19,7 @@ fn columns_count_characters_not_bytes_nor_a_mark_of_their_order() {
 
 fn report(text: &str, spans: &[(usize, usize)]) -> Report {
     let problem = |&(start, end): &(usize, usize)| Problem::error(Span { source: 0, start, end }, "a.b", "wrong");
-    let source = Source {
-        label: "x.ron".into(),
-        text: text.into(),
-        kind: SourceKind::File,
-    };
+    let source = Source::new("x.ron", text, SourceKind::File);
     Report::new(vec![source], spans.iter().map(problem).collect())
 }
 

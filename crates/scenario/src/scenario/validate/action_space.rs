@@ -18,24 +18,19 @@ pub(super) fn check_action_space(scenario: &Scenario, catalog: &Catalog, finding
         ("alpha_curve", is_empty(&space.alpha_curve)),
     ];
     for (name, _) in lists.iter().filter(|(_, is_empty)| *is_empty) {
-        findings.error([format!("{PATH}.{name}")], "allows nothing".into());
+        findings.error([format!("{PATH}.{name}")], "allows nothing");
         findings.help("leave it out to allow everything");
     }
     if excludes(&space.allowed_ops, &LifecycleOp::Wait) {
-        findings.error(
-            [format!("{PATH}.allowed_ops")],
-            "\"wait\" is missing, which is always possible".into(),
-        );
+        let message = "\"wait\" is missing, which is always possible";
+        findings.error([format!("{PATH}.allowed_ops")], message);
     }
     if let Some(blueprints) = &space.blueprint
         && !blueprints.is_empty()
         && !scenario.lifecycle.allow_parameterless_seeds
         && blueprints.iter().all(|name| catalog.is_placebo(name))
     {
-        findings.error(
-            [format!("{PATH}.blueprint")],
-            "allows nothing that has parameters".into(),
-        );
+        findings.error([format!("{PATH}.blueprint")], "allows nothing that has parameters");
         findings.help("a placebo needs lifecycle.allow_parameterless_seeds: true");
     }
     if scenario.policy.controller == "heuristic" {
@@ -58,7 +53,7 @@ fn check_heuristic(scenario: &Scenario, space: &ActionSpace, findings: &mut Find
     let rotation = &scenario.policy.heuristic.rotation;
     if !rotation.is_empty() && rotation.iter().all(|name| excludes(&space.blueprint, name)) {
         let paths = ["policy.heuristic.rotation".into(), format!("{PATH}.blueprint")];
-        findings.error(paths, "no blueprint of the rotation is in the action space".into());
+        findings.error(paths, "no blueprint of the rotation is in the action space");
     }
     let needed = [
         (

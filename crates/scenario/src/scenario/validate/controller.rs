@@ -16,7 +16,7 @@ pub(super) fn check_network(policy: &PolicyConfig, findings: &mut Findings) {
 pub(super) fn check_controller(scenario: &Scenario, task: &TaskSpec, catalog: &Catalog, findings: &mut Findings) {
     let policy = &scenario.policy;
     if policy.controller == "heuristic" && policy.heuristic.rotation.is_empty() {
-        findings.error(["policy.heuristic.rotation"], "no blueprint to germinate".into());
+        findings.error(["policy.heuristic.rotation"], "no blueprint to germinate");
     }
     for (index, name) in policy.heuristic.rotation.iter().enumerate() {
         if catalog.is_placebo(name) {
@@ -32,20 +32,18 @@ pub(super) fn check_controller(scenario: &Scenario, task: &TaskSpec, catalog: &C
         }
     }
     if policy.controller == "replay" && policy.replay.run.is_none() {
-        findings.error(
-            ["policy.replay.run", "policy.replay", "policy.controller"],
-            "the replay controller needs the folder of a recorded run in policy.replay.run".into(),
-        );
+        let message = "the replay controller needs the folder of a recorded run in policy.replay.run";
+        findings.error(["policy.replay.run", "policy.replay", "policy.controller"], message);
     }
     let schedule = &policy.schedule;
     match (schedule.builtin, schedule.entries.is_empty()) {
         (Some(_), false) => findings.error(
             ["policy.schedule.builtin"],
-            "a built-in schedule and entries exclude each other".into(),
+            "a built-in schedule and entries exclude each other",
         ),
         (None, true) if policy.controller == "schedule" => findings.error(
             ["policy.schedule", "policy.controller"],
-            "the schedule controller needs policy.schedule.entries or policy.schedule.builtin".into(),
+            "the schedule controller needs policy.schedule.entries or policy.schedule.builtin",
         ),
         (Some(BuiltinSchedule::GrowOneSeed), true) if task.max_steps < 18 => {
             let message = format!("grow_one_seed needs 18 steps, an episode has {}", task.max_steps);
@@ -74,23 +72,16 @@ fn check_growths(scenario: &Scenario, task: &TaskSpec, catalog: &Catalog, findin
 fn check_entries(entries: &[ScheduleEntry], task: &TaskSpec, findings: &mut Findings) {
     let mut previous = 0;
     for (index, entry) in entries.iter().enumerate() {
-        let step_path = format!("policy.schedule.entries[{index}].step");
-        let slot_path = format!("policy.schedule.entries[{index}].command.slot");
+        let path = |field: &str| format!("policy.schedule.entries[{index}].{field}");
         if entry.step <= previous {
             let message = format!("step {} does not come after step {previous}", entry.step);
-            findings.error([step_path.as_str()], message);
+            findings.error([path("step")], message);
         } else {
-            findings.require_step(
-                entry.step,
-                task,
-                [step_path.as_str(), "run.max_steps", "task.max_steps"],
-            );
+            let paths = [path("step"), "run.max_steps".into(), "task.max_steps".into()];
+            findings.require_step(entry.step, task, paths);
         }
         previous = entry.step;
-        findings.require_slot(
-            entry.command.slot(),
-            task,
-            [slot_path.as_str(), "lifecycle.slots", "task.slots"],
-        );
+        let paths = [path("command.slot"), "lifecycle.slots".into(), "task.slots".into()];
+        findings.require_slot(entry.command.slot(), task, paths);
     }
 }

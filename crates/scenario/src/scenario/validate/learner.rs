@@ -22,12 +22,12 @@ pub(super) fn check_learner(scenario: &Scenario, task: &TaskSpec, findings: &mut
     }
     if matches!(learner.algorithm, Algorithm::Clone(_)) && !learner.is_offline() {
         let message = "there is nothing to imitate; name recordings: learner.recordings.sets";
-        findings.error(["learner.algorithm"], message.into());
+        findings.error(["learner.algorithm"], message);
     }
     let looks_back = learner.is_offline() || learner.kept_rollouts().is_some() || scenario.policy.teacher.is_some();
     if looks_back && learner.chunk_length.is_some_and(|length| length < max_steps) {
         let message = "recordings, earlier rollouts and teachers need whole episodes: leave chunks out";
-        findings.error(["learner.chunk_length"], message.into());
+        findings.error(["learner.chunk_length"], message);
     }
     let (_, end) = learner.entropy_coefs();
     if end < LEAST_ENTROPY_COEF {

@@ -61,10 +61,8 @@ pub(super) fn check_attribution(scenario: &Scenario, task: &TaskSpec, reward: &R
         findings.error(["attribution.shapley_permutations"], message);
     }
     if attribution.strategy == AttributionStrategy::Permutations && attribution.shapley_permutations == 0 {
-        findings.error(
-            ["attribution.shapley_permutations", "attribution.strategy"],
-            "strategy permutations needs orders to sample; at least 2, e.g. 20".into(),
-        );
+        let message = "strategy permutations needs orders to sample; at least 2, e.g. 20";
+        findings.error(["attribution.shapley_permutations", "attribution.strategy"], message);
     }
     check_limits(scenario, task, reward, findings);
 }

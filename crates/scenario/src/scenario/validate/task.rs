@@ -38,7 +38,7 @@ fn check_data(task: &TaskSpec, host: &HostOutline, findings: &mut Findings) {
     if let DataSource::Parquet(table) = &task.data
         && table.path.is_empty()
     {
-        findings.error(["task.data.path", "task.data"], "no table is named".into());
+        findings.error(["task.data.path", "task.data"], "no table is named");
         findings.help("write data: parquet((path: \"train.parquet\"))");
     }
     let split = &task.split;
@@ -50,10 +50,8 @@ fn check_data(task: &TaskSpec, host: &HostOutline, findings: &mut Findings) {
         findings.error(["task.split.val_permille", "task.split"], message);
     }
     if task.data == DataSource::Digits && task.augment.is_some_and(|augment| augment.flip_p > 0.0) {
-        findings.warning(
-            ["task.augment.flip_p", "task.augment"],
-            "mirrored digits are other digits, or none; 0.0 is advised".into(),
-        );
+        let message = "mirrored digits are other digits, or none; 0.0 is advised";
+        findings.warning(["task.augment.flip_p", "task.augment"], message);
     }
     if let Some(side) = task.augment.and_then(|augment| augment.cutout)
         && i64::from(side) >= host.side.saturating_mul(2)
@@ -91,10 +89,9 @@ fn check_data(task: &TaskSpec, host: &HostOutline, findings: &mut Findings) {
     }
 }
 
-/// Texts have nothing that images are normalised and cropped for.
 fn check_residency(scenario: &Scenario, task: &TaskSpec, findings: &mut Findings) {
     if scenario.data.residency == Residency::Stream && !task.data.has_records() {
-        let message = "these data are made or decoded as a whole; there are no records to stream from a file".into();
+        let message = "these data are made or decoded as a whole; there are no records to stream from a file";
         findings.error(["data.residency"], message);
         findings.help(
             "stream is for cifar10, cifar100, idx, idx_folder, npy, text and token_files, not packed; for others write \
@@ -103,6 +100,7 @@ fn check_residency(scenario: &Scenario, task: &TaskSpec, findings: &mut Findings
     }
 }
 
+/// Whether files are named; texts have nothing that images are normalised and cropped for.
 fn check_text(task: &TaskSpec, findings: &mut Findings) {
     match &task.data {
         DataSource::SynthTokens(synth) if synth.copy > synth.block / 4 => {
@@ -115,17 +113,12 @@ fn check_text(task: &TaskSpec, findings: &mut Findings) {
             findings.error(["task.data.copy", "task.data.block", "task.data"], message);
         }
         DataSource::Text(text) if text.path.is_empty() => {
-            findings.error(
-                ["task.data.path", "task.data", "task.preset"],
-                "no text file is named".into(),
-            );
+            findings.error(["task.data.path", "task.data", "task.preset"], "no text file is named");
             findings.help("write data: text((path: \"my.txt\"))");
         }
         DataSource::TokenFiles(files) if files.train.is_empty() => {
-            findings.error(
-                ["task.data.train", "task.data", "task.preset"],
-                "no token file is named".into(),
-            );
+            let message = "no token file is named";
+            findings.error(["task.data.train", "task.data", "task.preset"], message);
             findings.help("write data: token_files((train: \"train.bin\"))");
         }
         _ => {}
@@ -134,16 +127,11 @@ fn check_text(task: &TaskSpec, findings: &mut Findings) {
         return;
     }
     if task.normalise != Normalise::None {
-        findings.error(
-            ["task.normalise", "task.data"],
-            "text is not normalised; write none".into(),
-        );
+        findings.error(["task.normalise", "task.data"], "text is not normalised; write none");
     }
     if task.augment.is_some() {
-        findings.error(
-            ["task.augment", "task.data"],
-            "text is neither cropped, mirrored nor cut out; leave it out".into(),
-        );
+        let message = "text is neither cropped, mirrored nor cut out; leave it out";
+        findings.error(["task.augment", "task.data"], message);
     }
 }
 
@@ -151,18 +139,12 @@ fn check_text(task: &TaskSpec, findings: &mut Findings) {
 fn check_reader(task: &TaskSpec, host: &HostOutline, findings: &mut Findings) {
     let Some(text) = task.data.text() else {
         if host.topology == Topology::Tokens {
-            findings.error(
-                ["task.host", "task.data"],
-                "the host reads text, the data are images".into(),
-            );
+            findings.error(["task.host", "task.data"], "the host reads text, the data are images");
         }
         return;
     };
     if host.topology == Topology::Image {
-        findings.error(
-            ["task.host", "task.data"],
-            "the host reads images, the data are text".into(),
-        );
+        findings.error(["task.host", "task.data"], "the host reads images, the data are text");
         findings.help("hosts for text are transformer((..))");
         return;
     }
@@ -175,10 +157,8 @@ fn check_reader(task: &TaskSpec, host: &HostOutline, findings: &mut Findings) {
     }
     if (text.block as i128) > i128::from(host.side) {
         let message = format!("windows of {} tokens; the host reads at most {}", text.block, host.side);
-        findings.error(
-            ["task.data.block", "task.host.block", "task.data", "task.host"],
-            message,
-        );
+        let paths = ["task.data.block", "task.host.block", "task.data", "task.host"];
+        findings.error(paths, message);
     }
 }
 
@@ -228,7 +208,7 @@ fn check_weights(scenario: &Scenario, task: &TaskSpec, host: &HostOutline, findi
     let gates = &scenario.lifecycle.gates;
     if gates.mode == GateMode::Strict && gates.min_gradient_ratio > 0.0 && host.layers.iter().all(frozen) {
         let message = "a host that is frozen as a whole has no gradient to compare a seed's with: no gate would open";
-        findings.error(["lifecycle.gates.min_gradient_ratio", "task.freeze"], message.into());
+        findings.error(["lifecycle.gates.min_gradient_ratio", "task.freeze"], message);
         findings.help("write min_gradient_ratio: 0.0");
     }
     let envs = task.weights.as_ref().and_then(|weights| weights.envs);
@@ -271,10 +251,8 @@ fn check_batches(scenario: &Scenario, task: &TaskSpec, findings: &mut Findings) 
     let all = sizes.val.div_ceil(task.val_rows().max(1));
     match task.val_batches_per_step {
         _ if sizes.val == 0 => {
-            findings.error(
-                ["task.split.val_permille", "task.split"],
-                "no validation samples are left".into(),
-            );
+            let message = "no validation samples are left";
+            findings.error(["task.split.val_permille", "task.split"], message);
         }
         ValBatches::Count(count) if count > all => {
             let rows = task.val_rows();
@@ -316,7 +294,7 @@ fn check_slots(scenario: &Scenario, task: &TaskSpec, host: &HostOutline, finding
         None => "task.slots",
     };
     if task.slots.is_empty() {
-        findings.error([list], "no slot is enabled: nothing could grow".into());
+        findings.error([list], "no slot is enabled: nothing could grow");
     }
     let available: Vec<SlotId> = host.injections.iter().map(|place| place.slot).collect();
     for (index, &slot) in task.slots.iter().enumerate() {

@@ -5,20 +5,15 @@ use crate::scenario::{Catalog, InitialTopology, Scenario, TaskSpec};
 
 pub(super) fn check_topology(scenario: &Scenario, task: &TaskSpec, catalog: &Catalog, findings: &mut Findings) {
     if scenario.policy.controller == "static" && scenario.initial_topology == InitialTopology::Empty {
-        findings.error(
-            ["policy.controller", "initial_topology"],
-            "a static topology needs one: initial_topology is empty".into(),
-        );
+        let message = "a static topology needs one: initial_topology is empty";
+        findings.error(["policy.controller", "initial_topology"], message);
         findings.help("controller \"wait\" plays the host alone");
     }
     let InitialTopology::Seeds(seeds) = &scenario.initial_topology else {
         return;
     };
     if seeds.is_empty() {
-        findings.error(
-            ["initial_topology"],
-            "lists no seed; for empty slots write empty".into(),
-        );
+        findings.error(["initial_topology"], "lists no seed; for empty slots write empty");
     }
     if task.max_seeds > 0 && seeds.len() > task.max_seeds as usize {
         let message = format!("{} seeds, but at most {} may grow", seeds.len(), task.max_seeds);
