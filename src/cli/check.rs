@@ -3,9 +3,9 @@
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
-use super::prepare::prepare;
+use super::prepare::prepare_file;
 use super::rejection::Rejection;
-use super::{CheckRunOptions, Context, Outcome, RunOptions};
+use super::{CheckRunOptions, Context, Outcome};
 use crate::checkpoint::{CheckpointName, Checkpoints, compare_inputs};
 use crate::inspect::{Check, CheckVerdict, Part, Use, Weight, check as look_through};
 use crate::record::{RESOLVED_FILE, find_run};
@@ -42,12 +42,7 @@ fn find(options: &CheckRunOptions) -> Result<PathBuf, Rejection> {
 fn compare_with_place(run: &Path, context: &Context) -> Result<(), Rejection> {
     let newest = Checkpoints::of(run).find(CheckpointName::Last);
     let (checkpoint, progress) = newest.map_err(|error| error.to_string())?;
-    let again = RunOptions {
-        scenario: Some(run.join(RESOLVED_FILE)),
-        sets: progress.changes.clone(),
-        ..RunOptions::default()
-    };
-    let mut prepared = prepare(&again, context)?;
+    let mut prepared = prepare_file(&run.join(RESOLVED_FILE), &progress.changes, context)?;
     prepared.loaded.scenario.run.rounds = progress.rounds;
     let mut engine = context.engine().build(&prepared)?;
     let compared = compare_inputs(engine.world_mut(), &checkpoint, &progress);

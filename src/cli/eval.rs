@@ -63,25 +63,22 @@ fn study<'a>(
     let against = Opponent::named(options.against.as_deref(), saved.is_some(), &context.catalog)?;
     let origin = found.policy.origin.as_ref();
     if origin.is_none() && options.schedules.is_none() && against.contains(&Opponent::Schedules) {
-        let message = format!(
+        return Err(format!(
             "{} is a policy without its run: what its training took is not known; say by --schedules M how many are tried",
             found.place.display()
-        );
-        return Err(Rejection::Usage(message));
+        )
+        .into());
     }
-    let asks = options.greedy || options.sample;
-    let modes = [
-        (DecideMode::Greedy, options.greedy || !asks),
-        (DecideMode::Sample, options.sample || !asks),
-    ];
+    let modes = match (options.greedy, options.sample) {
+        (true, false) => vec![DecideMode::Greedy],
+        (false, true) => vec![DecideMode::Sample],
+        _ => vec![DecideMode::Greedy, DecideMode::Sample],
+    };
     let evaluated: Vec<u64> = found.episodes.iter().map(|episodes| episodes.seed).collect();
     Ok(Study {
         extension: context.extension,
         policy: saved.clone(),
-        modes: modes
-            .into_iter()
-            .filter_map(|(mode, is_played)| is_played.then_some(mode))
-            .collect(),
+        modes,
         against,
         search: Search::new(
             &found.experiment,

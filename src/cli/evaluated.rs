@@ -2,9 +2,9 @@
 
 use std::path::PathBuf;
 
-use super::prepare::prepare;
+use super::prepare::prepare_file;
 use super::rejection::Rejection;
-use super::{Context, EvalOptions, RunOptions};
+use super::{Context, EvalOptions};
 use crate::checkpoint::{CheckpointName, FrozenPolicy};
 use crate::compare::Episodes;
 use crate::engine::SetupError;
@@ -37,18 +37,12 @@ impl Evaluated {
         let origin = policy.origin.as_ref();
         let own = origin.map(|origin| origin.scenario.as_path());
         let Some(scenario) = options.scenario.as_deref().or(own) else {
-            let message = format!(
-                "{} is a policy without its run: say by --scenario FILE what it decides in",
-                place.display()
+            let place = place.display();
+            return Err(
+                format!("{place} is a policy without its run: say by --scenario FILE what it decides in").into(),
             );
-            return Err(Rejection::Usage(message));
         };
-        let run_options = RunOptions {
-            scenario: Some(scenario.into()),
-            sets: options.sets.clone(),
-            ..RunOptions::default()
-        };
-        let prepared = prepare(&run_options, context)?;
+        let prepared = prepare_file(scenario, &options.sets, context)?;
         let run = &prepared.loaded.scenario.run;
         // Rounds that no policy of the run was trained in: the same, whichever is played.
         let first_round = run.rounds.max(origin.map_or(0, |origin| origin.rounds_played));

@@ -61,15 +61,12 @@ pub fn export(options: &ExportOptions, context: &Context) -> Result<Outcome, Rej
 
 fn text(exported: &Exported) -> String {
     let percent = |accuracy: Option<f64>| accuracy.map_or_else(|| "-".into(), |accuracy| format!("{accuracy:.2} %"));
+    let (folder, round, env) = (exported.folder.display(), exported.round, exported.env);
+    let (parameters, seeds) = (exported.parameters, exported.seeds);
+    let (validation, test) = (percent(exported.validation_accuracy), percent(exported.test_accuracy));
     format!(
-        "{}: the network of round {}, env {}: {} parameters, {} seeds, accuracy {} (validation), {} (test)\n",
-        exported.folder.display(),
-        exported.round,
-        exported.env,
-        exported.parameters,
-        exported.seeds,
-        percent(exported.validation_accuracy),
-        percent(exported.test_accuracy)
+        "{folder}: the network of round {round}, env {env}: {parameters} parameters, {seeds} seeds, accuracy {validation} \
+         (validation), {test} (test)\n"
     )
 }
 

@@ -1,7 +1,5 @@
 //! `export-tables`: a run or a sweep as Parquet tables.
 
-use std::fmt::Write;
-
 use super::named::{Named, held_run};
 use super::rejection::Rejection;
 use super::{Context, ExportTablesOptions, Outcome};
@@ -14,13 +12,7 @@ pub fn export_tables(options: &ExportTablesOptions, context: &Context) -> Result
         Named::Sweep(folder, plan) => export_sweep(&Collected::read(&folder, &plan)?, &options.output)?,
         Named::Run(place) => export_run(&held_run(place)?, &options.output)?,
     };
-    Ok(context.printer.show_either(&tables, || lines(&tables)))
-}
-
-fn lines(tables: &[ExportedTable]) -> String {
-    let mut text = String::new();
-    for ExportedTable { file, rows, .. } in tables {
-        _ = writeln!(text, "{}: {rows} rows", file.display());
-    }
-    text
+    let line = |table: &ExportedTable| format!("{}: {} rows\n", table.file.display(), table.rows);
+    let lines = || tables.iter().map(line).collect::<String>();
+    Ok(context.printer.show_either(&tables, lines))
 }

@@ -15,6 +15,7 @@ use std::path::PathBuf;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+use crate::schema::FloatRange;
 use crate::telemetry::sinks::ColorChoice;
 
 pub use compare::{CompareOptions, EvalOptions};
@@ -261,4 +262,13 @@ fn one_of<T: Clone + Send + Sync + 'static>(known: &'static [(&str, T)]) -> impl
     };
     let names = PossibleValuesParser::new(known.iter().map(|(name, _)| *name));
     names.try_map(move |name| named(name).ok_or("no such name"))
+}
+
+/// A number in a range.
+fn within(range: FloatRange) -> impl TypedValueParser<Value = f64> {
+    move |text: &str| -> Result<f64, String> {
+        let value: f64 = text.parse().map_err(|_| "expected a number".to_owned())?;
+        let is_valid = range.contains(value);
+        is_valid.then_some(value).ok_or_else(|| format!("valid: {range}"))
+    }
 }

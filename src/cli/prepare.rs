@@ -7,6 +7,7 @@ use super::rejection::Rejection;
 use super::{Context, RunOptions, scenario_file};
 use crate::engine::{Prepared, read_text};
 use crate::record::ScenarioFile;
+use crate::scenario::Override;
 use crate::sweep::QUICKSTART;
 
 /// Reads and checks the scenario under the flags.
@@ -21,18 +22,24 @@ pub fn prepare(options: &RunOptions, context: &Context) -> Result<Prepared, Reje
             None => Ok(Prepared::from_ron("quickstart.ron", QUICKSTART, &overrides, catalog)?),
         };
     };
-    let found = folder.canonicalize().map_err(|error| {
-        Rejection::Usage(format!(
-            "--relative-to {}: there is no such folder: {error}",
-            folder.display()
-        ))
-    })?;
+    let found = folder.canonicalize();
+    let found =
+        found.map_err(|error| format!("--relative-to {}: there is no such folder: {error}", folder.display()))?;
     let file = ScenarioFile {
         path: Some(path.clone()),
         folder: Some(found),
         text: read_text(path)?,
     };
     Ok(Prepared::new(&path.display().to_string(), file, &overrides, catalog)?)
+}
+
+/// Reads and checks the scenario at `path` under assignments as `--set` has them.
+///
+/// # Errors
+/// Those of [`prepare`].
+pub fn prepare_file(path: &Path, sets: &[String], context: &Context) -> Result<Prepared, Rejection> {
+    let overrides: Vec<Override> = sets.iter().map(|set| Override::parse(set)).collect::<Result<_, _>>()?;
+    scenario_file::load(path, &overrides, &context.catalog, &context.surroundings.input)
 }
 
 /// Says, of a start that failed, that the folder is gone in which the scenario's relative paths start: what it did not find

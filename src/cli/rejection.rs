@@ -15,6 +15,7 @@ use crate::inspect::DiffError;
 use crate::network::NetworkError;
 use crate::record::FindRunError;
 use crate::report::ServeError;
+use crate::reward::RewardError;
 use crate::scenario::{Report, UnknownField};
 use crate::schema::NameError;
 use crate::sweep::{FolderError, LaunchError, PlanError};
@@ -77,8 +78,9 @@ macro_rules! told {
 }
 
 told! {
-    String, FileError, NameError, UnknownField, DataError, NetworkError, PolicyError, FindRunError, ResumeError, FrozenPolicyError, ReadError,
-    ExportError, TableError, DiffError, FolderError, LaunchError, ServeError, TrajectoryError
+    String, &'static str, FileError, NameError, UnknownField, DataError, NetworkError, PolicyError, FindRunError,
+    ResumeError, FrozenPolicyError, ReadError, ExportError, TableError, DiffError, FolderError, LaunchError, ServeError,
+    TrajectoryError, RewardError
 }
 
 impl Rejection {

@@ -7,13 +7,12 @@ use std::time::Duration;
 use super::named::{Named, held_run};
 use super::rejection::Rejection;
 use super::{Context, Outcome, ReportOptions};
-use crate::compare::statistics::{Criteria, DecisionTest};
-use crate::compare::{ComparisonPlan, MethodComparison, Metric};
+use crate::compare::Metric;
 use crate::health::AtPath;
 use crate::record::runs_root;
 use crate::report::{ListedTraining, RunSource, Served, comparison_page, serve};
 use crate::storage;
-use crate::sweep::{Collected, CollectedTrial, Plan, SweepFolder};
+use crate::sweep::{Collected, CollectedTrial, Judge, Plan, SweepFolder};
 
 /// How often a record is looked at while a report follows it.
 const LOOK: Duration = Duration::from_secs(2);
@@ -36,9 +35,7 @@ pub fn report(options: &ReportOptions, context: &Context) -> Result<Outcome, Rej
         return Ok(Outcome::Done);
     }
     let Some(place) = place else {
-        return Err(Rejection::Usage(
-            "name a run, or give --http for the list of all".into(),
-        ));
+        return Err("name a run, or give --http for the list of all".into());
     };
     let output = options.output.clone().unwrap_or_else(|| PathBuf::from("report.html"));
     let mut source = RunSource::new(&place);
@@ -68,27 +65,19 @@ fn sweep_report(
     context: &Context,
 ) -> Result<Outcome, Rejection> {
     if options.follow || options.http.is_some() {
-        let message = "--follow and --http are for runs: name a trial, or write the sweep's report again";
-        return Err(Rejection::Usage(message.into()));
+        return Err("--follow and --http are for runs: name a trial, or write the sweep's report again".into());
     }
     let output = options.output.clone().unwrap_or_else(|| PathBuf::from("report.html"));
     let collected = Collected::read(folder, plan)?.judged(plan);
     let trainings = collected.trainings();
     let comparison = collected.judgement.clone().unwrap_or_else(|| {
         let metric = Metric::AccuracyMinusRent;
-        let criteria = Criteria {
-            test: DecisionTest::MannWhitney,
-            alpha: 0.05,
-            min_effect: metric.usual_effect(),
-        };
-        let usual = ComparisonPlan {
+        let usual = Judge {
             metric,
-            criteria,
-            control: None,
-            outstanding: collected.trials.iter().filter(|trial| trial.result.is_none()).count(),
-            is_judged: false,
+            min_effect: metric.usual_effect(),
+            ..Judge::default()
         };
-        MethodComparison::new(&trainings, &usual)
+        collected.compared(&usual, false)
     });
     let listed = collected.trials.iter().map(|CollectedTrial { trial, result, .. }| {
         let state = result.as_ref().map_or("not ended", |result| result.end.name());

@@ -45,7 +45,7 @@ fn resume_sweep(
     let changes = !options.sets.is_empty() || !options.allowed.is_empty();
     if changes || options.extend.is_some() || options.until.is_some() || options.from != Default::default() {
         let message = "a sweep is resumed as it was planned: leave --from, --extend, --until, --set and --allow out";
-        return Err(Rejection::Usage(message.into()));
+        return Err(message.into());
     }
     sweep::resume(folder, plan, context)
 }

@@ -2,22 +2,19 @@
 
 use std::path::Path;
 
+use super::prepare::prepare_file;
 use super::rejection::Rejection;
-use super::{Context, Outcome, scenario_file};
+use super::{Context, Outcome};
 use crate::report::{audit_text, exploited};
 use crate::reward::audit;
-use crate::scenario::Override;
 
 /// Plays the scripted exploiters against the reward of a scenario, and says by how much each earns too much.
 ///
 /// # Errors
 /// A scenario with problems; a reward that cannot be computed.
 pub fn reward_audit(scenario: &Path, sets: &[String], context: &Context) -> Result<Outcome, Rejection> {
-    let overrides = sets.iter().map(|assignment| Override::parse(assignment));
-    let overrides = overrides.collect::<Result<Vec<_>, _>>()?;
-    let loaded = scenario_file::load(scenario, &overrides, &context.catalog, &context.surroundings.input)?.loaded;
-    let usage = |error: &dyn std::fmt::Display| Rejection::Usage(error.to_string());
-    let audit = audit(&loaded.scenario, &loaded.task, &context.names.rewards).map_err(|error| usage(&error))?;
+    let loaded = prepare_file(scenario, sets, context)?.loaded;
+    let audit = audit(&loaded.scenario, &loaded.task, &context.names.rewards)?;
     let printer = context.printer;
     let shown = printer.show_either(&audit, || audit_text(&audit, printer.width()));
     let Some(failed) = audit.first_failure() else {

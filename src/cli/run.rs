@@ -30,7 +30,7 @@ pub fn learn(options: &RunOptions, context: &Context) -> Result<Outcome, Rejecti
              write learner: (recordings: (sets: [\"NAME.traj\"]), algorithm: clone(()))",
             prepared.label()
         );
-        return Err(Rejection::Usage(message));
+        return Err(message.into());
     }
     begin(options, prepared, context)
 }
@@ -77,8 +77,7 @@ fn run_sweep(options: &RunOptions, context: &Context) -> Result<Outcome, Rejecti
         ("--identify", options.identify),
     ];
     if let Some((flag, _)) = alone.iter().find(|(_, is_given)| *is_given) {
-        let message = format!("{flag} is for a single run, and this is a sweep file; leave it out");
-        return Err(Rejection::Usage(message));
+        return Err(format!("{flag} is for a single run, and this is a sweep file; leave it out").into());
     }
     let play = PlayOptions {
         file: options.scenario.clone(),

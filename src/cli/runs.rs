@@ -13,7 +13,7 @@ pub fn runs(options: &RunsOptions, context: &Context) -> Result<Outcome, Rejecti
         Ok(runs) => runs,
         // Nothing was run yet.
         Err(_) if options.out.is_none() && !root.exists() => Vec::new(),
-        Err(error) => return Err(Rejection::Usage(format!("cannot list the runs in {error}"))),
+        Err(error) => return Err(format!("cannot list the runs in {error}").into()),
     };
     runs.retain(|run| options.tags.iter().all(|tag| run.tags.contains(tag)));
     let printer = context.printer;

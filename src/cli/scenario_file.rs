@@ -27,18 +27,17 @@ pub fn load(path: &Path, overrides: &[Override], catalog: &Catalog, input: &Inpu
             .clone()
             .take(LARGEST_TEXT + 1)
             .read_to_end(&mut bytes)
-            .map_err(|error| Rejection::Usage(format!("cannot read the scenario from standard input: {error}")))?;
+            .map_err(|error| format!("cannot read the scenario from standard input: {error}"))?;
         return Ok(Prepared::from_bytes("standard input", bytes, overrides, catalog)?);
     }
     match Prepared::load(path, overrides, catalog) {
-        Err(SetupError::Unreadable(error)) if !path.is_file() => Err(Rejection::Usage(format!(
-            "cannot read the scenario {error}; {}",
-            help(path)
-        ))),
-        Err(SetupError::Scenario(_)) if is_sweep(path) => Err(Rejection::Usage(format!(
-            "{0} is a sweep file, no scenario; `simic-engine sweep {0} --dry-run` checks it",
-            path.display()
-        ))),
+        Err(SetupError::Unreadable(error)) if !path.is_file() => {
+            Err(format!("cannot read the scenario {error}; {}", help(path)).into())
+        }
+        Err(SetupError::Scenario(_)) if is_sweep(path) => {
+            let path = path.display();
+            Err(format!("{path} is a sweep file, no scenario; `simic-engine sweep {path} --dry-run` checks it").into())
+        }
         loaded => Ok(loaded?),
     }
 }

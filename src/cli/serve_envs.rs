@@ -15,8 +15,7 @@ use crate::serve::{Client, ServeError, serve};
 /// A scenario with problems; an engine that cannot be made; a program that does not speak the language.
 pub fn serve_envs(options: &ServeOptions, context: &Context) -> Result<Outcome, Rejection> {
     if options.scenario.as_deref() == Some(Path::new("-")) {
-        let message = "standard input is where requests come from; give the scenario as a file";
-        return Err(Rejection::Usage(message.into()));
+        return Err("standard input is where requests come from; give the scenario as a file".into());
     }
     let mut sets = options.sets.clone();
     sets.push("policy.controller=external".into());
@@ -36,7 +35,7 @@ pub fn serve_envs(options: &ServeOptions, context: &Context) -> Result<Outcome, 
         }
     };
     let client = Client::new(surroundings.input, surroundings.out, ended)
-        .map_err(|error| Rejection::Usage(format!("no thread can be started: {error}")))?;
+        .map_err(|error| format!("no thread can be started: {error}"))?;
     let build = |seed: Option<u64>| {
         let mut prepared = prepared.clone();
         let run = &mut prepared.loaded.scenario.run;
@@ -46,7 +45,7 @@ pub fn serve_envs(options: &ServeOptions, context: &Context) -> Result<Outcome, 
     match serve(&client, &build) {
         Ok(()) => Ok(Outcome::Done),
         Err(ServeError::Setup(error)) => Err(error.into()),
-        Err(ServeError::Client(error)) => Err(Rejection::Usage(error.to_string())),
+        Err(ServeError::Client(error)) => Err(error.to_string().into()),
         Err(error) => Err(Rejection::failed(error)),
     }
 }

@@ -108,23 +108,19 @@ pub fn show_run(options: &ShowOptions, context: &Context) -> Result<Outcome, Rej
         }));
     }
     let standing = match has_ended {
-        true if live.finished.is_none() => failure(&entry),
-        true => String::new(),
         false => standing(&entry),
+        // It failed before its first event.
+        true if live.finished.is_none() => match &entry.error {
+            Some(error) => format!("the run could not begin: {error}\n\n"),
+            None => String::new(),
+        },
+        true => String::new(),
     };
     let networks = Networks::of(&place).line();
     Ok(context.printer.show(format_args!(
         "{standing}{}{networks}",
         summary(live, &place, context.printer.width())
     )))
-}
-
-/// Of a run that failed before its first event.
-fn failure(entry: &RunEntry) -> String {
-    entry
-        .error
-        .as_ref()
-        .map_or_else(String::new, |error| format!("the run could not begin: {error}\n\n"))
 }
 
 fn standing(entry: &RunEntry) -> String {

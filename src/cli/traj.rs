@@ -6,13 +6,13 @@ use serde::Serialize;
 
 use super::named::held_run;
 use super::options::{SetOptions, TrajCommand};
-use super::prepare::prepare;
+use super::prepare::prepare_file;
 use super::rejection::Rejection;
-use super::{Context, Outcome, RunOptions};
+use super::{Context, Outcome};
 use crate::engine::Prepared;
 use crate::health::AtPath;
 use crate::inspect::{DiffKind, Extent, diff};
-use crate::record::{ListedState, Recording, RunDirectory, RunEntry, TrajectoryPlugin, find_run};
+use crate::record::{ListedState, RESOLVED_FILE, Recording, RunDirectory, RunEntry, TrajectoryPlugin, find_run};
 use crate::run::{StopRequest, StopSignal};
 use crate::storage::{self, sync_folder_of};
 use crate::telemetry::sinks::Console;
@@ -36,7 +36,7 @@ pub fn traj(command: &TrajCommand, context: &Context) -> Result<Outcome, Rejecti
 
 /// A set by its folder, or that of a run by its folder or name.
 fn find(name: &Path, out: Option<&Path>) -> Result<TrajectorySet, Rejection> {
-    if name.join(MANIFEST_FILE).is_file() && !name.join("resolved.ron").is_file() {
+    if name.join(MANIFEST_FILE).is_file() && !name.join(RESOLVED_FILE).is_file() {
         return Ok(TrajectorySet::open(name)?);
     }
     Ok(TrajectorySet::open(&find_run(name, out)?)?)
@@ -126,11 +126,8 @@ fn check(names: &[PathBuf], out: Option<&Path>, context: &Context) -> Result<Out
     let infos: Vec<Info> = sets.iter().map(Info::of).collect::<Result<_, _>>()?;
     for (set, name) in sets.iter().zip(names).skip(1) {
         if let Some(misfit) = set.manifest.misfit(&sets[0].manifest) {
-            return Err(Rejection::Usage(format!(
-                "{} cannot be learnt from together with {}: {misfit}",
-                name.display(),
-                names[0].display()
-            )));
+            let (name, first) = (name.display(), names[0].display());
+            return Err(format!("{name} cannot be learnt from together with {first}: {misfit}").into());
         }
     }
     let (steps, segments) = infos.iter().fold((0, 0), |(steps, segments), info| {
@@ -146,24 +143,16 @@ fn check(names: &[PathBuf], out: Option<&Path>, context: &Context) -> Result<Out
 fn from_run(options: &SetOptions, output: &Path, context: &Context) -> Result<Outcome, Rejection> {
     let run = held_run(find_run(&options.run, options.out.as_deref())?)?;
     if RunEntry::read(&run).state != ListedState::Completed {
-        let message = format!(
-            "{} has not ended: resume it, so that there is a whole to compare with",
-            run.display()
-        );
-        return Err(Rejection::Usage(message));
+        let run = run.display();
+        return Err(format!("{run} has not ended: resume it, so that there is a whole to compare with").into());
     }
     if TrajectorySet::open(&run).is_ok() {
-        let message = format!("{} has recorded its trajectories: they are in {FOLDER}", run.display());
-        return Err(Rejection::Usage(message));
+        return Err(format!("{} has recorded its trajectories: they are in {FOLDER}", run.display()).into());
     }
     if output.try_exists().at(output)? {
-        return Err(Rejection::Usage(format!("{} is there already", output.display())));
+        return Err(format!("{} is there already", output.display()).into());
     }
-    let again = RunOptions {
-        scenario: Some(run.join("resolved.ron")),
-        ..RunOptions::default()
-    };
-    let prepared = prepare(&again, context)?;
+    let prepared = prepare_file(&run.join(RESOLVED_FILE), &[], context)?;
     let beside = output.with_extension("playing");
     match RunDirectory::is_claimed(&beside.join(AGAIN)) {
         // What a process has left that was killed.

@@ -66,12 +66,9 @@ pub fn validate(files: &[PathBuf], no_data: bool, context: &Context) -> Outcome 
 fn check_place(path: &Path, prepared: &Prepared, context: &Context) -> Result<(), Rejection> {
     let experiment = prepared.experiment(context.threads()).map_err(SetupError::from)?;
     let engine = context.engine().build_experiment(experiment)?;
-    run::check_place(engine.world()).map_err(|failure| {
-        Rejection::Usage(format!(
-            "{}: {failure} (--no-data looks at the scenario alone)",
-            path.display()
-        ))
-    })
+    let found = run::check_place(engine.world());
+    let path = path.display();
+    Ok(found.map_err(|failure| format!("{path}: {failure} (--no-data looks at the scenario alone)"))?)
 }
 
 fn print(path: &Path, result: &Result<Sound, Rejection>, context: &Context) -> Outcome {

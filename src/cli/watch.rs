@@ -44,16 +44,13 @@ const SPEEDS: [usize; 6] = [1, 4, 16, 64, 256, 1024];
 pub fn watch(options: &WatchOptions, context: &Context) -> Result<Outcome, Rejection> {
     let place = match Named::find(&options.run, options.out.as_deref())? {
         Named::Sweep(..) => {
-            return Err(Rejection::Usage(
-                "a sweep has no single run to watch: name one of its trials".into(),
-            ));
+            return Err("a sweep has no single run to watch: name one of its trials".into());
         }
         Named::Run(place) => held_run(place)?,
     };
     if !has_terminal(context) {
         let name = options.run.display();
-        let message = format!("watch needs a terminal; simic-engine show {name} prints how the run stands");
-        return Err(Rejection::Usage(message));
+        return Err(format!("watch needs a terminal; simic-engine show {name} prints how the run stands").into());
     }
     let stop = context.heeded_stop()?;
     let watcher = Watcher::new(&place, context.printer.is_coloured(), None);

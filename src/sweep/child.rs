@@ -47,15 +47,6 @@ pub enum Attempt {
 /// Whether the process with this id may continue the trial: called when it has begun, and regularly after that.
 pub type MayContinue<'a> = dyn FnMut(u32) -> Result<bool, FileError> + 'a;
 
-/// What a trial may use, and has used.
-#[derive(Clone, Copy, Debug)]
-pub struct Limits {
-    /// Of the sweep.
-    pub budget: Budget,
-    /// Seconds that the trial has been played for before.
-    pub played_s: f64,
-}
-
 /// The arguments that play a trial from where it stands up to the end of `segment`: `run` where nothing of it has lasted,
 /// else `resume`. What a process that was killed at once has left is set aside. Once the file `fence` is there the trial is another worker's, and the process ends.
 ///
@@ -119,7 +110,8 @@ pub fn is_played(sweep: &SweepFolder, trial: &Trial) -> bool {
     RunDirectory::is_at(&directory) && RunDirectory::open(&directory).is_ok_and(|directory| directory.claim().is_err())
 }
 
-/// Plays with a program and its arguments, and watches; what the process prints is added to the trial's log. `None` if the process has ended well.
+/// Plays with a program and its arguments, and watches; what the process prints is added to the trial's log. `limits`: what
+/// the trial may use, and the seconds that it has been played for before. `None` if the process has ended well.
 ///
 /// # Errors
 /// A log that cannot be written, a process that cannot be started; an error of `may_continue`, once the process has ended.
@@ -127,7 +119,7 @@ pub fn play(
     sweep: &SweepFolder,
     id: &str,
     (program, arguments): (&Path, &[String]),
-    limits: Limits,
+    limits: (Budget, f64),
     may_continue: &mut MayContinue,
 ) -> Result<Option<Attempt>, FileError> {
     let path = sweep.log(id);
@@ -207,7 +199,7 @@ fn start(program: &Path, arguments: &[String], log: &File) -> std::io::Result<Ch
 /// How the process ended by itself, or why it is to be ended.
 fn watch(
     child: &mut Child,
-    limits: Limits,
+    (budget, played_s): (Budget, f64),
     may_continue: &mut MayContinue,
 ) -> Result<Result<ExitStatus, Attempt>, FileError> {
     const LOOK: Duration = Duration::from_millis(50);
@@ -234,12 +226,12 @@ fn watch(
         if !may_continue(child.id())? {
             return Ok(Err(Attempt::LetGo));
         }
-        let played = limits.played_s + began.elapsed().as_secs_f64();
-        if let Some(most) = limits.budget.time_limit_s.filter(|most| played > *most as f64) {
+        let played = played_s + began.elapsed().as_secs_f64();
+        if let Some(most) = budget.time_limit_s.filter(|most| played > *most as f64) {
             return over_limit(format!("it took more than budget.time_limit_s, {most} s"), true);
         }
         let used = resident_mib(child.id());
-        if let (Some(most), Some(used)) = (limits.budget.memory_mib, used)
+        if let (Some(most), Some(used)) = (budget.memory_mib, used)
             && used > most
         {
             let reason = format!("it took {used} MiB of memory, more than budget.memory_mib, {most} MiB");

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use clap::ValueEnum;
 use serde::Serialize;
 
+use super::file::Judge;
 use super::folder::SweepFolder;
 use super::outcome::{Results, TrialEnd, TrialResult, read_sound};
 use super::plan::{Plan, Trial};
@@ -86,21 +87,23 @@ impl Collected {
 
     /// With the verdict of the plan's judge, if it has one.
     pub fn judged(mut self, plan: &Plan) -> Self {
-        self.judgement = plan.sweep.judge.as_ref().map(|judge| {
-            let trainings = self.trainings();
-            let plan = ComparisonPlan {
-                metric: judge.metric,
-                criteria: Criteria {
-                    test: judge.test,
-                    alpha: judge.alpha,
-                    min_effect: judge.min_effect,
-                },
-                control: judge.control.clone(),
-                outstanding: self.trials.iter().filter(|trial| trial.result.is_none()).count(),
-                is_judged: true,
-            };
-            MethodComparison::new(&trainings, &plan)
-        });
+        self.judgement = plan.sweep.judge.as_ref().map(|judge| self.compared(judge, true));
         self
+    }
+
+    /// The points against each other in the way of `judge`; `is_judged`: the sweep has declared it.
+    pub fn compared(&self, judge: &Judge, is_judged: bool) -> MethodComparison {
+        let plan = ComparisonPlan {
+            metric: judge.metric,
+            criteria: Criteria {
+                test: judge.test,
+                alpha: judge.alpha,
+                min_effect: judge.min_effect,
+            },
+            control: judge.control.clone(),
+            outstanding: self.trials.iter().filter(|trial| trial.result.is_none()).count(),
+            is_judged,
+        };
+        MethodComparison::new(&self.trainings(), &plan)
     }
 }

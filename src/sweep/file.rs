@@ -2,6 +2,7 @@
 
 use crate::compare::Metric;
 use crate::compare::statistics::DecisionTest;
+use crate::schema::range::is_plain_name;
 use crate::schema::{Kind, Names, Written, choice, record, section};
 
 /// Characters of a point's name at most: names stand in tables.
@@ -11,12 +12,7 @@ const LONGEST_NAME: usize = 40;
 const POINT_NAME: Kind = Kind::Text(Names::Form {
     noun: "name of a point",
     form: "1 to 40 letters, digits, `.`, `_` or `-`, starting with a letter or digit",
-    accepts: |text| {
-        let part = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
-        text.len() <= LONGEST_NAME
-            && text.chars().all(part)
-            && text.chars().next().is_some_and(|c| c.is_ascii_alphanumeric())
-    },
+    accepts: |text| is_plain_name(text, LONGEST_NAME),
 });
 
 section! {

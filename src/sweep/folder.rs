@@ -17,7 +17,7 @@ use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
 use super::file::SweepFile;
-use super::plan::{Plan, Planned};
+use super::plan::{Plan, Planned, Trial};
 use super::process::Worker;
 use crate::engine::built_in_names;
 use crate::health::{AtPath, FileError};
@@ -60,19 +60,18 @@ pub enum FolderError {
     },
     /// A trial's id is none.
     #[error(
-        "{}: the trial of point {point}, replicate {replicate}, has the id {id:?}; an id is the first 16 digits of the trial's \
+        "{}: the trial of point {}, replicate {}, has the id {:?}; an id is the first 16 digits of the trial's \
          hash, and no other trial has it",
-        path.display()
+        path.display(),
+        trial.point,
+        trial.replicate,
+        trial.id
     )]
     Trial {
         /// The plan.
         path: PathBuf,
         /// As it is written there.
-        id: String,
-        /// Of the trial.
-        point: usize,
-        /// Of the trial.
-        replicate: u32,
+        trial: Box<Trial>,
     },
     /// The sweep file says something else than when the sweep was begun.
     #[error(
@@ -198,14 +197,8 @@ impl SweepFolder {
             return Err(FolderError::Format(path));
         }
         if let Some(trial) = plan.misnamed() {
-            let (point, replicate) = (trial.point, trial.replicate);
-            let id = trial.id.clone();
-            return Err(FolderError::Trial {
-                path,
-                id,
-                point,
-                replicate,
-            });
+            let trial = Box::new(trial.clone());
+            return Err(FolderError::Trial { path, trial });
         }
         // Held to the ranges of its file: a rung after no rounds would never be passed.
         let sweep = ron::to_string(&plan.sweep).map_err(io::Error::other).at(&path)?;

@@ -134,10 +134,9 @@ impl<'a> Leases<'a> {
     }
 
     fn read_at(place: &'a dyn Place, expiry: Duration, now: SystemTime) -> Result<Self, FileError> {
-        let names = place.names(Shelf::Leases)?;
         Ok(Self {
             place,
-            names,
+            names: place.names(Shelf::Leases)?,
             now,
             expiry,
         })

@@ -106,7 +106,6 @@ struct Resolved {
     trial: Trial,
     gpus: usize,
     env_steps: u64,
-    scenario: String,
 }
 
 /// Why a sweep cannot be played.
@@ -154,14 +153,13 @@ pub fn plan(path: &Path, overrides: &[Override], catalog: &Catalog) -> Result<Pl
             replicate,
         })
         .collect();
-    let seed = base.seed(&shared, catalog)?;
+    let common = base.load(&shared, catalog)?.loaded.scenario;
+    // Where no trial says anything else.
+    let seed = common.run.seed;
     let resolve = |draft: &Draft| draft.resolve(&base, seed, sweep, catalog);
     let resolved = sound(drafts.par_iter().map(resolve).collect())?;
     let gpus = resolved.iter().map(|resolved| resolved.gpus).max().unwrap_or(0);
     let env_steps = resolved.iter().map(|resolved| resolved.env_steps).sum();
-    let scenario_name = resolved
-        .first()
-        .map_or_else(String::new, |first| first.scenario.clone());
     let trials: Vec<Trial> = resolved.into_iter().map(|resolved| resolved.trial).collect();
     let findings = repetitions(&trials, &points);
     if !findings.is_empty() {
@@ -180,7 +178,7 @@ pub fn plan(path: &Path, overrides: &[Override], catalog: &Catalog) -> Result<Pl
         scenario: base.file.text,
         gpus,
         env_steps,
-        scenario_name,
+        scenario_name: common.name,
     })
 }
 
@@ -211,11 +209,6 @@ impl Base {
 
     fn load(&self, overrides: &[Override], catalog: &Catalog) -> Result<Prepared, SetupError> {
         Prepared::new(&self.label, self.file.clone(), overrides, catalog)
-    }
-
-    /// `run.seed` where no trial says anything else.
-    fn seed(&self, shared: &[Override], catalog: &Catalog) -> Result<u64, PlanError> {
-        Ok(self.load(shared, catalog)?.loaded.scenario.run.seed)
     }
 }
 
@@ -278,7 +271,6 @@ impl Draft<'_> {
             trial,
             gpus: scenario.cuda_devices().len(),
             env_steps: u64::from(run.rounds) * run.n_envs as u64 * u64::from(steps),
-            scenario: scenario.name.clone(),
         })
     }
 }

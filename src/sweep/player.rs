@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use serde::Deserialize;
 
-use super::child::{self, Attempt, Limits};
+use super::child::{self, Attempt};
 use super::file::{Evaluation, EvaluationMode};
 use super::folder::SweepFolder;
 use super::lease::Lease;
@@ -126,10 +126,7 @@ impl Player for Processes<'_> {
 
 impl Processes<'_> {
     fn run(&self, trial: &Trial, arguments: &[String], lease: &mut Lease) -> Result<Option<Attempt>, WorkError> {
-        let limits = Limits {
-            budget: self.plan.sweep.budget,
-            played_s: lease.content.played_s,
-        };
+        let limits = (self.plan.sweep.budget, lease.content.played_s);
         let mut renewed = Instant::now();
         let interval = self.plan.lease() / 5;
         let mut may_continue = |pid| {

@@ -14,7 +14,7 @@ const MOST_TRAININGS: u128 = 1_000_000;
 pub(super) type Findings = Vec<(String, String)>;
 
 /// The settings of a point, each with the place in the sweep file that it comes from.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Point {
     /// Of `points`, with what the axes add; `None` of a sweep without `points`.
     pub name: Option<String>,
@@ -44,13 +44,11 @@ pub(super) fn points(file: &Declared<SweepFile>) -> Result<Vec<Point>, Findings>
     };
     let trainings = together.saturating_mul(drawn).saturating_mul((*replicates).into());
     if trainings > MOST_TRAININGS {
-        findings.push((
-            "axes".into(),
-            format!(
-                "these are {together} x {drawn} points, each trained {replicates} times; a sweep has at most \
-                 {MOST_TRAININGS} trainings"
-            ),
-        ));
+        let message = format!(
+            "these are {together} x {drawn} points, each trained {replicates} times; a sweep has at most {MOST_TRAININGS} \
+             trainings"
+        );
+        findings.push(("axes".into(), message));
     }
     for (index, point) in points.iter().enumerate() {
         if points[..index].iter().any(|other| other.name == point.name) {
@@ -72,11 +70,7 @@ pub(super) fn points(file: &Declared<SweepFile>) -> Result<Vec<Point>, Findings>
     });
     let mut lists: Vec<Point> = lists.collect();
     if lists.is_empty() {
-        lists.push(Point {
-            name: None,
-            settings: Vec::new(),
-            places: Vec::new(),
-        });
+        lists.push(Point::default());
     }
     let combinations = match *draw {
         Drawing::Grid => grid(axes),

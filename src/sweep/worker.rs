@@ -279,14 +279,10 @@ impl<'a> Worker<'a> {
         let Some(lease) = state.leases.take(&trial.id)? else {
             return Ok(false);
         };
-        let training = self.player.training(trial)?;
+        let attempts = state.leases.newest(&trial.id);
         let result = TrialResult {
-            training: Some(training),
-            ..self.result(
-                TrialEnd::GivenUp,
-                state.leases.newest(&trial.id),
-                lease.content.played_s,
-            )
+            training: Some(self.player.training(trial)?),
+            ..self.result(TrialEnd::GivenUp, attempts, lease.content.played_s)
         };
         self.end(trial, &result)?;
         lease.release()?;
@@ -324,20 +320,16 @@ impl<'a> Worker<'a> {
             let began = self.place.elapsed();
             let ended = self.player.play(trial, segment, &mut lease)?;
             lease.content.played_s += (self.place.elapsed() - began).as_secs_f64();
-            let result = |end| self.result(end, lease.attempt(), lease.content.played_s);
             if matches!(ended, Attempt::Done(_)) {
                 self.misplaced.store(0, Ordering::Relaxed);
             }
             let (reason, end, pause) = match ended {
                 Attempt::Done(training) if segment.is_last => {
-                    let training = Some(*training);
-                    self.end(
-                        trial,
-                        &TrialResult {
-                            training,
-                            ..result(TrialEnd::Done)
-                        },
-                    )?;
+                    let result = TrialResult {
+                        training: Some(*training),
+                        ..self.result(TrialEnd::Done, lease.attempt(), lease.content.played_s)
+                    };
+                    self.end(trial, &result)?;
                     break;
                 }
                 Attempt::Done(training) => {

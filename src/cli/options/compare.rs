@@ -1,13 +1,15 @@
 //! Of `eval` and `compare`.
 
+use std::ops::Bound::{Excluded, Included, Unbounded};
 use std::path::PathBuf;
 
 use clap::Args;
 
-use super::one_of;
+use super::{one_of, within};
 use crate::checkpoint::CheckpointName;
 use crate::compare::Metric;
 use crate::compare::statistics::DecisionTest;
+use crate::schema::FloatRange;
 
 pub const EVAL_EXAMPLES: &str = "\
 Examples:
@@ -94,10 +96,10 @@ pub struct CompareOptions {
     #[arg(long, value_name = "METHOD")]
     pub control: Option<String>,
     /// Probability of a false claim.
-    #[arg(long, default_value_t = 0.05, value_parser = fraction)]
+    #[arg(long, default_value_t = 0.05, value_parser = within(FloatRange(Excluded(0.0), Excluded(1.0))))]
     pub alpha: f64,
     /// Difference that matters, in the metric's unit [default: 0.01 of losses, 0.5 of all others].
-    #[arg(long, value_parser = not_negative)]
+    #[arg(long, value_parser = within(FloatRange(Included(0.0), Unbounded)))]
     pub min_effect: Option<f64>,
     /// Write scores.csv and differences.csv into this folder as well.
     #[arg(long, value_name = "DIR")]
@@ -115,17 +117,3 @@ const TESTS: [(&str, DecisionTest); 2] = [
     ("mann-whitney", DecisionTest::MannWhitney),
     ("sign-flip", DecisionTest::PairedSignFlip),
 ];
-
-fn fraction(text: &str) -> Result<f64, String> {
-    let value: f64 = text.parse().map_err(|_| "expected a number".to_owned())?;
-    (0.0 < value && value < 1.0)
-        .then_some(value)
-        .ok_or_else(|| "valid: more than 0, less than 1".into())
-}
-
-fn not_negative(text: &str) -> Result<f64, String> {
-    let value: f64 = text.parse().map_err(|_| "expected a number".to_owned())?;
-    (value.is_finite() && value >= 0.0)
-        .then_some(value)
-        .ok_or_else(|| "valid: at least 0".into())
-}

@@ -1,12 +1,14 @@
 //! Of `init` and `data`.
 
+use std::ops::Bound::{Excluded, Unbounded};
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
-use super::one_of;
+use super::{one_of, within};
 use crate::data::{Format, Known};
 use crate::scenario::{ArrayLayout, TokenFormat};
+use crate::schema::FloatRange;
 
 pub const INIT_EXAMPLES: &str = "\
 Examples:
@@ -60,7 +62,7 @@ pub struct ArrayOptions {
     #[arg(long, value_parser = one_of(&LAYOUTS), hide_possible_values = true, value_name = "nhwc|nchw")]
     pub layout: Option<ArrayLayout>,
     /// Pixel value that means 1.0 [default: 255, or 1 for floats none of which is above it].
-    #[arg(long, value_name = "VALUE", value_parser = positive)]
+    #[arg(long, value_name = "VALUE", value_parser = within(FloatRange(Excluded(0.0), Unbounded)))]
     pub scale: Option<f64>,
 }
 
@@ -88,11 +90,3 @@ const FORMATS: [(&str, Format); 9] = [
     ("tokens32", Format::Tokens(TokenFormat::U32)),
 ];
 const LAYOUTS: [(&str, ArrayLayout); 2] = [("nhwc", ArrayLayout::Nhwc), ("nchw", ArrayLayout::Nchw)];
-
-fn positive(text: &str) -> Result<f64, String> {
-    let value = text
-        .parse::<f64>()
-        .ok()
-        .filter(|value| value.is_finite() && *value > 0.0);
-    value.ok_or_else(|| "valid: a number above 0".into())
-}

@@ -6,6 +6,7 @@ use clap::Args;
 
 use crate::checkpoint::CheckpointName;
 use crate::scenario::Override;
+use crate::schema::range::is_plain_name;
 use crate::telemetry::sinks::ProgressStyle;
 use crate::torch;
 
@@ -139,9 +140,7 @@ impl RunOptions {
 
 /// A name that can be a folder's.
 fn run_id(text: &str) -> Result<String, String> {
-    let is_part = |character: char| character.is_ascii_alphanumeric() || "._-".contains(character);
-    let is_name = text.starts_with(|first: char| first.is_ascii_alphanumeric()) && text.chars().all(is_part);
-    (is_name && text.len() <= 64)
+    is_plain_name(text, 64)
         .then(|| text.to_owned())
         .ok_or_else(|| "valid: 1 to 64 letters, digits, `.`, `_` or `-`, beginning with a letter or digit".into())
 }
