@@ -73,9 +73,10 @@ fn prepare(
     };
     let earlier = past.earlier_changes()?;
     let before = load(&earlier)?.loaded.scenario;
-    let asked = with_environment(&options.overrides(before.run.rounds)?)?;
+    let asked = options.overrides(before.run.rounds)?;
     let stands = |change: &&Override| !asked.iter().any(|asked| asked.overlaps(change));
     let changes: Vec<Override> = earlier.iter().filter(stands).chain(&asked).cloned().collect();
+    let changes = with_environment(&changes)?;
     let now = load(&changes)?;
     let point = past.resume(&before, &now.loaded, &changes, &options.allowed)?;
     let run = &now.loaded.scenario.run;

@@ -6,13 +6,15 @@ use serde::Serialize;
 
 use super::named::held_run;
 use super::options::{SetOptions, TrajCommand};
-use super::prepare::prepare_file;
 use super::rejection::Rejection;
 use super::{Context, Outcome};
-use crate::engine::Prepared;
+use crate::engine::{Prepared, SetupError, read_text};
 use crate::health::AtPath;
 use crate::inspect::{DiffKind, Extent, diff};
-use crate::record::{ListedState, RESOLVED_FILE, Recording, RunDirectory, RunEntry, TrajectoryPlugin, find_run};
+use crate::record::{
+    ListedState, RESOLVED_FILE, Recording, RunDirectory, RunEntry, ScenarioFile, TrajectoryPlugin, find_run,
+    scenario_folder,
+};
 use crate::run::{StopRequest, StopSignal};
 use crate::storage::{self, sync_folder_of};
 use crate::telemetry::sinks::Console;
@@ -152,15 +154,27 @@ fn from_run(options: &SetOptions, output: &Path, context: &Context) -> Result<Ou
     if output.try_exists().at(output)? {
         return Err(format!("{} is there already", output.display()).into());
     }
-    let prepared = prepare_file(&run.join(RESOLVED_FILE), &[], context)?;
-    let beside = output.with_extension("playing");
+    let resolved = run.join(RESOLVED_FILE);
+    let file = ScenarioFile {
+        text: read_text(&resolved)?,
+        folder: scenario_folder(&resolved).map_err(SetupError::from)?,
+        path: Some(resolved.clone()),
+    };
+    let prepared = Prepared::past(&resolved.display().to_string(), file, &[], &context.catalog)?;
+    let mut name = output.file_name().unwrap_or_default().to_owned();
+    name.push(".playing");
+    let beside = output.with_file_name(name);
     match RunDirectory::is_claimed(&beside.join(AGAIN)) {
         // What a process has left that was killed.
         Some(false) => std::fs::remove_dir_all(&beside).at(&beside)?,
         Some(true) => return Err(format!("another process plays the run, in {}", beside.display()).into()),
         None => {}
     }
-    storage::create_dir_all(&beside).at(&beside)?;
+    // Another process may have begun just now: it has what it creates.
+    if let Some(parent) = beside.parent().filter(|parent| !parent.as_os_str().is_empty()) {
+        storage::create_dir_all(parent).at(parent)?;
+    }
+    storage::create_dir(&beside).at(&beside)?;
     let kept = played_once_more(&run, &prepared, &beside, output, context);
     let removed = std::fs::remove_dir_all(&beside).at(&beside);
     if let Some(request) = kept? {

@@ -208,7 +208,7 @@ pub enum GrowError {
     #[error(transparent)]
     File(#[from] FileError),
     /// It was stopped.
-    #[error("stopped; what has been played is kept in {}, and the same command continues", .0.display())]
+    #[error("stopped; what has been played is kept in {}, and the same command, without --force, continues", .0.display())]
     Stopped(PathBuf),
 }
 

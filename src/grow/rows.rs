@@ -41,6 +41,7 @@ impl Order<'_> {
             ("the engine", env!("CARGO_PKG_VERSION").into()),
             ("--budget", self.budget.to_string()),
             ("--freeze", self.is_frozen.to_string()),
+            ("--weights", self.is_given.to_string()),
             ("--rates", format!("{:?}", self.rates)),
             ("the policy (hash)", policy.unwrap_or_default()),
             ("the weights (hash)", weights),

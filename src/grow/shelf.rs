@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use super::play::{GrowError, Played};
 use crate::health::AtPath;
 use crate::network::GrownNetwork;
-use crate::storage::{read_dir, replace_folder, replace_synced};
+use crate::storage::{put_back, read_dir, replace_folder, replace_synced};
 
 /// What was ordered, by name.
 pub type Ordered = BTreeMap<String, String>;
@@ -22,6 +22,7 @@ const ORDER: &str = "order.json";
 /// A folder with something else, in which another order was begun, or that cannot be written.
 pub fn open(folder: &Path, ordered: &Ordered, is_forced: bool) -> Result<(), GrowError> {
     let order = folder.join(ORDER);
+    put_back(folder).at(folder)?;
     let held = match read_dir(folder) {
         Err(error) if error.kind() == ErrorKind::NotFound => Vec::new(),
         names => names.at(folder)?,

@@ -404,11 +404,8 @@ pub fn sync_folder_of(path: &Path) -> io::Result<()> {
 /// If anything cannot be written, or `folder` is a link or a file; it is then what it was.
 pub fn replace_folder(folder: &Path, files: &[(&str, &[u8])]) -> io::Result<()> {
     is_replaceable(folder, Metadata::is_dir)?;
-    let beside = |suffix: &str| {
-        let name = folder.file_name().unwrap_or_default().to_string_lossy();
-        folder.with_file_name(format!(".{name}.{suffix}"))
-    };
-    let (fresh, old) = (beside("new"), beside("old"));
+    put_back(folder)?;
+    let (fresh, old) = (beside(folder, "new"), beside(folder, "old"));
     for leftover in [&fresh, &old] {
         if leftover.exists() {
             remove_dir_all(leftover)?;
@@ -433,6 +430,23 @@ pub fn replace_folder(folder: &Path, files: &[(&str, &[u8])]) -> io::Result<()> 
         remove_dir_all(&old)?;
     }
     Ok(())
+}
+
+/// Puts back what a kill between the two renames of [`replace_folder`] has left beside `folder`.
+///
+/// # Errors
+/// If it cannot be renamed.
+pub fn put_back(folder: &Path) -> io::Result<()> {
+    let old = beside(folder, "old");
+    match !folder.exists() && old.is_dir() {
+        true => rename(&old, folder),
+        false => Ok(()),
+    }
+}
+
+fn beside(folder: &Path, suffix: &str) -> PathBuf {
+    let name = folder.file_name().unwrap_or_default().to_string_lossy();
+    folder.with_file_name(format!(".{name}.{suffix}"))
 }
 
 fn fill(folder: &Path, files: &[(&str, &[u8])]) -> io::Result<()> {

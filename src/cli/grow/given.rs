@@ -79,9 +79,12 @@ fn card(path: &Path) -> Result<DataCard, Rejection> {
     Ok(GrownNetwork::load(path)?.data)
 }
 
-/// Pixels p are read as p·scale + offset, which is (p/255 - mean)/std. `None` of texts.
-fn constants(DataCard { scale, offset, .. }: &DataCard) -> Option<String> {
-    let std: Vec<f64> = scale.iter().map(|&scale| 1.0 / (255.0 * f64::from(scale))).collect();
+/// Pixels p are read as p·scale + offset, which is (p/full - mean)/std. `None` of texts.
+fn constants(card: &DataCard) -> Option<String> {
+    let DataCard {
+        scale, offset, full, ..
+    } = card;
+    let std: Vec<f64> = scale.iter().map(|&scale| 1.0 / (full * f64::from(scale))).collect();
     let pairs = offset.iter().zip(&std);
     let mean = pairs.map(|(&offset, std)| -f64::from(offset) * std).collect();
     (!scale.is_empty()).then(|| ron_text(&Normalise::Constants { mean, std }))

@@ -14,7 +14,7 @@ Examples:
   simic-engine grow --scenario my.ron --budget 120k --tries 8 --rates 0.01,0.03,0.1 -o grown/
 
 All rows have as many networks of as much compute each, chosen by validation and compared on the test part. What has been played is
-kept: after Ctrl-C or a kill, the same command continues.";
+kept: after Ctrl-C or a kill, the same command without --force continues.";
 
 #[derive(Clone, Debug, Args)]
 pub struct GrowOptions {

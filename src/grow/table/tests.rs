@@ -39,10 +39,11 @@ fn paired_differences_know_which_samples_differ() {
     let ahead = paired(&one, &other);
 
     assert!((ahead.mean - 25.0).abs() < 1e-9);
-    // Variance of (0, 1, 0, -1, 1, 1, 0, 0) over its eight values, standard error of their mean.
-    let reach = 1.959_963_985 * 100.0 * (0.4375_f64 / 8.0).sqrt();
-    assert!((ahead.high - ahead.mean - reach).abs() < 1e-6, "{ahead:?}");
-    assert_eq!(paired(&one, &one), NOTHING);
+    // Agresti and Min: 3.5 against 1.5 of 10; (2 ± 1.959963985·√(5 - 4/10))/10.
+    assert!((ahead.low + 22.036_488).abs() < 1e-5 && (ahead.high - 62.036_488).abs() < 1e-5, "{ahead:?}");
+    // Four of a thousand, all for one side, decide nothing: the exact test has p = 0.125.
+    let [few, none] = [4, 0].map(|count| (0..1000).map(|sample| sample < count).collect::<Vec<_>>());
+    assert!(paired(&few, &none).low < 0.0);
 }
 
 #[track_caller]

@@ -224,7 +224,8 @@ fn correlation(pairs: &[[f64; 2]]) -> Option<f64> {
 }
 
 /// Detectors that watch the policy and what it is paid.
-const OF_POLICY: &str = "entropy_collapse ratio_collapse ratio_explosion reward_hacking value_collapse";
+const OF_POLICY: &str =
+    "blind_policy entropy_collapse idle_critic ratio_collapse ratio_explosion reward_hacking value_collapse";
 
 /// Whether the policy is healthy, in a sentence.
 fn health(state: &ViewState) -> String {

@@ -32,6 +32,8 @@ pub struct DataSet {
     pub a: Vec<f32>,
     /// The offset of that normalisation, per channel.
     pub b: Vec<f32>,
+    /// The pixel that the scenario's normalisation reads as 1.
+    pub full: f64,
     /// What is unusual about the files, but no error.
     pub notes: Vec<String>,
     /// In the order of their labels; empty where the files name none.
@@ -123,6 +125,7 @@ pub fn load(task: &TaskSpec, scenario_dir: Option<&Path>, sets: &DataRegistry) -
         test: parts.test,
         a: affine.a,
         b: affine.b,
+        full: scale,
         notes,
         class_names,
         drawn,

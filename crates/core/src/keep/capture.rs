@@ -227,6 +227,7 @@ fn card(task: &str, data: &TaskData) -> DataCard {
         classes: Vec::new(),
         scale: Vec::new(),
         offset: Vec::new(),
+        full: 255.0,
         validation: None,
         test: None,
     };
@@ -235,6 +236,7 @@ fn card(task: &str, data: &TaskData) -> DataCard {
             classes: set.class_names.clone(),
             scale: set.a.clone(),
             offset: set.b.clone(),
+            full: set.full,
             validation: set.drawn.val.as_deref().map(places),
             test: set.drawn.test.as_deref().map(places),
             ..card

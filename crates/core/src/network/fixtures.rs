@@ -116,6 +116,7 @@ fn planted(design: &Arc<dyn HostDesign>, classes: i64, seeds: Vec<Planted>) -> G
             classes: Vec::new(),
             scale: vec![0.01; plan.input().channels as usize],
             offset: vec![-0.5; plan.input().channels as usize],
+            full: 255.0,
             validation: None,
             test: Some(vec![3, 5]),
         },

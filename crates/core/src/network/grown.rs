@@ -80,11 +80,18 @@ pub struct DataCard {
     pub scale: Vec<f32>,
     /// The offset of each channel.
     pub offset: Vec<f32>,
+    /// The pixel that means 1 in `task.normalise`.
+    #[serde(default = "full_byte")]
+    pub full: f64,
     /// Places of the validation samples in the training files, from 0; of texts, of windows. `None` where files of their own
     /// bring them.
     pub validation: Option<Vec<u32>>,
     /// The same of the test samples.
     pub test: Option<Vec<u32>>,
+}
+
+const fn full_byte() -> f64 {
+    255.0
 }
 
 /// Who made a network.

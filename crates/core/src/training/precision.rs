@@ -29,8 +29,10 @@ pub fn with_environment(overrides: &[Override]) -> Result<Vec<Override>, String>
         ));
     }
     for path in ["training.amp", "learner.amp"].iter().filter(|_| word.is_some()) {
-        all.retain(|other| other.path != *path);
-        all.push(Override::argument(format!("{AMP_VARIABLE}=off"), path, "off".into()));
+        all.push(Override {
+            is_above: true,
+            ..Override::argument(format!("{AMP_VARIABLE}=off"), path, "off".into())
+        });
     }
     Ok(all)
 }

@@ -17,6 +17,8 @@ pub struct Override {
     pub value: String,
     /// As the user typed it, e.g. `--rounds 3`: error messages begin with it.
     pub shown: String,
+    /// It replaces what others set, where these may not set the same twice.
+    pub is_above: bool,
 }
 
 impl Override {
@@ -45,6 +47,7 @@ impl Override {
             path: renamed::in_text(path).into(),
             value,
             shown,
+            is_above: false,
         }
     }
 

@@ -283,7 +283,7 @@ impl Layering {
 
     /// A field that two arguments set is an error.
     fn report_conflicts(&mut self, overrides: &[Override], nodes: &[(&Override, Option<Node>)]) {
-        for (index, later) in overrides.iter().enumerate() {
+        for (index, later) in overrides.iter().enumerate().filter(|(_, later)| !later.is_above) {
             if let Some(earlier) = overrides[..index].iter().find(|earlier| later.overlaps(earlier)) {
                 let node = nodes[index].1.as_ref();
                 let span = node.map_or(Span::start_of(FILE), |node| node.span);

@@ -87,8 +87,10 @@ impl Recent {
     /// Nats a choice that the round's operations tell about what the policy has seen, what was allowed aside: the mean divergence of its
     /// probabilities from their mean. Absent with few choices.
     pub(super) fn information(&self) -> Option<f64> {
-        let count: usize = self.choices.values().map(Vec::len).sum();
-        let told = self.choices.iter().flat_map(|(allowed, choices)| {
+        // A single choice is its own mean and tells nothing.
+        let groups = || self.choices.iter().filter(|(_, choices)| choices.len() > 1);
+        let count: usize = groups().map(|(_, choices)| choices.len()).sum();
+        let told = groups().flat_map(|(allowed, choices)| {
             let (mut means, size) = (vec![0.0; allowed.len()], choices.len() as f64);
             for choice in choices {
                 let sums = means.iter_mut().zip(choice);
