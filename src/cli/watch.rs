@@ -237,7 +237,7 @@ impl Watcher {
         let named: PathBuf = place.canonicalize().unwrap_or_else(|_| place.into());
         Self {
             feed: Feed::new(place),
-            name: named.file_name().unwrap_or_default().to_string_lossy().into_owned(),
+            name: crate::files::name_of(&named),
             standing: String::new(),
             asked: None,
             is_paused: false,

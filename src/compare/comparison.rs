@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::statistics::{
-    Criteria, DecisionTest, Estimate, Evidence, Statistic, Verdict, holm, mean, policy_interval, sign_flip, verdict,
+    Criteria, DecisionTest, Estimate, Evidence, Statistic, Verdict, holm, mean_of, policy_interval, sign_flip, verdict,
 };
 use super::{DecisionSummary, EpisodeOutcome};
 
@@ -101,12 +101,11 @@ impl Paired {
         }
     }
 
-    fn verdict(&self, adjusted_p: f64) -> Option<Verdict> {
+    fn verdict(&self, adjusted_p: f64) -> Verdict {
         let episodes = self.wins + self.ties + self.losses;
         let Estimate { value, interval } = self.difference.mean;
         let evidence = Evidence {
             trainings: [episodes; 2],
-            interim: false,
             adjusted_p,
             difference: value,
             interval,
@@ -127,7 +126,7 @@ pub struct Difference {
     /// Of the sign-flip test over episodes of their accuracies, corrected for all baselines of the policy (Holm).
     pub adjusted_p: f64,
     /// What may be said of this one training by accuracy; the first is the policy.
-    pub verdict: Option<Verdict>,
+    pub verdict: Verdict,
     /// Final accuracy less the rent of the parameters, percentage points.
     pub accuracy_minus_rent: Paired,
     /// J, percentage points; `None` as above.
@@ -221,19 +220,16 @@ fn summarize(player: &Played, seed: u64, price: Option<f64>) -> ControllerSummar
     };
     let episodes = player.episodes.concat();
     // Of all, or of none.
-    let mean_of = |of: &Measure| {
-        let values: Option<Vec<f64>> = episodes.iter().map(of).collect();
-        values.filter(|values| !values.is_empty()).map(|values| mean(&values))
-    };
+    let mean_of_all = |of: &Measure| -> Option<f64> { mean_of(episodes.iter().map(of).collect::<Option<Vec<_>>>()?) };
     ControllerSummary {
         name: player.name.clone(),
         accuracy: summary(&|outcome| outcome.accuracy),
         accuracy_minus_rent: summary(&EpisodeOutcome::accuracy_minus_rent),
         accuracy_minus_price: price.map(|price| summary(&|outcome| outcome.accuracy_minus_price(price))),
-        test_accuracy: mean_of(&|outcome| outcome.test_accuracy),
+        test_accuracy: mean_of_all(&|outcome| outcome.test_accuracy),
         reward: summary(&|outcome| Some(outcome.reward)),
         param_ratio: summary(&|outcome| Some(outcome.param_ratio)),
-        gmacs: mean_of(&EpisodeOutcome::gmacs),
+        gmacs: mean_of_all(&EpisodeOutcome::gmacs),
         decisions: DecisionSummary::of(&episodes),
         episodes,
     }

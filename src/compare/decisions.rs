@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use super::EpisodeOutcome;
-use super::statistics::mean;
+use super::statistics::{mean, mean_of};
 use crate::env::Decisions;
 use crate::growth::SlotId;
 
@@ -39,12 +39,8 @@ impl DecisionSummary {
             mean(&counts)
         };
         let step = |of: fn(&Decisions) -> Option<u32>| -> Option<f64> {
-            let steps: Vec<f64> = all
-                .iter()
-                .filter_map(|decisions| of(decisions))
-                .map(f64::from)
-                .collect();
-            (!steps.is_empty()).then(|| mean(&steps))
+            let steps = all.iter().filter_map(|decisions| of(decisions));
+            mean_of(steps.map(f64::from))
         };
         Some(Self {
             germinated: count(|decisions| decisions.germinated),

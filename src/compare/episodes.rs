@@ -8,7 +8,7 @@ use bevy_ecs::prelude::*;
 use bevy_ecs::query::QueryData;
 use serde::{Deserialize, Serialize};
 
-use super::statistics::mean;
+use super::statistics::mean_of;
 use crate::clock::RunClock;
 use crate::controller::{ActiveController, SavedFolder};
 use crate::engine::{Engine, Extension};
@@ -150,8 +150,7 @@ impl PlayedEpisodes {
 
     /// Of the episodes that have such a value; `None` without any.
     pub fn mean_of(&self, value: impl Fn(&EpisodeOutcome) -> Option<f64>) -> Option<f64> {
-        let measured: Vec<f64> = self.outcomes.iter().filter_map(value).collect();
-        (!measured.is_empty()).then(|| mean(&measured))
+        mean_of(self.outcomes.iter().filter_map(value))
     }
 }
 
@@ -267,7 +266,8 @@ fn note_outcomes(
     experiment: Res<Experiment>,
 ) {
     for env in &envs {
-        let accuracy = env.stats.last_val.map(|shown| shown.accuracy_percent);
+        let shown = env.stats.last_val;
+        let accuracy = shown.map(|shown| shown.accuracy_percent);
         let seeds = env.slots.records().flatten().map(|seed| (seed.stage, seed.params()));
         let committed = |whole| env.counterfactual.committed_accuracy(env.plan, env.slots, whole);
         let outcome = EpisodeOutcome {
@@ -277,11 +277,7 @@ fn note_outcomes(
             accuracy,
             committed_accuracy: accuracy.and_then(committed),
             test_accuracy: env.test.0.map(|(accuracy, _)| accuracy),
-            loss: env
-                .stats
-                .last_val
-                .map(|shown| shown.loss)
-                .filter(|loss| loss.is_finite()),
+            loss: shown.map(|shown| shown.loss).filter(|loss| loss.is_finite()),
             test_loss: env.test.0.map(|(_, loss)| loss).filter(|loss| loss.is_finite()),
             rent: Some(env.reward.mean_rent()),
             reward: env.reward.total(),

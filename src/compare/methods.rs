@@ -130,25 +130,17 @@ pub struct MethodComparison {
     pub notes: Vec<String>,
 }
 
-/// The trainings of a method by task, in the order of their seeds.
-type ByTask<'a> = BTreeMap<&'a str, Vec<&'a TrainingRecord>>;
-
 impl MethodComparison {
     /// Compares. Trainings that did not end, or have no score, are listed and left out.
     pub fn new(trainings: &[MethodTraining], plan: &ComparisonPlan) -> Self {
         let metric = plan.metric;
-        let mut names: Vec<&str> = Vec::new();
-        let mut left_out = Vec::new();
-        let mut sound: BTreeMap<&str, ByTask> = BTreeMap::new();
         let unsound: BTreeMap<u64, &str> = trainings
             .iter()
             .filter(|training| plan.is_judged && unfit(&training.record, metric).is_some())
             .map(|training| (training.record.seed.0, training.method.as_str()))
             .collect();
+        let (mut sound, mut left_out) = (Vec::new(), Vec::new());
         for MethodTraining { method, record } in trainings {
-            if !names.contains(&method.as_str()) {
-                names.push(method);
-            }
             let beside = unsound.get(&record.seed.0);
             let beside = beside.map(|other| format!("its replicate has no sound training of {other}"));
             match unfit(record, metric).or(beside) {
@@ -157,41 +149,19 @@ impl MethodComparison {
                     method: method.clone(),
                     reason,
                 }),
-                None => sound
-                    .entry(method)
-                    .or_default()
-                    .entry(&record.task)
-                    .or_default()
-                    .push(record),
+                None => sound.push((method.as_str(), record)),
             }
         }
-        for tasks in sound.values_mut() {
-            tasks
-                .values_mut()
-                .for_each(|records| records.sort_by_key(|record| record.seed.0));
-        }
-        names.retain(|name| sound.contains_key(name));
-        let tasks: BTreeSet<&str> = sound.values().flat_map(|tasks| tasks.keys().copied()).collect();
-        let shares_hosts = tasks.iter().all(|task| {
-            let of_task = sound.values().filter_map(|arm| arm.get(task)).flatten().copied();
-            TrainingRecord::share_hosts(of_task, metric)
-        });
-        let arms: Vec<Arm> = names
-            .iter()
-            .map(|&name| Arm {
-                name,
-                shares_hosts,
-                tasks: tasks
-                    .iter()
-                    .map(|task| sound[name].get(task).cloned().unwrap_or_default())
-                    .collect(),
-            })
-            .collect();
+        sound.sort_by_key(|(_, record)| record.seed.0);
+        let tasks: BTreeSet<&str> = sound.iter().map(|(_, record)| record.task.as_str()).collect();
         let tasks: Vec<&str> = tasks.into_iter().collect();
+        let arms = arms(trainings, &sound, &tasks, metric);
         let mut differences = differences(&arms, &tasks, plan);
         let objections = if plan.is_judged { objections(&arms) } else { Vec::new() };
-        if !objections.is_empty() {
-            differences.iter_mut().for_each(|difference| difference.verdict = None);
+        if plan.outstanding == 0 && objections.is_empty() {
+            for difference in differences.iter_mut().filter(|difference| difference.task.is_some()) {
+                difference.verdict = Some(conclude(difference, plan));
+            }
         }
         Self {
             metric,
@@ -219,16 +189,10 @@ fn unfit(record: &TrainingRecord, metric: Metric) -> Option<String> {
 /// Budgets in which the trainings differ; a policy that does not learn has no updates to differ in.
 fn objections(arms: &[Arm]) -> Vec<String> {
     let records = || arms.iter().flat_map(|arm| arm.tasks.iter().flatten());
-    let budgets: [(&str, BTreeSet<u64>); 2] = [
-        ("env-steps", records().map(|record| record.env_steps()).collect()),
-        (
-            "updates",
-            records()
-                .map(|record| record.updates)
-                .filter(|&updates| updates > 0)
-                .collect(),
-        ),
-    ];
+    let env_steps: BTreeSet<u64> = records().map(|record| record.env_steps()).collect();
+    let mut updates: BTreeSet<u64> = records().map(|record| record.updates).collect();
+    updates.remove(&0);
+    let budgets = [("env-steps", env_steps), ("updates", updates)];
     let unequal = budgets.into_iter().filter(|(_, counts)| counts.len() > 1);
     unequal
         .map(|(what, counts)| {
@@ -244,6 +208,36 @@ struct Arm<'a> {
     /// All trainings of all arms were evaluated on the hosts of their task.
     shares_hosts: bool,
     tasks: Vec<Vec<&'a TrainingRecord>>,
+}
+
+/// In the order in which methods came, those that have a sound training.
+fn arms<'a>(
+    trainings: &'a [MethodTraining],
+    sound: &[(&str, &'a TrainingRecord)],
+    tasks: &[&str],
+    metric: Metric,
+) -> Vec<Arm<'a>> {
+    let shares_hosts = tasks.iter().all(|task| {
+        let records = sound.iter().map(|(_, record)| *record);
+        TrainingRecord::share_hosts(records.filter(|record| record.task == *task), metric)
+    });
+    let mut arms: Vec<Arm> = Vec::new();
+    for MethodTraining { method: name, .. } in trainings {
+        let own: Vec<_> = sound.iter().filter(|(method, _)| method == name).collect();
+        if own.is_empty() || arms.iter().any(|arm| arm.name == name) {
+            continue;
+        }
+        let of_task = |task: &&str| -> Vec<&'a TrainingRecord> {
+            let records = own.iter().map(|(_, record)| *record);
+            records.filter(|record| record.task == *task).collect()
+        };
+        arms.push(Arm {
+            name,
+            shares_hosts,
+            tasks: tasks.iter().map(of_task).collect(),
+        });
+    }
+    arms
 }
 
 impl Arm<'_> {
@@ -344,7 +338,10 @@ fn differences(arms: &[Arm], tasks: &[&str], plan: &ComparisonPlan) -> Vec<Metho
         .flat_map(|scope| pairs.iter().map(move |(first, second)| (first, second, scope)))
         .filter_map(|(first, second, scope)| difference(first, second, scope, tasks, plan))
         .collect();
-    let of_test = |difference: &MethodDifference| deciding_p(difference, plan.criteria.test);
+    let of_test = |difference: &MethodDifference| match plan.criteria.test {
+        DecisionTest::MannWhitney => difference.mann_whitney_p,
+        DecisionTest::PairedSignFlip => difference.sign_flip_p,
+    };
     let raw: Vec<f64> = differences.iter().filter_map(of_test).collect();
     let decided = differences
         .iter_mut()
@@ -352,17 +349,7 @@ fn differences(arms: &[Arm], tasks: &[&str], plan: &ComparisonPlan) -> Vec<Metho
     for (difference, p) in decided.zip(statistics::holm(&raw)) {
         difference.adjusted_p = Some(p);
     }
-    for difference in differences.iter_mut().filter(|difference| difference.task.is_some()) {
-        difference.verdict = conclude(difference, plan);
-    }
     differences
-}
-
-fn deciding_p(difference: &MethodDifference, test: DecisionTest) -> Option<f64> {
-    match test {
-        DecisionTest::MannWhitney => difference.mann_whitney_p,
-        DecisionTest::PairedSignFlip => difference.sign_flip_p,
-    }
 }
 
 fn difference(
@@ -375,9 +362,10 @@ fn difference(
     let metric = plan.metric;
     let (ours, theirs) = (first.sample(scope, metric), second.sample(scope, metric));
     let in_scope = |task: &usize| scope.is_none_or(|scope| scope == *task);
-    let are_pairs = (0..tasks.len())
-        .filter(in_scope)
-        .all(|task| first.seeds(task) == second.seeds(task) && has_no_repetition(&first.seeds(task)));
+    let are_pairs = (0..tasks.len()).filter(in_scope).all(|task| {
+        let seeds = first.seeds(task);
+        seeds == second.seeds(task) && seeds.windows(2).all(|pair| pair[0] != pair[1])
+    });
     let design = if are_pairs { Design::Paired } else { Design::Independent };
     let iqm = statistics::difference(&ours, &theirs, Statistic::Iqm, design, Bootstrap::seeded(SEED))?;
     if ours.trainings() == 0 || theirs.trainings() == 0 {
@@ -404,23 +392,16 @@ fn difference(
     })
 }
 
-fn has_no_repetition(seeds: &[u64]) -> bool {
-    seeds.windows(2).all(|pair| pair[0] != pair[1])
-}
-
-fn conclude(difference: &MethodDifference, plan: &ComparisonPlan) -> Option<Verdict> {
+fn conclude(difference: &MethodDifference, plan: &ComparisonPlan) -> Verdict {
     // Signs as the tests see them: more is better.
     let seen = own_sign(difference.iqm, plan.metric);
-    statistics::verdict(
-        &Evidence {
-            trainings: difference.trainings,
-            interim: plan.outstanding > 0,
-            adjusted_p: difference.adjusted_p.unwrap_or(1.0),
-            difference: seen.value,
-            interval: seen.interval,
-        },
-        &plan.criteria,
-    )
+    let evidence = Evidence {
+        trainings: difference.trainings,
+        adjusted_p: difference.adjusted_p.unwrap_or(1.0),
+        difference: seen.value,
+        interval: seen.interval,
+    };
+    statistics::verdict(&evidence, &plan.criteria)
 }
 
 fn notes(arms: &[Arm], plan: &ComparisonPlan, left_out: &[LeftOut]) -> Vec<String> {

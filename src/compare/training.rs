@@ -5,7 +5,9 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
+use super::statistics::mean_of;
 use super::{EpisodeOutcome, Metric};
+use crate::files::name_of;
 use crate::telemetry::statistics::ROLLING_ROUNDS;
 use crate::telemetry::{
     BigInteger, Confounders, EpisodeEnd, EpisodeFinished, Event, EventReader, Payload, ReadError, RunState, round,
@@ -78,9 +80,8 @@ impl TrainingRecord {
     /// # Errors
     /// Events that cannot be read.
     pub fn of_run(directory: &Path) -> Result<Self, ReadError> {
-        let run_id = directory.file_name().unwrap_or_default().to_string_lossy();
         let mut record = Self {
-            run_id: run_id.into_owned(),
+            run_id: name_of(directory),
             ..Self::default()
         };
         let mut in_round = Vec::new();
@@ -221,12 +222,6 @@ impl TrainingRecord {
     pub fn score(&self, metric: Metric) -> Option<f64> {
         mean_of(self.scores(metric).into_iter().flatten())
     }
-}
-
-/// `None` of no values.
-fn mean_of(values: impl Iterator<Item = f64>) -> Option<f64> {
-    let (count, sum) = values.fold((0_u64, 0.0), |(count, sum), value| (count + 1, sum + value));
-    (count > 0).then(|| sum / count as f64)
 }
 
 #[cfg(test)]

@@ -45,7 +45,7 @@ impl Blind {
     /// # Errors
     /// A policy that does not fit the scenario, or the first failure of a system.
     pub fn of(
-        experiment: Experiment,
+        mut experiment: Experiment,
         extension: &Extension,
         policy: &SavedFolder,
         episodes: &Episodes,
@@ -59,7 +59,6 @@ impl Blind {
             seeds: None,
         };
         let mut by_step: BTreeMap<u32, Counts> = BTreeMap::new();
-        let mut experiment = experiment;
         experiment.scenario.run.keep = Keep::None;
         play_until(experiment, extension, &candidate, episodes, stop, |world| {
             let step = world.resource::<RunClock>().step();

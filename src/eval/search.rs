@@ -75,15 +75,13 @@ impl Search {
 /// Blueprints that the scenario leaves to its controllers.
 fn growable(experiment: &Experiment, known: &[BlueprintEntry]) -> Vec<String> {
     let allowed = experiment.scenario.policy.masks.action_space.blueprint.as_ref();
-    let is_allowed = |name: &String| allowed.is_none_or(|allowed| allowed.contains(name));
     let topology = experiment.task.data.topology();
-    let selectable = known
-        .iter()
-        .filter(|blueprint| blueprint.selectable && blueprint.grows_in.contains(&topology));
-    selectable
-        .map(|blueprint| blueprint.name.clone())
-        .filter(is_allowed)
-        .collect()
+    let is_growable = |blueprint: &&BlueprintEntry| {
+        let is_allowed = allowed.is_none_or(|allowed| allowed.contains(&blueprint.name));
+        is_allowed && blueprint.selectable && blueprint.grows_in.contains(&topology)
+    };
+    let growable = known.iter().filter(is_growable);
+    growable.map(|blueprint| blueprint.name.clone()).collect()
 }
 
 /// `None` of an empty list.

@@ -2,107 +2,76 @@
 
 use std::fmt::Write;
 
-use serde::Serialize;
+use serde_json::json;
 
 use crate::compare::statistics::wilson;
 use crate::hash::sha256;
-use crate::network::{DataCard, GrownNetwork, Measured, Origin, SeedHistory};
+use crate::network::{GrownNetwork, Measured, Measures};
+use crate::report::merged;
 use crate::torch::libtorch_version;
 
 const FORMAT: u32 = 1;
 
-/// All that is known, as `card.json` has it.
-#[derive(Serialize)]
+/// All that is known of a network.
 pub(super) struct Card<'a> {
-    format: u32,
+    network: &'a GrownNetwork,
     /// Why it was chosen, where it was compared with others.
-    #[serde(skip_serializing_if = "Option::is_none")]
     choice: Option<&'a str>,
     /// Of `network.safetensors`.
     sha256: String,
     /// libtorch's version, with which it was trained or exported.
     torch: String,
-    sizes: Sizes,
-    measures: Parts,
-    data: &'a DataCard,
-    origin: &'a Origin,
-    growth: &'a [SeedHistory],
-    /// Whether a seed has grown into it.
-    #[serde(skip)]
-    has_grown: bool,
-}
-
-/// Trainable values, and multiply-accumulates of a sample.
-#[derive(Serialize)]
-struct Sizes {
-    parameters: u64,
-    macs: u64,
-    host_parameters: u64,
-    host_macs: u64,
-}
-
-#[derive(Serialize)]
-struct Parts {
-    validation: Option<MeasuredPart>,
-    test: Option<MeasuredPart>,
-}
-
-#[derive(Serialize)]
-struct MeasuredPart {
-    #[serde(flatten)]
-    measured: Measured,
-    /// 95 % interval of the accuracy, percent.
-    interval: [f64; 2],
-}
-
-impl MeasuredPart {
-    fn of(measured: Measured) -> Self {
-        let interval = wilson(measured.accuracy / 100.0, measured.samples);
-        Self {
-            measured,
-            interval: [interval.low, interval.high].map(|end| (100.0 * end).clamp(0.0, 100.0)),
-        }
-    }
 }
 
 impl<'a> Card<'a> {
     /// `tensors` is the content of `network.safetensors`.
     pub(super) fn of(network: &'a GrownNetwork, tensors: &[u8], choice: Option<&'a str>) -> Self {
-        let measures = &network.measures;
         Self {
-            format: FORMAT,
+            network,
             choice,
             sha256: sha256(tensors),
             torch: libtorch_version(),
-            sizes: Sizes {
-                parameters: measures.parameters,
-                macs: measures.macs,
-                host_parameters: measures.host_parameters,
-                host_macs: measures.host_macs,
-            },
-            measures: Parts {
-                validation: measures.validation.map(MeasuredPart::of),
-                test: measures.test.map(MeasuredPart::of),
-            },
-            data: &network.data,
-            origin: &network.origin,
-            growth: &network.growth,
-            has_grown: network.has_grown(),
         }
     }
 
+    /// `card.json`.
     pub(super) fn json(&self) -> String {
-        format!("{:#}\n", serde_json::json!(self))
+        let measures = &self.network.measures;
+        let part = |measured: Option<Measured>| {
+            measured.map(|measured| merged(json!({ "interval": interval(&measured) }), &measured))
+        };
+        let mut card = json!({
+            "format": FORMAT,
+            "sha256": self.sha256,
+            "torch": self.torch,
+            // Trainable values, and multiply-accumulates of a sample.
+            "sizes": {
+                "parameters": measures.parameters,
+                "macs": measures.macs,
+                "host_parameters": measures.host_parameters,
+                "host_macs": measures.host_macs,
+            },
+            "measures": { "validation": part(measures.validation), "test": part(measures.test) },
+            "data": self.network.data,
+            "origin": self.network.origin,
+            "growth": self.network.growth,
+        });
+        if let Some(choice) = self.choice {
+            card["choice"] = choice.into();
+        }
+        format!("{card:#}\n")
     }
 
     pub(super) fn markdown(&self) -> String {
-        let Sizes {
+        let Measures {
+            validation,
+            test,
             parameters,
             macs,
             host_parameters,
             host_macs,
-        } = self.sizes;
-        let (title, host) = match self.has_grown {
+        } = self.network.measures;
+        let (title, host) = match self.network.has_grown() {
             true => ("A grown network", "the host that it has grown from"),
             false => ("A network", "its host alone"),
         };
@@ -112,12 +81,8 @@ impl<'a> Card<'a> {
              | multiply-accumulates of a sample | {macs} | {host_macs} |\n\n\
              ## Accuracy\n\n| part | accuracy | 95 % interval | loss | samples |\n| --- | --- | --- | --- | --- |\n"
         );
-        measured_row(
-            &mut text,
-            "validation, by which it was chosen",
-            self.measures.validation.as_ref(),
-        );
-        measured_row(&mut text, "test", self.measures.test.as_ref());
+        measured_row(&mut text, "validation, by which it was chosen", validation);
+        measured_row(&mut text, "test", test);
         text += "\nIntervals are Wilson's, of the samples alone: another training would differ by more.\n";
         if let Some(choice) = self.choice {
             _ = writeln!(
@@ -132,7 +97,7 @@ impl<'a> Card<'a> {
     }
 
     fn add_data(&self, text: &mut String) {
-        let data = self.data;
+        let data = &self.network.data;
         _ = write!(
             text,
             "\n## Data\n\nTask {}, data set {}, blake3 `{}`.\n",
@@ -164,7 +129,7 @@ impl<'a> Card<'a> {
     }
 
     fn add_growth(&self, text: &mut String) {
-        if self.growth.is_empty() {
+        if self.network.growth.is_empty() {
             text.push_str("\n## Growth\n\nNo seed was committed.\n");
             return;
         }
@@ -173,7 +138,7 @@ impl<'a> Card<'a> {
             "| slot | blueprint | parameters | contribution | Shapley value | stages, by step |\n\
              | --- | --- | --- | --- | --- | --- |\n",
         );
-        for seed in self.growth {
+        for seed in &self.network.growth {
             let stages: Vec<String> = seed
                 .stages
                 .iter()
@@ -202,7 +167,7 @@ impl<'a> Card<'a> {
     }
 
     fn add_origin(&self, text: &mut String) {
-        let origin = self.origin;
+        let origin = &self.network.origin;
         let run = origin
             .run
             .as_deref()
@@ -224,20 +189,25 @@ impl<'a> Card<'a> {
     }
 }
 
-fn measured_row(text: &mut String, part: &str, measured: Option<&MeasuredPart>) {
-    _ = match measured {
-        None => writeln!(text, "| {part} | not measured | | | |"),
-        Some(MeasuredPart {
-            measured,
-            interval: [low, high],
-        }) => writeln!(
-            text,
-            "| {part} | {:.2} % | {low:.2} to {high:.2} | {} | {} |",
-            measured.accuracy,
-            measured.loss.map_or_else(|| "-".into(), |loss| format!("{loss:.4}")),
-            measured.samples
-        ),
+/// The 95 % interval of an accuracy, percent.
+fn interval(measured: &Measured) -> [f64; 2] {
+    let interval = wilson(measured.accuracy / 100.0, measured.samples);
+    [interval.low, interval.high].map(|end| (100.0 * end).clamp(0.0, 100.0))
+}
+
+fn measured_row(text: &mut String, part: &str, measured: Option<Measured>) {
+    let Some(measured) = measured else {
+        _ = writeln!(text, "| {part} | not measured | | | |");
+        return;
     };
+    let [low, high] = interval(&measured);
+    _ = writeln!(
+        text,
+        "| {part} | {:.2} % | {low:.2} to {high:.2} | {} | {} |",
+        measured.accuracy,
+        measured.loss.map_or_else(|| "-".into(), |loss| format!("{loss:.4}")),
+        measured.samples
+    );
 }
 
 /// A name that others gave, as Markdown shows it unchanged; in a table as well.

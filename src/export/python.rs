@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use super::library::{self, classes_for};
 use crate::graph::{Graph, LayerGraph, ModuleGraph, NamedLayer, SeedGraph, StackLayer};
-use crate::growth::{AlphaAlgorithm, Topology};
+use crate::growth::Topology;
 use crate::network::{GrownNetwork, SeedHistory};
 use crate::scenario::{HostNorm, Positions, Shortcut};
 
@@ -208,38 +208,29 @@ fn construction(graph: &Graph, layer: &LayerGraph) -> String {
             outputs,
             kernel,
             stride,
-            norm: None,
-            ..
-        } => format!(
-            "nn.Conv2d({inputs}, {outputs}, {kernel}, {stride}, padding={}, bias=False)",
-            kernel / 2
-        ),
-        LayerGraph::Conv {
-            inputs,
-            outputs,
-            kernel,
-            stride,
             bias,
-            norm: Some(norm),
-        } => format!(
-            "Conv({inputs}, {outputs}, {kernel}, {}{}{})",
-            norm_name(*norm),
-            unless_one("stride", *stride),
-            if *bias { ", bias=True" } else { "" }
-        ),
+            norm,
+        } => match norm {
+            None => format!(
+                "nn.Conv2d({inputs}, {outputs}, {kernel}, {stride}, padding={}, bias=False)",
+                kernel / 2
+            ),
+            Some(norm) => format!(
+                "Conv({inputs}, {outputs}, {kernel}, {:?}{}{})",
+                norm.name(),
+                unless_one("stride", *stride),
+                if *bias { ", bias=True" } else { "" }
+            ),
+        },
         LayerGraph::MaxPool {
             kernel,
             stride,
             padding,
         } => format!("nn.MaxPool2d({kernel}, {stride}, {padding})"),
-        LayerGraph::NormRelu {
-            channels,
-            norm: HostNorm::Batch,
-        } => format!("BatchNormRelu({channels})"),
-        LayerGraph::NormRelu {
-            channels,
-            norm: HostNorm::Group,
-        } => format!("GroupNormRelu({channels})"),
+        LayerGraph::NormRelu { channels, norm } => match norm {
+            HostNorm::Batch => format!("BatchNormRelu({channels})"),
+            HostNorm::Group => format!("GroupNormRelu({channels})"),
+        },
         LayerGraph::Residual {
             inputs,
             outputs,
@@ -250,9 +241,9 @@ fn construction(graph: &Graph, layer: &LayerGraph) -> String {
         } => {
             let projects = *shortcut == Shortcut::Projection && (*stride != 1 || inputs != outputs);
             format!(
-                "{}({inputs}, {outputs}, {}{}{})",
+                "{}({inputs}, {outputs}, {:?}{}{})",
                 if *pre_activation { "PreActivated" } else { "Residual" },
-                norm_name(*norm),
+                norm.name(),
                 unless_one("stride", *stride),
                 if projects { ", projects=True" } else { "" }
             )
@@ -288,13 +279,9 @@ fn construction(graph: &Graph, layer: &LayerGraph) -> String {
 
 fn seed_construction(topology: Topology, seed: &SeedGraph) -> String {
     let channels = seed.channels;
-    let operator = match seed.operator {
-        AlphaAlgorithm::Add => "add",
-        AlphaAlgorithm::Multiply => "multiply",
-        AlphaAlgorithm::Gate => "gate",
-    };
     let common = format!(
-        "channels={channels}, operator=\"{operator}\", amplitude={:?}",
+        "channels={channels}, operator={:?}, amplitude={:?}",
+        seed.operator.name().to_lowercase(),
         seed.amplitude
     );
     match &seed.module {
@@ -330,13 +317,6 @@ fn stacked(layer: StackLayer) -> String {
         ),
         StackLayer::Silu => "nn.SiLU()".into(),
         StackLayer::Norm { channels } => format!("group_norm({channels})"),
-    }
-}
-
-const fn norm_name(norm: HostNorm) -> &'static str {
-    match norm {
-        HostNorm::Batch => "\"batch\"",
-        HostNorm::Group => "\"group\"",
     }
 }
 

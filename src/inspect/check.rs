@@ -248,13 +248,13 @@ fn check_run(folder: &Path, catalog: &Catalog) -> Check {
     let rounds = agreement::check_rounds(&data, &shelf, &entry, is_played);
     let strays = files::check(folder, &shelf, is_played);
 
-    let can_load = scenario.is_known && manifest.is_readable;
-    let has_policy = scenario.is_known && manifest.is_readable_or_absent && !shelf.sound.is_empty();
+    let is_known = scenario.scenario.is_some();
+    let has_policy = is_known && manifest.is_readable_or_absent && !shelf.sound.is_empty();
     let is_record = data.can_be_read && data.is_intact;
     let uses = [
         (
             Use::Resume,
-            can_load && scenario.has_source && data.is_open && shelf.is_of_scenario,
+            is_known && manifest.is_readable && scenario.has_source && data.is_open && shelf.is_of_scenario,
         ),
         (Use::Eval, has_policy),
         (Use::Replay, is_record && data.has_decisions),

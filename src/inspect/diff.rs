@@ -59,32 +59,6 @@ pub enum Extent {
     OfEvery(usize),
 }
 
-/// When something was recorded, as far as it belongs to a time.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct EventPosition {
-    /// From 0.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub round: Option<u32>,
-    /// From 1.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub step: Option<u32>,
-    /// Index in the run.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub env: Option<u32>,
-}
-
-impl fmt::Display for EventPosition {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let position = Position {
-            round: self.round,
-            step: self.step,
-            batch: None,
-            env: self.env.map(|env| env as usize),
-        };
-        position.fmt(f)
-    }
-}
-
 /// What one of the runs says.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Side {
@@ -123,9 +97,9 @@ impl fmt::Display for Side {
 pub struct Difference {
     /// In what.
     pub kind: DiffKind,
-    /// When.
+    /// When, as far as it belongs to a time.
     #[serde(flatten)]
-    pub at: EventPosition,
+    pub at: Position,
     /// Type of the event; `None` of anything else.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub event: Option<String>,
@@ -145,7 +119,7 @@ impl Difference {
     fn new(kind: DiffKind, field: impl Into<String>, [left, right]: [Side; 2]) -> Self {
         Self {
             kind,
-            at: EventPosition::default(),
+            at: Position::default(),
             event: None,
             field: field.into(),
             left,
@@ -208,8 +182,8 @@ pub enum DiffError {
     #[error(transparent)]
     File(#[from] FileError),
     /// A file of tensors that is none.
-    #[error("{0}")]
-    Tensors(String),
+    #[error(transparent)]
+    Tensors(#[from] TensorsError),
     /// A line that is no event.
     #[error("{}:{line}: {problem}", path.display())]
     Line {
@@ -223,15 +197,6 @@ pub enum DiffError {
     /// Events that cannot be read.
     #[error(transparent)]
     Events(#[from] ReadError),
-}
-
-impl From<TensorsError> for DiffError {
-    fn from(error: TensorsError) -> Self {
-        match error {
-            TensorsError::File(error) => error.into(),
-            content => Self::Tensors(content.to_string()),
-        }
-    }
 }
 
 /// Differences of one kind, up to a number of them.

@@ -7,4 +7,4 @@ mod check;
 mod diff;
 
 pub use check::{Check, CheckVerdict, Finding, Part, Use, Weight, check};
-pub use diff::{Compared, Diff, DiffError, DiffKind, Difference, EventPosition, Extent, Side, diff};
+pub use diff::{Compared, Diff, DiffError, DiffKind, Difference, Extent, Side, diff};

@@ -7,16 +7,24 @@ use std::path::{Path, PathBuf};
 use safetensors::tensor::{Dtype, SafeTensors, TensorView};
 use serde_json::Value;
 
+use crate::files::name_of;
 use crate::health::{AtPath, FileError};
 use crate::telemetry::Num;
 
 /// Why tensors cannot be read.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum TensorsError {
+pub enum TensorsError {
+    /// A file that cannot be read.
     #[error(transparent)]
     File(#[from] FileError),
+    /// A file of something else.
     #[error("{}: no file of tensors in safetensors: {problem}", path.display())]
-    Content { path: PathBuf, problem: String },
+    Content {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        problem: String,
+    },
 }
 
 /// The names of all files of tensors in a folder and the folders in it, with `/` between their parts, in order.
@@ -24,7 +32,7 @@ pub(super) fn tensor_files(folder: &Path) -> Result<Vec<String>, FileError> {
     let mut files = Vec::new();
     for entry in fs::read_dir(folder).at(folder)? {
         let path = entry.at(folder)?.path();
-        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let name = name_of(&path);
         if path.is_dir() {
             let inner = tensor_files(&path)?;
             files.extend(inner.into_iter().map(|file| format!("{name}/{file}")));

@@ -46,13 +46,11 @@ pub fn evaluation_text(evaluation: &Evaluation, width: usize) -> String {
         evaluation.subject.policy.display()
     );
     if let Some(PlayedCheckpoint { from, rounds }) = &evaluation.subject.checkpoint {
-        _ = match rounds {
-            0 => writeln!(
-                text,
-                "checkpoint {from}: after 0 rounds: the run has taught the policy nothing yet"
-            ),
-            rounds => writeln!(text, "checkpoint {from}: after {rounds} rounds"),
+        let doubt = match rounds {
+            0 => ": the run has taught the policy nothing yet",
+            _ => "",
         };
+        _ = writeln!(text, "checkpoint {from}: after {rounds} rounds{doubt}");
     }
     for note in &evaluation.notes {
         _ = writeln!(text, "note: {note}");
@@ -90,10 +88,31 @@ pub(super) fn score_tables(evaluation: &Evaluation) -> [Table; 3] {
     ]
 }
 
-/// What each player did with seeds.
+/// What became of the seeds of an episode, and the steps at which that happened, player by player.
 pub(super) fn seed_tables(evaluation: &Evaluation) -> [Table; 2] {
     let players = &evaluation.comparison.players;
-    [seed_table(players), step_table(players)]
+    let heads = ["germinated", "committed", "pruned", "lost", "no commit, %"];
+    let seeds = table("seeds of an episode", &heads, players, |decisions| {
+        let counts = [
+            decisions.germinated,
+            decisions.committed,
+            decisions.pruned,
+            decisions.lost,
+        ];
+        let counts = counts.map(|count| format!("{count:.2}"));
+        let share = format!("{:.1}", 100.0 * decisions.without_commit);
+        counts.into_iter().chain([share]).collect()
+    });
+    let heads = ["first seed", "first commit", "last commit"];
+    let steps = table("at step", &heads, players, |decisions| {
+        let steps = [
+            decisions.first_germination,
+            decisions.first_commit,
+            decisions.last_commit,
+        ];
+        steps.map(|step| number(step, 1)).into()
+    });
+    [seeds, steps]
 }
 
 /// The policy less each opponent, by accuracy with what may be said, then by what counts its size.
@@ -159,9 +178,6 @@ fn has_costs(evaluation: &Evaluation) -> bool {
 
 /// What each player took; `None` where all are alike.
 pub(super) fn cost_table(evaluation: &Evaluation) -> Option<Table> {
-    if !has_costs(evaluation) {
-        return None;
-    }
     let rows = evaluation.costs.iter().map(|cost| {
         vec![
             cost.name.clone(),
@@ -171,11 +187,8 @@ pub(super) fn cost_table(evaluation: &Evaluation) -> Option<Table> {
             number(cost.found_by.and_then(|spent| spent.gmacs), 2),
         ]
     });
-    Some(Table::of(
-        &["what it took"],
-        &["steps", "s", "schedules", "found by"],
-        rows,
-    ))
+    let numbers = ["steps", "s", "schedules", "found by"];
+    has_costs(evaluation).then(|| Table::of(&["what it took"], &numbers, rows))
 }
 
 /// By accuracy, with what may be said.
@@ -183,7 +196,7 @@ fn verdicts(evaluation: &Evaluation) -> Table {
     let rows = evaluation.comparison.differences.iter().map(|difference| {
         let [name, mean, interval, _] = cells(difference, &difference.accuracy);
         let p = format!("{:.3}", difference.adjusted_p);
-        vec![name, mean, interval, p, verdict_words(difference.verdict).into()]
+        vec![name, mean, interval, p, verdict_words(Some(difference.verdict)).into()]
     });
     let numbers = ["mean", "95 % interval", "p", "verdict"];
     Table::of(&["accuracy, paired difference"], &numbers, rows)
@@ -205,35 +218,6 @@ fn cells(difference: &Difference, paired: &Paired) -> [String; 4] {
         interval(mean, 2),
         format!("{} of {pairs}", paired.wins),
     ]
-}
-
-/// What became of the seeds of an episode, player by player.
-fn seed_table(players: &[ControllerSummary]) -> Table {
-    let heads = ["germinated", "committed", "pruned", "lost", "no commit, %"];
-    table("seeds of an episode", &heads, players, |decisions| {
-        let counts = [
-            decisions.germinated,
-            decisions.committed,
-            decisions.pruned,
-            decisions.lost,
-        ];
-        let counts = counts.map(|count| format!("{count:.2}"));
-        let share = format!("{:.1}", 100.0 * decisions.without_commit);
-        counts.into_iter().chain([share]).collect()
-    })
-}
-
-/// The steps at which that happened, player by player.
-fn step_table(players: &[ControllerSummary]) -> Table {
-    let heads = ["first seed", "first commit", "last commit"];
-    table("at step", &heads, players, |decisions| {
-        let steps = [
-            decisions.first_germination,
-            decisions.first_commit,
-            decisions.last_commit,
-        ];
-        steps.map(|step| number(step, 1)).into()
-    })
 }
 
 fn table(

@@ -51,6 +51,11 @@ pub fn read_text(path: &Path) -> io::Result<String> {
     io::read_to_string(open(path)?)
 }
 
+/// The last part of a path, for people; empty where there is none.
+pub fn name_of(path: &Path) -> String {
+    path.file_name().unwrap_or_default().to_string_lossy().into_owned()
+}
+
 /// Where `path` leads: a file called [`LATEST`] to the folder beside it that it names, everything else to itself.
 pub fn follow_latest(path: &Path) -> PathBuf {
     if !(path.ends_with(LATEST) && path.is_file()) {

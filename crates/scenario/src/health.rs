@@ -5,17 +5,22 @@ use std::path::{Path, PathBuf};
 use std::{fmt, io};
 
 use bevy_ecs::prelude::*;
+use serde::Serialize;
 
 /// Where in a run something happened; `None` where it does not apply.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Position {
     /// 0-based.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub round: Option<u32>,
     /// 1-based.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub step: Option<u32>,
     /// 0-based.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub batch: Option<usize>,
     /// Index in the run.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub env: Option<usize>,
 }
 

@@ -96,7 +96,7 @@ fn what_may_be_said_of_a_policy_is_corrected_for_all_its_opponents() {
     };
     let verdicts = |comparison: &Comparison| -> Vec<Verdict> {
         let differences = comparison.differences.iter();
-        differences.filter_map(|difference| difference.verdict).collect()
+        differences.map(|difference| difference.verdict).collect()
     };
 
     let comparison = Comparison::new(players(8), 1, None);

@@ -18,7 +18,7 @@ use super::summary::{Statistic, percentile};
 use crate::random::{Domain, Draw, RunRng};
 
 /// Resamples behind an interval.
-pub const RESAMPLES: usize = 10_000;
+const RESAMPLES: usize = 10_000;
 /// Probability that an interval leaves out at each end: 95 % remain.
 const TAIL: f64 = 0.025;
 /// A statistic of a sample, and how sure it is.
@@ -79,11 +79,11 @@ impl<D: Draw> Bootstrap<D> {
 pub fn estimate(sample: &Sample, statistic: Statistic, bootstrap: Bootstrap<impl Draw>) -> Estimate {
     let layout = Layout::of(sample).filter(Layout::has_enough);
     let value = statistic.of(&sample.scores());
-    let interval = layout.map(|layout| match statistic {
-        Statistic::Mean => {
-            student::interval(value, &layout).unwrap_or_else(|| resampled(&layout, statistic, bootstrap))
-        }
-        _ => resampled(&layout, statistic, bootstrap),
+    let interval = layout.map(|layout| {
+        let exact = (statistic == Statistic::Mean).then(|| student::interval(value, &layout));
+        exact
+            .flatten()
+            .unwrap_or_else(|| resampled(&layout, statistic, bootstrap))
     });
     Estimate { value, interval }
 }

@@ -15,8 +15,8 @@
 //! threads or on the platform's mathematics.
 
 mod multiple;
-mod sample;
 mod summary;
+mod sample;
 mod curve;
 mod permutation;
 mod rank;
@@ -28,7 +28,7 @@ mod verdict;
 #[cfg(test)]
 mod fixtures;
 
-pub use bootstrap::{Bootstrap, Design, Estimate, RESAMPLES, difference, estimate, policy_interval};
+pub use bootstrap::{Bootstrap, Design, Estimate, difference, estimate, policy_interval};
 pub use curve::{common_grid, interpolate};
 pub use improvement::probability_of_improvement;
 pub use multiple::holm;
@@ -36,5 +36,5 @@ pub use permutation::sign_flip;
 pub use proportion::{Z, wilson};
 pub use rank::mann_whitney;
 pub use sample::{Interval, Sample, Training};
-pub use summary::{Statistic, mean, median, percentile};
+pub use summary::{Statistic, mean, mean_of, median, percentile};
 pub use verdict::{Arm, Criteria, DecisionTest, Evidence, Verdict, verdict};

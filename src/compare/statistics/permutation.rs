@@ -32,12 +32,9 @@ pub fn sign_flip(differences: &[f64], seed: u64) -> Option<f64> {
 fn flipped_sum(differences: &[f64], signs: u64) -> f64 {
     let flipped = differences.iter().enumerate();
     flipped
-        .map(|(index, &difference)| {
-            if (signs >> index) & 1 == 1 {
-                -difference
-            } else {
-                difference
-            }
+        .map(|(index, &difference)| match (signs >> index) & 1 {
+            1 => -difference,
+            _ => difference,
         })
         .sum()
 }

@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use serde::Serialize;
 
+use super::summary::mean_of;
 use crate::random::Draw;
 
 /// With fewer an interval would pretend to know more than it does.
@@ -36,9 +37,7 @@ impl Training {
 
     /// Mean over all episodes of all seeds; NaN without any.
     pub fn score(&self) -> f64 {
-        let episodes = self.by_seed.iter().flatten();
-        let (sum, count) = episodes.fold((0.0, 0_usize), |(sum, count), value| (sum + value, count + 1));
-        sum / count as f64
+        mean_of(self.by_seed.iter().flatten().copied()).unwrap_or(f64::NAN)
     }
 }
 
@@ -99,10 +98,6 @@ impl Strata {
             drawn.extend(stratum.clone().map(|_| stratum.start + pick(source, stratum.len())));
         }
     }
-
-    pub(super) fn has_enough(&self) -> bool {
-        self.count() >= FEWEST
-    }
 }
 
 /// A place in a list of `count`.
@@ -156,7 +151,7 @@ impl Layout {
     }
 
     pub(super) fn has_enough(&self) -> bool {
-        self.strata.has_enough()
+        self.strata.count() >= FEWEST
     }
 
     /// Episodes of each seed of a training.

@@ -47,6 +47,13 @@ pub fn mean(values: &[f64]) -> f64 {
     values.iter().sum::<f64>() / values.len() as f64
 }
 
+/// Arithmetic mean; `None` of no values.
+pub fn mean_of(values: impl IntoIterator<Item = f64>) -> Option<f64> {
+    let values = values.into_iter();
+    let (count, sum) = values.fold((0_u64, 0.0), |(count, sum), value| (count + 1, sum + value));
+    (count > 0).then(|| sum / count as f64)
+}
+
 /// Middle value, or the mean of the two middle ones.
 pub fn median(values: &[f64]) -> f64 {
     Statistic::Median.of(values)

@@ -39,12 +39,10 @@ pub struct Criteria {
 }
 
 /// What came out of the comparison of two arms.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Evidence {
     /// Trainings of the first arm and of the second that ended with a score; pairs count in both.
     pub trainings: [usize; 2],
-    /// Whether a declared training has neither ended nor failed for good.
-    pub interim: bool,
     /// Of the deciding test, corrected for all comparisons of the family: see [`holm`](super::holm).
     pub adjusted_p: f64,
     /// Interquartile mean of the first arm less that of the second.
@@ -77,30 +75,25 @@ pub enum Verdict {
     Inconclusive,
 }
 
-/// `None` while the experiment runs: looking until something is significant inflates false positives.
-pub fn verdict(evidence: &Evidence, criteria: &Criteria) -> Option<Verdict> {
-    if evidence.interim {
-        return None;
-    }
+/// What the evidence of an experiment that is over allows: looking until something is significant inflates false positives.
+pub fn verdict(evidence: &Evidence, criteria: &Criteria) -> Verdict {
     let fewest = criteria.test.fewest_trainings();
     let interval = evidence
         .interval
         .filter(|_| evidence.trainings.iter().all(|&count| count >= fewest));
     let Some(Interval { low, high }) = interval else {
-        return Some(Verdict::InsufficientData);
+        return Verdict::InsufficientData;
     };
     let is_significant = evidence.adjusted_p < criteria.alpha;
-    Some(
-        if is_significant && low > 0.0 && evidence.difference >= criteria.min_effect {
-            Verdict::Better(Arm::First)
-        } else if is_significant && high < 0.0 && -evidence.difference >= criteria.min_effect {
-            Verdict::Better(Arm::Second)
-        } else if -criteria.min_effect <= low && high <= criteria.min_effect {
-            Verdict::Equivalent
-        } else {
-            Verdict::Inconclusive
-        },
-    )
+    if is_significant && low > 0.0 && evidence.difference >= criteria.min_effect {
+        Verdict::Better(Arm::First)
+    } else if is_significant && high < 0.0 && -evidence.difference >= criteria.min_effect {
+        Verdict::Better(Arm::Second)
+    } else if -criteria.min_effect <= low && high <= criteria.min_effect {
+        Verdict::Equivalent
+    } else {
+        Verdict::Inconclusive
+    }
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use super::{Part, Weight};
 use crate::checkpoint::Progress;
+use crate::files::name_of;
 use crate::renamed;
 use crate::telemetry::{
     EVENTS_FILE, Event, EventLines, EventsHasher, EventsMark, LiveState, OLDEST_SCHEMA, Payload, SCHEMA_MAJOR,
@@ -280,8 +281,4 @@ impl Reader {
         }
         self.facts
     }
-}
-
-fn name_of(path: &Path) -> String {
-    path.file_name().unwrap_or_default().to_string_lossy().into_owned()
 }

@@ -6,6 +6,7 @@ use std::path::Path;
 use super::Part;
 use super::checkpoints::ShelfFacts;
 use crate::checkpoint::Checkpoints;
+use crate::files::name_of;
 use crate::record::{MANIFEST_FILE, RESOLVED_FILE, SOURCE_FILE, STATUS_FILE};
 use crate::telemetry::EVENTS_FILE;
 
@@ -23,7 +24,7 @@ pub(super) fn check(folder: &Path, shelf: &ShelfFacts, is_played: bool) -> Part 
         return part;
     }
     let path = Checkpoints::of(folder).path().to_path_buf();
-    let shelf_name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let shelf_name = name_of(&path);
     for name in names_in(folder) {
         if name.ends_with(".tmp") {
             part.note(

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use super::Part;
+use crate::files::name_of;
 use crate::keep::{KeptFile, NetworkShelf};
 use crate::network::{GrownNetwork, NetworkError};
 use crate::torch::Backend;
@@ -19,7 +20,7 @@ pub(super) fn check(folder: &Path) -> Option<Part> {
         }
     };
     for file in &kept {
-        let name = format!("networks/{}", file.path.file_name().unwrap_or_default().display());
+        let name = format!("networks/{}", name_of(&file.path));
         match look_at(file) {
             Ok(network) if (network.origin.round, network.origin.env) == (file.round, file.env) => {}
             Ok(network) => {

@@ -14,10 +14,9 @@ pub(super) struct ScenarioFacts {
     pub part: Part,
     /// blake3 of `resolved.ron`.
     pub hash: Option<String>,
-    /// This build can play it.
-    pub is_known: bool,
     /// The scenario as it was given is there.
     pub has_source: bool,
+    /// `None` where this build cannot play it.
     pub scenario: Option<Scenario>,
 }
 
@@ -44,7 +43,6 @@ pub(super) fn check(folder: &Path, catalog: &Catalog) -> ScenarioFacts {
     }
     ScenarioFacts {
         hash: text.map(|text| blake3::hash(text.as_bytes()).to_hex().to_string()),
-        is_known: scenario.is_some(),
         has_source: source.is_ok(),
         scenario,
         part,

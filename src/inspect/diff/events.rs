@@ -4,7 +4,8 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use super::{DiffError, Difference, EventPosition, Found, Side, walk};
+use super::{DiffError, Difference, Found, Side, walk};
+use crate::health::Position;
 use crate::telemetry::{EVENTS_FILE, EventLines, strip_volatile};
 
 /// The fields that two events of the same thing share; if these differ, later events cannot be matched.
@@ -21,18 +22,14 @@ impl ComparedEvent {
         Some(self.event["type"].as_str()?.to_owned())
     }
 
-    fn moment(&self) -> EventPosition {
+    fn moment(&self) -> Position {
         let number = |field: &str| u32::try_from(self.event[field].as_u64()?).ok();
-        EventPosition {
+        Position {
             round: number("round"),
             step: number("step"),
-            env: number("env"),
+            batch: None,
+            env: number("env").map(|env| env as usize),
         }
-    }
-
-    /// What distinguishes it from others.
-    fn identity(&self) -> [&Value; IDENTITY.len()] {
-        IDENTITY.map(|field| &self.event[field])
     }
 }
 
@@ -88,44 +85,28 @@ pub(super) fn compare(runs: [&Path; 2], found: &mut Found) -> Result<usize, Diff
             break;
         };
         count += 1;
-        let is_same = one.identity() == other.identity();
-        let files = [left.path.as_path(), right.path.as_path()];
-        if is_same {
-            compare_events(files, one, other, found);
-        } else {
-            compare_identities(files, one, other, found);
+        let kind = found.kind;
+        let difference = |field: &str, values: [Option<&Value>; 2]| {
+            let sides = [
+                Side::new(&left.path, Some(one.line), values[0].cloned()),
+                Side::new(&right.path, Some(other.line), values[1].cloned()),
+            ];
+            Difference {
+                at: one.moment(),
+                event: one.kind(),
+                ..Difference::new(kind, field, sides)
+            }
+        };
+        let is_other = |field: &&&str| one.event[**field] != other.event[**field];
+        if let Some(&field) = IDENTITY.iter().find(is_other) {
+            let values = [&one.event, &other.event].map(|event| event.get(field));
+            found.add(difference(field, values));
             break;
         }
+        walk::differing("", Some(&one.event), Some(&other.event), &mut |field, left, right| {
+            found.add(difference(field, [left, right]));
+            !found.is_full()
+        });
     }
     Ok(count)
-}
-
-fn compare_events(files: [&Path; 2], one: &ComparedEvent, other: &ComparedEvent, found: &mut Found) {
-    walk::differing("", Some(&one.event), Some(&other.event), &mut |field, left, right| {
-        found.add(difference(files, [one, other], field, [left, right], found.kind));
-        !found.is_full()
-    });
-}
-
-fn compare_identities(files: [&Path; 2], one: &ComparedEvent, other: &ComparedEvent, found: &mut Found) {
-    let field = IDENTITY.iter().find(|field| one.event[**field] != other.event[**field]);
-    if let Some(field) = field {
-        let values = [one.event.get(*field), other.event.get(*field)];
-        found.add(difference(files, [one, other], field, values, found.kind));
-    }
-}
-
-fn difference(
-    files: [&Path; 2],
-    data: [&ComparedEvent; 2],
-    field: &str,
-    values: [Option<&Value>; 2],
-    kind: super::DiffKind,
-) -> Difference {
-    let side = |index: usize| Side::new(files[index], Some(data[index].line), values[index].cloned());
-    Difference {
-        at: data[0].moment(),
-        event: data[0].kind(),
-        ..Difference::new(kind, field, [side(0), side(1)])
-    }
 }

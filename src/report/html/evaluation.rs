@@ -56,7 +56,7 @@ fn head(evaluation: &Evaluation) -> Markup {
 /// What may be said of this policy by accuracy, in a sentence.
 fn verdict(differences: &[Difference]) -> String {
     let of = |wanted: Verdict, words: &str| {
-        let pairs = differences.iter().filter(|pair| pair.verdict == Some(wanted));
+        let pairs = differences.iter().filter(|pair| pair.verdict == wanted);
         let pairs: Vec<String> = pairs
             .map(|pair| format!("{} than {}", pair.policy, pair.baseline))
             .collect();
@@ -67,9 +67,7 @@ fn verdict(differences: &[Difference]) -> String {
         of(Verdict::Better(Arm::Second), "Worse"),
     ];
     let said: Vec<String> = said.into_iter().flatten().collect();
-    let is_short = differences
-        .iter()
-        .all(|pair| pair.verdict == Some(Verdict::InsufficientData));
+    let is_short = differences.iter().all(|pair| pair.verdict == Verdict::InsufficientData);
     match () {
         () if differences.is_empty() => "There is nothing to compare it with.".into(),
         () if is_short => "Too few episodes to say whether it is better than any opponent.".into(),
@@ -82,7 +80,12 @@ fn differences(differences: &[Difference]) -> Markup {
     let spreads = differences.iter().map(|pair| {
         let mean = pair.accuracy.difference.mean;
         Spread {
-            name: format!("{} - {}: {}", pair.policy, pair.baseline, verdict_words(pair.verdict)),
+            name: format!(
+                "{} - {}: {}",
+                pair.policy,
+                pair.baseline,
+                verdict_words(Some(pair.verdict))
+            ),
             value: mean.value,
             ends: mean.interval.map(|interval| [interval.low, interval.high]),
         }

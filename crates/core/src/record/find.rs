@@ -4,7 +4,7 @@ use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
 use super::{RunDirectory, runs_root};
-use crate::files::follow_latest;
+use crate::files::{follow_latest, name_of};
 use crate::scenario::nearest;
 
 /// Runs that a message names.
@@ -115,10 +115,6 @@ fn by_beginning(run: &Path, root: PathBuf) -> Result<PathBuf, FindRunError> {
             candidates,
         }),
     }
-}
-
-fn name_of(path: &Path) -> String {
-    path.file_name().unwrap_or_default().to_string_lossy().into_owned()
 }
 
 /// Names of the runs in a folder, the newest first.

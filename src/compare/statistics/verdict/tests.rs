@@ -10,13 +10,12 @@ const CRITERIA: Criteria = Criteria {
 
 const CLEAR: Evidence = Evidence {
     trainings: [5, 5],
-    interim: false,
     adjusted_p: 0.01,
     difference: 2.0,
     interval: Some(Interval { low: 1.0, high: 3.0 }),
 };
 
-fn judge(evidence: Evidence) -> Option<Verdict> {
+fn judge(evidence: Evidence) -> Verdict {
     verdict(&evidence, &CRITERIA)
 }
 
@@ -38,7 +37,7 @@ fn a_verdict_takes_a_test_an_interval_and_a_size() {
             interval: Some(Interval { low, high }),
             ..CLEAR
         };
-        assert_eq!(judge(evidence), Some(expected), "{evidence:?}");
+        assert_eq!(judge(evidence), expected, "{evidence:?}");
     }
 }
 
@@ -49,22 +48,10 @@ fn four_trainings_are_too_few_however_far_apart() {
     let test = DecisionTest::PairedSignFlip;
     let pairs = Criteria { test, ..CRITERIA };
 
-    assert_eq!(judge(of([4, 40])), Some(Verdict::InsufficientData));
-    assert_eq!(judge(Evidence { interval, ..CLEAR }), Some(Verdict::InsufficientData));
-    assert_eq!(verdict(&of([5, 5]), &pairs), Some(Verdict::InsufficientData));
-    assert_eq!(verdict(&of([6, 6]), &pairs), Some(Verdict::Better(Arm::First)));
-}
-
-#[test]
-fn nothing_is_said_before_all_trainings_are_done() {
-    for trainings in [[5, 5], [1, 0]] {
-        let evidence = Evidence {
-            trainings,
-            interim: true,
-            ..CLEAR
-        };
-        assert_eq!(judge(evidence), None);
-    }
+    assert_eq!(judge(of([4, 40])), Verdict::InsufficientData);
+    assert_eq!(judge(Evidence { interval, ..CLEAR }), Verdict::InsufficientData);
+    assert_eq!(verdict(&of([5, 5]), &pairs), Verdict::InsufficientData);
+    assert_eq!(verdict(&of([6, 6]), &pairs), Verdict::Better(Arm::First));
 }
 
 #[test]
@@ -106,7 +93,7 @@ fn equal_arms_rarely_have_a_winner() {
             interval: estimate.interval,
             ..CLEAR
         };
-        winners += usize::from(matches!(verdict(&evidence, &criteria), Some(Verdict::Better(_))));
+        winners += usize::from(matches!(verdict(&evidence, &criteria), Verdict::Better(_)));
     }
     assert!((10..=50).contains(&winners), "{winners} of 1000");
 }
