@@ -10,7 +10,7 @@ use super::{Context, Outcome, ReportOptions};
 use crate::compare::Metric;
 use crate::health::AtPath;
 use crate::record::runs_root;
-use crate::report::{ListedTraining, RunSource, Served, comparison_page, serve};
+use crate::report::{ListedTraining, RunSource, Served, comparison_page, run_page, serve};
 use crate::storage;
 use crate::sweep::{Collected, CollectedTrial, Judge, Plan, SweepFolder};
 
@@ -40,7 +40,7 @@ pub fn report(options: &ReportOptions, context: &Context) -> Result<Outcome, Rej
     let output = options.output.clone().unwrap_or_else(|| PathBuf::from("report.html"));
     let mut source = RunSource::new(&place);
     source.poll();
-    write(&output, &source.page(false))?;
+    write(&output, &run_page(&source, false))?;
     if options.follow {
         follow(&mut source, &output, context)?;
     }
@@ -108,7 +108,7 @@ fn follow(source: &mut RunSource, output: &Path, context: &Context) -> Result<()
         source.poll();
         if source.version() != written {
             written = source.version();
-            write(output, &source.page(false))?;
+            write(output, &run_page(source, false))?;
         }
     }
     Ok(())

@@ -89,6 +89,14 @@ pub fn merged(mut object: Value, other: &impl Serialize) -> Value {
     object
 }
 
+/// All committed seeds, those that contribute most first.
+pub(super) fn by_contribution(live: &LiveState) -> Vec<&CommittedSeed> {
+    let points = |seed: &CommittedSeed| seed.worth.contribution.map_or(f64::NEG_INFINITY, |worth| worth.points);
+    let mut seeds: Vec<_> = live.committed.iter().collect();
+    seeds.sort_by(|a, b| points(b).total_cmp(&points(a)));
+    seeds
+}
+
 fn commit(seed: &CommittedSeed) -> Value {
     let (at, contribution) = (&seed.at, seed.worth.contribution);
     let of_seed = json!({

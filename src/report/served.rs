@@ -19,8 +19,9 @@ use axum::response::{Html, IntoResponse, Redirect, Response};
 use axum::routing::get;
 use futures_util::stream;
 
-use super::html::list_page;
+use super::html::{list_page, run_page};
 use super::source::RunSource;
+use crate::files::name_of;
 use crate::record::{RunDirectory, list_runs};
 
 /// How often a record is looked at for a page that is open.
@@ -93,10 +94,6 @@ impl Shelf {
         sources.push_back((name.to_owned(), source.clone()));
         Some(source)
     }
-}
-
-fn name_of(folder: &Path) -> String {
-    folder.file_name().unwrap_or_default().to_string_lossy().into_owned()
 }
 
 /// Serves at `address` until `is_over`; `announce` is told the address once it is open.
@@ -194,7 +191,7 @@ async fn page(State(shelf): State<Shelf>, PathOf(name): PathOf<String>) -> Respo
     let page = tokio::task::spawn_blocking(move || {
         let mut source = locked(&source);
         source.poll();
-        source.page(true)
+        run_page(&source, true)
     });
     match page.await {
         Ok(page) => ([(header::CACHE_CONTROL, "no-store")], Html(page)).into_response(),

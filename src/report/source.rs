@@ -4,7 +4,6 @@ use std::path::Path;
 
 use serde::Deserialize;
 
-use super::html::{RunPage, run_page};
 use super::state::{Feed, ViewState};
 use crate::health::FileError;
 use crate::keep::NetworkShelf;
@@ -14,9 +13,12 @@ use crate::record::{MANIFEST_FILE, RunEntry, SOURCE_FILE};
 /// A run of which pages are made.
 pub struct RunSource {
     feed: Feed,
-    best: Result<Option<GrownNetwork>, FileError>,
-    command: String,
-    scenario: String,
+    /// The best network that it has kept, or why they cannot be listed.
+    pub best: Result<Option<GrownNetwork>, FileError>,
+    /// How it was begun, as typed; empty where that is not known.
+    pub command: String,
+    /// The scenario as it was written.
+    pub scenario: String,
     problem: Option<String>,
     version: u64,
 }
@@ -59,6 +61,11 @@ impl RunSource {
         }
     }
 
+    /// Its folder.
+    pub fn folder(&self) -> &Path {
+        self.feed.folder()
+    }
+
     /// Grows whenever there is more to see.
     pub const fn version(&self) -> u64 {
         self.version
@@ -77,18 +84,5 @@ impl RunSource {
     /// Whether more is to be expected: a process says that it plays the run.
     pub fn is_played(&self) -> bool {
         self.problem.is_none() && RunEntry::read(self.feed.folder()).state.is_played()
-    }
-
-    /// The page as it stands. `is_served`: it asks for what is newer.
-    pub fn page(&self, is_served: bool) -> String {
-        run_page(&RunPage {
-            folder: self.feed.folder(),
-            state: &self.feed.state,
-            best: &self.best,
-            command: &self.command,
-            scenario: &self.scenario,
-            problem: self.problem(),
-            version: is_served.then_some(self.version),
-        })
     }
 }

@@ -38,7 +38,7 @@ pub struct LogLine {
 }
 
 /// Everything that a view of a run shows.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct ViewState {
     /// How the run stands: its rounds, what was committed, the front of accuracy and size.
     pub live: LiveState,
@@ -47,24 +47,11 @@ pub struct ViewState {
     /// What was chosen where and when.
     pub choices: Choices,
     /// Updates of the policy, with their round, thinned.
-    pub updates: Thinned<(u32, LearnerUpdate)>,
+    pub updates: Thinned<(u32, LearnerUpdate), UPDATES>,
     /// What detectors have found.
     pub anomalies: Anomalies,
     /// The newest events that people read, the newest last.
     pub log: VecDeque<LogLine>,
-}
-
-impl Default for ViewState {
-    fn default() -> Self {
-        Self {
-            live: LiveState::default(),
-            episodes: Episodes::default(),
-            choices: Choices::default(),
-            updates: Thinned::new(UPDATES),
-            anomalies: Anomalies::default(),
-            log: VecDeque::new(),
-        }
-    }
 }
 
 impl ViewState {

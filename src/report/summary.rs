@@ -7,9 +7,9 @@ use std::path::Path;
 
 use super::results::{self, Average, Learning};
 use super::table::Table;
-use super::words::{cell, filled, number, signed, wrapped};
+use super::words::{filled, number, signed, worth, wrapped};
 use crate::run::size;
-use crate::telemetry::{CommittedSeed, Fallbacks, LiveState, RoundResult};
+use crate::telemetry::{Fallbacks, LiveState, RoundResult};
 use uncommitted::uncommitted;
 
 mod uncommitted;
@@ -313,8 +313,7 @@ fn seeds_table(live: &LiveState, width: usize) -> String {
     if seeds.is_empty() {
         return uncommitted(live, width);
     }
-    let mut by_contribution: Vec<&CommittedSeed> = seeds.iter().collect();
-    by_contribution.sort_by(|a, b| points(b).total_cmp(&points(a)));
+    let by_contribution = results::by_contribution(live);
     let rows = by_contribution.iter().take(SEEDS_SHOWN).map(|seed| {
         vec![
             seed.seed_id.clone(),
@@ -323,7 +322,7 @@ fn seeds_table(live: &LiveState, width: usize) -> String {
             (seed.at.round + 1).to_string(),
             seed.at.step.to_string(),
             seed.data.params_added.to_string(),
-            contribution(seed),
+            worth(seed.worth.contribution),
             signed(seed.worth.shapley, 2),
         ]
     });
@@ -335,19 +334,6 @@ fn seeds_table(live: &LiveState, width: usize) -> String {
     text.push_str("  contributes: validation accuracy lost without it, points ± standard error,\n");
     text.push_str("  when it was last measured\n");
     text
-}
-
-fn points(seed: &CommittedSeed) -> f64 {
-    let contribution = seed.worth.contribution;
-    contribution.map_or(f64::NEG_INFINITY, |contribution| contribution.points)
-}
-
-/// `+2.25 ± 0.40`
-fn contribution(seed: &CommittedSeed) -> String {
-    cell(seed.worth.contribution, |contribution| {
-        let error = number(contribution.standard_error, 2);
-        format!("{:+.2} ± {error}", contribution.points)
-    })
 }
 
 fn throughput(live: &LiveState) -> Option<String> {

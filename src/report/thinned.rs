@@ -1,28 +1,27 @@
 //! A series that never grows beyond a number of items: once it is full, every other item goes, and from then on every other
 //! one is taken. The first and the newest are always there.
 
-/// Items of a series of any length.
+/// Of a series of any length at most `CAPACITY` items, two or more, besides the newest.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Thinned<T> {
+pub struct Thinned<T, const CAPACITY: usize> {
     items: Vec<T>,
     newest: Option<T>,
     stride: u64,
     seen: u64,
-    capacity: usize,
 }
 
-impl<T> Thinned<T> {
-    /// Keeps at most `capacity` items, at least two, besides the newest.
-    pub fn new(capacity: usize) -> Self {
+impl<T, const CAPACITY: usize> Default for Thinned<T, CAPACITY> {
+    fn default() -> Self {
         Self {
             items: Vec::new(),
             newest: None,
             stride: 1,
             seen: 0,
-            capacity: capacity.max(2),
         }
     }
+}
 
+impl<T, const CAPACITY: usize> Thinned<T, CAPACITY> {
     /// Takes the next item.
     pub fn push(&mut self, item: T) {
         let is_due = self.seen.is_multiple_of(self.stride);
@@ -33,7 +32,7 @@ impl<T> Thinned<T> {
         }
         self.newest = None;
         self.items.push(item);
-        if self.items.len() > self.capacity {
+        if self.items.len() > CAPACITY {
             let mut index = 0;
             self.stride *= 2;
             let is_newest_kept = self.items.len() % 2 == 1;

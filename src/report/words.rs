@@ -1,6 +1,7 @@
 //! Numbers and paragraphs as every report writes them.
 
-use crate::telemetry::Num;
+use crate::growth::LifecycleOp;
+use crate::telemetry::{Contribution, Num};
 
 /// Characters of a line where there is no terminal to ask.
 pub const WIDTH: usize = 80;
@@ -20,6 +21,19 @@ pub(super) fn number(value: Option<impl Into<Num>>, decimals: usize) -> String {
 /// `+1.23`
 pub fn signed(value: Option<f64>, decimals: usize) -> String {
     cell(value, |value| format!("{value:+.decimals$}"))
+}
+
+/// `+2.25 ± 0.40`
+pub(super) fn worth(contribution: Option<Contribution>) -> String {
+    cell(contribution, |contribution| {
+        let error = number(contribution.standard_error, 2);
+        format!("{:+.2} ± {error}", contribution.points)
+    })
+}
+
+/// An operation in lower case, with spaces.
+pub(super) fn op_name(op: LifecycleOp) -> String {
+    op.name().to_lowercase().replace('_', " ")
 }
 
 /// A paragraph in lines of at most `width` characters, broken between words; a longer word has a line of its own.

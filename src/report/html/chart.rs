@@ -2,8 +2,10 @@
 //! which draws them so that they can be read off, zoomed and switched.
 
 use maud::{Markup, html};
+use serde::{Serialize, Serializer};
 use serde_json::{Value, json};
 
+use super::page::{Page, table};
 use super::svg::{Frame, Range, tick_label};
 
 /// Height of the static picture.
@@ -14,7 +16,8 @@ const ROWS: usize = 60;
 pub const COLOURS: usize = 8;
 
 /// How a series is drawn.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Drawn {
     /// As a line.
     Line,
@@ -25,28 +28,52 @@ pub enum Drawn {
 }
 
 /// A series of numbers, one for each x; NaN where there is none.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Series {
     name: String,
     drawn: Drawn,
     /// Of the page's colours, from 0.
     colour: usize,
+    #[serde(serialize_with = "short")]
     values: Vec<f64>,
     /// Upper ends of a band.
+    #[serde(serialize_with = "short")]
     high: Vec<f64>,
 }
 
-/// Curves over one axis.
-#[derive(Clone, Debug, PartialEq)]
+/// A level to compare with.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+struct Level {
+    value: f64,
+    name: String,
+}
+
+/// Curves over one axis; as JSON their numbers for the script.
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Chart {
+    #[serde(skip)]
     id: String,
+    #[serde(skip)]
     title: String,
     /// What it shows, in a sentence.
+    #[serde(skip)]
     about: String,
     labels: (String, String),
+    #[serde(serialize_with = "short")]
     x: Vec<f64>,
     series: Vec<Series>,
-    levels: Vec<(f64, String)>,
+    levels: Vec<Level>,
+}
+
+impl Page {
+    /// Draws curves, and keeps their numbers for the script; nothing where they are empty.
+    pub fn chart(&mut self, chart: &Chart) -> Markup {
+        if chart.is_empty() {
+            return html! {};
+        }
+        self.charts.insert(chart.id.clone(), json!(chart));
+        chart.figure()
+    }
 }
 
 impl Chart {
@@ -93,7 +120,8 @@ impl Chart {
 
     /// Adds a level to compare with.
     pub fn level(mut self, value: Option<f64>, name: &str) -> Self {
-        self.levels.extend(value.map(|value| (value, name.to_owned())));
+        let name = name.to_owned();
+        self.levels.extend(value.map(|value| Level { value, name }));
         self
     }
 
@@ -104,30 +132,6 @@ impl Chart {
                 .series
                 .iter()
                 .all(|series| !series.values.iter().any(|value| value.is_finite()))
-    }
-
-    /// Its numbers for the script.
-    pub fn data(&self) -> (String, Value) {
-        let series = self.series.iter().map(|series| {
-            json!({
-                "name": series.name,
-                "colour": series.colour,
-                "drawn": match series.drawn { Drawn::Line => "line", Drawn::Band => "band", Drawn::Stacked => "stacked" },
-                "values": shortened(&series.values),
-                "high": shortened(&series.high),
-            })
-        });
-        let levels = self
-            .levels
-            .iter()
-            .map(|(value, name)| json!({ "value": value, "name": name }));
-        let value = json!({
-            "x": shortened(&self.x),
-            "labels": [self.labels.0, self.labels.1],
-            "series": series.collect::<Vec<_>>(),
-            "levels": levels.collect::<Vec<_>>(),
-        });
-        (self.id.clone(), value)
     }
 
     /// The picture, what it shows, and its table.
@@ -153,7 +157,7 @@ impl Chart {
             .iter()
             .flat_map(|series| series.values.iter().chain(&series.high));
         let unstacked = self.series.iter().all(|series| series.drawn != Drawn::Stacked);
-        let levels = self.levels.iter().map(|(value, _)| *value);
+        let levels = self.levels.iter().map(|level| level.value);
         let y = match unstacked {
             true => Range::of(drawn.copied().chain(levels)),
             false => Range::of(stacks.iter().flatten().flat_map(|&(from, to)| [from, to]).chain(levels)),
@@ -162,7 +166,7 @@ impl Chart {
         let around = if unstacked { 0.0 } else { step / 2.0 };
         let x = Range::of(self.x.iter().flat_map(|x| [x - around, x + around]));
         let mut frame = Frame::new(x, y.padded(0.04), HEIGHT, (&self.labels.0, &self.labels.1));
-        for (value, name) in &self.levels {
+        for Level { value, name } in &self.levels {
             frame.level(*value, name);
         }
         for (series, stack) in self.series.iter().zip(&stacks) {
@@ -225,27 +229,16 @@ impl Chart {
     fn table(&self) -> Markup {
         let rows = ROWS.min(self.x.len());
         let places = (0..rows).map(|row| row * (self.x.len() - 1) / (rows - 1).max(1));
+        let names = self.series.iter().map(|series| series.name.as_str());
+        let columns: Vec<&str> = std::iter::once(self.labels.0.as_str()).chain(names).collect();
+        let cells = places.map(|place| -> Vec<String> {
+            let entries = self.series.iter().map(|series| entry(series, place));
+            std::iter::once(tick_label(self.x[place])).chain(entries).collect()
+        });
         html! {
             details {
                 summary { "numbers" }
-                div.scroll {
-                    table {
-                        thead {
-                            tr {
-                                th { (self.labels.0) }
-                                @for series in &self.series { th { (series.name) } }
-                            }
-                        }
-                        tbody {
-                            @for place in places {
-                                tr {
-                                    td { (tick_label(self.x[place])) }
-                                    @for series in &self.series { td { (entry(series, place)) } }
-                                }
-                            }
-                        }
-                    }
-                }
+                (table(&[], &columns, cells))
                 @if rows < self.x.len() { p.note { (rows) " of " (self.x.len()) " rows" } }
             }
         }
@@ -261,6 +254,10 @@ fn entry(series: &Series, place: usize) -> String {
         Drawn::Band => format!("{} to {}", show(&series.values), show(&series.high)),
         Drawn::Line | Drawn::Stacked => show(&series.values),
     }
+}
+
+fn short<S: Serializer>(values: &[f64], serializer: S) -> Result<S::Ok, S::Error> {
+    shortened(values).serialize(serializer)
 }
 
 /// For the script: with as many digits as a picture can show, `null` where there is none.

@@ -2,7 +2,7 @@
 //! what accuracy costs in parameters and compute. Its numbers are those of `compare`.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use maud::{Markup, html};
 
@@ -11,7 +11,8 @@ use super::page::{Page, table, tile};
 use super::pictures::{Point, Spread, forest, scatter};
 use crate::compare::statistics::{Arm, Verdict, common_grid, interpolate};
 use crate::compare::{MethodComparison, MethodTraining, RoundPoint, TrainingRecord};
-use crate::report::comparison::{interval, verdict_words};
+use crate::files::name_of;
+use crate::report::comparison::{DIFFERENCES, SCORES, difference_cells, pair, score_cells, verdict_words};
 use crate::report::words::number;
 use crate::telemetry::statistics::{mean, mean_and_interval};
 
@@ -151,19 +152,12 @@ fn band(values: &[f64]) -> [f64; 3] {
 fn scores(comparison: &MethodComparison) -> Markup {
     let decimals = comparison.metric.decimals();
     let rows = comparison.methods.iter().map(|method| {
-        vec![
-            method.method.clone(),
-            method.task.clone().unwrap_or_else(|| "all tasks".into()),
-            method.trainings.to_string(),
-            format!("{:.decimals$}", method.mean.value),
-            format!("{:.decimals$}", method.iqm.value),
-            interval(&method.iqm, decimals),
-            format!("{:.decimals$}", method.worst_tenth.value),
-        ]
+        let mut row = vec![method.method.clone(), scope(method.task.as_ref())];
+        row.extend(score_cells(method, decimals));
+        row
     });
-    let columns = ["n", "mean", "IQM", "95 % interval", "worst tenth"];
     html! {
-        (table(&["method", "task"], &columns, rows))
+        (table(&["method", "task"], &SCORES, rows))
         p.note { "IQM: mean of the middle half of the trainings. P(better), below: how often a training of the first beats one of the second." }
     }
 }
@@ -171,32 +165,26 @@ fn scores(comparison: &MethodComparison) -> Markup {
 fn differences(comparison: &MethodComparison) -> Markup {
     let decimals = comparison.metric.decimals();
     let rows = comparison.differences.iter().map(|difference| {
-        vec![
-            format!("{} - {}", difference.first, difference.second),
-            difference.task.clone().unwrap_or_else(|| "all tasks".into()),
-            verdict_words(difference.verdict).to_owned(),
-            format!("{:+.decimals$}", difference.iqm.value),
-            interval(&difference.iqm, decimals),
-            number(difference.adjusted_p, 3),
-            number(difference.probability_of_improvement.map(|better| better.value), 2),
-        ]
+        let verdict = verdict_words(difference.verdict).to_owned();
+        let mut row = vec![pair(difference), scope(difference.task.as_ref()), verdict];
+        row.extend(difference_cells(difference, decimals));
+        row
     });
     let spreads = comparison.differences.iter().map(|difference| Spread {
-        name: format!(
-            "{} - {}: {}",
-            difference.first,
-            difference.second,
-            verdict_words(difference.verdict)
-        ),
+        name: format!("{}: {}", pair(difference), verdict_words(difference.verdict)),
         value: difference.iqm.value,
         ends: difference.iqm.interval.map(|interval| [interval.low, interval.high]),
     });
     html! {
         @if comparison.differences.is_empty() { p { "There is one method." } } @else {
             (forest("Differences with their intervals.", "95 %, over trainings.", "difference of IQMs", &spreads.collect::<Vec<_>>()))
-            (table(&["difference of IQMs", "task", "verdict"], &["", "95 % interval", "p", "P(better)"], rows))
+            (table(&["difference of IQMs", "task", "verdict"], &DIFFERENCES, rows))
         }
     }
+}
+
+fn scope(task: Option<&String>) -> String {
+    task.cloned().unwrap_or_else(|| "all tasks".into())
 }
 
 /// What each training, a point, reached in its last round, against what it cost.
@@ -220,36 +208,22 @@ fn costs(
     scatter(label, about, methods, &points.collect::<Vec<_>>())
 }
 
-fn name_of(folder: &Path) -> String {
-    folder.file_name().unwrap_or_default().to_string_lossy().into_owned()
-}
-
 fn list(listed: &[ListedTraining]) -> Markup {
-    html! {
-        div.scroll {
-            table {
-                thead { tr {
-                    th.text { "training" } th.text { "state" } th.text { "run" }
-                    th { "rounds" } th { "accuracy, %" } th { "parameters" } th { "GMAC" } th { "seconds" }
-                } }
-                tbody {
-                    @for training in listed {
-                        @let last = training.record.and_then(|record| record.curve.last());
-                        tr {
-                            td.text { (training.name) }
-                            td.text { (training.state) }
-                            td.text { a href=(training.folder.display()) { (name_of(&training.folder)) } }
-                            td { (last.map_or(0, |last| last.round + 1)) }
-                            td { (number(last.map(|last| last.accuracy), 2)) }
-                            td { (number(last.map(|last| last.param_ratio), 2)) "x" }
-                            td { (number(last.and_then(|last| last.gmacs), 1)) }
-                            td { (number(last.map(|last| last.seconds), 1)) }
-                        }
-                    }
-                }
-            }
-        }
-    }
+    let rows = listed.iter().map(|training| {
+        let last = training.record.and_then(|record| record.curve.last());
+        vec![
+            html! { (training.name) },
+            html! { (training.state) },
+            html! { a href=(training.folder.display()) { (name_of(&training.folder)) } },
+            html! { (last.map_or(0, |last| last.round + 1)) },
+            html! { (number(last.map(|last| last.accuracy), 2)) },
+            html! { (number(last.map(|last| last.param_ratio), 2)) "x" },
+            html! { (number(last.and_then(|last| last.gmacs), 1)) },
+            html! { (number(last.map(|last| last.seconds), 1)) },
+        ]
+    });
+    let numbers = ["rounds", "accuracy, %", "parameters", "GMAC", "seconds"];
+    table(&["training", "state", "run"], &numbers, rows)
 }
 
 #[cfg(test)]

@@ -7,11 +7,12 @@ use maud::{Markup, html};
 use super::chart::Chart;
 use super::page::{Page, table};
 use super::svg::{Frame, Range};
-use super::timeline::{class_of, lanes, legend, op_name, replayed, why_ended};
-use crate::growth::{LifecycleOp, PruneReason, SlotId};
+use super::timeline::{class_of, lanes, legend, replayed, why_ended};
+use crate::growth::{LifecycleOp, PruneReason};
+use crate::report::results;
 use crate::report::state::{DecisionPoint, EpisodeTrace, ModalOrder, OpCounts, SeedEnd, SeedLife, ViewState};
-use crate::report::words::{cell, number, signed};
-use crate::telemetry::{Ages, Contribution, EnvContext, Num};
+use crate::report::words::{self, cell, number, op_name, signed};
+use crate::telemetry::{Ages, EnvContext, Num};
 
 /// Envs of a round that the timeline shows.
 const ENVS: usize = 24;
@@ -22,17 +23,9 @@ const THREE_WORTHS: &str = "A seed has three worths: what it adds to the host as
      taken out of the whole (contributes, ± standard error), which adds up to more than there is where seeds rest on each other; and its share \
      of the whole, a mean over all orders of adding them (Shapley), which adds up.";
 
-fn slots(state: &ViewState) -> Vec<SlotId> {
-    state
-        .live
-        .started
-        .as_ref()
-        .map_or_else(Vec::new, |run| run.slots.clone())
-}
-
 /// It opens on `shown`.
 pub(super) fn timeline(state: &ViewState, shown: Option<&EpisodeTrace>, page: &mut Page) -> Markup {
-    let slots = slots(state);
+    let slots = state.live.started.as_ref().map_or(&[][..], |run| &run.slots);
     let steps = state.live.started.as_ref().map_or(1, |run| run.max_steps);
     let current = state.episodes.current();
     let (current, hidden) = current.split_at(current.len().min(ENVS));
@@ -43,7 +36,7 @@ pub(super) fn timeline(state: &ViewState, shown: Option<&EpisodeTrace>, page: &m
     seen.clear();
     for trace in current.iter().chain(&highlights) {
         if seen.insert(trace.at.episode) && !trace.steps.is_empty() {
-            page.episode(replayed(trace, &slots));
+            page.episode(replayed(trace, slots));
         }
     }
     if current.is_empty() {
@@ -64,12 +57,12 @@ pub(super) fn timeline(state: &ViewState, shown: Option<&EpisodeTrace>, page: &m
             @if !highlights.is_empty() {
                 div.group data-group="best" {
                     h3 { "The best episode of all, and of rounds" }
-                    (lanes(&highlights, &slots, steps, "growth in the best episodes"))
+                    (lanes(&highlights, slots, steps, "growth in the best episodes"))
                 }
             }
             div.group data-group="round" {
                 h3 { "All envs of round " (round) }
-                (lanes(current, &slots, steps, &format!("growth in all envs of round {round}")))
+                (lanes(current, slots, steps, &format!("growth in all envs of round {round}")))
                 @if !hidden.is_empty() { p.note { "and " (hidden.len()) " more envs" } }
             }
             div.replay aria-live="polite" {}
@@ -79,11 +72,7 @@ pub(super) fn timeline(state: &ViewState, shown: Option<&EpisodeTrace>, page: &m
 
 /// `shown`: the episode of which the parts of the accuracy are drawn.
 pub(super) fn worth(state: &ViewState, shown: Option<&EpisodeTrace>) -> Markup {
-    let mut seeds: Vec<_> = state.live.committed.iter().collect();
-    let points = |seed: &&crate::telemetry::CommittedSeed| {
-        seed.worth.contribution.map_or(f64::NEG_INFINITY, |worth| worth.points)
-    };
-    seeds.sort_by(|a, b| points(b).total_cmp(&points(a)));
+    let seeds = results::by_contribution(&state.live);
     let rows = seeds.iter().take(SEEDS).map(|seed| {
         vec![
             seed.data.blueprint.clone(),
@@ -92,7 +81,7 @@ pub(super) fn worth(state: &ViewState, shown: Option<&EpisodeTrace>) -> Markup {
             seed.at.env.to_string(),
             seed.at.step.to_string(),
             seed.data.params_added.to_string(),
-            worth_cell(seed.worth.contribution),
+            words::worth(seed.worth.contribution),
             signed(seed.worth.shapley, 2),
         ]
     });
@@ -228,14 +217,8 @@ fn uncommitted((at, seed, decision): &(EnvContext, SeedLife, Option<DecisionPoin
         refused,
         (at.round + 1).to_string(),
         at.step.saturating_sub(seed.first_step()).to_string(),
-        worth_cell(seed.contribution),
+        words::worth(seed.contribution),
     ]
-}
-
-fn worth_cell(worth: Option<Contribution>) -> String {
-    cell(worth, |worth| {
-        format!("{:+.2} ± {}", worth.points, number(worth.standard_error, 2))
-    })
 }
 
 pub(super) fn choices(state: &ViewState, page: &mut Page) -> Markup {

@@ -1,8 +1,8 @@
 //! Reports: one HTML file that opens anywhere without a network, prints, and can be sent by mail.
 
 mod svg;
-mod chart;
 mod page;
+mod chart;
 mod pictures;
 mod timeline;
 mod network;
@@ -18,4 +18,4 @@ pub use comparison::{ListedTraining, comparison_page};
 pub use evaluation::evaluation_page;
 pub use grown::growth_page;
 pub use list::list_page;
-pub use run::{RunPage, run_page};
+pub use run::run_page;

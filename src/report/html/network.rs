@@ -5,7 +5,7 @@ use std::fmt::Write;
 
 use maud::Markup;
 
-use super::svg::{escaped, picture};
+use super::svg::{picture, text};
 use crate::graph::LayerGraph;
 use crate::network::GrownNetwork;
 
@@ -48,15 +48,12 @@ pub fn network(network: &GrownNetwork) -> Markup {
         let inset = if class == "seed" { 22.0 } else { 0.0 };
         _ = write!(
             body,
-            r#"<rect class="{class}" x="{:.1}" y="{y:.1}" width="{:.1}" height="{BOX}" rx="4"/><text class="name" x="{:.1}" y="{:.1}">{}</text><text class="tick" x="{BESIDE}" y="{:.1}">{}</text>"#,
+            r#"<rect class="{class}" x="{:.1}" y="{y:.1}" width="{:.1}" height="{BOX}" rx="4"/>"#,
             LEFT + inset,
-            LAYER - inset,
-            LEFT + inset + 8.0,
-            y + 15.0,
-            escaped(&name),
-            y + 15.0,
-            escaped(&beside),
+            LAYER - inset
         );
+        text(&mut body, "name", (LEFT + inset + 8.0, y + 15.0), "start", &name);
+        text(&mut body, "tick", (BESIDE, y + 15.0), "start", &beside);
         if row + 1 < layers.len() {
             let x = LEFT + LAYER / 2.0;
             _ = write!(body, r#"<path class="axis" d="M{x} {:.1}v{:.1}"/>"#, y + BOX, ROW - BOX);

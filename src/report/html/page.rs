@@ -1,9 +1,8 @@
 //! A page: one file that needs nothing else. Style, script and numbers are in it; without scripts its pictures and tables stay.
 
-use maud::{DOCTYPE, Markup, PreEscaped, html};
+use maud::{DOCTYPE, Markup, PreEscaped, Render, html};
 use serde_json::{Map, Value, json};
 
-use super::chart::Chart;
 use super::svg::is_direction;
 use crate::report::table::Table;
 
@@ -28,7 +27,8 @@ pub struct Page {
     /// Above all sections.
     pub head: Option<Markup>,
     sections: Vec<Section>,
-    charts: Map<String, Value>,
+    /// What the script draws curves from.
+    pub charts: Map<String, Value>,
     episodes: Vec<Value>,
 }
 
@@ -42,16 +42,6 @@ impl Page {
             charts: Map::new(),
             episodes: Vec::new(),
         }
-    }
-
-    /// Draws curves, and keeps their numbers for the script; nothing where they are empty.
-    pub fn chart(&mut self, chart: &Chart) -> Markup {
-        if chart.is_empty() {
-            return html! {};
-        }
-        let (id, data) = chart.data();
-        self.charts.insert(id, data);
-        chart.figure()
     }
 
     /// Adds an episode that can be replayed.
@@ -123,18 +113,12 @@ fn directed(text: &str, written: impl Fn(char) -> String) -> String {
 }
 
 /// A table: columns of texts, then of numbers.
-pub fn table(texts: &[&str], numbers: &[&str], rows: impl IntoIterator<Item = Vec<String>>) -> Markup {
-    shown(Table::of(texts, numbers, rows))
-}
-
-/// A table of a text, as a page shows it.
-pub fn shown(table: Table) -> Markup {
-    let (head, texts, rows) = table.parts();
-    let class = |column: usize| (column < texts).then_some("text");
+pub fn table<C: Render>(texts: &[&str], numbers: &[&str], rows: impl IntoIterator<Item = Vec<C>>) -> Markup {
+    let class = |column: usize| (column < texts.len()).then_some("text");
     html! {
         div.scroll {
             table {
-                thead { tr { @for (column, name) in head.iter().enumerate() { th class=[class(column)] { (name) } } } }
+                thead { tr { @for (column, name) in texts.iter().chain(numbers).enumerate() { th class=[class(column)] { (name) } } } }
                 tbody {
                     @for row in rows {
                         tr { @for (column, cell) in row.iter().enumerate() { td class=[class(column)] { (cell) } } }
@@ -143,6 +127,14 @@ pub fn shown(table: Table) -> Markup {
             }
         }
     }
+}
+
+/// A table of a text, as a page shows it.
+pub fn shown(table: Table) -> Markup {
+    let (head, texts, rows) = table.parts();
+    let head: Vec<&str> = head.iter().map(String::as_str).collect();
+    let (texts, numbers) = head.split_at(texts);
+    self::table(texts, numbers, rows)
 }
 
 /// A number that stands out, and what it is.

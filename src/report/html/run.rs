@@ -1,41 +1,21 @@
 //! The page of a run: what grew where, when, worth what, why the rest was pruned, and whether it is better than nothing.
 
-use std::path::Path;
-
 use maud::{Markup, html};
 
 use super::page::{Page, table, tile};
 use super::{growth, learning, network};
 use crate::compare::statistics::wilson;
-use crate::health::FileError;
-use crate::network::GrownNetwork;
+use crate::files::name_of;
 use crate::report::results;
+use crate::report::source::RunSource;
 use crate::report::state::ViewState;
 use crate::report::words::number;
-use crate::telemetry::{Num, RunState};
+use crate::telemetry::{Num, RunState, Severity};
 
-/// What a page of a run is made of, besides its events.
-pub struct RunPage<'a> {
-    /// Its folder.
-    pub folder: &'a Path,
-    /// Its events.
-    pub state: &'a ViewState,
-    /// The best network that it has kept, or why they cannot be listed.
-    pub best: &'a Result<Option<GrownNetwork>, FileError>,
-    /// How it was begun, as typed; empty where that is not known.
-    pub command: &'a str,
-    /// The scenario as it was written.
-    pub scenario: &'a str,
-    /// What kept some of its record from being read.
-    pub problem: Option<&'a str>,
-    /// Of a page that is served, and asks for what is newer.
-    pub version: Option<u64>,
-}
-
-/// The page, whole.
-pub fn run_page(run: &RunPage) -> String {
-    let state = run.state;
-    let name = run.folder.file_name().unwrap_or_default().to_string_lossy();
+/// The page of what has been read, whole. `is_served`: it asks for what is newer.
+pub fn run_page(run: &RunSource, is_served: bool) -> String {
+    let (state, version) = (run.state(), is_served.then_some(run.version()));
+    let name = name_of(run.folder());
     let mut page = Page::new(format!("{name}: simic-engine"));
     page.head = Some(head(run, &name));
     if state.live.is_offline() {
@@ -43,7 +23,7 @@ pub fn run_page(run: &RunPage) -> String {
         page.section("policy", "Is the policy healthy?", body);
         page.section("faults", "What went wrong?", faults(state));
         page.section("again", "How is it run again?", again(run));
-        return page.render(run.version);
+        return page.render(version);
     }
     let body = learning::accuracy(state, &mut page);
     page.section("learning", "Does it learn?", body);
@@ -84,11 +64,11 @@ pub fn run_page(run: &RunPage) -> String {
     page.section("speed", "How fast is it?", body);
     page.section("faults", "What went wrong?", faults(state));
     page.section("again", "How is it run again?", again(run));
-    page.render(run.version)
+    page.render(version)
 }
 
-fn head(run: &RunPage, name: &str) -> Markup {
-    let live = &run.state.live;
+fn head(run: &RunSource, name: &str) -> Markup {
+    let live = &run.state().live;
     let started = live.started.as_ref();
     let standing = match &live.finished {
         Some(end) => match end.status {
@@ -104,7 +84,7 @@ fn head(run: &RunPage, name: &str) -> Markup {
     };
     html! {
         p.name { (name) }
-        h1 { (verdict(run.state)) }
+        h1 { (verdict(run.state())) }
         @if live.baseline.is_some() && started.is_some_and(|run| run.policy_params.is_some() && run.n_envs > 0) {
             p.note {
                 "A host that is too small gains by anything that is added. Whether growth is what pays: "
@@ -119,11 +99,11 @@ fn head(run: &RunPage, name: &str) -> Markup {
             }
             (standing)
         }
-        @if let Some(problem) = run.problem { p.problem { (problem) "; what follows is from the events before" } }
+        @if let Some(problem) = run.problem() { p.problem { (problem) "; what follows is from the events before" } }
         @if live.missing.events > 0 { p.problem { (live.missing.events) " events are missing in the record" } }
-        @for anomaly in run.state.anomalies.active() { p.problem { (anomaly.rule) ": " (anomaly.message) } }
+        @for anomaly in run.state().anomalies.active() { p.problem { (anomaly.data.rule) ": " (anomaly.message) } }
         @for entry in live.confounders.entries() { p.problem { "to know: " (entry) } }
-        div.tiles { (tiles(run.state)) }
+        div.tiles { (tiles(run.state())) }
     }
 }
 
@@ -234,18 +214,18 @@ fn anomalies(state: &ViewState) -> Markup {
             anomaly.step.map(|step| format!("step {step}")),
             anomaly.env.map(|env| format!("env {env}")),
             anomaly.slot.map(|slot| slot.to_string()),
-            anomaly.head.as_ref().map(|head| format!("head {head}")),
+            anomaly.data.head.as_ref().map(|head| format!("head {head}")),
         ];
         let of: Vec<String> = of.into_iter().flatten().collect();
         let standing = if anomaly.is_active { "holds" } else { "over" };
         vec![
-            anomaly.rule.clone(),
+            anomaly.data.rule.clone(),
             format!("{:?}", anomaly.severity).to_lowercase(),
             of.join(", "),
             standing.to_owned(),
             anomaly.message.clone(),
-            format!("{:.3}", anomaly.value),
-            format!("{:.3}", anomaly.threshold),
+            format!("{:.3}", anomaly.data.value.0),
+            format!("{:.3}", anomaly.data.threshold.0),
         ]
     });
     html! {
@@ -255,8 +235,7 @@ fn anomalies(state: &ViewState) -> Markup {
     }
 }
 
-const fn severity(severity: crate::telemetry::Severity) -> &'static str {
-    use crate::telemetry::Severity;
+const fn severity(severity: Severity) -> &'static str {
     match severity {
         Severity::Debug | Severity::Info => "info",
         Severity::Warning => "warning",
@@ -264,11 +243,11 @@ const fn severity(severity: crate::telemetry::Severity) -> &'static str {
     }
 }
 
-fn again(run: &RunPage) -> Markup {
-    let started = run.state.live.started.as_ref();
+fn again(run: &RunSource) -> Markup {
+    let started = run.state().live.started.as_ref();
     html! {
         @if !run.command.is_empty() { p { "Begun by " code { (run.command) } } }
-        p { "Again, with every default written out: " code { "simic-engine run " (run.folder.join("resolved.ron").display()) } }
+        p { "Again, with every default written out: " code { "simic-engine run " (run.folder().join("resolved.ron").display()) } }
         @if let Some(started) = started {
             (table(&["what", "which"], &[], [
                 ("seed", started.seed.0.to_string()),

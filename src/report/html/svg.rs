@@ -123,13 +123,11 @@ impl Frame {
         let ticks = |range: Range, label: &str| if label.is_empty() { Vec::new() } else { range.ticks() };
         for y in ticks(self.y, y_label) {
             let at = self.down(y);
-            let label = tick_label(y);
             _ = write!(
                 self.body,
-                r#"<line class="grid" x1="{left}" x2="{right}" y1="{at:.1}" y2="{at:.1}"/><text class="tick" x="{:.1}" y="{:.1}" text-anchor="end">{label}</text>"#,
-                left - 6.0,
-                at + 4.0
+                r#"<line class="grid" x1="{left}" x2="{right}" y1="{at:.1}" y2="{at:.1}"/>"#
             );
+            text(&mut self.body, "tick", (left - 6.0, at + 4.0), "end", &tick_label(y));
         }
         let is_counted = ["round", "step"].contains(&x_label);
         let shown = ticks(self.x, x_label)
@@ -137,22 +135,15 @@ impl Frame {
             .filter(|x| !is_counted || x.fract() == 0.0);
         for x in shown {
             let at = self.across(x);
-            let label = tick_label(x);
-            _ = write!(
-                self.body,
-                r#"<text class="tick" x="{at:.1}" y="{:.1}" text-anchor="middle">{label}</text>"#,
-                bottom + 15.0
-            );
+            text(&mut self.body, "tick", (at, bottom + 15.0), "middle", &tick_label(x));
         }
+        let middle = ((left + right) / 2.0, self.height - 4.0);
+        text(&mut self.body, "label", middle, "middle", x_label);
+        let middle = (top + bottom) / 2.0;
         _ = write!(
             self.body,
-            r#"<path class="axis" d="M{left} {top}V{bottom}H{right}"/><text class="label" x="{:.1}" y="{:.1}" text-anchor="middle">{}</text><text class="label" x="12" y="{:.1}" transform="rotate(-90 12 {:.1})" text-anchor="middle">{}</text>"#,
-            (left + right) / 2.0,
-            self.height - 4.0,
-            escaped(x_label),
-            (top + bottom) / 2.0,
-            (top + bottom) / 2.0,
-            escaped(y_label),
+            r#"<path class="axis" d="M{left} {top}V{bottom}H{right}"/><text class="label" x="12" y="{middle:.1}" transform="rotate(-90 12 {middle:.1})" text-anchor="middle">{}</text>"#,
+            escaped(y_label)
         );
     }
 
@@ -216,45 +207,30 @@ impl Frame {
 
     /// What a bar is, below the axis in a line for each word, and its value above the bar.
     pub fn bar_name(&mut self, x: f64, top: f64, name: &str, value: &str) {
-        let (at, bottom) = (self.across(x), self.height - BOTTOM);
-        _ = write!(
-            self.body,
-            r#"<text class="tick" x="{at:.1}" y="{:.1}" text-anchor="middle">{}</text>"#,
-            self.down(top) - 4.0,
-            escaped(value)
-        );
+        let (at, above, below) = (self.across(x), self.down(top) - 4.0, self.height - BOTTOM + 13.0);
+        text(&mut self.body, "tick", (at, above), "middle", value);
         for (line, word) in name.split(' ').enumerate() {
-            _ = write!(
-                self.body,
-                r#"<text class="tick strong" x="{at:.1}" y="{:.1}" text-anchor="middle">{}</text>"#,
-                bottom + 13.0 + 15.0 * line as f64,
-                escaped(word)
-            );
+            let place = (at, below + 15.0 * line as f64);
+            text(&mut self.body, "tick strong", place, "middle", word);
         }
     }
 
     /// What a row is, above it at the left end.
     pub fn row_name(&mut self, y: f64, name: &str) {
         let (left, above) = (LEFT + 6.0, self.down(y) - 8.0);
-        _ = write!(
-            self.body,
-            r#"<text class="tick" x="{left}" y="{above:.1}">{}</text>"#,
-            escaped(name)
-        );
+        text(&mut self.body, "tick", (left, above), "start", name);
     }
 
     /// A level with a name.
     pub fn level(&mut self, y: f64, name: &str) {
         if y.is_finite() && y >= self.y.low && y <= self.y.high {
             let at = self.down(y);
+            let right = WIDTH - RIGHT;
             _ = write!(
                 self.body,
-                r#"<line class="level" x1="{LEFT}" x2="{}" y1="{at:.1}" y2="{at:.1}"/><text class="tick" x="{}" y="{:.1}" text-anchor="end">{}</text>"#,
-                WIDTH - RIGHT,
-                WIDTH - RIGHT - 4.0,
-                at - 4.0,
-                escaped(name)
+                r#"<line class="level" x1="{LEFT}" x2="{right}" y1="{at:.1}" y2="{at:.1}"/>"#
             );
+            text(&mut self.body, "tick", (right - 4.0, at - 4.0), "end", name);
         }
     }
 
@@ -262,6 +238,15 @@ impl Frame {
     pub fn finish(self, title: &str) -> Markup {
         picture(self.height, title, &self.body)
     }
+}
+
+/// Adds a text whose `start`, `middle` or `end` is at a place.
+pub fn text(body: &mut String, class: &str, (x, y): (f64, f64), anchor: &str, words: &str) {
+    let words = escaped(words);
+    _ = write!(
+        body,
+        r#"<text class="{class}" x="{x:.1}" y="{y:.1}" text-anchor="{anchor}">{words}</text>"#
+    );
 }
 
 /// A picture of the usual width from what is in it.

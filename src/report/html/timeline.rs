@@ -7,9 +7,10 @@ use maud::{Markup, html};
 use serde_json::{Value, json};
 
 use super::chart::shortened;
-use super::svg::{Range, WIDTH, escaped, picture};
-use crate::growth::{LifecycleOp, PruneReason, SeedStage, SlotId};
-use crate::report::state::{EpisodeTrace, Mark, SeedEnd, SeedLife};
+use super::svg::{Range, WIDTH, escaped, picture, text};
+use crate::growth::{PruneReason, SeedStage, SlotId};
+use crate::report::state::{EpisodeTrace, Mark, SeedEnd, SeedLife, StepPoint};
+use crate::report::words::op_name;
 
 const LEFT: f64 = 96.0;
 const RIGHT: f64 = 12.0;
@@ -73,22 +74,20 @@ pub fn lanes(traces: &[&EpisodeTrace], slots: &[SlotId], steps: u32, title: &str
             .map_or_else(String::new, |accuracy| format!("{accuracy:.1} %"));
         _ = write!(
             body,
-            r#"<g class="episode" data-episode="{}" tabindex="0"><title>{name}</title><text class="tick" x="4" y="{:.1}">{name}</text><text class="tick strong" x="4" y="{:.1}">{accuracy}</text>"#,
-            key(trace),
-            y + 9.0,
-            y + 21.0
+            r#"<g class="episode" data-episode="{}" tabindex="0"><title>{name}</title>"#,
+            key(trace)
         );
+        text(&mut body, "tick", (4.0, y + 9.0), "start", &name);
+        text(&mut body, "tick strong", (4.0, y + 21.0), "start", &accuracy);
         course(&mut body, trace, accuracies, y, across);
         y += COURSE + 3.0;
         for slot in slots {
+            let place = (LEFT - 6.0, y + LANE - 3.5);
+            text(&mut body, "tick", place, "end", &slot.to_string());
+            let (right, below) = (WIDTH - RIGHT, y + LANE - 0.5);
             _ = write!(
                 body,
-                r#"<text class="tick" x="{:.1}" y="{:.1}" text-anchor="end">{slot}</text><line class="grid" x1="{LEFT}" x2="{}" y1="{:.1}" y2="{:.1}"/>"#,
-                LEFT - 6.0,
-                y + LANE - 3.5,
-                WIDTH - RIGHT,
-                y + LANE - 0.5,
-                y + LANE - 0.5
+                r#"<line class="grid" x1="{LEFT}" x2="{right}" y1="{below:.1}" y2="{below:.1}"/>"#
             );
             for seed in trace.seeds.iter().filter(|seed| seed.slot == *slot) {
                 life(&mut body, seed, trace.at.step, y, across);
@@ -123,12 +122,8 @@ pub fn lanes(traces: &[&EpisodeTrace], slots: &[SlotId], steps: u32, title: &str
         .into_iter()
         .filter(|step| *step >= 1.0)
     {
-        _ = write!(
-            body,
-            r#"<text class="tick" x="{:.1}" y="{:.1}" text-anchor="middle">{step}</text>"#,
-            across(step),
-            height - 8.0
-        );
+        let place = (across(step), height - 8.0);
+        text(&mut body, "tick", place, "middle", &step.to_string());
     }
     _ = write!(
         body,
@@ -176,14 +171,9 @@ fn life(body: &mut String, seed: &SeedLife, newest: u32, top: f64, across: impl 
         );
     }
     let (x, right) = (across(f64::from(seed.first_step())), across(f64::from(end)));
-    let name = escaped(&seed.blueprint);
     if seed.blueprint.chars().count() as f64 * CHARACTER + 14.0 < right - x {
-        _ = write!(
-            body,
-            r#"<text class="name" x="{:.1}" y="{:.1}">{name}</text>"#,
-            x + 3.0,
-            top + LANE - 4.0
-        );
+        let place = (x + 3.0, top + LANE - 4.0);
+        text(body, "name", place, "start", &seed.blueprint);
     }
     let sign = match seed.end {
         SeedEnd::Open => return,
@@ -224,9 +214,8 @@ fn describe(seed: &SeedLife) -> String {
 
 /// An episode for the script: what it replays, step by step.
 pub fn replayed(trace: &EpisodeTrace, slots: &[SlotId]) -> Value {
-    let column = |of: &dyn Fn(&crate::report::state::StepPoint) -> f64| -> Vec<Value> {
-        shortened(&trace.steps.iter().map(of).collect::<Vec<f64>>())
-    };
+    let column =
+        |of: &dyn Fn(&StepPoint) -> f64| -> Vec<Value> { shortened(&trace.steps.iter().map(of).collect::<Vec<f64>>()) };
     let of_slots = slots.iter().map(|slot| {
         let seeds = trace
             .steps
@@ -283,9 +272,4 @@ pub const fn why_ended(reason: Option<PruneReason>) -> &'static str {
         Some(PruneReason::SeedNonfinite) => "its own numbers were not finite",
         Some(PruneReason::HoldingTimeout) => "it was held for too long",
     }
-}
-
-/// An operation in lower case, with spaces.
-pub fn op_name(op: LifecycleOp) -> String {
-    op.name().to_lowercase().replace('_', " ")
 }

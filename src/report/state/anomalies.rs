@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use crate::growth::SlotId;
-use crate::telemetry::{AnomalyState, Event, Payload, Severity};
+use crate::telemetry::{Anomaly, AnomalyState, Event, Payload, Severity};
 
 /// Anomalies that are kept once they are over.
 const KEPT: usize = 200;
@@ -11,8 +11,8 @@ const KEPT: usize = 200;
 /// A condition that a detector has found.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FoundAnomaly {
-    /// Name of the detector.
-    pub rule: String,
+    /// What its detector says.
+    pub data: Anomaly,
     /// Its detector's.
     pub severity: Severity,
     /// From 0; absent for one of the run as a whole.
@@ -23,12 +23,6 @@ pub struct FoundAnomaly {
     pub step: Option<u32>,
     /// If it is about a seed.
     pub slot: Option<SlotId>,
-    /// Of the policy, if it is about one.
-    pub head: Option<String>,
-    /// What was measured.
-    pub value: f64,
-    /// What it was compared with.
-    pub threshold: f64,
     /// What is wrong, and what to do.
     pub message: String,
     /// Whether it holds.
@@ -55,22 +49,19 @@ impl Anomalies {
                     self.found.remove(oldest);
                 }
                 self.found.push_back(FoundAnomaly {
-                    rule: anomaly.rule.clone(),
+                    data: anomaly.clone(),
                     severity: event.severity,
                     round: event.round,
                     env: event.env,
                     step: event.step,
                     slot: event.slot,
-                    head: anomaly.head.clone(),
-                    value: anomaly.value.0,
-                    threshold: anomaly.threshold.0,
                     message: event.message.clone().unwrap_or_default(),
                     is_active: true,
                 });
             }
             Payload::Anomaly(anomaly) => {
                 let is_it = |found: &FoundAnomaly| {
-                    (&found.rule, found.env, found.slot, &found.head)
+                    (&found.data.rule, found.env, found.slot, &found.data.head)
                         == (&anomaly.rule, event.env, event.slot, &anomaly.head)
                 };
                 self.clear(is_it);

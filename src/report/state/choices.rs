@@ -40,7 +40,7 @@ impl Planted {
 }
 
 /// What was chosen in a run.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Choices {
     /// By slot and blueprint: seeds of episodes that have ended.
     pub planted: BTreeMap<(SlotId, String), Planted>,
@@ -49,20 +49,8 @@ pub struct Choices {
     /// By step of an episode, from the first: what was carried out in it.
     pub by_step: Vec<OpCounts>,
     /// By round, thinned.
-    pub by_round: Thinned<(u32, OpCounts)>,
+    pub by_round: Thinned<(u32, OpCounts), ROUNDS>,
     round: OpCounts,
-}
-
-impl Default for Choices {
-    fn default() -> Self {
-        Self {
-            planted: BTreeMap::new(),
-            uncommitted: VecDeque::new(),
-            by_step: Vec::new(),
-            by_round: Thinned::new(ROUNDS),
-            round: OpCounts::default(),
-        }
-    }
 }
 
 impl Choices {

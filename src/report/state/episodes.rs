@@ -53,32 +53,19 @@ pub struct ModalOrder {
 }
 
 /// The episodes of a run.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Episodes {
     /// Those of the running round, by env.
     pub playing: BTreeMap<u32, EpisodeTrace>,
     /// Those of the last round that was finished, by env.
     pub latest: Vec<EpisodeTrace>,
     /// The best of each round, thinned.
-    pub best_of_rounds: Thinned<EpisodeTrace>,
+    pub best_of_rounds: Thinned<EpisodeTrace, BEST>,
     /// The best of all.
     pub best: Option<EpisodeTrace>,
     /// A point of each that ended and did not fail, thinned.
-    pub points: Thinned<EpisodePoint>,
+    pub points: Thinned<EpisodePoint, POINTS>,
     orders: VecDeque<(u32, String)>,
-}
-
-impl Default for Episodes {
-    fn default() -> Self {
-        Self {
-            playing: BTreeMap::new(),
-            latest: Vec::new(),
-            best_of_rounds: Thinned::new(BEST),
-            best: None,
-            points: Thinned::new(POINTS),
-            orders: VecDeque::new(),
-        }
-    }
 }
 
 impl Episodes {

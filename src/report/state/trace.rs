@@ -3,9 +3,9 @@
 use smallvec::SmallVec;
 
 use crate::growth::{GateLevel, LifecycleOp, PruneReason, SeedStage, SlotId};
+use crate::report::words::op_name;
 use crate::telemetry::{
-    AnomalyState, Contribution, CounterfactualMatrix, Decision, EnvContext, EnvStep, EpisodeFinished, Event,
-    GateCheckRow, Payload,
+    AnomalyState, Contribution, CounterfactualMatrix, Decision, EnvContext, EnvStep, Event, GateCheckRow, Payload,
 };
 
 /// Steps that a trace keeps: what an episode plays beyond them, only the last one shows.
@@ -53,7 +53,7 @@ impl DecisionPoint {
 
     /// `germinate conv_light in r0c1`, `wait`.
     pub fn words(&self) -> String {
-        let op = self.op.to_string().to_lowercase().replace('_', " ");
+        let op = op_name(self.op);
         let blueprint = self.blueprint.as_ref().map_or_else(String::new, |id| format!(" {id}"));
         let slot = self.slot.map_or_else(String::new, |slot| format!(" in {slot}"));
         format!("{op}{blueprint}{slot}")
@@ -164,8 +164,8 @@ pub struct EpisodeTrace {
     pub marks: Vec<(u32, Mark)>,
     /// What every measured combination of seeds reached, as last measured.
     pub matrix: Option<CounterfactualMatrix>,
-    /// Its end.
-    pub finished: Option<EpisodeFinished>,
+    /// What it reached at its end: validation accuracy with committed seeds alone, percent.
+    reached: Option<f64>,
 }
 
 impl EpisodeTrace {
@@ -177,7 +177,7 @@ impl EpisodeTrace {
             seeds: Vec::new(),
             marks: Vec::new(),
             matrix: None,
-            finished: None,
+            reached: None,
         }
     }
 
@@ -226,7 +226,9 @@ impl EpisodeTrace {
             Payload::Anomaly(anomaly) if anomaly.state == AnomalyState::Onset => {
                 self.marks.push((step, Mark::Anomaly(anomaly.rule.clone())));
             }
-            Payload::EpisodeFinished(episode) => self.finished = Some(episode.clone()),
+            Payload::EpisodeFinished(episode) => {
+                self.reached = Some(episode.committed_accuracy.unwrap_or(episode.final_accuracy).0);
+            }
             _ => {}
         }
     }
@@ -274,9 +276,8 @@ impl EpisodeTrace {
 
     /// Validation accuracy with committed seeds alone where the episode is over, else of its newest step, percent.
     pub fn accuracy(&self) -> Option<f64> {
-        let ended = self.finished.as_ref();
-        let ended = ended.map(|episode| episode.committed_accuracy.unwrap_or(episode.final_accuracy).0);
-        ended.or_else(|| self.steps.last().map(|step| f64::from(step.accuracy)))
+        let newest = || self.steps.last().map(|step| f64::from(step.accuracy));
+        self.reached.or_else(newest)
     }
 
     /// The seed that stands in `slot`, the newest where several did.

@@ -5,7 +5,7 @@ use ratatui::widgets::Block;
 
 use super::View;
 use crate::growth::SeedStage;
-use crate::report::words::ABSENT;
+use crate::report::words;
 use crate::scenario::printable;
 use crate::telemetry::Severity;
 
@@ -18,8 +18,7 @@ pub fn framed(title: &str) -> Block<'static> {
 
 /// A number, or that there is none.
 pub fn number(value: Option<f64>, decimals: usize) -> String {
-    let finite = value.filter(|value| value.is_finite());
-    finite.map_or_else(|| ABSENT.into(), |value| format!("{value:.decimals$}"))
+    words::number(value.filter(|value| value.is_finite()), decimals)
 }
 
 /// A name of somebody else's, in at most `width` characters.

@@ -87,7 +87,7 @@ pub(super) fn strip(view: &View, frame: &mut Frame, area: Rect) {
                 0 => String::new(),
                 more => format!("  (+{more})"),
             };
-            let text = format!("! {}{place}: {}{more}", worst.rule, worst.message);
+            let text = format!("! {}{place}: {}{more}", worst.data.rule, worst.message);
             Line::styled(cut(&text, area.width.into()), of_severity(view, worst.severity))
         }
     };

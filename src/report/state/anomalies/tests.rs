@@ -1,6 +1,6 @@
 use super::*;
+use crate::telemetry::Num;
 use crate::telemetry::examples::{context_at, episode_finished};
-use crate::telemetry::{Anomaly, Num};
 
 fn anomaly(rule: &str, state: AnomalyState) -> Anomaly {
     Anomaly {
@@ -29,7 +29,9 @@ fn after(events: impl IntoIterator<Item = Event>) -> Anomalies {
 /// What holds, as `rule env`.
 fn active(found: &Anomalies) -> Vec<String> {
     let active = found.active().into_iter();
-    active.map(|found| format!("{} {:?}", found.rule, found.env)).collect()
+    active
+        .map(|found| format!("{} {:?}", found.data.rule, found.env))
+        .collect()
 }
 
 #[test]
