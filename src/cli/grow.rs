@@ -53,7 +53,14 @@ fn is_apart(options: &GrowOptions) -> Result<(), Rejection> {
     let Ok(place) = options.output.canonicalize() else {
         return Ok(());
     };
-    let inputs = [&options.data, &options.labels, &options.scenario, &options.weights, &options.policy, &options.old];
+    let inputs = [
+        &options.data,
+        &options.labels,
+        &options.scenario,
+        &options.weights,
+        &options.policy,
+        &options.old,
+    ];
     let is_inside = |input: &&std::path::PathBuf| input.canonicalize().is_ok_and(|input| input.starts_with(&place));
     inputs.into_iter().flatten().find(is_inside).map_or(Ok(()), |input| {
         Err(Rejection::Usage(format!(
