@@ -8,12 +8,11 @@ const SHIM: &str = "src/kernels/native.cpp";
 /// The unit that knows libtorch's CUDA part: a library of its own, whose bytes are in the engine.
 const GRAPHS: &str = "src/torch/graphs.cpp";
 /// The kernels, compiled once for each set of instructions: the unit, and the compiler's flags for x86-64. `-march` leaves
-/// standing what a flag of its own has asked for, as `-mavx2`: wider vectors are taken back by name. The plain unit, for
-/// processors of before 2013, takes longest to compile, so it is optimised less; the bits are the same.
+/// standing what a flag of its own has asked for, as `-mavx2`: wider vectors are taken back by name.
 const LEVELS: [(&str, &[&str]); 3] = [
     ("avx512", &["-march=x86-64-v4"]),
     ("avx2", &["-march=x86-64-v3", "-mno-avx512f"]),
-    ("plain", &["-O1", "-march=x86-64", "-mno-sse3"]),
+    ("plain", &["-march=x86-64", "-mno-sse3"]),
 ];
 
 /// A product and a sum are one rounding where the code says so, and nowhere else: the same bits on every machine.
@@ -90,7 +89,14 @@ fn compile(include: &Path, sources: &[PathBuf], out: &Path) {
             });
             for (level, flags) in levels() {
                 let unit = format!("src/kernels/arithmetic/{level}.cpp");
-                scope.spawn(move || compile_unit(compiler(), &unit, &format!("simic_kernels_{level}"), out, flags));
+                scope.spawn(move || {
+                    let mut build = compiler();
+                    // On x86-64 for processors of before 2013, and the slowest to compile: optimised less, to the same bits.
+                    if level == "plain" && !flags.is_empty() {
+                        build.opt_level(if is_debug() { 0 } else { 1 });
+                    }
+                    compile_unit(build, &unit, &format!("simic_kernels_{level}"), out, flags);
+                });
             }
         });
         // Without it the shim is compiled again, no more.
@@ -149,17 +155,20 @@ fn compile_graphs(include: &Path, out: &Path) {
 /// Optimised under every Rust profile, for tests and debug builds a little less: it compiles twice as fast, to the same bits.
 /// Lines for a debugger would double the time again.
 fn compiler() -> cc::Build {
-    let is_debug = env::var("PROFILE").is_ok_and(|profile| profile == "debug");
     let mut build = cc::Build::new();
     build
         .cpp(true)
         .pic(true)
         .warnings(false)
         .flag("-std=c++17")
-        .opt_level(if is_debug { 1 } else { 3 })
+        .opt_level(if is_debug() { 1 } else { 3 })
         .debug(false)
         .cargo_metadata(false);
     build
+}
+
+fn is_debug() -> bool {
+    env::var("PROFILE").is_ok_and(|profile| profile == "debug")
 }
 
 /// The levels that the target's architecture has: elsewhere than on x86-64 the plain kernels are written for its vectors.
