@@ -124,12 +124,6 @@ fn blending_a_harmful_seed_is_warned_about() {
     }
 }
 
-#[test]
-fn a_refused_commit_is_rewarded_like_waiting() {
-    let step = || Step::new(40).delta(2.0).slot(held(4, 2.0), held(5, 2.0));
-    assert_eq!(paid(step().reject(LifecycleOp::Commit)), paid(step()));
-}
-
 /// The least of the last three attributions, or nothing from a harmful coalition.
 #[test]
 fn a_committed_seed_earns_its_worst_recent_attribution() {
