@@ -145,7 +145,7 @@ fn order<'a>(options: &GrowOptions, context: &'a Context, stop: &'a StopSignal) 
     })
 }
 
-/// Whether anybody has said how images are normalised; of texts there is nothing to say.
+/// Whether it is said how images are normalised; of texts there is nothing to say.
 fn says_normalisation(base: &Base, has_scenario: bool) -> Result<bool, Rejection> {
     let loaded = base.prepare(&Variant::default())?.loaded;
     let is_of_it = |path: &str| path.starts_with("task.normalise");

@@ -166,7 +166,10 @@ fn an_interrupted_growth_continues_to_the_same_table_around_a_network_that_stays
     wait_until(|| at("grown/attempt1.json").exists());
     signal(&child, "INT");
     let stopped = child.wait_with_output().expect("it ends");
-    assert_has(&ends_with(130, &stopped), &["1/", "the same command continues"]);
+    assert_has(
+        &ends_with(130, &stopped),
+        &["1/", "the same command, without --force, continues"],
+    );
     let other = refused(&grow(place.path(), &frozen("--budget 4x")));
     assert_has(&other, &["--budget was 3 times", "now 4 times", "--force"]);
     let continued = grow(place.path(), &frozen("--budget 3x"));

@@ -50,7 +50,8 @@ fn quantile(values: &[Num], q: f64) -> f64 {
 pub(super) fn accuracy(state: &ViewState, page: &mut Page) -> Markup {
     let rounds = rounds(state);
     let ends = |q: f64| by_round(&rounds, |round| quantile(&round.data.accuracy_env, q));
-    let still = state.live.baseline.as_ref().map(|baseline| baseline.val_accuracy.0);
+    let of_best = state.live.baseline.as_ref().map(|baseline| baseline.val_accuracy.0);
+    let still = results::alone(&state.live).map(|alone| alone.accuracy).or(of_best);
     let chart = Chart::new(
         "accuracy",
         "Validation accuracy at the end of each round.",

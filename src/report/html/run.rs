@@ -4,13 +4,12 @@ use maud::{Markup, html};
 
 use super::page::{Page, table, tile};
 use super::{growth, learning, network};
-use crate::compare::statistics::wilson;
 use crate::files::name_of;
 use crate::report::results;
 use crate::report::source::RunSource;
 use crate::report::state::ViewState;
 use crate::report::words::number;
-use crate::telemetry::{Num, RunState, Severity};
+use crate::telemetry::{LiveState, Num, RunState, Severity};
 
 /// The page of what has been read, whole. `is_served`: it asks for what is newer.
 pub fn run_page(run: &RunSource, is_served: bool) -> String {
@@ -120,18 +119,24 @@ fn verdict(state: &ViewState) -> String {
     let (accuracy, half_width) = (average.accuracy, average.half_width);
     let reached = format!("{accuracy:.1} ± {half_width:.1} % with committed seeds alone");
     let has_grown = live.best_episode().is_some_and(|best| best.has_committed());
-    match &live.baseline {
+    match never_grown(live) {
         _ if live.committed.is_empty() => "Nothing was committed: the hosts are as they began.".into(),
         _ if !has_grown => "No host was better with committed seeds than the best without any.".into(),
-        None => format!("{reached}; the host that never grew was not measured."),
-        Some(baseline) => {
-            let still = baseline.val_accuracy.0;
-            let samples = live.started.as_ref().map_or(1, |run| run.dataset.val_n);
-            let ends = wilson(still / 100.0, samples);
-            let ends = format!("{:.1} to {:.1}", 100.0 * ends.low, 100.0 * ends.high);
-            format!("{reached}; the host that never grew has {still:.1} % ({ends}).")
-        }
+        None => format!("{reached}; hosts that never grew were not measured."),
+        Some((still, hosts)) => format!("{reached}; {hosts} {still}."),
     }
+}
+
+/// What hosts reach that never grew, with its interval where there are several, and whose it is.
+fn never_grown(live: &LiveState) -> Option<(String, String)> {
+    let best = live.baseline.as_ref()?.val_accuracy.0;
+    Some(match results::alone(live) {
+        Some(alone) => (
+            format!("{:.1} ± {:.1} %", alone.accuracy, alone.half_width),
+            format!("{} hosts that never grew have", alone.hosts),
+        ),
+        None => (format!("{best:.1} %"), "the host that never grew has".into()),
+    })
 }
 
 fn tiles(state: &ViewState) -> Markup {
@@ -151,9 +156,7 @@ fn tiles(state: &ViewState) -> Markup {
                 &format!("mean of {} hosts, last {} rounds, 95 %", average.hosts, average.rounds),
             ))
         }
-        @if let Some(baseline) = &live.baseline {
-            (tile(&format!("{:.1} %", baseline.val_accuracy.0), "the host that never grew"))
-        }
+        @if let Some((still, _)) = never_grown(live) { (tile(&still, "hosts that never grew")) }
         @if let Some(best) = best {
             (tile(
                 &format!("{:.1} %", best.committed_accuracy()),

@@ -37,7 +37,7 @@ pub struct FeedArithmetic {
 }
 
 impl FeedArithmetic {
-    /// Of so many training and validation samples, each with one prediction.
+    /// Of counts of training and validation samples, each with one prediction.
     ///
     /// # Errors
     /// `TooSmall` with the largest legal batch size, `BatchCount`.
