@@ -21,7 +21,7 @@ use crate::network::{GivenWeights, NetworkError};
 use crate::record::{ScenarioFile, scenario_folder};
 use crate::report::{growth_page, growth_text};
 use crate::run::StopSignal;
-use crate::scenario::{HostChoice, HostName, Override, Stem, resolved_ron, ron_text};
+use crate::scenario::{DataSource, HostChoice, HostName, Override, Stem, resolved_ron, ron_text};
 use given::{Given, NORMALISES, normalise};
 
 /// Grows, compares, chooses, writes.
@@ -182,7 +182,12 @@ fn old_data(path: &Path, context: &Context) -> Result<TaskData, Rejection> {
 fn read_by_host(base: &Base, context: &Context) -> Result<(Features, i64), Rejection> {
     let task = base.prepare(&Variant::default())?.loaded.task;
     let host = context.names.hosts.of(&task.host, base.file.folder.as_deref())?;
-    Ok((host.plan(task.classes).input(), task.classes))
+    let mut input = host.plan(task.classes).input();
+    if let DataSource::ImageFolder { size: Some(size), .. } = task.data {
+        // By --set, which the host of a scenario for the data does not know.
+        input.side = size as i64;
+    }
+    Ok((input, task.classes))
 }
 
 /// `--host` as a scenario writes it: a family, a known network for the data's channels and side, or what is RON already.
@@ -227,14 +232,15 @@ fn host_of_weights(path: &str, base: &Base, context: &Context) -> Result<String,
             Err(NetworkError::Host(_) | NetworkError::Torch(_)) => continue,
             Err(error) => return Err(error.into()),
         };
-        if fitting > most {
+        if fitting > most || nearest.is_empty() {
             let large = ["", " with a large stem"][usize::from(stem == Stem::Large)];
             (nearest, most) = (format!("; nearest is {name}{large}: {why}"), fitting);
         }
     }
     let names = names.join(", ");
     Err(Rejection::Usage(format!(
-        "--weights {path}: they are of none of {names} with {classes} classes{nearest}; say of which host they are by --host"
+        "--weights {path}: they are of none of {names} with {classes} classes{nearest}; leave what does not fit out of the file, or say of which \
+         host they are by --host"
     )))
 }
 

@@ -24,7 +24,11 @@ pub struct Given {
 impl Given {
     pub fn read(path: &Path) -> Result<Self, Rejection> {
         let place = path.canonicalize();
-        let place = place.map_err(|error| format!("--weights {}: {error}", path.display()))?;
+        let mut place = place.map_err(|error| format!("--weights {}: {error}", path.display()))?;
+        if place.is_dir() {
+            // That of an export.
+            place.push("kept.safetensors");
+        }
         Ok(Self {
             kept: GrownNetwork::load_any(&place)?.ok(),
             path: place.display().to_string(),

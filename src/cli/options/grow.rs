@@ -10,7 +10,7 @@ use crate::grow::{Budget, Keep};
 pub const GROW_EXAMPLES: &str = "\
 Examples:
   simic-engine grow --data photos/ --host resnet20 --budget 2x -o grown/
-  simic-engine grow --data photos/ --weights mine.safetensors --freeze -o grown/
+  simic-engine grow --data photos/ --weights mine.safetensors --normalise imagenet --freeze -o grown/
   simic-engine grow --scenario my.ron --budget 120k --tries 8 --rates 0.01,0.03,0.1 -o grown/
 
 All rows have as many networks of as much compute each, chosen by validation and compared on the test part. What has been played is

@@ -62,6 +62,7 @@ impl GivenWeights {
             expected.contains_key(&*own).then_some(own)
         };
         let is_ignored = |name: &str| is_vgg && name.starts_with("classifier.");
+        let is_plain = is_vgg && !file.keys().any(|name| name.ends_with("running_var"));
         let prefix = prefix_of(&file, |name| is_ignored(name) || own_name(name).is_some()).to_owned();
         let layers = expected.keys().filter_map(|name| Some(name.rsplit_once('.')?.0));
         let layers: BTreeSet<&str> = layers.chain(torchvision.keys().map(String::as_str)).collect();
@@ -76,7 +77,15 @@ impl GivenWeights {
             let Some(own) = own_name(known) else {
                 let layer = known.rsplit_once('.').map_or("", |(layer, _)| layer);
                 if !layers.contains(layer) && alike.contains(&uncounted(layer)) {
-                    kinds.insert("it is of another depth, with layers that the host has not".to_owned());
+                    let kind = match is_plain {
+                        true => "it has no norms behind its convolutions, the host has",
+                        false => "it is of another depth, with layers that the host has not",
+                    };
+                    kinds.insert(kind.to_owned());
+                }
+                let third = layer.strip_suffix("conv3");
+                if third.is_some_and(|block| torchvision.contains_key(&format!("{block}conv2"))) {
+                    kinds.insert("its residual blocks have three convolutions, the host's two".to_owned());
                 }
                 match is_ignored(known) {
                     true => ignored.push(name),
@@ -146,7 +155,7 @@ fn prefix_of(file: &BTreeMap<String, PlainTensor>, is_known: impl Fn(&str) -> bo
 /// The name of a layer without the numbers that count its like, but for those of its parts: a third convolution in a block
 /// makes no network deeper.
 fn uncounted(layer: &str) -> String {
-    let (place, part) = layer.rsplit_once('.').unwrap_or((layer, ""));
+    let (place, part) = layer.rsplit_once('.').unwrap_or(("", layer));
     let part = if part.parse::<u32>().is_ok() { "" } else { part };
     format!("{}.{part}", place.replace(|digit: char| digit.is_ascii_digit(), ""))
 }
@@ -166,12 +175,12 @@ fn kind_of(own: &str, shape: &[usize], graph: &Graph) -> Option<String> {
     }
 }
 
-/// `None` of other numbers than f32, f16 and bf16.
+/// `None` of other numbers than f64, f32, f16 and bf16.
 fn as_f32(tensor: &PlainTensor) -> Result<Option<PlainTensor>, NetworkError> {
     let Ok(values) = tensor.to_tensor() else {
         return Ok(None);
     };
-    if !matches!(values.kind(), Kind::Float | Kind::Half | Kind::BFloat16) {
+    if !matches!(values.kind(), Kind::Double | Kind::Float | Kind::Half | Kind::BFloat16) {
         return Ok(None);
     }
     Ok(Some(PlainTensor::of(&values.f_to_kind(Kind::Float)?)?))

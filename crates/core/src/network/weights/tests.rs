@@ -103,6 +103,9 @@ fn the_convolutions_of_a_vgg_are_taken_and_its_classifier_is_not() {
     assert_eq!(tensors.len(), given.len() - 1);
     assert!(notes[0].contains("nothing for head.bias, head.weight"), "{notes:?}");
     assert!(notes[1].starts_with("classifier.0.weight of "), "{notes:?}");
+    let plain = BTreeMap::from([("features.3.weight", tensor(&[4, 2, 3, 3], Kind::Float))]);
+    let refused = said(read(&plain, &spec.plan(10)));
+    assert!(refused.contains("no norms behind its convolutions"), "{refused}");
 }
 
 #[test]
@@ -112,9 +115,11 @@ fn halves_become_floats_and_everything_that_does_not_fit_is_said_at_once() {
     let weights = read(&BTreeMap::from([("head.weight", half.clone())]), &plan).unwrap();
     let values = weights.tensors["head.weight"].to_tensor().unwrap();
     assert_eq!(values, half.to_tensor().unwrap().to_kind(Kind::Float));
-    let brain = BTreeMap::from([("head.bias", tensor(&[10], Kind::BFloat16))]);
-    let note = &read(&brain, &plan).unwrap().notes[0];
-    assert!(note.contains("and 3 more: episodes start as without it"), "{note}");
+    for kind in [Kind::BFloat16, Kind::Double] {
+        let other = BTreeMap::from([("head.bias", tensor(&[10], kind))]);
+        let note = &read(&other, &plan).unwrap().notes[0];
+        assert!(note.contains("and 3 more: episodes start as without it"), "{note}");
+    }
 
     let wrong = [
         ("head.weight", tensor(&[12, 8], Kind::Float)),
@@ -212,12 +217,6 @@ fn what_kind_of_network_weights_are_of_is_said_where_it_can_be_told() {
             "it tells 1000 classes apart, the host 10",
         ),
         (
-            &small(),
-            "block2.conv.weight",
-            vec![16, 8, 3, 3],
-            "it is of another depth",
-        ),
-        (
             &padded,
             "layer1.7.conv1.weight",
             vec![16, 16, 3, 3],
@@ -234,10 +233,12 @@ fn what_kind_of_network_weights_are_of_is_said_where_it_can_be_told() {
         let refused = said(read(&BTreeMap::from(file), plan));
         assert!(refused.contains(told), "{refused}");
     }
-    // Neither a third convolution of a block nor another shortcut makes a network deeper.
-    for name in ["layer1.0.conv3.weight", "layer2.0.downsample.0.weight"] {
+    // Neither a third convolution of a block nor another shortcut, nor a part of the head, makes a network deeper.
+    for name in ["layer1.0.conv3.weight", "layer2.0.downsample.0.weight", "fc.1.weight"] {
         let refused = said(read(&BTreeMap::from([(name, tensor(&[4], Kind::Float))]), &padded));
         assert!(!refused.contains("another depth"), "{refused}");
+        let is_third = refused.contains("three convolutions, the host's two");
+        assert_eq!(is_third, name.contains("conv3"), "{refused}");
     }
     let many = (0..500).map(|index| (format!("other{index}.weight"), tensor(&[1], Kind::Float)));
     let refused = said(read(&many.collect(), &small()));
