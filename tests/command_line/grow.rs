@@ -7,10 +7,11 @@ use std::sync::LazyLock;
 
 use serde_json::Value;
 use simic_engine::extend::{GrownNetwork, HostDesign};
-use simic_engine::internals::scenario::{ResnetSpec, Stem};
-use simic_engine::internals::torch::encode_tensors;
-use simic_engine::prelude::{Backend, Domain, RunRng, Tensor};
+use simic_engine::internals::scenario::{ResnetSpec, Shortcut, Stem, VggSpec};
+use simic_engine::internals::torch::{PlainTensor, encode_tensors};
+use simic_engine::prelude::{Backend, Domain, HostPlan, RunRng, Tensor};
 
+use crate::init::photos;
 use crate::program::{
     assert_has, command, copy_of, each, ends_with, engine, engine_at, folder, json, played, read, refused, succeeds,
     write,
@@ -94,13 +95,71 @@ fn write_weights(place: &Path, without: &str) {
         input_hw: 8,
         ..ResnetSpec::default()
     };
+    let given = encode_tensors(&drawn(&spec.plan(10), without)).expect("it is a file");
+    write(&place.join("w.safetensors"), given);
+}
+
+/// Fresh weights of a host, but for layers whose names begin with `without`.
+fn drawn(plan: &HostPlan, without: &str) -> Vec<(String, Tensor)> {
     let mut rng = RunRng::new(0, Domain::HostInit, &[]);
-    let host = spec.plan(10).build(&mut rng, Backend::CPU).expect("a host");
+    let host = plan.build(&mut rng, Backend::CPU).expect("a host");
     let given = host.params().all().filter(|param| !param.name.starts_with(without));
     let given = given.map(|param| (param.name.clone(), param.tensor.shallow_clone()));
-    let given: Vec<(String, Tensor)> = given.collect();
-    let bytes = encode_tensors(&given).expect("it is a file");
-    write(&place.join("w.safetensors"), bytes);
+    given.collect()
+}
+
+/// Names of layers of `resnet18` and `vgg11_bn`: the host's, and torchvision's.
+#[rustfmt::skip]
+const TORCHVISION: [(&str, &str); 28] = [
+    ("stem.conv", "conv1"), ("stem.norm", "bn1"), ("first.conv", "conv1"), ("first.norm", "bn1"), ("second.conv", "conv2"),
+    ("second.norm", "bn2"), ("shortcut.conv", "downsample.0"), ("shortcut.norm", "downsample.1"), ("stage0.block", "layer1."),
+    ("stage1.block", "layer2."), ("stage2.block", "layer3."), ("stage3.block", "layer4."), ("stage0.conv0.conv", "features.0"),
+    ("stage0.conv0.norm", "features.1"), ("stage1.conv0.conv", "features.4"), ("stage1.conv0.norm", "features.5"),
+    ("stage2.conv0.conv", "features.8"), ("stage2.conv0.norm", "features.9"), ("stage2.conv1.conv", "features.11"),
+    ("stage2.conv1.norm", "features.12"), ("stage3.conv0.conv", "features.15"), ("stage3.conv0.norm", "features.16"),
+    ("stage3.conv1.conv", "features.18"), ("stage3.conv1.norm", "features.19"), ("stage4.conv0.conv", "features.22"),
+    ("stage4.conv0.norm", "features.23"), ("stage4.conv1.conv", "features.25"), ("stage4.conv1.norm", "features.26"),
+];
+
+/// Without their heads, which are for other classes.
+#[test]
+#[ignore = "long tier"]
+fn networks_of_torchvision_are_recognised_and_stay_bit_for_bit_inside_what_grows_of_them() {
+    let place = folder();
+    photos(&place.path().join("photos"), ["one", "two", "three"]);
+    let resnet18 = ResnetSpec {
+        base_channels: 64,
+        blocks: vec![2; 4],
+        shortcut: Shortcut::Projection,
+        stem: Stem::Large,
+        ..ResnetSpec::default()
+    };
+    // As torchvision's documentation says, less those of its classifiers.
+    for (plan, parameters) in [(resnet18.plan(3), 11_176_512), (VggSpec::default().plan(3), 9_225_984)] {
+        let given = drawn(&plan, "head");
+        let trained = given.iter().filter(|(own, _)| !own.contains("running"));
+        assert_eq!(trained.map(|(_, tensor)| tensor.numel()).sum::<usize>(), parameters);
+        let renamed = |name: String, (own, theirs): &(&str, &str)| name.replace(own, theirs);
+        let theirs = |own: &String| TORCHVISION.iter().fold(own.clone(), renamed);
+        let named = given.iter().map(|(own, tensor)| (theirs(own), tensor.shallow_clone()));
+        let file = encode_tensors(&named.collect::<Vec<_>>()).expect("it is a file");
+        write(&place.path().join("w.safetensors"), file);
+
+        let line = "grow --data photos --weights w.safetensors --freeze --normalise imagenet --budget 1.5x --steps 10 \
+                    --tries 1 --keep grown --set task.data.size=40 --set lifecycle.slots=[\"r0c0\"] -o grown --force";
+        succeeds(&engine_at(place.path(), line));
+
+        let ways = ["trained", "head", "widened", "from_scratch", "grown"];
+        assert_eq!(each(&growth(place.path())["rows"], "way"), ways);
+        assert!(place.path().join("grown/network.py").exists());
+        let kept = GrownNetwork::load(&place.path().join("grown/kept.safetensors")).expect("a network");
+        for (own, tensor) in &given {
+            assert!(
+                kept.parameters[own] == PlainTensor::of(tensor).expect("on the CPU"),
+                "{own}"
+            );
+        }
+    }
 }
 
 #[test]
@@ -264,7 +323,8 @@ fn what_cannot_be_grown_is_refused_before_anything_is_played_and_nothing_is_writ
         ("--weights missing.safetensors", "missing.safetensors"),
         ("--weights /dev/zero", "no regular file"),
         ("--weights mine.safetensors", "resnet20"),
-        ("--weights mine.safetensors", "--host"),
+        ("--weights mine.safetensors", "or say of which host they are by --host"),
+        ("--weights .", "kept.safetensors"),
         ("--freeze", "--weights"),
     ] {
         assert_has(&said(more), &[told]);
