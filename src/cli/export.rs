@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 use serde_json::json;
 
-use super::named::held_run;
+use super::named::{check_apart, held_run};
 use super::rejection::Rejection;
 use super::{Context, ExportOptions, Outcome};
 use crate::checkpoint::{CheckpointName, FrozenPolicy};
@@ -42,6 +42,7 @@ pub fn export(options: &ExportOptions, context: &Context) -> Result<Outcome, Rej
         return policy(options, context);
     }
     let (from, network) = find(options)?;
+    check_apart(&options.to, [&from])?;
     let kept = network.to_bytes().at(&from)?;
     let files = export_network(&network, kept, None)?;
     write(&options.to, &files)?;
@@ -81,6 +82,7 @@ fn policy(options: &ExportOptions, context: &Context) -> Result<Outcome, Rejecti
         )
     })?;
     let policy = SavedPolicy::read(&saved)?;
+    check_apart(&options.to, [&saved.path().to_path_buf()])?;
     write(&options.to, &export_policy(&policy)?)?;
     let (folder, from, updates) = (&options.to, saved.path(), policy.updates);
     let exported = json!({ "folder": folder, "from": from, "updates": updates });

@@ -6,6 +6,7 @@ use std::path::Path;
 
 use indicatif::ProgressBar;
 
+use super::named::check_apart;
 use super::options::{ArrayOptions, CheckOptions, GrowOptions};
 use super::progress::Progress;
 use super::rejection::Rejection;
@@ -28,7 +29,15 @@ use given::{Given, NORMALISES, normalise};
 pub fn run(options: &GrowOptions, context: &Context) -> Result<Outcome, Rejection> {
     let stop = context.heeded_stop()?;
     check_place(&options.output, true)?;
-    is_apart(options)?;
+    let inputs = [
+        &options.data,
+        &options.labels,
+        &options.scenario,
+        &options.weights,
+        &options.policy,
+        &options.old,
+    ];
+    check_apart(&options.output, inputs.into_iter().flatten())?;
     let order = order(options, context, &stop)?;
     context.terminal.say_once();
     let mut attempts = Attempts::new(context);
@@ -46,29 +55,6 @@ pub fn run(options: &GrowOptions, context: &Context) -> Result<Outcome, Rejectio
     Ok(context.printer.show_either(&growth, || {
         growth_text(&growth, &options.output, context.printer.width())
     }))
-}
-
-/// What is read must not lie where the result is written, which takes the place of all that is there.
-fn is_apart(options: &GrowOptions) -> Result<(), Rejection> {
-    let Ok(place) = options.output.canonicalize() else {
-        return Ok(());
-    };
-    let inputs = [
-        &options.data,
-        &options.labels,
-        &options.scenario,
-        &options.weights,
-        &options.policy,
-        &options.old,
-    ];
-    let is_inside = |input: &&std::path::PathBuf| input.canonicalize().is_ok_and(|input| input.starts_with(&place));
-    inputs.into_iter().flatten().find(is_inside).map_or(Ok(()), |input| {
-        Err(Rejection::Usage(format!(
-            "{} is in {}, which the result replaces: give another folder to -o",
-            input.display(),
-            options.output.display()
-        )))
-    })
 }
 
 fn order<'a>(options: &GrowOptions, context: &'a Context, stop: &'a StopSignal) -> Result<Order<'a>, Rejection> {

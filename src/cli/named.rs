@@ -34,6 +34,24 @@ pub fn way_on(folder: &Path) -> String {
     }
 }
 
+/// Checks that nothing of what is read lies in a folder that is written, whose content goes.
+///
+/// # Errors
+/// What does.
+pub fn check_apart<'a>(output: &Path, inputs: impl IntoIterator<Item = &'a PathBuf>) -> Result<(), Rejection> {
+    let Ok(place) = output.canonicalize() else {
+        return Ok(());
+    };
+    let is_inside = |input: &&PathBuf| input.canonicalize().is_ok_and(|input| input.starts_with(&place));
+    inputs.into_iter().find(is_inside).map_or(Ok(()), |input| {
+        Err(Rejection::Usage(format!(
+            "{} is in {}, which the result replaces: give another folder",
+            input.display(),
+            output.display()
+        )))
+    })
+}
+
 /// # Errors
 /// A folder that holds no run.
 pub fn held_run(place: PathBuf) -> Result<PathBuf, Rejection> {

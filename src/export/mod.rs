@@ -30,10 +30,7 @@ pub const REPORT_FILE: &str = "report.html";
 pub const SCENARIO_FILE: &str = "scenario.ron";
 
 /// The names of all files that an export has, and what Python leaves beside them.
-const FILES: [&str; 11] = [
-    GROWTH_FILE,
-    REPORT_FILE,
-    SCENARIO_FILE,
+const FILES: [&str; 8] = [
     "network.py",
     "network.safetensors",
     "card.json",

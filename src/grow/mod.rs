@@ -114,6 +114,9 @@ pub fn grow(order: &Order, report: &mut Report) -> Result<Growth, GrowError> {
     let test = TestPart::of(&data)?.ok_or(GrowError::NoTestPart)?;
     let design = order.names.hosts.of(&task.host, folder)?;
     let plan = design.plan(task.classes);
+    if let Some(old) = &order.old {
+        old.check_host(plan.topology(), plan.input())?;
+    }
     let given = match &task.weights {
         Some(weights) => GivenWeights::read(&weights.path, folder, &plan)?,
         None => GivenWeights::default(),
@@ -123,7 +126,7 @@ pub fn grow(order: &Order, report: &mut Report) -> Result<Growth, GrowError> {
         return Err(GrowError::TooSmall(order.budget));
     }
     let weights = design.weights().into_iter().chain(Some(&given.tensors)).flatten();
-    shelf::open(
+    let _lock = shelf::open(
         &order.place,
         &order.ordered((&prepared, &data), weights),
         order.is_forced,
@@ -156,9 +159,12 @@ pub fn grow(order: &Order, report: &mut Report) -> Result<Growth, GrowError> {
         playing.note(note.clone());
     }
     if let Some(name) = given.absent.first() {
-        let classes = task.classes;
+        let drawn = match given.has_body(&plan) {
+            true => format!("a head for {} classes is drawn, and trained in every row", task.classes),
+            false => "it is drawn".into(),
+        };
         playing.note(format!(
-            "no row `as given`: the weights have nothing for {name}; a head for {classes} classes is drawn, and trained in every row"
+            "no row `as given`: the weights have nothing for {name}; {drawn}"
         ));
     }
     if is_kept {

@@ -1,14 +1,14 @@
 //! The folder of a `grow` while it is under way: what was ordered, and what every attempt came to. The result takes its place.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
+use std::fs::{self, TryLockError};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use super::play::{GrowError, Played};
 use crate::health::AtPath;
 use crate::network::GrownNetwork;
-use crate::storage::{put_back, read_dir, replace_folder, replace_synced};
+use crate::storage::{File, put_back, read_dir, replace_folder, replace_synced};
 
 /// What was ordered, by name.
 pub type Ordered = BTreeMap<String, String>;
@@ -16,11 +16,12 @@ pub type Ordered = BTreeMap<String, String>;
 /// Its presence says that a folder holds no result yet.
 const ORDER: &str = "order.json";
 
-/// Begins in `folder`, in the place of all that it holds if `is_forced`, or continues what the same order has begun.
+/// Begins in `folder`, in the place of all that it holds if `is_forced`, or continues what the same order has begun. While what it
+/// returns is open, no other process does.
 ///
 /// # Errors
-/// A folder with something else, in which another order was begun, or that cannot be written.
-pub fn open(folder: &Path, ordered: &Ordered, is_forced: bool) -> Result<(), GrowError> {
+/// A folder with something else, in which another order was begun or another process grows, or that cannot be written.
+pub fn open(folder: &Path, ordered: &Ordered, is_forced: bool) -> Result<File, GrowError> {
     let order = folder.join(ORDER);
     put_back(folder).at(folder)?;
     let held = match read_dir(folder) {
@@ -31,24 +32,34 @@ pub fn open(folder: &Path, ordered: &Ordered, is_forced: bool) -> Result<(), Gro
         folder: folder.into(),
         why,
     };
-    match held.first().filter(|_| !is_forced) {
-        // As the result is written in the end: if it cannot be, that is known now.
-        None => {
-            let text = serde_json::to_vec_pretty(ordered).at(&order)?;
-            Ok(replace_folder(folder, &[(ORDER, text.as_slice())]).at(folder)?)
+    let locked = || -> Result<File, GrowError> {
+        let file = File::change(&order).at(&order)?;
+        match file.try_lock() {
+            Err(TryLockError::WouldBlock) => Err(occupied("is where another process grows".into())),
+            // A file system without locks.
+            _ => Ok(file),
         }
-        Some(_) if order.is_file() => {
+    };
+    let lock = order.is_file().then(locked).transpose()?;
+    match (held.first().filter(|_| !is_forced), lock) {
+        // As the result is written in the end: if it cannot be, that is known now.
+        (None, _) => {
+            let text = serde_json::to_vec_pretty(ordered).at(&order)?;
+            replace_folder(folder, &[(ORDER, text.as_slice())]).at(folder)?;
+            locked()
+        }
+        (Some(_), Some(lock)) => {
             let text = fs::read_to_string(&order).at(&order)?;
             let differing = differing(&serde_json::from_str(&text).at(&order)?, ordered).join("\n  ");
             match differing.is_empty() {
-                true => Ok(()),
+                true => Ok(lock),
                 false => Err(occupied(format!(
                     "holds the attempts of another order:\n  {differing}\nrepeat that one to continue it, give another folder, or \
                      --force to begin again"
                 ))),
             }
         }
-        Some(name) => Err(occupied(format!(
+        (Some(name), None) => Err(occupied(format!(
             "holds {}; give another folder, or --force to begin again: all that is in it is removed then",
             name.display()
         ))),

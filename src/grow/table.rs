@@ -158,11 +158,12 @@ pub fn choose(rows: &[Row], is_frozen: bool, keep: Keep) -> Option<Choice> {
     let grown = rows.iter().find(|row| row.way == Way::Grown);
     let (Some(grown), Some(best)) = (grown, best) else {
         let row = grown.or(best)?;
-        let why = match row.way {
-            Way::Grown => "there was nothing else to compare with",
-            _ => "no seed within the budget was committed in the steps that there were",
+        let (why, asked) = match (row.way, keep) {
+            (Way::Grown, _) => ("there was nothing else to compare with", ""),
+            (_, Keep::Grown) => (NOTHING_GREW, ", though --keep grown asks for another"),
+            (_, Keep::Best) => (NOTHING_GREW, ""),
         };
-        return Some(row.chosen(vec![why.into()], ""));
+        return Some(row.chosen(vec![why.into()], asked));
     };
     let is_ahead = |row: &&Row| row.grown_ahead.is_some_and(|ahead| ahead.high < 0.0);
     let mut reasons: Vec<String> = others()
@@ -202,7 +203,7 @@ impl Row {
     fn chosen(&self, mut reasons: Vec<String>, asked: &str) -> Choice {
         let written = match self.way {
             Way::Given => "the given network, unchanged".into(),
-            _ => format!("the network {}", self.name),
+            _ => format!("the network of the row {}", self.name),
         };
         reasons.push(format!("what is written is {written}{asked}"));
         Choice {
@@ -213,11 +214,16 @@ impl Row {
     }
 }
 
+const NOTHING_GREW: &str = "no seed within the budget was committed in the steps that there were";
+
 /// By validation: the test part chooses nothing.
 fn best_of<'a>(rows: impl Iterator<Item = &'a Row>) -> Option<&'a Row> {
     rows.max_by(|a, b| {
         let by_validation = a.validation.total_cmp(&b.validation);
-        by_validation.then(b.parameters.cmp(&a.parameters))
+        // Of equals the smaller, and the given network before what was made of it.
+        by_validation
+            .then(b.parameters.cmp(&a.parameters))
+            .then((b.way as u8).cmp(&(a.way as u8)))
     })
 }
 

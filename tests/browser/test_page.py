@@ -190,7 +190,7 @@ class Page(unittest.TestCase):
         self.browser.click("[data-chart=accuracy] .tools button")
         taken = list(csv.reader(io.StringIO(self.browser.downloaded("accuracy.csv"))))
         table = self.browser.run(TABLE, "[data-chart=accuracy] details table")
-        self.assertEqual(taken[0], ["round", "middle half, low", "middle half, high", "mean", "best env"])
+        self.assertEqual(taken[0], ["round", "middle half, low", "middle half, high", "mean", "best env at any step"])
         self.assertEqual(len(taken), len(table))
         for ours, theirs in zip(taken[1:], table[1:], strict=True):
             theirs = [theirs[0], *theirs[1].split(" to "), *theirs[2:]]

@@ -89,11 +89,11 @@ fn what_is_ahead_of_growth_is_named_first_also_where_it_may_not_be_written() {
         row(Way::Grown, 82.0, None),
     ];
     let free = "fine-tuned is ahead of growth by +7.00 points on the test part, 95 % interval +5.00 to +9.00; what is written \
-                is the network fine-tuned";
+                is the network of the row fine-tuned";
     assert_eq!(choose(&rows, false, Keep::Best).unwrap().why, free);
     let kept = "fine-tuned, which does not keep the given network, is ahead of growth by +7.00 points on the test part, 95 % \
                 interval +5.00 to +9.00; growth is ahead of the best other that may be written, as given, by +25.00 points on \
-                the test part, 95 % interval +20.00 to +30.00; what is written is the network grown";
+                the test part, 95 % interval +20.00 to +30.00; what is written is the network of the row grown";
     assert_eq!(choose(&rows, true, Keep::Best).unwrap().why, kept);
 }
 
@@ -102,7 +102,7 @@ fn a_person_may_keep_growth_where_it_is_not_ahead() {
     let rows = [row(Way::Trained, 80.0, Some((-0.5, 3.0))), row(Way::Grown, 79.0, None)];
     let choice = choose(&rows, false, Keep::Grown).unwrap();
     assert_eq!(choice.way, Way::Grown);
-    let why = "(+1.25 points on the test part, 95 % interval -0.50 to +3.00); what is written is the network grown, as --keep grown asks";
+    let why = "(+1.25 points on the test part, 95 % interval -0.50 to +3.00); what is written is the network of the row grown, as --keep grown asks";
     assert!(choice.why.ends_with(why), "{}", choice.why);
 }
 

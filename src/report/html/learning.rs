@@ -61,7 +61,10 @@ pub(super) fn accuracy(state: &ViewState, page: &mut Page) -> Markup {
     )
     .band("middle half", ends(0.25), ends(0.75))
     .line("mean", by_round(&rounds, |round| round.data.accuracy_mean.0))
-    .line("best env", by_round(&rounds, |round| round.data.accuracy_best.0))
+    .line(
+        "best env at any step",
+        by_round(&rounds, |round| round.data.accuracy_best.0),
+    )
     .level(still, "never grew");
     html! {
         @if rounds.is_empty() { p { "No round has ended yet." } }

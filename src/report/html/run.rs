@@ -36,7 +36,7 @@ pub fn run_page(run: &RunSource, is_served: bool) -> String {
         Ok(best) => best.map(|best| {
             let (round, env) = (best.origin.round + 1, best.origin.env);
             html! {
-                p.note { "The best network that was kept, of round " (round) ", env " (env) "; contributes: what is lost without the seed. Take it away: " code { "simic-engine export " (name) } }
+                p.note { "The best network that was kept, of round " (round) ", env " (env) "; contributes: what is lost without the seed. Take it away: " code { "simic-engine export " (name) " -o best" } }
                 (network::network(best))
             }
         }),
