@@ -75,9 +75,8 @@ impl Networks {
                 let accuracy = best.validation_accuracy.unwrap_or(f64::NAN);
                 let seed = |(slot, worth): (&String, &SeedMeasures)| format!("\n               {slot} {worth}");
                 let seeds: String = best.seeds.iter().map(seed).collect();
-                format!(
-                    "round {round}, env {env}, {accuracy:.2} %, {size} parameters: simic-engine export RUN -o best{seeds}"
-                )
+                let took = format!("round {round}, env {env}, {accuracy:.2} %, {size} parameters{seeds}");
+                format!("{took}\n               simic-engine export RUN -o best")
             }
         };
         format!("\nnetworks       {kept} kept, {kib} KiB\nbest network   {best}\n")

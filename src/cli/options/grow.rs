@@ -10,11 +10,11 @@ use crate::grow::{Budget, Keep};
 pub const GROW_EXAMPLES: &str = "\
 Examples:
   simic-engine grow --data photos/ --host resnet20 --budget 2x -o grown/
-  simic-engine grow --data photos/ --weights mine.safetensors --normalise imagenet --freeze -o grown/
+  simic-engine grow --data photos/ --weights my.safetensors --normalise imagenet --freeze -o grown/
   simic-engine grow --scenario my.ron --budget 120k --tries 8 --rates 0.01,0.03,0.1 -o grown/
 
-All rows have as many networks of as much compute each, chosen by validation and compared on the test part. What has been played is
-kept: after Ctrl-C or a kill, the same command without --force continues.";
+All rows have as many networks of as much compute each, chosen by validation and compared on the
+test part. After Ctrl-C or a kill the same command, without --force, continues.";
 
 #[derive(Clone, Debug, Args)]
 pub struct GrowOptions {
