@@ -11,7 +11,7 @@ use super::options::{ArrayOptions, CheckOptions, GrowOptions};
 use super::progress::Progress;
 use super::rejection::Rejection;
 use super::{Context, Outcome, init};
-use crate::controller::SavedFolder;
+use crate::controller::{SavedFolder, SavedPolicy};
 use crate::data::{TaskData, survey};
 use crate::engine::{Prepared, SetupError, read_text};
 use crate::export::{self, GROWTH_FILE, REPORT_FILE, SCENARIO_FILE, check_place, export_network};
@@ -115,6 +115,8 @@ fn order<'a>(options: &GrowOptions, context: &'a Context, stop: &'a StopSignal) 
         )));
     }
     let policy = options.policy.as_deref().map(SavedFolder::read).transpose();
+    let policy = policy.map_err(|error| Rejection::Usage(format!("--policy: {error}")))?;
+    policy.as_ref().map(SavedPolicy::read).transpose()?;
     let old = options.old.as_deref().map(|path| old_data(path, context)).transpose()?;
     Ok(Order {
         base,
@@ -123,7 +125,7 @@ fn order<'a>(options: &GrowOptions, context: &'a Context, stop: &'a StopSignal) 
         is_given: given.is_some(),
         is_frozen: options.freeze,
         rates: options.rates.clone(),
-        policy: policy.map_err(|error| Rejection::Usage(format!("--policy: {error}")))?,
+        policy,
         old,
         keep: options.keep,
         place: options.output.clone(),

@@ -180,7 +180,7 @@ class Page(unittest.TestCase):
         shown = run.shown()["results"]
         page = self.browser.run("return document.querySelector('header').textContent")
         self.assertIn(f"{shown['average']['accuracy']:.1f}", page)
-        self.assertIn(f"{shown['baseline']['val_accuracy']:.1f} %", page)
+        self.assertIn(f"{shown['alone']['accuracy']:.1f} ±", page)
         worth = self.browser.run("return document.getElementById('worth').textContent")
         best = max(shown["committed"], key=lambda seed: seed["last_contribution"] or 0)
         self.assertIn(best["seed_id"], worth)
