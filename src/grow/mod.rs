@@ -158,6 +158,9 @@ pub fn grow(order: &Order, report: &mut Report) -> Result<Growth, GrowError> {
     for note in data.notes() {
         playing.note(note.clone());
     }
+    for note in order.old.iter().flat_map(TaskData::notes) {
+        playing.note(format!("--old: {note}"));
+    }
     if let Some(name) = given.absent.first() {
         let drawn = match given.has_body(&plan) {
             true => format!("a head for {} classes is drawn, and trained in every row", task.classes),

@@ -8,7 +8,7 @@ use crate::scenario::{SplitSpec, TaskSpec};
 
 use super::error::listed;
 use super::formats::{self, Found};
-use super::part::{Images, Part};
+use super::part::{Images, Part, Repeats};
 use super::shape::Shape;
 use super::split::{Split, stratified};
 use super::{DataError, DataRegistry, normalise};
@@ -116,8 +116,11 @@ pub fn load(task: &TaskSpec, scenario_dir: Option<&Path>, sets: &DataRegistry) -
         check_classes(&name, part_name, &part.histogram(task.classes as usize), &class_names)?;
     }
     let affine = normalise::resolve(&name, &task.normalise, &parts.train, shape.channels, scale)?;
+    let is_made = task.data.part_sizes(&task.split).is_some();
+    let (hash, repeated) = content_hash(&name, shape, &parts, is_made)?;
+    notes.extend(repeated);
     Ok(DataSet {
-        hash: content_hash(&name, shape, &parts)?,
+        hash,
         name,
         shape,
         train: Arc::new(parts.train),
@@ -240,21 +243,28 @@ pub(super) fn check_classes(
     }
 }
 
-fn content_hash(name: &str, shape: Shape, parts: &Parts) -> Result<String, DataError> {
-    let mut hasher = blake3::Hasher::new();
+/// The hash of all content and, unless the program makes it itself, notes on images that are in several parts: each is
+/// read once for both.
+fn content_hash(name: &str, shape: Shape, parts: &Parts, is_made: bool) -> Result<(String, Vec<String>), DataError> {
+    let (mut hasher, mut repeats, mut notes) = (blake3::Hasher::new(), Repeats::default(), Vec::new());
     hasher.update(name.as_bytes());
-    for part in [&parts.train, &parts.val, &parts.test] {
+    let names = ["train", "validation", "test"];
+    for (part_name, part) in std::iter::zip(names, [&parts.train, &parts.val, &parts.test]) {
         for size in [part.len(), shape.height, shape.width, shape.channels] {
             hasher.update(&(size as u64).to_le_bytes());
         }
         part.for_each_image(|image| {
             hasher.update(image);
+            if !is_made {
+                repeats.see(part_name, image);
+            }
         })?;
         for label in &part.labels {
             hasher.update(&label.to_le_bytes());
         }
+        notes.extend(repeats.end(name, part_name, part.len(), false));
     }
-    Ok(hasher.finalize().to_hex().to_string())
+    Ok((hasher.finalize().to_hex().to_string(), notes))
 }
 
 #[cfg(test)]

@@ -1,6 +1,8 @@
 //! Labelled images: what every reader of a format delivers and every later stage takes.
 
 use std::borrow::Cow;
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 
 use super::DataError;
 use super::records::Records;
@@ -131,6 +133,35 @@ pub(super) fn room_for(images: usize, each: u128) -> Result<Vec<u8>, DataError> 
     match usize::try_from(bytes).map(|room| pixels.try_reserve_exact(room)) {
         Ok(Ok(())) => Ok(pixels),
         _ => Err(DataError::OutOfMemory { images, bytes }),
+    }
+}
+
+/// Images that are there more than once, pixel by pixel: what is measured on one that was trained on is too good.
+#[derive(Default)]
+pub(super) struct Repeats {
+    /// The part in which an image was seen first, by its hash.
+    seen: HashMap<[u8; 32], &'static str>,
+    /// Images of the present part that an earlier one has, and those that it has itself.
+    counts: [usize; 2],
+}
+
+impl Repeats {
+    /// Looks at the next image of `part`.
+    pub fn see(&mut self, part: &'static str, image: &[u8]) {
+        match self.seen.entry(*blake3::hash(image).as_bytes()) {
+            Entry::Vacant(unseen) => _ = unseen.insert(part),
+            Entry::Occupied(first) => self.counts[usize::from(*first.get() == part)] += 1,
+        }
+    }
+
+    /// Ends a part with what is to be said of it; `is_divided`: the other parts are still to be drawn from it.
+    pub fn end(&mut self, name: &str, part: &str, images: usize, is_divided: bool) -> Option<String> {
+        let [earlier, own] = std::mem::take(&mut self.counts);
+        let (count, how) = match is_divided {
+            true => (own, "are copies of others in it; a split may put them into other parts"),
+            false => (earlier, "are in an earlier part as well"),
+        };
+        (count > 0).then(|| format!("{name}: {count} of the {images} images of the {part} part {how}"))
     }
 }
 

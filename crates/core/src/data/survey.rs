@@ -1,7 +1,6 @@
 //! What lies under a path: which format it has, how many images of which class and how bright they are, or how many tokens.
 //! For people who want to know before a run does.
 
-use std::collections::HashMap;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
@@ -11,6 +10,7 @@ use super::dataset::check_classes;
 use super::formats::arrays::{self, Stated};
 use super::formats::cifar::{CIFAR10, CIFAR100, Cifar, PICKLE};
 use super::formats::{Found, idx_files, image_folder, npy};
+use super::part::Repeats;
 use super::tokens::{self, TextSurvey, survey_text, survey_tokens};
 use super::{DataError, idx, locate, normalise};
 use crate::scenario::{ArrayLayout, TokenFormat};
@@ -240,21 +240,13 @@ fn seen_classes(largest: i64) -> usize {
     usize::try_from(largest).map_or(1, |largest| largest.saturating_add(1).min(MOST_CLASSES))
 }
 
-/// Says how many images of a part are in an earlier one as well.
+/// Says how many images of a part are in an earlier one as well, or may be once the training part has been divided.
 fn repeated(found: &Found) -> Result<Vec<String>, DataError> {
-    let (mut seen, mut notes) = (HashMap::new(), Vec::new());
+    let (mut repeats, mut notes) = (Repeats::default(), Vec::new());
     for (part, pool) in found.parts() {
-        let mut repeated = 0_usize;
-        pool.part.for_each_image(|image| {
-            let first = *seen.entry(*blake3::hash(image).as_bytes()).or_insert(part);
-            repeated += usize::from(first != part);
-        })?;
-        if repeated > 0 {
-            let (name, images) = (&found.format, pool.part.len());
-            notes.push(format!(
-                "{name}: {repeated} of the {images} images of the {part} part are in an earlier part as well"
-            ));
-        }
+        pool.part.for_each_image(|image| repeats.see(part, image))?;
+        let is_divided = part == "train" && found.val.is_none();
+        notes.extend(repeats.end(&found.format, part, pool.part.len(), is_divided));
     }
     Ok(notes)
 }

@@ -146,7 +146,27 @@ fn files_of_a_test_part_stay_the_test_part_and_the_share_that_they_make_idle_is_
     assert_eq!((data.train.len(), data.val.len(), data.test.len()), (1442, 355, 1797));
     assert_eq!(data.val.labels.iter().filter(|&&label| label == 0).count(), 35);
     let idle = "the files bring a test part; the 100 permille of task.split for test stay in the training part";
-    assert_eq!(data.notes, [format!("idx_folder: {idle}")]);
+    let notes = [
+        idle,
+        "1797 of the 1797 images of the test part are in an earlier part as well",
+    ];
+    assert_eq!(data.notes, notes.map(|note| format!("idx_folder: {note}")));
+}
+
+#[test]
+fn copies_in_several_parts_are_told_where_the_split_has_drawn_them_as_well() {
+    // Given one image again and again.
+    let folder = tempfile::tempdir().unwrap();
+    crate::data::formats::cifar::tests::write_folder(folder.path(), 10, 10);
+    let mut task = digits_task();
+    task.data = DataSource::Cifar10 { path: ".".into() };
+    task.normalise = Normalise::Auto;
+
+    let notes = load_in(&folder, &task).unwrap().notes;
+
+    let repeated = ["validation", "test"]
+        .map(|part| format!("cifar10: 10 of the 10 images of the {part} part are in an earlier part as well"));
+    assert!(notes.ends_with(&repeated), "{notes:?}");
 }
 
 #[test]
