@@ -110,7 +110,8 @@ pub fn grow(order: &Order, report: &mut Report) -> Result<Growth, GrowError> {
     let prepared = order.base.prepare(&Variant::default())?;
     let task = &prepared.loaded.task;
     let folder = prepared.file.folder.as_deref();
-    let data = TaskData::load(task, folder, &order.names.data)?;
+    let mut data = TaskData::load(task, folder, &order.names.data)?;
+    data.compare_classes(&order.names.hosts.classes(task, folder));
     let test = TestPart::of(&data)?.ok_or(GrowError::NoTestPart)?;
     let design = order.names.hosts.of(&task.host, folder)?;
     let plan = design.plan(task.classes);

@@ -62,6 +62,18 @@ impl TaskData {
         }
     }
 
+    /// Notes the first class that is called otherwise than in `known`, the names that the given network has learnt.
+    pub fn compare_classes(&mut self, known: &[String]) {
+        let Self::Images(set) = self else { return };
+        let mut classes = set.class_names.iter().zip(known).enumerate();
+        if let Some((class, (here, there))) = classes.find(|(_, (here, there))| here != there) {
+            let name = &set.name;
+            set.notes.push(format!(
+                "{name}: class {class} is {here}, but was {there} to the given network, whose head starts as it was"
+            ));
+        }
+    }
+
     /// Samples of each part.
     pub fn sizes(&self) -> PartSizes {
         match self {

@@ -12,7 +12,7 @@ use super::file::check_values;
 use super::{GrownNetwork, NetworkError};
 use crate::data::locate;
 use crate::host::{HostDesign, HostError, HostPlan, presets};
-use crate::scenario::{Entry, HostChoice, HostName, HostOutline, HostProblem, KnownHosts};
+use crate::scenario::{Entry, HostChoice, HostName, HostOutline, HostProblem, KnownHosts, TaskSpec};
 use crate::schema::{Registry, Settings};
 use crate::torch::{Backend, PlainTensor};
 
@@ -31,6 +31,8 @@ pub struct HostRegistry {
 struct GrownHost {
     plan: HostPlan,
     weights: BTreeMap<String, PlainTensor>,
+    /// By name, in the order of the logits; empty where none are known.
+    classes: Vec<String>,
 }
 
 impl HostDesign for GrownHost {
@@ -64,6 +66,20 @@ impl HostRegistry {
         })
     }
 
+    /// Names of the classes that a task's kept network, its host or its weights, has learnt, in the order of its logits; empty
+    /// where none are known. A file that cannot be read is refused when its tensors are.
+    pub fn classes(&self, task: &TaskSpec, folder: Option<&Path>) -> Vec<String> {
+        let read = || match (&task.weights, &task.host) {
+            (Some(weights), _) => {
+                let kept = GrownNetwork::load_any(&find(&weights.path, folder).ok()?).ok()?;
+                Some(kept.ok()?.data.classes)
+            }
+            (None, HostChoice::Grown(path)) => Some(self.grown(path, folder).ok()?.classes.clone()),
+            _ => None,
+        };
+        read().unwrap_or_default()
+    }
+
     fn grown(&self, name: &str, folder: Option<&Path>) -> Result<Arc<GrownHost>, NetworkError> {
         let mut path = find(name, folder)?;
         if path.is_dir() {
@@ -82,6 +98,7 @@ impl HostRegistry {
         let host = Arc::new(GrownHost {
             plan: network.graph.plan()?,
             weights: network.parameters,
+            classes: network.data.classes,
         });
         known.insert(path, Arc::clone(&host));
         Ok(host)

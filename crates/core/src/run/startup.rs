@@ -91,20 +91,22 @@ fn read_data(
     hosts: &HostRegistry,
 ) -> Result<(TaskData, FeedArithmetic), Failure> {
     let Experiment { scenario, task, .. } = experiment;
+    let folder = experiment.folder.as_deref();
     if scenario.data.residency == Residency::Stream {
-        refuse_packed(&task.data, experiment.folder.as_deref())?;
+        refuse_packed(&task.data, folder)?;
     }
     let set = match &experiment.data {
         Some(set) => set.clone(),
         None => {
-            let set = TaskData::load(task, experiment.folder.as_deref(), sets)?;
+            let mut set = TaskData::load(task, folder, sets)?;
+            set.compare_classes(&hosts.classes(task, folder));
             for note in set.notes() {
                 tracing::warn!("{note}");
             }
             set
         }
     };
-    let host = hosts.of(&task.host, experiment.folder.as_deref())?.plan(task.classes);
+    let host = hosts.of(&task.host, folder)?.plan(task.classes);
     set.check_host(host.topology(), host.input())?;
     let feed = set.arithmetic(task, scenario.run.n_envs)?;
     Ok((set, feed))

@@ -8,7 +8,7 @@ use crate::growth::{AlphaAlgorithm, SlotId};
 use crate::host::HostDesign;
 use crate::network::fixtures::{grown, samples};
 use crate::network::{GrownNetwork, HostRegistry, NetworkError};
-use crate::scenario::{CnnSpec, HostChoice, HostNorm, TransformerSpec};
+use crate::scenario::{CnnSpec, HostChoice, HostNorm, HostWeights, TaskSpec, TransformerSpec, task_presets};
 use crate::torch::Backend;
 
 fn tiny() -> CnnSpec {
@@ -42,6 +42,26 @@ fn a_network_with_every_kind_of_seed_comes_back_from_its_file_with_the_same_logi
     let written = fs::read(&path).unwrap();
     network.save(&path).unwrap();
     assert_eq!(fs::read(&path).unwrap(), written);
+}
+
+#[test]
+fn classes_of_a_kept_network_are_known_whether_it_is_the_host_or_its_weights() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("network.safetensors").display().to_string();
+    let mut network = tiny_network();
+    network.data.classes = ["ant", "bee", "cat"].map(String::from).into();
+    network.save(Path::new(&path)).unwrap();
+    let mut task = task_presets().swap_remove(0).spec;
+    let classes = |task: &TaskSpec| HostRegistry::default().classes(task, None);
+
+    assert!(classes(&task).is_empty());
+    task.weights = Some(HostWeights {
+        path: path.clone(),
+        envs: None,
+    });
+    assert_eq!(classes(&task), network.data.classes);
+    (task.host, task.weights) = (HostChoice::Grown(path), None);
+    assert_eq!(classes(&task), network.data.classes);
 }
 
 #[test]
