@@ -12,6 +12,10 @@ use crate::scenario::{BYTE_VOCABULARY, PartSizes, SplitSpec, TextFile};
 
 /// The token that ends a file.
 const SEPARATOR: i32 = 256;
+/// Bytes that tell what a file is.
+const LOOKED_AT: usize = 1 << 16;
+const UTF16: &str = "is in UTF-16, two bytes for a letter; save it as UTF-8: `iconv -f UTF-16 -t UTF-8`, or -f UTF-16LE or \
+                     UTF-16BE if it has no byte-order mark";
 
 /// Cuts a file into windows. The last ones are the test part, those before them validation.
 pub fn load(text: &TextFile, split: SplitSpec, scenario_dir: Option<&Path>) -> Result<TokenSet, DataError> {
@@ -43,12 +47,12 @@ pub(super) fn open(path: &Path, vocab: i64) -> Result<TokenFile, DataError> {
     let opened = files::open(path).and_then(|file| Ok((file.metadata()?.len() as usize, file)));
     let (count, file) = opened.map_err(|cause| DataError::io(path, cause))?;
     let name = path.display().to_string();
-    let mut head = [0; 2];
-    fill_at(&name, &file, &mut head, 0)?;
-    let fault = match head {
-        GZIP_MAGIC => Some("is packed with gzip, and a text is read as it lies in its file; unpack it"),
-        [0xff, 0xfe] | [0xfe, 0xff] => Some("is in UTF-16, two bytes for a letter; save it as UTF-8"),
-        _ => None,
+    let mut head = vec![0; LOOKED_AT];
+    let found = fill_at(&name, &file, &mut head, 0)?;
+    head.truncate(found);
+    let fault = match head.starts_with(&GZIP_MAGIC) {
+        true => Some("is packed with gzip, and a text is read as it lies in its file; unpack it"),
+        false => is_utf16(&head).then_some(UTF16),
     };
     if let Some(fault) = fault {
         return Err(DataError::NotText { file: name, fault });
@@ -61,6 +65,17 @@ pub(super) fn open(path: &Path, vocab: i64) -> Result<TokenFile, DataError> {
         count,
     };
     Ok(TokenFile { records, vocab })
+}
+
+/// Whether a text begins with the mark of UTF-16, or more than three quarters of either its even or its odd bytes are 0, as the
+/// upper halves of Latin letters are; text of one byte a letter has none.
+fn is_utf16(head: &[u8]) -> bool {
+    let are_zeros = |first| {
+        let zeros = head.iter().skip(first).step_by(2).filter(|byte| **byte == 0);
+        8 * zeros.count() > 3 * head.len()
+    };
+    // A few bytes may be so by chance.
+    matches!(head, [0xff, 0xfe, ..] | [0xfe, 0xff, ..]) || (head.len() >= 32 && are_zeros(0) != are_zeros(1))
 }
 
 /// Number of whole windows in `tokens` tokens.

@@ -50,7 +50,14 @@ fn a_file_that_is_too_short_or_absent_is_refused_with_its_name_and_size() {
     assert_refused(short, "a.txt' has 5 bytes, which are 0 windows of 64 tokens: ");
 
     assert_refused(load_bytes(&packed(b"hello"), 2, SPLIT), "a.txt is packed with gzip");
-    assert_refused(load_bytes(b"\xff\xfeh\0i\0", 2, SPLIT), "a.txt is in UTF-16");
+    let with_mark: &[u8] = b"\xff\xfeh\0i\0";
+    for bytes in [with_mark, &b"h\0i\0".repeat(20), &b"\0h\0i".repeat(1 << 16)] {
+        assert_refused(load_bytes(bytes, 2, SPLIT), "a.txt is in UTF-16");
+    }
+    // Zeros in any place.
+    for bytes in [&b"h\0h\0i"[..], b"\0\0"] {
+        assert!(load_bytes(&bytes.repeat(40), 2, SPLIT).is_ok());
+    }
     let path = "absent.txt".into();
     let absent = load(&TextFile { path, block: 64 }, SPLIT, None);
     assert_refused(absent, "data file 'absent.txt' was not found");
