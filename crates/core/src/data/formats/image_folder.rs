@@ -7,10 +7,10 @@
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
-use std::io::{self, BufReader};
+use std::io::{self, BufReader, Read};
 use std::path::{Path, PathBuf};
 
-use image::ImageFormat::{Gif, Jpeg, Png, WebP};
+use image::ImageFormat::{Bmp, Gif, Jpeg, Png, WebP};
 use image::ImageReader;
 use rayon::prelude::*;
 
@@ -115,14 +115,23 @@ fn is_one_of(name: &OsStr, names: &[&str]) -> bool {
 /// Why a file is not read; `None` of one that is called like an image, or begins as one.
 fn refusal(path: &Path) -> Option<&'static str> {
     let is = |known| is_one_of(path.extension().unwrap_or_default(), known);
-    // BMP begins with two letters, as any text may.
-    let begins = || reader(path).is_ok_and(|reader| matches!(reader.format(), Some(Png | Jpeg | WebP | Gif)));
+    let begins = || match reader(path).map(|reader| (reader.format(), reader.into_inner())) {
+        Ok((Some(Png | Jpeg | WebP | Gif), _)) => true,
+        Ok((Some(Bmp), input)) => is_bmp(input),
+        _ => false,
+    };
     match (is(READ), is(UNREAD)) {
         (true, _) => None,
         (_, true) => Some("images of a format that is not read (save them as PNG)"),
         _ if begins() => None,
         _ => Some("no PNG, JPEG, WebP, BMP or GIF"),
     }
+}
+
+/// BMP begins with two letters, as any text may: whether there is also the length of one of its headers.
+fn is_bmp(mut input: impl Read) -> bool {
+    let mut head = [0; 18];
+    input.read_exact(&mut head).is_ok() && matches!(head, [.., 12 | 40 | 52 | 56 | 108 | 124, 0, 0, 0])
 }
 
 /// What is in a folder, by name, without hidden files.
