@@ -163,13 +163,15 @@ pub fn grow(order: &Order, report: &mut Report) -> Result<Growth, GrowError> {
         playing.note(format!("--old: {note}"));
     }
     if let Some(name) = given.absent.first() {
-        let drawn = match given.has_body(&plan) {
-            true => format!("a head for {} classes is drawn, and trained in every row", task.classes),
-            false => "it is drawn".into(),
+        let why = match given.other_classes {
+            Some(told) => format!("its head is for {told} classes, the data have {}", task.classes),
+            None => format!("the weights have nothing for {name}"),
         };
-        playing.note(format!(
-            "no row `as given`: the weights have nothing for {name}; {drawn}"
-        ));
+        let drawn = match given.has_body(&plan) {
+            true => "a new head is drawn and trained in every row",
+            false => "what is missing is drawn",
+        };
+        playing.note(format!("no row `as given`: {why}; {drawn}"));
     }
     if is_kept {
         let why = "a kept network has no wider form, and no fresh weights: name its host by --host for these rows";

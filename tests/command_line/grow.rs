@@ -86,7 +86,7 @@ fn rows_are_compared_at_equal_compute_and_the_chosen_network_is_written_with_its
 }
 
 /// Weights of a small residual network with a stem for large images, but for layers whose names begin with `without`.
-fn write_weights(place: &Path, without: &str) {
+fn write_weights(place: &Path, classes: i64, without: &str) {
     let spec = ResnetSpec {
         in_channels: 1,
         base_channels: 4,
@@ -95,7 +95,7 @@ fn write_weights(place: &Path, without: &str) {
         input_hw: 8,
         ..ResnetSpec::default()
     };
-    let given = encode_tensors(&drawn(&spec.plan(10), without)).expect("it is a file");
+    let given = encode_tensors(&drawn(&spec.plan(classes), without)).expect("it is a file");
     write(&place.join("w.safetensors"), given);
 }
 
@@ -110,8 +110,8 @@ fn drawn(plan: &HostPlan, without: &str) -> Vec<(String, Tensor)> {
 
 /// Names of layers of `resnet18` and `vgg11_bn`: the host's, and torchvision's.
 #[rustfmt::skip]
-const TORCHVISION: [(&str, &str); 28] = [
-    ("stem.conv", "conv1"), ("stem.norm", "bn1"), ("first.conv", "conv1"), ("first.norm", "bn1"), ("second.conv", "conv2"),
+const TORCHVISION: [(&str, &str); 29] = [
+    ("head", "fc"), ("stem.conv", "conv1"), ("stem.norm", "bn1"), ("first.conv", "conv1"), ("first.norm", "bn1"), ("second.conv", "conv2"),
     ("second.norm", "bn2"), ("shortcut.conv", "downsample.0"), ("shortcut.norm", "downsample.1"), ("stage0.block", "layer1."),
     ("stage1.block", "layer2."), ("stage2.block", "layer3."), ("stage3.block", "layer4."), ("stage0.conv0.conv", "features.0"),
     ("stage0.conv0.norm", "features.1"), ("stage1.conv0.conv", "features.4"), ("stage1.conv0.norm", "features.5"),
@@ -121,7 +121,7 @@ const TORCHVISION: [(&str, &str); 28] = [
     ("stage4.conv0.norm", "features.23"), ("stage4.conv1.conv", "features.25"), ("stage4.conv1.norm", "features.26"),
 ];
 
-/// Without their heads, which are for other classes.
+/// One with its head, which is for other classes, and one without.
 #[test]
 #[ignore = "long tier"]
 fn networks_of_torchvision_are_recognised_and_stay_bit_for_bit_inside_what_grows_of_them() {
@@ -134,9 +134,12 @@ fn networks_of_torchvision_are_recognised_and_stay_bit_for_bit_inside_what_grows
         stem: Stem::Large,
         ..ResnetSpec::default()
     };
-    // As torchvision's documentation says, less those of its classifiers.
-    for (plan, parameters) in [(resnet18.plan(3), 11_176_512), (VggSpec::default().plan(3), 9_225_984)] {
-        let given = drawn(&plan, "head");
+    // As torchvision's documentation says; the second less those of its classifier.
+    for (plan, without, parameters) in [
+        (resnet18.plan(1000), "no layer", 11_689_512),
+        (VggSpec::default().plan(3), "head", 9_225_984),
+    ] {
+        let given = drawn(&plan, without);
         let trained = given.iter().filter(|(own, _)| !own.contains("running"));
         assert_eq!(trained.map(|(_, tensor)| tensor.numel()).sum::<usize>(), parameters);
         let renamed = |name: String, (own, theirs): &(&str, &str)| name.replace(own, theirs);
@@ -153,7 +156,7 @@ fn networks_of_torchvision_are_recognised_and_stay_bit_for_bit_inside_what_grows
         assert_eq!(each(&growth(place.path())["rows"], "way"), ways);
         assert!(place.path().join("grown/network.py").exists());
         let kept = GrownNetwork::load(&place.path().join("grown/kept.safetensors")).expect("a network");
-        for (own, tensor) in &given {
+        for (own, tensor) in given.iter().filter(|(own, _)| !own.starts_with("head")) {
             assert!(
                 kept.parameters[own] == PlainTensor::of(tensor).expect("on the CPU"),
                 "{own}"
@@ -178,7 +181,7 @@ fn layers_without_parameters_are_frozen_by_no_name_and_layers_without_weights_by
         ways.map(|way| way.as_str().expect("a way").to_owned()).collect()
     };
 
-    write_weights(place.path(), "no layer");
+    write_weights(place.path(), 10, "no layer");
     assert_has(&refused(&grow("")), &["needs --normalise", "imagenet; 0..1"]);
     succeeds(&grow(plain));
     assert_eq!(ways()[..3], ["given", "trained", "head"]);
@@ -190,13 +193,16 @@ fn layers_without_parameters_are_frozen_by_no_name_and_layers_without_weights_by
         (rows["rows"][0]["tried"].as_u64(), &rows["rows"][0]["note"]),
         (Some(1), &"not trained".into())
     );
-    // A head for other classes is drawn, and trained around a body that stays.
-    write_weights(place.path(), "head");
+    // In place of a head for other classes one is drawn, and trained around a body that stays.
+    write_weights(place.path(), 12, "no layer");
     succeeds(&grow(&format!("{plain} --freeze --force")));
     assert_eq!(ways()[..2], ["trained", "head"]);
-    assert_has(&growth(place.path())["notes"].to_string(), &["nothing for head.bias"]);
+    assert_has(
+        &growth(place.path())["notes"].to_string(),
+        &["its head is for 12 classes, the data have 10"],
+    );
 
-    write_weights(place.path(), "stage1");
+    write_weights(place.path(), 10, "stage1");
     let said = refused(&grow(&format!("{plain} --freeze --force")));
     assert_has(
         &said,

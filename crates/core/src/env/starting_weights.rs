@@ -36,15 +36,15 @@ impl StartingWeights {
         let mut given = BTreeMap::new();
         if let Some(weights) = &task.weights {
             let read = GivenWeights::read(&weights.path, folder, &design.plan(task.classes))?;
+            for note in &read.notes {
+                tracing::warn!("{note}");
+            }
             let is_frozen = |name: &str| task.freeze.iter().flatten().any(|layer| stands_for(layer, name));
             let is_drawn = |name: &str| design.weights().is_none_or(|own| !own.contains_key(name));
             let drawn = read.absent.iter().filter(|name| is_frozen(name) && is_drawn(name));
             let (weights, drawn) = (weights.path.clone(), drawn.cloned().collect::<Vec<_>>());
             if !drawn.is_empty() {
                 return Err(NetworkError::Frozen { weights, drawn });
-            }
-            for note in &read.notes {
-                tracing::warn!("{note}");
             }
             given = read.tensors;
         }

@@ -22,6 +22,8 @@ pub struct GivenWeights {
     pub tensors: BTreeMap<String, PlainTensor>,
     /// What the host has besides.
     pub absent: Vec<String>,
+    /// Classes of the head in the file, where they are not the host's: it is left out then.
+    pub other_classes: Option<usize>,
     /// What is not given, and what of the file is not taken.
     pub notes: Vec<String>,
 }
@@ -67,6 +69,11 @@ impl GivenWeights {
         let layers = expected.keys().filter_map(|name| Some(name.rsplit_once('.')?.0));
         let layers: BTreeSet<&str> = layers.chain(torchvision.keys().map(String::as_str)).collect();
         let alike: BTreeSet<String> = layers.iter().map(|layer| uncounted(layer)).collect();
+        let shapes = file
+            .iter()
+            .map(|(name, tensor)| (own_name(&name[prefix.len()..]), tensor.shape()));
+        let other = other_head(shapes.filter_map(|(own, shape)| Some((own?, shape))), graph);
+        let is_of_other = |own: &str| other.is_some_and(|(head, ..)| stands_for(head, own));
         let (mut tensors, mut ignored) = (BTreeMap::new(), Vec::new());
         let (mut kinds, mut wrong) = (BTreeSet::new(), Vec::new());
         for (name, tensor) in file {
@@ -93,6 +100,9 @@ impl GivenWeights {
                 }
                 continue;
             };
+            if is_of_other(&own) {
+                continue;
+            }
             let place = expected[&*own];
             match as_f32(&tensor)?.filter(|tensor| tensor.fits(place)) {
                 Some(tensor) => {
@@ -126,8 +136,14 @@ impl GivenWeights {
         if !prefix.is_empty() {
             notes.push(format!("`{prefix}` before every name in {path} is passed over"));
         }
-        if !absent.is_empty() {
-            let some = some_of(&absent, ", ");
+        if let Some((_, told, classes)) = other {
+            notes.push(format!(
+                "the head in {path} is for {told} classes, the data have {classes}: episodes start as without it"
+            ));
+        }
+        let missing: Vec<&String> = absent.iter().filter(|own| !is_of_other(own)).collect();
+        if !missing.is_empty() {
+            let some = some_of(&missing, ", ");
             notes.push(format!(
                 "{path} has nothing for {some}: episodes start as without it there"
             ));
@@ -138,8 +154,38 @@ impl GivenWeights {
                 some_of(&ignored, ", ")
             ));
         }
-        Ok(Self { tensors, absent, notes })
+        Ok(Self {
+            tensors,
+            absent,
+            other_classes: other.map(|(_, told, _)| told),
+            notes,
+        })
     }
+}
+
+/// The head among tensors, by the host's names, where it is for other classes and fits but for that: its layer, its classes, and
+/// the host's.
+fn other_head<'g, 't>(
+    shapes: impl Iterator<Item = (String, &'t [usize])>,
+    graph: &'g Graph,
+) -> Option<(&'g str, usize, i64)> {
+    let head = graph.layers.last()?;
+    let LayerGraph::Head { inputs, classes } = head.layer else {
+        return None;
+    };
+    let mut found = None;
+    for (own, shape) in shapes.filter(|(own, _)| stands_for(&head.name, own)) {
+        let told = match (own.ends_with(".weight"), shape) {
+            (true, &[told, width]) if width as i64 == inputs => told,
+            (false, &[told]) => told,
+            _ => return None,
+        };
+        if *found.get_or_insert(told) != told {
+            return None;
+        }
+    }
+    let told = found.filter(|&told| told as i64 != classes)?;
+    Some((&*head.name, told, classes))
 }
 
 /// What stands before every name, up to a dot, if nothing is known with it and something without it: what wraps a network
@@ -163,14 +209,12 @@ fn uncounted(layer: &str) -> String {
 /// What kind of network a tensor of another shape is of, where that can be told.
 fn kind_of(own: &str, shape: &[usize], graph: &Graph) -> Option<String> {
     let named = graph.layers.iter().find(|named| stands_for(&named.name, own))?;
-    let shape: Vec<i64> = shape.iter().map(|&size| size as i64).collect();
-    match (&named.layer, &shape[..]) {
-        (LayerGraph::Conv { inputs, .. }, [_, reads, _, _]) if *inputs == graph.channels && reads != inputs => {
+    match (&named.layer, shape) {
+        (LayerGraph::Conv { inputs, .. }, &[_, reads, _, _])
+            if *inputs == graph.channels && reads as i64 != graph.channels =>
+        {
             Some(format!("it reads {reads} channels, the host {inputs}"))
         }
-        (LayerGraph::Head { inputs, classes }, [told, width]) if width == inputs && told != classes => Some(format!(
-            "it tells {told} classes apart, the host {classes}: without its head in the file one is drawn"
-        )),
         _ => None,
     }
 }

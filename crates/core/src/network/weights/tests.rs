@@ -15,12 +15,16 @@ fn tensor(shape: &[i64], kind: Kind) -> PlainTensor {
 
 /// Two blocks, of 4 and 8 channels.
 fn small() -> HostPlan {
+    small_for(10)
+}
+
+fn small_for(classes: i64) -> HostPlan {
     let spec = CnnSpec {
         n_blocks: 2,
         base_channels: 4,
         ..CnnSpec::default()
     };
-    spec.plan(10)
+    spec.plan(classes)
 }
 
 /// The weights in a file of these bytes.
@@ -128,7 +132,6 @@ fn halves_become_floats_and_everything_that_does_not_fit_is_said_at_once() {
         ("block0.norm.num_batches_tracked", tensor(&[], Kind::Int64)),
     ];
     let said = said(read(&BTreeMap::from(wrong), &plan));
-    assert!(said.contains("it tells 12 classes apart, the host 10"), "{said}");
     let shapes = "`head.weight` is F32 [12, 8], expected F32 [10, 8]; `tail.bias` belongs to no layer";
     assert!(said.contains(shapes), "{said}");
     assert!(said.contains("`head.bias` is I64 [10], expected F32 [10]"), "{said}");
@@ -211,12 +214,6 @@ fn what_kind_of_network_weights_are_of_is_said_where_it_can_be_told() {
             "it reads 1 channels, the host 3",
         ),
         (
-            &small(),
-            "head.weight",
-            vec![1000, 8],
-            "it tells 1000 classes apart, the host 10",
-        ),
-        (
             &padded,
             "layer1.7.conv1.weight",
             vec![16, 16, 3, 3],
@@ -250,7 +247,7 @@ fn what_kind_of_network_weights_are_of_is_said_where_it_can_be_told() {
 }
 
 #[test]
-fn weights_without_a_head_are_all_of_the_body() {
+fn weights_without_a_head_or_with_one_for_other_classes_are_all_of_the_body() {
     let all = |plan: &HostPlan| -> BTreeMap<String, PlainTensor> {
         let host = plan
             .build(&mut RunRng::new(1, Domain::HostInit, &[]), Backend::CPU)
@@ -268,4 +265,22 @@ fn weights_without_a_head_are_all_of_the_body() {
     assert!(weights.has_body(&small()));
     given.remove("block1.conv.weight");
     assert!(!read(&given, &small()).unwrap().has_body(&small()));
+
+    let mut given = all(&small_for(12));
+    let weights = read(&given, &small()).unwrap();
+    assert_eq!(weights.other_classes, Some(12));
+    assert_eq!(weights.absent, ["head.bias", "head.weight"]);
+    assert!(weights.has_body(&small()));
+    let [note] = &weights.notes[..] else {
+        panic!("{:?}", weights.notes);
+    };
+    let told = "is for 12 classes, the data have 10: episodes start as without it";
+    assert!(note.ends_with(told), "{note}");
+    // Not one of another width.
+    given.insert("head.weight".into(), tensor(&[12, 9], Kind::Float));
+    let refused = said(read(&given, &small()));
+    assert!(
+        refused.contains("`head.weight` is F32 [12, 9], expected F32 [10, 8]"),
+        "{refused}"
+    );
 }
