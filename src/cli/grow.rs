@@ -102,13 +102,16 @@ fn order<'a>(options: &GrowOptions, context: &'a Context, stop: &'a StopSignal) 
         threads: context.threads(),
         stop,
     };
-    if let Some(host) = &options.host {
-        let value = host_value(host, &base, context)?;
-        base.sets.push(("task.host", value));
-    } else if let Some(Given { path, kept: None }) = &given {
-        let value = host_of_weights(path, &base, context)?;
-        base.sets.push(("task.host", value));
-    }
+    // What else is set may be of the host: its slots, say.
+    let of_data = base.overrides.iter().filter(|set| is_of_data(set)).cloned().collect();
+    let overrides = std::mem::replace(&mut base.overrides, of_data);
+    let value = match (&options.host, &given) {
+        (Some(host), _) => Some(host_value(host, &base, context)?),
+        (None, Some(Given { path, kept: None })) => Some(host_of_weights(path, &base, context)?),
+        _ => None,
+    };
+    base.sets.extend(value.map(|value| ("task.host", value)));
+    base.overrides = overrides;
     if given.is_some() && !says_normalisation(&base, options.scenario.is_some())? {
         return Err(Rejection::Usage(format!(
             "--weights needs --normalise: pixels have to be read as they were when the weights were trained; valid: {NORMALISES}"
@@ -164,6 +167,12 @@ fn old_data(path: &Path, context: &Context) -> Result<TaskData, Rejection> {
     let text = text_of_data(path, None, ArrayOptions::default())?;
     let prepared = Prepared::from_ron("--old", &text, &[], &context.catalog)?;
     Ok(TaskData::load(&prepared.loaded.task, None, &context.names.data)?)
+}
+
+/// Whether it says what a host reads, or which classes it tells apart.
+fn is_of_data(set: &Override) -> bool {
+    let fields = ["task.data", "task.classes"].map(|path| Override::argument(String::new(), path, String::new()));
+    fields.iter().any(|field| field.overlaps(set))
 }
 
 /// What a host reads, and its classes: those of the data.

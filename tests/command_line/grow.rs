@@ -149,7 +149,7 @@ fn networks_of_torchvision_are_recognised_and_stay_bit_for_bit_inside_what_grows
         write(&place.path().join("w.safetensors"), file);
 
         let line = "grow --data photos --weights w.safetensors --freeze --normalise imagenet --budget 1.5x --steps 10 \
-                    --tries 1 --keep=grown --set task.data.size=40 --set lifecycle.slots=[\"r0c0\"] -o grown --force";
+                    --tries 1 --keep=grown --set task.data.size=40 --set lifecycle.slots=[\"r2c0\"] -o grown --force";
         succeeds(&engine_at(place.path(), line));
 
         let ways = ["trained", "head", "widened", "from_scratch", "grown"];
