@@ -77,6 +77,8 @@ impl AddAssign for Effort {
 pub struct Played {
     /// All of it.
     pub effort: Effort,
+    /// Networks whose training diverged, so that the governor put an earlier state back.
+    pub diverged: usize,
     /// Multiply-accumulates of the training and validation of the best network, if one was measured.
     pub macs: Option<u64>,
     /// That network.
@@ -274,6 +276,7 @@ impl Base<'_> {
                 macs: played.outcomes.iter().map(macs).sum(),
                 seconds: played.seconds,
             },
+            diverged: played.outcomes.iter().filter(|outcome| outcome.rollbacks > 0).count(),
             macs: played.outcomes.iter().find(is_best).map(macs),
             network,
         }))

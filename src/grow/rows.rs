@@ -184,7 +184,7 @@ impl Playing<'_, '_> {
             };
             let name = way.name(self.order.is_given);
             let attempt = if way == Way::Given {
-                self.attempt(name, &variant)?
+                self.attempt(name, None, &variant)?
             } else {
                 let prepared = self.order.base.prepare(&variant)?;
                 let step = self.step_macs(&prepared, grown.filter(|_| way == Way::FromScratch))?;
@@ -285,7 +285,7 @@ impl Playing<'_, '_> {
     ) -> Result<Option<Attempt>, GrowError> {
         let (rates, task) = (&self.order.rates, &self.prepared.loaded.task);
         if rates.is_empty() {
-            return Ok(self.attempt(name, variant)?.filter(wanted));
+            return Ok(self.attempt(name, None, variant)?.filter(wanted));
         }
         let mut best: Option<Attempt> = None;
         for &rate in rates {
@@ -293,7 +293,7 @@ impl Playing<'_, '_> {
             let opts = [("task.host_opt", task.host_opt), ("task.seed_opt", task.seed_opt)];
             let opts = opts.map(|(path, opt)| (path, ron_text(&at_rate(opt, rate))));
             variant.sets.extend(opts);
-            let attempt = self.attempt(&format!("{name}, rate {rate}"), &variant)?;
+            let attempt = self.attempt(name, Some(rate), &variant)?;
             if let Some(attempt) = attempt.filter(wanted) {
                 best = Some(attempt.or(best.take()));
             }
@@ -302,14 +302,15 @@ impl Playing<'_, '_> {
     }
 
     /// Plays it, unless it was played before; the best network that was measured.
-    fn attempt(&mut self, name: &str, variant: &Variant) -> Result<Option<Attempt>, GrowError> {
+    fn attempt(&mut self, row: &str, rate: Option<f64>, variant: &Variant) -> Result<Option<Attempt>, GrowError> {
         let (order, data) = (self.order, self.data);
         let prepared = order.base.prepare(variant)?;
         let run = &prepared.loaded.scenario.run;
         let (attempts, all) = self.all();
         self.number += 1;
+        let name = rate.map_or_else(|| row.into(), |rate| format!("{row}, rate {rate}"));
         (self.report)(GrowEvent::Begins {
-            name,
+            name: &name,
             number: [self.number, attempts],
             networks: [
                 if variant.is_single {
@@ -337,6 +338,8 @@ impl Playing<'_, '_> {
             shelf::put(&order.place, self.number, &played)?;
         }
         self.effort += played.effort;
+        let (diverged, tried) = (played.diverged, played.effort.tried);
+        let rate = prepared.loaded.task.host_opt.lr();
         let best = played.network.zip(played.macs).map(|(network, macs)| Attempt {
             network,
             macs,
@@ -344,6 +347,11 @@ impl Playing<'_, '_> {
         });
         let validation = best.as_ref().map(Attempt::validation);
         (self.report)(GrowEvent::Ends { validation, is_kept });
+        if diverged > 0 {
+            self.note(format!(
+                "{row}, at rate {rate}: {diverged} of {tried} networks diverged and were rolled back"
+            ));
+        }
         Ok(best)
     }
 }

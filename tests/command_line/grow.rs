@@ -51,7 +51,7 @@ fn number(row: &Value, name: &str) -> f64 {
 #[ignore = "long tier"]
 fn rows_are_compared_at_equal_compute_and_the_chosen_network_is_written_with_its_reason() {
     let place = folder();
-    let printed = succeeds(&grow(place.path(), "--budget 3x --rates 0.01,0.05"));
+    let printed = succeeds(&grow(place.path(), "--budget 3x --rates 0.01,0.05,1e9"));
 
     let folder = place.path().join("grown");
     let growth = growth(place.path());
@@ -66,8 +66,13 @@ fn rows_are_compared_at_equal_compute_and_the_chosen_network_is_written_with_its
         assert_eq!(row["note"].is_null(), (0.95..=1.05).contains(&share), "{row}");
         assert_eq!(row["tried"], grown["tried"]);
     }
-    // Several plantings at two rates.
-    assert!(number(grown, "tried") > 2.0);
+    // Several plantings at three rates.
+    assert!(number(grown, "tried") > 3.0);
+    let diverged = [
+        "trained, at rate 1000000000: ",
+        " networks diverged and were rolled back",
+    ];
+    assert_has(&growth["notes"].to_string(), &diverged);
     assert!(number(&rows[1], "parameters") >= number(grown, "parameters"));
     assert_eq!(rows[2]["parameters"], grown["parameters"]);
     assert!(number(grown, "parameters") <= 3.0 * number(&rows[0], "parameters"));
@@ -324,6 +329,7 @@ fn what_cannot_be_grown_is_refused_before_anything_is_played_and_nothing_is_writ
         ("--budget plenty", "valid: 2x"),
         ("--budget 1.0001x", "raise it"),
         ("--budget 0.5x", "must exceed 1x"),
+        ("--rates 0.1,0", "valid: more than 0"),
         ("--normalise 1,2,3", "0..1"),
         ("--host resnet21", "resnet20"),
         ("--weights missing.safetensors", "missing.safetensors"),

@@ -1,11 +1,14 @@
 //! Of `grow`.
 
+use std::ops::Bound::{Excluded, Unbounded};
 use std::path::PathBuf;
 
 use clap::Args;
 
 use super::data::ArrayOptions;
+use super::within;
 use crate::grow::{Budget, Keep};
+use crate::schema::FloatRange;
 
 pub const GROW_EXAMPLES: &str = "\
 Examples:
@@ -59,7 +62,7 @@ pub struct GrowOptions {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub steps: Option<u32>,
     /// Learning rates, of which each row takes the one that is best on validation [default: the task's].
-    #[arg(long, value_name = "A,B", value_delimiter = ',')]
+    #[arg(long, value_name = "A,B", value_delimiter = ',', value_parser = within(FloatRange(Excluded(0.0), Unbounded)))]
     pub rates: Vec<f64>,
     /// Same as --set run.seed=…
     #[arg(long, value_name = "N")]
