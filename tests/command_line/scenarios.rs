@@ -109,6 +109,7 @@ fn programs_read_lists_explanations_and_verdicts_as_json() {
     }
     assert_eq!(told("list blueprints")[0]["selectable"], false);
     assert_eq!(told("explain run.rounds")["default"], "100");
+    assert_eq!(told("explain task")["default"], r#"preset("digits_impaired")"#);
     assert_eq!(told("validate scenarios/quickstart.ron")[0]["is_valid"], true);
 }
 

@@ -359,13 +359,8 @@ fn anchor(heading: &str) -> String {
     heading.replace('.', "").to_ascii_lowercase()
 }
 
-/// In code; of a long value the beginning.
+/// In code.
 fn code(text: &str) -> String {
-    const LONGEST: usize = 100;
-    let text = match text.split_once(", (") {
-        Some((beginning, _)) if text.len() > LONGEST => format!("{beginning}, ..)"),
-        _ => text.into(),
-    };
     format!("`{}`", text.replace('|', "\\|"))
 }
 

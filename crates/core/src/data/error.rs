@@ -346,7 +346,7 @@ pub enum DataError {
         valid: &'static str,
     },
 
-    #[error("{} is no data set of a known format: {what}; name it with --format", .path.display())]
+    #[error("{} is no data set of a known format: {what}", .path.display())]
     UnknownFormat { path: PathBuf, what: String },
 
     #[error("{}: {flag} says nothing of data in its format; leave it out, or name another with --format", .path.display())]

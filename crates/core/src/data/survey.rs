@@ -263,7 +263,12 @@ fn guess(path: &Path) -> Result<Format, DataError> {
             .or_else(|| idx_files::is_in(path).then_some(Format::Idx))
             .or_else(|| of_cifar(&CIFAR100, Format::Cifar100))
             .or_else(|| image_folder::has_folders(path).then_some(Format::ImageFolder))
-            .ok_or_else(|| unknown("the folder has neither files of CIFAR or MNIST nor folders of classes; of texts and tokens give a file"));
+            .ok_or_else(|| {
+                unknown(
+                    "the folder has neither files of CIFAR or MNIST nor folders of classes: put the images of each class into a \
+                     folder of their own, as in photos/cats/1.jpg and photos/dogs/1.jpg; of texts and tokens give the file",
+                )
+            });
     }
     let mut input = locate::open(path)?;
     let mut head = Vec::new();
@@ -289,7 +294,8 @@ fn guess(path: &Path) -> Result<Format, DataError> {
         Ok(Format::Text)
     } else {
         Err(unknown(
-            "its first bytes are not those of an IDX, NPY, NPZ or tar file nor of llm.c's tokens, and its name does not end in .txt",
+            "its first bytes are not those of an IDX, NPY, NPZ or tar file nor of llm.c's tokens, and its name does not end in \
+             .txt; name it with --format",
         ))
     }
 }
@@ -313,7 +319,7 @@ fn guess_archive(path: &Path) -> Result<Format, DataError> {
     }
     Err(DataError::UnknownFormat {
         path: path.into(),
-        what: "the archive has no file of CIFAR-10 or CIFAR-100".into(),
+        what: "the archive has no file of CIFAR-10 or CIFAR-100; name it with --format".into(),
     })
 }
 

@@ -12,7 +12,7 @@ use super::paths::{self, UnknownField, children, join};
 use super::problem::{Source, SourceKind};
 use super::reader;
 use super::resolve::resolved_ron;
-use super::tree::Node;
+use super::tree::{Node, Value};
 use super::wording;
 use crate::schema::{Described, Field, Kind, Variant};
 
@@ -239,6 +239,16 @@ fn default_of<T: Described + Default + Serialize>(path: &str, catalog: &Catalog)
     let source = Source::new("defaults", &text, SourceKind::Defaults);
     let places = check(const { &T::KIND }, &root, catalog, &[source]).places;
     let span = places.get(path)?;
-    let node = reader::read(text.get(span.start..span.end)?, 0).ok()?.root;
+    let mut node = reader::read(text.get(span.start..span.end)?, 0).ok()?.root;
+    if let Value::Tuple(_, items) = &mut node.value {
+        // A row of `None` says nothing of a choice.
+        items.retain_mut(|item| match &mut item.value {
+            Value::Record(_, fields) => {
+                fields.retain(|(_, value)| !value.is_none());
+                !fields.is_empty()
+            }
+            _ => true,
+        });
+    }
     Some(node.to_string())
 }

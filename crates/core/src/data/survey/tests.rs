@@ -56,7 +56,8 @@ fn formats_are_told_apart_by_their_content() {
     assert!(matches!(look(&at("i")), Err(DataError::LabelsNotNamed { .. })));
     assert!(matches!(look(&at("text")), Err(DataError::UnknownFormat { .. })));
     assert!(matches!(look(&at("nothing")), Err(DataError::MissingFile { .. })));
-    assert!(matches!(look(folder.path()), Err(DataError::UnknownFormat { .. })));
+    let said = look(folder.path()).unwrap_err().to_string();
+    assert!(said.contains("put the images of each class into a folder"), "{said}");
     for (name, format, tokens) in [("a.txt", "text", 8), ("tokens.bin", "token_files", 3)] {
         let Surveyed::Text(text) = survey(&at(name), None, Known::default()).unwrap() else {
             panic!("{name} is a text");
