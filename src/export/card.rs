@@ -5,6 +5,8 @@ use std::fmt::Write;
 use serde_json::json;
 
 use crate::compare::statistics::wilson;
+use crate::graph::Graph;
+use crate::growth::Topology;
 use crate::hash::sha256;
 use crate::network::{GrownNetwork, Measured, Measures};
 use crate::report::merged;
@@ -112,6 +114,7 @@ impl<'a> Card<'a> {
                 data.scale, data.offset
             );
         }
+        text.push_str(&scaling(&self.network.graph));
         if !data.classes.is_empty() {
             let classes: Vec<String> = data.classes.iter().map(|class| code(class)).collect();
             _ = writeln!(text, "Classes in the order of the logits: {}.", classes.join(", "));
@@ -193,6 +196,19 @@ impl<'a> Card<'a> {
 fn interval(measured: &Measured) -> [f64; 2] {
     let interval = wilson(measured.accuracy / 100.0, measured.samples);
     [interval.low, interval.high].map(|end| (100.0 * end).clamp(0.0, 100.0))
+}
+
+/// What size of images the network reads, and how others were brought to it; nothing of texts.
+pub(super) fn scaling(graph: &Graph) -> String {
+    let side = graph.side;
+    match graph.topology {
+        Topology::Tokens => String::new(),
+        Topology::Image => format!(
+            "The network reads images of {side}x{side} pixels. Photographs that the engine has scaled have to be scaled for \
+             it, too:\n\
+             `PIL.ImageOps.fit(image, ({side}, {side}), Image.BILINEAR)` takes the central square and the same filter.\n"
+        ),
+    }
 }
 
 fn measured_row(text: &mut String, part: &str, measured: Option<Measured>) {

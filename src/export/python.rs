@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 
+use super::card::scaling;
 use super::library::{self, classes_for};
 use crate::graph::{Graph, LayerGraph, ModuleGraph, NamedLayer, SeedGraph, StackLayer};
 use crate::growth::Topology;
@@ -108,7 +109,7 @@ fn doc(network: &GrownNetwork) -> String {
         r#""""A network that simic-engine {} has {}: {} parameters, {} of them in {seeds} seed{}.
 
 `load()` returns it with its weights, `normalise(samples)` turns samples as files hold them into what it reads.
-`python network.py` measures its accuracy again; card.md says what is known of it. It needs torch alone.
+{}`python network.py` measures its accuracy again; card.md says what is known of it. It needs torch alone.
 """
 "#,
         plain(&network.origin.engine),
@@ -116,6 +117,7 @@ fn doc(network: &GrownNetwork) -> String {
         measures.parameters,
         measures.parameters.saturating_sub(measures.host_parameters),
         if seeds == 1 { "" } else { "s" },
+        scaling(&network.graph),
     )
 }
 

@@ -40,7 +40,7 @@ pub struct GrowOptions {
     /// A family (cnn, resnet, vgg), a known host, or RON [default: the task's].
     #[arg(long, value_name = "HOST")]
     pub host: Option<String>,
-    /// A trained network to begin with: weights of the host, with a head for any classes, or a kept network.
+    /// A trained network: weights of the host with any head, or a kept network.
     #[arg(long, value_name = "FILE")]
     pub weights: Option<PathBuf>,
     /// How pixels are read, which weights ask for: imagenet, 0..1, means and deviations M,S, or a card.json or kept network.

@@ -1,6 +1,8 @@
 """A network that simic-engine 0 has grown: 0 parameters, 0 of them in 6 seeds.
 
 `load()` returns it with its weights, `normalise(samples)` turns samples as files hold them into what it reads.
+The network reads images of 9x9 pixels. Photographs that the engine has scaled have to be scaled for it, too:
+`PIL.ImageOps.fit(image, (9, 9), Image.BILINEAR)` takes the central square and the same filter.
 `python network.py` measures its accuracy again; card.md says what is known of it. It needs torch alone.
 """
 
