@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
-use crate::record::{ListedState, RunDirectory, RunEntry};
+use crate::record::{ListedState, RunDirectory, RunEntry, RunStatus};
 use crate::scenario::{Catalog, visible};
 use crate::sweep::SweepFolder;
 
@@ -242,7 +242,9 @@ fn check_run(folder: &Path, catalog: &Catalog) -> Check {
     let mut scenario = scenario::check(folder, catalog);
     let mut manifest = scenario::check_manifest(folder, scenario.hash.as_deref());
     let shelf = checkpoints::check(folder, scenario.hash.as_deref(), is_played);
-    let data = events::check(folder, &shelf.sound, is_played);
+    let status = RunStatus::read(folder).ok().filter(|_| !is_played);
+    let end = status.and_then(|status| status.recorded);
+    let data = events::check(folder, &shelf.sound, end, is_played);
     let disagreements = agreement::check_checkpoints(&data, &shelf, &scenario, is_played);
     agreement::check_hashes(folder, &data, &mut manifest.part, &mut scenario.part);
     let rounds = agreement::check_rounds(&data, &shelf, &entry, is_played);

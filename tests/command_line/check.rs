@@ -53,6 +53,10 @@ enum Damage {
     Delete,
     /// To this number of bytes.
     Truncate(usize),
+    /// This many bytes off its end.
+    Cut(usize),
+    /// Its last line.
+    Pop,
     /// This text becomes that one.
     Replace(&'static str, &'static str),
     /// Lines, counted from 0, change places.
@@ -75,6 +79,8 @@ fn damage(path: &Path, damage: &Damage) {
         Damage::Delete if path.is_dir() => return fs::remove_dir_all(path).expect("it goes"),
         Damage::Delete => return fs::remove_file(path).expect("it goes"),
         Damage::Truncate(bytes) => read(path)[..*bytes].to_owned(),
+        Damage::Cut(bytes) => read(path)[..read(path).len() - bytes].to_owned(),
+        Damage::Pop => lines(&|lines| _ = lines.pop()),
         Damage::Replace(from, to) => {
             assert_has(&read(path), &[from]);
             read(path).replacen(from, to, 1)
@@ -131,6 +137,14 @@ fn every_damage_is_told_with_its_file_and_what_the_run_is_still_good_for() {
                     Replace("\"type\":\"baseline_measured\"", "\"type\":\"baseline_measurex\""),
                     "is not what it was when the run ended",
                 ),
+                // The last event, which has no hash of itself.
+                (
+                    "events.jsonl",
+                    Replace("\"rounds_done\":4", "\"rounds_done\":5"),
+                    "is not what it was when status.json was written",
+                ),
+                ("events.jsonl", Cut(9), "it ends too soon: status.json has seen"),
+                ("events.jsonl", Pop, "it ends too soon: status.json has seen"),
                 ("events.jsonl", Duplicate(5), "events.jsonl:7 (byte "),
                 ("events.jsonl", Swap(4, 5), "out of order"),
                 ("events.jsonl", Replace("\"round\":1", "\"round\":0"), "a byte between"),
@@ -191,6 +205,46 @@ fn every_damage_is_told_with_its_file_and_what_the_run_is_still_good_for() {
             assert_eq!(table.lines().last(), Some(good_for), "{file}: {table}");
             fs::remove_dir_all(&run).expect("it goes");
         }
+    }
+}
+
+/// Beside the scenario, of which both are: the networks and the decisions of another run.
+#[test]
+fn a_run_whose_weights_or_recording_are_not_what_they_were_is_good_for_no_resume() {
+    let folder = folder();
+    let at = |name: &str| folder.path().join(name);
+    let play = |name: &str, task: &str, policy: &str| {
+        let task = format!(r#"preset("digits_minimal", (batches_per_step: count(1), {task}))"#);
+        let text = format!("(task: {task}, run: (rounds: 1, n_envs: 2, max_steps: 2), policy: ({policy}))");
+        write(&at(&format!("{name}.ron")), text);
+        let line = format!("run {name}.ron --id {name} --progress none");
+        succeeds(&engine_at(folder.path(), &line));
+        at(&format!("runs/{name}"))
+    };
+    let first = play("first", "", r#"controller: "wait""#);
+    let network = |env: u32| fs::read(first.join(format!("networks/round1-env{env}.safetensors"))).expect("it is kept");
+    let (given, other) = (network(0), network(1));
+    write(&at("given.safetensors"), &given);
+    let replay = r#"controller: "replay", replay: (run: "runs/first")"#;
+    let run = play("second", r#"weights: (path: "given.safetensors")"#, replay);
+    let good_for = |output: &std::process::Output| text(&output.stdout).lines().last().map(str::to_owned);
+
+    let as_they_were = check(&run);
+    write(&at("given.safetensors"), other);
+    let other_weights = check(&run);
+    write(&at("given.safetensors"), given);
+    fs::rename(&first, at("away")).expect("it goes");
+    let no_recording = check(&run);
+
+    succeeds(&as_they_were);
+    assert_eq!(good_for(&as_they_were).as_deref(), Some(EVERYTHING));
+    for (output, told) in [
+        (other_weights, "start from other weights"),
+        (no_recording, "`policy.replay.run`: there is no run"),
+    ] {
+        ends_with(6, &output);
+        assert_has(&text(&output.stdout), &["  inputs       problem  ", told]);
+        assert_eq!(good_for(&output).as_deref(), Some("good for: eval, replay, compare"));
     }
 }
 
@@ -280,7 +334,7 @@ fn verdict_with_flipped_bit(run: &Path, file: &str, length: usize, place: f64, b
 
 #[test]
 #[ignore = "long tier"]
-fn any_flipped_bit_of_a_checkpoint_or_of_the_events_that_it_has_seen_is_found() {
+fn any_flipped_bit_of_a_checkpoint_or_of_the_events_is_found() {
     const FILES: [&str; 6] = [
         "run.ron",
         "b3sums",
@@ -291,10 +345,7 @@ fn any_flipped_bit_of_a_checkpoint_or_of_the_events_that_it_has_seen_is_found() 
     ];
     let folder = folder();
     let run = small(folder.path(), LEARNED);
-    let newest = read(&run.join("checkpoints/round-000002/run.ron"));
-    let (_, seen) = newest.split_once("bytes: ").expect("it has seen events");
-    let (seen, _) = seen.split_once(',').expect("other fields follow");
-    let seen: usize = seen.parse().expect("a number");
+    let events = read(&run.join("events.jsonl")).len();
     let sound = look_through(&run, &built_in_names());
     assert_eq!(
         (sound.verdict, sound.good_for.contains(&Use::Resume)),
@@ -312,7 +363,7 @@ fn any_flipped_bit_of_a_checkpoint_or_of_the_events_that_it_has_seen_is_found() 
                 let length = fs::metadata(run.join(&file)).expect("there is a file").len();
                 verdict_with_flipped_bit(&run, &file, length as usize, place, bit)
             }
-            None => verdict_with_flipped_bit(&run, "events.jsonl", seen, place, bit),
+            None => verdict_with_flipped_bit(&run, "events.jsonl", events, place, bit),
         };
         prop_assert_ne!(verdict, CheckVerdict::Sound);
     });

@@ -227,6 +227,7 @@ fn statuses() -> impl Strategy<Value = RunStatus> {
         env_steps_per_s: numbers.1,
         rolling_accuracy: numbers.2,
         eta_s: numbers.3,
+        recorded: None,
         error,
     })
 }

@@ -9,6 +9,7 @@ use serde_json::Value;
 use super::{Part, Weight};
 use crate::checkpoint::Progress;
 use crate::files::name_of;
+use crate::record::STATUS_FILE;
 use crate::renamed;
 use crate::telemetry::{
     EVENTS_FILE, Event, EventLines, EventsHasher, EventsMark, LiveState, OLDEST_SCHEMA, Payload, SCHEMA_MAJOR,
@@ -37,9 +38,10 @@ pub(super) struct EventFacts {
     pub file_hashes: BTreeMap<String, String>,
 }
 
-/// Reads the events, and compares them with what the checkpoints have seen of them.
-pub(super) fn check(folder: &Path, checkpoints: &[Progress], is_played: bool) -> EventFacts {
-    let mut reader = Reader::new(checkpoints);
+/// Reads the events, and compares them with what the checkpoints have seen of them, and with all of them at the `end` of
+/// the run, by its status.
+pub(super) fn check(folder: &Path, checkpoints: &[Progress], end: Option<EventsMark>, is_played: bool) -> EventFacts {
+    let mut reader = Reader::new(checkpoints, end);
     match EventLines::open(folder) {
         Ok(lines) => reader.read_all(lines, is_played),
         Err(error) => reader.facts.part.problem(EVENTS_FILE, error.source.to_string()),
@@ -51,9 +53,9 @@ pub(super) fn check(folder: &Path, checkpoints: &[Progress], is_played: bool) ->
 struct Reader {
     facts: EventFacts,
     hasher: EventsHasher,
-    /// What is not compared yet, by length, and the rounds of the checkpoint that says so.
-    marks: Vec<(EventsMark, u32)>,
-    /// Bytes that a checkpoint or the end of the run vouches for.
+    /// What is not compared yet, by length, and who says so.
+    marks: Vec<(EventsMark, String)>,
+    /// Bytes that a checkpoint, the end of the run or its status vouches for.
     vouched: u64,
     /// The number that is expected; `None` behind a line that could not be read.
     expected: Option<u64>,
@@ -69,11 +71,13 @@ struct Reader {
 }
 
 impl Reader {
-    fn new(checkpoints: &[Progress]) -> Self {
-        let marks = checkpoints.iter();
-        let mut marks: Vec<_> = marks
-            .filter_map(|progress| Some((progress.recorded.clone()?, progress.next_round)))
-            .collect();
+    fn new(checkpoints: &[Progress], end: Option<EventsMark>) -> Self {
+        let of_checkpoint = |progress: &Progress| {
+            let name = format!("the checkpoint after {} rounds", progress.next_round);
+            Some((progress.recorded.clone()?, name))
+        };
+        let end = end.map(|mark| (mark, STATUS_FILE.to_owned()));
+        let mut marks: Vec<_> = checkpoints.iter().filter_map(of_checkpoint).chain(end).collect();
         // The nearest last: it is taken first.
         marks.sort_by_key(|(mark, _)| std::cmp::Reverse(mark.bytes));
         Self {
@@ -122,13 +126,9 @@ impl Reader {
         if lines.number() == 1 {
             self.problem("it is empty: a header was expected".into());
         }
-        for (mark, round) in std::mem::take(&mut self.marks) {
+        for (mark, name) in std::mem::take(&mut self.marks) {
             self.facts.is_intact = false;
-            let what = format!(
-                "it ends too soon: the checkpoint after {round} rounds has seen {} bytes",
-                mark.bytes
-            );
-            self.problem(what);
+            self.problem(format!("it ends too soon: {name} has seen {} bytes", mark.bytes));
         }
     }
 
@@ -148,10 +148,10 @@ impl Reader {
             .add(weight, self.file.clone(), Some(self.place), what.into());
     }
 
-    /// The hash of the lines so far against that of a checkpoint that has seen as many bytes.
+    /// The hash of the lines so far against those of as many bytes.
     fn compare_marks(&mut self) {
         let read = self.read;
-        while let Some((mark, round)) = self.marks.pop_if(|(mark, _)| mark.bytes <= read) {
+        while let Some((mark, name)) = self.marks.pop_if(|(mark, _)| mark.bytes <= read) {
             if mark == self.hasher.mark() {
                 self.vouched = mark.bytes;
                 continue;
@@ -159,7 +159,7 @@ impl Reader {
             self.facts.is_intact = false;
             let (from, to) = (self.vouched, mark.bytes);
             self.problem(format!(
-                "a byte between {from} and {to} is not what it was when the checkpoint after {round} rounds was written"
+                "a byte between {from} and {to} is not what it was when {name} was written"
             ));
         }
     }

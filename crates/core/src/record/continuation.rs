@@ -2,10 +2,11 @@
 
 use std::path::Path;
 
-use super::RunDirectory;
+use super::{RunDirectory, RunStatus, STATUS_FILE};
+use crate::health::AtPath;
 use crate::telemetry::{
     CheckpointLoaded, DetectorBank, EVENTS_FILE, Earlier, Event, EventReader, EventsHasher, LiveState, Note, Payload,
-    Place, ReadError, WrittenRecord, cut_record,
+    Place, ReadError, RunState, WrittenRecord, cut_record,
 };
 
 /// Where a record continues.
@@ -42,7 +43,11 @@ impl Continuation {
     /// # Errors
     /// Files that cannot be read, written or moved.
     pub(super) fn cut_back(&self, detectors: &mut DetectorBank) -> Result<Earlier, ReadError> {
-        cut_back(self.directory.path(), self.next_seq, detectors)
+        let folder = self.directory.path();
+        // First: the status of the run's end vouches for events that are cut off.
+        let written = RunStatus::new(RunState::Starting).write(folder);
+        written.at(&folder.join(STATUS_FILE))?;
+        cut_back(folder, self.next_seq, detectors)
     }
 }
 

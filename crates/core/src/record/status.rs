@@ -1,6 +1,7 @@
 //! `status.json`: a heartbeat with the progress of a run, for people and scripts that look at it from outside.
 //!
-//! A sink keeps it: its thread writes it even while a long step is under way. How a run ended, its events say.
+//! A sink keeps it: its thread writes it even while a long step is under way. How a run ended, its events say; the status vouches
+//! for them.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -12,7 +13,8 @@ use super::files::write_json;
 use crate::health::{AtPath, FileError};
 use crate::run::Command;
 use crate::telemetry::{
-    Event, LiveState, Note, Num, Payload, RunFinished, RunInfo, RunState, Sink, SinkError, Timestamp, round_if_any,
+    Event, EventsMark, LiveState, Note, Num, Payload, RunFinished, RunInfo, RunState, Sink, SinkError, Timestamp,
+    round_if_any,
 };
 
 /// Where a run says how far it is.
@@ -57,6 +59,9 @@ pub struct RunStatus {
     /// Seconds left, estimated.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub eta_s: Option<Num>,
+    /// The record of a run that has ended, its last event among it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub recorded: Option<EventsMark>,
     /// Why the run failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
@@ -79,6 +84,7 @@ impl RunStatus {
             env_steps_per_s: None,
             rolling_accuracy: None,
             eta_s: None,
+            recorded: None,
             error: None,
         }
     }
@@ -227,6 +233,7 @@ impl Sink for StatusSink {
             self.enter(RunState::Stopping);
         }
         self.enter(run.status);
+        self.status.recorded.clone_from(&run.recorded);
         self.status.error.clone_from(&run.error);
         self.write_now()
     }

@@ -156,9 +156,10 @@ impl TelemetryHub {
     /// code 5.
     pub fn finish(&mut self, status: RunState, error: Option<String>) -> Vec<RecordGap> {
         if !self.is_finished {
-            let finished = self.run_finished(status, error);
+            let mut finished = self.run_finished(status, error);
             self.send(vec![Event::run(finished.clone())]);
-            self.log.settle(self.outage_patience);
+            // With the last event, which has no hash of itself.
+            finished.recorded = self.settle().then(|| self.mark());
             let finished = Arc::new(finished);
             for lane in &mut self.lanes {
                 lane.close(&finished);

@@ -108,7 +108,7 @@ pub trait Sink: Send {
         Ok(())
     }
 
-    /// Called after the last event.
+    /// Called after the last event; `recorded` is of the record with that event, if all of it is on disk.
     fn finish(&mut self, _run: &RunFinished) -> Result<(), SinkError> {
         Ok(())
     }

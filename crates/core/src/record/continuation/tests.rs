@@ -1,4 +1,5 @@
 use super::*;
+use crate::telemetry::{EventsMark, Timestamp};
 use std::fs;
 
 const HEADER: &str = "{\"type\":\"header\",\"schema\":\"simic.telemetry\",\"major\":2,\"minor\":0}\n";
@@ -58,6 +59,35 @@ fn a_damaged_event_is_moved_aside_with_all_that_stands_behind_it() {
 
     // The checkpoint knows of more.
     assert_cut(&format!("{HEADER}{}", note(0)), after.as_bytes(), 3, 3);
+}
+
+/// A kill behind the cut must not leave a status that knows of more events than there are.
+#[test]
+fn what_the_status_vouched_for_is_forgotten_before_events_are_cut_off() {
+    let root = tempfile::tempdir().unwrap();
+    let directory = RunDirectory::create(root.path(), Some("run"), "run", b"", "", Timestamp::EPOCH).unwrap();
+    let folder = directory.path().to_path_buf();
+    let ended = RunStatus {
+        recorded: Some(EventsMark {
+            bytes: 7,
+            blake3: String::new(),
+        }),
+        ..RunStatus::new(RunState::Completed)
+    };
+    ended.write(&folder).unwrap();
+    let point = Continuation {
+        directory,
+        checkpoint: "checkpoints/round-000001".into(),
+        next_round: 1,
+        step: 0,
+        next_seq: 1,
+        changed: Vec::new(),
+    };
+
+    // Without events that could be cut.
+    point.cut_back(&mut DetectorBank::default()).unwrap_err();
+
+    assert_eq!(RunStatus::read(&folder).unwrap().recorded, None);
 }
 
 #[test]
