@@ -59,7 +59,7 @@ pub use surroundings::{Input, Surroundings};
 use crate::engine::{Engine, EngineBuilder, Extension, Names, all_cores};
 use crate::prior_art::PriorArtPlugin;
 use crate::record::{LogFile, Recording, runs_root};
-use crate::run::{StopRequest, StopSignal, end_at_once, stop_on_signals};
+use crate::run::{StopRequest, StopSignal, end_at_once, outlive_file_limit, stop_on_signals};
 use crate::scenario::Catalog;
 use crate::telemetry::sinks::{ColorChoice, Console, ProgressStyle, Terminal};
 use crate::torch::fix_cublas_workspace;
@@ -68,6 +68,7 @@ use crate::torch::fix_cublas_workspace;
 pub fn main(extension: Extension) -> ExitCode {
     // Some commands have a second thread before they know whether the run is on CUDA.
     fix_cublas_workspace();
+    outlive_file_limit();
     let arguments: Vec<OsString> = std::env::args_os().collect();
     completions::answer(&arguments, &with_prior_art(&extension));
     panics::send_to_log();

@@ -213,18 +213,39 @@ fn devices_are_given_one_or_many_and_checked() {
     assert_has(&refused(&dry("--device gpu")), &[unknown]);
 }
 
-/// Disks fill up: here a soft limit on the size of files, with the signal that goes with it ignored.
+/// Disks fill up: here a soft limit on the size of files, in blocks of 512 bytes. The signal that goes with it ends nothing.
+#[cfg(target_os = "linux")]
+fn with_small_files(command: &Command, blocks: u32) -> Command {
+    let mut limited = Command::new("sh");
+    limited.args(["-c", &format!("ulimit -S -f {blocks}; exec \"$@\""), "sh"]);
+    limited.arg(command.get_program()).args(command.get_args());
+    limited.current_dir(repository());
+    limited
+}
+
 #[cfg(target_os = "linux")]
 fn run_with_small_files(root: &Path, rounds: u32) -> Command {
-    let run = command(&format!(
+    let mut run = command(&format!(
         "run --rounds {rounds} --envs 2 --steps 12 --set task.batches_per_step=count(1) \
          --set policy.controller=heuristic --progress none"
     ));
-    let mut limited = Command::new("sh");
-    limited.args(["-c", "trap '' 25; ulimit -S -f 48; exec \"$@\"", "sh"]);
-    limited.arg(run.get_program()).args(run.get_args());
-    limited.arg("--out").arg(root).current_dir(repository());
-    limited
+    with_small_files(run.arg("--out").arg(root), 48)
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_result_beyond_the_limit_of_files_is_an_error_and_leaves_nothing_behind() {
+    let (folder, run) = crate::resume::finished();
+    let before = names(folder.path());
+    for (word, name) in [("report", "page.html"), ("export", "network")] {
+        let mut command = command(word);
+        command.arg(&run).arg("-o").arg(folder.path().join(name));
+
+        let said = ends_with(2, &ended(&mut with_small_files(&command, 1)));
+
+        assert_has(&said, &[name, "File too large"]);
+    }
+    assert_eq!(names(folder.path()), before);
 }
 
 /// The record is what a run is for: it ends at the round's end, with what has been trained, and says what is gone.

@@ -22,4 +22,4 @@ pub use room::{Room, RoomSource};
 pub use size::size;
 pub use startup::StartupPlugin;
 pub use startup::check_place;
-pub use stop::{RoundLimit, StopRequest, StopSignal, end_at_once, stop_on_signals};
+pub use stop::{RoundLimit, StopRequest, StopSignal, end_at_once, outlive_file_limit, stop_on_signals};

@@ -92,10 +92,10 @@ pub struct RoundLimit(pub u32);
 /// If the operating system refuses the handlers or their thread.
 #[cfg(unix)]
 pub fn stop_on_signals(stop: StopSignal) -> std::io::Result<()> {
-    use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
+    use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
     use signal_hook::iterator::Signals;
 
-    let mut signals = Signals::new([SIGINT, SIGTERM, SIGXFSZ])?;
+    let mut signals = Signals::new([SIGINT, SIGTERM])?;
     if !ignores_hang_up() {
         signals.add_signal(SIGHUP)?;
     }
@@ -103,8 +103,6 @@ pub fn stop_on_signals(stop: StopSignal) -> std::io::Result<()> {
         let mut is_first = true;
         for signal in signals.forever() {
             let request = match signal {
-                // A write beyond the limit of `ulimit -f`: it fails, as on a full disk.
-                SIGXFSZ => continue,
                 SIGTERM => StopRequest::Terminate,
                 SIGHUP => StopRequest::HangUp,
                 _ => StopRequest::Interrupt,
@@ -123,6 +121,16 @@ pub fn stop_on_signals(stop: StopSignal) -> std::io::Result<()> {
         .name("signals".into())
         .spawn(watch)
         .map(drop)
+}
+
+/// Lets a write beyond the limit of `ulimit -f` fail from here on, as on a full disk, in place of ending the process.
+pub fn outlive_file_limit() {
+    // Where the system refuses the handler, all is as it was.
+    #[cfg(unix)]
+    let _ = signal_hook::flag::register(
+        signal_hook::consts::SIGXFSZ,
+        Arc::new(std::sync::atomic::AtomicBool::new(false)),
+    );
 }
 
 /// Ends the process at once, without destructors: another thread is in the middle of its work.
