@@ -100,6 +100,8 @@ fn main() -> ExitCode {
     let mut trials: Vec<Trial> = pairs.into_iter().map(trial).collect();
     let name = "the workspace of cuBLAS is fixed before a command has threads";
     trials.push(Trial::test(name, fixes_workspace));
+    let name = "a run that can never be saved stops after its third checkpoint and advises no resume";
+    trials.push(Trial::test(name, stops_unsaved));
     libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
 }
 
@@ -133,6 +135,24 @@ fn fixes_workspace() -> Result<(), libtest_mimic::Failed> {
     match String::from_utf8_lossy(&output.stdout).lines().next_back() {
         Some(":4096:8") => Ok(()),
         other => Err(format!("{other:?}").into()),
+    }
+}
+
+/// Its checkpoints find no space: before the first round, after it, and after the second of five.
+fn stops_unsaved() -> Result<(), libtest_mimic::Failed> {
+    let place = Place::new();
+    let run = place.runs().join("lost");
+    let order = format!("run NoSpace 1 {}", run.join("checkpoints").display());
+    let arguments = ["run", "scenario.ron", "--id", "lost", "--set", "policy.controller=wait"];
+    let Output { status, stdout, stderr } = place.command(&arguments, &order).output().expect("it starts");
+    let [shown, said] = [stdout, stderr].map(|text| String::from_utf8_lossy(&text).into_owned());
+    let lines = support::lines(&run);
+    let rounds = lines.iter().filter(|line| line["type"] == "round_finished").count();
+    let advises = [&shown, &said].iter().any(|text| text.contains("engine resume"));
+    let is_told = said.contains("none of the run is on disk") && said.contains("it cannot be continued");
+    match (status.code(), rounds, is_told, advises) {
+        (Some(5), 2, true, false) => Ok(()),
+        ended => Err(format!("{ended:?}: {said}{shown}").into()),
     }
 }
 

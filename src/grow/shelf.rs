@@ -103,3 +103,6 @@ fn differing(begun: &Ordered, now: &Ordered) -> Vec<String> {
     });
     told.collect()
 }
+
+#[cfg(test)]
+mod tests;

@@ -93,6 +93,25 @@ fn a_run_that_another_process_plays_is_left_alone_before_anything_of_it_is_read(
     assert_has(&shown, &["without its events a run cannot be continued"]);
 }
 
+/// The folder may come from anyone.
+#[cfg(unix)]
+#[test]
+fn a_resume_writes_through_no_link_in_the_run_s_folder() {
+    for name in ["log.txt", "status.json", "events.jsonl.tmp"] {
+        let (folder, run) = finished();
+        let (other, link) = (folder.path().join("other"), run.join(name));
+        write(&other, "kept");
+        // One of them is not there.
+        let _ = fs::remove_file(&link);
+        std::os::unix::fs::symlink(&other, &link).expect("a link");
+
+        let said = ends_with(3, &resume(&run, "--extend 1"));
+
+        assert_has(&said, &[name]);
+        assert_eq!(read(&other), "kept", "{name}");
+    }
+}
+
 #[cfg(unix)]
 #[test]
 fn a_run_whose_directory_is_taken_away_stops_with_an_incomplete_record() {

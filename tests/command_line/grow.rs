@@ -260,6 +260,34 @@ fn an_interrupted_growth_continues_to_the_same_table_around_a_network_that_stays
     assert_has(&again, &["give another folder, or --force"]);
 }
 
+/// Named where it lies, or by a link that leads there.
+#[test]
+fn nothing_that_is_read_may_lie_in_the_folder_that_the_result_replaces() {
+    let place = folder();
+    let at = |name: &str| place.path().join(name);
+    write(&at("grown/mine/file"), "years");
+    write(&at("elsewhere/file"), "");
+    std::os::unix::fs::symlink("grown/mine", at("linked")).expect("a link");
+    for flags in [
+        "--data",
+        "--scenario",
+        "--data elsewhere --labels",
+        "--data elsewhere --weights",
+        "--data elsewhere --policy",
+        "--data elsewhere --old",
+    ] {
+        for input in ["grown/mine", "linked"] {
+            let line = format!("grow {flags} {input} -o grown --force");
+            let said = refused(&engine_at(place.path(), &line));
+            assert_has(
+                &said,
+                &[&format!("/{input} is in "), "/grown, which the result replaces"],
+            );
+        }
+    }
+    assert_eq!(read(&at("grown/mine/file")), "years");
+}
+
 /// From another folder, by a run, what looks into it, and the trials of a sweep.
 #[test]
 fn a_network_beside_its_scenario_is_found_by_every_command() {

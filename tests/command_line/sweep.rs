@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::process::Output;
+use std::time::SystemTime;
 
 use insta::assert_snapshot;
 
@@ -260,6 +261,34 @@ fn only_the_better_half_continues_after_a_rung() {
     let mut rounds: Vec<&str> = lines.map(|mut cells| cells.nth(column).unwrap()).collect();
     rounds.sort_unstable();
     assert_eq!(rounds, ["1", "1", "2", "2", "4", "4"]);
+}
+
+/// As in a folder that can only be read.
+#[cfg(unix)]
+#[test]
+fn a_look_at_a_sweep_writes_nothing_into_its_folder_not_even_for_a_moment() {
+    let place = Place::with(SWEEP);
+    place.succeeds("sweep sweep.ron --plan-only");
+    let sweep = place.sweep("pair");
+    let folders = ["", "leases", "results", "trials", "logs"].map(|name| sweep.join(name));
+    for folder in &folders {
+        let opened = std::fs::File::open(folder).expect("a folder");
+        opened.set_modified(SystemTime::UNIX_EPOCH).expect("it is ours");
+    }
+
+    place.assert_counts("pair", [("waiting", 6)]);
+    place.succeeds("check pair");
+
+    for folder in &folders {
+        // A file that comes and goes would change it as well.
+        let modified = folder.metadata().and_then(|metadata| metadata.modified());
+        assert_eq!(
+            modified.expect("it is there"),
+            SystemTime::UNIX_EPOCH,
+            "{}",
+            folder.display()
+        );
+    }
 }
 
 #[test]

@@ -6,13 +6,14 @@ use std::process::Output;
 use std::sync::LazyLock;
 
 use serde_json::Value;
+use simic_engine::internals::record::RunDirectory;
 use simic_engine::internals::reward::committed_of_parts;
 use simic_engine::internals::scenario::CommittedReward;
 use simic_engine::internals::trajectory::{Segment, TrajectorySet};
 
 use crate::program::{
-    assert_has, copy_of, ends_with, engine_at, events, played, read, refused, reproducible_events, succeeds, tiny,
-    write,
+    assert_has, copy, copy_of, ends_with, engine_at, events, played, read, refused, reproducible_events, succeeds,
+    tiny, write,
 };
 
 const RUN: &str = "rounds: 2, n_envs: 2, max_steps: 8";
@@ -145,7 +146,16 @@ fn a_run_that_this_build_does_not_repeat_is_named_by_its_first_difference() {
     let events = place.path().join("runs/plain/events.jsonl");
     let waited = read(&events).replacen("\"op\":\"GERMINATE\"", "\"op\":\"WAIT\"", 1);
     write(&events, waited);
+    // As a process leaves it that plays the run, and then is killed.
+    let again = place.path().join("old.traj.playing/again");
+    fs::create_dir(place.path().join("old.traj.playing")).expect("a folder");
+    copy(&place.path().join("runs/plain"), &again);
+    let claim = RunDirectory::open(&again).and_then(|run| run.claim());
+    let claim = claim.expect("the run is free");
 
+    let busy = refused(&engine(place.path(), "traj from-run plain -o old.traj"));
+    assert_has(&busy, &["another process plays the run"]);
+    drop(claim);
     let message = ends_with(3, &engine(place.path(), "traj from-run plain -o old.traj"));
 
     assert_has(&message, &["does not repeat the run", "decision"]);

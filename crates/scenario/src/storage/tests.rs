@@ -24,6 +24,8 @@ fn nothing_is_written_through_a_link() {
     symlink("other", &link).unwrap();
 
     assert!(write_synced(&link, b"new").is_err());
+    let opened = [File::append(&link), File::append_or_create(&link), File::change(&link)];
+    assert!(opened.iter().all(Result::is_err), "{opened:?}");
     assert_eq!(fs::read(&other).unwrap(), b"kept");
 }
 

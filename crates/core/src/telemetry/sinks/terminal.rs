@@ -158,3 +158,6 @@ impl TermLike for Forgiving {
 fn forgive(_: io::Result<()>) -> io::Result<()> {
     Ok(())
 }
+
+#[cfg(test)]
+mod tests;

@@ -74,6 +74,26 @@ fn an_error_strikes_once_and_a_full_or_protected_disk_stays_so() {
     assert_eq!(after(1, Fault::ReadOnly, twice), files(&[("old", "before")]));
 }
 
+#[test]
+fn what_finds_no_space_leaves_what_was_there_and_nothing_beside_it() {
+    // A file: create, write.
+    for n in 1..=2 {
+        assert_eq!(after(n, Fault::NoSpace, replace), files(&[("old", "before")]), "{n}");
+    }
+    let replace_folder = |root: &Path| {
+        let folder = root.join("folder");
+        storage::create_dir(&folder)?;
+        storage::write_synced(&folder.join("a"), b"before")?;
+        let fresh = b"behind".as_slice();
+        storage::replace_folder(&folder, &[("a", fresh), ("b", fresh)])
+    };
+    // After the four operations that make it: a folder, and for each file create, write, sync.
+    let kept = files(&[("folder/", ""), ("folder/a", "before"), ("old", "before")]);
+    for n in 5..=10 {
+        assert_eq!(after(n, Fault::NoSpace, replace_folder), kept, "{n}");
+    }
+}
+
 type Operations = fn(&Path) -> io::Result<()>;
 
 /// The last operation is struck, so everything that was not synchronised is lost.

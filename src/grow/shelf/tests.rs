@@ -1,0 +1,28 @@
+use super::*;
+
+/// A lock is an open file's: within one process it keeps out as another process is kept out.
+#[test]
+fn a_folder_in_which_somebody_grows_is_no_one_else_s_even_by_force() {
+    let place = tempfile::tempdir().unwrap();
+    let folder = place.path().join("grown");
+    let attempt = folder.join("attempt1.json");
+    let opened = |budget: &str, is_forced| {
+        let ordered = Ordered::from([("--budget".into(), budget.into())]);
+        open(&folder, &ordered, is_forced)
+    };
+    let refused = |budget: &str, is_forced| opened(budget, is_forced).unwrap_err().to_string();
+    let held = opened("3x", false).unwrap();
+    fs::write(&attempt, "{}").unwrap();
+
+    for is_forced in [false, true] {
+        let why = refused("3x", is_forced);
+        assert!(why.ends_with("grown is where another process grows"), "{why}");
+    }
+    drop(held);
+    drop(opened("3x", false).unwrap());
+    let other = refused("4x", false);
+    assert!(other.contains("--budget was 3x, now 4x"), "{other}");
+    assert!(attempt.exists(), "nothing is removed unless it is asked for");
+    opened("4x", true).unwrap();
+    assert!(!attempt.exists());
+}
