@@ -15,6 +15,7 @@ pub use budget::{Amount, Budget, Planting, Size, plantings};
 pub use play::{Attempt, Base, Effort, Entry, GrowError, Variant, Way};
 pub use table::{Bounded, Choice, Keep, Row};
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use serde::Serialize;
@@ -149,6 +150,7 @@ pub fn grow(order: &Order, report: &mut Report) -> Result<Growth, GrowError> {
         number: 0,
         effort: Effort::default(),
         notes: Vec::new(),
+        diverged: BTreeMap::new(),
         prepared: &prepared,
         data: &data,
         plan: &plan,
@@ -179,6 +181,7 @@ pub fn grow(order: &Order, report: &mut Report) -> Result<Growth, GrowError> {
     }
     let (plantings, grown) = playing.grow()?;
     let mut entries = playing.others(grown.as_ref())?;
+    playing.note_diverged();
     let notes = playing.notes;
     entries.extend(grown);
     entries.sort_by_key(|entry| entry.way as u8);

@@ -1,5 +1,7 @@
 //! The rows of a `grow`: what is set for each, and how long it may take, so that all take the same compute.
 
+use std::collections::BTreeMap;
+
 use super::budget::{Size, plantings};
 use super::play::{Attempt, Effort, Entry, GrowError, Variant, Way};
 use super::shelf::{self, Ordered};
@@ -116,6 +118,8 @@ pub struct Playing<'a, 'r> {
     /// Of the present row.
     pub effort: Effort,
     pub notes: Vec<String>,
+    /// Networks whose training diverged, and all, by learning rate.
+    pub diverged: BTreeMap<String, [usize; 2]>,
 }
 
 impl Playing<'_, '_> {
@@ -123,6 +127,17 @@ impl Playing<'_, '_> {
     pub fn note(&mut self, note: String) {
         (self.report)(GrowEvent::Note(&note));
         self.notes.push(note);
+    }
+
+    /// Says at which rates trainings diverged.
+    pub fn note_diverged(&mut self) {
+        for (rate, [diverged, tried]) in std::mem::take(&mut self.diverged) {
+            if diverged > 0 {
+                self.note(format!(
+                    "at rate {rate} {diverged} of {tried} networks diverged and were rolled back"
+                ));
+            }
+        }
     }
 
     /// The effort of the row that has been played.
@@ -347,11 +362,9 @@ impl Playing<'_, '_> {
         });
         let validation = best.as_ref().map(Attempt::validation);
         (self.report)(GrowEvent::Ends { validation, is_kept });
-        if diverged > 0 {
-            self.note(format!(
-                "{row}, at rate {rate}: {diverged} of {tried} networks diverged and were rolled back"
-            ));
-        }
+        let at_rate = self.diverged.entry(rate.to_string()).or_default();
+        at_rate[0] += diverged;
+        at_rate[1] += tried;
         Ok(best)
     }
 }

@@ -68,10 +68,7 @@ fn rows_are_compared_at_equal_compute_and_the_chosen_network_is_written_with_its
     }
     // Several plantings at three rates.
     assert!(number(grown, "tried") > 3.0);
-    let diverged = [
-        "trained, at rate 1000000000: ",
-        " networks diverged and were rolled back",
-    ];
+    let diverged = ["at rate 1000000000 ", " networks diverged and were rolled back"];
     assert_has(&growth["notes"].to_string(), &diverged);
     assert!(number(&rows[1], "parameters") >= number(grown, "parameters"));
     assert_eq!(rows[2]["parameters"], grown["parameters"]);
