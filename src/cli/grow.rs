@@ -6,7 +6,7 @@ use std::path::Path;
 
 use indicatif::ProgressBar;
 
-use super::named::check_apart;
+use super::named::{check_apart, check_outside};
 use super::options::{ArrayOptions, CheckOptions, GrowOptions};
 use super::progress::Progress;
 use super::rejection::Rejection;
@@ -38,6 +38,7 @@ pub fn run(options: &GrowOptions, context: &Context) -> Result<Outcome, Rejectio
         &options.old,
     ];
     check_apart(&options.output, inputs.into_iter().flatten())?;
+    check_outside(&options.output, [&options.data, &options.old].into_iter().flatten())?;
     let order = order(options, context, &stop)?;
     context.terminal.say_once();
     let mut attempts = Attempts::new(context);

@@ -52,6 +52,24 @@ pub fn check_apart<'a>(output: &Path, inputs: impl IntoIterator<Item = &'a PathB
     })
 }
 
+/// Checks that what is written lies in no folder of data, where it would be taken for data.
+///
+/// # Errors
+/// The folder in which it does.
+pub fn check_outside<'a>(output: &Path, data: impl IntoIterator<Item = &'a PathBuf>) -> Result<(), Rejection> {
+    let absolute = std::path::absolute(output).unwrap_or_default();
+    let Some(place) = absolute.ancestors().find_map(|part| part.canonicalize().ok()) else {
+        return Ok(());
+    };
+    let holds = |data: &&PathBuf| data.canonicalize().is_ok_and(|data| place.starts_with(&data));
+    data.into_iter().find(holds).map_or(Ok(()), |data| {
+        let (output, data) = (output.display(), data.display());
+        Err(Rejection::Usage(format!(
+            "{output} is in the data {data}: give a folder outside"
+        )))
+    })
+}
+
 /// # Errors
 /// A folder that holds no run.
 pub fn held_run(place: PathBuf) -> Result<PathBuf, Rejection> {

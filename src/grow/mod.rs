@@ -25,7 +25,7 @@ use crate::data::TaskData;
 use crate::engine::Names;
 use crate::keep::TestPart;
 use crate::network::{GivenWeights, GrownNetwork, NetworkError};
-use crate::scenario::{HostChoice, Scenario};
+use crate::scenario::{HostChoice, HostWeights, Scenario};
 use rows::Playing;
 use table::{Tested, choose};
 
@@ -112,16 +112,21 @@ pub fn grow(order: &Order, report: &mut Report) -> Result<Growth, GrowError> {
     let task = &prepared.loaded.task;
     let folder = prepared.file.folder.as_deref();
     let mut data = TaskData::load(task, folder, &order.names.data)?;
-    data.compare_classes(&order.names.hosts.classes(task, folder));
+    let known = order.names.hosts.classes(task, folder);
+    let is_of_same = data.compare_classes(&known);
     let test = TestPart::of(&data)?.ok_or(GrowError::NoTestPart)?;
     let design = order.names.hosts.of(&task.host, folder)?;
     let plan = design.plan(task.classes);
-    if let Some(old) = &order.old {
+    let mut old = order.old.clone();
+    if let Some(old) = &mut old {
         old.check_host(plan.topology(), plan.input())?;
+        old.compare_classes(&known);
     }
-    let given = match &task.weights {
-        Some(weights) => GivenWeights::read(&weights.path, folder, &plan)?,
-        None => GivenWeights::default(),
+    let given = match (&task.weights, &task.host) {
+        (Some(HostWeights { path, .. }), _) | (None, HostChoice::Grown(path)) => {
+            GivenWeights::read(path, folder, &plan)?
+        }
+        _ => GivenWeights::default(),
     };
     let growing = order.growing(&prepared, (&plan, &given));
     if growing.is_empty() {
@@ -135,7 +140,7 @@ pub fn grow(order: &Order, report: &mut Report) -> Result<Growth, GrowError> {
     )?;
     let is_kept = matches!(task.host, HostChoice::Grown(_));
     let ways = [
-        (Way::Given, order.is_given && given.absent.is_empty()),
+        (Way::Given, order.is_given && given.absent.is_empty() && is_of_same),
         (Way::Head, order.is_given && given.has_body(&plan)),
         (Way::Trained, true),
         (Way::Widened, !is_kept),
@@ -161,7 +166,7 @@ pub fn grow(order: &Order, report: &mut Report) -> Result<Growth, GrowError> {
     for note in data.notes() {
         playing.note(note.clone());
     }
-    for note in order.old.iter().flat_map(TaskData::notes) {
+    for note in old.iter().flat_map(TaskData::notes) {
         playing.note(format!("--old: {note}"));
     }
     if let Some(name) = given.absent.first() {
@@ -175,6 +180,9 @@ pub fn grow(order: &Order, report: &mut Report) -> Result<Growth, GrowError> {
         };
         playing.note(format!("no row `as given`: {why}; {drawn}"));
     }
+    if !is_of_same {
+        playing.note("no row `as given`: to the network its answers have other names".into());
+    }
     if is_kept {
         let why = "a kept network has no wider form, and no fresh weights: name its host by --host for these rows";
         playing.note(why.into());
@@ -185,7 +193,7 @@ pub fn grow(order: &Order, report: &mut Report) -> Result<Growth, GrowError> {
     let notes = playing.notes;
     entries.extend(grown);
     entries.sort_by_key(|entry| entry.way as u8);
-    let old = order.old.as_ref().map(TestPart::of).transpose()?.flatten();
+    let old = old.as_ref().map(TestPart::of).transpose()?.flatten();
     let tested = |entry: &Entry| -> Result<Tested, NetworkError> {
         let network = &entry.attempt.network;
         Ok(Tested {

@@ -41,7 +41,8 @@ pub fn open(folder: &Path, ordered: &Ordered, is_forced: bool) -> Result<File, G
         }
     };
     let lock = order.is_file().then(locked).transpose()?;
-    match (held.first().filter(|_| !is_forced), lock) {
+    // An order under which nothing has been played holds nobody up.
+    match (held.iter().find(|name| !is_forced && *name != ORDER), lock) {
         // As the result is written in the end: if it cannot be, that is known now.
         (None, _) => {
             let text = serde_json::to_vec_pretty(ordered).at(&order)?;

@@ -52,7 +52,8 @@ impl Given {
 
 /// What `--normalise` says, as a scenario has it.
 pub fn normalise(text: &str) -> Result<String, Rejection> {
-    let numbers = text.split(',').map(str::parse::<f64>).collect::<Result<Vec<_>, _>>();
+    let numbers = text.split(',').map(|number| number.trim().parse());
+    let numbers = numbers.collect::<Result<Vec<f64>, _>>();
     let (mean, std) = match (text, numbers) {
         ("0..1", _) => return Ok(ron_text(&Normalise::None)),
         ("imagenet", _) => (vec![0.485, 0.456, 0.406], vec![0.229, 0.224, 0.225]),
@@ -64,6 +65,7 @@ pub fn normalise(text: &str) -> Result<String, Rejection> {
             let known = constants(&card(Path::new(text))?);
             return Ok(known.ok_or_else(|| format!("--normalise {text}: it has learnt from no images"))?);
         }
+        (_, Err(_)) => return Err(format!("--normalise {text}: there is no such file; valid: {NORMALISES}").into()),
         _ => return Err(format!("--normalise {text}: valid: {NORMALISES}").into()),
     };
     Ok(ron_text(&Normalise::Constants { mean, std }))

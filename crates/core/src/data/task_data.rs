@@ -62,16 +62,20 @@ impl TaskData {
         }
     }
 
-    /// Notes the first class that is called otherwise than in `known`, the names that the given network has learnt.
-    pub fn compare_classes(&mut self, known: &[String]) {
-        let Self::Images(set) = self else { return };
+    /// Whether all classes are called as in `known`, the names that the given network has learnt; the first that isn't is noted.
+    pub fn compare_classes(&mut self, known: &[String]) -> bool {
+        let Self::Images(set) = self else { return true };
         let mut classes = set.class_names.iter().zip(known).enumerate();
-        if let Some((class, (here, there))) = classes.find(|(_, (here, there))| here != there) {
+        let renamed = classes.find(|(_, (here, there))| here != there);
+        let is_same = renamed.is_none();
+        let noted = renamed.map(|(class, (here, there))| {
             let name = &set.name;
-            set.notes.push(format!(
+            format!(
                 "{name}: class {class} is {here}, but was {there} to the given network, whose head starts as it was"
-            ));
-        }
+            )
+        });
+        set.notes.extend(noted);
+        is_same
     }
 
     /// Samples of each part.

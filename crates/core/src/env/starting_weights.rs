@@ -11,7 +11,7 @@ use crate::health::Failure;
 use crate::host::HostDesign;
 use crate::network::{GivenWeights, HostRegistry, NetworkError};
 use crate::nn::ParamSet;
-use crate::scenario::stands_for;
+use crate::scenario::{HostChoice, stands_for};
 use crate::torch::{PlainTensor, TorchError, copy_into};
 
 /// What is laid over the drawn weights of a new episode, later ones over earlier ones.
@@ -33,20 +33,28 @@ impl StartingWeights {
     pub fn read(experiment: &Experiment, hosts: &HostRegistry) -> Result<Self, NetworkError> {
         let (task, folder) = (&experiment.task, experiment.folder.as_deref());
         let design = hosts.of(&task.host, folder)?;
+        let named = match (&task.weights, &task.host) {
+            (Some(weights), _) => Some(&weights.path),
+            (None, HostChoice::Grown(path)) => Some(path),
+            _ => None,
+        };
         let mut given = BTreeMap::new();
-        if let Some(weights) = &task.weights {
-            let read = GivenWeights::read(&weights.path, folder, &design.plan(task.classes))?;
+        if let Some(path) = named {
+            let read = GivenWeights::read(path, folder, &design.plan(task.classes))?;
             for note in &read.notes {
                 tracing::warn!("{note}");
             }
             let is_frozen = |name: &str| task.freeze.iter().flatten().any(|layer| stands_for(layer, name));
-            let is_drawn = |name: &str| design.weights().is_none_or(|own| !own.contains_key(name));
+            let own = design.weights().filter(|_| task.weights.is_some());
+            let is_drawn = |name: &str| own.is_none_or(|own| !own.contains_key(name));
             let drawn = read.absent.iter().filter(|name| is_frozen(name) && is_drawn(name));
-            let (weights, drawn) = (weights.path.clone(), drawn.cloned().collect::<Vec<_>>());
+            let (weights, drawn) = (path.clone(), drawn.cloned().collect::<Vec<_>>());
             if !drawn.is_empty() {
                 return Err(NetworkError::Frozen { weights, drawn });
             }
-            given = read.tensors;
+            if task.weights.is_some() {
+                given = read.tensors;
+            }
         }
         Ok(Self {
             hash: hash_of(design.weights().into_iter().chain(Some(&given))),
@@ -68,7 +76,8 @@ impl StartingWeights {
         let given = (env < self.envs).then_some(&self.given);
         for weights in self.design.weights().into_iter().chain(given) {
             for param in params.all() {
-                if let Some(values) = weights.get(&param.name) {
+                // A kept head for other classes does not fit the one that is drawn.
+                if let Some(values) = weights.get(&param.name).filter(|values| values.fits(&param.tensor)) {
                     copy_into(&param.tensor, &values.to_tensor()?, false)?;
                 }
             }

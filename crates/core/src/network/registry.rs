@@ -11,6 +11,7 @@ use bevy_ecs::resource::Resource;
 use super::file::check_values;
 use super::{GrownNetwork, NetworkError};
 use crate::data::locate;
+use crate::graph::LayerGraph;
 use crate::host::{HostDesign, HostError, HostPlan, presets};
 use crate::scenario::{Entry, HostChoice, HostName, HostOutline, HostProblem, KnownHosts, TaskSpec};
 use crate::schema::{Registry, Settings};
@@ -36,8 +37,16 @@ struct GrownHost {
 }
 
 impl HostDesign for GrownHost {
-    fn plan(&self, _: i64) -> HostPlan {
-        self.plan.clone()
+    /// For other classes than the network's with a head that is drawn, if its last layer is one.
+    fn plan(&self, classes: i64) -> HostPlan {
+        let mut graph = self.plan.graph();
+        match graph.layers.last_mut().map(|named| &mut named.layer) {
+            Some(LayerGraph::Head { classes: known, .. }) if *known != classes => {
+                *known = classes;
+                graph.plan().unwrap_or_else(|_| self.plan.clone())
+            }
+            _ => self.plan.clone(),
+        }
     }
 
     fn weights(&self) -> Option<&BTreeMap<String, PlainTensor>> {
@@ -81,10 +90,7 @@ impl HostRegistry {
     }
 
     fn grown(&self, name: &str, folder: Option<&Path>) -> Result<Arc<GrownHost>, NetworkError> {
-        let mut path = find(name, folder)?;
-        if path.is_dir() {
-            path.push(EXPORTED);
-        }
+        let path = find(name, folder)?;
         // A panic while it was held has not left half an entry behind.
         let mut known = self.grown.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(host) = known.get(&path) {
@@ -105,15 +111,19 @@ impl HostRegistry {
     }
 }
 
-/// Where a scenario's file of tensors lies.
+/// Where a scenario's file of tensors lies; of the folder of an export its network.
 ///
 /// # Errors
 /// [`NetworkError::Missing`].
 pub(super) fn find(name: &str, folder: Option<&Path>) -> Result<PathBuf, NetworkError> {
-    locate(name, folder).map_err(|looked_at| NetworkError::Missing {
+    let mut path = locate(name, folder).map_err(|looked_at| NetworkError::Missing {
         name: name.into(),
         looked_at,
-    })
+    })?;
+    if path.is_dir() {
+        path.push(EXPORTED);
+    }
+    Ok(path)
 }
 
 impl Default for HostRegistry {

@@ -384,7 +384,7 @@ choice! {
         /// given constants
         Constants {
             /// Mean per channel, of pixels scaled to 0..1.
-            mean: Vec<f64>;
+            mean: Vec<f64>, MEAN;
             /// Standard deviation per channel.
             std: Vec<f64>, POSITIVE;
         },

@@ -114,7 +114,7 @@ fn a_folder_of_tokens_is_no_set_of_images() {
     let tokens = [7_u16, 8, 9].map(u16::to_le_bytes).concat();
     let folder = folder_of([("train.bin", &tokens), ("val.bin", &tokens)]);
 
-    assert_refused(look(folder.path()), "of texts and tokens give a file");
+    assert_refused(look(folder.path()), "of texts and tokens give the file");
 }
 
 #[test]

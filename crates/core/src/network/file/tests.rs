@@ -7,7 +7,7 @@ use crate::graph::{Graph, ModuleGraph, SeedGraph};
 use crate::growth::{AlphaAlgorithm, SlotId};
 use crate::host::HostDesign;
 use crate::network::fixtures::{grown, samples};
-use crate::network::{GrownNetwork, HostRegistry, NetworkError};
+use crate::network::{GivenWeights, GrownNetwork, HostRegistry, NetworkError};
 use crate::scenario::{CnnSpec, HostChoice, HostNorm, HostWeights, TaskSpec, TransformerSpec, task_presets};
 use crate::torch::Backend;
 
@@ -62,6 +62,29 @@ fn classes_of_a_kept_network_are_known_whether_it_is_the_host_or_its_weights() {
     assert_eq!(classes(&task), network.data.classes);
     (task.host, task.weights) = (HostChoice::Grown(path), None);
     assert_eq!(classes(&task), network.data.classes);
+}
+
+#[test]
+fn a_kept_network_is_a_host_for_other_classes_with_a_head_that_is_drawn() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("kept.safetensors");
+    let network = tiny_network();
+    network.save(&path).unwrap();
+    // As an export's folder.
+    let name = folder.path().display().to_string();
+
+    let host = HostRegistry::default()
+        .of(&HostChoice::Grown(name.clone()), None)
+        .unwrap();
+    let known = host.plan(10).features().channels;
+    let plan = host.plan(known + 2);
+    let given = GivenWeights::read(&name, None, &plan).unwrap();
+
+    assert_eq!(plan.features().channels, known + 2);
+    assert_eq!(given.other_classes, usize::try_from(known).ok());
+    assert_eq!(given.absent, ["head.bias", "head.weight"]);
+    assert_eq!(given.tensors.len(), network.parameters.len() - 2);
+    assert!(given.has_body(&plan));
 }
 
 #[test]

@@ -83,7 +83,7 @@ fn check_data(task: &TaskSpec, host: &HostOutline, findings: &mut Findings) {
                     ],
                     message,
                 );
-                findings.help("write task.normalise: auto, which measures them on the training part");
+                findings.help("give one a channel, or task.normalise: auto, which measures them on the training part");
             }
         }
     }
