@@ -103,6 +103,17 @@ class _Reader:
             raise self._refuse(node, f"{what} has to follow it")
         return users[0]
 
+    def _given(self, node: fx.Node, **usual: Any) -> tuple[Any, ...]:
+        """What a module has, or a call is given beside its tensors: in the order of ``usual``, which says what is left out."""
+        if node.op == "call_module":
+            return tuple(getattr(self._called(node), name) for name in usual)
+        values = [value for value in node.args if not isinstance(value, fx.Node)]
+        named = {name: value for name, value in node.kwargs.items() if not isinstance(value, fx.Node)}
+        given = {**usual, **dict(zip([*usual, "more"], values)), **named}
+        if len(given) > len(usual):
+            raise self._refuse(node, f"it is called with {[*values, *named]}, and read are only {list(usual)}")
+        return tuple(given.values())
+
     # Layers and their tensors.
 
     def _add(self, node: fx.Node, name: str, layer: Any) -> None:
@@ -121,11 +132,13 @@ class _Reader:
     def _take(self, name: str, tensor: torch.Tensor) -> None:
         self.tensors[name] = tensor.detach().to("cpu", torch.float32).contiguous().clone()
 
-    def _unit(self, conv_node: fx.Node, prefix: str) -> tuple[nn.Conv2d, fx.Node]:
-        """Takes a convolution and the batch norm behind it."""
+    def _unit(self, conv_node: fx.Node, prefix: str, channels: int) -> tuple[nn.Conv2d, fx.Node]:
+        """Takes a convolution of features with ``channels``, and the batch norm behind it."""
         conv = self._called(conv_node)
         if not isinstance(conv, nn.Conv2d):
             raise self._refuse(conv_node, "a convolution has to stand there")
+        if conv.in_channels != channels:
+            raise self._refuse(conv_node, f"it reads {conv.in_channels} channels, and is given {channels}")
         (kernel, other), (stride, same) = conv.kernel_size, conv.stride
         is_same = conv.padding in ("same", (kernel // 2, kernel // 2)) and (conv.padding != "same" or stride == 1)
         if kernel != other or stride != same or kernel % 2 == 0 or not is_same or conv.padding_mode != "zeros":
@@ -150,7 +163,7 @@ class _Reader:
 
     def _conv(self, node: fx.Node) -> fx.Node:
         name = str(node.target)
-        conv, norm = self._unit(node, f"{name}.")
+        conv, norm = self._unit(node, f"{name}.", self.channels)
         relu = self._only_user(norm, *_RELU, what="a ReLU")
         sizes = {"inputs": conv.in_channels, "outputs": conv.out_channels, "kernel": conv.kernel_size[0], "stride": conv.stride[0]}
         self._add(node, name, {"conv": {**sizes, "bias": conv.bias is not None, "norm": "batch"}})
@@ -183,10 +196,10 @@ class _Reader:
         if len(inner) < 6:
             raise self._refuse(users[0], "two ways lead from it, and neither has two convolutions")
         name = str(inner[0].target).rpartition(".")[0] or f"block_{inner[0].name}"
-        first, norm = self._unit(inner[0], f"{name}.first.")
+        first, norm = self._unit(inner[0], f"{name}.first.", self.channels)
         relu = self._only_user(norm, *_RELU, what="a ReLU")
         second_node = self._only_user(relu, nn.Conv2d, what="a Conv2d")
-        second, norm = self._unit(second_node, f"{name}.second.")
+        second, norm = self._unit(second_node, f"{name}.second.", first.out_channels)
         join = self._only_user(norm, *_ADD, what="the sum with the shortcut")
         for node, conv in ((inner[0], first), (second_node, second)):
             if conv.kernel_size != (3, 3) or conv.bias is not None:
@@ -197,17 +210,20 @@ class _Reader:
             is_straight = True
         else:
             is_straight = False
-            shortcut, end = self._unit(around[0], f"{name}.shortcut.")
+            shortcut, end = self._unit(around[0], f"{name}.shortcut.", self.channels)
             if self._only_user(end, *_ADD, what="the sum with the block") is not join:
                 raise self._refuse(around[0], "it ends elsewhere than the block")
-            if shortcut.kernel_size != (1, 1) or shortcut.stride != first.stride or shortcut.bias is not None:
-                raise self._refuse(around[0], "a shortcut is a 1x1 convolution with the stride of its block and no bias")
+            shape = (shortcut.kernel_size, shortcut.stride, shortcut.out_channels)
+            if shape != ((1, 1), first.stride, second.out_channels) or shortcut.bias is not None:
+                raise self._refuse(around[0], "a shortcut is a 1x1 convolution with stride and channels of its block and no bias")
             self._made(shortcut, self.side)
         keeps_shape = first.stride == (1, 1) and first.in_channels == second.out_channels
         if is_straight != keeps_shape:
             raise self._refuse(inner[0], "a shortcut has a convolution where the block changes the shape, and only there")
         if set(join.all_input_nodes) != {norm, here if is_straight else end}:
             raise self._refuse(join, "it sums something else than a block and its shortcut")
+        if self._given(join, alpha=1) != (1,):
+            raise self._refuse(join, "its alpha is not 1; a host adds block and shortcut as they are")
         relu = self._only_user(join, *_RELU, what="a ReLU")
         sizes = {"inputs": first.in_channels, "outputs": second.out_channels, "stride": first.stride[0]}
         self._add(inner[0], name, {"residual": {**sizes, "shortcut": "projection", "pre_activation": False, "norm": "batch"}})
@@ -225,16 +241,21 @@ class _Reader:
 
     def _head(self, node: fx.Node) -> None:
         if self._is(node, nn.AdaptiveAvgPool2d, functional.adaptive_avg_pool2d):
-            size = self._called(node).output_size if node.op == "call_module" else node.args[1]
-            if size not in (1, (1, 1)):
+            if self._given(node, output_size=None)[0] not in (1, (1, 1), [1, 1]):
                 raise self._refuse(node, "a host takes the mean over all positions")
             node = self._only_user(node, *_FLATTEN, what="a Flatten")
         elif self.side != 1 or not self._is(node, *_FLATTEN):
             raise self._refuse(node, "a host is a line of Conv2d, BatchNorm2d and ReLU, MaxPool2d, basic residual blocks, "
                                "AdaptiveAvgPool2d(1), Flatten and Linear")
+        dims = self._given(node, start_dim=0, end_dim=-1)
+        if dims not in ((1, -1), (1, 3), (-3, -1), (-3, 3)):
+            raise self._refuse(node, f"it flattens dimensions {dims}; those behind the first, start_dim=1, become one")
         node = self._only_user(node, nn.Linear, what="a Linear")
-        self._only_user(node, "output", what="the end")
+        if [(user.op, user.args) for user in node.users] != [("output", (node,))]:
+            raise self._refuse(node, "the network has to end with it, and return what it gives; a softmax belongs to the loss")
         linear = self._called(node)
+        if linear.in_features != self.channels:
+            raise self._refuse(node, f"it reads {linear.in_features} features, and is given {self.channels}")
         name = str(node.target)
         self._add(node, name, {"head": {"inputs": linear.in_features, "classes": linear.out_features}})
         self._take(f"{name}.weight", linear.weight)

@@ -140,6 +140,16 @@ def test_the_engine_reads_what_pytorch_reads(make, tmp_path: Path) -> None:
     assert 40 < described["measures"]["validation"]["accuracy"] < 100
 
 
+class Tripled(Basic):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        out = self.bn2(self.conv2(self.relu(self.bn1(self.conv1(x)))))
+        return self.relu(torch.add(out, x, alpha=3.0))
+
+
+def ending(*end: nn.Module) -> nn.Module:
+    return nn.Sequential(nn.Conv2d(1, 4, 3, padding=1), nn.BatchNorm2d(4), nn.ReLU(), *end)
+
+
 @pytest.mark.parametrize(
     ("module", "message"),
     [
@@ -147,6 +157,11 @@ def test_the_engine_reads_what_pytorch_reads(make, tmp_path: Path) -> None:
         (nn.Sequential(nn.Conv2d(1, 4, 5, padding=1), nn.BatchNorm2d(4), nn.ReLU()), "layer 0 .* zeros of half its width"),
         (nn.Sequential(nn.Dropout(0.5)), "layer 0 (Dropout) .* a host is a line of"),
         (nn.Sequential(nn.Conv2d(1, 4, 3, padding=1), nn.BatchNorm2d(4, eps=1e-3), nn.ReLU()), "layer 1 .* eps 1e-5"),
+        (nn.Sequential(nn.Conv2d(3, 4, 3, padding=1), nn.BatchNorm2d(4), nn.ReLU()), "layer 0 .* reads 3 channels, and is given 1"),
+        (ending(Tripled(4, 4, 1)), "layer add (call_function) .* its alpha is not 1"),
+        (ending(nn.AdaptiveAvgPool2d(1), nn.Flatten(0), nn.Linear(4, 2)), "layer 4 (Flatten) .* dimensions (0, -1)"),
+        (ending(nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(9, 2)), "layer 5 .* reads 9 features, and is given 4"),
+        (ending(nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(4, 2), nn.Softmax(1)), "layer 5 .* belongs to the loss"),
     ],
 )
 def test_what_a_host_cannot_have_is_named(module: nn.Module, message: str, tmp_path: Path) -> None:
