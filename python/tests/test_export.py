@@ -99,6 +99,30 @@ def test_a_file_that_is_cut_off_is_refused(tmp_path):
             module.load(tmp_path)
 
 
+def test_a_photograph_is_upright_and_its_central_square(tmp_path):
+    """Two sizes, which the engine therefore scales to 32: its moments of the pixels are those of `photograph`."""
+    images = pytest.importorskip("PIL.Image", reason="photographs are images of Pillow")
+    network = module_in(Path(__file__).parents[2] / "tests" / "exported" / "cnn-small-batch-all")
+    upright = torch.randint(0, 256, (8, 11), dtype=torch.uint8, generator=torch.Generator().manual_seed(2))
+    exif = images.Exif()
+    exif[0x112] = 6  # It is looked at a quarter to the right of how it is stored.
+    for name, scale in (("a", 1), ("b", 7)):
+        (tmp_path / "photos" / name).mkdir(parents=True)
+        shown = images.frombytes("L", (11, 8), bytes(upright.flatten().tolist())).resize((11 * scale, 8 * scale), 0)
+        shown.transpose(images.Transpose.ROTATE_90).save(tmp_path / "photos" / name / "0.png", exif=exif)
+    opened = [images.open(tmp_path / "photos" / name / "0.png") for name in "ab"]
+
+    assert torch.equal(network.photograph(opened[0])[..., 0], upright[:, 1:9])
+
+    network.SIDE = 32
+    pixels = torch.stack([network.photograph(image) for image in opened]) / 255
+    check = [os.environ["SIMIC_ENGINE_PROGRAM"], "--json", "data", "check", "photos"]
+    told = json.loads(subprocess.run(check, cwd=tmp_path, capture_output=True, text=True).stdout)
+    assert told["width"] == 32
+    measured = [told["parts"][0][moment][0] for moment in ("mean", "std")]
+    assert [pixels.mean().item(), pixels.std(correction=0).item()] == pytest.approx(measured, abs=1e-3)
+
+
 def write_npy(path, tensor, kind):
     header = f"{{'descr': '{kind}', 'fortran_order': False, 'shape': {tuple(tensor.shape)}, }}"
     header += " " * (-(len(header) + 11) % 64) + "\n"

@@ -198,15 +198,14 @@ fn interval(measured: &Measured) -> [f64; 2] {
     [interval.low, interval.high].map(|end| (100.0 * end).clamp(0.0, 100.0))
 }
 
-/// What size of images the network reads, and how others were brought to it; nothing of texts.
+/// What size of images the network reads, and how others are brought to it; nothing of texts.
 pub(super) fn scaling(graph: &Graph) -> String {
     let side = graph.side;
     match graph.topology {
         Topology::Tokens => String::new(),
         Topology::Image => format!(
-            "The network reads images of {side}x{side} pixels. Photographs that the engine has scaled have to be scaled for \
-             it, too:\n\
-             `PIL.ImageOps.fit(image, ({side}, {side}), Image.BILINEAR)` takes the central square and the same filter.\n"
+            "The network reads images of {side}x{side} pixels. `photograph(image)` of network.py, which needs Pillow, brings \
+             an image of\nPIL to that as the engine does with files: upright, its central square, scaled.\n"
         ),
     }
 }

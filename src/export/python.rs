@@ -137,10 +137,11 @@ fn images(network: &GrownNetwork) -> String {
         .collect();
     format!(
         "# Names of classes in the order of the logits.\nCLASSES = [{}]\n# Of each channel: pixels are read as pixel * scale + \
-         offset.\nSCALE = {:?}\nOFFSET = {:?}",
+         offset.\nSCALE = {:?}\nOFFSET = {:?}\n# Height and width, in pixels.\nSIDE = {}",
         classes.join(", "),
         data.scale,
-        data.offset
+        data.offset,
+        network.graph.side
     )
 }
 

@@ -1,8 +1,8 @@
 """A network that simic-engine 0 has grown: 0 parameters, 0 of them in 6 seeds.
 
 `load()` returns it with its weights, `normalise(samples)` turns samples as files hold them into what it reads.
-The network reads images of 9x9 pixels. Photographs that the engine has scaled have to be scaled for it, too:
-`PIL.ImageOps.fit(image, (9, 9), Image.BILINEAR)` takes the central square and the same filter.
+The network reads images of 9x9 pixels. `photograph(image)` of network.py, which needs Pillow, brings an image of
+PIL to that as the engine does with files: upright, its central square, scaled.
 `python network.py` measures its accuracy again; card.md says what is known of it. It needs torch alone.
 """
 
@@ -22,6 +22,8 @@ CLASSES = []
 # Of each channel: pixels are read as pixel * scale + offset.
 SCALE = [0.01, 0.01, 0.01]
 OFFSET = [-0.5, -0.5, -0.5]
+# Height and width, in pixels.
+SIDE = 9
 
 
 def group_norm(channels):
@@ -203,6 +205,16 @@ class Network(nn.Module):
         x = self.r1c1(x)
         x = self.r1c1_2(x)
         return self.head(x)
+
+
+def photograph(image):
+    """An image of PIL, u8 [side, side, channels], as the engine reads files: upright, its central square, scaled."""
+    from PIL import Image, ImageOps
+
+    image = ImageOps.exif_transpose(image).convert("L" if len(SCALE) == 1 else "RGB")
+    left, top = ((length - min(image.size)) // 2 for length in image.size)
+    image = image.crop((left, top, left + min(image.size), top + min(image.size))).resize((SIDE, SIDE), Image.BILINEAR)
+    return torch.frombuffer(bytearray(image.tobytes()), dtype=torch.uint8).view(SIDE, SIDE, len(SCALE))
 
 
 def normalise(images):
