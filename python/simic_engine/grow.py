@@ -72,7 +72,7 @@ def grow(
     weights: Mapping[str, torch.Tensor] | str | os.PathLike[str] | None = None,
     freeze: bool = False,
     budget: str = "2x",
-    normalise: tuple[Sequence[float], Sequence[float]] | str | os.PathLike[str] | None = None,
+    normalise: Sequence[Sequence[float]] | Sequence[float] | str | os.PathLike[str] | None = None,
     test: tuple[numpy.ndarray, numpy.ndarray] | None = None,
     rates: Sequence[float] = (),
     tries: int = 4,
@@ -89,12 +89,14 @@ def grow(
     ``x`` are images ``[n, height, width]`` or ``[n, height, width, channels]``, bytes or floats from 0 to 1, with labels ``y``; or
     the path of data that ``simic-engine data check`` reads. ``host`` is a family or a name of ``simic-engine list hosts``, or a
     module that :func:`to_host` understands, which is then the given network; ``weights`` a ``state_dict`` or a safetensors file to
-    begin with, whose head may be for other classes, ``freeze`` leaves it as it is. ``normalise`` says how the given network was
-    trained to read pixels, and is asked for where a network is given: mean and deviation of each channel, of pixels from 0 to 1;
-    ``"0..1"``: those as they are; ``"imagenet"``; or the path of a ``card.json`` or kept network. A network that the program has
-    kept knows it, and a fresh one reads by the moments of the training part. ``test`` is a test part; without one it is drawn.
-    ``keep="grown"`` writes the grown network, also where others are better. ``out`` is a folder, one of its own in the temporary
-    folder if left out; where the same call was interrupted, it continues. Raises :class:`EngineError` if it is refused or fails.
+    begin with, whose head may be for other classes: a new one is drawn. A module, and a network that the program has kept, have to
+    tell as many classes apart as the data have. ``freeze`` leaves what is given as it is. ``normalise`` says how the given network
+    was trained to read pixels, and is asked for where a network is given: ``(means, deviations)``, each with a number for every
+    channel, or two numbers for one, of pixels from 0 to 1; ``"0..1"``: those as they are; ``"imagenet"``; or the path of a
+    ``card.json`` or kept network. A network that the program has kept knows it, and a fresh one reads by the moments of the
+    training part. ``test`` is a test part; without one it is drawn. ``keep="grown"`` writes the grown network, also where others
+    are better. ``out`` is a folder, one of its own in the temporary folder if left out; where the same call was interrupted, it
+    continues. Raises :class:`EngineError` if it is refused or fails.
     """
     folder = Path(out if out is not None else tempfile.mkdtemp(prefix="simic-engine-grown-"))
     with tempfile.TemporaryDirectory(prefix="simic-engine-data-") as scratch:
@@ -112,15 +114,15 @@ def grow(
         elif isinstance(weights, Mapping):
             from safetensors.torch import save_file
 
+            for name, tensor in weights.items():
+                if not hasattr(tensor, "contiguous"):
+                    raise EngineError(f"weights[{name!r}] is of type {type(tensor).__name__}; expected a state_dict of tensors")
             save_file({name: tensor.contiguous() for name, tensor in weights.items()}, place / "weights.safetensors")
             weights = place / "weights.safetensors"
         arguments += ["--host", host] if host is not None else []
         arguments += ["--weights", os.fspath(weights)] if weights is not None else []
         arguments += ["--freeze"] if freeze else []
-        if isinstance(normalise, tuple):
-            arguments += [f"--normalise={','.join(str(float(value)) for values in normalise for value in values)}"]
-        elif normalise is not None:
-            arguments += ["--normalise", os.fspath(normalise)]
+        arguments += [f"--normalise={_normalisation(normalise)}"] if normalise is not None else []
         for flag, value in (("--steps", steps), ("--seed", seed), ("--threads", threads)):
             arguments += [flag, str(value)] if value is not None else []
         arguments += ["--rates", ",".join(map(str, rates))] if rates else []
@@ -141,6 +143,19 @@ def _cells(row: dict[str, Any]) -> tuple[str, ...]:
         " to ".join(number(test[end], ".1f") for end in ("low", "high")),
         "{} ({} to {})".format(*(number(ahead[part], "+.2f") for part in ("mean", "low", "high"))) if ahead else "",
     )
+
+
+def _normalisation(normalise: Sequence[Sequence[float]] | Sequence[float] | str | os.PathLike[str]) -> str:
+    """Text, or means and then deviations, as the program takes them."""
+    if isinstance(normalise, (str, os.PathLike)):
+        return os.fspath(normalise)
+    try:
+        moments = numpy.asarray(normalise, float)
+    except (TypeError, ValueError):
+        moments = numpy.empty(0)
+    if moments.ndim not in (1, 2) or len(moments) != 2 or moments.size == 0:
+        raise EngineError(f"normalise={normalise!r}; expected (means, deviations), each with a number for every channel, or text")
+    return ",".join(map(str, moments.ravel().tolist()))
 
 
 def _shape(x: numpy.ndarray | str | os.PathLike[str]) -> tuple[int, int, int]:

@@ -78,5 +78,10 @@ def test_what_does_not_fit_together_is_said():
         se.grow(x, y, host=module(), weights=module().state_dict())
     with pytest.raises(se.EngineError, match="needs --normalise"):
         se.grow(x, y, host=module(), freeze=True)
+    with pytest.raises(se.EngineError, match="'epoch'. is of type int"):
+        se.grow(x, y, weights={**module().state_dict(), "epoch": 3})
+    for normalise in (((0.5, 0.25), (0.5, 0.25), (0.5, 0.25)), ((0.5, 0.5), (0.25,)), 0.5, ((), ())):
+        with pytest.raises(se.EngineError, match="expected .means, deviations."):
+            se.grow(x, y, host=module(), normalise=normalise)
     with pytest.raises(se.EngineError, match="no budget"):
         se.grow(x, y, budget="lots")
