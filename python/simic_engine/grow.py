@@ -89,8 +89,7 @@ def grow(
     ``x`` are images ``[n, height, width]`` or ``[n, height, width, channels]``, bytes or floats from 0 to 1, with labels ``y``; or
     the path of data that ``simic-engine data check`` reads. ``host`` is a family or a name of ``simic-engine list hosts``, or a
     module that :func:`to_host` understands, which is then the given network; ``weights`` a ``state_dict`` or a safetensors file to
-    begin with, whose head may be for other classes: a new one is drawn. A module, and a network that the program has kept, have to
-    tell as many classes apart as the data have. ``freeze`` leaves what is given as it is. ``normalise`` says how the given network
+    begin with, whose head may be for other classes: a new one is drawn. ``freeze`` leaves what is given as it is. ``normalise`` says how the given network
     was trained to read pixels, and is asked for where a network is given: ``(means, deviations)``, each with a number for every
     channel, or two numbers for one, of pixels from 0 to 1; ``"0..1"``: those as they are; ``"imagenet"``; or the path of a
     ``card.json`` or kept network. A network that the program has kept knows it, and a fresh one reads by the moments of the
