@@ -2,6 +2,7 @@
 
 use super::table::Table;
 use crate::data::{PartSurvey, Survey, Surveyed, TextSurvey};
+use crate::scenario::visible;
 
 /// Classes that are listed one by one; of more only the rarest and the commonest count is given.
 const LISTED: usize = 20;
@@ -71,8 +72,8 @@ fn classes(survey: &Survey) -> Table {
     };
     if survey.classes.len() <= LISTED {
         for class in &survey.classes {
-            let name = class.name.as_deref().unwrap_or_default();
-            table.push(row(class.label.to_string(), name, class.images.clone()));
+            let name = visible(class.name.as_deref().unwrap_or_default(), usize::MAX);
+            table.push(row(class.label.to_string(), &name, class.images.clone()));
         }
     } else {
         let counts = |part: usize| survey.classes.iter().map(move |class| class.images[part]);

@@ -91,7 +91,8 @@ fn every_format_is_recognised_and_described() {
 #[test]
 fn photographs_of_any_size_are_described_with_a_task_to_paste() {
     let folder = folder();
-    for (class, width, height) in [("ant", 40, 30), ("cat", 50, 60)] {
+    let cat = if cfg!(unix) { "c\nat" } else { "cat" };
+    for (class, width, height) in [("ant", 40, 30), (cat, 50, 60)] {
         let place = folder.path().join("photos").join(class);
         std::fs::create_dir_all(&place).expect("a folder");
         for number in 0..5 {
@@ -106,13 +107,17 @@ fn photographs_of_any_size_are_described_with_a_task_to_paste() {
     let warning = "2 sizes, from 40x30 to 50x60 (width x height); 10 were cropped";
     assert_has(&text(&output.stderr), &[warning]);
     let (_, task) = described.split_once("prints a whole one):").expect("a task");
-    assert_has(task, &["// Classes: ant, cat."]);
+    assert_has(task, &[format!("// Classes: ant, {}.", cat.escape_debug()).as_str()]);
+    assert_has(
+        &described,
+        &[format!("1      {}", cat.replace('\n', "\\u{a}")).as_str()],
+    );
     write(&folder.path().join("mine.ron"), format!("({task})"));
     succeeds(&engine_at(folder.path(), "validate mine.ron"));
     // Of four images a fifth is none.
     std::fs::remove_file(folder.path().join("photos/ant/4.png")).expect("it is removed");
     succeeds(&engine_at(folder.path(), "validate --no-data mine.ron"));
-    let told = ["class 0 (ant) has no sample in the validation part"];
+    let told = ["class 0 (ant) has no sample in the validation part; give more samples of it"];
     assert_has(&refused(&engine_at(folder.path(), "validate mine.ron")), &told);
     assert_has(&refused(&engine_at(folder.path(), "init photos")), &told);
     assert_has(&text(&check(folder.path(), "photos").stderr), &told);

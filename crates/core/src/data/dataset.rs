@@ -95,7 +95,7 @@ impl DataSet {
 /// Every [`DataError`] of start-up but that of [`DataSet::check_host`]: after this the run need not check a label again.
 pub fn load(task: &TaskSpec, scenario_dir: Option<&Path>, sets: &DataRegistry) -> Result<DataSet, DataError> {
     let found = formats::read(&task.data, scenario_dir, sets)?;
-    found.check_shapes()?;
+    found.check_images()?;
     if let Some(classes) = found.classes.filter(|&classes| classes as i64 != task.classes) {
         return Err(DataError::ClassCount {
             name: found.format,
@@ -239,6 +239,7 @@ pub(super) fn check_classes(
             name,
             classes: listed(empty),
             part,
+            is_named: !class_names.is_empty(),
         }),
     }
 }

@@ -140,7 +140,7 @@ pub enum DataError {
         fault: String,
     },
 
-    /// Each byte of a text is a token: those of a packed file or of UTF-16 are none.
+    /// Each byte of a text is a token: those of a packed file, of a document or of UTF-16 are none.
     #[error("data file {file} {fault}")]
     NotText { file: String, fault: &'static str },
 
@@ -318,13 +318,15 @@ pub enum DataError {
         valid: &'static str,
     },
 
-    #[error("data file {file}: the value {value} at byte {byte} is outside 0..={scale}; correct it or task.data.scale")]
-    PixelOutOfRange {
-        file: String,
-        byte: u64,
-        value: f64,
-        scale: f64,
-    },
+    /// `place` is a byte of a file, or a part.
+    #[error(
+        "data {place}: the value {value} is outside 0..={scale}; {}",
+        if *.value < 0.0 { "no scale makes it a pixel: undo the normalisation" } else { "correct it or task.data.scale" }
+    )]
+    PixelOutOfRange { place: String, value: f64, scale: f64 },
+
+    #[error("the parts have floats of several scales ({0}), and one is read; save all with the same")]
+    UnequalScales(String),
 
     #[error(
         "data file {file}: the largest of its floats is {largest}, from which the value that means 1.0 cannot be seen; give it \
@@ -356,13 +358,14 @@ pub enum DataError {
     LabelsNotNamed { path: PathBuf },
 
     #[error(
-        "data '{name}': class {classes} has no sample in the {part} part; number the labels from 0 without a gap, give more \
-         samples or another split"
+        "data '{name}': class {classes} has no sample in the {part} part; {}give more samples of it, or another split",
+        if *.is_named { "" } else { "number the labels from 0 without a gap, " }
     )]
     EmptyClass {
         name: String,
         classes: String,
         part: &'static str,
+        is_named: bool,
     },
 
     #[error("data '{name}' has images of one class; valid: at least two")]

@@ -22,7 +22,7 @@ pub struct CustomImages {
     pub width: usize,
     /// Channels of an image.
     pub channels: usize,
-    /// Pixel value that means 1.0; more than 0.
+    /// Pixel value that means 1.0; more than 0, and no pixel is above it.
     pub scale: f64,
     /// What updates parameters. Parts that are not brought are drawn from it, as `task.split` says.
     pub train: Part,

@@ -185,7 +185,7 @@ fn check_flags(path: &Path, labels: Option<&Path>, known: Known, format: Format)
 /// # Errors
 /// Parts of several shapes, labels that no task can have; images that cannot be read.
 pub(super) fn of(found: &Found) -> Result<Survey, DataError> {
-    found.check_shapes()?;
+    found.check_images()?;
     // Without a task any label from 0 will do; the classes are as many as the largest asks for.
     let labels = || found.parts().flat_map(|(_, pool)| &pool.part.labels);
     let largest = labels().copied().max().unwrap_or_default();
@@ -257,24 +257,31 @@ fn guess(path: &Path) -> Result<Format, DataError> {
         path: path.into(),
         what: what.into(),
     };
-    let of_cifar = |set: &Cifar, format| set.is_in(path).then_some(format);
-    if path.is_dir() {
-        return of_cifar(&CIFAR10, Format::Cifar10)
-            .or_else(|| idx_files::is_in(path).then_some(Format::Idx))
+    let published = |folder: &Path| {
+        let of_cifar = |set: &Cifar, format| set.is_in(folder).then_some(format);
+        of_cifar(&CIFAR10, Format::Cifar10)
+            .or_else(|| idx_files::is_in(folder).then_some(Format::Idx))
             .or_else(|| of_cifar(&CIFAR100, Format::Cifar100))
-            .or_else(|| image_folder::has_folders(path).then_some(Format::ImageFolder))
-            .ok_or_else(|| {
-                unknown(
-                    "the folder has neither files of CIFAR or MNIST nor folders of classes: put the images of each class into a \
-                     folder of their own, as in photos/cats/1.jpg and photos/dogs/1.jpg; of texts and tokens give the file",
-                )
-            });
+    };
+    if path.is_dir() {
+        let entries = path.read_dir().into_iter().flatten().flatten();
+        let mut folders = entries.map(|entry| entry.path()).filter(|inner| inner.is_dir());
+        return match (published(path), folders.find(|inner| published(inner).is_some())) {
+            (Some(format), _) => Ok(format),
+            (None, Some(inner)) => Err(unknown(&format!("the data are one folder deeper: give {inner:?}"))),
+            (None, None) if image_folder::has_folders(path) => Ok(Format::ImageFolder),
+            (None, None) => Err(unknown(
+                "the folder has neither files of CIFAR or MNIST nor folders of classes: put the images of each class into a \
+                 folder of their own, as in photos/cats/1.jpg and photos/dogs/1.jpg; of texts and tokens give the file",
+            )),
+        };
     }
     let mut input = locate::open(path)?;
     let mut head = Vec::new();
     let read = input.bytes.by_ref().take(HEAD).read_to_end(&mut head);
     read.map_err(|cause| DataError::unreadable(&input.name, head.len() as u64, cause))?;
     let name = path.file_name().unwrap_or_default();
+    let is_text = path.extension().unwrap_or_default().eq_ignore_ascii_case("txt");
     let pickled = [&CIFAR10, &CIFAR100]
         .into_iter()
         .find(|set| set.pickles().any(|pickle| pickle == name));
@@ -282,7 +289,7 @@ fn guess(path: &Path) -> Result<Format, DataError> {
         Ok(Format::Npy)
     } else if head.starts_with(&idx::START) {
         Ok(Format::Idx)
-    } else if head.starts_with(ZIP) {
+    } else if head.starts_with(ZIP) && !is_text {
         Ok(Format::Npz)
     } else if head.get(TAR_MAGIC_AT..).is_some_and(|tail| tail.starts_with(TAR_MAGIC)) {
         guess_archive(path)
@@ -290,7 +297,7 @@ fn guess(path: &Path) -> Result<Format, DataError> {
         Err(set.refusal(path))
     } else if tokens::has_header(&head) {
         Ok(Format::Tokens(TokenFormat::LlmC))
-    } else if path.extension().is_some_and(|extension| extension == "txt") {
+    } else if is_text {
         Ok(Format::Text)
     } else {
         Err(unknown(
@@ -319,7 +326,7 @@ fn guess_archive(path: &Path) -> Result<Format, DataError> {
     }
     Err(DataError::UnknownFormat {
         path: path.into(),
-        what: "the archive has no file of CIFAR-10 or CIFAR-100; name it with --format".into(),
+        what: "the archive has no file of CIFAR-10 or CIFAR-100; unpack any other, and name the folder".into(),
     })
 }
 

@@ -99,7 +99,7 @@ fn labels_outside_the_classes_and_absent_classes_are_refused() {
 
     // Digit 9 first occurs at row 9 of the source.
     assert_refused(with(9), "data 'digits': label 9 of sample 9 (byte 17) is outside 0..9");
-    assert_refused(with(11), "data 'digits': class 10 has no sample in the train part");
+    assert_refused(with(11), "class 10 has no sample in the train part; number");
 }
 
 #[test]

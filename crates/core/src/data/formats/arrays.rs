@@ -12,6 +12,7 @@ use zip::result::ZipError;
 use super::Found;
 use super::npy::{self, Array, Element, ElementKind};
 use crate::data::DataError;
+use crate::data::error::{listed, listed_first};
 use crate::data::locate::{open, open_unpacked};
 use crate::data::part::{Images, LabelsAt, Part, Pool};
 use crate::data::records::{RecordFile, Records};
@@ -27,10 +28,10 @@ const TRAIN: &Names = &[
     ["images", "labels"],
     ["x", "y"],
 ];
-const VAL: &Names = &[["x_val", "y_val"], ["val_images", "val_labels"]];
+const VAL: &Names = &[["x_val", "y_val"], ["x_valid", "y_valid"], ["val_images", "val_labels"]];
 const TEST: &Names = &[["x_test", "y_test"], ["test_images", "test_labels"]];
 const VALID_NAMES: &str = "x_train and y_train, train_images and train_labels, images and labels, or x and y; \
-     optional: x_val and y_val, val_images and val_labels, x_test and y_test, test_images and test_labels";
+     optional: x_val and y_val, x_valid and y_valid, val_images and val_labels, x_test and y_test, test_images and test_labels";
 
 /// Values of float images are this close to a multiple of 1/255 if they were made from bytes.
 const ROUNDING: f64 = 1e-3;
@@ -48,7 +49,8 @@ pub struct Stated {
 /// Reads a pair of arrays, and one of the test part if there is one.
 ///
 /// # Errors
-/// `Io`; those of [`npy::read`]; `NpyType`, `NpyShape`, `UnclearScale`, `PixelOutOfRange`, `LengthMismatch`, `NoImages`.
+/// `Io`; those of [`npy::read`]; `NpyType`, `NpyShape`, `UnclearScale`, `UnequalScales`, `PixelOutOfRange`, `LengthMismatch`,
+/// `NoImages`.
 pub fn read_pairs(train: [PathBuf; 2], test: Option<[PathBuf; 2]>, stated: &mut Stated) -> Result<Found, DataError> {
     let packed = |path: &Path| -> Result<Array, DataError> {
         let input = open(path)?;
@@ -68,7 +70,7 @@ pub fn read_pairs(train: [PathBuf; 2], test: Option<[PathBuf; 2]>, stated: &mut 
 /// Reads an NPZ archive, as [`read_pairs`].
 ///
 /// # Errors
-/// Those of [`read_pairs`]; `MissingArray`, `Archive`.
+/// Those of [`read_pairs`]; `MissingArray`, `Archive`, `UnknownFormat`.
 pub fn read_archive(path: &Path, stated: &mut Stated) -> Result<Found, DataError> {
     let io = |cause| DataError::io(path, cause);
     let damaged = |cause: ZipError| DataError::Archive {
@@ -79,6 +81,12 @@ pub fn read_archive(path: &Path, stated: &mut Stated) -> Result<Found, DataError
     let mut archive = ZipArchive::new(file).map_err(damaged)?;
     let names = archive.file_names().map(|name| Ok(name?.into_owned()));
     let present = names.collect::<Result<Vec<String>, ZipError>>().map_err(damaged)?;
+    if !present.is_empty() && !present.iter().any(|member| member.ends_with(".npy")) {
+        let (path, named) = (path.into(), listed_first(3, &present));
+        let what = format!("it is an archive of {named}; unpack it, and name the folder");
+        return Err(DataError::UnknownFormat { path, what });
+    }
+    let mut left_out = present.clone();
     let has = |name: &str| present.iter().any(|member| member.strip_suffix(".npy") == Some(name));
     let mut array = |name: &str| -> Result<Array, DataError> {
         if !has(name) {
@@ -90,6 +98,7 @@ pub fn read_archive(path: &Path, stated: &mut Stated) -> Result<Found, DataError
             });
         }
         let member = archive.by_name(&format!("{name}.npy")).map_err(damaged)?;
+        left_out.retain(|member| member.strip_suffix(".npy") != Some(name));
         npy::read(&format!("{}: {name}.npy", path.display()), member)
     };
     let mut part = |names: &Names| -> Result<Option<[Array; 2]>, DataError> {
@@ -106,7 +115,11 @@ pub fn read_archive(path: &Path, stated: &mut Stated) -> Result<Found, DataError
             valid: VALID_NAMES,
         });
     }
-    found("npz", [train, val, test], stated)
+    let mut set = found("npz", [train, val, test], stated)?;
+    let named = listed(left_out);
+    let note = format!("npz: not read, as they are of no part or of a second pair: {named}");
+    set.notes.extend((!named.is_empty()).then_some(note));
+    Ok(set)
 }
 
 fn found(format: &'static str, parts: [Option<[Array; 2]>; 3], stated: &mut Stated) -> Result<Found, DataError> {
@@ -122,7 +135,7 @@ fn found(format: &'static str, parts: [Option<[Array; 2]>; 3], stated: &mut Stat
             valid: "the type that the images of the training part have",
         });
     }
-    let scale = stated.scale.map_or_else(|| likely_scale(images()), Ok)?;
+    let scale = common_scale(images(), stated.scale)?;
     let layout = stated.layout.map_or_else(|| likely_layout(first), Ok)?;
     *stated = Stated {
         layout: Some(layout),
@@ -150,20 +163,31 @@ fn is_float(element: Element) -> bool {
     element.kind == ElementKind::Float && matches!(element.bytes, 4 | 8)
 }
 
-/// By the largest value of all images. Just above 1 it may be of floats up to 1 that were rounded, or of others.
-fn likely_scale<'a>(images: impl Iterator<Item = &'a Array>) -> Result<f64, DataError> {
-    let largest = |array: &Array| match is_float(array.element) {
-        true => array.floats().fold(0.0, f32::max),
-        false => f32::INFINITY,
+/// The scale of all parts: `stated`, or by the largest of all floats. Just above 1 it may be of floats up to 1 that were
+/// rounded, or of others.
+fn common_scale<'a>(images: impl Iterator<Item = &'a Array>, stated: Option<f64>) -> Result<f64, DataError> {
+    let range = |array: &Array| {
+        let values = || array.floats();
+        [values().fold(f32::INFINITY, f32::min), values().fold(0.0, f32::max)]
     };
-    let images = images.map(|array| (largest(array), array));
-    match images.max_by(|one, other| one.0.total_cmp(&other.0)) {
-        Some((largest, _)) if largest <= 1.0 => Ok(1.0),
-        Some((largest, array)) if largest <= 2.0 => Err(DataError::UnclearScale {
-            file: array.file.clone(),
-            largest,
-        }),
-        _ => Ok(BYTE_SCALE),
+    let floats = images.filter(|array| is_float(array.element));
+    let mut ranges: Vec<([f32; 2], &str)> = floats.map(|array| (range(array), &*array.file)).collect();
+    ranges.sort_by(|one, other| one.0[1].total_cmp(&other.0[1]));
+    let (largest, file) = ranges.last().map_or((f32::INFINITY, ""), |last| (last.0[1], last.1));
+    // A part that is black at any scale fits all; values below 0 are refused where their bytes are known.
+    let rounding = ROUNDING as f32;
+    let is_dark = ranges.iter().any(|one| (rounding..=1.0).contains(&one.0[1]));
+    let is_signed = ranges.iter().any(|one| one.0[0] < -rounding);
+    if is_dark && !is_signed && largest > 2.0 {
+        let told = |([least, largest], file): &([f32; 2], &str)| format!("{file} from {least} to {largest}");
+        return Err(DataError::UnequalScales(listed(ranges.iter().map(told))));
+    }
+    let file = file.into();
+    match stated {
+        Some(scale) => Ok(scale),
+        None if largest <= 1.0 => Ok(1.0),
+        None if largest <= 2.0 && !is_signed => Err(DataError::UnclearScale { file, largest }),
+        None => Ok(BYTE_SCALE),
     }
 }
 
@@ -310,12 +334,9 @@ fn in_bytes(array: &Array, scale: f64) -> Result<(Vec<u8>, bool), DataError> {
         let value = f64::from(value);
         let level = value * BYTE_SCALE / scale;
         if !(-ROUNDING..=BYTE_SCALE + ROUNDING).contains(&level) {
-            return Err(DataError::PixelOutOfRange {
-                file: array.file.clone(),
-                byte: array.data_at + (index * array.element.bytes) as u64,
-                value,
-                scale,
-            });
+            let byte = array.data_at + (index * array.element.bytes) as u64;
+            let place = format!("file {} at byte {byte}", array.file);
+            return Err(DataError::PixelOutOfRange { place, value, scale });
         }
         is_rounded |= (level - level.round()).abs() > ROUNDING;
         pixels.push(level.round() as u8);

@@ -31,7 +31,7 @@ const UNREAD: &[&str] = &["tif", "tiff", "avif", "heic", "heif", "jxl"];
 /// What systems leave behind, beside hidden files.
 const LEFT_BEHIND: &[&str] = &["__MACOSX", "@eaDir"];
 /// Why a folder in that of a class is not read.
-const INNER: &str = "folders in that of a class (give that one, if they are classes or the parts train, val and test)";
+const INNER: &str = "folders in that of a class (give that one if they are classes or parts; move images up into it)";
 
 /// More bytes of pixels than a byte of a file can encode: deflate makes at most 1032 bytes of one, a PNG has 8 pixels in
 /// one of those, and a pixel becomes 3 bytes. Other formats stay below that, but for a WebP of one colour.
@@ -270,7 +270,9 @@ impl Listing {
 
     /// That there are none in a folder, and what there is.
     fn no_images(&self, folder: &Path) -> DataError {
-        let other = self.passed_over.iter().find(|(_, path)| path.starts_with(folder));
+        // A folder may hold the images; a file beside it says less.
+        let below = self.passed_over.iter().filter(|(_, path)| path.starts_with(folder));
+        let other = below.min_by_key(|(reason, _)| *reason != INNER);
         let why = other.map(|(reason, path)| format!(" ({} and the like are {reason})", path.display()));
         let place = format!("{}{}", folder.display(), why.unwrap_or_default());
         DataError::NoImages { place }

@@ -63,11 +63,20 @@ impl Found {
         std::iter::once(("train", &self.train)).chain(others.into_iter().filter_map(|(name, part)| Some((name, part?))))
     }
 
-    /// All parts must have images of one shape.
+    /// All parts must have images of one shape, and no pixel above the scale.
     ///
     /// # Errors
-    /// `UnequalParts`.
-    pub fn check_shapes(&self) -> Result<(), DataError> {
+    /// `UnequalParts`, `PixelOutOfRange`; those of reading images.
+    pub fn check_images(&self) -> Result<(), DataError> {
+        let scale = self.scale;
+        for (name, Pool { part, .. }) in self.parts().filter(|_| scale < f64::from(u8::MAX)) {
+            let mut most = 0;
+            part.for_each_image(|image| most = image.iter().copied().fold(most, u8::max))?;
+            let (value, place) = (f64::from(most), format!("'{}' in the {name} part", self.format));
+            if value > scale {
+                return Err(DataError::PixelOutOfRange { place, value, scale });
+            }
+        }
         let expected = self.train.shape;
         match self.parts().find(|(_, pool)| pool.shape != expected) {
             None => Ok(()),

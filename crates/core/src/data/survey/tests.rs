@@ -34,6 +34,10 @@ fn a_pair_of_packed_idx_files_is_told_with_classes_and_moments() {
     assert_eq!(counts, [178, 182, 177, 183, 181, 182, 181, 179, 174, 180]);
     // The sum of all pixels is 561 718.
     assert!((survey.parts[0].mean[0] - 561_718.0 / (1797.0 * 64.0 * 16.0)).abs() < 1e-12);
+
+    let refused = pair(npy("|u1", "(1, 1, 1)", &[17]), npy("|u1", "(1,)", &[0]), known);
+    let told = "data 'npy' in the train part: the value 17 is outside 0..=16; correct it or task.data.scale";
+    assert_refused(refused, told);
 }
 
 #[test]
@@ -45,7 +49,7 @@ fn formats_are_told_apart_by_their_content() {
     let folder = folder_of([
         ("i", images.clone()),
         ("text", b"not data".to_vec()),
-        ("a.txt", b"not data".to_vec()),
+        ("A.TXT", b"PK, not data".to_vec()),
         ("tokens.bin", llm_c),
     ]);
     let at = |name: &str| folder.path().join(name);
@@ -58,7 +62,7 @@ fn formats_are_told_apart_by_their_content() {
     assert!(matches!(look(&at("nothing")), Err(DataError::MissingFile { .. })));
     let said = look(folder.path()).unwrap_err().to_string();
     assert!(said.contains("put the images of each class into a folder"), "{said}");
-    for (name, format, tokens) in [("a.txt", "text", 8), ("tokens.bin", "token_files", 3)] {
+    for (name, format, tokens) in [("A.TXT", "text", 12), ("tokens.bin", "token_files", 3)] {
         let Surveyed::Text(text) = survey(&at(name), None, Known::default()).unwrap() else {
             panic!("{name} is a text");
         };
@@ -105,8 +109,10 @@ fn a_pickle_and_a_folder_around_the_data_are_named_for_what_they_are() {
     for part in ["train", "val"] {
         std::fs::create_dir_all(around.path().join("pets").join(part).join("cat")).unwrap();
     }
-    let told = "pets/train and the like are folders in that of a class (give that one, if ";
+    let told = "pets/train and the like are folders in that of a class (give that one if ";
     assert_refused(look(around.path()), told);
+    std::fs::write(around.path().join("pets/data_batch_1"), b"\x80\x02}q\x01").unwrap();
+    assert_refused(look(around.path()), "the data are one folder deeper: give ");
 }
 
 #[test]

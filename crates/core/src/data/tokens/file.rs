@@ -14,8 +14,17 @@ use crate::scenario::{BYTE_VOCABULARY, PartSizes, SplitSpec, TextFile};
 const SEPARATOR: i32 = 256;
 /// Bytes that tell what a file is.
 const LOOKED_AT: usize = 1 << 16;
-const UTF16: &str = "is in UTF-16, two bytes for a letter; save it as UTF-8: `iconv -f UTF-16 -t UTF-8`, or -f UTF-16LE or \
-                     UTF-16BE if it has no byte-order mark";
+const WIDE: &str = "is in UTF-16 or UTF-32, two or four bytes for a letter; save it as UTF-8: `iconv -f UTF-16 -t UTF-8`, or -f \
+                    UTF-32; with LE or BE behind it if there is no byte-order mark";
+/// How files begin that are no text, as a text is read as it lies in its file.
+const OTHERS: [(&[u8], &str); 6] = [
+    (&GZIP_MAGIC, "is packed with gzip; unpack it"),
+    (b"\x28\xb5\x2f\xfd", "is packed with zstd; unpack it"),
+    (b"BZh91AY&SY", "is packed with bzip2; unpack it"),
+    (b"\xfd7zXZ\0", "is packed with xz; unpack it"),
+    (b"PK\x03\x04", "is a zip archive; unpack it"),
+    (b"%PDF-", "is a PDF document; save its text"),
+];
 
 /// Cuts a file into windows. The last ones are the test part, those before them validation.
 pub fn load(text: &TextFile, split: SplitSpec, scenario_dir: Option<&Path>) -> Result<TokenSet, DataError> {
@@ -50,11 +59,8 @@ pub(super) fn open(path: &Path, vocab: i64) -> Result<TokenFile, DataError> {
     let mut head = vec![0; LOOKED_AT];
     let found = fill_at(&name, &file, &mut head, 0)?;
     head.truncate(found);
-    let fault = match head.starts_with(&GZIP_MAGIC) {
-        true => Some("is packed with gzip, and a text is read as it lies in its file; unpack it"),
-        false => is_utf16(&head).then_some(UTF16),
-    };
-    if let Some(fault) = fault {
+    let other = OTHERS.iter().find(|(magic, _)| head.starts_with(magic));
+    if let Some(fault) = other.map(|other| other.1).or_else(|| is_wide(&head).then_some(WIDE)) {
         return Err(DataError::NotText { file: name, fault });
     }
     let records = RecordFile {
@@ -67,9 +73,9 @@ pub(super) fn open(path: &Path, vocab: i64) -> Result<TokenFile, DataError> {
     Ok(TokenFile { records, vocab })
 }
 
-/// Whether a text begins with the mark of UTF-16, or more than three quarters of either its even or its odd bytes are 0, as the
-/// upper halves of Latin letters are; text of one byte a letter has none.
-fn is_utf16(head: &[u8]) -> bool {
+/// Whether a text begins with the mark of UTF-16 or UTF-32, or more than three quarters of either its even or its odd bytes
+/// are 0, as the upper halves of Latin letters are; text of one byte a letter has none.
+fn is_wide(head: &[u8]) -> bool {
     let are_zeros = |first| {
         let zeros = head.iter().skip(first).step_by(2).filter(|byte| **byte == 0);
         8 * zeros.count() > 3 * head.len()

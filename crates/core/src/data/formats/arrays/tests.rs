@@ -107,6 +107,31 @@ fn the_scale_of_floats_just_above_1_is_asked_for_and_rounding_is_no_reason_to_re
 }
 
 #[test]
+fn floats_of_several_scales_are_refused_with_their_ranges_and_a_black_part_has_any() {
+    let read = |[train, test]: [[f32; 2]; 2], scale| {
+        let images = |values: [f32; 2]| npy("<f4", "(2, 1, 1)", &floats(&values));
+        let images = [("x_train", images(train)), ("x_test", images(test))];
+        let labels = ["y_train", "y_test"].map(|name| (name, two_labels()));
+        let set = npz(&[images, labels].concat(), CompressionMethod::Stored);
+        let folder = folder_of([("set.npz", set)]);
+        read_archive(&folder.path().join("set.npz"), &mut Stated { layout: None, scale })
+    };
+    let (unit, bytes) = ([0.0, 0.5], [3.0, 254.0]);
+
+    for scale in [None, Some(1.0), Some(255.0)] {
+        for told in ["x_train.npy from 0 to 0.5, ", "x_test.npy from 3 to 254)"] {
+            assert_refused(read([unit, bytes], scale), told);
+        }
+        assert_refused(read([bytes, unit], scale), "x_test.npy from 0 to 0.5, ");
+    }
+    assert_eq!(pixels(&read([bytes, [0.0, 0.0]], None).unwrap()), [3, 254]);
+    // Those that were normalised have no scale.
+    for parts in [[[-1.0, 0.5], bytes], [[-0.3, 1.4], unit]] {
+        assert_refused(read(parts, None), "undo the normalisation");
+    }
+}
+
+#[test]
 fn floats_of_both_widths_are_kept_as_bytes_and_rounding_is_told() {
     let read = |values: [f32; 2]| {
         let doubles = values.map(|value| f64::from(value).to_le_bytes()).concat();
@@ -132,7 +157,7 @@ fn a_float_that_is_no_pixel_is_named_by_its_byte() {
         let images = npy("<f4", "(2, 1, 1)", &floats(&[0.5, bad]));
         let (layout, scale) = (None, Some(1.0));
         let refused = read_stated(&images, &two_labels(), Stated { layout, scale });
-        assert_refused(refused, &format!("the value {bad} at byte 132 is outside 0..=1"));
+        assert_refused(refused, &format!("at byte 132: the value {bad} is outside 0..=1; "));
     }
 }
 
@@ -178,6 +203,10 @@ fn archives_bring_the_parts_that_their_names_say() {
         assert_eq!(keras.train.part.labels, [1, 0]);
         assert!(keras.val.is_none() && keras.test.is_some());
         assert!(medical.val.is_some() && medical.test.is_none());
+        assert!(read(["x", "y", "x_valid", "y_valid"], method).val.is_some());
+        let two_pairs = read(["train_images", "train_labels", "x_train", "y_train"], method);
+        let told = "npz: not read, as they are of no part or of a second pair: train_images.npy, train_labels.npy";
+        assert!(two_pairs.notes == [told] && keras.notes.is_empty());
     }
 }
 
@@ -192,6 +221,10 @@ fn what_is_missing_in_an_archive_is_named_with_what_it_has() {
     ] {
         assert_refused(read_npz(&npz(arrays, CompressionMethod::Stored)), told);
     }
+    let mut photos = ZipWriter::new(Cursor::new(Vec::new()));
+    photos.start_file("cat/1.png", SimpleFileOptions::default()).unwrap();
+    let told = "it is an archive of cat/1.png; unpack it, and name the folder";
+    assert_refused(read_npz(&photos.finish().unwrap().into_inner()), told);
 }
 
 #[test]

@@ -280,6 +280,9 @@ fn folders_without_classes_or_images_are_refused() {
     assert_refused(read(&folder.path().join("file"), None), "file is no folder");
     fs::create_dir(folder.path().join("empty")).unwrap();
     assert_refused(read(folder.path(), None), "empty holds no image");
+    let folder = folder_with("a/images/1.png", colour(1));
+    fs::write(folder.path().join("a/boxes.txt"), "").unwrap();
+    assert_refused(read(folder.path(), None), &format!("a/images and the like are {INNER}"));
 }
 
 #[test]
