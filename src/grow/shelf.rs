@@ -41,7 +41,7 @@ pub fn open(folder: &Path, ordered: &Ordered, is_forced: bool) -> Result<File, G
         }
     };
     let lock = order.is_file().then(locked).transpose()?;
-    // An order under which nothing has been played holds nobody up.
+    // An order under which nothing has been played is in no one's way.
     match (held.iter().find(|name| !is_forced && *name != ORDER), lock) {
         // As the result is written in the end: if it cannot be, that is known now.
         (None, _) => {

@@ -271,7 +271,7 @@ fn nothing_that_is_read_may_lie_in_the_folder_that_the_result_replaces() {
         "--data elsewhere --labels",
         "--data elsewhere --weights",
         "--data elsewhere --policy",
-        "--data elsewhere --old",
+        "--data elsewhere --weights elsewhere --old",
     ] {
         for input in ["grown/mine", "linked"] {
             let line = format!("grow {flags} {input} -o grown --force");
