@@ -80,3 +80,12 @@ fn the_entropy_floor_is_strong_at_first_and_probability_floors_shrink_to_their_e
     let course = [(0, 1.0), (50, 0.6), (100, 0.2), (200, 0.2)];
     assert_course(&config, |schedules| schedules.probability_floor, &course);
 }
+
+#[test]
+fn a_taught_policy_is_held_to_its_teacher_ever_less_and_its_critic_learns_first() {
+    let config = LearnerConfig::default();
+    let course = [(0, 1.0), (5, 0.75), (20, 0.0), (30, 0.0)];
+    assert_course(&config, |schedules| schedules.teacher_coef, &course);
+    let course = [(0, 1.0), (1, 1.0), (2, 0.0), (30, 0.0)];
+    assert_course(&config, |schedules| f64::from(schedules.is_critic_alone), &course);
+}
