@@ -86,16 +86,17 @@ def grow(
 ) -> Grown:
     """Grows a network on data within a budget, and compares it with what else the compute could have been spent on.
 
-    ``x`` are images ``[n, height, width]`` or ``[n, height, width, channels]``, bytes or floats from 0 to 1, with labels ``y``; or
-    the path of data that ``simic-engine data check`` reads. ``host`` is a family or a name of ``simic-engine list hosts``, or a
-    module that :func:`to_host` understands, which is then the given network; ``weights`` a ``state_dict`` or a safetensors file to
-    begin with, whose head may be for other classes: a new one is drawn. ``freeze`` leaves what is given as it is. ``normalise`` says how the given network
-    was trained to read pixels, and is asked for where a network is given: ``(means, deviations)``, each with a number for every
-    channel, or two numbers for one, of pixels from 0 to 1; ``"0..1"``: those as they are; ``"imagenet"``; or the path of a
-    ``card.json`` or kept network. A network that the program has kept knows it, and a fresh one reads by the moments of the
-    training part. ``test`` is a test part; without one it is drawn. ``keep="grown"`` writes the grown network, also where others
-    are better. ``out`` is a folder, one of its own in the temporary folder if left out; where the same call was interrupted, it
-    continues. Raises :class:`EngineError` if it is refused or fails.
+    ``x`` are images ``[n, height, width]`` or ``[n, height, width, channels]``, bytes or floats from 0 to 1, with labels
+    ``y``; or the path of data that ``simic-engine data check`` reads. ``host`` is a family or a name of ``simic-engine list
+    hosts``, or a module that :func:`to_host` understands, which is then the given network; ``weights`` a ``state_dict`` or a
+    safetensors file to begin with, whose head may be for other classes: a new one is drawn. ``freeze`` leaves what is given as
+    it is. ``normalise`` says how the given network was trained to read pixels, and is asked for where a network is given:
+    ``(means, deviations)``, each with a number for every channel, or two numbers for one, of pixels from 0 to 1; ``"0..1"``:
+    those as they are; ``"imagenet"``; or the path of a ``card.json`` or kept network. A network that the program has kept
+    knows it, and a fresh one reads by the moments of the training part. ``test`` is a test part; without one it is drawn.
+    ``keep="grown"`` writes the grown network, also where others are better. ``out`` is a folder, one of its own in the
+    temporary folder if left out; where the same call was interrupted, it continues. Raises :class:`EngineError` if it is
+    refused or fails.
     """
     folder = Path(out if out is not None else tempfile.mkdtemp(prefix="simic-engine-grown-"))
     with tempfile.TemporaryDirectory(prefix="simic-engine-data-") as scratch:
