@@ -47,7 +47,7 @@ fn described(survey: &Survey, width: usize) -> String {
     let parts = parts(&survey.parts).render_within(width, &[]);
     let table = self::classes(survey).render_within(width, &["name"]);
     format!(
-        "{format}, {height}x{columns} pixels of {channels} {plural}, {classes} classes, {scale} means 1.0\n\n{parts}\n{table}"
+        "{format}, {columns}x{height} pixels of {channels} {plural}, {classes} classes, {scale} means 1.0\n\n{parts}\n{table}"
     )
 }
 

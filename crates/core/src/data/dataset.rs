@@ -254,10 +254,11 @@ fn content_hash(name: &str, shape: Shape, parts: &Parts, is_made: bool) -> Resul
         for size in [part.len(), shape.height, shape.width, shape.channels] {
             hasher.update(&(size as u64).to_le_bytes());
         }
+        let mut labels = part.labels.iter();
         part.for_each_image(|image| {
             hasher.update(image);
             if !is_made {
-                repeats.see(part_name, image);
+                repeats.see(part_name, labels.next(), image);
             }
         })?;
         for label in &part.labels {

@@ -139,29 +139,36 @@ pub(super) fn room_for(images: usize, each: u128) -> Result<Vec<u8>, DataError> 
 /// Images that are there more than once, pixel by pixel: what is measured on one that was trained on is too good.
 #[derive(Default)]
 pub(super) struct Repeats {
-    /// The part in which an image was seen first, by its hash.
-    seen: HashMap<[u8; 32], &'static str>,
-    /// Images of the present part that an earlier one has, and those that it has itself.
-    counts: [usize; 2],
+    /// The part and label with which an image was seen first, by its hash.
+    seen: HashMap<[u8; 32], (&'static str, Option<i64>)>,
+    /// Images of the present part that an earlier one has, those that it has itself, and those with another label.
+    counts: [usize; 3],
 }
 
 impl Repeats {
-    /// Looks at the next image of `part`.
-    pub fn see(&mut self, part: &'static str, image: &[u8]) {
+    /// Looks at the next image of `part`, and its label.
+    pub fn see(&mut self, part: &'static str, label: Option<&i64>, image: &[u8]) {
         match self.seen.entry(*blake3::hash(image).as_bytes()) {
-            Entry::Vacant(unseen) => _ = unseen.insert(part),
-            Entry::Occupied(first) => self.counts[usize::from(*first.get() == part)] += 1,
+            Entry::Vacant(unseen) => _ = unseen.insert((part, label.copied())),
+            Entry::Occupied(first) => {
+                self.counts[usize::from(first.get().0 == part)] += 1;
+                self.counts[2] += usize::from(first.get().1.as_ref() != label);
+            }
         }
     }
 
     /// Ends a part with what is to be said of it; `is_divided`: the other parts are still to be drawn from it.
-    pub fn end(&mut self, name: &str, part: &str, images: usize, is_divided: bool) -> Option<String> {
-        let [earlier, own] = std::mem::take(&mut self.counts);
-        let (count, how) = match is_divided {
+    pub fn end(&mut self, name: &str, part: &str, images: usize, is_divided: bool) -> Vec<String> {
+        let [earlier, own, relabelled] = std::mem::take(&mut self.counts);
+        let repeated = match is_divided {
             true => (own, "are copies of others in it; a split may put them into other parts"),
             false => (earlier, "are in an earlier part as well"),
         };
-        (count > 0).then(|| format!("{name}: {count} of the {images} images of the {part} part {how}"))
+        let notes = [repeated, (relabelled, "were seen before with another label")].into_iter();
+        let notes = notes.filter(|(count, _)| *count > 0);
+        notes
+            .map(|(count, how)| format!("{name}: {count} of the {images} images of the {part} part {how}"))
+            .collect()
     }
 }
 

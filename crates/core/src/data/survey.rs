@@ -244,7 +244,9 @@ fn seen_classes(largest: i64) -> usize {
 fn repeated(found: &Found) -> Result<Vec<String>, DataError> {
     let (mut repeats, mut notes) = (Repeats::default(), Vec::new());
     for (part, pool) in found.parts() {
-        pool.part.for_each_image(|image| repeats.see(part, image))?;
+        let mut labels = pool.part.labels.iter();
+        pool.part
+            .for_each_image(|image| repeats.see(part, labels.next(), image))?;
         let is_divided = part == "train" && found.val.is_none();
         notes.extend(repeats.end(&found.format, part, pool.part.len(), is_divided));
     }

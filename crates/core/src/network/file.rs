@@ -85,7 +85,8 @@ impl GrownNetwork {
             why: why.to_string(),
         };
         let bytes = read_tensors(path)?;
-        let (parameters, text) = decode_described(&bytes, KEY).map_err(|error| not_one(&error))?;
+        let (parameters, text) = decode_described(&bytes, KEY)
+            .map_err(|error| not_one(&format_args!("it isn't a whole safetensors file ({error})")))?;
         let Some(text) = text else {
             return Ok(Err(parameters));
         };
