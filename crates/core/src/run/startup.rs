@@ -99,7 +99,10 @@ fn read_data(
         Some(set) => set.clone(),
         None => {
             let mut set = TaskData::load(task, folder, sets)?;
-            set.compare_classes(&hosts.classes(task, folder));
+            let known = hosts.classes(task, folder);
+            if known.len() as i64 == task.classes {
+                set.compare_classes(&known);
+            }
             for note in set.notes() {
                 tracing::warn!("{note}");
             }
