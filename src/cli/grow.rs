@@ -104,15 +104,20 @@ fn order<'a>(options: &GrowOptions, context: &'a Context, stop: &'a StopSignal) 
         stop,
     };
     // What else is set may be of the host: its slots, say.
-    let of_data = base.overrides.iter().filter(|set| is_of_data(set)).cloned().collect();
-    let overrides = std::mem::replace(&mut base.overrides, of_data);
-    let value = match (&options.host, &given) {
-        (Some(host), _) => Some(host_value(host, &base, context)?),
-        (None, Some(Given { path, kept: None })) => Some(host_of_weights(path, &base, context)?),
-        _ => None,
+    let of_data = Base {
+        overrides: base.overrides.iter().filter(|set| is_of_data(set)).cloned().collect(),
+        ..base.clone()
+    };
+    let host = |base: &Base| match (&options.host, &given) {
+        (Some(host), _) => host_value(host, base, context).map(Some),
+        (None, Some(Given { path, kept: None })) => host_of_weights(path, base, context).map(Some),
+        _ => Ok(None),
+    };
+    let value = match host(&base) {
+        Err(_) if of_data.overrides.len() < base.overrides.len() => host(&of_data)?,
+        found => found?,
     };
     base.sets.extend(value.map(|value| ("task.host", value)));
-    base.overrides = overrides;
     if given.is_some() && !says_normalisation(&base, options.scenario.is_some())? {
         return Err(Rejection::Usage(format!(
             "--weights needs --normalise: pixels have to be read as they were when the weights were trained; valid: {NORMALISES}"

@@ -5,7 +5,6 @@ use std::fmt::Write;
 use serde_json::json;
 
 use crate::compare::statistics::wilson;
-use crate::graph::Graph;
 use crate::growth::Topology;
 use crate::hash::sha256;
 use crate::network::{GrownNetwork, Measured, Measures};
@@ -114,7 +113,7 @@ impl<'a> Card<'a> {
                 data.scale, data.offset
             );
         }
-        text.push_str(&scaling(&self.network.graph));
+        text.push_str(&scaling(self.network));
         if !data.classes.is_empty() {
             let classes: Vec<String> = data.classes.iter().map(|class| code(class)).collect();
             _ = writeln!(text, "Classes in the order of the logits: {}.", classes.join(", "));
@@ -198,12 +197,17 @@ fn interval(measured: &Measured) -> [f64; 2] {
     [interval.low, interval.high].map(|end| (100.0 * end).clamp(0.0, 100.0))
 }
 
-/// What size of images the network reads, and how others are brought to it; nothing of texts.
-pub(super) fn scaling(graph: &Graph) -> String {
-    let side = graph.side;
-    match graph.topology {
-        Topology::Tokens => String::new(),
-        Topology::Image => format!(
+/// Whether it reads bytes, gray or in colour, as the engine makes them of files of images.
+pub(super) fn reads_photographs(network: &GrownNetwork) -> bool {
+    network.graph.topology == Topology::Image && network.data.full == 255.0 && matches!(network.data.scale.len(), 1 | 3)
+}
+
+/// What size of images the network reads, and how others are brought to it; nothing where it reads none of files.
+pub(super) fn scaling(network: &GrownNetwork) -> String {
+    let side = network.graph.side;
+    match reads_photographs(network) {
+        false => String::new(),
+        true => format!(
             "The network reads images of {side}x{side} pixels. `photograph(image)` of network.py, which needs Pillow, brings \
              an image of\nPIL to that as the engine does with files: upright, its central square, scaled.\n"
         ),

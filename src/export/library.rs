@@ -8,6 +8,8 @@ const LAYERS: &str = include_str!("../../assets/export/layers.py");
 pub(super) const READ: &str = include_str!("../../assets/export/read.py");
 /// A network with its weights.
 pub(super) const LOAD: &str = include_str!("../../assets/export/load.py");
+/// Of photographs, where pixels are bytes.
+pub(super) const PHOTOGRAPH: &str = include_str!("../../assets/export/photograph.py");
 /// Samples of images.
 pub(super) const IMAGES: &str = include_str!("../../assets/export/images.py");
 /// Samples of texts.

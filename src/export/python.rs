@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::card::scaling;
+use super::card::{reads_photographs, scaling};
 use super::library::{self, classes_for};
 use crate::graph::{Graph, LayerGraph, ModuleGraph, NamedLayer, SeedGraph, StackLayer};
 use crate::growth::Topology;
@@ -82,10 +82,16 @@ pub(super) fn network_py(network: &GrownNetwork, names: &Names) -> String {
         Topology::Tokens => (String::new(), library::TEXTS),
     };
     let classes = classes_for(&class);
+    let photograph = if reads_photographs(network) {
+        library::PHOTOGRAPH
+    } else {
+        ""
+    };
     let parts = [
         &constants,
         &classes,
         &class,
+        photograph,
         samples,
         library::READ,
         library::LOAD,
@@ -117,7 +123,7 @@ fn doc(network: &GrownNetwork) -> String {
         measures.parameters,
         measures.parameters.saturating_sub(measures.host_parameters),
         if seeds == 1 { "" } else { "s" },
-        scaling(&network.graph),
+        scaling(network),
     )
 }
 

@@ -118,11 +118,6 @@ pub fn grow(order: &Order, report: &mut Report) -> Result<Growth, GrowError> {
     let test = TestPart::of(&data)?.ok_or(GrowError::NoTestPart)?;
     let design = order.names.hosts.of(&task.host, folder)?;
     let plan = design.plan(task.classes);
-    let mut old = order.old.clone();
-    if let Some(old) = &mut old {
-        old.check_host(plan.topology(), plan.input())?;
-        old.compare_classes(&known);
-    }
     let given = match (&task.weights, &task.host) {
         (Some(HostWeights { path, .. }), _) | (None, HostChoice::Grown(path)) => {
             GivenWeights::read(path, folder, &plan)?
@@ -133,13 +128,8 @@ pub fn grow(order: &Order, report: &mut Report) -> Result<Growth, GrowError> {
     if growing.is_empty() {
         return Err(GrowError::TooSmall(order.budget));
     }
-    let weights = design.weights().into_iter().chain(Some(&given.tensors)).flatten();
-    let _lock = shelf::open(
-        &order.place,
-        &order.ordered((&prepared, &data), weights),
-        order.is_forced,
-    )?;
     let is_kept = matches!(task.host, HostChoice::Grown(_));
+    let is_head_given = (is_kept || task.weights.is_some()) && given.absent.is_empty();
     let ways = [
         (Way::Given, order.is_given && given.absent.is_empty() && is_of_same),
         (Way::Head, order.is_given && given.has_body(&plan)),
@@ -147,12 +137,13 @@ pub fn grow(order: &Order, report: &mut Report) -> Result<Growth, GrowError> {
         (Way::Widened, !is_kept),
         (Way::FromScratch, !is_kept),
     ];
+    let ways = ways.into_iter().filter(|(_, is_played)| *is_played);
+    let ways: Vec<Way> = ways.map(|(way, _)| way).collect();
+    let weights = design.weights().into_iter().chain(Some(&given.tensors)).flatten();
+    let ordered = order.ordered((&prepared, &data), weights, &ways);
+    let _lock = shelf::open(&order.place, &ordered, order.is_forced)?;
     let mut playing = Playing {
-        ways: ways
-            .iter()
-            .filter(|(_, is_played)| *is_played)
-            .map(|(way, _)| *way)
-            .collect(),
+        ways,
         number: 0,
         effort: Effort::default(),
         notes: Vec::new(),
@@ -167,8 +158,16 @@ pub fn grow(order: &Order, report: &mut Report) -> Result<Growth, GrowError> {
     for note in data.notes() {
         playing.note(note.clone());
     }
-    for note in old.iter().flat_map(TaskData::notes) {
-        playing.note(format!("--old: {note}"));
+    // What it knew, a head that is drawn no longer tells.
+    let mut old = order.old.clone().filter(|_| is_head_given);
+    if let Some(old) = &mut old {
+        old.check_host(plan.topology(), plan.input())?;
+        old.compare_classes(&known);
+        for note in old.notes() {
+            playing.note(format!("--old: {note}"));
+        }
+    } else if order.old.is_some() {
+        playing.note("--old is not measured: no network is given with its head".into());
     }
     if let Some(name) = given.absent.first() {
         let why = match given.other_classes {

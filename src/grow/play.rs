@@ -21,6 +21,7 @@ use crate::run::StopSignal;
 use crate::scenario::{Catalog, InitialSeed, InitialTopology, Loaded, Override};
 
 /// What every attempt begins with.
+#[derive(Clone)]
 pub struct Base<'a> {
     /// How messages name the scenario.
     pub label: String,

@@ -33,6 +33,7 @@ impl Order<'_> {
         &self,
         (prepared, data): (&Prepared, &TaskData),
         weights: impl Iterator<Item = (&'w String, &'w PlainTensor)>,
+        ways: &[Way],
     ) -> Ordered {
         let policy = self.policy.as_ref();
         let policy = policy.and_then(|policy| policy.file(WEIGHTS_FILE).ok()).map(sha256);
@@ -48,6 +49,8 @@ impl Order<'_> {
             ("the policy (hash)", policy.unwrap_or_default()),
             ("the weights (hash)", weights),
             ("the data (hash)", data.hash().into()),
+            // Other names of classes leave a row out.
+            ("the rows", format!("{ways:?}")),
         ];
         ordered.extend(others.map(|(name, value)| (name.to_owned(), value)));
         ordered
@@ -362,9 +365,11 @@ impl Playing<'_, '_> {
         });
         let validation = best.as_ref().map(Attempt::validation);
         (self.report)(GrowEvent::Ends { validation, is_kept });
-        let at_rate = self.diverged.entry(rate.to_string()).or_default();
-        at_rate[0] += diverged;
-        at_rate[1] += tried;
+        if !variant.is_single {
+            let at_rate = self.diverged.entry(rate.to_string()).or_default();
+            at_rate[0] += diverged;
+            at_rate[1] += tried;
+        }
         Ok(best)
     }
 }

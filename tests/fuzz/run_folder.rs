@@ -13,7 +13,7 @@ use simic_engine::internals::engine::Prepared;
 use simic_engine::internals::inspect::{DiffKind, Extent, check, diff};
 use simic_engine::internals::record::{RunStatus, list_runs};
 use simic_engine::internals::scenario::Override;
-use simic_engine::internals::telemetry::{Num, RunState, Timestamp};
+use simic_engine::internals::telemetry::{EventsMark, Num, RunState, Timestamp};
 use simic_engine::prelude::*;
 use tempfile::TempDir;
 
@@ -227,7 +227,10 @@ fn statuses() -> impl Strategy<Value = RunStatus> {
         env_steps_per_s: numbers.1,
         rolling_accuracy: numbers.2,
         eta_s: numbers.3,
-        recorded: None,
+        recorded: error.clone().map(|blake3| EventsMark {
+            bytes: counts.1,
+            blake3,
+        }),
         error,
     })
 }

@@ -68,7 +68,7 @@ pub struct GrowOptions {
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
     /// Data that the given network was trained on: what it still reads of them.
-    #[arg(long, value_name = "PATH", requires = "weights")]
+    #[arg(long, value_name = "PATH")]
     pub old: Option<PathBuf>,
     /// Set a field of the scenario; may be given often.
     #[arg(long = "set", value_name = "PATH=VALUE")]

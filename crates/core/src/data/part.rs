@@ -139,8 +139,8 @@ pub(super) fn room_for(images: usize, each: u128) -> Result<Vec<u8>, DataError> 
 /// Images that are there more than once, pixel by pixel: what is measured on one that was trained on is too good.
 #[derive(Default)]
 pub(super) struct Repeats {
-    /// The part and label with which an image was seen first, by its hash.
-    seen: HashMap<[u8; 32], (&'static str, Option<i64>)>,
+    /// The part and label with which an image was seen first, by half of its hash: there may be millions.
+    seen: HashMap<[u8; 16], (&'static str, Option<i64>)>,
     /// Images of the present part that an earlier one has, those that it has itself, and those with another label.
     counts: [usize; 3],
 }
@@ -148,7 +148,8 @@ pub(super) struct Repeats {
 impl Repeats {
     /// Looks at the next image of `part`, and its label.
     pub fn see(&mut self, part: &'static str, label: Option<&i64>, image: &[u8]) {
-        match self.seen.entry(*blake3::hash(image).as_bytes()) {
+        let half = blake3::hash(image).as_bytes().first_chunk().copied();
+        match self.seen.entry(half.unwrap_or_default()) {
             Entry::Vacant(unseen) => _ = unseen.insert((part, label.copied())),
             Entry::Occupied(first) => {
                 self.counts[usize::from(first.get().0 == part)] += 1;

@@ -66,16 +66,14 @@ impl TaskData {
     pub fn compare_classes(&mut self, known: &[String]) -> bool {
         let Self::Images(set) = self else { return true };
         let mut classes = set.class_names.iter().zip(known).enumerate();
-        let renamed = classes.find(|(_, (here, there))| here != there);
-        let is_same = renamed.is_none();
-        let noted = renamed.map(|(class, (here, there))| {
-            let name = &set.name;
-            format!(
-                "{name}: class {class} is {here}, but was {there} to the given network, whose head starts as it was"
-            )
-        });
-        set.notes.extend(noted);
-        is_same
+        let Some((class, (here, there))) = classes.find(|(_, (here, there))| here != there) else {
+            return true;
+        };
+        let name = &set.name;
+        set.notes.push(format!(
+            "{name}: class {class} is {here}, but was {there} to the given network, whose head starts as it was"
+        ));
+        false
     }
 
     /// Samples of each part.

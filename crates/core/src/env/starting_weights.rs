@@ -33,28 +33,35 @@ impl StartingWeights {
     pub fn read(experiment: &Experiment, hosts: &HostRegistry) -> Result<Self, NetworkError> {
         let (task, folder) = (&experiment.task, experiment.folder.as_deref());
         let design = hosts.of(&task.host, folder)?;
-        let named = match (&task.weights, &task.host) {
-            (Some(weights), _) => Some(&weights.path),
-            (None, HostChoice::Grown(path)) => Some(path),
+        let kept = match &task.host {
+            HostChoice::Grown(path) => Some(path),
             _ => None,
         };
-        let mut given = BTreeMap::new();
-        if let Some(path) = named {
-            let read = GivenWeights::read(path, folder, &design.plan(task.classes))?;
+        let (plan, weights) = (
+            design.plan(task.classes),
+            task.weights.as_ref().map(|weights| &weights.path),
+        );
+        let (mut given, mut absent) = (BTreeMap::new(), None::<Vec<String>>);
+        for path in kept.into_iter().chain(weights) {
+            let read = GivenWeights::read(path, folder, &plan)?;
             for note in &read.notes {
                 tracing::warn!("{note}");
             }
-            let is_frozen = |name: &str| task.freeze.iter().flatten().any(|layer| stands_for(layer, name));
-            let own = design.weights().filter(|_| task.weights.is_some());
-            let is_drawn = |name: &str| own.is_none_or(|own| !own.contains_key(name));
-            let drawn = read.absent.iter().filter(|name| is_frozen(name) && is_drawn(name));
-            let (weights, drawn) = (path.clone(), drawn.cloned().collect::<Vec<_>>());
-            if !drawn.is_empty() {
-                return Err(NetworkError::Frozen { weights, drawn });
-            }
-            if task.weights.is_some() {
-                given = read.tensors;
-            }
+            let is_absent = |name: &String| absent.as_ref().is_none_or(|before| before.contains(name));
+            absent = Some(read.absent.into_iter().filter(is_absent).collect());
+            given = read.tensors;
+        }
+        let own = design.weights().filter(|_| kept.is_none());
+        let is_drawn = |name: &String| own.is_none_or(|own| !own.contains_key(name));
+        let is_frozen = |name: &String| task.freeze.iter().flatten().any(|layer| stands_for(layer, name));
+        let absent = absent.into_iter().flatten();
+        let drawn: Vec<String> = absent.filter(|name| is_frozen(name) && is_drawn(name)).collect();
+        if let Some(weights) = weights.or(kept).filter(|_| !drawn.is_empty()).cloned() {
+            return Err(NetworkError::Frozen { weights, drawn });
+        }
+        if task.weights.is_none() {
+            // A kept network brings its own.
+            given.clear();
         }
         Ok(Self {
             hash: hash_of(design.weights().into_iter().chain(Some(&given))),
@@ -77,7 +84,10 @@ impl StartingWeights {
         for weights in self.design.weights().into_iter().chain(given) {
             for param in params.all() {
                 // A kept head for other classes does not fit the one that is drawn.
-                if let Some(values) = weights.get(&param.name).filter(|values| values.fits(&param.tensor)) {
+                if let Some(values) = weights
+                    .get(&param.name)
+                    .filter(|values| values.is_of_shape(&param.tensor))
+                {
                     copy_into(&param.tensor, &values.to_tensor()?, false)?;
                 }
             }

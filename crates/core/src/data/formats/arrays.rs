@@ -178,7 +178,8 @@ fn common_scale<'a>(images: impl Iterator<Item = &'a Array>, stated: Option<f64>
     let rounding = ROUNDING as f32;
     let is_dark = ranges.iter().any(|one| (rounding..=1.0).contains(&one.0[1]));
     let is_signed = ranges.iter().any(|one| one.0[0] < -rounding);
-    if is_dark && !is_signed && largest > 2.0 {
+    let is_usual = stated.is_none_or(|scale| [1.0, BYTE_SCALE].contains(&scale));
+    if is_usual && is_dark && !is_signed && largest > 2.0 {
         let told = |([least, largest], file): &([f32; 2], &str)| format!("{file} from {least} to {largest}");
         return Err(DataError::UnequalScales(listed(ranges.iter().map(told))));
     }
