@@ -371,7 +371,7 @@ fn what_cannot_be_grown_is_refused_before_anything_is_played_and_nothing_is_writ
         ("--budget 0.5x", "must exceed 1x"),
         ("--rates 0.1,0", "valid: more than 0"),
         ("--normalise 1,2,3", "0..1"),
-        ("--normalise 123.7,58.4", "-1 to 1"),
+        ("--normalise 123.7,58.4", "at least -1, at most 1"),
         ("--normalise none/card.json", "there is no such file"),
         ("--host resnet21", "resnet20"),
         ("--weights missing.safetensors", "missing.safetensors"),
