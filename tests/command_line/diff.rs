@@ -33,6 +33,7 @@ fn runs() -> (tempfile::TempDir, [PathBuf; 3]) {
 }
 
 #[test]
+#[ignore = "long tier"]
 fn runs_of_one_seed_are_equal_and_those_of_two_part_in_everything() {
     let (folder, _) = runs();
     let diff = |words: &str| engine_at(folder.path(), &format!("diff {words}"));

@@ -109,6 +109,7 @@ fn note(envs: Query<&SeedSlots>, mut notes: ResMut<Notes<Tracks>>) {
 
 /// The change of three steps counts as three steps'.
 #[test]
+#[ignore = "long tier"]
 fn seeds_that_do_not_change_are_measured_at_the_first_and_the_last_step_and_their_velocity_knows() {
     const DIGITS: &str =
         r#""digits_impaired", (batches_per_step: count(4), val_batches_per_step: count(1), max_steps: 4)"#;
