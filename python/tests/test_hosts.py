@@ -81,6 +81,7 @@ def inputs(pixels: np.ndarray) -> torch.Tensor:
 
 def trained(module: nn.Module, pixels: np.ndarray, labels: np.ndarray) -> nn.Module:
     torch.manual_seed(1)
+    torch.set_num_threads(1)  # the same weights on every machine
     optimizer = torch.optim.SGD(module.parameters(), lr=0.05, momentum=0.9)
     for _ in range(12):
         for part in torch.randperm(len(labels)).split(50):
@@ -132,11 +133,17 @@ def test_the_engine_reads_what_pytorch_reads(make, tmp_path: Path) -> None:
     for size in ("parameters", "macs"):
         assert described["measures"][size] == mine[size], size
     with torch.no_grad():
-        hits = module(inputs(pixels)).argmax(1).numpy() == labels
+        logits = module(inputs(pixels))
+    best = logits.topk(2).values
+    # The order of sums is each library's own: where two classes are equal up to rounding, either may be the first.
+    sure = (best[:, 0] - best[:, 1] > 1e-4).numpy()
+    hits = logits.argmax(1).numpy() == labels
     for part in ("validation", "test"):
         places = described["data"][part]
         measured = described["measures"][part]
-        assert round(measured["accuracy"] / 100 * measured["samples"]) == hits[places].sum(), part
+        counted = round(measured["accuracy"] / 100 * measured["samples"])
+        assert (hits & sure)[places].sum() <= counted <= (hits | ~sure)[places].sum(), part
+        assert sure[places].mean() > 0.9, part
     assert 40 < described["measures"]["validation"]["accuracy"] < 100
 
 
