@@ -16,7 +16,7 @@ fn gradient_norm(params: &ParamSet) -> Result<f32, TorchError> {
 }
 
 fn register(app: &mut App) {
-    app.on_train_batch(BatchPoint::Backward, |batch| {
+    app.on_batch(BatchPoint::Backward, |batch| {
         // Reading waits for the device: the last batch of a step is enough.
         if batch.index + 1 == batch.count {
             let norm = gradient_norm(batch.env.host.0.get().params())?;

@@ -119,16 +119,17 @@
 //! }
 //! ```
 //!
-//! ## Hooks into training batches
+//! ## Hooks into batches
 //!
-//! [`OnTrainBatch`](prelude::OnTrainBatch) calls a function of every env at a [point](prelude::BatchPoint) of each batch: when the
-//! samples are there, behind the backward pass, behind the update. It may change what it sees. `examples/custom_batch_hook.rs`.
+//! [`OnBatch`](prelude::OnBatch) calls a function of every env at a [point](prelude::BatchPoint) of each batch: when the samples
+//! to train on are there, after the backward pass, after the update, after validation. In training it may change what it sees.
+//! `examples/custom_batch_hook.rs`.
 //!
 //! ```
 //! use simic_engine::prelude::*;
 //!
 //! fn extend(app: &mut App) {
-//!     app.on_train_batch(BatchPoint::Fetched, |batch| {
+//!     app.on_batch(BatchPoint::Fetched, |batch| {
 //!         println!("batch {} of {}: {} samples", batch.index + 1, batch.count, batch.samples.n);
 //!         Ok(())
 //!     });

@@ -1,5 +1,6 @@
 //! With any failure in a run, its record says what failed and where, is closed, and keeps what was finished.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use serde_json::{Value, json};
@@ -8,7 +9,7 @@ use simic_engine::internals::controller::{ActiveController, Signals};
 use simic_engine::internals::env::EnvPool;
 use simic_engine::internals::health::{EngineError, RunHealth};
 use simic_engine::internals::policy::ParamGroup;
-use simic_engine::internals::telemetry::{Event, RunInfo, RunState, Sink, SinkError, Sinks};
+use simic_engine::internals::telemetry::{Event, RunInfo, RunState, Sink, SinkError, Sinks, UserEvent};
 use simic_engine::internals::torch::{NoGrad, TorchError};
 use simic_engine::prelude::*;
 
@@ -181,13 +182,24 @@ fn with_a_failing_env(on_env_error: &str, envs: &[usize]) -> String {
         .replace("policy:", &format!("faults: [{}], policy:", faults.join(", ")))
 }
 
+/// An event of each env and step that is validated.
+fn tell_of_validation(app: &mut App) {
+    app.on_batch(BatchPoint::Validated, |batch| {
+        if batch.index == 0 {
+            let (name, fields) = ("validated".into(), BTreeMap::new());
+            batch.emit(UserEvent { name, fields });
+        }
+        Ok(())
+    });
+}
+
 #[test]
 fn an_env_that_fails_can_sit_out_its_round_while_the_others_continue() {
     let folders = [(); 2].map(|()| tempfile::tempdir().expect("a temporary folder"));
     let scenarios = [SCENARIO.to_owned(), with_a_failing_env("drop_env", &[1])];
     let runs = [0, 1].map(|index| {
         let text = scenarios[index].replace("rounds: 3", "rounds: 2");
-        directory(&play(&text, folders[index].path(), NOTHING))
+        directory(&play(&text, folders[index].path(), tell_of_validation))
     });
     let of_runs = |kind: &str| runs.each_ref().map(|run| told(run, kind));
 
@@ -200,6 +212,12 @@ fn an_env_that_fails_can_sit_out_its_round_while_the_others_continue() {
     let failed = &episodes[1]["data"];
     assert!(failed["error"].as_str().is_some_and(|error| error.contains("faults")));
     assert!(failed["final_accuracy"].is_number());
+
+    // What has failed in training is not validated.
+    let [_, events] = of_runs("user_event");
+    let is_of_it = |event: &&Value| event["env"] == 1 && event["data"]["name"] == "validated";
+    let steps: Vec<_> = events.iter().filter(is_of_it).map(|event| &event["step"]).collect();
+    assert_eq!(json!(steps), json!([1, 2, 1, 2, 3, 4]));
 
     // The other env has played its first round as if nothing had happened, and the round is its own.
     let untouched = &sound[0]["data"];

@@ -49,6 +49,26 @@ fn is_test(attributes: &[Attribute]) -> bool {
     })
 }
 
+/// Names of the types that bevy's derives make beside a struct: nothing in the source defines them.
+fn generated(item: &Item) -> Vec<String> {
+    let Item::Struct(item) = item else { return Vec::new() };
+    let derives = item
+        .attrs
+        .iter()
+        .filter(|attribute| attribute.path().is_ident("derive"));
+    let derives = derives.filter_map(|attribute| Some(attribute.meta.require_list().ok()?.tokens.to_string()));
+    let derives: Vec<String> = derives.collect();
+    let made = [
+        ("QueryData", &["Item", "ReadOnly", "ReadOnlyItem"][..]),
+        ("SystemParam", &["Builder"][..]),
+    ];
+    let made = made
+        .iter()
+        .filter(|(name, _)| derives.iter().any(|derive| derive.contains(name)));
+    let endings = made.flat_map(|(_, endings)| endings.iter());
+    endings.map(|ending| format!("{}{ending}", item.ident)).collect()
+}
+
 /// Where the file of module `path`, declared in `parent`, stands.
 fn module_file(parent: &Path, name: &str) -> PathBuf {
     let folder = match parent.file_stem().and_then(|stem| stem.to_str()) {
@@ -111,6 +131,7 @@ impl Module {
             return;
         }
         self.defined.extend(name.map(ToString::to_string));
+        self.defined.extend(generated(item));
         self.visit_item(item);
     }
 
@@ -337,6 +358,11 @@ fn arrows_are_found_through_imports_globs_and_reexports() {
     assert!(is_found(slots, "crates/core/src/seed/record.rs"), "an import");
     let error = "crates/torch/src/torch/error.rs";
     assert!(FILES.keys().any(|from| is_found(from, error)), "a re-export");
+    let (faults, env) = (
+        "crates/core/src/faults/mod.rs",
+        "crates/core/src/training/components.rs",
+    );
+    assert!(is_found(faults, env), "a name that a derive makes");
     let layout = "crates/core/src/host/layout.rs";
     let scenario = "crates/scenario/src/growth/slots.rs";
     assert!(is_found(layout, scenario), "into another crate");

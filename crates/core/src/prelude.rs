@@ -32,7 +32,7 @@ pub use crate::schedule::*;
 pub use crate::seed::{Blueprint, BlueprintError, BlueprintRegistry, SeedModule};
 pub use crate::telemetry::Metrics;
 pub use crate::torch::Backend;
-pub use crate::training::{BatchPoint, HookedBatch, OnTrainBatch};
+pub use crate::training::{BatchPoint, HookedBatch, OnBatch};
 pub use crate::unfinished::UnfinishedRound;
 pub use crate::validation::TestResult;
 pub use crate::{choice, section};

@@ -70,8 +70,12 @@ pub enum EngineSet {
     Prepare,
     /// `RoundStart`: hosts, slots and trackers of a new episode.
     Reset,
-    /// Training, then the fused validation and counterfactual pass, of all envs.
-    Batches,
+    /// Which samples the step's batches are made of; reading them ahead begins.
+    FetchBatch,
+    /// All envs train on the step's batches.
+    TrainStep,
+    /// The fused validation and counterfactual pass of all envs.
+    Validate,
     /// The packed read and the wait for it.
     SyncStreams,
     /// The watchdog: metrics, alarms, rollbacks, captures.
@@ -157,23 +161,29 @@ schedules! {
             ResetRewards => "round start",
         }
     }
-    /// One host epoch begins: data order, accumulators.
+    /// One host epoch begins.
     StepStart {
         Reset {
             /// Lets envs whose episode still runs take part in the step: [`activate_envs`](crate::env::episode::activate_envs).
             ActivateEnvs => "step start",
-            /// Fixes order and augmentation of the step's samples, zeroes the sums: [`plan_train_batches`](crate::training::fetch::plan_train_batches).
-            PlanTrainBatches => "data order",
             /// Moves the learning rates of hosts and seeds along their courses: [`set_learning_rates`](crate::training::rates::set_learning_rates).
             SetLearningRates => "learning rate",
         }
     }
-    /// The batches of the step: every env trains on its own, then validates; who is outside, env or batch, depends on the
-    /// devices. To look into a batch, add a hook: [`OnTrainBatch`](crate::training::OnTrainBatch).
+    /// The batches of the step: all envs train, then all validate. Inside either, env by env on CPUs, batch by batch on other
+    /// devices. To look into a batch, add a hook: [`OnBatch`](crate::training::OnBatch).
     Batches {
-        Batches {
-            /// Trains and validates all envs: [`play_batches`](crate::validation::batches::play_batches).
-            PlayBatches => "batches of all envs",
+        FetchBatch {
+            /// Fixes order and augmentation of the step's samples, asks for the first, zeroes the sums: [`fetch_batches`](crate::training::fetch::fetch_batches).
+            FetchBatches => "data order",
+        }
+        TrainStep {
+            /// Trains all envs: [`train_batches`](crate::training::batches::train_batches).
+            TrainBatches => "training batches",
+        }
+        Validate {
+            /// Measures all networks, with their seeds and without: [`validate_batches`](crate::validation::pass::validate_batches).
+            ValidateBatches => "validation batches",
         }
     }
     /// The step's only wait on devices.

@@ -50,19 +50,9 @@ pub struct Failure {
 #[derive(Clone, Copy, Debug, Default)]
 struct Place {
     env: Option<usize>,
-    /// Where a system does more than one work on more than one batch.
-    work: Option<BatchWork>,
-}
-
-/// A work on a batch of a step.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct BatchWork {
-    /// As `schedule::Work::phase` names it.
-    pub phase: &'static str,
-    /// Of the step's training or of its validation batches.
-    pub batch: usize,
-    /// Of all batches of the step, training first.
-    pub nth: usize,
+    /// Where a system does more than one work on more than one batch: what it did, as `schedule::Work::phase` names it, and on
+    /// which.
+    work: Option<(&'static str, usize)>,
 }
 
 impl Failure {
@@ -84,9 +74,9 @@ impl Failure {
         self.at(|place| place.env = Some(env))
     }
 
-    /// The same failure, said to be of this work.
-    pub fn in_batch(self, work: BatchWork) -> Self {
-        self.at(|place| place.work = Some(work))
+    /// The same failure, said to be of work `phase` on this one of the step's training or validation batches.
+    pub fn in_batch(self, phase: &'static str, batch: usize) -> Self {
+        self.at(|place| place.work = Some((phase, batch)))
     }
 
     fn at(self, note: impl FnOnce(&mut Place)) -> Self {
@@ -102,19 +92,19 @@ impl Failure {
         self.place.as_deref().copied().unwrap_or_default()
     }
 
-    /// The batch among all of the step, where the failure knows it.
-    pub fn nth_batch(&self) -> Option<usize> {
-        self.place().work.map(|work| work.nth)
+    /// The batch, where the failure knows it.
+    pub fn batch(&self) -> Option<usize> {
+        self.place().work.map(|(_, batch)| batch)
     }
 
     /// The failure of a piece of work that began at `position`; what the failure itself knows is nearer.
     pub fn during(self, phase: &'static str, position: Position) -> EngineError {
         let place = self.place();
         EngineError {
-            phase: place.work.map_or(phase, |work| work.phase),
+            phase: place.work.map_or(phase, |(phase, _)| phase),
             position: Position {
                 env: place.env.or(position.env),
-                batch: place.work.map(|work| work.batch).or(position.batch),
+                batch: self.batch().or(position.batch),
                 ..position
             },
             failure: self,

@@ -1,7 +1,7 @@
 //! Envs that play all their batches one after the other do what they do when all play each batch together.
 
 use simic_engine::internals::health::Failure;
-use simic_engine::internals::validation::BatchOrder;
+use simic_engine::internals::training::BatchOrder;
 use simic_engine::prelude::*;
 
 use super::support::*;
@@ -35,6 +35,29 @@ fn both_orders_of_envs_and_batches_give_the_same_bits() {
     assert!(by_env == by_batch);
 }
 
+#[test]
+fn a_system_of_an_application_stands_between_training_and_validation_of_all_envs_in_either_order() {
+    type Played = Vec<&'static str>;
+    for order in [BatchOrder::EnvByEnv, BatchOrder::BatchByBatch] {
+        let engine = app(&scenario(MINIMAL, 2, 1, WAIT), |app: &mut App| {
+            hook(app, BatchPoint::Updated, |_, played: &mut Played| {
+                played.push("trained")
+            });
+            hook(app, BatchPoint::Validated, |_, played: &mut Played| {
+                played.push("validated")
+            });
+            let stand = |played: Res<Shared<Played>>| played.lock().push("between");
+            app.add_systems(Batches, stand.after(EngineSet::TrainStep).before(EngineSet::Validate));
+        });
+
+        let played: Played = play_hooked(in_order(order, engine));
+
+        assert_eq!(played[..5], ["trained", "trained", "trained", "trained", "between"]);
+        let validated = &played[5..];
+        assert!(validated.len() > 1 && validated.iter().all(|what| *what == "validated"));
+    }
+}
+
 fn register(app: &mut App) {
     let mut blueprints = app.world_mut().resource_mut::<BlueprintRegistry>();
     blueprints.register(Arc::new(ChannelScale::Brittle));
@@ -59,7 +82,7 @@ fn a_failure_names_part_batch_and_env_in_either_order() {
 #[test]
 fn an_error_of_a_hook_stops_the_run_and_is_told_as_that_of_a_batch() {
     let mut engine = app(&scenario(MINIMAL, 2, 4, WAIT), |app: &mut App| {
-        app.on_train_batch(BatchPoint::Updated, |batch| match (batch.env.id.index, batch.index) {
+        app.on_batch(BatchPoint::Updated, |batch| match (batch.env.id.index, batch.index) {
             (1, 1) => Err(Failure::message("seen enough")),
             _ => Ok(()),
         });

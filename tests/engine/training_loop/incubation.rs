@@ -95,7 +95,7 @@ fn a_blending_seed_at_alpha_0_changes_neither_logits_nor_host() {
     };
     let mut app = growing("conv_small");
     app.app_mut()
-        .add_systems(StepStart, blend.before(Work::PlanTrainBatches));
+        .add_systems(StepStart, blend.before(Work::SetLearningRates));
     let grown: Host = play_hooked(app);
 
     assert_eq!(grown.stages[4..], [Some(SeedStage::Blending); 4]);

@@ -99,17 +99,17 @@ fn an_engine_without_one_of_its_plugins_says_which_is_missing() {
             provider("TelemetryPlugin", "TelemetryOutbox"),
             work("StartupPlugin", Work::LoadDatasets),
             work("EnvPlugin", Work::SpawnEnvs),
-            work("TrainingPlugin", Work::PlanTrainBatches),
-            work("ValidationPlugin", Work::PlayBatches),
+            work("TrainingPlugin", Work::TrainBatches),
+            work("ValidationPlugin", Work::ValidateBatches),
             work("ControllerPlugin", Work::Decide),
         ];
         assert_eq!(found, expected);
     }
-    let part = work("TrainingPlugin", Work::PlanTrainBatches).expect("a part");
+    let part = work("TrainingPlugin", Work::TrainBatches).expect("a part");
     assert_eq!(
         part.to_string(),
         "the app has no `TrainingPlugin`: add it (it is in `SimicPlugins`), or do its work in systems of your own, among \
-         them one in `Work::PlanTrainBatches`"
+         them one in `Work::TrainBatches`"
     );
     // An engine without its record runs.
     assert_eq!(without::<RecordPlugin>(recorded()), None);

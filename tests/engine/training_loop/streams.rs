@@ -67,7 +67,7 @@ static STEPS_OF_GROWTH: LazyLock<Steps> = LazyLock::new(|| {
         app.init_resource::<Recorder>()
             .init_resource::<Steps>()
             .add_systems(Startup, install.after(Work::SpawnEnvs).before(Work::EquipTraining))
-            .add_systems(StepStart, forget.before(Work::PlanTrainBatches))
+            .add_systems(Batches, forget.before(Work::FetchBatches))
             .add_systems(StepSync, note_launched.before(Work::EnqueueReads))
             .add_systems(StepEnd, note_synced.after(Work::EmitStep));
     }))

@@ -94,7 +94,7 @@ impl<T> Shared<T> {
     }
 }
 
-/// Lets every training batch be looked at, and tampered with, at `point`.
+/// Lets every batch be looked at, and tampered with, at `point`.
 pub fn hook<T: Default + Send + 'static>(
     app: &mut App,
     point: BatchPoint,
@@ -102,7 +102,7 @@ pub fn hook<T: Default + Send + 'static>(
 ) {
     app.init_resource::<Shared<T>>();
     let notes = Shared(Arc::clone(&app.world().resource::<Shared<T>>().0));
-    app.on_train_batch(point, move |batch| {
+    app.on_batch(point, move |batch| {
         hook(batch, &mut notes.lock());
         Ok(())
     });

@@ -1,16 +1,13 @@
 //! What envs train on: loading and splitting images and texts, their one resident copy per device or the way to them, the
-//! per-env feed of batches, losses, and the per-env accumulators of a step.
+//! per-env feed of batches.
 //!
-//! Bytes flow `files of a format | digits | synth → dataset (split, checked, hashed) → resident (device) → feed (per env) → loss →
-//! accumulators → read pack`; of texts `file | procedural → tokens → resident → feed → …` ([`TaskData`] is either). Training
-//! data that do not lie on the device reach the feed through `ahead`: threads that gather batches before they are due.
+//! Bytes flow `files of a format | digits | synth → dataset (split, checked, hashed) → resident (device) → feed (per env)`; of
+//! texts `file | procedural → tokens → resident → feed` ([`TaskData`] is either). Training data that do not lie on the device
+//! reach the feed through `ahead`: threads that gather batches before they are due.
 
 pub(crate) mod digits;
 mod error;
 mod locate;
-mod loss;
-mod pack;
-mod accumulators;
 mod shape;
 mod cutout;
 mod records;
@@ -34,16 +31,13 @@ mod survey;
 mod own_images;
 mod task_data;
 
-pub use accumulators::Accumulators;
 pub use ahead::Readers;
 pub use arithmetic::{FeedArithmetic, Sharing};
 pub use dataset::{DataSet, Drawn, load};
 pub use error::DataError;
 pub use feed::StepFeed;
 pub(crate) use locate::locate;
-pub use loss::{TrainLoss, evaluate_rows, train_loss};
 pub use own_images::{ImagesOnDisk, check_own_images, own_images};
-pub use pack::{ConfigNumbers, GroupNumbers, PackLayout, SlotNumbers, StepNumbers};
 pub(crate) use packed::refuse_packed;
 pub use part::{Images, Part};
 pub use plan::StepKey;

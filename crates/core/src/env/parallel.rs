@@ -12,7 +12,7 @@ use bevy_ecs::prelude::*;
 
 use super::fallbacks::is_of_device;
 use super::{EnvId, EnvStream, StepStatus};
-use crate::health::{BatchWork, Failure};
+use crate::health::Failure;
 use crate::scenario::{DeviceSpec, OnEnvError};
 use crate::threads::start_worker;
 use crate::torch::{self, POOL_STREAMS, Stream};
@@ -156,7 +156,7 @@ impl EnvPool {
             }
         });
         let mut failures = failures.into_inner().unwrap_or_else(PoisonError::into_inner);
-        failures.sort_unstable_by_key(|(env, failure)| (failure.nth_batch(), *env));
+        failures.sort_unstable_by_key(|(env, failure)| (failure.batch(), *env));
         failures
     }
 
@@ -181,24 +181,13 @@ fn workers_on_cuda(envs: &[usize], devices: &[DeviceSpec], workers: usize) -> BT
 }
 
 /// One part of what an env does with a batch: its failure, or libtorch's panic, says which and of which batch. `phase`: what
-/// failed, in the words of an error message; `before`: batches of the step that come before the first of its kind.
+/// failed, in the words of an error message.
 ///
 /// # Errors
 /// That of `body`.
-pub fn in_batch(
-    phase: &'static str,
-    batch: usize,
-    before: usize,
-    body: impl FnOnce() -> Result<(), Failure>,
-) -> Result<(), Failure> {
+pub fn in_batch<T>(phase: &'static str, batch: usize, body: impl FnOnce() -> Result<T, Failure>) -> Result<T, Failure> {
     let outcome = torch::catch(body).map_err(Failure::from).flatten();
-    outcome.map_err(|failure| {
-        failure.in_batch(BatchWork {
-            phase,
-            batch,
-            nth: before + batch,
-        })
-    })
+    outcome.map_err(|failure| failure.in_batch(phase, batch))
 }
 
 /// Ignores poisoning: inserting and taking leave maps and queues whole even where another thread panicked.

@@ -10,7 +10,6 @@ use super::snapshot_rule::SnapshotInput;
 use super::state::{Governor, RollbackVerdict};
 use super::store::{CapturedNetwork, Snapshots};
 use crate::clock::RunClock;
-use crate::data::PackLayout;
 use crate::env::unfinished::name_of;
 use crate::env::{
     EnvBackend, EnvId, EnvStream, Experiment, GrowingEnv, HostModel, HostOptimizer, StepStatus, ValMetrics,
@@ -20,7 +19,7 @@ use crate::health::{Failure, InEnv};
 use crate::seed::SeedRecord;
 use crate::telemetry::{AlarmVerdict, Event, GovernorAlarm, Num, Payload, TelemetryOutbox};
 use crate::torch::TorchError;
-use crate::training::{EnvAccumulators, EnvLossScaler, StepResult};
+use crate::training::{EnvAccumulators, EnvLossScaler, PackLayout, StepResult};
 use crate::unfinished::UnfinishedRound;
 
 /// An env's store in a checkpoint inside a round.

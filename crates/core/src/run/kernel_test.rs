@@ -2,7 +2,6 @@
 
 use tch::{Device, Kind, Tensor};
 
-use crate::data::{Accumulators, PackLayout};
 use crate::env::grafted::{self, Graft, GraftKind};
 use crate::growth::{AlphaAlgorithm, Topology};
 use crate::health::Failure;
@@ -13,6 +12,7 @@ use crate::random::{Domain, RunRng};
 use crate::scenario::Kernels;
 use crate::seed::{BlueprintRegistry, SeedInstance};
 use crate::torch::{self, Backend, NoGrad};
+use crate::training::{Accumulators, PackLayout};
 
 /// Share of the largest value of a tensor beyond which a difference is no rounding any more.
 const TOLERANCE: f64 = 1e-3;
@@ -78,7 +78,7 @@ fn results(kernels: Kernels) -> Result<Vec<Tensor>, Failure> {
         kind,
     });
 
-    let mut sums = Accumulators::new(backend, PackLayout { configs: 1, slots: 0 }, 1, LABELS.len())?;
+    let mut sums = Accumulators::new(backend, PackLayout { configs: 1, slots: 0 }, 1, (LABELS.len(), 1))?;
     let (x, y) = (images(kernels)?, Tensor::from_slice(&LABELS));
     let logits = grafted::forward(&*host, &grafts.collect::<Vec<_>>(), &x, Mode::Train)?;
     kernels::backward(&sums.train_loss((0, 0), &logits, &y, 0.1)?, backend)?;

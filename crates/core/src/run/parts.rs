@@ -36,8 +36,8 @@ fn indispensable() -> [(InternedScheduleLabel, Work, &'static str); 5] {
     [
         (Startup.intern(), Work::LoadDatasets, "StartupPlugin"),
         (Startup.intern(), Work::SpawnEnvs, "EnvPlugin"),
-        (StepStart.intern(), Work::PlanTrainBatches, "TrainingPlugin"),
-        (Batches.intern(), Work::PlayBatches, "ValidationPlugin"),
+        (Batches.intern(), Work::TrainBatches, "TrainingPlugin"),
+        (Batches.intern(), Work::ValidateBatches, "ValidationPlugin"),
         (Decide.intern(), Work::Decide, "ControllerPlugin"),
     ]
 }

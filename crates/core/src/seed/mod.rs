@@ -47,4 +47,4 @@ pub use record::{
 pub use registry::{BlueprintRegistry, FIRST_PLUGIN_INDEX};
 pub use report::SeedReport;
 pub use stages::{has_optimizer, may_follow, next_stage, trains};
-pub use statistics::{GradientSums, Growth};
+pub use statistics::{GradientSums, Growth, STATISTICS_STRIDE};

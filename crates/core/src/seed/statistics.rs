@@ -2,6 +2,10 @@
 
 use crate::growth::SeedStage;
 
+/// Batches from one measurement of gradient statistics to the next, from the first of a step on: the sums cost a pass over all
+/// gradients, and the last of a step are enough.
+pub const STATISTICS_STRIDE: usize = 10;
+
 /// Norms below this count as no gradient at all when seed and host are compared.
 const NEGLIGIBLE_NORM: f64 = 1e-8;
 const RATIO_EPSILON: f64 = 1e-8;

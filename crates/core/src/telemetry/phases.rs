@@ -77,19 +77,6 @@ impl PhaseClock {
         self.read_at = Instant::now();
     }
 
-    /// Divides what has passed since the clock was last read in proportion of `shares`, thread time of two phases that were
-    /// mixed. Where both are nothing, all of it is the running phase's.
-    pub fn divide(&mut self, shares: [(Phase, Duration); 2]) {
-        let whole: Duration = shares.iter().map(|(_, share)| share).sum();
-        if whole.is_zero() {
-            return;
-        }
-        let passed = self.lap();
-        for (phase, share) in shares {
-            self.spent.phases[phase as usize] += passed.mul_f64(share.as_secs_f64() / whole.as_secs_f64());
-        }
-    }
-
     /// Adds to what bringing batches to their devices has taken.
     pub fn add_copied(&mut self, time: Duration) {
         self.spent.copied += time;
@@ -97,19 +84,13 @@ impl PhaseClock {
 
     /// What the round has taken up to now.
     pub fn read(&mut self) -> &RoundTime {
-        let passed = self.lap();
+        let now = Instant::now();
+        let passed = now - std::mem::replace(&mut self.read_at, now);
+        self.spent.time += passed;
         if let Some(phase) = self.phase {
             self.spent.phases[phase as usize] += passed;
         }
         &self.spent
-    }
-
-    /// Since the clock was last read.
-    fn lap(&mut self) -> Duration {
-        let now = Instant::now();
-        let passed = now - std::mem::replace(&mut self.read_at, now);
-        self.spent.time += passed;
-        passed
     }
 }
 

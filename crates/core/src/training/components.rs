@@ -1,11 +1,16 @@
-//! What training adds to an env.
+//! What training adds to an env, and the env as a batch sees it.
 
 use bevy_ecs::prelude::*;
+use bevy_ecs::query::QueryData;
 use bevy_platform::cell::SyncCell;
 use smallvec::SmallVec;
 use tch::Device;
 
-use crate::data::{Accumulators, Feed, StepNumbers};
+use super::accumulators::Accumulators;
+use super::graphs::EnvGraphs;
+use super::pack::StepNumbers;
+use crate::data::Feed;
+use crate::env::{EnvBackend, EnvId, EpisodeStats, HostModel, HostOptimizer, SeedOptimizers, SeedSlots, TrainMetrics};
 use crate::kernels::GroupNorm;
 use crate::nn::LossScaler;
 use crate::torch::TorchError;
@@ -55,3 +60,31 @@ impl EnvLossScaler {
 /// Everything that the step summed up for an env; `None` before the first and while the env is idle.
 #[derive(Component, Default)]
 pub struct StepResult(pub Option<StepNumbers>);
+
+/// Everything of an env that a training batch touches.
+#[derive(QueryData)]
+#[query_data(mutable)]
+pub struct TrainingEnv {
+    /// Which one it is.
+    pub id: &'static EnvId,
+    /// Where it is and what computes there.
+    pub backend: &'static EnvBackend,
+    pub(super) feed: &'static mut EnvFeed,
+    /// The network.
+    pub host: &'static mut HostModel,
+    /// Of the host's parameters.
+    pub optimizer: &'static mut HostOptimizer,
+    /// Seeds, which validation evaluates as well.
+    pub slots: &'static mut SeedSlots,
+    /// Of the seeds' parameters.
+    pub seed_optimizers: &'static mut SeedOptimizers,
+    /// What the step adds up, in training and validation.
+    pub sums: &'static mut EnvAccumulators,
+    pub(super) norms: &'static mut GroupNorms,
+    pub(super) scaler: &'static mut EnvLossScaler,
+    pub(super) graphs: &'static mut EnvGraphs,
+    /// Of its last step.
+    pub(super) train: &'static TrainMetrics,
+    /// Of its episode.
+    pub stats: &'static mut EpisodeStats,
+}

@@ -1,14 +1,18 @@
-//! What envs are fed from, and the order of a step's samples: planned once per step.
+//! What envs are fed from: the order of a step's samples, planned once per step, and the step's batches, one after the other.
+
+use std::time::{Duration, Instant};
 
 use bevy_ecs::prelude::*;
 use bevy_platform::cell::SyncCell;
 use tch::Kind;
 
+use super::accumulators::Accumulators;
 use super::components::{EnvAccumulators, EnvFeed, EnvLossScaler, GroupNorms};
+use super::pack::PackLayout;
 use super::precision::TrainingPrecision;
 use crate::clock::RunClock;
-use crate::data::{Accumulators, Feed, PackLayout, StepKey};
-use crate::env::{EnvBackend, EnvId, EnvPool, EnvSetup, EnvStream, Experiment, StepStatus};
+use crate::data::{Batch, Feed, StepKey};
+use crate::env::{EnvBackend, EnvId, EnvPool, EnvSetup, EnvStream, Experiment, StepStatus, in_batch};
 use crate::health::Failure;
 use crate::nn::LossScaler;
 use crate::torch::{HostSyncCounter, TorchError};
@@ -28,7 +32,7 @@ pub fn equip_envs(
         setup.insert((entity, id), &mut stream, |resident, feed| {
             let feed_of_env = Feed::new(resident, feed, id.index as u64)?;
             let units = (feed.batch_size, feed.units_per_sample);
-            let sums = Accumulators::of_units(backend.0, layout, feed.batches, units).map_err(TorchError::from)?;
+            let sums = Accumulators::new(backend.0, layout, feed.batches, units).map_err(TorchError::from)?;
             let scaler = match precision.0 {
                 Some(Kind::Half) => Some(LossScaler::new(backend.0.device)?),
                 _ => None,
@@ -44,9 +48,9 @@ pub fn equip_envs(
     Ok(())
 }
 
-/// Order and augmentation of the whole step, one upload per env; sums back to zero. From here to
-/// `StepSync` nothing may wait for a device.
-pub fn plan_train_batches(
+/// Order and augmentation of the whole step, one upload per env; batches that aren't on the device are asked for; sums back to
+/// zero. From here to `StepSync` nothing may wait for a device.
+pub fn fetch_batches(
     mut envs: Query<(
         &EnvId,
         &StepStatus,
@@ -71,4 +75,11 @@ pub fn plan_train_batches(
         stream.note_write(sums.pack());
         Ok(feed.0.get().begin_step(present, upcoming)?)
     })
+}
+
+/// Batch `batch` of the step, gathered on the env's device, and how long this thread took to get it there.
+pub(super) fn fetch_batch(feed: &mut EnvFeed, batch: usize) -> Result<(Batch, Duration), Failure> {
+    let began = Instant::now();
+    let samples = in_batch("fetch", batch, || Ok(feed.0.get().fetch(batch)?))?;
+    Ok((samples, began.elapsed()))
 }

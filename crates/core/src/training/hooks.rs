@@ -1,4 +1,4 @@
-//! What applications, faults and observers do inside a training batch: functions that every env calls at a point of each.
+//! What applications, faults and observers do inside a batch: functions that every env calls at a point of each.
 //!
 //! A hook runs on the worker of its env, in the guard of the env's stream, and sees that env alone; in which order envs come by is not
 //! defined.
@@ -8,33 +8,36 @@ use std::sync::{Mutex, PoisonError};
 use bevy_app::App;
 use bevy_ecs::prelude::*;
 
-use super::step::TrainingEnvItem;
+use super::components::TrainingEnvItem;
 use crate::clock::RunClock;
 use crate::data::Batch;
-use crate::env::Experiment;
+use crate::env::{Experiment, in_batch};
 use crate::health::Failure;
 use crate::telemetry::{Event, Payload};
 
-/// Where in a training batch a hook is called.
+/// Where in a batch a hook is called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BatchPoint {
-    /// The samples are on the env's device.
+    /// The samples of a training batch are on the env's device.
     Fetched,
-    /// The gradients of the batch are in the parameters; nothing has been measured, clipped or applied.
+    /// The gradients of a training batch are in the parameters; nothing has been measured, clipped or applied.
     Backward,
-    /// The parameters have been updated.
+    /// The parameters have been updated by a training batch.
     Updated,
+    /// A validation batch has been evaluated with and without the env's seeds. All envs of a device have the same samples, so
+    /// don't change their values.
+    Validated,
 }
 
 /// The batch of one env that a hook is called in.
 pub struct HookedBatch<'a, 'w, 's> {
-    /// Of the step, from 0.
+    /// Among the training or the validation batches of the step, from 0.
     pub index: usize,
-    /// Of the step.
+    /// Training or validation batches of the step.
     pub count: usize,
-    /// What is learnt from.
+    /// Samples and what is to be predicted of them.
     pub samples: &'a mut Batch,
-    /// The env that learns.
+    /// The env that plays the batch.
     pub env: &'a mut TrainingEnvItem<'w, 's>,
     /// Round and step.
     pub clock: &'a RunClock,
@@ -63,9 +66,9 @@ pub struct BatchHooks {
 }
 
 impl BatchHooks {
-    /// Whether nothing is called in any batch.
-    pub(super) fn is_empty(&self) -> bool {
-        self.hooks.is_empty()
+    /// Whether anything is called in training batches.
+    pub(super) fn look_into_training(&self) -> bool {
+        self.hooks.iter().any(|(point, _)| *point != BatchPoint::Validated)
     }
 
     /// Adds one before those that there are.
@@ -77,8 +80,11 @@ impl BatchHooks {
         self.hooks.insert(0, (point, Box::new(hook)));
     }
 
-    /// Calls those of `point`, if there are any.
-    pub(super) fn call<'a, 'w, 's>(
+    /// Calls those of `point`, if there are any, in a batch that is the nth of its kind.
+    ///
+    /// # Errors
+    /// That of the first hook that fails; it knows its batch.
+    pub fn call<'a, 'w, 's>(
         &'a self,
         point: BatchPoint,
         (index, samples): (usize, &'a mut Batch),
@@ -88,9 +94,10 @@ impl BatchHooks {
         if self.hooks.is_empty() {
             return Ok(());
         }
+        let (train, val) = clock.batches_per_step();
         let mut batch = HookedBatch {
             index,
-            count: clock.batches_per_step().0,
+            count: if point == BatchPoint::Validated { val } else { train },
             samples,
             env,
             clock,
@@ -98,7 +105,9 @@ impl BatchHooks {
             events: &self.events,
         };
         let mut due = self.hooks.iter().filter(|(of, _)| *of == point);
-        due.try_for_each(|(_, hook)| hook(&mut batch))
+        in_batch("a hook of the batch", index, || {
+            due.try_for_each(|(_, hook)| hook(&mut batch))
+        })
     }
 
     /// The events of all envs since this was last asked, in the order of envs.
@@ -110,8 +119,8 @@ impl BatchHooks {
 }
 
 /// Adds hooks to an app.
-pub trait OnTrainBatch {
-    /// Calls `hook` at `point` of every training batch of every env.
+pub trait OnBatch {
+    /// Calls `hook` at `point` of every batch of every env.
     ///
     /// ```
     /// # extern crate simic_core as simic_engine;
@@ -119,31 +128,29 @@ pub trait OnTrainBatch {
     /// use simic_engine::prelude::*;
     ///
     /// # let mut app = App::new();
-    /// app.on_train_batch(BatchPoint::Backward, |batch| {
+    /// app.on_batch(BatchPoint::Backward, |batch| {
     ///     if batch.index + 1 == batch.count {
     ///         println!("env {}, step {}: gradients of the last batch", batch.env.id.index, batch.clock.step());
     ///     }
     ///     Ok(())
     /// });
     /// ```
-    fn on_train_batch(
+    fn on_batch(
         &mut self,
         point: BatchPoint,
         hook: impl Fn(&mut HookedBatch) -> Result<(), Failure> + Send + Sync + 'static,
     ) -> &mut Self;
 }
 
-impl OnTrainBatch for App {
-    fn on_train_batch(
+impl OnBatch for App {
+    fn on_batch(
         &mut self,
         point: BatchPoint,
         hook: impl Fn(&mut HookedBatch) -> Result<(), Failure> + Send + Sync + 'static,
     ) -> &mut Self {
         self.init_resource::<BatchHooks>();
-        self.world_mut()
-            .resource_mut::<BatchHooks>()
-            .hooks
-            .push((point, Box::new(hook)));
+        let mut hooks = self.world_mut().resource_mut::<BatchHooks>();
+        hooks.hooks.push((point, Box::new(hook)));
         self
     }
 }

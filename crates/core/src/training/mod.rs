@@ -1,27 +1,33 @@
-//! The training half of a step: batches reach their env, host and seeds learn from them, sums are named.
+//! The training half of a step: batches reach their env, host and seeds learn from them, sums are read and named.
 
-mod components;
+mod loss;
+mod pack;
+mod accumulators;
 pub(crate) mod graphs;
+mod components;
 mod hooks;
 pub(crate) mod precision;
 pub(crate) mod fetch;
 pub(crate) mod rates;
 pub(crate) mod step;
-mod cost;
+pub(crate) mod batches;
 pub(crate) mod sums;
 
 use bevy_app::{App, Plugin};
 
-pub use components::{EnvAccumulators, EnvFeed, EnvLossScaler, GroupNorms, StepResult};
-pub use cost::macs_of_training;
+pub use accumulators::Accumulators;
+pub use batches::{BatchLoop, BatchOrder};
+pub use components::{EnvAccumulators, EnvFeed, EnvLossScaler, GroupNorms, StepResult, TrainingEnv, TrainingEnvItem};
 pub use graphs::EnvGraphs;
-pub use hooks::{BatchHooks, BatchPoint, HookedBatch, OnTrainBatch};
+pub use hooks::{BatchHooks, BatchPoint, HookedBatch, OnBatch};
+pub use loss::evaluate_rows;
+pub use pack::{ConfigNumbers, GroupNumbers, PackLayout, SlotNumbers, StepNumbers};
 pub use precision::{TrainingPrecision, with_environment};
 pub use rates::LastGrowth;
-pub use step::{TrainingEnv, TrainingEnvItem, TrainingRules};
+pub use step::{TrainingRules, training_slots};
 
 use crate::env::{EnvId, KeepInRounds};
-use crate::schedule::{AddWork, Assess, RoundStart, Startup, StepStart, StepSync, Work};
+use crate::schedule::{AddWork, Assess, Batches, RoundStart, Startup, StepStart, StepSync, Work};
 
 /// Feeds and trains all envs.
 pub struct TrainingPlugin;
@@ -35,8 +41,9 @@ impl Plugin for TrainingPlugin {
         app.add_work(Startup, Work::ChoosePrecision, precision::choose_precision)
             .add_work(Startup, Work::EquipTraining, fetch::equip_envs)
             .add_work(RoundStart, Work::ResetLossScales, precision::reset_loss_scales)
-            .add_work(StepStart, Work::PlanTrainBatches, fetch::plan_train_batches)
             .add_work(StepStart, Work::SetLearningRates, rates::set_learning_rates)
+            .add_work(Batches, Work::FetchBatches, fetch::fetch_batches)
+            .add_work(Batches, Work::TrainBatches, batches::train_batches)
             .add_work(StepSync, Work::EnqueueReads, sums::reduce_sums)
             .add_work(Assess, Work::DeriveTrainMetrics, sums::derive_train_metrics)
             .keep_in_rounds_by(precision::save_loss_scales, precision::restore_loss_scales)

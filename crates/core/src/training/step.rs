@@ -3,61 +3,31 @@
 //! Host and seeds learn in one backward pass but are never mixed: each is a group with its own norm, clip, guard and
 //! optimizer, so a diverged seed stalls only itself.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use bevy_ecs::prelude::*;
-use bevy_ecs::query::QueryData;
 use bevy_ecs::system::SystemParam;
 use smallvec::SmallVec;
 use tch::{Kind, Tensor};
 
-use super::components::{EnvAccumulators, EnvFeed, EnvLossScaler, GroupNorms};
-use super::graphs::{EnvGraphs, Topology};
+use super::components::TrainingEnvItem;
+use super::fetch::fetch_batch;
+use super::graphs::Topology;
 use super::hooks::{BatchHooks, BatchPoint};
+use super::pack::PackLayout;
 use super::precision::TrainingPrecision;
 use crate::clock::RunClock;
-use crate::data::{Batch, PackLayout};
+use crate::data::Batch;
 use crate::env::grafted::{self, Graft, GraftKind, graft_kind};
-use crate::env::{
-    EnvBackend, EnvId, EpisodeStats, Experiment, FallbackGuard, HostModel, HostOptimizer, SeedOptimizers, SeedSlots,
-    Slot, TrainMetrics, in_batch,
-};
+use crate::env::{Experiment, FallbackGuard, Slot, in_batch};
 use crate::growth::SeedStage;
 use crate::health::Failure;
 use crate::kernels::{ForcedKernels, GradientThresholds, GroupNorm, GroupUpdate, backward};
 use crate::nn::{Implementation, LossScaler, Mode, Optimizer};
 use crate::scenario::{Fault, StageIsolation};
-use crate::seed::{SeedInstance, SeedRecord, trains};
+use crate::seed::{STATISTICS_STRIDE, SeedInstance, SeedRecord, trains};
 use crate::telemetry::Fallbacks;
 use crate::torch::{Autocast, Backend, FiniteGuard, Stream, TorchError, peek};
-
-/// Everything of an env that a training batch touches.
-#[derive(QueryData)]
-#[query_data(mutable)]
-pub struct TrainingEnv {
-    /// Which one it is.
-    pub id: &'static EnvId,
-    /// Where it is and what computes there.
-    pub backend: &'static EnvBackend,
-    feed: &'static mut EnvFeed,
-    /// The network.
-    pub host: &'static mut HostModel,
-    /// Of the host's parameters.
-    pub optimizer: &'static mut HostOptimizer,
-    /// Seeds, which validation evaluates as well.
-    pub slots: &'static mut SeedSlots,
-    /// Of the seeds' parameters.
-    pub seed_optimizers: &'static mut SeedOptimizers,
-    /// What the step adds up, in training and validation.
-    pub sums: &'static mut EnvAccumulators,
-    norms: &'static mut GroupNorms,
-    scaler: &'static mut EnvLossScaler,
-    graphs: &'static mut EnvGraphs,
-    /// Of its last step.
-    train: &'static TrainMetrics,
-    /// Of its episode.
-    pub stats: &'static mut EpisodeStats,
-}
 
 /// What batches are trained by.
 #[derive(SystemParam)]
@@ -80,38 +50,24 @@ impl TrainingRules<'_> {
     /// # Errors
     /// That of the first part that fails; it knows its batch.
     pub fn train_on(&self, env: &mut TrainingEnvItem, stream: &Stream, batch: usize) -> Result<Duration, Failure> {
-        let began = Instant::now();
-        let mut samples = None;
-        in_batch("fetch", batch, 0, || {
-            samples = Some(env.feed.0.get().fetch(batch)?);
-            Ok(())
-        })?;
-        let Some(mut samples) = samples else {
-            return Err(Failure::message("no batch was fetched"));
-        };
-        let copied = began.elapsed();
+        let (mut samples, copied) = fetch_batch(&mut env.feed, batch)?;
         let backend = env.backend.0;
         if self.experiment.scenario.run.cuda_graphs && !backend.uses_own_kernels() {
             // Seeds read them there from now on, in a batch that is not recorded as well.
             place_amplitudes(&mut env.slots.0, self.experiment.isolation(), backend)?;
         }
         if self.may_be_recorded(env) {
-            in_batch("train", batch, 0, || self.play_recorded(env, stream, (batch, &samples)))?;
+            in_batch("train", batch, || self.play_recorded(env, stream, (batch, &samples)))?;
             return Ok(copied);
         }
         let call = |point, env: &mut TrainingEnvItem, samples: &mut Batch| {
-            let call = || {
-                self.hooks
-                    .call(point, (batch, samples), env, (&self.clock, &self.experiment))
-            };
-            in_batch("a hook of the batch", batch, 0, call)
+            let around = (&*self.clock, &*self.experiment);
+            self.hooks.call(point, (batch, samples), env, around)
         };
         call(BatchPoint::Fetched, env, &mut samples)?;
-        in_batch("train", batch, 0, || self.forward_backward(env, (batch, &samples)))?;
+        in_batch("train", batch, || self.forward_backward(env, (batch, &samples)))?;
         call(BatchPoint::Backward, env, &mut samples)?;
-        in_batch("optimize", batch, 0, || {
-            self.optimize(env, stream, self.is_sampled(batch))
-        })?;
+        in_batch("optimize", batch, || self.optimize(env, stream, is_sampled(batch)))?;
         call(BatchPoint::Updated, env, &mut samples)?;
         Ok(copied)
     }
@@ -124,7 +80,7 @@ impl TrainingRules<'_> {
             && (env.backend.0.device.is_cuda() || scenario.cuda_devices().is_empty())
             && scenario.training.micro_batches == 1
             && scenario.faults.is_empty()
-            && self.hooks.is_empty()
+            && !self.hooks.look_into_training()
             && self.first_precision(env) == self.precision.0
             // Tensor by tensor the learning rate is a number.
             && env.optimizer.0.get().implementation() != Implementation::Plain
@@ -142,7 +98,7 @@ impl TrainingRules<'_> {
             self.experiment.scenario.lifecycle.on_commit,
         );
         let topology = Topology::of(samples, self.precision.0, &env.slots.0, rules);
-        let (aside, is_sampled) = (env.sums.0.get().aside(), self.is_sampled(batch));
+        let (aside, is_sampled) = (env.sums.0.get().aside(), is_sampled(batch));
         let mut graphs = std::mem::take(env.graphs.0.get());
         let played = graphs.in_place(samples).map_err(Failure::from).and_then(|samples| {
             let refused = graphs.play(topology, is_sampled, || {
@@ -159,11 +115,6 @@ impl TrainingRules<'_> {
         *env.graphs.0.get() = graphs;
         played?;
         Ok(env.sums.0.get().take_aside(batch)?)
-    }
-
-    /// Whether statistics of the gradients are taken in batch `batch` of a step.
-    fn is_sampled(&self, batch: usize) -> bool {
-        batch.is_multiple_of(self.experiment.scenario.training.grad_stats_stride)
     }
 
     /// What the env's batches are computed in unless one turns out to be beyond it.
@@ -340,6 +291,11 @@ impl TrainingRules<'_> {
     }
 }
 
+/// Whether statistics of the gradients are taken in batch `batch` of a step.
+fn is_sampled(batch: usize) -> bool {
+    batch.is_multiple_of(STATISTICS_STRIDE)
+}
+
 /// Sizes of the parts of a batch of `n`: as even as can be, larger ones first.
 fn micro_batches(n: usize, parts: usize) -> impl Iterator<Item = usize> {
     let parts = parts.clamp(1, n.max(1));
@@ -356,7 +312,7 @@ fn part(whole: &Tensor, first: usize, count: usize, n: usize) -> Result<Tensor, 
 }
 
 /// The slots that take part in training, in execution order.
-pub(super) fn training_slots<'a>(slots: &'a mut [Slot], isolation: &StageIsolation) -> SmallVec<[Graft<'a>; 4]> {
+pub fn training_slots<'a>(slots: &'a mut [Slot], isolation: &StageIsolation) -> SmallVec<[Graft<'a>; 4]> {
     let mut uses: SmallVec<[Graft; 4]> = slots
         .iter_mut()
         .filter_map(|slot| {

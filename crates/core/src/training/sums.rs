@@ -3,8 +3,8 @@
 use bevy_ecs::prelude::*;
 
 use super::components::{EnvAccumulators, EnvFeed, StepResult};
+use super::pack::SlotNumbers;
 use super::step::is_measured;
-use crate::data::SlotNumbers;
 use crate::env::{
     EnvId, EnvPool, EnvStream, EpisodeStats, Experiment, GradReport, LoadedData, SeedSlots, SeedTraining, StepStatus,
     TrainMetrics,

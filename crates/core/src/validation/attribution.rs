@@ -9,9 +9,9 @@ use smallvec::SmallVec;
 
 use super::plan::pairs;
 use super::shapley::{exact_shapley, sampled_shapley};
-use crate::data::ConfigNumbers;
 use crate::seed::{Interactions, SeedRecord};
 use crate::telemetry::{BigInteger, CoalitionRow, CounterfactualMatrix, Num, Shapley};
+use crate::training::ConfigNumbers;
 
 /// Turns one pass' sums, one for each of the plan's masks and in their order, into means over `samples`, at least 1.
 pub fn coalition_rows(masks: &[u64], samples: usize, sums: &[ConfigNumbers]) -> Vec<CoalitionRow> {

@@ -12,7 +12,7 @@ use super::coalition_tree::{CoalitionTree, LiveSlot};
 use super::pass::{MAIN, in_chunks, live_slots};
 use super::plan::{CoalitionPlan, PlanMoment, Player, Players, all_on, find_players, plan_coalitions};
 use super::shapley::{exact_shapley, sampled_shapley};
-use crate::data::{Batch, evaluate_rows};
+use crate::data::Batch;
 use crate::env::{FallbackGuard, HostModel, SeedSlots};
 use crate::growth::SeedStage;
 use crate::health::Failure;
@@ -21,6 +21,7 @@ use crate::network::SeedMeasures;
 use crate::scenario::{AttributionConfig, AttributionStrategy, Cadence, StageIsolation};
 use crate::telemetry::Fallbacks;
 use crate::torch::{Backend, HostSyncCounter, Inference, read_f64};
+use crate::training::evaluate_rows;
 
 /// Accuracy, in percent, and loss, in nats.
 pub type Reached = (f64, f64);

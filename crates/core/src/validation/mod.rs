@@ -11,7 +11,6 @@ mod coalition_tree;
 mod coalition;
 mod limits;
 pub(crate) mod pass;
-pub(crate) mod batches;
 pub(crate) mod compute;
 mod shapley;
 mod attribution;
@@ -27,7 +26,6 @@ use crate::schedule::{AddWork, Assess, Batches, Startup, StepEnd, StepSync, Work
 
 pub use assess::Counterfactual;
 pub use attribution::{Attribution, PlayerAttribution, Synergy};
-pub use batches::BatchOrder;
 pub use changes::LastMeasured;
 pub use coalition::coalition_forward;
 pub use coalition_tree::{CoalitionError, CoalitionTree, LiveSlot};
@@ -47,7 +45,7 @@ impl Plugin for ValidationPlugin {
         app.register_required_components::<EnvId, Counterfactual>();
         app.register_required_components::<EnvId, TestResult>();
         app.add_work(Startup, Work::EquipValidation, pass::equip_envs)
-            .add_work(Batches, Work::PlayBatches, batches::play_batches)
+            .add_work(Batches, Work::ValidateBatches, pass::validate_batches)
             .add_work(StepSync, Work::WaitAll, sync::wait_all)
             .add_work(StepSync, Work::Unpack, sync::unpack)
             .add_work(Assess, Work::DeriveValMetrics, sync::derive_val_metrics)

@@ -15,12 +15,13 @@ use super::plan::{AttributionPlan, PlanMoment, plan_coalitions};
 use crate::clock::RunClock;
 use crate::data::Batch;
 use crate::env::grafted::{GraftKind, graft_kind};
-use crate::env::{EnvId, EnvSetup, EnvStream, Experiment, HostModel, Slot, in_batch};
+use crate::env::{EnvId, EnvSetup, EnvStream, Experiment, HostModel, Slot, StepStatus, in_batch};
 use crate::health::Failure;
 use crate::nn::Mode;
 use crate::scenario::StageIsolation;
+use crate::telemetry::{Phase, PhaseClock, TelemetryOutbox};
 use crate::torch::{Inference, Stream, TorchError, catch};
-use crate::training::{TrainingEnv, TrainingRules};
+use crate::training::{BatchLoop, BatchPoint, TrainingEnv, TrainingRules};
 
 /// The validation batches, the same views of the same samples for every env of a device.
 #[derive(Component)]
@@ -109,36 +110,60 @@ pub fn live_slots<'a>(slots: &'a mut [Slot], isolation: &StageIsolation) -> Smal
     live
 }
 
-/// Everything of an env that the batches of a step touch.
+/// Everything of an env that a validation batch touches.
 #[derive(QueryData)]
 #[query_data(mutable)]
-pub struct SteppingEnv {
-    pub(super) training: TrainingEnv,
+pub struct ValidatedEnv {
+    training: TrainingEnv,
     batches: &'static mut ValBatches,
     plan: &'static mut ValPlan,
+}
+
+/// Measures all envs on the step's validation batches; hooks are called inside. An env that fails is left out of the rest of the
+/// step.
+pub fn validate_batches(
+    mut envs: Query<(&EnvId, &StepStatus, &mut EnvStream, ValidatedEnv)>,
+    rules: TrainingRules,
+    batches: BatchLoop,
+    mut outbox: ResMut<TelemetryOutbox>,
+    mut phases: ResMut<PhaseClock>,
+) -> Result<(), Failure> {
+    phases.enter(Phase::Validate);
+    let (_, count) = rules.clock.batches_per_step();
+    let validated = batches.parts(count).try_for_each(|part| {
+        batches.pool.for_each_active(envs.iter_mut(), |_, stream, mut env| {
+            part.clone()
+                .try_for_each(|batch| validate_on(&mut env, &rules, stream, batch))
+        })
+    });
+    // Told before the failure that may end the run.
+    outbox.extend(rules.hooks.take_events());
+    validated
 }
 
 /// Validation batch `batch` of the step under all configurations of the env's seeds; the first one plans them.
 ///
 /// # Errors
 /// That of the part that fails; it knows its batch.
-pub(super) fn validate_on(
-    env: &mut SteppingEnvItem,
+fn validate_on(
+    env: &mut ValidatedEnvItem,
     rules: &TrainingRules,
     stream: &Stream,
     batch: usize,
 ) -> Result<(), Failure> {
-    let (before, _) = rules.clock.batches_per_step();
     if batch == 0 {
-        in_batch("validation plan", 0, before, || {
-            plan(env, &rules.clock, &rules.experiment)
-        })?;
+        in_batch("validation plan", 0, || plan(env, &rules.clock, &rules.experiment))?;
     }
-    in_batch("validation", batch, before, || evaluate(env, rules, stream, batch))
+    in_batch("validation", batch, || evaluate(env, rules, stream, batch))?;
+    let samples = &mut env.batches.0.get()[batch];
+    let around = (&*rules.clock, &*rules.experiment);
+    rules
+        .hooks
+        .call(BatchPoint::Validated, (batch, samples), &mut env.training, around)
 }
 
 /// Which configurations, over which tree, with which folded weights.
-fn plan(env: &mut SteppingEnvItem, clock: &RunClock, experiment: &Experiment) -> Result<(), Failure> {
+fn plan(env: &mut ValidatedEnvItem, clock: &RunClock, experiment: &Experiment) -> Result<(), Failure> {
     let scenario = &experiment.scenario;
     env.training.host.0.get().refill()?;
     if clock.step() == 1 {
@@ -170,7 +195,7 @@ fn plan(env: &mut SteppingEnvItem, clock: &RunClock, experiment: &Experiment) ->
 }
 
 /// In chunks that fit the caches; sums stay on the device.
-fn evaluate(env: &mut SteppingEnvItem, rules: &TrainingRules, stream: &Stream, batch: usize) -> Result<(), Failure> {
+fn evaluate(env: &mut ValidatedEnvItem, rules: &TrainingRules, stream: &Stream, batch: usize) -> Result<(), Failure> {
     let began = Instant::now();
     let ValPlan {
         tree: Some(tree),

@@ -5,16 +5,15 @@ use crate::health::Position;
 use DeviceSpec::{Cpu, Cuda};
 
 #[test]
-fn of_several_failures_that_of_the_earliest_batch_counts_and_training_comes_before_validation() {
+fn of_several_failures_that_of_the_earliest_batch_counts_then_that_of_the_first_env() {
     let pool = EnvPool::new(2, OnEnvError::AbortRun, (&[0, 1, 2], &[Cpu])).expect("two workers");
     let envs = [0, 1, 2].map(|index| (EnvId { index }, ()));
-    let broken = || Err(Failure::message("it broke"));
+    let broken = || Err::<(), _>(Failure::message("it broke"));
 
-    // Three training batches come before the first validation batch.
     let outcome = pool.for_each(envs, |id, ()| match id.index {
-        0 => in_batch("validation", 0, 3, broken),
-        1 => in_batch("optimize", 2, 0, broken),
-        _ => in_batch("train", 2, 0, broken),
+        0 => in_batch("validation", 3, broken),
+        1 => in_batch("optimize", 2, broken),
+        _ => in_batch("train", 2, broken),
     });
 
     let error = outcome.expect_err("all fail").during("step", Position::default());

@@ -38,10 +38,9 @@ macro_rules! phases {
 }
 
 phases! {
-    /// Fresh hosts at the round's start; order of the samples and learning rates at each step's.
+    /// Fresh hosts at the round's start; learning rates at each step's.
     Reset => reset,
-    /// Training batches. Envs train and validate side by side, so the wall time of all batches is divided as the envs'
-    /// threads spent theirs. On CUDA that is the time to queue the work; `sync` waits for its end.
+    /// Training batches, with the order of their samples. On CUDA the time to queue the work; `sync` waits for its end.
     Train => train,
     /// Validation batches under all configurations of the seeds, and the test part.
     Validate => validate,

@@ -38,30 +38,6 @@ fn time_belongs_to_the_phase_in_which_it_passes() {
 }
 
 #[test]
-fn mixed_phases_share_the_wall_time_as_their_threads_did() {
-    let mut clock = clock(Phase::Train);
-    sleep(MOMENT);
-    let of_threads = Duration::from_secs(1);
-    clock.divide([(Phase::Train, 3 * of_threads), (Phase::Validate, of_threads)]);
-
-    let times = clock.read().phases();
-
-    assert!(times.validate.0 >= 0.9 * MOMENT_MS / 4.0, "{times:?}");
-    assert!(times.train.0 >= 2.9 * times.validate.0, "{times:?}");
-}
-
-#[test]
-fn where_no_thread_did_anything_the_running_phase_keeps_the_time() {
-    let mut clock = clock(Phase::Train);
-    sleep(MOMENT);
-    clock.divide([(Phase::Train, Duration::ZERO), (Phase::Validate, Duration::ZERO)]);
-
-    let times = clock.read().phases();
-
-    assert!(times.train.0 >= MOMENT_MS && times.validate == Num(0.0), "{times:?}");
-}
-
-#[test]
 fn skipped_time_belongs_to_no_round() {
     let mut clock = clock(Phase::Act);
     sleep(MOMENT);

@@ -5,7 +5,6 @@ use smallvec::SmallVec;
 use tch::Tensor;
 
 use super::fixtures::{Planted, live, separate};
-use crate::data::evaluate_rows;
 use crate::fixtures::largest;
 use crate::growth::AlphaAlgorithm;
 use crate::host::{self, Host};
@@ -14,6 +13,7 @@ use crate::random::{Domain, Draw, RunRng};
 use crate::scenario::CnnSpec;
 use crate::torch::NoGrad;
 use crate::torch::fixtures::{on_device, test_backend, tolerance};
+use crate::training::evaluate_rows;
 use crate::validation::{CoalitionPlan, CoalitionTree, LiveSlot, coalition_forward};
 
 const SIDE: i64 = 16;

@@ -1,9 +1,10 @@
 use super::*;
 use crate::data::dataset::tests::{FIRST_STEP, task};
-use crate::data::{Accumulators, DataRegistry, PackLayout, TaskData};
+use crate::data::{DataRegistry, TaskData};
 use crate::random::{Domain, Draw, RunRng};
 use crate::scenario::{BatchesPerStep, DataSource, Kernels, SynthTokens};
 use crate::torch::fixtures::{test_backend, test_device};
+use crate::training::{Accumulators, PackLayout};
 
 /// Seven short texts to train on, in batches of three.
 fn small_set() -> (TokenSet, FeedArithmetic) {
@@ -108,7 +109,7 @@ fn sums_are_over_tokens() {
     for kernels in [Kernels::Own, Kernels::Libtorch] {
         let layout = PackLayout { configs: 1, slots: 0 };
         let backend = Backend::new(test_device(), kernels);
-        let mut sums = Accumulators::of_units(backend, layout, 1, (2, block as usize)).unwrap();
+        let mut sums = Accumulators::new(backend, layout, 1, (2, block as usize)).unwrap();
         sums.zero().unwrap();
 
         // Two micro-batches of one text each, then both texts in validation.

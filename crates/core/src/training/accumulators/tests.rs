@@ -1,14 +1,14 @@
 use tch::Device;
 
 use super::*;
-use crate::data::StepNumbers;
 use crate::scenario::Kernels;
 use crate::torch::fixtures::{on_device, test_backend, test_device};
+use crate::training::pack::StepNumbers;
 
 const LAYOUT: PackLayout = PackLayout { configs: 2, slots: 1 };
 
 fn accumulators(batches: usize, batch_size: usize) -> Accumulators {
-    Accumulators::new(test_backend(), LAYOUT, batches, batch_size).unwrap()
+    Accumulators::new(test_backend(), LAYOUT, batches, (batch_size, 1)).unwrap()
 }
 
 fn read(accumulators: &Accumulators, configs: usize) -> StepNumbers {
@@ -109,7 +109,7 @@ fn agreement_with_the_main_configuration_is_counted_per_configuration() {
 /// Training and validation of three batches, one of them in parts: everything that the pack holds.
 fn summed(kernels: Kernels) -> Vec<f64> {
     let backend = Backend::new(Device::Cpu, kernels);
-    let mut sums = Accumulators::new(backend, LAYOUT, 3, 4).unwrap();
+    let mut sums = Accumulators::new(backend, LAYOUT, 3, (4, 1)).unwrap();
     sums.zero().unwrap();
     let logits = ((Tensor::arange(24, (Kind::Float, Device::Cpu)) * 0.7).sin() * 3.0).view([8, 3]);
     let labels = Tensor::from_slice(&[0i64, 0, 2, 2]);

@@ -7,7 +7,8 @@ use std::ops::Range;
 
 use tch::{Kind, TchError, Tensor};
 
-use super::{PackLayout, evaluate_rows, train_loss};
+use super::loss::{evaluate_rows, train_loss};
+use super::pack::PackLayout;
 use crate::kernels::{LossRecord, add_validation, cross_entropy, is_served};
 use crate::torch::Backend;
 
@@ -30,19 +31,12 @@ pub struct Accumulators {
 }
 
 impl Accumulators {
-    /// Allocates for steps of `batches` training batches of `batch_size` images.
+    /// Allocates for steps of `batches` training batches of `batch_size` samples, each with `units_per_sample` predictions: 1 for
+    /// images.
     ///
     /// # Errors
     /// libtorch's, when the device cannot hold them.
-    pub fn new(backend: Backend, layout: PackLayout, batches: usize, batch_size: usize) -> Result<Self, TchError> {
-        Self::of_units(backend, layout, batches, (batch_size, 1))
-    }
-
-    /// The same for samples with N predictions each.
-    ///
-    /// # Errors
-    /// As [`Self::new`].
-    pub fn of_units(
+    pub fn new(
         backend: Backend,
         layout: PackLayout,
         batches: usize,
