@@ -230,15 +230,14 @@ fn agrees(setting: &Setting, task: &str, (blueprint, seeds): (&'static str, usiz
     Err(format!("{by}; CPU {cpu:.4?}, device {device:.4?}").into())
 }
 
-/// Two steps on the device, of which most batches are replayed, with recorded batches and without. Fails where none can be recorded.
+/// Four steps on the device, of which most batches are replayed, with recorded batches and without. Fails where none can be recorded.
 fn graphs_agree(setting: &Setting, preset: &str) -> Played {
     let task = format!("preset({preset:?}, (batches_per_step: count(8), val_batches_per_step: count(1)))");
     let state = |graphs: bool| {
         let play = Play::on(&setting.device, &trained(&task, 2))
-            .with("training.grad_stats_stride", 2)
             .with("run.cuda_graphs", graphs)
             .seeded("conv_light", if preset == "synth_tokens" { 0 } else { 1 });
-        play::state_after(&play, 2)
+        play::state_after(&play, 4)
     };
     let (eager, graphs) = (state(false)?, state(true)?);
     let losses = largest_difference(&eager.losses, &graphs.losses);

@@ -244,18 +244,18 @@ fn a_run_goes_back_to_an_older_checkpoint_and_comes_to_the_same_end() {
 fn a_run_is_resumed_with_another_setting_if_that_is_allowed() {
     let (_folder, run) = finished();
 
-    let change = "--set attribution.pairs_max=3 --allow attribution --extend 1";
+    let change = "--set attribution.include_committed=true --allow attribution --extend 1";
     succeeds(&resume(&run, change));
     succeeds(&resume(&run, "--extend 1"));
 
     let expected = [
-        "resumed with attribution.pairs_max 3 instead of 8",
+        "resumed with attribution.include_committed true instead of false",
         "resumed with run.rounds 5 instead of 4",
         "resumed with run.rounds 6 instead of 5",
     ];
     assert_eq!(notes(&run), expected);
     let progress = read(&run.join("checkpoints/last/run.ron"));
-    assert_has(&progress, &["attribution.pairs_max=3"]);
+    assert_has(&progress, &["attribution.include_committed=true"]);
 }
 
 #[test]
@@ -282,14 +282,14 @@ fn a_run_that_ran_out_of_memory_is_resumed_with_more_micro_batches() {
 fn a_run_is_resumed_only_as_what_it_was() {
     let (_folder, run) = finished();
 
-    let changed = r#"--set run.n_envs=3 --set lifecycle.slots=["r0c1"] --set attribution.pairs_max=3 --set run.rounds=2
+    let changed = r#"--set run.n_envs=3 --set lifecycle.slots=["r0c1"] --set attribution.include_committed=true --set run.rounds=2
         --set training.amp=bf16 --allow run.n_envs --allow learner.lr"#;
     let message = refused(&resume(&run, changed));
 
     let problems = [
         "run.n_envs: the run began with 2, now 3",
         "lifecycle.slots: the run began with",
-        "attribution.pairs_max: the run has 8, now 3; --allow attribution.pairs_max lets it change",
+        "attribution.include_committed: the run has false, now true; --allow attribution.include_committed lets it change",
         "training.amp: the run has \"off\", now \"bf16\"; --allow training.amp lets it change",
         "run.rounds: 4 rounds have been played already, 2 are asked for",
         "learner.lr: allowed to change, but it does not; change it by --set",

@@ -62,11 +62,11 @@ fn envs_on_the_cpu_listed_twice_come_to_what_they_come_to_on_it_listed_once() {
     }
 }
 
-/// With a seed that incubates, then is blended in, and statistics of gradients in every third batch.
+/// With a seed that incubates, then is blended in, and statistics of gradients in the first batch of each step.
 #[test]
 fn batches_that_put_their_results_aside_for_a_graph_come_to_the_same() {
     let with = |graphs: bool| {
-        let settings = format!("training: (grad_stats_stride: 3), run: (cuda_graphs: {graphs}, ");
+        let settings = format!("run: (cuda_graphs: {graphs}, ");
         played(2, 6, &settings, 2)
     };
 

@@ -182,7 +182,7 @@ pub const KEPT: [Kept; 15] = [
             initial_topology: seeds([(slot: "r0c1", blueprint: "conv_light")])
             run: (rounds: 2, n_envs: 2, max_steps: 8, checkpoint_every_steps: 2)
             faults: [(env: 0, round: 0, step: 3, fault: nan_weight), (env: 1, round: 1, step: 7, fault: nan_weight)]"#,
-            "run: (rounds: 2, n_envs: 2, max_steps: 6, checkpoint_every_steps: 1, early_stop: Some((min_steps: 3, patience: 2, min_delta: 0.5)))
+            "run: (rounds: 2, n_envs: 2, max_steps: 6, checkpoint_every_steps: 1, early_stop: 2)
             faults: [(env: 1, round: 1, step: 2, fault: nan_weight), (env: 1, round: 1, step: 3, fault: nan_weight)]",
             "run: (rounds: 3, n_envs: 2, max_steps: 6, checkpoint_every_steps: 2, on_env_error: drop_env)
             governor: (max_rollbacks_per_episode: 1)
@@ -196,12 +196,12 @@ pub const KEPT: [Kept; 15] = [
             r#"policy: (controller: "wait")
             reward: loss()
             initial_topology: seeds([(slot: "r0c0", blueprint: "norm"), (slot: "r0c1", blueprint: "conv_light")])
-            attribution: (strategy: permutations, cadence: every_k(2), shapley_permutations: 4, include_committed: true)"#,
+            attribution: (strategy: permutations, cadence: every_k(2), include_committed: true)"#,
             r#"policy: (controller: "wait")
             reward: contribution(sparse())
             initial_topology: seeds([(slot: "r0c0", blueprint: "norm"), (slot: "r0c1", blueprint: "conv_light")])
-            attribution: (strategy: permutations, cadence: on_change, shapley_permutations: 4, include_committed: true)
-            training: (grad_stats_stride: 3, host_lr: cosine(end: 0.1))"#,
+            attribution: (strategy: permutations, cadence: on_change, include_committed: true)
+            training: (host_lr: cosine(end: 0.1))"#,
         ],
     },
     Kept {

@@ -8,6 +8,7 @@ use crate::health::{Failure, InEnv};
 use crate::network::HostRegistry;
 use crate::nn::Optimizer;
 use crate::random::{Domain, RunRng};
+use crate::seed::STATISTICS_STRIDE;
 use crate::telemetry::EpisodeEnd;
 use crate::torch::Stream;
 
@@ -146,7 +147,7 @@ pub fn track_seeds(
     experiment: Res<Experiment>,
 ) {
     let (batches, _) = clock.batches_per_step();
-    let samples = batches.div_ceil(experiment.scenario.training.grad_stats_stride) as u32;
+    let samples = batches.div_ceil(STATISTICS_STRIDE) as u32;
     for (status, val, gradients, mut slots, mut stats) in &mut envs {
         if !status.participates() {
             continue;
@@ -175,17 +176,14 @@ pub fn end_episodes(
     clock: Res<RunClock>,
     experiment: Res<Experiment>,
 ) {
-    let (step, rule) = (clock.step(), experiment.scenario.run.early_stop);
+    let (step, patience) = (clock.step(), experiment.scenario.run.early_stop);
     for (status, val, mut stats) in &mut envs {
         if stats.end.is_some() {
             continue;
         }
-        let measured = rule.filter(|_| status.participates());
-        let stops_early = measured.is_some_and(|rule| {
-            let accuracy = val.accuracy_percent;
-            stats.plateau.note(accuracy, rule.min_delta);
-            let is_enough = rule.target_accuracy.is_some_and(|target| accuracy >= target);
-            step >= rule.min_steps && (is_enough || stats.plateau.length() >= rule.patience)
+        let stops_early = patience.filter(|_| status.participates()).is_some_and(|patience| {
+            stats.plateau.note(val.accuracy_percent);
+            stats.plateau.length() >= patience
         });
         let reason = if clock.is_last_step() {
             EpisodeEnd::Horizon

@@ -121,9 +121,7 @@ impl<'a> Surroundings<'a> {
         let moment = PlanMoment::new(self.origin.seed, (self.origin.round, env.id.index, step), true);
         let _guard = env.stream.0.get().enter()?;
         let isolation = self.experiment.isolation();
-        let attribution = &self.experiment.scenario.attribution;
         let (whole, seeds) = CommittedNetwork::of(&mut env.host, &mut env.slots, isolation, env.backend.0)?.measure(
-            attribution,
             moment,
             env.batches.0.get(),
             self.tools,

@@ -23,7 +23,7 @@ use crate::run::{CommandInbox, take_command};
 use crate::scenario::GateConfig;
 use crate::schedule::{AddWork, Paused, RoundEnd, RoundStart, Shutdown, Startup, StepEnd, Work};
 use crate::seed::{BlueprintRegistry, Growth};
-use crate::telemetry::statistics::Plateau;
+use crate::telemetry::statistics::{MIN_RISE, Plateau};
 use crate::telemetry::{
     self as events, EnvContext, EpisodeEnd, EpisodeFinished, Event, Fallbacks, GovernorCounts, GrowthCounts,
     LossScales, Note, Num, PerfRound, Phase, PhaseClock, RecordFails, RoundFinished, RoundTime, SeedRow, TelemetryHub,
@@ -383,23 +383,22 @@ pub(crate) fn stop_early(
     mut outbox: ResMut<TelemetryOutbox>,
     mut hub: ResMut<TelemetryHub>,
 ) {
-    let Some(rule) = experiment.scenario.run.run_early_stop else {
+    let Some(patience) = experiment.scenario.run.run_early_stop else {
         return;
     };
     let mut plateau = Plateau::default();
     let rolling = (1..=history.0.len()).filter_map(|rounds| statistics::rolling_mean(&history.0[..rounds]));
-    rolling.for_each(|accuracy| plateau.note(accuracy, rule.min_delta));
+    rolling.for_each(|accuracy| plateau.note(accuracy));
     let rounds = history.0.len() as u32;
     let is_learnt_from = is_between_rollouts(learner.as_deref(), &experiment, &clock);
     let is_over = rounds >= experiment.rounds.end;
-    if plateau.length() < rule.patience_rounds || !is_learnt_from || is_over {
+    if plateau.length() < patience || !is_learnt_from || is_over {
         return;
     }
     clock.end_run();
     let text = format!(
-        "the run ends after {rounds} rounds: its rolling accuracy has not risen by more than {} points for {} rounds \
+        "the run ends after {rounds} rounds: its rolling accuracy has not risen by more than {MIN_RISE} points for {} rounds \
          (run.run_early_stop)",
-        rule.min_delta,
         plateau.length()
     );
     outbox.push(Event::run(Note::of_engine(text)));

@@ -13,6 +13,9 @@ pub fn rolling_mean(values: &[f64]) -> Option<f64> {
     mean(&values[values.len().saturating_sub(ROLLING_ROUNDS)..])
 }
 
+/// Least rise of a curve of accuracies that counts, in percentage points: less is noise of some hundred validation samples.
+pub const MIN_RISE: f64 = 0.5;
+
 /// How long a curve has not risen.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Plateau {
@@ -21,10 +24,10 @@ pub struct Plateau {
 }
 
 impl Plateau {
-    /// Takes the curve's next value; a rise is one by more than `min_delta` above the last rise.
-    pub fn note(&mut self, value: f64, min_delta: f64) {
+    /// Takes the curve's next value; a rise is one by more than [`MIN_RISE`] above the last rise.
+    pub fn note(&mut self, value: f64) {
         *self = match self.top {
-            Some(top) if value <= top + min_delta => Self {
+            Some(top) if value <= top + MIN_RISE => Self {
                 length: self.length + 1,
                 ..*self
             },

@@ -12,7 +12,7 @@ use crate::data::FeedArithmetic;
 use crate::env::{LoadedData, SeedSlots, StepStatus};
 use crate::growth::SeedStage;
 use crate::seed::{Interactions, SeedRecord};
-use crate::telemetry::{BigInteger, CoalitionRow, CounterfactualMatrix, Payload};
+use crate::telemetry::{CoalitionRow, CounterfactualMatrix, Payload};
 use crate::training::StepResult;
 
 /// The step's measured configurations; `None` where only the network as it is was evaluated.
@@ -96,7 +96,7 @@ pub fn attribute(mut envs: Query<AttributedEnv>, data: Res<LoadedData>) {
         for seed in env.slots.0.iter_mut().filter_map(|slot| slot.record.as_mut()) {
             seed.interactions = Interactions::default();
         }
-        if plan.coalitions.masks.len() == 1 && plan.dropped.is_empty() {
+        if plan.coalitions.masks.len() == 1 {
             continue;
         }
         let rows = coalition_rows(&plan.coalitions.masks, feed.val_units(), &numbers.configs);
@@ -124,6 +124,5 @@ fn matrix(
         seed_ids: seeds.map(|seed| seed.identity.seed_id.clone()).collect(),
         rows,
         samples: feed.val_units() as u64,
-        dropped: plan.dropped.iter().copied().map(BigInteger).collect(),
     }
 }

@@ -18,7 +18,7 @@ use crate::growth::SeedStage;
 use crate::health::Failure;
 use crate::host::Host;
 use crate::network::SeedMeasures;
-use crate::scenario::{AttributionConfig, AttributionStrategy, Cadence, StageIsolation};
+use crate::scenario::{AttributionConfig, AttributionStrategy, StageIsolation};
 use crate::telemetry::Fallbacks;
 use crate::torch::{Backend, HostSyncCounter, Inference, read_f64};
 use crate::training::evaluate_rows;
@@ -69,19 +69,16 @@ impl<'a> CommittedNetwork<'a> {
         Ok(self.reached(&whole, batches, tools, fallbacks)?[MAIN])
     }
 
-    /// The same, and what each seed is worth to the network, by slot, at any strategy and cadence.
+    /// The same, and what each seed is worth to the network, by slot, at any strategy and cadence of the run.
     pub fn measure(
         &self,
-        config: &AttributionConfig,
         moment: PlanMoment,
         batches: &[Batch],
         tools: Tools,
     ) -> Result<(Reached, BTreeMap<usize, SeedMeasures>), Failure> {
         let config = AttributionConfig {
-            strategy: AttributionStrategy::Auto,
-            cadence: Cadence::EveryStep,
-            pairs_max: 0,
-            ..*config
+            strategy: AttributionStrategy::Permutations,
+            ..AttributionConfig::default()
         };
         let plan = plan_coalitions(&self.players, &config, moment);
         let masks = &plan.coalitions.masks;

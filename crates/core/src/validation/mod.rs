@@ -1,15 +1,13 @@
 //! Validation: one pass that measures the network and every configuration of its seeds, and what follows from it.
 //!
-//! Pure parts: `plan` (which configurations), `changes` (whether any), `limits` (which not after all), `attribution` and
-//! `shapley` (what they say). Tensors: `coalition_tree`
-//! and `coalition` (one forward for all configurations). `pass`, `sync`, `assess` and `test_part` are the systems, `committed` is
+//! Pure parts: `plan` (which configurations), `changes` (whether any), `attribution` and `shapley` (what they say). Tensors:
+//! `coalition_tree` and `coalition` (one forward for all configurations). `pass`, `sync`, `assess` and `test_part` are the systems, `committed` is
 //! what an episode ends with.
 
 mod plan;
 mod changes;
 mod coalition_tree;
 mod coalition;
-mod limits;
 pub(crate) mod pass;
 pub(crate) mod compute;
 mod shapley;

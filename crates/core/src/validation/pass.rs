@@ -169,8 +169,8 @@ fn plan(env: &mut ValidatedEnvItem, clock: &RunClock, experiment: &Experiment) -
     if clock.step() == 1 {
         env.plan.forget_measurement();
     }
-    let (is_final, reward) = (clock.is_last_step(), &experiment.reward);
-    let committed_play = scenario.attribution.include_committed || reward.measures_committed;
+    let is_final = clock.is_last_step();
+    let committed_play = scenario.attribution.include_committed || experiment.reward.measures_committed;
     let (players, attribution) = env.plan.last_measured.find(
         env.training.slots.records(),
         committed_play,
@@ -179,10 +179,7 @@ fn plan(env: &mut ValidatedEnvItem, clock: &RunClock, experiment: &Experiment) -
     );
     let place = (clock.round(), env.training.id.index, clock.step());
     let moment = PlanMoment::new(scenario.run.seed, place, is_final);
-    let mut plan = plan_coalitions(&players, &attribution, moment);
-    if let Some(most) = attribution.max_configs {
-        plan.limit(most, reward.required_masks(is_final));
-    }
+    let plan = plan_coalitions(&players, &attribution, moment);
     let live = live_slots(&mut env.training.slots.0, experiment.isolation());
     let tree = CoalitionTree::new(&plan.coalitions, &live);
     env.plan.macs = tree.macs(env.training.host.0.get().op_costs(), &live);

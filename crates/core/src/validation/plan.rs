@@ -11,7 +11,17 @@ use smallvec::SmallVec;
 
 use crate::growth::SeedStage;
 use crate::random::{Domain, Draw, RunRng, derive};
-use crate::scenario::{AttributionConfig, AttributionStrategy, Cadence, FULL_FACTORIAL_LIMIT};
+use crate::scenario::{AttributionConfig, AttributionStrategy, Cadence};
+
+/// Players up to which `auto` and `permutations` evaluate all 2^n configurations: 16 at most.
+const FULL_FACTORIAL_MAX: usize = 4;
+/// Players up to which `auto` evaluates all pairs.
+const PAIRS_MAX: usize = 8;
+/// Sampled orders for Shapley values of many players, in pairs of an order and its reverse: the standard error falls with their
+/// root, the cost rises with their number.
+const SAMPLED_ORDERS: usize = 20;
+/// Players up to which all 2^n configurations are no more than the distinct prefixes of that many orders, `2 + 20·(n − 1)`.
+const EXACT_SHAPLEY_MAX: usize = 6;
 
 /// A slot whose seed is on the output path and can be switched off in a coalition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -75,15 +85,11 @@ pub struct AttributionPlan {
     pub coalitions: CoalitionPlan,
     /// The players that are committed: the mask of `committed_accuracy`.
     pub committed: u64,
-    /// The players that could be committed in this step.
-    pub held: u64,
     /// Sampled orders of players in antithetic pairs (an order, then its reverse); empty if Shapley values are exact
     /// or not asked for.
     pub permutations: Vec<Vec<usize>>,
     /// Shapley values are reported: at the last step, and with the strategy `permutations` at every measurement.
     pub tells_shares: bool,
-    /// Masks that were planned and given up, because they are too many.
-    pub dropped: Vec<u64>,
 }
 
 /// Where in the run a plan is made.
@@ -119,7 +125,6 @@ pub fn plan_coalitions(players: &[Player], config: &AttributionConfig, moment: P
             .map(|i| 1u64 << i)
     };
     let committed = members(|stage| stage == SeedStage::Committed).sum();
-    let held = members(|stage| stage == SeedStage::Holding).sum();
     let strategy = if is_due(config.cadence, moment) {
         config.strategy
     } else {
@@ -135,13 +140,13 @@ pub fn plan_coalitions(players: &[Player], config: &AttributionConfig, moment: P
         masks.extend(members(|stage| stage == SeedStage::Holding).map(|held| committed | held));
     }
     let is_sampled = match strategy {
-        AttributionStrategy::Auto | AttributionStrategy::Permutations if count <= config.full_factorial_max => {
+        AttributionStrategy::Auto | AttributionStrategy::Permutations if count <= FULL_FACTORIAL_MAX => {
             masks.extend(0..=all);
             false
         }
         AttributionStrategy::Auto => {
             masks.extend((0..count).map(|i| 1 << i));
-            if count <= config.pairs_max {
+            if count <= PAIRS_MAX {
                 masks.extend(pairs(count).map(|(i, j)| 1 << i | 1 << j));
             }
             moment.is_final
@@ -149,10 +154,10 @@ pub fn plan_coalitions(players: &[Player], config: &AttributionConfig, moment: P
         AttributionStrategy::Permutations => true,
         AttributionStrategy::AblationOnly | AttributionStrategy::Off => false,
     };
-    if is_sampled && exact_is_cheaper(count, config.shapley_permutations) {
+    if is_sampled && count <= EXACT_SHAPLEY_MAX {
         masks.extend(0..=all);
     } else if is_sampled {
-        permutations = antithetic_permutations(count, config.shapley_permutations, moment.permutation_seed);
+        permutations = antithetic_permutations(count, moment.permutation_seed);
         masks.extend(permutations.iter().flat_map(|order| prefixes(order)));
     }
 
@@ -165,25 +170,20 @@ pub fn plan_coalitions(players: &[Player], config: &AttributionConfig, moment: P
             masks,
         },
         committed,
-        held,
         permutations,
         tells_shares: moment.is_final || strategy == AttributionStrategy::Permutations,
-        dropped: Vec::new(),
     }
 }
 
 /// Most configurations that a plan over `slots` slots can have, at any limit: the size of an env's read pack.
 pub fn max_configurations(config: &AttributionConfig, slots: usize) -> usize {
-    let permutations = config.shapley_permutations;
     let bound = |players: usize| {
         let subsets = u32::try_from(players)
             .ok()
             .and_then(|players| 1_usize.checked_shl(players));
         let subsets = subsets.unwrap_or(usize::MAX);
         let is_full = match config.strategy {
-            AttributionStrategy::Auto | AttributionStrategy::Permutations => {
-                players <= config.full_factorial_max || exact_is_cheaper(players, permutations)
-            }
+            AttributionStrategy::Auto | AttributionStrategy::Permutations => players <= EXACT_SHAPLEY_MAX,
             AttributionStrategy::AblationOnly | AttributionStrategy::Off => false,
         };
         if is_full {
@@ -191,7 +191,7 @@ pub fn max_configurations(config: &AttributionConfig, slots: usize) -> usize {
         }
         // All, none, committed; leave-one-out, solo, committed with each held one; pairs; prefixes of permutations.
         let pairs = players * players.saturating_sub(1) / 2;
-        let prefixes = permutations * players.saturating_sub(1);
+        let prefixes = SAMPLED_ORDERS * players.saturating_sub(1);
         subsets.min(3 + 3 * players + pairs + prefixes)
     };
     (0..=slots).map(bound).max().unwrap_or(1)
@@ -209,7 +209,7 @@ pub(super) fn pairs(count: usize) -> impl Iterator<Item = (usize, usize)> {
 }
 
 /// The coalitions that form as an order's players join one by one.
-pub(super) fn prefixes(order: &[usize]) -> impl Iterator<Item = u64> + '_ {
+fn prefixes(order: &[usize]) -> impl Iterator<Item = u64> + '_ {
     order.iter().scan(0u64, |coalition, &player| {
         *coalition |= 1 << player;
         Some(*coalition)
@@ -225,15 +225,10 @@ fn is_due(cadence: Cadence, moment: PlanMoment) -> bool {
     }
 }
 
-/// All 2^n masks cost no more than the distinct prefixes of `permutations` sampled orders can.
-fn exact_is_cheaper(count: usize, permutations: usize) -> bool {
-    count <= FULL_FACTORIAL_LIMIT && (1usize << count) <= 2 + permutations * count.saturating_sub(1)
-}
-
-/// At most `wanted` orders: whole pairs of an order and its reverse.
-fn antithetic_permutations(count: usize, wanted: usize, seed: u64) -> Vec<Vec<usize>> {
+/// Pairs of an order and its reverse.
+fn antithetic_permutations(count: usize, seed: u64) -> Vec<Vec<usize>> {
     let mut rng = RunRng::from_seed(seed);
-    (0..wanted / 2)
+    (0..SAMPLED_ORDERS / 2)
         .flat_map(|_| {
             let mut order: Vec<usize> = (0..count).collect();
             rng.shuffle(&mut order);

@@ -32,9 +32,6 @@ choice! {
     }
 }
 
-/// Most seeds whose 2^n configurations may all be evaluated.
-pub const FULL_FACTORIAL_LIMIT: usize = 12;
-
 section! {
     /// Section `attribution`: how each seed's contribution is measured.
     #[derive(Copy)]
@@ -43,15 +40,7 @@ section! {
         strategy: AttributionStrategy = AttributionStrategy::Auto;
         /// When contributions are measured.
         cadence: Cadence = Cadence::EveryStep;
-        /// Up to this many seeds `auto` and `permutations` evaluate all 2^n configurations.
-        full_factorial_max: usize = 4, integer(0, 12);
-        /// Up to this many seeds `auto` evaluates all pairs.
-        pairs_max: usize = 8, integer(0, 64);
-        /// Sampled orders (an even number) for Shapley values where not all configurations are evaluated.
-        shapley_permutations: usize = 20, integer(0, 1000);
         /// Measure committed seeds as well.
         include_committed: bool;
-        /// Most configurations of one measurement; the least important are dropped. None: no limit.
-        max_configs: Option<usize>, at_least(1);
     }
 }

@@ -48,7 +48,7 @@ mod tests;
 
 pub use action_space::ActionSpace;
 pub use arithmetic::{AmpMode, Kernels, MatmulPrecision, OptimizerConfig};
-pub use attribution::{AttributionConfig, AttributionStrategy, Cadence, FULL_FACTORIAL_LIMIT};
+pub use attribution::{AttributionConfig, AttributionStrategy, Cadence};
 pub use blueprints::{
     AttentionOptions, BlueprintsConfig, BottleneckOptions, FlexAttentionOptions, LoraLargeOptions, LoraOptions,
     MlpOptions, MlpSmallOptions,
@@ -78,7 +78,7 @@ pub use lifecycle::{
     AutoForward, GateConfig, GateMode, Isolation, IsolationConfig, LifecycleConfig, OnCommit, StageIsolation,
 };
 pub use load::{Input, Loaded, load, load_beside};
-pub use needs::{MeasurementNeed, RequiredMasks, RewardProfile};
+pub use needs::{MeasurementNeed, RewardProfile};
 pub use paths::UnknownField;
 pub use policy::{
     FeatureGroup, FloorConfig, HeadConditioning, MaskConfig, NetConfig, ObservationConfig, OpBias, PolicyConfig,
@@ -89,8 +89,8 @@ pub use problem::{COLOURS, Problem, ProblemRow, Report, Severity, Source, Source
 pub use resolve::{resolved_ron, ron_text};
 pub use reward::{CommittedReward, ContributionMode, LossPreset, LossReward, LossScale, RewardConfig, SparseReward};
 pub use run::{
-    AnomalyAnswer, DataConfig, EarlyStop, Keep, LearningRateCourse, OnAnomaly, OnEnvError, Residency, RunConfig,
-    RunEarlyStop, StopAt, TelemetryConfig, TelemetryLevel, TrainingConfig,
+    AnomalyAnswer, DataConfig, Keep, LearningRateCourse, OnAnomaly, OnEnvError, Residency, RunConfig, StopAt,
+    TelemetryConfig, TelemetryLevel, TrainingConfig,
 };
 pub use task::{
     ArrayLayout, AugmentSpec, BYTE_VOCABULARY, BatchesPerStep, DataSource, HostWeights, ListedShape, Normalise,

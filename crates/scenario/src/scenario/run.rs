@@ -1,7 +1,7 @@
 //! Sections `data`, `run`, `training` and `telemetry`: how big the run is, where it takes place, what it writes down.
 
 use crate::scenario::{AmpMode, DeviceSpec, Kernels, MatmulPrecision, Scenario};
-use crate::schema::{choice, record, section};
+use crate::schema::{choice, section};
 
 choice! {
     /// Where training data lie while a run trains on them. The batches are the same in every case.
@@ -79,10 +79,10 @@ section! {
         /// Memory of the machine that the run may take. None: what is left when it begins.
         #[unit = "GiB"]
         memory_limit_gib: Option<f64>, POSITIVE;
-        /// When an episode ends before its last step. None: never.
-        early_stop: Option<EarlyStop>;
-        /// When the run ends before its last round. None: never.
-        run_early_stop: Option<RunEarlyStop>;
+        /// Steps without a rise of the validation accuracy by more than 0.5 points after which an episode ends. None: never.
+        early_stop: Option<u32>, at_least(1);
+        /// Rounds without a rise of the rolling accuracy by more than 0.5 points after which the run ends. None: never.
+        run_early_stop: Option<u32>, at_least(1);
     }
 }
 
@@ -144,35 +144,6 @@ impl OnAnomaly {
         [self.warning, self.error, self.critical]
             .into_iter()
             .any(|answer| answer > AnomalyAnswer::Note)
-    }
-}
-
-record! {
-    /// An episode ends once its validation accuracy has stopped rising, or has reached its aim.
-    #[derive(Copy)]
-    pub struct EarlyStop {
-        /// The first step after which an episode may end.
-        min_steps: u32, at_least(1);
-        /// Steps without a rise after which it ends.
-        patience: u32, at_least(1);
-        /// Only more than this is a rise.
-        #[unit = "percentage points"]
-        min_delta: f64, NOT_NEGATIVE;
-        /// Accuracy at which it ends at once. None: no accuracy is enough.
-        #[unit = "%"]
-        target_accuracy: Option<f64>, PERCENT;
-    }
-}
-
-record! {
-    /// A run ends once the mean final accuracy of its last ten rounds has stopped rising.
-    #[derive(Copy)]
-    pub struct RunEarlyStop {
-        /// Rounds without a rise after which it ends.
-        patience_rounds: u32, at_least(1);
-        /// Only more than this is a rise.
-        #[unit = "percentage points"]
-        min_delta: f64, NOT_NEGATIVE;
     }
 }
 
@@ -240,8 +211,6 @@ section! {
         micro_batches: usize = 1, at_least(1);
         /// Mixed precision of the training batch.
         amp: AmpMode = AmpMode::Off;
-        /// Batches from one measurement of gradient statistics to the next.
-        grad_stats_stride: usize = 10, at_least(1);
         /// Course of the host's learning rate over an episode.
         host_lr: LearningRateCourse = LearningRateCourse::Constant;
         /// Course of the seeds' learning rate, which follows the episode and not the age of a seed.

@@ -219,13 +219,9 @@ fn a_task_takes_its_preset_s_values_unless_the_scenario_says_otherwise() {
 
 #[test]
 fn what_cannot_be_is_refused_with_what_is_wrong_or_meant() {
-    for (text, answer) in [
-        ("(attribution: (shapley_permutations: 7))", "7 is odd"),
-        ("(lifecycle: (slots: [\"r65535c65535\"]))", "did you mean"),
-    ] {
-        let report = load_with(text, &[], &catalog()).expect_err(text).to_string();
-        assert!(report.contains(answer), "{report}");
-    }
+    let text = "(lifecycle: (slots: [\"r65535c65535\"]))";
+    let report = load_with(text, &[], &catalog()).expect_err(text).to_string();
+    assert!(report.contains("did you mean"), "{report}");
 }
 
 #[test]

@@ -43,9 +43,7 @@ pub fn validate(scenario: &Scenario, task: &TaskSpec, host: &HostOutline, catalo
     let mut findings = Findings(Vec::new());
     let reward = catalog.profiles.profile(&scenario.reward);
     task::check_task(scenario, task, host, &mut findings);
-    reward::check_attribution(scenario, task, &reward, &mut findings);
     check_devices(&scenario.run, &mut findings);
-    check_early_stop(&scenario.run, task, &mut findings);
     controller::check_network(&scenario.policy, &mut findings);
     controller::check_controller(scenario, task, catalog, &mut findings);
     topology::check_topology(scenario, task, catalog, &mut findings);
@@ -127,12 +125,6 @@ impl Findings {
             let message = format!("slot {slot} is not enabled; valid: {}", listed(&task.slots));
             self.error(paths, message);
         }
-    }
-}
-
-fn check_early_stop(run: &RunConfig, task: &TaskSpec, findings: &mut Findings) {
-    if let Some(rule) = &run.early_stop {
-        findings.require_step(rule.min_steps, task, ["run.early_stop.min_steps", "run.max_steps"]);
     }
 }
 

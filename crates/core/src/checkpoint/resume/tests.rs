@@ -8,10 +8,13 @@ fn what_differs_between_two_scenarios_is_named_by_its_path() {
     let mut now = before.clone();
     assert_eq!(changed_fields(&before, &now), []);
 
-    now.attribution.pairs_max = 3;
+    now.attribution.include_committed = true;
 
     let changed = changed_fields(&before, &now);
-    assert_eq!(changed, [("attribution.pairs_max".into(), 8.into(), 3.into())]);
+    assert_eq!(
+        changed,
+        [("attribution.include_committed".into(), false.into(), true.into())]
+    );
 }
 
 #[test]

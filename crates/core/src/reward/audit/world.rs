@@ -269,10 +269,7 @@ impl<'a> World<'a> {
             is_final,
             permutation_seed: u64::from(self.step),
         };
-        let mut plan = plan_coalitions(&players, &config, moment);
-        if let Some(most) = config.max_configs {
-            plan.limit(most, self.profile.required_masks(is_final));
-        }
+        let plan = plan_coalitions(&players, &config, moment);
         let rows = plan.coalitions.masks.iter().map(|&mask| {
             let accuracy = self.accuracy(|slot, seed| {
                 let player = plan.coalitions.players.iter().position(|&player| player == slot);
@@ -297,7 +294,6 @@ impl<'a> World<'a> {
             seed_ids: ids.collect(),
             rows,
             samples: 1,
-            dropped: Vec::new(),
         };
         (plan, matrix)
     }

@@ -14,8 +14,6 @@ const GRADIENT_WEIGHT: f64 = 0.1;
 const LEAST_GRADIENT: f64 = 0.01;
 /// Choices of a round from which on they tell what they depend on.
 const LEAST_CHOICES: usize = 16;
-/// Rise of the rolling accuracy that counts, points.
-const MIN_RISE: f64 = 0.5;
 
 /// A finished round.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -79,7 +77,7 @@ impl Recent {
     pub(super) fn rolling_with(&self, round: &RoundFinished) -> Plateau {
         let mut rolling = self.rolling;
         if let Some(accuracy) = round.rolling_accuracy {
-            rolling.note(accuracy.0, MIN_RISE);
+            rolling.note(accuracy.0);
         }
         rolling
     }

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::telemetry::encoding::{BigInteger, Num, is_default};
+use crate::telemetry::encoding::{BigInteger, Num};
 use crate::telemetry::statistics::paired_standard_error;
 
 /// One measured configuration: bit i of `mask` is on where player i was.
@@ -28,8 +28,6 @@ pub struct CounterfactualMatrix {
     pub rows: Vec<CoalitionRow>,
     /// Validation samples.
     pub samples: u64,
-    /// Masks that were planned and not measured: too many for `attribution.max_configs`.
-    pub dropped: Vec<BigInteger>,
 }
 
 /// As it is written: a row is mask, samples that were right, loss and both numbers of discordant samples.
@@ -38,8 +36,6 @@ struct Measured {
     seed_ids: Vec<String>,
     samples: u64,
     rows: Vec<(BigInteger, u64, Num, u64, u64)>,
-    #[serde(default, skip_serializing_if = "is_default")]
-    dropped: Vec<BigInteger>,
 }
 
 impl From<CounterfactualMatrix> for Measured {
@@ -53,7 +49,6 @@ impl From<CounterfactualMatrix> for Measured {
             rows: matrix.rows.iter().map(row).collect(),
             seed_ids: matrix.seed_ids,
             samples: matrix.samples,
-            dropped: matrix.dropped,
         }
     }
 }
@@ -76,7 +71,6 @@ impl TryFrom<Measured> for CounterfactualMatrix {
             rows: short.rows.into_iter().map(row).collect(),
             seed_ids: short.seed_ids,
             samples: short.samples,
-            dropped: short.dropped,
         })
     }
 }

@@ -32,12 +32,12 @@ fn a_contribution_has_a_paired_standard_error() {
 #[test]
 fn a_plateau_lasts_until_a_rise_by_more_than_the_least_one() {
     let mut plateau = Plateau::default();
-    let lengths = [50.0, 50.5, 51.0, 51.1, 40.0, 51.2].map(|accuracy| {
-        plateau.note(accuracy, 1.0);
+    let lengths = [50.0, 50.25, 50.5, 50.6, 40.0, 50.7].map(|accuracy| {
+        plateau.note(accuracy);
         plateau.length()
     });
 
-    // 51.0 lies 1 above the first value, 51.1 more than that; 51.2 is no rise over 51.1.
+    // 50.5 lies half a point above the first value, 50.6 more than that; 50.7 is no rise over 50.6.
     assert_eq!(lengths, [0, 1, 2, 0, 1, 2]);
 }
 

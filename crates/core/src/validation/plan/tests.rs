@@ -42,13 +42,10 @@ fn the_final_plan_is_exact_up_to_six_players_and_sampled_from_seven() {
 /// `attribution` checks it against plans.
 #[test]
 fn the_room_for_configurations_is_that_of_all_subsets_or_of_what_many_players_are_measured_by() {
-    let many = AttributionConfig {
-        shapley_permutations: 600,
-        pairs_max: 15,
-        ..AttributionConfig::default()
-    };
-    assert_eq!(max_configurations(&AttributionConfig::default(), 3), 8);
-    assert_eq!(max_configurations(&many, 15), 8553);
+    let room = |slots| max_configurations(&AttributionConfig::default(), slots);
+    assert_eq!([3, 7, 8, 15].map(room), [8, 128, 195, 433]);
+    let ablation = with(AttributionStrategy::AblationOnly);
+    assert_eq!(max_configurations(&ablation, 15), 433);
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Whether contributions can be measured, and whether those are measured that the reward pays for.
 
 use super::Findings;
-use crate::scenario::{AttributionStrategy, Cadence, MeasurementNeed, RewardConfig, RewardProfile, Scenario, TaskSpec};
+use crate::scenario::{AttributionStrategy, Cadence, MeasurementNeed, RewardConfig, RewardProfile, Scenario};
 
 pub(super) fn check_reward(scenario: &Scenario, profile: &RewardProfile, findings: &mut Findings) {
     let (mode, attribution) = (scenario.reward.mode(), &scenario.attribution);
@@ -48,42 +48,5 @@ pub(super) fn check_reward(scenario: &Scenario, profile: &RewardProfile, finding
             );
             findings.error(paths, message);
         }
-    }
-}
-
-pub(super) fn check_attribution(scenario: &Scenario, task: &TaskSpec, reward: &RewardProfile, findings: &mut Findings) {
-    let attribution = &scenario.attribution;
-    if !attribution.shapley_permutations.is_multiple_of(2) {
-        let message = format!(
-            "{} is odd; every sampled order comes with its reverse",
-            attribution.shapley_permutations
-        );
-        findings.error(["attribution.shapley_permutations"], message);
-    }
-    if attribution.strategy == AttributionStrategy::Permutations && attribution.shapley_permutations == 0 {
-        let message = "strategy permutations needs orders to sample; at least 2, e.g. 20";
-        findings.error(["attribution.shapley_permutations", "attribution.strategy"], message);
-    }
-    check_limits(scenario, task, reward, findings);
-}
-
-/// Whether what the reward needs fits into the limits of a measurement.
-fn check_limits(scenario: &Scenario, task: &TaskSpec, reward: &RewardProfile, findings: &mut Findings) {
-    let attribution = &scenario.attribution;
-    let players = match usize::try_from(task.max_seeds) {
-        Ok(most @ 1..) => most.min(task.slots.len()),
-        _ => task.slots.len(),
-    };
-    let is_measured = attribution.strategy != AttributionStrategy::Off;
-    let required = reward.required_masks(true).most(players);
-    if let Some(most) = attribution.max_configs.filter(|&most| is_measured && most < required) {
-        let message = format!(
-            "reward {} needs up to {required} configurations of {players} seeds, {most} are allowed",
-            scenario.reward.mode()
-        );
-        findings.error(["attribution.max_configs", "reward"], message);
-        findings.help(format!(
-            "allow {required} or more, or grow fewer seeds with lifecycle.max_seeds"
-        ));
     }
 }
