@@ -68,8 +68,6 @@ pub struct ValMetrics {
     pub accuracy_percent: f64,
 }
 
-impl ValMetrics {}
-
 /// Gradients at the step's last sampled batch.
 #[derive(Component, Clone, Debug, Default, PartialEq)]
 pub struct GradReport {

@@ -71,7 +71,8 @@ pub fn reset_envs(
         &mut EpisodeStats,
     )>,
     clock: Res<RunClock>,
-    (experiment, weights): (Res<Experiment>, Res<StartingWeights>),
+    experiment: Res<Experiment>,
+    weights: Res<StartingWeights>,
     pool: Res<EnvPool>,
 ) -> Result<(), Failure> {
     let (seed, round) = (experiment.scenario.run.seed, u64::from(clock.round()));

@@ -2,8 +2,6 @@
 //!
 //! Only slots that contribute split the host's line of ops; a host without contributing seeds runs in one piece.
 
-use std::ops::Range;
-
 use tch::Tensor;
 
 use crate::growth::{AlphaAlgorithm, SeedStage};
@@ -99,22 +97,8 @@ pub enum GraftError {
 /// # Errors
 /// [`GraftError`]; boundaries out of order are [`HostError::BadRange`].
 pub fn forward(host: &dyn Host, grafts: &[Graft], x: &Tensor, mode: Mode) -> Result<Tensor, GraftError> {
-    forward_through(host, grafts, 0..host.num_ops(), x, mode)
-}
-
-/// Features behind `ops` of `x`, the features in front of them, with the seeds of `grafts`, whose boundaries lie in `ops`.
-///
-/// # Errors
-/// As [`forward`].
-pub fn forward_through(
-    host: &dyn Host,
-    grafts: &[Graft],
-    ops: Range<usize>,
-    x: &Tensor,
-    mode: Mode,
-) -> Result<Tensor, GraftError> {
     let mut features = x.shallow_clone();
-    let mut done = ops.start;
+    let mut done = 0;
     for graft in grafts {
         features = host.run(done..graft.boundary, &features, mode)?;
         features = match graft.kind {
@@ -127,7 +111,7 @@ pub fn forward_through(
         };
         done = graft.boundary;
     }
-    Ok(host.run(done..ops.end, &features, mode)?)
+    Ok(host.run(done..host.num_ops(), &features, mode)?)
 }
 
 #[cfg(test)]

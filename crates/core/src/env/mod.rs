@@ -6,7 +6,6 @@ mod fallbacks;
 pub mod grafted;
 mod components;
 mod parallel;
-mod setup;
 mod slots;
 pub(crate) mod starting_weights;
 pub(crate) mod episode;
@@ -19,6 +18,7 @@ use std::path::PathBuf;
 
 use bevy_app::{App, Plugin};
 use bevy_ecs::prelude::*;
+use bevy_ecs::system::SystemParam;
 use bevy_platform::cell::SyncCell;
 
 pub use components::{
@@ -32,13 +32,13 @@ pub use initial_topology::{InitialSeeds, standing_seeds};
 use initial_topology::{apply_initial_topology, read_initial_topology};
 pub use lifecycle::{GrowingEnv, GrowingEnvItem, GrowthContext, SeedOrder};
 pub use parallel::{EnvPool, in_batch};
-pub use setup::EnvSetup;
 pub use slots::{SeedBuilder, SeedOptimizers, SeedSlots, Slot, carry_out};
 pub use starting_weights::StartingWeights;
 pub use unfinished::KeepInRounds;
 
 use crate::clock::RunClock;
 use crate::data::{FeedArithmetic, Readers, Resident, TaskData};
+use crate::health::{Failure, InEnv};
 use crate::host::SlotLayout;
 use crate::nn::Implementation;
 use crate::scenario::{Kernels, RewardProfile, Scenario, StageIsolation, TaskSpec};
@@ -129,6 +129,39 @@ pub struct LoadedData {
     pub resident: SyncCell<Vec<Resident>>,
     /// Who fetches training batches, where they are not on the devices.
     pub readers: Option<Readers>,
+}
+
+/// Adds components to envs, each made in the guard of its env's stream from the data on its device.
+#[derive(SystemParam)]
+pub struct EnvSetup<'w, 's> {
+    commands: Commands<'w, 's>,
+    devices: Res<'w, Devices>,
+    data: ResMut<'w, LoadedData>,
+}
+
+impl EnvSetup<'_, '_> {
+    /// Adds the components that `make` returns.
+    ///
+    /// # Errors
+    /// The error of `make`, under the env's name.
+    pub fn insert<B: Bundle>(
+        &mut self,
+        (entity, id): (Entity, &EnvId),
+        stream: &mut EnvStream,
+        make: impl FnOnce(&Resident, FeedArithmetic) -> Result<B, Failure>,
+    ) -> Result<(), Failure> {
+        let feed = self.data.feed;
+        let resident = &self.data.resident.get()[self.devices.index_of_env(id.index)];
+        let made = stream
+            .0
+            .get()
+            .enter()
+            .map_err(Failure::from)
+            .and_then(|_guard| make(resident, feed));
+        let made = made.in_env(id.index)?;
+        self.commands.entity(entity).insert(made);
+        Ok(())
+    }
 }
 
 /// What the start-up self-test chose, and what it refused.

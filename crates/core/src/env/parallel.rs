@@ -69,7 +69,8 @@ impl EnvPool {
     /// of its stream.
     ///
     /// # Errors
-    /// The failure of the lowest env index that [`report`](Self::report) does not take.
+    /// The first failure, by batch and then by env, with which the run ends: the scenario wants that, or the whole device is
+    /// concerned. Of any other note is taken.
     pub fn for_each_active<'a, T: Send>(
         &self,
         envs: impl Iterator<Item = (&'a EnvId, &'a StepStatus, Mut<'a, EnvStream>, T)>,
@@ -86,20 +87,12 @@ impl EnvPool {
             let _guard = stream.enter()?;
             work(id, stream, env)
         });
-        failures
-            .into_iter()
-            .try_for_each(|(env, failure)| self.report(env, failure))
-    }
-
-    /// Takes note of an env's failure in a step, where that is not the run's.
-    ///
-    /// # Errors
-    /// The failure, if the run ends with it: the scenario wants that, or the whole device is concerned.
-    pub fn report(&self, env: usize, failure: Failure) -> Result<(), Failure> {
-        if self.on_env_error == OnEnvError::AbortRun || is_of_device(&failure) {
-            return Err(failure.in_env(env));
+        for (env, failure) in failures {
+            if self.on_env_error == OnEnvError::AbortRun || is_of_device(&failure) {
+                return Err(failure.in_env(env));
+            }
+            self.failed().insert(env, failure);
         }
-        self.failed().entry(env).or_insert(failure);
         Ok(())
     }
 

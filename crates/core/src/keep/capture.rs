@@ -72,7 +72,7 @@ pub(super) struct Surroundings<'a> {
     validated: u64,
     tested: u64,
     experiment: &'a Experiment,
-    tools: Tools<'a>,
+    tools: &'a Tools<'a>,
     /// Without the env's.
     origin: Origin,
 }
@@ -83,7 +83,7 @@ impl<'a> Surroundings<'a> {
         (hosts, blueprints): (&HostRegistry, &'a BlueprintRegistry),
         data: &LoadedData,
         directory: Option<&RunDirectory>,
-        tools: Tools<'a>,
+        tools: &'a Tools<'a>,
     ) -> Result<Self, Failure> {
         let Experiment { scenario, task, .. } = experiment;
         let plan = hosts.of(&task.host, experiment.folder.as_deref())?.plan(task.classes);

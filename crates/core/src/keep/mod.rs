@@ -18,7 +18,7 @@ pub use shelf::{KeptFile, NetworkShelf};
 pub use test_part::TestPart;
 
 use crate::clock::RunClock;
-use crate::env::{Experiment, FallbackGuard, LoadedData, round_is_complete};
+use crate::env::{Experiment, LoadedData, round_is_complete};
 use crate::health::{Failure, InEnv};
 use crate::network::{GrownNetwork, HostRegistry};
 use crate::record::RunDirectory;
@@ -26,7 +26,7 @@ use crate::run::StopSignal;
 use crate::scenario::Keep;
 use crate::schedule::{AddWork, RoundEnd, Shutdown, Work};
 use crate::seed::BlueprintRegistry;
-use crate::torch::HostSyncCounter;
+use crate::validation::Tools;
 use capture::{EndedNetwork, Surroundings};
 
 /// Keeps networks.
@@ -67,7 +67,7 @@ pub(crate) fn keep_networks(
     (experiment, clock, stop): (Res<Experiment>, Res<RunClock>, Res<StopSignal>),
     (hosts, blueprints, data): (Res<HostRegistry>, Res<BlueprintRegistry>, Res<LoadedData>),
     directory: Option<Res<RunDirectory>>,
-    (syncs, guard): (Res<HostSyncCounter>, Res<FallbackGuard>),
+    tools: Tools,
 ) {
     let keep = experiment.scenario.run.keep;
     let is_last = clock.upcoming_round().is_none() || stop.is_requested();
@@ -84,7 +84,7 @@ pub(crate) fn keep_networks(
         (&hosts, &blueprints),
         &data,
         directory.as_deref(),
-        (&syncs, &guard),
+        &tools,
     );
     let taken = surroundings.and_then(|surroundings| take_out(&mut envs, whole_round, &surroundings));
     let mut networks = match taken {

@@ -19,7 +19,9 @@ pub trait AddWork {
         schedule: impl ScheduleLabel,
         work: Work,
         system: impl IntoSystem<(), R, M>,
-    ) -> &mut Self;
+    ) -> &mut Self {
+        self.add_work_if(schedule, work, system, || true)
+    }
 
     /// Work that is left out while `condition` is false.
     fn add_work_if<M, C, R: WorkResult>(
@@ -32,18 +34,6 @@ pub trait AddWork {
 }
 
 impl AddWork for App {
-    fn add_work<M, R: WorkResult>(
-        &mut self,
-        schedule: impl ScheduleLabel,
-        work: Work,
-        system: impl IntoSystem<(), R, M>,
-    ) -> &mut Self {
-        self.add_systems(
-            schedule,
-            system.pipe(record_failure_of(work)).with_first_name().in_set(work),
-        )
-    }
-
     fn add_work_if<M, C, R: WorkResult>(
         &mut self,
         schedule: impl ScheduleLabel,

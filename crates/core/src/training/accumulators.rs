@@ -111,9 +111,9 @@ impl Accumulators {
             };
             return cross_entropy(logits, targets, label_smoothing, &record);
         }
-        let loss = train_loss(logits, targets, label_smoothing)?;
-        self.record_train(batch, first_unit, logits, &loss.mean)?;
-        Ok(loss.objective)
+        let (objective, mean) = train_loss(logits, targets, label_smoothing)?;
+        self.record_train(batch, first_unit, logits, &mean)?;
+        Ok(objective)
     }
 
     /// The number under which a recorded batch puts its results down, whichever of the step it is.

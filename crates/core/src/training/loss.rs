@@ -7,21 +7,12 @@ use tch::{Kind, Reduction, TchError, Tensor};
 /// No label is ever negative, so nothing is ignored.
 const IGNORE_NOTHING: i64 = -100;
 
-/// The loss of a training batch.
-#[derive(Debug)]
-pub struct TrainLoss {
-    /// What is minimised: the mean over the batch, with label smoothing; carries the graph.
-    pub objective: Tensor,
-    /// What is reported: the mean without smoothing, detached, f32.
-    pub mean: Tensor,
-}
-
-/// Mean cross-entropy of `logits [n, C]` on `targets i64 [n]`; with smoothing ε the objective is
-/// `(1−ε)·ℓ + ε·mean_k(logsumexp(z) − z_k)`.
+/// Mean cross-entropy of `logits [n, C]` on `targets i64 [n]`, as it is minimised, with the graph, and as it is reported,
+/// without smoothing, detached and in f32. With smoothing ε the first is `(1−ε)·ℓ + ε·mean_k(logsumexp(z) − z_k)`.
 ///
 /// # Errors
 /// libtorch's, when shapes or devices disagree.
-pub fn train_loss(logits: &Tensor, targets: &Tensor, label_smoothing: f64) -> Result<TrainLoss, TchError> {
+pub fn train_loss(logits: &Tensor, targets: &Tensor, label_smoothing: f64) -> Result<(Tensor, Tensor), TchError> {
     let log_probabilities = logits.f_log_softmax(-1, Kind::Float)?;
     let plain = log_probabilities.f_nll_loss::<Tensor>(targets, None, Reduction::Mean, IGNORE_NOTHING)?;
     let mean = plain.f_detach()?;
@@ -33,7 +24,7 @@ pub fn train_loss(logits: &Tensor, targets: &Tensor, label_smoothing: f64) -> Re
             .f_mul_scalar(1.0 - label_smoothing)?
             .f_sub(&spread.f_mul_scalar(label_smoothing)?)?
     };
-    Ok(TrainLoss { objective, mean })
+    Ok((objective, mean))
 }
 
 /// Loss (f32) and correctness (bool) of each row, both `[K, b]`, for `logits [K·b, C]` of K configurations on the same

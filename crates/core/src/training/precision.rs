@@ -2,7 +2,7 @@
 //! loss where that is float16.
 
 use bevy_ecs::prelude::*;
-use tch::{Device, Kind};
+use tch::{Device, Kind, Tensor};
 
 use super::components::EnvLossScaler;
 use crate::env::unfinished::name_of;
@@ -11,7 +11,7 @@ use crate::health::{Failure, InEnv};
 use crate::nn::LossScaler;
 use crate::scenario::{DeviceSpec, Override};
 use crate::torch;
-use crate::unfinished::UnfinishedRound;
+use crate::unfinished::{UnfinishedRound, UnfinishedRoundError};
 
 /// Turns mixed precision off, in one place for every scenario.
 const AMP_VARIABLE: &str = "SIMIC_ENGINE_AMP";
@@ -74,14 +74,7 @@ pub fn save_loss_scales(
     mut envs: Query<(&EnvId, &mut EnvStream, &mut EnvLossScaler)>,
     mut round: ResMut<UnfinishedRound>,
 ) -> Result<(), Failure> {
-    for (id, mut stream, mut scaler) in &mut envs {
-        let _guard = stream.0.get().enter()?;
-        for (what, tensor) in scaler.0.get().iter().flat_map(LossScaler::state_tensors) {
-            let name = name_of(id, &format!("loss_scale.{what}"));
-            round.put_tensor(name, tensor).in_env(id.index)?;
-        }
-    }
-    Ok(())
+    for_each_scale(&mut envs, |name, tensor| round.put_tensor(name, tensor))
 }
 
 /// What [`save_loss_scales`] has kept.
@@ -89,11 +82,18 @@ pub fn restore_loss_scales(
     mut envs: Query<(&EnvId, &mut EnvStream, &mut EnvLossScaler)>,
     round: Res<UnfinishedRound>,
 ) -> Result<(), Failure> {
-    for (id, mut stream, mut scaler) in &mut envs {
+    for_each_scale(&mut envs, |name, tensor| round.copy_to(name, tensor))
+}
+
+/// Visits the state of every scaler, each tensor by its name in a checkpoint.
+fn for_each_scale(
+    envs: &mut Query<(&EnvId, &mut EnvStream, &mut EnvLossScaler)>,
+    mut visit: impl FnMut(&str, &Tensor) -> Result<(), UnfinishedRoundError>,
+) -> Result<(), Failure> {
+    for (id, mut stream, mut scaler) in envs {
         let _guard = stream.0.get().enter()?;
         for (what, tensor) in scaler.0.get().iter().flat_map(LossScaler::state_tensors) {
-            let name = name_of(id, &format!("loss_scale.{what}"));
-            round.copy_to(&name, tensor).in_env(id.index)?;
+            visit(&name_of(id, &format!("loss_scale.{what}")), tensor).in_env(id.index)?;
         }
     }
     Ok(())

@@ -4,6 +4,8 @@
 
 use std::collections::BTreeMap;
 
+use bevy_ecs::prelude::*;
+use bevy_ecs::system::SystemParam;
 use smallvec::SmallVec;
 use tch::{Kind, Tensor};
 
@@ -26,8 +28,14 @@ use crate::training::evaluate_rows;
 /// Accuracy, in percent, and loss, in nats.
 pub type Reached = (f64, f64);
 
-/// What evaluates: the counter of reads, and the guard that computes in another way what fails.
-pub type Tools<'a> = (&'a HostSyncCounter, &'a FallbackGuard);
+/// What evaluates.
+#[derive(SystemParam)]
+pub struct Tools<'w> {
+    /// Counts reads.
+    syncs: Res<'w, HostSyncCounter>,
+    /// Computes in another way what fails.
+    guard: Res<'w, FallbackGuard>,
+}
 
 /// An env's host with its committed seeds alone, folded as it is now.
 pub struct CommittedNetwork<'a> {
@@ -63,7 +71,7 @@ impl<'a> CommittedNetwork<'a> {
     }
 
     /// What the whole network reaches on `batches`, at least one; with one read.
-    pub fn evaluate(&self, batches: &[Batch], tools: Tools, fallbacks: &mut Fallbacks) -> Result<(f64, f64), Failure> {
+    pub fn evaluate(&self, batches: &[Batch], tools: &Tools, fallbacks: &mut Fallbacks) -> Result<(f64, f64), Failure> {
         let (players, masks) = (SmallVec::new(), vec![0]);
         let whole = CoalitionPlan { players, masks };
         Ok(self.reached(&whole, batches, tools, fallbacks)?[MAIN])
@@ -74,7 +82,7 @@ impl<'a> CommittedNetwork<'a> {
         &self,
         moment: PlanMoment,
         batches: &[Batch],
-        tools: Tools,
+        tools: &Tools,
     ) -> Result<(Reached, BTreeMap<usize, SeedMeasures>), Failure> {
         let config = AttributionConfig {
             strategy: AttributionStrategy::Permutations,
@@ -106,7 +114,7 @@ impl<'a> CommittedNetwork<'a> {
         &self,
         plan: &CoalitionPlan,
         batches: &[Batch],
-        (syncs, guard): Tools,
+        tools: &Tools,
         fallbacks: &mut Fallbacks,
     ) -> Result<Vec<Reached>, Failure> {
         let tree = CoalitionTree::new(plan, &self.live);
@@ -117,7 +125,7 @@ impl<'a> CommittedNetwork<'a> {
             in_chunks(batch.n as i64, chunk, |first, count| {
                 let x = batch.x.f_narrow(0, first, count)?;
                 let y = batch.y.f_narrow(0, first, count)?;
-                let logits = guard.compute(self.backend, fallbacks, |_| {
+                let logits = tools.guard.compute(self.backend, fallbacks, |_| {
                     coalition_forward(self.host, &self.live, &tree, &x)
                 })?;
                 let (losses, is_correct) = evaluate_rows(&logits, &y)?;
@@ -127,7 +135,7 @@ impl<'a> CommittedNetwork<'a> {
                 Ok(())
             })?;
         }
-        let sums = read_f64(&Tensor::f_stack(&sums, 0)?, syncs)?;
+        let sums = read_f64(&Tensor::f_stack(&sums, 0)?, &tools.syncs)?;
         let predictions = batches.iter().map(|batch| batch.y.numel()).sum::<usize>() as f64;
         let blocks = plan.masks.len();
         let total = |column: usize| sums.iter().skip(column).step_by(2 * blocks).sum::<f64>();

@@ -14,7 +14,7 @@ use super::coalition_tree::{CoalitionTree, LiveSlot};
 use super::plan::{AttributionPlan, PlanMoment, plan_coalitions};
 use crate::clock::RunClock;
 use crate::data::Batch;
-use crate::env::grafted::{GraftKind, graft_kind};
+use crate::env::grafted::graft_kind;
 use crate::env::{EnvId, EnvSetup, EnvStream, Experiment, HostModel, Slot, StepStatus, in_batch};
 use crate::health::Failure;
 use crate::nn::Mode;
@@ -94,16 +94,14 @@ pub fn live_slots<'a>(slots: &'a mut [Slot], isolation: &StageIsolation) -> Smal
         .filter_map(|(index, slot)| {
             let (seed, module) = (slot.record.as_ref()?, slot.module.as_mut()?);
             let (alpha, algorithm) = (seed.alpha.alpha(), seed.algorithm);
-            match graft_kind(seed.stage, alpha, algorithm, isolation, Mode::Eval)? {
-                GraftKind::Blend { .. } => Some(LiveSlot {
-                    slot: index,
-                    boundary: slot.spec.boundary,
-                    instance: module.get(),
-                    alpha,
-                    algorithm,
-                }),
-                GraftKind::StraightThrough => None,
-            }
+            graft_kind(seed.stage, alpha, algorithm, isolation, Mode::Eval)?;
+            Some(LiveSlot {
+                slot: index,
+                boundary: slot.spec.boundary,
+                instance: module.get(),
+                alpha,
+                algorithm,
+            })
         })
         .collect();
     live.sort_unstable_by_key(|slot| slot.boundary);

@@ -7,12 +7,9 @@ use serde::{Deserialize, Serialize};
 use super::committed::{CommittedNetwork, Tools};
 use crate::clock::RunClock;
 use crate::data::Batch;
-use crate::env::{
-    Devices, EnvBackend, EnvId, EnvStream, EpisodeStats, Experiment, FallbackGuard, HostModel, LoadedData, SeedSlots,
-};
+use crate::env::{Devices, EnvBackend, EnvId, EnvStream, EpisodeStats, Experiment, HostModel, LoadedData, SeedSlots};
 use crate::health::{Failure, InEnv};
 use crate::telemetry::{EpisodeEnd, Phase, PhaseClock};
-use crate::torch::HostSyncCounter;
 
 /// Accuracy (percent) and loss (nats) of the host with its committed seeds alone; `None` until the episode ends, and
 /// where the task has no test part.
@@ -38,30 +35,22 @@ pub fn evaluate_test(
     experiment: Res<Experiment>,
     devices: Res<Devices>,
     mut data: ResMut<LoadedData>,
-    (syncs, guard): (Res<HostSyncCounter>, Res<FallbackGuard>),
+    tools: Tools,
     mut phases: ResMut<PhaseClock>,
 ) -> Result<(), Failure> {
     phases.enter(Phase::Validate);
     for mut env in &mut envs {
-        match env.stats.end {
-            Some(end) if end.reason == EpisodeEnd::Failed => {
-                env.result.0 = None;
-                continue;
-            }
-            Some(end) if end.step == clock.step() => {}
-            Some(_) => continue,
-            None => {
-                env.result.0 = None;
-                continue;
-            }
+        let end = env.stats.end.filter(|end| end.reason != EpisodeEnd::Failed);
+        if end.is_some_and(|end| end.step != clock.step()) {
+            continue;
         }
+        env.result.0 = None;
         let set = data.resident.get()[devices.index_of_env(env.id.index)].test();
-        if set.is_empty() {
-            env.result.0 = None;
+        if end.is_none() || set.is_empty() {
             continue;
         }
         let batches = set.batches(experiment.task.batch_size, usize::MAX);
-        env.result.0 = Some(test(&mut env, &batches, &experiment, (&syncs, &guard)).in_env(env.id.index)?);
+        env.result.0 = Some(test(&mut env, &batches, &experiment, &tools).in_env(env.id.index)?);
     }
     phases.enter(Phase::Record);
     Ok(())
@@ -71,7 +60,7 @@ fn test(
     env: &mut TestedEnvItem,
     batches: &[Batch],
     experiment: &Experiment,
-    tools: Tools,
+    tools: &Tools,
 ) -> Result<(f64, f64), Failure> {
     let _guard = env.stream.0.get().enter()?;
     let isolation = experiment.isolation();
