@@ -94,7 +94,6 @@ fn images_source(survey: &Survey, options: &CheckOptions) -> DataSource {
     let labels = options.labels.as_deref().map(text_of).unwrap_or_default();
     let layout = survey.stated.layout.unwrap_or(ArrayLayout::Nhwc);
     let scale = survey.stated.scale.unwrap_or(survey.scale);
-    let (test_images, test_labels) = (None, None);
     match survey.format.as_str() {
         "cifar10" => DataSource::Cifar10 { path },
         "cifar100" => DataSource::Cifar100 { path },
@@ -104,8 +103,6 @@ fn images_source(survey: &Survey, options: &CheckOptions) -> DataSource {
             images: path,
             labels,
             scale,
-            test_images,
-            test_labels,
         },
         "npz" => DataSource::Npz { path, layout, scale },
         _ => DataSource::Npy {
@@ -113,8 +110,6 @@ fn images_source(survey: &Survey, options: &CheckOptions) -> DataSource {
             labels,
             layout,
             scale,
-            test_images,
-            test_labels,
         },
     }
 }

@@ -44,7 +44,7 @@ fn floats(folder: &Path) -> String {
     let images = array("images.npy", "<f4", "(400, 8, 8, 1)", pixels.collect());
     let labels = array("labels.npy", "|u1", "(400,)", (0..10).cycle().take(400).collect());
     format!(
-        r#"preset("digits_baseline", (data: npy(images: {images:?}, labels: {labels:?}, layout: nhwc, scale: 1.0, test_images: None, test_labels: None), batch_size: 16, batches_per_step: count(1)))"#
+        r#"preset("digits_baseline", (data: npy(images: {images:?}, labels: {labels:?}, layout: nhwc, scale: 1.0), batch_size: 16, batches_per_step: count(1)))"#
     )
 }
 

@@ -240,8 +240,6 @@ fn pairs_of_npy_files() {
             labels: "y.npy".into(),
             layout: ArrayLayout::Nhwc,
             scale: 255.0,
-            test_images: None,
-            test_labels: None,
         };
         holds(files(images), "x.npy", Some("y.npy"), "npy", &source);
     }

@@ -32,6 +32,8 @@ pub(super) trait Rows: Debug + Send + Sync {
 
 /// Between a batch that could not be gathered and the second attempt.
 const PAUSE: Duration = Duration::from_millis(100);
+/// How long a batch is waited for: longer than storage is away in its usual hiccups, shorter than anyone watches a run that hangs.
+const STALLED: Duration = Duration::from_secs(60);
 
 /// The threads that gather the batches of a run. They end with the last feed that they work for.
 #[derive(Clone, Debug)]
@@ -48,17 +50,21 @@ impl Readers {
     /// Starts `data.workers` threads.
     ///
     /// # Errors
-    /// `NoReaders`.
+    /// Threads that cannot be started.
     pub fn new(config: DataConfig) -> Result<Self, DataError> {
         let pool = ThreadPoolBuilder::new()
             .num_threads(config.workers)
             .thread_name(|index| format!("reader {index}"))
             .spawn_handler(start_worker)
             .build();
+        let pool = pool.map_err(|error| {
+            let fault = format!("the threads that gather batches could not be started ({error})");
+            DataError::new(fault, "see data.workers")
+        })?;
         Ok(Self {
-            pool: Arc::new(pool.map_err(|error| DataError::NoReaders(error.to_string()))?),
+            pool: Arc::new(pool),
             ahead: config.prefetch,
-            patience: Duration::from_secs_f64(config.stall_timeout_s),
+            patience: STALLED,
             waited: Arc::default(),
         })
     }
@@ -122,12 +128,11 @@ impl Ring {
     /// Queues the copy of batch `batch` of the step into `to`, `u8` of as many bytes, and asks for a later one.
     ///
     /// # Errors
-    /// What the batch could not be gathered for; `ReaderLost`, `FeedStalled`, `FeedDevice`.
+    /// What the batch could not be gathered for; a thread that was lost; storage that does not answer; those of the device.
     pub fn fetch(&mut self, batch: usize, plan: &mut FeedPlan, to: &Tensor) -> Result<(), DataError> {
         self.turn_to(batch, plan)?;
         let Some((_, filled)) = self.asked.pop_front() else {
-            let cause = "no batch was asked for".into();
-            return Err(DataError::ReaderLost { env: self.env, cause });
+            return Err(DataError::reader_lost(self.env, "no batch was asked for"));
         };
         self.take(&filled, to)?;
         self.turn_to(batch + 1, plan)
@@ -147,14 +152,14 @@ impl Ring {
             Some(buffer) => Ok(buffer),
             None => HostBuffer::new(positions.len() * self.row, self.device),
         };
-        let mut buffer = buffer.map_err(|cause| DataError::FeedDevice { env: self.env, cause })?;
+        let mut buffer = buffer.map_err(|cause| DataError::feed_device(self.env, cause))?;
         let (rows, row, env) = (Arc::clone(&self.rows), self.row, self.env);
         let positions = positions.to_vec();
         let (sender, filled) = channel();
         self.readers.pool.spawn_fifo(move || {
             let mut gathered = || {
                 let outcome = guarded(|| gather(&*rows, &positions, row, (env, &mut buffer)));
-                outcome.unwrap_or_else(|cause| Err(DataError::ReaderLost { env, cause }))
+                outcome.unwrap_or_else(|cause| Err(DataError::reader_lost(env, cause)))
             };
             let outcome = gathered().or_else(|error| {
                 tracing::warn!("a batch is read once more: {error}");
@@ -172,7 +177,7 @@ impl Ring {
         let (mut buffer, outcome) = self.wait(filled)?;
         let copied = outcome.and_then(|()| {
             let queued = buffer.copy_to(to);
-            queued.map_err(|cause| DataError::FeedDevice { env: self.env, cause })
+            queued.map_err(|cause| DataError::feed_device(self.env, cause))
         });
         self.free.push(buffer);
         copied
@@ -185,14 +190,11 @@ impl Ring {
         let nanoseconds = begun.elapsed().as_nanos() as u64;
         self.readers.waited.fetch_add(nanoseconds, Ordering::Relaxed);
         filled.map_err(|error| match error {
-            RecvTimeoutError::Timeout => DataError::FeedStalled {
-                env,
-                seconds: patience.as_secs_f64(),
-            },
-            RecvTimeoutError::Disconnected => DataError::ReaderLost {
-                env,
-                cause: "it ended".into(),
-            },
+            RecvTimeoutError::Timeout => {
+                let fault = format!("a batch was not read within {} s", patience.as_secs_f64());
+                DataError::feed(env, fault, "check the storage of the data")
+            }
+            RecvTimeoutError::Disconnected => DataError::reader_lost(env, "it ended"),
         })
     }
 }
@@ -205,7 +207,7 @@ fn gather(
     (env, buffer): (u64, &mut HostBuffer),
 ) -> Result<(), DataError> {
     let bytes = buffer.bytes_mut();
-    let bytes = bytes.map_err(|cause| DataError::FeedDevice { env, cause })?;
+    let bytes = bytes.map_err(|cause| DataError::feed_device(env, cause))?;
     let mut scratch = Vec::new();
     let targets = bytes.chunks_exact_mut(row).zip(positions);
     targets

@@ -40,26 +40,21 @@ impl FeedArithmetic {
     /// Of counts of training and validation samples, each with one prediction.
     ///
     /// # Errors
-    /// `TooSmall` with the largest legal batch size, `BatchCount`.
+    /// A batch that is too large, with the largest legal size; more validation batches than there are.
     pub fn new(task: &TaskSpec, (n_train, n_val): (usize, usize), n_envs: usize) -> Result<Self, DataError> {
         let batch_size = task.batch_size;
-        let (sharing, shards) = match task.batches_per_step {
-            BatchesPerStep::Shard => (Sharing::Shard, n_envs.max(1)),
-            BatchesPerStep::Full | BatchesPerStep::Count(_) => (Sharing::PerEnv, 1),
+        let (sharing, shards, mode) = match task.batches_per_step {
+            BatchesPerStep::Shard => (Sharing::Shard, n_envs.max(1), "shard"),
+            BatchesPerStep::Full => (Sharing::PerEnv, 1, "full"),
+            BatchesPerStep::Count(_) => (Sharing::PerEnv, 1, "count"),
         };
         let max_batch = n_train / shards;
         if batch_size > max_batch {
-            return Err(DataError::TooSmall {
-                n_train,
-                batch: batch_size,
-                envs: n_envs,
-                mode: match task.batches_per_step {
-                    BatchesPerStep::Full => "full",
-                    BatchesPerStep::Count(_) => "count",
-                    BatchesPerStep::Shard => "shard",
-                },
-                max_batch,
-            });
+            let asked = format!("task.batch_size {batch_size} with batches_per_step {mode} and {n_envs} envs");
+            return Err(DataError::new(
+                format!("{asked} leaves no training batch of {n_train} samples"),
+                format!("the largest legal batch_size is {max_batch}"),
+            ));
         }
         let val_batch_size = task.val_rows();
         let all_val_batches = n_val.div_ceil(val_batch_size);
@@ -74,10 +69,8 @@ impl FeedArithmetic {
             val_batches: match task.val_batches_per_step {
                 ValBatches::Full => all_val_batches,
                 ValBatches::Count(count) if count > all_val_batches => {
-                    return Err(DataError::BatchCount {
-                        asked: count,
-                        available: all_val_batches,
-                    });
+                    let fault = format!("task.val_batches_per_step is {count}");
+                    return Err(DataError::new(fault, format!("it must be in 1..={all_val_batches}")));
                 }
                 ValBatches::Count(count) => count,
             },

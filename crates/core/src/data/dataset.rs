@@ -55,36 +55,23 @@ impl DataSet {
     /// Whether a host reads images like these.
     ///
     /// # Errors
-    /// [`DataError::ShapeMismatch`].
+    /// Its field that does not agree.
     pub fn check_host(&self, input: Features) -> Result<(), DataError> {
-        let mismatch = |key, host: String, data: String| {
-            Err(DataError::ShapeMismatch {
-                name: self.name.clone(),
-                key,
-                host,
-                data,
-            })
+        let [height, width, channels] = self.shape.dimensions();
+        let Features { channels: read, side } = input;
+        let (key, host, data) = if read != channels {
+            ("in_channels", format!("{read} input channels"), channels.to_string())
+        } else if [height, width] != [side; 2] {
+            let data = format!("{height}x{width} images");
+            ("input_hw", format!("{side}x{side} images"), data)
+        } else {
+            return Ok(());
         };
-        let Shape {
-            channels,
-            height,
-            width,
-        } = self.shape;
-        if input.channels != channels as i64 {
-            return mismatch(
-                "in_channels",
-                format!("{} input channels", input.channels),
-                channels.to_string(),
-            );
-        }
-        if (height as i64, width as i64) != (input.side, input.side) {
-            return mismatch(
-                "input_hw",
-                format!("{0}x{0} images", input.side),
-                format!("{height}x{width} images"),
-            );
-        }
-        Ok(())
+        let fault = format!("task.host expects {host} but the data '{}' has {data}", self.name);
+        Err(DataError::new(
+            fault,
+            format!("make task.host.{key} agree with the data"),
+        ))
     }
 }
 
@@ -97,11 +84,11 @@ pub fn load(task: &TaskSpec, scenario_dir: Option<&Path>, sets: &DataRegistry) -
     let found = formats::read(&task.data, scenario_dir, sets)?;
     found.check_images()?;
     if let Some(classes) = found.classes.filter(|&classes| classes as i64 != task.classes) {
-        return Err(DataError::ClassCount {
-            name: found.format,
-            found: classes,
-            classes: task.classes,
-        });
+        let (name, asked) = (found.format, task.classes);
+        return Err(DataError::new(
+            format!("data '{name}' has {classes} classes, task.classes is {asked}"),
+            format!("write `classes: {classes}` beside `data` in the task, or give `--set task.classes={classes}`"),
+        ));
     }
     found
         .parts()
@@ -217,13 +204,8 @@ fn take_bytes(mut images: Vec<u8>, size: usize, split: &Split) -> [Vec<u8>; 3] {
 /// Whether every class has samples in a part; `counts` are those of the classes.
 ///
 /// # Errors
-/// `EmptyPart`, `EmptyClass`.
-pub(super) fn check_classes(
-    name: &str,
-    part: &'static str,
-    counts: &[usize],
-    class_names: &[String],
-) -> Result<(), DataError> {
+/// The classes that have none.
+pub(super) fn check_classes(name: &str, part: &str, counts: &[usize], class_names: &[String]) -> Result<(), DataError> {
     let empty = (0..counts.len()).filter(|&class| counts[class] == 0);
     let empty: Vec<String> = empty
         .map(|class| match class_names.get(class) {
@@ -231,16 +213,18 @@ pub(super) fn check_classes(
             None => class.to_string(),
         })
         .collect();
-    let name = name.into();
     match empty.len() {
         0 => Ok(()),
-        all if all == counts.len() => Err(DataError::EmptyPart { name, part }),
-        _ => Err(DataError::EmptyClass {
-            name,
-            classes: listed(empty),
-            part,
-            is_named: !class_names.is_empty(),
-        }),
+        all if all == counts.len() => Err(DataError::empty_part(name, part)),
+        _ => {
+            let (classes, more) = (listed(empty), "give more samples of it, or another split");
+            let remedy = match class_names {
+                [] => format!("number the labels from 0 without a gap, {more}"),
+                _ => more.into(),
+            };
+            let fault = format!("data '{name}': class {classes} has no sample in the {part} part");
+            Err(DataError::new(fault, remedy))
+        }
     }
 }
 

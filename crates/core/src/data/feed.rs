@@ -54,7 +54,7 @@ impl StepFeed {
     /// stream guard of the env, so that the buffers belong to its stream.
     ///
     /// # Errors
-    /// `FeedDevice` when the device cannot hold the buffers.
+    /// That the device cannot hold the buffers.
     pub fn new(resident: &ResidentData, arithmetic: FeedArithmetic, env: u64) -> Result<Self, DataError> {
         let plan = FeedPlan::of_crops((resident.augment, resident.geometry), arithmetic, env);
         Self::allocate(resident, plan).map_err(|cause| DataError::feed_device(env, cause))
@@ -107,7 +107,7 @@ impl StepFeed {
     /// batches of the `upcoming` step are gathered behind its last.
     ///
     /// # Errors
-    /// `FeedDevice`; `FeedStalled`, where images come from elsewhere.
+    /// What the device says; storage that does not answer, where images come from elsewhere.
     pub fn begin_step(&mut self, key: StepKey, upcoming: Option<StepKey>) -> Result<(), DataError> {
         self.upload(key, upcoming)
             .map_err(|cause| DataError::feed_device(self.plan.env, cause))?;
@@ -129,7 +129,7 @@ impl StepFeed {
     /// batch occupied.
     ///
     /// # Errors
-    /// `FeedDevice`; what images that come from elsewhere could not be read for.
+    /// What the device says; what images that come from elsewhere could not be read for.
     pub fn fetch(&mut self, batch: usize) -> Result<Batch, DataError> {
         if let Supply::Ring(ring, _) = &mut self.images {
             ring.fetch(batch, &mut self.plan, &self.pixels)?;

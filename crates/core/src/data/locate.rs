@@ -9,6 +9,7 @@ use std::rc::Rc;
 use flate2::bufread::MultiGzDecoder;
 
 use super::DataError;
+use super::error::listed;
 use crate::files;
 
 /// Where relative data paths are looked up after the scenario's own folder.
@@ -21,13 +22,20 @@ const BUFFER: usize = 1 << 16;
 /// The path of data called `name`, as [`locate`] finds it. `origin` says where the data are published.
 ///
 /// # Errors
-/// `MissingFile` with every place that was looked at.
-pub fn find(name: &str, scenario_dir: Option<&Path>, origin: Option<&'static str>) -> Result<PathBuf, DataError> {
-    locate(name, scenario_dir).map_err(|looked_at| DataError::MissingFile {
-        name: name.into(),
-        looked_at,
-        origin,
-    })
+/// Every place that was looked at.
+pub fn find(name: &str, scenario_dir: Option<&Path>, origin: Option<&str>) -> Result<PathBuf, DataError> {
+    locate(name, scenario_dir).map_err(|looked_at| missing(name, &looked_at, origin))
+}
+
+/// That no file called `name` is in any of the places.
+pub fn missing(name: &str, looked_at: &[PathBuf], origin: Option<&str>) -> DataError {
+    let places = listed(looked_at.iter().map(|path| path.display()));
+    let published = origin.map(|origin| format!(" (published at {origin})"));
+    let remedy = format!(
+        "looked at {places}. Place the file there{}, or choose a task that needs none (digits_*, synth_*)",
+        published.unwrap_or_default()
+    );
+    DataError::new(format!("data file '{name}' was not found"), remedy)
 }
 
 /// The path of `name`: in the scenario's folder, in the one that `SIMIC_ENGINE_DATA` names, or in `data/`.
@@ -60,30 +68,26 @@ pub struct Input {
 /// Opens a file for reading, through a decoder if it is gzip.
 ///
 /// # Errors
-/// `Io`.
+/// What the system says.
 pub fn open(path: &Path) -> Result<Input, DataError> {
     let io = |cause| DataError::io(path, cause);
     let mut file = BufReader::with_capacity(BUFFER, files::open(path).map_err(io)?);
     let is_packed = file.fill_buf().map_err(io)?.starts_with(&GZIP_MAGIC);
     let name = path.display().to_string();
-    Ok(if is_packed {
+    let (name, bytes): (String, Box<dyn Read>) = if is_packed {
         let unpacked = BufReader::with_capacity(BUFFER, MultiGzDecoder::new(file));
-        Input {
-            name: format!("{name} (unpacked)"),
-            bytes: Counted::new(Box::new(unpacked)),
-        }
+        (format!("{name} (unpacked)"), Box::new(unpacked))
     } else {
-        Input {
-            name,
-            bytes: Counted::new(Box::new(file)),
-        }
-    })
+        (name, Box::new(file))
+    };
+    let bytes = Counted::new(bytes);
+    Ok(Input { name, bytes })
 }
 
 /// Opens a file to be read at any place; `None` where that cannot be done, as it is packed.
 ///
 /// # Errors
-/// `Io`, `Unreadable`.
+/// What the system says.
 pub fn open_unpacked(path: &Path) -> Result<Option<File>, DataError> {
     let io = |cause| DataError::io(path, cause);
     let file = files::open(path).map_err(io)?;
@@ -123,7 +127,7 @@ impl<R: Read> Read for Counted<R> {
 /// Fills `buffer` as far as there are bytes; `start` is where in the file it begins.
 ///
 /// # Errors
-/// `Unreadable` with the byte at which reading failed.
+/// The byte at which reading failed.
 pub fn fill(file: &str, input: &mut impl Read, buffer: &mut [u8], start: u64) -> Result<usize, DataError> {
     fill_by(file, buffer, start, |room, _| input.read(room))
 }
@@ -131,7 +135,7 @@ pub fn fill(file: &str, input: &mut impl Read, buffer: &mut [u8], start: u64) ->
 /// Fills `buffer` with what a file has from byte `start` on, as far as there are bytes, from any thread.
 ///
 /// # Errors
-/// `Unreadable` with the byte at which reading failed.
+/// The byte at which reading failed.
 pub fn fill_at(name: &str, file: &File, buffer: &mut [u8], start: u64) -> Result<usize, DataError> {
     fill_by(name, buffer, start, |room, byte| read_at(file, room, byte))
 }
@@ -168,7 +172,7 @@ fn read_at(file: &File, buffer: &mut [u8], byte: u64) -> io::Result<usize> {
 /// Whether a file is exactly as long as its header says.
 ///
 /// # Errors
-/// `SizeMismatch`; `Unreadable` where the length is unknown.
+/// Both lengths; that the length is unknown.
 pub fn check_length(name: &str, file: &File, expected: u128) -> Result<(), DataError> {
     let metadata = file.metadata().map_err(|cause| DataError::unreadable(name, 0, cause))?;
     let length = u128::from(metadata.len());
@@ -177,17 +181,13 @@ pub fn check_length(name: &str, file: &File, expected: u128) -> Result<(), DataE
     }
     // A file that is too long is reported as a stream is: by the first byte too many.
     let found = length.min(expected.saturating_add(1)) as u64;
-    Err(DataError::SizeMismatch {
-        name: name.into(),
-        expected,
-        found,
-    })
+    Err(DataError::length(name, expected, found))
 }
 
 /// Exactly the `expected` bytes that are left of a file. Memory grows with what is there, not with what a header claims.
 ///
 /// # Errors
-/// `Unreadable`; `SizeMismatch` if there are fewer or more, by lengths of the whole file.
+/// The byte at which reading failed; both lengths of the whole file, if there are fewer or more.
 pub fn rest(file: &str, input: &mut impl Read, expected: u128, start: u64) -> Result<Vec<u8>, DataError> {
     let limit = u64::try_from(expected).unwrap_or(u64::MAX).saturating_add(1);
     let mut bytes = Vec::new();
@@ -197,11 +197,8 @@ pub fn rest(file: &str, input: &mut impl Read, expected: u128, start: u64) -> Re
     if bytes.len() as u128 == expected {
         return Ok(bytes);
     }
-    Err(DataError::SizeMismatch {
-        name: file.into(),
-        expected: expected.saturating_add(start.into()),
-        found: start + bytes.len() as u64,
-    })
+    let expected = expected.saturating_add(start.into());
+    Err(DataError::length(file, expected, start + bytes.len() as u64))
 }
 
 #[cfg(test)]

@@ -12,7 +12,6 @@ mod shape;
 mod cutout;
 mod records;
 mod part;
-pub(crate) mod idx;
 mod normalise;
 mod registry;
 mod split;

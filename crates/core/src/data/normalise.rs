@@ -26,7 +26,7 @@ pub struct Moments {
 /// else.
 ///
 /// # Errors
-/// `NormaliseChannels`, and `FlatChannel` for a standard deviation below 1e-6; those of reading images.
+/// More or fewer constants than channels; a standard deviation below 1e-6; those of reading images.
 pub fn resolve(
     name: &str,
     normalise: &Normalise,
@@ -37,13 +37,11 @@ pub fn resolve(
     let moments = match normalise {
         Normalise::Constants { mean, std } => {
             for (what, values) in [("mean", mean), ("std", std)] {
-                if values.len() != channels {
-                    return Err(DataError::NormaliseChannels {
-                        name: name.into(),
-                        what,
-                        found: values.len(),
-                        channels,
-                    });
+                let found = values.len();
+                if found != channels {
+                    let data = format!("the data '{name}' has {channels} channels");
+                    let fault = format!("task.normalise: {what} has {found} values, {data}");
+                    return Err(DataError::new(fault, "give one value a channel"));
                 }
             }
             Moments {
@@ -59,11 +57,11 @@ pub fn resolve(
     };
     let flat = |std: &f64| !(std.is_finite() && *std >= SMALLEST_STD);
     if let Some(channel) = moments.std.iter().position(flat) {
-        return Err(DataError::FlatChannel {
-            name: name.into(),
-            channel,
-            std: moments.std[channel],
-        });
+        let std = moments.std[channel];
+        return Err(DataError::new(
+            format!("task.normalise: the standard deviation of channel {channel} of '{name}' is {std}"),
+            "it must be finite and at least 1e-6: drop the constant channel or give constants",
+        ));
     }
     Ok(Affine {
         a: moments.std.iter().map(|std| (1.0 / (scale * std)) as f32).collect(),

@@ -19,7 +19,7 @@ const BATCH: usize = 64;
 /// The fields of a task on what `survey` found at `data`, in lines of RON, for a host of that family.
 ///
 /// # Errors
-/// [`DataError::NotSquare`], but of image files, which are cropped.
+/// Images that are not square, but of image files, which are cropped.
 pub fn own_images(survey: &Survey, mut data: DataSource, family: &str) -> Result<String, DataError> {
     let &Survey {
         height,
@@ -32,8 +32,12 @@ pub fn own_images(survey: &Survey, mut data: DataSource, family: &str) -> Result
         side = if height == width { side } else { IMAGE_SIDE };
         *size = Some(side);
     } else if height != width {
-        let name = survey.format.clone();
-        return Err(DataError::NotSquare { name, height, width });
+        let name = &survey.format;
+        return Err(DataError::new(
+            format!("data '{name}': images are {height}x{width} pixels, and hosts read squares"),
+            "cut or pad them (of arrays: is their layout another?), or bring a folder of image files, which are cropped when they \
+             are read",
+        ));
     }
     let pools = (side as f64).log2().floor().clamp(0.0, 3.0) as usize;
     let host = match family {
@@ -80,7 +84,7 @@ fn permilles(survey: &Survey) -> (usize, usize) {
 /// Whether the split that [`own_images`] writes leaves every class something to validate on.
 ///
 /// # Errors
-/// `EmptyPart`, `EmptyClass`.
+/// Those of [`check_classes`].
 pub fn check_own_images(survey: &Survey) -> Result<(), DataError> {
     let brought = survey.parts.iter().position(|part| part.part == "validation");
     let validated = survey.classes.iter().map(|class| match brought {

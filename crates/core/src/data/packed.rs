@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::DataError;
-use super::formats::idx_files;
+use super::formats::idx;
 use super::locate::{find, open_unpacked};
 use crate::scenario::DataSource;
 
@@ -11,7 +11,7 @@ use crate::scenario::DataSource;
 /// without records, are reported elsewhere.
 ///
 /// # Errors
-/// `PackedStream`; `Io`, `Unreadable`.
+/// That a file is packed, or cannot be read.
 pub fn refuse_packed(source: &DataSource, scenario_dir: Option<&Path>) -> Result<(), DataError> {
     let name = match source {
         DataSource::Cifar10 { path } | DataSource::Cifar100 { path } | DataSource::IdxFolder { path, .. } => path,
@@ -24,13 +24,21 @@ pub fn refuse_packed(source: &DataSource, scenario_dir: Option<&Path>) -> Result
         return Ok(());
     };
     let file = match source {
-        DataSource::IdxFolder { .. } => idx_files::training_images(&place),
+        DataSource::IdxFolder { .. } => idx::training_images(&place),
         _ => place.is_file().then_some(place),
     };
     // One file of CIFAR is an archive, packed or not.
     let is_archive = matches!(source, DataSource::Cifar10 { .. } | DataSource::Cifar100 { .. });
     match file {
-        Some(file) if is_archive || open_unpacked(&file)?.is_none() => Err(DataError::PackedStream { file }),
+        Some(file) if is_archive || open_unpacked(&file)?.is_none() => {
+            let file = file.display();
+            Err(DataError::new(
+                format!(
+                    "data.residency: stream is not possible, as {file} is packed: no part of it can be read without all before it"
+                ),
+                "unpack it, or write data.residency: auto, device or host",
+            ))
+        }
         _ => Ok(()),
     }
 }

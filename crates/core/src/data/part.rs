@@ -69,7 +69,7 @@ impl Part {
     /// Image `index`; `scratch` is memory that callers keep for many of them.
     ///
     /// # Errors
-    /// `TruncatedRecord`, `Unreadable`, where it is read from a file.
+    /// That the file in which it stays has become shorter, or cannot be read.
     ///
     /// # Panics
     /// If there is no such image.
@@ -98,7 +98,7 @@ impl Part {
     /// All images, `u8 [n, height, width, channels]`.
     ///
     /// # Errors
-    /// Those of [`Self::image`]; `OutOfMemory`.
+    /// Those of [`Self::image`]; that there is no memory for them.
     pub fn pixels(&self) -> Result<Cow<'_, [u8]>, DataError> {
         if let Images::Memory(bytes) = &self.images {
             return Ok(Cow::Borrowed(bytes));
@@ -126,13 +126,13 @@ impl Part {
 /// An empty list with room for images of `each` bytes.
 ///
 /// # Errors
-/// `OutOfMemory`.
+/// That there is no memory for them.
 pub(super) fn room_for(images: usize, each: u128) -> Result<Vec<u8>, DataError> {
     let bytes = each.saturating_mul(images as u128);
     let mut pixels = Vec::new();
     match usize::try_from(bytes).map(|room| pixels.try_reserve_exact(room)) {
         Ok(Ok(())) => Ok(pixels),
-        _ => Err(DataError::OutOfMemory { images, bytes }),
+        _ => Err(DataError::memory(format_args!("{images} images"), bytes)),
     }
 }
 
@@ -204,19 +204,15 @@ impl Pool {
     }
 
     /// # Errors
-    /// `LabelOutOfRange` with file and byte of the first label outside `0..classes`.
+    /// File and byte of the first label outside `0..classes`.
     pub fn check_labels(&self, name: &str, classes: i64) -> Result<(), DataError> {
         let labels = &self.part.labels;
         let Some(index) = labels.iter().position(|label| !(0..classes).contains(label)) else {
             return Ok(());
         };
         let at = self.labels_at.as_ref();
-        Err(DataError::LabelOutOfRange {
-            name: at.map_or_else(|| name.into(), |at| at.file.clone()),
-            index,
-            byte: at.map(|at| at.first + at.each * index as u64),
-            label: labels[index],
-            classes,
-        })
+        let byte = at.map(|at| at.first + at.each * index as u64);
+        let name = at.map_or(name, |at| at.file.as_str());
+        Err(DataError::label(name, index, byte, labels[index], classes))
     }
 }

@@ -8,7 +8,7 @@ use std::fs::File;
 use std::sync::Arc;
 
 use super::DataError;
-use super::locate::fill_at;
+use super::locate::{fill, fill_at};
 use super::shape::{Shape, interleave};
 
 /// A file that holds an image or a token in each of its records.
@@ -16,13 +16,21 @@ use super::shape::{Shape, interleave};
 pub struct RecordFile {
     /// As errors name it.
     pub name: String,
-    pub file: File,
+    pub source: Source,
     /// Byte at which the first begins.
     pub first: u64,
     /// Bytes from the beginning of one to that of the next.
     pub each: u64,
     /// Their number.
     pub count: usize,
+}
+
+/// Where the bytes of a file are.
+#[derive(Debug)]
+pub enum Source {
+    File(File),
+    /// Unpacked.
+    Memory(Vec<u8>),
 }
 
 /// Two are the same if they are the same places of files of one name.
@@ -82,7 +90,7 @@ impl Records {
     /// Reads image `index`, channels last, into `scratch`.
     ///
     /// # Errors
-    /// `TruncatedRecord` for a file that has become shorter, `Unreadable`.
+    /// The place at which a file has become shorter, or cannot be read.
     ///
     /// # Panics
     /// If there is no such image.
@@ -110,20 +118,22 @@ impl RecordFile {
     /// Fills `bytes` from the beginning of a record on.
     ///
     /// # Errors
-    /// `TruncatedRecord` for a file that has become shorter, `Unreadable`.
+    /// The place at which a file has become shorter, or cannot be read.
     pub fn read(&self, record: usize, bytes: &mut [u8]) -> Result<(), DataError> {
         let byte = self.place(record);
-        let found = fill_at(&self.name, &self.file, bytes, byte)?;
-        if found == bytes.len() {
-            return Ok(());
+        let found = match &self.source {
+            Source::File(file) => fill_at(&self.name, file, bytes, byte)?,
+            Source::Memory(all) => fill(
+                &self.name,
+                &mut all.get(byte as usize..).unwrap_or_default(),
+                bytes,
+                byte,
+            )?,
+        };
+        match found == bytes.len() {
+            true => Ok(()),
+            false => Err(DataError::truncated(&self.name, record, byte, [found, bytes.len()])),
         }
-        Err(DataError::TruncatedRecord {
-            file: self.name.clone(),
-            record,
-            byte,
-            found,
-            expected: bytes.len(),
-        })
     }
 }
 

@@ -94,17 +94,18 @@ impl DataRegistry {
     /// Asks the set of that name for its images; with the name that it was registered under.
     ///
     /// # Errors
-    /// [`DataError::Name`], or what the set fails with.
+    /// That there is no set of that name, or what it fails with.
     pub(super) fn load(
         &self,
         name: &str,
         settings: &Settings,
         request: &DataRequest,
     ) -> Result<(&str, CustomImages), DataError> {
-        let (name, data) = self.get(name, settings)?;
-        let images = data.load(request).map_err(|cause| DataError::CustomData {
-            name: name.into(),
-            cause,
+        let named = self.get(name, settings);
+        let (name, data) = named.map_err(|error| DataError::new(error.to_string(), "correct task.data"))?;
+        let images = data.load(request).map_err(|cause| {
+            let fault = format!("data '{name}': the application could not provide it ({cause})");
+            DataError::new(fault, "see task.data.settings")
         })?;
         Ok((name, images))
     }

@@ -82,7 +82,7 @@ impl ResidentData {
     /// `augment` decides how training images are padded, mirrored and cut out.
     ///
     /// # Errors
-    /// `Device` when the device cannot hold the data; those of reading images.
+    /// That the device cannot hold the data; those of reading images.
     pub fn upload(
         data: &DataSet,
         augment: Option<AugmentSpec>,
@@ -149,7 +149,7 @@ impl EvalSet {
     /// Uploads and normalises `part` of `data`.
     ///
     /// # Errors
-    /// `Device` when the device cannot hold the part; those of reading images.
+    /// That the device cannot hold the part; those of reading images.
     pub fn upload(data: &DataSet, part: &Part, device: Device) -> Result<Self, DataError> {
         let pixels = part.pixels()?;
         let tensors = || -> Result<(Tensor, Tensor), TorchError> {

@@ -9,10 +9,10 @@ use serde::Serialize;
 use super::dataset::check_classes;
 use super::formats::arrays::{self, Stated};
 use super::formats::cifar::{CIFAR10, CIFAR100, Cifar, PICKLE};
-use super::formats::{Found, idx_files, image_folder, npy};
+use super::formats::{Found, idx, image_folder, npy};
 use super::part::Repeats;
 use super::tokens::{self, TextSurvey, survey_text, survey_tokens};
-use super::{DataError, idx, locate, normalise};
+use super::{DataError, locate, normalise};
 use crate::scenario::{ArrayLayout, TokenFormat};
 
 /// How a zip archive begins.
@@ -127,11 +127,7 @@ pub fn survey(path: &Path, labels: Option<&Path>, known: Known) -> Result<Survey
         format, layout, scale, ..
     } = known;
     if let Some(missing) = [Some(path), labels].into_iter().flatten().find(|path| !path.exists()) {
-        return Err(DataError::MissingFile {
-            name: missing.display().to_string(),
-            looked_at: vec![missing.into()],
-            origin: None,
-        });
+        return Err(locate::missing(&missing.display().to_string(), &[missing.into()], None));
     }
     let format = match format {
         Some(format) => format,
@@ -140,7 +136,10 @@ pub fn survey(path: &Path, labels: Option<&Path>, known: Known) -> Result<Survey
     let pair = || -> Result<[PathBuf; 2], DataError> {
         match labels {
             Some(labels) => Ok([path.into(), labels.into()]),
-            None => Err(DataError::LabelsNotNamed { path: path.into() }),
+            None => Err(DataError::new(
+                format!("{} holds images without labels", path.display()),
+                "name the file of the labels after it",
+            )),
         }
     };
     check_flags(path, labels, known, format)?;
@@ -148,10 +147,13 @@ pub fn survey(path: &Path, labels: Option<&Path>, known: Known) -> Result<Survey
     let found = match format {
         Format::Cifar10 => CIFAR10.read(path)?,
         Format::Cifar100 => CIFAR100.read(path)?,
-        Format::Idx if path.is_dir() => idx_files::read_folder(path, scale.unwrap_or(BYTE_SCALE))?,
-        Format::Idx => idx_files::read_pairs(pair()?, None, scale.unwrap_or(BYTE_SCALE))?,
+        Format::Idx if path.is_dir() => idx::read_folder(path, scale.unwrap_or(BYTE_SCALE))?,
+        Format::Idx => {
+            let mut stated = idx::stated(scale.unwrap_or(BYTE_SCALE));
+            arrays::read_pairs("idx", idx::head, pair()?, None, &mut stated)?
+        }
         Format::ImageFolder => image_folder::read(path, None)?,
-        Format::Npy => arrays::read_pairs(pair()?, None, &mut stated)?,
+        Format::Npy => arrays::read_pairs("npy", npy::head, pair()?, None, &mut stated)?,
         Format::Npz => arrays::read_archive(path, &mut stated)?,
         Format::Text => return survey_text(path, known.vocab).map(Surveyed::Text),
         Format::Tokens(written) => return survey_tokens(path, written, known.vocab).map(Surveyed::Text),
@@ -170,14 +172,13 @@ fn check_flags(path: &Path, labels: Option<&Path>, known: Known, format: Format)
         ("--scale", known.scale.is_some() && !is_array && format != Format::Idx),
         ("--vocab", known.vocab.is_some() && !is_text),
     ];
-    let unused = given.into_iter().find(|(_, is_unused)| *is_unused);
-    let refused = unused.map(|(flag, _)| {
-        Err(DataError::FlagWithoutUse {
-            path: path.into(),
-            flag,
-        })
-    });
-    refused.unwrap_or(Ok(()))
+    let Some((flag, _)) = given.into_iter().find(|(_, is_unused)| *is_unused) else {
+        return Ok(());
+    };
+    Err(DataError::new(
+        format!("{}: {flag} says nothing of data in its format", path.display()),
+        "leave it out, or name another with --format",
+    ))
 }
 
 /// All about what was found.
@@ -197,8 +198,8 @@ pub(super) fn of(found: &Found) -> Result<Survey, DataError> {
     let histograms: Vec<Vec<usize>> = found.parts().map(|(_, pool)| pool.part.histogram(classes)).collect();
     check_classes(&found.format, "train", &histograms[0], &found.class_names)?;
     if classes < 2 {
-        let name = found.format.clone();
-        return Err(DataError::OneClass { name });
+        let fault = format!("data '{}' has images of one class", found.format);
+        return Err(DataError::new(fault, "valid: at least two"));
     }
     let classes: Vec<ClassSurvey> = (0..classes)
         .map(|label| ClassSurvey {
@@ -255,14 +256,14 @@ fn repeated(found: &Found) -> Result<Vec<String>, DataError> {
 
 /// The format by the names in a folder, or by the first bytes of a file.
 fn guess(path: &Path) -> Result<Format, DataError> {
-    let unknown = |what: &str| DataError::UnknownFormat {
-        path: path.into(),
-        what: what.into(),
+    let unknown = |why: &str, remedy: String| {
+        let fault = format!("{} is no data set of a known format: {why}", path.display());
+        DataError::new(fault, remedy)
     };
     let published = |folder: &Path| {
         let of_cifar = |set: &Cifar, format| set.is_in(folder).then_some(format);
         of_cifar(&CIFAR10, Format::Cifar10)
-            .or_else(|| idx_files::is_in(folder).then_some(Format::Idx))
+            .or_else(|| idx::is_in(folder).then_some(Format::Idx))
             .or_else(|| of_cifar(&CIFAR100, Format::Cifar100))
     };
     if path.is_dir() {
@@ -270,12 +271,14 @@ fn guess(path: &Path) -> Result<Format, DataError> {
         let mut folders = entries.map(|entry| entry.path()).filter(|inner| inner.is_dir());
         return match (published(path), folders.find(|inner| published(inner).is_some())) {
             (Some(format), _) => Ok(format),
-            (None, Some(inner)) => Err(unknown(&format!("the data are one folder deeper: give {inner:?}"))),
+            (None, Some(inner)) => Err(unknown("the data are one folder deeper", format!("give {inner:?}"))),
             (None, None) if image_folder::has_folders(path) => Ok(Format::ImageFolder),
-            (None, None) => Err(unknown(
-                "the folder has neither files of CIFAR or MNIST nor folders of classes: put the images of each class into a \
-                 folder of their own, as in photos/cats/1.jpg and photos/dogs/1.jpg; of texts and tokens give the file",
-            )),
+            (None, None) => {
+                let remedy = "put the images of each class into a folder of their own, as in photos/cats/1.jpg and \
+                              photos/dogs/1.jpg; of texts and tokens give the file";
+                let why = "the folder has neither files of CIFAR or MNIST nor folders of classes";
+                Err(unknown(why, remedy.into()))
+            }
         };
     }
     let mut input = locate::open(path)?;
@@ -294,7 +297,11 @@ fn guess(path: &Path) -> Result<Format, DataError> {
     } else if head.starts_with(ZIP) && !is_text {
         Ok(Format::Npz)
     } else if head.get(TAR_MAGIC_AT..).is_some_and(|tail| tail.starts_with(TAR_MAGIC)) {
-        guess_archive(path)
+        let of_neither = || {
+            let remedy = "unpack any other, and name the folder";
+            unknown("the archive has no file of CIFAR-10 or CIFAR-100", remedy.into())
+        };
+        guess_archive(path)?.ok_or_else(of_neither)
     } else if let (true, Some(set)) = (head.starts_with(&PICKLE), pickled) {
         Err(set.refusal(path))
     } else if tokens::has_header(&head) {
@@ -302,15 +309,14 @@ fn guess(path: &Path) -> Result<Format, DataError> {
     } else if is_text {
         Ok(Format::Text)
     } else {
-        Err(unknown(
-            "its first bytes are not those of an IDX, NPY, NPZ or tar file nor of llm.c's tokens, and its name does not end in \
-             .txt; name it with --format",
-        ))
+        let why = "its first bytes are not those of an IDX, NPY, NPZ or tar file nor of llm.c's tokens, and its name does not end \
+                   in .txt";
+        Err(unknown(why, "name it with --format".into()))
     }
 }
 
 /// Which of the two sets an archive holds, by the first file that belongs to one of them.
-fn guess_archive(path: &Path) -> Result<Format, DataError> {
+fn guess_archive(path: &Path) -> Result<Option<Format>, DataError> {
     let input = locate::open(path)?;
     let count = input.bytes.count();
     let damaged = |cause| DataError::unreadable(&input.name, count.get(), cause);
@@ -320,16 +326,13 @@ fn guess_archive(path: &Path) -> Result<Format, DataError> {
         let name = String::from_utf8_lossy(&entry.path_bytes()).into_owned();
         let base = name.rsplit('/').next().unwrap_or_default();
         if CIFAR10.owns(base, entry.size()) {
-            return Ok(Format::Cifar10);
+            return Ok(Some(Format::Cifar10));
         }
         if CIFAR100.owns(base, entry.size()) {
-            return Ok(Format::Cifar100);
+            return Ok(Some(Format::Cifar100));
         }
     }
-    Err(DataError::UnknownFormat {
-        path: path.into(),
-        what: "the archive has no file of CIFAR-10 or CIFAR-100; unpack any other, and name the folder".into(),
-    })
+    Ok(None)
 }
 
 #[cfg(test)]

@@ -65,7 +65,7 @@ pub fn label(params: &SynthImages, index: usize) -> i64 {
 /// All images of a part, `u8 [n, H, W, C]`, generated in parallel.
 ///
 /// # Errors
-/// `OutOfMemory`.
+/// That there is no memory for them.
 pub fn generate(params: &SynthImages, part: SynthPart, count: usize) -> Result<Vec<u8>, DataError> {
     let size = params.channels * params.height * params.width;
     let mut pixels = room_for(count, size as u128)?;

@@ -115,7 +115,7 @@ impl TaskData {
     /// The same data with the training part in memory.
     ///
     /// # Errors
-    /// Those of reading it; `OutOfMemory`, `OutOfMemoryForTexts`.
+    /// Those of reading it; that there is no memory for it.
     pub fn in_memory(self) -> Result<Self, DataError> {
         Ok(match self {
             Self::Images(mut set) => {
@@ -130,15 +130,11 @@ impl TaskData {
     /// Whether a host reads data like these.
     ///
     /// # Errors
-    /// [`DataError::ShapeMismatch`], [`DataError::TextMismatch`].
+    /// What does not agree.
     pub fn check_host(&self, topology: Topology, input: Features) -> Result<(), DataError> {
         let other_kind = |host: &str, data: &str| {
-            Err(DataError::TextMismatch {
-                name: self.name().into(),
-                key: "host",
-                host: host.into(),
-                data: data.into(),
-            })
+            let fault = format!("task.host reads {host}, but the data '{}' is {data}", self.name());
+            Err(DataError::new(fault, "make task.host agree with the data"))
         };
         match (self, topology) {
             (Self::Images(set), Topology::Image) => set.check_host(input),
@@ -178,7 +174,7 @@ impl Resident {
     /// padded and mirrored.
     ///
     /// # Errors
-    /// `Device` when the device cannot hold the data; those of reading them.
+    /// That the device cannot hold the data; those of reading them.
     pub fn upload(
         data: &TaskData,
         augment: Option<AugmentSpec>,
@@ -225,7 +221,7 @@ impl Feed {
     /// guard of the env, so that the buffers belong to its stream.
     ///
     /// # Errors
-    /// `FeedDevice` when the device cannot hold the buffers.
+    /// That the device cannot hold the buffers.
     pub fn new(resident: &Resident, arithmetic: FeedArithmetic, env: u64) -> Result<Self, DataError> {
         Ok(match resident {
             Resident::Images(data, _) => Self::Images(Box::new(StepFeed::new(data, arithmetic, env)?)),
@@ -237,7 +233,7 @@ impl Feed {
     /// the first batches of the `upcoming` step, if one follows, are gathered behind its last.
     ///
     /// # Errors
-    /// `FeedDevice`; `FeedStalled`, where they come from elsewhere.
+    /// What the device says; storage that does not answer, where they come from elsewhere.
     pub fn begin_step(&mut self, key: StepKey, upcoming: Option<StepKey>) -> Result<(), DataError> {
         match self {
             Self::Images(feed) => feed.begin_step(key, upcoming),
@@ -249,7 +245,7 @@ impl Feed {
     /// batch occupied.
     ///
     /// # Errors
-    /// `FeedDevice`; what data that come from elsewhere could not be read for.
+    /// What the device says; what data that come from elsewhere could not be read for.
     pub fn fetch(&mut self, batch: usize) -> Result<Batch, DataError> {
         match self {
             Self::Images(feed) => feed.fetch(batch),

@@ -43,11 +43,7 @@ impl TestPart {
                 (rows(&inputs), rows(&targets))
             }
         };
-        let name = data.name();
-        let device = |cause: TchError| DataError::Device {
-            name: name.into(),
-            cause: cause.into(),
-        };
+        let device = |cause: TchError| DataError::device(data.name(), cause);
         Ok(Some(Self {
             samples: samples.map_err(device)?,
             answers: answers.map_err(device)?,

@@ -14,6 +14,10 @@ const DEVICE_SHARE: u128 = 4;
 /// A copy in the machine's memory may take 1 / `HOST_SHARE` of what is left.
 const HOST_SHARE: u128 = 2;
 
+/// What `data.residency: stream` is for, and what else it may be.
+const STREAMED: &str = "valid: unpacked IDX files, NPY arrays of bytes, the folder of a CIFAR archive, token files, a text; or \
+                        data.residency: auto, device or host";
+
 /// Where training data lie, and why.
 #[derive(Resource, Clone, Debug, PartialEq, Eq)]
 pub struct ChosenResidency {
@@ -27,7 +31,7 @@ impl ChosenResidency {
     /// What `data.residency` asks for, or what the memory that is left is enough for.
     ///
     /// # Errors
-    /// `CannotStream`.
+    /// That data are to be streamed that cannot be.
     pub(super) fn of(
         asked: Residency,
         set: &TaskData,
@@ -51,9 +55,12 @@ impl ChosenResidency {
         let chosen = match asked {
             Residency::Auto => needs.choose(free.flatten().min(), machine_bytes),
             Residency::Stream if !needs.is_in_files => {
-                return Err(DataError::CannotStream {
-                    name: set.name().into(),
-                });
+                let fault = format!(
+                    "data.residency: stream is not possible, as the training part of '{}' cannot be read from its files as it is \
+                     needed: they are of another format",
+                    set.name()
+                );
+                return Err(DataError::new(fault, STREAMED));
             }
             asked => Self {
                 residency: asked,

@@ -28,9 +28,6 @@ section! {
         workers: usize = 2, integer(1, 256);
         /// Batches of each env that are gathered ahead of time, for data that are not on the device.
         prefetch: usize = 2, integer(1, 1024);
-        /// How long a batch may take before the run gives up on its storage.
-        #[unit = "s"]
-        stall_timeout_s: f64 = 60.0, SECONDS;
     }
 }
 

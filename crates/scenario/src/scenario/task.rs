@@ -155,7 +155,7 @@ choice! {
             /// Path of the archive or folder.
             path: String;
         },
-        /// a pair of IDX files, packed or not, and one for the test part
+        /// a pair of IDX files, packed or not
         Idx {
             /// Path of the IDX image file.
             images: String;
@@ -163,10 +163,6 @@ choice! {
             labels: String;
             /// Pixel value that means 1.0.
             scale: f64, POSITIVE;
-            /// Path of the image file of the test part. None: drawn from the pair, as task.split says.
-            test_images: Option<String>;
-            /// Path of the label file of the test part; with test_images or not at all.
-            test_labels: Option<String>;
         },
         /// the four IDX files that MNIST and Fashion-MNIST are published as, packed or not
         IdxFolder {
@@ -183,7 +179,7 @@ choice! {
             #[unit = "pixels"]
             size: Option<usize>, integer(1, 4096);
         },
-        /// a pair of NPY arrays, images and labels, and one for the test part
+        /// a pair of NPY arrays, images and labels
         Npy {
             /// Path of the images: bytes or 32-bit floats.
             images: String;
@@ -193,10 +189,6 @@ choice! {
             layout: ArrayLayout;
             /// Value that means 1.0.
             scale: f64, POSITIVE;
-            /// Path of the images of the test part. None: drawn from the pair, as task.split says.
-            test_images: Option<String>;
-            /// Path of the labels of the test part; with test_images or not at all.
-            test_labels: Option<String>;
         },
         /// arrays in an NPZ archive: x_train, y_train and the like
         Npz {

@@ -38,8 +38,6 @@ pub const SHARE: Kind = float(Excluded(0.0), Included(1.0));
 pub const POSITIVE: Kind = float(Excluded(0.0), Unbounded);
 /// Of pixels from 0 to 1; what is computed from a network may lie a little below.
 pub const MEAN: Kind = float(Included(-1.0), Included(1.0));
-/// A wait: more than 0, at most a day.
-pub const SECONDS: Kind = float(Excluded(0.0), Included(86_400.0));
 
 /// Name of a task.
 pub const TASK: Kind = Kind::Text(Names::Registered(Subject::Tasks));

@@ -34,14 +34,17 @@ impl Rows for Numbers {
     }
 }
 
-fn readers(workers: usize, prefetch: usize, stall_timeout_s: f64) -> Readers {
+fn readers(workers: usize, prefetch: usize) -> Readers {
     let config = DataConfig {
         workers,
         prefetch,
-        stall_timeout_s,
         ..DataConfig::default()
     };
     Readers::new(config).unwrap()
+}
+
+fn broken(how: &str) -> Result<(), DataError> {
+    Err(DataError::new(how, "bring it back"))
 }
 
 fn ring(readers: &Readers, deed: Deed) -> Ring {
@@ -98,7 +101,7 @@ fn unevenly(position: i64) -> Result<(), DataError> {
 fn batches_are_those_of_the_plan_for_any_timing_and_behind_a_step_that_was_broken_off() {
     let (mut plan, order) = plan();
     for (workers, prefetch) in [(1, 1), (1, 3), (4, 2), (3, 9)] {
-        let mut ring = ring(&readers(workers, prefetch, 60.0), unevenly);
+        let mut ring = ring(&readers(workers, prefetch), unevenly);
         ring.fetch(0, &mut plan, &buffer()).unwrap();
         for _ in 0..2 {
             let firsts = fetched(&mut ring, &mut plan, BATCHES).unwrap();
@@ -113,7 +116,7 @@ fn the_first_batches_of_the_upcoming_step_are_on_their_way_before_it_begins() {
     let (mut plan, first) = plan();
     let second = begin(&mut plan, NEXT, None);
     for (prefetch, expected) in [(1, 1), (2, 2), (3 * BATCHES, BATCHES)] {
-        let mut ring = ring(&readers(2, prefetch, 60.0), unevenly);
+        let mut ring = ring(&readers(2, prefetch), unevenly);
 
         assert_eq!(begin(&mut plan, FIRST_STEP, Some(NEXT)), first);
         assert_eq!(fetched(&mut ring, &mut plan, BATCHES).unwrap(), first);
@@ -130,7 +133,7 @@ fn the_first_batches_of_the_upcoming_step_are_on_their_way_before_it_begins() {
 #[test]
 fn another_step_than_the_announced_one_gets_its_own_batches() {
     let (mut plan, first) = plan();
-    let mut ring = ring(&readers(2, 2, 60.0), unevenly);
+    let mut ring = ring(&readers(2, 2), unevenly);
 
     begin(&mut plan, NEXT, Some(StepKey { round: 1, ..FIRST_STEP }));
     fetched(&mut ring, &mut plan, BATCHES).unwrap();
@@ -151,26 +154,26 @@ const BAD: Option<usize> = Some(2 * ROWS + 1);
 #[test]
 fn what_a_batch_could_not_be_read_for_is_told_when_it_is_due() {
     let cut_short = |position| match place_of(position) {
-        BAD => Err(DataError::NoReaders("cut short".into())),
+        BAD => broken("cut short"),
         _ => Ok(()),
     };
     let (mut plan, order) = plan();
-    let mut ring = ring(&readers(2, 4, 60.0), cut_short);
+    let mut ring = ring(&readers(2, 4), cut_short);
 
     assert_eq!(fetched(&mut ring, &mut plan, 2).unwrap(), order[..2 * ROWS]);
 
-    assert_refused(ring.fetch(2, &mut plan, &buffer()), "(cut short)");
+    assert_refused(ring.fetch(2, &mut plan, &buffer()), "cut short; bring it back");
 }
 
 #[test]
 fn a_batch_that_can_be_read_the_second_time_is_as_it_would_have_been() {
     static ATTEMPTS: [AtomicBool; 2] = [const { AtomicBool::new(false) }; 2];
     let (mut plan, order) = plan();
-    let mut shaky = ring(&readers(2, 4, 60.0), |position| {
+    let mut shaky = ring(&readers(2, 4), |position| {
         let is_first = |attempt: usize| !ATTEMPTS[attempt].swap(true, Ordering::Relaxed);
         match place_of(position) {
             Some(0) if is_first(0) => panic!("the first row panics once"),
-            BAD if is_first(1) => Err(DataError::NoReaders("away for a moment".into())),
+            BAD if is_first(1) => broken("away for a moment"),
             _ => Ok(()),
         }
     });
@@ -182,7 +185,7 @@ fn a_batch_that_can_be_read_the_second_time_is_as_it_would_have_been() {
 #[test]
 fn the_time_that_batches_were_waited_for_is_told_once() {
     let (mut plan, _) = plan();
-    let readers = readers(1, 1, 60.0);
+    let readers = readers(1, 1);
     let mut slow = ring(&readers, |_| {
         thread::sleep(Duration::from_millis(1));
         Ok(())
@@ -198,7 +201,7 @@ fn the_time_that_batches_were_waited_for_is_told_once() {
 #[test]
 fn a_panic_of_a_thread_is_an_error_of_the_batch_and_the_threads_continue() {
     let (mut plan, order) = plan();
-    let readers = readers(1, 4, 60.0);
+    let readers = readers(1, 4);
     let mut failing = ring(&readers, |position| {
         assert!(place_of(position) != BAD, "position {position} is bad");
         Ok(())
@@ -214,7 +217,11 @@ fn a_panic_of_a_thread_is_an_error_of_the_batch_and_the_threads_continue() {
 fn storage_that_does_not_answer_is_given_up_on() {
     static MAY_END: AtomicBool = AtomicBool::new(false);
     let (mut plan, _) = plan();
-    let mut stalled = ring(&readers(1, 1, 0.05), |_| {
+    let readers = Readers {
+        patience: Duration::from_millis(50),
+        ..readers(1, 1)
+    };
+    let mut stalled = ring(&readers, |_| {
         while !MAY_END.load(Ordering::Relaxed) {
             thread::sleep(Duration::from_millis(1));
         }
@@ -229,7 +236,7 @@ fn storage_that_does_not_answer_is_given_up_on() {
 
 #[test]
 fn threads_end_with_the_last_feed() {
-    let readers = readers(2, 2, 60.0);
+    let readers = readers(2, 2);
     let pool = Arc::downgrade(&readers.pool);
     let ring = ring(&readers, |_| Ok(()));
     drop(readers);

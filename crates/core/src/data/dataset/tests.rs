@@ -85,7 +85,7 @@ fn a_host_that_does_not_fit_the_data_is_refused() {
 
     assert!(reads(1, 8).is_ok());
     for (refused, wrong) in [(reads(3, 8), "in_channels"), (reads(1, 32), "input_hw")] {
-        assert!(matches!(refused, Err(DataError::ShapeMismatch { key, .. }) if key == wrong));
+        assert_refused(refused, &format!("make task.host.{wrong} agree with the data"));
     }
 }
 
@@ -111,8 +111,6 @@ fn a_users_idx_pair_is_found_beside_the_scenario() {
             images: images.into(),
             labels: "labels".into(),
             scale: 16.0,
-            test_images: None,
-            test_labels: None,
         },
         ..digits_task()
     };

@@ -1,4 +1,4 @@
-//! Data sets of NumPy arrays: NPY pairs, or one NPZ archive with arrays of known names.
+//! Data sets of arrays: pairs of NPY or IDX files, or one NPZ archive with arrays of known names.
 //!
 //! Images are kept in 8 bits a value, as all images are. Floats are scaled so that their `scale` becomes 255; what that
 //! rounds is noted.
@@ -9,13 +9,13 @@ use std::path::{Path, PathBuf};
 use zip::ZipArchive;
 use zip::result::ZipError;
 
-use super::Found;
-use super::npy::{self, Array, Element, ElementKind};
+use super::array::{Array, Element, ElementKind, ReadHead};
+use super::{Found, npy, out_of_range};
 use crate::data::DataError;
 use crate::data::error::{listed, listed_first};
-use crate::data::locate::{open, open_unpacked};
+use crate::data::locate::open;
 use crate::data::part::{Images, LabelsAt, Part, Pool};
-use crate::data::records::{RecordFile, Records};
+use crate::data::records::{RecordFile, Records, Source};
 use crate::data::shape::{Shape, channels_last};
 use crate::files;
 use crate::scenario::ArrayLayout;
@@ -46,60 +46,63 @@ pub struct Stated {
     pub scale: Option<f64>,
 }
 
-/// Reads a pair of arrays, and one of the test part if there is one.
+/// Reads a pair of arrays whose headers are read by `head`, and one of the test part if there is one.
 ///
 /// # Errors
-/// `Io`; those of [`npy::read`]; `NpyType`, `NpyShape`, `UnclearScale`, `UnequalScales`, `PixelOutOfRange`, `LengthMismatch`,
-/// `NoImages`.
-pub fn read_pairs(train: [PathBuf; 2], test: Option<[PathBuf; 2]>, stated: &mut Stated) -> Result<Found, DataError> {
-    let packed = |path: &Path| -> Result<Array, DataError> {
-        let input = open(path)?;
-        npy::read(&input.name, input.bytes)
-    };
+/// Those of [`Array::read`]; types and sizes that images or labels cannot have, scales that differ or are unclear, pixels out of
+/// range, more or fewer labels than images.
+pub fn read_pairs(
+    format: &str,
+    head: ReadHead,
+    train: [PathBuf; 2],
+    test: Option<[PathBuf; 2]>,
+    stated: &mut Stated,
+) -> Result<Found, DataError> {
     let read = |[images, labels]: [PathBuf; 2]| -> Result<[Array; 2], DataError> {
-        let images = match open_unpacked(&images)? {
-            Some(file) => npy::open(&images.display().to_string(), file)?,
-            None => packed(&images)?,
-        };
-        Ok([images, packed(&labels)?])
+        let images = Array::open(&images, head)?;
+        let labels = open(&labels)?;
+        Ok([images, Array::read(&labels.name, labels.bytes, head)?])
     };
-    let test = test.map(read).transpose()?;
-    found("npy", [Some(read(train)?), None, test], stated)
+    let (train, test) = (read(train)?, test.map(read).transpose()?);
+    found(format, [Some(train), None, test], stated)
 }
 
 /// Reads an NPZ archive, as [`read_pairs`].
 ///
 /// # Errors
-/// Those of [`read_pairs`]; `MissingArray`, `Archive`, `UnknownFormat`.
+/// Those of [`read_pairs`]; an archive that is damaged, or has no arrays of known names.
 pub fn read_archive(path: &Path, stated: &mut Stated) -> Result<Found, DataError> {
-    let io = |cause| DataError::io(path, cause);
-    let damaged = |cause: ZipError| DataError::Archive {
-        file: path.display().to_string(),
-        cause: cause.to_string(),
+    let place = path.display();
+    let damaged = |cause: ZipError| {
+        let fault = format!("data file {place} is no zip archive that can be read ({cause})");
+        DataError::new(fault, "save it again with numpy.savez")
     };
-    let file = BufReader::new(files::open(path).map_err(io)?);
-    let mut archive = ZipArchive::new(file).map_err(damaged)?;
+    let file = files::open(path).map_err(|cause| DataError::io(path, cause))?;
+    let mut archive = ZipArchive::new(BufReader::new(file)).map_err(damaged)?;
     let names = archive.file_names().map(|name| Ok(name?.into_owned()));
     let present = names.collect::<Result<Vec<String>, ZipError>>().map_err(damaged)?;
     if !present.is_empty() && !present.iter().any(|member| member.ends_with(".npy")) {
-        let (path, named) = (path.into(), listed_first(3, &present));
-        let what = format!("it is an archive of {named}; unpack it, and name the folder");
-        return Err(DataError::UnknownFormat { path, what });
+        let named = listed_first(3, &present);
+        let fault = format!("{place} is no data set of a known format: it is an archive of {named}");
+        return Err(DataError::new(fault, "unpack it, and name the folder"));
     }
+    let missing = |name: &str| {
+        let all = match present.is_empty() {
+            true => "nothing at all".into(),
+            false => listed(&present),
+        };
+        let fault = format!("data file {place} has no array '{name}', but {all}");
+        DataError::new(fault, format!("valid names: {VALID_NAMES}"))
+    };
     let mut left_out = present.clone();
     let has = |name: &str| present.iter().any(|member| member.strip_suffix(".npy") == Some(name));
     let mut array = |name: &str| -> Result<Array, DataError> {
         if !has(name) {
-            return Err(DataError::MissingArray {
-                file: path.into(),
-                name: name.into(),
-                found: present.clone(),
-                valid: VALID_NAMES,
-            });
+            return Err(missing(name));
         }
         let member = archive.by_name(&format!("{name}.npy")).map_err(damaged)?;
         left_out.retain(|member| member.strip_suffix(".npy") != Some(name));
-        npy::read(&format!("{}: {name}.npy", path.display()), member)
+        Array::read(&format!("{place}: {name}.npy"), member, npy::head)
     };
     let mut part = |names: &Names| -> Result<Option<[Array; 2]>, DataError> {
         let used = names.iter().find(|pair| pair.iter().any(|name| has(name)));
@@ -108,12 +111,7 @@ pub fn read_archive(path: &Path, stated: &mut Stated) -> Result<Found, DataError
     };
     let (train, val, test) = (part(TRAIN)?, part(VAL)?, part(TEST)?);
     if train.is_none() {
-        return Err(DataError::MissingArray {
-            file: path.into(),
-            name: TRAIN[0][0].into(),
-            found: present,
-            valid: VALID_NAMES,
-        });
+        return Err(missing(TRAIN[0][0]));
     }
     let mut set = found("npz", [train, val, test], stated)?;
     let named = listed(left_out);
@@ -122,18 +120,17 @@ pub fn read_archive(path: &Path, stated: &mut Stated) -> Result<Found, DataError
     Ok(set)
 }
 
-fn found(format: &'static str, parts: [Option<[Array; 2]>; 3], stated: &mut Stated) -> Result<Found, DataError> {
+/// A set of the arrays of its parts.
+///
+/// # Errors
+/// Those of [`read_pairs`].
+pub fn found(format: &str, parts: [Option<[Array; 2]>; 3], stated: &mut Stated) -> Result<Found, DataError> {
     let images = || parts.iter().flatten().map(|[images, _]| images);
     let Some(first) = images().next() else {
-        return Err(DataError::NoImages { place: format.into() });
+        return Err(DataError::no_images(format));
     };
-    if let Some(other) = images().find(|other| other.descr != first.descr) {
-        return Err(DataError::NpyType {
-            file: other.file.clone(),
-            what: "images",
-            found: other.descr.clone(),
-            valid: "the type that the images of the training part have",
-        });
+    if let Some(other) = images().find(|other| other.head.descr != first.head.descr) {
+        return Err(other.wrong_type("images", "the type that the images of the training part have"));
     }
     let scale = common_scale(images(), stated.scale)?;
     let layout = stated.layout.map_or_else(|| likely_layout(first), Ok)?;
@@ -141,15 +138,19 @@ fn found(format: &'static str, parts: [Option<[Array; 2]>; 3], stated: &mut Stat
         layout: Some(layout),
         scale: Some(scale),
     };
-    let stored_scale = if is_float(first.element) { BYTE_SCALE } else { scale };
+    let stored_scale = if is_float(first.head.element) {
+        BYTE_SCALE
+    } else {
+        scale
+    };
     let mut notes = Vec::new();
     let mut pool = |arrays: Option<[Array; 2]>| -> Result<Option<Pool>, DataError> {
-        let pool = arrays.map(|[images, labels]| pool_of(images, &labels, layout, scale, &mut notes));
+        let pool = arrays.map(|[images, labels]| pool_of(images, labels, layout, scale, &mut notes));
         pool.transpose()
     };
     let [train, val, test] = parts.map(&mut pool);
     let Some(train) = train? else {
-        return Err(DataError::NoImages { place: format.into() });
+        return Err(DataError::no_images(format));
     };
     Ok(Found {
         val: val?,
@@ -170,7 +171,7 @@ fn common_scale<'a>(images: impl Iterator<Item = &'a Array>, stated: Option<f64>
         let values = || array.floats();
         [values().fold(f32::INFINITY, f32::min), values().fold(0.0, f32::max)]
     };
-    let floats = images.filter(|array| is_float(array.element));
+    let floats = images.filter(|array| is_float(array.head.element));
     let mut ranges: Vec<([f32; 2], &str)> = floats.map(|array| (range(array), &*array.file)).collect();
     ranges.sort_by(|one, other| one.0[1].total_cmp(&other.0[1]));
     let (largest, file) = ranges.last().map_or((f32::INFINITY, ""), |last| (last.0[1], last.1));
@@ -181,19 +182,25 @@ fn common_scale<'a>(images: impl Iterator<Item = &'a Array>, stated: Option<f64>
     let is_usual = stated.is_none_or(|scale| [1.0, BYTE_SCALE].contains(&scale));
     if is_usual && is_dark && !is_signed && largest > 2.0 {
         let told = |([least, largest], file): &([f32; 2], &str)| format!("{file} from {least} to {largest}");
-        return Err(DataError::UnequalScales(listed(ranges.iter().map(told))));
+        let ranges = listed(ranges.iter().map(told));
+        let fault = format!("the parts have floats of several scales ({ranges}), and one is read");
+        return Err(DataError::new(fault, "save all with the same"));
     }
-    let file = file.into();
     match stated {
         Some(scale) => Ok(scale),
         None if largest <= 1.0 => Ok(1.0),
-        None if largest <= 2.0 && !is_signed => Err(DataError::UnclearScale { file, largest }),
+        None if largest <= 2.0 && !is_signed => Err(DataError::new(
+            format!(
+                "data file {file}: the largest of its floats is {largest}, from which the value that means 1.0 cannot be seen"
+            ),
+            "give it to `init` or `data check`: --scale 1 if rounding alone has made values larger than 1, --scale 255 for bytes",
+        )),
         None => Ok(BYTE_SCALE),
     }
 }
 
 fn likely_layout(array: &Array) -> Result<ArrayLayout, DataError> {
-    let [_, second, third, last] = array.shape[..] else {
+    let [_, second, third, last] = array.head.shape[..] else {
         return Ok(ArrayLayout::Nhwc);
     };
     let first = (ArrayLayout::Nchw, second, third == last);
@@ -205,44 +212,56 @@ fn likely_layout(array: &Array) -> Result<ArrayLayout, DataError> {
     }
     match likely[..] {
         [(layout, ..)] => Ok(layout),
-        _ => Err(DataError::NpyShape {
-            file: array.file.clone(),
-            found: array.shape.clone(),
-            valid: "1 to 4 channels, first or last; if that cannot be seen, --layout nchw or nhwc of `init` or `data check`",
-        }),
+        _ => Err(array.wrong_shape(
+            "1 to 4 channels, first or last; if that cannot be seen, --layout nchw or nhwc of `init` or `data check`",
+        )),
     }
 }
 
 fn pool_of(
     images: Array,
-    labels: &Array,
+    labels: Array,
     layout: ArrayLayout,
     scale: f64,
     notes: &mut Vec<String>,
 ) -> Result<Pool, DataError> {
-    let (count, shape) = image_shape(&images, layout)?;
-    let targets = label_values(labels)?;
+    let (count, channels, height, width) = match (&images.head.shape[..], layout) {
+        (&[n, height, width], _) => (n, 1, height, width),
+        (&[n, height, width, channels], ArrayLayout::Nhwc) => (n, channels, height, width),
+        (&[n, channels, height, width], ArrayLayout::Nchw) => (n, channels, height, width),
+        _ => return Err(images.wrong_shape("n,H,W, or four sizes as the layout says: n,H,W,C or n,C,H,W")),
+    };
+    let shape = Shape {
+        channels,
+        height,
+        width,
+    };
+    let ([_] | [_, 1]) = labels.head.shape[..] else {
+        return Err(labels.wrong_shape("one label an image: n or n,1"));
+    };
+    let targets = labels.integers()?;
     if count != targets.len() {
-        return Err(DataError::LengthMismatch {
-            name: images.file,
-            images: count,
-            label_name: labels.file.clone(),
-            labels: targets.len(),
-        });
+        let (of_images, found) = (&images.file, targets.len());
+        let fault = format!(
+            "data file {of_images} has {count} images, {} has {found} labels",
+            labels.file
+        );
+        return Err(DataError::new(fault, "give the pair that belongs together"));
     }
+    // With no byte behind them the sizes may be anything, and their products need not fit.
     if count == 0 || shape.bytes() == 0 {
-        return Err(DataError::NoImages { place: images.file });
+        return Err(DataError::no_images(images.file));
     }
     Ok(Pool {
         shape,
         part: Part {
-            images: image_pixels(images, (count, shape), layout, scale, notes)?,
+            images: image_pixels(images, shape, layout, scale, notes)?,
             labels: targets,
         },
         labels_at: Some(LabelsAt {
-            file: labels.file.clone(),
-            first: labels.data_at,
-            each: labels.element.bytes as u64,
+            file: labels.file,
+            first: labels.head.data_at,
+            each: labels.head.element.bytes as u64,
         }),
     })
 }
@@ -250,94 +269,51 @@ fn pool_of(
 /// Bytes stay where they are, floats become bytes.
 fn image_pixels(
     images: Array,
-    (count, shape): (usize, Shape),
+    shape: Shape,
     layout: ArrayLayout,
     scale: f64,
     notes: &mut Vec<String>,
 ) -> Result<Images, DataError> {
-    let is_planar = layout == ArrayLayout::Nchw && images.shape.len() == 4;
-    if let Some(file) = images.unread {
+    let (file, head) = (&images.file, &images.head);
+    let is_planar = layout == ArrayLayout::Nchw && head.shape.len() == 4;
+    if let Some(unread) = images.unread {
         let file = RecordFile {
             name: images.file,
-            file,
-            first: images.data_at,
+            source: Source::File(unread),
+            first: head.data_at,
             each: shape.size() as u64,
-            count,
+            count: head.shape[0],
         };
         return Ok(Images::Files(Records::new(vec![file], shape, is_planar)));
     }
-    let pixels = match images.element {
-        element if element.is_byte() => images.data,
-        element if is_float(element) => {
-            let (pixels, is_rounded) = in_bytes(&images, scale)?;
-            if is_rounded {
-                notes.push(format!(
-                    "{}: floats between the 256 levels of a byte were rounded to the nearest",
-                    images.file
-                ));
-            }
-            pixels
-        }
-        _ => {
-            return Err(DataError::NpyType {
-                file: images.file,
-                what: "images",
-                found: images.descr,
-                valid: "|u1 (bytes), <f4 or <f8 (floats)",
-            });
-        }
-    };
-    Ok(if is_planar {
-        channels_last(pixels, shape.channels, shape.height * shape.width).into()
+    let pixels = if head.element.is_byte() {
+        images.data
+    } else if is_float(head.element) {
+        let (pixels, is_rounded) = in_bytes(&images, scale)?;
+        let note = format!("{file}: floats between the 256 levels of a byte were rounded to the nearest");
+        notes.extend(is_rounded.then_some(note));
+        pixels
     } else {
-        pixels.into()
+        return Err(images.wrong_type("images", "|u1 (bytes), <f4 or <f8 (floats)"));
+    };
+    Ok(match is_planar {
+        true => channels_last(pixels, shape.channels, shape.height * shape.width).into(),
+        false => pixels.into(),
     })
-}
-
-fn image_shape(array: &Array, layout: ArrayLayout) -> Result<(usize, Shape), DataError> {
-    let (count, channels, height, width) = match (&array.shape[..], layout) {
-        (&[n, height, width], _) => (n, 1, height, width),
-        (&[n, height, width, channels], ArrayLayout::Nhwc) => (n, channels, height, width),
-        (&[n, channels, height, width], ArrayLayout::Nchw) => (n, channels, height, width),
-        _ => {
-            return Err(DataError::NpyShape {
-                file: array.file.clone(),
-                found: array.shape.clone(),
-                valid: "n,H,W, or four sizes as the layout says: n,H,W,C or n,C,H,W",
-            });
-        }
-    };
-    let shape = Shape {
-        channels,
-        height,
-        width,
-    };
-    Ok((count, shape))
-}
-
-fn label_values(array: &Array) -> Result<Vec<i64>, DataError> {
-    match array.shape[..] {
-        [_] | [_, 1] => array.integers(),
-        _ => Err(DataError::NpyShape {
-            file: array.file.clone(),
-            found: array.shape.clone(),
-            valid: "one label an image: n or n,1",
-        }),
-    }
 }
 
 /// Floats from 0 to `scale` as bytes, and whether any lay between two of them. What lies outside by no more than rounding
 /// does is taken.
 fn in_bytes(array: &Array, scale: f64) -> Result<(Vec<u8>, bool), DataError> {
     let mut is_rounded = false;
-    let mut pixels = Vec::with_capacity(array.data.len() / array.element.bytes);
+    let mut pixels = Vec::with_capacity(array.data.len() / array.head.element.bytes);
     for (index, value) in array.floats().enumerate() {
         let value = f64::from(value);
         let level = value * BYTE_SCALE / scale;
         if !(-ROUNDING..=BYTE_SCALE + ROUNDING).contains(&level) {
-            let byte = array.data_at + (index * array.element.bytes) as u64;
+            let byte = array.head.data_at + (index * array.head.element.bytes) as u64;
             let place = format!("file {} at byte {byte}", array.file);
-            return Err(DataError::PixelOutOfRange { place, value, scale });
+            return Err(out_of_range(&place, value, scale));
         }
         is_rounded |= (level - level.round()).abs() > ROUNDING;
         pixels.push(level.round() as u8);

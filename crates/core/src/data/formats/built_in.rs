@@ -1,10 +1,11 @@
 //! Data that need no file: the digits in the program and generated images, in the form that files are read into.
 
-use super::Found;
+use super::array::Array;
+use super::{Found, arrays, idx};
 use crate::data::part::{Part, Pool};
 use crate::data::shape::Shape;
 use crate::data::synth::{self, SynthPart};
-use crate::data::{DataError, digits, idx};
+use crate::data::{DataError, digits};
 use crate::scenario::SynthImages;
 
 /// The digits; one pool.
@@ -12,15 +13,15 @@ use crate::scenario::SynthImages;
 /// # Errors
 /// None but a damaged program's.
 pub fn digits() -> Result<Found, DataError> {
-    let images = idx::read_images("digits", digits::IMAGES)?;
-    let train = idx::labelled(images, ("digits", digits::LABELS))?;
-    Ok(Found::of("digits", digits::SCALE, train))
+    let read = |bytes: &'static [u8]| Array::read("digits", bytes, idx::head);
+    let pair = [read(digits::IMAGES)?, read(digits::LABELS)?];
+    arrays::found("digits", [Some(pair), None, None], &mut idx::stated(digits::SCALE))
 }
 
 /// Generated images, which come in three parts.
 ///
 /// # Errors
-/// `OutOfMemory`.
+/// That there is no memory for them.
 pub fn synth_images(params: &SynthImages) -> Result<Found, DataError> {
     let pool = |part: SynthPart, count: usize| -> Result<Pool, DataError> {
         let shape = Shape {

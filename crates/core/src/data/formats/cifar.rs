@@ -12,7 +12,7 @@ use super::Found;
 use crate::data::DataError;
 use crate::data::locate::{Counted, fill, open, open_unpacked};
 use crate::data::part::{Images, Part, Pool};
-use crate::data::records::{RecordFile, Records};
+use crate::data::records::{RecordFile, Records, Source};
 use crate::data::shape::{Shape, interleave};
 use crate::files;
 
@@ -127,19 +127,18 @@ impl Cifar {
 
     /// Why that version is not read.
     pub fn refusal(&self, path: &Path) -> DataError {
-        DataError::Pickle {
-            path: path.into(),
-            format: self.name,
-            archive: self.archive,
-            origin: ORIGIN,
-        }
+        let (path, format, archive) = (path.display(), self.name, self.archive);
+        let pickles = "in its version with Python pickles, which can run any program and are not read";
+        DataError::new(
+            format!("{path} is the {format} set {pickles}"),
+            format!("fetch the binary version, {archive}, from {ORIGIN}"),
+        )
     }
 
     /// Reads an archive, packed or not, or a folder.
     ///
     /// # Errors
-    /// `Io`, `Unreadable`, `MissingMember`, `MemberTwice`, `Pickle`, `TruncatedRecord`, `SizeMismatch`,
-    /// `LabelOutOfRange`, `NoImages`.
+    /// Files that are missing, there twice, damaged, cut short or Python pickles; labels out of range.
     pub fn read(&self, path: &Path) -> Result<Found, DataError> {
         let mut gathered = Gathered::new(self);
         if path.is_dir() {
@@ -154,7 +153,7 @@ impl Cifar {
     /// Reads records to the end of `input`; returns their labels and shows `look` the planes of each.
     ///
     /// # Errors
-    /// `Unreadable`, `TruncatedRecord`, and `LabelOutOfRange` for any label of a record.
+    /// The place at which the file is cut short or cannot be read, or has a label out of range.
     pub fn read_records(
         &self,
         file: &str,
@@ -170,24 +169,13 @@ impl Cifar {
                 break;
             }
             if found < record.len() {
-                return Err(DataError::TruncatedRecord {
-                    file: file.into(),
-                    record: index,
-                    byte: start,
-                    found,
-                    expected: record.len(),
-                });
+                return Err(DataError::truncated(file, index, start, [found, record.len()]));
             }
             let (labels, pixels) = record.split_at(self.labels.len());
             for (position, (&label, &classes)) in labels.iter().zip(self.labels).enumerate() {
                 if i64::from(label) >= classes {
-                    return Err(DataError::LabelOutOfRange {
-                        name: file.into(),
-                        index,
-                        byte: Some(start + position as u64),
-                        label: label.into(),
-                        classes,
-                    });
+                    let byte = Some(start + position as u64);
+                    return Err(DataError::label(file, index, byte, label.into(), classes));
                 }
             }
             targets.extend(labels.last().copied().map(i64::from));
@@ -305,15 +293,11 @@ impl<'a> Gathered<'a> {
         // An archive may end between two records.
         let found = input.count().get();
         if found < size {
-            return Err(DataError::SizeMismatch {
-                name: place.into(),
-                expected: size.into(),
-                found,
-            });
+            return Err(DataError::length(place, size.into(), found));
         }
         let unread = unread.map(|file| RecordFile {
             name: place.into(),
-            file,
+            source: Source::File(file),
             first: self.set.labels.len() as u64,
             each: self.set.record() as u64,
             count: labels.len(),
@@ -321,7 +305,7 @@ impl<'a> Gathered<'a> {
         let batch = Batch { labels, pixels, unread };
         match self.batches.insert(member, batch) {
             None => Ok(()),
-            Some(_) => Err(DataError::MemberTwice { file: place.into() }),
+            Some(_) => Err(DataError::new(format!("{place} is there twice"), "keep one")),
         }
     }
 
@@ -340,20 +324,13 @@ impl<'a> Gathered<'a> {
         let mut taken = |member: &'static str| match self.batches.remove(member) {
             Some(batch) => Ok(batch),
             None if self.has_pickles => Err(set.refusal(path)),
-            None => Err(DataError::MissingMember {
-                path: path.into(),
-                member,
-                format: set.name,
-                origin: ORIGIN,
-            }),
+            None => Err(DataError::missing_member(path, member, set.name, ORIGIN)),
         };
         let batches = set.train.iter().map(|member| taken(member));
         let train = joined(batches.collect::<Result<_, _>>()?);
         let test = joined(vec![taken(set.test)?]);
         if train.is_empty() || test.is_empty() {
-            return Err(DataError::NoImages {
-                place: path.display().to_string(),
-            });
+            return Err(DataError::no_images(path.display()));
         }
         let mut notes = set.notes(&train, &test);
         let classes = usize::try_from(set.classes()).unwrap_or_default();

@@ -8,17 +8,16 @@ use crate::data::{CustomImages, DataError};
 /// What the set of that name has delivered, its sizes checked.
 ///
 /// # Errors
-/// `CustomImages`.
+/// The part that has others than it says.
 pub fn found(name: &str, images: CustomImages) -> Result<Found, DataError> {
     let shape = Shape {
         channels: images.channels,
         height: images.height,
         width: images.width,
     };
-    let faulty = |part: &'static str, fault: String| DataError::CustomImages {
-        name: name.into(),
-        part,
-        fault,
+    let faulty = |part: &str, fault: String| {
+        let fault = format!("data '{name}' of the application: the {part} part has {fault}");
+        DataError::new(fault, "correct what it returns")
     };
     if !(images.scale.is_finite() && images.scale > 0.0) {
         let fault = format!("a scale of {}; valid: more than 0", images.scale);
@@ -27,7 +26,7 @@ pub fn found(name: &str, images: CustomImages) -> Result<Found, DataError> {
     if shape.bytes() == 0 {
         return Err(faulty("train", format!("{shape}, which hold nothing")));
     }
-    let pool = |place: &'static str, part: Part| -> Result<Pool, DataError> {
+    let pool = |place: &str, part: Part| -> Result<Pool, DataError> {
         let expected = shape.bytes().saturating_mul(part.len() as u128);
         let found = part.pixels()?.len();
         if found as u128 != expected {

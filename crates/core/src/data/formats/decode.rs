@@ -14,6 +14,9 @@ use crate::data::shape::Shape;
 /// every thread to hold an image.
 const MOST_DECODED: u64 = 256 << 20;
 
+/// What can be decoded.
+pub const VALID: &str = "valid: PNG, JPEG, WebP, BMP and GIF files";
+
 /// What an image says of itself before its pixels; width and height as it is looked at, not as it is stored.
 pub struct Head {
     pub width: u32,
@@ -46,6 +49,15 @@ pub fn head<R: BufRead + Seek>(reader: ImageReader<R>) -> Result<Head, String> {
         is_coloured: color.has_color(),
         is_deep: color.bytes_per_pixel() > color.channel_count(),
     })
+}
+
+/// Channels that all of them have when they are decoded.
+pub fn channels(heads: &[Head]) -> usize {
+    if heads.iter().any(|head| head.is_coloured) {
+        3
+    } else {
+        1
+    }
 }
 
 fn is_on_its_side(orientation: Orientation) -> bool {

@@ -15,7 +15,7 @@ use image::ImageReader;
 use rayon::prelude::*;
 
 use super::Found;
-use super::decode::{self, Head};
+use super::decode::{self, Head, VALID};
 use crate::data::DataError;
 use crate::data::error::{listed, listed_first};
 use crate::data::part::{Part, Pool, room_for};
@@ -46,10 +46,12 @@ const LARGEST_KEPT: u32 = 512;
 /// Reads a folder of class folders, or of parts. Images get `size` rows and columns, or keep the size that all have.
 ///
 /// # Errors
-/// `NotAFolder`, `Io`, `BrokenLink`, `NoClasses`, `NoImages`, `PartTwice`, `UnknownClass`, `UnreadableImages`, `OutOfMemory`.
+/// A folder without classes or images, with a class that the training part hasn't, or with a part twice; links that lead nowhere;
+/// images that cannot be read, or that there is no memory for.
 pub fn read(path: &Path, size: Option<usize>) -> Result<Found, DataError> {
     if !path.is_dir() {
-        return Err(DataError::NotAFolder { path: path.into() });
+        let fault = format!("{} is no folder", path.display());
+        return Err(DataError::new(fault, "give the folder that holds the files"));
     }
     let mut root = Entries::of(path)?;
     let train = if root.is_flat() { None } else { root.take_part(TRAIN)? };
@@ -162,7 +164,10 @@ impl Entries {
                 Ok(metadata) if metadata.is_dir() => _ = found.folders.insert(name, path),
                 Ok(metadata) if metadata.is_file() => found.files.push(path),
                 Ok(_) => found.others.push(("neither files nor folders", path)),
-                Err(cause) if path.is_symlink() => return Err(DataError::BrokenLink { path, cause }),
+                Err(cause) if path.is_symlink() => {
+                    let fault = format!("{} is a link that leads nowhere ({cause})", path.display());
+                    return Err(DataError::new(fault, "bring what it links to, or remove it"));
+                }
                 Err(cause) => return Err(DataError::io(&path, cause)),
             }
         }
@@ -186,7 +191,11 @@ impl Entries {
         let found: Vec<OsString> = self.folders.keys().filter(is_part).cloned().collect();
         let mut found = found.iter().filter_map(|name| self.folders.remove(name));
         match (found.next(), found.next()) {
-            (Some(first), Some(second)) => Err(DataError::PartTwice { first, second }),
+            (Some(first), Some(second)) => {
+                let (first, second) = (first.display(), second.display());
+                let fault = format!("{first} and {second} are the same part by their names");
+                Err(DataError::new(fault, "join them, or rename one"))
+            }
             (None, _) => Ok(None),
             (Some(folder), None) => {
                 let inner = folder.join(folder.file_name().unwrap_or_default());
@@ -215,7 +224,10 @@ impl Listing {
     fn of(folder: &Path, mut entries: Entries) -> Result<Self, DataError> {
         let classes: Vec<OsString> = std::mem::take(&mut entries.folders).into_keys().collect();
         if classes.is_empty() {
-            return Err(DataError::NoClasses { folder: folder.into() });
+            return Err(DataError::new(
+                format!("{} has no folders of classes", folder.display()),
+                "valid: CLASS/IMAGE.png, or train/CLASS/IMAGE.png beside val and test",
+            ));
         }
         let mut listing = Self::list(folder, classes)?;
         listing.pass_over_rest(entries);
@@ -231,7 +243,8 @@ impl Listing {
         let mut entries = Entries::of(folder)?;
         for (name, folder) in std::mem::take(&mut entries.folders) {
             if !train.classes.contains(&name) {
-                return Err(DataError::UnknownClass { folder });
+                let fault = format!("{} is a class that is missing in the training part", folder.display());
+                return Err(DataError::new(fault, "remove it, or add it there"));
             }
         }
         let mut listing = Self::list(folder, train.classes.clone())?;
@@ -274,8 +287,7 @@ impl Listing {
         let below = self.passed_over.iter().filter(|(_, path)| path.starts_with(folder));
         let other = below.min_by_key(|(reason, _)| *reason != INNER);
         let why = other.map(|(reason, path)| format!(" ({} and the like are {reason})", path.display()));
-        let place = format!("{}{}", folder.display(), why.unwrap_or_default());
-        DataError::NoImages { place }
+        DataError::no_images(format_args!("{}{}", folder.display(), why.unwrap_or_default()))
     }
 
     /// What lies beside the folders that are read.
@@ -343,18 +355,17 @@ fn read_heads<'a>(files: impl Iterator<Item = &'a ImageFile>, size: Option<usize
     sizes.sort_unstable_by_key(|&(width, height)| (u64::from(width) * u64::from(height), width));
     sizes.dedup();
     let (Some(&smallest), Some(&largest)) = (sizes.first(), sizes.last()) else {
-        return Err(DataError::NoImages { place: String::new() });
+        return Err(DataError::no_images("the folder"));
     };
     let is_kept = sizes.len() == 1 && smallest.0.max(smallest.1) <= LARGEST_KEPT;
     let target = match size {
         None if is_kept => (smallest.0 as usize, smallest.1 as usize),
         size => (size.unwrap_or(USUAL_SIZE), size.unwrap_or(USUAL_SIZE)),
     };
-    let is_coloured = heads.iter().any(|head| head.is_coloured);
     let deep = || files.iter().zip(&heads).filter(|(_, head)| head.is_deep);
     Ok(Heads {
         shape: Shape {
-            channels: if is_coloured { 3 } else { 1 },
+            channels: decode::channels(&heads),
             height: target.1,
             width: target.0,
         },
@@ -364,10 +375,9 @@ fn read_heads<'a>(files: impl Iterator<Item = &'a ImageFile>, size: Option<usize
             .filter(|head| (head.width as usize, head.height as usize) != target)
             .count(),
         deep: deep().next().map(|(file, _)| (deep().count(), file.path.clone())),
-        gray: if is_coloured {
-            heads.iter().filter(|head| !head.is_coloured).count()
-        } else {
-            0
+        gray: match decode::channels(&heads) {
+            1 => 0,
+            _ => heads.iter().filter(|head| !head.is_coloured).count(),
         },
     })
 }
@@ -411,7 +421,7 @@ fn check_read<'a, T: 'a>(
     );
     match images.is_empty() {
         true => Ok(()),
-        false => Err(DataError::UnreadableImages { images }),
+        false => Err(DataError::new(format!("image {images}"), VALID)),
     }
 }
 

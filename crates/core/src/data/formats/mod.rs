@@ -2,23 +2,23 @@
 //!
 //! Each delivers a [`Found`]: the parts that the files make, images as `u8` with channels last, labels as they are.
 
+pub mod array;
+pub mod npy;
+pub mod arrays;
+pub mod idx;
 mod built_in;
 pub mod cifar;
 pub(super) mod custom;
 mod decode;
-pub mod idx_files;
 pub mod image_folder;
-pub mod npy;
-pub mod arrays;
 mod table;
 
 use std::path::Path;
 
 use super::locate::find;
 use super::part::Pool;
-use super::shape::Shape;
 use super::{DataError, DataRegistry, DataRequest};
-use crate::scenario::{DataSource, ParquetTable};
+use crate::scenario::DataSource;
 use arrays::Stated;
 
 pub use decode::guarded;
@@ -66,28 +66,39 @@ impl Found {
     /// All parts must have images of one shape, and no pixel above the scale.
     ///
     /// # Errors
-    /// `UnequalParts`, `PixelOutOfRange`; those of reading images.
+    /// The first part for which that does not hold; those of reading images.
     pub fn check_images(&self) -> Result<(), DataError> {
-        let scale = self.scale;
+        let (scale, format, expected) = (self.scale, &self.format, self.train.shape);
         for (name, Pool { part, .. }) in self.parts().filter(|_| scale < f64::from(u8::MAX)) {
             let mut most = 0;
             part.for_each_image(|image| most = image.iter().copied().fold(most, u8::max))?;
-            let (value, place) = (f64::from(most), format!("'{}' in the {name} part", self.format));
-            if value > scale {
-                return Err(DataError::PixelOutOfRange { place, value, scale });
+            if f64::from(most) > scale {
+                return Err(out_of_range(
+                    &format!("'{format}' in the {name} part"),
+                    most.into(),
+                    scale,
+                ));
             }
         }
-        let expected = self.train.shape;
-        match self.parts().find(|(_, pool)| pool.shape != expected) {
-            None => Ok(()),
-            Some((part, pool)) => Err(DataError::UnequalParts {
-                name: self.format.clone(),
-                part,
-                found: pool.shape.to_string(),
-                expected: expected.to_string(),
-            }),
-        }
+        let Some((part, pool)) = self.parts().find(|(_, pool)| pool.shape != expected) else {
+            return Ok(());
+        };
+        let found = pool.shape;
+        let fault = format!("data '{format}': the {part} part has {found}, the training part {expected}");
+        Err(DataError::new(fault, "all parts need the same"))
     }
+}
+
+/// That a pixel is above what means 1.0, or below 0.
+fn out_of_range(place: &str, value: f64, scale: f64) -> DataError {
+    let remedy = match value < 0.0 {
+        true => "no scale makes it a pixel: undo the normalisation",
+        false => "correct it or task.data.scale",
+    };
+    DataError::new(
+        format!("data {place}: the value {value} is outside 0..={scale}"),
+        remedy,
+    )
 }
 
 /// Reads the files of a source, or makes what needs none; `sets` are those of applications.
@@ -96,12 +107,7 @@ impl Found {
 /// Anything that is wrong with the files.
 pub fn read(source: &DataSource, scenario_dir: Option<&Path>, sets: &DataRegistry) -> Result<Found, DataError> {
     let at = |name: &str| find(name, scenario_dir, None);
-    let pair = |images: &Option<String>, labels: &Option<String>| match (images, labels) {
-        (Some(images), Some(labels)) => Ok(Some([at(images)?, at(labels)?])),
-        (None, None) => Ok(None),
-        (Some(_), None) => Err(DataError::HalfAPair { missing: "test_labels" }),
-        (None, Some(_)) => Err(DataError::HalfAPair { missing: "test_images" }),
-    };
+    let published = |path: &str, origin| find(path, scenario_dir, Some(origin));
     let stated = |layout, scale| Stated {
         layout: Some(layout),
         scale: Some(scale),
@@ -109,56 +115,36 @@ pub fn read(source: &DataSource, scenario_dir: Option<&Path>, sets: &DataRegistr
     match source {
         DataSource::Digits => built_in::digits(),
         DataSource::SynthImages(params) => built_in::synth_images(params),
-        DataSource::Cifar10 { path } => cifar::CIFAR10.read(&find(path, scenario_dir, Some(cifar::ORIGIN))?),
-        DataSource::Cifar100 { path } => cifar::CIFAR100.read(&find(path, scenario_dir, Some(cifar::ORIGIN))?),
-        DataSource::Idx {
-            images,
-            labels,
-            scale,
-            test_images,
-            test_labels,
-        } => {
-            let test = pair(test_images, test_labels)?;
-            idx_files::read_pairs([at(images)?, at(labels)?], test, *scale)
+        DataSource::Cifar10 { path } => cifar::CIFAR10.read(&published(path, cifar::ORIGIN)?),
+        DataSource::Cifar100 { path } => cifar::CIFAR100.read(&published(path, cifar::ORIGIN)?),
+        DataSource::Idx { images, labels, scale } => {
+            let pair = [at(images)?, at(labels)?];
+            arrays::read_pairs("idx", idx::head, pair, None, &mut idx::stated(*scale))
         }
-        DataSource::IdxFolder { path, scale } => {
-            idx_files::read_folder(&find(path, scenario_dir, Some(idx_files::ORIGIN))?, *scale)
-        }
+        DataSource::IdxFolder { path, scale } => idx::read_folder(&published(path, idx::ORIGIN)?, *scale),
         DataSource::ImageFolder { path, size } => image_folder::read(&at(path)?, *size),
         DataSource::Npy {
             images,
             labels,
             layout,
             scale,
-            test_images,
-            test_labels,
         } => {
-            let test = pair(test_images, test_labels)?;
-            arrays::read_pairs([at(images)?, at(labels)?], test, &mut stated(*layout, *scale))
+            let pair = [at(images)?, at(labels)?];
+            arrays::read_pairs("npy", npy::head, pair, None, &mut stated(*layout, *scale))
         }
-        DataSource::Parquet(table) => read_table(table, scenario_dir),
+        DataSource::Npz { path, layout, scale } => arrays::read_archive(&at(path)?, &mut stated(*layout, *scale)),
+        DataSource::Parquet(from) => {
+            let test = from.test_path.as_deref().map(at).transpose()?;
+            table::read(&at(&from.path)?, test, from)
+        }
         DataSource::Custom { name, settings } => {
             let request = DataRequest { folder: scenario_dir };
             let (name, images) = sets.load(name, settings, &request)?;
             custom::found(name, images)
         }
-        DataSource::SynthTokens(_) | DataSource::Text(_) | DataSource::TokenFiles(_) => Err(DataError::TextForImages),
-        DataSource::Npz { path, layout, scale } => arrays::read_archive(&at(path)?, &mut stated(*layout, *scale)),
+        DataSource::SynthTokens(_) | DataSource::Text(_) | DataSource::TokenFiles(_) => Err(DataError::new(
+            "task.data is a text where images are needed",
+            "choose a transformer as task.host, or images as task.data",
+        )),
     }
-}
-
-/// Finds the files of a table and what they hold.
-fn read_table(from: &ParquetTable, scenario_dir: Option<&Path>) -> Result<Found, DataError> {
-    let at = |name: &str| find(name, scenario_dir, None);
-    let columns = table::Columns {
-        image: &from.image,
-        label: &from.label,
-        shape: from.shape.map(|shape| Shape {
-            channels: shape.channels,
-            height: shape.height,
-            width: shape.width,
-        }),
-    };
-    let test = from.test_path.as_deref().map(at).transpose()?;
-    table::read(&at(&from.path)?, test, columns)
 }

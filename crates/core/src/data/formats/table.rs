@@ -13,30 +13,24 @@ use parquet::file::reader::{FileReader, SerializedFileReader};
 use rayon::prelude::*;
 
 use super::Found;
-use super::decode::{self, Head};
+use super::decode::{self, Head, VALID};
 use crate::data::DataError;
 use crate::data::error::listed;
 use crate::data::part::{Part, Pool, room_for};
 use crate::data::shape::Shape;
 use crate::files;
+use crate::scenario::ParquetTable;
 
 /// Value that means 1.0.
 const SCALE: f64 = 255.0;
+/// What to do about a row.
+const CORRECT: &str = "correct it, or leave its row out";
 
-/// Where a table has what is learnt.
-#[derive(Clone, Copy, Debug)]
-pub struct Columns<'a> {
-    pub image: &'a str,
-    pub label: &'a str,
-    /// Of images that are lists of bytes; `None` where they are files.
-    pub shape: Option<Shape>,
-}
-
-/// Reads a table, and one of the test part if there is one.
+/// Reads a table, and one of the test part if there is one, as `columns` says.
 ///
 /// # Errors
-/// `Io`; `Table` for a file that is damaged, `TableColumn` and `TableCell` for what is in it; `NoImages`, `OutOfMemory`.
-pub fn read(train: &Path, test: Option<PathBuf>, columns: Columns) -> Result<Found, DataError> {
+/// A file that is damaged, or has no images; a column that is not there or of another type; a row without an image or a label.
+pub fn read(train: &Path, test: Option<PathBuf>, columns: &ParquetTable) -> Result<Found, DataError> {
     let mut notes = Vec::new();
     let train = pool(train, columns, &mut notes)?;
     Ok(Found {
@@ -46,14 +40,19 @@ pub fn read(train: &Path, test: Option<PathBuf>, columns: Columns) -> Result<Fou
     })
 }
 
-fn pool(path: &Path, columns: Columns, notes: &mut Vec<String>) -> Result<Pool, DataError> {
+fn pool(path: &Path, columns: &ParquetTable, notes: &mut Vec<String>) -> Result<Pool, DataError> {
     let table = Table::open(path)?;
-    let labels = table.labels(&table.column(columns.label)?)?;
+    let labels = table.labels(&table.column(&columns.label)?)?;
     if labels.is_empty() {
-        return Err(DataError::NoImages { place: table.file });
+        return Err(DataError::no_images(table.file));
     }
-    let column = table.column(columns.image)?;
-    let (shape, images) = match columns.shape {
+    let column = table.column(&columns.image)?;
+    let shape = columns.shape.map(|shape| Shape {
+        channels: shape.channels,
+        height: shape.height,
+        width: shape.width,
+    });
+    let (shape, images) = match shape {
         Some(shape) => (shape, table.lists(&column, shape)?),
         None => decoded(&column, &table.files(&column)?, notes)?,
     };
@@ -97,21 +96,14 @@ struct ImageCell {
 
 impl Column<'_> {
     fn wrong_kind(&self, valid: &str) -> DataError {
-        DataError::TableColumn {
-            file: self.file.into(),
-            column: self.name.into(),
-            fault: format!("is of another type; valid: {valid}"),
-        }
+        let fault = format!("table {}: column '{}' is of another type", self.file, self.name);
+        DataError::new(fault, format!("valid: {valid}"))
     }
 
-    fn cell(&self, group: usize, row: usize, fault: impl Into<String>) -> DataError {
-        DataError::TableCell {
-            file: self.file.into(),
-            column: self.name.into(),
-            group,
-            row,
-            fault: fault.into(),
-        }
+    fn cell(&self, group: usize, row: usize, fault: impl Display, remedy: &str) -> DataError {
+        let (file, name) = (self.file, self.name);
+        let place = format!("table {file}: row {row} of row group {group}, column '{name}'");
+        DataError::new(format!("{place}, {fault}"), remedy)
     }
 }
 
@@ -140,11 +132,10 @@ impl Table {
                 present: columns[index].max_def_level(),
                 depth: columns[index].max_rep_level(),
             }),
-            _ => Err(DataError::TableColumn {
-                file: self.file.clone(),
-                column: name.into(),
-                fault: format!("is not there; valid: {}", listed(paths)),
-            }),
+            _ => Err(DataError::new(
+                format!("table {}: column '{name}' is not there", self.file),
+                format!("valid: {}", listed(paths)),
+            )),
         }
     }
 
@@ -205,7 +196,7 @@ impl Table {
     ) -> Result<Vec<T::T>, DataError> {
         let cells = self.cells(column, group, reader)?;
         match cells.hole {
-            Some(row) => Err(column.cell(group, row, "has no value")),
+            Some(row) => Err(column.cell(group, row, "has no value", CORRECT)),
             None => Ok(cells.values),
         }
     }
@@ -266,10 +257,10 @@ impl Table {
 }
 
 fn damaged(file: &str, cause: &dyn Display) -> DataError {
-    DataError::Table {
-        file: file.into(),
-        cause: cause.to_string(),
-    }
+    DataError::new(
+        format!("table {file} cannot be read ({cause})"),
+        "it is no Parquet file, damaged, or packed in a way that is not known here",
+    )
 }
 
 fn append_lists(
@@ -282,12 +273,13 @@ fn append_lists(
     let size = shape.size();
     let wrong = || cells.lengths.iter().position(|&length| length != size);
     if let Some(row) = cells.hole.or_else(wrong) {
-        return Err(column.cell(group, row, format!("is no list of {size} values, as {shape} take")));
+        let fault = format!("is no list of {size} values, as {shape} take");
+        return Err(column.cell(group, row, fault, CORRECT));
     }
     for (at, &value) in cells.values.iter().enumerate() {
         let Ok(byte) = u8::try_from(value) else {
-            let fault = format!("has {value} at place {} of its list; valid: 0 to 255", at % size);
-            return Err(column.cell(group, at / size, fault));
+            let fault = format!("has {value} at place {} of its list", at % size);
+            return Err(column.cell(group, at / size, fault, "valid: 0 to 255"));
         };
         images.push(byte);
     }
@@ -304,7 +296,7 @@ fn append_bytes<'a>(
     for (row, bytes) in rows.enumerate() {
         if bytes.len() != shape.size() {
             let fault = format!("has {} bytes, where {shape} take {}", bytes.len(), shape.size());
-            return Err(column.cell(group, row, fault));
+            return Err(column.cell(group, row, fault, CORRECT));
         }
         images.extend_from_slice(bytes);
     }
@@ -319,10 +311,10 @@ fn decoded(column: &Column, files: &[ImageCell], notes: &mut Vec<String>) -> Res
     for (file, head) in files.iter().zip(&heads) {
         if (head.width, head.height) != size {
             let fault = format!(
-                "has {}x{} pixels (width x height), the first {}x{}; nothing is resized",
+                "has {}x{} pixels (width x height), the first {}x{}",
                 head.width, head.height, size.0, size.1
             );
-            return Err(column.cell(file.group, file.row, fault));
+            return Err(column.cell(file.group, file.row, fault, "nothing is resized"));
         }
     }
     let deep = heads.iter().filter(|head| head.is_deep).count();
@@ -333,11 +325,7 @@ fn decoded(column: &Column, files: &[ImageCell], notes: &mut Vec<String>) -> Res
         ));
     }
     let shape = Shape {
-        channels: if heads.iter().any(|head| head.is_coloured) {
-            3
-        } else {
-            1
-        },
+        channels: decode::channels(&heads),
         height: size.1 as usize,
         width: size.0 as usize,
     };
@@ -364,8 +352,8 @@ fn work<'a, T>(
         decode(reader.map_err(|error| error.to_string())?)
     });
     outcome.and_then(|outcome| outcome).map_err(|cause| {
-        let fault = format!("is no image that can be read ({cause}); valid: PNG, JPEG, WebP, BMP and GIF files");
-        column.cell(file.group, file.row, fault)
+        let fault = format!("is no image that can be read ({cause})");
+        column.cell(file.group, file.row, fault, VALID)
     })
 }
 

@@ -13,7 +13,7 @@ fn file(name: &str, first: u8, count: u8) -> RecordFile {
     }
     RecordFile {
         name: name.into(),
-        file,
+        source: Source::File(file),
         first: 1,
         each: 9,
         count: count.into(),
@@ -48,7 +48,10 @@ fn planes_that_are_not_asked_for_stay_as_they_are() {
 #[test]
 fn a_file_that_has_become_shorter_is_told_with_record_and_byte() {
     let files = vec![file("a", 0, 2), file("b", 100, 3)];
-    let cut = files[1].file.try_clone().unwrap();
+    let Source::File(cut) = &files[1].source else {
+        unreachable!("it is a file");
+    };
+    let cut = cut.try_clone().unwrap();
     let records = Records::new(files, SHAPE, true);
     cut.set_len(22).unwrap();
 

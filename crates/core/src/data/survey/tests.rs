@@ -57,9 +57,15 @@ fn formats_are_told_apart_by_their_content() {
     let arrays = pair(images, labels, Known::default()).unwrap();
 
     assert_eq!(arrays.format, "npy");
-    assert!(matches!(look(&at("i")), Err(DataError::LabelsNotNamed { .. })));
-    assert!(matches!(look(&at("text")), Err(DataError::UnknownFormat { .. })));
-    assert!(matches!(look(&at("nothing")), Err(DataError::MissingFile { .. })));
+    assert_refused(
+        look(&at("i")),
+        "/i holds images without labels; name the file of the labels",
+    );
+    assert_refused(
+        look(&at("text")),
+        "/text is no data set of a known format: its first bytes",
+    );
+    assert_refused(look(&at("nothing")), "/nothing' was not found");
     let said = look(folder.path()).unwrap_err().to_string();
     assert!(said.contains("put the images of each class into a folder"), "{said}");
     for (name, format, tokens) in [("A.TXT", "text", 12), ("tokens.bin", "token_files", 3)] {
@@ -114,7 +120,7 @@ fn a_pickle_and_a_folder_around_the_data_are_named_for_what_they_are() {
     let told = "pets/train and the like are folders in that of a class (give that one if ";
     assert_refused(look(around.path()), told);
     std::fs::write(around.path().join("pets/data_batch_1"), b"\x80\x02}q\x01").unwrap();
-    assert_refused(look(around.path()), "the data are one folder deeper: give ");
+    assert_refused(look(around.path()), "the data are one folder deeper; give ");
 }
 
 #[test]

@@ -2,11 +2,11 @@
 
 use std::path::Path;
 
-use super::stream::{Piece, TokenFile, Tokens};
+use super::stream::{TokenFile, Tokens};
 use super::{TokenSet, in_order};
 use crate::data::DataError;
 use crate::data::locate::{GZIP_MAGIC, fill_at, find};
-use crate::data::records::RecordFile;
+use crate::data::records::{RecordFile, Source};
 use crate::files;
 use crate::scenario::{BYTE_VOCABULARY, PartSizes, SplitSpec, TextFile};
 
@@ -14,41 +14,37 @@ use crate::scenario::{BYTE_VOCABULARY, PartSizes, SplitSpec, TextFile};
 const SEPARATOR: i32 = 256;
 /// Bytes that tell what a file is.
 const LOOKED_AT: usize = 1 << 16;
-const WIDE: &str = "is in UTF-16 or UTF-32, two or four bytes for a letter; save it as UTF-8: `iconv -f UTF-16 -t UTF-8`, or -f \
-                    UTF-32; with LE or BE behind it if there is no byte-order mark";
-/// How files begin that are no text, as a text is read as it lies in its file.
-const OTHERS: [(&[u8], &str); 6] = [
-    (&GZIP_MAGIC, "is packed with gzip; unpack it"),
-    (b"\x28\xb5\x2f\xfd", "is packed with zstd; unpack it"),
-    (b"BZh91AY&SY", "is packed with bzip2; unpack it"),
-    (b"\xfd7zXZ\0", "is packed with xz; unpack it"),
-    (b"PK\x03\x04", "is a zip archive; unpack it"),
-    (b"%PDF-", "is a PDF document; save its text"),
+const WIDE: (&str, &str) = (
+    "is in UTF-16 or UTF-32, two or four bytes for a letter",
+    "save it as UTF-8: `iconv -f UTF-16 -t UTF-8`, or -f UTF-32; with LE or BE behind it if there is no byte-order mark",
+);
+/// How files begin that are no text, as a text is read as it lies in its file; and what to do with them.
+const OTHERS: [(&[u8], (&str, &str)); 6] = [
+    (&GZIP_MAGIC, ("is packed with gzip", "unpack it")),
+    (b"\x28\xb5\x2f\xfd", ("is packed with zstd", "unpack it")),
+    (b"BZh91AY&SY", ("is packed with bzip2", "unpack it")),
+    (b"\xfd7zXZ\0", ("is packed with xz", "unpack it")),
+    (b"PK\x03\x04", ("is a zip archive", "unpack it")),
+    (b"%PDF-", ("is a PDF document", "save its text")),
 ];
 
 /// Cuts a file into windows. The last ones are the test part, those before them validation.
 pub fn load(text: &TextFile, split: SplitSpec, scenario_dir: Option<&Path>) -> Result<TokenSet, DataError> {
     let file = open(&find(&text.path, scenario_dir, None)?, BYTE_VOCABULARY)?;
     let bytes = file.records.count;
-    let mut tokens = Tokens::default();
-    tokens.push(0, Piece::File(file));
-    tokens.push(bytes, Piece::Memory(vec![SEPARATOR]));
-    let sizes = part_sizes(tokens.len(), text.block, split);
+    let mut tokens = Tokens::of_file(file);
+    tokens.end_with(SEPARATOR);
+    let (name, block) = (&text.path, text.block);
+    let sizes = part_sizes(tokens.len(), block, split);
     if sizes.train == 0 || sizes.val == 0 {
-        return Err(DataError::ShortText {
-            name: text.path.clone(),
-            bytes,
-            block: text.block,
-            windows: windows(tokens.len(), text.block),
-            val_permille: split.val_permille,
-        });
+        let (windows, share) = (windows(tokens.len(), block), split.val_permille);
+        let few = format!("too few for a training and a validation part ({share} ‰ of the windows)");
+        return Err(DataError::new(
+            format!("data file '{name}' has {bytes} bytes, which are {windows} windows of {block} tokens: {few}"),
+            "give a longer text, a smaller task.data.block or another task.split",
+        ));
     }
-    TokenSet::new(
-        "text",
-        (BYTE_VOCABULARY, text.block, text.block),
-        tokens,
-        in_order(sizes),
-    )
+    TokenSet::new("text", (BYTE_VOCABULARY, block, block), tokens, in_order(sizes))
 }
 
 /// Every byte of a file as a token, each of which is to be below `vocab`.
@@ -60,12 +56,12 @@ pub(super) fn open(path: &Path, vocab: i64) -> Result<TokenFile, DataError> {
     let found = fill_at(&name, &file, &mut head, 0)?;
     head.truncate(found);
     let other = OTHERS.iter().find(|(magic, _)| head.starts_with(magic));
-    if let Some(fault) = other.map(|other| other.1).or_else(|| is_wide(&head).then_some(WIDE)) {
-        return Err(DataError::NotText { file: name, fault });
+    if let Some((fault, remedy)) = other.map(|other| other.1).or_else(|| is_wide(&head).then_some(WIDE)) {
+        return Err(DataError::new(format!("data file {name} {fault}"), remedy));
     }
     let records = RecordFile {
         name,
-        file,
+        source: Source::File(file),
         first: 0,
         each: 1,
         count,

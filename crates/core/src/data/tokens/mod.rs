@@ -5,8 +5,8 @@
 //! one behind the other and are a window each; windows on a file overlap by the one token that is a target here and an
 //! input there.
 
-mod procedural;
 mod stream;
+mod procedural;
 mod file;
 mod binary;
 mod resident;
@@ -105,25 +105,19 @@ impl TokenSet {
     /// Whether a host that reads `vocab` different tokens, `block` at a time, reads texts like this.
     ///
     /// # Errors
-    /// [`DataError::TextMismatch`].
+    /// The field that does not agree.
     pub fn check_host(&self, vocab: i64, block: i64) -> Result<(), DataError> {
-        let mismatch = |key, host, data| {
-            Err(DataError::TextMismatch {
-                name: self.name.clone(),
-                key,
-                host,
-                data,
-            })
-        };
-        if vocab != self.vocab {
+        let (key, host, data) = if vocab != self.vocab {
             let data = format!("a text of {} different ones", self.vocab);
-            return mismatch("classes", format!("{vocab} different tokens"), data);
-        }
-        if block < self.block as i64 {
+            ("classes", format!("{vocab} different tokens"), data)
+        } else if block < self.block as i64 {
             let data = format!("cut into windows of {}", self.block);
-            return mismatch("host.block", format!("at most {block} tokens at a time"), data);
-        }
-        Ok(())
+            ("host.block", format!("at most {block} tokens at a time"), data)
+        } else {
+            return Ok(());
+        };
+        let fault = format!("task.host reads {host}, but the data '{}' is {data}", self.name);
+        Err(DataError::new(fault, format!("make task.{key} agree with the data")))
     }
 
     /// Tokens and the windows of the parts, checked, with their hash.
@@ -135,10 +129,7 @@ impl TokenSet {
     ) -> Result<Self, DataError> {
         for (part, windows) in [("train", &train), ("validation", &val)] {
             if windows.is_empty() {
-                return Err(DataError::EmptyPart {
-                    name: name.into(),
-                    part,
-                });
+                return Err(DataError::empty_part(name, part));
             }
         }
         let mut hasher = blake3::Hasher::new();
@@ -186,11 +177,9 @@ pub fn load_tokens(task: &TaskSpec, scenario_dir: Option<&Path>) -> Result<Optio
         _ => return Ok(None),
     };
     if set.vocab != task.classes {
-        return Err(DataError::Vocabulary {
-            name: set.name,
-            vocab: set.vocab,
-            classes: task.classes,
-        });
+        let (name, vocab, classes) = (set.name, set.vocab, task.classes);
+        let fault = format!("data '{name}' has {vocab} different tokens, task.classes is {classes}");
+        return Err(DataError::new(fault, "make them agree"));
     }
     Ok(Some(set))
 }

@@ -7,6 +7,7 @@
 
 use rayon::prelude::*;
 
+use super::stream::with_room;
 use super::{TokenSet, in_order};
 use crate::data::DataError;
 use crate::random::{ContentRng, Domain, Draw, derive};
@@ -31,18 +32,10 @@ pub fn load(params: &SynthTokens) -> Result<TokenSet, DataError> {
         test: params.test,
     };
     let parts = [sizes.train, sizes.val, sizes.test];
-    let count = parts.iter().try_fold(0_usize, |sum, &count| sum.checked_add(count));
-    let room = count.and_then(|count| count.checked_mul(length));
-    let mut tokens: Vec<i32> = Vec::new();
-    let total = room.filter(|&total| tokens.try_reserve_exact(total).is_ok());
-    let Some(total) = total else {
-        let texts = parts.iter().fold(0_u128, |sum, &count| sum + count as u128);
-        return Err(DataError::OutOfMemoryForTexts {
-            texts,
-            bytes: texts * length as u128 * size_of::<i32>() as u128,
-        });
-    };
-    tokens.resize(total, 0);
+    // More than a number holds are more than any memory does.
+    let texts = parts.iter().fold(0_usize, |sum, &count| sum.saturating_add(count));
+    let mut tokens = with_room(texts, length)?;
+    tokens.resize(texts * length, 0);
     let mut rest = tokens.as_mut_slice();
     for (part, count) in (0_u64..).zip(parts) {
         let (texts, others) = rest.split_at_mut(count * length);

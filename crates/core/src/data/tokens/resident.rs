@@ -62,7 +62,7 @@ impl ResidentTokens {
     /// Uploads validation and test parts, and the training part unless `readers` are to fetch it from where it lies.
     ///
     /// # Errors
-    /// `Device` when the device cannot hold it; those of reading tokens.
+    /// That the device cannot hold it; those of reading tokens.
     pub fn upload(set: &TokenSet, backend: Backend, readers: Option<&Readers>) -> Result<Self, DataError> {
         let train = match readers {
             None => TrainTokens::Views(views(set, &set.train, backend)?),
@@ -149,7 +149,7 @@ impl TokenFeed {
     /// guard of the env, so that the buffers belong to its stream.
     ///
     /// # Errors
-    /// `FeedDevice` when the device cannot hold the buffers.
+    /// That the device cannot hold the buffers.
     pub fn new(resident: &ResidentTokens, arithmetic: FeedArithmetic, env: u64) -> Result<Self, DataError> {
         let plan = FeedPlan::of_order(arithmetic, env);
         Self::allocate(resident, plan).map_err(|cause| DataError::feed_device(env, cause))
@@ -199,7 +199,7 @@ impl TokenFeed {
     /// the `upcoming` step are gathered behind its last.
     ///
     /// # Errors
-    /// `FeedDevice`; `FeedStalled`, where the text comes from elsewhere.
+    /// What the device says; storage that does not answer, where the text comes from elsewhere.
     pub fn begin_step(&mut self, key: StepKey, upcoming: Option<StepKey>) -> Result<(), DataError> {
         let order = self.plan.draw(key, upcoming);
         match &mut self.windows {
@@ -218,7 +218,7 @@ impl TokenFeed {
     /// batch occupied.
     ///
     /// # Errors
-    /// `FeedDevice`; what a text that comes from elsewhere could not be read for.
+    /// What the device says; what a text that comes from elsewhere could not be read for.
     pub fn fetch(&mut self, batch: usize) -> Result<Batch, DataError> {
         if let Supply::Ring { ring, bytes, .. } = &mut self.windows {
             ring.fetch(batch, &mut self.plan, bytes)?;

@@ -4,13 +4,13 @@
 use std::ops::Range;
 
 use crate::data::DataError;
-use crate::data::records::RecordFile;
+use crate::data::records::{RecordFile, Source};
 
 /// Tokens that are looked at in one go.
 const CHUNK: usize = 1 << 16;
 
 /// All tokens of a set: pieces, between which there may be gaps.
-#[derive(Debug, Default, PartialEq)]
+#[derive(Debug, PartialEq)]
 pub struct Tokens {
     /// Each with its place in the stream; ascending.
     pieces: Vec<(usize, Piece)>,
@@ -18,7 +18,7 @@ pub struct Tokens {
 
 /// Tokens of one origin.
 #[derive(Debug, PartialEq)]
-pub(super) enum Piece {
+enum Piece {
     Memory(Vec<i32>),
     File(TokenFile),
 }
@@ -40,9 +40,20 @@ impl From<Vec<i32>> for Tokens {
 }
 
 impl Tokens {
-    /// Adds a piece at place `at`, behind all that are there.
-    pub(super) fn push(&mut self, at: usize, piece: Piece) {
-        self.pieces.push((at, piece));
+    pub(super) fn of_file(file: TokenFile) -> Self {
+        Self {
+            pieces: vec![(0, Piece::File(file))],
+        }
+    }
+
+    /// Adds a file at place `at`, behind all that is there.
+    pub(super) fn push(&mut self, at: usize, file: TokenFile) {
+        self.pieces.push((at, Piece::File(file)));
+    }
+
+    /// Adds a token behind all that are there.
+    pub(super) fn end_with(&mut self, token: i32) {
+        self.pieces.push((self.len(), Piece::Memory(vec![token])));
     }
 
     /// Number of tokens, gaps among them.
@@ -57,14 +68,15 @@ impl Tokens {
 
     /// Whether the first of them are read from a file.
     pub(super) fn are_in_a_file(&self) -> bool {
-        matches!(self.pieces.first(), Some((_, Piece::File(_))))
+        let first = self.pieces.first().map(|(_, piece)| piece);
+        matches!(first, Some(Piece::File(file)) if matches!(file.records.source, Source::File(_)))
     }
 
     /// Writes as many tokens into `tokens` as fit, from place `first` on; where there is none, 0. `scratch` is memory that
     /// callers keep.
     ///
     /// # Errors
-    /// `TruncatedRecord` for a file that has become shorter, `TokenOutOfRange`, `Unreadable`.
+    /// The place at which a file has become shorter, has a token beyond its vocabulary, or cannot be read.
     pub fn read(&self, first: usize, tokens: &mut [i32], scratch: &mut Vec<u8>) -> Result<(), DataError> {
         tokens.fill(0);
         for (at, piece) in &self.pieces {
@@ -99,9 +111,9 @@ impl Tokens {
     /// All tokens.
     ///
     /// # Errors
-    /// Those of [`Self::read`]; `OutOfMemoryForTexts`.
+    /// Those of [`Self::read`]; that there is no memory for them.
     pub fn to_vec(&self) -> Result<Vec<i32>, DataError> {
-        let mut tokens = with_room(self.len())?;
+        let mut tokens = with_room(1, self.len())?;
         self.for_each_chunk(0..self.len(), |_, chunk| {
             tokens.extend_from_slice(chunk);
             Ok(())
@@ -111,7 +123,7 @@ impl Tokens {
 }
 
 impl Piece {
-    pub fn len(&self) -> usize {
+    fn len(&self) -> usize {
         match self {
             Self::Memory(tokens) => tokens.len(),
             Self::File(file) => file.records.count,
@@ -135,42 +147,38 @@ impl TokenFile {
         let each = records.each as usize;
         scratch.resize(out.len() * each, 0);
         records.read(first, scratch)?;
-        for ((index, number), token) in (first..).zip(scratch.chunks_exact(each)).zip(out) {
-            *token = known(number, *vocab).map_err(|token| DataError::TokenOutOfRange {
-                file: records.name.clone(),
-                index,
-                byte: records.place(index),
-                token,
-                vocab: *vocab,
-            })?;
+        let join = |token: u32, &byte: &u8| token << 8 | u32::from(byte);
+        for ((index, number), out) in (first..).zip(scratch.chunks_exact(each)).zip(out) {
+            let number = number.iter().rev().fold(0, join);
+            let token = i32::try_from(number).ok();
+            let Some(token) = token.filter(|&token| i64::from(token) < *vocab) else {
+                let (file, byte) = (&records.name, records.place(index));
+                return Err(DataError::new(
+                    format!("data file {file}: token {index} at byte {byte} is {number}, outside 0..{vocab}"),
+                    "correct task.data.vocab (and task.classes), or task.data.format",
+                ));
+            };
+            *out = token;
         }
         Ok(())
     }
 }
 
-/// A little-endian number as a token.
+/// An empty list with room for `texts` of `length` tokens each.
 ///
 /// # Errors
-/// The number, if it is not below `vocab`.
-pub(super) fn known(number: &[u8], vocab: i64) -> Result<i32, u32> {
-    let join = |token: u32, &byte: &u8| token << 8 | u32::from(byte);
-    let number = number.iter().rev().fold(0, join);
-    let token = i32::try_from(number).ok();
-    token.filter(|&token| i64::from(token) < vocab).ok_or(number)
-}
-
-/// An empty list with room for `count` tokens.
-///
-/// # Errors
-/// `OutOfMemoryForTexts`.
-pub(super) fn with_room(count: usize) -> Result<Vec<i32>, DataError> {
+/// That there is no memory for it.
+pub(super) fn with_room(texts: usize, length: usize) -> Result<Vec<i32>, DataError> {
     let mut tokens = Vec::new();
-    match tokens.try_reserve_exact(count) {
-        Ok(()) => Ok(tokens),
-        Err(_) => Err(DataError::OutOfMemoryForTexts {
-            texts: 1,
-            bytes: count as u128 * size_of::<i32>() as u128,
-        }),
+    let room = texts.checked_mul(length);
+    match room.map(|room| tokens.try_reserve_exact(room)) {
+        Some(Ok(())) => Ok(tokens),
+        _ => {
+            let bytes = (texts as u128)
+                .saturating_mul(length as u128)
+                .saturating_mul(size_of::<i32>() as u128);
+            Err(DataError::memory(format_args!("{texts} texts"), bytes))
+        }
     }
 }
 

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde::Serialize;
 
-use super::stream::{Piece, Tokens};
+use super::stream::{TokenFile, Tokens};
 use super::{binary, file};
 use crate::data::DataError;
 use crate::scenario::{BYTE_VOCABULARY, TokenFormat};
@@ -33,7 +33,7 @@ pub struct TextSurvey {
 /// A file that cannot be read; a byte that is not below `vocab`.
 pub fn survey_text(path: &Path, vocab: Option<i64>) -> Result<TextSurvey, DataError> {
     let vocab = vocab.unwrap_or(BYTE_VOCABULARY);
-    of("text", Piece::File(file::open(path, vocab)?), vocab)
+    of("text", file::open(path, vocab)?, vocab)
 }
 
 /// Looks at a file of tokens; `vocab` if it is known.
@@ -42,12 +42,11 @@ pub fn survey_text(path: &Path, vocab: Option<i64>) -> Result<TextSurvey, DataEr
 /// Anything that would keep a run from reading it.
 pub fn survey_tokens(path: &Path, format: TokenFormat, vocab: Option<i64>) -> Result<TextSurvey, DataError> {
     let vocab = vocab.unwrap_or(MOST_TOKENS);
-    of("token_files", binary::piece(path, format, vocab)?, vocab)
+    of("token_files", binary::open(path, format, vocab)?, vocab)
 }
 
-fn of(format: &'static str, piece: Piece, vocab: i64) -> Result<TextSurvey, DataError> {
-    let mut tokens = Tokens::default();
-    tokens.push(0, piece);
+fn of(format: &'static str, file: TokenFile, vocab: i64) -> Result<TextSurvey, DataError> {
+    let tokens = Tokens::of_file(file);
     let mut counts = vec![0_u64; vocab as usize];
     tokens.for_each_chunk(0..tokens.len(), |_, chunk| {
         for &token in chunk {
@@ -56,12 +55,8 @@ fn of(format: &'static str, piece: Piece, vocab: i64) -> Result<TextSurvey, Data
         Ok(())
     })?;
     let total = tokens.len() as f64;
-    let seen = || {
-        counts
-            .iter()
-            .filter(|count| **count > 0)
-            .map(|&count| count as f64 / total)
-    };
+    let counted = || counts.iter().filter(|count| **count > 0);
+    let seen = || counted().map(|&count| count as f64 / total);
     Ok(TextSurvey {
         format,
         tokens: tokens.len(),

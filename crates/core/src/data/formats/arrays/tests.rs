@@ -26,7 +26,7 @@ fn read_npz(bytes: &[u8]) -> Result<Found, DataError> {
 fn read_stated(images: &[u8], labels: &[u8], mut stated: Stated) -> Result<Found, DataError> {
     let folder = folder_of([("images.npy", images), ("labels.npy", labels)]);
     let paths = ["images.npy", "labels.npy"].map(|name| folder.path().join(name));
-    read_pairs(paths, None, &mut stated)
+    read_pairs("npy", npy::head, paths, None, &mut stated)
 }
 
 /// Images and two labels, of which nothing else is known.
@@ -75,7 +75,7 @@ fn a_layout_is_guessed_where_one_alone_is_likely() {
         let mut stated = Stated::default();
         let folder = folder_of([("images.npy", images), ("labels.npy", two_labels())]);
         let paths = ["images.npy", "labels.npy"].map(|name| folder.path().join(name));
-        read_pairs(paths, None, &mut stated).map(|_| stated.layout.unwrap())
+        read_pairs("npy", npy::head, paths, None, &mut stated).map(|_| stated.layout.unwrap())
     };
 
     for first in [[4, 12, 12], [1, 4, 4], [2, 12, 9], [3, 2, 2]] {

@@ -84,7 +84,7 @@ fn damage_that_only_the_checksum_of_gzip_shows_is_refused() {
 
     let error = read_archive("set.tar.gz", &bytes).unwrap_err();
 
-    assert!(matches!(error, DataError::Unreadable { .. }), "{error}");
+    assert!(error.to_string().contains("reading failed at byte "), "{error}");
 }
 
 #[test]

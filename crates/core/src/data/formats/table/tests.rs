@@ -8,18 +8,35 @@ use parquet::schema::parser::parse_message_type;
 
 use super::*;
 use crate::data::locate::tests::assert_refused;
+use crate::scenario::ListedShape;
 
 /// Images of 1x2 pixels, one channel.
 const PAIRS: Columns = Columns {
-    image: "image",
     label: "label",
-    shape: Some(Shape {
-        channels: 1,
+    shape: Some(ListedShape {
         height: 1,
         width: 2,
+        channels: 1,
     }),
 };
 const FILES: Columns = Columns { shape: None, ..PAIRS };
+
+/// Where a table has what is learnt.
+#[derive(Clone, Copy)]
+struct Columns {
+    label: &'static str,
+    shape: Option<ListedShape>,
+}
+
+impl From<Columns> for ParquetTable {
+    fn from(columns: Columns) -> Self {
+        Self {
+            label: columns.label.into(),
+            shape: columns.shape,
+            ..Self::default()
+        }
+    }
+}
 
 const LISTS: &str = "message m {
     optional group image (LIST) { repeated group list { required int32 element; } }
@@ -64,7 +81,7 @@ fn table(schema: &str, groups: &[[Values; 2]]) -> (tempfile::TempDir, PathBuf) {
 
 fn found(schema: &str, groups: &[[Values; 2]], columns: Columns) -> Result<Found, DataError> {
     let (_folder, path) = table(schema, groups);
-    read(&path, None, columns)
+    read(&path, None, &columns.into())
 }
 
 /// The error without the folder of the table.
@@ -180,5 +197,5 @@ fn a_file_that_is_cut_short_is_damaged() {
     let bytes = fs::read(&path).unwrap();
     fs::write(&path, &bytes[..bytes.len() - 3]).unwrap();
 
-    assert_refused(read(&path, None, FILES), "a.parquet cannot be read (");
+    assert_refused(read(&path, None, &FILES.into()), "a.parquet cannot be read (");
 }

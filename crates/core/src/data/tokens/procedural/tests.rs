@@ -1,4 +1,5 @@
 use super::*;
+use crate::data::locate::tests::assert_refused;
 use crate::data::synth::tests::fnv1a;
 
 fn text(part: u64, index: usize) -> Vec<u8> {
@@ -53,5 +54,5 @@ fn a_set_that_no_memory_holds_is_an_error() {
         ..SynthTokens::default()
     };
 
-    assert!(matches!(load(&params), Err(DataError::OutOfMemoryForTexts { .. })));
+    assert_refused(load(&params), "there is no memory for 18446744073709551615 texts of ");
 }

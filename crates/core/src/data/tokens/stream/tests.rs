@@ -10,7 +10,7 @@ fn file(tokens: &[u16]) -> TokenFile {
     file.write_all(&[&[0; 3][..], &bytes].concat()).unwrap();
     let records = RecordFile {
         name: "tokens".into(),
-        file,
+        source: Source::File(file),
         first: 3,
         each: 2,
         count: tokens.len(),
@@ -18,16 +18,10 @@ fn file(tokens: &[u16]) -> TokenFile {
     TokenFile { records, vocab: 500 }
 }
 
-fn stream_of(file: TokenFile) -> Tokens {
-    let mut tokens = Tokens::default();
-    tokens.push(0, Piece::File(file));
-    tokens
-}
-
 #[test]
 fn pieces_are_read_as_one_stream_with_zeros_between_them() {
-    let mut tokens = stream_of(file(&[300, 301, 302]));
-    tokens.push(4, Piece::Memory(vec![7, 8]));
+    let mut tokens = Tokens::of_file(file(&[300, 301, 302]));
+    tokens.pieces.push((4, Piece::Memory(vec![7, 8])));
     let mut middle = [9; 3];
 
     tokens.read(2, &mut middle, &mut Vec::new()).unwrap();
@@ -40,7 +34,7 @@ fn pieces_are_read_as_one_stream_with_zeros_between_them() {
 #[test]
 fn a_long_stream_is_looked_at_a_chunk_at_a_time() {
     let all: Vec<u16> = (0..CHUNK as u32 + 10).map(|index| (index % 500) as u16).collect();
-    let tokens = stream_of(file(&all));
+    let tokens = Tokens::of_file(file(&all));
     let mut lengths = Vec::new();
 
     let look = |first, chunk: &[i32]| {
@@ -55,9 +49,12 @@ fn a_long_stream_is_looked_at_a_chunk_at_a_time() {
 
 #[test]
 fn what_becomes_of_a_file_is_told_with_token_and_byte() {
-    let read = |file| stream_of(file).read(1, &mut [0; 2], &mut Vec::new());
+    let read = |file| Tokens::of_file(file).read(1, &mut [0; 2], &mut Vec::new());
     let cut = file(&[300, 301, 302]);
-    cut.records.file.set_len(8).unwrap();
+    let Source::File(on_disk) = &cut.records.source else {
+        unreachable!("it is a file");
+    };
+    on_disk.set_len(8).unwrap();
 
     assert_refused(read(cut), "data file tokens: record 1 at byte 5 has 3 of 4 bytes");
     let large = file(&[300, 301, 500]);
