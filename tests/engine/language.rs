@@ -9,8 +9,8 @@ const SCENARIO: &str = r#"(
     name: "tiny_text",
     task: preset("synth_tokens", (
         batch_size: 8, batches_per_step: count(3), val_batch_size: 16,
-        data: synth_tokens((block: 16, copy: 2, train: 40, val: 24, test: 8)),
-        host: transformer((width: 16, layers: 2, segments: 2, block: 16)),
+        data: synth_tokens((block: 16, train: 40, val: 24, test: 8)),
+        host: transformer((width: 16, layers: 2, block: 16)),
     )),
     run: (rounds: 2, n_envs: 2, max_steps: 14),
     lifecycle: (
@@ -62,18 +62,13 @@ fn what_does_not_fit_text_is_told_where_it_was_written() {
             "the host reads text, the data are images",
         ),
         (
-            written("block: 16, copy", "block: 32, copy"),
+            written("block: 16, train", "block: 32, train"),
             "windows of 32 tokens; the host reads at most 16",
         ),
-        (written("copy: 2", "copy: 5"), "up to a quarter of the block, 4"),
         (r#"(task: preset("bytes_lm"))"#.into(), "no text file is named"),
         (token_files.clone(), "no token file is named"),
         (token_files, "50257 tokens, but the data has 256 different ones"),
         (written("width: 16", "width: 18"), "does not divide into 4 heads"),
-        (
-            written("layers: 2", "layers: 3"),
-            "3 layers do not divide into 2 segments",
-        ),
     ] {
         let told = load("text.ron", &scenario, &[], &names)
             .expect_err("a mistake")

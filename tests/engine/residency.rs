@@ -56,7 +56,7 @@ fn text(folder: &Path) -> String {
     format!(
         r#"preset("bytes_lm", (
             batch_size: 4, batches_per_step: count(5), val_batches_per_step: full, data: text((path: {file:?}, block: 32)),
-            host: transformer((width: 16, layers: 3, segments: 3, positions: rotary)),
+            host: transformer((width: 16, layers: 3, positions: rotary)),
         ))"#
     )
 }
@@ -73,7 +73,7 @@ fn tokens(folder: &Path) -> String {
         r#"preset("synth_tokens", (
             batch_size: 4, batches_per_step: count(5),
             data: token_files((train: {train:?}, val: Some({val:?}), vocab: 64, block: 16)),
-            host: transformer((width: 16, layers: 3, segments: 3, block: 16)),
+            host: transformer((width: 16, layers: 3, block: 16)),
         ))"#
     )
 }
@@ -119,8 +119,8 @@ fn a_run_is_the_same_wherever_its_data_lie() {
 fn generated_data_may_lie_in_the_machine_s_memory() {
     let task = r#"preset("synth_tokens", (
         batch_size: 8, batches_per_step: count(3),
-        data: synth_tokens((block: 16, copy: 2, train: 40, val: 24, test: 8)),
-        host: transformer((width: 16, layers: 3, segments: 3, block: 16)),
+        data: synth_tokens((block: 16, train: 40, val: 24, test: 8)),
+        host: transformer((width: 16, layers: 3, block: 16)),
     ))"#;
 
     assert!(played(task, "(residency: host)") == played(task, "(residency: device)"));

@@ -45,9 +45,13 @@ const TURN: i64 = 65536;
 const PHASE_MASK: i64 = TURN - 1;
 /// Sine amplitude × window maximum × unit gain.
 const PATCH_SCALE: i64 = 127 * 256 * 256;
-/// Mean of the sum of four random bytes, and their standard deviation rounded up, which `noise` is measured in.
+/// Standard deviation of the pixel noise: single pixels say little.
+const NOISE: i64 = 64;
+/// Mean of the sum of four random bytes, and their standard deviation rounded up, which the noise is measured in.
 const NOISE_MEAN: i64 = 510;
 const NOISE_STD: i64 = 148;
+/// Fainter gratings of other classes in each image: a network has to tell them from the brightest one.
+const DISTRACTORS: usize = 2;
 
 /// Which independent stream of images an index belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -129,9 +133,9 @@ fn draw_image(params: &SynthImages, part: SynthPart, index: usize, out: &mut [u8
     let mut rng = ContentRng::new(params.seed, Domain::ProceduralImage, &stream);
     let target = label(params, index) as u64;
     let backgrounds: Vec<i64> = (0..params.channels).map(|_| 96 + rng.below(64) as i64).collect();
-    let mut patches = Vec::with_capacity(1 + params.distractors);
+    let mut patches = Vec::with_capacity(1 + DISTRACTORS);
     patches.push(draw_patch(params, &mut rng, target, 48));
-    for _ in 0..params.distractors {
+    for _ in 0..DISTRACTORS {
         let other = rng.below(params.classes - 1);
         let class = other + u64::from(other >= target);
         patches.push(draw_patch(params, &mut rng, class, 16));
@@ -144,7 +148,7 @@ fn draw_image(params: &SynthImages, part: SynthPart, index: usize, out: &mut [u8
             for patch in &patches {
                 value += patch.gains[channel] * patch.wave[position] / PATCH_SCALE;
             }
-            value += (noise.next(&mut rng) - NOISE_MEAN) * params.noise / NOISE_STD;
+            value += (noise.next(&mut rng) - NOISE_MEAN) * NOISE / NOISE_STD;
             out[position * params.channels + channel] = value.clamp(0, 255) as u8;
         }
     }

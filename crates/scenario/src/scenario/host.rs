@@ -130,12 +130,10 @@ section! {
         width: i64 = 64, integer(1, 4096);
         /// Heads of every attention.
         heads: i64 = 4, integer(1, 256);
-        /// Blocks of attention and two linear maps.
+        /// Blocks of attention and two linear maps, in three groups with a slot behind each.
         layers: usize = 3, integer(1, 64);
         /// Most tokens at a time; at least the data's block.
         block: i64 = 64, integer(1, 65536);
-        /// Groups of layers with a slot behind each; a divisor of layers.
-        segments: usize = 3, integer(1, 64);
         /// How positions of tokens are encoded.
         positions: Positions = Positions::Learned;
     }

@@ -245,10 +245,6 @@ section! {
         height: usize = 32, integer(8, 1024);
         /// Width in pixels, a multiple of 8.
         width: usize = 32, integer(8, 1024);
-        /// Amplitude of the pixel noise.
-        noise: i64 = 64, integer(0, 255);
-        /// Gratings of other classes in each image.
-        distractors: usize = 2, integer(0, 8);
         /// Training samples.
         train: usize = 8000, at_least(1);
         /// Validation samples.
@@ -269,10 +265,6 @@ section! {
         vocab: u64 = 64, integer(8, 65536);
         /// Tokens that the host reads at a time.
         block: usize = 64, integer(8, 65536);
-        /// Hidden topics, each with its own successors of every token.
-        topics: u64 = 8, integer(1, 256);
-        /// Tokens of a copied span, at most a quarter of the block.
-        copy: usize = 8, integer(2, 16384);
         /// Training texts.
         train: usize = 8192, at_least(1);
         /// Validation texts.

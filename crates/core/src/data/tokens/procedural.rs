@@ -22,6 +22,10 @@ const COPY_RARITY: u64 = 32;
 const TOPIC_RARITY: u64 = 64;
 /// One in N tokens is drawn from all tokens.
 const NOISE_RARITY: u64 = 16;
+/// Hidden topics, each with its own successors of every token.
+const TOPICS: u64 = 8;
+/// Tokens of a copied span, but at most a quarter of the block.
+const COPIED: usize = 8;
 
 /// All parts, each text a window.
 pub fn load(params: &SynthTokens) -> Result<TokenSet, DataError> {
@@ -62,18 +66,19 @@ fn write_text(params: &SynthTokens, part: u64, index: usize, out: &mut [i32]) {
     let mut rng = ContentRng::new(params.seed, Domain::ProceduralDocument, &[part, index as u64]);
     let ordinary = params.vocab - 1;
     let marker = ordinary;
-    let mut topic = rng.below(params.topics);
-    let mut text: Vec<u64> = Vec::with_capacity(out.len() + params.copy);
+    let copied = COPIED.min(params.block / 4);
+    let mut topic = rng.below(TOPICS);
+    let mut text: Vec<u64> = Vec::with_capacity(out.len() + copied);
     text.push(rng.below(ordinary));
     while text.len() < out.len() {
-        if text.len() >= 2 * params.copy && rng.below(COPY_RARITY) == 0 {
-            let span = text.len() - params.copy..text.len();
+        if text.len() >= 2 * copied && rng.below(COPY_RARITY) == 0 {
+            let span = text.len() - copied..text.len();
             text.push(marker);
             text.extend_from_within(span);
             continue;
         }
         if rng.below(TOPIC_RARITY) == 0 {
-            topic = rng.below(params.topics);
+            topic = rng.below(TOPICS);
         }
         let next = if rng.below(NOISE_RARITY) == 0 {
             rng.below(ordinary)

@@ -7,6 +7,8 @@ use crate::scenario::{HostChoice, HostProblem, Positions, TransformerSpec};
 
 /// Most tokens of a text and of a vocabulary.
 const LARGEST: i64 = 1 << 16;
+/// Groups of layers with a slot behind each: a place to grow in the first, the middle and the last third.
+const SEGMENTS: usize = 3;
 
 impl HostDesign for TransformerSpec {
     /// `embed, layer0, layer1, …, head`. A slot `r0c{segment}` is behind every segment.
@@ -15,8 +17,8 @@ impl HostDesign for TransformerSpec {
         let vocab = classes.clamp(1, LARGEST);
         let width = self.width.clamp(1, WIDEST);
         let layers = self.layers.clamp(1, MOST_BLOCKS);
-        // The last segment is shorter where they do not come out even.
-        let layers_per_segment = layers.div_ceil(self.segments.clamp(1, layers));
+        // The last segment is shorter where they do not come out even, and missing where the others have all layers.
+        let layers_per_segment = layers.div_ceil(SEGMENTS);
         let embedding = Embedding {
             width,
             positions: self.positions,
@@ -52,10 +54,6 @@ impl HostDesign for TransformerSpec {
             let channels = self.width / self.heads.max(1);
             let message = format!("rotary positions need an even number of channels a head, not {channels}");
             add(vec!["heads", "width"], message);
-        }
-        if !self.layers.is_multiple_of(self.segments.max(1)) {
-            let message = format!("{} layers do not divide into {} segments", self.layers, self.segments);
-            add(vec!["segments", "layers"], message);
         }
         problems
     }

@@ -103,15 +103,6 @@ fn check_residency(scenario: &Scenario, task: &TaskSpec, findings: &mut Findings
 /// Whether files are named; texts have nothing that images are normalised and cropped for.
 fn check_text(task: &TaskSpec, findings: &mut Findings) {
     match &task.data {
-        DataSource::SynthTokens(synth) if synth.copy > synth.block / 4 => {
-            let message = format!(
-                "copies of {} tokens in texts of {}; valid: up to a quarter of the block, {}",
-                synth.copy,
-                synth.block,
-                synth.block / 4
-            );
-            findings.error(["task.data.copy", "task.data.block", "task.data"], message);
-        }
         DataSource::Text(text) if text.path.is_empty() => {
             findings.error(["task.data.path", "task.data", "task.preset"], "no text file is named");
             findings.help("write data: text((path: \"my.txt\"))");

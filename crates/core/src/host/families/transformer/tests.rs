@@ -26,7 +26,6 @@ fn tiny(positions: Positions) -> TransformerSpec {
         heads: 2,
         layers: 4,
         block: 12,
-        segments: 2,
         positions,
     }
 }
@@ -148,7 +147,6 @@ fn contradictory_shapes_are_told() {
 
     assert_eq!(fields(|_| {}), [""; 0]);
     assert_eq!(fields(|spec| spec.heads = 5), ["heads"]);
-    assert_eq!(fields(|spec| spec.segments = 2), ["segments"]);
     let odd_heads = fields(|spec| (spec.width, spec.heads, spec.positions) = (12, 4, Positions::Rotary));
     assert_eq!(odd_heads, ["heads"]);
 }
