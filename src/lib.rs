@@ -321,8 +321,8 @@ pub use simic_core::{extend, prelude};
 // What the rooms below name.
 use simic_core::{
     actions, checkpoint, clock, controller, data, engine, env, files, graph, growth, hash, health, host, keep, learner,
-    network, policy, random, record, renamed, reward, run, scenario, schedule, schema, seed, storage, telemetry,
-    threads, torch, training, trajectory, unfinished, validation,
+    network, policy, random, record, reward, run, scenario, schedule, schema, seed, storage, telemetry, threads, torch,
+    training, trajectory, unfinished, validation,
 };
 
 #[doc(hidden)]

@@ -3,8 +3,6 @@
 
 use std::collections::BTreeMap;
 
-use crate::renamed::in_text;
-
 /// A line that holds a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Field {
@@ -16,12 +14,12 @@ pub(super) struct Field {
     pub line: usize,
 }
 
-/// The fields of a text, in order, by their present names.
+/// The fields of a text, in order.
 pub(super) fn outline(text: &str) -> Vec<Field> {
     let mut fields = Vec::new();
     // The name of everything that is open, and how many members without a name it has had.
     let mut open: Vec<(String, usize)> = Vec::new();
-    for (index, line) in in_text(text).lines().enumerate() {
+    for (index, line) in text.lines().enumerate() {
         let line = line.trim();
         if line.is_empty() {
             continue;

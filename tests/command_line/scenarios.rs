@@ -235,13 +235,3 @@ fn a_refused_run_touches_nothing() {
     refused(&engine_at(root.path(), "run --set run.rounds=0"));
     assert!(names(root.path()).is_empty());
 }
-
-#[test]
-fn a_scenario_of_an_earlier_version_is_read_with_one_warning_of_its_names() {
-    let output = engine("validate tests/goldens/scenarios/digits_rescue.ron");
-
-    let warnings = ends_with(0, &output);
-    assert_eq!(warnings.matches("warning: ").count(), 1, "{warnings}");
-    let told = "names of an earlier version are still read";
-    assert_has(&warnings, &["`embargo_epochs` is now `embargo_steps`", told]);
-}

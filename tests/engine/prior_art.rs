@@ -19,14 +19,6 @@ section! {
     }
 }
 
-section! {
-    /// Called as fields of the engine were called in earlier versions.
-    pub struct Age {
-        /// Steps.
-        age_epochs: u32 = 4, integer(1, 64);
-    }
-}
-
 /// A network and controllers with settings; the network is never built.
 fn register(app: &mut App) {
     app.add_plugins(PriorArtPlugin);
@@ -37,9 +29,6 @@ fn register(app: &mut App) {
     });
     let mut controllers = world.resource_mut::<ControllerRegistry>();
     controllers.register_with("wide", "a controller", |_: Width| {
-        Arc::new(|_| Ok(Box::new(WaitController)))
-    });
-    controllers.register_with("aged", "a controller", |_: Age| {
         Arc::new(|_| Ok(Box::new(WaitController)))
     });
 }
@@ -71,15 +60,6 @@ fn a_part_is_written_like_a_member_or_by_its_name() {
     assert_eq!(reward(written, &[]), shaped);
     let basic = reward("(reward: contribution(basic()))", &[]);
     assert_eq!(reward(written, &["reward=contribution(basic())"]), basic);
-}
-
-#[test]
-fn a_part_may_call_a_setting_what_the_engine_once_called_a_field() {
-    for (settings, age) in [("", 4), (", controller_settings: (age_epochs: 7)", 7)] {
-        let policy = sound(&format!(r#"(policy: (controller: "aged"{settings}))"#), &[]).policy;
-        let told = format!("{:?}", policy.controller_settings);
-        assert!(told.contains(&format!("age_epochs: {age}")), "{told}");
-    }
 }
 
 #[test]

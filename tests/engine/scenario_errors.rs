@@ -67,7 +67,6 @@ fn options_of_blueprints_are_checked_alone_and_with_what_may_grow() {
         attention: (reduction: 0),
         bottleneck: (reductoin: 2),
         lara: (rank: 4),
-        norm: (init: gradmax),
     )),
 )"#
     ));

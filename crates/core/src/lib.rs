@@ -6,7 +6,7 @@
 // Nothing that users, files or devices bring about may end in a panic.
 #![cfg_attr(not(test), warn(clippy::unwrap_used, clippy::expect_used))]
 
-pub use simic_scenario::{choice, clock, files, growth, health, random, renamed, scenario, schema, section, storage};
+pub use simic_scenario::{choice, clock, files, growth, health, random, scenario, schema, section, storage};
 pub use simic_torch::{kernels, nn, torch};
 
 #[cfg(test)]

@@ -9,8 +9,6 @@ use ron::error::{Error, SpannedError};
 use ron::extensions::Extensions;
 use serde::de::DeserializeOwned;
 
-use crate::renamed;
-
 /// The file in a folder of runs that names the newest one. No link: programs that look for files of all runs in the folder
 /// would find those of the newest twice.
 pub const LATEST: &str = "latest";
@@ -79,15 +77,12 @@ pub fn ron_options() -> Options {
 #[error("{}", match .0.code { Error::ExceededRecursionLimit => format!("{}: nested too deeply", .0.span.start), _ => .0.to_string() })]
 pub struct RonError(pub SpannedError);
 
-/// Reads a RON text, of this version or an earlier one.
+/// Reads a RON text.
 ///
 /// # Errors
 /// It is none, or none of a `T`.
 pub fn read_ron<T: DeserializeOwned>(text: &str) -> Result<T, RonError> {
-    // Old names are replaced only where the text cannot be read as it is: what a plugin keeps may be called like one of them.
-    ron::from_str(text)
-        .or_else(|error| ron::from_str(&renamed::in_text(text)).map_err(|_| error))
-        .map_err(RonError)
+    ron::from_str(text).map_err(RonError)
 }
 
 #[cfg(test)]

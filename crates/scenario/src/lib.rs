@@ -7,7 +7,6 @@
 // Nothing that users, files or devices bring about may end in a panic.
 #![cfg_attr(not(test), warn(clippy::unwrap_used, clippy::expect_used))]
 
-pub mod renamed;
 pub mod growth;
 pub mod random;
 pub mod health;

@@ -10,10 +10,7 @@ use super::{Part, Weight};
 use crate::checkpoint::Progress;
 use crate::files::name_of;
 use crate::record::STATUS_FILE;
-use crate::renamed;
-use crate::telemetry::{
-    EVENTS_FILE, Event, EventLines, EventsHasher, EventsMark, LiveState, OLDEST_SCHEMA, Payload, SCHEMA_MAJOR,
-};
+use crate::telemetry::{EVENTS_FILE, Event, EventLines, EventsHasher, EventsMark, LiveState, Payload, SCHEMA_MAJOR};
 
 /// What is known of the events.
 #[derive(Default)]
@@ -177,7 +174,7 @@ impl Reader {
         if kind == "header" {
             return self.take_header(&value);
         }
-        if !Payload::KINDS.contains(&renamed::present(kind).unwrap_or(kind)) {
+        if !Payload::KINDS.contains(&kind) {
             self.unknown += 1;
             if let Some(seq) = value["seq"].as_u64() {
                 self.take_number(seq);
@@ -200,10 +197,10 @@ impl Reader {
         // Of the part after a resume.
         self.facts.is_closed = false;
         let major = header["major"].as_u64();
-        if major.is_none_or(|major| !(OLDEST_SCHEMA.into()..=SCHEMA_MAJOR.into()).contains(&major)) {
+        if major != Some(SCHEMA_MAJOR.into()) {
             let found = major.map_or("none".into(), |major| major.to_string());
             self.problem(format!(
-                "telemetry schema {found}; this version reads schemas {OLDEST_SCHEMA} to {SCHEMA_MAJOR}"
+                "telemetry schema {found}; this version reads schema {SCHEMA_MAJOR}"
             ));
             (self.facts.can_be_read, self.facts.is_open) = (false, false);
         }

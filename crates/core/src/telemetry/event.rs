@@ -3,21 +3,17 @@
 
 use std::borrow::Cow;
 
+use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
-use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::encoding::{Timestamp, round_if_any};
 use super::payload::*;
 use crate::growth::SlotId;
-use crate::renamed;
 use crate::scenario::TelemetryLevel;
 
-/// It changes when a field is renamed or removed. What was renamed is in `crates/scenario/src/renamed.txt`, so that readers read
-/// [`OLDEST_SCHEMA`] and later ones.
+/// It changes when a field is renamed or removed: readers refuse files of any other.
 pub const SCHEMA_MAJOR: u32 = 3;
-/// Readers refuse files of an older major version, and of a newer one.
-pub const OLDEST_SCHEMA: u32 = 2;
 /// Grows when fields or types of events are added.
 pub const SCHEMA_MINOR: u32 = 2;
 
@@ -97,12 +93,9 @@ macro_rules! payloads {
             }
 
             /// Reads the payload of an event of type `kind`; `None` for a type this version does not know.
-            fn from_data<'de, D: Deserializer<'de, Error = serde_json::Error>>(
-                kind: &str,
-                data: D,
-            ) -> Option<Result<Self, serde_json::Error>> {
+            fn from_text(kind: &str, text: &str) -> Option<Result<Self, serde_json::Error>> {
                 match kind {
-                    $($kind => Some($variant::deserialize(data).map(Self::$variant)),)+
+                    $($kind => Some(serde_json::from_str(text).map(Self::$variant)),)+
                     _ => None,
                 }
             }
@@ -326,85 +319,23 @@ impl Serialize for Event {
 impl<'de> Deserialize<'de> for Event {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let line = Line::<&RawValue>::deserialize(deserializer)?;
-        let kind = renamed::present(&line.kind).unwrap_or(&line.kind).to_owned();
-        let text = line.data.get();
-        let is_old = || matches!(renamed::in_text(text), Cow::Owned(_));
-        let payload = if kind != OF_PLUGINS && is_old() {
-            serde_json::from_str(text).map_or_else(
-                |error| Some(Err(error)),
-                |mut data: Value| {
-                    to_present_names(&mut data);
-                    Payload::from_data(&kind, data)
-                },
-            )
-        } else {
-            Payload::from_text(&kind, text)
-        };
-        line.with(&kind, payload)
-    }
-}
-
-impl Event {
-    /// Reads a line that follows the present schema, in which no name is an old one.
-    pub(super) fn of_present(line: &[u8]) -> Result<Self, serde_json::Error> {
-        let line: Line<&RawValue> = serde_json::from_slice(line)?;
-        let kind = line.kind.clone();
-        let payload = Payload::from_text(&kind, line.data.get());
-        line.with(&kind, payload)
-    }
-}
-
-impl Payload {
-    fn from_text(kind: &str, text: &str) -> Option<Result<Self, serde_json::Error>> {
-        Self::from_data(kind, &mut serde_json::Deserializer::from_str(text))
-    }
-}
-
-impl<Data> Line<'_, Data> {
-    fn with<E: serde::de::Error>(
-        self,
-        kind: &str,
-        payload: Option<Result<Payload, serde_json::Error>>,
-    ) -> Result<Event, E> {
-        let payload = payload
-            .ok_or_else(|| E::unknown_variant(kind, Payload::KINDS))?
-            .map_err(|error| E::custom(format!("{kind}: {error}")))?;
-        Ok(Event {
-            seq: self.seq,
-            t: self.t,
-            severity: self.severity.unwrap_or(payload.severity()),
-            round: self.round,
-            env: self.env,
-            episode: self.episode,
-            step: self.step,
-            slot: self.slot,
-            seed_id: self.seed_id.map(Cow::into_owned),
-            message: self.message.map(Cow::into_owned),
+        let kind = &line.kind;
+        let payload = Payload::from_text(kind, line.data.get())
+            .ok_or_else(|| D::Error::unknown_variant(kind, Payload::KINDS))?
+            .map_err(|error| D::Error::custom(format!("{kind}: {error}")))?;
+        Ok(Self {
+            seq: line.seq,
+            t: line.t,
+            severity: line.severity.unwrap_or(payload.severity()),
+            round: line.round,
+            env: line.env,
+            episode: line.episode,
+            step: line.step,
+            slot: line.slot,
+            seed_id: line.seed_id.map(Cow::into_owned),
+            message: line.message.map(Cow::into_owned),
             payload,
         })
-    }
-}
-
-/// An event whose content is a plugin's own: no name in it is the engine's to change.
-pub(super) const OF_PLUGINS: &str = "user_event";
-
-/// Replaces names of earlier versions, in keys and in texts that are nothing else.
-pub(super) fn to_present_names(value: &mut Value) {
-    match value {
-        Value::Object(fields) => {
-            if fields.keys().any(|key| renamed::present(key).is_some()) {
-                let present = |(key, value): (String, _)| (renamed::present(&key).map_or(key, String::from), value);
-                *fields = std::mem::take(fields).into_iter().map(present).collect();
-            }
-            fields.values_mut().for_each(to_present_names);
-        }
-        Value::Array(items) => items.iter_mut().for_each(to_present_names),
-        Value::String(text) => {
-            if let Some(present) = renamed::present(text) {
-                *text = present.into();
-            }
-        }
-        _ => {}
     }
 }
 

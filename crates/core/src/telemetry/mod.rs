@@ -50,7 +50,7 @@ pub use detect::{
 pub use encoding::round;
 pub use encoding::{BigInteger, Num, Timestamp};
 pub(crate) use encoding::{is_default, round_if_any};
-pub use event::{EnvContext, Event, EventKind, OLDEST_SCHEMA, Payload, SCHEMA_MAJOR, SCHEMA_MINOR, Severity};
+pub use event::{EnvContext, Event, EventKind, Payload, SCHEMA_MAJOR, SCHEMA_MINOR, Severity};
 pub use gap::{RecordFails, RecordGap};
 pub use hub::TelemetryHub;
 pub use live::{CommittedSeed, Contribution, EpisodeResult, LiveState, Missing, RoundResult, SeedWorth, StepProgress};

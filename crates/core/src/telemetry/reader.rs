@@ -6,10 +6,9 @@ use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
-use super::event::{Event, OLDEST_SCHEMA, Payload, SCHEMA_MAJOR};
+use super::event::{Event, Payload, SCHEMA_MAJOR};
 use super::segments::{EVENTS_FILE, EventLines, Place, last_closed};
 use crate::health::{AtPath, FileError};
-use crate::renamed;
 
 /// Bytes that are read at once from the end of a file.
 const BLOCK_BYTES: u64 = 64 * 1024;
@@ -29,9 +28,7 @@ pub enum ReadError {
         problem: String,
     },
     /// It follows another version of the schema.
-    #[error(
-        "{path}: written with telemetry schema {found}; this version reads schemas {OLDEST_SCHEMA} to {SCHEMA_MAJOR}"
-    )]
+    #[error("{path}: written with telemetry schema {found}; this version reads schema {SCHEMA_MAJOR}")]
     Major { path: PathBuf, found: u32 },
 }
 
@@ -47,8 +44,6 @@ struct Kind {
 /// Events of types that this version does not know are passed over, as is an incomplete last line.
 pub struct EventReader {
     lines: EventLines,
-    /// Major version of the schema that the segment follows.
-    major: u32,
 }
 
 impl EventReader {
@@ -57,11 +52,7 @@ impl EventReader {
     /// # Errors
     /// If there are none, or they cannot be opened.
     pub fn open(folder: &Path) -> Result<Self, FileError> {
-        let lines = EventLines::open(folder)?;
-        Ok(Self {
-            lines,
-            major: SCHEMA_MAJOR,
-        })
+        EventLines::open(folder).map(|lines| Self { lines })
     }
 
     /// Behind the event that was read last.
@@ -114,9 +105,8 @@ impl EventReader {
             line: lines.number(),
             problem,
         };
-        if self.major == SCHEMA_MAJOR
-            && lines.number() > 1
-            && let Ok(event) = Event::of_present(line)
+        if lines.number() > 1
+            && let Ok(event) = serde_json::from_slice(line)
         {
             return Ok(Some(event));
         }
@@ -126,7 +116,7 @@ impl EventReader {
         }
         if kind.name == "header" {
             match kind.major {
-                Some(major @ OLDEST_SCHEMA..=SCHEMA_MAJOR) => self.major = major,
+                Some(SCHEMA_MAJOR) => {}
                 Some(found) => {
                     let path = lines.path().into();
                     return Err(ReadError::Major { path, found });
@@ -135,7 +125,7 @@ impl EventReader {
             }
             return Ok(None);
         }
-        if !Payload::KINDS.contains(&renamed::present(&kind.name).unwrap_or(&kind.name)) {
+        if !Payload::KINDS.contains(&kind.name.as_str()) {
             return Ok(None);
         }
         serde_json::from_slice(line)

@@ -3,9 +3,8 @@
 use serde_json::Value;
 
 use super::detect::is_about_the_machine;
-use super::event::{OF_PLUGINS, to_present_names};
 
-/// Envelope and header fields that differ by nature: order replaces `seq`, and names of earlier versions are replaced.
+/// Envelope and header fields that differ by nature: order replaces `seq`.
 const FIELDS: [&str; 5] = ["t", "seq", "run_id", "major", "minor"];
 /// What depends on how fast sinks were, and on times and numbers of events.
 const OF_RECORD: [&str; 3] = ["dropped_events", "recorded", "file_hashes"];
@@ -43,9 +42,6 @@ pub fn strip_volatile(event: &Value) -> Option<Value> {
     let mut event = event.clone();
     if let Value::Object(fields) = &mut event {
         fields.retain(|key, _| !FIELDS.contains(&key.as_str()));
-        if kind != Some(OF_PLUGINS) {
-            to_present_names(&mut event);
-        }
         remove_measured(&mut event);
     }
     // Words for people, which a later build may choose otherwise.

@@ -23,21 +23,3 @@ fn a_text_that_is_nested_too_deeply_is_refused_in_words_for_people() {
 
     assert!(error.ends_with(": nested too deeply"), "{error}");
 }
-
-#[test]
-fn records_of_earlier_versions_are_read_and_names_of_plugins_are_left_alone() {
-    #[derive(Debug, serde::Deserialize)]
-    struct Present {
-        age_steps: u32,
-    }
-    #[derive(Debug, serde::Deserialize)]
-    struct OfPlugin {
-        age_epochs: u32,
-    }
-
-    let text = "(age_epochs: 3)";
-    assert_eq!(read_ron::<Present>(text).unwrap().age_steps, 3);
-    assert_eq!(read_ron::<OfPlugin>(text).unwrap().age_epochs, 3);
-    let error = read_ron::<Present>("(age: 3)").unwrap_err().to_string();
-    assert!(error.contains("age_steps"), "{error}");
-}

@@ -56,9 +56,8 @@ macro_rules! coded_enum {
         impl std::str::FromStr for $name {
             type Err = $crate::growth::NameError;
 
-            /// Reads the name in either case, also one that earlier versions gave it.
+            /// Reads the name in either case.
             fn from_str(name: &str) -> Result<Self, Self::Err> {
-                let name = $crate::renamed::present(name).unwrap_or(name);
                 let mut members = Self::ALL.into_iter();
                 let member = members.find(|member| member.name().eq_ignore_ascii_case(name));
                 member.ok_or_else(|| $crate::growth::NameError(name.into()))

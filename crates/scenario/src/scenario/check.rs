@@ -9,10 +9,8 @@ use super::parts::{Guest, form_inside};
 use super::paths::{join, lookup, member_with, path_ending_in};
 use super::problem::{Problem, Source, SourceKind, did_you_mean, slip_of};
 use super::reader;
-use super::removed;
 use super::tree::{Name, Node, Span, Value, listed};
 use super::wording::{choices, integer_range, noun, valid, variant_form};
-use crate::renamed;
 use crate::schema::{Content, Field, Kind, Names, Variant};
 
 /// Number of the source that holds all defaults.
@@ -195,7 +193,7 @@ impl Checker<'_> {
         };
         let noun = names.noun();
         let (message, help) = match (choices(names, self.catalog), names) {
-            (Some(known), _) => match known.iter().find(|name| is_named(name, text)) {
+            (Some(known), _) => match known.iter().find(|name| name.eq_ignore_ascii_case(text)) {
                 Some(name) => return Some(Node::new(Value::Text(name.clone()), node.span)),
                 None => (
                     format!("unknown {noun} \"{text}\"; valid: {}", known.join(", ")),
@@ -277,25 +275,12 @@ impl Checker<'_> {
         let defaults = reader::read(&declared.defaults, DEFAULTS).ok();
         let mut value = defaults.map_or_else(|| written.clone(), |defaults| defaults.root);
         value.overlay(written.clone());
-        // A part may call a setting as the engine once called a field of its own.
-        if let (Kind::Record(fields), Value::Record(_, given)) = (declared.kind, &mut value.value) {
-            for (key, _) in given {
-                let own = fields
-                    .iter()
-                    .find(|field| renamed::present(field.name) == Some(&key.text));
-                key.text = own.map_or(std::mem::take(&mut key.text), |field| field.name.into());
-            }
-        }
         (declared.kind, value)
     }
 
     fn unknown_key(&mut self, key: &Name, fields: &'static [Field], path: &str) {
         let names: Vec<_> = fields.iter().map(|field| field.name).collect();
         let below = join(path, &key.text);
-        if let Some(instead) = removed::field(&below) {
-            self.reject(key.span, &below, removed::SINCE.into(), Some(instead.into()));
-            return;
-        }
         let elsewhere = || {
             let known = path_ending_in(&super::SCENARIO, &key.text)?;
             // Another member of the choice made here has it: the path would say what is written.
@@ -365,10 +350,6 @@ impl Checker<'_> {
         word: &str,
         path: &str,
     ) -> Option<Node> {
-        if let Some(instead) = removed::value(path, word) {
-            let message = format!("`{word}` was {}", removed::SINCE);
-            return self.reject(node.span, path, message, Some(instead.into()));
-        }
         let names = variants.iter().map(|variant| variant.name);
         let help = match form_inside(variants, word, self.catalog) {
             Some(form) => Some(format!("did you mean `{form}`?")),
@@ -406,11 +387,6 @@ fn nothing_set(field: &Field) -> (Name, Node) {
     let span = Span::start_of(DEFAULTS);
     let nothing = Node::new(Value::Tuple(None, Vec::new()), span);
     (Name::new(field.name, span), nothing)
-}
-
-/// Whether a name of the vocabulary is written as `text`, in either case, or as earlier versions called it.
-fn is_named(name: &str, text: &str) -> bool {
-    name.eq_ignore_ascii_case(text) || renamed::present(text).is_some_and(|text| name.eq_ignore_ascii_case(text))
 }
 
 /// How a choice is written, e.g. `sgd(lr: .., momentum: .., weight_decay: ..)`.

@@ -5,7 +5,6 @@ use super::parts::{Guest, Holder, takes_part};
 use super::paths::{self, UnknownField};
 use super::problem::Problem;
 use super::tree::{Name, Node, Value};
-use crate::renamed;
 use crate::schema::{Content, Field, Kind};
 
 /// One field set from outside the file.
@@ -44,7 +43,7 @@ impl Override {
     /// What an argument sets that is `shown` as the user typed it.
     pub fn argument(shown: String, path: &str, value: String) -> Self {
         Self {
-            path: renamed::in_text(path).into(),
+            path: path.into(),
             value,
             shown,
             is_above: false,

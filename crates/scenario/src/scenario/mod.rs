@@ -18,7 +18,6 @@ mod host;
 mod learner;
 mod lifecycle;
 mod needs;
-mod removed;
 mod run;
 mod task;
 mod presets;

@@ -2,7 +2,6 @@
 
 use super::catalog::Catalog;
 use super::problem::{nearest, slip_of};
-use super::removed;
 use crate::schema::{Content, Declared, Field, Kind};
 
 /// The fields that can be written below a path of this kind.
@@ -57,8 +56,6 @@ pub struct UnknownField {
     pub suggestion: Option<String>,
     /// What it has instead.
     pub available: Vec<&'static str>,
-    /// What to do in place of the segment, where earlier versions had it.
-    pub removed: Option<&'static str>,
 }
 
 impl UnknownField {
@@ -68,9 +65,6 @@ impl UnknownField {
             "" => whole.into(),
             below => format!("`{below}`"),
         };
-        if self.removed.is_some() {
-            return format!("{place} has no {noun}`{}`: {}", self.segment, removed::SINCE);
-        }
         if self.available.is_empty() {
             return format!("{place} has no fields");
         }
@@ -79,9 +73,6 @@ impl UnknownField {
     }
 
     pub(super) fn help(&self) -> Option<String> {
-        if let Some(instead) = self.removed {
-            return Some(instead.into());
-        }
         let path = self.suggestion.as_ref()?;
         Some(format!("did you mean `{path}`?"))
     }
@@ -173,7 +164,6 @@ fn walk(root: &'static Kind, path: &str, enters_members: bool) -> Result<(Field,
                 below: below.join("."),
                 segment: segment.into(),
                 available,
-                removed: removed::field(path),
             });
         }
         below.push(segment);

@@ -1,16 +1,14 @@
-//! Reads RON text into a [`Node`] tree with positions. Stops at the first syntax error; a key given twice and names of earlier
-//! versions are noted.
+//! Reads RON text into a [`Node`] tree with positions. Stops at the first syntax error; keys given twice are noted.
 
 use std::collections::HashSet;
 
-use super::problem::{BYTE_ORDER_MARK, Problem, Severity};
+use super::problem::{BYTE_ORDER_MARK, Problem};
 use super::tree::{Name, Node, Span, Value};
-use crate::renamed;
 
 /// Nesting beyond this is refused, so that hostile text cannot exhaust the stack.
 const MAX_DEPTH: usize = 64;
 
-/// A tree, and what was noted of its names: keys given twice, and a warning where there are names of earlier versions.
+/// A tree, and its keys that are given twice.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Document {
     pub root: Node,
@@ -24,7 +22,6 @@ pub fn read(text: &str, source: usize) -> Read<Document> {
         at: text.len() - text.trim_start_matches(BYTE_ORDER_MARK).len(),
         source,
         noted: Vec::new(),
-        renamed: Vec::new(),
     };
     reader.skip_space()?;
     while reader.rest().starts_with("#!") {
@@ -34,7 +31,6 @@ pub fn read(text: &str, source: usize) -> Read<Document> {
     if reader.peek().is_some() {
         return Err(reader.error_here("expected the end of the text"));
     }
-    reader.note_renamed();
     Ok(Document {
         root,
         noted: reader.noted,
@@ -46,8 +42,6 @@ struct Reader<'a> {
     at: usize,
     source: usize,
     noted: Vec<Problem>,
-    /// Names of earlier versions, in the order of the text.
-    renamed: Vec<Name>,
 }
 
 type Read<T> = Result<T, Problem>;
@@ -167,28 +161,7 @@ impl<'a> Reader<'a> {
         let start = self.at;
         let rest = self.rest();
         self.at += rest.find(|c| !is_name_part(c)).unwrap_or(rest.len());
-        let (written, span) = (&self.text[start..self.at], self.span_from(start));
-        let present = renamed::present(written);
-        if present.is_some() && self.renamed.iter().all(|name| name.text != written) {
-            self.renamed.push(Name::new(written, span));
-        }
-        Name::new(present.unwrap_or(written), span)
-    }
-
-    /// One warning for all names of earlier versions, at the first of them.
-    fn note_renamed(&mut self) {
-        let Some(first) = self.renamed.first() else { return };
-        let pairs = self
-            .renamed
-            .iter()
-            .filter_map(|name| Some((&name.text, renamed::present(&name.text)?)));
-        let pairs: Vec<_> = pairs.map(|(old, new)| format!("`{old}` is now `{new}`")).collect();
-        let message = format!("names of an earlier version are still read: {}", pairs.join(", "));
-        let severity = Severity::Warning;
-        self.noted.push(Problem {
-            severity,
-            ..Problem::error(first.span, "", message)
-        });
+        Name::new(&self.text[start..self.at], self.span_from(start))
     }
 
     /// `true`, `None`, `word`, `name(…)`.
@@ -267,7 +240,6 @@ impl<'a> Reader<'a> {
     fn at_key(&self) -> bool {
         let mut ahead = Reader {
             noted: Vec::new(),
-            renamed: Vec::new(),
             ..*self
         };
         ahead.peek().is_some_and(is_name_start) && {

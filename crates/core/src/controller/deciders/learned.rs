@@ -6,7 +6,6 @@ mod saved_policy;
 
 use std::path::Path;
 
-use serde::de::IgnoredAny;
 use tch::{Kind, Tensor};
 
 use super::context::BuildContext;
@@ -185,7 +184,6 @@ impl ActorCriticController {
             blueprints: self.blueprints.clone(),
             excluded: self.excluded.clone(),
             observation: self.schema.len(),
-            schema: IgnoredAny,
             schema_hash: self.schema.hash(),
             value_head: VALUE_HEAD,
             floor: self.floor,

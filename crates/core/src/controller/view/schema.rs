@@ -5,7 +5,6 @@ use bevy_ecs::resource::Resource;
 use super::features::{BASE, Extract, ObservationFeature, ObservationFeatures, SLOT, Treatment, reward_parts};
 use crate::growth::SlotId;
 use crate::hash::sha256;
-use crate::renamed::as_first_written;
 use crate::scenario::{FeatureGroup, NonfiniteObservations, ObservationConfig};
 
 /// The layout of an observation: features of the env (23, or 27 with `reward_parts`), then those of each slot (31, or 36),
@@ -85,9 +84,9 @@ impl ObservationSchema {
         &self.names
     }
 
-    /// SHA-256 of the names as they were first given, one a line, in lower-case hexadecimal.
+    /// SHA-256 of the names, one a line, in lower-case hexadecimal.
     pub fn hash(&self) -> String {
-        sha256(as_first_written(&self.names.join("\n")).as_bytes())
+        sha256(self.names.join("\n").as_bytes())
     }
 
     /// Elements before the first slot.

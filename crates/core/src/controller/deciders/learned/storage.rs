@@ -4,7 +4,6 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use safetensors::tensor::{Dtype, SafeTensors};
-use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 use tch::{Device, Tensor};
 
@@ -14,7 +13,6 @@ use crate::controller::view::RunningMoments;
 use crate::files::read_ron;
 use crate::hash::sha256;
 use crate::policy::{PolicyParam, PolicyParams};
-use crate::renamed::as_first_written;
 use crate::scenario::{FloorConfig, NetConfig};
 use crate::torch::{catch, copy_all, encode_tensors};
 
@@ -23,19 +21,6 @@ pub const WEIGHTS_FILE: &str = "policy.safetensors";
 /// File of everything else in the folder of a saved policy, in RON.
 pub const MANIFEST_FILE: &str = "policy.ron";
 pub const FORMAT: u32 = 1;
-/// What manifests of earlier versions say beside all that is in one now, where it says what always holds now. One that says
-/// anything else there is of a policy that this version cannot play.
-const REMOVED: [&str; 7] = [
-    "        critic_core: shared,\n",
-    "        contribution_head: true,\n",
-    "        contribution_head: false,\n",
-    "        aux_dropout: 0.0,\n",
-    "        frame_stack: 1,\n",
-    "        mode: mixture,\n",
-    "    normaliser: (\n        mode: running,\n        momentum: 0.99,\n        clip: 10.0,\n        min_count: 32,\n    ),\n",
-];
-/// How the names of weights begin that only earlier versions have, and that no decision reads.
-const REMOVED_WEIGHTS: &str = "contrib.";
 /// What the value head reads and means: the state alone, in normalised units.
 pub const VALUE_HEAD: u32 = 1;
 
@@ -56,9 +41,6 @@ pub struct PolicyManifest {
     #[serde(default)]
     pub excluded: Vec<String>,
     pub observation: usize,
-    /// In policies of earlier builds, the name of what the hash says in full.
-    #[serde(default, skip_serializing)]
-    pub schema: IgnoredAny,
     pub schema_hash: String,
     pub value_head: u32,
     pub floor: FloorConfig,
@@ -81,7 +63,6 @@ impl PolicyManifest {
         diffs.compare("action space", &self.action_space, &running.action_space);
         diffs.compare("excluded choices", &self.excluded, &running.excluded);
         diffs.compare("observation size", &self.observation, &running.observation);
-        diffs.compare("observation schema", &self.schema, &running.schema);
         diffs.compare("observation schema hash", &self.schema_hash, &running.schema_hash);
         diffs.compare("value head", &self.value_head, &running.value_head);
         let lengths = (self.statistics.len(), running.statistics.len());
@@ -124,14 +105,14 @@ impl PolicyManifest {
     }
 }
 
-/// SHA-256 of the lines `head:member`, in order, by the names that they were first given.
+/// SHA-256 of the lines `head:member`, in order.
 pub fn action_space_hash(slots: &[String], blueprints: &[String]) -> String {
     let mut lines: Vec<String> = Vec::new();
     for head in Head::ALL {
         let members = head.members(slots, blueprints);
         lines.extend(members.iter().map(|member| format!("{head}:{member}")));
     }
-    sha256(as_first_written(&lines.join("\n")).as_bytes())
+    sha256(lines.join("\n").as_bytes())
 }
 
 /// Writes weights and manifest into `folder`, which appears whole or not at all.
@@ -190,12 +171,9 @@ pub fn load_policy(
     Ok(manifest)
 }
 
-/// The manifest in the folder, of this version or an earlier one.
+/// The manifest in the folder.
 pub fn read_manifest(folder: &SavedFolder) -> Result<PolicyManifest, PolicyError> {
     let text = String::from_utf8_lossy(folder.file(MANIFEST_FILE)?);
-    let text = REMOVED
-        .iter()
-        .fold(text.into_owned(), |text, said| text.replacen(said, "", 1));
     read_ron(&text).map_err(|error| storage(&folder.path().join(MANIFEST_FILE), &error))
 }
 
@@ -226,7 +204,7 @@ fn match_weights(
     diffs: &mut Differences,
 ) -> Result<Vec<Tensor>, PolicyError> {
     let names = saved.names().into_iter();
-    let mut superfluous: BTreeSet<&str> = names.filter(|name| !name.starts_with(REMOVED_WEIGHTS)).collect();
+    let mut superfluous: BTreeSet<&str> = names.collect();
     let mut sources = Vec::new();
     for param in params.iter() {
         superfluous.remove(param.name.as_str());
