@@ -2,7 +2,6 @@
 //! is a tree that deserialises.
 
 use std::collections::BTreeMap;
-use std::ops::RangeInclusive;
 
 use super::catalog::Catalog;
 use super::parts::{Guest, form_inside};
@@ -19,7 +18,7 @@ pub const DEFAULTS: usize = 0;
 /// Outcome of a check.
 #[derive(Default)]
 pub struct Checked {
-    /// The tree without what is wrong, in the form that serde reads. `None` if nothing usable is left.
+    /// The tree without what is wrong, from which serde makes the value. `None` if nothing usable is left.
     pub clean: Option<Node>,
     pub problems: Vec<Problem>,
     /// The place of the value of each path.
@@ -49,18 +48,20 @@ impl Checked {
     }
 }
 
-/// Checks `node` against `kind`. `sources` are those that spans point into; in one of the command line text may stand
+/// Checks `root` against `kind`. `sources` are those that spans point into; in one of the command line text may stand
 /// without quotes.
-pub fn check(kind: &'static Kind, node: &Node, catalog: &Catalog, sources: &[Source]) -> Checked {
+pub fn check(kind: &'static Kind, mut root: Node, catalog: &Catalog, sources: &[Source]) -> Checked {
     let mut checker = Checker {
         catalog,
         sources,
         checked: Checked::default(),
     };
-    checker.checked.clean = checker.value(kind, node, "");
+    let is_sound = checker.value(kind, &mut root, "");
+    checker.checked.clean = is_sound.then_some(root);
     checker.checked
 }
 
+/// Each check takes what is wrong out of the value that it gets, and says whether anything usable is left of it.
 struct Checker<'a> {
     catalog: &'a Catalog,
     sources: &'a [Source],
@@ -69,11 +70,11 @@ struct Checker<'a> {
 
 impl Checker<'_> {
     /// Notes a problem; nothing is left of the value that has it.
-    fn reject(&mut self, span: Span, path: &str, message: String, help: Option<String>) -> Option<Node> {
+    fn reject(&mut self, span: Span, path: &str, message: String, help: Option<String>) -> bool {
         self.checked
             .problems
             .push(Problem::error(span, path, message).with_help(help));
-        None
+        false
     }
 
     /// The text of a value, shortened to fit a message.
@@ -90,7 +91,7 @@ impl Checker<'_> {
         }
     }
 
-    fn mismatch(&mut self, kind: &Kind, node: &Node, path: &str, help: Option<String>) -> Option<Node> {
+    fn mismatch(&mut self, kind: &Kind, node: &Node, path: &str, help: Option<String>) -> bool {
         let found = self.found(node);
         let valid = match valid(kind, self.catalog) {
             Some(valid) => format!("; valid: {valid}"),
@@ -100,185 +101,159 @@ impl Checker<'_> {
         self.reject(node.span, path, message, help)
     }
 
-    fn wrong_type(&mut self, kind: &Kind, node: &Node, path: &str) -> Option<Node> {
-        self.mismatch(kind, node, path, None)
-    }
-
-    fn value(&mut self, kind: &'static Kind, node: &Node, path: &str) -> Option<Node> {
+    fn value(&mut self, kind: &'static Kind, node: &mut Node, path: &str) -> bool {
         self.checked.places.insert(path.into(), node.span);
-        match kind {
-            Kind::Optional(_) if node.is_none() => Some(node.clone()),
-            Kind::Optional(inner) => {
-                let value = self.value(inner, node, path)?;
-                let some = Name::new("Some", node.span);
-                Some(Node::new(Value::Tuple(Some(some), vec![value]), node.span))
-            }
-            Kind::Bool => match node.value {
-                Value::Bool(_) => Some(node.clone()),
-                _ => self.wrong_type(kind, node, path),
-            },
-            Kind::Integer { min, max } => self.integer(kind, *min..=*max, node, path),
-            Kind::Float(range) => {
-                let value = match node.value {
-                    Value::Float(value) => value,
-                    Value::Integer(value) => value as f64,
-                    _ => return self.wrong_type(kind, node, path),
-                };
-                if range.contains(value) {
-                    Some(Node::new(Value::Float(value), node.span))
-                } else {
-                    self.out_of_range(range.to_string(), node, path)
+        let (is_none, is_record) = (node.is_none(), node.is_record());
+        match (kind, &mut node.value) {
+            (Kind::Optional(inner), _) => is_none || self.value(inner, node, path),
+            (Kind::Bool, Value::Bool(_)) | (Kind::Settings(_), _) => true,
+            (&Kind::Integer { min, max }, &mut Value::Integer(value)) => {
+                if (min..=max).contains(&value) {
+                    return true;
                 }
-            }
-            Kind::Text(names) => self.text(kind, *names, node, path),
-            Kind::List(inner) => {
-                let Value::List(items) = &node.value else {
-                    return self.wrong_type(kind, node, path);
+                let valid = match value > max {
+                    true => format!("at most {max}"),
+                    false => integer_range(min, max),
                 };
-                let indexed = items.iter().enumerate();
-                let (kept, clean): (Vec<_>, Vec<_>) = indexed
-                    .filter_map(|(i, item)| Some((i, self.value(inner, item, &format!("{path}[{i}]"))?)))
-                    .unzip();
-                if kept.len() < items.len() {
+                self.out_of_range(valid, node, path)
+            }
+            (Kind::Float(range), Value::Float(_) | Value::Integer(_)) => {
+                if let Value::Integer(value) = node.value {
+                    node.value = Value::Float(value as f64);
+                }
+                let is_inside = matches!(node.value, Value::Float(value) if range.contains(value));
+                is_inside || self.out_of_range(range.to_string(), node, path)
+            }
+            (Kind::Text(names), _) => self.text(kind, *names, node, path),
+            (Kind::List(inner), Value::List(items)) => {
+                let (mut kept, mut index) = (Vec::new(), 0);
+                items.retain_mut(|item| {
+                    let is_sound = self.value(inner, item, &format!("{path}[{index}]"));
+                    kept.extend(is_sound.then_some(index));
+                    index += 1;
+                    is_sound
+                });
+                if kept.len() < index {
                     self.checked.kept.insert(path.into(), kept);
                 }
-                Some(Node::new(Value::List(clean), node.span))
+                true
             }
-            Kind::Pair(inner) => match &node.value {
-                Value::Tuple(None, items) if items.len() == 2 => {
-                    let clean = items.iter().enumerate();
-                    let clean: Vec<_> = clean
-                        .filter_map(|(i, item)| self.value(inner, item, &format!("{path}[{i}]")))
-                        .collect();
-                    (clean.len() == 2).then(|| Node::new(Value::Tuple(None, clean), node.span))
+            (Kind::Pair(inner), Value::Tuple(None, items)) if items.len() == 2 => {
+                let mut is_sound = true;
+                for (index, item) in items.iter_mut().enumerate() {
+                    is_sound &= self.value(inner, item, &format!("{path}[{index}]"));
                 }
-                _ => self.wrong_type(kind, node, path),
-            },
-            Kind::Record(fields) => match &node.value {
-                Value::Record(None, given) => self.record(None, fields, given, node.span, path),
-                Value::Tuple(None, items) if items.is_empty() => self.record(None, fields, &[], node.span, path),
-                _ => self.wrong_type(kind, node, path),
-            },
-            Kind::Choice(variants) => self.choice(kind, variants, node, path),
-            Kind::Settings(_) => Some(node.clone()),
-            Kind::Written => Some(Node::new(Value::Text(node.to_string()), node.span)),
+                is_sound
+            }
+            (Kind::Record(fields), Value::Record(None, _) | Value::Tuple(None, _)) if is_record => {
+                self.record(fields, node, path)
+            }
+            (Kind::Choice(variants), _) => self.choice(kind, variants, node, path),
+            (Kind::Written, _) => {
+                node.value = Value::Text(node.to_string());
+                true
+            }
+            _ => self.mismatch(kind, node, path, None),
         }
     }
 
-    fn out_of_range(&mut self, valid: String, node: &Node, path: &str) -> Option<Node> {
+    fn out_of_range(&mut self, valid: String, node: &Node, path: &str) -> bool {
         let text = self.found(node);
         let message = format!("{} is out of range; valid: {valid}", text.trim_matches('`'));
         self.reject(node.span, path, message, None)
     }
 
-    fn integer(&mut self, kind: &Kind, range: RangeInclusive<i128>, node: &Node, path: &str) -> Option<Node> {
-        match node.value {
-            Value::Integer(value) if range.contains(&value) => Some(node.clone()),
-            Value::Integer(value) if value > *range.end() => {
-                self.out_of_range(format!("at most {}", range.end()), node, path)
-            }
-            Value::Integer(_) => self.out_of_range(integer_range(*range.start(), *range.end()), node, path),
-            _ => self.wrong_type(kind, node, path),
-        }
-    }
-
-    fn text(&mut self, kind: &Kind, names: Names, node: &Node, path: &str) -> Option<Node> {
+    fn text(&mut self, kind: &Kind, names: Names, node: &mut Node, path: &str) -> bool {
+        let is_argument = self.sources[node.span.source].kind == SourceKind::Argument;
         let text = match &node.value {
-            Value::Text(text) => text,
-            Value::Word(word) if self.sources[node.span.source].kind == SourceKind::Argument => word,
+            Value::Text(text) => text.clone(),
+            Value::Word(word) if is_argument => word.clone(),
             Value::Word(word) => {
-                return self.mismatch(kind, node, path, Some(format!("write it in quotes: \"{word}\"")));
+                let help = format!("write it in quotes: \"{word}\"");
+                return self.mismatch(kind, node, path, Some(help));
             }
-            _ => return self.wrong_type(kind, node, path),
+            _ => return self.mismatch(kind, node, path, None),
         };
         let noun = names.noun();
         let (message, help) = match (choices(names, self.catalog), names) {
-            (Some(known), _) => match known.iter().find(|name| name.eq_ignore_ascii_case(text)) {
-                Some(name) => return Some(Node::new(Value::Text(name.clone()), node.span)),
+            (Some(known), _) => match known.iter().find(|name| name.eq_ignore_ascii_case(&text)) {
+                Some(name) => {
+                    node.value = Value::Text(name.clone());
+                    return true;
+                }
                 None => (
                     format!("unknown {noun} \"{text}\"; valid: {}", known.join(", ")),
-                    did_you_mean(text, known.iter().map(String::as_str)),
+                    did_you_mean(&text, known.iter().map(String::as_str)),
                 ),
             },
-            (None, Names::Form { form, accepts, .. }) if !accepts(text) => {
+            (None, Names::Form { form, accepts, .. }) if !accepts(&text) => {
                 (format!("\"{text}\" is no {noun}; valid: {form}"), None)
             }
-            (None, _) => return Some(Node::new(Value::Text(text.clone()), node.span)),
+            (None, _) => {
+                node.value = Value::Text(text);
+                return true;
+            }
         };
         self.reject(node.span, path, message, help)
     }
 
-    /// Checks given fields; `None` if a field without default is missing or wrong.
-    fn record(
-        &mut self,
-        name: Option<&Name>,
-        fields: &'static [Field],
-        given: &[(Name, Node)],
-        span: Span,
-        path: &str,
-    ) -> Option<Node> {
-        let mut clean = Vec::new();
-        let unset = fields.iter().filter(|field| matches!(field.kind, Kind::Settings(_)));
-        let unset = unset.filter(|field| given.iter().all(|(key, _)| key.text != field.name));
-        let unset: Vec<_> = unset.map(nothing_set).collect();
-        for (key, value) in given.iter().chain(&unset) {
-            let below = join(path, &key.text);
-            match fields.iter().find(|field| field.name == key.text) {
-                Some(field) => {
-                    let settings = match field.kind {
-                        Kind::Settings(of) => Some(self.settings(fields, of, given, value)),
-                        _ => None,
-                    };
-                    let (kind, value) = match &settings {
-                        Some((kind, value)) => (*kind, value),
-                        None => (&field.kind, value),
-                    };
-                    if let Some(value) = self.value(kind, value, &below) {
-                        clean.push((key.clone(), value));
-                    }
-                }
-                None => self.unknown_key(key, fields, path),
-            }
-        }
-        let is_given = |field: &Field| given.iter().any(|(key, _)| key.text == field.name);
-        let missing: Vec<_> = fields
+    /// Checks the fields of a record, also of an empty one; nothing is left if a field without default is missing or wrong.
+    fn record(&mut self, fields: &'static [Field], node: &mut Node, path: &str) -> bool {
+        let span = node.span;
+        let Some(given) = node.fields_mut() else { return false };
+        let required = fields.iter().filter(|field| field.must_be_written());
+        let missing: Vec<_> = required.clone().filter(|field| !has(given, field)).collect();
+        let kinds: Vec<&'static Kind> = fields
             .iter()
-            .filter(|field| field.must_be_written() && !is_given(field))
-            .map(|field| field.name)
+            .map(|field| match field.kind {
+                Kind::Settings(of) => self.settings(fields, field, of, given),
+                _ => &field.kind,
+            })
             .collect();
+        given.retain_mut(
+            |(key, value)| match fields.iter().position(|field| field.name == key.text) {
+                Some(index) => self.value(kinds[index], value, &join(path, &key.text)),
+                None => self.unknown_key(key, fields, path),
+            },
+        );
         if !missing.is_empty() {
-            let message = format!("missing: {}", missing.join(", "));
-            self.reject(span, path, message, None);
+            let names: Vec<_> = missing.iter().map(|field| field.name).collect();
+            self.reject(span, path, format!("missing: {}", names.join(", ")), None);
         }
-        let has = |field: &Field| clean.iter().any(|(key, _)| key.text == field.name);
-        let complete = fields.iter().all(|field| !field.must_be_written() || has(field));
-        complete.then(|| Node::new(Value::Record(name.cloned(), clean), span))
+        required.clone().all(|field| has(given, field))
     }
 
-    /// What the part declares that the field `of` chooses, and what is written over its defaults; of a name that is not
-    /// registered, which is reported where it stands, anything.
+    /// What the part declares that the field `of` chooses; its defaults are laid below what is written in `field`. Of a name
+    /// that is not registered, which is reported where it stands, anything.
     fn settings(
         &self,
         fields: &'static [Field],
+        field: &Field,
         of: &str,
-        given: &[(Name, Node)],
-        written: &Node,
-    ) -> (&'static Kind, Node) {
+        given: &mut Vec<(Name, Node)>,
+    ) -> &'static Kind {
+        if given.iter().all(|(key, _)| key.text != field.name) {
+            let span = Span::start_of(DEFAULTS);
+            given.push((Name::new(field.name, span), Node::nothing(span)));
+        }
         let named = given.iter().find(|(key, _)| key.text == of);
         let declared = named.and_then(|(_, node)| match &node.value {
             Value::Text(name) | Value::Word(name) => self.catalog.settings_of(fields, of, name),
             _ => None,
         });
         let Some(declared) = declared else {
-            return (&Kind::Settings(""), written.clone());
+            return &Kind::Settings("");
         };
-        let defaults = reader::read(&declared.defaults, DEFAULTS).ok();
-        let mut value = defaults.map_or_else(|| written.clone(), |defaults| defaults.root);
-        value.overlay(written.clone());
-        (declared.kind, value)
+        for (_, written) in given.iter_mut().filter(|(key, _)| key.text == field.name) {
+            if let Ok(defaults) = reader::read(&declared.defaults, DEFAULTS) {
+                let written_over = std::mem::replace(written, defaults.root);
+                written.overlay(written_over);
+            }
+        }
+        declared.kind
     }
 
-    fn unknown_key(&mut self, key: &Name, fields: &'static [Field], path: &str) {
+    fn unknown_key(&mut self, key: &Name, fields: &'static [Field], path: &str) -> bool {
         let names: Vec<_> = fields.iter().map(|field| field.name).collect();
         let below = join(path, &key.text);
         let elsewhere = || {
@@ -302,11 +277,11 @@ impl Checker<'_> {
             false => names.join(", "),
         };
         let message = format!("unknown key; valid: {valid}");
-        self.reject(key.span, &below, message, help);
+        self.reject(key.span, &below, message, help)
     }
 
-    fn choice(&mut self, kind: &'static Kind, variants: &'static [Variant], node: &Node, path: &str) -> Option<Node> {
-        let Some(word) = node.choice() else {
+    fn choice(&mut self, kind: &'static Kind, variants: &'static [Variant], node: &mut Node, path: &str) -> bool {
+        let Some(word) = node.choice().map(str::to_owned) else {
             let help = match &node.value {
                 Value::Text(text) if variants.iter().any(|variant| variant.name == text) => {
                     Some(format!("write it without quotes: {text}"))
@@ -316,27 +291,25 @@ impl Checker<'_> {
             return self.mismatch(kind, node, path, help);
         };
         if let Some(guest) = Guest::of(variants, node) {
-            return match guest.spelled_out(self.catalog) {
-                Some(part) => self.choice(kind, variants, &part, path),
-                None => self.unknown_choice(guest.members, guest.parts(self.catalog), guest.node, guest.name, path),
+            let Some(part) = guest.spelled_out(self.catalog) else {
+                let parts = guest.parts(self.catalog);
+                return self.unknown_choice(guest.members, parts, guest.node.span, guest.name, path);
             };
+            *node = part;
+            return self.choice(kind, variants, node, path);
         }
         let Some(variant) = variants.iter().find(|variant| variant.name == word) else {
-            return self.unknown_choice(variants, Vec::new(), node, word, path);
+            return self.unknown_choice(variants, Vec::new(), node.span, &word, path);
         };
-        match (&variant.content, &node.value) {
-            (Content::Nothing, Value::Word(_)) => Some(node.clone()),
-            (Content::Items(items), Value::Tuple(Some(name), given)) => self.items(name, items, given, node.span, path),
-            (Content::Fields(fields), Value::Record(Some(name), given)) => {
-                self.record(Some(name), fields, given, node.span, path)
-            }
-            (Content::Fields(fields), Value::Tuple(Some(name), given)) if given.is_empty() => {
-                self.record(Some(name), fields, &[], node.span, path)
-            }
+        let (span, is_record) = (node.span, node.is_record());
+        match (variant.content, &mut node.value) {
+            (Content::Nothing, Value::Word(_)) => true,
+            (Content::Items(items), Value::Tuple(Some(_), given)) => self.items(&word, items, given, span, path),
+            (Content::Fields(fields), _) if is_record => self.record(fields, node, path),
             (content, _) => {
                 let found = self.found(node);
-                let message = format!("expected {}, found {found}", form(variant.name, content));
-                self.reject(node.span, path, message, None)
+                let message = format!("expected {}, found {found}", form(variant.name, &content));
+                self.reject(span, path, message, None)
             }
         }
     }
@@ -346,10 +319,10 @@ impl Checker<'_> {
         &mut self,
         variants: &'static [Variant],
         parts: Vec<String>,
-        node: &Node,
+        span: Span,
         word: &str,
         path: &str,
-    ) -> Option<Node> {
+    ) -> bool {
         let names = variants.iter().map(|variant| variant.name);
         let help = match form_inside(variants, word, self.catalog) {
             Some(form) => Some(format!("did you mean `{form}`?")),
@@ -358,35 +331,28 @@ impl Checker<'_> {
         let forms = parts.iter().map(|part| format!("{part}(..)"));
         let valid = listed(variants.iter().map(variant_form).chain(forms));
         let message = format!("unknown choice `{word}`; valid: {valid}");
-        self.reject(node.span, path, message, help)
+        self.reject(span, path, message, help)
     }
 
-    fn items(&mut self, name: &Name, items: &'static [Field], given: &[Node], span: Span, path: &str) -> Option<Node> {
+    fn items(&mut self, name: &str, items: &'static [Field], given: &mut Vec<Node>, span: Span, path: &str) -> bool {
         let required = items.iter().filter(|item| !item.is_optional_item()).count();
         if !(required..=items.len()).contains(&given.len()) {
-            let form = form(&name.text, &Content::Items(items));
+            let form = form(name, &Content::Items(items));
             let message = format!("expected {form}, found {} values", given.len());
             return self.reject(span, path, message, None);
         }
-        let clean: Vec<_> = items
-            .iter()
-            .enumerate()
-            .filter_map(|(index, item)| match given.get(index) {
-                Some(node) if item.name.is_empty() => self.value(&item.kind, node, path),
-                Some(node) => self.value(&item.kind, node, &join(path, item.name)),
-                None => Some(Node::new(Value::Tuple(None, Vec::new()), span)),
-            })
-            .collect();
+        let mut is_sound = true;
+        for (item, node) in items.iter().zip(given.iter_mut()) {
+            is_sound &= self.value(&item.kind, node, &join(path, item.name));
+        }
+        given.resize(items.len(), Node::nothing(span));
         self.checked.places.insert(path.into(), span);
-        (clean.len() == items.len()).then(|| Node::new(Value::Tuple(Some(name.clone()), clean), span))
+        is_sound
     }
 }
 
-/// Settings of which none is written.
-fn nothing_set(field: &Field) -> (Name, Node) {
-    let span = Span::start_of(DEFAULTS);
-    let nothing = Node::new(Value::Tuple(None, Vec::new()), span);
-    (Name::new(field.name, span), nothing)
+fn has(given: &[(Name, Node)], field: &Field) -> bool {
+    given.iter().any(|(key, _)| key.text == field.name)
 }
 
 /// How a choice is written, e.g. `sgd(lr: .., momentum: .., weight_decay: ..)`.

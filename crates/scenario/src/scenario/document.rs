@@ -8,11 +8,9 @@ use super::SCENARIO;
 use super::catalog::Catalog;
 use super::check::check;
 use super::paths::{children, join};
-use super::problem::{Cursor, Problem, Report, Severity, Source, SourceKind};
+use super::problem::{Cursor, Problem, Report, Source, SourceKind};
 use super::reader::{self, Document};
 use super::tree::{Node, Span, Value};
-use crate::files::RonError;
-use crate::files::ron_options;
 use crate::schema::{Described, Kind};
 
 /// What a file declares, and the place of each value in it.
@@ -38,19 +36,18 @@ pub fn read_declared<T: Described + DeserializeOwned>(
     let refused = |problems: Vec<Problem>| Report::new(vec![source.clone()], problems);
     let Document { root, noted } = reader::read(text, FILE).map_err(|problem| refused(vec![problem]))?;
     let kind: &'static Kind = const { &T::KIND };
-    let checked = check(kind, &root, catalog, std::slice::from_ref(&source));
+    let checked = check(kind, root, catalog, std::slice::from_ref(&source));
     let mut problems = noted;
-    problems.retain(|problem| problem.severity == Severity::Error);
     problems.extend(checked.problems);
     let read = checked.clean.filter(|_| problems.is_empty());
-    match read.map(|node| ron_options().from_str::<T>(&node.to_string())) {
+    match read.as_ref().map(T::deserialize) {
         Some(Ok(value)) => Ok(Declared {
             value,
             source,
             places: checked.places,
         }),
         Some(Err(error)) => {
-            let message = format!("this cannot be read: {}", RonError(error));
+            let message = format!("this cannot be read: {error}");
             Err(refused(vec![Problem::error(Span::start_of(FILE), "", message)]))
         }
         None => Err(refused(problems)),

@@ -237,7 +237,7 @@ fn default_of<T: Described + Default + Serialize>(path: &str, catalog: &Catalog)
     let text = resolved_ron(&T::default()).ok()?;
     let root = reader::read(&text, 0).ok()?.root;
     let source = Source::new("defaults", &text, SourceKind::Defaults);
-    let places = check(const { &T::KIND }, &root, catalog, &[source]).places;
+    let places = check(const { &T::KIND }, root, catalog, &[source]).places;
     let span = places.get(path)?;
     let mut node = reader::read(text.get(span.start..span.end)?, 0).ok()?.root;
     if let Value::Tuple(_, items) = &mut node.value {

@@ -122,7 +122,7 @@ fn descend(
     match kind {
         Kind::Optional(inner) => {
             if node.is_none() {
-                *node = Node::new(Value::Tuple(None, Vec::new()), value.span);
+                *node = Node::nothing(value.span);
             }
             descend(inner, node, segments, value, catalog)
         }
@@ -183,7 +183,7 @@ fn descend(
                         return Err(format!("`{chosen}` has no content yet; set the whole value").into());
                     };
                     while given.len() <= index {
-                        given.push(Node::new(Value::Tuple(None, Vec::new()), span));
+                        given.push(Node::nothing(span));
                     }
                     descend(&items[index].kind, &mut given[index], rest, value, catalog)
                 }
@@ -208,27 +208,15 @@ fn descend_into_field(
         Kind::Settings(of) if !rest.is_empty() => settings_kind(fields, of, node, rest, catalog)?,
         _ => &field.kind,
     };
-    let placeholder = Value::Tuple(None, Vec::new());
-    let (name, mut fields) = match std::mem::replace(&mut node.value, placeholder.clone()) {
-        Value::Record(name, fields) => (name, fields),
-        Value::Tuple(name, items) if items.is_empty() => (name, Vec::new()),
-        wrong => {
-            // The check reports a value in the place of a section.
-            node.value = wrong;
-            return Ok(());
-        }
-    };
-    let result = match fields.iter_mut().find(|(key, _)| key.text == field.name) {
+    // The check reports a value in the place of a section.
+    let Some(fields) = node.fields_mut() else { return Ok(()) };
+    if fields.iter().all(|(key, _)| key.text != field.name) {
+        fields.push((Name::new(field.name, span), Node::nothing(span)));
+    }
+    match fields.iter_mut().find(|(key, _)| key.text == field.name) {
         Some((_, child)) => descend(kind, child, rest, value, catalog),
-        None => {
-            let mut child = Node::new(placeholder, span);
-            let result = descend(kind, &mut child, rest, value, catalog);
-            fields.push((Name::new(field.name, span), child));
-            result
-        }
-    };
-    node.value = Value::Record(name, fields);
-    result
+        None => Ok(()),
+    }
 }
 
 /// What the part declares that the field `of` of a record names, for a path that it has.

@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::LazyLock;
 
+use serde::Deserialize;
+
 use super::catalog::Catalog;
 use super::check::{Checked, DEFAULTS, check};
 use super::layers::{self, Override};
@@ -16,8 +18,6 @@ use super::settled::settled;
 use super::tree::{Node, Span, Value};
 use super::validate::{Finding, validate};
 use super::{HostOutline, RewardProfile, SCENARIO, Scenario, TaskChoice, TaskSpec};
-use crate::files::RonError;
-use crate::files::ron_options;
 use crate::growth::SlotId;
 
 /// What a scenario is made from.
@@ -157,14 +157,10 @@ impl Layering {
     /// Lays everything over each other and checks the result.
     fn resolve(&mut self, layers: &Layers, label: &str, catalog: &Catalog) -> Option<Loaded> {
         let root = self.merge(layers, catalog)?;
-        let checked = check(&SCENARIO, &root, catalog, &self.sources);
+        let checked = check(&SCENARIO, root, catalog, &self.sources);
         self.problems.extend(checked.problems.iter().cloned());
-        let read = checked
-            .clean
-            .as_ref()
-            .map(|node| ron_options().from_str::<Scenario>(&node.to_string()));
         let mut loaded = None;
-        match read {
+        match checked.clean.as_ref().map(Scenario::deserialize) {
             Some(Ok(mut scenario)) => {
                 if scenario.name.is_empty() {
                     scenario.name = run_name(label);
@@ -193,7 +189,7 @@ impl Layering {
                 }
             }
             Some(Err(error)) if self.problems.is_empty() => {
-                let message = format!("this cannot be read as a scenario: {}", RonError(error));
+                let message = format!("this cannot be read as a scenario: {error}");
                 self.problems.push(Problem::error(Span::start_of(FILE), "", message));
             }
             _ => {}

@@ -28,6 +28,7 @@ mod policy;
 mod resolve;
 mod topology;
 mod tree;
+mod deserialize;
 mod problem;
 mod paths;
 mod wording;

@@ -90,7 +90,7 @@ impl<'a> Guest<'a> {
                 _ => (name.span, Node::new(Value::Tuple(None, items.clone()), span)),
             },
             Value::Record(Some(name), fields) => (name.span, Node::new(Value::Record(None, fields.clone()), span)),
-            _ => (span, Node::new(Value::Tuple(None, Vec::new()), span)),
+            _ => (span, Node::nothing(span)),
         };
         let named_node = Node::new(Value::Text(self.name.into()), named);
         let fields = vec![

@@ -86,13 +86,10 @@ pub fn segments(path: &str) -> Vec<&str> {
         .collect()
 }
 
-/// The path of what is called `segment` below `path`; empty is the whole.
+/// The path of what is called `segment` below `path`; either may be empty.
 pub fn join(path: &str, segment: &str) -> String {
-    if path.is_empty() {
-        segment.into()
-    } else {
-        format!("{path}.{segment}")
-    }
+    let dot = if path.is_empty() || segment.is_empty() { "" } else { "." };
+    [path, dot, segment].concat()
 }
 
 /// Finds a dotted path; indices of list entries may be left out.

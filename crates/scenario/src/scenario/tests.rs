@@ -5,12 +5,12 @@ pub mod catalog;
 use std::ops::Bound;
 
 use proptest::prelude::*;
+use serde::Deserialize;
 
 use self::catalog::catalog;
 use super::check::check;
 use super::wording::choices;
 use super::*;
-use crate::files::ron_options;
 use crate::schema::{Content, Field, Kind, Names};
 
 /// Draws choices for random scenarios.
@@ -109,12 +109,10 @@ fn load_with(text: &str, sets: &[&str], catalog: &Catalog) -> Result<Loaded, Rep
 fn scenario_of(text: &str, catalog: &Catalog) -> Scenario {
     let root = reader::read(text, 0).expect("reads").root;
     let source = Source::new("text", text, SourceKind::File);
-    let checked = check(&SCENARIO, &root, catalog, &[source]);
+    let checked = check(&SCENARIO, root, catalog, &[source]);
     assert_eq!(checked.problems, [], "in {text}");
-    let clean = checked.clean.expect("nothing was removed").to_string();
-    ron_options()
-        .from_str(&clean)
-        .unwrap_or_else(|error| panic!("{error} in {clean}"))
+    let clean = checked.clean.expect("nothing was removed");
+    Scenario::deserialize(&clean).unwrap_or_else(|error| panic!("{error} in {clean}"))
 }
 
 proptest! {

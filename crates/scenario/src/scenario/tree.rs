@@ -62,6 +62,11 @@ impl Node {
         Self { value, span }
     }
 
+    /// `()`, to which fields may be added.
+    pub fn nothing(span: Span) -> Self {
+        Self::new(Value::Tuple(None, Vec::new()), span)
+    }
+
     pub fn is_none(&self) -> bool {
         matches!(&self.value, Value::Word(word) if word == "None")
     }
@@ -71,6 +76,28 @@ impl Node {
         match &self.value {
             Value::Word(word) => Some(word),
             Value::Tuple(Some(name), _) | Value::Record(Some(name), _) => Some(&name.text),
+            _ => None,
+        }
+    }
+
+    /// Whether it is `(key: a)` or `name(key: a)`, also without a field.
+    pub fn is_record(&self) -> bool {
+        match &self.value {
+            Value::Record(..) => true,
+            Value::Tuple(_, items) => items.is_empty(),
+            _ => false,
+        }
+    }
+
+    /// The fields of a record.
+    pub fn fields_mut(&mut self) -> Option<&mut Vec<(Name, Node)>> {
+        if let Value::Tuple(name, items) = &mut self.value
+            && items.is_empty()
+        {
+            self.value = Value::Record(name.take(), Vec::new());
+        }
+        match &mut self.value {
+            Value::Record(_, fields) => Some(fields),
             _ => None,
         }
     }
