@@ -37,7 +37,7 @@ const SCENARIO: &str = r#"(
     name: "failing",
     task: preset("digits_minimal", (batches_per_step: count(1), val_batches_per_step: count(1))),
     run: (rounds: 5, n_envs: 1, max_steps: 6, seed: 7),
-    policy: (controller: "actor_critic", preset: "lstm_small"),
+    policy: (controller: "actor_critic"),
 )"#;
 /// A trial that is killed has not failed: none may fail.
 const SWEEP: &str = r#"(

@@ -13,7 +13,7 @@ import simic_engine as se
 SCENARIO = """(
     task: preset("digits_minimal", (batches_per_step: count(2))),
     run: (rounds: 2, n_envs: 2, max_steps: 8),
-    policy: (controller: "actor_critic", preset: "lstm_small"),
+    policy: (controller: "actor_critic"),
     telemetry: (trajectories: true),
 )"""
 

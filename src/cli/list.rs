@@ -7,8 +7,8 @@ use super::{Context, ListWhat, Outcome};
 use crate::growth::SlotId;
 use crate::report::{Table, wrapped};
 use crate::scenario::{
-    Catalog, Entry, HostChoice, HostName, HostOutline, POLICY_PRESETS, TRAINING_PRESETS, TaskPreset, TaskSpec,
-    TrainingPreset, data_forms, host_families, reward_forms,
+    Catalog, Entry, HostChoice, HostName, HostOutline, TRAINING_PRESETS, TaskPreset, TaskSpec, data_forms,
+    host_families, reward_forms,
 };
 use crate::telemetry::{Detectors, Payload};
 
@@ -163,16 +163,12 @@ impl Preset {
 }
 
 fn presets() -> Vec<Preset> {
-    let of = |field, presets: &'static [TrainingPreset]| {
-        presets.iter().map(move |preset| Preset {
-            field,
-            name: preset.name,
-            values: preset.ron.split_whitespace().collect::<Vec<_>>().join(" "),
-        })
-    };
-    of("preset", &TRAINING_PRESETS)
-        .chain(of("policy.preset", &POLICY_PRESETS))
-        .collect()
+    let presets = TRAINING_PRESETS.iter().map(|preset| Preset {
+        field: "preset",
+        name: preset.name,
+        values: preset.ron.split_whitespace().collect::<Vec<_>>().join(" "),
+    });
+    presets.collect()
 }
 
 fn task_row(task: &TaskPreset, catalog: &Catalog) -> Vec<String> {

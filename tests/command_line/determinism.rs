@@ -57,7 +57,7 @@ fn events_do_not_depend_on_threads_or_on_the_moment() {
 fn a_policy_network_decides_the_same_with_any_number_of_threads() {
     let folder = folder();
     let play = |out: &str, words: &str| {
-        let learned = "--set policy.controller=actor_critic --set policy.preset=lstm_small";
+        let learned = "--set policy.controller=actor_critic";
         play(folder.path(), out, &format!("{learned} {words}"))
     };
 

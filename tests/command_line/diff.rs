@@ -12,7 +12,7 @@ use crate::support::{assert_same_run, first_difference};
 const SCENARIO: &str = r#"(
     task: preset("digits_minimal", (batches_per_step: count(1))),
     run: (rounds: 2, n_envs: 1, max_steps: 3),
-    policy: (controller: "actor_critic", preset: "lstm_small"),
+    policy: (controller: "actor_critic"),
 )"#;
 
 /// A run in `one`, the same again in `again`, and in `other` one of another seed.

@@ -329,7 +329,7 @@ fn a_network_beside_its_scenario_is_found_by_every_command() {
 #[ignore = "long tier"]
 fn a_policy_may_decide_and_what_is_read_of_old_data_is_measured() {
     let place = given();
-    let train = r#"(task: preset("digits_baseline", (batches_per_step: count(2))), policy: (controller: "actor_critic", preset: "lstm_small"),
+    let train = r#"(task: preset("digits_baseline", (batches_per_step: count(2))), policy: (controller: "actor_critic"),
         run: (rounds: 1, n_envs: 1, max_steps: 4))"#;
     write(&place.path().join("train.ron"), train);
     succeeds(&engine_at(place.path(), "run train.ron --id policy --progress none"));

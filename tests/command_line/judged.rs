@@ -21,7 +21,7 @@ impl Place {
         let scenario = r#"(
             task: preset("digits_minimal", (batches_per_step: count(1))),
             run: (rounds: 1, n_envs: 2, max_steps: 2),
-            policy: (controller: "wait", preset: "lstm_small"),
+            policy: (controller: "wait"),
         )"#;
         let sweep = format!(
             r#"(

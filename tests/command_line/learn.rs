@@ -26,7 +26,7 @@ const CLONE: &str = r#"(
     name: "clone",
     task: preset("digits_minimal", (batches_per_step: count(2))),
     run: (rounds: 20, n_envs: 8, max_steps: 8),
-    policy: (controller: "actor_critic", preset: "lstm_small"),
+    policy: (controller: "actor_critic"),
     reward: contribution(committed((rent: 0.25))),
     lifecycle: (auto_forward: (g1: true, g2: true, g3: true), gates: (min_training_steps: 1, min_gradient_health: 0.0)),
     learner: (recordings: (sets: ["runs/teacher"]), algorithm: clone(()), lr: 5e-3, entropy_coef: 0.01),
@@ -37,7 +37,7 @@ const REHEARSING: &str = r#"(
     name: "rehearsing",
     task: preset("digits_minimal", (batches_per_step: count(2))),
     run: (rounds: 6, n_envs: 3, max_steps: 10, checkpoint_every: 1),
-    policy: (controller: "actor_critic", preset: "lstm_small"),
+    policy: (controller: "actor_critic"),
     learner: (algorithm: impala((rollouts: 3)), epochs: 3),
     telemetry: (trajectories: true),
 )"#;

@@ -16,7 +16,7 @@ const SCENARIO: &str = r#"(
     task: preset("digits_minimal", (batches_per_step: count(2), val_batches_per_step: count(1))),
     run: (rounds: 2, n_envs: 2, max_steps: 8),
     policy: (
-        controller: "actor_critic", preset: "lstm_small",
+        controller: "actor_critic",
         periodic: (period: 1, growth: (tempo: "fast")),
         masks: (sequential_germination: false),
     ),

@@ -13,7 +13,7 @@ use crate::program::{
 };
 use crate::support::{latest, lines};
 
-pub const LEARNED: &str = r#"policy: (controller: "actor_critic", preset: "lstm_small")"#;
+pub const LEARNED: &str = r#"policy: (controller: "actor_critic")"#;
 pub const RULES: &str = r#"policy: (controller: "heuristic")"#;
 
 /// A scenario of short rounds.

@@ -18,7 +18,6 @@ const SCENARIO: &str = r#"(
     name: "short",
     task: preset("digits_minimal", (batches_per_step: count(1))),
     run: (rounds: 3, n_envs: 1, max_steps: 4, seed: 7),
-    policy: (preset: "lstm_small"),
 )"#;
 
 /// Two controllers, three trainings of each.

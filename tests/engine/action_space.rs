@@ -31,7 +31,7 @@ fn controllers_choose_within_the_action_space() {
             r#"(
                 preset: "manual", task: preset("digits_impaired", (batches_per_step: count(2), val_batches_per_step: count(1))),
                 run: (rounds: 1, n_envs: 4, max_steps: 24),
-                policy: (controller: "{controller}", preset: "lstm_small", masks: (action_space: (
+                policy: (controller: "{controller}", masks: (action_space: (
                     allowed_ops: ["wait", "germinate", "commit", "advance"], blueprint: ["norm", "conv_small"],
                     tempo: ["fast", "standard"], alpha_target: ["full"],
                 ))),

@@ -24,17 +24,14 @@ const SCENARIO: &str = r#"(
     name: "kept",
     preset: "manual", task: preset("digits_minimal", (batches_per_step: count(1))),
     run: (rounds: 5, n_envs: 2, max_steps: 4, checkpoint_every: 100),
-    policy: (controller: "actor_critic", preset: "lstm_small"),
+    policy: (controller: "actor_critic"),
     learner: (max_consecutive_failures: 2),
     faults: [(env: 0, round: 4, step: 4, fault: nan_grad)],
 )"#;
 
 /// The same of a controller that does not learn, where a policy would cost time and show nothing.
 fn waiting() -> String {
-    SCENARIO.replace(
-        r#"controller: "actor_critic", preset: "lstm_small""#,
-        r#"controller: "wait""#,
-    )
+    SCENARIO.replace(r#"controller: "actor_critic""#, r#"controller: "wait""#)
 }
 
 fn directory(report: &RunReport) -> &Path {

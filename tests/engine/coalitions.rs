@@ -107,7 +107,7 @@ fn seeds_that_do_not_change_are_measured_at_the_first_and_the_last_step_and_thei
 #[test]
 #[ignore = "long tier"]
 fn ten_slots_go_through_policy_plans_and_a_resumed_run() {
-    let learns = r#"run: (rounds: 2, n_envs: 2), policy: (controller: "actor_critic", preset: "lstm_small")"#;
+    let learns = r#"run: (rounds: 2, n_envs: 2), policy: (controller: "actor_critic")"#;
     let text = scenario(TEN, (8, "norm"), "strategy: permutations", learns);
     let folder = tempfile::tempdir().expect("a temporary folder");
     let whole = directory(&play(&text, &folder.path().join("whole"), NOTHING));

@@ -50,7 +50,7 @@ const SCENARIO: &str = r#"(
     name: "shades",
     task: preset("digits_minimal", (batches_per_step: count(2), data: custom(name: "Shades", settings: (offset: 3)))),
     run: (rounds: 3, n_envs: 2, max_steps: 4),
-    policy: (controller: "actor_critic", preset: "lstm_small"),
+    policy: (controller: "actor_critic"),
 )"#;
 
 fn check(text: &str) -> Result<Loaded, Report> {

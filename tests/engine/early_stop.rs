@@ -30,7 +30,7 @@ fn never_rising(app: &mut App) {
 
 const WAIT: &str = r#"controller: "wait""#;
 
-const LEARN: &str = r#"controller: "actor_critic", preset: "lstm_small""#;
+const LEARN: &str = r#"controller: "actor_critic""#;
 
 #[test]
 fn an_episode_ends_once_its_accuracy_has_not_risen_for_as_long_as_patience_lasts() {

@@ -19,7 +19,7 @@ const SCENARIO: &str = r#"(
     name: "failing",
     preset: "manual", task: preset("digits_minimal", (batches_per_step: count(1))),
     run: (rounds: 3, n_envs: 2, max_steps: 4),
-    policy: (controller: "actor_critic", preset: "lstm_small"),
+    policy: (controller: "actor_critic"),
 )"#;
 
 fn status(run: &Path) -> String {

@@ -20,7 +20,7 @@ fn scenario(rounds: u32, faults: &str) -> String {
         r#"(
     preset: "manual", task: preset("digits_impaired"),
     run: (rounds: {rounds}, n_envs: 3, max_steps: {STEPS}),
-    policy: (controller: "actor_critic", preset: "lstm_small"),
+    policy: (controller: "actor_critic"),
     {faults}
 )"#
     )
@@ -131,8 +131,9 @@ fn a_step_that_was_rolled_back_reaches_neither_rollout_nor_statistics() {
 #[test]
 fn a_rollback_that_no_seed_can_have_caused_leaves_segment_memory_and_rewards_as_they_are() {
     // Given a policy whose seeds never get beyond training.
-    let without_advance = r#"preset: "lstm_small", masks: (action_space: (allowed_ops: Some(["wait", "germinate"])))"#;
-    let play = |rest: &str| play(&scenario(1, rest).replace(r#"preset: "lstm_small""#, without_advance));
+    let without_advance =
+        r#"controller: "actor_critic", masks: (action_space: (allowed_ops: Some(["wait", "germinate"])))"#;
+    let play = |rest: &str| play(&scenario(1, rest).replace(r#"controller: "actor_critic""#, without_advance));
 
     let wrecked = play(DAMAGE);
 
@@ -177,7 +178,7 @@ fn a_rollout_in_which_nothing_was_decided_is_skipped_and_the_run_continues() {
                 batches_per_step: count(1), host_opt: sgd(lr: 1e30, momentum: 0.0, weight_decay: 0.0),
             )),
             run: (rounds: 2, n_envs: 1, max_steps: 8),
-            policy: (controller: "actor_critic", preset: "lstm_small"),
+            policy: (controller: "actor_critic"),
         )"#,
     );
     engine

@@ -10,7 +10,7 @@ use super::catalog::Catalog;
 use super::check::{Checked, DEFAULTS, check};
 use super::layers::{self, Override};
 use super::paths;
-use super::presets::{POLICY_PRESETS, TRAINING_PRESETS, TrainingPreset, preset_named};
+use super::presets::preset_named;
 use super::problem::{Cursor, Problem, Report, Source, SourceKind};
 use super::reader::{self, Document};
 use super::resolve::resolved_ron;
@@ -200,10 +200,7 @@ impl Layering {
     /// All layers in one tree; `None` where one cannot be read at all.
     fn merge(&mut self, layers: &Layers, catalog: &Catalog) -> Option<Node> {
         let mut lower = layers.defaults.clone();
-        // The policy's preset comes second: a training preset may choose it.
-        for (path, presets) in [("preset", &TRAINING_PRESETS[..]), ("policy.preset", &POLICY_PRESETS)] {
-            self.add_preset(path, presets, layers, &mut lower)?;
-        }
+        self.add_preset(layers, &mut lower)?;
         let known = self.problems.len();
         let root = self.lay_over(lower.clone(), layers, catalog);
         match settled(&root, catalog, layers.folder) {
@@ -237,25 +234,15 @@ impl Layering {
         root
     }
 
-    /// Lays the preset over `root` that the strongest layer names at `path`.
-    fn add_preset(
-        &mut self,
-        path: &str,
-        presets: &'static [TrainingPreset],
-        layers: &Layers,
-        root: &mut Node,
-    ) -> Option<()> {
-        let written = |node: &Node| {
-            path.split('.')
-                .try_fold(node.clone(), |node, key| node.field(key).cloned())
-        };
-        let overriding = layers.overrides.iter().rev().find(|(over, _)| over.path == path);
+    /// Lays the preset over `root` that the strongest layer names.
+    fn add_preset(&mut self, layers: &Layers, root: &mut Node) -> Option<()> {
+        let overriding = layers.overrides.iter().rev().find(|(over, _)| over.path == "preset");
         let chosen = match overriding {
-            Some((_, node)) => node.clone(),
-            None => written(&layers.file).or_else(|| written(root)),
+            Some((_, node)) => node.as_ref(),
+            None => layers.file.field("preset"),
         };
-        if let Some(Value::Text(name) | Value::Word(name)) = chosen.map(|node| node.value)
-            && let Some(preset) = preset_named(presets, &name)
+        if let Some(Value::Text(name) | Value::Word(name)) = chosen.map(|node| &node.value)
+            && let Some(preset) = preset_named(name)
         {
             let label = format!("preset {}", preset.name);
             let source = self.add_source(&label, preset.ron, SourceKind::Preset);

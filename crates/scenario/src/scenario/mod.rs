@@ -84,7 +84,7 @@ pub use policy::{
     FeatureGroup, FloorConfig, HeadConditioning, MaskConfig, NetConfig, ObservationConfig, OpBias, PolicyConfig,
     TrackerConfig,
 };
-pub use presets::{POLICY_PRESETS, TRAINING_PRESETS, TaskPreset, TrainingPreset, task_presets};
+pub use presets::{TRAINING_PRESETS, TaskPreset, TrainingPreset, task_presets};
 pub use problem::{COLOURS, Problem, ProblemRow, Report, Severity, Source, SourceKind, nearest, printable, visible};
 pub use resolve::{resolved_ron, ron_text};
 pub use reward::{CommittedReward, ContributionMode, LossPreset, LossReward, LossScale, RewardConfig, SparseReward};

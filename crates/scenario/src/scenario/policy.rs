@@ -1,6 +1,5 @@
 //! Section `policy`: who decides what to grow, and within which limits.
 
-use super::presets::POLICY_PRESET;
 use super::{
     ActionSpace, DeviceSpec, FragrowConfig, HeuristicConfig, PeriodicConfig, RandomConfig, ReplayConfig, ScheduleConfig,
 };
@@ -13,8 +12,6 @@ section! {
         controller: String = "actor_critic".into(), CONTROLLER;
         /// Settings of a controller that a plugin has registered, as it declares them.
         controller_settings: Settings, settings_of("controller");
-        /// Settings of the learned controller that lie between the defaults and this file's.
-        preset: Option<String>, POLICY_PRESET;
         /// Network of the learned controller.
         net: String = "lstm".into(), NETWORK;
         /// Settings of a network that a plugin has registered, as it declares them.

@@ -58,7 +58,7 @@ macro_rules! historical {
 pub static TRAINING_PRESETS: [TrainingPreset; 4] = [
     TrainingPreset {
         name: "digits",
-        ron: "(run: (rounds: 40, n_envs: 8, max_steps: 60), policy: (preset: \"lstm_small\"))",
+        ron: "(run: (rounds: 40, n_envs: 8, max_steps: 60))",
     },
     TrainingPreset {
         name: "manual",
@@ -87,32 +87,18 @@ pub static TRAINING_PRESETS: [TrainingPreset; 4] = [
     },
 ];
 
-/// Settings of the learned controller.
-pub static POLICY_PRESETS: [TrainingPreset; 1] = [TrainingPreset {
-    name: "lstm_small",
-    ron: "(policy: (net: \"lstm\", net_cfg: (feature_dim: 128, hidden_dim: 128)))",
-}];
-
 /// The preset of that name, in either case.
-pub fn preset_named(presets: &'static [TrainingPreset], name: &str) -> Option<&'static TrainingPreset> {
-    presets.iter().find(|preset| preset.name.eq_ignore_ascii_case(name))
+pub(super) fn preset_named(name: &str) -> Option<&'static TrainingPreset> {
+    TRAINING_PRESETS
+        .iter()
+        .find(|preset| preset.name.eq_ignore_ascii_case(name))
 }
 
 /// Names of [`TRAINING_PRESETS`].
 pub(super) const TRAINING_PRESET: Kind = Kind::Text(Names::Members {
     noun: "training preset",
-    list: || names(&TRAINING_PRESETS),
+    list: || TRAINING_PRESETS.iter().map(|preset| preset.name.into()).collect(),
 });
-
-/// Names of [`POLICY_PRESETS`].
-pub(super) const POLICY_PRESET: Kind = Kind::Text(Names::Members {
-    noun: "policy preset",
-    list: || names(&POLICY_PRESETS),
-});
-
-fn names(presets: &[TrainingPreset]) -> Vec<String> {
-    presets.iter().map(|preset| preset.name.into()).collect()
-}
 
 /// The built-in tasks, as the file says.
 const TASKS: &str = include_str!("../../../../assets/tasks.ron");

@@ -22,7 +22,7 @@ pub struct Source {
 pub enum SourceKind {
     /// The defaults of the declarations.
     Defaults,
-    /// A training or policy preset.
+    /// A training preset, or what the data settle.
     Preset,
     /// The scenario file.
     File,

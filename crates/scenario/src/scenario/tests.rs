@@ -244,16 +244,14 @@ fn reward_fields_are_set_one_by_one_within_the_mode_that_is_chosen() {
 }
 
 #[test]
-fn a_policy_preset_lies_under_the_file_and_over_a_training_preset_that_may_choose_it() {
+fn a_preset_lies_under_the_file_and_the_command_line_may_choose_another() {
     let widths = |text: &str, sets: &[&str]| {
         let policy = load_with(text, sets, &catalog()).expect("sound").scenario.policy;
         (policy.net_cfg.feature_dim, policy.net_cfg.hidden_dim)
     };
-    assert_eq!(widths("(preset: \"digits\")", &[]), (128, 128));
-
     let text = "(preset: \"cifar_steady\", policy: (net_cfg: (hidden_dim: 64)))";
     assert_eq!(widths(text, &[]), (512, 64));
-    assert_eq!(widths(text, &["policy.preset=lstm_small"]), (128, 64));
+    assert_eq!(widths(text, &["preset=digits"]), (128, 64));
 }
 
 #[test]
