@@ -277,7 +277,6 @@ impl Page {
             Kind::Optional(Kind::List(_)) => format!("None or a list [..], each a {link}{members}"),
             Kind::Optional(_) => format!("None or a {link}{members}"),
             Kind::List(_) => format!("a list [..], each a {link}{members}"),
-            Kind::Pair(_) => format!("a pair (a, b), each a {link}{members}"),
             _ => format!("{link}{members}"),
         }
     }
@@ -285,7 +284,7 @@ impl Page {
 
 fn innermost(kind: Kind) -> Kind {
     match kind.inner() {
-        wrapped @ (Kind::Optional(_) | Kind::List(_) | Kind::Pair(_)) => innermost(wrapped),
+        wrapped @ (Kind::Optional(_) | Kind::List(_)) => innermost(wrapped),
         inner => inner,
     }
 }

@@ -1,11 +1,14 @@
 //! How members of the vocabulary are declared: closed sets with codes and names, and values that are written as text.
 
-/// Serde in the form of `Display` and `FromStr`.
+/// Serde in the form that `text` gives and `FromStr` reads.
+#[doc(hidden)]
+#[macro_export]
 macro_rules! written_as_text {
-    ($type:ty) => {
+    ($type:ty, $text:expr) => {
         impl serde::Serialize for $type {
             fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-                serializer.collect_str(self)
+                let text: fn(&Self) -> String = $text;
+                serializer.serialize_str(&text(self))
             }
         }
 
@@ -70,19 +73,7 @@ macro_rules! coded_enum {
             }
         }
 
-        impl serde::Serialize for $name {
-            fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-                serializer.serialize_str(&self.name().to_ascii_lowercase())
-            }
-        }
-
-        impl<'de> serde::Deserialize<'de> for $name {
-            fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-                let name = <String as serde::Deserialize>::deserialize(deserializer)?;
-                name.parse().map_err(|_| serde::de::Error::custom(format!("`{name}` is unknown here")))
-            }
-        }
+        $crate::growth::written_as_text!($name, |member| member.name().to_ascii_lowercase());
     };
 }
-pub use coded_enum;
-pub(crate) use written_as_text;
+pub use {coded_enum, written_as_text};

@@ -17,8 +17,7 @@ pub use blending::{
 };
 pub use declare::NameError;
 #[doc(hidden)]
-pub use declare::coded_enum;
-pub(crate) use declare::written_as_text;
+pub use declare::{coded_enum, written_as_text};
 pub use operations::{FailureReason, LifecycleCommand, LifecycleOp};
 pub use slots::{InjectionSpec, SlotId, SlotIdError};
 pub use stages::{GateCheck, GateLevel, GateResult, Initiator, PruneReason, SeedStage, StageCause};

@@ -46,7 +46,7 @@ impl FromStr for SlotId {
     }
 }
 
-written_as_text!(SlotId);
+written_as_text!(SlotId, ToString::to_string);
 
 /// One place where a host can grow.
 #[derive(Clone, Copy, Debug, PartialEq)]

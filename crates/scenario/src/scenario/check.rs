@@ -138,13 +138,6 @@ impl Checker<'_> {
                 }
                 true
             }
-            (Kind::Pair(inner), Value::Tuple(None, items)) if items.len() == 2 => {
-                let mut is_sound = true;
-                for (index, item) in items.iter_mut().enumerate() {
-                    is_sound &= self.value(inner, item, &format!("{path}[{index}]"));
-                }
-                is_sound
-            }
             (Kind::Record(fields), Value::Record(None, _) | Value::Tuple(None, _)) if is_record => {
                 self.record(fields, node, path)
             }

@@ -48,7 +48,7 @@ impl fmt::Display for DeviceSpec {
     }
 }
 
-written_as_text!(DeviceSpec);
+written_as_text!(DeviceSpec, ToString::to_string);
 
 impl Described for DeviceSpec {
     const KIND: Kind = Kind::Text(Names::Form {

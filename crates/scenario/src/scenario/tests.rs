@@ -61,7 +61,6 @@ fn random_ron(kind: &'static Kind, catalog: &Catalog, draw: &mut Draw) -> String
             let count = draw.below(3) as usize;
             format!("[{}]", random_items(std::iter::repeat_n(*inner, count), catalog, draw))
         }
-        Kind::Pair(inner) => format!("({})", random_items([*inner; 2], catalog, draw)),
         Kind::Record(fields) => random_record(fields, catalog, draw),
         Kind::Written => "(a: [1, \"b\"])".into(),
         Kind::Choice(variants) => {

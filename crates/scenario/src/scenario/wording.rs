@@ -30,7 +30,6 @@ pub fn noun(kind: &Kind) -> String {
         Kind::Text(names) => format!("a {} in quotes", names.noun()),
         Kind::Optional(inner) => format!("None or {}", noun(inner)),
         Kind::List(inner) => format!("a list [..] of {}", noun(inner)),
-        Kind::Pair(inner) => format!("a pair (a, b), each {}", noun(inner)),
         Kind::Record(_) => "a section (key: value, ..)".into(),
         Kind::Choice(_) => "a choice".into(),
         Kind::Settings(of) => format!("the settings (key: value, ..) of what `{of}` names"),
@@ -50,7 +49,7 @@ pub fn valid(kind: &Kind, catalog: &Catalog) -> Option<String> {
             false => choices.join(", "),
         }),
         Kind::Optional(inner) => valid(inner, catalog).map(|valid| format!("None; {valid}")),
-        Kind::List(inner) | Kind::Pair(inner) => valid(inner, catalog).map(|valid| format!("each {valid}")),
+        Kind::List(inner) => valid(inner, catalog).map(|valid| format!("each {valid}")),
         Kind::Choice(variants) => Some(variant_list(variants)),
     }
 }

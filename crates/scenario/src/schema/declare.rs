@@ -5,11 +5,10 @@
 #[macro_export]
 macro_rules! name_of {
     ($variant:ident) => {{
-        const CAMEL: &str = stringify!($variant);
-        const SNAKE: [u8; $crate::schema::snake_case_len(CAMEL)] = $crate::schema::snake_case(CAMEL);
-        match std::str::from_utf8(&SNAKE) {
+        const SNAKE: &([u8; 64], usize) = &$crate::schema::snake_case(stringify!($variant));
+        match std::str::from_utf8(SNAKE.0.split_at(SNAKE.1).0) {
             Ok(name) => name,
-            Err(_) => CAMEL,
+            Err(_) => stringify!($variant),
         }
     }};
 }

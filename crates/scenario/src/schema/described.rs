@@ -96,10 +96,6 @@ impl<T: Described> Described for Vec<T> {
     const KIND: Kind = Kind::List(&T::KIND);
 }
 
-impl<T: Described> Described for (T, T) {
-    const KIND: Kind = Kind::Pair(&T::KIND);
-}
-
 impl<T: Described> Described for Box<T> {
     const KIND: Kind = T::KIND;
 }

@@ -115,8 +115,6 @@ pub enum Kind {
     Optional(&'static Kind),
     /// `[a, ..]`.
     List(&'static Kind),
-    /// `(a, b)`.
-    Pair(&'static Kind),
     /// `(key: value, ..)`.
     Record(&'static [Field]),
     /// One of some names, which may take more.
@@ -128,22 +126,21 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// What an option, a list or a pair holds; else the kind itself.
+    /// What an option or a list holds; else the kind itself.
     pub const fn inner(self) -> Self {
         match self {
-            Self::Optional(inner) | Self::List(inner) | Self::Pair(inner) => *inner,
+            Self::Optional(inner) | Self::List(inner) => *inner,
             plain => plain,
         }
     }
 
-    /// The same option, list or pair of `inner`, or `inner` itself, a narrower range than this one.
+    /// The same option or list of `inner`, or `inner` itself, a narrower range than this one.
     ///
     /// Evaluated while compiling: a range of another type than the field's is a compile error.
     pub const fn with_inner(self, inner: &'static Self) -> Self {
         match (self, *inner) {
             (Self::Optional(_), _) => Self::Optional(inner),
             (Self::List(_), _) => Self::List(inner),
-            (Self::Pair(_), _) => Self::Pair(inner),
             (Self::Integer { .. }, Self::Integer { .. })
             | (Self::Float(_), Self::Float(_))
             | (Self::Text(_), Self::Text(_))
@@ -242,25 +239,10 @@ impl Names {
     }
 }
 
-/// Length of [`snake_case`]'s result.
-pub const fn snake_case_len(name: &str) -> usize {
+/// `PerEnv` as `per_env`, serde's spelling of a variant, for constants: letters, and how many they are.
+pub const fn snake_case(name: &str) -> ([u8; 64], usize) {
     let bytes = name.as_bytes();
-    let (mut length, mut index) = (0, 0);
-    while index < bytes.len() {
-        length += if index > 0 && bytes[index].is_ascii_uppercase() {
-            2
-        } else {
-            1
-        };
-        index += 1;
-    }
-    length
-}
-
-/// `PerEnv` as `per_env`: serde's spelling of a variant, for constants.
-pub const fn snake_case<const LENGTH: usize>(name: &str) -> [u8; LENGTH] {
-    let bytes = name.as_bytes();
-    let mut snake = [b'_'; LENGTH];
+    let mut snake = [b'_'; 64];
     let (mut at, mut index) = (0, 0);
     while index < bytes.len() {
         if index > 0 && bytes[index].is_ascii_uppercase() {
@@ -270,5 +252,5 @@ pub const fn snake_case<const LENGTH: usize>(name: &str) -> [u8; LENGTH] {
         at += 1;
         index += 1;
     }
-    snake
+    (snake, at)
 }

@@ -17,7 +17,7 @@
 //! }
 //! ```
 //! A field without `= default` has its type's. The range, any constant of [`range`] or another [`Kind`], applies to what
-//! an option, list or pair holds; without one the type alone decides.
+//! an option or list holds; without one the type alone decides.
 
 mod kind;
 pub mod range;
@@ -34,7 +34,7 @@ pub(crate) use declare::overlay;
 pub use declare::{choice, field, name_of, record, section, structure};
 pub(crate) use described::members;
 pub use described::{Described, Settings, Written};
-pub use kind::{Content, Field, FloatRange, Kind, Names, Subject, Variant, snake_case, snake_case_len};
+pub use kind::{Content, Field, FloatRange, Kind, Names, Subject, Variant, snake_case};
 #[doc(hidden)]
 pub use registry::registry;
 pub use registry::{Declared, NameError, Registry};
