@@ -8,7 +8,9 @@ use super::output::Printer;
 use super::rejection::Rejection;
 use super::{Context, Outcome};
 use crate::data::{Survey, Surveyed, check_own_images, own_images, survey};
-use crate::scenario::{ArrayLayout, BYTE_VOCABULARY, DataSource, TextFile, TokenFiles, ron_text};
+use crate::scenario::{
+    ArrayLayout, BYTE_VOCABULARY, DataSource, HostChoice, OwnImages, TextFile, TokenFiles, ron_text,
+};
 
 /// Prints a scenario for the data set at `options.path`.
 ///
@@ -71,7 +73,7 @@ pub struct Task {
 }
 
 fn images(survey: &Survey, options: &CheckOptions) -> Result<Task, Rejection> {
-    let fields = own_images(survey, images_source(survey, options), "cnn")?;
+    let own = own_images(survey, images_source(survey, options), "cnn")?;
     check_own_images(survey)?;
     let named = survey.classes.iter().filter_map(|class| class.name.as_deref());
     let names: Vec<String> = named.map(|name| name.escape_debug().to_string()).collect();
@@ -82,10 +84,41 @@ fn images(survey: &Survey, options: &CheckOptions) -> Result<Task, Rejection> {
     let train = survey.parts.first().map_or(0, |train| train.images);
     _ = write!(
         ron,
-        "    // {train} images in the training files.\n    task: preset(\"images\", (\n{fields}    )),\n"
+        "    // {train} images in the training files.\n    task: preset(\"images\", (\n{}    )),\n",
+        lines(&own)
     );
     let size = [8, 8, 60];
     Ok(Task { ron, size })
+}
+
+/// The fields of a task on images, a line each.
+fn lines(own: &OwnImages) -> String {
+    let host = match &own.host {
+        Some(HostChoice::Cnn(host)) => format!(
+            "in_channels: {}, base_channels: {}, pool_layers: {}, input_hw: {}",
+            host.in_channels, host.base_channels, host.pool_layers, host.input_hw
+        ),
+        _ => String::new(),
+    };
+    format!(
+        "        data: {},
+        classes: {},
+        // A small host, so that there is something to gain; base_channels makes it wider.
+        host: cnn(({host})),
+        normalise: auto, // measured on the training part
+        // Parts that the files do not bring, in thousandths of each class.
+        split: (seed: {}, val_permille: {}, test_permille: {}),
+        batch_size: {},
+        batches_per_step: {}, // full: one pass over the training part
+",
+        ron_text(&own.data),
+        own.classes,
+        own.split.seed,
+        own.split.val_permille,
+        own.split.test_permille,
+        own.batch_size,
+        ron_text(&own.batches_per_step),
+    )
 }
 
 /// As a scenario names the files.

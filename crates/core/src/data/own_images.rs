@@ -7,7 +7,9 @@ use std::sync::Mutex;
 use super::dataset::check_classes;
 use super::survey::{Survey, of};
 use super::{DataError, DataRegistry, formats};
-use crate::scenario::{DataSource, KnownImages, ron_text};
+use crate::scenario::{
+    BatchesPerStep, CnnSpec, DataSource, HostChoice, KnownImages, OwnImages, ResnetSpec, SplitSpec, VggSpec,
+};
 
 /// Training images up to which a step is one pass over them; of more it is a part.
 const PASS_AT_MOST: usize = 3200;
@@ -16,17 +18,12 @@ const IMAGE_SIDE: usize = 32;
 /// Samples of a batch, but of a small set.
 const BATCH: usize = 64;
 
-/// The fields of a task on what `survey` found at `data`, in lines of RON, for a host of that family.
+/// What a task on what `survey` found at `data` trains on, with a host of that family.
 ///
 /// # Errors
 /// Images that are not square, but of image files, which are cropped.
-pub fn own_images(survey: &Survey, mut data: DataSource, family: &str) -> Result<String, DataError> {
-    let &Survey {
-        height,
-        width,
-        channels,
-        ..
-    } = survey;
+pub fn own_images(survey: &Survey, mut data: DataSource, family: &str) -> Result<OwnImages, DataError> {
+    let &Survey { height, width, .. } = survey;
     let mut side = height;
     if let DataSource::ImageFolder { size, .. } = &mut data {
         side = if height == width { side } else { IMAGE_SIDE };
@@ -39,36 +36,46 @@ pub fn own_images(survey: &Survey, mut data: DataSource, family: &str) -> Result
              are read",
         ));
     }
-    let pools = (side as f64).log2().floor().clamp(0.0, 3.0) as usize;
+    let signed = |size: usize| i64::try_from(size).unwrap_or(i64::MAX);
+    let (in_channels, input_hw) = (signed(survey.channels), signed(side));
     let host = match family {
-        "cnn" => format!(
-            "
-        // A small host, so that there is something to gain; base_channels makes it wider.
-        host: cnn((in_channels: {channels}, base_channels: 4, pool_layers: {pools}, input_hw: {side})),"
-        ),
-        "resnet" | "vgg" => format!("\n        host: {family}((in_channels: {channels}, input_hw: {side})),"),
-        _ => String::new(),
+        "cnn" => Some(HostChoice::Cnn(CnnSpec {
+            in_channels,
+            input_hw,
+            // So that there is something to gain.
+            base_channels: 4,
+            pool_layers: (side as f64).log2().floor().clamp(0.0, 3.0) as usize,
+            ..CnnSpec::default()
+        })),
+        "resnet" => Some(HostChoice::Resnet(ResnetSpec {
+            in_channels,
+            input_hw,
+            ..ResnetSpec::default()
+        })),
+        "vgg" => Some(HostChoice::Vgg(VggSpec {
+            in_channels,
+            input_hw,
+            ..VggSpec::default()
+        })),
+        _ => None,
     };
     let (val_permille, test_permille) = permilles(survey);
     let left = survey.parts.first().map_or(0, |train| train.images) * (1000 - val_permille - test_permille) / 1000;
-    let batches = if left <= PASS_AT_MOST {
-        "full".into()
-    } else {
-        format!("count({})", PASS_AT_MOST / BATCH)
-    };
-    Ok(format!(
-        "        data: {},
-        classes: {},{host}
-        normalise: auto, // measured on the training part
-        // Parts that the files do not bring, in thousandths of each class.
-        split: (seed: 0, val_permille: {val_permille}, test_permille: {test_permille}),
-        batch_size: {},
-        batches_per_step: {batches}, // full: one pass over the training part
-",
-        ron_text(&data),
-        survey.classes.len(),
-        BATCH.min((left / 8).max(1)),
-    ))
+    Ok(OwnImages {
+        data,
+        classes: signed(survey.classes.len()),
+        host,
+        split: SplitSpec {
+            seed: 0,
+            val_permille: val_permille as u64,
+            test_permille: test_permille as u64,
+        },
+        batch_size: BATCH.min((left / 8).max(1)),
+        batches_per_step: match left <= PASS_AT_MOST {
+            true => BatchesPerStep::Full,
+            false => BatchesPerStep::Count(PASS_AT_MOST / BATCH),
+        },
+    })
 }
 
 /// What `split` takes of the training files for validation and test, where they bring no part of that name.
@@ -100,7 +107,7 @@ pub fn check_own_images(survey: &Survey) -> Result<(), DataError> {
 #[derive(Default)]
 pub struct ImagesOnDisk {
     sets: DataRegistry,
-    seen: Mutex<Vec<(Question, Result<String, String>)>>,
+    seen: Mutex<Vec<(Question, Result<OwnImages, String>)>>,
 }
 
 /// Source, folder and family of the host.
@@ -123,7 +130,7 @@ impl fmt::Debug for ImagesOnDisk {
 }
 
 impl KnownImages for ImagesOnDisk {
-    fn settle(&self, source: &DataSource, folder: Option<&Path>, family: &str) -> Result<String, String> {
+    fn settle(&self, source: &DataSource, folder: Option<&Path>, family: &str) -> Result<OwnImages, String> {
         let question = (source.clone(), folder.map(PathBuf::from), family.to_owned());
         // A panic while it was held has not left half an entry behind.
         let mut seen = self.seen.lock().unwrap_or_else(|held| held.into_inner());

@@ -14,7 +14,7 @@ use super::host::{HostChoice, HostOutline};
 use super::needs::RewardProfile;
 use super::presets::TaskPreset;
 use super::reward::RewardConfig;
-use super::task::DataSource;
+use super::task::{BatchesPerStep, DataSource, SplitSpec};
 use crate::growth::Topology;
 use crate::schema::{Content, Declared, Described, Field, Kind, Names, Subject, Variant};
 
@@ -66,11 +66,28 @@ pub trait KnownHosts: fmt::Debug + Send + Sync {
 
 /// Who looks at images of the user's own: `data::ImagesOnDisk`.
 pub trait KnownImages: fmt::Debug + Send + Sync {
-    /// The fields of a task that they settle, in RON, for a host of that family; relative paths begin in `folder`.
+    /// What they settle, for a host of that family; relative paths begin in `folder`.
     ///
     /// # Errors
     /// What is wrong with the data, in words.
-    fn settle(&self, source: &DataSource, folder: Option<&Path>, family: &str) -> Result<String, String>;
+    fn settle(&self, source: &DataSource, folder: Option<&Path>, family: &str) -> Result<OwnImages, String>;
+}
+
+/// What images of the user's own settle of a task on them, beside that they are normalised as they are measured.
+#[derive(Clone, Debug, PartialEq)]
+pub struct OwnImages {
+    /// The images, at the size at which they are read.
+    pub data: DataSource,
+    /// Labels.
+    pub classes: i64,
+    /// A host of the family; `None` where it does not say what it reads.
+    pub host: Option<HostChoice>,
+    /// Parts that the files do not bring.
+    pub split: SplitSpec,
+    /// Images of a batch.
+    pub batch_size: usize,
+    /// Batches of a step.
+    pub batches_per_step: BatchesPerStep,
 }
 
 /// Who knows rewards: `reward::RewardModes`, which the section `attribution` is checked against.

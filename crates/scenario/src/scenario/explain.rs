@@ -12,7 +12,7 @@ use super::paths::{self, UnknownField, children, join};
 use super::problem::{Source, SourceKind};
 use super::reader;
 use super::resolve::resolved_ron;
-use super::tree::{Node, Value};
+use super::tree::Node;
 use super::wording;
 use crate::schema::{Described, Field, Kind, Variant};
 
@@ -240,15 +240,7 @@ fn default_of<T: Described + Default + Serialize>(path: &str, catalog: &Catalog)
     let places = check(const { &T::KIND }, root, catalog, &[source]).places;
     let span = places.get(path)?;
     let mut node = reader::read(text.get(span.start..span.end)?, 0).ok()?.root;
-    if let Value::Tuple(_, items) = &mut node.value {
-        // A row of `None` says nothing of a choice.
-        items.retain_mut(|item| match &mut item.value {
-            Value::Record(_, fields) => {
-                fields.retain(|(_, value)| !value.is_none());
-                !fields.is_empty()
-            }
-            _ => true,
-        });
-    }
+    // A row of `None` says nothing of a choice.
+    node.drop_none();
     Some(node.to_string())
 }

@@ -10,10 +10,10 @@ use super::catalog::Catalog;
 use super::check::{Checked, DEFAULTS, check};
 use super::layers::{self, Override};
 use super::paths;
-use super::presets::preset_named;
+use super::presets::{OWN_IMAGES, preset_named};
 use super::problem::{Cursor, Problem, Report, Source, SourceKind};
 use super::reader::{self, Document};
-use super::resolve::resolved_ron;
+use super::resolve::{resolved_ron, ron_text};
 use super::settled::settled;
 use super::tree::{Node, Span, Value};
 use super::validate::{Finding, validate};
@@ -209,9 +209,13 @@ impl Layering {
                 self.problems.push(problem);
                 return Some(root);
             }
-            Some(Ok(text)) => {
+            Some(Ok(task)) => {
+                let task = TaskChoice::Preset(OWN_IMAGES.into(), Box::new(task));
+                let text = format!("(task: {})", ron_text(&task));
                 let source = self.add_source("the data", &text, SourceKind::Preset);
-                lower.overlay(self.read(source)?);
+                let mut settled = self.read(source)?;
+                settled.fields_mut()?.iter_mut().for_each(|(_, task)| task.drop_none());
+                lower.overlay(settled);
             }
         }
         // What is wrong with an override is found again.

@@ -53,7 +53,7 @@ pub use blueprints::{
     AttentionOptions, BlueprintsConfig, BottleneckOptions, FlexAttentionOptions, LoraLargeOptions, LoraOptions,
     MlpOptions, MlpSmallOptions,
 };
-pub use catalog::{BlueprintEntry, Catalog, Entry, KnownHosts, KnownImages, KnownRewards, host_families};
+pub use catalog::{BlueprintEntry, Catalog, Entry, KnownHosts, KnownImages, KnownRewards, OwnImages, host_families};
 pub use controllers::{
     BuiltinSchedule, HeuristicConfig, OpWeights, RandomConfig, ReplayConfig, ScheduleConfig, ScheduleEntry,
     ScheduledCommand,

@@ -8,14 +8,15 @@ use super::catalog::Catalog;
 use super::host::HostChoice;
 use super::presets::OWN_IMAGES;
 use super::problem::Problem;
-use super::tree::{Node, Value, listed};
-use crate::files::ron_options;
+use super::task::{Normalise, TaskOverrides};
+use super::tree::{Node, Value};
+use crate::growth::SlotId;
 
-/// What a task of the preset for own images leaves to its data, and to its host, as a scenario. The data are looked at only
+/// What a task of the preset for own images leaves to its data, and to its host. The data are looked at only
 /// if the task does not say both the classes and what the host reads; `folder` is where relative paths begin.
 ///
 /// `None` for any other task, and where nothing can be said before the task is sound.
-pub(super) fn settled(root: &Node, catalog: &Catalog, folder: Option<&Path>) -> Option<Result<String, Problem>> {
+pub(super) fn settled(root: &Node, catalog: &Catalog, folder: Option<&Path>) -> Option<Result<TaskOverrides, Problem>> {
     let known = catalog.images.as_ref()?;
     let task = root.field("task").filter(|task| task.choice() == Some("preset"))?;
     let Value::Tuple(_, items) = &task.value else {
@@ -30,18 +31,27 @@ pub(super) fn settled(root: &Node, catalog: &Catalog, folder: Option<&Path>) -> 
     let said = |key| fields.field(key).filter(|node| !node.is_none());
     // `--set` of a field of a host that is not chosen leaves a host without a choice.
     let (data, host) = (said("data")?, said("host").filter(|host| host.choice().is_some()));
-    let mut settled = String::new();
+    let mut settled = TaskOverrides::default();
     if said("classes").is_none() || !host.is_some_and(says_input) {
         let family = host.map_or("cnn", |host| host.choice().unwrap_or_default());
         match known.settle(&read(data)?, folder, family) {
-            Ok(fields) => settled = fields,
+            Ok(own) => {
+                settled = TaskOverrides {
+                    data: Some(own.data),
+                    classes: Some(own.classes),
+                    host: own.host,
+                    normalise: Some(Normalise::Auto),
+                    split: Some(own.split),
+                    batch_size: Some(own.batch_size),
+                    batches_per_step: Some(own.batches_per_step),
+                    ..settled
+                }
+            }
             Err(message) => return Some(Err(Problem::error(data.span, "task.data", message))),
         }
     }
-    if let Some(slots) = host.and_then(read).and_then(|host| slots(&host, catalog, folder)) {
-        settled += &format!("slots: [{}],", listed(slots));
-    }
-    Some(Ok(format!("(task: preset({OWN_IMAGES:?}, (\n{settled})))")))
+    settled.slots = host.and_then(read).and_then(|host| slots(&host, catalog, folder));
+    Some(Ok(settled))
 }
 
 /// A family says what it reads by two of its fields, all other hosts by their names.
@@ -53,8 +63,8 @@ fn says_input(host: &Node) -> bool {
     !matches!(family.text.as_str(), "cnn" | "resnet" | "vgg") || (says("in_channels") && says("input_hw"))
 }
 
-/// Before each pool of a convolutional host, at the end of each stage of any other; quoted.
-fn slots(host: &HostChoice, catalog: &Catalog, folder: Option<&Path>) -> Option<Vec<String>> {
+/// Before each pool of a convolutional host, at the end of each stage of any other.
+fn slots(host: &HostChoice, catalog: &Catalog, folder: Option<&Path>) -> Option<Vec<SlotId>> {
     // How many classes there are does not matter to the places.
     let places = catalog.hosts.outline(host, 2, folder).ok()?.injections;
     let slots = || places.iter().map(|place| place.slot);
@@ -63,10 +73,10 @@ fn slots(host: &HostChoice, catalog: &Catalog, folder: Option<&Path>) -> Option<
         let is_last = !slots().any(|other| other.row == slot.row && other.col > slot.col);
         if is_cnn { slot.row == 0 } else { is_last }
     });
-    let chosen: Vec<String> = chosen.map(|slot| format!("\"{slot}\"")).collect();
+    let chosen: Vec<SlotId> = chosen.collect();
     (!chosen.is_empty()).then_some(chosen)
 }
 
 fn read<T: DeserializeOwned>(node: &Node) -> Option<T> {
-    ron_options().from_str(&node.to_string()).ok()
+    T::deserialize(node).ok()
 }

@@ -102,6 +102,20 @@ impl Node {
         }
     }
 
+    /// Drops what is `None` in the records of a choice, and the records of which nothing is left.
+    pub fn drop_none(&mut self) {
+        let Value::Tuple(_, items) = &mut self.value else {
+            return;
+        };
+        items.retain_mut(|item| match &mut item.value {
+            Value::Record(_, fields) => {
+                fields.retain(|(_, value)| !value.is_none());
+                !fields.is_empty()
+            }
+            _ => true,
+        });
+    }
+
     /// Value of `key` in a record.
     pub fn field(&self, key: &str) -> Option<&Node> {
         match &self.value {

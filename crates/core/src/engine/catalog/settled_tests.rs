@@ -2,19 +2,41 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::built_in_names;
-use crate::scenario::{BatchesPerStep, Catalog, DataSource, HostChoice, Input, KnownImages, Loaded, Override, load};
+use crate::scenario::{
+    BatchesPerStep, Catalog, CnnSpec, DataSource, HostChoice, Input, KnownImages, Loaded, Override, OwnImages,
+    ResnetSpec, SplitSpec, load,
+};
 
 /// Knows one data set, and is not to be asked for any other.
 #[derive(Debug)]
 struct Shapes;
 
 impl KnownImages for Shapes {
-    fn settle(&self, source: &DataSource, _: Option<&Path>, family: &str) -> Result<String, String> {
+    fn settle(&self, source: &DataSource, _: Option<&Path>, family: &str) -> Result<OwnImages, String> {
         match source {
-            DataSource::ImageFolder { path, .. } if path == "shapes" => Ok(format!(
-                "classes: 3, host: {family}((in_channels: 1, input_hw: 24)), batch_size: 16, \
-                 split: (seed: 0, val_permille: 150, test_permille: 0), batches_per_step: count(50),"
-            )),
+            DataSource::ImageFolder { path, .. } if path == "shapes" => Ok(OwnImages {
+                data: source.clone(),
+                classes: 3,
+                host: Some(match family {
+                    "resnet" => HostChoice::Resnet(ResnetSpec {
+                        in_channels: 1,
+                        input_hw: 24,
+                        ..ResnetSpec::default()
+                    }),
+                    _ => HostChoice::Cnn(CnnSpec {
+                        in_channels: 1,
+                        input_hw: 24,
+                        ..CnnSpec::default()
+                    }),
+                }),
+                split: SplitSpec {
+                    seed: 0,
+                    val_permille: 150,
+                    test_permille: 0,
+                },
+                batch_size: 16,
+                batches_per_step: BatchesPerStep::Count(50),
+            }),
             other => Err(format!("{other:?} was looked at")),
         }
     }
