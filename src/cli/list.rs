@@ -165,8 +165,8 @@ impl Preset {
 fn presets() -> Vec<Preset> {
     let presets = TRAINING_PRESETS.iter().map(|preset| Preset {
         field: "preset",
-        name: preset.name,
-        values: preset.ron.split_whitespace().collect::<Vec<_>>().join(" "),
+        name: &preset.name,
+        values: preset.values.get_ron().split_whitespace().collect::<Vec<_>>().join(" "),
     });
     presets.collect()
 }

@@ -249,7 +249,7 @@ impl Layering {
             && let Some(preset) = preset_named(name)
         {
             let label = format!("preset {}", preset.name);
-            let source = self.add_source(&label, preset.ron, SourceKind::Preset);
+            let source = self.add_source(&label, preset.values.get_ron(), SourceKind::Preset);
             root.overlay(self.read(source)?);
         }
         Some(())
