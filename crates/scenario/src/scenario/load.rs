@@ -53,16 +53,11 @@ pub struct Loaded {
 /// The source behind the defaults; overrides and presets follow.
 const FILE: usize = 1;
 
-/// The layer below all others, which no scenario changes: a sweep loads thousands of them.
-struct Defaults {
-    text: String,
-    root: Option<Node>,
-}
-
-static LOWEST: LazyLock<Defaults> = LazyLock::new(|| {
+/// The layer below all others and its text, which no scenario changes: a sweep loads thousands of them.
+static LOWEST: LazyLock<(String, Option<Node>)> = LazyLock::new(|| {
     let text = resolved_ron(&Scenario::default()).unwrap_or_default();
     let root = reader::read(&text, DEFAULTS).ok().map(|document| document.root);
-    Defaults { text, root }
+    (text, root)
 });
 
 /// Reads, layers and checks a scenario.
@@ -93,9 +88,8 @@ pub fn load_beside(input: &Input<'_>, folder: Option<&Path>, catalog: &Catalog) 
     }
 }
 
-/// The sources of a scenario as they were read, the presets aside.
+/// The sources of a scenario as they were read, defaults and presets aside.
 struct Layers<'a> {
-    defaults: Node,
     file: Node,
     overrides: Vec<(&'a Override, Option<Node>)>,
     folder: Option<&'a Path>,
@@ -112,7 +106,7 @@ impl Layering {
             sources: Vec::new(),
             problems: Vec::new(),
         };
-        layering.add_source("defaults", &LOWEST.text, SourceKind::Defaults);
+        layering.add_source("defaults", &LOWEST.0, SourceKind::Defaults);
         layering.add_source(input.label, input.text, SourceKind::File);
         layering
     }
@@ -138,7 +132,6 @@ impl Layering {
 
     /// `None` where the file cannot be read at all.
     fn read_layers<'a>(&mut self, input: &Input<'a>, folder: Option<&'a Path>) -> Option<Layers<'a>> {
-        let defaults = LOWEST.root.clone()?;
         let file = self.read(FILE);
         let overrides: Vec<_> = input
             .overrides
@@ -147,7 +140,6 @@ impl Layering {
             .collect();
         self.report_conflicts(input.overrides, &overrides);
         Some(Layers {
-            defaults,
             file: file?,
             overrides,
             folder,
@@ -199,7 +191,7 @@ impl Layering {
 
     /// All layers in one tree; `None` where one cannot be read at all.
     fn merge(&mut self, layers: &Layers, catalog: &Catalog) -> Option<Node> {
-        let mut lower = layers.defaults.clone();
+        let mut lower = LOWEST.1.clone()?;
         self.add_preset(layers, &mut lower)?;
         let known = self.problems.len();
         let root = self.lay_over(lower.clone(), layers, catalog);
