@@ -229,6 +229,36 @@ impl Problem {
         self.help = help;
         self
     }
+
+    fn write(
+        &self,
+        f: &mut fmt::Formatter<'_>,
+        source: &Source,
+        position: (usize, usize),
+        paint: &Paint,
+    ) -> fmt::Result {
+        let (kind, hue) = match self.severity {
+            Severity::Error => ("", paint.error),
+            Severity::Warning => ("warning: ", paint.warning),
+        };
+        let path = if self.path.is_empty() {
+            String::new()
+        } else {
+            format!("{}: ", visible(&self.path, WHOLE))
+        };
+        let Paint { strong, dim, off, .. } = paint;
+        let (place, message) = (source.place(position), visible(&self.message, WHOLE));
+        writeln!(f, "{strong}{place}{off}: {hue}{kind}{path}{off}{message}")?;
+        if source.kind == SourceKind::File {
+            let Excerpt { text, indent, carets } = Excerpt::of(&source.text, self.span.start, self.span.end);
+            writeln!(f, "{dim}{:>5} |{off} {text}", position.0)?;
+            writeln!(f, "{dim}      |{off} {indent}{hue}{carets}{off}")?;
+        }
+        if let Some(help) = &self.help {
+            writeln!(f, "{strong}help{off}: {}", visible(help, WHOLE))?;
+        }
+        writeln!(f)
+    }
 }
 
 /// A problem without the text that it points into, for programs to read.
@@ -277,29 +307,29 @@ impl Report {
 
     /// The problems for programs to read.
     pub fn rows(&self) -> Vec<ProblemRow> {
-        let mut cursors = self.cursors();
-        let rows = self.problems.iter().map(|problem| self.row(problem, &mut cursors));
+        let rows = self.placed().map(|(problem, source, (line, column))| {
+            let is_file = source.kind == SourceKind::File;
+            ProblemRow {
+                severity: problem.severity,
+                source: source.label.clone(),
+                line: is_file.then_some(line),
+                column: is_file.then_some(column),
+                path: problem.path.clone(),
+                message: problem.message.clone(),
+                help: problem.help.clone(),
+            }
+        });
         rows.collect()
     }
 
-    fn row(&self, problem: &Problem, cursors: &mut [Cursor]) -> ProblemRow {
-        let number = problem.span.source;
-        let source = &self.sources[number];
-        let place = (source.kind == SourceKind::File).then(|| cursors[number].position(problem.span.start));
-        ProblemRow {
-            severity: problem.severity,
-            source: source.label.clone(),
-            line: place.map(|(line, _)| line),
-            column: place.map(|(_, column)| column),
-            path: problem.path.clone(),
-            message: problem.message.clone(),
-            help: problem.help.clone(),
-        }
-    }
-
-    /// One a source: problems come in the order of their places.
-    fn cursors(&self) -> Vec<Cursor<'_>> {
-        self.sources.iter().map(|source| Cursor::new(&source.text)).collect()
+    /// Each problem with its source, and line and column there.
+    fn placed(&self) -> impl Iterator<Item = (&Problem, &Source, (usize, usize))> {
+        // One a source: problems come in the order of their places.
+        let mut cursors: Vec<Cursor> = self.sources.iter().map(|source| Cursor::new(&source.text)).collect();
+        self.problems.iter().map(move |problem| {
+            let Span { source, start, .. } = problem.span;
+            (problem, &self.sources[source], cursors[source].position(start))
+        })
     }
 
     /// The report with terminal colours.
@@ -308,10 +338,8 @@ impl Report {
     }
 
     fn write(&self, f: &mut fmt::Formatter<'_>, paint: &Paint) -> fmt::Result {
-        let mut cursors = self.cursors();
-        for problem in self.problems.iter().take(PRINTED_PROBLEMS) {
-            let position = cursors[problem.span.source].position(problem.span.start);
-            self.write_problem(f, problem, position, paint)?;
+        for (problem, source, position) in self.placed().take(PRINTED_PROBLEMS) {
+            problem.write(f, source, position, paint)?;
         }
         let others = self.problems.len().saturating_sub(PRINTED_PROBLEMS);
         if others > 0 {
@@ -325,38 +353,6 @@ impl Report {
         let counts = [count(Severity::Error, "problem"), count(Severity::Warning, "warning")];
         let counts: Vec<String> = counts.into_iter().flatten().collect();
         f.write_str(&counts.join(", "))
-    }
-
-    fn write_problem(
-        &self,
-        f: &mut fmt::Formatter<'_>,
-        problem: &Problem,
-        position: (usize, usize),
-        paint: &Paint,
-    ) -> fmt::Result {
-        let source = &self.sources[problem.span.source];
-        let place = source.place(position);
-        let (kind, hue) = match problem.severity {
-            Severity::Error => ("", paint.error),
-            Severity::Warning => ("warning: ", paint.warning),
-        };
-        let path = if problem.path.is_empty() {
-            String::new()
-        } else {
-            format!("{}: ", visible(&problem.path, WHOLE))
-        };
-        let Paint { strong, dim, off, .. } = paint;
-        let message = visible(&problem.message, WHOLE);
-        writeln!(f, "{strong}{place}{off}: {hue}{kind}{path}{off}{message}")?;
-        if source.kind == SourceKind::File {
-            let Excerpt { text, indent, carets } = Excerpt::of(&source.text, problem.span.start, problem.span.end);
-            writeln!(f, "{dim}{:>5} |{off} {text}", position.0)?;
-            writeln!(f, "{dim}      |{off} {indent}{hue}{carets}{off}")?;
-        }
-        if let Some(help) = &problem.help {
-            writeln!(f, "{strong}help{off}: {}", visible(help, WHOLE))?;
-        }
-        writeln!(f)
     }
 }
 
