@@ -99,9 +99,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         }
         if ["clone", "impala, recorded"].contains(&name) {
             let sets = format!("[{:?}]", recorded.to_string_lossy());
-            settings = settings
-                .set("learner.recordings.sets", sets)
-                .set("learner.recordings.hold_out", 0.0);
+            settings = settings.set("learner.recordings.sets", sets);
         }
         let mut engine = settings.from_ron(QUICKSTART)?;
         engine.run()?;

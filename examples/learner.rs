@@ -62,7 +62,7 @@ impl TrainablePolicy for Recall {
             observations: input.observations,
             blueprints: input.blueprints,
             lengths: input.lengths,
-            initial: input.initial,
+            initial: &self.0.zero_state(input.lengths.len() as i64),
         };
         let output = self.0.sequence(&sequence).map_err(TorchError::from)?;
         let log_probs = self.log_probs(&output.logits, input.masks);
@@ -151,7 +151,6 @@ fn play(policy: &Recall, learner: &Learner, buffer: &mut RolloutBuffer, round: u
             observations: &input.observations,
             raw_observations: &input.observations,
             blueprints: &input.blueprints,
-            state: &state,
         };
         buffer.begin_steps(&decided.collect::<Vec<_>>(), &tensors)?;
         let outcomes = (0..ENVS).map(|env| {
@@ -190,9 +189,6 @@ fn main() -> Result<(), Box<dyn Error>> {
         observation: 3,
         slots: 1,
         blueprints: BLUEPRINTS,
-        // Of an LSTM h and c, of one layer each.
-        state: vec![[1, HIDDEN as i64]; 2],
-        chunk_length: STEPS,
     };
     let mut buffer = RolloutBuffer::new(shape, Device::Cpu)?;
     let config = LearnerConfig {

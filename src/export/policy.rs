@@ -8,6 +8,7 @@ use super::{ExportError, Files};
 use crate::actions::{Head, relevant};
 use crate::controller::{ElementScale, OBSERVATION_CLIP, SavedPolicy};
 use crate::growth::LifecycleOp;
+use crate::policy::EMBEDDING_SIZE;
 use crate::scenario::HeadConditioning;
 use crate::torch::PlainTensor;
 
@@ -74,7 +75,7 @@ EMBEDDING, FEATURES, HIDDEN, LAYERS = {embedding}, {features}, {hidden}, {layers
         },
         floors = of_heads(&|head| policy.floors[head as usize].into()),
         observation = spec.observation,
-        embedding = config.embed_dim,
+        embedding = EMBEDDING_SIZE,
         features = config.feature_dim,
         hidden = config.hidden_dim,
         layers = config.layers,

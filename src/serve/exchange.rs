@@ -193,11 +193,7 @@ impl Served {
 
 /// Adds the exchange to an engine; its systems need [`Served`].
 pub fn add_exchange(app: &mut App) {
-    let before_decision = exchange
-        .in_set(EngineSet::Decide)
-        .before(Work::RememberStates)
-        .before(Work::Decide)
-        .run_if(is_sound);
+    let before_decision = exchange.in_set(EngineSet::Decide).before(Work::Decide).run_if(is_sound);
     app.add_systems(Decide, before_decision);
     app.add_systems(
         StepEnd,

@@ -25,7 +25,6 @@ const SCENARIO: &str = r#"(
     preset: "manual", task: preset("digits_minimal", (batches_per_step: count(1))),
     run: (rounds: 5, n_envs: 2, max_steps: 4, checkpoint_every: 100),
     policy: (controller: "actor_critic"),
-    learner: (max_consecutive_failures: 2),
     faults: [(env: 0, round: 4, step: 4, fault: nan_grad)],
 )"#;
 
@@ -50,13 +49,13 @@ fn told(report: &RunReport) -> Vec<serde_json::Value> {
     told.collect()
 }
 
-/// From the third round on the policy is another one than that which acted: no update may touch it.
+/// From the second round on the policy is another one than that which acted: no update may touch it.
 fn swap_policies(app: &mut App) {
     fn swap(clock: Res<RunClock>, mut controller: ResMut<ActiveController>) {
         let policy = controller.0.get().learned().expect("the policy learns");
         let _no_grad = NoGrad::new();
         for param in policy.params() {
-            if clock.round() >= 2 && param.group == ParamGroup::ActorHeads {
+            if clock.round() >= 1 && param.group == ParamGroup::ActorHeads {
                 let mut tensor = param.tensor;
                 let offset = Tensor::linspace(-3.0, 3.0, tensor.numel() as i64, (Kind::Float, tensor.device()));
                 let _ = tensor.g_add_(&offset.view_as(&tensor));
@@ -75,8 +74,8 @@ fn a_policy_that_diverges_is_kept_as_it_last_was_good() {
 
     let failure = report.failure.as_ref().expect("the run fails");
     let diverged = failure.failure.cause::<PolicyDiverged>();
-    assert_eq!(diverged, Some(&PolicyDiverged { failures: 2 }), "{failure}");
-    assert_eq!(newest(&report).next_round, 4, "the round of the second failure is over");
+    assert_eq!(diverged, Some(&PolicyDiverged { failures: 3 }), "{failure}");
+    assert_eq!(newest(&report).next_round, 4, "the round of the third failure is over");
     assert_eq!(told(&report).last(), Some(&json!([4, "emergency"])));
     let policy = directory(&report).join("checkpoints/round-000004/policy/policy.safetensors");
     let weights = Tensor::read_safetensors(policy).expect("the policy can be read");
@@ -124,7 +123,7 @@ fn a_checkpoint_that_falls_due_inside_a_rollout_is_on_disk_at_its_end() {
     let scenario = SCENARIO
         .replace("rounds: 5", "rounds: 8")
         .replace("checkpoint_every: 100", "checkpoint_every: 3")
-        .replace("learner: (", "learner: (episodes_per_update: 2, ");
+        .replace("policy:", "learner: (episodes_per_update: 2), policy:");
     let folder = tempfile::tempdir().expect("a temporary folder");
 
     let report = play(&scenario, folder.path(), NOTHING);

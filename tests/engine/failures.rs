@@ -96,7 +96,7 @@ fn a_policy_whose_output_is_no_number_is_named_with_env_and_head() {
                 let _ = param.tensor.fill_(f64::NAN);
             }
         };
-        let place = spoil.in_set(EngineSet::Decide).before(Work::RememberStates);
+        let place = spoil.in_set(EngineSet::Decide).before(Work::Decide);
         let is_time = |clock: Res<RunClock>| clock.round() == 1 && clock.step() >= 2;
         app.add_systems(Decide, place.run_if(is_time));
     }

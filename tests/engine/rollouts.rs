@@ -85,12 +85,12 @@ fn note_statistics(mut controller: ResMut<ActiveController>, mut seen: ResMut<Se
 
 fn play(text: &str) -> Seen {
     let mut engine = engine(text);
-    let memory = note_memory.in_set(EngineSet::Decide).after(Work::RememberStates);
+    let memory = note_memory.in_set(EngineSet::Decide).before(Work::Decide);
     let choices = note_choices.in_set(EngineSet::Record).after(Work::EndSegments);
     let rollout = note_rollout.in_set(EngineSet::PpoUpdate).before(Work::UpdatePolicy);
     let statistics = note_statistics.in_set(EngineSet::PpoUpdate).after(Work::UpdatePolicy);
     let app = engine.app_mut().init_resource::<Seen>();
-    app.add_systems(Decide, memory.before(Work::Decide))
+    app.add_systems(Decide, memory)
         .add_systems(StepEnd, choices.before(Work::EvaluateTest))
         .add_systems(RoundEnd, (rollout, statistics));
     engine.run().expect("the run ends well");

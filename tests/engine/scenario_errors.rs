@@ -206,11 +206,10 @@ fn settings_of_the_learner_are_checked_alone_and_together() {
     run: (rounds: 3, max_steps: 40),
     learner: (
         gamma: 1.5,
-        chunk_length: 60,
         episodes_per_update: 2,
-        entropy_head_mult: (blueprnt: 2.0),
+        recordings: (bset: 0.5),
         entropy_coef_end: 0.001,
-        value_norm: (momentum: 1.5),
+        clip_ratio: 1.5,
     ),
 )"#
     ));

@@ -120,7 +120,7 @@ schedules! {
             ArmFaults => "fault injection",
             /// Makes the controller that the scenario names: [`build_controller`](crate::controller::systems::build_controller).
             BuildController => "start-up",
-            /// Makes the learner of a controller that learns: [`build_learner`](crate::learner::systems::startup::build_learner).
+            /// Makes the learner of a controller that learns: [`build_learner`](crate::learner::systems::updates::build_learner).
             BuildLearner => "start-up",
             /// Gives every env its host, optimizer, slots and stream: [`spawn_envs`](crate::env::episode::spawn_envs).
             SpawnEnvs => "start-up",
@@ -216,7 +216,7 @@ schedules! {
             GovernorCheck => "governor",
             /// Restores the envs that panicked: [`governor_rollback`](crate::governor::rollback::governor_rollback).
             GovernorRollback => "rollback",
-            /// Charges rollbacks to the transitions that led to them: [`credit_rollbacks`](crate::learner::systems::rollbacks::credit_rollbacks).
+            /// Charges rollbacks to the transitions that led to them: [`credit_rollbacks`](crate::learner::systems::transitions::credit_rollbacks).
             CreditRollbacks => "rollback",
             /// Drops what rewards remember of seeds that a rollback pruned: [`forget_pruned_seeds`](crate::reward::systems::forget_pruned_seeds).
             ForgetPrunedSeeds => "reward",
@@ -247,8 +247,6 @@ schedules! {
             NormaliseObservations => "decision",
         }
         Decide {
-            /// Keeps the recurrent state that enters the step: [`remember_states`](crate::learner::systems::transitions::remember_states).
-            RememberStates => "decision",
             /// Lets the controller choose for all envs at once: [`decide`](crate::controller::systems::decide).
             Decide => "decision",
             /// Opens a transition for each decision: [`store_decisions`](crate::learner::systems::transitions::store_decisions).
@@ -289,7 +287,7 @@ schedules! {
         Record {
             /// Ends the episodes that reached the horizon: [`end_episodes`](crate::env::episode::end_episodes).
             EndEpisodes => "episode end",
-            /// Closes the segments of episodes that ended: [`end_segments`](crate::learner::systems::episode_ends::end_segments).
+            /// Closes the segments of episodes that ended: [`end_segments`](crate::learner::systems::transitions::end_segments).
             EndSegments => "rollout",
             /// Records what is seen behind the last step of an episode: [`end_trajectories`](crate::trajectory::collect::end_trajectories).
             EndTrajectories => "trajectories",

@@ -99,7 +99,7 @@ pub const KEPT: [Kept; 15] = [
         name: "learner",
         shows: "learner_update",
         forms: &[
-            "learner: (value_norm: (momentum: 0.9))",
+            "learner: (num_minibatches: 2)",
             "learner: (advantage_baseline: leave_one_out)",
             "learner: (entropy_anneal_episodes: 4, entropy_coef_end: 0.02)",
             "learner: (episodes_per_update: 2)

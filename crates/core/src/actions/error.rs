@@ -64,8 +64,7 @@ pub enum PolicyError {
     /// `policy.controller` or `policy.net` names what is not registered.
     #[error(transparent)]
     Name(#[from] NameError),
-    /// A measurement, or the feature of a plugin, is NaN or infinite; `learner.obs_norm: (nonfinite_obs: zero)` lets the run continue
-    /// with 0.
+    /// A measurement, or the feature of a plugin, is NaN or infinite.
     #[error("{at}: the observation's feature {index}, {feature}, is not finite")]
     NonFiniteFeature {
         at: DecisionPoint,

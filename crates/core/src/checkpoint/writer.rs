@@ -14,7 +14,7 @@ use crate::clock::RunClock;
 use crate::controller::{ActiveController, SavedFolder};
 use crate::env::{Experiment, LoadedData, StartingWeights};
 use crate::health::{AtPath, Failure};
-use crate::learner::{KeptRollouts, PolicyLearner};
+use crate::learner::{PolicyLearner, RolloutSource};
 use crate::record::{Recording, RoundHistory, RunClaim, RunDirectory};
 use crate::run::StopSignal;
 use crate::storage::write_synced;
@@ -50,7 +50,7 @@ pub struct CheckpointState {
 pub struct TrainedState<'w> {
     controller: ResMut<'w, ActiveController>,
     pub(super) learner: Option<ResMut<'w, PolicyLearner>>,
-    rollouts: Option<ResMut<'w, KeptRollouts>>,
+    rollouts: Option<ResMut<'w, RolloutSource>>,
     pub(super) history: ResMut<'w, RoundHistory>,
     pub(super) state: ResMut<'w, CheckpointState>,
 }
@@ -58,7 +58,7 @@ pub struct TrainedState<'w> {
 impl TrainedState<'_> {
     fn save(&mut self, folder: &Path, kind: CheckpointKind, scenario_hash: &str) -> Result<(), Failure> {
         self.controller.0.get().save(&folder.join(POLICY_FOLDER))?;
-        if let Some(kept) = &self.rollouts {
+        if let Some(kept) = self.rollouts.as_mut().and_then(|source| source.kept()) {
             write_synced(&folder.join(ROLLOUTS_FILE), &kept.encode()?)?;
         }
         match &mut self.learner {
@@ -73,7 +73,7 @@ impl TrainedState<'_> {
         let Some(learner) = &mut self.learner else {
             return Ok(());
         };
-        if let Some(kept) = &mut self.rollouts {
+        if let Some(kept) = self.rollouts.as_mut().and_then(|source| source.kept()) {
             let path = folder.join(ROLLOUTS_FILE);
             let bytes = crate::files::read(&path).at(&path)?;
             let unreadable = |why| CheckpointError::Content {

@@ -1,7 +1,7 @@
 //! The learner: rollouts of many envs in, policy updates out.
 //!
 //! [`algorithm`] is proximal policy optimization on tensors and configurations; start reading in its `update.rs`. `systems`
-//! feed it, in the order of a round: start-up, recurrent states, decisions, outcomes, rollbacks, ends of episodes, updates.
+//! feed it, in the order of a round: start-up, rollbacks, decisions, outcomes, ends of episodes, updates.
 
 pub mod algorithm;
 pub(crate) mod systems;
@@ -13,10 +13,11 @@ pub use self::algorithm::{
     BufferShape, DecidedStep, Horizon, Learner, LearnerError, LearnerSchedules, LearnerState, RolloutBuffer,
     SegmentEnd, StepOutcome, StepTensors, ValueUnits,
 };
+pub(crate) use self::systems::RolloutSource;
 pub use self::systems::{
-    KeptRollouts, LastUpdate, PolicyDiverged, PolicyLearner, RecordingsError, is_between_rollouts, rollout_rounds,
+    LastUpdate, PolicyDiverged, PolicyLearner, RecordingsError, is_between_rollouts, rollout_rounds,
 };
-use self::systems::{episode_ends, rollbacks, startup, transitions, unfinished, updates};
+use self::systems::{context, transitions, updates};
 use crate::env::{KeepInRounds, round_is_complete};
 use crate::schedule::{Act, AddWork, Assess, Decide, RoundEnd, Startup, StepEnd, Work};
 
@@ -26,14 +27,13 @@ pub struct LearnerPlugin;
 impl Plugin for LearnerPlugin {
     fn build(&self, app: &mut App) {
         app.init_resource::<LastUpdate>();
-        app.add_work(Startup, Work::BuildLearner, startup::build_learner);
+        app.add_work(Startup, Work::BuildLearner, updates::build_learner);
         let learns = resource_exists::<PolicyLearner>;
-        app.add_work_if(Assess, Work::CreditRollbacks, rollbacks::credit_rollbacks, learns)
-            .add_work_if(Decide, Work::RememberStates, transitions::remember_states, learns)
+        app.add_work_if(Assess, Work::CreditRollbacks, transitions::credit_rollbacks, learns)
             .add_work_if(Decide, Work::StoreDecisions, transitions::store_decisions, learns)
             .add_work_if(Act, Work::StoreOutcomes, transitions::store_outcomes, learns)
-            .add_work_if(StepEnd, Work::EndSegments, episode_ends::end_segments, learns)
-            .keep_in_rounds_by(unfinished::save_rollout, unfinished::restore_rollout)
+            .add_work_if(StepEnd, Work::EndSegments, transitions::end_segments, learns)
+            .keep_in_rounds_by(context::save_rollout, context::restore_rollout)
             .add_work_if(
                 RoundEnd,
                 Work::UpdatePolicy,

@@ -2,9 +2,10 @@
 
 use tch::Tensor;
 
-use crate::actions::{Choices, HEADS, Head};
-use crate::scenario::FloorConfig;
+use crate::actions::{Choices, HEADS};
 
+/// Least probability of a valid member, in the storage order of the heads: what is never tried is never learnt.
+const FLOORS: [f64; HEADS] = [0.03, 0.03, 0.03, 0.05, 0.03, 0.03, 0.02, 0.01];
 /// Share of a head's probability that its floor takes at most, so that there is room for a preference.
 const MOST: f64 = 0.5;
 
@@ -18,21 +19,8 @@ pub struct Floor {
 
 impl Floor {
     /// The floors of all heads, in storage order, each scaled by `scale`.
-    pub fn of_heads(config: &FloorConfig, scale: f64) -> [Self; HEADS] {
-        Head::ALL.map(|head| {
-            let epsilon = scale
-                * match head {
-                    Head::Slot => config.slot,
-                    Head::Blueprint => config.blueprint,
-                    Head::Style => config.style,
-                    Head::Tempo => config.tempo,
-                    Head::AlphaTarget => config.alpha_target,
-                    Head::AlphaSpeed => config.alpha_speed,
-                    Head::AlphaCurve => config.alpha_curve,
-                    Head::Op => config.op,
-                };
-            Self { epsilon }
-        })
+    pub fn of_heads(scale: f64) -> [Self; HEADS] {
+        FLOORS.map(|floor| Self { epsilon: scale * floor })
     }
 
     /// The least probability of each of `valid` members.

@@ -35,3 +35,4 @@ pub use recurrent::Packing;
 pub use sample::DecideMode;
 pub(crate) use sample::{choose, head_uniforms};
 pub use trainable::{Evaluation, ParamGroup, PolicyParam, RecurrentState, SequenceInput, TrainablePolicy};
+pub use trunk::EMBEDDING_SIZE;

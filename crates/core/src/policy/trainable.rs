@@ -12,7 +12,7 @@ pub struct RecurrentState(
     pub Vec<Tensor>,
 );
 
-/// Padded sequences of stored steps: `B` segments or chunks of up to `T` steps.
+/// Padded sequences of stored steps: `B` segments of up to `T` steps, each from the state at the start of an episode.
 ///
 /// Padded steps are benign: their masks allow exactly the placeholder of each head, and that is their action.
 #[derive(Debug)]
@@ -30,8 +30,6 @@ pub struct SequenceInput<'a> {
     pub valid: &'a Tensor,
     /// Steps of each sequence that are no padding, on the host: `[B]`.
     pub lengths: &'a [i64],
-    /// State that enters step 0 of each sequence.
-    pub initial: &'a RecurrentState,
 }
 
 /// Stored actions under the policy's current weights. f32 throughout, differentiable; irrelevant heads hold exactly 0.

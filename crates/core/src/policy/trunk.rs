@@ -9,6 +9,8 @@ use super::trainable::RecurrentState;
 use crate::nn::{Init, Linear, ParamSet, Stack};
 
 const EMBEDDING: Init = Init::Normal(0.02);
+/// Size of the embedding of a blueprint.
+pub const EMBEDDING_SIZE: usize = 4;
 
 /// What precedes the heads.
 #[derive(Debug)]
@@ -30,9 +32,9 @@ impl Trunk {
         let config = &spec.config;
         let (features, hidden) = (config.feature_dim as i64, config.hidden_dim as i64);
         let rows = spec.blueprints as i64 + 1;
-        let table = [rows, config.embed_dim as i64];
+        let table = [rows, EMBEDDING_SIZE as i64];
         let embedding = params.add("emb.weight", &table, EMBEDDING)?;
-        let width = (spec.observation + config.embed_dim * spec.slots) as i64;
+        let width = (spec.observation + EMBEDDING_SIZE * spec.slots) as i64;
         let feature = Stack::new("feature", width)
             .linear(params, features, Init::HIDDEN)?
             .layer_norm(params)?

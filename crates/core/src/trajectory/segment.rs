@@ -5,7 +5,8 @@ use std::collections::HashMap;
 use safetensors::tensor::{Dtype, SafeTensors, TensorView, serialize};
 use serde::{Deserialize, Serialize};
 
-use crate::actions::HEADS;
+use crate::actions::{HEADS, Head, HeadIndices, PolicyError};
+use crate::growth::LifecycleOp;
 use crate::reward::PARTS;
 
 /// Exactly one action was possible.
@@ -161,6 +162,25 @@ impl Segment {
     /// Whether it has none.
     pub fn is_empty(&self) -> bool {
         self.step.is_empty()
+    }
+
+    /// What was chosen in a step of the segment, and what was executed.
+    ///
+    /// # Errors
+    /// `NoSuchMember` for what no head, or no operation, has: the file is damaged.
+    pub fn choice(&self, step: usize) -> Result<(HeadIndices, LifecycleOp), PolicyError> {
+        let index = |code: i32| usize::try_from(code).unwrap_or(usize::MAX);
+        let none = |head: Head, code: i32| PolicyError::NoSuchMember {
+            head,
+            index: index(code),
+        };
+        let mut indices = [0; HEADS];
+        for (head, &code) in Head::ALL.iter().zip(&self.actions[step * HEADS..]) {
+            indices[*head as usize] = u8::try_from(code).map_err(|_| none(*head, code))?;
+        }
+        let executed = self.effective_op[step];
+        let op = LifecycleOp::from_code(index(executed)).ok_or_else(|| none(Head::Op, executed))?;
+        Ok((indices, op))
     }
 }
 

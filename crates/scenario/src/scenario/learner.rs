@@ -38,89 +38,8 @@ choice! {
     }
 }
 
-choice! {
-    /// What becomes of an element of an observation that is NaN or infinite.
-    #[derive(Copy, Eq)]
-    pub enum NonfiniteObservations {
-        /// the run ends and names env and feature
-        Error,
-        /// it is read as 0, said once
-        Zero,
-    }
-}
-
-section! {
-    /// Normalisation of observations.
-    #[derive(Copy)]
-    pub struct ObservationNorm {
-        /// What becomes of an element that is NaN or infinite.
-        nonfinite_obs: NonfiniteObservations = NonfiniteObservations::Error;
-    }
-}
-
-section! {
-    /// Normalisation of the critic's targets.
-    #[derive(Copy)]
-    pub struct ValueNorm {
-        /// Largest weight of the past per rollout.
-        momentum: f64 = 0.5, SHARE;
-    }
-}
-
 /// Floor of the entropy weight under any annealing: a policy that no longer explores cannot improve.
 pub const LEAST_ENTROPY_COEF: f64 = 0.01;
-
-section! {
-    /// How a policy is held to its teacher, policy.teacher; without one it is not.
-    #[derive(Copy)]
-    pub struct TeachingConfig {
-        /// Weight of the divergence from the teacher at the first update.
-        coef: f64 = 1.0, NOT_NEGATIVE;
-        /// Updates over which the weight falls to 0.
-        updates: u32 = 20, at_least(1);
-        /// Updates at the beginning in which the critic alone learns.
-        critic_updates: u32 = 2;
-    }
-}
-
-section! {
-    /// Weight of each head in the entropy bonus.
-    #[derive(Copy)]
-    pub struct EntropyMultipliers {
-        /// Which slot.
-        slot: f64 = 1.0, NOT_NEGATIVE;
-        /// Which blueprint.
-        blueprint: f64 = 1.3, NOT_NEGATIVE;
-        /// Which blend style.
-        style: f64 = 1.2, NOT_NEGATIVE;
-        /// Which tempo.
-        tempo: f64 = 1.3, NOT_NEGATIVE;
-        /// Which amplitude.
-        alpha_target: f64 = 1.2, NOT_NEGATIVE;
-        /// Which length of a ramp.
-        alpha_speed: f64 = 1.2, NOT_NEGATIVE;
-        /// Which curve of a ramp.
-        alpha_curve: f64 = 1.2, NOT_NEGATIVE;
-        /// Which operation.
-        op: f64 = 1.0, NOT_NEGATIVE;
-    }
-}
-
-impl EntropyMultipliers {
-    /// In the storage order of the heads.
-    pub const fn values(&self) -> [f64; 8] {
-        [
-            self.slot,
-            self.blueprint,
-            self.style,
-            self.tempo,
-            self.alpha_target,
-            self.alpha_speed,
-            self.alpha_curve,
-            self.op,
-        ]
-    }
-}
 
 section! {
     /// Recorded trajectories that are learnt from without an env.
@@ -129,8 +48,6 @@ section! {
         sets: Vec<String>;
         /// Share of the segments that are learnt from: those with the largest return under the scenario's reward.
         best: f64 = 1.0, SHARE;
-        /// Share of the episodes that are never learnt from: the policy is measured on them.
-        hold_out: f64 = 0.1, BELOW_ONE;
     }
 }
 
@@ -179,8 +96,6 @@ section! {
         algorithm: Algorithm = Algorithm::Ppo;
         /// Recorded trajectories that are learnt from without an env.
         recordings: RecordingsConfig;
-        /// How a policy is held to its teacher, policy.teacher; without one it is not.
-        teaching: TeachingConfig;
         /// Episodes of each env between two updates.
         episodes_per_update: u32 = 1, integer(1, 64);
         /// What the end of a full-length episode means.
@@ -193,9 +108,6 @@ section! {
         epochs: u32 = 12, integer(1, 64);
         /// Minibatches per pass, of whole sequences; at most the sequences there are.
         num_minibatches: u32 = 1, at_least(1);
-        /// Longest sequence that gradients flow through. None: a whole episode.
-        #[unit = "steps"]
-        chunk_length: Option<u32>, at_least(1);
         /// How far a probability ratio may leave 1 before it stops paying.
         clip_ratio: f64 = 0.2, OPEN_FRACTION;
         /// Least share of the steps by which a rare head's loss is divided.
@@ -204,46 +116,28 @@ section! {
         target_kl: Option<f64> = Some(0.03), POSITIVE;
         /// What is subtracted from advantages beside the critic's estimate, before they are standardised.
         advantage_baseline: AdvantageBaseline = AdvantageBaseline::None;
-        /// Fewest free steps of a rollout from which the policy is trained; the critic always is.
-        min_actor_steps: u32 = 8, at_least(1);
         /// Weight of the value loss.
         value_coef: f64 = 1.0, NOT_NEGATIVE;
-        /// Its weight at the first update. None: a tenth.
-        value_coef_start: Option<f64>, NOT_NEGATIVE;
-        /// Updates over which the weight rises to value_coef; 0: at once.
-        value_warmup_updates: u32;
         /// Weight in the value loss of steps without a choice.
         forced_value_weight: f64 = 0.2, FRACTION;
-        /// Weight of the entropy bonus.
+        /// Weight of the entropy bonus; at the first update, where it is annealed.
         entropy_coef: f64 = 0.02, NOT_NEGATIVE;
-        /// Its weight at the first update. None: entropy_coef.
-        entropy_coef_start: Option<f64>, NOT_NEGATIVE;
         /// Its weight after annealing. None: entropy_coef.
         entropy_coef_end: Option<f64>, NOT_NEGATIVE;
         /// Episodes of all envs together over which the weight moves; 0: it is constant.
         entropy_anneal_episodes: u32;
-        /// Weight of each head in the entropy bonus.
-        entropy_head_mult: EntropyMultipliers;
         /// Updates over which schedules run. None: the rollouts of the run.
         total_updates: Option<u64>, at_least(1);
         /// Learning rate of AdamW.
         lr: f64 = 5e-4, OPEN_FRACTION;
         /// Course of the learning rate over total_updates.
         lr_schedule: LrSchedule = LrSchedule::Constant;
-        /// Updates over which the learning rate rises first.
-        lr_warmup_updates: u32;
         /// Share of the learning rate that is left at the end.
         lr_end_factor: f64 = 0.0, FRACTION;
         /// L2 norm to which the policy's gradient is clipped. None: no clipping.
         max_grad_norm: Option<f64> = Some(5.0), POSITIVE;
-        /// Normalisation of observations.
-        obs_norm: ObservationNorm;
-        /// Normalisation of the critic's targets.
-        value_norm: ValueNorm;
         /// Mixed precision of the policy.
         amp: AmpMode = AmpMode::Off;
-        /// Rejected updates in a row after which the run stops.
-        max_consecutive_failures: u32 = 3, at_least(1);
     }
 }
 
@@ -272,9 +166,8 @@ impl LearnerConfig {
         self.total_updates.unwrap_or(rollouts.into()).max(1)
     }
 
-    /// Weight of the entropy bonus at the first update and after annealing.
-    pub fn entropy_coefs(&self) -> (f64, f64) {
-        let or_constant = |coef: Option<f64>| coef.unwrap_or(self.entropy_coef);
-        (or_constant(self.entropy_coef_start), or_constant(self.entropy_coef_end))
+    /// Weight of the entropy bonus after annealing.
+    pub fn last_entropy_coef(&self) -> f64 {
+        self.entropy_coef_end.unwrap_or(self.entropy_coef)
     }
 }

@@ -71,8 +71,8 @@ pub use host::{
 };
 pub use layers::Override;
 pub use learner::{
-    AdvantageBaseline, Algorithm, CloneConfig, EntropyMultipliers, EpisodeEnd, ImpalaConfig, LEAST_ENTROPY_COEF,
-    LearnerConfig, LrSchedule, NonfiniteObservations, ObservationNorm, RecordingsConfig, TeachingConfig, ValueNorm,
+    AdvantageBaseline, Algorithm, CloneConfig, EpisodeEnd, ImpalaConfig, LEAST_ENTROPY_COEF, LearnerConfig, LrSchedule,
+    RecordingsConfig,
 };
 pub use lifecycle::{
     AutoForward, GateConfig, GateMode, Isolation, IsolationConfig, LifecycleConfig, OnCommit, StageIsolation,
@@ -80,10 +80,7 @@ pub use lifecycle::{
 pub use load::{Input, Loaded, load, load_beside};
 pub use needs::{MeasurementNeed, RewardProfile};
 pub use paths::UnknownField;
-pub use policy::{
-    FeatureGroup, FloorConfig, HeadConditioning, MaskConfig, NetConfig, ObservationConfig, OpBias, PolicyConfig,
-    TrackerConfig,
-};
+pub use policy::{FeatureGroup, HeadConditioning, MaskConfig, NetConfig, OpBias, PolicyConfig, TrackerConfig};
 pub use presets::{TRAINING_PRESETS, TaskPreset, TrainingPreset, task_presets};
 pub use problem::{COLOURS, Problem, ProblemRow, Report, Severity, Source, SourceKind, nearest, printable, visible};
 pub use resolve::{resolved_ron, ron_text};

@@ -20,15 +20,13 @@ section! {
         net_cfg: NetConfig;
         /// Device on which the network acts and learns, with the rollouts that it learns from. None: the first of run.devices.
         device: Option<DeviceSpec>;
-        /// What the learned controller sees.
-        obs: ObservationConfig;
-        /// Probability that every valid choice of the learned controller keeps.
-        floor: FloorConfig;
+        /// Features that an observation has beyond those that each has; those of plugins come in any case.
+        features: Vec<FeatureGroup>;
         /// Which legal commands the controller is not offered.
         masks: MaskConfig;
         /// Folder of a saved policy whose weights the learned controller starts with, relative to this file.
         init_from: Option<String>;
-        /// Folder of a saved policy that the learned controller is held to at first, as learner.teaching says, relative to this file.
+        /// Folder of a saved policy that the learned controller is held to at first, relative to this file.
         teacher: Option<String>;
         /// Constants of the rule-based controller.
         heuristic: HeuristicConfig;
@@ -70,8 +68,6 @@ section! {
         hidden_dim: usize = 128, integer(8, 65536);
         /// Recurrent layers.
         layers: usize = 1, integer(1, 64);
-        /// Size of the embedding of a blueprint.
-        embed_dim: usize = 4, integer(1, 1024);
         /// What the parameters of an action are chosen by.
         head_conditioning: HeadConditioning = HeadConditioning::PerSlot;
         /// Added to the logits of a fresh built-in network's operations: what it tries before it has learnt anything.
@@ -83,32 +79,19 @@ section! {
     /// Added to the logits of a fresh built-in network's operations: what it tries before it has learnt anything.
     #[derive(Copy)]
     pub struct OpBias {
-        /// On waiting.
-        wait: f64;
         /// On germinating.
         germinate: f64;
-        /// On ramping a seed's amplitude.
-        set_alpha_target: f64;
         /// On pruning.
         prune: f64 = -2.0;
         /// On committing.
         commit: f64 = 2.0;
-        /// On trying a gate.
-        advance: f64;
     }
 }
 
 impl OpBias {
     /// In the order of the operations.
     pub const fn values(&self) -> [f64; 6] {
-        [
-            self.wait,
-            self.germinate,
-            self.set_alpha_target,
-            self.prune,
-            self.commit,
-            self.advance,
-        ]
+        [0.0, self.germinate, 0.0, self.prune, self.commit, 0.0]
     }
 }
 
@@ -118,39 +101,6 @@ choice! {
     pub enum FeatureGroup {
         /// what a reward is made of: 4 of the env, 5 of each slot
         RewardParts,
-    }
-}
-
-section! {
-    /// What the learned controller sees.
-    pub struct ObservationConfig {
-        /// Features that an observation has beyond those that each has; those of plugins come in any case.
-        features: Vec<FeatureGroup>;
-        /// Factor per step on the freshness of a measured contribution.
-        freshness_decay: f64 = 0.995, SHARE;
-    }
-}
-
-section! {
-    /// Least probability of every valid choice of the learned controller, by head.
-    #[derive(Copy)]
-    pub struct FloorConfig {
-        /// Least probability of a valid operation.
-        op: f64 = 0.01, BELOW_ONE;
-        /// Least probability of a valid slot.
-        slot: f64 = 0.03, BELOW_ONE;
-        /// Least probability of a valid blueprint.
-        blueprint: f64 = 0.03, BELOW_ONE;
-        /// Least probability of a blend style.
-        style: f64 = 0.03, BELOW_ONE;
-        /// Least probability of a tempo.
-        tempo: f64 = 0.05, BELOW_ONE;
-        /// Least probability of an alpha target.
-        alpha_target: f64 = 0.03, BELOW_ONE;
-        /// Least probability of an alpha speed.
-        alpha_speed: f64 = 0.03, BELOW_ONE;
-        /// Least probability of an alpha curve.
-        alpha_curve: f64 = 0.02, BELOW_ONE;
     }
 }
 

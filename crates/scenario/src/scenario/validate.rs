@@ -51,7 +51,7 @@ pub fn validate(scenario: &Scenario, task: &TaskSpec, host: &HostOutline, catalo
     blueprints::check_heads(scenario, task, host, catalog, &mut findings);
     faults::check_faults(scenario, task, &mut findings);
     reward::check_reward(scenario, &reward, &mut findings);
-    learner::check_learner(scenario, task, &mut findings);
+    learner::check_learner(scenario, &mut findings);
     findings.0
 }
 

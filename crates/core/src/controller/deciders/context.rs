@@ -44,8 +44,12 @@ pub struct BuildContext<'a> {
 impl BuildContext<'_> {
     /// The layout of observations in this run.
     pub fn schema(&self) -> ObservationSchema {
-        ObservationSchema::new(self.slots, self.max_steps, &self.scenario.policy.obs, self.features)
-            .with_nonfinite(self.scenario.learner.obs_norm.nonfinite_obs)
+        ObservationSchema::new(
+            self.slots,
+            self.max_steps,
+            &self.scenario.policy.features,
+            self.features,
+        )
     }
 
     /// What the scenario leaves of the action space.

@@ -30,7 +30,7 @@ use crate::growth::LifecycleCommand;
 ///
 /// fn decide_here(app: &mut App) {
 ///     app.init_resource::<ExternalCommands>();
-///     app.add_systems(Decide, choose.in_set(EngineSet::Decide).before(Work::RememberStates).before(Work::Decide));
+///     app.add_systems(Decide, choose.in_set(EngineSet::Decide).before(Work::Decide));
 /// }
 ///
 /// let mut engine = Engine::builder().with(decide_here).from_ron(

@@ -21,7 +21,6 @@ use crate::policy::{
     PolicyPrecision, RecurrentState, SequenceInput, Stored, TrainablePolicy, choose, head_terms, head_uniforms,
 };
 use crate::random::Domain;
-use crate::scenario::FloorConfig;
 use crate::torch::{HostSyncCounter, NoGrad, catch, copy_into, read_f32};
 use crate::unfinished::UnfinishedRound;
 use rollout::Rollout;
@@ -40,8 +39,6 @@ pub struct ActorCriticController {
     blueprints: Vec<String>,
     /// Choices that the scenario does not allow, as `head:member`.
     excluded: Vec<String>,
-    floor: FloorConfig,
-    /// In force: scaled.
     floors: [Floor; HEADS],
     floor_scale: f64,
     mode: DecideMode,
@@ -101,8 +98,7 @@ impl ActorCriticController {
             schema,
             excluded: context.allowed_actions().excluded(&blueprints),
             blueprints,
-            floor: policy.floor,
-            floors: Floor::of_heads(&policy.floor, 1.0),
+            floors: Floor::of_heads(1.0),
             floor_scale: 1.0,
             mode: DecideMode::default(),
             rollout: Rollout::new(&*net, run.n_envs)?,
@@ -186,7 +182,6 @@ impl ActorCriticController {
             observation: self.schema.len(),
             schema_hash: self.schema.hash(),
             value_head: VALUE_HEAD,
-            floor: self.floor,
             floor_scale: self.floor_scale,
             statistics: self.normaliser.statistics().to_vec(),
             updates: self.updates,
@@ -275,11 +270,12 @@ impl TrainablePolicy for ActorCriticController {
 
     fn evaluate(&self, input: &SequenceInput) -> Result<Evaluation, PolicyError> {
         let spec = self.net.spec();
+        let initial = catch(|| self.net.zero_state(input.lengths.len() as i64))?;
         let sequence = NetSequence {
             observations: input.observations,
             blueprints: input.blueprints,
             lengths: input.lengths,
-            initial: input.initial,
+            initial: &initial,
         };
         let output = self.precision.sequence(&*self.net, &sequence)?;
         let evaluation = catch(|| {
@@ -322,7 +318,7 @@ impl TrainablePolicy for ActorCriticController {
             teacher.set_floor_scale(scale);
         }
         self.floor_scale = scale;
-        self.floors = Floor::of_heads(&self.floor, scale);
+        self.floors = Floor::of_heads(scale);
     }
 }
 

@@ -6,13 +6,14 @@ use super::schema::ObservationSchema;
 use super::signals::SHOWN_HISTORY;
 use crate::actions::{OPS, PolicyError};
 use crate::growth::SeedStage;
-use crate::scenario::NonfiniteObservations;
 use crate::seed::SeedReport;
 
 /// Percentage points that count as one unit of contribution, velocity and interaction.
 const POINTS: f64 = 10.0;
 /// Steps that count as one unit of tempo.
 const TEMPO_UNIT: f64 = 12.0;
+/// Factor per step on the freshness of a measured contribution.
+const FRESHNESS_DECAY: f64 = 0.995;
 
 /// `sign(x)·ln(1 + |x|) / 7`, in [-2, 2].
 fn squashed(value: f64) -> f64 {
@@ -23,7 +24,7 @@ impl ObservationSchema {
     /// Writes the raw row and the blueprints of an env; storage is reused.
     ///
     /// # Errors
-    /// `WrongSlotCount`; `NonFiniteFeature` with the name of a feature that is not finite, unless such are read as 0.
+    /// `WrongSlotCount`; `NonFiniteFeature` with the name of a feature that is not finite.
     pub fn observe(&self, input: &ObservationInput, observation: &mut Observation) -> Result<(), PolicyError> {
         if input.reports.len() != self.slots().len() {
             return Err(PolicyError::WrongSlotCount {
@@ -33,16 +34,15 @@ impl ObservationSchema {
             });
         }
         observation.raw.resize(self.len(), 0.0);
-        observation.replaced = self.encode(input, &mut observation.raw)?;
+        self.encode(input, &mut observation.raw)?;
         observation.blueprints.clear();
         let blueprint = |report: &Option<SeedReport>| report.as_ref().map_or(-1, |seed| seed.blueprint_index as i64);
         observation.blueprints.extend(input.reports.iter().map(blueprint));
         Ok(())
     }
 
-    /// Encodes into `row`, which has [`len`](Self::len) elements. Returns the first that was not finite, if such are
-    /// read as 0.
-    fn encode(&self, input: &ObservationInput, row: &mut [f32]) -> Result<Option<usize>, PolicyError> {
+    /// Encodes into `row`, which has [`len`](Self::len) elements.
+    fn encode(&self, input: &ObservationInput, row: &mut [f32]) -> Result<(), PolicyError> {
         let (base, slots) = row.split_at_mut(self.base_len());
         self.encode_env(input, base);
         for (report, block) in input.reports.iter().zip(slots.chunks_exact_mut(self.slot_len())) {
@@ -51,20 +51,13 @@ impl ObservationSchema {
                 Some(seed) => self.encode_slot(seed, block),
             }
         }
-        let Some(index) = row.iter().position(|value| !value.is_finite()) else {
-            return Ok(None);
-        };
-        match self.nonfinite {
-            NonfiniteObservations::Error => Err(PolicyError::NonFiniteFeature {
+        match row.iter().position(|value| !value.is_finite()) {
+            None => Ok(()),
+            Some(index) => Err(PolicyError::NonFiniteFeature {
                 at: input.at,
                 index,
                 feature: self.names()[index].clone(),
             }),
-            NonfiniteObservations::Zero => {
-                let broken = row.iter_mut().filter(|value| !value.is_finite());
-                broken.for_each(|value| *value = 0.0);
-                Ok(Some(index))
-            }
         }
     }
 
@@ -129,7 +122,7 @@ impl ObservationSchema {
         row.push_flag(seed.has_exploding.unwrap_or(false));
         row.push(seed.previous_gradient_health.map_or(unknown, health));
         row.push(self.share_of_episode(seed.steps_in_stage));
-        let freshness = |age: u32| self.freshness_decay.powi(age.try_into().unwrap_or(i32::MAX));
+        let freshness = |age: u32| FRESHNESS_DECAY.powi(age.try_into().unwrap_or(i32::MAX));
         row.push(seed.contribution_age.map_or(unknown, freshness));
         row.push(self.share_of_episode(seed.age_steps));
         debug_assert_eq!(row.next, SLOT.len());

@@ -12,6 +12,4 @@ pub struct Observation {
     pub normalised: Vec<f32>,
     /// Blueprint of each slot's seed, -1 = empty slot.
     pub blueprints: SmallVec<[i64; 4]>,
-    /// The first element that was not finite and is read as 0.
-    pub replaced: Option<usize>,
 }

@@ -5,7 +5,7 @@ use bevy_ecs::resource::Resource;
 use super::features::{BASE, Extract, ObservationFeature, ObservationFeatures, SLOT, Treatment, reward_parts};
 use crate::growth::SlotId;
 use crate::hash::sha256;
-use crate::scenario::{FeatureGroup, NonfiniteObservations, ObservationConfig};
+use crate::scenario::FeatureGroup;
 
 /// The layout of an observation: features of the env (23, or 27 with `reward_parts`), then those of each slot (31, or 36),
 /// plugins' features at the end of either block.
@@ -17,10 +17,6 @@ pub struct ObservationSchema {
     pub(super) slot_features: Vec<ObservationFeature>,
     /// Steps of an episode: the unit of time.
     pub(super) max_steps: u32,
-    /// Freshness of a measurement falls by this factor per step.
-    pub(super) freshness_decay: f64,
-    /// What becomes of elements that are not finite.
-    pub(super) nonfinite: NonfiniteObservations,
     names: Vec<String>,
 }
 
@@ -35,9 +31,10 @@ pub struct Element {
 }
 
 impl ObservationSchema {
-    /// `slots`: in policy order; `max_steps`: steps of an episode.
-    pub fn new(slots: &[SlotId], max_steps: u32, config: &ObservationConfig, custom: &ObservationFeatures) -> Self {
-        let builtin = match config.features.contains(&FeatureGroup::RewardParts) {
+    /// `slots`: in policy order; `max_steps`: steps of an episode; `groups`: what it has of built-in features beyond those that each
+    /// has.
+    pub fn new(slots: &[SlotId], max_steps: u32, groups: &[FeatureGroup], custom: &ObservationFeatures) -> Self {
+        let builtin = match groups.contains(&FeatureGroup::RewardParts) {
             true => reward_parts(),
             false => Vec::new(),
         };
@@ -53,15 +50,8 @@ impl ObservationSchema {
             env_features,
             slot_features,
             max_steps: max_steps.max(1),
-            freshness_decay: config.freshness_decay,
-            nonfinite: NonfiniteObservations::Error,
             names,
         }
-    }
-
-    /// The same layout with another answer to elements that are not finite.
-    pub fn with_nonfinite(self, nonfinite: NonfiniteObservations) -> Self {
-        Self { nonfinite, ..self }
     }
 
     /// Number of elements.

@@ -94,14 +94,12 @@ pub(crate) fn report_slots(
     }
 }
 
-/// Encodes what was measured into the raw row of every env that decides. The first element that is read as 0
-/// because it is not finite is warned of.
+/// Encodes what was measured into the raw row of every env that decides.
 pub fn build_observations(
     mut envs: Query<(&EnvId, &StepStatus, &Signals, &Feedback, &SlotReports, &mut Observation)>,
     schema: Res<ObservationSchema>,
     clock: Res<RunClock>,
     experiment: Res<Experiment>,
-    mut is_warned: Local<bool>,
 ) -> Result<(), Failure> {
     for (id, status, signals, feedback, reports, mut observation) in &mut envs {
         if !status.participates() {
@@ -114,15 +112,6 @@ pub fn build_observations(
             reports: &reports.0,
         };
         schema.observe(&input, &mut observation).in_env(id.index)?;
-        if let Some(element) = observation.replaced
-            && !std::mem::replace(&mut *is_warned, true)
-        {
-            let feature = &schema.names()[element];
-            tracing::warn!(
-                "{}: {feature} is not finite; such elements of observations are read as 0",
-                input.at
-            );
-        }
     }
     Ok(())
 }

@@ -318,7 +318,7 @@ fn policy_needs(loaded: &Loaded, envs: usize) -> [Need; 2] {
     let schema = ObservationSchema::new(
         &loaded.slots,
         task.max_steps,
-        &policy.obs,
+        &policy.features,
         &ObservationFeatures::default(),
     );
     let observation = schema.len() as u128;

@@ -1,20 +1,22 @@
 //! The rollout buffer: what the envs did and observed between two updates.
 //!
 //! One row per env; rows fill independently. A step is written in two phases, and rollbacks edit what was written
-//! (`writing`). What is computed on the device - observations, slot blueprints, recurrent states - stays there in
+//! (`writing`). What is computed on the device - observations, slot blueprints - stays there in
 //! preallocated tensors, written with one indexed copy per field and step; what is computed on the host - actions, masks,
-//! rewards - stays on the host and is copied once, with the sequences of the update.
+//! rewards - stays on the host and is copied once, with the sequences of the update. Recurrent states are not stored: a training
+//! sequence is a whole segment, which begins with none.
 //!
-//! Recurrent states are stored only where a training sequence can start in the middle of a segment: at chunk boundaries.
+//! A checkpoint inside a round keeps the rollout as far as it goes, none of it learnt from yet.
 
 use serde::{Deserialize, Serialize};
 use tch::{Device, Kind, Tensor};
 
-use super::error::BufferError;
-use super::steps::{Segment, StepRecord};
+use super::steps::{BufferError, Segment, StepRecord};
 use crate::actions::{Head, MaskSet};
 use crate::growth::LifecycleOp;
-use crate::torch::catch;
+use crate::health::Failure;
+use crate::torch::{TorchError, catch};
+use crate::unfinished::{UnfinishedRound, UnfinishedRoundError};
 
 /// Sizes of a buffer.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,21 +31,12 @@ pub struct BufferShape {
     pub slots: usize,
     /// Blueprints that a slot can be given.
     pub blueprints: usize,
-    /// `[layers, width]` of each recurrent state tensor; empty for a policy without memory.
-    pub state: Vec<[i64; 2]>,
-    /// Longest training sequence.
-    pub chunk_length: usize,
 }
 
 impl BufferShape {
     /// Elements of one step's masks.
     pub fn mask_width(&self) -> usize {
         MaskSet::row_width(self.slots, self.blueprints)
-    }
-
-    /// Recurrent states a row can hold, one a chunk boundary.
-    pub(super) fn states_per_row(&self) -> usize {
-        self.steps / self.chunk_length
     }
 }
 
@@ -54,8 +47,6 @@ pub(super) struct Row {
     /// The newest step waits for its outcome.
     pub is_pending: bool,
     pub segments: Vec<Segment>,
-    /// Recurrent states stored for it.
-    pub states: usize,
 }
 
 /// Tensors of all steps; the last cell of each belongs to no step and is what padding reads.
@@ -64,8 +55,6 @@ pub(super) struct Cells {
     pub observations: Tensor,
     pub raw_observations: Tensor,
     pub blueprints: Tensor,
-    /// Per state tensor `[cells, layers, width]`, the last one zero.
-    pub states: Vec<Tensor>,
 }
 
 /// The steps of all envs since the last update.
@@ -85,10 +74,7 @@ impl RolloutBuffer {
     /// # Errors
     /// Out of memory.
     pub fn new(shape: BufferShape, device: Device) -> Result<Self, BufferError> {
-        let chunk_length = shape.chunk_length.max(1);
-        let shape = BufferShape { chunk_length, ..shape };
         let count = shape.envs * shape.steps;
-        let states = shape.envs * shape.states_per_row();
         let cells = catch(|| {
             let zeros = |size: &[i64]| Tensor::zeros(size, (Kind::Float, device));
             let observations = [count as i64 + 1, shape.observation as i64];
@@ -96,11 +82,6 @@ impl RolloutBuffer {
                 observations: zeros(&observations),
                 raw_observations: zeros(&observations),
                 blueprints: Tensor::full([count as i64 + 1, shape.slots as i64], -1, (Kind::Int64, device)),
-                states: shape
-                    .state
-                    .iter()
-                    .map(|&[layers, width]| zeros(&[states as i64 + 1, layers, width]))
-                    .collect(),
             }
         })?;
         let mut masks = vec![false; (count + 1) * shape.mask_width()];
@@ -156,16 +137,9 @@ impl RolloutBuffer {
     /// # Errors
     /// A device error.
     pub fn valid_raw_observations(&self) -> Result<Tensor, BufferError> {
-        let cells: Vec<i64> = self
-            .valid_steps()
-            .map(|(env, step)| self.cell(env, step) as i64)
-            .collect();
-        let index = Tensor::from_slice(&cells);
-        Ok(catch(|| {
-            self.cells
-                .raw_observations
-                .index_select(0, &index.to_device(self.device))
-        })?)
+        let cells: Vec<usize> = self.valid_steps().map(|(env, step)| self.cell(env, step)).collect();
+        let index = self.on_device(&cells)?;
+        Ok(catch(|| self.cells.raw_observations.index_select(0, &index))?)
     }
 
     /// Every step has its outcome and every segment its end.
@@ -193,7 +167,6 @@ impl RolloutBuffer {
         for row in &mut self.rows {
             row.steps.clear();
             row.segments.clear();
-            row.states = 0;
         }
         Ok(())
     }
@@ -206,11 +179,6 @@ impl RolloutBuffer {
     /// The cell that padding reads.
     pub(super) fn padding_cell(&self) -> usize {
         self.shape.envs * self.shape.steps
-    }
-
-    /// The stored state that is zero for ever.
-    pub(super) fn zero_state(&self) -> usize {
-        self.shape.envs * self.shape.states_per_row()
     }
 
     pub(super) fn row(&self, env: usize) -> Result<&Row, BufferError> {
@@ -268,5 +236,105 @@ fn write_padding_mask(shape: &BufferShape, row: &mut [bool]) {
     for head in Head::PARAMETERS {
         row[at + head.placeholder()] = true;
         at += head.size(shape.slots, shape.blueprints);
+    }
+}
+
+impl RolloutBuffer {
+    /// Keeps everything that was written; between two steps. What else the buffer holds is of rollouts before.
+    ///
+    /// # Errors
+    /// A device error.
+    pub fn save(&self, round: &mut UnfinishedRound) -> Result<(), UnfinishedRoundError> {
+        round.put("rollout.rows", &self.rows)?;
+        let cells = self.written_cells();
+        let masks = taken(&self.masks, self.shape.mask_width(), &cells);
+        round.put_tensor("rollout.masks", &Tensor::from_slice(&masks))?;
+        let index = self.on_device(&cells)?;
+        for (name, tensor) in self.cells.named() {
+            round.put_tensor(name, &catch(|| tensor.index_select(0, &index))?)?;
+        }
+        Ok(())
+    }
+
+    /// Takes back what [`save`](Self::save) of a buffer of the same shape has kept.
+    ///
+    /// # Errors
+    /// What was kept is not there, or is another buffer's; a device error.
+    pub fn restore(&mut self, round: &UnfinishedRound) -> Result<(), Failure> {
+        let rows: Vec<Row> = round.get("rollout.rows")?;
+        let fits = |row: &Row| row.steps.len() <= self.shape.steps;
+        if rows.len() != self.shape.envs || !rows.iter().all(fits) {
+            return Err(unreadable("rollout.rows", "they are those of another rollout").into());
+        }
+        self.rows = rows;
+        let cells = self.written_cells();
+        let masks = round.tensor("rollout.masks")?.to_tensor()?;
+        let masks: Vec<bool> = Vec::try_from(masks).map_err(TorchError::from)?;
+        put_back("rollout.masks", masks, &mut self.masks, self.shape.mask_width(), &cells)?;
+        let index = self.on_device(&cells)?;
+        for (name, tensor) in self.cells.named() {
+            let part = catch(|| tensor.index_select(0, &index))?;
+            round.copy_to(name, &part)?;
+            let _ = catch(|| tensor.shallow_clone().index_copy_(0, &index, &part))?;
+        }
+        Ok(())
+    }
+
+    /// Cells of all steps, by env, then by step.
+    fn written_cells(&self) -> Vec<usize> {
+        let rows = self.rows.iter().enumerate();
+        rows.flat_map(|(env, row)| (0..row.steps.len()).map(move |step| self.cell(env, step)))
+            .collect()
+    }
+
+    fn on_device(&self, cells: &[usize]) -> Result<Tensor, TorchError> {
+        let cells: Vec<i64> = cells.iter().map(|&cell| cell as i64).collect();
+        catch(|| Tensor::from_slice(&cells).to_device(self.device))
+    }
+}
+
+impl Cells {
+    /// Each with its name in a checkpoint.
+    fn named(&self) -> [(&'static str, &Tensor); 3] {
+        [
+            ("rollout.observations", &self.observations),
+            ("rollout.raw_observations", &self.raw_observations),
+            ("rollout.blueprints", &self.blueprints),
+        ]
+    }
+}
+
+/// What a list with `width` elements a cell holds of these cells.
+fn taken<T: Clone>(all: &[T], width: usize, cells: &[usize]) -> Vec<T> {
+    let of_cell = |&cell: &usize| all[cell * width..(cell + 1) * width].iter().cloned();
+    cells.iter().flat_map(of_cell).collect()
+}
+
+/// The reverse of [`taken`].
+fn put_back<T: Clone>(
+    name: &str,
+    kept: Vec<T>,
+    all: &mut [T],
+    width: usize,
+    cells: &[usize],
+) -> Result<(), UnfinishedRoundError> {
+    if kept.len() != width * cells.len() {
+        let why = format!(
+            "it has {} elements; {} steps have {width} each",
+            kept.len(),
+            cells.len()
+        );
+        return Err(unreadable(name, why));
+    }
+    for (of_cell, &cell) in kept.chunks_exact(width.max(1)).zip(cells) {
+        all[cell * width..(cell + 1) * width].clone_from_slice(of_cell);
+    }
+    Ok(())
+}
+
+fn unreadable(name: &str, why: impl Into<String>) -> UnfinishedRoundError {
+    UnfinishedRoundError::Unreadable {
+        name: name.into(),
+        why: why.into(),
     }
 }

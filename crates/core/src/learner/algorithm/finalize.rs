@@ -1,16 +1,25 @@
 //! From a finished rollout to what an update learns from. The order of the steps matters: every statistic moves exactly
-//! once a rollout, and nothing is measured in a unit that changes later.
+//! once a rollout, and nothing is measured in a unit that changes later. Steps that another policy, or an earlier one, has
+//! played are first seen as the present policy sees them.
 
-use super::advantages::{standardise, step_targets, subtract_mean_of_others, weigh};
+use tch::Tensor;
+
+use super::advantages::{
+    RewardNormalizer, StepTargets, ValueNormalizer, ValueUnits, standardise, step_targets, subtract_mean_of_others,
+    weigh,
+};
 use super::buffer::RolloutBuffer;
-use super::error::LearnerError;
-use super::metrics::{learnable_shares, off_policy, rollout_data};
-use super::normalise::{RewardNormalizer, ValueNormalizer};
-use super::sequences::{SequenceBatch, sequences};
-use crate::actions::HEADS;
+use super::sequences::{SequenceBatch, longest, sequences};
+use super::steps::{LearnerError, SegmentEnd};
+use crate::actions::{HEADS, Head};
 use crate::nn::Linear;
+use crate::policy::{RecurrentState, TrainablePolicy};
 use crate::scenario::{AdvantageBaseline, Algorithm, CloneConfig, LearnerConfig};
-use crate::telemetry::RolloutData;
+use crate::telemetry::{Num, OffPolicy, RolloutData, statistics};
+use crate::torch::{HostSyncCounter, NoGrad, catch, read_f32};
+
+/// Fewest steps with a choice from which the policy is trained; the critic always is.
+const LEAST_ACTOR_STEPS: usize = 8;
 
 /// A rollout that is ready to be learnt from.
 #[derive(Debug)]
@@ -69,14 +78,14 @@ pub(super) fn finalize(
     // 5. Metrics of the critic that acted, before anything moves.
     let free = free_steps.iter();
     let free: Vec<f64> = free.map(|&(env, step)| targets[env][step].advantage).collect();
-    let mut data = rollout_data(buffer, &targets, &free, scale);
+    let mut data = rollout_data(buffer, &targets, free.len());
     let has_others = config.is_offline() || config.kept_rollouts().is_some();
     if has_others && config.algorithm.needs_behaviour() {
         data.off_policy = Some(off_policy(buffer));
     }
 
     // 6. Value normaliser: statistics, head, targets.
-    if !values.observe(&returns, config.value_norm.momentum, head)? {
+    if !values.observe(&returns, head)? {
         return Ok(Err(Unusable::NonFinite("return statistics")));
     }
     let units = values.units();
@@ -90,12 +99,11 @@ pub(super) fn finalize(
         weigh(&mut targets, &steps, beta);
     }
     // With too few of them only the critic learns.
-    let actor_learns = free.len() >= config.min_actor_steps as usize;
+    let actor_learns = free.len() >= LEAST_ACTOR_STEPS;
 
     // 8. Sequences.
-    let sequences = sequences(buffer);
-    let longest = sequences.iter().map(|sequence| sequence.len).max().unwrap_or(0);
-    let batch = SequenceBatch::gather(buffer, &targets, &sequences, longest, actor_learns, config)?;
+    let segments = sequences(buffer);
+    let batch = SequenceBatch::gather(buffer, &targets, &segments, longest(&segments), actor_learns, config)?;
     Ok(Ok(PreparedRollout {
         batch,
         data,
@@ -122,3 +130,151 @@ fn scale_rewards(
     }
     Ok(Some(scale))
 }
+
+/// Variance of returns below which little is left to explain, in units of scaled reward.
+const LOW_VARIANCE: f64 = 1.0;
+
+/// Measures a rollout from the values of the policy that acted; the actor learns from `steps_actor` steps.
+fn rollout_data(buffer: &RolloutBuffer, targets: &[Vec<StepTargets>], steps_actor: usize) -> RolloutData {
+    let column = |field: fn(&StepTargets) -> f64| -> Vec<f64> {
+        let steps = buffer.valid_steps();
+        steps.map(|(env, step)| field(&targets[env][step])).collect()
+    };
+    let (returns, values) = (column(|target| target.ret), column(|target| target.value));
+    let (return_mean, return_std) = statistics::mean_and_std(&returns).unwrap_or_default();
+    RolloutData {
+        steps_valid: returns.len() as u64,
+        steps_actor: steps_actor as u64,
+        explained_variance: Num(explained_variance(&returns, &values)),
+        explained_variance_free: explained_variance_of_choices(buffer, targets),
+        ev_low_return_variance: return_std.powi(2) < LOW_VARIANCE,
+        return_mean: Num(return_mean),
+        return_std: Num(return_std),
+        off_policy: None,
+    }
+}
+
+/// How far the steps that the actor learns from are from the policy before the update.
+fn off_policy(buffer: &RolloutBuffer) -> OffPolicy {
+    let records = buffer.valid_steps().map(|(env, step)| &buffer.rows[env].steps[step]);
+    let ratios = records
+        .filter(|record| record.is_free())
+        .map(|record| record.log_ratio().exp());
+    let (count, sum, squares) = ratios.fold((0.0, 0.0, 0.0), |(count, sum, squares), ratio| {
+        (count + 1.0, sum + ratio, squares + ratio * ratio)
+    });
+    OffPolicy {
+        behaviour_ratio_mean: Num(sum / count),
+        effective_share: Num(sum * sum / (count * squares)),
+        stale_segments: buffer.segments().filter(|segment| !segment.valid).count() as u64,
+    }
+}
+
+/// By head: share of valid steps in which it mattered, the actor learns, and there was a choice.
+fn learnable_shares(buffer: &RolloutBuffer) -> [f64; HEADS] {
+    let steps = buffer.valid_steps().count() as f64;
+    Head::ALL.map(|head| {
+        let learnable = buffer.valid_steps().filter(|&(env, step)| {
+            let record = &buffer.rows[env].steps[step];
+            record.is_free() && record.is_causal(head) && record.choosable[head as usize]
+        });
+        learnable.count() as f64 / steps
+    })
+}
+
+fn deviation(values: &[f64]) -> f64 {
+    statistics::mean_and_std(values).unwrap_or_default().1
+}
+
+/// `1 − Var(R − V)/max(Var R, floor)`.
+fn explained_variance(returns: &[f64], values: &[f64]) -> f64 {
+    let errors: Vec<f64> = returns.iter().zip(values).map(|(ret, value)| ret - value).collect();
+    1.0 - deviation(&errors).powi(2) / deviation(returns).powi(2).max(LOW_VARIANCE)
+}
+
+/// The same over the steps with a choice; `None` if there are none.
+fn explained_variance_of_choices(buffer: &RolloutBuffer, targets: &[Vec<StepTargets>]) -> Option<Num> {
+    let choices = buffer
+        .valid_steps()
+        .filter(|&(env, step)| buffer.rows[env].steps[step].is_free());
+    let (returns, values): (Vec<f64>, Vec<f64>) = choices
+        .map(|(env, step)| (targets[env][step].ret, targets[env][step].value))
+        .unzip();
+    (!returns.is_empty()).then(|| Num(explained_variance(&returns, &values)))
+}
+
+/// Mean of the ratios' magnitudes, in nats, from which on a segment says nothing about the present policy.
+const STALE: f64 = 2.0;
+
+impl RolloutBuffer {
+    /// Mean over the steps with a choice of how unlikely the policy finds it, in nats; `None` if there are none.
+    pub fn negative_log_likelihood(&self) -> Option<f64> {
+        let records = self.valid_steps().map(|(env, step)| &self.rows[env].steps[step]);
+        let choices = records.filter(|record| record.is_free()).map(|record| {
+            let causal = Head::ALL.iter().filter(|&&head| record.is_causal(head));
+            -causal
+                .map(|&head| f64::from(record.log_probs[head as usize]))
+                .sum::<f64>()
+        });
+        statistics::mean_and_std(&choices.collect::<Vec<_>>()).map(|(mean, _)| mean)
+    }
+
+    /// Leaves out the segments that the present policy is by far less, or more, likely to play than the one that did.
+    pub fn leave_out_stale(&mut self) {
+        for row in &mut self.rows {
+            for segment in &mut row.segments {
+                let steps = &row.steps[segment.steps()];
+                let total: f64 = steps.iter().map(|record| record.log_ratio().abs()).sum();
+                segment.valid &= total <= STALE * steps.len() as f64;
+            }
+        }
+    }
+
+    /// Puts the policy's log-probabilities of the stored choices, and its raw values, in the place of those that were stored.
+    /// `behind` gives the value behind each segment, `[segments]`, f32, in the units of `units`, from the state in which it
+    /// leaves the policy; truncated segments are credited with it.
+    ///
+    /// # Errors
+    /// A stored choice that its mask forbids, a device error.
+    pub fn reevaluate(
+        &mut self,
+        policy: &dyn TrainablePolicy,
+        (config, units): (&LearnerConfig, ValueUnits),
+        reads: &HostSyncCounter,
+        behind: impl FnOnce(&RecurrentState) -> Result<Tensor, LearnerError>,
+    ) -> Result<(), LearnerError> {
+        let segments = sequences(self);
+        let longest = longest(&segments);
+        if longest == 0 {
+            return Ok(());
+        }
+        let rows = self.rows.iter();
+        let targets: Vec<_> = rows.map(|row| vec![StepTargets::default(); row.steps.len()]).collect();
+        let (outputs, behind) = {
+            let _no_grad = NoGrad::new();
+            let batch = SequenceBatch::gather(self, &targets, &segments, longest, true, config)?;
+            let evaluation = catch(|| policy.evaluate(&batch.input()))??;
+            let outputs = catch(|| Tensor::cat(&[&evaluation.log_probs, &evaluation.value.unsqueeze(-1)], -1))?;
+            let behind = behind(&evaluation.final_state)?;
+            (read_f32(&outputs, reads)?, read_f32(&behind, reads)?)
+        };
+        let raw = |value: f32| units.raw(value.into()) as f32;
+        for (segment, outputs) in segments.iter().zip(outputs.chunks(longest * (HEADS + 1))) {
+            let records = self.rows[segment.env].steps[segment.steps()].iter_mut();
+            for (record, output) in records.zip(outputs.chunks(HEADS + 1)) {
+                record.log_probs.copy_from_slice(&output[..HEADS]);
+                record.value = raw(output[HEADS]);
+            }
+        }
+        let segments = self.rows.iter_mut().flat_map(|row| &mut row.segments);
+        for (segment, value) in segments.filter(|segment| segment.valid).zip(behind) {
+            if let Some(SegmentEnd::Truncated { bootstrap }) = &mut segment.closed {
+                *bootstrap = raw(value);
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,27 +1,29 @@
-//! The learner of a policy: its optimizer, normalisers and counters, and what happens to them between two
-//! rollouts.
+//! The learner of a policy: its optimizer, normalisers and counters, what happens to them between two rollouts, and what a
+//! checkpoint keeps of them; no generator state, since every draw is derived from seed and round.
 
 use std::time::Instant;
 
+use serde::{Deserialize, Serialize};
 use tch::Tensor;
 
+use super::advantages::{CLIP, RewardNormalizer, ValueNormalizer, ValueUnits};
 use super::buffer::RolloutBuffer;
-use super::error::LearnerError;
 use super::finalize::{PreparedRollout, Unusable, finalize};
-use super::metrics::{announce_drift, judge, outside_minibatches, report};
-use super::normalise::{CLIP, RewardNormalizer, ValueNormalizer, ValueUnits};
+use super::loss::{Horizon, LearnerSchedules};
+use super::measurements::{announce_drift, judge, outside_minibatches, report};
 use super::optimizer::{PolicyOptimizer, SCALER};
-use super::recorded::RecordedSteps;
-use super::schedules::{Horizon, LearnerSchedules};
-use super::state::{Counters, LearnerState, differences_of_tensors, impossible_tensors, nonfinite_numbers};
-use super::update::{Update, by_head};
+use super::steps::LearnerError;
+use super::update::{RecordedSteps, Update, by_head};
 use crate::env::FallbackGuard;
 use crate::nn::Implementation;
 use crate::policy::TrainablePolicy;
 use crate::random::{Domain, RunRng};
 use crate::scenario::{Algorithm, LearnerConfig};
 use crate::telemetry::{FinitenessGate, LearnerUpdate, Num, UpdateSkip};
-use crate::torch::{HostSyncCounter, copy_into, mixed_name};
+use crate::torch::{HostSyncCounter, TorchError, copy_into, mixed_name, read_f64};
+
+/// Failed updates in a row after which the run stops.
+const MOST_FAILURES: u32 = 3;
 
 /// Proximal policy optimization of a policy. All state of it is in here, in place.
 #[derive(Debug)]
@@ -95,7 +97,7 @@ impl Learner {
 
     /// Too many updates failed in a row: the run should save its last good state and stop.
     pub fn has_diverged(&self) -> bool {
-        self.counters.consecutive_failures >= self.config.max_consecutive_failures
+        self.counters.consecutive_failures >= MOST_FAILURES
     }
 
     /// The parameters before the newest update, by name, for a policy whose outputs turn out not to be finite when it
@@ -126,7 +128,6 @@ impl Learner {
         let mut update = LearnerUpdate {
             lr: schedules.lr,
             entropy_coef: schedules.entropy_coef,
-            value_coef: schedules.value_coef,
             amp_dtype: mixed_name(policy.precision()).unwrap_or("f32").into(),
             ..LearnerUpdate::default()
         };
@@ -166,7 +167,7 @@ impl Learner {
             config: &self.config,
             schedules,
             batch: &rollout.batch,
-            by_head: by_head(&self.config, rollout.batch.device())?,
+            by_head: by_head(rollout.batch.device())?,
             reads,
             guard: &self.guard,
         }
@@ -254,4 +255,81 @@ impl Learner {
         self.optimizer.remember()?;
         Ok(())
     }
+}
+
+/// Names of second moments begin with it.
+const SQUARES: &str = "exp_avg_sq.";
+
+/// How far learning has come.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Counters {
+    /// Successful updates: what all schedules run on.
+    pub updates: u64,
+    /// Failed updates since the last successful one.
+    pub consecutive_failures: u32,
+}
+
+/// The plain part of a learner's state.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct LearnerState {
+    /// Updates so far.
+    pub counters: Counters,
+    /// Statistics of rewards.
+    pub rewards: RewardNormalizer,
+    /// Statistics of returns.
+    pub values: ValueNormalizer,
+}
+
+/// One line for everything in the plain state that is not finite.
+fn nonfinite_numbers(saved: &LearnerState) -> Vec<String> {
+    let finite = |is_finite: bool, what: &str| (!is_finite).then(|| format!("{what} are not finite"));
+    [
+        finite(saved.rewards.moments.is_finite(), "the statistics of rewards"),
+        finite(saved.values.moments.is_finite(), "the statistics of returns"),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
+}
+
+/// One line for every tensor with a value that no optimizer can reach: not finite, or a negative second moment.
+///
+/// # Errors
+/// A device error.
+fn impossible_tensors(saved: &[(String, Tensor)]) -> Result<Vec<String>, TorchError> {
+    let mut impossible = Vec::new();
+    for (name, tensor) in saved {
+        let values = read_f64(tensor, &HostSyncCounter::default())?;
+        let is_negative = name.starts_with(SQUARES) && values.iter().any(|&value| value < 0.0);
+        if !values.iter().all(|value| value.is_finite()) {
+            impossible.push(format!("`{name}` holds values that are not finite"));
+        } else if is_negative {
+            impossible.push(format!("`{name}` holds squares below 0"));
+        }
+    }
+    Ok(impossible)
+}
+
+/// One line for every tensor that is missing, unknown, or of another shape or kind.
+fn differences_of_tensors(saved: &[(String, Tensor)], live: &[(String, Tensor)]) -> Vec<String> {
+    let mut differences = Vec::new();
+    for (name, tensor) in live {
+        match saved.iter().find(|(saved, _)| saved == name) {
+            None => differences.push(format!("`{name}` is missing")),
+            Some((_, saved)) if saved.size() != tensor.size() => {
+                let (old, new) = (saved.size(), tensor.size());
+                differences.push(format!("`{name}` has the shape {old:?}, expected {new:?}"));
+            }
+            Some((_, saved)) if saved.kind() != tensor.kind() => {
+                let (old, new) = (saved.kind(), tensor.kind());
+                differences.push(format!("`{name}` is {old:?}, expected {new:?}"));
+            }
+            Some(_) => {}
+        }
+    }
+    let unknown = saved
+        .iter()
+        .filter(|(name, _)| live.iter().all(|(live, _)| live != name));
+    differences.extend(unknown.map(|(name, _)| format!("`{name}` is no tensor of this learner")));
+    differences
 }

@@ -1,4 +1,4 @@
-//! The terms of the objective, each a function of plain tensors.
+//! The terms of the objective, each a function of plain tensors, and their weights in the course of learning.
 //!
 //! Every mean is a sum over the whole `[B, T]` shape divided by the count of what the mask selects, at least 1. Masks
 //! select and never multiply: what they exclude may be anything, NaN included, and has gradient 0.
@@ -8,6 +8,7 @@ use tch::{Kind, Tensor};
 use super::optimizer::Gradients;
 use super::sequences::SequenceBatch;
 use crate::policy::Evaluation;
+use crate::scenario::{LEAST_ENTROPY_COEF, LearnerConfig, LrSchedule};
 use crate::torch::NoGrad;
 
 /// Bounds of log-ratios, so that their exponential is finite.
@@ -186,6 +187,99 @@ impl Gates {
 /// f32 scalar, 1 if any element is NaN or infinite.
 pub(super) fn is_not_finite(values: &Tensor) -> Tensor {
     values.detach().isfinite().logical_not().any().to_kind(Kind::Float)
+}
+
+/// Weight of the divergence from a teacher at the first update.
+const TEACHER_COEF: f64 = 1.0;
+/// Updates over which that weight falls to 0.
+const TAUGHT_UPDATES: u64 = 20;
+/// Updates at the beginning in which the critic of a taught policy learns alone.
+const CRITIC_UPDATES: u64 = 2;
+/// Factor of the policy's probability floors after the last update: it tries less once it knows more.
+const LAST_FLOOR: f64 = 0.2;
+
+/// How long the run learns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Horizon {
+    /// All updates of the run.
+    pub total_updates: u64,
+    /// Envs whose episodes an update learns from.
+    pub envs: usize,
+}
+
+impl Horizon {
+    /// Updates that learn from the first `episodes` episodes of all envs.
+    pub(crate) fn updates_of(self, episodes: u32, config: &LearnerConfig) -> u64 {
+        let per_update = self.envs as u64 * u64::from(config.episodes_per_update);
+        u64::from(episodes).div_ceil(per_update.max(1))
+    }
+}
+
+/// Values in force during an update.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct LearnerSchedules {
+    /// Learning rate.
+    pub lr: f64,
+    /// Weight of the entropy bonus.
+    pub entropy_coef: f64,
+    /// Factor of the entropy floors' penalty.
+    pub entropy_floor: f64,
+    /// Factor of the probability floors in the rollout that follows.
+    pub probability_floor: f64,
+    /// Weight of the divergence from a teacher, where there is one.
+    pub teacher_coef: f64,
+    /// Where there is a teacher, the critic alone learns.
+    pub is_critic_alone: bool,
+}
+
+impl LearnerSchedules {
+    /// For the update after `updates` successful ones.
+    pub fn at(updates: u64, config: &LearnerConfig, horizon: Horizon) -> Self {
+        let progress = ramp(updates, horizon.total_updates);
+        Self {
+            lr: learning_rate(progress, config),
+            entropy_coef: entropy_coef(updates, config, horizon),
+            entropy_floor: entropy_floor(progress),
+            probability_floor: 1.0 + progress * (LAST_FLOOR - 1.0),
+            teacher_coef: TEACHER_COEF * (1.0 - ramp(updates, TAUGHT_UPDATES)),
+            is_critic_alone: updates < CRITIC_UPDATES,
+        }
+    }
+}
+
+/// From 0 to 1 over `span` updates, at least 1.
+fn ramp(updates: u64, span: u64) -> f64 {
+    (updates as f64 / span.max(1) as f64).min(1.0)
+}
+
+fn learning_rate(done: f64, config: &LearnerConfig) -> f64 {
+    let end = config.lr_end_factor;
+    let factor = match config.lr_schedule {
+        LrSchedule::Constant => 1.0,
+        LrSchedule::Linear => end + (1.0 - end) * (1.0 - done),
+        LrSchedule::Cosine => end + (1.0 - end) * 0.5 * (1.0 + (std::f64::consts::PI * done).cos()),
+    };
+    config.lr * factor
+}
+
+fn entropy_coef(updates: u64, config: &LearnerConfig, horizon: Horizon) -> f64 {
+    let (start, end) = (config.entropy_coef, config.last_entropy_coef());
+    let done = match config.entropy_anneal_episodes {
+        0 => 0.0,
+        episodes => ramp(updates, horizon.updates_of(episodes, config)),
+    };
+    (start + done * (end - start)).max(LEAST_ENTROPY_COEF)
+}
+
+/// Strong while the policy is young, weaker in the last quarter.
+fn entropy_floor(progress: f64) -> f64 {
+    if progress < 0.25 {
+        1.5
+    } else if progress < 0.75 {
+        1.0
+    } else {
+        1.0 - 0.5 * (progress - 0.75) / 0.25
+    }
 }
 
 #[cfg(test)]

@@ -1,14 +1,23 @@
-//! What is measured of each minibatch: scalars and vectors by head that stay on the device until the update's one read.
+//! What is measured of each minibatch - scalars and vectors by head that stay on the device until the update's one read - and what an
+//! update reports of it: whether it was performed, skipped or undone, and why. The meaning of every number is in
+//! `docs/reference/learner.md`.
+
+use std::collections::BTreeMap;
 
 use tch::{Kind, Tensor};
 
 use super::loss::{Gates, Losses, Ratios, count_by_head, drift, mean, mean_by_head};
 use super::optimizer::Gradients;
 use super::sequences::SequenceBatch;
-use crate::actions::HEADS;
+use crate::actions::{HEADS, Head};
 use crate::policy::Evaluation;
-use crate::telemetry::Fallbacks;
+use crate::telemetry::{
+    Fallbacks, FinitenessGate, LearnerUpdate, NonfiniteSource, Num, UpdateMeasures, UpdateSkip, statistics,
+};
 use crate::torch::{HostSyncCounter, NoGrad, TorchError, catch, read_f64};
+
+/// Mean difference of stored and recomputed log-probabilities beyond which rollout and update do not belong together.
+pub(super) const MAX_DRIFT: f64 = 0.05;
 
 /// An enum whose members index an array of measurements.
 macro_rules! measurements {
@@ -237,3 +246,166 @@ pub(super) fn read_all(
         fallbacks: Fallbacks::default(),
     })
 }
+
+/// Writes into `update` what its measurements say about it.
+pub(super) fn judge(update: &mut LearnerUpdate, measured: &UpdateMeasurements) {
+    let readings = || measured.readings.iter();
+    let stop = readings().find(|reading| reading.is_set(Scalar::KlStop));
+    let has_mismatch = readings().any(|reading| reading.is_set(Scalar::Mismatch));
+    // What follows a stop or a mismatch would not have stepped anyway.
+    let open = readings().filter(|reading| !reading.is_set(Scalar::KlStop) && !reading.is_set(Scalar::Mismatch));
+    update.steps_taken = readings().filter(|reading| !reading.is_set(Scalar::Suppressed)).count() as u32;
+    update.early_stop_epoch = stop.map(|reading| reading.epoch);
+    update.nonfinite_sources = open.clone().filter_map(nonfinite_source).collect();
+    let has_overflowed = open
+        .clone()
+        .any(|reading| reading.has_overflowed() && nonfinite_source(reading).is_none());
+    update.skip_reason = match () {
+        () if measured.are_parameters_spoilt() => UpdateSkip::Nonfinite,
+        () if update.steps_taken > 0 => UpdateSkip::None,
+        () if has_mismatch => UpdateSkip::Mismatch,
+        () if !update.nonfinite_sources.is_empty() => UpdateSkip::Nonfinite,
+        () if has_overflowed => UpdateSkip::Overflow,
+        () if stop.is_some() => UpdateSkip::Kl,
+        () => UpdateSkip::Empty,
+    };
+    update.update_performed = update.skip_reason == UpdateSkip::None;
+    if let Some(last) = readings()
+        .last()
+        .map(|reading| reading.get(Scalar::LossScale))
+        .filter(|scale| !scale.is_nan())
+    {
+        update.loss_scale = Some(Num(last));
+    }
+    if measured.are_parameters_spoilt() {
+        update
+            .nonfinite_sources
+            .push(outside_minibatches(FinitenessGate::G4, "parameters"));
+    }
+}
+
+/// Of a gate that concerns the whole update.
+pub(super) fn outside_minibatches(gate: FinitenessGate, source: &str) -> NonfiniteSource {
+    NonfiniteSource {
+        epoch: None,
+        minibatch: None,
+        gate,
+        sources: vec![source.into()],
+    }
+}
+
+/// The first gate that a minibatch did not pass, and what was not finite there.
+fn nonfinite_source(reading: &Reading) -> Option<NonfiniteSource> {
+    let heads = |what: &str, is_bad: &dyn Fn(usize) -> bool| -> Vec<String> {
+        let bad = Head::ALL.iter().filter(|&&head| is_bad(head as usize));
+        bad.map(|head| format!("{what}[{head}]")).collect()
+    };
+    let named = |is_bad: &dyn Fn(Scalar) -> bool, scalars: &[(Scalar, &str)]| -> Vec<String> {
+        let bad = scalars.iter().filter(|(scalar, _)| is_bad(*scalar));
+        bad.map(|(_, name)| name.to_string()).collect()
+    };
+    let is_set = |flag| reading.is_set(flag);
+    let is_infinite = |scalar| !reading.get(scalar).is_finite();
+
+    let mut outputs = heads("logp", &|head| reading.head(PerHead::BadLogProb, head) > 0.0);
+    outputs.extend(named(&is_set, &[(Scalar::BadValue, "value")]));
+    let (gate, sources) = if !outputs.is_empty() {
+        (FinitenessGate::G1, outputs)
+    } else if is_set(Scalar::BadLoss) {
+        let terms = [
+            (Scalar::LossPolicy, "loss_policy"),
+            (Scalar::LossValue, "loss_value"),
+            (Scalar::LossEntropy, "loss_entropy"),
+            (Scalar::EntropyFloorPenalty, "entropy_floor_penalty"),
+        ];
+        (FinitenessGate::G2, named(&is_infinite, &terms))
+    } else if is_set(Scalar::BadGradient) && !reading.has_overflowed() {
+        let mut sources = heads("gradient", &|head| {
+            !reading.head(PerHead::GradSquares, head).is_finite()
+        });
+        sources.extend(named(&is_infinite, &[(Scalar::ValueGradSquares, "gradient[value]")]));
+        sources.push("gradient".into());
+        (FinitenessGate::G3, sources)
+    } else {
+        return None;
+    };
+    Some(NonfiniteSource {
+        epoch: Some(reading.epoch),
+        minibatch: Some(reading.minibatch),
+        gate,
+        sources,
+    })
+}
+
+/// Warns where recomputed log-probabilities differ by more than rounding.
+pub(super) fn announce_drift(measured: &UpdateMeasurements, precision: Option<Kind>) {
+    let Some(first) = measured.readings.first() else {
+        return;
+    };
+    let mean = first.get(Scalar::Drift);
+    let tolerable = if precision.is_some() { 2e-2 } else { 1e-4 };
+    if mean > MAX_DRIFT {
+        tracing::error!(
+            mean,
+            "rollout and update disagree about the same policy (RolloutUpdateMismatch): observations, masks, \
+             probability floors or initial states differ; the update is skipped"
+        );
+    } else if mean > tolerable {
+        tracing::warn!(mean, "recomputed log-probabilities differ from those of the rollout");
+    }
+}
+
+/// Writes into `update` what its minibatches measured: means over the steps taken unless said otherwise; what is not finite
+/// is left out. `learnable`: by head, in what share of the steps it could learn.
+pub(super) fn report(update: &mut LearnerUpdate, measured: &UpdateMeasurements, learnable: &[f64; HEADS]) {
+    let taken = || {
+        measured
+            .readings
+            .iter()
+            .filter(|reading| !reading.is_set(Scalar::Suppressed))
+    };
+    let mean = |scalar| mean_of(taken().map(|reading| reading.get(scalar)));
+    let extreme =
+        |scalar, of: fn(f64, f64) -> f64| taken().map(|reading| reading.get(scalar)).reduce(of).and_then(finite);
+    let first = measured.readings.first();
+    let entropy = |&head: &Head| -> Option<(String, Num)> {
+        let counted = taken().filter(|reading| reading.head(PerHead::Available, head as usize) > 0.0);
+        let mean = mean_of(counted.map(|reading| reading.head(PerHead::EntropyAvailable, head as usize)))?;
+        Some((head.name().into(), mean))
+    };
+    let head_entropy_avail = Head::ALL.iter().filter_map(entropy).collect();
+    update.measured = UpdateMeasures {
+        loss_total: mean(Scalar::LossTotal),
+        loss_policy: mean(Scalar::LossPolicy),
+        loss_value: mean(Scalar::LossValue),
+        loss_entropy: mean(Scalar::LossEntropy),
+        teacher_kl: mean(Scalar::TeacherKl),
+        approx_kl: mean(Scalar::Kl),
+        clip_fraction: mean(Scalar::Clipped),
+        ratio_max: extreme(Scalar::RatioMax, f64::max),
+        ratio_min: extreme(Scalar::RatioMin, f64::min),
+        logp_drift_mean: first.and_then(|first| finite(first.get(Scalar::Drift))),
+        entropy_mean: mean_of_learnable(&head_entropy_avail, learnable),
+        grad_norm: extreme(Scalar::GradNorm, f64::max),
+        head_entropy_avail,
+    };
+}
+
+fn finite(value: f64) -> Option<Num> {
+    value.is_finite().then_some(Num(value))
+}
+
+fn mean_of(values: impl Iterator<Item = f64>) -> Option<Num> {
+    let (sum, count) = values.fold((0.0, 0u32), |(sum, count), value| (sum + value, count + 1));
+    finite(sum / f64::from(count))
+}
+
+/// Over the heads that had something to learn.
+fn mean_of_learnable(values: &BTreeMap<String, Num>, learnable: &[f64; HEADS]) -> Option<Num> {
+    let heads = Head::ALL.iter().filter(|&&head| learnable[head as usize] > 0.0);
+    let known: Vec<f64> = heads.filter_map(|head| Some(values.get(head.name())?.0)).collect();
+    statistics::mean_and_std(&known).map(|(mean, _)| Num(mean))
+}
+
+#[cfg(test)]
+mod tests;

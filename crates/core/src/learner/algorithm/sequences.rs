@@ -1,6 +1,6 @@
 //! Segments as padded sequences: the batch that an update learns from.
 //!
-//! No sequence spans two segments, so no state is reset inside one. Padding reads a separate cell whose masks allow
+//! A sequence is a segment, so no state is reset inside one, and none enters it. Padding reads a separate cell whose masks allow
 //! exactly one action, so that a policy evaluates it to log-probability 0; nothing stale or undefined is ever gathered.
 
 use std::ops::Range;
@@ -10,42 +10,20 @@ use tch::{Device, Tensor};
 
 use super::advantages::StepTargets;
 use super::buffer::RolloutBuffer;
-use super::error::LearnerError;
-use super::steps::StepRecord;
+use super::steps::{LearnerError, Segment, StepRecord};
 use crate::actions::{HEADS, Head, MaskSet, PolicyError, command_of};
-use crate::policy::{RecurrentState, SequenceInput};
+use crate::policy::SequenceInput;
 use crate::scenario::{Algorithm, LearnerConfig};
 use crate::torch::{TorchError, catch};
 
-/// A segment, or a chunk of one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Sequence {
-    pub env: usize,
-    pub start: usize,
-    pub len: usize,
-    /// Stored recurrent state that enters it.
-    pub state: usize,
+/// The segments that are learnt from.
+pub(super) fn sequences(buffer: &RolloutBuffer) -> Vec<Segment> {
+    buffer.valid_segments().cloned().collect()
 }
 
-/// The valid segments, cut into chunks.
-pub(super) fn sequences(buffer: &RolloutBuffer) -> Vec<Sequence> {
-    let length = buffer.shape().chunk_length;
-    let mut found = Vec::new();
-    for segment in buffer.valid_segments() {
-        for (chunk, start) in segment.steps().step_by(length).enumerate() {
-            // A fresh segment starts from zeros.
-            let stored = chunk
-                .checked_sub(1)
-                .and_then(|boundary| segment.chunk_states.get(boundary));
-            found.push(Sequence {
-                env: segment.env,
-                start,
-                len: length.min(segment.end - start),
-                state: stored.copied().unwrap_or(buffer.zero_state()),
-            });
-        }
-    }
-    found
+/// Steps of the longest.
+pub(super) fn longest(segments: &[Segment]) -> usize {
+    segments.iter().map(Segment::len).max().unwrap_or(0)
 }
 
 /// `parts` ranges over `0..count` whose sizes differ by at most 1; fewer if there are not enough.
@@ -64,7 +42,6 @@ pub(super) struct SequenceBatch {
     pub valid: Tensor,
     /// Steps of each sequence, on the host.
     pub lengths: Vec<i64>,
-    pub initial: RecurrentState,
     /// Of the policy before the update: `[B, T, 8]`.
     pub old_log_probs: Tensor,
     /// Of the policy that acted, where the surrogate is held to another one than that before the update: `[B, T, 8]`.
@@ -94,14 +71,14 @@ struct Places {
 }
 
 impl Places {
-    fn new(sequences: &[Sequence], steps: usize, device: Device) -> Self {
-        let of = |sequence: &Sequence, offset| (sequence.env, sequence.start + offset);
-        let places = sequences
+    fn new(segments: &[Segment], steps: usize, device: Device) -> Self {
+        let of = |segment: &Segment, offset| (segment.env, segment.start + offset);
+        let places = segments
             .iter()
-            .flat_map(|sequence| (0..steps).map(move |at| (at < sequence.len).then(|| of(sequence, at))));
+            .flat_map(|segment| (0..steps).map(move |at| (at < segment.len()).then(|| of(segment, at))));
         Self {
             places: places.collect(),
-            rows: sequences.len() as i64,
+            rows: segments.len() as i64,
             steps: steps as i64,
             device,
         }
@@ -142,14 +119,6 @@ fn value_weight(record: Option<&StepRecord>, config: &LearnerConfig) -> f32 {
     }
 }
 
-/// The recurrent states that enter the sequences.
-fn entering_states(buffer: &RolloutBuffer, sequences: &[Sequence]) -> RecurrentState {
-    let states: Vec<i64> = sequences.iter().map(|sequence| sequence.state as i64).collect();
-    let states = Tensor::from_slice(&states).to_device(buffer.device());
-    let entering = |stored: &Tensor| stored.index_select(0, &states).transpose(0, 1).contiguous();
-    RecurrentState(buffer.cells.states.iter().map(entering).collect())
-}
-
 /// # Errors
 /// `MaskedActionEvaluated` if steps that are learnt from chose what their masks forbid, by a head that matters to their op.
 fn check_actions(buffer: &RolloutBuffer) -> Result<(), PolicyError> {
@@ -167,12 +136,12 @@ fn check_actions(buffer: &RolloutBuffer) -> Result<(), PolicyError> {
 }
 
 impl SequenceBatch {
-    /// Gathers `sequences` padded to `steps`; `targets` by env and step. Without `learns_actor` only the critic has
+    /// Gathers `segments` padded to `steps`; `targets` by env and step. Without `learns_actor` only the critic has
     /// something to learn. Fails too on a stored choice that its masks forbid.
     pub fn gather(
         buffer: &RolloutBuffer,
         targets: &[Vec<StepTargets>],
-        sequences: &[Sequence],
+        segments: &[Segment],
         steps: usize,
         learns_actor: bool,
         config: &LearnerConfig,
@@ -188,7 +157,7 @@ impl SequenceBatch {
             Head::ALL.map(|head| place.is_some_and(|place| learns(place) && is(record(place), head)))
         };
         Ok(catch(|| {
-            let places = Places::new(sequences, steps, buffer.device());
+            let places = Places::new(segments, steps, buffer.device());
             let cells = places.column(|place| cell(buffer, place) as i64).reshape([-1]);
             let gathered = |field: &Tensor| {
                 let size = [places.rows, places.steps, field.size()[1]];
@@ -207,8 +176,7 @@ impl SequenceBatch {
                         .copied()
                 }),
                 valid: places.column(|place| place.is_some()),
-                lengths: sequences.iter().map(|sequence| sequence.len as i64).collect(),
-                initial: entering_states(buffer, sequences),
+                lengths: segments.iter().map(|segment| segment.len() as i64).collect(),
                 old_log_probs: places.columns(HEADS, |place| {
                     place.map_or([0.0; HEADS], |place| record(place).log_probs)
                 }),
@@ -230,7 +198,7 @@ impl SequenceBatch {
         })?)
     }
 
-    /// Observations of all `sequences` of a buffer as they were measured, in the form of a batch's: `[B, T, D]`.
+    /// Observations of all segments of a buffer as they were measured, in the form of a batch's: `[B, T, D]`.
     pub fn raw_observations(&self, buffer: &RolloutBuffer) -> Result<Tensor, TorchError> {
         let size = self.observations.size();
         let places = Places::new(&sequences(buffer), size[1] as usize, buffer.device());
@@ -262,7 +230,6 @@ impl SequenceBatch {
             masks: pick(&self.masks),
             valid: pick(&self.valid),
             lengths: lengths.collect(),
-            initial: RecurrentState(self.initial.0.iter().map(|t| t.index_select(1, &index)).collect()),
             old_log_probs: pick(&self.old_log_probs),
             behaviour: self.behaviour.as_ref().map(pick),
             teacher: self.teacher.as_ref().map(pick),
@@ -304,11 +271,7 @@ impl SequenceBatch {
             &self.targets,
             &self.value_weights,
         ];
-        let all = always
-            .into_iter()
-            .chain(&self.initial.0)
-            .chain(&self.behaviour)
-            .chain(&self.teacher);
+        let all = always.into_iter().chain(&self.behaviour).chain(&self.teacher);
         all.map(Tensor::shallow_clone).collect()
     }
 
@@ -321,7 +284,6 @@ impl SequenceBatch {
             masks: &self.masks,
             valid: &self.valid,
             lengths: &self.lengths,
-            initial: &self.initial,
         }
     }
 }

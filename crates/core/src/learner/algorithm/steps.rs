@@ -1,14 +1,14 @@
-//! Steps - the decision of an env, what the policy saw, the result, and the record that is kept of it - and segments: unbroken
-//! stretches of one env's row inside one episode.
+//! Steps - the decision of an env, what the policy saw, the result, and the record that is kept of it -, segments - unbroken
+//! stretches of one env's row inside one episode -, and what can go wrong between a decision and an update.
 
 use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 use tch::Tensor;
 
-use crate::actions::{HEADS, Head, HeadIndices, MaskSet, available, relevant};
+use crate::actions::{HEADS, Head, HeadIndices, MaskSet, PolicyError, available, relevant};
 use crate::growth::LifecycleOp;
-use crate::policy::RecurrentState;
+use crate::torch::TorchError;
 
 /// One env's decision.
 #[derive(Clone, Copy, Debug)]
@@ -38,8 +38,6 @@ pub struct StepTensors<'a> {
     pub raw_observations: &'a Tensor,
     /// Blueprint of each slot, -1 where it is empty: `[n, S]`, i64, on the buffer's device.
     pub blueprints: &'a Tensor,
-    /// State that entered the decision: `[layers, n, width]` each.
-    pub state: &'a RecurrentState,
 }
 
 /// The result of a decision.
@@ -166,13 +164,15 @@ pub(super) struct Segment {
     pub closed: Option<SegmentEnd>,
     /// False: it contributes to nothing.
     pub valid: bool,
-    /// Stored recurrent states that enter its chunks from the second on; zeros enter the first.
-    pub chunk_states: Vec<usize>,
 }
 
 impl Segment {
     pub fn steps(&self) -> Range<usize> {
         self.start..self.end
+    }
+
+    pub fn len(&self) -> usize {
+        self.end - self.start
     }
 
     pub fn is_empty(&self) -> bool {
@@ -183,4 +183,82 @@ impl Segment {
     pub fn is_open(&self) -> bool {
         self.closed.is_none() && !self.is_empty()
     }
+}
+
+/// A mistake in the use of the buffer, or data that must not enter it: what a custom loop around a learner has to correct.
+/// Steps are columns of the env's row.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[allow(missing_docs, reason = "the message of each variant says what its fields are")]
+pub enum BufferError {
+    /// A row has no room for another step: learn from it and clear it, or make it with more steps.
+    #[error("env {env}: its row of {capacity} steps is full")]
+    RowFull { env: usize, capacity: usize },
+    /// The last step has no outcome yet: complete it before the next begins and before the buffer is used.
+    #[error("env {env}, step {step}: the last step has no outcome yet")]
+    PendingStep { env: usize, step: usize },
+    /// No step waits for an outcome: begin a step before it is completed.
+    #[error("env {env}: an outcome was reported, but no step waits for one")]
+    NoPendingStep { env: usize },
+    /// The buffer has no such row.
+    #[error("env {env} is unknown; the buffer has {envs} rows")]
+    UnknownEnv { env: usize, envs: usize },
+    /// A number is NaN or infinite.
+    #[error("env {env}, step {step}: {field} is not finite")]
+    NonFinite {
+        env: usize,
+        step: usize,
+        field: &'static str,
+    },
+    /// There is no open segment to close.
+    #[error("env {env}: no segment is open")]
+    SegmentClosed { env: usize },
+    /// A head has nothing to choose from.
+    #[error("env {env}, step {step}: the masks allow no {head}")]
+    EmptyMask { env: usize, step: usize, head: Head },
+    /// A head chose what its mask excludes.
+    #[error("env {env}, step {step}: the {head} chosen is not allowed by its own mask")]
+    IllegalAction { env: usize, step: usize, head: Head },
+    /// A field does not fit the buffer's shape.
+    #[error("{field}: expected {expected}, found {found}")]
+    ShapeMismatch {
+        field: &'static str,
+        expected: String,
+        found: String,
+    },
+    /// A segment has steps and no end: end all segments before the learner learns.
+    #[error("env {env}: the segment from step {start} on has not ended")]
+    OpenSegment { env: usize, start: usize },
+    /// A device error.
+    #[error(transparent)]
+    Torch(#[from] TorchError),
+}
+
+/// # Errors
+/// `NonFinite` for a step's `field` unless it is.
+pub(super) fn require_finite(is_finite: bool, env: usize, step: usize, field: &'static str) -> Result<(), BufferError> {
+    if is_finite {
+        Ok(())
+    } else {
+        Err(BufferError::NonFinite { env, step, field })
+    }
+}
+
+/// Why a learner cannot continue. What spoils only one update is reported by that update instead.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum LearnerError {
+    /// A mistake in the use of the buffer.
+    #[error(transparent)]
+    Buffer(#[from] BufferError),
+    /// The policy refused its own rollout: the masks or states in the buffer are not those that it acted on.
+    #[error("the policy could not evaluate its own rollout: {0}")]
+    Policy(#[from] PolicyError),
+    /// Every problem of the parameters: each must be listed once and require a gradient.
+    #[error("the policy cannot be trained: {}", .0.join("; "))]
+    Parameters(Vec<String>),
+    /// Every difference from what was saved, by name; nothing has changed.
+    #[error("the saved learner does not fit this run: {}", .0.join("; "))]
+    Incompatible(Vec<String>),
+    /// A device error.
+    #[error(transparent)]
+    Torch(#[from] TorchError),
 }

@@ -5,31 +5,32 @@
 //! Nothing in the loop waits for the device: the divergence stop, the consistency check and the finiteness gates are flags
 //! on the device that suppress the optimizer's step, and all measurements are read once at the end. On a CPU, where
 //! reading waits for nothing, the loop leaves early when a flag says that no further step will be taken.
+//! On a GPU steps from the second minibatch on are played as CUDA graphs where that is asked for.
 
 use tch::{Device, Kind, Tensor};
 
-use super::error::LearnerError;
 use super::loss::{
-    Gates, Losses, Ratios, cloning_loss, divergence_from, drift, entropy_floor_penalty, head_denominators,
-    head_entropies, mean, per_head_policy_loss, value_loss,
+    Gates, LearnerSchedules, Losses, Ratios, cloning_loss, divergence_from, drift, entropy_floor_penalty,
+    head_denominators, head_entropies, mean, per_head_policy_loss, value_loss,
 };
-use super::measurements::{MeasuredStep, MinibatchNumbers, MinibatchStep, UpdateMeasurements, read_all};
+use super::measurements::{MAX_DRIFT, MeasuredStep, MinibatchNumbers, MinibatchStep, UpdateMeasurements, read_all};
 use super::optimizer::PolicyOptimizer;
-use super::recorded::RecordedSteps;
-use super::schedules::LearnerSchedules;
 use super::sequences::{SequenceBatch, split};
+use super::steps::LearnerError;
 use crate::actions::HEADS;
 use crate::env::FallbackGuard;
 use crate::policy::{Evaluation, TrainablePolicy};
 use crate::random::Draw;
 use crate::scenario::{Algorithm, LearnerConfig};
 use crate::telemetry::Fallbacks;
-use crate::torch::{Backend, HostSyncCounter, Stream, TorchError, catch, read_f32, upload};
+use crate::torch::{Backend, Graph, HostSyncCounter, Stream, TorchError, catch, read_f32, synchronize, upload};
+use crate::training::graphs::Graphs;
 
 /// An update stops where the divergence exceeds the target by this factor.
 const KL_TOLERANCE: f64 = 1.5;
-/// Mean difference of stored and recomputed log-probabilities beyond which rollout and update do not belong together.
-pub(super) const MAX_DRIFT: f64 = 0.05;
+/// Weight of each head in the entropy bonus, in the storage order of the heads: what grows and how it is blended is tried longer than
+/// where and when.
+const ENTROPY_MULTIPLIERS: [f64; HEADS] = [1.0, 1.3, 1.2, 1.3, 1.2, 1.2, 1.2, 1.0];
 /// Normalised entropy below which a head is penalised, in the storage order of the heads: without it a head that has found one
 /// good choice stops trying the others.
 const ENTROPY_FLOORS: [f64; HEADS] = [0.15, 0.20, 0.15, 0.20, 0.10, 0.10, 0.10, 0.30];
@@ -229,7 +230,7 @@ impl Update<'_> {
         let teacher = minibatch.teacher.as_ref();
         let teacher = teacher.map(|teacher| divergence_from(teacher, &evaluation.log_probs, causal, actor));
 
-        let total = &policy + &value * schedules.value_coef + &entropy * schedules.entropy_coef + &floor_penalty;
+        let total = &policy + &value * config.value_coef + &entropy * schedules.entropy_coef + &floor_penalty;
         Losses {
             total: match &teacher {
                 Some(divergence) => total + divergence * schedules.teacher_coef,
@@ -245,8 +246,8 @@ impl Update<'_> {
 }
 
 /// Multipliers of the entropy bonus, entropy floors and strengths of their penalty, `f32 [K]` each on `device`.
-pub(super) fn by_head(config: &LearnerConfig, device: Device) -> Result<[Tensor; 3], TorchError> {
-    let values = [config.entropy_head_mult.values(), ENTROPY_FLOORS, ENTROPY_FLOOR_COEFS];
+pub(super) fn by_head(device: Device) -> Result<[Tensor; 3], TorchError> {
+    let values = [ENTROPY_MULTIPLIERS, ENTROPY_FLOORS, ENTROPY_FLOOR_COEFS];
     catch(|| values.map(|values| Tensor::from_slice(&values.map(|value| value as f32)).to_device(device)))
 }
 
@@ -254,6 +255,68 @@ pub(super) fn by_head(config: &LearnerConfig, device: Device) -> Result<[Tensor;
 fn is_over(stop: &StopFlags) -> Result<bool, TorchError> {
     let either = catch(|| stop.kl.maximum(&stop.mismatch))?;
     Ok(read_f32(&either, &HostSyncCounter::default())?[0] > 0.0)
+}
+
+/// Recordings of the current update.
+#[derive(Debug, Default)]
+pub(super) struct RecordedSteps {
+    /// Nothing is recorded in the device's default stream.
+    stream: Option<Stream>,
+    updates: u64,
+    /// By update and size.
+    graphs: Graphs<(u64, Vec<i64>), Graph>,
+    /// The minibatch that all steps read.
+    place: Option<SequenceBatch>,
+    /// Where the recorded step measures.
+    numbers: Option<MinibatchNumbers>,
+    is_refused: bool,
+}
+
+impl RecordedSteps {
+    /// Begins an update, which is to be played in the stream that this returns.
+    pub fn begin(&mut self, device: Device) -> Result<Stream, TorchError> {
+        self.updates += 1;
+        (self.place, self.numbers) = (None, None);
+        synchronize(device)?;
+        let stream = match &self.stream {
+            Some(stream) => stream.clone(),
+            None => Stream::from_pool(device)?,
+        };
+        Ok(self.stream.insert(stream).clone())
+    }
+
+    /// Whether a step of `minibatch` may be recorded: padding is packed on the host.
+    pub fn takes(&self, minibatch: &SequenceBatch) -> bool {
+        !self.is_refused && minibatch.is_full()
+    }
+
+    /// Plays `step` on `minibatch`.
+    pub fn play(
+        &mut self,
+        minibatch: SequenceBatch,
+        step: &mut dyn FnMut(&SequenceBatch) -> Result<MinibatchNumbers, LearnerError>,
+    ) -> Result<MinibatchNumbers, LearnerError> {
+        let size = minibatch.valid.size();
+        let place = match &mut self.place {
+            Some(place) if place.valid.size() == size => {
+                catch(|| place.copy_from(&minibatch))?;
+                place
+            }
+            place => place.insert(minibatch),
+        };
+        let numbers = &mut self.numbers;
+        let played = self.graphs.play((self.updates, size), false, || {
+            *numbers = Some(step(place)?);
+            Ok(())
+        });
+        if let Some(reason) = played.map_err(|failure| TorchError::classify(failure.to_string()))? {
+            self.is_refused = true;
+            tracing::warn!("run.cuda_graphs: the policy's updates can't be recorded and are played as usual: {reason}");
+        }
+        let unmeasured = || TorchError::Other("a minibatch was not measured".into());
+        let numbers = numbers.as_ref().ok_or_else(unmeasured)?;
+        Ok(catch(|| numbers.kept())?)
+    }
 }
 
 #[cfg(test)]

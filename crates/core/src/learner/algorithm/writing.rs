@@ -6,11 +6,11 @@
 use tch::Tensor;
 
 use super::buffer::{RolloutBuffer, Row};
-use super::error::{BufferError, require_finite};
-use super::steps::{DecidedStep, Segment, SegmentEnd, StepOutcome, StepRecord, StepTensors};
+use super::steps::{
+    BufferError, DecidedStep, Segment, SegmentEnd, StepOutcome, StepRecord, StepTensors, require_finite,
+};
 use crate::actions::Head;
 use crate::growth::LifecycleOp;
-use crate::policy::RecurrentState;
 use crate::torch::catch;
 
 impl RolloutBuffer {
@@ -44,13 +44,8 @@ impl RolloutBuffer {
                 let _ = field.index_copy_(0, &index, &values.detach());
             }
         })?;
-        let mut boundaries = Vec::new();
-        for (row, step) in steps.iter().enumerate() {
-            if let Some(state) = self.push(step) {
-                boundaries.push((row as i64, state as i64));
-            }
-        }
-        self.store_states(&boundaries, tensors.state)
+        steps.iter().for_each(|step| self.push(step));
+        Ok(())
     }
 
     /// Gives pending steps their outcomes.
@@ -118,15 +113,6 @@ impl RolloutBuffer {
                 return Err(mismatch(field, format!("{size:?}"), format!("{:?}", tensor.size())));
             }
         }
-        let found: Vec<Vec<i64>> = tensors.state.0.iter().map(Tensor::size).collect();
-        let state: Vec<Vec<i64>> = shape
-            .state
-            .iter()
-            .map(|&[layers, width]| vec![layers, n, width])
-            .collect();
-        if found != state {
-            return Err(mismatch("recurrent state", format!("{state:?}"), format!("{found:?}")));
-        }
         Ok(())
     }
 
@@ -165,8 +151,8 @@ impl RolloutBuffer {
         Ok(())
     }
 
-    /// Writes a checked step; returns where its entering state must be stored, if it must.
-    fn push(&mut self, decided: &DecidedStep) -> Option<usize> {
+    /// Writes a checked step.
+    fn push(&mut self, decided: &DecidedStep) {
         let cell = self.cell(decided.env, self.len(decided.env));
         let width = self.shape.mask_width();
         let masks = &mut self.masks[cell * width..(cell + 1) * width];
@@ -176,60 +162,18 @@ impl RolloutBuffer {
         let start = row.steps.len();
         row.steps.push(StepRecord::new(decided));
         row.is_pending = true;
-        let first_state = decided.env * self.shape.states_per_row() + row.states;
-        let is_boundary = match row.segments.last_mut() {
-            Some(open) if open.closed.is_none() => {
-                let is_boundary = (start - open.start).is_multiple_of(self.shape.chunk_length);
-                if is_boundary {
-                    open.chunk_states.push(first_state);
-                }
-                is_boundary
-            }
-            _ => {
-                row.segments.push(Segment {
-                    env: decided.env,
-                    start,
-                    end: start,
-                    closed: None,
-                    valid: true,
-                    chunk_states: Vec::new(),
-                });
-                false
-            }
-        };
-        if let Some(open) = row.open_segment() {
-            open.end = start + 1;
+        match row.open_segment() {
+            Some(open) => open.end = start + 1,
+            None => row.segments.push(Segment {
+                env: decided.env,
+                start,
+                end: start + 1,
+                closed: None,
+                valid: true,
+            }),
         }
-        row.states += usize::from(is_boundary);
-        is_boundary.then_some(first_state)
     }
 
-    fn store_states(&mut self, boundaries: &[(i64, i64)], state: &RecurrentState) -> Result<(), BufferError> {
-        if boundaries.is_empty() || self.cells.states.is_empty() {
-            return Ok(());
-        }
-        let (rows, places): (Vec<i64>, Vec<i64>) = boundaries.iter().copied().unzip();
-        catch(|| {
-            let rows = Tensor::from_slice(&rows).to_device(self.device);
-            let places = Tensor::from_slice(&places).to_device(self.device);
-            for (stored, live) in self.cells.states.iter_mut().zip(&state.0) {
-                let entering = live.detach().index_select(1, &rows).transpose(0, 1);
-                let _ = stored.index_copy_(0, &places, &entering);
-            }
-        })?;
-        Ok(())
-    }
-}
-
-fn mismatch(field: &'static str, expected: impl ToString, found: impl ToString) -> BufferError {
-    BufferError::ShapeMismatch {
-        field,
-        expected: expected.to_string(),
-        found: found.to_string(),
-    }
-}
-
-impl RolloutBuffer {
     /// Charges a rollback of `env` to what it did since its segment began, and closes the segment. A pending step is
     /// discarded: its action never ran. Other envs are not touched. The caller zeroes the env's live recurrent state.
     ///
@@ -288,5 +232,13 @@ impl Row {
                 self.segments.pop();
             }
         }
+    }
+}
+
+fn mismatch(field: &'static str, expected: impl ToString, found: impl ToString) -> BufferError {
+    BufferError::ShapeMismatch {
+        field,
+        expected: expected.to_string(),
+        found: found.to_string(),
     }
 }

@@ -1,17 +1,17 @@
-//! What the systems of the learner share.
+//! What the systems of the learner share, and what of it a checkpoint inside a round keeps. What a policy is and how far its
+//! learner has come do not change inside one: they are kept as between rounds.
 
 use bevy_ecs::prelude::*;
 use bevy_ecs::system::SystemParam;
 use bevy_platform::cell::SyncCell;
-use tch::{Device, Tensor};
 
 use crate::clock::RunClock;
-use crate::controller::{ActiveController, EnvRow, LearningPolicy};
+use crate::controller::{ActiveController, EnvRow};
 use crate::env::{EnvId, Experiment};
 use crate::health::Failure;
 use crate::learner::algorithm::{Learner, RolloutBuffer};
-use crate::policy::RecurrentState;
-use crate::torch::{HostSyncCounter, catch};
+use crate::torch::HostSyncCounter;
+use crate::unfinished::UnfinishedRound;
 
 /// The learner of the run's policy and the rollout that it collects; absent if the controller has nothing to learn.
 #[derive(Resource)]
@@ -22,8 +22,6 @@ pub struct PolicyLearner {
     pub buffer: SyncCell<RolloutBuffer>,
     /// The round with which the first rollout that this process knows began.
     pub(super) began_with: u32,
-    /// Recurrent state that enters the decisions of this step, in the order of the deciding envs.
-    pub(super) entering: SyncCell<Option<RecurrentState>>,
 }
 
 /// What every system of the learner needs beside the envs.
@@ -50,9 +48,25 @@ impl LearnerContext<'_> {
     }
 }
 
-/// Copies of the live recurrent states of some rows.
-pub(super) fn live_states(policy: &mut dyn LearningPolicy, rows: &[i64]) -> Result<RecurrentState, Failure> {
-    let state = policy.recurrent()?;
-    let device = state.0.first().map_or(Device::Cpu, Tensor::device);
-    Ok(catch(|| state.select(&Tensor::from_slice(rows).to_device(device)))?)
+/// The round with which the rollout began.
+const BEGAN_WITH: &str = "rollout.began_with";
+
+/// For a checkpoint inside the round.
+pub(crate) fn save_rollout(
+    policy: Option<ResMut<PolicyLearner>>,
+    mut round: ResMut<UnfinishedRound>,
+) -> Result<(), Failure> {
+    let Some(mut policy) = policy else { return Ok(()) };
+    round.put(BEGAN_WITH, &policy.began_with)?;
+    Ok(policy.buffer.get().save(&mut round)?)
+}
+
+/// What [`save_rollout`] has kept.
+pub(crate) fn restore_rollout(
+    policy: Option<ResMut<PolicyLearner>>,
+    round: Res<UnfinishedRound>,
+) -> Result<(), Failure> {
+    let Some(mut policy) = policy else { return Ok(()) };
+    policy.began_with = round.get(BEGAN_WITH)?;
+    policy.buffer.get().restore(&round)
 }

@@ -1,17 +1,13 @@
-//! The learner's part of the schedule, in the order of a round.
+//! The learner's part of the schedule: what every step adds to the rollout (`transitions`), what is learnt from in its place
+//! (`refill`, `recordings`), and the learner's beginning and its updates (`updates`).
 
-mod context;
-pub(crate) mod episode_ends;
-mod refill;
-mod kept;
-pub(crate) mod recordings;
-pub(crate) mod rollbacks;
-pub(crate) mod startup;
+pub(crate) mod context;
 pub(crate) mod transitions;
-pub(crate) mod unfinished;
+mod refill;
+mod recordings;
 pub(crate) mod updates;
 
 pub use context::PolicyLearner;
-pub use kept::KeptRollouts;
 pub use recordings::RecordingsError;
+pub(crate) use updates::RolloutSource;
 pub use updates::{LastUpdate, PolicyDiverged, is_between_rollouts, rollout_rounds};

@@ -3,8 +3,6 @@
 
 use std::path::PathBuf;
 
-use bevy_ecs::prelude::*;
-
 use super::refill::Rewarded;
 use crate::controller::LearningPolicy;
 use crate::env::Experiment;
@@ -15,8 +13,10 @@ use crate::scenario::{ContributionMode, EpisodeEnd, RewardConfig, ron_text};
 use crate::seed::BlueprintRegistry;
 use crate::trajectory::{CHARGED, Manifest, Misfit, Segment, SegmentFinish, TrajectoryError, TrajectorySet};
 
+/// Share of the episodes that are never learnt from: the policy is measured on them.
+const HELD_OUT: f64 = 0.1;
+
 /// Sets of recorded trajectories, and which of their segments are learnt from.
-#[derive(Resource)]
 pub(crate) struct Recordings {
     sets: Vec<(PathBuf, TrajectorySet)>,
     learnt: Vec<Place>,
@@ -132,15 +132,12 @@ pub enum RecordingsError {
 
 /// Reads the sets that the scenario names, and fits the normaliser of observations to them.
 pub(super) fn open_recordings(
-    policy: Option<&mut dyn LearningPolicy>,
+    policy: &mut dyn LearningPolicy,
     experiment: &Experiment,
     blueprints: &BlueprintRegistry,
     gamma: f64,
 ) -> Result<Recordings, Failure> {
     let learner = &experiment.scenario.learner;
-    let Some(policy) = policy else {
-        return Err(RecordingsError::NoLearner(experiment.scenario.policy.controller.clone()).into());
-    };
     let names: Vec<String> = blueprints.names().map(String::from).collect();
     let width = policy.schema().len();
     let mut recordings = Recordings {
@@ -182,7 +179,7 @@ pub(super) fn open_recordings(
                 };
                 let episode = [1, recorded.round[0] as u64, recorded.env[0] as u64];
                 let mut own = RunRng::new(set.manifest.seed.0, Domain::ReplaySampling, &episode);
-                match own.uniform_f64() < learner.recordings.hold_out {
+                match own.uniform_f64() < HELD_OUT {
                     true => recordings.held_out.push(place),
                     false => recordings.learnt.push(place),
                 }

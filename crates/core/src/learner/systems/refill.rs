@@ -1,24 +1,91 @@
-//! Filling the rollout with steps that the present policy has not just played: recordings, or earlier rollouts.
+//! Steps that the present policy has not just played: the last rollouts of a run's envs, and filling the rollout with them or
+//! with recordings.
 
 use std::time::{Duration, Instant};
 
+use safetensors::{SafeTensorError, SafeTensors};
 use tch::Tensor;
 
 use super::context::{LearnerContext, PolicyLearner};
+use super::transitions::begin_steps;
 use crate::actions::{HEADS, MaskSet};
-use crate::controller::LearningPolicy;
-use crate::growth::LifecycleOp;
+use crate::controller::{LearningPolicy, Observation};
 use crate::health::Failure;
 use crate::learner::algorithm::{
-    BufferError, DecidedStep, Learner, LearnerError, RolloutBuffer, SegmentEnd, StepOutcome, StepTensors,
+    BufferError, BufferShape, DecidedStep, Learner, LearnerError, RolloutBuffer, SegmentEnd, StepOutcome,
 };
 use crate::policy::{PolicyInput, RecurrentState};
 use crate::scenario::EpisodeEnd;
 use crate::torch::{TorchError, catch};
-use crate::trajectory::{CHARGED, Segment, SegmentFinish};
+use crate::trajectory::{CHARGED, Segment, SegmentFinish, Sizes};
 
 /// A segment, with its rewards under the scenario's.
 pub(super) type Rewarded = (Segment, Vec<f64>);
+
+/// What envs did in the last rounds.
+pub struct KeptRollouts {
+    segments: Vec<Rewarded>,
+    sizes: Sizes,
+    /// Of how many rounds they are.
+    rounds: u32,
+}
+
+impl KeptRollouts {
+    /// None yet, of at most that number of rounds.
+    pub(super) const fn new(sizes: Sizes, rounds: u32) -> Self {
+        Self {
+            segments: Vec::new(),
+            sizes,
+            rounds,
+        }
+    }
+
+    /// All of them, each with the env that played it.
+    pub(super) fn by_env(&self) -> impl Iterator<Item = (usize, &Rewarded)> {
+        self.segments.iter().map(|kept| (kept.0.env[0] as usize, kept))
+    }
+
+    /// Takes in what envs did in this round, and lets go of what is too long ago.
+    pub(super) fn take_in(&mut self, round: u32, played: impl Iterator<Item = Segment>) {
+        let played = played.filter(|segment| segment.finish != [SegmentFinish::Failed as i64]);
+        self.segments.extend(played.map(|segment| {
+            let rewards = segment.reward.clone();
+            (segment, rewards)
+        }));
+        let is_recent = |of: i64| of + i64::from(self.rounds) > round.into();
+        self.segments.retain(|(segment, _)| is_recent(segment.round[0]));
+    }
+
+    /// What was seen since `round`, a row a step.
+    pub(super) fn seen_since(&self, round: u32) -> Vec<f32> {
+        let new = self
+            .segments
+            .iter()
+            .filter(|(segment, _)| segment.round[0] >= round.into());
+        new.flat_map(|(segment, _)| segment.observation.clone()).collect()
+    }
+
+    /// As a file of tensors.
+    ///
+    /// # Errors
+    /// More than the format can describe.
+    pub fn encode(&self) -> Result<Vec<u8>, SafeTensorError> {
+        let segments = self.segments.iter().map(|(segment, _)| segment.clone());
+        Segment::encode(&segments.collect::<Vec<_>>(), self.sizes)
+    }
+
+    /// Takes back what [`encode`](Self::encode) has written.
+    ///
+    /// # Errors
+    /// The tensor that is not as it should be, and why.
+    pub fn decode(&mut self, file: &[u8]) -> Result<(), String> {
+        let file = SafeTensors::deserialize(file).map_err(|error| error.to_string())?;
+        let segments = Segment::decode(&file, self.sizes).map_err(|(tensor, why)| format!("`{tensor}` {why}"))?;
+        self.segments.clear();
+        self.take_in(0, segments.into_iter());
+        Ok(())
+    }
+}
 
 /// Puts segments in the place of what the rollout holds, each into its row; values and probabilities are those of the policy as it is.
 /// Gives how long bringing them to the device took.
@@ -39,12 +106,8 @@ pub(super) fn refill<'a>(
     for place in 0..rows.iter().map(Vec::len).max().unwrap_or(0) {
         let side_by_side = rows.iter().enumerate();
         let side_by_side = side_by_side.filter_map(|(row, segments)| Some((row, *segments.get(place)?)));
-        write(
-            (learner, buffer),
-            policy,
-            &side_by_side.collect::<Vec<_>>(),
-            config.episode_end,
-        )?;
+        let side_by_side: Vec<_> = side_by_side.collect();
+        write(learner, buffer, policy, &side_by_side, config.episode_end)?;
     }
     let copied = began.elapsed();
     let segments: Vec<&Segment> = rows.iter().flatten().map(|(segment, _)| segment).collect();
@@ -55,77 +118,46 @@ pub(super) fn refill<'a>(
 
 /// Writes segments side by side, each into its row.
 fn write(
-    (learner, buffer): (&Learner, &mut RolloutBuffer),
+    learner: &Learner,
+    buffer: &mut RolloutBuffer,
     policy: &dyn LearningPolicy,
     segments: &[(usize, &Rewarded)],
     episode_end: EpisodeEnd,
 ) -> Result<(), LearnerError> {
-    let (width, shape) = (policy.schema().len(), buffer.shape().clone());
-    let longest = segments
-        .iter()
-        .map(|(_, (segment, _))| segment.len())
-        .max()
-        .unwrap_or(0);
-    for step in 0..longest {
-        let live = segments.iter().filter(|(_, (segment, _))| step < segment.len());
-        let live: Vec<(usize, &Segment, &[f64])> = live
-            .map(|(row, (segment, rewards))| (*row, segment, rewards.as_slice()))
-            .collect();
-        let masks: Vec<MaskSet> = live
-            .iter()
-            .map(|(env, segment, _)| {
-                let row = &segment.masks[step * shape.mask_width()..][..shape.mask_width()];
-                let row: Vec<bool> = row.iter().map(|&valid| valid != 0).collect();
-                MaskSet::of_row(shape.slots, shape.blueprints, &row).ok_or(BufferError::ShapeMismatch {
-                    field: "masks",
-                    expected: shape.mask_width().to_string(),
-                    found: format!("those of row {env}"),
-                })
-            })
-            .collect::<Result<_, _>>()?;
-        let decided: Vec<DecidedStep> = live
-            .iter()
-            .zip(&masks)
-            .map(|((env, segment, _), masks)| DecidedStep {
-                env: *env,
-                round: segment.round[0] as u32,
-                step: segment.step[step] as u32,
-                indices: std::array::from_fn(|head| segment.actions[step * HEADS + head] as u8),
-                // Of who acted; those of a rule are not known, nor asked for.
-                log_probs: std::array::from_fn(|head| {
-                    let log_prob = segment.log_probs[step * HEADS + head];
-                    if log_prob.is_nan() { 0.0 } else { log_prob }
-                }),
-                // Of the present policy, once all are written.
-                value: 0.0,
-                masks,
-            })
-            .collect();
-        let raw: Vec<&[f32]> = live
-            .iter()
-            .map(|(_, segment, _)| &segment.observation[step * width..][..width])
-            .collect();
-        let blueprints: Vec<i64> = live
-            .iter()
-            .flat_map(|(_, segment, _)| &segment.blueprints[step * shape.slots..][..shape.slots])
-            .map(|&index| index.into())
-            .collect();
-        let (normalised, raw) = uploaded(buffer, policy, &raw)?;
-        let tensors = StepTensors {
-            observations: &normalised,
-            raw_observations: &raw,
-            blueprints: &catch(|| {
-                Tensor::from_slice(&blueprints)
-                    .view([live.len() as i64, -1])
-                    .to_device(buffer.device())
-            })?,
-            state: &catch(|| policy.net().zero_state(live.len() as i64))?,
-        };
-        buffer.begin_steps(&decided, &tensors)?;
-        let outcomes = live.iter().map(|(env, segment, rewards)| StepOutcome {
-            env: *env,
+    let (width, slots) = (policy.schema().len(), buffer.shape().slots);
+    let longest = segments.iter().map(|(_, (segment, _))| segment.len()).max();
+    for step in 0..longest.unwrap_or(0) {
+        let live = || segments.iter().filter(move |(_, (segment, _))| step < segment.len());
+        let choices = live().map(|(_, (segment, _))| segment.choice(step));
+        let choices = choices.collect::<Result<Vec<_>, _>>()?;
+        let masks = live().map(|(row, (segment, _))| masks_of(*row, segment, step, buffer.shape()));
+        let masks = masks.collect::<Result<Vec<_>, _>>()?;
+        let decided = live().zip(&choices).zip(&masks);
+        let decided = decided.map(|(((row, (segment, _)), &(indices, _)), masks)| DecidedStep {
+            env: *row,
+            round: segment.round[0] as u32,
+            step: segment.step[step] as u32,
+            indices,
+            // Of who acted; those of a rule are not known, nor asked for.
+            log_probs: std::array::from_fn(|head| {
+                let log_prob = segment.log_probs[step * HEADS + head];
+                if log_prob.is_nan() { 0.0 } else { log_prob }
+            }),
+            // Of the present policy, once all are written.
+            value: 0.0,
+            masks,
+        });
+        let seen = live().map(|(_, (segment, _))| {
+            let blueprints = &segment.blueprints[step * slots..][..slots];
+            observation(policy, &segment.observation[step * width..][..width], blueprints)
+        });
+        let (decided, seen): (Vec<_>, Vec<_>) = (decided.collect(), seen.collect());
+        begin_steps(buffer, &decided, &seen.iter().collect::<Vec<_>>())?;
+        let outcomes = live().zip(&choices);
+        let outcomes = outcomes.map(|((row, (_, rewards)), &(_, effective_op))| StepOutcome {
+            env: *row,
             reward: rewards[step] as f32,
-            effective_op: LifecycleOp::from_code(segment.effective_op[step] as usize).unwrap_or(LifecycleOp::Wait),
+            effective_op,
         });
         buffer.complete_steps(&outcomes.collect::<Vec<_>>())?;
     }
@@ -144,23 +176,26 @@ fn write(
     Ok(buffer.end_segments(&ends)?)
 }
 
-/// Rows of observations on the buffer's device, as the policy sees them and as they were measured.
-fn uploaded(
-    buffer: &RolloutBuffer,
-    policy: &dyn LearningPolicy,
-    raw: &[&[f32]],
-) -> Result<(Tensor, Tensor), TorchError> {
-    let (mut normalised, mut row) = (Vec::new(), Vec::new());
-    for raw in raw {
-        policy.normaliser().normalise(raw, &mut row);
-        normalised.extend_from_slice(&row);
-    }
-    let upload = |values: &[f32]| {
-        Tensor::from_slice(values)
-            .view([raw.len() as i64, -1])
-            .to_device(buffer.device())
+fn masks_of(row: usize, segment: &Segment, step: usize, shape: &BufferShape) -> Result<MaskSet, BufferError> {
+    let width = shape.mask_width();
+    let valid = segment.masks[step * width..][..width].iter().map(|&valid| valid != 0);
+    let masks = MaskSet::of_row(shape.slots, shape.blueprints, &valid.collect::<Vec<_>>());
+    masks.ok_or_else(|| BufferError::ShapeMismatch {
+        field: "masks",
+        expected: width.to_string(),
+        found: format!("those of row {row}"),
+    })
+}
+
+/// What was seen, as the policy sees it.
+fn observation(policy: &dyn LearningPolicy, raw: &[f32], blueprints: &[i32]) -> Observation {
+    let mut seen = Observation {
+        raw: raw.to_vec(),
+        blueprints: blueprints.iter().map(|&index| index.into()).collect(),
+        ..Observation::default()
     };
-    catch(|| (upload(&normalised), upload(&raw.concat())))
+    policy.normaliser().normalise(raw, &mut seen.normalised);
+    seen
 }
 
 /// The policy's value of what was seen behind each segment, in normalised units; 0 where nothing was.
@@ -169,18 +204,14 @@ fn value_behind(
     segments: &[&Segment],
     state: &RecurrentState,
 ) -> Result<Tensor, LearnerError> {
-    let (mut observations, mut row) = (Vec::new(), Vec::new());
-    for segment in segments {
-        let raw: Vec<f32> = segment
-            .final_observation
-            .iter()
-            .map(|value| if value.is_nan() { 0.0 } else { *value })
-            .collect();
-        policy.normaliser().normalise(&raw, &mut row);
-        observations.extend_from_slice(&row);
-    }
-    let blueprints = segments.iter().flat_map(|segment| &segment.final_blueprints);
-    let blueprints: Vec<i64> = blueprints.map(|&index| index.into()).collect();
+    let known = |value: &f32| if value.is_nan() { 0.0 } else { *value };
+    let seen = segments.iter().map(|segment| {
+        let raw: Vec<f32> = segment.final_observation.iter().map(known).collect();
+        observation(policy, &raw, &segment.final_blueprints)
+    });
+    let seen: Vec<Observation> = seen.collect();
+    let observations: Vec<f32> = seen.iter().flat_map(|seen| seen.normalised.iter().copied()).collect();
+    let blueprints: Vec<i64> = seen.iter().flat_map(|seen| seen.blueprints.iter().copied()).collect();
     let device = policy.net().params().device();
     let rows = segments.len() as i64;
     let input = catch(|| PolicyInput {

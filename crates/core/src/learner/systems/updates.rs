@@ -1,19 +1,107 @@
-//! What follows a complete rollout: an update of the policy.
+//! Building the learner of the run's policy, and what follows a complete rollout: an update of the policy.
 
 use bevy_ecs::prelude::*;
+use bevy_platform::cell::SyncCell;
 
 use super::context::{LearnerContext, PolicyLearner};
-use super::kept::KeptRollouts;
-use super::recordings::Recordings;
-use super::refill::refill;
+use super::recordings::{Recordings, RecordingsError, open_recordings};
+use super::refill::{KeptRollouts, refill};
 use crate::clock::RunClock;
-use crate::env::{EnvId, Experiment};
+use crate::controller::{ActiveController, LearningPolicy};
+use crate::env::{EnvId, Experiment, SelfTest};
 use crate::health::Failure;
-use crate::reward::EpisodeReward;
+use crate::learner::algorithm::{BufferShape, Horizon, Learner, RolloutBuffer};
+use crate::nn::Implementation;
+use crate::reward::{EpisodeReward, RewardHorizon};
 use crate::scenario::Algorithm;
+use crate::seed::BlueprintRegistry;
 use crate::telemetry::{LearnerUpdate, Num, PhaseClock};
-use crate::torch::read_f32;
-use crate::trajectory::EnvTrajectory;
+use crate::torch::{Backend, read_f32};
+use crate::trajectory::{EnvTrajectory, Sizes};
+
+/// What an update learns from.
+#[derive(Resource)]
+pub(crate) enum RolloutSource {
+    /// What the envs did since the last one.
+    Newest,
+    /// That and what they did before.
+    Kept(KeptRollouts),
+    /// What others did.
+    Recordings(Recordings),
+}
+
+impl RolloutSource {
+    /// The rollouts that a checkpoint has to hold.
+    pub fn kept(&mut self) -> Option<&mut KeptRollouts> {
+        match self {
+            Self::Kept(kept) => Some(kept),
+            Self::Newest | Self::Recordings(_) => None,
+        }
+    }
+}
+
+/// Builds a learner and an empty rollout for the run's policy, if it learns, and reads the recordings that it learns from.
+pub(crate) fn build_learner(
+    mut commands: Commands,
+    mut controller: ResMut<ActiveController>,
+    experiment: Res<Experiment>,
+    tested: Res<SelfTest>,
+    blueprints: Res<BlueprintRegistry>,
+) -> Result<(), Failure> {
+    let config = &experiment.scenario.learner;
+    commands.insert_resource(RewardHorizon::from(config));
+    let Some(policy) = controller.0.get().learned() else {
+        let name = experiment.scenario.policy.controller.clone();
+        return match config.is_offline() {
+            true => Err(RecordingsError::NoLearner(name).into()),
+            false => Ok(()),
+        };
+    };
+    let source = if config.is_offline() {
+        RolloutSource::Recordings(open_recordings(policy, &experiment, &blueprints, config.gamma)?)
+    } else if config.kept_rollouts().is_some() {
+        let sizes = Sizes::of(policy.schema(), &blueprints);
+        RolloutSource::Kept(KeptRollouts::new(sizes, config.episodes_learnt_from()))
+    } else {
+        RolloutSource::Newest
+    };
+    let backend = Backend::new(policy.net().params().device(), tested.kernels);
+    let learner = policy_learner(policy, &experiment, tested.implementation(backend))?;
+    commands.insert_resource(source);
+    commands.insert_resource(learner);
+    Ok(())
+}
+
+fn policy_learner(
+    policy: &mut dyn LearningPolicy,
+    experiment: &Experiment,
+    implementation: Implementation,
+) -> Result<PolicyLearner, Failure> {
+    let scenario = &experiment.scenario;
+    let (config, envs) = (&scenario.learner, scenario.run.n_envs);
+    let horizon = Horizon {
+        total_updates: config.planned_updates(scenario.run.rounds),
+        envs,
+    };
+    let learner = Learner::new(config.clone(), horizon, scenario.run.seed, policy, implementation)?
+        .with_cuda_graphs(scenario.run.cuda_graphs);
+    policy.set_floor_scale(learner.schedules().probability_floor);
+    policy.set_last_good(learner.last_good_params());
+    let spec = policy.net().spec();
+    let shape = BufferShape {
+        envs,
+        steps: (config.episodes_learnt_from() as usize).saturating_mul(experiment.task.max_steps as usize),
+        observation: spec.observation,
+        slots: spec.slots,
+        blueprints: spec.blueprints,
+    };
+    let device = policy.net().params().device();
+    Ok(PolicyLearner {
+        learner: SyncCell::new(learner),
+        buffer: SyncCell::new(RolloutBuffer::new(shape, device)?),
+        began_with: experiment.rounds.start,
+    })
+}
 
 /// A rollout with fewer sampled steps is worth a remark.
 const FEW_DECISIONS: u64 = 256;
@@ -49,46 +137,45 @@ pub fn is_between_rollouts(learner: Option<&PolicyLearner>, experiment: &Experim
 pub(crate) fn update_policy(
     mut last: ResMut<LastUpdate>,
     mut context: LearnerContext,
-    (recordings, mut kept): (Option<Res<Recordings>>, Option<ResMut<KeptRollouts>>),
+    mut source: ResMut<RolloutSource>,
     envs: Query<(&EnvId, &EpisodeReward, &EnvTrajectory)>,
-    (mut phases, mut was_warned): (ResMut<PhaseClock>, Local<bool>),
+    mut phases: ResMut<PhaseClock>,
+    mut was_warned: Local<bool>,
 ) -> Result<(), Failure> {
     last.0 = None;
     let round = context.clock.round();
-    if let Some(kept) = &mut kept {
+    if let Some(kept) = source.kept() {
         let envs = envs.iter().sort_unstable::<&EnvId>();
         kept.take_in(round, envs.flat_map(|(_, paid, did)| did.paid(round, paid)));
     }
     if !is_between_rollouts(Some(&context.policy), &context.experiment, &context.clock) {
         return Ok(());
     }
-    let held_out = match (&recordings, &kept) {
-        (Some(recordings), _) => fill_from(recordings, &mut context, &mut phases)?,
-        (None, Some(kept)) => {
+    let (mut held_out, mut seen) = (None, None);
+    match &*source {
+        RolloutSource::Newest => {
+            let newest = context.policy.buffer.get().valid_raw_observations()?;
+            seen = Some(read_f32(&newest, &context.reads)?);
+        }
+        RolloutSource::Kept(kept) => {
             if envs.is_empty() {
                 let message =
                     "learner.algorithm: impala learns from trajectories, and none are collected; add `CollectorPlugin`";
                 return Err(Failure::message(message));
             }
             phases.add_copied(refill(&mut context, kept.by_env())?);
-            None
+            let rounds = context.experiment.scenario.learner.episodes_per_update;
+            seen = Some(kept.seen_since(round + 1 - rounds.min(round + 1)));
         }
-        (None, None) => None,
-    };
-    let reads = &*context.reads;
-    let first = round + 1 - context.experiment.scenario.learner.episodes_per_update.min(round + 1);
+        // Their statistics are known from the beginning.
+        RolloutSource::Recordings(recordings) => held_out = fill_from(recordings, &mut context, &mut phases)?,
+    }
     let PolicyLearner { learner, buffer, .. } = &mut *context.policy;
     let (learner, buffer) = (learner.get(), buffer.get());
     let Some(policy) = context.controller.0.get().learned() else {
         return Ok(());
     };
-    // Of recordings they are known from the beginning.
-    let seen = match (&recordings, &kept) {
-        (Some(_), _) => None,
-        (None, Some(kept)) => Some(kept.seen_since(first)),
-        (None, None) => Some(read_f32(&buffer.valid_raw_observations()?, reads)?),
-    };
-    let mut update = learner.learn(buffer, policy, round.into(), reads)?;
+    let mut update = learner.learn(buffer, policy, round.into(), &context.reads)?;
     if let Some(rows) = seen {
         let width = policy.schema().len();
         policy.normaliser_mut().commit(rows.chunks_exact(width))?;

@@ -90,14 +90,6 @@ pub struct RolloutData {
     pub return_mean: Num,
     /// Deviation.
     pub return_std: Num,
-    /// What raw rewards were divided by.
-    pub reward_scale: Num,
-    /// Mean of the advantages before they are normalised; absent if the actor learns from no step.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub adv_pre_mean: Option<Num>,
-    /// Their deviation.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub adv_pre_std: Option<Num>,
     /// Where steps of other policies are learnt from, corrected by ratios.
     #[serde(flatten)]
     pub off_policy: Option<OffPolicy>,
@@ -129,9 +121,6 @@ pub struct UpdateMeasures {
     /// Weighted entropy bonus; negative where there is entropy.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub loss_entropy: Option<Num>,
-    /// Of heads below their floor.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub entropy_floor_penalty: Option<Num>,
     /// Joint divergence from the teacher, in nats; absent without one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub teacher_kl: Option<Num>,
@@ -186,8 +175,6 @@ pub struct LearnerUpdate {
     pub lr: f64,
     /// Weight of the entropy bonus.
     pub entropy_coef: f64,
-    /// Weight of the value loss.
-    pub value_coef: f64,
     /// Of recordings that are never learnt from: how unlikely the policy before the update finds a step's choices, in nats.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub held_out_nll: Option<Num>,

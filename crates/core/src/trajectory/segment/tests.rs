@@ -46,6 +46,19 @@ proptest! {
 }
 
 #[test]
+fn a_choice_or_an_operation_that_does_not_exist_is_an_error() {
+    let mut damaged = segment(0, 2);
+    let chosen = damaged.choice(0).unwrap();
+    damaged.actions[HEADS] = 256;
+    damaged.effective_op[0] = -1;
+
+    assert_eq!(chosen, ([0, 1, 2, 3, 4, 0, 1, 2], LifecycleOp::Wait));
+    let refused = [0, 1].map(|step| damaged.choice(step).unwrap_err().to_string());
+    let of = |index: &str, head: &str| format!("index {index} is no member of the action head {head}");
+    assert_eq!(refused, [of("18446744073709551615", "op"), of("256", "slot")]);
+}
+
+#[test]
 fn a_tensor_of_another_shape_is_named() {
     let bytes = Segment::encode(&[segment(0, 2), segment(1, 3)], SIZES).unwrap();
 

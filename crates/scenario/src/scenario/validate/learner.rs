@@ -1,16 +1,10 @@
 //! Whether rollouts, schedules and statistics of the learner fit the run.
 
 use super::Findings;
-use crate::scenario::{Algorithm, LEAST_ENTROPY_COEF, Scenario, TaskSpec};
+use crate::scenario::{Algorithm, LEAST_ENTROPY_COEF, Scenario};
 
-pub(super) fn check_learner(scenario: &Scenario, task: &TaskSpec, findings: &mut Findings) {
+pub(super) fn check_learner(scenario: &Scenario, findings: &mut Findings) {
     let learner = &scenario.learner;
-    let max_steps = task.max_steps;
-    if learner.chunk_length.is_some_and(|length| length > max_steps) {
-        let message = format!("a chunk is longer than an episode of {max_steps} steps");
-        let paths = ["learner.chunk_length", "run.max_steps", "task.max_steps"];
-        findings.error(paths, message);
-    }
     if learner.episodes_per_update > scenario.run.rounds {
         let message = format!(
             "an update takes {} rounds, the run has {}: nothing is learnt",
@@ -24,12 +18,7 @@ pub(super) fn check_learner(scenario: &Scenario, task: &TaskSpec, findings: &mut
         let message = "there is nothing to imitate; name recordings: learner.recordings.sets";
         findings.error(["learner.algorithm"], message);
     }
-    let looks_back = learner.is_offline() || learner.kept_rollouts().is_some() || scenario.policy.teacher.is_some();
-    if looks_back && learner.chunk_length.is_some_and(|length| length < max_steps) {
-        let message = "recordings, earlier rollouts and teachers need whole episodes: leave chunks out";
-        findings.error(["learner.chunk_length"], message);
-    }
-    let (_, end) = learner.entropy_coefs();
+    let end = learner.last_entropy_coef();
     if end < LEAST_ENTROPY_COEF {
         let message = format!("the entropy bonus ends at {end}, but never falls below {LEAST_ENTROPY_COEF}");
         let paths = ["learner.entropy_coef_end", "learner.entropy_coef"];

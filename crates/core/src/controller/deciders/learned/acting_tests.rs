@@ -36,7 +36,6 @@ fn evaluate(
         masks: &masks_of(crowd),
         valid: &Tensor::ones([rows, 1], (Kind::Bool, test_device())),
         lengths: &vec![1; decisions.len()],
-        initial: &controller.net().zero_state(rows),
     })
 }
 

@@ -7,8 +7,8 @@ use crate::actions::{HEADS, PolicyError};
 use crate::controller::saved::{SavedFolder, storage};
 use crate::controller::view::{ElementScale, ObservationFeatures, ObservationNormaliser, ObservationSchema};
 use crate::growth::SlotId;
-use crate::policy::{ActorCritic, Floor, NetContext, NetRegistry, NetSpec};
-use crate::scenario::{FeatureGroup, ObservationConfig};
+use crate::policy::{ActorCritic, EMBEDDING_SIZE, Floor, NetContext, NetRegistry, NetSpec};
+use crate::scenario::FeatureGroup;
 use crate::schema::Settings;
 
 /// A policy of the built-in network that sees the built-in features.
@@ -40,7 +40,7 @@ impl SavedPolicy {
         let schema = schema_of(&manifest).ok_or_else(|| unfit(own))?;
         // No more is allocated than the file can fill: values of the two largest kinds of weights.
         let (net, size) = (manifest.net_cfg, |size: usize| size as f64);
-        let seen = size(manifest.observation) + size(net.embed_dim) * size(manifest.slots.len());
+        let seen = size(manifest.observation) + size(EMBEDDING_SIZE) * size(manifest.slots.len());
         let least = size(net.hidden_dim).powi(2) * size(net.layers) + size(net.feature_dim) * seen;
         if least > size(folder.file(WEIGHTS_FILE)?.len() / size_of::<f32>()) {
             return Err(unfit(
@@ -63,7 +63,7 @@ impl SavedPolicy {
         load_policy(folder, &manifest, net.params())?;
         let mut normaliser = ObservationNormaliser::new(&schema);
         normaliser.restore(&manifest.statistics)?;
-        let floors = Floor::of_heads(&manifest.floor, manifest.floor_scale);
+        let floors = Floor::of_heads(manifest.floor_scale);
         Ok(Self {
             net,
             scales: normaliser.scales(),
@@ -82,13 +82,7 @@ fn schema_of(manifest: &PolicyManifest) -> Option<ObservationSchema> {
         .iter()
         .map(|slot| slot.parse().ok())
         .collect::<Option<_>>()?;
-    let with = |features: &[FeatureGroup]| {
-        let config = ObservationConfig {
-            features: features.to_vec(),
-            ..ObservationConfig::default()
-        };
-        ObservationSchema::new(&slots, 1, &config, &ObservationFeatures::default())
-    };
+    let with = |groups: &[FeatureGroup]| ObservationSchema::new(&slots, 1, groups, &ObservationFeatures::default());
     let mut known = [with(&[]), with(&[FeatureGroup::RewardParts])].into_iter();
     known.find(|schema| schema.hash() == manifest.schema_hash && schema.len() == manifest.observation)
 }

@@ -13,7 +13,7 @@ use crate::controller::view::RunningMoments;
 use crate::files::read_ron;
 use crate::hash::sha256;
 use crate::policy::{PolicyParam, PolicyParams};
-use crate::scenario::{FloorConfig, NetConfig};
+use crate::scenario::NetConfig;
 use crate::torch::{catch, copy_all, encode_tensors};
 
 /// File of the weights in the folder of a saved policy, in safetensors.
@@ -43,7 +43,6 @@ pub struct PolicyManifest {
     pub observation: usize,
     pub schema_hash: String,
     pub value_head: u32,
-    pub floor: FloorConfig,
     pub floor_scale: f64,
     pub statistics: Vec<RunningMoments>,
     /// Updates that the weights have seen.

@@ -15,7 +15,7 @@ fn layout(conditioning: HeadConditioning) -> LogitLayout {
 }
 
 fn default_floors() -> [Floor; HEADS] {
-    Floor::of_heads(&FloorConfig::default(), 1.0)
+    Floor::of_heads(1.0)
 }
 
 /// An action from equal logits, the op picked by `uniform`.

@@ -6,16 +6,16 @@ use crate::actions::{ActionFeedback, PolicyError};
 use crate::controller::view::{ObservationFeatures, ObservationNormaliser, SignalTracker, TrainingSignals, Treatment};
 use crate::env::{TrainMetrics, ValMetrics};
 use crate::growth::{AlphaAlgorithm, AlphaMode, LifecycleOp, SeedStage, SlotId, Tempo};
-use crate::scenario::{FeatureGroup, NonfiniteObservations, ObservationConfig, TrackerConfig};
+use crate::scenario::{FeatureGroup, TrackerConfig};
 use crate::seed::SeedReport;
 
-fn schema_with(count: u16, config: &ObservationConfig, features: &ObservationFeatures) -> ObservationSchema {
+fn schema_with(count: u16, groups: &[FeatureGroup], features: &ObservationFeatures) -> ObservationSchema {
     let slots: Vec<SlotId> = (0..count).map(|col| SlotId::new(0, col)).collect();
-    ObservationSchema::new(&slots, 150, config, features)
+    ObservationSchema::new(&slots, 150, groups, features)
 }
 
 fn schema(count: u16) -> ObservationSchema {
-    schema_with(count, &ObservationConfig::default(), &ObservationFeatures::default())
+    schema_with(count, &[], &ObservationFeatures::default())
 }
 
 /// After a germination that took effect.
@@ -172,7 +172,7 @@ fn features_of_plugins_stand_at_the_end_of_their_blocks_within_their_range() {
     let health = Extract::slot(|seed| seed.gradient_health);
     features.register(custom("health", health, Treatment::MayBeUnknown));
     features.register(custom("train_loss", loss, Treatment::Normalised));
-    let schema = schema_with(2, &ObservationConfig::default(), &features);
+    let schema = schema_with(2, &[], &features);
     let signals = TrainingSignals {
         train_loss: 7.0,
         ..Default::default()
@@ -206,18 +206,6 @@ fn a_feature_s_name_is_taken_once_and_unknown_lies_outside_its_range() {
     let why =
         "the observation feature \"hidden\" cannot be registered: its range must not contain -1, which means unknown";
     assert_eq!(refused(hidden), why);
-}
-
-#[test]
-fn elements_that_are_not_finite_are_read_as_zero_on_request() {
-    let schema = schema(3).with_nonfinite(NonfiniteObservations::Zero);
-
-    let [mut sound, broken] = [0.5, f64::NAN].map(|health| with_health(&schema, health).unwrap());
-
-    assert_eq!((sound.replaced, broken.replaced), (None, Some(HEALTH)));
-    assert_eq!((sound.raw[HEALTH], broken.raw[HEALTH]), (0.5, 0.0));
-    sound.raw[HEALTH] = 0.0;
-    assert_eq!(sound.raw, broken.raw, "the others");
 }
 
 /// A row of a host with two slots; the first is occupied, and its alpha is what is looked at.
@@ -293,11 +281,7 @@ fn numbers_that_are_not_finite_change_no_statistics() {
 
 #[test]
 fn reward_parts_stand_behind_the_features_that_each_observation_has() {
-    let config = ObservationConfig {
-        features: vec![FeatureGroup::RewardParts],
-        ..ObservationConfig::default()
-    };
-    let wide = schema_with(1, &config, &ObservationFeatures::default());
+    let wide = schema_with(1, &[FeatureGroup::RewardParts], &ObservationFeatures::default());
     let signals = TrainingSignals {
         val_accuracy: 70.0,
         committed_accuracy: 40.0,

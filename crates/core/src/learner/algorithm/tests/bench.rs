@@ -5,14 +5,13 @@ use tch::{Kind, Tensor};
 use super::tasks::{BLUEPRINTS, CueTask, Task};
 use crate::actions::{HEADS, HeadIndices};
 use crate::growth::LifecycleOp;
-use crate::learner::algorithm::advantages::LEAST_DEVIATION;
+use crate::learner::algorithm::advantages::{step_targets, subtract_mean_of_others};
 use crate::learner::algorithm::finalize::{PreparedRollout, Unusable, finalize};
+use crate::learner::algorithm::sequences::{SequenceBatch, longest, sequences};
 use crate::learner::algorithm::*;
 use crate::nn::Linear;
-use crate::policy::RecurrentState;
 use crate::policy::fixtures;
-use crate::scenario::LearnerConfig;
-use crate::telemetry::Num;
+use crate::scenario::{AdvantageBaseline, LearnerConfig};
 use crate::torch::fixtures::test_device;
 
 pub const PRUNE: [u8; HEADS] = [0, 0, 2, 1, 2, 0, 0, LifecycleOp::Prune.code() as u8];
@@ -29,29 +28,19 @@ pub struct Bench {
 impl Bench {
     /// Few steps: neither rewards nor values are normalised.
     pub fn new(envs: usize, steps: usize) -> Self {
-        let config = LearnerConfig {
-            min_actor_steps: 1,
-            ..LearnerConfig::default()
-        };
-        Self::with(envs, steps, config)
-    }
-
-    pub fn with(envs: usize, steps: usize, config: LearnerConfig) -> Self {
         let shape = BufferShape {
             envs,
             steps,
             observation: 2,
             slots: 1,
             blueprints: BLUEPRINTS,
-            state: vec![[1, 1]],
-            chunk_length: config.chunk_length.map_or(steps, |length| length as usize),
         };
         Self {
             buffer: RolloutBuffer::new(shape, test_device()).expect("memory"),
             task: CueTask::new(envs),
             rewards: RewardNormalizer::default(),
             values: ValueNormalizer::default(),
-            config,
+            config: LearnerConfig::default(),
         }
     }
 
@@ -63,8 +52,7 @@ impl Bench {
         is_free: bool,
     ) -> Result<(), BufferError> {
         let at = self.buffer.len(env);
-        let full = |shape: &[i64]| Tensor::full(shape, at as f64, (Kind::Float, test_device()));
-        let observation = &full(&[1, 2]);
+        let observation = &Tensor::full([1, 2], at as f64, (Kind::Float, test_device()));
         let decided = DecidedStep {
             env,
             round: 0,
@@ -79,7 +67,6 @@ impl Bench {
             observations: observation,
             raw_observations: observation,
             blueprints: &Tensor::full([1, 1], -1, (Kind::Int64, test_device())),
-            state: &RecurrentState(vec![full(&[1, 1, 1])]),
         };
         self.buffer.begin_steps(&[decided], &tensors)
     }
@@ -134,10 +121,16 @@ impl Bench {
     /// The same with advantages as they were before they were standardised.
     pub fn plain_rollout(&mut self) -> PreparedRollout {
         let mut rollout = self.rollout();
-        let known = [rollout.data.adv_pre_mean, rollout.data.adv_pre_std];
-        let [mean, deviation] = known.map(|known| known.map_or(0.0, |Num(known)| known));
-        let plain = &rollout.batch.advantages * deviation.max(LEAST_DEVIATION) + mean;
-        rollout.batch.advantages = plain * &rollout.batch.valid;
+        let (buffer, config) = (&self.buffer, &self.config);
+        let mut targets = step_targets(buffer, self.rewards.scale(), config);
+        if config.advantage_baseline == AdvantageBaseline::LeaveOneOut {
+            let free = |&(env, step): &(usize, usize)| buffer.rows[env].steps[step].is_free();
+            let free: Vec<_> = buffer.valid_steps().filter(free).collect();
+            subtract_mean_of_others(buffer, &mut targets, &free);
+        }
+        let segments = sequences(buffer);
+        let plain = SequenceBatch::gather(buffer, &targets, &segments, longest(&segments), true, config);
+        rollout.batch.advantages = plain.expect("memory").advantages;
         rollout
     }
 }

@@ -10,7 +10,8 @@ use crate::learner::algorithm::LearnerSchedules;
 use crate::learner::algorithm::finalize::finalize;
 use crate::learner::algorithm::measurements::Scalar;
 use crate::learner::algorithm::optimizer::PolicyOptimizer;
-use crate::learner::algorithm::sequences::{Sequence, SequenceBatch, sequences};
+use crate::learner::algorithm::sequences::{SequenceBatch, sequences};
+use crate::learner::algorithm::steps::Segment;
 use crate::learner::algorithm::update::{Update, by_head};
 use crate::nn::Implementation;
 use crate::policy::TrainablePolicy;
@@ -31,7 +32,7 @@ fn gradients(training: &Training<CueTask>, batch: &SequenceBatch) -> (Vec<f64>, 
             ..training.learner.schedules()
         },
         batch,
-        by_head: by_head(&config, batch.device()).expect("memory"),
+        by_head: by_head(batch.device()).expect("memory"),
         reads: &HostSyncCounter::default(),
         guard: &FallbackGuard::default(),
     };
@@ -68,12 +69,11 @@ fn padding_changes_neither_losses_nor_gradients() {
     }
 
     let mut all = sequences(&training.buffer);
-    let nothing = Sequence {
-        len: 0,
-        state: training.buffer.zero_state(),
-        ..all[0]
+    let nothing = Segment {
+        end: all[0].start,
+        ..all[0].clone()
     };
-    all.extend([nothing; 3]);
+    all.extend(std::iter::repeat_n(nothing, 3));
     let targets = vec![vec![Default::default(); 12]; 8];
     let mut padded = SequenceBatch::gather(&training.buffer, &targets, &all, 22, true, &config).expect("memory");
     // Targets are the plain batch's: only the padding is new.

@@ -95,17 +95,11 @@ impl SmallPolicy {
         }
     }
 
-    /// `[layers, width]` of each state tensor.
-    pub fn state_shape(&self) -> Vec<[i64; 2]> {
-        match self.core {
-            Core::Lstm => vec![[1, HIDDEN]; 2],
-            Core::FeedForward => Vec::new(),
-        }
-    }
-
     pub fn zero_state(&self, rows: usize) -> RecurrentState {
-        let shapes = self.state_shape().into_iter();
-        let shapes: Vec<_> = shapes.map(|[layers, width]| [layers, rows as i64, width]).collect();
+        let shapes = match self.core {
+            Core::Lstm => vec![[1, rows as i64, HIDDEN]; 2],
+            Core::FeedForward => Vec::new(),
+        };
         RecurrentState::zeros(&shapes, test_device())
     }
 
@@ -217,7 +211,7 @@ impl TrainablePolicy for SmallPolicy {
 
     fn evaluate(&self, input: &SequenceInput) -> Result<Evaluation, PolicyError> {
         let [rows, steps] = [0, 1].map(|dim| input.valid.size()[dim]);
-        let mut state = input.initial.shallow_clone();
+        let mut state = self.zero_state(rows as usize);
         let mut features = Vec::new();
         for step in 0..steps {
             let (output, next) = self.step(&input.observations.select(1, step), &state);

@@ -3,7 +3,7 @@
 use super::bench::{Bench, PRUNE, TRUNCATED, assert_close};
 use super::tasks::BLUEPRINTS;
 use crate::actions::{Head, OPS, PolicyError};
-use crate::learner::algorithm::finalize::{PreparedRollout, Unusable};
+use crate::learner::algorithm::finalize::Unusable;
 use crate::learner::algorithm::*;
 use crate::policy::fixtures::{self, distance, values};
 use crate::scenario::{Algorithm, ImpalaConfig};
@@ -113,9 +113,9 @@ fn a_rollback_with_nothing_but_a_pending_step_charges_no_transition() {
 
 #[test]
 fn advantage_statistics_pass_over_forced_steps() {
-    let mut bench = Bench::new(1, 5);
+    let mut bench = Bench::new(1, 9);
     bench.config.gamma = 1e-9;
-    for reward in [2.0, -1.0, 0.5, 3.0] {
+    for reward in [2.0, -1.0, 0.5, 3.0].repeat(2) {
         bench.step(0, reward, 0.0);
     }
     bench.forced_step(0, 100.0, 0.0);
@@ -123,11 +123,14 @@ fn advantage_statistics_pass_over_forced_steps() {
 
     let rollout = bench.rollout();
 
-    let free = rollout.batch.advantages.narrow(1, 0, 4);
-    assert_close(&free, &[0.577_350_3, -1.402_136_4, -0.412_393_1, 1.237_179_2]);
-    assert_close(&rollout.batch.actor, &[1.0, 1.0, 1.0, 1.0, 0.0]);
-    assert_close(&rollout.batch.value_weights, &[1.0, 1.0, 1.0, 1.0, 0.2]);
-    assert_eq!((rollout.data.steps_actor, rollout.data.steps_valid), (4, 5));
+    let free = rollout.batch.advantages.narrow(1, 0, 8);
+    assert_close(&free, &[0.577_350_3, -1.402_136_4, -0.412_393_1, 1.237_179_2].repeat(2));
+    assert_close(&rollout.batch.actor, &[1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 0.0]);
+    assert_close(
+        &rollout.batch.value_weights,
+        &[1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 0.2],
+    );
+    assert_eq!((rollout.data.steps_actor, rollout.data.steps_valid), (8, 9));
 }
 
 /// The second rollout, and the change of unit of what was measured before.
@@ -138,8 +141,8 @@ fn a_new_reward_scale_changes_the_unit_of_stored_values_too() {
         bench.step(0, reward, 0.0);
     }
     bench.end(0, SegmentEnd::Terminal);
-    let scale = |rollout: &PreparedRollout| rollout.data.reward_scale.0;
-    assert!((scale(&bench.plain_rollout()) - 1.887_458_6).abs() < 1e-6);
+    bench.rollout();
+    assert!((bench.rewards.scale() - 1.887_458_6).abs() < 1e-6);
     bench.buffer.clear().expect("complete");
     bench.values = ValueNormalizer::default();
 
@@ -150,31 +153,13 @@ fn a_new_reward_scale_changes_the_unit_of_stored_values_too() {
     bench.end(0, SegmentEnd::Truncated { bootstrap: 2.0 });
     let rollout = bench.plain_rollout();
 
-    assert!((scale(&rollout) - 1.870_828_7).abs() < 1e-6);
+    assert!((bench.rewards.scale() - 1.870_828_7).abs() < 1e-6);
     let unit = 1.887_458_6 / 1.870_828_7;
     // Sequence 0: 2, then the penalty -10; sequence 1: 1, then a bootstrap of 2.
     let (scaled, gamma) = ([1.069_045, -10.0, 0.534_522_5], 0.995);
     let last = scaled[2] + gamma * 2.0 * unit;
     let first = scaled[0] - unit + gamma * 0.98 * scaled[1];
     assert_close(&rollout.batch.advantages, &[first, scaled[1], last, 0.0]);
-}
-
-#[test]
-fn chunks_start_from_stored_states_and_segments_from_zero() {
-    let mut bench = Bench::new(1, 7);
-    bench.config.chunk_length = Some(2);
-    bench = Bench::with(1, 7, bench.config);
-    for steps in [5, 2] {
-        bench.segment(0, &vec![(1.0, 0.0); steps], TRUNCATED);
-    }
-
-    let rollout = bench.plain_rollout();
-
-    // The bench's state at a step is the step's number in its row.
-    assert_close(&rollout.batch.initial.0[0], &[0.0, 2.0, 4.0, 0.0]);
-    assert_close(&rollout.batch.valid, &[1.0, 1.0, 1.0, 1.0, 1.0, 0.0, 1.0, 1.0]);
-    let observed = rollout.batch.observations.select(2, 0);
-    assert_close(&observed, &[0.0, 1.0, 2.0, 3.0, 4.0, 0.0, 5.0, 6.0]);
 }
 
 #[test]
@@ -250,7 +235,6 @@ fn a_rollout_without_a_step_is_no_mistake() {
 #[test]
 fn with_few_free_steps_only_the_critic_learns() {
     let mut bench = Bench::new(1, 4);
-    bench.config.min_actor_steps = 8;
     bench.segment(0, &[(1.0, 0.0)], TRUNCATED);
 
     let rollout = bench.plain_rollout();

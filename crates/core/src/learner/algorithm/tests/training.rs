@@ -7,9 +7,9 @@ use super::tasks::{BLUEPRINTS, Task};
 use crate::actions::{MaskSet, command_of};
 use crate::learner::algorithm::*;
 use crate::nn::Implementation;
-use crate::policy::{Evaluation, RecurrentState};
+use crate::policy::Evaluation;
 use crate::random::{Domain, RunRng};
-use crate::scenario::{EpisodeEnd, LearnerConfig, ValueNorm};
+use crate::scenario::{EpisodeEnd, LearnerConfig};
 use crate::telemetry::LearnerUpdate;
 use crate::torch::HostSyncCounter;
 use crate::torch::fixtures::{on_device, test_device};
@@ -32,7 +32,6 @@ pub fn small_config() -> LearnerConfig {
         epochs: 4,
         target_kl: Some(0.02),
         value_coef: 0.5,
-        value_norm: ValueNorm { momentum: 0.95 },
         entropy_coef: 0.05,
         ..LearnerConfig::default()
     }
@@ -47,8 +46,6 @@ impl<T: Task> Training<T> {
             observation: T::OBSERVATION,
             slots: T::SLOTS,
             blueprints: BLUEPRINTS,
-            state: policy.state_shape(),
-            chunk_length: config.chunk_length.map_or(T::STEPS, |length| length as usize),
         };
         let horizon = Horizon {
             total_updates: updates,
@@ -92,7 +89,7 @@ impl<T: Task> Training<T> {
             let mut rng = RunRng::new(self.seed, Domain::DecisionSampling, &place);
             let masks: Vec<&MaskSet> = (0..self.task.envs()).map(|env| self.task.masks(env, step)).collect();
             let (chosen, next) = self.policy.act(&observations, &masks, &state, &mut rng);
-            self.store((episode, step), &chosen, &observations, &state, scores);
+            self.store((episode, step), &chosen, &observations, scores);
             state = next;
         }
         let units = self.learner.value_units();
@@ -106,14 +103,7 @@ impl<T: Task> Training<T> {
         self.buffer.end_segments(&ends).expect("every segment is open");
     }
 
-    fn store(
-        &mut self,
-        (round, step): (u32, usize),
-        chosen: &[Chosen],
-        observations: &Tensor,
-        state: &RecurrentState,
-        scores: &mut Vec<f64>,
-    ) {
+    fn store(&mut self, (round, step): (u32, usize), chosen: &[Chosen], observations: &Tensor, scores: &mut Vec<f64>) {
         let units = self.learner.value_units();
         let rows = chosen.iter().enumerate();
         let decided = rows.map(|(env, &(indices, log_probs, value))| DecidedStep {
@@ -129,7 +119,6 @@ impl<T: Task> Training<T> {
             observations,
             raw_observations: observations,
             blueprints: &Tensor::full([chosen.len() as i64, T::SLOTS as i64], -1, (Kind::Int64, test_device())),
-            state,
         };
         let decided: Vec<_> = decided.collect();
         self.buffer.begin_steps(&decided, &tensors).expect("sound decisions");

@@ -1,10 +1,9 @@
 //! Rollouts in checkpoints inside a round.
 
 use super::bench::{Bench, TRUNCATED};
-use crate::scenario::LearnerConfig;
 use crate::unfinished::UnfinishedRound;
 
-/// A buffer with two states a row, as it is when `steps` of each env have been written.
+/// A buffer as it is when `steps` of each env have been written.
 fn written(mut bench: Bench, steps: [usize; 2]) -> Bench {
     for (env, count) in steps.into_iter().enumerate() {
         for _ in 0..count {
@@ -15,11 +14,7 @@ fn written(mut bench: Bench, steps: [usize; 2]) -> Bench {
 }
 
 fn fresh() -> Bench {
-    let config = LearnerConfig {
-        chunk_length: Some(2),
-        ..LearnerConfig::default()
-    };
-    Bench::with(2, 4, config)
+    Bench::new(2, 4)
 }
 
 fn kept(bench: &Bench) -> UnfinishedRound {
@@ -67,7 +62,7 @@ fn a_rollout_that_was_kept_continues_as_if_it_had_not_been_interrupted() {
 fn a_rollout_of_another_shape_is_refused() {
     let round = kept(&written(fresh(), [1, 3]));
     for (envs, steps) in [(3, 4), (1, 4), (2, 2)] {
-        let mut other = Bench::with(envs, steps, LearnerConfig::default());
+        let mut other = Bench::new(envs, steps);
         let refusal = other.buffer.restore(&round).expect_err("another shape").to_string();
         assert!(refusal.contains("rollout.rows"), "{refusal}");
     }
