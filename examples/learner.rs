@@ -31,7 +31,7 @@ impl Recall {
             blueprints: BLUEPRINTS,
             config: Default::default(),
         };
-        (spec.config.feature_dim, spec.config.hidden_dim) = (HIDDEN, HIDDEN);
+        spec.config.hidden_dim = HIDDEN;
         let (device, seed) = (Device::Cpu, SEED);
         let net = NetRegistry::default().build(NetContext { spec, device, seed }, &Default::default())?;
         Ok(Self(net))

@@ -20,9 +20,8 @@ class Policy(nn.Module):
         # One row a blueprint, the last for an empty slot.
         self.emb = nn.Embedding(blueprints + 1, EMBEDDING)
         width = OBSERVATION + slots * EMBEDDING
-        self.feature = nn.Sequential(nn.Linear(width, FEATURES), nn.LayerNorm(FEATURES), nn.ReLU())
-        core = {"in": nn.Linear(FEATURES, HIDDEN)} if FEATURES != HIDDEN else {}
-        self.core = nn.ModuleDict(core | {str(layer): Memory(HIDDEN) for layer in range(LAYERS)})
+        self.feature = nn.Sequential(nn.Linear(width, HIDDEN), nn.LayerNorm(HIDDEN), nn.ReLU())
+        self.core = nn.ModuleDict({str(layer): Memory(HIDDEN) for layer in range(LAYERS)})
         self.head = nn.ModuleDict({head: self._head(head) for head in MEMBERS})
         half, quarter, eighth = HIDDEN // 2, HIDDEN // 4, HIDDEN // 8
         self.value = nn.Sequential(
@@ -51,8 +50,6 @@ class Policy(nn.Module):
         units of the learner's normaliser, and the state behind the last step."""
         rows = torch.where(blueprints < 0, self.emb.num_embeddings - 1, blueprints)
         x = self.feature(torch.cat([self.normalise(observations), self.emb(rows).flatten(-2)], -1))
-        if "in" in self.core:
-            x = self.core["in"](x)
         if state is None:
             state = 2 * [x.new_zeros(LAYERS, len(x), HIDDEN)]
         after = []

@@ -61,8 +61,8 @@ def action_of(decision: dict[str, Any], members: dict[str, list[str]], mask: np.
     ("conditioning", "sizes"),
     [
         ("per_slot", "layers: 1"),
-        ("per_op", "layers: 2, feature_dim: 24, hidden_dim: 32"),
-        ("shared", "layers: 1, feature_dim: 32, hidden_dim: 40"),
+        ("per_op", "layers: 2, hidden_dim: 32"),
+        ("shared", "layers: 1, hidden_dim: 40"),
     ],
 )
 def test_probabilities_are_those_of_the_engine(folder: Path, tmp_path: Path, conditioning: str, sizes: str) -> None:

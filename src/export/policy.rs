@@ -60,7 +60,7 @@ PER_SLOT = {per_slot}
 FLOORS = {{
 {floors}}}
 OBSERVATION, CLIP = {observation}, {OBSERVATION_CLIP:?}
-EMBEDDING, FEATURES, HIDDEN, LAYERS = {embedding}, {features}, {hidden}, {layers}
+EMBEDDING, HIDDEN, LAYERS = {EMBEDDING_SIZE}, {hidden}, {layers}
 
 
 {READ}
@@ -75,8 +75,6 @@ EMBEDDING, FEATURES, HIDDEN, LAYERS = {embedding}, {features}, {hidden}, {layers
         },
         floors = of_heads(&|head| policy.floors[head as usize].into()),
         observation = spec.observation,
-        embedding = EMBEDDING_SIZE,
-        features = config.feature_dim,
         hidden = config.hidden_dim,
         layers = config.layers,
     )

@@ -28,7 +28,7 @@ fn played() -> (TempDir, PathBuf) {
         name: "small",
         task: preset("digits_minimal", (batches_per_step: count(1))),
         run: (rounds: 2, n_envs: 1, max_steps: 3),
-        policy: (controller: "actor_critic", net_cfg: (feature_dim: 8, hidden_dim: 8)),
+        policy: (controller: "actor_critic", net_cfg: (hidden_dim: 8)),
     )"#;
     let run = directory(&play(text, place.path(), NOTHING));
     (place, run)

@@ -31,7 +31,7 @@ const DEFAULTS: [(&str, &str); 6] = [
     ),
     (
         "policy",
-        r#"(controller: "actor_critic", net: "lstm", net_cfg: (feature_dim: 16, hidden_dim: 16, op_bias: (germinate: 4.0)))"#,
+        r#"(controller: "actor_critic", net: "lstm", net_cfg: (hidden_dim: 16, op_bias: (germinate: 4.0)))"#,
     ),
     ("reward", "contribution(committed())"),
     (
@@ -45,7 +45,7 @@ macro_rules! learns_with {
         concat!(
             r#"policy: (controller: "actor_critic", net: ""#,
             $net,
-            r#"", net_cfg: (feature_dim: 16, hidden_dim: 16, op_bias: (germinate: 4.0)))"#
+            r#"", net_cfg: (hidden_dim: 16, op_bias: (germinate: 4.0)))"#
         )
     };
 }
@@ -73,7 +73,7 @@ pub const KEPT: [Kept; 15] = [
         name: "record",
         shows: "learner_update",
         forms: &[r#"run: (rounds: 2, n_envs: 1, max_steps: 2, checkpoint_every_steps: 1)
-            policy: (controller: "actor_critic", net: "lstm", net_cfg: (feature_dim: 8, hidden_dim: 8))
+            policy: (controller: "actor_critic", net: "lstm", net_cfg: (hidden_dim: 8))
             telemetry: (trajectories: true)"#],
     },
     Kept {

@@ -20,7 +20,6 @@ pub const BLUEPRINTS: usize = 8;
 
 pub fn small() -> NetConfig {
     NetConfig {
-        feature_dim: 24,
         hidden_dim: 32,
         ..crate::scenario::fixtures::neutral_net()
     }

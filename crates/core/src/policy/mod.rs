@@ -4,35 +4,29 @@
 //! A network ([`ActorCritic`]) knows nothing of masks or probabilities; masking, floors, sampling, evaluation and the
 //! recurrent state of the envs are the same for any network.
 
-mod distribution;
 mod layout;
+mod distribution;
 mod evaluate;
-mod sample;
 mod trainable;
-mod parameters;
 mod actor_critic;
-mod precision;
 mod recurrent;
 mod cores;
 mod window;
-mod trunk;
 mod network;
-mod nets;
 #[cfg(test)]
 pub(crate) mod fixtures;
 
+pub(crate) use actor_critic::PolicyPrecision;
 pub use actor_critic::{ActorCritic, NetContext, NetOutput, NetSequence, NetSpec, PolicyInput};
 pub use cores::{Lstm, NetCore, RecurrentCell, RecurrentCore};
-pub(crate) use distribution::Floor;
+pub use distribution::DecideMode;
+pub(crate) use distribution::{Floor, choose, head_uniforms};
 #[cfg(test)]
 pub(crate) use evaluate::HeadTerms;
 pub(crate) use evaluate::{OpTables, Stored, head_terms};
 pub use layout::LogitLayout;
-pub use nets::{NetFactory, NetRegistry};
-pub use parameters::PolicyParams;
-pub(crate) use precision::PolicyPrecision;
+pub use network::{EMBEDDING_SIZE, NetFactory, NetRegistry};
 pub use recurrent::Packing;
-pub use sample::DecideMode;
-pub(crate) use sample::{choose, head_uniforms};
-pub use trainable::{Evaluation, ParamGroup, PolicyParam, RecurrentState, SequenceInput, TrainablePolicy};
-pub use trunk::EMBEDDING_SIZE;
+pub use trainable::{
+    Evaluation, ParamGroup, PolicyParam, PolicyParams, RecurrentState, SequenceInput, TrainablePolicy,
+};

@@ -1,15 +1,90 @@
-//! The built-in network: a trunk around a core, eight action heads, a value.
+//! The built-in network - from observations to what heads read (an embedding of blueprints, one feature net, a core), eight action heads, a
+//! value - and all networks that `policy.net` may name.
+
+use std::sync::Arc;
 
 use tch::{TchError, Tensor};
 
 use super::actor_critic::{ActorCritic, NetContext, NetOutput, NetSequence, NetSpec, PolicyInput};
-use super::cores::BuildCore;
-use super::parameters::PolicyParams;
-use super::trainable::{ParamGroup, RecurrentState};
-use super::trunk::Trunk;
+use super::cores::{BuildCore, Lstm, NetCore, RecurrentCore};
+use super::recurrent::Packing;
+use super::trainable::{ParamGroup, PolicyParams, RecurrentState};
+use super::window::WindowCore;
 use crate::actions::{Head, PolicyError};
 use crate::nn::{Init, Linear, ParamSet, Stack};
+use crate::scenario::NetConfig;
+use crate::schema::{Registry, Settings, registry};
 use crate::torch::{TorchError, catch};
+
+const EMBEDDING: Init = Init::Normal(0.02);
+/// Size of the embedding of a blueprint.
+pub const EMBEDDING_SIZE: usize = 4;
+
+/// What precedes the heads.
+#[derive(Debug)]
+pub struct Trunk {
+    /// One row per blueprint, the last for an empty slot.
+    embedding: Tensor,
+    feature: Stack,
+    core: Box<dyn NetCore>,
+    has_memory: bool,
+    /// Index of an empty slot's row.
+    empty: i64,
+}
+
+impl Trunk {
+    /// `core` adds the core's parameters behind the others.
+    pub fn new(spec: &NetSpec, core: BuildCore, params: &mut ParamSet) -> Result<Self, TchError> {
+        let config = &spec.config;
+        let table = [spec.blueprints as i64 + 1, EMBEDDING_SIZE as i64];
+        let embedding = params.add("emb.weight", &table, EMBEDDING)?;
+        let width = (spec.observation + EMBEDDING_SIZE * spec.slots) as i64;
+        let feature = Stack::new("feature", width)
+            .linear(params, config.hidden_dim as i64, Init::HIDDEN)?
+            .layer_norm(params)?
+            .relu();
+        let core = core(config, params)?;
+        Ok(Self {
+            embedding,
+            feature,
+            has_memory: !core.state_shapes(1).is_empty(),
+            core,
+            empty: spec.blueprints as i64,
+        })
+    }
+
+    /// One step of `N` envs: `[N, H]` and the state after it.
+    pub fn step(&self, input: &PolicyInput, state: &RecurrentState) -> Result<(Tensor, RecurrentState), TchError> {
+        let x = self
+            .feature
+            .forward(&self.frames(&input.observations, &input.blueprints))?;
+        if !self.has_memory {
+            return self.core.forward(&x, state, None);
+        }
+        let (x, state) = self.core.forward(&x.unsqueeze(1), state, None)?;
+        Ok((x.squeeze_dim(1), state))
+    }
+
+    /// Whole sequences: `[B, T, H]` and the state after each row's last step that is no padding.
+    pub fn sequence(&self, input: &NetSequence) -> Result<(Tensor, RecurrentState), TchError> {
+        let frames = self.frames(input.observations, input.blueprints);
+        let (steps, device) = (frames.size()[1], frames.device());
+        let packing = self.has_memory.then(|| Packing::new(input.lengths, steps, device));
+        let packing = packing.transpose()?.flatten();
+        let frames = packing.as_ref().map_or(frames.shallow_clone(), |p| p.pack(&frames));
+        let (x, state) = self
+            .core
+            .forward(&self.feature.forward(&frames)?, input.initial, packing.as_ref())?;
+        Ok((packing.map_or(x.shallow_clone(), |packing| packing.unpack(&x)), state))
+    }
+
+    /// `[.., D]` and `[.., S]` to `[.., D + E·S]`: observations with their slots' blueprints embedded.
+    fn frames(&self, observations: &Tensor, blueprints: &Tensor) -> Tensor {
+        let rows = blueprints.where_scalarother(&blueprints.ge(0), self.empty);
+        let embedded = Tensor::embedding(&self.embedding, &rows, -1, false, false);
+        Tensor::cat(&[observations.shallow_clone(), embedded.flatten(-2, -1)], -1)
+    }
+}
 
 /// The action heads' last layers: a fresh policy is close to uniform.
 const ACTION: Init = Init::Orthogonal(0.01);
@@ -50,7 +125,7 @@ impl Network {
         let (name, zero) = (value.next_name(), Some(Init::Constant(0.0)));
         let value_output = Linear::new(critic, &name, [hidden / 8, 1], VALUE, zero)?;
         params.initialise()?;
-        trunk.prepare()?;
+        trunk.core.prepare()?;
         // The op's columns come first.
         heads[0].set_bias(&spec.config.op_bias.values())?;
         Ok(Self {
@@ -93,7 +168,7 @@ impl ActorCritic for Network {
     }
 
     fn zero_state(&self, rows: i64) -> RecurrentState {
-        RecurrentState::zeros(&self.trunk.state_shapes(rows), self.params.device())
+        RecurrentState::zeros(&self.trunk.core.state_shapes(rows), self.params.device())
     }
 
     fn step(&self, input: &PolicyInput, state: &RecurrentState) -> Result<NetOutput, TchError> {
@@ -137,6 +212,51 @@ fn value_stack(hidden: i64, params: &mut ParamSet) -> Result<Stack, TchError> {
         .linear(params, hidden / 8, Init::HIDDEN)?
         .relu();
     Ok(stack)
+}
+
+/// Builds a network.
+pub type NetFactory = dyn Fn(NetContext) -> Result<Box<dyn ActorCritic>, PolicyError> + Send + Sync;
+
+registry! {
+    /// All networks that `policy.net` may name.
+    pub struct NetRegistry(NetFactory);
+}
+
+impl Default for NetRegistry {
+    /// With the built-in networks.
+    fn default() -> Self {
+        let mut nets = Self(Registry::new("network"));
+        nets.register_core("lstm", "residual LSTM layers", |config, params| {
+            Ok(Box::new(RecurrentCore::<Lstm>::new(config, params)?))
+        });
+        nets.register_core("window", "attention to the last 16 steps", |config, params| {
+            Ok(Box::new(WindowCore::new(config, params)?))
+        });
+        nets
+    }
+}
+
+impl NetRegistry {
+    /// Adds a network that differs from the engine's by its core alone: `build` makes one for these sizes, and adds its parameters to
+    /// the set.
+    pub fn register_core(
+        &mut self,
+        name: &str,
+        summary: &str,
+        build: impl Fn(&NetConfig, &mut ParamSet) -> Result<Box<dyn NetCore>, TchError> + Send + Sync + 'static,
+    ) {
+        let net = move |context| Ok(Box::new(Network::new(context, &build)?) as _);
+        self.register(name, summary, Arc::new(net));
+    }
+
+    /// Builds the network that the context's spec names, with what the scenario sets of it.
+    ///
+    /// # Errors
+    /// The name is unknown, or the factory refuses its configuration.
+    pub fn build(&self, context: NetContext, settings: &Settings) -> Result<Box<dyn ActorCritic>, PolicyError> {
+        let (_, build) = self.get(&context.spec.kind, settings)?;
+        build(context)
+    }
 }
 
 #[cfg(test)]

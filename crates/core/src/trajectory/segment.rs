@@ -1,6 +1,7 @@
 //! A segment, an unbroken stretch of one env's episode, and segments as the tensors of a shard.
 
 use std::collections::HashMap;
+use std::ops::Range;
 
 use safetensors::tensor::{Dtype, SafeTensors, TensorView, serialize};
 use serde::{Deserialize, Serialize};
@@ -76,14 +77,13 @@ macro_rules! columns {
             /// The segments as one file of tensors.
             pub(crate) fn encode(segments: &[Self], sizes: Sizes) -> Result<Vec<u8>, safetensors::SafeTensorError> {
                 let lengths = segments.iter().map(Self::len);
-                let steps: usize = lengths.clone().sum();
                 let mut offset = 0;
-                let ends = lengths.map(|length| { offset += length as i64; offset });
-                let offsets: Vec<i64> = std::iter::once(0).chain(ends).collect();
+                let ends = lengths.map(|length| { offset += length; offset });
+                let offsets: Vec<usize> = std::iter::once(0).chain(ends).collect();
                 let mut tensors: Vec<(&str, Dtype, Vec<usize>, Vec<u8>)> =
-                    vec![(OFFSETS, Dtype::I64, vec![offsets.len()], bytes_of(offsets.into_iter()))];
+                    vec![(OFFSETS, Dtype::I64, vec![offsets.len()], bytes_of(offsets.iter().map(|&offset| offset as i64)))];
                 $({
-                    let rows = rows::$rows(steps, segments.len());
+                    let rows = Rows::$rows.count(&offsets);
                     let bytes = bytes_of(segments.iter().flat_map(|segment| segment.$name.iter().copied()));
                     tensors.push((stringify!($name), <$number>::KIND, shape(rows, ($width)(sizes)), bytes));
                 })+
@@ -96,16 +96,16 @@ macro_rules! columns {
             pub(crate) fn decode(file: &SafeTensors, sizes: Sizes) -> Result<Vec<Self>, (&'static str, String)> {
                 let offsets: Vec<usize> = column::<i64>(file, OFFSETS, None)?.into_iter().map(|offset| offset as usize).collect();
                 let is_rising = offsets.first() == Some(&0) && offsets.windows(2).all(|pair| pair[0] < pair[1]);
-                let Some(&steps) = offsets.last().filter(|_| is_rising) else {
+                if !is_rising {
                     return Err((OFFSETS, "does not rise from 0".into()));
-                };
+                }
                 let mut segments = vec![Self::default(); offsets.len() - 1];
                 $({
                     let (width, name) = (($width)(sizes), stringify!($name));
-                    let rows = rows::$rows(steps, segments.len());
+                    let rows = Rows::$rows.count(&offsets);
                     let values = column::<$number>(file, name, Some(shape(rows, width)))?;
                     for (index, segment) in segments.iter_mut().enumerate() {
-                        let range = rows::ranges::$rows(&offsets, index);
+                        let range = Rows::$rows.range(&offsets, index);
                         segment.$name = values[range.start * width..range.end * width].to_vec();
                     }
                 })+
@@ -117,37 +117,37 @@ macro_rules! columns {
 
 columns! {
     /// From 0.
-    round: i64, segment, |_| 1;
+    round: i64, Segment, |_| 1;
     /// Index in the run.
-    env: i64, segment, |_| 1;
+    env: i64, Segment, |_| 1;
     /// Updates that the policy had seen which acted.
-    policy_version: i64, segment, |_| 1;
+    policy_version: i64, Segment, |_| 1;
     /// What follows the last step: 1 nothing, as the env was rolled back; 2 the episode was over; 3 not known, as the env failed.
-    finish: i64, segment, |_| 1;
+    finish: i64, Segment, |_| 1;
     /// What was seen behind the last step; NaN where nothing follows, or it is not known.
-    final_observation: f32, segment, |sizes: Sizes| sizes.observation;
+    final_observation: f32, Segment, |sizes: Sizes| sizes.observation;
     /// Blueprints behind the last step.
-    final_blueprints: i32, segment, |sizes: Sizes| sizes.slots;
+    final_blueprints: i32, Segment, |sizes: Sizes| sizes.slots;
     /// Step of the episode, from 1.
-    step: i32, step, |_| 1;
+    step: i32, Step, |_| 1;
     /// As measured, before any normaliser.
-    observation: f32, step, |sizes: Sizes| sizes.observation;
+    observation: f32, Step, |sizes: Sizes| sizes.observation;
     /// Of each slot, by index; -1 where it is empty.
-    blueprints: i32, step, |sizes: Sizes| sizes.slots;
+    blueprints: i32, Step, |sizes: Sizes| sizes.slots;
     /// What was chosen, by head.
-    actions: i32, step, |_| HEADS;
+    actions: i32, Step, |_| HEADS;
     /// What was executed.
-    effective_op: i32, step, |_| 1;
+    effective_op: i32, Step, |_| 1;
     /// Of the behaviour, by head; NaN where it is not known, 0 where the head did not matter.
-    log_probs: f32, step, |_| HEADS;
+    log_probs: f32, Step, |_| HEADS;
     /// What could have been chosen: op by slot, blueprint by slot, then the other heads.
-    masks: u8, step, |sizes: Sizes| sizes.masks;
+    masks: u8, Step, |sizes: Sizes| sizes.masks;
     /// 1 one action alone was possible; 2 the reward is what a rollback charged.
-    flags: u8, step, |_| 1;
+    flags: u8, Step, |_| 1;
     /// As paid.
-    reward: f64, step, |_| 1;
+    reward: f64, Step, |_| 1;
     /// What any reward is made of: [`PARTS`].
-    parts: f64, step, |_| PARTS.len();
+    parts: f64, Step, |_| PARTS.len();
 }
 
 /// First steps of the segments, and the number of all steps.
@@ -209,25 +209,26 @@ fn column<T: Element>(
     Ok(T::of(tensor.data()))
 }
 
-/// How many rows a column has, and which are a segment's.
-mod rows {
-    pub fn step(steps: usize, _: usize) -> usize {
-        steps
-    }
+/// Whether a column has a row a segment or one a step.
+#[derive(Clone, Copy)]
+enum Rows {
+    Segment,
+    Step,
+}
 
-    pub fn segment(_: usize, segments: usize) -> usize {
-        segments
-    }
-
-    pub mod ranges {
-        use std::ops::Range;
-
-        pub fn step(offsets: &[usize], index: usize) -> Range<usize> {
-            offsets[index]..offsets[index + 1]
+impl Rows {
+    fn count(self, offsets: &[usize]) -> usize {
+        match self {
+            Self::Segment => offsets.len() - 1,
+            Self::Step => offsets[offsets.len() - 1],
         }
+    }
 
-        pub fn segment(_: &[usize], index: usize) -> Range<usize> {
-            index..index + 1
+    /// Those of the segment with that index.
+    fn range(self, offsets: &[usize], index: usize) -> Range<usize> {
+        match self {
+            Self::Segment => index..index + 1,
+            Self::Step => offsets[index]..offsets[index + 1],
         }
     }
 }

@@ -25,19 +25,6 @@ choice! {
     }
 }
 
-choice! {
-    /// Course of the learning rate.
-    #[derive(Copy, Eq)]
-    pub enum LrSchedule {
-        /// as it is
-        Constant,
-        /// falls in a line
-        Linear,
-        /// falls in half a cosine
-        Cosine,
-    }
-}
-
 /// Floor of the entropy weight under any annealing: a policy that no longer explores cannot improve.
 pub const LEAST_ENTROPY_COEF: f64 = 0.01;
 
@@ -130,10 +117,8 @@ section! {
         total_updates: Option<u64>, at_least(1);
         /// Learning rate of AdamW.
         lr: f64 = 5e-4, OPEN_FRACTION;
-        /// Course of the learning rate over total_updates.
-        lr_schedule: LrSchedule = LrSchedule::Constant;
-        /// Share of the learning rate that is left at the end.
-        lr_end_factor: f64 = 0.0, FRACTION;
+        /// Share of the learning rate that is left after total_updates, to which it falls in a line.
+        lr_end_factor: f64 = 1.0, FRACTION;
         /// L2 norm to which the policy's gradient is clipped. None: no clipping.
         max_grad_norm: Option<f64> = Some(5.0), POSITIVE;
         /// Mixed precision of the policy.

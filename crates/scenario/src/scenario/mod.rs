@@ -71,7 +71,7 @@ pub use host::{
 };
 pub use layers::Override;
 pub use learner::{
-    AdvantageBaseline, Algorithm, CloneConfig, EpisodeEnd, ImpalaConfig, LEAST_ENTROPY_COEF, LearnerConfig, LrSchedule,
+    AdvantageBaseline, Algorithm, CloneConfig, EpisodeEnd, ImpalaConfig, LEAST_ENTROPY_COEF, LearnerConfig,
     RecordingsConfig,
 };
 pub use lifecycle::{

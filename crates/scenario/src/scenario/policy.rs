@@ -62,9 +62,7 @@ section! {
     /// Sizes of the policy network.
     #[derive(Copy)]
     pub struct NetConfig {
-        /// Width of the layer that reads the observation.
-        feature_dim: usize = 128, integer(1, 65536);
-        /// Width of the core; a multiple of 8.
+        /// Width of the layer that reads the observation and of the core; a multiple of 8.
         hidden_dim: usize = 128, integer(8, 65536);
         /// Recurrent layers.
         layers: usize = 1, integer(1, 64);

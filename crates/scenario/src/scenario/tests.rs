@@ -244,13 +244,13 @@ fn reward_fields_are_set_one_by_one_within_the_mode_that_is_chosen() {
 
 #[test]
 fn a_preset_lies_under_the_file_and_the_command_line_may_choose_another() {
-    let widths = |text: &str, sets: &[&str]| {
+    let width = |text: &str, sets: &[&str]| {
         let policy = load_with(text, sets, &catalog()).expect("sound").scenario.policy;
-        (policy.net_cfg.feature_dim, policy.net_cfg.hidden_dim)
+        policy.net_cfg.hidden_dim
     };
     let text = "(preset: \"cifar_steady\", policy: (net_cfg: (hidden_dim: 64)))";
-    assert_eq!(widths(text, &[]), (512, 64));
-    assert_eq!(widths(text, &["preset=digits"]), (128, 64));
+    assert_eq!(width(text, &[]), 64);
+    assert_eq!(width(text, &["preset=digits"]), 64);
 }
 
 #[test]

@@ -38,6 +38,6 @@ fn a_field_of_a_task_that_is_written_out_has_the_path_by_which_it_is_set() {
 fn a_section_that_may_change_covers_its_fields_and_no_others() {
     assert!(covers("learner.lr", "learner.lr"));
     assert!(covers("learner", "learner.lr"));
-    assert!(!covers("learner.lr", "learner.lr_schedule"));
+    assert!(!covers("learner.lr", "learner.lr_end_factor"));
     assert!(!covers("learner.lr", "learner"));
 }

@@ -8,8 +8,7 @@ use crate::torch::{HostSyncCounter, NoGrad, read_f64};
 
 fn learner() -> Learner {
     let mut ground = Ground::default();
-    let net = &mut ground.scenario.policy.net_cfg;
-    (net.feature_dim, net.hidden_dim) = (24, 32);
+    ground.scenario.policy.net_cfg.hidden_dim = 32;
     let policy = ActorCriticController::new(&ground.context()).unwrap();
     let (total_updates, envs) = (4, 2);
     let horizon = Horizon { total_updates, envs };

@@ -292,10 +292,6 @@ impl TrainablePolicy for ActorCriticController {
         Ok(evaluation)
     }
 
-    fn has_teacher(&self) -> bool {
-        self.teacher.is_some()
-    }
-
     fn teacher_log_probs(&self, raw: &Tensor, input: &SequenceInput) -> Result<Option<Tensor>, PolicyError> {
         let Some(teacher) = &self.teacher else { return Ok(None) };
         let (mut observations, mut row) = (Vec::new(), Vec::new());

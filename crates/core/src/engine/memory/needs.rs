@@ -330,10 +330,9 @@ fn policy_needs(loaded: &Loaded, envs: usize) -> [Need; 2] {
         2,
         F32_BYTES,
     ]);
-    let net = &policy.net_cfg;
-    let (features, hidden) = (net.feature_dim as u128, net.hidden_dim as u128);
+    let hidden = policy.net_cfg.hidden_dim as u128;
     // What every kind of network has; a recurrent core has a few times as much.
-    let weights = product([features, observation.saturating_add(hidden)]);
+    let weights = product([hidden, observation.saturating_add(hidden)]);
     let all = product([loaded.scenario.run.n_envs as u128, rollout]);
     let fields = "run.n_envs, run.max_steps, learner.episodes_per_update";
     [

@@ -47,8 +47,7 @@ impl RewardNormalizer {
 
     /// Merges the rewards of a rollout. Returns false, and keeps the statistics, if they are not finite.
     pub(super) fn observe(&mut self, buffer: &RolloutBuffer) -> bool {
-        let records = buffer.valid_steps().map(|(env, step)| &buffer.rows[env].steps[step]);
-        let rewards = records.filter(|record| !record.fixed_reward);
+        let rewards = buffer.valid_records().filter(|record| !record.fixed_reward);
         let rewards: Vec<f64> = rewards.map(|record| record.reward_raw.into()).collect();
         self.moments.merge(rewards.iter().copied(), REWARD_MOMENTUM)
     }
@@ -169,8 +168,6 @@ const ADVANTAGE_EPSILON: f64 = 1e-8;
 /// What one step of the rollout is worth.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct StepTargets {
-    /// Scaled reward.
-    pub reward: f64,
     /// In reward units until it is standardised.
     pub advantage: f64,
     pub ret: f64,
@@ -210,7 +207,6 @@ pub(super) fn step_targets(buffer: &RolloutBuffer, scale: f64, config: &LearnerC
         let found = gae((&rewards, &values, &ratios), after, config.gamma, config.gae_lambda);
         for (index, target) in targets[segment.env][segment.steps()].iter_mut().enumerate() {
             *target = StepTargets {
-                reward: rewards[index],
                 advantage: found.advantages[index],
                 ret: found.returns[index],
                 value: values[index],

@@ -55,6 +55,8 @@ pub(super) struct Cells {
     pub observations: Tensor,
     pub raw_observations: Tensor,
     pub blueprints: Tensor,
+    /// `bool [cells, W]`, as [`MaskSet::write_row`] lays them out; on the CPU.
+    pub masks: Tensor,
 }
 
 /// The steps of all envs since the last update.
@@ -64,8 +66,6 @@ pub struct RolloutBuffer {
     pub(super) device: Device,
     pub(super) rows: Vec<Row>,
     pub(super) cells: Cells,
-    /// `[cells × W]`, as [`MaskSet::write_row`] lays them out.
-    pub(super) masks: Vec<bool>,
 }
 
 impl RolloutBuffer {
@@ -75,20 +75,22 @@ impl RolloutBuffer {
     /// Out of memory.
     pub fn new(shape: BufferShape, device: Device) -> Result<Self, BufferError> {
         let count = shape.envs * shape.steps;
+        let mut padding = vec![false; shape.mask_width()];
+        write_padding_mask(&shape, &mut padding);
         let cells = catch(|| {
             let zeros = |size: &[i64]| Tensor::zeros(size, (Kind::Float, device));
             let observations = [count as i64 + 1, shape.observation as i64];
+            let masks = Tensor::zeros([count as i64 + 1, padding.len() as i64], (Kind::Bool, Device::Cpu));
+            masks.get(count as i64).copy_(&Tensor::from_slice(&padding));
             Cells {
+                masks,
                 observations: zeros(&observations),
                 raw_observations: zeros(&observations),
                 blueprints: Tensor::full([count as i64 + 1, shape.slots as i64], -1, (Kind::Int64, device)),
             }
         })?;
-        let mut masks = vec![false; (count + 1) * shape.mask_width()];
-        write_padding_mask(&shape, &mut masks[count * shape.mask_width()..]);
         Ok(Self {
             rows: (0..shape.envs).map(|_| Row::default()).collect(),
-            masks,
             cells,
             shape,
             device,
@@ -132,13 +134,19 @@ impl RolloutBuffer {
             .flat_map(|segment| segment.steps().map(|step| (segment.env, step)))
     }
 
+    /// What was stored of them.
+    pub(super) fn valid_records(&self) -> impl Iterator<Item = &StepRecord> {
+        self.valid_segments()
+            .flat_map(move |segment| &self.rows[segment.env].steps[segment.steps()])
+    }
+
     /// `f32 [steps, D]`: raw observations of all valid steps, for the observation normaliser's commit.
     ///
     /// # Errors
     /// A device error.
     pub fn valid_raw_observations(&self) -> Result<Tensor, BufferError> {
         let cells: Vec<usize> = self.valid_steps().map(|(env, step)| self.cell(env, step)).collect();
-        let index = self.on_device(&cells)?;
+        let index = indices(&cells, self.device)?;
         Ok(catch(|| self.cells.raw_observations.index_select(0, &index))?)
     }
 
@@ -247,10 +255,8 @@ impl RolloutBuffer {
     pub fn save(&self, round: &mut UnfinishedRound) -> Result<(), UnfinishedRoundError> {
         round.put("rollout.rows", &self.rows)?;
         let cells = self.written_cells();
-        let masks = taken(&self.masks, self.shape.mask_width(), &cells);
-        round.put_tensor("rollout.masks", &Tensor::from_slice(&masks))?;
-        let index = self.on_device(&cells)?;
         for (name, tensor) in self.cells.named() {
+            let index = indices(&cells, tensor.device())?;
             round.put_tensor(name, &catch(|| tensor.index_select(0, &index))?)?;
         }
         Ok(())
@@ -264,15 +270,13 @@ impl RolloutBuffer {
         let rows: Vec<Row> = round.get("rollout.rows")?;
         let fits = |row: &Row| row.steps.len() <= self.shape.steps;
         if rows.len() != self.shape.envs || !rows.iter().all(fits) {
-            return Err(unreadable("rollout.rows", "they are those of another rollout").into());
+            let (name, why) = ("rollout.rows".into(), "they are those of another rollout".into());
+            return Err(UnfinishedRoundError::Unreadable { name, why }.into());
         }
         self.rows = rows;
         let cells = self.written_cells();
-        let masks = round.tensor("rollout.masks")?.to_tensor()?;
-        let masks: Vec<bool> = Vec::try_from(masks).map_err(TorchError::from)?;
-        put_back("rollout.masks", masks, &mut self.masks, self.shape.mask_width(), &cells)?;
-        let index = self.on_device(&cells)?;
         for (name, tensor) in self.cells.named() {
+            let index = indices(&cells, tensor.device())?;
             let part = catch(|| tensor.index_select(0, &index))?;
             round.copy_to(name, &part)?;
             let _ = catch(|| tensor.shallow_clone().index_copy_(0, &index, &part))?;
@@ -286,17 +290,13 @@ impl RolloutBuffer {
         rows.flat_map(|(env, row)| (0..row.steps.len()).map(move |step| self.cell(env, step)))
             .collect()
     }
-
-    fn on_device(&self, cells: &[usize]) -> Result<Tensor, TorchError> {
-        let cells: Vec<i64> = cells.iter().map(|&cell| cell as i64).collect();
-        catch(|| Tensor::from_slice(&cells).to_device(self.device))
-    }
 }
 
 impl Cells {
     /// Each with its name in a checkpoint.
-    fn named(&self) -> [(&'static str, &Tensor); 3] {
+    fn named(&self) -> [(&'static str, &Tensor); 4] {
         [
+            ("rollout.masks", &self.masks),
             ("rollout.observations", &self.observations),
             ("rollout.raw_observations", &self.raw_observations),
             ("rollout.blueprints", &self.blueprints),
@@ -304,37 +304,7 @@ impl Cells {
     }
 }
 
-/// What a list with `width` elements a cell holds of these cells.
-fn taken<T: Clone>(all: &[T], width: usize, cells: &[usize]) -> Vec<T> {
-    let of_cell = |&cell: &usize| all[cell * width..(cell + 1) * width].iter().cloned();
-    cells.iter().flat_map(of_cell).collect()
-}
-
-/// The reverse of [`taken`].
-fn put_back<T: Clone>(
-    name: &str,
-    kept: Vec<T>,
-    all: &mut [T],
-    width: usize,
-    cells: &[usize],
-) -> Result<(), UnfinishedRoundError> {
-    if kept.len() != width * cells.len() {
-        let why = format!(
-            "it has {} elements; {} steps have {width} each",
-            kept.len(),
-            cells.len()
-        );
-        return Err(unreadable(name, why));
-    }
-    for (of_cell, &cell) in kept.chunks_exact(width.max(1)).zip(cells) {
-        all[cell * width..(cell + 1) * width].clone_from_slice(of_cell);
-    }
-    Ok(())
-}
-
-fn unreadable(name: &str, why: impl Into<String>) -> UnfinishedRoundError {
-    UnfinishedRoundError::Unreadable {
-        name: name.into(),
-        why: why.into(),
-    }
+fn indices(cells: &[usize], device: Device) -> Result<Tensor, TorchError> {
+    let cells: Vec<i64> = cells.iter().map(|&cell| cell as i64).collect();
+    catch(|| Tensor::from_slice(&cells).to_device(device))
 }

@@ -10,7 +10,7 @@ use super::advantages::{
 };
 use super::buffer::RolloutBuffer;
 use super::sequences::{SequenceBatch, longest, sequences};
-use super::steps::{LearnerError, SegmentEnd};
+use super::steps::{LearnerError, SegmentEnd, StepRecord};
 use crate::actions::{HEADS, Head};
 use crate::nn::Linear;
 use crate::policy::{RecurrentState, TrainablePolicy};
@@ -26,8 +26,8 @@ const LEAST_ACTOR_STEPS: usize = 8;
 pub(super) struct PreparedRollout {
     pub batch: SequenceBatch,
     pub data: RolloutData,
-    /// By head: share of valid steps in which it mattered, the actor learns, and there was a choice.
-    pub learnable: [f64; HEADS],
+    /// By head: whether it had something to learn.
+    pub learnable: [bool; HEADS],
 }
 
 /// Why a rollout cannot be learnt from.
@@ -78,7 +78,7 @@ pub(super) fn finalize(
     // 5. Metrics of the critic that acted, before anything moves.
     let free = free_steps.iter();
     let free: Vec<f64> = free.map(|&(env, step)| targets[env][step].advantage).collect();
-    let mut data = rollout_data(buffer, &targets, free.len());
+    let mut data = rollout_data(&targets, &steps, &free_steps);
     let has_others = config.is_offline() || config.kept_rollouts().is_some();
     if has_others && config.algorithm.needs_behaviour() {
         data.off_policy = Some(off_policy(buffer));
@@ -107,7 +107,7 @@ pub(super) fn finalize(
     Ok(Ok(PreparedRollout {
         batch,
         data,
-        learnable: learnable_shares(buffer),
+        learnable: learnable(buffer),
     }))
 }
 
@@ -134,19 +134,22 @@ fn scale_rewards(
 /// Variance of returns below which little is left to explain, in units of scaled reward.
 const LOW_VARIANCE: f64 = 1.0;
 
-/// Measures a rollout from the values of the policy that acted; the actor learns from `steps_actor` steps.
-fn rollout_data(buffer: &RolloutBuffer, targets: &[Vec<StepTargets>], steps_actor: usize) -> RolloutData {
-    let column = |field: fn(&StepTargets) -> f64| -> Vec<f64> {
-        let steps = buffer.valid_steps();
-        steps.map(|(env, step)| field(&targets[env][step])).collect()
+/// Measures a rollout from the values of the policy that acted, over its steps and over those that the actor learns from.
+fn rollout_data(targets: &[Vec<StepTargets>], steps: &[(usize, usize)], free: &[(usize, usize)]) -> RolloutData {
+    let column = |steps: &[(usize, usize)], field: fn(&StepTargets) -> f64| -> Vec<f64> {
+        steps.iter().map(|&(env, step)| field(&targets[env][step])).collect()
     };
-    let (returns, values) = (column(|target| target.ret), column(|target| target.value));
+    let returns = column(steps, |target| target.ret);
+    let explained = |steps| {
+        let (returns, values) = (column(steps, |target| target.ret), column(steps, |target| target.value));
+        Num(explained_variance(&returns, &values))
+    };
     let (return_mean, return_std) = statistics::mean_and_std(&returns).unwrap_or_default();
     RolloutData {
-        steps_valid: returns.len() as u64,
-        steps_actor: steps_actor as u64,
-        explained_variance: Num(explained_variance(&returns, &values)),
-        explained_variance_free: explained_variance_of_choices(buffer, targets),
+        steps_valid: steps.len() as u64,
+        steps_actor: free.len() as u64,
+        explained_variance: explained(steps),
+        explained_variance_free: (!free.is_empty()).then(|| explained(free)),
         ev_low_return_variance: return_std.powi(2) < LOW_VARIANCE,
         return_mean: Num(return_mean),
         return_std: Num(return_std),
@@ -156,10 +159,8 @@ fn rollout_data(buffer: &RolloutBuffer, targets: &[Vec<StepTargets>], steps_acto
 
 /// How far the steps that the actor learns from are from the policy before the update.
 fn off_policy(buffer: &RolloutBuffer) -> OffPolicy {
-    let records = buffer.valid_steps().map(|(env, step)| &buffer.rows[env].steps[step]);
-    let ratios = records
-        .filter(|record| record.is_free())
-        .map(|record| record.log_ratio().exp());
+    let free = buffer.valid_records().filter(|record| record.is_free());
+    let ratios = free.map(|record| record.log_ratio().exp());
     let (count, sum, squares) = ratios.fold((0.0, 0.0, 0.0), |(count, sum, squares), ratio| {
         (count + 1.0, sum + ratio, squares + ratio * ratio)
     });
@@ -170,15 +171,13 @@ fn off_policy(buffer: &RolloutBuffer) -> OffPolicy {
     }
 }
 
-/// By head: share of valid steps in which it mattered, the actor learns, and there was a choice.
-fn learnable_shares(buffer: &RolloutBuffer) -> [f64; HEADS] {
-    let steps = buffer.valid_steps().count() as f64;
+/// By head: whether it mattered in a step that the actor learns from, and had a choice.
+fn learnable(buffer: &RolloutBuffer) -> [bool; HEADS] {
     Head::ALL.map(|head| {
-        let learnable = buffer.valid_steps().filter(|&(env, step)| {
-            let record = &buffer.rows[env].steps[step];
-            record.is_free() && record.is_causal(head) && record.choosable[head as usize]
-        });
-        learnable.count() as f64 / steps
+        let is_learnt = |record: &StepRecord| record.is_causal(head) && record.choosable[head as usize];
+        buffer
+            .valid_records()
+            .any(|record| record.is_free() && is_learnt(record))
     })
 }
 
@@ -192,25 +191,14 @@ fn explained_variance(returns: &[f64], values: &[f64]) -> f64 {
     1.0 - deviation(&errors).powi(2) / deviation(returns).powi(2).max(LOW_VARIANCE)
 }
 
-/// The same over the steps with a choice; `None` if there are none.
-fn explained_variance_of_choices(buffer: &RolloutBuffer, targets: &[Vec<StepTargets>]) -> Option<Num> {
-    let choices = buffer
-        .valid_steps()
-        .filter(|&(env, step)| buffer.rows[env].steps[step].is_free());
-    let (returns, values): (Vec<f64>, Vec<f64>) = choices
-        .map(|(env, step)| (targets[env][step].ret, targets[env][step].value))
-        .unzip();
-    (!returns.is_empty()).then(|| Num(explained_variance(&returns, &values)))
-}
-
 /// Mean of the ratios' magnitudes, in nats, from which on a segment says nothing about the present policy.
 const STALE: f64 = 2.0;
 
 impl RolloutBuffer {
     /// Mean over the steps with a choice of how unlikely the policy finds it, in nats; `None` if there are none.
     pub fn negative_log_likelihood(&self) -> Option<f64> {
-        let records = self.valid_steps().map(|(env, step)| &self.rows[env].steps[step]);
-        let choices = records.filter(|record| record.is_free()).map(|record| {
+        let free = self.valid_records().filter(|record| record.is_free());
+        let choices = free.map(|record| {
             let causal = Head::ALL.iter().filter(|&&head| record.is_causal(head));
             -causal
                 .map(|&head| f64::from(record.log_probs[head as usize]))

@@ -133,7 +133,7 @@ impl Learner {
         };
         match rollout {
             Ok(mut rollout) => {
-                if schedules.teacher_coef > 0.0 && policy.has_teacher() {
+                if schedules.teacher_coef > 0.0 {
                     let raw = rollout.batch.raw_observations(buffer)?;
                     rollout.batch.teacher = policy.teacher_log_probs(&raw, &rollout.batch.input())?;
                 }

@@ -8,7 +8,7 @@ use tch::{Kind, Tensor};
 use super::optimizer::Gradients;
 use super::sequences::SequenceBatch;
 use crate::policy::Evaluation;
-use crate::scenario::{LEAST_ENTROPY_COEF, LearnerConfig, LrSchedule};
+use crate::scenario::{LEAST_ENTROPY_COEF, LearnerConfig};
 use crate::torch::NoGrad;
 
 /// Bounds of log-ratios, so that their exponential is finite.
@@ -237,7 +237,7 @@ impl LearnerSchedules {
     pub fn at(updates: u64, config: &LearnerConfig, horizon: Horizon) -> Self {
         let progress = ramp(updates, horizon.total_updates);
         Self {
-            lr: learning_rate(progress, config),
+            lr: config.lr * (config.lr_end_factor + (1.0 - config.lr_end_factor) * (1.0 - progress)),
             entropy_coef: entropy_coef(updates, config, horizon),
             entropy_floor: entropy_floor(progress),
             probability_floor: 1.0 + progress * (LAST_FLOOR - 1.0),
@@ -250,16 +250,6 @@ impl LearnerSchedules {
 /// From 0 to 1 over `span` updates, at least 1.
 fn ramp(updates: u64, span: u64) -> f64 {
     (updates as f64 / span.max(1) as f64).min(1.0)
-}
-
-fn learning_rate(done: f64, config: &LearnerConfig) -> f64 {
-    let end = config.lr_end_factor;
-    let factor = match config.lr_schedule {
-        LrSchedule::Constant => 1.0,
-        LrSchedule::Linear => end + (1.0 - end) * (1.0 - done),
-        LrSchedule::Cosine => end + (1.0 - end) * 0.5 * (1.0 + (std::f64::consts::PI * done).cos()),
-    };
-    config.lr * factor
 }
 
 fn entropy_coef(updates: u64, config: &LearnerConfig, horizon: Horizon) -> f64 {

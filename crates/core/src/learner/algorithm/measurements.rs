@@ -48,7 +48,6 @@ measurements! {
         RatioMin,
         Drift,
         GradNorm,
-        ValueGradSquares,
         // Not a number where the loss is not scaled.
         LossScale,
         // Flags, 0 or 1.
@@ -68,7 +67,6 @@ measurements! {
         EntropyAvailable,
         Available,
         BadLogProb,
-        GradSquares,
     }
 }
 
@@ -142,7 +140,6 @@ impl MinibatchStep<'_> {
                 causal,
             ),
             Scalar::GradNorm => self.gradients.norm.shallow_clone(),
-            Scalar::ValueGradSquares => self.gradients.value_squares.shallow_clone(),
             Scalar::LossScale => self.loss_scale.map_or_else(unknown, Tensor::shallow_clone),
             Scalar::KlStop => self.kl_stop.shallow_clone(),
             Scalar::Mismatch => self.mismatch.shallow_clone(),
@@ -159,7 +156,6 @@ impl MinibatchStep<'_> {
             PerHead::EntropyAvailable => mean_by_head(&self.evaluation.entropy_available.detach(), available),
             PerHead::Available => count_by_head(available),
             PerHead::BadLogProb => self.gates.log_probs.shallow_clone(),
-            PerHead::GradSquares => self.gradients.head_squares.shallow_clone(),
         }
     }
 
@@ -208,8 +204,8 @@ impl Reading {
 pub(super) struct UpdateMeasurements {
     /// By minibatch, in order.
     pub readings: Vec<Reading>,
-    /// Squared norms of the parameters and of their change.
-    parameter_squares: [f64; 2],
+    /// Squared norm of the parameters.
+    parameter_squares: f64,
     /// Of its minibatches.
     pub fallbacks: Fallbacks,
 }
@@ -217,19 +213,19 @@ pub(super) struct UpdateMeasurements {
 impl UpdateMeasurements {
     /// The parameters are not finite any more (gate G4): they are to be restored.
     pub fn are_parameters_spoilt(&self) -> bool {
-        !self.parameter_squares.iter().all(|squares| squares.is_finite())
+        !self.parameter_squares.is_finite()
     }
 }
 
-/// Reads all minibatches of an update, and what was measured of the whole of it, at once. `change` is that of
-/// [`PolicyOptimizer::change`](super::optimizer::PolicyOptimizer::change).
+/// Reads all minibatches of an update, and what was measured of the whole of it, at once. `squares` is that of
+/// [`PolicyOptimizer::squares`](super::optimizer::PolicyOptimizer::squares).
 pub(super) fn read_all(
     steps: &[MeasuredStep],
-    change: &Tensor,
+    squares: &Tensor,
     reads: &HostSyncCounter,
 ) -> Result<UpdateMeasurements, TorchError> {
     let packed = catch(|| {
-        let parts = steps.iter().map(|step| &step.numbers.packed).chain([change]);
+        let parts = steps.iter().map(|step| &step.numbers.packed).chain([squares]);
         let flat = parts.map(|tensor| tensor.reshape([-1]).to_kind(Kind::Double));
         Tensor::cat(&flat.collect::<Vec<_>>(), 0)
     })?;
@@ -242,7 +238,7 @@ pub(super) fn read_all(
     };
     Ok(UpdateMeasurements {
         readings: steps.iter().zip(readings.chunks(WIDTH)).map(reading).collect(),
-        parameter_squares: [rest[0], rest[1]],
+        parameter_squares: rest[0],
         fallbacks: Fallbacks::default(),
     })
 }
@@ -296,36 +292,26 @@ pub(super) fn outside_minibatches(gate: FinitenessGate, source: &str) -> Nonfini
 
 /// The first gate that a minibatch did not pass, and what was not finite there.
 fn nonfinite_source(reading: &Reading) -> Option<NonfiniteSource> {
-    let heads = |what: &str, is_bad: &dyn Fn(usize) -> bool| -> Vec<String> {
-        let bad = Head::ALL.iter().filter(|&&head| is_bad(head as usize));
-        bad.map(|head| format!("{what}[{head}]")).collect()
-    };
-    let named = |is_bad: &dyn Fn(Scalar) -> bool, scalars: &[(Scalar, &str)]| -> Vec<String> {
-        let bad = scalars.iter().filter(|(scalar, _)| is_bad(*scalar));
-        bad.map(|(_, name)| name.to_string()).collect()
-    };
-    let is_set = |flag| reading.is_set(flag);
-    let is_infinite = |scalar| !reading.get(scalar).is_finite();
-
-    let mut outputs = heads("logp", &|head| reading.head(PerHead::BadLogProb, head) > 0.0);
-    outputs.extend(named(&is_set, &[(Scalar::BadValue, "value")]));
+    let is_bad = |head: &&Head| reading.head(PerHead::BadLogProb, **head as usize) > 0.0;
+    let bad_heads = Head::ALL.iter().filter(is_bad);
+    let bad_value = reading.is_set(Scalar::BadValue).then(|| "value".to_owned());
+    let outputs: Vec<String> = bad_heads.map(|head| format!("logp[{head}]")).chain(bad_value).collect();
     let (gate, sources) = if !outputs.is_empty() {
         (FinitenessGate::G1, outputs)
-    } else if is_set(Scalar::BadLoss) {
+    } else if reading.is_set(Scalar::BadLoss) {
         let terms = [
             (Scalar::LossPolicy, "loss_policy"),
             (Scalar::LossValue, "loss_value"),
             (Scalar::LossEntropy, "loss_entropy"),
             (Scalar::EntropyFloorPenalty, "entropy_floor_penalty"),
         ];
-        (FinitenessGate::G2, named(&is_infinite, &terms))
-    } else if is_set(Scalar::BadGradient) && !reading.has_overflowed() {
-        let mut sources = heads("gradient", &|head| {
-            !reading.head(PerHead::GradSquares, head).is_finite()
-        });
-        sources.extend(named(&is_infinite, &[(Scalar::ValueGradSquares, "gradient[value]")]));
-        sources.push("gradient".into());
-        (FinitenessGate::G3, sources)
+        let infinite = terms.iter().filter(|(term, _)| !reading.get(*term).is_finite());
+        (
+            FinitenessGate::G2,
+            infinite.map(|(_, name)| (*name).to_owned()).collect(),
+        )
+    } else if reading.is_set(Scalar::BadGradient) && !reading.has_overflowed() {
+        (FinitenessGate::G3, vec!["gradient".to_owned()])
     } else {
         return None;
     };
@@ -356,8 +342,8 @@ pub(super) fn announce_drift(measured: &UpdateMeasurements, precision: Option<Ki
 }
 
 /// Writes into `update` what its minibatches measured: means over the steps taken unless said otherwise; what is not finite
-/// is left out. `learnable`: by head, in what share of the steps it could learn.
-pub(super) fn report(update: &mut LearnerUpdate, measured: &UpdateMeasurements, learnable: &[f64; HEADS]) {
+/// is left out. `learnable`: the heads that had something to learn.
+pub(super) fn report(update: &mut LearnerUpdate, measured: &UpdateMeasurements, learnable: &[bool; HEADS]) {
     let taken = || {
         measured
             .readings
@@ -401,8 +387,8 @@ fn mean_of(values: impl Iterator<Item = f64>) -> Option<Num> {
 }
 
 /// Over the heads that had something to learn.
-fn mean_of_learnable(values: &BTreeMap<String, Num>, learnable: &[f64; HEADS]) -> Option<Num> {
-    let heads = Head::ALL.iter().filter(|&&head| learnable[head as usize] > 0.0);
+fn mean_of_learnable(values: &BTreeMap<String, Num>, learnable: &[bool; HEADS]) -> Option<Num> {
+    let heads = Head::ALL.iter().filter(|&&head| learnable[head as usize]);
     let known: Vec<f64> = heads.filter_map(|head| Some(values.get(head.name())?.0)).collect();
     statistics::mean_and_std(&known).map(|(mean, _)| Num(mean))
 }

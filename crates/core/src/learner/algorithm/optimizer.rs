@@ -3,8 +3,7 @@
 use tch::{Device, Kind, Tensor};
 
 use super::error::LearnerError;
-use crate::actions::Head;
-use crate::kernels::{GroupNorm, backward, clip_group, grad_stats, zero_grads};
+use crate::kernels::{GroupNorm, backward, clip_group, zero_grads};
 use crate::nn::{Implementation, LossScaler, Optimizer};
 use crate::policy::{ParamGroup, PolicyParam, TrainablePolicy};
 use crate::scenario::{Kernels, LearnerConfig, OptimizerConfig};
@@ -29,10 +28,6 @@ struct PartOptimizer {
 /// The gradients of a step before they were clipped.
 #[derive(Debug)]
 pub(super) struct Gradients {
-    /// f64 `[K]`: squared norm of each head's own.
-    pub head_squares: Tensor,
-    /// f64 scalar, of the critic.
-    pub value_squares: Tensor,
     /// f64 scalar, of all; overwritten by the next step.
     pub norm: Tensor,
     /// f32 scalar, 1 where any is not finite.
@@ -47,9 +42,6 @@ pub(super) struct PolicyOptimizer {
     pub backend: Backend,
     /// All parameters, which are clipped together.
     params: Vec<Tensor>,
-    /// By head, in storage order: its own parameters.
-    heads: Vec<Vec<Tensor>>,
-    value: Vec<Tensor>,
     norm: GroupNorm,
     /// Scales the loss; `None` where the policy is not evaluated in float16.
     scaler: Option<LossScaler>,
@@ -65,10 +57,6 @@ impl PolicyOptimizer {
     ) -> Result<Self, LearnerError> {
         let params = policy.params();
         check_params(&params)?;
-        let of = |is_member: &dyn Fn(&PolicyParam) -> bool| -> Vec<Tensor> {
-            let members = params.iter().filter(|param| is_member(param));
-            members.map(|param| param.tensor.shallow_clone()).collect()
-        };
         let device = params.first().map_or(Device::Cpu, |param| param.tensor.device());
         let kernels = match implementation {
             Implementation::Own => Kernels::Own,
@@ -77,15 +65,7 @@ impl PolicyOptimizer {
         let mut optimizer = Self {
             groups: part_optimizers(&params, config, implementation)?,
             backend: Backend::new(device, kernels),
-            params: of(&|_| true),
-            heads: Head::ALL
-                .iter()
-                .map(|head| {
-                    let prefix = format!("head.{head}.");
-                    of(&|param| param.name.starts_with(&prefix))
-                })
-                .collect(),
-            value: of(&|param| param.group == ParamGroup::Critic),
+            params: params.iter().map(|param| param.tensor.shallow_clone()).collect(),
             norm: GroupNorm::new(device),
             scaler: match policy.precision() {
                 Some(Kind::Half) => Some(LossScaler::new(device)?),
@@ -132,20 +112,10 @@ impl PolicyOptimizer {
 
     /// Measures the gradients, then clips all of them together.
     pub fn clip(&mut self, max_norm: Option<f64>) -> Result<Gradients, TorchError> {
-        let stats = |params: &Vec<Tensor>| grad_stats(params, 0.0, f64::INFINITY);
-        let heads = self.heads.iter().map(stats).collect::<Result<Vec<_>, _>>()?;
-        let value = stats(&self.value)?;
         clip_group(&self.params, max_norm, &mut self.norm)?;
-        catch(|| {
-            let device = self.norm.norm.device();
-            let heads: Vec<Tensor> = heads.iter().map(|stats| stats.to_device(device)).collect();
-            let heads = Tensor::stack(&heads, 0);
-            Gradients {
-                head_squares: heads.select(1, 0),
-                value_squares: value.select(0, 0),
-                norm: self.norm.norm.shallow_clone(),
-                bad: self.norm.bad.copy(),
-            }
+        catch(|| Gradients {
+            norm: self.norm.norm.shallow_clone(),
+            bad: self.norm.bad.copy(),
         })
     }
 
@@ -173,17 +143,14 @@ impl PolicyOptimizer {
         names.zip(self.last_good.iter().map(Tensor::shallow_clone)).collect()
     }
 
-    /// `[2]`, f64 on the device: squared norm of the parameters, and of their change since [`remember`](Self::remember).
-    pub fn change(&self) -> Result<Tensor, TorchError> {
+    /// f64 scalar on the device: squared norm of the parameters.
+    pub fn squares(&self) -> Result<Tensor, TorchError> {
         catch(|| {
             let _no_grad = NoGrad::new();
-            let squares = |tensor: &Tensor| tensor.to_kind(Kind::Double).square().sum(Kind::Double);
-            let pairs: Vec<Tensor> = self
+            let squares = self
                 .params()
-                .zip(&self.last_good)
-                .map(|(param, old)| Tensor::stack(&[squares(param), squares(&(param - old))], 0))
-                .collect();
-            Tensor::stack(&pairs, 0).sum_dim_intlist([0i64].as_slice(), false, Kind::Double)
+                .map(|param| param.to_kind(Kind::Double).square().sum(Kind::Double));
+            Tensor::stack(&squares.collect::<Vec<_>>(), 0).sum(Kind::Double)
         })
     }
 

@@ -100,14 +100,20 @@ impl Places {
         self.upload(&values, &[self.rows, self.steps, width as i64])
     }
 
+    /// `[B, T, width]` of a field that has a row a cell.
+    fn gathered(&self, buffer: &RolloutBuffer, field: &Tensor) -> Tensor {
+        let cell = |place: Option<(usize, usize)>| {
+            place.map_or(buffer.padding_cell(), |(env, step)| buffer.cell(env, step)) as i64
+        };
+        let cells: Vec<i64> = self.places.iter().map(|&place| cell(place)).collect();
+        let found = field.index_select(0, &Tensor::from_slice(&cells).to_device(field.device()));
+        let size = [self.rows, self.steps, field.size()[1]];
+        found.reshape(size).to_device(self.device)
+    }
+
     fn upload<T: Element>(&self, values: &[T], size: &[i64]) -> Tensor {
         Tensor::from_slice(values).reshape(size).to_device(self.device)
     }
-}
-
-/// Where every per-cell field of the buffer has a step, or padding.
-fn cell(buffer: &RolloutBuffer, place: Option<(usize, usize)>) -> usize {
-    place.map_or(buffer.padding_cell(), |(env, step)| buffer.cell(env, step))
 }
 
 /// How much the critic learns from a step, or from padding.
@@ -121,17 +127,19 @@ fn value_weight(record: Option<&StepRecord>, config: &LearnerConfig) -> f32 {
 
 /// # Errors
 /// `MaskedActionEvaluated` if steps that are learnt from chose what their masks forbid, by a head that matters to their op.
-fn check_actions(buffer: &RolloutBuffer) -> Result<(), PolicyError> {
+fn check_actions(buffer: &RolloutBuffer) -> Result<(), LearnerError> {
     let (shape, width) = (buffer.shape(), buffer.shape().mask_width());
+    let masks = buffer.cells.masks.f_flatten(0, -1).and_then(Vec::<bool>::try_from);
+    let masks = masks.map_err(TorchError::from)?;
     let is_masked = |&(env, step): &(usize, usize)| {
-        let row = &buffer.masks[buffer.cell(env, step) * width..][..width];
+        let row = &masks[buffer.cell(env, step) * width..][..width];
         let masks = MaskSet::of_row(shape.slots, shape.blueprints, row);
         let chosen = masks.zip(command_of(&buffer.rows[env].steps[step].indices).ok());
         chosen.is_none_or(|(masks, command)| !masks.allows(&command))
     };
     match buffer.valid_steps().filter(is_masked).count() as u64 {
         0 => Ok(()),
-        count => Err(PolicyError::MaskedActionEvaluated { count }),
+        count => Err(PolicyError::MaskedActionEvaluated { count }.into()),
     }
 }
 
@@ -147,7 +155,6 @@ impl SequenceBatch {
         config: &LearnerConfig,
     ) -> Result<Self, LearnerError> {
         check_actions(buffer)?;
-        let mask_width = buffer.shape().mask_width();
         let record = |(env, step): (usize, usize)| &buffer.rows[env].steps[step];
         let learns = |place| learns_actor && record(place).is_free();
         let target = |place: Option<(usize, usize)>, field: fn(&StepTargets) -> f64| {
@@ -158,22 +165,13 @@ impl SequenceBatch {
         };
         Ok(catch(|| {
             let places = Places::new(segments, steps, buffer.device());
-            let cells = places.column(|place| cell(buffer, place) as i64).reshape([-1]);
-            let gathered = |field: &Tensor| {
-                let size = [places.rows, places.steps, field.size()[1]];
-                field.index_select(0, &cells).reshape(size)
-            };
             Self {
-                observations: gathered(&buffer.cells.observations),
-                blueprints: gathered(&buffer.cells.blueprints),
+                observations: places.gathered(buffer, &buffer.cells.observations),
+                blueprints: places.gathered(buffer, &buffer.cells.blueprints),
+                masks: places.gathered(buffer, &buffer.cells.masks),
                 actions: places.columns(HEADS, |place| match place {
                     Some(place) => record(place).indices.map(i64::from),
                     None => Head::ALL.map(|head| head.placeholder() as i64),
-                }),
-                masks: places.columns(mask_width, |place| {
-                    buffer.masks[cell(buffer, place) * mask_width..][..mask_width]
-                        .iter()
-                        .copied()
                 }),
                 valid: places.column(|place| place.is_some()),
                 lengths: segments.iter().map(|segment| segment.len() as i64).collect(),
@@ -202,11 +200,7 @@ impl SequenceBatch {
     pub fn raw_observations(&self, buffer: &RolloutBuffer) -> Result<Tensor, TorchError> {
         let size = self.observations.size();
         let places = Places::new(&sequences(buffer), size[1] as usize, buffer.device());
-        catch(|| {
-            let cells = places.column(|place| cell(buffer, place) as i64).reshape([-1]);
-            let raw = &buffer.cells.raw_observations;
-            raw.index_select(0, &cells).reshape(size.as_slice())
-        })
+        catch(|| places.gathered(buffer, &buffer.cells.raw_observations))
     }
 
     /// Number of sequences.

@@ -118,7 +118,7 @@ impl Update<'_> {
                 }
             }
         }
-        let mut measured = read_all(&steps, &optimizer.change()?, self.reads)?;
+        let mut measured = read_all(&steps, &optimizer.squares()?, self.reads)?;
         measured.fallbacks = fallbacks;
         Ok(measured)
     }

@@ -33,8 +33,16 @@ impl RolloutBuffer {
             .iter()
             .map(|step| self.cell(step.env, self.len(step.env)) as i64)
             .collect();
+        let width = self.shape.mask_width();
+        let mut masks = vec![false; steps.len() * width];
+        for (step, row) in steps.iter().zip(masks.chunks_exact_mut(width)) {
+            step.masks.write_row(self.shape.blueprints, row);
+        }
         catch(|| {
-            let index = Tensor::from_slice(&cells).to_device(self.device);
+            let index = Tensor::from_slice(&cells);
+            let masks = Tensor::from_slice(&masks).view([steps.len() as i64, width as i64]);
+            let _ = self.cells.masks.index_copy_(0, &index, &masks);
+            let index = index.to_device(self.device);
             let fields = [
                 (&mut self.cells.observations, tensors.observations),
                 (&mut self.cells.raw_observations, tensors.raw_observations),
@@ -153,11 +161,6 @@ impl RolloutBuffer {
 
     /// Writes a checked step.
     fn push(&mut self, decided: &DecidedStep) {
-        let cell = self.cell(decided.env, self.len(decided.env));
-        let width = self.shape.mask_width();
-        let masks = &mut self.masks[cell * width..(cell + 1) * width];
-        decided.masks.write_row(self.shape.blueprints, masks);
-
         let row = &mut self.rows[decided.env];
         let start = row.steps.len();
         row.steps.push(StepRecord::new(decided));

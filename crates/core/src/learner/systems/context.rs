@@ -6,8 +6,8 @@ use bevy_ecs::system::SystemParam;
 use bevy_platform::cell::SyncCell;
 
 use crate::clock::RunClock;
-use crate::controller::{ActiveController, EnvRow};
-use crate::env::{EnvId, Experiment};
+use crate::controller::ActiveController;
+use crate::env::Experiment;
 use crate::health::Failure;
 use crate::learner::algorithm::{Learner, RolloutBuffer};
 use crate::torch::HostSyncCounter;
@@ -40,11 +40,6 @@ impl LearnerContext<'_> {
         if let Some(policy) = self.controller.0.get().learned() {
             policy.reset_rows(rows);
         }
-    }
-
-    /// Where the policy knows an env.
-    pub fn row(&self, id: &EnvId) -> EnvRow {
-        EnvRow::of(id, &self.experiment, &self.clock)
     }
 }
 

@@ -1,7 +1,7 @@
 //! Recorded trajectories as updates learn from them: at start-up an index of their segments, whose shards are read when they are drawn,
 //! so that sets may be larger than memory.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use super::refill::Rewarded;
 use crate::controller::LearningPolicy;
@@ -21,7 +21,6 @@ pub(crate) struct Recordings {
     sets: Vec<(PathBuf, TrajectorySet)>,
     learnt: Vec<Place>,
     held_out: Vec<Place>,
-    gamma: f64,
 }
 
 /// Where a segment lies, and what it has returned.
@@ -64,12 +63,8 @@ impl Recordings {
             let (path, set) = &self.sets[places[alike[0]].set];
             let segments = set.read(&set.manifest.shards[places[alike[0]].shard])?;
             for &at in alike {
-                found[at] = rewarded(
-                    &segments[places[at].segment],
-                    (path, &set.manifest),
-                    experiment,
-                    self.gamma,
-                )?;
+                let segment = &segments[places[at].segment];
+                found[at] = (segment.clone(), rewards(segment, path, &set.manifest, experiment)?);
             }
         }
         Ok(found)
@@ -135,7 +130,6 @@ pub(super) fn open_recordings(
     policy: &mut dyn LearningPolicy,
     experiment: &Experiment,
     blueprints: &BlueprintRegistry,
-    gamma: f64,
 ) -> Result<Recordings, Failure> {
     let learner = &experiment.scenario.learner;
     let names: Vec<String> = blueprints.names().map(String::from).collect();
@@ -144,7 +138,6 @@ pub(super) fn open_recordings(
         sets: Vec::new(),
         learnt: Vec::new(),
         held_out: Vec::new(),
-        gamma,
     };
     for (index, name) in learner.recordings.sets.iter().enumerate() {
         let path = experiment
@@ -170,12 +163,15 @@ pub(super) fn open_recordings(
                     let controller = set.manifest.controller.clone();
                     return Err(RecordingsError::Behaviour { path, controller }.into());
                 }
-                let (_, rewards) = rewarded(recorded, (&path, &set.manifest), experiment, gamma)?;
+                let rewards = rewards(recorded, &path, &set.manifest, experiment)?;
                 let place = Place {
                     set: index,
                     shard: number,
                     segment,
-                    returned: rewards.iter().rev().fold(0.0, |later, reward| reward + gamma * later),
+                    returned: rewards
+                        .iter()
+                        .rev()
+                        .fold(0.0, |later, reward| reward + learner.gamma * later),
                 };
                 let episode = [1, recorded.round[0] as u64, recorded.env[0] as u64];
                 let mut own = RunRng::new(set.manifest.seed.0, Domain::ReplaySampling, &episode);
@@ -206,37 +202,29 @@ fn misfit(manifest: &Manifest, policy: &dyn LearningPolicy, blueprints: &[String
     ])
 }
 
-/// A segment with its rewards under the scenario's.
-fn rewarded(
-    segment: &Segment,
-    (path, manifest): (&PathBuf, &Manifest),
-    experiment: &Experiment,
-    gamma: f64,
-) -> Result<Rewarded, RecordingsError> {
-    let rewards = rewards(segment, manifest, experiment, gamma);
-    let rewards = rewards.ok_or_else(|| RecordingsError::Reward {
-        path: path.clone(),
-        found: manifest.reward.clone(),
-    })?;
-    Ok((segment.clone(), rewards))
-}
-
 /// What the steps of a segment are paid by the scenario's reward: as recorded where that was the same, else from their parts.
-fn rewards(segment: &Segment, manifest: &Manifest, experiment: &Experiment, gamma: f64) -> Option<Vec<f64>> {
-    let reward = &experiment.scenario.reward;
-    if manifest.reward == ron_text(reward) && manifest.gamma == gamma {
-        return Some(segment.reward.clone());
+fn rewards(
+    segment: &Segment,
+    path: &Path,
+    manifest: &Manifest,
+    experiment: &Experiment,
+) -> Result<Vec<f64>, RecordingsError> {
+    let (reward, learner) = (&experiment.scenario.reward, &experiment.scenario.learner);
+    if manifest.reward == ron_text(reward) && manifest.gamma == learner.gamma {
+        return Ok(segment.reward.clone());
     }
+    let does_not_follow = || RecordingsError::Reward {
+        path: path.into(),
+        found: manifest.reward.clone(),
+    };
     let RewardConfig::Contribution(ContributionMode::Committed(reward)) = reward else {
-        return None;
+        return Err(does_not_follow());
     };
     let parts: Vec<[f64; PARTS.len()]> = segment.parts.as_chunks().0.to_vec();
-    let is_terminal = experiment.scenario.learner.episode_end == EpisodeEnd::Terminal
-        && segment
-            .step
-            .last()
-            .is_some_and(|&step| step as u32 == manifest.max_steps);
-    let mut rewards = committed_of_parts(reward, &parts, (manifest.max_steps, gamma), is_terminal)?;
+    let last_step = segment.step.last().map(|&step| step as u32);
+    let is_terminal = learner.episode_end == EpisodeEnd::Terminal && last_step == Some(manifest.max_steps);
+    let horizon = (manifest.max_steps, learner.gamma);
+    let mut rewards = committed_of_parts(reward, &parts, horizon, is_terminal).ok_or_else(does_not_follow)?;
     if segment.finish == [SegmentFinish::RolledBack as i64] {
         // What a rollback has charged, and what it took back, stays.
         let paid = segment.reward.iter().zip(&segment.flags);
@@ -246,7 +234,7 @@ fn rewards(segment: &Segment, manifest: &Manifest, experiment: &Experiment, gamm
             }
         }
     }
-    Some(rewards)
+    Ok(rewards)
 }
 
 /// Leaves the share with the largest returns, in their order.

@@ -7,7 +7,7 @@ use tch::Tensor;
 
 use super::context::LearnerContext;
 use crate::controller::{
-    Chosen, CommandOutcome, DecisionView, EnvView, Feedback, Masks, Observation, ObservationInput, Signals,
+    Chosen, CommandOutcome, DecisionView, EnvRow, EnvView, Feedback, Masks, Observation, ObservationInput, Signals,
 };
 use crate::env::{EnvId, EpisodeStats, SeedSlots};
 use crate::governor::RollbackVerdict;
@@ -203,14 +203,14 @@ fn look_behind(
     blueprints: &BlueprintRegistry,
     context: &mut LearnerContext,
 ) -> Result<Vec<f32>, Failure> {
-    let rows: Vec<_> = envs.iter().map(|env| context.row(env.id)).collect();
     let (round, step) = (context.clock.round(), context.clock.step());
     let units = context.policy.learner.get().value_units();
     let Some(policy) = context.controller.0.get().learned().filter(|_| !envs.is_empty()) else {
         return Ok(Vec::new());
     };
     let mut seen = Vec::with_capacity(envs.len());
-    for (env, row) in envs.iter().zip(rows) {
+    for env in envs {
+        let row = EnvRow::of(env.id, &context.experiment, &context.clock);
         let reports = env
             .slots
             .reports(blueprints, &context.experiment.scenario.lifecycle.gates);

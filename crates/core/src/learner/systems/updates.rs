@@ -58,7 +58,7 @@ pub(crate) fn build_learner(
         };
     };
     let source = if config.is_offline() {
-        RolloutSource::Recordings(open_recordings(policy, &experiment, &blueprints, config.gamma)?)
+        RolloutSource::Recordings(open_recordings(policy, &experiment, &blueprints)?)
     } else if config.kept_rollouts().is_some() {
         let sizes = Sizes::of(policy.schema(), &blueprints);
         RolloutSource::Kept(KeptRollouts::new(sizes, config.episodes_learnt_from()))

@@ -32,7 +32,6 @@ fn parts(net: &dyn ActorCritic) -> BTreeMap<String, usize> {
 /// One row of blueprints for all slots.
 fn sized_alike(width: usize) -> NetConfig {
     NetConfig {
-        feature_dim: width,
         hidden_dim: width,
         head_conditioning: HeadConditioning::PerOp,
         ..NetConfig::default()
@@ -66,7 +65,7 @@ fn networks_of_the_prior_art_s_size_have_its_numbers_of_parameters() {
 fn names_are_stable_and_every_tensor_has_the_group_of_its_part() {
     let net = network("lstm", small(), 1);
     let names: Vec<String> = net.params().iter().map(|param| param.name).collect();
-    let stable = "emb.weight feature.0.weight feature.1.bias core.in.weight core.0.lstm.weight_ih core.0.ln.weight \
+    let stable = "emb.weight feature.0.weight feature.1.bias core.0.lstm.weight_ih core.0.ln.weight \
                   head.op.2.bias head.blueprint.4.weight value.8.weight";
     for name in stable.split(' ') {
         let is_there = names.iter().any(|found| found == name);
@@ -101,7 +100,6 @@ fn weights_start_orthogonal_with_the_gain_of_their_place() {
     let net = network("lstm", small(), 1);
     for (name, squared_gain) in [
         ("feature.0.weight", 2.0),
-        ("core.in.weight", 2.0),
         ("core.0.lstm.weight_ih", 1.0),
         ("core.0.lstm.weight_hh", 1.0),
         ("head.style.0.weight", 2.0),

@@ -41,7 +41,7 @@ impl SavedPolicy {
         // No more is allocated than the file can fill: values of the two largest kinds of weights.
         let (net, size) = (manifest.net_cfg, |size: usize| size as f64);
         let seen = size(manifest.observation) + size(EMBEDDING_SIZE) * size(manifest.slots.len());
-        let least = size(net.hidden_dim).powi(2) * size(net.layers) + size(net.feature_dim) * seen;
+        let least = size(net.hidden_dim).powi(2) * size(net.layers) + size(net.hidden_dim) * seen;
         if least > size(folder.file(WEIGHTS_FILE)?.len() / size_of::<f32>()) {
             return Err(unfit(
                 "its file of weights is too short for the sizes that its manifest says",

@@ -230,7 +230,7 @@ fn a_policy_is_read_without_a_run_and_one_of_an_application_s_own_is_refused_by_
     for (old, new, why) in [
         ("net: \"lstm\"", "net: \"mine\"", "`mine`"),
         (hash.as_str(), "0", "features of an application's own"),
-        ("feature_dim: 24", "feature_dim: 65536", "too short"),
+        ("hidden_dim: 32", "hidden_dim: 65536", "too short"),
         ("hidden_dim: 32", "hidden_dim: 40", "weight core"),
     ] {
         let root = saved(&policy);

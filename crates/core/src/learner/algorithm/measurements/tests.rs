@@ -7,8 +7,8 @@ fn the_mean_entropy_is_that_of_heads_that_had_something_to_learn() {
         .iter()
         .map(|&head| (head.name().to_owned(), Num(head as usize as f64)))
         .collect();
-    let mut learnable = [0.0; HEADS];
+    let mut learnable = [false; HEADS];
     assert_eq!(mean_of_learnable(&entropies, &learnable), None);
-    (learnable[1], learnable[4]) = (0.25, 1.0);
+    (learnable[1], learnable[4]) = (true, true);
     assert_eq!(mean_of_learnable(&entropies, &learnable), Some(Num(2.5)));
 }

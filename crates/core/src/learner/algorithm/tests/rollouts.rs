@@ -209,11 +209,11 @@ fn an_action_that_its_masks_forbid_is_an_error_and_not_a_small_number() {
     for env in 0..3 {
         bench.segment(env, &[(1.0, 0.0), (1.0, 0.0)], TRUNCATED);
     }
-    let width = bench.buffer.shape().mask_width();
     // Which blueprints there are does not matter to pruning.
-    bench.buffer.masks[OPS..OPS + BLUEPRINTS].fill(false);
+    let masks = &bench.buffer.cells.masks;
+    let _ = masks.get(0).narrow(0, OPS as i64, BLUEPRINTS as i64).fill_(0);
     // Of the second env nothing is left.
-    bench.buffer.masks[2 * width..4 * width].fill(false);
+    let _ = masks.narrow(0, 2, 2).fill_(0);
 
     let refusal = bench.finalize().err();
 
