@@ -102,7 +102,8 @@ pub(crate) struct SteppingEnv {
 /// Adds the step of every env that has decided; a rollback ends what came before it.
 pub(crate) fn record_steps(
     mut envs: Query<SteppingEnv>,
-    (schema, blueprints): (Option<Res<ObservationSchema>>, Res<BlueprintRegistry>),
+    schema: Option<Res<ObservationSchema>>,
+    blueprints: Res<BlueprintRegistry>,
     clock: Res<RunClock>,
     mut controller: ResMut<ActiveController>,
 ) {
@@ -160,8 +161,10 @@ pub(crate) struct EndedEnv {
 /// Ends the segments of episodes that ended in this step, with what is seen behind their last one: the state after the tick.
 pub(crate) fn end_trajectories(
     mut envs: Query<EndedEnv>,
-    (schema, blueprints): (Option<Res<ObservationSchema>>, Res<BlueprintRegistry>),
-    (experiment, clock): (Res<Experiment>, Res<RunClock>),
+    schema: Option<Res<ObservationSchema>>,
+    blueprints: Res<BlueprintRegistry>,
+    experiment: Res<Experiment>,
+    clock: Res<RunClock>,
 ) -> Result<(), Failure> {
     let Some(schema) = schema else { return Ok(()) };
     for mut env in &mut envs {

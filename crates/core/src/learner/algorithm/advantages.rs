@@ -142,6 +142,26 @@ impl ValueNormalizer {
     }
 }
 
+/// How far learning has come.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Counters {
+    /// Successful updates: what all schedules run on.
+    pub updates: u64,
+    /// Failed updates since the last successful one.
+    pub consecutive_failures: u32,
+}
+
+/// The plain part of a learner's state.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct LearnerState {
+    /// Updates so far.
+    pub counters: Counters,
+    /// Statistics of rewards.
+    pub rewards: RewardNormalizer,
+    /// Statistics of returns.
+    pub values: ValueNormalizer,
+}
+
 /// `w' = w·σ/σ'`, `b' = (σ·b + μ − μ')/σ'`, in place.
 fn preserve_outputs(head: &Linear, from: ValueUnits, to: ValueUnits) -> Result<(), TorchError> {
     let bias = bias_of(head)?;

@@ -5,8 +5,7 @@
 use tch::Tensor;
 
 use super::advantages::{
-    RewardNormalizer, StepTargets, ValueNormalizer, ValueUnits, standardise, step_targets, subtract_mean_of_others,
-    weigh,
+    LearnerState, StepTargets, ValueUnits, standardise, step_targets, subtract_mean_of_others, weigh,
 };
 use super::buffer::RolloutBuffer;
 use super::sequences::{SequenceBatch, longest, sequences};
@@ -42,8 +41,7 @@ pub(super) enum Unusable {
 /// Normalises rewards, estimates advantages, moves the critic's units, and gathers sequences.
 pub(super) fn finalize(
     buffer: &mut RolloutBuffer,
-    rewards: &mut RewardNormalizer,
-    values: &mut ValueNormalizer,
+    state: &mut LearnerState,
     head: &Linear,
     config: &LearnerConfig,
 ) -> Result<Result<PreparedRollout, Unusable>, LearnerError> {
@@ -55,7 +53,7 @@ pub(super) fn finalize(
     }
 
     // 2. Reward normaliser: statistics, then one unit for everything that is measured in rewards.
-    let Some(scale) = scale_rewards(buffer, rewards, values, head)? else {
+    let Some(scale) = scale_rewards(buffer, state, head)? else {
         return Ok(Err(Unusable::NonFinite("reward statistics")));
     };
 
@@ -85,10 +83,10 @@ pub(super) fn finalize(
     }
 
     // 6. Value normaliser: statistics, head, targets.
-    if !values.observe(&returns, head)? {
+    if !state.values.observe(&returns, head)? {
         return Ok(Err(Unusable::NonFinite("return statistics")));
     }
-    let units = values.units();
+    let units = state.values.units();
     for &(env, step) in &steps {
         targets[env][step].normalise(units);
     }
@@ -115,18 +113,17 @@ pub(super) fn finalize(
 /// what rewards are divided by, `None` if the statistics are not finite.
 fn scale_rewards(
     buffer: &mut RolloutBuffer,
-    rewards: &mut RewardNormalizer,
-    values: &mut ValueNormalizer,
+    state: &mut LearnerState,
     head: &Linear,
 ) -> Result<Option<f64>, LearnerError> {
-    let old_scale = rewards.scale();
-    if !rewards.observe(buffer) {
+    let old_scale = state.rewards.scale();
+    if !state.rewards.observe(buffer) {
         return Ok(None);
     }
-    let scale = rewards.scale();
+    let scale = state.rewards.scale();
     if scale != old_scale {
         buffer.rescale_values(old_scale / scale);
-        values.rescale_units(old_scale / scale, head)?;
+        state.values.rescale_units(old_scale / scale, head)?;
     }
     Ok(Some(scale))
 }

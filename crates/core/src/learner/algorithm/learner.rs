@@ -3,10 +3,9 @@
 
 use std::time::Instant;
 
-use serde::{Deserialize, Serialize};
 use tch::Tensor;
 
-use super::advantages::{CLIP, RewardNormalizer, ValueNormalizer, ValueUnits};
+use super::advantages::{CLIP, Counters, LearnerState, ValueUnits};
 use super::buffer::RolloutBuffer;
 use super::finalize::{PreparedRollout, Unusable, finalize};
 use super::loss::{Horizon, LearnerSchedules};
@@ -32,9 +31,7 @@ pub struct Learner {
     horizon: Horizon,
     seed: u64,
     pub(super) optimizer: PolicyOptimizer,
-    pub(super) rewards: RewardNormalizer,
-    pub(super) values: ValueNormalizer,
-    counters: Counters,
+    pub(super) state: LearnerState,
     recorded: Option<RecordedSteps>,
     guard: FallbackGuard,
 }
@@ -53,9 +50,7 @@ impl Learner {
     ) -> Result<Self, LearnerError> {
         Ok(Self {
             optimizer: PolicyOptimizer::new(policy, &config, implementation)?,
-            rewards: RewardNormalizer::default(),
-            values: ValueNormalizer::default(),
-            counters: Counters::default(),
+            state: LearnerState::default(),
             config,
             horizon,
             seed,
@@ -77,17 +72,17 @@ impl Learner {
 
     /// Updates so far.
     pub fn counters(&self) -> &Counters {
-        &self.counters
+        &self.state.counters
     }
 
     /// In which units the policy's value head speaks until the next update.
     pub fn value_units(&self) -> ValueUnits {
-        self.values.units()
+        self.state.values.units()
     }
 
     /// Values of the schedules for the next update.
     pub fn schedules(&self) -> LearnerSchedules {
-        LearnerSchedules::at(self.counters.updates, &self.config, self.horizon)
+        LearnerSchedules::at(self.state.counters.updates, &self.config, self.horizon)
     }
 
     /// A governor's penalty as [`RolloutBuffer::rollback`] takes it.
@@ -97,7 +92,7 @@ impl Learner {
 
     /// Too many updates failed in a row: the run should save its last good state and stop.
     pub fn has_diverged(&self) -> bool {
-        self.counters.consecutive_failures >= MOST_FAILURES
+        self.state.counters.consecutive_failures >= MOST_FAILURES
     }
 
     /// The parameters before the newest update, by name, for a policy whose outputs turn out not to be finite when it
@@ -124,7 +119,7 @@ impl Learner {
         let schedules = self.schedules();
         let started = Instant::now();
         let head = policy.value_output();
-        let rollout = finalize(buffer, &mut self.rewards, &mut self.values, &head, &self.config)?;
+        let rollout = finalize(buffer, &mut self.state, &head, &self.config)?;
         let mut update = LearnerUpdate {
             lr: schedules.lr,
             entropy_coef: schedules.entropy_coef,
@@ -141,13 +136,13 @@ impl Learner {
             }
             Err(Unusable::Empty) => update.skip_reason = UpdateSkip::Empty,
             Err(Unusable::NonFinite(source)) => {
-                self.counters.consecutive_failures += 1;
+                self.state.counters.consecutive_failures += 1;
                 update.skip_reason = UpdateSkip::Nonfinite;
                 update.nonfinite_sources = vec![outside_minibatches(FinitenessGate::G0, source)];
             }
         }
-        update.updates = self.counters.updates;
-        update.consecutive_failures = self.counters.consecutive_failures;
+        update.updates = self.state.counters.updates;
+        update.consecutive_failures = self.state.counters.consecutive_failures;
         update.update_ms = Num(started.elapsed().as_secs_f64() * 1e3);
         Ok(update)
     }
@@ -180,11 +175,11 @@ impl Learner {
         }
         match update.skip_reason {
             UpdateSkip::None => {
-                self.counters.updates += 1;
-                self.counters.consecutive_failures = 0;
+                self.state.counters.updates += 1;
+                self.state.counters.consecutive_failures = 0;
             }
             UpdateSkip::Kl | UpdateSkip::Empty | UpdateSkip::Overflow => {}
-            UpdateSkip::Nonfinite | UpdateSkip::Mismatch => self.counters.consecutive_failures += 1,
+            UpdateSkip::Nonfinite | UpdateSkip::Mismatch => self.state.counters.consecutive_failures += 1,
         }
         policy.set_floor_scale(self.schedules().probability_floor);
 
@@ -201,11 +196,7 @@ impl Learner {
 
     /// The plain part of the state.
     pub fn state(&self) -> LearnerState {
-        LearnerState {
-            counters: self.counters,
-            rewards: self.rewards.clone(),
-            values: self.values,
-        }
+        self.state.clone()
     }
 
     /// The optimizer's moments by name: `exp_avg.<parameter>`, `exp_avg_sq.<parameter>`, `step.<parameter>`; in float16
@@ -249,9 +240,7 @@ impl Learner {
                 copy_into(tensor, saved, false)?;
             }
         }
-        self.counters = state.counters;
-        self.rewards = state.rewards.clone();
-        self.values = state.values;
+        self.state = state.clone();
         self.optimizer.remember()?;
         Ok(())
     }
@@ -259,26 +248,6 @@ impl Learner {
 
 /// Names of second moments begin with it.
 const SQUARES: &str = "exp_avg_sq.";
-
-/// How far learning has come.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Counters {
-    /// Successful updates: what all schedules run on.
-    pub updates: u64,
-    /// Failed updates since the last successful one.
-    pub consecutive_failures: u32,
-}
-
-/// The plain part of a learner's state.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct LearnerState {
-    /// Updates so far.
-    pub counters: Counters,
-    /// Statistics of rewards.
-    pub rewards: RewardNormalizer,
-    /// Statistics of returns.
-    pub values: ValueNormalizer,
-}
 
 /// One line for everything in the plain state that is not finite.
 fn nonfinite_numbers(saved: &LearnerState) -> Vec<String> {

@@ -90,33 +90,15 @@ pub(super) struct MinibatchStep<'a> {
     pub suppressed: &'a Tensor,
 }
 
-/// Measurements of one minibatch on the device.
-#[derive(Debug)]
-pub(super) struct MinibatchNumbers {
-    /// f64, all scalars, then all vectors by head.
-    packed: Tensor,
-}
-
-impl MinibatchNumbers {
-    /// The same where no later step writes.
-    pub fn kept(&self) -> Self {
-        Self {
-            packed: self.packed.copy(),
-        }
-    }
-}
-
 impl MinibatchStep<'_> {
-    /// Measures the step after it has been taken or suppressed.
-    pub fn measure(&self) -> MinibatchNumbers {
+    /// Measures the step after it has been taken or suppressed: f64 on the device, all scalars, then all vectors by head.
+    pub fn measure(&self) -> Tensor {
         let _no_grad = NoGrad::new();
         let scalars = Scalar::ALL.iter().map(|&scalar| self.scalar(scalar));
         let by_head = PerHead::ALL.iter().map(|&per_head| self.by_head(per_head));
         let numbers = scalars.chain(by_head);
         let flat = numbers.map(|tensor| tensor.detach().reshape([-1]).to_kind(Kind::Double));
-        MinibatchNumbers {
-            packed: Tensor::cat(&flat.collect::<Vec<_>>(), 0),
-        }
+        Tensor::cat(&flat.collect::<Vec<_>>(), 0)
     }
 
     fn scalar(&self, scalar: Scalar) -> Tensor {
@@ -169,7 +151,7 @@ impl MinibatchStep<'_> {
 pub(super) struct MeasuredStep {
     pub epoch: u32,
     pub minibatch: u32,
-    pub numbers: MinibatchNumbers,
+    pub numbers: Tensor,
 }
 
 /// A minibatch of an update on the host.
@@ -225,7 +207,7 @@ pub(super) fn read_all(
     reads: &HostSyncCounter,
 ) -> Result<UpdateMeasurements, TorchError> {
     let packed = catch(|| {
-        let parts = steps.iter().map(|step| &step.numbers.packed).chain([squares]);
+        let parts = steps.iter().map(|step| &step.numbers).chain([squares]);
         let flat = parts.map(|tensor| tensor.reshape([-1]).to_kind(Kind::Double));
         Tensor::cat(&flat.collect::<Vec<_>>(), 0)
     })?;

@@ -22,8 +22,8 @@ mod learner;
 #[cfg(test)]
 mod tests;
 
-pub use advantages::{RewardNormalizer, ValueNormalizer, ValueUnits};
+pub use advantages::{Counters, LearnerState, RewardNormalizer, ValueNormalizer, ValueUnits};
 pub use buffer::{BufferShape, RolloutBuffer};
-pub use learner::{Counters, Learner, LearnerState};
+pub use learner::Learner;
 pub use loss::{Horizon, LearnerSchedules};
 pub use steps::{BufferError, DecidedStep, LearnerError, SegmentEnd, StepOutcome, StepTensors};

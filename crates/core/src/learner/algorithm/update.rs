@@ -13,7 +13,7 @@ use super::loss::{
     Gates, LearnerSchedules, Losses, Ratios, cloning_loss, divergence_from, drift, entropy_floor_penalty,
     head_denominators, head_entropies, mean, per_head_policy_loss, value_loss,
 };
-use super::measurements::{MAX_DRIFT, MeasuredStep, MinibatchNumbers, MinibatchStep, UpdateMeasurements, read_all};
+use super::measurements::{MAX_DRIFT, MeasuredStep, MinibatchStep, UpdateMeasurements, read_all};
 use super::optimizer::PolicyOptimizer;
 use super::sequences::{SequenceBatch, split};
 use super::steps::LearnerError;
@@ -131,7 +131,7 @@ impl Update<'_> {
         optimizer: &mut PolicyOptimizer,
         (stop, fallbacks): (&mut StopFlags, &mut Fallbacks),
         is_first: bool,
-    ) -> Result<MinibatchNumbers, LearnerError> {
+    ) -> Result<Tensor, LearnerError> {
         let backend = optimizer.backend;
         let attempt = |backend: Backend| -> Result<_, LearnerError> {
             // The stored actions under the current weights.
@@ -268,7 +268,7 @@ pub(super) struct RecordedSteps {
     /// The minibatch that all steps read.
     place: Option<SequenceBatch>,
     /// Where the recorded step measures.
-    numbers: Option<MinibatchNumbers>,
+    numbers: Option<Tensor>,
     is_refused: bool,
 }
 
@@ -294,8 +294,8 @@ impl RecordedSteps {
     pub fn play(
         &mut self,
         minibatch: SequenceBatch,
-        step: &mut dyn FnMut(&SequenceBatch) -> Result<MinibatchNumbers, LearnerError>,
-    ) -> Result<MinibatchNumbers, LearnerError> {
+        step: &mut dyn FnMut(&SequenceBatch) -> Result<Tensor, LearnerError>,
+    ) -> Result<Tensor, LearnerError> {
         let size = minibatch.valid.size();
         let place = match &mut self.place {
             Some(place) if place.valid.size() == size => {
@@ -315,7 +315,7 @@ impl RecordedSteps {
         }
         let unmeasured = || TorchError::Other("a minibatch was not measured".into());
         let numbers = numbers.as_ref().ok_or_else(unmeasured)?;
-        Ok(catch(|| numbers.kept())?)
+        Ok(catch(|| numbers.copy())?)
     }
 }
 

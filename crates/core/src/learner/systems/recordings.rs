@@ -3,7 +3,6 @@
 
 use std::path::{Path, PathBuf};
 
-use super::refill::Rewarded;
 use crate::controller::LearningPolicy;
 use crate::env::Experiment;
 use crate::health::Failure;
@@ -37,7 +36,7 @@ impl Recordings {
     ///
     /// # Errors
     /// A shard that is no longer what it was.
-    pub fn drawn(&self, count: usize, round: u32, experiment: &Experiment) -> Result<Vec<Rewarded>, RecordingsError> {
+    pub fn drawn(&self, count: usize, round: u32, experiment: &Experiment) -> Result<Vec<Segment>, RecordingsError> {
         let mut drawn = self.learnt.clone();
         let pass = [0, u64::from(round)];
         RunRng::new(experiment.scenario.run.seed, Domain::ReplaySampling, &pass).shuffle(&mut drawn);
@@ -49,22 +48,25 @@ impl Recordings {
     ///
     /// # Errors
     /// As of [`drawn`](Self::drawn).
-    pub fn held_out(&self, count: usize, experiment: &Experiment) -> Result<Vec<Rewarded>, RecordingsError> {
+    pub fn held_out(&self, count: usize, experiment: &Experiment) -> Result<Vec<Segment>, RecordingsError> {
         self.read(&self.held_out[..count.min(self.held_out.len())], experiment)
     }
 
-    /// Reads each shard once.
-    fn read(&self, places: &[Place], experiment: &Experiment) -> Result<Vec<Rewarded>, RecordingsError> {
+    /// Reads each shard once; the segments' rewards are those of the scenario.
+    fn read(&self, places: &[Place], experiment: &Experiment) -> Result<Vec<Segment>, RecordingsError> {
         let shard = |at: &usize| (places[*at].set, places[*at].shard);
         let mut order: Vec<usize> = (0..places.len()).collect();
         order.sort_by_key(shard);
-        let mut found = vec![Rewarded::default(); places.len()];
+        let mut found = vec![Segment::default(); places.len()];
         for alike in order.chunk_by(|one, other| shard(one) == shard(other)) {
             let (path, set) = &self.sets[places[alike[0]].set];
             let segments = set.read(&set.manifest.shards[places[alike[0]].shard])?;
             for &at in alike {
                 let segment = &segments[places[at].segment];
-                found[at] = (segment.clone(), rewards(segment, path, &set.manifest, experiment)?);
+                found[at] = Segment {
+                    reward: rewards(segment, path, &set.manifest, experiment)?,
+                    ..segment.clone()
+                };
             }
         }
         Ok(found)

@@ -19,12 +19,9 @@ use crate::scenario::EpisodeEnd;
 use crate::torch::{TorchError, catch};
 use crate::trajectory::{CHARGED, Segment, SegmentFinish, Sizes};
 
-/// A segment, with its rewards under the scenario's.
-pub(super) type Rewarded = (Segment, Vec<f64>);
-
 /// What envs did in the last rounds.
 pub struct KeptRollouts {
-    segments: Vec<Rewarded>,
+    segments: Vec<Segment>,
     sizes: Sizes,
     /// Of how many rounds they are.
     rounds: u32,
@@ -41,28 +38,22 @@ impl KeptRollouts {
     }
 
     /// All of them, each with the env that played it.
-    pub(super) fn by_env(&self) -> impl Iterator<Item = (usize, &Rewarded)> {
-        self.segments.iter().map(|kept| (kept.0.env[0] as usize, kept))
+    pub(super) fn by_env(&self) -> impl Iterator<Item = (usize, &Segment)> {
+        self.segments.iter().map(|kept| (kept.env[0] as usize, kept))
     }
 
     /// Takes in what envs did in this round, and lets go of what is too long ago.
     pub(super) fn take_in(&mut self, round: u32, played: impl Iterator<Item = Segment>) {
-        let played = played.filter(|segment| segment.finish != [SegmentFinish::Failed as i64]);
-        self.segments.extend(played.map(|segment| {
-            let rewards = segment.reward.clone();
-            (segment, rewards)
-        }));
-        let is_recent = |of: i64| of + i64::from(self.rounds) > round.into();
-        self.segments.retain(|(segment, _)| is_recent(segment.round[0]));
+        let whole = played.filter(|segment| segment.finish != [SegmentFinish::Failed as i64]);
+        self.segments.extend(whole);
+        let is_recent = |segment: &Segment| segment.round[0] + i64::from(self.rounds) > round.into();
+        self.segments.retain(is_recent);
     }
 
     /// What was seen since `round`, a row a step.
     pub(super) fn seen_since(&self, round: u32) -> Vec<f32> {
-        let new = self
-            .segments
-            .iter()
-            .filter(|(segment, _)| segment.round[0] >= round.into());
-        new.flat_map(|(segment, _)| segment.observation.clone()).collect()
+        let new = self.segments.iter().filter(|kept| kept.round[0] >= round.into());
+        new.flat_map(|kept| kept.observation.iter().copied()).collect()
     }
 
     /// As a file of tensors.
@@ -70,8 +61,7 @@ impl KeptRollouts {
     /// # Errors
     /// More than the format can describe.
     pub fn encode(&self) -> Result<Vec<u8>, SafeTensorError> {
-        let segments = self.segments.iter().map(|(segment, _)| segment.clone());
-        Segment::encode(&segments.collect::<Vec<_>>(), self.sizes)
+        Segment::encode(&self.segments, self.sizes)
     }
 
     /// Takes back what [`encode`](Self::encode) has written.
@@ -91,11 +81,11 @@ impl KeptRollouts {
 /// Gives how long bringing them to the device took.
 pub(super) fn refill<'a>(
     context: &mut LearnerContext,
-    segments: impl Iterator<Item = (usize, &'a Rewarded)>,
+    segments: impl Iterator<Item = (usize, &'a Segment)>,
 ) -> Result<Duration, Failure> {
     let began = Instant::now();
     let scenario = &context.experiment.scenario;
-    let mut rows: Vec<Vec<&Rewarded>> = vec![Vec::new(); scenario.run.n_envs];
+    let mut rows: Vec<Vec<&Segment>> = vec![Vec::new(); scenario.run.n_envs];
     segments.for_each(|(row, segment)| rows[row].push(segment));
     let Some(policy) = context.controller.0.get().learned() else {
         return Ok(Duration::ZERO);
@@ -110,7 +100,7 @@ pub(super) fn refill<'a>(
         write(learner, buffer, policy, &side_by_side, config.episode_end)?;
     }
     let copied = began.elapsed();
-    let segments: Vec<&Segment> = rows.iter().flatten().map(|(segment, _)| segment).collect();
+    let segments = rows.concat();
     let behind = |state: &RecurrentState| value_behind(policy, &segments, state);
     buffer.reevaluate(policy, (config, learner.value_units()), &context.reads, behind)?;
     Ok(copied)
@@ -121,19 +111,19 @@ fn write(
     learner: &Learner,
     buffer: &mut RolloutBuffer,
     policy: &dyn LearningPolicy,
-    segments: &[(usize, &Rewarded)],
+    segments: &[(usize, &Segment)],
     episode_end: EpisodeEnd,
 ) -> Result<(), LearnerError> {
     let (width, slots) = (policy.schema().len(), buffer.shape().slots);
-    let longest = segments.iter().map(|(_, (segment, _))| segment.len()).max();
+    let longest = segments.iter().map(|(_, segment)| segment.len()).max();
     for step in 0..longest.unwrap_or(0) {
-        let live = || segments.iter().filter(move |(_, (segment, _))| step < segment.len());
-        let choices = live().map(|(_, (segment, _))| segment.choice(step));
+        let live = || segments.iter().filter(move |(_, segment)| step < segment.len());
+        let choices = live().map(|(_, segment)| segment.choice(step));
         let choices = choices.collect::<Result<Vec<_>, _>>()?;
-        let masks = live().map(|(row, (segment, _))| masks_of(*row, segment, step, buffer.shape()));
+        let masks = live().map(|(row, segment)| masks_of(*row, segment, step, buffer.shape()));
         let masks = masks.collect::<Result<Vec<_>, _>>()?;
         let decided = live().zip(&choices).zip(&masks);
-        let decided = decided.map(|(((row, (segment, _)), &(indices, _)), masks)| DecidedStep {
+        let decided = decided.map(|(((row, segment), &(indices, _)), masks)| DecidedStep {
             env: *row,
             round: segment.round[0] as u32,
             step: segment.step[step] as u32,
@@ -147,25 +137,25 @@ fn write(
             value: 0.0,
             masks,
         });
-        let seen = live().map(|(_, (segment, _))| {
+        let seen = live().map(|(_, segment)| {
             let blueprints = &segment.blueprints[step * slots..][..slots];
             observation(policy, &segment.observation[step * width..][..width], blueprints)
         });
         let (decided, seen): (Vec<_>, Vec<_>) = (decided.collect(), seen.collect());
         begin_steps(buffer, &decided, &seen.iter().collect::<Vec<_>>())?;
         let outcomes = live().zip(&choices);
-        let outcomes = outcomes.map(|((row, (_, rewards)), &(_, effective_op))| StepOutcome {
+        let outcomes = outcomes.map(|((row, segment), &(_, effective_op))| StepOutcome {
             env: *row,
-            reward: rewards[step] as f32,
+            reward: segment.reward[step] as f32,
             effective_op,
         });
         buffer.complete_steps(&outcomes.collect::<Vec<_>>())?;
     }
     let mut ends = Vec::new();
-    for (row, (segment, rewards)) in segments {
+    for (row, segment) in segments {
         let is_charged = segment.flags.last().is_some_and(|flags| flags & CHARGED != 0);
         let is_over = segment.finish == [SegmentFinish::RolledBack as i64] || episode_end == EpisodeEnd::Terminal;
-        match rewards.last() {
+        match segment.reward.last() {
             Some(&charged) if is_charged => {
                 buffer.rollback(*row, learner.clamp_penalty(charged), u32::MAX)?;
             }

@@ -21,8 +21,7 @@ pub struct Bench {
     pub buffer: RolloutBuffer,
     pub task: CueTask,
     pub config: LearnerConfig,
-    pub rewards: RewardNormalizer,
-    pub values: ValueNormalizer,
+    pub state: LearnerState,
 }
 
 impl Bench {
@@ -38,8 +37,7 @@ impl Bench {
         Self {
             buffer: RolloutBuffer::new(shape, test_device()).expect("memory"),
             task: CueTask::new(envs),
-            rewards: RewardNormalizer::default(),
-            values: ValueNormalizer::default(),
+            state: LearnerState::default(),
             config: LearnerConfig::default(),
         }
     }
@@ -110,8 +108,7 @@ impl Bench {
             weight: Tensor::ones([1, 2], (Kind::Float, test_device())),
             bias: Some(Tensor::zeros([1], (Kind::Float, test_device()))),
         };
-        let (rewards, values) = (&mut self.rewards, &mut self.values);
-        finalize(&mut self.buffer, rewards, values, &head, &self.config)
+        finalize(&mut self.buffer, &mut self.state, &head, &self.config)
     }
 
     pub fn rollout(&mut self) -> PreparedRollout {
@@ -122,7 +119,7 @@ impl Bench {
     pub fn plain_rollout(&mut self) -> PreparedRollout {
         let mut rollout = self.rollout();
         let (buffer, config) = (&self.buffer, &self.config);
-        let mut targets = step_targets(buffer, self.rewards.scale(), config);
+        let mut targets = step_targets(buffer, self.state.rewards.scale(), config);
         if config.advantage_baseline == AdvantageBaseline::LeaveOneOut {
             let free = |&(env, step): &(usize, usize)| buffer.rows[env].steps[step].is_free();
             let free: Vec<_> = buffer.valid_steps().filter(free).collect();

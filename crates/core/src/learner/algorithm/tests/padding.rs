@@ -58,9 +58,7 @@ fn padding_changes_neither_losses_nor_gradients() {
     training.play();
     let config = training.learner.config().clone();
     let head = training.policy.value_output();
-    let learner = &mut training.learner;
-    let (rewards, units) = (&mut learner.rewards, &mut learner.values);
-    let rollout = finalize(&mut training.buffer, rewards, units, &head, &config);
+    let rollout = finalize(&mut training.buffer, &mut training.learner.state, &head, &config);
     let plain = rollout.expect("finished").expect("usable").batch;
     // The policy moves on, so that ratios are not 1.
     for param in training.policy.params() {

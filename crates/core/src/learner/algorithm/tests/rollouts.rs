@@ -98,7 +98,7 @@ fn the_segment_of_an_env_that_has_failed_counts_for_nothing() {
 
     assert_eq!(values(&a.batch.advantages), values(&b.batch.advantages));
     assert_eq!(values(&a.batch.targets), values(&b.batch.targets));
-    assert_eq!((with.rewards, with.values), (without.rewards, without.values));
+    assert_eq!(with.state, without.state);
     assert_eq!(a.data.steps_valid, 2);
 }
 
@@ -142,9 +142,9 @@ fn a_new_reward_scale_changes_the_unit_of_stored_values_too() {
     }
     bench.end(0, SegmentEnd::Terminal);
     bench.rollout();
-    assert!((bench.rewards.scale() - 1.887_458_6).abs() < 1e-6);
+    assert!((bench.state.rewards.scale() - 1.887_458_6).abs() < 1e-6);
     bench.buffer.clear().expect("complete");
-    bench.values = ValueNormalizer::default();
+    bench.state.values = ValueNormalizer::default();
 
     bench.step(0, 2.0, 1.0);
     bench.step(0, 5.0, 0.0);
@@ -153,7 +153,7 @@ fn a_new_reward_scale_changes_the_unit_of_stored_values_too() {
     bench.end(0, SegmentEnd::Truncated { bootstrap: 2.0 });
     let rollout = bench.plain_rollout();
 
-    assert!((bench.rewards.scale() - 1.870_828_7).abs() < 1e-6);
+    assert!((bench.state.rewards.scale() - 1.870_828_7).abs() < 1e-6);
     let unit = 1.887_458_6 / 1.870_828_7;
     // Sequence 0: 2, then the penalty -10; sequence 1: 1, then a bootstrap of 2.
     let (scaled, gamma) = ([1.069_045, -10.0, 0.534_522_5], 0.995);
