@@ -248,9 +248,11 @@ fn a_preset_lies_under_the_file_and_the_command_line_may_choose_another() {
         let policy = load_with(text, sets, &catalog()).expect("sound").scenario.policy;
         policy.net_cfg.hidden_dim
     };
+    let text = "(preset: \"cifar_steady\")";
+    assert_eq!(width(text, &[]), 512);
+    assert_eq!(width(text, &["preset=digits"]), 128);
     let text = "(preset: \"cifar_steady\", policy: (net_cfg: (hidden_dim: 64)))";
     assert_eq!(width(text, &[]), 64);
-    assert_eq!(width(text, &["preset=digits"]), 64);
 }
 
 #[test]
