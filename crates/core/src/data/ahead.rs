@@ -158,7 +158,7 @@ impl Ring {
         let (sender, filled) = channel();
         self.readers.pool.spawn_fifo(move || {
             let mut gathered = || {
-                let outcome = guarded(|| gather(&*rows, &positions, row, (env, &mut buffer)));
+                let outcome = guarded(|| gather(&*rows, &positions, row, env, &mut buffer));
                 outcome.unwrap_or_else(|cause| Err(DataError::reader_lost(env, cause)))
             };
             let outcome = gathered().or_else(|error| {
@@ -200,19 +200,12 @@ impl Ring {
 }
 
 /// Fills the buffer of env `env`, row after row.
-fn gather(
-    rows: &dyn Rows,
-    positions: &[i64],
-    row: usize,
-    (env, buffer): (u64, &mut HostBuffer),
-) -> Result<(), DataError> {
+fn gather(rows: &dyn Rows, positions: &[i64], row: usize, env: u64, buffer: &mut HostBuffer) -> Result<(), DataError> {
     let bytes = buffer.bytes_mut();
     let bytes = bytes.map_err(|cause| DataError::feed_device(env, cause))?;
     let mut scratch = Vec::new();
-    let targets = bytes.chunks_exact_mut(row).zip(positions);
-    targets
-        .into_iter()
-        .try_for_each(|(target, &position)| rows.read(position, target, &mut scratch))
+    let mut targets = bytes.chunks_exact_mut(row).zip(positions);
+    targets.try_for_each(|(target, &position)| rows.read(position, target, &mut scratch))
 }
 
 #[cfg(test)]

@@ -41,7 +41,7 @@ impl FeedArithmetic {
     ///
     /// # Errors
     /// A batch that is too large, with the largest legal size; more validation batches than there are.
-    pub fn new(task: &TaskSpec, (n_train, n_val): (usize, usize), n_envs: usize) -> Result<Self, DataError> {
+    pub fn new(task: &TaskSpec, n_train: usize, n_val: usize, n_envs: usize) -> Result<Self, DataError> {
         let batch_size = task.batch_size;
         let (sharing, shards, mode) = match task.batches_per_step {
             BatchesPerStep::Shard => (Sharing::Shard, n_envs.max(1), "shard"),

@@ -56,7 +56,7 @@ impl StepFeed {
     /// # Errors
     /// That the device cannot hold the buffers.
     pub fn new(resident: &ResidentData, arithmetic: FeedArithmetic, env: u64) -> Result<Self, DataError> {
-        let plan = FeedPlan::of_crops((resident.augment, resident.geometry), arithmetic, env);
+        let plan = FeedPlan::of_crops(resident.augment, resident.geometry, arithmetic, env);
         Self::allocate(resident, plan).map_err(|cause| DataError::feed_device(env, cause))
     }
 

@@ -20,9 +20,9 @@ pub struct Part {
 /// Where the images of a part lie.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Images {
-    /// In memory, one behind the other.
+    /// In memory as they are used, one behind the other.
     Memory(Vec<u8>),
-    /// In their files, from which one is read whenever it is asked for.
+    /// As they are in their files, from which one is taken whenever it is asked for.
     Files(Records),
 }
 
@@ -56,6 +56,11 @@ impl Part {
             counts[label as usize] += 1;
         }
         counts
+    }
+
+    /// Whether images are read from their files whenever they are asked for.
+    pub fn is_in_files(&self) -> bool {
+        matches!(&self.images, Images::Files(records) if records.are_in_files())
     }
 
     /// Bytes of an image; 0 if there is none.
@@ -108,7 +113,7 @@ impl Part {
         Ok(Cow::Owned(pixels))
     }
 
-    /// The same part with its images in memory.
+    /// The same part with its images in memory as they are used.
     ///
     /// # Errors
     /// Those of [`Self::pixels`].

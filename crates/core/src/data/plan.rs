@@ -52,9 +52,14 @@ struct Drawn {
 
 impl FeedPlan {
     /// The plan of images, and how they are cropped.
-    pub(super) fn of_crops(crops: (Option<AugmentSpec>, Geometry), arithmetic: FeedArithmetic, env: u64) -> Self {
+    pub(super) fn of_crops(
+        augment: Option<AugmentSpec>,
+        geometry: Geometry,
+        arithmetic: FeedArithmetic,
+        env: u64,
+    ) -> Self {
         Self {
-            crops: Some(crops),
+            crops: Some((augment, geometry)),
             ..Self::of_order(arithmetic, env)
         }
     }

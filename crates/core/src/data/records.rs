@@ -1,5 +1,5 @@
-//! Images and tokens that stay in their files: records of one size, read when they are asked for, so that a set may be larger
-//! than the memory.
+//! Images and tokens as they are in their files, packed ones unpacked: records of one size, read when they are asked for, so that a
+//! set may be larger than the memory.
 //!
 //! Files are read, not mapped: one that is cut short while a run trains on it is an error with its place, where a mapped one
 //! would end the process.
@@ -33,11 +33,15 @@ pub enum Source {
     Memory(Vec<u8>),
 }
 
-/// Two are the same if they are the same places of files of one name.
+/// Two are the same if they are the same places of files of one name, or of the same bytes.
 impl PartialEq for RecordFile {
     fn eq(&self, other: &Self) -> bool {
         let places = |of: &Self| (of.first, of.each, of.count);
-        self.name == other.name && places(self) == places(other)
+        let are_same = match (&self.source, &other.source) {
+            (Source::Memory(one), Source::Memory(other)) => one == other,
+            _ => self.name == other.name && self.is_in_a_file() == other.is_in_a_file(),
+        };
+        are_same && places(self) == places(other)
     }
 }
 
@@ -82,6 +86,11 @@ impl Records {
         }
     }
 
+    /// Whether all of them are read from files whenever they are asked for.
+    pub fn are_in_files(&self) -> bool {
+        self.files.iter().all(RecordFile::is_in_a_file)
+    }
+
     /// Bytes of an image.
     pub fn image_bytes(&self) -> usize {
         self.shape.size()
@@ -110,6 +119,11 @@ impl Records {
 }
 
 impl RecordFile {
+    /// Whether it is read whenever a record is asked for.
+    pub fn is_in_a_file(&self) -> bool {
+        matches!(self.source, Source::File(_))
+    }
+
     /// Byte at which a record begins.
     pub fn place(&self, record: usize) -> u64 {
         self.first + record as u64 * self.each

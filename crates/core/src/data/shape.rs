@@ -42,19 +42,6 @@ impl std::fmt::Display for Shape {
     }
 }
 
-/// Images that are stored plane by plane (`[channels, plane]` each) with the channels of a pixel side by side.
-pub fn channels_last(planes: Vec<u8>, channels: usize, plane: usize) -> Vec<u8> {
-    if channels <= 1 || plane == 0 {
-        return planes;
-    }
-    let mut pixels = vec![0; planes.len()];
-    let size = channels * plane;
-    for (image, pixels) in planes.chunks_exact(size).zip(pixels.chunks_exact_mut(size)) {
-        interleave(image, plane, pixels);
-    }
-    pixels
-}
-
 /// Writes one image that is stored plane by plane with the channels of a pixel side by side.
 pub fn interleave(image: &[u8], plane: usize, pixels: &mut [u8]) {
     let channels = image.len() / plane.max(1);

@@ -6,7 +6,6 @@ use std::sync::Arc;
 use tch::Tensor;
 
 use super::geometry::Geometry;
-use super::part::Images;
 use super::tokens::{ResidentTokens, TokenFeed, TokenSet, load_tokens};
 use super::{
     Batch, DataError, DataRegistry, DataSet, EvalSet, FeedArithmetic, Readers, ResidentData, StepFeed, StepKey, dataset,
@@ -91,7 +90,7 @@ impl TaskData {
     /// Whether the training part is read from its files when it is needed.
     pub fn is_in_files(&self) -> bool {
         match self {
-            Self::Images(set) => matches!(set.train.images, Images::Files(_)),
+            Self::Images(set) => set.train.is_in_files(),
             Self::Tokens(set) => set.is_in_files(),
         }
     }
@@ -155,7 +154,7 @@ impl TaskData {
                 Self::Images(_) => 1,
                 Self::Tokens(set) => set.block,
             },
-            ..FeedArithmetic::new(task, (sizes.train, sizes.val), n_envs)?
+            ..FeedArithmetic::new(task, sizes.train, sizes.val, n_envs)?
         })
     }
 }

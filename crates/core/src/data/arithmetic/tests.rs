@@ -5,7 +5,7 @@ use crate::data::locate::tests::assert_refused;
 fn arithmetic(batches: BatchesPerStep, [batch, train, envs]: [usize; 3]) -> Result<FeedArithmetic, DataError> {
     let mut task = digits_task();
     (task.batch_size, task.batches_per_step) = (batch, batches);
-    FeedArithmetic::new(&task, (train, 355), envs)
+    FeedArithmetic::new(&task, train, 355, envs)
 }
 
 #[test]
@@ -34,7 +34,7 @@ fn a_set_of_50000_has_97_batches_of_512_a_quarter_has_24_and_validation_ends_wit
 
     let mut task = digits_task();
     (task.batch_size, task.val_batch_size) = (512, Some(512));
-    let feed = FeedArithmetic::new(&task, (50_000, 10_000), 4).unwrap();
+    let feed = FeedArithmetic::new(&task, 50_000, 10_000, 4).unwrap();
     assert_eq!(feed.val_batches, 20);
     assert_eq!(feed.val_samples() - 19 * feed.val_batch_size, 272);
 }
@@ -55,6 +55,6 @@ fn impossible_counts_are_refused() {
 
     let mut task = digits_task();
     task.val_batches_per_step = ValBatches::Count(3);
-    let many = FeedArithmetic::new(&task, (1266, 355), 1);
+    let many = FeedArithmetic::new(&task, 1266, 355, 1);
     assert_refused(many, "task.val_batches_per_step is 3; it must be in 1..=2");
 }

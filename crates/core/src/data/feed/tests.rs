@@ -11,7 +11,7 @@ use crate::torch::fixtures::{test_backend, test_device, tolerance};
 fn small_set() -> (DataSet, FeedArithmetic) {
     let task = small_colour_task();
     let data = loaded(&task);
-    let arithmetic = FeedArithmetic::new(&task, (data.train.len(), data.val.len()), 1).unwrap();
+    let arithmetic = FeedArithmetic::new(&task, data.train.len(), data.val.len(), 1).unwrap();
     (data, arithmetic)
 }
 

@@ -16,7 +16,7 @@ use crate::data::error::{listed, listed_first};
 use crate::data::locate::open;
 use crate::data::part::{Images, LabelsAt, Part, Pool};
 use crate::data::records::{RecordFile, Records, Source};
-use crate::data::shape::{Shape, channels_last};
+use crate::data::shape::Shape;
 use crate::files;
 use crate::scenario::ArrayLayout;
 
@@ -255,7 +255,7 @@ fn pool_of(
     Ok(Pool {
         shape,
         part: Part {
-            images: image_pixels(images, shape, layout, scale, notes)?,
+            images: image_records(images, shape, layout, scale, notes)?,
             labels: targets,
         },
         labels_at: Some(LabelsAt {
@@ -266,40 +266,35 @@ fn pool_of(
     })
 }
 
-/// Bytes stay where they are, floats become bytes.
-fn image_pixels(
+/// Bytes stay as they are, floats become bytes.
+fn image_records(
     images: Array,
     shape: Shape,
     layout: ArrayLayout,
     scale: f64,
     notes: &mut Vec<String>,
 ) -> Result<Images, DataError> {
-    let (file, head) = (&images.file, &images.head);
-    let is_planar = layout == ArrayLayout::Nchw && head.shape.len() == 4;
-    if let Some(unread) = images.unread {
-        let file = RecordFile {
-            name: images.file,
-            source: Source::File(unread),
-            first: head.data_at,
-            each: shape.size() as u64,
-            count: head.shape[0],
-        };
-        return Ok(Images::Files(Records::new(vec![file], shape, is_planar)));
-    }
-    let pixels = if head.element.is_byte() {
-        images.data
-    } else if is_float(head.element) {
-        let (pixels, is_rounded) = in_bytes(&images, scale)?;
-        let note = format!("{file}: floats between the 256 levels of a byte were rounded to the nearest");
-        notes.extend(is_rounded.then_some(note));
-        pixels
-    } else {
-        return Err(images.wrong_type("images", "|u1 (bytes), <f4 or <f8 (floats)"));
+    let is_planar = layout == ArrayLayout::Nchw && images.head.shape.len() == 4;
+    let count = images.head.shape[0];
+    let (source, first) = match images.unread {
+        Some(file) => (Source::File(file), images.head.data_at),
+        None if images.head.element.is_byte() => (Source::Memory(images.data), 0),
+        None if is_float(images.head.element) => {
+            let (pixels, is_rounded) = in_bytes(&images, scale)?;
+            let note = "floats between the 256 levels of a byte were rounded to the nearest";
+            notes.extend(is_rounded.then(|| format!("{}: {note}", images.file)));
+            (Source::Memory(pixels), 0)
+        }
+        None => return Err(images.wrong_type("images", "|u1 (bytes), <f4 or <f8 (floats)")),
     };
-    Ok(match is_planar {
-        true => channels_last(pixels, shape.channels, shape.height * shape.width).into(),
-        false => pixels.into(),
-    })
+    let file = RecordFile {
+        name: images.file,
+        source,
+        first,
+        each: shape.size() as u64,
+        count,
+    };
+    Ok(Images::Files(Records::new(vec![file], shape, is_planar)))
 }
 
 /// Floats from 0 to `scale` as bytes, and whether any lay between two of them. What lies outside by no more than rounding

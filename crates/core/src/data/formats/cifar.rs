@@ -13,7 +13,7 @@ use crate::data::DataError;
 use crate::data::locate::{Counted, fill, open, open_unpacked};
 use crate::data::part::{Images, Part, Pool};
 use crate::data::records::{RecordFile, Records, Source};
-use crate::data::shape::{Shape, interleave};
+use crate::data::shape::Shape;
 use crate::files;
 
 /// Where both sets are published.
@@ -197,14 +197,8 @@ impl Cifar {
     }
 }
 
-/// The records of a file.
-struct Batch {
-    labels: Vec<i64>,
-    /// Channels last; empty where they stay in their file.
-    pixels: Vec<u8>,
-    /// Where they stay.
-    unread: Option<RecordFile>,
-}
+/// The labels of a file, and its images.
+type Batch = (Vec<i64>, RecordFile);
 
 /// What has been met of a set.
 struct Gathered<'a> {
@@ -226,17 +220,12 @@ impl<'a> Gathered<'a> {
 
     fn take_folder(&mut self, folder: &Path) -> Result<(), DataError> {
         self.has_pickles = self.set.pickles().any(|pickle| folder.join(pickle).is_file());
-        // All images stay in their files or none: a part is in one place.
-        let mut stay = true;
-        for path in self.set.members().map(|name| folder.join(name)) {
-            stay &= !path.is_file() || open_unpacked(&path)?.is_some();
-        }
         for name in self.set.members().chain([self.set.class_names]) {
             let path = folder.join(name);
             if path.is_file() {
                 let size = fs::metadata(&path).map_or(0, |metadata| metadata.len());
                 let mut input = open(&path)?;
-                let unread = if stay { open_unpacked(&path)? } else { None };
+                let unread = open_unpacked(&path)?;
                 self.take(&input.name, name, size, &mut input.bytes, unread)?;
             }
         }
@@ -282,12 +271,10 @@ impl<'a> Gathered<'a> {
             return Ok(());
         };
         let mut input = Counted::new(input);
-        let mut pixels = Vec::new();
+        let mut images = Vec::new();
         let labels = self.set.read_records(place, &mut input, |planes| {
             if unread.is_none() {
-                let start = pixels.len();
-                pixels.resize(start + PIXELS, 0);
-                interleave(planes, PLANE, &mut pixels[start..]);
+                images.extend_from_slice(planes);
             }
         })?;
         // An archive may end between two records.
@@ -295,15 +282,18 @@ impl<'a> Gathered<'a> {
         if found < size {
             return Err(DataError::length(place, size.into(), found));
         }
-        let unread = unread.map(|file| RecordFile {
+        let (source, first, each) = match unread {
+            Some(file) => (Source::File(file), self.set.labels.len(), self.set.record()),
+            None => (Source::Memory(images), 0, PIXELS),
+        };
+        let records = RecordFile {
             name: place.into(),
-            source: Source::File(file),
-            first: self.set.labels.len() as u64,
-            each: self.set.record() as u64,
+            source,
+            first: first as u64,
+            each: each as u64,
             count: labels.len(),
-        });
-        let batch = Batch { labels, pixels, unread };
-        match self.batches.insert(member, batch) {
+        };
+        match self.batches.insert(member, (labels, records)) {
             None => Ok(()),
             Some(_) => Err(DataError::new(format!("{place} is there twice"), "keep one")),
         }
@@ -350,23 +340,13 @@ impl<'a> Gathered<'a> {
     }
 }
 
-/// One behind the other; each is let go as soon as it is copied.
-fn joined(mut batches: Vec<Batch>) -> Part {
-    let labels = batches.iter_mut().flat_map(|batch| batch.labels.drain(..)).collect();
-    let files: Option<Vec<RecordFile>> = batches.iter_mut().map(|batch| batch.unread.take()).collect();
-    let images = match files {
-        Some(files) => Images::Files(Records::new(files, SHAPE, true)),
-        None => {
-            let mut batches = batches.into_iter();
-            let mut whole = batches.next().map(|first| first.pixels).unwrap_or_default();
-            whole.reserve_exact(batches.as_slice().iter().map(|batch| batch.pixels.len()).sum());
-            for mut batch in batches {
-                whole.append(&mut batch.pixels);
-            }
-            whole.into()
-        }
-    };
-    Part { images, labels }
+/// One behind the other.
+fn joined(batches: Vec<Batch>) -> Part {
+    let (labels, files): (Vec<Vec<i64>>, Vec<RecordFile>) = batches.into_iter().unzip();
+    Part {
+        images: Images::Files(Records::new(files, SHAPE, true)),
+        labels: labels.concat(),
+    }
 }
 
 #[cfg(test)]

@@ -5,8 +5,8 @@ use crate::scenario::{BatchesPerStep, DataSource, TaskSpec};
 /// Feed plans of all envs of a task, without augmentation.
 fn plans(task: &TaskSpec, n_envs: usize) -> Vec<FeedPlan> {
     let data = loaded(task);
-    let arithmetic = FeedArithmetic::new(task, (data.train.len(), data.val.len()), n_envs).unwrap();
-    let plan = |env| FeedPlan::of_crops((None, Geometry::new(&data, None)), arithmetic, env);
+    let arithmetic = FeedArithmetic::new(task, data.train.len(), data.val.len(), n_envs).unwrap();
+    let plan = |env| FeedPlan::of_crops(None, Geometry::new(&data, None), arithmetic, env);
     (0..n_envs as u64).map(plan).collect()
 }
 

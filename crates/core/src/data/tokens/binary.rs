@@ -59,7 +59,7 @@ pub fn load(files: &TokenFiles, split: SplitSpec, scenario_dir: Option<&Path>) -
         part(val, "a validation", drawn_val)?,
         part(test, "a test", drawn_test)?,
     ];
-    TokenSet::new("token_files", (files.vocab, files.block, files.block), tokens, parts)
+    TokenSet::new("token_files", files.vocab, files.block, files.block, tokens, parts)
 }
 
 fn short(path: &Path, parts: &str, tokens: usize, block: usize) -> DataError {

@@ -44,7 +44,7 @@ pub fn load(text: &TextFile, split: SplitSpec, scenario_dir: Option<&Path>) -> R
             "give a longer text, a smaller task.data.block or another task.split",
         ));
     }
-    TokenSet::new("text", (BYTE_VOCABULARY, block, block), tokens, in_order(sizes))
+    TokenSet::new("text", BYTE_VOCABULARY, block, block, tokens, in_order(sizes))
 }
 
 /// Every byte of a file as a token, each of which is to be below `vocab`.

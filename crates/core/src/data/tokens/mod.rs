@@ -123,7 +123,9 @@ impl TokenSet {
     /// Tokens and the windows of the parts, checked, with their hash.
     fn new(
         name: &str,
-        (vocab, block, stride): (i64, usize, usize),
+        vocab: i64,
+        block: usize,
+        stride: usize,
         tokens: impl Into<Tokens>,
         [train, val, test]: [Range<usize>; 3],
     ) -> Result<Self, DataError> {

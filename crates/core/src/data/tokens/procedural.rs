@@ -48,7 +48,7 @@ pub fn load(params: &SynthTokens) -> Result<TokenSet, DataError> {
         numbered.for_each(|(index, out)| write_text(params, part, index, out));
     }
     let vocab = i64::try_from(params.vocab).unwrap_or(i64::MAX);
-    TokenSet::new("synth_tokens", (vocab, params.block, length), tokens, in_order(sizes))
+    TokenSet::new("synth_tokens", vocab, params.block, length, tokens, in_order(sizes))
 }
 
 /// The `choice`-th successor of `token` under `topic`.

@@ -4,7 +4,7 @@
 use std::ops::Range;
 
 use crate::data::DataError;
-use crate::data::records::{RecordFile, Source};
+use crate::data::records::RecordFile;
 
 /// Tokens that are looked at in one go.
 const CHUNK: usize = 1 << 16;
@@ -69,7 +69,7 @@ impl Tokens {
     /// Whether the first of them are read from a file.
     pub(super) fn are_in_a_file(&self) -> bool {
         let first = self.pieces.first().map(|(_, piece)| piece);
-        matches!(first, Some(Piece::File(file)) if matches!(file.records.source, Source::File(_)))
+        matches!(first, Some(Piece::File(file)) if file.records.is_in_a_file())
     }
 
     /// Writes as many tokens into `tokens` as fit, from place `first` on; where there is none, 0. `scratch` is memory that

@@ -34,13 +34,8 @@ fn check_data(task: &TaskSpec, host: &HostOutline, findings: &mut Findings) {
             findings.error(["task.data.classes", "task.data.train", "task.data.val"], message);
         }
     }
+    check_files(task, findings);
     check_text(task, findings);
-    if let DataSource::Parquet(table) = &task.data
-        && table.path.is_empty()
-    {
-        findings.error(["task.data.path", "task.data"], "no table is named");
-        findings.help("write data: parquet((path: \"train.parquet\"))");
-    }
     let split = &task.split;
     if split.val_permille + split.test_permille >= 1000 {
         let message = format!(
@@ -100,20 +95,26 @@ fn check_residency(scenario: &Scenario, task: &TaskSpec, findings: &mut Findings
     }
 }
 
-/// Whether files are named; texts have nothing that images are normalised and cropped for.
-fn check_text(task: &TaskSpec, findings: &mut Findings) {
-    match &task.data {
-        DataSource::Text(text) if text.path.is_empty() => {
-            findings.error(["task.data.path", "task.data", "task.preset"], "no text file is named");
-            findings.help("write data: text((path: \"my.txt\"))");
+/// Whether the file of a section whose path may be left out is named.
+fn check_files(task: &TaskSpec, findings: &mut Findings) {
+    let (path, field, what, example) = match &task.data {
+        DataSource::Parquet(table) => (&table.path, "path", "table", "parquet((path: \"train.parquet\"))"),
+        DataSource::Text(text) => (&text.path, "path", "text file", "text((path: \"my.txt\"))"),
+        DataSource::TokenFiles(files) => {
+            let example = "token_files((train: \"train.bin\"))";
+            (&files.train, "train", "token file", example)
         }
-        DataSource::TokenFiles(files) if files.train.is_empty() => {
-            let message = "no token file is named";
-            findings.error(["task.data.train", "task.data", "task.preset"], message);
-            findings.help("write data: token_files((train: \"train.bin\"))");
-        }
-        _ => {}
+        _ => return,
+    };
+    if path.is_empty() {
+        let message = format!("no {what} is named");
+        findings.error([&format!("task.data.{field}"), "task.data", "task.preset"], message);
+        findings.help(format!("write data: {example}"));
     }
+}
+
+/// Texts have nothing that images are normalised and cropped for.
+fn check_text(task: &TaskSpec, findings: &mut Findings) {
     if task.data.topology() == Topology::Image {
         return;
     }

@@ -26,7 +26,7 @@ fn images_with_planes_become_channels_last() {
 
     let shape = images.shape;
     assert_eq!((shape.channels, shape.height, shape.width), (2, 2, 2));
-    assert_eq!(images.part.images, vec![1, 5, 2, 6, 3, 7, 4, 8].into());
+    assert_eq!(images.part.pixels().unwrap()[..], [1, 5, 2, 6, 3, 7, 4, 8]);
 }
 
 #[test]
@@ -95,7 +95,7 @@ proptest! {
         let images = pair(&bytes, &file([count.into()], &vec![0; count.into()])).unwrap().train;
 
         prop_assert_eq!(images.part.len(), usize::from(count));
-        prop_assert_eq!(images.part.images, pixels.into());
+        prop_assert_eq!(&images.part.pixels().unwrap()[..], &pixels[..]);
     }
 
     #[test]

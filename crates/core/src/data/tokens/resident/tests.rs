@@ -11,7 +11,6 @@ fn small_set() -> (TokenSet, FeedArithmetic) {
     let mut task = task("synth_tokens");
     task.data = DataSource::SynthTokens(SynthTokens {
         block: 12,
-        copy: 2,
         train: 7,
         val: 5,
         test: 4,
@@ -75,7 +74,7 @@ fn validation_and_test_are_their_windows_in_order() {
 
 #[test]
 fn parts_may_stand_anywhere_in_the_stream() {
-    let set = TokenSet::new("apart", (64, 4, 4), (0..31).collect::<Vec<i32>>(), [0..2, 5..7, 3..4]).unwrap();
+    let set = TokenSet::new("apart", 64, 4, 4, (0..31).collect::<Vec<i32>>(), [0..2, 5..7, 3..4]).unwrap();
     let resident = resident(&set);
 
     let (val, test) = (resident.val.batches(2, 1), resident.test.batches(2, 1));

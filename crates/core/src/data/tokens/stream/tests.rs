@@ -2,6 +2,7 @@ use std::io::Write;
 
 use super::*;
 use crate::data::locate::tests::assert_refused;
+use crate::data::records::Source;
 
 /// Tokens of 16 bits behind a header of 3 bytes.
 fn file(tokens: &[u16]) -> TokenFile {
