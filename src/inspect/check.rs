@@ -1,15 +1,11 @@
 //! Whether the folder of a run or a sweep is sound, and what it can be used for.
 //!
-//! Every recorded hash is compared with its file, and everything that is recorded twice with its copy. Nothing on disk is
+//! Every recorded hash is compared with its file, every file is read, and what should be there is looked for. Nothing on disk is
 //! changed: a run that is being played is checked as far as it is written, and what its process has yet to write is no
 //! damage.
 
-mod checkpoints;
 mod events;
-mod files;
-mod networks;
-mod scenario;
-mod agreement;
+mod run;
 mod sweep;
 
 use std::fmt;
@@ -17,7 +13,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
-use crate::record::{ListedState, RunDirectory, RunEntry, RunStatus};
+use crate::record::ListedState;
 use crate::scenario::{Catalog, visible};
 use crate::sweep::SweepFolder;
 
@@ -226,49 +222,5 @@ pub fn check(folder: &Path, catalog: &Catalog) -> Check {
     if SweepFolder::is_at(folder) {
         return sweep::check(folder, catalog);
     }
-    check_run(folder, catalog)
-}
-
-fn check_run(folder: &Path, catalog: &Catalog) -> Check {
-    if !files::holds_run(folder) {
-        return Check::of_nothing(
-            folder,
-            "it is neither a run (it has no resolved.ron) nor a sweep (it has no plan.json)",
-        );
-    }
-    let entry = RunEntry::read(folder);
-    // A run that is just being resumed holds the lock before its status says so.
-    let is_played = RunDirectory::is_claimed(folder).unwrap_or(entry.state.is_played());
-    let mut scenario = scenario::check(folder, catalog);
-    let mut manifest = scenario::check_manifest(folder, scenario.hash.as_deref());
-    let shelf = checkpoints::check(folder, scenario.hash.as_deref(), is_played);
-    let status = RunStatus::read(folder).ok().filter(|_| !is_played);
-    let end = status.and_then(|status| status.recorded);
-    let data = events::check(folder, &shelf.sound, end, is_played);
-    let disagreements = agreement::check_checkpoints(&data, &shelf, &scenario, is_played);
-    agreement::check_hashes(folder, &data, &mut manifest.part, &mut scenario.part);
-    let rounds = agreement::check_rounds(&data, &shelf, &entry, is_played);
-    let strays = files::check(folder, &shelf, is_played);
-
-    let is_known = scenario.scenario.is_some();
-    let has_policy = is_known && manifest.is_readable_or_absent && !shelf.sound.is_empty();
-    let is_record = data.can_be_read && data.is_intact;
-    let uses = [
-        (
-            Use::Resume,
-            is_known && manifest.is_readable && scenario.has_source && data.is_open && shelf.is_of_scenario,
-        ),
-        (Use::Eval, has_policy),
-        (Use::Replay, is_record && data.has_decisions),
-        (Use::Compare, is_record && !data.live.rounds.is_empty()),
-    ];
-    let good_for = uses.into_iter().filter(|(_, is_good)| *is_good).map(|(good, _)| good);
-    let mut shelf_part = shelf.part;
-    shelf_part.findings.extend(disagreements);
-    let mut parts = vec![scenario.part, manifest.part, shelf_part, data.part, rounds, strays];
-    parts.extend(networks::check(folder));
-    Check {
-        state: Some(entry.state),
-        ..Check::new(folder, parts, good_for.collect(), is_played)
-    }
+    run::check(folder, catalog)
 }

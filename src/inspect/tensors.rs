@@ -1,4 +1,4 @@
-//! Files of tensors, read without libtorch: whether one is whole, and where two part.
+//! Files of tensors, read without libtorch: where two part.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -42,23 +42,6 @@ pub(super) fn tensor_files(folder: &Path) -> Result<Vec<String>, FileError> {
     }
     files.sort_unstable();
     Ok(files)
-}
-
-/// How many tensors a file holds, and the first number in it that is not finite, as `name[index]`.
-///
-/// # Errors
-/// A file that cannot be read or is none of tensors.
-pub(super) fn look_through(path: &Path) -> Result<(usize, Option<String>), TensorsError> {
-    with_tensors(path, |tensors| {
-        let mut names = tensors.names();
-        names.sort_unstable();
-        let bad = names.iter().find_map(|name| {
-            let tensor = tensors.tensor(name).ok()?;
-            let index = elements(&tensor).position(|bytes| !number(tensor.dtype(), bytes).is_finite())?;
-            Some(place(name, tensor.shape(), index))
-        });
-        (names.len(), bad)
-    })
 }
 
 /// A tensor of a name in which two files differ: what it is, or its first element that is another.

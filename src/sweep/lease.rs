@@ -142,16 +142,6 @@ impl<'a> Leases<'a> {
         })
     }
 
-    /// Names of all files, in order.
-    pub fn names(&self) -> impl Iterator<Item = &str> {
-        self.names.iter().map(String::as_str)
-    }
-
-    /// Whether there is a lease of that attempt, which is counted from 1.
-    pub fn has(&self, id: &str, attempt: u32) -> bool {
-        self.names.contains(&lease_name(id, attempt))
-    }
-
     /// The newest attempt at a trial; 0 if there is none.
     pub fn newest(&self, id: &str) -> u32 {
         let of_trial = self.names.range(format!("{id}.")..format!("{id}/"));

@@ -36,7 +36,7 @@ const NOT_IN_EXAMPLES: [&str; 18] = [
 
 /// A record of the examples: a germination before what follows it, the end of the round last.
 fn recorded(folder: &std::path::Path) {
-    let header = json!({ "type": "header", "major": 3, "minor": 0, "run_id": "examples" });
+    let header = json!({ "type": "header", "schema": 1, "run_id": "examples" });
     let lines = examples::LINES.replace("e0.r0c0.0", "e9.r0c0.0");
     fs::write(folder.join("events.jsonl"), format!("{header}\n{lines}")).expect("the events are written");
 }

@@ -42,8 +42,8 @@ fn a_healthy_run_of_one_env_and_two_rounds_is_good_for_everything() {
     let found = json(&succeeds(&engine_at(folder.path(), "check latest --json")));
 
     assert_eq!(told.lines().last(), Some(EVERYTHING), "{told}");
-    assert_eq!(told.matches("  ok  ").count(), 7, "{told}");
-    assert_has(&told, &["2 of 2 are played"]);
+    assert_eq!(told.matches("  ok  ").count(), 6, "{told}");
+    assert_has(&told, &["2 of 2 rounds"]);
     assert_eq!([&found["verdict"], &found["state"]], ["sound", "completed"]);
     assert_eq!(found["good_for"], json!(["resume", "eval", "replay", "compare"]));
 }
@@ -143,8 +143,8 @@ fn every_damage_is_told_with_its_file_and_what_the_run_is_still_good_for() {
                     Replace("\"rounds_done\":4", "\"rounds_done\":5"),
                     "is not what it was when status.json was written",
                 ),
-                ("events.jsonl", Cut(9), "it ends too soon: status.json has seen"),
-                ("events.jsonl", Pop, "it ends too soon: status.json has seen"),
+                ("events.jsonl", Cut(9), "bytes when status.json was written"),
+                ("events.jsonl", Pop, "bytes when status.json was written"),
                 ("events.jsonl", Duplicate(5), "events.jsonl:7 (byte "),
                 ("events.jsonl", Swap(4, 5), "out of order"),
                 ("events.jsonl", Replace("\"round\":1", "\"round\":0"), "a byte between"),
@@ -167,7 +167,11 @@ fn every_damage_is_told_with_its_file_and_what_the_run_is_still_good_for() {
             "good for: eval, replay, compare",
             &[
                 ("scenario.ron", Delete, "scenario.ron: "),
-                ("resolved.ron", Replace("n_envs: 2", "n_envs: 3"), "the manifest names"),
+                (
+                    "resolved.ron",
+                    Replace("n_envs: 2", "n_envs: 3"),
+                    "resolved.ron: it is not what it was when the run began",
+                ),
             ],
         ),
         (
@@ -176,7 +180,7 @@ fn every_damage_is_told_with_its_file_and_what_the_run_is_still_good_for() {
             &[
                 ("events.jsonl", Delete, "events.jsonl: "),
                 ("events.jsonl", Pipe, "events.jsonl: it is no regular file"),
-                ("events.jsonl", Replace("\"major\":3", "\"major\":4"), "schema 4"),
+                ("events.jsonl", Replace("\"schema\":1", "\"schema\":4"), "schema 4"),
             ],
         ),
         // What a process that was killed leaves is no damage.
@@ -185,9 +189,9 @@ fn every_damage_is_told_with_its_file_and_what_the_run_is_still_good_for() {
             EVERYTHING,
             &[
                 ("status.json.tmp", Write("{"), "left half written"),
-                ("status.json", Delete, "4 of 4 are played"),
+                ("status.json", Delete, "4 of 4 rounds"),
                 ("status.json", Replace("completed", "running"), ": completed"),
-                ("checkpoints/.round-000005.new", Write(""), "a resume removes it"),
+                ("checkpoints/.round-000005.new", Write(""), "it can be removed"),
             ],
         ),
     ];
@@ -304,7 +308,7 @@ fn a_run_that_was_resumed_and_rewound_is_as_sound_as_one_that_was_not() {
     succeeds(&check(&run));
     succeeds(&resume(&run, "--extend 1"));
 
-    assert_has(&succeeds(&check(&run)), &["5 of 5 are played"]);
+    assert_has(&succeeds(&check(&run)), &["5 of 5 rounds"]);
 }
 
 #[test]

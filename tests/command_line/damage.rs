@@ -48,7 +48,7 @@ fn a_run_is_resumed_with_anything_that_a_killed_writer_left_behind_the_last_even
 fn a_resume_that_fails_when_something_has_been_changed_does_not_claim_the_opposite() {
     let (_folder, run) = finished();
     let events = run.join("events.jsonl");
-    write(&events, read(&events).replacen("\"major\":3", "\"major\":4", 1));
+    write(&events, read(&events).replacen("\"schema\":1", "\"schema\":4", 1));
 
     let message = ends_with(3, &resume(&run, "--from 3"));
 

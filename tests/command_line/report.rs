@@ -91,7 +91,7 @@ fn a_record_that_cannot_be_read_to_its_end_is_told_and_shown_as_far_as_it_goes()
     assert_has(&said, &["events.jsonl:", "the report is of the events before\n"]);
     assert!(page.contains("class=\"problem\"") && page.contains("3 of 3 rounds"));
 
-    write(&events, whole.replacen("\"major\":3", "\"major\":9", 1));
+    write(&events, whole.replacen("\"schema\":1", "\"schema\":9", 1));
     let (page, said) = report(folder.path());
     assert_has(&said, &["written with telemetry schema 9"]);
     assert!(page.contains("No episode has ended yet."));

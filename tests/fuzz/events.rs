@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use proptest::sample::Index;
 use simic_engine::internals::compare::{Metric, TrainingRecord};
 use simic_engine::internals::report::{WIDTH, summary};
-use simic_engine::internals::telemetry::{Event, EventReader, LiveState, ReadError, SCHEMA_MAJOR, find_last};
+use simic_engine::internals::telemetry::{Event, EventReader, LiveState, ReadError, find_last};
 
 use super::damage::{damaged, damages};
 use super::found::{Folder, Whole, harms};
@@ -18,7 +18,7 @@ pub const EXAMPLES: &str = include_str!("../../crates/core/src/telemetry/example
 const FILE: &str = "events.jsonl";
 
 fn header() -> String {
-    format!("{{\"type\":\"header\",\"major\":{SCHEMA_MAJOR},\"minor\":0}}\n")
+    "{\"type\":\"header\",\"schema\":1}\n".into()
 }
 
 /// Everything that a fold of events is asked for.

@@ -104,7 +104,7 @@ fn begun() -> (Folder, SweepFolder) {
     };
     let run = place.path().join("run");
     fs::create_dir(&run).expect("a folder");
-    let events = format!("{{\"type\":\"header\",\"major\":3}}\n{EXAMPLES}");
+    let events = format!("{{\"type\":\"header\",\"schema\":1}}\n{EXAMPLES}");
     fs::write(run.join("events.jsonl"), events).expect("events");
     let result = TrialResult {
         training: Some(TrainingRecord::of_run(&run).expect("it is whole")),

@@ -1,15 +1,15 @@
-//! A sweep: its plan against the trials, their results and runs, and the tables that were made of them.
+//! A sweep: its plan, its trials with their results and runs, and the tables that were made of them.
 
 use std::collections::BTreeSet;
-use std::fs;
 use std::path::Path;
 
-use super::{Check, CheckVerdict, Part, Use, check_run};
+use super::{Check, CheckVerdict, Part, Use, run};
 use crate::checkpoint::Checkpoints;
-use crate::compare::TrainingRecord;
+use crate::health::FileError;
 use crate::report::sweep_tables;
 use crate::scenario::Catalog;
-use crate::sweep::{Collected, Holder, Leases, Plan, Results, SweepFolder, Trial, TrialEnd, TrialResult, read_result};
+use crate::storage;
+use crate::sweep::{Collected, Holder, Leases, Plan, Results, SweepFolder, Trial, TrialEnd, read_result};
 
 pub(super) fn check(path: &Path, catalog: &Catalog) -> Check {
     let (folder, plan) = match SweepFolder::open(path, None) {
@@ -48,33 +48,17 @@ pub(super) fn check(path: &Path, catalog: &Catalog) -> Check {
 fn check_leases(folder: &SweepFolder, plan: &Plan, results: &Results) -> (Part, BTreeSet<String>) {
     let mut part = Part::new("leases");
     let mut players = BTreeSet::new();
-    let leases = match Leases::look(folder, plan.lease()) {
-        Ok(leases) => leases,
-        Err(error) => {
-            part.problem("leases", error.to_string());
-            return (part, players);
-        }
-    };
-    for trial in plan.trials.iter().filter(|trial| results.end(&trial.id).is_none()) {
-        match leases.holder(&trial.id) {
-            Ok(Holder::Playing(_)) => _ = players.insert(trial.id.clone()),
-            Ok(Holder::None | Holder::Lost(_)) => {}
-            Err(error) => part.problem("leases", error.to_string()),
-        }
-    }
-    for name in leases.names() {
-        let (id, attempt) = name.rsplit_once('.').unwrap_or((name, ""));
-        let attempt: Option<u32> = attempt.parse().ok().filter(|&attempt| attempt > 0);
-        match attempt.filter(|_| plan.trial(id).is_some()) {
-            None => part.note(format!("leases/{name}"), "it is no lease of a trial of the plan"),
-            Some(attempt) if attempt > 1 && !leases.has(id, attempt - 1) => {
-                part.problem(
-                    format!("leases/{name}"),
-                    format!("that of attempt {} is gone", attempt - 1),
-                );
+    let mut find = || -> Result<(), FileError> {
+        let leases = Leases::look(folder, plan.lease())?;
+        for trial in plan.trials.iter().filter(|trial| results.end(&trial.id).is_none()) {
+            if let Holder::Playing(_) = leases.holder(&trial.id)? {
+                players.insert(trial.id.clone());
             }
-            Some(_) => {}
         }
+        Ok(())
+    };
+    if let Err(error) = find() {
+        part.problem("leases", error.to_string());
     }
     part.seen = format!("{} trials are played", players.len());
     (part, players)
@@ -91,15 +75,12 @@ fn check_trial(
     let run = folder.trial(&trial.id);
     let name = format!("trials/{}", trial.id);
     let mut part = Part::new(trial.id.clone());
-    let result = end.map(|end| read_result(folder, &trial.id, end));
-    let result = match result.transpose() {
-        Ok(result) => result,
-        Err(error) => {
-            part.problem(format!("results/{}", trial.id), error.to_string());
-            None
-        }
-    };
-    let has_training = result.as_ref().is_some_and(|result| result.training.is_some());
+    let result = end.and_then(|end| {
+        let result = read_result(folder, &trial.id, end);
+        let problem = |error: &FileError| part.problem(format!("results/{}", trial.id), error.to_string());
+        result.inspect_err(problem).ok()
+    });
+    let has_training = result.is_some_and(|result| result.training.is_some());
     let is_looked_into = match end {
         Some(TrialEnd::Done | TrialEnd::GivenUp) => true,
         // Without a checkpoint, it restarts from nothing.
@@ -107,12 +88,10 @@ fn check_trial(
         Some(TrialEnd::Failed) => false,
     };
     if run.is_dir() && is_looked_into {
-        let found = check_run(&run, catalog);
-        for inner in found.parts {
-            for finding in inner.findings {
-                let file = format!("{name}/{}", finding.file);
-                part.add(finding.weight, file, finding.line.zip(finding.byte), finding.what);
-            }
+        let found = run::check(&run, catalog);
+        for finding in found.parts.into_iter().flat_map(|inner| inner.findings) {
+            let file = format!("{name}/{}", finding.file);
+            part.add(finding.weight, file, finding.line.zip(finding.byte), finding.what);
         }
         if found.verdict == CheckVerdict::Useless {
             part.problem(&name, "its run is unusable");
@@ -120,70 +99,20 @@ fn check_trial(
     } else if end == Some(TrialEnd::Done) {
         part.problem(&name, "the trial is done, but its run is not there");
     }
-    if let Some(result) = result {
-        check_result(&mut part, &name, &run, trial, &result);
-    }
     part.seen = end.map_or("waiting", TrialEnd::name).into();
-    (
-        Some(part).filter(|part| end.is_some() || !part.findings.is_empty()),
-        has_training,
-    )
-}
-
-/// A result against the plan and the run that it is of.
-fn check_result(part: &mut Part, name: &str, run: &Path, trial: &Trial, result: &TrialResult) {
-    let file = format!("results/{}", trial.id);
-    let Some(training) = &result.training else {
-        if result.end == TrialEnd::Done {
-            part.problem(file, "the trial is done, but its result holds no training");
-        }
-        return;
-    };
-    let asked = trial.rounds;
-    if result.end == TrialEnd::Done && training.rounds != asked {
-        part.problem(
-            &file,
-            format!(
-                "{} rounds were to be played; the plan asks for {asked}",
-                training.rounds
-            ),
-        );
-    }
-    if training.seed != trial.seed {
-        part.problem(
-            &file,
-            format!("seed {}; the plan says {}", training.seed.0, trial.seed.0),
-        );
-    }
-    // What cannot be read has been reported for the run.
-    let Ok(mut record) = TrainingRecord::of_run(run) else {
-        return;
-    };
-    if training.is_evaluated {
-        // By episodes that the run knows nothing of.
-        (record.is_evaluated, record.episodes) = (true, training.episodes.clone());
-    }
-    // As in JSON, where numbers that are not finite are equal.
-    let [data, kept] = [&record, training].map(|record| serde_json::to_value(record).ok());
-    if data != kept {
-        part.problem(&file, format!("it does not match the events of {name}"));
-    }
+    let is_worth_a_line = end.is_some() || !part.findings.is_empty();
+    (is_worth_a_line.then_some(part), has_training)
 }
 
 /// Runs and results of no trial of the plan.
 fn check_unknown(folder: &SweepFolder, plan: &Plan) -> Part {
     let mut part = Part::new("files");
     for inner in ["trials", "results", "logs"] {
-        for entry in fs::read_dir(folder.path().join(inner)).into_iter().flatten().flatten() {
-            let name = entry.file_name().to_string_lossy().into_owned();
+        for name in storage::read_dir(&folder.path().join(inner)).unwrap_or_default() {
+            let name = name.to_string_lossy();
             let id = name.split('.').next().unwrap_or_default();
             if plan.trial(id).is_none() && name != "latest" {
                 part.note(format!("{inner}/{name}"), "it belongs to no trial of the plan");
-            } else if inner == "results" && !name.ends_with(".json") {
-                part.note(
-                    format!("{inner}/{name}"),
-                    "left half written by a process that was killed",
-                );
             }
         }
     }

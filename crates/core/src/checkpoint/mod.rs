@@ -19,7 +19,7 @@ pub use checksums::ChecksumError;
 pub use frozen::{FrozenPolicy, FrozenPolicyError, PolicyOrigin};
 pub use id::CheckpointId;
 pub use resume::{PastRun, ResumeError, ResumePoint, compare_inputs, scenario_fields};
-pub use shelf::{BestCheckpoint, CheckpointError, CheckpointName, Checkpoints, Progress};
+pub use shelf::{BestCheckpoint, CheckpointError, CheckpointName, Checkpoints, KEEP_LAST, Progress};
 pub use writer::{CheckpointState, RunDirectoryLost};
 
 use crate::env::round_is_complete;

@@ -22,6 +22,9 @@ const FOLDER: &str = "checkpoints";
 /// Folder of the controller inside a checkpoint: what serves inference.
 pub(super) const POLICY_FOLDER: &str = "policy";
 const PROGRESS_FILE: &str = "run.ron";
+/// Newest checkpoints between rounds that stay, and the best one with them: enough that one is left where the newest of them is
+/// damaged, and a learner that goes astray can be taken back a little.
+pub const KEEP_LAST: usize = 3;
 
 /// A rolling accuracy, in percent, and the checkpoint that was written with it.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]

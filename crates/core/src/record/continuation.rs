@@ -5,8 +5,8 @@ use std::path::Path;
 use super::{RunDirectory, RunStatus, STATUS_FILE};
 use crate::health::AtPath;
 use crate::telemetry::{
-    CheckpointLoaded, DetectorBank, EVENTS_FILE, Earlier, Event, EventReader, EventsHasher, LiveState, Note, Payload,
-    Place, ReadError, RunState, WrittenRecord, cut_record,
+    CheckpointLoaded, DetectorBank, EVENTS_FILE, Earlier, Event, EventReader, EventsHasher, LineError, LiveState, Note,
+    Payload, Place, ReadError, RunState, WrittenRecord, cut_record,
 };
 
 /// Where a record continues.
@@ -116,7 +116,12 @@ fn kept_part(directory: &Path, next_seq: u64, detectors: &mut DetectorBank) -> R
                 kept.hasher = hasher.clone();
             }
             Ok(_) => break,
-            Err(error @ ReadError::Line { .. }) => {
+            Err(
+                error @ ReadError::Line {
+                    problem: LineError::Content(_),
+                    ..
+                },
+            ) => {
                 tracing::warn!("{error}; this line and all after it are moved aside");
                 break;
             }

@@ -12,10 +12,8 @@ use super::payload::*;
 use crate::growth::SlotId;
 use crate::scenario::TelemetryLevel;
 
-/// It changes when a field is renamed or removed: readers refuse files of any other.
-pub const SCHEMA_MAJOR: u32 = 3;
-/// Grows when fields or types of events are added.
-pub const SCHEMA_MINOR: u32 = 2;
+/// Of every file of events; readers refuse any other. It grows whenever a type or a field of an event is added, renamed or removed.
+pub const SCHEMA: u32 = 1;
 
 /// How much an event matters to a person.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -92,10 +90,10 @@ macro_rules! payloads {
                 match self { $(Self::$variant(_) => $kind),+ }
             }
 
-            /// Reads the payload of an event of type `kind`; `None` for a type this version does not know.
-            fn from_text(kind: &str, text: &str) -> Option<Result<Self, serde_json::Error>> {
+            /// Reads the payload of an event of type `kind`; `None`: there is no such type.
+            fn from_text(kind: &str, data: &str) -> Option<Result<Self, serde_json::Error>> {
                 match kind {
-                    $($kind => Some(serde_json::from_str(text).map(Self::$variant)),)+
+                    $($kind => Some(serde_json::from_str(data).map(Self::$variant)),)+
                     _ => None,
                 }
             }
@@ -319,10 +317,9 @@ impl Serialize for Event {
 impl<'de> Deserialize<'de> for Event {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let line = Line::<&RawValue>::deserialize(deserializer)?;
-        let kind = &line.kind;
-        let payload = Payload::from_text(kind, line.data.get())
-            .ok_or_else(|| D::Error::unknown_variant(kind, Payload::KINDS))?
-            .map_err(|error| D::Error::custom(format!("{kind}: {error}")))?;
+        let payload = Payload::from_text(&line.kind, line.data.get())
+            .ok_or_else(|| D::Error::unknown_variant(&line.kind, Payload::KINDS))?
+            .map_err(|error| D::Error::custom(format!("{}: {error}", line.kind)))?;
         Ok(Self {
             seq: line.seq,
             t: line.t,

@@ -50,7 +50,7 @@ pub use detect::{
 pub use encoding::round;
 pub use encoding::{BigInteger, Num, Timestamp};
 pub(crate) use encoding::{is_default, round_if_any};
-pub use event::{EnvContext, Event, EventKind, Payload, SCHEMA_MAJOR, SCHEMA_MINOR, Severity};
+pub use event::{EnvContext, Event, EventKind, Payload, SCHEMA, Severity};
 pub use gap::{RecordFails, RecordGap};
 pub use hub::TelemetryHub;
 pub use live::{CommittedSeed, Contribution, EpisodeResult, LiveState, Missing, RoundResult, SeedWorth, StepProgress};
@@ -60,7 +60,7 @@ pub(crate) use metrics::{MeasuredRound, measure_round};
 pub use outbox::TelemetryOutbox;
 pub use payload::*;
 pub use phases::{PhaseClock, RoundTime};
-pub use reader::{EventReader, ReadError, find_last};
+pub use reader::{EventReader, LineError, ReadError, find_last};
 pub use recording::{RecordEnd, RecordingError, finished_episode, read_recording, record_end};
 pub use seed_ends::{Ages, Refusals, SeedEnds};
 pub use segments::EVENTS_FILE;

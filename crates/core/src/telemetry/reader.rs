@@ -1,12 +1,12 @@
-//! Reads the events of a run back, line by line, so that records of any size need little memory: the same major version only,
-//! unknown types and a torn last line passed over, every other fault named by file and line.
+//! Reads the events of a run back, line by line, so that records of any size need little memory: a torn last line is passed
+//! over, every other fault named by file and line.
 
 use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
-use super::event::{Event, Payload, SCHEMA_MAJOR};
+use super::event::{Event, SCHEMA};
 use super::segments::{EVENTS_FILE, EventLines, Place, last_closed};
 use crate::health::{AtPath, FileError};
 
@@ -20,31 +20,56 @@ pub enum ReadError {
     /// A file cannot be opened or read.
     #[error(transparent)]
     File(#[from] FileError),
-    /// A line is no event.
+    /// A line that is no event.
     #[error("{path}:{line}: {problem}")]
     Line {
         path: PathBuf,
         line: usize,
-        problem: String,
+        problem: LineError,
     },
-    /// It follows another version of the schema.
-    #[error("{path}: written with telemetry schema {found}; this version reads schema {SCHEMA_MAJOR}")]
-    Major { path: PathBuf, found: u32 },
 }
 
-#[derive(Deserialize)]
-struct Kind {
-    #[serde(rename = "type")]
-    name: String,
-    /// Headers only.
-    major: Option<u32>,
+/// Why a line of a record is no event.
+#[derive(Debug, thiserror::Error)]
+pub enum LineError {
+    /// It opens events of another schema.
+    #[error("written with telemetry schema {0}; this version reads schema {SCHEMA}")]
+    Schema(u32),
+    /// Anything else, in words.
+    #[error("{0}")]
+    Content(String),
 }
 
-/// The events of a run, one after the other; only one line is in memory at a time. After an error there is no more.
-/// Events of types that this version does not know are passed over, as is an incomplete last line.
-pub struct EventReader {
-    lines: EventLines,
+impl EventLines {
+    /// The line as an event; `None` for a header.
+    ///
+    /// # Errors
+    /// It is neither, or another schema follows.
+    pub fn event(&self) -> Result<Option<Event>, LineError> {
+        #[derive(Deserialize)]
+        struct Header {
+            #[serde(rename = "type")]
+            kind: String,
+            schema: u32,
+        }
+        let problem = match serde_json::from_slice(self.line()) {
+            Ok(event) if self.number() > 1 => return Ok(Some(event)),
+            Err(error) if self.number() > 1 => error.to_string(),
+            _ => "the first line is no header".into(),
+        };
+        match serde_json::from_slice(self.line()) {
+            Ok(Header { kind, schema }) if kind == "header" => match schema {
+                SCHEMA => Ok(None),
+                other => Err(LineError::Schema(other)),
+            },
+            _ => Err(LineError::Content(problem)),
+        }
+    }
 }
+
+/// The events of a run, one after the other; only one line is in memory at a time. After an error there is no more. An
+/// incomplete last line is passed over.
+pub struct EventReader(EventLines);
 
 impl EventReader {
     /// Opens the events of the run in `folder`.
@@ -52,24 +77,24 @@ impl EventReader {
     /// # Errors
     /// If there are none, or they cannot be opened.
     pub fn open(folder: &Path) -> Result<Self, FileError> {
-        EventLines::open(folder).map(|lines| Self { lines })
+        EventLines::open(folder).map(Self)
     }
 
     /// Behind the event that was read last.
     pub(crate) const fn place(&self) -> Place {
-        self.lines.place()
+        self.0.place()
     }
 
-    /// `take` gets every line up to the next event, headers and unknown ones included.
+    /// `take` gets every line up to the next event, headers included.
     ///
     /// # Errors
     /// What ends the events too soon.
     pub(crate) fn next_with(&mut self, mut take: impl FnMut(&[u8])) -> Result<Option<Event>, ReadError> {
         // An incomplete line is the last one of a writer that was killed.
-        while self.lines.advance()? && self.lines.is_whole() {
+        while self.0.advance()? && self.0.is_whole() {
             let event = self.event();
             if event.is_ok() {
-                take(self.lines.line());
+                take(self.0.line());
             }
             if let Some(event) = event? {
                 return Ok(Some(event));
@@ -83,7 +108,7 @@ impl EventReader {
     /// # Errors
     /// What ends the events too soon.
     pub fn follow(&mut self) -> Result<Option<Event>, ReadError> {
-        while self.lines.follow()? {
+        while self.0.follow()? {
             if let Some(event) = self.event()? {
                 return Ok(Some(event));
             }
@@ -93,44 +118,15 @@ impl EventReader {
 
     /// Whether another record has taken the place of the one that is followed, as when a run is resumed from before its end.
     pub fn is_replaced(&self) -> bool {
-        self.lines.is_replaced()
+        self.0.is_replaced()
     }
 
-    /// The line as an event; `None` for a header, and for types that this version does not know.
-    fn event(&mut self) -> Result<Option<Event>, ReadError> {
-        let lines = &self.lines;
-        let line = lines.line();
-        let problem = |problem: String| ReadError::Line {
-            path: lines.path().into(),
-            line: lines.number(),
+    fn event(&self) -> Result<Option<Event>, ReadError> {
+        self.0.event().map_err(|problem| ReadError::Line {
+            path: self.0.path().into(),
+            line: self.0.number(),
             problem,
-        };
-        if lines.number() > 1
-            && let Ok(event) = serde_json::from_slice(line)
-        {
-            return Ok(Some(event));
-        }
-        let kind: Kind = serde_json::from_slice(line).map_err(|error| problem(error.to_string()))?;
-        if lines.number() == 1 && kind.name != "header" {
-            return Err(problem("the first line is no header".into()));
-        }
-        if kind.name == "header" {
-            match kind.major {
-                Some(SCHEMA_MAJOR) => {}
-                Some(found) => {
-                    let path = lines.path().into();
-                    return Err(ReadError::Major { path, found });
-                }
-                None => return Err(problem("the header has no field `major`".into())),
-            }
-            return Ok(None);
-        }
-        if !Payload::KINDS.contains(&kind.name.as_str()) {
-            return Ok(None);
-        }
-        serde_json::from_slice(line)
-            .map(Some)
-            .map_err(|error| problem(error.to_string()))
+        })
     }
 }
 

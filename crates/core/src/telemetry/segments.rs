@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use super::encoding::is_default;
-use super::event::{SCHEMA_MAJOR, SCHEMA_MINOR};
+use super::event::SCHEMA;
 use crate::files;
 use crate::health::{AtPath, FileError};
 use crate::storage::{self, rename, sync_folder};
@@ -30,9 +30,7 @@ fn closed_segment(folder: &Path, number: u32) -> PathBuf {
 pub(super) struct Header<'a> {
     #[serde(rename = "type")]
     kind: &'static str,
-    schema: &'static str,
-    major: u32,
-    minor: u32,
+    schema: u32,
     run_id: &'a str,
     engine: &'static str,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
@@ -45,9 +43,7 @@ pub(super) struct Header<'a> {
 pub(super) fn header_line(run_id: &str, resumed: bool, closed_segments: u32) -> Result<Vec<u8>, serde_json::Error> {
     let mut line = serde_json::to_vec(&Header {
         kind: "header",
-        schema: "simic.telemetry",
-        major: SCHEMA_MAJOR,
-        minor: SCHEMA_MINOR,
+        schema: SCHEMA,
         run_id,
         engine: env!("CARGO_PKG_VERSION"),
         resumed,

@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::detect::is_about_the_machine;
 
 /// Envelope and header fields that differ by nature: order replaces `seq`.
-const FIELDS: [&str; 5] = ["t", "seq", "run_id", "major", "minor"];
+const FIELDS: [&str; 3] = ["t", "seq", "run_id"];
 /// What depends on how fast sinks were, and on times and numbers of events.
 const OF_RECORD: [&str; 3] = ["dropped_events", "recorded", "file_hashes"];
 /// Endings that mark a field as measured in time or memory.

@@ -4,8 +4,7 @@ use std::io::Write;
 use super::*;
 use crate::telemetry::examples::LINES;
 
-const HEADER: &str =
-    "{\"type\":\"header\",\"schema\":\"simic.telemetry\",\"major\":3,\"minor\":0,\"run_id\":\"r\",\"engine\":\"0\"}\n";
+const HEADER: &str = "{\"type\":\"header\",\"schema\":1,\"run_id\":\"r\",\"engine\":\"0\"}\n";
 
 fn append(folder: &Path, text: &str) {
     let mut options = OpenOptions::new();
@@ -79,7 +78,7 @@ fn what_was_read_stays_when_the_folder_vanishes_or_a_line_is_no_event() {
 #[test]
 fn a_record_of_a_newer_schema_is_refused_by_its_version() {
     let folder = tempfile::tempdir().expect("a folder");
-    append(folder.path(), &HEADER.replace("\"major\":3", "\"major\":9"));
+    append(folder.path(), &HEADER.replace("\"schema\":1", "\"schema\":9"));
 
     let refused = Feed::new(folder.path()).poll().unwrap_err().to_string();
 

@@ -1,6 +1,6 @@
 use super::*;
 use crate::storage::{Fault, StorageFaults};
-use crate::telemetry::{EventReader, SCHEMA_MAJOR, SCHEMA_MINOR, examples};
+use crate::telemetry::{EventReader, examples};
 
 const RUN_ID: &str = "20260101-000000-test-abcd";
 
@@ -46,10 +46,7 @@ fn the_header_comes_first_and_at_once() {
     let (folder, _log) = begun();
 
     let engine = env!("CARGO_PKG_VERSION");
-    let header = format!(
-        "{{\"type\":\"header\",\"schema\":\"simic.telemetry\",\"major\":{SCHEMA_MAJOR},\"minor\":{SCHEMA_MINOR},\
-         \"run_id\":\"{RUN_ID}\",\"engine\":\"{engine}\"}}\n",
-    );
+    let header = format!("{{\"type\":\"header\",\"schema\":1,\"run_id\":\"{RUN_ID}\",\"engine\":\"{engine}\"}}\n",);
     assert_eq!(text(folder.path()), header);
 }
 

@@ -27,8 +27,8 @@ fn a_header_loses_its_run_id_an_end_what_slow_sinks_dropped_and_a_remark_nothing
     let remark = json!({"type": "note", "data": {"text": "a remark"}});
     for (event, stripped) in [
         (
-            json!({"type": "header", "schema": "simic.telemetry", "run_id": "a"}),
-            json!({"type": "header", "schema": "simic.telemetry"}),
+            json!({"type": "header", "schema": 1, "run_id": "a"}),
+            json!({"type": "header", "schema": 1}),
         ),
         (
             json!({"type": "run_finished", "data": {"rounds_done": 2, "dropped_events": 17}}),
