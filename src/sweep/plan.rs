@@ -11,10 +11,12 @@ use serde::{Deserialize, Serialize};
 
 use super::file::{Judge, Setting, SweepFile};
 use super::space::{Findings, Point, points};
-use crate::engine::{Prepared, SetupError, check_memory, read_text};
+use crate::engine::{MemoryEstimate, Prepared, SetupError, read_text};
 use crate::record::{Machine, RunDirectoryError, ScenarioFile, scenario_folder};
+use crate::run::{Room, RoomSource};
 use crate::scenario::{Catalog, Declared, Loaded, Override, Report, Severity, read_declared, resolved_ron};
 use crate::schema::Written;
+use crate::seed::BlueprintRegistry;
 use crate::telemetry::BigInteger;
 
 /// The built-in scenario of a sweep without one.
@@ -280,11 +282,17 @@ fn check_budget(prepared: &Prepared, limit_mib: Option<u64>, together: usize) ->
     const MIB: u64 = 1 << 20;
     let at_once = Machine::ram_bytes().map(|bytes| bytes / together as u64);
     let limit = limit_mib.map(|mib| mib.saturating_mul(MIB));
-    let share = [at_once, limit].into_iter().flatten().min();
-    check_memory(&prepared.loaded, share).map_err(|shortage| SetupError::Memory {
-        label: format!("with {together} trials at once"),
-        shortage,
-    })
+    let Some(bytes) = [at_once, limit].into_iter().flatten().min() else {
+        return Ok(());
+    };
+    let source = RoomSource::Machine;
+    let estimate = MemoryEstimate::of(&prepared.loaded, &BlueprintRegistry::default(), 1);
+    estimate
+        .check(Room { bytes, source })
+        .map_err(|shortage| SetupError::Memory {
+            label: format!("with {together} trials at once"),
+            shortage,
+        })
 }
 
 /// What no single value can know.

@@ -3,11 +3,11 @@
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use super::memory::{MemoryShortage, check_memory};
+use super::memory::MemoryShortage;
 use crate::env::Experiment;
 use crate::health::{AtPath, FileError};
 use crate::host::{LayoutError, SlotLayout};
-use crate::record::{Machine, RunDirectoryError, ScenarioFile, scenario_folder};
+use crate::record::{RunDirectoryError, ScenarioFile, scenario_folder};
 use crate::scenario::{self, Catalog, Input, Loaded, Override, Report};
 use crate::schema::NameError;
 use crate::training::with_environment;
@@ -49,12 +49,12 @@ pub enum SetupError {
     /// The scenario file is something else, by its size.
     #[error("cannot read the scenario {}: it is larger than {} MiB, which no scenario is", .0.display(), LARGEST_TEXT >> 20)]
     TooLarge(PathBuf),
-    /// The scenario needs more memory than the machine has: the message names the fields that make it smaller.
+    /// The scenario needs more memory than there is: the message says how many envs would fit.
     #[error("the scenario {label}: {shortage}")]
     Memory {
         /// As it was given.
         label: String,
-        /// How much more, and what for.
+        /// How much it needs, and how much there is.
         shortage: MemoryShortage,
     },
     /// Slots that the host does not have, or an impossible host; checked scenarios have neither.
@@ -75,7 +75,7 @@ impl Prepared {
     /// Checks a scenario text; problems name it by `label`. Its relative paths start in the working directory.
     ///
     /// # Errors
-    /// Every problem of the scenario; one that needs more memory than the machine has.
+    /// Every problem of the scenario.
     pub fn from_ron(label: &str, text: &str, overrides: &[Override], catalog: &Catalog) -> Result<Self, SetupError> {
         Self::new(label, ScenarioFile::of_text(text), overrides, catalog)
     }
@@ -83,7 +83,7 @@ impl Prepared {
     /// Checks a scenario file that has been read; problems name it by `label`. What the environment says lies over `overrides`.
     ///
     /// # Errors
-    /// Every problem of the scenario; one that needs more memory than the machine has; an environment that is not understood.
+    /// Every problem of the scenario; an environment that is not understood.
     pub fn new(label: &str, file: ScenarioFile, overrides: &[Override], catalog: &Catalog) -> Result<Self, SetupError> {
         let overrides = with_environment(overrides).map_err(SetupError::Environment)?;
         Self::past(label, file, &overrides, catalog)
@@ -92,15 +92,11 @@ impl Prepared {
     /// As [`Self::new`], of what was played before: the environment says nothing about that.
     ///
     /// # Errors
-    /// Every problem of the scenario; one that needs more memory than the machine has.
+    /// Every problem of the scenario.
     pub fn past(label: &str, file: ScenarioFile, overrides: &[Override], names: &Catalog) -> Result<Self, SetupError> {
         let text = &file.text;
         let input = Input { label, text, overrides };
         let loaded = scenario::load_beside(&input, file.folder.as_deref(), names).map_err(SetupError::Scenario)?;
-        check_memory(&loaded, Machine::ram_bytes()).map_err(|shortage| SetupError::Memory {
-            label: label.into(),
-            shortage,
-        })?;
         Ok(Self {
             loaded,
             file,

@@ -1,49 +1,103 @@
 use super::*;
 use crate::engine::built_in_names;
+use crate::run::RoomSource;
 use crate::scenario::{Input, Override, load};
 
-const GIB: u64 = 1 << 30;
-/// More than any machine has.
-const LARGE: &[(&str, &str)] = &[("run.n_envs", "4096"), ("run.max_steps", "4294967295")];
+/// Host of 6418 parameters, blocks of 8, 16 and 32 channels at 32, 16 and 8 pixels; 8000 + 1000 + 1000 images of 3072
+/// bytes; batches of 128; three seeds at most, momentum everywhere.
+const SYNTH: &str = r#"(task: preset("synth_baseline"), run: (n_envs: 4), policy: (controller: "wait"))"#;
 
-/// A scenario with these settings.
-pub(super) fn loaded_of(text: &str, changes: &[(&str, &str)]) -> Loaded {
-    let overrides = changes.iter().map(|(path, value)| Override::flag("set", path, value));
+fn loaded(changes: &[(&str, &str)]) -> Loaded {
+    let changes = changes.iter().map(|(path, value)| Override::flag("set", path, value));
     let input = Input {
         label: "x.ron",
-        text,
-        overrides: &overrides.collect::<Vec<_>>(),
+        text: SYNTH,
+        overrides: &changes.collect::<Vec<_>>(),
     };
     load(&input, &built_in_names()).unwrap_or_else(|report| panic!("{report}"))
 }
 
-fn loaded(changes: &[(&str, &str)]) -> Loaded {
-    let text = r#"(task: preset("synth_scale"), policy: (controller: "actor_critic"))"#;
-    loaded_of(text, changes)
+/// In the machine, on two workers, with seeds of 26000 parameters.
+fn machine(changes: &[(&str, &str)]) -> DeviceMemory {
+    on_device(&loaded(changes), &[20_000.0, 5_000.0, 1_000.0], (DeviceSpec::Cpu, 2))
 }
 
 #[test]
-fn what_fits_is_not_refused_and_nothing_is_where_the_machine_does_not_tell() {
-    assert_eq!(check_memory(&loaded(&[]), Some(GIB)), Ok(()));
-    assert_eq!(check_memory(&loaded(LARGE), None), Ok(()));
+fn a_small_run_is_known_to_the_byte() {
+    let memory = machine(&[]);
+
+    // Host as trained and as validated, seeds, two snapshots of both.
+    let per_env = 4 * (6_418 * 4 + 26_000 * 3 + 2 * (6_418 + 26_000));
+    assert_eq!(memory.bytes_per_env, per_env);
+    let data = 10_000 * (3_072 + 8);
+    let on_device = 8_000 * (3_072 + 8) + 2_000 * (4 * 3_072 + 8);
+    // The widest output has 8192 values; 1024 rows are validated at a time.
+    let activations = 2 * 1_024 * 3 * 8_192 * 4;
+    assert_eq!(memory.bytes, (256 << 20) + data + on_device + activations + 4 * per_env);
 }
 
 #[test]
-fn what_cannot_fit_is_refused_with_what_takes_the_memory() {
-    let refusal = |changes| check_memory(&loaded(changes), Some(16 * GIB)).unwrap_err().to_string();
-    let (large, capped) = (refusal(LARGE), refusal(&[("run.memory_limit_gib", "0.001")]));
+fn large_batches_take_more_to_train_than_to_validate() {
+    let changes = [("task.batch_size", "1024"), ("training.micro_batches", "2")];
 
-    assert!(large.starts_with("the run needs at least "), "{large}");
-    assert!(large.contains("this machine has 16.0 GiB"), "{large}");
-    assert!(large.contains("\n  a rollout "), "{large}");
-    let fields = "(smaller with run.n_envs, run.max_steps, learner.episodes_per_update)";
-    assert!(large.ends_with(fields), "{large}");
-    assert!(capped.contains("run.memory_limit_gib allows 1.0 MiB"), "{capped}");
+    // Blocks and pools put out 8192, 2048, 4096, 1024, 2048 and 512 values, the head 10.
+    let activations = activations(&loaded(&changes), 3, DeviceSpec::Cpu);
+    assert_eq!(activations, f64::from(512 * (17_930 + 3 * 3 * 8_192) * 2 * 4));
 }
 
 #[test]
-fn sizes_are_told_in_the_largest_unit_that_fits() {
-    assert_eq!([size(7), size(1536), size(3 << 40)], ["7 bytes", "1.5 KiB", "3.0 TiB"]);
+fn a_device_that_is_listed_twice_has_its_data_twice_and_data_that_stay_outside_none() {
+    let base = machine(&[]).bytes;
+    let twice = machine(&[("run.devices", "[\"cpu\", \"cpu\"]")]).bytes;
+    let host = machine(&[("data.residency", "host")]).bytes;
+
+    assert_eq!(twice - base, 8_000 * (3_072 + 8) + 2_000 * (4 * 3_072 + 8));
+    assert_eq!(base - host, 8_000 * 3_072);
+}
+
+#[test]
+fn envs_on_other_devices_take_none_of_the_machine() {
+    let changes = [("run.devices", "[\"cuda:0\", \"cuda:1\"]"), ("run.n_envs", "5")];
+
+    let places = MemoryEstimate::of(&loaded(&changes), &BlueprintRegistry::default(), 8).0;
+
+    let envs: Vec<_> = places
+        .iter()
+        .map(|memory| (memory.device.to_string(), memory.envs))
+        .collect();
+    assert_eq!(envs, [("cpu".into(), 0), ("cuda:0".into(), 3), ("cuda:1".into(), 2)]);
+    assert_eq!(places[0].bytes, (256 << 20) + 10_000 * (3_072 + 8));
+    // A context, and a workspace of cuBLAS for each stream twice and for the policy.
+    assert!(places[1].bytes > (500 + 7 * 32) << 20);
+}
+
+#[test]
+fn a_policy_that_learns_adds_a_rollout_to_every_env() {
+    let learnt = |steps| machine(&[("policy.controller", "\"actor_critic\""), ("run.max_steps", steps)]).bytes_per_env;
+
+    let [one, two] = [learnt("20"), learnt("40")].map(|bytes| bytes - machine(&[]).bytes_per_env);
+    assert!(one > 0);
+    assert_eq!(two, 2 * one);
+}
+
+#[test]
+fn adam_keeps_two_moments_and_plain_descent_none() {
+    let sgd = |momentum| OptimizerConfig::Sgd {
+        lr: 0.1,
+        momentum,
+        weight_decay: 0.0,
+    };
+    let adam = OptimizerConfig::Adamw {
+        lr: 0.1,
+        beta1: 0.9,
+        beta2: 0.95,
+        eps: 1e-8,
+        weight_decay: 0.0,
+    };
+    assert_eq!(
+        [sgd(0.0), sgd(0.9), adam].map(|config| moments(&config)),
+        [0.0, 1.0, 2.0]
+    );
 }
 
 fn room(bytes: u64) -> Room {
@@ -53,59 +107,41 @@ fn room(bytes: u64) -> Room {
     }
 }
 
-/// The estimate with seeds, on two workers.
-fn estimate(changes: &[(&str, &str)]) -> MemoryEstimate {
-    MemoryEstimate::of(&loaded(changes), &BlueprintRegistry::default(), 2)
-}
-
 #[test]
-fn a_run_that_does_not_fit_is_told_how_many_envs_would() {
-    let with = |envs: usize| estimate(&[("run.n_envs", &envs.to_string())]).check(room(2 * GIB));
+fn a_run_that_does_not_fit_is_refused_with_how_many_envs_would() {
+    let with = |envs: u64| {
+        let loaded = loaded(&[("run.n_envs", &envs.to_string())]);
+        MemoryEstimate::of(&loaded, &BlueprintRegistry::default(), 2).check(room(2 << 30))
+    };
 
-    let error = with(4096).unwrap_err();
+    let refused = with(4096).unwrap_err().to_string();
 
-    let text = error.to_string();
-    assert!(text.starts_with("the run needs up to "), "{text}");
-    let advice = "this machine has 2.0 GiB left; it would fit with run.n_envs: ";
-    assert!(text.contains(advice), "{text}");
-    let envs = error.most_envs.unwrap();
+    let told = "of memory, this machine has 2.0 GiB left; it would fit with run.n_envs: ";
+    let (start, envs) = refused.split_once(told).unwrap();
+    assert!(start.starts_with("the run needs about "), "{refused}");
+    let envs: u64 = envs.parse().unwrap();
     assert_eq!(with(envs), Ok(()));
     assert!(with(envs + 1).is_err(), "{envs} is the largest number that fits");
 }
 
 #[test]
-fn where_not_even_one_env_fits_that_is_said() {
-    let error = estimate(&[]).check(room(1 << 20)).unwrap_err().to_string();
+fn where_not_even_one_env_fits_what_else_takes_less_is_named() {
+    let estimate = MemoryEstimate(vec![machine(&[])]);
 
-    assert!(error.contains("it would not fit with a single env"), "{error}");
+    let refused = estimate.check(room(1 << 20)).unwrap_err().to_string();
+
+    assert!(
+        refused.contains("this machine has 1.0 MiB left; smaller data"),
+        "{refused}"
+    );
 }
 
 #[test]
-fn an_estimate_is_a_table_of_what_takes_how_much() {
-    let table = estimate(&[("run.n_envs", "8")]).to_string();
+fn sizes_that_no_machine_has_do_not_wrap_around() {
+    let host =
+        "cnn((in_channels: 3, base_channels: 4096, n_blocks: 12, kernel_size: 31, pool_layers: 3, input_hw: 32))";
 
-    assert!(table.starts_with("memory of cpu, 8 envs: up to "), "{table}");
-    for what in "hosts,seeds,snapshots,activations,batches,a rollout,the policy,data".split(',') {
-        let told = format!(" {what} (smaller with ");
-        assert!(table.lines().any(|line| line.contains(&told)), "no {what} in {table}");
-    }
-}
+    let memory = machine(&[("task.host", host), ("run.n_envs", "4096")]);
 
-#[test]
-fn data_that_stay_in_the_machine_s_memory_take_none_of_the_device_s_but_buffers() {
-    let lines = |residency: &str| -> Vec<String> {
-        let table = estimate(&[("data.residency", residency)]).to_string();
-        let is_of_data = |line: &&str| line.contains("data") || line.contains("gathered");
-        let lines = table.lines().filter(is_of_data);
-        lines.map(|line| line.trim().to_owned()).collect()
-    };
-
-    let (device, host) = (lines("device"), lines("host"));
-
-    assert_eq!(device[0], host[0], "the data as they are loaded");
-    assert!(!device.iter().any(|line| line.contains("gathered")), "{device:?}");
-    // Four envs, two batches each and one for the init of seeds, 128 images of 32x32x3 bytes.
-    let ahead = "4.5 MiB    batches gathered ahead (smaller with data.prefetch, run.n_envs, task.batch_size)";
-    assert!(host.iter().any(|line| line == ahead), "{host:?}");
-    assert_ne!(device.last(), host.last());
+    assert!(memory.bytes > 1 << 60);
 }
