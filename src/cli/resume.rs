@@ -81,7 +81,7 @@ fn prepare(
     let point = past.resume(&before, &now.loaded, &changes, &options.allowed)?;
     let run = &now.loaded.scenario.run;
     if past.is_finished(run.rounds)? {
-        past.tidy(run.keep_last);
+        past.tidy();
         return Ok(None);
     }
     Ok(Some((now, point)))

@@ -36,7 +36,7 @@ const CLONE: &str = r#"(
 const REHEARSING: &str = r#"(
     name: "rehearsing",
     task: preset("digits_minimal", (batches_per_step: count(2))),
-    run: (rounds: 6, n_envs: 3, max_steps: 10, checkpoint_every: 1),
+    run: (rounds: 6, n_envs: 3, max_steps: 10),
     policy: (controller: "actor_critic"),
     learner: (algorithm: impala((rollouts: 3)), epochs: 3),
     telemetry: (trajectories: true),

@@ -23,7 +23,7 @@ pub fn write_scenario(folder: &Path, sections: &str, rounds: u32) -> PathBuf {
         r#"(
             name: "resumed",
             task: preset("digits_minimal", (batches_per_step: count(1))),
-            run: (rounds: {rounds}, n_envs: 2, max_steps: 8, keep_last: 2),
+            run: (rounds: {rounds}, n_envs: 2, max_steps: 8),
             {sections},
         )"#
     );

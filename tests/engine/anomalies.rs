@@ -18,7 +18,7 @@ fn scenario(answer: &str) -> String {
     format!(
         r#"(
             name: "anomalies", task: preset("digits_impaired", (batches_per_step: count(4), val_batches_per_step: count(1))),
-            run: (rounds: 2, n_envs: 2, max_steps: 6, on_anomaly: (error: {answer})),
+            run: (rounds: 2, n_envs: 2, max_steps: 6, on_anomaly: {answer}),
             policy: (controller: "wait"),
             faults: [(env: 1, round: 0, step: 3, batch: 1, fault: nan_weight)],
         )"#
@@ -111,7 +111,7 @@ fn a_run_that_stops_for_an_anomaly_says_why_and_its_resume_does_not_repeat_it() 
     assert_eq!(Checkpoints::of(&run).ids()[0], CheckpointId { round: 0, step: 3 });
     let stopped = lines(&run);
     let note = &of_type(&stopped, "note")[0]["data"]["text"];
-    assert_eq!(note, "the run stops: numerical_instability (run.on_anomaly.error)");
+    assert_eq!(note, "the run stops: numerical_instability (run.on_anomaly)");
     assert_eq!(of_type(&stopped, "run_finished")[0]["data"]["status"], "interrupted");
 
     let mut engine = resumed(&run, CheckpointName::Last, NOTHING, 1).expect("the run can be resumed");

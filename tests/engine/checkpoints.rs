@@ -18,12 +18,11 @@ use tch::Kind;
 use crate::recorded::{self, NOTHING, play};
 use crate::support::builder;
 
-/// Learns; its rounds are far fewer than a checkpoint takes, and none is the best of a run with faults, though this one
-/// ends before the fault comes.
+/// Learns; no round is the best of a run with faults, though this one ends before the fault comes.
 const SCENARIO: &str = r#"(
     name: "kept",
     preset: "manual", task: preset("digits_minimal", (batches_per_step: count(1))),
-    run: (rounds: 5, n_envs: 2, max_steps: 4, checkpoint_every: 100),
+    run: (rounds: 5, n_envs: 2, max_steps: 4),
     policy: (controller: "actor_critic"),
     faults: [(env: 0, round: 4, step: 4, fault: nan_grad)],
 )"#;
@@ -101,10 +100,10 @@ fn stop(app: &mut App) {
     app.add_systems(StepEnd, stop.run_if(in_the_middle_of_the_third_round));
 }
 
-/// Nothing of a completed round is ever lost; the checkpoint of a run that is stopped is the last round boundary.
+/// Nothing of a completed round is ever lost, and a run that is stopped keeps the steps of its round.
 #[test]
-fn rounds_before_a_failure_or_a_stop_are_kept_between_two_checkpoints_too() {
-    for (extend, fails, reason) in [(fail as fn(&mut App), true, "emergency"), (stop, false, "signal")] {
+fn rounds_before_a_failure_or_a_stop_are_kept() {
+    for (extend, fails, reason) in [(fail as fn(&mut App), true, "periodic"), (stop, false, "signal")] {
         let folder = tempfile::tempdir().expect("a temporary folder");
 
         let report = play(&waiting(), folder.path(), extend);
@@ -117,26 +116,24 @@ fn rounds_before_a_failure_or_a_stop_are_kept_between_two_checkpoints_too() {
     }
 }
 
-/// What falls due inside a rollout of several rounds is not dropped: it waits for the rollout's end.
 #[test]
-fn a_checkpoint_that_falls_due_inside_a_rollout_is_on_disk_at_its_end() {
+fn checkpoints_of_a_rollout_of_several_rounds_wait_for_its_end() {
     let scenario = SCENARIO
         .replace("rounds: 5", "rounds: 8")
-        .replace("checkpoint_every: 100", "checkpoint_every: 3")
         .replace("policy:", "learner: (episodes_per_update: 2), policy:");
     let folder = tempfile::tempdir().expect("a temporary folder");
 
     let report = play(&scenario, folder.path(), NOTHING);
 
     assert!(report.failure.is_none(), "{:?}", report.failure);
-    let expected = json!([[0, "periodic"], [4, "periodic"], [6, "periodic"], [8, "exit"]]);
-    assert_eq!(json!(told(&report)), expected);
+    let rounds = [0, 2, 4, 6].map(|round| json!([round, "periodic"]));
+    assert_eq!(told(&report), [&rounds[..], &[json!([8, "exit"])]].concat());
 }
 
 /// Something else stands where the third checkpoint is filled, and the accuracy falls after it.
 fn spoil_the_best(app: &mut App) {
     fn shape(clock: Res<RunClock>, mut history: ResMut<RoundHistory>, run: Res<RunDirectory>) {
-        history.0 = [40.0, 40.0, 43.0, 0.0, 0.0][..=clock.round() as usize].to_vec();
+        history.0 = [40.0, 40.0, 43.0, 0.0, 0.0, 0.0, 0.0][..=clock.round() as usize].to_vec();
         let fresh = run.path().join("checkpoints/.round-000003.new");
         let changed = match clock.round() {
             2 => std::fs::write(fresh, ""),
@@ -153,7 +150,7 @@ fn a_best_checkpoint_that_cannot_be_written_does_not_cost_the_run_the_one_before
     let scenario = r#"(
         name: "best",
         preset: "manual", task: preset("digits_minimal", (batches_per_step: count(1))),
-        run: (rounds: 5, n_envs: 1, max_steps: 2, keep_last: 1),
+        run: (rounds: 7, n_envs: 1, max_steps: 2),
         policy: (controller: "wait"),
     )"#;
     let folder = tempfile::tempdir().expect("a temporary folder");
@@ -164,7 +161,7 @@ fn a_best_checkpoint_that_cannot_be_written_does_not_cost_the_run_the_one_before
     let shelf = Checkpoints::of(directory(&report));
     let (_, best) = shelf.find(CheckpointName::Best).expect("the best one is there");
     assert_eq!(best.next_round, 2);
-    assert_eq!(newest(&report).next_round, 5);
+    assert_eq!(shelf.rounds(), [7, 6, 5, 2]);
 }
 
 /// In the third round another process takes the run over.
@@ -186,9 +183,8 @@ fn a_run_that_another_process_has_taken_over_writes_no_checkpoint_any_more() {
         ..Recording::under(folder.path())
     };
     let engine = builder().with(hand_over).threads(2).recording(recording);
-    let scenario = waiting().replace("checkpoint_every: 100", "checkpoint_every: 1");
 
-    let report = engine.from_ron(&scenario).expect("the scenario is sound").play();
+    let report = engine.from_ron(&waiting()).expect("the scenario is sound").play();
 
     assert_eq!(newest(&report).next_round, 2);
 }
@@ -217,11 +213,10 @@ fn replace_directory_for_a_while(app: &mut App) {
 
 #[test]
 fn nothing_is_written_into_what_has_taken_the_place_of_the_run_directory() {
-    for (require, every) in [(true, 1), (true, 100), (false, 1), (false, 100)] {
+    for require in [true, false] {
         let scenario = waiting()
             .replace("rounds: 5", "rounds: 3")
             .replace("round: 4", "round: 2")
-            .replace("checkpoint_every: 100", &format!("checkpoint_every: {every}"))
             .replace("policy:", &format!("telemetry: (require: {require}), policy:"));
         let folder = tempfile::tempdir().expect("a temporary folder");
 

@@ -41,7 +41,7 @@ pub fn stopped_after(step: u32, scenario: &str, extend: fn(&mut App), out: &Path
 #[test]
 fn one_is_written_every_n_steps_and_stays_until_the_next_of_any_kind() {
     let folder = tempfile::tempdir().expect("a temporary folder");
-    let scenario = scenario("checkpoint_every_steps: Some(3), checkpoint_every_minutes: None");
+    let scenario = scenario("checkpoint_every_steps: Some(3)");
 
     let run = stopped_after(5, &scenario, NOTHING, folder.path());
 
@@ -57,14 +57,4 @@ fn one_is_written_every_n_steps_and_stays_until_the_next_of_any_kind() {
         CheckpointId::before(0),
     ];
     assert_eq!(ids, expected);
-}
-
-#[test]
-fn without_an_interval_a_stop_leaves_the_last_boundary() {
-    let folder = tempfile::tempdir().expect("a temporary folder");
-
-    let run = stopped_after(5, &scenario("checkpoint_every_minutes: None"), NOTHING, folder.path());
-
-    let ids = Checkpoints::of(&run).ids();
-    assert_eq!(ids, [CheckpointId::before(1), CheckpointId::before(0)]);
 }

@@ -82,7 +82,7 @@ fn scenario(task: &str, data: &str) -> String {
     format!(
         r#"(
             name: "somewhere", task: {task}, data: {data},
-            run: (rounds: 2, n_envs: 2, max_steps: 2, checkpoint_every: 1), policy: (controller: "wait"),
+            run: (rounds: 2, n_envs: 2, max_steps: 2), policy: (controller: "wait"),
         )"#
     )
 }

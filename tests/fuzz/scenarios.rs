@@ -41,7 +41,7 @@ fn scenario_files() {
 const ASSIGNMENTS: [&str; 14] = [
     "run.rounds=3",
     "run.seed=18446744073709551615",
-    "run.stop_at=env_steps(100)",
+    "run.early_stop=Some((min_steps: 3))",
     "name=\"a name\"",
     "task=preset(\"digits_minimal\", (batches_per_step: count(1)))",
     "task.augment=Some((cutout: 4))",

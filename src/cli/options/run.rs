@@ -172,8 +172,8 @@ pub struct ResumeOptions {
     /// Stop once this many rounds of the run are played.
     #[arg(long, value_name = "ROUND", value_parser = clap::value_parser!(u32).range(1..))]
     pub until: Option<u32>,
-    /// Change a field. run.rounds, run.stop_at, when checkpoints are written and run.keep_last may change as they are; others
-    /// need --allow.
+    /// Change a field. run.rounds, run.checkpoint_every_steps and run.memory_limit_gib may change as they are; others need
+    /// --allow.
     #[arg(long = "set", value_name = "PATH=VALUE")]
     pub sets: Vec<String>,
     /// A field, or a section of fields, that may change in the course of the run, or data.hash: the data themselves; may be

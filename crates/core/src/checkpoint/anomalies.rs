@@ -12,7 +12,7 @@ use crate::env::{EnvId, EpisodeStats, Experiment, TrainMetrics};
 use crate::record::RunDirectory;
 use crate::record::memory::{MEMORY_FILE, MemoryInUse};
 use crate::run::{StopRequest, StopSignal};
-use crate::scenario::{AnomalyAnswer, OnAnomaly};
+use crate::scenario::AnomalyAnswer;
 use crate::storage::{create_dir_all, replace_folder};
 use crate::telemetry::{Event, EventTrail, Note, Num, Payload, Severity, TelemetryHub, TelemetryOutbox};
 use crate::torch::mixed_name;
@@ -65,13 +65,12 @@ pub(crate) fn answer_anomalies(
     mut hub: ResMut<TelemetryHub>,
     mut outbox: ResMut<TelemetryOutbox>,
 ) {
-    let answers = at.experiment.scenario.run.on_anomaly;
+    let answer = at.experiment.scenario.run.on_anomaly;
     for event in hub.take_onsets() {
-        let answer = answer_to(event.severity, answers);
         let Payload::Anomaly(anomaly) = &event.payload else {
             continue;
         };
-        if answer == AnomalyAnswer::Note {
+        if answer == AnomalyAnswer::Note || event.severity < Severity::Error {
             continue;
         }
         state.anomaly_asks = true;
@@ -79,26 +78,13 @@ pub(crate) fn answer_anomalies(
             at.keep(&event, trail, &mut state);
         }
         if answer == AnomalyAnswer::Stop && !stop.is_requested() {
-            let text = format!(
-                "the run stops: {} (run.on_anomaly.{})",
-                anomaly.rule,
-                event.severity.name()
-            );
+            let text = format!("the run stops: {} (run.on_anomaly)", anomaly.rule);
             tracing::warn!("{text}: {}", event.message.as_deref().unwrap_or_default());
             outbox.push(Event::run(Note::of_engine(text)));
             stop.request(StopRequest::Anomaly);
         }
     }
     hub.flush(&mut outbox);
-}
-
-const fn answer_to(severity: Severity, answers: OnAnomaly) -> AnomalyAnswer {
-    match severity {
-        Severity::Debug | Severity::Info => AnomalyAnswer::Note,
-        Severity::Warning => answers.warning,
-        Severity::Error => answers.error,
-        Severity::Critical => answers.critical,
-    }
 }
 
 impl Circumstances<'_, '_> {

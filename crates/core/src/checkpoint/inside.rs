@@ -14,9 +14,11 @@ use super::writer::{CheckpointState, CheckpointWriter};
 use crate::clock::RunClock;
 use crate::env::{EpisodeStats, Experiment};
 use crate::run::StopSignal;
-use crate::scenario::{RunConfig, StopAt};
 use crate::telemetry::TelemetryOutbox;
 use crate::unfinished::UnfinishedRound;
+
+/// Time from the last checkpoint of any kind to one inside a round: what a machine that loses its power costs at most.
+const INTERVAL: Duration = Duration::from_secs(600);
 
 /// Asks for a checkpoint where one is due. None is where the round is over: what follows is between rounds.
 pub(crate) fn plan_checkpoint(
@@ -29,19 +31,16 @@ pub(crate) fn plan_checkpoint(
 ) {
     let age = state.last_attempt.get_or_insert_with(Instant::now).elapsed();
     let has_steps_left = envs.iter().any(|stats| stats.end.is_none());
-    let is_due = state.anomaly_asks || is_due(&experiment.scenario.run, clock.step(), age, stop.is_requested());
-    if has_steps_left && is_due {
+    let every = experiment.scenario.run.checkpoint_every_steps;
+    let is_asked_for = state.anomaly_asks || stop.is_requested();
+    if has_steps_left && (is_asked_for || is_due(every, clock.step(), age)) {
         commands.insert_resource(UnfinishedRound::default());
     }
 }
 
 /// Whether a checkpoint is due behind `step`; `age`: since the last one.
-fn is_due(run: &RunConfig, step: u32, age: Duration, is_stopping: bool) -> bool {
-    let (steps, minutes) = (run.checkpoint_every_steps, run.checkpoint_every_minutes);
-    let by_steps = steps.is_some_and(|steps| step.is_multiple_of(steps));
-    let by_time = minutes.is_some_and(|minutes| age.as_secs_f64() >= 60.0 * minutes);
-    let leaves_the_round = is_stopping && run.stop_at == StopAt::Step;
-    by_steps || by_time || (leaves_the_round && run.keeps_unfinished_rounds())
+fn is_due(every: Option<u32>, step: u32, age: Duration) -> bool {
+    age >= INTERVAL || every.is_some_and(|steps| step.is_multiple_of(steps))
 }
 
 /// Writes the collected state of the round to disk. If that fails, the run continues: the previous checkpoint is unchanged.

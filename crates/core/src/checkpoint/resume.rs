@@ -19,15 +19,7 @@ use crate::scenario::{Loaded, Override, Scenario};
 use crate::telemetry::{EVENTS_FILE, RunState, record_end};
 
 /// Fields that may change without further ado: they touch neither what a round is nor what is learnt from it.
-const MAY_CHANGE: [&str; 7] = [
-    ROUNDS,
-    "run.stop_at",
-    "run.checkpoint_every",
-    "run.checkpoint_every_steps",
-    "run.checkpoint_every_minutes",
-    "run.keep_last",
-    "run.memory_limit_gib",
-];
+const MAY_CHANGE: [&str; 3] = [ROUNDS, "run.checkpoint_every_steps", "run.memory_limit_gib"];
 
 const ROUNDS: &str = "run.rounds";
 
@@ -189,11 +181,11 @@ impl PastRun {
     }
 
     /// Brings the folder of a run that has ended into order. A process that was killed may have left too many checkpoints,
-    /// half of one, or links to older ones: `keep_last` of the newest and the best stay.
-    pub fn tidy(&self, keep_last: u32) {
+    /// half of one, or links to older ones: the newest few and the best stay.
+    pub fn tidy(&self) {
         let shelf = Checkpoints::of(self.point.directory.path());
         shelf.sweep();
-        shelf.tidy(&self.point.progress, keep_last);
+        shelf.tidy(&self.point.progress);
     }
 
     /// What the run resumes from. `before` is its scenario so far, `now` the one to resume with, `changes` the overrides

@@ -248,9 +248,9 @@ impl Checkpoints {
     }
 
     /// Points `last` and `best` at their checkpoints and throws away, of those up to `progress`, all but the newest
-    /// `keep_last` between rounds and the best: where that of `progress` is not there, the one that `best` points at. One
+    /// [`KEEP_LAST`] between rounds and the best: where that of `progress` is not there, the one that `best` points at. One
     /// inside a round stays until there is a newer one of any kind. What cannot be removed is left: it does no harm.
-    pub fn tidy(&self, progress: &Progress, keep_last: u32) {
+    pub fn tidy(&self, progress: &Progress) {
         let there = match self.list() {
             Ok(there) => there,
             Err(error) => {
@@ -272,7 +272,7 @@ impl Checkpoints {
         let past = there.into_iter().filter(|&id| id <= progress.id());
         let (inside, between): (Vec<_>, Vec<_>) = past.partition(|id| id.is_inside_round());
         let outdated = inside.into_iter().filter(|&id| id < newest);
-        for id in between.into_iter().skip(keep_last as usize).chain(outdated) {
+        for id in between.into_iter().skip(KEEP_LAST).chain(outdated) {
             let name = id.name();
             if !best.contains(&Some(PathBuf::from(&name)))
                 && let Err(error) = self.discard(&name)

@@ -15,7 +15,7 @@ use super::writer::{CheckpointWriter, TrainedState};
 use crate::env::{Experiment, LoadedData, StartingWeights};
 use crate::health::{Failure, RunHealth};
 use crate::keep::{KeptNetworks, NetworkShelf};
-use crate::learner::{is_between_rollouts, rollout_rounds};
+use crate::learner::is_between_rollouts;
 use crate::record::Recording;
 use crate::telemetry::statistics::rolling_mean;
 use crate::telemetry::{CheckpointReason, RecordFails, RecordGap};
@@ -67,14 +67,14 @@ pub(crate) fn restore(
     }
     kept.best = networks.best()?;
     shelf.sweep();
-    shelf.tidy(&point.progress, run.keep_last);
+    shelf.tidy(&point.progress);
     if let Some(mut recording) = recording {
         recording.resume = Some(continuation);
     }
     Ok(())
 }
 
-/// At a boundary between rounds: writes what lasts if it is due, else remembers that it is not on disk.
+/// At a boundary between rounds, and between rollouts: writes what lasts.
 ///
 /// # Errors
 /// The run has lost its directory, or can't write a first checkpoint, and its scenario requires a record.
@@ -84,7 +84,7 @@ pub(crate) fn write_checkpoint(mut writer: CheckpointWriter) -> Result<(), Failu
         &writer.view.experiment,
         &writer.view.clock,
     ) {
-        write_if_due(&mut writer);
+        write_boundary(&mut writer);
     }
     // After the round is remembered: where the directory is found again by the end, so is the round.
     if writer.view.experiment.scenario.telemetry.require {
@@ -106,10 +106,8 @@ pub(crate) fn write_checkpoint(mut writer: CheckpointWriter) -> Result<(), Failu
     Ok(())
 }
 
-fn write_if_due(writer: &mut CheckpointWriter) {
+fn write_boundary(writer: &mut CheckpointWriter) {
     let CheckpointWriter { trained, view, hub, .. } = writer;
-    let learner = trained.learner.as_deref();
-    let rollout = rollout_rounds(learner, &view.experiment);
     let next_round = view.next_round();
     // Damage done on purpose says nothing about what is good.
     let is_candidate = view.experiment.scenario.faults.is_empty();
@@ -119,14 +117,12 @@ fn write_if_due(writer: &mut CheckpointWriter) {
         .filter(|record| trained.state.best.is_none_or(|best| record.accuracy > best.accuracy));
     let best = record.or(trained.state.best);
     let at = CheckpointId::before(next_round);
-    let progress = view.progress(at, hub, best, &trained.history.0);
-    let has_diverged = trained.has_diverged();
-    let anomaly_asks = trained.state.anomaly_asks;
-    let reason = view.reason(next_round, rollout, record.is_some(), has_diverged, anomaly_asks);
-    trained.state.unsaved = Some(progress);
-    if let Some(reason) = reason {
-        writer.write(reason);
-    }
+    trained.state.unsaved = Some(view.progress(at, hub, best, &trained.history.0));
+    let reason = match trained.has_diverged() {
+        true => CheckpointReason::Emergency,
+        false => view.reason(next_round, &trained.state, record.is_some()),
+    };
+    writer.write(reason);
 }
 
 /// However the run ends, its last boundary is on disk.

@@ -142,28 +142,18 @@ impl RunView<'_> {
         played.unwrap_or(self.experiment.rounds.start)
     }
 
-    /// Why a checkpoint is due, if one is.
-    pub(super) fn reason(
-        &self,
-        next_round: u32,
-        rollout: u32,
-        is_best: bool,
-        has_diverged: bool,
-        anomaly_asks: bool,
-    ) -> Option<CheckpointReason> {
-        let scenario = &self.experiment.scenario;
-        if has_diverged {
-            Some(CheckpointReason::Emergency)
-        } else if next_round == self.experiment.rounds.end {
-            Some(CheckpointReason::Exit)
-        } else if anomaly_asks {
-            Some(CheckpointReason::Anomaly)
+    /// Why there is a checkpoint before round `next_round`.
+    pub(super) fn reason(&self, next_round: u32, state: &CheckpointState, is_best: bool) -> CheckpointReason {
+        if next_round == self.experiment.rounds.end {
+            CheckpointReason::Exit
+        } else if state.anomaly_asks {
+            CheckpointReason::Anomaly
         } else if self.stop.is_requested() {
-            Some(CheckpointReason::Signal)
+            CheckpointReason::Signal
         } else if is_best {
-            Some(CheckpointReason::Best)
+            CheckpointReason::Best
         } else {
-            is_due(next_round, rollout, scenario.run.checkpoint_every).then_some(CheckpointReason::Periodic)
+            CheckpointReason::Periodic
         }
     }
 
@@ -252,7 +242,7 @@ impl CheckpointWriter<'_> {
         (state.last_attempt, state.anomaly_asks) = (Some(started), false);
         match put {
             Ok(size_bytes) => {
-                shelf.tidy(progress, self.view.experiment.scenario.run.keep_last);
+                shelf.tidy(progress);
                 self.outbox.push(Event::run(CheckpointSaved {
                     path: Checkpoints::relative_path(id),
                     round: id.round,
@@ -300,12 +290,6 @@ impl CheckpointWriter<'_> {
     }
 }
 
-/// Whether a periodic checkpoint fell due in one of the last `rollout` rounds: in the middle of a rollout it cannot be
-/// written, and waits for its end.
-const fn is_due(next_round: u32, rollout: u32, every: u32) -> bool {
-    next_round == 0 || next_round / every > next_round.saturating_sub(rollout) / every
-}
-
 fn kind_of(progress: &Progress, reason: CheckpointReason) -> CheckpointKind {
     if reason == CheckpointReason::Emergency {
         CheckpointKind::Emergency
@@ -322,6 +306,3 @@ fn kind_of(progress: &Progress, reason: CheckpointReason) -> CheckpointKind {
     "the run directory {0} was deleted, moved or replaced while the run was played; nothing more can be recorded in it"
 )]
 pub struct RunDirectoryLost(PathBuf);
-
-#[cfg(test)]
-mod tests;

@@ -29,6 +29,10 @@ use crate::seed::BlueprintRegistry;
 use crate::validation::Tools;
 use capture::{EndedNetwork, Surroundings};
 
+/// What the networks of a run may take on disk: room for every network of all shipped scenarios, and no full disk by the
+/// thousandth round of `keep: all`.
+const MOST_BYTES: u64 = 1 << 30;
+
 /// Keeps networks.
 pub struct KeepPlugin;
 
@@ -98,7 +102,7 @@ pub(crate) fn keep_networks(
     }
     if let Some(directory) = directory {
         kept.unsaved.extend(networks.iter().cloned());
-        kept.write(&directory, &experiment);
+        kept.write(&directory);
     }
     if is_last {
         networks.sort_unstable_by_key(|network| network.origin.env);
@@ -125,23 +129,18 @@ fn take_out(
 }
 
 /// However the run ends, what could not be written is tried once more.
-pub(crate) fn write_unsaved(
-    mut kept: ResMut<KeptNetworks>,
-    experiment: Res<Experiment>,
-    directory: Option<Res<RunDirectory>>,
-) {
+pub(crate) fn write_unsaved(mut kept: ResMut<KeptNetworks>, directory: Option<Res<RunDirectory>>) {
     if let Some(directory) = directory {
-        kept.write(&directory, &experiment);
+        kept.write(&directory);
     }
 }
 
 impl KeptNetworks {
-    fn write(&mut self, directory: &RunDirectory, experiment: &Experiment) {
+    fn write(&mut self, directory: &RunDirectory) {
         let shelf = NetworkShelf::of(directory.path());
-        let limit = experiment.scenario.run.keep_limit_gib;
         self.failure = None;
         while let Some(network) = self.unsaved.first() {
-            if let Err(error) = shelf.put(network, limit, self.best.as_ref()) {
+            if let Err(error) = shelf.put(network, MOST_BYTES, self.best.as_ref()) {
                 return self.note(&error);
             }
             self.unsaved.remove(0);

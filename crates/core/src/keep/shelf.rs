@@ -98,15 +98,15 @@ impl NetworkShelf {
         }
     }
 
-    /// Puts a network there. Where all would be larger than `limit_gib`, older ones go first, but `best`; where that is not
+    /// Puts a network there. Where all would be larger than `most_bytes`, older ones go first, but `best`; where that is not
     /// enough, it is not kept, unless it is the best.
     ///
     /// # Errors
     /// The folder or a file cannot be written.
-    pub(super) fn put(
+    pub fn put(
         &self,
         network: &GrownNetwork,
-        limit_gib: f64,
+        most_bytes: u64,
         best: Option<&GrownNetwork>,
     ) -> Result<(), NetworkError> {
         // In a run directory that is there: one that was taken away does not come back as a stump.
@@ -114,7 +114,6 @@ impl NetworkShelf {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
             made => made.and_then(|()| storage::sync_folder_of(&self.0)).at(&self.0)?,
         }
-        let limit = (limit_gib * (1_u64 << 30) as f64) as u64;
         let path = self.path_of(network.origin.round, network.origin.env);
         let mut there = self.list()?;
         there.retain(|file| file.path != path);
@@ -123,14 +122,17 @@ impl NetworkShelf {
         let is_best = |round, env| place_of_best == Some((round, env));
         let older = |file: &&KeptFile| file.round < network.origin.round && !is_best(file.round, file.env);
         for file in there.iter().filter(older) {
-            if total <= limit {
+            if total <= most_bytes {
                 break;
             }
             storage::remove_file(&file.path).at(&file.path)?;
             total -= file.bytes;
         }
-        if total > limit && !is_best(network.origin.round, network.origin.env) {
-            tracing::warn!("{} is not kept: run.keep_limit_gib is {limit_gib}", path.display());
+        if total > most_bytes && !is_best(network.origin.round, network.origin.env) {
+            tracing::warn!(
+                "{} is not kept: kept networks would take more than {most_bytes} bytes",
+                path.display()
+            );
             return Ok(());
         }
         network.save(&path)

@@ -15,7 +15,7 @@ pub use self::algorithm::{
 };
 pub(crate) use self::systems::RolloutSource;
 pub use self::systems::{
-    LastUpdate, PolicyDiverged, PolicyLearner, RecordingsError, is_between_rollouts, rollout_rounds,
+    LastUpdate, PolicyDiverged, PolicyLearner, RecordingsError, is_between_rollouts,
 };
 use self::systems::{context, transitions, updates};
 use crate::env::{KeepInRounds, round_is_complete};

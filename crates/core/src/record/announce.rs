@@ -13,7 +13,7 @@ use crate::growth::Topology;
 use crate::health::Failure;
 use crate::learner::PolicyLearner;
 use crate::run::{ChosenResidency, CommandInbox, Inventory, MissingPart};
-use crate::scenario::{DeviceSpec, resolved_ron};
+use crate::scenario::{AnomalyAnswer, DeviceSpec, resolved_ron};
 use crate::telemetry::sinks::Console;
 use crate::telemetry::{
     BigInteger, DatasetInfo, DetectorBank, Detectors, Event, RunStarted, Sinks, TaskKind, TelemetryHub,
@@ -108,12 +108,7 @@ fn begin_record(
     let mut started = run_started(world, directory.scenario_hash(), recording.resume.as_ref());
     let mut info = directory.info();
     let mut detectors = DetectorBank::new(world.resource::<Detectors>());
-    let keeps_trail = world
-        .resource::<Experiment>()
-        .scenario
-        .run
-        .on_anomaly
-        .asks_for_checkpoints();
+    let keeps_trail = world.resource::<Experiment>().scenario.run.on_anomaly > AnomalyAnswer::Note;
     match &recording.resume {
         None => {
             manifest(world, recording, file, directory, &started).write(directory.path())?;

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use bevy_ecs::prelude::*;
 
 use super::{StopRequest, StopSignal};
-use crate::env::{EpisodeStats, Experiment};
+use crate::env::EpisodeStats;
 use crate::health::{AtPath, FileError};
 use crate::storage;
 use crate::telemetry::{Event, Note, TelemetryHub, TelemetryOutbox};
@@ -105,19 +105,16 @@ impl CommandInbox {
 pub(crate) fn take_command(
     mut commands: Commands,
     envs: Query<&EpisodeStats>,
-    (mut inbox, stop, experiment): (ResMut<CommandInbox>, Res<StopSignal>, Res<Experiment>),
-    (mut outbox, mut hub): (ResMut<TelemetryOutbox>, ResMut<TelemetryHub>),
+    mut inbox: ResMut<CommandInbox>,
+    stop: Res<StopSignal>,
+    mut outbox: ResMut<TelemetryOutbox>,
+    mut hub: ResMut<TelemetryHub>,
 ) {
     let word = inbox.take();
     let mut wants_checkpoint = std::mem::take(&mut inbox.is_checkpoint_owed);
     let said = word.as_deref().and_then(|word| match Command::of_word(word) {
         Some(Command::Pause) => (!std::mem::replace(&mut inbox.is_paused, true)).then(|| "paused by a command".into()),
         Some(Command::Continue) => std::mem::take(&mut inbox.is_paused).then(|| "continued by a command".into()),
-        Some(Command::Checkpoint) if !experiment.scenario.run.keeps_unfinished_rounds() => Some(
-            "no checkpoint by a command: the run keeps none inside its rounds (run.checkpoint_every_steps and \
-             run.checkpoint_every_minutes are None)"
-                .into(),
-        ),
         Some(Command::Checkpoint) => {
             wants_checkpoint = true;
             Some("a checkpoint by a command".into())

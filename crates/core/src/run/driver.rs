@@ -10,9 +10,8 @@ use super::guarded;
 use super::parts::check_parts;
 use super::{CommandInbox, RoundLimit, StopRequest, StopSignal};
 use crate::clock::RunClock;
-use crate::env::{EpisodeStats, Experiment};
+use crate::env::EpisodeStats;
 use crate::health::{EngineError, Position, RunHealth};
-use crate::scenario::StopAt;
 use crate::schedule::*;
 use crate::telemetry::{Phase, PhaseClock};
 use crate::unfinished::UnfinishedRound;
@@ -130,12 +129,9 @@ fn stop_at_limit(world: &World) {
     }
 }
 
-/// A run that is asked to stop leaves its round unfinished, unless the scenario says otherwise. A round ends early once
-/// every env's episode is over.
+/// A run that is asked to stop leaves its round unfinished. A round ends early once every env's episode is over.
 fn begins_step(world: &mut World) -> bool {
-    let leaves_the_round = world.resource::<Experiment>().scenario.run.stop_at == StopAt::Step;
-    let continues = is_running(world) && !(leaves_the_round && is_stopping(world));
-    continues && has_active_env(world) && world.resource_mut::<RunClock>().next_step()
+    is_running(world) && !is_stopping(world) && has_active_env(world) && world.resource_mut::<RunClock>().next_step()
 }
 
 fn play_step(world: &mut World) {
@@ -169,8 +165,7 @@ fn wait(world: &mut World) {
     world.resource_mut::<PhaseClock>().skip();
     if is_stopping(world) {
         world.resource_mut::<CommandInbox>().is_paused = false;
-        let run = &world.resource::<Experiment>().scenario.run;
-        if run.stop_at == StopAt::Step && run.keeps_unfinished_rounds() && has_active_env(world) {
+        if has_active_env(world) {
             world.init_resource::<UnfinishedRound>();
         }
     }

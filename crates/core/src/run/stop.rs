@@ -1,4 +1,4 @@
-//! Requests to stop: the first lets the current step (or round) end and the record close, a second by hand ends the
+//! Requests to stop: the first lets the current step end and the record close, a second by hand ends the
 //! process at once.
 
 use std::sync::Arc;

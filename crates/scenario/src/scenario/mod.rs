@@ -86,7 +86,7 @@ pub use problem::{COLOURS, Problem, ProblemRow, Report, Severity, Source, Source
 pub use resolve::{resolved_ron, ron_text};
 pub use reward::{CommittedReward, ContributionMode, LossPreset, LossReward, LossScale, RewardConfig, SparseReward};
 pub use run::{
-    AnomalyAnswer, DataConfig, Keep, LearningRateCourse, OnAnomaly, OnEnvError, Residency, RunConfig, StopAt,
+    AnomalyAnswer, DataConfig, Keep, LearningRateCourse, OnEnvError, Residency, RunConfig,
     TelemetryConfig, TelemetryLevel, TrainingConfig,
 };
 pub use task::{

@@ -53,26 +53,14 @@ section! {
         /// On CUDA, records training batches, once for each topology, and the policy's updates as graphs and replays them. Where
         /// that can't be, they are played as usual.
         cuda_graphs: bool = false;
-        /// What is played to its end when the run is asked to stop, e.g. by Ctrl-C.
-        stop_at: StopAt = StopAt::Step;
-        /// Rounds from one checkpoint to the next; the last round has one in any case.
-        checkpoint_every: u32 = 1, at_least(1);
-        /// Steps from one checkpoint inside a round to the next. None: time alone counts.
+        /// Steps from one checkpoint inside a round to the next; ten minutes without one lead to one as well. None: time alone counts.
         checkpoint_every_steps: Option<u32>, at_least(1);
-        /// Time from the last checkpoint of any kind to one inside a round. None: steps alone count.
-        #[unit = "min"]
-        checkpoint_every_minutes: Option<f64> = Some(10.0), POSITIVE;
-        /// Newest checkpoints between rounds that stay; the best one stays as well.
-        keep_last: u32 = 3, at_least(1);
         /// Which networks stay when their episodes are over, in the folder networks of the run and as values.
         keep: Keep = Keep::Best;
-        /// Most that kept networks take on disk; the oldest go, but never the best.
-        #[unit = "GiB"]
-        keep_limit_gib: f64 = 1.0, POSITIVE;
         /// What an error of one env in its batches leads to.
         on_env_error: OnEnvError = OnEnvError::AbortRun;
-        /// What an anomaly leads to, by its severity.
-        on_anomaly: OnAnomaly;
+        /// What an anomaly of severity error or critical leads to; any other is recorded.
+        on_anomaly: AnomalyAnswer = AnomalyAnswer::Note;
         /// Memory of the machine that the run may take. None: what is left when it begins.
         #[unit = "GiB"]
         memory_limit_gib: Option<f64>, POSITIVE;
@@ -122,28 +110,6 @@ choice! {
     }
 }
 
-section! {
-    /// What anomalies lead to, by severity; those of severity info are recorded.
-    #[derive(Copy, Eq)]
-    pub struct OnAnomaly {
-        /// Something may be wrong.
-        warning: AnomalyAnswer = AnomalyAnswer::Note;
-        /// Something has failed.
-        error: AnomalyAnswer = AnomalyAnswer::Note;
-        /// Work was lost.
-        critical: AnomalyAnswer = AnomalyAnswer::Note;
-    }
-}
-
-impl OnAnomaly {
-    /// Whether an anomaly of any severity leads to a checkpoint.
-    pub fn asks_for_checkpoints(self) -> bool {
-        [self.warning, self.error, self.critical]
-            .into_iter()
-            .any(|answer| answer > AnomalyAnswer::Note)
-    }
-}
-
 impl Scenario {
     /// Where the policy acts and learns.
     pub fn policy_device(&self) -> DeviceSpec {
@@ -173,11 +139,6 @@ impl Scenario {
 }
 
 impl RunConfig {
-    /// Whether a round that is not over is kept in checkpoints.
-    pub const fn keeps_unfinished_rounds(&self) -> bool {
-        self.checkpoint_every_steps.is_some() || self.checkpoint_every_minutes.is_some()
-    }
-
     /// Precision of float32 matrix products in this run: below `highest` only with envs on CUDA, and never where results must
     /// be the same bits every time.
     pub fn matmul_precision_in_force(&self) -> MatmulPrecision {
@@ -186,17 +147,6 @@ impl RunConfig {
         } else {
             self.matmul_precision
         }
-    }
-}
-
-choice! {
-    /// What a run that is asked to stop plays to its end.
-    #[derive(Copy, Eq)]
-    pub enum StopAt {
-        /// the current step; its round is played again after a resume
-        Step,
-        /// the current round
-        Round,
     }
 }
 

@@ -45,10 +45,10 @@ fn names(shelf: &Checkpoints) -> Vec<String> {
     names
 }
 
-/// What is left once all but the newest `keep` are thrown away.
-fn put_and_tidy(shelf: &Checkpoints, progress: &Progress, keep: u32) -> Vec<String> {
+/// What is left once all but the newest few are thrown away.
+fn put_and_tidy(shelf: &Checkpoints, progress: &Progress) -> Vec<String> {
     put(shelf, progress);
-    shelf.tidy(progress, keep);
+    shelf.tidy(progress);
     names(shelf)
 }
 
@@ -78,14 +78,13 @@ fn the_newest_checkpoint_is_found_as_it_was_put() {
 fn the_newest_few_and_the_best_stay() {
     let (_root, shelf) = with([]);
 
-    for next_round in 0..6 {
-        put_and_tidy(&shelf, &progress(next_round, Some(next_round.min(1))), 2);
+    for next_round in 0..7 {
+        put_and_tidy(&shelf, &progress(next_round, Some(next_round.min(1))));
     }
 
-    let expected = ["best", "last", "round-000001", "round-000004", "round-000005"];
-    assert_eq!(names(&shelf), expected);
+    assert_eq!(shelf.rounds(), [6, 5, 4, 1]);
     assert_eq!(target(&shelf, "best"), Path::new("round-000001"));
-    assert_eq!(target(&shelf, "last"), Path::new("round-000005"));
+    assert_eq!(target(&shelf, "last"), Path::new("round-000006"));
 }
 
 /// As where it was thrown away by hand, or was never written.
@@ -94,11 +93,11 @@ fn the_newest_few_and_the_best_stay() {
 fn the_best_that_is_there_stays_where_a_better_one_is_not() {
     let (_root, shelf) = with([]);
 
-    for (next_round, best) in [(1, 1), (3, 2), (4, 2)] {
-        put_and_tidy(&shelf, &progress(next_round, Some(best)), 1);
+    for (next_round, best) in [(1, 1), (3, 2), (4, 2), (5, 2), (6, 2)] {
+        put_and_tidy(&shelf, &progress(next_round, Some(best)));
     }
 
-    assert_eq!(names(&shelf), ["best", "last", "round-000001", "round-000004"]);
+    assert_eq!(shelf.rounds(), [6, 5, 4, 1]);
     assert_eq!(target(&shelf, "best"), Path::new("round-000001"));
 }
 
@@ -130,14 +129,14 @@ fn inside(next_round: u32, step: u32) -> Progress {
 #[test]
 fn one_inside_a_round_is_the_newest_until_there_is_a_newer_one() {
     let (_root, shelf) = with([0]);
-    put_and_tidy(&shelf, &inside(0, 7), 2);
+    put_and_tidy(&shelf, &inside(0, 7));
 
-    let left = put_and_tidy(&shelf, &inside(0, 12), 2);
+    let left = put_and_tidy(&shelf, &inside(0, 12));
 
     assert_eq!(left, ["last", "round-000000", "round-000000-step-0012"]);
     assert_eq!(shelf.newest().unwrap().1, inside(0, 12));
     assert_eq!(shelf.find(CheckpointName::Round(0)).unwrap().1, progress(0, None));
-    let left = put_and_tidy(&shelf, &progress(1, None), 2);
+    let left = put_and_tidy(&shelf, &progress(1, None));
     assert_eq!(left, ["last", "round-000000", "round-000001"]);
 }
 
@@ -146,7 +145,7 @@ fn one_inside_a_round_is_the_newest_until_there_is_a_newer_one() {
 fn a_boundary_that_comes_later_leaves_a_newer_one_inside_the_round() {
     let (_root, shelf) = with([]);
     for progress in [inside(3, 5), progress(3, None)] {
-        put_and_tidy(&shelf, &progress, 1);
+        put_and_tidy(&shelf, &progress);
     }
 
     assert_eq!(shelf.newest().unwrap().1, inside(3, 5));
@@ -293,7 +292,7 @@ fn a_run_directory_that_was_deleted_does_not_come_back() {
 #[cfg(unix)]
 #[test]
 fn what_a_killed_process_left_is_swept_and_the_links_are_set_again() {
-    let (_root, shelf) = with([1, 2, 3]);
+    let (_root, shelf) = with([0, 1, 2, 3]);
     point_at(&shelf.0, "last", "round-000002");
     for leftover in [".round-000004.new", ".round-000001.old"] {
         fs::create_dir(shelf.0.join(leftover)).unwrap();
@@ -302,20 +301,20 @@ fn what_a_killed_process_left_is_swept_and_the_links_are_set_again() {
     std::os::unix::fs::symlink("round-000003", shelf.0.join(".last-round-000003")).unwrap();
 
     shelf.sweep();
-    shelf.tidy(&progress(3, Some(9)), 2);
+    shelf.tidy(&progress(3, Some(9)));
 
-    assert_eq!(names(&shelf), ["last", "round-000002", "round-000003"]);
+    assert_eq!(names(&shelf), ["last", "round-000001", "round-000002", "round-000003"]);
     assert_eq!(target(&shelf, "last"), Path::new("round-000003"));
 }
 
 /// The newest of several is damaged and the run resumes from an older one: that one must stay.
 #[test]
 fn checkpoints_after_the_one_in_use_do_not_push_it_out() {
-    let (_root, shelf) = with([1, 2, 3]);
+    let (_root, shelf) = with([0, 1, 2, 3, 4]);
 
-    shelf.tidy(&progress(2, None), 1);
+    shelf.tidy(&progress(3, None));
 
-    assert_eq!(shelf.rounds(), [3, 2]);
+    assert_eq!(shelf.rounds(), [4, 3, 2, 1]);
 }
 
 /// As on a file system over a network in a bad minute: what is there must not be taken for nothing.

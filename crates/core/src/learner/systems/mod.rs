@@ -10,4 +10,4 @@ pub(crate) mod updates;
 pub use context::PolicyLearner;
 pub use recordings::RecordingsError;
 pub(crate) use updates::RolloutSource;
-pub use updates::{LastUpdate, PolicyDiverged, is_between_rollouts, rollout_rounds};
+pub use updates::{LastUpdate, PolicyDiverged, is_between_rollouts};

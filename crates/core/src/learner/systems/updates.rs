@@ -120,17 +120,12 @@ pub struct PolicyDiverged {
     pub failures: u32,
 }
 
-/// Rounds of a rollout; 1 where nothing learns.
-pub fn rollout_rounds(learner: Option<&PolicyLearner>, experiment: &Experiment) -> u32 {
-    learner.map_or(1, |_| experiment.scenario.learner.episodes_per_update)
-}
-
 /// Whether a rollout has ended with the present round, which is over, or none has begun yet. Checkpoints between rounds
 /// hold none, so that a run that is resumed from one begins with one.
 pub fn is_between_rollouts(learner: Option<&PolicyLearner>, experiment: &Experiment, clock: &RunClock) -> bool {
     let Some(policy) = learner else { return true };
     let played = clock.position().round.map_or(0, |round| round + 1 - policy.began_with);
-    played.is_multiple_of(rollout_rounds(learner, experiment))
+    played.is_multiple_of(experiment.scenario.learner.episodes_per_update)
 }
 
 /// One update per rollout, then the statistics of observations move, whether or not it was performed.

@@ -26,22 +26,15 @@ pub(super) fn check_learner(scenario: &Scenario, findings: &mut Findings) {
     }
 }
 
-/// A rollout of several rounds leaves nothing to learn from and nothing to save before its last round is over.
+/// A rollout of several rounds leaves nothing to learn from before its last round is over.
 fn check_rollouts(scenario: &Scenario, findings: &mut Findings) {
     let (rollout, run) = (scenario.learner.episodes_per_update, &scenario.run);
-    let (left, every) = (run.rounds % rollout.max(1), run.checkpoint_every);
+    let left = run.rounds % rollout.max(1);
     if left > 0 {
         let message = format!(
             "{} rounds are no multiple of {rollout}: the last {left} complete no rollout, and nothing is learnt from them",
             run.rounds
         );
         findings.warning(["learner.episodes_per_update", "run.rounds"], message);
-    }
-    if every % rollout.max(1) > 0 {
-        let message = format!(
-            "run.checkpoint_every is {every}, but a rollout takes {rollout} rounds: a checkpoint waits for its end, and a \
-             run that is stopped before plays the rollout's rounds again"
-        );
-        findings.warning(["learner.episodes_per_update", "run.checkpoint_every"], message);
     }
 }
