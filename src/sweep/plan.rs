@@ -26,7 +26,7 @@ const SEED: &str = "run.seed";
 /// The field that is the file's name where it is left out.
 const NAME: &str = "name";
 /// Version of `plan.json`.
-const FORMAT: u32 = 2;
+const FORMAT: u32 = 1;
 /// Digits of a trial's hash that make its id.
 const ID_DIGITS: usize = 16;
 /// Differences, or broken trials, that are shown; the others are counted.

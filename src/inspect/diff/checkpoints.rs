@@ -10,9 +10,9 @@ use crate::inspect::tensors::tensor_files;
 use crate::inspect::{outline, tensors};
 use crate::telemetry::is_volatile;
 
-/// What an interruption may change in a checkpoint: in `learner.ron` what it was written for, and in `run.ron` which of the
-/// checkpoints is the best, where one could not be written. The accuracies that decide this, `history`, are compared.
-const INCIDENTAL: [&str; 2] = ["kind", "best"];
+/// What an interruption may change in `run.ron`: which of the checkpoints is the best, where one could not be written. The
+/// accuracies that decide this, `history`, are compared.
+const INCIDENTAL: &str = "best";
 
 /// How many files were compared.
 pub(super) fn compare(runs: [&Path; 2], found: &mut Found) -> Result<usize, DiffError> {
@@ -77,7 +77,7 @@ fn compare_files(files: &[PathBuf; 2], found: &mut Found) -> Result<(), DiffErro
 
 fn is_left_out(path: &str) -> bool {
     let mut words = path.split('.').peekable();
-    words.peek().is_some_and(|first| INCIDENTAL.contains(first)) || words.any(is_volatile)
+    words.peek() == Some(&INCIDENTAL) || words.any(is_volatile)
 }
 
 /// The names of all RON files of a checkpoint.

@@ -48,8 +48,7 @@ pub struct Progress {
     pub scenario_hash: String,
     /// [`TaskData::hash`](crate::data::TaskData::hash) of what has been learnt from.
     pub data_hash: String,
-    /// [`StartingWeights::hash`](crate::env::StartingWeights::hash) of what its episodes start from; `None` where all is drawn, and
-    /// of earlier versions.
+    /// [`StartingWeights::hash`](crate::env::StartingWeights::hash) of what its episodes start from; `None` where all is drawn.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub weights_hash: Option<String>,
     /// That the run is to have in all; a resumed run may have been given more.
@@ -61,7 +60,7 @@ pub struct Progress {
     pub step: u32,
     /// Events below belong to what has been played.
     pub next_seq: u64,
-    /// What the record was up to there; `None` where it could not be written, and of earlier versions.
+    /// What the record was up to there; `None` where it could not be written.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recorded: Option<EventsMark>,
     /// Envs of the run.
@@ -81,7 +80,7 @@ pub struct Progress {
 
 impl Progress {
     /// Form of checkpoints that this engine writes and reads.
-    pub const FORMAT: u32 = 2;
+    pub const FORMAT: u32 = 1;
 
     /// Position of its checkpoint in the run.
     pub const fn id(&self) -> CheckpointId {
@@ -494,9 +493,6 @@ fn list(rounds: &[u32]) -> String {
     texts.join(", ")
 }
 
-/// Keys that earlier versions wrote, each on its own line, and that no version reads any more.
-const REMOVED_KEYS: [&str; 1] = ["micro_batches:"];
-
 fn read(folder: &Path) -> Result<Progress, CheckpointError> {
     /// What every format has.
     #[derive(Deserialize)]
@@ -515,9 +511,7 @@ fn read(folder: &Path) -> Result<Progress, CheckpointError> {
         return Err(CheckpointError::Format { path, found: format });
     }
     checksums::verify(folder, PROGRESS_FILE)?;
-    let is_known = |line: &&str| !REMOVED_KEYS.iter().any(|key| line.trim_start().starts_with(key));
-    let known: Vec<&str> = text.lines().filter(is_known).collect();
-    read_ron(&known.join("\n")).map_err(content)
+    read_ron(&text).map_err(content)
 }
 
 fn remove(folder: &Path) -> io::Result<()> {

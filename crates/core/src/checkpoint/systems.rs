@@ -39,7 +39,7 @@ pub(crate) fn restore(
     };
     let weights_hash = weights.as_ref().and_then(|weights| weights.hash.as_deref());
     let continuation = point.continuation(data.set.hash(), weights_hash)?;
-    trained.load(&point.checkpoint, &point.progress.scenario_hash)?;
+    trained.load(&point.checkpoint)?;
     let id = point.progress.id();
     if id.is_inside_round() {
         let content = |failure: UnfinishedRoundError| CheckpointError::Content {

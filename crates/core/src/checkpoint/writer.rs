@@ -8,7 +8,7 @@ use bevy_ecs::system::SystemParam;
 
 use super::id::CheckpointId;
 use super::resume::ResumePoint;
-use super::saved_learner::{CheckpointKind, load_learner, save_learner};
+use super::saved_learner::{load_learner, save_learner};
 use super::shelf::{BestCheckpoint, CheckpointError, Checkpoints, POLICY_FOLDER, Progress};
 use crate::clock::RunClock;
 use crate::controller::{ActiveController, SavedFolder};
@@ -56,18 +56,18 @@ pub struct TrainedState<'w> {
 }
 
 impl TrainedState<'_> {
-    fn save(&mut self, folder: &Path, kind: CheckpointKind, scenario_hash: &str) -> Result<(), Failure> {
+    fn save(&mut self, folder: &Path) -> Result<(), Failure> {
         self.controller.0.get().save(&folder.join(POLICY_FOLDER))?;
         if let Some(kept) = self.rollouts.as_mut().and_then(|source| source.kept()) {
             write_synced(&folder.join(ROLLOUTS_FILE), &kept.encode()?)?;
         }
         match &mut self.learner {
-            Some(learner) => save_learner(folder, learner.learner.get(), kind, scenario_hash),
+            Some(learner) => save_learner(folder, learner.learner.get()),
             None => Ok(()),
         }
     }
 
-    pub(super) fn load(&mut self, folder: &Path, scenario_hash: &str) -> Result<(), Failure> {
+    pub(super) fn load(&mut self, folder: &Path) -> Result<(), Failure> {
         let saved = SavedFolder::read(&folder.join(POLICY_FOLDER))?;
         self.controller.0.get().load(&saved)?;
         let Some(learner) = &mut self.learner else {
@@ -82,7 +82,7 @@ impl TrainedState<'_> {
             };
             kept.decode(&bytes).map_err(unreadable)?;
         }
-        let loaded = load_learner(folder, learner.learner.get(), scenario_hash);
+        let loaded = load_learner(folder, learner.learner.get());
         let path = folder.into();
         Ok(loaded.map_err(|failure| CheckpointError::Content { path, failure })?)
     }
@@ -237,7 +237,7 @@ impl CheckpointWriter<'_> {
         let started = Instant::now();
         let shelf = Checkpoints::of(self.view.folder.path());
         let id = progress.id();
-        let put = self.put(&shelf, progress, round, reason);
+        let put = self.put(&shelf, progress, round);
         let state = &mut self.trained.state;
         (state.last_attempt, state.anomaly_asks) = (Some(started), false);
         match put {
@@ -271,7 +271,6 @@ impl CheckpointWriter<'_> {
         shelf: &Checkpoints,
         progress: &mut Progress,
         round: Option<&UnfinishedRound>,
-        reason: CheckpointReason,
     ) -> Result<u64, Failure> {
         // Anything that has replaced the run directory is not the run's to write into.
         self.view.find_directory()?;
@@ -280,23 +279,11 @@ impl CheckpointWriter<'_> {
         if !self.hub.settle() {
             progress.recorded = None;
         }
-        let progress = &*progress;
-        let kind = kind_of(progress, reason);
         let save = |folder: &Path| {
-            self.trained.save(folder, kind, &progress.scenario_hash)?;
+            self.trained.save(folder)?;
             round.map_or(Ok(()), |round| round.write(folder))
         };
         Ok(shelf.put(progress, save)?)
-    }
-}
-
-fn kind_of(progress: &Progress, reason: CheckpointReason) -> CheckpointKind {
-    if reason == CheckpointReason::Emergency {
-        CheckpointKind::Emergency
-    } else if progress.best.map(|best| CheckpointId::before(best.next_round)) == Some(progress.id()) {
-        CheckpointKind::Best
-    } else {
-        CheckpointKind::Last
     }
 }
 

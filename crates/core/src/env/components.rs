@@ -156,7 +156,6 @@ pub struct EpisodeStats {
     /// Updates of the host that were suppressed because its gradient was not finite.
     pub skipped_updates: u64,
     /// Batches that were computed in another way than meant.
-    #[serde(default)]
     pub fallbacks: Fallbacks,
     /// What its batches took so far.
     pub compute: EpisodeCompute,

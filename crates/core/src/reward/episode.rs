@@ -19,7 +19,6 @@ pub struct RewardedStep {
     /// What was paid.
     pub breakdown: RewardBreakdown,
     /// What any reward is made of: [`PARTS`].
-    #[serde(default)]
     pub parts: [f64; PARTS.len()],
 }
 

@@ -14,11 +14,8 @@ use super::payload::{Phase, PhaseTimes};
 pub struct RoundTime {
     /// All of it.
     pub time: Duration,
-    /// Checkpoints of older versions know the whole alone.
-    #[serde(default)]
     phases: [Duration; Phase::COUNT],
     /// Thread time that envs spent on bringing training batches to their devices.
-    #[serde(default)]
     pub copied: Duration,
 }
 

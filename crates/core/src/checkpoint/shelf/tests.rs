@@ -181,12 +181,12 @@ fn where_no_checkpoint_is_sound_the_fault_of_the_newest_is_named() {
     let (_root, shelf) = with([1, 2]);
     for name in ["round-000001", "round-000002"] {
         let path = shelf.0.join(name).join(PROGRESS_FILE);
-        replace(&path, "format: 2", "format: 1, novelty: 1");
+        replace(&path, "format: 1", "format: 2, novelty: 1");
     }
 
     let why = shelf.find(CheckpointName::Last).unwrap_err().to_string();
 
-    let fault = "round-000002/run.ron has format 1; this version reads format 2";
+    let fault = "round-000002/run.ron has format 2; this version reads format 1";
     assert!(why.ends_with(fault), "{why}");
 }
 

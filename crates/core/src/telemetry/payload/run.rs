@@ -306,7 +306,6 @@ pub struct Fallbacks {
     /// Training batches computed in f32, because a loss in lower precision was not finite.
     pub autocast: u32,
     /// Training batches played as usual, because their like could not be recorded as a CUDA graph.
-    #[serde(default)]
     pub graph: u32,
 }
 
