@@ -1,7 +1,6 @@
 //! `run`: play a scenario, or say what would be played; `resume` plays through here as well.
 
 use std::collections::BTreeMap;
-use std::fmt::Display;
 
 use serde::Serialize;
 use serde_json::json;
@@ -183,8 +182,8 @@ struct Preview<'a> {
     /// Per round, where the data's size is known beforehand.
     #[serde(skip_serializing_if = "Option::is_none")]
     samples_per_round: Option<u128>,
-    /// What the run takes at most, device by device.
-    memory: &'a MemoryEstimate,
+    /// What the run takes, device by device.
+    memory: &'a [MemoryEstimate],
     origins: &'a BTreeMap<String, String>,
 }
 
@@ -203,13 +202,8 @@ fn dry_run(prepared: &Prepared, context: &Context) -> Result<Outcome, Rejection>
     }
     let text = resolved_ron(&loaded.scenario);
     let text = text.map_err(|error| Rejection::failed(format_args!("the scenario cannot be written: {error}")))?;
-    Ok(printer.show(format_args!("{}\n{}{text}\n", headline(loaded), commented(&memory))))
-}
-
-/// Lines as RON comments.
-fn commented(lines: impl Display) -> String {
-    let lines = lines.to_string();
-    lines.lines().map(|line| format!("// {line}\n")).collect()
+    let memory: String = memory.iter().map(|memory| format!("// {memory}\n")).collect();
+    Ok(printer.show(format_args!("{}\n{memory}{text}\n", headline(loaded))))
 }
 
 /// The samples that a round costs.

@@ -4,7 +4,6 @@
 //! two runs of one seed is left out: see [`strip_volatile`](crate::telemetry::strip_volatile).
 
 mod checkpoints;
-mod walk;
 mod events;
 
 use std::fmt;
@@ -184,16 +183,6 @@ pub enum DiffError {
     /// A file of tensors that is none.
     #[error(transparent)]
     Tensors(#[from] TensorsError),
-    /// A line that is no event.
-    #[error("{}:{line}: {problem}", path.display())]
-    Line {
-        /// The file.
-        path: PathBuf,
-        /// From 1.
-        line: usize,
-        /// What is wrong with it.
-        problem: String,
-    },
     /// Events that cannot be read.
     #[error(transparent)]
     Events(#[from] ReadError),

@@ -286,13 +286,11 @@ fn check_budget(prepared: &Prepared, limit_mib: Option<u64>, together: usize) ->
         return Ok(());
     };
     let source = RoomSource::Machine;
-    let estimate = MemoryEstimate::of(&prepared.loaded, &BlueprintRegistry::default(), 1);
-    estimate
-        .check(Room { bytes, source })
-        .map_err(|shortage| SetupError::Memory {
-            label: format!("with {together} trials at once"),
-            shortage,
-        })
+    let (blueprints, room) = (BlueprintRegistry::default(), Room { bytes, source });
+    MemoryEstimate::check(&prepared.loaded, &blueprints, 1, room).map_err(|shortage| SetupError::Memory {
+        label: format!("with {together} trials at once"),
+        shortage,
+    })
 }
 
 /// What no single value can know.

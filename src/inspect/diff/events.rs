@@ -1,12 +1,13 @@
 //! Events of two runs, in order, without what is volatile of them.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use super::{DiffError, Difference, Found, Side, walk};
+use super::{DiffError, Difference, Found, Side};
 use crate::health::Position;
-use crate::telemetry::{EVENTS_FILE, EventLines, strip_volatile};
+use crate::telemetry::{EVENTS_FILE, EventLines, LineError, ReadError, strip_volatile};
 
 /// The fields that two events of the same thing share; if these differ, later events cannot be matched.
 const IDENTITY: [&str; 6] = ["type", "round", "step", "env", "slot", "seed_id"];
@@ -49,10 +50,10 @@ impl Record {
     fn next(&mut self) -> Result<Option<ComparedEvent>, DiffError> {
         while self.lines.advance()? && self.lines.is_whole() {
             let line = self.lines.number();
-            let event: Value = serde_json::from_slice(self.lines.line()).map_err(|error| DiffError::Line {
+            let event: Value = serde_json::from_slice(self.lines.line()).map_err(|error| ReadError::Line {
                 path: self.path.clone(),
                 line,
-                problem: error.to_string(),
+                problem: LineError::Content(error.to_string()),
             })?;
             if let Some(event) = strip_volatile(&event) {
                 return Ok(Some(ComparedEvent { line, event }));
@@ -103,10 +104,39 @@ pub(super) fn compare(runs: [&Path; 2], found: &mut Found) -> Result<usize, Diff
             found.add(difference(field, values));
             break;
         }
-        walk::differing("", Some(&one.event), Some(&other.event), &mut |field, left, right| {
+        differing("", Some(&one.event), Some(&other.event), &mut |field, left, right| {
             found.add(difference(field, [left, right]));
             !found.is_full()
         });
     }
     Ok(count)
+}
+
+/// Shows `take` the path of every field in which two values differ, with what each says; those of an object by name, those
+/// of a list by index. It says whether it wants more.
+fn differing<'a>(
+    path: &str,
+    left: Option<&'a Value>,
+    right: Option<&'a Value>,
+    take: &mut impl FnMut(&str, Option<&'a Value>, Option<&'a Value>) -> bool,
+) -> bool {
+    if left == right {
+        return true;
+    }
+    match (left, right) {
+        (Some(Value::Object(one)), Some(Value::Object(other))) => {
+            let names: BTreeSet<&String> = one.keys().chain(other.keys()).collect();
+            let join = |name: &str| match path {
+                "" => name.to_owned(),
+                path => format!("{path}.{name}"),
+            };
+            let mut names = names.into_iter();
+            names.all(|name| differing(&join(name), one.get(name), other.get(name), take))
+        }
+        (Some(Value::Array(one)), Some(Value::Array(other))) => {
+            let mut indices = 0..one.len().max(other.len());
+            indices.all(|index| differing(&format!("{path}[{index}]"), one.get(index), other.get(index), take))
+        }
+        _ => take(path, left, right),
+    }
 }

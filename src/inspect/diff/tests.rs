@@ -5,8 +5,7 @@ use tempfile::TempDir;
 
 use super::*;
 
-const HEADER: &str =
-    r#"{"type":"header","schema":"simic.telemetry","major":3,"minor":0,"run_id":"a","engine":"0.1.0"}"#;
+const HEADER: &str = r#"{"type":"header","schema":1,"run_id":"a","engine":"0.1.0"}"#;
 
 /// A folder with a scenario and these events behind a header; `rest` stands behind the last line.
 fn run(scenario: &str, events: &[Value], rest: &str) -> TempDir {

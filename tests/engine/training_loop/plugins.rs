@@ -5,7 +5,7 @@ use simic_engine::internals::controller::ControllerPlugin;
 use simic_engine::internals::env::EnvPlugin;
 use simic_engine::internals::health::EngineError;
 use simic_engine::internals::record::RecordPlugin;
-use simic_engine::internals::run::{Driver, MissingPart, StartupPlugin};
+use simic_engine::internals::run::{Driver, DriverStep, MissingPart, StartupPlugin};
 use simic_engine::internals::scenario::TelemetryConfig;
 use simic_engine::internals::schedule::all_schedules;
 use simic_engine::internals::telemetry::TelemetryPlugin;
@@ -27,7 +27,7 @@ fn engine(plugins: PluginGroupBuilder) -> App {
 
 fn drive(app: &mut App) -> Result<(), EngineError> {
     let mut driver = Driver::default();
-    while driver.step(app)? {}
+    while driver.advance(app)? != DriverStep::Over {}
     Ok(())
 }
 

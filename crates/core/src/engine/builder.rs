@@ -189,8 +189,7 @@ fn check_room(engine: &Engine, prepared: &Prepared, threads: usize) -> Result<()
     ) else {
         return Ok(());
     };
-    let estimate = MemoryEstimate::of(loaded, blueprints, threads);
-    estimate.check(room).map_err(|shortage| SetupError::Memory {
+    MemoryEstimate::check(loaded, blueprints, threads, room).map_err(|shortage| SetupError::Memory {
         label: prepared.label(),
         shortage,
     })

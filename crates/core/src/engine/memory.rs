@@ -33,7 +33,7 @@ const LEARNED: &str = "actor_critic";
 
 /// What a run takes of one memory.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct DeviceMemory {
+pub struct MemoryEstimate {
     /// Whose memory it is; `cpu` is the machine's.
     pub device: DeviceSpec,
     /// Envs that live there.
@@ -44,69 +44,46 @@ pub struct DeviceMemory {
     pub bytes_per_env: u64,
 }
 
-/// What a run takes of the machine's memory, then of that of each other device.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct MemoryEstimate(pub Vec<DeviceMemory>);
-
 impl MemoryEstimate {
-    /// Of a run whose seeds may be any of `blueprints`, with up to `threads` envs at work at once. The content of files is not known
-    /// before they are read, and does not count.
-    pub fn of(loaded: &Loaded, blueprints: &BlueprintRegistry, threads: usize) -> Self {
+    /// What a run takes of the machine, then of each other device. Its seeds may be any of `blueprints`, and up to `threads` envs are
+    /// at work at once. The content of files is not known before they are read, and does not count.
+    pub fn of(loaded: &Loaded, blueprints: &BlueprintRegistry, threads: usize) -> Vec<Self> {
         let mut devices = loaded.scenario.devices();
         devices.retain(|&device| device != DeviceSpec::Cpu);
         devices.insert(0, DeviceSpec::Cpu);
         let seeds = largest_seeds(loaded, blueprints);
         let of_device = |device| on_device(loaded, &seeds, (device, threads));
-        Self(devices.into_iter().map(of_device).collect())
+        devices.into_iter().map(of_device).collect()
     }
 
     /// Whether the run fits into the machine. What other devices have room for is not known before they are opened.
     ///
     /// # Errors
     /// What it takes, and how many envs would fit.
-    pub fn check(&self, room: Room) -> Result<(), MemoryShortage> {
-        let machine = self.0.iter().find(|memory| memory.device == DeviceSpec::Cpu);
-        machine
-            .filter(|memory| memory.bytes > room.bytes)
-            .map_or(Ok(()), |&memory| Err(MemoryShortage { memory, room }))
+    pub fn check(loaded: &Loaded, blueprints: &BlueprintRegistry, threads: usize, room: Room) -> Result<(), String> {
+        let Some(machine) = Self::of(loaded, blueprints, threads).into_iter().next() else {
+            return Ok(());
+        };
+        if machine.bytes <= room.bytes {
+            return Ok(());
+        }
+        let of_envs = machine.bytes_per_env.saturating_mul(machine.envs as u64);
+        let left = room.bytes.saturating_sub(machine.bytes.saturating_sub(of_envs));
+        let advice = match left.checked_div(machine.bytes_per_env) {
+            Some(envs @ 1..) => format!("it would fit with run.n_envs: {envs}"),
+            _ => "smaller data, hosts and batches (task.data, task.host, task.batch_size) take less".into(),
+        };
+        let needed = size(machine.bytes.into());
+        Err(format!("the run needs about {needed} of memory, {room}; {advice}"))
     }
 }
 
 impl fmt::Display for MemoryEstimate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let line = |memory: &DeviceMemory| {
-            let bytes = size(memory.bytes.into());
-            format!("memory of {}, {} envs: about {bytes}", memory.device, memory.envs)
-        };
-        f.write_str(&self.0.iter().map(line).collect::<Vec<_>>().join("\n"))
+        let bytes = size(self.bytes.into());
+        write!(f, "memory of {}, {} envs: about {bytes}", self.device, self.envs)
     }
 }
-
-/// A scenario that needs more memory than there is.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct MemoryShortage {
-    memory: DeviceMemory,
-    room: Room,
-}
-
-impl fmt::Display for MemoryShortage {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { memory, room } = self;
-        write!(
-            f,
-            "the run needs about {} of memory, {room}; ",
-            size(memory.bytes.into())
-        )?;
-        let of_envs = memory.bytes_per_env.saturating_mul(memory.envs as u64);
-        let left = room.bytes.saturating_sub(memory.bytes.saturating_sub(of_envs));
-        match left.checked_div(memory.bytes_per_env) {
-            Some(envs @ 1..) => write!(f, "it would fit with run.n_envs: {envs}"),
-            _ => f.write_str("smaller data, hosts and batches (task.data, task.host, task.batch_size) take less"),
-        }
-    }
-}
-
-impl std::error::Error for MemoryShortage {}
 
 /// Parameters of the largest blueprint of each slot, of as many slots as seeds may live at once, the largest first.
 fn largest_seeds(loaded: &Loaded, blueprints: &BlueprintRegistry) -> Vec<f64> {
@@ -126,7 +103,7 @@ fn largest_seeds(loaded: &Loaded, blueprints: &BlueprintRegistry) -> Vec<f64> {
     seeds
 }
 
-fn on_device(loaded: &Loaded, seeds: &[f64], (device, threads): (DeviceSpec, usize)) -> DeviceMemory {
+fn on_device(loaded: &Loaded, seeds: &[f64], (device, threads): (DeviceSpec, usize)) -> MemoryEstimate {
     let (scenario, task) = (&loaded.scenario, &loaded.task);
     let is_here = |listed: &&DeviceSpec| **listed == device;
     let copies = scenario.run.devices.iter().filter(is_here).count();
@@ -153,7 +130,7 @@ fn on_device(loaded: &Loaded, seeds: &[f64], (device, threads): (DeviceSpec, usi
     if scenario.policy.controller == LEARNED {
         per_env += rollout(loaded);
     }
-    DeviceMemory {
+    MemoryEstimate {
         device,
         envs,
         bytes: (fixed + envs as f64 * per_env) as u64,

@@ -18,7 +18,7 @@ use bevy_ecs::prelude::World;
 pub use builder::{EngineBuilder, all_cores};
 pub use catalog::built_in_names;
 pub use extension::{Extension, Names};
-pub use memory::{DeviceMemory, MemoryEstimate, MemoryShortage};
+pub use memory::MemoryEstimate;
 pub use plugins::SimicPlugins;
 pub use prepared::{LARGEST_TEXT, Prepared, SetupError, read_text};
 pub use report::{RunRecord, RunReport};

@@ -21,7 +21,7 @@ use crate::training::TrainingPlugin;
 use crate::validation::ValidationPlugin;
 
 /// The engine: every subject's plugin. Any of them can be disabled or replaced by an application's;
-/// [`Driver::step`](crate::run::Driver::step) names the plugin whose work is missing.
+/// [`Driver::advance`](crate::run::Driver::advance) names the plugin whose work is missing.
 pub struct SimicPlugins {
     telemetry: TelemetryConfig,
     is_recorded: bool,

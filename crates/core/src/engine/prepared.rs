@@ -3,7 +3,6 @@
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use super::memory::MemoryShortage;
 use crate::env::Experiment;
 use crate::health::{AtPath, FileError};
 use crate::host::{LayoutError, SlotLayout};
@@ -55,7 +54,7 @@ pub enum SetupError {
         /// As it was given.
         label: String,
         /// How much it needs, and how much there is.
-        shortage: MemoryShortage,
+        shortage: String,
     },
     /// Slots that the host does not have, or an impossible host; checked scenarios have neither.
     #[error(transparent)]

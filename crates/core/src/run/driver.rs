@@ -6,14 +6,14 @@ use bevy_app::App;
 use bevy_ecs::prelude::*;
 use bevy_ecs::schedule::ScheduleLabel;
 
-use super::guarded;
 use super::parts::check_parts;
 use super::{CommandInbox, RoundLimit, StopRequest, StopSignal};
 use crate::clock::RunClock;
 use crate::env::EpisodeStats;
-use crate::health::{EngineError, Position, RunHealth};
+use crate::health::{EngineError, Failure, Position, RunHealth};
 use crate::schedule::*;
 use crate::telemetry::{Phase, PhaseClock};
+use crate::torch::catch;
 use crate::unfinished::UnfinishedRound;
 
 /// How often a paused run looks for a command, or for a signal.
@@ -51,32 +51,17 @@ pub enum DriverStep {
 }
 
 impl Driver {
-    /// Plays up to the end of the next step, and the phases before it: `Startup`, the end of the previous round, the start
-    /// of its own. False when there was no step: the run is over, or a [`StopSignal`] has stopped it. Once `Startup` has
+    /// Makes the next move of the loop: `Startup`, the start of a round, a step, the end of the round, `Shutdown`. Once `Startup` has
     /// begun, `Shutdown` runs in every case.
     ///
     /// # Errors
     /// A part that is missing in the app, before anything runs; else, once `Shutdown` has run, the first failure of a system.
-    pub fn step(&mut self, app: &mut App) -> Result<bool, EngineError> {
-        loop {
-            match self.advance(app)? {
-                DriverStep::StepPlayed => return Ok(true),
-                DriverStep::Over => return Ok(false),
-                DriverStep::Started | DriverStep::RoundBegun | DriverStep::Paused | DriverStep::RoundEnded => {}
-            }
-        }
-    }
-
-    /// Makes the next move of the loop, for those who play several apps side by side.
-    ///
-    /// # Errors
-    /// As [`Self::step`].
     pub fn advance(&mut self, app: &mut App) -> Result<DriverStep, EngineError> {
         let world = app.world_mut();
         let (next, moment) = match self {
             Self::Ready => {
                 check_parts(world).map_err(|failure| failure.during("start-up", Position::default()))?;
-                guarded::run(world, Startup);
+                run_guarded(world, Startup);
                 (Self::BetweenRounds, DriverStep::Started)
             }
             Self::BetweenRounds if begins_round(world) => {
@@ -87,7 +72,7 @@ impl Driver {
                 (Self::InRound, DriverStep::RoundBegun)
             }
             Self::BetweenRounds => {
-                guarded::run(world, Shutdown);
+                run_guarded(world, Shutdown);
                 (Self::Over, DriverStep::Over)
             }
             Self::InRound if is_paused(world) => {
@@ -161,7 +146,7 @@ fn is_paused(world: &World) -> bool {
 /// A moment of a pause, which belongs to no round. A stop ends the pause, and has the checkpoint that it has behind a step.
 fn wait(world: &mut World) {
     std::thread::sleep(MOMENT);
-    guarded::run(world, Paused);
+    run_guarded(world, Paused);
     world.resource_mut::<PhaseClock>().skip();
     if is_stopping(world) {
         world.resource_mut::<CommandInbox>().is_paused = false;
@@ -175,8 +160,20 @@ fn wait(world: &mut World) {
 /// A schedule of a round. Its time is that of `phase`, but for what its systems know better.
 fn run(world: &mut World, schedule: impl ScheduleLabel, phase: Phase) {
     world.resource_mut::<PhaseClock>().enter(phase);
-    guarded::run(world, schedule);
+    run_guarded(world, schedule);
     world.resource_mut::<PhaseClock>().enter(None);
+}
+
+/// A panic in a system, the engine's or a plugin's, is a failure of the run like any other: what was finished is kept, and
+/// the record is closed.
+fn run_guarded(world: &mut World, schedule: impl ScheduleLabel) {
+    let Err(error) = catch(|| world.run_schedule(schedule)) else {
+        return;
+    };
+    let clock = world.get_resource::<RunClock>();
+    let position = clock.map(RunClock::position).unwrap_or_default();
+    let failure = Failure::from(error).during("a system", position);
+    world.resource_mut::<RunHealth>().record(failure);
 }
 
 /// Whether the current round is to be saved, or to be resumed from a checkpoint.

@@ -1,10 +1,8 @@
 //! One run: start-up, the loop, and the ways to stop it.
 
-mod guarded;
 mod inventory;
 mod kernel_test;
 mod parts;
-mod size;
 mod room;
 mod residency;
 mod stop;
@@ -18,8 +16,7 @@ pub use driver::{Driver, DriverStep};
 pub use inventory::{Inventory, PluginInfo};
 pub use parts::MissingPart;
 pub use residency::ChosenResidency;
-pub use room::{Room, RoomSource};
-pub use size::size;
+pub use room::{Room, RoomSource, size};
 pub use startup::StartupPlugin;
 pub use startup::check_place;
 pub use stop::{RoundLimit, StopRequest, StopSignal, end_at_once, outlive_file_limit, stop_on_signals};

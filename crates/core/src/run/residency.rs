@@ -3,8 +3,7 @@
 use bevy_ecs::resource::Resource;
 use tch::Device;
 
-use super::room::Room;
-use super::size::size;
+use super::room::{Room, size};
 use crate::data::{DataError, TaskData};
 use crate::scenario::{AugmentSpec, Residency, RunConfig};
 use crate::torch::{Backend, free_bytes};

@@ -4,7 +4,6 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-use super::size::size;
 use crate::scenario::RunConfig;
 
 const GIB: f64 = (1_u64 << 30) as f64;
@@ -63,6 +62,21 @@ impl fmt::Display for Room {
             RoomSource::ControlGroup => write!(f, "the control group of the process allows {bytes}"),
             RoomSource::Limit => write!(f, "run.memory_limit_gib allows {bytes}"),
         }
+    }
+}
+
+/// Bytes as people read them: `15.6 GiB`.
+pub fn size(bytes: u128) -> String {
+    const UNITS: [&str; 7] = ["bytes", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
+    let mut value = bytes as f64;
+    let mut unit = 0;
+    while value >= 1024.0 && unit + 1 < UNITS.len() {
+        value /= 1024.0;
+        unit += 1;
+    }
+    match unit {
+        0 => format!("{bytes} bytes"),
+        _ => format!("{value:.1} {}", UNITS[unit]),
     }
 }
 

@@ -65,3 +65,8 @@ fn the_limit_of_a_scenario_stands_for_the_machine() {
 
     assert_eq!((room.bytes, room.source), (1 << 29, RoomSource::Limit));
 }
+
+#[test]
+fn sizes_are_told_in_the_largest_unit_that_fits() {
+    assert_eq!([size(7), size(1536), size(3 << 40)], ["7 bytes", "1.5 KiB", "3.0 TiB"]);
+}
