@@ -62,7 +62,7 @@ def scheduled(name, what, task, n_envs, blueprint, seeds, steps):
         for index, slot in enumerate(SLOTS[:seeds])
     )
     if seeds:
-        controller = f'controller: "schedule", tracker: (stabilization_steps: 0), schedule: (entries: [{entries}])'
+        controller = f'controller: "schedule", schedule: (entries: [{entries}])'
         after = 1 + STEPS_BETWEEN_SEEDS * (seeds - 1) + STEPS_OF_A_SEED
     else:
         controller, after = 'controller: "wait"', 2

@@ -69,7 +69,7 @@ Examples:
 const REWARD_AUDIT_EXAMPLES: &str = "\
 Examples:
   simic-engine reward-audit my.ron
-  simic-engine reward-audit my.ron --set reward.regression_penalty_scale=0.5
+  simic-engine reward-audit my.ron --set reward.rent=0.0
   simic-engine reward-audit my.ron --json
 
 Exit code 1: the reward can be exploited; standard error names the first strategy that shows it.";

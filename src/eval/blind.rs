@@ -72,7 +72,6 @@ impl Blind {
             seed: BigInteger(episodes.seed),
             hosts: episodes.count(),
             schedule: ScheduleConfig {
-                builtin: None,
                 // A round that ran out of memory restarts before its first step, where nothing can be ordered.
                 entries: orders.filter(|order| order.step > 0).collect(),
                 wait_on_illegal: true,

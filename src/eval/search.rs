@@ -6,7 +6,7 @@ use serde::Serialize;
 use crate::env::Experiment;
 use crate::growth::{GerminationStyle, Tempo};
 use crate::random::{Domain, Draw, RunRng};
-use crate::scenario::{ActionSpace, BlueprintEntry, GrowthActConfig, PeriodicConfig};
+use crate::scenario::{ActionSpace, BlueprintEntry, PeriodicConfig};
 
 /// Among which schedules the best is sought, and where.
 #[derive(Clone, Debug, PartialEq)]
@@ -58,16 +58,14 @@ impl Search {
         let blueprints = blueprints.collect();
         let styles = allowed.style.as_deref().unwrap_or(&GerminationStyle::ALL);
         let tempos = allowed.tempo.as_deref().unwrap_or(&Tempo::ALL);
-        let rest = GrowthActConfig::default();
+        let rest = PeriodicConfig::default();
         PeriodicConfig {
             // Both come from numbers of 32 bits.
             period: u32::try_from(period).unwrap_or(u32::MAX),
-            growth: GrowthActConfig {
-                blueprints,
-                max_growths: Some(u32::try_from(growths).unwrap_or(u32::MAX)),
-                style: pick(&mut rng, styles).unwrap_or(rest.style),
-                tempo: pick(&mut rng, tempos).unwrap_or(rest.tempo),
-            },
+            blueprints,
+            max_growths: Some(u32::try_from(growths).unwrap_or(u32::MAX)),
+            style: pick(&mut rng, styles).unwrap_or(rest.style),
+            tempo: pick(&mut rng, tempos).unwrap_or(rest.tempo),
         }
     }
 }

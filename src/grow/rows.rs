@@ -16,6 +16,7 @@ use crate::hash::{sha256, sha256_of};
 use crate::host::{HostPlan, OpCost};
 use crate::network::GivenWeights;
 use crate::scenario::{Loaded, OptimizerConfig, ron_text};
+use crate::seed::Isolation;
 use crate::torch::PlainTensor;
 use crate::training::macs_of_training;
 
@@ -88,8 +89,8 @@ impl Order<'_> {
                 ("lifecycle.slots", ron_text(&slots)),
                 ("policy.controller", "\"periodic\"".into()),
                 ("policy.periodic.period", "1".into()),
-                ("policy.periodic.growth.blueprints", ron_text(&blueprints)),
-                ("policy.periodic.growth.max_growths", planting.len().to_string()),
+                ("policy.periodic.blueprints", ron_text(&blueprints)),
+                ("policy.periodic.max_growths", planting.len().to_string()),
             ];
             sets.extend(freeze());
             let seeds = planting.iter().map(|(slot, blueprint)| format!("{slot} {blueprint}"));
@@ -287,8 +288,7 @@ impl Playing<'_, '_> {
                 design.plan(task.classes).frozen(frozen).op_costs()
             }
         };
-        let isolation = scenario.lifecycle.isolation.of(task.data.topology());
-        let training = macs_of_training(&costs, &mut [], isolation);
+        let training = macs_of_training(&costs, &mut [], Isolation::of(task.data.topology()));
         let validation: u64 = costs.iter().map(|cost| cost.macs).sum();
         let feed = self.data.arithmetic(task, scenario.run.n_envs)?;
         Ok(training * feed.train_samples() as u64 + validation * feed.val_samples() as u64)

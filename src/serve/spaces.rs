@@ -45,7 +45,7 @@ impl Spaces {
         let words = Vocabulary {
             slots: &slots,
             blueprints: &blueprints,
-            selectable: selectable(registry, scenario.lifecycle.allow_parameterless_seeds),
+            selectable: selectable(registry),
             space: &scenario.policy.masks.action_space,
             allowed: world.resource::<AllowedActions>(),
         };

@@ -160,10 +160,16 @@ fn a_static_topology_stands_before_the_first_step_and_stays() {
 #[test]
 fn a_schedule_is_known_by_the_hash_of_its_orders() {
     let folder = folder();
-    let set = "--set preset=manual --set policy.controller=schedule --set policy.schedule.builtin=grow_one_seed \
-               --set policy.schedule.wait_on_illegal=true";
+    let seed = r#"slot: "r0c0", blueprint: "norm", style: "sigmoid_add", tempo: "standard", target: "full""#;
+    let advance = |step| format!(r#"(step: {step}, command: advance(slot: "r0c0"))"#);
+    let [trains, blends, is_held] = [2, 12, 17].map(advance);
+    let set = format!(
+        "--set preset=manual --set policy.controller=schedule --set policy.schedule.wait_on_illegal=true \
+         --set 'policy.schedule.entries=[(step: 1, command: germinate({seed})), {trains}, {blends}, {is_held}, \
+         (step: 18, command: commit(slot: \"r0c0\"))]'"
+    );
 
-    let run = play(folder.path(), "grown", set);
+    let run = play(folder.path(), "grown", &set);
 
     // It grows one seed an episode, and commits it at step 18.
     assert_eq!(events(&run, "seed_committed").len(), 4);

@@ -375,9 +375,11 @@ fn a_run_that_commits_nothing_says_why_and_what_to_change() {
     let scenario = r#"(
         task: preset("digits_minimal", (batches_per_step: count(1))),
         run: (rounds: 1, n_envs: 2, max_steps: 16),
-        policy: (controller: "random", random: (op_weights: (
-            wait: 0.01, germinate: 1.0, set_alpha_target: 0.0, prune: 9.0, commit: 0.0, advance: 0.0,
-        ))),
+        policy: (controller: "schedule", schedule: (entries: [
+            (step: 1, command: germinate(
+                slot: "r0c0", blueprint: "norm", style: "sigmoid_add", tempo: "standard", target: "full")),
+            (step: 6, command: prune(slot: "r0c0", speed: "instant", curve: "linear")),
+        ])),
         lifecycle: (
             auto_forward: (g1: true, g2: true, g3: true),
             gates: (min_training_steps: 10, min_gradient_health: 0.7),
@@ -391,9 +393,9 @@ fn a_run_that_commits_nothing_says_why_and_what_to_change() {
 
     let told = [
         "No seed was committed; ",
-        "in TRAINING, 5 steps old: pruned by random\n",
+        "in TRAINING, 5 steps old: pruned by schedule\n",
         "lifecycle.gates.min_training_steps asks 10 steps of training",
-        "policy.random.op_weights.prune",
+        "policy.controller",
     ];
     assert_has(&shown, &told);
 }

@@ -14,12 +14,11 @@ use crate::support::engine;
 const ORDERED: &str = r#"(
     name: "ordered",
     preset: "manual", task: preset("digits_minimal", (batches_per_step: count(2))),
-    run: (rounds: 1, n_envs: 2, max_steps: 26),
+    run: (rounds: 1, n_envs: 2, max_steps: 29),
     lifecycle: (
         slots: ["r0c0", "r0c1", "r0c2"],
         max_seeds: 0,
         max_holding_steps: 6,
-        embargo_steps: 1,
         auto_forward: (g1: true, g2: true, g3: true),
         gates: (min_training_steps: 1, min_gradient_health: 0.0),
     ),
@@ -29,8 +28,8 @@ const ORDERED: &str = r#"(
         (step: 4, command: germinate(slot: "r0c2", blueprint: "norm", style: "linear_add", tempo: "fast", target: "full")),
         (step: 11, command: commit(slot: "r0c0")),
         (step: 12, command: prune(slot: "r0c2", speed: "fast", curve: "linear")),
-        (step: 18, command: germinate(slot: "r0c1", blueprint: "norm", style: "linear_add", tempo: "fast", target: "full")),
-        (step: 24, command: commit(slot: "r0c1")),
+        (step: 21, command: germinate(slot: "r0c1", blueprint: "norm", style: "linear_add", tempo: "fast", target: "full")),
+        (step: 27, command: commit(slot: "r0c1")),
     ])),
 )"#;
 
@@ -70,7 +69,7 @@ fn the_decisions_of_a_schedule_are_told_as_ordered() {
         lost: 1,
         first_germination: Some(2),
         first_commit: Some(11),
-        last_commit: Some(24),
+        last_commit: Some(27),
         blueprints: [
             (SlotId::new(0, 0), "conv_light".into()),
             (SlotId::new(0, 1), "norm".into()),

@@ -52,11 +52,17 @@ fn reward(text: &str, sets: &[&str]) -> String {
 
 #[test]
 fn a_part_is_written_like_a_member_or_by_its_name() {
-    let shaped = reward(r#"(reward: custom(name: "shaped", settings: (max_rent: 2.0)))"#, &[]);
+    let shaped = reward(
+        r#"(reward: custom(name: "shaped", settings: (contribution_weight: 2.0)))"#,
+        &[],
+    );
     assert!(shaped.contains(r#"name: "shaped""#), "{shaped}");
-    assert!(shaped.contains("rent_weight: 0.5, max_rent: 2.0"), "{shaped}");
+    assert!(
+        shaped.contains("contribution_weight: 2.0, growing_pay_steps: Some(0)"),
+        "{shaped}"
+    );
 
-    let written = "(reward: contribution(shaped((max_rent: 2.0))))";
+    let written = "(reward: contribution(shaped((contribution_weight: 2.0))))";
     assert_eq!(reward(written, &[]), shaped);
     let basic = reward("(reward: contribution(basic()))", &[]);
     assert_eq!(reward(written, &["reward=contribution(basic())"]), basic);
@@ -65,15 +71,21 @@ fn a_part_is_written_like_a_member_or_by_its_name() {
 #[test]
 fn what_is_set_of_a_part_has_a_path() {
     let both = reward(
-        "(reward: contribution(shaped((max_rent: 2.0, rent_weight: 0.25))))",
+        "(reward: contribution(shaped((contribution_weight: 2.0, growing_pay_steps: Some(3)))))",
         &[],
     );
-    let escrow = reward("(reward: contribution(escrow((shaped: (max_rent: 2.0)))))", &[]);
+    let escrow = reward(
+        "(reward: contribution(escrow((shaped: (contribution_weight: 2.0)))))",
+        &[],
+    );
 
-    let written = "(reward: contribution(shaped((max_rent: 2.0))))";
-    assert_eq!(reward(written, &["reward.settings.rent_weight=0.25"]), both);
-    assert_eq!(reward(written, &["reward.rent_weight=0.25"]), both);
-    let set = reward("(reward: contribution(escrow()))", &["reward.shaped.max_rent=2"]);
+    let written = "(reward: contribution(shaped((contribution_weight: 2.0))))";
+    assert_eq!(reward(written, &["reward.settings.growing_pay_steps=Some(3)"]), both);
+    assert_eq!(reward(written, &["reward.growing_pay_steps=Some(3)"]), both);
+    let set = reward(
+        "(reward: contribution(escrow()))",
+        &["reward.shaped.contribution_weight=2"],
+    );
     assert_eq!(set, escrow);
 
     // The part may be chosen behind what is set of it.
@@ -93,15 +105,16 @@ fn mistakes_in_a_part_are_told_where_they_stand() {
 
     insta::assert_snapshot!(
         [
-            told(
-                "(reward: contribution(shaped((rent_wieght: 1.0, max_rent: -1.0))))",
-                &[]
-            ),
+            told("(reward: contribution(shaped((contribution_wieght: 1.0))))", &[]),
+            told("(reward: contribution(shaped((contribution_weight: -1.0))))", &[]),
             told("(reward: contribution(shapd()))", &[]),
             told("(reward: shaped())", &[]),
-            told("(reward: contribution(shaped()))", &["reward.settings.rent_wieght=1"]),
-            told("(reward: contribution(shaped()))", &["reward.rent_weight=-1"]),
-            told("()", &["reward.settings.rent_weight=1"]),
+            told(
+                "(reward: contribution(shaped()))",
+                &["reward.settings.contribution_wieght=1"]
+            ),
+            told("(reward: contribution(shaped()))", &["reward.contribution_weight=-1"]),
+            told("()", &["reward.settings.contribution_weight=1"]),
             told("()", &["policy.net_settings.width=8"]),
         ]
         .join("\n")
@@ -113,10 +126,10 @@ fn a_part_is_explained_by_either_path() {
     let explained = |path| explain::<Scenario>("", path, &CATALOG).expect("it is declared");
 
     assert_eq!(
-        explained("reward.contribution.shaped.max_rent"),
+        explained("reward.contribution.shaped.contribution_weight"),
         Explanation {
-            path: "reward.contribution.shaped.max_rent".into(),
-            ..explained("reward.custom.settings.shaped.max_rent")
+            path: "reward.contribution.shaped.contribution_weight".into(),
+            ..explained("reward.custom.settings.shaped.contribution_weight")
         }
     );
 }

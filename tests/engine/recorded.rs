@@ -14,6 +14,15 @@ use simic_engine::prelude::*;
 use crate::support::{builder, lines};
 use crate::training_loop::support::values;
 
+/// What a schedule lists that takes one seed from its germination in the first slot to its commit in step 18.
+pub const ONE_SEED: &str = r#"entries: [
+    (step: 1, command: germinate(slot: "r0c0", blueprint: "norm", style: "sigmoid_add", tempo: "standard", target: "full")),
+    (step: 2, command: advance(slot: "r0c0")),
+    (step: 12, command: advance(slot: "r0c0")),
+    (step: 17, command: advance(slot: "r0c0")),
+    (step: 18, command: commit(slot: "r0c0")),
+]"#;
+
 /// An application that adds nothing.
 pub const NOTHING: fn(&mut App) = |_| {};
 

@@ -5,6 +5,7 @@ use simic_engine::internals::prior_art::PriorArtPlugin;
 use simic_engine::internals::reward::RewardPlugin;
 use simic_engine::prelude::*;
 
+use crate::recorded::ONE_SEED;
 use crate::support::builder;
 
 const ROUNDS: usize = 2;
@@ -15,7 +16,7 @@ const ENVS: usize = 2;
 const SCENARIO: &str = r#"(
     preset: "manual", task: preset("digits_impaired"),
     run: (rounds: 2, n_envs: 2, max_steps: 20),
-    policy: (controller: "schedule", schedule: (builtin: "grow_one_seed")),
+    policy: (controller: "schedule", schedule: (ENTRIES)),
     reward: REWARD,
 )"#;
 
@@ -38,7 +39,7 @@ fn watch(envs: Query<(&EnvId, &ValMetrics, Option<&StepReward>)>, mut watched: R
 fn play(reward: &str, builder: EngineBuilder) -> Engine {
     let engine = builder
         .with(PriorArtPlugin)
-        .from_ron(&SCENARIO.replace("REWARD", reward));
+        .from_ron(&SCENARIO.replace("REWARD", reward).replace("ENTRIES", ONE_SEED));
     let mut engine = engine.expect("the scenario is sound");
     let watch = watch.in_set(EngineSet::Record).after(Work::EmitStep);
     engine.app_mut().init_resource::<Watched>().add_systems(StepEnd, watch);

@@ -59,40 +59,6 @@ fn values_that_do_not_fit_together_are_reported_where_the_user_wrote_them() {
     ));
 }
 
-#[test]
-fn options_of_blueprints_are_checked_alone_and_with_what_may_grow() {
-    insta::assert_snapshot!(problems_of(
-        r#"(
-    lifecycle: (blueprints: (
-        attention: (reduction: 0),
-        bottleneck: (reductoin: 2),
-        lara: (rank: 4),
-    )),
-)"#
-    ));
-    insta::assert_snapshot!(problems_of(
-        r#"(
-    task: preset("synth_tokens"),
-    lifecycle: (blueprints: (
-        attention: (heads: 6),
-        lora: (rank: 0),
-        mlp: (expansion: 17),
-    )),
-)"#
-    ));
-    // Heads of what cannot grow do not matter.
-    insta::assert_snapshot!(problems_of(
-        r#"(
-    task: preset("synth_tokens"),
-    policy: (masks: (action_space: (blueprint: Some(["attention"])))),
-    lifecycle: (blueprints: (
-        attention: (heads: 7),
-        flex_attention: (heads: 9),
-    )),
-)"#
-    ));
-}
-
 /// Everything sound in itself, so that the rules between fields are reached.
 #[test]
 fn a_custom_task_that_is_complete_but_contradictory() {
@@ -166,16 +132,15 @@ fn rewards_say_what_there_is_and_what_they_need() {
         "(reward: custom(()))",
         "(reward: custom(\"mine\"))",
         "(reward: contribution(commited()))",
-        "(reward: contribution(shaped((rent_weight: -1.0))))",
+        "(reward: contribution(shaped((contribution_weight: -1.0))))",
         "(attribution: (cadence: every_k(3)))",
         "(attribution: (cadence: every_k(3)), reward: contribution(shaped()))",
         "(attribution: (strategy: off), reward: contribution(basic()))",
-        "(reward: loss((preset: tiny_stories, baseline_loss: 3.0)))",
     ];
     insta::assert_snapshot!(problems.map(problems_of).join("\n"));
     // Met needs: nothing to report.
     for sound in [
-        "(attribution: (cadence: every_k(3)), reward: contribution(shaped((max_staleness: 2))))",
+        "(attribution: (cadence: every_k(1)), reward: contribution(shaped()))",
         "(attribution: (cadence: terminal), reward: contribution(sparse()))",
         "(attribution: (cadence: terminal), reward: loss())",
     ] {
@@ -262,16 +227,16 @@ fn what_cannot_be_played_is_refused_and_what_trains_nothing_is_warned_about() {
             "policy.masks.action_space.blueprint[0]: unknown blueprint \"conv_odd\"",
         ),
         (
-            "policy: (schedule: (builtin: \"grow_one_seed\", entries: [(step: 1, command: advance(slot: \"r0c0\"))]))",
-            "policy.schedule.builtin: a built-in schedule and entries exclude each other",
+            "policy: (controller: \"schedule\")",
+            "the schedule controller needs commands in policy.schedule.entries",
         ),
         (
             "policy: (net: \"mlp\", net_cfg: (hidden_dim: 20))",
             "policy.net_cfg.hidden_dim: 20 is no multiple of 8",
         ),
         (
-            "run: (max_steps: 17), policy: (schedule: (builtin: \"grow_one_seed\"))",
-            "grow_one_seed needs 18 steps, an episode has 17",
+            "run: (max_steps: 17), policy: (schedule: (entries: [(step: 18, command: commit(slot: \"r0c0\"))]))",
+            "step 18 lies beyond the episode's 17 steps",
         ),
         (
             "task: preset(\"synth_baseline\", (data: synth_images((height: 12, width: 32))))",

@@ -50,7 +50,7 @@ const ASSIGNMENTS: [&str; 14] = [
     "learner.lr=3e-4",
     "learner.lr_schedule=cosine(floor: 0.1)",
     "lifecycle.slots=[\"r0c0\", \"r1c0\"]",
-    "reward=contribution(shaped((rent_weight: 0.5)))",
+    "reward=contribution(shaped((contribution_weight: 0.5)))",
     "governor.max_rollbacks_per_episode=-1",
     "lifecycle.gates.min_training_steps=/* many */ 10",
 ];

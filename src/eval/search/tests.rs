@@ -18,13 +18,13 @@ fn schedules_are_drawn_alike_from_equal_seeds_and_fit_into_the_episode() {
 
     assert_eq!(drawn[7], search().draw(7, 3, 60, &allowed));
     for schedule in &drawn {
-        let growths = schedule.growth.max_growths.unwrap();
+        let growths = schedule.max_growths.unwrap();
         assert!((1..=3).contains(&growths) && schedule.period >= 1 && growths * schedule.period <= 60);
-        assert_eq!(schedule.growth.blueprints.len(), growths as usize);
-        assert_eq!(schedule.growth.tempo, Tempo::Fast);
+        assert_eq!(schedule.blueprints.len(), growths as usize);
+        assert_eq!(schedule.tempo, Tempo::Fast);
     }
     for growths in [1, 2, 3] {
-        let of_size = drawn.iter().filter(|one| one.growth.max_growths == Some(growths));
+        let of_size = drawn.iter().filter(|one| one.max_growths == Some(growths));
         assert!(of_size.count() > 40, "all sizes are tried");
     }
 }

@@ -1,7 +1,6 @@
 //! What a seed is credited with: its contribution, bounded by the env's progress, discounted where the coalition does
 //! harm, and fined where it looks like a hostage-taker.
 
-use super::settings::ShapedReward;
 use crate::prelude::*;
 
 /// Contribution below which no ratio is looked at, percentage points.
@@ -47,9 +46,9 @@ pub fn regression_discount(delta_cf: Option<f64>) -> f64 {
 }
 
 /// Fine for a seed whose contribution `c` far exceeds what all seeds add together; at most 0.
-pub fn ratio_penalty(config: &ShapedReward, c: f64, delta_cf: Option<f64>) -> f64 {
+pub fn ratio_penalty(c: f64, delta_cf: Option<f64>) -> f64 {
     match delta_cf {
-        Some(delta) if delta >= 0.0 && c > RATIO_FROM_CONTRIBUTION && !config.disable_anti_gaming => {
+        Some(delta) if delta >= 0.0 && c > RATIO_FROM_CONTRIBUTION => {
             if delta <= SAFE_IMPROVEMENT {
                 -RATIO_PENALTY_LIMIT * (c / FULL_FINE_CONTRIBUTION).min(1.0)
             } else {
@@ -68,8 +67,8 @@ pub fn progress(inputs: &RewardInputs, seed: &SeedView) -> f64 {
 
 /// What a seed that is committed now counts for: its contribution as far as the env has gained since it germinated.
 /// Percentage points; `None` if the contribution is unknown.
-pub fn commit_credit(inputs: &RewardInputs, seed: &SeedView, max_staleness: u32) -> Option<f64> {
-    let points = seed.fresh_contribution(max_staleness)?;
+pub fn commit_credit(inputs: &RewardInputs, seed: &SeedView) -> Option<f64> {
+    let points = seed.fresh_contribution()?;
     Some(combine(progress(inputs, seed), points).min(points))
 }
 
@@ -86,21 +85,16 @@ pub struct SeedValue {
 }
 
 /// Clips a weighted contribution to the range of one step.
-pub fn weigh(config: &ShapedReward, points: f64) -> f64 {
-    (config.contribution_weight * points).clamp(-ATTRIBUTION_CLIP, ATTRIBUTION_CLIP)
+pub fn weigh(weight: f64, points: f64) -> f64 {
+    (weight * points).clamp(-ATTRIBUTION_CLIP, ATTRIBUTION_CLIP)
 }
 
-/// The growing seeds whose contribution is known, in slot order, by the progress up to `accuracy`. A harmful one is charged in
-/// full: no discount softens it.
-pub fn value_seeds(
-    config: &ShapedReward,
-    inputs: &RewardInputs,
-    accuracy: f64,
-    delta_cf: Option<f64>,
-) -> Vec<SeedValue> {
-    let regression = regression_discount(delta_cf);
+/// The growing seeds whose contribution is known, in slot order, by the progress up to `accuracy` and the reward of a percentage
+/// point. A harmful one is charged in full: no discount softens it.
+pub fn value_seeds(inputs: &RewardInputs, accuracy: f64, weight: f64) -> Vec<SeedValue> {
+    let regression = regression_discount(inputs.delta_cf);
     let value = |(slot, seed): (usize, &SeedView)| {
-        let contribution = seed.fresh_contribution(config.max_staleness)?;
+        let contribution = seed.fresh_contribution()?;
         let progress = accuracy - seed.accuracy_at_germination;
         let points = if contribution < 0.0 {
             contribution
@@ -111,7 +105,7 @@ pub fn value_seeds(
             slot,
             contribution,
             progress,
-            attribution: weigh(config, points),
+            attribution: weigh(weight, points),
         })
     };
     inputs

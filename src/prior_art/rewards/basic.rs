@@ -14,8 +14,8 @@ const COMMIT_RATE: f64 = 0.5;
 /// Reward of committing a seed while the seeds together do harm, and one that contributes too little.
 const HARMFUL_COMMIT: f64 = -0.5;
 const WORTHLESS_COMMIT: f64 = -0.2;
-/// Cost of a full parameter budget.
-const RENT_WEIGHT: f64 = 0.1;
+/// Reward of 100 percentage points gained over the episode.
+const GAIN_WEIGHT: f64 = 5.0;
 /// Share of a bonus that is paid in instalments, their least number, and the most that one seed is paid in a step.
 const DRIP_FRACTION: f64 = 0.7;
 const MIN_DRIP_STEPS: u32 = 5;
@@ -23,17 +23,9 @@ const MAX_DRIP: f64 = 0.1;
 /// Share of an instalment that a seed is charged at most when it does harm.
 const NEGATIVE_DRIP_RATIO: f64 = 0.5;
 
-section! {
-    /// A bonus per commit, the accuracy gained over the episode with committed seeds alone, linear rent.
-    pub struct BasicReward {
-        /// Reward of 100 percentage points gained over the episode.
-        basic_acc_weight: f64 = 5.0, NOT_NEGATIVE;
-        /// Steps for which a measured contribution is reused.
-        max_staleness: u32;
-        /// Parameters that make up the budget.
-        param_budget: u64 = 500_000, integer(1, u64::MAX as i128);
-    }
-}
+/// A bonus per commit, the accuracy gained over the episode with committed seeds alone, linear rent.
+#[derive(Clone, Copy, Debug)]
+pub struct BasicReward;
 
 impl PaysByMemory for BasicReward {
     fn pay(
@@ -43,63 +35,49 @@ impl PaysByMemory for BasicReward {
         memory: &mut Memory,
         out: &mut RewardBreakdown,
     ) -> Result<(), RewardError> {
-        self.pay_but_bonus(inputs, memory, out)?;
-        out.pay(Term::CommitBonus, self.commit_bonus(inputs, memory));
+        pay_but_bonus(inputs, memory, out)?;
+        out.pay(Term::CommitBonus, commit_bonus(inputs, memory));
         Ok(())
     }
 
     fn profile(&self) -> RewardProfile {
-        RewardProfile::needing(MeasurementNeed::AtCommit {
-            max_staleness: self.max_staleness,
-        })
+        RewardProfile::needing(MeasurementNeed::AtCommit)
     }
 }
 
-impl BasicReward {
-    /// Linear rent, seeds that the engine removed, the episode's gain at the end.
-    fn pay_but_bonus(
-        &self,
-        inputs: &RewardInputs,
-        memory: &Memory,
-        out: &mut RewardBreakdown,
-    ) -> Result<(), RewardError> {
-        let effective = inputs.effective_params(SLOT_RENT_RATIO);
-        let rent = linear_rent(RENT_WEIGHT, effective, self.param_budget);
-        out.delta_cf = memory.delta_cf(inputs.step, self.max_staleness);
-        out.pay(Term::LinearRent, rent);
-        out.pay(Term::AutoPrune, auto_prune(inputs));
-        if inputs.is_final {
-            let last = inputs.committed_accuracy()?;
-            let gain = last - memory.first_accuracy.unwrap_or(last);
-            out.pay(Term::TerminalGain, self.basic_acc_weight * gain / 100.0);
-        }
-        Ok(())
+/// Linear rent, seeds that the engine removed, the episode's gain at the end.
+fn pay_but_bonus(inputs: &RewardInputs, memory: &Memory, out: &mut RewardBreakdown) -> Result<(), RewardError> {
+    out.delta_cf = inputs.delta_cf;
+    out.pay(Term::LinearRent, linear_rent(inputs.effective_params(SLOT_RENT_RATIO)));
+    out.pay(Term::AutoPrune, auto_prune(inputs));
+    if inputs.is_final {
+        let last = inputs.committed_accuracy()?;
+        let gain = last - memory.first_accuracy.unwrap_or(last);
+        out.pay(Term::TerminalGain, GAIN_WEIGHT * gain / 100.0);
     }
+    Ok(())
+}
 
-    /// What a commit of this step is paid or fined. It counts what the seed contributes as far as all growing seeds together
-    /// do, the env has gained since the germination, and the committed network since the first step.
-    fn commit_bonus(&self, inputs: &RewardInputs, memory: &Memory) -> f64 {
-        let committed = inputs.acted().filter(|_| inputs.op == LifecycleOp::Commit);
-        let Some(seed) = committed.filter(|seed| seed.stage == SeedStage::Holding) else {
-            return 0.0;
-        };
-        let delta = memory
-            .delta_cf(inputs.step, self.max_staleness)
-            .filter(|delta| *delta > 0.0);
-        let contribution = seed.fresh_contribution(self.max_staleness);
-        match (delta, contribution) {
-            (Some(delta), Some(points)) if points >= CONTRIBUTING => {
-                let gained = delta.min(progress(inputs, seed)).min(committed_gain(inputs, memory));
-                let credited = combine(gained, points);
-                let bonus = COMMIT_BONUS + COMMIT_RATE * credited;
-                match credited > 0.0 {
-                    true => bonus * legitimacy(seed.steps_in_stage),
-                    false => WORTHLESS_COMMIT,
-                }
+/// What a commit of this step is paid or fined. It counts what the seed contributes as far as all growing seeds together
+/// do, the env has gained since the germination, and the committed network since the first step.
+fn commit_bonus(inputs: &RewardInputs, memory: &Memory) -> f64 {
+    let committed = inputs.acted().filter(|_| inputs.op == LifecycleOp::Commit);
+    let Some(seed) = committed.filter(|seed| seed.stage == SeedStage::Holding) else {
+        return 0.0;
+    };
+    let delta = inputs.delta_cf.filter(|delta| *delta > 0.0);
+    match (delta, seed.fresh_contribution()) {
+        (Some(delta), Some(points)) if points >= CONTRIBUTING => {
+            let gained = delta.min(progress(inputs, seed)).min(committed_gain(inputs, memory));
+            let credited = combine(gained, points);
+            let bonus = COMMIT_BONUS + COMMIT_RATE * credited;
+            match credited > 0.0 {
+                true => bonus * legitimacy(seed.steps_in_stage),
+                false => WORTHLESS_COMMIT,
             }
-            (None, Some(points)) if points > INVALID_FROM_CONTRIBUTION => HARMFUL_COMMIT,
-            _ => WORTHLESS_COMMIT,
         }
+        (None, Some(points)) if points > INVALID_FROM_CONTRIBUTION => HARMFUL_COMMIT,
+        _ => WORTHLESS_COMMIT,
     }
 }
 
@@ -110,13 +88,9 @@ fn committed_gain(inputs: &RewardInputs, memory: &Memory) -> f64 {
     measured.map_or(f64::INFINITY, |(committed, first)| committed - first)
 }
 
-section! {
-    /// As basic, but part of a commit's bonus is paid in instalments for as long as the seed contributes what it did.
-    pub struct BasicPlusReward {
-        /// All other terms.
-        basic: BasicReward;
-    }
-}
+/// As basic, but part of a commit's bonus is paid in instalments for as long as the seed contributes what it did.
+#[derive(Clone, Copy, Debug)]
+pub struct BasicPlusReward;
 
 impl PaysByMemory for BasicPlusReward {
     fn pay(
@@ -126,17 +100,15 @@ impl PaysByMemory for BasicPlusReward {
         memory: &mut Memory,
         out: &mut RewardBreakdown,
     ) -> Result<(), RewardError> {
-        self.basic.pay_but_bonus(inputs, memory, out)?;
-        out.pay(Term::Drip, self.drip(inputs, memory)?);
-        let bonus = self.basic.commit_bonus(inputs, memory);
+        pay_but_bonus(inputs, memory, out)?;
+        out.pay(Term::Drip, drip(inputs, memory)?);
+        let bonus = commit_bonus(inputs, memory);
         if bonus <= 0.0 {
             out.pay(Term::CommitBonus, bonus);
             return Ok(());
         }
         out.pay(Term::CommitBonus, (1.0 - DRIP_FRACTION) * bonus);
-        let contribution = inputs
-            .acted()
-            .and_then(|seed| seed.fresh_contribution(self.basic.max_staleness));
+        let contribution = inputs.acted().and_then(SeedView::fresh_contribution);
         if let (Some(contribution), Some(kept)) = (contribution, inputs.slot.and_then(|slot| memory.of_mut(slot))) {
             let steps = inputs.max_steps.saturating_sub(inputs.step).max(MIN_DRIP_STEPS);
             kept.instalments = Some(Instalments {
@@ -150,30 +122,26 @@ impl PaysByMemory for BasicPlusReward {
     fn profile(&self) -> RewardProfile {
         RewardProfile {
             measures_committed: true,
-            ..RewardProfile::needing(MeasurementNeed::Fresh {
-                max_staleness: self.basic.max_staleness,
-            })
+            ..RewardProfile::needing(MeasurementNeed::Fresh)
         }
     }
 }
 
-impl BasicPlusReward {
-    /// The instalments of seeds committed in earlier steps, by how much of its contribution each has kept.
-    fn drip(&self, inputs: &RewardInputs, memory: &Memory) -> Result<f64, RewardError> {
-        let mut sum = 0.0;
-        for (slot, seed) in inputs.before() {
-            let Some(due) = memory.of(slot).and_then(|seed| seed.instalments) else {
-                continue;
-            };
-            let now = seed
-                .fresh_contribution(self.basic.max_staleness)
-                .ok_or(RewardError::MissingMeasurement("the contribution of a committed seed"))?;
-            let share = (now / due.contribution).clamp(-NEGATIVE_DRIP_RATIO, 1.0);
-            let least = -NEGATIVE_DRIP_RATIO * MAX_DRIP;
-            sum += (due.amount * share).clamp(least, MAX_DRIP);
-        }
-        Ok(sum)
+/// The instalments of seeds committed in earlier steps, by how much of its contribution each has kept.
+fn drip(inputs: &RewardInputs, memory: &Memory) -> Result<f64, RewardError> {
+    let mut sum = 0.0;
+    for (slot, seed) in inputs.before() {
+        let Some(due) = memory.of(slot).and_then(|seed| seed.instalments) else {
+            continue;
+        };
+        let now = seed
+            .fresh_contribution()
+            .ok_or(RewardError::MissingMeasurement("the contribution of a committed seed"))?;
+        let share = (now / due.contribution).clamp(-NEGATIVE_DRIP_RATIO, 1.0);
+        let least = -NEGATIVE_DRIP_RATIO * MAX_DRIP;
+        sum += (due.amount * share).clamp(least, MAX_DRIP);
     }
+    Ok(sum)
 }
 
 #[cfg(test)]

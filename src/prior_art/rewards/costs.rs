@@ -1,12 +1,17 @@
 //! What seeds cost: rent on their parameters, occupied slots, moving alpha, and acting at all.
 
-use super::settings::ShapedReward;
 use crate::prelude::*;
 
 /// Host parameters that rent and shock are reckoned by at least: tiny hosts are not crushed.
 const LEAST_HOST_PARAMS: u64 = 200;
 /// Rent of an occupied slot as a share of the host's parameters.
 pub const SLOT_RENT_RATIO: f64 = 0.0039;
+/// Weight of the logarithmic rent on seed parameters, and the most of it per step.
+const RENT_WEIGHT: f64 = 0.5;
+const MAX_RENT: f64 = 1.5;
+/// Cost of a full parameter budget in linear rent, and the parameters that make it up.
+const LINEAR_RENT_WEIGHT: f64 = 0.1;
+const PARAM_BUDGET: f64 = 500_000.0;
 /// Cost per step of each seed beyond the free ones, and how many are free.
 const OCCUPANCY_COST: f64 = 0.01;
 const FREE_SLOTS: f64 = 1.0;
@@ -30,14 +35,14 @@ fn rented_host(inputs: &RewardInputs) -> f64 {
 }
 
 /// Grows with the logarithm of the network's growth; at most 0.
-pub fn compute_rent(config: &ShapedReward, inputs: &RewardInputs, effective: f64) -> f64 {
+pub fn compute_rent(inputs: &RewardInputs, effective: f64) -> f64 {
     let growth = effective / rented_host(inputs);
-    -(config.rent_weight * growth.ln_1p()).min(config.max_rent)
+    -(RENT_WEIGHT * growth.ln_1p()).min(MAX_RENT)
 }
 
 /// Proportional to the share of a parameter budget; at most 0.
-pub fn linear_rent(weight: f64, effective: f64, budget: u64) -> f64 {
-    -weight * effective / budget as f64
+pub fn linear_rent(effective: f64) -> f64 {
+    -LINEAR_RENT_WEIGHT * effective / PARAM_BUDGET
 }
 
 /// For each seed beyond the free ones, growing or committed.
@@ -53,10 +58,7 @@ pub fn committed_rent(inputs: &RewardInputs) -> f64 {
 }
 
 /// For moving alpha, by the square: a seed that vanishes counts once, one that is planted does not.
-pub fn alpha_shock(config: &ShapedReward, inputs: &RewardInputs) -> f64 {
-    if config.disable_anti_gaming {
-        return 0.0;
-    }
+pub fn alpha_shock(inputs: &RewardInputs) -> f64 {
     let moved: f64 = inputs
         .slots
         .iter()

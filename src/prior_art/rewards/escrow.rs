@@ -2,9 +2,9 @@
 //! other end of the seed empties it. The account is a potential (`γE′ − E`), so that a seed which is never
 //! committed adds exactly nothing to the discounted return.
 
-use super::attribution::{SeedValue, ratio_penalty, value_seeds};
+use super::attribution::{SeedValue, value_seeds};
 use super::memory::{Memory, PaysByMemory};
-use super::settings::ShapedReward;
+use super::shaped::{ShapedReward, does_harm};
 use crate::prelude::*;
 
 /// Most that a credit changes in a step.
@@ -27,13 +27,12 @@ impl PaysByMemory for EscrowReward {
         memory: &mut Memory,
         out: &mut RewardBreakdown,
     ) -> Result<(), RewardError> {
-        let delta_cf = memory.delta_cf(inputs.step, self.shaped.max_staleness);
         let stable = memory.stable_accuracy().unwrap_or(inputs.accuracy);
-        let values = value_seeds(&self.shaped, inputs, stable, delta_cf);
+        let values = value_seeds(inputs, stable, self.shaped.contribution_weight);
         for (slot, _) in inputs.before().filter(|(_, seed)| seed.is_growing()) {
             let value = values.iter().find(|value| value.slot == slot);
             if let Some(account) = memory.of_mut(slot) {
-                let next = self.next_credit(account.credit, slot, value, delta_cf, inputs);
+                let next = self.next_credit(account.credit, slot, value, inputs);
                 let is_kept = inputs.executed(LifecycleOp::Commit, slot);
                 let carried = if is_kept { next } else { gamma * next };
                 out.pay(Term::EscrowPayment, carried - account.credit);
@@ -44,7 +43,7 @@ impl PaysByMemory for EscrowReward {
                 out.pay(Term::EscrowHarm, harm);
             }
         }
-        self.shaped.pay_shared(gamma, &values, delta_cf, inputs, memory, out)
+        self.shaped.pay_shared(gamma, &values, inputs, memory, out)
     }
 
     fn profile(&self) -> RewardProfile {
@@ -61,23 +60,16 @@ impl PaysByMemory for EscrowReward {
 
 impl EscrowReward {
     /// The account of a growing seed after the step, at least 0; it never overshoots its target.
-    fn next_credit(
-        &self,
-        credit: f64,
-        slot: usize,
-        value: Option<&SeedValue>,
-        delta_cf: Option<f64>,
-        inputs: &RewardInputs,
-    ) -> f64 {
+    fn next_credit(&self, credit: f64, slot: usize, value: Option<&SeedValue>, inputs: &RewardInputs) -> f64 {
         let commits = inputs.executed(LifecycleOp::Commit, slot);
-        let does_harm = value.is_some_and(|value| value.contribution < 0.0);
-        let is_void = commits && delta_cf.is_some_and(|delta| delta < 0.0);
+        let is_harmful = value.is_some_and(|value| value.contribution < 0.0);
+        let is_void = commits && does_harm(inputs);
         let is_gone = inputs.executed(LifecycleOp::Prune, slot) || inputs.lost(slot);
-        if does_harm || is_void || is_gone || inputs.is_final && !commits {
+        if is_harmful || is_void || is_gone || inputs.is_final && !commits {
             return 0.0;
         }
         let Some(value) = value else { return credit };
-        let penalty = ratio_penalty(&self.shaped, value.contribution, delta_cf);
+        let penalty = self.shaped.ratio_penalty(value, inputs);
         let target = (value.attribution.max(0.0) + penalty).max(0.0);
         credit + (target - credit).clamp(-DELTA_CLIP, DELTA_CLIP)
     }

@@ -1,7 +1,7 @@
 //! Rewards for the tests of this folder, beside the engine's steps.
 
 use super::memory::{PaysByMemory, Remembering};
-use super::settings::{CommittedAttribution, ShapedReward};
+use super::shaped::{CommittedAttribution, ShapedReward};
 use crate::prelude::*;
 pub use crate::reward::fixtures::*;
 

@@ -120,10 +120,6 @@ pub struct Memory {
     pub first_accuracy: Option<f64>,
     /// Of the last steps, percent, oldest first.
     last_accuracies: SmallVec<[f64; STABLE_STEPS]>,
-    /// The last joint improvement and its step.
-    delta_cf: Option<(u32, f64)>,
-    /// The same of the committed seeds.
-    committed_gain: Option<(u32, f64)>,
 }
 
 impl Memory {
@@ -134,9 +130,6 @@ impl Memory {
             self.last_accuracies.remove(0);
         }
         self.last_accuracies.push(inputs.accuracy);
-        let measured = |points: Option<f64>| points.map(|points| (inputs.step, points));
-        self.delta_cf = measured(inputs.delta_cf).or(self.delta_cf);
-        self.committed_gain = measured(inputs.committed_gain).or(self.committed_gain);
         self.slots.resize(inputs.slots.len(), None);
         for (memory, slot) in self.slots.iter_mut().zip(&inputs.slots) {
             let seed = slot.before.as_ref().filter(|seed| seed.stage.is_occupied());
@@ -169,16 +162,6 @@ impl Memory {
         let lives = |seed_id: &str| slots.iter().flatten().any(|memory| memory.seed_id == seed_id);
         self.scaffolds
             .retain(|pair| lives(&pair.scaffold) && lives(&pair.beneficiary));
-    }
-
-    /// The joint improvement, if it was measured at most `max_staleness` steps ago.
-    pub fn delta_cf(&self, step: u32, max_staleness: u32) -> Option<f64> {
-        fresh(self.delta_cf, step, max_staleness)
-    }
-
-    /// What the committed seeds add together, if it was measured at most `max_staleness` steps ago.
-    pub fn committed_gain(&self, step: u32, max_staleness: u32) -> Option<f64> {
-        fresh(self.committed_gain, step, max_staleness)
     }
 
     /// The least accuracy of the last steps, percent.
@@ -233,10 +216,4 @@ impl Memory {
             }),
         }
     }
-}
-
-/// A measurement that is at most `max_staleness` steps old.
-fn fresh(measured: Option<(u32, f64)>, step: u32, max_staleness: u32) -> Option<f64> {
-    let (at, points) = measured?;
-    (step.saturating_sub(at) <= max_staleness).then_some(points)
 }

@@ -7,14 +7,9 @@ const EARLY_PRUNE_AGE: u32 = 5;
 /// Reward of pruning too early.
 const EARLY_PRUNE_PENALTY: f64 = -0.1;
 
-section! {
-    /// As sparse, and a penalty for pruning early.
-    #[derive(Copy)]
-    pub struct MinimalReward {
-        /// All other terms.
-        sparse: SparseReward;
-    }
-}
+/// As sparse, and a penalty for pruning early.
+#[derive(Clone, Copy, Debug)]
+pub struct MinimalReward;
 
 impl RewardMode for MinimalReward {
     fn pay(
@@ -24,7 +19,7 @@ impl RewardMode for MinimalReward {
         state: &mut RewardState,
         out: &mut RewardBreakdown,
     ) -> Result<(), RewardError> {
-        self.sparse.pay(inputs, gamma, state, out)?;
+        SparseReward::default().pay(inputs, gamma, state, out)?;
         let pruned = inputs.acted().filter(|_| inputs.op == LifecycleOp::Prune);
         if pruned.is_some_and(|seed| seed.age < EARLY_PRUNE_AGE) {
             out.pay(Term::PruneShaping, EARLY_PRUNE_PENALTY);
@@ -33,7 +28,7 @@ impl RewardMode for MinimalReward {
     }
 
     fn profile(&self) -> RewardProfile {
-        self.sparse.profile()
+        SparseReward::default().profile()
     }
 }
 

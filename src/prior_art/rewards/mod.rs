@@ -2,7 +2,6 @@
 //! episode is [`memory`]'s.
 
 mod memory;
-mod settings;
 mod attribution;
 mod costs;
 mod shaped;
@@ -19,7 +18,7 @@ use self::basic::{BasicPlusReward, BasicReward};
 use self::escrow::EscrowReward;
 use self::memory::Remembering;
 use self::minimal::MinimalReward;
-use self::settings::ShapedReward;
+use self::shaped::ShapedReward;
 use self::simplified::SimplifiedReward;
 use crate::prelude::*;
 
@@ -35,24 +34,24 @@ pub fn register(modes: &mut RewardModes) {
         "every step: a credit that follows what growing seeds contribute and is kept by committing alone",
         |settings: EscrowReward| Arc::new(Remembering(settings)),
     );
-    modes.register_with(
+    modes.register(
         "simplified",
         "stage potentials and final accuracy, no rent: for diagnosis",
-        |settings: SimplifiedReward| Arc::new(Remembering(settings)),
+        Arc::new(Remembering(SimplifiedReward)),
     );
-    modes.register_with(
+    modes.register(
         "basic",
         "a bonus per commit, accuracy gained at the end, linear rent",
-        |settings: BasicReward| Arc::new(Remembering(settings)),
+        Arc::new(Remembering(BasicReward)),
     );
-    modes.register_with(
+    modes.register(
         "basic_plus",
         "basic, with most of the bonus paid while the seed contributes",
-        |settings: BasicPlusReward| Arc::new(Remembering(settings)),
+        Arc::new(Remembering(BasicPlusReward)),
     );
-    modes.register_with(
+    modes.register(
         "minimal",
         "sparse, and a penalty for pruning early",
-        |settings: MinimalReward| Arc::new(settings),
+        Arc::new(MinimalReward),
     );
 }

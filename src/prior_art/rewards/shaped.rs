@@ -4,7 +4,6 @@
 use super::attribution::{CONTRIBUTING, SeedValue, commit_credit, ratio_penalty, value_seeds, weigh};
 use super::costs;
 use super::memory::{Memory, PaysByMemory};
-use super::settings::{CommittedAttribution, ShapedReward};
 use crate::prelude::*;
 
 /// Reward of committing a seed whose joint improvement was never measured.
@@ -33,7 +32,8 @@ const FULL_HOLDING_STEPS: u32 = 5;
 const MIN_PRUNE_AGE: u32 = 5;
 /// Contribution below which a pruned seed has hurt, percentage points.
 const HURTING: f64 = -0.5;
-/// Reward of pruning a seed that hurts a little, and one that helps.
+/// Reward of pruning a seed that hurts, one that hurts a little, and one that helps.
+const PRUNE_HURTING: f64 = 0.15;
 const PRUNE_HARMFUL: f64 = 0.1;
 const PRUNE_GOOD: f64 = -0.3;
 /// Penalty per percentage point of a pruned seed's contribution, and the limit in multiples of the base penalty.
@@ -53,6 +53,38 @@ const HINDSIGHT_LIMIT: f64 = 0.2;
 /// Reward per percent of final accuracy with the committed seeds alone.
 const TERMINAL_WEIGHT: f64 = 0.05;
 
+choice! {
+    /// What a seed earns after its commit.
+    #[derive(Copy, Eq)]
+    pub enum CommittedAttribution {
+        /// the least of its last three attributions, every step
+        Frozen,
+        /// its share of what the committed seeds add together as measured, every step
+        Live,
+        /// nothing
+        None,
+    }
+}
+
+section! {
+    /// Dense: what committed seeds contribute, less rent, shaped towards committing.
+    pub struct ShapedReward {
+        /// Reward per percentage point attributed to a seed.
+        contribution_weight: f64 = 0.1, NOT_NEGATIVE;
+        /// Steps from its first amplitude for which a seed is paid before it is committed. None: without end, which pays
+        /// for holding it.
+        growing_pay_steps: Option<u32> = Some(0), at_least(0);
+        /// What a seed earns after its commit.
+        committed_attribution: CommittedAttribution = CommittedAttribution::Live;
+        /// No ratio penalty and no alpha shock.
+        disable_anti_gaming: bool;
+        /// No potential-based shaping.
+        disable_pbrs: bool;
+        /// No completion bonus and no reward of the final accuracy.
+        disable_terminal_reward: bool;
+    }
+}
+
 impl PaysByMemory for ShapedReward {
     fn pay(
         &self,
@@ -61,25 +93,22 @@ impl PaysByMemory for ShapedReward {
         memory: &mut Memory,
         out: &mut RewardBreakdown,
     ) -> Result<(), RewardError> {
-        let delta_cf = memory.delta_cf(inputs.step, self.max_staleness);
-        let values = value_seeds(self, inputs, inputs.accuracy, delta_cf);
+        let values = value_seeds(inputs, inputs.accuracy, self.contribution_weight);
         self.pay_committed(inputs, memory, out);
         for value in &values {
-            out.pay(Term::Attribution, self.attribution(value, inputs, delta_cf, memory));
-            out.pay(Term::RatioPenalty, ratio_penalty(self, value.contribution, delta_cf));
+            out.pay(Term::Attribution, self.attribution(value, inputs, memory));
+            out.pay(Term::RatioPenalty, self.ratio_penalty(value, inputs));
             if let Some(seed) = memory.of_mut(value.slot) {
                 seed.remember(value.attribution);
             }
         }
-        self.pay_shared(gamma, &values, delta_cf, inputs, memory, out)
+        self.pay_shared(gamma, &values, inputs, memory, out)
     }
 
     fn profile(&self) -> RewardProfile {
         RewardProfile {
             measures_committed: self.committed_attribution == CommittedAttribution::Live,
-            ..RewardProfile::needing(MeasurementNeed::Fresh {
-                max_staleness: self.max_staleness,
-            })
+            ..RewardProfile::needing(MeasurementNeed::Fresh)
         }
     }
 
@@ -90,9 +119,9 @@ impl PaysByMemory for ShapedReward {
 
 impl ShapedReward {
     /// What a growing seed is paid in this step, by what was done to it.
-    fn attribution(&self, value: &SeedValue, inputs: &RewardInputs, delta_cf: Option<f64>, memory: &Memory) -> f64 {
+    fn attribution(&self, value: &SeedValue, inputs: &RewardInputs, memory: &Memory) -> f64 {
         let commits = inputs.executed(LifecycleOp::Commit, value.slot);
-        if commits && delta_cf.is_some_and(|delta| delta < 0.0) {
+        if commits && does_harm(inputs) {
             return 0.0;
         }
         if inputs.executed(LifecycleOp::Prune, value.slot) || inputs.lost(value.slot) {
@@ -106,13 +135,21 @@ impl ShapedReward {
         }
     }
 
+    /// Fine for a seed that claims far more than all seeds add together; at most 0.
+    pub fn ratio_penalty(&self, value: &SeedValue, inputs: &RewardInputs) -> f64 {
+        match self.disable_anti_gaming {
+            true => 0.0,
+            false => ratio_penalty(value.contribution, inputs.delta_cf),
+        }
+    }
+
     /// Committed seeds: those of earlier steps, as the one of this step is still paid as a growing one.
     fn pay_committed(&self, inputs: &RewardInputs, memory: &Memory, out: &mut RewardBreakdown) {
         let paid = match self.committed_attribution {
             CommittedAttribution::Frozen => memory.frozen_sum(),
             CommittedAttribution::Live => {
-                let gain = memory.committed_gain(inputs.step, self.max_staleness);
-                gain.map_or(0.0, |points| weigh(self, points))
+                let gain = inputs.committed_gain;
+                gain.map_or(0.0, |points| weigh(self.contribution_weight, points))
             }
             CommittedAttribution::None => 0.0,
         };
@@ -124,27 +161,26 @@ impl ShapedReward {
         &self,
         gamma: f64,
         values: &[SeedValue],
-        delta_cf: Option<f64>,
         inputs: &RewardInputs,
         memory: &mut Memory,
         out: &mut RewardBreakdown,
     ) -> Result<(), RewardError> {
         for value in values {
-            out.pay(Term::Synergy, synergy(value, inputs, delta_cf));
+            out.pay(Term::Synergy, synergy(value, inputs));
         }
         pay_warnings(values, inputs, out);
         pay_costs(self, inputs, out);
         match inputs.op {
-            LifecycleOp::Commit => pay_commit(self, gamma, inputs, delta_cf, memory, out),
+            LifecycleOp::Commit => pay_commit(self, gamma, inputs, memory, out),
             LifecycleOp::Prune => {
                 if let Some(seed) = inputs.acted() {
-                    out.pay(Term::PruneShaping, prune_shaping(self, seed));
+                    out.pay(Term::PruneShaping, prune_shaping(seed));
                 }
             }
             _ => {}
         }
         for (_, seed) in inputs.before().filter(|(slot, _)| inputs.lost(*slot)) {
-            out.pay(Term::PruneShaping, prune_shaping(self, seed).min(0.0));
+            out.pay(Term::PruneShaping, prune_shaping(seed).min(0.0));
         }
         if inputs.is_final && !self.disable_terminal_reward {
             let accuracy = inputs.committed_accuracy()?;
@@ -152,17 +188,22 @@ impl ShapedReward {
         }
         let acted = inputs.slot.filter(|_| inputs.op != LifecycleOp::Wait);
         let value = values.iter().find(|value| Some(value.slot) == acted);
-        (out.delta_cf, out.contribution) = (delta_cf, value.map(|value| value.contribution));
+        (out.delta_cf, out.contribution) = (inputs.delta_cf, value.map(|value| value.contribution));
         Ok(())
     }
 }
 
-fn synergy(value: &SeedValue, inputs: &RewardInputs, delta_cf: Option<f64>) -> f64 {
+/// Whether the growing seeds together make the network worse.
+pub fn does_harm(inputs: &RewardInputs) -> bool {
+    inputs.delta_cf.is_some_and(|delta| delta < 0.0)
+}
+
+fn synergy(value: &SeedValue, inputs: &RewardInputs) -> f64 {
     let interaction = inputs.slots[value.slot]
         .before
         .as_ref()
         .map_or(0.0, |seed| seed.interaction_sum);
-    let helps = value.attribution > 0.0 && delta_cf.is_none_or(|delta| delta >= 0.0);
+    let helps = value.attribution > 0.0 && !does_harm(inputs);
     if helps && interaction > 0.0 {
         SYNERGY_WEIGHT * (SYNERGY_GAIN * interaction).tanh()
     } else {
@@ -194,10 +235,12 @@ fn pay_warnings(values: &[SeedValue], inputs: &RewardInputs, out: &mut RewardBre
 
 fn pay_costs(config: &ShapedReward, inputs: &RewardInputs, out: &mut RewardBreakdown) {
     let effective = inputs.effective_params(costs::SLOT_RENT_RATIO);
-    out.pay(Term::ComputeRent, costs::compute_rent(config, inputs, effective));
+    out.pay(Term::ComputeRent, costs::compute_rent(inputs, effective));
     out.pay(Term::OccupancyRent, costs::occupancy_rent(inputs));
     out.pay(Term::CommittedRent, costs::committed_rent(inputs));
-    out.pay(Term::AlphaShock, costs::alpha_shock(config, inputs));
+    if !config.disable_anti_gaming {
+        out.pay(Term::AlphaShock, costs::alpha_shock(inputs));
+    }
     out.pay(Term::Intervention, costs::intervention(inputs));
     out.pay(Term::AutoPrune, costs::auto_prune(inputs));
 }
@@ -207,16 +250,14 @@ fn pay_commit(
     config: &ShapedReward,
     gamma: f64,
     inputs: &RewardInputs,
-    delta_cf: Option<f64>,
     memory: &mut Memory,
     out: &mut RewardBreakdown,
 ) {
     let (Some(seed), Some(slot)) = (inputs.acted(), inputs.slot) else {
         return;
     };
-    let contribution = seed.fresh_contribution(config.max_staleness);
-    let credit = commit_credit(inputs, seed, config.max_staleness);
-    let (shaping, completion) = commit_shaping(config, seed, contribution, credit, delta_cf);
+    let contribution = seed.fresh_contribution();
+    let (shaping, completion) = commit_shaping(config, seed, inputs);
     out.pay(Term::CommitShaping, shaping);
     out.pay(Term::CompletionBonus, completion);
     if let Some(points) = contribution.filter(|points| *points > 0.0) {
@@ -225,8 +266,7 @@ fn pay_commit(
     memory.scaffolds.retain(|pair| pair.beneficiary != seed.seed_id);
     if let Some(kept) = memory.of_mut(slot) {
         let least = kept.recent.iter().copied().reduce(f64::min);
-        let is_harmful = delta_cf.is_some_and(|delta| delta < 0.0);
-        kept.frozen = Some(least.filter(|_| !is_harmful).unwrap_or(0.0).max(0.0));
+        kept.frozen = Some(least.filter(|_| !does_harm(inputs)).unwrap_or(0.0).max(0.0));
     }
 }
 
@@ -236,23 +276,18 @@ pub fn legitimacy(steps_in_stage: u32) -> f64 {
 }
 
 /// `(commit_shaping, completion_bonus)` of committing `seed`.
-fn commit_shaping(
-    config: &ShapedReward,
-    seed: &SeedView,
-    contribution: Option<f64>,
-    credit: Option<f64>,
-    delta_cf: Option<f64>,
-) -> (f64, f64) {
-    let Some(delta) = delta_cf else {
+fn commit_shaping(config: &ShapedReward, seed: &SeedView, inputs: &RewardInputs) -> (f64, f64) {
+    let Some(delta) = inputs.delta_cf else {
         return (UNMEASURED_COMMIT, 0.0);
     };
     if delta < 0.0 {
+        let claims = seed.fresh_contribution();
         let is_ransom =
-            contribution.is_some_and(|points| points > RANSOM_FROM_CONTRIBUTION) && delta < RANSOM_BELOW_IMPROVEMENT;
+            claims.is_some_and(|points| points > RANSOM_FROM_CONTRIBUTION) && delta < RANSOM_BELOW_IMPROVEMENT;
         let ransom = if is_ransom { RANSOM_COMMIT } else { 0.0 };
         return (HARMFUL_COMMIT - (HARM_RATE * -delta).min(HARM_LIMIT) + ransom, 0.0);
     }
-    match credit {
+    match commit_credit(inputs, seed) {
         Some(points) if points >= CONTRIBUTING => {
             let legitimacy = legitimacy(seed.steps_in_stage);
             let bonus = COMMIT_BONUS + COMMIT_RATE * points;
@@ -282,14 +317,14 @@ fn hindsight(gamma: f64, step: u32, seed: &SeedView, contribution: f64, memory: 
 }
 
 /// Reward of removing `seed`; the first rule that applies.
-fn prune_shaping(config: &ShapedReward, seed: &SeedView) -> f64 {
-    let contribution = seed.fresh_contribution(config.max_staleness);
+fn prune_shaping(seed: &SeedView) -> f64 {
+    let contribution = seed.fresh_contribution();
     if seed.age < MIN_PRUNE_AGE {
         return PRUNE_GOOD * f64::from(MIN_PRUNE_AGE - seed.age);
     }
     match contribution {
         None => 0.0,
-        Some(points) if points < HURTING => config.prune_hurting_bonus,
+        Some(points) if points < HURTING => PRUNE_HURTING,
         Some(points) if points < 0.0 => PRUNE_HARMFUL,
         Some(points) => (PRUNE_GOOD - PRUNE_CONTRIBUTION_RATE * points).max(PRUNE_PENALTY_LIMIT * PRUNE_GOOD),
     }

@@ -11,14 +11,9 @@ const ACCURACY_WEIGHT: f64 = 3.0;
 /// Reward at the end per contributing commit.
 const COMMIT_BONUS: f64 = 2.0;
 
-section! {
-    /// Potentials, a flat cost of acting and the final accuracy with committed seeds alone: for diagnosis, it charges no
-    /// rent.
-    pub struct SimplifiedReward {
-        /// Steps for which a measured contribution is reused.
-        max_staleness: u32;
-    }
-}
+/// Potentials, a flat cost of acting and the final accuracy with committed seeds alone: for diagnosis, it charges no rent.
+#[derive(Clone, Copy, Debug)]
+pub struct SimplifiedReward;
 
 impl PaysByMemory for SimplifiedReward {
     fn pay(
@@ -34,7 +29,7 @@ impl PaysByMemory for SimplifiedReward {
         if inputs.op == LifecycleOp::Commit
             && let Some(seed) = inputs.acted()
         {
-            let credit = commit_credit(inputs, seed, self.max_staleness);
+            let credit = commit_credit(inputs, seed);
             memory.contributing += u32::from(credit.is_some_and(|points| points >= CONTRIBUTING));
         }
         if inputs.is_final {
@@ -50,9 +45,7 @@ impl PaysByMemory for SimplifiedReward {
     }
 
     fn profile(&self) -> RewardProfile {
-        RewardProfile::needing(MeasurementNeed::AtCommit {
-            max_staleness: self.max_staleness,
-        })
+        RewardProfile::needing(MeasurementNeed::AtCommit)
     }
 }
 

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 
 use super::fixtures::*;
-use super::settings::CommittedAttribution;
+use super::shaped::CommittedAttribution;
 use super::*;
 use crate::reward::audited::{check_strategies, failures};
 use crate::reward::properties::{any_inputs, check_sum};
@@ -40,13 +40,14 @@ proptest! {
 }
 
 #[test]
-fn what_a_mode_needs_is_as_old_as_it_allows() {
-    let needs = |name, settings| modes().of(&config(name, settings)).unwrap().profile().measurement;
+fn each_mode_says_what_must_be_measured() {
+    let needs = NAMES.map(|name| made(name).profile().measurement);
 
-    let fresh = MeasurementNeed::Fresh { max_staleness: 3 };
-    assert_eq!(needs("shaped", "(max_staleness: 3)"), fresh);
-    assert_eq!(needs("basic", "()"), MeasurementNeed::AtCommit { max_staleness: 0 });
-    assert_eq!(needs("minimal", "()"), MeasurementNeed::AtTheEnd);
+    let (fresh, at_commit) = (MeasurementNeed::Fresh, MeasurementNeed::AtCommit);
+    assert_eq!(
+        needs,
+        [fresh, fresh, at_commit, at_commit, fresh, MeasurementNeed::AtTheEnd]
+    );
 }
 
 #[test]
@@ -70,11 +71,8 @@ fn no_reward_of_the_prior_art_can_be_exploited() {
 }
 
 #[test]
-fn pay_for_growing_seeds_or_for_removing_harmful_ones_is_found_out() {
+fn pay_for_growing_seeds_is_found_out() {
     let generous = config("shaped", "(contribution_weight: 1.0, growing_pay_steps: None)");
-    let bounty = config("escrow", "(shaped: (prune_hurting_bonus: 20.0))");
-    for (config, strategy) in [(generous, "hold_half"), (bounty, "degrade_recover")] {
-        let failed = failures(config, &modes());
-        assert!(failed.contains(&strategy), "{strategy}: {failed:?}");
-    }
+    let failed = failures(generous, &modes());
+    assert!(failed.contains(&"hold_half"), "{failed:?}");
 }

@@ -19,14 +19,14 @@ const CHECKS: [(GateLevel, &str, &str); 11] = [
     (G2, "steps_in_stage", "lower lifecycle.gates.min_training_steps"),
     (G2, "gradient_health", "lower lifecycle.gates.min_gradient_health"),
     (G2, "not_exploding", "raise lifecycle.exploding_factor"),
-    (G2, "improvement", "lower lifecycle.gates.min_training_improvement"),
-    (G2, "gradient_ratio", "lower lifecycle.gates.min_gradient_ratio"),
+    (G2, "improvement", "set lifecycle.gates.mode to permissive"),
+    (G2, "gradient_ratio", "set lifecycle.gates.mode to permissive"),
     (G3, "steps_in_stage", "lower lifecycle.gates.min_blending_steps"),
     (G3, "target_is_full", "restrict policy.masks.action_space.alpha_target"),
     (G3, "target_reached", "raise run.max_steps"),
-    (G5, "contribution_age", "raise lifecycle.gates.max_contribution_age"),
+    (G5, "contribution_age", "set attribution.cadence to every_step"),
     (G5, "healthy", "raise lifecycle.exploding_factor"),
-    (G5, "contribution", "lower lifecycle.gates.min_contribution"),
+    (G5, "contribution", "set lifecycle.gates.mode to permissive"),
 ];
 
 /// What is said in place of a table of committed seeds.
@@ -91,10 +91,9 @@ fn setting(controller: &str, op: LifecycleOp) -> String {
     let name = op.name().to_ascii_lowercase();
     match (controller, op) {
         ("actor_critic", _) => format!("{way} policy.net_cfg.op_bias.{name}"),
-        ("random", _) => format!("{way} policy.random.op_weights.{name}"),
         ("heuristic", LifecycleOp::Prune) => "raise policy.heuristic.prune_if_accuracy_drops_by".into(),
         ("heuristic", LifecycleOp::Commit) => "lower policy.heuristic.min_improvement_to_commit".into(),
-        ("heuristic", _) => "raise policy.tracker.stabilization_threshold".into(),
+        ("heuristic", _) => "lower policy.heuristic.plateau_steps_to_germinate".into(),
         _ => "choose another policy.controller".into(),
     }
 }

@@ -3,6 +3,7 @@
 use simic_engine::prelude::*;
 
 use super::diary::{SEED_IN_LAST_SLOT, THREE_ENVS, nan_at_step, play, scenario_text};
+use crate::recorded::ONE_SEED;
 
 #[test]
 fn a_seed_that_only_learns_from_the_host_survives_a_rollback_and_is_not_to_blame_for_it() {
@@ -30,7 +31,7 @@ fn a_seed_that_stood_in_the_network_since_the_restored_state_is_to_blame_even_if
     let entries = SEED_IN_LAST_SLOT.trim_end_matches(']').to_string()
         + r#"    (step: 18, command: prune(slot: "r0c2", speed: "instant", curve: "linear")),
 ]"#;
-    let text = scenario_text(THREE_ENVS, &nan_at_step(19)).replace(r#"builtin: "grow_one_seed""#, &entries);
+    let text = scenario_text(THREE_ENVS, &nan_at_step(19)).replace(ONE_SEED, &entries);
     let played = play(&text);
 
     let rollback = played.page(1, 19).rollback.clone().expect("rolled back");

@@ -8,6 +8,7 @@ use simic_engine::internals::growth::PruneReason;
 use simic_engine::internals::torch::HostSyncCounter;
 use simic_engine::prelude::*;
 
+use crate::recorded::ONE_SEED;
 use crate::support::builder;
 use crate::training_loop::support::{bits, host_bits};
 
@@ -127,7 +128,7 @@ pub fn scenario_text(run: &str, rest: &str) -> String {
         r#"(
             preset: "manual", task: preset("digits_impaired", (batches_per_step: count(4), val_batches_per_step: count(1))),
             run: ({run}),
-            policy: (controller: "schedule", schedule: (builtin: "grow_one_seed", wait_on_illegal: true)),
+            policy: (controller: "schedule", schedule: ({ONE_SEED}, wait_on_illegal: true)),
             {rest}
         )"#
     )

@@ -61,10 +61,7 @@ impl Host for Diverging {
 /// One env that is left alone, whose logits in evaluation are multiplied by `factor` from step `from` on.
 fn play_diverging(from: u32, factor: f64) -> Played {
     let text = scenario_text("n_envs: 1, rounds: 1, max_steps: 20", "");
-    let text = text.replace(
-        r#"controller: "schedule", schedule: (builtin: "grow_one_seed", wait_on_illegal: true)"#,
-        r#"controller: "wait""#,
-    );
+    let text = text.replace(r#"controller: "schedule""#, r#"controller: "wait""#);
     let mut engine = crate::support::engine(&text);
     let diverge = move |world: &mut World| {
         let env = world.query_filtered::<Entity, With<HostModel>>().single(world);

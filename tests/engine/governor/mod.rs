@@ -13,7 +13,13 @@ use simic_engine::internals::growth::PruneReason;
 use simic_engine::internals::telemetry::AlarmKind;
 use simic_engine::prelude::*;
 
+use crate::recorded::ONE_SEED;
 use crate::support::builder;
+
+/// What a schedule lists that leaves a seed in training in the first slot.
+const GERMINATION: &str = r#"entries: [
+    (step: 1, command: germinate(slot: "r0c0", blueprint: "norm", style: "sigmoid_add", tempo: "standard", target: "full")),
+]"#;
 
 fn ungoverned() -> EngineBuilder {
     builder().threads(2).without::<GovernorPlugin>()
@@ -93,7 +99,7 @@ fn the_step_after_a_rollback_is_what_the_captured_step_was_followed_by_but_for_i
 fn an_exploding_seed_is_rolled_back_and_the_host_recovers() {
     let explosion = r#"faults: [(env: 1, round: 0, step: 15, fault: scale_seed(slot: "r0c2", factor: 1e5))],"#;
     let text = scenario_text("n_envs: 3, rounds: 1, max_steps: 26", explosion);
-    let played = play(&text.replace(r#"builtin: "grow_one_seed""#, SEED_IN_LAST_SLOT));
+    let played = play(&text.replace(ONE_SEED, SEED_IN_LAST_SLOT));
 
     assert_eq!(played.page(1, 14).stages[2], Some(SeedStage::Blending));
     let mut pages = played.of_env(1).into_iter();
@@ -144,7 +150,7 @@ fn a_divergence_is_suspected_twice_before_it_panics() {
 fn a_nan_gradient_is_no_reason_to_panic() {
     let faults = "faults: [(env: 1, round: 0, step: 6, batch: 2, fault: nan_grad)],";
     let text = scenario_text("n_envs: 2, rounds: 1, max_steps: 8", faults);
-    let played = play(&text.replace("grow_one_seed", "germinate_first_slot"));
+    let played = play(&text.replace(ONE_SEED, GERMINATION));
 
     let mut pages = played.diary.pages.iter();
     assert!(pages.all(|page| page.status == StepStatus::Participating));
@@ -171,7 +177,7 @@ fn watching_costs_no_read_and_changes_nothing() {
 
 #[test]
 fn without_a_governor_a_wrecked_env_stays_wrecked_and_the_run_continues() {
-    let text = scenario_text(THREE_ENVS, &nan_at_step(13)).replace("grow_one_seed", "germinate_first_slot");
+    let text = scenario_text(THREE_ENVS, &nan_at_step(13)).replace(ONE_SEED, GERMINATION);
     let absent = play_with(ungoverned(), &text);
     let disabled = play(&text.replace("faults:", "governor: (enabled: false), faults:"));
     // It looks and reports all the same.

@@ -151,7 +151,7 @@ fn broken_tensor_law(
 ) -> Option<String> {
     let stage = seed.stage;
     let is_there = [module.is_some(), optimizer.is_some()];
-    if is_there != [stage.is_occupied(), has_optimizer(stage, seed.identity.seed_params)] {
+    if is_there != [stage.is_occupied(), has_optimizer(stage)] {
         return Some(format!(
             "the seed is {stage}, its module and optimizer there: {is_there:?}"
         ));

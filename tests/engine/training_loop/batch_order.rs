@@ -26,7 +26,7 @@ fn in_order(order: BatchOrder, mut engine: Engine) -> Engine {
 fn both_orders_of_envs_and_batches_give_the_same_bits() {
     let [by_env, by_batch] = [BatchOrder::EnvByEnv, BatchOrder::BatchByBatch].map(|order| -> Steps {
         noted(
-            in_order(order, app(&scenario(MINIMAL, 3, 18, GROW_ONE_SEED), NOTHING)),
+            in_order(order, app(&scenario(MINIMAL, 3, 18, &grow_one_seed()), NOTHING)),
             note,
         )
     });

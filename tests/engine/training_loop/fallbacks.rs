@@ -170,12 +170,13 @@ fn text(training: &str, faults: [&str; 2]) -> String {
             name: "falling-back",
             task: preset("digits_minimal", (batches_per_step: count(2), val_batches_per_step: count(1))),
             run: (rounds: 3, n_envs: 2, max_steps: 18), training: ({training}),
-            policy: (controller: "schedule", schedule: (builtin: Some("grow_one_seed"))),
+            policy: {},
             faults: [
                 (env: 1, round: 0, step: 3, batch: Some(1), fault: {first}),
                 (env: 0, round: 1, step: 2, fault: {second}),
             ],
-        )"#
+        )"#,
+        grow_one_seed()
     )
 }
 

@@ -154,7 +154,7 @@ fn a_growing_seed_is_told_step_by_step_in_order_and_ends_committed() {
         app.add_systems(StepEnd, note.after(Work::EmitStep));
     };
     let engine = builder().threads(2).recorded(folder.path()).with(watched);
-    let text = scenario(MINIMAL, 1, 20, GROW_ONE_SEED);
+    let text = scenario(MINIMAL, 1, 20, &grow_one_seed());
 
     let Notes(life) = play::<Notes<Life>>(engine.from_ron(&text).expect("the scenario is sound"));
 

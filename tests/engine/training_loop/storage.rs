@@ -107,7 +107,7 @@ fn parameters_momenta_batches_and_sums_keep_their_storage_over_steps_and_rounds(
 
 #[test]
 fn a_seed_keeps_its_tensors_from_its_first_training_step_to_its_commit() {
-    let addresses: Addresses = play_hooked(app(&scenario(MINIMAL, 2, 20, GROW_ONE_SEED), |app: &mut App| {
+    let addresses: Addresses = play_hooked(app(&scenario(MINIMAL, 2, 20, &grow_one_seed()), |app: &mut App| {
         app.init_resource::<Shared<Addresses>>()
             .add_systems(StepEnd, note_seed.after(Work::EmitStep));
     }));

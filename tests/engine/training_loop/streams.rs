@@ -63,14 +63,17 @@ fn note_synced(
 
 /// Of a run in which a seed passes through every stage up to its commit.
 static STEPS_OF_GROWTH: LazyLock<Steps> = LazyLock::new(|| {
-    play(app(&scenario(MINIMAL, ENVS, STEPS, GROW_ONE_SEED), |app: &mut App| {
-        app.init_resource::<Recorder>()
-            .init_resource::<Steps>()
-            .add_systems(Startup, install.after(Work::SpawnEnvs).before(Work::EquipTraining))
-            .add_systems(Batches, forget.before(Work::FetchBatches))
-            .add_systems(StepSync, note_launched.before(Work::EnqueueReads))
-            .add_systems(StepEnd, note_synced.after(Work::EmitStep));
-    }))
+    play(app(
+        &scenario(MINIMAL, ENVS, STEPS, &grow_one_seed()),
+        |app: &mut App| {
+            app.init_resource::<Recorder>()
+                .init_resource::<Steps>()
+                .add_systems(Startup, install.after(Work::SpawnEnvs).before(Work::EquipTraining))
+                .add_systems(Batches, forget.before(Work::FetchBatches))
+                .add_systems(StepSync, note_launched.before(Work::EnqueueReads))
+                .add_systems(StepEnd, note_synced.after(Work::EmitStep));
+        },
+    ))
 });
 
 fn count(entries: &[TraceEntry], operation: TraceOperation, env: Option<usize>) -> usize {

@@ -10,6 +10,7 @@ use simic_engine::internals::reward::RewardPlugin;
 use simic_engine::internals::torch::{HostSyncCounter, read_f32};
 use simic_engine::prelude::*;
 
+use crate::recorded::ONE_SEED;
 use crate::support::builder;
 
 /// A scenario as most tests need it: `task` and `policy` as written in a file, envs and steps of the only round.
@@ -25,7 +26,11 @@ pub fn scenario(task: &str, n_envs: usize, max_steps: u32, policy: &str) -> Stri
 /// Digits on the smallest host without pools: two training batches a step.
 pub const MINIMAL: &str = r#"preset("digits_minimal", (batches_per_step: count(2)))"#;
 pub const WAIT: &str = r#"(controller: "wait")"#;
-pub const GROW_ONE_SEED: &str = r#"(controller: "schedule", schedule: (builtin: Some("grow_one_seed")))"#;
+
+/// The policy that takes one seed to its commit in step 18.
+pub fn grow_one_seed() -> String {
+    format!(r#"(controller: "schedule", schedule: ({ONE_SEED}))"#)
+}
 
 /// The policy that orders `entries`, each `(step, command)` with the command as written in a file. Seeds may grow side
 /// by side.

@@ -120,13 +120,12 @@ pub fn any_reports(slots: usize) -> impl Strategy<Value = Vec<Option<SeedReport>
 
 /// Any rules.
 pub fn any_limits() -> impl Strategy<Value = Limits> {
-    (0u32..4, 0u32..7, any::<(bool, bool, bool)>(), any::<(bool, bool)>()).prop_map(
-        |(max_seeds, min_prune_age, (g1, g2, g3), (sequential, structural))| Limits {
+    (0u32..4, 0u32..7, any::<(bool, bool, bool)>(), any::<bool>()).prop_map(
+        |(max_seeds, min_prune_age, (g1, g2, g3), sequential_germination)| Limits {
             max_seeds,
             min_prune_age,
             auto_forward: AutoForward { g1, g2, g3 },
-            sequential_germination: sequential,
-            mask_structural_gates: structural,
+            sequential_germination,
         },
     )
 }

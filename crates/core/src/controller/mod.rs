@@ -33,14 +33,13 @@ pub use view::{
 
 use crate::env::{EnvId, KeepInRounds};
 use crate::policy::NetRegistry;
-use crate::scenario::TrackerConfig;
 use crate::schedule::{Act, AddWork, Assess, Decide, RoundStart, Startup, Work};
 use execution::execute_action;
 use systems::{
     begin_episodes, build_controller, build_masks, decide, normalise_observations, restore_episodes, save_episodes,
     update_tracking,
 };
-use view::{SignalTracker, Tracker, build_observations, report_slots, update_signals};
+use view::{Tracker, build_observations, report_slots, update_signals};
 
 /// Signals, masks, decisions and their execution.
 pub struct ControllerPlugin;
@@ -57,9 +56,7 @@ impl Plugin for ControllerPlugin {
         app.register_required_components::<EnvId, Chosen>();
         app.register_required_components::<EnvId, CommandOutcome>();
         app.register_required_components::<EnvId, Feedback>();
-        app.register_required_components_with::<EnvId, Tracker>(|| {
-            Tracker(SignalTracker::new(TrackerConfig::default()))
-        });
+        app.register_required_components::<EnvId, Tracker>();
         app.add_work(Startup, Work::BuildController, build_controller)
             .add_work(RoundStart, Work::BeginControllerEpisodes, begin_episodes)
             .add_work(Assess, Work::UpdateSignals, update_signals)

@@ -30,10 +30,10 @@ pub struct ActiveController(pub SyncCell<Box<dyn Controller>>);
 pub struct Masks(pub Option<MaskSet>);
 
 /// The blueprints that may grow in every slot of the experiment.
-pub fn selectable(blueprints: &BlueprintRegistry, allow_parameterless: bool) -> Choices {
+pub fn selectable(blueprints: &BlueprintRegistry) -> Choices {
     blueprints
         .iter()
-        .filter(|(_, blueprint)| allow_parameterless || blueprint.param_count(1) > 0)
+        .filter(|(_, blueprint)| blueprint.param_count(1) > 0)
         .map(|(index, _)| index)
         .collect()
 }
@@ -57,7 +57,7 @@ pub fn build_controller(mut commands: Commands, experiment: Res<Experiment>, off
     let scenario = &experiment.scenario;
     let slots: Vec<_> = experiment.layout.slots().iter().map(|spec| spec.slot).collect();
     let names: Vec<&str> = offered.blueprints.names().collect();
-    let selectable = selectable(&offered.blueprints, scenario.lifecycle.allow_parameterless_seeds);
+    let selectable = selectable(&offered.blueprints);
     let allowed = AllowedActions::new(&scenario.policy.masks.action_space, &names);
     if (selectable & allowed.blueprints()).is_empty() {
         let why = "none of these can grow in this host";
@@ -94,7 +94,7 @@ pub fn begin_episodes(
     experiment: Res<Experiment>,
 ) {
     for (_, mut tracker, mut feedback, mut outcome) in &mut envs {
-        tracker.0 = SignalTracker::new(experiment.scenario.policy.tracker);
+        tracker.0 = SignalTracker::default();
         feedback.0 = ActionFeedback::default();
         *outcome = CommandOutcome::default();
     }
@@ -136,8 +136,7 @@ pub fn build_masks(
     blueprints: Res<BlueprintRegistry>,
     allowed: Res<AllowedActions>,
 ) -> Result<(), Failure> {
-    let choices = selectable(&blueprints, experiment.scenario.lifecycle.allow_parameterless_seeds);
-    let per_slot = vec![choices; experiment.layout.len()];
+    let per_slot = vec![selectable(&blueprints); experiment.layout.len()];
     let limits = experiment.limits();
     for (id, reports, mut masks) in participating(envs.iter_mut()) {
         let point = EnvRow::of(id, &experiment, &clock).at(clock.step());

@@ -1,7 +1,7 @@
 //! The telemetry events of a change in a slot.
 
 use crate::growth::{SeedStage, SlotId};
-use crate::seed::{Change, Effect, SeedRecord};
+use crate::seed::{Change, Effect, MIN_CONTRIBUTION, SeedRecord};
 use crate::telemetry::{
     AlphaRampStarted, EnvContext, Event, Num, Payload, SeedCommitted, SeedGateEvaluated, SeedGerminated, SeedPruned,
     SeedStageChanged, Severity,
@@ -21,8 +21,6 @@ pub struct SlotChange<'a> {
     pub is_ordered: bool,
     /// The change itself.
     pub change: &'a Change,
-    /// Contribution in percentage points from which a committed seed counts as contributing.
-    pub min_contribution: f64,
     /// Key of a new seed's random stream.
     pub stream_key: u64,
 }
@@ -101,7 +99,7 @@ impl SlotChange<'_> {
             total_improvement: Num(seed.total_improvement()),
             blending_delta: seed.blending_delta().map(Num),
             contribution: seed.contribution.value.map(Num),
-            contributing: is_contributing(seed, self.min_contribution),
+            contributing: is_contributing(seed),
         }
     }
 
@@ -120,7 +118,7 @@ impl SlotChange<'_> {
     }
 }
 
-/// Whether a seed is worth its place: `min` percentage points or more.
-pub fn is_contributing(seed: &SeedRecord, min: f64) -> bool {
-    seed.contribution.value.is_some_and(|points| points >= min)
+/// Whether a seed is worth its place: it contributes what strict gates ask for.
+pub fn is_contributing(seed: &SeedRecord) -> bool {
+    seed.contribution.value.is_some_and(|points| points >= MIN_CONTRIBUTION)
 }

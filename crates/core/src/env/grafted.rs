@@ -7,8 +7,7 @@ use tch::Tensor;
 use crate::growth::{AlphaAlgorithm, SeedStage};
 use crate::host::{Host, HostError};
 use crate::nn::Mode;
-use crate::scenario::{Isolation, StageIsolation};
-use crate::seed::{BlendError, SeedInstance};
+use crate::seed::{BlendError, Isolation, SeedInstance};
 
 /// What a contributing slot does to the features.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -47,22 +46,23 @@ pub fn graft_kind(
     stage: SeedStage,
     alpha: f64,
     algorithm: AlphaAlgorithm,
-    isolation: &StageIsolation,
+    isolation: Isolation,
     mode: Mode,
 ) -> Option<GraftKind> {
-    let blend = |isolation: Isolation| {
+    let blend = |isolated| {
         (alpha > 0.0).then_some(GraftKind::Blend {
             alpha,
             algorithm,
-            isolated: isolation == Isolation::Isolated,
+            isolated,
         })
     };
+    let isolated = isolation == Isolation::Isolated;
     let incubate = (mode == Mode::Train).then_some(GraftKind::StraightThrough);
     match stage {
         SeedStage::Training => incubate,
-        SeedStage::Blending => blend(isolation.blending).or(incubate),
-        SeedStage::Holding => blend(isolation.holding),
-        SeedStage::Committed => blend(isolation.committed),
+        SeedStage::Blending => blend(isolated).or(incubate),
+        SeedStage::Holding => blend(isolated),
+        SeedStage::Committed => blend(false),
         SeedStage::Unknown
         | SeedStage::Dormant
         | SeedStage::Germinated

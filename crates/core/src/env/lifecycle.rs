@@ -117,7 +117,6 @@ impl GrowthContext<'_> {
         drop(guard);
 
         let context = experiment.context(env.id, &self.clock);
-        let min_contribution = experiment.scenario.lifecycle.gates.min_contribution;
         let change = SlotChange {
             context,
             slot: slot.spec.slot,
@@ -125,16 +124,15 @@ impl GrowthContext<'_> {
             after: slot.record.as_ref(),
             is_ordered: by_order,
             change: &change,
-            min_contribution,
             stream_key: builder.stream_key(env.stats.growth.germinated),
         };
         self.outbox.extend(change.events());
-        count(&mut env.stats, &change, min_contribution);
+        count(&mut env.stats, &change);
         Ok(())
     }
 }
 
-fn count(stats: &mut EpisodeStats, change: &SlotChange, min_contribution: f64) {
+fn count(stats: &mut EpisodeStats, change: &SlotChange) {
     stats.decisions.take(change);
     let (Some(stage), Some(seed)) = (change.stage_entered(), change.after) else {
         return;
@@ -152,7 +150,7 @@ fn count(stats: &mut EpisodeStats, change: &SlotChange, min_contribution: f64) {
         SeedStage::Committed => {
             stats.growth.committed += 1;
             blueprint.committed += 1;
-            stats.contributing += u32::from(is_contributing(seed, min_contribution));
+            stats.contributing += u32::from(is_contributing(seed));
         }
         _ => {}
     }

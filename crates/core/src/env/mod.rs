@@ -41,11 +41,11 @@ use crate::data::{FeedArithmetic, Readers, Resident, TaskData};
 use crate::health::{Failure, InEnv};
 use crate::host::SlotLayout;
 use crate::nn::Implementation;
-use crate::scenario::{Kernels, RewardProfile, Scenario, StageIsolation, TaskSpec};
+use crate::scenario::{Kernels, RewardProfile, Scenario, TaskSpec};
 use crate::schedule::{
     Act, AddWork, Assess, RestoreRound, RoundEnd, RoundStart, SaveRound, Startup, StepEnd, StepStart, StepSync, Work,
 };
-use crate::seed::Limits;
+use crate::seed::{Isolation, Limits};
 use crate::telemetry::EnvContext;
 use crate::torch::Backend;
 
@@ -86,9 +86,9 @@ impl Experiment {
         Limits::new(lifecycle, &policy.masks, self.task.max_seeds)
     }
 
-    /// In which stages seeds keep their gradient from the host.
-    pub fn isolation(&self) -> &StageIsolation {
-        self.scenario.lifecycle.isolation.of(self.task.data.topology())
+    /// Whether seeds that are blended in or held keep their gradient from the host.
+    pub fn isolation(&self) -> Isolation {
+        Isolation::of(self.task.data.topology())
     }
 
     /// Position of an env in the run, for its events.

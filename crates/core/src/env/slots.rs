@@ -273,7 +273,7 @@ fn broken_slot_law(slot: &mut Slot, optimizer: &Option<SyncCell<Optimizer>>) -> 
     let seed = slot.record.as_ref();
     let is_occupied = seed.is_some_and(|seed| seed.stage.is_occupied());
     let is_gated = is_occupied && seed.is_some_and(|seed| seed.algorithm == AlphaAlgorithm::Gate);
-    let is_optimized = seed.is_some_and(|seed| has_optimizer(seed.stage, seed.identity.seed_params));
+    let is_optimized = seed.is_some_and(|seed| has_optimizer(seed.stage));
     let has_gate = slot.module.as_mut().is_some_and(|module| module.get().gate.is_some());
     let laws = [
         (

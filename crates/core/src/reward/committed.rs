@@ -4,7 +4,7 @@
 //! that is `w` times the committed accuracy gained, no matter what was held, blended or pruned before: a seed that is not
 //! committed earns nothing, a harmful commit charges itself, and what co-adapts after a commit is paid when it appears.
 //!
-//! Growing seeds are guided by a loan: the potential `Φ = w · loan · max(0, v(F ∪ growing) − v(F))` of what they would add
+//! Growing seeds are guided by a loan: the potential `Φ = w · max(0, v(F ∪ growing) − v(F))` of what they would add
 //! if they were committed now. `γΦ_{t+1} − Φ_t` telescopes, and Φ is 0 before the first seed and after the last step, so
 //! the discounted sum of an episode that terminates is 0: lent, never given (Ng, Harada, Russell 1999).
 
@@ -42,7 +42,7 @@ fn amounts(
     let rent = reward.rent * growth / f64::from(max_steps.max(1));
     let now = match is_over {
         true => 0.0,
-        false => reward.weight * reward.loan * (whole - committed).max(0.0),
+        false => reward.weight * (whole - committed).max(0.0),
     };
     let loan = gamma * now - std::mem::replace(lent, now);
     [

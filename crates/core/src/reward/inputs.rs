@@ -141,9 +141,9 @@ impl SeedView {
         self.stage.is_live() && !self.is_withering
     }
 
-    /// Percentage points, unless the measurement is too old.
-    pub fn fresh_contribution(&self, max_staleness: u32) -> Option<f64> {
-        let measured = self.contribution.filter(|measured| measured.age <= max_staleness)?;
+    /// Percentage points, if measured in this step.
+    pub fn fresh_contribution(&self) -> Option<f64> {
+        let measured = self.contribution.filter(|measured| measured.age == 0)?;
         Some(measured.points)
     }
 }

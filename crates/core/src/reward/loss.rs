@@ -2,7 +2,7 @@
 //!
 //! The loss is that of the network with committed seeds alone, where it was measured; in the last step it must be. What is
 //! paid follows it by at most [`MAX_DELTA`] typical changes a step and catches up later, and the last step settles the
-//! rest. So with `regression_penalty_scale: 1` an episode is paid for the loss from its first step to its end, and for
+//! rest. So an episode is paid for the loss from its first step to its end, and for
 //! nothing in between: a rise that falls again pays nothing.
 
 use super::breakdown::{RewardBreakdown, Term};
@@ -35,11 +35,11 @@ impl RewardMode for LossReward {
         state: &mut RewardState,
         out: &mut RewardBreakdown,
     ) -> Result<(), RewardError> {
-        let scale = self.scale();
+        let scale = self.preset.scale();
         let loss = finite("the validation loss", inputs.committed_loss.unwrap_or(inputs.loss))?;
         let paid = *state.paid_loss.get_or_insert(loss);
         let change = ((loss - paid) / scale.typical_delta).clamp(-MAX_DELTA, MAX_DELTA);
-        out.pay(Term::LossDelta, price(self, change));
+        out.pay(Term::LossDelta, -DELTA_WEIGHT * change);
         let paid = paid + change * scale.typical_delta;
         state.paid_loss = Some(paid);
 
@@ -49,10 +49,8 @@ impl RewardMode for LossReward {
         out.pay(Term::AutoPrune, AUTO_PRUNE * f64::from(inputs.auto_pruned));
         if inputs.is_final {
             let committed = finite("the committed loss", inputs.committed_loss()?)?;
-            out.pay(
-                Term::LossSettlement,
-                price(self, (committed - paid) / scale.typical_delta),
-            );
+            let rest = (committed - paid) / scale.typical_delta;
+            out.pay(Term::LossSettlement, -DELTA_WEIGHT * rest);
             let reached = (scale.baseline - committed) / (scale.baseline - scale.target);
             out.pay(Term::TerminalLoss, TERMINAL_WEIGHT * reached.clamp(0.0, 1.0));
         }
@@ -69,15 +67,6 @@ impl RewardMode for LossReward {
             ..Potential::default()
         })
     }
-}
-
-/// Of a change of the loss, in typical changes.
-fn price(reward: &LossReward, change: f64) -> f64 {
-    let weighed = match change > 0.0 {
-        true => reward.regression_penalty_scale * change,
-        false => change,
-    };
-    -DELTA_WEIGHT * weighed
 }
 
 /// Parameters of seeds past their grace.

@@ -9,6 +9,9 @@ use crate::scenario::{MeasurementNeed, RewardProfile, SparseReward};
 /// Cost of a full parameter budget, in units of the reward of a full accuracy.
 const PARAM_PENALTY_WEIGHT: f64 = 0.1;
 
+/// Committed parameters that make up the budget.
+const PARAM_BUDGET: f64 = 500_000.0;
+
 /// Nothing until the end; then committed accuracy less the committed parameters' share of the budget.
 impl RewardMode for SparseReward {
     fn pay(
@@ -23,7 +26,7 @@ impl RewardMode for SparseReward {
         }
         let accuracy = inputs.committed_accuracy()?;
         let params: u64 = inputs.committed().map(|seed| seed.params).sum();
-        let cost = PARAM_PENALTY_WEIGHT * params as f64 / self.param_budget as f64;
+        let cost = PARAM_PENALTY_WEIGHT * params as f64 / PARAM_BUDGET;
         let outcome = (accuracy / 100.0 - cost).clamp(-1.0, 1.0);
         out.pay(Term::SparseOutcome, self.sparse_reward_scale * outcome);
         Ok(())

@@ -156,15 +156,13 @@ pub(crate) fn load_datasets(
     Ok(())
 }
 
-/// Settles on the seed modules for the run's host, with the options of the scenario, and tries every one at the widths of its
-/// slots, so that a bad one is named before anything grows.
+/// Settles on the seed modules for the run's host and tries every one at the widths of its slots, so that a bad one is named before anything grows.
 pub(crate) fn check_blueprints(
     experiment: Res<Experiment>,
     devices: Res<Devices>,
     mut blueprints: ResMut<BlueprintRegistry>,
     syncs: Res<torch::HostSyncCounter>,
 ) -> Result<(), Failure> {
-    blueprints.configure(&experiment.scenario.lifecycle);
     blueprints.serve(experiment.task.data.topology());
     let mut widths: Vec<i64> = experiment.layout.slots().iter().map(|slot| slot.channels).collect();
     widths.sort_unstable();

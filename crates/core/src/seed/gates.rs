@@ -9,6 +9,15 @@ use super::{ALPHA_TOLERANCE, SeedRecord, next_stage};
 use crate::growth::{GateCheck, GateLevel, GateResult, SeedStage};
 use crate::scenario::{GateConfig, GateMode};
 
+/// Of strict gates: accuracy gained in training before blending, percentage points.
+const MIN_TRAINING_IMPROVEMENT: f64 = 0.5;
+/// Of strict gates: least ratio of the seed's gradient to the host's before blending.
+const MIN_GRADIENT_RATIO: f64 = 0.10;
+/// Contribution that strict gates ask of a commit, and from which a committed seed counts as contributing, percentage points.
+pub const MIN_CONTRIBUTION: f64 = 1.0;
+/// Oldest contribution that a commit may rest on, steps: that of the step before.
+const MAX_CONTRIBUTION_AGE: u32 = 1;
+
 /// Tries `level` on a seed as it is now; changes nothing.
 pub fn evaluate_gate(level: GateLevel, seed: &SeedRecord, config: &GateConfig) -> GateResult {
     let strict = config.mode == GateMode::Strict;
@@ -18,7 +27,7 @@ pub fn evaluate_gate(level: GateLevel, seed: &SeedRecord, config: &GateConfig) -
         GateLevel::G2 if strict => strict_blending(seed, config),
         GateLevel::G2 => permissive_blending(seed, config),
         GateLevel::G3 => holding(seed, config, strict),
-        GateLevel::G5 => commit_checks(seed, config, strict),
+        GateLevel::G5 => commit_checks(seed, strict),
     };
     GateResult {
         level,
@@ -62,10 +71,10 @@ fn permissive_blending(seed: &SeedRecord, config: &GateConfig) -> Checks {
 fn strict_blending(seed: &SeedRecord, config: &GateConfig) -> Checks {
     let improvement = Some(seed.improvement_since_stage_start());
     smallvec![
-        at_least("improvement", improvement, config.min_training_improvement),
+        at_least("improvement", improvement, MIN_TRAINING_IMPROVEMENT),
         lasted(seed, config.min_training_steps),
         not_exploding(seed),
-        at_least("gradient_ratio", seed.gradient.ratio, config.min_gradient_ratio),
+        at_least("gradient_ratio", seed.gradient.ratio, MIN_GRADIENT_RATIO),
     ]
 }
 
@@ -87,20 +96,20 @@ fn holding(seed: &SeedRecord, config: &GateConfig, strict: bool) -> Checks {
     checks
 }
 
-fn commit_checks(seed: &SeedRecord, config: &GateConfig, strict: bool) -> Checks {
+fn commit_checks(seed: &SeedRecord, strict: bool) -> Checks {
     let contribution = seed.contribution.value;
     let age = seed.contribution.age;
     let mut checks = smallvec![
         GateCheck {
             id: "contribution_age",
             value: age.map(f64::from),
-            threshold: Some(f64::from(config.max_contribution_age)),
-            passed: contribution.is_some() && age.is_some_and(|age| age <= config.max_contribution_age),
+            threshold: Some(f64::from(MAX_CONTRIBUTION_AGE)),
+            passed: contribution.is_some() && age.is_some_and(|age| age <= MAX_CONTRIBUTION_AGE),
         },
         holds("healthy", seed.healthy()),
     ];
     if strict {
-        checks.push(at_least("contribution", contribution, config.min_contribution));
+        checks.push(at_least("contribution", contribution, MIN_CONTRIBUTION));
     }
     checks
 }

@@ -64,8 +64,6 @@ pub struct Limits {
     pub auto_forward: AutoForward,
     /// Develop one seed at a time.
     pub sequential_germination: bool,
-    /// Also refuse attempts at a gate whose structural preconditions are unmet.
-    pub mask_structural_gates: bool,
 }
 
 impl Limits {
@@ -76,7 +74,6 @@ impl Limits {
             min_prune_age: config.min_prune_age,
             auto_forward: config.auto_forward,
             sequential_germination: masks.sequential_germination,
-            mask_structural_gates: masks.mask_structural_gates,
         }
     }
 }
@@ -146,16 +143,18 @@ pub(super) fn seed_admits(op: LifecycleOp, seed: &SlotView, limits: &Limits) -> 
             refuse_if(age < min, FailureReason::TooYoung { age, min })?;
             alpha_rests(seed)
         }
-        (LifecycleOp::Commit, SeedStage::Holding) => {
-            let hopeless = limits.mask_structural_gates && !seed.contribution_known;
-            refuse_if(hopeless, FailureReason::GateFailed { gate: GateLevel::G5 })
-        }
+        (LifecycleOp::Commit, SeedStage::Holding) => refuse_if(
+            !seed.contribution_known,
+            FailureReason::GateFailed { gate: GateLevel::G5 },
+        ),
         (LifecycleOp::Advance, SeedStage::Germinated) => refuse_if(limits.auto_forward.g1, automatic),
         (LifecycleOp::Advance, SeedStage::Training) => refuse_if(limits.auto_forward.g2, automatic),
         (LifecycleOp::Advance, SeedStage::Blending) => {
             refuse_if(limits.auto_forward.g3, automatic)?;
-            let hopeless = limits.mask_structural_gates && !is_fully_blended(seed);
-            refuse_if(hopeless, FailureReason::GateFailed { gate: GateLevel::G3 })
+            refuse_if(
+                !is_fully_blended(seed),
+                FailureReason::GateFailed { gate: GateLevel::G3 },
+            )
         }
         _ => wrong_stage,
     }

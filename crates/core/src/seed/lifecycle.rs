@@ -19,6 +19,10 @@ use crate::scenario::{GateMode, LifecycleConfig, OnCommit};
 
 /// Batches in a row with a non-finite gradient after which a seed is given up.
 const MAX_NONFINITE_STREAK: u32 = 3;
+/// Ticks for which a slot rests after a prune, so that germinating and pruning in turn has a cost.
+const EMBARGO_STEPS: u32 = 5;
+/// Stage changes that a record remembers: more than a life of ordinary length has.
+const HISTORY_LEN: usize = 100;
 
 /// What an operation is judged by: the scenario, the env's limits, and the step it is.
 #[derive(Clone, Copy, Debug)]
@@ -91,9 +95,6 @@ pub struct AlphaOrder {
 pub fn set_alpha_target(seed: &SeedRecord, order: &AlphaOrder, rules: &Rules) -> Result<Plan, FailureReason> {
     seed_admits(LifecycleOp::SetAlphaTarget, &SlotView::from(seed), rules.limits)?;
     let operator = order.style.algorithm();
-    if operator != seed.algorithm && !rules.config.allow_operator_switch {
-        return Err(FailureReason::InvalidTarget);
-    }
     let mut draft = Draft::of(seed);
     if seed.stage == SeedStage::Holding && order.target.value() < 1.0 - ALPHA_TOLERANCE {
         draft.enter(SeedStage::Blending, StageCause::Policy, rules);
@@ -230,7 +231,7 @@ impl Draft {
             gate_params,
             accuracy,
         } = germination;
-        if identity.seed_params == 0 && !rules.config.allow_parameterless_seeds {
+        if identity.seed_params == 0 {
             return Err(FailureReason::NoTrainableParams);
         }
         let algorithm = identity.style.algorithm();
@@ -288,7 +289,7 @@ impl Draft {
         seed.accuracy.at_stage_start = seed.accuracy.current;
         seed.last_gate = None;
         seed.history.push_back((to, rules.step));
-        while seed.history.len() > rules.config.history_len {
+        while seed.history.len() > HISTORY_LEN {
             seed.history.pop_front();
         }
     }
@@ -306,9 +307,6 @@ impl Draft {
     /// Becomes a fixed part of the network, for the rest of the episode.
     fn commit(&mut self, cause: StageCause, rules: &Rules) {
         self.enter(SeedStage::Committed, cause, rules);
-        if self.seed.identity.seed_params == 0 {
-            return;
-        }
         let effects: &[Effect] = match rules.config.on_commit {
             OnCommit::ResetMomentum => &[Effect::ResetMomentum, Effect::StopWeightDecay],
             OnCommit::Keep => &[Effect::StopWeightDecay],
@@ -323,9 +321,7 @@ impl Draft {
         self.enter(stage, cause, rules);
         let seed = &mut self.seed;
         match stage {
-            SeedStage::Training if seed.identity.seed_params > 0 => {
-                self.change.effects.push(Effect::CreateOptimizer);
-            }
+            SeedStage::Training => self.change.effects.push(Effect::CreateOptimizer),
             SeedStage::Blending => {
                 let SeedIdentity {
                     style, tempo, target, ..
@@ -431,7 +427,7 @@ impl Draft {
         match self.seed.stage {
             SeedStage::Pruned => {
                 self.enter(SeedStage::Embargoed, StageCause::Auto, rules);
-                self.seed.cooldown_left = rules.config.embargo_steps;
+                self.seed.cooldown_left = EMBARGO_STEPS;
                 self.finish()
             }
             SeedStage::Embargoed => {

@@ -31,7 +31,7 @@ pub use blend::{Amplitude, BlendError, Residual};
 pub use blueprint::{Blueprint, BlueprintError, MAX_BLUEPRINTS, SeedModule};
 pub use change::{Change, Effect, GateReport, Plan, Retarget, Transition};
 pub use gate_network::GateNetwork;
-pub use gates::evaluate_gate;
+pub use gates::{MIN_CONTRIBUTION, evaluate_gate};
 pub use instance::SeedInstance;
 pub use invariants::broken_law;
 pub use legality::{Limits, SlotView, command_legal, legal};
@@ -46,5 +46,5 @@ pub use record::{
 };
 pub use registry::{BlueprintRegistry, FIRST_PLUGIN_INDEX};
 pub use report::SeedReport;
-pub use stages::{has_optimizer, may_follow, next_stage, trains};
+pub use stages::{Isolation, has_optimizer, may_follow, next_stage, trains};
 pub use statistics::{GradientSums, Growth, STATISTICS_STRIDE};

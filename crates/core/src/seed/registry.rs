@@ -1,6 +1,6 @@
 //! The registry of blueprints: what can be grown, each under an index that policies and observations use for ever.
 //!
-//! It is filled when the engine is put together, takes the scenario's options at start-up and is immutable afterwards.
+//! It is filled when the engine is put together and is immutable once a run has started.
 
 use std::sync::Arc;
 
@@ -35,20 +35,14 @@ impl BlueprintRegistry {
     pub(super) fn of(built_in: impl Iterator<Item = (usize, Arc<dyn Blueprint>)>) -> Self {
         let mut entries = Vec::new();
         entries.resize_with(FIRST_PLUGIN_INDEX, Entry::default);
-        let mut registry = Self {
+        for (index, blueprint) in built_in {
+            let topology = blueprint.topology();
+            entries[index][topology as usize] = Some(blueprint);
+        }
+        Self {
             entries,
             served: Topology::Image,
             refused: None,
-        };
-        registry.replace_built_in(built_in);
-        registry
-    }
-
-    /// These in the place of the built-in ones.
-    pub(super) fn replace_built_in(&mut self, built_in: impl Iterator<Item = (usize, Arc<dyn Blueprint>)>) {
-        for (index, blueprint) in built_in {
-            let topology = blueprint.topology();
-            self.entries[index][topology as usize] = Some(blueprint);
         }
     }
 
@@ -137,7 +131,7 @@ impl BlueprintRegistry {
             })
     }
 
-    /// Holds modules of every blueprint, with the run's options, to the contract of
+    /// Holds modules of every blueprint to the contract of
     /// [`SeedModule`](super::SeedModule) at every width that the run's slots have. Run once at start-up, so that
     /// germination need not; a test of a custom blueprint calls it with the widths that it is meant for.
     ///

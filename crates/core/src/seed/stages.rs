@@ -2,7 +2,7 @@
 //!
 //! None of this is stored: it follows from the stage, the alpha mode and the scenario.
 
-use crate::growth::{AlphaMode, GateLevel, SeedStage};
+use crate::growth::{AlphaMode, GateLevel, SeedStage, Topology};
 use crate::scenario::OnCommit;
 
 /// The transition table. Everything else is illegal; `Unknown` precedes a fresh seed.
@@ -32,9 +32,30 @@ pub const fn next_stage(stage: SeedStage) -> Option<(GateLevel, SeedStage)> {
     }
 }
 
-/// A seed's optimizer exists from training to the end of its life; only a seed with parameters has one.
-pub const fn has_optimizer(stage: SeedStage, seed_params: u64) -> bool {
-    seed_params > 0 && stage.is_occupied() && !matches!(stage, SeedStage::Germinated)
+/// A seed's optimizer exists from training to the end of its life.
+pub const fn has_optimizer(stage: SeedStage) -> bool {
+    stage.is_occupied() && !matches!(stage, SeedStage::Germinated)
+}
+
+/// Whether the gradient of seeds that are blended in or held reaches the host. A training seed's never does, a committed one's
+/// always.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Isolation {
+    /// The host does not feel the seed's gradient.
+    Isolated,
+    /// Host and seed train together.
+    CoAdapt,
+}
+
+impl Isolation {
+    /// Of hosts for such features: a convolutional host has to be as good without the seed until it is committed, a language
+    /// model's residual stream is shared from the start.
+    pub const fn of(topology: Topology) -> Self {
+        match topology {
+            Topology::Image => Self::Isolated,
+            Topology::Tokens => Self::CoAdapt,
+        }
+    }
 }
 
 /// Is the seed's optimizer stepped? A seed that fades may not fight the decay: no update while alpha moves down; its

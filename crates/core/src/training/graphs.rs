@@ -15,8 +15,8 @@ use crate::env::grafted::{GraftKind, graft_kind};
 use crate::growth::SeedStage;
 use crate::health::Failure;
 use crate::nn::Mode;
-use crate::scenario::{OnCommit, StageIsolation};
-use crate::seed::trains;
+use crate::scenario::OnCommit;
+use crate::seed::{Isolation, trains};
 use crate::torch::{Graph, TorchError};
 
 /// Batches of a kind that are played as usual before one is recorded: meanwhile libraries choose their kernels and workspaces.
@@ -64,7 +64,7 @@ impl Topology {
         samples: &Batch,
         precision: Option<Kind>,
         slots: &[Slot],
-        (isolation, on_commit): (&StageIsolation, OnCommit),
+        (isolation, on_commit): (Isolation, OnCommit),
     ) -> Self {
         let of_slot = |slot: &Slot| {
             let seed = slot.record.as_ref();

@@ -24,8 +24,8 @@ use crate::growth::SeedStage;
 use crate::health::Failure;
 use crate::kernels::{ForcedKernels, GradientThresholds, GroupNorm, GroupUpdate, backward};
 use crate::nn::{Implementation, LossScaler, Mode, Optimizer};
-use crate::scenario::{Fault, StageIsolation};
-use crate::seed::{STATISTICS_STRIDE, SeedInstance, SeedRecord, trains};
+use crate::scenario::Fault;
+use crate::seed::{Isolation, STATISTICS_STRIDE, SeedInstance, SeedRecord, trains};
 use crate::telemetry::Fallbacks;
 use crate::torch::{Autocast, Backend, FiniteGuard, Stream, TorchError, peek};
 
@@ -238,7 +238,7 @@ impl TrainingRules<'_> {
     fn optimize(&self, env: &mut TrainingEnvItem, stream: &Stream, is_sampled: bool) -> Result<(), Failure> {
         let lifecycle = &self.experiment.scenario.lifecycle;
         let max_norm = self.experiment.task.max_grad_norm;
-        let thresholds = GradientThresholds::new(lifecycle.vanishing, lifecycle.exploding_factor, max_norm);
+        let thresholds = GradientThresholds::new(lifecycle.exploding_factor, max_norm);
         let sums = env.sums.0.get();
         let layout = sums.layout();
         let scaler = env.scaler.0.get();
@@ -312,7 +312,7 @@ fn part(whole: &Tensor, first: usize, count: usize, n: usize) -> Result<Tensor, 
 }
 
 /// The slots that take part in training, in execution order.
-pub fn training_slots<'a>(slots: &'a mut [Slot], isolation: &StageIsolation) -> SmallVec<[Graft<'a>; 4]> {
+pub fn training_slots<'a>(slots: &'a mut [Slot], isolation: Isolation) -> SmallVec<[Graft<'a>; 4]> {
     let mut uses: SmallVec<[Graft; 4]> = slots
         .iter_mut()
         .filter_map(|slot| {
@@ -330,7 +330,7 @@ pub fn training_slots<'a>(slots: &'a mut [Slot], isolation: &StageIsolation) -> 
 }
 
 /// Puts the amplitudes of seeds that are blended where recorded batches read them.
-fn place_amplitudes(slots: &mut [Slot], isolation: &StageIsolation, backend: Backend) -> Result<(), TorchError> {
+fn place_amplitudes(slots: &mut [Slot], isolation: Isolation, backend: Backend) -> Result<(), TorchError> {
     for slot in slots {
         let (Some(seed), Some(module)) = (&slot.record, &mut slot.module) else {
             continue;

@@ -20,7 +20,8 @@ use crate::growth::SeedStage;
 use crate::health::Failure;
 use crate::host::Host;
 use crate::network::SeedMeasures;
-use crate::scenario::{AttributionConfig, AttributionStrategy, StageIsolation};
+use crate::scenario::{AttributionConfig, AttributionStrategy, Cadence};
+use crate::seed::Isolation;
 use crate::telemetry::Fallbacks;
 use crate::torch::{Backend, HostSyncCounter, Inference, read_f64};
 use crate::training::evaluate_rows;
@@ -50,7 +51,7 @@ impl<'a> CommittedNetwork<'a> {
     pub fn of(
         host: &'a mut HostModel,
         slots: &'a mut SeedSlots,
-        isolation: &StageIsolation,
+        isolation: Isolation,
         backend: Backend,
     ) -> Result<Self, Failure> {
         let committed = slots.records().map(|record| {

@@ -5,7 +5,7 @@ use bevy_ecs::prelude::*;
 use super::pass::ValPlan;
 use crate::env::{EpisodeStats, Experiment, HostModel, LoadedData, SeedSlots, Slot, StepStatus};
 use crate::host::OpCost;
-use crate::scenario::StageIsolation;
+use crate::seed::Isolation;
 use crate::training::training_slots;
 
 /// Of the forward pass: the backward pass takes as much again for the gradients of activations, and once more for those of
@@ -31,7 +31,7 @@ pub fn count_compute(
 
 /// Multiply-accumulates of training on one sample, with the seeds that take part now. `ops`: of the host, in order. Frozen
 /// ones have no gradients of weights, and of activations only behind something that learns.
-fn macs_of_training(ops: &[OpCost], slots: &mut [Slot], isolation: &StageIsolation) -> u64 {
+fn macs_of_training(ops: &[OpCost], slots: &mut [Slot], isolation: Isolation) -> u64 {
     let seeds = training_slots(slots, isolation);
     let first_learning = ops.iter().position(|op| !op.is_frozen).unwrap_or(ops.len());
     let learning_from = seeds

@@ -18,7 +18,7 @@ use crate::env::grafted::graft_kind;
 use crate::env::{EnvId, EnvSetup, EnvStream, Experiment, HostModel, Slot, StepStatus, in_batch};
 use crate::health::Failure;
 use crate::nn::Mode;
-use crate::scenario::StageIsolation;
+use crate::seed::Isolation;
 use crate::telemetry::{Phase, PhaseClock, TelemetryOutbox};
 use crate::torch::{Inference, Stream, TorchError, catch};
 use crate::training::{BatchLoop, BatchPoint, TrainingEnv, TrainingRules};
@@ -87,7 +87,7 @@ pub fn equip_envs(
 }
 
 /// The seeds on the output path, in execution order.
-pub fn live_slots<'a>(slots: &'a mut [Slot], isolation: &StageIsolation) -> SmallVec<[LiveSlot<'a>; 4]> {
+pub fn live_slots<'a>(slots: &'a mut [Slot], isolation: Isolation) -> SmallVec<[LiveSlot<'a>; 4]> {
     let mut live: SmallVec<[LiveSlot; 4]> = slots
         .iter_mut()
         .enumerate()

@@ -127,8 +127,6 @@ pub enum FailureReason {
     AdvanceDisabled,
     #[error("gate {gate} failed")]
     GateFailed { gate: GateLevel },
-    #[error("the alpha target is not valid here")]
-    InvalidTarget,
     #[error("the blueprint is not available here")]
     BlueprintUnavailable,
     #[error("the blueprint has no trainable parameters")]

@@ -1,7 +1,7 @@
-//! Sections `policy.heuristic`, `random`, `schedule` and `replay`: controllers to compare with.
+//! Sections `policy.heuristic`, `periodic`, `schedule` and `replay`: controllers to compare with.
 
-use crate::growth::{AlphaCurveAction, AlphaSpeed, AlphaTarget, GerminationStyle, SlotId, Tempo, coded_enum};
-use crate::schema::{choice, members, record, section};
+use crate::growth::{AlphaCurveAction, AlphaSpeed, AlphaTarget, GerminationStyle, SlotId, Tempo};
+use crate::schema::{choice, record, section};
 
 section! {
     /// Constants of the rule-based controller.
@@ -16,41 +16,36 @@ section! {
         /// Contribution above which a held seed is committed.
         #[unit = "percentage points"]
         min_improvement_to_commit: f64 = 0.5;
-        /// Steps that a seed trains before it is moved on. None: the minimum of its gate.
-        min_training_steps: Option<u32>;
-        /// Factor on all penalties per step.
-        blueprint_penalty_decay: f64 = 0.93, FRACTION;
-        /// Penalty from which a blueprint is skipped.
-        blueprint_penalty_threshold: f64 = 1.0, POSITIVE;
         /// Blueprints in the order in which they are tried. Of the default list those that grow in the host.
         rotation: Vec<String> = ["conv_light", "conv_heavy", "attention", "norm", "depthwise"].map(String::from).to_vec(), BLUEPRINT;
     }
 }
 
 section! {
-    /// A list of commands, or the name of a built-in one, for the `schedule` controller.
+    /// A seed every N steps: the schedule that papers on growing networks compare with. `fragrow` grows the same after an interval
+    /// that follows the risk of overfitting (Wu et al. 2024).
+    pub struct PeriodicConfig {
+        /// Steps from one germination to the next, and before the first; not of `fragrow`.
+        period: u32 = 10, at_least(1);
+        /// Blueprints in the order in which they germinate; after the last comes the first again.
+        blueprints: Vec<String> = vec!["conv_light".into()], BLUEPRINT;
+        /// Most germinations of an episode. None: as long as there are empty slots.
+        max_growths: Option<u32>, at_least(1);
+        /// Curve and operator of the blend.
+        style: GerminationStyle = GerminationStyle::SigmoidAdd;
+        /// Length of the blend.
+        tempo: Tempo = Tempo::Standard;
+    }
+}
+
+section! {
+    /// A list of commands for the `schedule` controller.
     pub struct ScheduleConfig {
-        /// A built-in schedule instead of entries.
-        builtin: Option<BuiltinSchedule>;
         /// Commands at given steps, in the order of their steps.
         entries: Vec<ScheduleEntry>;
         /// Wait instead of failing when an entry is illegal at its step.
         wait_on_illegal: bool;
     }
-}
-
-coded_enum! {
-    /// A schedule that needs no list.
-    BuiltinSchedule {
-        /// Germinates in the first slot at the first step.
-        GerminateFirstSlot = 0 => "germinate_first_slot",
-        /// Takes one seed from germination to its commit.
-        GrowOneSeed = 1 => "grow_one_seed",
-    }
-}
-
-members! {
-    BuiltinSchedule => "built-in schedule",
 }
 
 record! {
@@ -124,34 +119,6 @@ impl ScheduledCommand {
             | Self::Commit { slot }
             | Self::Advance { slot } => slot,
         }
-    }
-}
-
-section! {
-    /// How the `random` controller draws.
-    #[derive(Copy)]
-    pub struct RandomConfig {
-        /// How often each operation is drawn, relative to the others that are legal.
-        op_weights: OpWeights;
-    }
-}
-
-section! {
-    /// How often each operation is drawn, relative to the others that are legal; a wait always is.
-    #[derive(Copy)]
-    pub struct OpWeights {
-        /// Weight of waiting.
-        wait: f64 = 1.0, POSITIVE;
-        /// Weight of planting a seed.
-        germinate: f64 = 1.0, NOT_NEGATIVE;
-        /// Weight of ramping a seed's amplitude.
-        set_alpha_target: f64 = 1.0, NOT_NEGATIVE;
-        /// Weight of removing a seed.
-        prune: f64 = 1.0, NOT_NEGATIVE;
-        /// Weight of committing a seed.
-        commit: f64 = 1.0, NOT_NEGATIVE;
-        /// Weight of trying a seed's next gate.
-        advance: f64 = 1.0, NOT_NEGATIVE;
     }
 }
 

@@ -31,7 +31,6 @@ pub fn all_choices() -> MaskConfig {
     MaskConfig {
         sequential_germination: true,
         action_space: every_action(),
-        ..MaskConfig::default()
     }
 }
 

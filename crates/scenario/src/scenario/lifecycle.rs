@@ -1,8 +1,7 @@
-//! Section `lifecycle`: slots, gates, cool-down, isolation.
+//! Section `lifecycle`: slots and gates.
 
-use super::blueprints::BlueprintsConfig;
-use crate::growth::{SlotId, Topology};
-use crate::schema::{choice, record, section};
+use crate::growth::SlotId;
+use crate::schema::{choice, section};
 
 section! {
     /// Section `lifecycle`: slots, quality gates and the rules of growing and pruning.
@@ -13,8 +12,6 @@ section! {
         max_seeds: Option<u32>;
         /// Steps that a seed must have lived before it may be pruned.
         min_prune_age: u32 = 5;
-        /// Steps for which a slot rests after a prune.
-        embargo_steps: u32 = 5;
         /// Steps after which a seed still in holding is pruned. None: never.
         max_holding_steps: Option<u32> = Some(10), at_least(1);
         /// Gates that are tried every step without the controller asking.
@@ -23,22 +20,10 @@ section! {
         on_commit: OnCommit = OnCommit::ResetMomentum;
         /// Thresholds of the quality gates.
         gates: GateConfig;
-        /// Whether a seed's gradient reaches the host; a training seed is always isolated.
-        isolation: IsolationConfig;
-        /// A seed gradient norm below this counts as vanishing.
-        vanishing: f64 = 1e-7, NOT_NEGATIVE;
         /// A seed gradient norm above this multiple of the clip norm counts as exploding.
         exploding_factor: f64 = 1e9, POSITIVE;
         /// Weight of the old value in the moving average of the seed/host gradient ratio.
         ratio_ema: f64 = 0.9, BELOW_ONE;
-        /// Let blueprints without parameters germinate: a placebo control.
-        allow_parameterless_seeds: bool;
-        /// Let a later alpha command change a seed's blend operator.
-        allow_operator_switch: bool = true;
-        /// Stage changes that a seed's record remembers.
-        history_len: usize = 100, at_least(1);
-        /// What is chosen about each built-in blueprint.
-        blueprints: BlueprintsConfig;
     }
 }
 
@@ -89,71 +74,7 @@ section! {
         min_training_steps: u32 = 1;
         /// Steps of blending before holding.
         min_blending_steps: u32 = 10;
-        /// Accuracy gained in training before blending.
-        #[unit = "percentage points"]
-        min_training_improvement: f64 = 0.5;
-        /// Least seed/host gradient ratio.
-        min_gradient_ratio: f64 = 0.10, NOT_NEGATIVE;
         /// Least share of healthy gradients, 0 to 1.
         min_gradient_health: f64 = 0.0, FRACTION;
-        /// Least measured contribution to be committed.
-        #[unit = "percentage points"]
-        min_contribution: f64 = 1.0;
-        /// Oldest contribution that a commit may rest on.
-        #[unit = "steps"]
-        max_contribution_age: u32 = 1;
-    }
-}
-
-choice! {
-    /// Whether a seed's gradient reaches the host.
-    #[derive(Copy, Eq)]
-    pub enum Isolation {
-        /// the host does not feel the seed's gradient
-        Isolated,
-        /// host and seed train together
-        CoAdapt,
-    }
-}
-
-record! {
-    /// Isolation per stage; a training seed is always isolated.
-    #[derive(Copy, Eq)]
-    pub struct StageIsolation {
-        /// While the seed is blended in.
-        blending: Isolation;
-        /// While the seed is held at full amplitude.
-        holding: Isolation;
-        /// After the seed is committed.
-        committed: Isolation;
-    }
-}
-
-section! {
-    /// Isolation per kind of host.
-    #[derive(Copy, Eq)]
-    pub struct IsolationConfig {
-        /// Convolutional hosts.
-        cnn: StageIsolation = StageIsolation {
-            blending: Isolation::Isolated,
-            holding: Isolation::Isolated,
-            committed: Isolation::CoAdapt,
-        };
-        /// Language models.
-        transformer: StageIsolation = StageIsolation {
-            blending: Isolation::CoAdapt,
-            holding: Isolation::CoAdapt,
-            committed: Isolation::CoAdapt,
-        };
-    }
-}
-
-impl IsolationConfig {
-    /// Of hosts for such features.
-    pub fn of(&self, topology: Topology) -> &StageIsolation {
-        match topology {
-            Topology::Image => &self.cnn,
-            Topology::Tokens => &self.transformer,
-        }
     }
 }

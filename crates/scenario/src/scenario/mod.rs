@@ -8,12 +8,10 @@
 mod action_space;
 mod arithmetic;
 mod attribution;
-mod blueprints;
 mod controllers;
 mod device;
 mod faults;
 mod governor;
-mod growth_schedules;
 mod host;
 mod learner;
 mod lifecycle;
@@ -49,22 +47,14 @@ mod tests;
 pub use action_space::ActionSpace;
 pub use arithmetic::{AmpMode, Kernels, MatmulPrecision, OptimizerConfig};
 pub use attribution::{AttributionConfig, AttributionStrategy, Cadence};
-pub use blueprints::{
-    AttentionOptions, BlueprintsConfig, BottleneckOptions, FlexAttentionOptions, LoraLargeOptions, LoraOptions,
-    MlpOptions, MlpSmallOptions,
-};
 pub use catalog::{BlueprintEntry, Catalog, Entry, KnownHosts, KnownImages, KnownRewards, OwnImages, host_families};
-pub use controllers::{
-    BuiltinSchedule, HeuristicConfig, OpWeights, RandomConfig, ReplayConfig, ScheduleConfig, ScheduleEntry,
-    ScheduledCommand,
-};
+pub use controllers::{HeuristicConfig, PeriodicConfig, ReplayConfig, ScheduleConfig, ScheduleEntry, ScheduledCommand};
 pub use derived::{DataForm, ImageShape, PartSizes, TextShape, data_forms, reward_forms};
 pub use device::{DeviceError, DeviceSpec};
 pub use document::{Declared, declares, read_declared, written_values};
 pub use explain::{ExplainedField, Explanation, Member, explain, field_paths, field_values};
 pub use faults::{Fault, FaultEntry};
 pub use governor::GovernorConfig;
-pub use growth_schedules::{FragrowConfig, GrowthActConfig, PeriodicConfig};
 pub use host::{
     CnnSpec, HostChoice, HostName, HostNorm, HostOutline, HostProblem, Positions, ResnetSpec, Shortcut, Stem,
     TransformerSpec, VggSpec, stands_for,
@@ -74,13 +64,11 @@ pub use learner::{
     AdvantageBaseline, Algorithm, CloneConfig, EpisodeEnd, ImpalaConfig, LEAST_ENTROPY_COEF, LearnerConfig,
     RecordingsConfig,
 };
-pub use lifecycle::{
-    AutoForward, GateConfig, GateMode, Isolation, IsolationConfig, LifecycleConfig, OnCommit, StageIsolation,
-};
+pub use lifecycle::{AutoForward, GateConfig, GateMode, LifecycleConfig, OnCommit};
 pub use load::{Input, Loaded, load, load_beside};
 pub use needs::{MeasurementNeed, RewardProfile};
 pub use paths::UnknownField;
-pub use policy::{FeatureGroup, HeadConditioning, MaskConfig, NetConfig, OpBias, PolicyConfig, TrackerConfig};
+pub use policy::{FeatureGroup, HeadConditioning, MaskConfig, NetConfig, OpBias, PolicyConfig};
 pub use presets::{TRAINING_PRESETS, TaskPreset, TrainingPreset, task_presets};
 pub use problem::{COLOURS, Problem, ProblemRow, Report, Severity, Source, SourceKind, nearest, printable, visible};
 pub use resolve::{resolved_ron, ron_text};

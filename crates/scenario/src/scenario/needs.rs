@@ -11,16 +11,10 @@ pub enum MeasurementNeed {
     AtTheEnd,
     /// The same at every step.
     EveryStep,
-    /// Contributions of at most `max_staleness` steps of age, of a held seed when it is committed.
-    AtCommit {
-        /// In steps.
-        max_staleness: u32,
-    },
-    /// Contributions of at most `max_staleness` steps of age, always.
-    Fresh {
-        /// In steps.
-        max_staleness: u32,
-    },
+    /// Contributions of the same step, of a held seed when it is committed.
+    AtCommit,
+    /// Contributions of the same step, always.
+    Fresh,
 }
 
 /// What is to be known of a reward beside how it pays: each mode says it of itself.

@@ -1,8 +1,6 @@
 //! Section `policy`: who decides what to grow, and within which limits.
 
-use super::{
-    ActionSpace, DeviceSpec, FragrowConfig, HeuristicConfig, PeriodicConfig, RandomConfig, ReplayConfig, ScheduleConfig,
-};
+use super::{ActionSpace, DeviceSpec, HeuristicConfig, PeriodicConfig, ReplayConfig, ScheduleConfig};
 use crate::schema::{Settings, choice, section};
 
 section! {
@@ -30,18 +28,12 @@ section! {
         teacher: Option<String>;
         /// Constants of the rule-based controller.
         heuristic: HeuristicConfig;
-        /// How the `random` controller draws.
-        random: RandomConfig;
-        /// How often the `periodic` controller grows what.
+        /// What the `periodic` and `fragrow` controllers grow, and how often the former does.
         periodic: PeriodicConfig;
-        /// How often the `fragrow` controller grows what.
-        fragrow: FragrowConfig;
         /// The list that the `schedule` controller plays.
         schedule: ScheduleConfig;
         /// The decisions that the `replay` controller repeats, env by env, round by round, step by step.
         replay: ReplayConfig;
-        /// When a host counts as stabilised or as standing still.
-        tracker: TrackerConfig;
     }
 }
 
@@ -107,22 +99,7 @@ section! {
     pub struct MaskConfig {
         /// Allow germination only while no other seed develops.
         sequential_germination: bool;
-        /// Hide commands that a gate would refuse for age or structure.
-        mask_structural_gates: bool = true;
         /// Choices that controllers have at all; None: every one.
         action_space: ActionSpace;
-    }
-}
-
-section! {
-    /// When a host counts as stabilised or as standing still.
-    #[derive(Copy)]
-    pub struct TrackerConfig {
-        /// A step that gains fewer percentage points extends the plateau.
-        plateau_threshold_pct: f64 = 0.5, NOT_NEGATIVE;
-        /// A relative improvement of the loss below this counts as stable.
-        stabilization_threshold: f64 = 0.03, POSITIVE;
-        /// Stable steps in a row until the host counts as stabilised.
-        stabilization_steps: u32 = 3;
     }
 }

@@ -225,19 +225,17 @@ fn what_cannot_be_is_refused_with_what_is_wrong_or_meant() {
 fn reward_fields_are_set_one_by_one_within_the_mode_that_is_chosen() {
     let reward = |text: &str, set| load_with(text, &[set], &catalog()).map(|loaded| loaded.scenario.reward);
     let committed = CommittedReward {
-        loan: 0.5,
+        weight: 0.5,
         rent: 0.25,
-        ..CommittedReward::default()
     };
     let sparse = SparseReward {
-        param_budget: 1000,
-        ..SparseReward::default()
+        sparse_reward_scale: 2.5,
     };
 
-    let found = reward("(reward: contribution(committed((loan: 0.5))))", "reward.rent=0.25").expect("sound");
+    let found = reward("(reward: contribution(committed((weight: 0.5))))", "reward.rent=0.25").expect("sound");
     let expected = RewardConfig::Contribution(ContributionMode::Committed(committed));
     assert_eq!(found, expected);
-    let found = reward("(reward: contribution(sparse()))", "reward.param_budget=1000").expect("sound");
+    let found = reward("(reward: contribution(sparse()))", "reward.sparse_reward_scale=2.5").expect("sound");
     assert_eq!(found, RewardConfig::Contribution(ContributionMode::Sparse(sparse)));
     assert!(reward("(reward: loss(()))", "reward.rent=0.25").is_err());
 }
@@ -283,7 +281,7 @@ fn members_of_choices_are_explained_with_their_own_fields_alone() {
 
     assert!(fields("task.host.cnn").contains(&"n_blocks".into()));
     assert!(!fields("task.host.cnn").contains(&"heads".into()));
-    assert_eq!(fields("reward.contribution.committed"), ["weight", "rent", "loan"]);
+    assert_eq!(fields("reward.contribution.committed"), ["weight", "rent"]);
     let members = explained("reward.contribution").members;
     assert!(members.iter().any(|member| member.form == "committed(..)"));
 }

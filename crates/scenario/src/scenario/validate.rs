@@ -2,7 +2,6 @@
 //! names the fields that it is about.
 
 mod action_space;
-mod blueprints;
 mod controller;
 mod faults;
 mod learner;
@@ -48,7 +47,6 @@ pub fn validate(scenario: &Scenario, task: &TaskSpec, host: &HostOutline, catalo
     controller::check_controller(scenario, task, catalog, &mut findings);
     topology::check_topology(scenario, task, catalog, &mut findings);
     action_space::check_action_space(scenario, catalog, &mut findings);
-    blueprints::check_heads(scenario, task, host, catalog, &mut findings);
     faults::check_faults(scenario, task, &mut findings);
     reward::check_reward(scenario, &reward, &mut findings);
     learner::check_learner(scenario, &mut findings);
@@ -104,18 +102,11 @@ impl Findings {
         }
     }
 
-    /// The same, and an error where a seed is to be grown without parameters, and such seeds are not allowed.
-    fn require_parameters(
-        &mut self,
-        blueprint: &str,
-        (scenario, task): (&Scenario, &TaskSpec),
-        catalog: &Catalog,
-        path: String,
-    ) {
-        self.require_growth(blueprint, task, catalog, path.clone());
-        if catalog.is_placebo(blueprint) && !scenario.lifecycle.allow_parameterless_seeds {
-            self.error([path], format!("\"{blueprint}\" has no parameters"));
-            self.help("as a placebo it needs lifecycle.allow_parameterless_seeds: true");
+    /// An error where a blueprint has no parameters.
+    fn refuse_placebo(&mut self, blueprint: &str, catalog: &Catalog, path: String) {
+        if catalog.is_placebo(blueprint) {
+            let message = format!("\"{blueprint}\" grows nothing; controllers may not choose it");
+            self.error([path], message);
         }
     }
 

@@ -26,6 +26,9 @@ pub fn zero_grads(params: &[Tensor]) -> Result<(), TorchError> {
     unsafe { ffi::check(ffi::simic_zero_grads(list.as_ptr(), list.len())) }
 }
 
+/// Norm below which a tensor's gradient counts as vanishing.
+const VANISHING: f64 = 1e-7;
+
 /// When the gradient norm of one tensor counts as vanishing or exploding.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct GradientThresholds {
@@ -37,9 +40,9 @@ pub struct GradientThresholds {
 
 impl GradientThresholds {
     /// `exploding_factor` times the clip norm, or the factor itself when clipping is off.
-    pub fn new(vanishing: f64, exploding_factor: f64, max_grad_norm: Option<f64>) -> Self {
+    pub fn new(exploding_factor: f64, max_grad_norm: Option<f64>) -> Self {
         Self {
-            vanishing,
+            vanishing: VANISHING,
             exploding: exploding_factor * max_grad_norm.unwrap_or(1.0),
         }
     }

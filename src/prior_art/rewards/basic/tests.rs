@@ -5,7 +5,7 @@ use crate::reward::EpisodeStatus;
 /// The bonus before it is split.
 #[test]
 fn basic_pays_commits_and_the_gain_of_the_episode() {
-    let config = mode(BasicReward::default());
+    let config = mode(BasicReward);
     let bonus = |n, points, accuracy, delta| {
         let step = Step::new(50).accuracy(accuracy).delta(delta);
         let step = step.slot(held(n, points), committed_seed());
@@ -25,7 +25,7 @@ fn basic_pays_commits_and_the_gain_of_the_episode() {
 }
 
 fn basic_plus() -> Arc<dyn RewardMode> {
-    mode(BasicPlusReward::default())
+    mode(BasicPlusReward)
 }
 
 /// Commits a seed worth 4 points and gives what it is paid at once, and the memory of it.

@@ -1,16 +1,12 @@
 use super::*;
 use crate::prior_art::rewards::fixtures::*;
 
-fn config() -> ShapedReward {
-    ShapedReward::default()
-}
-
 #[test]
 fn rent_grows_with_the_logarithm_of_growth_up_to_a_cap() {
     let inputs = Step::new(40).host(100_000).build();
-    assert_close(compute_rent(&config(), &inputs, 25_000.0), -0.11157177565710488);
-    assert_close(compute_rent(&config(), &inputs, 19.2 * 100_000.0), -1.5);
-    assert_close(linear_rent(0.1, 25_000.0, 500_000), -0.005);
+    assert_close(compute_rent(&inputs, 25_000.0), -0.11157177565710488);
+    assert_close(compute_rent(&inputs, 19.2 * 100_000.0), -1.5);
+    assert_close(linear_rent(25_000.0), -0.005);
 }
 
 #[test]
@@ -25,7 +21,7 @@ fn rent_is_charged_for_alpha_weighted_parameters_on_the_output_path() {
     ] {
         let inputs = Step::new(40).host(host).after([seed]).build();
         assert_close(inputs.effective_params(0.0039), effective);
-        assert_close(compute_rent(&config(), &inputs, effective), rent);
+        assert_close(compute_rent(&inputs, effective), rent);
     }
 }
 
@@ -46,13 +42,13 @@ fn moving_alpha_costs_by_its_square_up_to_a_cap() {
     let shock = |from: f64, to: f64, params| {
         let before = seed(SeedStage::Blending, 3).alpha(from).params(params);
         let after = before.clone().alpha(to);
-        alpha_shock(&config(), &Step::new(40).host(100_000).slot(before, after).build())
+        alpha_shock(&Step::new(40).host(100_000).slot(before, after).build())
     };
     assert_close(shock(0.4, 0.6, 10_000), -0.0007832);
     assert_close(shock(1.0, 0.0, 1_200_000), -1.0);
 
     let planted = Step::new(40).after([seed(SeedStage::Germinated, 1)]).build();
-    assert_eq!(alpha_shock(&config(), &planted), 0.0);
+    assert_eq!(alpha_shock(&planted), 0.0);
 }
 
 #[test]

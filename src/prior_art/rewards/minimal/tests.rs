@@ -3,7 +3,7 @@ use crate::prior_art::rewards::fixtures::*;
 
 #[test]
 fn minimal_also_charges_for_an_early_prune() {
-    let reward: Arc<dyn RewardMode> = Arc::new(MinimalReward::default());
+    let reward: Arc<dyn RewardMode> = Arc::new(MinimalReward);
     let prune = |age| {
         let step = Step::new(20).before([seed(SeedStage::Training, age).age(age)]);
         first(&reward, step.act(LifecycleOp::Prune, 0)).total()

@@ -258,16 +258,30 @@ fn a_terminated_episode_takes_its_potential_back() {
 }
 
 #[test]
-fn contributions_are_reused_while_they_are_fresh_enough() {
-    for (max_staleness, age, expected) in [(1, 1, 2.0), (1, 2, 0.0), (0, 1, 0.0)] {
-        let config = shaped_with(|config| config.max_staleness = max_staleness);
+fn only_contributions_of_the_same_step_are_paid() {
+    for (age, expected) in [(0, 2.0), (1, 0.0)] {
         let aged = SeedView {
             contribution: Some(MeasuredContribution { points: 2.0, age }),
             ..seed(SeedStage::Blending, 3)
         };
-        let paid = first(&config, Step::new(40).slot(aged.clone(), aged));
+        let paid = paid(Step::new(40).slot(aged.clone(), aged));
         assert_close(paid.get(Term::Attribution), expected);
     }
+}
+
+/// Neither the ratio's fine nor the shock of a vanishing seed.
+#[test]
+fn anti_gaming_can_be_left_out() {
+    let fair = shaped_with(|config| config.disable_anti_gaming = true);
+    let step = || {
+        let step = Step::new(40).accuracy(90.0).delta(1.0);
+        step.slot(held(3, 10.0), seed(SeedStage::Pruned, 1))
+            .act(LifecycleOp::Prune, 0)
+    };
+    let fines = |reward: &Arc<dyn RewardMode>| {
+        [Term::RatioPenalty, Term::AlphaShock].map(|term| first(reward, step()).get(term) < 0.0)
+    };
+    assert_eq!((fines(&shaped()), fines(&fair)), ([true; 2], [false; 2]));
 }
 
 /// Otherwise holding is the best of all.

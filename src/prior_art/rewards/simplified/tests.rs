@@ -4,7 +4,7 @@ use crate::reward::EpisodeStatus;
 
 #[test]
 fn simplified_pays_accuracy_and_contributing_commits_at_the_end() {
-    let config = mode(SimplifiedReward::default());
+    let config = mode(SimplifiedReward);
     let mut state = RewardState::default();
     for step in [40, 42] {
         let commit = Step::new(step).slot(held(5, 1.0), None).act(LifecycleOp::Commit, 0);

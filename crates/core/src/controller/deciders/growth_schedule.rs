@@ -15,7 +15,7 @@ use crate::actions::{Decision, MaskSet, PolicyError};
 use crate::controller::view::{DecisionView, EnvRow, EnvView, TrainingSignals};
 use crate::growth::{AlphaTarget, LifecycleCommand, LifecycleOp, SeedStage};
 use crate::health::Failure;
-use crate::scenario::GrowthActConfig;
+use crate::scenario::PeriodicConfig;
 use crate::seed::SeedReport;
 use crate::unfinished::UnfinishedRound;
 
@@ -45,7 +45,7 @@ enum Interval {
 /// What germinates, names resolved.
 #[derive(Clone, Debug)]
 struct GrowthAct {
-    config: GrowthActConfig,
+    config: PeriodicConfig,
     /// Indices, in the order of `config.blueprints`.
     blueprints: Vec<usize>,
     /// Steps that a seed trains before its gate lets it through.
@@ -70,46 +70,40 @@ impl GrowthScheduleController {
     /// # Errors
     /// No blueprint, or one that no slot can grow or that the action space excludes.
     pub fn periodic(context: &BuildContext) -> Result<Self, PolicyError> {
-        let config = &context.scenario.policy.periodic;
-        Self::new("periodic", Interval::Fixed(config.period), &config.growth, context)
+        let period = context.scenario.policy.periodic.period;
+        Self::new("periodic", Interval::Fixed(period), context)
     }
 
-    /// Reads `policy.fragrow`.
+    /// Reads `policy.periodic` too, but for its period.
     ///
     /// # Errors
     /// As [`Self::periodic`].
     pub fn fragrow(context: &BuildContext) -> Result<Self, PolicyError> {
-        let config = &context.scenario.policy.fragrow;
-        let i_max = config.i_max.unwrap_or_else(|| longest_interval(context));
-        Self::new("fragrow", Interval::FittingRisk(i_max), &config.growth, context)
+        Self::new("fragrow", Interval::FittingRisk(longest_interval(context)), context)
     }
 
-    fn new(
-        name: &'static str,
-        interval: Interval,
-        growth: &GrowthActConfig,
-        context: &BuildContext,
-    ) -> Result<Self, PolicyError> {
-        let path = format!("policy.{name}.growth.blueprints");
-        if growth.blueprints.is_empty() {
+    fn new(name: &'static str, interval: Interval, context: &BuildContext) -> Result<Self, PolicyError> {
+        let config = &context.scenario.policy.periodic;
+        let path = "policy.periodic.blueprints";
+        if config.blueprints.is_empty() {
             return Err(PolicyError::config(path, "is empty; name a blueprint"));
         }
         let allowed = context.allowed_actions();
         let resolve = |blueprint: &String| {
-            let index = context.blueprint(&path, blueprint)?;
+            let index = context.blueprint(path, blueprint)?;
             if allowed.blueprints().contains(index) {
                 return Ok(index);
             }
             let why = format!("`{blueprint}` is not in the action space, policy.masks.action_space");
-            Err(PolicyError::config(path.clone(), why))
+            Err(PolicyError::config(path, why))
         };
-        let blueprints = growth.blueprints.iter().map(resolve).collect::<Result<_, _>>()?;
+        let blueprints = config.blueprints.iter().map(resolve).collect::<Result<_, _>>()?;
         Ok(Self {
             name,
             interval,
             act: GrowthAct {
                 blueprints,
-                config: growth.clone(),
+                config: config.clone(),
                 min_training_steps: context.scenario.lifecycle.gates.min_training_steps,
             },
             states: BTreeMap::new(),

@@ -17,7 +17,7 @@ use crate::growth::{
 };
 use crate::health::Failure;
 use crate::scenario::{GateMode, HeuristicConfig};
-use crate::seed::{ALPHA_TOLERANCE, SeedReport};
+use crate::seed::{ALPHA_TOLERANCE, MIN_CONTRIBUTION, SeedReport};
 use crate::unfinished::UnfinishedRound;
 
 /// Steps of rest after a prune.
@@ -29,6 +29,10 @@ const PATIENCE_STEPS: u32 = 5;
 const DEPENDENCY: f64 = 0.1;
 /// Penalty that a prune puts on the seed's blueprint.
 const PENALTY_ON_PRUNE: f64 = 2.0;
+/// What a step leaves of every penalty.
+const PENALTY_DECAY: f64 = 0.93;
+/// A blueprint with this penalty or more is skipped: with the decay, for ten steps after a prune.
+const SKIPPED_FROM: f64 = 1.0;
 /// A penalty below this is forgotten.
 const SMALLEST_PENALTY: f64 = 0.1;
 /// The states of all envs, in a checkpoint inside a round.
@@ -49,7 +53,7 @@ struct Rules {
     config: HeuristicConfig,
     /// Blueprint indices, in the order of `config.rotation`.
     rotation: Vec<usize>,
-    /// Steps a seed trains before it is moved on.
+    /// Steps a seed trains before it is moved on: the minimum of its gate.
     min_training_steps: u32,
     /// Percentage points that a commit needs.
     commit_above: f64,
@@ -100,13 +104,13 @@ impl HeuristicController {
         }
         let gates = &context.scenario.lifecycle.gates;
         let gate_minimum = match gates.mode {
-            GateMode::Strict => gates.min_contribution,
+            GateMode::Strict => MIN_CONTRIBUTION,
             GateMode::Permissive => f64::NEG_INFINITY,
         };
         Ok(Self {
             rules: Rules {
                 rotation,
-                min_training_steps: config.min_training_steps.unwrap_or(gates.min_training_steps),
+                min_training_steps: gates.min_training_steps,
                 commit_above: config.min_improvement_to_commit.max(gate_minimum),
                 config,
             },
@@ -150,7 +154,7 @@ impl Controller for HeuristicController {
 
 impl Rules {
     fn decide(&self, state: &mut HeuristicState, step: u32, env: &EnvView, masks: &MaskSet) -> Decision {
-        state.decay_penalties(step, self.config.blueprint_penalty_decay);
+        state.decay_penalties(step);
         let live = || {
             let slots = env.reports.iter().enumerate();
             slots.filter_map(|(slot, seed)| Some((slot, seed.as_ref()?)))
@@ -215,7 +219,7 @@ impl Rules {
         let start = state.rotation_index;
         for position in start..start + count {
             let blueprint = self.rotation[position % count];
-            if state.penalty(blueprint) < self.config.blueprint_penalty_threshold {
+            if state.penalty(blueprint) < SKIPPED_FROM {
                 state.rotation_index = position + 1;
                 return blueprint;
             }
@@ -265,12 +269,12 @@ impl HeuristicState {
         self.penalties.get(&blueprint).copied().unwrap_or(0.0)
     }
 
-    fn decay_penalties(&mut self, step: u32, decay: f64) {
+    fn decay_penalties(&mut self, step: u32) {
         let elapsed = self.last_decay_step.map_or(0, |last| step.saturating_sub(last));
         self.last_decay_step = Some(step);
         for _ in 0..elapsed {
             self.penalties.retain(|_, penalty| {
-                *penalty *= decay;
+                *penalty *= PENALTY_DECAY;
                 *penalty >= SMALLEST_PENALTY
             });
         }

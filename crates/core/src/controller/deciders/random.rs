@@ -1,5 +1,4 @@
-//! The controller that draws: an op among the valid ones by their weights, then each head that matters uniformly among its
-//! valid members.
+//! The controller that draws: an op, then each head that matters, uniformly among the valid members.
 //!
 //! An env's draws depend on the run's seed, round, step and its index only, never on other envs.
 
@@ -9,20 +8,10 @@ use crate::controller::view::DecisionView;
 use crate::growth::LifecycleOp;
 use crate::policy::head_uniforms;
 use crate::random::{Domain, Draw};
-use crate::scenario::OpWeights;
 
+/// Draws under the run's seed.
 #[derive(Clone, Copy, Debug)]
-pub struct RandomController {
-    seed: u64,
-    weights: OpWeights,
-}
-
-impl RandomController {
-    /// `seed`: the run's.
-    pub fn new(seed: u64, weights: OpWeights) -> Self {
-        Self { seed, weights }
-    }
-}
+pub struct RandomController(pub u64);
 
 impl Controller for RandomController {
     fn name(&self) -> &str {
@@ -34,8 +23,8 @@ impl Controller for RandomController {
             .iter()
             .zip(masks)
             .map(|(env, masks)| {
-                let mut stream = view.stream(self.seed, Domain::RandomController, env.row);
-                let indices = draw_indices(masks, &self.weights, &mut stream);
+                let mut stream = view.stream(self.0, Domain::RandomController, env.row);
+                let indices = draw_indices(masks, &mut stream);
                 Ok(Decision::new(command_of(&indices)?, masks, "drawn"))
             })
             .collect()
@@ -43,13 +32,13 @@ impl Controller for RandomController {
 }
 
 /// Draws for all heads, whether they matter or not, so that draws stay aligned between runs.
-fn draw_indices(masks: &MaskSet, weights: &OpWeights, rng: &mut impl Draw) -> HeadIndices {
+fn draw_indices(masks: &MaskSet, rng: &mut impl Draw) -> HeadIndices {
     let uniforms = head_uniforms(rng);
     let pick = |head: Head, valid: Choices| {
         let nth = (uniforms[head as usize] * valid.len() as f64) as usize;
         valid.iter().nth(nth).unwrap_or_default()
     };
-    let op = draw_op(masks.ops(), weights, uniforms[Head::Op as usize]);
+    let op = LifecycleOp::from_code(pick(Head::Op, masks.ops())).unwrap_or_default();
     let slot = pick(Head::Slot, masks.effective(Head::Slot, op, 0));
     Head::ALL.map(|head| {
         let member = match head {
@@ -59,25 +48,6 @@ fn draw_indices(masks: &MaskSet, weights: &OpWeights, rng: &mut impl Draw) -> He
         };
         u8::try_from(member).unwrap_or(u8::MAX)
     })
-}
-
-/// `uniform` in (0, 1). Waiting is always valid and has a positive weight.
-fn draw_op(valid: Choices, weights: &OpWeights, uniform: f64) -> LifecycleOp {
-    let weight = |op: LifecycleOp| match op {
-        LifecycleOp::Wait => weights.wait,
-        LifecycleOp::Germinate => weights.germinate,
-        LifecycleOp::SetAlphaTarget => weights.set_alpha_target,
-        LifecycleOp::Prune => weights.prune,
-        LifecycleOp::Commit => weights.commit,
-        LifecycleOp::Advance => weights.advance,
-    };
-    let ops: Vec<LifecycleOp> = valid.iter().filter_map(LifecycleOp::from_code).collect();
-    let mut left = uniform * ops.iter().copied().map(weight).sum::<f64>();
-    let drawn = ops.iter().copied().find(|&op| {
-        left -= weight(op);
-        left < 0.0
-    });
-    drawn.unwrap_or(LifecycleOp::Wait)
 }
 
 #[cfg(test)]

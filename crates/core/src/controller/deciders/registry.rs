@@ -52,8 +52,7 @@ impl Default for ControllerRegistry {
                 Ok(Box::new(GrowthScheduleController::periodic(context)?))
             }),
             ("random", "a random legal command per step", |context| {
-                let weights = context.scenario.policy.random.op_weights;
-                Ok(Box::new(RandomController::new(context.scenario.run.seed, weights)))
+                Ok(Box::new(RandomController(context.scenario.run.seed)))
             }),
             ("replay", "the decisions of the recorded run policy.replay", |context| {
                 Ok(Box::new(ReplayController::new(context)?))

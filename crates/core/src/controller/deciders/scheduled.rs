@@ -7,9 +7,9 @@ use super::context::BuildContext;
 use super::controller::Controller;
 use crate::actions::{Decision, MaskSet, PolicyError, indices_of};
 use crate::controller::view::DecisionView;
-use crate::growth::{AlphaTarget, GerminationStyle, LifecycleCommand, LifecycleOp, SlotId, Tempo};
+use crate::growth::{LifecycleCommand, LifecycleOp, SlotId};
 use crate::hash::sha256;
-use crate::scenario::{BuiltinSchedule, ScheduledCommand};
+use crate::scenario::ScheduledCommand;
 
 /// Orders each command of the list at its step, and waits otherwise.
 #[derive(Clone, Debug)]
@@ -23,26 +23,17 @@ impl ScheduleController {
     /// Reads `policy.schedule`. Where all gates are automatic, the list's `advance` commands are left out.
     ///
     /// # Errors
-    /// Neither a built-in nor entries, a name that the host does not have, or a command that the action space excludes.
+    /// No entries, a name that the host does not have, or a command that the action space excludes.
     pub fn new(context: &BuildContext) -> Result<Self, PolicyError> {
         let config = &context.scenario.policy.schedule;
         let path = "policy.schedule";
-        let mut commands = match config.builtin {
-            Some(schedule) => builtin(schedule, context)?,
-            None => config
-                .entries
-                .iter()
-                .enumerate()
-                .map(|(index, entry)| {
-                    let path = format!("{path}.entries[{index}].command");
-                    Ok((entry.step, resolve(&entry.command, &path, context)?))
-                })
-                .collect::<Result<_, PolicyError>>()?,
-        };
+        let resolved = config.entries.iter().enumerate().map(|(index, entry)| {
+            let path = format!("{path}.entries[{index}].command");
+            Ok((entry.step, resolve(&entry.command, &path, context)?))
+        });
+        let mut commands = resolved.collect::<Result<Vec<_>, PolicyError>>()?;
         if commands.is_empty() {
-            let names = BuiltinSchedule::ALL.map(BuiltinSchedule::name);
-            let why = format!("is empty; list entries or name one of {}", names.join(", "));
-            return Err(PolicyError::config(path, why));
+            return Err(PolicyError::config(path, "is empty; list entries"));
         }
         // What gates that open by themselves do without being asked.
         let auto_forward = context.scenario.lifecycle.auto_forward;
@@ -97,22 +88,6 @@ pub fn schedule_hash(commands: &[(u32, LifecycleCommand)]) -> String {
         })
         .collect();
     sha256(format!("[{}]", entries.join(",")).as_bytes())
-}
-
-fn builtin(schedule: BuiltinSchedule, context: &BuildContext) -> Result<Vec<(u32, LifecycleCommand)>, PolicyError> {
-    let germinate = LifecycleCommand::Germinate {
-        slot: 0,
-        blueprint: context.blueprint("policy.schedule.builtin", "norm")?,
-        style: GerminationStyle::SigmoidAdd,
-        tempo: Tempo::Standard,
-        target: AlphaTarget::Full,
-    };
-    let mut commands = vec![(1, germinate)];
-    if schedule == BuiltinSchedule::GrowOneSeed {
-        commands.extend([2, 12, 17].map(|step| (step, LifecycleCommand::Advance { slot: 0 })));
-        commands.push((18, LifecycleCommand::Commit { slot: 0 }));
-    }
-    Ok(commands)
 }
 
 /// The same command with slot and blueprint in other words. `$rest`: what commands there are besides.

@@ -9,7 +9,6 @@ use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
 
 use crate::env::{TrainMetrics, ValMetrics};
-use crate::scenario::TrackerConfig;
 
 /// Losses and accuracies that an observation shows.
 pub const SHOWN_HISTORY: usize = 5;
@@ -17,6 +16,12 @@ pub const SHOWN_HISTORY: usize = 5;
 pub const NONFINITE_LOSS: f64 = 1.0e6;
 /// A previous loss at or below this says nothing about relative improvement.
 const SMALLEST_LOSS: f64 = 1e-8;
+/// A step that gains fewer percentage points of accuracy extends the plateau.
+const PLATEAU_GAIN: f64 = 0.5;
+/// A relative improvement of the loss from this on does not count as stable.
+const IMPROVEMENT_THRESHOLD: f64 = 0.03;
+/// Stable steps in a row until the host counts as stabilised.
+const STABLE_STEPS: u32 = 3;
 /// A relative worsening of the loss from this on does not count as stable.
 const REGRESSION_THRESHOLD: f64 = 0.05;
 
@@ -58,9 +63,8 @@ pub struct TrainingSignals {
 }
 
 /// The memory behind [`TrainingSignals`].
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct SignalTracker {
-    config: TrackerConfig,
     /// Validation loss and accuracy of the step before.
     previous: Option<(f64, f64)>,
     plateau: u32,
@@ -71,18 +75,6 @@ pub struct SignalTracker {
 }
 
 impl SignalTracker {
-    pub fn new(config: TrackerConfig) -> Self {
-        Self {
-            config,
-            previous: None,
-            plateau: 0,
-            stable_count: 0,
-            stabilized: config.stabilization_steps == 0,
-            losses: VecDeque::with_capacity(SHOWN_HISTORY),
-            accuracies: VecDeque::with_capacity(SHOWN_HISTORY),
-        }
-    }
-
     /// Takes in one step, counted from 1.
     ///
     /// # Errors
@@ -136,7 +128,7 @@ impl SignalTracker {
         if self.previous.is_none() {
             return;
         }
-        if accuracy_delta < self.config.plateau_threshold_pct {
+        if accuracy_delta < PLATEAU_GAIN {
             self.plateau += 1;
         } else {
             self.plateau = 0;
@@ -152,10 +144,9 @@ impl SignalTracker {
             return false;
         }
         let improvement = loss_delta / previous_loss;
-        let is_stable =
-            !nonfinite && improvement > -REGRESSION_THRESHOLD && improvement < self.config.stabilization_threshold;
+        let is_stable = !nonfinite && improvement > -REGRESSION_THRESHOLD && improvement < IMPROVEMENT_THRESHOLD;
         self.stable_count = if is_stable { self.stable_count + 1 } else { 0 };
-        self.stabilized = self.stable_count >= self.config.stabilization_steps;
+        self.stabilized = self.stable_count >= STABLE_STEPS;
         self.stabilized
     }
 

@@ -23,7 +23,7 @@ use crate::telemetry::{Event, HostStabilized, Num, TelemetryOutbox};
 use crate::validation::{Counterfactual, ValPlan};
 
 /// The memory behind an env's [`TrainingSignals`].
-#[derive(Component, Serialize, Deserialize)]
+#[derive(Component, Default, Serialize, Deserialize)]
 pub struct Tracker(pub SignalTracker);
 
 /// What a controller sees of the env's numbers; a step that was rolled back leaves those of the step before.

@@ -6,8 +6,8 @@ use crate::growth::{AlphaAlgorithm, SeedStage};
 use crate::host::{self, Host};
 use crate::nn::Mode;
 use crate::random::{Domain, RunRng};
-use crate::scenario::{CnnSpec, IsolationConfig};
-use crate::seed::{BlueprintRegistry, SeedInstance};
+use crate::scenario::CnnSpec;
+use crate::seed::{BlueprintRegistry, Isolation, SeedInstance};
 use crate::torch::fixtures::test_backend;
 use crate::torch::is_channels_last;
 
@@ -35,8 +35,7 @@ fn seed(id: &str, dim: i64) -> SeedInstance {
 #[test]
 fn the_table_of_contributions_is_documented() {
     use SeedStage::*;
-    let isolation = IsolationConfig::default().cnn;
-    let kind = |stage, alpha, mode| graft_kind(stage, alpha, AlphaAlgorithm::Add, &isolation, mode);
+    let kind = |stage, alpha, mode| graft_kind(stage, alpha, AlphaAlgorithm::Add, Isolation::Isolated, mode);
     let blend = |alpha, isolated| {
         Some(GraftKind::Blend {
             alpha,

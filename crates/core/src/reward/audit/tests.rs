@@ -56,19 +56,6 @@ fn no_dense_reward_of_the_engine_can_be_exploited() {
     }
 }
 
-#[test]
-fn a_loss_whose_rise_costs_less_than_its_fall_pays_is_found_out() {
-    let farmable = LossReward {
-        regression_penalty_scale: 0.5,
-        ..LossReward::default()
-    };
-    let mut scenario = scenario(RewardConfig::Loss(farmable));
-    scenario.attribution.cadence = Cadence::Terminal;
-    let audit = audited(&scenario, &RewardModes::default());
-    let farmed = audit.rows.iter().find(|row| row.strategy == "degrade_recover");
-    assert!(farmed.is_some_and(|row| !row.passes), "{audit:#?}");
-}
-
 /// On whole recorded episodes of every strategy.
 #[test]
 fn the_committed_mode_pays_the_committed_accuracy_gained_less_rent() {

@@ -1,7 +1,6 @@
 use crate::growth::SeedStage;
 use crate::reward::fixtures::*;
 use crate::reward::*;
-use crate::scenario::*;
 
 /// Withering seeds have no potential, but pay rent.
 #[test]
@@ -18,16 +17,10 @@ fn the_loss_family_pays_for_a_falling_loss() {
 
 #[test]
 fn a_rising_loss_costs_what_a_falling_one_pays() {
-    let halved = LossReward {
-        regression_penalty_scale: 0.5,
-        ..LossReward::default()
-    };
-    for (reward, expected) in [(LossReward::default(), -10.0), (halved, -5.0)] {
-        let (config, mut state) = (RewardConfig::Loss(reward), RewardState::default());
-        pay(&config, &Step::new(1).loss(1.0).build(), &mut state);
-        let paid = pay(&config, &Step::new(2).loss(1.2).build(), &mut state);
-        assert_terms(&paid, &[(Term::LossDelta, expected)]);
-    }
+    let mut state = RewardState::default();
+    pay(&loss(), &Step::new(1).loss(1.0).build(), &mut state);
+    let paid = pay(&loss(), &Step::new(2).loss(1.2).build(), &mut state);
+    assert_terms(&paid, &[(Term::LossDelta, -10.0)]);
 }
 
 /// A spike is charged and refunded in full, however far it is beyond what one step may pay.

@@ -63,18 +63,18 @@ fn automatic_gates_take_their_advance_away_one_by_one() {
 }
 
 #[test]
-fn attempts_without_hope_are_hidden_unless_the_masks_are_to_show_them() {
+fn attempts_without_hope_are_hidden() {
     let mut unmeasured = at(SeedStage::Holding);
     unmeasured.contribution_known = false;
     let mut half = at(SeedStage::Blending);
     (half.alpha, half.alpha_target) = (0.5, 0.5);
-    let mut limits = strict_limits();
-    let commit = |limits: &Limits| legal(LifecycleOp::Commit, 0, &[Some(unmeasured)], limits);
-    let advance = |limits: &Limits| legal(LifecycleOp::Advance, 0, &[Some(half)], limits);
-    assert_eq!(commit(&limits), Err(FailureReason::GateFailed { gate: GateLevel::G5 }));
-    assert_eq!(advance(&limits), Err(FailureReason::GateFailed { gate: GateLevel::G3 }));
-    limits.mask_structural_gates = false;
-    assert_eq!((commit(&limits), advance(&limits)), (Ok(()), Ok(())));
+    for (op, seed, gate) in [
+        (LifecycleOp::Commit, unmeasured, GateLevel::G5),
+        (LifecycleOp::Advance, half, GateLevel::G3),
+    ] {
+        let outcome = legal(op, 0, &[Some(seed)], &strict_limits());
+        assert_eq!(outcome, Err(FailureReason::GateFailed { gate }));
+    }
 }
 
 #[test]

@@ -22,7 +22,6 @@ use crate::graph::{ModuleGraph, StackLayer};
 use crate::growth::{Topology, coded_enum};
 use crate::nn::{AttentionInit, CausalAttention, Init, Mode, ParamSet, Reach};
 use crate::random::RunRng;
-use crate::scenario::{BlueprintsConfig, BottleneckOptions, LifecycleConfig};
 use crate::torch::Backend;
 
 coded_enum! {
@@ -47,21 +46,15 @@ coded_enum! {
     }
 }
 
-/// A built-in kind with what a scenario has chosen about it.
-struct BuiltIn {
-    kind: CnnBlueprint,
-    options: BlueprintsConfig,
-}
+/// Of squeeze-and-excite gates: the slot's channels over the hidden ones, of which there is at least 1.
+const SQUEEZE: i64 = 4;
+/// Of a bottleneck: the slot's channels over those of the waist, and the fewest of these.
+const NARROWING: i64 = 4;
+const LEAST_WAIST: i64 = 8;
 
-impl BuiltIn {
-    fn all(options: BlueprintsConfig) -> impl Iterator<Item = (usize, Arc<dyn Blueprint>)> {
-        CnnBlueprint::ALL
-            .iter()
-            .map(move |&kind| (kind.code(), Arc::new(Self { kind, options }) as _))
-    }
-
+impl CnnBlueprint {
     /// The layers of the kinds that are plain stacks.
-    fn layers(&self, dim: i64) -> Vec<Layer> {
+    fn layers(self, dim: i64) -> Vec<Layer> {
         let conv = |kernel| Layer::conv(dim, dim, kernel, 1);
         let silu = Layer::of(StackLayer::Silu);
         let norm = Layer::of(StackLayer::Norm { channels: dim });
@@ -69,14 +62,11 @@ impl BuiltIn {
             is_silent: true,
             ..norm
         };
-        match self.kind {
+        match self {
             CnnBlueprint::Noop | CnnBlueprint::Attention | CnnBlueprint::Norm => Vec::new(),
             CnnBlueprint::Depthwise => vec![Layer::conv(dim, dim, 3, dim), conv(1), silu, birth_norm],
             CnnBlueprint::Bottleneck => {
-                let BottleneckOptions {
-                    reduction, min_waist, ..
-                } = self.options.bottleneck;
-                let waist = min_waist.max(dim / reduction);
+                let waist = LEAST_WAIST.max(dim / NARROWING);
                 vec![
                     Layer::conv(dim, waist, 1, 1),
                     silu,
@@ -93,32 +83,22 @@ impl BuiltIn {
     }
 }
 
-/// All built-in blueprints with their indices, as a scenario wants them.
-fn built_in(options: BlueprintsConfig) -> impl Iterator<Item = (usize, Arc<dyn Blueprint>)> {
-    BuiltIn::all(options).chain(tokens::BuiltIn::all(options))
-}
-
 impl Default for BlueprintRegistry {
-    /// The built-in blueprints with their default options.
+    /// The built-in blueprints.
     fn default() -> Self {
-        Self::of(built_in(LifecycleConfig::default().blueprints))
+        let images = CnnBlueprint::ALL.map(|kind| (kind.code(), Arc::new(kind) as Arc<dyn Blueprint>));
+        let texts = TokenBlueprint::ALL.map(|kind| (kind.code(), Arc::new(kind) as Arc<dyn Blueprint>));
+        Self::of(images.into_iter().chain(texts))
     }
 }
 
-impl BlueprintRegistry {
-    /// Takes over what a scenario chooses about blueprints.
-    pub fn configure(&mut self, lifecycle: &LifecycleConfig) {
-        self.replace_built_in(built_in(lifecycle.blueprints));
-    }
-}
-
-impl Blueprint for BuiltIn {
+impl Blueprint for CnnBlueprint {
     fn id(&self) -> &'static str {
-        self.kind.name()
+        self.name()
     }
 
     fn summary(&self) -> &'static str {
-        match self.kind {
+        match self {
             CnnBlueprint::Noop => "no change, no parameters; a placebo for experiments",
             CnnBlueprint::ConvLight => "one 3x3 convolution, SiLU, group norm",
             CnnBlueprint::Attention => "squeeze-and-excite channel gates",
@@ -135,11 +115,11 @@ impl Blueprint for BuiltIn {
     }
 
     fn graph(&self, dim: i64) -> ModuleGraph {
-        match self.kind {
+        match self {
             CnnBlueprint::Noop => ModuleGraph::Noop,
             CnnBlueprint::Norm => ModuleGraph::Norm,
             CnnBlueprint::Attention => ModuleGraph::SqueezeExcite {
-                hidden: (dim / self.options.attention.reduction).max(1),
+                hidden: (dim / SQUEEZE).max(1),
             },
             _ => ModuleGraph::Stack(self.layers(dim).into_iter().map(|layer| layer.graph).collect()),
         }

@@ -2,8 +2,6 @@
 //!
 //! Each ends in a map or factor that starts at zero, so δ is exactly 0 at initialisation while the gradient already reaches it.
 
-use std::sync::Arc;
-
 use tch::{TchError, Tensor};
 
 use super::module_of;
@@ -11,7 +9,6 @@ use crate::graph::ModuleGraph;
 use crate::growth::{Topology, coded_enum};
 use crate::nn::{CausalAttention, Init, LayerNorm, Linear, Mode, ParamSet};
 use crate::random::RunRng;
-use crate::scenario::BlueprintsConfig;
 use crate::seed::{Blueprint, BlueprintError, SeedModule};
 use crate::torch::Backend;
 
@@ -37,24 +34,20 @@ coded_enum! {
     }
 }
 
-/// A built-in kind with what a scenario has chosen about it.
-pub(super) struct BuiltIn {
-    kind: TokenBlueprint,
-    options: BlueprintsConfig,
-}
+/// Channels between the two maps of `lora` and `lora_large`.
+const RANK: i64 = 8;
+const LARGE_RANK: i64 = 32;
+/// Channels between the two maps of `mlp_small` and `mlp` over the slot's.
+const SMALL_EXPANSION: i64 = 2;
+const EXPANSION: i64 = 4;
+/// Most heads of an attention.
+const MOST_HEADS: i64 = 4;
+/// Positions that `flex_attention` sees, its own the last of them.
+const WINDOW: i64 = 64;
 
-impl BuiltIn {
-    /// All of them with their indices.
-    pub(super) fn all(options: BlueprintsConfig) -> impl Iterator<Item = (usize, Arc<dyn Blueprint>)> {
-        TokenBlueprint::ALL
-            .iter()
-            .map(move |&kind| (kind.code(), Arc::new(Self { kind, options }) as _))
-    }
-}
-
-impl Blueprint for BuiltIn {
+impl Blueprint for TokenBlueprint {
     fn id(&self) -> &'static str {
-        self.kind.name()
+        self.name()
     }
 
     fn topology(&self) -> Topology {
@@ -62,7 +55,7 @@ impl Blueprint for BuiltIn {
     }
 
     fn summary(&self) -> &'static str {
-        match self.kind {
+        match self {
             TokenBlueprint::Noop => "no change, no parameters; a placebo for experiments",
             TokenBlueprint::Attention => "causal self-attention",
             TokenBlueprint::Norm => "layer norm, blended in by one learned scale",
@@ -79,42 +72,30 @@ impl Blueprint for BuiltIn {
     }
 
     fn graph(&self, dim: i64) -> ModuleGraph {
-        let options = &self.options;
         let lora = |hidden| ModuleGraph::TwoMaps { hidden, is_mlp: false };
         let mlp = |expansion| ModuleGraph::TwoMaps {
             hidden: expansion * dim,
             is_mlp: true,
         };
-        match self.kind {
+        // As many heads as divide the slot's channels.
+        let attention = |window| ModuleGraph::Attention {
+            heads: (1..=MOST_HEADS).rev().find(|heads| dim % heads == 0).unwrap_or(1),
+            window,
+        };
+        match self {
             TokenBlueprint::Noop => ModuleGraph::Noop,
             TokenBlueprint::Norm => ModuleGraph::Norm,
-            TokenBlueprint::Lora => lora(options.lora.rank),
-            TokenBlueprint::LoraLarge => lora(options.lora_large.rank),
-            TokenBlueprint::MlpSmall => mlp(options.mlp_small.expansion),
-            TokenBlueprint::Mlp => mlp(options.mlp.expansion),
-            TokenBlueprint::Attention => ModuleGraph::Attention {
-                heads: options.attention.heads,
-                window: None,
-            },
-            TokenBlueprint::FlexAttention => ModuleGraph::Attention {
-                heads: options.flex_attention.heads,
-                window: Some(options.flex_attention.window),
-            },
+            TokenBlueprint::Lora => lora(RANK),
+            TokenBlueprint::LoraLarge => lora(LARGE_RANK),
+            TokenBlueprint::MlpSmall => mlp(SMALL_EXPANSION),
+            TokenBlueprint::Mlp => mlp(EXPANSION),
+            TokenBlueprint::Attention => attention(None),
+            TokenBlueprint::FlexAttention => attention(Some(WINDOW)),
         }
     }
 
     fn build(&self, dim: i64, rng: &mut RunRng, backend: Backend) -> Result<Box<dyn SeedModule>, BlueprintError> {
-        let graph = self.graph(dim);
-        if let ModuleGraph::Attention { heads, .. } = graph
-            && dim % heads != 0
-        {
-            return Err(BlueprintError::Unfit {
-                id: self.id(),
-                dim,
-                why: format!("its {heads} heads need a multiple of {heads} channels"),
-            });
-        }
-        let module = module_of(&graph, Topology::Tokens, dim, ParamSet::new(backend))?;
+        let module = module_of(&self.graph(dim), Topology::Tokens, dim, ParamSet::new(backend))?;
         module.params().initialise(rng)?;
         Ok(module)
     }

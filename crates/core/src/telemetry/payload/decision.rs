@@ -147,7 +147,6 @@ pub const fn refusal_code(reason: &FailureReason) -> &'static str {
         FailureReason::AlphaBusy { .. } => "alpha_busy",
         FailureReason::AdvanceDisabled => "advance_disabled",
         FailureReason::GateFailed { .. } => "gate_failed",
-        FailureReason::InvalidTarget => "invalid_target",
         FailureReason::BlueprintUnavailable => "blueprint_unavailable",
         FailureReason::NoTrainableParams => "no_trainable_params",
         FailureReason::OutOfMemory => "out_of_memory",

@@ -12,9 +12,6 @@ section! {
         /// Cost of seeds with as many parameters as the host, if they bear on it throughout the episode.
         #[unit = "percentage points"]
         rent: f64 = 1.0, NOT_NEGATIVE;
-        /// Share of what growing seeds add that is lent to them until they are committed or gone; it is paid back, so
-        /// that it guides and pays nothing.
-        loan: f64 = 1.0, FRACTION;
     }
 }
 
@@ -24,7 +21,5 @@ section! {
     pub struct SparseReward {
         /// Factor on the reward of the episode.
         sparse_reward_scale: f64 = 1.0, POSITIVE;
-        /// Parameters that make up the budget.
-        param_budget: u64 = 500_000, integer(1, u64::MAX as i128);
     }
 }

@@ -24,11 +24,6 @@ section! {
     pub struct LossReward {
         /// Kind of task, whose scale of the loss it is.
         preset: LossPreset = LossPreset::Default;
-        /// Factor on the penalty of a rising loss. Below 1, a loss that rises and falls again is paid for.
-        regression_penalty_scale: f64 = 1.0, NOT_NEGATIVE;
-        /// Loss of guessing; must exceed the preset's loss of a solved task. None: the preset's.
-        #[unit = "nats"]
-        baseline_loss: Option<f64>, POSITIVE;
     }
 }
 
@@ -45,20 +40,20 @@ pub struct LossScale {
     pub target: f64,
 }
 
-impl LossReward {
-    /// The preset's values, with the scenario's loss of guessing.
-    pub fn scale(&self) -> LossScale {
-        let (typical_delta, rent_weight, baseline, target) = match self.preset {
-            LossPreset::Default => (0.1, 0.05, 2.3, 0.3),
-            LossPreset::Cifar10 => (0.05, 0.05, 2.3, 0.3),
-            LossPreset::TinyStories => (0.15, 0.01, 10.8, 3.5),
-            LossPreset::SynthTokens => (0.05, 0.05, 4.16, 1.36),
-            LossPreset::BytesLm => (0.05, 0.05, 5.55, 1.2),
+impl LossPreset {
+    /// The preset's values.
+    pub const fn scale(self) -> LossScale {
+        let (typical_delta, rent_weight, baseline, target) = match self {
+            Self::Default => (0.1, 0.05, 2.3, 0.3),
+            Self::Cifar10 => (0.05, 0.05, 2.3, 0.3),
+            Self::TinyStories => (0.15, 0.01, 10.8, 3.5),
+            Self::SynthTokens => (0.05, 0.05, 4.16, 1.36),
+            Self::BytesLm => (0.05, 0.05, 5.55, 1.2),
         };
         LossScale {
             typical_delta,
             rent_weight,
-            baseline: self.baseline_loss.unwrap_or(baseline),
+            baseline,
             target,
         }
     }

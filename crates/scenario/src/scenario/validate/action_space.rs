@@ -27,11 +27,9 @@ pub(super) fn check_action_space(scenario: &Scenario, catalog: &Catalog, finding
     }
     if let Some(blueprints) = &space.blueprint
         && !blueprints.is_empty()
-        && !scenario.lifecycle.allow_parameterless_seeds
         && blueprints.iter().all(|name| catalog.is_placebo(name))
     {
         findings.error([format!("{PATH}.blueprint")], "allows nothing that has parameters");
-        findings.help("a placebo needs lifecycle.allow_parameterless_seeds: true");
     }
     if scenario.policy.controller == "heuristic" {
         check_heuristic(scenario, space, findings);

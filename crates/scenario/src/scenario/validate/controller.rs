@@ -1,9 +1,7 @@
 //! Whether the controller, its network and its schedule fit the task.
 
 use super::Findings;
-use crate::scenario::{
-    BuiltinSchedule, Catalog, HeuristicConfig, PolicyConfig, Scenario, ScheduleEntry, ScheduledCommand, TaskSpec,
-};
+use crate::scenario::{Catalog, HeuristicConfig, PolicyConfig, Scenario, ScheduleEntry, ScheduledCommand, TaskSpec};
 
 pub(super) fn check_network(policy: &PolicyConfig, findings: &mut Findings) {
     let hidden_dim = policy.net_cfg.hidden_dim;
@@ -19,38 +17,25 @@ pub(super) fn check_controller(scenario: &Scenario, task: &TaskSpec, catalog: &C
         findings.error(["policy.heuristic.rotation"], "no blueprint to germinate");
     }
     for (index, name) in policy.heuristic.rotation.iter().enumerate() {
-        if catalog.is_placebo(name) {
-            let message = format!("\"{name}\" grows nothing; controllers may not choose it");
-            findings.error([format!("policy.heuristic.rotation[{index}]")], message);
-        }
+        findings.refuse_placebo(name, catalog, format!("policy.heuristic.rotation[{index}]"));
     }
     check_growths(scenario, task, catalog, findings);
     for (index, entry) in policy.schedule.entries.iter().enumerate() {
         if let ScheduledCommand::Germinate { blueprint, .. } = &entry.command {
             let path = format!("policy.schedule.entries[{index}].command.blueprint");
-            findings.require_parameters(blueprint, (scenario, task), catalog, path);
+            findings.require_growth(blueprint, task, catalog, path.clone());
+            findings.refuse_placebo(blueprint, catalog, path);
         }
     }
     if policy.controller == "replay" && policy.replay.run.is_none() {
         let message = "the replay controller needs the folder of a recorded run in policy.replay.run";
         findings.error(["policy.replay.run", "policy.replay", "policy.controller"], message);
     }
-    let schedule = &policy.schedule;
-    match (schedule.builtin, schedule.entries.is_empty()) {
-        (Some(_), false) => findings.error(
-            ["policy.schedule.builtin"],
-            "a built-in schedule and entries exclude each other",
-        ),
-        (None, true) if policy.controller == "schedule" => findings.error(
-            ["policy.schedule", "policy.controller"],
-            "the schedule controller needs policy.schedule.entries or policy.schedule.builtin",
-        ),
-        (Some(BuiltinSchedule::GrowOneSeed), true) if task.max_steps < 18 => {
-            let message = format!("grow_one_seed needs 18 steps, an episode has {}", task.max_steps);
-            findings.error(["policy.schedule.builtin", "run.max_steps", "task.max_steps"], message);
-        }
-        _ => check_entries(&schedule.entries, task, findings),
+    if policy.controller == "schedule" && policy.schedule.entries.is_empty() {
+        let message = "the schedule controller needs commands in policy.schedule.entries";
+        findings.error(["policy.schedule", "policy.controller"], message);
     }
+    check_entries(&policy.schedule.entries, task, findings);
 }
 
 /// Blueprints of the controller in force have to grow in the host.
@@ -60,8 +45,7 @@ fn check_growths(scenario: &Scenario, task: &TaskSpec, catalog: &Catalog, findin
         "heuristic" if policy.heuristic.rotation != HeuristicConfig::default().rotation => {
             ("policy.heuristic.rotation", &policy.heuristic.rotation)
         }
-        "periodic" => ("policy.periodic.growth.blueprints", &policy.periodic.growth.blueprints),
-        "fragrow" => ("policy.fragrow.growth.blueprints", &policy.fragrow.growth.blueprints),
+        "periodic" | "fragrow" => ("policy.periodic.blueprints", &policy.periodic.blueprints),
         _ => return,
     };
     for (index, name) in names.iter().enumerate() {

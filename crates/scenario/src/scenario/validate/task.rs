@@ -198,10 +198,10 @@ fn check_weights(scenario: &Scenario, task: &TaskSpec, host: &HostOutline, findi
     }
     let frozen = |layer: &String| task.freeze.iter().flatten().any(|name| stands_for(name, layer));
     let gates = &scenario.lifecycle.gates;
-    if gates.mode == GateMode::Strict && gates.min_gradient_ratio > 0.0 && host.layers.iter().all(frozen) {
+    if gates.mode == GateMode::Strict && host.layers.iter().all(frozen) {
         let message = "a host that is frozen as a whole has no gradient to compare a seed's with: no gate would open";
-        findings.error(["lifecycle.gates.min_gradient_ratio", "task.freeze"], message);
-        findings.help("write min_gradient_ratio: 0.0");
+        findings.error(["lifecycle.gates.mode", "task.freeze"], message);
+        findings.help("write mode: permissive");
     }
     let envs = task.weights.as_ref().and_then(|weights| weights.envs);
     if let Some(envs) = envs.filter(|envs| *envs > scenario.run.n_envs) {

@@ -26,6 +26,7 @@ pub(super) fn check_topology(scenario: &Scenario, task: &TaskSpec, catalog: &Cat
         }
         let paths = [path("slot"), "lifecycle.slots".into(), "task.slots".into()];
         findings.require_slot(seed.slot, task, paths);
-        findings.require_parameters(&seed.blueprint, (scenario, task), catalog, path("blueprint"));
+        findings.require_growth(&seed.blueprint, task, catalog, path("blueprint"));
+        findings.refuse_placebo(&seed.blueprint, catalog, path("blueprint"));
     }
 }

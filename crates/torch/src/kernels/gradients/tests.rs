@@ -89,7 +89,7 @@ fn a_group_without_gradients_has_norm_zero_and_overwrites_what_was_found_before(
 
 #[test]
 fn a_gradient_explodes_at_a_multiple_of_what_it_is_clipped_to() {
-    let exploding = |max_norm| GradientThresholds::new(1e-7, 10.0, max_norm).exploding;
+    let exploding = |max_norm| GradientThresholds::new(10.0, max_norm).exploding;
     assert_eq!([Some(2.0), None].map(exploding), [20.0, 10.0]);
 }
 

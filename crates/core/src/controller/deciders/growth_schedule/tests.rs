@@ -14,7 +14,7 @@ fn every(period: u32, blueprints: &[&str]) -> GrowthScheduleController {
     let blueprints: Vec<String> = blueprints.iter().map(ToString::to_string).collect();
     let growing = periodic(|scenario| {
         scenario.policy.periodic.period = period;
-        scenario.policy.periodic.growth.blueprints = blueprints;
+        scenario.policy.periodic.blueprints = blueprints;
     });
     growing.unwrap()
 }
@@ -69,7 +69,7 @@ fn a_seed_germinates_every_period_and_blueprints_take_turns() {
 
 #[test]
 fn nothing_grows_beyond_the_most_that_is_asked_for() {
-    let mut controller = periodic(|scenario| scenario.policy.periodic.growth.max_growths = Some(1)).unwrap();
+    let mut controller = periodic(|scenario| scenario.policy.periodic.max_growths = Some(1)).unwrap();
     let commands = [10, 20].map(|step| command(&mut controller, step, &[]));
     assert_eq!(commands, [germination(0, 1), Wait]);
 }
@@ -114,13 +114,13 @@ fn seeds_take_turns_so_that_a_gate_that_stays_shut_does_not_hold_up_others() {
 
 #[test]
 fn fragrow_waits_longer_where_the_host_overfits() {
-    let ground = Ground::with(|scenario| scenario.policy.fragrow.i_max = Some(20));
+    let ground = Ground::default();
     for (train, val, step, expected) in [
         (40.0, 41.0, 1, germination(0, 1)),
-        (60.0, 56.0, 9, Wait),
-        (60.0, 56.0, 10, germination(0, 1)),
-        (90.0, 60.0, 19, Wait),
-        (90.0, 60.0, 20, germination(0, 1)),
+        (60.0, 56.0, 18, Wait),
+        (60.0, 56.0, 19, germination(0, 1)),
+        (90.0, 60.0, 36, Wait),
+        (90.0, 60.0, 37, germination(0, 1)),
     ] {
         let mut controller = GrowthScheduleController::fragrow(&ground.context()).unwrap();
         let mut scene = Scene::new(step, empty(3));
@@ -140,9 +140,9 @@ fn the_longest_interval_follows_from_episode_and_slots() {
 #[test]
 fn blueprints_are_checked_before_the_run() {
     let refusal = |change: fn(&mut Scenario)| periodic(change).unwrap_err().to_string();
-    let unknown = refusal(|scenario| scenario.policy.periodic.growth.blueprints = vec!["lora".into()]);
-    assert!(unknown.contains("`policy.periodic.growth.blueprints`") && unknown.contains("can grow `lora`"));
-    assert!(refusal(|scenario| scenario.policy.periodic.growth.blueprints.clear()).contains("is empty"));
+    let unknown = refusal(|scenario| scenario.policy.periodic.blueprints = vec!["lora".into()]);
+    assert!(unknown.contains("`policy.periodic.blueprints`") && unknown.contains("can grow `lora`"));
+    assert!(refusal(|scenario| scenario.policy.periodic.blueprints.clear()).contains("is empty"));
     let excluded = refusal(|scenario| scenario.policy.masks.action_space.blueprint = Some(vec!["norm".into()]));
     let why = "`conv_light` is not in the action space";
     assert!(excluded.contains(why), "{excluded}");

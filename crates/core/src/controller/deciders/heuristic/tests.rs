@@ -172,10 +172,10 @@ fn a_pruned_blueprint_sits_out_ten_steps() {
     let mut state = penalised(&[("conv_light", 2.0)], 0);
     state.last_decay_step = Some(20);
     for (step, expected) in [(29, 1.0408), (30, 0.9680)] {
-        state.decay_penalties(step, 0.93);
+        state.decay_penalties(step);
         assert!((state.penalty(1) - expected).abs() < 1e-4);
     }
-    state.decay_penalties(70, 0.93);
+    state.decay_penalties(70);
     assert!(state.penalties.is_empty());
 }
 
@@ -214,12 +214,4 @@ fn the_rotation_is_checked_before_the_run_and_passes_over_what_the_action_space_
     assert_eq!((rotation, config.rotation), (vec![3], vec!["norm".to_string()]));
     let why = "`policy.heuristic.rotation`: no blueprint of the rotation is in the action space";
     assert_eq!(allowing(&["conv_small"]).unwrap_err().to_string(), why);
-}
-
-/// 10 steps by the gate's minimum, none where the scenario says so.
-#[test]
-fn a_seed_trains_as_long_as_configured_or_as_the_gate_demands() {
-    assert_eq!(heuristic().rules.min_training_steps, 10);
-    let hasty = configured(|scenario| scenario.policy.heuristic.min_training_steps = Some(0)).unwrap();
-    assert_eq!(hasty.rules.min_training_steps, 0);
 }

@@ -1,13 +1,17 @@
 use super::*;
 use crate::controller::fixtures::Ground;
+use crate::growth::SlotId;
 use crate::policy::fixtures::small;
-use crate::scenario::InitialTopology;
+use crate::scenario::{InitialTopology, ScheduleEntry, ScheduledCommand};
 
 #[test]
 fn every_builtin_builds_under_its_own_name() {
     let registry = ControllerRegistry::default();
     let mut ground = Ground::default();
-    ground.scenario.policy.schedule.builtin = Some(crate::scenario::BuiltinSchedule::GerminateFirstSlot);
+    let command = ScheduledCommand::Commit {
+        slot: SlotId::new(0, 0),
+    };
+    ground.scenario.policy.schedule.entries = vec![ScheduleEntry { step: 1, command }];
     ground.scenario.initial_topology = InitialTopology::Seeds(Vec::new());
     ground.scenario.policy.net_cfg = small();
     for name in "actor_critic fragrow heuristic periodic random schedule static wait".split(' ') {

@@ -1,19 +1,37 @@
 use super::*;
 use crate::actions::fixtures::{empty, germination, report};
 use crate::controller::fixtures::{Ground, Scene};
-use crate::growth::{LifecycleOp, SeedStage};
+use crate::growth::{AlphaTarget, GerminationStyle, SeedStage, Tempo};
 use crate::scenario::ScheduleEntry;
 use crate::seed::SeedReport;
 
-fn builtin_named(schedule: BuiltinSchedule) -> Ground {
-    Ground::with(|scenario| scenario.policy.schedule.builtin = Some(schedule))
+/// A `norm` in the first slot, and how it is taken to its commit.
+fn growing_one_seed() -> Vec<ScheduleEntry> {
+    let slot = SlotId::new(0, 0);
+    let germinate = ScheduledCommand::Germinate {
+        slot,
+        blueprint: "norm".into(),
+        style: GerminationStyle::SigmoidAdd,
+        tempo: Tempo::Standard,
+        target: AlphaTarget::Full,
+    };
+    let advances = [2, 12, 17].map(|step| (step, ScheduledCommand::Advance { slot }));
+    let commands = [(1, germinate)].into_iter().chain(advances);
+    let commands = commands.chain([(18, ScheduledCommand::Commit { slot })]);
+    commands
+        .map(|(step, command)| ScheduleEntry { step, command })
+        .collect()
+}
+
+fn listing(entries: Vec<ScheduleEntry>) -> Ground {
+    Ground::with(|scenario| scenario.policy.schedule.entries = entries)
 }
 
 /// An advance of this slot in step 5.
 fn advancing(slot: &str) -> Ground {
     let slot = slot.parse().unwrap();
     let command = ScheduledCommand::Advance { slot };
-    Ground::with(|scenario| scenario.policy.schedule.entries = vec![ScheduleEntry { step: 5, command }])
+    listing(vec![ScheduleEntry { step: 5, command }])
 }
 
 fn complaint(ground: &Ground) -> String {
@@ -21,25 +39,26 @@ fn complaint(ground: &Ground) -> String {
 }
 
 #[test]
-fn the_hashes_of_the_built_in_schedules_are_pinned() {
-    for (name, hash) in [
+fn the_hashes_of_schedules_are_pinned() {
+    let grown = growing_one_seed();
+    for (entries, hash) in [
         (
-            BuiltinSchedule::GerminateFirstSlot,
+            &grown[..1],
             "e816388d3566fb7fd2a213cd4e44610aecb791e3e3afe498048920f49a03e797",
         ),
         (
-            BuiltinSchedule::GrowOneSeed,
+            &grown[..],
             "ec5bbce4686177b486454a3a87b43a45c0724e790028ea66eda9c2078f838f3c",
         ),
     ] {
-        let schedule = ScheduleController::new(&builtin_named(name).context()).unwrap();
+        let schedule = ScheduleController::new(&listing(entries.to_vec()).context()).unwrap();
         assert_eq!(schedule.fingerprint(), Some(hash));
     }
 }
 
 #[test]
 fn growing_one_seed_is_legal_at_each_of_its_steps() {
-    let ground = builtin_named(BuiltinSchedule::GrowOneSeed);
+    let ground = listing(growing_one_seed());
     let mut schedule = ScheduleController::new(&ground.context()).unwrap();
     let advance = LifecycleCommand::Advance { slot: 0 };
     for (step, stage, expected) in [
@@ -75,11 +94,11 @@ fn an_illegal_entry_is_an_error_or_a_wait() {
 
 #[test]
 fn mistakes_are_found_before_the_run() {
-    let why = "`policy.schedule`: is empty; list entries or name one of germinate_first_slot, grow_one_seed";
+    let why = "`policy.schedule`: is empty; list entries";
     assert_eq!(complaint(&Ground::default()), why);
     let why = "`policy.schedule.entries[0].command.slot`: slot `r9c9` is not enabled; enabled are r0c0, r0c1, r0c2";
     assert_eq!(complaint(&advancing("r9c9")), why);
-    let mut ground = builtin_named(BuiltinSchedule::GrowOneSeed);
+    let mut ground = listing(growing_one_seed());
     ground.scenario.policy.masks.action_space.allowed_ops = Some(vec![LifecycleOp::Wait, LifecycleOp::Germinate]);
     let why = "`policy.schedule`: step 2 orders ADVANCE, which policy.masks.action_space excludes";
     assert_eq!(complaint(&ground), why);

@@ -6,7 +6,7 @@ use crate::actions::{ActionFeedback, PolicyError};
 use crate::controller::view::{ObservationFeatures, ObservationNormaliser, SignalTracker, TrainingSignals, Treatment};
 use crate::env::{TrainMetrics, ValMetrics};
 use crate::growth::{AlphaAlgorithm, AlphaMode, LifecycleOp, SeedStage, SlotId, Tempo};
-use crate::scenario::{FeatureGroup, TrackerConfig};
+use crate::scenario::FeatureGroup;
 use crate::seed::SeedReport;
 
 fn schema_with(count: u16, groups: &[FeatureGroup], features: &ObservationFeatures) -> ObservationSchema {
@@ -70,7 +70,7 @@ fn observations_have_known_sizes() {
 
 #[test]
 fn the_env_s_features_have_known_values() {
-    let mut tracker = SignalTracker::new(TrackerConfig::default());
+    let mut tracker = SignalTracker::default();
     let mut signals = TrainingSignals::default();
     for (step, loss, accuracy_percent) in [(8, 2.3, 20.0), (9, 1.8, 40.0), (10, 1.2, 55.0)] {
         let train = TrainMetrics {

@@ -9,7 +9,7 @@ fn update(tracker: &mut SignalTracker, step: u32, loss: f64, accuracy_percent: f
 
 /// The signals of each step, with the stable steps in a row.
 fn run(losses: &[f64], accuracies: &[f64]) -> Vec<(TrainingSignals, u32)> {
-    let mut tracker = SignalTracker::new(TrackerConfig::default());
+    let mut tracker = SignalTracker::default();
     let steps = (1..).zip(losses.iter().zip(accuracies));
     let signals = steps.map(|(step, (&loss, &accuracy))| {
         let signals = update(&mut tracker, step, loss, accuracy).unwrap();
@@ -62,17 +62,8 @@ fn histories_show_five_steps() {
 
 #[test]
 fn an_accuracy_beyond_percent_is_an_error() {
-    let mut tracker = SignalTracker::new(TrackerConfig::default());
+    let mut tracker = SignalTracker::default();
     let before = tracker.clone();
     assert!(update(&mut tracker, 1, 1.0, 100.1).is_err());
     assert_eq!(tracker, before);
-}
-
-#[test]
-fn without_a_waiting_time_the_host_counts_as_stabilised_at_once() {
-    let mut tracker = SignalTracker::new(TrackerConfig {
-        stabilization_steps: 0,
-        ..Default::default()
-    });
-    assert!(update(&mut tracker, 1, 2.0, 30.0).unwrap().host_stabilized);
 }

@@ -3,12 +3,12 @@ use std::ops::Range;
 use tch::{Kind, Tensor};
 
 use crate::fixtures::{largest, perturb};
+use crate::graph::ModuleGraph;
 use crate::growth::{AlphaAlgorithm, Topology};
 use crate::nn::Mode;
 use crate::random::{Domain, RunRng};
-use crate::scenario::fixtures::slow_lifecycle;
 use crate::seed::fixtures::{assert_new_and_alive, blueprint_named, build, build_counted};
-use crate::seed::{BlueprintError, BlueprintRegistry, GateNetwork, SeedInstance, SeedModule};
+use crate::seed::{BlueprintRegistry, GateNetwork, SeedInstance, SeedModule};
 use crate::torch::fixtures::{test_backend, test_device};
 use crate::torch::{HostSyncCounter, NoGrad};
 
@@ -108,44 +108,20 @@ fn a_window_shows_its_own_positions_only() {
     }
 }
 
+/// 4 heads where they divide the channels, else 3, 2 or 1; the parameters are as many.
 #[test]
-fn heads_that_do_not_divide_the_width_are_refused() {
+fn an_attention_has_as_many_heads_as_divide_its_channels() {
     let registry = registry();
-    let mut rng = RunRng::new(0, Domain::SeedInit, &[]);
-    for index in [2, 12] {
-        let refused = registry.get(index).unwrap().build(6, &mut rng, test_backend());
-        assert!(matches!(refused, Err(BlueprintError::Unfit { dim: 6, .. })));
-    }
-}
-
-#[test]
-fn options_change_what_is_built_and_its_exact_count() {
-    let mut lifecycle = slow_lifecycle();
-    let options = &mut lifecycle.blueprints;
-    (options.lora.rank, options.lora_large.rank) = (3, 5);
-    (options.mlp_small.expansion, options.mlp.expansion) = (1, 3);
-    options.attention.heads = 2;
-    (options.flex_attention.heads, options.flex_attention.window) = (1, 2);
-    let mut registry = registry();
-    registry.configure(&lifecycle);
-
-    for (id, count) in [
-        ("lora", 36),
-        ("lora_large", 60),
-        ("mlp_small", 84),
-        ("mlp", 240),
-        ("attention", 168),
-        ("flex_attention", 168),
-    ] {
-        let module = build_counted(&registry, id, 6, count);
-        let difference = reached(&*module, [4, 6], 0..1);
-        let reached = [1, 2].map(|position| largest(&difference.narrow(1, position, 1)) > 0.0);
-        let expected = match id {
-            "attention" => [true, true],
-            "flex_attention" => [true, false],
-            _ => [false, false],
-        };
-        assert_eq!(reached, expected, "{id}");
+    for (dim, expected) in [(64, 4), (6, 3), (10, 2), (7, 1)] {
+        for id in ["attention", "flex_attention"] {
+            let graph = blueprint_named(&registry, id).graph(dim);
+            assert!(
+                matches!(graph, ModuleGraph::Attention { heads, .. } if heads == expected),
+                "{graph:?}"
+            );
+        }
+        let checked = registry.check(&[dim], test_backend(), &HostSyncCounter::default());
+        assert!(checked.is_ok(), "{checked:?}");
     }
 }
 
