@@ -3,14 +3,11 @@
 use bevy_ecs::prelude::*;
 
 use crate::actions::Decision;
-use crate::env::{GrowingEnv, GrowingEnvItem, GrowthContext, SeedOrder, ValMetrics};
+use crate::env::{GrowingEnv, GrowingEnvItem, GrowthContext, ValMetrics};
 use crate::governor::Governor;
 use crate::growth::{FailureReason, LifecycleCommand, LifecycleOp};
 use crate::health::{Failure, InEnv};
-use crate::seed::{
-    AlphaOrder, BlueprintError, GateNetwork, Germination, Plan, Rules, SlotView, advance, command_legal, commit,
-    germinate, prune, set_alpha_target,
-};
+use crate::seed::{BlueprintError, GateNetwork, Germination, SlotView, command_legal, plan_command};
 use crate::torch::TorchError;
 
 /// What was chosen in this step; `None` before the first.
@@ -89,74 +86,26 @@ fn execute(
     {
         return Ok(Some(FailureReason::GovernorVeto { factor }));
     }
-    let (slot, plan) = match plan(command, val.accuracy_percent, env, growth, &growth.rules(&limits)) {
-        Ok(Some(planned)) => planned,
-        Ok(None) => return Ok(None),
-        Err(refusal) => return Ok(Some(refusal)),
+    let Some(slot) = command.slot() else {
+        return Ok(None);
     };
-    match growth.apply(plan, slot, env, true) {
-        Ok(()) => Ok(None),
-        Err(failure) => recoverable(failure).map(Some),
+    let (held, rules) = (&env.slots.0[slot], growth.rules(&limits));
+    let gate_params = GateNetwork::param_count(held.spec.channels);
+    let germination = |order| {
+        let germination = growth.identity(order, env).map(|identity| Germination {
+            identity,
+            gate_params,
+            accuracy: val.accuracy_percent,
+        });
+        germination.map_err(|_| FailureReason::BlueprintUnavailable)
+    };
+    match plan_command(command, held.record.as_ref(), gate_params, germination, &rules) {
+        Ok(plan) => match growth.apply(plan, slot, env, true) {
+            Ok(()) => Ok(None),
+            Err(failure) => recoverable(failure).map(Some),
+        },
+        Err(refusal) => Ok(Some(refusal)),
     }
-}
-
-/// The slot that a command is for and what it amounts to there; `None` for a wait.
-fn plan(
-    command: &LifecycleCommand,
-    accuracy: f64,
-    env: &GrowingEnvItem,
-    growth: &GrowthContext,
-    rules: &Rules,
-) -> Result<Option<(usize, Plan)>, FailureReason> {
-    let seed = |slot: usize| env.slots.0[slot].record.as_ref().ok_or(FailureReason::SlotEmpty);
-    let gate_params = |slot: usize| GateNetwork::param_count(env.slots.0[slot].spec.channels);
-    let planned = match *command {
-        LifecycleCommand::Wait => return Ok(None),
-        LifecycleCommand::Germinate {
-            slot,
-            blueprint,
-            style,
-            tempo,
-            target,
-        } => {
-            let order = SeedOrder {
-                slot,
-                blueprint,
-                style,
-                tempo,
-                target,
-            };
-            let identity = growth
-                .identity(order, env)
-                .map_err(|_| FailureReason::BlueprintUnavailable)?;
-            let germination = Germination {
-                identity,
-                gate_params: gate_params(slot),
-                accuracy,
-            };
-            (slot, germinate(germination, rules)?)
-        }
-        LifecycleCommand::SetAlphaTarget {
-            slot,
-            style,
-            target,
-            speed,
-            curve,
-        } => {
-            let order = AlphaOrder {
-                style,
-                target,
-                speed,
-                curve,
-                gate_params: gate_params(slot),
-            };
-            (slot, set_alpha_target(seed(slot)?, &order, rules)?)
-        }
-        LifecycleCommand::Prune { slot, speed, curve } => (slot, prune(seed(slot)?, speed, curve, rules)?),
-        LifecycleCommand::Commit { slot } => (slot, commit(seed(slot)?, rules)?),
-        LifecycleCommand::Advance { slot } => (slot, advance(seed(slot)?, rules)?),
-    };
-    Ok(Some(planned))
 }
 
 /// Growth that the device has no memory for is a failed command; anything else ends the run.

@@ -7,7 +7,7 @@ use bevy_ecs::system::SystemParam;
 use super::events::{SlotChange, is_contributing};
 use super::slots::{SeedBuilder, carry_out};
 use super::*;
-use crate::growth::{AlphaTarget, GerminationStyle, SeedStage, Tempo};
+use crate::growth::SeedStage;
 use crate::health::{Failure, InEnv};
 use crate::seed::{BlueprintError, BlueprintRegistry, Effect, Limits, Plan, Rules, SeedIdentity, tick};
 use crate::telemetry::TelemetryOutbox;
@@ -28,21 +28,6 @@ pub struct GrowingEnv {
     pub optimizers: &'static mut SeedOptimizers,
     /// Tallies of the episode.
     pub stats: &'static mut EpisodeStats,
-}
-
-/// Which seed is to germinate where, and how it is to blend in.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct SeedOrder {
-    /// Index in policy order.
-    pub slot: usize,
-    /// Index in the registry.
-    pub blueprint: usize,
-    /// Curve and operator of the first blend.
-    pub style: GerminationStyle,
-    /// Length of the first blend.
-    pub tempo: Tempo,
-    /// Amplitude of the first blend.
-    pub target: AlphaTarget,
 }
 
 /// Everything outside an env that growth depends on.

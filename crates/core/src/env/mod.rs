@@ -30,7 +30,7 @@ pub use episode::round_is_complete;
 pub use fallbacks::FallbackGuard;
 pub use initial_topology::{InitialSeeds, standing_seeds};
 use initial_topology::{apply_initial_topology, read_initial_topology};
-pub use lifecycle::{GrowingEnv, GrowingEnvItem, GrowthContext, SeedOrder};
+pub use lifecycle::{GrowingEnv, GrowingEnvItem, GrowthContext};
 pub use parallel::{EnvPool, in_batch};
 pub use slots::{SeedBuilder, SeedOptimizers, SeedSlots, Slot, carry_out};
 pub use starting_weights::StartingWeights;
@@ -45,6 +45,7 @@ use crate::scenario::{Kernels, RewardProfile, Scenario, TaskSpec};
 use crate::schedule::{
     Act, AddWork, Assess, RestoreRound, RoundEnd, RoundStart, SaveRound, Startup, StepEnd, StepStart, StepSync, Work,
 };
+pub use crate::seed::SeedOrder;
 use crate::seed::{Isolation, Limits};
 use crate::telemetry::EnvContext;
 use crate::torch::Backend;

@@ -5,7 +5,6 @@
 //! pays, no exploiter earns as much as it, or more than waiting, and committing at once no more than its committed accuracy
 //! is worth.
 
-mod order;
 mod world;
 mod strategies;
 #[cfg(any(test, feature = "testing"))]

@@ -6,8 +6,29 @@ use bevy_ecs::prelude::*;
 use serde::{Deserialize, Serialize};
 
 use super::breakdown::{RewardBreakdown, Term};
-use super::inputs::PARTS;
+use super::inputs::{PARTS, RewardInputs};
 use crate::telemetry::{Num, TermSummary};
+
+/// Points per step for each e-fold by which the network grows, and the most of them.
+const RENT: f64 = 0.5;
+const MOST_RENT: f64 = 1.5;
+/// Growth is relative to the parameters of the host, or to these if it has fewer.
+const LEAST_HOST_PARAMS: u64 = 200;
+/// What an occupied slot adds to the parameters, as a share of the host's.
+const SLOT_SHARE: f64 = 0.0039;
+/// Points per step of each seed beyond the first, and of each committed one.
+const SEED: f64 = 0.01;
+const COMMITTED_SEED: f64 = 0.002;
+
+/// What parameters and seeds cost in a step, at least 0, in points.
+fn standard_rent(inputs: &RewardInputs) -> f64 {
+    let effective = inputs.effective_params(SLOT_SHARE);
+    let growth = effective / inputs.host_params.max(LEAST_HOST_PARAMS) as f64;
+    let committed = inputs.committed().count();
+    let seeds = committed + inputs.after().filter(|seed| seed.is_growing()).count();
+    let occupancy = SEED * seeds.saturating_sub(1) as f64;
+    (RENT * growth.ln_1p()).min(MOST_RENT) + occupancy + COMMITTED_SEED * committed as f64
+}
 
 /// A rewarded step.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -20,6 +41,18 @@ pub struct RewardedStep {
     pub breakdown: RewardBreakdown,
     /// What any reward is made of: [`PARTS`].
     pub parts: [f64; PARTS.len()],
+}
+
+impl RewardedStep {
+    /// What `inputs` were paid.
+    pub(super) fn of(inputs: &RewardInputs, breakdown: RewardBreakdown) -> Self {
+        Self {
+            step: inputs.step,
+            rent: standard_rent(inputs),
+            breakdown,
+            parts: inputs.parts(),
+        }
+    }
 }
 
 /// An env's raw rewards since the start of its episode.

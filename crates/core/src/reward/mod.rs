@@ -14,7 +14,6 @@ mod extension;
 mod potential;
 mod report;
 mod state;
-mod yardstick;
 mod mode;
 mod committed;
 mod function;

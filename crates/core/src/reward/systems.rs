@@ -11,7 +11,6 @@ use super::function::RewardFunction;
 use super::inputs::{EpisodeStatus, RewardInputs, SeedView, take_auto_pruned};
 use super::mode::RewardModes;
 use super::state::RewardState;
-use super::yardstick::standard_rent;
 use crate::clock::RunClock;
 use crate::controller::{Chosen, CommandOutcome};
 use crate::env::{EnvId, Experiment, HostParams, SeedSlots, ValMetrics};
@@ -134,12 +133,7 @@ pub(crate) fn compute_reward(
             }
         }
         env.reward.0 = Some(breakdown);
-        env.episode.steps.push(RewardedStep {
-            step: inputs.step,
-            rent: standard_rent(&inputs),
-            breakdown,
-            parts: inputs.parts(),
-        });
+        env.episode.steps.push(RewardedStep::of(&inputs, breakdown));
     }
     Ok(())
 }

@@ -13,7 +13,7 @@ use super::{
 };
 use crate::growth::{
     AlphaAlgorithm, AlphaCurveAction, AlphaSpeed, AlphaTarget, DEFAULT_STEEPNESS, FailureReason, GateLevel, GateResult,
-    GerminationStyle, Initiator, LifecycleOp, PruneReason, SeedStage, StageCause,
+    GerminationStyle, Initiator, LifecycleCommand, LifecycleOp, PruneReason, SeedStage, StageCause, Tempo,
 };
 use crate::scenario::{GateMode, LifecycleConfig, OnCommit};
 
@@ -44,6 +44,74 @@ pub struct Germination {
     pub gate_params: u64,
     /// The env's validation accuracy now, percent.
     pub accuracy: f64,
+}
+
+/// Which seed is to germinate where, and how it is to blend in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SeedOrder {
+    /// Index in policy order.
+    pub slot: usize,
+    /// Index in the registry.
+    pub blueprint: usize,
+    /// Curve and operator of the first blend.
+    pub style: GerminationStyle,
+    /// Length of the first blend.
+    pub tempo: Tempo,
+    /// Amplitude of the first blend.
+    pub target: AlphaTarget,
+}
+
+/// What a command amounts to in its slot, which holds `seed` and whose gate has `gate_params` elements. `germination`: of the seed
+/// that is to germinate there.
+pub fn plan_command(
+    command: &LifecycleCommand,
+    seed: Option<&SeedRecord>,
+    gate_params: u64,
+    germination: impl FnOnce(SeedOrder) -> Result<Germination, FailureReason>,
+    rules: &Rules,
+) -> Result<Plan, FailureReason> {
+    let held = || seed.ok_or(FailureReason::SlotEmpty);
+    match *command {
+        LifecycleCommand::Wait => Ok(Plan {
+            next: seed.cloned(),
+            change: Change::default(),
+        }),
+        LifecycleCommand::Germinate {
+            slot,
+            blueprint,
+            style,
+            tempo,
+            target,
+        } => {
+            let order = SeedOrder {
+                slot,
+                blueprint,
+                style,
+                tempo,
+                target,
+            };
+            germinate(germination(order)?, rules)
+        }
+        LifecycleCommand::SetAlphaTarget {
+            style,
+            target,
+            speed,
+            curve,
+            ..
+        } => {
+            let order = AlphaOrder {
+                style,
+                target,
+                speed,
+                curve,
+                gate_params,
+            };
+            set_alpha_target(held()?, &order, rules)
+        }
+        LifecycleCommand::Prune { speed, curve, .. } => prune(held()?, speed, curve, rules),
+        LifecycleCommand::Commit { .. } => commit(held()?, rules),
+        LifecycleCommand::Advance { .. } => advance(held()?, rules),
+    }
 }
 
 /// Starts a seed in an empty slot.

@@ -36,7 +36,7 @@ pub use instance::SeedInstance;
 pub use invariants::broken_law;
 pub use legality::{Limits, SlotView, command_legal, legal};
 pub use lifecycle::{
-    AlphaOrder, Germination, Rules, advance, commit, germinate, germinate_committed, prune, prune_now,
+    AlphaOrder, Germination, Rules, SeedOrder, germinate, germinate_committed, plan_command, prune, prune_now,
     set_alpha_target, tick,
 };
 pub(crate) use modules::module_of;

@@ -184,38 +184,13 @@ impl Env {
 
     /// Executes a command without asking `legal` first, as a careless caller would.
     fn execute(&self, command: &LifecycleCommand) -> Option<Result<Plan, FailureReason>> {
-        use LifecycleCommand::*;
-        let rules = self.rules();
         let seed = self.slots.get(command.slot()?)?.as_ref();
-        Some(match *command {
-            Wait => return None,
-            Germinate {
-                style, tempo, target, ..
-            } => {
-                let mut seed = germination(style);
-                (seed.identity.tempo, seed.identity.target) = (tempo, target);
-                germinate(seed, &rules)
-            }
-            SetAlphaTarget {
-                style,
-                target,
-                speed,
-                curve,
-                ..
-            } => {
-                let order = AlphaOrder {
-                    style,
-                    target,
-                    speed,
-                    curve,
-                    gate_params: 81,
-                };
-                set_alpha_target(seed?, &order, &rules)
-            }
-            Prune { speed, curve, .. } => prune(seed?, speed, curve, &rules),
-            Commit { .. } => commit(seed?, &rules),
-            Advance { .. } => advance(seed?, &rules),
-        })
+        let germination = |order: SeedOrder| {
+            let mut seed = germination(order.style);
+            (seed.identity.tempo, seed.identity.target) = (order.tempo, order.target);
+            Ok(seed)
+        };
+        Some(plan_command(command, seed, 81, germination, &self.rules()))
     }
 
     /// The mask and the execution of an op must agree.

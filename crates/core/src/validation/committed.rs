@@ -20,7 +20,7 @@ use crate::growth::SeedStage;
 use crate::health::Failure;
 use crate::host::Host;
 use crate::network::SeedMeasures;
-use crate::scenario::{AttributionConfig, AttributionStrategy, Cadence};
+use crate::scenario::{AttributionConfig, AttributionStrategy};
 use crate::seed::Isolation;
 use crate::telemetry::Fallbacks;
 use crate::torch::{Backend, HostSyncCounter, Inference, read_f64};

@@ -1,7 +1,7 @@
 //! Measurements to numbers, index by index. Pure: no ECS, no tensors, no state.
 
+use super::envs::Observation;
 use super::features::{Extract, ObservationFeature, ObservationInput, SLOT, UNKNOWN};
-use super::observation::Observation;
 use super::schema::ObservationSchema;
 use super::signals::SHOWN_HISTORY;
 use crate::actions::{OPS, PolicyError};

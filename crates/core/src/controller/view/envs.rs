@@ -1,6 +1,8 @@
 //! What a controller is shown of the envs that decide in a step.
 
-use super::observation::Observation;
+use bevy_ecs::component::Component;
+use smallvec::SmallVec;
+
 use super::signals::TrainingSignals;
 use crate::actions::DecisionPoint;
 use crate::clock::RunClock;
@@ -35,6 +37,17 @@ impl EnvRow {
             step,
         }
     }
+}
+
+/// One env's row; empty where the run's controller does not ask for observations.
+#[derive(Component, Clone, Debug, Default, PartialEq)]
+pub struct Observation {
+    /// In the schema's order and fixed scales: what normalisers learn from.
+    pub raw: Vec<f32>,
+    /// The same, normalised: what the policy sees.
+    pub normalised: Vec<f32>,
+    /// Blueprint of each slot's seed, -1 = empty slot.
+    pub blueprints: SmallVec<[i64; 4]>,
 }
 
 /// What is known of one env when its command is due.

@@ -5,7 +5,6 @@
 //! [`ObservationFeatures`].
 
 mod moments;
-mod observation;
 mod signals;
 mod envs;
 mod features;
@@ -14,11 +13,10 @@ mod encode;
 mod normaliser;
 pub(crate) mod systems;
 
-pub use envs::{DecisionView, EnvRow, EnvView};
+pub use envs::{DecisionView, EnvRow, EnvView, Observation};
 pub use features::{Extract, ObservationFeature, ObservationFeatures, ObservationInput, Treatment, UNKNOWN};
 pub use moments::{MIN_COUNT, RunningMoments};
 pub use normaliser::{CLIP, ElementScale, ObservationNormaliser};
-pub use observation::Observation;
 pub use schema::ObservationSchema;
 pub use signals::{SignalTracker, TrainingSignals};
 pub use systems::{Feedback, Signals, SlotReports, Tracker};

@@ -9,9 +9,8 @@ use bevy_ecs::query::QueryData;
 use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
 
-use super::envs::EnvRow;
+use super::envs::{EnvRow, Observation};
 use super::features::ObservationInput;
-use super::observation::Observation;
 use super::schema::ObservationSchema;
 use super::signals::{SignalTracker, TrainingSignals};
 use crate::actions::ActionFeedback;

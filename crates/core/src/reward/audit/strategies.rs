@@ -1,7 +1,6 @@
 //! Waiting, honest growth, and the ways to be paid without it.
 
-use super::order::{AT_ONCE, Nature, Order};
-use super::world::World;
+use super::world::{AT_ONCE, Nature, Order, World};
 use crate::growth::{AlphaTarget, GerminationStyle, LifecycleCommand, SeedStage, Tempo};
 
 /// Steps that a seed is held before honest growth commits it.

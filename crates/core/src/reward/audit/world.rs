@@ -16,25 +16,50 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
-use super::order::{Nature, Order};
-use crate::growth::{
-    AlphaTarget, FailureReason, GerminationStyle, LifecycleCommand, LifecycleOp, SeedStage, SlotId, Tempo,
-};
+use crate::growth::{AlphaCurveAction, AlphaSpeed, LifecycleCommand, LifecycleOp, SeedStage, SlotId};
 use crate::reward::function::RewardFunction;
 use crate::reward::inputs::{EpisodeStatus, RewardError, RewardInputs, SeedView, take_auto_pruned};
 use crate::reward::mode::RewardMode;
 use crate::reward::state::RewardState;
-use crate::reward::yardstick::standard_rent;
 use crate::reward::{EpisodeReward, RewardedStep};
 use crate::scenario::{RewardProfile, Scenario, TaskSpec};
 use crate::seed::{
-    AlphaOrder, Germination, GradientSums, Limits, Plan, Rules, SeedIdentity, SeedRecord, SlotView, advance,
-    command_legal, commit, germinate, prune, set_alpha_target, tick,
+    Germination, GradientSums, Limits, Rules, SeedIdentity, SeedOrder, SeedRecord, SlotView, command_legal,
+    plan_command, tick,
 };
 use crate::telemetry::{BigInteger, CoalitionRow, CounterfactualMatrix, Num};
 use crate::validation::{
     Attribution, AttributionPlan, Counterfactual, LastMeasured, PlanMoment, ValPlan, plan_coalitions,
 };
+
+/// The speed and curve of every prune and ramp.
+pub const AT_ONCE: (AlphaSpeed, AlphaCurveAction) = (AlphaSpeed::Instant, AlphaCurveAction::Linear);
+
+/// What a seed is worth.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Nature {
+    Helpful,
+    Harmful,
+    Hostage,
+}
+
+/// A command of a script, and what the seed is worth that it germinates.
+#[derive(Clone, Copy, Debug)]
+pub struct Order {
+    pub command: LifecycleCommand,
+    pub nature: Nature,
+}
+
+impl Order {
+    pub const fn of(command: LifecycleCommand) -> Self {
+        Self {
+            command,
+            nature: Nature::Helpful,
+        }
+    }
+
+    pub const WAIT: Self = Self::of(LifecycleCommand::Wait);
+}
 
 /// Percent, of the host without seeds.
 const HOST_ACCURACY: f64 = 30.0;
@@ -157,12 +182,7 @@ impl<'a> World<'a> {
             let (inputs, alone) = self.next_step(&script);
             let breakdown = self.function.compute(&inputs, &mut self.state)?;
             committed.push(alone);
-            rewards.steps.push(RewardedStep {
-                step: self.step,
-                rent: standard_rent(&inputs),
-                breakdown,
-                parts: inputs.parts(),
-            });
+            rewards.steps.push(RewardedStep::of(&inputs, breakdown));
         }
         let gamma = self.scenario.learner.gamma;
         let discounted = |(sum, before, weight): (f64, f64, f64), &after: &f64| {
@@ -192,11 +212,8 @@ impl<'a> World<'a> {
         let views = self.slots.iter().map(Option::as_ref);
         let before = views.map(|seed| seed.map(SeedView::before_action)).collect();
         let (op, slot) = self.act(script);
-        let rules = Rules {
-            config: &self.scenario.lifecycle,
-            limits: &self.limits,
-            step: self.step,
-        };
+        let limits = self.limits;
+        let rules = self.rules(&limits);
         for slot in &mut self.slots {
             let plan = tick(slot.as_ref(), &rules);
             plan.commit(slot);
@@ -325,74 +342,45 @@ impl<'a> World<'a> {
 
     /// What took effect.
     fn act(&mut self, script: impl Fn(&Self) -> Order) -> (LifecycleOp, Option<usize>) {
-        let order = script(self);
+        let Order { command, nature } = script(self);
         let waited = (LifecycleOp::Wait, None);
-        let Some((command, slot)) = order.command.slot().map(|slot| (order.command, slot)) else {
+        let Some(slot) = command.slot().filter(|_| self.allows(&command)) else {
             return waited;
         };
-        if !self.allows(&command) {
-            return waited;
-        }
-        let Ok(plan) = self.plan(&command, slot) else {
+        let germination = |order: SeedOrder| Ok(self.germination(&order));
+        let Ok(plan) = plan_command(&command, self.seed(slot), 0, germination, &self.rules(&self.limits)) else {
             return waited;
         };
         if command.op() == LifecycleOp::Germinate {
             self.germinations += 1;
-            self.worth[slot] = Some(Worth {
-                nature: order.nature,
-                steps: (0, 0),
-            });
+            self.worth[slot] = Some(Worth { nature, steps: (0, 0) });
         }
         plan.commit(&mut self.slots[slot]);
         (command.op(), Some(slot))
     }
 
-    fn plan(&self, command: &LifecycleCommand, slot: usize) -> Result<Plan, FailureReason> {
-        let rules = Rules {
+    fn rules<'r>(&self, limits: &'r Limits) -> Rules<'r>
+    where
+        'a: 'r,
+    {
+        Rules {
             config: &self.scenario.lifecycle,
-            limits: &self.limits,
+            limits,
             step: self.step,
-        };
-        if let LifecycleCommand::Germinate { target, .. } = *command {
-            return germinate(self.germination(target, slot), &rules);
-        }
-        let Some(seed) = &self.slots[slot] else {
-            return Err(FailureReason::SlotEmpty);
-        };
-        match *command {
-            LifecycleCommand::SetAlphaTarget {
-                style,
-                target,
-                speed,
-                curve,
-                ..
-            } => {
-                let order = AlphaOrder {
-                    style,
-                    target,
-                    speed,
-                    curve,
-                    gate_params: 0,
-                };
-                set_alpha_target(seed, &order, &rules)
-            }
-            LifecycleCommand::Prune { speed, curve, .. } => prune(seed, speed, curve, &rules),
-            LifecycleCommand::Commit { .. } => commit(seed, &rules),
-            _ => advance(seed, &rules),
         }
     }
 
-    fn germination(&self, target: AlphaTarget, slot: usize) -> Germination {
+    fn germination(&self, order: &SeedOrder) -> Germination {
         Germination {
             identity: SeedIdentity {
-                seed_id: format!("e0.{}.{}", slot_id(slot), self.germinations),
+                seed_id: format!("e0.{}.{}", slot_id(order.slot), self.germinations),
                 germination: self.germinations,
-                slot: slot_id(slot),
+                slot: slot_id(order.slot),
                 blueprint: "audited".into(),
-                blueprint_index: 0,
-                style: GerminationStyle::LinearAdd,
-                tempo: Tempo::Fast,
-                target,
+                blueprint_index: order.blueprint,
+                style: order.style,
+                tempo: order.tempo,
+                target: order.target,
                 seed_params: SEED_PARAMS,
             },
             gate_params: 0,

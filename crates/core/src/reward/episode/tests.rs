@@ -1,4 +1,6 @@
 use super::*;
+use crate::growth::SeedStage;
+use crate::reward::fixtures::{Step, assert_close, seed};
 
 fn episode(rewards: &[f64]) -> EpisodeReward {
     let steps = rewards.iter().zip(1..).map(|(&reward, step)| {
@@ -43,4 +45,17 @@ fn a_rollback_is_charged_to_the_last_step_of_its_segment() {
     let rewards: Vec<f64> = episode.steps.iter().map(|step| step.breakdown.total()).collect();
     assert_eq!(rewards, [1.0, 0.0, -10.0]);
     assert_eq!(episode.steps[2].breakdown.get(Term::Governor), -10.0);
+}
+
+#[test]
+fn parameters_seeds_and_commits_cost() {
+    let held = seed(SeedStage::Holding, 3).alpha(1.0).params(500);
+    let of = |seeds: Vec<_>, host| standard_rent(&Step::new(40).host(host).after(seeds).build());
+    assert_close(of(vec![held.clone()], 17), 0.6264288391479838);
+    assert_close(of(vec![held.clone().params(10_000)], 17), 1.5);
+    assert_eq!(of(vec![seed(SeedStage::Training, 1)], 17), 0.0);
+
+    let seeds = [SeedStage::Germinated, SeedStage::Committed, SeedStage::Training];
+    let seeds = seeds.map(|stage| seed(stage, 1).alpha(0.0).params(0));
+    assert_close(of(seeds.to_vec(), 100_000), 0.5 * 0.0039_f64.ln_1p() + 0.02 + 0.002);
 }
