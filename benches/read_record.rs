@@ -22,7 +22,7 @@ fn write_record(folder: &Path) {
         task: preset("digits_minimal", (batches_per_step: count(2))),
         run: (rounds: 2, n_envs: 4, max_steps: 40, keep: none),
         policy: (controller: "actor_critic", net_cfg: (op_bias: (germinate: 4.0))),
-        lifecycle: (auto_forward: (g1: true, g2: true, g3: true), gates: (min_training_steps: 1, min_gradient_health: 0.0)),
+        lifecycle: (auto_forward: true, gates: (min_training_steps: 1, min_gradient_health: 0.0)),
     )"#;
     let runs = folder.join("runs");
     let engine = Engine::builder().recorded(&runs).from_ron(scenario);

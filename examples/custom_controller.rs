@@ -55,7 +55,7 @@ fn register(app: &mut App) {
 const SCENARIO: &str = r#"(
     task: preset("digits_impaired", (batches_per_step: count(4))),
     run: (rounds: 1, n_envs: 2, max_steps: 30),
-    lifecycle: (auto_forward: (g1: true, g2: true, g3: true)),
+    lifecycle: (auto_forward: true),
     policy: (controller: "eager"),
 )"#;
 

@@ -55,7 +55,7 @@ fn register(app: &mut App) {
 const SCENARIO: &str = r#"(
     task: preset("digits_baseline", (batches_per_step: count(4), host: named("scaled"))),
     run: (rounds: 1, n_envs: 1, max_steps: 20),
-    lifecycle: (slots: ["r0c0", "r0c1"], auto_forward: (g1: true, g2: true, g3: true)),
+    lifecycle: (slots: ["r0c0", "r0c1"], auto_forward: true),
     policy: (controller: "schedule", schedule: (entries: [(step: 1, command: germinate(
         slot: "r0c1", blueprint: "conv_small", style: "linear_add", tempo: "fast", target: "full"))])),
 )"#;

@@ -21,7 +21,7 @@ const SCENARIO: &str = r#"(
     task: preset("digits_impaired", (batches_per_step: count(4))),
     run: (rounds: 1, n_envs: 4, max_steps: 30),
     policy: (controller: "random"),
-    lifecycle: (auto_forward: (g1: true, g2: true, g3: true)),
+    lifecycle: (auto_forward: true),
 )"#;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {

@@ -51,7 +51,7 @@ impl SeedModule for ChannelScaleModule {
 const SCENARIO: &str = r#"(
     task: preset("digits_impaired", (batches_per_step: count(4))),
     run: (rounds: 1, n_envs: 1, max_steps: 20),
-    lifecycle: (auto_forward: (g1: true, g2: true, g3: true)),
+    lifecycle: (auto_forward: true),
     policy: (controller: "schedule", schedule: (entries: [(step: 1, command: germinate(
         slot: "r0c0", blueprint: "channel_scale", style: "linear_add", tempo: "fast", target: "full"))])),
 )"#;

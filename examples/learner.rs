@@ -87,7 +87,7 @@ impl TrainablePolicy for Recall {
 fn masks() -> Result<[MaskSet; 2], PolicyError> {
     let mut lifecycle = LifecycleConfig::default();
     // The gate out of training is the controller's to try, by `ADVANCE`.
-    lifecycle.auto_forward.g2 = false;
+    lifecycle.auto_forward = false;
     let limits = Limits::new(&lifecycle, &MaskConfig::default(), 0);
     let seed = SeedReport {
         age_steps: 20,

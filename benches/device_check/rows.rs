@@ -43,7 +43,7 @@ const GROWN: &str = r#"(
     task: preset("digits_impaired", (batches_per_step: count(4))),
     run: (rounds: 2, n_envs: 8, max_steps: 30),
     policy: (controller: "heuristic"),
-    lifecycle: (auto_forward: (g1: true, g2: true, g3: true)),
+    lifecycle: (auto_forward: true),
 )"#;
 const LEARNT: &str = r#"(
     name: "learnt", preset: "digits",

@@ -72,7 +72,7 @@ def scheduled(name, what, task, n_envs, blueprint, seeds, steps):
     run: (rounds: 1, n_envs: {n_envs}, max_steps: {after + steps}),
     policy: ({controller}),
     lifecycle: (
-        max_holding_steps: None, auto_forward: (g1: true, g2: true, g3: true),
+        max_holding_steps: None, auto_forward: true,
         gates: (min_training_steps: 1, min_blending_steps: 1),
     ),
 )"""

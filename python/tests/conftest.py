@@ -19,7 +19,7 @@ SCENARIO = """(
     task: preset("digits_minimal", (batches_per_step: count(2))),
     run: (rounds: 1, n_envs: 2, max_steps: 8, seed: 7),
     policy: (controller: "actor_critic", net_cfg: (op_bias: (germinate: 4.0))),
-    lifecycle: (auto_forward: (g1: true, g2: true, g3: true), gates: (min_training_steps: 1, min_gradient_health: 0.0)),
+    lifecycle: (auto_forward: true, gates: (min_training_steps: 1, min_gradient_health: 0.0)),
 )"""
 
 SWEEP = """(

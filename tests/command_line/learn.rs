@@ -17,7 +17,7 @@ const TEACHER: &str = r#"(
     policy: (controller: "schedule", schedule: (wait_on_illegal: true, entries: [
         (step: 2, command: germinate(slot: "r0c1", blueprint: "conv_light", style: "sigmoid_add", tempo: "fast", target: "full")),
     ])),
-    lifecycle: (auto_forward: (g1: true, g2: true, g3: true), gates: (min_training_steps: 1, min_gradient_health: 0.0)),
+    lifecycle: (auto_forward: true, gates: (min_training_steps: 1, min_gradient_health: 0.0)),
     telemetry: (trajectories: true),
 )"#;
 
@@ -28,7 +28,7 @@ const CLONE: &str = r#"(
     run: (rounds: 20, n_envs: 8, max_steps: 8),
     policy: (controller: "actor_critic"),
     reward: contribution(committed((rent: 0.25))),
-    lifecycle: (auto_forward: (g1: true, g2: true, g3: true), gates: (min_training_steps: 1, min_gradient_health: 0.0)),
+    lifecycle: (auto_forward: true, gates: (min_training_steps: 1, min_gradient_health: 0.0)),
     learner: (recordings: (sets: ["runs/teacher"]), algorithm: clone(()), lr: 5e-3, entropy_coef: 0.01),
 )"#;
 

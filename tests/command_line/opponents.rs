@@ -21,7 +21,7 @@ const SCENARIO: &str = r#"(
         masks: (sequential_germination: false),
     ),
     lifecycle: (
-        auto_forward: (g1: true, g2: true, g3: true),
+        auto_forward: true,
         gates: (min_training_steps: 1, min_gradient_health: 0.0),
     ),
 )"#;

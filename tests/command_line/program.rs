@@ -30,7 +30,7 @@ pub fn tiny(run: &str) -> String {
     task: preset("digits_minimal", (batches_per_step: count(2))),
     run: ({run}),
     policy: (controller: "actor_critic", net_cfg: (op_bias: (germinate: 4.0))),
-    lifecycle: (auto_forward: (g1: true, g2: true, g3: true), gates: (min_training_steps: 1, min_gradient_health: 0.0)),
+    lifecycle: (auto_forward: true, gates: (min_training_steps: 1, min_gradient_health: 0.0)),
 )"#
     )
 }

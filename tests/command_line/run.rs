@@ -381,7 +381,7 @@ fn a_run_that_commits_nothing_says_why_and_what_to_change() {
             (step: 6, command: prune(slot: "r0c0", speed: "instant", curve: "linear")),
         ])),
         lifecycle: (
-            auto_forward: (g1: true, g2: true, g3: true),
+            auto_forward: true,
             gates: (min_training_steps: 10, min_gradient_health: 0.7),
             exploding_factor: 10.0,
         ),

@@ -25,7 +25,7 @@ fn scenario(preset: &str, (standing, blueprint): (usize, &str), attribution: &st
         r#"(
             name: "seeds",
             preset: "manual", task: preset({preset}),
-            lifecycle: (max_seeds: 0, auto_forward: (g1: true, g2: true, g3: true)),
+            lifecycle: (max_seeds: 0, auto_forward: true),
             initial_topology: seeds([{seeds}]),
             attribution: (include_committed: true, {attribution}),
             {rest}

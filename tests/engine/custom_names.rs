@@ -97,7 +97,7 @@ const SCENARIO: &str = r#"(
     name: "custom",
     preset: "manual", task: preset("digits_minimal", (batches_per_step: count(1))),
     run: (rounds: 2, n_envs: 1, max_steps: 8),
-    lifecycle: (auto_forward: (g1: true, g2: true, g3: true)),
+    lifecycle: (auto_forward: true),
     policy: (controller: "schedule", schedule: (entries: [(step: 1, command: germinate(
         slot: "r0c0", blueprint: "channel_scale", style: "linear_add", tempo: "fast", target: "full"))])),
 )"#;

@@ -19,7 +19,7 @@ const ORDERED: &str = r#"(
         slots: ["r0c0", "r0c1", "r0c2"],
         max_seeds: 0,
         max_holding_steps: 6,
-        auto_forward: (g1: true, g2: true, g3: true),
+        auto_forward: true,
         gates: (min_training_steps: 1, min_gradient_health: 0.0),
     ),
     policy: (controller: "schedule", masks: (sequential_germination: false), schedule: (entries: [

@@ -22,7 +22,7 @@ const SCENARIO: &str = r#"(
     run: (rounds: 1, n_envs: 2, max_steps: 14, RUN),
     lifecycle: (
         slots: ["r0c0"],
-        auto_forward: (g1: true, g2: true, g3: true),
+        auto_forward: true,
         gates: (min_training_steps: 1, min_gradient_health: 0.0),
     ),
     policy: (controller: "schedule", masks: (sequential_germination: false), schedule: (entries: [

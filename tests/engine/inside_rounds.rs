@@ -20,7 +20,7 @@ pub fn scenario(intervals: &str) -> String {
             run: (rounds: 2, n_envs: 3, max_steps: {STEPS}, {intervals}),
             policy: (controller: "random"),
             initial_topology: seeds([(slot: "r0c1", blueprint: "conv_light")]),
-            lifecycle: (auto_forward: (g1: true, g2: true, g3: true), gates: (min_training_steps: 1)),
+            lifecycle: (auto_forward: true, gates: (min_training_steps: 1)),
             faults: [
                 (env: 1, round: 1, step: 3, fault: nan_weight),
                 (env: 2, round: 1, step: 4, fault: nan_weight),

@@ -15,7 +15,7 @@ const SCENARIO: &str = r#"(
     run: (rounds: 2, n_envs: 2, max_steps: 14),
     lifecycle: (
         slots: ["r0c0", "r0c1"],
-        auto_forward: (g1: true, g2: true, g3: true),
+        auto_forward: true,
         gates: (min_training_steps: 1, min_gradient_health: 0.0),
     ),
     policy: (controller: "schedule", masks: (sequential_germination: false), schedule: (entries: [

@@ -21,7 +21,7 @@ fn scenario(name: &str, rounds: u32, n_envs: usize, max_steps: u32) -> String {
             preset: "manual", task: preset("digits_minimal", (batches_per_step: count(2))),
             run: (rounds: {rounds}, n_envs: {n_envs}, max_steps: {max_steps}),
             policy: (controller: "random"),
-            lifecycle: (auto_forward: (g1: true, g2: true, g3: true), gates: (min_training_steps: 1, min_gradient_health: 0.0)),
+            lifecycle: (auto_forward: true, gates: (min_training_steps: 1, min_gradient_health: 0.0)),
         )"#
     )
 }
@@ -149,7 +149,7 @@ fn a_new_target_of_alpha_is_told_with_its_ramp() {
         name: "retarget",
         preset: "manual", task: preset("digits_minimal", (batches_per_step: count(2))),
         run: (rounds: 1, n_envs: 1, max_steps: 20),
-        lifecycle: (auto_forward: (g1: true, g2: true, g3: true),
+        lifecycle: (auto_forward: true,
                     gates: (min_training_steps: 1, min_gradient_health: 0.0)),
         policy: (controller: "schedule", schedule: (entries: [
             (step: 1, command: germinate(slot: "r0c0", blueprint: "norm", style: "linear_add", tempo: "fast", target: "full")),

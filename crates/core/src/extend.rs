@@ -29,7 +29,7 @@ pub use crate::learner::{
     BufferShape, DecidedStep, Horizon, LastUpdate, Learner, RolloutBuffer, SegmentEnd, StepOutcome, StepTensors,
     ValueUnits,
 };
-pub use crate::scenario::{AutoForward, EpisodeEnd, LearnerConfig, LifecycleConfig, MaskConfig};
+pub use crate::scenario::{EpisodeEnd, LearnerConfig, LifecycleConfig, MaskConfig};
 pub use crate::seed::{Limits, SeedReport};
 pub use crate::telemetry::LearnerUpdate;
 

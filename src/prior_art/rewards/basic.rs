@@ -2,7 +2,7 @@
 
 use super::attribution::{CONTRIBUTING, combine, progress};
 use super::costs::{SLOT_RENT_RATIO, auto_prune, linear_rent};
-use super::memory::{Instalments, Memory, PaysByMemory};
+use super::memory::{Instalments, Memory, remembering};
 use super::shaped::legitimacy;
 use crate::prelude::*;
 
@@ -27,21 +27,27 @@ const NEGATIVE_DRIP_RATIO: f64 = 0.5;
 #[derive(Clone, Copy, Debug)]
 pub struct BasicReward;
 
-impl PaysByMemory for BasicReward {
+impl RewardMode for BasicReward {
     fn pay(
         &self,
         inputs: &RewardInputs,
         _gamma: f64,
-        memory: &mut Memory,
+        state: &mut RewardState,
         out: &mut RewardBreakdown,
     ) -> Result<(), RewardError> {
-        pay_but_bonus(inputs, memory, out)?;
-        out.pay(Term::CommitBonus, commit_bonus(inputs, memory));
-        Ok(())
+        remembering(inputs, state, |memory| {
+            pay_but_bonus(inputs, memory, out)?;
+            out.pay(Term::CommitBonus, commit_bonus(inputs, memory));
+            Ok(())
+        })
     }
 
     fn profile(&self) -> RewardProfile {
         RewardProfile::needing(MeasurementNeed::AtCommit)
+    }
+
+    fn potential(&self) -> Option<Potential> {
+        Some(Potential::default())
     }
 }
 
@@ -92,31 +98,33 @@ fn committed_gain(inputs: &RewardInputs, memory: &Memory) -> f64 {
 #[derive(Clone, Copy, Debug)]
 pub struct BasicPlusReward;
 
-impl PaysByMemory for BasicPlusReward {
+impl RewardMode for BasicPlusReward {
     fn pay(
         &self,
         inputs: &RewardInputs,
         _gamma: f64,
-        memory: &mut Memory,
+        state: &mut RewardState,
         out: &mut RewardBreakdown,
     ) -> Result<(), RewardError> {
-        pay_but_bonus(inputs, memory, out)?;
-        out.pay(Term::Drip, drip(inputs, memory)?);
-        let bonus = commit_bonus(inputs, memory);
-        if bonus <= 0.0 {
-            out.pay(Term::CommitBonus, bonus);
-            return Ok(());
-        }
-        out.pay(Term::CommitBonus, (1.0 - DRIP_FRACTION) * bonus);
-        let contribution = inputs.acted().and_then(SeedView::fresh_contribution);
-        if let (Some(contribution), Some(kept)) = (contribution, inputs.slot.and_then(|slot| memory.of_mut(slot))) {
-            let steps = inputs.max_steps.saturating_sub(inputs.step).max(MIN_DRIP_STEPS);
-            kept.instalments = Some(Instalments {
-                amount: DRIP_FRACTION * bonus / f64::from(steps),
-                contribution,
-            });
-        }
-        Ok(())
+        remembering(inputs, state, |memory| {
+            pay_but_bonus(inputs, memory, out)?;
+            out.pay(Term::Drip, drip(inputs, memory)?);
+            let bonus = commit_bonus(inputs, memory);
+            if bonus <= 0.0 {
+                out.pay(Term::CommitBonus, bonus);
+                return Ok(());
+            }
+            out.pay(Term::CommitBonus, (1.0 - DRIP_FRACTION) * bonus);
+            let contribution = inputs.acted().and_then(SeedView::fresh_contribution);
+            if let (Some(contribution), Some(kept)) = (contribution, inputs.slot.and_then(|slot| memory.of_mut(slot))) {
+                let steps = inputs.max_steps.saturating_sub(inputs.step).max(MIN_DRIP_STEPS);
+                kept.instalments = Some(Instalments {
+                    amount: DRIP_FRACTION * bonus / f64::from(steps),
+                    contribution,
+                });
+            }
+            Ok(())
+        })
     }
 
     fn profile(&self) -> RewardProfile {
@@ -124,6 +132,10 @@ impl PaysByMemory for BasicPlusReward {
             measures_committed: true,
             ..RewardProfile::needing(MeasurementNeed::Fresh)
         }
+    }
+
+    fn potential(&self) -> Option<Potential> {
+        Some(Potential::default())
     }
 }
 

@@ -3,7 +3,7 @@
 //! committed adds exactly nothing to the discounted return.
 
 use super::attribution::{SeedValue, value_seeds};
-use super::memory::{Memory, PaysByMemory};
+use super::memory::remembering;
 use super::shaped::{ShapedReward, does_harm};
 use crate::prelude::*;
 
@@ -19,31 +19,33 @@ section! {
     }
 }
 
-impl PaysByMemory for EscrowReward {
+impl RewardMode for EscrowReward {
     fn pay(
         &self,
         inputs: &RewardInputs,
         gamma: f64,
-        memory: &mut Memory,
+        state: &mut RewardState,
         out: &mut RewardBreakdown,
     ) -> Result<(), RewardError> {
-        let stable = memory.stable_accuracy().unwrap_or(inputs.accuracy);
-        let values = value_seeds(inputs, stable, self.shaped.contribution_weight);
-        for (slot, _) in inputs.before().filter(|(_, seed)| seed.is_growing()) {
-            let value = values.iter().find(|value| value.slot == slot);
-            if let Some(account) = memory.of_mut(slot) {
-                let next = self.next_credit(account.credit, slot, value, inputs);
-                let is_kept = inputs.executed(LifecycleOp::Commit, slot);
-                let carried = if is_kept { next } else { gamma * next };
-                out.pay(Term::EscrowPayment, carried - account.credit);
-                account.credit = if is_kept { 0.0 } else { next };
+        remembering(inputs, state, |memory| {
+            let stable = memory.stable_accuracy().unwrap_or(inputs.accuracy);
+            let values = value_seeds(inputs, stable, self.shaped.contribution_weight);
+            for (slot, _) in inputs.before().filter(|(_, seed)| seed.is_growing()) {
+                let value = values.iter().find(|value| value.slot == slot);
+                if let Some(account) = memory.of_mut(slot) {
+                    let next = self.next_credit(account.credit, slot, value, inputs);
+                    let is_kept = inputs.executed(LifecycleOp::Commit, slot);
+                    let carried = if is_kept { next } else { gamma * next };
+                    out.pay(Term::EscrowPayment, carried - account.credit);
+                    account.credit = if is_kept { 0.0 } else { next };
+                }
+                let harm = value.map_or(0.0, |value| value.attribution.min(0.0));
+                if !inputs.executed(LifecycleOp::Prune, slot) {
+                    out.pay(Term::EscrowHarm, harm);
+                }
             }
-            let harm = value.map_or(0.0, |value| value.attribution.min(0.0));
-            if !inputs.executed(LifecycleOp::Prune, slot) {
-                out.pay(Term::EscrowHarm, harm);
-            }
-        }
-        self.shaped.pay_shared(gamma, &values, inputs, memory, out)
+            self.shaped.pay_shared(gamma, &values, inputs, memory, out)
+        })
     }
 
     fn profile(&self) -> RewardProfile {

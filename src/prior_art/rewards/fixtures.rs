@@ -1,12 +1,11 @@
 //! Rewards for the tests of this folder, beside the engine's steps.
 
-use super::memory::{PaysByMemory, Remembering};
 use super::shaped::{CommittedAttribution, ShapedReward};
 use crate::prelude::*;
 pub use crate::reward::fixtures::*;
 
-pub fn mode(reward: impl PaysByMemory) -> Arc<dyn RewardMode> {
-    Arc::new(Remembering(reward))
+pub fn mode(reward: impl RewardMode + 'static) -> Arc<dyn RewardMode> {
+    Arc::new(reward)
 }
 
 /// The shaped reward that pays growing seeds like committed ones, as the first descriptions have it.

@@ -10,50 +10,18 @@ const STABLE_STEPS: usize = 3;
 /// Attributions that a commit is judged by.
 const JUDGED_STEPS: usize = 3;
 
-/// A reward that is handed what it remembers.
-pub trait PaysByMemory: Send + Sync + 'static {
-    /// Pays one env's step; `gamma` is the learner's discount.
-    fn pay(
-        &self,
-        inputs: &RewardInputs,
-        gamma: f64,
-        memory: &mut Memory,
-        out: &mut RewardBreakdown,
-    ) -> Result<(), RewardError>;
-
-    fn profile(&self) -> RewardProfile;
-
-    fn potential(&self) -> Option<Potential> {
-        Some(Potential::default())
-    }
-}
-
-/// Such a reward as the engine knows rewards.
-pub struct Remembering<R>(pub R);
-
-impl<R: PaysByMemory> RewardMode for Remembering<R> {
-    fn pay(
-        &self,
-        inputs: &RewardInputs,
-        gamma: f64,
-        state: &mut RewardState,
-        out: &mut RewardBreakdown,
-    ) -> Result<(), RewardError> {
-        let mut memory: Memory = state.recall()?;
-        memory.begin_step(inputs);
-        self.0.pay(inputs, gamma, &mut memory, out)?;
-        memory.end_step(inputs);
-        state.accounts = memory.slots.iter().map(account).collect();
-        state.remember(&memory)
-    }
-
-    fn profile(&self) -> RewardProfile {
-        self.0.profile()
-    }
-
-    fn potential(&self) -> Option<Potential> {
-        self.0.potential()
-    }
+/// Pays a step by what is remembered of the episode, which moves on.
+pub fn remembering(
+    inputs: &RewardInputs,
+    state: &mut RewardState,
+    pay: impl FnOnce(&mut Memory) -> Result<(), RewardError>,
+) -> Result<(), RewardError> {
+    let mut memory: Memory = state.recall()?;
+    memory.begin_step(inputs);
+    pay(&mut memory)?;
+    memory.end_step(inputs);
+    state.accounts = memory.slots.iter().map(account).collect();
+    state.remember(&memory)
 }
 
 /// What is kept on account for a seed: what a commit would keep, and what it is paid per step since.

@@ -16,7 +16,6 @@ mod tests;
 
 use self::basic::{BasicPlusReward, BasicReward};
 use self::escrow::EscrowReward;
-use self::memory::Remembering;
 use self::minimal::MinimalReward;
 use self::shaped::ShapedReward;
 use self::simplified::SimplifiedReward;
@@ -27,27 +26,27 @@ pub fn register(modes: &mut RewardModes) {
     modes.register_with(
         "shaped",
         "every step: contribution of committed seeds less rent, shaped towards committing",
-        |settings: ShapedReward| Arc::new(Remembering(settings)),
+        |settings: ShapedReward| Arc::new(settings),
     );
     modes.register_with(
         "escrow",
         "every step: a credit that follows what growing seeds contribute and is kept by committing alone",
-        |settings: EscrowReward| Arc::new(Remembering(settings)),
+        |settings: EscrowReward| Arc::new(settings),
     );
     modes.register(
         "simplified",
         "stage potentials and final accuracy, no rent: for diagnosis",
-        Arc::new(Remembering(SimplifiedReward)),
+        Arc::new(SimplifiedReward),
     );
     modes.register(
         "basic",
         "a bonus per commit, accuracy gained at the end, linear rent",
-        Arc::new(Remembering(BasicReward)),
+        Arc::new(BasicReward),
     );
     modes.register(
         "basic_plus",
         "basic, with most of the bonus paid while the seed contributes",
-        Arc::new(Remembering(BasicPlusReward)),
+        Arc::new(BasicPlusReward),
     );
     modes.register(
         "minimal",

@@ -3,7 +3,7 @@
 
 use super::attribution::{CONTRIBUTING, SeedValue, commit_credit, ratio_penalty, value_seeds, weigh};
 use super::costs;
-use super::memory::{Memory, PaysByMemory};
+use super::memory::{Memory, remembering};
 use crate::prelude::*;
 
 /// Reward of committing a seed whose joint improvement was never measured.
@@ -85,24 +85,26 @@ section! {
     }
 }
 
-impl PaysByMemory for ShapedReward {
+impl RewardMode for ShapedReward {
     fn pay(
         &self,
         inputs: &RewardInputs,
         gamma: f64,
-        memory: &mut Memory,
+        state: &mut RewardState,
         out: &mut RewardBreakdown,
     ) -> Result<(), RewardError> {
-        let values = value_seeds(inputs, inputs.accuracy, self.contribution_weight);
-        self.pay_committed(inputs, memory, out);
-        for value in &values {
-            out.pay(Term::Attribution, self.attribution(value, inputs, memory));
-            out.pay(Term::RatioPenalty, self.ratio_penalty(value, inputs));
-            if let Some(seed) = memory.of_mut(value.slot) {
-                seed.remember(value.attribution);
+        remembering(inputs, state, |memory| {
+            let values = value_seeds(inputs, inputs.accuracy, self.contribution_weight);
+            self.pay_committed(inputs, memory, out);
+            for value in &values {
+                out.pay(Term::Attribution, self.attribution(value, inputs, memory));
+                out.pay(Term::RatioPenalty, self.ratio_penalty(value, inputs));
+                if let Some(seed) = memory.of_mut(value.slot) {
+                    seed.remember(value.attribution);
+                }
             }
-        }
-        self.pay_shared(gamma, &values, inputs, memory, out)
+            self.pay_shared(gamma, &values, inputs, memory, out)
+        })
     }
 
     fn profile(&self) -> RewardProfile {

@@ -1,7 +1,7 @@
 //! The mode for diagnosis: potentials, a flat cost of acting; accuracy and contributing commits at the end.
 
 use super::attribution::{CONTRIBUTING, commit_credit};
-use super::memory::{Memory, PaysByMemory};
+use super::memory::remembering;
 use crate::prelude::*;
 
 /// Cost of every operation but WAIT.
@@ -15,37 +15,43 @@ const COMMIT_BONUS: f64 = 2.0;
 #[derive(Clone, Copy, Debug)]
 pub struct SimplifiedReward;
 
-impl PaysByMemory for SimplifiedReward {
+impl RewardMode for SimplifiedReward {
     fn pay(
         &self,
         inputs: &RewardInputs,
         _gamma: f64,
-        memory: &mut Memory,
+        state: &mut RewardState,
         out: &mut RewardBreakdown,
     ) -> Result<(), RewardError> {
-        if inputs.op != LifecycleOp::Wait {
-            out.pay(Term::Intervention, -ACTION_COST);
-        }
-        if inputs.op == LifecycleOp::Commit
-            && let Some(seed) = inputs.acted()
-        {
-            let credit = commit_credit(inputs, seed);
-            memory.contributing += u32::from(credit.is_some_and(|points| points >= CONTRIBUTING));
-        }
-        if inputs.is_final {
-            let accuracy = inputs.committed_accuracy()?;
-            out.pay(Term::TerminalAccuracy, ACCURACY_WEIGHT * accuracy / 100.0);
-            // Seeds that are worth something only because others do harm have made nothing better.
-            if memory.first_accuracy.is_some_and(|first| accuracy >= first) {
-                let commits = f64::from(memory.contributing);
-                out.pay(Term::TerminalCommit, COMMIT_BONUS * commits);
+        remembering(inputs, state, |memory| {
+            if inputs.op != LifecycleOp::Wait {
+                out.pay(Term::Intervention, -ACTION_COST);
             }
-        }
-        Ok(())
+            if inputs.op == LifecycleOp::Commit
+                && let Some(seed) = inputs.acted()
+            {
+                let credit = commit_credit(inputs, seed);
+                memory.contributing += u32::from(credit.is_some_and(|points| points >= CONTRIBUTING));
+            }
+            if inputs.is_final {
+                let accuracy = inputs.committed_accuracy()?;
+                out.pay(Term::TerminalAccuracy, ACCURACY_WEIGHT * accuracy / 100.0);
+                // Seeds that are worth something only because others do harm have made nothing better.
+                if memory.first_accuracy.is_some_and(|first| accuracy >= first) {
+                    let commits = f64::from(memory.contributing);
+                    out.pay(Term::TerminalCommit, COMMIT_BONUS * commits);
+                }
+            }
+            Ok(())
+        })
     }
 
     fn profile(&self) -> RewardProfile {
         RewardProfile::needing(MeasurementNeed::AtCommit)
+    }
+
+    fn potential(&self) -> Option<Potential> {
+        Some(Potential::default())
     }
 }
 

@@ -36,7 +36,7 @@ const DEFAULTS: [(&str, &str); 6] = [
     ("reward", "contribution(committed())"),
     (
         "lifecycle",
-        "(auto_forward: (g1: true, g2: true, g3: true), gates: (min_training_steps: 1, min_gradient_health: 0.0))",
+        "(auto_forward: true, gates: (min_training_steps: 1, min_gradient_health: 0.0))",
     ),
 ];
 

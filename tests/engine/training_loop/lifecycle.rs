@@ -130,7 +130,7 @@ fn a_seed_that_fades_keeps_its_parameters_bit_for_bit() {
         (7, r#"prune(slot: "r0c1", speed: "fast", curve: "cosine")"#),
     ]);
     let lifecycle = "lifecycle: (
-        auto_forward: (g1: true, g2: true, g3: true), min_prune_age: 0,
+        auto_forward: true, min_prune_age: 0,
         gates: (min_training_steps: 1, min_gradient_health: 0.0),
     ), run: (";
     let text = scenario(&MINIMAL.replace("minimal", "impaired"), 1, 12, &policy).replace("run: (", lifecycle);

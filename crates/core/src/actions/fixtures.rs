@@ -6,7 +6,6 @@ use super::{Choices, DecisionPoint, MaskSet};
 use crate::growth::{
     AlphaCurveAction, AlphaMode, AlphaSpeed, AlphaTarget, GerminationStyle, LifecycleCommand, SeedStage, SlotId, Tempo,
 };
-use crate::scenario::AutoForward;
 use crate::seed::{Limits, SeedReport};
 
 pub const AT: DecisionPoint = DecisionPoint {
@@ -120,11 +119,11 @@ pub fn any_reports(slots: usize) -> impl Strategy<Value = Vec<Option<SeedReport>
 
 /// Any rules.
 pub fn any_limits() -> impl Strategy<Value = Limits> {
-    (0u32..4, 0u32..7, any::<(bool, bool, bool)>(), any::<bool>()).prop_map(
-        |(max_seeds, min_prune_age, (g1, g2, g3), sequential_germination)| Limits {
+    (0u32..4, 0u32..7, any::<bool>(), any::<bool>()).prop_map(
+        |(max_seeds, min_prune_age, auto_forward, sequential_germination)| Limits {
             max_seeds,
             min_prune_age,
-            auto_forward: AutoForward { g1, g2, g3 },
+            auto_forward,
             sequential_germination,
         },
     )

@@ -8,8 +8,8 @@ use crate::growth::*;
 use crate::kernels::incubate;
 use crate::nn::Mode;
 use crate::random::{Domain, RunRng};
+use crate::scenario::LifecycleConfig;
 use crate::scenario::fixtures::{all_choices, slow_lifecycle};
-use crate::scenario::{AutoForward, LifecycleConfig};
 use crate::torch::fixtures::test_backend;
 use crate::torch::{NoGrad, is_channels_last};
 
@@ -21,11 +21,7 @@ pub const GOVERNOR: PruneOrder = PruneOrder {
 /// Growth is slow, and the engine tries every gate itself.
 pub fn automatic() -> LifecycleConfig {
     LifecycleConfig {
-        auto_forward: AutoForward {
-            g1: true,
-            g2: true,
-            g3: true,
-        },
+        auto_forward: true,
         ..slow_lifecycle()
     }
 }
@@ -177,7 +173,7 @@ pub fn germinated(config: LifecycleConfig) -> Life {
 /// A life at the end of the step in which its seed was first held: committed to full alpha, linear ramp.
 pub fn held(config: LifecycleConfig) -> Life {
     let mut life = germinated(LifecycleConfig {
-        auto_forward: automatic().auto_forward,
+        auto_forward: true,
         ..config
     });
     life.wait_until(16);

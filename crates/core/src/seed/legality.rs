@@ -4,7 +4,7 @@
 
 use super::{ALPHA_TOLERANCE, SeedRecord, SeedReport};
 use crate::growth::{AlphaMode, FailureReason, GateLevel, LifecycleCommand, LifecycleOp, SeedStage};
-use crate::scenario::{AutoForward, LifecycleConfig, MaskConfig};
+use crate::scenario::{LifecycleConfig, MaskConfig};
 
 /// What legality needs to know of a non-empty slot.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -60,8 +60,8 @@ pub struct Limits {
     pub max_seeds: u32,
     /// Steps that a seed must have lived before a prune.
     pub min_prune_age: u32,
-    /// Gates that the engine tries without an order.
-    pub auto_forward: AutoForward,
+    /// The engine tries the gates without an order.
+    pub auto_forward: bool,
     /// Develop one seed at a time.
     pub sequential_germination: bool,
 }
@@ -147,10 +147,11 @@ pub(super) fn seed_admits(op: LifecycleOp, seed: &SlotView, limits: &Limits) -> 
             !seed.contribution_known,
             FailureReason::GateFailed { gate: GateLevel::G5 },
         ),
-        (LifecycleOp::Advance, SeedStage::Germinated) => refuse_if(limits.auto_forward.g1, automatic),
-        (LifecycleOp::Advance, SeedStage::Training) => refuse_if(limits.auto_forward.g2, automatic),
+        (LifecycleOp::Advance, SeedStage::Germinated | SeedStage::Training) => {
+            refuse_if(limits.auto_forward, automatic)
+        }
         (LifecycleOp::Advance, SeedStage::Blending) => {
-            refuse_if(limits.auto_forward.g3, automatic)?;
+            refuse_if(limits.auto_forward, automatic)?;
             refuse_if(
                 !is_fully_blended(seed),
                 FailureReason::GateFailed { gate: GateLevel::G3 },

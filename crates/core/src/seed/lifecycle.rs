@@ -267,15 +267,16 @@ fn automatic_prune(seed: &SeedRecord, config: &LifecycleConfig) -> Option<PruneR
 /// Is the gate of the seed's stage tried in this tick without an order?
 fn is_tried_automatically(seed: &SeedRecord, config: &LifecycleConfig) -> bool {
     let gates = &config.gates;
-    match seed.stage {
-        SeedStage::Germinated => config.auto_forward.g1,
-        SeedStage::Training => config.auto_forward.g2 && seed.steps_in_stage >= gates.min_training_steps,
+    let is_time = match seed.stage {
+        SeedStage::Germinated => true,
+        SeedStage::Training => seed.steps_in_stage >= gates.min_training_steps,
         SeedStage::Blending => {
             let has_lasted = gates.mode == GateMode::Permissive || seed.steps_in_stage >= gates.min_blending_steps;
-            config.auto_forward.g3 && seed.alpha.is_holding() && has_lasted
+            seed.alpha.is_holding() && has_lasted
         }
         _ => false,
-    }
+    };
+    config.auto_forward && is_time
 }
 
 /// A record in the making, and what has been done to it so far.

@@ -6,7 +6,7 @@ use super::fixtures::*;
 use super::*;
 use crate::growth::*;
 use crate::scenario::fixtures::{all_choices, slow_gates, slow_lifecycle};
-use crate::scenario::{AutoForward, GateConfig, GateMode, LifecycleConfig, MaskConfig, OnCommit};
+use crate::scenario::{GateConfig, GateMode, LifecycleConfig, MaskConfig, OnCommit};
 
 /// What one step brings to one env.
 #[derive(Clone, Debug)]
@@ -80,14 +80,14 @@ prop_compose! {
 
 prop_compose! {
     fn any_config()(
-        (g1, g2, g3, strict) in any::<(bool, bool, bool, bool)>(),
+        (auto_forward, strict) in any::<(bool, bool)>(),
         (steps, min_prune_age) in (0u32..4, 0u32..4),
         max_holding_steps in prop::option::of(0u32..6),
         on_commit in any_of(&[OnCommit::ResetMomentum, OnCommit::Keep, OnCommit::Freeze]),
     ) -> LifecycleConfig {
         let mode = if strict { GateMode::Strict } else { GateMode::Permissive };
         LifecycleConfig {
-            auto_forward: AutoForward { g1, g2, g3 },
+            auto_forward,
             gates: GateConfig { mode, min_training_steps: steps, min_blending_steps: steps, ..slow_gates() },
             min_prune_age,
             max_holding_steps,

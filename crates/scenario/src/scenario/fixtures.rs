@@ -1,16 +1,12 @@
 //! A scenario for tests in which growth is slow and nothing goes by itself: every operation, gate and amplitude has its turn.
 
-use super::{ActionSpace, AutoForward, GateConfig, LifecycleConfig, MaskConfig, NetConfig, OpBias, Scenario};
+use super::{ActionSpace, GateConfig, LifecycleConfig, MaskConfig, NetConfig, OpBias, Scenario};
 
 /// One seed at a time, through gates that are ordered and ask for ten steps and healthy gradients; a held seed is held for ever.
 pub fn slow_lifecycle() -> LifecycleConfig {
     LifecycleConfig {
         max_holding_steps: None,
-        auto_forward: AutoForward {
-            g1: false,
-            g2: false,
-            g3: false,
-        },
+        auto_forward: false,
         gates: slow_gates(),
         exploding_factor: 10.0,
         ..LifecycleConfig::default()

@@ -14,8 +14,8 @@ section! {
         min_prune_age: u32 = 5;
         /// Steps after which a seed still in holding is pruned. None: never.
         max_holding_steps: Option<u32> = Some(10), at_least(1);
-        /// Gates that are tried every step without the controller asking.
-        auto_forward: AutoForward;
+        /// Try the gates G1, G2 and G3 in every step without the controller asking.
+        auto_forward: bool = true;
         /// What happens to a seed's optimizer when the seed is committed.
         on_commit: OnCommit = OnCommit::ResetMomentum;
         /// Thresholds of the quality gates.
@@ -24,19 +24,6 @@ section! {
         exploding_factor: f64 = 1e9, POSITIVE;
         /// Weight of the old value in the moving average of the seed/host gradient ratio.
         ratio_ema: f64 = 0.9, BELOW_ONE;
-    }
-}
-
-section! {
-    /// Gates that are tried every step without the controller asking.
-    #[derive(Copy, Eq)]
-    pub struct AutoForward {
-        /// Gate G1, germinated to training.
-        g1: bool = true;
-        /// Gate G2, training to blending.
-        g2: bool = true;
-        /// Gate G3, blending to holding.
-        g3: bool = true;
     }
 }
 

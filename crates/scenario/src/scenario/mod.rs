@@ -64,7 +64,7 @@ pub use learner::{
     AdvantageBaseline, Algorithm, CloneConfig, EpisodeEnd, ImpalaConfig, LEAST_ENTROPY_COEF, LearnerConfig,
     RecordingsConfig,
 };
-pub use lifecycle::{AutoForward, GateConfig, GateMode, LifecycleConfig, OnCommit};
+pub use lifecycle::{GateConfig, GateMode, LifecycleConfig, OnCommit};
 pub use load::{Input, Loaded, load, load_beside};
 pub use needs::{MeasurementNeed, RewardProfile};
 pub use paths::UnknownField;

@@ -20,7 +20,7 @@ pub struct ScheduleController {
 }
 
 impl ScheduleController {
-    /// Reads `policy.schedule`. Where all gates are automatic, the list's `advance` commands are left out.
+    /// Reads `policy.schedule`. Where gates are automatic, the list's `advance` commands are left out.
     ///
     /// # Errors
     /// No entries, a name that the host does not have, or a command that the action space excludes.
@@ -36,8 +36,7 @@ impl ScheduleController {
             return Err(PolicyError::config(path, "is empty; list entries"));
         }
         // What gates that open by themselves do without being asked.
-        let auto_forward = context.scenario.lifecycle.auto_forward;
-        if auto_forward.g1 && auto_forward.g2 && auto_forward.g3 {
+        if context.scenario.lifecycle.auto_forward {
             commands.retain(|(_, command)| command.op() != LifecycleOp::Advance);
         }
         let allowed = context.allowed_actions();

@@ -1,7 +1,7 @@
 use super::*;
 use crate::reward::Term;
 use crate::scenario::fixtures::slow_scenario;
-use crate::scenario::{AutoForward, Cadence, ContributionMode, LossReward, RewardConfig, Scenario, task_presets};
+use crate::scenario::{ContributionMode, LossReward, RewardConfig, Scenario, task_presets};
 
 fn task() -> TaskSpec {
     let mut presets = task_presets().into_iter();
@@ -26,11 +26,7 @@ fn audited(scenario: &Scenario, modes: &RewardModes) -> Audit {
 pub fn check_strategies(reward: &RewardConfig, modes: &RewardModes) {
     for (automatic, max_holding_steps) in [(true, Some(10)), (true, None), (false, None), (false, Some(10))] {
         let mut scenario = scenario(reward.clone());
-        scenario.lifecycle.auto_forward = AutoForward {
-            g1: automatic,
-            g2: automatic,
-            g3: automatic,
-        };
+        scenario.lifecycle.auto_forward = automatic;
         scenario.lifecycle.max_holding_steps = max_holding_steps;
         let (audit, holding) = (audited(&scenario, modes), max_holding_steps);
         assert_eq!(audit.first_failure(), None, "{automatic} {holding:?} {audit:#?}");

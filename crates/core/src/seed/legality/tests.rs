@@ -52,14 +52,16 @@ fn each_stage_admits_exactly_its_ops() {
 }
 
 #[test]
-fn automatic_gates_take_their_advance_away_one_by_one() {
+fn automatic_gates_take_their_advance_away() {
     use SeedStage::{Blending, Germinated, Training};
     let mut limits = strict_limits();
-    limits.auto_forward.g2 = true;
-    let advance = |stage| legal(LifecycleOp::Advance, 0, &[Some(at(stage))], &limits);
-    assert_eq!(advance(Germinated), Ok(()));
-    assert_eq!(advance(Training), Err(FailureReason::AdvanceDisabled));
-    assert_eq!(advance(Blending), Ok(()));
+    for (auto_forward, expected) in [(false, Ok(())), (true, Err(FailureReason::AdvanceDisabled))] {
+        limits.auto_forward = auto_forward;
+        for stage in [Germinated, Training, Blending] {
+            let outcome = legal(LifecycleOp::Advance, 0, &[Some(at(stage))], &limits);
+            assert_eq!(outcome, expected, "{stage}");
+        }
+    }
 }
 
 #[test]
