@@ -7,7 +7,6 @@ use super::rejection::Rejection;
 use super::{Context, EvalOptions};
 use crate::checkpoint::{CheckpointName, FrozenPolicy};
 use crate::compare::Episodes;
-use crate::engine::SetupError;
 use crate::env::Experiment;
 use crate::eval::{PlayedCheckpoint, Subject};
 use crate::record::{RunStatus, find_run};
@@ -55,7 +54,7 @@ impl Evaluated {
             options.seeds.clone()
         };
         Ok(Self {
-            experiment: prepared.experiment(context.threads()).map_err(SetupError::from)?,
+            experiment: prepared.experiment(context.threads()),
             status: RunStatus::read(&place).ok(),
             from: options.from,
             place,

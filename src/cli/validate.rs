@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::rejection::Rejection;
 use super::{Context, Outcome, scenario_file};
-use crate::engine::{Prepared, SetupError};
+use crate::engine::Prepared;
 use crate::run;
 use crate::scenario::ProblemRow;
 use crate::sweep::{Plan, plan};
@@ -64,8 +64,9 @@ pub fn validate(files: &[PathBuf], no_data: bool, context: &Context) -> Outcome 
 
 /// What a run of the scenario would find at its start.
 fn check_place(path: &Path, prepared: &Prepared, context: &Context) -> Result<(), Rejection> {
-    let experiment = prepared.experiment(context.threads()).map_err(SetupError::from)?;
-    let engine = context.engine().build_experiment(experiment)?;
+    let engine = context
+        .engine()
+        .build_experiment(prepared.experiment(context.threads()))?;
     let found = run::check_place(engine.world());
     let path = path.display();
     Ok(found.map_err(|failure| format!("{path}: {failure} (--no-data looks at the scenario alone)"))?)

@@ -480,7 +480,7 @@ fn widen(experiment: &mut Experiment, hosts: &HostRegistry, ratio: f64) -> Resul
     }
     let injections = wider.injection_specs();
     let slots: Vec<_> = experiment.layout.slots().iter().map(|spec| spec.slot).collect();
-    experiment.layout = SlotLayout::new(&injections, &slots)?;
+    experiment.layout = SlotLayout::new(&injections, &slots);
     Ok(widened)
 }
 

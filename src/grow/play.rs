@@ -242,7 +242,7 @@ impl Base<'_> {
         data: &TaskData,
         stepped: impl FnMut(&mut World),
     ) -> Result<Option<Played>, GrowError> {
-        let mut experiment = prepared.experiment(self.threads).map_err(SetupError::from)?;
+        let mut experiment = prepared.experiment(self.threads);
         experiment.data = Some(data.clone());
         let run = &experiment.scenario.run;
         let episodes = Episodes {

@@ -10,7 +10,7 @@ use crate::scenario::{CnnSpec, HostChoice, HostName};
 fn experiment() -> Experiment {
     let text = r#"(task: preset("digits_minimal"))"#;
     let prepared = Prepared::from_ron("test", text, &[], &built_in_names()).unwrap();
-    prepared.experiment(1).unwrap()
+    prepared.experiment(1)
 }
 
 #[test]

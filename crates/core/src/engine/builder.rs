@@ -129,7 +129,7 @@ impl EngineBuilder {
     /// # Errors
     /// A plugin that registers what cannot be registered; a run that does not fit into the memory that is left.
     pub fn build(self, prepared: &Prepared) -> Result<Engine, SetupError> {
-        let mut experiment = prepared.experiment(self.threads)?;
+        let mut experiment = prepared.experiment(self.threads);
         if let Some(point) = &self.resume {
             experiment.rounds.start = point.progress.next_round;
         }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use crate::env::Experiment;
 use crate::health::{AtPath, FileError};
-use crate::host::{LayoutError, SlotLayout};
+use crate::host::SlotLayout;
 use crate::record::{RunDirectoryError, ScenarioFile, scenario_folder};
 use crate::scenario::{self, Catalog, Input, Loaded, Override, Report};
 use crate::schema::NameError;
@@ -56,9 +56,6 @@ pub enum SetupError {
         /// How much it needs, and how much there is.
         shortage: String,
     },
-    /// Slots that the host does not have, or an impossible host; checked scenarios have neither.
-    #[error(transparent)]
-    Layout(#[from] LayoutError),
     /// The scenario file is a run's copy, and what the run says of the original cannot be read.
     #[error(transparent)]
     Run(#[from] RunDirectoryError),
@@ -136,10 +133,7 @@ impl Prepared {
     }
 
     /// What the engine plays, from the first round on.
-    ///
-    /// # Errors
-    /// Slots that the host does not have, or an impossible host: the check of the scenario has excluded both.
-    pub fn experiment(&self, threads: usize) -> Result<Experiment, LayoutError> {
+    pub fn experiment(&self, threads: usize) -> Experiment {
         let Loaded {
             scenario,
             task,
@@ -148,8 +142,8 @@ impl Prepared {
             slots,
             ..
         } = &self.loaded;
-        let layout = SlotLayout::new(&host.injections, slots)?;
-        Ok(Experiment {
+        let layout = SlotLayout::new(&host.injections, slots);
+        Experiment {
             max_configurations: max_configurations(&scenario.attribution, layout.len()),
             data: None,
             folder: self.file.folder.clone(),
@@ -164,7 +158,7 @@ impl Prepared {
             task: task.clone(),
             reward: *reward,
             layout,
-        })
+        }
     }
 }
 

@@ -41,8 +41,7 @@ fn roll_back(env: &mut GovernedEnvItem, growth: &mut GrowthContext) -> Result<()
     let growing = &mut env.growing;
     {
         let _guard = growing.stream.0.get().enter()?;
-        let (host, device) = (&**env.host.0.get(), growing.backend.0.device);
-        env.store.0.get().restore(host, &mut growing.slots, device)?;
+        env.store.0.get().restore(&**env.host.0.get(), &mut growing.slots)?;
     }
     let order = PruneOrder {
         reason: prune_reason(alarm.kind),

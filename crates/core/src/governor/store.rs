@@ -16,11 +16,8 @@ use crate::health::Failure;
 use crate::host::Host;
 use crate::nn::ParamSet;
 use crate::seed::SeedRecord;
-use crate::torch::{TorchError, copy_all, copy_into, pinned};
+use crate::torch::{TorchError, copy_all, copy_into};
 use crate::unfinished::{UnfinishedRound, UnfinishedRoundError};
-
-/// Snapshots up to this many bytes stay on the device; larger ones lie in pinned host memory.
-const MAX_DEVICE_BYTES: usize = 16 << 20;
 
 /// The snapshots of an env.
 #[derive(Component)]
@@ -102,54 +99,11 @@ impl Flat {
     }
 }
 
-/// Where a captured state is kept.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-enum SnapshotPlace {
-    /// Beside the network.
-    Device,
-    /// In pinned memory of the host.
-    PinnedHost,
-}
-
-/// Storage of one snapshot.
-enum Kept {
-    OnDevice(Flat),
-    /// Pinned, so that copies need not wait for the host.
-    OnHost(Tensor),
-}
-
-impl Kept {
-    fn new(place: SnapshotPlace, table: &[Entry], elements: i64, device: Device) -> Result<Self, TorchError> {
-        Ok(match place {
-            SnapshotPlace::Device => Self::OnDevice(Flat::new(table, elements, device)?),
-            SnapshotPlace::PinnedHost => {
-                Self::OnHost(pinned(&Tensor::f_empty([elements], (Kind::Float, Device::Cpu))?)?)
-            }
-        })
-    }
-
-    fn place(&self) -> SnapshotPlace {
-        match self {
-            Self::OnDevice(_) => SnapshotPlace::Device,
-            Self::OnHost(_) => SnapshotPlace::PinnedHost,
-        }
-    }
-
-    /// All captured values, one after the other.
-    fn values(&self) -> &Tensor {
-        match self {
-            Self::OnDevice(flat) => &flat.values,
-            Self::OnHost(pinned) => pinned,
-        }
-    }
-}
-
 /// One captured state.
 struct Snapshot {
     table: Vec<Entry>,
     committed: Vec<(usize, SeedRecord)>,
-    kept: Kept,
+    flat: Flat,
 }
 
 /// Both buffers of an env and what their captures share.
@@ -157,8 +111,6 @@ struct Snapshot {
 pub struct SnapshotStore {
     known_good: Option<Snapshot>,
     other: Option<Snapshot>,
-    /// Where states on their way to and from the host pass through the device.
-    staging: Option<(Vec<Entry>, Flat)>,
     /// f64 scalar: values of the last capture that are no finite numbers.
     nonfinite: Option<Tensor>,
     /// The count has not been read yet.
@@ -178,27 +130,24 @@ impl SnapshotStore {
             elements,
             committed,
         } = live;
-        let place = place(device, elements as usize * size_of::<f32>());
         let mut snapshot = match self.other.take() {
             Some(old) if old.table == table => old,
             _ => Snapshot {
-                kept: Kept::new(place, &table, elements, device)?,
+                flat: Flat::new(&table, elements, device)?,
                 table,
                 committed: Vec::new(),
             },
         };
-        let flat = match &snapshot.kept {
-            Kept::OnDevice(flat) => flat,
-            Kept::OnHost(_) => staging(&mut self.staging, &snapshot.table, elements, device)?,
-        };
-        copy_all(&flat.views, &tensors, true)?;
-        let count = flat.values.f_isfinite()?.f_logical_not()?.f_sum(Kind::Double)?;
+        copy_all(&snapshot.flat.views, &tensors, true)?;
+        let count = snapshot
+            .flat
+            .values
+            .f_isfinite()?
+            .f_logical_not()?
+            .f_sum(Kind::Double)?;
         match &mut self.nonfinite {
             Some(kept) => copy_into(kept, &count, true)?,
             None => self.nonfinite = Some(count),
-        }
-        if let Kept::OnHost(pinned) = &snapshot.kept {
-            copy_into(pinned, &flat.values, true)?;
         }
         snapshot.committed = committed;
         self.is_count_due = true;
@@ -221,19 +170,11 @@ impl SnapshotStore {
     ///
     /// # Errors
     /// [`GovernorError`] if there is none or the network is another one by now; nothing has been written then.
-    pub fn restore(&mut self, host: &dyn Host, slots: &mut SeedSlots, device: Device) -> Result<(), Failure> {
+    pub fn restore(&self, host: &dyn Host, slots: &mut SeedSlots) -> Result<(), Failure> {
         let snapshot = self.known_good.as_ref().ok_or(GovernorError::NoSnapshot)?;
         let live = CapturedNetwork::of(host, slots);
         check(snapshot, &live)?;
-        let flat = match &snapshot.kept {
-            Kept::OnDevice(flat) => flat,
-            Kept::OnHost(pinned) => {
-                let flat = staging(&mut self.staging, &snapshot.table, pinned.numel() as i64, device)?;
-                copy_into(&flat.values, pinned, true)?;
-                flat
-            }
-        };
-        copy_all(&live.tensors, &flat.views, true)?;
+        copy_all(&live.tensors, &snapshot.flat.views, true)?;
         for (index, record) in &snapshot.committed {
             slots.0[*index].record = Some(record.clone());
         }
@@ -246,7 +187,6 @@ impl SnapshotStore {
 struct KeptSnapshot {
     table: Vec<Entry>,
     committed: Vec<(usize, SeedRecord)>,
-    place: SnapshotPlace,
 }
 
 /// In a checkpoint inside a round, behind the name of the store.
@@ -272,11 +212,10 @@ impl SnapshotStore {
             let kept = snapshot.map(|snapshot| KeptSnapshot {
                 table: snapshot.table.clone(),
                 committed: snapshot.committed.clone(),
-                place: snapshot.kept.place(),
             });
             round.put(&name, &kept)?;
             if let Some(snapshot) = snapshot {
-                round.put_tensor(name, snapshot.kept.values())?;
+                round.put_tensor(name, &snapshot.flat.values)?;
             }
         }
         let due = self.nonfinite.as_ref().filter(|_| self.is_count_due);
@@ -298,11 +237,11 @@ impl SnapshotStore {
             };
             let elements = round.tensor(&name)?.numel() as i64;
             let fresh = Snapshot {
-                kept: Kept::new(kept.place, &kept.table, elements, device)?,
+                flat: Flat::new(&kept.table, elements, device)?,
                 table: kept.table,
                 committed: kept.committed,
             };
-            round.copy_to(&name, fresh.kept.values())?;
+            round.copy_to(&name, &fresh.flat.values)?;
             *snapshot = Some(fresh);
         }
         let name = format!("{name}.{NONFINITE}");
@@ -314,28 +253,6 @@ impl SnapshotStore {
         }
         Ok(())
     }
-}
-
-fn place(device: Device, bytes: usize) -> SnapshotPlace {
-    if matches!(device, Device::Cuda(_)) && bytes > MAX_DEVICE_BYTES {
-        SnapshotPlace::PinnedHost
-    } else {
-        SnapshotPlace::Device
-    }
-}
-
-/// The flat device buffer for `table`; a larger one is made when the network has grown.
-fn staging<'a>(
-    kept: &'a mut Option<(Vec<Entry>, Flat)>,
-    table: &[Entry],
-    elements: i64,
-    device: Device,
-) -> Result<&'a Flat, TorchError> {
-    let fresh = match kept.take() {
-        Some((old, flat)) if old == table => (old, flat),
-        _ => (table.to_vec(), Flat::new(table, elements, device)?),
-    };
-    Ok(&kept.insert(fresh).1)
 }
 
 /// Tensors and committed seeds must be the captured ones, name by name and shape by shape.

@@ -2,23 +2,6 @@
 
 use crate::growth::{InjectionSpec, SlotId};
 
-/// Why a list of slots does not fit a host.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[allow(missing_docs, reason = "the messages say what the fields are")]
-pub enum LayoutError {
-    #[error("no slot is enabled; enable at least one of {}", list(.available))]
-    Empty { available: Vec<SlotId> },
-    #[error("slot `{0}` is enabled twice; name it once")]
-    Duplicate(SlotId),
-    #[error("slot `{slot}` is enabled, but the host has no such slot; it has {}", list(.available))]
-    Unknown { slot: SlotId, available: Vec<SlotId> },
-}
-
-fn list(slots: &[SlotId]) -> String {
-    let names: Vec<String> = slots.iter().map(|slot| format!("`{slot}`")).collect();
-    names.join(", ")
-}
-
 /// The enabled slots in the policy's order: the position in this list is the *policy slot index*.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SlotLayout {
@@ -26,32 +9,12 @@ pub struct SlotLayout {
 }
 
 impl SlotLayout {
-    /// Picks the enabled slots out of a host's injection points.
-    ///
-    /// # Errors
-    /// [`LayoutError`] if none is enabled, or one is enabled twice or unknown.
-    pub fn new(injections: &[InjectionSpec], enabled: &[SlotId]) -> Result<Self, LayoutError> {
-        let available = || injections.iter().map(|spec| spec.slot).collect();
-        if enabled.is_empty() {
-            return Err(LayoutError::Empty { available: available() });
-        }
-        for (position, slot) in enabled.iter().enumerate() {
-            if enabled[..position].contains(slot) {
-                return Err(LayoutError::Duplicate(*slot));
-            }
-        }
-        let mut slots = enabled
-            .iter()
-            .map(|&slot| {
-                let spec = injections.iter().find(|spec| spec.slot == slot);
-                spec.copied().ok_or_else(|| LayoutError::Unknown {
-                    slot,
-                    available: available(),
-                })
-            })
-            .collect::<Result<Vec<_>, _>>()?;
+    /// The enabled slots among a host's injection points; a checked scenario enables at least one of these, and no others.
+    pub fn new(injections: &[InjectionSpec], enabled: &[SlotId]) -> Self {
+        let is_enabled = |spec: &&InjectionSpec| enabled.contains(&spec.slot);
+        let mut slots: Vec<_> = injections.iter().filter(is_enabled).copied().collect();
         slots.sort_by_key(|spec| spec.order);
-        Ok(Self { slots })
+        Self { slots }
     }
 
     /// In policy order.

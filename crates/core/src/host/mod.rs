@@ -23,7 +23,7 @@ pub use families::{reading, widened};
 pub use layer::{Features, Layer, LayerDesign};
 pub(crate) use layers::layer_of;
 pub use layers::{Conv, Embedding, Head, MaxPool, NormRelu, ResidualBlock, TextBlock, TextHead};
-pub use layout::{LayoutError, SlotLayout};
+pub use layout::SlotLayout;
 pub use plan::HostPlan;
 
 pub use crate::growth::InjectionSpec;

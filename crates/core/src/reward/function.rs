@@ -51,7 +51,10 @@ impl RewardFunction {
         inputs.check()?;
         let mut out = RewardBreakdown::default();
         self.mode.pay(inputs, self.gamma, state, &mut out)?;
-        self.pay_potential(inputs, state, &mut out);
+        if let Some(potential) = self.mode.potential() {
+            let (before, after) = potential.of_step(inputs);
+            out.pay(Term::Pbrs, potential.shaping(before, after, self.gamma));
+        }
         match out.total() {
             total if total.is_finite() => Ok(out),
             total => Err(RewardError::NonFinite {
@@ -59,12 +62,5 @@ impl RewardFunction {
                 terms: out.iter().collect(),
             }),
         }
-    }
-
-    fn pay_potential(&self, inputs: &RewardInputs, state: &mut RewardState, out: &mut RewardBreakdown) {
-        let Some(potential) = self.mode.potential() else { return };
-        let (before, after) = potential.of_step(inputs);
-        state.chain_potential(inputs, before, after);
-        out.pay(Term::Pbrs, potential.shaping(before, after, self.gamma));
     }
 }

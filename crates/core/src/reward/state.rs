@@ -5,7 +5,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
 
-use super::inputs::{RewardError, RewardInputs};
+use super::inputs::RewardError;
 
 /// What is remembered of an env. `Default` is the state at the start of an episode.
 #[derive(Component, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -21,8 +21,6 @@ pub struct RewardState {
     pub(super) lent: f64,
     /// Nats: the loss that has been paid for.
     pub(super) paid_loss: Option<f64>,
-    /// The last step and the potential in which it left the env.
-    potential: Option<(u32, f64)>,
 }
 
 impl RewardState {
@@ -56,19 +54,6 @@ impl RewardState {
     pub(super) fn roll_back(&mut self) {
         self.committed_accuracy = None;
         self.lent = 0.0;
-    }
-
-    /// Stores the potential after a step. Shaping telescopes only if the next step starts from the very same number;
-    /// seeds that others than the controller removed in between, and skipped steps, break the chain.
-    pub(super) fn chain_potential(&mut self, inputs: &RewardInputs, before: f64, after: f64) {
-        if let Some((step, left)) = self.potential {
-            let is_broken = step + 1 != inputs.step || inputs.auto_pruned > 0;
-            debug_assert!(
-                is_broken || left == before,
-                "step {step} left the potential at {left}, the next one starts at {before}"
-            );
-        }
-        self.potential = Some((inputs.step, after));
     }
 }
 

@@ -57,12 +57,12 @@ fn a_restore_puts_back_every_value_of_the_capture_that_was_promoted_last() {
     // Not promoted: the first state comes back, time and again.
     for _ in 0..2 {
         perturb(host.params().all());
-        store.restore(&*host, &mut no_slots(), test_device()).unwrap();
+        store.restore(&*host, &mut no_slots()).unwrap();
         assert_eq!(state(&*host), first);
     }
 
     store.promote();
-    store.restore(&*host, &mut no_slots(), test_device()).unwrap();
+    store.restore(&*host, &mut no_slots()).unwrap();
     assert_eq!(state(&*host), second);
 }
 
@@ -83,14 +83,14 @@ fn values_that_are_no_numbers_are_counted_once_per_capture() {
 #[test]
 fn another_network_is_refused_and_left_as_it_is() {
     let mut store = SnapshotStore::default();
-    let unknown = store.restore(&*host(4), &mut no_slots(), test_device()).unwrap_err();
+    let unknown = store.restore(&*host(4), &mut no_slots()).unwrap_err();
     assert_eq!(unknown.cause(), Some(&GovernorError::NoSnapshot));
     capture(&mut store, &*host(4));
     store.promote();
     let other = host(6);
     let before = state(&*other);
 
-    let error = store.restore(&*other, &mut no_slots(), test_device()).unwrap_err();
+    let error = store.restore(&*other, &mut no_slots()).unwrap_err();
 
     let Some(GovernorError::SnapshotMismatch { missing, unexpected }) = error.cause() else {
         panic!("{error}");

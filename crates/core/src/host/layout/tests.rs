@@ -15,25 +15,13 @@ fn injections() -> Vec<InjectionSpec> {
 
 #[test]
 fn policy_order_is_row_major_for_any_order_of_enabling() {
-    let layout = SlotLayout::new(&injections(), &slots(&["r1c0", "r0c2", "r0c0"])).unwrap();
+    let layout = SlotLayout::new(&injections(), &slots(&["r1c0", "r0c2", "r0c0"]));
 
     let order: Vec<SlotId> = layout.slots().iter().map(|spec| spec.slot).collect();
     assert_eq!(order, slots(&["r0c0", "r0c2", "r1c0"]));
     assert_eq!(layout.index_of(SlotId::new(1, 0)), Some(2));
     assert_eq!(layout.id_at(1), Some(SlotId::new(0, 2)));
     assert_eq!(layout.id_at(3), None);
-}
-
-#[test]
-fn mistakes_name_the_slot_and_what_there_is() {
-    let error = |names: &[&str]| SlotLayout::new(&injections(), &slots(names)).unwrap_err().to_string();
-
-    assert_eq!(error(&["r0c0", "r0c0"]), "slot `r0c0` is enabled twice; name it once");
-    assert_eq!(
-        error(&["r2c0"]),
-        "slot `r2c0` is enabled, but the host has no such slot; it has `r0c0`, `r0c1`, `r0c2`, `r1c0`, `r1c1`, `r1c2`"
-    );
-    assert!(error(&[]).starts_with("no slot is enabled"));
 }
 
 /// The scenario is checked against the slots of a host before there is one; both lists are the same.
@@ -55,6 +43,10 @@ fn a_host_has_the_slots_that_its_outline_promises() {
         assert_eq!(outline.problems, [], "{name}");
         assert_eq!(outline.injections, host.injection_specs(), "{name}");
         assert_eq!(outline.parameters, host.params().count(), "{name}");
-        assert!(SlotLayout::new(&outline.injections, &task.slots).is_ok(), "{name}");
+        assert_eq!(
+            SlotLayout::new(&outline.injections, &task.slots).len(),
+            task.slots.len(),
+            "{name}"
+        );
     }
 }
