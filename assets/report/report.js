@@ -1,6 +1,6 @@
-// What scripts add to a page of a report: curves that can be read off, zoomed and switched, numbers to take away, an episode that
-// is replayed step by step, and, where the page is served, the newest numbers as they come. Without it every picture and table is
-// there. Names in the data are anybody's: they reach the page as texts alone.
+// What scripts add to a page of a report: curves that can be read off and switched, numbers to take away, an episode that is
+// replayed step by step, and, where the page is served, the newest numbers as they come. Every picture and table is there without
+// it. Names in the data are anybody's: they reach the page as texts alone.
 (function () {
     "use strict";
 
@@ -48,14 +48,23 @@
 
     // Numbers and pictures to take away.
 
+    /** The numbers that a chart's picture carries, `null` for a picture that is no chart. */
+    function chartOf(figure) {
+        const reading = figure.querySelector(".reading");
+        if (!reading) return null;
+        const entries = [...figure.querySelectorAll(".legend li")];
+        const series = [...figure.querySelectorAll("g.series")].map((drawn, index) => {
+            const [values, high] = [JSON.parse(drawn.dataset.values), JSON.parse(drawn.dataset.high)];
+            return { entry: entries[index], name: entries[index].textContent, drawn, values, high: high.length > 0 ? high : null };
+        });
+        return { reading, about: reading.dataset.label, x: JSON.parse(reading.dataset.x), series };
+    }
+
     function csv(chart) {
-        const columns = [[chart.labels[0], chart.x]];
-        for (const series of chart.series) {
-            if (series.drawn === "band") {
-                columns.push([series.name + ", low", series.values], [series.name + ", high", series.high]);
-            } else {
-                columns.push([series.name, series.values]);
-            }
+        const columns = [[chart.about, chart.x]];
+        for (const { name, values, high } of chart.series) {
+            if (high) columns.push([name + ", low", values], [name + ", high", high]);
+            else columns.push([name, values]);
         }
         const field = (value) => (/[",\r\n]/.test(value) ? '"' + value.replaceAll('"', '""') + '"' : value);
         const rows = chart.x.map((_, row) => columns.map(([, values]) => values[row] ?? ""));
@@ -74,7 +83,8 @@
             if (style.display === "none") return element.remove();
             const kept = element.localName === "text" ? [...DRAWN_BY, ...WRITTEN_BY] : DRAWN_BY;
             if (element.localName !== "title") for (const key of kept) element.setAttribute(key, style.getPropertyValue(key));
-            for (const key of ["class", "tabindex", "role", "aria-pressed"]) element.removeAttribute(key);
+            const ofPage = [...element.attributes].map(({ name }) => name).filter((name) => /^(class|tabindex|role|aria-.*|data-.*)$/.test(name));
+            for (const key of ofPage) element.removeAttribute(key);
         });
         const [, , width, height] = svg.getAttribute("viewBox").split(" ");
         copy.setAttribute("width", width);
@@ -83,216 +93,70 @@
         return new XMLSerializer().serializeToString(copy);
     }
 
-    function addTools(figure, place) {
-        const chart = data.charts[figure.dataset.chart];
+    function setUpFigure(figure, place) {
+        const chart = chartOf(figure);
         const svg = figure.querySelector(".plot > svg");
         const name = figure.dataset.chart ?? figure.closest("section").id + "-" + place;
         const tools = make("div", { class: "tools" });
         if (chart) tools.append(button("CSV", "save the numbers", () => save(name + ".csv", "text/csv", csv(chart))));
         if (svg) tools.append(button("SVG", "save the picture", () => save(name + ".svg", "image/svg+xml", standalone(svg))));
         figure.prepend(tools);
+        if (chart) setUpChart(figure, chart, svg);
     }
 
-    // Curves.
+    // Charts: a pointer reads off numbers, the legend switches curves.
 
-    /** What is drawn, by the chart's id. */
-    const plots = new Map();
-    /** From where to where charts over the same thing are zoomed, by its name. */
-    const zooms = new Map();
-    /** Places of the columns that are switched off, by the chart's id. */
-    const hidden = new Map();
+    let charts = [];
 
-    const heightFor = (width) => Math.round(Math.min(300, Math.max(190, 0.42 * width)));
-
-    /** From where to where the visible bars of stacked columns reach, by column and place. */
-    function stacked(columns, isShown, count) {
-        const ends = Array.from({ length: count }, () => [0, 0]);
-        return columns.map((column, index) => {
-            if (column.drawn !== "stacked") return null;
-            return ends.map((end, place) => {
-                const value = isShown(index) ? (column.values[place] ?? 0) : 0;
-                const side = value < 0 ? 0 : 1;
-                const from = end[side];
-                end[side] += value;
-                return [from, end[side]];
-            });
-        });
-    }
-
-    function draw(figure) {
-        const id = figure.dataset.chart;
-        const chart = data.charts[id];
-        const place = figure.querySelector(".plot");
-        if (!chart || !place || !window.uPlot) return;
-        const about = chart.labels[0];
-        const zoom = zooms.get(about);
-        const { x } = chart;
-        const [first, last] = [x[0], x[x.length - 1]];
-        // Two columns of a band; what is stacked is drawn up to where it ends.
-        const columns = chart.series.flatMap((series) => {
-            const column = { name: plain(series.name), drawn: series.drawn, colour: "c" + series.colour, values: series.values };
-            return series.drawn === "band" ? [{ ...column, high: series.high }, { ...column, drawn: "high", values: series.high }] : [column];
-        });
-        const off = hidden.get(id) ?? new Set();
-        hidden.set(id, off);
-        const isStacked = columns.some((column) => column.drawn === "stacked");
-        const distances = x.slice(1).map((value, index) => value - x[index]).filter((distance) => distance > 0);
-        const step = distances.length > 0 ? Math.min(...distances) : 1;
-        const around = isStacked ? step / 2 : first === last ? 0.5 : 0;
-        let stacks = stacked(columns, (index) => !off.has(index), x.length);
-        const drawnValues = () => [x, ...columns.map((column, index) => stacks[index]?.map(([, end]) => end) ?? column.values)];
-
-        function bars(plot, index) {
-            const { left, width } = plot.bbox;
-            const path = new Path2D();
-            x.forEach((at, row) => {
-                const [from, to] = stacks[index - 1][row];
-                if (from === to) return;
-                const across = (value) => Math.min(left + width, Math.max(left, plot.valToPos(value, "x", true)));
-                const [start, end] = [across(at - 0.45 * step), across(at + 0.45 * step)];
-                const [low, high] = [plot.valToPos(from, "y", true), plot.valToPos(to, "y", true)];
-                path.rect(start, Math.min(low, high), end - start, Math.abs(high - low));
-            });
-            return { fill: path, stroke: null };
-        }
-
-        function described(column) {
-            const value = (row) => {
-                const shown = number(column.values[row]);
-                return column.drawn === "band" ? shown + " to " + number(column.high[row]) : shown;
-            };
-            return {
-                label: column.name,
-                class: column.drawn,
-                show: !off.has(columns.indexOf(column)),
-                // Without a pointer the newest.
-                value: (plot, _, index, row) => value(row ?? x.length - 1),
-                stroke: column.drawn === "line" ? () => colour(column.colour) : null,
-                fill: column.drawn === "stacked" ? () => colour(column.colour) : null,
-                width: column.drawn === "line" ? 2 : 0,
-                points: column.drawn === "line" ? { size: 5, fill: () => colour(column.colour) } : { show: false },
-                paths: column.drawn === "stacked" ? bars : undefined,
-            };
-        }
-
-        function reach(plot, low, high) {
-            const ends = chart.levels.map((level) => level.value).concat(isStacked ? [0] : []);
-            if (low !== null) ends.push(low, high);
-            if (ends.length === 0) return [0, 1];
-            const [least, most] = [Math.min(...ends), Math.max(...ends)];
-            const room = most > least ? 0.05 * (most - least) : 0.5 * Math.max(1, Math.abs(most));
-            return [isStacked && least === 0 ? 0 : least - room, most + room];
-        }
-
-        function levels(plot) {
-            const { ctx, bbox } = plot;
-            ctx.save();
-            ctx.strokeStyle = ctx.fillStyle = colour("text");
-            ctx.lineWidth = devicePixelRatio;
-            ctx.setLineDash([5 * devicePixelRatio, 4 * devicePixelRatio]);
-            ctx.font = 11 * devicePixelRatio + "px system-ui, sans-serif";
-            ctx.textAlign = "right";
-            ctx.textBaseline = "bottom";
-            for (const { value, name } of chart.levels) {
-                const y = plot.valToPos(value, "y", true);
-                if (y < bbox.top || y > bbox.top + bbox.height) continue;
-                ctx.beginPath();
-                ctx.moveTo(bbox.left, y);
-                ctx.lineTo(bbox.left + bbox.width, y);
-                ctx.stroke();
-                ctx.fillText(plain(name), bbox.left + bbox.width - 4 * devicePixelRatio, y - 2 * devicePixelRatio);
-            }
-            ctx.restore();
-        }
-
-        function switched(plot, index, options) {
-            if (index === null || options.show === undefined) return;
-            options.show ? off.delete(index - 1) : off.add(index - 1);
-            if (columns[index - 1].drawn === "band") plot.setSeries(index + 1, { show: options.show });
-            if (isStacked) {
-                stacks = stacked(columns, (place) => !off.has(place), x.length);
-                plot.setData(drawnValues(), false);
-                plot.setScale("x", { min: plot.scales.x.min, max: plot.scales.x.max });
-            }
-            reachable(plot);
-        }
-
-        const axis = (label) => ({
-            label,
-            labelSize: 18,
-            labelFont: "12px system-ui, sans-serif",
-            font: "11px system-ui, sans-serif",
-            stroke: () => colour("muted"),
-            grid: { stroke: () => colour("grid"), width: 1 },
-            ticks: { show: false },
-            gap: 4,
-            values: (plot, splits) => splits.map((value) => number(value)),
-        });
-        const width = place.clientWidth;
-        const plot = new window.uPlot(
-            {
-                width,
-                height: heightFor(width),
-                padding: [8, 12, 0, 0],
-                scales: {
-                    x: { time: false, range: (_, low, high) => (low <= first && high >= last ? [first - around, last + around] : [low, high]) },
-                    y: { range: reach },
-                },
-                axes: [
-                    { ...axis(about), size: 26, ...(x.every(Number.isInteger) ? { incrs: [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10000] } : {}) },
-                    { ...axis(chart.labels[1]), size: (_, splits) => 12 + 6.5 * Math.max(3, ...(splits ?? []).map((split) => split.length)) },
-                ],
-                series: [{ label: about, value: (_, value, index, row) => number(x[row ?? x.length - 1]) }, ...columns.map(described)],
-                bands: columns.flatMap((column, index) => (column.drawn === "band" ? [{ series: [index + 2, index + 1], fill: () => colour(column.colour) + "2e" }] : [])),
-                legend: { markers: { width: 0, fill: (_, index) => (index > 0 ? "var(--" + columns[index - 1].colour + ")" : "none") } },
-                cursor: { y: false, sync: { key: about, scales: ["x", null] }, points: { size: 7 } },
-                hooks: {
-                    draw: [levels],
-                    setSeries: [switched],
-                    setScale: [
-                        (drawn, key) => {
-                            if (key !== "x") return;
-                            const { min, max } = drawn.scales.x;
-                            zooms.set(about, min <= first && max >= last ? null : { min, max });
-                        },
-                    ],
-                },
-            },
-            drawnValues(),
-            place,
-        );
-        if (zoom) plot.setScale("x", zoom);
-        reachable(plot);
-        figure.classList.add("plotted");
-        plots.set(id, { plot, place });
-        resized.observe(place);
-    }
-
-    /** Entries of a legend switch their curve, with the keyboard as well. */
-    function reachable(plot) {
-        plot.root.querySelectorAll(".u-series:not(:first-child) th").forEach((entry) => {
-            const isOff = entry.parentElement.classList.contains("u-off");
-            for (const [key, value] of [["tabindex", 0], ["role", "button"], ["aria-pressed", !isOff]]) entry.setAttribute(key, value);
-            entry.onkeydown = (event) => {
+    function setUpChart(figure, chart, svg) {
+        chart.at = make("output", {});
+        figure.querySelector(".legend").prepend(make("li", { class: "at" }, chart.about + " ", chart.at));
+        for (const series of chart.series) {
+            series.shown = make("output", {});
+            series.entry.append(" ", series.shown);
+            for (const [key, value] of [["tabindex", 0], ["role", "button"], ["aria-pressed", true]]) series.entry.setAttribute(key, value);
+            series.entry.addEventListener("click", () => toggle(series));
+            series.entry.addEventListener("keydown", (event) => {
                 if (event.key !== "Enter" && event.key !== " ") return;
                 event.preventDefault();
-                entry.click();
-            };
+                toggle(series);
+            });
+        }
+        svg.addEventListener("pointermove", (event) => {
+            const seen = svg.getBoundingClientRect();
+            const { left, width, low, high } = chart.reading.dataset;
+            const across = ((event.clientX - seen.left) / seen.width) * svg.viewBox.baseVal.width;
+            readOff(chart.about, Number(low) + ((across - Number(left)) / Number(width)) * (Number(high) - Number(low)));
         });
+        svg.addEventListener("pointerleave", () => readOff(chart.about, null));
+        charts.push(chart);
+        show(chart, null);
     }
 
-    const resized = new ResizeObserver((entries) => {
-        for (const { target } of entries) {
-            for (const { plot, place } of plots.values()) {
-                const width = place.clientWidth;
-                if (place === target && width > 0 && width !== plot.width) plot.setSize({ width, height: heightFor(width) });
-            }
-        }
-    });
+    function toggle({ entry, drawn }) {
+        const isOff = drawn.classList.toggle("is-off");
+        entry.classList.toggle("is-off", isOff);
+        entry.setAttribute("aria-pressed", !isOff);
+    }
 
-    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => {
-        for (const { plot } of plots.values()) plot.redraw();
-    });
+    /** Shows the numbers at a place of all charts over the same; without a place the newest. */
+    function readOff(about, at) {
+        for (const chart of charts) if (chart.about === about) show(chart, at);
+    }
+
+    function show(chart, at) {
+        const { x, reading } = chart;
+        const nearest = (best, value, row) => (Math.abs(value - at) < Math.abs(x[best] - at) ? row : best);
+        const row = at === null ? x.length - 1 : x.reduce(nearest, 0);
+        chart.at.textContent = number(x[row]);
+        for (const { shown, values, high } of chart.series) {
+            shown.textContent = number(values[row]) + (high ? " to " + number(high[row]) : "");
+        }
+        const { left, width, low, high } = reading.dataset;
+        const across = Number(left) + ((x[row] - Number(low)) / (Number(high) - Number(low))) * Number(width);
+        for (const end of ["x1", "x2"]) reading.setAttribute(end, across);
+        reading.classList.toggle("is-shown", at !== null);
+    }
 
     // The timeline.
 
@@ -316,11 +180,11 @@
         const keys = episodesOf(group());
         if (!keys.includes(chosen.key)) chosen.key = keys[Math.min(keys.length - 1, Math.max(0, place))];
         chosen.step = Math.min(lastStep(), Math.max(1, Math.round(chosen.step) || lastStep()));
-        show();
+        showChosen();
         if (!isPlayed) writeAddress();
     }
 
-    function show() {
+    function showChosen() {
         inTimeline("select.group").value = chosen.group;
         const slider = inTimeline("input.step");
         slider.value = chosen.step;
@@ -428,7 +292,7 @@
             if (!timeline() || chosen.step + atOnce >= lastStep()) pause();
             choose({ step: chosen.step + atOnce }, player !== null);
         }, 100 * atOnce);
-        show();
+        showChosen();
     }
 
     function setUpTimeline() {
@@ -523,8 +387,8 @@
     );
 
     function setUp() {
-        [...main.querySelectorAll("figure.chart")].forEach(addTools);
-        main.querySelectorAll("figure.chart[data-chart]").forEach(draw);
+        charts = [];
+        [...main.querySelectorAll("figure.chart")].forEach(setUpFigure);
         setUpTimeline();
         for (const section of main.querySelectorAll("section")) seen.observe(section);
         nav.append(button("? Keys", "what the keys do", help));
@@ -535,7 +399,6 @@
             ["↑ ↓", "on the timeline: the episode before or after"],
             ["← →", "on the timeline or the slider: a step back or on"],
             ["Enter", "chooses an episode; on a legend: shows or hides a curve"],
-            ["drag", "on a chart: zooms, and all charts over the same with it; a double click shows all again"],
             ["?", "this list"],
         ];
         const entries = keys.flatMap(([key, what]) => [make("dt", {}, make("kbd", {}, key)), make("dd", {}, what)]);
@@ -570,9 +433,6 @@
         const focused = main.contains(document.activeElement) ? placeOf(document.activeElement, reached) : null;
         const scrolled = all(".lanes, .scroll, .log").map((element) => [placeOf(element, ".lanes, .scroll, .log"), element.scrollTop]);
         const at = scrollY;
-        for (const { plot } of plots.values()) plot.destroy();
-        plots.clear();
-        resized.disconnect();
         seen.disconnect();
         data = JSON.parse(numbers.textContent);
         document.title = next.title;

@@ -15,7 +15,7 @@ def main(picture):
         engine("report", "latest", "--out", folder, "-o", page)
         browser.size(1200, 1180)
         browser.open(page.as_uri())
-        browser.wait("return document.querySelector('canvas')")
+        browser.wait("return document.querySelector('.legend output')")
         browser.screenshot(picture)
 
 

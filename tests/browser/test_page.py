@@ -68,25 +68,24 @@ class Page(unittest.TestCase):
     def show(self, group):
         self.browser.run("const select = document.querySelector('select.group'); select.value = arguments[0]; select.dispatchEvent(new Event('change', { bubbles: true }))", group)
 
-    def plotted(self, chart):
-        return self.browser.run("const at = document.querySelector(arguments[0] + ' .u-over').getBoundingClientRect(); return [at.x, at.y, at.width, at.height]", chart)
-
     def test_it_opens_from_disk_and_asks_for_nothing_else(self):
-        self.browser.wait("return document.querySelector('canvas')")
         asked = self.browser.requests()
         self.assertEqual([address.split(":")[0] for address in asked if not address.startswith("data:")], ["file"], asked)
         self.assertEqual(self.browser.errors(), [])
 
-    def test_every_chart_is_drawn_by_the_script(self):
-        charts = self.browser.run("return Object.keys(JSON.parse(document.getElementById('data').textContent).charts)")
-        drawn = self.browser.run("return [...document.querySelectorAll('figure.chart')].filter((chart) => chart.querySelector('canvas')).map((chart) => chart.dataset.chart)")
-        self.assertGreater(len(charts), 5)
-        self.assertCountEqual(drawn, charts)
-        seen = self.browser.run("return [...document.querySelectorAll('.plotted .plot > svg')].filter((svg) => svg.checkVisibility()).length")
-        self.assertEqual(seen, 0)
+    def test_a_chart_is_one_picture_to_which_the_script_adds_numbers(self):
+        charts, pictures, numbers = self.browser.run(
+            """
+            const figures = [...document.querySelectorAll("figure[data-chart]")];
+            const seen = figures.flatMap((figure) => [...figure.querySelectorAll("svg, canvas")]).filter((each) => each.checkVisibility());
+            return [figures.length, seen.length, figures.filter((figure) => figure.querySelector(".legend output").textContent).length];
+            """
+        )
+        self.assertGreater(charts, 5)
+        self.assertEqual((pictures, numbers), (charts, charts))
 
     def test_the_first_screen_says_whether_it_was_worth_it(self):
-        for what in ("h1", ".tiles", "[data-chart=accuracy] canvas"):
+        for what in ("h1", ".tiles", "[data-chart=accuracy] svg"):
             below = self.browser.run("return document.querySelector(arguments[0]).getBoundingClientRect().bottom", what)
             self.assertLess(below, 800, what)
 
@@ -204,31 +203,33 @@ class Page(unittest.TestCase):
         self.assertTrue(any(each.get("stroke", "").startswith("rgb") for each in paths))
         self.assertFalse([each for each in root.iter() if each.get("class")])
 
-    def test_a_zoom_is_shared_and_a_double_click_ends_it(self):
-        picture = "document.querySelector('[data-chart=speed] canvas').toDataURL()"
-        self.browser.wait("return document.querySelector('[data-chart=speed] canvas')")
-        whole = self.browser.run(f"return {picture}")
+    def test_a_pointer_reads_off_a_chart_and_all_others_over_the_same(self):
+        shown = "return [...document.querySelector(arguments[0]).querySelectorAll('.legend output')].map((output) => output.textContent)"
+        newest = self.browser.run(shown, "[data-chart=accuracy]")
+        rounds = run.events("round_finished")
+        self.assertEqual(newest[0], str(len(rounds)))
         self.browser.run("document.querySelector('[data-chart=accuracy]').scrollIntoView()")
-        x, y, width, height = self.plotted("[data-chart=accuracy]")
-        from_to = [(x + share * width, y + height / 2) for share in (0.2, 0.5, 0.8)]
-        self.browser.pointer(from_to[0], "down", *from_to[1:], "up")
-        self.browser.wait(f"return {picture} !== arguments[0]", whole)
-        self.browser.pointer(from_to[1], "down", "up", "down", "up")
-        self.browser.wait(f"return {picture} === arguments[0]", whole)
+        x, y, width, height = self.browser.run("const at = document.querySelector('[data-chart=accuracy] svg').getBoundingClientRect(); return [at.x, at.y, at.width, at.height]")
+        self.browser.pointer((x + 0.08 * width, y + height / 2))
+        first = self.browser.run(shown, "[data-chart=accuracy]")
+        self.assertEqual(first[0], "1")
+        self.assertAlmostEqual(number(first[2]), rounds[0]["data"]["accuracy_mean"], delta=0.01)
+        self.assertEqual(self.browser.run(shown, "[data-chart=speed]")[0], "1")
+        self.browser.pointer((x + width / 2, y + height + 40))
+        self.assertEqual(self.browser.run(shown, "[data-chart=accuracy]"), newest)
 
     def test_a_legend_switches_its_curve(self):
-        entry = "[data-chart=accuracy] .u-series.line th"
-        off = "return document.querySelectorAll('[data-chart=accuracy] .u-series.u-off').length"
+        entry = "[data-chart=accuracy] .legend [role=button]"
+        off = "return document.querySelectorAll('[data-chart=accuracy] g.is-off').length"
         self.browser.click(entry)
         self.assertEqual(self.browser.run(off), 1)
         self.browser.run("document.querySelector(arguments[0]).focus()", entry)
         self.browser.press(ENTER)
         self.assertEqual(self.browser.run(off), 0)
-        self.browser.click("[data-chart=rewards] .u-series.stacked th")
         self.assertEqual(self.browser.errors(), [])
 
     def test_everything_that_can_be_pressed_is_reached_by_the_keyboard(self):
-        missed = self.browser.run("return [...document.querySelectorAll('.u-series:not(:first-child) th, .episode')].filter((each) => each.tabIndex !== 0).length")
+        missed = self.browser.run("return [...document.querySelectorAll('figure[data-chart] .legend li:not(.at), .episode')].filter((each) => each.tabIndex !== 0).length")
         self.assertEqual(missed, 0)
 
     def test_nothing_overflows_at_any_width_in_light_and_dark(self):
@@ -238,10 +239,9 @@ class Page(unittest.TestCase):
             for width in WIDTHS:
                 self.browser.size(width, 800)
                 self.open()
-                self.browser.wait("return document.querySelector('canvas')")
                 across = self.browser.run("return document.documentElement.scrollWidth")
                 self.assertLessEqual(across, width, scheme)
-                narrow = self.browser.run("return [...document.querySelectorAll('canvas')].filter((each) => each.getBoundingClientRect().width < 200).length")
+                narrow = self.browser.run("return [...document.querySelectorAll('figure[data-chart] svg')].filter((each) => each.getBoundingClientRect().width < 200).length")
                 self.assertEqual(narrow, 0)
                 if folder:
                     self.browser.screenshot(folder / f"page-{width}-{scheme}.png")
@@ -263,7 +263,7 @@ class Page(unittest.TestCase):
     def test_harmful_names_stay_texts(self):
         page = run.hostile()
         self.browser.open(page.as_uri())
-        self.browser.wait("return document.querySelector('canvas')")
+        self.browser.wait("return document.querySelector('.legend output')")
         scripts, pictures, text = self.browser.run("return [document.scripts.length, document.images.length, document.body.textContent]")
         self.browser.open(run.page.as_uri())
         self.assertEqual(scripts, self.browser.run("return document.scripts.length"))
@@ -293,7 +293,7 @@ class Sweep(unittest.TestCase):
             for width in WIDTHS:
                 browser.size(width, 800)
                 browser.open(page.as_uri())
-                browser.wait("return document.querySelector('figure[data-chart] canvas')")
+                browser.wait("return document.querySelector('figure[data-chart] output')")
                 self.assertLessEqual(browser.run("return document.documentElement.scrollWidth"), width)
             if screenshots():
                 browser.screenshot(screenshots() / "sweep.png", whole=True)
@@ -308,20 +308,20 @@ class WithoutScripts(unittest.TestCase):
     def test_pictures_and_tables_are_there(self):
         with Browser(scripts=False) as browser:
             browser.open(run.page.as_uri())
-            scripted, canvases, charts, pictures, tables, groups, controls = browser.run(
+            scripted, outputs, charts, pictures, tables, groups, controls = browser.run(
                 """
                 const seen = (selector) => [...document.querySelectorAll(selector)].filter((each) => each.checkVisibility()).length;
                 return [
-                    document.documentElement.classList.contains("scripted"), document.querySelectorAll("canvas").length,
+                    document.documentElement.classList.contains("scripted"), document.querySelectorAll(".legend output").length,
                     document.querySelectorAll("figure.chart").length, seen("figure.chart .plot > svg"), seen("table"),
-                    seen("div.group"), seen(".controls, .cursor, .chosen"),
+                    seen("div.group"), seen(".controls, .cursor, .chosen, .reading"),
                 ];
                 """
             )
             if screenshots():
                 browser.screenshot(screenshots() / "page-without-scripts.png", whole=True)
         self.assertFalse(scripted)
-        self.assertEqual((canvases, controls), (0, 0))
+        self.assertEqual((outputs, controls), (0, 0))
         self.assertGreater(charts, 5)
         self.assertEqual(pictures, charts)
         self.assertGreater(tables, 3)
@@ -380,24 +380,24 @@ class Followed(unittest.TestCase):
         news = News(page)
         with Browser() as browser:
             browser.open(news.address + "#growth&episode=e7&step=9")
-            browser.wait("return document.querySelector('canvas')")
+            browser.wait("return document.querySelector('.legend output')")
             browser.run("document.querySelector('[data-chart=accuracy] details').open = true; document.querySelector('input.step').focus(); scrollTo(0, 600)")
             news.page = page.replace("<h1>", "<h1>News. ")
             while not news.readers:
                 time.sleep(0.05)
             news.tell("page")
             browser.wait("return document.querySelector('h1').textContent.startsWith('News.')")
-            step, chosen, is_open, at, focus, canvases, charts = browser.run(
+            step, chosen, is_open, at, focus, read, charts = browser.run(
                 """
                 return [
                     document.querySelector("input.step").value, document.querySelector("div.group:not([hidden]) .is-chosen").dataset.episode,
                     document.querySelector("[data-chart=accuracy] details").open, scrollY, document.activeElement.className,
-                    document.querySelectorAll("canvas").length, document.querySelectorAll("figure[data-chart]").length,
+                    document.querySelectorAll("figure[data-chart] .legend .at").length, document.querySelectorAll("figure[data-chart]").length,
                 ];
                 """
             )
             self.assertEqual((step, chosen, is_open, at, focus), ("9", "e7", True, 600, "step"))
-            self.assertEqual(canvases, charts)
+            self.assertEqual(read, charts)
             self.assertEqual(browser.errors(), [])
             news.tell("gone")
             browser.wait("return document.querySelector('body > .lost')")

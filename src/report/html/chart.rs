@@ -1,14 +1,13 @@
-//! Curves over one axis: a static picture and a table for readers without scripts, and the same numbers for the page's script,
-//! which draws them so that they can be read off, zoomed and switched.
+//! Curves over one axis: a picture and a table. The picture carries its numbers, so that the page's script can show those under
+//! a pointer.
 
 use maud::{Markup, html};
-use serde::{Serialize, Serializer};
 use serde_json::{Value, json};
 
-use super::page::{Page, table};
+use super::page::table;
 use super::svg::{Frame, Range, tick_label};
 
-/// Height of the static picture.
+/// Height of the picture.
 const HEIGHT: f64 = 260.0;
 /// Rows of the table; of longer curves, as many evenly spread.
 const ROWS: usize = 60;
@@ -16,8 +15,7 @@ const ROWS: usize = 60;
 pub const COLOURS: usize = 8;
 
 /// How a series is drawn.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Drawn {
     /// As a line.
     Line,
@@ -28,52 +26,29 @@ pub enum Drawn {
 }
 
 /// A series of numbers, one for each x; NaN where there is none.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Series {
     name: String,
     drawn: Drawn,
     /// Of the page's colours, from 0.
     colour: usize,
-    #[serde(serialize_with = "short")]
     values: Vec<f64>,
     /// Upper ends of a band.
-    #[serde(serialize_with = "short")]
     high: Vec<f64>,
 }
 
-/// A level to compare with.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-struct Level {
-    value: f64,
-    name: String,
-}
-
-/// Curves over one axis; as JSON their numbers for the script.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+/// Curves over one axis.
+#[derive(Clone, Debug, PartialEq)]
 pub struct Chart {
-    #[serde(skip)]
     id: String,
-    #[serde(skip)]
     title: String,
     /// What it shows, in a sentence.
-    #[serde(skip)]
     about: String,
     labels: (String, String),
-    #[serde(serialize_with = "short")]
     x: Vec<f64>,
     series: Vec<Series>,
-    levels: Vec<Level>,
-}
-
-impl Page {
-    /// Draws curves, and keeps their numbers for the script; nothing where they are empty.
-    pub fn chart(&mut self, chart: &Chart) -> Markup {
-        if chart.is_empty() {
-            return html! {};
-        }
-        self.charts.insert(chart.id.clone(), json!(chart));
-        chart.figure()
-    }
+    /// Levels to compare with, and their names.
+    levels: Vec<(f64, String)>,
 }
 
 impl Chart {
@@ -120,8 +95,7 @@ impl Chart {
 
     /// Adds a level to compare with.
     pub fn level(mut self, value: Option<f64>, name: &str) -> Self {
-        let name = name.to_owned();
-        self.levels.extend(value.map(|value| Level { value, name }));
+        self.levels.extend(value.map(|value| (value, name.to_owned())));
         self
     }
 
@@ -134,18 +108,20 @@ impl Chart {
                 .all(|series| !series.values.iter().any(|value| value.is_finite()))
     }
 
-    /// The picture, what it shows, and its table.
+    /// The picture, what it shows, and its table; nothing where it is empty.
     pub fn figure(&self) -> Markup {
         html! {
-            figure.chart data-chart=(self.id) {
-                figcaption { b { (self.title) } " " (self.about) }
-                ul.legend {
-                    @for series in self.series.iter().filter(|series| series.drawn != Drawn::Band) {
-                        li { i class={ "swatch c" (series.colour) } {} (series.name) }
+            @if !self.is_empty() {
+                figure.chart data-chart=(self.id) {
+                    figcaption { b { (self.title) } " " (self.about) }
+                    ul.legend {
+                        @for series in &self.series {
+                            li { i class={ "swatch c" (series.colour) @if series.drawn == Drawn::Band { " of-band" } } {} (series.name) }
+                        }
                     }
+                    div.plot { (self.picture()) }
+                    (self.table())
                 }
-                div.plot { (self.picture()) }
-                (self.table())
             }
         }
     }
@@ -157,7 +133,7 @@ impl Chart {
             .iter()
             .flat_map(|series| series.values.iter().chain(&series.high));
         let unstacked = self.series.iter().all(|series| series.drawn != Drawn::Stacked);
-        let levels = self.levels.iter().map(|level| level.value);
+        let levels = self.levels.iter().map(|(level, _)| *level);
         let y = match unstacked {
             true => Range::of(drawn.copied().chain(levels)),
             false => Range::of(stacks.iter().flatten().flat_map(|&(from, to)| [from, to]).chain(levels)),
@@ -166,11 +142,13 @@ impl Chart {
         let around = if unstacked { 0.0 } else { step / 2.0 };
         let x = Range::of(self.x.iter().flat_map(|x| [x - around, x + around]));
         let mut frame = Frame::new(x, y.padded(0.04), HEIGHT, (&self.labels.0, &self.labels.1));
-        for Level { value, name } in &self.levels {
-            frame.level(*value, name);
+        for (level, name) in &self.levels {
+            frame.level(*level, name);
         }
+        frame.places(&self.labels.0, &shortened(&self.x));
         for (series, stack) in self.series.iter().zip(&stacks) {
             let class = format!("c{}", series.colour);
+            frame.begin_series(&shortened(&series.values), &shortened(&series.high));
             match series.drawn {
                 Drawn::Band => {
                     let ends = series.values.iter().zip(&series.high);
@@ -192,6 +170,7 @@ impl Chart {
                     }
                 }
             }
+            frame.end_series();
         }
         frame.finish(&self.title)
     }
@@ -256,12 +235,8 @@ fn entry(series: &Series, place: usize) -> String {
     }
 }
 
-fn short<S: Serializer>(values: &[f64], serializer: S) -> Result<S::Ok, S::Error> {
-    shortened(values).serialize(serializer)
-}
-
 /// For the script: with as many digits as a picture can show, `null` where there is none.
-pub fn shortened(values: &[f64]) -> Vec<Value> {
+pub fn shortened(values: &[f64]) -> Value {
     let short = |value: &f64| match *value as f32 {
         finite if finite.is_finite() => format!("{finite:.5e}")
             .parse::<f64>()

@@ -48,8 +48,7 @@ pub fn comparison_page(
             methods.push(&training.method);
         }
     }
-    let body = curves(&methods, trainings, &mut page);
-    page.section("learning", "How do they learn?", body);
+    page.section("learning", "How do they learn?", curves(&methods, trainings));
     page.section("methods", "How good are they?", scores(comparison));
     page.section("differences", "Which is better?", differences(comparison));
     let body = html! {
@@ -109,7 +108,7 @@ fn verdict(comparison: &MethodComparison) -> String {
     }
 }
 
-fn curves(methods: &[&str], trainings: &[MethodTraining], page: &mut Page) -> Markup {
+fn curves(methods: &[&str], trainings: &[MethodTraining]) -> Markup {
     let charts = [
         (
             "by_steps",
@@ -131,7 +130,7 @@ fn curves(methods: &[&str], trainings: &[MethodTraining], page: &mut Page) -> Ma
             let ends = |end: usize| places.iter().map(|place| place[end]).collect::<Vec<f64>>();
             chart = chart.band(&format!("{method}, band"), ends(0), ends(2)).line(method, ends(1));
         }
-        page.chart(&chart)
+        chart.figure()
     });
     html! { @for chart in charts { (chart) } }
 }

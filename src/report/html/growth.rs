@@ -221,7 +221,7 @@ fn uncommitted((at, seed, decision): &(EnvContext, SeedLife, Option<DecisionPoin
     ]
 }
 
-pub(super) fn choices(state: &ViewState, page: &mut Page) -> Markup {
+pub(super) fn choices(state: &ViewState) -> Markup {
     let choices = &state.choices;
     let shares = |counts: &OpCounts, op: LifecycleOp| match counts.iter().sum::<u64>() {
         0 => f64::NAN,
@@ -260,7 +260,7 @@ pub(super) fn choices(state: &ViewState, page: &mut Page) -> Markup {
     }
     html! {
         @if let Some(modal) = state.episodes.modal_order() { (constancy(&modal)) }
-        div.grid { (page.chart(&by_step)) (page.chart(&by_round)) }
+        div.grid { (by_step.figure()) (by_round.figure()) }
     }
 }
 

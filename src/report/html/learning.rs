@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use maud::{Markup, html};
 
 use super::chart::Chart;
-use super::page::{Page, table};
+use super::page::table;
 use super::svg::{Frame, Range};
 use crate::report::results;
 use crate::report::state::{EpisodePoint, ViewState};
@@ -47,7 +47,7 @@ fn quantile(values: &[Num], q: f64) -> f64 {
     }
 }
 
-pub(super) fn accuracy(state: &ViewState, page: &mut Page) -> Markup {
+pub(super) fn accuracy(state: &ViewState) -> Markup {
     let rounds = rounds(state);
     let ends = |q: f64| by_round(&rounds, |round| quantile(&round.data.accuracy_env, q));
     let of_best = state.live.baseline.as_ref().map(|baseline| baseline.val_accuracy.0);
@@ -68,8 +68,8 @@ pub(super) fn accuracy(state: &ViewState, page: &mut Page) -> Markup {
     .level(still, "never grew");
     html! {
         @if rounds.is_empty() { p { "No round has ended yet." } }
-        (page.chart(&chart))
-        div.grid { @for chart in metrics(&rounds) { (page.chart(&chart)) } }
+        (chart.figure())
+        div.grid { @for chart in metrics(&rounds) { (chart.figure()) } }
     }
 }
 
@@ -145,7 +145,7 @@ pub(super) fn size(state: &ViewState) -> Markup {
     }
 }
 
-pub(super) fn rewards(state: &ViewState, page: &mut Page) -> Markup {
+pub(super) fn rewards(state: &ViewState) -> Markup {
     let rounds = rounds(state);
     let paid = |round: &RoundResult, term: &str| {
         let terms = round.data.paid.as_ref().map(|paid| &paid.reward_terms_mean);
@@ -176,7 +176,7 @@ pub(super) fn rewards(state: &ViewState, page: &mut Page) -> Markup {
             by_round(&rounds, |round| rest.iter().map(|name| paid(round, name)).sum()),
         );
     }
-    html! { (page.chart(&chart)) (calibration(state)) }
+    html! { (chart.figure()) (calibration(state)) }
 }
 
 /// Whether what is paid is what is wanted: the reward of an episode against the accuracy that it ended with.
@@ -251,7 +251,7 @@ fn health(state: &ViewState) -> String {
     }
 }
 
-pub(super) fn policy(state: &ViewState, page: &mut Page) -> Markup {
+pub(super) fn policy(state: &ViewState) -> Markup {
     let updates: Vec<&(u32, LearnerUpdate)> = state.updates.iter().collect();
     let x: Vec<f64> = updates.iter().map(|(round, _)| f64::from(*round) + 1.0).collect();
     let series = |of: &dyn Fn(&LearnerUpdate) -> Option<Num>| -> Vec<f64> {
@@ -319,11 +319,11 @@ pub(super) fn policy(state: &ViewState, page: &mut Page) -> Markup {
         .line("value", series(&|update| update.measured.loss_value));
     html! {
         p { b { (health(state)) } }
-        div.grid { @for chart in [entropy, critic, moved, clipped, gradient, loss] { (page.chart(&chart)) } }
+        div.grid { @for chart in [entropy, critic, moved, clipped, gradient, loss] { (chart.figure()) } }
     }
 }
 
-pub(super) fn speed(state: &ViewState, page: &mut Page) -> Markup {
+pub(super) fn speed(state: &ViewState) -> Markup {
     let rounds = rounds(state);
     let perf = |of: fn(&PerfRound) -> f64| by_round(&rounds, |round| of(&round.data.perf));
     let speed = Chart::new(
@@ -369,6 +369,6 @@ pub(super) fn speed(state: &ViewState, page: &mut Page) -> Markup {
         }
         @for (place, bytes) in results::memory(&state.live.rounds) { p { (format!("Memory of {place}: up to {}.", run::size(bytes.into()))) } }
         @if steps > 0.0 { p { (format!("Bringing batches to where they are trained on takes {:.2} ms an env-step.", copy_ms / steps)) } }
-        div.grid { (page.chart(&speed)) (page.chart(&phases)) }
+        div.grid { (speed.figure()) (phases.figure()) }
     }
 }

@@ -1,15 +1,13 @@
-//! A page: one file that needs nothing else. Style, script and numbers are in it; without scripts its pictures and tables stay.
+//! A page: one file that needs nothing else. Style and script are in it; the script adds to its pictures and tables, and draws none.
 
 use maud::{DOCTYPE, Markup, PreEscaped, Render, html};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::svg::is_direction;
 use crate::report::table::Table;
 
 const STYLE: &str = include_str!("../../../assets/report/report.css");
 const SCRIPT: &str = include_str!("../../../assets/report/report.js");
-const PLOT_STYLE: &str = include_str!("../../../assets/report/uplot/uPlot.min.css");
-const PLOT_SCRIPT: &str = include_str!("../../../assets/report/uplot/uPlot.iife.min.js");
 
 /// A part of a page with a heading.
 pub struct Section {
@@ -27,8 +25,6 @@ pub struct Page {
     /// Above all sections.
     pub head: Option<Markup>,
     sections: Vec<Section>,
-    /// What the script draws curves from.
-    pub charts: Map<String, Value>,
     episodes: Vec<Value>,
 }
 
@@ -39,7 +35,6 @@ impl Page {
             title,
             head: None,
             sections: Vec::new(),
-            charts: Map::new(),
             episodes: Vec::new(),
         }
     }
@@ -56,7 +51,7 @@ impl Page {
 
     /// The whole page. `version`: of one that is served, and asks for what is newer.
     pub fn render(self, version: Option<u64>) -> String {
-        let data = json!({ "charts": self.charts, "episodes": self.episodes, "live": version });
+        let data = json!({ "episodes": self.episodes, "live": version });
         let page = html! {
             (DOCTYPE)
             html lang="en" {
@@ -66,7 +61,7 @@ impl Page {
                     meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:; connect-src 'self'";
                     title { (self.title) }
                     link rel="icon" href="data:,";
-                    style { (PreEscaped(PLOT_STYLE)) (PreEscaped(STYLE)) }
+                    style { (PreEscaped(STYLE)) }
                 }
                 body {
                     nav {
@@ -81,7 +76,6 @@ impl Page {
                         }
                     }
                     script type="application/json" id="data" { (PreEscaped(in_script(&data))) }
-                    script { (PreEscaped(PLOT_SCRIPT)) }
                     script { (PreEscaped(SCRIPT)) }
                 }
             }

@@ -18,14 +18,12 @@ pub fn run_page(run: &RunSource, is_served: bool) -> String {
     let mut page = Page::new(format!("{name}: simic-engine"));
     page.head = Some(head(run, &name));
     if state.live.is_offline() {
-        let body = learning::policy(state, &mut page);
-        page.section("policy", "Is the policy healthy?", body);
+        page.section("policy", "Is the policy healthy?", learning::policy(state));
         page.section("faults", "What went wrong?", faults(state));
         page.section("again", "How is it run again?", again(run));
         return page.render(version);
     }
-    let body = learning::accuracy(state, &mut page);
-    page.section("learning", "Does it learn?", body);
+    page.section("learning", "Does it learn?", learning::accuracy(state));
     let best = run.best.as_ref().map(Option::as_ref);
     let kept = best.ok().flatten().map(|best| &best.origin);
     let kept = kept.and_then(|origin| state.episodes.of(origin.round, origin.env));
@@ -47,20 +45,15 @@ pub fn run_page(run: &RunSource, is_served: bool) -> String {
     }
     page.section("worth", "What is it worth?", growth::worth(state, shown));
     page.section("pruned", "Why was the rest pruned?", growth::pruned(state));
-    let body = learning::size(state);
-    page.section("size", "Is it worth its size?", body);
+    page.section("size", "Is it worth its size?", learning::size(state));
     if state.live.rounds.iter().any(|round| round.data.paid.is_some()) {
-        let body = learning::rewards(state, &mut page);
-        page.section("reward", "What is paid, and for what?", body);
+        page.section("reward", "What is paid, and for what?", learning::rewards(state));
     }
-    let body = growth::choices(state, &mut page);
-    page.section("choices", "What is chosen where and when?", body);
+    page.section("choices", "What is chosen where and when?", growth::choices(state));
     if state.updates.seen() > 0 {
-        let body = learning::policy(state, &mut page);
-        page.section("policy", "Is the policy healthy?", body);
+        page.section("policy", "Is the policy healthy?", learning::policy(state));
     }
-    let body = learning::speed(state, &mut page);
-    page.section("speed", "How fast is it?", body);
+    page.section("speed", "How fast is it?", learning::speed(state));
     page.section("faults", "What went wrong?", faults(state));
     page.section("again", "How is it run again?", again(run));
     page.render(version)

@@ -1,9 +1,9 @@
-//! Static pictures of numbers: a frame with axes, and what is drawn into it. They are what a page shows where scripts are off,
-//! and what it prints.
+//! Pictures of numbers: a frame with axes, and what is drawn into it.
 
 use std::fmt::Write;
 
 use maud::{Markup, PreEscaped};
+use serde_json::Value;
 
 /// Width of a picture, in units of its own; it is shown as wide as its column.
 pub const WIDTH: f64 = 720.0;
@@ -145,6 +145,30 @@ impl Frame {
             r#"<path class="axis" d="M{left} {top}V{bottom}H{right}"/><text class="label" x="12" y="{middle:.1}" transform="rotate(-90 12 {middle:.1})" text-anchor="middle">{}</text>"#,
             escaped(y_label)
         );
+    }
+
+    /// Where the values of the series are: the page's script reads them, and moves the line, which is hidden without it.
+    pub fn places(&mut self, label: &str, x: &Value) {
+        let Range { low, high } = self.x;
+        let (width, bottom) = (WIDTH - LEFT - RIGHT, self.height - BOTTOM);
+        _ = write!(
+            self.body,
+            r#"<line class="reading" x1="{LEFT}" x2="{LEFT}" y1="{TOP}" y2="{bottom}" data-label="{}" data-x="{x}" data-low="{low}" data-high="{high}" data-left="{LEFT}" data-width="{width}"/>"#,
+            escaped(label)
+        );
+    }
+
+    /// What is drawn from here on is a series, which carries its values and, of a band, their upper ends.
+    pub fn begin_series(&mut self, values: &Value, high: &Value) {
+        _ = write!(
+            self.body,
+            r#"<g class="series" data-values="{values}" data-high="{high}">"#
+        );
+    }
+
+    /// What is drawn from here on belongs to no series.
+    pub fn end_series(&mut self) {
+        self.body.push_str("</g>");
     }
 
     /// A line through points; a gap where a value is missing.

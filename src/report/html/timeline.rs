@@ -214,8 +214,7 @@ fn describe(seed: &SeedLife) -> String {
 
 /// An episode for the script: what it replays, step by step.
 pub fn replayed(trace: &EpisodeTrace, slots: &[SlotId]) -> Value {
-    let column =
-        |of: &dyn Fn(&StepPoint) -> f64| -> Vec<Value> { shortened(&trace.steps.iter().map(of).collect::<Vec<f64>>()) };
+    let column = |of: &dyn Fn(&StepPoint) -> f64| shortened(&trace.steps.iter().map(of).collect::<Vec<f64>>());
     let of_slots = slots.iter().map(|slot| {
         let seeds = trace
             .steps

@@ -34,10 +34,17 @@ fn what_is_stacked_begins_where_the_last_ended_and_costs_grow_downwards() {
 }
 
 #[test]
-fn the_script_is_given_null_for_what_is_missing() {
-    let chart = chart().line("mean", vec![f64::NAN, 1.0 / 3.0]);
-    let data = json!(chart.level(Some(2.0), "never grew"));
+fn its_picture_carries_its_numbers_and_null_for_what_is_missing() {
+    let chart = chart()
+        .line("mean", vec![f64::NAN, 1.0 / 3.0])
+        .band("half", vec![0.0, 1.0], vec![2.0, 3.0]);
+    let drawn = chart.level(Some(2.0), "never grew").figure().into_string();
 
-    assert_eq!(data["series"][0]["values"], json!([null, 0.333333]));
-    assert_eq!(data["levels"], json!([{ "value": 2.0, "name": "never grew" }]));
+    assert!(
+        drawn.contains(r#"data-label="round" data-x="[1.0,2.0]" data-low="1" data-high="2""#),
+        "{drawn}"
+    );
+    assert!(drawn.contains(r#"<g class="series" data-values="[null,0.333333]" data-high="[]">"#));
+    assert!(drawn.contains(r#"<g class="series" data-values="[0.0,1.0]" data-high="[2.0,3.0]">"#));
+    assert!(drawn.contains("never grew"));
 }
