@@ -82,7 +82,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let settings = Engine::builder().set("run.rounds", rounds).set("run.max_steps", steps);
         settings.with(time_rounds)
     };
-    let recording = settings().set("telemetry.trajectories", true).recorded(folder.path());
+    let recording = settings().set("run.trajectories", true).recorded(folder.path());
     let mut recording = recording.from_ron(QUICKSTART)?;
     recording.run()?;
     let recorded = std::fs::read_to_string(folder.path().join("latest"))?;

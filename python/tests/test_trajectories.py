@@ -12,9 +12,8 @@ import simic_engine as se
 
 SCENARIO = """(
     task: preset("digits_minimal", (batches_per_step: count(2))),
-    run: (rounds: 2, n_envs: 2, max_steps: 8),
+    run: (rounds: 2, n_envs: 2, max_steps: 8, trajectories: true),
     policy: (controller: "actor_critic"),
-    telemetry: (trajectories: true),
 )"""
 
 

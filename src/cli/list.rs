@@ -64,11 +64,9 @@ pub fn list(what: ListWhat, context: &Context) -> Outcome {
             })
         }
         ListWhat::Events => {
-            let rows = Payload::CATALOGUE.iter().map(|event| {
-                let level = format!("{:?}", event.level).to_lowercase();
-                vec![event.name.into(), level, event.summary.into()]
-            });
-            print(&Payload::CATALOGUE, &["event", "level", "what it says"], rows, printer)
+            let rows = Payload::CATALOGUE.iter();
+            let rows = rows.map(|event| vec![event.name.into(), event.summary.into()]);
+            print(&Payload::CATALOGUE, &["event", "what it says"], rows, printer)
         }
         ListWhat::Detectors => {
             let detectors = detectors(&context.names.detectors);

@@ -34,14 +34,14 @@ pub enum Outcome {
 
 impl Outcome {
     /// How the command of a run ends.
-    pub fn of_run(report: &RunReport, requires_records: bool) -> Self {
+    pub fn of_run(report: &RunReport) -> Self {
         match (&report.failure, report.stopped_by) {
             (Some(_), _) if report.record.is_none() => Self::Rejected,
             (Some(error), _) if error.failure.cause::<PolicyDiverged>().is_some() => Self::Halted,
             (Some(error), _) if error.failure.cause::<RunDirectoryLost>().is_some() => Self::RecordIncomplete,
             (Some(error), _) if error.failure.cause::<RecordFails>().is_some() => Self::RecordIncomplete,
             (Some(_), _) => Self::Failed,
-            (None, _) if !report.gaps.is_empty() && requires_records => Self::RecordIncomplete,
+            (None, _) if !report.gaps.is_empty() => Self::RecordIncomplete,
             (None, Some(request)) => Self::Stopped(request),
             (None, None) => Self::Done,
         }

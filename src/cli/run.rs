@@ -101,14 +101,13 @@ pub fn play(mut engine: Engine, origins: &BTreeMap<String, String>, context: &Co
         context.printer.refuse(message);
         return Outcome::Rejected;
     }
-    let requires_records = engine.world().resource::<Experiment>().scenario.telemetry.require;
     let report = engine.play();
     let shown = print(&report, origins, context);
     if report.failure.is_some() && report.record.is_none() {
         let folder = engine.world().resource::<Experiment>().folder.as_deref();
         explain_if_moved(folder, context.printer);
     }
-    Outcome::of_run(&report, requires_records).unless_done(shown)
+    Outcome::of_run(&report).unless_done(shown)
 }
 
 fn print(report: &RunReport, origins: &BTreeMap<String, String>, context: &Context) -> Outcome {

@@ -22,7 +22,7 @@ use crate::learner::LearnerPlugin;
 use crate::policy::DecideMode;
 use crate::reward::{EpisodeReward, RewardHorizon};
 use crate::run::{DriverStep, StopSignal};
-use crate::scenario::{InitialTopology, TelemetryLevel};
+use crate::scenario::InitialTopology;
 use crate::schedule::{AddWork, RoundEnd, Startup, Work};
 use crate::seed::Growth;
 use crate::telemetry::{BigInteger, EpisodeCompute};
@@ -173,7 +173,6 @@ pub fn play_until(
     scenario.policy.controller.clone_from(&candidate.controller);
     scenario.policy.init_from = None;
     scenario.policy.teacher = None;
-    scenario.telemetry.level = TelemetryLevel::Off;
     scenario.faults.clear();
     if candidate.seeds.is_some() {
         scenario.initial_topology = InitialTopology::Empty;

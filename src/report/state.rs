@@ -17,7 +17,7 @@ pub use anomalies::Anomalies;
 pub use choices::{Choices, OpCounts};
 pub use episodes::{EpisodePoint, Episodes, ModalOrder};
 pub use feed::{Feed, FeedError};
-pub use trace::{DecisionPoint, EpisodeTrace, Mark, SeedEnd, SeedLife, StepPoint};
+pub use trace::{DecisionPoint, EpisodeTrace, Mark, StepPoint};
 
 /// Updates of the policy that are kept.
 const UPDATES: usize = 400;

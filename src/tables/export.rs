@@ -5,24 +5,15 @@ use std::path::{Path, PathBuf};
 
 use parquet::errors::ParquetError;
 use serde::Serialize;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::file::{TableFile, is_own};
-use super::lives::SeedLives;
-use super::schema::{self, Column};
+use super::schema::{Column, tables};
 use crate::health::{AtPath, FileError};
 use crate::storage;
 use crate::sweep::{Collected, CollectedTrial};
-use crate::telemetry::{EVENTS_FILE, Event, EventReader, Payload, ReadError};
+use crate::telemetry::{EVENTS_FILE, Event, EventReader, Payload, ReadError, SeedEnd, SeedLife, SeedLives};
 
-/// Tables whose rows are events of a kind.
-const TABLES: [(&str, &str); 5] = [
-    ("rounds", "round_finished"),
-    ("steps", "env_step"),
-    ("decisions", "decision"),
-    ("updates", "learner_update"),
-    ("episodes", "episode_finished"),
-];
 /// Tables whose rows are drawn from several events, or parts of one.
 const SEEDS: &str = "seeds";
 const SEED_STEPS: &str = "seed_steps";
@@ -75,17 +66,23 @@ pub fn export_run(run: &Path, folder: &Path) -> Result<Vec<ExportedTable>, Table
     if !run.join(EVENTS_FILE).is_file() {
         return Err(TableError::NoEvents(run.into()));
     }
-    let names = TABLES.iter().map(|(table, _)| *table).chain([SEEDS, SEED_STEPS]);
     Draft::written(folder, |draft| {
-        for name in names {
-            draft.add(name, schema::columns(name))?;
+        let mut by_event = BTreeMap::new();
+        for table in tables().into_iter().filter(|table| table.name != TRIALS) {
+            by_event.extend(table.event.map(|event| (event, table.name)));
+            draft.add(table.name, table.columns)?;
         }
         let mut lives = SeedLives::default();
         for event in EventReader::open(run)? {
-            take(draft, &mut lives, &event?)?;
+            let event = event?;
+            lives.apply(&event);
+            if let Some(table) = by_event.get(event.payload.kind()) {
+                draft.push(table, &json!(event))?;
+            }
+            draft.push_seeds(&mut lives, &event)?;
         }
         // Of a run that is played, or was killed: its last seeds as far as they came.
-        lives.close().try_for_each(|life| draft.push(SEEDS, &life))
+        draft.end_seeds(&mut lives)
     })
 }
 
@@ -94,7 +91,8 @@ pub fn export_run(run: &Path, folder: &Path) -> Result<Vec<ExportedTable>, Table
 /// # Errors
 /// Another program's file of that name, or a folder that cannot be written.
 pub fn export_sweep(collected: &Collected, folder: &Path) -> Result<Vec<ExportedTable>, TableError> {
-    let mut columns = schema::columns(TRIALS);
+    let of_trials = tables().into_iter().filter(|table| table.name == TRIALS);
+    let mut columns: Vec<Column> = of_trials.flat_map(|table| table.columns).collect();
     for setting in collected.trials.iter().flat_map(|trial| &trial.trial.settings) {
         if columns.iter().all(|column| column.name != setting.path) {
             columns.push(Column::text(&setting.path));
@@ -109,24 +107,32 @@ pub fn export_sweep(collected: &Collected, folder: &Path) -> Result<Vec<Exported
     })
 }
 
-fn take(draft: &mut Draft, lives: &mut SeedLives, event: &Event) -> Result<(), TableError> {
-    let row = json!(event);
-    lives.take(event, &row);
-    if let Payload::EnvStep(step) = &event.payload {
-        for seed in &step.seeds {
-            let mut row =
-                json!({ "round": event.round, "env": event.env, "episode": event.episode, "step": event.step });
-            (row["seed_id"], row["seed"]) = (json!(lives.holder(event.env, seed.slot)), json!(seed));
-            draft.push(SEED_STEPS, &row)?;
-        }
-    }
-    if let Some((table, _)) = TABLES.iter().find(|(_, kind)| *kind == event.payload.kind()) {
-        draft.push(table, &row)?;
-    }
-    match event.payload {
-        Payload::RoundFinished(_) => lives.close().try_for_each(|life| draft.push(SEEDS, &life)),
-        _ => Ok(()),
-    }
+/// A seed: the event of its germination, with what followed.
+fn seed_row(life: &SeedLife) -> Value {
+    let (end, pruned) = match &life.end {
+        SeedEnd::Open => (Value::Null, Value::Null),
+        SeedEnd::Committed(data) => (json!(data), Value::Null),
+        SeedEnd::Pruned { step, data } => (json!(data), json!({ "step": step, "data": data })),
+    };
+    // Of a stage that it entered twice the first step.
+    let entered = life.stages.iter().rev();
+    let entered: Map<String, Value> = entered.map(|(step, stage)| (stage.to_string(), json!(step))).collect();
+    let contribution = life.worth.contribution;
+    json!({
+        "round": life.at.round,
+        "env": life.at.env,
+        "episode": life.at.episode,
+        "step": life.at.step,
+        "slot": life.slot,
+        "seed_id": life.id,
+        "data": life.planted,
+        "entered": entered,
+        "last_stage": life.last_stage().to_string(),
+        "end": end,
+        "pruned": pruned,
+        "contribution": contribution.map(|worth| json!({ "points": worth.points, "error": worth.standard_error })),
+        "shapley": life.worth.shapley,
+    })
 }
 
 /// A trial with what follows from its curve, and its settings by path.
@@ -193,6 +199,31 @@ impl Draft<'_> {
             return Ok(());
         };
         table.push(row).map_err(TableError::of(&table.path))
+    }
+
+    /// What an event says of seeds: a row each of a step; at the end of a round all that it had.
+    fn push_seeds(&mut self, lives: &mut SeedLives, event: &Event) -> Result<(), TableError> {
+        match (&event.payload, event.context()) {
+            (Payload::EnvStep(step), Some(at)) => step.seeds.iter().try_for_each(|seed| {
+                let holder = lives.of(at.env).iter().rev().find(|life| life.slot == seed.slot);
+                let row = json!({
+                    "round": at.round,
+                    "env": at.env,
+                    "episode": at.episode,
+                    "step": at.step,
+                    "seed_id": holder.map(|life| &life.id),
+                    "seed": seed,
+                });
+                self.push(SEED_STEPS, &row)
+            }),
+            (Payload::RoundFinished(_), _) => self.end_seeds(lives),
+            _ => Ok(()),
+        }
+    }
+
+    fn end_seeds(&mut self, lives: &mut SeedLives) -> Result<(), TableError> {
+        let mut lives = lives.take().into_iter();
+        lives.try_for_each(|life| self.push(SEEDS, &seed_row(&life)))
     }
 
     fn place(&self, name: &str) -> PathBuf {

@@ -1,16 +1,16 @@
-//! Recorded runs and sweeps as Parquet tables, for programs. What the tables hold is declared in `docs/reference/tables.md`, which is
-//! read by people and by `schema.rs`.
+//! Recorded runs and sweeps as Parquet tables, for programs. What the tables hold is declared in `schema.rs`, from which
+//! `docs/reference/tables.md` is written.
 //!
 //! ```text
-//! events.jsonl ──reader──► events ──lives──► rows ──schema──► cells ──file──► DIR/steps.parquet, …
+//! events.jsonl ──reader──► events ──export──► rows ──schema──► cells ──file──► DIR/steps.parquet, …
 //! ```
 
 mod schema;
-mod lives;
 mod file;
 mod export;
 
 pub use export::{ExportedTable, TableError, export_run, export_sweep};
+pub use schema::{CellKind, Column, Table, tables};
 
 #[cfg(test)]
 mod tests;

@@ -13,12 +13,11 @@ use crate::traj::{engine, runs};
 const TEACHER: &str = r#"(
     name: "teacher",
     task: preset("digits_minimal", (batches_per_step: count(2))),
-    run: (rounds: 4, n_envs: 4, max_steps: 8),
+    run: (rounds: 4, n_envs: 4, max_steps: 8, trajectories: true),
     policy: (controller: "schedule", schedule: (wait_on_illegal: true, entries: [
         (step: 2, command: germinate(slot: "r0c1", blueprint: "conv_light", style: "sigmoid_add", tempo: "fast", target: "full")),
     ])),
     lifecycle: (auto_forward: true, gates: (min_training_steps: 1, min_gradient_health: 0.0)),
-    telemetry: (trajectories: true),
 )"#;
 
 /// Another rent than the teacher was paid by: its rewards follow from their parts.
@@ -36,10 +35,9 @@ const CLONE: &str = r#"(
 const REHEARSING: &str = r#"(
     name: "rehearsing",
     task: preset("digits_minimal", (batches_per_step: count(2))),
-    run: (rounds: 6, n_envs: 3, max_steps: 10),
+    run: (rounds: 6, n_envs: 3, max_steps: 10, trajectories: true),
     policy: (controller: "actor_critic"),
     learner: (algorithm: impala((rollouts: 3)), epochs: 3),
-    telemetry: (trajectories: true),
 )"#;
 
 /// A folder with these scenarios and two runs with their recordings, `teacher` and `rehearsed`.
@@ -154,7 +152,7 @@ fn ppo_and_v_trace_learn_from_recordings_of_a_policy_but_not_of_a_rule() {
         let id = &algorithm[..3];
         let learnt = |set: &str| {
             let sets = format!(r#"--set learner.recordings.sets=["runs/{set}"]"#);
-            let more = format!("--set learner.algorithm={algorithm} --set telemetry.trajectories=false");
+            let more = format!("--set learner.algorithm={algorithm} --set run.trajectories=false");
             engine(place.path(), &format!("learn rehearsed.ron -q --id {id} {sets} {more}"))
         };
         succeeds(&learnt("rehearsed"));
@@ -180,7 +178,7 @@ fn ppo_and_v_trace_learn_from_recordings_of_a_policy_but_not_of_a_rule() {
 fn a_policy_that_is_held_to_its_teacher_leaves_it_once_the_critic_knows_its_returns() {
     let place = place();
     let run = |line: &str| succeeds(&engine_at(place.path(), line));
-    let own = "run rehearsed.ron -q --set telemetry.trajectories=false --set learner.algorithm=ppo";
+    let own = "run rehearsed.ron -q --set run.trajectories=false --set learner.algorithm=ppo";
     run(&format!("{own} --id own --threads 2"));
     let teacher = place.path().join("runs/own/checkpoints/last/policy");
     let teacher = teacher.display();

@@ -101,7 +101,7 @@ fn programs_read_lists_explanations_and_verdicts_as_json() {
         ("controllers", 0, "name", "actor_critic"),
         ("rewards", 2, "name", "loss()"),
         ("presets", 0, "field", "preset"),
-        ("events", 8, "level", "full"),
+        ("events", 8, "name", "decision"),
         ("plugins", 6, "name", "GovernorPlugin"),
     ] {
         let list = told(&format!("list {list}"));
@@ -218,7 +218,7 @@ fn a_field_given_by_flag_and_by_set_is_refused() {
 
 #[test]
 fn a_flag_out_of_range_is_refused_like_a_field() {
-    insta::assert_snapshot!(refused(&engine("run --dry-run --envs 0 --steps many --level loud")));
+    insta::assert_snapshot!(refused(&engine("run --dry-run --envs 0 --steps many")));
 }
 
 #[test]

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use serde_json::{Value, json};
 use simic_engine::internals::env::SeedOptimizers;
 use simic_engine::internals::record::RunDirectory;
+use simic_engine::internals::telemetry::TelemetryOutbox;
 use simic_engine::internals::torch::HostSyncCounter;
 use simic_engine::prelude::*;
 
@@ -26,10 +27,9 @@ fn scenario(name: &str, rounds: u32, n_envs: usize, max_steps: u32) -> String {
     )
 }
 
-/// Plays a scenario text into `out` with telemetry of that level, and returns its run directory.
-fn play(text: &str, out: &Path, level: &str, extend: fn(&mut App)) -> PathBuf {
-    let text = text.replacen('(', &format!("(telemetry: (level: {level}),"), 1);
-    directory(&crate::recorded::play(&text, out, extend))
+/// Plays a scenario text into `out`, and returns its run directory.
+fn play(text: &str, out: &Path, extend: fn(&mut App)) -> PathBuf {
+    directory(&crate::recorded::play(text, out, extend))
 }
 
 const NOTES: &str = "parameters.txt";
@@ -56,21 +56,25 @@ fn note_parameters(
     std::fs::write(path, notes).expect("the run directory can be written");
 }
 
+/// The same with no event on its way to the record.
+fn silent(app: &mut App) {
+    app.insert_resource(TelemetryOutbox::new(false));
+    noting_parameters(app);
+}
+
 #[test]
-fn telemetry_changes_neither_parameters_nor_the_number_of_reads_and_is_off_but_for_the_ends_of_a_run() {
+fn telemetry_changes_neither_parameters_nor_the_number_of_reads() {
     let folder = tempfile::tempdir().expect("a folder");
     // What was used is recorded, not what was asked for: precision below `highest` is for CUDA devices.
-    let text = scenario("levels", 2, 4, 5).replace("rounds: 2,", "rounds: 2, matmul_precision: medium,");
-    let runs = ["off", "full", "lifecycle"].map(|level| play(&text, folder.path(), level, noting_parameters));
+    let text = scenario("silent", 2, 4, 5).replace("rounds: 2,", "rounds: 2, matmul_precision: medium,");
+    let [told, silent] = [noting_parameters, silent as fn(&mut App)].map(|extend| play(&text, folder.path(), extend));
 
     let notes = |run: &PathBuf| std::fs::read_to_string(run.join(NOTES)).expect("notes");
-    let [off, full, lifecycle] = runs.each_ref().map(notes);
-    assert_eq!(off.lines().count(), 2 * (1 + 4));
-    assert!(off == full && off == lifecycle);
-    let told = lines(&runs[0]);
-    let kinds: Vec<_> = told.iter().map(|line| &line["type"]).collect();
-    assert_eq!(kinds, ["header", "run_started", "run_finished"]);
-    assert_eq!(told[1]["data"]["matmul_precision"], "highest");
+    assert_eq!(notes(&told).lines().count(), 2 * (1 + 4));
+    assert_eq!(notes(&told), notes(&silent));
+    let kinds: Vec<_> = lines(&silent).iter().map(|line| line["type"].clone()).collect();
+    assert_eq!(kinds, ["header", "run_finished"]);
+    assert_eq!(lines(&told)[1]["data"]["matmul_precision"], "highest");
 }
 
 /// A host that never grew is its own control: playing it again would give the same result, so it is not.
@@ -80,7 +84,7 @@ fn the_control_of_a_run_that_never_grew_is_its_own_result() {
     let grown = scenario("control", 1, 1, 20);
     let waiting = grown.replace("random", "wait");
     let control = |name: &str, text: &str| {
-        let run = play(text, &folder.path().join(name), "full", NOTHING);
+        let run = play(text, &folder.path().join(name), NOTHING);
         let measured = told(&run, "baseline_measured").remove(0);
         (told(&run, "seed_germinated").len(), measured["data"].clone())
     };
@@ -96,7 +100,7 @@ fn the_control_of_a_run_that_never_grew_is_its_own_result() {
 #[test]
 fn the_timeline_of_every_slot_is_rebuilt_from_its_stage_changes() {
     let folder = tempfile::tempdir().expect("a folder");
-    let run = play(&scenario("timeline", 1, 3, 45), folder.path(), "full", NOTHING);
+    let run = play(&scenario("timeline", 1, 3, 45), folder.path(), NOTHING);
 
     /// By slot.
     type Stages = BTreeMap<String, String>;
@@ -157,7 +161,7 @@ fn a_new_target_of_alpha_is_told_with_its_ramp() {
         ])),
     )"#;
 
-    let run = play(text, folder.path(), "lifecycle", NOTHING);
+    let run = play(text, folder.path(), NOTHING);
 
     let ramps = told(&run, "alpha_ramp_started");
     assert_eq!(ramps.len(), 1, "{ramps:#?}");
@@ -173,10 +177,10 @@ fn two_runs_in_one_process_share_nothing() {
     let together = std::thread::scope(|scope| {
         let runs = texts
             .each_ref()
-            .map(|text| scope.spawn(|| play(text, &root("together"), "full", NOTHING)));
+            .map(|text| scope.spawn(|| play(text, &root("together"), NOTHING)));
         runs.map(|run| run.join().expect("the run does not panic"))
     });
-    let alone = texts.each_ref().map(|text| play(text, &root("alone"), "full", NOTHING));
+    let alone = texts.each_ref().map(|text| play(text, &root("alone"), NOTHING));
 
     for (together, alone) in together.iter().zip(&alone) {
         assert_same_run(together, alone);

@@ -1,9 +1,10 @@
-//! `docs/reference/scenario.md` is written from the declarations of the fields, by this test:
+//! `docs/reference/scenario.md` is written from the declarations of the fields, `docs/reference/tables.md` from those of the columns,
+//! by these tests:
 //!
 //! ```text
 //! SIMIC_ENGINE_UPDATE=reference cargo test --test repository reference
 //! ```
-//! Without the variable the test fails where file and declarations differ.
+//! Without the variable they fail where file and declarations differ.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -11,15 +12,15 @@ use std::fmt::Write;
 use std::path::Path;
 
 use serde::Serialize;
+use serde_json::Value;
 use simic_engine::internals::prior_art::PriorArtPlugin;
 use simic_engine::internals::scenario::{
     self, Catalog, Explanation, Scenario, UnknownField, resolved_ron, written_values,
 };
 use simic_engine::internals::schema::{Content, Described, Field, Kind, Subject, Variant};
 use simic_engine::internals::sweep;
+use simic_engine::internals::tables::{CellKind, tables};
 use simic_engine::prelude::*;
-
-const PAGE: &str = "docs/reference/scenario.md";
 
 const INTRODUCTION: &str = "\
 # Fields of scenarios and sweeps
@@ -36,6 +37,20 @@ repository reference` writes it, `cargo test --test repository reference` fails 
 - The fields of a section are written in parentheses, `run: (rounds: 3, n_envs: 8)`; so are those of a member of a choice:
   `host_lr: cosine(end: 0.1)`.
 - *section*, *choice*: the link leads to the table.
+";
+
+/// Of the page of tables.
+const TABLES: &str = "\
+# Tables of runs and sweeps
+
+`simic-engine export-tables RUN -o DIR` writes what a run or a sweep has recorded as Parquet files, one a table: of a run all but the
+last below, of a sweep `trials`. The Python package hands out the same as Arrow tables. pandas, polars and DuckDB read them as they are.
+
+This page is generated from the declarations of the columns: `SIMIC_ENGINE_UPDATE=reference cargo test --test repository reference` writes
+it, `cargo test --test repository reference` fails where it differs. A column of type `integer` is an `int64` in the file, `number` a
+`double`, `text` a `string`, `flag` a `boolean`; a `text` marked JSON holds a list or a map. A cell is empty where nothing was measured,
+unless the type says what stands for it; a number that is not finite is a NaN or an infinity. The last column says where the value
+stands in the [event](telemetry-and-runs.md).
 ";
 
 /// Explains a path, as `simic-engine explain` does.
@@ -418,21 +433,63 @@ fn page() -> String {
     page.text
 }
 
-#[test]
-fn the_page_of_fields_is_what_the_declarations_say() {
-    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join(PAGE);
-    let page = page();
+/// Writes a page if that is asked for, and compares it with what is written.
+fn assert_is_written(file: &str, page: &str) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(file);
     if std::env::var("SIMIC_ENGINE_UPDATE").is_ok_and(|what| what == "reference") {
-        std::fs::write(&file, &page).expect("the page can be written");
+        std::fs::write(&path, page).expect("the page can be written");
     }
-    let written = std::fs::read_to_string(&file).unwrap_or_default();
+    let written = std::fs::read_to_string(&path).unwrap_or_default();
     let lines = page.lines().zip(written.lines());
     let line = lines.take_while(|(declared, written)| declared == written).count();
     assert!(
         page == written,
-        "{PAGE}:{}: the declarations say\n{}\nnot\n{}\nhelp: SIMIC_ENGINE_UPDATE=reference cargo test --test repository reference",
+        "{file}:{}: the declarations say\n{}\nnot\n{}\nhelp: SIMIC_ENGINE_UPDATE=reference cargo test --test repository reference",
         line + 1,
         page.lines().nth(line).unwrap_or("(nothing more)"),
         written.lines().nth(line).unwrap_or("(nothing more)")
     );
+}
+
+#[test]
+fn the_page_of_fields_is_what_the_declarations_say() {
+    assert_is_written("docs/reference/scenario.md", &page());
+}
+
+fn page_of_tables() -> String {
+    let mut page = TABLES.to_owned();
+    for table in tables() {
+        let _ = write!(
+            page,
+            "\n## {}\n\n{}\n\n| column | type | unit | meaning | from |\n| --- | --- | --- | --- | --- |\n",
+            table.name, table.about
+        );
+        for column in table.columns {
+            let kind = match column.kind {
+                CellKind::Integer => "integer",
+                CellKind::Number => "number",
+                CellKind::Text => "text",
+                CellKind::Flag => "flag",
+            };
+            let absent = match column.default {
+                Value::Null => String::new(),
+                value => format!(", else {value}"),
+            };
+            let unit = format!(" {}", column.unit);
+            let _ = writeln!(
+                page,
+                "| `{}` | {kind}{absent} |{} | {} | `{}` |",
+                column.name,
+                unit.trim_end(),
+                column.meaning,
+                column.path
+            );
+        }
+    }
+    page
+}
+
+#[test]
+fn the_page_of_tables_is_what_the_columns_say() {
+    assert_is_written("docs/reference/tables.md", &page_of_tables());
 }

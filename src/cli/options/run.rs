@@ -82,9 +82,6 @@ pub struct RunOptions {
     /// Same as --set training.amp=…
     #[arg(long, value_name = "off|auto|bf16|fp16")]
     pub amp: Option<String>,
-    /// Same as --set telemetry.level=…
-    #[arg(long, value_name = "off|lifecycle|full|debug")]
-    pub level: Option<String>,
     /// auto, bar, plain, json or none.
     #[arg(long, value_enum, default_value_t, hide_possible_values = true, value_name = "HOW")]
     pub progress: ProgressStyle,
@@ -113,7 +110,6 @@ impl RunOptions {
             ("--envs", "run.n_envs", &self.envs),
             ("--steps", "run.max_steps", &self.steps),
             ("--amp", "training.amp", &self.amp),
-            ("--level", "telemetry.level", &self.level),
         ];
         let flags = flags.into_iter().filter_map(|(flag, path, value)| {
             let value = value.as_ref()?;

@@ -6,7 +6,7 @@ use clap::{Args, Subcommand};
 
 pub const TRAJ_EXAMPLES: &str = "\
 Examples:
-  simic-engine run my.ron --set telemetry.trajectories=true
+  simic-engine run my.ron --set run.trajectories=true
   simic-engine traj info latest           what the newest run has recorded
   simic-engine traj check a.traj b.traj   whole? of one form, so that they can be learnt from together?
   simic-engine traj from-run 20260131-1200 -o old.traj

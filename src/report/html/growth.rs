@@ -10,9 +10,9 @@ use super::svg::{Frame, Range};
 use super::timeline::{class_of, lanes, legend, replayed, why_ended};
 use crate::growth::{LifecycleOp, PruneReason};
 use crate::report::results;
-use crate::report::state::{DecisionPoint, EpisodeTrace, ModalOrder, OpCounts, SeedEnd, SeedLife, ViewState};
+use crate::report::state::{DecisionPoint, EpisodeTrace, ModalOrder, OpCounts, ViewState};
 use crate::report::words::{self, cell, number, op_name, signed};
-use crate::telemetry::{Ages, EnvContext, Num};
+use crate::telemetry::{Ages, EnvContext, Num, SeedEnd, SeedLife};
 
 /// Envs of a round that the timeline shows.
 const ENVS: usize = 24;
@@ -116,7 +116,10 @@ fn waterfall(trace: &EpisodeTrace) -> Option<Markup> {
     let (host, all) = (matrix.accuracy(0)?, matrix.accuracy(matrix.all_on())?);
     let alone = matrix.seed_ids.iter().enumerate().map(|(player, id)| {
         let seed = trace.seeds.iter().find(|seed| seed.id == *id);
-        let name = seed.map_or_else(|| id.clone(), |seed| format!("{} {}", seed.slot, seed.blueprint));
+        let name = seed.map_or_else(
+            || id.clone(),
+            |seed| format!("{} {}", seed.slot, seed.planted.blueprint),
+        );
         Some((name, matrix.accuracy(1_u64.checked_shl(player as u32)?)? - host))
     });
     let alone = alone.collect::<Option<Vec<(String, f64)>>>()?;
@@ -195,10 +198,9 @@ pub(super) fn pruned(state: &ViewState) -> Markup {
 }
 
 fn uncommitted((at, seed, decision): &(EnvContext, SeedLife, Option<DecisionPoint>)) -> Vec<String> {
-    let stage = seed.stages.iter().rev().find_map(|(_, stage)| class_of(*stage));
-    let reason = match seed.end {
-        SeedEnd::Pruned { reason, .. } => Some(reason),
-        SeedEnd::Open | SeedEnd::Committed => None,
+    let reason = match &seed.end {
+        SeedEnd::Pruned { data, .. } => Some(data.reason),
+        SeedEnd::Open | SeedEnd::Committed(_) => None,
     };
     let mut why = why_ended(reason).to_owned();
     if let (Some(PruneReason::Policy), Some(decision)) = (reason, decision) {
@@ -212,12 +214,17 @@ fn uncommitted((at, seed, decision): &(EnvContext, SeedLife, Option<DecisionPoin
         format!("{gate}: {} was {had}, asked for {asked}", check.name.replace('_', " "))
     });
     vec![
-        format!("{} {}, {}", seed.blueprint, seed.id, stage.unwrap_or_default()),
+        format!(
+            "{} {}, {}",
+            seed.planted.blueprint,
+            seed.id,
+            class_of(seed.last_stage()).unwrap_or_default()
+        ),
         why,
         refused,
         (at.round + 1).to_string(),
-        at.step.saturating_sub(seed.first_step()).to_string(),
-        words::worth(seed.contribution),
+        at.step.saturating_sub(seed.at.step).to_string(),
+        words::worth(seed.worth.contribution),
     ]
 }
 

@@ -9,8 +9,9 @@ use serde_json::{Value, json};
 use super::chart::shortened;
 use super::svg::{Range, WIDTH, escaped, picture, text};
 use crate::growth::{PruneReason, SeedStage, SlotId};
-use crate::report::state::{EpisodeTrace, Mark, SeedEnd, SeedLife, StepPoint};
+use crate::report::state::{EpisodeTrace, Mark, StepPoint};
 use crate::report::words::op_name;
+use crate::telemetry::{SeedEnd, SeedLife};
 
 const LEFT: f64 = 96.0;
 const RIGHT: f64 = 12.0;
@@ -154,7 +155,7 @@ fn course(body: &mut String, trace: &EpisodeTrace, range: Range, top: f64, acros
 fn life(body: &mut String, seed: &SeedLife, newest: u32, top: f64, across: impl Fn(f64) -> f64) {
     let end = match seed.end {
         SeedEnd::Pruned { step, .. } => step,
-        SeedEnd::Open | SeedEnd::Committed => newest,
+        SeedEnd::Open | SeedEnd::Committed(_) => newest,
     };
     let what = describe(seed);
     let entered = seed.stages.iter();
@@ -170,19 +171,19 @@ fn life(body: &mut String, seed: &SeedLife, newest: u32, top: f64, across: impl 
             LANE - 3.0
         );
     }
-    let (x, right) = (across(f64::from(seed.first_step())), across(f64::from(end)));
-    if seed.blueprint.chars().count() as f64 * CHARACTER + 14.0 < right - x {
+    let (x, right) = (across(f64::from(seed.at.step)), across(f64::from(end)));
+    if seed.planted.blueprint.chars().count() as f64 * CHARACTER + 14.0 < right - x {
         let place = (x + 3.0, top + LANE - 4.0);
-        text(body, "name", place, "start", &seed.blueprint);
+        text(body, "name", place, "start", &seed.planted.blueprint);
     }
     let sign = match seed.end {
         SeedEnd::Open => return,
-        SeedEnd::Committed => "◆",
+        SeedEnd::Committed(_) => "◆",
         SeedEnd::Pruned { .. } => "✕",
     };
     let at = seed
         .commit_step()
-        .filter(|_| seed.end == SeedEnd::Committed)
+        .filter(|_| matches!(seed.end, SeedEnd::Committed(_)))
         .unwrap_or(end);
     _ = write!(
         body,
@@ -196,17 +197,16 @@ fn life(body: &mut String, seed: &SeedLife, newest: u32, top: f64, across: impl 
 fn describe(seed: &SeedLife) -> String {
     let mut text = format!(
         "{} in {}, {} parameters, planted in step {}",
-        seed.blueprint,
-        seed.slot,
-        seed.params,
-        seed.first_step()
+        seed.planted.blueprint, seed.slot, seed.planted.params, seed.at.step
     );
-    match seed.end {
+    match &seed.end {
         SeedEnd::Open => {}
-        SeedEnd::Committed => _ = write!(text, ", committed in step {}", seed.commit_step().unwrap_or_default()),
-        SeedEnd::Pruned { step, reason } => _ = write!(text, ", pruned in step {step}: {}", why_ended(Some(reason))),
+        SeedEnd::Committed(_) => _ = write!(text, ", committed in step {}", seed.commit_step().unwrap_or_default()),
+        SeedEnd::Pruned { step, data } => {
+            _ = write!(text, ", pruned in step {step}: {}", why_ended(Some(data.reason)));
+        }
     }
-    if let Some(contribution) = seed.contribution {
+    if let Some(contribution) = seed.worth.contribution {
         _ = write!(text, ", contributes {:+.2} points", contribution.points);
     }
     escaped(&text)
@@ -225,7 +225,7 @@ pub fn replayed(trace: &EpisodeTrace, slots: &[SlotId]) -> Value {
             .map(|seed| seed.map(|seed| seed.stage.name().to_lowercase()));
         let alphas = seeds.map(|seed| seed.map(|seed| (f64::from(seed.alpha) * 1000.0).round() / 1000.0));
         let lives = trace.seeds.iter().filter(|seed| seed.slot == *slot);
-        let lives = lives.map(|seed| json!([seed.first_step(), seed.blueprint]));
+        let lives = lives.map(|seed| json!([seed.at.step, seed.planted.blueprint]));
         json!({
             "slot": slot,
             "stage": stages.collect::<Vec<_>>(),

@@ -3,10 +3,10 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use super::trace::{DecisionPoint, EpisodeTrace, SeedEnd, SeedLife};
+use super::trace::{DecisionPoint, EpisodeTrace};
 use crate::growth::{LifecycleOp, PruneReason, SlotId};
 use crate::report::thinned::Thinned;
-use crate::telemetry::{EnvContext, Event, Payload};
+use crate::telemetry::{EnvContext, Event, Payload, SeedEnd, SeedLife};
 
 /// Steps of an episode that are told apart; later ones count as the last.
 const STEPS: usize = 256;
@@ -82,24 +82,27 @@ impl Choices {
     /// Takes the seeds of an episode that has ended.
     pub fn take(&mut self, trace: &EpisodeTrace) {
         for seed in &trace.seeds {
-            let planted = self.planted.entry((seed.slot, seed.blueprint.clone())).or_default();
+            let planted = self
+                .planted
+                .entry((seed.slot, seed.planted.blueprint.clone()))
+                .or_default();
             planted.germinated += 1;
             let mut at = trace.at;
-            match seed.end {
+            match &seed.end {
                 SeedEnd::Open => {}
-                SeedEnd::Committed => {
+                SeedEnd::Committed(_) => {
                     planted.committed += 1;
-                    if let Some(contribution) = seed.contribution {
+                    if let Some(contribution) = seed.worth.contribution {
                         planted.contributions.0 += 1;
                         planted.contributions.1 += contribution.points;
                     }
                 }
-                SeedEnd::Pruned { step, reason } => {
-                    *planted.pruned.entry(reason).or_default() += 1;
-                    at.step = step;
+                SeedEnd::Pruned { step, data } => {
+                    *planted.pruned.entry(data.reason).or_default() += 1;
+                    at.step = *step;
                 }
             }
-            if seed.end != SeedEnd::Committed {
+            if !matches!(seed.end, SeedEnd::Committed(_)) {
                 let last = trace.steps.iter().find(|point| point.step == at.step);
                 let decision = last.and_then(|point| point.decision.clone());
                 self.uncommitted.push_front((at, seed.clone(), decision));

@@ -4,7 +4,7 @@ use crate::telemetry::examples::{
     committed, context_at, decision, env_step, episode_finished, events, gate_evaluated, germinated, matrix, pruned,
     rollback, round_finished,
 };
-use crate::telemetry::{EnvContext, Num, SeedStageChanged};
+use crate::telemetry::{EnvContext, Num, SeedEnd, SeedStageChanged};
 
 const SLOT: SlotId = SlotId::new(0, 0);
 
@@ -57,9 +57,9 @@ fn the_life_of_a_seed_is_kept_with_its_stages_and_its_worth() {
 
     let trace = &state.episodes.latest[0];
     let seed = trace.seed_in(SLOT).expect("it stands");
-    assert_eq!(seed.end, SeedEnd::Committed);
+    assert_eq!(seed.end, SeedEnd::Committed(committed()));
     assert_eq!(seed.stages, [(2, Germinated), (3, Training), (5, Committed)]);
-    assert!(seed.contribution.is_some());
+    assert!(seed.worth.contribution.is_some());
     let planted = &state.choices.planted[&(SLOT, germinated().blueprint)];
     assert_eq!((planted.germinated, planted.committed), (1, 1));
     assert_eq!(planted.contributions.0, 1);

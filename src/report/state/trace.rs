@@ -2,10 +2,10 @@
 
 use smallvec::SmallVec;
 
-use crate::growth::{GateLevel, LifecycleOp, PruneReason, SeedStage, SlotId};
+use crate::growth::{LifecycleOp, SeedStage, SlotId};
 use crate::report::words::op_name;
 use crate::telemetry::{
-    AnomalyState, Contribution, CounterfactualMatrix, Decision, EnvContext, EnvStep, Event, GateCheckRow, Payload,
+    AnomalyState, CounterfactualMatrix, Decision, EnvContext, EnvStep, Event, Payload, SeedEnd, SeedLife,
 };
 
 /// Steps that a trace keeps: what an episode plays beyond them, only the last one shows.
@@ -92,56 +92,6 @@ pub struct StepPoint {
     pub decision: Option<DecisionPoint>,
 }
 
-/// How a seed ended.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum SeedEnd {
-    /// It stands in its slot.
-    Open,
-    /// It is a part of the network for good.
-    Committed,
-    /// It was removed.
-    Pruned {
-        /// In which step.
-        step: u32,
-        /// Why.
-        reason: PruneReason,
-    },
-}
-
-/// The life of a seed.
-#[derive(Clone, Debug, PartialEq)]
-pub struct SeedLife {
-    /// Its id.
-    pub id: String,
-    /// Where it stands.
-    pub slot: SlotId,
-    /// Id of its blueprint.
-    pub blueprint: String,
-    /// Trainable parameters.
-    pub params: u64,
-    /// Every stage that it entered, and in which step.
-    pub stages: Vec<(u32, SeedStage)>,
-    /// How it ended.
-    pub end: SeedEnd,
-    /// Accuracy with it minus accuracy without it, as last measured.
-    pub contribution: Option<Contribution>,
-    /// The gate that it came to last and the first check that failed there; `None` where it passed.
-    pub refused: Option<(GateLevel, GateCheckRow)>,
-}
-
-impl SeedLife {
-    /// In which it was planted.
-    pub fn first_step(&self) -> u32 {
-        self.stages.first().map_or(0, |&(step, _)| step)
-    }
-
-    /// In which it was committed, if it was.
-    pub fn commit_step(&self) -> Option<u32> {
-        let commit = self.stages.iter().find(|(_, stage)| *stage == SeedStage::Committed);
-        commit.map(|&(step, _)| step)
-    }
-}
-
 /// What happened to the env as a whole.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Mark {
@@ -185,6 +135,7 @@ impl EpisodeTrace {
     pub fn apply(&mut self, event: &Event) {
         let step = event.step.unwrap_or_default();
         self.at.step = self.at.step.max(step);
+        SeedLife::fold(&mut self.seeds, event);
         match &event.payload {
             Payload::EnvStep(row) => self.step(step, row),
             Payload::Decision(decision) => {
@@ -192,36 +143,7 @@ impl EpisodeTrace {
                     point.decision = Some(DecisionPoint::of(decision));
                 }
             }
-            Payload::SeedGerminated(seed) => {
-                if let (Some(id), Some(slot)) = (&event.seed_id, event.slot) {
-                    self.seeds.push(SeedLife {
-                        id: id.clone(),
-                        slot,
-                        blueprint: seed.blueprint.clone(),
-                        params: seed.params,
-                        stages: vec![(step, SeedStage::Germinated)],
-                        end: SeedEnd::Open,
-                        contribution: None,
-                        refused: None,
-                    });
-                }
-            }
-            Payload::SeedStageChanged(change) => self.with_seed(event, |seed| seed.stages.push((step, change.to))),
-            Payload::SeedGateEvaluated(gate) => self.with_seed(event, |seed| {
-                let failed = gate.checks.iter().find(|check| !check.passed);
-                seed.refused = failed.map(|check| (gate.gate, check.clone()));
-            }),
-            Payload::SeedCommitted(_) => self.with_seed(event, |seed| {
-                seed.end = SeedEnd::Committed;
-                if seed.commit_step().is_none() {
-                    seed.stages.push((step, SeedStage::Committed));
-                }
-            }),
-            Payload::SeedPruned(pruned) => self.with_seed(event, |seed| {
-                let reason = pruned.reason;
-                seed.end = SeedEnd::Pruned { step, reason };
-            }),
-            Payload::CounterfactualMatrix(matrix) => self.measure(matrix),
+            Payload::CounterfactualMatrix(matrix) => self.matrix = Some(matrix.clone()),
             Payload::GovernorRollback(rollback) => self.marks.push((step, Mark::Rollback(rollback.snapshot_step))),
             Payload::Anomaly(anomaly) if anomaly.state == AnomalyState::Onset => {
                 self.marks.push((step, Mark::Anomaly(anomaly.rule.clone())));
@@ -254,26 +176,6 @@ impl EpisodeTrace {
         });
     }
 
-    fn with_seed(&mut self, event: &Event, change: impl FnOnce(&mut SeedLife)) {
-        let id = event.seed_id.as_deref();
-        if let Some(seed) = self.seeds.iter_mut().rev().find(|seed| Some(seed.id.as_str()) == id) {
-            change(seed);
-        }
-    }
-
-    fn measure(&mut self, matrix: &CounterfactualMatrix) {
-        for (player, id) in matrix.seed_ids.iter().enumerate() {
-            let Some(points) = matrix.contribution(player) else {
-                continue;
-            };
-            let standard_error = matrix.contribution_error(player);
-            if let Some(seed) = self.seeds.iter_mut().find(|seed| seed.id == *id) {
-                seed.contribution = Some(Contribution { points, standard_error });
-            }
-        }
-        self.matrix = Some(matrix.clone());
-    }
-
     /// Validation accuracy with committed seeds alone where the episode is over, else of its newest step, percent.
     pub fn accuracy(&self) -> Option<f64> {
         let newest = || self.steps.last().map(|step| f64::from(step.accuracy));
@@ -290,10 +192,10 @@ impl EpisodeTrace {
     pub fn order(&self) -> String {
         let mut orders: Vec<(u32, String)> = Vec::new();
         for seed in &self.seeds {
-            orders.push((seed.first_step(), format!("{} {}", seed.slot, seed.blueprint)));
+            orders.push((seed.at.step, format!("{} {}", seed.slot, seed.planted.blueprint)));
             match seed.end {
                 SeedEnd::Open => {}
-                SeedEnd::Committed => {
+                SeedEnd::Committed(_) => {
                     let step = seed.commit_step().unwrap_or_default();
                     orders.push((step, format!("commit {}", seed.slot)));
                 }

@@ -35,7 +35,7 @@ fn table(view: &View, traces: &[&EpisodeTrace], slots: &[SlotId], frame: &mut Fr
     let room = area.width.saturating_sub(46);
     let shown = &slots[..slots.len().min(usize::from(room / (SLOT + 1)))];
     let names = traces.iter().flat_map(|trace| &trace.seeds);
-    let longest = names.map(|seed| seed.blueprint.chars().count() as u16).max();
+    let longest = names.map(|seed| seed.planted.blueprint.chars().count() as u16).max();
     let whole = longest.unwrap_or_default().saturating_add(BESIDE_NAME);
     let most = (room / shown.len().max(1) as u16).saturating_sub(1);
     let slot_width = whole.min(most).max(SLOT);
@@ -98,20 +98,16 @@ fn slot_cell(view: &View, trace: &EpisodeTrace, slot: SlotId, width: u16) -> Cel
     };
     let last = trace.steps.last();
     let point = last.and_then(|step| step.seeds.iter().find(|seed| seed.slot == slot));
-    let stage = point.map_or_else(|| newest(seed.stages.last()), |point| point.stage);
+    let stage = point.map_or_else(|| seed.last_stage(), |point| point.stage);
     let alpha = point.map_or_else(String::new, |point| format!("{:>4.0}%", 100.0 * point.alpha));
     let sick = if point.is_some_and(|point| point.is_unhealthy) {
         "!"
     } else {
         ""
     };
-    let name = cut(&seed.blueprint, (width - BESIDE_NAME).into());
+    let name = cut(&seed.planted.blueprint, (width - BESIDE_NAME).into());
     let text = format!("{name} {}{alpha}{sick}", letter(stage));
     Cell::from(text).style(of_stage(view, stage))
-}
-
-fn newest(entered: Option<&(u32, SeedStage)>) -> SeedStage {
-    entered.map_or(SeedStage::Dormant, |(_, stage)| *stage)
 }
 
 fn chosen(view: &View, trace: &EpisodeTrace, slots: &[SlotId], frame: &mut Frame, area: Rect) {
@@ -123,13 +119,13 @@ fn chosen(view: &View, trace: &EpisodeTrace, slots: &[SlotId], frame: &mut Frame
         match trace.seed_in(*slot) {
             None => spans.push(Span::from(format!("{:<49}", "empty"))),
             Some(seed) => {
-                let stage = point.map_or_else(|| newest(seed.stages.last()), |point| point.stage);
+                let stage = point.map_or_else(|| seed.last_stage(), |point| point.stage);
                 let alpha = point.map_or(f64::NAN, |point| f64::from(point.alpha));
-                let age = trace.at.step.saturating_sub(seed.first_step());
-                let worth = seed.contribution.map_or_else(String::new, |worth| {
+                let age = trace.at.step.saturating_sub(seed.at.step);
+                let worth = seed.worth.contribution.map_or_else(String::new, |worth| {
                     format!("{:+.1} ± {}", worth.points, number(worth.standard_error, 1))
                 });
-                let name = cut(&seed.blueprint, 13);
+                let name = cut(&seed.planted.blueprint, 13);
                 let stage_name = stage.name().to_lowercase();
                 spans.push(Span::from(format!("{name:<14}")));
                 spans.push(Span::styled(format!("{stage_name:<11}"), of_stage(view, stage)));

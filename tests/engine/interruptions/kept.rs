@@ -72,9 +72,8 @@ pub const KEPT: [Kept; 15] = [
     Kept {
         name: "record",
         shows: "learner_update",
-        forms: &[r#"run: (rounds: 2, n_envs: 1, max_steps: 2, checkpoint_every_steps: 1)
-            policy: (controller: "actor_critic", net: "lstm", net_cfg: (hidden_dim: 8))
-            telemetry: (trajectories: true)"#],
+        forms: &[r#"run: (rounds: 2, n_envs: 1, max_steps: 2, checkpoint_every_steps: 1, trajectories: true)
+            policy: (controller: "actor_critic", net: "lstm", net_cfg: (hidden_dim: 8))"#],
     },
     Kept {
         name: "controller",
@@ -218,7 +217,7 @@ pub const KEPT: [Kept; 15] = [
     Kept {
         name: "recording",
         shows: "learner_update",
-        forms: &["telemetry: (trajectories: true)"],
+        forms: &["run: (rounds: 2, n_envs: 2, max_steps: 6, checkpoint_every_steps: 2, keep: all, trajectories: true)"],
     },
     Kept {
         name: "application",

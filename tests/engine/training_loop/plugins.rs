@@ -6,7 +6,6 @@ use simic_engine::internals::env::EnvPlugin;
 use simic_engine::internals::health::EngineError;
 use simic_engine::internals::record::RecordPlugin;
 use simic_engine::internals::run::{Driver, DriverStep, MissingPart, StartupPlugin};
-use simic_engine::internals::scenario::TelemetryConfig;
 use simic_engine::internals::schedule::all_schedules;
 use simic_engine::internals::telemetry::TelemetryPlugin;
 use simic_engine::internals::training::TrainingPlugin;
@@ -32,7 +31,7 @@ fn drive(app: &mut App) -> Result<(), EngineError> {
 }
 
 fn recorded() -> PluginGroupBuilder {
-    SimicPlugins::recorded(&TelemetryConfig::default()).build()
+    SimicPlugins::recorded(false).build()
 }
 
 fn unrecorded() -> PluginGroupBuilder {

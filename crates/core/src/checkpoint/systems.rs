@@ -77,7 +77,7 @@ pub(crate) fn restore(
 /// At a boundary between rounds, and between rollouts: writes what lasts.
 ///
 /// # Errors
-/// The run has lost its directory, or can't write a first checkpoint, and its scenario requires a record.
+/// The run has lost its directory, or can't write a first checkpoint.
 pub(crate) fn write_checkpoint(mut writer: CheckpointWriter) -> Result<(), Failure> {
     if is_between_rollouts(
         writer.trained.learner.as_deref(),
@@ -87,21 +87,19 @@ pub(crate) fn write_checkpoint(mut writer: CheckpointWriter) -> Result<(), Failu
         write_boundary(&mut writer);
     }
     // After the round is remembered: where the directory is found again by the end, so is the round.
-    if writer.view.experiment.scenario.telemetry.require {
-        writer.view.find_directory()?;
-        let (state, shelf) = (&writer.trained.state, Checkpoints::of(writer.view.folder.path()));
-        if let Some(why) = state.failure.clone().filter(|_| state.failures >= MOST_FAILURES)
-            && shelf.list().is_ok_and(|there| there.is_empty())
-        {
-            let why = format!("{why}; none of the run is on disk, so nothing that it learns would last");
-            return Err(RecordFails(RecordGap {
-                part: "checkpoint".into(),
-                lost_events: 0,
-                round: None,
-                why,
-            })
-            .into());
-        }
+    writer.view.find_directory()?;
+    let (state, shelf) = (&writer.trained.state, Checkpoints::of(writer.view.folder.path()));
+    if let Some(why) = state.failure.clone().filter(|_| state.failures >= MOST_FAILURES)
+        && shelf.list().is_ok_and(|there| there.is_empty())
+    {
+        let why = format!("{why}; none of the run is on disk, so nothing that it learns would last");
+        return Err(RecordFails(RecordGap {
+            part: "checkpoint".into(),
+            lost_events: 0,
+            round: None,
+            why,
+        })
+        .into());
     }
     Ok(())
 }

@@ -151,7 +151,7 @@ impl EngineBuilder {
             torch::fix_cublas_workspace();
         }
         let plugins = match &self.recording {
-            Some(_) => SimicPlugins::recorded(&experiment.scenario.telemetry),
+            Some(_) => SimicPlugins::recorded(scenario.run.trajectories),
             None => SimicPlugins::unrecorded(),
         };
         let leave_out = self.leave_out.iter();

@@ -10,7 +10,7 @@ use crate::health::{EngineError, Failure, Position, RunHealth};
 use crate::network::HostRegistry;
 use crate::reward::RewardModes;
 use crate::run::StopSignal;
-use crate::scenario::{InitialTopology, Keep, TelemetryLevel};
+use crate::scenario::{InitialTopology, Keep};
 use crate::seed::BlueprintRegistry;
 use crate::telemetry::{
     BaselineMeasured, EpisodeEnd, EpisodeFinished, Event, GrowthCounts, Num, TelemetryHub, TelemetryOutbox,
@@ -51,7 +51,6 @@ pub(crate) fn measure_control(world: &mut World) {
     experiment.scenario.run.run_early_stop = None;
     experiment.scenario.policy.controller = "wait".into();
     experiment.scenario.initial_topology = InitialTopology::Empty;
-    experiment.scenario.telemetry.level = TelemetryLevel::Off;
     experiment.scenario.faults.clear();
     experiment.scenario.run.keep = Keep::None;
     let best_env = best.env as usize;

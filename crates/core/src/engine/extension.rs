@@ -16,7 +16,7 @@ use crate::policy::NetRegistry;
 use crate::record::Build;
 use crate::reward::{RewardModes, RewardTerms};
 use crate::run::{Inventory, PluginInfo};
-use crate::scenario::{Catalog, TelemetryConfig};
+use crate::scenario::Catalog;
 use crate::schema::{NameError, Registry};
 use crate::seed::BlueprintRegistry;
 use crate::telemetry::{Detectors, Metrics};
@@ -93,8 +93,7 @@ impl Extension {
     pub fn names(&self) -> Result<&Names, NameError> {
         let learnt = self.names.get_or_init(|| {
             let mut app = App::new();
-            app.add_plugins(SimicPlugins::recorded(&TelemetryConfig::default()))
-                .add_plugins(self.clone());
+            app.add_plugins(SimicPlugins::recorded(false)).add_plugins(self.clone());
             Names::of(app.world())
         });
         learnt.as_ref().map_err(Clone::clone)

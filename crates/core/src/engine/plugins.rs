@@ -14,7 +14,6 @@ use crate::learner::LearnerPlugin;
 use crate::record::{RecordPlugin, TrajectoryPlugin};
 use crate::reward::RewardPlugin;
 use crate::run::{Inventory, StartupPlugin};
-use crate::scenario::{TelemetryConfig, TelemetryLevel};
 use crate::schedule::SchedulePlugin;
 use crate::telemetry::TelemetryPlugin;
 use crate::training::TrainingPlugin;
@@ -23,36 +22,34 @@ use crate::validation::ValidationPlugin;
 /// The engine: every subject's plugin. Any of them can be disabled or replaced by an application's;
 /// [`Driver::advance`](crate::run::Driver::advance) names the plugin whose work is missing.
 pub struct SimicPlugins {
-    telemetry: TelemetryConfig,
     is_recorded: bool,
+    trajectories: bool,
 }
 
 impl SimicPlugins {
-    /// With a run directory, sinks and a summary; needs a [`Recording`](crate::record::Recording) beside the
-    /// [`Experiment`](crate::env::Experiment).
-    pub fn recorded(telemetry: &TelemetryConfig) -> Self {
+    /// With a run directory, sinks and a summary, and with what controllers saw and did where `trajectories` are asked for; needs
+    /// a [`Recording`](crate::record::Recording) beside the [`Experiment`](crate::env::Experiment).
+    pub const fn recorded(trajectories: bool) -> Self {
         Self {
-            telemetry: *telemetry,
             is_recorded: true,
+            trajectories,
         }
     }
 
     /// In memory alone: nothing is written or printed.
-    pub fn unrecorded() -> Self {
-        let telemetry = TelemetryConfig {
-            level: TelemetryLevel::Off,
-            ..TelemetryConfig::default()
-        };
+    pub const fn unrecorded() -> Self {
         Self {
-            telemetry,
             is_recorded: false,
+            trajectories: false,
         }
     }
 }
 
 impl PluginGroup for SimicPlugins {
     fn build(self) -> PluginGroupBuilder {
-        let telemetry = TelemetryPlugin { config: self.telemetry };
+        let telemetry = TelemetryPlugin {
+            is_recorded: self.is_recorded,
+        };
         let plugins = Listing::new(PluginGroupBuilder::start::<Self>())
             .add(SchedulePlugin, "schedules and sets in order")
             .add(telemetry, "events and their sinks")
@@ -76,7 +73,7 @@ impl PluginGroup for SimicPlugins {
         } else {
             plugins
         };
-        let plugins = match self.is_recorded && self.telemetry.trajectories {
+        let plugins = match self.trajectories {
             true => plugins.add(TrajectoryPlugin, "what controllers saw and did, as data to learn from"),
             false => plugins,
         };

@@ -154,16 +154,14 @@ pub(crate) fn emit_step(
             continue;
         }
         let context = record.context(env.id);
-        if record.outbox.wants_rows_of(context.step) {
-            let row = env_step(&env, context.step, (&record.blueprints, gates));
-            record.outbox.push(Event::env(context, row));
-            let paid = env.reward.and_then(|reward| Some(reward.0.as_ref()?.into()));
-            let layout = &record.experiment.layout;
-            let decision = env
-                .decided
-                .event(context, layout, &record.blueprints, |value| units.raw(value), paid);
-            record.outbox.extend(decision);
-        }
+        let row = env_step(&env, context.step, (&record.blueprints, gates));
+        record.outbox.push(Event::env(context, row));
+        let paid = env.reward.and_then(|reward| Some(reward.0.as_ref()?.into()));
+        let layout = &record.experiment.layout;
+        let decision = env
+            .decided
+            .event(context, layout, &record.blueprints, |value| units.raw(value), paid);
+        record.outbox.extend(decision);
         let measured = env.counterfactual.events(env.plan, record.clock.is_last_step());
         record
             .outbox
@@ -405,13 +403,7 @@ pub(crate) fn stop_early(
     hub.flush(&mut outbox);
 }
 
-/// Ends a run that requires its record, once the record fails: `Shutdown` writes its last boundary.
-pub(crate) fn stop_if_record_fails(
-    mut hub: ResMut<TelemetryHub>,
-    experiment: Res<Experiment>,
-) -> Result<(), RecordFails> {
-    if !experiment.scenario.telemetry.require {
-        return Ok(());
-    }
+/// Ends a run once its record fails: `Shutdown` writes its last boundary.
+pub(crate) fn stop_if_record_fails(mut hub: ResMut<TelemetryHub>) -> Result<(), RecordFails> {
     hub.failing().map_or(Ok(()), |gap| Err(RecordFails(gap)))
 }

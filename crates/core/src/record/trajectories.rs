@@ -18,7 +18,7 @@ use crate::seed::BlueprintRegistry;
 use crate::telemetry::BigInteger;
 use crate::trajectory::{CollectorPlugin, EnvTrajectory, FOLDER, Manifest, Sizes, TrajectorySet};
 
-/// Records trajectories of a run that has a folder; added where the scenario asks for them (`telemetry.trajectories`).
+/// Records trajectories of a run that has a folder; added where the scenario asks for them (`run.trajectories`).
 #[derive(Clone)]
 pub struct TrajectoryPlugin;
 

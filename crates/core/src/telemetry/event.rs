@@ -1,5 +1,4 @@
-//! The event: an envelope around one of a fixed set of payloads, and the table that says at which level and with which
-//! severity each is emitted.
+//! The event: an envelope around one of a fixed set of payloads, and the table that says with which severity each is emitted.
 
 use std::borrow::Cow;
 
@@ -10,7 +9,6 @@ use serde_json::value::RawValue;
 use super::encoding::{Timestamp, round_if_any};
 use super::payload::*;
 use crate::growth::SlotId;
-use crate::scenario::TelemetryLevel;
 
 /// Of every file of events; readers refuse any other. It grows whenever a type or a field of an event is added, renamed or removed.
 pub const SCHEMA: u32 = 1;
@@ -49,15 +47,13 @@ impl Severity {
 pub struct EventKind {
     /// Its `type` in files.
     pub name: &'static str,
-    /// The lowest level that emits it.
-    pub level: TelemetryLevel,
     /// Its content, in a few words.
     pub summary: &'static str,
 }
 
-/// Declares the payload enum and ties each variant to its name in files, its level, its usual severity and a line about it.
+/// Declares the payload enum and ties each variant to its name in files, its usual severity and a line about it.
 macro_rules! payloads {
-    ($($variant:ident => $kind:literal, $level:ident, $severity:ident: $summary:literal;)+) => {
+    ($($variant:ident => $kind:literal, $severity:ident: $summary:literal;)+) => {
         /// What happened. The variants are the whole catalogue: there is no free-form event.
         #[derive(Clone, Debug, PartialEq, Serialize)]
         #[serde(untagged)]
@@ -72,14 +68,8 @@ macro_rules! payloads {
             /// All kinds of events, in catalogue order.
             pub const CATALOGUE: &'static [EventKind] = &[$(EventKind {
                 name: $kind,
-                level: TelemetryLevel::$level,
                 summary: $summary,
             }),+];
-
-            /// The lowest level that emits the event.
-            pub const fn level(&self) -> TelemetryLevel {
-                match self { $(Self::$variant(_) => TelemetryLevel::$level),+ }
-            }
 
             const fn usual_severity(&self) -> Severity {
                 match self { $(Self::$variant(_) => Severity::$severity),+ }
@@ -108,30 +98,30 @@ macro_rules! payloads {
 }
 
 payloads! {
-    RunStarted => "run_started", Off, Info: "the configuration of the run that begins";
-    RunFinished => "run_finished", Off, Info: "how the run ended";
-    CheckpointSaved => "checkpoint_saved", Lifecycle, Info: "a checkpoint is on disk";
-    CheckpointLoaded => "checkpoint_loaded", Lifecycle, Info: "the run was resumed from it";
-    BaselineMeasured => "baseline_measured", Lifecycle, Info: "what the host reaches without growth";
-    Note => "note", Lifecycle, Info: "a remark of a person, or what has changed in a resumed run";
-    UserEvent => "user_event", Full, Info: "an event that a plugin defines";
-    EnvStep => "env_step", Full, Info: "losses, accuracies and seeds of an env after a step";
-    Decision => "decision", Full, Debug: "what a controller ordered, why, and what it was paid";
-    HostStabilized => "host_stabilized", Lifecycle, Info: "the host has settled: seeds may germinate";
-    EpisodeFinished => "episode_finished", Lifecycle, Info: "how an episode of an env ended";
-    SeedGerminated => "seed_germinated", Lifecycle, Info: "a seed was planted";
-    SeedStageChanged => "seed_stage_changed", Lifecycle, Info: "a seed entered another stage";
-    AlphaRampStarted => "alpha_ramp_started", Lifecycle, Info: "a ramp of a seed was ordered";
-    SeedGateEvaluated => "seed_gate_evaluated", Lifecycle, Debug: "a gate was checked: values and thresholds";
-    SeedCommitted => "seed_committed", Lifecycle, Info: "a seed was committed";
-    SeedPruned => "seed_pruned", Lifecycle, Info: "a seed was removed";
-    CounterfactualMatrix => "counterfactual_matrix", Full, Info: "accuracy and loss of every measured coalition of seeds";
-    Shapley => "shapley", Full, Info: "how the seeds share what they add, at the end of an episode";
-    GovernorAlarm => "governor_alarm", Lifecycle, Warning: "a loss that is out of bounds";
-    GovernorRollback => "governor_rollback", Lifecycle, Critical: "an env was restored to its last good state";
-    LearnerUpdate => "learner_update", Lifecycle, Info: "an update of the policy, performed or skipped";
-    RoundFinished => "round_finished", Lifecycle, Info: "the round over all envs";
-    Anomaly => "anomaly", Lifecycle, Warning: "a detector says that something has begun to go wrong, or is over";
+    RunStarted => "run_started", Info: "the configuration of the run that begins";
+    RunFinished => "run_finished", Info: "how the run ended";
+    CheckpointSaved => "checkpoint_saved", Info: "a checkpoint is on disk";
+    CheckpointLoaded => "checkpoint_loaded", Info: "the run was resumed from it";
+    BaselineMeasured => "baseline_measured", Info: "what the host reaches without growth";
+    Note => "note", Info: "a remark of a person, or what has changed in a resumed run";
+    UserEvent => "user_event", Info: "an event that a plugin defines";
+    EnvStep => "env_step", Info: "losses, accuracies and seeds of an env after a step";
+    Decision => "decision", Debug: "what a controller ordered, why, and what it was paid";
+    HostStabilized => "host_stabilized", Info: "the host has settled: seeds may germinate";
+    EpisodeFinished => "episode_finished", Info: "how an episode of an env ended";
+    SeedGerminated => "seed_germinated", Info: "a seed was planted";
+    SeedStageChanged => "seed_stage_changed", Info: "a seed entered another stage";
+    AlphaRampStarted => "alpha_ramp_started", Info: "a ramp of a seed was ordered";
+    SeedGateEvaluated => "seed_gate_evaluated", Debug: "a gate was checked: values and thresholds";
+    SeedCommitted => "seed_committed", Info: "a seed was committed";
+    SeedPruned => "seed_pruned", Info: "a seed was removed";
+    CounterfactualMatrix => "counterfactual_matrix", Info: "accuracy and loss of every measured coalition of seeds";
+    Shapley => "shapley", Info: "how the seeds share what they add, at the end of an episode";
+    GovernorAlarm => "governor_alarm", Warning: "a loss that is out of bounds";
+    GovernorRollback => "governor_rollback", Critical: "an env was restored to its last good state";
+    LearnerUpdate => "learner_update", Info: "an update of the policy, performed or skipped";
+    RoundFinished => "round_finished", Info: "the round over all envs";
+    Anomaly => "anomaly", Warning: "a detector says that something has begun to go wrong, or is over";
 }
 
 impl Payload {

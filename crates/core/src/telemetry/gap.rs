@@ -38,10 +38,10 @@ impl fmt::Display for RecordGap {
     }
 }
 
-/// The record cannot be written, and `telemetry.require` says that a run without one is not worth its time.
+/// The record cannot be written, and a run without one is not worth its time.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "the record cannot be written, so the run was stopped (telemetry.require: false continues without it): `{}`: {}",
+    "the record cannot be written, so the run was stopped: `{}`: {}",
     .0.part,
     .0.why
 )]

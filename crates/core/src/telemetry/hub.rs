@@ -152,8 +152,7 @@ impl TelemetryHub {
     /// Sends `run_finished`, puts the record on disk, lets every sink write what it has, and joins the threads; `error` is
     /// that of a failed run. A second call does nothing but answer again.
     ///
-    /// Returns what the record is missing, of earlier parts of the run as well: with `telemetry.require` the run exits with
-    /// code 5.
+    /// Returns what the record is missing, of earlier parts of the run as well: the run exits with code 5.
     pub fn finish(&mut self, status: RunState, error: Option<String>) -> Vec<RecordGap> {
         if !self.is_finished {
             let mut finished = self.run_finished(status, error);

@@ -8,34 +8,16 @@ use super::confounders::Confounders;
 use super::encoding::{Num, Timestamp};
 use super::event::{EnvContext, Event, Payload};
 use super::payload::{
-    BaselineMeasured, CounterfactualMatrix, EnvStep, EpisodeEnd, EpisodeFinished, GrowthCounts, LearnerUpdate,
-    PerfRound, RoundFinished, RunFinished, RunStarted, SeedCommitted, Shapley,
+    BaselineMeasured, EnvStep, EpisodeEnd, EpisodeFinished, GrowthCounts, LearnerUpdate, PerfRound, RoundFinished,
+    RunFinished, RunStarted, SeedCommitted,
 };
-use super::seed_ends::SeedEnds;
+use super::seed_lives::{SeedEnds, SeedLives, SeedWorth};
 use super::statistics::median;
 
 /// Flushes that the running throughput looks back over.
 const THROUGHPUT_WINDOW: usize = 32;
 /// Rounds that the remaining time is estimated from.
 const ETA_ROUNDS: usize = 10;
-
-/// Accuracy with a seed minus accuracy without it, in points, with its paired standard error where it is known.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Contribution {
-    /// Percentage points.
-    pub points: f64,
-    /// Paired, percentage points.
-    pub standard_error: Option<f64>,
-}
-
-/// What was measured of a seed; absent until it was.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct SeedWorth {
-    /// The newest one.
-    pub contribution: Option<Contribution>,
-    /// From the last `shapley` event of its episode, in points.
-    pub shapley: Option<f64>,
-}
 
 /// A committed seed.
 #[derive(Clone, Debug, PartialEq)]
@@ -166,8 +148,8 @@ pub struct LiveState {
     /// Number of the next event.
     next_seq: u64,
     envs: BTreeMap<u32, EnvLive>,
-    /// Of the seeds of the running round, by seed id.
-    worths: BTreeMap<String, SeedWorth>,
+    /// Those of the running round.
+    lives: SeedLives,
     round: u32,
     rollbacks_in_round: u32,
     /// Time and number of env-steps so far, at each of the latest flushes.
@@ -189,7 +171,9 @@ impl LiveState {
         if let Some(round) = event.round {
             self.enter_round(round);
         }
-        self.seed_ends.apply(event);
+        self.lives.apply(event);
+        let lives = self.lives.of(event.env.unwrap_or_default());
+        self.seed_ends.apply(event, lives);
         self.confounders.apply(event);
         let first = event.env.and_then(|env| self.envs.get(&env)?.first);
         self.anomalies.apply(event, first);
@@ -202,8 +186,7 @@ impl LiveState {
             Payload::SeedPruned(_) => self.growth_in_round.pruned += 1,
             Payload::SeedCommitted(seed) => self.apply_committed(event, seed),
             Payload::GovernorRollback(_) => self.rollbacks_in_round += 1,
-            Payload::CounterfactualMatrix(matrix) => self.apply_matrix(matrix),
-            Payload::Shapley(shapley) => self.apply_shapley(shapley),
+            Payload::CounterfactualMatrix(_) | Payload::Shapley(_) => self.measure(event),
             Payload::EpisodeFinished(episode) => self.apply_episode(event, episode),
             Payload::LearnerUpdate(update) => {
                 self.skipped_updates += u64::from(!update.update_performed);
@@ -233,7 +216,7 @@ impl LiveState {
         if round != self.round {
             self.round = round;
             self.envs.clear();
-            self.worths.clear();
+            self.lives = SeedLives::default();
             self.growth_in_round = GrowthCounts::default();
             self.rollbacks_in_round = 0;
             self.anomalies.round.clear();
@@ -263,43 +246,23 @@ impl LiveState {
         let (Some(seed_id), Some(at)) = (&event.seed_id, event.context()) else {
             return;
         };
-        let mut worth = self.worths.get(seed_id).copied().unwrap_or_default();
-        worth.contribution = worth.contribution.or(seed.contribution.map(|points| Contribution {
-            points: points.0,
-            standard_error: None,
-        }));
         self.committed.push(CommittedSeed {
             seed_id: seed_id.clone(),
             at,
             data: seed.clone(),
-            worth,
+            worth: SeedWorth::default(),
         });
-    }
-
-    /// A seed that is off while all others are on, against all on.
-    fn apply_matrix(&mut self, matrix: &CounterfactualMatrix) {
-        for (player, seed_id) in matrix.seed_ids.iter().enumerate() {
-            if let Some(points) = matrix.contribution(player) {
-                let standard_error = matrix.contribution_error(player);
-                let contribution = Contribution { points, standard_error };
-                self.measure(seed_id, |worth| worth.contribution = Some(contribution));
-            }
-        }
-    }
-
-    fn apply_shapley(&mut self, shapley: &Shapley) {
-        for (seed_id, value) in shapley.seed_ids.iter().zip(&shapley.values) {
-            self.measure(seed_id, |worth| worth.shapley = Some(value.mean.0));
-        }
+        self.measure(event);
     }
 
     /// A seed can only be measured in its own episode, so only those committed in the running round are searched.
-    fn measure(&mut self, seed_id: &str, note: impl Fn(&mut SeedWorth)) {
-        note(self.worths.entry(seed_id.into()).or_default());
+    fn measure(&mut self, event: &Event) {
+        let lives = self.lives.of(event.env.unwrap_or_default());
         let newest = self.committed.iter_mut().rev();
-        let mut of_round = newest.take_while(|seed| seed.at.round == self.round);
-        if let Some(seed) = of_round.find(|seed| seed.seed_id == seed_id) {
-            note(&mut seed.worth);
+        for seed in newest.take_while(|seed| seed.at.round == self.round) {
+            if let Some(life) = lives.iter().find(|life| life.id == seed.seed_id) {
+                seed.worth = life.worth;
+            }
         }
     }
 

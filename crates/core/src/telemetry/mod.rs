@@ -15,7 +15,7 @@ mod phases;
 mod outbox;
 mod segments;
 mod reader;
-mod seed_ends;
+mod seed_lives;
 mod anomaly_counts;
 mod confounders;
 mod metrics;
@@ -39,8 +39,6 @@ pub mod examples;
 
 use bevy_app::{App, Plugin};
 
-use crate::scenario::TelemetryConfig;
-
 pub use anomaly_counts::{AnomalyCount, AnomalyCounts};
 pub use confounders::Confounders;
 pub use detect::{
@@ -53,7 +51,7 @@ pub(crate) use encoding::{is_default, round_if_any};
 pub use event::{EnvContext, Event, EventKind, Payload, SCHEMA, Severity};
 pub use gap::{RecordFails, RecordGap};
 pub use hub::TelemetryHub;
-pub use live::{CommittedSeed, Contribution, EpisodeResult, LiveState, Missing, RoundResult, SeedWorth, StepProgress};
+pub use live::{CommittedSeed, EpisodeResult, LiveState, Missing, RoundResult, StepProgress};
 pub use mark::{EventsHasher, EventsMark, WrittenRecord};
 pub use metrics::{Measure, Metrics};
 pub(crate) use metrics::{MeasuredRound, measure_round};
@@ -62,7 +60,7 @@ pub use payload::*;
 pub use phases::{PhaseClock, RoundTime};
 pub use reader::{EventReader, LineError, ReadError, find_last};
 pub use recording::{RecordEnd, RecordingError, finished_episode, read_recording, record_end};
-pub use seed_ends::{Ages, Refusals, SeedEnds};
+pub use seed_lives::{Ages, Contribution, Refusals, SeedEnd, SeedEnds, SeedLife, SeedLives, SeedWorth};
 pub use segments::EVENTS_FILE;
 pub use segments::EventLines;
 pub(crate) use segments::{Place, cut_record};
@@ -74,13 +72,13 @@ pub use volatile::strip_volatile;
 /// starts a [`TelemetryHub`] from that list once the run directory exists.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct TelemetryPlugin {
-    /// The scenario's section.
-    pub config: TelemetryConfig,
+    /// Whether anything reads events: without a record they are dropped as they come.
+    pub is_recorded: bool,
 }
 
 impl Plugin for TelemetryPlugin {
     fn build(&self, app: &mut App) {
-        app.insert_resource(TelemetryOutbox::new(&self.config))
+        app.insert_resource(TelemetryOutbox::new(self.is_recorded))
             .init_resource::<Detectors>()
             .init_resource::<Metrics>()
             .init_resource::<PhaseClock>()

@@ -3,40 +3,27 @@
 use bevy_ecs::prelude::Resource;
 
 use super::event::Event;
-use crate::scenario::{TelemetryConfig, TelemetryLevel};
 
 /// The events since the last flush, in the order of their production. A plain list: an event lives exactly until the
 /// flush that hands it to the hub.
 #[derive(Debug, Resource)]
 pub struct TelemetryOutbox {
-    level: TelemetryLevel,
-    step_stride: u32,
+    is_recorded: bool,
     events: Vec<Event>,
 }
 
 impl TelemetryOutbox {
-    /// An empty box.
-    pub fn new(config: &TelemetryConfig) -> Self {
+    /// An empty box; one of a run without a record stays empty.
+    pub const fn new(is_recorded: bool) -> Self {
         Self {
-            level: config.level,
-            step_stride: config.step_stride.max(1),
+            is_recorded,
             events: Vec::new(),
         }
     }
 
-    /// What is kept.
-    pub const fn level(&self) -> TelemetryLevel {
-        self.level
-    }
-
-    /// Whether rows of `step` are kept: producers ask before they build them.
-    pub const fn wants_rows_of(&self, step: u32) -> bool {
-        self.level as u8 >= TelemetryLevel::Full as u8 && step.saturating_sub(1).is_multiple_of(self.step_stride)
-    }
-
-    /// Keeps `event` if the level includes it and it is no step row of a skipped step.
+    /// Keeps `event` for the next flush.
     pub fn push(&mut self, event: Event) {
-        if self.includes(&event) {
+        if self.is_recorded {
             self.events.push(event);
         }
     }
@@ -46,11 +33,6 @@ impl TelemetryOutbox {
         for event in events {
             self.push(event);
         }
-    }
-
-    fn includes(&self, event: &Event) -> bool {
-        let is_thinned = event.payload.is_step_row() && event.step.is_some_and(|step| !self.wants_rows_of(step));
-        event.payload.level() <= self.level && !is_thinned
     }
 
     /// Forgets the events since the last flush.
@@ -63,6 +45,3 @@ impl TelemetryOutbox {
         self.events.drain(..)
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -74,8 +74,7 @@ pub use problem::{COLOURS, Problem, ProblemRow, Report, Severity, Source, Source
 pub use resolve::{resolved_ron, ron_text};
 pub use reward::{CommittedReward, ContributionMode, LossPreset, LossReward, LossScale, RewardConfig, SparseReward};
 pub use run::{
-    AnomalyAnswer, DataConfig, Keep, LearningRateCourse, OnEnvError, Residency, RunConfig,
-    TelemetryConfig, TelemetryLevel, TrainingConfig,
+    AnomalyAnswer, DataConfig, Keep, LearningRateCourse, OnEnvError, Residency, RunConfig, TrainingConfig,
 };
 pub use task::{
     ArrayLayout, AugmentSpec, BYTE_VOCABULARY, BatchesPerStep, DataSource, HostWeights, ListedShape, Normalise,
@@ -116,8 +115,6 @@ section! {
         reward: RewardConfig;
         /// How the policy is trained.
         learner: LearnerConfig;
-        /// What the run writes down.
-        telemetry: TelemetryConfig;
         /// Damage done on purpose, to see the governor work.
         faults: Vec<FaultEntry>;
     }

@@ -1,4 +1,4 @@
-//! Sections `data`, `run`, `training` and `telemetry`: how big the run is, where it takes place, what it writes down.
+//! Sections `data`, `run` and `training`: how big the run is, where it takes place, what it keeps.
 
 use crate::scenario::{AmpMode, DeviceSpec, Kernels, MatmulPrecision, Scenario};
 use crate::schema::{choice, section};
@@ -57,6 +57,9 @@ section! {
         checkpoint_every_steps: Option<u32>, at_least(1);
         /// Which networks stay when their episodes are over, in the folder networks of the run and as values.
         keep: Keep = Keep::Best;
+        /// Record what the controller saw, could have done and did, and what followed, in `episodes.traj` of the run's folder:
+        /// data to learn from, about 1 KB a step of an env.
+        trajectories: bool;
         /// What an error of one env in its batches leads to.
         on_env_error: OnEnvError = OnEnvError::AbortRun;
         /// What an anomaly of severity error or critical leads to; any other is recorded.
@@ -188,35 +191,6 @@ choice! {
             /// What the rate is multiplied by.
             factor: f64, SHARE;
         },
-    }
-}
-
-choice! {
-    /// How much telemetry is recorded.
-    #[derive(Copy, Eq, PartialOrd, Ord)]
-    pub enum TelemetryLevel {
-        /// only the start and the end of the run
-        Off,
-        /// stage changes, episodes and rounds
-        Lifecycle,
-        /// every step as well
-        Full,
-    }
-}
-
-section! {
-    /// Section `telemetry`: what the run writes down.
-    #[derive(Copy, Eq)]
-    pub struct TelemetryConfig {
-        /// How much is recorded.
-        level: TelemetryLevel = TelemetryLevel::Full;
-        /// Stop the run at the end of a round, with exit code 5, if a durable record cannot be written.
-        require: bool = true;
-        /// Steps from one recorded step to the next; 1: all are.
-        step_stride: u32 = 1, at_least(1);
-        /// Record what the controller saw, could have done and did, and what followed, in `episodes.traj` of the run's folder:
-        /// data to learn from, about 1 KB a step of an env.
-        trajectories: bool;
     }
 }
 

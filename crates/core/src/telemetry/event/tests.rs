@@ -24,19 +24,6 @@ fn every_kind_of_event_keeps_its_wire_format_without_null_and_reads_back_to_itse
 }
 
 #[test]
-fn levels_are_those_of_the_catalogue() {
-    let at = |level| -> Vec<&str> {
-        let events = examples::events().into_iter().map(|event| event.payload);
-        let of_level = events.filter(|payload| payload.level() == level);
-        of_level.map(|payload| payload.kind()).collect()
-    };
-
-    assert_eq!(at(TelemetryLevel::Off), ["run_started", "run_finished"]);
-    let full = ["user_event", "env_step", "decision", "counterfactual_matrix", "shapley"];
-    assert_eq!(at(TelemetryLevel::Full), full);
-}
-
-#[test]
 fn a_failed_run_is_an_error_and_a_flipped_gate_is_worth_knowing() {
     let mut finished = examples::run_finished();
     assert_eq!(Event::run(finished.clone()).severity, Severity::Info);

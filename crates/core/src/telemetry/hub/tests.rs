@@ -2,7 +2,6 @@ use std::path::Path;
 use std::sync::Mutex;
 
 use super::*;
-use crate::scenario::TelemetryConfig;
 use crate::telemetry::{Earlier, EventReader, SinkError, WrittenRecord, examples};
 
 type Seen = Arc<Mutex<Vec<Arc<Event>>>>;
@@ -66,7 +65,7 @@ fn scene(deeds: &[Deed]) -> Scene {
     let (folder, seen) = (tempfile::tempdir().unwrap(), Seen::default());
     Scene {
         hub: start(folder.path(), deeds, &seen, None).unwrap(),
-        outbox: TelemetryOutbox::new(&TelemetryConfig::default()),
+        outbox: TelemetryOutbox::new(true),
         folder,
         seen,
     }
@@ -184,7 +183,7 @@ fn what_an_earlier_part_of_a_run_has_lost_is_told_at_its_end() {
         written: WrittenRecord::default(),
     };
     let mut hub = start(Some(earlier));
-    let mut outbox = TelemetryOutbox::new(&TelemetryConfig::default());
+    let mut outbox = TelemetryOutbox::new(true);
     outbox.push(Event::run(examples::note()));
     hub.flush(&mut outbox);
 

@@ -53,6 +53,7 @@ fn a_committed_seed_carries_its_last_measurement_and_its_shapley_value() {
     shapley.values[0].mean = Num(6.5);
 
     let live = fold(&[
+        Event::seed(context, SLOT, "e0.r0c0.0", examples::germinated()),
         Event::env(context, matrix),
         Event::seed(context, SLOT, "e0.r0c0.0", examples::committed()),
         Event::env(context, shapley),
@@ -69,9 +70,9 @@ fn a_committed_seed_carries_its_last_measurement_and_its_shapley_value() {
 
 #[test]
 fn without_a_matrix_the_contribution_is_that_of_the_commit() {
-    let committed = examples::committed();
+    let seed = |payload: Payload| Event::seed(examples::context(), SLOT, "e0.r0c0.0", payload);
 
-    let live = fold(&[Event::seed(examples::context(), SLOT, "e0.r0c0.0", committed)]);
+    let live = fold(&[seed(examples::germinated().into()), seed(examples::committed().into())]);
 
     let contribution = live.committed[0].worth.contribution.unwrap();
     assert_eq!((contribution.points, contribution.standard_error), (2.25, None));

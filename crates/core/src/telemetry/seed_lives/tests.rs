@@ -24,8 +24,11 @@ fn over(env: u32, step: u32, end: EpisodeEnd) -> Event {
 }
 
 fn fold(events: &[Event]) -> SeedEnds {
-    let mut ends = SeedEnds::default();
-    events.iter().for_each(|event| ends.apply(event));
+    let (mut lives, mut ends) = (SeedLives::default(), SeedEnds::default());
+    for event in events {
+        lives.apply(event);
+        ends.apply(event, lives.of(event.env.unwrap_or_default()));
+    }
     ends
 }
 
@@ -52,7 +55,6 @@ fn a_seed_ends_where_it_was_pruned_or_where_the_episode_left_it() {
         ((SeedStage::Training, Some(PruneReason::Policy)), Ages::from([(6, 1)])),
     ];
     assert_eq!(ends.ends, expected.into());
-    assert!(ends.growing.is_empty());
 }
 
 #[test]
@@ -60,7 +62,7 @@ fn an_episode_that_was_stopped_or_failed_has_ended_no_seed() {
     for end in [EpisodeEnd::Stopped, EpisodeEnd::Failed] {
         let ends = fold(&[seed(0, 2, examples::germinated()), over(0, 5, end)]);
 
-        assert!(ends.ends.is_empty() && ends.growing.is_empty(), "{ends:?}");
+        assert!(ends.ends.is_empty(), "{ends:?}");
     }
 }
 
@@ -82,4 +84,24 @@ fn refusals_are_counted_by_check_with_the_best_that_was_found() {
     let (count, asked, most) = (3, Some(Num(0.7)), Some(Num(0.5)));
     let key = (GateLevel::G2, "gradient_health".to_owned());
     assert_eq!(ends.refusals, [(key, Refusals { count, asked, most })].into());
+}
+
+#[test]
+fn lives_are_in_the_order_of_germination_and_one_that_is_planted_again_begins_again() {
+    let planted = |env: u32, step: u32, id: &str| {
+        Event::seed(examples::context_at(env, 0, step), SLOT, id, examples::germinated())
+    };
+    let mut lives = SeedLives::default();
+    for event in [
+        planted(1, 2, "b"),
+        planted(0, 3, "c"),
+        planted(0, 2, "a"),
+        planted(1, 2, "b"),
+    ] {
+        lives.apply(&event);
+    }
+
+    let ids: Vec<String> = lives.take().into_iter().map(|life| life.id).collect();
+    assert_eq!(ids, ["a", "b", "c"]);
+    assert!(lives.of(0).is_empty());
 }

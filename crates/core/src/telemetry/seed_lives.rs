@@ -1,0 +1,244 @@
+//! The lives of seeds, folded from the events about them: the one account that the live state, pages and tables have of them; and
+//! what became of those that were not committed, counted by age and name alone, so that memory does not grow with their number.
+
+use std::collections::BTreeMap;
+
+use super::encoding::Num;
+use super::event::{EnvContext, Event, Payload};
+use super::payload::{EpisodeEnd, GateCheckRow, SeedCommitted, SeedGateEvaluated, SeedGerminated, SeedPruned};
+use crate::growth::{GateLevel, PruneReason, SeedStage, SlotId};
+
+/// Accuracy with a seed minus accuracy without it, in points, with its paired standard error where it is known.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Contribution {
+    /// Percentage points.
+    pub points: f64,
+    /// Paired, percentage points.
+    pub standard_error: Option<f64>,
+}
+
+/// What was measured of a seed; absent until it was.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct SeedWorth {
+    /// The newest one; that of its commit where no other was measured.
+    pub contribution: Option<Contribution>,
+    /// From the last `shapley` event of its episode, in points.
+    pub shapley: Option<f64>,
+}
+
+/// How a seed ended.
+#[derive(Clone, Debug, PartialEq)]
+pub enum SeedEnd {
+    /// It stands in its slot.
+    Open,
+    /// It is a part of the network for good.
+    Committed(SeedCommitted),
+    /// It was removed.
+    Pruned {
+        /// In which step.
+        step: u32,
+        /// The event.
+        data: SeedPruned,
+    },
+}
+
+/// The life of a seed.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SeedLife {
+    /// Its id.
+    pub id: String,
+    /// Position of its env when it was planted.
+    pub at: EnvContext,
+    /// Where it stands.
+    pub slot: SlotId,
+    /// How it was planted.
+    pub planted: SeedGerminated,
+    /// Every stage that it entered, and in which step.
+    pub stages: Vec<(u32, SeedStage)>,
+    /// How it ended.
+    pub end: SeedEnd,
+    /// As last measured.
+    pub worth: SeedWorth,
+    /// The gate that it came to last and the first check that failed there; `None` where it passed.
+    pub refused: Option<(GateLevel, GateCheckRow)>,
+}
+
+impl SeedLife {
+    /// Takes the next event of an env into the lives of its seeds, which are in the order of their germination.
+    pub fn fold(lives: &mut Vec<Self>, event: &Event) {
+        match (&event.payload, &event.seed_id) {
+            (Payload::SeedGerminated(planted), Some(id)) => {
+                // A round that is played again after a resume plants its seeds again.
+                lives.retain(|life| life.id != *id);
+                lives.extend(Self::begin(event, planted));
+            }
+            (Payload::CounterfactualMatrix(matrix), _) => {
+                for (player, id) in matrix.seed_ids.iter().enumerate() {
+                    if let (Some(life), Some(points)) = (find(lives, id), matrix.contribution(player)) {
+                        let standard_error = matrix.contribution_error(player);
+                        life.worth.contribution = Some(Contribution { points, standard_error });
+                    }
+                }
+            }
+            (Payload::Shapley(shapley), _) => {
+                for (id, value) in shapley.seed_ids.iter().zip(&shapley.values) {
+                    if let Some(life) = find(lives, id) {
+                        life.worth.shapley = Some(value.mean.0);
+                    }
+                }
+            }
+            (payload, Some(id)) => {
+                if let Some(life) = find(lives, id) {
+                    life.take(event.step.unwrap_or_default(), payload);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn begin(event: &Event, planted: &SeedGerminated) -> Option<Self> {
+        let at = event.context()?;
+        Some(Self {
+            id: event.seed_id.clone()?,
+            at,
+            slot: event.slot?,
+            planted: planted.clone(),
+            stages: vec![(at.step, SeedStage::Germinated)],
+            end: SeedEnd::Open,
+            worth: SeedWorth::default(),
+            refused: None,
+        })
+    }
+
+    fn take(&mut self, step: u32, payload: &Payload) {
+        match payload {
+            // Those after a prune are the slot's.
+            Payload::SeedStageChanged(change) if change.to.is_occupied() => self.stages.push((step, change.to)),
+            Payload::SeedGateEvaluated(gate) => {
+                let failed = gate.checks.iter().find(|check| !check.passed);
+                self.refused = failed.map(|check| (gate.gate, check.clone()));
+            }
+            Payload::SeedCommitted(seed) => {
+                if self.commit_step().is_none() {
+                    self.stages.push((step, SeedStage::Committed));
+                }
+                let measured = seed.contribution.map(|points| Contribution {
+                    points: points.0,
+                    standard_error: None,
+                });
+                self.worth.contribution = self.worth.contribution.or(measured);
+                self.end = SeedEnd::Committed(seed.clone());
+            }
+            Payload::SeedPruned(seed) => {
+                let data = seed.clone();
+                self.end = SeedEnd::Pruned { step, data };
+            }
+            _ => {}
+        }
+    }
+
+    /// In which it was committed, if it was.
+    pub fn commit_step(&self) -> Option<u32> {
+        let commit = self.stages.iter().find(|(_, stage)| *stage == SeedStage::Committed);
+        commit.map(|&(step, _)| step)
+    }
+
+    /// At its end, or now.
+    pub fn last_stage(&self) -> SeedStage {
+        match &self.end {
+            SeedEnd::Pruned { data, .. } => data.stage,
+            SeedEnd::Open | SeedEnd::Committed(_) => self.stages.last().map_or(SeedStage::Dormant, |&(_, stage)| stage),
+        }
+    }
+}
+
+fn find<'a>(lives: &'a mut [SeedLife], id: &str) -> Option<&'a mut SeedLife> {
+    lives.iter_mut().find(|life| life.id == id)
+}
+
+/// The seeds of a round, by env.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct SeedLives(BTreeMap<u32, Vec<SeedLife>>);
+
+impl SeedLives {
+    /// Takes the next event.
+    pub fn apply(&mut self, event: &Event) {
+        if let Some(env) = event.env {
+            SeedLife::fold(self.0.entry(env).or_default(), event);
+        }
+    }
+
+    /// Those of an env, in the order of their germination.
+    pub fn of(&self, env: u32) -> &[SeedLife] {
+        self.0.get(&env).map_or(&[][..], Vec::as_slice)
+    }
+
+    /// All, in the order of their germination; the next round begins.
+    pub fn take(&mut self) -> Vec<SeedLife> {
+        let mut lives: Vec<SeedLife> = std::mem::take(&mut self.0).into_values().flatten().collect();
+        lives.sort_by_key(|life| life.at.step);
+        lives
+    }
+}
+
+/// How many seeds ended at which age, in steps since germination.
+pub type Ages = BTreeMap<u32, u64>;
+
+/// How often a check of a gate refused, and by how much.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Refusals {
+    /// Refusals.
+    pub count: u64,
+    /// What the gate asked for; absent of a check without a threshold.
+    pub asked: Option<Num>,
+    /// The most that a refused seed had; absent if that was never measured.
+    pub most: Option<Num>,
+}
+
+/// What became of the seeds that were not committed.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct SeedEnds {
+    /// Seeds planted.
+    pub germinated: u64,
+    /// By the stage in which they ended, and why they were pruned; `None`: the episode was over.
+    pub ends: BTreeMap<(SeedStage, Option<PruneReason>), Ages>,
+    /// By gate and name of the check.
+    pub refusals: BTreeMap<(GateLevel, String), Refusals>,
+}
+
+impl SeedEnds {
+    /// Takes the next event; `lives`: the seeds of its env, with it.
+    pub(super) fn apply(&mut self, event: &Event, lives: &[SeedLife]) {
+        match &event.payload {
+            Payload::SeedGerminated(_) => self.germinated += 1,
+            Payload::SeedGateEvaluated(gate) => self.count_refusals(gate),
+            Payload::SeedPruned(seed) => self.end((seed.stage, Some(seed.reason)), seed.age_steps),
+            Payload::EpisodeFinished(episode) if !matches!(episode.end, EpisodeEnd::Stopped | EpisodeEnd::Failed) => {
+                for life in lives.iter().filter(|life| life.end == SeedEnd::Open) {
+                    let age = episode.length.saturating_sub(life.at.step);
+                    self.end((life.last_stage(), None), age);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn end(&mut self, how: (SeedStage, Option<PruneReason>), age: u32) {
+        *self.ends.entry(how).or_default().entry(age).or_default() += 1;
+    }
+
+    fn count_refusals(&mut self, gate: &SeedGateEvaluated) {
+        for check in gate.checks.iter().filter(|check| !check.passed) {
+            let refusals = self.refusals.entry((gate.gate, check.name.clone())).or_default();
+            refusals.count += 1;
+            refusals.asked = check.threshold;
+            let values = refusals.most.into_iter().chain(check.value);
+            refusals.most = values
+                .filter(|value| value.0.is_finite())
+                .max_by(|a, b| a.0.total_cmp(&b.0));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
