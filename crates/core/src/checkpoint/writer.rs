@@ -18,8 +18,7 @@ use crate::learner::{PolicyLearner, RolloutSource};
 use crate::record::{Recording, RoundHistory, RunClaim, RunDirectory};
 use crate::run::StopSignal;
 use crate::storage::write_synced;
-use crate::telemetry::statistics::rolling_mean;
-use crate::telemetry::{CheckpointReason, CheckpointSaved, Event, Num, TelemetryHub, TelemetryOutbox};
+use crate::telemetry::{CheckpointReason, CheckpointSaved, Event, TelemetryHub, TelemetryOutbox};
 use crate::unfinished::UnfinishedRound;
 
 /// The last rollouts, where updates learn from them as well, as segments of trajectories.
@@ -90,11 +89,6 @@ impl TrainedState<'_> {
     pub(super) fn has_diverged(&mut self) -> bool {
         let learner = self.learner.as_mut();
         learner.is_some_and(|learner| learner.learner.get().has_diverged())
-    }
-
-    fn updates(&mut self) -> Option<u64> {
-        let learner = self.learner.as_mut()?;
-        Some(learner.learner.get().counters().updates)
     }
 }
 
@@ -247,11 +241,8 @@ impl CheckpointWriter<'_> {
                     path: Checkpoints::relative_path(id),
                     round: id.round,
                     step: id.is_inside_round().then_some(id.step),
-                    update: self.trained.updates(),
-                    rolling_accuracy: rolling_mean(&progress.history).map(Num),
                     reason,
                     size_bytes,
-                    wall_ms: Num(started.elapsed().as_secs_f64() * 1e3),
                 }));
                 self.hub.flush(&mut self.outbox);
                 (self.trained.state.failure, self.trained.state.failures) = (None, 0);

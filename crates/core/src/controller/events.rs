@@ -78,7 +78,6 @@ fn readout(
         .collect();
     PolicyReadout {
         p: by_head(&|head| sample.log_probs[head as usize].exp()),
-        h: by_head(&|head| sample.entropies[head as usize]),
         op_probs: if op_probs.len() > 1 { op_probs } else { Vec::new() },
         value: Num::short(value_of(sample.value.into())),
     }

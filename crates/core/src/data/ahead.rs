@@ -9,10 +9,9 @@
 use std::collections::VecDeque;
 use std::fmt::Debug;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use rayon::{ThreadPool, ThreadPoolBuilder};
 use tch::{Device, Tensor};
@@ -42,8 +41,6 @@ pub struct Readers {
     /// Batches of each env that are asked for ahead of time.
     ahead: usize,
     patience: Duration,
-    /// Nanoseconds that batches were waited for and that were not asked about yet.
-    waited: Arc<AtomicU64>,
 }
 
 impl Readers {
@@ -65,13 +62,7 @@ impl Readers {
             pool: Arc::new(pool),
             ahead: config.prefetch,
             patience: STALLED,
-            waited: Arc::default(),
         })
-    }
-
-    /// Time that all envs together have waited for batches since this was last asked.
-    pub fn take_waited(&self) -> Duration {
-        Duration::from_nanos(self.waited.swap(0, Ordering::Relaxed))
     }
 }
 
@@ -185,11 +176,7 @@ impl Ring {
 
     fn wait(&self, filled: &Receiver<Filled>) -> Result<Filled, DataError> {
         let (env, patience) = (self.env, self.readers.patience);
-        let begun = Instant::now();
-        let filled = filled.recv_timeout(patience);
-        let nanoseconds = begun.elapsed().as_nanos() as u64;
-        self.readers.waited.fetch_add(nanoseconds, Ordering::Relaxed);
-        filled.map_err(|error| match error {
+        filled.recv_timeout(patience).map_err(|error| match error {
             RecvTimeoutError::Timeout => {
                 let fault = format!("a batch was not read within {} s", patience.as_secs_f64());
                 DataError::feed(env, fault, "check the storage of the data")

@@ -3,9 +3,8 @@
 use bevy_ecs::prelude::*;
 
 use super::Engine;
-use crate::clock::RunClock;
 use crate::data::DataRegistry;
-use crate::env::{EnvId, EpisodeStats, Experiment, HostParams, ValMetrics};
+use crate::env::{EnvId, EpisodeStats, Experiment, ValMetrics};
 use crate::health::{EngineError, Failure, Position, RunHealth};
 use crate::network::HostRegistry;
 use crate::reward::RewardModes;
@@ -36,12 +35,7 @@ pub(crate) fn measure_control(world: &mut World) {
     let nothing_grew = live.seed_ends.germinated == 0;
     let mut experiment = world.resource::<Experiment>().clone();
     if nothing_grew && has_never_grown(&episode, &experiment) {
-        let params = world
-            .query::<&HostParams>()
-            .iter(world)
-            .next()
-            .map_or(0, |params| params.0);
-        emit_baseline(world, baseline_of(&episode, params));
+        emit_baseline(world, baseline_of(&episode));
         return;
     }
     if episode.end == EpisodeEnd::EarlyStop {
@@ -92,16 +86,11 @@ fn has_never_grown(episode: &EpisodeFinished, experiment: &Experiment) -> bool {
     begins_empty && scenario.faults.is_empty() && episode.growth == GrowthCounts::default() && episode.rollbacks == 0
 }
 
-/// The episode as a measured control of a host of `params` parameters.
-fn baseline_of(episode: &EpisodeFinished, params: u64) -> BaselineMeasured {
+/// The episode as a measured control.
+fn baseline_of(episode: &EpisodeFinished) -> BaselineMeasured {
     BaselineMeasured {
         val_accuracy: episode.final_accuracy,
-        val_loss: episode.final_loss,
-        best_val_accuracy: episode.best_accuracy,
         test_accuracy: episode.test_accuracy,
-        test_loss: episode.test_loss,
-        steps: episode.length,
-        params,
         hosts: vec![episode.final_accuracy],
     }
 }
@@ -120,8 +109,7 @@ fn play_control(experiment: Experiment, best_env: usize, run: &mut World) -> Res
         return Err(failed(Failure::message("the run was asked to stop")));
     }
     let world = engine.world_mut();
-    let steps = world.resource::<RunClock>().length().max_steps;
-    let mut envs = world.query::<(&EnvId, &ValMetrics, &EpisodeStats, &TestResult, &HostParams)>();
+    let mut envs = world.query::<(&EnvId, &ValMetrics, &EpisodeStats, &TestResult)>();
     let mut hosts: Vec<_> = envs
         .iter(world)
         .filter(|(_, _, stats, ..)| stats.error.is_none())
@@ -131,16 +119,11 @@ fn play_control(experiment: Experiment, best_env: usize, run: &mut World) -> Res
     let ends = hosts.iter().map(|&(_, val, stats, ..)| shown(val, stats));
     let accuracies = ends.map(|end| Num(end.accuracy_percent)).collect();
     let best = hosts.into_iter().find(|(id, ..)| id.index == best_env);
-    let (_, val, stats, test, params) = best.ok_or_else(|| failed(Failure::message("its env has failed")))?;
+    let (_, val, stats, test) = best.ok_or_else(|| failed(Failure::message("its env has failed")))?;
     let last = shown(val, stats);
     Ok(BaselineMeasured {
         val_accuracy: Num(last.accuracy_percent),
-        val_loss: Num(last.loss),
-        best_val_accuracy: Num(stats.best_accuracy_percent),
         test_accuracy: test.0.map(|(accuracy, _)| Num(accuracy)),
-        test_loss: test.0.map(|(_, loss)| Num(loss)),
-        steps,
-        params: params.0,
         hosts: accuracies,
     })
 }

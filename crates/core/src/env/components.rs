@@ -2,8 +2,6 @@
 //!
 //! Tensors are `Send` but not `Sync`, components must be both: tensor-bearing ones hold them in a `SyncCell`.
 
-use std::collections::BTreeMap;
-
 use bevy_ecs::prelude::*;
 use bevy_platform::cell::SyncCell;
 use serde::{Deserialize, Serialize};
@@ -165,8 +163,6 @@ pub struct EpisodeStats {
     pub end: Option<EpisodeEnding>,
     /// Of an episode that ended because its env failed.
     pub error: Option<String>,
-    /// By blueprint id.
-    pub blueprints: BTreeMap<String, GrowthCounts>,
     /// What the controller did in it.
     pub decisions: Decisions,
 }

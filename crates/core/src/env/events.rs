@@ -63,7 +63,6 @@ impl SlotChange<'_> {
             blueprint: seed.identity.blueprint.clone(),
             params: identity.seed_params,
             style: identity.style,
-            tempo: identity.tempo,
             tempo_steps: identity.tempo.ticks(),
             alpha_target: Num(identity.target.value()),
             accuracy: Num(seed.accuracy.initial),
@@ -77,7 +76,6 @@ impl SlotChange<'_> {
             from: Num(ramp.from),
             to: Num(ramp.to),
             steps: ramp.speed.ticks(),
-            operator_to: ramp.operator_to,
         })
     }
 
@@ -87,7 +85,6 @@ impl SlotChange<'_> {
             from: transition.from,
             to: transition.to,
             alpha: Num(transition.alpha),
-            cause: transition.cause,
         })
     }
 
@@ -95,25 +92,21 @@ impl SlotChange<'_> {
         SeedCommitted {
             blueprint: seed.identity.blueprint.clone(),
             params_added: seed.params(),
-            alpha: Num(seed.alpha.alpha()),
             total_improvement: Num(seed.total_improvement()),
             blending_delta: seed.blending_delta().map(Num),
             contribution: seed.contribution.value.map(Num),
-            contributing: is_contributing(seed),
         }
     }
 
     fn pruned(&self, seed: &SeedRecord) -> Option<SeedPruned> {
         let order = self.change.pruned?;
         Some(SeedPruned {
-            blueprint: Some(seed.identity.blueprint.clone()),
             reason: order.reason,
             initiator: order.initiator,
             stage: self.before.map_or(SeedStage::Unknown, |seed| seed.stage),
             age_steps: seed.age_steps,
             total_improvement: Num(seed.total_improvement()),
             blending_delta: seed.blending_delta().map(Num),
-            contribution: seed.contribution.value.map(Num),
         })
     }
 }

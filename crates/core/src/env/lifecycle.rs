@@ -122,19 +122,13 @@ fn count(stats: &mut EpisodeStats, change: &SlotChange) {
     let (Some(stage), Some(seed)) = (change.stage_entered(), change.after) else {
         return;
     };
-    let blueprint = stats.blueprints.entry(seed.identity.blueprint.clone()).or_default();
     if change.change.effects.contains(&Effect::InsertSeed) {
         stats.growth.germinated += 1;
-        blueprint.germinated += 1;
     }
     match stage {
-        SeedStage::Pruned => {
-            stats.growth.pruned += 1;
-            blueprint.pruned += 1;
-        }
+        SeedStage::Pruned => stats.growth.pruned += 1,
         SeedStage::Committed => {
             stats.growth.committed += 1;
-            blueprint.committed += 1;
             stats.contributing += u32::from(is_contributing(seed));
         }
         _ => {}

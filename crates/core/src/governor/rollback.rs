@@ -14,7 +14,7 @@ use crate::env::{
 use crate::growth::{Initiator, SeedStage};
 use crate::health::{Failure, InEnv};
 use crate::seed::{PruneOrder, SeedRecord, prune_now};
-use crate::telemetry::{EpisodeEnd, GovernorRollback, Num};
+use crate::telemetry::{EpisodeEnd, GovernorRollback};
 
 /// Raw reward that a rollback costs.
 const DEATH_PENALTY: f64 = 10.0;
@@ -131,12 +131,8 @@ pub fn report_rollbacks(mut envs: Query<(&EnvId, &RollbackVerdict, &mut SeedSlot
         let Some(rollback) = &verdict.0 else { continue };
         let event = GovernorRollback {
             kind: rollback.alarm.kind,
-            loss: Num(rollback.alarm.loss),
-            threshold: rollback.alarm.threshold.map(Num),
-            consecutive: rollback.alarm.consecutive,
             snapshot_step: rollback.snapshot_step,
             steps_lost: rollback.steps_lost,
-            blamed: rollback.blamed,
         };
         context.push(id, event);
         if rollback.is_charged || !rollback.blamed {

@@ -145,9 +145,6 @@ fn alarm_event(alarm: &Alarm, verdict: AlarmVerdict) -> GovernorAlarm {
         kind: alarm.kind,
         verdict,
         loss: Num(alarm.loss),
-        threshold: alarm.threshold.map(Num),
-        mean: alarm.healthy.map(|(mean, _)| Num(mean)),
-        std: alarm.healthy.map(|(_, std)| Num(std)),
         consecutive: alarm.consecutive,
         required: MIN_PANICS,
     }

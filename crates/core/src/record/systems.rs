@@ -250,7 +250,6 @@ pub(crate) fn record_episodes(envs: Query<RecordedEnv>, mut phases: ResMut<Phase
             contributing: env.stats.contributing,
             rollbacks: env.stats.rollbacks,
             growth: env.stats.growth,
-            blueprints: env.stats.blueprints.clone(),
         };
         let context = record.context(env.id);
         record.outbox.push(Event::env(context, payload));
@@ -311,7 +310,6 @@ pub(crate) fn round_stats(
         .collect();
     let perplexity = statistics::mean_and_std(&last_losses).map(|(loss, _)| Num(loss.exp()));
     let perf = round_perf(env_steps, phases.read(), &record);
-    let rounds_left = record.experiment.rounds.end - record.clock.round() - 1;
     let payload = RoundFinished {
         accuracy_mean: Num(mean),
         accuracy_std: Num(std),
@@ -329,7 +327,6 @@ pub(crate) fn round_stats(
         amp: loss_scales(&envs),
         fallbacks: fallbacks.any(),
         metrics: measured.0.clone(),
-        eta_s: Some(Num(perf.round_wall_s.0 * f64::from(rounds_left))),
         perf,
     };
     record.outbox.push(Event::round(round, payload));
@@ -349,11 +346,6 @@ fn round_perf(env_steps: u64, taken: &RoundTime, record: &RecordContext) -> Perf
         env_steps_per_s: Num(env_steps as f64 / wall_s),
         samples_per_s: Num(samples as f64 / wall_s),
         samples,
-        feed_wait_ms: record
-            .data
-            .readers
-            .as_ref()
-            .map(|readers| Num(readers.take_waited().as_secs_f64() * 1e3)),
         phases_ms: Some(taken.phases()),
         copy_ms: Some(taken.copy_ms()),
         memory_bytes: memory.memory_bytes,

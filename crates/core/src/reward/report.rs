@@ -13,7 +13,6 @@ impl From<&RewardBreakdown> for DecisionReward {
                 .iter()
                 .map(|(term, amount)| (term.name().into(), Num::short(amount)))
                 .collect(),
-            delta_cf: breakdown.delta_cf.map(Num::short),
             contribution: breakdown.contribution.map(Num::short),
         }
     }

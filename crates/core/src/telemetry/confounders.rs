@@ -37,9 +37,7 @@ impl Confounders {
             Payload::RunStarted(run) if self.devices.last() != Some(&run.env_devices) => {
                 self.devices.push(run.env_devices.clone());
             }
-            Payload::Note(note) if note.author.is_none() && note.command.is_none() => {
-                self.notes.push(note.text.clone())
-            }
+            Payload::Note(note) if note.command.is_none() => self.notes.push(note.text.clone()),
             _ => {}
         }
     }
@@ -77,13 +75,10 @@ mod tests {
 
         started.env_devices = vec!["cuda:1".into()];
         confounders.apply(&Event::run(started));
-        let note = |author| Note {
-            text: "run.rounds: 8 instead of 4".into(),
-            author,
-            command: None,
-        };
-        confounders.apply(&Event::run(note(None)));
-        confounders.apply(&Event::run(note(Some("a user".into()))));
+        let note = Note::of_engine("run.rounds: 8 instead of 4".into());
+        let command = Some("pause".into());
+        confounders.apply(&Event::run(note.clone()));
+        confounders.apply(&Event::run(Note { command, ..note }));
         let mut episode = examples::episode_finished();
         episode.end = EpisodeEnd::EarlyStop;
         confounders.apply(&Event::env(examples::context_at(0, 0, 5), episode));

@@ -15,7 +15,7 @@ use super::lane::{Batch, Lane};
 use super::live::LiveState;
 use super::mark::EventsMark;
 use super::outbox::TelemetryOutbox;
-use super::payload::{AnomalyState, BestEpisode, RunFinished, RunState};
+use super::payload::{AnomalyState, RunFinished, RunState};
 use super::segments::EVENTS_FILE;
 use super::sink::{RunInfo, Sink, TelemetryError};
 
@@ -179,18 +179,12 @@ impl TelemetryHub {
     }
 
     fn run_finished(&self, status: RunState, error: Option<String>) -> RunFinished {
-        let best = self.live.best_episode();
         RunFinished {
             status,
             rounds_done: self.live.rounds.len() as u32,
             episodes_done: self.live.episodes_done,
             updates: self.live.updates(),
             wall_s: Num(self.started.elapsed().as_secs_f64()),
-            best_episode: best.map(|best| BestEpisode {
-                episode: best.at.episode,
-                accuracy: best.data.final_accuracy,
-                param_ratio: best.data.param_ratio,
-            }),
             rollbacks: self.live.confounders.rollbacks,
             dropped_events: self.lanes.iter().map(|lane| lane.dropped).sum(),
             missing_events: self.live.missing.events + self.log.lost_events(),

@@ -22,8 +22,7 @@ fn a_readout_tells_of_the_heads_that_mattered_and_of_what_could_have_been_done()
     assert_eq!(waiting.p, BTreeMap::from([("op".into(), Num(0.75))]));
     assert_eq!(waiting.value, Num(-0.5), "in units of reward");
     assert_eq!(waiting.op_probs, [Num(0.75), Num(0.25)], "of those that are allowed");
-    let of_slot = (germinating.p.get("slot"), germinating.h.get("slot"));
-    assert_eq!(of_slot, (None, None), "there was nothing to choose");
-    assert_eq!(germinating.h.get("blueprint"), Some(&Num(0.5)));
+    assert_eq!(germinating.p.get("slot"), None, "there was nothing to choose");
+    assert_eq!(germinating.p.get("blueprint"), Some(&Num(1.0)));
     assert_eq!(germinating.p.get("alpha_speed"), None, "it does not matter");
 }

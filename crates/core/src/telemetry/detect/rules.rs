@@ -125,7 +125,7 @@ pub(super) const BUILT_IN: [BuiltIn; 17] = [
     BuiltIn::new(
         ("reward_hacking", "the reward rises while the accuracy with the committed seeds falls"),
         (Above, 2.0), 1, Error,
-        "audit the reward with `simic-engine reward audit`", reward_hacking,
+        "audit the reward with `simic-engine reward-audit`", reward_hacking,
     ),
     BuiltIn::new(
         ("rollback_storm", "a large share of the episodes was rolled back"),

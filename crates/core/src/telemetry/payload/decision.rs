@@ -82,9 +82,6 @@ pub struct PolicyReadout {
     /// Probability of the chosen option, under mask and floor.
     #[serde(default, skip_serializing_if = "is_default")]
     pub p: BTreeMap<String, Num>,
-    /// Normalised entropy, 0..1.
-    #[serde(default, skip_serializing_if = "is_default")]
-    pub h: BTreeMap<String, Num>,
     /// Of the operations in [`Decision::allowed`]; left out where there is one.
     #[serde(default, skip_serializing_if = "is_default")]
     pub op_probs: Vec<Num>,

@@ -1,7 +1,5 @@
 //! Events of an env: its steps and the end of its episode.
 
-use std::collections::BTreeMap;
-
 use serde::{Deserialize, Serialize};
 
 use super::EpisodeRewards;
@@ -202,8 +200,6 @@ pub struct EpisodeFinished {
     /// What grew.
     #[serde(flatten)]
     pub growth: GrowthCounts,
-    /// By blueprint id.
-    pub blueprints: BTreeMap<String, GrowthCounts>,
 }
 
 #[cfg(test)]

@@ -37,15 +37,6 @@ pub struct GovernorAlarm {
     pub verdict: AlarmVerdict,
     /// The validation loss.
     pub loss: Num,
-    /// What the loss was compared with; absent for a loss that is no number.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub threshold: Option<Num>,
-    /// Of the healthy losses remembered; absent without any.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub mean: Option<Num>,
-    /// Population standard deviation of the healthy losses.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub std: Option<Num>,
     /// Anomalies in a row, this one included.
     pub consecutive: u32,
     /// Anomalies in a row that make a panic.
@@ -57,20 +48,10 @@ pub struct GovernorAlarm {
 pub struct GovernorRollback {
     /// What is wrong.
     pub kind: AlarmKind,
-    /// The validation loss.
-    pub loss: Num,
-    /// What the loss was compared with.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub threshold: Option<Num>,
-    /// Anomalies in a row.
-    pub consecutive: u32,
     /// Step whose state was restored; 0 is the fresh host.
     pub snapshot_step: u32,
     /// Steps between the restored state and the panic.
     pub steps_lost: u32,
-    /// Whether the rollback is charged to the controller: a seed took part in the network since the restored state, or the
-    /// scenario blames everyone.
-    pub blamed: bool,
 }
 
 /// What a governor did in one episode; summed over envs per round.

@@ -2,9 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::growth::{
-    AlphaAlgorithm, GateLevel, GateResult, GerminationStyle, Initiator, PruneReason, SeedStage, StageCause, Tempo,
-};
+use crate::growth::{GateLevel, GateResult, GerminationStyle, Initiator, PruneReason, SeedStage};
 use crate::telemetry::encoding::{Num, by_name};
 
 /// A seed was planted.
@@ -17,10 +15,7 @@ pub struct SeedGerminated {
     /// Curve and operator of a blend.
     #[serde(with = "by_name")]
     pub style: GerminationStyle,
-    /// Length of the first blend.
-    #[serde(with = "by_name")]
-    pub tempo: Tempo,
-    /// The same in steps.
+    /// Length of the first blend, in steps.
     pub tempo_steps: u32,
     /// Amplitude to blend to, 0..1.
     pub alpha_target: Num,
@@ -41,9 +36,6 @@ pub struct SeedStageChanged {
     pub to: SeedStage,
     /// Amplitude before the change.
     pub alpha: Num,
-    /// Who or what moved it.
-    #[serde(with = "by_name")]
-    pub cause: StageCause,
 }
 
 /// A ramp of alpha was ordered: by a new target, or by a prune that lets the seed wither first.
@@ -55,9 +47,6 @@ pub struct AlphaRampStarted {
     pub to: Num,
     /// Ticks of the ramp; 0 for a jump.
     pub steps: u32,
-    /// Blend operator from here on.
-    #[serde(with = "by_name")]
-    pub operator_to: AlphaAlgorithm,
 }
 
 /// One check of a gate.
@@ -118,8 +107,6 @@ pub struct SeedCommitted {
     pub blueprint: String,
     /// Parameters that the host has gained for good.
     pub params_added: u64,
-    /// Amplitude, 0..1.
-    pub alpha: Num,
     /// Accuracy gained since germination, points.
     pub total_improvement: Num,
     /// Accuracy gained since blending began, points.
@@ -128,16 +115,11 @@ pub struct SeedCommitted {
     /// As last measured, points.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub contribution: Option<Num>,
-    /// The contribution reaches the lifecycle's threshold.
-    pub contributing: bool,
 }
 
 /// A seed was removed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SeedPruned {
-    /// Id of the blueprint.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub blueprint: Option<String>,
     /// Why.
     #[serde(with = "by_name")]
     pub reason: PruneReason,
@@ -154,7 +136,4 @@ pub struct SeedPruned {
     /// Accuracy gained since blending began, points.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub blending_delta: Option<Num>,
-    /// As last measured, points.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub contribution: Option<Num>,
 }

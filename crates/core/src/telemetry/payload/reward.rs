@@ -15,9 +15,6 @@ pub struct DecisionReward {
     /// Every term that is not zero.
     #[serde(default, skip_serializing_if = "is_default")]
     pub terms: BTreeMap<String, Num>,
-    /// Joint improvement of all growing seeds, points; no part of the sum.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub delta_cf: Option<Num>,
     /// Of the acted slot's seed, points; no part of the sum.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub contribution: Option<Num>,

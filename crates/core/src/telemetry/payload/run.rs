@@ -123,17 +123,6 @@ pub struct RunStarted {
     pub file_hashes: BTreeMap<String, String>,
 }
 
-/// The episode with the best committed accuracy.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct BestEpisode {
-    /// `round * n_envs + env`.
-    pub episode: u32,
-    /// Final validation accuracy, percent.
-    pub accuracy: Num,
-    /// Total over host parameters.
-    pub param_ratio: Num,
-}
-
 /// The last event of every run, failed ones included.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RunFinished {
@@ -147,9 +136,6 @@ pub struct RunFinished {
     pub updates: u64,
     /// Duration in seconds.
     pub wall_s: Num,
-    /// Absent if no episode ended.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub best_episode: Option<BestEpisode>,
     /// Of all envs.
     pub rollbacks: u64,
     /// Step rows that slow sinks have missed.
@@ -193,18 +179,10 @@ pub struct CheckpointSaved {
     /// Steps of this round that have been played; absent between rounds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub step: Option<u32>,
-    /// Policy updates so far; absent where nothing learns.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub update: Option<u64>,
-    /// When it was written, percent.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub rolling_accuracy: Option<Num>,
     /// Why.
     pub reason: CheckpointReason,
     /// On disk.
     pub size_bytes: u64,
-    /// Time to write it.
-    pub wall_ms: Num,
 }
 
 /// The run was resumed from this checkpoint.
@@ -224,34 +202,20 @@ pub struct CheckpointLoaded {
 pub struct BaselineMeasured {
     /// After the last step, in percent.
     pub val_accuracy: Num,
-    /// After the last step.
-    pub val_loss: Num,
-    /// Of any step, percent.
-    pub best_val_accuracy: Num,
     /// On the test part, percent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub test_accuracy: Option<Num>,
-    /// On the test part.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub test_loss: Option<Num>,
-    /// Steps played.
-    pub steps: u32,
-    /// Trainable parameters.
-    pub params: u64,
     /// Validation accuracies after the last step, percent, of this and up to seven other hosts of its round, by env; of this
     /// one alone if nothing germinated in the run. Absent in records of versions that measured no other.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub hosts: Vec<Num>,
 }
 
-/// A person's annotation.
+/// What the engine remarks: what has changed in a resumed run, why it ended early, or the answer to a command.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Note {
     /// The remark.
     pub text: String,
-    /// Who made it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub author: Option<String>,
     /// The word of the command that it answers; only the process that plays the run writes such notes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub command: Option<String>,
@@ -260,11 +224,7 @@ pub struct Note {
 impl Note {
     /// What the engine itself remarks.
     pub const fn of_engine(text: String) -> Self {
-        Self {
-            text,
-            author: None,
-            command: None,
-        }
+        Self { text, command: None }
     }
 }
 
@@ -329,9 +289,6 @@ pub struct PerfRound {
     pub samples_per_s: Num,
     /// Training samples of all envs.
     pub samples: u64,
-    /// Time that all envs together waited for training batches; none where these are on the devices.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub feed_wait_ms: Option<Num>,
     /// Where the time went; absent in records of versions that did not measure it, as is what follows.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub phases_ms: Option<PhaseTimes>,
@@ -387,9 +344,6 @@ pub struct RoundFinished {
     /// What plugins measured, by the names of their metrics.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub metrics: BTreeMap<String, Num>,
-    /// Seconds until the last round ends.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub eta_s: Option<Num>,
     /// What the round cost.
     pub perf: PerfRound,
 }

@@ -1,5 +1,4 @@
 use super::*;
-use crate::growth::StageCause;
 use crate::telemetry::{SeedStageChanged, examples};
 
 const SLOT: SlotId = SlotId::new(0, 0);
@@ -13,7 +12,6 @@ fn enters(to: SeedStage) -> SeedStageChanged {
         from: SeedStage::Germinated,
         to,
         alpha: Num(0.0),
-        cause: StageCause::Gate,
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 use super::*;
 
 /// The file: an event a line, in catalogue order.
-pub const LINES: &str = include_str!("examples/events.jsonl");
+pub const LINES: &str = include_str!("events.jsonl");
 
 /// Read once: tests of slow sinks must not wait for their events.
 static EVENTS: LazyLock<Vec<Event>> = LazyLock::new(|| {
