@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::Serialize;
 use serde_json::{Value, json};
 
+use crate::compare::statistics::mean_and_interval;
 use crate::telemetry::{CommittedSeed, EpisodeResult, LiveState, RoundResult, statistics};
 
 /// Both ends of the learning curve: means over as many rounds each. Rounds differ much from one to the next.
@@ -161,7 +162,7 @@ pub(super) fn alone(live: &LiveState) -> Option<Average> {
 }
 
 fn average_of(accuracies: &[f64], rounds: usize, param_ratio: f64) -> Option<Average> {
-    let (accuracy, half_width) = statistics::mean_and_interval(accuracies)?;
+    let (accuracy, half_width) = mean_and_interval(accuracies)?;
     Some(Average {
         accuracy,
         half_width,

@@ -11,8 +11,7 @@
 //! Of anything else the result is not finite, or `None` where it is optional; it is never a number that looks right.
 //! Higher values are better throughout.
 //!
-//! Equal inputs give equal numbers, bit for bit: resampling draws from streams of its own, and nothing depends on
-//! threads or on the platform's mathematics.
+//! Equal inputs give equal numbers, bit for bit: resampling draws from streams of its own, and nothing depends on threads.
 
 mod multiple;
 mod summary;
@@ -36,5 +35,6 @@ pub use permutation::sign_flip;
 pub use proportion::{Z, wilson};
 pub use rank::mann_whitney;
 pub use sample::{Interval, Sample, Training};
+pub use student::mean_and_interval;
 pub use summary::{Statistic, mean, mean_of, median, percentile};
 pub use verdict::{Arm, Criteria, DecisionTest, Evidence, Verdict, verdict};

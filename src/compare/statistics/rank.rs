@@ -3,6 +3,8 @@
 use std::cmp::Ordering;
 use std::f64::consts::SQRT_2;
 
+use statrs::function::erf::erfc;
+
 /// Most values an arm for which the exact distribution is counted.
 const LARGEST_EXACT: usize = 20;
 
@@ -84,7 +86,7 @@ fn normal_p(larger: f64, n: usize, m: usize, ties: f64) -> f64 {
         return 1.0;
     }
     let z = (larger - n * m / 2.0 - 0.5) / variance.sqrt();
-    libm::erfc(z / SQRT_2).min(1.0)
+    erfc(z / SQRT_2).min(1.0)
 }
 
 #[cfg(test)]

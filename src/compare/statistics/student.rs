@@ -7,8 +7,9 @@
 //! as hosts of a seed may have something in common; else one by one. Where trainings share no hosts, trainings alone are a factor:
 //! the plain t interval.
 
-use std::f64::consts::{FRAC_PI_2, PI};
 use std::ops::Range;
+
+use statrs::distribution::{ContinuousCDF, StudentsT};
 
 use super::sample::{Interval, Layout};
 use super::summary::{mean, squared_deviations};
@@ -17,8 +18,6 @@ use super::summary::{mean, squared_deviations};
 const MANY: usize = 10;
 /// Probability that an interval covers.
 const COVERED: f64 = 0.95;
-/// Parts that an integral is cut into.
-const PARTS: usize = 1024;
 
 /// Of the mean `value` of all scores; `None` where there are many of everything, of a single training, and over several tasks.
 pub(super) fn interval(value: f64, layout: &Layout) -> Option<Interval> {
@@ -74,21 +73,17 @@ fn mean_square(table: &[Vec<f64>]) -> (f64, f64) {
     (square, square * square / parts.iter().sum::<f64>())
 }
 
-/// How many standard errors either side 95 % of Student's t lie within; `freedom` may be a fraction, of at least 1. With
-/// `t = sqrt(freedom) tan(angle)` the density is a power of the cosine.
+/// Mean of independent values and half the width of its interval; `None` of fewer than two.
+pub fn mean_and_interval(values: &[f64]) -> Option<(f64, f64)> {
+    let freedom = values.len().checked_sub(1).filter(|&freedom| freedom > 0)? as f64;
+    let square = squared_deviations(values) / freedom;
+    Some((mean(values), quantile(freedom) * (square / (freedom + 1.0)).sqrt()))
+}
+
+/// How many standard errors either side 95 % of Student's t lie within; `freedom` may be a fraction. Not a number without any.
 fn quantile(freedom: f64) -> f64 {
-    let density = 2.0 / PI.sqrt() * libm::exp(libm::lgamma((freedom + 1.0) / 2.0) - libm::lgamma(freedom / 2.0));
-    let covered = |angle: f64| {
-        let width = angle / PARTS as f64;
-        let height = |part: usize| libm::pow(libm::cos((part as f64 + 0.5) * width), freedom - 1.0);
-        density * width * (0..PARTS).map(height).sum::<f64>()
-    };
-    let (mut low, mut high) = (0.0, FRAC_PI_2);
-    for _ in 0..32 {
-        let middle = (low + high) / 2.0;
-        *(if covered(middle) < COVERED { &mut low } else { &mut high }) = middle;
-    }
-    freedom.sqrt() * libm::tan(low)
+    let student = StudentsT::new(0.0, 1.0, freedom);
+    student.map_or(f64::NAN, |student| student.inverse_cdf((1.0 + COVERED) / 2.0))
 }
 
 #[cfg(test)]

@@ -9,12 +9,11 @@ use maud::{Markup, html};
 use super::chart::Chart;
 use super::page::{Page, table, tile};
 use super::pictures::{Point, Spread, forest, scatter};
-use crate::compare::statistics::{Arm, Verdict, common_grid, interpolate};
+use crate::compare::statistics::{Arm, Verdict, common_grid, interpolate, mean, mean_and_interval};
 use crate::compare::{MethodComparison, MethodTraining, RoundPoint, TrainingRecord};
 use crate::files::name_of;
 use crate::report::comparison::{DIFFERENCES, SCORES, difference_cells, pair, score_cells, verdict_words};
 use crate::report::words::number;
-use crate::telemetry::statistics::{mean, mean_and_interval};
 
 /// Places of a curve.
 const GRID: usize = 60;
@@ -144,7 +143,7 @@ fn band(values: &[f64]) -> [f64; 3] {
     let ends = |fold: fn(f64, f64) -> f64| values.iter().copied().reduce(fold).unwrap_or(f64::NAN);
     match mean_and_interval(values) {
         Some((mean, half)) if values.len() >= FEW => [mean - half, mean, mean + half],
-        _ => [ends(f64::min), mean(values).unwrap_or(f64::NAN), ends(f64::max)],
+        _ => [ends(f64::min), mean(values), ends(f64::max)],
     }
 }
 

@@ -56,22 +56,6 @@ pub fn mean_and_std(values: &[f64]) -> Option<(f64, f64)> {
     Some((mean, (squares / values.len() as f64).sqrt()))
 }
 
-/// Quantile 0.975 of Student's t for 1, 2, … degrees of freedom.
-const T_975: [f64; 30] = [
-    12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160, 2.145, 2.131, 2.120,
-    2.110, 2.101, 2.093, 2.086, 2.080, 2.074, 2.069, 2.064, 2.060, 2.056, 2.052, 2.048, 2.045, 2.042,
-];
-
-/// Mean and half the width of its 95 % interval, by Student's t over independent values; absent over fewer than two.
-pub fn mean_and_interval(values: &[f64]) -> Option<(f64, f64)> {
-    let (mean, deviation) = mean_and_std(values)?;
-    let freedom = values.len().checked_sub(1).filter(|&freedom| freedom > 0)?;
-    // Beyond the table within 0.003.
-    let t = T_975.get(freedom - 1).copied().unwrap_or(1.96 + 2.4 / freedom as f64);
-    // The population deviation over sqrt(n - 1) is the sample's over sqrt(n).
-    Some((mean, t * deviation / (freedom as f64).sqrt()))
-}
-
 /// Middle value, or the mean of the two middle ones; absent over nothing.
 pub fn median(values: &[f64]) -> Option<f64> {
     let mut sorted = values.to_vec();

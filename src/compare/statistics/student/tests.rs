@@ -98,3 +98,18 @@ fn intervals_cover_what_they_promise_where_those_of_hosts_drawn_by_training_do_n
     assert!((0.94..0.98).contains(&share(crossed)), "{}", share(crossed));
     assert!(share(nested) < 0.85, "{}", share(nested));
 }
+
+/// Of R: t.test(c(1, 2, 4))$conf.int, and qt(0.975, 49) = 2.009575.
+#[test]
+fn the_interval_of_a_mean_is_that_of_student_s_t() {
+    let (mean, half) = mean_and_interval(&[1.0, 2.0, 4.0]).unwrap();
+    assert!((mean - 7.0 / 3.0).abs() < 1e-12);
+    assert!((half - 3.794_5).abs() < 1e-3, "{half}");
+
+    let alternating: Vec<f64> = (0..50).map(|index| f64::from(index % 2)).collect();
+    let (_, half) = mean_and_interval(&alternating).unwrap();
+    assert!((half - 0.143_54).abs() < 1e-4, "{half}");
+
+    assert_eq!(mean_and_interval(&[1.0]), None);
+    assert_eq!(mean_and_interval(&[]), None);
+}
