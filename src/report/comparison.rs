@@ -9,13 +9,12 @@ use crate::compare::statistics::{Arm, Criteria, DecisionTest, Verdict};
 use crate::compare::{Estimate, MethodComparison, MethodDifference, MethodSummary};
 
 /// Columns of what a method reached.
-pub(super) const SCORES: [&str; 5] = ["n", "mean", "IQM", "95 % interval", "worst tenth"];
+const SCORES: [&str; 5] = ["n", "mean", "IQM", "95 % interval", "worst tenth"];
 /// Columns of a difference.
-pub(super) const DIFFERENCES: [&str; 4] = ["", "95 % interval", "p", "P(better)"];
+const DIFFERENCES: [&str; 5] = ["", "95 % interval", "p", "P(better)", "verdict"];
 
 /// Methods and their differences, in lines of at most `width` characters.
 pub fn comparison_text(comparison: &MethodComparison, width: usize) -> String {
-    let decimals = comparison.metric.decimals();
     let mut lines = vec![
         comparison.metric.words().to_owned(),
         "intervals: 95 %, over trainings of a method (and, inside each, its evaluation seeds and episodes)".to_owned(),
@@ -26,32 +25,10 @@ pub fn comparison_text(comparison: &MethodComparison, width: usize) -> String {
     let left_out = comparison.left_out.iter();
     lines.extend(left_out.map(|left| format!("left out: {} ({}): {}", left.run_id, left.method, left.reason)));
     let mut text: String = lines.iter().map(|line| wrapped(line, width) + "\n").collect();
-    let row = |method: &MethodSummary| -> Vec<String> {
-        let cells = score_cells(method, decimals).into_iter();
-        std::iter::once(method.method.clone()).chain(cells).collect()
-    };
-    let difference_row = |difference: &MethodDifference| {
-        let mut row = vec![pair(difference)];
-        row.extend(difference_cells(difference, decimals));
-        row.push(verdict_words(difference.verdict).into());
-        row
-    };
-    for methods in comparison.methods.chunk_by(|one, next| one.task == next.task) {
-        let task = &methods[0].task;
-        let scope = task
-            .as_ref()
-            .map_or("all tasks".to_owned(), |task| format!("task {task}"));
-        let table = Table::of(&["method"], &SCORES, methods.iter().map(row));
-        _ = write!(text, "\n{scope}\n{}", table.render_within(width, &[]));
-        let differences = comparison
-            .differences
-            .iter()
-            .filter(|difference| difference.task == *task);
-        let rows: Vec<_> = differences.map(difference_row).collect();
-        if !rows.is_empty() {
-            let numbers = [&DIFFERENCES[..], &["verdict"]].concat();
-            let table = Table::of(&["difference of IQMs"], &numbers, rows);
-            _ = write!(text, "\n{}", table.render_within(width, &[]));
+    for (scope, scores, differences) in scoped_tables(comparison) {
+        _ = write!(text, "\n{scope}\n{}", scores.render_within(width, &[]));
+        if let Some(differences) = differences {
+            _ = write!(text, "\n{}", differences.render_within(width, &[]));
         }
     }
     let test = match comparison.criteria.test {
@@ -69,30 +46,53 @@ pub fn comparison_text(comparison: &MethodComparison, width: usize) -> String {
     text
 }
 
-/// A method's cells of [`SCORES`].
-pub(super) fn score_cells(method: &MethodSummary, decimals: usize) -> [String; 5] {
-    [
-        method.trainings.to_string(),
-        format!("{:.decimals$}", method.mean.value),
-        format!("{:.decimals$}", method.iqm.value),
-        interval(&method.iqm, decimals),
-        format!("{:.decimals$}", method.worst_tenth.value),
-    ]
+/// Of each task, and of all: its name, what methods reached, and how they differ.
+pub(super) fn scoped_tables(comparison: &MethodComparison) -> Vec<(String, Table, Option<Table>)> {
+    let decimals = comparison.metric.decimals();
+    let scores = |method: &MethodSummary| {
+        vec![
+            method.method.clone(),
+            method.trainings.to_string(),
+            format!("{:.decimals$}", method.mean.value),
+            format!("{:.decimals$}", method.iqm.value),
+            interval(&method.iqm, decimals),
+            format!("{:.decimals$}", method.worst_tenth.value),
+        ]
+    };
+    let difference = |difference: &MethodDifference| {
+        vec![
+            pair(difference),
+            format!("{:+.decimals$}", difference.iqm.value),
+            interval(&difference.iqm, decimals),
+            number(difference.adjusted_p, 3),
+            number(difference.probability_of_improvement.map(|better| better.value), 2),
+            verdict_words(difference.verdict).into(),
+        ]
+    };
+    let scopes = comparison.methods.chunk_by(|one, next| one.task == next.task);
+    let tables = scopes.map(|methods| {
+        let task = &methods[0].task;
+        let scope = task
+            .as_ref()
+            .map_or("all tasks".to_owned(), |task| format!("task {task}"));
+        let of_scope = comparison
+            .differences
+            .iter()
+            .filter(|difference| difference.task == *task);
+        let rows: Vec<_> = of_scope.map(difference).collect();
+        let differences = (!rows.is_empty()).then(|| Table::of(&["difference of IQMs"], &DIFFERENCES, rows));
+        (
+            scope,
+            Table::of(&["method"], &SCORES, methods.iter().map(scores)),
+            differences,
+        )
+    });
+    tables.collect()
 }
 
 /// Which methods are compared, the second subtracted from the first.
 pub(super) fn pair(difference: &MethodDifference) -> String {
     format!("{} - {}", difference.first, difference.second)
-}
-
-/// A difference's cells of [`DIFFERENCES`].
-pub(super) fn difference_cells(difference: &MethodDifference, decimals: usize) -> [String; 4] {
-    [
-        format!("{:+.decimals$}", difference.iqm.value),
-        interval(&difference.iqm, decimals),
-        number(difference.adjusted_p, 3),
-        number(difference.probability_of_improvement.map(|better| better.value), 2),
-    ]
 }
 
 /// `12.3 … 14.5`

@@ -53,16 +53,22 @@ pub struct Chart {
 
 impl Chart {
     /// One without curves. `id` is its own on the page; `labels` are those of both axes.
-    pub fn new(id: &str, title: &str, about: &str, labels: (&str, &str), x: Vec<f64>) -> Self {
+    pub fn new(id: &str, labels: (&str, &str), x: Vec<f64>) -> Self {
         Self {
             id: id.into(),
-            title: title.into(),
-            about: about.into(),
+            title: String::new(),
+            about: String::new(),
             labels: (labels.0.into(), labels.1.into()),
             x,
             series: Vec::new(),
             levels: Vec::new(),
         }
+    }
+
+    /// Says what it shows, in a few words and in a sentence.
+    pub fn titled(mut self, title: &str, about: &str) -> Self {
+        (self.title, self.about) = (title.into(), about.into());
+        self
     }
 
     /// Adds a curve, in the next colour.

@@ -7,12 +7,13 @@ use std::path::PathBuf;
 use maud::{Markup, html};
 
 use super::chart::Chart;
-use super::page::{Page, table, tile};
+use super::page::{Page, shown, table, tile};
 use super::pictures::{Point, Spread, forest, scatter};
 use crate::compare::statistics::{Arm, Verdict, common_grid, interpolate, mean, mean_and_interval};
 use crate::compare::{MethodComparison, MethodTraining, RoundPoint, TrainingRecord};
 use crate::files::name_of;
-use crate::report::comparison::{DIFFERENCES, SCORES, difference_cells, pair, score_cells, verdict_words};
+use crate::report::comparison::{pair, scoped_tables, verdict_words};
+use crate::report::table::Table;
 use crate::report::words::number;
 
 /// Places of a curve.
@@ -48,8 +49,13 @@ pub fn comparison_page(
         }
     }
     page.section("learning", "How do they learn?", curves(&methods, trainings));
-    page.section("methods", "How good are they?", scores(comparison));
-    page.section("differences", "Which is better?", differences(comparison));
+    let (mut reached, mut differ) = (Vec::new(), Vec::new());
+    for (scope, scores, differences) in scoped_tables(comparison) {
+        differ.extend(differences.map(|table| (scope.clone(), table)));
+        reached.push((scope, scores));
+    }
+    page.section("methods", "How good are they?", scores(reached));
+    page.section("differences", "Which is better?", differences(comparison, differ));
     let body = html! {
         div.grid {
             (costs(&methods, trainings, "parameters over the host's", |point| Some(point.param_ratio)))
@@ -121,7 +127,7 @@ fn curves(methods: &[&str], trainings: &[MethodTraining]) -> Markup {
         let all = trainings.iter().map(|training| curve(&training.record, of)).collect::<Vec<_>>();
         let grid = common_grid(&all, GRID);
         let about = "Mean validation accuracy of a round: line, mean over trainings; band, its 95 % interval (t), of fewer than three their range.";
-        let mut chart = Chart::new(id, title, about, (label, "accuracy, %"), grid.clone());
+        let mut chart = Chart::new(id, (label, "accuracy, %"), grid.clone()).titled(title, about);
         for method in methods {
             let of_method: Vec<_> = trainings.iter().zip(&all).filter(|(training, _)| training.method == *method).map(|(_, curve)| curve).collect();
             let places = grid.iter().map(|&x| band(&of_method.iter().filter_map(|curve| interpolate(curve, x)).collect::<Vec<_>>()));
@@ -147,27 +153,14 @@ fn band(values: &[f64]) -> [f64; 3] {
     }
 }
 
-fn scores(comparison: &MethodComparison) -> Markup {
-    let decimals = comparison.metric.decimals();
-    let rows = comparison.methods.iter().map(|method| {
-        let mut row = vec![method.method.clone(), scope(method.task.as_ref())];
-        row.extend(score_cells(method, decimals));
-        row
-    });
+fn scores(tables: Vec<(String, Table)>) -> Markup {
     html! {
-        (table(&["method", "task"], &SCORES, rows))
+        (scoped(tables))
         p.note { "IQM: mean of the middle half of the trainings. P(better), below: how often a training of the first beats one of the second." }
     }
 }
 
-fn differences(comparison: &MethodComparison) -> Markup {
-    let decimals = comparison.metric.decimals();
-    let rows = comparison.differences.iter().map(|difference| {
-        let verdict = verdict_words(difference.verdict).to_owned();
-        let mut row = vec![pair(difference), scope(difference.task.as_ref()), verdict];
-        row.extend(difference_cells(difference, decimals));
-        row
-    });
+fn differences(comparison: &MethodComparison, tables: Vec<(String, Table)>) -> Markup {
     let spreads = comparison.differences.iter().map(|difference| Spread {
         name: format!("{}: {}", pair(difference), verdict_words(difference.verdict)),
         value: difference.iqm.value,
@@ -176,13 +169,14 @@ fn differences(comparison: &MethodComparison) -> Markup {
     html! {
         @if comparison.differences.is_empty() { p { "There is one method." } } @else {
             (forest("Differences with their intervals.", "95 %, over trainings.", "difference of IQMs", &spreads.collect::<Vec<_>>()))
-            (table(&["difference of IQMs", "task", "verdict"], &DIFFERENCES, rows))
+            (scoped(tables))
         }
     }
 }
 
-fn scope(task: Option<&String>) -> String {
-    task.cloned().unwrap_or_else(|| "all tasks".into())
+/// Tables, each below what it is about.
+fn scoped(tables: Vec<(String, Table)>) -> Markup {
+    html! { @for (scope, table) in tables { h3 { (scope) } (shown(table)) } }
 }
 
 /// What each training, a point, reached in its last round, against what it cost.

@@ -239,31 +239,16 @@ pub(super) fn choices(state: &ViewState) -> Markup {
         .filter(|op| choices.by_step.iter().any(|counts| counts[op.code()] > 0))
         .collect();
     let steps = (1..=choices.by_step.len()).map(|step| step as f64).collect();
-    let mut by_step = Chart::new(
-        "op_by_step",
-        "What is done when.",
-        "Operations carried out, by step of an episode, over all rounds.",
-        ("step", "share, %"),
-        steps,
-    );
+    let about = "Operations carried out, by step of an episode, over all rounds.";
+    let mut by_step = Chart::new("op_by_step", ("step", "share, %"), steps).titled("What is done when.", about);
     let rounds: Vec<_> = choices.by_round.iter().collect();
     let x = rounds.iter().map(|(round, _)| f64::from(*round) + 1.0).collect();
-    let mut by_round = Chart::new(
-        "op_by_round",
-        "What is done, round by round.",
-        "Operations carried out.",
-        ("round", "share, %"),
-        x,
-    );
+    let mut by_round = Chart::new("op_by_round", ("round", "share, %"), x)
+        .titled("What is done, round by round.", "Operations carried out.");
     for op in used {
-        by_step = by_step.stacked(
-            &op_name(op),
-            choices.by_step.iter().map(|counts| shares(counts, op)).collect(),
-        );
-        by_round = by_round.stacked(
-            &op_name(op),
-            rounds.iter().map(|(_, counts)| shares(counts, op)).collect(),
-        );
+        let (of_steps, of_rounds) = (choices.by_step.iter(), rounds.iter().map(|(_, counts)| counts));
+        by_step = by_step.stacked(&op_name(op), of_steps.map(|counts| shares(counts, op)).collect());
+        by_round = by_round.stacked(&op_name(op), of_rounds.map(|counts| shares(counts, op)).collect());
     }
     html! {
         @if let Some(modal) = state.episodes.modal_order() { (constancy(&modal)) }

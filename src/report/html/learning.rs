@@ -6,7 +6,7 @@ use maud::{Markup, html};
 
 use super::chart::Chart;
 use super::page::table;
-use super::svg::{Frame, Range};
+use super::pictures::{Dot, scattered};
 use crate::report::results;
 use crate::report::state::{EpisodePoint, ViewState};
 use crate::report::words::number;
@@ -27,9 +27,13 @@ fn rounds(state: &ViewState) -> Vec<&RoundResult> {
         .collect()
 }
 
-/// Rounds as people count them.
-fn x_of(rounds: &[&RoundResult]) -> Vec<f64> {
-    rounds.iter().map(|round| f64::from(round.round) + 1.0).collect()
+/// A chart over rounds as people count them.
+fn over(rounds: &[&RoundResult], id: &str, unit: &str) -> Chart {
+    Chart::new(
+        id,
+        ("round", unit),
+        by_round(rounds, |round| f64::from(round.round) + 1.0),
+    )
 }
 
 fn by_round(rounds: &[&RoundResult], of: impl Fn(&RoundResult) -> f64) -> Vec<f64> {
@@ -52,20 +56,16 @@ pub(super) fn accuracy(state: &ViewState) -> Markup {
     let ends = |q: f64| by_round(&rounds, |round| quantile(&round.data.accuracy_env, q));
     let of_best = state.live.baseline.as_ref().map(|baseline| baseline.val_accuracy.0);
     let still = results::alone(&state.live).map(|alone| alone.accuracy).or(of_best);
-    let chart = Chart::new(
-        "accuracy",
-        "Validation accuracy at the end of each round.",
-        "Line: mean of the envs; band: the middle half of them.",
-        ("round", "accuracy, %"),
-        x_of(&rounds),
-    )
-    .band("middle half", ends(0.25), ends(0.75))
-    .line("mean", by_round(&rounds, |round| round.data.accuracy_mean.0))
-    .line(
-        "best env at any step",
-        by_round(&rounds, |round| round.data.accuracy_best.0),
-    )
-    .level(still, "never grew");
+    let about = "Line: mean of the envs; band: the middle half of them.";
+    let chart = over(&rounds, "accuracy", "accuracy, %")
+        .titled("Validation accuracy at the end of each round.", about)
+        .band("middle half", ends(0.25), ends(0.75))
+        .line("mean", by_round(&rounds, |round| round.data.accuracy_mean.0))
+        .line(
+            "best env at any step",
+            by_round(&rounds, |round| round.data.accuracy_best.0),
+        )
+        .level(still, "never grew");
     html! {
         @if rounds.is_empty() { p { "No round has ended yet." } }
         (chart.figure())
@@ -80,8 +80,8 @@ fn metrics(rounds: &[&RoundResult]) -> Vec<Chart> {
         let values = by_round(rounds, |round| {
             round.data.metrics.get(name).map_or(f64::NAN, |value| value.0)
         });
-        let id = format!("metric {name}");
-        Chart::new(&id, name, "Measured by a plugin.", ("round", name), x_of(rounds)).line(name, values)
+        let chart = over(rounds, &format!("metric {name}"), name);
+        chart.titled(name, "Measured by a plugin.").line(name, values)
     };
     names.into_iter().map(chart).collect()
 }
@@ -93,36 +93,17 @@ pub(super) fn size(state: &ViewState) -> Markup {
         return html! { p { "No episode has ended yet." } };
     }
     let front = &state.live.front;
-    let ratios = points
-        .iter()
-        .map(|point| point.ratio)
-        .chain(front.iter().map(|host| host.committed_ratio()));
-    let accuracies = points.iter().map(|point| point.accuracy);
     let last = points.iter().map(|point| point.round).max().unwrap_or_default();
+    let dots = points.iter().map(|point| Dot {
+        at: (point.ratio, point.accuracy),
+        class: if point.round == last { "c0" } else { "faint" }.into(),
+        title: format!("{}: {:.1} % at {:.2}x", point.name(), point.accuracy, point.ratio),
+    });
+    let best = front
+        .iter()
+        .map(|host| (host.committed_ratio(), host.committed_accuracy()));
     let labels = ("parameters over the host's", "accuracy, %");
-    let mut frame = Frame::new(
-        Range::of(ratios).padded(0.03),
-        Range::of(accuracies).padded(0.05),
-        300.0,
-        labels,
-    );
-    for point in &points {
-        let class = if point.round == last { "c0" } else { "faint" };
-        let title = format!(
-            "round {}, env {}: {:.1} % at {:.2}x",
-            point.round + 1,
-            point.env,
-            point.accuracy,
-            point.ratio
-        );
-        frame.point((point.ratio, point.accuracy), class, &title);
-    }
-    frame.line(
-        front
-            .iter()
-            .map(|host| (host.committed_ratio(), host.committed_accuracy())),
-        "c1",
-    );
+    let picture = scattered(labels, &dots.collect::<Vec<_>>(), &best.collect::<Vec<_>>());
     let rows = front.iter().rev().map(|host| {
         vec![
             format!("round {}, env {}", host.at.round + 1, host.at.env),
@@ -139,7 +120,7 @@ pub(super) fn size(state: &ViewState) -> Markup {
                 " A point for each episode, those of the last round in colour; line: those that none beats in both."
                 @if kept < state.episodes.points.seen() { " " (kept) " of " (state.episodes.points.seen()) " episodes are drawn." }
             }
-            div.plot { (frame.finish("accuracy against parameters of all episodes")) }
+            (picture)
         }
         (table(&["that none beats"], &["validation, %", "test, %", "parameters"], rows))
     }
@@ -160,13 +141,8 @@ pub(super) fn rewards(state: &ViewState) -> Markup {
     let mut names: Vec<&String> = names.into_iter().collect();
     names.sort_by(|a, b| weight(b).total_cmp(&weight(a)));
     let rest = names.split_off(TERMS.min(names.len()));
-    let mut chart = Chart::new(
-        "rewards",
-        "What an episode is paid, by term.",
-        "Means over the envs of a round; what costs is below zero.",
-        ("round", "reward"),
-        x_of(&rounds),
-    );
+    let about = "Means over the envs of a round; what costs is below zero.";
+    let mut chart = over(&rounds, "rewards", "reward").titled("What an episode is paid, by term.", about);
     for name in names {
         chart = chart.stacked(name, by_round(&rounds, |round| paid(round, name)));
     }
@@ -189,23 +165,13 @@ fn calibration(state: &ViewState) -> Markup {
     let Some(correlation) = correlation(&pairs) else {
         return html! {};
     };
-    let x = Range::of(points.iter().map(|(point, _)| point.accuracy)).padded(0.03);
-    let y = Range::of(points.iter().map(|(_, reward)| *reward)).padded(0.05);
-    let mut frame = Frame::new(
-        x,
-        y,
-        260.0,
-        ("accuracy with committed seeds alone, %", "reward of the episode"),
-    );
-    for (point, reward) in &points {
-        let title = format!(
-            "round {}, env {}: {:.1} %, paid {reward:+.2}",
-            point.round + 1,
-            point.env,
-            point.accuracy
-        );
-        frame.point((point.accuracy, *reward), "c0", &title);
-    }
+    let dots = points.iter().map(|(point, reward)| Dot {
+        at: (point.accuracy, *reward),
+        class: "c0".into(),
+        title: format!("{}: {:.1} %, paid {reward:+.2}", point.name(), point.accuracy),
+    });
+    let labels = ("accuracy with committed seeds alone, %", "reward of the episode");
+    let picture = scattered(labels, &dots.collect::<Vec<_>>(), &[]);
     html! {
         figure.chart {
             figcaption {
@@ -213,7 +179,7 @@ fn calibration(state: &ViewState) -> Markup {
                 " A point for each episode; correlation " (format!("{correlation:.2}")) "."
                 @if correlation < 0.3 { " Episodes that are paid more do not reach more: look at the terms." }
             }
-            div.plot { (frame.finish("reward against accuracy of all episodes")) }
+            (picture)
         }
     }
 }
@@ -260,61 +226,43 @@ pub(super) fn policy(state: &ViewState) -> Markup {
             .map(|(_, update)| of(update).map_or(f64::NAN, |value| value.0))
             .collect()
     };
-    let chart =
-        |id: &str, title: &str, about: &str, unit: &str| Chart::new(id, title, about, ("round", unit), x.clone());
+    let chart = |id: &str, unit: &str| Chart::new(id, ("round", unit), x.clone());
     let heads: BTreeSet<&String> = updates
         .iter()
         .flat_map(|(_, update)| update.measured.head_entropy_avail.keys())
         .collect();
-    let mut entropy = chart(
-        "entropy",
-        "Entropy by head.",
-        "1: every option is as likely; 0: one is certain.",
-        "entropy, 0 to 1",
-    );
+    let mut entropy = chart("entropy", "entropy, 0 to 1")
+        .titled("Entropy by head.", "1: every option is as likely; 0: one is certain.");
     for head in heads {
-        entropy = entropy.line(
-            head,
-            series(&|update| update.measured.head_entropy_avail.get(head).copied()),
-        );
+        let of_head = series(&|update| update.measured.head_entropy_avail.get(head).copied());
+        entropy = entropy.line(head, of_head);
     }
-    let critic = chart(
-        "critic",
-        "The critic.",
-        "Share of the returns' variance that its values explain; where there was a choice.",
-        "share",
-    )
-    .line(
-        "all steps",
-        series(&|update| update.data.map(|data| data.explained_variance)),
-    )
-    .line(
-        "steps with a choice",
-        series(&|update| update.data?.explained_variance_free),
-    )
-    .level(Some(0.0), "as good as the mean");
-    let moved = chart(
-        "divergence",
-        "How far an update moves the policy.",
-        "KL divergence from the policy that acted.",
-        "nats",
-    )
-    .line("KL", series(&|update| update.measured.approx_kl));
-    let clipped = chart(
-        "clipped",
-        "Ratios beyond the clip.",
-        "Share of the steps of an update.",
-        "share",
-    )
-    .line("clipped", series(&|update| update.measured.clip_fraction));
-    let gradient = chart(
-        "gradient",
-        "The gradient before clipping.",
-        "The largest norm of an update's steps.",
-        "norm",
-    )
-    .line("norm", series(&|update| update.measured.grad_norm));
-    let loss = chart("loss", "Losses.", "Means over an update's steps.", "loss")
+    let about = "Share of the returns' variance that its values explain; where there was a choice.";
+    let critic = chart("critic", "share")
+        .titled("The critic.", about)
+        .line("all steps", series(&|update| Some(update.data?.explained_variance)))
+        .line(
+            "steps with a choice",
+            series(&|update| update.data?.explained_variance_free),
+        )
+        .level(Some(0.0), "as good as the mean");
+    let moved = chart("divergence", "nats")
+        .titled(
+            "How far an update moves the policy.",
+            "KL divergence from the policy that acted.",
+        )
+        .line("KL", series(&|update| update.measured.approx_kl));
+    let clipped = chart("clipped", "share")
+        .titled("Ratios beyond the clip.", "Share of the steps of an update.")
+        .line("clipped", series(&|update| update.measured.clip_fraction));
+    let gradient = chart("gradient", "norm")
+        .titled(
+            "The gradient before clipping.",
+            "The largest norm of an update's steps.",
+        )
+        .line("norm", series(&|update| update.measured.grad_norm));
+    let loss = chart("loss", "loss")
+        .titled("Losses.", "Means over an update's steps.")
         .line("policy", series(&|update| update.measured.loss_policy))
         .line("value", series(&|update| update.measured.loss_value));
     html! {
@@ -326,21 +274,10 @@ pub(super) fn policy(state: &ViewState) -> Markup {
 pub(super) fn speed(state: &ViewState) -> Markup {
     let rounds = rounds(state);
     let perf = |of: fn(&PerfRound) -> f64| by_round(&rounds, |round| of(&round.data.perf));
-    let speed = Chart::new(
-        "speed",
-        "Env-steps a second.",
-        "A step of an env is one epoch of its host.",
-        ("round", "env-steps/s"),
-        x_of(&rounds),
-    )
-    .line("env-steps/s", perf(|perf| perf.env_steps_per_s.0));
-    let mut phases = Chart::new(
-        "phases",
-        "Where the time goes.",
-        "Of each round.",
-        ("round", "share, %"),
-        x_of(&rounds),
-    );
+    let speed = over(&rounds, "speed", "env-steps/s")
+        .titled("Env-steps a second.", "A step of an env is one epoch of its host.")
+        .line("env-steps/s", perf(|perf| perf.env_steps_per_s.0));
+    let mut phases = over(&rounds, "phases", "share, %").titled("Where the time goes.", "Of each round.");
     let named = rounds.iter().find_map(|round| round.data.perf.phases_ms);
     for (place, (name, _)) in named.iter().flat_map(PhaseTimes::named).enumerate() {
         let shares = by_round(&rounds, |round| {

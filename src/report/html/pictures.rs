@@ -62,22 +62,20 @@ pub fn scatter(label: &str, about: &str, groups: &[&str], points: &[Point]) -> M
     if points.is_empty() {
         return html! {};
     }
-    let both: Vec<(f64, f64)> = points.iter().map(|point| (point.cost, point.accuracy)).collect();
-    let x = Range::of(both.iter().map(|point| point.0)).padded(0.05);
-    let y = Range::of(both.iter().map(|point| point.1)).padded(0.08);
-    let mut frame = Frame::new(x, y, 260.0, (label, "accuracy, %"));
-    frame.line(front(both).into_iter(), "faint");
-    for Point {
-        group,
-        name,
-        cost,
-        accuracy,
-    } in points
-    {
-        let colour = groups.iter().position(|known| known == group).unwrap_or_default() % COLOURS;
-        let title = format!("{name}: {accuracy:.1} % at {cost:.2}");
-        frame.point((*cost, *accuracy), &format!("c{colour}"), &title);
-    }
+    let dots = points.iter().map(|point| {
+        let colour = groups
+            .iter()
+            .position(|known| *known == point.group)
+            .unwrap_or_default()
+            % COLOURS;
+        Dot {
+            at: (point.cost, point.accuracy),
+            class: format!("c{colour}"),
+            title: format!("{}: {:.1} % at {:.2}", point.name, point.accuracy, point.cost),
+        }
+    });
+    let best = front(points.iter().map(|point| (point.cost, point.accuracy)).collect());
+    let picture = scattered((label, "accuracy, %"), &dots.collect::<Vec<_>>(), &best);
     html! {
         figure.chart {
             figcaption {
@@ -85,9 +83,32 @@ pub fn scatter(label: &str, about: &str, groups: &[&str], points: &[Point]) -> M
                 " " (about) " Line: what none beats in both."
             }
             ul.legend { @for (place, group) in groups.iter().enumerate() { li { i class={ "swatch c" (place % COLOURS) } {} (group) } } }
-            div.plot { (frame.finish(&format!("accuracy against {label}"))) }
+            (picture)
         }
     }
+}
+
+/// A dot of a picture.
+pub struct Dot {
+    /// Where.
+    pub at: (f64, f64),
+    /// How it is drawn.
+    pub class: String,
+    /// What a pointer shows.
+    pub title: String,
+}
+
+/// Dots, and a line through some places.
+pub fn scattered(labels: (&str, &str), dots: &[Dot], line: &[(f64, f64)]) -> Markup {
+    let places = || dots.iter().map(|dot| dot.at).chain(line.iter().copied());
+    let x = Range::of(places().map(|place| place.0)).padded(0.05);
+    let y = Range::of(places().map(|place| place.1)).padded(0.08);
+    let mut frame = Frame::new(x, y, 260.0, labels);
+    frame.line(line.iter().copied(), "faint");
+    for Dot { at, class, title } in dots {
+        frame.point(*at, class, title);
+    }
+    html! { div.plot { (frame.finish(&format!("{} against {}", labels.1, labels.0))) } }
 }
 
 /// The points that none beats in both, by rising cost.

@@ -39,6 +39,11 @@ impl EpisodePoint {
             reward: episode.paid.as_ref().map(|paid| paid.reward.0),
         }
     }
+
+    /// `round 3, env 1`
+    pub fn name(&self) -> String {
+        format!("round {}, env {}", self.round + 1, self.env)
+    }
 }
 
 /// How constant a controller is: the order that most episodes of the last rounds follow.

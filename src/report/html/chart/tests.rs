@@ -1,7 +1,7 @@
 use super::*;
 
 fn chart() -> Chart {
-    Chart::new("c", "A chart.", "It shows.", ("round", "%"), vec![1.0, 2.0])
+    Chart::new("c", ("round", "%"), vec![1.0, 2.0]).titled("A chart.", "It shows.")
 }
 
 #[test]
