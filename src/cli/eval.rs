@@ -2,13 +2,13 @@
 
 use std::path::Path;
 
-use super::eval_progress::{EvalProgress, Work};
 use super::evaluated::Evaluated;
 use super::prepare::explain_if_moved;
+use super::progress::Progress;
 use super::rejection::Rejection;
 use super::{Context, EvalOptions, Outcome, report};
 use crate::compare::{Episodes, TrainingRecord};
-use crate::eval::{Evaluation, Opponent, Search, Spent, Study, StudyError, StudyEvent};
+use crate::eval::{Evaluation, Opponent, Search, Spent, Study, StudyError};
 use crate::policy::DecideMode;
 use crate::report::{evaluation_page, evaluation_text};
 use crate::run::StopSignal;
@@ -22,12 +22,9 @@ pub fn eval(options: &EvalOptions, context: &Context) -> Result<Outcome, Rejecti
         Ok(blind) => blind,
         Err(error) => return Ok(unplayed(&error, &study, context)),
     };
-    let mut progress = EvalProgress::begin(work(&study, &found), context);
-    let played = study.play(blind.as_ref(), &mut |event| match event {
-        StudyEvent::Enters { name, seed } => progress.enter(name, seed),
-        StudyEvent::Steps(envs) => progress.step(envs),
-        StudyEvent::Leaves { played, is_row } => progress.leave(&played.outcomes, is_row),
-    });
+    context.terminal.say(&amount(&study));
+    let mut progress = Progress::new(&context.terminal);
+    let played = study.play(blind.as_ref(), &mut |event| progress.show(event));
     progress.clear();
     let rows = match played {
         Ok(rows) => rows,
@@ -104,15 +101,14 @@ fn spent(place: &Path, rounds: u32) -> Option<Spent> {
     })
 }
 
-fn work(study: &Study, found: &Evaluated) -> Work {
-    Work {
-        entrants: study.rows(),
-        seeds: study.episodes.len(),
-        // As many under every seed.
-        episodes: study.episodes.first().map_or(0, Episodes::count),
-        steps: study.experiment.task.max_steps,
-        env_steps_per_s: found.status.as_ref().and_then(|status| Some(status.env_steps_per_s?.0)),
-    }
+/// How much there is to play.
+fn amount(study: &Study) -> String {
+    let (rows, seeds, steps) = (study.rows(), study.episodes.len(), study.experiment.task.max_steps);
+    // As many under every seed.
+    let episodes = study.episodes.first().map_or(0, Episodes::count);
+    let env_steps = (rows * seeds * episodes) as u64 * u64::from(steps);
+    let plural = if seeds == 1 { "" } else { "s" };
+    format!("{rows} players x {seeds} seed{plural} x {episodes} episodes x {steps} steps: {env_steps} env-steps")
 }
 
 /// Says why something could not play.

@@ -9,7 +9,7 @@ use crate::checkpoint::{CheckpointName, FrozenPolicy};
 use crate::compare::Episodes;
 use crate::env::Experiment;
 use crate::eval::{PlayedCheckpoint, Subject};
-use crate::record::{RunStatus, find_run};
+use crate::record::find_run;
 
 /// Episodes of an env unless a number is asked for.
 const EPISODES_PER_ENV: u32 = 2;
@@ -21,8 +21,6 @@ pub struct Evaluated {
     from: CheckpointName,
     pub policy: FrozenPolicy,
     pub experiment: Experiment,
-    /// The state of the run; `None` if it is not recorded.
-    pub status: Option<RunStatus>,
     /// One entry per seed, at least one.
     pub episodes: Vec<Episodes>,
 }
@@ -55,7 +53,6 @@ impl Evaluated {
         };
         Ok(Self {
             experiment: prepared.experiment(context.threads()),
-            status: RunStatus::read(&place).ok(),
             from: options.from,
             place,
             policy,

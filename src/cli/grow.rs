@@ -4,8 +4,6 @@ mod given;
 
 use std::path::Path;
 
-use indicatif::ProgressBar;
-
 use super::named::{check_apart, check_outside};
 use super::options::{ArrayOptions, CheckOptions, GrowOptions};
 use super::progress::Progress;
@@ -15,7 +13,7 @@ use crate::controller::{SavedFolder, SavedPolicy};
 use crate::data::{TaskData, survey};
 use crate::engine::{Prepared, SetupError, read_text};
 use crate::export::{self, GROWTH_FILE, REPORT_FILE, SCENARIO_FILE, check_place, export_network};
-use crate::grow::{Base, GrowError, GrowEvent, Growth, Order, Variant, grow};
+use crate::grow::{Base, GrowError, Growth, Order, Variant, grow};
 use crate::growth::Topology;
 use crate::host::{Features, reading};
 use crate::network::{GivenWeights, NetworkError};
@@ -41,9 +39,9 @@ pub fn run(options: &GrowOptions, context: &Context) -> Result<Outcome, Rejectio
     check_outside(&options.output, [&options.data, &options.old].into_iter().flatten())?;
     let order = order(options, context, &stop)?;
     context.terminal.say_once();
-    let mut attempts = Attempts::new(context);
-    let grown = grow(&order, &mut |event| attempts.show(event));
-    attempts.bar.finish_and_clear();
+    let mut progress = Progress::new(&context.terminal);
+    let grown = grow(&order, &mut |event| progress.show(event));
+    progress.clear();
     let growth = match grown {
         Ok(growth) => growth,
         Err(stopped @ GrowError::Stopped(_)) => {
@@ -245,63 +243,6 @@ fn host_of_weights(path: &str, base: &Base, context: &Context) -> Result<String,
         "--weights {path}: they are of none of {names} with {classes} classes{nearest}; leave what does not fit out of the file, or say of which \
          host they are by --host"
     )))
-}
-
-/// Of a network's training, on the bar.
-const PARTS: u64 = 1 << 20;
-
-/// What is being tried, of all that will be.
-struct Attempts {
-    progress: Progress,
-    bar: ProgressBar,
-    /// `3/17 growing r0c0 norm`
-    name: String,
-    /// By how much a step moves the bar, and where it stands after the attempt.
-    step: u64,
-    end: u64,
-}
-
-impl Attempts {
-    fn new(context: &Context) -> Self {
-        let progress = Progress::new(context);
-        Self {
-            bar: progress.bar(1, "{bar:24} {percent:>3} %  {msg}, {eta} left"),
-            progress,
-            name: String::new(),
-            step: 0,
-            end: 0,
-        }
-    }
-
-    fn show(&mut self, event: GrowEvent) {
-        match event {
-            GrowEvent::Note(note) => self.progress.say(&format!("note: {note}")),
-            GrowEvent::Begins {
-                name,
-                number: [number, of],
-                networks: [networks, all],
-                steps,
-            } => {
-                self.name = format!("{number}/{of} {name}");
-                self.step = networks * PARTS / steps.max(1);
-                self.end += networks * PARTS;
-                self.bar.set_length(all * PARTS);
-                self.bar.set_message(self.name.clone());
-            }
-            GrowEvent::Step => self.bar.inc(self.step),
-            GrowEvent::Ends { validation, is_kept } => {
-                self.bar.set_position(self.end);
-                if is_kept {
-                    self.bar.reset_eta();
-                }
-                let accuracy = validation.map_or("nothing was measured".into(), |accuracy| {
-                    format!("{accuracy:.2} % of the validation part")
-                });
-                let kept = if is_kept { ", played before" } else { "" };
-                self.progress.say(&format!("{}: {accuracy}{kept}", self.name));
-            }
-        }
-    }
 }
 
 /// Puts the network that was chosen, the table and the scenario into the folder.

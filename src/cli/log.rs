@@ -6,9 +6,9 @@ use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::{Layer, fmt};
 
+use super::terminal::Terminal;
 use super::{GlobalOptions, Outcome, Rejection, panics};
 use crate::record::LogFile;
-use crate::telemetry::sinks::Terminal;
 
 /// Does what `command` does with a log: that of the whole process where it is the command's own, else of the command's threads.
 ///

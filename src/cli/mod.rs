@@ -2,14 +2,15 @@
 
 mod outcome;
 mod options;
+mod terminal;
 mod surroundings;
 mod output;
 mod progress;
+mod console;
 mod rejection;
 mod named;
 mod report;
 mod compare;
-mod eval_progress;
 mod explain;
 mod completions;
 mod list;
@@ -46,22 +47,22 @@ use std::time::Duration;
 use clap::{CommandFactory, FromArgMatches};
 
 use options::{
-    Arguments, CheckRunOptions, Command, DiffOptions, EvalOptions, ExportOptions, ExportTablesOptions, GlobalOptions,
-    ListWhat, ReportOptions, ResumeOptions, RunOptions, RunsOptions, ShowOptions, WatchOptions,
+    Arguments, CheckRunOptions, ColorChoice, Command, DiffOptions, EvalOptions, ExportOptions, ExportTablesOptions,
+    GlobalOptions, ListWhat, ReportOptions, ResumeOptions, RunOptions, RunsOptions, ShowOptions, WatchOptions,
 };
 use outcome::Outcome;
 use output::Printer;
 use rejection::Rejection;
+use terminal::Terminal;
 
-pub use crate::telemetry::sinks::Output;
 pub use surroundings::{Input, Surroundings};
+pub use terminal::Output;
 
 use crate::engine::{Engine, EngineBuilder, Extension, Names, all_cores};
 use crate::prior_art::PriorArtPlugin;
 use crate::record::{LogFile, Recording, runs_root};
 use crate::run::{StopRequest, StopSignal, end_at_once, outlive_file_limit, stop_on_signals};
 use crate::scenario::Catalog;
-use crate::telemetry::sinks::{ColorChoice, Console, ProgressStyle, Terminal};
 use crate::torch::fix_cublas_workspace;
 
 /// Does what the process's arguments ask, with an engine that the prior art and `extension` add to.
@@ -155,19 +156,8 @@ impl Context<'_> {
         self.global.threads.map_or_else(all_cores, usize::from)
     }
 
-    fn recording(&self, out: Option<&Path>, progress: ProgressStyle) -> Recording {
-        let style = if self.global.quiet {
-            ProgressStyle::None
-        } else {
-            progress
-        };
+    fn recording(&self, out: Option<&Path>) -> Recording {
         Recording {
-            console: Console {
-                style,
-                color: self.global.color,
-                tells_events: self.global.verbose > 0,
-                terminal: self.terminal.clone(),
-            },
             log: self.log.clone(),
             ends_at: self.global.ends_at.clone(),
             ..Recording::under(runs_root(out))
@@ -198,7 +188,7 @@ fn execute(
     printer: &Printer,
 ) -> Result<Outcome, Rejection> {
     let global = &arguments.global;
-    let terminal = Terminal::on(surroundings.err.clone());
+    let terminal = Terminal::on(surroundings.err.clone(), global.quiet, printer.is_coloured());
     log::logged(global, &terminal, surroundings.owns_process, |log| {
         if global.ends_with_input {
             let input = surroundings.input.clone();

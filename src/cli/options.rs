@@ -16,14 +16,13 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::schema::FloatRange;
-use crate::telemetry::sinks::ColorChoice;
 
 pub use compare::{CompareOptions, EvalOptions};
 pub use data::{ArrayOptions, CheckOptions, DataCommand};
 pub use export::{ExportOptions, ExportTablesOptions};
 pub use grow::GrowOptions;
 pub use inspect::{CheckRunOptions, DiffOptions};
-pub use run::{ResumeOptions, RunOptions, ServeOptions};
+pub use run::{ProgressStyle, ResumeOptions, RunOptions, ServeOptions};
 pub use runs::{ReportOptions, RunsOptions, ShowOptions, WatchOptions};
 pub use sweep::{Begun, Pace, PlayOptions, SweepCommand, SweepOptions};
 pub use traj::{SetOptions, TrajCommand};
@@ -88,6 +87,30 @@ const NEW_EXAMPLES: &str = "\
 Examples:
   simic-engine new mycrate && cd mycrate && cargo run -- run scenario.ron
   simic-engine new mycrate --engine ../simic-engine";
+
+/// What --color names.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum ColorChoice {
+    /// Colours on a terminal unless `NO_COLOR` is set.
+    #[default]
+    Auto,
+    /// Colours everywhere.
+    Always,
+    /// No colours.
+    Never,
+}
+
+impl ColorChoice {
+    /// Whether to colour what is written to a terminal or to something else.
+    pub fn is_coloured(self, is_terminal: bool) -> bool {
+        let is_refused = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+        match self {
+            Self::Auto => is_terminal && !is_refused,
+            Self::Always => true,
+            Self::Never => false,
+        }
+    }
+}
 
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Of every command")]

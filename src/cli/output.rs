@@ -8,10 +8,10 @@ use std::io::{ErrorKind, Result, Write};
 
 use serde::Serialize;
 
-use super::{Outcome, Surroundings};
+use super::options::ColorChoice;
+use super::{Outcome, Output, Surroundings};
 use crate::report::WIDTH;
 use crate::scenario::{COLOURS, Report, Severity, printable};
-use crate::telemetry::sinks::{ColorChoice, Output};
 
 /// Longest line on any terminal: longer ones are hard to read.
 const WIDEST: usize = 100;
@@ -64,7 +64,7 @@ impl Printer {
 
     /// Whether standard error shows colours.
     pub fn is_coloured(&self) -> bool {
-        self.color.is_colored(self.err.terminal().is_some())
+        self.color.is_coloured(self.err.terminal().is_some())
     }
 
     /// Says why a command is not done: to people, or with `--json` to programs.

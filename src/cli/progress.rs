@@ -1,52 +1,91 @@
-//! What long commands show on standard error while they work: bars on a terminal and lines above them, lines alone elsewhere,
-//! nothing with `--quiet`.
+//! What `eval` and `grow` show on standard error while they play one thing after the other: a bar, and a line for each.
 
-use indicatif::{ProgressBar, ProgressStyle};
+use std::time::Instant;
 
-use super::Context;
-use super::output::Printer;
-use crate::telemetry::sinks::Terminal;
+use indicatif::ProgressBar;
 
-/// Where it is shown.
+use super::terminal::Terminal;
+use crate::eval::PlayEvent;
+use crate::report::short_duration;
+use crate::scenario::printable;
+
+/// Of the bar.
+const PARTS: f64 = 1e6;
+
+/// How far they are.
 pub struct Progress {
-    is_quiet: bool,
-    printer: Printer,
-    /// Where bars are drawn.
-    terminal: Option<Terminal>,
+    terminal: Terminal,
+    bar: ProgressBar,
+    began: Instant,
+    /// `3/17 wait, seed 7`
+    name: String,
+    /// Share of all that has been played, and by how much a step moves it.
+    played: f64,
+    step: f64,
+    /// Where it stands once the present one has been played.
+    end: f64,
+    /// What of it was read back, which took no time.
+    kept: f64,
 }
 
 impl Progress {
-    pub fn new(context: &Context) -> Self {
-        let is_quiet = context.global.quiet;
-        let is_drawn = !is_quiet && context.surroundings.err.terminal().is_some();
+    pub fn new(terminal: &Terminal) -> Self {
         Self {
-            is_quiet,
-            printer: context.printer.clone(),
-            terminal: is_drawn.then(|| context.terminal.clone()),
+            bar: terminal.bar(PARTS as u64, "{bar} {percent:>3} %  {msg}"),
+            terminal: terminal.clone(),
+            began: Instant::now(),
+            name: String::new(),
+            played: 0.0,
+            step: 0.0,
+            end: 0.0,
+            kept: 0.0,
         }
     }
 
-    pub fn is_drawn(&self) -> bool {
-        self.terminal.is_some()
-    }
-
-    /// A bar below those that there are; hidden where none is drawn.
-    pub fn bar(&self, length: u64, template: &str) -> ProgressBar {
-        let Some(terminal) = &self.terminal else {
-            return ProgressBar::hidden();
-        };
-        // Templates are constants, so the default is never seen.
-        let style = ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar());
-        let bar = terminal.add(ProgressBar::new(length));
-        bar.set_style(style.progress_chars("━━─"));
-        bar
-    }
-
-    pub fn say(&self, line: &str) {
-        match &self.terminal {
-            _ if self.is_quiet => {}
-            Some(terminal) => terminal.say(line),
-            None => self.printer.note(line),
+    pub fn show(&mut self, event: PlayEvent) {
+        match event {
+            PlayEvent::Note(note) => self.terminal.say(&format!("note: {note}")),
+            PlayEvent::Begins { name, share, steps } => {
+                self.name = name.into();
+                self.step = share / steps.max(1) as f64;
+                self.end += share;
+                self.draw();
+            }
+            PlayEvent::Step => {
+                self.played += self.step;
+                self.draw();
+            }
+            PlayEvent::Ends { accuracy, is_kept } => {
+                if is_kept {
+                    self.kept += self.end - self.played;
+                }
+                self.played = self.end;
+                let accuracy = accuracy.map_or("not measured".into(), |accuracy| format!("accuracy {accuracy:.2} %"));
+                let kept = if is_kept { ", played before" } else { "" };
+                let line = format!("{}: {accuracy}{kept}{}", self.name, self.time_left());
+                self.terminal.say(&line);
+            }
         }
+    }
+
+    /// Nothing is drawn from here on.
+    pub fn clear(&self) {
+        self.bar.finish_and_clear();
+    }
+
+    /// From what was played so far; empty at both ends.
+    fn time_left(&self) -> String {
+        let (played, left) = (self.played - self.kept, 1.0 - self.played);
+        if played <= 0.0 || left < 1.0 / PARTS {
+            return String::new();
+        }
+        let seconds = self.began.elapsed().as_secs_f64() * left / played;
+        format!(", {} left", short_duration(seconds))
+    }
+
+    fn draw(&self) {
+        self.bar.set_position((self.played * PARTS) as u64);
+        let name = printable(&self.name, &[]);
+        self.bar.set_message(format!("{name}{}", self.time_left()));
     }
 }

@@ -28,7 +28,7 @@ pub fn resume(options: &ResumeOptions, context: &Context) -> Result<Outcome, Rej
     };
     let mut engine = context
         .engine()
-        .recording(context.recording(None, options.progress))
+        .recording(context.recording(None))
         .resumed(point)
         .build(&prepared)?;
     limit_rounds(&mut engine, options.until);

@@ -57,7 +57,7 @@ fn begin(options: &RunOptions, prepared: Prepared, context: &Context) -> Result<
     if options.dry_run {
         return dry_run(&prepared, context);
     }
-    let mut recording = context.recording(options.out.as_deref(), options.progress);
+    let mut recording = context.recording(options.out.as_deref());
     recording.labels = labels;
     recording.id.clone_from(&options.id);
     let mut engine = context.engine().recording(recording).build(&prepared)?;

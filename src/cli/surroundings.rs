@@ -5,7 +5,7 @@ use std::io::{self, IsTerminal, Read};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::telemetry::sinks::Output;
+use super::terminal::Output;
 
 /// What a command is surrounded by.
 #[derive(Clone)]

@@ -17,7 +17,6 @@ use crate::record::{
 };
 use crate::run::{StopRequest, StopSignal};
 use crate::storage::{self, sync_folder_of};
-use crate::telemetry::sinks::Console;
 use crate::trajectory::{FOLDER, FORCED, MANIFEST_FILE, Manifest, SegmentFinish, TrajectorySet};
 
 /// The run that is played once more.
@@ -194,7 +193,6 @@ fn played_once_more(
 ) -> Result<Option<StopRequest>, Rejection> {
     let stop = context.heeded_stop()?;
     let recording = Recording {
-        console: Console::silent(),
         log: context.log.clone(),
         id: Some(AGAIN.into()),
         ..Recording::under(beside.to_path_buf())

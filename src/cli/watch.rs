@@ -14,14 +14,16 @@ use ratatui::crossterm::execute;
 use ratatui::crossterm::terminal::{EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode};
 use ratatui::prelude::CrosstermBackend;
 
+use super::console::Console;
 use super::named::{Named, held_run};
+use super::options::ProgressStyle;
 use super::rejection::Rejection;
+use super::terminal::Terminal as Lines;
 use super::{Context, Input, Outcome, Output, WatchOptions};
 use crate::engine::Engine;
 use crate::record::{ListedState, RunEntry};
 use crate::report::{Feed, Panel, View, draw};
 use crate::run::{Command, StopRequest, StopSignal, send_command};
-use crate::telemetry::sinks::{ProgressStyle, Terminal as Lines};
 use crate::telemetry::{Event, RunFinished, RunInfo, Sink, SinkError, Sinks};
 use crate::torch::is_catching;
 
@@ -64,22 +66,25 @@ fn has_terminal(context: &Context) -> bool {
     context.surroundings.err.terminal().is_some() && context.surroundings.input.is_terminal()
 }
 
-/// Shows the run that `engine` plays, if that is asked for and there is a terminal.
+/// Shows the run that `engine` plays, in the way that is asked for.
 pub fn show_while_playing(engine: &mut Engine, progress: ProgressStyle, context: &Context) {
-    if progress != ProgressStyle::Tui || context.global.quiet || !has_terminal(context) {
-        return;
-    }
     let world = engine.world_mut();
-    let view = OwnView {
-        stop: world.get_resource::<StopSignal>().cloned().unwrap_or_default(),
-        is_coloured: context.printer.is_coloured(),
-        lines: context.terminal.clone(),
-        input: context.surroundings.input.clone(),
-        is_over: Arc::default(),
-        drawing: None,
+    let stop = world.get_resource::<StopSignal>().cloned().unwrap_or_default();
+    let Some(mut sinks) = world.get_resource_mut::<Sinks>() else {
+        return;
     };
-    if let Some(mut sinks) = world.get_resource_mut::<Sinks>() {
-        sinks.add(view);
+    match progress {
+        _ if context.global.quiet => {}
+        ProgressStyle::None => {}
+        ProgressStyle::Tui if has_terminal(context) => sinks.add(OwnView {
+            stop,
+            is_coloured: context.printer.is_coloured(),
+            lines: context.terminal.clone(),
+            input: context.surroundings.input.clone(),
+            is_over: Arc::default(),
+            drawing: None,
+        }),
+        style => sinks.add(Console::new(style, context.global.verbose > 0, &context.terminal)),
     }
 }
 

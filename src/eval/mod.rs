@@ -9,11 +9,13 @@
 mod blind;
 mod opponents;
 mod search;
+mod equal;
 mod study;
 mod evaluation;
 
 pub use blind::Blind;
+pub use equal::{equal_steps, wider};
 pub use evaluation::{Cost, Evaluation, PlayedCheckpoint, PolicyCommits, Subject};
 pub use opponents::Opponent;
 pub use search::{Search, Spent};
-pub use study::{PlayedRow, Study, StudyError, StudyEvent, wider};
+pub use study::{PlayEvent, PlayedRow, Report, Study, StudyError};

@@ -2,11 +2,11 @@
 //! so that what is played until a stop compares all of them; then those that follow from what the policy has played.
 
 use std::collections::BTreeMap;
-use std::path::Path;
 
 use bevy_ecs::world::World;
 
 use super::blind::Blind;
+use super::equal::{equal_steps, widen};
 use super::opponents::{LEARNED, Opponent};
 use super::search::{Search, Spent};
 use crate::compare::statistics::mean;
@@ -15,11 +15,9 @@ use crate::controller::SavedFolder;
 use crate::engine::Extension;
 use crate::env::{Experiment, InitialSeeds};
 use crate::health::{EngineError, Failure, Position};
-use crate::host::{HostError, HostPlan, SlotLayout, widened};
-use crate::network::{HostRegistry, NetworkError};
 use crate::policy::DecideMode;
 use crate::run::StopSignal;
-use crate::scenario::{HostChoice, Keep, PeriodicConfig};
+use crate::scenario::{Keep, PeriodicConfig};
 
 /// A policy, its scenario, and what it is to be compared with.
 pub struct Study<'a> {
@@ -45,25 +43,33 @@ pub struct Study<'a> {
     pub stop: &'a StopSignal,
 }
 
-/// What happens while a study is played.
-pub enum StudyEvent<'a> {
-    /// A row begins with the episodes of a seed.
-    Enters {
-        /// Of the row, or of a schedule that is tried.
+/// What happens while one thing is played after the other.
+pub enum PlayEvent<'a> {
+    /// Something to know of what follows.
+    Note(&'a str),
+    /// One begins.
+    Begins {
+        /// Which one, of how many.
         name: &'a str,
-        /// Of the episodes.
-        seed: u64,
+        /// Share of all that is played; 0 of what comes on top.
+        share: f64,
+        /// Of all its rounds.
+        steps: u64,
     },
-    /// This number of envs has played a step.
-    Steps(usize),
-    /// It has played them.
-    Leaves {
-        /// Their results.
-        played: &'a PlayedEpisodes,
-        /// Whether they are a row's; else they are of a schedule that was tried.
-        is_row: bool,
+    /// All envs have played a step.
+    Step,
+    /// It has been played.
+    Ends {
+        /// Mean over its episodes, percent of the validation part; of a search for one network that of the best. `None` if nothing
+        /// was measured.
+        accuracy: Option<f64>,
+        /// It was played by an earlier process, and is read back.
+        is_kept: bool,
     },
 }
+
+/// Hears what happens.
+pub type Report<'r> = dyn FnMut(PlayEvent) + 'r;
 
 /// Why something could not play.
 #[derive(Debug, thiserror::Error)]
@@ -92,15 +98,15 @@ pub struct PlayedRow {
     pub played: Vec<PlayedEpisodes>,
 }
 
-/// Who plays, and in what.
+/// A row, who plays it, and in what.
 #[derive(Clone)]
 struct Entry {
+    row: PlayedRow,
     experiment: Experiment,
     candidate: Candidate,
+    /// The host's parameters over those of the scenario's.
+    widened: f64,
 }
-
-/// Hears what happens.
-type ReportStudy<'t> = dyn FnMut(StudyEvent) + 't;
 
 impl PlayedRow {
     fn outcomes(&self) -> impl Iterator<Item = &EpisodeOutcome> {
@@ -160,33 +166,36 @@ impl Study<'_> {
     ///
     /// # Errors
     /// A controller or policy that does not fit the scenario, or the first failure of a system.
-    pub fn play(&self, blind: Option<&Blind>, report: &mut ReportStudy) -> Result<Vec<PlayedRow>, StudyError> {
-        let mut rows = self.policies();
+    pub fn play(&self, blind: Option<&Blind>, report: &mut Report) -> Result<Vec<PlayedRow>, StudyError> {
+        let mut playing = Playing {
+            study: self,
+            report,
+            begun: 0,
+        };
+        let mut entries = self.policies();
         let opponents = self.against.iter().filter(|opponent| !opponent.is_derived());
-        rows.extend(opponents.map(|opponent| self.opponent(opponent, blind)));
+        entries.extend(opponents.map(|opponent| self.opponent(opponent, blind)));
         'playing: for episodes in &self.episodes {
-            for (row, entry) in &mut rows {
-                match self.play_entry(&row.name, entry.clone(), episodes, true, report)? {
-                    Some(played) => row.played.push(played),
-                    None => break 'playing,
+            for entry in &mut entries {
+                if !playing.play(entry, episodes)? {
+                    break 'playing;
                 }
             }
         }
-        let mut rows: Vec<PlayedRow> = rows.into_iter().map(|(row, _)| row).collect();
+        let mut rows: Vec<PlayedRow> = entries.into_iter().map(|entry| entry.row).collect();
         let seeds = rows.iter().map(|row| row.played.len()).min().unwrap_or(0).max(1);
         rows.retain(|row| row.played.len() >= seeds);
         rows.iter_mut().for_each(|row| row.played.truncate(seeds));
-        if self.stop.is_requested() {
-            return Ok(rows);
-        }
         // Others are compared with drawn actions, where the policy draws any.
-        let reference = rows[self.modes.len().min(self.policies().len()) - 1].clone();
+        let reference = rows.iter().rfind(|row| row.is_policy).cloned();
+        let Some(reference) = reference.filter(|_| !self.stop.is_requested()) else {
+            return Ok(rows);
+        };
         for opponent in self.against.iter().filter(|opponent| opponent.is_derived()) {
-            let names = opponent.rows();
             let played = match opponent {
-                Opponent::Widened => self.play_widened(&names[0], &reference, report)?,
-                Opponent::FromScratch => self.play_from_scratch(&names, &reference, report)?,
-                _ => self.play_schedules(&names, report)?,
+                Opponent::Widened => playing.fill(self.widened(&reference)?, None)?.map(|row| vec![row]),
+                Opponent::FromScratch => playing.from_scratch(&reference)?,
+                _ => playing.schedules()?,
             };
             match played {
                 Some(played) => rows.extend(played),
@@ -198,8 +207,9 @@ impl Study<'_> {
 
     /// Rows that there are to play.
     pub fn rows(&self) -> usize {
+        let policies = self.policy.as_ref().map_or(1, |_| self.modes.len());
         let opponents = self.against.iter().map(|opponent| opponent.rows().len());
-        self.policies().len() + opponents.sum::<usize>()
+        policies + opponents.sum::<usize>()
     }
 
     /// Whether all rows have played all seeds.
@@ -207,106 +217,175 @@ impl Study<'_> {
         rows.len() == self.rows() && rows.iter().all(|row| row.played.len() == self.episodes.len())
     }
 
-    fn row(&self, name: &str) -> PlayedRow {
-        PlayedRow {
-            name: name.into(),
-            is_policy: false,
-            steps: self.experiment.task.max_steps,
-            found_by: None,
-            schedules: None,
-            played: Vec::new(),
+    fn entry(&self, name: &str, controller: &str) -> Entry {
+        Entry {
+            row: PlayedRow {
+                name: name.into(),
+                is_policy: false,
+                steps: self.experiment.task.max_steps,
+                found_by: None,
+                schedules: None,
+                played: Vec::new(),
+            },
+            experiment: self.experiment.clone(),
+            candidate: Candidate {
+                controller: controller.into(),
+                policy: None,
+                mode: DecideMode::Sample,
+                seeds: None,
+            },
+            widened: 1.0,
         }
     }
 
     /// The policy in every mode; a controller that does not learn once.
-    fn policies(&self) -> Vec<(PlayedRow, Entry)> {
+    fn policies(&self) -> Vec<Entry> {
         let own = &self.experiment.scenario.policy.controller;
-        let policy = |name: String, controller: &str, mode| {
-            let row = PlayedRow {
-                is_policy: true,
-                found_by: self.training,
-                ..self.row(&name)
-            };
-            (row, self.entry(controller, self.policy.clone(), mode))
+        let policy = |name: &str, controller: &str, mode| {
+            let mut entry = self.entry(name, controller);
+            (entry.row.is_policy, entry.row.found_by) = (true, self.training);
+            (entry.candidate.policy, entry.candidate.mode) = (self.policy.clone(), mode);
+            entry
         };
         if self.policy.is_none() {
-            return vec![policy(format!("{own} (the run's)"), own, DecideMode::Sample)];
+            return vec![policy(&format!("{own} (the run's)"), own, DecideMode::Sample)];
         }
-        let name = |mode| match mode {
-            DecideMode::Greedy => "policy (greedy)",
-            DecideMode::Sample => "policy (sampled)",
-        };
-        let modes = self.modes.iter();
-        modes.map(|&mode| policy(name(mode).into(), LEARNED, mode)).collect()
+        let modes = self.modes.iter().map(|&mode| match mode {
+            DecideMode::Greedy => policy("policy (greedy)", LEARNED, mode),
+            DecideMode::Sample => policy("policy (sampled)", LEARNED, mode),
+        });
+        modes.collect()
     }
 
     /// One that decides for itself.
-    fn opponent(&self, opponent: &Opponent, blind: Option<&Blind>) -> (PlayedRow, Entry) {
+    fn opponent(&self, opponent: &Opponent, blind: Option<&Blind>) -> Entry {
         let controller = match (opponent, blind) {
             (Opponent::Controller(name), _) => name,
             (_, Some(blind)) => blind.controller(),
             (_, None) => "wait",
         };
-        let mut entry = self.entry(controller, None, DecideMode::Sample);
+        let mut entry = self.entry(&opponent.rows()[0], controller);
         if let (Opponent::Blind, Some(blind)) = (opponent, blind) {
             entry.experiment.scenario.policy.schedule = blind.schedule.clone();
         }
-        (self.row(&opponent.rows()[0]), entry)
+        entry
     }
 
-    fn entry(&self, controller: &str, policy: Option<SavedFolder>, mode: DecideMode) -> Entry {
-        Entry {
-            experiment: self.experiment.clone(),
-            candidate: Candidate {
-                controller: controller.into(),
-                policy,
-                mode,
-                seeds: None,
-            },
-        }
+    fn scheduled(&self, name: &str, schedule: PeriodicConfig) -> Entry {
+        let mut entry = self.entry(name, "periodic");
+        entry.experiment.scenario.policy.periodic = schedule;
+        entry
     }
 
-    fn play_widened(
-        &self,
-        name: &str,
-        reference: &PlayedRow,
-        report: &mut ReportStudy,
-    ) -> Result<Option<Vec<PlayedRow>>, StudyError> {
-        let row = self.row(name);
-        let mut entry = self.ungrown(row.steps, InitialSeeds::Same(Vec::new()));
+    /// Nothing grows. Seeds about which nothing is decided are not measured, so they add no cost.
+    fn ungrown(&self, name: &str) -> Entry {
+        let mut entry = self.entry(name, "wait");
+        let (task, scenario) = (&mut entry.experiment.task, &mut entry.experiment.scenario);
+        // It learns from scratch, and given weights are those of the host as wide as it is.
+        (task.weights, task.freeze) = (None, None);
+        scenario.run.early_stop = None;
+        scenario.attribution.include_committed = false;
+        entry
+    }
+
+    fn widened(&self, reference: &PlayedRow) -> Result<Entry, StudyError> {
+        let name = &Opponent::Widened.rows()[0];
+        let mut entry = self.ungrown(name);
+        entry.candidate.seeds = Some(InitialSeeds::Same(Vec::new()));
         let failed = |failure: Failure| named(name, failure.during("opponent", Position::default()));
         let names = self.extension.names();
         let names = names.map_err(|error| failed(Failure::message(error.to_string())))?;
-        let wider = widen(&mut entry.experiment, &names.hosts, reference.param_ratio()).map_err(failed)?;
-        let Some(mut row) = self.fill(row, |_| entry.clone(), report)? else {
-            return Ok(None);
+        let widened = widen(&mut entry.experiment, &names.hosts, reference.param_ratio());
+        entry.widened = widened.map_err(failed)?;
+        Ok(entry)
+    }
+}
+
+/// A study while it is played.
+struct Playing<'a, 'r> {
+    study: &'a Study<'a>,
+    report: &'a mut Report<'r>,
+    /// Rows whose episodes of a seed have begun.
+    begun: usize,
+}
+
+impl Playing<'_, '_> {
+    /// Adds the episodes of a seed to a row; false if it was stopped.
+    fn play(&mut self, entry: &mut Entry, episodes: &Episodes) -> Result<bool, StudyError> {
+        let all = self.study.rows() * self.study.episodes.len();
+        self.begun += 1;
+        let name = format!("{}/{all} {}", self.begun, entry.row.name);
+        let Some(mut played) = self.play_episodes(&name, 1.0 / all as f64, entry, episodes)? else {
+            return Ok(false);
         };
         // Sizes are those of the scenario's host.
-        let outcomes = row.played.iter_mut().flat_map(|played| &mut played.outcomes);
-        outcomes.for_each(|outcome| outcome.param_ratio *= wider);
-        Ok(Some(vec![row]))
+        let outcomes = played.outcomes.iter_mut();
+        outcomes.for_each(|outcome| outcome.param_ratio *= entry.widened);
+        entry.row.played.push(played);
+        Ok(true)
+    }
+
+    fn play_episodes(
+        &mut self,
+        name: &str,
+        share: f64,
+        entry: &Entry,
+        episodes: &Episodes,
+    ) -> Result<Option<PlayedEpisodes>, StudyError> {
+        let (study, report) = (self.study, &mut *self.report);
+        let mut experiment = entry.experiment.clone();
+        experiment.scenario.run.keep = Keep::None;
+        report(PlayEvent::Begins {
+            name: &format!("{name}, seed {}", episodes.seed),
+            share,
+            steps: episodes.rounds.len() as u64 * u64::from(experiment.task.max_steps),
+        });
+        let step = |_: &mut World| report(PlayEvent::Step);
+        let played = play_until(
+            experiment,
+            study.extension,
+            &entry.candidate,
+            episodes,
+            study.stop,
+            step,
+        );
+        let played = played.map_err(|error| named(&entry.row.name, error))?;
+        if study.stop.is_requested() && played.outcomes.len() < episodes.count() {
+            return Ok(None);
+        }
+        report(PlayEvent::Ends {
+            accuracy: played.mean_accuracy(),
+            is_kept: false,
+        });
+        Ok(Some(played))
+    }
+
+    /// Plays the episodes of all seeds, which begin with the architectures of the row `of`, if there is one. `None` if it was
+    /// stopped.
+    fn fill(&mut self, mut entry: Entry, of: Option<&PlayedRow>) -> Result<Option<PlayedRow>, StudyError> {
+        let study = self.study;
+        for (seed, episodes) in study.episodes.iter().enumerate() {
+            if let Some(row) = of {
+                entry.candidate.seeds = Some(row.architectures(seed));
+            }
+            if !self.play(&mut entry, episodes)? {
+                return Ok(None);
+            }
+        }
+        Ok(Some(entry.row))
     }
 
     /// How many steps equal compute and equal seconds are follows from what a step takes.
-    fn play_from_scratch(
-        &self,
-        names: &[String],
-        reference: &PlayedRow,
-        report: &mut ReportStudy,
-    ) -> Result<Option<Vec<PlayedRow>>, StudyError> {
+    fn from_scratch(&mut self, reference: &PlayedRow) -> Result<Option<Vec<PlayedRow>>, StudyError> {
         let mut rows: Vec<PlayedRow> = Vec::new();
-        for (name, of) in names.iter().zip([
-            None,
-            Some(PlayedRow::macs as fn(&PlayedRow) -> f64),
-            Some(PlayedRow::seconds),
-        ]) {
-            let mut row = self.row(name);
+        let equal: [Option<fn(&PlayedRow) -> f64>; 3] = [None, Some(PlayedRow::macs), Some(PlayedRow::seconds)];
+        for (name, of) in Opponent::FromScratch.rows().iter().zip(equal) {
+            let mut entry = self.study.ungrown(name);
             if let (Some(of), Some(epochs)) = (of, rows.first()) {
-                let ratio = of(reference) / of(epochs);
-                row.steps = ((f64::from(row.steps) * ratio).round() as u32).max(1);
+                entry.row.steps = equal_steps(of(reference), of(epochs) / f64::from(epochs.steps));
+                entry.experiment.task.max_steps = entry.row.steps;
             }
-            let steps = row.steps;
-            match self.fill(row, |seed| self.ungrown(steps, reference.architectures(seed)), report)? {
+            match self.fill(entry, Some(reference))? {
                 Some(row) => rows.push(row),
                 None => return Ok(None),
             }
@@ -314,104 +393,36 @@ impl Study<'_> {
         Ok(Some(rows))
     }
 
-    /// Plays the episodes of all seeds; `entry` says who plays those of the `k`-th. `None` if it was stopped.
-    fn fill(
-        &self,
-        mut row: PlayedRow,
-        entry: impl Fn(usize) -> Entry,
-        report: &mut ReportStudy,
-    ) -> Result<Option<PlayedRow>, StudyError> {
-        for (index, episodes) in self.episodes.iter().enumerate() {
-            let Some(played) = self.play_entry(&row.name, entry(index), episodes, true, report)? else {
-                return Ok(None);
-            };
-            row.played.push(played);
-        }
-        Ok(Some(row))
-    }
-
-    fn play_entry(
-        &self,
-        name: &str,
-        entry: Entry,
-        episodes: &Episodes,
-        is_row: bool,
-        report: &mut ReportStudy,
-    ) -> Result<Option<PlayedEpisodes>, StudyError> {
-        let Entry {
-            mut experiment,
-            candidate,
-        } = entry;
-        experiment.scenario.run.keep = Keep::None;
-        let seed = episodes.seed;
-        report(StudyEvent::Enters { name, seed });
-        let step = |_: &mut World| report(StudyEvent::Steps(episodes.envs));
-        let played = play_until(experiment, self.extension, &candidate, episodes, self.stop, step);
-        let played = played.map_err(|error| named(name, error))?;
-        if self.stop.is_requested() && played.outcomes.len() < episodes.count() {
-            return Ok(None);
-        }
-        let leaves = StudyEvent::Leaves {
-            played: &played,
-            is_row,
-        };
-        report(leaves);
-        Ok(Some(played))
-    }
-
-    /// Nothing grows: episodes begin with these seeds and take `steps` steps. Seeds about which nothing is decided are not
-    /// measured, so they add no cost.
-    fn ungrown(&self, steps: u32, seeds: InitialSeeds) -> Entry {
-        let mut entry = self.entry("wait", None, DecideMode::Sample);
-        entry.candidate.seeds = Some(seeds);
-        let task = &mut entry.experiment.task;
-        task.max_steps = steps;
-        // It learns from scratch, and given weights are those of the host as wide as it is.
-        (task.weights, task.freeze) = (None, None);
-        entry.experiment.scenario.run.early_stop = None;
-        entry.experiment.scenario.attribution.include_committed = false;
-        entry
-    }
-
-    fn scheduled(&self, schedule: PeriodicConfig) -> Entry {
-        let mut entry = self.entry("periodic", None, DecideMode::Sample);
-        entry.experiment.scenario.policy.periodic = schedule;
-        entry
-    }
-
     /// The best of the schedules that are drawn play.
-    fn play_schedules(&self, names: &[String], report: &mut ReportStudy) -> Result<Option<Vec<PlayedRow>>, StudyError> {
-        let Some(found) = self.find_schedules(report)? else {
+    fn schedules(&mut self) -> Result<Option<Vec<PlayedRow>>, StudyError> {
+        let Some(found) = self.find_schedules()? else {
             return Ok(None);
         };
         let mut rows = Vec::new();
-        for (schedule, name) in found.best.into_iter().zip(names) {
-            let row = PlayedRow {
-                schedules: Some(found.tried),
-                found_by: Some(found.spent),
-                ..self.row(name)
-            };
-            let entry = self.scheduled(schedule);
-            let Some(row) = self.fill(row, |_| entry.clone(), report)? else {
-                return Ok(None);
-            };
-            rows.push(row);
+        for (schedule, name) in found.best.into_iter().zip(Opponent::Schedules.rows()) {
+            let mut entry = self.study.scheduled(&name, schedule);
+            (entry.row.schedules, entry.row.found_by) = (Some(found.tried), Some(found.spent));
+            match self.fill(entry, None)? {
+                Some(row) => rows.push(row),
+                None => return Ok(None),
+            }
         }
         Ok(Some(rows))
     }
 
     /// Draws schedules and plays each for a round, until there are enough of them, or they have taken what the policy's
     /// training took. `None` if it was stopped.
-    fn find_schedules(&self, report: &mut ReportStudy) -> Result<Option<FoundSchedules>, StudyError> {
-        let (slots, max_steps) = (self.experiment.layout.len(), self.experiment.task.max_steps);
-        let allowed = &self.experiment.scenario.policy.masks.action_space;
+    fn find_schedules(&mut self) -> Result<Option<FoundSchedules>, StudyError> {
+        let study = self.study;
+        let (slots, max_steps) = (study.experiment.layout.len(), study.experiment.task.max_steps);
+        let allowed = &study.experiment.scenario.policy.masks.action_space;
         let round = Episodes {
-            seed: self.search.seed,
+            seed: study.search.seed,
             rounds: 0..1,
-            envs: self.experiment.scenario.run.n_envs,
+            envs: study.experiment.scenario.run.n_envs,
         };
-        let draw = |index| self.search.draw(index, slots, max_steps, allowed);
-        let price = self.experiment.reward.price;
+        let draw = |index| study.search.draw(index, slots, max_steps, allowed);
+        let price = study.experiment.reward.price;
         let net = |outcome: &EpisodeOutcome| match price {
             Some(price) => outcome.accuracy_minus_price(price),
             None => outcome.accuracy_minus_rent(),
@@ -419,9 +430,9 @@ impl Study<'_> {
         let (mut best, mut highest) = ([draw(0), draw(0)], [f64::NEG_INFINITY; 2]);
         let (mut gmacs, mut seconds) = (0.0, 0.0);
         for tried in 1.. {
-            let schedule = draw(tried - 1);
-            let entry = self.scheduled(schedule.clone());
-            let Some(played) = self.play_entry(&format!("schedule {tried}"), entry, &round, false, report)? else {
+            let (name, schedule) = (format!("schedule {tried}"), draw(tried - 1));
+            let entry = study.scheduled(&name, schedule.clone());
+            let Some(played) = self.play_episodes(&name, 0.0, &entry, &round)? else {
                 return Ok(None);
             };
             gmacs += played.outcomes.iter().filter_map(EpisodeOutcome::gmacs).sum::<f64>();
@@ -433,19 +444,20 @@ impl Study<'_> {
                     (*best, *highest) = (schedule.clone(), score);
                 }
             }
-            let is_enough = match (self.search.schedules, self.training.and_then(|training| training.gmacs)) {
+            let is_enough = match (
+                study.search.schedules,
+                study.training.and_then(|training| training.gmacs),
+            ) {
                 (Some(count), _) => tried >= count,
                 (None, Some(budget)) => gmacs >= budget,
-                (None, None) => tried >= self.training_rounds,
+                (None, None) => tried >= study.training_rounds,
             };
             if is_enough {
+                let gmacs = Some(gmacs);
                 return Ok(Some(FoundSchedules {
                     best,
                     tried,
-                    spent: Spent {
-                        gmacs: Some(gmacs),
-                        seconds,
-                    },
+                    spent: Spent { gmacs, seconds },
                 }));
             }
         }
@@ -465,48 +477,3 @@ struct FoundSchedules {
     tried: u32,
     spent: Spent,
 }
-
-/// Makes the host just so wide that it has `ratio` times its parameters or more, or as wide as there are any, and returns how
-/// many times it has then.
-fn widen(experiment: &mut Experiment, hosts: &HostRegistry, ratio: f64) -> Result<f64, Failure> {
-    let (task, folder) = (&mut experiment.task, experiment.folder.as_deref());
-    let plan = |host: &HostChoice| -> Result<HostPlan, NetworkError> { Ok(hosts.of(host, folder)?.plan(task.classes)) };
-    let before = plan(&task.host)?.outline().parameters as f64;
-    let host = wider(&task.host, task.classes, (hosts, folder), ratio * before)?;
-    let wider = plan(&host)?;
-    let widened = wider.outline().parameters as f64 / before;
-    if host != task.host {
-        task.host = host;
-    }
-    let injections = wider.injection_specs();
-    let slots: Vec<_> = experiment.layout.slots().iter().map(|spec| spec.slot).collect();
-    experiment.layout = SlotLayout::new(&injections, &slots);
-    Ok(widened)
-}
-
-/// The host of the same kind just so wide that it has this many parameters or more, or as wide as there are any.
-///
-/// # Errors
-/// A host that comes in one size, but has fewer.
-pub fn wider(
-    host: &HostChoice,
-    classes: i64,
-    (hosts, folder): (&HostRegistry, Option<&Path>),
-    parameters: f64,
-) -> Result<HostChoice, NetworkError> {
-    let mut found = host.clone();
-    loop {
-        let design = hosts.of(&found, folder)?;
-        if design.plan(classes).outline().parameters as f64 >= parameters {
-            return Ok(found);
-        }
-        match design.family().and_then(widened) {
-            Some(wider) => found = wider,
-            None if found == *host => return Err(HostError::NoWider(host.label().into()).into()),
-            None => return Ok(found),
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests;

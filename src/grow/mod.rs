@@ -23,6 +23,7 @@ use serde::Serialize;
 use crate::controller::SavedFolder;
 use crate::data::TaskData;
 use crate::engine::Names;
+use crate::eval::Report;
 use crate::keep::TestPart;
 use crate::network::{GivenWeights, GrownNetwork, NetworkError};
 use crate::scenario::{HostChoice, HostWeights, Scenario};
@@ -73,35 +74,6 @@ pub struct Growth {
     #[serde(skip)]
     pub scenario: Scenario,
 }
-
-/// What happens while it is grown.
-pub enum GrowEvent<'a> {
-    /// Something to know of what follows.
-    Note(&'a str),
-    /// An attempt begins.
-    Begins {
-        /// What is tried.
-        name: &'a str,
-        /// From 1, and of how many.
-        number: [usize; 2],
-        /// Networks that it trains, and that all of them train.
-        networks: [u64; 2],
-        /// Steps of all its rounds.
-        steps: u64,
-    },
-    /// All envs have played a step.
-    Step,
-    /// It has been tried.
-    Ends {
-        /// Percent of the validation part; `None` if nothing was measured.
-        validation: Option<f64>,
-        /// It was played by an earlier process, and is read back.
-        is_kept: bool,
-    },
-}
-
-/// Hears what happens.
-type Report<'r> = dyn FnMut(GrowEvent) + 'r;
 
 /// Plays all rows, but what is kept of them already, and chooses.
 ///

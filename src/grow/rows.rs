@@ -2,15 +2,15 @@
 
 use std::collections::BTreeMap;
 
+use super::Order;
 use super::budget::{Size, plantings};
 use super::play::{Attempt, Effort, Entry, GrowError, Variant, Way};
 use super::shelf::{self, Ordered};
-use super::{GrowEvent, Order, Report};
 use crate::checkpoint::scenario_fields;
 use crate::controller::WEIGHTS_FILE;
 use crate::data::TaskData;
 use crate::engine::Prepared;
-use crate::eval::wider;
+use crate::eval::{PlayEvent, Report, equal_steps, wider};
 use crate::growth::SlotId;
 use crate::hash::{sha256, sha256_of};
 use crate::host::{HostPlan, OpCost};
@@ -129,7 +129,7 @@ pub struct Playing<'a, 'r> {
 impl Playing<'_, '_> {
     /// Says what is to be known of what follows.
     pub fn note(&mut self, note: String) {
-        (self.report)(GrowEvent::Note(&note));
+        (self.report)(PlayEvent::Note(&note));
         self.notes.push(note);
     }
 
@@ -207,8 +207,7 @@ impl Playing<'_, '_> {
             } else {
                 let prepared = self.order.base.prepare(&variant)?;
                 let step = self.step_macs(&prepared, grown.filter(|_| way == Way::FromScratch))?;
-                let steps = equal.saturating_add(step / 2) / step.max(1);
-                let steps = u32::try_from(steps).unwrap_or(u32::MAX).max(1);
+                let steps = equal_steps(equal as f64, step as f64);
                 variant.sets.push(("run.max_steps", steps.to_string()));
                 self.best_rate(name, &variant, &|_| true)?
             };
@@ -248,8 +247,8 @@ impl Playing<'_, '_> {
             (Way::Widened | Way::FromScratch, None) => return Ok(None),
             (Way::Widened, Some(grown)) => {
                 let size = grown.attempt.network.measures.parameters as f64;
-                let place = (&self.order.names.hosts, self.prepared.file.folder.as_deref());
-                match wider(&task.host, task.classes, place, size) {
+                let (hosts, folder) = (&self.order.names.hosts, self.prepared.file.folder.as_deref());
+                match wider(&task.host, task.classes, size, hosts, folder) {
                     Ok(host) => sets.push(("task.host", ron_text(&host))),
                     Err(error) => {
                         self.note(format!("no wider host: {error}"));
@@ -326,18 +325,14 @@ impl Playing<'_, '_> {
         let run = &prepared.loaded.scenario.run;
         let (attempts, all) = self.all();
         self.number += 1;
-        let name = rate.map_or_else(|| row.into(), |rate| format!("{row}, rate {rate}"));
-        (self.report)(GrowEvent::Begins {
-            name: &name,
-            number: [self.number, attempts],
-            networks: [
-                if variant.is_single {
-                    1
-                } else {
-                    u64::from(run.rounds) * run.n_envs as u64
-                },
-                all,
-            ],
+        let at_rate = rate.map_or_else(String::new, |rate| format!(", rate {rate}"));
+        let networks = match variant.is_single {
+            true => 1,
+            false => u64::from(run.rounds) * run.n_envs as u64,
+        };
+        (self.report)(PlayEvent::Begins {
+            name: &format!("{}/{attempts} {row}{at_rate}", self.number),
+            share: networks as f64 / all as f64,
             steps: u64::from(run.rounds) * u64::from(prepared.loaded.task.max_steps),
         });
         let kept = shelf::read(&order.place, self.number);
@@ -348,7 +343,7 @@ impl Playing<'_, '_> {
                 let report = &mut *self.report;
                 order
                     .base
-                    .play((&prepared, variant), data, |_| report(GrowEvent::Step))?
+                    .play((&prepared, variant), data, |_| report(PlayEvent::Step))?
             }
         };
         let played = played.ok_or_else(|| GrowError::Stopped(order.place.clone()))?;
@@ -363,8 +358,8 @@ impl Playing<'_, '_> {
             macs,
             loaded: prepared.loaded,
         });
-        let validation = best.as_ref().map(Attempt::validation);
-        (self.report)(GrowEvent::Ends { validation, is_kept });
+        let accuracy = best.as_ref().map(Attempt::validation);
+        (self.report)(PlayEvent::Ends { accuracy, is_kept });
         if !variant.is_single {
             let at_rate = self.diverged.entry(rate.to_string()).or_default();
             at_rate[0] += diverged;

@@ -2,6 +2,7 @@
 
 mod table;
 mod words;
+mod lines;
 mod csv;
 mod thinned;
 mod state;
@@ -24,6 +25,7 @@ pub use comparison::{comparison_tables, comparison_text};
 pub use evaluation::evaluation_text;
 pub use grown::growth_text;
 pub use html::{ListedTraining, comparison_page, evaluation_page, growth_page, run_page};
+pub use lines::{anomaly_lines, event_line, header, round_line};
 pub use results::{merged, run_results};
 pub use runs::runs_table;
 pub use served::{ServeError, Served, serve};
@@ -34,4 +36,4 @@ pub use survey::survey_text;
 pub use table::Table;
 pub use terminal::{Panel, View, draw};
 pub use trials::{end_text, forecast_text, plan_table, short_id, sweep_tables, sweep_text, write_sweep};
-pub use words::{ABSENT, WIDTH, signed, wrapped};
+pub use words::{ABSENT, WIDTH, short_duration, signed, wrapped};

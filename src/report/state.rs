@@ -9,8 +9,8 @@ mod feed;
 
 use std::collections::VecDeque;
 
+use super::lines::event_line;
 use super::thinned::Thinned;
-use crate::telemetry::sinks::event_line;
 use crate::telemetry::{Event, LearnerUpdate, LiveState, Payload, Severity, Timestamp};
 
 pub use anomalies::Anomalies;

@@ -9,11 +9,10 @@ use clap::ValueEnum;
 use super::comparison::comparison_text;
 use super::csv::{Csv, exact};
 use super::table::Table;
-use super::words::{cell, number, wrapped};
+use super::words::{cell, number, short_duration, wrapped};
 use crate::compare::{Metric, TrainingRecord};
 use crate::health::{AtPath, FileError};
 use crate::sweep::{Collected, CollectedTrial, Forecast, Plan, SweepFolder, Trial, TrialResult, replace_shared};
-use crate::telemetry::sinks::short_duration;
 
 /// Files of CSV in a sweep's folder, by name.
 pub fn sweep_tables(collected: &Collected) -> [(&'static str, String); 2] {

@@ -1,5 +1,7 @@
 //! Numbers and paragraphs as every report writes them.
 
+use std::time::Duration;
+
 use crate::growth::LifecycleOp;
 use crate::telemetry::{Contribution, Num};
 
@@ -29,6 +31,18 @@ pub(super) fn worth(contribution: Option<Contribution>) -> String {
         let error = number(contribution.standard_error, 2);
         format!("{:+.2} ± {error}", contribution.points)
     })
+}
+
+/// `42s`, `3m05s`, `1h12m`.
+pub fn short_duration(seconds: f64) -> String {
+    let whole = Duration::try_from_secs_f64(seconds.round())
+        .unwrap_or(Duration::MAX)
+        .as_secs();
+    match whole {
+        0..60 => format!("{whole}s"),
+        60..3600 => format!("{}m{:02}s", whole / 60, whole % 60),
+        _ => format!("{}h{:02}m", whole / 3600, whole / 60 % 60),
+    }
 }
 
 /// An operation in lower case, with spaces.

@@ -2,12 +2,11 @@
 
 use std::path::PathBuf;
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 
 use crate::checkpoint::CheckpointName;
 use crate::scenario::Override;
 use crate::schema::range::is_plain_name;
-use crate::telemetry::sinks::ProgressStyle;
 use crate::torch;
 
 pub const RUN_EXAMPLES: &str = "\
@@ -38,6 +37,24 @@ Examples:
 
 simic_engine.VectorEnv, of the Python package, is such a program: it starts this command itself.
 docs/reference/serve_envs.md says what the frames are. Exit code 143: standard input was closed.";
+
+/// What --progress names.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum ProgressStyle {
+    /// Bars on a terminal, plain lines elsewhere.
+    #[default]
+    Auto,
+    /// One line a round above two bars and a status line; plain lines where there is no terminal, with a note.
+    Bar,
+    /// A view of the whole run on the screen; as `Bar` where there is no terminal.
+    Tui,
+    /// One line a round.
+    Plain,
+    /// One JSON event a round.
+    Json,
+    /// Nothing.
+    None,
+}
 
 #[derive(Clone, Debug, Default, Args)]
 pub struct RunOptions {

@@ -8,7 +8,7 @@ use indicatif::ProgressBar;
 
 use super::status::progress;
 use crate::cli::Context;
-use crate::cli::progress::Progress;
+use crate::cli::terminal::Terminal;
 use crate::compare::Metric;
 use crate::report::{end_text, short_id};
 use crate::sweep::{Plan, Results, SweepFolder, Trial, TrialState, WorkerEvent};
@@ -16,7 +16,7 @@ use crate::sweep::{Plan, Results, SweepFolder, Trial, TrialState, WorkerEvent};
 /// Lines of what has happened, and on a terminal what is happening below them.
 pub(super) struct View<'a> {
     plan: &'a Plan,
-    progress: Progress,
+    terminal: &'a Terminal,
     total: ProgressBar,
     /// Lines of what is played.
     trials: ProgressBar,
@@ -24,14 +24,14 @@ pub(super) struct View<'a> {
 }
 
 impl<'a> View<'a> {
-    pub fn new(plan: &'a Plan, context: &Context) -> Self {
-        let progress = Progress::new(context);
+    pub fn new(plan: &'a Plan, context: &'a Context) -> Self {
+        let terminal = &context.terminal;
         let count = plan.trials.len() as u64;
         Self {
             plan,
-            total: progress.bar(count, "trials {bar:32} {pos}/{len} {elapsed_precise}"),
-            trials: progress.bar(0, "{msg}"),
-            progress,
+            total: terminal.bar(count, "trials {bar} {pos}/{len} {elapsed_precise}"),
+            trials: terminal.bar(0, "{msg}"),
+            terminal,
             playing: Mutex::default(),
         }
     }
@@ -43,7 +43,7 @@ impl<'a> View<'a> {
         let line = match event {
             WorkerEvent::Begun(trial) => {
                 playing.extend(find(trial));
-                (!self.progress.is_drawn()).then(|| format!("{}: begun", name(trial)))
+                (!self.terminal.is_drawn()).then(|| format!("{}: begun", name(trial)))
             }
             WorkerEvent::Ended(trial, result) => {
                 playing.retain(|known| known.id != trial.id);
@@ -79,13 +79,13 @@ impl<'a> View<'a> {
             WorkerEvent::Again(trial, reason) => Some(format!("{}: tried again: {reason}", name(trial))),
         };
         if let Some(line) = line {
-            self.progress.say(&line);
+            self.terminal.say(&line);
         }
     }
 
     /// Draws what is being played, until nothing is.
     pub fn follow(&self, folder: &SweepFolder, is_over: &AtomicBool) {
-        if !self.progress.is_drawn() {
+        if !self.terminal.is_drawn() {
             return;
         }
         if let Ok(results) = Results::read(folder) {

@@ -9,8 +9,7 @@ use ratatui::widgets::{Paragraph, Wrap};
 use super::parts::{bar, coloured, cut, framed, number, of_severity};
 use super::{Panel, View};
 use crate::report::state::EpisodeTrace;
-use crate::report::words::signed;
-use crate::telemetry::sinks::short_duration;
+use crate::report::words::{short_duration, signed};
 
 /// Keys and what they do.
 const KEYS: [(&str, &str); 12] = [

@@ -5,7 +5,6 @@ use std::path::{Path, PathBuf};
 use std::thread::available_parallelism;
 
 use bevy_app::{App, Plugin, PluginGroup, PluginGroupBuilder, Plugins};
-use bevy_ecs::prelude::*;
 
 use super::control::measure_control;
 use super::extension::refused;
@@ -19,7 +18,6 @@ use crate::scenario::Override;
 use crate::schedule::{AddWork, Shutdown, Work};
 use crate::seed::BlueprintRegistry;
 use crate::telemetry::Sinks;
-use crate::telemetry::sinks::ConsoleSink;
 use crate::torch::{self, FreeThreadBuffers};
 use crate::trajectory::CollectorPlugin;
 
@@ -165,7 +163,9 @@ impl EngineBuilder {
         refused(app.world())?;
         if let Some(recording) = self.recording {
             app.add_work(Shutdown, Work::MeasureControl, measure_control);
-            add_sinks(app.world_mut(), &recording);
+            if let Some(mut sinks) = app.world_mut().get_resource_mut::<Sinks>() {
+                sinks.add(StatusSink::default());
+            }
             app.insert_resource(recording).init_resource::<ScenarioFile>();
         }
         if let Some(point) = self.resume {
@@ -198,12 +198,4 @@ fn check_room(engine: &Engine, prepared: &Prepared, threads: usize) -> Result<()
 /// Threads that this process may run at once.
 pub fn all_cores() -> usize {
     available_parallelism().map_or(1, NonZero::get)
-}
-
-fn add_sinks(world: &mut World, recording: &Recording) {
-    let Some(mut sinks) = world.get_resource_mut::<Sinks>() else {
-        return;
-    };
-    sinks.add(StatusSink::default());
-    sinks.add(ConsoleSink::new(recording.console.clone()));
 }

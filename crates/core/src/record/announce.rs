@@ -14,7 +14,6 @@ use crate::health::Failure;
 use crate::learner::PolicyLearner;
 use crate::run::{ChosenResidency, CommandInbox, Inventory, MissingPart};
 use crate::scenario::{AnomalyAnswer, DeviceSpec, resolved_ron};
-use crate::telemetry::sinks::Console;
 use crate::telemetry::{
     BigInteger, DatasetInfo, DetectorBank, Detectors, Event, RunStarted, Sinks, TaskKind, TelemetryHub,
     TelemetryOutbox, Timestamp,
@@ -29,8 +28,6 @@ pub struct Recording {
     pub root: PathBuf,
     /// Name of the run's own folder, which does not become the latest then; time, name and hash if `None`.
     pub id: Option<String>,
-    /// How progress is shown.
-    pub console: Console,
     /// Where the log goes.
     pub log: LogFile,
     /// What the user says about the run.
@@ -45,12 +42,11 @@ pub struct Recording {
 }
 
 impl Recording {
-    /// A silent record in a new folder under `root`.
+    /// A record in a new folder under `root`.
     pub fn under(root: impl Into<PathBuf>) -> Self {
         Self {
             root: root.into(),
             id: None,
-            console: Console::silent(),
             log: LogFile::default(),
             labels: Labels::default(),
             outage_patience: Duration::from_secs(5),

@@ -25,8 +25,6 @@ mod sink;
 mod event_log;
 mod lane;
 mod hub;
-/// The sinks that the engine brings along.
-pub mod sinks;
 mod recording;
 mod volatile;
 #[cfg(any(test, feature = "testing"))]

@@ -1,25 +1,13 @@
 use std::io::Seek;
 
 use super::*;
+use crate::cli::Output;
 use crate::telemetry::{UpdateSkip, examples};
 
-const SILENT_ON_EVENTS: Lines = Lines {
-    tells_events: false,
-    has_no_terminal: false,
-    has_header: false,
-};
-const TELLING: Lines = Lines {
-    tells_events: true,
-    ..SILENT_ON_EVENTS
-};
-
-fn shown(view: impl Fn(Output) -> View, lines: Lines, events: Vec<Event>) -> String {
+fn shown(style: ProgressStyle, tells_events: bool, events: Vec<Event>) -> String {
     let mut screen = tempfile::tempfile().unwrap();
-    let mut sink = ConsoleSink {
-        live: LiveState::default(),
-        lines,
-        view: view(Output::to(screen.try_clone().unwrap())),
-    };
+    let terminal = Terminal::on(Output::to(screen.try_clone().unwrap()), false, false);
+    let mut sink = Console::new(style, tells_events, &terminal);
     let run = RunInfo {
         run_id: "test".into(),
         directory: "runs/test".into(),
@@ -34,19 +22,17 @@ fn shown(view: impl Fn(Output) -> View, lines: Lines, events: Vec<Event>) -> Str
 }
 
 fn plain(events: Vec<Event>) -> String {
-    shown(View::Plain, SILENT_ON_EVENTS, events)
+    shown(ProgressStyle::Plain, false, events)
 }
 
 #[test]
 fn plain_progress_is_a_line_a_round_and_what_concerns_the_whole_run() {
-    insta::assert_snapshot!(shown(View::Plain, SILENT_ON_EVENTS, examples::events()));
+    insta::assert_snapshot!(shown(ProgressStyle::Plain, false, examples::events()));
 }
 
 #[test]
 fn plain_progress_of_those_who_want_more_is_a_line_for_everything_but_step_rows() {
-    let lines = TELLING;
-
-    insta::assert_snapshot!(shown(View::Plain, lines, examples::events()));
+    insta::assert_snapshot!(shown(ProgressStyle::Plain, true, examples::events()));
 }
 
 #[test]
@@ -78,13 +64,8 @@ fn what_a_round_shows_is_explained_once_and_what_was_found_of_its_hosts_is_a_lin
 
 #[test]
 fn bars_that_cannot_be_drawn_are_said_to_be_lines() {
-    let lines = Lines {
-        has_no_terminal: true,
-        ..SILENT_ON_EVENTS
-    };
-
     let told = "run directory  runs/test\nstandard error is no terminal: a line a round instead\n";
-    assert_eq!(shown(View::Plain, lines, Vec::new()), told);
+    assert_eq!(shown(ProgressStyle::Bar, false, Vec::new()), told);
 }
 
 #[test]
@@ -107,7 +88,7 @@ fn what_others_wrote_cannot_steer_the_terminal() {
     let mut note = examples::note();
     note.text = hostile.into();
 
-    let text = shown(View::Plain, TELLING, vec![Event::run(started), Event::run(note)]);
+    let text = shown(ProgressStyle::Plain, true, vec![Event::run(started), Event::run(note)]);
 
     let steers = |character: char| character.is_control() && character != '\n' || character == '\u{202e}';
     assert!(!text.contains(steers), "{text:?}");
@@ -117,7 +98,7 @@ fn what_others_wrote_cannot_steer_the_terminal() {
 
 #[test]
 fn json_progress_is_one_event_a_round() {
-    let text = shown(View::Json, SILENT_ON_EVENTS, examples::events());
+    let text = shown(ProgressStyle::Json, false, examples::events());
 
     assert_eq!(text.lines().count(), 1);
     assert!(text.contains("\"type\":\"round_finished\""));

@@ -6,7 +6,7 @@ use super::*;
 #[test]
 fn a_line_of_the_log_steers_no_terminal_neither_at_once_nor_once_it_was_held() {
     let mut screen = tempfile::tempfile().unwrap();
-    let mut terminal = Terminal::on(Output::to(screen.try_clone().unwrap()));
+    let mut terminal = Terminal::on(Output::to(screen.try_clone().unwrap()), false, false);
 
     terminal
         .write_all("WARN \u{1b}[2J\u{9b}31m\u{7}é\n".as_bytes())

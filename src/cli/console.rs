@@ -1,0 +1,164 @@
+//! Progress of a run: a line a round, on a terminal above two bars; or JSON lines. It goes to standard error; results go to
+//! standard output and are not this sink's business.
+
+use std::io::Write;
+use std::sync::Arc;
+
+use indicatif::ProgressBar;
+
+use super::options::ProgressStyle;
+use super::terminal::Terminal;
+use crate::report::{anomaly_lines, event_line, header, round_line, short_duration};
+use crate::telemetry::{AnomalyState, Event, LiveState, Payload, RunFinished, RunInfo, Severity, Sink, SinkError};
+
+/// The progress display of a run.
+pub struct Console {
+    live: LiveState,
+    terminal: Terminal,
+    style: ProgressStyle,
+    /// Whether every event gets a line that is no step row.
+    tells_events: bool,
+    /// The header of the rounds' lines was printed.
+    has_header: bool,
+    /// On a terminal.
+    bars: Option<Bars>,
+}
+
+impl Console {
+    /// Shows progress in a style that shows any.
+    pub fn new(style: ProgressStyle, tells_events: bool, terminal: &Terminal) -> Self {
+        let has_bars = !matches!(style, ProgressStyle::Plain | ProgressStyle::Json) && terminal.is_drawn();
+        Self {
+            live: LiveState::default(),
+            terminal: terminal.clone(),
+            style,
+            tells_events,
+            has_header: false,
+            bars: has_bars.then(|| Bars::new(terminal)),
+        }
+    }
+
+    /// An event after it was folded.
+    fn show(&mut self, event: &Event) {
+        if let (Payload::RoundFinished(_), Some(round)) = (&event.payload, self.live.rounds.last()) {
+            let heads = match std::mem::replace(&mut self.has_header, true) {
+                true => Vec::new(),
+                false => header(&self.live),
+            };
+            let found = anomaly_lines(round, &self.live);
+            let lines = heads.into_iter().chain(found).chain([round_line(round, &self.live)]);
+            lines.for_each(|line| self.terminal.say(&line));
+        } else if is_of_run(event) || self.tells_events && event.severity >= Severity::Info {
+            event_line(event).iter().for_each(|line| self.terminal.say(line));
+        }
+    }
+}
+
+impl Sink for Console {
+    fn name(&self) -> &str {
+        "console"
+    }
+
+    /// Where the run is recorded is printed first, so that it is known even if the run fails.
+    fn start(&mut self, run: &RunInfo) -> Result<(), SinkError> {
+        if let Some(earlier) = &run.earlier {
+            self.live = earlier.live.clone();
+        }
+        if self.style != ProgressStyle::Json {
+            self.terminal
+                .say(&format!("run directory  {}", run.directory.display()));
+        }
+        if matches!(self.style, ProgressStyle::Bar | ProgressStyle::Tui) && self.bars.is_none() {
+            self.terminal
+                .say("standard error is no terminal: a line a round instead");
+        }
+        Ok(())
+    }
+
+    fn write(&mut self, events: &[Arc<Event>]) -> Result<(), SinkError> {
+        for event in events {
+            self.live.apply(event);
+            match (self.style, &event.payload) {
+                (ProgressStyle::Json, Payload::RoundFinished(_)) => {
+                    let line = serde_json::to_string(event)?;
+                    // A terminal that is gone is no reason to stop, and nothing to try again.
+                    _ = writeln!(self.terminal.stream().clone(), "{line}");
+                }
+                (ProgressStyle::Json, _) => {}
+                _ => self.show(event),
+            }
+        }
+        if let Some(bars) = &self.bars {
+            bars.draw(&self.live);
+        }
+        Ok(())
+    }
+
+    fn finish(&mut self, _run: &RunFinished) -> Result<(), SinkError> {
+        if let Some(Bars { rounds, steps, status }) = &self.bars {
+            for bar in [rounds, steps, status] {
+                bar.finish_and_clear();
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The few lines about the run as a whole: how it begins, and what changes its course. What is found of envs waits for the
+/// end of their round.
+fn is_of_run(event: &Event) -> bool {
+    match &event.payload {
+        Payload::RunStarted(_) | Payload::CheckpointLoaded(_) | Payload::Note(_) => true,
+        Payload::LearnerUpdate(update) => !update.update_performed,
+        Payload::Anomaly(anomaly) => anomaly.state == AnomalyState::Onset && event.env.is_none(),
+        _ => false,
+    }
+}
+
+/// One bar over rounds, one over the steps of the round, and a status line.
+struct Bars {
+    rounds: ProgressBar,
+    steps: ProgressBar,
+    status: ProgressBar,
+}
+
+impl Bars {
+    fn new(terminal: &Terminal) -> Self {
+        Self {
+            rounds: terminal.bar(0, "round {bar} {pos:>4}/{len}  {msg}"),
+            steps: terminal.bar(0, "step  {bar} {pos:>4}/{len}"),
+            status: terminal.bar(0, "{msg}"),
+        }
+    }
+
+    fn draw(&self, live: &LiveState) {
+        if let Some(run) = live.started.as_ref() {
+            self.rounds.set_length(u64::from(run.n_rounds));
+            self.steps.set_length(u64::from(run.max_steps));
+        }
+        self.rounds.set_position(live.rounds.len() as u64);
+        self.steps.set_position(u64::from(live.progress().step));
+        if let Some(seconds) = live.eta_s() {
+            self.rounds.set_message(format!("{} left", short_duration(seconds)));
+        }
+        self.status.set_message(status_line(live));
+    }
+}
+
+/// `accuracy 54.3 %  germinated 3, committed 1, pruned 2  6.4 env-steps/s`
+fn status_line(live: &LiveState) -> String {
+    let (progress, growth) = (live.progress(), live.growth_in_round);
+    let accuracy = progress
+        .accuracy_mean
+        .map(|accuracy| format!("accuracy {accuracy:.1} %"));
+    let grown = format!(
+        "germinated {}, committed {}, pruned {}",
+        growth.germinated, growth.committed, growth.pruned
+    );
+    let speed = progress.env_steps_per_s.map(|speed| format!("{speed:.1} env-steps/s"));
+    let parts = accuracy.into_iter().chain([grown]).chain(speed);
+    parts.collect::<Vec<_>>().join("  ")
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,60 @@
+//! What is equal when growth is compared with something else: the size of a host that is wider in its place, and the compute.
+
+use std::path::Path;
+
+use crate::env::Experiment;
+use crate::health::Failure;
+use crate::host::{HostError, HostPlan, SlotLayout, widened};
+use crate::network::{HostRegistry, NetworkError};
+use crate::scenario::HostChoice;
+
+/// As many steps, of which each takes `step`, as come nearest to `budget`; at least one.
+pub fn equal_steps(budget: f64, step: f64) -> u32 {
+    ((budget / step).round() as u32).max(1)
+}
+
+/// The host of the same kind just so wide that it has this many parameters or more, or as wide as there are any.
+///
+/// # Errors
+/// A host that comes in one size, but has fewer.
+pub fn wider(
+    host: &HostChoice,
+    classes: i64,
+    parameters: f64,
+    hosts: &HostRegistry,
+    folder: Option<&Path>,
+) -> Result<HostChoice, NetworkError> {
+    let mut found = host.clone();
+    loop {
+        let design = hosts.of(&found, folder)?;
+        if design.plan(classes).outline().parameters as f64 >= parameters {
+            return Ok(found);
+        }
+        match design.family().and_then(widened) {
+            Some(wider) => found = wider,
+            None if found == *host => return Err(HostError::NoWider(host.label().into()).into()),
+            None => return Ok(found),
+        }
+    }
+}
+
+/// Makes the host just so wide that it has `ratio` times its parameters or more, or as wide as there are any, and returns how
+/// many times it has then.
+pub(super) fn widen(experiment: &mut Experiment, hosts: &HostRegistry, ratio: f64) -> Result<f64, Failure> {
+    let (task, folder) = (&mut experiment.task, experiment.folder.as_deref());
+    let plan = |host: &HostChoice| -> Result<HostPlan, NetworkError> { Ok(hosts.of(host, folder)?.plan(task.classes)) };
+    let before = plan(&task.host)?.outline().parameters as f64;
+    let host = wider(&task.host, task.classes, ratio * before, hosts, folder)?;
+    let wider = plan(&host)?;
+    let widened = wider.outline().parameters as f64 / before;
+    if host != task.host {
+        task.host = host;
+    }
+    let injections = wider.injection_specs();
+    let slots: Vec<_> = experiment.layout.slots().iter().map(|spec| spec.slot).collect();
+    experiment.layout = SlotLayout::new(&injections, &slots);
+    Ok(widened)
+}
+
+#[cfg(test)]
+mod tests;
