@@ -12,7 +12,7 @@ use crate::health::AtPath;
 use crate::record::runs_root;
 use crate::report::{ListedTraining, RunSource, Served, comparison_page, run_page, serve};
 use crate::storage;
-use crate::sweep::{Collected, CollectedTrial, Judge, Plan, SweepFolder};
+use crate::sweep::{Collected, CollectedTrial, Plan, SweepFolder};
 
 /// How often a record is looked at while a report follows it.
 const LOOK: Duration = Duration::from_secs(2);
@@ -70,15 +70,8 @@ fn sweep_report(
     let output = options.output.clone().unwrap_or_else(|| PathBuf::from("report.html"));
     let collected = Collected::read(folder, plan)?.judged(plan);
     let trainings = collected.trainings();
-    let comparison = collected.judgement.clone().unwrap_or_else(|| {
-        let metric = Metric::AccuracyMinusRent;
-        let usual = Judge {
-            metric,
-            min_effect: metric.usual_effect(),
-            ..Judge::default()
-        };
-        collected.compared(&usual, false)
-    });
+    let usual = || collected.compared(Metric::AccuracyMinusRent, None, false);
+    let comparison = collected.judgement.clone().unwrap_or_else(usual);
     let listed = collected.trials.iter().map(|CollectedTrial { trial, result, .. }| {
         let state = result.as_ref().map_or("not ended", |result| result.end.name());
         ListedTraining {

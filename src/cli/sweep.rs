@@ -7,17 +7,16 @@ mod view;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use serde::Serialize;
+use serde_json::json;
 
 use super::options::{Begun, Pace, PlayOptions, SweepCommand, SweepOptions};
 use super::output::Printer;
 use super::rejection::Rejection;
 use super::{Context, Outcome};
-use crate::record::runs_root;
-use crate::report::{forecast_text, plan_table, sweep_text, write_sweep};
+use crate::report::{merged, plan_table, sweep_text, write_sweep};
 use crate::scenario::Override;
 use crate::sweep::{
-    Collected, FolderError, Forecast, Plan, Planned, Results, Shard, SweepFolder, Trial, TrialEnd, WorkOptions, plan,
+    Collected, FolderError, Plan, Planned, Results, Shard, SweepFolder, Trial, TrialEnd, WorkOptions, plan,
     try_again, try_misplaced_again, work,
 };
 use launch::launch;
@@ -104,17 +103,11 @@ pub(super) fn begin(options: &PlayOptions, overrides: &[Override], context: &Con
         return launch(options, cluster, &planned, &work, context);
     }
     if options.dry_run {
-        let root = runs_root(options.out.as_deref());
-        let forecast = Forecast::new(&planned.scenario_name, planned.env_steps, &root);
-        let preview = Preview {
-            plan,
-            forecast: &forecast,
-        };
-        let printer = context.printer;
+        let (printer, env_steps) = (context.printer, planned.env_steps);
+        let preview = merged(json!({ "env_steps": env_steps }), plan);
         return Ok(printer.show_either(&preview, || {
-            let forecast = forecast_text(&forecast, printer.width());
             let table = plan_table(plan, printer.width());
-            format!("{}\n{forecast}\n\n{table}", headline(plan, &work))
+            format!("{}\n{env_steps} env-steps to train\n\n{table}", headline(plan, &work))
         }));
     }
     let (folder, plan) = begin_folder(options, &planned)?;
@@ -130,14 +123,6 @@ pub(super) fn begin(options: &PlayOptions, overrides: &[Override], context: &Con
     }
     try_misplaced_again(&folder, &plan).map_err(Rejection::failed)?;
     play(&folder, &plan, &work, context)
-}
-
-/// What would be played, for programs to read.
-#[derive(Serialize)]
-struct Preview<'a> {
-    #[serde(flatten)]
-    plan: &'a Plan,
-    forecast: &'a Forecast,
 }
 
 /// The folder of a sweep that begins; the command has failed where a part of it has been made, else it is refused.

@@ -35,5 +35,5 @@ pub use summary::summary;
 pub use survey::survey_text;
 pub use table::Table;
 pub use terminal::{Panel, View, draw};
-pub use trials::{end_text, forecast_text, plan_table, short_id, sweep_tables, sweep_text, write_sweep};
+pub use trials::{end_text, plan_table, short_id, sweep_tables, sweep_text, write_sweep};
 pub use words::{ABSENT, WIDTH, short_duration, signed, wrapped};

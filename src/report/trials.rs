@@ -9,10 +9,10 @@ use clap::ValueEnum;
 use super::comparison::comparison_text;
 use super::csv::{Csv, exact};
 use super::table::Table;
-use super::words::{cell, number, short_duration, wrapped};
+use super::words::{cell, number};
 use crate::compare::{Metric, TrainingRecord};
 use crate::health::{AtPath, FileError};
-use crate::sweep::{Collected, CollectedTrial, Forecast, Plan, SweepFolder, Trial, TrialResult, replace_shared};
+use crate::sweep::{Collected, CollectedTrial, Plan, SweepFolder, Trial, TrialResult, replace_shared};
 
 /// Files of CSV in a sweep's folder, by name.
 pub fn sweep_tables(collected: &Collected) -> [(&'static str, String); 2] {
@@ -158,25 +158,6 @@ impl Tables<'_> {
         }));
         row
     }
-}
-
-/// `about 1h20m on this machine and 310 MB, going by run 20260131-120000-tiny-1f2e`
-pub fn forecast_text(forecast: &Forecast, width: usize) -> String {
-    const MEGABYTE: f64 = 1e6;
-    let work = format!("{} env-steps to train", forecast.env_steps);
-    let text = match &forecast.by {
-        Some(by) => format!(
-            "{work}: about {} on this machine and {:.0} MB, going by run {}",
-            short_duration(by.seconds),
-            (by.bytes as f64 / MEGABYTE).ceil(),
-            by.run_id
-        ),
-        None => format!(
-            "{work}; time and disk are not known, as no run of scenario {} is recorded here: play one to go by",
-            forecast.scenario
-        ),
-    };
-    wrapped(&text, width)
 }
 
 /// The trials that are planned, in lines of at most `width` characters.

@@ -5,11 +5,10 @@ use std::collections::BTreeMap;
 use clap::ValueEnum;
 use serde::Serialize;
 
-use super::file::Judge;
 use super::folder::SweepFolder;
 use super::outcome::{Results, TrialEnd, TrialResult, read_sound};
 use super::plan::{Plan, Trial};
-use crate::compare::statistics::Criteria;
+use crate::compare::statistics::{Criteria, DecisionTest};
 use crate::compare::{ComparisonPlan, MethodComparison, MethodTraining, Metric, TrainingRecord};
 use crate::health::FileError;
 
@@ -87,20 +86,21 @@ impl Collected {
 
     /// With the verdict of the plan's judge, if it has one.
     pub fn judged(mut self, plan: &Plan) -> Self {
-        self.judgement = plan.sweep.judge.as_ref().map(|judge| self.compared(judge, true));
+        let judge = plan.sweep.judge.as_ref();
+        self.judgement = judge.map(|judge| self.compared(judge.metric, judge.control.clone(), true));
         self
     }
 
-    /// The points against each other in the way of `judge`; `is_judged`: the sweep has declared it.
-    pub fn compared(&self, judge: &Judge, is_judged: bool) -> MethodComparison {
+    /// The points against each other, or all against `control`; `is_judged`: the sweep has declared it.
+    pub fn compared(&self, metric: Metric, control: Option<String>, is_judged: bool) -> MethodComparison {
         let plan = ComparisonPlan {
-            metric: judge.metric,
+            metric,
             criteria: Criteria {
-                test: judge.test,
-                alpha: judge.alpha,
-                min_effect: judge.min_effect,
+                test: DecisionTest::MannWhitney,
+                alpha: Criteria::ALPHA,
+                min_effect: metric.usual_effect(),
             },
-            control: judge.control.clone(),
+            control,
             outstanding: self.trials.iter().filter(|trial| trial.result.is_none()).count(),
             is_judged,
         };

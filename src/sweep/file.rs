@@ -1,7 +1,6 @@
 //! A sweep as a user writes it, in the language of scenarios.
 
 use crate::compare::Metric;
-use crate::compare::statistics::DecisionTest;
 use crate::schema::range::is_plain_name;
 use crate::schema::{Kind, Names, Written, choice, record, section};
 
@@ -90,13 +89,6 @@ choice! {
             /// Largest.
             high: f64;
         },
-        /// any number between two, each order of magnitude as likely as any other
-        LogUniform {
-            /// Smallest.
-            low: f64, POSITIVE;
-            /// Largest.
-            high: f64, POSITIVE;
-        },
         /// any whole number between two
         Integer {
             /// Smallest.
@@ -133,8 +125,6 @@ section! {
         threads: Option<usize>, integer(1, 1024);
         /// How often a trial that failed is tried again.
         retries: u32 = 1, integer(0, 100);
-        /// Begin no further trial once one has failed for good.
-        fail_fast: bool;
         /// Memory of one trial; it fails beyond it. None: the machine's.
         #[unit = "MiB"]
         memory_mib: Option<u64>, integer(1, 1 << 40);
@@ -187,12 +177,6 @@ section! {
     pub struct Judge {
         /// What decides. Rewards are on scales of their own and never compared.
         metric: Metric = Metric::TestAccuracy;
-        /// Which test decides.
-        test: DecisionTest = DecisionTest::MannWhitney;
-        /// Probability of any false claim among all pairs that are tested.
-        alpha: f64 = 0.05, OPEN_FRACTION;
-        /// Least difference that matters, in the unit of the metric.
-        min_effect: f64 = 0.5, NOT_NEGATIVE;
         /// The point that every other one is compared with. None: all pairs.
         control: Option<String>;
     }

@@ -231,7 +231,6 @@ impl Launch<'_> {
         option("--memory-mib", budget.memory_mib.map(|mib| mib.to_string()));
         option("--workers", self.workers.map(|workers| workers.to_string()));
         option("--address", self.address.clone());
-        words.extend(budget.fail_fast.then(|| "--fail-fast".into()));
         Some(words)
     }
 

@@ -11,7 +11,6 @@ mod file;
 mod process;
 mod space;
 mod plan;
-mod forecast;
 mod folder;
 mod halving;
 mod launch;
@@ -35,7 +34,6 @@ pub use file::{
 };
 pub(crate) use folder::replace_shared;
 pub use folder::{FolderError, SweepFolder};
-pub use forecast::{Basis, Forecast};
 pub use launch::{Cluster, Launch, LaunchError};
 pub use lease::{Holder, Lease, LeaseContent, Leases};
 pub use outcome::{Results, TrialEnd, TrialResult, read_result, read_sound, try_again, try_misplaced_again};

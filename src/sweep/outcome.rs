@@ -184,11 +184,6 @@ impl Results {
     pub fn retried(&self, id: &str) -> u32 {
         self.retried.get(id).copied().unwrap_or(0)
     }
-
-    /// Whether any trial has failed for good.
-    pub fn has_failure(&self) -> bool {
-        self.ends.values().any(|end| *end == TrialEnd::Failed)
-    }
 }
 
 /// The result of a trial that has ended.

@@ -99,8 +99,6 @@ pub struct Planned {
     pub gpus: usize,
     /// Of all trainings.
     pub env_steps: u64,
-    /// Name of the scenario.
-    pub scenario_name: String,
 }
 
 /// A trial, and what it takes of a machine.
@@ -155,9 +153,8 @@ pub fn plan(path: &Path, overrides: &[Override], catalog: &Catalog) -> Result<Pl
             replicate,
         })
         .collect();
-    let common = base.load(&shared, catalog)?.loaded.scenario;
     // Where no trial says anything else.
-    let seed = common.run.seed;
+    let seed = base.load(&shared, catalog)?.loaded.scenario.run.seed;
     let resolve = |draft: &Draft| draft.resolve(&base, seed, sweep, catalog);
     let resolved = sound(drafts.par_iter().map(resolve).collect())?;
     let gpus = resolved.iter().map(|resolved| resolved.gpus).max().unwrap_or(0);
@@ -180,7 +177,6 @@ pub fn plan(path: &Path, overrides: &[Override], catalog: &Catalog) -> Result<Pl
         scenario: base.file.text,
         gpus,
         env_steps,
-        scenario_name: common.name,
     })
 }
 

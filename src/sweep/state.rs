@@ -154,9 +154,4 @@ impl<'a> SweepState<'a> {
             Err(rung) => TrialState::AtRung(rung),
         })
     }
-
-    /// Whether nothing more is begun: a trial has failed, and the sweep was to end then.
-    pub fn is_called_off(&self) -> bool {
-        self.plan.sweep.budget.fail_fast && self.results.has_failure()
-    }
 }

@@ -206,7 +206,7 @@ impl<'a> Worker<'a> {
                     if let Some(reason) = self.play(*task)? {
                         self.wait_for_the_place(trial, reason)?;
                     }
-                    // What has just ended may let others continue, or call off the sweep.
+                    // What has just ended may let others continue.
                     *self.look.lock().unwrap_or_else(PoisonError::into_inner) = None;
                 }
                 Next::Wait => self.place.pause(PAUSE),
@@ -235,9 +235,6 @@ impl<'a> Worker<'a> {
 
     /// The next trial of a look that this process gets hold of.
     fn search(&self, look: &mut Look<'a>) -> Result<Next<'a>, WorkError> {
-        if look.state.is_called_off() {
-            return Ok(Next::Over);
-        }
         while let Some(&trial) = self.order.get(look.seen) {
             look.seen += 1;
             let state = look.state.of(trial)?;

@@ -98,7 +98,7 @@ fn json_holds_every_number_of_the_text_under_names_that_stay() {
     let preview = run("sweep pair.ron --dry-run");
     run("sweep pair.ron -q");
 
-    assert_has(&preview, &["128 env-steps to train: about "]);
+    assert_has(&preview, &["128 env-steps to train\n"]);
     assert_snapshot!("run", schema_of(&ended_run));
     for (name, line) in [
         ("show", "show latest"),

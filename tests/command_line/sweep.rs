@@ -209,11 +209,6 @@ fn a_trial_that_fails_keeps_its_reason_and_its_log_and_the_others_continue() {
     place.assert_counts("faulty", [("done", 1), ("waiting", 1)]);
     ends_with(3, &place.run("sweep work faulty"));
     place.assert_counts("faulty", [("done", 1), ("failed", 1)]);
-
-    let hasty = sweep.replace("\"faulty\"", "\"hasty\"");
-    place.write("sweep.ron", &hasty.replace("retries: 1", "retries: 0, fail_fast: true"));
-    ends_with(3, &place.run("sweep sweep.ron"));
-    place.assert_counts("hasty", [("failed", 1), ("waiting", 1)]);
 }
 
 #[test]

@@ -5,10 +5,10 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::{one_of, within};
+use super::within;
 use crate::checkpoint::CheckpointName;
 use crate::compare::Metric;
-use crate::compare::statistics::DecisionTest;
+use crate::compare::statistics::{Criteria, DecisionTest};
 use crate::schema::FloatRange;
 
 pub const EVAL_EXAMPLES: &str = "\
@@ -86,7 +86,7 @@ pub struct CompareOptions {
     /// Test that decides; sign flips compare pairs of equal seeds.
     #[arg(
         long,
-        value_parser = one_of(&TESTS),
+        value_enum,
         default_value = "mann-whitney",
         value_name = "mann-whitney|sign-flip",
         hide_possible_values = true
@@ -96,7 +96,7 @@ pub struct CompareOptions {
     #[arg(long, value_name = "METHOD")]
     pub control: Option<String>,
     /// Probability of a false claim.
-    #[arg(long, default_value_t = 0.05, value_parser = within(FloatRange(Excluded(0.0), Excluded(1.0))))]
+    #[arg(long, default_value_t = Criteria::ALPHA, value_parser = within(FloatRange(Excluded(0.0), Excluded(1.0))))]
     pub alpha: f64,
     /// Difference that matters, in the metric's unit [default: 0.01 of losses, 0.5 of all others].
     #[arg(long, value_parser = within(FloatRange(Included(0.0), Unbounded)))]
@@ -111,9 +111,3 @@ pub struct CompareOptions {
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
 }
-
-/// What --test names.
-const TESTS: [(&str, DecisionTest); 2] = [
-    ("mann-whitney", DecisionTest::MannWhitney),
-    ("sign-flip", DecisionTest::PairedSignFlip),
-];

@@ -3,17 +3,16 @@
 use serde::Serialize;
 
 use super::sample::Interval;
-use crate::schema::choice;
 
-choice! {
-    /// The test that was declared to decide, before anything was seen.
-    #[derive(Copy, Eq)]
-    pub enum DecisionTest {
-        /// do trainings of one arm tend to higher values than those of the other
-        MannWhitney,
-        /// do paired trainings differ; needs trainings of equal seeds
-        PairedSignFlip,
-    }
+/// The test that was declared to decide, before anything was seen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, clap::ValueEnum)]
+#[serde(rename_all = "snake_case")]
+pub enum DecisionTest {
+    /// Do trainings of one arm tend to higher values than those of the other?
+    MannWhitney,
+    /// Do paired trainings differ? It needs trainings of equal seeds.
+    #[value(name = "sign-flip")]
+    PairedSignFlip,
 }
 
 impl DecisionTest {
@@ -36,6 +35,11 @@ pub struct Criteria {
     pub alpha: f64,
     /// Least difference of interquartile means that matters, in the metric's unit; not negative.
     pub min_effect: f64,
+}
+
+impl Criteria {
+    /// The usual probability of a false claim.
+    pub const ALPHA: f64 = 0.05;
 }
 
 /// What came out of the comparison of two arms.

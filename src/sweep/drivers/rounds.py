@@ -26,7 +26,6 @@ def read_arguments(address):
     parser.add_argument("--gpus", type=int, default=0, help="GPUs of a trial")
     parser.add_argument("--memory-mib", type=int, help="memory of a trial")
     parser.add_argument("--workers", type=int, help="trials at once, at most")
-    parser.add_argument("--fail-fast", action="store_true", help="no trial is begun once one has failed")
     parser.add_argument("--address", help=address)
     return parser.parse_args()
 
@@ -79,9 +78,6 @@ def play_all(options, play_round):
         now = states(options)
         waiting = [trial for trial, state in now.items() if state == "waiting"]
         playing = [trial for trial, state in now.items() if state == "playing"]
-        if options.fail_fast and "failed" in now.values():
-            tell("a trial has failed, and budget.fail_fast was asked for: no further one is begun")
-            sys.exit(1)
         if not waiting and not playing:
             sys.exit(0)
         if not waiting:

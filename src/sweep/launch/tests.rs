@@ -76,7 +76,6 @@ fn a_driver_is_told_what_a_trial_needs() {
     let folder = SweepFolder::of("lr", Some(Path::new("/shared/runs")));
     let mut plan = plan(2);
     plan.sweep.budget.memory_mib = Some(2000);
-    plan.sweep.budget.fail_fast = true;
     let few = launch(&folder, &plan);
     let many = Launch {
         workers: Some(8),
@@ -91,12 +90,12 @@ fn a_driver_is_told_what_a_trial_needs() {
     assert_eq!(
         command(&few, Cluster::Hyperqueue).unwrap(),
         "/shared/runs/sweeps/lr/hyperqueue_driver.py --program /opt/simic's/simic-engine --sweep /shared/runs/sweeps/lr \
-         --threads 1 --memory-mib 2000 --fail-fast"
+         --threads 1 --memory-mib 2000"
     );
     assert_eq!(
         command(&many, Cluster::Ray).unwrap(),
         "/shared/runs/sweeps/lr/ray_driver.py --program /opt/simic's/simic-engine --sweep /shared/runs/sweeps/lr \
-         --threads 4 --gpus 1 --memory-mib 2000 --workers 8 --address 10.0.0.1:6379 --fail-fast"
+         --threads 4 --gpus 1 --memory-mib 2000 --workers 8 --address 10.0.0.1:6379"
     );
 }
 
